@@ -1,0 +1,185 @@
+# Build and test Weft.  `make help` lists the targets; sources are found by wildcard, so a new file needs no edit here.
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+SHELL := /bin/sh
+
+# ---- variants: each in a folder of its own ---------------------------------------------------------------------------
+
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+compiler := $(notdir $(firstword $(CC)))
+variant := $(if $(filter clang%,$(compiler)),-clang)$(if $(SAN),-san)$(if $(TSAN),-tsan)
+BUILD ?= build$(variant)
+
+comma := ,
+sanitize := $(strip $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined) \
+                    $(if $(TSAN),-fsanitize=thread))
+
+# ---- flags -----------------------------------------------------------------------------------------------------------
+
+PKG_CONFIG ?= pkg-config
+OPTIMIZE ?= $(if $(SAN)$(TSAN),-O1,-O2) -g
+WARNINGS ?= -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla \
+            -Wno-unused-parameter -Werror
+
+packages := libprotobuf-c libxxhash libedit libmd
+# Found out on first use, since scripts/deps may have to install pkg-config first.
+package_cflags = $(eval package_cflags := $(shell $(PKG_CONFIG) --cflags $(packages)))$(package_cflags)
+package_libs = $(eval package_libs := $(shell $(PKG_CONFIG) --libs $(packages)))$(package_libs)
+
+# Hidden symbols: libpg_query is a shared library with names of its own (hash_bytes, for one) that must stay its own.
+base_cflags := -std=gnu17 -fPIC -fvisibility=hidden -fno-omit-frame-pointer -Isrc -Iinclude $(sanitize)
+ALL_CFLAGS = $(base_cflags) $(OPTIMIZE) $(WARNINGS) $(package_cflags) $(CPPFLAGS) $(CFLAGS)
+ALL_LDFLAGS = $(sanitize) $(LDFLAGS)
+# libpg_query and libtcc have no .pc file in Debian 12; libtcc comes as a static archive only.
+ALL_LIBS = -lpg_query -ltcc $(package_libs) -ldl -lpthread -lm
+
+# Short lines; V=1 shows the commands.
+say = @$(if $(V),:,printf '  %-4s %s\n' '$(1)' '$(2)')
+Q := $(if $(V),,@)
+
+# ---- files -----------------------------------------------------------------------------------------------------------
+
+shell_sources := $(wildcard src/shell/*.c)
+lib_sources := $(filter-out $(shell_sources),$(wildcard src/*/*.c))
+# The words of kernel text go into the library as text: src/kernel/cpu.h becomes kernel_cpu_text.
+kernel_headers := $(filter-out src/kernel/kernel.h,$(wildcard src/kernel/*.h))
+gen_sources := $(kernel_headers:src/kernel/%.h=$(BUILD)/gen/kernel_%.c)
+unit_sources := $(wildcard tests/unit/test_*.c)
+example_sources := $(wildcard examples/*.c)
+# Not the words themselves: they are macros beyond what clang-format understands.
+own_files = $(filter-out $(kernel_headers),$(wildcard include/*.h src/*/*.[ch] tests/*/*.[ch] examples/*.c \
+                                                      bench/*.[ch] bench/*/*.[ch]))
+
+lib_objects := $(lib_sources:%.c=$(BUILD)/obj/%.o) $(gen_sources:%.c=%.o)
+shell_objects := $(shell_sources:%.c=$(BUILD)/obj/%.o)
+unit_programs := $(unit_sources:tests/unit/%.c=$(BUILD)/tests/%)
+example_programs := $(example_sources:examples/%.c=$(BUILD)/examples/%)
+library := $(BUILD)/libweft.a
+program := $(BUILD)/weft
+
+# ---- what people type ------------------------------------------------------------------------------------------------
+
+.PHONY: all lib demo test test-programs peer-programs bench-programs examples lint fmt bench cuda-check deps clean distclean help FORCE
+
+all: $(program) ## build build/libweft.a and build/weft (the default)
+	@:
+
+lib: $(library)
+
+demo: ## build, then show what Weft does (scripts/demo)
+	@scripts/deps build
+	@+$(MAKE) --no-print-directory all
+	@BUILD=$(BUILD) scripts/demo
+
+test: ## build and run all tests; T=name runs those whose name matches, PARTS="unit slt" only these parts
+	@scripts/deps test
+	@+$(MAKE) --no-print-directory all test-programs
+	@BUILD='$(BUILD)' T='$(T)' PARTS='$(PARTS)' CC='$(CC)' WEFT_CFLAGS='$(base_cflags) $(OPTIMIZE)' \
+	    WEFT_LIBS='$(library) $(ALL_LIBS)' WEFT_LDFLAGS='$(ALL_LDFLAGS)' tests/run
+
+test-programs: $(unit_programs) $(example_programs) peer-programs
+	@:
+
+examples: $(example_programs) ## build the programs in examples/
+
+lint: ## layers, cppcheck, clang-format (what is not installed is named and left out)
+	@scripts/check-layers
+	@if command -v cppcheck >/dev/null; then \
+	    cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,portability \
+	        --suppress=missingIncludeSystem --suppress=normalCheckLevelMaxBranches -Isrc -Iinclude src; \
+	else echo 'lint: cppcheck is not installed (scripts/deps lint)'; fi
+	@if command -v clang-format >/dev/null; then scripts/check-format $(own_files); \
+	else echo 'lint: clang-format is not installed (scripts/deps lint)'; fi
+
+fmt: ## format files in place: F="file..." (alignment made by hand is lost: look at the difference)
+	@test -n '$(F)' || { echo 'make fmt F="src/plan/new.c ..."'; exit 2; }
+	clang-format -i $(F)
+
+bench: ## build and run the benchmarks (bench/*/run; ARGS=... are passed on)
+	@scripts/deps test
+	@+$(MAKE) --no-print-directory all bench-programs
+	@for script in bench/*/run; do BUILD='$(BUILD)' "$$script" $(ARGS) || exit; done
+
+cuda-check: all ## compile generated kernels with nvcc
+	@BUILD=$(BUILD) scripts/cuda-check
+
+deps: ## install the packages that are missing
+	@scripts/deps build
+	@scripts/deps test
+
+clean: ## remove what was built, in all variants (keeps what was fetched)
+	@for dir in build build-*; do \
+	    if [ -d "$$dir" ]; then find "$$dir" -mindepth 1 -maxdepth 1 ! -name duckdb -exec rm -rf {} +; fi; \
+	done
+
+distclean: ## remove all build folders
+	rm -rf build build-*
+
+help: ## list these targets
+	@awk -F '## ' '/^[a-z-]+:.*## / { name = $$1; sub(/:.*/, "", name); printf "  %-12s %s\n", name, $$2 }' Makefile
+	@echo
+	@echo '  Variants, each in a folder of its own: CC=clang (build-clang), SAN=1 (build-san, ASan and UBSan),'
+	@echo '  TSAN=1 (build-tsan).  BUILD=dir builds elsewhere; CFLAGS, LDFLAGS, WARNINGS are honoured; V=1 shows commands.'
+
+# ---- building --------------------------------------------------------------------------------------------------------
+
+# Say which packages are missing before the compiler stumbles over a header.  demo, test and deps install them.
+ifneq ($(filter-out demo test bench deps lint fmt clean distclean help,$(or $(MAKECMDGOALS),all)),)
+ifeq ($(shell scripts/deps --check build >&2 || echo missing),missing)
+$(error packages are missing: scripts/deps installs them)
+endif
+endif
+
+# Changes when the compiler or its flags change, and then all is built anew.
+$(BUILD)/settings: FORCE
+	@mkdir -p $(BUILD)
+	@echo '$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(ALL_LIBS)' >$@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+
+# An archive keeps members whose source is gone, so it also depends on the list.
+$(BUILD)/members: FORCE
+	@mkdir -p $(BUILD)
+	@echo '$(lib_objects) $(shell_objects)' >$@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+
+$(BUILD)/obj/%.o: %.c $(BUILD)/settings
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/gen/kernel_%.c: src/kernel/%.h scripts/embed
+	@mkdir -p $(@D)
+	$(Q)scripts/embed kernel_$*_text $< >$@
+
+$(BUILD)/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/settings
+	$(call say,CC,$<)
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+
+$(library): $(lib_objects) $(BUILD)/members
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && ar rcs $@ $(lib_objects)
+
+$(program): $(shell_objects) $(library) $(BUILD)/members
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(shell_objects) $(library) $(ALL_LIBS) -o $@
+
+$(BUILD)/tests/%: tests/unit/%.c $(library) $(BUILD)/settings
+	@mkdir -p $(@D)
+	$(call say,TEST,$<)
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -Itests/unit -MMD -MP -MF $@.d $< $(library) -lcmocka $(ALL_LIBS) -o $@
+
+# An example sees what a user sees: weft.h and the library.
+$(BUILD)/examples/%: examples/%.c $(library) $(BUILD)/settings
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) -std=gnu17 $(OPTIMIZE) $(WARNINGS) -Iinclude $(ALL_LDFLAGS) -MMD -MP -MF $@.d $< $(library) $(ALL_LIBS) -o $@
+
+# Programs that compare Weft with other engines, and benchmarks.
+include $(wildcard tests/peer/rules.mk bench/rules.mk)
+
+.SECONDARY: $(gen_sources)
+-include $(lib_objects:.o=.d) $(shell_objects:.o=.d) $(unit_programs:=.d) $(example_programs:=.d)

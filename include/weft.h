@@ -1,0 +1,150 @@
+// weft.h - the public C API of Weft, and the only public header.
+//
+//     weft_db *db;  weft_session *session;  weft_result *result;  weft_error error;
+//     if (weft_open("sales.weft", &db, &error)) ...;           // NULL or "" opens a database in memory
+//     weft_connect(db, &session, &error);
+//     if (weft_query(session, "select sum(price) from t", &result, &error)) puts(error.message);
+//     const weft_column *sum = weft_result_column(result, 0);
+//     printf("%lld\n", (long long)sum->i64[0]);
+//     weft_result_free(result);  weft_disconnect(session);  weft_close(db);
+//
+// Threads: one database serves any number of sessions, each used by one thread at a time.  weft_cancel and
+// weft_progress are the exceptions: any thread may call them while another waits in weft_query.
+// Ownership: a result is independent of its session once returned, and must be freed before the database is closed.
+
+#ifndef WEFT_H
+#define WEFT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEFT_VERSION "0.1.0"
+
+// Every way a call can end: name, SQLSTATE, what it means.  The names below, the log and the SQLSTATEs come from this list.
+#define WEFT_STATUS_LIST(X)                                                    \
+    X(OK,                  "00000", "success")                                 \
+    X(UNSUPPORTED,         "0A000", "feature is not supported")                \
+    X(BAD_COPY,            "22P04", "file does not have the expected form")    \
+    X(BAD_TEXT,            "22P02", "text is not a value of the type")         \
+    X(OUT_OF_RANGE,        "22003", "value is out of range of its type")       \
+    X(DIVISION_BY_ZERO,    "22012", "division by zero")                        \
+    X(BAD_DATETIME,        "22007", "text is not a date")                      \
+    X(DATETIME_OVERFLOW,   "22008", "date is out of range")                    \
+    X(BAD_ESCAPE,          "22025", "pattern ends with its escape character")  \
+    X(BAD_ENCODING,        "22021", "text is not UTF-8")                       \
+    X(INVALID_PARAMETER,   "22023", "setting or option has no such value")     \
+    X(BAD_LIMIT,           "2201W", "limit is negative")                       \
+    X(NOT_NULL_VIOLATION,  "23502", "null in a column that forbids it")        \
+    X(CARDINALITY,         "21000", "more than one row where one was expected") \
+    X(SYNTAX_ERROR,        "42601", "syntax error")                            \
+    X(UNDEFINED_COLUMN,    "42703", "column does not exist")                   \
+    X(AMBIGUOUS_COLUMN,    "42702", "column name is ambiguous")                \
+    X(UNDEFINED_TABLE,     "42P01", "table does not exist")                    \
+    X(DUPLICATE_TABLE,     "42P07", "table exists already")                    \
+    X(DUPLICATE_COLUMN,    "42701", "column named twice")                      \
+    X(DUPLICATE_ALIAS,     "42712", "table name used twice")                   \
+    X(UNDEFINED_FUNCTION,  "42883", "no such function or operator")            \
+    X(UNDEFINED_OBJECT,    "42704", "no such type or setting")                 \
+    X(TYPE_MISMATCH,       "42804", "types do not fit")                        \
+    X(CANNOT_COERCE,       "42846", "type cannot be cast to the other")        \
+    X(GROUPING_ERROR,      "42803", "column must be grouped or aggregated")    \
+    X(INVALID_REFERENCE,   "42P10", "position is not in the select list")      \
+    X(INVALID_NAME,        "42602", "name is not valid")                       \
+    X(TOO_MANY_COLUMNS,    "54011", "too many columns")                        \
+    X(TOO_COMPLEX,         "54001", "statement is too complex")                \
+    X(TOO_LONG,            "54000", "a program limit was exceeded")            \
+    X(OUT_OF_MEMORY,       "53200", "out of host or device memory")            \
+    X(DISK_FULL,           "53100", "disk is full")                            \
+    X(OBJECT_IN_USE,       "55006", "database is in use by another process")   \
+    X(QUERY_CANCELED,      "57014", "query was cancelled")                     \
+    X(IO_ERROR,            "58030", "file could not be read or written")       \
+    X(UNDEFINED_FILE,      "58P01", "no such file")                            \
+    X(CORRUPT,             "XX001", "database file is damaged")                \
+    X(KERNEL_BUILD,        "XX000", "generated kernel did not compile")        \
+    X(INTERNAL,            "XX000", "internal error")
+
+typedef enum weft_status {
+#define WEFT_STATUS_ENUM(name, sqlstate, text) WEFT_##name,
+    WEFT_STATUS_LIST(WEFT_STATUS_ENUM)
+#undef WEFT_STATUS_ENUM
+    WEFT_N_STATUS
+} weft_status;
+
+typedef struct weft_error {
+    weft_status status;
+    char        sqlstate[6];
+    char        message[512];
+    char        hint[256];            // empty when there is none
+    int         position;             // 1-based character in the SQL text; 0 when the error has no place
+} weft_error;
+
+typedef struct weft_db      weft_db;
+typedef struct weft_session weft_session;
+typedef struct weft_result  weft_result;
+
+typedef enum weft_type {
+    WEFT_BOOLEAN, WEFT_SMALLINT, WEFT_INTEGER, WEFT_BIGINT,
+    WEFT_DECIMAL,                     // scaled by 10^scale; i64
+    WEFT_NUMERIC,                     // the same with 128 bits, where a sum needs them; i128
+    WEFT_REAL, WEFT_DOUBLE,           // f64
+    WEFT_DATE,                        // days since 1970-01-01; i64
+    WEFT_TEXT                         // UTF-8; text
+} weft_type;
+
+typedef struct weft_int128    { uint64_t low; int64_t high; } weft_int128;
+typedef struct weft_text      { const char *bytes; size_t length; } weft_text;   // also NUL-terminated
+
+// A column of a result.  Boolean, all integers, decimal and date are in i64.
+typedef struct weft_column {
+    const char    *name;
+    weft_type      type;
+    int            precision, scale;  // decimal and numeric only
+    const uint8_t *is_null;           // a byte per row, or NULL when no row is NULL
+    union {
+        const int64_t     *i64;
+        const weft_int128 *i128;
+        const double      *f64;
+        const weft_text   *text;
+    };
+} weft_column;
+
+// Opens the database in directory PATH, which is made when missing (".weft" is added to a bare name).
+weft_status weft_open(const char *path, weft_db **db, weft_error *error);
+void        weft_close(weft_db *db);                                     // sessions must be disconnected first; NULL is fine
+
+weft_status weft_connect(weft_db *db, weft_session **session, weft_error *error);
+void        weft_disconnect(weft_session *session);                      // NULL is fine
+
+// Runs SQL, one statement or several separated by ';', and returns the result of the last.
+// On failure *RESULT is NULL, and the statements before the failing one stay done.
+weft_status weft_query(weft_session *session, const char *sql, weft_result **result, weft_error *error);
+void        weft_cancel(weft_session *session);                          // any thread: the running query ends with 57014
+double      weft_progress(const weft_session *session);                  // any thread: 0 to 1, or -1 when nothing runs
+
+size_t             weft_result_rows(const weft_result *result);
+int                weft_result_columns(const weft_result *result);       // 0 for statements that return no table
+const weft_column *weft_result_column(const weft_result *result, int column);
+const char        *weft_result_tag(const weft_result *result);           // "SELECT 3", "CREATE TABLE", "COPY 6001171", ...
+int                weft_result_notices(const weft_result *result);
+const char        *weft_result_notice(const weft_result *result, int n); // "cc not found: ...": never silent, never fatal
+void               weft_result_free(weft_result *result);                // NULL is fine
+
+// The value as psql would print it, NUL-terminated and cut to CAPACITY; returns the full length.  NULL gives "".
+size_t weft_format(const weft_result *result, int column, size_t row, char *buffer, size_t capacity);
+
+// The length of the first statement in SQL, its ';' included, or 0 when the text ends inside one (or is blank).
+// Knows quotes, dollar quotes and comments; for shells that read line by line.
+size_t weft_statement_length(const char *sql);
+
+const char *weft_status_name(weft_status status);                        // "UNDEFINED_TABLE"
+const char *weft_type_name(weft_type type);                              // "bigint"
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,220 @@
+// arena.c - memory with a named lifetime.
+//
+// An arena hands out pieces of blocks and gives all of them back at once.  Since it also undoes whatever was deferred
+// to it, a function may leave early anywhere and leaks nothing:
+//
+//     session ── query ─┬─ chunk        arena_free(query): deferred calls newest first, then the children
+//                       └─ chunk        (newest first too), then the blocks
+//
+// Blocks double up to BLOCK_MAX; a piece that would waste most of a block gets one of its own.  Under AddressSanitizer
+// every piece is a block of its own, so that a step past its end is seen.
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/base_int.h"
+
+enum { ALIGNMENT = 16, BLOCK_MIN = 1024, BLOCK_MAX = 256 * 1024 };
+
+#if defined(__SANITIZE_ADDRESS__)
+enum { ONE_BLOCK_EACH = 1 };
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+enum { ONE_BLOCK_EACH = 1 };
+#else
+enum { ONE_BLOCK_EACH = 0 };
+#endif
+#else
+enum { ONE_BLOCK_EACH = 0 };
+#endif
+
+typedef struct Block {
+    struct Block *older;
+    size_t        used, capacity;
+    _Alignas(16) unsigned char bytes[];
+} Block;
+
+typedef struct Deferred {
+    struct Deferred *older;
+    void           (*undo)(void *);
+    void            *context;
+} Deferred;
+
+struct Arena {
+    const char *name;                                       // a literal, for debuggers
+    Arena      *parent;
+    Arena      *newest_child;
+    Arena      *older, *newer;                              // siblings
+    Block      *blocks;                                     // the first one has the free room
+    size_t      block_size;                                 // of the next ordinary block
+    Deferred   *deferred;                                   // newest first
+};
+
+_Noreturn void out_of_small_memory(size_t bytes)
+{
+    fprintf(stderr, "weft: out of memory: the system refused %zu bytes\n", bytes);
+    exit(70);
+}
+
+void *small_alloc(size_t bytes)
+{
+    void *memory = calloc(1, bytes ? bytes : 1);
+    if (!memory)
+        out_of_small_memory(bytes);
+    return memory;
+}
+
+void *small_realloc(void *memory, size_t bytes)
+{
+    void *moved = realloc(memory, bytes);
+    if (!moved)
+        out_of_small_memory(bytes);
+    return moved;
+}
+
+Arena *arena_new(Arena *parent, const char *name)
+{
+    Arena *arena = small_alloc(sizeof(Arena));
+    arena->name = name;
+    arena->parent = parent;
+    arena->block_size = BLOCK_MIN;
+    if (parent) {
+        arena->older = parent->newest_child;
+        if (arena->older)
+            arena->older->newer = arena;
+        parent->newest_child = arena;
+    }
+    return arena;
+}
+
+static void leave_parent(Arena *arena)
+{
+    if (arena->older)
+        arena->older->newer = arena->newer;
+    if (arena->newer)
+        arena->newer->older = arena->older;
+    else if (arena->parent)
+        arena->parent->newest_child = arena->older;
+}
+
+void arena_free(Arena *arena)
+{
+    if (!arena)
+        return;
+    // A deferred call may defer another one or free a child, so look at the heads anew each time.
+    while (arena->deferred || arena->newest_child) {
+        Deferred *deferred = arena->deferred;
+        if (deferred) {
+            arena->deferred = deferred->older;
+            deferred->undo(deferred->context);
+        } else {
+            arena_free(arena->newest_child);
+        }
+    }
+    leave_parent(arena);
+    while (arena->blocks) {
+        Block *block = arena->blocks;
+        arena->blocks = block->older;
+        free(block);
+    }
+    free(arena);
+}
+
+static Block *block_new(size_t capacity)
+{
+    if (capacity > SIZE_MAX - sizeof(Block))
+        out_of_small_memory(capacity);
+    Block *block = small_alloc(sizeof(Block) + capacity);
+    block->capacity = capacity;
+    return block;
+}
+
+// A block for one piece goes behind the first block, whose room stays in use.
+static void *alloc_alone(Arena *arena, size_t bytes)
+{
+    Block *block = block_new(bytes);
+    block->used = bytes;
+    if (arena->blocks) {
+        block->older = arena->blocks->older;
+        arena->blocks->older = block;
+    } else {
+        arena->blocks = block;
+    }
+    return block->bytes;
+}
+
+static void add_block(Arena *arena)
+{
+    Block *block = block_new(arena->block_size);
+    block->older = arena->blocks;
+    arena->blocks = block;
+    if (arena->block_size < BLOCK_MAX)
+        arena->block_size *= 2;
+}
+
+void *arena_alloc(Arena *arena, size_t bytes)
+{
+    if (bytes > PTRDIFF_MAX)                                // a negative count times a size
+        out_of_small_memory(bytes);
+    if (ONE_BLOCK_EACH)
+        return alloc_alone(arena, bytes);
+    bytes = (MAX_OF(bytes, 1) + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+    if (!arena->blocks || arena->blocks->capacity - arena->blocks->used < bytes) {
+        if (bytes > arena->block_size / 4)
+            return alloc_alone(arena, bytes);
+        add_block(arena);
+    }
+    void *piece = arena->blocks->bytes + arena->blocks->used;
+    arena->blocks->used += bytes;
+    return piece;
+}
+
+char *arena_strndup(Arena *arena, const char *text, size_t length)
+{
+    char *copy = arena_alloc(arena, length + 1);
+    if (length)
+        memcpy(copy, text, length);
+    return copy;
+}
+
+char *arena_strdup(Arena *arena, const char *text)
+{
+    return arena_strndup(arena, text, strlen(text));
+}
+
+char *arena_printf(Arena *arena, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (length < 0)                                         // longer than an int can say
+        out_of_small_memory((size_t)INT32_MAX);
+    char *text = arena_alloc(arena, (size_t)length + 1);
+    va_start(args, format);
+    vsnprintf(text, (size_t)length + 1, format, args);
+    va_end(args);
+    return text;
+}
+
+void arena_defer(Arena *arena, void (*undo)(void *), void *context)
+{
+    Deferred *deferred = arena_make(arena, Deferred);
+    *deferred = (Deferred){ arena->deferred, undo, context };
+    arena->deferred = deferred;
+}
+
+// Room is 4, 8, 16, ... items, so it is full exactly when the count is one of these (or 0).
+void *list_grow(Arena *arena, void *items, int count, size_t item_size)
+{
+    bool is_full = count == 0 || (count >= 4 && (count & (count - 1)) == 0);
+    if (!is_full)
+        return items;
+    size_t capacity = count == 0 ? 4 : (size_t)count * 2;
+    if (item_size > PTRDIFF_MAX / capacity)
+        out_of_small_memory(SIZE_MAX);
+    void *grown = arena_alloc(arena, capacity * item_size);
+    if (count > 0)
+        memcpy(grown, items, (size_t)count * item_size);
+    return grown;
+}

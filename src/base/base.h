@@ -1,0 +1,170 @@
+// base.h - what every layer stands on: status, arenas, text, maps, files, memory, threads.  Knows no database.
+//
+// Everything that can fail for a reason outside the program (files, large memory) goes through this folder, and each
+// such call asks fault_now() first, so a test can make the Nth of them fail.
+
+#ifndef WEFT_BASE_H
+#define WEFT_BASE_H
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "weft.h"
+
+typedef int8_t   i8;
+typedef int16_t  i16;
+typedef int32_t  i32;
+typedef int64_t  i64;
+typedef uint8_t  u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+__extension__ typedef __int128          i128;
+__extension__ typedef unsigned __int128 u128;
+
+#define COUNT_OF(array) ((int)(sizeof(array) / sizeof((array)[0])))
+#define MIN_OF(a, b)    ((a) < (b) ? (a) : (b))
+#define MAX_OF(a, b)    ((a) > (b) ? (a) : (b))
+#define PRINTF_LIKE(text, first) __attribute__((format(printf, text, first)))
+
+// ---- errors: the first one wins and keeps its place -----------------------------------------------------------------
+
+typedef weft_error Error;
+
+// Leave when a step fails.  The step that failed has already filled in the Error.
+#define TRY(step) do { weft_status try_status_ = (step); if (try_status_) return try_status_; } while (0)
+
+// Fills ERR unless it holds an error already.  AT is a 0-based byte offset in the SQL text, or -1 for "no place"
+// (weft_query turns it into the public 1-based character position).  Returns STATUS, or the earlier error's.
+weft_status fail(Error *err, weft_status status, int at, const char *format, ...) PRINTF_LIKE(4, 5);
+// IO_ERROR, DISK_FULL, ... by errno; WHAT is a verb and a noun: could not open file "x": No such file or directory
+weft_status fail_errno(Error *err, const char *what, const char *path);
+void        error_hint(Error *err, const char *format, ...) PRINTF_LIKE(2, 3); // adds the hint, unless there is one
+void        error_clear(Error *err);
+
+// ---- arenas: memory with a named lifetime ---------------------------------------------------------------------------
+// Small allocations never fail: out of memory here ends the process.  Not thread-safe: one arena, one thread at a time.
+
+typedef struct Arena Arena;
+
+Arena *arena_new(Arena *parent, const char *name);          // freed with its parent at the latest; parent may be NULL
+void   arena_free(Arena *arena);                            // runs deferred calls newest first, then frees children
+void  *arena_alloc(Arena *arena, size_t bytes);             // zeroed, 16-byte aligned
+char  *arena_strdup(Arena *arena, const char *text);
+char  *arena_strndup(Arena *arena, const char *text, size_t length);
+char  *arena_printf(Arena *arena, const char *format, ...) PRINTF_LIKE(2, 3);
+void   arena_defer(Arena *arena, void (*undo)(void *), void *context);
+#define arena_make(arena, Type)         ((Type *)arena_alloc((arena), sizeof(Type)))
+#define arena_array(arena, Type, count) ((Type *)arena_alloc((arena), sizeof(Type) * (size_t)(count)))
+
+// ---- growing arrays in an arena: Type *items; int n_items; ----------------------------------------------------------
+// LIST_PUSH(arena, items, n_items) makes room for one more and returns a pointer to it (zeroed).  Capacity is implied
+// by the count (powers of two from 4), so no third field is needed; the count must only ever grow through LIST_PUSH.
+void *list_grow(Arena *arena, void *items, int count, size_t item_size);
+#define LIST_PUSH(arena, items, count) \
+    ((items) = list_grow((arena), (items), (count), sizeof(*(items))), &(items)[(count)++])
+
+// ---- text builder: grows; out of memory ends the process, as in arenas, so there is nothing to check ----------------
+
+typedef struct Text {
+    char  *bytes;                                           // NUL-terminated once anything was added
+    size_t length, capacity;
+} Text;
+
+void  text_add(Text *text, const char *format, ...) PRINTF_LIKE(2, 3);
+void  text_add_bytes(Text *text, const char *bytes, size_t length);
+void  text_clear(Text *text);                               // keeps the memory
+void  text_free(Text *text);
+char *text_keep(Arena *arena, Text *text);                  // a copy in the arena; frees the builder.  Never NULL.
+
+// ---- map from bytes to a pointer or number --------------------------------------------------------------------------
+
+typedef struct Map Map;
+
+Map  *map_new(Arena *arena);                                // keys are copied into the arena
+bool  map_get(const Map *map, const void *key, size_t length, u64 *value);
+void  map_set(Map *map, const void *key, size_t length, u64 value);
+int   map_count(const Map *map);
+
+u64   hash_bytes(const void *bytes, size_t length);         // xxh3, 64 bits
+
+// ---- faults: make the Nth call fail ---------------------------------------------------------------------------------
+// WEFT_FAULT="file:12" in the environment does the same for a whole process; "file:12+" fails all calls from the 12th.
+
+typedef enum FaultKind { FAULT_FILE, FAULT_MEMORY, FAULT_COMPILE, FAULT_N } FaultKind;
+
+void fault_set(FaultKind kind, i64 nth, bool and_all_after); // nth counts from 1; 0 switches faults of that kind off
+bool fault_now(FaultKind kind);                              // counts one call; true when it must fail
+i64  fault_count(FaultKind kind);                            // calls since fault_set
+
+// ---- large memory: counted against a budget, may fail ---------------------------------------------------------------
+
+typedef struct Budget {
+    _Atomic i64 used;
+    _Atomic i64 limit;                                      // 0: no limit
+} Budget;
+
+// Zeroed, 64-byte aligned, fresh pages from the system when large.  Fails with OUT_OF_MEMORY, naming the setting
+// memory_limit when the budget is the reason.  Thread-safe.
+weft_status mem_alloc(Budget *budget, size_t bytes, void **out, Error *err);
+void        mem_free(Budget *budget, void *memory, size_t bytes);           // NULL is fine; BYTES as allocated
+
+// ---- files ----------------------------------------------------------------------------------------------------------
+
+typedef struct File { int fd; char path[4096]; } File;
+typedef struct Mapping { const u8 *bytes; size_t length; } Mapping;         // bytes is NULL when length is 0
+
+weft_status file_create(const char *path, File *file, Error *err);          // truncates; mode 0666 & ~umask
+weft_status file_open_read(const char *path, File *file, Error *err);       // UNDEFINED_FILE when it is not there
+weft_status file_open_append(const char *path, File *file, Error *err);     // creates when missing; no file_write_at
+weft_status file_write(File *file, const void *bytes, size_t length, Error *err);
+weft_status file_write_at(File *file, const void *bytes, size_t length, u64 offset, Error *err);
+// *GOT is less than LENGTH only at the end of the file.
+weft_status file_read_at(File *file, void *bytes, size_t length, u64 offset, size_t *got, Error *err);
+weft_status file_truncate(File *file, u64 length, Error *err);
+weft_status file_size(File *file, u64 *size, Error *err);
+weft_status file_sync(File *file, Error *err);
+void        file_close(File *file);                                         // safe to call twice
+weft_status file_map(const char *path, Mapping *mapping, Error *err);       // read-only
+void        file_unmap(Mapping *mapping);
+weft_status file_read_all(const char *path, Text *text, Error *err);
+weft_status file_rename(const char *from, const char *to, Error *err);
+weft_status file_remove(const char *path, Error *err);                      // missing is fine
+bool        file_exists(const char *path);
+weft_status dir_make(const char *path, Error *err);                         // an existing directory is fine
+weft_status dir_sync(const char *path, Error *err);
+weft_status dir_list(Arena *arena, const char *path, char ***names, int *n_names, Error *err);  // without . and ..
+weft_status file_lock(const char *path, File *file, Error *err);            // exclusive flock; OBJECT_IN_USE when taken
+
+// ---- threads --------------------------------------------------------------------------------------------------------
+
+int cpu_count(void);                                                       // cores this process may use
+
+// A pool runs the same function on every worker: work(context, worker) for worker 0 .. n-1.  The caller's thread is
+// worker 0 and pool_run returns when all have returned.  One run at a time; a second caller waits its turn.  A thread
+// may serve several workers one after the other (a pool has at most pool_size threads, and some may wake up late), so
+// workers must not wait for each other.  From inside a worker of the same pool, pool_run works on the calling thread.
+typedef struct Pool Pool;
+Pool *pool_new(int n_workers);                              // with fewer when the system refuses threads: see pool_size
+void  pool_free(Pool *pool);
+int   pool_size(const Pool *pool);
+void  pool_run(Pool *pool, int n_workers, void (*work)(void *context, int worker), void *context);
+
+// Runs WORK on a thread with a stack of at least STACK_BYTES (less when the system refuses; the size had is passed on)
+// and waits for it.  For code that recurses on user input.
+weft_status run_with_stack(size_t stack_bytes, void (*work)(void *context, size_t stack_bytes), void *context,
+                           Error *err);
+
+double time_now_ms(void);                                                   // monotonic
+
+// ---- log: WEFT_LOG=debug|info|warn in the environment, to standard error --------------------------------------------
+
+void log_debug(const char *format, ...) PRINTF_LIKE(1, 2);
+void log_info(const char *format, ...) PRINTF_LIKE(1, 2);
+void log_warn(const char *format, ...) PRINTF_LIKE(1, 2);
+
+#endif
