@@ -1,0 +1,544 @@
+// append.c - rows into a table: pieces in any order from any thread, out come chunks, all or nothing.
+//
+//     append_rows --encode--> piece 4   piece 2     waiting: came too early
+//                             piece 0, piece 1      queue: in order, fewer rows than a chunk
+//                             [chunk 0] [chunk 1]   full: encoded, written and synced, but known to nobody
+//     append_commit: the rest of the queue becomes the last chunk, then the manifest names them all
+//
+// A piece is encoded by the thread that brings it, so that it waits in few bytes; a chunk is merged from pieces by the
+// thread whose piece completes it.  Both happen outside the lock, so several chunks are made at the same time.
+//
+// Many small appends must not leave many small chunks.  So the last chunk swallows its predecessors while they are
+// less than twice its size (and the sum is not more than a chunk).  Sizes then fall by half from chunk to chunk, and a
+// row is rewritten only when its chunk has grown by half: a logarithmic number of times.
+//
+// A failure at any point leaves the table as it was.  What may stay behind are texts in dictionaries, which no row
+// uses; when they are many, the dictionaries are replaced by copies without them.
+
+#include "store/store_int.h"
+
+enum { ROWS_MAX = 1 << 30, SPARE_TEXTS = 4096 };
+
+struct Append {
+    Arena          *arena;
+    Store          *store;
+    TableEntry     *entry;
+    Snapshot       *base;                                   // the table as it was; nobody else changes it meanwhile
+    u32             chunk_rows;
+    pthread_mutex_t lock;                                   // all below
+    pthread_cond_t  became_idle;
+    int             n_active;                               // threads in append_rows
+    Error           error;                                  // the first failure; nothing is done after it
+    u64             n_rows;
+    u64             next_sequence;
+    StoredChunk    *waiting;                                // by sequence
+    StoredChunk    *queue, *queue_end;
+    u32             queue_start;                            // rows of the first piece that a chunk has taken already
+    u64             queue_rows;
+    const Chunk   **chunks;                                 // new ones in order; NULL while in the making
+    int             n_chunks;
+};
+
+// ---- begin and end -------------------------------------------------------------------------------------------------
+
+static weft_status wait_for_turn(Store *store, TableEntry *entry, Error *err)
+{
+    pthread_mutex_lock(&store->lock);
+    while (entry->is_appending && !entry->is_dropped)
+        pthread_cond_wait(&store->append_ended, &store->lock);
+    bool is_dropped = entry->is_dropped;
+    if (!is_dropped)
+        entry->is_appending = true;
+    pthread_mutex_unlock(&store->lock);
+    return is_dropped ? fail_no_table(err, entry->name) : WEFT_OK;
+}
+
+static void end_turn(Store *store, TableEntry *entry)
+{
+    pthread_mutex_lock(&store->lock);
+    entry->is_appending = false;
+    pthread_cond_broadcast(&store->append_ended);
+    pthread_mutex_unlock(&store->lock);
+}
+
+static Append *append_new(Store *store, TableEntry *entry, Snapshot *base)
+{
+    Arena *arena = arena_new(NULL, "append");
+    Append *append = arena_make(arena, Append);
+    append->arena = arena;
+    append->store = store;
+    append->entry = entry;
+    append->base = base;
+    append->chunk_rows = store->chunk_rows;
+    error_clear(&append->error);
+    pthread_mutex_init(&append->lock, NULL);
+    pthread_cond_init(&append->became_idle, NULL);
+    return append;
+}
+
+weft_status append_begin(Store *store, const char *table, Append **append, Error *err)
+{
+    *append = NULL;
+    TableEntry *entry = store_take_entry(store, table);
+    if (!entry)
+        return fail_no_table(err, table);
+    weft_status status = wait_for_turn(store, entry, err);
+    if (!status) {
+        Snapshot *base;
+        status = store_load(store, entry, &base, err);
+        if (!status)
+            *append = append_new(store, entry, base);
+        else
+            end_turn(store, entry);
+    }
+    if (status)
+        store_drop_user(store, entry);
+    return status;
+}
+
+static void append_end(Append *append)
+{
+    table_release(&append->base->table);
+    end_turn(append->store, append->entry);
+    store_drop_user(append->store, append->entry);
+    pthread_cond_destroy(&append->became_idle);
+    pthread_mutex_destroy(&append->lock);
+    arena_free(append->arena);
+}
+
+const Table *append_table(const Append *append)
+{
+    return &append->base->table;
+}
+
+// ---- making a chunk ------------------------------------------------------------------------------------------------
+
+typedef struct Job {                                        // slices to be merged; each holds its piece
+    Arena *arena;
+    Slice *slices;
+    int    n_slices;
+} Job;
+
+static void job_add(Job *job, const Chunk *held, u32 start, u32 count)
+{
+    *LIST_PUSH(job->arena, job->slices, job->n_slices) = (Slice){ held, start, count };
+}
+
+static void job_free(Job *job)
+{
+    for (int i = 0; i < job->n_slices; i++)
+        chunk_release(job->slices[i].chunk);
+    arena_free(job->arena);
+}
+
+// Moves N_ROWS from the front of the queue into the job.
+static void take_from_queue(Append *append, u64 n_rows, Job *job)
+{
+    append->queue_rows -= n_rows;
+    while (n_rows > 0) {
+        StoredChunk *piece = append->queue;
+        u32 start = append->queue_start, left = piece->chunk.n_rows - start, count = (u32)MIN_OF(left, n_rows);
+        job_add(job, count < left ? chunk_hold(&piece->chunk) : &piece->chunk, start, count);
+        append->queue_start = count < left ? start + count : 0;
+        if (count == left)
+            append->queue = piece->next;
+        n_rows -= count;
+    }
+    if (!append->queue)
+        append->queue_end = NULL;
+}
+
+static weft_status make_in_memory(const Append *append, const Job *job, StoredChunk **chunk, Error *err)
+{
+    const Table *table = &append->base->table;
+    const Chunk *only = job->slices[0].chunk;
+    if (job->n_slices == 1 && job->slices[0].count == only->n_rows) {
+        *chunk = chunk_stored(chunk_hold(only));
+        return WEFT_OK;
+    }
+    return chunk_merge(append->store->budget, table, job->slices, job->n_slices, chunk, err);
+}
+
+static weft_status make_chunk(Append *append, const Job *job, const Chunk **out, Error *err)
+{
+    Store *store = append->store;
+    const Table *table = &append->base->table;
+    StoredChunk *chunk, *written;
+    TRY(make_in_memory(append, job, &chunk, err));
+    *out = &chunk->chunk;
+    if (!store->path)
+        return WEFT_OK;
+    char path[PATH_BYTES];
+    u64 id = store->next_id++;
+    store_file_path(store, FILE_CHUNK, id, path);
+    weft_status status = chunk_write(chunk, path, id, table->id, store->budget, table->columns, &written, err);
+    chunk_release(&chunk->chunk);
+    *out = status ? NULL : &written->chunk;
+    return status;
+}
+
+// ---- pieces --------------------------------------------------------------------------------------------------------
+
+static weft_status insert_waiting(Append *append, StoredChunk *piece, Error *err)
+{
+    StoredChunk **link = &append->waiting;
+    while (*link && (*link)->sequence < piece->sequence)
+        link = &(*link)->next;
+    if (piece->sequence < append->next_sequence || (*link && (*link)->sequence == piece->sequence))
+        return fail(err, WEFT_INTERNAL, -1, "piece %llu was appended twice", (unsigned long long)piece->sequence);
+    piece->next = *link;
+    *link = piece;
+    return WEFT_OK;
+}
+
+static void enqueue(Append *append, StoredChunk *piece)
+{
+    piece->next = NULL;
+    if (append->queue_end)
+        append->queue_end->next = piece;
+    else
+        append->queue = piece;
+    append->queue_end = piece;
+    append->queue_rows += piece->chunk.n_rows;
+    append->n_rows += piece->chunk.n_rows;
+}
+
+static void move_to_queue(Append *append)
+{
+    while (append->waiting && append->waiting->sequence == append->next_sequence) {
+        StoredChunk *piece = append->waiting;
+        append->waiting = piece->next;
+        append->next_sequence++;
+        if (piece->chunk.n_rows > 0)
+            enqueue(append, piece);
+        else
+            chunk_release(&piece->chunk);
+    }
+}
+
+// Takes over the piece.
+static weft_status add_piece(Append *append, StoredChunk *piece, Error *err)
+{
+    pthread_mutex_lock(&append->lock);
+    weft_status status = append->error.status;
+    if (status)
+        fail(err, status, -1, "%s", append->error.message);
+    else
+        status = insert_waiting(append, piece, err);
+    if (status)
+        chunk_release(&piece->chunk);
+    else
+        move_to_queue(append);
+    pthread_mutex_unlock(&append->lock);
+    return status;
+}
+
+// A full chunk's rows and its place among the new chunks, or false when there are not enough rows.
+static bool take_job(Append *append, Job *job, int *at)
+{
+    pthread_mutex_lock(&append->lock);
+    bool is_enough = append->queue_rows >= append->chunk_rows;
+    if (is_enough) {
+        *job = (Job){ .arena = arena_new(NULL, "chunk") };
+        take_from_queue(append, append->chunk_rows, job);
+        *at = append->n_chunks;
+        *LIST_PUSH(append->arena, append->chunks, append->n_chunks) = NULL;
+    }
+    pthread_mutex_unlock(&append->lock);
+    return is_enough;
+}
+
+static weft_status make_full_chunks(Append *append, Error *err)
+{
+    Job job;
+    int at;
+    while (take_job(append, &job, &at)) {
+        const Chunk *chunk;
+        weft_status status = make_chunk(append, &job, &chunk, err);
+        job_free(&job);
+        TRY(status);
+        pthread_mutex_lock(&append->lock);
+        append->chunks[at] = chunk;
+        pthread_mutex_unlock(&append->lock);
+    }
+    return WEFT_OK;
+}
+
+static weft_status add_rows(Append *append, u64 sequence, const ColumnInput *inputs, u32 n_rows, Error *err)
+{
+    const Table *table = &append->base->table;
+    StoredChunk *piece;
+    if (n_rows > ROWS_MAX)
+        return fail(err, WEFT_TOO_LONG, -1, "a piece of %u rows is too long", n_rows);
+    TRY(chunk_encode(append->store->budget, table, inputs, n_rows, &piece, err));
+    piece->sequence = sequence;
+    TRY(add_piece(append, piece, err));
+    return make_full_chunks(append, err);
+}
+
+weft_status append_rows(Append *append, u64 sequence, const ColumnInput *inputs, u32 n_rows, Error *err)
+{
+    Error reason;
+    error_clear(&reason);
+    pthread_mutex_lock(&append->lock);
+    append->n_active++;
+    pthread_mutex_unlock(&append->lock);
+    weft_status status = add_rows(append, sequence, inputs, n_rows, &reason);
+    pthread_mutex_lock(&append->lock);
+    if (status && !append->error.status)
+        append->error = reason;
+    if (--append->n_active == 0)
+        pthread_cond_broadcast(&append->became_idle);
+    pthread_mutex_unlock(&append->lock);
+    if (status && err && !err->status)
+        *err = reason;
+    return status;
+}
+
+static void wait_until_idle(Append *append)
+{
+    pthread_mutex_lock(&append->lock);
+    while (append->n_active > 0)
+        pthread_cond_wait(&append->became_idle, &append->lock);
+    pthread_mutex_unlock(&append->lock);
+}
+
+// ---- commit: one thread, nothing active ----------------------------------------------------------------------------
+
+// How many of the old chunks stay as they are; the others are small and become part of the last new chunk.
+static int chunks_to_keep(const Append *append)
+{
+    const Table *table = &append->base->table;
+    u64 n_rows = append->queue_rows;
+    int n_keep = table->n_chunks;
+    if (append->n_chunks > 0 || n_rows == 0)
+        return n_keep;
+    for (; n_keep > 0; n_keep--) {
+        u64 before = table->chunks[n_keep - 1]->n_rows;
+        if (before >= 2 * n_rows || before + n_rows > append->chunk_rows)
+            break;
+        n_rows += before;
+    }
+    return n_keep;
+}
+
+static weft_status take_old_chunks(const Append *append, int n_keep, Job *job, Error *err)
+{
+    const Table *table = &append->base->table;
+    for (int i = n_keep; i < table->n_chunks; i++) {
+        const Chunk *chunk = table->chunks[i];
+        for (int column = 0; column < table->n_columns; column++)
+            TRY(chunk_verify(chunk, column, err));
+        job_add(job, chunk_hold(chunk), 0, chunk->n_rows);
+    }
+    return WEFT_OK;
+}
+
+static weft_status make_last_chunk(Append *append, int n_keep, Error *err)
+{
+    if (append->queue_rows == 0)
+        return WEFT_OK;
+    Job job = { .arena = arena_new(NULL, "last chunk") };
+    const Chunk *chunk = NULL;
+    weft_status status = take_old_chunks(append, n_keep, &job, err);
+    if (!status) {
+        take_from_queue(append, append->queue_rows, &job);
+        status = make_chunk(append, &job, &chunk, err);
+    }
+    job_free(&job);
+    if (!status)
+        *LIST_PUSH(append->arena, append->chunks, append->n_chunks) = chunk;
+    return status;
+}
+
+// What the manifest will say: the dictionaries up to COUNTS, and the new chunks behind the kept ones.
+static weft_status make_meta(Append *append, int n_keep, const u32 *counts, TableMeta **out, Error *err)
+{
+    const Store *store = append->store;
+    const Table *table = &append->base->table;
+    int n_files = store->path ? n_keep + append->n_chunks : 0;
+    TableMeta *meta = meta_copy(append->entry->meta, n_files);
+    meta->version++;
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < table->n_columns && store->path && !status; i++) {
+        char path[PATH_BYTES];
+        DictFile old = meta->columns[i].dict;
+        if (!table->columns[i].dict)
+            continue;
+        store_file_path(store, FILE_DICT, old.file_id, path);
+        status = dict_file_extend(path, &old, table->columns[i].dict, counts[i], &meta->columns[i].dict, err);
+    }
+    for (int i = n_keep; i < n_files; i++)
+        meta->chunks[i] = chunk_stored(append->chunks[i - n_keep])->file;
+    if (status)
+        meta_free(meta);
+    *out = status ? NULL : meta;
+    return status;
+}
+
+// A snapshot with the first N_KEEP chunks of the base and the new ones.
+static Snapshot *make_snapshot(const Append *append, const TableMeta *meta, int n_keep, Dictionary *const *dicts,
+                               const u32 *counts)
+{
+    const Table *table = &append->base->table;
+    Arena *scratch = arena_new(NULL, "snapshot");
+    const Chunk **chunks = arena_array(scratch, const Chunk *, n_keep + append->n_chunks);
+    for (int i = 0; i < n_keep; i++)
+        chunks[i] = chunk_hold(table->chunks[i]);
+    for (int i = 0; i < append->n_chunks; i++)
+        chunks[n_keep + i] = chunk_hold(append->chunks[i]);
+    Snapshot *snapshot = snapshot_new(meta, dicts, counts, chunks, n_keep + append->n_chunks);
+    snapshot->is_verified = append->base->is_verified;      // the new chunks are
+    arena_free(scratch);
+    return snapshot;
+}
+
+// Frees the old ones.  META may be NULL: it stays.
+static void swap_in(Append *append, TableMeta *meta, Snapshot *snapshot)
+{
+    TableEntry *entry = append->entry;
+    pthread_mutex_lock(&append->store->lock);
+    TableMeta *old_meta = meta ? entry->meta : NULL;
+    Snapshot *old = entry->current;
+    entry->meta = meta ? meta : entry->meta;
+    entry->current = snapshot;
+    pthread_mutex_unlock(&append->store->lock);
+    meta_free(old_meta);
+    table_release(&old->table);
+}
+
+static void get_dicts(const Append *append, Arena *scratch, Dictionary ***dicts, u32 **counts)
+{
+    const Table *table = &append->base->table;
+    *dicts = arena_array(scratch, Dictionary *, table->n_columns);
+    *counts = arena_array(scratch, u32, table->n_columns);
+    for (int i = 0; i < table->n_columns; i++) {
+        (*dicts)[i] = table->columns[i].dict;
+        (*counts)[i] = (*dicts)[i] ? dict_count((*dicts)[i]) : 0;
+    }
+}
+
+// Holds commit_lock.
+static weft_status publish(Append *append, int n_keep, Arena *scratch, Error *err)
+{
+    Store *store = append->store;
+    Dictionary **dicts;
+    u32 *counts;
+    TableMeta *meta;
+    if (append->entry->is_dropped)                          // set under commit_lock too
+        return fail_no_table(err, append->entry->name);
+    TRY(store_settle(store, err));
+    get_dicts(append, scratch, &dicts, &counts);
+    TRY(make_meta(append, n_keep, counts, &meta, err));
+    weft_status status = store_switch(store, append->entry, meta, err);
+    if (status) {
+        meta_free(meta);
+        return status;
+    }
+    swap_in(append, meta, make_snapshot(append, meta, n_keep, dicts, counts));
+    const Table *table = &append->base->table;
+    for (int i = n_keep; i < table->n_chunks; i++)
+        store_remove_file(store, FILE_CHUNK, chunk_stored(table->chunks[i])->file.file_id);
+    return WEFT_OK;
+}
+
+static weft_status commit(Append *append, Error *err)
+{
+    if (append->error.status)
+        return fail(err, append->error.status, -1, "%s", append->error.message);
+    if (append->waiting)
+        return fail(err, WEFT_INTERNAL, -1, "piece %llu was never appended", (unsigned long long)append->next_sequence);
+    if (append->n_rows == 0)
+        return WEFT_OK;
+    int n_keep = chunks_to_keep(append);
+    TRY(make_last_chunk(append, n_keep, err));
+    Arena *scratch = arena_new(NULL, "commit");
+    pthread_mutex_lock(&append->store->commit_lock);
+    weft_status status = publish(append, n_keep, scratch, err);
+    pthread_mutex_unlock(&append->store->commit_lock);
+    arena_free(scratch);
+    return status;
+}
+
+// ---- undo ----------------------------------------------------------------------------------------------------------
+
+static void release_list(StoredChunk *piece)
+{
+    for (StoredChunk *next; piece; piece = next) {
+        next = piece->next;
+        chunk_release(&piece->chunk);
+    }
+}
+
+static void release_all(Append *append)
+{
+    release_list(append->waiting);
+    release_list(append->queue);
+    for (int i = 0; i < append->n_chunks; i++)
+        chunk_release(append->chunks[i]);
+}
+
+static void remove_new_files(const Append *append)
+{
+    pthread_mutex_lock(&append->store->commit_lock);
+    bool is_in_doubt = append->store->is_in_doubt;          // the manifest on disk may name them
+    pthread_mutex_unlock(&append->store->commit_lock);
+    for (int i = 0; i < append->n_chunks && !is_in_doubt; i++)
+        if (append->chunks[i])
+            store_remove_file(append->store, FILE_CHUNK, chunk_stored(append->chunks[i])->file.file_id);
+}
+
+// Texts that came with the failed rows and that no row uses.  A few may stay: the next append finds them there.
+static void shed_texts(Append *append)
+{
+    const Table *table = &append->base->table;
+    Arena *scratch = arena_new(NULL, "dictionaries");
+    Dictionary **dicts, **copies = arena_array(scratch, Dictionary *, table->n_columns);
+    u32 *counts;
+    bool is_changed = false;
+    get_dicts(append, scratch, &dicts, &counts);
+    for (int i = 0; i < table->n_columns; i++) {
+        u32 n_used = table->columns[i].dict_count, n_spare = counts[i] - n_used;
+        counts[i] = n_used;
+        if (n_spare <= SPARE_TEXTS + n_used / 4 || dict_copy(dicts[i], n_used, append->store->budget, &copies[i], NULL))
+            continue;                                       // not worth it, or no memory: then they stay
+        dicts[i] = copies[i];
+        is_changed = true;
+    }
+    append->n_chunks = 0;
+    if (is_changed)
+        swap_in(append, NULL, make_snapshot(append, append->entry->meta, table->n_chunks, dicts, counts));
+    for (int i = 0; i < table->n_columns; i++)
+        dict_release(copies[i]);
+    arena_free(scratch);
+}
+
+static void undo(Append *append)
+{
+    remove_new_files(append);
+    release_all(append);
+    shed_texts(append);
+}
+
+weft_status append_commit(Append *append, u64 *n_rows, Error *err)
+{
+    wait_until_idle(append);
+    weft_status status = commit(append, err);
+    if (n_rows)
+        *n_rows = status ? 0 : append->n_rows;
+    if (status)
+        undo(append);
+    else
+        release_all(append);
+    append_end(append);
+    return status;
+}
+
+void append_abort(Append *append)
+{
+    if (!append)
+        return;
+    wait_until_idle(append);
+    undo(append);
+    append_end(append);
+}

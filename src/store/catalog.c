@@ -1,0 +1,640 @@
+// catalog.c - the store: which tables there are, and how a change of that becomes lasting.
+//
+//     sales.weft/  lock              flock: one process at a time
+//                  manifest          which tables, which files (manifest.c)
+//                  1f.chunk, ...     rows (chunk.c), never changed once written
+//                  2.dict, ...       dictionaries (dict_file.c), only ever longer
+//
+// A change writes and syncs its new files, then writes manifest.new, syncs it, renames it over manifest, and syncs the
+// directory.  The rename is the moment: before it the old state holds, in memory and on disk; after it the new.  Files
+// that no manifest names are left by a crash and go at the next open.
+//
+// One case is left: the rename worked, but the directory could not be synced.  Then nobody knows which manifest a
+// crash would leave, so we put the old one back and report the failure.  If even that fails, the change is in doubt:
+// in memory the old state goes on, and nothing that either state needs is touched until a manifest has been written
+// for good (store_settle).
+//
+// Tables are loaded when first asked for: opening a database reads the manifest only.
+// Locks: commit_lock (changes, slow, one at a time) before lock (the catalog, short).  Readers take only the latter.
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "store/store_int.h"
+
+// ---- files ---------------------------------------------------------------------------------------------------------
+
+static const char *const suffixes[] = { [FILE_CHUNK] = "chunk", [FILE_DICT] = "dict" };
+
+static const char *named_path(const Store *store, const char *name, char path[PATH_BYTES])
+{
+    snprintf(path, PATH_BYTES, "%s/%s", store->path, name); // open has seen to it that this fits
+    return path;
+}
+
+static void file_name(FileKind kind, u64 id, char name[32])
+{
+    snprintf(name, 32, "%llx.%s", (unsigned long long)id, suffixes[kind]);
+}
+
+const char *store_file_path(const Store *store, FileKind kind, u64 id, char path[PATH_BYTES])
+{
+    char name[32];
+    path[0] = '\0';
+    if (!store->path)
+        return path;
+    file_name(kind, id, name);
+    return named_path(store, name, path);
+}
+
+void store_remove_file(const Store *store, FileKind kind, u64 id)
+{
+    char path[PATH_BYTES];
+    if (store->path)
+        (void)file_remove(store_file_path(store, kind, id, path), NULL);
+}
+
+// Whether it is named as our chunks and dictionaries are.
+static bool is_data_file(const char *name)
+{
+    const char *dot = strchr(name, '.');
+    if (!dot || dot == name || strspn(name, "0123456789abcdef") != (size_t)(dot - name))
+        return false;
+    return strcmp(dot + 1, suffixes[FILE_CHUNK]) == 0 || strcmp(dot + 1, suffixes[FILE_DICT]) == 0;
+}
+
+// ---- the manifest's way to disk ------------------------------------------------------------------------------------
+
+static weft_status write_new_manifest(const char *path, const Text *bytes, Error *err)
+{
+    File file;
+    TRY(file_create(path, &file, err));
+    weft_status status = file_write(&file, bytes->bytes, bytes->length, err);
+    if (!status)
+        status = file_sync(&file, err);
+    file_close(&file);
+    return status;
+}
+
+static weft_status replace_manifest(Store *store, const Text *bytes, bool *is_renamed, Error *err)
+{
+    char fresh[PATH_BYTES], path[PATH_BYTES];
+    named_path(store, "manifest.new", fresh);
+    TRY(write_new_manifest(fresh, bytes, err));
+    TRY(dir_sync(store->path, err));                        // the names of the new files last before they are relied on
+    TRY(file_rename(fresh, named_path(store, "manifest", path), err));
+    *is_renamed = true;
+    return dir_sync(store->path, err);
+}
+
+// The metas of all tables, CHANGED's replaced by META (NULL: left out); sorted as the entries are.
+static int collect_metas(const Store *store, const TableEntry *changed, const TableMeta *meta, const TableMeta **metas)
+{
+    int n = 0;
+    for (int i = 0; i < store->n_entries; i++)
+        if (store->entries[i] != changed)
+            metas[n++] = store->entries[i]->meta;
+    if (!meta)
+        return n;
+    int at = n++;
+    for (; at > 0 && strcmp(metas[at - 1]->name, meta->name) > 0; at--)
+        metas[at] = metas[at - 1];
+    metas[at] = meta;
+    return n;
+}
+
+static weft_status write_manifest(Store *store, const TableEntry *changed, const TableMeta *meta, bool *is_renamed, Error *err)
+{
+    Arena *arena = arena_new(NULL, "manifest");
+    const TableMeta **metas = arena_array(arena, const TableMeta *, store->n_entries + 1);
+    int n_metas = collect_metas(store, changed, meta, metas);
+    Text bytes = { 0 };
+    manifest_encode(metas, n_metas, store->next_id, &bytes);
+    weft_status status = replace_manifest(store, &bytes, is_renamed, err);
+    text_free(&bytes);
+    arena_free(arena);
+    return status;
+}
+
+weft_status store_settle(Store *store, Error *err)
+{
+    bool is_renamed = false;
+    if (store->is_in_doubt)
+        TRY(write_manifest(store, NULL, NULL, &is_renamed, err));
+    store->is_in_doubt = false;
+    return WEFT_OK;
+}
+
+weft_status store_switch(Store *store, const TableEntry *changed, const TableMeta *meta, Error *err)
+{
+    bool is_renamed = false;
+    if (!store->path)
+        return WEFT_OK;
+    weft_status status = write_manifest(store, changed, meta, &is_renamed, err);
+    if (!status || !is_renamed)
+        return status;
+    store->is_in_doubt = true;
+    if (store_settle(store, NULL))
+        error_hint(err, "The change may or may not be there when the database is next opened.");
+    return status;
+}
+
+// ---- entries -------------------------------------------------------------------------------------------------------
+
+static TableEntry *entry_new(TableMeta *meta)
+{
+    Arena *arena = arena_new(NULL, "table");
+    TableEntry *entry = arena_make(arena, TableEntry);
+    *entry = (TableEntry){ .arena = arena, .n_users = 1, .meta = meta };
+    entry->name = arena_strdup(arena, meta->name);
+    pthread_mutex_init(&entry->load_lock, NULL);
+    return entry;
+}
+
+static void entry_free(TableEntry *entry)
+{
+    if (entry->current)
+        table_release(&entry->current->table);
+    meta_free(entry->meta);
+    pthread_mutex_destroy(&entry->load_lock);
+    arena_free(entry->arena);
+}
+
+void store_drop_user(Store *store, TableEntry *entry)
+{
+    pthread_mutex_lock(&store->lock);
+    bool is_last = --entry->n_users == 0;
+    pthread_mutex_unlock(&store->lock);
+    if (is_last)
+        entry_free(entry);
+}
+
+// Where the name is, or -1.
+static int find_entry(const Store *store, const char *name)
+{
+    int low = 0, high = store->n_entries;
+    while (low < high) {
+        int middle = low + (high - low) / 2, order = strcmp(store->entries[middle]->name, name);
+        if (order == 0)
+            return middle;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return -1;
+}
+
+TableEntry *store_take_entry(Store *store, const char *name)
+{
+    TableEntry *entry = NULL;
+    pthread_mutex_lock(&store->lock);
+    int at = find_entry(store, name);
+    if (at >= 0) {
+        entry = store->entries[at];
+        entry->n_users++;
+    }
+    pthread_mutex_unlock(&store->lock);
+    return entry;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    return strcmp((*(TableEntry *const *)a)->name, (*(TableEntry *const *)b)->name);
+}
+
+// Makes a new list, with ADDED and without REMOVED (either may be NULL).
+static void change_entries(Store *store, TableEntry *added, const TableEntry *removed)
+{
+    Arena *arena = arena_new(NULL, "catalog");
+    TableEntry **entries = arena_array(arena, TableEntry *, store->n_entries + 1);
+    int n = 0;
+    for (int i = 0; i < store->n_entries; i++)
+        if (store->entries[i] != removed)
+            entries[n++] = store->entries[i];
+    if (added)
+        entries[n++] = added;
+    qsort(entries, (size_t)n, sizeof(*entries), compare_entries);
+    pthread_mutex_lock(&store->lock);
+    Arena *old = store->arena;
+    store->arena = arena;
+    store->entries = entries;
+    store->n_entries = n;
+    pthread_mutex_unlock(&store->lock);
+    if (old)
+        arena_free(old);
+}
+
+weft_status fail_no_table(Error *err, const char *name)
+{
+    return fail(err, WEFT_UNDEFINED_TABLE, -1, "table \"%s\" does not exist", name);
+}
+
+// ---- open and close ------------------------------------------------------------------------------------------------
+
+static weft_status refuse_foreign(const char *path, char **names, int n_names, Error *err)
+{
+    bool has_data = false, has_other = false;
+    for (int i = 0; i < n_names; i++) {
+        if (strcmp(names[i], "manifest") == 0)
+            return WEFT_OK;
+        bool is_start = strcmp(names[i], "lock") == 0 || strcmp(names[i], "manifest.new") == 0;   // a crash at birth
+        has_data |= is_data_file(names[i]);
+        has_other |= !is_start;
+    }
+    if (has_data)
+        return fail(err, WEFT_CORRUPT, -1, "database \"%s\" has lost its manifest", path);
+    if (!has_other)
+        return WEFT_OK;
+    fail(err, WEFT_IO_ERROR, -1, "directory \"%s\" is not empty and not a database", path);
+    error_hint(err, "Give the name of a database, or of a directory that is empty or does not exist yet.");
+    return WEFT_IO_ERROR;
+}
+
+static weft_status read_manifest(Store *store, Arena *scratch, Error *err)
+{
+    char path[PATH_BYTES];
+    Text bytes = { 0 };
+    TableMeta **metas = NULL;
+    int n_metas = 0;
+    u64 next_id = 1;
+    named_path(store, "manifest", path);
+    weft_status status = file_read_all(path, &bytes, err);
+    if (!status)
+        status = manifest_decode(path, bytes.bytes, bytes.length, scratch, &metas, &n_metas, &next_id, err);
+    text_free(&bytes);
+    TRY(status);
+    store->next_id = next_id;
+    store->arena = arena_new(NULL, "catalog");
+    store->entries = arena_array(store->arena, TableEntry *, n_metas);
+    store->n_entries = n_metas;
+    for (int i = 0; i < n_metas; i++)
+        store->entries[i] = entry_new(metas[i]);
+    return WEFT_OK;
+}
+
+static void note_file(Map *known, FileKind kind, u64 id)
+{
+    char name[32];
+    file_name(kind, id, name);
+    map_set(known, name, strlen(name), 1);
+}
+
+static void sweep(const Store *store, Arena *scratch, char **names, int n_names)
+{
+    Map *known = map_new(scratch);
+    for (int i = 0; i < store->n_entries; i++) {
+        const TableMeta *meta = store->entries[i]->meta;
+        for (int c = 0; c < meta->n_chunks; c++)
+            note_file(known, FILE_CHUNK, meta->chunks[c].file_id);
+        for (int c = 0; c < meta->n_columns; c++)
+            if (meta->columns[c].dict.length > 0)
+                note_file(known, FILE_DICT, meta->columns[c].dict.file_id);
+    }
+    for (int i = 0; i < n_names; i++) {
+        char path[PATH_BYTES];
+        u64 ignored;
+        bool is_ours = is_data_file(names[i]) || strcmp(names[i], "manifest.new") == 0;
+        if (is_ours && !map_get(known, names[i], strlen(names[i]), &ignored))
+            (void)file_remove(named_path(store, names[i], path), NULL);
+    }
+}
+
+static weft_status open_in(Store *store, Arena *scratch, Error *err)
+{
+    char **names, path[PATH_BYTES];
+    int n_names;
+    bool is_renamed;
+    TRY(dir_make(store->path, err));
+    TRY(dir_list(scratch, store->path, &names, &n_names, err));
+    TRY(refuse_foreign(store->path, names, n_names, err));  // before anything is put into it
+    TRY(file_lock(named_path(store, "lock", path), &store->lock_file, err));
+    TRY(dir_list(scratch, store->path, &names, &n_names, err));
+    if (file_exists(named_path(store, "manifest", path)))
+        TRY(read_manifest(store, scratch, err));
+    else
+        TRY(write_manifest(store, NULL, NULL, &is_renamed, err));
+    sweep(store, scratch, names, n_names);
+    return WEFT_OK;
+}
+
+static weft_status open_directory(Store *store, Error *err)
+{
+    if (strlen(store->path) > PATH_BYTES - 64)
+        return fail(err, WEFT_IO_ERROR, -1, "path of %zu bytes is too long", strlen(store->path));
+    Arena *scratch = arena_new(NULL, "open");
+    weft_status status = open_in(store, scratch, err);
+    arena_free(scratch);
+    return status;
+}
+
+weft_status store_open(const char *path, Budget *budget, Store **out, Error *err)
+{
+    Arena *home = arena_new(NULL, "store");
+    Store *store = arena_make(home, Store);
+    store->home = home;
+    store->path = path ? arena_strdup(home, path) : NULL;
+    store->budget = budget;
+    store->lock_file.fd = -1;
+    store->next_id = 1;
+    store->chunk_rows = CHUNK_ROWS;
+    pthread_mutex_init(&store->commit_lock, NULL);
+    pthread_mutex_init(&store->lock, NULL);
+    pthread_cond_init(&store->append_ended, NULL);
+    weft_status status = path ? open_directory(store, err) : WEFT_OK;
+    if (status)
+        store_close(store);
+    *out = status ? NULL : store;
+    return status;
+}
+
+void store_close(Store *store)
+{
+    if (!store)
+        return;
+    for (int i = 0; i < store->n_entries; i++)
+        store_drop_user(store, store->entries[i]);
+    if (store->arena)
+        arena_free(store->arena);
+    file_close(&store->lock_file);
+    pthread_cond_destroy(&store->append_ended);
+    pthread_mutex_destroy(&store->lock);
+    pthread_mutex_destroy(&store->commit_lock);
+    arena_free(store->home);
+}
+
+const char *store_path(const Store *store)
+{
+    return store->path;
+}
+
+void store_set_chunk_rows(Store *store, u32 rows)
+{
+    store->chunk_rows = MAX_OF(1, MIN_OF(rows, 1u << 30));
+}
+
+// ---- loading -------------------------------------------------------------------------------------------------------
+
+typedef struct Loading {                                    // a table half loaded
+    Arena       *scratch;
+    Dictionary **dicts;
+    u32         *dict_counts;
+    Column      *columns;                                   // what chunk_open wants to know of them
+    const Chunk **chunks;
+    int          n_chunks;
+} Loading;
+
+static weft_status load_dicts(const Store *store, const TableMeta *meta, Loading *loading, Error *err)
+{
+    for (int i = 0; i < meta->n_columns; i++) {
+        const ColumnMeta *column = &meta->columns[i];
+        char path[PATH_BYTES];
+        loading->columns[i] = (Column){ .name = column->name, .type = column->type, .not_null = column->not_null };
+        if (column->type.kind != TYPE_TEXT)
+            continue;
+        store_file_path(store, FILE_DICT, column->dict.file_id, path);
+        TRY(dict_file_load(path, &column->dict, store->budget, &loading->dicts[i], err));
+        loading->columns[i].dict = loading->dicts[i];
+        loading->dict_counts[i] = dict_count(loading->dicts[i]);
+    }
+    return WEFT_OK;
+}
+
+static weft_status load_chunks(const Store *store, const TableMeta *meta, Loading *loading, Error *err)
+{
+    for (int i = 0; i < meta->n_chunks; i++) {
+        char path[PATH_BYTES];
+        StoredChunk *chunk;
+        store_file_path(store, FILE_CHUNK, meta->chunks[i].file_id, path);
+        TRY(chunk_open(path, &meta->chunks[i], meta->id, loading->columns, meta->n_columns, store->budget, &chunk, err));
+        loading->chunks[loading->n_chunks++] = &chunk->chunk;
+    }
+    return WEFT_OK;
+}
+
+static weft_status load(const Store *store, const TableMeta *meta, Snapshot **out, Error *err)
+{
+    Arena *scratch = arena_new(NULL, "load");
+    Loading loading = { scratch, arena_array(scratch, Dictionary *, meta->n_columns),
+                        arena_array(scratch, u32, meta->n_columns), arena_array(scratch, Column, meta->n_columns),
+                        arena_array(scratch, const Chunk *, meta->n_chunks), 0 };
+    weft_status status = load_dicts(store, meta, &loading, err);
+    if (!status)
+        status = load_chunks(store, meta, &loading, err);
+    if (!status)
+        *out = snapshot_new(meta, loading.dicts, loading.dict_counts, loading.chunks, loading.n_chunks);
+    else
+        for (int i = 0; i < loading.n_chunks; i++)
+            chunk_release(loading.chunks[i]);
+    for (int i = 0; i < meta->n_columns; i++)
+        dict_release(loading.dicts[i]);
+    arena_free(scratch);
+    return status;
+}
+
+static Snapshot *hold_current(Store *store, TableEntry *entry)
+{
+    pthread_mutex_lock(&store->lock);
+    Snapshot *snapshot = entry->current;
+    if (snapshot)
+        table_hold(&snapshot->table);
+    pthread_mutex_unlock(&store->lock);
+    return snapshot;
+}
+
+// Commits need a loaded table, so while there is no snapshot nobody replaces the meta either.
+weft_status store_load(Store *store, TableEntry *entry, Snapshot **held, Error *err)
+{
+    weft_status status = WEFT_OK;
+    *held = hold_current(store, entry);
+    if (*held)
+        return WEFT_OK;
+    pthread_mutex_lock(&entry->load_lock);
+    if (!(*held = hold_current(store, entry)) && !(status = load(store, entry->meta, held, err))) {
+        table_hold(&(*held)->table);
+        pthread_mutex_lock(&store->lock);
+        entry->current = *held;
+        pthread_mutex_unlock(&store->lock);
+    }
+    pthread_mutex_unlock(&entry->load_lock);
+    return status;
+}
+
+static weft_status get_snapshot(Store *store, const char *name, bool do_verify, const Table **table, Error *err)
+{
+    Snapshot *snapshot = NULL;
+    *table = NULL;
+    TableEntry *entry = store_take_entry(store, name);
+    if (!entry)
+        return fail_no_table(err, name);
+    Error reason;
+    error_clear(&reason);
+    weft_status status = store_load(store, entry, &snapshot, &reason);
+    if (!status && do_verify)
+        status = snapshot_verify(snapshot, &reason);
+    if (!status) {
+        *table = &snapshot->table;
+    } else {
+        if (snapshot)
+            table_release(&snapshot->table);
+        pthread_mutex_lock(&store->lock);
+        bool is_dropped = entry->is_dropped;                // while we loaded: its files may be gone
+        pthread_mutex_unlock(&store->lock);
+        if (is_dropped)
+            status = fail_no_table(err, name);
+        else if (err && !err->status)
+            *err = reason;
+    }
+    store_drop_user(store, entry);
+    return status;
+}
+
+weft_status store_peek_table(Store *store, const char *name, const Table **table, Error *err)
+{
+    return get_snapshot(store, name, false, table, err);
+}
+
+weft_status store_get_table(Store *store, const char *name, const Table **table, Error *err)
+{
+    return get_snapshot(store, name, true, table, err);
+}
+
+const Table *store_table(Store *store, const char *name)
+{
+    const Table *table;
+    Error reason;
+    error_clear(&reason);
+    weft_status status = store_get_table(store, name, &table, &reason);
+    if (status && status != WEFT_UNDEFINED_TABLE)
+        log_warn("table \"%s\": %s", name, reason.message);
+    return table;
+}
+
+weft_status store_list(Store *store, Arena *arena, const char ***names, int *n_names)
+{
+    pthread_mutex_lock(&store->lock);
+    *n_names = store->n_entries;
+    *names = arena_array(arena, const char *, store->n_entries);
+    for (int i = 0; i < store->n_entries; i++)
+        (*names)[i] = arena_strdup(arena, store->entries[i]->name);
+    pthread_mutex_unlock(&store->lock);
+    return WEFT_OK;
+}
+
+i64 store_bytes_on_disk(Store *store, const char *name)
+{
+    u64 bytes = 0;
+    pthread_mutex_lock(&store->lock);
+    int at = store->path ? find_entry(store, name) : -1;
+    const TableMeta *meta = at >= 0 ? store->entries[at]->meta : NULL;
+    for (int i = 0; meta && i < meta->n_chunks; i++)
+        bytes += meta->chunks[i].length;
+    for (int i = 0; meta && i < meta->n_columns; i++)
+        bytes += meta->columns[i].dict.length;
+    pthread_mutex_unlock(&store->lock);
+    return (i64)bytes;
+}
+
+// ---- create and drop -----------------------------------------------------------------------------------------------
+
+static weft_status check_name(const char *what, const char *name, Error *err)
+{
+    size_t length = strlen(name);
+    if (length == 0 || length > NAME_BYTES_MAX || utf8_valid_length(name, length) < length)
+        return fail(err, WEFT_INVALID_NAME, -1, "name of a %s must be text of 1 to %d bytes", what, NAME_BYTES_MAX);
+    return WEFT_OK;
+}
+
+static weft_status check_columns(const ColumnDef *columns, int n_columns, Error *err)
+{
+    char type[32];
+    if (n_columns > COLUMNS_MAX)
+        return fail(err, WEFT_TOO_MANY_COLUMNS, -1, "tables can have at most %d columns", COLUMNS_MAX);
+    if (n_columns < 1)
+        return fail(err, WEFT_UNSUPPORTED, -1, "a table needs at least one column");
+    for (int i = 0; i < n_columns; i++) {
+        TRY(check_name("column", columns[i].name, err));
+        if (!type_is_storable(columns[i].type))
+            return fail(err, WEFT_UNSUPPORTED, -1, "column \"%s\" cannot have type %s", columns[i].name,
+                        type_name(columns[i].type, type));
+        for (int j = 0; j < i; j++)
+            if (strcmp(columns[i].name, columns[j].name) == 0)
+                return fail(err, WEFT_DUPLICATE_COLUMN, -1, "column \"%s\" specified more than once", columns[i].name);
+    }
+    return WEFT_OK;
+}
+
+static TableEntry *make_entry(Store *store, const char *name, const ColumnDef *columns, int n_columns)
+{
+    TableMeta *meta = meta_new(name, store->next_id++, 1, n_columns, 0);
+    for (int i = 0; i < n_columns; i++) {
+        ColumnMeta *column = &meta->columns[i];
+        *column = (ColumnMeta){ .name = arena_strdup(meta->arena, columns[i].name), .type = columns[i].type,
+                                .not_null = columns[i].not_null };
+        if (column->type.kind == TYPE_TEXT)
+            column->dict.file_id = store->next_id++;
+    }
+    return entry_new(meta);
+}
+
+static weft_status create(Store *store, const char *name, const ColumnDef *columns, int n_columns, Error *err)
+{
+    if (find_entry(store, name) >= 0)
+        return fail(err, WEFT_DUPLICATE_TABLE, -1, "relation \"%s\" already exists", name);
+    TRY(store_settle(store, err));
+    TableEntry *entry = make_entry(store, name, columns, n_columns);
+    weft_status status = load(store, entry->meta, &entry->current, err);   // nothing to read yet
+    if (!status)
+        status = store_switch(store, entry, entry->meta, err);
+    if (status)
+        entry_free(entry);
+    else
+        change_entries(store, entry, NULL);
+    return status;
+}
+
+weft_status store_create_table(Store *store, const char *name, const ColumnDef *columns, int n_columns, Error *err)
+{
+    TRY(check_name("table", name, err));
+    TRY(check_columns(columns, n_columns, err));
+    pthread_mutex_lock(&store->commit_lock);
+    weft_status status = create(store, name, columns, n_columns, err);
+    pthread_mutex_unlock(&store->commit_lock);
+    return status;
+}
+
+// Snapshots that are still held have their files mapped, and mapped files outlive their names.
+static void remove_files(const Store *store, const TableMeta *meta)
+{
+    for (int i = 0; i < meta->n_chunks; i++)
+        store_remove_file(store, FILE_CHUNK, meta->chunks[i].file_id);
+    for (int i = 0; i < meta->n_columns; i++)
+        if (meta->columns[i].type.kind == TYPE_TEXT)
+            store_remove_file(store, FILE_DICT, meta->columns[i].dict.file_id);
+}
+
+static weft_status drop(Store *store, const char *name, Error *err)
+{
+    int at = find_entry(store, name);
+    if (at < 0)
+        return fail_no_table(err, name);
+    TableEntry *entry = store->entries[at];
+    TRY(store_settle(store, err));
+    TRY(store_switch(store, entry, NULL, err));
+    change_entries(store, NULL, entry);
+    pthread_mutex_lock(&store->lock);
+    entry->is_dropped = true;
+    pthread_cond_broadcast(&store->append_ended);           // who waits to append need not wait longer
+    pthread_mutex_unlock(&store->lock);
+    remove_files(store, entry->meta);
+    store_drop_user(store, entry);
+    return WEFT_OK;
+}
+
+weft_status store_drop_table(Store *store, const char *name, Error *err)
+{
+    pthread_mutex_lock(&store->commit_lock);
+    weft_status status = drop(store, name, err);
+    pthread_mutex_unlock(&store->commit_lock);
+    return status;
+}

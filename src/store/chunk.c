@@ -1,0 +1,398 @@
+// chunk.c - some rows of a table, column by column, in memory or in a file of their own.
+//
+//     header  magic, rows, columns, table, file          } checksum in the manifest
+//             per column: base, width, statistics, ...   }
+//     columns data, and a bitmap where there are NULLs, each part begins at a multiple of 64 bytes   } checksum in the header
+//
+// In memory there are only the columns; a file is mapped and read in place.  Where each part begins follows from the
+// rows, the widths and the NULLs, so no offset is stored that could be wrong.  Opening checks everything but the
+// column data: that is read once when it is first wanted, column by column (chunk_verify), so that opening a large
+// database is quick. Numbers are little-endian, as on all machines we run on.
+
+#include <assert.h>
+
+#include "store/store_int.h"
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are mapped as they are");
+
+static const char magic[8] = "WEFTCHK1";
+
+typedef struct FileHeader {
+    char magic[8];
+    u32  n_rows, n_columns;
+    u64  table_id, file_id;
+    u64  length;                                            // of the file
+    u64  zero[3];
+} FileHeader;
+
+typedef struct ColumnHeader {
+    i64 base, min, max;                                     // min and max of floats: their bits
+    u64 checksum;
+    u32 n_nulls;
+    u8  width, flags;
+    u16 zero;
+} ColumnHeader;
+
+enum { FLAG_HAS_RANGE = 1, FLAG_HAS_NAN = 2, FLAG_IS_INCREASING = 4, FLAGS_ALL = 7 };
+
+// ---- where things are ----------------------------------------------------------------------------------------------
+
+static u64 header_bytes(int n_columns)
+{
+    return aligned(sizeof(FileHeader) + (u64)n_columns * sizeof(ColumnHeader));
+}
+
+static u64 data_bytes(const ColumnChunk *column, u32 n_rows)
+{
+    return aligned((u64)n_rows * column->width);
+}
+
+static u64 column_bytes(const ColumnChunk *column, u32 n_rows)
+{
+    u64 valid_bytes = column->n_nulls > 0 ? aligned(((u64)n_rows + 63) / 64 * sizeof(u64)) : 0;
+    return data_bytes(column, n_rows) + valid_bytes;
+}
+
+static u64 all_columns_bytes(const ColumnChunk *columns, int n_columns, u32 n_rows)
+{
+    u64 bytes = 0;
+    for (int i = 0; i < n_columns; i++)
+        bytes += column_bytes(&columns[i], n_rows);
+    return bytes;
+}
+
+static void place_columns(StoredChunk *chunk, const u8 *at)
+{
+    u32 n_rows = chunk->chunk.n_rows;
+    for (int i = 0; i < chunk->n_columns; i++) {
+        ColumnChunk *column = &chunk->chunk.columns[i];
+        column->data = at;
+        column->valid = column->n_nulls > 0 ? (const u64 *)(const void *)(at + data_bytes(column, n_rows)) : NULL;
+        at += column_bytes(column, n_rows);
+    }
+}
+
+// ---- life ----------------------------------------------------------------------------------------------------------
+
+static weft_status chunk_new(Budget *budget, int n_columns, u32 n_rows, const char *path, StoredChunk **out, Error *err)
+{
+    size_t columns_bytes = sizeof(ColumnChunk) * (size_t)n_columns, checksums_bytes = sizeof(u64) * (size_t)n_columns;
+    size_t bytes = sizeof(StoredChunk) + columns_bytes + checksums_bytes + (size_t)n_columns + strlen(path) + 1;
+    void *memory;
+    TRY(mem_alloc(budget, bytes, &memory, err));
+    StoredChunk *chunk = memory;
+    u8 *rest = (u8 *)memory + sizeof(StoredChunk);
+    *chunk = (StoredChunk){ .n_holds = 1, .n_columns = n_columns, .budget = budget, .bytes = bytes };
+    chunk->chunk.n_rows = n_rows;
+    chunk->chunk.columns = (ColumnChunk *)(void *)rest;
+    chunk->checksums = (u64 *)(void *)(rest += columns_bytes);
+    chunk->is_verified = (_Atomic bool *)(void *)(rest += checksums_bytes);
+    chunk->path = memcpy(rest + n_columns, path, strlen(path) + 1);
+    *out = chunk;
+    return WEFT_OK;
+}
+
+StoredChunk *chunk_stored(const Chunk *chunk)
+{
+    return (StoredChunk *)(uintptr_t)chunk;                 // it is the first field
+}
+
+const Chunk *chunk_hold(const Chunk *chunk)
+{
+    atomic_fetch_add(&chunk_stored(chunk)->n_holds, 1);
+    return chunk;
+}
+
+void chunk_release(const Chunk *chunk)
+{
+    if (!chunk || atomic_fetch_sub(&chunk_stored(chunk)->n_holds, 1) > 1)
+        return;
+    StoredChunk *stored = chunk_stored(chunk);
+    file_unmap(&stored->mapping);
+    mem_free(stored->budget, stored->memory, stored->memory_bytes);
+    mem_free(stored->budget, stored, stored->bytes);
+}
+
+static void set_verified(StoredChunk *chunk)
+{
+    for (int i = 0; i < chunk->n_columns; i++)
+        chunk->is_verified[i] = true;
+}
+
+// ---- making --------------------------------------------------------------------------------------------------------
+
+// Takes the widths and statistics in columns, and gives the columns their memory.
+static weft_status give_memory(StoredChunk *chunk, Error *err)
+{
+    u64 bytes = all_columns_bytes(chunk->chunk.columns, chunk->n_columns, chunk->chunk.n_rows);
+    void *memory;
+    TRY(mem_alloc(chunk->budget, bytes, &memory, err));
+    chunk->memory = memory;
+    chunk->memory_bytes = bytes;
+    place_columns(chunk, memory);
+    set_verified(chunk);
+    return WEFT_OK;
+}
+
+// Callers check first, with better messages; but what is stored must keep the promises of its type whatever they do.
+static weft_status check_input(const Table *table, const Column *column, const ColumnChunk *measured, Error *err)
+{
+    i64 min, max;
+    char name[32];
+    if (column->not_null && measured->n_nulls > 0)
+        return fail(err, WEFT_NOT_NULL_VIOLATION, -1,
+                    "null value in column \"%s\" of relation \"%s\" violates not-null constraint", column->name, table->name);
+    if (!measured->has_range || type_is_float(column->type))
+        return WEFT_OK;
+    type_limits(column->type, &min, &max);
+    if (column->type.kind == TYPE_TEXT)
+        max = (i64)dict_count(column->dict) - 1;
+    if (measured->min >= min && measured->max <= max)
+        return WEFT_OK;
+    weft_status status = column->type.kind == TYPE_TEXT ? WEFT_INTERNAL :
+                         column->type.kind == TYPE_DATE ? WEFT_DATETIME_OVERFLOW : WEFT_OUT_OF_RANGE;
+    return fail(err, status, -1, "value in column \"%s\" is out of range for type %s", column->name,
+                type_name(column->type, name));
+}
+
+static weft_status encode_columns(StoredChunk *chunk, const Table *table, const ColumnInput *inputs, Error *err)
+{
+    u32 n_rows = chunk->chunk.n_rows;
+    const Column *columns = table->columns;
+    for (int i = 0; i < chunk->n_columns; i++) {
+        encode_measure(columns[i].type, &inputs[i], n_rows, &chunk->chunk.columns[i]);
+        TRY(check_input(table, &columns[i], &chunk->chunk.columns[i], err));
+    }
+    TRY(give_memory(chunk, err));
+    for (int i = 0; i < chunk->n_columns; i++) {
+        const ColumnChunk *column = &chunk->chunk.columns[i];
+        encode_fill(columns[i].type, &inputs[i], n_rows, column, (void *)(uintptr_t)column->data,
+                    (u64 *)(uintptr_t)column->valid);
+    }
+    return WEFT_OK;
+}
+
+static weft_status merge_columns(StoredChunk *chunk, const Column *columns, const Slice *slices, int n_slices, Error *err)
+{
+    for (int i = 0; i < chunk->n_columns; i++)
+        merge_measure(columns[i].type, slices, n_slices, i, &chunk->chunk.columns[i]);
+    TRY(give_memory(chunk, err));
+    for (int i = 0; i < chunk->n_columns; i++) {
+        const ColumnChunk *column = &chunk->chunk.columns[i];
+        merge_fill(columns[i].type, slices, n_slices, i, column, (void *)(uintptr_t)column->data,
+                   (u64 *)(uintptr_t)column->valid);
+    }
+    return WEFT_OK;
+}
+
+static weft_status keep_or_release(weft_status status, StoredChunk *chunk, StoredChunk **out)
+{
+    if (status)
+        chunk_release(&chunk->chunk);
+    *out = status ? NULL : chunk;
+    return status;
+}
+
+weft_status chunk_encode(Budget *budget, const Table *table, const ColumnInput *inputs, u32 n_rows, StoredChunk **out,
+                         Error *err)
+{
+    StoredChunk *chunk;
+    TRY(chunk_new(budget, table->n_columns, n_rows, "", &chunk, err));
+    return keep_or_release(encode_columns(chunk, table, inputs, err), chunk, out);
+}
+
+weft_status chunk_merge(Budget *budget, const Table *table, const Slice *slices, int n_slices, StoredChunk **out, Error *err)
+{
+    u32 n_rows = 0;
+    for (int i = 0; i < n_slices; i++)
+        n_rows += slices[i].count;
+    StoredChunk *chunk;
+    TRY(chunk_new(budget, table->n_columns, n_rows, "", &chunk, err));
+    return keep_or_release(merge_columns(chunk, table->columns, slices, n_slices, err), chunk, out);
+}
+
+// ---- writing -------------------------------------------------------------------------------------------------------
+
+static ColumnHeader describe_column(Type type, const ColumnChunk *column, u32 n_rows)
+{
+    ColumnHeader header = { .base = column->base, .n_nulls = column->n_nulls, .width = column->width };
+    if (type_is_float(type)) {
+        memcpy(&header.min, &column->fmin, sizeof(header.min));
+        memcpy(&header.max, &column->fmax, sizeof(header.max));
+    } else {
+        header.min = column->min;
+        header.max = column->max;
+    }
+    header.flags = (u8)((column->has_range ? FLAG_HAS_RANGE : 0) | (column->has_nan ? FLAG_HAS_NAN : 0) |
+                        (column->is_increasing ? FLAG_IS_INCREASING : 0));
+    header.checksum = hash_bytes(column->data, column_bytes(column, n_rows));
+    return header;
+}
+
+static void describe(const StoredChunk *chunk, u64 table_id, const Column *columns, const ChunkFile *file, u8 *header)
+{
+    FileHeader all = { .n_rows = file->n_rows, .n_columns = (u32)chunk->n_columns, .table_id = table_id,
+                       .file_id = file->file_id, .length = file->length };
+    memcpy(all.magic, magic, sizeof(magic));
+    memcpy(header, &all, sizeof(all));
+    for (int i = 0; i < chunk->n_columns; i++) {
+        ColumnHeader column = describe_column(columns[i].type, &chunk->chunk.columns[i], file->n_rows);
+        memcpy(header + sizeof(all) + (size_t)i * sizeof(column), &column, sizeof(column));
+    }
+}
+
+static weft_status write_parts(const char *path, const u8 *header, size_t n_header, const u8 *body, size_t n_body, Error *err)
+{
+    File file;
+    TRY(file_create(path, &file, err));
+    weft_status status = file_write(&file, header, n_header, err);
+    if (!status)
+        status = file_write(&file, body, n_body, err);
+    if (!status)
+        status = file_sync(&file, err);
+    file_close(&file);
+    return status;
+}
+
+static weft_status write_file(const StoredChunk *chunk, const char *path, u64 table_id, const Column *columns,
+                              ChunkFile *file, Error *err)
+{
+    void *header;
+    size_t n_header = header_bytes(chunk->n_columns);
+    TRY(mem_alloc(chunk->budget, n_header, &header, err));
+    describe(chunk, table_id, columns, file, header);
+    file->checksum = hash_bytes(header, n_header);
+    weft_status status = write_parts(path, header, n_header, chunk->memory, chunk->memory_bytes, err);
+    mem_free(chunk->budget, header, n_header);
+    return status;
+}
+
+weft_status chunk_write(const StoredChunk *chunk, const char *path, u64 file_id, u64 table_id, Budget *budget,
+                        const Column *columns, StoredChunk **out, Error *err)
+{
+    ChunkFile file = { .file_id = file_id, .n_rows = chunk->chunk.n_rows,
+                       .length = header_bytes(chunk->n_columns) + chunk->memory_bytes };
+    weft_status status = write_file(chunk, path, table_id, columns, &file, err);
+    if (!status)
+        status = chunk_open(path, &file, table_id, columns, chunk->n_columns, budget, out, err);
+    if (status)
+        file_remove(path, NULL);                            // else the next open sweeps it
+    else
+        set_verified(*out);                                 // we have just written it
+    return status;
+}
+
+// ---- opening -------------------------------------------------------------------------------------------------------
+
+static weft_status fail_damaged(const char *path, Error *err)
+{
+    return fail(err, WEFT_CORRUPT, -1, "chunk file \"%s\" is damaged", path);
+}
+
+static bool is_float_sound(Type type, const ColumnHeader *header, u32 n_rows)
+{
+    bool has_range = header->flags & FLAG_HAS_RANGE, has_nan = header->flags & FLAG_HAS_NAN;
+    return header->width == (type.kind == TYPE_REAL ? 4 : 8) && header->base == 0 &&
+           (has_range || has_nan) == (header->n_nulls < n_rows);
+}
+
+// Statistics are proofs, so they must fit the type and the width.
+static bool is_integer_sound(const Column *column, const ColumnHeader *header, u32 n_rows)
+{
+    i64 min, max;
+    bool has_range = header->flags & FLAG_HAS_RANGE;
+    if ((header->width != 1 && header->width != 2 && header->width != 4 && header->width != 8) ||
+        has_range != (header->n_nulls < n_rows) || (header->flags & FLAG_HAS_NAN))
+        return false;
+    if (!has_range)
+        return header->width == 1 && header->base == 0;
+    type_limits(column->type, &min, &max);
+    if (column->type.kind == TYPE_TEXT)
+        max = (i64)dict_count(column->dict) - 1;
+    u64 range = (u64)header->max - (u64)header->min;
+    return header->min >= min && header->max <= max && header->min <= header->max && header->base == header->min &&
+           (header->width == 8 || range >> (8 * header->width) == 0);
+}
+
+static bool is_column_sound(const Column *column, const ColumnHeader *header, u32 n_rows)
+{
+    if (header->n_nulls > (column->not_null ? 0 : n_rows) || header->flags > FLAGS_ALL || header->zero != 0)
+        return false;
+    if ((header->flags & FLAG_IS_INCREASING) && header->n_nulls > 0)
+        return false;
+    return type_is_float(column->type) ? is_float_sound(column->type, header, n_rows)
+                                       : is_integer_sound(column, header, n_rows);
+}
+
+static void take_column(Type type, const ColumnHeader *header, ColumnChunk *column)
+{
+    *column = (ColumnChunk){ .base = header->base, .width = header->width, .n_nulls = header->n_nulls,
+                             .has_range = header->flags & FLAG_HAS_RANGE, .has_nan = header->flags & FLAG_HAS_NAN,
+                             .is_increasing = header->flags & FLAG_IS_INCREASING };
+    if (type_is_float(type)) {
+        memcpy(&column->fmin, &header->min, sizeof(column->fmin));
+        memcpy(&column->fmax, &header->max, sizeof(column->fmax));
+    } else {
+        column->min = header->min;
+        column->max = header->max;
+    }
+}
+
+static bool is_header_sound(const StoredChunk *chunk, u64 table_id)
+{
+    FileHeader header;
+    u64 n_header = header_bytes(chunk->n_columns);
+    if (chunk->mapping.length != chunk->file.length || chunk->mapping.length < n_header ||
+        hash_bytes(chunk->mapping.bytes, n_header) != chunk->file.checksum)
+        return false;
+    memcpy(&header, chunk->mapping.bytes, sizeof(header));
+    return memcmp(header.magic, magic, sizeof(magic)) == 0 && header.n_rows == chunk->file.n_rows && header.n_rows > 0 &&
+           header.n_columns == (u32)chunk->n_columns && header.table_id == table_id &&
+           header.file_id == chunk->file.file_id && header.length == chunk->file.length;
+}
+
+static weft_status take_columns(StoredChunk *chunk, u64 table_id, const Column *columns, Error *err)
+{
+    if (!is_header_sound(chunk, table_id))
+        return fail_damaged(chunk->path, err);
+    for (int i = 0; i < chunk->n_columns; i++) {
+        ColumnHeader header;
+        memcpy(&header, chunk->mapping.bytes + sizeof(FileHeader) + (size_t)i * sizeof(header), sizeof(header));
+        if (!is_column_sound(&columns[i], &header, chunk->chunk.n_rows))
+            return fail_damaged(chunk->path, err);
+        take_column(columns[i].type, &header, &chunk->chunk.columns[i]);
+        chunk->checksums[i] = header.checksum;
+    }
+    u64 n_header = header_bytes(chunk->n_columns);
+    if (n_header + all_columns_bytes(chunk->chunk.columns, chunk->n_columns, chunk->chunk.n_rows) != chunk->file.length)
+        return fail_damaged(chunk->path, err);
+    place_columns(chunk, chunk->mapping.bytes + n_header);
+    return WEFT_OK;
+}
+
+weft_status chunk_open(const char *path, const ChunkFile *file, u64 table_id, const Column *columns, int n_columns,
+                       Budget *budget, StoredChunk **out, Error *err)
+{
+    StoredChunk *chunk;
+    *out = NULL;
+    if (!file_exists(path))
+        return fail(err, WEFT_CORRUPT, -1, "chunk file \"%s\" is missing", path);
+    TRY(chunk_new(budget, n_columns, file->n_rows, path, &chunk, err));
+    chunk->file = *file;
+    weft_status status = file_map(path, &chunk->mapping, err);
+    if (!status)
+        status = take_columns(chunk, table_id, columns, err);
+    return keep_or_release(status, chunk, out);
+}
+
+weft_status chunk_verify(const Chunk *chunk, int column, Error *err)
+{
+    StoredChunk *stored = chunk_stored(chunk);
+    if (atomic_load_explicit(&stored->is_verified[column], memory_order_acquire))
+        return WEFT_OK;
+    const ColumnChunk *data = &chunk->columns[column];
+    if (hash_bytes(data->data, column_bytes(data, chunk->n_rows)) != stored->checksums[column])
+        return fail_damaged(stored->path, err);
+    atomic_store_explicit(&stored->is_verified[column], true, memory_order_release);
+    return WEFT_OK;
+}

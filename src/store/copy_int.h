@@ -1,0 +1,76 @@
+// copy_int.h - shared by the parts of COPY only: copy.c reads blocks of whole lines, copy_index.c finds where the
+// fields end, copy_clean.c takes off quotes and escapes, copy_parse.c turns fields into column values.
+
+#ifndef WEFT_COPY_INT_H
+#define WEFT_COPY_INT_H
+
+#include "store/store.h"
+
+// Blocks are read and parsed with loads of whole words, so their memory goes on a little behind the last line.
+enum { BLOCK_PADDING = 64 };
+
+// ---- large memory that grows ----------------------------------------------------------------------------------------
+
+typedef struct CopySpace { char *bytes; size_t capacity; } CopySpace;
+
+// Both make it larger when it is too small; reserve loses the contents, grow keeps the first N_KEPT bytes.
+weft_status copy_space_reserve(CopySpace *space, size_t capacity, Budget *budget, Error *err);
+weft_status copy_space_grow(CopySpace *space, size_t capacity, size_t n_kept, Budget *budget, Error *err);
+void        copy_space_free(CopySpace *space, Budget *budget);
+
+// ---- a block: whole lines of the file -------------------------------------------------------------------------------
+
+typedef struct Block {
+    const char *bytes;                 // the first byte of a line
+    size_t      length;                // up to and with the last line's '\n'
+    u64         sequence;              // 0, 1, 2, ... in file order
+    bool        is_last;
+} Block;
+
+// ---- where the fields end -------------------------------------------------------------------------------------------
+
+typedef struct FieldIndex {
+    u32 *ends;                         // offset of the delimiter or new line behind each field; ends[-1] + 1 is 0
+    u32 *row_ends;                     // for each row the place of its last field in ENDS; row_ends[-1] + 1 is 0
+    u32  n_ends, n_rows;
+    u32  n_newlines;                   // also those inside quotes and behind a backslash
+    bool has_special;                  // a quote (csv) or a backslash (text) somewhere in the block
+    bool is_whole;                     // false: the block ends inside quotes, or behind a backslash
+    CopySpace ends_memory, rows_memory;
+} FieldIndex;
+
+weft_status copy_index_block(FieldIndex *index, const Block *block, const CopyOptions *options, Budget *budget,
+                             Error *err);
+void        copy_index_free(FieldIndex *index, Budget *budget);
+
+// ---- from fields to columns -----------------------------------------------------------------------------------------
+
+typedef struct Span { const char *bytes; size_t length; } Span;
+
+// The field without quotes and escapes: part of it, or in SCRATCH.  16 bytes may be loaded from it whatever its length.
+Span copy_clean_field(const CopyOptions *options, Span raw, Text *scratch);
+
+// What is wrong with the file, and where.
+typedef struct CopyProblem {
+    Error error;
+    u64   sequence;                    // of the block
+    i64   line;                        // new lines in the block before the bad one; -1: it has no line
+    int   column;                      // of the table; -1: none
+} CopyProblem;
+
+typedef struct CopyParser CopyParser;                      // one per worker
+
+// The table and the options must outlive the parser.  COLUMNS says which column each field is.
+CopyParser *copy_parser_new(Arena *arena, const Table *table, const CopyOptions *options, const int *columns,
+                            int n_fields, Budget *budget);
+void        copy_parser_free(CopyParser *parser);          // its large memory; the rest lives in the arena
+// On failure PROBLEM tells the first bad line of the block, and of that line the first bad field.
+weft_status copy_parser_run(CopyParser *parser, const Block *block, CopyProblem *problem);
+const ColumnInput *copy_parser_columns(const CopyParser *parser, u32 *n_rows);
+u32         copy_parser_newlines(const CopyParser *parser);       // in the last block
+
+// ---- for tests ------------------------------------------------------------------------------------------------------
+
+void copy_set_block_bytes(size_t bytes);                   // how much is read at once; 0: the default
+
+#endif

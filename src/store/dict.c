@@ -1,0 +1,439 @@
+// dict.c - text to code and back, append-only.
+//
+//     index: hash -> slot {tag, code + 1}          entries: code -> {bytes, length}, in blocks of 256, 512, 1024, ...
+//     +---------+---------+---------+              +-----+-----+   +-----+-----+-----+-----+
+//     | tag   1 |    0    | tag   2 |              |  0  |  1  |   |  2  |  3  | ... |     |
+//     +---------+---------+---------+              +-----+-----+   +-----+-----+-----+-----+
+//
+// Imports look up every field of every row, nearly always with success, so a hit takes no lock.  What a reader can
+// reach never moves: entries stay in their blocks, and an index that became too small is kept until the dictionary
+// goes (all of them together are no larger than the current one).  A writer, under the mutex, writes the entry, then
+// the count, then the slot, each released to readers that acquire it; so whoever sees a slot sees its entry and a
+// count above its code. A reader that works with an old index may miss a new entry; dict_intern then looks again under
+// the mutex.
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE                                         // qsort_r
+#endif
+
+#include <stdlib.h>
+
+#include "store/store_int.h"
+
+enum {
+    FIRST_BLOCK_LOG = 8,
+    N_BLOCKS = 32 - FIRST_BLOCK_LOG,
+    FIRST_SLOTS = 64,
+    BYTES_BLOCK_MIN = 1 << 10,
+    BYTES_BLOCK_MAX = 1 << 20
+};
+
+typedef struct Entry {
+    const char *bytes;                                      // NUL-terminated
+    u32         length;
+    u32         place;                                      // low half of the hash: where in the index to begin
+} Entry;
+
+typedef struct Index {
+    struct Index *older;                                    // outgrown, but perhaps being read
+    size_t        bytes;                                    // of this struct
+    u64           mask;                                     // n_slots - 1; a power of two
+    _Atomic u64   slots[];                                  // high half of the hash, code + 1; 0: empty
+} Index;
+
+typedef struct Bytes {                                      // a block of texts
+    struct Bytes *older;
+    size_t        size;                                     // of this struct and what follows
+} Bytes;
+
+typedef struct Ranks {
+    struct Ranks *next;
+    size_t        bytes;
+    u32           count;
+    int           n_holds;
+    u32           ranks[];
+} Ranks;
+
+struct Dictionary {
+    Arena            *arena;                                // of this struct only
+    _Atomic u32       n_holds;
+    Budget           *budget;
+    pthread_mutex_t   lock;                                 // writers of all but the ranks
+    _Atomic u32       count;
+    _Atomic(Index *)  index;
+    _Atomic(Entry *)  blocks[N_BLOCKS];
+    Bytes            *texts;                                // newest first
+    char             *text_at;                              // free room in the newest
+    size_t            text_left;
+    pthread_mutex_t   ranks_lock;                           // apart: ranking takes long, and reads only what never moves
+    Ranks            *ranks;                                // newest first
+};
+
+// ---- life ----------------------------------------------------------------------------------------------------------
+
+Dictionary *dict_new_in(Budget *budget)
+{
+    Arena *arena = arena_new(NULL, "dictionary");
+    Dictionary *dict = arena_make(arena, Dictionary);
+    dict->arena = arena;
+    dict->n_holds = 1;
+    dict->budget = budget;
+    pthread_mutex_init(&dict->lock, NULL);
+    pthread_mutex_init(&dict->ranks_lock, NULL);
+    return dict;
+}
+
+Dictionary *dict_new(void)
+{
+    return dict_new_in(NULL);
+}
+
+Dictionary *dict_hold(Dictionary *dict)
+{
+    atomic_fetch_add(&dict->n_holds, 1);
+    return dict;
+}
+
+static size_t block_bytes(int block)
+{
+    return sizeof(Entry) << (block + FIRST_BLOCK_LOG);
+}
+
+static void free_all(Dictionary *dict)
+{
+    for (int b = 0; b < N_BLOCKS; b++)
+        mem_free(dict->budget, dict->blocks[b], block_bytes(b));
+    for (Index *index = dict->index, *older; index; index = older) {
+        older = index->older;
+        mem_free(dict->budget, index, index->bytes);
+    }
+    for (Bytes *texts = dict->texts, *older; texts; texts = older) {
+        older = texts->older;
+        mem_free(dict->budget, texts, texts->size);
+    }
+    for (Ranks *ranks = dict->ranks, *next; ranks; ranks = next) {
+        next = ranks->next;
+        mem_free(dict->budget, ranks, ranks->bytes);
+    }
+    pthread_mutex_destroy(&dict->lock);
+    pthread_mutex_destroy(&dict->ranks_lock);
+    arena_free(dict->arena);
+}
+
+void dict_release(Dictionary *dict)
+{
+    if (dict && atomic_fetch_sub(&dict->n_holds, 1) == 1)
+        free_all(dict);
+}
+
+// ---- reading: no lock ----------------------------------------------------------------------------------------------
+
+u32 dict_count(const Dictionary *dict)
+{
+    return atomic_load_explicit(&dict->count, memory_order_acquire);
+}
+
+static int block_of(u32 code, u32 *at)
+{
+    u32 shifted = code + (1u << FIRST_BLOCK_LOG);           // no overflow: codes stay below 2^31
+    int log = 31 - __builtin_clz(shifted);
+    *at = shifted - (1u << log);
+    return log - FIRST_BLOCK_LOG;
+}
+
+static Entry *entry_of(const Dictionary *dict, u32 code)
+{
+    u32 at;
+    int block = block_of(code, &at);
+    return atomic_load_explicit(&dict->blocks[block], memory_order_acquire) + at;
+}
+
+weft_text dict_get(const Dictionary *dict, u32 code)
+{
+    const Entry *entry = entry_of(dict, code);
+    return (weft_text){ entry->bytes, entry->length };
+}
+
+static bool find(const Dictionary *dict, const Index *index, const char *bytes, size_t length, u64 hash, u32 *code)
+{
+    if (!index)
+        return false;
+    for (u64 i = (u32)hash & index->mask;; i = (i + 1) & index->mask) {
+        u64 slot = atomic_load_explicit(&index->slots[i], memory_order_acquire);
+        if (slot == 0)
+            return false;
+        if (slot >> 32 != hash >> 32)
+            continue;
+        const Entry *entry = entry_of(dict, (u32)slot - 1);
+        if (entry->length == length && (length == 0 || memcmp(entry->bytes, bytes, length) == 0)) {
+            *code = (u32)slot - 1;
+            return true;
+        }
+    }
+}
+
+static Index *current_index(const Dictionary *dict)
+{
+    return atomic_load_explicit(&dict->index, memory_order_acquire);
+}
+
+bool dict_find(const Dictionary *dict, const char *bytes, size_t length, u32 *code)
+{
+    return find(dict, current_index(dict), bytes, length, hash_bytes(bytes, length), code);
+}
+
+// ---- writing: under the lock ---------------------------------------------------------------------------------------
+
+static void put_slot(Index *index, u32 place, u64 slot)
+{
+    u64 i = place & index->mask;
+    while (atomic_load_explicit(&index->slots[i], memory_order_relaxed) != 0)
+        i = (i + 1) & index->mask;
+    atomic_store_explicit(&index->slots[i], slot, memory_order_release);
+}
+
+static weft_status grow_index(Dictionary *dict, u64 n_slots, Error *err)
+{
+    Index *old = current_index(dict), *grown;
+    size_t bytes = sizeof(Index) + n_slots * sizeof(u64);
+    void *memory;
+    TRY(mem_alloc(dict->budget, bytes, &memory, err));
+    grown = memory;
+    grown->older = old;
+    grown->bytes = bytes;
+    grown->mask = n_slots - 1;
+    for (u64 i = 0; old && i <= old->mask; i++) {
+        u64 slot = atomic_load_explicit(&old->slots[i], memory_order_relaxed);
+        if (slot != 0)
+            put_slot(grown, entry_of(dict, (u32)slot - 1)->place, slot);
+    }
+    atomic_store_explicit(&dict->index, grown, memory_order_release);
+    return WEFT_OK;
+}
+
+// Half full at most: a miss is then short, and a slot is only 8 bytes.
+static weft_status ensure_index(Dictionary *dict, u64 count, Error *err)
+{
+    const Index *index = current_index(dict);
+    u64 n_slots = index ? index->mask + 1 : FIRST_SLOTS;
+    while (n_slots < count * 2)
+        n_slots *= 2;
+    return index && index->mask + 1 == n_slots ? WEFT_OK : grow_index(dict, n_slots, err);
+}
+
+static weft_status ensure_entry(Dictionary *dict, u32 code, Error *err)
+{
+    u32 at;
+    void *memory;
+    int block = block_of(code, &at);
+    if (atomic_load_explicit(&dict->blocks[block], memory_order_relaxed))
+        return WEFT_OK;
+    TRY(mem_alloc(dict->budget, block_bytes(block), &memory, err));
+    atomic_store_explicit(&dict->blocks[block], memory, memory_order_release);
+    return WEFT_OK;
+}
+
+static weft_status ensure_text(Dictionary *dict, size_t bytes, Error *err)
+{
+    if (dict->text_left >= bytes)
+        return WEFT_OK;
+    size_t last = dict->texts ? dict->texts->size : 0;
+    size_t size = MAX_OF(BYTES_BLOCK_MIN, MIN_OF(last * 2, BYTES_BLOCK_MAX));
+    size = MAX_OF(size, sizeof(Bytes) + bytes);
+    void *memory;
+    TRY(mem_alloc(dict->budget, size, &memory, err));
+    *(Bytes *)memory = (Bytes){ dict->texts, size };
+    dict->texts = memory;
+    dict->text_at = (char *)memory + sizeof(Bytes);
+    dict->text_left = size - sizeof(Bytes);
+    return WEFT_OK;
+}
+
+static const char *put_text(Dictionary *dict, const char *bytes, size_t length)
+{
+    char *text = dict->text_at;
+    if (length > 0)
+        memcpy(text, bytes, length);
+    text[length] = '\0';
+    dict->text_at += length + 1;
+    dict->text_left -= length + 1;
+    return text;
+}
+
+static weft_status append(Dictionary *dict, const char *bytes, size_t length, u64 hash, u32 *code, Error *err)
+{
+    u32 count = atomic_load_explicit(&dict->count, memory_order_relaxed);
+    if (count >= DICT_MAX)
+        return fail(err, WEFT_TOO_LONG, -1, "a text column has more than %u different values", DICT_MAX);
+    TRY(ensure_index(dict, (u64)count + 1, err));
+    TRY(ensure_entry(dict, count, err));
+    TRY(ensure_text(dict, length + 1, err));
+    *entry_of(dict, count) = (Entry){ put_text(dict, bytes, length), (u32)length, (u32)hash };
+    atomic_store_explicit(&dict->count, count + 1, memory_order_release);
+    put_slot(current_index(dict), (u32)hash, (hash >> 32 << 32) | (count + 1));
+    *code = count;
+    return WEFT_OK;
+}
+
+weft_status dict_intern(Dictionary *dict, const char *bytes, size_t length, u32 *code, Error *err)
+{
+    if (length > TEXT_BYTES_MAX)
+        return fail(err, WEFT_TOO_LONG, -1, "text of %zu bytes is too long", length);
+    u64 hash = hash_bytes(bytes, length);
+    if (find(dict, current_index(dict), bytes, length, hash, code))
+        return WEFT_OK;
+    weft_status status = WEFT_OK;
+    pthread_mutex_lock(&dict->lock);
+    if (!find(dict, current_index(dict), bytes, length, hash, code))
+        status = append(dict, bytes, length, hash, code, err);
+    pthread_mutex_unlock(&dict->lock);
+    return status;
+}
+
+weft_status dict_reserve(Dictionary *dict, u32 count, Error *err)
+{
+    pthread_mutex_lock(&dict->lock);
+    weft_status status = ensure_index(dict, count, err);
+    pthread_mutex_unlock(&dict->lock);
+    return status;
+}
+
+weft_status dict_append(Dictionary *dict, const char *bytes, size_t length, u64 hash, Error *err)
+{
+    u32 code;
+    pthread_mutex_lock(&dict->lock);
+    weft_status status = append(dict, bytes, length, hash, &code, err);
+    pthread_mutex_unlock(&dict->lock);
+    return status;
+}
+
+weft_status dict_copy(const Dictionary *from, u32 count, Budget *budget, Dictionary **copy, Error *err)
+{
+    Dictionary *dict = dict_new_in(budget);
+    weft_status status = dict_reserve(dict, count, err);
+    for (u32 code = 0; code < count && !status; code++) {
+        weft_text text = dict_get(from, code);
+        status = dict_append(dict, text.bytes, text.length, hash_bytes(text.bytes, text.length), err);
+    }
+    if (status)
+        dict_release(dict);
+    else
+        *copy = dict;
+    return status;
+}
+
+// ---- ranks ---------------------------------------------------------------------------------------------------------
+// Codes stand in order of first use, so ordering by text needs each code's rank.  We keep the newest ranks; when the
+// dictionary has grown since, only the new codes are sorted and merged into the old order.
+
+typedef struct SortKey {
+    u64 prefix;                                             // the first 8 bytes, so that most comparisons end here
+    u32 code;
+} SortKey;
+
+static SortKey sort_key(const Dictionary *dict, u32 code)
+{
+    const Entry *entry = entry_of(dict, code);
+    u64 prefix = 0;
+    for (u32 i = 0; i < 8; i++)
+        prefix = prefix << 8 | (i < entry->length ? (u8)entry->bytes[i] : 0);
+    return (SortKey){ prefix, code };
+}
+
+static int compare_keys(const void *a, const void *b, void *context)
+{
+    const SortKey *left = a, *right = b;
+    if (left->prefix != right->prefix)
+        return left->prefix < right->prefix ? -1 : 1;
+    const Entry *l = entry_of(context, left->code), *r = entry_of(context, right->code);
+    return compare_bytes(l->bytes, l->length, r->bytes, r->length);
+}
+
+// KEYS has room for COUNT.
+static void rank_codes(const Dictionary *dict, const Ranks *old, u32 count, SortKey *keys, u32 *ranks)
+{
+    u32 n_old = old ? old->count : 0;
+    for (u32 code = 0; code < n_old; code++)
+        keys[old->ranks[code]] = sort_key(dict, code);
+    for (u32 code = n_old; code < count; code++)
+        keys[code] = sort_key(dict, code);
+    void *context = (void *)(uintptr_t)dict;
+    if (count > n_old)
+        qsort_r(keys + n_old, count - n_old, sizeof(SortKey), compare_keys, context);
+    u32 rank = 0, i = 0, j = n_old;
+    while (i < n_old || j < count) {
+        bool take_old = j == count || (i < n_old && compare_keys(&keys[i], &keys[j], context) < 0);
+        ranks[keys[take_old ? i++ : j++].code] = rank++;
+    }
+}
+
+// Drops what nobody holds, except the newest, from which the next is made.
+static void drop_old_ranks(Dictionary *dict)
+{
+    if (!dict->ranks)
+        return;
+    for (Ranks **link = &dict->ranks->next; *link;) {
+        Ranks *ranks = *link;
+        if (ranks->n_holds > 0) {
+            link = &ranks->next;
+            continue;
+        }
+        *link = ranks->next;
+        mem_free(dict->budget, ranks, ranks->bytes);
+    }
+}
+
+static Ranks *make_ranks(Dictionary *dict, u32 count)
+{
+    void *memory, *keys;
+    size_t bytes = sizeof(Ranks) + (size_t)count * sizeof(u32), key_bytes = (size_t)count * sizeof(SortKey);
+    if (mem_alloc(dict->budget, bytes, &memory, NULL))
+        return NULL;
+    if (mem_alloc(dict->budget, key_bytes, &keys, NULL)) {
+        mem_free(dict->budget, memory, bytes);
+        return NULL;
+    }
+    Ranks *ranks = memory, *old = dict->ranks;
+    while (old && old->count > count)
+        old = old->next;
+    ranks->bytes = bytes;
+    ranks->count = count;
+    rank_codes(dict, old, count, keys, ranks->ranks);
+    mem_free(dict->budget, keys, key_bytes);
+    return ranks;
+}
+
+static Ranks *find_ranks(const Dictionary *dict, u32 count)
+{
+    Ranks *ranks = dict->ranks;
+    while (ranks && ranks->count != count)
+        ranks = ranks->next;
+    return ranks;
+}
+
+const u32 *dict_ranks(Dictionary *dict, u32 count)
+{
+    pthread_mutex_lock(&dict->ranks_lock);
+    Ranks *ranks = find_ranks(dict, count);
+    if (!ranks && (ranks = make_ranks(dict, count))) {
+        ranks->next = dict->ranks;
+        dict->ranks = ranks;
+        ranks->n_holds++;
+        drop_old_ranks(dict);
+    } else if (ranks) {
+        ranks->n_holds++;
+    }
+    pthread_mutex_unlock(&dict->ranks_lock);
+    return ranks ? ranks->ranks : NULL;
+}
+
+void dict_ranks_release(Dictionary *dict, const u32 *ranks)
+{
+    if (!ranks)
+        return;
+    pthread_mutex_lock(&dict->ranks_lock);
+    Ranks *held = (Ranks *)(uintptr_t)((const u8 *)ranks - offsetof(Ranks, ranks));
+    held->n_holds--;
+    drop_old_ranks(dict);
+    pthread_mutex_unlock(&dict->ranks_lock);
+}

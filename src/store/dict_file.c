@@ -1,0 +1,147 @@
+// dict_file.c - a dictionary on disk: a word of recognition, then each text with its length before it, in order of
+// code.
+//
+// The file only grows.  The manifest says how much of it counts; what a crash or a failed commit left behind that is
+// cut off by the next writer.  The checksum chains the hashes of the texts, so that it goes on where the last commit
+// left it and costs nothing when reading, where each text is hashed for the index anyway.
+
+#include "store/store_int.h"
+
+static const char magic[8] = "WEFTDIC1";
+
+enum { WRITE_BYTES = 1 << 20 };
+
+// One to one in each argument, so a change anywhere changes the end.
+static u64 chain(u64 checksum, u64 hash)
+{
+    return ((checksum << 23 | checksum >> 41) ^ hash) * 0x9E3779B185EBCA87u;
+}
+
+// ---- reading -------------------------------------------------------------------------------------------------------
+
+static weft_status fail_damaged(const char *path, Error *err)
+{
+    return fail(err, WEFT_CORRUPT, -1, "dictionary file \"%s\" is damaged", path);
+}
+
+static weft_status load_entries(const char *path, const DictFile *file, const u8 *bytes, Dictionary *dict, Error *err)
+{
+    u64 at = sizeof(magic), checksum = 0;
+    for (u32 n = 0; n < file->count; n++) {
+        u32 length;
+        if (file->length - at < sizeof(length))
+            return fail_damaged(path, err);
+        memcpy(&length, bytes + at, sizeof(length));
+        at += sizeof(length);
+        if (length > TEXT_BYTES_MAX || file->length - at < length)
+            return fail_damaged(path, err);
+        u64 hash = hash_bytes(bytes + at, length);
+        TRY(dict_append(dict, (const char *)bytes + at, length, hash, err));
+        checksum = chain(checksum, hash);
+        at += length;
+    }
+    return at == file->length && checksum == file->checksum ? WEFT_OK : fail_damaged(path, err);
+}
+
+static weft_status load_mapped(const char *path, const DictFile *file, const Mapping *mapping, Dictionary *dict, Error *err)
+{
+    if (mapping->length < file->length || file->length < sizeof(magic) || memcmp(mapping->bytes, magic, sizeof(magic)) != 0)
+        return fail_damaged(path, err);
+    if (file->count > (file->length - sizeof(magic)) / sizeof(u32))
+        return fail_damaged(path, err);                     // before so many are given room
+    TRY(dict_reserve(dict, file->count, err));
+    return load_entries(path, file, mapping->bytes, dict, err);
+}
+
+weft_status dict_file_load(const char *path, const DictFile *file, Budget *budget, Dictionary **dict, Error *err)
+{
+    Dictionary *loaded = dict_new_in(budget);
+    weft_status status = WEFT_OK;
+    if (file->length > 0) {
+        Mapping mapping;
+        if (!file_exists(path))
+            status = fail(err, WEFT_CORRUPT, -1, "dictionary file \"%s\" is missing", path);
+        else
+            status = file_map(path, &mapping, err);
+        if (!status) {
+            status = load_mapped(path, file, &mapping, loaded, err);
+            file_unmap(&mapping);
+        }
+    }
+    if (status)
+        dict_release(loaded);
+    else
+        *dict = loaded;
+    return status;
+}
+
+// ---- writing -------------------------------------------------------------------------------------------------------
+
+typedef struct Writer {
+    File     file;
+    Text     buffer;
+    DictFile written;
+} Writer;
+
+static weft_status flush(Writer *writer, Error *err)
+{
+    if (writer->buffer.length == 0)
+        return WEFT_OK;
+    TRY(file_write(&writer->file, writer->buffer.bytes, writer->buffer.length, err));
+    text_clear(&writer->buffer);
+    return WEFT_OK;
+}
+
+static weft_status put(Writer *writer, const void *bytes, size_t length, Error *err)
+{
+    writer->written.length += length;
+    if (length + writer->buffer.length > WRITE_BYTES)
+        TRY(flush(writer, err));
+    if (length > WRITE_BYTES)
+        return file_write(&writer->file, bytes, length, err);
+    text_add_bytes(&writer->buffer, bytes, length);
+    return WEFT_OK;
+}
+
+static weft_status put_entries(Writer *writer, const Dictionary *dict, u32 count, Error *err)
+{
+    if (writer->written.length == 0)
+        TRY(put(writer, magic, sizeof(magic), err));
+    for (u32 code = writer->written.count; code < count; code++) {
+        weft_text text = dict_get(dict, code);
+        u32 length = (u32)text.length;
+        TRY(put(writer, &length, sizeof(length), err));
+        TRY(put(writer, text.bytes, text.length, err));
+        writer->written.checksum = chain(writer->written.checksum, hash_bytes(text.bytes, text.length));
+    }
+    writer->written.count = count;
+    TRY(flush(writer, err));
+    return file_sync(&writer->file, err);
+}
+
+static weft_status extend(Writer *writer, const char *path, const DictFile *old, const Dictionary *dict, u32 count, Error *err)
+{
+    u64 size;
+    TRY(file_size(&writer->file, &size, err));
+    if (size < old->length)
+        return fail_damaged(path, err);
+    if (size > old->length)
+        TRY(file_truncate(&writer->file, old->length, err));
+    return put_entries(writer, dict, count, err);
+}
+
+weft_status dict_file_extend(const char *path, const DictFile *old, const Dictionary *dict, u32 count, DictFile *changed,
+                             Error *err)
+{
+    *changed = *old;
+    if (count <= old->count)
+        return WEFT_OK;
+    Writer writer = { .written = *old };
+    TRY(file_open_append(path, &writer.file, err));
+    weft_status status = extend(&writer, path, old, dict, count, err);
+    file_close(&writer.file);
+    text_free(&writer.buffer);
+    if (!status)
+        *changed = writer.written;
+    return status;
+}

@@ -1,0 +1,275 @@
+// manifest.c - the file that says which tables there are and which files they are made of.
+//
+//     magic with the format's version
+//     next id, number of tables
+//     per table: id, version, name, columns (name, type, dictionary file), chunk files
+//     checksum of all of the above
+//
+// Whatever a file holds that the manifest does not name does not exist.  A commit writes a new manifest beside the old
+// one and renames it, so this file is always whole; the checksum is for disks and hands.  Still, reading trusts no
+// number in it, since a checksum keeps out accidents and nothing else.
+
+#include "store/store_int.h"
+
+static const char magic[8] = "WEFTMAN1";                    // the last character is the version
+
+enum { MANIFEST_LEAST = sizeof(magic) + 8 + 4 + 8, CHUNK_RECORD = 8 + 8 + 4 + 8, ROWS_MAX = 1 << 30 };
+
+// ---- metas ---------------------------------------------------------------------------------------------------------
+
+TableMeta *meta_new(const char *name, u64 id, u64 version, int n_columns, int n_chunks)
+{
+    Arena *arena = arena_new(NULL, "table meta");
+    TableMeta *meta = arena_make(arena, TableMeta);
+    *meta = (TableMeta){ .arena = arena, .id = id, .version = version, .n_columns = n_columns, .n_chunks = n_chunks };
+    meta->name = arena_strdup(arena, name);
+    meta->columns = arena_array(arena, ColumnMeta, n_columns);
+    meta->chunks = arena_array(arena, ChunkFile, n_chunks);
+    return meta;
+}
+
+TableMeta *meta_copy(const TableMeta *meta, int n_chunks)
+{
+    TableMeta *copy = meta_new(meta->name, meta->id, meta->version, meta->n_columns, n_chunks);
+    for (int i = 0; i < meta->n_columns; i++) {
+        copy->columns[i] = meta->columns[i];
+        copy->columns[i].name = arena_strdup(copy->arena, meta->columns[i].name);
+    }
+    for (int i = 0; i < MIN_OF(n_chunks, meta->n_chunks); i++)
+        copy->chunks[i] = meta->chunks[i];
+    return copy;
+}
+
+void meta_free(TableMeta *meta)
+{
+    if (meta)
+        arena_free(meta->arena);
+}
+
+// ---- writing -------------------------------------------------------------------------------------------------------
+
+static void put(Text *out, const void *bytes, size_t length)
+{
+    text_add_bytes(out, bytes, length);
+}
+
+static void put_u8(Text *out, u8 number)
+{
+    put(out, &number, sizeof(number));
+}
+
+static void put_u32(Text *out, u32 number)
+{
+    put(out, &number, sizeof(number));
+}
+
+static void put_u64(Text *out, u64 number)
+{
+    put(out, &number, sizeof(number));
+}
+
+static void put_name(Text *out, const char *name)
+{
+    size_t length = strlen(name);
+    put_u8(out, (u8)length);                                // names have at most 63 bytes
+    put(out, name, length);
+}
+
+static void put_column(Text *out, const ColumnMeta *column)
+{
+    put_name(out, column->name);
+    put_u8(out, column->type.kind);
+    put_u8(out, column->type.precision);
+    put_u8(out, column->type.scale);
+    put_u8(out, column->not_null);
+    if (column->type.kind != TYPE_TEXT)
+        return;
+    put_u64(out, column->dict.file_id);
+    put_u64(out, column->dict.length);
+    put_u32(out, column->dict.count);
+    put_u64(out, column->dict.checksum);
+}
+
+static void put_table(Text *out, const TableMeta *meta)
+{
+    put_u64(out, meta->id);
+    put_u64(out, meta->version);
+    put_name(out, meta->name);
+    put_u32(out, (u32)meta->n_columns);
+    for (int i = 0; i < meta->n_columns; i++)
+        put_column(out, &meta->columns[i]);
+    put_u32(out, (u32)meta->n_chunks);
+    for (int i = 0; i < meta->n_chunks; i++) {
+        put_u64(out, meta->chunks[i].file_id);
+        put_u64(out, meta->chunks[i].length);
+        put_u32(out, meta->chunks[i].n_rows);
+        put_u64(out, meta->chunks[i].checksum);
+    }
+}
+
+void manifest_encode(const TableMeta *const *tables, int n_tables, u64 next_id, Text *out)
+{
+    put(out, magic, sizeof(magic));
+    put_u64(out, next_id);
+    put_u32(out, (u32)n_tables);
+    for (int i = 0; i < n_tables; i++)
+        put_table(out, tables[i]);
+    put_u64(out, hash_bytes(out->bytes, out->length));
+}
+
+// ---- reading -------------------------------------------------------------------------------------------------------
+
+// A cursor that remembers its own failure: past the end, everything reads as 0.
+typedef struct Cursor {
+    const u8 *at, *end;
+    bool      is_bad;
+} Cursor;
+
+static void get(Cursor *cursor, void *to, size_t length)
+{
+    cursor->is_bad |= (size_t)(cursor->end - cursor->at) < length;
+    if (cursor->is_bad) {
+        memset(to, 0, length);
+        return;
+    }
+    memcpy(to, cursor->at, length);
+    cursor->at += length;
+}
+
+static u8 get_u8(Cursor *cursor)
+{
+    u8 number;
+    get(cursor, &number, sizeof(number));
+    return number;
+}
+
+static u32 get_u32(Cursor *cursor)
+{
+    u32 number;
+    get(cursor, &number, sizeof(number));
+    return number;
+}
+
+static u64 get_u64(Cursor *cursor)
+{
+    u64 number;
+    get(cursor, &number, sizeof(number));
+    return number;
+}
+
+static u64 get_id(Cursor *cursor, u64 next_id)
+{
+    u64 id = get_u64(cursor);
+    cursor->is_bad |= id == 0 || id >= next_id;
+    return id;
+}
+
+static void get_name(Cursor *cursor, char name[NAME_BYTES_MAX + 1])
+{
+    u8 length = get_u8(cursor);
+    cursor->is_bad |= length == 0 || length > NAME_BYTES_MAX;
+    if (cursor->is_bad)
+        length = 0;
+    get(cursor, name, length);
+    name[length] = '\0';
+    cursor->is_bad |= utf8_valid_length(name, length) < length;
+}
+
+static void get_column(Cursor *cursor, Arena *arena, u64 next_id, ColumnMeta *column)
+{
+    char name[NAME_BYTES_MAX + 1];
+    get_name(cursor, name);
+    column->name = arena_strdup(arena, name);
+    column->type.kind = get_u8(cursor);
+    column->type.precision = get_u8(cursor);
+    column->type.scale = get_u8(cursor);
+    u8 not_null = get_u8(cursor);
+    column->not_null = not_null;
+    cursor->is_bad |= not_null > 1 || !type_is_storable(column->type);
+    if (column->type.kind != TYPE_TEXT)
+        return;
+    column->dict.file_id = get_id(cursor, next_id);
+    column->dict.length = get_u64(cursor);
+    column->dict.count = get_u32(cursor);
+    column->dict.checksum = get_u64(cursor);
+    cursor->is_bad |= column->dict.count > DICT_MAX || (column->dict.length == 0) != (column->dict.count == 0);
+}
+
+static void get_chunk(Cursor *cursor, u64 next_id, ChunkFile *chunk)
+{
+    chunk->file_id = get_id(cursor, next_id);
+    chunk->length = get_u64(cursor);
+    chunk->n_rows = get_u32(cursor);
+    chunk->checksum = get_u64(cursor);
+    cursor->is_bad |= chunk->n_rows == 0 || chunk->n_rows > ROWS_MAX;
+}
+
+static bool has_twin_columns(const TableMeta *meta)
+{
+    for (int i = 0; i < meta->n_columns; i++)
+        for (int j = 0; j < i; j++)
+            if (strcmp(meta->columns[i].name, meta->columns[j].name) == 0)
+                return true;
+    return false;
+}
+
+static TableMeta *get_table(Cursor *cursor, u64 next_id)
+{
+    char name[NAME_BYTES_MAX + 1];
+    u64 id = get_id(cursor, next_id), version = get_u64(cursor);
+    get_name(cursor, name);
+    u32 n_columns = get_u32(cursor);
+    cursor->is_bad |= n_columns == 0 || n_columns > COLUMNS_MAX;
+    TableMeta *meta = meta_new(name, id, version, cursor->is_bad ? 0 : (int)n_columns, 0);
+    for (int i = 0; i < meta->n_columns && !cursor->is_bad; i++)
+        get_column(cursor, meta->arena, next_id, &meta->columns[i]);
+    u32 n_chunks = get_u32(cursor);
+    cursor->is_bad |= n_chunks > (size_t)(cursor->end - cursor->at) / CHUNK_RECORD;
+    if (cursor->is_bad)
+        return meta;
+    meta->n_chunks = (int)n_chunks;
+    meta->chunks = arena_array(meta->arena, ChunkFile, n_chunks);
+    for (int i = 0; i < meta->n_chunks; i++)
+        get_chunk(cursor, next_id, &meta->chunks[i]);
+    cursor->is_bad |= has_twin_columns(meta);
+    return meta;
+}
+
+static weft_status check_frame(const char *path, const u8 *bytes, size_t length, Error *err)
+{
+    u64 checksum;
+    bool is_damaged = length < MANIFEST_LEAST || memcmp(bytes, magic, sizeof(magic) - 1) != 0;
+    if (!is_damaged) {
+        memcpy(&checksum, bytes + length - sizeof(checksum), sizeof(checksum));
+        is_damaged = checksum != hash_bytes(bytes, length - sizeof(checksum));
+    }
+    if (is_damaged)
+        return fail(err, WEFT_CORRUPT, -1, "\"%s\" is damaged or not the manifest of a database", path);
+    if (bytes[sizeof(magic) - 1] != (u8)magic[sizeof(magic) - 1])
+        return fail(err, WEFT_UNSUPPORTED, -1, "\"%s\" was written by a version of Weft with another format", path);
+    return WEFT_OK;
+}
+
+weft_status manifest_decode(const char *path, const void *bytes, size_t length, Arena *arena, TableMeta ***tables,
+                            int *n_tables, u64 *next_id, Error *err)
+{
+    *tables = NULL;
+    *n_tables = 0;
+    TRY(check_frame(path, bytes, length, err));
+    Cursor cursor = { (const u8 *)bytes + sizeof(magic), (const u8 *)bytes + length - sizeof(u64), false };
+    *next_id = get_u64(&cursor);
+    u32 n_wanted = get_u32(&cursor);
+    const char *last = "";
+    for (u32 i = 0; i < n_wanted && !cursor.is_bad; i++) {
+        TableMeta *meta = get_table(&cursor, *next_id);
+        *LIST_PUSH(arena, *tables, *n_tables) = meta;
+        cursor.is_bad |= strcmp(last, meta->name) >= 0;     // sorted, so no two are equal
+        last = meta->name;
+    }
+    if (!cursor.is_bad && cursor.at == cursor.end)
+        return WEFT_OK;
+    for (int i = 0; i < *n_tables; i++)
+        meta_free((*tables)[i]);
+    *n_tables = 0;
+    return fail(err, WEFT_CORRUPT, -1, "\"%s\" is damaged", path);
+}

@@ -1,0 +1,201 @@
+// store.h - tables in chunks: types, columns, dictionaries, statistics, the catalog and the files behind it.
+//
+//     TRY(store_open("sales.weft", budget, &store, err));         // NULL: in memory
+//     TRY(store_create_table(store, "t", columns, n, err));
+//     TRY(append_begin(store, "t", &append, err));                // one appender per table at a time; others wait
+//     TRY(append_rows(append, sequence, inputs, n_rows, err));    // any thread; pieces end up ordered by sequence
+//     TRY(append_commit(append, &n_rows, err));                   // or append_abort: nothing happened
+//     const Table *t = store_table(store, "t");                   // a snapshot: never changes, held until table_release
+//
+// A kernel reads a column chunk as it is stored: N values of 1, 2, 4 or 8 bytes over a base value.
+// A commit writes new files, syncs them, and switches the manifest by rename; a crash leaves the old or the new state.
+
+#ifndef WEFT_STORE_H
+#define WEFT_STORE_H
+
+#include "base/base.h"
+
+// ---- types -------------------------------------------------------------------------------------------------------
+
+typedef enum TypeKind {
+    TYPE_BOOLEAN, TYPE_SMALLINT, TYPE_INTEGER, TYPE_BIGINT,
+    TYPE_DECIMAL,                      // i64 scaled by 10^scale, precision <= 18
+    TYPE_REAL, TYPE_DOUBLE,
+    TYPE_DATE,                         // days since 1970-01-01
+    TYPE_TEXT,                         // code in a dictionary
+    // Below: only in expressions and results, never in a table.
+    TYPE_NUMERIC,                      // i128 scaled by 10^scale, precision 38
+    TYPE_INTERVAL,                     // months and days, constants only
+    TYPE_NULL                          // an untyped NULL or, before binding settles it, an untyped literal
+} TypeKind;
+
+typedef struct Type { u8 kind, precision, scale; } Type;
+
+#define TYPE(k) ((Type){ .kind = TYPE_##k })
+
+const char *type_name(Type type, char buffer[32]);                // "decimal(12,2)"; returns buffer
+bool        type_is_integer(Type type);                            // smallint, integer, bigint
+bool        type_is_float(Type type);                              // real, double
+bool        type_equal(Type a, Type b);
+i64         power_of_ten(int n);                                   // 0 <= n <= 18
+
+// ---- values: one at a time, for literals, statistics and interpretation ------------------------------------------------
+
+typedef struct Value {
+    Type type;
+    bool is_null;
+    union {
+        i128   i;                      // boolean, integers, decimal, numeric, date
+        double f;                      // real (already rounded to float), double
+        struct { i32 months, days; } interval;
+        struct { const char *bytes; u32 length; } text;            // not owned
+    };
+} Value;
+
+// Text to value, as PostgreSQL reads literals and COPY fields (surrounding blanks allowed except for text).
+// BAD_TEXT, BAD_DATETIME or OUT_OF_RANGE on failure.  Text values point into the input.
+weft_status value_parse(Type type, const char *bytes, size_t length, Value *value, Error *err);
+size_t      value_format(const Value *value, char *buffer, size_t capacity);   // as psql prints it; full length is returned
+int         value_compare(const Value *a, const Value *b);         // same type, neither NULL; NaN is largest, text by bytes
+
+i32  date_from_civil(int year, int month, int day);
+void date_to_civil(i32 days, int *year, int *month, int *day);
+bool date_is_valid(int year, int month, int day);
+
+// ---- dictionaries: text to code, append-only, any thread ------------------------------------------------------------------
+// Codes count from 0 in order of first use.  A code once given out never changes, and entries are never moved, so a
+// reader needs no lock for a code it got from a snapshot.
+
+typedef struct Dictionary Dictionary;
+
+Dictionary *dict_new(void);                                        // reference count 1
+Dictionary *dict_hold(Dictionary *dict);
+void        dict_release(Dictionary *dict);                        // NULL is fine
+u32         dict_count(const Dictionary *dict);
+weft_text   dict_get(const Dictionary *dict, u32 code);            // NUL-terminated
+bool        dict_find(const Dictionary *dict, const char *bytes, size_t length, u32 *code);
+weft_status dict_intern(Dictionary *dict, const char *bytes, size_t length, u32 *code, Error *err);  // up to 2^31 entries
+// Rank by bytes of the first COUNT codes, cached.  Held until dict_ranks_release, or else until the dictionary goes; NULL
+// when there is no memory for it.
+const u32  *dict_ranks(Dictionary *dict, u32 count);
+void        dict_ranks_release(Dictionary *dict, const u32 *ranks); // NULL is fine
+
+// ---- chunks ----------------------------------------------------------------------------------------------------------------
+
+#define CHUNK_ROWS (1u << 20)                                      // default; settable per store for tests
+
+typedef struct ColumnChunk {
+    const void *data;                  // n_rows values, 64-byte aligned, readable to a multiple of 64 bytes past the end
+    const u64  *valid;                 // bit i is 1 where row i is not NULL; NULL when no row is NULL
+    i64         base;                  // value = base + stored; 0 for real and double
+    u8          width;                 // bytes per stored value: 1, 2, 4, 8 (real 4, double 8, both raw)
+    u32         n_nulls;
+    bool        has_range;             // false when all rows are NULL (or, for floats, NaN)
+    union { i64 min; double fmin; };   // exact, over the non-NULL values (text: codes; floats: without NaN)
+    union { i64 max; double fmax; };
+    bool        has_nan;
+    bool        is_increasing;         // strictly, no NULLs: proves unique within the chunk
+} ColumnChunk;
+// The stored value of a NULL row is 0 (that is, base), so a kernel may compute with it before it looks at the bitmap.
+
+typedef struct Chunk {
+    u32          n_rows;
+    ColumnChunk *columns;              // one per table column
+} Chunk;
+
+// Checks the column's data against its checksum, the first time; later calls cost one atomic read.  Any thread.  Needed
+// only in tables from store_peek_table.
+weft_status chunk_verify(const Chunk *chunk, int column, Error *err);
+
+// ---- tables -----------------------------------------------------------------------------------------------------------------
+
+typedef struct Column {
+    const char *name;
+    Type        type;
+    bool        not_null;
+    Dictionary *dict;                  // text only
+    u32         dict_count;            // codes that exist in this snapshot
+} Column;
+
+typedef struct Table {                 // a snapshot
+    const char   *name;
+    u64           id;                  // of the table, equal for all its snapshots
+    u64           version;             // grows with each commit
+    int           n_columns, n_chunks;
+    const Column *columns;
+    const Chunk **chunks;
+    u64           n_rows;
+} Table;
+
+typedef struct ColumnRange {           // over all chunks of a snapshot: what is proved about a column
+    bool has_range;
+    union { i64 min; double fmin; };
+    union { i64 max; double fmax; };
+    u64  n_nulls;
+    u8   width;                        // of all chunks, or 0 when they differ
+} ColumnRange;
+
+ColumnRange table_column_range(const Table *table, int column);
+int         table_find_column(const Table *table, const char *name);       // -1 when there is none
+const Table *table_hold(const Table *table);
+void        table_release(const Table *table);                              // NULL is fine
+
+// ---- the store ---------------------------------------------------------------------------------------------------------------
+
+typedef struct Store Store;
+
+typedef struct ColumnDef { const char *name; Type type; bool not_null; } ColumnDef;
+
+weft_status  store_open(const char *path, Budget *budget, Store **store, Error *err);
+void         store_close(Store *store);
+const char  *store_path(const Store *store);                               // NULL: in memory
+void         store_set_chunk_rows(Store *store, u32 rows);                  // for tests; affects later appends
+weft_status  store_create_table(Store *store, const char *name, const ColumnDef *columns, int n_columns, Error *err);
+weft_status  store_drop_table(Store *store, const char *name, Error *err);
+const Table *store_table(Store *store, const char *name);                   // held for the caller; NULL when there is none
+// The same, saying why there is no table: UNDEFINED_TABLE, or CORRUPT, IO_ERROR, OUT_OF_MEMORY when it cannot be used.
+// Both read and check all of the table's data the first time in a process.
+weft_status  store_get_table(Store *store, const char *name, const Table **table, Error *err);
+// The same without reading the column data: names, types, dictionaries and statistics may be used at once, the data of a
+// column chunk only after chunk_verify has returned OK for it.
+weft_status  store_peek_table(Store *store, const char *name, const Table **table, Error *err);
+weft_status  store_list(Store *store, Arena *arena, const char ***names, int *n_names);   // sorted
+i64          store_bytes_on_disk(Store *store, const char *name);           // 0 in memory
+
+// ---- appending ------------------------------------------------------------------------------------------------------------------
+
+// A piece of a column to append: N values as 64-bit integers (text: codes from the column's dictionary) or doubles.
+typedef struct ColumnInput {
+    union { const i64 *i; const double *f; };
+    const u8 *is_null;                 // a byte per row, or NULL when no row is NULL
+} ColumnInput;
+
+typedef struct Append Append;
+
+weft_status  append_begin(Store *store, const char *table, Append **append, Error *err);
+const Table *append_table(const Append *append);                            // the columns and dictionaries to fill
+// Copies the piece.  Any thread; SEQUENCE numbers 0, 1, 2, ... without gaps say the order of the pieces.
+// Enough rows in order become a chunk, encoded and written by the calling thread.
+weft_status  append_rows(Append *append, u64 sequence, const ColumnInput *inputs, u32 n_rows, Error *err);
+weft_status  append_commit(Append *append, u64 *n_rows, Error *err);        // frees the append, also on failure
+void         append_abort(Append *append);
+
+// ---- import ---------------------------------------------------------------------------------------------------------------------
+
+typedef struct CopyOptions {
+    char        delimiter;             // '|' without any option, ',' with csv
+    bool        csv;                   // quotes, doubled quotes, new lines inside quotes
+    bool        header;                // skip the first line
+    bool        trailing_delimiter;    // allow one delimiter at the end of each line, as dbgen writes
+    const char *null_text;             // unquoted field that means NULL: "" with csv, "\\N" without
+    char        quote, escape;         // csv only; '"' both by default
+    const int  *columns;               // table column of each field, or NULL for all in order
+    int         n_columns;
+} CopyOptions;
+
+// Reads PATH into TABLE with the pool's workers, all or nothing.  An error names the line and the column.
+// PROGRESS (may be NULL) goes from 0 to 1000; when *CANCEL becomes true the copy ends with QUERY_CANCELED.
+weft_status copy_from_file(Store *store, Pool *pool, Budget *budget, const char *table, const char *path,
+                           const CopyOptions *options, _Atomic int *progress, _Atomic bool *cancel, u64 *n_rows, Error *err);
+
+#endif

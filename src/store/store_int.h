@@ -1,0 +1,200 @@
+// store_int.h - shared inside src/store only.
+//
+// What is behind the public structs, and who may touch it:
+//
+//     Store -> TableEntry -> Snapshot (a Table) -> StoredChunk (a Chunk) -> columns, in memory or in a mapped file
+//                  |            |
+//                  |            +-> Dictionary            shared by all snapshots of the table
+//                  +-> TableMeta                          what the manifest says of the table
+//
+// Snapshots, chunks and metas never change once made; commits make new ones and swap the entry's pointers.
+
+#ifndef WEFT_STORE_INT_H
+#define WEFT_STORE_INT_H
+
+#include <pthread.h>
+
+#include "store/store.h"
+
+enum {
+    DECIMAL_DIGITS = 18,
+    NUMERIC_DIGITS = 38,
+    COLUMNS_MAX = 1600,
+    NAME_BYTES_MAX = 63,
+    DATE_MIN = -719162,                // 0001-01-01
+    DATE_MAX = 2932896,                // 9999-12-31
+    TEXT_BYTES_MAX = 1 << 30,
+    ALIGNMENT = 64,                    // of every part of a chunk
+    PATH_BYTES = 4096
+};
+#define DICT_MAX (1u << 31)            // entries of a dictionary
+
+static inline u64 aligned(u64 bytes)
+{
+    return (bytes + ALIGNMENT - 1) & ~(u64)(ALIGNMENT - 1);
+}
+
+// ---- types and values ----------------------------------------------------------------------------------------------
+
+bool   type_is_storable(Type type);                         // may be the type of a column
+void   type_limits(Type type, i64 *min, i64 *max);          // what a column may hold; not for floats
+size_t utf8_valid_length(const char *bytes, size_t length); // how much of it is good; LENGTH when all is
+int    compare_bytes(const char *a, size_t a_length, const char *b, size_t b_length);
+
+typedef enum FloatText { FLOAT_OK, FLOAT_NONE, FLOAT_TOO_LARGE } FloatText;
+
+FloatText float_parse(const char *text, bool is_real, double *number);
+int       float_format(double number, bool is_real, char *buffer, size_t capacity);   // 32 bytes are enough
+
+// ---- dictionaries --------------------------------------------------------------------------------------------------
+
+Dictionary *dict_new_in(Budget *budget);                    // its memory counts against the budget, which must outlive it
+weft_status dict_reserve(Dictionary *dict, u32 count, Error *err);    // room for COUNT entries without growing on the way
+// Gives the text the next code without looking for it: for loading, where entries are known to differ.
+weft_status dict_append(Dictionary *dict, const char *bytes, size_t length, u64 hash, Error *err);
+weft_status dict_copy(const Dictionary *from, u32 count, Budget *budget, Dictionary **copy, Error *err);
+
+typedef struct DictFile {              // what the manifest says of a dictionary's file
+    u64 file_id;
+    u64 length;                        // bytes that count; a crash may have left more.  0: there is no file yet
+    u32 count;                         // entries in them
+    u64 checksum;                      // over the entries in order
+} DictFile;
+
+weft_status dict_file_load(const char *path, const DictFile *file, Budget *budget, Dictionary **dict, Error *err);
+// Writes the entries from old->count up to COUNT behind the old ones and syncs.  *CHANGED says what the file holds now.
+weft_status dict_file_extend(const char *path, const DictFile *old, const Dictionary *dict, u32 count, DictFile *changed,
+                             Error *err);
+
+// ---- chunks --------------------------------------------------------------------------------------------------------
+
+typedef struct ChunkFile {             // what the manifest says of a chunk's file
+    u64 file_id;
+    u64 length;
+    u32 n_rows;
+    u64 checksum;                      // of the header, which holds those of the columns
+} ChunkFile;
+
+typedef struct StoredChunk StoredChunk;
+struct StoredChunk {
+    Chunk         chunk;               // first: what others see
+    _Atomic u32   n_holds;
+    int           n_columns;
+    Budget       *budget;              // of this struct and of the memory below
+    size_t        bytes;               // of this struct
+    u8           *memory;              // the columns, or NULL: they are in the mapping
+    u64           memory_bytes;
+    Mapping       mapping;
+    ChunkFile     file;                // file_id is 0 in memory
+    const char   *path;                // of the file, for messages
+    _Atomic bool *is_verified;         // per column: its checksum was found right
+    u64          *checksums;           // per column
+    u64           sequence;            // append.c: place of a piece
+    StoredChunk  *next;                // append.c: in a list of pieces
+};
+
+typedef struct Slice { const Chunk *chunk; u32 start, count; } Slice;
+
+// Both make a chunk in memory, held once.
+weft_status chunk_encode(Budget *budget, const Table *table, const ColumnInput *inputs, u32 n_rows, StoredChunk **out,
+                         Error *err);
+weft_status chunk_merge(Budget *budget, const Table *table, const Slice *slices, int n_slices, StoredChunk **out, Error *err);
+
+// Writes the chunk, syncs, and gives back its mapped twin (held once); the one in memory stays the caller's.
+weft_status chunk_write(const StoredChunk *chunk, const char *path, u64 file_id, u64 table_id, Budget *budget,
+                        const Column *columns, StoredChunk **out, Error *err);
+// Maps a file and checks all but the column data, which chunk_verify does when it is first wanted.
+weft_status chunk_open(const char *path, const ChunkFile *file, u64 table_id, const Column *columns, int n_columns,
+                       Budget *budget, StoredChunk **out, Error *err);
+StoredChunk *chunk_stored(const Chunk *chunk);
+const Chunk *chunk_hold(const Chunk *chunk);
+void         chunk_release(const Chunk *chunk);              // NULL is fine
+
+// encode.c: measure decides width, base and statistics; fill writes data and bitmap (both zeroed) where those point.
+void encode_measure(Type type, const ColumnInput *input, u32 n_rows, ColumnChunk *column);
+void encode_fill(Type type, const ColumnInput *input, u32 n_rows, const ColumnChunk *column, void *data, u64 *valid);
+void merge_measure(Type type, const Slice *slices, int n_slices, int at, ColumnChunk *column);
+void merge_fill(Type type, const Slice *slices, int n_slices, int at, const ColumnChunk *column, void *data, u64 *valid);
+
+// ---- the manifest --------------------------------------------------------------------------------------------------
+
+typedef struct ColumnMeta {
+    const char *name;
+    Type        type;
+    bool        not_null;
+    DictFile    dict;                  // text only
+} ColumnMeta;
+
+typedef struct TableMeta {
+    Arena      *arena;                 // holds all of it
+    const char *name;
+    u64         id, version;
+    int         n_columns, n_chunks;
+    ColumnMeta *columns;
+    ChunkFile  *chunks;
+} TableMeta;
+
+TableMeta *meta_new(const char *name, u64 id, u64 version, int n_columns, int n_chunks);   // columns and chunks zeroed
+TableMeta *meta_copy(const TableMeta *meta, int n_chunks);  // the first N_CHUNKS chunks, and room for more up to it
+void       meta_free(TableMeta *meta);                      // NULL is fine
+
+// The bytes of a manifest, and back.  Reading trusts nothing: CORRUPT, or UNSUPPORTED for a later format.
+void        manifest_encode(const TableMeta *const *tables, int n_tables, u64 next_id, Text *out);
+weft_status manifest_decode(const char *path, const void *bytes, size_t length, Arena *arena, TableMeta ***tables,
+                            int *n_tables, u64 *next_id, Error *err);
+
+// ---- snapshots -----------------------------------------------------------------------------------------------------
+
+typedef struct Snapshot {
+    Table        table;                // first: what others see
+    _Atomic u32  n_holds;
+    _Atomic bool is_verified;          // every column of every chunk is
+    Arena       *arena;
+} Snapshot;
+
+// Holds the dictionaries and takes over one hold of each chunk.
+Snapshot *snapshot_new(const TableMeta *meta, Dictionary *const *dicts, const u32 *dict_counts, const Chunk *const *chunks,
+                       int n_chunks);
+weft_status snapshot_verify(Snapshot *snapshot, Error *err);
+
+// ---- the catalog ---------------------------------------------------------------------------------------------------
+
+typedef struct TableEntry {            // all guarded by store->lock except where it says so
+    Arena          *arena;
+    const char     *name;
+    int             n_users;           // the catalog, appends, loads
+    TableMeta      *meta;
+    Snapshot       *current;           // NULL until loaded
+    bool            is_dropped, is_appending;
+    pthread_mutex_t load_lock;         // one thread loads
+} TableEntry;
+
+struct Store {
+    Arena          *home;              // of this struct
+    char           *path;              // NULL: in memory
+    Budget         *budget;
+    File            lock_file;
+    _Atomic u64     next_id;           // for tables and files; never given out twice
+    _Atomic u32     chunk_rows;
+    pthread_mutex_t commit_lock;       // one change of the manifest at a time; taken before lock
+    bool            is_in_doubt;       // by commit_lock: the manifest on disk may be one that was refused
+    pthread_mutex_t lock;              // the catalog: held shortly
+    pthread_cond_t  append_ended;
+    Arena          *arena;             // of the list of entries; a new one for each list
+    TableEntry    **entries;           // sorted by name
+    int             n_entries;
+};
+
+typedef enum FileKind { FILE_CHUNK, FILE_DICT } FileKind;
+
+const char *store_file_path(const Store *store, FileKind kind, u64 id, char path[PATH_BYTES]);
+void        store_remove_file(const Store *store, FileKind kind, u64 id);       // nobody waits for success: open sweeps
+TableEntry *store_take_entry(Store *store, const char *name);                   // counted as a user; NULL when there is none
+void        store_drop_user(Store *store, TableEntry *entry);
+weft_status store_load(Store *store, TableEntry *entry, Snapshot **held, Error *err);
+// The rest is for whoever holds commit_lock.
+weft_status store_settle(Store *store, Error *err);                              // before files of the old state are touched
+weft_status store_switch(Store *store, const TableEntry *changed, const TableMeta *meta, Error *err);
+weft_status fail_no_table(Error *err, const char *name);
+
+#endif

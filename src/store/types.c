@@ -1,0 +1,93 @@
+// types.c - what a column can be, and the numbers it can hold.
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "store/store_int.h"
+
+static const char *const names[] = {
+    [TYPE_BOOLEAN] = "boolean", [TYPE_SMALLINT] = "smallint",        [TYPE_INTEGER] = "integer",
+    [TYPE_BIGINT] = "bigint",   [TYPE_DECIMAL] = "decimal",          [TYPE_REAL] = "real",
+    [TYPE_DOUBLE] = "double precision", [TYPE_DATE] = "date",        [TYPE_TEXT] = "text",
+    [TYPE_NUMERIC] = "numeric", [TYPE_INTERVAL] = "interval",        [TYPE_NULL] = "unknown",
+};
+
+const char *type_name(Type type, char buffer[32])
+{
+    const char *name = type.kind < COUNT_OF(names) ? names[type.kind] : "unknown";
+    if (type.kind == TYPE_DECIMAL)
+        snprintf(buffer, 32, "%s(%d,%d)", name, type.precision, type.scale);
+    else
+        snprintf(buffer, 32, "%s", name);
+    return buffer;
+}
+
+bool type_is_integer(Type type)
+{
+    return type.kind == TYPE_SMALLINT || type.kind == TYPE_INTEGER || type.kind == TYPE_BIGINT;
+}
+
+bool type_is_float(Type type)
+{
+    return type.kind == TYPE_REAL || type.kind == TYPE_DOUBLE;
+}
+
+bool type_equal(Type a, Type b)
+{
+    if (a.kind != b.kind)
+        return false;
+    bool has_scale = a.kind == TYPE_DECIMAL || a.kind == TYPE_NUMERIC;
+    return !has_scale || (a.precision == b.precision && a.scale == b.scale);
+}
+
+bool type_is_storable(Type type)
+{
+    if (type.kind == TYPE_DECIMAL)
+        return type.precision >= 1 && type.precision <= DECIMAL_DIGITS && type.scale <= type.precision;
+    return type.kind <= TYPE_TEXT;
+}
+
+void type_limits(Type type, i64 *min, i64 *max)
+{
+    switch ((TypeKind)type.kind) {
+    case TYPE_BOOLEAN:
+        *min = 0;
+        *max = 1;
+        break;
+    case TYPE_SMALLINT:
+        *min = INT16_MIN;
+        *max = INT16_MAX;
+        break;
+    case TYPE_INTEGER:
+        *min = INT32_MIN;
+        *max = INT32_MAX;
+        break;
+    case TYPE_DECIMAL:
+        *max = power_of_ten(type.precision) - 1;
+        *min = -*max;
+        break;
+    case TYPE_DATE:
+        *min = DATE_MIN;
+        *max = DATE_MAX;
+        break;
+    case TYPE_TEXT:
+        *min = 0;
+        *max = DICT_MAX - 1;
+        break;
+    default:
+        *min = INT64_MIN;
+        *max = INT64_MAX;
+        break;
+    }
+}
+
+i64 power_of_ten(int n)
+{
+    static const i64 powers[] = {
+        1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000, 10000000000, 100000000000,
+        1000000000000, 10000000000000, 100000000000000, 1000000000000000, 10000000000000000, 100000000000000000,
+        1000000000000000000,
+    };
+    assert(n >= 0 && n < COUNT_OF(powers));
+    return powers[n];
+}

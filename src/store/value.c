@@ -1,0 +1,534 @@
+// value.c - one value at a time: from text, to text, compared.  All as PostgreSQL does it, messages included.
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "store/store_int.h"
+
+// ---- helpers -------------------------------------------------------------------------------------------------------
+
+typedef struct Span { const char *at, *end; } Span;         // what is left of the input
+
+enum { QUOTE_BYTES = 100 };
+
+// The input for a message: cut to a sensible length, and always UTF-8, since the message goes to a client.
+static const char *quote(const char *bytes, size_t length, char buffer[QUOTE_BYTES + 4])
+{
+    size_t shown = MIN_OF(length, QUOTE_BYTES), n = 0;
+    while (n < shown) {
+        size_t good = utf8_valid_length(bytes + n, shown - n);
+        memcpy(buffer + n, bytes + n, good);
+        n += good;
+        if (n < shown)
+            buffer[n++] = '?';
+    }
+    strcpy(buffer + n, shown < length ? "..." : "");
+    return buffer;
+}
+
+static weft_status fail_syntax(Type type, const char *bytes, size_t length, Error *err)
+{
+    char name[32], quoted[QUOTE_BYTES + 4];
+    bool is_time = type.kind == TYPE_DATE || type.kind == TYPE_INTERVAL;
+    if (type.kind == TYPE_DECIMAL)
+        type = TYPE(NUMERIC);                               // "numeric", without the digits
+    return fail(err, is_time ? WEFT_BAD_DATETIME : WEFT_BAD_TEXT, -1, "invalid input syntax for type %s: \"%s\"",
+                type_name(type, name), quote(bytes, length, quoted));
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static Span trimmed(const char *bytes, size_t length)
+{
+    if (length == 0)
+        return (Span){ "", "" };
+    Span span = { bytes, bytes + length };
+    while (span.at < span.end && is_blank(*span.at))
+        span.at++;
+    while (span.end > span.at && is_blank(span.end[-1]))
+        span.end--;
+    return span;
+}
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+// Whether the span is the first letters of WORD, at least N_LEAST of them, in either case.
+static bool is_prefix(Span span, const char *word, size_t n_least)
+{
+    size_t length = (size_t)(span.end - span.at);
+    if (length < n_least || length > strlen(word))
+        return false;
+    for (size_t i = 0; i < length; i++)
+        if (lower(span.at[i]) != word[i])
+            return false;
+    return true;
+}
+
+// ---- booleans and integers -----------------------------------------------------------------------------------------
+
+static weft_status parse_boolean(Type type, const char *bytes, size_t length, Value *value, Error *err)
+{
+    static const struct { const char *word; size_t n_least; bool is_true; } words[] = {
+        { "true", 1, true }, { "false", 1, false }, { "yes", 1, true }, { "no", 1, false },
+        { "on", 2, true },   { "off", 2, false },   { "1", 1, true },   { "0", 1, false },
+    };
+    Span span = trimmed(bytes, length);
+    for (int i = 0; i < COUNT_OF(words); i++) {
+        if (is_prefix(span, words[i].word, words[i].n_least)) {
+            value->i = words[i].is_true;
+            return WEFT_OK;
+        }
+    }
+    return fail_syntax(type, bytes, length, err);
+}
+
+static bool take_sign(Span *span)
+{
+    if (span->at == span->end || (*span->at != '-' && *span->at != '+'))
+        return false;
+    return *span->at++ == '-';
+}
+
+static weft_status parse_integer(Type type, const char *bytes, size_t length, Value *value, Error *err)
+{
+    Span span = trimmed(bytes, length);
+    bool is_negative = take_sign(&span);
+    if (span.at == span.end)
+        return fail_syntax(type, bytes, length, err);
+    u64 magnitude = 0;
+    bool is_too_large = false;
+    for (; span.at < span.end; span.at++) {
+        if (!is_digit(*span.at))
+            return fail_syntax(type, bytes, length, err);
+        is_too_large |= magnitude > (u64)INT64_MAX / 10;
+        magnitude = magnitude * 10 + (u64)(*span.at - '0');
+    }
+    i64 min, max;
+    type_limits(type, &min, &max);
+    value->i = is_negative ? -(i128)magnitude : (i128)magnitude;
+    if (!is_too_large && value->i >= min && value->i <= max)
+        return WEFT_OK;
+    char name[32], quoted[QUOTE_BYTES + 4];
+    return fail(err, WEFT_OUT_OF_RANGE, -1, "value \"%s\" is out of range for type %s", quote(bytes, length, quoted),
+                type_name(type, name));
+}
+
+// ---- decimals ------------------------------------------------------------------------------------------------------
+
+// The parts of a decimal number: the digits with perhaps a point among them, and the exponent.
+typedef struct Decimal {
+    bool        is_negative;
+    const char *digits, *digits_end;
+    i64         n_digits, n_before;                         // all; before the point
+    i64         exponent;
+} Decimal;
+
+enum { EXPONENT_MAX = 1000000000 };                         // larger ones are cut to this: 0 or too large in any case
+
+static bool scan_exponent(Span *span, i64 *exponent)
+{
+    *exponent = 0;
+    if (span->at == span->end || lower(*span->at) != 'e')
+        return true;
+    span->at++;
+    bool is_negative = take_sign(span);
+    if (span->at == span->end)
+        return false;
+    for (; span->at < span->end && is_digit(*span->at); span->at++)
+        *exponent = MIN_OF(*exponent * 10 + (*span->at - '0'), EXPONENT_MAX);
+    if (is_negative)
+        *exponent = -*exponent;
+    return true;
+}
+
+static bool scan_decimal(Span span, Decimal *decimal)
+{
+    *decimal = (Decimal){ .is_negative = take_sign(&span), .digits = span.at };
+    bool has_point = false;
+    for (; span.at < span.end && (is_digit(*span.at) || (*span.at == '.' && !has_point)); span.at++) {
+        bool is_point = *span.at == '.';
+        has_point |= is_point;
+        decimal->n_digits += !is_point;
+        decimal->n_before += !has_point;
+    }
+    decimal->digits_end = span.at;
+    return decimal->n_digits > 0 && scan_exponent(&span, &decimal->exponent) && span.at == span.end;
+}
+
+static u128 wide_power_of_ten(int n)
+{
+    return n <= 18 ? (u128)power_of_ten(n) : (u128)power_of_ten(18) * wide_power_of_ten(n - 18);
+}
+
+// The number times 10^SCALE, rounded half away from zero: the digits that stand before the moved point, and the one
+// after it for rounding.  False when it is not below LIMIT, a power of ten from 10 to 10^38.
+static bool scale_decimal(const Decimal *decimal, int scale, u128 limit, u128 *scaled)
+{
+    i64 n_wanted = decimal->n_before + decimal->exponent + scale, n = 0;
+    u128 sum = 0;
+    for (const char *at = decimal->digits; at < decimal->digits_end && n <= n_wanted; at++) {
+        if (*at == '.')
+            continue;
+        if (n == n_wanted)
+            sum += *at >= '5';
+        else if (sum >= limit / 10)
+            return false;                                   // before it overflows: 10^39 does not fit
+        else
+            sum = sum * 10 + (u128)(*at - '0');
+        n++;
+    }
+    for (; n < n_wanted && sum > 0; n++) {
+        if (sum >= limit / 10)
+            return false;
+        sum *= 10;
+    }
+    *scaled = sum;
+    return sum < limit;
+}
+
+static weft_status parse_decimal(Type type, const char *bytes, size_t length, Value *value, Error *err)
+{
+    int most = type.kind == TYPE_DECIMAL ? DECIMAL_DIGITS : NUMERIC_DIGITS;
+    int precision = type.precision > 0 && type.precision < most ? type.precision : most;
+    Decimal decimal;
+    u128 magnitude;
+    if (!scan_decimal(trimmed(bytes, length), &decimal))
+        return fail_syntax(type, bytes, length, err);
+    if (!scale_decimal(&decimal, type.scale, wide_power_of_ten(precision), &magnitude)) {
+        fail(err, WEFT_OUT_OF_RANGE, -1, "numeric field overflow");
+        error_hint(err, "A field with precision %d, scale %d must round to an absolute value less than 10^%d.", precision,
+                   type.scale, precision - type.scale);
+        return WEFT_OUT_OF_RANGE;
+    }
+    value->i = decimal.is_negative ? -(i128)magnitude : (i128)magnitude;
+    return WEFT_OK;
+}
+
+// ---- floats --------------------------------------------------------------------------------------------------------
+
+static weft_status parse_float(Type type, const char *bytes, size_t length, Value *value, Error *err)
+{
+    char short_text[128], name[32], quoted[QUOTE_BYTES + 4];
+    Span span = trimmed(bytes, length);
+    size_t n = (size_t)(span.end - span.at);
+    if (n == 0 || memchr(span.at, '\0', n))
+        return fail_syntax(type, bytes, length, err);
+    char *text = n < sizeof(short_text) ? short_text : malloc(n + 1);
+    if (!text)
+        return fail(err, WEFT_OUT_OF_MEMORY, -1, "out of memory reading a number of %zu bytes", n);
+    memcpy(text, span.at, n);
+    text[n] = '\0';
+    FloatText kind = float_parse(text, type.kind == TYPE_REAL, &value->f);
+    if (text != short_text)
+        free(text);
+    if (kind == FLOAT_NONE)
+        return fail_syntax(type, bytes, length, err);
+    if (kind == FLOAT_TOO_LARGE)
+        return fail(err, WEFT_OUT_OF_RANGE, -1, "\"%s\" is out of range for type %s", quote(bytes, length, quoted),
+                    type_name(type, name));
+    return WEFT_OK;
+}
+
+// ---- dates and intervals -------------------------------------------------------------------------------------------
+
+// Up to N_MOST digits as a number; the count of digits there were, all of them taken from the span.
+static int take_digits(Span *span, int n_most, int *number)
+{
+    int n = 0;
+    *number = 0;
+    for (; span->at < span->end && is_digit(*span->at); span->at++, n++)
+        if (n < n_most)
+            *number = *number * 10 + (*span->at - '0');
+    return n;
+}
+
+static bool take(Span *span, char c)
+{
+    bool is_there = span->at < span->end && *span->at == c;
+    span->at += is_there;
+    return is_there;
+}
+
+// YYYY-MM-DD or YYYYMMDD.  Says whether it has that form; too many digits in the year give year 0, which is not valid.
+static bool scan_date(Span span, int *year, int *month, int *day)
+{
+    int number, n = take_digits(&span, 8, &number);
+    if (n == 8 && span.at == span.end) {
+        *year = number / 10000;
+        *month = number / 100 % 100;
+        *day = number % 100;
+        return true;
+    }
+    if (n < 4 || !take(&span, '-'))
+        return false;
+    *year = n == 4 ? number : 0;
+    int n_month = take_digits(&span, 2, month);
+    if (n_month < 1 || n_month > 2 || !take(&span, '-'))
+        return false;
+    int n_day = take_digits(&span, 2, day);
+    if (n_day < 1 || n_day > 2)
+        return false;
+    if (is_prefix(trimmed(span.at, (size_t)(span.end - span.at)), "bc", 2)) {
+        *year = 0;                                          // before year 1, which we do not keep
+        return true;
+    }
+    return span.at == span.end;
+}
+
+static weft_status parse_date(Type type, const char *bytes, size_t length, Value *value, Error *err)
+{
+    int year, month, day;
+    if (!scan_date(trimmed(bytes, length), &year, &month, &day))
+        return fail_syntax(type, bytes, length, err);
+    if (!date_is_valid(year, month, day)) {
+        char quoted[QUOTE_BYTES + 4];
+        return fail(err, WEFT_DATETIME_OVERFLOW, -1, "date/time field value out of range: \"%s\"",
+                    quote(bytes, length, quoted));
+    }
+    value->i = date_from_civil(year, month, day);
+    return WEFT_OK;
+}
+
+typedef struct Unit { const char *word; int months, days; bool is_time; } Unit;
+
+static const Unit units[] = {
+    { "day", 0, 1, false },      { "d", 0, 1, false },        { "week", 0, 7, false },    { "w", 0, 7, false },
+    { "mon", 1, 0, false },      { "month", 1, 0, false },    { "year", 12, 0, false },   { "yr", 12, 0, false },
+    { "y", 12, 0, false },       { "decade", 120, 0, false }, { "century", 1200, 0, false },
+    { "centurie", 1200, 0, false },                          // its plural, less the s
+    { "hour", 0, 0, true },      { "h", 0, 0, true },         { "minute", 0, 0, true },   { "min", 0, 0, true },
+    { "second", 0, 0, true },    { "sec", 0, 0, true },       { "s", 0, 0, true },
+};
+
+// A word of letters; an s at its end is a plural.
+static const Unit *take_unit(Span *span)
+{
+    Span word = { span->at, span->at };
+    while (word.end < span->end && lower(*word.end) >= 'a' && lower(*word.end) <= 'z')
+        word.end++;
+    span->at = word.end;
+    for (int is_plural = 0; is_plural < 2; is_plural++) {
+        for (int i = 0; i < COUNT_OF(units) && word.end > word.at; i++)
+            if (is_prefix(word, units[i].word, strlen(units[i].word)))
+                return &units[i];
+        if (word.end > word.at && lower(word.end[-1]) == 's')
+            word.end--;
+    }
+    return NULL;
+}
+
+static void skip_blanks(Span *span)
+{
+    while (span->at < span->end && is_blank(*span->at))
+        span->at++;
+}
+
+// "1 year 2 mons -3 days", each part a number and a unit.
+static weft_status parse_interval(Type type, const char *bytes, size_t length, Value *value, Error *err)
+{
+    i64 months = 0, days = 0;
+    Span span = trimmed(bytes, length);
+    if (span.at == span.end)
+        return fail_syntax(type, bytes, length, err);
+    while (span.at < span.end) {
+        int number;
+        i64 sign = take_sign(&span) ? -1 : 1;
+        int n = take_digits(&span, 9, &number);
+        skip_blanks(&span);
+        const Unit *unit = take_unit(&span);
+        skip_blanks(&span);
+        if (n == 0 || !unit)
+            return fail_syntax(type, bytes, length, err);
+        if (unit->is_time)
+            return fail(err, WEFT_UNSUPPORTED, -1, "intervals of hours, minutes and seconds are not supported");
+        months += sign * number * unit->months;
+        days += sign * number * unit->days;
+        if (n > 9 || months != (i32)months || days != (i32)days)
+            return fail(err, WEFT_DATETIME_OVERFLOW, -1, "interval out of range");
+    }
+    value->interval.months = (i32)months;
+    value->interval.days = (i32)days;
+    return WEFT_OK;
+}
+
+// ---- text ----------------------------------------------------------------------------------------------------------
+
+static weft_status parse_text(const char *bytes, size_t length, Value *value, Error *err)
+{
+    size_t good = utf8_valid_length(bytes, length);
+    if (good < length)
+        return fail(err, WEFT_BAD_ENCODING, -1, "invalid byte sequence for encoding \"UTF8\": 0x%02x",
+                    (unsigned)(unsigned char)bytes[good]);
+    if (length > TEXT_BYTES_MAX)
+        return fail(err, WEFT_TOO_LONG, -1, "text of %zu bytes is too long", length);
+    value->text.bytes = length ? bytes : "";
+    value->text.length = (u32)length;
+    return WEFT_OK;
+}
+
+weft_status value_parse(Type type, const char *bytes, size_t length, Value *value, Error *err)
+{
+    *value = (Value){ .type = type };
+    switch ((TypeKind)type.kind) {
+    case TYPE_BOOLEAN:
+        return parse_boolean(type, bytes, length, value, err);
+    case TYPE_SMALLINT:
+    case TYPE_INTEGER:
+    case TYPE_BIGINT:
+        return parse_integer(type, bytes, length, value, err);
+    case TYPE_DECIMAL:
+    case TYPE_NUMERIC:
+        return parse_decimal(type, bytes, length, value, err);
+    case TYPE_REAL:
+    case TYPE_DOUBLE:
+        return parse_float(type, bytes, length, value, err);
+    case TYPE_DATE:
+        return parse_date(type, bytes, length, value, err);
+    case TYPE_INTERVAL:
+        return parse_interval(type, bytes, length, value, err);
+    case TYPE_TEXT:
+    case TYPE_NULL:
+        return parse_text(bytes, length, value, err);
+    }
+    return fail(err, WEFT_INTERNAL, -1, "no type with number %d", type.kind);
+}
+
+// ---- to text -------------------------------------------------------------------------------------------------------
+
+enum { SHORT_TEXT = 512 };                                  // a numeric with scale 255 and its zeros is the longest
+
+static int format_scaled(i128 number, int scale, char *buffer)
+{
+    char reversed[SHORT_TEXT];
+    int n = 0;
+    u128 rest = number < 0 ? -(u128)number : (u128)number;
+    do {
+        reversed[n++] = (char)('0' + (int)(rest % 10));
+        rest /= 10;
+        if (n == scale)
+            reversed[n++] = '.';
+    } while (rest > 0 || n <= scale + (scale > 0));         // at least one digit before the point
+    if (number < 0)
+        reversed[n++] = '-';
+    for (int i = 0; i < n; i++)
+        buffer[i] = reversed[n - 1 - i];
+    buffer[n] = '\0';
+    return n;
+}
+
+static int format_date(i128 days, char *buffer)
+{
+    int year, month, day;
+    i64 clamped = days < INT32_MIN ? INT32_MIN : days > INT32_MAX ? INT32_MAX : (i64)days;
+    date_to_civil((i32)clamped, &year, &month, &day);
+    const char *era = year > 0 ? "" : " BC";
+    return snprintf(buffer, SHORT_TEXT, "%04d-%02d-%02d%s", year > 0 ? year : 1 - year, month, day, era);
+}
+
+// PostgreSQL's own style: a part is left out when zero, and says + when the part before it was negative.
+static int format_interval(i32 months, i32 days, char *buffer)
+{
+    const struct { int number; const char *unit; } parts[] = {
+        { months / 12, "year" }, { months % 12, "mon" }, { days, "day" },
+    };
+    int n = 0;
+    bool is_before = false;
+    for (int i = 0; i < COUNT_OF(parts); i++) {
+        int number = parts[i].number;
+        if (number == 0)
+            continue;
+        n += snprintf(buffer + n, (size_t)(SHORT_TEXT - n), "%s%s%d %s%s", n > 0 ? " " : "",
+                      is_before && number > 0 ? "+" : "", number, parts[i].unit, number == 1 ? "" : "s");
+        is_before = number < 0;
+    }
+    return n > 0 ? n : snprintf(buffer, SHORT_TEXT, "00:00:00");
+}
+
+static int format_short(const Value *value, char buffer[SHORT_TEXT])
+{
+    switch ((TypeKind)value->type.kind) {
+    case TYPE_BOOLEAN:
+        return snprintf(buffer, SHORT_TEXT, "%s", value->i ? "t" : "f");
+    case TYPE_REAL:
+    case TYPE_DOUBLE:
+        return float_format(value->f, value->type.kind == TYPE_REAL, buffer, SHORT_TEXT);
+    case TYPE_DATE:
+        return format_date(value->i, buffer);
+    case TYPE_INTERVAL:
+        return format_interval(value->interval.months, value->interval.days, buffer);
+    case TYPE_DECIMAL:
+    case TYPE_NUMERIC:
+        return format_scaled(value->i, value->type.scale, buffer);
+    default:
+        return format_scaled(value->i, 0, buffer);
+    }
+}
+
+size_t value_format(const Value *value, char *buffer, size_t capacity)
+{
+    char short_text[SHORT_TEXT];
+    const char *bytes = short_text;
+    size_t length = 0;
+    if (value->is_null) {
+        short_text[0] = '\0';
+    } else if (value->type.kind == TYPE_TEXT || value->type.kind == TYPE_NULL) {
+        bytes = value->text.bytes;
+        length = value->text.length;
+    } else {
+        length = (size_t)format_short(value, short_text);
+    }
+    if (capacity > 0) {
+        size_t n = MIN_OF(length, capacity - 1);
+        if (n > 0)
+            memcpy(buffer, bytes, n);
+        buffer[n] = '\0';
+    }
+    return length;
+}
+
+// ---- order ---------------------------------------------------------------------------------------------------------
+
+#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
+
+static int compare_floats(double a, double b)
+{
+    bool a_is_nan = a != a, b_is_nan = b != b;
+    return a_is_nan || b_is_nan ? a_is_nan - b_is_nan : COMPARE(a, b);
+}
+
+int compare_bytes(const char *a, size_t a_length, const char *b, size_t b_length)
+{
+    size_t n = MIN_OF(a_length, b_length);
+    int order = n > 0 ? memcmp(a, b, n) : 0;
+    return order ? order : COMPARE(a_length, b_length);
+}
+
+int value_compare(const Value *a, const Value *b)
+{
+    switch ((TypeKind)a->type.kind) {
+    case TYPE_REAL:
+    case TYPE_DOUBLE:
+        return compare_floats(a->f, b->f);
+    case TYPE_TEXT:
+    case TYPE_NULL:
+        return compare_bytes(a->text.bytes, a->text.length, b->text.bytes, b->text.length);
+    case TYPE_INTERVAL: {                                   // a month counts as 30 days, as in PostgreSQL
+        i64 a_days = (i64)a->interval.months * 30 + a->interval.days;
+        i64 b_days = (i64)b->interval.months * 30 + b->interval.days;
+        return COMPARE(a_days, b_days);
+    }
+    default:
+        return COMPARE(a->i, b->i);
+    }
+}

@@ -1,0 +1,207 @@
+// store_help.h - what the tests of the store share: make tables, fill them, look at them.  Include after test.h.
+//
+// Inline, so that a program may leave some of them unused.
+
+#ifndef WEFT_STORE_HELP_H
+#define WEFT_STORE_HELP_H
+
+#include <dirent.h>
+
+#include "store/store_int.h"
+
+static Error err;                                           // of the test that runs
+
+static inline Store *open_store(const char *path)
+{
+    Store *store = NULL;
+    error_clear(&err);
+    CHECK_OK(store_open(path, NULL, &store, &err), err);
+    return store;
+}
+
+// A path that no other test has.
+static inline const char *fresh_path(void)
+{
+    static int n;
+    char name[32];
+    snprintf(name, sizeof(name), "db%d.weft", ++n);
+    return test_path(name);
+}
+
+static inline void create(Store *store, const char *name, const ColumnDef *columns, int n_columns)
+{
+    error_clear(&err);
+    CHECK_OK(store_create_table(store, name, columns, n_columns, &err), err);
+}
+
+// One bigint column "n".
+static inline void create_numbers(Store *store)
+{
+    create(store, "numbers", &(ColumnDef){ "n", TYPE(BIGINT), false }, 1);
+}
+
+static inline weft_status try_append(Store *store, const char *table, const ColumnInput *inputs, u32 n_rows)
+{
+    Append *append;
+    u64 n;
+    error_clear(&err);
+    TRY(append_begin(store, table, &append, &err));
+    weft_status status = append_rows(append, 0, inputs, n_rows, &err);
+    if (status) {
+        append_abort(append);
+        return status;
+    }
+    return append_commit(append, &n, &err);
+}
+
+static inline void append_all(Store *store, const char *table, const ColumnInput *inputs, u32 n_rows)
+{
+    CHECK_OK(try_append(store, table, inputs, n_rows), err);
+}
+
+static inline weft_status try_numbers(Store *store, i64 first, u32 count)
+{
+    i64 *values = malloc(sizeof(i64) * (count + 1));
+    for (u32 i = 0; i < count; i++)
+        values[i] = first + i;
+    weft_status status = try_append(store, "numbers", &(ColumnInput){ .i = values }, count);
+    free(values);
+    return status;
+}
+
+static inline void append_numbers(Store *store, i64 first, u32 count)
+{
+    CHECK_OK(try_numbers(store, first, count), err);
+}
+
+static inline const Table *get_table(Store *store, const char *name)
+{
+    const Table *table;
+    error_clear(&err);
+    CHECK_OK(store_get_table(store, name, &table, &err), err);
+    return table;
+}
+
+static inline bool is_null_at(const ColumnChunk *column, u32 row)
+{
+    return column->valid && !(column->valid[row / 64] >> (row % 64) & 1);
+}
+
+static inline u64 raw_at(const ColumnChunk *column, u32 row)
+{
+    u64 stored = 0;
+    memcpy(&stored, (const u8 *)column->data + (size_t)row * column->width, column->width);
+    return stored;
+}
+
+static inline i64 integer_at(const ColumnChunk *column, u32 row)
+{
+    return (i64)((u64)column->base + raw_at(column, row));
+}
+
+static inline double float_at(const ColumnChunk *column, u32 row)
+{
+    return column->width == 4 ? (double)((const float *)column->data)[row] : ((const double *)column->data)[row];
+}
+
+// What must hold for every column chunk, computed the slow way.
+static inline void check_statistics(const Table *table)
+{
+    u64 n_rows = 0;
+    for (int c = 0; c < table->n_chunks; c++) {
+        const Chunk *chunk = table->chunks[c];
+        n_rows += chunk->n_rows;
+        for (int k = 0; k < table->n_columns; k++) {
+            const ColumnChunk *column = &chunk->columns[k];
+            bool is_float = type_is_float(table->columns[k].type), has_range = false, has_nan = false, increasing = true;
+            u32 n_nulls = 0;
+            i64 min = 0, max = 0;
+            double fmin = 0, fmax = 0;
+            CHECK_INT((uintptr_t)column->data % 64, 0);
+            CHECK_INT((uintptr_t)column->valid % 64, 0);
+            for (u32 row = 0; row < chunk->n_rows; row++) {
+                if (is_null_at(column, row)) {
+                    n_nulls++;
+                    CHECK_INT(raw_at(column, row), 0);
+                    continue;
+                }
+                if (is_float) {
+                    double value = float_at(column, row);
+                    increasing &= row > 0 ? value > float_at(column, row - 1) : value == value;
+                    has_nan |= value != value;
+                    if (value == value) {
+                        fmin = !has_range || value < fmin ? value : fmin;
+                        fmax = !has_range || value > fmax ? value : fmax;
+                        has_range = true;
+                    }
+                } else {
+                    i64 value = integer_at(column, row);
+                    increasing &= row == 0 || value > integer_at(column, row - 1);
+                    min = !has_range || value < min ? value : min;
+                    max = !has_range || value > max ? value : max;
+                    has_range = true;
+                }
+            }
+            CHECK_INT(column->n_nulls, n_nulls);
+            CHECK_INT(column->valid != NULL, n_nulls > 0);
+            CHECK_INT(column->has_range, has_range);
+            CHECK_INT(column->has_nan, has_nan);
+            CHECK_INT(column->is_increasing, increasing && n_nulls == 0);
+            if (is_float && has_range) {
+                CHECK(column->fmin == fmin && column->fmax == fmax);
+            } else if (has_range) {
+                CHECK(column->min == min && column->max == max);
+                u64 range = (u64)max - (u64)min;
+                CHECK_INT(column->width, range <= UINT8_MAX ? 1 : range <= UINT16_MAX ? 2 : range <= UINT32_MAX ? 4 : 8);
+            } else if (!is_float) {
+                CHECK_INT(column->width, 1);
+                CHECK_INT(column->base, 0);
+            }
+        }
+    }
+    CHECK_INT(table->n_rows, n_rows);
+}
+
+// Whether "numbers" holds FIRST, FIRST + 1, ... (COUNT of them), and nothing else.
+static inline void check_numbers(const Table *table, i64 first, u64 count)
+{
+    CHECK_INT(table->n_rows, count);
+    i64 expected = first;
+    for (int c = 0; c < table->n_chunks; c++)
+        for (u32 row = 0; row < table->chunks[c]->n_rows; row++, expected++)
+            if (integer_at(&table->chunks[c]->columns[0], row) != expected)
+                CHECK_INT(integer_at(&table->chunks[c]->columns[0], row), expected);
+}
+
+static inline int count_files(const char *path, const char *suffix)
+{
+    int n = 0;
+    DIR *dir = opendir(path);
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        size_t length = strlen(entry->d_name), n_suffix = strlen(suffix);
+        n += length >= n_suffix && strcmp(entry->d_name + length - n_suffix, suffix) == 0;
+    }
+    closedir(dir);
+    return n;
+}
+
+static inline u64 random_next(u64 *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+static inline void intern_numbered(Dictionary *dict, const char *word, u32 first, u32 count, i64 *codes)
+{
+    for (u32 i = 0; i < count; i++) {
+        char text[64];
+        u32 code;
+        size_t length = (size_t)snprintf(text, sizeof(text), "%s %u", word, first + i);
+        CHECK_OK(dict_intern(dict, text, length, &code, &err), err);
+        codes[i] = code;
+    }
+}
+
+#endif

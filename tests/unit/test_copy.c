@@ -1,0 +1,777 @@
+// test_copy.c - text files into tables: every form, every error with its line, and the same whatever the block size and
+// the number of workers.
+
+#include <fcntl.h>
+#include <pthread.h>
+
+#include "test.h"
+
+#include "store/copy_int.h"
+#include "store/store.h"
+
+// ---- a table to copy into ---------------------------------------------------------------------------------------------
+
+typedef struct Fixture {
+    Budget budget;
+    Store *store;
+    Pool  *pool;
+    Error  err;
+    u64    n_rows;                     // of the last copy
+} Fixture;
+
+static Fixture make_fixture(int n_workers)
+{
+    Fixture fixture = { .pool = pool_new(n_workers) };
+    error_clear(&fixture.err);
+    return fixture;
+}
+
+static void open_store(Fixture *fixture, const ColumnDef *columns, int n_columns)
+{
+    CHECK_OK(store_open(NULL, &fixture->budget, &fixture->store, &fixture->err), fixture->err);
+    CHECK_OK(store_create_table(fixture->store, "t", columns, n_columns, &fixture->err), fixture->err);
+}
+
+static void close_fixture(Fixture *fixture)
+{
+    store_close(fixture->store);
+    pool_free(fixture->pool);
+    copy_set_block_bytes(0);
+    CHECK_INT(fixture->budget.used, 0);
+}
+
+static const char *write_file(const char *name, const void *bytes, size_t length)
+{
+    const char *path = test_path(name);
+    FILE *file = fopen(path, "wb");
+    CHECK(file && fwrite(bytes, 1, length, file) == length && fclose(file) == 0);
+    return path;
+}
+
+static CopyOptions text_options(void)
+{
+    return (CopyOptions){ .delimiter = '|', .null_text = "\\N", .quote = '"', .escape = '"' };
+}
+
+static CopyOptions csv_options(void)
+{
+    return (CopyOptions){ .delimiter = ',', .csv = true, .null_text = "", .quote = '"', .escape = '"' };
+}
+
+static weft_status copy_file(Fixture *fixture, const char *path, CopyOptions options)
+{
+    error_clear(&fixture->err);
+    return copy_from_file(fixture->store, fixture->pool, &fixture->budget, "t", path, &options, NULL, NULL,
+                          &fixture->n_rows, &fixture->err);
+}
+
+static weft_status copy_text(Fixture *fixture, const char *text, CopyOptions options)
+{
+    return copy_file(fixture, write_file("in.txt", text, strlen(text)), options);
+}
+
+// ---- reading it back ----------------------------------------------------------------------------------------------------
+
+// One value as psql prints it; NULL as "-".
+static void add_value(Text *text, const Table *table, const Chunk *chunk, u32 row, int number)
+{
+    const Column *column = &table->columns[number];
+    const ColumnChunk *data = &chunk->columns[number];
+    Value value = { .type = column->type };
+    char buffer[128];
+    if (data->valid && !(data->valid[row / 64] >> row % 64 & 1)) {
+        text_add(text, "-");
+        return;
+    }
+    u64 stored = (u64)data->base;
+    if (column->type.kind == TYPE_REAL)
+        value.f = ((const float *)data->data)[row];
+    else if (column->type.kind == TYPE_DOUBLE)
+        value.f = ((const double *)data->data)[row];
+    else
+        stored += data->width == 1   ? ((const u8 *)data->data)[row]
+                  : data->width == 2 ? ((const u16 *)data->data)[row]
+                  : data->width == 4 ? ((const u32 *)data->data)[row]
+                                     : ((const u64 *)data->data)[row];
+    if (column->type.kind == TYPE_TEXT) {
+        weft_text word = dict_get(column->dict, (u32)stored);
+        text_add_bytes(text, word.bytes, word.length);
+        return;
+    }
+    if (!type_is_float(column->type))
+        value.i = (i64)stored;
+    text_add_bytes(text, buffer, value_format(&value, buffer, sizeof(buffer)));
+}
+
+// All rows, as a|b;c|d;
+static char *table_text(Fixture *fixture)
+{
+    static Text text;
+    const Table *table = store_table(fixture->store, "t");
+    text_clear(&text);
+    text_add(&text, "%s", "");
+    for (int chunk = 0; chunk < table->n_chunks; chunk++) {
+        for (u32 row = 0; row < table->chunks[chunk]->n_rows; row++) {
+            for (int column = 0; column < table->n_columns; column++) {
+                if (column > 0)
+                    text_add(&text, "|");
+                add_value(&text, table, table->chunks[chunk], row, column);
+            }
+            text_add(&text, ";");
+        }
+    }
+    table_release(table);
+    return text.bytes;
+}
+
+static const ColumnDef int_text[] = { { "number", { .kind = TYPE_INTEGER }, false },
+                                      { "word", { .kind = TYPE_TEXT }, false } };
+static const ColumnDef one_text[] = { { "word", { .kind = TYPE_TEXT }, false } };
+
+// Copies TEXT into a table of columns number and word (or word alone) with blocks of all sizes and compares the rows.
+static void check_copy_into(const ColumnDef *columns, int n_columns, const char *text, size_t length, CopyOptions options,
+                            const char *rows)
+{
+    const char *path = write_file("in.txt", text, length);
+    for (size_t bytes = 0; bytes <= MIN_OF(length + 2, 80); bytes++) {
+        Fixture fixture = make_fixture(1 + (int)(bytes % 2));
+        open_store(&fixture, columns, n_columns);
+        copy_set_block_bytes(bytes);
+        CHECK_OK(copy_file(&fixture, path, options), fixture.err);
+        CHECK_STR(table_text(&fixture), rows);
+        close_fixture(&fixture);
+    }
+}
+
+static void check_copy(const char *text, CopyOptions options, const char *rows)
+{
+    check_copy_into(int_text, 2, text, strlen(text), options, rows);
+}
+
+static void check_copy_words(const char *text, CopyOptions options, const char *rows)
+{
+    check_copy_into(one_text, 1, text, strlen(text), options, rows);
+}
+
+// The same for a file that has an error.
+static void check_fails_into(const ColumnDef *columns, int n_columns, const char *text, size_t length,
+                             CopyOptions options, weft_status status, const char *message)
+{
+    const char *path = write_file("in.txt", text, length);
+    for (size_t bytes = 0; bytes <= MIN_OF(length + 2, 80); bytes++) {
+        Fixture fixture = make_fixture(1 + (int)(bytes % 3));
+        open_store(&fixture, columns, n_columns);
+        copy_set_block_bytes(bytes);
+        CHECK_STATUS(copy_file(&fixture, path, options), status);
+        CHECK_HAS(fixture.err.message, message);
+        CHECK_STR(table_text(&fixture), "");
+        close_fixture(&fixture);
+    }
+}
+
+static void check_fails(const char *text, CopyOptions options, weft_status status, const char *message)
+{
+    check_fails_into(int_text, 2, text, strlen(text), options, status, message);
+}
+
+// ---- lines --------------------------------------------------------------------------------------------------------------
+
+TEST(copy_lines)
+{
+    check_copy("1|one\n2|two\n", text_options(), "1|one;2|two;");
+    check_copy("1|one\n2|two", text_options(), "1|one;2|two;");
+    check_copy("1|one\r\n2|two\r\n", text_options(), "1|one;2|two;");
+    check_copy("1|one\n2|two\n\n", text_options(), "1|one;2|two;");
+    check_copy("1|one\r\n2|two\r\n\r\n", text_options(), "1|one;2|two;");
+    check_copy("1,one\r\n2,two", csv_options(), "1|one;2|two;");
+    check_copy("\n", text_options(), "");
+}
+
+TEST(copy_empty_file)
+{
+    Fixture fixture = make_fixture(2);
+    open_store(&fixture, int_text, 2);
+    CHECK_OK(copy_text(&fixture, "", text_options()), fixture.err);
+    CHECK_INT(fixture.n_rows, 0);
+    CopyOptions options = csv_options();
+    options.header = true;
+    CHECK_OK(copy_text(&fixture, "", options), fixture.err);
+    CHECK_OK(copy_text(&fixture, "number,word\n", options), fixture.err);
+    CHECK_STR(table_text(&fixture), "");
+    close_fixture(&fixture);
+}
+
+TEST(copy_skips_byte_order_mark)
+{
+    check_copy("\xEF\xBB\xBF"
+               "1|one\n",
+               text_options(), "1|one;");
+}
+
+TEST(copy_header)
+{
+    CopyOptions options = csv_options();
+    options.header = true;
+    check_copy("number,word\n1,one\n", options, "1|one;");
+    check_copy("\"num\nber\",word,and,more\n1,one\n2,two\n", options, "1|one;2|two;");
+}
+
+TEST(copy_trailing_delimiter)
+{
+    CopyOptions options = text_options();
+    options.trailing_delimiter = true;
+    check_copy("1|one|\n2|two\n3|three|\r\n4|four|", options, "1|one;2|two;3|three;4|four;");
+    check_fails("1|one||\n", options, WEFT_BAD_COPY, "line 1: 4 fields where the table has 2 columns");
+    check_fails("1|one|x\n", options, WEFT_BAD_COPY, "line 1: 3 fields");
+    check_fails("1|one|\n", text_options(), WEFT_BAD_COPY, "line 1: 3 fields");
+}
+
+TEST(copy_single_column)
+{
+    check_copy_words("a\n\nb\n", text_options(), "a;;b;");
+    check_copy_words("a\n\n", text_options(), "a;;");
+    check_copy_words("a\n\nb\n", csv_options(), "a;-;b;");
+    CopyOptions options = text_options();
+    options.trailing_delimiter = true;
+    check_copy_words("a|\n|\nb\n", options, "a;;b;");
+}
+
+TEST(copy_other_delimiters)
+{
+    CopyOptions options = text_options();
+    options.delimiter = '\t';
+    check_copy("1\ta|b\n-2\tc\n", options, "1|a|b;-2|c;");
+    options.delimiter = '-';
+    check_copy("1-a\n-b\n", (options.null_text = "", options), "1|a;-|b;");
+}
+
+// ---- types ----------------------------------------------------------------------------------------------------------------
+
+static void check_type(Type type, const char *text, const char *rows)
+{
+    const ColumnDef columns[] = { { "x", type, false } };
+    check_copy_into(columns, 1, text, strlen(text), text_options(), rows);
+    CopyOptions quoted = csv_options();                     // each field once more in quotes
+    quoted.null_text = "\\N";
+    Text csv = { 0 };
+    for (const char *line = text, *end; *line; line = end + 1) {
+        end = strchr(line, '\n');
+        bool is_null = !strncmp(line, "\\N", 2);
+        text_add(&csv, is_null ? "%.*s\r\n" : "\"%.*s\"\r\n", (int)(end - line), line);
+    }
+    check_copy_into(columns, 1, csv.bytes, csv.length, quoted, rows);
+    text_free(&csv);
+}
+
+static void check_no_value(Type type, const char *text, weft_status status)
+{
+    const ColumnDef columns[] = { { "x", type, false } };
+    check_fails_into(columns, 1, text, strlen(text), text_options(), status, "line 2, column x: ");
+}
+
+TEST(copy_integers)
+{
+    check_type(TYPE(INTEGER), "0\n7\n-7\n+7\n 42 \n00012\n2147483647\n-2147483648\n\\N\n12345678\n123456789\n-12345678\n",
+               "0;7;-7;7;42;12;2147483647;-2147483648;-;12345678;123456789;-12345678;");
+    check_type(TYPE(SMALLINT), "32767\n-32768\n1\n", "32767;-32768;1;");
+    check_type(TYPE(BIGINT), "9223372036854775807\n-9223372036854775808\n1234567890123456\n12345678901234567\n",
+               "9223372036854775807;-9223372036854775808;1234567890123456;12345678901234567;");
+    check_no_value(TYPE(INTEGER), "1\n2147483648\n", WEFT_OUT_OF_RANGE);
+    check_no_value(TYPE(SMALLINT), "1\n32768\n", WEFT_OUT_OF_RANGE);
+    check_no_value(TYPE(SMALLINT), "1\n-99999\n", WEFT_OUT_OF_RANGE);
+    check_no_value(TYPE(BIGINT), "1\n9223372036854775808\n", WEFT_OUT_OF_RANGE);
+    for (const char *const *bad = (const char *const[]){ "1\n\n2", "1\nx", "1\n1x", "1\n-", "1\n1-", "1\n1.5", "1\n:", "1\n/",
+                                                         "1\n1234567x", "1\n12345678x", "1\n1234567890123456x", NULL };
+         *bad; bad++)
+        check_no_value(TYPE(INTEGER), *bad, WEFT_BAD_TEXT);
+}
+
+TEST(copy_decimals)
+{
+    Type type = { .kind = TYPE_DECIMAL, .precision = 12, .scale = 2 };
+    check_type(type, "1.25\n-1.25\n0.05\n.5\n7\n1.5\n1.005\n9999999999.99\n-9999999999.99\n\\N\n1e2\n",
+               "1.25;-1.25;0.05;0.50;7.00;1.50;1.01;9999999999.99;-9999999999.99;-;100.00;");
+    check_no_value(type, "1\n10000000000\n", WEFT_OUT_OF_RANGE);
+    check_no_value(type, "1\n1.2x\n", WEFT_BAD_TEXT);
+    check_no_value(type, "1\n1..2\n", WEFT_BAD_TEXT);
+    check_no_value(type, "1\n.\n", WEFT_BAD_TEXT);
+    check_type((Type){ .kind = TYPE_DECIMAL, .precision = 18, .scale = 18 }, "0.123456789012345678\n-0.5\n",
+               "0.123456789012345678;-0.500000000000000000;");
+    check_type((Type){ .kind = TYPE_DECIMAL, .precision = 5, .scale = 0 }, "12345\n-1\n1.5\n", "12345;-1;2;");
+}
+
+TEST(copy_floats)
+{
+    check_type(TYPE(DOUBLE), "0.1\n-0.25\n1e300\n123456789012345\n1234567890123456789\nNaN\n-Infinity\n5.\n\\N\n",
+               "0.1;-0.25;1e+300;123456789012345;1.2345678901234568e+18;NaN;-Infinity;5;-;");
+    check_type(TYPE(REAL), "0.1\n-1.5\n16777217\n123456.7\n", "0.1;-1.5;1.6777216e+07;123456.7;");
+    check_no_value(TYPE(DOUBLE), "1\n1.2.3\n", WEFT_BAD_TEXT);
+    check_no_value(TYPE(DOUBLE), "1\n-\n", WEFT_BAD_TEXT);
+    check_no_value(TYPE(DOUBLE), "1\n1e999\n", WEFT_OUT_OF_RANGE);
+}
+
+// The fast way and strtod must agree to the last bit.
+TEST(copy_floats_round_right)
+{
+    enum { N = 20000 };
+    const ColumnDef columns[] = { { "x", TYPE(DOUBLE), false } };
+    Text text = { 0 };
+    double *should = malloc(N * sizeof(double));
+    u64 state = 1;
+    for (int i = 0; i < N; i++) {
+        char number[64];
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        snprintf(number, sizeof(number), "%llu.%0*llu", (unsigned long long)(state >> 40), (int)(state % 9) + 1,
+                 (unsigned long long)(state >> 20 & 0xFFFFF));
+        should[i] = strtod(number, NULL);
+        text_add(&text, "%s\n", number);
+    }
+    Fixture fixture = make_fixture(2);
+    open_store(&fixture, columns, 1);
+    CHECK_OK(copy_file(&fixture, write_file("in.txt", text.bytes, text.length), text_options()), fixture.err);
+    const Table *table = store_table(fixture.store, "t");
+    CHECK_INT(table->n_rows, N);
+    CHECK_BYTES(table->chunks[0]->columns[0].data, should, N * sizeof(double));
+    table_release(table);
+    close_fixture(&fixture);
+    text_free(&text);
+    free(should);
+}
+
+TEST(copy_dates_and_booleans)
+{
+    check_type(TYPE(DATE), "1970-01-01\n1992-02-29\n0001-01-01\n9999-12-31\n\\N\n",
+               "1970-01-01;1992-02-29;0001-01-01;9999-12-31;-;");
+    const char *const bad[] = { "1970-01-01\n1993-02-29", "1970-01-01\n1993-13-01", "1970-01-01\n1993-00-10",
+                                "1970-01-01\n199a-01-01", "1970-01-01\n1993x01-01" };
+    for (int i = 0; i < COUNT_OF(bad); i++) {
+        Fixture fixture = make_fixture(1);
+        open_store(&fixture, (const ColumnDef[]){ { "x", TYPE(DATE), false } }, 1);
+        CHECK(copy_text(&fixture, bad[i], text_options()) != WEFT_OK);
+        CHECK_HAS(fixture.err.message, "line 2, column x: ");
+        close_fixture(&fixture);
+    }
+    check_type(TYPE(BOOLEAN), "t\nf\n1\n0\ntrue\nfalse\n\\N\n", "t;f;t;f;t;f;-;");
+    check_no_value(TYPE(BOOLEAN), "t\nx\n", WEFT_BAD_TEXT);
+}
+
+TEST(copy_texts_of_all_lengths)
+{
+    Text text = { 0 }, rows = { 0 };
+    for (int length = 0; length < 40; length++) {
+        for (int same = 0; same < 3; same++) {              // the third and the first are one text, the second is not
+            for (int i = 0; i < length; i++) {
+                char byte = (char)(i == length - 1 && same == 1 ? 'z' : 'a' + i % 26);
+                text_add_bytes(&text, &byte, 1);
+                text_add_bytes(&rows, &byte, 1);
+            }
+            text_add(&text, "\n");
+            text_add(&rows, ";");
+        }
+    }
+    check_copy_words(text.bytes, text_options(), rows.bytes);
+    text_free(&text);
+    text_free(&rows);
+}
+
+// ---- null -----------------------------------------------------------------------------------------------------------------
+
+TEST(copy_null)
+{
+    check_copy("1|\\N\n\\N|two\n", text_options(), "1|-;-|two;");
+    check_copy("1,\n,two\n3,\"\"\n", csv_options(), "1|-;-|two;3|;");
+    CopyOptions options = text_options();
+    options.null_text = "0";                                // looks like a number
+    check_copy("0|0\n00|00\n", options, "-|-;0|00;");
+    options = csv_options();
+    options.null_text = "NULL";
+    check_copy("NULL,\"NULL\"\n1,NULL\n2,\n", options, "-|NULL;1|-;2|;");
+}
+
+TEST(copy_null_where_forbidden)
+{
+    const ColumnDef columns[] = { { "number", TYPE(INTEGER), true }, { "word", TYPE(TEXT), true } };
+    const char *text = "1|a\n2|b\n3|\\N\n\\N|c\n";
+    check_fails_into(columns, 2, text, strlen(text), text_options(), WEFT_NOT_NULL_VIOLATION, "line 3, column word: null");
+    text = "1|a\n\\N|b\n3|\\N\n";
+    check_fails_into(columns, 2, text, strlen(text), text_options(), WEFT_NOT_NULL_VIOLATION, "line 2, column number: null");
+}
+
+// ---- quotes and escapes -------------------------------------------------------------------------------------------------------
+
+TEST(copy_csv_quotes)
+{
+    check_copy("1,\"a,b\"\n\"2\",\"c\"\n", csv_options(), "1|a,b;2|c;");
+    check_copy("1,\"say \"\"hi\"\"\"\n2,\"\"\"\"\n3,ab\"c,d\"e\n", csv_options(), "1|say \"hi\";2|\";3|abc,de;");
+    check_copy("1,\"a\nb\"\n2,\"\r\n\n\"\n3,\"c\"\n", csv_options(), "1|a\nb;2|\r\n\n;3|c;");
+    check_copy("1,a\\nb\n", csv_options(), "1|a\\nb;");
+    CopyOptions options = csv_options();
+    options.quote = '\'';
+    options.escape = '\'';
+    check_copy("1,'it''s, \"so\"'\n", options, "1|it's, \"so\";");
+}
+
+TEST(copy_csv_escape_of_its_own)
+{
+    CopyOptions options = csv_options();
+    options.escape = '\\';
+    check_copy("1,\"a\\\"b,\nc\"\n2,\"\\\\\"\n3,\"\\x\"\n4,a\\b\n5,\"\"\n", options, "1|a\"b,\nc;2|\\;3|\\x;4|a\\b;5|;");
+    check_fails("1,\"a\\\"\n", options, WEFT_BAD_COPY, "line 1: a quoted field does not end");
+}
+
+TEST(copy_text_escapes)
+{
+    check_copy("1|a\\tb\\nc\\\\d\n2|\\|\\b\\f\\r\\v\\q\n", text_options(), "1|a\tb\nc\\d;2||\b\f\r\vq;");
+    check_copy("1|\\101\\x42\\x4g\\1a\n", text_options(), "1|AB\004g\001a;");
+    check_copy("1|a\\\nb\n2|c\\\\\n3|d\n", text_options(), "1|a\nb;2|c\\;3|d;");
+    check_copy("1|\\\\N\n2|x\\N\n", text_options(), "1|\\N;2|xN;");
+    check_copy("1|\"a\n2|\"b\"\n", text_options(), "1|\"a;2|\"b\";");
+    check_fails("1|a\n2|b\\", text_options(), WEFT_BAD_COPY, "line 2: the file ends behind a backslash");
+    check_fails("1|a\\\\\n\"2\"|b\n", text_options(), WEFT_BAD_TEXT, "line 2, column number: ");
+}
+
+TEST(copy_end_marker)
+{
+    check_copy("1|a\n\\.\n", text_options(), "1|a;");
+    check_copy("1|a\n\\.", text_options(), "1|a;");
+    check_copy_words("a\n\\.\n", text_options(), "a;");
+    check_fails("1|a\n\\.\n2|b\n", text_options(), WEFT_BAD_COPY, "line 2: the end marker");
+}
+
+TEST(copy_quotes_that_do_not_end)
+{
+    check_fails("1,a\n2,\"b\n3,c\n", csv_options(), WEFT_BAD_COPY, "line 2: a quoted field does not end");
+    check_fails("1,\"", csv_options(), WEFT_BAD_COPY, "line 1: a quoted field does not end");
+}
+
+// ---- errors --------------------------------------------------------------------------------------------------------------------
+
+TEST(copy_counts_fields)
+{
+    check_fails("1|a\n2\n", text_options(), WEFT_BAD_COPY, "line 2: 1 fields where the table has 2 columns");
+    check_fails("1|a\n2|b|c\n", text_options(), WEFT_BAD_COPY, "line 2: 3 fields where the table has 2 columns");
+    check_fails("1|a\n\n2|b\n", text_options(), WEFT_BAD_COPY, "line 2: 1 fields");
+    check_fails("1,\"x\ny\"\n2\n", csv_options(), WEFT_BAD_COPY, "line 3: 1 fields");
+}
+
+TEST(copy_reports_the_first_bad_line)
+{
+    check_fails("1|a\n2|b\nx|c\n4\n", text_options(), WEFT_BAD_TEXT, "line 3, column number: ");
+    check_fails("1|a\n2\nx|c\n", text_options(), WEFT_BAD_COPY, "line 2: 1 fields");
+    check_fails("1|a\n2|\xFF\nx|c\n", text_options(), WEFT_BAD_ENCODING, "line 2, column word: ");
+    CopyOptions options = csv_options();
+    options.header = true;
+    check_fails("n,w\n1,\"a\nb\"\nx,c\n", options, WEFT_BAD_TEXT, "line 4, column number: ");
+}
+
+TEST(copy_refuses_bad_encoding)
+{
+    const char *const bad[] = { "\x80", "\xC0\xAF", "a\xE2\x82", "\xED\xA0\x80", "\xF5\x80\x80\x80", "\\xFF" };
+    for (int i = 0; i < COUNT_OF(bad); i++) {
+        char text[64];
+        snprintf(text, sizeof(text), "1|fine\n2|%s\n", bad[i]);
+        check_fails(text, text_options(), WEFT_BAD_ENCODING, "line 2, column word: text is not UTF-8");
+    }
+    check_fails_into(int_text, 2, "1|a\n2|b\0c\n", 11, text_options(), WEFT_BAD_ENCODING, "line 2, column word: ");
+    check_copy("1|\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80\n", text_options(), "1|\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80;");
+}
+
+TEST(copy_missing_file_and_table)
+{
+    Fixture fixture = make_fixture(1);
+    open_store(&fixture, int_text, 2);
+    CHECK_STATUS(copy_file(&fixture, test_path("not-there"), text_options()), WEFT_UNDEFINED_FILE);
+    CHECK(copy_file(&fixture, test_path("."), text_options()) != WEFT_OK);
+    CHECK_OK(store_drop_table(fixture.store, "t", &fixture.err), fixture.err);
+    CHECK_STATUS(copy_text(&fixture, "1|a\n", text_options()), WEFT_UNDEFINED_TABLE);
+    close_fixture(&fixture);
+}
+
+TEST(copy_refuses_odd_options)
+{
+    Fixture fixture = make_fixture(1);
+    open_store(&fixture, int_text, 2);
+    CopyOptions options = text_options();
+    options.delimiter = '\\';
+    CHECK_STATUS(copy_text(&fixture, "1\\a\n", options), WEFT_INVALID_PARAMETER);
+    options.delimiter = '\n';
+    CHECK_STATUS(copy_text(&fixture, "1\na\n", options), WEFT_INVALID_PARAMETER);
+    options = csv_options();
+    options.quote = ',';
+    CHECK_STATUS(copy_text(&fixture, "1,a\n", options), WEFT_INVALID_PARAMETER);
+    close_fixture(&fixture);
+}
+
+TEST(copy_adds_to_what_is_there)
+{
+    Fixture fixture = make_fixture(2);
+    open_store(&fixture, int_text, 2);
+    CHECK_OK(copy_text(&fixture, "1|a\n2|b\n", text_options()), fixture.err);
+    CHECK_INT(fixture.n_rows, 2);
+    CHECK_STATUS(copy_text(&fixture, "3|c\nx|d\n", text_options()), WEFT_BAD_TEXT);
+    CHECK_OK(copy_text(&fixture, "4|b\n", text_options()), fixture.err);
+    CHECK_INT(fixture.n_rows, 1);
+    CHECK_STR(table_text(&fixture), "1|a;2|b;4|b;");
+    close_fixture(&fixture);
+}
+
+// ---- columns -----------------------------------------------------------------------------------------------------------------------
+
+TEST(copy_named_columns)
+{
+    const ColumnDef columns[] = {
+        { "a", TYPE(INTEGER), false }, { "b", TYPE(TEXT), false }, { "c", TYPE(DOUBLE), false }, { "d", TYPE(DATE), true }
+    };
+    CopyOptions options = text_options();
+    options.columns = (const int[]){ 3, 1 };
+    options.n_columns = 2;
+    const char *text = "1970-01-02|x\n1970-01-03|\\N\n";
+    check_copy_into(columns, 4, text, strlen(text), options, "-|x|-|1970-01-02;-|-|-|1970-01-03;");
+    check_fails_into(columns, 4, "1970-01-02\n", 11, options, WEFT_BAD_COPY, "line 1: 1 fields where 2 columns are named");
+    options.columns = (const int[]){ 1, 0 };
+    check_fails_into(columns, 4, "x|1\n", 4, options, WEFT_NOT_NULL_VIOLATION, "column \"d\" forbids null");
+    options.columns = (const int[]){ 3, 3 };
+    check_fails_into(columns, 4, "x|1\n", 4, options, WEFT_DUPLICATE_COLUMN, "named twice");
+}
+
+// ---- large files ------------------------------------------------------------------------------------------------------------------------
+
+// Rows 0 to N-1 with all that csv can do to them.
+static void add_csv_row(Text *text, int row)
+{
+    static const char *const words[] = { "plain", "\"quoted\"", "\"com,ma\"", "\"new\nline\"", "\"\"\"\"", "", "\"\"",
+                                         "a somewhat longer text that is no word at all", "\"end\n\"" };
+    text_add(text, row % 3 ? "%d,%s%s" : "\"%d\",%s%s", row, words[row % COUNT_OF(words)], row % 5 ? "\n" : "\r\n");
+}
+
+static void add_expected_row(Text *text, int row)
+{
+    static const char *const words[] = { "plain", "quoted", "com,ma", "new\nline", "\"", "-", "",
+                                         "a somewhat longer text that is no word at all", "end\n" };
+    text_add(text, "%d|%s;", row, words[row % COUNT_OF(words)]);
+}
+
+TEST(copy_keeps_the_order_of_rows)
+{
+    enum { N = 60000 };
+    Text text = { 0 }, rows = { 0 };
+    for (int i = 0; i < N; i++) {
+        add_csv_row(&text, i);
+        add_expected_row(&rows, i);
+    }
+    const char *path = write_file("big.csv", text.bytes, text.length);
+    const size_t sizes[] = { 0, 100, 1001, 4096, 65536 };
+    for (int workers = 1; workers <= 4; workers += 3) {
+        for (int i = 0; i < COUNT_OF(sizes); i++) {
+            Fixture fixture = make_fixture(workers);
+            open_store(&fixture, int_text, 2);
+            store_set_chunk_rows(fixture.store, 10000);
+            copy_set_block_bytes(sizes[i]);
+            CHECK_OK(copy_file(&fixture, path, csv_options()), fixture.err);
+            CHECK_INT(fixture.n_rows, N);
+            CHECK(strcmp(table_text(&fixture), rows.bytes) == 0);
+            close_fixture(&fixture);
+        }
+    }
+    text_free(&text);
+    text_free(&rows);
+}
+
+TEST(copy_first_error_of_many_workers)
+{
+    enum { N = 50000 };
+    Text text = { 0 };
+    for (int i = 1; i <= N; i++)
+        text_add(&text, i > 20000 && i % 7 == 0 ? "%dx|word\n" : "%d|word\n", i);
+    const char *path = write_file("bad.txt", text.bytes, text.length);
+    for (int i = 0; i < 20; i++) {
+        Fixture fixture = make_fixture(4);
+        open_store(&fixture, int_text, 2);
+        copy_set_block_bytes(1000);
+        CHECK_STATUS(copy_file(&fixture, path, text_options()), WEFT_BAD_TEXT);
+        CHECK_HAS(fixture.err.message, "line 20006, column number: ");
+        close_fixture(&fixture);
+    }
+    text_free(&text);
+}
+
+TEST(copy_lines_longer_than_a_block)
+{
+    Text text = { 0 };
+    for (int i = 0; i < 5; i++) {
+        text_add(&text, "%d|", i);
+        for (int k = 0; k < 30000 * i; k++)
+            text_add_bytes(&text, "x", 1);
+        text_add(&text, "\n");
+    }
+    Fixture fixture = make_fixture(2);
+    open_store(&fixture, int_text, 2);
+    copy_set_block_bytes(500);
+    CHECK_OK(copy_file(&fixture, write_file("long.txt", text.bytes, text.length), text_options()), fixture.err);
+    CHECK_INT(fixture.n_rows, 5);
+    CHECK_INT(strlen(table_text(&fixture)), text.length);
+    close_fixture(&fixture);
+    text_free(&text);
+}
+
+TEST(copy_refuses_endless_lines)
+{
+    enum { LENGTH = 130 << 20 };
+    Fixture fixture = make_fixture(1);
+    open_store(&fixture, int_text, 2);
+    const char *path = test_path("endless.csv");
+    File file;
+    CHECK_OK(file_create(path, &file, &fixture.err), fixture.err);
+    CHECK_OK(file_write(&file, "1,a\n2,\"", 7, &fixture.err), fixture.err);
+    CHECK_OK(file_truncate(&file, LENGTH, &fixture.err), fixture.err);
+    file_close(&file);
+    CHECK_STATUS(copy_file(&fixture, path, csv_options()), WEFT_TOO_LONG);
+    CHECK_HAS(fixture.err.message, "line 2: a line is longer than 64 MiB");
+    close_fixture(&fixture);
+    remove(path);
+}
+
+// ---- pipes ---------------------------------------------------------------------------------------------------------------------------------
+
+typedef struct Writer { const char *path; const Text *text; bool stays_open; _Atomic bool may_go; } Writer;
+
+static void *write_pipe(void *context)
+{
+    Writer *writer = context;
+    int fd = open(writer->path, O_WRONLY);
+    for (size_t at = 0; at < writer->text->length;) {       // in small pieces, so that reads come back short
+        size_t piece = MIN_OF(writer->text->length - at, 7777);
+        ssize_t n = write(fd, writer->text->bytes + at, piece);
+        if (n <= 0)
+            break;
+        at += (size_t)n;
+    }
+    while (writer->stays_open && !writer->may_go)
+        usleep(1000);
+    close(fd);
+    return NULL;
+}
+
+TEST(copy_from_a_pipe)
+{
+    enum { N = 40000 };
+    Text text = { 0 }, rows = { 0 };
+    for (int i = 0; i < N; i++) {
+        add_csv_row(&text, i);
+        add_expected_row(&rows, i);
+    }
+    const char *path = test_path("pipe");
+    CHECK(mkfifo(path, 0600) == 0);
+    Writer writer = { .path = path, .text = &text };
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, write_pipe, &writer) == 0);
+    Fixture fixture = make_fixture(3);
+    open_store(&fixture, int_text, 2);
+    copy_set_block_bytes(5000);
+    weft_status status = copy_file(&fixture, path, csv_options());
+    pthread_join(thread, NULL);
+    CHECK_OK(status, fixture.err);
+    CHECK(strcmp(table_text(&fixture), rows.bytes) == 0);
+    close_fixture(&fixture);
+    remove(path);
+    text_free(&text);
+    text_free(&rows);
+}
+
+// ---- progress and cancel -----------------------------------------------------------------------------------------------------------------------
+
+TEST(copy_progress_and_cancel)
+{
+    _Atomic int progress = -1;
+    _Atomic bool cancel = false;
+    CopyOptions options = text_options();
+    const char *path = write_file("in.txt", "1|a\n2|b\n", 8);
+    Fixture fixture = make_fixture(2);
+    open_store(&fixture, int_text, 2);
+    CHECK_OK(copy_from_file(fixture.store, fixture.pool, &fixture.budget, "t", path, &options, &progress, &cancel,
+                            &fixture.n_rows, &fixture.err),
+             fixture.err);
+    CHECK_INT(progress, 1000);
+    cancel = true;
+    CHECK_STATUS(copy_from_file(fixture.store, fixture.pool, &fixture.budget, "t", path, &options, &progress, &cancel,
+                                &fixture.n_rows, &fixture.err),
+                 WEFT_QUERY_CANCELED);
+    CHECK_STR(table_text(&fixture), "1|a;2|b;");
+    close_fixture(&fixture);
+}
+
+static void *cancel_later(void *context)
+{
+    usleep(50000);
+    *(_Atomic bool *)context = true;
+    return NULL;
+}
+
+// Nothing more comes, and nobody closes the pipe.
+TEST(copy_cancel_while_waiting_for_a_pipe)
+{
+    _Atomic bool cancel = false;
+    Text text = { 0 };
+    text_add(&text, "1|a\n");
+    CopyOptions options = text_options();
+    const char *path = test_path("slow-pipe");
+    CHECK(mkfifo(path, 0600) == 0);
+    Writer writer = { .path = path, .text = &text, .stays_open = true };
+    pthread_t writing, canceling;
+    CHECK(pthread_create(&writing, NULL, write_pipe, &writer) == 0);
+    CHECK(pthread_create(&canceling, NULL, cancel_later, &cancel) == 0);
+    Fixture fixture = make_fixture(2);
+    open_store(&fixture, int_text, 2);
+    weft_status status = copy_from_file(fixture.store, fixture.pool, &fixture.budget, "t", path, &options, NULL, &cancel,
+                                        &fixture.n_rows, &fixture.err);
+    writer.may_go = true;
+    pthread_join(writing, NULL);
+    pthread_join(canceling, NULL);
+    CHECK_STATUS(status, WEFT_QUERY_CANCELED);
+    CHECK_STR(table_text(&fixture), "");
+    close_fixture(&fixture);
+    remove(path);
+    text_free(&text);
+}
+
+// ---- when something is missing --------------------------------------------------------------------------------------------------------------------
+
+TEST(copy_within_the_memory_limit)
+{
+    Fixture fixture = make_fixture(2);
+    open_store(&fixture, int_text, 2);
+    i64 used = fixture.budget.used;
+    fixture.budget.limit = used + 1000;
+    CHECK_STATUS(copy_text(&fixture, "1|a\n", text_options()), WEFT_OUT_OF_MEMORY);
+    fixture.budget.limit = 0;
+    CHECK_OK(copy_text(&fixture, "1|a\n", text_options()), fixture.err);
+    CHECK_STR(table_text(&fixture), "1|a;");
+    close_fixture(&fixture);
+}
+
+// Every file call and every allocation fails once: the copy fails, says so, and leaves nothing behind.
+TEST(copy_survives_every_fault)
+{
+    Text text = { 0 };
+    for (int i = 0; i < 300; i++)
+        text_add(&text, "%d|word %d\n", i, i % 10);
+    const char *path = write_file("fault.txt", text.bytes, text.length);
+    const FaultKind kinds[] = { FAULT_FILE, FAULT_MEMORY };
+    for (int kind = 0; kind < COUNT_OF(kinds); kind++) {
+        weft_status status = WEFT_IO_ERROR;
+        for (int nth = 1; status; nth++) {
+            Fixture fixture = make_fixture(1 + nth % 2);
+            open_store(&fixture, int_text, 2);
+            copy_set_block_bytes(1000);
+            fault_set(kinds[kind], nth, false);
+            status = copy_file(&fixture, path, text_options());
+            fault_set(kinds[kind], 0, false);
+            CHECK(nth < 1000);
+            CHECK(!status || status == (kinds[kind] == FAULT_FILE ? WEFT_IO_ERROR : WEFT_OUT_OF_MEMORY));
+            CHECK_INT(fixture.n_rows, status ? 0 : 300);
+            CHECK_INT(strlen(table_text(&fixture)) > 0, !status);
+            close_fixture(&fixture);
+        }
+    }
+    text_free(&text);
+}
