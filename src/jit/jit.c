@@ -1,0 +1,436 @@
+// jit.c - who has which code by now, and who compiles it.
+//
+// A Code is one text.  Each of its two tiers goes its own way, under the jit's lock:
+//
+//     NONE -> RUNNING -> DONE | FAILED             compiled by whoever asks first; others who ask wait
+//     NONE -> QUEUED -> RUNNING -> ...             cc only: by the background thread, in the order of asking
+//     NONE -> LOADING -> DONE | NONE               cc only: looked for on disk
+//
+// The functions themselves are atomics beside that: once set they stay until jit_free, so running code takes no lock.
+// TCC mode has Codes of its own, or a query that asks for tcc's code would get cc's when another query improved it.
+// FAILED stays, so that a text that a compiler does not like costs time once; only when both have failed, and the query
+// with them, does the next one try again.
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "jit/jit_int.h"
+
+enum { N_TIERS = 2, CC_TIMEOUT_MS = 20000 };
+static const i64 cache_bytes_default = 256ll << 20;
+
+typedef enum Step { STEP_NONE, STEP_QUEUED, STEP_LOADING, STEP_RUNNING, STEP_DONE, STEP_FAILED } Step;
+
+struct Code {
+    KernelText kernel;
+    _Atomic(KernelFunction) functions[N_TIERS];
+    _Atomic double compile_ms[N_TIERS];
+
+    // Under the jit's lock.
+    Step        steps[N_TIERS];
+    const char *reasons[N_TIERS];                           // why it failed
+    const char *notices[N_TIERS];                           // the same for the user
+    bool        is_cc_notice_given;                         // in AUTO, once
+    bool        is_for_tcc;                                 // of TCC mode
+    TccCode     tcc;
+    CcCode      cc;
+    Code       *next, *next_queued;
+};
+
+struct Jit {
+    const char *prelude;
+    Cache      *cache;
+    Compiler   *compiler;
+    JitCounts   counts;
+    int         stop_fd;                                    // readable from jit_free on
+
+    pthread_mutex_t lock;                                   // for all below
+    pthread_cond_t  changed;                                // a step was made
+    Arena      *arena;
+    Map        *by_hash;
+    Code       *codes;                                      // all, newest first
+    Code       *queue_first, *queue_last;
+    pthread_t   thread;
+    bool        has_thread, is_busy, is_stopping;
+    bool        is_broken_notice_given;                     // that cc is of no use: once, not for each text
+};
+
+// ---- life ----------------------------------------------------------------------------------------------------------
+
+static const char *default_cache_dir(Arena *arena)
+{
+    const char *own = getenv("WEFT_CACHE"), *caches = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (own)
+        return own;
+    if (caches && *caches == '/')                           // others are to be ignored, says the XDG specification
+        return arena_printf(arena, "%s/weft", caches);
+    return home && *home ? arena_printf(arena, "%s/.cache/weft", home) : "";
+}
+
+static const char *default_cc(void)
+{
+    const char *own = getenv("WEFT_CC");
+    return own && *own ? own : "cc";
+}
+
+static int cc_timeout_ms(void)
+{
+    const char *own = getenv("WEFT_CC_TIMEOUT_MS");
+    int ms = own ? atoi(own) : 0;
+    return ms > 0 ? ms : CC_TIMEOUT_MS;
+}
+
+// Starts no process and no thread and touches no file, as a program may well end without compiling anything.
+Jit *jit_new(const JitOptions *options)
+{
+    Arena *arena = arena_new(NULL, "jit");
+    Jit *jit = arena_make(arena, Jit);
+    jit->arena = arena;
+    jit->prelude = arena_strdup(arena, options->prelude ? options->prelude : "");
+    jit->by_hash = map_new(arena);
+    jit->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);  // without one (-1): jit_free waits for a running cc
+    pthread_mutex_init(&jit->lock, NULL);
+    pthread_cond_init(&jit->changed, NULL);
+    const char *directory = options->cache_dir ? options->cache_dir : default_cache_dir(arena);
+    jit->cache = cache_new(arena, directory, options->cache_bytes > 0 ? options->cache_bytes : cache_bytes_default);
+    jit->compiler =
+        compiler_new(arena, options->cc ? options->cc : default_cc(), jit->cache, cc_timeout_ms(), jit->stop_fd);
+    return jit;
+}
+
+static void stop_background(Jit *jit)
+{
+    pthread_mutex_lock(&jit->lock);
+    jit->is_stopping = true;
+    pthread_cond_broadcast(&jit->changed);
+    pthread_mutex_unlock(&jit->lock);
+    if (jit->stop_fd >= 0)
+        eventfd_write(jit->stop_fd, 1);
+    if (jit->has_thread)
+        pthread_join(jit->thread, NULL);
+}
+
+void jit_free(Jit *jit)
+{
+    if (!jit)
+        return;
+    stop_background(jit);
+    for (Code *code = jit->codes; code; code = code->next) {
+        tcc_unload(&code->tcc);
+        cc_unload(&code->cc);
+    }
+    compiler_free(jit->compiler);
+    cache_free(jit->cache);
+    pthread_cond_destroy(&jit->changed);
+    pthread_mutex_destroy(&jit->lock);
+    if (jit->stop_fd >= 0)
+        close(jit->stop_fd);
+    arena_free(jit->arena);
+}
+
+// ---- steps: the lock is held when they begin and when they end, but not while they work ----------------------------
+
+static void end_step(Jit *jit, Code *code, JitTier tier, weft_status status, const Error *err)
+{
+    pthread_mutex_lock(&jit->lock);
+    code->steps[tier] = status ? STEP_FAILED : STEP_DONE;
+    if (status) {
+        jit->counts.failures++;
+        code->reasons[tier] = arena_strdup(jit->arena, err->message);
+        const char *other = jit_tier_name(tier == TIER_TCC ? TIER_CC : TIER_TCC);
+        code->notices[tier] =
+            arena_printf(jit->arena, "%s; kernel %s runs with %s's code", err->message, code->kernel.name, other);
+    }
+    pthread_cond_broadcast(&jit->changed);
+}
+
+static weft_status fault(Error *err, JitTier tier)
+{
+    return fail(err, WEFT_KERNEL_BUILD, -1, "%s: made to fail by a fault", jit_tier_name(tier));
+}
+
+static void count_time(Code *code, JitTier tier, double begin_ms, _Atomic i64 *compiles, _Atomic i64 *us)
+{
+    double ms = time_now_ms() - begin_ms;
+    code->compile_ms[tier] = ms;
+    *us += (i64)(ms * 1000);
+    *compiles += 1;
+}
+
+static weft_status compile_with_tcc(Jit *jit, Code *code, Error *err)
+{
+    double begin = time_now_ms();
+    if (fault_now(FAULT_COMPILE))
+        return fault(err, TIER_TCC);
+    TRY(tcc_build(&code->kernel, &code->tcc, err));
+    count_time(code, TIER_TCC, begin, &jit->counts.tcc_compiles, &jit->counts.tcc_us);
+    code->functions[TIER_TCC] = code->tcc.function;
+    return WEFT_OK;
+}
+
+// Whether code has tcc's function, compiled now if need be.
+static bool get_tcc(Jit *jit, Code *code)
+{
+    while (code->steps[TIER_TCC] == STEP_RUNNING)
+        pthread_cond_wait(&jit->changed, &jit->lock);
+    if (code->steps[TIER_TCC] == STEP_NONE) {
+        code->steps[TIER_TCC] = STEP_RUNNING;
+        pthread_mutex_unlock(&jit->lock);
+        Error err = { 0 };
+        weft_status status = compile_with_tcc(jit, code, &err);
+        end_step(jit, code, TIER_TCC, status, &err);
+    }
+    return code->functions[TIER_TCC] != NULL;
+}
+
+static bool load_from_disk(Jit *jit, Code *code)
+{
+    char path[JIT_PATH_MAX];
+    Error ignored = { 0 };
+    if (!compiler_is_known(jit->compiler))
+        return false;
+    CacheKey key = compiler_key(jit->compiler, &code->kernel);
+    if (!cache_find(jit->cache, key, "so", path) || cc_load(path, code->kernel.name, &code->cc, &ignored))
+        return false;
+    jit->counts.disk_hits++;
+    code->functions[TIER_CC] = code->cc.function;
+    return true;
+}
+
+static weft_status compile_with_cc(Jit *jit, Code *code, bool is_background, Error *err)
+{
+    if (load_from_disk(jit, code))
+        return WEFT_OK;
+    TRY(compiler_meet(jit->compiler, is_background, err));
+    double begin = time_now_ms();
+    if (fault_now(FAULT_COMPILE))
+        return fault(err, TIER_CC);
+    TRY(compiler_build(jit->compiler, &code->kernel, is_background, &code->cc, err));
+    count_time(code, TIER_CC, begin, &jit->counts.cc_compiles, &jit->counts.cc_us);
+    code->functions[TIER_CC] = code->cc.function;
+    return WEFT_OK;
+}
+
+static void run_cc_step(Jit *jit, Code *code, bool is_background)
+{
+    code->steps[TIER_CC] = STEP_RUNNING;
+    pthread_mutex_unlock(&jit->lock);
+    Error err = { 0 };
+    weft_status status = compile_with_cc(jit, code, is_background, &err);
+    end_step(jit, code, TIER_CC, status, &err);
+}
+
+// Whether code has cc's function, compiled now if need be.  Code in the queue is taken out of turn: somebody waits
+// for it.
+static bool get_cc(Jit *jit, Code *code)
+{
+    while (code->steps[TIER_CC] == STEP_LOADING || code->steps[TIER_CC] == STEP_RUNNING)
+        pthread_cond_wait(&jit->changed, &jit->lock);
+    if (code->steps[TIER_CC] == STEP_NONE || code->steps[TIER_CC] == STEP_QUEUED)
+        run_cc_step(jit, code, false);
+    return code->functions[TIER_CC] != NULL;
+}
+
+// Whether code has cc's function, from disk if need be.  Does not wait for a compiler.
+static bool get_cc_from_disk(Jit *jit, Code *code)
+{
+    while (code->steps[TIER_CC] == STEP_LOADING)
+        pthread_cond_wait(&jit->changed, &jit->lock);
+    if (code->steps[TIER_CC] == STEP_NONE) {
+        code->steps[TIER_CC] = STEP_LOADING;
+        pthread_mutex_unlock(&jit->lock);
+        bool is_loaded = load_from_disk(jit, code);
+        pthread_mutex_lock(&jit->lock);
+        code->steps[TIER_CC] = is_loaded ? STEP_DONE : STEP_NONE;
+        pthread_cond_broadcast(&jit->changed);
+    }
+    return code->functions[TIER_CC] != NULL;
+}
+
+// ---- getting -------------------------------------------------------------------------------------------------------
+
+static XXH128_hash_t hash_code(const char *text, const char *name, bool is_for_tcc)
+{
+    u64 seed = XXH3_64bits_withSeed(name, strlen(name), is_for_tcc);
+    return XXH3_128bits_withSeed(text, strlen(text), seed);
+}
+
+static Code *find_code(Jit *jit, XXH128_hash_t hash, const char *text, const char *name, bool is_for_tcc)
+{
+    u64 value;
+    if (map_get(jit->by_hash, &hash, sizeof(hash), &value))
+        return (Code *)(uintptr_t)value;
+    Code *code = arena_make(jit->arena, Code);
+    code->kernel = (KernelText){ jit->prelude, arena_strdup(jit->arena, text), arena_strdup(jit->arena, name) };
+    code->is_for_tcc = is_for_tcc;
+    code->next = jit->codes;
+    jit->codes = code;
+    map_set(jit->by_hash, &hash, sizeof(hash), (u64)(uintptr_t)code);
+    return code;
+}
+
+static bool is_in_memory(const Code *code, JitMode mode)
+{
+    bool has_tcc = code->functions[TIER_TCC] != NULL, has_cc = code->functions[TIER_CC] != NULL;
+    return mode == JIT_TCC ? has_tcc : mode == JIT_CC ? has_cc : has_tcc || has_cc;
+}
+
+static bool get_any(Jit *jit, Code *code, JitMode mode)
+{
+    switch (mode) {
+    case JIT_AUTO:
+        return get_cc_from_disk(jit, code) || get_tcc(jit, code) || get_cc(jit, code);
+    case JIT_TCC:
+        return get_tcc(jit, code) || get_cc(jit, code);
+    case JIT_CC:
+        return get_cc(jit, code) || get_tcc(jit, code);
+    }
+    return false;
+}
+
+// AUTO without cc's code is as good as it gets, but whoever wonders why it stays slow should be told; once is enough.
+static const char *find_auto_notice(Jit *jit, Code *code)
+{
+    bool has_cc = code->functions[TIER_CC] != NULL;
+    if (has_cc && code->functions[TIER_TCC] == NULL)
+        return code->notices[TIER_TCC];
+    bool is_broken = compiler_is_broken(jit->compiler);
+    if (has_cc || code->is_cc_notice_given || (is_broken && jit->is_broken_notice_given))
+        return NULL;
+    code->is_cc_notice_given = code->notices[TIER_CC] != NULL;
+    jit->is_broken_notice_given |= is_broken && code->is_cc_notice_given;
+    return code->notices[TIER_CC];
+}
+
+static const char *find_notice(Jit *jit, Code *code, JitMode mode)
+{
+    if (mode == JIT_AUTO)
+        return find_auto_notice(jit, code);
+    JitTier wanted = mode == JIT_TCC ? TIER_TCC : TIER_CC;
+    return code->functions[wanted] ? NULL : code->notices[wanted];
+}
+
+static weft_status fail_both(Code *code, Error *err)
+{
+    fail(err, WEFT_KERNEL_BUILD, -1, "kernel %.40s did not compile; %.200s; %.200s", code->kernel.name,
+         code->reasons[TIER_TCC], code->reasons[TIER_CC]);
+    for (int tier = 0; tier < N_TIERS; tier++)
+        if (code->steps[tier] == STEP_FAILED)
+            code->steps[tier] = STEP_NONE;
+    return err->status;
+}
+
+weft_status jit_get(Jit *jit, const char *text, const char *name, JitMode mode, Code **code, const char **notice,
+                    Error *err)
+{
+    XXH128_hash_t hash = hash_code(text, name, mode == JIT_TCC);
+    pthread_mutex_lock(&jit->lock);
+    *code = find_code(jit, hash, text, name, mode == JIT_TCC);
+    *notice = NULL;
+    weft_status status = WEFT_OK;
+    if (is_in_memory(*code, mode))
+        jit->counts.memory_hits++;
+    else if (!get_any(jit, *code, mode))
+        status = fail_both(*code, err);
+    if (!status)
+        *notice = find_notice(jit, *code, mode);
+    else
+        *code = NULL;
+    pthread_mutex_unlock(&jit->lock);
+    return status;
+}
+
+KernelFunction code_function(const Code *code, JitTier *tier)
+{
+    KernelFunction best = atomic_load_explicit(&code->functions[TIER_CC], memory_order_acquire);
+    *tier = best ? TIER_CC : TIER_TCC;
+    return best ? best : atomic_load_explicit(&code->functions[TIER_TCC], memory_order_acquire);
+}
+
+double code_compile_ms(const Code *code, JitTier tier)
+{
+    return code->compile_ms[tier];
+}
+
+const char *jit_tier_name(JitTier tier)
+{
+    return tier == TIER_TCC ? "tcc" : "cc";
+}
+
+const JitCounts *jit_counts(const Jit *jit)
+{
+    return &jit->counts;
+}
+
+bool jit_flags_native(const Jit *jit)
+{
+    return compiler_is_native(jit->compiler);
+}
+
+// ---- in the background ---------------------------------------------------------------------------------------------
+
+static void *work_off_queue(void *context)
+{
+    Jit *jit = context;
+    pthread_mutex_lock(&jit->lock);
+    while (!jit->is_stopping) {
+        Code *code = jit->queue_first;
+        if (!code) {
+            pthread_cond_wait(&jit->changed, &jit->lock);
+            continue;
+        }
+        jit->queue_first = code->next_queued;
+        if (code->steps[TIER_CC] != STEP_QUEUED)            // somebody could not wait for us
+            continue;
+        jit->is_busy = true;
+        run_cc_step(jit, code, true);
+        jit->is_busy = false;
+        pthread_cond_broadcast(&jit->changed);
+    }
+    pthread_mutex_unlock(&jit->lock);
+    return NULL;
+}
+
+// The host program's signals are for its own threads.
+static bool start_thread(Jit *jit)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    jit->has_thread = jit->has_thread || pthread_create(&jit->thread, NULL, work_off_queue, jit) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return jit->has_thread;
+}
+
+void jit_improve(Jit *jit, Code *code)
+{
+    if (code->is_for_tcc || code->functions[TIER_CC])
+        return;
+    pthread_mutex_lock(&jit->lock);
+    if (code->steps[TIER_CC] == STEP_NONE && start_thread(jit)) {
+        code->steps[TIER_CC] = STEP_QUEUED;
+        if (jit->queue_first)
+            jit->queue_last->next_queued = code;
+        else
+            jit->queue_first = code;
+        jit->queue_last = code;
+        pthread_cond_broadcast(&jit->changed);
+    }
+    pthread_mutex_unlock(&jit->lock);
+}
+
+void jit_wait_idle(Jit *jit)
+{
+    pthread_mutex_lock(&jit->lock);
+    while (jit->has_thread && (jit->queue_first || jit->is_busy))
+        pthread_cond_wait(&jit->changed, &jit->lock);
+    pthread_mutex_unlock(&jit->lock);
+}

@@ -1,0 +1,61 @@
+// jit.h - kernel text to code: libtcc at once, the system's cc in the background, both remembered.
+//
+//     TRY(jit_get(jit, text, "p_9c41d07e", JIT_AUTO, &code, &notice, err));
+//     jit_improve(jit, code);                            // AUTO only: ask for cc's code, later; returns at once
+//     code_function(code, &tier)(args);                  // at each morsel: the best code there is by now
+//
+// TEXT is a kernel without its words: the jit puts the prelude (src/kernel/cpu.h) before it.  Kernel text holds no
+// literals and no user text, so queries that differ only in constants share code, and nothing a user writes reaches a
+// compiler.  Code lives until jit_free.  Any thread may call anything here except jit_new and jit_free.
+//
+// Disk cache: one shared object per key in CACHE_DIR (a key is the hash of prelude, text, compiler, its version, options
+// and the CPU); written under a temporary name and renamed, so several processes may share it.  A damaged or foreign file
+// is ignored and replaced.  The directory must belong to the user and be writable by nobody else, or it is not used.
+
+#ifndef WEFT_JIT_H
+#define WEFT_JIT_H
+
+#include "base/base.h"
+
+typedef enum JitMode { JIT_AUTO, JIT_TCC, JIT_CC } JitMode;
+typedef enum JitTier { TIER_TCC, TIER_CC } JitTier;
+
+typedef void (*KernelFunction)(void *args);
+
+typedef struct Jit Jit;
+typedef struct Code Code;
+
+typedef struct JitOptions {
+    const char *prelude;               // put before every text
+    const char *cache_dir;             // NULL: $WEFT_CACHE, else $XDG_CACHE_HOME/weft, else $HOME/.cache/weft; "" : no disk cache
+    const char *cc;                    // NULL: $WEFT_CC, else "cc"
+    i64         cache_bytes;           // oldest files go when the directory grows past this; 0: 256 MiB
+} JitOptions;
+
+typedef struct JitCounts {
+    _Atomic i64 memory_hits, disk_hits, tcc_compiles, cc_compiles, failures;
+    _Atomic i64 tcc_us, cc_us;         // time spent
+} JitCounts;
+
+Jit  *jit_new(const JitOptions *options);
+void  jit_free(Jit *jit);                                 // stops the background compiler (kills a running cc) and unloads all code
+
+// AUTO: code already in memory, else cc's code from the disk cache, else tcc's, compiled now.
+// TCC:  tcc's code, compiled now unless in memory.   CC: cc's code; waits for the compiler.
+// When the wanted compiler is missing or fails, the other one is used and *NOTICE says so (owned by the jit, else NULL).
+// Fails with KERNEL_BUILD when neither can; with QUERY_CANCELED never.
+weft_status jit_get(Jit *jit, const char *text, const char *name, JitMode mode, Code **code, const char **notice, Error *err);
+
+// Queue the code for cc in the background unless it has cc's code, is queued, or cc failed on it before.
+void jit_improve(Jit *jit, Code *code);
+
+// The best code now.  An atomic read: call it at each morsel, so better code is swapped in between two morsels.
+KernelFunction code_function(const Code *code, JitTier *tier);
+double         code_compile_ms(const Code *code, JitTier tier);   // 0 when it came from a cache
+const char    *jit_tier_name(JitTier tier);                        // "tcc", "cc"
+
+const JitCounts *jit_counts(const Jit *jit);
+void             jit_wait_idle(Jit *jit);                           // until the background queue is empty: benchmarks and tests
+bool             jit_flags_native(const Jit *jit);                  // whether the probed native CPU flag is in use
+
+#endif
