@@ -1,0 +1,60 @@
+// expr_int.h - what the files of the expression half of plan/ share: values out of their nodes.
+
+#ifndef WEFT_EXPR_INT_H
+#define WEFT_EXPR_INT_H
+
+#include "plan/plan.h"
+
+enum { DECIMAL_DIGITS = 18, NUMERIC_DIGITS = 38 };
+
+bool        type_is_number(Type type);
+bool        type_is_exact(Type type);                       // integers, decimal, numeric: a whole number over 10^scale
+const char *type_label(Type type, char buffer[32]);         // as type_name, "unknown" for an untyped literal
+const char *op_text(Op op);                                 // "+"
+const char *agg_name(AggKind kind);
+
+i128 ten_to(int n);                                         // 0 <= n <= 38
+int  count_digits(i128 value);                              // decimal digits, at least 1
+bool rescale(i128 value, int from_scale, int to_scale, i128 *out);   // half away from zero; false when it leaves 128 bits
+bool value_fits(i128 value, Type type);                     // boolean, integers, decimal (all of 18 digits), numeric, date
+
+weft_status range_error(Type type, int at, Error *err);     // "integer out of range"
+
+// The number that a literal names, typed by its digits: integer, bigint, decimal or (long, or with an exponent) double.
+weft_status number_parse(const char *bytes, size_t length, int at, Value *value, Error *err);
+// DAYS plus SIGN times the interval; a day past the month's end becomes its last day.
+weft_status date_shift(i128 days, const Value *interval, int sign, int at, i128 *out, Error *err);
+
+// Converts a value; untyped literals and text are read, everything can become text.  FROM may be NULL-valued.
+weft_status value_cast(Arena *arena, const Value *from, Type to, int at, Value *out, Error *err);
+
+// ESCAPE has one character, or none when no character escapes.
+weft_status like_match(const Value *text, const Value *pattern, const char *escape, size_t escape_length, bool fold_case,
+                       int at, bool *matches, Error *err);
+
+// Makes the call as it is, its arguments already of fitting types: folds constants, checks depth and size.
+weft_status expr_make_call(Arena *arena, Op op, Type type, Expr **args, int n_args, int at, Expr **out, Error *err);
+weft_status expr_make_cast(Arena *arena, Expr *arg, Type type, int at, Expr **out, Error *err);
+Expr       *expr_null(Arena *arena, Type type, int at);
+Expr       *expr_boolean(Arena *arena, bool value, int at);
+bool        expr_is_untyped(const Expr *expr);              // a literal whose type is not settled, or a bare NULL
+bool        expr_is_null_const(const Expr *expr);
+
+// Brings arguments to one type (COALESCE, CASE results); WHAT names the construct in messages.
+weft_status expr_unify(Arena *arena, Expr **args, int n_args, int step, const char *what, int at, Error *err);
+
+// Typing rules, by operator: change the arguments and the type, or put something else in RESULT.
+typedef struct Call {
+    Arena *arena;
+    Op     op;
+    Type   type;
+    Expr **args;                                            // a copy: may be replaced
+    int    n_args;
+    int    at;
+    Error *err;
+    Expr  *result;                                          // stands for the whole call when set
+} Call;
+
+weft_status type_call(Call *call);
+
+#endif

@@ -1,0 +1,600 @@
+// expr_type.c - which types an operator takes, and the casts that make its arguments fit.
+//
+// PostgreSQL's rules, with one difference: decimals are 64-bit integers over a fixed power of ten, so a scale is part of the
+// type and has to be lined up before anything is added or compared:
+//
+//     l_quantity < 24           decimal(12,2) < integer      ->  l_quantity < 24.00           the constant moves
+//     o_orderkey < 1.5          integer < decimal(2,1)       ->  o_orderkey <= 1              exactly, no cast on the column
+//     a + b                     decimal(9,2) + decimal(9,4)  ->  a::decimal(11,4) + b
+//
+// A constant is moved to the column's type and never the other way round: the column keeps its kernel type, and 18 digits
+// cannot overflow.  Between two columns the scale grows, and a value that has no room left is an error at run time, 22003.
+
+#include "plan/expr_int.h"
+
+#include <stdlib.h>
+
+static weft_status no_operator(const Call *call)
+{
+    char left[32], right[32];
+    if (call->n_args == 1)
+        fail(call->err, WEFT_UNDEFINED_FUNCTION, call->at, "operator does not exist: %s %s", op_text(call->op),
+             type_label(call->args[0]->type, left));
+    else
+        fail(call->err, WEFT_UNDEFINED_FUNCTION, call->at, "operator does not exist: %s %s %s",
+             type_label(call->args[0]->type, left), op_text(call->op), type_label(call->args[1]->type, right));
+    error_hint(call->err, "A cast may make the types fit.");
+    return WEFT_UNDEFINED_FUNCTION;
+}
+
+static weft_status coerce_arg(Call *call, int i, Type type)
+{
+    Expr *arg = call->args[i];
+    return expr_coerce(call->arena, arg, type, arg->at >= 0 ? arg->at : call->at, &call->args[i], call->err);
+}
+
+static weft_status cast_arg(Call *call, int i, Type type)
+{
+    return expr_make_cast(call->arena, call->args[i], type, call->args[i]->at, &call->args[i], call->err);
+}
+
+static weft_status cast_args(Call *call, Type type)
+{
+    for (int i = 0; i < call->n_args; i++) TRY(cast_arg(call, i, type));
+    return WEFT_OK;
+}
+
+// ---- number types ----------------------------------------------------------------------------------------------------------
+
+// The decimal type that an exact argument has or becomes.  A constant needs no more digits than it has.
+static Type decimal_of(const Expr *expr)
+{
+    if (expr->type.kind == TYPE_DECIMAL) return expr->type;
+    int digits = expr->type.kind == TYPE_SMALLINT ? 5 : expr->type.kind == TYPE_INTEGER ? 10 : DECIMAL_DIGITS;
+    if (expr->kind == EXPR_CONST && !expr->value.is_null) digits = count_digits(expr->value.i);
+    return (Type){ TYPE_DECIMAL, (u8)MIN_OF(digits, DECIMAL_DIGITS), 0 };
+}
+
+static Type decimal_type(int whole_digits, int scale)
+{
+    return (Type){ TYPE_DECIMAL, (u8)MAX_OF(1, MIN_OF(whole_digits + scale, DECIMAL_DIGITS)), (u8)scale };
+}
+
+static Type wider_integer(Type a, Type b)
+{
+    return a.kind > b.kind ? a : b;                         // smallint, integer, bigint are in this order
+}
+
+static bool is_wide(const Expr *a, const Expr *b)
+{
+    return a->type.kind == TYPE_NUMERIC || b->type.kind == TYPE_NUMERIC;
+}
+
+// What both sides of +, CASE or COALESCE become.
+static Type common_number(const Expr *a, const Expr *b)
+{
+    if (type_is_integer(a->type) && type_is_integer(b->type)) return wider_integer(a->type, b->type);
+    if (type_is_float(a->type) || type_is_float(b->type)) return a->type.kind == b->type.kind ? a->type : TYPE(DOUBLE);
+    const int scale = MAX_OF(a->type.scale, b->type.scale);
+    if (is_wide(a, b)) return (Type){ TYPE_NUMERIC, NUMERIC_DIGITS, (u8)scale };
+    const Type x = decimal_of(a), y = decimal_of(b);
+    return decimal_type(MAX_OF(x.precision - x.scale, y.precision - y.scale), scale);
+}
+
+// The constant as a value of the column's type, when there is exactly that value.
+static bool const_fits(const Expr *constant, Type type, i128 *value)
+{
+    i128 back;
+    if (!rescale(constant->value.i, constant->type.scale, type.scale, value)) return false;
+    return rescale(*value, type.scale, constant->type.scale, &back) && back == constant->value.i && value_fits(*value, type);
+}
+
+static Expr *exact_const(Arena *arena, i128 value, Type type, int at)
+{
+    if (type.kind == TYPE_DECIMAL) type.precision = (u8)MAX_OF(MAX_OF(count_digits(value), type.scale), 1);
+    return expr_const(arena, (Value){ .type = type, .i = value }, at);
+}
+
+// ---- literals take the type of the other side --------------------------------------------------------------------------------
+
+static weft_status settle_literal(Call *call, int literal, Type other)
+{
+    Expr *arg = call->args[literal];
+    if (arg->kind != EXPR_CONST) return WEFT_OK;
+    const bool keeps_digits = other.kind == TYPE_DECIMAL || other.kind == TYPE_NUMERIC;    // '1.234' against decimal(9,2)
+    if (!keeps_digits || arg->value.is_null) return coerce_arg(call, literal, other);
+    return expr_number(call->arena, arg->value.text.bytes, arg->value.text.length, arg->at, &call->args[literal], call->err);
+}
+
+static weft_status settle_literals(Call *call)
+{
+    Expr **args = call->args;
+    if (expr_is_untyped(args[0]) && !expr_is_untyped(args[1])) return settle_literal(call, 0, args[1]->type);
+    if (expr_is_untyped(args[1]) && !expr_is_untyped(args[0])) return settle_literal(call, 1, args[0]->type);
+    return WEFT_OK;
+}
+
+// ---- arithmetic -----------------------------------------------------------------------------------------------------------------
+
+static weft_status type_decimal_call(Call *call)
+{
+    const Type a = decimal_of(call->args[0]), b = decimal_of(call->args[1]);
+    if (call->op == OP_MUL) {
+        if (a.scale + b.scale > DECIMAL_DIGITS) {
+            call->type = TYPE(DOUBLE);
+            return cast_args(call, TYPE(DOUBLE));
+        }
+        call->type = decimal_type(a.precision - a.scale + b.precision - b.scale, a.scale + b.scale);
+        TRY(cast_arg(call, 0, a));
+        return cast_arg(call, 1, b);
+    }
+    const int scale = MAX_OF(a.scale, b.scale);
+    const int whole = MAX_OF(a.precision - a.scale, b.precision - b.scale);
+    call->type = decimal_type(whole + (call->op != OP_MOD), scale);
+    if (a.scale != scale || call->args[0]->type.kind != TYPE_DECIMAL) TRY(cast_arg(call, 0, decimal_type(a.precision - a.scale, scale)));
+    if (b.scale != scale || call->args[1]->type.kind != TYPE_DECIMAL) TRY(cast_arg(call, 1, decimal_type(b.precision - b.scale, scale)));
+    return WEFT_OK;
+}
+
+// Sums have 128 bits; what is computed with them has too.
+static weft_status type_numeric_call(Call *call)
+{
+    const int a = call->args[0]->type.scale, b = call->args[1]->type.scale;
+    if (call->op == OP_MUL && a + b > NUMERIC_DIGITS) {
+        call->type = TYPE(DOUBLE);
+        return cast_args(call, TYPE(DOUBLE));
+    }
+    const bool adds_scales = call->op == OP_MUL;
+    call->type = (Type){ TYPE_NUMERIC, NUMERIC_DIGITS, (u8)(adds_scales ? a + b : MAX_OF(a, b)) };
+    TRY(cast_arg(call, 0, (Type){ TYPE_NUMERIC, NUMERIC_DIGITS, (u8)(adds_scales ? a : call->type.scale) }));
+    return cast_arg(call, 1, (Type){ TYPE_NUMERIC, NUMERIC_DIGITS, (u8)(adds_scales ? b : call->type.scale) });
+}
+
+static weft_status type_number_call(Call *call)
+{
+    Expr *a = call->args[0], *b = call->args[1];
+    if (type_is_integer(a->type) && type_is_integer(b->type)) {
+        call->type = wider_integer(a->type, b->type);
+        return WEFT_OK;
+    }
+    const bool is_float = type_is_float(a->type) || type_is_float(b->type);
+    if (is_float && call->op == OP_MOD) return no_operator(call);
+    if (is_float || call->op == OP_DIV) {
+        call->type = call->op == OP_DIV ? TYPE(DOUBLE) : common_number(a, b);
+        return cast_args(call, call->type);
+    }
+    return is_wide(a, b) ? type_numeric_call(call) : type_decimal_call(call);
+}
+
+static bool is_kind(const Expr *expr, TypeKind kind)
+{
+    return expr->type.kind == kind;
+}
+
+static bool is_day_count(const Expr *expr)
+{
+    return is_kind(expr, TYPE_INTEGER) || is_kind(expr, TYPE_SMALLINT);
+}
+
+// Months have no fixed length, so they can only be added to a date that is known now.
+static weft_status shift_date(Call *call, Expr *date, Expr *interval)
+{
+    const int sign = call->op == OP_ADD ? 1 : -1;
+    if (expr_is_null_const(date) || expr_is_null_const(interval)) {
+        call->result = expr_null(call->arena, TYPE(DATE), call->at);
+        return WEFT_OK;
+    }
+    if (interval->kind != EXPR_CONST) return fail(call->err, WEFT_UNSUPPORTED, call->at, "intervals that are not constant are not supported yet");
+    if (date->kind == EXPR_CONST) {
+        Value shifted = { .type = TYPE(DATE) };
+        TRY(date_shift(date->value.i, &interval->value, sign, call->at, &shifted.i, call->err));
+        call->result = expr_const(call->arena, shifted, call->at);
+        return WEFT_OK;
+    }
+    if (interval->value.interval.months)
+        return fail(call->err, WEFT_UNSUPPORTED, call->at, "adding months or years to anything but a constant date is not supported yet");
+    call->type = TYPE(DATE);
+    call->args[0] = date;
+    call->args[1] = expr_const(call->arena, (Value){ .type = TYPE(INTEGER), .i = interval->value.interval.days }, interval->at);
+    return WEFT_OK;
+}
+
+static weft_status add_intervals(Call *call, const Expr *a, const Expr *b)
+{
+    if (a->kind != EXPR_CONST || b->kind != EXPR_CONST || a->value.is_null || b->value.is_null) return no_operator(call);
+    const i64 sign = call->op == OP_ADD ? 1 : -1;
+    const i64 months = a->value.interval.months + sign * b->value.interval.months;
+    const i64 days = a->value.interval.days + sign * b->value.interval.days;
+    if (!value_fits(months, TYPE(INTEGER)) || !value_fits(days, TYPE(INTEGER)))
+        return fail(call->err, WEFT_DATETIME_OVERFLOW, call->at, "interval out of range");
+    const Value sum = { .type = TYPE(INTERVAL), .interval = { (i32)months, (i32)days } };
+    call->result = expr_const(call->arena, sum, call->at);
+    return WEFT_OK;
+}
+
+static weft_status type_date_call(Call *call)
+{
+    Expr *a = call->args[0], *b = call->args[1];
+    const bool is_add = call->op == OP_ADD;
+    if (call->op != OP_ADD && call->op != OP_SUB) return no_operator(call);
+    if (is_kind(a, TYPE_INTERVAL) && is_kind(b, TYPE_INTERVAL)) return add_intervals(call, a, b);
+    if (is_kind(a, TYPE_DATE) && is_kind(b, TYPE_INTERVAL)) return shift_date(call, a, b);
+    if (is_kind(a, TYPE_INTERVAL) && is_kind(b, TYPE_DATE) && is_add) return shift_date(call, b, a);
+    call->type = TYPE(DATE);
+    if (is_kind(a, TYPE_DATE) && is_day_count(b)) return WEFT_OK;
+    if (is_day_count(a) && is_kind(b, TYPE_DATE) && is_add) {
+        call->args[0] = b, call->args[1] = a;
+        return WEFT_OK;
+    }
+    call->type = TYPE(INTEGER);
+    return is_kind(a, TYPE_DATE) && is_kind(b, TYPE_DATE) && !is_add ? WEFT_OK : no_operator(call);
+}
+
+static bool is_time(const Expr *expr)
+{
+    return is_kind(expr, TYPE_DATE) || is_kind(expr, TYPE_INTERVAL);
+}
+
+static weft_status type_arithmetic(Call *call)
+{
+    TRY(settle_literals(call));
+    Expr *a = call->args[0], *b = call->args[1];
+    if (is_time(a) || is_time(b)) return type_date_call(call);
+    if (!type_is_number(a->type) || !type_is_number(b->type)) return no_operator(call);
+    return type_number_call(call);
+}
+
+static weft_status type_sign(Call *call)
+{
+    Expr *arg = call->args[0];
+    if (expr_is_untyped(arg)) TRY(coerce_arg(call, 0, TYPE(DOUBLE)));
+    arg = call->args[0];
+    if (is_kind(arg, TYPE_INTERVAL) && call->op == OP_NEG && arg->kind == EXPR_CONST && !arg->value.is_null) {
+        call->op = OP_SUB;
+        return add_intervals(call, expr_const(call->arena, (Value){ .type = TYPE(INTERVAL) }, call->at), arg);
+    }
+    call->type = arg->type;
+    return type_is_number(arg->type) ? WEFT_OK : no_operator(call);
+}
+
+// ---- comparison -------------------------------------------------------------------------------------------------------------------
+
+static Op mirrored(Op op)
+{
+    switch (op) {
+        case OP_LT: return OP_GT;
+        case OP_LE: return OP_GE;
+        case OP_GT: return OP_LT;
+        case OP_GE: return OP_LE;
+        default:    return op;
+    }
+}
+
+static weft_status make_call2(Call *call, Op op, Expr *a, Expr *b, Expr **out)
+{
+    Expr **args = arena_array(call->arena, Expr *, 2);
+    args[0] = a, args[1] = b;
+    return expr_make_call(call->arena, op, TYPE(BOOLEAN), args, 2, call->at, out, call->err);
+}
+
+// x = c where no value of x's type is c: false, or NULL when x is.
+static weft_status never_equal(Call *call, Expr *x, bool is_equal, Expr **out)
+{
+    Expr **args = arena_array(call->arena, Expr *, 1);
+    Expr  *test;
+    args[0] = x;
+    TRY(expr_make_call(call->arena, is_equal ? OP_IS_NULL : OP_IS_NOT_NULL, TYPE(BOOLEAN), args, 1, call->at, &test, call->err));
+    return make_call2(call, is_equal ? OP_AND : OP_OR, test, expr_null(call->arena, TYPE(BOOLEAN), call->at), out);
+}
+
+static i128 floor_to_scale(i128 value, int from_scale, int to_scale)
+{
+    if (to_scale >= from_scale) {
+        i128 scaled;
+        if (rescale(value, from_scale, to_scale, &scaled)) return scaled;
+        return (value < 0 ? -1 : 1) * ten_to(NUMERIC_DIGITS);
+    }
+    const i128 power = ten_to(MIN_OF(from_scale - to_scale, NUMERIC_DIGITS));
+    const i128 quotient = value / power;
+    return value % power < 0 ? quotient - 1 : quotient;
+}
+
+static i128 largest_of(Type type)
+{
+    switch ((TypeKind)type.kind) {
+        case TYPE_DECIMAL: return ten_to(DECIMAL_DIGITS) - 1;
+        case TYPE_NUMERIC: return ten_to(NUMERIC_DIGITS);
+        default:           return INT64_MAX;
+    }
+}
+
+// x < c with c between two values of x's type, or beyond them: x <= floor(c), and x > floor(c) for the other direction.
+static weft_status compare_between(Call *call, Op op, Expr *x, const Expr *constant)
+{
+    const Type type = type_is_integer(x->type) ? TYPE(BIGINT) : x->type;
+    const i128 largest = largest_of(type), smallest = type.kind == TYPE_BIGINT ? (i128)INT64_MIN : -largest;
+    i128       bound = floor_to_scale(constant->value.i, constant->type.scale, type.scale);
+    const bool is_less = op == OP_LT || op == OP_LE;
+    Op         with = is_less ? OP_LE : OP_GT;
+    if (bound > largest) bound = largest;                   // x <= largest: always; x > largest: never
+    if (bound < smallest) {
+        bound = smallest;
+        with = is_less ? OP_LT : OP_GE;                     // x < smallest: never; x >= smallest: always
+    }
+    return make_call2(call, with, x, exact_const(call->arena, bound, type, constant->at), &call->result);
+}
+
+static weft_status compare_with_const(Call *call, int side)
+{
+    Expr *constant = call->args[side], *x = call->args[1 - side];
+    i128  value;
+    if (type_is_integer(x->type) && type_is_integer(constant->type)) return WEFT_OK;
+    const Type type = type_is_integer(x->type) ? TYPE(BIGINT) : x->type;
+    if (const_fits(constant, type, &value)) {
+        const bool is_small = type.kind == TYPE_BIGINT && value_fits(value, TYPE(INTEGER));
+        call->args[side] = exact_const(call->arena, value, is_small ? TYPE(INTEGER) : type, constant->at);
+        return WEFT_OK;
+    }
+    const Op op = side == 1 ? call->op : mirrored(call->op);
+    if (op == OP_EQ || op == OP_NE) return never_equal(call, x, op == OP_EQ, &call->result);
+    return compare_between(call, op, x, constant);
+}
+
+static weft_status compare_exact(Call *call)
+{
+    Expr      *a = call->args[0], *b = call->args[1];
+    const bool a_is_const = a->kind == EXPR_CONST, b_is_const = b->kind == EXPR_CONST;
+    if (a_is_const != b_is_const) return compare_with_const(call, b_is_const);
+    if (type_is_integer(a->type) && type_is_integer(b->type)) return WEFT_OK;
+    if (a->type.kind == b->type.kind && a->type.scale == b->type.scale) return WEFT_OK;
+    Type common = common_number(a, b);
+    if (a_is_const) common = (Type){ TYPE_NUMERIC, NUMERIC_DIGITS, common.scale };    // 128 bits hold any two constants
+    return cast_args(call, common);
+}
+
+static weft_status type_comparison(Call *call)
+{
+    TRY(settle_literals(call));
+    if (expr_is_untyped(call->args[0]))
+        for (int i = 0; i < 2; i++) TRY(coerce_arg(call, i, TYPE(TEXT)));
+    const Expr *a = call->args[0], *b = call->args[1];
+    call->type = TYPE(BOOLEAN);
+    const bool is_number = type_is_number(a->type) && type_is_number(b->type);
+    if (!is_number && (a->type.kind != b->type.kind || a->type.kind == TYPE_INTERVAL)) return no_operator(call);
+    if (expr_is_null_const(a) || expr_is_null_const(b)) {
+        call->result = expr_null(call->arena, TYPE(BOOLEAN), call->at);
+        return WEFT_OK;
+    }
+    if (!is_number) return WEFT_OK;
+    if (type_is_float(a->type) || type_is_float(b->type)) return cast_args(call, TYPE(DOUBLE));
+    return compare_exact(call);
+}
+
+// ---- logic ---------------------------------------------------------------------------------------------------------------------
+
+static weft_status type_logic(Call *call)
+{
+    static const char *const names[OP_N] = { [OP_AND] = "AND", [OP_OR] = "OR", [OP_NOT] = "NOT" };
+    char buffer[32];
+    call->type = TYPE(BOOLEAN);
+    for (int i = 0; i < call->n_args; i++) {
+        const Expr *arg = call->args[i];
+        if (!is_kind(arg, TYPE_BOOLEAN) && !expr_is_untyped(arg))
+            return fail(call->err, WEFT_TYPE_MISMATCH, arg->at, "argument of %s must be type boolean, not type %s", names[call->op],
+                        type_label(arg->type, buffer));
+        TRY(coerce_arg(call, i, TYPE(BOOLEAN)));
+    }
+    return WEFT_OK;
+}
+
+static weft_status type_null_test(Call *call)
+{
+    call->type = TYPE(BOOLEAN);
+    return WEFT_OK;
+}
+
+// ---- text -------------------------------------------------------------------------------------------------------------------------
+
+static weft_status check_escape(const Call *call, const Expr *escape)
+{
+    if (escape->value.is_null) return WEFT_OK;
+    u32 n_characters = 0;
+    for (u32 i = 0; i < escape->value.text.length; i++)
+        n_characters += ((unsigned char)escape->value.text.bytes[i] & 0xC0) != 0x80;
+    if (n_characters <= 1) return WEFT_OK;
+    fail(call->err, WEFT_BAD_ESCAPE, escape->at, "invalid escape string");
+    error_hint(call->err, "Escape string must be empty or one character.");
+    return WEFT_BAD_ESCAPE;
+}
+
+static weft_status type_like(Call *call)
+{
+    call->type = TYPE(BOOLEAN);
+    for (int i = 0; i < call->n_args; i++) {
+        if (expr_is_untyped(call->args[i])) TRY(coerce_arg(call, i, TYPE(TEXT)));
+        if (!is_kind(call->args[i], TYPE_TEXT)) return no_operator(call);
+        if (i > 0 && call->args[i]->kind != EXPR_CONST)
+            return fail(call->err, WEFT_UNSUPPORTED, call->args[i]->at, "LIKE patterns that are not constant are not supported yet");
+    }
+    return call->n_args == 3 ? check_escape(call, call->args[2]) : WEFT_OK;
+}
+
+// ---- IN ------------------------------------------------------------------------------------------------------------------------------
+
+static int order_consts(const void *a, const void *b)
+{
+    const Expr *x = *(Expr *const *)a, *y = *(Expr *const *)b;
+    if (x->value.is_null || y->value.is_null) return x->value.is_null - y->value.is_null;
+    return value_compare(&x->value, &y->value);
+}
+
+// Sorted, each once, NULL last: the interpreter and the kernels search.
+static void sort_consts(Call *call)
+{
+    qsort(call->args + 1, (size_t)call->n_args - 1, sizeof(Expr *), order_consts);
+    int n_kept = 1;
+    for (int i = 1; i < call->n_args; i++)
+        if (n_kept == 1 || order_consts(&call->args[n_kept - 1], &call->args[i]) != 0) call->args[n_kept++] = call->args[i];
+    call->n_args = n_kept;
+}
+
+// The type that IN compares in: the first argument's, or double when a float is among the constants.
+static Type in_type(const Call *call)
+{
+    Type type = call->args[0]->type;
+    if (expr_is_untyped(call->args[0])) type = TYPE(TEXT);
+    for (int i = 1; i < call->n_args; i++) {
+        const Type other = call->args[i]->type;
+        if (expr_is_untyped(call->args[0]) && other.kind != TYPE_NULL && type.kind == TYPE_TEXT) type = other;
+        if (type_is_number(type) && type_is_float(other)) type = TYPE(DOUBLE);
+    }
+    return type.kind == TYPE_REAL ? TYPE(DOUBLE) : type;
+}
+
+static weft_status in_const(Call *call, Expr *constant, Type type, Expr **out)
+{
+    char a[32], b[32];
+    i128 value;
+    *out = constant;
+    if (expr_is_untyped(constant) && !constant->value.is_null && (type.kind == TYPE_DECIMAL || type.kind == TYPE_NUMERIC))
+        TRY(expr_number(call->arena, constant->value.text.bytes, constant->value.text.length, constant->at, &constant, call->err));
+    if (expr_is_untyped(constant) || constant->value.is_null)
+        return expr_cast(call->arena, constant, type, constant->at, out, call->err);
+    if (type_is_exact(type) && type_is_exact(constant->type)) {
+        *out = const_fits(constant, type, &value) ? exact_const(call->arena, value, type, constant->at) : NULL;
+        return WEFT_OK;
+    }
+    if (type_is_number(type) && type_is_number(constant->type))
+        return expr_make_cast(call->arena, constant, type, constant->at, out, call->err);
+    if (constant->type.kind == type.kind && type.kind != TYPE_INTERVAL) return WEFT_OK;
+    return fail(call->err, WEFT_UNDEFINED_FUNCTION, call->at, "operator does not exist: %s = %s", type_label(type, a),
+                type_label(constant->type, b));
+}
+
+static weft_status type_in(Call *call)
+{
+    const Type type = in_type(call);
+    int        n_kept = 1;
+    call->type = TYPE(BOOLEAN);
+    TRY(coerce_arg(call, 0, type));
+    for (int i = 1; i < call->n_args; i++) {
+        Expr *constant;
+        if (call->args[i]->kind != EXPR_CONST) return fail(call->err, WEFT_INTERNAL, call->args[i]->at, "IN takes constants");
+        TRY(in_const(call, call->args[i], type, &constant));
+        if (constant) call->args[n_kept++] = constant;      // else: no value of the type equals it
+    }
+    call->n_args = n_kept;
+    if (n_kept == 1) return never_equal(call, call->args[0], true, &call->result);
+    sort_consts(call);
+    for (int i = 1; i < call->n_args && type.kind == TYPE_DECIMAL; i++)        // constants of its type
+        call->args[i]->type = call->args[i]->value.type = type;
+    return WEFT_OK;
+}
+
+// ---- one type for several ----------------------------------------------------------------------------------------------------------
+
+typedef struct Unify {
+    Arena      *arena;
+    Expr      **args;
+    int         n_args, step;                               // every STEP-th
+    const char *what;
+    int         at;
+    Error      *err;
+} Unify;
+
+static weft_status no_common_type(const Unify *unify, Type a, const Expr *b)
+{
+    char x[32], y[32];
+    return fail(unify->err, WEFT_TYPE_MISMATCH, b->at >= 0 ? b->at : unify->at, "%s types %s and %s cannot be matched", unify->what,
+                type_label(a, x), type_label(b->type, y));
+}
+
+static weft_status common_type(const Unify *unify, Type *type)
+{
+    Expr common = { .kind = EXPR_COLUMN, .type = TYPE(NULL) };
+    for (int i = 0; i < unify->n_args; i++) {
+        const Expr *arg = unify->args[i * unify->step];
+        if (expr_is_untyped(arg)) continue;
+        if (expr_is_untyped(&common)) common.type = arg->type;
+        else if (type_is_number(arg->type) && type_is_number(common.type)) common.type = common_number(&common, arg);
+        else if (arg->type.kind != common.type.kind) return no_common_type(unify, common.type, arg);
+    }
+    *type = expr_is_untyped(&common) ? TYPE(TEXT) : common.type;
+    return WEFT_OK;
+}
+
+// '1.234' among decimals keeps its own digits.
+static weft_status settle_numbers(const Unify *unify)
+{
+    for (int i = 0; i < unify->n_args; i++) {
+        Expr **arg = &unify->args[i * unify->step];
+        if (!expr_is_untyped(*arg) || expr_is_null_const(*arg) || (*arg)->kind != EXPR_CONST) continue;
+        TRY(expr_number(unify->arena, (*arg)->value.text.bytes, (*arg)->value.text.length, (*arg)->at, arg, unify->err));
+    }
+    return WEFT_OK;
+}
+
+weft_status expr_unify(Arena *arena, Expr **args, int n_args, int step, const char *what, int at, Error *err)
+{
+    const Unify unify = { arena, args, n_args, step, what, at, err };
+    Type        type;
+    TRY(common_type(&unify, &type));
+    if (type.kind == TYPE_DECIMAL || type.kind == TYPE_NUMERIC) {
+        TRY(settle_numbers(&unify));
+        TRY(common_type(&unify, &type));
+    }
+    for (int i = 0; i < n_args; i++) {
+        Expr **arg = &args[i * step];
+        if (expr_is_untyped(*arg)) TRY(expr_coerce(arena, *arg, type, (*arg)->at, arg, err));
+        else TRY(expr_make_cast(arena, *arg, type, (*arg)->at, arg, err));
+    }
+    return WEFT_OK;
+}
+
+static weft_status type_coalesce(Call *call)
+{
+    TRY(expr_unify(call->arena, call->args, call->n_args, 1, "COALESCE", call->at, call->err));
+    call->type = call->args[0]->type;
+    return WEFT_OK;
+}
+
+// ---- dates ---------------------------------------------------------------------------------------------------------------------------
+
+static weft_status type_date_field(Call *call)
+{
+    char buffer[32];
+    call->type = TYPE(INTEGER);
+    if (expr_is_untyped(call->args[0])) TRY(coerce_arg(call, 0, TYPE(DATE)));
+    if (is_kind(call->args[0], TYPE_DATE)) return WEFT_OK;
+    return fail(call->err, WEFT_UNDEFINED_FUNCTION, call->at, "function extract(%s from %s) does not exist", op_text(call->op),
+                type_label(call->args[0]->type, buffer));
+}
+
+// ---- by operator ------------------------------------------------------------------------------------------------------------------
+
+weft_status type_call(Call *call)
+{
+    switch (call->op) {
+        case OP_ADD: case OP_SUB: case OP_MUL: case OP_DIV: case OP_MOD:
+            return type_arithmetic(call);
+        case OP_NEG: case OP_ABS:
+            return type_sign(call);
+        case OP_EQ: case OP_NE: case OP_LT: case OP_LE: case OP_GT: case OP_GE:
+            return type_comparison(call);
+        case OP_AND: case OP_OR: case OP_NOT:
+            return type_logic(call);
+        case OP_IS_NULL: case OP_IS_NOT_NULL:
+            return type_null_test(call);
+        case OP_LIKE: case OP_ILIKE:
+            return type_like(call);
+        case OP_IN:
+            return type_in(call);
+        case OP_COALESCE:
+            return type_coalesce(call);
+        case OP_YEAR: case OP_QUARTER: case OP_MONTH: case OP_DAY: case OP_DOW: case OP_ISODOW: case OP_DOY:
+            return type_date_field(call);
+        case OP_CAST: case OP_N:
+            break;
+    }
+    return fail(call->err, WEFT_INTERNAL, call->at, "not an operator");
+}

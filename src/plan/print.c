@@ -1,0 +1,240 @@
+// print.c - an expression as SQL, for EXPLAIN: what was understood, with every cast and no more parentheses than needed.
+
+#include "plan/expr_int.h"
+
+// How tightly a node holds together; an argument that binds less than its place demands gets parentheses.
+enum { BIND_OR = 1, BIND_AND, BIND_NOT, BIND_IS, BIND_COMPARE, BIND_IN, BIND_ADD, BIND_MUL, BIND_SIGN, BIND_CAST, BIND_ALL };
+
+typedef struct Printer { const Query *query; Text *text; } Printer;
+
+static void print(const Printer *printer, const Expr *expr, int least);
+
+static bool is_negative_const(const Expr *expr)
+{
+    if (expr->value.is_null) return false;
+    if (type_is_float(expr->type)) return expr->value.f < 0;
+    return type_is_exact(expr->type) && expr->value.i < 0;
+}
+
+static int binding(const Expr *expr)
+{
+    if (expr->kind == EXPR_CONST) return is_negative_const(expr) ? BIND_SIGN : BIND_ALL;
+    if (expr->kind != EXPR_CALL) return BIND_ALL;
+    switch (expr->op) {
+        case OP_OR:  return BIND_OR;
+        case OP_AND: return BIND_AND;
+        case OP_NOT: return BIND_NOT;
+        case OP_IS_NULL: case OP_IS_NOT_NULL: return BIND_IS;
+        case OP_EQ: case OP_NE: case OP_LT: case OP_LE: case OP_GT: case OP_GE: return BIND_COMPARE;
+        case OP_LIKE: case OP_ILIKE: case OP_IN: return BIND_IN;
+        case OP_ADD: case OP_SUB: return BIND_ADD;
+        case OP_MUL: case OP_DIV: case OP_MOD: return BIND_MUL;
+        case OP_NEG:  return BIND_SIGN;
+        case OP_CAST: return BIND_CAST;
+        default:      return BIND_ALL;
+    }
+}
+
+const char *op_text(Op op)
+{
+    static const char *const texts[] = {
+#define OP_TEXT(name, text, n_args) text,
+        PLAN_OP_LIST(OP_TEXT)
+#undef OP_TEXT
+    };
+    return texts[op];
+}
+
+const char *agg_name(AggKind kind)
+{
+    static const char *const names[] = { "count", "count", "sum", "min", "max", "avg" };
+    return names[kind];
+}
+
+// ---- leaves ---------------------------------------------------------------------------------------------------------------
+
+static void print_quoted(const Printer *printer, const char *bytes, size_t length, char quote)
+{
+    text_add_bytes(printer->text, &quote, 1);
+    for (size_t i = 0; i < length; i++) {
+        text_add_bytes(printer->text, &bytes[i], 1);
+        if (bytes[i] == quote) text_add_bytes(printer->text, &quote, 1);
+    }
+    text_add_bytes(printer->text, &quote, 1);
+}
+
+static void print_name(const Printer *printer, const char *name)
+{
+    bool is_plain = (name[0] >= 'a' && name[0] <= 'z') || name[0] == '_';
+    for (const char *p = name; *p; p++) is_plain &= (*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9') || *p == '_';
+    if (is_plain) text_add(printer->text, "%s", name);
+    else print_quoted(printer, name, strlen(name), '"');
+}
+
+static void print_const(const Printer *printer, const Value *value)
+{
+    char buffer[512];
+    Text *text = printer->text;
+    if (value->is_null) {
+        text_add(text, "null");
+        return;
+    }
+    switch ((TypeKind)value->type.kind) {
+        case TYPE_TEXT: case TYPE_NULL:
+            print_quoted(printer, value->text.bytes, value->text.length, '\'');
+            break;
+        case TYPE_BOOLEAN:
+            text_add(text, value->i ? "true" : "false");
+            break;
+        case TYPE_DATE: case TYPE_INTERVAL:
+            value_format(value, buffer, sizeof buffer);
+            text_add(text, "%s '%s'", value->type.kind == TYPE_DATE ? "date" : "interval", buffer);
+            break;
+        default:
+            value_format(value, buffer, sizeof buffer);
+            text_add(text, "%s", buffer);
+    }
+}
+
+static void print_column(const Printer *printer, const Expr *expr)
+{
+    const Query *query = printer->query;
+    if (!query || expr->relation >= query->n_relations) {
+        text_add(printer->text, "r%d.c%d", expr->relation, expr->column);
+        return;
+    }
+    const Relation *relation = &query->relations[expr->relation];
+    if (query->n_relations > 1) {
+        print_name(printer, relation->alias ? relation->alias : relation->table->name);
+        text_add(printer->text, ".");
+    }
+    print_name(printer, relation->table->columns[expr->column].name);
+}
+
+static void print_agg(const Printer *printer, const Expr *expr)
+{
+    if (!printer->query) {
+        text_add(printer->text, "agg%d", expr->index);
+        return;
+    }
+    const Agg *agg = &printer->query->aggs[expr->index];
+    text_add(printer->text, "%s(", agg_name(agg->kind));
+    if (agg->arg) print(printer, agg->arg, 0);
+    else text_add(printer->text, "*");
+    text_add(printer->text, ")");
+}
+
+static void print_key(const Printer *printer, const Expr *expr, int least)
+{
+    if (printer->query) print(printer, printer->query->keys[expr->index], least);
+    else text_add(printer->text, "key%d", expr->index);
+}
+
+// ---- inner nodes -----------------------------------------------------------------------------------------------------------
+
+static void print_list(const Printer *printer, Expr *const *args, int n_args)
+{
+    for (int i = 0; i < n_args; i++) {
+        if (i > 0) text_add(printer->text, ", ");
+        print(printer, args[i], 0);
+    }
+}
+
+static void print_case(const Printer *printer, const Expr *expr)
+{
+    text_add(printer->text, "case");
+    for (int i = 0; i + 1 < expr->n_args; i += 2) {
+        text_add(printer->text, " when ");
+        print(printer, expr->args[i], 0);
+        text_add(printer->text, " then ");
+        print(printer, expr->args[i + 1], 0);
+    }
+    text_add(printer->text, " else ");
+    print(printer, expr->args[expr->n_args - 1], 0);
+    text_add(printer->text, " end");
+}
+
+static void print_like(const Printer *printer, const Expr *expr)
+{
+    print(printer, expr->args[0], BIND_IN + 1);
+    text_add(printer->text, " %s ", op_text(expr->op));
+    print(printer, expr->args[1], BIND_IN + 1);
+    if (expr->n_args < 3) return;
+    text_add(printer->text, " escape ");
+    print(printer, expr->args[2], BIND_IN + 1);
+}
+
+static void print_in(const Printer *printer, const Expr *expr)
+{
+    print(printer, expr->args[0], BIND_IN + 1);
+    text_add(printer->text, " in (");
+    print_list(printer, expr->args + 1, expr->n_args - 1);
+    text_add(printer->text, ")");
+}
+
+// AND and OR read the same in any grouping, comparisons do not chain, the rest groups to the left.
+static void print_binary(const Printer *printer, const Expr *expr)
+{
+    const int  own = binding(expr);
+    const bool is_logic = own == BIND_AND || own == BIND_OR;
+    print(printer, expr->args[0], own == BIND_COMPARE ? own + 1 : own);
+    text_add(printer->text, " %s ", op_text(expr->op));
+    print(printer, expr->args[1], is_logic ? own : own + 1);
+}
+
+static void print_call(const Printer *printer, const Expr *expr)
+{
+    char buffer[32];
+    switch (expr->op) {
+        case OP_NEG:
+            text_add(printer->text, "- ");                  // "--" would be a comment
+            print(printer, expr->args[0], BIND_SIGN);
+            break;
+        case OP_NOT:
+            text_add(printer->text, "not ");
+            print(printer, expr->args[0], BIND_NOT);
+            break;
+        case OP_IS_NULL: case OP_IS_NOT_NULL:
+            print(printer, expr->args[0], BIND_IS);
+            text_add(printer->text, " %s", op_text(expr->op));
+            break;
+        case OP_CAST:
+            print(printer, expr->args[0], BIND_CAST);
+            text_add(printer->text, "::%s", type_label(expr->type, buffer));
+            break;
+        case OP_LIKE: case OP_ILIKE: print_like(printer, expr);  break;
+        case OP_IN:                  print_in(printer, expr);    break;
+        case OP_ABS: case OP_COALESCE:
+            text_add(printer->text, "%s(", op_text(expr->op));
+            print_list(printer, expr->args, expr->n_args);
+            text_add(printer->text, ")");
+            break;
+        case OP_YEAR: case OP_QUARTER: case OP_MONTH: case OP_DAY: case OP_DOW: case OP_ISODOW: case OP_DOY:
+            text_add(printer->text, "extract(%s from ", op_text(expr->op));
+            print(printer, expr->args[0], 0);
+            text_add(printer->text, ")");
+            break;
+        default: print_binary(printer, expr);
+    }
+}
+
+static void print(const Printer *printer, const Expr *expr, int least)
+{
+    const bool needs_parens = binding(expr) < least;
+    if (needs_parens) text_add(printer->text, "(");
+    switch (expr->kind) {
+        case EXPR_CONST:  print_const(printer, &expr->value);  break;
+        case EXPR_COLUMN: print_column(printer, expr);         break;
+        case EXPR_CALL:   print_call(printer, expr);           break;
+        case EXPR_CASE:   print_case(printer, expr);           break;
+        case EXPR_KEY:    print_key(printer, expr, least);     break;
+        case EXPR_AGG:    print_agg(printer, expr);            break;
+    }
+    if (needs_parens) text_add(printer->text, ")");
+}
+
+void expr_print(const Expr *expr, const Query *query, Text *text)
+{
+    const Printer printer = { query, text };
+    print(&printer, expr, 0);
+}

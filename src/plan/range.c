@@ -1,0 +1,207 @@
+// range.c - what statistics prove about an expression: interval arithmetic over 128 bits.
+//
+// A range is a proof, never a guess: every value the expression can take on the rows at hand lies in it.  It decides whether
+// an overflow check is needed, whether a sum fits 64 bits, whether groups can be an array.  Inputs are at most 64 bits wide,
+// so a product fits 128; what could leave 128 bits is clamped to the type.
+
+#include "plan/plan.h"
+
+static Range range_make(i128 low, i128 high, bool nullable)
+{
+    return (Range){ .known = true, .nullable = nullable, .low = low, .high = high };
+}
+
+static i128 power_of_ten_wide(int n)
+{
+    i128 power = 1;
+    while (n-- > 0) power *= 10;
+    return power;
+}
+
+Range range_of_type(Type type)
+{
+    const i128 decimal_max = power_of_ten_wide(18) - 1;
+    switch ((TypeKind)type.kind) {
+        case TYPE_BOOLEAN:  return range_make(0, 1, true);
+        case TYPE_SMALLINT: return range_make(INT16_MIN, INT16_MAX, true);
+        case TYPE_INTEGER:
+        case TYPE_DATE:     return range_make(INT32_MIN, INT32_MAX, true);
+        case TYPE_BIGINT:   return range_make(INT64_MIN, INT64_MAX, true);
+        case TYPE_DECIMAL:  return range_make(-decimal_max, decimal_max, true);
+        case TYPE_TEXT:     return range_make(0, INT32_MAX, true);
+        default:            return (Range){ .known = false, .nullable = true, .low = INT64_MIN, .high = INT64_MAX };
+    }
+}
+
+static bool range_is_empty(Range range) { return range.low > range.high; }
+
+// Every arithmetic result is checked against its type when it is computed, so the type bounds it in any case.
+static Range clip_to_type(Range range, Type type)
+{
+    const Range bound = range_of_type(type);
+    if (!range.known || !bound.known) return (Range){ .known = bound.known, .nullable = range.nullable, .low = bound.low, .high = bound.high };
+    range.low = MAX_OF(range.low, bound.low);
+    range.high = MIN_OF(range.high, bound.high);
+    return range;
+}
+
+static Range multiply(Range a, Range b)
+{
+    const i128 corners[4] = { a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high };
+    Range      range = range_make(corners[0], corners[0], false);
+    for (int i = 1; i < 4; i++) {
+        range.low = MIN_OF(range.low, corners[i]);
+        range.high = MAX_OF(range.high, corners[i]);
+    }
+    return range;
+}
+
+static Range magnitude(Range a)
+{
+    if (a.low >= 0) return a;
+    if (a.high <= 0) return range_make(-a.high, -a.low, a.nullable);
+    return range_make(0, MAX_OF(-a.low, a.high), a.nullable);
+}
+
+Range range_of_call(Op op, Type type, Range a, Range b)
+{
+    Range      range = range_of_type(type);
+    const bool nullable = a.nullable || b.nullable;
+    range.nullable = nullable;
+    if (!range.known || !a.known || !b.known) return range;
+    if (range_is_empty(a) || range_is_empty(b)) return range_make(0, -1, nullable);
+    const i128 most = MAX_OF(magnitude(b).high, 1) - 1;
+    switch (op) {
+        case OP_ADD: range = range_make(a.low + b.low, a.high + b.high, nullable); break;
+        case OP_SUB: range = range_make(a.low - b.high, a.high - b.low, nullable); break;
+        case OP_MUL: range = multiply(a, b); break;
+        case OP_DIV: range = range_make(-magnitude(a).high, magnitude(a).high, nullable); break;
+        case OP_MOD: range = range_make(a.low < 0 ? -most : 0, a.high > 0 ? most : 0, nullable); break;
+        case OP_NEG: range = range_make(-a.high, -a.low, nullable); break;
+        case OP_ABS: range = magnitude(a); break;
+        default: break;
+    }
+    range.nullable = nullable;
+    return range;
+}
+
+static Range unite(Range a, Range b)
+{
+    if (a.known && range_is_empty(a)) { b.nullable |= a.nullable; return b; }
+    if (b.known && range_is_empty(b)) { a.nullable |= b.nullable; return a; }
+    if (!a.known || !b.known) { a.known = false; a.nullable |= b.nullable; return a; }
+    return range_make(MIN_OF(a.low, b.low), MAX_OF(a.high, b.high), a.nullable || b.nullable);
+}
+
+static Range range_of_value(const Value *value)
+{
+    if (value->is_null) return range_make(0, -1, true);
+    Range range = range_of_type(value->type);
+    if (!range.known || value->type.kind == TYPE_TEXT) { range.nullable = false; return range; }
+    return range_make(value->i, value->i, false);
+}
+
+static Range rescale(Range a, Type from, Type to)
+{
+    const int from_scale = from.kind == TYPE_DECIMAL ? from.scale : 0, to_scale = to.kind == TYPE_DECIMAL ? to.scale : 0;
+    if (!a.known) { Range range = range_of_type(to); range.nullable = a.nullable; return range; }
+    if (range_is_empty(a)) return a;
+    if (to_scale >= from_scale) {
+        const i128 factor = power_of_ten_wide(to_scale - from_scale);
+        return range_make(a.low * factor, a.high * factor, a.nullable);
+    }
+    const i128 factor = power_of_ten_wide(from_scale - to_scale);
+    return range_make(a.low / factor - 1, a.high / factor + 1, a.nullable);      // rounding moves by at most one
+}
+
+static Range range_of_cast(const Expr *expr, Range a)
+{
+    const Type from = expr->args[0]->type;
+    Range      range = range_of_type(expr->type);
+    range.nullable = a.nullable;
+    if (!range.known || type_is_float(from) || from.kind == TYPE_NULL) return range;
+    if (expr->type.kind == TYPE_TEXT || expr->type.kind == TYPE_BOOLEAN) return range;
+    return rescale(a, from, expr->type);
+}
+
+static Range range_of_date_part(Op op, bool nullable)
+{
+    switch (op) {
+        case OP_QUARTER: return range_make(1, 4, nullable);
+        case OP_MONTH:   return range_make(1, 12, nullable);
+        case OP_DAY:     return range_make(1, 31, nullable);
+        case OP_DOW:     return range_make(0, 6, nullable);
+        case OP_ISODOW:  return range_make(1, 7, nullable);
+        case OP_DOY:     return range_make(1, 366, nullable);
+        default:         return range_make(INT32_MIN, INT32_MAX, nullable);
+    }
+}
+
+static Range range_of_year(Range a)
+{
+    if (!a.known || range_is_empty(a) || a.low < INT32_MIN || a.high > INT32_MAX) return range_of_date_part(OP_YEAR, a.nullable);
+    int low, high, month, day;
+    date_to_civil((i32)a.low, &low, &month, &day);
+    date_to_civil((i32)a.high, &high, &month, &day);
+    return range_make(low, high, a.nullable);
+}
+
+static Range range_of_condition(const Expr *expr, RangeOfColumn column, void *context)
+{
+    bool nullable = false;
+    if (expr->op == OP_IS_NULL || expr->op == OP_IS_NOT_NULL) return range_make(0, 1, false);
+    for (int i = 0; i < expr->n_args; i++) {
+        if (expr->op == OP_LIKE || expr->op == OP_ILIKE) nullable |= i == 0 && range_of(expr->args[0], column, context).nullable;
+        else nullable |= range_of(expr->args[i], column, context).nullable;
+    }
+    return range_make(0, 1, nullable);
+}
+
+static Range range_of_operator(const Expr *expr, RangeOfColumn column, void *context)
+{
+    if (expr->op >= OP_EQ && expr->op <= OP_IN) return range_of_condition(expr, column, context);
+    Range a = range_of(expr->args[0], column, context);
+    switch (expr->op) {
+        case OP_COALESCE:
+            for (int i = 1; i < expr->n_args; i++) {
+                const Range b = range_of(expr->args[i], column, context);
+                const bool  nullable = a.nullable && b.nullable;
+                a = unite(a, b);
+                a.nullable = nullable;
+            }
+            return a;
+        case OP_CAST: return clip_to_type(range_of_cast(expr, a), expr->type);
+        case OP_YEAR: return range_of_year(a);
+        case OP_QUARTER: case OP_MONTH: case OP_DAY: case OP_DOW: case OP_ISODOW: case OP_DOY:
+            return range_of_date_part(expr->op, a.nullable);
+        default: break;
+    }
+    const Range b = expr->n_args > 1 ? range_of(expr->args[1], column, context) : range_make(0, 0, false);
+    return clip_to_type(range_of_call(expr->op, expr->type, a, b), expr->type);
+}
+
+static Range range_of_case(const Expr *expr, RangeOfColumn column, void *context)
+{
+    Range range = range_of(expr->args[expr->n_args - 1], column, context);
+    for (int i = 1; i < expr->n_args; i += 2) range = unite(range, range_of(expr->args[i], column, context));
+    return range;
+}
+
+Range range_of(const Expr *expr, RangeOfColumn column, void *context)
+{
+    switch (expr->kind) {
+        case EXPR_CONST:  return range_of_value(&expr->value);
+        case EXPR_COLUMN: return column(context, expr);
+        case EXPR_CALL:   return range_of_operator(expr, column, context);
+        case EXPR_CASE:   return range_of_case(expr, column, context);
+        default:          return range_of_type(expr->type);
+    }
+}
+
+bool expr_can_fail(const Expr *expr)
+{
+    if (expr->kind == EXPR_CALL && ((expr->op >= OP_ADD && expr->op <= OP_ABS) || expr->op == OP_CAST)) return true;
+    for (int i = 0; i < expr->n_args; i++)
+        if (expr_can_fail(expr->args[i])) return true;
+    return false;
+}

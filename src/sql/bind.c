@@ -1,0 +1,336 @@
+// bind.c - which statement it is: the few that are supported, and a name for each of the many that are not.
+//
+// Nothing is ignored: a clause that we do not understand would change what the user asked for, so it is refused by its name and
+// with its place.  Small helpers that all binding needs live here too.
+
+#include "sql/sql_int.h"
+
+// ---- helpers ----------------------------------------------------------------------------------------------------------------
+
+weft_status refuse(Binder *binder, int at, const char *what)
+{
+    return fail(binder->err, WEFT_UNSUPPORTED, at, "%s is not supported yet", what);
+}
+
+const char *node_string(const Node *node)
+{
+    return node->node_case == PG_QUERY__NODE__NODE_STRING ? node->string->sval : NULL;
+}
+
+int node_at(const Node *node)
+{
+    if (!node) return -1;
+    switch (node->node_case) {
+        case PG_QUERY__NODE__NODE_A_CONST:           return node->a_const->location;
+        case PG_QUERY__NODE__NODE_A_EXPR:            return node->a_expr->location;
+        case PG_QUERY__NODE__NODE_A_ARRAY_EXPR:      return node->a_array_expr->location;
+        case PG_QUERY__NODE__NODE_A_INDIRECTION:     return node_at(node->a_indirection->arg);
+        case PG_QUERY__NODE__NODE_BOOL_EXPR:         return node->bool_expr->location;
+        case PG_QUERY__NODE__NODE_BOOLEAN_TEST:      return node->boolean_test->location;
+        case PG_QUERY__NODE__NODE_CASE_EXPR:         return node->case_expr->location;
+        case PG_QUERY__NODE__NODE_COALESCE_EXPR:     return node->coalesce_expr->location;
+        case PG_QUERY__NODE__NODE_COLLATE_CLAUSE:    return node->collate_clause->location;
+        case PG_QUERY__NODE__NODE_COLUMN_DEF:        return node->column_def->location;
+        case PG_QUERY__NODE__NODE_COLUMN_REF:        return node->column_ref->location;
+        case PG_QUERY__NODE__NODE_CONSTRAINT:        return node->constraint->location;
+        case PG_QUERY__NODE__NODE_DEF_ELEM:          return node->def_elem->location;
+        case PG_QUERY__NODE__NODE_FUNC_CALL:         return node->func_call->location;
+        case PG_QUERY__NODE__NODE_GROUPING_FUNC:     return node->grouping_func->location;
+        case PG_QUERY__NODE__NODE_GROUPING_SET:      return node->grouping_set->location;
+        case PG_QUERY__NODE__NODE_MIN_MAX_EXPR:      return node->min_max_expr->location;
+        case PG_QUERY__NODE__NODE_NAMED_ARG_EXPR:    return node->named_arg_expr->location;
+        case PG_QUERY__NODE__NODE_NULL_TEST:         return node->null_test->location;
+        case PG_QUERY__NODE__NODE_PARAM_REF:         return node->param_ref->location;
+        case PG_QUERY__NODE__NODE_RANGE_VAR:         return node->range_var->location;
+        case PG_QUERY__NODE__NODE_RES_TARGET:        return node->res_target->location;
+        case PG_QUERY__NODE__NODE_ROW_EXPR:          return node->row_expr->location;
+        case PG_QUERY__NODE__NODE_SELECT_STMT:
+            return node->select_stmt->n_target_list ? node_at(node->select_stmt->target_list[0]) : -1;
+        case PG_QUERY__NODE__NODE_SET_TO_DEFAULT:    return node->set_to_default->location;
+        case PG_QUERY__NODE__NODE_SQLVALUE_FUNCTION: return node->sqlvalue_function->location;
+        case PG_QUERY__NODE__NODE_SUB_LINK:          return node->sub_link->location;
+        case PG_QUERY__NODE__NODE_TYPE_CAST:
+            return node->type_cast->location >= 0 ? node->type_cast->location : node->type_cast->type_name->location;
+        case PG_QUERY__NODE__NODE_XML_EXPR:          return node->xml_expr->location;
+        case PG_QUERY__NODE__NODE_XML_SERIALIZE:     return node->xml_serialize->location;
+        default:                                     return -1;
+    }
+}
+
+// How many letters to change, add or drop; names have at most 63 bytes.
+static int edit_distance(const char *a, const char *b)
+{
+    int          row[65];
+    const size_t a_length = strlen(a), b_length = strlen(b);
+    if (a_length > 63 || b_length > 63) return 64;
+    for (size_t j = 0; j <= b_length; j++) row[j] = (int)j;
+    for (size_t i = 1; i <= a_length; i++) {
+        int diagonal = row[0];
+        row[0] = (int)i;
+        for (size_t j = 1; j <= b_length; j++) {
+            const int change = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            row[j] = MIN_OF(change, 1 + MIN_OF(row[j], row[j - 1]));
+        }
+    }
+    return row[b_length];
+}
+
+const char *nearest_name(const char *wanted, const char *const *names, int n_names)
+{
+    const char *nearest = NULL;
+    int         least = (int)strlen(wanted) / 3 + 1;        // more is another name, not a misspelt one
+    for (int i = 0; i < n_names; i++) {
+        const int distance = edit_distance(wanted, names[i]);
+        if (distance > least || (distance == least && nearest) || distance >= (int)strlen(wanted)) continue;
+        least = distance;
+        nearest = names[i];
+    }
+    return nearest;
+}
+
+// ---- tables -------------------------------------------------------------------------------------------------------------------
+
+static void release_table(void *table)
+{
+    table_release(table);
+}
+
+// There is one schema, public; names in any other are looked up as "schema.table".
+weft_status bind_table_name(Binder *binder, const PgQuery__RangeVar *range, const char **name)
+{
+    if (range->catalogname[0]) return refuse(binder, range->location, "naming a database");
+    const bool is_public = !range->schemaname[0] || strcmp(range->schemaname, "public") == 0;
+    *name = is_public ? arena_strdup(binder->arena, range->relname) : arena_printf(binder->arena, "%s.%s", range->schemaname, range->relname);
+    return WEFT_OK;
+}
+
+weft_status bind_table(Binder *binder, const PgQuery__RangeVar *range, const Table **table)
+{
+    const char *name;
+    TRY(bind_table_name(binder, range, &name));
+    *table = binder->names->table(binder->names->context, name);
+    if (!*table) return fail(binder->err, WEFT_UNDEFINED_TABLE, range->location, "table \"%s\" does not exist", name);
+    arena_defer(binder->arena, release_table, (void *)(uintptr_t)*table);
+    return WEFT_OK;
+}
+
+weft_status unknown_column(Binder *binder, const Table *table, const char *name, int at)
+{
+    const char **names = arena_array(binder->arena, const char *, table->n_columns + 1);
+    for (int i = 0; i < table->n_columns; i++) names[i] = table->columns[i].name;
+    const char *nearest = nearest_name(name, names, table->n_columns);
+    fail(binder->err, WEFT_UNDEFINED_COLUMN, at, "column \"%s\" of table \"%s\" does not exist", name, table->name);
+    if (nearest) error_hint(binder->err, "Perhaps you meant \"%s\".", nearest);
+    return WEFT_UNDEFINED_COLUMN;
+}
+
+// ---- settings -------------------------------------------------------------------------------------------------------------------
+
+static weft_status add_setting_value(Binder *binder, const Node *node, Text *text)
+{
+    if (node->node_case == PG_QUERY__NODE__NODE_TYPE_CAST) return refuse(binder, node_at(node), "a typed value in SET");
+    if (node->node_case != PG_QUERY__NODE__NODE_A_CONST) return refuse(binder, node_at(node), "this value in SET");
+    const PgQuery__AConst *constant = node->a_const;
+    switch (constant->val_case) {
+        case PG_QUERY__A__CONST__VAL_IVAL:    text_add(text, "%d", constant->ival->ival);  break;
+        case PG_QUERY__A__CONST__VAL_FVAL:    text_add(text, "%s", constant->fval->fval);  break;
+        case PG_QUERY__A__CONST__VAL_SVAL:    text_add_bytes(text, constant->sval->sval, strlen(constant->sval->sval));  break;
+        case PG_QUERY__A__CONST__VAL_BOOLVAL: text_add(text, constant->boolval->boolval ? "on" : "off");  break;
+        default: return refuse(binder, constant->location, "this value in SET");
+    }
+    return WEFT_OK;
+}
+
+static weft_status bind_setting_value(Binder *binder, const PgQuery__VariableSetStmt *set, Statement *statement)
+{
+    Text        text = { 0 };
+    weft_status status = WEFT_OK;
+    for (size_t i = 0; i < set->n_args && status == WEFT_OK; i++) {
+        if (i > 0) text_add(&text, ", ");
+        status = add_setting_value(binder, set->args[i], &text);
+    }
+    statement->value = text_keep(binder->arena, &text);
+    return status;
+}
+
+static weft_status bind_set(Binder *binder, const PgQuery__VariableSetStmt *set, Statement *statement)
+{
+    statement->kind = STATEMENT_SET;
+    statement->name = arena_strdup(binder->arena, set->name);
+    switch (set->kind) {
+        case PG_QUERY__VARIABLE_SET_KIND__VAR_SET_VALUE:
+            return bind_setting_value(binder, set, statement);
+        case PG_QUERY__VARIABLE_SET_KIND__VAR_SET_DEFAULT:
+        case PG_QUERY__VARIABLE_SET_KIND__VAR_RESET:
+            return WEFT_OK;
+        case PG_QUERY__VARIABLE_SET_KIND__VAR_RESET_ALL:
+            statement->name = "all";
+            return WEFT_OK;
+        case PG_QUERY__VARIABLE_SET_KIND__VAR_SET_CURRENT:
+            return refuse(binder, statement->at, "SET FROM CURRENT");
+        default:
+            return refuse(binder, statement->at, "SET TRANSACTION");
+    }
+}
+
+// ---- EXPLAIN ----------------------------------------------------------------------------------------------------------------------
+
+static const char *bool_words[][2] = { { "false", "true" }, { "off", "on" }, { "0", "1" } };
+
+static weft_status explain_flag(Binder *binder, const PgQuery__DefElem *option, bool *flag)
+{
+    *flag = true;
+    if (!option->arg) return WEFT_OK;
+    if (option->arg->node_case == PG_QUERY__NODE__NODE_INTEGER) {
+        *flag = option->arg->integer->ival != 0;
+        if (option->arg->integer->ival == 0 || option->arg->integer->ival == 1) return WEFT_OK;
+    }
+    const char *word = node_string(option->arg);
+    for (int i = 0; word && i < COUNT_OF(bool_words); i++) {
+        for (int value = 0; value < 2; value++) {
+            if (strcmp(word, bool_words[i][value]) != 0) continue;
+            *flag = value;
+            return WEFT_OK;
+        }
+    }
+    return fail(binder->err, WEFT_INVALID_PARAMETER, option->location, "option %s requires a Boolean value", option->defname);
+}
+
+static weft_status explain_option(Binder *binder, const PgQuery__DefElem *option, Statement *statement)
+{
+    static const char *const known[] = { "costs", "settings", "generic_plan", "buffers", "wal", "timing", "summary", "format" };
+    bool ignored;
+    if (strcmp(option->defname, "analyze") == 0) return explain_flag(binder, option, &statement->explain_analyze);
+    if (strcmp(option->defname, "kernel") == 0) return explain_flag(binder, option, &statement->explain_kernel);
+    if (strcmp(option->defname, "verbose") == 0) return explain_flag(binder, option, &ignored);    // it always is
+    for (int i = 0; i < COUNT_OF(known); i++)
+        if (strcmp(option->defname, known[i]) == 0)
+            return fail(binder->err, WEFT_UNSUPPORTED, option->location, "EXPLAIN option \"%s\" is not supported yet", option->defname);
+    fail(binder->err, WEFT_INVALID_PARAMETER, option->location, "unrecognized EXPLAIN option \"%s\"", option->defname);
+    error_hint(binder->err, "There are ANALYZE, KERNEL and VERBOSE.");
+    return WEFT_INVALID_PARAMETER;
+}
+
+static weft_status bind_explain(Binder *binder, const PgQuery__ExplainStmt *explain, Statement *statement)
+{
+    statement->kind = STATEMENT_EXPLAIN;
+    for (size_t i = 0; i < explain->n_options; i++) TRY(explain_option(binder, explain->options[i]->def_elem, statement));
+    if (explain->query->node_case != PG_QUERY__NODE__NODE_SELECT_STMT)
+        return refuse(binder, statement->at, "EXPLAIN of anything but SELECT");
+    return bind_select(binder, explain->query->select_stmt, &statement->query);
+}
+
+// ---- what is refused ---------------------------------------------------------------------------------------------------------------
+
+static const char *const transaction_names[] = {
+    [PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_BEGIN] = "BEGIN",
+    [PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_START] = "START TRANSACTION",
+    [PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_COMMIT] = "COMMIT",
+    [PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_ROLLBACK] = "ROLLBACK",
+    [PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_SAVEPOINT] = "SAVEPOINT",
+    [PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_RELEASE] = "RELEASE SAVEPOINT",
+    [PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_ROLLBACK_TO] = "ROLLBACK TO SAVEPOINT",
+    [PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_PREPARE] = "PREPARE TRANSACTION",
+    [PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_COMMIT_PREPARED] = "COMMIT PREPARED",
+    [PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_ROLLBACK_PREPARED] = "ROLLBACK PREPARED",
+};
+
+typedef struct StatementName { int node; const char *name; } StatementName;
+
+static const StatementName statement_names[] = {
+#define NAMED(node, name) { PG_QUERY__NODE__NODE_##node, name }
+    NAMED(UPDATE_STMT, "UPDATE"),                      NAMED(DELETE_STMT, "DELETE"),
+    NAMED(MERGE_STMT, "MERGE"),                        NAMED(TRUNCATE_STMT, "TRUNCATE"),
+    NAMED(ALTER_TABLE_STMT, "ALTER TABLE"),            NAMED(RENAME_STMT, "ALTER ... RENAME"),
+    NAMED(CREATE_TABLE_AS_STMT, "CREATE TABLE AS"),    NAMED(INDEX_STMT, "CREATE INDEX"),
+    NAMED(VIEW_STMT, "CREATE VIEW"),                   NAMED(REFRESH_MAT_VIEW_STMT, "REFRESH MATERIALIZED VIEW"),
+    NAMED(CREATE_SEQ_STMT, "CREATE SEQUENCE"),         NAMED(ALTER_SEQ_STMT, "ALTER SEQUENCE"),
+    NAMED(CREATE_SCHEMA_STMT, "CREATE SCHEMA"),        NAMED(CREATE_FUNCTION_STMT, "CREATE FUNCTION"),
+    NAMED(ALTER_FUNCTION_STMT, "ALTER FUNCTION"),      NAMED(CREATE_TRIG_STMT, "CREATE TRIGGER"),
+    NAMED(RULE_STMT, "CREATE RULE"),                   NAMED(CREATE_DOMAIN_STMT, "CREATE DOMAIN"),
+    NAMED(ALTER_DOMAIN_STMT, "ALTER DOMAIN"),          NAMED(CREATE_ENUM_STMT, "CREATE TYPE"),
+    NAMED(CREATE_RANGE_STMT, "CREATE TYPE"),           NAMED(COMPOSITE_TYPE_STMT, "CREATE TYPE"),
+    NAMED(ALTER_ENUM_STMT, "ALTER TYPE"),              NAMED(ALTER_TYPE_STMT, "ALTER TYPE"),
+    NAMED(DEFINE_STMT, "CREATE AGGREGATE, OPERATOR or TYPE"), NAMED(CREATE_CAST_STMT, "CREATE CAST"),
+    NAMED(CREATE_CONVERSION_STMT, "CREATE CONVERSION"), NAMED(CREATE_EXTENSION_STMT, "CREATE EXTENSION"),
+    NAMED(ALTER_EXTENSION_STMT, "ALTER EXTENSION"),    NAMED(ALTER_EXTENSION_CONTENTS_STMT, "ALTER EXTENSION"),
+    NAMED(CREATEDB_STMT, "CREATE DATABASE"),           NAMED(DROPDB_STMT, "DROP DATABASE"),
+    NAMED(ALTER_DATABASE_STMT, "ALTER DATABASE"),      NAMED(ALTER_DATABASE_SET_STMT, "ALTER DATABASE"),
+    NAMED(ALTER_DATABASE_REFRESH_COLL_STMT, "ALTER DATABASE"), NAMED(CREATE_ROLE_STMT, "CREATE ROLE"),
+    NAMED(ALTER_ROLE_STMT, "ALTER ROLE"),              NAMED(ALTER_ROLE_SET_STMT, "ALTER ROLE"),
+    NAMED(DROP_ROLE_STMT, "DROP ROLE"),                NAMED(GRANT_STMT, "GRANT or REVOKE"),
+    NAMED(GRANT_ROLE_STMT, "GRANT or REVOKE"),         NAMED(ALTER_DEFAULT_PRIVILEGES_STMT, "ALTER DEFAULT PRIVILEGES"),
+    NAMED(VACUUM_STMT, "VACUUM or ANALYZE"),           NAMED(CLUSTER_STMT, "CLUSTER"),
+    NAMED(REINDEX_STMT, "REINDEX"),                    NAMED(CHECK_POINT_STMT, "CHECKPOINT"),
+    NAMED(COMMENT_STMT, "COMMENT"),                    NAMED(SEC_LABEL_STMT, "SECURITY LABEL"),
+    NAMED(PREPARE_STMT, "PREPARE"),                    NAMED(EXECUTE_STMT, "EXECUTE"),
+    NAMED(DEALLOCATE_STMT, "DEALLOCATE"),              NAMED(DECLARE_CURSOR_STMT, "DECLARE CURSOR"),
+    NAMED(FETCH_STMT, "FETCH or MOVE"),                NAMED(CLOSE_PORTAL_STMT, "CLOSE"),
+    NAMED(LISTEN_STMT, "LISTEN"),                      NAMED(UNLISTEN_STMT, "UNLISTEN"),
+    NAMED(NOTIFY_STMT, "NOTIFY"),                      NAMED(LOCK_STMT, "LOCK"),
+    NAMED(CONSTRAINTS_SET_STMT, "SET CONSTRAINTS"),    NAMED(DISCARD_STMT, "DISCARD"),
+    NAMED(DO_STMT, "DO"),                              NAMED(CALL_STMT, "CALL"),
+    NAMED(LOAD_STMT, "LOAD"),                          NAMED(ALTER_SYSTEM_STMT, "ALTER SYSTEM"),
+    NAMED(CREATE_TABLE_SPACE_STMT, "CREATE TABLESPACE"), NAMED(DROP_TABLE_SPACE_STMT, "DROP TABLESPACE"),
+    NAMED(ALTER_TABLE_SPACE_OPTIONS_STMT, "ALTER TABLESPACE"), NAMED(ALTER_TABLE_MOVE_ALL_STMT, "ALTER TABLE ALL"),
+    NAMED(CREATE_STATS_STMT, "CREATE STATISTICS"),     NAMED(ALTER_STATS_STMT, "ALTER STATISTICS"),
+    NAMED(CREATE_POLICY_STMT, "CREATE POLICY"),        NAMED(ALTER_POLICY_STMT, "ALTER POLICY"),
+    NAMED(CREATE_PUBLICATION_STMT, "CREATE PUBLICATION"), NAMED(ALTER_PUBLICATION_STMT, "ALTER PUBLICATION"),
+    NAMED(CREATE_SUBSCRIPTION_STMT, "CREATE SUBSCRIPTION"), NAMED(ALTER_SUBSCRIPTION_STMT, "ALTER SUBSCRIPTION"),
+    NAMED(DROP_SUBSCRIPTION_STMT, "DROP SUBSCRIPTION"), NAMED(CREATE_FDW_STMT, "CREATE FOREIGN DATA WRAPPER"),
+    NAMED(ALTER_FDW_STMT, "ALTER FOREIGN DATA WRAPPER"), NAMED(CREATE_FOREIGN_SERVER_STMT, "CREATE SERVER"),
+    NAMED(ALTER_FOREIGN_SERVER_STMT, "ALTER SERVER"),  NAMED(CREATE_FOREIGN_TABLE_STMT, "CREATE FOREIGN TABLE"),
+    NAMED(IMPORT_FOREIGN_SCHEMA_STMT, "IMPORT FOREIGN SCHEMA"), NAMED(CREATE_USER_MAPPING_STMT, "CREATE USER MAPPING"),
+    NAMED(ALTER_USER_MAPPING_STMT, "ALTER USER MAPPING"), NAMED(DROP_USER_MAPPING_STMT, "DROP USER MAPPING"),
+    NAMED(CREATE_EVENT_TRIG_STMT, "CREATE EVENT TRIGGER"), NAMED(ALTER_EVENT_TRIG_STMT, "ALTER EVENT TRIGGER"),
+    NAMED(CREATE_PLANG_STMT, "CREATE LANGUAGE"),       NAMED(CREATE_AM_STMT, "CREATE ACCESS METHOD"),
+    NAMED(CREATE_OP_CLASS_STMT, "CREATE OPERATOR CLASS"), NAMED(CREATE_OP_FAMILY_STMT, "CREATE OPERATOR FAMILY"),
+    NAMED(ALTER_OP_FAMILY_STMT, "ALTER OPERATOR FAMILY"), NAMED(ALTER_OPERATOR_STMT, "ALTER OPERATOR"),
+    NAMED(ALTER_COLLATION_STMT, "ALTER COLLATION"),    NAMED(CREATE_TRANSFORM_STMT, "CREATE TRANSFORM"),
+    NAMED(ALTER_TSDICTIONARY_STMT, "ALTER TEXT SEARCH"), NAMED(ALTER_TSCONFIGURATION_STMT, "ALTER TEXT SEARCH"),
+    NAMED(ALTER_OBJECT_DEPENDS_STMT, "ALTER ... DEPENDS ON"), NAMED(ALTER_OBJECT_SCHEMA_STMT, "ALTER ... SET SCHEMA"),
+    NAMED(ALTER_OWNER_STMT, "ALTER ... OWNER TO"),     NAMED(DROP_OWNED_STMT, "DROP OWNED"),
+    NAMED(REASSIGN_OWNED_STMT, "REASSIGN OWNED"),      NAMED(REPLICA_IDENTITY_STMT, "REPLICA IDENTITY"),
+#undef NAMED
+};
+
+static weft_status refuse_statement(Binder *binder, const Node *node, int at)
+{
+    if (node->node_case == PG_QUERY__NODE__NODE_TRANSACTION_STMT) {
+        const unsigned kind = (unsigned)node->transaction_stmt->kind;
+        const char    *name = kind < (unsigned)COUNT_OF(transaction_names) ? transaction_names[kind] : NULL;
+        return refuse(binder, at, name ? name : "transaction control");
+    }
+    for (int i = 0; i < COUNT_OF(statement_names); i++)
+        if (statement_names[i].node == (int)node->node_case) return refuse(binder, at, statement_names[i].name);
+    return refuse(binder, at, "this statement");
+}
+
+// ---- dispatch --------------------------------------------------------------------------------------------------------------------------
+
+weft_status bind_statement(Binder *binder, const PgQuery__RawStmt *raw, Statement **out)
+{
+    Statement *statement = arena_make(binder->arena, Statement);
+    *out = statement;
+    statement->kind = STATEMENT_EMPTY;
+    statement->at = sql_first_token(binder->text);
+    if (!raw || !raw->stmt) return WEFT_OK;
+    const Node *node = raw->stmt;
+    switch (node->node_case) {
+        case PG_QUERY__NODE__NODE_SELECT_STMT:
+            statement->kind = STATEMENT_SELECT;
+            return bind_select(binder, node->select_stmt, &statement->query);
+        case PG_QUERY__NODE__NODE_EXPLAIN_STMT:      return bind_explain(binder, node->explain_stmt, statement);
+        case PG_QUERY__NODE__NODE_CREATE_STMT:       return bind_create(binder, node->create_stmt, statement);
+        case PG_QUERY__NODE__NODE_DROP_STMT:         return bind_drop(binder, node->drop_stmt, statement);
+        case PG_QUERY__NODE__NODE_INSERT_STMT:       return bind_insert(binder, node->insert_stmt, statement);
+        case PG_QUERY__NODE__NODE_COPY_STMT:         return bind_copy(binder, node->copy_stmt, statement);
+        case PG_QUERY__NODE__NODE_VARIABLE_SET_STMT: return bind_set(binder, node->variable_set_stmt, statement);
+        case PG_QUERY__NODE__NODE_VARIABLE_SHOW_STMT:
+            statement->kind = STATEMENT_SHOW;
+            statement->name = arena_strdup(binder->arena, node->variable_show_stmt->name);
+            return WEFT_OK;
+        default: return refuse_statement(binder, node, statement->at);
+    }
+}

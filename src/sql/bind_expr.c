@@ -1,0 +1,427 @@
+// bind_expr.c - expressions: parse tree to typed tree.
+//
+// Whatever plan/ has no operator for is said with those it has:
+//
+//     a BETWEEN b AND c       a >= b and a <= c
+//     a IN (1, 2, b)          a in (1, 2) or a = b
+//     a IS DISTINCT FROM b    coalesce(a <> b, a is not null or b is not null)
+//     a IS NOT TRUE           not coalesce(a, false)
+//     NULLIF(a, b)            case when a = b then null else a end
+//     GREATEST(a, b, ...)     case when a >= b and ... then a when ...; a NULL loses
+//
+// Arguments may then occur twice.  Nodes never change, so both places share one, and its size counts twice (see plan/expr.c).
+
+#include "sql/sql_int.h"
+
+enum { QUERY_SIZE_MAX = 1 << 22, GREATEST_ARGS_MAX = 64 };
+
+// ---- building blocks --------------------------------------------------------------------------------------------------------
+
+weft_status bind_call(Binder *binder, Op op, Expr *a, Expr *b, int at, Expr **out)
+{
+    Expr *args[2] = { a, b };
+    return expr_call(binder->arena, op, args, b ? 2 : 1, at, out, binder->err);
+}
+
+// n terms are log n deep.
+weft_status bind_chain(Binder *binder, Op op, Expr **args, int n_args, int at, Expr **out)
+{
+    Expr *left, *right;
+    *out = args[0];
+    if (n_args == 1) return WEFT_OK;
+    TRY(bind_chain(binder, op, args, n_args / 2, at, &left));
+    TRY(bind_chain(binder, op, args + n_args / 2, n_args - n_args / 2, at, &right));
+    return bind_call(binder, op, left, right, at, out);
+}
+
+weft_status bind_settle(Binder *binder, Expr *expr, Expr **out)
+{
+    *out = expr;
+    if (expr->type.kind != TYPE_NULL) return WEFT_OK;
+    return expr_coerce(binder->arena, expr, TYPE(TEXT), expr->at, out, binder->err);
+}
+
+weft_status bind_count(Binder *binder, const Expr *expr)
+{
+    binder->size += expr->size;
+    if (binder->size <= QUERY_SIZE_MAX) return WEFT_OK;
+    fail(binder->err, WEFT_TOO_COMPLEX, expr->at, "query is too large");
+    error_hint(binder->err, "The limit is %d operators and operands, repeated ones included.", QUERY_SIZE_MAX);
+    return WEFT_TOO_COMPLEX;
+}
+
+weft_status bind_exprs(Binder *binder, Node *const *nodes, size_t n_nodes, Expr ***out)
+{
+    *out = arena_array(binder->arena, Expr *, n_nodes + 1);
+    for (size_t i = 0; i < n_nodes; i++) TRY(bind_expr(binder, nodes[i], &(*out)[i]));
+    return WEFT_OK;
+}
+
+weft_status bind_condition(Binder *binder, const Node *node, Expr **out)
+{
+    char buffer[32];
+    TRY(bind_expr(binder, node, out));
+    if ((*out)->type.kind != TYPE_BOOLEAN && (*out)->type.kind != TYPE_NULL)
+        return fail(binder->err, WEFT_TYPE_MISMATCH, node_at(node), "argument of %s must be type boolean, not type %s", binder->clause,
+                    type_name((*out)->type, buffer));
+    return expr_coerce(binder->arena, *out, TYPE(BOOLEAN), node_at(node), out, binder->err);
+}
+
+static Expr *boolean_const(Binder *binder, bool value, int at)
+{
+    return expr_const(binder->arena, (Value){ .type = TYPE(BOOLEAN), .i = value }, at);
+}
+
+static Expr *null_const(Binder *binder, int at)
+{
+    return expr_const(binder->arena, (Value){ .type = TYPE(NULL), .is_null = true }, at);
+}
+
+// ---- constants ----------------------------------------------------------------------------------------------------------------
+
+static weft_status bind_const(Binder *binder, const PgQuery__AConst *constant, Expr **out)
+{
+    const int at = constant->location;
+    Value     value = { .type = TYPE(NULL) };
+    *out = null_const(binder, at);
+    if (constant->isnull) return WEFT_OK;
+    switch (constant->val_case) {
+        case PG_QUERY__A__CONST__VAL_IVAL:
+            value = (Value){ .type = TYPE(INTEGER), .i = constant->ival->ival };
+            break;
+        case PG_QUERY__A__CONST__VAL_FVAL:
+            return expr_number(binder->arena, constant->fval->fval, strlen(constant->fval->fval), at, out, binder->err);
+        case PG_QUERY__A__CONST__VAL_BOOLVAL:
+            value = (Value){ .type = TYPE(BOOLEAN), .i = constant->boolval->boolval };
+            break;
+        case PG_QUERY__A__CONST__VAL_SVAL:
+            value.text.bytes = constant->sval->sval;
+            value.text.length = (u32)strlen(constant->sval->sval);
+            break;
+        default: return fail(binder->err, WEFT_UNSUPPORTED, at, "bit strings are not supported yet");
+    }
+    *out = expr_const(binder->arena, value, at);
+    return WEFT_OK;
+}
+
+// ---- operators ------------------------------------------------------------------------------------------------------------------
+
+typedef struct NamedOp { const char *name; Op op; } NamedOp;
+
+static const NamedOp named_ops[] = {
+    { "+", OP_ADD }, { "-", OP_SUB }, { "*", OP_MUL }, { "/", OP_DIV }, { "%", OP_MOD }, { "=", OP_EQ },
+    { "<>", OP_NE }, { "<", OP_LT },  { "<=", OP_LE }, { ">", OP_GT },  { ">=", OP_GE },
+};
+
+// PostgreSQL has them, we do not: 0A000 and not "no such operator".
+static const char *const missing_ops[] = {
+    "||", "^", "&", "|", "#", "~", "<<", ">>", "!~", "~*", "!~*", "~~", "!~~", "~~*", "!~~*", "^@", "->", "->>", "#>", "#>>", "@>", "<@",
+    "?", "?|", "?&", "@@", "&&", "-|-", "|/", "||/", "@", "!!", "#-", "@?", "~>=~", "~<=~",
+};
+
+// The operator's own name, without OPERATOR(pg_catalog. ...).
+static const char *op_name(const PgQuery__AExpr *expr)
+{
+    const char *name = expr->n_name ? node_string(expr->name[expr->n_name - 1]) : NULL;
+    return name ? name : "?";
+}
+
+static weft_status unknown_operator(Binder *binder, const PgQuery__AExpr *expr)
+{
+    for (int i = 0; i < COUNT_OF(missing_ops); i++)
+        if (strcmp(missing_ops[i], op_name(expr)) == 0)
+            return fail(binder->err, WEFT_UNSUPPORTED, expr->location, "operator %s is not supported yet", op_name(expr));
+    return fail(binder->err, WEFT_UNDEFINED_FUNCTION, expr->location, "operator does not exist: %s", op_name(expr));
+}
+
+static weft_status bind_prefix(Binder *binder, const PgQuery__AExpr *expr, Expr **out)
+{
+    const char *name = op_name(expr);
+    Expr       *arg;
+    if (strcmp(name, "+") != 0 && strcmp(name, "-") != 0) return unknown_operator(binder, expr);
+    TRY(bind_expr(binder, expr->rexpr, &arg));
+    TRY(bind_call(binder, OP_NEG, arg, NULL, expr->location, out));
+    if (*name == '-') return WEFT_OK;
+    *out = arg;                                             // + checks the type and changes nothing
+    return arg->type.kind == TYPE_NULL ? expr_coerce(binder->arena, arg, TYPE(DOUBLE), arg->at, out, binder->err) : WEFT_OK;
+}
+
+static weft_status bind_operator(Binder *binder, const PgQuery__AExpr *expr, Expr **out)
+{
+    const char *name = op_name(expr);
+    Expr       *left, *right;
+    if (!expr->lexpr) return bind_prefix(binder, expr, out);
+    for (int i = 0; i < COUNT_OF(named_ops); i++) {
+        if (strcmp(named_ops[i].name, name) != 0) continue;
+        TRY(bind_expr(binder, expr->lexpr, &left));
+        TRY(bind_expr(binder, expr->rexpr, &right));
+        return bind_call(binder, named_ops[i].op, left, right, expr->location, out);
+    }
+    return unknown_operator(binder, expr);
+}
+
+// LIKE ... ESCAPE arrives as like_escape(pattern, escape).
+static weft_status bind_like(Binder *binder, const PgQuery__AExpr *expr, Op op, Expr **out)
+{
+    const Node *pattern = expr->rexpr, *escape = NULL;
+    Expr       *args[3];
+    if (pattern->node_case == PG_QUERY__NODE__NODE_FUNC_CALL && pattern->func_call->n_funcname == 2 && pattern->func_call->n_args == 2) {
+        const char *name = node_string(pattern->func_call->funcname[1]);
+        if (name && strcmp(name, "like_escape") == 0) {
+            escape = pattern->func_call->args[1];
+            pattern = pattern->func_call->args[0];
+        }
+    }
+    TRY(bind_expr(binder, expr->lexpr, &args[0]));
+    TRY(bind_expr(binder, pattern, &args[1]));
+    if (escape) TRY(bind_expr(binder, escape, &args[2]));
+    TRY(expr_call(binder->arena, op, args, escape ? 3 : 2, expr->location, out, binder->err));
+    return *op_name(expr) == '!' ? bind_call(binder, OP_NOT, *out, NULL, expr->location, out) : WEFT_OK;
+}
+
+static weft_status bind_between(Binder *binder, const PgQuery__AExpr *expr, bool is_negated, Expr **out)
+{
+    Expr *arg, *low, *high, *above, *below;
+    if (expr->rexpr->node_case != PG_QUERY__NODE__NODE_LIST || expr->rexpr->list->n_items != 2)
+        return fail(binder->err, WEFT_INTERNAL, expr->location, "BETWEEN without two bounds");
+    TRY(bind_expr(binder, expr->lexpr, &arg));
+    TRY(bind_expr(binder, expr->rexpr->list->items[0], &low));
+    TRY(bind_expr(binder, expr->rexpr->list->items[1], &high));
+    TRY(bind_call(binder, is_negated ? OP_LT : OP_GE, arg, low, expr->location, &above));
+    TRY(bind_call(binder, is_negated ? OP_GT : OP_LE, arg, high, expr->location, &below));
+    return bind_call(binder, is_negated ? OP_OR : OP_AND, above, below, expr->location, out);
+}
+
+// Constants are searched, the rest is compared one by one.
+static weft_status bind_in(Binder *binder, const PgQuery__AExpr *expr, Expr **out)
+{
+    const int at = expr->location;
+    if (expr->rexpr->node_case != PG_QUERY__NODE__NODE_LIST) return fail(binder->err, WEFT_INTERNAL, at, "IN without a list");
+    const PgQuery__List *list = expr->rexpr->list;
+    Expr **terms = arena_array(binder->arena, Expr *, list->n_items + 2), **constants = arena_array(binder->arena, Expr *, list->n_items + 1);
+    int    n_terms = 0, n_constants = 1;
+    TRY(bind_expr(binder, expr->lexpr, &constants[0]));
+    for (size_t i = 0; i < list->n_items; i++) {
+        Expr *item;
+        TRY(bind_expr(binder, list->items[i], &item));
+        if (expr_is_const(item)) constants[n_constants++] = item;
+        else TRY(bind_call(binder, OP_EQ, constants[0], item, at, &terms[n_terms++]));
+    }
+    if (n_constants == 2) TRY(bind_call(binder, OP_EQ, constants[0], constants[1], at, &terms[n_terms++]));
+    if (n_constants > 2) TRY(expr_call(binder->arena, OP_IN, constants, n_constants, at, &terms[n_terms++], binder->err));
+    TRY(bind_chain(binder, OP_OR, terms, n_terms, at, out));
+    return *op_name(expr) == '<' ? bind_call(binder, OP_NOT, *out, NULL, at, out) : WEFT_OK;
+}
+
+static weft_status bind_distinct_from(Binder *binder, const PgQuery__AExpr *expr, bool is_negated, Expr **out)
+{
+    const int at = expr->location;
+    const Op  null_test = is_negated ? OP_IS_NULL : OP_IS_NOT_NULL;
+    Expr     *a, *b, *compared, *a_null, *b_null, *nulls;
+    TRY(bind_expr(binder, expr->lexpr, &a));
+    TRY(bind_expr(binder, expr->rexpr, &b));
+    TRY(bind_call(binder, is_negated ? OP_EQ : OP_NE, a, b, at, &compared));
+    TRY(bind_call(binder, null_test, a, NULL, at, &a_null));
+    TRY(bind_call(binder, null_test, b, NULL, at, &b_null));
+    TRY(bind_call(binder, is_negated ? OP_AND : OP_OR, a_null, b_null, at, &nulls));
+    return bind_call(binder, OP_COALESCE, compared, nulls, at, out);
+}
+
+static weft_status bind_nullif(Binder *binder, const PgQuery__AExpr *expr, Expr **out)
+{
+    Expr *a, *b, *equal;
+    TRY(bind_expr(binder, expr->lexpr, &a));
+    TRY(bind_expr(binder, expr->rexpr, &b));
+    TRY(bind_call(binder, OP_EQ, a, b, expr->location, &equal));
+    Expr *args[3] = { equal, null_const(binder, expr->location), a };
+    return expr_case(binder->arena, args, 3, expr->location, out, binder->err);
+}
+
+static weft_status bind_a_expr(Binder *binder, const PgQuery__AExpr *expr, Expr **out)
+{
+    switch (expr->kind) {
+        case PG_QUERY__A__EXPR__KIND__AEXPR_OP:           return bind_operator(binder, expr, out);
+        case PG_QUERY__A__EXPR__KIND__AEXPR_LIKE:         return bind_like(binder, expr, OP_LIKE, out);
+        case PG_QUERY__A__EXPR__KIND__AEXPR_ILIKE:        return bind_like(binder, expr, OP_ILIKE, out);
+        case PG_QUERY__A__EXPR__KIND__AEXPR_IN:           return bind_in(binder, expr, out);
+        case PG_QUERY__A__EXPR__KIND__AEXPR_BETWEEN:      return bind_between(binder, expr, false, out);
+        case PG_QUERY__A__EXPR__KIND__AEXPR_NOT_BETWEEN:  return bind_between(binder, expr, true, out);
+        case PG_QUERY__A__EXPR__KIND__AEXPR_DISTINCT:     return bind_distinct_from(binder, expr, false, out);
+        case PG_QUERY__A__EXPR__KIND__AEXPR_NOT_DISTINCT: return bind_distinct_from(binder, expr, true, out);
+        case PG_QUERY__A__EXPR__KIND__AEXPR_NULLIF:       return bind_nullif(binder, expr, out);
+        case PG_QUERY__A__EXPR__KIND__AEXPR_OP_ANY:       return refuse(binder, expr->location, "ANY");
+        case PG_QUERY__A__EXPR__KIND__AEXPR_OP_ALL:       return refuse(binder, expr->location, "ALL");
+        case PG_QUERY__A__EXPR__KIND__AEXPR_SIMILAR:      return refuse(binder, expr->location, "SIMILAR TO");
+        default:                                          return refuse(binder, expr->location, "BETWEEN SYMMETRIC");
+    }
+}
+
+// ---- logic ---------------------------------------------------------------------------------------------------------------------
+
+static weft_status bind_bool(Binder *binder, const PgQuery__BoolExpr *expr, Expr **out)
+{
+    Expr **args;
+    TRY(bind_exprs(binder, expr->args, expr->n_args, &args));
+    if (expr->boolop == PG_QUERY__BOOL_EXPR_TYPE__NOT_EXPR) return bind_call(binder, OP_NOT, args[0], NULL, expr->location, out);
+    const Op op = expr->boolop == PG_QUERY__BOOL_EXPR_TYPE__AND_EXPR ? OP_AND : OP_OR;
+    return bind_chain(binder, op, args, (int)expr->n_args, expr->location, out);
+}
+
+static weft_status bind_null_test(Binder *binder, const PgQuery__NullTest *test, Expr **out)
+{
+    Expr *arg;
+    TRY(bind_expr(binder, test->arg, &arg));
+    const bool is_null = test->nulltesttype == PG_QUERY__NULL_TEST_TYPE__IS_NULL;
+    return bind_call(binder, is_null ? OP_IS_NULL : OP_IS_NOT_NULL, arg, NULL, test->location, out);
+}
+
+static weft_status bind_boolean_test(Binder *binder, const PgQuery__BooleanTest *test, Expr **out)
+{
+    const char *clause = binder->clause;
+    const int   kind = (int)test->booltesttype;
+    Expr       *arg;
+    binder->clause = "IS";
+    TRY(bind_condition(binder, test->arg, &arg));
+    binder->clause = clause;
+    if (kind == PG_QUERY__BOOL_TEST_TYPE__IS_UNKNOWN) return bind_call(binder, OP_IS_NULL, arg, NULL, test->location, out);
+    if (kind == PG_QUERY__BOOL_TEST_TYPE__IS_NOT_UNKNOWN) return bind_call(binder, OP_IS_NOT_NULL, arg, NULL, test->location, out);
+    const bool about_true = kind == PG_QUERY__BOOL_TEST_TYPE__IS_TRUE || kind == PG_QUERY__BOOL_TEST_TYPE__IS_NOT_TRUE;
+    const bool is_negated = kind == PG_QUERY__BOOL_TEST_TYPE__IS_NOT_TRUE || kind == PG_QUERY__BOOL_TEST_TYPE__IS_FALSE;
+    TRY(bind_call(binder, OP_COALESCE, arg, boolean_const(binder, !about_true, test->location), test->location, out));
+    return is_negated ? bind_call(binder, OP_NOT, *out, NULL, test->location, out) : WEFT_OK;
+}
+
+// ---- choices ---------------------------------------------------------------------------------------------------------------------
+
+static weft_status bind_case(Binder *binder, const PgQuery__CaseExpr *expr, Expr **out)
+{
+    Expr **args = arena_array(binder->arena, Expr *, 2 * expr->n_args + 1), *operand = NULL;
+    int    n_args = 0;
+    if (expr->arg) TRY(bind_expr(binder, expr->arg, &operand));
+    for (size_t i = 0; i < expr->n_args; i++) {
+        const PgQuery__CaseWhen *when = expr->args[i]->case_when;
+        Expr *condition;
+        TRY(bind_expr(binder, when->expr, &condition));
+        if (operand) TRY(bind_call(binder, OP_EQ, operand, condition, when->location, &condition));
+        args[n_args++] = condition;
+        TRY(bind_expr(binder, when->result, &args[n_args++]));
+    }
+    args[n_args] = null_const(binder, expr->location);
+    if (expr->defresult) TRY(bind_expr(binder, expr->defresult, &args[n_args]));
+    return expr_case(binder->arena, args, n_args + 1, expr->location, out, binder->err);
+}
+
+static weft_status bind_coalesce(Binder *binder, const PgQuery__CoalesceExpr *expr, Expr **out)
+{
+    Expr **args;
+    TRY(bind_exprs(binder, expr->args, expr->n_args, &args));
+    return expr_call(binder->arena, OP_COALESCE, args, (int)expr->n_args, expr->location, out, binder->err);
+}
+
+// Argument I wins when it beats every other that is not NULL.
+static weft_status beats_others(Binder *binder, Op op, Expr **args, int n_args, int i, int at, Expr **out)
+{
+    Expr **terms = arena_array(binder->arena, Expr *, n_args), *is_there;
+    int    n_terms = 0;
+    TRY(bind_call(binder, OP_IS_NOT_NULL, args[i], NULL, at, &is_there));
+    for (int j = 0; j < n_args; j++) {
+        if (j == i) continue;
+        Expr *compared;
+        TRY(bind_call(binder, op, args[i], args[j], at, &compared));
+        TRY(bind_call(binder, OP_COALESCE, compared, is_there, at, &terms[n_terms++]));
+    }
+    return bind_chain(binder, OP_AND, terms, n_terms, at, out);
+}
+
+static weft_status bind_min_max(Binder *binder, const PgQuery__MinMaxExpr *expr, Expr **out)
+{
+    const int at = expr->location, n = (int)expr->n_args;
+    const Op  op = expr->op == PG_QUERY__MIN_MAX_OP__IS_GREATEST ? OP_GE : OP_LE;
+    Expr    **args, *common;
+    if (n > GREATEST_ARGS_MAX) return refuse(binder, at, "GREATEST or LEAST of more than 64 arguments");
+    TRY(bind_exprs(binder, expr->args, expr->n_args, &args));
+    TRY(expr_call(binder->arena, OP_COALESCE, args, n, at, &common, binder->err));     // only for the type of all
+    for (int i = 0; i < n; i++) TRY(expr_cast(binder->arena, args[i], common->type, args[i]->at, &args[i], binder->err));
+    *out = args[0];
+    if (n == 1) return WEFT_OK;
+    Expr **branches = arena_array(binder->arena, Expr *, 2 * n);
+    for (int i = 0; i + 1 < n; i++) {
+        TRY(beats_others(binder, op, args, n, i, at, &branches[2 * i]));
+        branches[2 * i + 1] = args[i];
+    }
+    branches[2 * n - 2] = args[n - 1];
+    return expr_case(binder->arena, branches, 2 * n - 1, at, out, binder->err);
+}
+
+// ---- what is refused ---------------------------------------------------------------------------------------------------------------
+
+static const char *sublink_name(int kind)
+{
+    switch (kind) {
+        case PG_QUERY__SUB_LINK_TYPE__EXISTS_SUBLINK: return "EXISTS (subquery)";
+        case PG_QUERY__SUB_LINK_TYPE__ALL_SUBLINK:    return "ALL (subquery)";
+        case PG_QUERY__SUB_LINK_TYPE__ANY_SUBLINK:    return "IN or ANY (subquery)";
+        case PG_QUERY__SUB_LINK_TYPE__ARRAY_SUBLINK:  return "ARRAY (subquery)";
+        default:                                      return "a subquery as an expression";
+    }
+}
+
+static const char *value_function_name(int kind)
+{
+    switch (kind) {
+        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_DATE: return "CURRENT_DATE";
+        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_TIMESTAMP:
+        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_TIMESTAMP_N: return "CURRENT_TIMESTAMP";
+        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_TIME:
+        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_TIME_N: return "CURRENT_TIME";
+        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_LOCALTIME:
+        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_LOCALTIME_N: return "LOCALTIME";
+        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_LOCALTIMESTAMP:
+        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_LOCALTIMESTAMP_N: return "LOCALTIMESTAMP";
+        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_CATALOG: return "CURRENT_CATALOG";
+        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_SCHEMA: return "CURRENT_SCHEMA";
+        default: return "CURRENT_USER";
+    }
+}
+
+static weft_status refuse_expr(Binder *binder, const Node *node)
+{
+    const int at = node_at(node);
+    switch (node->node_case) {
+        case PG_QUERY__NODE__NODE_SUB_LINK:          return refuse(binder, at, sublink_name((int)node->sub_link->sub_link_type));
+        case PG_QUERY__NODE__NODE_SQLVALUE_FUNCTION: return refuse(binder, at, value_function_name((int)node->sqlvalue_function->op));
+        case PG_QUERY__NODE__NODE_PARAM_REF:         return refuse(binder, at, "a parameter ($1)");
+        case PG_QUERY__NODE__NODE_ROW_EXPR:          return refuse(binder, at, "a row (a, b)");
+        case PG_QUERY__NODE__NODE_A_ARRAY_EXPR:      return refuse(binder, at, "ARRAY");
+        case PG_QUERY__NODE__NODE_A_INDIRECTION:     return refuse(binder, at, "an array subscript or field");
+        case PG_QUERY__NODE__NODE_COLLATE_CLAUSE:    return refuse(binder, at, "COLLATE");
+        case PG_QUERY__NODE__NODE_GROUPING_FUNC:     return refuse(binder, at, "GROUPING");
+        case PG_QUERY__NODE__NODE_NAMED_ARG_EXPR:    return refuse(binder, at, "a named argument");
+        case PG_QUERY__NODE__NODE_CURRENT_OF_EXPR:   return refuse(binder, at, "CURRENT OF");
+        case PG_QUERY__NODE__NODE_XML_EXPR:
+        case PG_QUERY__NODE__NODE_XML_SERIALIZE:     return refuse(binder, at, "XML");
+        case PG_QUERY__NODE__NODE_SET_TO_DEFAULT:
+            return fail(binder->err, WEFT_SYNTAX_ERROR, at, "DEFAULT is not allowed in this context");
+        default:                                     return refuse(binder, at, "this expression");
+    }
+}
+
+// ---- any expression -----------------------------------------------------------------------------------------------------------------
+
+weft_status bind_expr(Binder *binder, const Node *node, Expr **out)
+{
+    switch (node->node_case) {
+        case PG_QUERY__NODE__NODE_A_CONST:       return bind_const(binder, node->a_const, out);
+        case PG_QUERY__NODE__NODE_COLUMN_REF:    return bind_column(binder, node->column_ref, out);
+        case PG_QUERY__NODE__NODE_A_EXPR:        return bind_a_expr(binder, node->a_expr, out);
+        case PG_QUERY__NODE__NODE_BOOL_EXPR:     return bind_bool(binder, node->bool_expr, out);
+        case PG_QUERY__NODE__NODE_NULL_TEST:     return bind_null_test(binder, node->null_test, out);
+        case PG_QUERY__NODE__NODE_BOOLEAN_TEST:  return bind_boolean_test(binder, node->boolean_test, out);
+        case PG_QUERY__NODE__NODE_CASE_EXPR:     return bind_case(binder, node->case_expr, out);
+        case PG_QUERY__NODE__NODE_COALESCE_EXPR: return bind_coalesce(binder, node->coalesce_expr, out);
+        case PG_QUERY__NODE__NODE_MIN_MAX_EXPR:  return bind_min_max(binder, node->min_max_expr, out);
+        case PG_QUERY__NODE__NODE_TYPE_CAST:     return bind_cast(binder, node->type_cast, out);
+        case PG_QUERY__NODE__NODE_FUNC_CALL:     return bind_function(binder, node->func_call, out);
+        default:                                 return refuse_expr(binder, node);
+    }
+}

@@ -1,0 +1,160 @@
+// bind_insert.c - INSERT ... VALUES: constants, cast to the types of their columns.
+//
+// A statement can hold hundreds of thousands of values, and each is an expression only for a moment: expressions are made in an
+// arena that is emptied now and then, and only values stay.
+
+#include "sql/sql_int.h"
+
+enum { VALUES_MAX = 8 << 20, ROWS_PER_ARENA = 256 };
+
+typedef struct Insert {
+    Binder      *binder;
+    Binder       inner;                // the same with an arena that does not last
+    const Table *table;
+    int         *targets;              // table column of each value
+    int          n_targets;
+    bool         has_list;
+    Statement   *statement;
+} Insert;
+
+static weft_status bind_targets(Insert *insert, const PgQuery__InsertStmt *stmt)
+{
+    Binder *binder = insert->binder;
+    const int n_columns = insert->table->n_columns;
+    insert->has_list = stmt->n_cols > 0;
+    insert->n_targets = insert->has_list ? (int)stmt->n_cols : n_columns;
+    insert->targets = arena_array(binder->arena, int, insert->n_targets + 1);
+    bool *used = arena_array(binder->arena, bool, n_columns + 1);
+    for (int i = 0; i < insert->n_targets; i++) {
+        insert->targets[i] = i;
+        if (!insert->has_list) continue;
+        const PgQuery__ResTarget *target = stmt->cols[i]->res_target;
+        const int column = table_find_column(insert->table, target->name);
+        if (target->n_indirection) return refuse(binder, target->location, "a part of a column as target");
+        if (column < 0) return unknown_column(binder, insert->table, target->name, target->location);
+        if (used[column]) return fail(binder->err, WEFT_DUPLICATE_COLUMN, target->location, "column \"%s\" specified more than once", target->name);
+        used[column] = true;
+        insert->targets[i] = column;
+    }
+    return WEFT_OK;
+}
+
+static bool is_number(Type type)
+{
+    return type_is_integer(type) || type_is_float(type) || type.kind == TYPE_DECIMAL || type.kind == TYPE_NUMERIC;
+}
+
+// What may be stored without asking for a cast: numbers in each other, everything as text, literals as what they look like.
+static bool is_assignable(Type from, Type to)
+{
+    return from.kind == TYPE_NULL || from.kind == to.kind || to.kind == TYPE_TEXT || (is_number(from) && is_number(to));
+}
+
+static weft_status bind_value(Insert *insert, const Node *node, const Column *column, Value *value)
+{
+    Binder *binder = &insert->inner;
+    Expr   *expr;
+    char    from[32], to[32];
+    if (node->node_case == PG_QUERY__NODE__NODE_SET_TO_DEFAULT) return WEFT_OK;        // no column has a default but NULL
+    TRY(bind_expr(binder, node, &expr));
+    if (!is_assignable(expr->type, column->type)) {
+        fail(binder->err, WEFT_TYPE_MISMATCH, node_at(node), "column \"%s\" is of type %s but expression is of type %s", column->name,
+             type_name(column->type, to), type_name(expr->type, from));
+        error_hint(binder->err, "You will need to rewrite or cast the expression.");
+        return WEFT_TYPE_MISMATCH;
+    }
+    const EvalContext context = { .arena = binder->arena };
+    TRY(expr_eval(expr, &context, value, binder->err));                                // 1/0 fails here, not later
+    TRY(expr_cast(binder->arena, expr_const(binder->arena, *value, expr->at), column->type, expr->at, &expr, binder->err));
+    TRY(expr_eval(expr, &context, value, binder->err));
+    if (value->type.kind == TYPE_TEXT && !value->is_null)
+        value->text.bytes = arena_strndup(insert->binder->arena, value->text.bytes, value->text.length);
+    return WEFT_OK;
+}
+
+static weft_status check_nulls(const Insert *insert, const Value *row, int at)
+{
+    const Table *table = insert->table;
+    for (int i = 0; i < table->n_columns; i++)
+        if (row[i].is_null && table->columns[i].not_null)
+            return fail(insert->binder->err, WEFT_NOT_NULL_VIOLATION, at, "null value in column \"%s\" of table \"%s\" violates not-null constraint",
+                        table->columns[i].name, table->name);
+    return WEFT_OK;
+}
+
+static weft_status bind_row(Insert *insert, const PgQuery__List *items, Value *row)
+{
+    const Table *table = insert->table;
+    const int    at = items->n_items ? node_at(items->items[0]) : -1;
+    for (int i = 0; i < table->n_columns; i++) row[i] = (Value){ .type = table->columns[i].type, .is_null = true };
+    for (size_t i = 0; i < items->n_items; i++) {
+        const int column = insert->targets[i];
+        TRY(bind_value(insert, items->items[i], &table->columns[column], &row[column]));
+    }
+    return check_nulls(insert, row, at);
+}
+
+static weft_status check_count(const Insert *insert, const PgQuery__List *items, size_t n_first)
+{
+    Error    *err = insert->binder->err;
+    const int at = items->n_items ? node_at(items->items[items->n_items - 1]) : -1;
+    if (items->n_items != n_first) return fail(err, WEFT_SYNTAX_ERROR, at, "VALUES lists must all be the same length");
+    if (items->n_items > (size_t)insert->n_targets) return fail(err, WEFT_SYNTAX_ERROR, at, "INSERT has more expressions than target columns");
+    if (insert->has_list && items->n_items < (size_t)insert->n_targets)
+        return fail(err, WEFT_SYNTAX_ERROR, at, "INSERT has more target columns than expressions");
+    return WEFT_OK;
+}
+
+static weft_status bind_rows(Insert *insert, Node *const *lists, size_t n_lists)
+{
+    const size_t n_columns = (size_t)insert->table->n_columns;
+    Statement   *statement = insert->statement;
+    weft_status  status = WEFT_OK;
+    if (n_lists > VALUES_MAX / MAX_OF(n_columns, 1)) {
+        fail(insert->binder->err, WEFT_TOO_LONG, statement->at, "INSERT of %zu rows of %zu columns is too large", n_lists, n_columns);
+        error_hint(insert->binder->err, "Insert fewer rows at once, or use COPY.");
+        return WEFT_TOO_LONG;
+    }
+    statement->rows = arena_array(insert->binder->arena, Value, n_lists * n_columns);
+    statement->n_rows = n_lists;
+    for (size_t i = 0; i < n_lists && status == WEFT_OK; i++) {
+        if (i % ROWS_PER_ARENA == 0) {
+            arena_free(insert->inner.arena);
+            insert->inner.arena = arena_new(NULL, "values");
+        }
+        status = check_count(insert, lists[i]->list, lists[0]->list->n_items);
+        if (status == WEFT_OK) status = bind_row(insert, lists[i]->list, statement->rows + i * n_columns);
+    }
+    arena_free(insert->inner.arena);
+    insert->inner.arena = NULL;
+    return status;
+}
+
+static weft_status refuse_insert_options(Binder *binder, const PgQuery__InsertStmt *stmt)
+{
+    if (stmt->with_clause) return refuse(binder, stmt->with_clause->location, "WITH");
+    if (stmt->on_conflict_clause) return refuse(binder, stmt->on_conflict_clause->location, "ON CONFLICT");
+    if (stmt->n_returning_list) return refuse(binder, sql_find_word(binder->text, "returning"), "RETURNING");
+    if (stmt->override > PG_QUERY__OVERRIDING_KIND__OVERRIDING_NOT_SET) return refuse(binder, sql_find_word(binder->text, "overriding"), "OVERRIDING");
+    if (!stmt->select_stmt) return refuse(binder, sql_find_word(binder->text, "default"), "INSERT ... DEFAULT VALUES");
+    const PgQuery__SelectStmt *select = stmt->select_stmt->node_case == PG_QUERY__NODE__NODE_SELECT_STMT ? stmt->select_stmt->select_stmt : NULL;
+    if (!select || !select->n_values_lists) return refuse(binder, sql_find_word(binder->text, "select"), "INSERT ... SELECT");
+    if (select->n_sort_clause || select->limit_count || select->limit_offset || select->with_clause || select->n_locking_clause)
+        return refuse(binder, sql_find_word(binder->text, "values"), "ORDER BY, LIMIT or WITH with VALUES");
+    return WEFT_OK;
+}
+
+weft_status bind_insert(Binder *binder, const PgQuery__InsertStmt *stmt, Statement *statement)
+{
+    Insert insert = { .binder = binder, .inner = *binder, .statement = statement };
+    statement->kind = STATEMENT_INSERT;
+    statement->at = stmt->relation->location;
+    TRY(refuse_insert_options(binder, stmt));
+    if (stmt->relation->alias) return refuse(binder, stmt->relation->location, "an alias in INSERT");
+    TRY(bind_table_name(binder, stmt->relation, &statement->name));
+    TRY(bind_table(binder, stmt->relation, &insert.table));
+    TRY(bind_targets(&insert, stmt));
+    insert.inner.arena = NULL;
+    insert.inner.clause = "VALUES";
+    return bind_rows(&insert, stmt->select_stmt->select_stmt->values_lists, stmt->select_stmt->select_stmt->n_values_lists);
+}

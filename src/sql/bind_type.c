@@ -1,0 +1,163 @@
+// bind_type.c - type names, and casts to them.
+//
+// The grammar has already turned INT into pg_catalog.int4 and so on, so the names here are PostgreSQL's internal ones.
+
+#include "sql/sql_int.h"
+
+typedef struct NamedType { const char *name; u8 kind; } NamedType;
+
+static const NamedType named_types[] = {
+    { "bool", TYPE_BOOLEAN },   { "boolean", TYPE_BOOLEAN }, { "int2", TYPE_SMALLINT },     { "smallint", TYPE_SMALLINT },
+    { "int4", TYPE_INTEGER },   { "int", TYPE_INTEGER },     { "integer", TYPE_INTEGER },   { "int8", TYPE_BIGINT },
+    { "bigint", TYPE_BIGINT },  { "numeric", TYPE_DECIMAL }, { "decimal", TYPE_DECIMAL },   { "float4", TYPE_REAL },
+    { "real", TYPE_REAL },      { "float8", TYPE_DOUBLE },   { "float", TYPE_DOUBLE },      { "date", TYPE_DATE },
+    { "text", TYPE_TEXT },      { "varchar", TYPE_TEXT },    { "bpchar", TYPE_TEXT },       { "interval", TYPE_INTERVAL },
+};
+
+// PostgreSQL has them, we do not: 0A000 and not "no such type".
+static const char *const missing_types[] = {
+    "timestamp", "timestamptz", "time", "timetz", "uuid", "json", "jsonb", "bytea", "bit", "varbit", "money", "inet", "cidr",
+    "macaddr", "macaddr8", "xml", "name", "char", "oid", "regclass", "point", "line", "lseg", "box", "path", "polygon", "circle",
+    "tsvector", "tsquery", "serial", "serial2", "serial4", "serial8", "smallserial", "bigserial", "int4range", "int8range",
+    "numrange", "tsrange", "tstzrange", "daterange", "jsonpath", "void", "record", "unknown",
+};
+
+// The last part of the name; pg_catalog is the only schema with types.
+static const char *last_name(const PgQuery__TypeName *name)
+{
+    if (name->n_names == 0 || name->n_names > 2) return NULL;
+    const char *schema = name->n_names == 2 ? node_string(name->names[0]) : "pg_catalog";
+    if (!schema || strcmp(schema, "pg_catalog") != 0) return NULL;
+    return node_string(name->names[name->n_names - 1]);
+}
+
+static weft_status no_such_type(Binder *binder, const PgQuery__TypeName *name)
+{
+    const char *last = name->n_names ? node_string(name->names[name->n_names - 1]) : NULL;
+    if (!last) last = "?";
+    for (int i = 0; i < COUNT_OF(missing_types); i++)
+        if (strcmp(missing_types[i], last) == 0)
+            return fail(binder->err, WEFT_UNSUPPORTED, name->location, "type %s is not supported yet", last);
+    fail(binder->err, WEFT_UNDEFINED_OBJECT, name->location, "type \"%s\" does not exist", last);
+    const char *names[COUNT_OF(named_types)];
+    for (int i = 0; i < COUNT_OF(named_types); i++) names[i] = named_types[i].name;
+    const char *nearest = nearest_name(last, names, COUNT_OF(named_types));
+    if (nearest) error_hint(binder->err, "Perhaps you meant \"%s\".", nearest);
+    return WEFT_UNDEFINED_OBJECT;
+}
+
+static bool modifier(const PgQuery__TypeName *name, size_t i, int *value)
+{
+    const Node *node = name->typmods[i];
+    if (node->node_case != PG_QUERY__NODE__NODE_A_CONST || node->a_const->val_case != PG_QUERY__A__CONST__VAL_IVAL) return false;
+    *value = node->a_const->ival->ival;
+    return true;
+}
+
+static weft_status bind_decimal(Binder *binder, const PgQuery__TypeName *name, TypeDetail *out)
+{
+    int precision = 18, scale = 3;
+    out->is_bare = name->n_typmods == 0;
+    if (name->n_typmods == 1) scale = 0;
+    if (name->n_typmods > 2 || (name->n_typmods > 0 && !modifier(name, 0, &precision)) || (name->n_typmods > 1 && !modifier(name, 1, &scale)))
+        return fail(binder->err, WEFT_INVALID_PARAMETER, name->location, "invalid type modifier of numeric");
+    if (precision > 18 && precision <= 1000) {
+        fail(binder->err, WEFT_UNSUPPORTED, name->location, "numeric precision %d is not supported yet", precision);
+        error_hint(binder->err, "The largest precision is 18.");
+        return WEFT_UNSUPPORTED;
+    }
+    if (precision < 1 || precision > 18)
+        return fail(binder->err, WEFT_INVALID_PARAMETER, name->location, "numeric precision %d must be between 1 and 18", precision);
+    if (scale < 0 || scale > precision)
+        return fail(binder->err, WEFT_INVALID_PARAMETER, name->location, "numeric scale %d must be between 0 and precision %d", scale, precision);
+    out->type = (Type){ TYPE_DECIMAL, (u8)precision, (u8)scale };
+    return WEFT_OK;
+}
+
+static weft_status bind_text_type(Binder *binder, const PgQuery__TypeName *name, TypeDetail *out)
+{
+    int length = 1;
+    out->has_length = name->n_typmods > 0;
+    if (name->n_typmods > 1 || (name->n_typmods == 1 && !modifier(name, 0, &length)))
+        return fail(binder->err, WEFT_INVALID_PARAMETER, name->location, "invalid type modifier of varchar");
+    if (length < 1) return fail(binder->err, WEFT_INVALID_PARAMETER, name->location, "length for type varchar must be at least 1");
+    return WEFT_OK;
+}
+
+weft_status bind_type(Binder *binder, const PgQuery__TypeName *name, TypeDetail *out)
+{
+    *out = (TypeDetail){ .type = TYPE(NULL) };
+    const char *last = last_name(name);
+    if (name->setof || name->pct_type) return refuse(binder, name->location, name->setof ? "SETOF" : "%TYPE");
+    if (name->n_array_bounds) return fail(binder->err, WEFT_UNSUPPORTED, name->location, "arrays are not supported yet");
+    for (int i = 0; last && i < COUNT_OF(named_types); i++)
+        if (strcmp(named_types[i].name, last) == 0) out->type.kind = named_types[i].kind;
+    switch ((TypeKind)out->type.kind) {
+        case TYPE_NULL:     return no_such_type(binder, name);
+        case TYPE_DECIMAL:  return bind_decimal(binder, name, out);
+        case TYPE_TEXT:     return bind_text_type(binder, name, out);
+        case TYPE_INTERVAL: return WEFT_OK;
+        default: break;
+    }
+    if (name->n_typmods) return fail(binder->err, WEFT_INVALID_PARAMETER, name->location, "type modifier is not allowed for type \"%s\"", last);
+    return WEFT_OK;
+}
+
+// ---- casts --------------------------------------------------------------------------------------------------------------------
+
+// interval '90' day: the qualifier is a set of fields, of which the smallest gives a bare number its unit.
+static weft_status bind_interval(Binder *binder, const PgQuery__TypeCast *cast, Expr *arg, int at, Expr **out)
+{
+    static const struct { int bit; const char *unit; } fields[] = { { 1 << 3, " day" }, { 1 << 1, " month" }, { 1 << 2, " year" } };
+    const PgQuery__TypeName *name = cast->type_name;
+    int mask = 0;
+    if (name->n_typmods > 1 || (name->n_typmods == 1 && !modifier(name, 0, &mask)))
+        return refuse(binder, name->location, "a precision of intervals");
+    if (!mask || arg->kind != EXPR_CONST || arg->type.kind != TYPE_NULL || arg->value.is_null)
+        return expr_cast(binder->arena, arg, TYPE(INTERVAL), at, out, binder->err);
+    const char *digits = arg->value.text.bytes;
+    const bool  is_bare = strspn(digits, "+-0123456789 ") == strlen(digits);
+    for (int i = 0; i < COUNT_OF(fields); i++) {
+        if (mask != fields[i].bit) continue;
+        Value value = { .type = TYPE(NULL) };
+        value.text.bytes = is_bare ? arena_printf(binder->arena, "%s%s", digits, fields[i].unit) : digits;
+        value.text.length = (u32)strlen(value.text.bytes);
+        return expr_cast(binder->arena, expr_const(binder->arena, value, at), TYPE(INTERVAL), at, out, binder->err);
+    }
+    return refuse(binder, name->location, "this kind of interval");
+}
+
+// numeric without precision keeps the digits that its argument has.
+static weft_status bind_bare_numeric(Binder *binder, Expr *arg, Type type, int at, Expr **out)
+{
+    *out = arg;
+    if (arg->type.kind == TYPE_DECIMAL || arg->type.kind == TYPE_NUMERIC) return WEFT_OK;
+    if (arg->kind == EXPR_CONST && !arg->value.is_null && (arg->type.kind == TYPE_NULL || arg->type.kind == TYPE_TEXT))
+        TRY(expr_number(binder->arena, arg->value.text.bytes, arg->value.text.length, at, &arg, binder->err));
+    *out = arg;
+    if (arg->type.kind == TYPE_DECIMAL) return WEFT_OK;
+    if (type_is_integer(arg->type)) type = (Type){ TYPE_DECIMAL, arg->type.kind == TYPE_BIGINT ? 18 : arg->type.kind == TYPE_INTEGER ? 10 : 5, 0 };
+    if (type_is_float(arg->type)) {
+        refuse(binder, at, "a cast of a float to numeric without precision");
+        error_hint(binder->err, "Say how many digits: numeric(18,6).");
+        return WEFT_UNSUPPORTED;
+    }
+    return expr_cast(binder->arena, arg, type, at, out, binder->err);
+}
+
+weft_status bind_cast(Binder *binder, const PgQuery__TypeCast *cast, Expr **out)
+{
+    TypeDetail detail;
+    Expr      *arg;
+    const int  at = cast->location >= 0 ? cast->location : cast->type_name->location;
+    TRY(bind_expr(binder, cast->arg, &arg));
+    TRY(bind_type(binder, cast->type_name, &detail));
+    if (detail.has_length) {
+        refuse(binder, cast->type_name->location, "a cast to a text type with a length");
+        error_hint(binder->err, "Use text.");
+        return WEFT_UNSUPPORTED;
+    }
+    if (detail.type.kind == TYPE_INTERVAL) return bind_interval(binder, cast, arg, at, out);
+    if (detail.is_bare) return bind_bare_numeric(binder, arg, detail.type, at, out);
+    return expr_cast(binder->arena, arg, detail.type, at, out, binder->err);
+}
