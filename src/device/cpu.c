@@ -1,0 +1,502 @@
+// cpu.c - the CPU device: worker threads push morsels of chunks through a kernel.
+//
+//     chunks that no zone test rules out -> morsels of 64 Ki rows -> workers -> private state -> merged
+//
+// A morsel is the unit of everything that must not wait: cancelling, swapping in better code, stopping at a limit.  Output rows
+// are kept as segments, one per morsel, and put together in the order of the source, so a result does not depend on
+// the number of workers.  The kernel calls back only for what is rare: more room for rows, a new group.
+
+#include "device/device.h"
+#include "kernel/kernel.h"
+
+#include <stdlib.h>
+
+#define MORSEL_ROWS (32 * TILE)
+
+typedef struct Morsel { int chunk; u32 first, end; } Morsel;
+
+typedef struct Segment { u64 morsel, first, n_rows; } Segment;
+
+typedef struct CpuRun CpuRun;
+
+typedef struct Worker {
+    KernelArgs    args;                // args.host points back here
+    CpuRun       *run;
+    KernelColumn *columns;
+    i64          *params;
+    int           chunk;               // what columns and params are set for; -1: none
+    u64           n_used, n_room;      // rows or groups in state, and how many fit
+    u64           n_slots;             // hash: of args.groups
+    u64          *group_keys;          // hash: by group, for merging and growing
+    Segment      *segments;
+    u64           n_segments, segments_room;
+    u32           morsels[2];
+    Error         error;
+    weft_status   status;
+} Worker;
+
+struct CpuRun {
+    Launch       *launch;
+    Morsel       *morsels;
+    u64           n_morsels;
+    _Atomic u64   next;
+    _Atomic u64   rows_out;
+    Worker       *workers;
+    int           n_workers;
+    size_t        out_bytes;           // rows: of the merged columns
+    bool          rows_merged;
+};
+
+// ---- state that grows ------------------------------------------------------------------------------------------------------
+
+static u64 slot_bytes(const Woven *woven, int slot) { return woven->state[slot].bytes; }
+
+static void init_cells(const StateSlot *slot, void *cells, u64 from, u64 to)
+{
+    if (slot->init == 0 || slot->bytes != 8) return;                           // fresh memory is zero
+    for (u64 i = from; i < to; i++) ((u64 *)cells)[i] = slot->init;
+}
+
+typedef struct Growing { void **memory; u64 size; void *larger; } Growing;
+
+// The arrays that hold one cell per row or group of a worker.
+static int list_growing(Worker *worker, Growing *list)
+{
+    const Launch *launch = worker->run->launch;
+    const Woven  *woven = launch->woven;
+    int           n = 0;
+    for (int s = 0; s < woven->n_state; s++) list[n++] = (Growing){ .memory = &worker->args.state[s], .size = slot_bytes(woven, s) };
+    if (launch->sink == SINK_GROUPS && woven->group_kind == GROUP_HASH) {
+        list[n++] = (Growing){ .memory = (void **)&worker->group_keys, .size = 8 };
+        if (!woven->is_one_word) list[n++] = (Growing){ .memory = (void **)&worker->args.group_words, .size = 8 * (u64)woven->n_words };
+    }
+    return n;
+}
+
+// All arrays grow or none does, so n_room is always the size of each.
+static weft_status grow_state(Worker *worker, u64 n_room)
+{
+    const Woven *woven = worker->run->launch->woven;
+    Budget      *budget = worker->run->launch->budget;
+    Growing     *list = calloc((size_t)woven->n_state + 2, sizeof *list);
+    const int    n = list_growing(worker, list);
+    weft_status  status = WEFT_OK;
+    for (int i = 0; i < n && !status; i++) status = mem_alloc(budget, n_room * list[i].size, &list[i].larger, &worker->error);
+    for (int i = 0; i < n; i++) {
+        if (status) {
+            mem_free(budget, list[i].larger, n_room * list[i].size);
+            continue;
+        }
+        if (worker->n_room) memcpy(list[i].larger, *list[i].memory, worker->n_room * list[i].size);
+        if (i < woven->n_state) init_cells(&woven->state[i], list[i].larger, worker->n_room, n_room);
+        mem_free(budget, *list[i].memory, worker->n_room * list[i].size);
+        *list[i].memory = list[i].larger;
+    }
+    if (!status) worker->n_room = n_room;
+    free(list);
+    return status;
+}
+
+static void stop_with(Worker *worker, weft_status status)
+{
+    worker->status = status;
+    atomic_store_explicit(worker->run->launch->stop, 1, memory_order_relaxed);
+}
+
+static u64 rows_room(KernelArgs *args, u32 n_rows)
+{
+    Worker *worker = args->host;
+    if (worker->n_used + n_rows > worker->n_room) {
+        const u64 wanted = MAX_OF(worker->n_room * 2, worker->n_used + n_rows);
+        const weft_status status = worker->status ? worker->status : grow_state(worker, wanted);
+        if (status) {
+            stop_with(worker, status);
+            worker->n_used = 0;        // the query has failed: what is written from here on is never read
+        }
+    }
+    const u64 first = worker->n_used;
+    worker->n_used += n_rows;
+    return first;
+}
+
+// ---- hash groups ------------------------------------------------------------------------------------------------------------
+
+static void put_group(KernelSlot *slots, u64 mask, u64 key, u32 row)
+{
+    u64 at = HASH_SLOT(key) & mask;
+    while (slots[at].row) at = (at + 1) & mask;
+    slots[at] = (KernelSlot){ .key = key, .row = row };
+}
+
+static weft_status grow_slots(Worker *worker, u64 n_slots)
+{
+    void *memory;
+    TRY(mem_alloc(worker->run->launch->budget, n_slots * sizeof(KernelSlot), &memory, &worker->error));
+    for (u64 g = 0; g < worker->n_used; g++) put_group(memory, n_slots - 1, worker->group_keys[g], (u32)g + 1);
+    mem_free(worker->run->launch->budget, worker->args.groups, worker->n_slots * sizeof(KernelSlot));
+    worker->args.groups = memory;
+    worker->args.groups_mask = n_slots - 1;
+    worker->n_slots = n_slots;
+    return WEFT_OK;
+}
+
+static weft_status make_room_for_group(Worker *worker)
+{
+    if (worker->status) return worker->status;
+    if (worker->n_used >= UINT32_MAX - 1) return fail(&worker->error, WEFT_OUT_OF_MEMORY, -1, "more than 4 billion groups");
+    if (worker->n_used == worker->n_room) TRY(grow_state(worker, worker->n_room * 2));
+    if (worker->n_used * 2 >= worker->n_slots) TRY(grow_slots(worker, worker->n_slots * 2));
+    return WEFT_OK;
+}
+
+static u32 group_insert(KernelArgs *args, u64 key, const u64 *words)
+{
+    Worker           *worker = args->host;
+    const weft_status status = make_room_for_group(worker);
+    if (status) {
+        stop_with(worker, status);
+        return 0;                      // there is always room for one group
+    }
+    const u64 group = worker->n_used++;
+    const int n_words = worker->run->launch->woven->n_words;
+    worker->group_keys[group] = key;
+    if (words) memcpy(args->group_words + group * (u64)n_words, words, 8 * (size_t)n_words);
+    put_group(args->groups, args->groups_mask, key, (u32)group + 1);
+    return (u32)group;
+}
+
+static u32 find_group(Worker *worker, u64 key, const u64 *words)
+{
+    const KernelArgs *args = &worker->args;
+    const size_t      n_words = (size_t)worker->run->launch->woven->n_words;
+    for (u64 at = HASH_SLOT(key) & args->groups_mask; args->groups[at].row; at = (at + 1) & args->groups_mask) {
+        const u64 group = args->groups[at].row - 1;
+        if (args->groups[at].key == key && (!words || !memcmp(args->group_words + group * n_words, words, 8 * n_words))) return (u32)group;
+    }
+    return group_insert(&worker->args, key, words);
+}
+
+// ---- merging workers ----------------------------------------------------------------------------------------------------------
+
+static void merge_cell(const Woven *woven, int slot, Worker *to, u64 at, const Worker *from, u64 from_at)
+{
+    void *const *a = to->args.state, *const *b = from->args.state;
+    i64         *cell = &((i64 *)a[slot])[at];
+    const i64    value = woven->state[slot].bytes == 8 ? ((const i64 *)b[slot])[from_at] : 0;
+    double      *real = &((double *)a[slot])[at];
+    const double number = woven->state[slot].bytes == 8 ? ((const double *)b[slot])[from_at] : 0;
+    switch (woven->state[slot].kind) {
+        case SLOT_SEEN: ((u8 *)a[slot])[at] |= ((const u8 *)b[slot])[from_at]; break;
+        case SLOT_ADD: *cell = (i64)((u64)*cell + (u64)value); break;
+        case SLOT_ADD_F64: *real += number; break;
+        case SLOT_MIN: *cell = MIN_OF(*cell, value); break;
+        case SLOT_MAX: *cell = MAX_OF(*cell, value); break;
+        case SLOT_MIN_F64: if (number < *real || *real != *real) *real = number; break;
+        case SLOT_MAX_F64: if (number > *real || number != number) *real = number; break;
+        case SLOT_WIDE_LOW: {          // low is an unsigned word: one carry
+            const u64 sum = (u64)*cell + (u64)value;
+            i64      *high = &((i64 *)a[slot + 1])[at];
+            *high += ((const i64 *)b[slot + 1])[from_at] + (sum < (u64)value);
+            *cell = (i64)sum;
+            break;
+        }
+        case SLOT_WIDE_HIGH: case SLOT_OUT: break;
+    }
+}
+
+static weft_status merge_groups(CpuRun *run)
+{
+    const Woven *woven = run->launch->woven;
+    Worker      *into = &run->workers[0];
+    for (int n = 1; n < run->n_workers; n++) {
+        const Worker *from = &run->workers[n];
+        for (u64 g = 0; g < from->n_used; g++) {
+            u64 at = g;
+            if (woven->group_kind == GROUP_HASH) {
+                const u64 *words = woven->is_one_word ? NULL : from->args.group_words + g * (u64)woven->n_words;
+                at = find_group(into, from->group_keys[g], words);
+                if (into->status) return into->status;
+            }
+            for (int s = 0; s < woven->n_state; s++) merge_cell(woven, s, into, at, from, g);
+        }
+    }
+    run->launch->groups = (GroupSet){ .n_groups = into->n_used, .state = into->args.state, .keys = into->group_keys, .words = into->args.group_words };
+    run->launch->rows_out = into->n_used;
+    return WEFT_OK;
+}
+
+static int by_morsel(const void *a, const void *b)
+{
+    const Segment *x = a, *y = b;
+    return x->morsel < y->morsel ? -1 : x->morsel > y->morsel;
+}
+
+typedef struct Piece { Segment segment; const Worker *worker; } Piece;
+
+static void copy_pieces(const CpuRun *run, const Piece *pieces, u64 n_pieces, int slot, u8 *out)
+{
+    const u64 size = slot_bytes(run->launch->woven, slot);
+    for (u64 p = 0; p < n_pieces; p++) {
+        const Segment *segment = &pieces[p].segment;
+        memcpy(out, (const u8 *)pieces[p].worker->args.state[slot] + segment->first * size, segment->n_rows * size);
+        out += segment->n_rows * size;
+    }
+}
+
+static u64 collect_pieces(const CpuRun *run, Piece *pieces)
+{
+    u64 n_pieces = 0;
+    for (int n = 0; n < run->n_workers; n++)
+        for (u64 s = 0; s < run->workers[n].n_segments; s++) pieces[n_pieces++] = (Piece){ run->workers[n].segments[s], &run->workers[n] };
+    qsort(pieces, n_pieces, sizeof *pieces, by_morsel);                        // the segment comes first in a piece
+    return n_pieces;
+}
+
+static weft_status merge_rows(CpuRun *run, Error *err)
+{
+    Launch      *launch = run->launch;
+    const Woven *woven = launch->woven;
+    u64          n_rows = 0, n_segments = 0;
+    for (int n = 0; n < run->n_workers; n++) n_rows += run->workers[n].n_used, n_segments += run->workers[n].n_segments;
+    launch->rows_out = n_rows;
+    launch->rows = (RowSet){ .n_rows = n_rows, .columns = run->workers[0].args.state };
+    if (run->n_workers == 1) return WEFT_OK;                                   // already in order
+    Piece    *pieces = malloc((n_segments + 1) * sizeof *pieces);
+    const u64 n_pieces = collect_pieces(run, pieces);
+    void    **columns = calloc((size_t)woven->n_state + 1, sizeof *columns);
+    weft_status status = WEFT_OK;
+    run->rows_merged = true;
+    launch->rows.columns = columns;
+    for (int s = 0; s < woven->n_state && !status; s++) {
+        status = mem_alloc(launch->budget, n_rows * slot_bytes(woven, s) + 8, &columns[s], err);
+        if (!status) copy_pieces(run, pieces, n_pieces, s, columns[s]);
+    }
+    free(pieces);
+    return status;
+}
+
+// ---- running ---------------------------------------------------------------------------------------------------------------------
+
+static bool chunk_may_match(const Launch *launch, const Chunk *chunk)
+{
+    for (int z = 0; z < launch->woven->n_zones; z++) {
+        const ZoneTest    *zone = &launch->woven->zones[z];
+        const ColumnChunk *column = &chunk->columns[launch->source->chunk_column[zone->column]];
+        if (!column->has_range || column->max < zone->low || column->min > zone->high) return false;
+    }
+    return !launch->woven->is_empty;
+}
+
+static void count_chunk(Launch *launch, const Chunk *chunk)
+{
+    launch->chunks_read++;
+    launch->rows_in += chunk->n_rows;
+    for (int c = 0; c < launch->woven->n_columns; c++)
+        launch->bytes_read += (u64)chunk->n_rows * chunk->columns[launch->source->chunk_column[launch->woven->columns[c]]].width;
+}
+
+static void cut_morsels(CpuRun *run)
+{
+    const Source *source = run->launch->source;
+    u64           n_rows = 0;
+    for (int c = 0; c < source->n_chunks; c++) n_rows += source->chunks[c]->n_rows / MORSEL_ROWS + 1;
+    run->morsels = malloc((n_rows + 1) * sizeof *run->morsels);
+    for (int c = 0; c < source->n_chunks; c++) {
+        const u32 chunk_rows = source->chunks[c]->n_rows;
+        if (!chunk_may_match(run->launch, source->chunks[c])) { run->launch->chunks_skipped++; continue; }
+        count_chunk(run->launch, source->chunks[c]);
+        for (u32 first = 0; first < chunk_rows; first += MORSEL_ROWS)
+            run->morsels[run->n_morsels++] = (Morsel){ c, first, MIN_OF(first + MORSEL_ROWS, chunk_rows) };
+    }
+}
+
+// A constant as the chunk stores values.  Chunks of a narrow width that got here overlap the range (zone tests), so clipping to what the
+// width can hold never makes an empty range; 8 bytes hold everything and wrap.
+static i64 stored_param(const Param *param, const KernelColumn *column)
+{
+    const i128 base = column->base, most = column->width >= 8 ? 0 : base + (((i128)1 << (8 * column->width)) - 1);
+    if (param->kind == PARAM_VALUE) return param->value;
+    if (param->kind == PARAM_OFFSET) return (i64)((u64)column->base - (u64)param->value);
+    if (column->width >= 8) return (i64)((u64)param->value - (param->kind == PARAM_RANGE_LOW ? (u64)base : (u64)param->other));
+    const i128 low = MAX_OF((i128)(param->kind == PARAM_RANGE_LOW ? param->value : param->other), base);
+    if (param->kind == PARAM_RANGE_LOW) return (i64)(low - base);
+    return (i64)(MIN_OF((i128)param->value, most) - low);
+}
+
+static void bind_chunk(Worker *worker, int chunk)
+{
+    const Launch *launch = worker->run->launch;
+    const Woven  *woven = launch->woven;
+    if (worker->chunk == chunk) return;
+    worker->chunk = chunk;
+    for (int c = 0; c < woven->n_columns; c++) {
+        const ColumnChunk *column = &launch->source->chunks[chunk]->columns[launch->source->chunk_column[woven->columns[c]]];
+        worker->columns[c] = (KernelColumn){ .data = column->data, .valid = column->valid, .base = column->base, .width = column->width };
+    }
+    for (int p = 0; p < woven->n_params; p++) {
+        const Param *param = &woven->params[p];
+        worker->params[p] = param->kind == PARAM_VALUE ? param->value : stored_param(param, &worker->columns[param->column]);
+    }
+}
+
+static void keep_segment(Worker *worker, u64 morsel, u64 first)
+{
+    if (worker->n_used == first || worker->status) return;
+    if (worker->n_segments == worker->segments_room) {
+        worker->segments_room = worker->segments_room ? worker->segments_room * 2 : 64;
+        worker->segments = realloc(worker->segments, worker->segments_room * sizeof(Segment));
+    }
+    worker->segments[worker->n_segments++] = (Segment){ morsel, first, worker->n_used - first };
+}
+
+static void run_morsel(Worker *worker, u64 number)
+{
+    CpuRun       *run = worker->run;
+    const Morsel *morsel = &run->morsels[number];
+    JitTier       tier;
+    const u64     first = worker->n_used;
+    bind_chunk(worker, morsel->chunk);
+    worker->args.row_first = morsel->first;
+    worker->args.row_end = morsel->end;
+    code_function(run->launch->code, &tier)(&worker->args);
+    worker->morsels[tier]++;
+    if (run->launch->sink != SINK_GROUPS) {
+        keep_segment(worker, number, first);
+        atomic_fetch_add_explicit(&run->rows_out, worker->n_used - first, memory_order_relaxed);
+    }
+    if (run->launch->rows_done) atomic_fetch_add_explicit(run->launch->rows_done, morsel->end - morsel->first, memory_order_relaxed);
+}
+
+static void check_failed(Worker *worker)
+{
+    if (!worker->args.failed || worker->status) return;
+    const Check *check = &worker->run->launch->woven->checks[worker->args.failed - 1];
+    stop_with(worker, fail(&worker->error, check->status, check->at, "%s", check->message));
+}
+
+static bool is_enough(const CpuRun *run)
+{
+    return run->launch->limit >= 0 && (i64)atomic_load_explicit(&run->rows_out, memory_order_relaxed) >= run->launch->limit;
+}
+
+static void work(void *context, int number)
+{
+    CpuRun *run = context;
+    Worker *worker = &run->workers[number];
+    while (!worker->status && !atomic_load_explicit(run->launch->stop, memory_order_relaxed) && !is_enough(run)) {
+        const u64 morsel = atomic_fetch_add(&run->next, 1);
+        if (morsel >= run->n_morsels) return;
+        run_morsel(worker, morsel);
+        check_failed(worker);
+    }
+}
+
+static weft_status open_worker(CpuRun *run, int number)
+{
+    Worker       *worker = &run->workers[number];
+    const Launch *launch = run->launch;
+    const Woven  *woven = launch->woven;
+    worker->run = run, worker->chunk = -1;
+    error_clear(&worker->error);
+    worker->columns = calloc((size_t)woven->n_columns + 1, sizeof *worker->columns);
+    worker->params = calloc((size_t)woven->n_params + 1, sizeof *worker->params);
+    worker->args = (KernelArgs){ .columns = worker->columns, .params = worker->params, .tables = woven->tables,
+                                 .state = calloc((size_t)woven->n_state + 1, sizeof(void *)), .counts = calloc((size_t)woven->n_counts + 1, sizeof(u64)),
+                                 .cancel = (const u32 *)launch->stop, .insert = group_insert, .room = rows_room, .picks = kernel_picks(), .words = kernel_words(), .host = worker };
+    const bool is_hash = launch->sink == SINK_GROUPS && woven->group_kind == GROUP_HASH;
+    const u64  n_room = launch->sink != SINK_GROUPS ? 2 * TILE : is_hash ? 1024 : woven->group_kind == GROUP_ARRAY ? woven->n_groups : 1;
+    worker->status = grow_state(worker, n_room);
+    if (launch->sink == SINK_GROUPS && !is_hash) worker->n_used = n_room;
+    if (is_hash && !worker->status) worker->status = grow_slots(worker, 4096);
+    return worker->status;
+}
+
+static void close_worker(CpuRun *run, Worker *worker)
+{
+    const Woven *woven = run->launch->woven;
+    Budget      *budget = run->launch->budget;
+    Growing     *list = calloc((size_t)woven->n_state + 2, sizeof *list);
+    const int    n = list_growing(worker, list);
+    for (int i = 0; i < n; i++) mem_free(budget, *list[i].memory, worker->n_room * list[i].size);
+    free(list);
+    mem_free(budget, worker->args.groups, worker->n_slots * sizeof(KernelSlot));
+    free(worker->args.state);
+    free(worker->args.counts);
+    free(worker->columns);
+    free(worker->params);
+    free(worker->segments);
+}
+
+static void cpu_free_launch(Device *device, Launch *launch)
+{
+    CpuRun *run = launch->memory;
+    (void)device;
+    if (!run) return;
+    run->launch = launch;              // it may have been moved since the run
+    if (run->rows_merged) {
+        for (int s = 0; s < launch->woven->n_state; s++)
+            mem_free(launch->budget, launch->rows.columns[s], launch->rows.n_rows * slot_bytes(launch->woven, s) + 8);
+        free(launch->rows.columns);
+    }
+    for (int n = 0; n < run->n_workers; n++) close_worker(run, &run->workers[n]);
+    free(launch->counts);
+    free(run->workers);
+    free(run->morsels);
+    free(run);
+    launch->memory = NULL;
+}
+
+static void add_up(CpuRun *run)
+{
+    Launch *launch = run->launch;
+    launch->counts = calloc((size_t)launch->woven->n_counts + 1, sizeof(u64));
+    for (int n = 0; n < run->n_workers; n++) {
+        for (int c = 0; c < launch->woven->n_counts; c++) launch->counts[c] += run->workers[n].args.counts[c];
+        for (int t = 0; t < 2; t++) launch->morsels[t] += run->workers[n].morsels[t];
+    }
+}
+
+static weft_status first_error(const CpuRun *run, Error *err)
+{
+    for (int n = 0; n < run->n_workers; n++) {
+        if (!run->workers[n].status) continue;
+        *err = run->workers[n].error;
+        return run->workers[n].status;
+    }
+    if (atomic_load(run->launch->stop)) return fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
+    return WEFT_OK;
+}
+
+static weft_status cpu_run(Device *device, Launch *launch, Error *err)
+{
+    CpuRun      *run = calloc(1, sizeof *run);
+    const double start = time_now_ms();
+    weft_status  status = WEFT_OK;
+    run->launch = launch;
+    launch->memory = run;
+    cut_morsels(run);
+    run->n_workers = (int)MAX_OF(1, MIN_OF((u64)MIN_OF(launch->n_threads, pool_size(device->own)), run->n_morsels));
+    run->workers = calloc((size_t)run->n_workers, sizeof *run->workers);
+    for (int n = 0; n < run->n_workers; n++)
+        if (open_worker(run, n)) status = run->workers[n].status;
+    if (!status) {
+        if (run->n_workers == 1) work(run, 0);
+        else pool_run(device->own, run->n_workers, work, run);
+    }
+    launch->n_workers = run->n_workers;
+    add_up(run);
+    status = first_error(run, err);
+    if (!status) status = launch->sink == SINK_GROUPS ? merge_groups(run) : merge_rows(run, err);
+    if (status && !err->status) *err = run->workers[0].error;
+    launch->time_ms = time_now_ms() - start;
+    return status;
+}
+
+static void cpu_close(Device *device) { free(device); }
+
+Device *device_cpu_open(Pool *pool)
+{
+    Device *device = calloc(1, sizeof *device);
+    *device = (Device){ .name = "cpu", .run = cpu_run, .free_launch = cpu_free_launch, .close = cpu_close, .own = pool };
+    return device;
+}

@@ -1,0 +1,65 @@
+// device.h - where kernels run: a device is a table of functions.
+//
+//     Launch launch = { .woven = woven, .code = code, .source = source, .sink = job.sink, ... };
+//     TRY(device->run(device, &launch, err));          // all chunks through the kernel, workers merged
+//     ... launch.rows or launch.groups ...
+//     device->free_launch(device, &launch);
+//
+// cpu.c is the reference.  A device may refuse a launch (can_run); the engine then gives it to the CPU and says so.
+
+#ifndef WEFT_DEVICE_H
+#define WEFT_DEVICE_H
+
+#include "jit/jit.h"
+#include "kernel/args.h"
+#include "weave/weave.h"
+
+typedef struct Device Device;
+
+typedef struct RowSet {                // what a kernel that ends in rows leaves, in the order of the source
+    u64   n_rows;
+    void **columns;                    // by state slot: i64, f64 or (NULL flags) u8
+} RowSet;
+
+typedef struct GroupSet {              // merged over workers
+    u64         n_groups;              // array: size of the domain; hash: number of groups; one: 1
+    void      **state;                 // by state slot, n_groups each
+    const u64  *keys;                  // hash, one word: by group
+    const u64  *words;                 // hash, several words: n_words by group
+} GroupSet;
+
+typedef struct Launch {
+    // in
+    const Woven      *woven;
+    Code             *code;
+    const Source     *source;
+    SinkKind          sink;
+    int               n_threads;
+    i64               limit;           // rows: enough when this many are there; -1: all
+    Budget           *budget;
+    _Atomic u32      *stop;            // set by a cancel, or by a worker that failed
+    _Atomic u64      *rows_done;       // progress; may be NULL
+    // out
+    RowSet            rows;
+    GroupSet          groups;
+    u64               rows_in, rows_out, bytes_read;
+    int               chunks_read, chunks_skipped;
+    int               n_workers;
+    u64              *counts;          // by woven->counts
+    u32               morsels[2];      // by JitTier: which code ran
+    double            time_ms;
+    void             *memory;          // the device's own; free_launch gives it back
+} Launch;
+
+struct Device {
+    const char *name;
+    weft_status (*run)(Device *device, Launch *launch, Error *err);
+    void        (*free_launch)(Device *device, Launch *launch);
+    bool        (*can_run)(const Device *device, const Woven *woven);      // optional: NULL = everything
+    void        (*close)(Device *device);
+    void         *own;
+};
+
+Device *device_cpu_open(Pool *pool);
+
+#endif

@@ -1,0 +1,75 @@
+// args.h - what a kernel is handed: the one contract between host code and kernel text, read by both.
+//
+// No includes: kernel text is compiled with no header of the system in reach.
+
+#ifndef WEFT_KERNEL_ARGS_H
+#define WEFT_KERNEL_ARGS_H
+
+#ifndef WEFT_BASE_H
+typedef signed char        i8;
+typedef short              i16;
+typedef int                i32;
+typedef long long          i64;
+typedef unsigned char      u8;
+typedef unsigned short     u16;
+typedef unsigned int       u32;
+typedef unsigned long long u64;
+#endif
+typedef float              f32;
+typedef double             f64;
+
+#define TILE 2048u                     // rows that go through all steps of a kernel together: columns and flags stay in L1
+
+typedef struct KernelColumn {          // a column of the chunk at hand, as it is stored
+    const void *data;                  // value = base + stored
+    const u64  *valid;                 // 0: no NULLs in this chunk
+    i64         base;
+    u32         width;                 // bytes per value; looked at only where chunks differ (LOAD_ANY)
+    u32         spare;
+} KernelColumn;
+
+typedef struct KernelSlot {            // open addressing, for joins and groups alike
+    u64 key;                           // the key itself when it fits one word, else its hash
+    u32 row;                           // row (group) + 1; 0: empty
+    u32 spare;
+} KernelSlot;
+
+// Loops over a tile that tcc's code would run several times slower: compiled with the library (words.c), called by tcc's code.
+// Indexed by the bytes of a stored key and of a payload.
+typedef struct KernelWords {
+    u32  (*pick)(u16 *live, u8 *mask, u32 n_rows, const u16 *picks);
+    void (*between[9])(u8 *mask, const void *column, u64 low, u64 span, u32 n_rows, u32 also);
+    void (*test_flag[9])(u8 *mask, const void *column, u64 from, const u8 *table, u32 n_rows);
+    void (*test_bit[9])(u8 *mask, const void *column, u64 from, const u8 *table, u32 n_rows);
+    u32  (*filter_flag[9])(u16 *live, u32 n_live, const void *column, u64 from, const u8 *table);
+    u32  (*filter_bit[9])(u16 *live, u32 n_live, const void *column, u64 from, const u8 *table);
+    void (*test_lookup[9][9])(u8 *mask, void *carried, const void *column, u64 from, const void *table, u32 n_rows);
+    u32  (*filter_lookup[9][9])(u16 *live, u32 n_live, void *carried, const void *column, u64 from, const void *table);
+} KernelWords;
+
+typedef struct KernelArgs KernelArgs;
+struct KernelArgs {
+    u32                 row_first, row_end;   // the morsel: row_first is a multiple of TILE
+    const KernelColumn *columns;
+    const i64          *params;               // literals, ranges, offsets: everything that is not the shape of the query
+    const void *const  *tables;               // join tables, payloads, maps over dictionary codes
+    void              **state;                // accumulators or output columns, private to the worker
+    u64                *counts;               // rows that left each step, for EXPLAIN ANALYZE
+    const u32          *cancel;               // not 0: leave soon
+    i32                 failed;               // 1 + number of the check that failed first; 0: none
+    KernelSlot         *groups;               // hash aggregate: slots, a power of two of them
+    u64                 groups_mask;
+    u64                *group_words;          // key words of each group, where a key takes more than one word
+    u32               (*insert)(KernelArgs *args, u64 key, const u64 *words);   // a new group; may move state and groups
+    u64               (*room)(KernelArgs *args, u32 n_rows);                    // space for output rows; may move state
+    const u16          *picks;                // CPU: for each pattern of eight live rows, their numbers (PICK)
+    const KernelWords  *words;                // CPU, tcc
+    void               *host;
+};
+
+#define HASH_SEED     0x2545F4914F6CDD1Dull
+#define HASH_FOLD(h)  ((h) ^ ((h) >> 32))
+#define HASH_MIX(h, word) HASH_FOLD(((u64)(h) ^ (u64)(word)) * 0x9E3779B97F4A7C15ull)
+#define HASH_SLOT(key) HASH_MIX(HASH_SEED, key)
+
+#endif

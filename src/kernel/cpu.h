@@ -1,0 +1,176 @@
+// cpu.h - the words of tile C on the CPU.  Put before every kernel text, after args.h.
+//
+// A tile is TILE rows.  Its live rows are a mask of bytes while nearly all are live (TEST: loops that vectorise), and a
+// selection of row numbers once some are gone (FILTER, EACH).  PICK goes from the first to the second.  In every row block
+// `i` is the row within the tile.  A loaded column is a pointer into the chunk, so a late load costs nothing until used.
+// Written for gcc, clang and tcc: tcc inlines no function, so words are macros.
+
+#define KERNEL(name) void name(KernelArgs *A)
+
+// ---- parameters, tables, columns: declared once, before TILES ------------------------------------------------------
+#define PARAM(type, name, k)       const type name = (type)A->params[k];
+#define PARAM_F64(name, k)         union { i64 bits; f64 value; } name##_u; name##_u.bits = A->params[k]; const f64 name = name##_u.value;
+#define TABLE(type, name, k)       const type *const name = (const type *)A->tables[k];
+#define COLUMN(type, name, k)      const type *const name##_all = (const type *)A->columns[k].data; const i64 name##_base = A->columns[k].base;
+#define COLUMN_ANY(name, k)        const KernelColumn *const name##_col = &A->columns[k];
+#define NULLS(name, k)             const u64 *const name##_valid_all = A->columns[k].valid;
+
+// ---- tiles and their rows --------------------------------------------------------------------------------------------
+#define TILES                      for (u32 t_ = A->row_first; t_ < A->row_end; t_ += TILE)
+#define ROWS(live)                 u32 live##_rows = A->row_end - t_ < TILE ? A->row_end - t_ : TILE, live##_n = live##_rows, live##_in; \
+                                   u16 live[TILE + 8]; (void)live##_in; (void)live; (void)live##_n;
+#define MASK(live)                 u8 live##_mask[TILE + 8];
+
+#define LOAD(type, name, live)     const type *const name = name##_all + t_;
+#define LOAD_NULLS(name, live)     const u64 *const name##_valid = name##_valid_all ? name##_valid_all + (t_ >> 6) : 0;
+#define IS_NULL(name)              (name##_valid && !(name##_valid[i >> 6] >> (i & 63) & 1))
+#define VALUE(name)                (name##_base + (i64)name[i])
+// Where chunks store a column in different widths, the tile is widened first.
+#define WIDEN_(type, name)         for (u32 w_ = 0; w_ < name##_rows_; w_++) name[w_] = name##_col->base + (i64)((const type *)name##_col->data)[t_ + w_];
+#define LOAD_ANY(name, live)       i64 name[TILE]; { const u32 name##_rows_ = live##_rows; switch (name##_col->width) {            \
+                                       case 1: WIDEN_(u8, name) break; case 2: WIDEN_(u16, name) break;                            \
+                                       case 4: WIDEN_(u32, name) break; default: WIDEN_(u64, name) break; } }
+
+#define EACH_ROW(live)             for (u32 k_ = 0, i = 0; i < live##_rows; i = ++k_)
+#define EACH(live)                 for (u32 k_ = 0, i = live[0]; k_ < live##_n; i = live[++k_])
+
+// Dense tests: TEST(live) { PASS(live, condition); }   the first one sets the mask, later ones (PASS_ALSO) narrow it.
+#ifdef __TINYC__
+#define UNROLL_
+#elif defined(__clang__)
+#define UNROLL_                    _Pragma("clang loop unroll_count(8)")
+#else
+#define UNROLL_                    _Pragma("GCC unroll 8")
+#endif
+#define TEST(live)                 UNROLL_ for (u32 i = 0; i < live##_rows; i++)
+#define PASS(live, condition)      live##_mask[i] = (u8)((condition) != 0)
+#define PASS_ALSO(live, condition) live##_mask[i] &= (u8)((condition) != 0)
+#define BETWEEN(type, stored, low, span) ((type)((stored) - (low)) <= (span))
+
+// From mask to selection, eight rows at a time: their mask is one byte, which finds the numbers of the live ones in a table.
+#ifndef __TINYC__
+typedef u16 eight_rows_ __attribute__((vector_size(16), aligned(2), may_alias));
+#endif
+#define PICK_(live, n, mask, n_rows, picks)                                                                                        \
+    { u32 m_ = 0; for (u32 b_ = (n_rows); b_ & 7; b_++) (mask)[b_] = 0;                                                            \
+      for (u32 b_ = 0; b_ < (n_rows); b_ += 8) {                                                                                   \
+          u64 eight_; __builtin_memcpy(&eight_, (mask) + b_, 8);                                                                   \
+          const u64 which_ = (eight_ * 0x0102040810204080ull) >> 56;                                                               \
+          *(eight_rows_ *)((live) + m_) = *(const eight_rows_ *)((picks) + 8 * which_) + (u16)b_;                                  \
+          m_ += (u32)((eight_ * 0x0101010101010101ull) >> 56);                                                                     \
+      } n = m_; }
+
+// The common tests on one stored column, as words of their own: readable, and for tcc a call of code compiled beforehand.
+//   BETWEEN_TEST   low <= stored <= low + span           FLAG_ BIT_       the key's byte or bit in a table is set
+//   LOOKUP_        the key's payload in a table is not 0; it is carried, less 1
+// TEST goes over all rows into the mask; FILTER narrows the selection.
+#define BETWEEN_LOOP_(mask, type, column, low, span, n_rows, assign) UNROLL_ for (u32 i = 0; i < (n_rows); i++) (mask)[i] assign BETWEEN(type, (column)[i], low, span);
+#define TEST_LOOP_(mask, n_rows, hit)  UNROLL_ for (u32 i = 0; i < (n_rows); i++) (mask)[i] = (u8)(hit);
+#define FILTER_LOOP_(live, n, hit)     { const u32 in_ = n; n = 0; for (u32 k_ = 0; k_ < in_; k_++) { const u32 i = (live)[k_]; (live)[n] = (u16)i; n += (hit); } }
+#define TEST_LOOKUP_LOOP_(mask, carried, ptype, column, from, table, n_rows)                                                       \
+    UNROLL_ for (u32 i = 0; i < (n_rows); i++) { const ptype f_ = (table)[(column)[i] + (from)]; (carried)[i] = (ptype)(f_ - 1); (mask)[i] = f_ != 0; }
+#define FILTER_LOOKUP_LOOP_(live, n, carried, ptype, column, from, table)                                                          \
+    { const u32 in_ = n; n = 0; for (u32 k_ = 0; k_ < in_; k_++) { const u32 i = (live)[k_]; const ptype f_ = (table)[(column)[i] + (from)]; \
+                                     (carried)[i] = (ptype)(f_ - 1); (live)[n] = (u16)i; n += f_ != 0; } }
+#ifdef __TINYC__
+#define PICK(live)                                       live##_n = A->words->pick(live, live##_mask, live##_rows, A->picks);
+#define BETWEEN_TEST(live, type, column, low, span)      A->words->between[sizeof(type)](live##_mask, column, low, span, live##_rows, 0);
+#define BETWEEN_TEST_ALSO(live, type, column, low, span) A->words->between[sizeof(type)](live##_mask, column, low, span, live##_rows, 1);
+#define FLAG_TEST(live, type, column, from, table)       A->words->test_flag[sizeof(type)](live##_mask, column, from, table, live##_rows);
+#define FLAG_FILTER(live, type, column, from, table)     live##_n = A->words->filter_flag[sizeof(type)](live, live##_n, column, from, table);
+#define BIT_TEST(live, type, column, from, table)        A->words->test_bit[sizeof(type)](live##_mask, column, from, table, live##_rows);
+#define BIT_FILTER(live, type, column, from, table)      live##_n = A->words->filter_bit[sizeof(type)](live, live##_n, column, from, table);
+#define LOOKUP_TEST(live, type, column, from, ptype, table, carried)                                                               \
+    A->words->test_lookup[sizeof(type)][sizeof(ptype)](live##_mask, carried, column, from, table, live##_rows);
+#define LOOKUP_FILTER(live, type, column, from, ptype, table, carried)                                                             \
+    live##_n = A->words->filter_lookup[sizeof(type)][sizeof(ptype)](live, live##_n, carried, column, from, table);
+#else
+#define PICK(live)                                       PICK_(live, live##_n, live##_mask, live##_rows, A->picks)
+#define BETWEEN_TEST(live, type, column, low, span)      BETWEEN_LOOP_(live##_mask, type, column, low, span, live##_rows, =)
+#define BETWEEN_TEST_ALSO(live, type, column, low, span) BETWEEN_LOOP_(live##_mask, type, column, low, span, live##_rows, &=)
+#define FLAG_TEST(live, type, column, from, table)       TEST_LOOP_(live##_mask, live##_rows, FLAG(table, (column)[i] + (from)))
+#define FLAG_FILTER(live, type, column, from, table)     FILTER_LOOP_(live, live##_n, FLAG(table, (column)[i] + (from)))
+#define BIT_TEST(live, type, column, from, table)        TEST_LOOP_(live##_mask, live##_rows, BIT(table, (column)[i] + (from)))
+#define BIT_FILTER(live, type, column, from, table)      FILTER_LOOP_(live, live##_n, BIT(table, (column)[i] + (from)))
+#define LOOKUP_TEST(live, type, column, from, ptype, table, carried)   TEST_LOOKUP_LOOP_(live##_mask, carried, ptype, column, from, table, live##_rows)
+#define LOOKUP_FILTER(live, type, column, from, ptype, table, carried) FILTER_LOOKUP_LOOP_(live, live##_n, carried, ptype, column, from, table)
+#endif
+
+// Sparse tests: FILTER(live) { ...; KEEP(live, condition); } keeps the rows that pass.
+#define FILTER(live)               live##_in = live##_n; live##_n = 0; for (u32 k_ = 0, i = live[0]; k_ < live##_in; i = live[++k_])
+#define KEEP(live, condition)      { live[live##_n] = (u16)i; live##_n += (condition) != 0; }
+
+#define STEP(k, live)              A->counts[k] += live##_n;     // EXPLAIN ANALYZE: rows that left step k
+#define STOPPED                    (*(const volatile u32 *)A->cancel)
+
+// ---- values that a later step needs: one per row of the tile ------------------------------------------------------------
+#define CARRY(type, name)          type name[TILE];
+
+// ---- joins ----------------------------------------------------------------------------------------------------------------
+#define BIT(table, at)             ((table)[(u64)(at) >> 3] >> ((u64)(at) & 7) & 1)
+#define FLAG(table, at)            ((table)[at])
+#define INSIDE(at, size)           ((u64)(at) < (u64)(size))
+// row = row + 1 of the build side whose key is KEY_, or 0.  CONFIRM compares further key words of candidate row c_.
+#define FIND(row, slots, mask, key_, confirm)                                                                                      \
+    { u64 s_ = HASH_SLOT(key_) & (mask); for (;;) { const u32 c_ = (slots)[s_].row; if (!c_) { row = 0; break; }                    \
+        if ((slots)[s_].key == (key_) && (confirm)) { row = c_; break; } s_ = (s_ + 1) & (mask); } }
+// A row with several matches goes through the rest of the kernel once per match: every pass takes the next match of each row.
+#define MATCHES(live, inner)       for (; live##_n && !STOPPED; ) { u32 inner##_n = live##_n, inner##_in, inner##_rows = live##_rows; u16 inner[TILE + 8]; \
+                                       (void)inner##_in; (void)inner##_rows; for (u32 k_ = 0; k_ < inner##_n; k_++) inner[k_] = live[k_];
+#define MATCHES_END(live, row, next) { u32 m_ = 0; for (u32 k_ = 0; k_ < live##_n; k_++) { const u32 i = live[k_]; const u32 n_ = (next)[row[i] - 1]; \
+                                       row[i] = n_; live[m_] = (u16)i; m_ += n_ != 0; } live##_n = m_; } }
+
+// ---- sinks ----------------------------------------------------------------------------------------------------------------
+#define TOTAL(type, name, k)       type name = *(type *)A->state[k];                   // one accumulator, in a register during the kernel
+#define TOTAL_END(type, name, k)   *(type *)A->state[k] = name;
+#define SUMS(type, name, k)        type *const name = (type *)A->state[k];             // one accumulator per group
+#define ADD(cell, value)           cell += (value);
+#define ADD_WIDE(low, high, value) { const i64 v_ = (value); const u64 l_ = (u64)(low) + (u64)v_; high += (l_ < (u64)v_) - (v_ < 0); low = (i64)l_; }
+#define LEAST(cell, value)         { const i64 v_ = (value); if (v_ < cell) cell = v_; }
+#define MOST(cell, value)          { const i64 v_ = (value); if (v_ > cell) cell = v_; }
+// NaN is the largest number, as in PostgreSQL.
+#define LEAST_F64(cell, value)     { const f64 v_ = (value); if (v_ < cell || cell != cell) cell = v_; }
+#define MOST_F64(cell, value)      { const f64 v_ = (value); if (v_ > cell || v_ != v_) cell = v_; }
+#define TOTAL_ROWS(cell, live)     cell += live##_n;
+#define SEEN(cell)                 cell = 1;
+// group = number of the group with this key; a new one is made by the host, which may grow the table.
+#define GROUP(group, key_, words_, confirm)                                                                                        \
+    { u64 s_ = HASH_SLOT(key_) & A->groups_mask; for (;;) { const u32 c_ = A->groups[s_].row; if (!c_) { group = A->insert(A, key_, words_); break; } \
+        if (A->groups[s_].key == (key_) && (confirm)) { group = c_ - 1; break; } s_ = (s_ + 1) & A->groups_mask; } }
+
+#define ROOM(live)                 const u64 out_ = A->room(A, live##_n);
+#define OUT(type, name, k)         type *const name = (type *)A->state[k] + out_;
+#define PUT(name, value)           name[k_] = (value);
+
+// ---- arithmetic that can fail: the check's number tells the host what to say, and where ------------------------------------
+#define FAIL(check)                { if (!A->failed) A->failed = (check) + 1; }
+#define CHECK(condition, check)    if (!(condition)) FAIL(check)
+#define ADD_CHECKED(r, a, b, check) i64 r; { const i64 a_ = (a), b_ = (b); r = (i64)((u64)a_ + (u64)b_); if (((a_ ^ r) & (b_ ^ r)) < 0) FAIL(check) }
+#define SUB_CHECKED(r, a, b, check) i64 r; { const i64 a_ = (a), b_ = (b); r = (i64)((u64)a_ - (u64)b_); if (((a_ ^ b_) & (a_ ^ r)) < 0) FAIL(check) }
+#ifdef __TINYC__
+#define MUL_CHECKED(r, a, b, check) i64 r; { const i64 a_ = (a), b_ = (b); r = (i64)((u64)a_ * (u64)b_);                             \
+    if (a_ != 0 && ((a_ == -1 && r == b_ && b_ != 0) || (a_ != -1 && r / a_ != b_))) FAIL(check) }
+#else
+#define MUL_CHECKED(r, a, b, check) i64 r; { if (__builtin_mul_overflow((i64)(a), (i64)(b), &r)) FAIL(check) }
+#endif
+#define DIV_CHECKED(r, a, b, check) i64 r; { const i64 a_ = (a), b_ = (b); if (b_ == 0) { FAIL(check) r = 0; } else r = b_ == -1 ? (i64)(0 - (u64)a_) : a_ / b_; }
+#define MOD_CHECKED(r, a, b, check) i64 r; { const i64 a_ = (a), b_ = (b); if (b_ == 0) { FAIL(check) r = 0; } else r = b_ == -1 ? 0 : a_ % b_; }
+#define DIV_F64_CHECKED(r, a, b, check) f64 r; { const f64 b_ = (b); if (b_ == 0) { FAIL(check) r = 0; } else r = (a) / b_; }
+// Decimal to a smaller scale: half away from zero.
+#define ROUND_DIV(r, a, b)         i64 r; { const i64 a_ = (a), b_ = (b), q_ = a_ / b_, m_ = a_ % b_; const i64 h_ = m_ < 0 ? -m_ : m_; r = q_ + (h_ >= b_ - h_ ? (a_ < 0 ? -1 : 1) : 0); }
+// Double to an integer, half to even, within [low, high] or the check fails; NaN fails.
+#define ROUND_F64(r, a, low, high, check) i64 r = 0; { const f64 a_ = (a); if (a_ >= (low) && a_ <= (high)) {                        \
+    r = (i64)a_; const f64 d_ = a_ - (f64)r; if (d_ > 0.5 || (d_ == 0.5 && (r & 1))) r++; else if (d_ < -0.5 || (d_ == -0.5 && (r & 1))) r--; } else FAIL(check) }
+// The bits of a double as a key: one pattern for both zeros, one for all NaNs.
+#define F64_BITS(r, v)             u64 r; { union { f64 f; u64 u; } u_; u_.f = (v); if (u_.f == 0) u_.f = 0; if (u_.f != u_.f) u_.u = 0x7ff8000000000000ull; r = u_.u; }
+#define SAME_F64(a, b)             ((a) == (b) || ((a) != (a) && (b) != (b)))
+#define LESS_F64(a, b)             ((a) < (b) || ((b) != (b) && (a) == (a)))
+
+// ---- dates: days since 1970-01-01 to the fields of the proleptic Gregorian calendar ------------------------------------------
+#define DATE_PARTS(p, days)        i64 p##_year, p##_month, p##_day; { const i64 z_ = (days) + 719468; const i64 era_ = (z_ >= 0 ? z_ : z_ - 146096) / 146097; \
+    const i64 doe_ = z_ - era_ * 146097, yoe_ = (doe_ - doe_ / 1460 + doe_ / 36524 - doe_ / 146096) / 365,                           \
+              doy_ = doe_ - (365 * yoe_ + yoe_ / 4 - yoe_ / 100), mp_ = (5 * doy_ + 2) / 153;                                        \
+    p##_day = doy_ - (153 * mp_ + 2) / 5 + 1; p##_month = mp_ < 10 ? mp_ + 3 : mp_ - 9; p##_year = yoe_ + era_ * 400 + (p##_month <= 2); }
+#define LEAP(year)                 (((year) % 4 == 0 && (year) % 100 != 0) || (year) % 400 == 0)
+#define DAY_OF_YEAR(p)             ((153 * (p##_month > 2 ? p##_month - 3 : p##_month + 9) + 2) / 5 + p##_day + (p##_month > 2 ? 59 + LEAP(p##_year) : -306))
+#define WEEKDAY(days)              ((((days) + 4) % 7 + 7) % 7)                         // 0: Sunday

@@ -1,0 +1,16 @@
+// kernel.h - the words kernel text is written in, as text for the compilers: args.h and a dialect, ready to be put before a kernel.
+
+#ifndef WEFT_KERNEL_H
+#define WEFT_KERNEL_H
+
+#include "kernel/args.h"
+
+extern const char kernel_args_text[];
+extern const char kernel_cpu_text[];
+extern const char kernel_cuda_text[];
+
+// What tcc's code calls, and the table behind PICK; filled in on first use.
+const KernelWords *kernel_words(void);
+const u16         *kernel_picks(void);
+
+#endif

@@ -1,0 +1,274 @@
+// dictionary.c - text in kernels: codes, and what is known of them before the kernel runs.
+//
+// A kernel sees text as codes of a dictionary.  A predicate on one text is worked out once per distinct value, here, into a
+// table that the kernel looks up by code, or into a range of codes where the matches are neighbours (always so for =).
+// Where texts of several dictionaries meet (CASE, COALESCE, joins, comparing two columns) their codes are mapped into one.
+
+#include "weave/weave_int.h"
+
+#define PRINT(...) arena_printf(w->arena, __VA_ARGS__)
+
+static bool is_const_text(const Expr *expr) { return expr->kind == EXPR_CONST; }
+
+static void release_dict(void *dict) { dict_release(dict); }
+
+static weft_status intern_all(Weaver *w, Dictionary *into, const Dictionary *from, u32 count)
+{
+    for (u32 code = 0; code < count; code++) {
+        const weft_text text = dict_get(from, code);
+        u32             ignored;
+        TRY(dict_intern(into, text.bytes, text.length, &ignored, w->err));
+    }
+    return WEFT_OK;
+}
+
+// ---- which dictionary --------------------------------------------------------------------------------------------------
+
+typedef void LeafVisit(void *context, const Expr *leaf);
+
+static void visit_leaves(const Expr *expr, LeafVisit *visit, void *context)
+{
+    if (expr->kind == EXPR_CASE) {
+        for (int i = 1; i < expr->n_args; i += 2) visit_leaves(expr->args[i], visit, context);
+        visit_leaves(expr->args[expr->n_args - 1], visit, context);
+    } else if (expr->kind == EXPR_CALL) {      // COALESCE, CAST
+        for (int i = 0; i < expr->n_args; i++) visit_leaves(expr->args[i], visit, context);
+    } else {
+        visit(context, expr);
+    }
+}
+
+typedef struct Leaves {
+    Weaver     *w;
+    Dictionary *only;                  // the one dictionary of all leaves, while there is but one
+    u32         count;
+    bool        is_mixed;
+    Dictionary *merged;                // second pass: everything goes in here
+    weft_status status;
+} Leaves;
+
+static void look_at_leaf(void *context, const Expr *leaf)
+{
+    Leaves *leaves = context;
+    if (leaf->kind == EXPR_CONST) {
+        leaves->is_mixed |= !leaf->value.is_null;
+        return;
+    }
+    const Var *var = weave_var(leaves->w, (ColumnRef){ leaf->relation, leaf->column });
+    if (!var) return;
+    if (leaves->only && leaves->only != var->dict) leaves->is_mixed = true;
+    leaves->only = var->dict;
+    leaves->count = MAX_OF(leaves->count, var->dict_count);
+}
+
+static void merge_leaf(void *context, const Expr *leaf)
+{
+    Leaves *leaves = context;
+    u32     ignored;
+    if (leaves->status) return;
+    if (leaf->kind == EXPR_CONST) {
+        if (!leaf->value.is_null)
+            leaves->status = dict_intern(leaves->merged, leaf->value.text.bytes, leaf->value.text.length, &ignored, leaves->w->err);
+        return;
+    }
+    const Var *var = weave_var(leaves->w, (ColumnRef){ leaf->relation, leaf->column });
+    if (var) leaves->status = intern_all(leaves->w, leaves->merged, var->dict, var->dict_count);
+}
+
+weft_status weave_text_dict(Weaver *w, const Expr *expr, Dictionary **dict, u32 *n_codes)
+{
+    for (int i = 0; i < w->n_merged; i++)
+        if (w->merged[i].expr == expr) {
+            *dict = w->merged[i].dict, *n_codes = w->merged[i].count;
+            return WEFT_OK;
+        }
+    Leaves leaves = { .w = w };
+    visit_leaves(expr, look_at_leaf, &leaves);
+    if (leaves.only && !leaves.is_mixed) {
+        *dict = leaves.only, *n_codes = leaves.count;
+        return WEFT_OK;
+    }
+    leaves.merged = dict_new();
+    arena_defer(w->arena, release_dict, leaves.merged);
+    visit_leaves(expr, merge_leaf, &leaves);
+    *dict = leaves.merged, *n_codes = dict_count(leaves.merged);
+    *LIST_PUSH(w->arena, w->merged, w->n_merged) = (struct MergedDict){ expr, *dict, *n_codes };
+    return leaves.status;
+}
+
+weft_status weave_text_const(Weaver *w, const Expr *expr, Val *out)
+{
+    *out = (Val){ .value = "0", .null = "1", .range = { .known = true, .nullable = true, .low = 0, .high = -1 } };
+    TRY(weave_text_dict(w, expr, &out->dict, &out->dict_count));
+    if (expr->value.is_null) return WEFT_OK;
+    u32 code = 0;
+    dict_find(out->dict, expr->value.text.bytes, expr->value.text.length, &code);
+    out->value = weave_param_i64(w, NULL, code);
+    out->null = NULL;
+    out->range = (Range){ .known = true, .low = 0, .high = (i128)out->dict_count - 1 };
+    return WEFT_OK;
+}
+
+// ---- from one dictionary to another -----------------------------------------------------------------------------------------
+
+static const i32 *map_codes(Weaver *w, const Dictionary *from, u32 from_count, const Dictionary *to, u32 to_count)
+{
+    i32 *map = arena_array(w->arena, i32, from_count + 1);
+    for (u32 code = 0; code < from_count; code++) {
+        const weft_text text = dict_get(from, code);
+        u32             found;
+        map[code] = dict_find(to, text.bytes, text.length, &found) && found < to_count ? (i32)found : -1;
+    }
+    return map;
+}
+
+// A NULL's code is arbitrary, and there may be no codes at all: it must not be looked up.
+static const char *safe_code(Weaver *w, const Val *text)
+{
+    return text->null ? PRINT("(%s ? 0 : %s)", text->null, text->value) : text->value;
+}
+
+static Val look_up(Weaver *w, Val text, const char *type, const void *map, Range range)
+{
+    const char *table = weave_table(w, type, weave_name(w, "codes"), map);
+    range.nullable = text.null != NULL;
+    return (Val){ .value = PRINT("(i64)%s[%s]", table, safe_code(w, &text)), .null = text.null, .range = range };
+}
+
+weft_status weave_text_in(Weaver *w, const Expr *expr, Dictionary *dict, u32 dict_count, Val *out)
+{
+    if (is_const_text(expr) && !expr->value.is_null) {
+        u32        code;
+        const bool found = dict_find(dict, expr->value.text.bytes, expr->value.text.length, &code) && code < dict_count;
+        *out = (Val){ .value = weave_param_i64(w, NULL, found ? (i64)code : -1), .dict = dict, .dict_count = dict_count,
+                      .range = { .known = true, .low = -1, .high = (i128)dict_count - 1 } };
+        return WEFT_OK;
+    }
+    TRY(weave_value(w, expr, out));
+    if (out->dict != dict && !(is_const_text(expr) && expr->value.is_null)) {
+        const Range range = { .known = true, .low = -1, .high = (i128)dict_count - 1 };
+        *out = look_up(w, *out, "i32", map_codes(w, out->dict, out->dict_count, dict, dict_count), range);
+    }
+    out->dict = dict, out->dict_count = dict_count;
+    return WEFT_OK;
+}
+
+// ---- comparing two texts: both as ranks in the sorted union of their dictionaries ----------------------------------------------
+
+static weft_status rank_in(Weaver *w, Val *text, const Dictionary *merged, const u32 *ranks, u32 n_ranks)
+{
+    u32 *map = arena_array(w->arena, u32, text->dict_count + 1);
+    for (u32 code = 0; code < text->dict_count; code++) {
+        const weft_text bytes = dict_get(text->dict, code);
+        u32             at = 0;
+        if (dict_find(merged, bytes.bytes, bytes.length, &at)) map[code] = ranks[at];
+    }
+    *text = look_up(w, *text, "u32", map, (Range){ .known = true, .low = 0, .high = n_ranks });
+    return WEFT_OK;
+}
+
+weft_status weave_text_compare(Weaver *w, const Expr *expr, Val *a, Val *b)
+{
+    TRY(weave_value(w, expr->args[0], a));
+    TRY(weave_value(w, expr->args[1], b));
+    const bool only_equality = expr->op == OP_EQ || expr->op == OP_NE;
+    if (a->dict == b->dict && only_equality) return WEFT_OK;
+    Dictionary *merged = dict_new();
+    arena_defer(w->arena, release_dict, merged);
+    TRY(intern_all(w, merged, a->dict, a->dict_count));
+    TRY(intern_all(w, merged, b->dict, b->dict_count));
+    const u32  n_ranks = dict_count(merged);
+    const u32 *ranks = dict_ranks(merged, n_ranks);
+    TRY(rank_in(w, a, merged, ranks, n_ranks));
+    return rank_in(w, b, merged, ranks, n_ranks);
+}
+
+// ---- predicates on one text -------------------------------------------------------------------------------------------------------
+
+static const Expr *text_side(const Expr *expr)
+{
+    const Expr *text = NULL;
+    for (int i = 0; i < expr->n_args; i++) {
+        if (expr->args[i]->kind == EXPR_CONST) continue;
+        if (text || expr->args[i]->type.kind != TYPE_TEXT) return NULL;
+        text = expr->args[i];
+    }
+    return text;
+}
+
+bool weave_is_text_test(const Expr *expr)
+{
+    if (expr->kind != EXPR_CALL || expr->op < OP_EQ || expr->op > OP_IN) return false;
+    if (expr->op == OP_AND || expr->op == OP_OR || expr->op == OP_NOT || expr->op == OP_IS_NULL || expr->op == OP_IS_NOT_NULL) return false;
+    return text_side(expr) != NULL;
+}
+
+static void set_found(const TextTest *test, const Expr *constant, u8 *outcome, u8 value)
+{
+    u32 code;
+    if (!constant->value.is_null && dict_find(test->dict, constant->value.text.bytes, constant->value.text.length, &code) && code < test->dict_count)
+        outcome[code] = value;
+}
+
+// =, <> and IN ask the dictionary instead of looking at each of its values.
+static bool test_by_lookup(const Expr *expr, const TextTest *test, u8 *outcome)
+{
+    const bool is_ne = expr->op == OP_NE;
+    bool       has_null = false;
+    if (expr->op != OP_EQ && !is_ne && expr->op != OP_IN) return false;
+    for (int i = 0; i < expr->n_args; i++) has_null |= expr->args[i]->kind == EXPR_CONST && expr->args[i]->value.is_null;
+    memset(outcome, has_null ? 2 : is_ne, test->dict_count);
+    for (int i = 0; i < expr->n_args; i++)
+        if (expr->args[i]->kind == EXPR_CONST) set_found(test, expr->args[i], outcome, !is_ne);
+    return true;
+}
+
+static void give_text(void *context, const Expr *node, Value *value)
+{
+    (void)node;
+    *value = *(const Value *)context;
+}
+
+static weft_status test_by_value(Weaver *w, const Expr *expr, const TextTest *test, u8 *outcome)
+{
+    Expr  *column = expr_column(w->arena, 0, 0, TYPE(TEXT), expr->at), copy = *expr;
+    Value  text = { .type = TYPE(TEXT) }, result;
+    Arena *scratch = arena_new(w->arena, "text test");
+    copy.args = arena_array(w->arena, Expr *, expr->n_args);
+    for (int i = 0; i < expr->n_args; i++) copy.args[i] = expr->args[i] == test->text ? column : expr->args[i];
+    const EvalContext context = { .arena = scratch, .column = give_text, .context = &text };
+    weft_status       status = WEFT_OK;
+    for (u32 code = 0; code < test->dict_count && !status; code++) {
+        const weft_text bytes = dict_get(test->dict, code);
+        text.text.bytes = bytes.bytes, text.text.length = (u32)bytes.length;
+        status = expr_eval(&copy, &context, &result, w->err);
+        if (!status) outcome[code] = result.is_null ? 2 : result.i != 0;
+    }
+    arena_free(scratch);
+    return status;
+}
+
+// Whether the matches are neighbours: then two numbers say it all.
+static void find_run(TextTest *test)
+{
+    i64 n_true = 0;
+    test->low = 0, test->high = -1;
+    for (u32 code = 0; code < test->dict_count; code++) {
+        if (test->outcome[code] == 2) return;
+        if (!test->outcome[code]) continue;
+        if (n_true++ == 0) test->low = code;
+        test->high = code;
+    }
+    test->is_run = test->high - test->low + 1 == n_true;
+}
+
+weft_status weave_text_test(Weaver *w, const Expr *expr, TextTest *out)
+{
+    *out = (TextTest){ .text = text_side(expr) };
+    TRY(weave_text_dict(w, out->text, &out->dict, &out->dict_count));
+    u8 *outcome = arena_array(w->arena, u8, out->dict_count + 1);
+    if (!test_by_lookup(expr, out, outcome)) TRY(test_by_value(w, expr, out, outcome));
+    out->outcome = outcome;
+    find_run(out);
+    return WEFT_OK;
+}

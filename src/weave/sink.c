@@ -1,0 +1,360 @@
+// sink.c - where a kernel's rows end: totals, groups, or rows.
+//
+// Accumulators are private to a worker and merged by the host.  Without keys they are registers for the length of the kernel.
+// With keys whose domains are proved small, the group's number is computed from the codes of the keys (array); otherwise it
+// is looked up in a hash table that grows through the host.  Sums take 64 bits where ranges and row counts prove that to be
+// enough, else 128.
+
+#include "weave/weave_int.h"
+
+#define PRINT(...) arena_printf(w->arena, __VA_ARGS__)
+
+#define ARRAY_BYTES_SMALL ((u64)1 << 20)       // always worth it: stays in L2
+#define ARRAY_BYTES_LARGE ((u64)1 << 24)       // worth it when there are many rows per group
+
+static void close_tiles(Weaver *w)
+{
+    while (w->n_open > 0) {
+        const char *closing = w->closings[w->n_open - 1];
+        weave_line(w, "%s", closing);
+        w->n_open--;
+    }
+    text_add(&w->body, "    }\n");
+}
+
+static const char *each(Weaver *w) { return PRINT("%s(%s)", w->is_all ? "EACH_ROW" : "EACH", w->live); }
+
+// ---- rows -----------------------------------------------------------------------------------------------------------------
+
+weft_status weave_rows(Weaver *w)
+{
+    const WeaveJob *job = w->job;
+    Text            outs = { 0 };
+    w->out->outputs = arena_array(w->arena, OutColumn, job->n_outputs + 1);
+    for (int o = 0; o < job->n_outputs; o++) {
+        OutColumn *out = &w->out->outputs[o];
+        Val        val;
+        TRY(weave_value(w, job->outputs[o], &val));
+        *out = (OutColumn){ .type = job->outputs[o]->type, .is_float = val.is_float, .dict = val.dict, .dict_count = val.dict_count, .range = val.range, .null = -1 };
+        out->range.nullable = val.null != NULL;
+        out->value = weave_state(w, SLOT_OUT, 8, 0);
+        text_add(&outs, "OUT(%s, o%d, %d)\n", val.is_float ? "f64" : "i64", out->value, out->value);
+        weave_stmt(w, "PUT(o%d, %s)", out->value, val.value);
+        if (!val.null) continue;
+        out->null = weave_state(w, SLOT_OUT, 1, 0);
+        text_add(&outs, "OUT(u8, o%d, %d)\n", out->null, out->null);
+        weave_stmt(w, "PUT(o%d, %s)", out->null, val.null);
+    }
+    weave_line(w, "ROOM(%s)", w->live);
+    char *lines = text_keep(w->arena, &outs);
+    for (char *line = strtok(lines, "\n"); line; line = strtok(NULL, "\n")) weave_line(w, "%s", line);
+    if (job->n_outputs) weave_block(w, each(w));
+    close_tiles(w);
+    return WEFT_OK;
+}
+
+// ---- group keys ------------------------------------------------------------------------------------------------------------
+
+typedef struct KeyCode {
+    const char *code;                  // u64 text
+    const char *null;                  // unbounded keys that can be NULL: no code is free to say so, a bit beside the words does
+    bool        is_bounded;
+} KeyCode;
+
+static void payload_key(Weaver *w, const Var *var, GroupKey *key, KeyCode *out)
+{
+    const Payload *payload = var->payload;
+    *key = (GroupKey){ .type = var->type, .dict = var->dict, .base = payload->base, .decode = payload->decode, .n_codes = payload->n_codes,
+                       .nullable = payload->range.nullable, .null_code = payload->null_code };
+    *out = (KeyCode){ .code = PRINT("(u64)%s", var->code), .is_bounded = true };
+}
+
+static weft_status value_key(Weaver *w, const Expr *expr, GroupKey *key, KeyCode *out)
+{
+    Val val;
+    TRY(weave_value(w, expr, &val));
+    *key = (GroupKey){ .type = expr->type, .dict = val.dict, .nullable = val.null != NULL };
+    const Range range = val.range.low <= val.range.high ? val.range : (Range){ .low = 0, .high = 0 };
+    const u128  n_codes = (u128)(range.high - range.low) + 1 + key->nullable;
+    const char *code;
+    out->is_bounded = !val.is_float && n_codes < (u128)1 << 62;
+    if (val.is_float) {
+        code = PRINT("e%d", w->n_temps++);
+        weave_stmt(w, "F64_BITS(%s, %s)", code, val.value);
+    } else {
+        key->base = (i64)range.low;
+        code = PRINT("(%s)", weave_distance(w, &val, NULL, key->base));
+    }
+    const char *instead = "0";
+    if (out->is_bounded) {
+        key->n_codes = (u64)n_codes;
+        key->null_code = key->n_codes - 1;
+        if (val.null) instead = PRINT("(u64)%s", weave_param_i64(w, NULL, (i64)key->null_code));
+    } else if (val.null) {
+        out->null = val.null = weave_temp(w, "u8", val.null);
+    }
+    out->code = weave_temp(w, "u64", val.null ? PRINT("%s ? %s : %s", val.null, instead, code) : code);
+    return WEFT_OK;
+}
+
+static weft_status key_codes(Weaver *w, KeyCode *codes)
+{
+    for (int k = 0; k < w->job->n_keys; k++) {
+        const Expr *expr = w->job->keys[k];
+        GroupKey   *key = &w->out->group_keys[k];
+        const Var  *var = expr->kind == EXPR_COLUMN ? weave_var(w, (ColumnRef){ expr->relation, expr->column }) : NULL;
+        if (var && var->source < 0 && !type_is_float(var->type)) {
+            payload_key(w, var, key, &codes[k]);
+            continue;
+        }
+        TRY(value_key(w, expr, key, &codes[k]));
+    }
+    return WEFT_OK;
+}
+
+static bool domain_of(const Weaver *w, const KeyCode *codes, u128 *domain)
+{
+    *domain = 1;
+    for (int k = 0; k < w->job->n_keys; k++) {
+        if (!codes[k].is_bounded) return false;
+        *domain *= MAX_OF(w->out->group_keys[k].n_codes, 1);
+        if (*domain >> 62) return false;
+    }
+    return true;
+}
+
+static const char *one_word_key(Weaver *w, const KeyCode *codes)
+{
+    const char *word = NULL;
+    u64         stride = 1;
+    for (int k = w->job->n_keys - 1; k >= 0; k--) {
+        GroupKey   *key = &w->out->group_keys[k];
+        const char *term = k == w->job->n_keys - 1 ? codes[k].code : PRINT("%s * (u64)%s", codes[k].code, weave_param_i64(w, NULL, (i64)stride));
+        word = word ? PRINT("%s + %s", word, term) : term;
+        key->stride = stride;
+        stride *= MAX_OF(key->n_codes, 1);
+    }
+    return word;
+}
+
+// ---- aggregates --------------------------------------------------------------------------------------------------------------
+
+typedef struct Sink {
+    Text        totals, pointers;      // declarations
+    const char *cell;                  // "[g]" or ""
+    int         rows;                  // slot of count(*), -1
+    int         n_counts;              // slots that count the non-NULL values of an argument
+    struct { const Expr *arg; int slot; } counts[64];
+} Sink;
+
+static const char *slot_name(Weaver *w, int slot) { return PRINT("a%d_", slot); }
+
+static int add_slot(Weaver *w, Sink *sink, SlotKind kind, const char *type, u64 init)
+{
+    const int slot = weave_state(w, kind, kind == SLOT_SEEN ? 1 : 8, init);
+    if (w->out->group_kind == GROUP_ONE) text_add(&sink->totals, "    TOTAL(%s, %s, %d)\n", type, slot_name(w, slot), slot);
+    else text_add(&sink->pointers, "SUMS(%s, %s, %d)\n", type, slot_name(w, slot), slot);
+    return slot;
+}
+
+static const char *cell(Weaver *w, const Sink *sink, int slot) { return PRINT("%s%s", slot_name(w, slot), sink->cell); }
+
+static int rows_slot(Weaver *w, Sink *sink)
+{
+    if (sink->rows < 0) sink->rows = add_slot(w, sink, SLOT_ADD, "i64", 0);
+    return sink->rows;
+}
+
+// The slot that counts non-NULL values of ARG; *IS_NEW when this aggregate has to write it.
+static int count_slot(Weaver *w, Sink *sink, const Expr *arg, bool nullable, bool *is_new)
+{
+    *is_new = false;
+    if (!nullable) return rows_slot(w, sink);
+    for (int i = 0; i < sink->n_counts; i++)
+        if (expr_equal(sink->counts[i].arg, arg)) return sink->counts[i].slot;
+    *is_new = true;
+    const int slot = add_slot(w, sink, SLOT_ADD, "i64", 0);
+    if (sink->n_counts < COUNT_OF(sink->counts)) {
+        sink->counts[sink->n_counts].arg = arg;
+        sink->counts[sink->n_counts++].slot = slot;
+    }
+    return slot;
+}
+
+static bool sum_fits(const Weaver *w, Range range)
+{
+    if (range.low > range.high) return true;
+    const double most = MAX_OF(-(double)range.low, (double)range.high);
+    return most * (w->max_rows + 1) < 9.0e18;
+}
+
+static void write_sum(Weaver *w, Sink *sink, AggState *state, const Val *val, Text *writes)
+{
+    if (val->is_float) {
+        state->sum = add_slot(w, sink, SLOT_ADD_F64, "f64", 0);
+        text_add(writes, "ADD(%s, %s)\n", cell(w, sink, state->sum), val->value);
+    } else if (sum_fits(w, val->range)) {
+        state->sum = add_slot(w, sink, SLOT_ADD, "i64", 0);
+        text_add(writes, "ADD(%s, %s)\n", cell(w, sink, state->sum), val->value);
+    } else {
+        state->sum = add_slot(w, sink, SLOT_WIDE_LOW, "i64", 0);
+        state->high = add_slot(w, sink, SLOT_WIDE_HIGH, "i64", 0);
+        text_add(writes, "ADD_WIDE(%s, %s, %s)\n", cell(w, sink, state->sum), cell(w, sink, state->high), val->value);
+    }
+}
+
+static void write_extreme(Weaver *w, Sink *sink, AggState *state, bool is_min, const Val *val, Text *writes)
+{
+    static const double float_init[2] = { -__builtin_inf(), __builtin_nan("") };
+    u64                 init = is_min ? (u64)INT64_MAX : (u64)INT64_MIN;
+    if (val->is_float) memcpy(&init, &float_init[is_min], sizeof init);
+    const SlotKind kind = is_min ? (val->is_float ? SLOT_MIN_F64 : SLOT_MIN) : (val->is_float ? SLOT_MAX_F64 : SLOT_MAX);
+    state->sum = add_slot(w, sink, kind, val->is_float ? "f64" : "i64", init);
+    text_add(writes, "%s%s(%s, %s)\n", is_min ? "LEAST" : "MOST", val->is_float ? "_F64" : "", cell(w, sink, state->sum), val->value);
+}
+
+static weft_status write_agg(Weaver *w, Sink *sink, const Agg *agg, AggState *state)
+{
+    Val  val;
+    bool counts = false;
+    *state = (AggState){ .sum = -1, .high = -1, .count = -1 };
+    if (agg->kind == AGG_COUNT_ALL) {
+        state->count = rows_slot(w, sink);
+        return WEFT_OK;
+    }
+    TRY(weave_value(w, agg->arg, &val));
+    state->is_float = val.is_float, state->dict = val.dict, state->dict_count = val.dict_count;
+    // Groups of a hash or array exist only with rows, so a never-NULL sum needs no count.
+    const bool needs_count = val.null || agg->kind == AGG_COUNT || agg->kind == AGG_AVG || w->out->group_kind == GROUP_ONE;
+    if (needs_count) state->count = count_slot(w, sink, agg->arg, val.null != NULL, &counts);
+    if ((agg->kind == AGG_MIN || agg->kind == AGG_MAX) && val.dict) {
+        const char *ranks = weave_table(w, "u32", weave_name(w, "ranks"), dict_ranks(val.dict, val.dict_count));
+        val.value = PRINT("(i64)%s[%s]", ranks, val.null ? PRINT("(%s ? 0 : %s)", val.null, val.value) : val.value);
+        state->is_rank = true;
+    }
+    Text writes = { 0 };
+    if (agg->kind == AGG_SUM || agg->kind == AGG_AVG) write_sum(w, sink, state, &val, &writes);
+    else if (agg->kind != AGG_COUNT) write_extreme(w, sink, state, agg->kind == AGG_MIN, &val, &writes);
+    if (counts) text_add(&writes, "ADD(%s, 1)\n", cell(w, sink, state->count));
+    char *lines = text_keep(w->arena, &writes);
+    if (val.null && *lines) weave_stmt(w, "if (!%s) {", val.null);
+    for (char *save, *line = strtok_r(lines, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) weave_stmt(w, "%s", line);
+    if (val.null && (state->sum >= 0 || counts)) weave_stmt(w, "}");
+    return WEFT_OK;
+}
+
+static weft_status write_aggs(Weaver *w, Sink *sink)
+{
+    w->out->aggs = arena_array(w->arena, AggState, w->job->n_aggs + 1);
+    for (int a = 0; a < w->job->n_aggs; a++) TRY(write_agg(w, sink, &w->job->aggs[a], &w->out->aggs[a]));
+    return WEFT_OK;
+}
+
+// ---- the three kinds ------------------------------------------------------------------------------------------------------------
+
+static weft_status write_totals(Weaver *w, Sink *sink)
+{
+    sink->cell = "";
+    w->out->seen = rows_slot(w, sink);
+    TRY(write_aggs(w, sink));
+    if (w->block.length) weave_block(w, each(w));
+    weave_line(w, "TOTAL_ROWS(%s, %s)", slot_name(w, sink->rows), w->live);
+    close_tiles(w);
+    text_add_bytes(&w->head, sink->totals.bytes, sink->totals.length);
+    char *lines = text_keep(w->arena, &sink->totals);
+    for (char *save, *line = strtok_r(lines, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+        text_add(&w->body, "    TOTAL_END%s\n", strchr(line, '('));
+    return WEFT_OK;
+}
+
+// Writes "key", aggregates, then the row count or the mark that the group has rows.
+static weft_status write_grouped(Weaver *w, Sink *sink)
+{
+    Text keys = w->block;              // statements that work out the group; aggregates follow it
+    w->block = (Text){ 0 };
+    sink->cell = "[group]";
+    const weft_status status = write_aggs(w, sink);
+    const bool        is_array = w->out->group_kind == GROUP_ARRAY;
+    if (!status && sink->rows >= 0) weave_stmt(w, "ADD(%s, 1)", cell(w, sink, sink->rows));
+    w->out->seen = is_array ? sink->rows : -1;
+    if (!status && is_array && sink->rows < 0) {
+        w->out->seen = add_slot(w, sink, SLOT_SEEN, "u8", 0);
+        weave_stmt(w, "SEEN(%s)", cell(w, sink, w->out->seen));
+    }
+    const char *pointers = text_keep(w->arena, &sink->pointers), *aggs = text_keep(w->arena, &w->block);
+    if (is_array) {
+        for (const char *line = pointers; *line; line = strchr(line, '\n') + 1) text_add(&w->head, "    %.*s\n", (int)strcspn(line, "\n"), line);
+    } else {
+        text_add(&keys, "%s", pointers);           // a new group may have moved them
+    }
+    text_add(&keys, "%s", aggs);
+    w->block = keys;
+    if (status) return status;
+    weave_block(w, each(w));
+    close_tiles(w);
+    return WEFT_OK;
+}
+
+static u64 bytes_per_group(const Weaver *w) { return 8 + 16 * (u64)w->job->n_aggs; }
+
+// Keys that do not fit one word are stored as words beside the table, which then holds their hash.
+static void write_several_words(Weaver *w, const KeyCode *codes)
+{
+    Woven *out = w->out;
+    Text   nulls = { 0 }, confirm = { 0 };
+    for (int k = 0; k < w->job->n_keys; k++)
+        if (codes[k].null) text_add(&nulls, "%s(u64)%s << %d", nulls.length ? " | " : "", codes[k].null, k);
+    out->has_null_word = nulls.length > 0;
+    out->n_words = w->job->n_keys + out->has_null_word;
+    weave_stmt(w, "u64 words[%d];", out->n_words);
+    for (int k = 0; k < out->n_words; k++) {
+        weave_stmt(w, "words[%d] = %s;", k, k < w->job->n_keys ? codes[k].code : nulls.bytes);
+        text_add(&confirm, "%sA->group_words[(u64)(c_ - 1) * %d + %d] == words[%d]", k ? " && " : "", out->n_words, k, k);
+    }
+    weave_stmt(w, "u64 key = HASH_SEED;");
+    for (int k = 0; k < out->n_words; k++) weave_stmt(w, "key = HASH_MIX(key, words[%d]);", k);
+    weave_stmt(w, "u32 group; GROUP(group, key, words, %s)", text_keep(w->arena, &confirm));
+    text_free(&nulls);
+}
+
+static void write_group_number(Weaver *w, const KeyCode *codes)
+{
+    Woven *out = w->out;
+    u128   domain;
+    out->is_one_word = domain_of(w, codes, &domain);
+    const u128 bytes = out->is_one_word ? domain * bytes_per_group(w) : 0;
+    const bool small = bytes <= ARRAY_BYTES_SMALL || (bytes <= ARRAY_BYTES_LARGE && (double)domain * 16 < w->max_rows);
+    out->group_kind = out->is_one_word && small ? GROUP_ARRAY : GROUP_HASH;
+    if (out->group_kind == GROUP_ARRAY) {
+        out->n_groups = (u64)MAX_OF(domain, (u128)1);
+        weave_stmt(w, "const u64 group = %s;", one_word_key(w, codes));
+    } else if (out->is_one_word) {
+        out->n_words = 1;
+        weave_stmt(w, "const u64 key = %s;", one_word_key(w, codes));
+        weave_stmt(w, "u32 group; GROUP(group, key, 0, 1)");
+    } else {
+        write_several_words(w, codes);
+    }
+}
+
+weft_status weave_groups(Weaver *w)
+{
+    Sink    sink = { .rows = -1 };
+    KeyCode codes[64] = { 0 };
+    w->out->group_keys = arena_array(w->arena, GroupKey, w->job->n_keys + 1);
+    if (w->job->n_keys > COUNT_OF(codes)) return fail(w->err, WEFT_TOO_COMPLEX, -1, "more than %d group keys", COUNT_OF(codes));
+    w->out->group_kind = GROUP_ONE;
+    weft_status status;
+    if (w->job->n_keys == 0) {
+        status = write_totals(w, &sink);
+    } else {
+        status = key_codes(w, codes);
+        if (!status) {
+            write_group_number(w, codes);
+            status = write_grouped(w, &sink);
+        }
+    }
+    text_free(&sink.totals);
+    text_free(&sink.pointers);
+    return status;
+}

@@ -1,0 +1,586 @@
+// value.c - expressions as C.
+//
+// A value is C text plus C text for "is NULL" (none where statistics prove there is no NULL).  Conditions are written as what
+// a filter needs, "is true" or "is false", so three-valued logic costs nothing: NOT swaps the two, AND and OR join them.
+// What can fail (overflow, division) is a checked statement of its own, left out where ranges prove it cannot; it runs only
+// for rows and CASE branches that SQL evaluates.  NULL operands of checked statements are replaced first: their stored
+// values are arbitrary.
+
+#include "weave/weave_int.h"
+
+#include <stdio.h>
+
+#define PRINT(...) arena_printf(w->arena, __VA_ARGS__)
+
+static const char *either(Weaver *w, const char *a, const char *b)             // NULL flags of two operands
+{
+    return !a ? b : !b ? a : PRINT("(%s | %s)", a, b);
+}
+
+// Long texts are named, so that using a value twice does not write it twice.
+static const char *shorten(Weaver *w, const char *type, const char *value)
+{
+    return strlen(value) > 72 ? weave_temp(w, type, value) : value;
+}
+
+static Val named(Weaver *w, Val val)
+{
+    val.value = shorten(w, val.is_float ? "f64" : "i64", val.value);
+    if (val.null) val.null = shorten(w, "u8", val.null);
+    return val;
+}
+
+static const char *unless_null(Weaver *w, const Val *val, const char *instead)
+{
+    return val->null ? PRINT("(%s ? %s : %s)", val->null, instead, val->value) : val->value;
+}
+
+// ---- leaves ----------------------------------------------------------------------------------------------------------------
+
+static void value_of_payload(Weaver *w, Var *var, Val *out)
+{
+    const Payload *payload = var->payload;
+    if (out->is_float) {
+        out->value = var->code;
+        if (payload->float_valid) {
+            if (!var->null) var->null = weave_table(w, "u8", PRINT("%s_valid", var->name), payload->float_valid);
+            out->null = PRINT("!BIT(%s, %s)", var->null, var->index);
+        }
+        return;
+    }
+    if (payload->decode) {
+        if (!var->decode) var->decode = weave_table(w, "i64", PRINT("%s_map", var->name), payload->decode);
+        out->value = PRINT("%s[%s]", var->decode, var->code);
+    } else {
+        if (!var->base) var->base = weave_param_i64(w, PRINT("%s_base", var->name), payload->base);
+        out->value = PRINT("(%s + (i64)%s)", var->base, var->code);
+    }
+    if (payload->range.nullable) {
+        if (!var->null) var->null = weave_param_i64(w, PRINT("%s_null", var->name), (i64)payload->null_code);
+        out->null = PRINT("((i64)%s == %s)", var->code, var->null);
+    }
+}
+
+weft_status weave_column(Weaver *w, const Expr *expr, Val *out)
+{
+    Var *var = weave_var(w, (ColumnRef){ expr->relation, expr->column });
+    if (!var) return fail(w->err, WEFT_INTERNAL, expr->at, "column is not available in this pipeline");
+    *out = (Val){ .range = var->range, .is_float = type_is_float(var->type), .dict = var->dict, .dict_count = var->dict_count };
+    if (var->source < 0) {
+        value_of_payload(w, var, out);
+        return WEFT_OK;
+    }
+    weave_load(w, var);
+    if (out->is_float) out->value = PRINT("(f64)%s[i]", var->name);
+    else if (var->width == 0) out->value = PRINT("%s[i]", var->name);
+    else out->value = PRINT("VALUE(%s)", var->name), out->stored = var;
+    if (var->range.nullable) out->null = PRINT("IS_NULL(%s)", var->name);
+    return WEFT_OK;
+}
+
+static Val value_of_const(Weaver *w, const Expr *expr)
+{
+    Val out = { .is_float = type_is_float(expr->type), .range = range_of(expr, NULL, NULL) };
+    if (expr->value.is_null) {
+        out.value = "0", out.null = "1";
+        return out;
+    }
+    out.value = out.is_float ? weave_param_f64(w, expr->value.f) : weave_param_i64(w, NULL, (i64)expr->value.i);
+    return out;
+}
+
+// ---- arithmetic -------------------------------------------------------------------------------------------------------------
+
+static const char *overflow_message(Type type)
+{
+    switch ((TypeKind)type.kind) {
+        case TYPE_SMALLINT: return "smallint out of range";
+        case TYPE_INTEGER:  return "integer out of range";
+        case TYPE_BIGINT:   return "bigint out of range";
+        case TYPE_DATE:     return "date out of range";
+        default:            return "decimal out of range";
+    }
+}
+
+static bool fits(Range range, Range bound) { return range.low >= bound.low && range.high <= bound.high; }
+
+// VALUE is exact in 64 bits; fail where it leaves its type, unless RANGE proves that it cannot.
+static const char *checked_to_type(Weaver *w, const char *value, const char *null, Range range, Type type, int at)
+{
+    const Range bound = range_of_type(type);
+    if (fits(range, bound)) return value;
+    const char *name = weave_temp(w, "i64", value);
+    const int   check = weave_check(w, type.kind == TYPE_DATE ? WEFT_DATETIME_OVERFLOW : WEFT_OUT_OF_RANGE, at, overflow_message(type));
+    weave_stmt(w, "CHECK(%s%s(%s >= %lldll && %s <= %lldll), %d)", null ? null : "", null ? " || " : "", name, (long long)bound.low, name,
+               (long long)bound.high, check);
+    return name;
+}
+
+static Val clipped(Val val, Type type)
+{
+    const Range bound = range_of_type(type);
+    val.range.low = MAX_OF(val.range.low, bound.low);
+    val.range.high = MIN_OF(val.range.high, bound.high);
+    return val;
+}
+
+static Val integer_arithmetic(Weaver *w, const Expr *expr, Val a, Val b)
+{
+    static const char *const symbols[] = { [OP_ADD] = "+", [OP_SUB] = "-", [OP_MUL] = "*" };
+    static const char *const checked[] = { [OP_ADD] = "ADD_CHECKED", [OP_SUB] = "SUB_CHECKED", [OP_MUL] = "MUL_CHECKED" };
+    Val                      out = { .null = either(w, a.null, b.null), .range = range_of_call(expr->op, expr->type, a.range, b.range) };
+    const Range              word = range_of_type(TYPE(BIGINT));
+    const bool               proved = fits(out.range, range_of_type(expr->type));
+    if (out.null && !proved) out.null = shorten(w, "u8", out.null);
+    if (fits(out.range, word)) {
+        out.value = PRINT("(%s %s %s)", a.value, symbols[expr->op], b.value);
+        out.value = checked_to_type(w, out.value, out.null, out.range, expr->type, expr->at);
+    } else {
+        const char *name = PRINT("e%d", w->n_temps++);
+        const int   check = weave_check(w, WEFT_OUT_OF_RANGE, expr->at, overflow_message(expr->type));
+        weave_stmt(w, "%s(%s, %s, %s, %d)", checked[expr->op], name, unless_null(w, &a, "0"), unless_null(w, &b, "0"), check);
+        out.value = checked_to_type(w, name, out.null, word, expr->type, expr->at);
+    }
+    return clipped(out, expr->type);
+}
+
+static Val integer_division(Weaver *w, const Expr *expr, Val a, Val b)
+{
+    const bool  is_div = expr->op == OP_DIV;
+    Val         out = { .null = either(w, a.null, b.null), .range = range_of_call(expr->op, expr->type, a.range, b.range) };
+    const char *name = PRINT("e%d", w->n_temps++);
+    const int   check = weave_check(w, WEFT_DIVISION_BY_ZERO, expr->at, "division by zero");
+    const char *guard = out.null ? shorten(w, "u8", out.null) : NULL;
+    const char *divisor = guard ? PRINT("(%s ? 1 : %s)", guard, b.value) : b.value;
+    weave_stmt(w, "%s_CHECKED(%s, %s, %s, %d)", is_div ? "DIV" : "MOD", name, unless_null(w, &a, "0"), divisor, check);
+    out.null = guard;
+    out.value = name;
+    // Only the smallest value / -1 leaves the type; in 64 bits it wraps to itself, which the operand's range tells.
+    if (is_div && a.range.low <= range_of_type(expr->type).low && b.range.low <= -1 && b.range.high >= -1) {
+        const int overflow = weave_check(w, WEFT_OUT_OF_RANGE, expr->at, overflow_message(expr->type));
+        weave_stmt(w, "CHECK(%s%s!(%s == -1 && %s == -%lldll - 1), %d)", guard ? guard : "", guard ? " || " : "", b.value, a.value,
+                   (long long)-(range_of_type(expr->type).low + 1), overflow);
+    }
+    return clipped(out, expr->type);
+}
+
+static Val float_arithmetic(Weaver *w, const Expr *expr, Val a, Val b)
+{
+    Val         out = { .is_float = true, .null = either(w, a.null, b.null), .range = range_of_type(TYPE(DOUBLE)) };
+    const char *cast = expr->type.kind == TYPE_REAL ? "(f64)(f32)" : "";
+    if (expr->op == OP_DIV || expr->op == OP_MOD) {
+        const char *name = PRINT("e%d", w->n_temps++);
+        const char *guard = out.null ? shorten(w, "u8", out.null) : NULL;
+        const int   check = weave_check(w, WEFT_DIVISION_BY_ZERO, expr->at, "division by zero");
+        weave_stmt(w, "DIV_F64_CHECKED(%s, %s, %s, %d)", name, a.value, guard ? PRINT("(%s ? 1.0 : %s)", guard, b.value) : b.value, check);
+        out.null = guard;
+        out.value = PRINT("%s%s", cast, name);
+    } else {
+        const char symbol = expr->op == OP_ADD ? '+' : expr->op == OP_SUB ? '-' : '*';
+        out.value = PRINT("%s(%s %c %s)", cast, a.value, symbol, b.value);
+    }
+    return out;
+}
+
+static Val negate_or_abs(Weaver *w, const Expr *expr, Val a)
+{
+    Val out = a;
+    if (a.is_float) {
+        const char *value = weave_temp(w, "f64", a.value);
+        out.value = expr->op == OP_NEG ? PRINT("(-%s)", value) : PRINT("(%s < 0 ? -%s : %s)", value, value, value);
+        return out;
+    }
+    const Range word = range_of_type(TYPE(BIGINT));
+    out.range = range_of_call(expr->op, expr->type, a.range, (Range){ .known = true });
+    const char *value = weave_temp(w, "i64", a.value);
+    if (!fits(out.range, word)) {      // the smallest bigint has no opposite
+        const int check = weave_check(w, WEFT_OUT_OF_RANGE, expr->at, overflow_message(expr->type));
+        weave_stmt(w, "CHECK(%s%s%s != -9223372036854775807ll - 1, %d)", a.null ? a.null : "", a.null ? " || " : "", value, check);
+        out.range = expr->op == OP_NEG ? word : (Range){ .known = true, .nullable = a.range.nullable, .low = 0, .high = INT64_MAX };
+    }
+    value = expr->op == OP_NEG ? PRINT("(i64)(0 - (u64)%s)", value) : PRINT("(%s < 0 ? (i64)(0 - (u64)%s) : %s)", value, value, value);
+    out.value = checked_to_type(w, value, a.null, out.range, expr->type, expr->at);
+    return clipped(out, expr->type);
+}
+
+static weft_status value_of_arithmetic(Weaver *w, const Expr *expr, Val *out)
+{
+    Val a, b;
+    TRY(weave_value(w, expr->args[0], &a));
+    a = named(w, a);
+    if (expr->op == OP_NEG || expr->op == OP_ABS) {
+        *out = negate_or_abs(w, expr, a);
+        return WEFT_OK;
+    }
+    TRY(weave_value(w, expr->args[1], &b));
+    b = named(w, b);
+    if (type_is_float(expr->type) && expr->op == OP_MOD) return fail(w->err, WEFT_UNSUPPORTED, expr->at, "%% of floating-point numbers is not supported");
+    *out = type_is_float(expr->type) ? float_arithmetic(w, expr, a, b)
+         : expr->op == OP_DIV || expr->op == OP_MOD ? integer_division(w, expr, a, b) : integer_arithmetic(w, expr, a, b);
+    return WEFT_OK;
+}
+
+// ---- casts ----------------------------------------------------------------------------------------------------------------------
+
+static int scale_of(Type type) { return type.kind == TYPE_DECIMAL ? type.scale : 0; }
+
+static Val float_to_integer(Weaver *w, const Expr *expr, Val a)
+{
+    const Range bound = range_of_type(expr->type);
+    const char *name = PRINT("e%d", w->n_temps++), *value = a.value;
+    const int   check = weave_check(w, WEFT_OUT_OF_RANGE, expr->at, overflow_message(expr->type));
+    if (scale_of(expr->type)) value = PRINT("%s * %s", value, weave_param_f64(w, (double)power_of_ten(scale_of(expr->type))));
+    if (a.null) value = PRINT("(%s ? 0.0 : %s)", a.null, value);
+    // The largest double below 2^63 keeps the conversion defined.
+    const double high = bound.high >= INT64_MAX ? 9223372036854774784.0 : (double)bound.high;
+    weave_stmt(w, "ROUND_F64(%s, %s, %s, %s, %d)", name, value, weave_param_f64(w, (double)bound.low), weave_param_f64(w, high), check);
+    return (Val){ .value = name, .null = a.null, .range = bound };
+}
+
+static Val rescale(Weaver *w, const Expr *expr, Val a)
+{
+    const int   up = scale_of(expr->type) - scale_of(expr->args[0]->type);
+    const Range word = range_of_type(TYPE(BIGINT));
+    Val         out = { .null = a.null, .range = a.range };
+    if (up == 0) {
+        out.value = checked_to_type(w, a.value, a.null, a.range, expr->type, expr->at);
+        return clipped(out, expr->type);
+    }
+    const char *name = PRINT("e%d", w->n_temps), *power = weave_param_i64(w, NULL, power_of_ten(up > 0 ? up : -up));
+    const i128  factor = power_of_ten(up > 0 ? up : -up);
+    if (up < 0) {
+        w->n_temps++;
+        weave_stmt(w, "ROUND_DIV(%s, %s, %s)", name, a.value, power);
+        out.range.low = a.range.low / factor - 1, out.range.high = a.range.high / factor + 1;
+        out.value = checked_to_type(w, name, a.null, out.range, expr->type, expr->at);
+        return clipped(out, expr->type);
+    }
+    out.range.low = a.range.low * factor, out.range.high = a.range.high * factor;
+    if (fits(out.range, word)) {
+        out.value = checked_to_type(w, PRINT("(%s * %s)", a.value, power), a.null, out.range, expr->type, expr->at);
+    } else {
+        w->n_temps++;
+        const int check = weave_check(w, WEFT_OUT_OF_RANGE, expr->at, overflow_message(expr->type));
+        weave_stmt(w, "MUL_CHECKED(%s, %s, %s, %d)", name, unless_null(w, &a, "0"), power, check);
+        out.value = checked_to_type(w, name, a.null, word, expr->type, expr->at);
+    }
+    return clipped(out, expr->type);
+}
+
+static weft_status value_of_cast(Weaver *w, const Expr *expr, Val *out)
+{
+    const Type from = expr->args[0]->type, to = expr->type;
+    Val        a;
+    TRY(weave_value(w, expr->args[0], &a));
+    a = named(w, a);
+    const bool numbers = from.kind <= TYPE_DOUBLE && to.kind <= TYPE_DOUBLE;
+    *out = a;
+    if (type_equal(from, to) || (from.kind == TYPE_TEXT && to.kind == TYPE_TEXT) || from.kind == TYPE_NULL) return WEFT_OK;
+    if (!numbers && from.kind != to.kind) {
+        char a_name[32], b_name[32];
+        return fail(w->err, WEFT_UNSUPPORTED, expr->at, "cast from %s to %s is not supported", type_name(from, a_name), type_name(to, b_name));
+    }
+    if (to.kind == TYPE_BOOLEAN) {
+        out->value = PRINT("(i64)(%s != 0)", a.value);
+        out->range.low = 0, out->range.high = 1;
+    } else if (type_is_float(to)) {
+        const char *cast = to.kind == TYPE_REAL ? "(f64)(f32)" : "";
+        if (a.is_float) out->value = PRINT("%s%s", cast, a.value);
+        else if (scale_of(from)) out->value = PRINT("%s((f64)%s / %s)", cast, a.value, weave_param_f64(w, (double)power_of_ten(scale_of(from))));
+        else out->value = PRINT("%s(f64)%s", cast, a.value);
+        out->is_float = true;
+        out->range = range_of_type(to);
+        out->range.nullable = a.null != NULL;
+    } else {
+        *out = a.is_float ? float_to_integer(w, expr, a) : rescale(w, expr, a);
+    }
+    return WEFT_OK;
+}
+
+// ---- conditions ---------------------------------------------------------------------------------------------------------------------
+
+static const char *compare_floats(Weaver *w, Op op, const char *a, const char *b)
+{
+    a = weave_temp(w, "f64", a), b = weave_temp(w, "f64", b);
+    switch (op) {
+        case OP_EQ: return PRINT("SAME_F64(%s, %s)", a, b);
+        case OP_NE: return PRINT("!SAME_F64(%s, %s)", a, b);
+        case OP_LT: return PRINT("LESS_F64(%s, %s)", a, b);
+        case OP_GT: return PRINT("LESS_F64(%s, %s)", b, a);
+        case OP_LE: return PRINT("!LESS_F64(%s, %s)", b, a);
+        default:    return PRINT("!LESS_F64(%s, %s)", a, b);
+    }
+}
+
+static const char *and_not_null(Weaver *w, const char *condition, const char *null)
+{
+    return null ? PRINT("(!%s & %s)", null, condition) : condition;
+}
+
+static weft_status truth_of_comparison(Weaver *w, const Expr *expr, bool wanted, const char **condition)
+{
+    static const char *const symbols[] = { [OP_EQ] = "==", [OP_NE] = "!=", [OP_LT] = "<", [OP_LE] = "<=", [OP_GT] = ">", [OP_GE] = ">=" };
+    Val                      a, b;
+    if (expr->args[0]->type.kind == TYPE_TEXT) {
+        TRY(weave_text_compare(w, expr, &a, &b));
+    } else {
+        TRY(weave_value(w, expr->args[0], &a));
+        TRY(weave_value(w, expr->args[1], &b));
+    }
+    a = named(w, a), b = named(w, b);
+    const char *null = either(w, a.null, b.null);
+    const char *holds = a.is_float ? compare_floats(w, expr->op, a.value, b.value) : PRINT("(%s %s %s)", a.value, symbols[expr->op], b.value);
+    *condition = and_not_null(w, wanted ? holds : PRINT("!%s", holds), null);
+    return WEFT_OK;
+}
+
+static weft_status truth_of_text_test(Weaver *w, const Expr *expr, bool wanted, const char **condition)
+{
+    TextTest test;
+    Val      text;
+    TRY(weave_text_test(w, expr, &test));
+    TRY(weave_text_in(w, test.text, test.dict, test.dict_count, &text));
+    if (test.is_run) {
+        const char *low = weave_param_i64(w, NULL, test.low);
+        const char *size = weave_param_i64(w, NULL, test.low <= test.high ? test.high - test.low + 1 : 0);
+        *condition = and_not_null(w, PRINT("%sINSIDE(%s - %s, %s)", wanted ? "" : "!", text.value, low, size), text.null);
+        return WEFT_OK;
+    }
+    const char *table = weave_table(w, "u8", weave_name(w, "codes"), test.outcome);
+    // A NULL's code is arbitrary but a valid one where there are codes at all; it must not be looked up where it is not.
+    const char *code = text.null ? PRINT("(%s ? 0 : %s)", text.null, text.value) : text.value;
+    *condition = and_not_null(w, PRINT("(%s[%s] == %d)", table, code, wanted), text.null);
+    return WEFT_OK;
+}
+
+// x in (...) is true when some constant equals, false when all differ and none is NULL.
+static weft_status truth_of_in(Weaver *w, const Expr *expr, bool wanted, const char **condition)
+{
+    Val  a;
+    bool has_null = false;
+    Text text = { 0 };
+    TRY(weave_value(w, expr->args[0], &a));
+    a.value = weave_temp(w, a.is_float ? "f64" : "i64", a.value);
+    for (int i = 1; i < expr->n_args; i++) {
+        if (expr->args[i]->value.is_null) { has_null = true; continue; }
+        const Val b = value_of_const(w, expr->args[i]);
+        text_add(&text, "%s(%s == %s)", text.length ? " | " : "", a.value, b.value);
+    }
+    const char *any = text.length ? PRINT("(%s)", text.bytes) : "0";
+    text_free(&text);
+    *condition = wanted ? and_not_null(w, any, a.null) : has_null ? "0" : and_not_null(w, PRINT("!%s", any), a.null);
+    return WEFT_OK;
+}
+
+// Emits EXPR's statements apart; *STATEMENTS is what they were (NULL when there are none).
+static weft_status truth_apart(Weaver *w, const Expr *expr, bool wanted, const char **condition, const char **statements)
+{
+    const Text outer = w->block;
+    w->block = (Text){ 0 };
+    const weft_status status = weave_truth(w, expr, wanted, condition);
+    *statements = w->block.length ? text_keep(w->arena, &w->block) : NULL;
+    text_free(&w->block);
+    w->block = outer;
+    return status;
+}
+
+// Both sides are worked out and joined without a branch, unless the right one can fail: then only where it matters.
+static weft_status truth_of_both(Weaver *w, const Expr *expr, bool wanted, const char **condition)
+{
+    const bool  needs_both = (expr->op == OP_AND) == wanted;
+    const char *a, *b, *statements;
+    TRY(weave_truth(w, expr->args[0], wanted, &a));
+    TRY(truth_apart(w, expr->args[1], wanted, &b, &statements));
+    if (statements && expr_can_fail(expr->args[1])) {
+        // The left side decides alone when it is the opposite (AND: false, OR: true), whatever is wanted.
+        const char *decides;
+        TRY(weave_truth(w, expr->args[0], expr->op == OP_OR, &decides));
+        const char *name = PRINT("e%d", w->n_temps++);
+        const char *left = weave_temp(w, "u8", a);
+        weave_stmt(w, "u8 %s = %s;", name, needs_both ? "0" : left);
+        weave_stmt(w, "if (!%s) {", decides);
+        text_add(&w->block, "%s", statements);
+        weave_stmt(w, "%s = %s %s (%s); }", name, left, needs_both ? "&" : "|", b);
+        *condition = name;
+        return WEFT_OK;
+    }
+    if (statements) text_add(&w->block, "%s", statements);
+    *condition = shorten(w, "u8", PRINT("(%s %s %s)", a, needs_both ? "&" : "|", b));
+    return WEFT_OK;
+}
+
+static weft_status truth_of_value(Weaver *w, const Expr *expr, bool wanted, const char **condition)
+{
+    Val val;
+    TRY(weave_value(w, expr, &val));
+    *condition = and_not_null(w, PRINT("(%s %s 0)", val.value, wanted ? "!=" : "=="), val.null);
+    return WEFT_OK;
+}
+
+static weft_status truth_of_null_test(Weaver *w, const Expr *expr, bool wanted, const char **condition)
+{
+    Val val;
+    TRY(weave_value(w, expr->args[0], &val));
+    const bool is_null_wanted = (expr->op == OP_IS_NULL) == wanted;
+    *condition = !val.null ? (is_null_wanted ? "0" : "1") : PRINT(is_null_wanted ? "(%s)" : "(!%s)", val.null);
+    return WEFT_OK;
+}
+
+weft_status weave_truth(Weaver *w, const Expr *expr, bool wanted, const char **condition)
+{
+    if (expr->kind != EXPR_CALL) return truth_of_value(w, expr, wanted, condition);
+    if (weave_is_text_test(expr)) return truth_of_text_test(w, expr, wanted, condition);
+    switch (expr->op) {
+        case OP_AND: case OP_OR: return truth_of_both(w, expr, wanted, condition);
+        case OP_NOT: return weave_truth(w, expr->args[0], !wanted, condition);
+        case OP_IS_NULL: case OP_IS_NOT_NULL: return truth_of_null_test(w, expr, wanted, condition);
+        case OP_IN: return truth_of_in(w, expr, wanted, condition);
+        case OP_EQ: case OP_NE: case OP_LT: case OP_LE: case OP_GT: case OP_GE: return truth_of_comparison(w, expr, wanted, condition);
+        case OP_LIKE: case OP_ILIKE: return fail(w->err, WEFT_UNSUPPORTED, expr->at, "LIKE with a pattern that is not constant is not supported");
+        default: return truth_of_value(w, expr, wanted, condition);
+    }
+}
+
+static Range column_range(void *context, const Expr *column)
+{
+    const Var *var = weave_var(context, (ColumnRef){ column->relation, column->column });
+    return var ? var->range : range_of_type(column->type);
+}
+
+static weft_status value_of_condition(Weaver *w, const Expr *expr, Val *out)
+{
+    const char *is_true, *is_false;
+    TRY(weave_truth(w, expr, true, &is_true));
+    *out = (Val){ .value = PRINT("(i64)%s", shorten(w, "u8", is_true)), .range = { .known = true, .low = 0, .high = 1 } };
+    if (!range_of(expr, column_range, w).nullable) return WEFT_OK;
+    const char *name = weave_temp(w, "u8", is_true);
+    TRY(weave_truth(w, expr, false, &is_false));
+    out->value = PRINT("(i64)%s", name);
+    out->null = weave_temp(w, "u8", PRINT("!(%s | %s)", name, is_false));
+    out->range.nullable = true;
+    return WEFT_OK;
+}
+
+// ---- choices ---------------------------------------------------------------------------------------------------------------------------
+
+static Range unite(Range a, Range b)
+{
+    if (a.low > a.high) { b.nullable |= a.nullable; return b; }
+    if (b.low > b.high) { a.nullable |= b.nullable; return a; }
+    return (Range){ .known = a.known && b.known, .nullable = a.nullable || b.nullable, .low = MIN_OF(a.low, b.low), .high = MAX_OF(a.high, b.high) };
+}
+
+typedef struct Choice {                // the variable that branches assign to
+    const char *name;
+    bool        is_float;
+    Dictionary *dict;                  // text: all branches give codes of this
+    u32         dict_count;
+    Range       range;
+} Choice;
+
+static weft_status assign(Weaver *w, const Expr *expr, Choice *choice)
+{
+    Val val;
+    if (choice->dict) TRY(weave_text_in(w, expr, choice->dict, choice->dict_count, &val));
+    else TRY(weave_value(w, expr, &val));
+    weave_stmt(w, "%s = %s;", choice->name, val.value);
+    weave_stmt(w, "%s_null = %s;", choice->name, val.null ? val.null : "0");
+    val.range.nullable |= val.null != NULL;
+    choice->range = unite(choice->range, val.range);
+    return WEFT_OK;
+}
+
+static weft_status open_choice(Weaver *w, const Expr *expr, Choice *choice)
+{
+    *choice = (Choice){ .name = PRINT("e%d", w->n_temps++), .is_float = type_is_float(expr->type), .range = { .known = true, .low = 0, .high = -1 } };
+    if (expr->type.kind == TYPE_TEXT) TRY(weave_text_dict(w, expr, &choice->dict, &choice->dict_count));
+    weave_stmt(w, "%s %s; u8 %s_null;", choice->is_float ? "f64" : "i64", choice->name, choice->name);
+    return WEFT_OK;
+}
+
+static Val close_choice(Weaver *w, const Choice *choice)
+{
+    Val out = { .value = choice->name, .is_float = choice->is_float, .range = choice->range, .dict = choice->dict, .dict_count = choice->dict_count };
+    if (choice->range.nullable) out.null = PRINT("%s_null", choice->name);
+    return out;
+}
+
+static weft_status value_of_case(Weaver *w, const Expr *expr, Val *out)
+{
+    Choice choice;
+    int    depth = 0;
+    TRY(open_choice(w, expr, &choice));
+    for (int i = 0; i + 1 < expr->n_args; i += 2, depth++) {
+        const char *condition;
+        TRY(weave_truth(w, expr->args[i], true, &condition));
+        weave_stmt(w, "if (%s) {", condition);
+        TRY(assign(w, expr->args[i + 1], &choice));
+        weave_stmt(w, "} else {");
+    }
+    TRY(assign(w, expr->args[expr->n_args - 1], &choice));
+    Text closing = { 0 };
+    for (int i = 0; i < depth; i++) text_add_bytes(&closing, "}", 1);
+    weave_stmt(w, "%s", text_keep(w->arena, &closing));
+    *out = close_choice(w, &choice);
+    return WEFT_OK;
+}
+
+static weft_status value_of_coalesce(Weaver *w, const Expr *expr, Val *out)
+{
+    Choice choice;
+    bool   can_be_null = true;
+    TRY(open_choice(w, expr, &choice));
+    TRY(assign(w, expr->args[0], &choice));
+    can_be_null = choice.range.nullable;
+    for (int i = 1; i < expr->n_args; i++) {
+        choice.range.nullable = false;
+        weave_stmt(w, "if (%s_null) {", choice.name);
+        TRY(assign(w, expr->args[i], &choice));
+        weave_stmt(w, "}");
+        can_be_null = can_be_null && choice.range.nullable;
+    }
+    choice.range.nullable = can_be_null;
+    *out = close_choice(w, &choice);
+    return WEFT_OK;
+}
+
+static weft_status value_of_date_part(Weaver *w, const Expr *expr, Val *out)
+{
+    Val a;
+    TRY(weave_value(w, expr->args[0], &a));
+    *out = (Val){ .null = a.null, .range = range_of(expr, column_range, w) };
+    if (expr->op == OP_DOW || expr->op == OP_ISODOW) {
+        const char *day = weave_temp(w, "i64", PRINT("WEEKDAY(%s)", a.value));
+        out->value = expr->op == OP_DOW ? day : PRINT("(%s == 0 ? 7 : %s)", day, day);
+        return WEFT_OK;
+    }
+    const char *parts = PRINT("e%d", w->n_temps++);
+    weave_stmt(w, "DATE_PARTS(%s, %s)", parts, a.value);
+    switch (expr->op) {
+        case OP_YEAR:    out->value = PRINT("%s_year", parts); break;
+        case OP_QUARTER: out->value = PRINT("((%s_month + 2) / 3)", parts); break;
+        case OP_MONTH:   out->value = PRINT("%s_month", parts); break;
+        case OP_DAY:     out->value = PRINT("%s_day", parts); break;
+        default:         out->value = PRINT("DAY_OF_YEAR(%s)", parts); break;
+    }
+    return WEFT_OK;
+}
+
+weft_status weave_value(Weaver *w, const Expr *expr, Val *out)
+{
+    if (expr->type.kind == TYPE_TEXT && expr->kind == EXPR_CONST) return weave_text_const(w, expr, out);
+    switch (expr->kind) {
+        case EXPR_CONST:  *out = value_of_const(w, expr); return WEFT_OK;
+        case EXPR_COLUMN: return weave_column(w, expr, out);
+        case EXPR_CASE:   return value_of_case(w, expr, out);
+        case EXPR_CALL:   break;
+        default: return fail(w->err, WEFT_INTERNAL, expr->at, "aggregate inside a kernel expression");
+    }
+    switch (expr->op) {
+        case OP_ADD: case OP_SUB: case OP_MUL: case OP_DIV: case OP_MOD: case OP_NEG: case OP_ABS: return value_of_arithmetic(w, expr, out);
+        case OP_COALESCE: return value_of_coalesce(w, expr, out);
+        case OP_CAST: return value_of_cast(w, expr, out);
+        case OP_YEAR: case OP_QUARTER: case OP_MONTH: case OP_DAY: case OP_DOW: case OP_ISODOW: case OP_DOY: return value_of_date_part(w, expr, out);
+        default: return value_of_condition(w, expr, out);
+    }
+}

@@ -1,0 +1,286 @@
+// weave.c - one kernel from the steps of a pipeline.
+//
+//     head     COLUMN, PARAM, TABLE: what the kernel is handed
+//     tiles    tests on the mask, PICK, then filters and probes on the selection, then the sink
+//
+// Same work, same text, byte for byte: names come from columns, numbers from the order of use, and the kernel's own name is
+// the hash of its text.  The functions here keep the books; value.c, steps.c and sink.c write.
+
+#include "weave/weave_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+// ---- names ---------------------------------------------------------------------------------------------------------------
+
+// Words of C, of tile C and of our own naming that a column must not take.  Tile C's macros are upper case: no clash.
+static const char *const reserved[] = {
+    "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float", "for",
+    "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof", "static", "struct",
+    "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "asm", "typeof", "i", "live", "group", "key", "words",
+    "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "main", "linux", "unix", "class", "new", "template",
+    "this", "operator", "bool", "true", "false", "namespace", "private", "public", "protected", "delete", "try", "catch", "throw",
+    "friend", "virtual", "export", "mutable", "explicit", "using", "typename", "and", "or", "not", "xor", "bitand", "bitor", "compl",
+    "wchar_t", "int8_t", "half", "min", "max", "abs", "printf", "assert", "clock",
+};
+
+static bool is_reserved(const char *name)
+{
+    for (int i = 0; i < COUNT_OF(reserved); i++)
+        if (strcmp(name, reserved[i]) == 0) return true;
+    const size_t length = strlen(name);
+    if (strchr("epo", name[0]) && length > 1 && strspn(name + 1, "0123456789") == length - 1) return true;   // e1, p2, o3 are ours
+    return length > 1 && name[length - 1] == '_';
+}
+
+const char *weave_name(Weaver *w, const char *wanted)
+{
+    char   clean[48];
+    size_t length = 0;
+    for (const char *c = wanted; *c && length < 32; c++) {
+        const bool letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z'), digit = *c >= '0' && *c <= '9';
+        if (letter) clean[length++] = (char)(*c | 0x20);
+        else if ((digit || *c == '_') && length > 0) clean[length++] = *c;
+        else if (length > 0) clean[length++] = '_';
+    }
+    clean[length] = 0;
+    char name[64];
+    u64  taken;
+    snprintf(name, sizeof name, "%s%s", length ? clean : "column", !length || is_reserved(clean) ? "_c" : "");
+    for (int n = 2; map_get(w->names, name, strlen(name), &taken); n++) snprintf(name, sizeof name, "%s_%d_c", length ? clean : "column", n);
+    // Words derive further names from a column's: take those too.
+    static const char *const suffixes[] = { "", "_all", "_base", "_valid", "_valid_all", "_col", "_low", "_span", "_row", "_at",
+                                            "_of", "_null", "_map", "_mask", "_next", "_n", "_in", "_rows", "_u", "_words", "_size" };
+    for (int i = 0; i < COUNT_OF(suffixes); i++) {
+        char derived[96];
+        snprintf(derived, sizeof derived, "%s%s", name, suffixes[i]);
+        map_set(w->names, derived, strlen(derived), 1);
+    }
+    return arena_strdup(w->arena, name);
+}
+
+const char *weave_width_type(int width)
+{
+    return width == 1 ? "u8" : width == 2 ? "u16" : width == 4 ? "u32" : "u64";
+}
+
+// ---- writing --------------------------------------------------------------------------------------------------------------
+
+void weave_line(Weaver *w, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    char    small[512];
+    va_list again;
+    va_copy(again, args);
+    const int length = vsnprintf(small, sizeof small, format, args);
+    text_add(&w->body, "%*s", 8 + 4 * w->n_open, "");
+    if (length < (int)sizeof small) {
+        text_add_bytes(&w->body, small, (size_t)length);
+    } else {
+        char *large = arena_alloc(w->arena, (size_t)length + 1);
+        vsnprintf(large, (size_t)length + 1, format, again);
+        text_add_bytes(&w->body, large, (size_t)length);
+    }
+    text_add_bytes(&w->body, "\n", 1);
+    va_end(again);
+    va_end(args);
+}
+
+void weave_stmt(Weaver *w, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    const int length = vsnprintf(NULL, 0, format, args);
+    char     *line = arena_alloc(w->arena, (size_t)length + 1);
+    vsnprintf(line, (size_t)length + 1, format, again);
+    text_add(&w->block, "%s\n", line);
+    va_end(again);
+    va_end(args);
+}
+
+// One short statement stays on the line of its block; more get a line each.
+void weave_block(Weaver *w, const char *open)
+{
+    char *block = text_keep(w->arena, &w->block), *end = strchr(block, '\n');
+    if (end && !end[1] && strlen(block) < 100) {
+        *end = 0;
+        weave_line(w, "%s { %s }", open, block);
+        return;
+    }
+    weave_line(w, "%s {", open);
+    for (char *line = block; line && *line; line = end ? end + 1 : NULL) {
+        end = strchr(line, '\n');
+        if (end) *end = 0;
+        weave_line(w, "    %s", line);
+    }
+    weave_line(w, "}");
+}
+
+void weave_count(Weaver *w, const char *what, int at_step)
+{
+    weave_line(w, "STEP(%d, %s)", w->out->n_counts, w->live);
+    *LIST_PUSH(w->arena, w->out->counts, w->out->n_counts) = (WovenStep){ arena_strdup(w->arena, what), at_step };
+}
+
+const char *weave_temp(Weaver *w, const char *type, const char *value)
+{
+    const char *name = arena_printf(w->arena, "e%d", w->n_temps++);
+    weave_stmt(w, "const %s %s = %s;", type, name, value);
+    return name;
+}
+
+// ---- what the kernel is handed ------------------------------------------------------------------------------------------------
+
+int weave_param(Weaver *w, Param param)
+{
+    *LIST_PUSH(w->arena, w->out->params, w->out->n_params) = param;
+    return w->out->n_params - 1;
+}
+
+const char *weave_param_i64(Weaver *w, const char *name, i64 value)
+{
+    const int k = weave_param(w, (Param){ .kind = PARAM_VALUE, .value = value });
+    if (!name) name = arena_printf(w->arena, "p%d", k);
+    text_add(&w->head, "    PARAM(i64, %s, %d)\n", name, k);
+    return name;
+}
+
+const char *weave_param_f64(Weaver *w, double value)
+{
+    i64 bits;
+    memcpy(&bits, &value, sizeof bits);
+    const int   k = weave_param(w, (Param){ .kind = PARAM_VALUE, .value = bits });
+    const char *name = arena_printf(w->arena, "p%d", k);
+    text_add(&w->head, "    PARAM_F64(%s, %d)\n", name, k);
+    return name;
+}
+
+const char *weave_table(Weaver *w, const char *type, const char *name, const void *data)
+{
+    *LIST_PUSH(w->arena, w->out->tables, w->out->n_tables) = data;
+    text_add(&w->head, "    TABLE(%s, %s, %d)\n", type, name, w->out->n_tables - 1);
+    return name;
+}
+
+int weave_check(Weaver *w, weft_status status, int at, const char *message)
+{
+    *LIST_PUSH(w->arena, w->out->checks, w->out->n_checks) = (Check){ status, at, message };
+    return w->out->n_checks - 1;
+}
+
+int weave_state(Weaver *w, SlotKind kind, int bytes, u64 init)
+{
+    *LIST_PUSH(w->arena, w->out->state, w->out->n_state) = (StateSlot){ kind, (u8)bytes, init };
+    return w->out->n_state - 1;
+}
+
+// ---- columns ---------------------------------------------------------------------------------------------------------------------
+
+Var *weave_var(Weaver *w, ColumnRef ref)
+{
+    for (int i = 0; i < w->n_vars; i++)
+        if (w->vars[i].ref.relation == ref.relation && w->vars[i].ref.column == ref.column) return &w->vars[i];
+    return NULL;
+}
+
+static void declare_column(Weaver *w, Var *var)
+{
+    Woven *out = w->out;
+    *LIST_PUSH(w->arena, out->columns, out->n_columns) = var->source;
+    var->column = out->n_columns - 1;
+    const bool is_float = type_is_float(var->type);
+    if (is_float) text_add(&w->head, "    COLUMN(%s, %s, %d)\n", var->type.kind == TYPE_REAL && var->width == 4 ? "f32" : "f64", var->name, var->column);
+    else if (var->width == 0) text_add(&w->head, "    COLUMN_ANY(%s, %d)\n", var->name, var->column);
+    else text_add(&w->head, "    COLUMN(%s, %s, %d)\n", weave_width_type(var->width), var->name, var->column);
+    if (var->range.nullable) text_add(&w->head, "    NULLS(%s, %d)\n", var->name, var->column);
+}
+
+void weave_load(Weaver *w, Var *var)
+{
+    if (var->source < 0 || var->is_loaded) return;
+    declare_column(w, var);
+    var->is_loaded = true;
+    const char *type = !type_is_float(var->type) ? weave_width_type(var->width) : var->type.kind == TYPE_REAL && var->width == 4 ? "f32" : "f64";
+    if (!type_is_float(var->type) && var->width == 0) weave_line(w, "LOAD_ANY(%s, %s)", var->name, w->live);
+    else weave_line(w, "LOAD(%s, %s, %s)", type, var->name, w->live);
+    if (var->range.nullable) weave_line(w, "LOAD_NULLS(%s, %s)", var->name, w->live);
+}
+
+static void add_source_vars(Weaver *w)
+{
+    for (int c = 0; c < w->job->source->n_columns; c++) {
+        const SourceColumn *column = &w->job->source->columns[c];
+        *LIST_PUSH(w->arena, w->vars, w->n_vars) = (Var){
+            .ref = column->ref, .name = weave_name(w, column->name), .type = column->type, .dict = column->dict,
+            .dict_count = column->dict_count, .range = column->range, .source = c, .width = column->width, .column = -1,
+        };
+    }
+}
+
+// ---- the whole --------------------------------------------------------------------------------------------------------------------
+
+static void write_title(Weaver *w, Text *text)
+{
+    Weaver      names = { .arena = w->arena, .names = map_new(w->arena) };     // titles pass the same alphabet as identifiers
+    const char *separator = ": ";
+    text_add(text, "// %s", weave_name(&names, w->job->source->name));
+    for (int s = 0; s < w->job->n_steps; s++) {
+        if (w->job->steps[s].table) text_add(text, "%sjoin %s", separator, weave_name(&names, w->job->steps[s].table->name));
+        else if (s == 0) text_add(text, "%sfilter", separator);
+        else continue;
+        separator = ", ";
+    }
+    text_add(text, "%s%s\n", separator, w->job->sink == SINK_GROUPS ? (w->job->n_keys ? "groups" : "totals") : "rows");
+}
+
+static char *assemble(Weaver *w)
+{
+    Text text = { 0 };
+    write_title(w, &text);
+    text_add(&text, "KERNEL(@)\n{\n");
+    text_add_bytes(&text, w->head.bytes ? w->head.bytes : "", w->head.length);
+    text_add_bytes(&text, w->body.bytes, w->body.length);
+    text_add(&text, "}\n");
+    return text_keep(w->arena, &text);
+}
+
+// The name is the hash of the text with '@' in its place.
+static void name_kernel(Weaver *w, const char *text)
+{
+    const char *at = strchr(text, '@');
+    w->out->name = arena_printf(w->arena, "p_%016llx", (unsigned long long)hash_bytes(text, strlen(text)));
+    w->out->text = arena_printf(w->arena, "%.*s%s%s", (int)(at - text), text, w->out->name, at + 1);
+}
+
+static weft_status write_kernel(Weaver *w)
+{
+    w->done = arena_array(w->arena, bool, w->job->n_steps + 1);
+    w->live = "live";
+    w->is_all = true;
+    text_add(&w->body, "    TILES {\n");
+    weave_line(w, "ROWS(live)");
+    TRY(weave_tests(w));
+    for (int step = 0; step < w->job->n_steps; step++) {
+        const WeaveStep *next = &w->job->steps[step];
+        if (w->done[step]) continue;
+        if (next->table) TRY(weave_probe(w, next, step));
+        else TRY(weave_filter(w, next->filter, step));
+    }
+    return w->job->sink == SINK_GROUPS ? weave_groups(w) : weave_rows(w);
+}
+
+weft_status weave(Arena *arena, const WeaveJob *job, Woven **out, Error *err)
+{
+    Weaver w = { .arena = arena, .job = job, .err = err, .out = arena_make(arena, Woven), .names = map_new(arena) };
+    w.max_rows = (double)job->source->n_rows;
+    add_source_vars(&w);
+    const weft_status status = write_kernel(&w);
+    if (!status) name_kernel(&w, assemble(&w));
+    text_free(&w.head);
+    text_free(&w.body);
+    text_free(&w.block);
+    *out = w.out;
+    return status;
+}

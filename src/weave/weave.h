@@ -1,0 +1,194 @@
+// weave.h - the operators of a pipeline as one kernel text, and the recipe that feeds it.
+//
+//     WeaveJob job = { query, source, steps, n_steps, SINK_GROUPS, ... };
+//     TRY(weave(arena, &job, &woven, err));            // woven->text goes to the jit, the rest to the device
+//
+// Everything that is not the shape of the work is kept out of the text: literals, ranges, sizes and offsets are parameters
+// (woven->params), so queries that differ only in constants get the same text, byte for byte.
+// What statistics and built tables prove decides the shape: widths, checks, direct or hash tables, array or hash groups.
+
+#ifndef WEFT_WEAVE_H
+#define WEFT_WEAVE_H
+
+#include "plan/plan.h"
+
+// ---- where rows come from -----------------------------------------------------------------------------------------------
+
+typedef struct SourceColumn {
+    ColumnRef   ref;                   // whose column of the query this is
+    const char *name;
+    Type        type;
+    Dictionary *dict;                  // text
+    u32         dict_count;
+    u8          width;                 // bytes per value in every chunk, 0: they differ
+    Range       range;
+} SourceColumn;
+
+typedef struct Source {                // a table snapshot, or the rows another kernel left
+    const char    *name;
+    int            n_columns;
+    SourceColumn  *columns;
+    int            n_chunks;
+    const Chunk  **chunks;
+    const int     *chunk_column;       // source column -> column number in the chunks
+    u64            n_rows;
+} Source;
+
+// ---- tables to probe ------------------------------------------------------------------------------------------------------
+
+typedef enum JoinKind {
+    JOIN_BITS,                         // a bit per key (a byte where few keys: quicker): only whether there is a match matters
+    JOIN_DIRECT,                       // unique keys; the first payload is found by key, stored + 1, 0: no match
+    JOIN_HEADS,                        // row + 1 by key, 0: no match; payloads by row
+    JOIN_HASH                          // slots; payloads by row
+} JoinKind;
+
+typedef struct JoinKey {
+    Type        type;
+    Dictionary *dict;                  // text: the probing side's codes are mapped to these
+    u32         dict_count;
+    i64         low, high;             // that the table covers: the built rows, and the probing column where that costs little
+    i64         zone_low, zone_high;   // of the built rows
+    u64         stride;                // of this key in the one-word key: word = sum of (key - low) * stride
+} JoinKey;
+
+typedef struct Payload {
+    ColumnRef   ref;
+    const char *name;
+    Type        type;
+    Dictionary *dict;
+    u32         dict_count;
+    Range       range;                 // of the built rows
+    u8          width;                 // bytes per stored code; floats: 8, raw
+    i64         base;                  // value = base + code, or
+    const i64  *decode;                // value = decode[code], n_codes of them, where values were renumbered densely
+    u64         n_codes;               // codes are below this; floats: 0
+    u64         null_code;             // == n_codes - 1 where the payload can be NULL
+    const u64  *float_valid;           // floats that can be NULL: a bit per row (key)
+    const void *data;
+} Payload;
+
+typedef struct JoinTable {
+    const char       *name;            // of the relation scanned to build it
+    JoinKind          kind;
+    bool              is_bytes;        // bits: a byte per key
+    bool              is_unique;       // else rows of equal key are chained through next
+    int               n_keys;
+    JoinKey          *keys;
+    bool              is_one_word;     // the key fits one word (a single key always does)
+    u64               span;            // of the one-word key: it is below this (bits, direct, heads)
+    u64               n_rows, n_distinct, max_chain;
+    int               n_payloads;
+    Payload          *payloads;
+    const void       *slots;           // bits, heads or KernelSlots by kind
+    u64               mask;            // hash
+    const u64        *words;           // hash, several words: n_keys per row
+    const u32        *next;            // row + 1 of the next row with this key, 0: last
+    size_t            bytes;
+} JoinTable;
+
+// ---- the job -----------------------------------------------------------------------------------------------------------------
+
+typedef struct WeaveStep {
+    const Expr      *filter;           // a filter, or
+    const JoinTable *table;            // a probe
+    Expr *const     *keys;
+} WeaveStep;
+
+typedef struct WeaveJob {
+    const Query     *query;
+    const Source    *source;
+    int              n_steps;
+    const WeaveStep *steps;            // in order; simple filters at the start may be regrouped
+    SinkKind         sink;             // SINK_TABLE and SINK_ROWS both write rows: the table is made of them afterwards
+    int              n_keys;           // groups
+    Expr *const     *keys;
+    int              n_aggs;
+    const Agg       *aggs;
+    int              n_outputs;        // rows
+    Expr *const     *outputs;
+} WeaveJob;
+
+// ---- what comes out ------------------------------------------------------------------------------------------------------------
+
+typedef enum ParamKind {
+    PARAM_VALUE,                       // value
+    PARAM_RANGE_LOW,                   // value, as stored in column's chunk, clipped: the low end of a range test
+    PARAM_RANGE_SPAN,                  // high end (value) - low end (other), as stored
+    PARAM_OFFSET                       // base of column's chunk - value: from stored to distance from a value
+} ParamKind;
+
+typedef struct Param { ParamKind kind; i64 value, other; int column; } Param;    // column: kernel column
+
+typedef struct ZoneTest { int column; i64 low, high; } ZoneTest;     // source column: a chunk outside holds no row for us
+
+typedef struct Check { weft_status status; int at; const char *message; } Check;
+
+typedef enum SlotKind {                // how two workers' accumulators are merged
+    SLOT_OUT, SLOT_SEEN, SLOT_ADD, SLOT_ADD_F64, SLOT_MIN, SLOT_MAX, SLOT_MIN_F64, SLOT_MAX_F64,
+    SLOT_WIDE_LOW, SLOT_WIDE_HIGH      // the high word is always the next slot
+} SlotKind;
+
+typedef struct StateSlot { SlotKind kind; u8 bytes; u64 init; } StateSlot;       // per group, or per output row
+
+typedef enum GroupKind { GROUP_ONE, GROUP_ARRAY, GROUP_HASH } GroupKind;
+
+typedef struct GroupKey {
+    Type        type;
+    Dictionary *dict;
+    i64         base;                  // value = base + code, or decode[code]; code == null_code: NULL
+    const i64  *decode;
+    u64         n_codes, stride;       // one-word keys: code = word / stride % n_codes
+    bool        nullable;
+    u64         null_code;
+} GroupKey;
+
+typedef struct AggState {              // -1: not there
+    int         sum, high;             // value, and the high word of a 128-bit sum
+    int         count;                 // number of non-NULL inputs
+    bool        is_float, is_rank;     // min and max of text work on ranks in dict
+    Dictionary *dict;
+    u32         dict_count;
+} AggState;
+
+typedef struct OutColumn {
+    int         value, null;           // state slots; null -1: never NULL
+    Type        type;
+    bool        is_float;
+    Dictionary *dict;
+    u32         dict_count;
+    Range       range;
+} OutColumn;
+
+typedef struct WovenStep { const char *what; int at_step; } WovenStep;           // for EXPLAIN ANALYZE, by counter
+
+typedef struct Woven {
+    const char   *name, *text;
+    int           n_columns, *columns;         // kernel column -> source column
+    int           n_params;
+    Param        *params;
+    int           n_tables;
+    const void  **tables;
+    int           n_checks;
+    Check        *checks;
+    int           n_zones;
+    ZoneTest     *zones;
+    bool          is_empty;                    // proved: no row passes
+    int           n_counts;
+    WovenStep    *counts;
+    int           n_state;
+    StateSlot    *state;
+    GroupKind     group_kind;
+    u64           n_groups;                    // array
+    bool          is_one_word;
+    int           n_words;                     // hash with several words per key (the last holds NULL bits when any key is nullable)
+    bool          has_null_word;
+    GroupKey     *group_keys;                  // job->n_keys
+    int           seen;                        // state slot that is not 0 where a group has rows; -1: hash
+    AggState     *aggs;                        // job->n_aggs
+    OutColumn    *outputs;                     // job->n_outputs
+} Woven;
+
+weft_status weave(Arena *arena, const WeaveJob *job, Woven **woven, Error *err);
+
+#endif
