@@ -1,0 +1,392 @@
+// api.c - include/weft.h: databases, sessions, statements.
+
+#include "engine/engine.h"
+#include "kernel/kernel.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+// ---- databases -----------------------------------------------------------------------------------------------------------
+
+static const char *prelude(Arena *arena) { return arena_printf(arena, "%s\n%s\n", kernel_args_text, kernel_cpu_text); }
+
+// "sales" means the directory sales.weft, unless a directory of that very name is there.
+static const char *directory_of(Arena *arena, const char *path)
+{
+    const size_t length = strlen(path);
+    struct stat  info;
+    if ((length > 5 && strcmp(path + length - 5, ".weft") == 0) || (stat(path, &info) == 0 && S_ISDIR(info.st_mode))) return arena_strdup(arena, path);
+    return arena_printf(arena, "%s.weft", path);
+}
+
+weft_status weft_open(const char *path, weft_db **out, weft_error *error)
+{
+    Arena   *arena = arena_new(NULL, "database");
+    weft_db *db = arena_make(arena, weft_db);
+    *out = NULL;
+    error_clear(error);
+    db->arena = arena;
+    const weft_status status = store_open(path && *path ? directory_of(arena, path) : NULL, &db->budget, &db->store, error);
+    if (status) {
+        error->position = 0;
+        arena_free(arena);
+        return status;
+    }
+    db->pool = pool_new(cpu_count());
+    db->cpu = device_cpu_open(db->pool);
+    db->jit = jit_new(&(JitOptions){ .prelude = prelude(arena) });
+    *out = db;
+    return WEFT_OK;
+}
+
+void weft_close(weft_db *db)
+{
+    if (!db) return;
+    jit_free(db->jit);
+    db->cpu->close(db->cpu);
+    pool_free(db->pool);
+    store_close(db->store);
+    arena_free(db->arena);
+}
+
+weft_status weft_connect(weft_db *db, weft_session **out, weft_error *error)
+{
+    weft_session *session = calloc(1, sizeof *session);
+    error_clear(error);
+    error->position = 0;
+    *out = session;
+    if (!session) return fail(error, WEFT_OUT_OF_MEMORY, -1, "out of memory");
+    session->db = db;
+    session->settings = (Settings){ .weave = true, .jit = JIT_AUTO, .threads = pool_size(db->pool) };
+    return WEFT_OK;
+}
+
+void weft_disconnect(weft_session *session) { free(session); }
+
+void weft_cancel(weft_session *session)
+{
+    atomic_store(&session->cancelled, true);
+    atomic_store(&session->stop, 1);
+}
+
+double weft_progress(const weft_session *session)
+{
+    if (!atomic_load(&session->running)) return -1;
+    const int copied = atomic_load(&session->copy_progress);
+    if (copied > 0) return copied / 1000.0;
+    const u64 total = atomic_load(&session->rows_total), done = atomic_load(&session->rows_done);
+    return total ? MIN_OF(1.0, (double)done / (double)total) : 0;
+}
+
+// ---- statements ------------------------------------------------------------------------------------------------------------
+
+typedef struct Execution {
+    weft_session *session;
+    Arena        *arena;
+    weft_result  *result;
+    Error        *err;
+    weft_status   lookup;              // a failure while looking up a name
+} Execution;
+
+static const Table *find_table(void *context, const char *name)
+{
+    Execution   *ex = context;
+    const Table *table = store_table(ex->session->db->store, name);
+    if (!table && strncmp(name, "weft_", 5) == 0) {
+        const weft_status status = virtual_table(ex->session->db, ex->arena, name, &table, ex->err);
+        if (status) ex->lookup = status;
+    }
+    return table;
+}
+
+static void release_table(void *table) { table_release(table); }
+
+// A grouped SELECT without FROM runs over a table of one row.
+static weft_status give_one_row(Execution *ex, Query *query)
+{
+    const Table *table;
+    TRY(virtual_table(ex->session->db, ex->arena, "weft_one_row", &table, ex->err));
+    arena_defer(ex->arena, release_table, (void *)table);
+    query->relations = arena_make(ex->arena, Relation);
+    *query->relations = (Relation){ .table = table, .alias = "one_row", .at = -1 };
+    query->n_relations = 1;
+    return WEFT_OK;
+}
+
+static weft_status run_select(Execution *ex, Query *query)
+{
+    QueryRun    run = { .arena = ex->arena, .session = ex->session, .query = query, .err = ex->err };
+    weft_status status;
+    if (query->n_relations == 0 && query->is_grouped) TRY(give_one_row(ex, query));
+    if (query->n_relations == 0) {
+        status = result_from_constants(&run, ex->result);
+    } else {
+        status = query_run(&run);
+        if (!status) status = result_from_query(&run, ex->result);
+        query_free(&run);
+    }
+    result_add_notices(ex->result, &run);
+    snprintf(ex->result->tag, sizeof ex->result->tag, "SELECT %zu", ex->result->n_rows);
+    return status;
+}
+
+static void print_kernels(const QueryRun *run, Text *text)
+{
+    for (int p = 0; p < run->plan->n_pipelines; p++)
+        for (int k = 0; k < run->reports[p].n_kernels; k++) {
+            text_add(text, "-- pipeline %d, kernel %d of %d\n", p + 1, k + 1, run->reports[p].n_kernels);
+            text_add(text, "%s\n", run->reports[p].kernels[k].woven->text);
+        }
+}
+
+static weft_status run_explain(Execution *ex, const Statement *statement)
+{
+    Query      *query = statement->query;
+    QueryRun    run = { .arena = ex->arena, .session = ex->session, .query = query, .err = ex->err };
+    Text        text = { 0 };
+    weft_status status = WEFT_OK;
+    if (query->n_relations == 0 && query->is_grouped) TRY(give_one_row(ex, query));
+    if (query->n_relations == 0) {
+        text_add(&text, "constants: no pipeline\n");
+    } else if (statement->explain_analyze || statement->explain_kernel) {
+        const double start = time_now_ms();
+        run.only_weave = !statement->explain_analyze;
+        status = query_run(&run);
+        if (!status && statement->explain_analyze) {
+            weft_result *answer = result_new(ex->session->db);
+            status = result_from_query(&run, answer);
+            weft_result_free(answer);
+            explain_plan(&run, true, &text);
+            text_add(&text, "total %.2f ms\n", time_now_ms() - start);
+        }
+        if (!status && statement->explain_kernel) print_kernels(&run, &text);
+        query_free(&run);
+    } else {
+        status = plan_pipelines(ex->arena, query, &run.plan, ex->err);
+        if (!status) explain_plan(&run, false, &text);
+    }
+    if (!status) status = result_from_lines(ex->result, "QUERY PLAN", text.bytes ? text.bytes : "", ex->err);
+    result_add_notices(ex->result, &run);
+    snprintf(ex->result->tag, sizeof ex->result->tag, "EXPLAIN");
+    text_free(&text);
+    return status;
+}
+
+typedef struct InsertColumn { i64 *numbers; u8 *nulls; } InsertColumn;
+
+static weft_status convert_column(Append *append, const Statement *statement, int c, InsertColumn *out, Error *err)
+{
+    const Table *table = append_table(append);
+    for (u64 r = 0; r < statement->n_rows; r++) {
+        const Value *value = &statement->rows[r * (u64)table->n_columns + (u64)c];
+        out->nulls[r] = value->is_null;
+        if (value->is_null) {
+            if (table->columns[c].not_null)
+                return fail(err, WEFT_NOT_NULL_VIOLATION, -1, "null value in column \"%s\" violates not-null constraint", table->columns[c].name);
+        } else if (table->columns[c].type.kind == TYPE_TEXT) {
+            u32 code;
+            TRY(dict_intern(table->columns[c].dict, value->text.bytes, value->text.length, &code, err));
+            out->numbers[r] = code;
+        } else if (type_is_float(table->columns[c].type)) {
+            memcpy(&out->numbers[r], &value->f, sizeof(double));
+        } else {
+            out->numbers[r] = (i64)value->i;
+        }
+    }
+    return WEFT_OK;
+}
+
+static weft_status insert_into(Execution *ex, const Statement *statement, Append *append)
+{
+    const Table *table = append_table(append);
+    ColumnInput *inputs = arena_array(ex->arena, ColumnInput, table->n_columns);
+    if (statement->n_rows > UINT32_MAX) return fail(ex->err, WEFT_TOO_LONG, -1, "too many rows in one INSERT");
+    for (int c = 0; c < table->n_columns; c++) {
+        InsertColumn column = { arena_array(ex->arena, i64, statement->n_rows + 1), arena_array(ex->arena, u8, statement->n_rows + 1) };
+        TRY(convert_column(append, statement, c, &column, ex->err));
+        inputs[c] = (ColumnInput){ .i = column.numbers, .is_null = memchr(column.nulls, 1, statement->n_rows) ? column.nulls : NULL };
+    }
+    return append_rows(append, 0, inputs, (u32)statement->n_rows, ex->err);
+}
+
+static weft_status run_insert(Execution *ex, const Statement *statement)
+{
+    Append *append;
+    u64     n_rows = 0;
+    TRY(append_begin(ex->session->db->store, statement->name, &append, ex->err));
+    const weft_status status = insert_into(ex, statement, append);
+    if (status) append_abort(append);
+    else TRY(append_commit(append, &n_rows, ex->err));
+    snprintf(ex->result->tag, sizeof ex->result->tag, "INSERT 0 %llu", (unsigned long long)n_rows);
+    return status;
+}
+
+static weft_status run_copy(Execution *ex, const Statement *statement)
+{
+    weft_db *db = ex->session->db;
+    u64      n_rows = 0;
+    TRY(copy_from_file(db->store, db->pool, &db->budget, statement->name, statement->path, &statement->copy, &ex->session->copy_progress,
+                       &ex->session->cancelled, &n_rows, ex->err));
+    snprintf(ex->result->tag, sizeof ex->result->tag, "COPY %llu", (unsigned long long)n_rows);
+    return WEFT_OK;
+}
+
+static weft_status run_create(Execution *ex, const Statement *statement)
+{
+    Store       *store = ex->session->db->store;
+    const Table *old = statement->if_exists ? store_table(store, statement->name) : NULL;
+    snprintf(ex->result->tag, sizeof ex->result->tag, "CREATE TABLE");
+    if (old) {
+        *LIST_PUSH(ex->result->arena, ex->result->notices, ex->result->n_notices) =
+            arena_printf(ex->result->arena, "table \"%s\" exists already, skipping", statement->name);
+        table_release(old);
+        return WEFT_OK;
+    }
+    if (strncmp(statement->name, "weft_", 5) == 0) return fail(ex->err, WEFT_INVALID_NAME, statement->at, "names that begin with weft_ are reserved");
+    return store_create_table(store, statement->name, statement->columns, statement->n_columns, ex->err);
+}
+
+static weft_status run_drop(Execution *ex, const Statement *statement)
+{
+    Store *store = ex->session->db->store;
+    snprintf(ex->result->tag, sizeof ex->result->tag, "DROP TABLE");
+    for (int pass = 0; pass < 2; pass++)           // all are there before the first one goes
+        for (int i = 0; i < statement->n_names; i++) {
+            const Table *table = store_table(store, statement->names[i]);
+            if (!table && !statement->if_exists) return fail(ex->err, WEFT_UNDEFINED_TABLE, statement->at, "table \"%s\" does not exist", statement->names[i]);
+            table_release(table);
+            if (table && pass == 1) TRY(store_drop_table(store, statement->names[i], ex->err));
+        }
+    return WEFT_OK;
+}
+
+static weft_status run_show(Execution *ex, const Statement *statement)
+{
+    Text        text = { 0 };
+    weft_status status = settings_show(ex->session, statement->name, statement->at, &text, ex->err);
+    if (!status) status = result_from_lines(ex->result, statement->name, text.bytes, ex->err);
+    snprintf(ex->result->tag, sizeof ex->result->tag, "SHOW");
+    text_free(&text);
+    return status;
+}
+
+static weft_status run_statement(Execution *ex, const Statement *statement)
+{
+    switch (statement->kind) {
+        case STATEMENT_SELECT:       return run_select(ex, statement->query);
+        case STATEMENT_EXPLAIN:      return run_explain(ex, statement);
+        case STATEMENT_CREATE_TABLE: return run_create(ex, statement);
+        case STATEMENT_DROP_TABLE:   return run_drop(ex, statement);
+        case STATEMENT_INSERT:       return run_insert(ex, statement);
+        case STATEMENT_COPY:         return run_copy(ex, statement);
+        case STATEMENT_SHOW:         return run_show(ex, statement);
+        case STATEMENT_SET:
+            snprintf(ex->result->tag, sizeof ex->result->tag, "SET");
+            return settings_set(ex->session, statement->name, statement->value, statement->at, ex->err);
+        case STATEMENT_EMPTY: break;
+    }
+    return WEFT_OK;
+}
+
+static weft_status execute(weft_session *session, const char *sql, weft_result **result, Error *err)
+{
+    Execution   ex = { .session = session, .arena = arena_new(NULL, "query"), .result = result_new(session->db), .err = err };
+    const Names names = { find_table, &ex };
+    Statement  *statement;
+    weft_status status = sql_bind(ex.arena, sql, &names, &statement, err);
+    if (ex.lookup) status = ex.lookup;
+    if (!status) status = run_statement(&ex, statement);
+    arena_free(ex.arena);
+    *result = ex.result;
+    if (status) {
+        weft_result_free(ex.result);
+        *result = NULL;
+    }
+    return status;
+}
+
+// The place of an error, from a byte in the statement to a character in the whole text.
+static int position_in(const char *sql, size_t statement_at, int at)
+{
+    int characters = 1;
+    if (at < 0) return 0;
+    for (size_t i = 0; i < statement_at + (size_t)at && sql[i]; i++) characters += ((unsigned char)sql[i] & 0xC0) != 0x80;
+    return characters;
+}
+
+weft_status weft_query(weft_session *session, const char *sql, weft_result **result, weft_error *error)
+{
+    size_t      at = 0;
+    weft_status status = WEFT_OK;
+    *result = NULL;
+    error_clear(error);
+    atomic_store(&session->cancelled, false);
+    atomic_store(&session->stop, 0);
+    atomic_store(&session->copy_progress, 0);
+    atomic_store(&session->rows_total, 0);
+    atomic_store(&session->running, true);
+    do {
+        const size_t length = sql_statement_length(sql + at);
+        char        *statement = length ? strndup(sql + at, length) : strdup(sql + at);
+        const bool   is_blank = statement[strspn(statement, " \t\r\n\f\v;")] == 0;
+        if (*result && !(is_blank && !length)) {
+            weft_result_free(*result);
+            *result = NULL;
+        }
+        if (!*result) status = execute(session, statement, result, error);
+        if (status) error->position = position_in(sql, at, error->position);
+        else error->position = 0;
+        free(statement);
+        at = length ? at + length : strlen(sql);
+    } while (!status && sql[at]);
+    atomic_store(&session->running, false);
+    return status;
+}
+
+// ---- results --------------------------------------------------------------------------------------------------------------------
+
+size_t             weft_result_rows(const weft_result *result) { return result->n_rows; }
+int                weft_result_columns(const weft_result *result) { return result->n_columns; }
+const weft_column *weft_result_column(const weft_result *result, int column) { return column < 0 || column >= result->n_columns ? NULL : &result->columns[column]; }
+const char        *weft_result_tag(const weft_result *result) { return result->tag; }
+int                weft_result_notices(const weft_result *result) { return result->n_notices; }
+const char        *weft_result_notice(const weft_result *result, int n) { return n < 0 || n >= result->n_notices ? NULL : result->notices[n]; }
+
+void weft_result_free(weft_result *result)
+{
+    if (result) arena_free(result->arena);
+}
+
+static Type internal_type(const weft_column *column)
+{
+    static const TypeKind kinds[] = { [WEFT_BOOLEAN] = TYPE_BOOLEAN, [WEFT_SMALLINT] = TYPE_SMALLINT, [WEFT_INTEGER] = TYPE_INTEGER, [WEFT_BIGINT] = TYPE_BIGINT,
+                                      [WEFT_DECIMAL] = TYPE_DECIMAL, [WEFT_NUMERIC] = TYPE_NUMERIC, [WEFT_REAL] = TYPE_REAL, [WEFT_DOUBLE] = TYPE_DOUBLE,
+                                      [WEFT_DATE] = TYPE_DATE, [WEFT_TEXT] = TYPE_TEXT };
+    return (Type){ .kind = (u8)kinds[column->type], .precision = (u8)column->precision, .scale = (u8)column->scale };
+}
+
+size_t weft_format(const weft_result *result, int number, size_t row, char *buffer, size_t capacity)
+{
+    const weft_column *column = weft_result_column(result, number);
+    if (capacity) buffer[0] = 0;
+    if (!column || row >= result->n_rows || (column->is_null && column->is_null[row])) return 0;
+    Value value = { .type = internal_type(column) };
+    switch (column->type) {
+        case WEFT_REAL: case WEFT_DOUBLE: value.f = column->f64[row]; break;
+        case WEFT_NUMERIC: value.i = (i128)((u128)column->i128[row].low | (u128)(u64)column->i128[row].high << 64); break;
+        case WEFT_TEXT: value.text.bytes = column->text[row].bytes, value.text.length = (u32)column->text[row].length; break;
+        default: value.i = column->i64[row]; break;
+    }
+    return value_format(&value, buffer, capacity);
+}
+
+size_t weft_statement_length(const char *sql) { return sql_statement_length(sql); }
+
+const char *weft_type_name(weft_type type)
+{
+    static const char *const names[] = { [WEFT_BOOLEAN] = "boolean", [WEFT_SMALLINT] = "smallint", [WEFT_INTEGER] = "integer", [WEFT_BIGINT] = "bigint",
+                                         [WEFT_DECIMAL] = "decimal", [WEFT_NUMERIC] = "numeric", [WEFT_REAL] = "real", [WEFT_DOUBLE] = "double precision",
+                                         [WEFT_DATE] = "date", [WEFT_TEXT] = "text" };
+    return (unsigned)type < COUNT_OF(names) ? names[type] : "?";
+}

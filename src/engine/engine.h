@@ -1,0 +1,112 @@
+// engine.h - the life of a query: settings, pipelines run in order, tables built, results put together.
+//
+//     weft_query -> sql_bind -> (select) query_run: plan -> for each pipeline: weave -> jit -> device -> table | result
+//
+// Shared by the files of this folder; the world outside uses include/weft.h.
+
+#ifndef WEFT_ENGINE_H
+#define WEFT_ENGINE_H
+
+#include "device/device.h"
+#include "sql/sql.h"
+
+#include <pthread.h>
+
+struct weft_db {
+    Arena   *arena;
+    Store   *store;
+    Budget   budget;
+    Pool    *pool;
+    Jit     *jit;
+    Device  *cpu;
+};
+
+typedef struct Settings {
+    bool    weave;                     // off: every operator is its own kernel
+    JitMode jit;
+    int     threads;
+} Settings;
+
+struct weft_session {
+    weft_db      *db;
+    Settings      settings;
+    _Atomic u32   stop;                // the running query is to end: cancelled, or one of its workers failed
+    _Atomic bool  cancelled;
+    _Atomic bool  running;
+    _Atomic u64   rows_done, rows_total;
+    _Atomic int   copy_progress;       // 0 .. 1000
+};
+
+struct weft_result {
+    Arena       *arena;
+    Budget      *budget;
+    size_t       n_rows;
+    int          n_columns;
+    weft_column *columns;
+    char         tag[64];
+    int          n_notices;
+    const char **notices;
+};
+
+// ---- one query at work -------------------------------------------------------------------------------------------------
+
+typedef struct KernelReport {          // for EXPLAIN ANALYZE
+    const char  *label;
+    const Woven *woven;
+    const char  *device;
+    u32          morsels[2];
+    u64          rows_in, rows_out, bytes_read;
+    int          chunks_read, chunks_skipped, n_workers;
+    u64         *counts;
+    double       time_ms, compile_ms;
+} KernelReport;
+
+typedef struct PipelineReport {
+    int              n_kernels;
+    KernelReport    *kernels;
+    const JoinTable *table;
+    double           build_ms;
+} PipelineReport;
+
+typedef struct QueryRun {
+    Arena          *arena;             // lives as long as the query
+    weft_session   *session;
+    const Query    *query;
+    Plan           *plan;
+    JoinTable     **tables;            // by pipeline
+    PipelineReport *reports;           // by pipeline
+    int             n_notices;
+    const char    **notices;
+    Code          **codes;             // kernels that the better compiler should see once the query is done
+    int             n_codes;
+    bool            only_weave;        // EXPLAIN (KERNEL): the last pipeline is woven, not run
+    Launch          last;              // the root's launch
+    const Woven    *last_woven;
+    Error          *err;
+} QueryRun;
+
+weft_status query_run(QueryRun *run);                                      // all pipelines; run->last holds what came out
+void        query_free(QueryRun *run);
+weft_status query_alloc(QueryRun *run, size_t bytes, void **out);          // counted, zeroed, freed with the query
+void        query_notice(QueryRun *run, const char *notice);
+
+weft_status table_build(QueryRun *run, int pipeline, const Woven *woven, const RowSet *rows, JoinTable **out);
+Range       query_column_range(void *run, const Expr *column);             // a RangeOfColumn: what the scanned table's statistics prove
+
+// ---- results ------------------------------------------------------------------------------------------------------------------
+
+weft_result *result_new(weft_db *db);
+weft_status  result_alloc(weft_result *result, size_t bytes, void **out, Error *err);    // freed with the result
+weft_status  result_from_query(QueryRun *run, weft_result *result);
+weft_status  result_from_constants(QueryRun *run, weft_result *result);                   // SELECT without FROM
+weft_status  result_from_lines(weft_result *result, const char *name, const char *lines, Error *err);   // one text column
+void         result_add_notices(weft_result *result, const QueryRun *run);
+
+// ---- the rest ------------------------------------------------------------------------------------------------------------------
+
+void        explain_plan(QueryRun *run, bool with_figures, Text *text);    // figures: what a run left in run->reports
+weft_status settings_set(weft_session *session, const char *name, const char *value, int at, Error *err);   // value NULL: default
+weft_status settings_show(weft_session *session, const char *name, int at, Text *text, Error *err);
+weft_status virtual_table(weft_db *db, Arena *arena, const char *name, const Table **table, Error *err);    // *table NULL: no such
+
+#endif

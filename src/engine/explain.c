@@ -1,0 +1,152 @@
+// explain.c - EXPLAIN: the plan as a tree of pipelines, and with ANALYZE what each of them did.
+
+#include "engine/engine.h"
+
+#include <stdio.h>
+
+static void print_bytes(Text *text, double bytes)
+{
+    static const char *const units[] = { "B", "kB", "MB", "GB", "TB" };
+    int unit = 0;
+    while (bytes >= 1000 && unit < 4) bytes /= 1000, unit++;
+    text_add(text, unit ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+}
+
+// 1234567 -> 1,234,567
+static void print_count(Text *text, u64 count)
+{
+    char      digits[32];
+    const int length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)count);
+    for (int i = 0; i < length; i++) text_add(text, "%c%s", digits[i], (length - i - 1) % 3 == 0 && i + 1 < length ? "," : "");
+}
+
+static void print_table(const JoinTable *table, Text *text)
+{
+    static const char *const kinds[] = { [JOIN_BITS] = "bits", [JOIN_DIRECT] = "direct", [JOIN_HEADS] = "direct, chained", [JOIN_HASH] = "hash" };
+    text_add(text, "%s", table->kind == JOIN_HASH && !table->is_unique ? "hash, chained" : table->kind == JOIN_HEADS && table->is_unique ? "direct to rows" : kinds[table->kind]);
+    if (table->kind != JOIN_HASH) text_add(text, " over %llu keys", (unsigned long long)table->span);
+    for (int p = 0; p < table->n_payloads; p++) text_add(text, "%s%s in %d bits", p ? ", " : ": ", table->payloads[p].name, 8 * table->payloads[p].width);
+}
+
+static void print_sink(const QueryRun *run, const Pipeline *pipeline, Text *text)
+{
+    const Query *query = run->query;
+    if (pipeline->sink == SINK_ROWS) {
+        text_add(text, "rows");
+    } else if (pipeline->sink == SINK_GROUPS) {
+        static const char *const names[] = { [AGG_COUNT_ALL] = "count", [AGG_COUNT] = "count", [AGG_SUM] = "sum", [AGG_MIN] = "min", [AGG_MAX] = "max", [AGG_AVG] = "avg" };
+        for (int a = 0; a < query->n_aggs; a++) {
+            text_add(text, "%s%s(", a ? ", " : "", names[query->aggs[a].kind]);
+            if (query->aggs[a].arg) expr_print(query->aggs[a].arg, query, text);
+            else text_add(text, "*");
+            text_add(text, ")");
+        }
+        if (!query->n_aggs) text_add(text, "groups");
+        for (int k = 0; k < query->n_keys; k++) {
+            text_add(text, "%s", k ? ", " : " by ");
+            expr_print(query->keys[k], query, text);
+        }
+    } else {
+        text_add(text, "table on ");
+        for (int k = 0; k < pipeline->n_keys; k++) {
+            text_add(text, "%s", k ? ", " : "");
+            expr_print(pipeline->keys[k], query, text);
+        }
+        if (!pipeline->n_keys) text_add(text, "nothing (cross join)");
+        for (int p = 0; p < pipeline->n_payload; p++) {
+            const ColumnRef ref = pipeline->payload[p];
+            text_add(text, "%s%s", p ? ", " : " -> ", query->relations[ref.relation].table->columns[ref.column].name);
+        }
+    }
+}
+
+static void indent(Text *text, int depth) { text_add(text, "%*s", 4 * depth, ""); }
+
+static void print_kernel_figures(const KernelReport *kernel, int depth, Text *text)
+{
+    const u32 total = kernel->morsels[TIER_TCC] + kernel->morsels[TIER_CC];
+    indent(text, depth);
+    text_add(text, "  %s on %s, ", kernel->label, kernel->device);
+    if (!total) text_add(text, "nothing to run");
+    else if (kernel->morsels[TIER_CC] == total) text_add(text, "cc");
+    else if (kernel->morsels[TIER_TCC] == total) text_add(text, "tcc");
+    else text_add(text, "tcc then cc (%u and %u morsels)", kernel->morsels[TIER_TCC], kernel->morsels[TIER_CC]);
+    text_add(text, ", %d thread%s: rows in ", kernel->n_workers, kernel->n_workers == 1 ? "" : "s");
+    print_count(text, kernel->rows_in);
+    text_add(text, ", out ");
+    print_count(text, kernel->rows_out);
+    text_add(text, ", read ");
+    print_bytes(text, (double)kernel->bytes_read);
+    text_add(text, ", chunks read %d, skipped %d, time %.2f ms", kernel->chunks_read, kernel->chunks_skipped, kernel->time_ms);
+    if (kernel->compile_ms >= 0.005) text_add(text, " + %.2f ms to get the code", kernel->compile_ms);
+    text_add(text, "\n");
+    for (int c = 0; c < kernel->woven->n_counts; c++) {
+        indent(text, depth);
+        text_add(text, "    after %s: ", kernel->woven->counts[c].what);
+        print_count(text, kernel->counts[c]);
+        text_add(text, " rows\n");
+    }
+}
+
+static void print_pipeline(const QueryRun *run, int number, int depth, bool with_figures, Text *text)
+{
+    const Pipeline       *pipeline = &run->plan->pipelines[number];
+    const PipelineReport *figures = with_figures ? &run->reports[number] : NULL;
+    const Relation       *relation = &run->query->relations[pipeline->relation];
+    indent(text, depth);
+    text_add(text, "pipeline %d: scan %s", number + 1, relation->table->name);
+    if (strcmp(relation->alias, relation->table->name) != 0) text_add(text, " as %s", relation->alias);
+    text_add(text, " -> ");
+    print_sink(run, pipeline, text);
+    text_add(text, "  (rows %.0f, estimated out %.0f)\n", pipeline->rows_in, pipeline->rows_out);
+    for (int f = 0; f < pipeline->n_filters; f++) {
+        indent(text, depth);
+        text_add(text, "  filter ");
+        expr_print(pipeline->filters[f], run->query, text);
+        text_add(text, "\n");
+    }
+    for (int k = 0; figures && k < figures->n_kernels; k++) print_kernel_figures(&figures->kernels[k], depth, text);
+    if (figures && figures->table) {
+        indent(text, depth);
+        text_add(text, "  table: ");
+        print_table(figures->table, text);
+        text_add(text, ", ");
+        print_count(text, figures->table->n_rows);
+        text_add(text, " rows, ");
+        print_bytes(text, (double)figures->table->bytes);
+        text_add(text, ", built in %.2f ms\n", figures->build_ms);
+    }
+    for (int p = 0; p < pipeline->n_probes; p++) {
+        const Probe *probe = &pipeline->probes[p];
+        indent(text, depth);
+        text_add(text, "  join");
+        for (int k = 0; k < probe->n_keys; k++) {
+            text_add(text, "%s", k ? " and " : " ");
+            expr_print(probe->keys[k], run->query, text);
+            text_add(text, " = ");
+            expr_print(run->plan->pipelines[probe->build].keys[k], run->query, text);
+        }
+        text_add(text, "\n");
+        print_pipeline(run, probe->build, depth + 1, with_figures, text);
+    }
+}
+
+static void print_finish(const Query *query, Text *text)
+{
+    if (query->having) {
+        text_add(text, "having ");
+        expr_print(query->having, query, text);
+        text_add(text, "\n");
+    }
+    for (int k = 0; k < query->n_sort; k++)
+        text_add(text, "%s%s%s%s", k ? ", " : "sort by ", query->outputs[query->sort[k].output].name, query->sort[k].descending ? " desc" : "",
+                 k + 1 == query->n_sort ? "\n" : "");
+    if (query->limit >= 0) text_add(text, "limit %lld\n", (long long)query->limit);
+    if (query->offset > 0) text_add(text, "offset %lld\n", (long long)query->offset);
+}
+
+void explain_plan(QueryRun *run, bool with_figures, Text *text)
+{
+    print_finish(run->query, text);
+    print_pipeline(run, run->plan->n_pipelines - 1, 0, with_figures, text);
+}

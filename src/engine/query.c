@@ -1,0 +1,412 @@
+// query.c - a query's pipelines, run in order: each is woven, compiled and pushed through a device.
+//
+// Weaving on, a pipeline is one kernel.  Weaving off, every step is a kernel of its own whose rows are stored and read again by
+// the next one: slower, and a second implementation that all answers are compared with.
+// A pipeline is woven when the tables it probes are built, so their real hit rates order the probes and their real contents
+// decide the shape of the text.
+
+#include "engine/engine.h"
+
+#include <stdlib.h>
+
+// A scan that takes tcc's code longer than this is worth cc's while it runs; shorter ones get it for the next time.
+#define IMPROVE_NOW_MS 100.0
+#define TCC_NS_PER_ROW_AND_STEP 3.0
+
+// ---- memory of the query ------------------------------------------------------------------------------------------------
+
+typedef struct Counted { Budget *budget; void *memory; size_t bytes; } Counted;
+
+static void free_counted(void *context)
+{
+    Counted *counted = context;
+    mem_free(counted->budget, counted->memory, counted->bytes);
+}
+
+weft_status query_alloc(QueryRun *run, size_t bytes, void **out)
+{
+    Counted *counted = arena_make(run->arena, Counted);
+    *counted = (Counted){ .budget = &run->session->db->budget, .bytes = bytes };
+    TRY(mem_alloc(counted->budget, bytes, &counted->memory, run->err));
+    arena_defer(run->arena, free_counted, counted);
+    *out = counted->memory;
+    return WEFT_OK;
+}
+
+void query_notice(QueryRun *run, const char *notice)
+{
+    for (int i = 0; i < run->n_notices; i++)
+        if (strcmp(run->notices[i], notice) == 0) return;
+    *LIST_PUSH(run->arena, run->notices, run->n_notices) = notice;
+}
+
+// ---- sources ----------------------------------------------------------------------------------------------------------------
+
+static Range range_of_source(const Table *table, int column)
+{
+    const ColumnRange known = table_column_range(table, column);
+    const Column     *def = &table->columns[column];
+    Range             range = range_of_type(def->type);
+    range.nullable = known.n_nulls > 0;
+    if (type_is_float(def->type)) return range;
+    if (!known.has_range) return (Range){ .known = true, .nullable = range.nullable, .low = 0, .high = -1 };
+    if (def->type.kind == TYPE_TEXT) return (Range){ .known = true, .nullable = range.nullable, .low = 0, .high = (i128)def->dict_count - 1 };
+    return (Range){ .known = true, .nullable = range.nullable, .low = known.min, .high = known.max };
+}
+
+static Source *table_source(QueryRun *run, int relation, const ColumnRef *refs, int n_refs)
+{
+    const Table *table = run->query->relations[relation].table;
+    Source      *source = arena_make(run->arena, Source);
+    int         *chunk_column = arena_array(run->arena, int, n_refs + 1);
+    *source = (Source){ .name = run->query->relations[relation].alias, .n_chunks = table->n_chunks, .chunks = table->chunks, .n_rows = table->n_rows };
+    source->columns = arena_array(run->arena, SourceColumn, n_refs + 1);
+    source->chunk_column = chunk_column;
+    for (int i = 0; i < n_refs; i++) {
+        if (refs[i].relation != relation) continue;
+        const Column *column = &table->columns[refs[i].column];
+        chunk_column[source->n_columns] = refs[i].column;
+        source->columns[source->n_columns++] = (SourceColumn){
+            .ref = refs[i], .name = column->name, .type = column->type, .dict = column->dict, .dict_count = column->dict_count,
+            .width = table_column_range(table, refs[i].column).width, .range = range_of_source(table, refs[i].column),
+        };
+    }
+    return source;
+}
+
+// NULL flags as bytes become the bitmap that kernels read.
+static weft_status bitmap_of(QueryRun *run, const u8 *nulls, u64 n_rows, u64 **valid)
+{
+    TRY(query_alloc(run, n_rows / 8 + 64, (void **)valid));
+    for (u64 r = 0; r < n_rows; r++)
+        if (!nulls[r]) (*valid)[r >> 6] |= (u64)1 << (r & 63);
+    return WEFT_OK;
+}
+
+#define STORED_CHUNK_ROWS (1u << 30)
+
+// The rows a kernel left, as the source of the next one: OUTPUTS[i] is the column that output i holds.
+static weft_status stored_source(QueryRun *run, const Launch *launch, Expr *const *outputs, int n_outputs, Source **out)
+{
+    Source       *source = *out = arena_make(run->arena, Source);
+    Chunk        *chunk = arena_make(run->arena, Chunk);
+    const Chunk **chunks = arena_array(run->arena, const Chunk *, 1);
+    int          *chunk_column = arena_array(run->arena, int, n_outputs + 1);
+    if (launch->rows.n_rows > STORED_CHUNK_ROWS)
+        return fail(run->err, WEFT_UNSUPPORTED, -1, "more than %u rows between two operators with weave = off", STORED_CHUNK_ROWS);
+    *source = (Source){ .name = "stored", .n_columns = n_outputs, .n_chunks = 1, .chunks = chunks, .chunk_column = chunk_column, .n_rows = launch->rows.n_rows };
+    source->columns = arena_array(run->arena, SourceColumn, n_outputs + 1);
+    chunks[0] = chunk;
+    chunk->n_rows = (u32)launch->rows.n_rows;
+    chunk->columns = arena_array(run->arena, ColumnChunk, n_outputs + 1);
+    for (int o = 0; o < n_outputs; o++) {
+        const OutColumn *column = &launch->woven->outputs[o];
+        const ColumnRef  ref = { outputs[o]->relation, outputs[o]->column };
+        void            *data;
+        u64             *valid = NULL;
+        TRY(query_alloc(run, launch->rows.n_rows * 8 + 64, &data));
+        memcpy(data, launch->rows.columns[column->value], launch->rows.n_rows * 8);
+        if (column->null >= 0) TRY(bitmap_of(run, launch->rows.columns[column->null], launch->rows.n_rows, &valid));
+        chunk_column[o] = o;
+        chunk->columns[o] = (ColumnChunk){ .data = data, .valid = valid, .width = 8, .has_range = true, .min = INT64_MIN, .max = INT64_MAX };
+        source->columns[o] = (SourceColumn){ .ref = ref, .name = run->query->relations[ref.relation].table->columns[ref.column].name, .type = outputs[o]->type,
+                                             .dict = column->dict, .dict_count = column->dict_count, .width = 8, .range = column->range };
+    }
+    return WEFT_OK;
+}
+
+// ---- steps: filters as early as they can be, probes by what they let through -------------------------------------------------
+
+typedef struct Steps {
+    WeaveStep *steps;
+    int        n_steps;
+    u64        available;              // relations whose columns are there
+    bool      *filter_done, *probe_done;
+} Steps;
+
+static u64 bit(int relation) { return (u64)1 << relation; }
+
+// Filters that may raise an error come after those that cannot, on fewer rows.
+static void add_filters(QueryRun *run, const Pipeline *pipeline, Steps *steps)
+{
+    for (int pass = 0; pass < 2; pass++)
+        for (int f = 0; f < pipeline->n_filters; f++) {
+            const Expr *filter = pipeline->filters[f];
+            if (steps->filter_done[f] || (expr_relations(filter) & ~steps->available) || expr_can_fail(filter) != (pass == 1)) continue;
+            *LIST_PUSH(run->arena, steps->steps, steps->n_steps) = (WeaveStep){ .filter = filter };
+            steps->filter_done[f] = true;
+        }
+}
+
+Range query_column_range(void *context, const Expr *column)
+{
+    const QueryRun *run = context;
+    return range_of_source(run->query->relations[column->relation].table, column->column);
+}
+
+// A row whose key is NULL matches nothing: it never enters a table.
+static weft_status add_key_filters(QueryRun *run, const Pipeline *pipeline, Steps *steps)
+{
+    for (int k = 0; pipeline->sink == SINK_TABLE && k < pipeline->n_keys; k++) {
+        Expr *filter;
+        if (!range_of(pipeline->keys[k], query_column_range, run).nullable) continue;
+        TRY(expr_call(run->arena, OP_IS_NOT_NULL, &pipeline->keys[k], 1, pipeline->keys[k]->at, &filter, run->err));
+        *LIST_PUSH(run->arena, steps->steps, steps->n_steps) = (WeaveStep){ .filter = filter };
+    }
+    return WEFT_OK;
+}
+
+// Rows that pass per row that comes: the share of the scanned rows that entered the table, or more where keys repeat.
+static double pass_rate(const JoinTable *table, const Table *scanned)
+{
+    if (!table->is_unique && table->kind != JOIN_BITS) return 1 + (double)table->n_rows / (double)MAX_OF(table->n_distinct, 1);
+    return (double)table->n_rows / (double)MAX_OF(scanned->n_rows, 1);
+}
+
+// What a probe costs, about: where in the caches the table lies decides.
+static double probe_cost(const JoinTable *table)
+{
+    const double size = (double)table->bytes, reach = size < 48e3 ? 1 : size < 700e3 ? 2 : size < 16e6 ? 4 : 12;
+    return table->kind == JOIN_HASH ? 2 * reach : reach;
+}
+
+// Cheap tests that drop many rows first: cost per row dropped.  Those that drop none, or multiply rows, go last.
+static double probe_rank(const JoinTable *table, const Table *scanned)
+{
+    const double pass = pass_rate(table, scanned);
+    return pass < 0.999 ? probe_cost(table) / (1 - pass) : 1e6 * (pass + probe_cost(table) * 1e-3);
+}
+
+static bool is_ready(const Probe *probe, u64 available)
+{
+    for (int k = 0; k < probe->n_keys; k++)
+        if (expr_relations(probe->keys[k]) & ~available) return false;
+    return true;
+}
+
+static int best_probe(const QueryRun *run, const Pipeline *pipeline, const Steps *steps)
+{
+    int    best = -1;
+    double best_rank = 0;
+    for (int p = 0; p < pipeline->n_probes; p++) {
+        const Probe    *probe = &pipeline->probes[p];
+        const Pipeline *build = &run->plan->pipelines[probe->build];
+        if (steps->probe_done[p] || !is_ready(probe, steps->available)) continue;
+        const double rank = probe_rank(run->tables[probe->build], run->query->relations[build->relation].table);
+        if (best >= 0 && rank >= best_rank) continue;
+        best = p, best_rank = rank;
+    }
+    return best;
+}
+
+static weft_status list_steps(QueryRun *run, const Pipeline *pipeline, Steps *steps)
+{
+    *steps = (Steps){ .available = bit(pipeline->relation) };
+    steps->filter_done = arena_array(run->arena, bool, pipeline->n_filters + 1);
+    steps->probe_done = arena_array(run->arena, bool, pipeline->n_probes + 1);
+    add_filters(run, pipeline, steps);
+    int probe;
+    while ((probe = best_probe(run, pipeline, steps)) >= 0) {
+        const Probe *next = &pipeline->probes[probe];
+        *LIST_PUSH(run->arena, steps->steps, steps->n_steps) = (WeaveStep){ .table = run->tables[next->build], .keys = next->keys };
+        steps->probe_done[probe] = true;
+        steps->available |= run->plan->pipelines[next->build].relations;
+        add_filters(run, pipeline, steps);
+    }
+    return add_key_filters(run, pipeline, steps);
+}
+
+// ---- one kernel ------------------------------------------------------------------------------------------------------------------
+
+static void report(QueryRun *run, int pipeline, const char *label, const Launch *launch, const Woven *woven, double compile_ms)
+{
+    PipelineReport *reports = &run->reports[pipeline];
+    KernelReport   *kernel = LIST_PUSH(run->arena, reports->kernels, reports->n_kernels);
+    *kernel = (KernelReport){ .label = label, .woven = woven, .device = "cpu", .compile_ms = compile_ms };
+    if (!launch) return;
+    kernel->morsels[0] = launch->morsels[0], kernel->morsels[1] = launch->morsels[1];
+    kernel->rows_in = launch->rows_in, kernel->rows_out = launch->rows_out, kernel->bytes_read = launch->bytes_read;
+    kernel->chunks_read = launch->chunks_read, kernel->chunks_skipped = launch->chunks_skipped, kernel->n_workers = launch->n_workers;
+    kernel->time_ms = launch->time_ms;
+    kernel->counts = arena_array(run->arena, u64, woven->n_counts + 1);
+    if (launch->counts) memcpy(kernel->counts, launch->counts, (size_t)woven->n_counts * sizeof(u64));
+}
+
+static void ask_for_better_code(QueryRun *run, Code *code, const WeaveJob *job)
+{
+    JitTier tier;
+    code_function(code, &tier);
+    if (run->session->settings.jit != JIT_AUTO || tier == TIER_CC) return;
+    const double expected_ms = (double)job->source->n_rows * (job->n_steps + 1) * TCC_NS_PER_ROW_AND_STEP * 1e-6 / run->session->settings.threads;
+    if (expected_ms > IMPROVE_NOW_MS) jit_improve(run->session->db->jit, code);
+    else *LIST_PUSH(run->arena, run->codes, run->n_codes) = code;
+}
+
+static weft_status run_job(QueryRun *run, int pipeline, const char *label, const WeaveJob *job, i64 limit, Launch *launch)
+{
+    weft_session *session = run->session;
+    Device       *device = session->db->cpu;
+    Woven        *woven;
+    Code         *code;
+    const char   *notice = NULL;
+    TRY(weave(run->arena, job, &woven, run->err));
+    const double start = time_now_ms();
+    if (run->only_weave && pipeline == run->plan->n_pipelines - 1) {
+        report(run, pipeline, label, NULL, woven, 0);
+        run->last_woven = woven;
+        return WEFT_OK;
+    }
+    TRY(jit_get(session->db->jit, woven->text, woven->name, session->settings.jit, &code, &notice, run->err));
+    const double compile_ms = time_now_ms() - start;
+    if (notice) query_notice(run, arena_strdup(run->arena, notice));
+    ask_for_better_code(run, code, job);
+    *launch = (Launch){ .woven = woven, .code = code, .source = job->source, .sink = job->sink, .n_threads = session->settings.threads, .limit = limit,
+                        .budget = &session->db->budget, .stop = &session->stop, .rows_done = &session->rows_done };
+    const weft_status status = device->run(device, launch, run->err);
+    report(run, pipeline, label, launch, woven, compile_ms);
+    run->last_woven = woven;
+    return status;
+}
+
+// ---- one pipeline -----------------------------------------------------------------------------------------------------------------
+
+typedef struct PipelineJob { WeaveJob job; const Pipeline *pipeline; int number; i64 limit; } PipelineJob;
+
+static void set_sink(QueryRun *run, PipelineJob *pj)
+{
+    const Pipeline *pipeline = pj->pipeline;
+    const Query    *query = run->query;
+    WeaveJob       *job = &pj->job;
+    job->sink = pipeline->sink;
+    if (pipeline->sink == SINK_GROUPS) {
+        job->n_keys = query->n_keys, job->keys = query->keys, job->n_aggs = query->n_aggs, job->aggs = query->aggs;
+        return;
+    }
+    const int n = pipeline->sink == SINK_TABLE ? pipeline->n_keys + pipeline->n_payload : query->n_outputs;
+    Expr    **outputs = arena_array(run->arena, Expr *, n + 1);
+    for (int i = 0; i < n; i++) {
+        if (pipeline->sink == SINK_ROWS) outputs[i] = query->outputs[i].expr;
+        else if (i < pipeline->n_keys) outputs[i] = pipeline->keys[i];
+        else {
+            const ColumnRef ref = pipeline->payload[i - pipeline->n_keys];
+            outputs[i] = expr_column(run->arena, ref.relation, ref.column, query->relations[ref.relation].table->columns[ref.column].type, -1);
+        }
+    }
+    job->n_outputs = n, job->outputs = outputs;
+}
+
+static void collect_from(QueryRun *run, const WeaveJob *job, int first_step, ColumnRef **refs, int *n_refs)
+{
+    for (int s = first_step; s < job->n_steps; s++) {
+        if (job->steps[s].filter) plan_collect_columns(run->arena, job->steps[s].filter, refs, n_refs);
+        for (int k = 0; job->steps[s].table && k < job->steps[s].table->n_keys; k++) plan_collect_columns(run->arena, job->steps[s].keys[k], refs, n_refs);
+    }
+    for (int k = 0; k < job->n_keys; k++) plan_collect_columns(run->arena, job->keys[k], refs, n_refs);
+    for (int a = 0; a < job->n_aggs; a++)
+        if (job->aggs[a].arg) plan_collect_columns(run->arena, job->aggs[a].arg, refs, n_refs);
+    for (int o = 0; o < job->n_outputs; o++) plan_collect_columns(run->arena, job->outputs[o], refs, n_refs);
+}
+
+// Columns that steps after STEP need and that are there once it is done, as outputs of its kernel.
+static Expr **columns_after(QueryRun *run, const WeaveJob *job, int step, u64 available, int *n_outputs)
+{
+    ColumnRef *refs = NULL;
+    int        n_refs = 0;
+    collect_from(run, job, step + 1, &refs, &n_refs);
+    Expr **outputs = arena_array(run->arena, Expr *, n_refs + 1);
+    *n_outputs = 0;
+    for (int i = 0; i < n_refs; i++) {
+        if (!(available >> refs[i].relation & 1)) continue;
+        const Column *column = &run->query->relations[refs[i].relation].table->columns[refs[i].column];
+        outputs[(*n_outputs)++] = expr_column(run->arena, refs[i].relation, refs[i].column, column->type, -1);
+    }
+    return outputs;
+}
+
+static u64 relations_of_table(const JoinTable *table)
+{
+    u64 relations = 0;
+    for (int p = 0; p < table->n_payloads; p++) relations |= bit(table->payloads[p].ref.relation);
+    return relations;
+}
+
+// Weaving off: every step a kernel, its rows stored; then the sink as a kernel of its own.
+static weft_status run_unwoven(QueryRun *run, PipelineJob *pj, Launch *launch)
+{
+    const WeaveJob whole = pj->job;
+    const Source  *source = whole.source;
+    Device        *device = run->session->db->cpu;
+    u64            available = bit(pj->pipeline->relation);
+    for (int s = 0; s < whole.n_steps; s++) {
+        Launch   step = { 0 };
+        WeaveJob job = { .query = whole.query, .source = source, .steps = &whole.steps[s], .n_steps = 1, .sink = SINK_ROWS };
+        Source  *stored;
+        if (whole.steps[s].table) available |= relations_of_table(whole.steps[s].table);
+        job.outputs = columns_after(run, &whole, s, available, &job.n_outputs);
+        const bool only_weave = run->only_weave;
+        run->only_weave = false;       // the shape of a kernel depends on what the one before left
+        weft_status status = run_job(run, pj->number, whole.steps[s].table ? "join" : "filter", &job, -1, &step);
+        run->only_weave = only_weave;
+        if (!status) status = stored_source(run, &step, job.outputs, job.n_outputs, &stored);
+        if (step.memory) device->free_launch(device, &step);
+        if (status) return status;
+        source = stored;
+    }
+    WeaveJob sink = whole;
+    sink.source = source, sink.n_steps = 0;
+    return run_job(run, pj->number, "sink", &sink, pj->limit, launch);
+}
+
+static i64 rows_enough(const QueryRun *run, const Pipeline *pipeline)
+{
+    const Query *query = run->query;
+    if (pipeline->sink != SINK_ROWS || query->limit < 0 || query->n_sort) return -1;
+    return query->limit > INT64_MAX - query->offset ? -1 : query->limit + query->offset;
+}
+
+static weft_status run_pipeline(QueryRun *run, int number)
+{
+    const Pipeline *pipeline = &run->plan->pipelines[number];
+    PipelineJob     pj = { .pipeline = pipeline, .number = number, .limit = rows_enough(run, pipeline) };
+    Steps           steps;
+    Launch          launch = { 0 };
+    ColumnRef      *refs = NULL;
+    int             n_refs = 0;
+    Device         *device = run->session->db->cpu;
+    TRY(list_steps(run, pipeline, &steps));
+    pj.job = (WeaveJob){ .query = run->query, .steps = steps.steps, .n_steps = steps.n_steps };
+    set_sink(run, &pj);
+    collect_from(run, &pj.job, 0, &refs, &n_refs);
+    pj.job.source = table_source(run, pipeline->relation, refs, n_refs);
+    weft_status status = run->session->settings.weave ? run_job(run, number, "woven", &pj.job, pj.limit, &launch) : run_unwoven(run, &pj, &launch);
+    if (pipeline->sink != SINK_TABLE) {
+        run->last = launch;
+        return status;
+    }
+    const double start = time_now_ms();
+    if (!status) status = table_build(run, number, launch.woven, &launch.rows, &run->tables[number]);
+    run->reports[number].table = run->tables[number];
+    run->reports[number].build_ms = time_now_ms() - start;
+    if (launch.memory) device->free_launch(device, &launch);
+    return status;
+}
+
+weft_status query_run(QueryRun *run)
+{
+    u64 n_rows = 0;
+    TRY(plan_pipelines(run->arena, run->query, &run->plan, run->err));
+    run->tables = arena_array(run->arena, JoinTable *, run->plan->n_pipelines);
+    run->reports = arena_array(run->arena, PipelineReport, run->plan->n_pipelines);
+    for (int p = 0; p < run->plan->n_pipelines; p++) n_rows += run->query->relations[run->plan->pipelines[p].relation].table->n_rows;
+    atomic_store(&run->session->rows_done, 0);
+    atomic_store(&run->session->rows_total, n_rows);
+    for (int p = 0; p < run->plan->n_pipelines; p++) TRY(run_pipeline(run, p));
+    return WEFT_OK;
+}
+
+void query_free(QueryRun *run)
+{
+    Device *device = run->session->db->cpu;
+    if (run->last.memory) device->free_launch(device, &run->last);
+    for (int i = 0; i < run->n_codes; i++) jit_improve(run->session->db->jit, run->codes[i]);
+}

@@ -1,0 +1,181 @@
+// settings.c - SET and SHOW.
+
+#include "engine/engine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+typedef struct Setting {
+    const char *name, *values;         // what it takes, for the hint
+    weft_status (*set)(weft_session *session, const char *value, bool *understood, Error *err);   // value NULL: default
+    void        (*show)(const weft_session *session, Text *text);
+} Setting;
+
+static bool parse_bool(const char *value, bool *out)
+{
+    static const char *const on[] = { "on", "true", "yes", "1" }, *const off[] = { "off", "false", "no", "0" };
+    for (int i = 0; i < COUNT_OF(on); i++) {
+        if (strcasecmp(value, on[i]) == 0) { *out = true; return true; }
+        if (strcasecmp(value, off[i]) == 0) { *out = false; return true; }
+    }
+    return false;
+}
+
+static weft_status set_weave(weft_session *session, const char *value, bool *understood, Error *err)
+{
+    (void)err;
+    if (!value) session->settings.weave = true;
+    else *understood = parse_bool(value, &session->settings.weave);
+    return WEFT_OK;
+}
+
+static void show_weave(const weft_session *session, Text *text) { text_add(text, "%s", session->settings.weave ? "on" : "off"); }
+
+static const char *const jit_names[] = { [JIT_AUTO] = "auto", [JIT_TCC] = "tcc", [JIT_CC] = "cc" };
+
+static weft_status set_jit(weft_session *session, const char *value, bool *understood, Error *err)
+{
+    (void)err;
+    *understood = value == NULL;
+    if (!value) session->settings.jit = JIT_AUTO;
+    for (int i = 0; value && i < COUNT_OF(jit_names); i++) {
+        if (strcasecmp(value, jit_names[i]) != 0) continue;
+        session->settings.jit = (JitMode)i;
+        *understood = true;
+    }
+    return WEFT_OK;
+}
+
+static void show_jit(const weft_session *session, Text *text) { text_add(text, "%s", jit_names[session->settings.jit]); }
+
+static weft_status set_threads(weft_session *session, const char *value, bool *understood, Error *err)
+{
+    char      *end;
+    const int  most = pool_size(session->db->pool);
+    const long n = value ? strtol(value, &end, 10) : most;
+    (void)err;
+    *understood = !value || (*value && !*end && n >= 1);
+    if (*understood) session->settings.threads = (int)MIN_OF(n, most);
+    return WEFT_OK;
+}
+
+static void show_threads(const weft_session *session, Text *text) { text_add(text, "%d", session->settings.threads); }
+
+static bool parse_size(const char *value, i64 *bytes)
+{
+    char        *end;
+    const double number = strtod(value, &end);
+    static const struct { const char *unit; double factor; } units[] = {
+        { "", 1 }, { "b", 1 }, { "kb", 1024 }, { "mb", 1048576 }, { "gb", 1073741824 }, { "tb", 1099511627776 },
+        { "kib", 1024 }, { "mib", 1048576 }, { "gib", 1073741824 }, { "tib", 1099511627776 },
+    };
+    while (*end == ' ') end++;
+    if (end == value || !(number >= 0)) return false;
+    for (int i = 0; i < COUNT_OF(units); i++) {
+        if (strcasecmp(end, units[i].unit) != 0 || number * units[i].factor > 9e18) continue;
+        *bytes = (i64)(number * units[i].factor);
+        return true;
+    }
+    return false;
+}
+
+static weft_status set_memory_limit(weft_session *session, const char *value, bool *understood, Error *err)
+{
+    i64 bytes = 0;
+    (void)err;
+    *understood = !value || parse_size(value, &bytes);
+    if (*understood) atomic_store(&session->db->budget.limit, bytes);
+    return WEFT_OK;
+}
+
+static void show_memory_limit(const weft_session *session, Text *text)
+{
+    const i64 limit = atomic_load(&session->db->budget.limit);
+    if (limit == 0) text_add(text, "none");
+    else if (limit % 1048576 == 0) text_add(text, "%lldMB", (long long)(limit / 1048576));
+    else text_add(text, "%lldB", (long long)limit);
+}
+
+static weft_status set_chunk_rows(weft_session *session, const char *value, bool *understood, Error *err)
+{
+    char      *end;
+    const long n = value ? strtol(value, &end, 10) : (long)CHUNK_ROWS;
+    (void)err;
+    *understood = !value || (*value && !*end && n >= 64 && n <= (long)CHUNK_ROWS * 64);
+    if (*understood) store_set_chunk_rows(session->db->store, (u32)n);
+    return WEFT_OK;
+}
+
+static void show_chunk_rows(const weft_session *session, Text *text)
+{
+    (void)session;
+    text_add(text, "%u", CHUNK_ROWS);
+}
+
+static weft_status set_device(weft_session *session, const char *value, bool *understood, Error *err)
+{
+    (void)session;
+    if (value && (strcasecmp(value, "cuda") == 0 || strncasecmp(value, "cuda:", 5) == 0))
+        return fail(err, WEFT_UNSUPPORTED, -1, "device cuda is not supported yet");
+    *understood = !value || strcasecmp(value, "cpu") == 0 || strcasecmp(value, "auto") == 0;
+    return WEFT_OK;
+}
+
+static void show_device(const weft_session *session, Text *text)
+{
+    (void)session;
+    text_add(text, "cpu");
+}
+
+static const Setting settings[] = {
+    { "chunk_rows", "a number of rows from 64 on, for later appends", set_chunk_rows, show_chunk_rows },
+    { "device", "cpu or auto", set_device, show_device },
+    { "jit", "auto, tcc or cc", set_jit, show_jit },
+    { "memory_limit", "a size such as 512MB or 8GB; 0 for none", set_memory_limit, show_memory_limit },
+    { "threads", "a number from 1 to the number of cores", set_threads, show_threads },
+    { "weave", "on or off", set_weave, show_weave },
+};
+
+static const Setting *find_setting(const char *name)
+{
+    for (int i = 0; i < COUNT_OF(settings); i++)
+        if (strcasecmp(settings[i].name, name) == 0) return &settings[i];
+    return NULL;
+}
+
+static weft_status no_such_setting(const char *name, int at, Error *err)
+{
+    fail(err, WEFT_UNDEFINED_OBJECT, at, "there is no setting \"%s\"", name);
+    error_hint(err, "settings are chunk_rows, device, jit, memory_limit, threads and weave");
+    return WEFT_UNDEFINED_OBJECT;
+}
+
+weft_status settings_set(weft_session *session, const char *name, const char *value, int at, Error *err)
+{
+    const Setting *setting = find_setting(name);
+    bool           understood = true;
+    if (!setting) return no_such_setting(name, at, err);
+    TRY(setting->set(session, value, &understood, err));
+    if (understood) return WEFT_OK;
+    fail(err, WEFT_INVALID_PARAMETER, at, "invalid value for setting \"%s\": \"%s\"", setting->name, value);
+    error_hint(err, "%s takes %s", setting->name, setting->values);
+    return WEFT_INVALID_PARAMETER;
+}
+
+weft_status settings_show(weft_session *session, const char *name, int at, Text *text, Error *err)
+{
+    const Setting *setting = find_setting(name);
+    if (strcasecmp(name, "all") == 0) {
+        for (int i = 0; i < COUNT_OF(settings); i++) {
+            text_add(text, "%s = ", settings[i].name);
+            settings[i].show(session, text);
+            text_add(text, "\n");
+        }
+        return WEFT_OK;
+    }
+    if (!setting) return no_such_setting(name, at, err);
+    setting->show(session, text);
+    text_add(text, "\n");
+    return WEFT_OK;
+}

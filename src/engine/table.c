@@ -1,0 +1,423 @@
+// table.c - join tables from the rows a build pipeline left.
+//
+// What the rows are is known exactly by now, so the shape of the table rests on facts: the range of the keys, whether they are
+// unique, the range of each payload after the filters.
+//
+//     keys in a small range          no payload       bits
+//                                    unique           direct: payload by key, the first one also says "there is a match"
+//                                    not unique       heads: first row by key, rows chained
+//     otherwise                                       hash: open addressing; rows of equal key chained
+//
+// Payloads are stored as codes in the narrowest of 8 to 64 bits.  A payload that is only grouped by is renumbered densely, so
+// that groups over it become a small array.
+
+#include "engine/engine.h"
+
+#define DIRECT_SPAN_FREE  ((u128)1 << 20)      // a range up to this is worth a direct table whatever the number of rows
+#define DIRECT_SPAN_SHARE 32                   // beyond it, at most this many keys per row
+#define RENUMBER_SPAN     ((u128)1 << 22)
+#define BYTES_SPAN        ((u128)1 << 15)      // so few keys get a byte each: it stays in L1 and needs no shift
+#define COVER_SPAN        ((u128)1 << 18)      // a table is widened up to this to cover the probing column: no bounds check then
+
+typedef struct Builder {
+    QueryRun       *run;
+    const Pipeline *pipeline;
+    const Probe    *probe;             // that will use the table
+    const Woven    *woven;
+    const RowSet   *rows;
+    JoinTable      *table;
+} Builder;
+
+static const i64 *int_column(const Builder *b, int output) { return b->rows->columns[b->woven->outputs[output].value]; }
+static const u8  *null_column(const Builder *b, int output)
+{
+    const int slot = b->woven->outputs[output].null;
+    return slot < 0 ? NULL : b->rows->columns[slot];
+}
+
+// ---- keys ----------------------------------------------------------------------------------------------------------------
+
+static u64 float_bits(i64 bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    if (value == 0) return 0;
+    return value != value ? 0x7ff8000000000000ull : (u64)bits;
+}
+
+static void find_range(const i64 *values, const u8 *nulls, u64 n_rows, i64 *low, i64 *high)
+{
+    *low = INT64_MAX, *high = INT64_MIN;
+    for (u64 r = 0; r < n_rows; r++) {
+        if (nulls && nulls[r]) continue;
+        *low = MIN_OF(*low, values[r]);
+        *high = MAX_OF(*high, values[r]);
+    }
+}
+
+// When all values of the probing column lie in the table, the kernel need not ask whether one does.
+static void cover_probe(const Builder *b, int k, JoinKey *key)
+{
+    const Expr *column = b->probe->keys[k];
+    if (column->kind != EXPR_COLUMN || column->type.kind == TYPE_TEXT || type_is_float(column->type)) return;
+    const Range probing = query_column_range(b->run, column);
+    if (!probing.known || probing.low > probing.high) return;
+    const i128 low = MIN_OF((i128)key->low, probing.low), high = MAX_OF((i128)key->high, probing.high);
+    if ((u128)(high - low) < MAX_OF(COVER_SPAN, 2 * (u128)((i128)key->high - key->low))) key->low = (i64)low, key->high = (i64)high;
+}
+
+static void describe_keys(Builder *b, u128 *span)
+{
+    JoinTable *table = b->table;
+    *span = 1;
+    table->is_one_word = true;
+    for (int k = table->n_keys - 1; k >= 0; k--) {
+        const OutColumn *out = &b->woven->outputs[k];
+        JoinKey         *key = &table->keys[k];
+        *key = (JoinKey){ .type = out->type, .dict = out->dict, .dict_count = out->dict_count, .low = 0, .high = -1 };
+        if (out->is_float) {
+            *span = (u128)1 << 100;
+            table->is_one_word = table->n_keys == 1;
+            continue;
+        }
+        if (b->rows->n_rows) find_range(int_column(b, k), NULL, b->rows->n_rows, &key->low, &key->high);
+        key->zone_low = key->low, key->zone_high = key->high;
+        if (b->rows->n_rows) cover_probe(b, k, key);
+        key->stride = (u64)*span;
+        const u128 width = (u128)((i128)key->high - key->low + 1);
+        *span = width == 0 || *span >> 64 ? *span : *span * width;
+        if (*span >> 62) table->is_one_word = table->n_keys == 1;
+    }
+}
+
+static u64 direct_key(const Builder *b, u64 row)
+{
+    u64 word = 0;
+    for (int k = 0; k < b->table->n_keys; k++) {
+        const JoinKey *key = &b->table->keys[k];
+        word += ((u64)int_column(b, k)[row] - (u64)key->low) * (b->table->n_keys > 1 ? key->stride : 1);
+    }
+    return word;
+}
+
+static u64 word_of(const Builder *b, int k, u64 row)
+{
+    const i64 value = int_column(b, k)[row];
+    return b->woven->outputs[k].is_float ? float_bits(value) : (u64)value;
+}
+
+// ---- payloads --------------------------------------------------------------------------------------------------------------
+
+static bool is_used_in(const Expr *expr, ColumnRef ref)
+{
+    if (expr->kind == EXPR_COLUMN && expr->relation == ref.relation && expr->column == ref.column) return true;
+    for (int i = 0; i < expr->n_args; i++)
+        if (is_used_in(expr->args[i], ref)) return true;
+    return false;
+}
+
+// Whether the query does nothing with the column above this table but group by it.
+static bool is_only_grouped_by(const Builder *b, ColumnRef ref)
+{
+    const Query *query = b->run->query;
+    bool         is_key = false;
+    if (!query->is_grouped) return false;
+    for (int k = 0; k < query->n_keys; k++) {
+        if (query->keys[k]->kind == EXPR_COLUMN && is_used_in(query->keys[k], ref)) is_key = true;
+        else if (is_used_in(query->keys[k], ref)) return false;
+    }
+    for (int a = 0; a < query->n_aggs; a++)
+        if (query->aggs[a].arg && is_used_in(query->aggs[a].arg, ref)) return false;
+    for (int p = 0; p < b->run->plan->n_pipelines; p++) {
+        const Pipeline *pipeline = &b->run->plan->pipelines[p];
+        if (pipeline == b->pipeline || !(pipeline->relations >> b->pipeline->relation & 1)) continue;
+        for (int f = 0; f < pipeline->n_filters; f++)
+            if (is_used_in(pipeline->filters[f], ref)) return false;
+        for (int k = 0; k < pipeline->n_keys; k++)
+            if (is_used_in(pipeline->keys[k], ref)) return false;
+        for (int q = 0; q < pipeline->n_probes; q++)
+            for (int k = 0; k < pipeline->probes[q].n_keys; k++)
+                if (is_used_in(pipeline->probes[q].keys[k], ref)) return false;
+    }
+    return is_key;
+}
+
+typedef struct Coding { const i64 *values; const u8 *nulls; const u32 *renumbered; const Payload *payload; } Coding;
+
+// Values in use, in order, get the codes 0, 1, 2, ...
+static weft_status renumber(Builder *b, Payload *payload, Coding *coding, i64 low, i64 high)
+{
+    const u64 span = (u64)(high - low) + 1;
+    u32      *codes;
+    i64      *decode;
+    u64       n_used = 0;
+    TRY(query_alloc(b->run, span * sizeof *codes, (void **)&codes));
+    for (u64 r = 0; r < b->rows->n_rows; r++)
+        if (!coding->nulls || !coding->nulls[r]) codes[coding->values[r] - low] = 1;
+    for (u64 v = 0; v < span; v++) n_used += codes[v];
+    if (n_used * 2 > span) return WEFT_OK;
+    TRY(query_alloc(b->run, (n_used + 1) * sizeof *decode, (void **)&decode));
+    n_used = 0;
+    for (u64 v = 0; v < span; v++) {
+        if (!codes[v]) continue;
+        decode[n_used] = low + (i64)v;
+        codes[v] = (u32)n_used++;
+    }
+    payload->decode = decode;
+    payload->n_codes = n_used + payload->range.nullable;
+    coding->renumbered = codes;
+    return WEFT_OK;
+}
+
+static weft_status describe_payload(Builder *b, int p, Payload *payload, Coding *coding)
+{
+    const int        output = b->table->n_keys + p;
+    const OutColumn *out = &b->woven->outputs[output];
+    const ColumnRef  ref = b->pipeline->payload[p];
+    *payload = (Payload){ .ref = ref, .name = b->run->query->relations[ref.relation].table->columns[ref.column].name, .type = out->type,
+                          .dict = out->dict, .dict_count = out->dict_count, .width = 8, .range = out->range };
+    *coding = (Coding){ .values = int_column(b, output), .nulls = null_column(b, output), .payload = payload };
+    payload->range.nullable = coding->nulls && memchr(coding->nulls, 1, b->rows->n_rows);
+    if (!payload->range.nullable) coding->nulls = NULL;
+    if (out->is_float) return WEFT_OK;
+    i64 low, high;
+    find_range(coding->values, coding->nulls, b->rows->n_rows, &low, &high);
+    if (low > high) low = 0, high = 0;
+    payload->base = low;
+    payload->range.known = true, payload->range.low = low, payload->range.high = high;
+    const u128 span = (u128)((i128)high - low) + 1;
+    payload->n_codes = span >> 63 ? 0 : (u64)span + payload->range.nullable;
+    if (span <= RENUMBER_SPAN && is_only_grouped_by(b, ref)) TRY(renumber(b, payload, coding, low, high));
+    payload->null_code = payload->n_codes - 1;
+    return WEFT_OK;
+}
+
+static u8 width_for(u64 largest) { return largest <= UINT8_MAX ? 1 : largest <= UINT16_MAX ? 2 : largest <= UINT32_MAX ? 4 : 8; }
+
+static u64 code_of(const Coding *coding, u64 row)
+{
+    if (coding->nulls && coding->nulls[row]) return coding->payload->null_code;
+    const u64 offset = (u64)coding->values[row] - (u64)coding->payload->base;
+    return coding->renumbered ? coding->renumbered[offset] : offset;
+}
+
+static void put_code(void *data, u8 width, u64 at, u64 code)
+{
+    switch (width) {
+        case 1: ((u8 *)data)[at] = (u8)code; break;
+        case 2: ((u16 *)data)[at] = (u16)code; break;
+        case 4: ((u32 *)data)[at] = (u32)code; break;
+        default: ((u64 *)data)[at] = code; break;
+    }
+}
+
+// Stores a payload by key (AT gives the place of each row) or by row (AT is NULL).  PLUS is 1 for the one that says "match".
+static weft_status store_payload(Builder *b, Payload *payload, const Coding *coding, const u32 *at, u64 size, u64 plus)
+{
+    void      *data;
+    const bool is_float = type_is_float(payload->type);
+    if (!is_float && payload->n_codes == 0 && payload->range.nullable)
+        return fail(b->run->err, WEFT_UNSUPPORTED, -1, "a joined column with NULLs spans more than 63 bits");
+    payload->width = is_float || payload->n_codes == 0 ? 8 : width_for(payload->n_codes - 1 + plus);
+    TRY(query_alloc(b->run, size * payload->width + 8, &data));
+    payload->data = data;
+    b->table->bytes += size * payload->width;
+    for (u64 r = 0; r < b->rows->n_rows; r++) {
+        const u64 place = at ? at[r] : r;
+        if (is_float) ((i64 *)data)[place] = coding->values[r];
+        else put_code(data, payload->width, place, code_of(coding, r) + plus);
+    }
+    if (!is_float || !coding->nulls) return WEFT_OK;
+    u8 *valid;
+    TRY(query_alloc(b->run, size / 8 + 8, (void **)&valid));
+    for (u64 r = 0; r < b->rows->n_rows; r++) {
+        const u64 place = at ? at[r] : r;
+        if (!coding->nulls[r]) valid[place >> 3] |= (u8)(1u << (place & 7));
+    }
+    payload->float_valid = (const u64 *)(const void *)valid;
+    return WEFT_OK;
+}
+
+// ---- the kinds ----------------------------------------------------------------------------------------------------------------
+
+static weft_status make_bits(Builder *b, u8 **bits)
+{
+    TRY(query_alloc(b->run, (size_t)b->table->span / 8 + 8, (void **)bits));
+    b->table->is_unique = true;
+    for (u64 r = 0; r < b->rows->n_rows; r++) {
+        const u64 at = direct_key(b, r);
+        const u8  bit = (u8)(1u << (at & 7));
+        if ((*bits)[at >> 3] & bit) b->table->is_unique = false;
+        else b->table->n_distinct++;
+        (*bits)[at >> 3] |= bit;
+    }
+    return WEFT_OK;
+}
+
+static weft_status chain_rows(Builder *b, u32 **next)
+{
+    if (b->rows->n_rows >= UINT32_MAX) return fail(b->run->err, WEFT_UNSUPPORTED, -1, "a join table of more than 4 billion rows is not supported");
+    return query_alloc(b->run, (b->rows->n_rows + 1) * sizeof **next, (void **)next);
+}
+
+static void measure_chains(JoinTable *table, const u32 *next, u32 *lengths)
+{
+    // Rows were chained from the last to the first, so a row's successor has a larger number.
+    for (u64 r = table->n_rows; r-- > 0;) {
+        lengths[r] = next[r] ? lengths[next[r] - 1] + 1 : 1;
+        table->max_chain = MAX_OF(table->max_chain, lengths[r]);
+    }
+}
+
+static weft_status finish_chains(Builder *b, u32 *next)
+{
+    u32 *lengths;
+    TRY(chain_rows(b, &lengths));
+    measure_chains(b->table, next, lengths);
+    b->table->next = next;
+    b->table->is_unique = b->table->max_chain <= 1;
+    b->table->bytes += b->table->n_rows * 4;
+    return WEFT_OK;
+}
+
+static weft_status build_heads(Builder *b)
+{
+    u32 *heads, *next;
+    TRY(query_alloc(b->run, (size_t)b->table->span * 4 + 8, (void **)&heads));
+    TRY(chain_rows(b, &next));
+    for (u64 r = b->rows->n_rows; r-- > 0;) {
+        const u64 at = direct_key(b, r);
+        next[r] = heads[at];
+        heads[at] = (u32)r + 1;
+    }
+    b->table->kind = JOIN_HEADS;
+    b->table->slots = heads;
+    b->table->bytes += (size_t)b->table->span * 4;
+    return finish_chains(b, next);
+}
+
+static bool same_words(const u64 *words, int n, u64 a, u64 b) { return memcmp(words + a * (u64)n, words + b * (u64)n, 8 * (size_t)n) == 0; }
+
+static weft_status build_hash(Builder *b)
+{
+    JoinTable  *table = b->table;
+    u64         n_slots = 16;
+    KernelSlot *slots;
+    u64        *words = NULL;
+    u32        *next;
+    while (n_slots < 2 * table->n_rows) n_slots *= 2;
+    TRY(query_alloc(b->run, n_slots * sizeof *slots, (void **)&slots));
+    TRY(chain_rows(b, &next));
+    if (!table->is_one_word) TRY(query_alloc(b->run, (table->n_rows * (u64)table->n_keys + 1) * 8, (void **)&words));
+    for (u64 r = table->n_rows; r-- > 0;) {
+        u64 key = table->is_one_word ? (table->n_keys == 1 ? word_of(b, 0, r) : direct_key(b, r)) : HASH_SEED;
+        for (int k = 0; words && k < table->n_keys; k++) {
+            words[r * (u64)table->n_keys + (u64)k] = word_of(b, k, r);
+            key = HASH_MIX(key, words[r * (u64)table->n_keys + (u64)k]);
+        }
+        u64 at = HASH_SLOT(key) & (n_slots - 1);
+        while (slots[at].row && !(slots[at].key == key && (!words || same_words(words, table->n_keys, r, slots[at].row - 1)))) at = (at + 1) & (n_slots - 1);
+        table->n_distinct += slots[at].row == 0;
+        next[r] = slots[at].row;
+        slots[at] = (KernelSlot){ .key = key, .row = (u32)r + 1 };
+    }
+    table->kind = JOIN_HASH;
+    table->slots = slots, table->mask = n_slots - 1, table->words = words;
+    table->bytes += n_slots * sizeof *slots;
+    return finish_chains(b, next);
+}
+
+static weft_status store_by_row(Builder *b, Coding *codings)
+{
+    for (int p = 0; p < b->table->n_payloads; p++)
+        TRY(store_payload(b, &b->table->payloads[p], &codings[p], NULL, b->rows->n_rows + 1, 0));
+    return WEFT_OK;
+}
+
+static weft_status store_by_key(Builder *b, Coding *codings)
+{
+    u32 *at;
+    TRY(query_alloc(b->run, (b->rows->n_rows + 1) * sizeof *at, (void **)&at));
+    for (u64 r = 0; r < b->rows->n_rows; r++) at[r] = (u32)direct_key(b, r);
+    b->table->kind = JOIN_DIRECT;
+    for (int p = 0; p < b->table->n_payloads; p++)
+        TRY(store_payload(b, &b->table->payloads[p], &codings[p], at, (u64)b->table->span, p == 0));
+    return WEFT_OK;
+}
+
+// The payload that also says "match" must be a number with codes to spare: it goes first.
+static bool put_carrier_first(JoinTable *table, Coding *codings)
+{
+    for (int p = 0; p < table->n_payloads; p++) {
+        if (type_is_float(table->payloads[p].type) || table->payloads[p].n_codes == 0) continue;
+        const Payload payload = table->payloads[0];
+        const Coding  coding = codings[0];
+        table->payloads[0] = table->payloads[p], table->payloads[p] = payload;
+        codings[0] = codings[p], codings[p] = coding;
+        codings[0].payload = &table->payloads[0], codings[p].payload = &table->payloads[p];
+        return true;
+    }
+    return false;
+}
+
+static weft_status store_bits(JoinTable *table, const u8 *bits)
+{
+    table->kind = JOIN_BITS;
+    table->slots = bits;
+    table->bytes += (size_t)table->span / 8;
+    return WEFT_OK;
+}
+
+static weft_status store_bytes(Builder *b)
+{
+    u8 *bytes;
+    TRY(query_alloc(b->run, (size_t)b->table->span + 8, (void **)&bytes));
+    for (u64 r = 0; r < b->rows->n_rows; r++) bytes[direct_key(b, r)] = 1;
+    b->table->kind = JOIN_BITS;
+    b->table->is_bytes = true;
+    b->table->slots = bytes;
+    b->table->bytes += (size_t)b->table->span;
+    return WEFT_OK;
+}
+
+static const Probe *probe_of(const Plan *plan, int pipeline)
+{
+    for (int p = pipeline + 1; p < plan->n_pipelines; p++)
+        for (int q = 0; q < plan->pipelines[p].n_probes; q++)
+            if (plan->pipelines[p].probes[q].build == pipeline) return &plan->pipelines[p].probes[q];
+    return NULL;
+}
+
+weft_status table_build(QueryRun *run, int number, const Woven *woven, const RowSet *rows, JoinTable **out)
+{
+    const Pipeline *pipeline = &run->plan->pipelines[number];
+    Builder    b = { run, pipeline, probe_of(run->plan, number), woven, rows, arena_make(run->arena, JoinTable) };
+    JoinTable *table = *out = b.table;
+    u128       span;
+    table->name = run->query->relations[pipeline->relation].alias;
+    table->n_keys = pipeline->n_keys, table->n_payloads = pipeline->n_payload, table->n_rows = rows->n_rows;
+    table->keys = arena_array(run->arena, JoinKey, table->n_keys + 1);
+    table->payloads = arena_array(run->arena, Payload, table->n_payloads + 1);
+    Coding *codings = arena_array(run->arena, Coding, table->n_payloads + 1);
+    describe_keys(&b, &span);
+    for (int p = 0; p < table->n_payloads; p++) TRY(describe_payload(&b, p, &table->payloads[p], &codings[p]));
+    const bool is_direct = span <= DIRECT_SPAN_FREE || (span <= (u128)DIRECT_SPAN_SHARE * rows->n_rows && span < UINT32_MAX);
+    if (!is_direct) {
+        TRY(build_hash(&b));
+        return store_by_row(&b, codings);
+    }
+    u8 *bits;
+    table->span = (u64)span;
+    TRY(make_bits(&b, &bits));
+    table->max_chain = 0;
+    if (table->is_unique && table->n_payloads == 0) {
+        table->max_chain = 1;
+        return span <= BYTES_SPAN ? store_bytes(&b) : store_bits(table, bits);
+    }
+    if (table->is_unique && put_carrier_first(table, codings)) {
+        table->max_chain = 1;
+        return store_by_key(&b, codings);
+    }
+    TRY(build_heads(&b));
+    return store_by_row(&b, codings);
+}
