@@ -1,0 +1,13 @@
+# Benchmark programs; included by the Makefile after tests/peer/rules.mk, whose objects they share.
+
+bench_programs := $(BUILD)/bench/ssb
+
+.PHONY: bench-programs
+bench-programs: $(bench_programs)
+
+$(BUILD)/bench/ssb: $(BUILD)/obj/bench/ssb/ssb.o $(peer_objects) $(library)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) $(library) -lsqlite3 $(ALL_LIBS) -o $@
+
+-include $(wildcard $(BUILD)/obj/bench/*/*.d)

@@ -1,0 +1,526 @@
+// ssb.c - the Star Schema Benchmark, Weft beside DuckDB: same rows, same machine, same process, same number of threads.
+//
+//     ssb --db DB --tbl DIR --ssb bench/ssb --duckdb LIBRARY --scratch DIR [--threads N] [--repeats N] [--scale SF]
+//         [--parts hot,first,copy] [--record FILE]
+//
+// hot     All data is in memory and all code is compiled (for Weft by cc, waited for) before the clock runs.  Runs of
+//         the two engines alternate, and the best of each counts: what else the machine does hits both.
+// first   The first run of a query in a new process.  Weft has nothing compiled: its cache folder is new and empty.
+//         All columns that any of the queries needs were read once on both sides before, so files and buffers are
+//         warm, queries are not.  Reported is the best of several such processes.
+// copy    COPY of lineorder.tbl into a new table of a new database on disk.
+//
+// A run ends when the engine has the whole answer in its own form; it is never turned into text.  Neither side caches
+// results.  Weft works on a database folder.  DuckDB works on tables in memory, where it does not compress them: on a
+// database file of its own it is about 1.5 times slower.
+
+#define _GNU_SOURCE
+#include <getopt.h>
+#include <glob.h>
+#include <libgen.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../tests/peer/peer.h"
+#include "weft.h"
+
+enum { MAX_QUERIES = 32, PROCESSES_PER_QUERY = 3, COPIES = 3 };
+
+static const char *const TABLES[] = { "part", "supplier", "customer", "date", "lineorder" };
+
+// Reads every value of every column that one of the queries needs.  Sums and comparisons, because statistics could
+// answer min and max without a look at the data.
+#define TEXT(column) "sum(case when " column " > 'M' then 1 else 0 end)"
+static const char *const TOUCH[] = {
+    "select sum(lo_orderdate), sum(lo_custkey), sum(lo_partkey), sum(lo_suppkey), sum(lo_quantity), "
+    "sum(lo_extendedprice), sum(lo_discount), sum(lo_revenue), sum(lo_supplycost) from lineorder",
+    "select sum(d_datekey), sum(d_year), sum(d_yearmonthnum), sum(d_weeknuminyear), " TEXT("d_yearmonth") " from date",
+    "select sum(p_partkey), " TEXT("p_mfgr") ", " TEXT("p_category") ", " TEXT("p_brand1") " from part",
+    "select sum(s_suppkey), " TEXT("s_city") ", " TEXT("s_nation") ", " TEXT("s_region") " from supplier",
+    "select sum(c_custkey), " TEXT("c_city") ", " TEXT("c_nation") ", " TEXT("c_region") " from customer",
+};
+
+#ifdef __clang__
+#define BUILT_WITH __VERSION__
+#else
+#define BUILT_WITH "gcc " __VERSION__
+#endif
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+typedef struct Options {
+    const char *db, *tbl, *ssb, *duckdb, *scratch, *scale, *parts, *record;
+    int         threads, repeats;
+    const char *child, *child_query;   // set in the processes that the first-run part starts
+    const char *program;
+    char        command[1024];
+} Options;
+
+typedef struct SsbQuery { char name[16], path[512]; char *sql; } SsbQuery;
+
+typedef struct Bench {
+    Options  options;
+    SsbQuery queries[MAX_QUERIES];
+    int      n_queries;
+    char     duckdb_path[512];
+    char    *text;                     // the report, also when it is printed as it grows
+    size_t   text_length;
+    FILE    *report;
+} Bench;
+
+static void die(const char *what, const char *why)
+{
+    fprintf(stderr, "bench/ssb: %s: %s\n", what, why);
+    exit(1);
+}
+
+static void must(Peer *peer, bool ok, const char *what)
+{
+    if (!ok)
+        die(what, peer->error);
+}
+
+static double now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+static double run_ms(Peer *peer, const char *sql)
+{
+    double start = now_ms();
+    bool ok = peer_run(peer, sql, NULL);
+    double elapsed = now_ms() - start;
+    must(peer, ok, peer->name);
+    return elapsed;
+}
+
+// ---- the report: printed as it grows, and kept for --record -------------------------------------------------------
+
+static void say(Bench *bench, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(Bench *bench, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    vprintf(format, args);
+    vfprintf(bench->report, format, again);
+    va_end(again);
+    va_end(args);
+    fflush(stdout);
+}
+
+// The rest of the first line of a command's output that begins with PREFIX, or "unknown".
+static void ask_command(const char *command, const char *prefix, char *answer, size_t capacity)
+{
+    char line[512];
+    FILE *in = popen(command, "r");
+    snprintf(answer, capacity, "unknown");
+    bool is_found = false;
+    while (in && fgets(line, sizeof line, in)) {
+        if (is_found || strncmp(line, prefix, strlen(prefix)))
+            continue;
+        char *rest = line + strlen(prefix);
+        rest += strspn(rest, " \t:");
+        rest[strcspn(rest, "\n")] = 0;
+        snprintf(answer, capacity, "%s", rest);
+        is_found = true;
+    }
+    if (in)
+        pclose(in);
+}
+
+static void duckdb_version(Bench *bench, char *version, size_t capacity)
+{
+    char error[PEER_ERROR_BYTES] = "";
+    Rows rows;
+    Peer *duckdb = peer_open_duckdb(bench->options.duckdb, NULL, error);
+    if (!duckdb)
+        die(bench->options.duckdb, error);
+    must(duckdb, peer_run(duckdb, "select version()", &rows), "version");
+    snprintf(version, capacity, "%s", rows_cell(&rows, 0, 0));
+    rows_free(&rows);
+    peer_close(duckdb);
+}
+
+static void write_heading(Bench *bench)
+{
+    char cpu[256], compiler[256], version[64], date[32];
+    time_t now = time(NULL);
+    ask_command("LC_ALL=C lscpu", "Model name", cpu, sizeof cpu);
+    ask_command("cc --version", "", compiler, sizeof compiler);
+    duckdb_version(bench, version, sizeof version);
+    strftime(date, sizeof date, "%Y-%m-%d", gmtime(&now));
+    say(bench, "# Star Schema Benchmark, SF %s\n\n", bench->options.scale);
+    say(bench, "- date: %s\n- CPU: %s, %ld cores\n", date, cpu, sysconf(_SC_NPROCESSORS_ONLN));
+    say(bench, "- Weft %s, built with %s, kernels by %s\n- DuckDB %s, tables in memory\n", WEFT_VERSION, BUILT_WITH,
+        compiler, version);
+    say(bench, "- threads: %d on both sides\n- command: `%s`\n\n", bench->options.threads, bench->options.command);
+}
+
+// ---- engines ------------------------------------------------------------------------------------------------------
+
+static Peer *open_weft(const Bench *bench)
+{
+    char error[PEER_ERROR_BYTES] = "";
+    Peer *weft = peer_open_weft(bench->options.db, error);
+    if (!weft)
+        die(bench->options.db, error);
+    must(weft, peer_runf(weft, "set threads = %d", bench->options.threads), "set threads");
+    return weft;
+}
+
+// Tables in memory, filled from the database file: faster than from .tbl, and needed once per process.
+static Peer *open_duckdb(const Bench *bench)
+{
+    char error[PEER_ERROR_BYTES] = "";
+    Peer *duckdb = peer_open_duckdb(bench->options.duckdb, NULL, error);
+    if (!duckdb)
+        die(bench->options.duckdb, error);
+    must(duckdb, peer_runf(duckdb, "set threads = %d", bench->options.threads), "set threads");
+    must(duckdb, peer_runf(duckdb, "attach '%s' as disk (read_only)", bench->duckdb_path), "attach");
+    for (int t = 0; t < COUNT(TABLES); t++)
+        must(duckdb, peer_runf(duckdb, "create table %s as select * from disk.%s", TABLES[t], TABLES[t]), TABLES[t]);
+    must(duckdb, peer_run(duckdb, "detach disk", NULL), "detach");
+    return duckdb;
+}
+
+static void create_tables(Bench *bench, Peer *peer)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/schema.sql", bench->options.ssb);
+    char *schema = read_whole_file(path);
+    if (!schema)
+        die(path, "cannot be read");
+    must(peer, peer_run(peer, schema, NULL), path);
+    free(schema);
+}
+
+// Made once from the .tbl files, under another name until it is complete.
+static void make_duckdb_file(Bench *bench)
+{
+    char begun[600], path[512], error[PEER_ERROR_BYTES] = "";
+    snprintf(bench->duckdb_path, sizeof bench->duckdb_path, "%s/ssb.duckdb", bench->options.scratch);
+    if (access(bench->duckdb_path, R_OK) == 0)
+        return;
+    snprintf(begun, sizeof begun, "%s.begun", bench->duckdb_path);
+    unlink(begun);
+    fprintf(stderr, "loading DuckDB\n");
+    Peer *duckdb = peer_open_duckdb(bench->options.duckdb, begun, error);
+    if (!duckdb)
+        die(begun, error);
+    create_tables(bench, duckdb);
+    for (int t = 0; t < COUNT(TABLES); t++) {
+        snprintf(path, sizeof path, "%s/%s.tbl", bench->options.tbl, TABLES[t]);
+        must(duckdb, peer_load_duckdb(duckdb, TABLES[t], path), path);
+    }
+    must(duckdb, peer_run(duckdb, "checkpoint", NULL), "checkpoint");
+    peer_close(duckdb);
+    if (rename(begun, bench->duckdb_path))
+        die(begun, "cannot be renamed");
+}
+
+// ---- hot ----------------------------------------------------------------------------------------------------------
+
+static void check_answers(Peer *weft, Peer *duckdb, const SsbQuery *query)
+{
+    Rows ours, theirs;
+    must(weft, peer_run(weft, query->sql, &ours), query->name);
+    must(duckdb, peer_run(duckdb, query->sql, &theirs), query->name);
+    char *difference = rows_difference(&ours, &theirs, NULL, NULL, 0);
+    if (difference)
+        die(query->name, difference);
+    rows_free(&ours);
+    rows_free(&theirs);
+}
+
+static void time_hot(Bench *bench, Peer *weft, Peer *duckdb, const SsbQuery *query, double *weft_ms, double *duckdb_ms)
+{
+    must(weft, peer_run(weft, "set jit = cc", NULL), "set jit");
+    check_answers(weft, duckdb, query);
+    must(weft, peer_run(weft, "set jit = auto", NULL), "set jit");
+    *weft_ms = *duckdb_ms = INFINITY;
+    for (int r = -2; r < bench->options.repeats; r++) {        // the first two are warm-up
+        double ours = run_ms(weft, query->sql), theirs = run_ms(duckdb, query->sql);
+        if (r < 0)
+            continue;
+        *weft_ms = fmin(*weft_ms, ours);
+        *duckdb_ms = fmin(*duckdb_ms, theirs);
+    }
+}
+
+typedef struct Table { double weft_sum, duckdb_sum, log_sum; int n; } Table;
+
+static void table_begin(Bench *bench, const char *first_column)
+{
+    say(bench, "| %-5s | Weft ms | DuckDB ms | DuckDB / Weft |\n| :---- | ------: | --------: | ------------: |\n",
+        first_column);
+}
+
+static void table_row(Bench *bench, Table *table, const char *name, double weft_ms, double duckdb_ms)
+{
+    say(bench, "| %-5s | %7.2f | %9.2f | %13.2f |\n", name, weft_ms, duckdb_ms, duckdb_ms / weft_ms);
+    table->weft_sum += weft_ms;
+    table->duckdb_sum += duckdb_ms;
+    table->log_sum += log(duckdb_ms / weft_ms);
+    table->n++;
+}
+
+static void table_end(Bench *bench, const Table *table)
+{
+    say(bench, "| sum   | %7.2f | %9.2f | %13.2f |\n", table->weft_sum, table->duckdb_sum,
+        table->duckdb_sum / table->weft_sum);
+    say(bench, "\nGeometric mean of DuckDB / Weft: **%.2f**\n\n", exp(table->log_sum / table->n));
+}
+
+static void part_hot(Bench *bench)
+{
+    Peer *weft = open_weft(bench), *duckdb = open_duckdb(bench);
+    Table table = { 0 };
+    say(bench, "## Hot: data in memory, code compiled; best of %d alternating runs\n\n", bench->options.repeats);
+    table_begin(bench, "query");
+    for (int q = 0; q < bench->n_queries; q++) {
+        double weft_ms, duckdb_ms;
+        time_hot(bench, weft, duckdb, &bench->queries[q], &weft_ms, &duckdb_ms);
+        table_row(bench, &table, bench->queries[q].name, weft_ms, duckdb_ms);
+    }
+    table_end(bench, &table);
+    peer_close(weft);
+    peer_close(duckdb);
+}
+
+// ---- first run: in processes of their own -------------------------------------------------------------------------
+
+static int run_as_child(Bench *bench)
+{
+    bool is_weft = strcmp(bench->options.child, "weft") == 0;
+    snprintf(bench->duckdb_path, sizeof bench->duckdb_path, "%s/ssb.duckdb", bench->options.scratch);
+    Peer *peer = is_weft ? open_weft(bench) : open_duckdb(bench);
+    char *sql = read_whole_file(bench->options.child_query);
+    if (!sql)
+        die(bench->options.child_query, "cannot be read");
+    // With tcc alone nothing compiles in the background when the clock starts.
+    if (is_weft)
+        must(peer, peer_run(peer, "set jit = tcc", NULL), "set jit");
+    for (int t = 0; t < COUNT(TOUCH); t++)
+        must(peer, peer_run(peer, TOUCH[t], NULL), TOUCH[t]);
+    if (is_weft)
+        must(peer, peer_run(peer, "set jit = auto", NULL), "set jit");
+    printf("%.6f\n", run_ms(peer, sql));
+    free(sql);
+    peer_close(peer);
+    return 0;
+}
+
+static void remove_tree(const char *path)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        execlp("rm", "rm", "-rf", "--", path, (char *)NULL);
+        _exit(127);
+    }
+    if (child > 0)
+        waitpid(child, NULL, 0);
+}
+
+static void start_child(const Bench *bench, const char *engine, const char *query_path, const char *cache)
+{
+    const Options *o = &bench->options;
+    char threads[16];
+    snprintf(threads, sizeof threads, "%d", o->threads);
+    setenv("WEFT_CACHE", cache, 1);
+    execl(o->program, o->program, "--child", engine, "--child-query", query_path, "--db", o->db, "--tbl", o->tbl,
+          "--ssb", o->ssb, "--duckdb", o->duckdb, "--scratch", o->scratch, "--threads", threads, (char *)NULL);
+    perror(o->program);
+    _exit(127);
+}
+
+static double first_run_ms(const Bench *bench, const char *engine, const char *query_path)
+{
+    char cache[600], answer[64] = "";
+    int ends[2];
+    snprintf(cache, sizeof cache, "%s/empty-cache", bench->options.scratch);
+    remove_tree(cache);
+    if (mkdir(cache, 0700) || pipe(ends))
+        die(cache, "cannot be made");
+    pid_t child = fork();
+    if (child < 0)
+        die("fork", "failed");
+    if (child == 0) {
+        dup2(ends[1], STDOUT_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        start_child(bench, engine, query_path, cache);
+    }
+    close(ends[1]);
+    FILE *in = fdopen(ends[0], "r");
+    bool has_answer = in && fgets(answer, sizeof answer, in);
+    int status;
+    waitpid(child, &status, 0);
+    if (in)
+        fclose(in);
+    if (!has_answer || status)
+        die(query_path, "the process that runs it failed");
+    remove_tree(cache);
+    return strtod(answer, NULL);
+}
+
+static void part_first(Bench *bench)
+{
+    Table table = { 0 };
+    say(bench, "## First run: new process, no compiled code, warm data; best of %d processes\n\n", PROCESSES_PER_QUERY);
+    table_begin(bench, "query");
+    for (int q = 0; q < bench->n_queries; q++) {
+        double weft_ms = INFINITY, duckdb_ms = INFINITY;
+        for (int p = 0; p < PROCESSES_PER_QUERY; p++) {
+            weft_ms = fmin(weft_ms, first_run_ms(bench, "weft", bench->queries[q].path));
+            duckdb_ms = fmin(duckdb_ms, first_run_ms(bench, "duckdb", bench->queries[q].path));
+        }
+        table_row(bench, &table, bench->queries[q].name, weft_ms, duckdb_ms);
+    }
+    table_end(bench, &table);
+}
+
+// ---- copy ---------------------------------------------------------------------------------------------------------
+
+static double copy_ms(Bench *bench, bool is_weft, const char *path, const char *tbl)
+{
+    char error[PEER_ERROR_BYTES] = "", wal[700];
+    snprintf(wal, sizeof wal, "%s.wal", path);
+    remove_tree(path);
+    remove_tree(wal);
+    Peer *peer = is_weft ? peer_open_weft(path, error) : peer_open_duckdb(bench->options.duckdb, path, error);
+    if (!peer)
+        die(path, error);
+    must(peer, peer_runf(peer, "set threads = %d", bench->options.threads), "set threads");
+    create_tables(bench, peer);
+    double start = now_ms();
+    bool ok = is_weft ? peer_load_weft(peer, "lineorder", tbl) : peer_load_duckdb(peer, "lineorder", tbl);
+    double elapsed = now_ms() - start;
+    must(peer, ok, "copy");
+    peer_close(peer);
+    remove_tree(path);
+    remove_tree(wal);
+    return elapsed;
+}
+
+static void part_copy(Bench *bench)
+{
+    char tbl[600], weft_path[600], duckdb_path[600];
+    struct stat file;
+    snprintf(tbl, sizeof tbl, "%s/lineorder.tbl", bench->options.tbl);
+    snprintf(weft_path, sizeof weft_path, "%s/copy.weft", bench->options.scratch);
+    snprintf(duckdb_path, sizeof duckdb_path, "%s/copy.duckdb", bench->options.scratch);
+    if (stat(tbl, &file))
+        die(tbl, "cannot be read");
+    double weft_ms = INFINITY, duckdb_ms = INFINITY;
+    for (int c = 0; c < COPIES; c++) {
+        weft_ms = fmin(weft_ms, copy_ms(bench, true, weft_path, tbl));
+        duckdb_ms = fmin(duckdb_ms, copy_ms(bench, false, duckdb_path, tbl));
+    }
+    double megabytes = (double)file.st_size / 1e6;
+    say(bench, "## COPY of lineorder.tbl (%.0f MB) into a new table on disk; best of %d\n\n", megabytes, COPIES);
+    say(bench, "| engine | seconds | MB/s |\n| :----- | ------: | ---: |\n");
+    say(bench, "| Weft   | %7.2f | %4.0f |\n", weft_ms / 1e3, megabytes / weft_ms * 1e3);
+    say(bench, "| DuckDB | %7.2f | %4.0f |\n\nDuckDB / Weft: **%.2f**\n\n", duckdb_ms / 1e3,
+        megabytes / duckdb_ms * 1e3, duckdb_ms / weft_ms);
+}
+
+// ---- main ---------------------------------------------------------------------------------------------------------
+
+static void load_queries(Bench *bench)
+{
+    char pattern[512];
+    glob_t files;
+    snprintf(pattern, sizeof pattern, "%s/queries/q*.sql", bench->options.ssb);
+    if (glob(pattern, 0, NULL, &files))
+        die(pattern, "no queries");
+    for (size_t i = 0; i < files.gl_pathc && bench->n_queries < MAX_QUERIES; i++) {
+        SsbQuery *query = &bench->queries[bench->n_queries++];
+        query->sql = read_whole_file(files.gl_pathv[i]);
+        if (!query->sql)
+            die(files.gl_pathv[i], "cannot be read");
+        snprintf(query->path, sizeof query->path, "%s", files.gl_pathv[i]);
+        snprintf(query->name, sizeof query->name, "%s", basename(files.gl_pathv[i]));
+        query->name[strcspn(query->name, ".")] = 0;
+    }
+    globfree(&files);
+}
+
+static bool parse_options(int argc, char **argv, Options *options)
+{
+    enum { DB, TBL, SSB, DUCKDB, SCRATCH, SCALE, PARTS, RECORD, CHILD, CHILD_QUERY, THREADS, REPEATS, COMMAND };
+    static const struct option LONG[] = { { "db", 1, NULL, DB },           { "tbl", 1, NULL, TBL },
+                                          { "ssb", 1, NULL, SSB },         { "duckdb", 1, NULL, DUCKDB },
+                                          { "scratch", 1, NULL, SCRATCH }, { "scale", 1, NULL, SCALE },
+                                          { "parts", 1, NULL, PARTS },     { "record", 1, NULL, RECORD },
+                                          { "child", 1, NULL, CHILD },     { "child-query", 1, NULL, CHILD_QUERY },
+                                          { "threads", 1, NULL, THREADS }, { "repeats", 1, NULL, REPEATS },
+                                          { "command", 1, NULL, COMMAND }, { 0 } };
+    *options = (Options){ .ssb = "bench/ssb", .scale = "1", .parts = "hot,first,copy", .threads = 2, .repeats = 15,
+                          .program = argv[0], .command = "bench/ssb/run.sh" };
+    const char **texts[] = {
+        &options->db,    &options->tbl,   &options->ssb,    &options->duckdb, &options->scratch,
+        &options->scale, &options->parts, &options->record, &options->child,  &options->child_query
+    };
+    int option;
+    while ((option = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
+        if (option >= 0 && option < COUNT(texts))
+            *texts[option] = optarg;
+        else if (option == THREADS)
+            options->threads = atoi(optarg);
+        else if (option == REPEATS)
+            options->repeats = atoi(optarg);
+        else if (option == COMMAND)
+            snprintf(options->command, sizeof options->command, "%s", optarg);
+        else
+            return false;
+    }
+    return optind == argc && options->db && options->tbl && options->duckdb && options->scratch &&
+           options->threads > 0 && options->repeats > 0;
+}
+
+static void write_record(const Bench *bench)
+{
+    FILE *out = fopen(bench->options.record, "w");
+    if (!out || fwrite(bench->text, 1, bench->text_length, out) != bench->text_length || fclose(out))
+        die(bench->options.record, "cannot be written");
+}
+
+int main(int argc, char **argv)
+{
+    static Bench bench;
+    if (!parse_options(argc, argv, &bench.options)) {
+        fprintf(stderr,
+                "usage: ssb --db DB --tbl DIR --ssb DIR --duckdb LIBRARY --scratch DIR [--threads N] [--repeats N]\n"
+                "           [--scale SF] [--parts hot,first,copy] [--record FILE]\n");
+        return 2;
+    }
+    if (bench.options.child)
+        return run_as_child(&bench);
+    bench.report = open_memstream(&bench.text, &bench.text_length);
+    load_queries(&bench);
+    make_duckdb_file(&bench);
+    write_heading(&bench);
+    if (strstr(bench.options.parts, "hot"))
+        part_hot(&bench);
+    if (strstr(bench.options.parts, "first"))
+        part_first(&bench);
+    if (strstr(bench.options.parts, "copy"))
+        part_copy(&bench);
+    fclose(bench.report);
+    if (bench.options.record)
+        write_record(&bench);
+    free(bench.text);
+    for (int q = 0; q < bench.n_queries; q++)
+        free(bench.queries[q].sql);
+    return 0;
+}

@@ -1,0 +1,207 @@
+// main.c - the command line: weft [OPTION]... [DB], weft gen, weft slt.
+//
+// -c and -f run in the order given; without any, standard input is read: with a prompt when it is a terminal.
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shell/gen.h"
+#include "shell/shell.h"
+
+static const char help_text[] =
+    "Usage: weft [OPTION]... [DB]      run SQL on the database in directory DB, or on one in memory\n"
+    "       weft gen ...               write test data; see weft gen --help\n"
+    "       weft slt ... FILE...       run SQL tests; see weft slt --help\n"
+    "\n"
+    "  -c, --command SQL      run SQL and leave; may be given more than once, mixed with -f\n"
+    "  -f, --file FILE        run the statements in FILE and leave; - is standard input\n"
+    "      --csv              print results as CSV with a header line\n"
+    "      --json             print results as JSON, an array of objects each\n"
+    "  -x, --expanded         print one line per value\n"
+    "  -q, --quiet            do not print CREATE TABLE, INSERT 0 3 and the like\n"
+    "      --timing           say on standard error how long each statement took\n"
+    "      --set NAME=VALUE   change a setting first; may be given more than once\n"
+    "      --keep-going       go on after an error (the exit status is still 1)\n"
+    "      --help             this text\n"
+    "      --version          the version\n"
+    "\n"
+    "Without -c and -f, statements come from standard input; at a prompt when it is a terminal.\n"
+    "Exit status: 0 when all went well, 1 after an SQL error, 2 for a wrong command line.\n";
+
+// What -c, -f and --set ask for, in order.
+typedef struct Job { enum { JOB_COMMAND, JOB_FILE, JOB_SET } kind; const char *argument; } Job;
+
+typedef struct Options {
+    const char *path;                                      // of the database; NULL: in memory
+    Job        *jobs;
+    int         n_jobs;
+    bool        has_work;                                  // -c or -f was given
+} Options;
+
+enum { OPTION_CSV = 256, OPTION_JSON, OPTION_TIMING, OPTION_SET, OPTION_KEEP_GOING, OPTION_HELP, OPTION_VERSION };
+
+static const struct option long_options[] = {
+    { "command",    required_argument, NULL, 'c' },
+    { "file",       required_argument, NULL, 'f' },
+    { "csv",        no_argument,       NULL, OPTION_CSV },
+    { "json",       no_argument,       NULL, OPTION_JSON },
+    { "expanded",   no_argument,       NULL, 'x' },
+    { "quiet",      no_argument,       NULL, 'q' },
+    { "timing",     no_argument,       NULL, OPTION_TIMING },
+    { "set",        required_argument, NULL, OPTION_SET },
+    { "keep-going", no_argument,       NULL, OPTION_KEEP_GOING },
+    { "help",       no_argument,       NULL, OPTION_HELP },
+    { "version",    no_argument,       NULL, OPTION_VERSION },
+    { NULL, 0, NULL, 0 },
+};
+
+static void usage_error(const char *message, const char *argument)
+{
+    if (message)
+        fprintf(stderr, "weft: %s%s\n", message, argument);
+    fputs("Try 'weft --help'.\n", stderr);
+    exit(EXIT_USAGE);
+}
+
+static void add_job(Options *options, int kind, const char *argument)
+{
+    options->jobs = must_realloc(options->jobs, (size_t)(options->n_jobs + 1) * sizeof *options->jobs);
+    options->jobs[options->n_jobs++] = (Job){ kind, argument };
+    options->has_work |= kind != JOB_SET;
+}
+
+static void add_setting(Options *options, const char *assignment)
+{
+    Buffer sql = { 0 };
+    if (!setting_sql(assignment, &sql))
+        usage_error("--set takes NAME=VALUE, not ", assignment);
+    buffer_free(&sql);
+    add_job(options, JOB_SET, assignment);
+}
+
+static void parse_options(int argc, char **argv, Shell *shell, Options *options)
+{
+    int option;
+    while ((option = getopt_long(argc, argv, "c:f:xq", long_options, NULL)) != -1) {
+        switch (option) {
+        case 'c':               add_job(options, JOB_COMMAND, optarg); break;
+        case 'f':               add_job(options, JOB_FILE, optarg); break;
+        case 'x':               shell->is_expanded = true; break;
+        case 'q':               shell->is_quiet = true; break;
+        case OPTION_CSV:        shell->format = FORMAT_CSV; break;
+        case OPTION_JSON:       shell->format = FORMAT_JSON; break;
+        case OPTION_TIMING:     shell->has_timing = true; break;
+        case OPTION_SET:        add_setting(options, optarg); break;
+        case OPTION_KEEP_GOING: shell->keep_going = true; break;
+        case OPTION_HELP:       fputs(help_text, stdout); exit(0);
+        case OPTION_VERSION:    puts("weft " WEFT_VERSION); exit(0);
+        default:                usage_error(NULL, NULL);   // getopt has said what is wrong
+        }
+    }
+    if (optind < argc)
+        options->path = argv[optind++];
+    if (optind < argc)
+        usage_error("only one database at a time: ", argv[optind]);
+}
+
+// A setting is said quietly, and before any other work.
+static bool run_settings(Shell *shell, const Options *options)
+{
+    bool is_fine = true;
+    for (int i = 0; i < options->n_jobs && is_fine; i++) {
+        Buffer sql = { 0 };
+        weft_result *result = NULL;
+        weft_error error = { .status = WEFT_OK };
+        if (options->jobs[i].kind != JOB_SET || !setting_sql(options->jobs[i].argument, &sql))
+            continue;
+        is_fine = weft_query(shell->session, sql.bytes, &result, &error) == WEFT_OK;
+        if (is_fine)
+            report_notices(result);
+        else
+            report_error(shell, &error, NULL, NULL, 1);
+        weft_result_free(result);
+        buffer_free(&sql);
+    }
+    return is_fine;
+}
+
+static bool run_job(Shell *shell, const Job *job)
+{
+    if (job->kind == JOB_COMMAND)
+        return script_run_text(shell, job->argument);
+    if (job->kind == JOB_FILE && !strcmp(job->argument, "-"))
+        return script_run_stream(shell, stdin, NULL);
+    return job->kind == JOB_SET || script_run_file(shell, job->argument);
+}
+
+static bool run_jobs(Shell *shell, const Options *options)
+{
+    bool is_fine = true;
+    for (int i = 0; i < options->n_jobs && !shell->wants_exit; i++) {
+        if (!run_job(shell, &options->jobs[i])) {
+            is_fine = false;
+            if (!shell->keep_going || watch_interrupted())
+                break;
+        }
+    }
+    return is_fine;
+}
+
+static int work(Shell *shell, const Options *options)
+{
+    if (!run_settings(shell, options))
+        return EXIT_SQL_ERROR;
+    if (shell->is_interactive)
+        return repl_run(shell, options->path);
+    bool is_fine = options->has_work ? run_jobs(shell, options) : script_run_stream(shell, stdin, NULL);
+    return is_fine ? 0 : EXIT_SQL_ERROR;
+}
+
+static void look_at_terminal(Shell *shell)
+{
+    const char *terminal = getenv("TERM"), *no_color = getenv("NO_COLOR");
+    shell->has_unicode = terminal_use_utf8();
+    shell->out_is_terminal = isatty(STDOUT_FILENO);
+    shell->err_is_terminal = isatty(STDERR_FILENO);
+    shell->has_escapes = terminal && strcmp(terminal, "dumb");
+    shell->has_color = shell->has_escapes && !(no_color && *no_color);
+}
+
+static int shell_main(int argc, char **argv)
+{
+    Shell shell = { .format = FORMAT_TABLE };
+    Options options = { 0 };
+    weft_error error = { .status = WEFT_OK };
+    int status = EXIT_SQL_ERROR;
+
+    look_at_terminal(&shell);
+    parse_options(argc, argv, &shell, &options);
+    shell.is_interactive = !options.has_work && isatty(STDIN_FILENO) && shell.out_is_terminal;
+    if (weft_open(options.path, &shell.db, &error) || weft_connect(shell.db, &shell.session, &error)) {
+        report_error(&shell, &error, NULL, NULL, 1);
+    } else {
+        watch_start(&shell);
+        status = work(&shell, &options);
+        watch_stop();
+    }
+    weft_disconnect(shell.session);
+    weft_close(shell.db);
+    free(options.jobs);
+    if (fflush(stdout) || ferror(stdout)) {
+        report_problem(&shell, "could not write the output: %s", strerror(errno));
+        status = EXIT_SQL_ERROR;
+    }
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && !strcmp(argv[1], "gen"))
+        return gen_main(argc - 1, argv + 1);
+    if (argc > 1 && !strcmp(argv[1], "slt"))
+        return slt_main(argc - 1, argv + 1);
+    return shell_main(argc, argv);
+}

@@ -1,0 +1,202 @@
+// script.c - text to statements, statements to results.
+//
+// Only the library knows where a statement ends (weft_statement_length); here text is kept until one has.  A statement
+// can end only where a ';' came in, so the library is asked only then: a long INSERT stays linear in its length.
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "shell/shell.h"
+
+#define MAX_SCRIPT_DEPTH 16
+
+static double now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+// "12.345 ms", and for long ones also in words a person reads without counting digits.
+static void print_time(double time_ms)
+{
+    if (time_ms < 1000)
+        fprintf(stderr, "Time: %.3f ms\n", time_ms);
+    else if (time_ms < 60000)
+        fprintf(stderr, "Time: %.3f ms (%.1f s)\n", time_ms, time_ms / 1000);
+    else
+        fprintf(stderr, "Time: %.3f ms (%d min %d s)\n", time_ms, (int)(time_ms / 60000), (int)(time_ms / 1000) % 60);
+}
+
+bool run_statement(Shell *shell, const char *sql, const char *name, int line)
+{
+    weft_result *result = NULL;
+    weft_error error = { .status = WEFT_OK };
+
+    watch_begin();
+    double start_ms = now_ms();
+    weft_status status = weft_query(shell->session, sql, &result, &error);
+    double time_ms = now_ms() - start_ms;
+    watch_end();
+
+    if (status) {
+        fflush(stdout);                                    // so that both streams in one file keep their order
+        report_error(shell, &error, sql, name, line);
+    } else {
+        report_notices(result);
+        print_result(shell, result, stdout);
+        fflush(stdout);
+    }
+    weft_result_free(result);
+    if (shell->has_timing)
+        print_time(time_ms);
+    return status == WEFT_OK;
+}
+
+static int count_lines(const char *from, const char *to)
+{
+    int lines = 0;
+    for (; from < to; from++)
+        lines += *from == '\n';
+    return lines;
+}
+
+// Runs the statement or command of LENGTH bytes at SQL.  The byte after it may be anything.
+static bool run_piece(Script *script, char *sql, size_t length, bool is_command)
+{
+    char after = sql[length];
+    sql[length] = '\0';
+    bool is_fine = is_command ? command_run(script->shell, sql)
+                              : run_statement(script->shell, sql, script->name, script->line);
+    sql[length] = after;
+    return is_fine;
+}
+
+// The length of the next piece at SQL, which is not blank: a backslash line, a statement, or at the end all there is.
+static size_t piece_length(const char *sql, bool is_command, bool is_end)
+{
+    if (is_command) {
+        size_t length = strcspn(sql, "\n");
+        return sql[length] || is_end ? length : 0;
+    }
+    size_t length = weft_statement_length(sql);
+    return length || !is_end ? length : strlen(sql);
+}
+
+static bool goes_on(const Script *script)
+{
+    const Shell *shell = script->shell;
+    if (shell->wants_exit)
+        return false;
+    if (shell->is_interactive && !script->name)            // at the prompt, as opposed to \i
+        return true;
+    return !watch_interrupted() && (shell->keep_going || !script->has_failed);
+}
+
+// Runs every piece that is complete, or with IS_END all of it, and keeps the rest.
+static bool drain(Script *script, bool is_end)
+{
+    char *start = script->pending.bytes, *at = start;
+    while (at && goes_on(script)) {
+        char *sql = (char *)skip_blank_sql(at);
+        bool is_command = *sql == '\\';
+        size_t length = *sql ? piece_length(sql, is_command, is_end) : 0;
+        if (!length)
+            break;
+        script->line += count_lines(at, sql);
+        if (*sql != ';' && !run_piece(script, sql, length, is_command))
+            script->has_failed = true;
+        script->line += count_lines(sql, sql + length);
+        at = sql + length;
+    }
+    if (at != start) {
+        script->pending.length -= (size_t)(at - start);
+        memmove(start, at, script->pending.length + 1);
+    }
+    return goes_on(script);
+}
+
+// Text that cannot be given to the library, whose strings end at a NUL.
+static bool refuse_nul(Script *script)
+{
+    report_problem(script->shell, "%s%sthe input has a NUL byte; is it text?", script->name ? script->name : "",
+                   script->name ? ": " : "");
+    script->has_failed = true;
+    return false;
+}
+
+bool script_feed(Script *script, const char *bytes, size_t length)
+{
+    if (memchr(bytes, '\0', length))
+        return refuse_nul(script);
+    buffer_add(&script->pending, bytes, length);
+    bool may_end = memchr(bytes, ';', length) || *skip_blank_sql(script->pending.bytes) == '\\';
+    return may_end ? drain(script, false) : goes_on(script);
+}
+
+bool script_finish(Script *script)
+{
+    if (goes_on(script))
+        drain(script, true);
+    buffer_free(&script->pending);
+    return !script->has_failed && !watch_interrupted();
+}
+
+void script_drop(Script *script)
+{
+    buffer_clear(&script->pending);
+    script->line = 1;
+}
+
+bool script_is_inside(const Script *script)
+{
+    return script->pending.bytes && *skip_blank_sql(script->pending.bytes);
+}
+
+bool script_run_text(Shell *shell, const char *text)
+{
+    Script script = { .shell = shell, .line = 1 };
+    script_feed(&script, text, strlen(text));
+    return script_finish(&script);
+}
+
+bool script_run_stream(Shell *shell, FILE *stream, const char *name)
+{
+    static const char byte_order_mark[] = "\xef\xbb\xbf";
+    Script script = { .shell = shell, .name = name, .line = 1 };
+    char *line = NULL;
+    size_t capacity = 0;
+    ssize_t length = getline(&line, &capacity, stream);
+    size_t skip = length >= 3 && !memcmp(line, byte_order_mark, 3) ? 3 : 0;
+    while (length >= 0 && script_feed(&script, line + skip, (size_t)length - skip)) {
+        skip = 0;
+        length = getline(&line, &capacity, stream);
+    }
+    free(line);
+    if (ferror(stream)) {
+        report_problem(shell, "could not read %s: %s", name ? name : "standard input", strerror(errno));
+        script.has_failed = true;
+    }
+    return script_finish(&script);
+}
+
+bool script_run_file(Shell *shell, const char *path)
+{
+    if (shell->script_depth >= MAX_SCRIPT_DEPTH) {
+        report_problem(shell, "%s: \\i goes deeper than %d files", path, MAX_SCRIPT_DEPTH);
+        return false;
+    }
+    FILE *stream = fopen(path, "r");
+    if (!stream) {
+        report_problem(shell, "could not open %s: %s", path, strerror(errno));
+        return false;
+    }
+    shell->script_depth++;
+    bool is_fine = script_run_stream(shell, stream, path);
+    shell->script_depth--;
+    fclose(stream);
+    return is_fine;
+}

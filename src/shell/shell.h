@@ -1,0 +1,128 @@
+// shell.h - the command line: what its parts share.
+//
+// Text comes in pieces (a line from the prompt, a file, standard input, -c) and goes through a Script, which runs each
+// statement as soon as its ';' is there:
+//
+//     Script script = { .shell = shell, .name = "load.sql", .line = 1 };
+//     while (there is a line) if (!script_feed(&script, line, length)) break;
+//     script_finish(&script);
+//
+// Everything stands on weft.h alone: what the shell can do, any program that links the library can do.
+
+#ifndef WEFT_SHELL_H
+#define WEFT_SHELL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "weft.h"
+
+// ---- the shell ---------------------------------------------------------------------------------------------------
+
+typedef enum OutputFormat { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON } OutputFormat;
+
+typedef struct Shell {
+    weft_db      *db;
+    weft_session *session;
+    OutputFormat  format;
+    bool          is_interactive;      // a prompt, somebody to read notes and to press Ctrl-C
+    bool          has_timing;          // after each statement: how long it took
+    bool          is_expanded;         // one line per value instead of one per row
+    bool          is_quiet;            // no "CREATE TABLE" after statements without rows
+    bool          keep_going;          // an error does not end a script
+    bool          wants_exit;          // \q was given
+    bool          out_is_terminal, err_is_terminal;
+    bool          has_unicode;         // the terminal's character set is UTF-8
+    bool          has_escapes;         // the terminal is not a dumb one
+    bool          has_color;           // nor does NO_COLOR ask for none
+    int           script_depth;        // of \i inside \i
+    int           n_printed;           // tables so far: in scripts an empty line goes between two
+} Shell;
+
+enum { EXIT_SQL_ERROR = 1, EXIT_USAGE = 2 };
+
+// ---- scripts (script.c) ------------------------------------------------------------------------------------------
+
+typedef struct Buffer { char *bytes; size_t length, capacity; } Buffer;        // NUL-terminated once anything was added
+
+typedef struct Script {
+    Shell      *shell;
+    const char *name;                  // file to name in errors, or NULL
+    int         line;                  // of the first pending byte
+    Buffer      pending;               // text that has not run yet
+    bool        has_failed;
+} Script;
+
+bool script_feed(Script *script, const char *bytes, size_t length);            // false: stop reading
+bool script_finish(Script *script);                                            // runs the rest; false: it failed
+void script_drop(Script *script);                                              // forgets the pending text
+bool script_is_inside(const Script *script);                                   // a statement has begun and not ended
+
+bool script_run_text(Shell *shell, const char *text);
+bool script_run_stream(Shell *shell, FILE *stream, const char *name);          // NAME may be NULL
+bool script_run_file(Shell *shell, const char *path);
+
+// Runs one statement, prints its result or its error.  NAME and LINE say where it stands, for errors.
+bool run_statement(Shell *shell, const char *sql, const char *name, int line);
+
+// ---- lines that begin with a backslash (command.c) ---------------------------------------------------------------
+
+bool command_run(Shell *shell, const char *line);                              // false: it failed, and said so
+const char *command_name(int n);                                               // "\\d", ..., NULL after the last
+
+// ---- the prompt (repl.c) -----------------------------------------------------------------------------------------
+
+int repl_run(Shell *shell, const char *path);                                  // PATH: the database, or NULL
+
+struct editline;                                                               // libedit's
+unsigned char complete_word(Shell *shell, struct editline *edit);              // the Tab key (complete.c)
+
+// ---- output (print.c, report.c) ----------------------------------------------------------------------------------
+
+void print_result(Shell *shell, const weft_result *result, FILE *out);
+
+// error: message [SQLSTATE], the line with a caret under the place, the hint; to standard error.
+void report_error(const Shell *shell, const weft_error *error, const char *sql, const char *name, int line);
+void report_notices(const weft_result *result);
+void report_problem(const Shell *shell, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// ---- Ctrl-C and the progress bar (progress.c) --------------------------------------------------------------------
+
+void watch_start(const Shell *shell);                                          // once, before the first watch_begin
+void watch_stop(void);
+void watch_begin(void);                                                        // a statement runs: Ctrl-C cancels it
+void watch_end(void);                                                          // it has ended; the bar is gone
+bool watch_interrupted(void);                                                  // Ctrl-C since watch_forget
+void watch_forget(void);
+
+// ---- text (text.c) -----------------------------------------------------------------------------------------------
+
+void *must_realloc(void *memory, size_t bytes);                                // out of memory ends the process
+char *must_copy(const char *text);
+void  buffer_add(Buffer *buffer, const char *bytes, size_t length);
+void  buffer_puts(Buffer *buffer, const char *text);
+void  buffer_clear(Buffer *buffer);                                            // keeps the memory; bytes is "" after it
+void  buffer_free(Buffer *buffer);
+
+// The first character of TEXT: its length in bytes (at least 1) and its columns on a terminal.
+size_t glyph_next(const char *text, size_t length, int *columns);
+int    glyph_columns(const char *text, size_t length);
+bool   terminal_use_utf8(void);                                                // sets the locale; is it UTF-8?
+int    terminal_columns(FILE *stream);                                         // 0 when it is not a terminal
+
+const char *skip_blank_sql(const char *sql);                                   // past blanks and whole comments
+void        buffer_add_quoted(Buffer *buffer, const char *text);               // 'text', quotes doubled
+
+// Fills RAW with the value as weft_format gives it.
+void result_text(const weft_result *result, int column, size_t row, Buffer *raw);
+bool result_is_null(const weft_result *result, int column, size_t row);
+
+// ---- other commands ----------------------------------------------------------------------------------------------
+
+int slt_main(int argc, char **argv);                                           // weft slt ...
+
+// Adds "SET name = value" made from "name=value"; false when it has not that form.
+bool setting_sql(const char *assignment, Buffer *sql);
+
+#endif

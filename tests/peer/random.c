@@ -1,0 +1,673 @@
+// random.c - thousands of random queries over random tables, answered by Weft and by SQLite.
+//
+//     random [--seed S] [--first N] [--count N] [--keep-going] [--verbose]
+//     random --seed S --first N --dump                 the tables and the query, as SQL for Weft's shell
+//
+// Each query runs woven and unwoven (SET weave = on | off), so the two ways Weft has of running a query are compared
+// with each other too.  Query N depends on the seed and on N alone: "--seed S --first N --count 1" runs it again.  A
+// query that fails is cut down before it is shown: conditions, columns, tables and parts of expressions go as long as
+// it fails the same way.  An answer of "not supported" (0A000) is counted apart, and too many of them are a failure.
+
+#define _GNU_SOURCE
+#include "random.h"
+
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/engine.h"
+#include "peer.h"
+
+enum { QUERIES_PER_DATA_SET = 100 };
+
+#define MOST_STEPS       3000000                                 // of SQLite per query: some 50 ms
+#define MOST_ROWS        20000
+#define MOST_UNSUPPORTED 2                                       // percent of the queries
+#define MOST_FAILURES    10                                      // then stop, unless told otherwise
+#define SECONDS_PER_QUERY 60
+
+typedef struct Options {
+    uint64_t seed, first, count;
+    bool     keep_going, verbose, dump;
+} Options;
+
+typedef struct Counts { int passed, failed, unsupported, skipped; } Counts;
+
+typedef struct Reasons {                                          // messages of 0A000 and how often each came
+    char text[32][200];
+    int  count[32];
+    int  n;
+} Reasons;
+
+typedef struct Test {
+    Options  options;
+    Peer    *weft, *sqlite;
+    DataSet  data;
+    bool     has_data;
+    char     folder[256];                                         // for files to COPY from, and databases on disk
+    Counts   counts;
+    Reasons  reasons;
+    char     weave[8], jit[8];                                    // as set in the session now
+    char    *asked;                                               // SQLite's last query and its answer: each query
+    Rows     answer;                                              // is run with several settings of Weft
+    bool     answer_ok;
+} Test;
+
+typedef enum Outcome { SAME, DIFFERENT, FAILED, UNSUPPORTED, SKIPPED } Outcome;
+
+typedef struct Verdict {
+    Outcome outcome;
+    char    sqlstate[6];
+    char   *difference;                                           // to be freed
+    Rows    ours;                                                 // theirs is Test.answer
+} Verdict;
+
+// ---- when Weft crashes or hangs, say on what ----------------------------------------------------------------------
+
+static char running[4096] = "starting\n";                         // read by the signal handler
+
+static const int FATAL[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT };
+static struct sigaction fatal_before[COUNT_OF(FATAL)];            // a sanitizer's handlers, when there is one
+
+static void say_running(const char *what)
+{
+    if (write(2, what, strlen(what)) < 0 || write(2, running, strlen(running)) < 0)
+        _exit(2);
+}
+
+// Called by AddressSanitizer, when it is linked in, before its report.
+void __asan_on_error(void);
+void __asan_on_error(void)
+{
+    say_running("\nFAIL: memory error while running:\n");
+}
+
+static void on_fatal(int number)
+{
+    say_running("\nFAIL: crashed while running:\n");
+    for (int i = 0; i < COUNT_OF(FATAL); i++)
+        sigaction(FATAL[i], &fatal_before[i], NULL);
+    if (number == SIGABRT)
+        raise(number);                                            // the others happen again on return
+}
+
+static void on_alarm(int number)
+{
+    (void)number;
+    say_running("\nFAIL: no answer after a minute:\n");
+    _exit(1);
+}
+
+static void catch_signals(void)
+{
+    for (int i = 0; i < COUNT_OF(FATAL); i++)
+        sigaction(FATAL[i], &(struct sigaction){ .sa_handler = on_fatal }, &fatal_before[i]);
+    signal(SIGALRM, on_alarm);
+}
+
+// ---- data ---------------------------------------------------------------------------------------------------------
+
+static void must(Peer *peer, bool ok, const char *sql)
+{
+    if (ok)
+        return;
+    printf("FAIL: %s cannot set up the tables: %s\n  %.400s\n", peer->name, peer->error, sql);
+    exit(1);
+}
+
+static void run_setup(Peer *peer, char *sql)
+{
+    must(peer, peer_run(peer, sql, NULL), sql);
+    free(sql);
+}
+
+static void insert_rows(Test *test, Peer *peer, int table, int dialect)
+{
+    enum { ROWS_PER_INSERT = 150 };
+    int n_rows = test->data.tables[table].n_rows;
+    for (int row = 0; row < n_rows; row += ROWS_PER_INSERT)
+        run_setup(peer, data_insert_sql(&test->data, table, row, MIN_OF(ROWS_PER_INSERT, n_rows - row), dialect));
+}
+
+static void copy_rows(Test *test, int table)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s.csv", test->folder, test->data.tables[table].name);
+    FILE *out = fopen(path, "w");
+    if (!out) {
+        perror(path);
+        exit(1);
+    }
+    data_write_csv(&test->data, table, out);
+    fclose(out);
+    char *sql;
+    if (asprintf(&sql, "copy %s from '%s' (format csv)", test->data.tables[table].name, path) < 0)
+        abort();
+    run_setup(test->weft, sql);
+    unlink(path);
+}
+
+static void open_weft(Test *test, Rng *rng)
+{
+    char path[512], error[PEER_ERROR_BYTES] = "";
+    bool is_on_disk = rng_chance(rng, 30);
+    snprintf(path, sizeof path, "%s/db%" PRIu64 ".weft", test->folder, test->data.number);
+    test->weft = peer_open_weft(is_on_disk ? path : NULL, error);
+    if (!test->weft) {
+        printf("FAIL: cannot open a database: %s\n", error);
+        exit(1);
+    }
+    int n_threads = rng_between(rng, 1, 4);
+    must(test->weft, peer_runf(test->weft, "set threads = %d", n_threads), "set threads");
+    test->weave[0] = test->jit[0] = 0;
+}
+
+static void close_data(Test *test)
+{
+    peer_close(test->weft);
+    peer_close(test->sqlite);
+    test->weft = test->sqlite = NULL;
+    rows_free(&test->answer);
+    free(test->asked);
+    test->asked = NULL;
+}
+
+// Small chunks, so that even these tables have several.
+static void choose_chunk_rows(Test *test, Rng *rng)
+{
+    static const u32 SIZES[] = { 64, 256, 1000, 4096, CHUNK_ROWS };
+    store_set_chunk_rows(peer_weft_db(test->weft)->store, SIZES[rng_below(rng, COUNT_OF(SIZES))]);
+}
+
+static void open_data(Test *test, uint64_t number)
+{
+    char error[PEER_ERROR_BYTES] = "";
+    close_data(test);
+    data_draw(&test->data, test->options.seed, number);
+    test->has_data = true;
+    Rng rng = rng_from(test->options.seed, 3, number);
+    open_weft(test, &rng);
+    choose_chunk_rows(test, &rng);
+    test->sqlite = peer_open_sqlite(NULL, error);
+    for (int t = 0; t < test->data.n_tables; t++) {
+        run_setup(test->weft, data_create_sql(&test->data, t, IN_WEFT));
+        run_setup(test->sqlite, data_create_sql(&test->data, t, IN_SQLITE));
+        insert_rows(test, test->sqlite, t, IN_SQLITE);
+        if (rng_chance(&rng, 50))
+            copy_rows(test, t);
+        else
+            insert_rows(test, test->weft, t, IN_WEFT);
+    }
+    peer_sqlite_limit(test->sqlite, MOST_STEPS);
+}
+
+static void dump(Test *test, const char *sql)
+{
+    for (int t = 0; t < test->data.n_tables; t++) {
+        char *create = data_create_sql(&test->data, t, IN_WEFT);
+        printf("%s;\n", create);
+        free(create);
+        for (int row = 0; row < test->data.tables[t].n_rows; row++) {
+            char *insert = data_insert_sql(&test->data, t, row, 1, IN_WEFT);
+            printf("%s;\n", insert);
+            free(insert);
+        }
+    }
+    printf("%s;\n", sql);
+}
+
+// ---- one query ----------------------------------------------------------------------------------------------------
+
+// "-0.50" with scale 2 becomes "-50": what SQLite holds.
+static void scale_cell(char *cell, int scale)
+{
+    char digits[128];
+    int n = 0, n_after = -1;
+    for (const char *c = cell; *c && n < (int)sizeof digits - 20; c++) {
+        if (*c == '.')
+            n_after = 0;
+        else if (*c >= '0' && *c <= '9') {
+            digits[n++] = *c;
+            n_after += n_after >= 0;
+        }
+    }
+    for (int i = n_after < 0 ? 0 : n_after; i < scale; i++)
+        digits[n++] = '0';
+    for (int i = n_after; i > scale && n > 0 && digits[n - 1] == '0'; i--)
+        n--;
+    digits[n] = 0;
+    const char *first = digits;
+    while (first[0] == '0' && first[1])
+        first++;
+    bool is_negative = cell[0] == '-' && strcmp(first, "0") != 0;
+    sprintf(cell, "%s%s", is_negative ? "-" : "", first);          // never longer than the room rows are given below
+}
+
+// Weft's answers in SQLite's terms: booleans as 0 and 1, decimals scaled.
+static void translate(const RandomQuery *query, Rows *rows)
+{
+    for (size_t r = 0; r < rows->n_rows; r++) {
+        for (int c = 0; c < rows->n_columns && c < query->n_items; c++) {
+            char **cell = &rows->cells[r * (size_t)rows->n_columns + (size_t)c];
+            if (!*cell)
+                continue;
+            if (query->items[c]->kind == KIND_BOOLEAN)
+                (*cell)[0] = !strcmp(*cell, "t") ? '1' : !strcmp(*cell, "f") ? '0' : '?';
+            if (query->items[c]->kind == KIND_DECIMAL) {
+                *cell = realloc(*cell, 160);
+                scale_cell(*cell, query->items[c]->scale);
+            }
+        }
+    }
+}
+
+static void apply_settings(Test *test, const char *weave, const char *jit)
+{
+    if (strcmp(test->weave, weave))
+        must(test->weft, peer_runf(test->weft, "set weave = %s", weave), "set weave");
+    if (strcmp(test->jit, jit))
+        must(test->weft, peer_runf(test->weft, "set jit = %s", jit), "set jit");
+    snprintf(test->weave, sizeof test->weave, "%s", weave);
+    snprintf(test->jit, sizeof test->jit, "%s", jit);
+}
+
+static void compare(const Test *test, const RandomQuery *query, Verdict *verdict)
+{
+    bool is_float[MAX_ITEMS];
+    for (int i = 0; i < query->n_items; i++)
+        is_float[i] = query->items[i]->kind == KIND_DOUBLE;
+    translate(query, &verdict->ours);
+    verdict->difference = rows_difference(&verdict->ours, &test->answer, is_float, query->order, query->n_order);
+    verdict->outcome = verdict->difference ? DIFFERENT : SAME;
+}
+
+// Takes over SQL.
+static void ask_sqlite(Test *test, char *sql)
+{
+    if (test->asked && !strcmp(test->asked, sql)) {
+        free(sql);
+        return;
+    }
+    free(test->asked);
+    rows_free(&test->answer);
+    test->asked = sql;
+    test->answer_ok = peer_run(test->sqlite, sql, &test->answer);
+}
+
+static Verdict judge(Test *test, const RandomQuery *query, const char *weave, const char *jit)
+{
+    Verdict verdict = { 0 };
+    ask_sqlite(test, query_sql(query, &test->data, IN_SQLITE));
+    if (test->sqlite->gave_up || test->answer.n_rows > MOST_ROWS) {
+        verdict.outcome = SKIPPED;
+        return verdict;
+    }
+    if (!test->answer_ok) {
+        verdict.outcome = FAILED;
+        if (asprintf(&verdict.difference, "sqlite: %s\n      %s", test->sqlite->error, test->asked) < 0)
+            abort();
+        return verdict;
+    }
+    char *sql = query_sql(query, &test->data, IN_WEFT);
+    apply_settings(test, weave, jit);
+    alarm(SECONDS_PER_QUERY);
+    if (peer_run(test->weft, sql, &verdict.ours)) {
+        compare(test, query, &verdict);
+    } else {
+        memcpy(verdict.sqlstate, test->weft->sqlstate, sizeof verdict.sqlstate);
+        verdict.difference = strdup(test->weft->error);
+        verdict.outcome = strcmp(verdict.sqlstate, "0A000") ? FAILED : UNSUPPORTED;
+    }
+    alarm(0);
+    free(sql);
+    return verdict;
+}
+
+static void verdict_free(Verdict *verdict)
+{
+    rows_free(&verdict->ours);
+    free(verdict->difference);
+    *verdict = (Verdict){ 0 };
+}
+
+// ---- cutting a failing query down ---------------------------------------------------------------------------------
+
+typedef struct Cutter {
+    Test         *test;
+    RandomQuery  *query;
+    const char   *weave, *jit;
+    Outcome       outcome;                                        // what must stay the same
+    char          sqlstate[6];
+    int           tries_left;
+} Cutter;
+
+static bool still_fails(Cutter *cutter)
+{
+    if (cutter->tries_left-- <= 0)
+        return false;
+    Verdict verdict = judge(cutter->test, cutter->query, cutter->weave, cutter->jit);
+    bool is_same = verdict.outcome == cutter->outcome && !strcmp(verdict.sqlstate, cutter->sqlstate);
+    verdict_free(&verdict);
+    return is_same;
+}
+
+// Keeps the change already made to the query when it still fails, else puts BEFORE back.
+static bool keep_or_undo(Cutter *cutter, const RandomQuery *before)
+{
+    if (still_fails(cutter))
+        return true;
+    *cutter->query = *before;
+    return false;
+}
+
+static bool cut_list(Cutter *cutter, Term **list, int *n, int at_least)
+{
+    bool did = false;
+    for (int i = *n - 1; i >= 0 && *n > at_least; i--) {
+        RandomQuery before = *cutter->query;
+        memmove(&list[i], &list[i + 1], sizeof(Term *) * (size_t)(*n - i - 1));
+        (*n)--;
+        did |= keep_or_undo(cutter, &before);
+    }
+    return did;
+}
+
+static bool cut_items(Cutter *cutter)
+{
+    RandomQuery *query = cutter->query;
+    bool did = false;
+    for (int i = query->n_items - 1; i >= 0 && query->n_items > 1 && query->n_order == 0 && !query->keys_by_position;
+         i--) {
+        RandomQuery before = *query;
+        memmove(&query->items[i], &query->items[i + 1], sizeof(Term *) * (size_t)(query->n_items - i - 1));
+        query->n_items--;
+        did |= keep_or_undo(cutter, &before);
+    }
+    return did;
+}
+
+static uint32_t refs_of_list(Term *const *list, int n)
+{
+    uint32_t refs = 0;
+    for (int i = 0; i < n; i++)
+        refs |= term_refs(list[i]);
+    return refs;
+}
+
+static uint32_t refs_of_query(const RandomQuery *query)
+{
+    uint32_t refs = refs_of_list(query->items, query->n_items) | refs_of_list(query->keys, query->n_keys) |
+                    refs_of_list(query->where, query->n_where) | (query->having ? term_refs(query->having) : 0);
+    for (int r = 0; r < query->n_refs; r++)
+        refs |= refs_of_list(query->on[r], query->n_on[r]);
+    return refs;
+}
+
+static bool cut_tables(Cutter *cutter)
+{
+    bool did = false;
+    for (int r = cutter->query->n_refs - 1; r >= 0; r--) {
+        int n_used = 0;
+        for (int i = 0; i < cutter->query->n_refs; i++)
+            n_used += cutter->query->is_used[i];
+        if (n_used < 2 || !cutter->query->is_used[r] || (refs_of_query(cutter->query) >> r & 1))
+            continue;
+        RandomQuery before = *cutter->query;
+        cutter->query->is_used[r] = false;
+        did |= keep_or_undo(cutter, &before);
+    }
+    return did;
+}
+
+static bool cut_clauses(Cutter *cutter)
+{
+    RandomQuery *query = cutter->query;
+    bool did = false;
+    for (int clause = 0; clause < 6; clause++) {
+        RandomQuery before = *query;
+        bool is_there = clause == 0 ? query->limit >= 0 || query->offset >= 0 : clause == 1 ? query->n_order > 0 :
+                        clause == 2 ? query->is_distinct : clause == 3 ? query->having != NULL :
+                        clause == 4 ? query->keys_by_position : query->offset >= 0;
+        if (!is_there)
+            continue;
+        switch (clause) {
+        case 0: query->limit = query->offset = -1; break;
+        case 1: query->n_order = 0; query->limit = query->offset = -1; break;
+        case 2: query->is_distinct = false; break;
+        case 3: query->having = NULL; break;
+        case 4: query->keys_by_position = false; break;
+        default: query->offset = -1;
+        }
+        did |= keep_or_undo(cutter, &before);
+    }
+    return did;
+}
+
+// Replaces a term by one of its arguments, in place: a group key changes wherever it is used.
+static bool cut_term(Cutter *cutter, Term *term)
+{
+    bool did = false;
+    for (int i = 0; i < term->n_args; i++) {
+        if (term->args[i]->kind != term->kind || term->args[i]->scale != term->scale)
+            continue;
+        Term before = *term;
+        *term = *term->args[i];
+        if (still_fails(cutter))
+            return true;
+        *term = before;
+    }
+    for (int i = 0; i < term->n_args; i++)
+        did |= cut_term(cutter, term->args[i]);
+    return did;
+}
+
+static bool cut_terms(Cutter *cutter)
+{
+    RandomQuery *query = cutter->query;
+    bool did = query->having && cut_term(cutter, query->having);
+    for (int i = 0; i < query->n_where; i++)
+        did |= cut_term(cutter, query->where[i]);
+    for (int r = 0; r < query->n_refs; r++)
+        for (int i = 0; i < query->n_on[r]; i++)
+            did |= cut_term(cutter, query->on[r][i]);
+    for (int i = 0; i < query->n_items; i++)
+        did |= cut_term(cutter, query->items[i]);
+    return did;
+}
+
+static void cut_down(Test *test, RandomQuery *query, const Verdict *verdict, const char *weave, const char *jit)
+{
+    Cutter cutter = {
+        .test = test, .query = query, .weave = weave, .jit = jit, .outcome = verdict->outcome, .tries_left = 400
+    };
+    memcpy(cutter.sqlstate, verdict->sqlstate, sizeof cutter.sqlstate);
+    bool did = true;
+    while (did && cutter.tries_left > 0) {
+        did = cut_clauses(&cutter);
+        did |= cut_list(&cutter, query->where, &query->n_where, 0);
+        for (int r = 0; r < query->n_refs; r++)
+            did |= cut_list(&cutter, query->on[r], &query->n_on[r], 0);
+        did |= cut_items(&cutter);
+        if (!query->keys_by_position)
+            did |= cut_list(&cutter, query->keys, &query->n_keys, 0);
+        did |= cut_tables(&cutter);
+        did |= cut_terms(&cutter);
+    }
+}
+
+// ---- the run ------------------------------------------------------------------------------------------------------
+
+static void show_failure(Test *test, uint64_t number, RandomQuery *query, Verdict *verdict, const char *weave,
+                         const char *jit)
+{
+    char *sql = query_sql(query, &test->data, IN_WEFT);
+    printf("FAIL query %" PRIu64 " (weave = %s, jit = %s)\n    %s\n    %s\n", number, weave, jit, sql,
+           verdict->difference);
+    free(sql);
+    cut_down(test, query, verdict, weave, jit);
+    Verdict small = judge(test, query, weave, jit);
+    char *weft_sql = query_sql(query, &test->data, IN_WEFT), *sqlite_sql = query_sql(query, &test->data, IN_SQLITE);
+    printf("  cut down to\n    %s\n    %s\n", weft_sql,
+           small.difference ? small.difference : "(did not fail when run again)");
+    if (strcmp(weft_sql, sqlite_sql))
+        printf("    in SQLite: %s\n", sqlite_sql);
+    if (small.outcome == DIFFERENT) {
+        printf("    weft, %zu rows:\n", small.ours.n_rows);
+        rows_print(&small.ours, 8);
+        printf("    sqlite, %zu rows:\n", test->answer.n_rows);
+        rows_print(&test->answer, 8);
+    }
+    printf("  again: tests/check-random --seed %" PRIu64 " --first %" PRIu64 " --count 1      (--dump: as SQL)\n",
+           test->options.seed, number);
+    fflush(stdout);
+    verdict_free(&small);
+    free(weft_sql);
+    free(sqlite_sql);
+}
+
+static void count_reason(Reasons *reasons, const char *text)
+{
+    int i = 0;
+    while (i < reasons->n && strncmp(reasons->text[i], text, sizeof reasons->text[i] - 1))
+        i++;
+    if (i == COUNT_OF(reasons->count))
+        return;
+    if (i == reasons->n)
+        snprintf(reasons->text[reasons->n++], sizeof reasons->text[i], "%s", text);
+    reasons->count[i]++;
+}
+
+static const char *choose_jit(Rng *rng)
+{
+    int draw = rng_below(rng, 100);
+    return draw < 2 ? "cc" : draw < 6 ? "auto" : "tcc";
+}
+
+static void note_running(Test *test, uint64_t number, const RandomQuery *query)
+{
+    char *sql = query_sql(query, &test->data, IN_WEFT);
+    snprintf(running, sizeof running, "  tests/check-random --seed %" PRIu64 " --first %" PRIu64 " --count 1\n  %s\n",
+             test->options.seed, number, sql);
+    if (test->options.verbose)
+        printf("%" PRIu64 " %s\n", number, sql);
+    if (test->options.dump)
+        dump(test, sql);
+    free(sql);
+}
+
+static Outcome run_settings(Test *test, uint64_t number, RandomQuery *query, const char *jit)
+{
+    static const char *const WEAVE[] = { "on", "off" };
+    for (int w = 0; w < COUNT_OF(WEAVE); w++) {
+        Verdict verdict = judge(test, query, WEAVE[w], jit);
+        Outcome outcome = verdict.outcome;
+        if (outcome == UNSUPPORTED)
+            count_reason(&test->reasons, verdict.difference);
+        if (outcome == DIFFERENT || outcome == FAILED)
+            show_failure(test, number, query, &verdict, WEAVE[w], jit);
+        verdict_free(&verdict);
+        if (outcome != SAME)
+            return outcome;
+    }
+    return SAME;
+}
+
+static void run_query(Test *test, uint64_t number)
+{
+    uint64_t data_set = number / QUERIES_PER_DATA_SET;
+    if (!test->has_data || test->data.number != data_set)
+        open_data(test, data_set);
+    Arena *arena = arena_new(NULL, "query");
+    RandomQuery query;
+    query_draw(arena, &test->data, number, &query);
+    note_running(test, number, &query);
+    Rng rng = rng_from(test->options.seed, 4, number);
+    Outcome outcome = test->options.dump ? SKIPPED : run_settings(test, number, &query, choose_jit(&rng));
+    test->counts.passed += outcome == SAME;
+    test->counts.failed += outcome == DIFFERENT || outcome == FAILED;
+    test->counts.unsupported += outcome == UNSUPPORTED;
+    test->counts.skipped += outcome == SKIPPED;
+    arena_free(arena);
+}
+
+static int report(Test *test, double time_ms)
+{
+    Counts *counts = &test->counts;
+    for (int i = 0; i < test->reasons.n; i++)
+        printf("  not supported, %d times: %s\n", test->reasons.count[i], test->reasons.text[i]);
+    int n_run = counts->passed + counts->failed + counts->unsupported;
+    printf("seed %" PRIu64 ": %d skipped as too large for SQLite, %d not supported, %.1f s\n", test->options.seed,
+           counts->skipped, counts->unsupported, time_ms / 1000);
+    if (counts->unsupported * 100 > n_run * MOST_UNSUPPORTED) {
+        printf("FAIL: more than %d %% of the queries are not supported\n", MOST_UNSUPPORTED);
+        counts->failed++;
+    }
+    printf("%d passed, %d failed\n", counts->passed, counts->failed);
+    return counts->failed ? 1 : 0;
+}
+
+static void make_folder(Test *test)
+{
+    const char *parent = getenv("TMPDIR");
+    snprintf(test->folder, sizeof test->folder, "%s/weft-random.XXXXXX", parent && *parent ? parent : "/tmp");
+    if (!mkdtemp(test->folder)) {
+        perror(test->folder);
+        exit(1);
+    }
+}
+
+static void remove_folder(const char *folder)
+{
+    char command[320];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    if (system(command))
+        fprintf(stderr, "cannot remove %s\n", folder);
+}
+
+static bool parse_options(int argc, char **argv, Options *options)
+{
+    static const struct option LONG[] = {
+        { "seed", required_argument, NULL, 's' }, { "first", required_argument, NULL, 'f' },
+        { "count", required_argument, NULL, 'c' }, { "keep-going", no_argument, NULL, 'k' },
+        { "verbose", no_argument, NULL, 'v' }, { "dump", no_argument, NULL, 'd' }, { 0 } };
+    *options = (Options){ .seed = 1, .count = 4000 };
+    int option;
+    while ((option = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
+        switch (option) {
+        case 's': options->seed = strtoull(optarg, NULL, 10); break;
+        case 'f': options->first = strtoull(optarg, NULL, 10); break;
+        case 'c': options->count = strtoull(optarg, NULL, 10); break;
+        case 'k': options->keep_going = true; break;
+        case 'v': options->verbose = true; break;
+        case 'd': options->dump = true; options->count = 1; break;
+        default: return false;
+        }
+    }
+    return optind == argc;
+}
+
+int main(int argc, char **argv)
+{
+    Test test = { 0 };
+    if (!parse_options(argc, argv, &test.options)) {
+        fprintf(stderr, "usage: random [--seed S] [--first N] [--count N] [--keep-going] [--verbose] [--dump]\n");
+        return 2;
+    }
+    make_folder(&test);
+    catch_signals();
+    double start_ms = time_now_ms();
+    for (uint64_t i = 0; i < test.options.count; i++) {
+        run_query(&test, test.options.first + i);
+        if (test.counts.failed >= MOST_FAILURES && !test.options.keep_going) {
+            printf("stopped after %d failures; --keep-going runs them all\n", test.counts.failed);
+            break;
+        }
+    }
+    close_data(&test);
+    remove_folder(test.folder);
+    return test.options.dump ? 0 : report(&test, time_now_ms() - start_ms);
+}
