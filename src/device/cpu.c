@@ -323,20 +323,23 @@ static i64 stored_param(const Param *param, const KernelColumn *column)
     return (i64)(MIN_OF((i128)param->value, most) - low);
 }
 
-static void bind_chunk(Worker *worker, int chunk)
+static weft_status bind_chunk(Worker *worker, int chunk)
 {
     const Launch *launch = worker->run->launch;
     const Woven  *woven = launch->woven;
-    if (worker->chunk == chunk) return;
+    if (worker->chunk == chunk) return WEFT_OK;
     worker->chunk = chunk;
     for (int c = 0; c < woven->n_columns; c++) {
-        const ColumnChunk *column = &launch->source->chunks[chunk]->columns[launch->source->chunk_column[woven->columns[c]]];
+        const int          number = launch->source->chunk_column[woven->columns[c]];
+        const ColumnChunk *column = &launch->source->chunks[chunk]->columns[number];
+        if (launch->source->from_store) TRY(chunk_verify(launch->source->chunks[chunk], number, &worker->error));
         worker->columns[c] = (KernelColumn){ .data = column->data, .valid = column->valid, .base = column->base, .width = column->width };
     }
     for (int p = 0; p < woven->n_params; p++) {
         const Param *param = &woven->params[p];
         worker->params[p] = param->kind == PARAM_VALUE ? param->value : stored_param(param, &worker->columns[param->column]);
     }
+    return WEFT_OK;
 }
 
 static void keep_segment(Worker *worker, u64 morsel, u64 first)
@@ -355,7 +358,11 @@ static void run_morsel(Worker *worker, u64 number)
     const Morsel *morsel = &run->morsels[number];
     JitTier       tier;
     const u64     first = worker->n_used;
-    bind_chunk(worker, morsel->chunk);
+    const weft_status status = bind_chunk(worker, morsel->chunk);
+    if (status) {
+        stop_with(worker, status);
+        return;
+    }
     worker->args.row_first = morsel->first;
     worker->args.row_end = morsel->end;
     code_function(run->launch->code, &tier)(&worker->args);

@@ -92,11 +92,18 @@ typedef struct Execution {
 static const Table *find_table(void *context, const char *name)
 {
     Execution   *ex = context;
-    const Table *table = store_table(ex->session->db->store, name);
-    if (!table && strncmp(name, "weft_", 5) == 0) {
-        const weft_status status = virtual_table(ex->session->db, ex->arena, name, &table, ex->err);
-        if (status) ex->lookup = status;
+    const Table *table = NULL;
+    weft_status  status;
+    if (strncmp(name, "weft_", 5) == 0) {
+        status = virtual_table(ex->session->db, ex->arena, name, &table, ex->err);
+    } else {
+        Error reason;
+        error_clear(&reason);
+        status = store_peek_table(ex->session->db->store, name, &table, &reason);
+        if (status == WEFT_UNDEFINED_TABLE) return NULL;
+        if (status) *ex->err = reason;
     }
+    if (status) ex->lookup = status;
     return table;
 }
 
@@ -235,7 +242,8 @@ static weft_status run_copy(Execution *ex, const Statement *statement)
 static weft_status run_create(Execution *ex, const Statement *statement)
 {
     Store       *store = ex->session->db->store;
-    const Table *old = statement->if_exists ? store_table(store, statement->name) : NULL;
+    const Table *old = NULL;
+    if (statement->if_exists) store_peek_table(store, statement->name, &old, &(Error){ 0 });
     snprintf(ex->result->tag, sizeof ex->result->tag, "CREATE TABLE");
     if (old) {
         *LIST_PUSH(ex->result->arena, ex->result->notices, ex->result->n_notices) =
@@ -253,10 +261,12 @@ static weft_status run_drop(Execution *ex, const Statement *statement)
     snprintf(ex->result->tag, sizeof ex->result->tag, "DROP TABLE");
     for (int pass = 0; pass < 2; pass++)           // all are there before the first one goes
         for (int i = 0; i < statement->n_names; i++) {
-            const Table *table = store_table(store, statement->names[i]);
-            if (!table && !statement->if_exists) return fail(ex->err, WEFT_UNDEFINED_TABLE, statement->at, "table \"%s\" does not exist", statement->names[i]);
-            table_release(table);
-            if (table && pass == 1) TRY(store_drop_table(store, statement->names[i], ex->err));
+            const Table      *table = NULL;
+            const weft_status found = store_peek_table(store, statement->names[i], &table, &(Error){ 0 });
+            table_release(table);      // a damaged table can be dropped, too
+            if (found == WEFT_UNDEFINED_TABLE && !statement->if_exists)
+                return fail(ex->err, WEFT_UNDEFINED_TABLE, statement->at, "table \"%s\" does not exist", statement->names[i]);
+            if (found != WEFT_UNDEFINED_TABLE && pass == 1) TRY(store_drop_table(store, statement->names[i], ex->err));
         }
     return WEFT_OK;
 }

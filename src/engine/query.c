@@ -59,7 +59,8 @@ static Source *table_source(QueryRun *run, int relation, const ColumnRef *refs, 
     const Table *table = run->query->relations[relation].table;
     Source      *source = arena_make(run->arena, Source);
     int         *chunk_column = arena_array(run->arena, int, n_refs + 1);
-    *source = (Source){ .name = run->query->relations[relation].alias, .n_chunks = table->n_chunks, .chunks = table->chunks, .n_rows = table->n_rows };
+    *source = (Source){ .name = run->query->relations[relation].alias, .n_chunks = table->n_chunks, .chunks = table->chunks, .n_rows = table->n_rows,
+                        .from_store = true };
     source->columns = arena_array(run->arena, SourceColumn, n_refs + 1);
     source->chunk_column = chunk_column;
     for (int i = 0; i < n_refs; i++) {

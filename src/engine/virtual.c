@@ -86,8 +86,8 @@ static weft_status fill(Maker *maker, Arena *arena, const struct VirtualTable *d
     if (!def->per_table) return def->fill(maker, NULL);
     TRY(store_list(maker->db->store, arena, &names, &n_names));
     for (int i = 0; i < n_names; i++) {
-        const Table *table = store_table(maker->db->store, names[i]);
-        if (!table) continue;          // dropped meanwhile
+        const Table *table;
+        if (store_peek_table(maker->db->store, names[i], &table, &(Error){ 0 })) continue;     // dropped meanwhile, or damaged
         const weft_status status = def->fill(maker, table);
         table_release(table);
         TRY(status);

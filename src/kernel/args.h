@@ -56,7 +56,7 @@ struct KernelArgs {
     void              **state;                // accumulators or output columns, private to the worker
     u64                *counts;               // rows that left each step, for EXPLAIN ANALYZE
     const u32          *cancel;               // not 0: leave soon
-    i32                 failed;               // 1 + number of the check that failed first; 0: none
+    i32                 failed;               // 1 + number of the check that failed first; 0: none; NO_ROOM
     KernelSlot         *groups;               // hash aggregate: slots, a power of two of them
     u64                 groups_mask;
     u64                *group_words;          // key words of each group, where a key takes more than one word
@@ -65,7 +65,10 @@ struct KernelArgs {
     const u16          *picks;                // CPU: for each pattern of eight live rows, their numbers (PICK)
     const KernelWords  *words;                // CPU, tcc
     void               *host;
+    u64                 n_used, n_room;       // GPU, instead of insert and room: rows or groups so far (or wanted), and how many fit
 };
+
+#define NO_ROOM (-1)                          // GPU: n_used has passed n_room; the host makes more room and repeats
 
 #define HASH_SEED     0x2545F4914F6CDD1Dull
 #define HASH_FOLD(h)  ((h) ^ ((h) >> 32))

@@ -110,10 +110,10 @@ typedef u16 eight_rows_ __attribute__((vector_size(16), aligned(2), may_alias));
 #define BIT(table, at)             ((table)[(u64)(at) >> 3] >> ((u64)(at) & 7) & 1)
 #define FLAG(table, at)            ((table)[at])
 #define INSIDE(at, size)           ((u64)(at) < (u64)(size))
-// row = row + 1 of the build side whose key is KEY_, or 0.  CONFIRM compares further key words of candidate row c_.
-#define FIND(row, slots, mask, key_, confirm)                                                                                      \
-    { u64 s_ = HASH_SLOT(key_) & (mask); for (;;) { const u32 c_ = (slots)[s_].row; if (!c_) { row = 0; break; }                    \
-        if ((slots)[s_].key == (key_) && (confirm)) { row = c_; break; } s_ = (s_ + 1) & (mask); } }
+// found = row + 1 of the build side whose key is KEY_, or 0.  CONFIRM compares further key words of candidate row c_.
+#define FIND(found, slots, mask, key_, confirm)                                                                                      \
+    { u64 s_ = HASH_SLOT(key_) & (mask); for (;;) { const u32 c_ = (slots)[s_].row; if (!c_) { found = 0; break; }                  \
+        if ((slots)[s_].key == (key_) && (confirm)) { found = c_; break; } s_ = (s_ + 1) & (mask); } }
 // A row with several matches goes through the rest of the kernel once per match: every pass takes the next match of each row.
 #define MATCHES(live, inner)       for (; live##_n && !STOPPED; ) { u32 inner##_n = live##_n, inner##_in, inner##_rows = live##_rows; u16 inner[TILE + 8]; \
                                        (void)inner##_in; (void)inner##_rows; for (u32 k_ = 0; k_ < inner##_n; k_++) inner[k_] = live[k_];
@@ -121,8 +121,10 @@ typedef u16 eight_rows_ __attribute__((vector_size(16), aligned(2), may_alias));
                                        row[i] = n_; live[m_] = (u16)i; m_ += n_ != 0; } live##_n = m_; } }
 
 // ---- sinks ----------------------------------------------------------------------------------------------------------------
-#define TOTAL(type, name, k)       type name = *(type *)A->state[k];                   // one accumulator, in a register during the kernel
-#define TOTAL_END(type, name, k)   *(type *)A->state[k] = name;
+#define TOTAL(how, type, name, k)     type name = *(type *)A->state[k];                // one accumulator, in a register during the kernel
+#define TOTAL_END(how, type, name, k) *(type *)A->state[k] = name;
+#define TOTAL_WIDE(low, high, k)      i64 low = *(i64 *)A->state[k], high = *(i64 *)A->state[(k) + 1];     // 128 bits: two words, two slots
+#define TOTAL_WIDE_END(low, high, k)  *(i64 *)A->state[k] = low; *(i64 *)A->state[(k) + 1] = high;
 #define SUMS(type, name, k)        type *const name = (type *)A->state[k];             // one accumulator per group
 #define ADD(cell, value)           cell += (value);
 #define ADD_WIDE(low, high, value) { const i64 v_ = (value); const u64 l_ = (u64)(low) + (u64)v_; high += (l_ < (u64)v_) - (v_ < 0); low = (i64)l_; }
@@ -163,6 +165,7 @@ typedef u16 eight_rows_ __attribute__((vector_size(16), aligned(2), may_alias));
     r = (i64)a_; const f64 d_ = a_ - (f64)r; if (d_ > 0.5 || (d_ == 0.5 && (r & 1))) r++; else if (d_ < -0.5 || (d_ == -0.5 && (r & 1))) r--; } else FAIL(check) }
 // The bits of a double as a key: one pattern for both zeros, one for all NaNs.
 #define F64_BITS(r, v)             u64 r; { union { f64 f; u64 u; } u_; u_.f = (v); if (u_.f == 0) u_.f = 0; if (u_.f != u_.f) u_.u = 0x7ff8000000000000ull; r = u_.u; }
+#define FINITE(x)                  ((x) - (x) == 0)
 #define SAME_F64(a, b)             ((a) == (b) || ((a) != (a) && (b) != (b)))
 #define LESS_F64(a, b)             ((a) < (b) || ((b) != (b) && (a) == (a)))
 

@@ -103,7 +103,8 @@ static int collect_metas(const Store *store, const TableEntry *changed, const Ta
     return n;
 }
 
-static weft_status write_manifest(Store *store, const TableEntry *changed, const TableMeta *meta, bool *is_renamed, Error *err)
+static weft_status write_manifest(Store *store, const TableEntry *changed, const TableMeta *meta, bool *is_renamed,
+                                  Error *err)
 {
     Arena *arena = arena_new(NULL, "manifest");
     const TableMeta **metas = arena_array(arena, const TableMeta *, store->n_entries + 1);
@@ -406,7 +407,8 @@ static weft_status load_chunks(const Store *store, const TableMeta *meta, Loadin
         char path[PATH_BYTES];
         StoredChunk *chunk;
         store_file_path(store, FILE_CHUNK, meta->chunks[i].file_id, path);
-        TRY(chunk_open(path, &meta->chunks[i], meta->id, loading->columns, meta->n_columns, store->budget, &chunk, err));
+        TRY(chunk_open(path, &meta->chunks[i], meta->id, loading->columns, meta->n_columns, store->budget, &chunk,
+                       err));
         loading->chunks[loading->n_chunks++] = &chunk->chunk;
     }
     return WEFT_OK;

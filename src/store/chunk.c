@@ -2,7 +2,7 @@
 //
 //     header  magic, rows, columns, table, file          } checksum in the manifest
 //             per column: base, width, statistics, ...   }
-//     columns data, and a bitmap where there are NULLs, each part begins at a multiple of 64 bytes   } checksum in the header
+//     columns data, and a bitmap where there are NULLs    } checksum in the header; each part is 64-byte aligned
 //
 // In memory there are only the columns; a file is mapped and read in place.  Where each part begins follows from the
 // rows, the widths and the NULLs, so no offset is stored that could be wrong.  Opening checks everything but the
@@ -141,7 +141,8 @@ static weft_status check_input(const Table *table, const Column *column, const C
     char name[32];
     if (column->not_null && measured->n_nulls > 0)
         return fail(err, WEFT_NOT_NULL_VIOLATION, -1,
-                    "null value in column \"%s\" of relation \"%s\" violates not-null constraint", column->name, table->name);
+                    "null value in column \"%s\" of relation \"%s\" violates not-null constraint", column->name,
+                    table->name);
     if (!measured->has_range || type_is_float(column->type))
         return WEFT_OK;
     type_limits(column->type, &min, &max);
@@ -172,7 +173,8 @@ static weft_status encode_columns(StoredChunk *chunk, const Table *table, const 
     return WEFT_OK;
 }
 
-static weft_status merge_columns(StoredChunk *chunk, const Column *columns, const Slice *slices, int n_slices, Error *err)
+static weft_status merge_columns(StoredChunk *chunk, const Column *columns, const Slice *slices, int n_slices,
+                                 Error *err)
 {
     for (int i = 0; i < chunk->n_columns; i++)
         merge_measure(columns[i].type, slices, n_slices, i, &chunk->chunk.columns[i]);
@@ -201,7 +203,8 @@ weft_status chunk_encode(Budget *budget, const Table *table, const ColumnInput *
     return keep_or_release(encode_columns(chunk, table, inputs, err), chunk, out);
 }
 
-weft_status chunk_merge(Budget *budget, const Table *table, const Slice *slices, int n_slices, StoredChunk **out, Error *err)
+weft_status chunk_merge(Budget *budget, const Table *table, const Slice *slices, int n_slices, StoredChunk **out,
+                        Error *err)
 {
     u32 n_rows = 0;
     for (int i = 0; i < n_slices; i++)
@@ -241,7 +244,8 @@ static void describe(const StoredChunk *chunk, u64 table_id, const Column *colum
     }
 }
 
-static weft_status write_parts(const char *path, const u8 *header, size_t n_header, const u8 *body, size_t n_body, Error *err)
+static weft_status write_parts(const char *path, const u8 *header, size_t n_header, const u8 *body, size_t n_body,
+                               Error *err)
 {
     File file;
     TRY(file_create(path, &file, err));
@@ -346,9 +350,9 @@ static bool is_header_sound(const StoredChunk *chunk, u64 table_id)
         hash_bytes(chunk->mapping.bytes, n_header) != chunk->file.checksum)
         return false;
     memcpy(&header, chunk->mapping.bytes, sizeof(header));
-    return memcmp(header.magic, magic, sizeof(magic)) == 0 && header.n_rows == chunk->file.n_rows && header.n_rows > 0 &&
-           header.n_columns == (u32)chunk->n_columns && header.table_id == table_id &&
-           header.file_id == chunk->file.file_id && header.length == chunk->file.length;
+    return memcmp(header.magic, magic, sizeof(magic)) == 0 && header.n_rows > 0 &&
+           header.n_rows == chunk->file.n_rows && header.n_columns == (u32)chunk->n_columns &&
+           header.table_id == table_id && header.file_id == chunk->file.file_id && header.length == chunk->file.length;
 }
 
 static weft_status take_columns(StoredChunk *chunk, u64 table_id, const Column *columns, Error *err)

@@ -65,7 +65,7 @@ struct Dictionary {
     Bytes            *texts;                                // newest first
     char             *text_at;                              // free room in the newest
     size_t            text_left;
-    pthread_mutex_t   ranks_lock;                           // apart: ranking takes long, and reads only what never moves
+    pthread_mutex_t   ranks_lock;                           // apart: ranking takes long, and reads what never moves
     Ranks            *ranks;                                // newest first
 };
 

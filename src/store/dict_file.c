@@ -43,9 +43,11 @@ static weft_status load_entries(const char *path, const DictFile *file, const u8
     return at == file->length && checksum == file->checksum ? WEFT_OK : fail_damaged(path, err);
 }
 
-static weft_status load_mapped(const char *path, const DictFile *file, const Mapping *mapping, Dictionary *dict, Error *err)
+static weft_status load_mapped(const char *path, const DictFile *file, const Mapping *mapping, Dictionary *dict,
+                               Error *err)
 {
-    if (mapping->length < file->length || file->length < sizeof(magic) || memcmp(mapping->bytes, magic, sizeof(magic)) != 0)
+    if (mapping->length < file->length || file->length < sizeof(magic) ||
+        memcmp(mapping->bytes, magic, sizeof(magic)) != 0)
         return fail_damaged(path, err);
     if (file->count > (file->length - sizeof(magic)) / sizeof(u32))
         return fail_damaged(path, err);                     // before so many are given room
@@ -119,7 +121,8 @@ static weft_status put_entries(Writer *writer, const Dictionary *dict, u32 count
     return file_sync(&writer->file, err);
 }
 
-static weft_status extend(Writer *writer, const char *path, const DictFile *old, const Dictionary *dict, u32 count, Error *err)
+static weft_status extend(Writer *writer, const char *path, const DictFile *old, const Dictionary *dict, u32 count,
+                          Error *err)
 {
     u64 size;
     TRY(file_size(&writer->file, &size, err));
@@ -130,8 +133,8 @@ static weft_status extend(Writer *writer, const char *path, const DictFile *old,
     return put_entries(writer, dict, count, err);
 }
 
-weft_status dict_file_extend(const char *path, const DictFile *old, const Dictionary *dict, u32 count, DictFile *changed,
-                             Error *err)
+weft_status dict_file_extend(const char *path, const DictFile *old, const Dictionary *dict, u32 count,
+                             DictFile *changed, Error *err)
 {
     *changed = *old;
     if (count <= old->count)

@@ -48,8 +48,8 @@ int       float_format(double number, bool is_real, char *buffer, size_t capacit
 
 // ---- dictionaries --------------------------------------------------------------------------------------------------
 
-Dictionary *dict_new_in(Budget *budget);                    // its memory counts against the budget, which must outlive it
-weft_status dict_reserve(Dictionary *dict, u32 count, Error *err);    // room for COUNT entries without growing on the way
+Dictionary *dict_new_in(Budget *budget);                    // counts against the budget, which must outlive it
+weft_status dict_reserve(Dictionary *dict, u32 count, Error *err);    // room for COUNT entries
 // Gives the text the next code without looking for it: for loading, where entries are known to differ.
 weft_status dict_append(Dictionary *dict, const char *bytes, size_t length, u64 hash, Error *err);
 weft_status dict_copy(const Dictionary *from, u32 count, Budget *budget, Dictionary **copy, Error *err);
@@ -63,8 +63,8 @@ typedef struct DictFile {              // what the manifest says of a dictionary
 
 weft_status dict_file_load(const char *path, const DictFile *file, Budget *budget, Dictionary **dict, Error *err);
 // Writes the entries from old->count up to COUNT behind the old ones and syncs.  *CHANGED says what the file holds now.
-weft_status dict_file_extend(const char *path, const DictFile *old, const Dictionary *dict, u32 count, DictFile *changed,
-                             Error *err);
+weft_status dict_file_extend(const char *path, const DictFile *old, const Dictionary *dict, u32 count,
+                             DictFile *changed, Error *err);
 
 // ---- chunks --------------------------------------------------------------------------------------------------------
 
@@ -98,7 +98,8 @@ typedef struct Slice { const Chunk *chunk; u32 start, count; } Slice;
 // Both make a chunk in memory, held once.
 weft_status chunk_encode(Budget *budget, const Table *table, const ColumnInput *inputs, u32 n_rows, StoredChunk **out,
                          Error *err);
-weft_status chunk_merge(Budget *budget, const Table *table, const Slice *slices, int n_slices, StoredChunk **out, Error *err);
+weft_status chunk_merge(Budget *budget, const Table *table, const Slice *slices, int n_slices, StoredChunk **out,
+                        Error *err);
 
 // Writes the chunk, syncs, and gives back its mapped twin (held once); the one in memory stays the caller's.
 weft_status chunk_write(const StoredChunk *chunk, const char *path, u64 file_id, u64 table_id, Budget *budget,
@@ -114,7 +115,8 @@ void         chunk_release(const Chunk *chunk);              // NULL is fine
 void encode_measure(Type type, const ColumnInput *input, u32 n_rows, ColumnChunk *column);
 void encode_fill(Type type, const ColumnInput *input, u32 n_rows, const ColumnChunk *column, void *data, u64 *valid);
 void merge_measure(Type type, const Slice *slices, int n_slices, int at, ColumnChunk *column);
-void merge_fill(Type type, const Slice *slices, int n_slices, int at, const ColumnChunk *column, void *data, u64 *valid);
+void merge_fill(Type type, const Slice *slices, int n_slices, int at, const ColumnChunk *column, void *data,
+                u64 *valid);
 
 // ---- the manifest --------------------------------------------------------------------------------------------------
 
@@ -153,8 +155,8 @@ typedef struct Snapshot {
 } Snapshot;
 
 // Holds the dictionaries and takes over one hold of each chunk.
-Snapshot *snapshot_new(const TableMeta *meta, Dictionary *const *dicts, const u32 *dict_counts, const Chunk *const *chunks,
-                       int n_chunks);
+Snapshot *snapshot_new(const TableMeta *meta, Dictionary *const *dicts, const u32 *dict_counts,
+                       const Chunk *const *chunks, int n_chunks);
 weft_status snapshot_verify(Snapshot *snapshot, Error *err);
 
 // ---- the catalog ---------------------------------------------------------------------------------------------------
@@ -189,11 +191,11 @@ typedef enum FileKind { FILE_CHUNK, FILE_DICT } FileKind;
 
 const char *store_file_path(const Store *store, FileKind kind, u64 id, char path[PATH_BYTES]);
 void        store_remove_file(const Store *store, FileKind kind, u64 id);       // nobody waits for success: open sweeps
-TableEntry *store_take_entry(Store *store, const char *name);                   // counted as a user; NULL when there is none
+TableEntry *store_take_entry(Store *store, const char *name);       // counted as a user; NULL when there is none
 void        store_drop_user(Store *store, TableEntry *entry);
 weft_status store_load(Store *store, TableEntry *entry, Snapshot **held, Error *err);
 // The rest is for whoever holds commit_lock.
-weft_status store_settle(Store *store, Error *err);                              // before files of the old state are touched
+weft_status store_settle(Store *store, Error *err);                 // before files of the old state are touched
 weft_status store_switch(Store *store, const TableEntry *changed, const TableMeta *meta, Error *err);
 weft_status fail_no_table(Error *err, const char *name);
 

@@ -10,8 +10,8 @@ static Snapshot *snapshot_of(const Table *table)
     return (Snapshot *)(uintptr_t)table;                    // it is the first field
 }
 
-Snapshot *snapshot_new(const TableMeta *meta, Dictionary *const *dicts, const u32 *dict_counts, const Chunk *const *chunks,
-                       int n_chunks)
+Snapshot *snapshot_new(const TableMeta *meta, Dictionary *const *dicts, const u32 *dict_counts,
+                       const Chunk *const *chunks, int n_chunks)
 {
     Arena *arena = arena_new(NULL, "snapshot");
     Snapshot *snapshot = arena_make(arena, Snapshot);

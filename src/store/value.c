@@ -207,8 +207,8 @@ static weft_status parse_decimal(Type type, const char *bytes, size_t length, Va
         return fail_syntax(type, bytes, length, err);
     if (!scale_decimal(&decimal, type.scale, wide_power_of_ten(precision), &magnitude)) {
         fail(err, WEFT_OUT_OF_RANGE, -1, "numeric field overflow");
-        error_hint(err, "A field with precision %d, scale %d must round to an absolute value less than 10^%d.", precision,
-                   type.scale, precision - type.scale);
+        error_hint(err, "A field with precision %d, scale %d must round to an absolute value less than 10^%d.",
+                   precision, type.scale, precision - type.scale);
         return WEFT_OUT_OF_RANGE;
     }
     value->i = decimal.is_negative ? -(i128)magnitude : (i128)magnitude;

@@ -149,10 +149,20 @@ typedef struct Sink {
 
 static const char *slot_name(Weaver *w, int slot) { return PRINT("a%d_", slot); }
 
+// A total says how several of it, one per thread on a GPU, become one; the words of a 128-bit total can only do so together.
+static void add_total(Weaver *w, Sink *sink, SlotKind kind, const char *type, int slot)
+{
+    static const char *const hows[] = { [SLOT_ADD] = "sum",  [SLOT_ADD_F64] = "sum",   [SLOT_MIN] = "least",
+                                        [SLOT_MAX] = "most", [SLOT_MIN_F64] = "least", [SLOT_MAX_F64] = "most" };
+    if (kind == SLOT_WIDE_LOW) return;
+    if (kind == SLOT_WIDE_HIGH) text_add(&sink->totals, "    TOTAL_WIDE(%s, %s, %d)\n", slot_name(w, slot - 1), slot_name(w, slot), slot - 1);
+    else text_add(&sink->totals, "    TOTAL(%s, %s, %s, %d)\n", hows[kind], type, slot_name(w, slot), slot);
+}
+
 static int add_slot(Weaver *w, Sink *sink, SlotKind kind, const char *type, u64 init)
 {
     const int slot = weave_state(w, kind, kind == SLOT_SEEN ? 1 : 8, init);
-    if (w->out->group_kind == GROUP_ONE) text_add(&sink->totals, "    TOTAL(%s, %s, %d)\n", type, slot_name(w, slot), slot);
+    if (w->out->group_kind == GROUP_ONE) add_total(w, sink, kind, type, slot);
     else text_add(&sink->pointers, "SUMS(%s, %s, %d)\n", type, slot_name(w, slot), slot);
     return slot;
 }
@@ -263,7 +273,7 @@ static weft_status write_totals(Weaver *w, Sink *sink)
     text_add_bytes(&w->head, sink->totals.bytes, sink->totals.length);
     char *lines = text_keep(w->arena, &sink->totals);
     for (char *save, *line = strtok_r(lines, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
-        text_add(&w->body, "    TOTAL_END%s\n", strchr(line, '('));
+        text_add(&w->body, "%.*s_END%s\n", (int)strcspn(line, "("), line, strchr(line, '('));
     return WEFT_OK;
 }
 

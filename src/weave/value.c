@@ -164,21 +164,28 @@ static Val integer_division(Weaver *w, const Expr *expr, Val a, Val b)
     return clipped(out, expr->type);
 }
 
+// Infinity out of finite operands is an overflow, as in PostgreSQL.
+static const char *checked_float(Weaver *w, const Expr *expr, const char *value, const char *a, const char *b, const char *null)
+{
+    const char *name = weave_temp(w, "f64", PRINT("%s%s", expr->type.kind == TYPE_REAL ? "(f64)(f32)" : "", value));
+    const int   check = weave_check(w, WEFT_OUT_OF_RANGE, expr->at, "value out of range: overflow");
+    weave_stmt(w, "CHECK(%s%sFINITE(%s) | !FINITE(%s) | !FINITE(%s), %d)", null ? null : "", null ? " | " : "", name, a, b, check);
+    return name;
+}
+
 static Val float_arithmetic(Weaver *w, const Expr *expr, Val a, Val b)
 {
-    Val         out = { .is_float = true, .null = either(w, a.null, b.null), .range = range_of_type(TYPE(DOUBLE)) };
-    const char *cast = expr->type.kind == TYPE_REAL ? "(f64)(f32)" : "";
-    if (expr->op == OP_DIV || expr->op == OP_MOD) {
-        const char *name = PRINT("e%d", w->n_temps++);
-        const char *guard = out.null ? shorten(w, "u8", out.null) : NULL;
-        const int   check = weave_check(w, WEFT_DIVISION_BY_ZERO, expr->at, "division by zero");
-        weave_stmt(w, "DIV_F64_CHECKED(%s, %s, %s, %d)", name, a.value, guard ? PRINT("(%s ? 1.0 : %s)", guard, b.value) : b.value, check);
-        out.null = guard;
-        out.value = PRINT("%s%s", cast, name);
+    Val out = { .is_float = true, .null = either(w, a.null, b.null), .range = range_of_type(TYPE(DOUBLE)) };
+    if (out.null) out.null = shorten(w, "u8", out.null);
+    const char *value, *x = weave_temp(w, "f64", a.value), *y = weave_temp(w, "f64", b.value);
+    if (expr->op == OP_DIV) {
+        value = PRINT("e%d", w->n_temps++);
+        const int check = weave_check(w, WEFT_DIVISION_BY_ZERO, expr->at, "division by zero");
+        weave_stmt(w, "DIV_F64_CHECKED(%s, %s, %s, %d)", value, x, out.null ? PRINT("(%s ? 1.0 : %s)", out.null, y) : y, check);
     } else {
-        const char symbol = expr->op == OP_ADD ? '+' : expr->op == OP_SUB ? '-' : '*';
-        out.value = PRINT("%s(%s %c %s)", cast, a.value, symbol, b.value);
+        value = PRINT("(%s %c %s)", x, expr->op == OP_ADD ? '+' : expr->op == OP_SUB ? '-' : '*', y);
     }
+    out.value = checked_float(w, expr, value, x, y, out.null);
     return out;
 }
 

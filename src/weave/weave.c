@@ -21,7 +21,10 @@ static const char *const reserved[] = {
     "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "main", "linux", "unix", "class", "new", "template",
     "this", "operator", "bool", "true", "false", "namespace", "private", "public", "protected", "delete", "try", "catch", "throw",
     "friend", "virtual", "export", "mutable", "explicit", "using", "typename", "and", "or", "not", "xor", "bitand", "bitor", "compl",
-    "wchar_t", "int8_t", "half", "min", "max", "abs", "printf", "assert", "clock",
+    "wchar_t", "int8_t", "half", "min", "max", "abs", "printf", "assert", "clock", "and_eq", "or_eq", "xor_eq", "not_eq", "alignas",
+    "alignof", "char8_t", "char16_t", "char32_t", "concept", "const_cast", "consteval", "constexpr", "constinit", "co_await",
+    "co_return", "co_yield", "decltype", "dynamic_cast", "noexcept", "nullptr", "reinterpret_cast", "requires", "static_assert",
+    "static_cast", "thread_local", "typeid", "errno", "stdin", "stdout", "stderr",
 };
 
 static bool is_reserved(const char *name)

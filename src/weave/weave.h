@@ -32,6 +32,7 @@ typedef struct Source {                // a table snapshot, or the rows another 
     const Chunk  **chunks;
     const int     *chunk_column;       // source column -> column number in the chunks
     u64            n_rows;
+    bool           from_store;         // chunks are to be checked (chunk_verify) before they are read
 } Source;
 
 // ---- tables to probe ------------------------------------------------------------------------------------------------------

@@ -113,7 +113,8 @@ static inline void check_statistics(const Table *table)
         n_rows += chunk->n_rows;
         for (int k = 0; k < table->n_columns; k++) {
             const ColumnChunk *column = &chunk->columns[k];
-            bool is_float = type_is_float(table->columns[k].type), has_range = false, has_nan = false, increasing = true;
+            bool is_float = type_is_float(table->columns[k].type);
+            bool has_range = false, has_nan = false, increasing = true;
             u32 n_nulls = 0;
             i64 min = 0, max = 0;
             double fmin = 0, fmax = 0;
@@ -152,7 +153,8 @@ static inline void check_statistics(const Table *table)
             } else if (has_range) {
                 CHECK(column->min == min && column->max == max);
                 u64 range = (u64)max - (u64)min;
-                CHECK_INT(column->width, range <= UINT8_MAX ? 1 : range <= UINT16_MAX ? 2 : range <= UINT32_MAX ? 4 : 8);
+                u8 width = range <= UINT8_MAX ? 1 : range <= UINT16_MAX ? 2 : range <= UINT32_MAX ? 4 : 8;
+                CHECK_INT(column->width, width);
             } else if (!is_float) {
                 CHECK_INT(column->width, 1);
                 CHECK_INT(column->base, 0);

@@ -1,5 +1,5 @@
-// test_gen.c - the Star Schema Benchmark: keys that resolve, formulas that hold, shares that are those of the paper, and
-// the same rows whatever the number of workers.
+// test_gen.c - the Star Schema Benchmark: keys that resolve, formulas that hold, shares that are those of the paper,
+// and the same rows whatever the number of workers.
 
 #include <fcntl.h>
 
@@ -12,7 +12,7 @@
 #include "shell/gen_load.c"
 #include "shell/gen_ssb.c"
 
-// ---- a generated database ----------------------------------------------------------------------------------------------
+// ---- a generated database -------------------------------------------------------------------------------------------
 
 typedef struct Data {
     Budget *budget;
@@ -113,10 +113,11 @@ static void check_share(const char *what, i64 count, i64 n, double probability)
 {
     double expected = (double)n * probability, tolerance = 5 * sqrt(expected * (1 - probability)) + 3;
     if (!(fabs((double)count - expected) <= tolerance))
-        CHECK_FAIL("%s: %lld of %lld, should be %.1f +- %.1f", what, (long long)count, (long long)n, expected, tolerance);
+        CHECK_FAIL("%s: %lld of %lld, should be %.1f +- %.1f", what, (long long)count, (long long)n, expected,
+                   tolerance);
 }
 
-// ---- sizes and keys ------------------------------------------------------------------------------------------------------
+// ---- sizes and keys -------------------------------------------------------------------------------------------------
 
 TEST(gen_row_counts)
 {
@@ -138,8 +139,9 @@ TEST(gen_sizes_follow_the_paper)
     CHECK_INT(rules.n_customers, 30000);
     CHECK_INT(rules.n_suppliers, 2000);
     CHECK_INT(rules.n_orders, 1500000);
-    const struct { double scale; i64 n_parts; } larger[] = { { 2, 400000 }, { 3, 400000 }, { 4, 600000 }, { 10, 800000 },
-                                                             { 100, 1400000 } };
+    const struct { double scale; i64 n_parts; } larger[] = {
+        { 2, 400000 }, { 3, 400000 }, { 4, 600000 }, { 10, 800000 }, { 100, 1400000 }
+    };
     for (int i = 0; i < COUNT_OF(larger); i++) {
         options.scale = larger[i].scale;
         CHECK_INT(make_rules(&options).n_parts, larger[i].n_parts);
@@ -249,7 +251,7 @@ TEST(gen_lineorder_formulas)
     free_data(&data);
 }
 
-// ---- dimensions -------------------------------------------------------------------------------------------------------------
+// ---- dimensions -----------------------------------------------------------------------------------------------------
 
 // A line of the file, counted from 0.
 static const char *file_line(Data *data, const char *path, int number)
@@ -299,8 +301,10 @@ TEST(gen_texts_have_their_form)
         int brand = atoi(brands[i] + 7);
         CHECK(brand >= 1 && brand <= 40 && brands[i][7] != '0');
     }
-    const char **cities = read_texts(&data, "customer", "c_city"), **nations_ = read_texts(&data, "customer", "c_nation");
-    const char **customers = read_texts(&data, "customer", "c_name"), **phones = read_texts(&data, "customer", "c_phone");
+    const char **cities = read_texts(&data, "customer", "c_city");
+    const char **nations_ = read_texts(&data, "customer", "c_nation");
+    const char **customers = read_texts(&data, "customer", "c_name");
+    const char **phones = read_texts(&data, "customer", "c_phone");
     const char **addresses = read_texts(&data, "customer", "c_address");
     for (i64 i = 0; i < row_count(&data, "customer"); i++) {
         char city[16], name[32];
@@ -317,11 +321,14 @@ TEST(gen_texts_have_their_form)
 TEST(gen_words_are_equally_frequent)
 {
     static const struct { const char *table, *column; int n_values; } columns[] = {
-        { "part", "p_mfgr", 5 },           { "part", "p_category", 25 },    { "part", "p_brand1", 1000 },
-        { "part", "p_color", 92 },         { "part", "p_type", 150 },       { "part", "p_container", 40 },
-        { "customer", "c_city", 250 },     { "customer", "c_nation", 25 },  { "customer", "c_region", 5 },
-        { "customer", "c_mktsegment", 5 }, { "supplier", "s_nation", 25 },  { "supplier", "s_region", 5 },
-        { "lineorder", "lo_shipmode", 7 }, { "lineorder", "lo_orderpriority", 5 }, { "lineorder", "lo_shippriority", 1 },
+        { "part", "p_mfgr", 5 },           { "part", "p_category", 25 },
+        { "part", "p_brand1", 1000 },      { "part", "p_color", 92 },
+        { "part", "p_type", 150 },         { "part", "p_container", 40 },
+        { "customer", "c_city", 250 },     { "customer", "c_nation", 25 },
+        { "customer", "c_region", 5 },     { "customer", "c_mktsegment", 5 },
+        { "supplier", "s_nation", 25 },    { "supplier", "s_region", 5 },
+        { "lineorder", "lo_shipmode", 7 }, { "lineorder", "lo_orderpriority", 5 },
+        { "lineorder", "lo_shippriority", 1 },
     };
     Data data = make_data(0.2, 1, 2);
     for (int i = 0; i < COUNT_OF(columns); i++) {
@@ -337,13 +344,14 @@ TEST(gen_words_are_equally_frequent)
     free_data(&data);
 }
 
-// ---- the queries ---------------------------------------------------------------------------------------------------------------
+// ---- the queries ----------------------------------------------------------------------------------------------------
 
 // Which rows of a dimension satisfy a query's condition on it, by key; and what share of the rows that is.
 typedef struct Choice { bool *is_chosen; double share; } Choice;
 
 // Rows whose text is one of two (or, with BETWEEN, from one to the other).
-static Choice choose(Data *data, const char *table, const char *column, const char *low, const char *high, bool is_between)
+static Choice choose(Data *data, const char *table, const char *column, const char *low, const char *high,
+                     bool is_between)
 {
     const char **texts = read_texts(data, table, column);
     i64 n = row_count(data, table), n_chosen = 0, n_counted = 0;
@@ -382,24 +390,32 @@ static double share_of_days(i64 from, i64 to)
     return (double)(last - first + 1) / ORDER_DAYS;
 }
 
-static void check_query(Data *data, const Query *query)
+typedef struct Lines { i64 n, *part, *supplier, *customer, *date, *discount, *quantity; } Lines;
+
+static Lines read_lines_of(Data *data)
 {
-    i64 n = row_count(data, "lineorder"), count = 0;
-    const i64 *parts = read_column(data, "lineorder", "lo_partkey");
-    const i64 *suppliers = read_column(data, "lineorder", "lo_suppkey");
-    const i64 *customers = read_column(data, "lineorder", "lo_custkey");
-    const i64 *dates = read_column(data, "lineorder", "lo_orderdate");
-    const i64 *discounts = read_column(data, "lineorder", "lo_discount");
-    const i64 *quantities = read_column(data, "lineorder", "lo_quantity");
-    for (i64 i = 0; i < n; i++)
-        count += query->part.is_chosen[parts[i]] && query->supplier.is_chosen[suppliers[i]] &&
-                 query->customer.is_chosen[customers[i]] && dates[i] >= query->from && dates[i] <= query->to &&
-                 discounts[i] >= query->discount_from && discounts[i] <= query->discount_to &&
-                 quantities[i] >= query->quantity_from && quantities[i] <= query->quantity_to;
+    return (Lines){ .n = row_count(data, "lineorder"),
+                    .part = read_column(data, "lineorder", "lo_partkey"),
+                    .supplier = read_column(data, "lineorder", "lo_suppkey"),
+                    .customer = read_column(data, "lineorder", "lo_custkey"),
+                    .date = read_column(data, "lineorder", "lo_orderdate"),
+                    .discount = read_column(data, "lineorder", "lo_discount"),
+                    .quantity = read_column(data, "lineorder", "lo_quantity") };
+}
+
+static void check_query(const Lines *lines, const Query *query)
+{
+    i64 count = 0;
+    for (i64 i = 0; i < lines->n; i++)
+        count += query->part.is_chosen[lines->part[i]] && query->supplier.is_chosen[lines->supplier[i]] &&
+                 query->customer.is_chosen[lines->customer[i]] && lines->date[i] >= query->from &&
+                 lines->date[i] <= query->to && lines->discount[i] >= query->discount_from &&
+                 lines->discount[i] <= query->discount_to && lines->quantity[i] >= query->quantity_from &&
+                 lines->quantity[i] <= query->quantity_to;
     double share = query->part.share * query->supplier.share * query->customer.share *
                    share_of_days(query->from, query->to) * (query->discount_to - query->discount_from + 1) / 11 *
                    (query->quantity_to - query->quantity_from + 1) / 50;
-    check_share(query->name, count / 4, n / 4, share);      // the lines of an order are not independent
+    check_share(query->name, count / 4, lines->n / 4, share);       // the lines of an order are not independent
     CHECK(share > query->paper * 0.5 && share < query->paper * 2);
 }
 
@@ -423,6 +439,7 @@ TEST(gen_queries_select_what_the_paper_says)
     Choice p_brand = choose(&data, "part", "p_brand1", "MFGR#2221", "MFGR#2221", false);
     Choice p_mfgrs = choose(&data, "part", "p_mfgr", "MFGR#1", "MFGR#2", false);
     const i64 first = 19920101, last = 19981231;
+    const Lines lines = read_lines_of(&data);
     const Query queries[] = {
         { "q11", all_parts, all_suppliers, all_customers, 19930101, 19931231, 1, 3, 1, 24, 0.019 },
         { "q12", all_parts, all_suppliers, all_customers, 19940101, 19940131, 4, 6, 26, 35, 0.00065 },
@@ -439,11 +456,11 @@ TEST(gen_queries_select_what_the_paper_says)
         { "q43", p_14, s_states, c_america, 19970101, last, 0, 10, 1, 50, 0.000091 },
     };
     for (int i = 0; i < COUNT_OF(queries); i++)
-        check_query(&data, &queries[i]);
+        check_query(&lines, &queries[i]);
     free_data(&data);
 }
 
-// ---- the same again -----------------------------------------------------------------------------------------------------------------
+// ---- the same again -------------------------------------------------------------------------------------------------
 
 static bool same_bytes(const ColumnChunk *a, const ColumnChunk *b, u32 n_rows)
 {
@@ -526,8 +543,9 @@ TEST(gen_files_and_tables_agree)
         for (int column = 0; column < table->n_columns; column++)
             columns[column] = (ColumnDef){ table->columns[column].name, table->columns[column].type, true };
         CHECK_OK(store_create_table(copied.store, all_tables[i], columns, table->n_columns, &copied.err), copied.err);
-        CHECK_OK(copy_from_file(copied.store, pool, copied.budget, all_tables[i], tbl_path("agree", all_tables[i]), &form,
-                                NULL, NULL, &n_rows, &copied.err),
+        const char *path = tbl_path("agree", all_tables[i]);
+        CHECK_OK(copy_from_file(copied.store, pool, copied.budget, all_tables[i], path, &form, NULL, NULL, &n_rows,
+                                &copied.err),
                  copied.err);
         CHECK_INT(n_rows, table->n_rows);
         for (int column = 0; column < table->n_columns; column++) {
@@ -546,7 +564,7 @@ TEST(gen_files_and_tables_agree)
     free_data(&copied);
 }
 
-// ---- when it cannot be done -----------------------------------------------------------------------------------------------------------
+// ---- when it cannot be done -----------------------------------------------------------------------------------------
 
 TEST(gen_never_overwrites)
 {
@@ -620,7 +638,7 @@ TEST(gen_progress_and_counts)
     free_data(&data);
 }
 
-// ---- the command --------------------------------------------------------------------------------------------------------------------
+// ---- the command ----------------------------------------------------------------------------------------------------
 
 // The exit status; what it prints goes nowhere.
 static int run_command(const char *const *words)

@@ -67,7 +67,8 @@ TEST(bad_definitions_are_refused)
     };
     for (int i = 0; i < COUNT_OF(cases); i++) {
         error_clear(&err);
-        CHECK_INT(store_create_table(store, cases[i].table, cases[i].columns, cases[i].n_columns, &err), cases[i].status);
+        weft_status status = store_create_table(store, cases[i].table, cases[i].columns, cases[i].n_columns, &err);
+        CHECK_INT(status, cases[i].status);
         CHECK(store_table(store, cases[i].table) == NULL);
     }
     error_clear(&err);
@@ -86,9 +87,11 @@ TEST(bad_definitions_are_refused)
 enum { N_KINDS = 9, N_TRIP = 1000 };
 
 static const ColumnDef all_kinds[N_KINDS] = {
-    { "b", { TYPE_BOOLEAN, 0, 0 }, false }, { "s", { TYPE_SMALLINT, 0, 0 }, false }, { "i", { TYPE_INTEGER, 0, 0 }, false },
-    { "l", { TYPE_BIGINT, 0, 0 }, false },  { "d", { TYPE_DECIMAL, 12, 2 }, false }, { "r", { TYPE_REAL, 0, 0 }, false },
-    { "f", { TYPE_DOUBLE, 0, 0 }, false },  { "t", { TYPE_DATE, 0, 0 }, false },     { "x", { TYPE_TEXT, 0, 0 }, false },
+    { "b", { TYPE_BOOLEAN, 0, 0 }, false },  { "s", { TYPE_SMALLINT, 0, 0 }, false },
+    { "i", { TYPE_INTEGER, 0, 0 }, false },  { "l", { TYPE_BIGINT, 0, 0 }, false },
+    { "d", { TYPE_DECIMAL, 12, 2 }, false }, { "r", { TYPE_REAL, 0, 0 }, false },
+    { "f", { TYPE_DOUBLE, 0, 0 }, false },   { "t", { TYPE_DATE, 0, 0 }, false },
+    { "x", { TYPE_TEXT, 0, 0 }, false },
 };
 
 typedef struct Trip {
@@ -197,7 +200,9 @@ static void round_trip(const char *path, u32 chunk_rows, u32 piece_rows)
 
 TEST(every_type_comes_back)
 {
-    const u32 shapes[][2] = { { CHUNK_ROWS, N_TRIP }, { 64, 17 }, { 333, 100 }, { 100, N_TRIP }, { 1, 3 }, { 1000, 1 } };
+    const u32 shapes[][2] = {                               // rows of a chunk, of a piece
+        { CHUNK_ROWS, N_TRIP }, { 64, 17 }, { 333, 100 }, { 100, N_TRIP }, { 1, 3 }, { 1000, 1 },
+    };
     for (int i = 0; i < COUNT_OF(shapes); i++) {
         round_trip(NULL, shapes[i][0], shapes[i][1]);
         if (i > 0 && i < 4)
@@ -209,7 +214,8 @@ TEST(widths_are_the_narrowest)
 {
     const struct { i64 min, max; u8 width; } cases[] = {
         { 7, 7, 1 }, { -100, 155, 1 }, { -100, 156, 2 }, { 0, 65535, 2 }, { 0, 65536, 4 },
-        { INT64_MAX - 255, INT64_MAX, 1 }, { INT64_MIN, INT64_MIN + 256, 2 }, { -1, 4294967294, 4 }, { -1, 4294967295, 8 },
+        { INT64_MAX - 255, INT64_MAX, 1 }, { INT64_MIN, INT64_MIN + 256, 2 },
+        { -1, 4294967294, 4 }, { -1, 4294967295, 8 },
         { INT64_MIN, INT64_MAX, 8 }, { INT64_MIN, 0, 8 }, { -1, INT64_MAX, 8 },
     };
     Store *store = open_store(NULL);
@@ -246,7 +252,8 @@ TEST(merged_chunks_change_width)
         for (int second = 0; second < 4; second++) {
             Store *store = open_store(NULL);
             create_numbers(store);
-            i64 a[3] = { magnitudes[first], 5, -magnitudes[first] }, b[3] = { 1, -magnitudes[second], magnitudes[second] };
+            i64 a[3] = { magnitudes[first], 5, -magnitudes[first] };
+            i64 b[3] = { 1, -magnitudes[second], magnitudes[second] };
             u8 nulls[3] = { 0, 1, 0 };
             append_all(store, "numbers", &(ColumnInput){ .i = a, .is_null = first % 2 ? nulls : NULL }, 3);
             append_all(store, "numbers", &(ColumnInput){ .i = b, .is_null = second % 2 ? nulls : NULL }, 3);

@@ -142,7 +142,9 @@ TEST(orphans_are_swept_and_strangers_stay)
 
 static void make_text_database(const char *path)
 {
-    const ColumnDef columns[] = { { "x", TYPE(TEXT), false }, { "f", TYPE(REAL), false }, { "i", TYPE(INTEGER), false } };
+    const ColumnDef columns[] = {
+        { "x", TYPE(TEXT), false }, { "f", TYPE(REAL), false }, { "i", TYPE(INTEGER), false },
+    };
     Store *store = open_store(path);
     create(store, "t", columns, 3);
     Append *append;
@@ -151,7 +153,8 @@ static void make_text_database(const char *path)
     double floats[5] = { 1, 2, 3, 4, 5 };
     CHECK_OK(append_begin(store, "t", &append, &err), err);
     intern_numbered(append_table(append)->columns[0].dict, "word", 0, 5, codes);
-    const ColumnInput inputs[] = { { .i = codes }, { .f = floats, .is_null = (u8[]){ 0, 1, 0, 0, 0 } }, { .i = integers } };
+    const u8 is_null[5] = { 0, 1, 0, 0, 0 };
+    const ColumnInput inputs[] = { { .i = codes }, { .f = floats, .is_null = is_null }, { .i = integers } };
     CHECK_OK(append_rows(append, 0, inputs, 5, &err), err);
     CHECK_OK(append_commit(append, &n_rows, &err), err);
     store_close(store);
@@ -433,8 +436,10 @@ TEST(a_random_chunk_header_never_crashes)
 
 // ---- failures ------------------------------------------------------------------------------------------------------
 
-// A database with two states, before and after one statement.  The steps of a session, each a fault can strike.
-static const ColumnDef faulty_columns[] = { { "n", { TYPE_BIGINT, 0, 0 }, false }, { "x", { TYPE_TEXT, 0, 0 }, false } };
+// A table with numbers and their texts, and the steps of its life, each of which a fault can strike.
+static const ColumnDef faulty_columns[] = {
+    { "n", { TYPE_BIGINT, 0, 0 }, false }, { "x", { TYPE_TEXT, 0, 0 }, false },
+};
 
 // Rows FIRST .. FIRST + COUNT - 1 of table "f": a number and its text.
 static weft_status append_faulty(Store *store, u32 first, u32 count, Error *problem)
