@@ -212,6 +212,8 @@ static weft_status merge_groups(CpuRun *run)
         const Worker *from = &run->workers[n];
         for (u64 g = 0; g < from->n_used; g++) {
             u64 at = g;
+            if ((g & 4095) == 0 && atomic_load_explicit(run->launch->stop, memory_order_relaxed))
+                return fail(&into->error, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
             if (woven->group_kind == GROUP_HASH) {
                 const u64 *words = woven->is_one_word ? NULL : from->args.group_words + g * (u64)woven->n_words;
                 at = find_group(into, from->group_keys[g], words);

@@ -5,20 +5,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 // ---- databases -----------------------------------------------------------------------------------------------------------
 
 static const char *prelude(Arena *arena) { return arena_printf(arena, "%s\n%s\n", kernel_args_text, kernel_cpu_text); }
-
-// "sales" means the directory sales.weft, unless a directory of that very name is there.
-static const char *directory_of(Arena *arena, const char *path)
-{
-    const size_t length = strlen(path);
-    struct stat  info;
-    if ((length > 5 && strcmp(path + length - 5, ".weft") == 0) || (stat(path, &info) == 0 && S_ISDIR(info.st_mode))) return arena_strdup(arena, path);
-    return arena_printf(arena, "%s.weft", path);
-}
 
 weft_status weft_open(const char *path, weft_db **out, weft_error *error)
 {
@@ -27,7 +17,7 @@ weft_status weft_open(const char *path, weft_db **out, weft_error *error)
     *out = NULL;
     error_clear(error);
     db->arena = arena;
-    const weft_status status = store_open(path && *path ? directory_of(arena, path) : NULL, &db->budget, &db->store, error);
+    const weft_status status = store_open(path && *path ? store_directory(arena, path) : NULL, &db->budget, &db->store, error);
     if (status) {
         error->position = 0;
         arena_free(arena);

@@ -93,6 +93,28 @@ void        query_notice(QueryRun *run, const char *notice);
 weft_status table_build(QueryRun *run, int pipeline, const Woven *woven, const RowSet *rows, JoinTable **out);
 Range       query_column_range(void *run, const Expr *column);             // a RangeOfColumn: what the scanned table's statistics prove
 
+bool        query_should_stop(const QueryRun *run, u64 step);              // looks at the flag every few thousand steps of a loop
+weft_status query_canceled(QueryRun *run);
+
+// ---- views: columns of the answer before they are ordered ------------------------------------------------------------------
+
+typedef enum ViewKind { VIEW_INT, VIEW_FLOAT, VIEW_WIDE, VIEW_TEXT, VIEW_CODE } ViewKind;
+
+typedef struct View {
+    ViewKind    kind;
+    Type        type;
+    const void *data;                  // i64, double, i128, weft_text, or i64 codes of
+    Dictionary *dict;
+    u32         dict_count;
+    const u32  *ranks;                 // codes: by which they are sorted; set when needed
+    const u8   *nulls;
+} View;
+
+typedef struct Order { const u64 *rows; u64 first, n_rows; } Order;            // rows NULL: as they are
+
+ViewKind    view_kind(Type type);
+weft_status order_rows(QueryRun *run, View *views, u64 n_rows, Order *order);  // ORDER BY, LIMIT, OFFSET
+
 // ---- results ------------------------------------------------------------------------------------------------------------------
 
 weft_result *result_new(weft_db *db);

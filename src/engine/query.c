@@ -40,6 +40,13 @@ void query_notice(QueryRun *run, const char *notice)
     *LIST_PUSH(run->arena, run->notices, run->n_notices) = notice;
 }
 
+bool query_should_stop(const QueryRun *run, u64 step)
+{
+    return (step & 4095) == 0 && atomic_load_explicit(&run->session->stop, memory_order_relaxed);
+}
+
+weft_status query_canceled(QueryRun *run) { return fail(run->err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request"); }
+
 // ---- sources ----------------------------------------------------------------------------------------------------------------
 
 static Range range_of_source(const Table *table, int column)
@@ -79,8 +86,10 @@ static Source *table_source(QueryRun *run, int relation, const ColumnRef *refs, 
 static weft_status bitmap_of(QueryRun *run, const u8 *nulls, u64 n_rows, u64 **valid)
 {
     TRY(query_alloc(run, n_rows / 8 + 64, (void **)valid));
-    for (u64 r = 0; r < n_rows; r++)
+    for (u64 r = 0; r < n_rows; r++) {
+        if (query_should_stop(run, r)) return query_canceled(run);
         if (!nulls[r]) (*valid)[r >> 6] |= (u64)1 << (r & 63);
+    }
     return WEFT_OK;
 }
 
@@ -340,7 +349,7 @@ static weft_status run_unwoven(QueryRun *run, PipelineJob *pj, Launch *launch)
     u64            available = bit(pj->pipeline->relation);
     for (int s = 0; s < whole.n_steps; s++) {
         Launch   step = { 0 };
-        WeaveJob job = { .query = whole.query, .source = source, .steps = &whole.steps[s], .n_steps = 1, .sink = SINK_ROWS };
+        WeaveJob job = { .query = whole.query, .source = source, .steps = &whole.steps[s], .n_steps = 1, .sink = SINK_ROWS, .stop = whole.stop };
         Source  *stored;
         if (whole.steps[s].table) available |= relations_of_table(whole.steps[s].table);
         job.outputs = columns_after(run, &whole, s, available, &job.n_outputs);
@@ -375,7 +384,7 @@ static weft_status run_pipeline(QueryRun *run, int number)
     int             n_refs = 0;
     Device         *device = run->session->db->cpu;
     TRY(list_steps(run, pipeline, &steps));
-    pj.job = (WeaveJob){ .query = run->query, .steps = steps.steps, .n_steps = steps.n_steps };
+    pj.job = (WeaveJob){ .query = run->query, .steps = steps.steps, .n_steps = steps.n_steps, .stop = &run->session->stop };
     set_sink(run, &pj);
     collect_from(run, &pj.job, 0, &refs, &n_refs);
     pj.job.source = table_source(run, pipeline->relation, refs, n_refs);

@@ -1,9 +1,8 @@
 // result.c - what the last pipeline left, as the table that the user sees.
 //
 // Rows come as columns of numbers (text as codes); groups are decoded, filtered by HAVING and computed with the interpreter,
-// since by then they are few.  Both become views, which are sorted as a permutation, cut by LIMIT, and only then copied.
+// since by then they are few.  Both become views, which are sorted (sort.c), cut by LIMIT, and only then copied.
 
-#define _GNU_SOURCE    // qsort_r
 #include "engine/engine.h"
 
 #include <stdlib.h>
@@ -44,113 +43,6 @@ void result_add_notices(weft_result *result, const QueryRun *run)
     for (int i = 0; i < run->n_notices; i++) *LIST_PUSH(result->arena, result->notices, result->n_notices) = arena_strdup(result->arena, run->notices[i]);
 }
 
-// ---- views: columns before they are ordered ----------------------------------------------------------------------------------
-
-typedef enum ViewKind { VIEW_INT, VIEW_FLOAT, VIEW_WIDE, VIEW_TEXT, VIEW_CODE } ViewKind;
-
-typedef struct View {
-    ViewKind    kind;
-    Type        type;
-    const void *data;                  // i64, double, i128, weft_text, or i64 codes of
-    Dictionary *dict;
-    const u32  *ranks;                 // codes: by which they are sorted; set when needed
-    u32         dict_count;
-    const u8   *nulls;
-} View;
-
-static ViewKind view_kind(Type type)
-{
-    return type_is_float(type) ? VIEW_FLOAT : type.kind == TYPE_NUMERIC ? VIEW_WIDE : type.kind == TYPE_TEXT || type.kind == TYPE_NULL ? VIEW_TEXT : VIEW_INT;
-}
-
-static int compare_text(weft_text a, weft_text b)
-{
-    const int order = memcmp(a.bytes, b.bytes, MIN_OF(a.length, b.length));
-    return order ? order : (a.length > b.length) - (a.length < b.length);
-}
-
-#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
-
-static int compare_cells(const View *view, u64 a, u64 b)
-{
-    switch (view->kind) {
-        case VIEW_INT:  return COMPARE(((const i64 *)view->data)[a], ((const i64 *)view->data)[b]);
-        case VIEW_WIDE: return COMPARE(((const i128 *)view->data)[a], ((const i128 *)view->data)[b]);
-        case VIEW_TEXT: return compare_text(((const weft_text *)view->data)[a], ((const weft_text *)view->data)[b]);
-        case VIEW_CODE: return COMPARE(view->ranks[((const i64 *)view->data)[a]], view->ranks[((const i64 *)view->data)[b]]);
-        case VIEW_FLOAT: break;
-    }
-    const double x = ((const double *)view->data)[a], y = ((const double *)view->data)[b];
-    return x != x || y != y ? (x != x) - (y != y) : COMPARE(x, y);
-}
-
-typedef struct Sorter { const View *views; const SortKey *keys; int n_keys; } Sorter;
-
-static int compare_rows(const Sorter *sorter, u64 a, u64 b)
-{
-    for (int k = 0; k < sorter->n_keys; k++) {
-        const SortKey *key = &sorter->keys[k];
-        const View    *view = &sorter->views[key->output];
-        const bool     a_null = view->nulls && view->nulls[a], b_null = view->nulls && view->nulls[b];
-        if (a_null && b_null) continue;
-        if (a_null || b_null) return a_null == key->nulls_first ? -1 : 1;
-        const int order = compare_cells(view, a, b);
-        if (order) return key->descending ? -order : order;
-    }
-    return COMPARE(a, b);              // ties keep the order of the source
-}
-
-static int compare_for_sort(const void *a, const void *b, void *context) { return compare_rows(context, *(const u64 *)a, *(const u64 *)b); }
-
-// A heap of the first N rows, the last of them on top: ORDER BY with a small LIMIT does not sort everything.
-static void sift_down(u64 *heap, u64 n, u64 at, const Sorter *sorter)
-{
-    for (;;) {
-        u64 last = at;
-        for (u64 child = 2 * at + 1; child <= 2 * at + 2 && child < n; child++)
-            if (compare_rows(sorter, heap[child], heap[last]) > 0) last = child;
-        if (last == at) return;
-        const u64 swap = heap[at];
-        heap[at] = heap[last], heap[last] = swap;
-        at = last;
-    }
-}
-
-static void keep_first(u64 *rows, u64 n_rows, u64 n_wanted, const Sorter *sorter)
-{
-    for (u64 at = n_wanted / 2; at-- > 0;) sift_down(rows, n_wanted, at, sorter);
-    for (u64 r = n_wanted; r < n_rows; r++) {
-        if (compare_rows(sorter, rows[r], rows[0]) >= 0) continue;
-        rows[0] = rows[r];
-        sift_down(rows, n_wanted, 0, sorter);
-    }
-}
-
-typedef struct Order { u64 *rows; u64 first, n_rows; } Order;                  // rows NULL: as they are
-
-static weft_status make_order(QueryRun *run, View *views, u64 n_rows, Order *order)
-{
-    const Query *query = run->query;
-    const u64    offset = (u64)MAX_OF(query->offset, 0);
-    const u64    wanted = query->limit < 0 || offset + (u64)query->limit < offset ? n_rows : MIN_OF(n_rows, offset + (u64)query->limit);
-    *order = (Order){ .first = MIN_OF(offset, wanted), .n_rows = wanted - MIN_OF(offset, wanted) };
-    if (!query->n_sort || n_rows < 2) return WEFT_OK;
-    for (int k = 0; k < query->n_sort; k++) {
-        View *view = &views[query->sort[k].output];
-        if (view->kind == VIEW_CODE && !view->ranks) view->ranks = dict_ranks(view->dict, view->dict_count);
-    }
-    Sorter sorter = { views, query->sort, query->n_sort };
-    u64    n_sorted = n_rows;
-    TRY(query_alloc(run, n_rows * sizeof(u64), (void **)&order->rows));
-    for (u64 r = 0; r < n_rows; r++) order->rows[r] = r;
-    if (wanted > 0 && wanted < n_rows / 4) {
-        keep_first(order->rows, n_rows, wanted, &sorter);
-        n_sorted = wanted;
-    }
-    qsort_r(order->rows, n_sorted, sizeof(u64), compare_for_sort, &sorter);
-    return WEFT_OK;
-}
-
 // ---- copying out ----------------------------------------------------------------------------------------------------------------
 
 static weft_type public_type(Type type)
@@ -176,15 +68,16 @@ static void copy_cell(const View *view, u64 from, void *data, u64 to)
     }
 }
 
-static weft_status copy_column(weft_result *result, const View *view, const Order *order, const char *name, weft_column *out, Error *err)
+static weft_status copy_column(QueryRun *run, weft_result *result, const View *view, const Order *order, const char *name, weft_column *out)
 {
     const size_t size = view->kind == VIEW_INT || view->kind == VIEW_FLOAT ? 8 : 16;
     void        *data;
     u8          *nulls = NULL;
-    TRY(result_alloc(result, order->n_rows * size + 16, &data, err));
-    if (view->nulls) TRY(result_alloc(result, order->n_rows + 1, (void **)&nulls, err));
+    TRY(result_alloc(result, order->n_rows * size + 16, &data, run->err));
+    if (view->nulls) TRY(result_alloc(result, order->n_rows + 1, (void **)&nulls, run->err));
     bool any = false;
     for (u64 r = 0; r < order->n_rows; r++) {
+        if (query_should_stop(run, r)) return query_canceled(run);
         const u64 from = order->rows ? order->rows[order->first + r] : order->first + r;
         if (view->nulls && view->nulls[from]) {
             nulls[r] = 1, any = true;
@@ -203,11 +96,11 @@ static weft_status copy_out(QueryRun *run, weft_result *result, View *views, u64
 {
     const Query *query = run->query;
     Order        order;
-    TRY(make_order(run, views, n_rows, &order));
+    TRY(order_rows(run, views, n_rows, &order));
     result->n_rows = order.n_rows;
     result->n_columns = query->n_visible;
     result->columns = arena_array(result->arena, weft_column, query->n_visible + 1);
-    for (int c = 0; c < query->n_visible; c++) TRY(copy_column(result, &views[c], &order, query->outputs[c].name, &result->columns[c], run->err));
+    for (int c = 0; c < query->n_visible; c++) TRY(copy_column(run, result, &views[c], &order, query->outputs[c].name, &result->columns[c]));
     return WEFT_OK;
 }
 
@@ -396,7 +289,7 @@ static bool group_exists(const Groups *groups, u64 group)
     return groups->woven->state[seen].bytes == 1 ? ((const u8 *)groups->set->state[seen])[group] != 0 : cell_of(groups, seen, group) != 0;
 }
 
-static void invert_ranks(Groups *groups)
+static weft_status invert_ranks(Groups *groups)
 {
     groups->code_of_rank = arena_array(groups->run->arena, const u32 *, groups->run->query->n_aggs + 1);
     for (int a = 0; a < groups->run->query->n_aggs; a++) {
@@ -404,9 +297,11 @@ static void invert_ranks(Groups *groups)
         if (!state->is_rank) continue;
         const u32 *ranks = dict_ranks(state->dict, state->dict_count);
         u32       *codes = arena_array(groups->run->arena, u32, state->dict_count + 1);
+        if (!ranks) return fail(groups->run->err, WEFT_OUT_OF_MEMORY, -1, "out of memory");
         for (u32 code = 0; code < state->dict_count; code++) codes[ranks[code]] = code;
         groups->code_of_rank[a] = codes;
     }
+    return WEFT_OK;
 }
 
 // DISTINCT over groups: rows whose visible values were there before go.
@@ -484,10 +379,10 @@ static weft_status result_from_groups(QueryRun *run, weft_result *result)
     groups.keys = arena_array(run->arena, Value, run->query->n_keys + 1);
     groups.aggs = arena_array(run->arena, Value, run->query->n_aggs + 1);
     groups.cells = make_cells(run);
-    invert_ranks(&groups);
+    TRY(invert_ranks(&groups));
     const EvalContext context = { .arena = run->arena, .column = give_value, .context = &groups };
     for (u64 g = 0; g < groups.set->n_groups; g++) {
-        if ((g & 4095) == 0 && atomic_load(&run->session->stop)) return fail(run->err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
+        if (query_should_stop(run, g)) return query_canceled(run);
         if (group_exists(&groups, g)) TRY(put_group(&groups, g, &context));
     }
     return cells_out(&groups, result);

@@ -109,8 +109,7 @@ static weft_status set_chunk_rows(weft_session *session, const char *value, bool
 
 static void show_chunk_rows(const weft_session *session, Text *text)
 {
-    (void)session;
-    text_add(text, "%u", CHUNK_ROWS);
+    text_add(text, "%u", store_chunk_rows(session->db->store));
 }
 
 static weft_status set_device(weft_session *session, const char *value, bool *understood, Error *err)

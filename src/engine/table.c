@@ -224,6 +224,7 @@ static weft_status store_payload(Builder *b, Payload *payload, const Coding *cod
     b->table->bytes += size * payload->width;
     for (u64 r = 0; r < b->rows->n_rows; r++) {
         const u64 place = at ? at[r] : r;
+        if (query_should_stop(b->run, r)) return query_canceled(b->run);
         if (is_float) ((i64 *)data)[place] = coding->values[r];
         else put_code(data, payload->width, place, code_of(coding, r) + plus);
     }
@@ -245,6 +246,7 @@ static weft_status make_bits(Builder *b, u8 **bits)
     TRY(query_alloc(b->run, (size_t)b->table->span / 8 + 8, (void **)bits));
     b->table->is_unique = true;
     for (u64 r = 0; r < b->rows->n_rows; r++) {
+        if (query_should_stop(b->run, r)) return query_canceled(b->run);
         const u64 at = direct_key(b, r);
         const u8  bit = (u8)(1u << (at & 7));
         if ((*bits)[at >> 3] & bit) b->table->is_unique = false;
@@ -286,6 +288,7 @@ static weft_status build_heads(Builder *b)
     TRY(query_alloc(b->run, (size_t)b->table->span * 4 + 8, (void **)&heads));
     TRY(chain_rows(b, &next));
     for (u64 r = b->rows->n_rows; r-- > 0;) {
+        if (query_should_stop(b->run, r)) return query_canceled(b->run);
         const u64 at = direct_key(b, r);
         next[r] = heads[at];
         heads[at] = (u32)r + 1;
@@ -310,6 +313,7 @@ static weft_status build_hash(Builder *b)
     TRY(chain_rows(b, &next));
     if (!table->is_one_word) TRY(query_alloc(b->run, (table->n_rows * (u64)table->n_keys + 1) * 8, (void **)&words));
     for (u64 r = table->n_rows; r-- > 0;) {
+        if (query_should_stop(b->run, r)) return query_canceled(b->run);
         u64 key = table->is_one_word ? (table->n_keys == 1 ? word_of(b, 0, r) : direct_key(b, r)) : HASH_SEED;
         for (int k = 0; words && k < table->n_keys; k++) {
             words[r * (u64)table->n_keys + (u64)k] = word_of(b, k, r);

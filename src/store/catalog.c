@@ -19,6 +19,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "store/store_int.h"
 
@@ -367,6 +368,24 @@ void store_close(Store *store)
 const char *store_path(const Store *store)
 {
     return store->path;
+}
+
+u32 store_chunk_rows(const Store *store)
+{
+    return store->chunk_rows;
+}
+
+// "sales" means sales.weft, unless there is a directory of that very name.
+char *store_directory(Arena *arena, const char *name)
+{
+    size_t length = strlen(name);
+    struct stat info;
+    bool has_suffix = length > 5 && strcmp(name + length - 5, ".weft") == 0;
+    if (has_suffix || (stat(name, &info) == 0 && S_ISDIR(info.st_mode)))
+        return arena_strdup(arena, name);
+    while (length > 1 && name[length - 1] == '/')
+        length--;
+    return arena_printf(arena, "%.*s.weft", (int)length, name);
 }
 
 void store_set_chunk_rows(Store *store, u32 rows)

@@ -197,10 +197,7 @@ static void scan_escapes(LineScan *scan, const CopyOptions *options, const char 
 
 static void scan_quotes(LineScan *scan, char quote, const char *bytes, size_t length)
 {
-    size_t n_quotes = 0;
-    for (size_t i = scan->n_scanned; i < length; i++)
-        n_quotes += bytes[i] == quote;
-    scan->is_inside ^= n_quotes & 1;
+    scan->is_inside ^= copy_is_odd(bytes + scan->n_scanned, length - scan->n_scanned, quote);
     scan->n_scanned = length;
     scan->end = last_line_end_csv(bytes, length, quote, scan->is_inside);
 }
@@ -241,8 +238,8 @@ static weft_status read_lines(Copy *copy, CopySpace *space, size_t *length, size
 static size_t block_capacity(const Copy *copy)
 {
     size_t bytes = block_bytes;
-    if (copy->is_regular && copy->size < bytes)
-        bytes = copy->size + 1;                             // one more, to see the end
+    if (copy->size > 0 && copy->offset == 0)
+        bytes = MIN_OF(bytes, copy->size + 1);              // one more, to see the end
     return MAX_OF(bytes, copy->n_carried * 2) + BLOCK_PADDING;
 }
 
@@ -254,6 +251,11 @@ static weft_status carry_over(Copy *copy, const char *bytes, size_t length, Erro
         memcpy(copy->carry.bytes, bytes, length);
     copy->n_carried = length;
     return WEFT_OK;
+}
+
+static bool is_line_end(const CopyOptions *options, const char *bytes, size_t end)
+{
+    return end == 0 || (options->csv ? bytes[end - 1] == '\n' : last_line_end_text(bytes, end) == end);
 }
 
 // The mark that some editors put at the begin of UTF-8 files.
@@ -277,8 +279,8 @@ static weft_status read_block(Copy *copy, CopySpace *space, Block *block, Error 
     size_t length, end;
     TRY(read_lines(copy, space, &length, &end, err));
     TRY(carry_over(copy, space->bytes + end, length - end, err));
-    if (end > 0 && space->bytes[end - 1] != '\n')          // the last line may lack it
-        space->bytes[end++] = '\n';
+    if (copy->is_at_end && !is_line_end(copy->options, space->bytes, end))
+        space->bytes[end++] = '\n';                         // the last line may lack it
     block->bytes = space->bytes;
     block->length = end;
     block->is_last = copy->is_at_end;

@@ -72,16 +72,18 @@ static bool is_simply_quoted(const CopyOptions *options, Span raw)
            (options->escape == options->quote || !memchr(raw.bytes + 1, options->escape, raw.length - 2));
 }
 
-Span copy_clean_field(const CopyOptions *options, Span raw, Text *scratch)
+weft_status copy_clean_field(const CopyOptions *options, Span *field, CopySpace *scratch, Budget *budget, Error *err)
 {
-    static const char padding[16];
+    Span raw = *field;
     if (!memchr(raw.bytes, options->csv ? options->quote : '\\', raw.length))
-        return raw;
-    if (options->csv && is_simply_quoted(options, raw))
-        return (Span){ raw.bytes + 1, raw.length - 2 };
-    text_clear(scratch);
-    text_add_bytes(scratch, raw.bytes, raw.length);
-    text_add_bytes(scratch, padding, sizeof(padding));
-    size_t length = options->csv ? unquote(options, scratch->bytes, raw.length) : unescape(scratch->bytes, raw.length);
-    return (Span){ scratch->bytes, length };
+        return WEFT_OK;
+    if (options->csv && is_simply_quoted(options, raw)) {
+        *field = (Span){ raw.bytes + 1, raw.length - 2 };
+        return WEFT_OK;
+    }
+    TRY(copy_space_reserve(scratch, raw.length + 16, budget, err));
+    memcpy(scratch->bytes, raw.bytes, raw.length);
+    field->bytes = scratch->bytes;
+    field->length = options->csv ? unquote(options, scratch->bytes, raw.length) : unescape(scratch->bytes, raw.length);
+    return WEFT_OK;
 }

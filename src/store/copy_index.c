@@ -203,6 +203,25 @@ static void index_bytes(FieldIndex *index, const Block *block, const CopyOptions
     }
 }
 
+// ---- quotes only ----------------------------------------------------------------------------------------------------
+
+// Each lane is flipped by each quote in it.
+bool copy_is_odd(const char *bytes, size_t length, char quote)
+{
+    Bytes16 quotes = all_bytes(quote), lanes = all_bytes(0);
+    size_t at = 0;
+    for (; at + 16 <= length; at += 16) {
+        Bytes16 piece;
+        memcpy(&piece, bytes + at, 16);
+        lanes ^= (Bytes16)(piece == quotes);
+    }
+    Words2 words = (Words2)(lanes & all_bytes(1));
+    bool is_odd = __builtin_parityll(words[0] ^ words[1]);
+    for (; at < length; at++)
+        is_odd ^= bytes[at] == quote;
+    return is_odd;
+}
+
 // ---- both -----------------------------------------------------------------------------------------------------------
 
 weft_status copy_index_block(FieldIndex *index, const Block *block, const CopyOptions *options, Budget *budget,

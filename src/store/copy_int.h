@@ -30,25 +30,27 @@ typedef struct Block {
 // ---- where the fields end -------------------------------------------------------------------------------------------
 
 typedef struct FieldIndex {
-    u32 *ends;                         // offset of the delimiter or new line behind each field; ends[-1] + 1 is 0
-    u32 *row_ends;                     // for each row the place of its last field in ENDS; row_ends[-1] + 1 is 0
-    u32  n_ends, n_rows;
-    u32  n_newlines;                   // also those inside quotes and behind a backslash
-    bool has_special;                  // a quote (csv) or a backslash (text) somewhere in the block
-    bool is_whole;                     // false: the block ends inside quotes, or behind a backslash
+    u32      *ends;                    // offset of the delimiter or new line behind each field; ends[-1] + 1 is 0
+    u32      *row_ends;                // for each row the place of its last field in ENDS; row_ends[-1] + 1 is 0
+    u32       n_ends, n_rows;
+    u32       n_newlines;              // also those inside quotes and behind a backslash
+    bool      has_special;             // a quote (csv) or a backslash (text) somewhere in the block
+    bool      is_whole;                // false: the block ends inside quotes, or behind a backslash
     CopySpace ends_memory, rows_memory;
 } FieldIndex;
 
 weft_status copy_index_block(FieldIndex *index, const Block *block, const CopyOptions *options, Budget *budget,
                              Error *err);
 void        copy_index_free(FieldIndex *index, Budget *budget);
+bool        copy_is_odd(const char *bytes, size_t length, char quote);          // the number of quotes in them
 
 // ---- from fields to columns -----------------------------------------------------------------------------------------
 
 typedef struct Span { const char *bytes; size_t length; } Span;
 
-// The field without quotes and escapes: part of it, or in SCRATCH.  16 bytes may be loaded from it whatever its length.
-Span copy_clean_field(const CopyOptions *options, Span raw, Text *scratch);
+// Takes quotes and escapes off a field.  What is left is part of it, or in SCRATCH; in both, 16 bytes may be loaded
+// from its begin whatever its length.
+weft_status copy_clean_field(const CopyOptions *options, Span *field, CopySpace *scratch, Budget *budget, Error *err);
 
 // What is wrong with the file, and where.
 typedef struct CopyProblem {

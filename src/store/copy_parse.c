@@ -15,7 +15,7 @@
 
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 
-enum { CACHE_ENTRIES = 4096 };
+enum { CACHE_ENTRIES = 1024 };
 
 typedef struct CacheEntry {
     u64 word0, word1;                  // the text, or its hash and its place in the dictionary when over 16 bytes
@@ -30,7 +30,7 @@ typedef struct Field {
     Dictionary *dict;
     i64         min, max;              // of the type
     i64         scale_factor;          // decimal: 10^scale
-    CopySpace      cache;                 // text: CACHE_ENTRIES
+    CopySpace   cache;                 // text: CACHE_ENTRIES
     union { i64 *i; double *f; };      // values of the block
     u8         *is_null;               // set only while has_nulls
     bool        has_nulls;
@@ -50,10 +50,10 @@ struct CopyParser {
     u32                n_rows;
     bool               is_plain;       // no quote or backslash in the block
     bool               has_quotes;     // csv, and not plain
-    CopySpace             values;         // of all columns
+    CopySpace          values;         // of all columns
     u32                capacity;       // rows
     ColumnInput       *inputs;         // per table column
-    Text               scratch;        // a field without its quotes or escapes
+    CopySpace          scratch;        // a field without its quotes or escapes
 };
 
 // ---- words ----------------------------------------------------------------------------------------------------------
@@ -172,9 +172,10 @@ static inline bool is_null_text(const CopyParser *parser, Span raw)
     return raw.length == parser->null_length && memcmp(raw.bytes, parser->options->null_text, raw.length) == 0;
 }
 
-static Span clean_field(CopyParser *parser, Span raw)
+static weft_status clean_field(CopyParser *parser, Span raw, Span *clean, Error *err)
 {
-    return parser->is_plain ? raw : copy_clean_field(parser->options, raw, &parser->scratch);
+    *clean = raw;
+    return parser->is_plain ? WEFT_OK : copy_clean_field(parser->options, clean, &parser->scratch, parser->budget, err);
 }
 
 // ---- values, the slow way -------------------------------------------------------------------------------------------
@@ -200,8 +201,9 @@ static weft_status parse_slowly(CopyParser *parser, int number, u32 row, Error *
     Span raw = raw_field(parser, row, number);
     if (is_null_text(parser, raw))
         return put_null(parser, field, row, err);
-    Span clean = clean_field(parser, raw);
+    Span clean;
     Value value;
+    TRY(clean_field(parser, raw, &clean, err));
     TRY(value_parse(field->type, clean.bytes, clean.length, &value, err));
     if (type_is_float(field->type))
         field->f[row] = value.f;
@@ -450,7 +452,9 @@ static weft_status parse_text(CopyParser *parser, Field *field, Span raw, u32 ro
 {
     if (is_null_text(parser, raw))
         return put_null(parser, field, row, err);
-    return code_of(field, clean_field(parser, raw), &field->i[row], err);
+    Span clean;
+    TRY(clean_field(parser, raw, &clean, err));
+    return code_of(field, clean, &field->i[row], err);
 }
 
 static u32 parse_texts(CopyParser *parser, int number, Error *err)
@@ -700,5 +704,5 @@ void copy_parser_free(CopyParser *parser)
         copy_space_free(&parser->fields[number].cache, parser->budget);
     copy_index_free(&parser->index, parser->budget);
     copy_space_free(&parser->values, parser->budget);
-    text_free(&parser->scratch);
+    copy_space_free(&parser->scratch, parser->budget);
 }

@@ -75,8 +75,8 @@ u32         dict_count(const Dictionary *dict);
 weft_text   dict_get(const Dictionary *dict, u32 code);            // NUL-terminated
 bool        dict_find(const Dictionary *dict, const char *bytes, size_t length, u32 *code);
 weft_status dict_intern(Dictionary *dict, const char *bytes, size_t length, u32 *code, Error *err);  // up to 2^31 entries
-// Rank by bytes of the first COUNT codes, cached.  Held until dict_ranks_release, or else until the dictionary goes; NULL
-// when there is no memory for it.
+// Rank by bytes of the first COUNT codes, cached.  Held until dict_ranks_release, or else until the dictionary goes;
+// NULL when there is no memory for it.
 const u32  *dict_ranks(Dictionary *dict, u32 count);
 void        dict_ranks_release(Dictionary *dict, const u32 *ranks); // NULL is fine
 
@@ -149,15 +149,17 @@ typedef struct ColumnDef { const char *name; Type type; bool not_null; } ColumnD
 weft_status  store_open(const char *path, Budget *budget, Store **store, Error *err);
 void         store_close(Store *store);
 const char  *store_path(const Store *store);                               // NULL: in memory
+char        *store_directory(Arena *arena, const char *name);               // the directory a user means by a database's name
+u32          store_chunk_rows(const Store *store);
 void         store_set_chunk_rows(Store *store, u32 rows);                  // for tests; affects later appends
 weft_status  store_create_table(Store *store, const char *name, const ColumnDef *columns, int n_columns, Error *err);
 weft_status  store_drop_table(Store *store, const char *name, Error *err);
-const Table *store_table(Store *store, const char *name);                   // held for the caller; NULL when there is none
+const Table *store_table(Store *store, const char *name);                   // held for the caller; NULL: none, or damaged
 // The same, saying why there is no table: UNDEFINED_TABLE, or CORRUPT, IO_ERROR, OUT_OF_MEMORY when it cannot be used.
 // Both read and check all of the table's data the first time in a process.
 weft_status  store_get_table(Store *store, const char *name, const Table **table, Error *err);
-// The same without reading the column data: names, types, dictionaries and statistics may be used at once, the data of a
-// column chunk only after chunk_verify has returned OK for it.
+// The same without reading the column data: names, types, dictionaries and statistics may be used at once, the data of
+// a column chunk only after chunk_verify has returned OK for it.
 weft_status  store_peek_table(Store *store, const char *name, const Table **table, Error *err);
 weft_status  store_list(Store *store, Arena *arena, const char ***names, int *n_names);   // sorted
 i64          store_bytes_on_disk(Store *store, const char *name);           // 0 in memory

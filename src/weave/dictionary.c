@@ -12,11 +12,19 @@ static bool is_const_text(const Expr *expr) { return expr->kind == EXPR_CONST; }
 
 static void release_dict(void *dict) { dict_release(dict); }
 
+// Loops over a dictionary can take long: a cancel is seen in them.
+static weft_status check_stop(Weaver *w, u32 code)
+{
+    if ((code & 4095) || !w->job->stop || !atomic_load_explicit(w->job->stop, memory_order_relaxed)) return WEFT_OK;
+    return fail(w->err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
+}
+
 static weft_status intern_all(Weaver *w, Dictionary *into, const Dictionary *from, u32 count)
 {
     for (u32 code = 0; code < count; code++) {
         const weft_text text = dict_get(from, code);
         u32             ignored;
+        TRY(check_stop(w, code));
         TRY(dict_intern(into, text.bytes, text.length, &ignored, w->err));
     }
     return WEFT_OK;
@@ -179,6 +187,7 @@ weft_status weave_text_compare(Weaver *w, const Expr *expr, Val *a, Val *b)
     TRY(intern_all(w, merged, b->dict, b->dict_count));
     const u32  n_ranks = dict_count(merged);
     const u32 *ranks = dict_ranks(merged, n_ranks);
+    if (!ranks) return fail(w->err, WEFT_OUT_OF_MEMORY, -1, "out of memory");
     TRY(rank_in(w, a, merged, ranks, n_ranks));
     return rank_in(w, b, merged, ranks, n_ranks);
 }
@@ -241,7 +250,8 @@ static weft_status test_by_value(Weaver *w, const Expr *expr, const TextTest *te
     for (u32 code = 0; code < test->dict_count && !status; code++) {
         const weft_text bytes = dict_get(test->dict, code);
         text.text.bytes = bytes.bytes, text.text.length = (u32)bytes.length;
-        status = expr_eval(&copy, &context, &result, w->err);
+        status = check_stop(w, code);
+        if (!status) status = expr_eval(&copy, &context, &result, w->err);
         if (!status) outcome[code] = result.is_null ? 2 : result.i != 0;
     }
     arena_free(scratch);

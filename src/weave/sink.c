@@ -238,7 +238,9 @@ static weft_status write_agg(Weaver *w, Sink *sink, const Agg *agg, AggState *st
     const bool needs_count = val.null || agg->kind == AGG_COUNT || agg->kind == AGG_AVG || w->out->group_kind == GROUP_ONE;
     if (needs_count) state->count = count_slot(w, sink, agg->arg, val.null != NULL, &counts);
     if ((agg->kind == AGG_MIN || agg->kind == AGG_MAX) && val.dict) {
-        const char *ranks = weave_table(w, "u32", weave_name(w, "ranks"), dict_ranks(val.dict, val.dict_count));
+        const u32 *by_code = dict_ranks(val.dict, val.dict_count);
+        if (!by_code) return fail(w->err, WEFT_OUT_OF_MEMORY, -1, "out of memory");
+        const char *ranks = weave_table(w, "u32", weave_name(w, "ranks"), by_code);
         val.value = PRINT("(i64)%s[%s]", ranks, val.null ? PRINT("(%s ? 0 : %s)", val.null, val.value) : val.value);
         state->is_rank = true;
     }

@@ -192,6 +192,7 @@ static Val float_arithmetic(Weaver *w, const Expr *expr, Val a, Val b)
 static Val negate_or_abs(Weaver *w, const Expr *expr, Val a)
 {
     Val out = a;
+    out.stored = NULL;
     if (a.is_float) {
         const char *value = weave_temp(w, "f64", a.value);
         out.value = expr->op == OP_NEG ? PRINT("(-%s)", value) : PRINT("(%s < 0 ? -%s : %s)", value, value, value);
@@ -282,6 +283,7 @@ static weft_status value_of_cast(Weaver *w, const Expr *expr, Val *out)
     a = named(w, a);
     const bool numbers = from.kind <= TYPE_DOUBLE && to.kind <= TYPE_DOUBLE;
     *out = a;
+    if (to.kind == TYPE_BOOLEAN || type_is_float(to)) out->stored = NULL;
     if (type_equal(from, to) || (from.kind == TYPE_TEXT && to.kind == TYPE_TEXT) || from.kind == TYPE_NULL) return WEFT_OK;
     if (!numbers && from.kind != to.kind) {
         char a_name[32], b_name[32];

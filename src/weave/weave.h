@@ -108,6 +108,7 @@ typedef struct WeaveJob {
     const Agg       *aggs;
     int              n_outputs;        // rows
     Expr *const     *outputs;
+    const _Atomic u32 *stop;           // looked at in loops over dictionaries; may be NULL
 } WeaveJob;
 
 // ---- what comes out ------------------------------------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 // data.c - random tables, small enough for thousands of queries and crooked enough to matter.
 //
 // A column is a spread over the numbers 0 .. n_distinct-1, told in its type, so columns of different tables meet often
-// and joins find partners: few values with many duplicates, one value far more common than all others, rising keys
-// (which the store can prove unique), shuffled unique keys, constants, all NULL.  A cell is drawn from (data set,
-// table, column, row) alone.
+// and joins find partners: few values with many duplicates, one value far more common than all others, values that
+// need more bytes from chunk to chunk, rising keys (which the store can prove unique), shuffled unique keys, constants,
+// values at the end of their type's range, all NULL.  A cell is drawn from (data set, table, column, row) alone.
 
 #define _GNU_SOURCE
 #include "random.h"
@@ -58,23 +58,42 @@ static const char *const WEFT_TYPE[] = {
 static const char *const SQLITE_TYPE[] = {
     "integer", "integer", "integer", "real", "integer", "text", "text", "integer" };
 
+// Most columns start at or around zero, so that they meet; some are far away, at the end of their range, or wide.
+static void draw_range(Rng *rng, RandomColumn *column)
+{
+    static const int64_t FAR_SMALLINT[] = { 32000, -32768 + 400 };
+    static const int64_t FAR_INTEGER[] = { 100000, 2147483647 - 6000, -2147483647 };
+    static const int64_t FAR_BIGINT[] = { INT64_C(5000000000), INT64_MAX - 6000, -INT64_MAX, 1 << 16 };
+    static const int DATES[] = { 32142, 32142, 32142, 0, 24000 };             // 1992, 1904, 1969
+    bool is_far = rng_chance(rng, 10), is_integer = column->type <= COLUMN_BIGINT;
+    column->stride = 1;
+    column->offset = rng_chance(rng, 25) ? -column->n_distinct / 2 : 0;
+    if (is_integer && rng_chance(rng, 10))
+        column->stride = column->type == COLUMN_SMALLINT ? 5 : rng_chance(rng, 50) ? 300 : 70000;
+    else if (is_far && column->type == COLUMN_SMALLINT && column->n_distinct <= 300)
+        column->offset = FAR_SMALLINT[rng_below(rng, COUNT_OF(FAR_SMALLINT))];
+    else if (is_far && column->type == COLUMN_INTEGER)
+        column->offset = FAR_INTEGER[rng_below(rng, COUNT_OF(FAR_INTEGER))];
+    else if (is_far && column->type == COLUMN_BIGINT)
+        column->offset = FAR_BIGINT[rng_below(rng, COUNT_OF(FAR_BIGINT))];
+    if (column->type == COLUMN_DATE)
+        column->offset = DATES[rng_below(rng, COUNT_OF(DATES))];
+}
+
 static void draw_column(Rng *rng, RandomColumn *column, int table, int number, int n_rows)
 {
     static const int SIZES[] = { 1, 2, 3, 5, 10, 10, 30, 100, 300 };
     column->type = number < 2 ? COLUMN_INTEGER : (ColumnType)rng_below(rng, COLUMN_N);  // always something to join on
     snprintf(column->name, sizeof column->name, "%c_%s%d", 'a' + table, TYPE_LETTER[column->type], number);
     column->n_distinct = SIZES[rng_below(rng, COUNT_OF(SIZES))];
-    column->spread = (Spread)rng_below(rng, 3);
+    column->spread = (Spread)rng_below(rng, SPREAD_UNIQUE);
     if (number == 0 && rng_chance(rng, 60) && n_rows > 0) {
         column->spread = rng_chance(rng, 50) ? SPREAD_RISING : SPREAD_UNIQUE;
         column->n_distinct = n_rows;
     }
     if (column->type == COLUMN_BOOLEAN)
         column->n_distinct = 2;
-    if (rng_chance(rng, 25))
-        column->offset = -column->n_distinct / 2;
-    if (rng_chance(rng, 10) && (column->type == COLUMN_INTEGER || column->type == COLUMN_BIGINT))
-        column->offset = column->type == COLUMN_INTEGER ? 100000 : INT64_C(5000000000);
+    draw_range(rng, column);
     static const int NULLS[] = { 0, 0, 0, 5, 20, 50, 100 };
     column->null_percent = NULLS[rng_below(rng, COUNT_OF(NULLS) - (rng_chance(rng, 80) ? 1 : 0))];
     if (column->spread >= SPREAD_RISING && rng_chance(rng, 80))
@@ -121,12 +140,12 @@ static void quote_sql(const char *word, char *text, size_t capacity)
     text[n] = 0;
 }
 
-static void date_text(int value, char *text, size_t capacity)
+static void date_text(int64_t day, char *text, size_t capacity)
 {
     static const int LENGTHS[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
-    int year = 1992, month = 0, day = value * 11;                 // 11 days apart: 300 values reach into 2001
+    int year = 1904, month = 0;
     for (;;) {
-        bool is_leap = year % 4 == 0;
+        bool is_leap = year % 4 == 0;                             // true until 2100
         int length = LENGTHS[month] + (month == 1 && is_leap);
         if (day < length)
             break;
@@ -136,7 +155,7 @@ static void date_text(int value, char *text, size_t capacity)
             year++;
         }
     }
-    snprintf(text, capacity, "%04d-%02d-%02d", year, month + 1, day + 1);
+    snprintf(text, capacity, "%04d-%02d-%02d", year, month + 1, (int)day + 1);
 }
 
 static void text_word(int value, char *text, size_t capacity)
@@ -167,13 +186,13 @@ static void plain_text(const RandomColumn *column, int value, int dialect, char 
         text_word(value, text, capacity);
         break;
     case COLUMN_DATE:
-        date_text(value, text, capacity);
+        date_text(column->offset + value * 11, text, capacity);   // 11 days apart: 300 values are nine years
         break;
     case COLUMN_BOOLEAN:
         snprintf(text, capacity, "%s", dialect == IN_SQLITE ? value ? "1" : "0" : value ? "true" : "false");
         break;
     default:
-        snprintf(text, capacity, "%" PRId64, number);
+        snprintf(text, capacity, "%" PRId64, column->offset + (int64_t)value * column->stride);
     }
 }
 
@@ -200,6 +219,8 @@ static int cell_value(const DataSet *data, int table, int column, int row)
     switch (spec->spread) {
     case SPREAD_SKEWED:
         return rng_chance(&rng, 80) ? 0 : rng_below(&rng, spec->n_distinct);
+    case SPREAD_GROWING:
+        return rng_below(&rng, 1 + (int)((int64_t)row * spec->n_distinct / data->tables[table].n_rows));
     case SPREAD_RISING:
         return (int)((int64_t)row * spec->n_distinct / data->tables[table].n_rows);
     case SPREAD_UNIQUE:

@@ -146,9 +146,9 @@ Peer *peer_open_weft(const char *path, char error[PEER_ERROR_BYTES])
     return &weft->peer;
 }
 
-weft_db *peer_weft_db(Peer *peer)
+void peer_cancel(Peer *weft)
 {
-    return ((WeftPeer *)peer)->db;
+    weft_cancel(((WeftPeer *)weft)->session);
 }
 
 bool peer_load_weft(Peer *peer, const char *table, const char *path)

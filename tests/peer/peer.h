@@ -58,9 +58,8 @@ Peer *peer_open_duckdb(const char *library, const char *path, char error[PEER_ER
 
 bool peer_run(Peer *peer, const char *sql, Rows *rows);          // ROWS may be NULL: compute and discard
 bool peer_runf(Peer *peer, const char *format, ...) __attribute__((format(printf, 2, 3)));   // no rows
+void peer_cancel(Peer *weft);                                    // from any thread; Weft only
 void peer_close(Peer *peer);                                     // NULL is fine
-
-struct weft_db *peer_weft_db(Peer *peer);                        // Weft: for what the public interface does not offer
 
 // SQLite: give up on a statement after about this many steps of its machine (0: never), so that a random join cannot
 // run for hours.

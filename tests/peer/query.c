@@ -151,7 +151,8 @@ static Kind kind_of_column(ColumnType type)
 
 static double column_bound(const RandomColumn *column)
 {
-    double largest = fmax(fabs((double)column->offset), fabs((double)column->offset + column->n_distinct));
+    double first = (double)column->offset, last = first + (double)column->n_distinct * column->stride;
+    double largest = fmax(fabs(first), fabs(last));
     switch (column->type) {
     case COLUMN_DOUBLE:
         return largest * 0.25;
@@ -186,10 +187,13 @@ static Term *literal(Scope *s, Kind kind)
     static const ColumnType TYPES[] = { COLUMN_INTEGER, COLUMN_DOUBLE, COLUMN_DECIMAL,
                                         COLUMN_TEXT,    COLUMN_DATE,   COLUMN_BOOLEAN };
     static const int SIZES[] = { 2, 4, 12, 40, 150 };
-    RandomColumn column = { .type = TYPES[kind], .n_distinct = SIZES[rng_below(s->rng, COUNT_OF(SIZES))] };
+    RandomColumn column = { .type = TYPES[kind], .n_distinct = SIZES[rng_below(s->rng, COUNT_OF(SIZES))],
+                            .stride = 1 };
     if (kind == KIND_BOOLEAN)
         column.n_distinct = 2;
-    if (kind != KIND_TEXT && rng_chance(s->rng, 20))
+    if (kind == KIND_DATE)
+        column.offset = 32142;                                    // 1992
+    else if (rng_chance(s->rng, 20))
         column.offset = -column.n_distinct / 2;
     return column_term(s, &column, false);
 }
@@ -230,9 +234,13 @@ static Term *either(Term *made, const Term *a, const Term *b)
 static Term *draw_case(Scope *s, Kind kind, int depth)
 {
     Term *b, *a = draw_pair(s, kind, depth - 1, &b), *when = draw_boolean(s, depth - 1);
-    switch (rng_below(s->rng, 4)) {
+    switch (rng_below(s->rng, 5)) {
     case 0:
         return like_this(term_2(s, kind, "case when @0 then @1 end", NULL, when, a), a);
+    case 3: {
+        Term *args[] = { when, a, draw_boolean(s, depth - 1), b };
+        return either(term_new(s, kind, "case when @0 then @1 when @2 then @3 else @1 end", NULL, 4, args), a, b);
+    }
     case 1:
         return like_this(term_2(s, kind, "case when @0 then null else @1 end", NULL, when, a), a);
     case 2: {
@@ -252,6 +260,8 @@ static Term *draw_choice(Scope *s, Kind kind, int depth)
     switch (rng_below(s->rng, 4)) {
     case 0:
         a = draw_pair(s, kind, depth - 1, &b);
+        if (rng_chance(s->rng, 20))
+            return either(term_2(s, kind, "coalesce(null, @0, @1, @0)", NULL, a, b), a, b);
         return either(term_2(s, kind, "coalesce(@0, @1)", NULL, a, b), a, b);
     case 1:
         s->needs_exact |= kind == KIND_DOUBLE;                    // NULLIF compares; the caller restores the flag
@@ -524,12 +534,26 @@ static Term *draw_between(Scope *s, int depth)
     return term_new(s, KIND_BOOLEAN, form, NULL, 3, (Term *[]){ a, low, high });
 }
 
+// Enough values that an engine may look them up instead of comparing one by one.
+static Term *draw_long_in(Scope *s, Term *a)
+{
+    char *forms[N_DIALECTS] = { "(@0 in (", "(@0 in (" };
+    for (int n = rng_between(s->rng, 6, 40); n > 0; n--) {
+        Term *value = literal_for(s, a);
+        for (int d = 0; d < N_DIALECTS; d++)
+            forms[d] = arena_printf(s->arena, "%s%s%s", forms[d], value->form[d], n > 1 ? ", " : "))");
+    }
+    return term_1(s, KIND_BOOLEAN, forms[IN_WEFT], forms[IN_SQLITE], a);
+}
+
 static Term *draw_in(Scope *s, int depth)
 {
     Term *args[MAX_ARGS];
     Term *a = args[0] = draw_kind(s, kind_to_compare(s), depth - 1);
     if (a->kind == KIND_DECIMAL && a->scale != 2)
         return draw_between(s, depth);
+    if (rng_chance(s->rng, 10))
+        return draw_long_in(s, a);
     int n = rng_between(s->rng, 1, MAX_ARGS - 1);
     char form[64];
     int length = snprintf(form, sizeof form, "(@0 %sin (%s", rng_chance(s->rng, 75) ? "" : "not ",
@@ -817,6 +841,15 @@ static Term *draw_aggregate(Scope *s)
     return made;
 }
 
+// SELECT DISTINCT may not have it.  Never a literal: that would be a position.
+static Term *draw_order_last(Scope *s)
+{
+    s->needs_exact = true;
+    Term *term = draw_kind(s, s->leaves[rng_below(s->rng, s->n_leaves)]->kind, 2);
+    s->needs_exact = false;
+    return term->is_constant ? NULL : term;
+}
+
 static void draw_grouped(Scope *rows, RandomQuery *query)
 {
     query->is_grouped = true;
@@ -841,6 +874,8 @@ static void draw_grouped(Scope *rows, RandomQuery *query)
     if (rng_chance(rows->rng, 20))
         query->having = draw_boolean(&groups, 2);
     query->is_distinct = rng_chance(rows->rng, 3);
+    if (!query->is_distinct && rng_chance(rows->rng, 10))
+        query->order_last = draw_order_last(&groups);
 }
 
 // ---- SELECT, ORDER BY, LIMIT --------------------------------------------------------------------------------------
@@ -855,6 +890,8 @@ static void draw_plain(Scope *s, RandomQuery *query)
             rng_chance(s->rng, 50) ? s->leaves[rng_below(s->rng, s->n_leaves)]
                                    : draw_kind(s, (Kind)rng_below(s->rng, KIND_BOOLEAN + 1), rng_between(s->rng, 1, 3));
     s->needs_exact = false;
+    if (!query->is_distinct && rng_chance(s->rng, 10))
+        query->order_last = draw_order_last(s);
 }
 
 static void draw_order(Scope *s, RandomQuery *query)
@@ -965,13 +1002,18 @@ static void write_group(FILE *out, const RandomQuery *query, int dialect)
     }
 }
 
-static void write_order(FILE *out, const RandomQuery *query)
+static void write_order(FILE *out, const RandomQuery *query, int dialect)
 {
     for (int i = 0; i < query->n_order; i++) {
         fprintf(out, i ? ", " : " order by ");
         fprintf(out, i % 2 ? "c%d" : "%d", query->order[i] + (i % 2 ? 0 : 1));     // by alias and by position in turn
         fprintf(out, "%s nulls %s", query->order_descends[i] ? " desc" : "",
                 query->order_nulls_first[i] ? "first" : "last");
+    }
+    if (query->order_last && query->n_order > 0) {
+        fputs(", ", out);
+        write_term(out, query->order_last, dialect);
+        fputs(" desc nulls last", out);
     }
     if (query->limit >= 0)
         fprintf(out, " limit %d", query->limit);
@@ -997,7 +1039,7 @@ char *query_sql(const RandomQuery *query, const DataSet *data, int dialect)
         write_terms(out, query->where, query->n_where, " and ", dialect);
     }
     write_group(out, query, dialect);
-    write_order(out, query);
+    write_order(out, query, dialect);
     fclose(out);
     return sql;
 }

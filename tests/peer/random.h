@@ -36,14 +36,15 @@ typedef enum ColumnType {
     COLUMN_N
 } ColumnType;
 
-typedef enum Spread { SPREAD_EVEN, SPREAD_SKEWED, SPREAD_RISING, SPREAD_UNIQUE } Spread;
+typedef enum Spread { SPREAD_EVEN, SPREAD_SKEWED, SPREAD_GROWING, SPREAD_RISING, SPREAD_UNIQUE } Spread;
 
 typedef struct RandomColumn {
     char       name[16];
     ColumnType type;
     Spread     spread;
     int        n_distinct;             // values are the numbers 0 .. n_distinct-1, told in the column's type
-    int64_t    offset;                 // of integers, scaled decimals and quarters of a double
+    int64_t    offset;                 // of integers, decimals, quarters of a double; days of a date since 1904
+    int        stride;                 // integers: value N is offset + N * stride
     int        null_percent;
     bool       is_not_null;            // declared so
 } RandomColumn;
@@ -111,6 +112,7 @@ typedef struct RandomQuery {
     int   order[MAX_ITEMS];            // items, the most important first
     bool  order_descends[MAX_ITEMS], order_nulls_first[MAX_ITEMS];
     int   n_order;
+    Term *order_last;                  // sorted by after all others, not put out; or NULL
     int   limit, offset;               // -1: none.  Only with an order over all items, all exact
 } RandomQuery;
 

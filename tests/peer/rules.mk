@@ -1,5 +1,5 @@
 # Programs that compare Weft with engines we did not write; included by the Makefile, built by the tests that run them.
-# They use the library as a user would, through weft.h; random also makes chunks small and takes its arena from src/base.
+# They use the library as a user would, through weft.h; random also takes its arena from src/base.
 
 peer_objects := $(patsubst %,$(BUILD)/obj/tests/peer/%.o,peer rows sqlite duckdb)
 peer_programs := $(BUILD)/peer/random $(BUILD)/peer/compare

@@ -428,6 +428,7 @@ TEST(copy_text_escapes)
     check_copy("1|a\\\nb\n2|c\\\\\n3|d\n", text_options(), "1|a\nb;2|c\\;3|d;");
     check_copy("1|\\\\N\n2|x\\N\n", text_options(), "1|\\N;2|xN;");
     check_copy("1|\"a\n2|\"b\"\n", text_options(), "1|\"a;2|\"b\";");
+    check_copy("1|a\\\n", text_options(), "1|a\n;");
     check_fails("1|a\n2|b\\", text_options(), WEFT_BAD_COPY, "line 2: the file ends behind a backslash");
     check_fails("1|a\\\\\n\"2\"|b\n", text_options(), WEFT_BAD_TEXT, "line 2, column number: ");
 }
@@ -632,6 +633,122 @@ TEST(copy_refuses_endless_lines)
     CHECK_HAS(fixture.err.message, "line 2: a line is longer than 64 MiB");
     close_fixture(&fixture);
     remove(path);
+}
+
+// ---- against a simple reader ----------------------------------------------------------------------------------------
+
+// Two text columns, byte by byte and without any cleverness.  False: the file is bad.
+static bool read_simply(const char *text, size_t length, const CopyOptions *options, Text *rows)
+{
+    bool is_inside = false, is_last = false;
+    char raw[256];
+    for (size_t at = 0; at < length;) {
+        size_t n = 0, n_fields = 1, starts[64] = { 0 };
+        for (; at < length; at++) {                         // one row, as it stands in the file
+            char byte = text[at];
+            if (!options->csv && byte == '\\') {
+                if (at + 1 == length)
+                    return false;
+                raw[n++] = byte;
+                byte = text[++at];
+            } else if (options->csv && is_inside && byte == options->escape && byte != options->quote &&
+                       at + 1 < length && (text[at + 1] == options->quote || text[at + 1] == byte)) {
+                raw[n++] = byte;
+                byte = text[++at];
+            } else if (options->csv && byte == options->quote) {
+                is_inside = !is_inside;
+            } else if (byte == '\n' && !is_inside) {
+                break;
+            } else if (byte == options->delimiter && !is_inside) {
+                starts[n_fields++] = n + 1;
+            }
+            raw[n++] = byte;
+        }
+        bool has_newline = at++ < length;
+        if (is_inside)
+            return false;
+        if (n > 0 && raw[n - 1] == '\r')
+            n--;
+        if (is_last)
+            return false;                                   // something behind the end marker
+        if (!has_newline || at == length) {
+            if (n == 0)
+                break;                                      // an empty last line
+        }
+        if (!options->csv && n == 2 && raw[0] == '\\' && raw[1] == '.') {
+            is_last = true;
+            continue;
+        }
+        if (n_fields != 2)
+            return false;
+        starts[2] = n + 1;
+        for (int field = 0; field < 2; field++) {
+            const char *bytes = raw + starts[field];
+            size_t field_length = starts[field + 1] - 1 - starts[field];
+            size_t null_length = strlen(options->null_text);
+            if (field_length == null_length && !memcmp(bytes, options->null_text, null_length)) {
+                text_add(rows, "-");
+            } else {
+                CopySpace scratch = { 0 };
+                Span clean = { bytes, field_length };
+                CHECK(copy_clean_field(options, &clean, &scratch, NULL, NULL) == WEFT_OK);
+                text_add_bytes(rows, clean.bytes, clean.length);
+                copy_space_free(&scratch, NULL);
+            }
+            text_add(rows, field == 0 ? "|" : ";");
+        }
+    }
+    return true;
+}
+
+TEST(copy_agrees_with_a_simple_reader)
+{
+    const ColumnDef columns[] = { { "a", TYPE(TEXT), false }, { "b", TYPE(TEXT), false } };
+    u64 state = 12345;
+    int n_good = 0;
+    for (int round = 0; round < 3000; round++) {
+        char text[120];
+        CopyOptions options = round % 3 ? csv_options() : text_options();
+        options.escape = round % 3 == 1 ? '\\' : '"';
+        options.delimiter = '|';
+        const char *alphabet = round % 3 ? "a|\"\\\n\r1" : "a|N.\\\n\r1";
+        size_t length = 0, n_lines = (size_t)(round % 7);
+        for (size_t line = 0; line < n_lines; line++) {     // random bytes, mostly put into the form of rows
+            for (int field = 0; field < 2; field++) {
+                state = state * 6364136223846793005u + 1442695040888963407u;
+                int n_bytes = (int)(state >> 60) % 5;
+                bool is_quoted = round % 3 && state >> 50 & 1;
+                if (is_quoted)
+                    text[length++] = '"';
+                for (int i = 0; i < n_bytes; i++) {
+                    char byte = alphabet[(state >> (8 + 5 * i)) % 7];
+                    bool is_harmless = byte == 'a' || byte == '1' || (is_quoted && byte != '"' && byte != '\\');
+                    if (is_harmless || (state >> 40 & 3) == 0)
+                        text[length++] = byte;
+                }
+                if (is_quoted)
+                    text[length++] = '"';
+                text[length++] = field == 0 ? '|' : '\n';
+            }
+        }
+        if (state >> 33 & 1 && length > 0)
+            length--;                                       // no new line at the end
+        const char *path = write_file("random.txt", text, length);
+        Text rows = { 0 };
+        text_add(&rows, "%s", "");
+        bool is_good = read_simply(text, length, &options, &rows);
+        n_good += is_good;
+        Fixture fixture = make_fixture(1 + round % 3);
+        open_store(&fixture, columns, 2);
+        copy_set_block_bytes((size_t)(round % 50));
+        weft_status status = copy_file(&fixture, path, options);
+        if (is_good != (status == WEFT_OK) || (is_good && strcmp(table_text(&fixture), rows.bytes) != 0))
+            CHECK_FAIL("round %d: <<%.*s>> gives %s %s, should give %s", round, (int)length, text,
+                       status ? fixture.err.message : "", table_text(&fixture), is_good ? rows.bytes : "an error");
+        close_fixture(&fixture);
+        text_free(&rows);
+    }
+    CHECK(n_good > 1000 && n_good < 2900);                  // both kinds were tried
 }
 
 // ---- pipes ----------------------------------------------------------------------------------------------------------

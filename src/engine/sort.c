@@ -1,0 +1,210 @@
+// sort.c - ORDER BY, LIMIT and OFFSET as a permutation of rows.
+//
+// Rows are sorted by a 64-bit prefix of their first key, an order-preserving number of it, and only equal prefixes are compared
+// in full.  A merge sort, so ties keep the order of the source and a cancel is seen in the middle.  With a small LIMIT a heap of the
+// first rows replaces the sort.
+
+#include "engine/engine.h"
+
+ViewKind view_kind(Type type)
+{
+    if (type_is_float(type)) return VIEW_FLOAT;
+    if (type.kind == TYPE_NUMERIC) return VIEW_WIDE;
+    return type.kind == TYPE_TEXT || type.kind == TYPE_NULL ? VIEW_TEXT : VIEW_INT;
+}
+
+// ---- comparing ----------------------------------------------------------------------------------------------------------------
+
+#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
+
+static int compare_text(weft_text a, weft_text b)
+{
+    const int order = memcmp(a.bytes, b.bytes, MIN_OF(a.length, b.length));
+    return order ? order : COMPARE(a.length, b.length);
+}
+
+static int compare_cells(const View *view, u64 a, u64 b)
+{
+    switch (view->kind) {
+        case VIEW_INT:  return COMPARE(((const i64 *)view->data)[a], ((const i64 *)view->data)[b]);
+        case VIEW_WIDE: return COMPARE(((const i128 *)view->data)[a], ((const i128 *)view->data)[b]);
+        case VIEW_TEXT: return compare_text(((const weft_text *)view->data)[a], ((const weft_text *)view->data)[b]);
+        case VIEW_CODE: return COMPARE(view->ranks[((const i64 *)view->data)[a]], view->ranks[((const i64 *)view->data)[b]]);
+        case VIEW_FLOAT: break;
+    }
+    const double x = ((const double *)view->data)[a], y = ((const double *)view->data)[b];
+    return x != x || y != y ? (x != x) - (y != y) : COMPARE(x, y);
+}
+
+typedef struct Sorter { QueryRun *run; const View *views; const SortKey *keys; int n_keys; } Sorter;
+
+static int compare_rows(const Sorter *sorter, u64 a, u64 b)
+{
+    for (int k = 0; k < sorter->n_keys; k++) {
+        const SortKey *key = &sorter->keys[k];
+        const View    *view = &sorter->views[key->output];
+        const bool     a_null = view->nulls && view->nulls[a], b_null = view->nulls && view->nulls[b];
+        if (a_null && b_null) continue;
+        if (a_null || b_null) return a_null == key->nulls_first ? -1 : 1;
+        const int order = compare_cells(view, a, b);
+        if (order) return key->descending ? -order : order;
+    }
+    return COMPARE(a, b);              // ties keep the order of the source
+}
+
+// ---- prefixes -------------------------------------------------------------------------------------------------------------------
+
+static u64 prefix_of_int(i64 value) { return (u64)value ^ (u64)1 << 63; }
+
+static u64 prefix_of_float(double value)
+{
+    u64 bits;
+    if (value != value) return UINT64_MAX;
+    value = value == 0 ? 0 : value;
+    memcpy(&bits, &value, sizeof bits);
+    return bits >> 63 ? ~bits : bits | (u64)1 << 63;
+}
+
+static u64 prefix_of_text(weft_text text)
+{
+    u64 prefix = 0;
+    for (size_t i = 0; i < 8; i++) prefix = prefix << 8 | (i < text.length ? (u8)text.bytes[i] : 0);
+    return prefix;
+}
+
+static u64 prefix_of(const View *view, const SortKey *key, u64 row)
+{
+    u64 prefix = 0;
+    if (view->nulls && view->nulls[row]) return key->nulls_first ? 0 : UINT64_MAX;
+    switch (view->kind) {
+        case VIEW_INT:   prefix = prefix_of_int(((const i64 *)view->data)[row]); break;
+        case VIEW_CODE:  prefix = view->ranks[((const i64 *)view->data)[row]]; break;
+        case VIEW_TEXT:  prefix = prefix_of_text(((const weft_text *)view->data)[row]); break;
+        case VIEW_FLOAT: prefix = prefix_of_float(((const double *)view->data)[row]); break;
+        case VIEW_WIDE: {
+            const i128 value = ((const i128 *)view->data)[row];
+            prefix = prefix_of_int(value > INT64_MAX ? INT64_MAX : value < INT64_MIN ? INT64_MIN : (i64)value);
+            break;
+        }
+    }
+    return key->descending ? ~prefix : prefix;
+}
+
+// ---- merge sort -----------------------------------------------------------------------------------------------------------------
+
+typedef struct Item { u64 prefix, row; } Item;
+
+static bool is_before(const Sorter *sorter, const Item *a, const Item *b)
+{
+    return a->prefix != b->prefix ? a->prefix < b->prefix : compare_rows(sorter, a->row, b->row) < 0;
+}
+
+#define RUN_ROWS 16
+
+static void sort_short(const Sorter *sorter, Item *items, u64 n)
+{
+    for (u64 i = 1; i < n; i++) {
+        const Item item = items[i];
+        u64        at = i;
+        for (; at > 0 && is_before(sorter, &item, &items[at - 1]); at--) items[at] = items[at - 1];
+        items[at] = item;
+    }
+}
+
+static weft_status merge(const Sorter *sorter, const Item *a, u64 n_a, const Item *b, u64 n_b, Item *out)
+{
+    for (u64 n = 0; n_a && n_b; n++) {
+        if (query_should_stop(sorter->run, n)) return query_canceled(sorter->run);
+        if (is_before(sorter, b, a)) *out++ = *b++, n_b--;
+        else *out++ = *a++, n_a--;
+    }
+    memcpy(out, a, n_a * sizeof *a);
+    memcpy(out + n_a, b, n_b * sizeof *b);
+    return WEFT_OK;
+}
+
+static weft_status merge_sort(const Sorter *sorter, Item **items, Item *spare, u64 n)
+{
+    for (u64 first = 0; first < n; first += RUN_ROWS) {
+        if (query_should_stop(sorter->run, first / RUN_ROWS)) return query_canceled(sorter->run);
+        sort_short(sorter, *items + first, MIN_OF(RUN_ROWS, n - first));
+    }
+    for (u64 width = RUN_ROWS; width < n; width *= 2) {
+        for (u64 first = 0; first < n; first += 2 * width) {
+            const u64 n_a = MIN_OF(width, n - first), n_b = MIN_OF(width, n - first - n_a);
+            TRY(merge(sorter, *items + first, n_a, *items + first + n_a, n_b, spare + first));
+        }
+        Item *swap = *items;
+        *items = spare, spare = swap;
+    }
+    return WEFT_OK;
+}
+
+// ---- the first few ----------------------------------------------------------------------------------------------------------------
+
+// A heap of the first N rows, the last of them on top.
+static void sift_down(const Sorter *sorter, Item *heap, u64 n, u64 at)
+{
+    for (;;) {
+        u64 last = at;
+        for (u64 child = 2 * at + 1; child <= 2 * at + 2 && child < n; child++)
+            if (is_before(sorter, &heap[last], &heap[child])) last = child;
+        if (last == at) return;
+        const Item swap = heap[at];
+        heap[at] = heap[last], heap[last] = swap;
+        at = last;
+    }
+}
+
+static weft_status keep_first(const Sorter *sorter, Item *items, u64 n_rows, u64 n_wanted)
+{
+    for (u64 at = n_wanted / 2; at-- > 0;) sift_down(sorter, items, n_wanted, at);
+    for (u64 r = n_wanted; r < n_rows; r++) {
+        if (query_should_stop(sorter->run, r)) return query_canceled(sorter->run);
+        if (!is_before(sorter, &items[r], &items[0])) continue;
+        items[0] = items[r];
+        sift_down(sorter, items, n_wanted, 0);
+    }
+    return WEFT_OK;
+}
+
+static weft_status rank_codes(QueryRun *run, View *views)
+{
+    for (int k = 0; k < run->query->n_sort; k++) {
+        View *view = &views[run->query->sort[k].output];
+        if (view->kind != VIEW_CODE || view->ranks) continue;
+        view->ranks = dict_ranks(view->dict, view->dict_count);
+        if (!view->ranks) return fail(run->err, WEFT_OUT_OF_MEMORY, -1, "out of memory");
+    }
+    return WEFT_OK;
+}
+
+static weft_status sort_rows(QueryRun *run, View *views, u64 n_rows, u64 n_wanted, const u64 **rows)
+{
+    const Sorter sorter = { run, views, run->query->sort, run->query->n_sort };
+    Item        *items, *spare;
+    u64          n_sorted = n_rows, *out;
+    TRY(rank_codes(run, views));
+    TRY(query_alloc(run, n_rows * sizeof *items, (void **)&items));
+    for (u64 r = 0; r < n_rows; r++) items[r] = (Item){ prefix_of(&views[sorter.keys[0].output], &sorter.keys[0], r), r };
+    if (n_wanted > 0 && n_wanted < n_rows / 4) {
+        TRY(keep_first(&sorter, items, n_rows, n_wanted));
+        n_sorted = n_wanted;
+    }
+    TRY(query_alloc(run, n_sorted * sizeof *spare, (void **)&spare));
+    TRY(query_alloc(run, (n_sorted + 1) * sizeof *out, (void **)&out));
+    TRY(merge_sort(&sorter, &items, spare, n_sorted));
+    for (u64 r = 0; r < n_sorted; r++) out[r] = items[r].row;
+    *rows = out;
+    return WEFT_OK;
+}
+
+weft_status order_rows(QueryRun *run, View *views, u64 n_rows, Order *order)
+{
+    const Query *query = run->query;
+    const u64    offset = (u64)MAX_OF(query->offset, 0);
+    const u64    wanted = query->limit < 0 || offset + (u64)query->limit < offset ? n_rows : MIN_OF(n_rows, offset + (u64)query->limit);
+    *order = (Order){ .first = MIN_OF(offset, wanted), .n_rows = wanted - MIN_OF(offset, wanted) };
+    if (!query->n_sort || n_rows < 2 || !order->n_rows) return WEFT_OK;
+    return sort_rows(run, views, n_rows, wanted, &order->rows);
+}

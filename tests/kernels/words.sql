@@ -1,0 +1,55 @@
+-- Queries whose kernels use every word of tile C.  scripts/cuda-check compiles what EXPLAIN (KERNEL) prints for them.
+
+create table sale (id integer not null, store integer, item integer not null, day date, price decimal(10,2), weight real,
+                   ratio double precision, many bigint, note text, paid boolean);
+insert into sale values
+    (1, 1, 10, '2024-01-31', 12.50, 1.5, 0.25, 9000000000000000000, 'red', true),
+    (2, 2, 20, '2024-02-29', 7.25, null, -1.5, 8000000000000000000, 'green', false),
+    (3, null, 30, null, null, 2.25, 'NaN', null, null, null);
+-- A second chunk with other widths and a base of its own.
+insert into sale values
+    (100000, 3, 70000, '1999-12-31', 1234567.89, -3, 1e300, -7000000000000000000, 'blue', true),
+    (100001, 1, 70001, '2030-06-15', 0.01, 0.5, 0, 5, 'red', false);
+
+-- Keys far apart: a hash table.  Keys of several kinds: several words.  Keys that come twice: several matches.
+create table store (id integer, city text, opened date, area double precision, code bigint);
+insert into store values (1, 'Oslo', '1990-05-17', 10.5, -9000000000000000000), (2, 'Rome', null, null, 0),
+    (3, 'Bern', '2001-09-09', 7, 9000000000000000000), (1, 'Kyiv', '1970-01-01', -2, 5), (2000000000, 'Lima', '2020-02-02', 1, 5);
+create table item (id integer, name text, cost decimal(6,2), tax real);
+insert into item values (10, 'pen', 1.25, 0.1), (20, 'ink', null, 0.2), (30, 'pad', 0.50, null), (70000, 'cup', 3, 0), (70001, 'hat', 15, 0.5);
+
+-- totals
+explain (kernel) select count(*), count(store), sum(price), min(price), max(price), avg(item) from sale where item between 10 and 30;
+explain (kernel) select sum(many), sum(many * 2), min(many), max(many) from sale;
+explain (kernel) select sum(weight), avg(ratio), min(ratio), max(ratio), min(weight) from sale where paid;
+explain (kernel) select min(note), max(note), count(note) from sale where note like '%e%' and day > date '2000-01-01';
+explain (kernel) select count(*) from sale;
+-- groups in an array, in a hash table with one word per key, and with several
+explain (kernel) select note, paid, sum(price), min(day), max(ratio), sum(many) from sale group by note, paid;
+explain (kernel) select paid, sum(item) from sale group by paid;
+explain (kernel) select note from sale group by note;
+explain (kernel) select many, count(*), sum(many), min(weight) from sale group by many;
+explain (kernel) select id * 1000000 + item, count(*), max(day) from sale group by 1;
+explain (kernel) select ratio, weight, note, many, count(*), sum(price), min(many), max(ratio) from sale group by ratio, weight, note, many;
+-- joins: one match, several, keys of several words, text, floats, dates; a cross join
+explain (kernel) select sum(sale.price) from sale join item on sale.item = item.id where item.cost > 1;
+explain (kernel) select item.name, sum(sale.price) from sale join item on sale.item = item.id group by item.name;
+explain (kernel) select item.name, item.cost, item.tax, sale.id from sale join item on sale.item = item.id;
+explain (kernel) select sale.id, store.city, store.area from sale join store on sale.store = store.id;
+explain (kernel) select store.city, count(*), sum(sale.many) from sale join store on sale.store = store.id group by store.city;
+explain (kernel) select sale.id, s.city, i.name from sale join store s on sale.store = s.id join item i on i.id = sale.item where i.tax < 0.3;
+explain (kernel) select count(*) from sale join store on sale.many = store.code and sale.day = store.opened;
+explain (kernel) select sale.id, store.city from sale join store on sale.ratio = store.area and sale.note = store.city and sale.day = store.opened;
+explain (kernel) select a.id, b.id from sale a join sale b on a.note = b.note and a.id < b.id;
+explain (kernel) select sale.id, item.name from sale cross join item where sale.price > item.cost;
+-- rows
+explain (kernel) select id, store, price, weight, ratio, note, paid from sale;
+explain (kernel) select id, price * 2, -price, abs(many - 1), id % 7, id / item, many / store, price / 3 from sale where store is not null;
+explain (kernel) select id + item, many + id, many - id, many * item, id * item, ratio / weight, ratio * 2 + weight from sale where not (many = 5);
+explain (kernel) select case when store is null then 0 when price > 100 then 1 else item end, coalesce(price, 0), coalesce(note, 'none') from sale;
+explain (kernel) select case when paid then note else 'unpaid' end, note = 'red' or price < 5, note in ('red', 'blue'), store in (1, 3, null) from sale;
+explain (kernel) select cast(price as integer), cast(ratio as bigint), cast(ratio as decimal(12,3)), cast(id as real), cast(price as decimal(8,1)), cast(many as smallint) from sale where ratio < 1e9;
+explain (kernel) select extract(year from day), extract(quarter from day), extract(month from day), extract(day from day), extract(dow from day), extract(isodow from day), extract(doy from day) from sale;
+explain (kernel) select day + 30, day - 1, day - date '2024-01-01', day >= date '2024-02-01' from sale;
+explain (kernel) select id from sale where ratio < weight or (ratio <> ratio and weight >= 1.5) or 10 / store > 3 or day is null;
+explain (kernel) select id from sale where (id > 1 or item < 50) and store = 1 and price between 1 and 20 and note > 'c';

@@ -1,0 +1,929 @@
+// test_sql.c - SQL text to bound statements: what they become, what is refused and where, and that no text crashes.
+//
+// A bound SELECT is compared by how it reads: "select a, sum(p) where a > 1 group by a".
+
+#include "test.h"
+
+#include <pthread.h>
+
+#include <pg_query.h>
+
+#include "sql/sql_int.h"
+
+static Store *store;
+static Arena *arena;
+static Error err;
+
+static const ColumnDef t_columns[] = {
+    { "a", { TYPE_INTEGER, 0, 0 }, false }, { "b", { TYPE_BIGINT, 0, 0 }, false },   { "s", { TYPE_SMALLINT, 0, 0 }, false },
+    { "p", { TYPE_DECIMAL, 12, 2 }, false }, { "q", { TYPE_DECIMAL, 12, 4 }, false }, { "f", { TYPE_DOUBLE, 0, 0 }, false },
+    { "d", { TYPE_DATE, 0, 0 }, false },    { "x", { TYPE_TEXT, 0, 0 }, false },     { "k", { TYPE_BOOLEAN, 0, 0 }, false },
+};
+static const ColumnDef u_columns[] = {
+    { "a", { TYPE_INTEGER, 0, 0 }, true }, { "z", { TYPE_TEXT, 0, 0 }, false }, { "e", { TYPE_DATE, 0, 0 }, false },
+};
+static const ColumnDef odd_columns[] = { { "Mixed Case", { TYPE_INTEGER, 0, 0 }, false }, { "real", { TYPE_REAL, 0, 0 }, false } };
+
+static void finish(void)
+{
+    arena_free(arena);
+    store_close(store);
+}
+
+static const Table *find_table(void *context, const char *name)
+{
+    (void)context;
+    return store_table(store, name);
+}
+
+static Statement *try_bind(const char *sql)
+{
+    const Names names = { find_table, NULL };
+    Statement *statement = NULL;
+    if (!store) {
+        error_clear(&err);
+        CHECK_OK(store_open(NULL, NULL, &store, &err), err);
+        CHECK_OK(store_create_table(store, "t", t_columns, COUNT_OF(t_columns), &err), err);
+        CHECK_OK(store_create_table(store, "u", u_columns, COUNT_OF(u_columns), &err), err);
+        CHECK_OK(store_create_table(store, "Odd", odd_columns, COUNT_OF(odd_columns), &err), err);
+        atexit(finish);
+    }
+    arena_free(arena);
+    arena = arena_new(NULL, "test");
+    error_clear(&err);
+    return sql_bind(arena, sql, &names, &statement, &err) ? NULL : statement;
+}
+
+static Statement *bind_ok(const char *sql)
+{
+    Statement *statement = try_bind(sql);
+    if (!statement)
+        CHECK_FAIL("%s: %s (%s) at %d", sql, err.message, err.sqlstate, err.position);
+    return statement;
+}
+
+// ---- how a query reads -----------------------------------------------------------------------------------------------------------
+
+static void add_list(Text *text, const char *word, const char *separator, int i)
+{
+    if (i == 0)
+        text_add(text, "%s%s ", text->length ? " " : "", word);
+    else
+        text_add(text, "%s", separator);
+}
+
+static const char *read_query(const Query *query)
+{
+    Text text = { 0 };
+    for (int i = 0; i < query->n_outputs; i++) {
+        add_list(&text, query->is_distinct ? "select distinct" : "select", i == query->n_visible ? " hidden " : ", ", i);
+        expr_print(query->outputs[i].expr, query, &text);
+    }
+    for (int i = 0; i < query->n_conjuncts; i++) {
+        add_list(&text, "where", " and ", i);
+        expr_print(query->conjuncts[i], query, &text);
+    }
+    for (int i = 0; i < query->n_keys; i++) {
+        add_list(&text, "group by", ", ", i);
+        expr_print(query->keys[i], query, &text);
+    }
+    if (query->is_grouped && query->n_keys == 0)
+        text_add(&text, " group by nothing");
+    if (query->having) {
+        add_list(&text, "having", "", 0);
+        expr_print(query->having, query, &text);
+    }
+    for (int i = 0; i < query->n_sort; i++) {
+        const SortKey *key = &query->sort[i];
+        add_list(&text, "order by", ", ", i);
+        text_add(&text, "%d%s%s", key->output + 1, key->descending ? " desc" : "",
+                 key->nulls_first == key->descending ? "" : key->nulls_first ? " nulls first" : " nulls last");
+    }
+    if (query->limit >= 0)
+        text_add(&text, " limit %lld", (long long)query->limit);
+    if (query->offset > 0)
+        text_add(&text, " offset %lld", (long long)query->offset);
+    return text_keep(arena, &text);
+}
+
+static const char *bound(const char *sql)
+{
+    Statement *statement = bind_ok(sql);
+    CHECK(statement->query != NULL);
+    return read_query(statement->query);
+}
+
+#define CHECK_BOUND(sql, should) CHECK_STR(bound(sql), should)
+
+// Where the text has MARK for the last time; -1 when there is no mark.
+static int place_of(const char *sql, const char *mark)
+{
+    int at = -1;
+    for (const char *p = mark ? strstr(sql, mark) : NULL; p; p = strstr(p + 1, mark))
+        at = (int)(p - sql);
+    return at;
+}
+
+// Fails with the SQLSTATE, at the mark, with MESSAGE in it.
+static void check_fails(const char *sql, const char *sqlstate, const char *mark, const char *message, int line)
+{
+    int at = place_of(sql, mark);
+    if (try_bind(sql))
+        CHECK_FAIL("line %d: %s is bound", line, sql);
+    if (strcmp(err.sqlstate, sqlstate) != 0 || err.position != at || !strstr(err.message, message))
+        CHECK_FAIL("line %d: %s: %s at %d: %s, should be %s at %d: %s", line, sql, err.sqlstate, err.position, err.message, sqlstate,
+                   at, message);
+}
+#define CHECK_FAILS(sql, sqlstate, mark, message) check_fails(sql, sqlstate, mark, message, __LINE__)
+
+// Refused by name.
+#define CHECK_REFUSED(sql, mark, name) check_fails(sql, "0A000", mark, name " is not supported yet", __LINE__)
+
+// ---- splitting --------------------------------------------------------------------------------------------------------------------
+
+TEST(statements_end_at_semicolons)
+{
+    CHECK_INT(sql_statement_length("select 1; select 2"), 9);
+    CHECK_INT(sql_statement_length("select 1"), 0);
+    CHECK_INT(sql_statement_length(""), 0);
+    CHECK_INT(sql_statement_length("  \n"), 0);
+    CHECK_INT(sql_statement_length(";"), 1);
+    CHECK_INT(sql_statement_length("-- x;\n ;"), 8);
+    CHECK_INT(sql_statement_length("select ';';x"), 11);
+    CHECK_INT(sql_statement_length("select 'it''s;';"), 16);
+    CHECK_INT(sql_statement_length("select 'a\\';';"), 12);
+    CHECK_INT(sql_statement_length("select e'a\\';';"), 15);
+    CHECK_INT(sql_statement_length("select E'a\\\\';';"), 14);
+    CHECK_INT(sql_statement_length("select some'a\\';'"), 16);
+    CHECK_INT(sql_statement_length("select \";\"\"\";"), 13);
+    CHECK_INT(sql_statement_length("select $$;$$;"), 13);
+    CHECK_INT(sql_statement_length("select $a$;$$;$a$;"), 18);
+    CHECK_INT(sql_statement_length("select a$b$;"), 12);
+    CHECK_INT(sql_statement_length("select $1;"), 10);
+    CHECK_INT(sql_statement_length("/* ; /* ; */ ; */;"), 18);
+    CHECK_INT(sql_statement_length("/* ; /* ; */ ;"), 0);
+    CHECK_INT(sql_statement_length("select 'open;"), 0);
+    CHECK_INT(sql_statement_length("select $x$open;"), 0);
+    CHECK_INT(sql_statement_length("select 1--;\n;"), 13);
+    CHECK_INT(sql_statement_length("select 1/2;"), 11);
+}
+
+TEST(empty_statements)
+{
+    CHECK_INT(bind_ok("")->kind, STATEMENT_EMPTY);
+    CHECK_INT(bind_ok(" ; ")->kind, STATEMENT_EMPTY);
+    CHECK_INT(bind_ok("-- nothing")->kind, STATEMENT_EMPTY);
+    CHECK_FAILS("select 1; select 2", "42601", " select 2", "more than one statement");
+}
+
+TEST(syntax_errors_have_a_byte_offset)
+{
+    CHECK_FAILS("selec 1", "42601", "selec", "syntax error at or near \"selec\"");
+    CHECK_FAILS("select 'ää' frm t x", "42601", "t x", "syntax error at or near \"t\"");
+    CHECK(!try_bind("select 1 +"));
+    CHECK_STR(err.message, "syntax error at end of input");
+    CHECK_INT(err.position, 10);
+}
+
+TEST(text_must_be_utf8)
+{
+    CHECK_FAILS("select '\xff'", "22021", NULL, "UTF8");
+    CHECK_FAILS("select E'\\xff'", "42601", NULL, "invalid byte sequence");
+}
+
+// ---- SELECT: expressions ------------------------------------------------------------------------------------------------------------
+
+TEST(select_constants)
+{
+    CHECK_BOUND("select 1, -1, 1.50, 'x', null, true, 0", "select 1, -1, 1.50, 'x', null, true, 0");
+    CHECK_BOUND("select -2147483648, -9223372036854775808, 1e3", "select -2147483648, -9223372036854775808, 1000");
+    CHECK_BOUND("select + 5, - (-3), +'7'", "select 5, 3, 7");
+    CHECK_BOUND("select 1 + 2 * 3, 7 / 2, 7 % 4, 1 = 1", "select 7, 3, 3, true");
+    CHECK_BOUND("select $$it's$$, E'a\\tb', U&'\\00e4'", "select 'it''s', 'a\tb', 'ä'");
+    CHECK_FAILS("select b'101'", "0A000", "b'101'", "bit strings");
+}
+
+TEST(columns_of_a_query_have_postgresql_names)
+{
+    const char *sql = "select a, t.b, a + 1, count(*), sum(a) as total, coalesce(a, 1), nullif(a, 1), greatest(a, 1), case when k then 1 end,"
+                      " case when k then 1 else a end, a::bigint, 1::bigint, date '1994-01-01', extract(year from d), true, 'x'"
+                      " from t group by a, b, k, d";
+    const char *names[] = { "a", "b", "?column?", "count", "total", "coalesce", "nullif", "greatest", "case", "a", "a", "int8", "date",
+                            "extract", "bool", "?column?" };
+    const Query *query = bind_ok(sql)->query;
+    CHECK_INT(query->n_visible, COUNT_OF(names));
+    for (int i = 0; i < COUNT_OF(names); i++)
+        CHECK_STR(query->outputs[i].name, names[i]);
+}
+
+TEST(operators_become_what_there_is)
+{
+    CHECK_BOUND("select a between 1 and 2 from t", "select a >= 1 and a <= 2");
+    CHECK_BOUND("select a not between 1 and 2 from t", "select a < 1 or a > 2");
+    CHECK_BOUND("select a in (3, 1), a not in (1), a in (1, b, 3) from t", "select a in (1, 3), a <> 1, a = b or a in (1, 3)");
+    CHECK_BOUND("select x like 'a%', x not like 'b', x ilike 'c', x like 'd' escape '!' from t",
+                "select x like 'a%', not x like 'b', x ilike 'c', x like 'd' escape '!'");
+    CHECK_BOUND("select a is null, a is not null, k is true, k is not true, k is false, k is not false, k is unknown from t",
+                "select a is null, a is not null, coalesce(k, false), not coalesce(k, false), not coalesce(k, true), coalesce(k, true), k is null");
+    CHECK_BOUND("select a is distinct from b, a is not distinct from b from t",
+                "select coalesce(a <> b, a is not null or b is not null), coalesce(a = b, a is null and b is null)");
+    CHECK_BOUND("select a is distinct from null, a is not distinct from 1 from t", "select a is not null, coalesce(a = 1, false)");
+    CHECK_BOUND("select nullif(a, 1), coalesce(a, b) from t", "select case when a = 1 then null else a end, coalesce(a::bigint, b)");
+    CHECK_BOUND("select case a when 1 then 'x' when 2 then 'y' end from t", "select case when a = 1 then 'x' when a = 2 then 'y' else null end");
+    CHECK_BOUND("select greatest(a, 1), least(a) from t", "select case when coalesce(a >= 1, a is not null) then a else 1 end, a");
+    CHECK_BOUND("select greatest(1, null, 3), least(2, 1, null), greatest(null, null)", "select 3, 1, null");
+}
+
+TEST(operators_that_are_missing)
+{
+    CHECK_REFUSED("select x || 'a' from t", "||", "operator ||");
+    CHECK_REFUSED("select x ~ 'a' from t", "~", "operator ~");
+    CHECK_REFUSED("select a between symmetric 1 and 2 from t", "between", "BETWEEN SYMMETRIC");
+    CHECK_REFUSED("select a = any (array[1]) from t", "= any", "ANY");
+    CHECK_REFUSED("select (a, b) = (1, 2) from t", "(a, b)", "a row (a, b)");
+    CHECK_REFUSED("select a from t where a = $1", "$1", "a parameter ($1)");
+    CHECK_REFUSED("select x similar to 'a' from t", "similar", "SIMILAR TO");
+    CHECK_REFUSED("select x collate \"C\" from t", "collate", "COLLATE");
+    CHECK_REFUSED("select current_date", "current_date", "CURRENT_DATE");
+    CHECK_REFUSED("select array[1]", "array", "ARRAY");
+    CHECK_FAILS("select a === b from t", "42883", "===", "operator does not exist: ===");
+}
+
+TEST(functions)
+{
+    CHECK_BOUND("select abs(a), mod(a, 2), extract(year from d), date_part('DOW', d) from t",
+                "select abs(a), a % 2, extract(year from d), extract(dow from d)");
+    CHECK_BOUND("select pg_catalog.abs(-1)", "select 1");
+    CHECK_REFUSED("select upper(x) from t", "upper", "function upper");
+    CHECK_REFUSED("select substring(x from 1 for 2) from t", "substring", "function substring");
+    CHECK_REFUSED("select extract(week from d) from t", "week", "extract(week)");
+    CHECK_FAILS("select extract(foo from d) from t", "22023", "foo", "unit \"foo\" not recognized");
+    CHECK_FAILS("select foo(a) from t", "42883", "foo", "function foo with 1 argument does not exist");
+    CHECK_HAS(err.hint, "coalesce");
+    CHECK_FAILS("select abs(a, b) from t", "42883", "abs", "function abs with 2 arguments does not exist");
+    CHECK_FAILS("select abs(distinct a) from t", "42804", "abs", "not an aggregate");
+    CHECK_FAILS("select myschema.abs(a) from t", "42883", "myschema", "does not exist");
+}
+
+TEST(casts)
+{
+    CHECK_BOUND("select '1994-01-01'::date, date '1994-01-01', cast('7' as int), 1.6::int", "select date '1994-01-01', date '1994-01-01', 7, 2");
+    CHECK_BOUND("select date '1998-12-01' - interval '90' day, date '1995-01-31' + interval '1' month, date '1996-02-29' + interval '1 year'",
+                "select date '1998-09-02', date '1995-02-28', date '1997-02-28'");
+    CHECK_BOUND("select d + interval '3' day from t", "select d + 3");
+    CHECK_BOUND("select a::numeric, p::numeric, '1.2345'::numeric, p::numeric(10,1), sum(p)::numeric from t group by 1, 2, 4",
+                "select a::decimal(10,0), p, 1.2345, p::decimal(10,1), sum(p) group by a::decimal(10,0), p, p::decimal(10,1)");
+    CHECK_BOUND("select a::double precision, a::float4, a::float8, a::real, a::int2, p::bigint from t",
+                "select a::double precision, a::real, a::double precision, a::real, a::smallint, p::bigint");
+    CHECK_REFUSED("select d + interval '1 month' from t", "+", "adding months or years to anything but a constant date");
+    CHECK_FAILS("select interval '1 hour'", "0A000", "interval", "hours");
+    CHECK_REFUSED("select interval '1-2' year to month", "interval", "this kind of interval");
+    CHECK_REFUSED("select interval '1 day'", "interval", "a result of type interval");
+    CHECK_REFUSED("select x::varchar(3) from t", "varchar", "a cast to a text type with a length");
+    CHECK_REFUSED("select f::numeric from t", "::", "a cast of a float to numeric without precision");
+    CHECK_REFUSED("select x::timestamp from t", "timestamp", "type timestamp");
+    CHECK_FAILS("select x::int[] from t", "0A000", "int[]", "arrays are not supported");
+    CHECK_FAILS("select x::foo from t", "42704", "foo", "type \"foo\" does not exist");
+    CHECK_FAILS("select 'x'::int", "22P02", "::int", "invalid input syntax for type integer: \"x\"");
+    CHECK_FAILS("select date '1994-13-01'", "22008", "date", "out of range");
+    CHECK_FAILS("select true::date", "42846", "::date", "cannot cast type boolean to date");
+}
+
+// ---- SELECT: FROM -------------------------------------------------------------------------------------------------------------------
+
+TEST(names_are_found)
+{
+    CHECK_BOUND("select A, T.b, public.t.s from T", "select a, b, s");
+    CHECK_BOUND("select v.a from t as v", "select a");
+    CHECK_BOUND("select \"Mixed Case\", \"real\" from \"Odd\"", "select \"Mixed Case\", real");
+    CHECK_BOUND("select * from u", "select a, z, e");
+    CHECK_BOUND("select u.*, t.a from t, u", "select u.a, u.z, u.e, t.a");
+    CHECK_BOUND("select * from u v, u w", "select v.a, v.z, v.e, w.a, w.z, w.e");
+    CHECK_FAILS("select nope from t", "42703", "nope", "column \"nope\" does not exist");
+    CHECK_FAILS("select t.nope from t", "42703", "t.nope", "column \"nope\" of table \"t\" does not exist");
+    CHECK_FAILS("select v.a from t", "42P01", "v.a", "missing FROM-clause entry for table \"v\"");
+    CHECK_FAILS("select t.a from t as v", "42P01", "t.a", "missing FROM-clause entry for table \"t\"");
+    CHECK_FAILS("select a from nope", "42P01", "nope", "table \"nope\" does not exist");
+    CHECK_FAILS("select a from other.t", "42P01", "other.t", "table \"other.t\" does not exist");
+    CHECK_FAILS("select a from t, u", "42702", "a from", "column reference \"a\" is ambiguous");
+    CHECK_FAILS("select 1 from t, t", "42712", "t", "table name \"t\" specified more than once");
+    CHECK_FAILS("select *", "42601", "*", "SELECT * with no tables");
+    CHECK_FAILS("select a + t.* from t", "42601", "t.*", "row expansion");
+    CHECK_FAILS("select \"mixed case\" from \"Odd\"", "42703", "\"mixed", "does not exist");
+    CHECK_STR(err.hint, "Perhaps you meant \"Mixed Case\".");
+}
+
+TEST(joins_are_conditions)
+{
+    CHECK_BOUND("select 1 from t join u on t.a = u.a where k", "select 1 where t.a = u.a and t.k");
+    CHECK_BOUND("select 1 from t inner join u on t.a = u.a and b > 1", "select 1 where t.a = u.a and t.b > 1");
+    CHECK_BOUND("select 1 from t cross join u where true", "select 1");
+    CHECK_BOUND("select * from u join t using (a) where a = 1",
+                "select u.a, u.z, u.e, t.b, t.s, t.p, t.q, t.f, t.d, t.x, t.k where u.a = t.a and u.a = 1");
+    CHECK_BOUND("select t.a, u.a from t natural join u", "select t.a, u.a where t.a = u.a");
+    CHECK_BOUND("select a from u v join u w using (a) join u y using (a)", "select v.a where v.a = w.a and v.a = y.a");
+    CHECK_BOUND("select 1 from (t join u on t.a = u.a)", "select 1 where t.a = u.a");
+    CHECK_REFUSED("select 1 from t left join u on true", "left", "LEFT JOIN");
+    CHECK_REFUSED("select 1 from t right join u on true", "right", "RIGHT JOIN");
+    CHECK_REFUSED("select 1 from t full join u on true", "full", "FULL JOIN");
+    CHECK_REFUSED("select 1 from (t join u on true) j", "u on", "an alias for a join");
+    CHECK_REFUSED("select 1 from t v(x)", "t v", "a list of column aliases");
+    CHECK_FAILS("select 1 from t join u using (b)", "42703", "u using", "does not exist in right table");
+    CHECK_FAILS("select 1 from t v, t w join u on v.a = u.a", "42P01", "v.a", "invalid reference to FROM-clause entry for table \"v\"");
+    CHECK_FAILS("select 1 from t join u on t.a", "42804", "t.a", "argument of JOIN/ON must be type boolean, not type integer");
+    CHECK_FAILS("select 1 from t join u on count(*) > 1", "42803", "count", "aggregate functions are not allowed in JOIN/ON");
+}
+
+TEST(where_is_split_at_and)
+{
+    CHECK_BOUND("select 1 from t where a = 1 and (b = 2 and (s = 3 or s = 4)) and true", "select 1 where a = 1 and b = 2 and s = 3 or s = 4");
+    CHECK_INT(bind_ok("select 1 from t where a = 1 and b = 2 and k")->query->n_conjuncts, 3);
+    CHECK_INT(bind_ok("select 1 from t where 1 = 1")->query->n_conjuncts, 0);
+    CHECK_BOUND("select 1 from t where 1 = 2", "select 1 where false");
+    CHECK_BOUND("select 1 from t where null", "select 1 where null");
+    CHECK_BOUND("select 1 from t where a between 1 and 3 and 't'", "select 1 where a >= 1 and a <= 3");
+    CHECK_FAILS("select 1 from t where a", "42804", "a", "");
+    CHECK_FAILS("select 1 from t where sum(a) > 1", "42803", "sum", "aggregate functions are not allowed in WHERE");
+}
+
+TEST(from_refuses)
+{
+    CHECK_REFUSED("select * from (select 1) v", "1) v", "a subquery in FROM");
+    CHECK_REFUSED("select * from (values (1)) v", "values", "VALUES in FROM");
+    CHECK_REFUSED("select * from t, lateral (select 1) v", "lateral", "LATERAL");
+    CHECK_REFUSED("select * from generate_series(1, 2)", "from", "a function in FROM");
+    CHECK_REFUSED("select * from t tablesample system (1)", "system", "TABLESAMPLE");
+    CHECK_REFUSED("select (select 1)", "(select", "a subquery as an expression");
+    CHECK_REFUSED("select 1 from t where a in (select 1)", "in (", "IN or ANY (subquery)");
+    CHECK_REFUSED("select 1 from t where exists (select 1)", "exists", "EXISTS (subquery)");
+}
+
+// ---- SELECT: groups ---------------------------------------------------------------------------------------------------------------------
+
+TEST(groups)
+{
+    CHECK_BOUND("select a, sum(p) from t group by a", "select a, sum(p) group by a");
+    CHECK_BOUND("select a + 1, count(*) from t group by a + 1", "select a + 1, count(*) group by a + 1");
+    CHECK_BOUND("select a + 1 + b from t group by a + 1, b", "select a + 1 + b group by a + 1, b");
+    CHECK_BOUND("select a + 1 as y from t group by y", "select a + 1 group by a + 1");
+    CHECK_BOUND("select b as a from t group by a, b", "select b group by a, b");
+    CHECK_BOUND("select a, b from t group by 2, 1", "select a, b group by b, a");
+    CHECK_BOUND("select sum(a), sum(a) + count(*), count(1) from t", "select sum(a), sum(a) + count(*), count(*) group by nothing");
+    CHECK_BOUND("select 1 from t having count(*) > 1", "select 1 group by nothing having count(*) > 1");
+    CHECK_BOUND("select a from t group by a having sum(p) > 300 and a < 5", "select a group by a having sum(p) > 300.00 and a < 5");
+    CHECK_BOUND("select min(distinct a), max(x) from t", "select min(a), max(x) group by nothing");
+    CHECK_BOUND("select 'x', a from t group by 1, 2", "select 'x', a group by a");
+    CHECK_BOUND("select 1 from t group by 1", "select 1 group by 1");
+    CHECK_BOUND("select count(null), min('a') from t", "select count(null), min('a') group by nothing");
+    CHECK_BOUND("select sum(case when x = 'a' then p else 0 end) from t", "select sum(case when x = 'a' then p else 0.00 end) group by nothing");
+    const Query *query = bind_ok("select sum(a), sum(a), avg(a), sum(a) + avg(a) from t")->query;
+    CHECK_INT(query->n_aggs, 2);
+    CHECK_INT(query->outputs[1].expr->index, 0);
+}
+
+TEST(groups_refuse)
+{
+    CHECK_FAILS("select a, b from t group by a", "42803", "b from", "column \"t.b\" must appear in the GROUP BY clause or be used in an aggregate");
+    CHECK_FAILS("select a + b from t group by a + 1", "42803", "a + b", "column \"t.a\" must appear");
+    CHECK_FAILS("select v.a, sum(b) from t v", "42803", "v.a", "column \"v.a\" must appear");
+    CHECK_FAILS("select a from t having k", "42803", "a from", "column \"t.a\" must appear");
+    CHECK_FAILS("select sum(sum(a)) from t", "42803", "sum(a)", "aggregate function calls cannot be nested");
+    CHECK_FAILS("select a from t group by sum(a)", "42803", "sum", "aggregate functions are not allowed in GROUP BY");
+    CHECK_FAILS("select sum(a) from t group by 1", "42803", "1", "aggregate functions are not allowed in GROUP BY");
+    CHECK_FAILS("select a from t group by 2", "42P10", "2", "GROUP BY position 2 is not in select list");
+    CHECK_FAILS("select a from t group by 'a'", "42601", "'a'", "non-integer constant in GROUP BY");
+    CHECK_FAILS("select sum(x) from t", "42883", "sum", "function sum(text) does not exist");
+    CHECK_FAILS("select count() from t", "42883", "count", "count(*) must be used");
+    CHECK_FAILS("select sum(a, b) from t", "42883", "sum", "function sum with 2 arguments does not exist");
+    CHECK_FAILS("select a from t having a", "42804", "a", "");
+    CHECK_REFUSED("select count(distinct a) from t", "count", "DISTINCT in an aggregate");
+    CHECK_REFUSED("select sum(a) filter (where k) from t", "k)", "FILTER");
+    CHECK_REFUSED("select sum(a) over () from t", "()", "a window function (OVER)");
+    CHECK_REFUSED("select row_number() over (order by a) from t", "(order", "a window function (OVER)");
+    CHECK_REFUSED("select a from t group by rollup (a)", "rollup", "GROUPING SETS, ROLLUP or CUBE");
+    CHECK_REFUSED("select a from t group by distinct a", "group", "GROUP BY DISTINCT");
+}
+
+TEST(distinct)
+{
+    CHECK_BOUND("select distinct a, x from t order by x", "select a, x group by a, x order by 2");
+    CHECK_BOUND("select distinct a, a + 1, 1 from t", "select a, a + 1, 1 group by a, a + 1");
+    CHECK_BOUND("select distinct 1", "select 1");
+    CHECK_BOUND("select distinct 1 from t", "select 1 group by 1");
+    CHECK_BOUND("select distinct sum(a) from t group by b", "select distinct sum(a) group by b");
+    CHECK_BOUND("select distinct b, sum(a) from t group by b", "select b, sum(a) group by b");
+    CHECK_FAILS("select distinct a from t order by b", "42P10", "b", "for SELECT DISTINCT, ORDER BY expressions must appear in select list");
+    CHECK_REFUSED("select distinct on (a) a from t", "a) a", "DISTINCT ON");
+}
+
+// ---- SELECT: order and limit --------------------------------------------------------------------------------------------------------------
+
+TEST(order)
+{
+    CHECK_BOUND("select a, b from t order by 2, a desc", "select a, b order by 2, 1 desc");
+    CHECK_BOUND("select a from t order by b + 1", "select a hidden b + 1 order by 2");
+    CHECK_BOUND("select a as b, b as a from t order by a, t.a", "select a, b order by 2, 1");
+    CHECK_BOUND("select a, a + 1 from t order by a + 1, a", "select a, a + 1 order by 2, 1");
+    CHECK_BOUND("select a from t order by a nulls first, a desc", "select a order by 1 nulls first");
+    CHECK_BOUND("select a from t order by a desc nulls last", "select a order by 1 desc nulls last");
+    CHECK_BOUND("select a, sum(b) from t group by a order by sum(b) desc, count(*)", "select a, sum(b) hidden count(*) group by a order by 2 desc, 3");
+    CHECK_BOUND("select a, a from t order by a", "select a, a order by 1");
+    CHECK_FAILS("select a from t order by 2", "42P10", "2", "ORDER BY position 2 is not in select list");
+    CHECK_FAILS("select a from t order by 'x'", "42601", "'x'", "non-integer constant in ORDER BY");
+    CHECK_FAILS("select a as c, b as c from t order by c", "42702", "c", "");
+    CHECK_FAILS("select a, sum(b) from t group by a order by b", "42803", "b", "");
+    CHECK_REFUSED("select a from t order by a using <", "a using", "ORDER BY USING");
+}
+
+TEST(limits)
+{
+    CHECK_BOUND("select a from t limit 10 offset 5", "select a limit 10 offset 5");
+    CHECK_BOUND("select a from t limit 2 + 3", "select a limit 5");
+    CHECK_BOUND("select a from t limit all", "select a");
+    CHECK_BOUND("select a from t limit null offset null", "select a");
+    CHECK_BOUND("select a from t limit '7'", "select a limit 7");
+    CHECK_BOUND("select a from t fetch first 3 rows only", "select a limit 3");
+    CHECK_BOUND("select a from t fetch first row only", "select a limit 1");
+    CHECK_BOUND("select a from t limit 0", "select a limit 0");
+    CHECK_FAILS("select a from t limit -1", "2201W", "-1", "LIMIT must not be negative");
+    CHECK_FAILS("select a from t offset -1", "2201W", "-1", "OFFSET must not be negative");
+    CHECK_FAILS("select a from t limit 1.5", "42804", "1.5", "argument of LIMIT must be type bigint");
+    CHECK_FAILS("select a from t limit a", "42703", "a", "");
+    CHECK_FAILS("select a from t limit 1/0", "22012", "/", "division by zero");
+    CHECK_REFUSED("select a from t order by a fetch first 3 rows with ties", "ties", "WITH TIES");
+}
+
+TEST(clauses_that_are_missing)
+{
+    CHECK_REFUSED("with v as (select 1) select * from v", "with", "WITH");
+    CHECK_REFUSED("select 1 union select 2", "union", "UNION");
+    CHECK_REFUSED("select 1 intersect select 2", "intersect", "INTERSECT");
+    CHECK_REFUSED("select 1 except select 2", "except", "EXCEPT");
+    CHECK_REFUSED("values (1)", "values", "VALUES");
+    CHECK_REFUSED("select a into v from t", "into", "SELECT INTO");
+    CHECK_REFUSED("select a from t for update", "for", "FOR UPDATE or FOR SHARE");
+    CHECK_REFUSED("select a from t window w as (order by a)", "window", "WINDOW");
+    CHECK_REFUSED("select from t", "select", "SELECT without columns");
+}
+
+// ---- other statements ---------------------------------------------------------------------------------------------------------------------
+
+TEST(statements_that_are_missing_have_names)
+{
+    CHECK_REFUSED("  update t set a = 1", "update", "UPDATE");
+    CHECK_REFUSED("delete from t", "delete", "DELETE");
+    CHECK_REFUSED("/* hi */ truncate t", "truncate", "TRUNCATE");
+    CHECK_REFUSED("begin", "begin", "BEGIN");
+    CHECK_REFUSED("commit", "commit", "COMMIT");
+    CHECK_REFUSED("rollback", "rollback", "ROLLBACK");
+    CHECK_REFUSED("start transaction", "start", "START TRANSACTION");
+    CHECK_REFUSED("alter table t add c int", "alter", "ALTER TABLE");
+    CHECK_REFUSED("create index i on t (a)", "create", "CREATE INDEX");
+    CHECK_REFUSED("create view v as select 1", "create", "CREATE VIEW");
+    CHECK_REFUSED("create table v as select 1", "create", "CREATE TABLE AS");
+    CHECK_REFUSED("vacuum t", "vacuum", "VACUUM or ANALYZE");
+    CHECK_REFUSED("prepare p as select 1", "prepare", "PREPARE");
+    CHECK_REFUSED("drop view v", "drop", "DROP VIEW");
+    CHECK_REFUSED("grant select on t to v", "grant", "GRANT or REVOKE");
+    CHECK_REFUSED("do $$ begin end $$", "do", "DO");
+}
+
+TEST(create_table)
+{
+    const Statement *create = bind_ok("create table if not exists v (a int not null, b numeric, c decimal(10,2), d varchar(10), e char(3), f float,"
+                                      " g real, h date, i bool null, j double precision, k bigint, l smallint, m text, n numeric(5))");
+    const char *types[] = { "integer", "decimal(18,3)", "decimal(10,2)", "text", "text", "double precision", "real", "date", "boolean",
+                            "double precision", "bigint", "smallint", "text", "decimal(5,0)" };
+    char name[32];
+    CHECK_INT(create->kind, STATEMENT_CREATE_TABLE);
+    CHECK_STR(create->name, "v");
+    CHECK(create->if_exists && create->columns[0].not_null && !create->columns[1].not_null);
+    CHECK_INT(create->n_columns, COUNT_OF(types));
+    for (int i = 0; i < COUNT_OF(types); i++)
+        CHECK_STR(type_name(create->columns[i].type, name), types[i]);
+    CHECK_STR(bind_ok("create table public.\"V w\" (a int)")->name, "V w");
+}
+
+TEST(create_table_refuses)
+{
+    CHECK_REFUSED("create table v (a int primary key)", "primary", "PRIMARY KEY");
+    CHECK_REFUSED("create table v (a int unique)", "unique", "UNIQUE");
+    CHECK_REFUSED("create table v (a int default 1)", "default", "DEFAULT");
+    CHECK_REFUSED("create table v (a int check (a > 0))", "check", "CHECK");
+    CHECK_REFUSED("create table v (a int references t)", "references", "REFERENCES");
+    CHECK_REFUSED("create table v (a int generated always as identity)", "generated", "GENERATED AS IDENTITY");
+    CHECK_REFUSED("create table v (a int, primary key (a))", "primary", "PRIMARY KEY");
+    CHECK_REFUSED("create table v (like t)", "like", "LIKE in CREATE TABLE");
+    CHECK_REFUSED("create temp table v (a int)", "v (", "CREATE TEMPORARY TABLE");
+    CHECK_REFUSED("create unlogged table v (a int)", "v (", "CREATE UNLOGGED TABLE");
+    CHECK_REFUSED("create table v (a int) partition by hash (a)", "partition", "PARTITION BY");
+    CHECK_REFUSED("create table v (a int) inherits (t)", "t)", "INHERITS");
+    CHECK_REFUSED("create table v (a int) with (x = 1)", "x =", "WITH");
+    CHECK_REFUSED("create table v (a timestamp)", "timestamp", "type timestamp");
+    CHECK_REFUSED("create table v (a text collate \"C\")", "collate", "COLLATE");
+    CHECK_REFUSED("create table v (a interval)", "interval", "a column of type interval");
+    CHECK_REFUSED("create table v ()", "v (", "a table without columns");
+    CHECK_REFUSED("create table w.v (a int)", "w.v", "a schema other than public");
+    CHECK_FAILS("create table v (a numeric(19,2))", "0A000", "numeric", "numeric precision 19");
+    CHECK_FAILS("create table v (a numeric(2,3))", "22023", "numeric", "numeric scale 3 must be between 0 and precision 2");
+    CHECK_FAILS("create table v (a numeric(0))", "22023", "numeric", "numeric precision 0");
+    CHECK_FAILS("create table v (a varchar(0))", "22023", "varchar", "length for type varchar must be at least 1");
+    CHECK_FAILS("create table v (a foo)", "42704", "foo", "type \"foo\" does not exist");
+    CHECK_FAILS("create table v (a int, a text)", "42701", "a text", "column \"a\" specified more than once");
+    CHECK_FAILS("create table v (a int null not null)", "42601", "not null", "conflicting NULL/NOT NULL");
+}
+
+TEST(drop_table)
+{
+    const Statement *drop = bind_ok("drop table if exists a, public.b, \"C\"");
+    CHECK_INT(drop->kind, STATEMENT_DROP_TABLE);
+    CHECK(drop->if_exists);
+    CHECK_INT(drop->n_names, 3);
+    CHECK_STR(drop->names[1], "b");
+    CHECK_STR(drop->names[2], "C");
+}
+
+static const char *cell(const Statement *insert, int n_columns, int row, int column)
+{
+    const Value *value = &insert->rows[row * n_columns + column];
+    char *buffer = arena_alloc(arena, 128);
+    value_format(value, buffer, 128);
+    return value->is_null ? "NULL" : buffer;
+}
+
+TEST(insert_values)
+{
+    const Statement *insert = bind_ok("insert into u values (1, 'x', '1994-01-01'), (1.6, 2, null), (-3.5, true, default), ('7', 1.50, date '1994-01-01' + 1)");
+    CHECK_INT(insert->kind, STATEMENT_INSERT);
+    CHECK_STR(insert->name, "u");
+    CHECK_INT(insert->n_rows, 4);
+    const char *cells[4][3] = { { "1", "x", "1994-01-01" }, { "2", "2", "NULL" }, { "-4", "true", "NULL" }, { "7", "1.50", "1994-01-02" } };
+    for (int row = 0; row < 4; row++)
+        for (int column = 0; column < 3; column++) {
+            CHECK_STR(cell(insert, 3, row, column), cells[row][column]);
+            CHECK(type_equal(insert->rows[row * 3 + column].type, u_columns[column].type));
+        }
+    insert = bind_ok("insert into t (p, k, f, s, q) values (1.005, 't', 'NaN', 1.5, -0.00005), ('12.345', false, 2, 25e-1, 7)");
+    CHECK_STR(cell(insert, COUNT_OF(t_columns), 0, 3), "1.01");
+    CHECK_STR(cell(insert, COUNT_OF(t_columns), 0, 4), "-0.0001");
+    CHECK_STR(cell(insert, COUNT_OF(t_columns), 1, 2), "2");
+    CHECK_STR(cell(insert, COUNT_OF(t_columns), 0, 0), "NULL");
+    CHECK_INT(bind_ok("insert into t values (1)")->n_rows, 1);
+}
+
+TEST(insert_refuses)
+{
+    CHECK_FAILS("insert into u values ('x')", "22P02", "'x'", "invalid input syntax for type integer");
+    CHECK_FAILS("insert into u values (99999999999)", "22003", "99999999999", "integer out of range");
+    CHECK_FAILS("insert into u values (1/0)", "22012", "/0", "division by zero");
+    CHECK_FAILS("insert into u values (true)", "42804", "true", "column \"a\" is of type integer but expression is of type boolean");
+    CHECK_FAILS("insert into u values ('1'::text)", "42804", "::text", "expression is of type text");
+    CHECK_FAILS("insert into u (z) values ('x')", "23502", "'x'", "null value in column \"a\" of table \"u\"");
+    CHECK_FAILS("insert into u values (1, 2, null, 4)", "42601", "4", "INSERT has more expressions than target columns");
+    CHECK_FAILS("insert into u (a, z) values (1)", "42601", "1", "INSERT has more target columns than expressions");
+    CHECK_FAILS("insert into u values (1), (1, 2)", "42601", "2)", "VALUES lists must all be the same length");
+    CHECK_FAILS("insert into u (nope) values (1)", "42703", "nope", "column \"nope\" of table \"u\" does not exist");
+    CHECK_FAILS("insert into u (a, a) values (1, 2)", "42701", "a) v", "column \"a\" specified more than once");
+    CHECK_FAILS("insert into nope values (1)", "42P01", "nope", "table \"nope\" does not exist");
+    CHECK_FAILS("insert into u values (a)", "42703", "a)", "column \"a\" does not exist");
+    CHECK_FAILS("insert into u values (count(*))", "42803", "count", "aggregate functions are not allowed in VALUES");
+    CHECK_REFUSED("insert into u select 1", "select", "INSERT ... SELECT");
+    CHECK_REFUSED("insert into u default values", "default", "INSERT ... DEFAULT VALUES");
+    CHECK_REFUSED("insert into u values (1) returning a", "returning", "RETURNING");
+    CHECK_REFUSED("insert into u values (1) on conflict do nothing", "on conflict", "ON CONFLICT");
+}
+
+TEST(copy)
+{
+    const Statement *copy = bind_ok("copy u from '/tmp/u.tbl'");
+    CHECK_INT(copy->kind, STATEMENT_COPY);
+    CHECK_STR(copy->path, "/tmp/u.tbl");
+    CHECK(copy->copy.delimiter == '|' && copy->copy.trailing_delimiter && !copy->copy.csv && !copy->copy.header);
+    CHECK_STR(copy->copy.null_text, "\\N");
+    copy = bind_ok("copy u (z, a) from 'f' (format csv, header)");
+    CHECK(copy->copy.delimiter == ',' && !copy->copy.trailing_delimiter && copy->copy.csv && copy->copy.header && copy->copy.quote == '"');
+    CHECK_STR(copy->copy.null_text, "");
+    CHECK_INT(copy->copy.n_columns, 2);
+    CHECK_INT(copy->copy.columns[0], 1);
+    copy = bind_ok("copy u from 'f' csv header delimiter '|' null 'NIL' quote ''''");
+    CHECK(copy->copy.delimiter == '|' && copy->copy.trailing_delimiter && copy->copy.csv && copy->copy.quote == '\'' && copy->copy.escape == '\'');
+    copy = bind_ok("copy u from 'f' with (header false, encoding 'UTF8')");
+    CHECK(copy->copy.delimiter == '\t' && !copy->copy.header && !copy->copy.trailing_delimiter);
+    CHECK_REFUSED("copy u to 'f'", "to", "COPY TO");
+    CHECK_REFUSED("copy u from stdin", "from", "COPY FROM STDIN");
+    CHECK_REFUSED("copy u from program 'x'", "program", "COPY FROM PROGRAM");
+    CHECK_REFUSED("copy (select 1) to 'f'", "copy", "COPY of a query");
+    CHECK_REFUSED("copy u from 'f' where a > 1", "where", "COPY ... WHERE");
+    CHECK_REFUSED("copy u from 'f' (format binary)", "format", "COPY format binary");
+    CHECK_REFUSED("copy u from 'f' (force_null (a))", "force_null", "COPY option \"force_null\"");
+    CHECK_FAILS("copy u from 'f' (quote 'x')", "0A000", "quote", "COPY quote available only in CSV mode");
+    CHECK_FAILS("copy u from 'f' (delimiter 'xy')", "22023", "delimiter", "must be a single one-byte character");
+    CHECK_FAILS("copy u from 'f' (foo 1)", "42601", "foo", "option \"foo\" not recognized");
+    CHECK_FAILS("copy u from 'f' (header, header)", "42601", "header)", "conflicting or redundant options");
+    CHECK_FAILS("copy u (nope) from 'f'", "42703", "u (", "column \"nope\" of table \"u\" does not exist");
+    CHECK_FAILS("copy nope from 'f'", "42P01", "nope", "table \"nope\" does not exist");
+}
+
+TEST(settings)
+{
+    const struct { const char *sql, *name, *value; } sets[] = {
+        { "set weave = off", "weave", "off" },        { "set weave to 'on'", "weave", "on" },    { "set x = 5", "x", "5" },
+        { "set x = -1.5", "x", "-1.5" },              { "set x.y to a, 'b c'", "x.y", "a, b c" }, { "set local x = true", "x", "true" },
+        { "set time zone 'utc'", "timezone", "utc" },
+    };
+    for (int i = 0; i < COUNT_OF(sets); i++) {
+        const Statement *set = bind_ok(sets[i].sql);
+        CHECK_INT(set->kind, STATEMENT_SET);
+        CHECK_STR(set->name, sets[i].name);
+        CHECK_STR(set->value, sets[i].value);
+    }
+    CHECK(bind_ok("set x to default")->value == NULL);
+    CHECK(bind_ok("reset x")->value == NULL);
+    CHECK_STR(bind_ok("reset all")->name, "all");
+    CHECK_INT(bind_ok("show x")->kind, STATEMENT_SHOW);
+    CHECK_STR(bind_ok("show all")->name, "all");
+    CHECK_REFUSED("set transaction isolation level serializable", "set", "SET TRANSACTION");
+}
+
+TEST(explain)
+{
+    const Statement *explain = bind_ok("explain (analyze, kernel on, verbose) select a from t");
+    CHECK_INT(explain->kind, STATEMENT_EXPLAIN);
+    CHECK(explain->explain_analyze && explain->explain_kernel && explain->query->n_outputs == 1);
+    CHECK(bind_ok("explain analyze select 1")->explain_analyze);
+    CHECK(!bind_ok("explain (analyze false, kernel 0) select 1")->explain_analyze);
+    CHECK_FAILS("explain (costs off) select 1", "0A000", "costs", "EXPLAIN option \"costs\" is not supported yet");
+    CHECK_FAILS("explain (nope) select 1", "22023", "nope", "unrecognized EXPLAIN option \"nope\"");
+    CHECK_FAILS("explain (analyze maybe) select 1", "22023", "analyze", "requires a Boolean value");
+    CHECK_REFUSED("explain insert into t values (1)", "explain", "EXPLAIN of anything but SELECT");
+}
+
+// ---- long and deep text: an answer or 54001, never a crash -------------------------------------------------------------------------------
+
+static char *repeat(const char *before, const char *left, int n, const char *middle, const char *right, const char *after)
+{
+    size_t bytes = strlen(before) + strlen(middle) + strlen(after) + (strlen(left) + strlen(right)) * (size_t)n + 1;
+    char *text = malloc(bytes), *p = stpcpy(text, before);
+    for (int i = 0; i < n; i++)
+        p = stpcpy(p, left);
+    p = stpcpy(p, middle);
+    for (int i = 0; i < n; i++)
+        p = stpcpy(p, right);
+    stpcpy(p, after);
+    return text;
+}
+
+static const struct { const char *before, *left, *middle, *right, *after; } constructs[] = {
+    { "select 1", "+1", "", "", "" },
+    { "select a", "+a", "", "", " from t" },
+    { "select a", "::int", "", "", " from t" },
+    { "select k", " and k", "", "", " from t" },
+    { "select a=1", " or a=1", "", "", " from t" },
+    { "select a", " is null", "", "", " from t" },
+    { "select x", "||x", "", "", " from t" },
+    { "select ", "f(", "1", ")", "" },
+    { "select ", "(", "1", ")", "" },
+    { "select 1", " union select 1", "", "", "" },
+    { "select 1, 2", " union select 1, 2", "", "", "" },
+    { "select k and k from t", " union select k and k from t", "", "", "" },
+    { "select a", ".a", "", "", " from t" },
+    { "select a", "[1]", "", "", " from t" },
+    { "select x", " collate c", "", "", " from t" },
+    { "select ", "case when k then ", "1", " end", " from t" },
+    { "select 1", " + case when k and k then 1 end", "", "", " from t" },
+    { "select 1", " + case when k then t.end end", "", "", " from t" },
+    { "select case", " when a = 1 then 1", "", "", " end from t" },
+    { "select 1 from t", " join t on k", "", "", "" },
+    { "select 1 from t", " join t on k and k", "", "", "" },
+    { "select 1 from t", ", t", "", "", "" },
+    { "select ", "not ", "k", "", " from t" },
+    { "select ", "- ", "a", "", " from t" },
+    { "select ", "+-", "a", "", " from t" },
+    { "select k", " is null between k and k", "", "", " from t" },
+    { "select ", "(", "k", " between k and k)", " from t" },
+    { "select ", "(select ", "1", ")", "" },
+    { "select ", "array[", "1", "]", "" },
+    { "select a in (1", ",1", "", "", ") from t" },
+    { "select a in (a", ",a", "", "", ") from t" },
+    { "select ", "nullif(", "a", ",1)", " from t" },
+    { "select ", "greatest(", "a", ",1)", " from t" },
+    { "select ", "coalesce(", "a", ",1)", " from t" },
+    { "select ", "abs(", "a", ")", " from t" },
+    { "select a", ",a", "", "", " from t" },
+    { "select a from t group by a", ",a", "", "", "" },
+    { "select a from t order by a", ",a+1", "", "", "" },
+    { "insert into u values (1)", ",(1)", "", "", "" },
+    { "select sum(a)", "+sum(a)", "", "", " from t" },
+    { "create table v (a int", ",a int", "", "", ")" },
+    { "drop table a", ",a", "", "", "" },
+    { "set x = 1", ",1", "", "", "" },
+    { "copy u (a", ",a", "", "", ") from 'f'" },
+    { "explain (analyze", ",analyze", "", "", ") select 1" },
+    { "select '", "ä", "", "", "'" },
+    { "select 1 -- ", "x", "", "", "" },
+    { "", "/*", "", "*/", "select 1" },
+    { "", "(", "", "", "" },
+    { "", ")", "", "", "" },
+    { "", "case ", "", "", "" },
+    { "", "end ", "", "", "" },
+    { "", "select ", "", "", "" },
+};
+
+TEST(long_statements_give_an_answer_or_54001)
+{
+    const int counts[] = { 60, 990, 1100, 3000, 30000, 100000 };
+    for (int c = 0; c < COUNT_OF(constructs); c++) {
+        for (int i = 0; i < COUNT_OF(counts); i++) {
+            char *sql = repeat(constructs[c].before, constructs[c].left, counts[i], constructs[c].middle, constructs[c].right, constructs[c].after);
+            Statement *statement = try_bind(sql);
+            if (statement && statement->query) {            // what was accepted can be walked
+                Text text = { 0 };
+                for (int o = 0; o < statement->query->n_outputs; o++)
+                    expr_print(statement->query->outputs[o].expr, statement->query, &text);
+                text_free(&text);
+            }
+            free(sql);
+        }
+    }
+}
+
+TEST(many_terms_are_not_deep)
+{
+    char *sql = repeat("select 1 from t where a = 1", " or a = 2", 20000, "", "", "");
+    const Query *query = bind_ok(sql)->query;
+    CHECK(query->conjuncts[0]->depth < 40);
+    free(sql);
+    sql = repeat("select 1 from t where k", " and k", 20000, "", "", "");
+    CHECK_INT(bind_ok(sql)->query->n_conjuncts, 20001);
+    free(sql);
+}
+
+TEST(shared_subtrees_do_not_explode)
+{
+    char *sql = repeat("select ", "nullif(", 60, "a", ", 1)", " from t");
+    CHECK_STATUS(try_bind(sql) ? WEFT_OK : err.status, WEFT_TOO_COMPLEX);
+    free(sql);
+    char *inner = repeat("", "nullif(", 16, "a", ", 1)", "");       // 2^16 nodes each, of which a query may have 2^22
+    char *item = malloc(strlen(inner) + 2);
+    sprintf(item, ",%s", inner);
+    sql = repeat("select 1", item, 500, "", "", " from t");
+    CHECK_STATUS(try_bind(sql) ? WEFT_OK : err.status, WEFT_TOO_COMPLEX);
+    CHECK_STR(err.message, "query is too large");
+    free(sql);
+    free(item);
+    free(inner);
+}
+
+TEST(four_megabytes)
+{
+    const size_t bytes = 4 << 20;
+    char *sql = malloc(bytes + 2);
+    memset(sql, ' ', bytes + 1);
+    memcpy(sql, "select 1", 8);
+    sql[bytes] = '\0';
+    bind_ok(sql);
+    sql[bytes] = ' ';
+    sql[bytes + 1] = '\0';
+    CHECK_STATUS(try_bind(sql) ? WEFT_OK : err.status, WEFT_TOO_LONG);
+    free(sql);
+    sql = repeat("insert into u values (1,'abcdefgh',null)", ",(1,'abcdefgh',null)", 200000, "", "", "");
+    CHECK_INT(bind_ok(sql)->n_rows, 200001);
+    free(sql);
+}
+
+TEST(wide_tables_limit_rows)
+{
+    Text text = { 0 };
+    ColumnDef columns[1000];
+    char names[1000][16];
+    try_bind("");
+    for (int i = 0; i < COUNT_OF(columns); i++) {
+        snprintf(names[i], sizeof(names[i]), "c%d", i);
+        columns[i] = (ColumnDef){ names[i], TYPE(INTEGER), false };
+    }
+    CHECK_OK(store_create_table(store, "wide", columns, COUNT_OF(columns), &err), err);
+    text_add(&text, "insert into wide (c0) values (1)");
+    for (int i = 0; i < 10000; i++)
+        text_add(&text, ",(1)");
+    CHECK_STATUS(try_bind(text.bytes) ? WEFT_OK : err.status, WEFT_TOO_LONG);
+    text_free(&text);
+}
+
+// The levels of messages in the parse tree: what libpg_query and protobuf-c recurse over.
+static int message_depth(const ProtobufCMessage *message)
+{
+    int deepest = 0;
+    for (unsigned i = 0; i < message->descriptor->n_fields; i++) {
+        const ProtobufCFieldDescriptor *field = &message->descriptor->fields[i];
+        const char *base = (const char *)message;
+        if (field->type != PROTOBUF_C_TYPE_MESSAGE)
+            continue;
+        if (field->label == PROTOBUF_C_LABEL_REPEATED) {
+            size_t n = *(const size_t *)(base + field->quantifier_offset);
+            ProtobufCMessage *const *items = *(ProtobufCMessage *const *const *)(base + field->offset);
+            for (size_t j = 0; j < n; j++)
+                deepest = MAX_OF(deepest, message_depth(items[j]));
+            continue;
+        }
+        bool is_other = (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) && *(const unsigned *)(base + field->quantifier_offset) != field->id;
+        const ProtobufCMessage *child = is_other ? NULL : *(ProtobufCMessage *const *)(base + field->offset);
+        if (child)
+            deepest = MAX_OF(deepest, message_depth(child));
+    }
+    return deepest + 1;
+}
+
+typedef struct DepthJob { const char *sql; int depth; } DepthJob;
+
+static void measure_depth(void *context, size_t stack_bytes)
+{
+    DepthJob *job = context;
+    (void)stack_bytes;
+    PgQueryProtobufParseResult parsed = pg_query_parse_protobuf(job->sql);
+    if (!parsed.error) {
+        PgQuery__ParseResult *tree = pg_query__parse_result__unpack(NULL, parsed.parse_tree.len, (const uint8_t *)parsed.parse_tree.data);
+        job->depth = message_depth(&tree->base);
+        pg_query__parse_result__free_unpacked(tree, NULL);
+    }
+    pg_query_free_protobuf_parse_result(parsed);
+}
+
+// The stack that parsing needs is promised by sql_nesting: two messages (1.9 kB) a token at most, where parse.c reckons with 8 KiB.
+TEST(nesting_is_an_upper_bound)
+{
+    const int counts[] = { 1, 7, 500 };
+    for (int c = 0; c < COUNT_OF(constructs); c++) {
+        for (int i = 0; i < COUNT_OF(counts); i++) {
+            char *sql = repeat(constructs[c].before, constructs[c].left, counts[i], constructs[c].middle, constructs[c].right, constructs[c].after);
+            DepthJob job = { sql, 0 };
+            int at = -1, nesting = sql_nesting(sql, 1 << 24, &at);
+            error_clear(&err);
+            CHECK_OK(sql_worker_run(measure_depth, &job, &err), err);
+            if (job.depth > 2 * nesting + 16)
+                CHECK_FAIL("%.60s: %d levels, nesting %d", sql, job.depth, nesting);
+            free(sql);
+        }
+    }
+}
+
+// ---- threads -----------------------------------------------------------------------------------------------------------------------------
+
+static const Table *no_table(void *context, const char *name)
+{
+    (void)context, (void)name;
+    return NULL;
+}
+
+static void *bind_often(void *context)
+{
+    int *n_wrong = context;
+    const Names names = { no_table, NULL };
+    for (int i = 0; i < 200; i++) {
+        Arena *own = arena_new(NULL, "thread");
+        Statement *statement;
+        Error error;
+        error_clear(&error);
+        *n_wrong += sql_bind(own, "select 1 + 2, 'x' where 3 < 4", &names, &statement, &error) != WEFT_OK;
+        *n_wrong += sql_bind(own, "select 1 +", &names, &statement, &error) != WEFT_SYNTAX_ERROR;
+        arena_free(own);
+    }
+    return NULL;
+}
+
+TEST(many_threads_bind_at_once)
+{
+    enum { N = 24 };
+    pthread_t threads[N];
+    int n_wrong[N] = { 0 };
+    for (int i = 0; i < N; i++)
+        CHECK_INT(pthread_create(&threads[i], NULL, bind_often, &n_wrong[i]), 0);
+    for (int i = 0; i < N; i++) {
+        pthread_join(threads[i], NULL);
+        CHECK_INT(n_wrong[i], 0);
+    }
+}
+
+// libpg_query takes a pthread key for each thread that calls it and never gives one back: our threads must not add up.
+TEST(short_threads_use_up_no_keys)
+{
+    for (int i = 0; i < 1100; i++) {
+        pthread_t thread;
+        int n_wrong = 0;
+        if (i % 100 == 0) {
+            CHECK_INT(pthread_create(&thread, NULL, bind_often, &n_wrong), 0);
+            pthread_join(thread, NULL);
+        }
+    }
+    pthread_key_t key;
+    CHECK_INT(pthread_key_create(&key, NULL), 0);
+    CHECK((int)key < 100);
+    pthread_key_delete(key);
+}
+
+TEST(no_thread_to_be_had)
+{
+    // The workers of other tests are there, so this only says that nothing breaks when a new one is refused.
+    fault_set(FAULT_MEMORY, 1, true);
+    bind_ok("select 1");
+    fault_set(FAULT_MEMORY, 0, false);
+}
