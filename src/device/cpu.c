@@ -204,6 +204,15 @@ static void merge_cell(const Woven *woven, int slot, Worker *to, u64 at, const W
     }
 }
 
+static u64 count_groups(const Woven *woven, const Worker *worker)
+{
+    u64 n_groups = 0;
+    if (woven->group_kind != GROUP_ARRAY) return worker->n_used;
+    const void *seen = worker->args.state[woven->seen];
+    for (u64 g = 0; g < worker->n_used; g++) n_groups += woven->state[woven->seen].bytes == 1 ? ((const u8 *)seen)[g] != 0 : ((const i64 *)seen)[g] != 0;
+    return n_groups;
+}
+
 static weft_status merge_groups(CpuRun *run)
 {
     const Woven *woven = run->launch->woven;
@@ -223,7 +232,7 @@ static weft_status merge_groups(CpuRun *run)
         }
     }
     run->launch->groups = (GroupSet){ .n_groups = into->n_used, .state = into->args.state, .keys = into->group_keys, .words = into->args.group_words };
-    run->launch->rows_out = into->n_used;
+    run->launch->rows_out = count_groups(woven, into);
     return WEFT_OK;
 }
 

@@ -103,10 +103,21 @@ void weave_stmt(Weaver *w, const char *format, ...)
     va_end(args);
 }
 
+// How a line changes the depth of braces: before it is written, and after.
+static int closes(const char *line) { return line[0] == '}' ? (int)strspn(line, "}") : 0; }
+
+static int opens(const char *line)
+{
+    int depth = 0;
+    for (; *line; line++) depth += *line == '{' ? 1 : *line == '}' ? -1 : 0;
+    return depth;
+}
+
 // One short statement stays on the line of its block; more get a line each.
 void weave_block(Weaver *w, const char *open)
 {
     char *block = text_keep(w->arena, &w->block), *end = strchr(block, '\n');
+    int   depth = 1;
     if (end && !end[1] && strlen(block) < 100) {
         *end = 0;
         weave_line(w, "%s { %s }", open, block);
@@ -116,7 +127,8 @@ void weave_block(Weaver *w, const char *open)
     for (char *line = block; line && *line; line = end ? end + 1 : NULL) {
         end = strchr(line, '\n');
         if (end) *end = 0;
-        weave_line(w, "    %s", line);
+        weave_line(w, "%*s%s", 4 * MAX_OF(depth - closes(line), 0), "", line);
+        depth += opens(line);
     }
     weave_line(w, "}");
 }

@@ -18,12 +18,24 @@ insert into store values (1, 'Oslo', '1990-05-17', 10.5, -9000000000000000000), 
 create table item (id integer, name text, cost decimal(6,2), tax real);
 insert into item values (10, 'pen', 1.25, 0.1), (20, 'ink', null, 0.2), (30, 'pad', 0.50, null), (70000, 'cup', 3, 0), (70001, 'hat', 15, 0.5);
 
+-- Chunks that store a column in different widths.
+set chunk_rows = 64;
+create table width (n bigint not null);
+insert into width values
+    (1), (2), (3), (4), (5), (6), (7), (8), (9), (10), (11), (12), (13), (14), (15), (16), (17), (18), (19), (20),
+    (21), (22), (23), (24), (25), (26), (27), (28), (29), (30), (31), (32), (33), (34), (35), (36), (37), (38),
+    (39), (40), (41), (42), (43), (44), (45), (46), (47), (48), (49), (50), (51), (52), (53), (54), (55), (56),
+    (57), (58), (59), (60), (61), (62), (63), (64);
+insert into width values (-5000000000), (5000000000);
+
 -- totals
 explain (kernel) select count(*), count(store), sum(price), min(price), max(price), avg(item) from sale where item between 10 and 30;
 explain (kernel) select sum(many), sum(many * 2), min(many), max(many) from sale;
 explain (kernel) select sum(weight), avg(ratio), min(ratio), max(ratio), min(weight) from sale where paid;
 explain (kernel) select min(note), max(note), count(note) from sale where note like '%e%' and day > date '2000-01-01';
 explain (kernel) select count(*) from sale;
+explain (kernel) select sum(n), min(n) from width where n between 5 and 3000000000;
+explain (kernel) select width.n from width join item on item.id = width.n where width.n > 3;
 -- groups in an array, in a hash table with one word per key, and with several
 explain (kernel) select note, paid, sum(price), min(day), max(ratio), sum(many) from sale group by note, paid;
 explain (kernel) select paid, sum(item) from sale group by paid;
@@ -45,7 +57,7 @@ explain (kernel) select sale.id, item.name from sale cross join item where sale.
 -- rows
 explain (kernel) select id, store, price, weight, ratio, note, paid from sale;
 explain (kernel) select id, price * 2, -price, abs(many - 1), id % 7, id / item, many / store, price / 3 from sale where store is not null;
-explain (kernel) select id + item, many + id, many - id, many * item, id * item, ratio / weight, ratio * 2 + weight from sale where not (many = 5);
+explain (kernel) select id + item, many + many, many - -many, many * item, id * item, ratio / weight, ratio * 2 + weight from sale where not (many = 5);
 explain (kernel) select case when store is null then 0 when price > 100 then 1 else item end, coalesce(price, 0), coalesce(note, 'none') from sale;
 explain (kernel) select case when paid then note else 'unpaid' end, note = 'red' or price < 5, note in ('red', 'blue'), store in (1, 3, null) from sale;
 explain (kernel) select cast(price as integer), cast(ratio as bigint), cast(ratio as decimal(12,3)), cast(id as real), cast(price as decimal(8,1)), cast(many as smallint) from sale where ratio < 1e9;

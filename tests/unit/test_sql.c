@@ -821,14 +821,16 @@ static int message_depth(const ProtobufCMessage *message)
         if (field->label == PROTOBUF_C_LABEL_REPEATED) {
             size_t n = *(const size_t *)(base + field->quantifier_offset);
             ProtobufCMessage *const *items = *(ProtobufCMessage *const *const *)(base + field->offset);
-            for (size_t j = 0; j < n; j++)
-                deepest = MAX_OF(deepest, message_depth(items[j]));
+            for (size_t j = 0; j < n; j++) {
+                int depth = message_depth(items[j]);
+                deepest = MAX_OF(deepest, depth);
+            }
             continue;
         }
         bool is_other = (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) && *(const unsigned *)(base + field->quantifier_offset) != field->id;
         const ProtobufCMessage *child = is_other ? NULL : *(ProtobufCMessage *const *)(base + field->offset);
-        if (child)
-            deepest = MAX_OF(deepest, message_depth(child));
+        int depth = child ? message_depth(child) : 0;
+        deepest = MAX_OF(deepest, depth);
     }
     return deepest + 1;
 }
