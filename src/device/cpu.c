@@ -1,25 +1,22 @@
-// cpu.c - the CPU device: worker threads push morsels of chunks through a kernel.
+// cpu.c - the CPU device: rows of a chunk through a kernel, into state that is private to a slot.
 //
-//     chunks that no zone test rules out -> morsels of 64 Ki rows -> workers -> private state -> merged
+//     push(slot, chunk, rows) -> kernel -> the slot's accumulators or rows -> finish: merged
 //
-// A morsel is the unit of everything that must not wait: cancelling, swapping in better code, stopping at a limit.  Output rows
-// are kept as segments, one per morsel, and put together in the order of the source, so a result does not depend on
-// the number of workers.  The kernel calls back only for what is rare: more room for rows, a new group.
+// A push is the unit of everything that must not wait: cancelling, swapping in better code, stopping at a limit.  Output rows
+// are kept as segments, one per push, and put together in the order of the source, so a result depends neither on the number of
+// threads nor on where in the table its scan began.  The kernel calls back only for what is rare: more room for rows, a new group.
 
 #include "device/device.h"
 #include "kernel/kernel.h"
 
 #include <stdlib.h>
 
-#define MORSEL_ROWS (32 * TILE)
-
-typedef struct Morsel { int chunk; u32 first, end; } Morsel;
-
-typedef struct Segment { u64 morsel, first, n_rows; } Segment;
+typedef struct Segment { u64 at, first, n_rows; } Segment;                    // at: chunk and row of the source
 
 typedef struct CpuRun CpuRun;
 
-typedef struct Worker {
+typedef struct Worker {                // of one slot
+    bool          is_open;
     KernelArgs    args;                // args.host points back here
     CpuRun       *run;
     KernelColumn *columns;
@@ -37,13 +34,9 @@ typedef struct Worker {
 
 struct CpuRun {
     Launch       *launch;
-    Morsel       *morsels;
-    u64           n_morsels;
-    _Atomic u64   next;
     _Atomic u64   rows_out;
-    Worker       *workers;
-    int           n_workers;
-    size_t        out_bytes;           // rows: of the merged columns
+    Worker       *workers;             // by slot
+    double        start_ms;
     bool          rows_merged;
 };
 
@@ -204,6 +197,13 @@ static void merge_cell(const Woven *woven, int slot, Worker *to, u64 at, const W
     }
 }
 
+static Worker *first_open(const CpuRun *run)
+{
+    for (int n = 0; n < run->launch->n_slots; n++)
+        if (run->workers[n].is_open) return &run->workers[n];
+    return NULL;
+}
+
 static u64 count_groups(const Woven *woven, const Worker *worker)
 {
     u64 n_groups = 0;
@@ -216,9 +216,10 @@ static u64 count_groups(const Woven *woven, const Worker *worker)
 static weft_status merge_groups(CpuRun *run)
 {
     const Woven *woven = run->launch->woven;
-    Worker      *into = &run->workers[0];
-    for (int n = 1; n < run->n_workers; n++) {
+    Worker      *into = first_open(run);
+    for (int n = 0; n < run->launch->n_slots; n++) {
         const Worker *from = &run->workers[n];
+        if (!from->is_open || from == into) continue;
         for (u64 g = 0; g < from->n_used; g++) {
             u64 at = g;
             if ((g & 4095) == 0 && atomic_load_explicit(run->launch->stop, memory_order_relaxed))
@@ -236,10 +237,10 @@ static weft_status merge_groups(CpuRun *run)
     return WEFT_OK;
 }
 
-static int by_morsel(const void *a, const void *b)
+static int by_place(const void *a, const void *b)
 {
     const Segment *x = a, *y = b;
-    return x->morsel < y->morsel ? -1 : x->morsel > y->morsel;
+    return x->at < y->at ? -1 : x->at > y->at;
 }
 
 typedef struct Piece { Segment segment; const Worker *worker; } Piece;
@@ -257,10 +258,17 @@ static void copy_pieces(const CpuRun *run, const Piece *pieces, u64 n_pieces, in
 static u64 collect_pieces(const CpuRun *run, Piece *pieces)
 {
     u64 n_pieces = 0;
-    for (int n = 0; n < run->n_workers; n++)
+    for (int n = 0; n < run->launch->n_slots; n++)
         for (u64 s = 0; s < run->workers[n].n_segments; s++) pieces[n_pieces++] = (Piece){ run->workers[n].segments[s], &run->workers[n] };
-    qsort(pieces, n_pieces, sizeof *pieces, by_morsel);                        // the segment comes first in a piece
+    qsort(pieces, n_pieces, sizeof *pieces, by_place);                        // the segment comes first in a piece
     return n_pieces;
+}
+
+static bool is_in_order(const Worker *worker)
+{
+    for (u64 s = 1; s < worker->n_segments; s++)
+        if (worker->segments[s].at < worker->segments[s - 1].at) return false;
+    return true;
 }
 
 static weft_status merge_rows(CpuRun *run, Error *err)
@@ -268,10 +276,11 @@ static weft_status merge_rows(CpuRun *run, Error *err)
     Launch      *launch = run->launch;
     const Woven *woven = launch->woven;
     u64          n_rows = 0, n_segments = 0;
-    for (int n = 0; n < run->n_workers; n++) n_rows += run->workers[n].n_used, n_segments += run->workers[n].n_segments;
+    for (int n = 0; n < launch->n_slots; n++) n_rows += run->workers[n].n_used, n_segments += run->workers[n].n_segments;
+    Worker *only = first_open(run);
     launch->rows_out = n_rows;
-    launch->rows = (RowSet){ .n_rows = n_rows, .columns = run->workers[0].args.state };
-    if (run->n_workers == 1) return WEFT_OK;                                   // already in order
+    launch->rows = (RowSet){ .n_rows = n_rows, .columns = only->args.state };
+    if (only->n_used == n_rows && is_in_order(only)) return WEFT_OK;
     Piece    *pieces = malloc((n_segments + 1) * sizeof *pieces);
     const u64 n_pieces = collect_pieces(run, pieces);
     void    **columns = calloc((size_t)woven->n_state + 1, sizeof *columns);
@@ -288,37 +297,15 @@ static weft_status merge_rows(CpuRun *run, Error *err)
 
 // ---- running ---------------------------------------------------------------------------------------------------------------------
 
-static bool chunk_may_match(const Launch *launch, const Chunk *chunk)
+bool launch_wants_chunk(const Launch *launch, int number)
 {
+    const Chunk *chunk = launch->source->chunks[number];
     for (int z = 0; z < launch->woven->n_zones; z++) {
         const ZoneTest    *zone = &launch->woven->zones[z];
         const ColumnChunk *column = &chunk->columns[launch->source->chunk_column[zone->column]];
         if (!column->has_range || column->max < zone->low || column->min > zone->high) return false;
     }
-    return !launch->woven->is_empty;
-}
-
-static void count_chunk(Launch *launch, const Chunk *chunk)
-{
-    launch->chunks_read++;
-    launch->rows_in += chunk->n_rows;
-    for (int c = 0; c < launch->woven->n_columns; c++)
-        launch->bytes_read += (u64)chunk->n_rows * chunk->columns[launch->source->chunk_column[launch->woven->columns[c]]].width;
-}
-
-static void cut_morsels(CpuRun *run)
-{
-    const Source *source = run->launch->source;
-    u64           n_rows = 0;
-    for (int c = 0; c < source->n_chunks; c++) n_rows += source->chunks[c]->n_rows / MORSEL_ROWS + 1;
-    run->morsels = malloc((n_rows + 1) * sizeof *run->morsels);
-    for (int c = 0; c < source->n_chunks; c++) {
-        const u32 chunk_rows = source->chunks[c]->n_rows;
-        if (!chunk_may_match(run->launch, source->chunks[c])) { run->launch->chunks_skipped++; continue; }
-        count_chunk(run->launch, source->chunks[c]);
-        for (u32 first = 0; first < chunk_rows; first += MORSEL_ROWS)
-            run->morsels[run->n_morsels++] = (Morsel){ c, first, MIN_OF(first + MORSEL_ROWS, chunk_rows) };
-    }
+    return !launch->woven->is_empty && chunk->n_rows > 0;
 }
 
 // A constant as the chunk stores values.  Chunks of a narrow width that got here overlap the range (zone tests), so clipping to what the
@@ -353,36 +340,14 @@ static weft_status bind_chunk(Worker *worker, int chunk)
     return WEFT_OK;
 }
 
-static void keep_segment(Worker *worker, u64 morsel, u64 first)
+static void keep_segment(Worker *worker, u64 at, u64 first)
 {
     if (worker->n_used == first || worker->status) return;
     if (worker->n_segments == worker->segments_room) {
         worker->segments_room = worker->segments_room ? worker->segments_room * 2 : 64;
         worker->segments = realloc(worker->segments, worker->segments_room * sizeof(Segment));
     }
-    worker->segments[worker->n_segments++] = (Segment){ morsel, first, worker->n_used - first };
-}
-
-static void run_morsel(Worker *worker, u64 number)
-{
-    CpuRun       *run = worker->run;
-    const Morsel *morsel = &run->morsels[number];
-    JitTier       tier;
-    const u64     first = worker->n_used;
-    const weft_status status = bind_chunk(worker, morsel->chunk);
-    if (status) {
-        stop_with(worker, status);
-        return;
-    }
-    worker->args.row_first = morsel->first;
-    worker->args.row_end = morsel->end;
-    code_function(run->launch->code, &tier)(&worker->args);
-    worker->morsels[tier]++;
-    if (run->launch->sink != SINK_GROUPS) {
-        keep_segment(worker, number, first);
-        atomic_fetch_add_explicit(&run->rows_out, worker->n_used - first, memory_order_relaxed);
-    }
-    if (run->launch->rows_done) atomic_fetch_add_explicit(run->launch->rows_done, morsel->end - morsel->first, memory_order_relaxed);
+    worker->segments[worker->n_segments++] = (Segment){ at, first, worker->n_used - first };
 }
 
 static void check_failed(Worker *worker)
@@ -392,21 +357,20 @@ static void check_failed(Worker *worker)
     stop_with(worker, fail(&worker->error, check->status, check->at, "%s", check->message));
 }
 
-static bool is_enough(const CpuRun *run)
+static void run_rows(Worker *worker, int chunk, u32 row_first, u32 row_end)
 {
-    return run->launch->limit >= 0 && (i64)atomic_load_explicit(&run->rows_out, memory_order_relaxed) >= run->launch->limit;
-}
-
-static void work(void *context, int number)
-{
-    CpuRun *run = context;
-    Worker *worker = &run->workers[number];
-    while (!worker->status && !atomic_load_explicit(run->launch->stop, memory_order_relaxed) && !is_enough(run)) {
-        const u64 morsel = atomic_fetch_add(&run->next, 1);
-        if (morsel >= run->n_morsels) return;
-        run_morsel(worker, morsel);
-        check_failed(worker);
+    CpuRun   *run = worker->run;
+    JitTier   tier;
+    const u64 first = worker->n_used;
+    worker->args.row_first = row_first;
+    worker->args.row_end = row_end;
+    code_function(run->launch->code, &tier)(&worker->args);
+    worker->morsels[tier]++;
+    if (run->launch->sink != SINK_GROUPS) {
+        keep_segment(worker, (u64)chunk << 32 | row_first, first);
+        atomic_fetch_add_explicit(&run->rows_out, worker->n_used - first, memory_order_relaxed);
     }
+    check_failed(worker);
 }
 
 static weft_status open_worker(CpuRun *run, int number)
@@ -414,7 +378,7 @@ static weft_status open_worker(CpuRun *run, int number)
     Worker       *worker = &run->workers[number];
     const Launch *launch = run->launch;
     const Woven  *woven = launch->woven;
-    worker->run = run, worker->chunk = -1;
+    worker->run = run, worker->chunk = -1, worker->is_open = true;
     error_clear(&worker->error);
     worker->columns = calloc((size_t)woven->n_columns + 1, sizeof *worker->columns);
     worker->params = calloc((size_t)woven->n_params + 1, sizeof *worker->params);
@@ -456,10 +420,10 @@ static void cpu_free_launch(Device *device, Launch *launch)
             mem_free(launch->budget, launch->rows.columns[s], launch->rows.n_rows * slot_bytes(launch->woven, s) + 8);
         free(launch->rows.columns);
     }
-    for (int n = 0; n < run->n_workers; n++) close_worker(run, &run->workers[n]);
+    for (int n = 0; n < launch->n_slots; n++)
+        if (run->workers[n].is_open) close_worker(run, &run->workers[n]);
     free(launch->counts);
     free(run->workers);
-    free(run->morsels);
     free(run);
     launch->memory = NULL;
 }
@@ -468,7 +432,10 @@ static void add_up(CpuRun *run)
 {
     Launch *launch = run->launch;
     launch->counts = calloc((size_t)launch->woven->n_counts + 1, sizeof(u64));
-    for (int n = 0; n < run->n_workers; n++) {
+    launch->n_workers = 0;
+    for (int n = 0; n < launch->n_slots; n++) {
+        if (!run->workers[n].is_open) continue;
+        launch->n_workers++;
         for (int c = 0; c < launch->woven->n_counts; c++) launch->counts[c] += run->workers[n].args.counts[c];
         for (int t = 0; t < 2; t++) launch->morsels[t] += run->workers[n].morsels[t];
     }
@@ -476,7 +443,7 @@ static void add_up(CpuRun *run)
 
 static weft_status first_error(const CpuRun *run, Error *err)
 {
-    for (int n = 0; n < run->n_workers; n++) {
+    for (int n = 0; n < run->launch->n_slots; n++) {
         if (!run->workers[n].status) continue;
         *err = run->workers[n].error;
         return run->workers[n].status;
@@ -485,36 +452,56 @@ static weft_status first_error(const CpuRun *run, Error *err)
     return WEFT_OK;
 }
 
-static weft_status cpu_run(Device *device, Launch *launch, Error *err)
+static weft_status cpu_open(Device *device, Launch *launch, Error *err)
 {
-    CpuRun      *run = calloc(1, sizeof *run);
-    const double start = time_now_ms();
-    weft_status  status = WEFT_OK;
+    CpuRun *run = calloc(1, sizeof *run);
+    (void)device, (void)err;
     run->launch = launch;
+    run->start_ms = time_now_ms();
+    run->workers = calloc((size_t)launch->n_slots, sizeof *run->workers);
     launch->memory = run;
-    cut_morsels(run);
-    run->n_workers = (int)MAX_OF(1, MIN_OF((u64)MIN_OF(launch->n_threads, pool_size(device->own)), run->n_morsels));
-    run->workers = calloc((size_t)run->n_workers, sizeof *run->workers);
-    for (int n = 0; n < run->n_workers; n++)
-        if (open_worker(run, n)) status = run->workers[n].status;
-    if (!status) {
-        if (run->n_workers == 1) work(run, 0);
-        else pool_run(device->own, run->n_workers, work, run);
-    }
-    launch->n_workers = run->n_workers;
+    return WEFT_OK;
+}
+
+static void cpu_push(Device *device, Launch *launch, int slot, int chunk, u32 first, u32 end)
+{
+    CpuRun *run = launch->memory;
+    Worker *worker = &run->workers[slot];
+    (void)device;
+    if (worker->status || atomic_load_explicit(launch->stop, memory_order_relaxed)) return;
+    weft_status status = worker->is_open ? WEFT_OK : open_worker(run, slot);
+    if (!status) status = bind_chunk(worker, chunk);
+    if (status) stop_with(worker, status);
+    else run_rows(worker, chunk, first, end);
+}
+
+static bool cpu_is_enough(const Device *device, const Launch *launch)
+{
+    const CpuRun *run = launch->memory;
+    (void)device;
+    return launch->limit >= 0 && (i64)atomic_load_explicit(&run->rows_out, memory_order_relaxed) >= launch->limit;
+}
+
+static weft_status cpu_finish(Device *device, Launch *launch, Error *err)
+{
+    CpuRun     *run = launch->memory;
+    weft_status status = WEFT_OK;
+    (void)device;
+    if (!first_open(run)) status = open_worker(run, 0);                        // no rows: the empty state is the answer
     add_up(run);
     status = first_error(run, err);
     if (!status) status = launch->sink == SINK_GROUPS ? merge_groups(run) : merge_rows(run, err);
-    if (status && !err->status) *err = run->workers[0].error;
-    launch->time_ms = time_now_ms() - start;
+    if (status && !err->status) *err = first_open(run)->error;
+    launch->time_ms = time_now_ms() - run->start_ms;
     return status;
 }
 
 static void cpu_close(Device *device) { free(device); }
 
-Device *device_cpu_open(Pool *pool)
+Device *device_cpu_open(void)
 {
     Device *device = calloc(1, sizeof *device);
-    *device = (Device){ .name = "cpu", .run = cpu_run, .free_launch = cpu_free_launch, .close = cpu_close, .own = pool };
+    *device = (Device){ .name = "cpu", .open = cpu_open, .push = cpu_push, .is_enough = cpu_is_enough, .finish = cpu_finish,
+                        .free_launch = cpu_free_launch, .close = cpu_close };
     return device;
 }

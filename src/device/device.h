@@ -1,10 +1,12 @@
 // device.h - where kernels run: a device is a table of functions.
 //
 //     Launch launch = { .woven = woven, .code = code, .source = source, .sink = job.sink, ... };
-//     TRY(device->run(device, &launch, err));          // all chunks through the kernel, workers merged
-//     ... launch.rows or launch.groups ...
+//     TRY(device->open(device, &launch, err));
+//     device->push(device, &launch, slot, chunk, first, end);      // any thread, one per slot at a time; in any order
+//     TRY(device->finish(device, &launch, err));                   // merges the slots: launch.rows or launch.groups
 //     device->free_launch(device, &launch);
 //
+// Who pushes which rows when is the engine's business (engine/network.c): that is where queries share a scan.
 // cpu.c is the reference.  A device may refuse a launch (can_run); the engine then gives it to the CPU and says so.
 
 #ifndef WEFT_DEVICE_H
@@ -34,7 +36,7 @@ typedef struct Launch {
     Code             *code;
     const Source     *source;
     SinkKind          sink;
-    int               n_threads;
+    int               n_slots;         // threads that may push at once
     i64               limit;           // rows: enough when this many are there; -1: all
     Budget           *budget;
     _Atomic u32      *stop;            // set by a cancel, or by a worker that failed
@@ -44,7 +46,7 @@ typedef struct Launch {
     GroupSet          groups;
     u64               rows_in, rows_out, bytes_read;
     int               chunks_read, chunks_skipped;
-    int               n_workers;
+    int               n_workers;       // slots that were used
     u64              *counts;          // by woven->counts
     u32               morsels[2];      // by JitTier: which code ran
     double            time_ms;
@@ -53,13 +55,17 @@ typedef struct Launch {
 
 struct Device {
     const char *name;
-    weft_status (*run)(Device *device, Launch *launch, Error *err);
+    weft_status (*open)(Device *device, Launch *launch, Error *err);
+    void        (*push)(Device *device, Launch *launch, int slot, int chunk, u32 first, u32 end);   // a failure shows in finish, and stops the launch
+    bool        (*is_enough)(const Device *device, const Launch *launch);      // its limit is reached
+    weft_status (*finish)(Device *device, Launch *launch, Error *err);
     void        (*free_launch)(Device *device, Launch *launch);
     bool        (*can_run)(const Device *device, const Woven *woven);      // optional: NULL = everything
     void        (*close)(Device *device);
-    void         *own;
 };
 
-Device *device_cpu_open(Pool *pool);
+Device *device_cpu_open(void);
+
+bool launch_wants_chunk(const Launch *launch, int chunk);                      // no zone test rules it out
 
 #endif

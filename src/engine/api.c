@@ -24,7 +24,8 @@ weft_status weft_open(const char *path, weft_db **out, weft_error *error)
         return status;
     }
     db->pool = pool_new(cpu_count());
-    db->cpu = device_cpu_open(db->pool);
+    db->network = network_new(cpu_count());
+    db->cpu = device_cpu_open();
     db->jit = jit_new(&(JitOptions){ .prelude = prelude(arena) });
     *out = db;
     return WEFT_OK;
@@ -33,6 +34,7 @@ weft_status weft_open(const char *path, weft_db **out, weft_error *error)
 void weft_close(weft_db *db)
 {
     if (!db) return;
+    network_free(db->network);
     jit_free(db->jit);
     db->cpu->close(db->cpu);
     pool_free(db->pool);
@@ -48,7 +50,7 @@ weft_status weft_connect(weft_db *db, weft_session **out, weft_error *error)
     *out = session;
     if (!session) return fail(error, WEFT_OUT_OF_MEMORY, -1, "out of memory");
     session->db = db;
-    session->settings = (Settings){ .weave = true, .jit = JIT_AUTO, .threads = pool_size(db->pool) };
+    session->settings = (Settings){ .weave = true, .jit = JIT_AUTO, .threads = pool_size(db->pool), .sharing = true };
     return WEFT_OK;
 }
 
@@ -325,6 +327,7 @@ weft_status weft_query(weft_session *session, const char *sql, weft_result **res
     atomic_store(&session->stop, 0);
     atomic_store(&session->copy_progress, 0);
     atomic_store(&session->rows_total, 0);
+    session->query_number = atomic_fetch_add(&session->db->n_queries, 1) + 1;
     atomic_store(&session->running, true);
     do {
         const size_t length = sql_statement_length(sql + at);

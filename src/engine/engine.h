@@ -8,15 +8,18 @@
 #define WEFT_ENGINE_H
 
 #include "device/device.h"
+#include "engine/network.h"
 #include "sql/sql.h"
 
 #include <pthread.h>
 
 struct weft_db {
     Arena   *arena;
+    _Atomic u64 n_queries;             // numbered as they come
     Store   *store;
     Budget   budget;
-    Pool    *pool;
+    Pool    *pool;                     // for COPY
+    Network *network;                  // for queries
     Jit     *jit;
     Device  *cpu;
 };
@@ -25,11 +28,14 @@ typedef struct Settings {
     bool    weave;                     // off: every operator is its own kernel
     JitMode jit;
     int     threads;
+    bool    sharing;                   // off: every query scans alone
+    int     priority;                  // 0 to 10; larger goes first
 } Settings;
 
 struct weft_session {
     weft_db      *db;
     Settings      settings;
+    u64           query_number;        // of the running or last query
     _Atomic u32   stop;                // the running query is to end: cancelled, or one of its workers failed
     _Atomic bool  cancelled;
     _Atomic bool  running;

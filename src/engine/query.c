@@ -252,10 +252,21 @@ static void ask_for_better_code(QueryRun *run, Code *code, const WeaveJob *job)
     else *LIST_PUSH(run->arena, run->codes, run->n_codes) = code;
 }
 
+// A LIMIT without ORDER BY takes the first rows of the table, so it must begin there; a query held to fewer threads than there are
+// must not hold up others; stored rows belong to the query.  These scan alone.
+static Ride make_ride(QueryRun *run, int pipeline, const char *label, Launch *launch)
+{
+    const weft_session *session = run->session;
+    const Table        *table = launch->source->from_store ? run->query->relations[run->plan->pipelines[pipeline].relation].table : NULL;
+    const bool          all_threads = session->settings.threads >= network_threads(session->db->network);
+    return (Ride){ .device = session->db->cpu, .launch = launch, .table = table, .label = label, .query = session->query_number,
+                   .is_shared = session->settings.sharing && table && launch->limit < 0 && all_threads, .max_threads = session->settings.threads,
+                   .priority = session->settings.priority };
+}
+
 static weft_status run_job(QueryRun *run, int pipeline, const char *label, const WeaveJob *job, i64 limit, Launch *launch)
 {
     weft_session *session = run->session;
-    Device       *device = session->db->cpu;
     Woven        *woven;
     Code         *code;
     const char   *notice = NULL;
@@ -270,9 +281,10 @@ static weft_status run_job(QueryRun *run, int pipeline, const char *label, const
     const double compile_ms = time_now_ms() - start;
     if (notice) query_notice(run, arena_strdup(run->arena, notice));
     ask_for_better_code(run, code, job);
-    *launch = (Launch){ .woven = woven, .code = code, .source = job->source, .sink = job->sink, .n_threads = session->settings.threads, .limit = limit,
+    *launch = (Launch){ .woven = woven, .code = code, .source = job->source, .sink = job->sink, .n_slots = network_threads(session->db->network), .limit = limit,
                         .budget = &session->db->budget, .stop = &session->stop, .rows_done = &session->rows_done };
-    const weft_status status = device->run(device, launch, run->err);
+    Ride              ride = make_ride(run, pipeline, label, launch);
+    const weft_status status = network_ride(session->db->network, &ride, run->err);
     report(run, pipeline, label, launch, woven, compile_ms);
     run->last_woven = woven;
     return status;

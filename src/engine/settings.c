@@ -127,11 +127,35 @@ static void show_device(const weft_session *session, Text *text)
     text_add(text, "cpu");
 }
 
+static weft_status set_sharing(weft_session *session, const char *value, bool *understood, Error *err)
+{
+    (void)err;
+    if (!value) session->settings.sharing = true;
+    else *understood = parse_bool(value, &session->settings.sharing);
+    return WEFT_OK;
+}
+
+static void show_sharing(const weft_session *session, Text *text) { text_add(text, "%s", session->settings.sharing ? "on" : "off"); }
+
+static weft_status set_priority(weft_session *session, const char *value, bool *understood, Error *err)
+{
+    char      *end;
+    const long n = value ? strtol(value, &end, 10) : 0;
+    (void)err;
+    *understood = !value || (*value && !*end && n >= 0 && n <= 10);
+    if (*understood) session->settings.priority = (int)n;
+    return WEFT_OK;
+}
+
+static void show_priority(const weft_session *session, Text *text) { text_add(text, "%d", session->settings.priority); }
+
 static const Setting settings[] = {
     { "chunk_rows", "a number of rows from 64 on, for later appends", set_chunk_rows, show_chunk_rows },
     { "device", "cpu or auto", set_device, show_device },
     { "jit", "auto, tcc or cc", set_jit, show_jit },
     { "memory_limit", "a size such as 512MB or 8GB; 0 for none", set_memory_limit, show_memory_limit },
+    { "priority", "a number from 0 to 10; queries with a larger one go first", set_priority, show_priority },
+    { "sharing", "on or off", set_sharing, show_sharing },
     { "threads", "a number from 1 to the number of cores", set_threads, show_threads },
     { "weave", "on or off", set_weave, show_weave },
 };
@@ -146,7 +170,7 @@ static const Setting *find_setting(const char *name)
 static weft_status no_such_setting(const char *name, int at, Error *err)
 {
     fail(err, WEFT_UNDEFINED_OBJECT, at, "there is no setting \"%s\"", name);
-    error_hint(err, "settings are chunk_rows, device, jit, memory_limit, threads and weave");
+    error_hint(err, "settings are chunk_rows, device, jit, memory_limit, priority, sharing, threads and weave");
     return WEFT_UNDEFINED_OBJECT;
 }
 

@@ -1,4 +1,4 @@
-// cuda.h - the words of tile C on a GPU.  Put before every kernel text, after args.h; compiled as CUDA C++, by NVRTC as by nvcc.
+// cuda.h - the words of tile C on a GPU.  Put before every kernel text, after args.h; CUDA C++ for NVRTC and nvcc.
 //
 //     rows of a tile     t_ .. t_ + TILE, TILE = threads of the block x ITEMS
 //     row of item i      t_ + i * blockDim.x + threadIdx.x: neighbouring threads read neighbouring values

@@ -1,0 +1,469 @@
+// network.c - shared circular scans: who pushes which rows when.
+//
+//     table lineorder   [0][1][2][3][4][5]
+//                             ^ cursor      riders q7 (wants 2 3 4 5 0 1), q9 (got on at 3; wants 3 4 5 0 1 2)
+//
+// Threads: as many as the machine has cores may push at a time (slots).  The threads of waiting queries push, too, as long as a
+// slot is free, so a query alone needs no hand-over: its own thread does the work, and sleeping threads join when there is
+// more than one slice.  The lock is held to take and to give back a slice, never while rows are pushed.
+//
+// Which scan next: the one whose rider has the fewest rows left (a dimension table, a short query), so that small queries are not
+// stuck behind large ones; every eighth turn the one that waited longest, so that nobody starves.
+//
+// Invariants: a rider is in at most the tasks counted by n_tasks, and leaves the network only when that is 0.  A chunk is in at most one
+// open task of a scan.  A rider whose stop flag is set wants nothing any more.
+
+#include "engine/network.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define SLICE_ROWS  (32 * TILE)        // alone: few calls
+#define SLICE_SHARED (8 * TILE)        // several riders: what one loads the next finds in the cache
+#define WAKE_MS     20                 // a waiting query looks at its stop flag at least this often
+
+typedef struct Scan Scan;
+
+typedef struct Rider {
+    Ride           *ride;
+    Scan           *scan;
+    struct Rider   *next;              // in its scan
+    bool           *wants;             // by chunk of its source
+    int             n_wanted;
+    u64             rows_left;
+    int             n_tasks;           // open tasks it is in
+    int             n_chunks;          // wanted at first
+    bool            is_done;
+    pthread_cond_t  done;
+} Rider;
+
+typedef struct Seat { Rider *rider; int chunk; } Seat;                         // chunk: number in the rider's source
+
+typedef struct Task {                  // an open chunk
+    Scan        *scan;
+    const Chunk *chunk;
+    u32          next_row;
+    int          n_pushing;            // threads that hold a slice
+    int          n_seats;
+    Seat        *seats;
+    struct Task *next;                 // in its scan
+} Task;
+
+struct Scan {
+    u64          table;                // id; 0 for a scan of its own
+    bool         is_shared;
+    int          max_threads, n_pushing;
+    int          cursor;               // chunk to open next, in the order of the newest rider's source
+    u64          waited_since;         // turn at which a slice was last taken
+    Rider       *riders;
+    int          n_riders;
+    Task        *tasks;                // open, the newest first
+    struct Scan *next;
+};
+
+typedef struct Tally { u64 table; ScanFigures figures; char name[64]; } Tally;
+
+struct Network {
+    pthread_mutex_t lock;
+    pthread_cond_t  has_work;
+    int             n_slots;
+    bool           *slot_taken;
+    int             n_free, n_idle;    // slots; threads of ours asleep
+    u64             turn;
+    Scan           *scans;
+    bool            is_closing;
+    int             n_threads;
+    pthread_t      *threads;
+    Tally          *tallies;
+    int             n_tallies;
+};
+
+// ---- opening chunks --------------------------------------------------------------------------------------------------------
+
+static bool is_stopped(const Rider *rider)
+{
+    const Launch *launch = rider->ride->launch;
+    return atomic_load_explicit(launch->stop, memory_order_relaxed) || rider->ride->device->is_enough(rider->ride->device, launch);
+}
+
+static void want_nothing(Rider *rider)
+{
+    memset(rider->wants, 0, (size_t)rider->ride->launch->source->n_chunks * sizeof(bool));
+    rider->n_wanted = 0;
+    rider->rows_left = 0;
+}
+
+// Snapshots of one table mostly agree on where a chunk is; where they do not, it is found by its address.
+static int chunk_number(const Rider *rider, const Chunk *chunk, int hint)
+{
+    const Source *source = rider->ride->launch->source;
+    if (hint < source->n_chunks && source->chunks[hint] == chunk) return hint;
+    for (int c = 0; c < source->n_chunks; c++)
+        if (source->chunks[c] == chunk) return c;
+    return -1;
+}
+
+// The next wanted chunk from the cursor on, in the order of RIDER's source.
+static int next_wanted(const Rider *rider, int cursor)
+{
+    const int n_chunks = rider->ride->launch->source->n_chunks;
+    for (int i = 0; i < n_chunks; i++) {
+        const int c = (cursor + i) % n_chunks;
+        if (rider->wants[c]) return c;
+    }
+    return -1;
+}
+
+static void take_seat(Task *task, Rider *rider, int chunk)
+{
+    task->seats[task->n_seats++] = (Seat){ rider, chunk };
+    rider->wants[chunk] = false;
+    rider->n_wanted--;
+    rider->rows_left -= task->chunk->n_rows;
+    rider->n_tasks++;
+    if (rider->ride->launch->source->n_chunks > 0) rider->ride->launch->chunks_read++;
+}
+
+static Tally *tally_of(Network *network, const Table *table)
+{
+    if (!table) return NULL;
+    for (int i = 0; i < network->n_tallies; i++)
+        if (network->tallies[i].table == table->id) return &network->tallies[i];
+    network->tallies = realloc(network->tallies, (size_t)(network->n_tallies + 1) * sizeof(Tally));
+    Tally *tally = &network->tallies[network->n_tallies++];
+    memset(tally, 0, sizeof *tally);
+    tally->table = table->id;
+    strncpy(tally->name, table->name, sizeof tally->name - 1);
+    return tally;
+}
+
+// Bytes of the columns that anybody in the task reads, each once; and what riders add up to.
+static void count_task(Network *network, const Task *task)
+{
+    const Launch *first = task->seats[0].rider->ride->launch;
+    Tally        *tally = tally_of(network, task->seats[0].rider->ride->table);
+    u8            read[2048] = { 0 };
+    u64           bytes = 0, ridden = 0;
+    (void)first;
+    for (int s = 0; s < task->n_seats; s++) {
+        Launch *launch = task->seats[s].rider->ride->launch;
+        u64     own = 0;
+        for (int c = 0; c < launch->woven->n_columns; c++) {
+            const int number = launch->source->chunk_column[launch->woven->columns[c]];
+            const u64 size = (u64)task->chunk->n_rows * task->chunk->columns[number].width;
+            own += size;
+            if (number < (int)sizeof read && !read[number]) bytes += size, read[number] = 1;
+        }
+        launch->rows_in += task->chunk->n_rows;
+        launch->bytes_read += own;
+        ridden += own;
+    }
+    if (!tally) return;
+    tally->figures.chunks_read++, tally->figures.rows_read += task->chunk->n_rows, tally->figures.bytes_read += bytes;
+    tally->figures.chunks_ridden += (u64)task->n_seats, tally->figures.rows_ridden += (u64)task->n_seats * task->chunk->n_rows;
+    tally->figures.bytes_ridden += ridden;
+}
+
+// Opens the next chunk that somebody wants; everybody who wants it gets on.
+static Task *open_chunk(Network *network, Scan *scan)
+{
+    Rider *leader = NULL;
+    int    number = -1;
+    for (Rider *rider = scan->riders; rider; rider = rider->next) {
+        if (rider->n_wanted && is_stopped(rider)) want_nothing(rider);
+        if (number < 0 && rider->n_wanted) leader = rider, number = next_wanted(rider, scan->cursor);
+    }
+    if (number < 0) return NULL;
+    Task *task = calloc(1, sizeof *task);
+    task->scan = scan;
+    task->chunk = leader->ride->launch->source->chunks[number];
+    task->seats = calloc((size_t)scan->n_riders, sizeof *task->seats);
+    for (Rider *rider = scan->riders; rider; rider = rider->next) {
+        if (!rider->n_wanted) continue;
+        const int chunk = chunk_number(rider, task->chunk, number);
+        if (chunk >= 0 && rider->wants[chunk]) take_seat(task, rider, chunk);
+    }
+    scan->cursor = number + 1;
+    task->next = scan->tasks;
+    scan->tasks = task;
+    count_task(network, task);
+    return task;
+}
+
+// ---- riders that are done ------------------------------------------------------------------------------------------------------
+
+static void finish_if_done(Rider *rider)
+{
+    if (rider->is_done || rider->n_tasks || rider->n_wanted) return;
+    rider->is_done = true;
+    pthread_cond_signal(&rider->done);
+}
+
+static void close_task(Task *task)
+{
+    Task **link = &task->scan->tasks;
+    while (*link != task) link = &(*link)->next;
+    *link = task->next;
+    for (int s = 0; s < task->n_seats; s++) {
+        Rider *rider = task->seats[s].rider;
+        rider->n_tasks--;
+        if (rider->n_wanted && is_stopped(rider)) want_nothing(rider);
+        finish_if_done(rider);
+    }
+    free(task->seats);
+    free(task);
+}
+
+// ---- slices ---------------------------------------------------------------------------------------------------------------------
+
+typedef struct Slice { Task *task; u32 first, end; } Slice;
+
+static u64 shortest_rider(const Scan *scan)
+{
+    u64 rows = UINT64_MAX;
+    for (const Rider *rider = scan->riders; rider; rider = rider->next) {
+        if (rider->is_done) continue;
+        const u64 weighted = rider->rows_left >> MIN_OF(MAX_OF(rider->ride->priority, 0), 32);
+        rows = MIN_OF(rows, weighted);
+    }
+    return rows;
+}
+
+static bool has_slice(const Scan *scan)
+{
+    if (!scan->is_shared && scan->n_pushing >= scan->max_threads) return false;
+    for (const Task *task = scan->tasks; task; task = task->next)
+        if (task->next_row < task->chunk->n_rows) return true;
+    for (const Rider *rider = scan->riders; rider; rider = rider->next)
+        if (rider->n_wanted) return true;
+    return false;
+}
+
+static Scan *choose_scan(Network *network)
+{
+    Scan      *best = NULL;
+    const bool by_age = network->turn % 8 == 7;
+    u64        best_rows = 0;
+    for (Scan *scan = network->scans; scan; scan = scan->next) {
+        if (!has_slice(scan)) continue;
+        const u64 rows = by_age ? scan->waited_since : shortest_rider(scan);
+        if (best && rows >= best_rows) continue;
+        best = scan, best_rows = rows;
+    }
+    return best;
+}
+
+static bool take_slice(Network *network, Slice *slice)
+{
+    for (;;) {
+        Scan *scan = choose_scan(network);
+        if (!scan) return false;
+        Task *task = scan->tasks;
+        while (task && task->next_row >= task->chunk->n_rows) task = task->next;
+        if (!task) task = open_chunk(network, scan);
+        if (!task) continue;           // its riders were all stopped: they want nothing now
+        const u32 rows = task->n_seats > 1 ? SLICE_SHARED : SLICE_ROWS;
+        *slice = (Slice){ task, task->next_row, MIN_OF(task->next_row + rows, task->chunk->n_rows) };
+        task->next_row = slice->end;
+        task->n_pushing++;
+        scan->n_pushing++;
+        scan->waited_since = network->turn++;
+        return true;
+    }
+}
+
+static void push_slice(const Slice *slice, int slot)
+{
+    for (int s = 0; s < slice->task->n_seats; s++) {
+        const Seat *seat = &slice->task->seats[s];
+        Ride       *ride = seat->rider->ride;
+        ride->device->push(ride->device, ride->launch, slot, seat->chunk, slice->first, slice->end);
+        if (ride->launch->rows_done) atomic_fetch_add_explicit(ride->launch->rows_done, slice->end - slice->first, memory_order_relaxed);
+    }
+}
+
+static int take_slot(Network *network)
+{
+    for (int s = 0; s < network->n_slots; s++)
+        if (!network->slot_taken[s]) {
+            network->slot_taken[s] = true;
+            network->n_free--;
+            return s;
+        }
+    return -1;
+}
+
+// Pushes slices until there are none, or UNTIL is done.  Called and left with the lock held.
+static void push_while(Network *network, const Rider *until)
+{
+    Slice slice;
+    if (!network->n_free) return;
+    const int slot = take_slot(network);
+    while (!(until && until->is_done) && take_slice(network, &slice)) {
+        if (network->n_idle && network->n_free && choose_scan(network)) pthread_cond_signal(&network->has_work);
+        pthread_mutex_unlock(&network->lock);
+        push_slice(&slice, slot);
+        pthread_mutex_lock(&network->lock);
+        Task *task = slice.task;
+        task->scan->n_pushing--;
+        if (--task->n_pushing == 0 && task->next_row >= task->chunk->n_rows) close_task(task);
+    }
+    network->slot_taken[slot] = false;
+    network->n_free++;
+}
+
+static void *worker(void *context)
+{
+    Network *network = context;
+    pthread_mutex_lock(&network->lock);
+    while (!network->is_closing) {
+        push_while(network, NULL);
+        if (network->is_closing) break;
+        network->n_idle++;
+        pthread_cond_wait(&network->has_work, &network->lock);
+        network->n_idle--;
+    }
+    pthread_mutex_unlock(&network->lock);
+    return NULL;
+}
+
+// ---- riding ------------------------------------------------------------------------------------------------------------------------
+
+static Scan *scan_for(Network *network, const Ride *ride)
+{
+    for (Scan *scan = network->scans; ride->is_shared && scan; scan = scan->next)
+        if (scan->is_shared && scan->table == ride->table->id) return scan;
+    Scan *scan = calloc(1, sizeof *scan);
+    *scan = (Scan){ .table = ride->table ? ride->table->id : 0, .is_shared = ride->is_shared, .max_threads = MAX_OF(ride->max_threads, 1),
+                    .waited_since = network->turn, .next = network->scans };
+    network->scans = scan;
+    return scan;
+}
+
+static void get_on(Network *network, Rider *rider)
+{
+    Launch    *launch = rider->ride->launch;
+    const int  n_chunks = launch->source->n_chunks;
+    rider->wants = calloc((size_t)n_chunks + 1, sizeof(bool));
+    for (int c = 0; c < n_chunks; c++) {
+        rider->wants[c] = launch_wants_chunk(launch, c);
+        if (rider->wants[c]) rider->n_wanted++, rider->rows_left += launch->source->chunks[c]->n_rows;
+        else launch->chunks_skipped++;
+    }
+    rider->n_chunks = rider->n_wanted;
+    rider->is_done = rider->n_wanted == 0;
+    rider->scan = scan_for(network, rider->ride);
+    rider->next = rider->scan->riders;
+    rider->scan->riders = rider;
+    rider->scan->n_riders++;
+    Tally *tally = tally_of(network, rider->ride->table);
+    if (tally) tally->figures.n_rides++;
+}
+
+static void get_off(Network *network, Rider *rider)
+{
+    Scan   *scan = rider->scan;
+    Rider **link = &scan->riders;
+    while (*link != rider) link = &(*link)->next;
+    *link = rider->next;
+    if (--scan->n_riders > 0) return;
+    Scan **at = &network->scans;
+    while (*at != scan) at = &(*at)->next;
+    *at = scan->next;
+    free(scan);
+}
+
+static void wait_a_little(Network *network, Rider *rider)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += WAKE_MS * 1000000;
+    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+    pthread_cond_timedwait(&rider->done, &network->lock, &until);
+    if (rider->n_wanted && is_stopped(rider)) want_nothing(rider);
+    finish_if_done(rider);
+}
+
+weft_status network_ride(Network *network, Ride *ride, Error *err)
+{
+    Rider rider = { .ride = ride };
+    TRY(ride->device->open(ride->device, ride->launch, err));
+    pthread_cond_init(&rider.done, NULL);
+    pthread_mutex_lock(&network->lock);
+    get_on(network, &rider);
+    while (!rider.is_done) {
+        push_while(network, &rider);
+        if (!rider.is_done) wait_a_little(network, &rider);
+    }
+    get_off(network, &rider);
+    pthread_mutex_unlock(&network->lock);
+    pthread_cond_destroy(&rider.done);
+    free(rider.wants);
+    return ride->device->finish(ride->device, ride->launch, err);
+}
+
+// ---- the network as a whole -----------------------------------------------------------------------------------------------------------
+
+Network *network_new(int n_threads)
+{
+    Network *network = calloc(1, sizeof *network);
+    pthread_mutex_init(&network->lock, NULL);
+    pthread_cond_init(&network->has_work, NULL);
+    network->n_slots = network->n_free = MAX_OF(n_threads, 1);
+    network->slot_taken = calloc((size_t)network->n_slots, sizeof(bool));
+    network->threads = calloc((size_t)network->n_slots, sizeof(pthread_t));
+    for (int t = 1; t < network->n_slots; t++) {
+        if (pthread_create(&network->threads[network->n_threads], NULL, worker, network) != 0) {
+            log_warn("the system refused a thread: going on with %d", network->n_threads + 1);
+            break;
+        }
+        network->n_threads++;
+    }
+    return network;
+}
+
+void network_free(Network *network)
+{
+    if (!network) return;
+    pthread_mutex_lock(&network->lock);
+    network->is_closing = true;
+    pthread_cond_broadcast(&network->has_work);
+    pthread_mutex_unlock(&network->lock);
+    for (int t = 0; t < network->n_threads; t++) pthread_join(network->threads[t], NULL);
+    pthread_mutex_destroy(&network->lock);
+    pthread_cond_destroy(&network->has_work);
+    free(network->slot_taken);
+    free(network->threads);
+    free(network->tallies);
+    free(network);
+}
+
+int network_threads(const Network *network) { return network->n_slots; }
+
+void network_scans(Network *network, Arena *arena, ScanFigures **figures, int *n_figures)
+{
+    pthread_mutex_lock(&network->lock);
+    *figures = arena_array(arena, ScanFigures, network->n_tallies + 1);
+    *n_figures = network->n_tallies;
+    for (int i = 0; i < network->n_tallies; i++) {
+        (*figures)[i] = network->tallies[i].figures;
+        (*figures)[i].table = arena_strdup(arena, network->tallies[i].name);
+    }
+    pthread_mutex_unlock(&network->lock);
+}
+
+void network_riders(Network *network, Arena *arena, RiderFigures **figures, int *n_figures)
+{
+    *figures = NULL, *n_figures = 0;
+    pthread_mutex_lock(&network->lock);
+    for (const Scan *scan = network->scans; scan; scan = scan->next)
+        for (const Rider *rider = scan->riders; rider; rider = rider->next)
+            *LIST_PUSH(arena, *figures, *n_figures) = (RiderFigures){
+                .query = rider->ride->query, .table = arena_strdup(arena, rider->ride->table ? rider->ride->table->name : "stored rows"),
+                .label = arena_strdup(arena, rider->ride->label), .kernel = arena_strdup(arena, rider->ride->launch->woven->name),
+                .n_chunks = rider->n_chunks, .n_chunks_done = rider->n_chunks - rider->n_wanted - rider->n_tasks, .n_fellow = scan->n_riders - 1,
+            };
+    pthread_mutex_unlock(&network->lock);
+}

@@ -1,0 +1,53 @@
+// network.h - the running pipelines of a database, and the scans that feed them.
+//
+//     Ride ride = { .device = device, .launch = &launch, .table = table, .columns = ..., .is_shared = true };
+//     TRY(network_ride(network, &ride, err));          // returns when every wanted chunk went through the launch
+//
+// A scan walks the chunks of a table in a circle while any rider is attached.  A rider gets on at the next chunk that is opened
+// and gets off after one round.  An open chunk is cut into slices; whoever takes a slice pushes it through the kernels of all
+// riders that wanted the chunk when it was opened, one after the other, while it is in the cache.
+//
+// Riders bring their own snapshots: a chunk is the same for two riders when it is the same memory, so appending to a table
+// disturbs nobody.  What a rider computes does not depend on where it got on (see README.md).
+
+#ifndef WEFT_NETWORK_H
+#define WEFT_NETWORK_H
+
+#include "device/device.h"
+
+typedef struct Network Network;
+
+typedef struct Ride {
+    Device      *device;
+    Launch      *launch;
+    const Table *table;                // what is scanned; NULL: rows of the query's own
+    const char  *label;                // for people
+    u64          query;                // number of the query, for people
+    bool         is_shared;            // false: a scan of its own, from the first chunk on
+    int          max_threads;          // only for scans of its own
+    int          priority;             // larger goes first
+} Ride;
+
+typedef struct ScanFigures {           // of one table, since the database was opened
+    const char *table;
+    u64         n_rides;               // pipelines that scanned it
+    u64         chunks_read, rows_read, bytes_read;        // each chunk counted once for all that rode on it
+    u64         chunks_ridden, rows_ridden, bytes_ridden;  // counted for each rider: what it would have been without sharing
+} ScanFigures;
+
+typedef struct RiderFigures {          // a pipeline at work
+    u64         query;
+    const char *table, *label, *kernel;
+    int         n_chunks, n_chunks_done, n_fellow;         // fellow: riders on the same scan
+} RiderFigures;
+
+Network *network_new(int n_threads);
+void     network_free(Network *network);
+int      network_threads(const Network *network);
+weft_status network_ride(Network *network, Ride *ride, Error *err);
+
+// Copies into the arena; for weft_scans, weft_riders and EXPLAIN (NETWORK).
+void network_scans(Network *network, Arena *arena, ScanFigures **figures, int *n_figures);
+void network_riders(Network *network, Arena *arena, RiderFigures **figures, int *n_figures);
+
+#endif
