@@ -126,6 +126,13 @@ weft_status weft_query(weft_session *session, const char *sql, weft_result **res
 void        weft_cancel(weft_session *session);                          // any thread: the running query ends with 57014
 double      weft_progress(const weft_session *session);                  // any thread: 0 to 1, or -1 when nothing runs
 
+// The same without waiting: the query joins those that run, and shares their scans.  A session runs one query at a time, so
+// each task needs a session of its own; sessions are cheap.  SQL is copied.  weft_wait ends the task, and must be called once.
+typedef struct weft_task weft_task;
+weft_status weft_submit(weft_session *session, const char *sql, weft_task **task, weft_error *error);
+bool        weft_is_done(const weft_task *task);                         // weft_wait will not block
+weft_status weft_wait(weft_task *task, weft_result **result, weft_error *error);
+
 size_t             weft_result_rows(const weft_result *result);
 int                weft_result_columns(const weft_result *result);       // 0 for statements that return no table
 const weft_column *weft_result_column(const weft_result *result, int column);

@@ -25,6 +25,7 @@ weft_status weft_open(const char *path, weft_db **out, weft_error *error)
     }
     db->pool = pool_new(cpu_count());
     db->network = network_new(cpu_count());
+    db->pieces = pieces_new();
     db->cpu = device_cpu_open();
     db->jit = jit_new(&(JitOptions){ .prelude = prelude(arena) });
     *out = db;
@@ -35,6 +36,7 @@ void weft_close(weft_db *db)
 {
     if (!db) return;
     network_free(db->network);
+    pieces_free(db->pieces);
     jit_free(db->jit);
     db->cpu->close(db->cpu);
     pool_free(db->pool);
@@ -115,7 +117,7 @@ static weft_status give_one_row(Execution *ex, Query *query)
 
 static weft_status run_select(Execution *ex, Query *query)
 {
-    QueryRun    run = { .arena = ex->arena, .session = ex->session, .query = query, .err = ex->err };
+    QueryRun    run = { .own = ex->arena, .arena = ex->arena, .session = ex->session, .query = query, .err = ex->err };
     weft_status status;
     if (query->n_relations == 0 && query->is_grouped) TRY(give_one_row(ex, query));
     if (query->n_relations == 0) {
@@ -142,7 +144,7 @@ static void print_kernels(const QueryRun *run, Text *text)
 static weft_status run_explain(Execution *ex, const Statement *statement)
 {
     Query      *query = statement->query;
-    QueryRun    run = { .arena = ex->arena, .session = ex->session, .query = query, .err = ex->err };
+    QueryRun    run = { .own = ex->arena, .arena = ex->arena, .session = ex->session, .query = query, .err = ex->err, .is_explained = true };
     Text        text = { 0 };
     weft_status status = WEFT_OK;
     if (query->n_relations == 0 && query->is_grouped) TRY(give_one_row(ex, query));
@@ -344,6 +346,53 @@ weft_status weft_query(weft_session *session, const char *sql, weft_result **res
         at = length ? at + length : strlen(sql);
     } while (!status && sql[at]);
     atomic_store(&session->running, false);
+    return status;
+}
+
+// ---- tasks --------------------------------------------------------------------------------------------------------------------
+
+struct weft_task {
+    weft_session *session;
+    char         *sql;
+    weft_result  *result;
+    weft_error    error;
+    weft_status   status;
+    _Atomic bool  is_done;
+    pthread_t     thread;
+};
+
+static void *run_task(void *context)
+{
+    weft_task *task = context;
+    task->status = weft_query(task->session, task->sql, &task->result, &task->error);
+    atomic_store(&task->is_done, true);
+    return NULL;
+}
+
+weft_status weft_submit(weft_session *session, const char *sql, weft_task **out, weft_error *error)
+{
+    weft_task *task = calloc(1, sizeof *task);
+    error_clear(error);
+    error->position = 0;
+    *task = (weft_task){ .session = session, .sql = strdup(sql) };
+    *out = task;
+    if (pthread_create(&task->thread, NULL, run_task, task) == 0) return WEFT_OK;
+    free(task->sql);
+    free(task);
+    *out = NULL;
+    return fail(error, WEFT_OUT_OF_MEMORY, -1, "the system refused a thread for the query");
+}
+
+bool weft_is_done(const weft_task *task) { return atomic_load(&task->is_done); }
+
+weft_status weft_wait(weft_task *task, weft_result **result, weft_error *error)
+{
+    pthread_join(task->thread, NULL);
+    const weft_status status = task->status;
+    *result = task->result;
+    *error = task->error;
+    free(task->sql);
+    free(task);
     return status;
 }
 

@@ -9,6 +9,7 @@
 
 #include "device/device.h"
 #include "engine/network.h"
+#include "engine/pieces.h"
 #include "sql/sql.h"
 
 #include <pthread.h>
@@ -20,6 +21,7 @@ struct weft_db {
     Budget   budget;
     Pool    *pool;                     // for COPY
     Network *network;                  // for queries
+    Pieces  *pieces;                   // what running queries have in common
     Jit     *jit;
     Device  *cpu;
 };
@@ -72,21 +74,26 @@ typedef struct PipelineReport {
     KernelReport    *kernels;
     const JoinTable *table;
     double           build_ms;
+    bool             is_shared;        // another query made the table, or ran the pipeline
 } PipelineReport;
 
 typedef struct QueryRun {
-    Arena          *arena;             // lives as long as the query
+    Arena          *own;               // lives as long as the query
+    Arena          *arena;             // for the pipeline at hand: its own, or that of a shared piece
     weft_session   *session;
     const Query    *query;
     Plan           *plan;
     JoinTable     **tables;            // by pipeline
     PipelineReport *reports;           // by pipeline
+    int             n_pieces;
+    Piece         **pieces;            // shared ones that it uses; released when it is done
     int             n_notices;
     const char    **notices;
     Code          **codes;             // kernels that the better compiler should see once the query is done
     int             n_codes;
+    bool            is_explained;      // EXPLAIN: everything is made anew, so that it can be shown
     bool            only_weave;        // EXPLAIN (KERNEL): the last pipeline is woven, not run
-    Launch          last;              // the root's launch
+    Launch         *last;              // the root's launch, its own or a shared one
     const Woven    *last_woven;
     Error          *err;
 } QueryRun;
@@ -96,7 +103,12 @@ void        query_free(QueryRun *run);
 weft_status query_alloc(QueryRun *run, size_t bytes, void **out);          // counted, zeroed, freed with the query
 void        query_notice(QueryRun *run, const char *notice);
 
-weft_status table_build(QueryRun *run, int pipeline, const Woven *woven, const RowSet *rows, JoinTable **out);
+// The table lives in HOME, and so does all it points to.
+weft_status table_build(QueryRun *run, Arena *home, int pipeline, const Woven *woven, const RowSet *rows, JoinTable **out);
+weft_status counted_alloc(Arena *arena, Budget *budget, size_t bytes, void **out, Error *err);     // freed with the arena
+char       *query_signature(const QueryRun *run, int pipeline);            // equal signatures, equal work
+const Probe *query_probe_of(const Plan *plan, int pipeline);               // the probe that uses the table it builds
+bool        query_only_grouped_by(const QueryRun *run, int pipeline, ColumnRef ref);
 Range       query_column_range(void *run, const Expr *column);             // a RangeOfColumn: what the scanned table's statistics prove
 
 bool        query_should_stop(const QueryRun *run, u64 step);              // looks at the flag every few thousand steps of a loop

@@ -23,21 +23,26 @@ static void free_counted(void *context)
     mem_free(counted->budget, counted->memory, counted->bytes);
 }
 
-weft_status query_alloc(QueryRun *run, size_t bytes, void **out)
+weft_status counted_alloc(Arena *arena, Budget *budget, size_t bytes, void **out, Error *err)
 {
-    Counted *counted = arena_make(run->arena, Counted);
-    *counted = (Counted){ .budget = &run->session->db->budget, .bytes = bytes };
-    TRY(mem_alloc(counted->budget, bytes, &counted->memory, run->err));
-    arena_defer(run->arena, free_counted, counted);
+    Counted *counted = arena_make(arena, Counted);
+    *counted = (Counted){ .budget = budget, .bytes = bytes };
+    TRY(mem_alloc(counted->budget, bytes, &counted->memory, err));
+    arena_defer(arena, free_counted, counted);
     *out = counted->memory;
     return WEFT_OK;
+}
+
+weft_status query_alloc(QueryRun *run, size_t bytes, void **out)
+{
+    return counted_alloc(run->arena, &run->session->db->budget, bytes, out, run->err);
 }
 
 void query_notice(QueryRun *run, const char *notice)
 {
     for (int i = 0; i < run->n_notices; i++)
         if (strcmp(run->notices[i], notice) == 0) return;
-    *LIST_PUSH(run->arena, run->notices, run->n_notices) = notice;
+    *LIST_PUSH(run->own, run->notices, run->n_notices) = arena_strdup(run->own, notice);
 }
 
 bool query_should_stop(const QueryRun *run, u64 step)
@@ -231,14 +236,14 @@ static weft_status list_steps(QueryRun *run, const Pipeline *pipeline, Steps *st
 static void report(QueryRun *run, int pipeline, const char *label, const Launch *launch, const Woven *woven, double compile_ms)
 {
     PipelineReport *reports = &run->reports[pipeline];
-    KernelReport   *kernel = LIST_PUSH(run->arena, reports->kernels, reports->n_kernels);
+    KernelReport   *kernel = LIST_PUSH(run->own, reports->kernels, reports->n_kernels);
     *kernel = (KernelReport){ .label = label, .woven = woven, .device = "cpu", .compile_ms = compile_ms };
     if (!launch) return;
     kernel->morsels[0] = launch->morsels[0], kernel->morsels[1] = launch->morsels[1];
     kernel->rows_in = launch->rows_in, kernel->rows_out = launch->rows_out, kernel->bytes_read = launch->bytes_read;
     kernel->chunks_read = launch->chunks_read, kernel->chunks_skipped = launch->chunks_skipped, kernel->n_workers = launch->n_workers;
     kernel->time_ms = launch->time_ms;
-    kernel->counts = arena_array(run->arena, u64, woven->n_counts + 1);
+    kernel->counts = arena_array(run->own, u64, woven->n_counts + 1);
     if (launch->counts) memcpy(kernel->counts, launch->counts, (size_t)woven->n_counts * sizeof(u64));
 }
 
@@ -249,7 +254,7 @@ static void ask_for_better_code(QueryRun *run, Code *code, const WeaveJob *job)
     if (run->session->settings.jit != JIT_AUTO || tier == TIER_CC) return;
     const double expected_ms = (double)job->source->n_rows * (job->n_steps + 1) * TCC_NS_PER_ROW_AND_STEP * 1e-6 / run->session->settings.threads;
     if (expected_ms > IMPROVE_NOW_MS) jit_improve(run->session->db->jit, code);
-    else *LIST_PUSH(run->arena, run->codes, run->n_codes) = code;
+    else *LIST_PUSH(run->own, run->codes, run->n_codes) = code;
 }
 
 // A LIMIT without ORDER BY takes the first rows of the table, so it must begin there; a query held to fewer threads than there are
@@ -279,7 +284,7 @@ static weft_status run_job(QueryRun *run, int pipeline, const char *label, const
     }
     TRY(jit_get(session->db->jit, woven->text, woven->name, session->settings.jit, &code, &notice, run->err));
     const double compile_ms = time_now_ms() - start;
-    if (notice) query_notice(run, arena_strdup(run->arena, notice));
+    if (notice) query_notice(run, notice);
     ask_for_better_code(run, code, job);
     *launch = (Launch){ .woven = woven, .code = code, .source = job->source, .sink = job->sink, .n_slots = network_threads(session->db->network), .limit = limit,
                         .budget = &session->db->budget, .stop = &session->stop, .rows_done = &session->rows_done };
@@ -386,30 +391,116 @@ static i64 rows_enough(const QueryRun *run, const Pipeline *pipeline)
     return query->limit > INT64_MAX - query->offset ? -1 : query->limit + query->offset;
 }
 
-static weft_status run_pipeline(QueryRun *run, int number)
+// The pipeline's rows or groups, in LAUNCH.  What it points to lives in run->arena.
+static weft_status push_pipeline(QueryRun *run, int number, Launch *launch)
 {
     const Pipeline *pipeline = &run->plan->pipelines[number];
     PipelineJob     pj = { .pipeline = pipeline, .number = number, .limit = rows_enough(run, pipeline) };
     Steps           steps;
-    Launch          launch = { 0 };
     ColumnRef      *refs = NULL;
     int             n_refs = 0;
-    Device         *device = run->session->db->cpu;
     TRY(list_steps(run, pipeline, &steps));
     pj.job = (WeaveJob){ .query = run->query, .steps = steps.steps, .n_steps = steps.n_steps, .stop = &run->session->stop };
     set_sink(run, &pj);
     collect_from(run, &pj.job, 0, &refs, &n_refs);
     pj.job.source = table_source(run, pipeline->relation, refs, n_refs);
-    weft_status status = run->session->settings.weave ? run_job(run, number, "woven", &pj.job, pj.limit, &launch) : run_unwoven(run, &pj, &launch);
-    if (pipeline->sink != SINK_TABLE) {
-        run->last = launch;
-        return status;
-    }
+    return run->session->settings.weave ? run_job(run, number, "woven", &pj.job, pj.limit, launch) : run_unwoven(run, &pj, launch);
+}
+
+static weft_status build_table(QueryRun *run, int number, Arena *home, JoinTable **table)
+{
+    Device     *device = run->session->db->cpu;
+    Launch      launch = { 0 };
+    weft_status status = push_pipeline(run, number, &launch);
     const double start = time_now_ms();
-    if (!status) status = table_build(run, number, launch.woven, &launch.rows, &run->tables[number]);
-    run->reports[number].table = run->tables[number];
+    if (!status) status = table_build(run, home, number, launch.woven, &launch.rows, table);
     run->reports[number].build_ms = time_now_ms() - start;
     if (launch.memory) device->free_launch(device, &launch);
+    return status;
+}
+
+// A shared table numbers relations as the query that made it does: this query's own view of it.
+static JoinTable *own_view(QueryRun *run, const Pipeline *pipeline, const JoinTable *shared)
+{
+    JoinTable *table = arena_make(run->arena, JoinTable);
+    *table = *shared;
+    table->payloads = arena_array(run->arena, Payload, shared->n_payloads + 1);
+    for (int p = 0; p < shared->n_payloads; p++) {
+        table->payloads[p] = shared->payloads[p];
+        table->payloads[p].ref = pipeline->payload[shared->payloads[p].number];
+    }
+    return table;
+}
+
+static weft_status get_table(QueryRun *run, int number)
+{
+    Pieces    *pieces = run->session->db->pieces;
+    Piece     *piece;
+    JoinTable *table = NULL;
+    bool       must_make;
+    if (!run->session->settings.sharing || run->is_explained) return build_table(run, number, run->arena, &run->tables[number]);
+    TRY(pieces_get(pieces, query_signature(run, number), &run->session->stop, &piece, &must_make, run->err));
+    if (must_make) {
+        const weft_status status = build_table(run, number, piece_arena(piece), &table);
+        piece_made(pieces, piece, table, !status, true);
+        if (status) {
+            piece_release(pieces, piece);
+            return status;
+        }
+    }
+    *LIST_PUSH(run->own, run->pieces, run->n_pieces) = piece;
+    run->reports[number].is_shared = !must_make;
+    run->tables[number] = own_view(run, &run->plan->pipelines[number], piece_value(piece));
+    return WEFT_OK;
+}
+
+typedef struct SharedRun { Launch launch; const Woven *woven; Device *device; } SharedRun;
+
+static void free_shared_run(void *context)
+{
+    SharedRun *shared = context;
+    if (shared->launch.memory) shared->device->free_launch(shared->device, &shared->launch);
+}
+
+// The root of another query that is at the same work over the same snapshot serves this one, too.
+static weft_status get_answer(QueryRun *run, int number)
+{
+    Pieces    *pieces = run->session->db->pieces;
+    Piece     *piece;
+    bool       must_make;
+    SharedRun *shared;
+    if (!run->session->settings.sharing || run->is_explained || rows_enough(run, &run->plan->pipelines[number]) >= 0) {
+        run->last = arena_make(run->arena, Launch);
+        return push_pipeline(run, number, run->last);
+    }
+    TRY(pieces_get(pieces, query_signature(run, number), &run->session->stop, &piece, &must_make, run->err));
+    if (must_make) {
+        shared = arena_make(piece_arena(piece), SharedRun);
+        shared->device = run->session->db->cpu;
+        arena_defer(piece_arena(piece), free_shared_run, shared);
+        run->arena = piece_arena(piece);           // what is woven must outlive this query
+        const weft_status status = push_pipeline(run, number, &shared->launch);
+        run->arena = run->own;
+        shared->woven = run->last_woven;
+        piece_made(pieces, piece, shared, !status, false);
+        if (status) {
+            piece_release(pieces, piece);
+            return status;
+        }
+    }
+    *LIST_PUSH(run->own, run->pieces, run->n_pieces) = piece;
+    shared = piece_value(piece);
+    run->reports[number].is_shared = !must_make;
+    run->last = &shared->launch;
+    run->last_woven = shared->woven;
+    return WEFT_OK;
+}
+
+static weft_status run_pipeline(QueryRun *run, int number)
+{
+    if (run->plan->pipelines[number].sink != SINK_TABLE) return get_answer(run, number);
+    const weft_status status = get_table(run, number);
+    run->reports[number].table = run->tables[number];
     return status;
 }
 
@@ -426,9 +517,19 @@ weft_status query_run(QueryRun *run)
     return WEFT_OK;
 }
 
+static bool is_shared_launch(const QueryRun *run)
+{
+    for (int i = 0; i < run->n_pieces; i++) {
+        const SharedRun *shared = piece_value(run->pieces[i]);
+        if (run->last == &shared->launch) return true;
+    }
+    return false;
+}
+
 void query_free(QueryRun *run)
 {
     Device *device = run->session->db->cpu;
-    if (run->last.memory) device->free_launch(device, &run->last);
+    if (run->last && run->last->memory && !is_shared_launch(run)) device->free_launch(device, run->last);
+    for (int i = 0; i < run->n_pieces; i++) piece_release(run->session->db->pieces, run->pieces[i]);
     for (int i = 0; i < run->n_codes; i++) jit_improve(run->session->db->jit, run->codes[i]);
 }

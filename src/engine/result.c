@@ -112,11 +112,11 @@ static weft_status result_from_rows(QueryRun *run, weft_result *result)
     View        *views = arena_array(run->arena, View, query->n_outputs + 1);
     for (int c = 0; c < query->n_outputs; c++) {
         const OutColumn *out = &run->last_woven->outputs[c];
-        views[c] = (View){ .kind = view_kind(out->type), .type = out->type, .data = run->last.rows.columns[out->value], .dict = out->dict,
-                           .dict_count = out->dict_count, .nulls = out->null < 0 ? NULL : run->last.rows.columns[out->null] };
+        views[c] = (View){ .kind = view_kind(out->type), .type = out->type, .data = run->last->rows.columns[out->value], .dict = out->dict,
+                           .dict_count = out->dict_count, .nulls = out->null < 0 ? NULL : run->last->rows.columns[out->null] };
         if (views[c].kind == VIEW_TEXT) views[c].kind = VIEW_CODE;
     }
-    return copy_out(run, result, views, run->last.rows.n_rows);
+    return copy_out(run, result, views, run->last->rows.n_rows);
 }
 
 // ---- groups --------------------------------------------------------------------------------------------------------------------------
@@ -375,7 +375,7 @@ static weft_status cells_out(Groups *groups, weft_result *result)
 
 static weft_status result_from_groups(QueryRun *run, weft_result *result)
 {
-    Groups groups = { .run = run, .woven = run->last_woven, .set = &run->last.groups };
+    Groups groups = { .run = run, .woven = run->last_woven, .set = &run->last->groups };
     groups.keys = arena_array(run->arena, Value, run->query->n_keys + 1);
     groups.aggs = arena_array(run->arena, Value, run->query->n_aggs + 1);
     groups.cells = make_cells(run);

@@ -21,6 +21,8 @@
 
 typedef struct Builder {
     QueryRun       *run;
+    Arena          *home;              // where the table lives
+    int             number;
     const Pipeline *pipeline;
     const Probe    *probe;             // that will use the table
     const Woven    *woven;
@@ -33,6 +35,19 @@ static const u8  *null_column(const Builder *b, int output)
 {
     const int slot = b->woven->outputs[output].null;
     return slot < 0 ? NULL : b->rows->columns[slot];
+}
+
+static weft_status home_alloc(Builder *b, size_t bytes, void **out)
+{
+    return counted_alloc(b->home, &b->run->session->db->budget, bytes, out, b->run->err);
+}
+
+static void release_dict(void *dict) { dict_release(dict); }
+
+static Dictionary *keep_dict(Builder *b, Dictionary *dict)
+{
+    if (dict) arena_defer(b->home, release_dict, dict_hold(dict));
+    return dict;
 }
 
 // ---- keys ----------------------------------------------------------------------------------------------------------------
@@ -74,7 +89,7 @@ static void describe_keys(Builder *b, u128 *span)
     for (int k = table->n_keys - 1; k >= 0; k--) {
         const OutColumn *out = &b->woven->outputs[k];
         JoinKey         *key = &table->keys[k];
-        *key = (JoinKey){ .type = out->type, .dict = out->dict, .dict_count = out->dict_count, .low = 0, .high = -1 };
+        *key = (JoinKey){ .type = out->type, .dict = keep_dict(b, out->dict), .dict_count = out->dict_count, .low = 0, .high = -1 };
         if (out->is_float) {
             *span = (u128)1 << 100;
             table->is_one_word = table->n_keys == 1;
@@ -117,10 +132,11 @@ static bool is_used_in(const Expr *expr, ColumnRef ref)
 }
 
 // Whether the query does nothing with the column above this table but group by it.
-static bool is_only_grouped_by(const Builder *b, ColumnRef ref)
+bool query_only_grouped_by(const QueryRun *run, int number, ColumnRef ref)
 {
-    const Query *query = b->run->query;
-    bool         is_key = false;
+    const Query    *query = run->query;
+    const Pipeline *build = &run->plan->pipelines[number];
+    bool            is_key = false;
     if (!query->is_grouped) return false;
     for (int k = 0; k < query->n_keys; k++) {
         if (query->keys[k]->kind == EXPR_COLUMN && is_used_in(query->keys[k], ref)) is_key = true;
@@ -128,9 +144,9 @@ static bool is_only_grouped_by(const Builder *b, ColumnRef ref)
     }
     for (int a = 0; a < query->n_aggs; a++)
         if (query->aggs[a].arg && is_used_in(query->aggs[a].arg, ref)) return false;
-    for (int p = 0; p < b->run->plan->n_pipelines; p++) {
-        const Pipeline *pipeline = &b->run->plan->pipelines[p];
-        if (pipeline == b->pipeline || !(pipeline->relations >> b->pipeline->relation & 1)) continue;
+    for (int p = 0; p < run->plan->n_pipelines; p++) {
+        const Pipeline *pipeline = &run->plan->pipelines[p];
+        if (pipeline == build || !(pipeline->relations >> build->relation & 1)) continue;
         for (int f = 0; f < pipeline->n_filters; f++)
             if (is_used_in(pipeline->filters[f], ref)) return false;
         for (int k = 0; k < pipeline->n_keys; k++)
@@ -151,12 +167,12 @@ static weft_status renumber(Builder *b, Payload *payload, Coding *coding, i64 lo
     u32      *codes;
     i64      *decode;
     u64       n_used = 0;
-    TRY(query_alloc(b->run, span * sizeof *codes, (void **)&codes));
+    TRY(home_alloc(b, span * sizeof *codes, (void **)&codes));
     for (u64 r = 0; r < b->rows->n_rows; r++)
         if (!coding->nulls || !coding->nulls[r]) codes[coding->values[r] - low] = 1;
     for (u64 v = 0; v < span; v++) n_used += codes[v];
     if (n_used * 2 > span) return WEFT_OK;
-    TRY(query_alloc(b->run, (n_used + 1) * sizeof *decode, (void **)&decode));
+    TRY(home_alloc(b, (n_used + 1) * sizeof *decode, (void **)&decode));
     n_used = 0;
     for (u64 v = 0; v < span; v++) {
         if (!codes[v]) continue;
@@ -174,8 +190,8 @@ static weft_status describe_payload(Builder *b, int p, Payload *payload, Coding 
     const int        output = b->table->n_keys + p;
     const OutColumn *out = &b->woven->outputs[output];
     const ColumnRef  ref = b->pipeline->payload[p];
-    *payload = (Payload){ .ref = ref, .name = b->run->query->relations[ref.relation].table->columns[ref.column].name, .type = out->type,
-                          .dict = out->dict, .dict_count = out->dict_count, .width = 8, .range = out->range };
+    *payload = (Payload){ .ref = ref, .number = p, .name = arena_strdup(b->home, b->run->query->relations[ref.relation].table->columns[ref.column].name),
+                          .type = out->type, .dict = keep_dict(b, out->dict), .dict_count = out->dict_count, .width = 8, .range = out->range };
     *coding = (Coding){ .values = int_column(b, output), .nulls = null_column(b, output), .payload = payload };
     payload->range.nullable = coding->nulls && memchr(coding->nulls, 1, b->rows->n_rows);
     if (!payload->range.nullable) coding->nulls = NULL;
@@ -187,7 +203,7 @@ static weft_status describe_payload(Builder *b, int p, Payload *payload, Coding 
     payload->range.known = true, payload->range.low = low, payload->range.high = high;
     const u128 span = (u128)((i128)high - low) + 1;
     payload->n_codes = span >> 63 ? 0 : (u64)span + payload->range.nullable;
-    if (span <= RENUMBER_SPAN && is_only_grouped_by(b, ref)) TRY(renumber(b, payload, coding, low, high));
+    if (span <= RENUMBER_SPAN && query_only_grouped_by(b->run, b->number, ref)) TRY(renumber(b, payload, coding, low, high));
     payload->null_code = payload->n_codes - 1;
     return WEFT_OK;
 }
@@ -219,7 +235,7 @@ static weft_status store_payload(Builder *b, Payload *payload, const Coding *cod
     if (!is_float && payload->n_codes == 0 && payload->range.nullable)
         return fail(b->run->err, WEFT_UNSUPPORTED, -1, "a joined column with NULLs spans more than 63 bits");
     payload->width = is_float || payload->n_codes == 0 ? 8 : width_for(payload->n_codes - 1 + plus);
-    TRY(query_alloc(b->run, size * payload->width + 8, &data));
+    TRY(home_alloc(b, size * payload->width + 8, &data));
     payload->data = data;
     b->table->bytes += size * payload->width;
     for (u64 r = 0; r < b->rows->n_rows; r++) {
@@ -230,7 +246,7 @@ static weft_status store_payload(Builder *b, Payload *payload, const Coding *cod
     }
     if (!is_float || !coding->nulls) return WEFT_OK;
     u8 *valid;
-    TRY(query_alloc(b->run, size / 8 + 8, (void **)&valid));
+    TRY(home_alloc(b, size / 8 + 8, (void **)&valid));
     for (u64 r = 0; r < b->rows->n_rows; r++) {
         const u64 place = at ? at[r] : r;
         if (!coding->nulls[r]) valid[place >> 3] |= (u8)(1u << (place & 7));
@@ -243,7 +259,7 @@ static weft_status store_payload(Builder *b, Payload *payload, const Coding *cod
 
 static weft_status make_bits(Builder *b, u8 **bits)
 {
-    TRY(query_alloc(b->run, (size_t)b->table->span / 8 + 8, (void **)bits));
+    TRY(home_alloc(b, (size_t)b->table->span / 8 + 8, (void **)bits));
     b->table->is_unique = true;
     for (u64 r = 0; r < b->rows->n_rows; r++) {
         if (query_should_stop(b->run, r)) return query_canceled(b->run);
@@ -259,7 +275,7 @@ static weft_status make_bits(Builder *b, u8 **bits)
 static weft_status chain_rows(Builder *b, u32 **next)
 {
     if (b->rows->n_rows >= UINT32_MAX) return fail(b->run->err, WEFT_UNSUPPORTED, -1, "a join table of more than 4 billion rows is not supported");
-    return query_alloc(b->run, (b->rows->n_rows + 1) * sizeof **next, (void **)next);
+    return home_alloc(b, (b->rows->n_rows + 1) * sizeof **next, (void **)next);
 }
 
 static void measure_chains(JoinTable *table, const u32 *next, u32 *lengths)
@@ -285,7 +301,7 @@ static weft_status finish_chains(Builder *b, u32 *next)
 static weft_status build_heads(Builder *b)
 {
     u32 *heads, *next;
-    TRY(query_alloc(b->run, (size_t)b->table->span * 4 + 8, (void **)&heads));
+    TRY(home_alloc(b, (size_t)b->table->span * 4 + 8, (void **)&heads));
     TRY(chain_rows(b, &next));
     for (u64 r = b->rows->n_rows; r-- > 0;) {
         if (query_should_stop(b->run, r)) return query_canceled(b->run);
@@ -309,9 +325,9 @@ static weft_status build_hash(Builder *b)
     u64        *words = NULL;
     u32        *next;
     while (n_slots < 2 * table->n_rows) n_slots *= 2;
-    TRY(query_alloc(b->run, n_slots * sizeof *slots, (void **)&slots));
+    TRY(home_alloc(b, n_slots * sizeof *slots, (void **)&slots));
     TRY(chain_rows(b, &next));
-    if (!table->is_one_word) TRY(query_alloc(b->run, (table->n_rows * (u64)table->n_keys + 1) * 8, (void **)&words));
+    if (!table->is_one_word) TRY(home_alloc(b, (table->n_rows * (u64)table->n_keys + 1) * 8, (void **)&words));
     for (u64 r = table->n_rows; r-- > 0;) {
         if (query_should_stop(b->run, r)) return query_canceled(b->run);
         u64 key = table->is_one_word ? (table->n_keys == 1 ? word_of(b, 0, r) : direct_key(b, r)) : HASH_SEED;
@@ -341,7 +357,7 @@ static weft_status store_by_row(Builder *b, Coding *codings)
 static weft_status store_by_key(Builder *b, Coding *codings)
 {
     u32 *at;
-    TRY(query_alloc(b->run, (b->rows->n_rows + 1) * sizeof *at, (void **)&at));
+    TRY(home_alloc(b, (b->rows->n_rows + 1) * sizeof *at, (void **)&at));
     for (u64 r = 0; r < b->rows->n_rows; r++) at[r] = (u32)direct_key(b, r);
     b->table->kind = JOIN_DIRECT;
     for (int p = 0; p < b->table->n_payloads; p++)
@@ -375,7 +391,7 @@ static weft_status store_bits(JoinTable *table, const u8 *bits)
 static weft_status store_bytes(Builder *b)
 {
     u8 *bytes;
-    TRY(query_alloc(b->run, (size_t)b->table->span + 8, (void **)&bytes));
+    TRY(home_alloc(b, (size_t)b->table->span + 8, (void **)&bytes));
     for (u64 r = 0; r < b->rows->n_rows; r++) bytes[direct_key(b, r)] = 1;
     b->table->kind = JOIN_BITS;
     b->table->is_bytes = true;
@@ -384,7 +400,7 @@ static weft_status store_bytes(Builder *b)
     return WEFT_OK;
 }
 
-static const Probe *probe_of(const Plan *plan, int pipeline)
+const Probe *query_probe_of(const Plan *plan, int pipeline)
 {
     for (int p = pipeline + 1; p < plan->n_pipelines; p++)
         for (int q = 0; q < plan->pipelines[p].n_probes; q++)
@@ -392,16 +408,16 @@ static const Probe *probe_of(const Plan *plan, int pipeline)
     return NULL;
 }
 
-weft_status table_build(QueryRun *run, int number, const Woven *woven, const RowSet *rows, JoinTable **out)
+weft_status table_build(QueryRun *run, Arena *home, int number, const Woven *woven, const RowSet *rows, JoinTable **out)
 {
     const Pipeline *pipeline = &run->plan->pipelines[number];
-    Builder    b = { run, pipeline, probe_of(run->plan, number), woven, rows, arena_make(run->arena, JoinTable) };
-    JoinTable *table = *out = b.table;
-    u128       span;
-    table->name = run->query->relations[pipeline->relation].alias;
+    JoinTable      *table = *out = arena_make(home, JoinTable);
+    Builder         b = { run, home, number, pipeline, query_probe_of(run->plan, number), woven, rows, table };
+    u128            span;
+    table->name = arena_strdup(home, run->query->relations[pipeline->relation].table->name);
     table->n_keys = pipeline->n_keys, table->n_payloads = pipeline->n_payload, table->n_rows = rows->n_rows;
-    table->keys = arena_array(run->arena, JoinKey, table->n_keys + 1);
-    table->payloads = arena_array(run->arena, Payload, table->n_payloads + 1);
+    table->keys = arena_array(home, JoinKey, table->n_keys + 1);
+    table->payloads = arena_array(home, Payload, table->n_payloads + 1);
     Coding *codings = arena_array(run->arena, Coding, table->n_payloads + 1);
     describe_keys(&b, &span);
     for (int p = 0; p < table->n_payloads; p++) TRY(describe_payload(&b, p, &table->payloads[p], &codings[p]));

@@ -1,4 +1,5 @@
-// virtual.c - tables that are made when asked for: weft_tables and weft_columns, and the row behind a SELECT without FROM.
+// virtual.c - tables that are made when asked for: weft_tables, weft_columns, weft_scans, weft_riders, and the row behind a SELECT
+// without FROM.
 
 #include "engine/engine.h"
 
@@ -58,32 +59,67 @@ static weft_status fill_columns(Maker *maker, const Table *table)
     return WEFT_OK;
 }
 
-static weft_status fill_one_row(Maker *maker, const Table *table)
+static weft_status fill_one_row(Maker *maker, Arena *arena)
 {
     const Value row[] = { int_value(TYPE_INTEGER, 1) };
-    (void)table;
+    (void)arena;
     return add_row(maker, row, COUNT_OF(row));
+}
+
+static weft_status fill_scans(Maker *maker, Arena *arena)
+{
+    ScanFigures *scans;
+    int          n_scans;
+    network_scans(maker->db->network, arena, &scans, &n_scans);
+    for (int i = 0; i < n_scans; i++) {
+        const ScanFigures *scan = &scans[i];
+        const Value row[] = { text_value(scan->table), int_value(TYPE_BIGINT, (i64)scan->n_rides), int_value(TYPE_BIGINT, (i64)scan->chunks_read),
+                              int_value(TYPE_BIGINT, (i64)scan->chunks_ridden), int_value(TYPE_BIGINT, (i64)scan->rows_read),
+                              int_value(TYPE_BIGINT, (i64)scan->rows_ridden), int_value(TYPE_BIGINT, (i64)scan->bytes_read),
+                              int_value(TYPE_BIGINT, (i64)scan->bytes_ridden) };
+        TRY(add_row(maker, row, COUNT_OF(row)));
+    }
+    return WEFT_OK;
+}
+
+static weft_status fill_riders(Maker *maker, Arena *arena)
+{
+    RiderFigures *riders;
+    int           n_riders;
+    network_riders(maker->db->network, arena, &riders, &n_riders);
+    for (int i = 0; i < n_riders; i++) {
+        const RiderFigures *rider = &riders[i];
+        const Value row[] = { int_value(TYPE_BIGINT, (i64)rider->query), text_value(rider->table), text_value(rider->label), text_value(rider->kernel),
+                              int_value(TYPE_INTEGER, rider->n_chunks), int_value(TYPE_INTEGER, rider->n_chunks_done), int_value(TYPE_INTEGER, rider->n_fellow) };
+        TRY(add_row(maker, row, COUNT_OF(row)));
+    }
+    return WEFT_OK;
 }
 
 static const struct VirtualTable {
     const char *name;
-    ColumnDef   columns[5];
+    ColumnDef   columns[8];
     int         n_columns;
-    weft_status (*fill)(Maker *maker, const Table *table);                     // once per table of the database, or once
-    bool        per_table;
+    weft_status (*fill)(Maker *maker, const Table *table);                     // once per table of the database, or
+    weft_status (*fill_all)(Maker *maker, Arena *arena);
 } virtual_tables[] = {
     { "weft_tables", { { "name", TYPE(TEXT), true }, { "rows", TYPE(BIGINT), true }, { "chunks", TYPE(INTEGER), true }, { "bytes", TYPE(BIGINT), true } }, 4,
-      fill_tables, true },
+      fill_tables, NULL },
     { "weft_columns", { { "table_name", TYPE(TEXT), true }, { "position", TYPE(INTEGER), true }, { "column_name", TYPE(TEXT), true },
-                        { "type", TYPE(TEXT), true }, { "not_null", TYPE(BOOLEAN), true } }, 5, fill_columns, true },
-    { "weft_one_row", { { "one", TYPE(INTEGER), true } }, 1, fill_one_row, false },
+                        { "type", TYPE(TEXT), true }, { "not_null", TYPE(BOOLEAN), true } }, 5, fill_columns, NULL },
+    { "weft_scans", { { "table_name", TYPE(TEXT), true }, { "rides", TYPE(BIGINT), true }, { "chunks_read", TYPE(BIGINT), true },
+                      { "chunks_ridden", TYPE(BIGINT), true }, { "rows_read", TYPE(BIGINT), true }, { "rows_ridden", TYPE(BIGINT), true },
+                      { "bytes_read", TYPE(BIGINT), true }, { "bytes_ridden", TYPE(BIGINT), true } }, 8, NULL, fill_scans },
+    { "weft_riders", { { "query", TYPE(BIGINT), true }, { "table_name", TYPE(TEXT), true }, { "pipeline", TYPE(TEXT), true }, { "kernel", TYPE(TEXT), true },
+                       { "chunks", TYPE(INTEGER), true }, { "chunks_done", TYPE(INTEGER), true }, { "fellow_riders", TYPE(INTEGER), true } }, 7, NULL, fill_riders },
+    { "weft_one_row", { { "one", TYPE(INTEGER), true } }, 1, NULL, fill_one_row },
 };
 
 static weft_status fill(Maker *maker, Arena *arena, const struct VirtualTable *def)
 {
     const char **names;
     int          n_names;
-    if (!def->per_table) return def->fill(maker, NULL);
+    if (def->fill_all) return def->fill_all(maker, arena);
     TRY(store_list(maker->db->store, arena, &names, &n_names));
     for (int i = 0; i < n_names; i++) {
         const Table *table;

@@ -55,6 +55,7 @@ typedef struct JoinKey {
 
 typedef struct Payload {
     ColumnRef   ref;
+    int         number;                // in the build pipeline's list
     const char *name;
     Type        type;
     Dictionary *dict;

@@ -1,0 +1,31 @@
+// pieces.h - equal pieces of work that exist once for all running queries: join tables, and whole pipelines in flight.
+//
+//     TRY(pieces_get(pieces, signature, stop, &piece, &must_make, err));
+//     if (must_make) ... make it in piece_arena(piece), then piece_made(pieces, piece, value, ok, keep) ...
+//     ... piece_value(piece) ...
+//     piece_release(pieces, piece);                    // the last user's release frees the arena
+//
+// A signature says everything that decides the piece: tables and their versions, filters with their constants, keys, columns.
+// Whoever asks while a piece is being made waits for it.  When making fails, one of those who wait makes it anew: a query that
+// fails or is cancelled never hurts another.
+
+#ifndef WEFT_PIECES_H
+#define WEFT_PIECES_H
+
+#include "base/base.h"
+
+typedef struct Pieces Pieces;
+typedef struct Piece Piece;
+
+Pieces *pieces_new(void);
+void    pieces_free(Pieces *pieces);
+
+weft_status pieces_get(Pieces *pieces, const char *signature, const _Atomic u32 *stop, Piece **piece, bool *must_make, Error *err);
+// KEEP: others may find it as long as somebody uses it.  Otherwise it serves those who wait for it now, and no one later.
+void        piece_made(Pieces *pieces, Piece *piece, void *value, bool ok, bool keep);
+Arena      *piece_arena(Piece *piece);
+void       *piece_value(const Piece *piece);
+void        piece_release(Pieces *pieces, Piece *piece);               // NULL is fine
+u64         pieces_shared(const Pieces *pieces);                       // how often one was found instead of made
+
+#endif

@@ -1,0 +1,93 @@
+// signature.c - what decides a pipeline's outcome, as text: equal signatures, equal work.
+//
+// Relations are numbered in the order in which the pipeline tree names them, so queries that list their tables in another order or
+// under other names agree.  Tables are named by id and version: a snapshot.  Constants are part of it.
+
+#include "engine/engine.h"
+
+typedef struct Signer { const QueryRun *run; Text *text; int number[MAX_RELATIONS]; int n_numbers; } Signer;
+
+static int number_of(Signer *signer, int relation)
+{
+    if (!signer->number[relation]) signer->number[relation] = ++signer->n_numbers;
+    return signer->number[relation];
+}
+
+static void sign_value(Signer *signer, const Value *value)
+{
+    if (value->is_null) {
+        text_add(signer->text, "null");
+    } else if (value->type.kind == TYPE_TEXT) {
+        text_add(signer->text, "%u:", value->text.length);
+        text_add_bytes(signer->text, value->text.bytes, value->text.length);
+    } else if (type_is_float(value->type)) {
+        text_add(signer->text, "%a", value->f);
+    } else {
+        text_add(signer->text, "%llx.%llx", (unsigned long long)(value->i >> 64), (unsigned long long)value->i);
+    }
+}
+
+static void sign_expr(Signer *signer, const Expr *expr)
+{
+    text_add(signer->text, "(%d.%d.%d.%d", expr->kind, expr->type.kind, expr->type.precision, expr->type.scale);
+    if (expr->kind == EXPR_CONST) text_add(signer->text, " "), sign_value(signer, &expr->value);
+    else if (expr->kind == EXPR_COLUMN) text_add(signer->text, " r%d.%d", number_of(signer, expr->relation), expr->column);
+    else text_add(signer->text, " op%d", expr->kind == EXPR_CALL ? (int)expr->op : -1);
+    for (int i = 0; i < expr->n_args; i++) sign_expr(signer, expr->args[i]);
+    text_add(signer->text, ")");
+}
+
+static void sign_exprs(Signer *signer, const char *what, Expr *const *exprs, int n_exprs)
+{
+    text_add(signer->text, " %s", what);
+    for (int i = 0; i < n_exprs; i++) sign_expr(signer, exprs[i]);
+}
+
+// A table is widened to cover the column that probes it, and renumbers what is only grouped by: both are part of the piece.
+static void sign_use(Signer *signer, int number)
+{
+    const Pipeline *pipeline = &signer->run->plan->pipelines[number];
+    const Probe    *probe = query_probe_of(signer->run->plan, number);
+    for (int k = 0; k < probe->n_keys; k++) {
+        const Range range = range_of(probe->keys[k], query_column_range, (void *)signer->run);
+        text_add(signer->text, " cover %d %llx %llx", probe->keys[k]->kind, (unsigned long long)range.low, (unsigned long long)range.high);
+    }
+    for (int p = 0; p < pipeline->n_payload; p++)
+        text_add(signer->text, " %d", query_only_grouped_by(signer->run, number, pipeline->payload[p]));
+}
+
+static void sign_pipeline(Signer *signer, int number)
+{
+    const Pipeline *pipeline = &signer->run->plan->pipelines[number];
+    const Table    *table = signer->run->query->relations[pipeline->relation].table;
+    text_add(signer->text, "{r%d=%llu.%llu", number_of(signer, pipeline->relation), (unsigned long long)table->id, (unsigned long long)table->version);
+    sign_exprs(signer, "where", pipeline->filters, pipeline->n_filters);
+    for (int p = 0; p < pipeline->n_probes; p++) {
+        sign_exprs(signer, "probe", pipeline->probes[p].keys, pipeline->probes[p].n_keys);
+        sign_pipeline(signer, pipeline->probes[p].build);
+    }
+    sign_exprs(signer, "key", pipeline->keys, pipeline->n_keys);
+    text_add(signer->text, " payload");
+    for (int p = 0; p < pipeline->n_payload; p++)
+        text_add(signer->text, " r%d.%d", number_of(signer, pipeline->payload[p].relation), pipeline->payload[p].column);
+    if (pipeline->sink == SINK_TABLE) sign_use(signer, number);
+    text_add(signer->text, "}");
+}
+
+char *query_signature(const QueryRun *run, int pipeline)
+{
+    Text         text = { 0 };
+    Signer       signer = { .run = run, .text = &text };
+    const Query *query = run->query;
+    sign_pipeline(&signer, pipeline);
+    if (run->plan->pipelines[pipeline].sink != SINK_TABLE) {
+        sign_exprs(&signer, "group", query->keys, query->n_keys);
+        for (int a = 0; a < query->n_aggs; a++) {
+            text_add(&text, " agg%d", query->aggs[a].kind);
+            if (query->aggs[a].arg) sign_expr(&signer, query->aggs[a].arg);
+        }
+        text_add(&text, " grouped%d out", query->is_grouped);
+        for (int o = 0; !query->is_grouped && o < query->n_outputs; o++) sign_expr(&signer, query->outputs[o].expr);
+    }
+    return text_keep(run->arena, &text);
+}
