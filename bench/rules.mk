@@ -1,13 +1,16 @@
 # Benchmark programs; included by the Makefile after tests/peer/rules.mk, whose objects they share.
 
-bench_programs := $(BUILD)/bench/ssb
+bench_programs := $(BUILD)/bench/ssb $(BUILD)/bench/concurrency
 
 .PHONY: bench-programs
 bench-programs: $(bench_programs)
 
-$(BUILD)/bench/ssb: $(BUILD)/obj/bench/ssb/ssb.o $(peer_objects) $(library)
+$(BUILD)/bench/ssb: $(BUILD)/obj/bench/ssb/ssb.o
+$(BUILD)/bench/concurrency: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard bench/concurrency/*.c))
+
+$(bench_programs): $(BUILD)/obj/bench/bench.o $(peer_objects) $(library)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) $(library) -lsqlite3 $(ALL_LIBS) -o $@
 
--include $(wildcard $(BUILD)/obj/bench/*/*.d)
+-include $(wildcard $(BUILD)/obj/bench/*.d $(BUILD)/obj/bench/*/*.d)

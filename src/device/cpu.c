@@ -357,7 +357,8 @@ static void check_failed(Worker *worker)
     stop_with(worker, fail(&worker->error, check->status, check->at, "%s", check->message));
 }
 
-static void run_rows(Worker *worker, int chunk, u32 row_first, u32 row_end)
+// AT is where the rows lie in the source.
+static void run_rows(Worker *worker, u64 at, u32 row_first, u32 row_end)
 {
     CpuRun   *run = worker->run;
     JitTier   tier;
@@ -367,7 +368,7 @@ static void run_rows(Worker *worker, int chunk, u32 row_first, u32 row_end)
     code_function(run->launch->code, &tier)(&worker->args);
     worker->morsels[tier]++;
     if (run->launch->sink != SINK_GROUPS) {
-        keep_segment(worker, (u64)chunk << 32 | row_first, first);
+        keep_segment(worker, at, first);
         atomic_fetch_add_explicit(&run->rows_out, worker->n_used - first, memory_order_relaxed);
     }
     check_failed(worker);
@@ -463,16 +464,35 @@ static weft_status cpu_open(Device *device, Launch *launch, Error *err)
     return WEFT_OK;
 }
 
-static void cpu_push(Device *device, Launch *launch, int slot, int chunk, u32 first, u32 end)
+// The slot's worker, ready for the chunk; NULL when the launch is stopped.
+static Worker *ready_worker(Launch *launch, int slot, int chunk)
 {
     CpuRun *run = launch->memory;
     Worker *worker = &run->workers[slot];
-    (void)device;
-    if (worker->status || atomic_load_explicit(launch->stop, memory_order_relaxed)) return;
+    if (worker->status || atomic_load_explicit(launch->stop, memory_order_relaxed)) return NULL;
     weft_status status = worker->is_open ? WEFT_OK : open_worker(run, slot);
     if (!status) status = bind_chunk(worker, chunk);
     if (status) stop_with(worker, status);
-    else run_rows(worker, chunk, first, end);
+    return status ? NULL : worker;
+}
+
+static void cpu_push(Device *device, Launch *launch, int slot, int chunk, u32 first, u32 end)
+{
+    Worker *worker = ready_worker(launch, slot, chunk);
+    (void)device;
+    if (worker) run_rows(worker, (u64)chunk << 32 | first, first, end);
+}
+
+static void cpu_push_picked(Device *device, Launch *launch, int slot, int chunk, u32 row, const u16 *picked, u32 n_picked, bool sure)
+{
+    Worker *worker = ready_worker(launch, slot, chunk);
+    (void)device;
+    if (!worker) return;
+    worker->args.picked = picked;
+    worker->args.row_base = row;
+    worker->args.sure = sure;
+    run_rows(worker, (u64)chunk << 32 | row, 0, n_picked);
+    worker->args.picked = NULL, worker->args.sure = 0;
 }
 
 static bool cpu_is_enough(const Device *device, const Launch *launch)
@@ -501,7 +521,7 @@ static void cpu_close(Device *device) { free(device); }
 Device *device_cpu_open(void)
 {
     Device *device = calloc(1, sizeof *device);
-    *device = (Device){ .name = "cpu", .open = cpu_open, .push = cpu_push, .is_enough = cpu_is_enough, .finish = cpu_finish,
+    *device = (Device){ .name = "cpu", .open = cpu_open, .push = cpu_push, .push_picked = cpu_push_picked, .is_enough = cpu_is_enough, .finish = cpu_finish,
                         .free_launch = cpu_free_launch, .close = cpu_close };
     return device;
 }

@@ -57,6 +57,9 @@ struct Device {
     const char *name;
     weft_status (*open)(Device *device, Launch *launch, Error *err);
     void        (*push)(Device *device, Launch *launch, int slot, int chunk, u32 first, u32 end);   // a failure shows in finish, and stops the launch
+    // The same for a list of rows, counted from ROW on; only where woven->can_pick.  Optional: NULL = never.
+    // SURE: they passed all of woven's exact sieves.
+    void        (*push_picked)(Device *device, Launch *launch, int slot, int chunk, u32 row, const u16 *picked, u32 n_picked, bool sure);
     bool        (*is_enough)(const Device *device, const Launch *launch);      // its limit is reached
     weft_status (*finish)(Device *device, Launch *launch, Error *err);
     void        (*free_launch)(Device *device, Launch *launch);

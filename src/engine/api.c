@@ -52,7 +52,7 @@ weft_status weft_connect(weft_db *db, weft_session **out, weft_error *error)
     *out = session;
     if (!session) return fail(error, WEFT_OUT_OF_MEMORY, -1, "out of memory");
     session->db = db;
-    session->settings = (Settings){ .weave = true, .jit = JIT_AUTO, .threads = pool_size(db->pool), .sharing = true };
+    session->settings = (Settings){ .weave = true, .jit = JIT_AUTO, .threads = pool_size(db->pool), .sharing = true, .weave_queries = true };
     return WEFT_OK;
 }
 

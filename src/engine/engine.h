@@ -31,6 +31,7 @@ typedef struct Settings {
     JitMode jit;
     int     threads;
     bool    sharing;                   // off: every query scans alone
+    bool    weave_queries;             // off: queries on one scan run side by side, never together (sieve.h)
     int     priority;                  // 0 to 10; larger goes first
 } Settings;
 

@@ -7,6 +7,10 @@
 // slot is free, so a query alone needs no hand-over: its own thread does the work, and sleeping threads join when there is
 // more than one slice.  The lock is held to take and to give back a slice, never while rows are pushed.
 //
+// Several riders of a chunk whose sieves are worth it are looked at together (sieve.h); the others run side by side over the slice.
+// The tables for that are made when a chunk is opened, outside of the lock, and kept until the set of riders changes: a query
+// never waits for being woven with others, it is from the next chunk on.
+//
 // Which scan next: the one whose rider has the fewest rows left (a dimension table, a short query), so that small queries are not
 // stuck behind large ones; every eighth turn the one that waited longest, so that nobody starves.
 //
@@ -14,6 +18,7 @@
 // open task of a scan.  A rider whose stop flag is set wants nothing any more.
 
 #include "engine/network.h"
+#include "engine/sieve.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -21,7 +26,8 @@
 #include <time.h>
 
 #define SLICE_ROWS  (32 * TILE)        // alone: few calls
-#define SLICE_SHARED (8 * TILE)        // several riders: what one loads the next finds in the cache
+#define SLICE_SHARED (8 * TILE)        // several riders side by side: what one loads the next finds in the cache
+#define SLICE_WOVEN (16 * TILE)        // sieved together: lists long enough to be worth a kernel call
 #define WAKE_MS     20                 // a waiting query looks at its stop flag at least this often
 
 typedef struct Scan Scan;
@@ -35,11 +41,22 @@ typedef struct Rider {
     u64             rows_left;
     int             n_tasks;           // open tasks it is in
     int             n_chunks;          // wanted at first
+    u64             number;            // of the ride
+    bool            suits;             // has sieves that are worth it
+    double          pass;
+    int             n_woven;
+    double          gain;
     bool            is_done;
     pthread_cond_t  done;
 } Rider;
 
 typedef struct Seat { Rider *rider; int chunk; } Seat;                         // chunk: number in the rider's source
+
+typedef struct Group {                 // riders of a task that are sieved together
+    SieveSet *set;
+    int       n_members;
+    int       chunks[SIEVE_MEMBERS];   // the chunk's number in each member's source
+} Group;
 
 typedef struct Task {                  // an open chunk
     Scan        *scan;
@@ -48,6 +65,9 @@ typedef struct Task {                  // an open chunk
     int          n_pushing;            // threads that hold a slice
     int          n_seats;
     Seat        *seats;
+    int          n_plain;              // the first of the seats: pushed one by one; the rest is in groups
+    int          n_groups;
+    Group       *groups;
     struct Task *next;                 // in its scan
 } Task;
 
@@ -60,6 +80,9 @@ struct Scan {
     Rider       *riders;
     int          n_riders;
     Task        *tasks;                // open, the newest first
+    bool         is_opening;           // a thread is making the sieves of the next chunk
+    int          n_sets;
+    SieveSet   **sets;                 // of the newest chunk; only touched while opening
     struct Scan *next;
 };
 
@@ -78,6 +101,8 @@ struct Network {
     pthread_t      *threads;
     Tally          *tallies;
     int             n_tallies;
+    u64             n_rides;
+    void          **scratch;           // by slot
 };
 
 // ---- opening chunks --------------------------------------------------------------------------------------------------------
@@ -93,6 +118,13 @@ static void want_nothing(Rider *rider)
     memset(rider->wants, 0, (size_t)rider->ride->launch->source->n_chunks * sizeof(bool));
     rider->n_wanted = 0;
     rider->rows_left = 0;
+}
+
+static void finish_if_done(Rider *rider)
+{
+    if (rider->is_done || rider->n_tasks || rider->n_wanted) return;
+    rider->is_done = true;
+    pthread_cond_signal(&rider->done);
 }
 
 // Snapshots of one table mostly agree on where a chunk is; where they do not, it is found by its address.
@@ -166,13 +198,94 @@ static void count_task(Network *network, const Task *task)
     tally->figures.bytes_ridden += ridden;
 }
 
+static void count_woven(Network *network, const Task *task)
+{
+    Tally *tally = tally_of(network, task->seats[0].rider->ride->table);
+    if (!tally || !task->n_groups) return;
+    tally->figures.chunks_woven++;
+    tally->figures.rides_woven += (u64)(task->n_seats - task->n_plain);
+}
+
+// ---- sieving together ------------------------------------------------------------------------------------------------------
+
+static int by_suits(const void *a, const void *b)
+{
+    const Rider *x = ((const Seat *)a)->rider, *y = ((const Seat *)b)->rider;
+    if (x->suits != y->suits) return x->suits ? 1 : -1;        // plain ones first
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+// The set for these members: that of the chunk before when it is the same, else a new one.
+static SieveSet *set_for(Scan *scan, int number, const SieveMember *members, int n_members)
+{
+    if (number < scan->n_sets && sieve_is_for(scan->sets[number], members, n_members)) return sieve_hold(scan->sets[number]);
+    SieveSet *set = sieve_make(members[0].launch->budget, members, n_members);
+    if (!set) return NULL;
+    if (number >= scan->n_sets) {
+        scan->sets = realloc(scan->sets, (size_t)(number + 1) * sizeof *scan->sets);
+        while (scan->n_sets <= number) scan->sets[scan->n_sets++] = NULL;
+    }
+    sieve_release(scan->sets[number]);
+    scan->sets[number] = sieve_hold(set);
+    return set;
+}
+
+static bool make_group(Task *task, int first_seat, int n_members)
+{
+    SieveMember members[SIEVE_MEMBERS];
+    Group      *group = &task->groups[task->n_groups];
+    double      gain;
+    for (int m = 0; m < n_members; m++) {
+        const Seat *seat = &task->seats[first_seat + m];
+        members[m] = (SieveMember){ seat->rider->ride->device, seat->rider->ride->launch, seat->rider->number, seat->rider->pass };
+        group->chunks[m] = seat->chunk;
+    }
+    if (!sieve_pays(members, n_members, &gain)) return false;
+    group->set = set_for(task->scan, task->n_groups, members, n_members);
+    group->n_members = n_members;
+    for (int m = 0; group->set && m < n_members; m++) task->seats[first_seat + m].rider->n_woven = n_members, task->seats[first_seat + m].rider->gain = gain;
+    return group->set != NULL;
+}
+
+// Without the lock: the scan is marked as opening, and the riders of the task's seats cannot leave.
+static void make_groups(Task *task)
+{
+    task->groups = calloc((size_t)(task->n_seats / SIEVE_MEMBERS + 1), sizeof *task->groups);
+    int at = task->n_plain;
+    while (at < task->n_seats && make_group(task, at, MIN_OF(task->n_seats - at, SIEVE_MEMBERS))) {
+        at += task->groups[task->n_groups].n_members;
+        task->n_groups++;
+    }
+    for (int s = at; s < task->n_seats; s++) {                 // did not pay: side by side
+        const Seat seat = task->seats[s];
+        memmove(&task->seats[task->n_plain + 1], &task->seats[task->n_plain], (size_t)(s - task->n_plain) * sizeof seat);
+        task->seats[task->n_plain++] = seat;
+        seat.rider->n_woven = 0;
+    }
+}
+
+static void weave_riders(Network *network, Scan *scan, Task *task)
+{
+    int n_suit = 0;
+    for (int s = 0; s < task->n_seats; s++) n_suit += task->seats[s].rider->suits;
+    task->n_plain = task->n_seats;
+    if (n_suit < 2) return;
+    qsort(task->seats, (size_t)task->n_seats, sizeof *task->seats, by_suits);
+    task->n_plain = task->n_seats - n_suit;
+    scan->is_opening = true;
+    pthread_mutex_unlock(&network->lock);
+    make_groups(task);
+    pthread_mutex_lock(&network->lock);
+    scan->is_opening = false;
+}
+
 // Opens the next chunk that somebody wants; everybody who wants it gets on.
 static Task *open_chunk(Network *network, Scan *scan)
 {
     Rider *leader = NULL;
     int    number = -1;
     for (Rider *rider = scan->riders; rider; rider = rider->next) {
-        if (rider->n_wanted && is_stopped(rider)) want_nothing(rider);
+        if (rider->n_wanted && is_stopped(rider)) want_nothing(rider), finish_if_done(rider);
         if (number < 0 && rider->n_wanted) leader = rider, number = next_wanted(rider, scan->cursor);
     }
     if (number < 0) return NULL;
@@ -186,20 +299,15 @@ static Task *open_chunk(Network *network, Scan *scan)
         if (chunk >= 0 && rider->wants[chunk]) take_seat(task, rider, chunk);
     }
     scan->cursor = number + 1;
+    count_task(network, task);
+    weave_riders(network, scan, task);
+    count_woven(network, task);
     task->next = scan->tasks;
     scan->tasks = task;
-    count_task(network, task);
     return task;
 }
 
 // ---- riders that are done ------------------------------------------------------------------------------------------------------
-
-static void finish_if_done(Rider *rider)
-{
-    if (rider->is_done || rider->n_tasks || rider->n_wanted) return;
-    rider->is_done = true;
-    pthread_cond_signal(&rider->done);
-}
 
 static void close_task(Task *task)
 {
@@ -212,6 +320,8 @@ static void close_task(Task *task)
         if (rider->n_wanted && is_stopped(rider)) want_nothing(rider);
         finish_if_done(rider);
     }
+    for (int g = 0; g < task->n_groups; g++) sieve_release(task->groups[g].set);
+    free(task->groups);
     free(task->seats);
     free(task);
 }
@@ -236,6 +346,7 @@ static bool has_slice(const Scan *scan)
     if (!scan->is_shared && scan->n_pushing >= scan->max_threads) return false;
     for (const Task *task = scan->tasks; task; task = task->next)
         if (task->next_row < task->chunk->n_rows) return true;
+    if (scan->is_opening) return false;
     for (const Rider *rider = scan->riders; rider; rider = rider->next)
         if (rider->n_wanted) return true;
     return false;
@@ -264,7 +375,7 @@ static bool take_slice(Network *network, Slice *slice)
         while (task && task->next_row >= task->chunk->n_rows) task = task->next;
         if (!task) task = open_chunk(network, scan);
         if (!task) continue;           // its riders were all stopped: they want nothing now
-        const u32 rows = task->n_seats > 1 ? SLICE_SHARED : SLICE_ROWS;
+        const u32 rows = task->n_groups ? SLICE_WOVEN : task->n_seats > 1 ? SLICE_SHARED : SLICE_ROWS;
         *slice = (Slice){ task, task->next_row, MIN_OF(task->next_row + rows, task->chunk->n_rows) };
         task->next_row = slice->end;
         task->n_pushing++;
@@ -274,13 +385,20 @@ static bool take_slice(Network *network, Slice *slice)
     }
 }
 
-static void push_slice(const Slice *slice, int slot)
+static void push_slice(Network *network, const Slice *slice, int slot)
 {
-    for (int s = 0; s < slice->task->n_seats; s++) {
-        const Seat *seat = &slice->task->seats[s];
+    const Task *task = slice->task;
+    for (int s = 0; s < task->n_plain; s++) {
+        const Seat *seat = &task->seats[s];
         Ride       *ride = seat->rider->ride;
         ride->device->push(ride->device, ride->launch, slot, seat->chunk, slice->first, slice->end);
-        if (ride->launch->rows_done) atomic_fetch_add_explicit(ride->launch->rows_done, slice->end - slice->first, memory_order_relaxed);
+    }
+    if (task->n_groups && !network->scratch[slot]) network->scratch[slot] = malloc(sieve_scratch_bytes(SLICE_WOVEN));
+    for (int g = 0; g < task->n_groups; g++)
+        sieve_push(task->groups[g].set, task->groups[g].chunks, slot, slice->first, slice->end, network->scratch[slot]);
+    for (int s = 0; s < task->n_seats; s++) {
+        const Launch *launch = task->seats[s].rider->ride->launch;
+        if (launch->rows_done) atomic_fetch_add_explicit(launch->rows_done, slice->end - slice->first, memory_order_relaxed);
     }
 }
 
@@ -304,7 +422,7 @@ static void push_while(Network *network, const Rider *until)
     while (!(until && until->is_done) && take_slice(network, &slice)) {
         if (network->n_idle && network->n_free && choose_scan(network)) pthread_cond_signal(&network->has_work);
         pthread_mutex_unlock(&network->lock);
-        push_slice(&slice, slot);
+        push_slice(network, &slice, slot);
         pthread_mutex_lock(&network->lock);
         Task *task = slice.task;
         task->scan->n_pushing--;
@@ -353,6 +471,8 @@ static void get_on(Network *network, Rider *rider)
         else launch->chunks_skipped++;
     }
     rider->n_chunks = rider->n_wanted;
+    rider->number = ++network->n_rides;
+    rider->suits = rider->ride->may_sieve && rider->ride->is_shared && rider->ride->device->push_picked && sieve_suits(launch, &rider->pass);
     rider->is_done = rider->n_wanted == 0;
     rider->scan = scan_for(network, rider->ride);
     rider->next = rider->scan->riders;
@@ -372,6 +492,8 @@ static void get_off(Network *network, Rider *rider)
     Scan **at = &network->scans;
     while (*at != scan) at = &(*at)->next;
     *at = scan->next;
+    for (int i = 0; i < scan->n_sets; i++) sieve_release(scan->sets[i]);
+    free(scan->sets);
     free(scan);
 }
 
@@ -414,9 +536,10 @@ Network *network_new(int n_threads)
     network->n_slots = network->n_free = MAX_OF(n_threads, 1);
     network->slot_taken = calloc((size_t)network->n_slots, sizeof(bool));
     network->threads = calloc((size_t)network->n_slots, sizeof(pthread_t));
-    for (int t = 1; t < network->n_slots; t++) {
+    network->scratch = calloc((size_t)network->n_slots, sizeof(void *));
+    for (int t = 0; t < network->n_slots; t++) {               // one for each slot: the callers' threads may be waiting
         if (pthread_create(&network->threads[network->n_threads], NULL, worker, network) != 0) {
-            log_warn("the system refused a thread: going on with %d", network->n_threads + 1);
+            log_warn("the system refused a thread: going on with %d", network->n_threads);
             break;
         }
         network->n_threads++;
@@ -436,6 +559,8 @@ void network_free(Network *network)
     pthread_cond_destroy(&network->has_work);
     free(network->slot_taken);
     free(network->threads);
+    for (int t = 0; t < network->n_slots; t++) free(network->scratch[t]);
+    free(network->scratch);
     free(network->tallies);
     free(network);
 }
@@ -464,6 +589,7 @@ void network_riders(Network *network, Arena *arena, RiderFigures **figures, int 
                 .query = rider->ride->query, .table = arena_strdup(arena, rider->ride->table ? rider->ride->table->name : "stored rows"),
                 .label = arena_strdup(arena, rider->ride->label), .kernel = arena_strdup(arena, rider->ride->launch->woven->name),
                 .n_chunks = rider->n_chunks, .n_chunks_done = rider->n_chunks - rider->n_wanted - rider->n_tasks, .n_fellow = scan->n_riders - 1,
+                .n_woven = rider->n_woven, .gain = rider->gain,
             };
     pthread_mutex_unlock(&network->lock);
 }

@@ -26,6 +26,7 @@ typedef struct Ride {
     bool         is_shared;            // false: a scan of its own, from the first chunk on
     int          max_threads;          // only for scans of its own
     int          priority;             // larger goes first
+    bool         may_sieve;            // may be looked at together with other queries (sieve.h)
 } Ride;
 
 typedef struct ScanFigures {           // of one table, since the database was opened
@@ -33,12 +34,15 @@ typedef struct ScanFigures {           // of one table, since the database was o
     u64         n_rides;               // pipelines that scanned it
     u64         chunks_read, rows_read, bytes_read;        // each chunk counted once for all that rode on it
     u64         chunks_ridden, rows_ridden, bytes_ridden;  // counted for each rider: what it would have been without sharing
+    u64         chunks_woven, rides_woven;                 // chunks that went through a sieve, and riders served by one
 } ScanFigures;
 
 typedef struct RiderFigures {          // a pipeline at work
     u64         query;
     const char *table, *label, *kernel;
     int         n_chunks, n_chunks_done, n_fellow;         // fellow: riders on the same scan
+    int         n_woven;                                   // riders in its sieve at the newest chunk, 0: it runs by itself
+    double      gain;                                      // what the cost model expected of that sieve: time alone / together
 } RiderFigures;
 
 Network *network_new(int n_threads);

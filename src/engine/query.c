@@ -266,7 +266,7 @@ static Ride make_ride(QueryRun *run, int pipeline, const char *label, Launch *la
     const bool          all_threads = session->settings.threads >= network_threads(session->db->network);
     return (Ride){ .device = session->db->cpu, .launch = launch, .table = table, .label = label, .query = session->query_number,
                    .is_shared = session->settings.sharing && table && launch->limit < 0 && all_threads, .max_threads = session->settings.threads,
-                   .priority = session->settings.priority };
+                   .priority = session->settings.priority, .may_sieve = session->settings.weave_queries && session->settings.weave };
 }
 
 static weft_status run_job(QueryRun *run, int pipeline, const char *label, const WeaveJob *job, i64 limit, Launch *launch)

@@ -186,11 +186,11 @@ static weft_status sum_value(const Groups *groups, const AggState *state, const 
     return WEFT_OK;
 }
 
+// One division of exact numbers: avg of equal values is that value.
 static void average(Value *value, const Agg *agg, i64 count, bool is_float)
 {
-    double sum = is_float ? value->f : (double)value->i;
-    if (!is_float && agg->arg->type.kind == TYPE_DECIMAL) sum /= (double)power_of_ten(agg->arg->type.scale);
-    value->f = sum / (double)count;
+    const bool is_decimal = !is_float && agg->arg->type.kind == TYPE_DECIMAL;
+    value->f = (is_float ? value->f : (double)value->i) / ((double)count * (is_decimal ? (double)power_of_ten(agg->arg->type.scale) : 1));
 }
 
 static void extreme_value(const Groups *groups, int a, const AggState *state, u64 group, Value *value)

@@ -137,6 +137,16 @@ static weft_status set_sharing(weft_session *session, const char *value, bool *u
 
 static void show_sharing(const weft_session *session, Text *text) { text_add(text, "%s", session->settings.sharing ? "on" : "off"); }
 
+static weft_status set_weave_queries(weft_session *session, const char *value, bool *understood, Error *err)
+{
+    (void)err;
+    if (!value) session->settings.weave_queries = true;
+    else *understood = parse_bool(value, &session->settings.weave_queries);
+    return WEFT_OK;
+}
+
+static void show_weave_queries(const weft_session *session, Text *text) { text_add(text, "%s", session->settings.weave_queries ? "on" : "off"); }
+
 static weft_status set_priority(weft_session *session, const char *value, bool *understood, Error *err)
 {
     char      *end;
@@ -158,6 +168,7 @@ static const Setting settings[] = {
     { "sharing", "on or off", set_sharing, show_sharing },
     { "threads", "a number from 1 to the number of cores", set_threads, show_threads },
     { "weave", "on or off", set_weave, show_weave },
+    { "weave_queries", "on or off", set_weave_queries, show_weave_queries },
 };
 
 static const Setting *find_setting(const char *name)
@@ -170,7 +181,7 @@ static const Setting *find_setting(const char *name)
 static weft_status no_such_setting(const char *name, int at, Error *err)
 {
     fail(err, WEFT_UNDEFINED_OBJECT, at, "there is no setting \"%s\"", name);
-    error_hint(err, "settings are chunk_rows, device, jit, memory_limit, priority, sharing, threads and weave");
+    error_hint(err, "settings are chunk_rows, device, jit, memory_limit, priority, sharing, threads, weave and weave_queries");
     return WEFT_UNDEFINED_OBJECT;
 }
 

@@ -416,6 +416,7 @@ weft_status table_build(QueryRun *run, Arena *home, int number, const Woven *wov
     u128            span;
     table->name = arena_strdup(home, run->query->relations[pipeline->relation].table->name);
     table->n_keys = pipeline->n_keys, table->n_payloads = pipeline->n_payload, table->n_rows = rows->n_rows;
+    table->n_scanned = run->query->relations[pipeline->relation].table->n_rows;
     table->keys = arena_array(home, JoinKey, table->n_keys + 1);
     table->payloads = arena_array(home, Payload, table->n_payloads + 1);
     Coding *codings = arena_array(run->arena, Coding, table->n_payloads + 1);

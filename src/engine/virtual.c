@@ -15,9 +15,9 @@ static void close_store(void *store) { store_close(store); }
 
 static weft_status add_row(Maker *maker, const Value *values, int n_columns)
 {
-    ColumnInput  inputs[8];
-    i64          numbers[8];
-    u8           nulls[8];
+    ColumnInput  inputs[12];
+    i64          numbers[12];
+    u8           nulls[12];
     const Table *table = append_table(maker->append);
     for (int c = 0; c < n_columns; c++) {
         nulls[c] = values[c].is_null;
@@ -76,7 +76,8 @@ static weft_status fill_scans(Maker *maker, Arena *arena)
         const Value row[] = { text_value(scan->table), int_value(TYPE_BIGINT, (i64)scan->n_rides), int_value(TYPE_BIGINT, (i64)scan->chunks_read),
                               int_value(TYPE_BIGINT, (i64)scan->chunks_ridden), int_value(TYPE_BIGINT, (i64)scan->rows_read),
                               int_value(TYPE_BIGINT, (i64)scan->rows_ridden), int_value(TYPE_BIGINT, (i64)scan->bytes_read),
-                              int_value(TYPE_BIGINT, (i64)scan->bytes_ridden) };
+                              int_value(TYPE_BIGINT, (i64)scan->bytes_ridden), int_value(TYPE_BIGINT, (i64)scan->chunks_woven),
+                              int_value(TYPE_BIGINT, (i64)scan->rides_woven) };
         TRY(add_row(maker, row, COUNT_OF(row)));
     }
     return WEFT_OK;
@@ -90,7 +91,8 @@ static weft_status fill_riders(Maker *maker, Arena *arena)
     for (int i = 0; i < n_riders; i++) {
         const RiderFigures *rider = &riders[i];
         const Value row[] = { int_value(TYPE_BIGINT, (i64)rider->query), text_value(rider->table), text_value(rider->label), text_value(rider->kernel),
-                              int_value(TYPE_INTEGER, rider->n_chunks), int_value(TYPE_INTEGER, rider->n_chunks_done), int_value(TYPE_INTEGER, rider->n_fellow) };
+                              int_value(TYPE_INTEGER, rider->n_chunks), int_value(TYPE_INTEGER, rider->n_chunks_done), int_value(TYPE_INTEGER, rider->n_fellow),
+                              int_value(TYPE_INTEGER, rider->n_woven) };
         TRY(add_row(maker, row, COUNT_OF(row)));
     }
     return WEFT_OK;
@@ -98,7 +100,7 @@ static weft_status fill_riders(Maker *maker, Arena *arena)
 
 static const struct VirtualTable {
     const char *name;
-    ColumnDef   columns[8];
+    ColumnDef   columns[12];
     int         n_columns;
     weft_status (*fill)(Maker *maker, const Table *table);                     // once per table of the database, or
     weft_status (*fill_all)(Maker *maker, Arena *arena);
@@ -109,9 +111,11 @@ static const struct VirtualTable {
                         { "type", TYPE(TEXT), true }, { "not_null", TYPE(BOOLEAN), true } }, 5, fill_columns, NULL },
     { "weft_scans", { { "table_name", TYPE(TEXT), true }, { "rides", TYPE(BIGINT), true }, { "chunks_read", TYPE(BIGINT), true },
                       { "chunks_ridden", TYPE(BIGINT), true }, { "rows_read", TYPE(BIGINT), true }, { "rows_ridden", TYPE(BIGINT), true },
-                      { "bytes_read", TYPE(BIGINT), true }, { "bytes_ridden", TYPE(BIGINT), true } }, 8, NULL, fill_scans },
+                      { "bytes_read", TYPE(BIGINT), true }, { "bytes_ridden", TYPE(BIGINT), true }, { "chunks_woven", TYPE(BIGINT), true },
+                      { "rides_woven", TYPE(BIGINT), true } }, 10, NULL, fill_scans },
     { "weft_riders", { { "query", TYPE(BIGINT), true }, { "table_name", TYPE(TEXT), true }, { "pipeline", TYPE(TEXT), true }, { "kernel", TYPE(TEXT), true },
-                       { "chunks", TYPE(INTEGER), true }, { "chunks_done", TYPE(INTEGER), true }, { "fellow_riders", TYPE(INTEGER), true } }, 7, NULL, fill_riders },
+                       { "chunks", TYPE(INTEGER), true }, { "chunks_done", TYPE(INTEGER), true }, { "fellow_riders", TYPE(INTEGER), true },
+                       { "woven_with", TYPE(INTEGER), true } }, 8, NULL, fill_riders },
     { "weft_one_row", { { "one", TYPE(INTEGER), true } }, 1, NULL, fill_one_row },
 };
 

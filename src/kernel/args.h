@@ -45,6 +45,7 @@ typedef struct KernelWords {
     u32  (*filter_bit[9])(u16 *live, u32 n_live, const void *column, u64 from, const u8 *table);
     void (*test_lookup[9][9])(u8 *mask, void *carried, const void *column, u64 from, const void *table, u32 n_rows);
     u32  (*filter_lookup[9][9])(u16 *live, u32 n_live, void *carried, const void *column, u64 from, const void *table);
+    void (*gather[9])(void *out, const void *column, const u16 *rows, u32 n_rows);
 } KernelWords;
 
 typedef struct KernelArgs KernelArgs;
@@ -64,6 +65,9 @@ struct KernelArgs {
     u64               (*room)(KernelArgs *args, u32 n_rows);                    // space for output rows; may move state
     const u16          *picks;                // CPU: for each pattern of eight live rows, their numbers (PICK)
     const KernelWords  *words;                // CPU, tcc
+    const u16          *picked;               // CPU: only these rows (from row_base on) of the chunk; tiles then count picked rows.  0: all
+    u32                 row_base;
+    u32                 sure;                 // with picked: they passed all range tests and bit tables already (UNSURE)
     void               *host;
     u64                 n_used, n_room;       // GPU, instead of insert and room: rows or groups so far (or wanted), and how many fit
 };

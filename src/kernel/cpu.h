@@ -22,6 +22,17 @@
 #define MASK(live)                 u8 live##_mask[TILE + 8];
 
 #define LOAD(type, name, live)     const type *const name = name##_all + t_;
+// The same in a kernel that can be handed a list of rows (several queries have sieved the chunk together): they are gathered.
+#ifdef __TINYC__
+#define GATHER_(type, name, live)  A->words->gather[sizeof(type)](name##_picked, name##_all + A->row_base, A->picked + t_, live##_rows);
+#else
+#define GATHER_(type, name, live)  for (u32 w_ = 0; w_ < live##_rows; w_++) name##_picked[w_] = name##_all[A->row_base + A->picked[t_ + w_]];
+#endif
+#define LOAD_ROWS(type, name, live) type name##_picked[TILE]; const type *name = name##_all + t_; if (A->picked) { GATHER_(type, name, live) name = name##_picked; }
+// A column that only such tests look at: not gathered when they are skipped.
+#define LOAD_TEST(type, name, live) type name##_picked[TILE]; const type *name = name##_all + t_; if (A->picked && !A->sure) { GATHER_(type, name, live) name = name##_picked; }
+#define UNSURE                     if (!A->sure)
+#define PICK_UNSURE(live)          if (A->sure) { for (u32 w_ = 0; w_ < live##_rows; w_++) live[w_] = (u16)w_; live##_n = live##_rows; } else PICK(live)
 #define LOAD_NULLS(name, live)     const u64 *const name##_valid = name##_valid_all ? name##_valid_all + (t_ >> 6) : 0;
 #define IS_NULL(name)              (name##_valid && !(name##_valid[i >> 6] >> (i & 63) & 1))
 #define VALUE(name)                (name##_base + (i64)name[i])
@@ -73,7 +84,7 @@ typedef u16 eight_rows_ __attribute__((vector_size(16), aligned(2), may_alias));
     { const u32 in_ = n; n = 0; for (u32 k_ = 0; k_ < in_; k_++) { const u32 i = (live)[k_]; const ptype f_ = (table)[(column)[i] + (from)]; \
                                      (carried)[i] = (ptype)(f_ - 1); (live)[n] = (u16)i; n += f_ != 0; } }
 #ifdef __TINYC__
-#define PICK(live)                                       live##_n = A->words->pick(live, live##_mask, live##_rows, A->picks);
+#define PICK(live)                                       { live##_n = A->words->pick(live, live##_mask, live##_rows, A->picks); }
 #define BETWEEN_TEST(live, type, column, low, span)      A->words->between[sizeof(type)](live##_mask, column, low, span, live##_rows, 0);
 #define BETWEEN_TEST_ALSO(live, type, column, low, span) A->words->between[sizeof(type)](live##_mask, column, low, span, live##_rows, 1);
 #define FLAG_TEST(live, type, column, from, table)       A->words->test_flag[sizeof(type)](live##_mask, column, from, table, live##_rows);

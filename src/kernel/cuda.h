@@ -66,6 +66,11 @@ DEVICE_ u32 rows_of_tile_(u64 tile, u32 row_end)
 #define EACH_ROW(live)             EACH(live)
 
 #define LOAD(type, name, live)     type name[ITEMS]; EACH(live) name[i] = __ldg(name##_all + ROW_(i));
+// Lists of rows are the CPU's way of sharing a scan.
+#define LOAD_ROWS(type, name, live) LOAD(type, name, live)
+#define LOAD_TEST(type, name, live) LOAD(type, name, live)
+#define UNSURE
+#define PICK_UNSURE(live)          PICK(live)
 #define LOAD_NULLS(name, live)     u32 name##_valid = 0;                                                                            \
                                    EACH(live) if (!name##_valid_all || BIT(name##_valid_all, ROW_(i))) name##_valid |= ITEM_(i);
 #define IS_NULL(name)              (!(name##_valid & ITEM_(i)))

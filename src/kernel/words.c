@@ -3,7 +3,9 @@
 // tcc is quick to compile and slow to run: 4 to 5 times slower than gcc, and most of that is lost in a few loops that every
 // kernel has.  So those are compiled here, once per width, from the same macros, and tcc's code calls them tile by tile.
 
+#ifndef __clang__
 #pragma GCC optimize("O3")
+#endif
 
 #include "base/base.h"
 #include "kernel/kernel.h"
@@ -50,6 +52,12 @@ static u32 pick(u16 *live, u8 *mask, u32 n_rows, const u16 *table)
         const type *stored = column;                                                                                               \
         FILTER_LOOP_(live, n, BIT(table, stored[i] + from))                                                                        \
         return n;                                                                                                                  \
+    }                                                                                                                              \
+    static void gather_##type(void *out_, const void *column, const u16 *rows, u32 n_rows)                                         \
+    {                                                                                                                              \
+        const type *stored = column;                                                                                               \
+        type       *out = out_;                                                                                                    \
+        for (u32 i = 0; i < n_rows; i++) out[i] = stored[rows[i]];                                                                 \
     }
 
 #define KEY_AND_PAYLOAD(type, ptype)                                                                                               \
@@ -85,7 +93,7 @@ static void fill_in(void)
 #define SET_KEY(type)                                                                                                              \
     words.between[sizeof(type)] = between_##type, words.test_flag[sizeof(type)] = test_flag_##type;                                \
     words.test_bit[sizeof(type)] = test_bit_##type, words.filter_flag[sizeof(type)] = filter_flag_##type;                          \
-    words.filter_bit[sizeof(type)] = filter_bit_##type;
+    words.filter_bit[sizeof(type)] = filter_bit_##type, words.gather[sizeof(type)] = gather_##type;
 #define SET_PAIR(type, ptype)                                                                                                      \
     words.test_lookup[sizeof(type)][sizeof(ptype)] = test_lookup_##type##_##ptype;                                                 \
     words.filter_lookup[sizeof(type)][sizeof(ptype)] = filter_lookup_##type##_##ptype;

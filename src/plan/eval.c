@@ -18,7 +18,7 @@ static weft_status exact_result(i128 result, Type type, int at, Value *value, Er
     return value_fits(result, type) ? WEFT_OK : range_error(type, at, err);
 }
 
-// ---- arithmetic -----------------------------------------------------------------------------------------------------------
+// ---- arithmetic -----------------------------------------------------------------------------------------------------
 
 static weft_status exact_arithmetic(const Expr *expr, i128 a, i128 b, Value *value, Error *err)
 {
@@ -27,10 +27,11 @@ static weft_status exact_arithmetic(const Expr *expr, i128 a, i128 b, Value *val
     switch (expr->op) {
         case OP_ADD: overflow = __builtin_add_overflow(a, b, &result); break;
         case OP_SUB: overflow = __builtin_sub_overflow(a, b, &result); break;
-        case OP_MUL: overflow = __builtin_mul_overflow(a, b, &result); break;
+        case OP_MUL: overflow = !multiply_wide(a, b, &result); break;
         default:                                            // DIV, MOD
             if (b == 0) return fail(err, WEFT_DIVISION_BY_ZERO, expr->at, "division by zero");
-            if (b == -1) overflow = expr->op == OP_DIV && __builtin_sub_overflow((i128)0, a, &result);   // a % -1 is 0, for any a
+            if (b == -1)
+                overflow = expr->op == OP_DIV && __builtin_sub_overflow((i128)0, a, &result);  // a % -1 is 0, for any a
             else result = expr->op == OP_DIV ? a / b : a % b;
     }
     return overflow ? range_error(expr->type, expr->at, err) : exact_result(result, expr->type, expr->at, value, err);
@@ -39,7 +40,8 @@ static weft_status exact_arithmetic(const Expr *expr, i128 a, i128 b, Value *val
 static weft_status check_float(const Expr *expr, double a, double b, double result, Value *value, Error *err)
 {
     value->f = result;
-    if (isinf(result) && !isinf(a) && !isinf(b)) return fail(err, WEFT_OUT_OF_RANGE, expr->at, "value out of range: overflow");
+    if (isinf(result) && !isinf(a) && !isinf(b))
+        return fail(err, WEFT_OUT_OF_RANGE, expr->at, "value out of range: overflow");
     const bool may_vanish = expr->op == OP_MUL ? a != 0 && b != 0 : expr->op == OP_DIV && a != 0 && !isinf(b);
     if (result == 0 && may_vanish) return fail(err, WEFT_OUT_OF_RANGE, expr->at, "value out of range: underflow");
     return WEFT_OK;
@@ -57,7 +59,8 @@ static weft_status float_arithmetic(const Expr *expr, double a, double b, Value 
             if (b == 0 && !isnan(a)) return fail(err, WEFT_DIVISION_BY_ZERO, expr->at, "division by zero");
             result = a / b;
     }
-    return check_float(expr, a, b, is_real ? (double)(float)result : result, value, err);    // double holds real's exact result
+    return check_float(expr, a, b, is_real ? (double)(float)result : result, value,
+                       err);  // double holds real's exact result
 }
 
 static weft_status eval_arithmetic(const Expr *expr, const Value *args, Value *value, Error *err)
@@ -90,7 +93,7 @@ static bool eval_comparison(Op op, const Value *args)
     }
 }
 
-// ---- dates ------------------------------------------------------------------------------------------------------------------
+// ---- dates ----------------------------------------------------------------------------------------------------------
 
 static int date_field(Op op, i32 days)
 {
@@ -108,7 +111,7 @@ static int date_field(Op op, i32 days)
     }
 }
 
-// ---- text -------------------------------------------------------------------------------------------------------------------
+// ---- text -----------------------------------------------------------------------------------------------------------
 
 static weft_status eval_like(const Expr *expr, const Value *args, Value *value, Error *err)
 {
@@ -124,7 +127,7 @@ static weft_status eval_like(const Expr *expr, const Value *args, Value *value, 
     return WEFT_OK;
 }
 
-// ---- operators that are not strict -----------------------------------------------------------------------------------------
+// ---- operators that are not strict ----------------------------------------------------------------------------------
 
 // AND stops at false, OR at true; otherwise NULL wins over the neutral value.
 static weft_status eval_logic(const Expr *expr, const EvalContext *context, Value *value, Error *err)
@@ -183,7 +186,7 @@ static weft_status eval_case(const Expr *expr, const EvalContext *context, Value
     return eval(expr->args[expr->n_args - 1], context, value, err);
 }
 
-// ---- any expression ----------------------------------------------------------------------------------------------------------
+// ---- any expression -------------------------------------------------------------------------------------------------
 
 static weft_status eval_strict(const Expr *expr, const EvalContext *context, Value *value, Error *err)
 {

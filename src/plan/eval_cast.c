@@ -1,11 +1,12 @@
 // eval_cast.c - values from one type to another.
 //
-// Every exact number is a whole number over a power of ten, so all casts between them are one rescale and one range check:
+// Every exact number is a whole number over a power of ten, so all casts between them are one rescale and one range
+// check:
 //
 //     decimal(12,2) 1234.56 = 123456 / 10^2  ->  numeric scale 4: 12345600 / 10^4  ->  integer: 1235 / 10^0
 //
-// Rounding is PostgreSQL's: exact numbers half away from zero, floats to integers half to even, and a float becomes exact
-// through its 15 (real: 6) significant digits, so that 1.005 is 1.005 and not what the bits say.
+// Rounding is PostgreSQL's: exact numbers half away from zero, floats to integers half to even, and a float becomes
+// exact through its 15 (real: 6) significant digits, so that 1.005 is 1.005 and not what the bits say.
 
 #include "plan/expr_int.h"
 
@@ -28,11 +29,22 @@ const char *type_label(Type type, char buffer[32])
     return type_name(type, buffer);
 }
 
+// Unsigned here and below: clang checks signed 128-bit products by a function that libgcc does not have.
 i128 ten_to(int n)
 {
-    i128 power = 1;
+    u128 power = 1;
     while (n-- > 0) power *= 10;
-    return power;
+    return (i128)power;
+}
+
+bool multiply_wide(i128 a, i128 b, i128 *product)
+{
+    const u128 x = a < 0 ? -(u128)a : (u128)a, y = b < 0 ? -(u128)b : (u128)b;
+    const bool is_negative = (a < 0) != (b < 0);
+    const u128 most = ((u128)1 << 127) - !is_negative;
+    if (x != 0 && y > most / x) return false;
+    *product = (i128)(is_negative ? -(x * y) : x * y);
+    return true;
 }
 
 int count_digits(i128 value)
@@ -50,7 +62,7 @@ bool rescale(i128 value, int from_scale, int to_scale, i128 *out)
         *out = 0;
         return value == 0 || shift < 0;
     }
-    if (shift >= 0) return !__builtin_mul_overflow(value, ten_to(shift), out);
+    if (shift >= 0) return multiply_wide(value, ten_to(shift), out);
     const i128 power = ten_to(-shift);
     const i128 rest = value % power;
     *out = value / power;
@@ -84,7 +96,7 @@ weft_status range_error(Type type, int at, Error *err)
     return fail(err, WEFT_OUT_OF_RANGE, at, "%s out of range", type_label(type, buffer));
 }
 
-// ---- numbers ------------------------------------------------------------------------------------------------------------
+// ---- numbers --------------------------------------------------------------------------------------------------------
 
 static weft_status exact_from_exact(i128 value, int scale, Type to, int at, Value *out, Error *err)
 {
@@ -99,7 +111,8 @@ static weft_status exact_from_exact(i128 value, int scale, Type to, int at, Valu
 static weft_status integer_from_float(double value, Type to, int at, Value *out, Error *err)
 {
     const double rounded = rint(value);                     // half to even in the default rounding mode
-    if (!(rounded >= -0x1p63 && rounded < 0x1p63)) return range_error(to, at, err);
+    const double end = 9223372036854775808.0;               // 2^63
+    if (!(rounded >= -end && rounded < end)) return range_error(to, at, err);
     out->i = (i128)rounded;
     return value_fits(out->i, to) ? WEFT_OK : range_error(to, at, err);
 }
@@ -109,23 +122,24 @@ static void significant_digits(double value, int n_digits, i128 *digits, int *ex
 {
     char text[64];
     snprintf(text, sizeof text, "%.*e", n_digits - 1, fabs(value));
-    *digits = 0;
+    u128        sum = 0;
     const char *p = text;
     for (; *p && *p != 'e'; p++)
-        if (*p >= '0' && *p <= '9') *digits = *digits * 10 + (*p - '0');   // skips the locale's decimal point
+        if (*p >= '0' && *p <= '9') sum = sum * 10 + (u128)(*p - '0');     // skips the locale's decimal point
     *exponent = 0;
     const bool is_negative = *p && p[1] == '-';
     for (; *p; p++)
         if (*p >= '0' && *p <= '9') *exponent = *exponent * 10 + (*p - '0');
     *exponent = (is_negative ? -*exponent : *exponent) - (n_digits - 1);
-    if (value < 0) *digits = -*digits;
+    *digits = value < 0 ? -(i128)sum : (i128)sum;
 }
 
 static weft_status exact_from_float(double value, Type from, Type to, int at, Value *out, Error *err)
 {
     char buffer[32];
     if (!isfinite(value))
-        return fail(err, WEFT_OUT_OF_RANGE, at, "cannot convert %s to %s", isnan(value) ? "NaN" : "infinity", type_label(to, buffer));
+        return fail(err, WEFT_OUT_OF_RANGE, at, "cannot convert %s to %s", isnan(value) ? "NaN" : "infinity",
+                    type_label(to, buffer));
     i128 digits;
     int  exponent;
     significant_digits(value, from.kind == TYPE_REAL ? 6 : 15, &digits, &exponent);
@@ -143,7 +157,8 @@ static weft_status real_from_double(double value, int at, Value *out, Error *err
 
 static weft_status number_cast(const Value *from, Type to, int at, Value *out, Error *err)
 {
-    if (type_is_exact(from->type) && type_is_exact(to)) return exact_from_exact(from->i, from->type.scale, to, at, out, err);
+    if (type_is_exact(from->type) && type_is_exact(to))
+        return exact_from_exact(from->i, from->type.scale, to, at, out, err);
     if (type_is_exact(to))
         return type_is_integer(to) ? integer_from_float(from->f, to, at, out, err)
                                    : exact_from_float(from->f, from->type, to, at, out, err);
@@ -151,7 +166,7 @@ static weft_status number_cast(const Value *from, Type to, int at, Value *out, E
     return to.kind == TYPE_REAL ? real_from_double(out->f, at, out, err) : WEFT_OK;
 }
 
-// ---- text -----------------------------------------------------------------------------------------------------------------
+// ---- text -----------------------------------------------------------------------------------------------------------
 
 // Errors of value_parse have no place: the store does not know the statement.
 static weft_status parse_at(Type to, const char *bytes, size_t length, int at, Value *out, Error *err)
@@ -201,7 +216,7 @@ static bool is_digit(char c)
 typedef struct Numeral {
     bool is_negative, has_point, has_exponent;
     int  n_whole, n_fraction;                               // digits, without leading zeros of the whole part
-    i128 digits;                                            // all of them, as long as there are at most 38
+    u128 digits;                                            // all of them, as long as there are at most 38
 } Numeral;
 
 static bool scan_numeral(const char *p, const char *end, Numeral *numeral)
@@ -217,7 +232,8 @@ static bool scan_numeral(const char *p, const char *end, Numeral *numeral)
         has_digit = true;
         if (numeral->has_point) numeral->n_fraction++;
         else if (*p != '0' || numeral->n_whole > 0) numeral->n_whole++;
-        if (numeral->n_whole + numeral->n_fraction <= NUMERIC_DIGITS) numeral->digits = numeral->digits * 10 + (*p - '0');
+        if (numeral->n_whole + numeral->n_fraction <= NUMERIC_DIGITS)
+            numeral->digits = numeral->digits * 10 + (u128)(*p - '0');
     }
     if (!has_digit) return false;
     if (p < end && (*p == 'e' || *p == 'E')) {
@@ -237,8 +253,9 @@ weft_status number_parse(const char *bytes, size_t length, int at, Value *value,
     while (p < end && is_blank(end[-1])) end--;
     Numeral numeral;
     if (!scan_numeral(p, end, &numeral))
-        return fail(err, WEFT_BAD_TEXT, at, "invalid input syntax for type numeric: \"%.*s\"", (int)MIN_OF(length, 200), bytes);
-    const i128 whole = numeral.is_negative ? -numeral.digits : numeral.digits;
+        return fail(err, WEFT_BAD_TEXT, at, "invalid input syntax for type numeric: \"%.*s\"", (int)MIN_OF(length, 200),
+                    bytes);
+    const i128 whole = numeral.is_negative ? -(i128)numeral.digits : (i128)numeral.digits;
     const int  n_digits = numeral.n_whole + numeral.n_fraction;
     *value = (Value){ .i = whole };
     if (!numeral.has_exponent && !numeral.has_point && n_digits <= NUMERIC_DIGITS && value_fits(whole, TYPE(BIGINT))) {
@@ -253,7 +270,7 @@ weft_status number_parse(const char *bytes, size_t length, int at, Value *value,
     return parse_at(TYPE(DOUBLE), p, (size_t)(end - p), at, value, err);
 }
 
-// ---- any type to any ------------------------------------------------------------------------------------------------------
+// ---- any type to any ------------------------------------------------------------------------------------------------
 
 weft_status value_cast(Arena *arena, const Value *from, Type to, int at, Value *out, Error *err)
 {
@@ -269,7 +286,9 @@ weft_status value_cast(Arena *arena, const Value *from, Type to, int at, Value *
     else if (source.type.kind == TYPE_BOOLEAN && to.kind == TYPE_INTEGER) out->i = source.i;
     else if (source.type.kind == TYPE_INTEGER && to.kind == TYPE_BOOLEAN) out->i = source.i != 0;
     else if (source.type.kind == to.kind) *out = source;
-    else status = fail(err, WEFT_CANNOT_COERCE, at, "cannot cast type %s to %s", type_label(source.type, from_name), type_label(to, to_name));
+    else
+        status = fail(err, WEFT_CANNOT_COERCE, at, "cannot cast type %s to %s", type_label(source.type, from_name),
+                      type_label(to, to_name));
     out->type = to;
     return status;
 }

@@ -1,8 +1,8 @@
 // eval_text.c - LIKE and ILIKE over UTF-8.
 //
-// One pass with one place to go back to: after a % the pattern so far is settled, so a later mismatch only ever moves the
-// last % by one character.  At worst text length times pattern length, never exponential.
-// ILIKE folds the case of ASCII letters only.
+// One pass with one place to go back to: after a % the pattern so far is settled, so a later mismatch only ever moves
+// the last % by one character.  At worst text length times pattern length, never exponential. ILIKE folds the case of
+// ASCII letters only.
 
 #include "plan/expr_int.h"
 
@@ -80,8 +80,8 @@ static bool match_all(Matcher *m)
     return m->pattern == m->pattern_end;
 }
 
-weft_status like_match(const Value *text, const Value *pattern, const char *escape, size_t escape_length, bool fold_case,
-                       int at, bool *matches, Error *err)
+weft_status like_match(const Value *text, const Value *pattern, const char *escape, size_t escape_length,
+                       bool fold_case, int at, bool *matches, Error *err)
 {
     const unsigned char *text_bytes = (const unsigned char *)(text->text.bytes ? text->text.bytes : "");
     const unsigned char *pattern_bytes = (const unsigned char *)(pattern->text.bytes ? pattern->text.bytes : "");

@@ -1,7 +1,7 @@
 // expr.c - expression nodes: made once, typed, folded, compared.
 //
-// Every node goes through expr_make_call (or its sister for CASE), which folds what is constant and counts.  Two counts keep
-// every later walk safe: the depth bounds its stack, and the size, which counts a shared subtree as often as it is
+// Every node goes through expr_make_call (or its sister for CASE), which folds what is constant and counts.  Two counts
+// keep every later walk safe: the depth bounds its stack, and the size, which counts a shared subtree as often as it is
 // reached, bounds its time (nullif(x, y) uses x twice, so forty nested ones would be 2^40 visits).
 //
 // Folding never turns a legal statement into an error: what fails stays unfolded and fails when a row gets there, so
@@ -16,7 +16,7 @@ int expr_depth_limit(void)
     return DEPTH_MAX;
 }
 
-// ---- leaves ---------------------------------------------------------------------------------------------------------------
+// ---- leaves ---------------------------------------------------------------------------------------------------------
 
 static Expr *node_new(Arena *arena, ExprKind kind, Type type, int at)
 {
@@ -68,7 +68,7 @@ weft_status expr_number(Arena *arena, const char *bytes, size_t length, int at, 
     return WEFT_OK;
 }
 
-// ---- questions -------------------------------------------------------------------------------------------------------------
+// ---- questions ------------------------------------------------------------------------------------------------------
 
 bool expr_is_const(const Expr *expr)
 {
@@ -87,7 +87,8 @@ bool expr_is_null_const(const Expr *expr)
 
 static bool is_boolean_const(const Expr *expr, bool value)
 {
-    return expr->kind == EXPR_CONST && expr->type.kind == TYPE_BOOLEAN && !expr->value.is_null && (expr->value.i != 0) == value;
+    return expr->kind == EXPR_CONST && expr->type.kind == TYPE_BOOLEAN && !expr->value.is_null &&
+           (expr->value.i != 0) == value;
 }
 
 static bool values_equal(const Value *a, const Value *b)
@@ -111,6 +112,7 @@ bool expr_equal(const Expr *a, const Expr *b)
 {
     if (a == b) return true;
     if (a->kind != b->kind || a->n_args != b->n_args || !type_equal(a->type, b->type)) return false;
+    if (a->size > 1 && b->size > 1 && a->size != b->size) return false;
     switch (a->kind) {
         case EXPR_CONST:  return values_equal(&a->value, &b->value);
         case EXPR_COLUMN: return a->relation == b->relation && a->column == b->column;
@@ -131,7 +133,7 @@ u64 expr_relations(const Expr *expr)
     return relations;
 }
 
-// ---- inner nodes -----------------------------------------------------------------------------------------------------------
+// ---- inner nodes ----------------------------------------------------------------------------------------------------
 
 static weft_status count_nodes(Expr *expr, Error *err)
 {
@@ -173,9 +175,26 @@ static bool any_null(Expr *const *args, int n_args)
     return false;
 }
 
+static bool has_input(const Expr *expr)
+{
+    if (expr->kind == EXPR_COLUMN || expr->kind == EXPR_KEY || expr->kind == EXPR_AGG) return true;
+    for (int i = 0; i < expr->n_args; i++)
+        if (has_input(expr->args[i])) return true;
+    return false;
+}
+
+// NULL + 1/0 is an error and not NULL: what has no input and was not folded, fails.
+static bool any_failing(Expr *const *args, int n_args)
+{
+    for (int i = 0; i < n_args; i++)
+        if (args[i]->kind != EXPR_CONST && !has_input(args[i])) return true;
+    return false;
+}
+
 static Expr *fold(Arena *arena, Expr *expr)
 {
-    if (is_strict(expr->op) && any_null(expr->args, expr->n_args)) return expr_null(arena, expr->type, expr->at);
+    if (is_strict(expr->op) && any_null(expr->args, expr->n_args) && !any_failing(expr->args, expr->n_args))
+        return expr_null(arena, expr->type, expr->at);
     if (!all_const(expr->args, expr->n_args)) return expr;
     const EvalContext context = { .arena = arena };
     Value             value;
@@ -205,7 +224,7 @@ weft_status expr_make_cast(Arena *arena, Expr *arg, Type type, int at, Expr **ou
     return expr_make_call(arena, OP_CAST, type, args, 1, at, out, err);
 }
 
-// ---- operators with an identity or a way out -------------------------------------------------------------------------------
+// ---- operators with an identity or a way out ------------------------------------------------------------------------
 
 static const Op negation[OP_N] = {
     [OP_EQ] = OP_NE, [OP_NE] = OP_EQ, [OP_LT] = OP_GE, [OP_GE] = OP_LT, [OP_GT] = OP_LE, [OP_LE] = OP_GT,
@@ -219,7 +238,8 @@ static weft_status simplify_not(Call *call)
     if (arg->kind != EXPR_CALL) return WEFT_OK;
     if (arg->op == OP_NOT) call->result = arg->args[0];
     if (!negation[arg->op]) return WEFT_OK;
-    return expr_make_call(call->arena, negation[arg->op], arg->type, arg->args, arg->n_args, arg->at, &call->result, call->err);
+    return expr_make_call(call->arena, negation[arg->op], arg->type, arg->args, arg->n_args, arg->at, &call->result,
+                          call->err);
 }
 
 static void simplify_logic(Call *call)
@@ -260,7 +280,7 @@ static weft_status simplify(Call *call)
     return WEFT_OK;
 }
 
-// ---- constructors -----------------------------------------------------------------------------------------------------------
+// ---- constructors ---------------------------------------------------------------------------------------------------
 
 static bool fits_count(Op op, int n_args)
 {
@@ -336,12 +356,13 @@ weft_status expr_case(Arena *arena, Expr *const *given, int n_args, int at, Expr
     return count_nodes(expr, err);
 }
 
-// ---- casts -------------------------------------------------------------------------------------------------------------------
+// ---- casts ----------------------------------------------------------------------------------------------------------
 
 static weft_status cannot_cast(const Expr *arg, Type type, int at, Error *err)
 {
     char from[32], to[32];
-    return fail(err, WEFT_CANNOT_COERCE, at, "cannot cast type %s to %s", type_label(arg->type, from), type_label(type, to));
+    return fail(err, WEFT_CANNOT_COERCE, at, "cannot cast type %s to %s", type_label(arg->type, from),
+                type_label(type, to));
 }
 
 // Reading text must not wait for a row: kernels know no text, and PostgreSQL reads literals at once too.
@@ -368,8 +389,10 @@ weft_status expr_cast(Arena *arena, Expr *arg, Type type, int at, Expr **out, Er
     const bool with_text = expr_is_untyped(arg) || arg->type.kind == TYPE_TEXT || type.kind == TYPE_TEXT;
     if (with_text && arg->kind == EXPR_CONST) return cast_const_now(arena, arg, type, at, out, err);
     if (with_text)
-        return fail(err, WEFT_UNSUPPORTED, at, "casts %s text of anything but constants are not supported yet (here: %s)",
-                    type.kind == TYPE_TEXT ? "to" : "from", type_label(type.kind == TYPE_TEXT ? arg->type : type, buffer));
+        return fail(err, WEFT_UNSUPPORTED, at,
+                    "casts %s text of anything but constants are not supported yet (here: %s)",
+                    type.kind == TYPE_TEXT ? "to" : "from",
+                    type_label(type.kind == TYPE_TEXT ? arg->type : type, buffer));
     if (!is_castable(arg->type.kind, type.kind)) return cannot_cast(arg, type, at, err);
     return expr_make_cast(arena, arg, type, at, out, err);
 }
@@ -392,7 +415,8 @@ static bool is_widening(Type from, Type to)
 {
     if (!number_rank(from) || number_rank(from) > number_rank(to)) return false;
     if (from.kind != TYPE_DECIMAL || type_is_float(to)) return true;
-    return to.scale >= from.scale && (to.kind == TYPE_NUMERIC || to.precision - to.scale >= from.precision - from.scale);
+    return to.scale >= from.scale &&
+           (to.kind == TYPE_NUMERIC || to.precision - to.scale >= from.precision - from.scale);
 }
 
 weft_status expr_coerce(Arena *arena, Expr *arg, Type type, int at, Expr **out, Error *err)
@@ -402,10 +426,11 @@ weft_status expr_coerce(Arena *arena, Expr *arg, Type type, int at, Expr **out, 
     if (type_equal(arg->type, type)) return WEFT_OK;
     if (expr_is_untyped(arg) && arg->kind == EXPR_CONST) return cast_const_now(arena, arg, type, at, out, err);
     if (is_widening(arg->type, type)) return expr_make_cast(arena, arg, type, at, out, err);
-    return fail(err, WEFT_TYPE_MISMATCH, at, "type %s where %s is expected", type_label(arg->type, from), type_label(type, to));
+    return fail(err, WEFT_TYPE_MISMATCH, at, "type %s where %s is expected", type_label(arg->type, from),
+                type_label(type, to));
 }
 
-// ---- aggregates ----------------------------------------------------------------------------------------------------------------
+// ---- aggregates -----------------------------------------------------------------------------------------------------
 
 static Type sum_type(Type type)
 {
@@ -433,7 +458,8 @@ weft_status expr_agg(AggKind kind, Expr *arg, int at, Agg *out, Error *err)
     *out = (Agg){ .kind = kind, .arg = arg, .type = TYPE(BIGINT), .at = at };
     if (kind == AGG_COUNT_ALL) return WEFT_OK;
     if (!agg_takes(kind, arg->type))
-        return fail(err, WEFT_UNDEFINED_FUNCTION, at, "function %s(%s) does not exist", agg_name(kind), type_label(arg->type, buffer));
+        return fail(err, WEFT_UNDEFINED_FUNCTION, at, "function %s(%s) does not exist", agg_name(kind),
+                    type_label(arg->type, buffer));
     if (kind == AGG_SUM) out->type = sum_type(arg->type);
     if (kind == AGG_AVG) out->type = TYPE(DOUBLE);
     if (kind == AGG_MIN || kind == AGG_MAX) out->type = arg->type;

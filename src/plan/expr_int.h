@@ -14,9 +14,11 @@ const char *op_text(Op op);                                 // "+"
 const char *agg_name(AggKind kind);
 
 i128 ten_to(int n);                                         // 0 <= n <= 38
+bool multiply_wide(i128 a, i128 b, i128 *product);          // false when it leaves 128 bits
 int  count_digits(i128 value);                              // decimal digits, at least 1
-bool rescale(i128 value, int from_scale, int to_scale, i128 *out);   // half away from zero; false when it leaves 128 bits
-bool value_fits(i128 value, Type type);                     // boolean, integers, decimal (all of 18 digits), numeric, date
+bool rescale(i128 value, int from_scale, int to_scale,
+             i128 *out);                 // half away from zero; false when it leaves 128 bits
+bool value_fits(i128 value, Type type);  // boolean, integers, decimal (all of 18 digits), numeric, date
 
 weft_status range_error(Type type, int at, Error *err);     // "integer out of range"
 
@@ -29,8 +31,8 @@ weft_status date_shift(i128 days, const Value *interval, int sign, int at, i128 
 weft_status value_cast(Arena *arena, const Value *from, Type to, int at, Value *out, Error *err);
 
 // ESCAPE has one character, or none when no character escapes.
-weft_status like_match(const Value *text, const Value *pattern, const char *escape, size_t escape_length, bool fold_case,
-                       int at, bool *matches, Error *err);
+weft_status like_match(const Value *text, const Value *pattern, const char *escape, size_t escape_length,
+                       bool fold_case, int at, bool *matches, Error *err);
 
 // Makes the call as it is, its arguments already of fitting types: folds constants, checks depth and size.
 weft_status expr_make_call(Arena *arena, Op op, Type type, Expr **args, int n_args, int at, Expr **out, Error *err);

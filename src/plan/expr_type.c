@@ -1,14 +1,15 @@
 // expr_type.c - which types an operator takes, and the casts that make its arguments fit.
 //
-// PostgreSQL's rules, with one difference: decimals are 64-bit integers over a fixed power of ten, so a scale is part of the
-// type and has to be lined up before anything is added or compared:
+// PostgreSQL's rules, with one difference: decimals are 64-bit integers over a fixed power of ten, so a scale is part
+// of the type and has to be lined up before anything is added or compared:
 //
 //     l_quantity < 24           decimal(12,2) < integer      ->  l_quantity < 24.00           the constant moves
-//     o_orderkey < 1.5          integer < decimal(2,1)       ->  o_orderkey <= 1              exactly, no cast on the column
+//     o_orderkey < 1.5          integer < decimal(2,1)       ->  o_orderkey <= 1              no cast on the column
 //     a + b                     decimal(9,2) + decimal(9,4)  ->  a::decimal(11,4) + b
 //
-// A constant is moved to the column's type and never the other way round: the column keeps its kernel type, and 18 digits
-// cannot overflow.  Between two columns the scale grows, and a value that has no room left is an error at run time, 22003.
+// A constant is moved to the column's type and never the other way round: the column keeps its kernel type, and 18
+// digits cannot overflow.  Between two columns the scale grows, and a value that has no room left is an error at run
+// time, 22003.
 
 #include "plan/expr_int.h"
 
@@ -44,7 +45,7 @@ static weft_status cast_args(Call *call, Type type)
     return WEFT_OK;
 }
 
-// ---- number types ----------------------------------------------------------------------------------------------------------
+// ---- number types ---------------------------------------------------------------------------------------------------
 
 // The decimal type that an exact argument has or becomes.  A constant needs no more digits than it has.
 static Type decimal_of(const Expr *expr)
@@ -86,7 +87,8 @@ static bool const_fits(const Expr *constant, Type type, i128 *value)
 {
     i128 back;
     if (!rescale(constant->value.i, constant->type.scale, type.scale, value)) return false;
-    return rescale(*value, type.scale, constant->type.scale, &back) && back == constant->value.i && value_fits(*value, type);
+    return rescale(*value, type.scale, constant->type.scale, &back) && back == constant->value.i &&
+           value_fits(*value, type);
 }
 
 static Expr *exact_const(Arena *arena, i128 value, Type type, int at)
@@ -95,15 +97,16 @@ static Expr *exact_const(Arena *arena, i128 value, Type type, int at)
     return expr_const(arena, (Value){ .type = type, .i = value }, at);
 }
 
-// ---- literals take the type of the other side --------------------------------------------------------------------------------
+// ---- literals take the type of the other side -----------------------------------------------------------------------
 
 static weft_status settle_literal(Call *call, int literal, Type other)
 {
     Expr *arg = call->args[literal];
     if (arg->kind != EXPR_CONST) return WEFT_OK;
-    const bool keeps_digits = other.kind == TYPE_DECIMAL || other.kind == TYPE_NUMERIC;    // '1.234' against decimal(9,2)
+    const bool keeps_digits = other.kind == TYPE_DECIMAL || other.kind == TYPE_NUMERIC;  // '1.234' against decimal(9,2)
     if (!keeps_digits || arg->value.is_null) return coerce_arg(call, literal, other);
-    return expr_number(call->arena, arg->value.text.bytes, arg->value.text.length, arg->at, &call->args[literal], call->err);
+    return expr_number(call->arena, arg->value.text.bytes, arg->value.text.length, arg->at, &call->args[literal],
+                       call->err);
 }
 
 static weft_status settle_literals(Call *call)
@@ -114,7 +117,7 @@ static weft_status settle_literals(Call *call)
     return WEFT_OK;
 }
 
-// ---- arithmetic -----------------------------------------------------------------------------------------------------------------
+// ---- arithmetic -----------------------------------------------------------------------------------------------------
 
 static weft_status type_decimal_call(Call *call)
 {
@@ -131,8 +134,10 @@ static weft_status type_decimal_call(Call *call)
     const int scale = MAX_OF(a.scale, b.scale);
     const int whole = MAX_OF(a.precision - a.scale, b.precision - b.scale);
     call->type = decimal_type(whole + (call->op != OP_MOD), scale);
-    if (a.scale != scale || call->args[0]->type.kind != TYPE_DECIMAL) TRY(cast_arg(call, 0, decimal_type(a.precision - a.scale, scale)));
-    if (b.scale != scale || call->args[1]->type.kind != TYPE_DECIMAL) TRY(cast_arg(call, 1, decimal_type(b.precision - b.scale, scale)));
+    if (a.scale != scale || call->args[0]->type.kind != TYPE_DECIMAL)
+        TRY(cast_arg(call, 0, decimal_type(a.precision - a.scale, scale)));
+    if (b.scale != scale || call->args[1]->type.kind != TYPE_DECIMAL)
+        TRY(cast_arg(call, 1, decimal_type(b.precision - b.scale, scale)));
     return WEFT_OK;
 }
 
@@ -184,7 +189,8 @@ static weft_status shift_date(Call *call, Expr *date, Expr *interval)
         call->result = expr_null(call->arena, TYPE(DATE), call->at);
         return WEFT_OK;
     }
-    if (interval->kind != EXPR_CONST) return fail(call->err, WEFT_UNSUPPORTED, call->at, "intervals that are not constant are not supported yet");
+    if (interval->kind != EXPR_CONST)
+        return fail(call->err, WEFT_UNSUPPORTED, call->at, "intervals that are not constant are not supported yet");
     if (date->kind == EXPR_CONST) {
         Value shifted = { .type = TYPE(DATE) };
         TRY(date_shift(date->value.i, &interval->value, sign, call->at, &shifted.i, call->err));
@@ -192,16 +198,19 @@ static weft_status shift_date(Call *call, Expr *date, Expr *interval)
         return WEFT_OK;
     }
     if (interval->value.interval.months)
-        return fail(call->err, WEFT_UNSUPPORTED, call->at, "adding months or years to anything but a constant date is not supported yet");
+        return fail(call->err, WEFT_UNSUPPORTED, call->at,
+                    "adding months or years to anything but a constant date is not supported yet");
     call->type = TYPE(DATE);
     call->args[0] = date;
-    call->args[1] = expr_const(call->arena, (Value){ .type = TYPE(INTEGER), .i = interval->value.interval.days }, interval->at);
+    call->args[1] =
+        expr_const(call->arena, (Value){ .type = TYPE(INTEGER), .i = interval->value.interval.days }, interval->at);
     return WEFT_OK;
 }
 
 static weft_status add_intervals(Call *call, const Expr *a, const Expr *b)
 {
-    if (a->kind != EXPR_CONST || b->kind != EXPR_CONST || a->value.is_null || b->value.is_null) return no_operator(call);
+    if (a->kind != EXPR_CONST || b->kind != EXPR_CONST || a->value.is_null || b->value.is_null)
+        return no_operator(call);
     const i64 sign = call->op == OP_ADD ? 1 : -1;
     const i64 months = a->value.interval.months + sign * b->value.interval.months;
     const i64 days = a->value.interval.days + sign * b->value.interval.days;
@@ -257,7 +266,7 @@ static weft_status type_sign(Call *call)
     return type_is_number(arg->type) ? WEFT_OK : no_operator(call);
 }
 
-// ---- comparison -------------------------------------------------------------------------------------------------------------------
+// ---- comparison -----------------------------------------------------------------------------------------------------
 
 static Op mirrored(Op op)
 {
@@ -283,7 +292,8 @@ static weft_status never_equal(Call *call, Expr *x, bool is_equal, Expr **out)
     Expr **args = arena_array(call->arena, Expr *, 1);
     Expr  *test;
     args[0] = x;
-    TRY(expr_make_call(call->arena, is_equal ? OP_IS_NULL : OP_IS_NOT_NULL, TYPE(BOOLEAN), args, 1, call->at, &test, call->err));
+    TRY(expr_make_call(call->arena, is_equal ? OP_IS_NULL : OP_IS_NOT_NULL, TYPE(BOOLEAN), args, 1, call->at, &test,
+                       call->err));
     return make_call2(call, is_equal ? OP_AND : OP_OR, test, expr_null(call->arena, TYPE(BOOLEAN), call->at), out);
 }
 
@@ -292,7 +302,7 @@ static i128 floor_to_scale(i128 value, int from_scale, int to_scale)
     if (to_scale >= from_scale) {
         i128 scaled;
         if (rescale(value, from_scale, to_scale, &scaled)) return scaled;
-        return (value < 0 ? -1 : 1) * ten_to(NUMERIC_DIGITS);
+        return value < 0 ? -ten_to(NUMERIC_DIGITS) : ten_to(NUMERIC_DIGITS);
     }
     const i128 power = ten_to(MIN_OF(from_scale - to_scale, NUMERIC_DIGITS));
     const i128 quotient = value / power;
@@ -361,16 +371,13 @@ static weft_status type_comparison(Call *call)
     call->type = TYPE(BOOLEAN);
     const bool is_number = type_is_number(a->type) && type_is_number(b->type);
     if (!is_number && (a->type.kind != b->type.kind || a->type.kind == TYPE_INTERVAL)) return no_operator(call);
-    if (expr_is_null_const(a) || expr_is_null_const(b)) {
-        call->result = expr_null(call->arena, TYPE(BOOLEAN), call->at);
-        return WEFT_OK;
-    }
-    if (!is_number) return WEFT_OK;
+    if (!is_number || expr_is_null_const(a) || expr_is_null_const(b))
+        return WEFT_OK;  // NULL folds whatever its type
     if (type_is_float(a->type) || type_is_float(b->type)) return cast_args(call, TYPE(DOUBLE));
     return compare_exact(call);
 }
 
-// ---- logic ---------------------------------------------------------------------------------------------------------------------
+// ---- logic ----------------------------------------------------------------------------------------------------------
 
 static weft_status type_logic(Call *call)
 {
@@ -380,8 +387,8 @@ static weft_status type_logic(Call *call)
     for (int i = 0; i < call->n_args; i++) {
         const Expr *arg = call->args[i];
         if (!is_kind(arg, TYPE_BOOLEAN) && !expr_is_untyped(arg))
-            return fail(call->err, WEFT_TYPE_MISMATCH, arg->at, "argument of %s must be type boolean, not type %s", names[call->op],
-                        type_label(arg->type, buffer));
+            return fail(call->err, WEFT_TYPE_MISMATCH, arg->at, "argument of %s must be type boolean, not type %s",
+                        names[call->op], type_label(arg->type, buffer));
         TRY(coerce_arg(call, i, TYPE(BOOLEAN)));
     }
     return WEFT_OK;
@@ -393,7 +400,7 @@ static weft_status type_null_test(Call *call)
     return WEFT_OK;
 }
 
-// ---- text -------------------------------------------------------------------------------------------------------------------------
+// ---- text -----------------------------------------------------------------------------------------------------------
 
 static weft_status check_escape(const Call *call, const Expr *escape)
 {
@@ -414,12 +421,13 @@ static weft_status type_like(Call *call)
         if (expr_is_untyped(call->args[i])) TRY(coerce_arg(call, i, TYPE(TEXT)));
         if (!is_kind(call->args[i], TYPE_TEXT)) return no_operator(call);
         if (i > 0 && call->args[i]->kind != EXPR_CONST)
-            return fail(call->err, WEFT_UNSUPPORTED, call->args[i]->at, "LIKE patterns that are not constant are not supported yet");
+            return fail(call->err, WEFT_UNSUPPORTED, call->args[i]->at,
+                        "LIKE patterns that are not constant are not supported yet");
     }
     return call->n_args == 3 ? check_escape(call, call->args[2]) : WEFT_OK;
 }
 
-// ---- IN ------------------------------------------------------------------------------------------------------------------------------
+// ---- IN -------------------------------------------------------------------------------------------------------------
 
 static int order_consts(const void *a, const void *b)
 {
@@ -434,7 +442,8 @@ static void sort_consts(Call *call)
     qsort(call->args + 1, (size_t)call->n_args - 1, sizeof(Expr *), order_consts);
     int n_kept = 1;
     for (int i = 1; i < call->n_args; i++)
-        if (n_kept == 1 || order_consts(&call->args[n_kept - 1], &call->args[i]) != 0) call->args[n_kept++] = call->args[i];
+        if (n_kept == 1 || order_consts(&call->args[n_kept - 1], &call->args[i]) != 0)
+            call->args[n_kept++] = call->args[i];
     call->n_args = n_kept;
 }
 
@@ -456,8 +465,10 @@ static weft_status in_const(Call *call, Expr *constant, Type type, Expr **out)
     char a[32], b[32];
     i128 value;
     *out = constant;
-    if (expr_is_untyped(constant) && !constant->value.is_null && (type.kind == TYPE_DECIMAL || type.kind == TYPE_NUMERIC))
-        TRY(expr_number(call->arena, constant->value.text.bytes, constant->value.text.length, constant->at, &constant, call->err));
+    if (expr_is_untyped(constant) && !constant->value.is_null &&
+        (type.kind == TYPE_DECIMAL || type.kind == TYPE_NUMERIC))
+        TRY(expr_number(call->arena, constant->value.text.bytes, constant->value.text.length, constant->at, &constant,
+                        call->err));
     if (expr_is_untyped(constant) || constant->value.is_null)
         return expr_cast(call->arena, constant, type, constant->at, out, call->err);
     if (type_is_exact(type) && type_is_exact(constant->type)) {
@@ -479,7 +490,8 @@ static weft_status type_in(Call *call)
     TRY(coerce_arg(call, 0, type));
     for (int i = 1; i < call->n_args; i++) {
         Expr *constant;
-        if (call->args[i]->kind != EXPR_CONST) return fail(call->err, WEFT_INTERNAL, call->args[i]->at, "IN takes constants");
+        if (call->args[i]->kind != EXPR_CONST)
+            return fail(call->err, WEFT_INTERNAL, call->args[i]->at, "IN takes constants");
         TRY(in_const(call, call->args[i], type, &constant));
         if (constant) call->args[n_kept++] = constant;      // else: no value of the type equals it
     }
@@ -491,7 +503,7 @@ static weft_status type_in(Call *call)
     return WEFT_OK;
 }
 
-// ---- one type for several ----------------------------------------------------------------------------------------------------------
+// ---- one type for several -------------------------------------------------------------------------------------------
 
 typedef struct Unify {
     Arena      *arena;
@@ -505,8 +517,8 @@ typedef struct Unify {
 static weft_status no_common_type(const Unify *unify, Type a, const Expr *b)
 {
     char x[32], y[32];
-    return fail(unify->err, WEFT_TYPE_MISMATCH, b->at >= 0 ? b->at : unify->at, "%s types %s and %s cannot be matched", unify->what,
-                type_label(a, x), type_label(b->type, y));
+    return fail(unify->err, WEFT_TYPE_MISMATCH, b->at >= 0 ? b->at : unify->at, "%s types %s and %s cannot be matched",
+                unify->what, type_label(a, x), type_label(b->type, y));
 }
 
 static weft_status common_type(const Unify *unify, Type *type)
@@ -529,7 +541,8 @@ static weft_status settle_numbers(const Unify *unify)
     for (int i = 0; i < unify->n_args; i++) {
         Expr **arg = &unify->args[i * unify->step];
         if (!expr_is_untyped(*arg) || expr_is_null_const(*arg) || (*arg)->kind != EXPR_CONST) continue;
-        TRY(expr_number(unify->arena, (*arg)->value.text.bytes, (*arg)->value.text.length, (*arg)->at, arg, unify->err));
+        TRY(expr_number(unify->arena, (*arg)->value.text.bytes, (*arg)->value.text.length, (*arg)->at, arg,
+                        unify->err));
     }
     return WEFT_OK;
 }
@@ -558,7 +571,7 @@ static weft_status type_coalesce(Call *call)
     return WEFT_OK;
 }
 
-// ---- dates ---------------------------------------------------------------------------------------------------------------------------
+// ---- dates ----------------------------------------------------------------------------------------------------------
 
 static weft_status type_date_field(Call *call)
 {
@@ -566,11 +579,11 @@ static weft_status type_date_field(Call *call)
     call->type = TYPE(INTEGER);
     if (expr_is_untyped(call->args[0])) TRY(coerce_arg(call, 0, TYPE(DATE)));
     if (is_kind(call->args[0], TYPE_DATE)) return WEFT_OK;
-    return fail(call->err, WEFT_UNDEFINED_FUNCTION, call->at, "function extract(%s from %s) does not exist", op_text(call->op),
-                type_label(call->args[0]->type, buffer));
+    return fail(call->err, WEFT_UNDEFINED_FUNCTION, call->at, "function extract(%s from %s) does not exist",
+                op_text(call->op), type_label(call->args[0]->type, buffer));
 }
 
-// ---- by operator ------------------------------------------------------------------------------------------------------------------
+// ---- by operator ----------------------------------------------------------------------------------------------------
 
 weft_status type_call(Call *call)
 {

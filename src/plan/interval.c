@@ -1,7 +1,7 @@
 // interval.c - what an interval of months and days does to a date.
 //
-// Intervals exist only as constants: "date '1994-01-01' + interval '1 year'" is a date before any row is read.  Months and
-// days stay apart because a month has no fixed length; a time of day is refused, since there are no timestamps.
+// Intervals exist only as constants: "date '1994-01-01' + interval '1 year'" is a date before any row is read.  Months
+// and days stay apart because a month has no fixed length; a time of day is refused, since there are no timestamps.
 
 #include "plan/expr_int.h"
 

@@ -1,9 +1,22 @@
-// print.c - an expression as SQL, for EXPLAIN: what was understood, with every cast and no more parentheses than needed.
+// print.c - an expression as SQL, for EXPLAIN: what was understood, with every cast and no more parentheses than
+// needed.
 
 #include "plan/expr_int.h"
 
 // How tightly a node holds together; an argument that binds less than its place demands gets parentheses.
-enum { BIND_OR = 1, BIND_AND, BIND_NOT, BIND_IS, BIND_COMPARE, BIND_IN, BIND_ADD, BIND_MUL, BIND_SIGN, BIND_CAST, BIND_ALL };
+enum {
+    BIND_OR = 1,
+    BIND_AND,
+    BIND_NOT,
+    BIND_IS,
+    BIND_COMPARE,
+    BIND_IN,
+    BIND_ADD,
+    BIND_MUL,
+    BIND_SIGN,
+    BIND_CAST,
+    BIND_ALL
+};
 
 typedef struct Printer { const Query *query; Text *text; } Printer;
 
@@ -51,7 +64,7 @@ const char *agg_name(AggKind kind)
     return names[kind];
 }
 
-// ---- leaves ---------------------------------------------------------------------------------------------------------------
+// ---- leaves ---------------------------------------------------------------------------------------------------------
 
 static void print_quoted(const Printer *printer, const char *bytes, size_t length, char quote)
 {
@@ -130,7 +143,7 @@ static void print_key(const Printer *printer, const Expr *expr, int least)
     else text_add(printer->text, "key%d", expr->index);
 }
 
-// ---- inner nodes -----------------------------------------------------------------------------------------------------------
+// ---- inner nodes ----------------------------------------------------------------------------------------------------
 
 static void print_list(const Printer *printer, Expr *const *args, int n_args)
 {

@@ -70,6 +70,18 @@ static bool describe(Shell *shell, const char *argument)
     return is_fine;
 }
 
+// Who rides on which scan now, and how often tables were read since the database was opened.  At a prompt that is the
+// only session, nothing else runs; a program that serves a shell beside other sessions sees those.
+static bool show_top(Shell *shell, const char *argument)
+{
+    (void)argument;
+    static const char riders[] = "select query, table_name as \"table\", chunks_done as done, chunks, fellow_riders as fellows, "
+                                 "woven_with as woven, pipeline from weft_riders order by query, chunks_done";
+    static const char scans[] = "select table_name as \"table\", rides, chunks_read, chunks_ridden, bytes_read, bytes_ridden "
+                                "from weft_scans where table_name not like 'weft%' order by bytes_ridden desc";
+    return run_statement(shell, riders, NULL, 1) && run_statement(shell, scans, NULL, 1);
+}
+
 // ---- switches ----------------------------------------------------------------------------------------------------
 
 // Sets the switch to "on" or "off", or turns it over when neither is said.
@@ -137,6 +149,7 @@ static const Command commands[] = {
     { "\\format", "table|csv|json", "how results are printed",                        set_format },
     { "\\i",      "FILE",           "run the statements in a file",                   include },
     { "\\timing", "[on|off]",       "say how long each statement took",               set_timing },
+    { "\\top",    "",               "what is running, and how often tables were read", show_top },
     { "\\x",      "[on|off]",       "one line per value instead of one line per row", set_expanded },
     { "\\?",      "",               "this list",                                      help },
     { "\\q",      "",               "leave (so does Ctrl-D)",                         quit },

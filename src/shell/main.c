@@ -1,4 +1,4 @@
-// main.c - the command line: weft [OPTION]... [DB], weft gen, weft slt.
+// main.c - the command line: weft [OPTION]... [DB], weft run, weft gen, weft slt.
 //
 // -c and -f run in the order given; without any, standard input is read: with a prompt when it is a terminal.
 
@@ -13,6 +13,7 @@
 
 static const char help_text[] =
     "Usage: weft [OPTION]... [DB]      run SQL on the database in directory DB, or on one in memory\n"
+    "       weft run ... DB FILE...    run many statements together; see weft run --help\n"
     "       weft gen ...               write test data; see weft gen --help\n"
     "       weft slt ... FILE...       run SQL tests; see weft slt --help\n"
     "\n"
@@ -160,16 +161,6 @@ static int work(Shell *shell, const Options *options)
     return is_fine ? 0 : EXIT_SQL_ERROR;
 }
 
-static void look_at_terminal(Shell *shell)
-{
-    const char *terminal = getenv("TERM"), *no_color = getenv("NO_COLOR");
-    shell->has_unicode = terminal_use_utf8();
-    shell->out_is_terminal = isatty(STDOUT_FILENO);
-    shell->err_is_terminal = isatty(STDERR_FILENO);
-    shell->has_escapes = terminal && strcmp(terminal, "dumb");
-    shell->has_color = shell->has_escapes && !(no_color && *no_color);
-}
-
 static int shell_main(int argc, char **argv)
 {
     Shell shell = { .format = FORMAT_TABLE };
@@ -177,7 +168,7 @@ static int shell_main(int argc, char **argv)
     weft_error error = { .status = WEFT_OK };
     int status = EXIT_SQL_ERROR;
 
-    look_at_terminal(&shell);
+    terminal_look(&shell);
     parse_options(argc, argv, &shell, &options);
     shell.is_interactive = !options.has_work && isatty(STDIN_FILENO) && shell.out_is_terminal;
     if (weft_open(options.path, &shell.db, &error) || weft_connect(shell.db, &shell.session, &error)) {
@@ -199,6 +190,8 @@ static int shell_main(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && !strcmp(argv[1], "run"))
+        return run_main(argc - 1, argv + 1);
     if (argc > 1 && !strcmp(argv[1], "gen"))
         return gen_main(argc - 1, argv + 1);
     if (argc > 1 && !strcmp(argv[1], "slt"))

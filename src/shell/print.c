@@ -358,7 +358,7 @@ static void print_csv(const weft_result *result, FILE *out)
 
 // ---- JSON: an array of objects per result ------------------------------------------------------------------------
 
-static void put_json_string(const char *text, size_t length, FILE *out)
+void put_json_string(const char *text, size_t length, FILE *out)
 {
     fputc('"', out);
     for (size_t i = 0; i < length; i++) {

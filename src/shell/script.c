@@ -13,7 +13,7 @@
 
 #define MAX_SCRIPT_DEPTH 16
 
-static double now_ms(void)
+double now_ms(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

@@ -66,6 +66,8 @@ bool script_run_file(Shell *shell, const char *path);
 // Runs one statement, prints its result or its error.  NAME and LINE say where it stands, for errors.
 bool run_statement(Shell *shell, const char *sql, const char *name, int line);
 
+double now_ms(void);                                                           // a clock that only goes forward
+
 // ---- lines that begin with a backslash (command.c) ---------------------------------------------------------------
 
 bool command_run(Shell *shell, const char *line);                              // false: it failed, and said so
@@ -81,6 +83,7 @@ unsigned char complete_word(Shell *shell, struct editline *edit);              /
 // ---- output (print.c, report.c) ----------------------------------------------------------------------------------
 
 void print_result(Shell *shell, const weft_result *result, FILE *out);
+void put_json_string(const char *text, size_t length, FILE *out);
 
 // error: message [SQLSTATE], the line with a caret under the place, the hint; to standard error.
 void report_error(const Shell *shell, const weft_error *error, const char *sql, const char *name, int line);
@@ -109,6 +112,7 @@ void  buffer_free(Buffer *buffer);
 size_t glyph_next(const char *text, size_t length, int *columns);
 int    glyph_columns(const char *text, size_t length);
 bool   terminal_use_utf8(void);                                                // sets the locale; is it UTF-8?
+void   terminal_look(Shell *shell);                                            // what standard output and error can show
 int    terminal_columns(FILE *stream);                                         // 0 when it is not a terminal
 
 const char *skip_blank_sql(const char *sql);                                   // past blanks and whole comments
@@ -120,6 +124,7 @@ bool result_is_null(const weft_result *result, int column, size_t row);
 
 // ---- other commands ----------------------------------------------------------------------------------------------
 
+int run_main(int argc, char **argv);                                           // weft run ...
 int slt_main(int argc, char **argv);                                           // weft slt ...
 
 // Adds "SET name = value" made from "name=value"; false when it has not that form.

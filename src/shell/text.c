@@ -100,6 +100,16 @@ bool terminal_use_utf8(void)
     return false;
 }
 
+void terminal_look(Shell *shell)
+{
+    const char *terminal = getenv("TERM"), *no_color = getenv("NO_COLOR");
+    shell->has_unicode = terminal_use_utf8();
+    shell->out_is_terminal = isatty(STDOUT_FILENO);
+    shell->err_is_terminal = isatty(STDERR_FILENO);
+    shell->has_escapes = terminal && strcmp(terminal, "dumb");
+    shell->has_color = shell->has_escapes && !(no_color && *no_color);
+}
+
 int terminal_columns(FILE *stream)
 {
     struct winsize size;

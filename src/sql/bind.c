@@ -1,11 +1,11 @@
 // bind.c - which statement it is: the few that are supported, and a name for each of the many that are not.
 //
-// Nothing is ignored: a clause that we do not understand would change what the user asked for, so it is refused by its name and
-// with its place.  Small helpers that all binding needs live here too.
+// Nothing is ignored: a clause that we do not understand would change what the user asked for, so it is refused by its
+// name and with its place.  Small helpers that all binding needs live here too.
 
 #include "sql/sql_int.h"
 
-// ---- helpers ----------------------------------------------------------------------------------------------------------------
+// ---- helpers --------------------------------------------------------------------------------------------------------
 
 weft_status refuse(Binder *binder, int at, const char *what)
 {
@@ -89,7 +89,7 @@ const char *nearest_name(const char *wanted, const char *const *names, int n_nam
     return nearest;
 }
 
-// ---- tables -------------------------------------------------------------------------------------------------------------------
+// ---- tables ---------------------------------------------------------------------------------------------------------
 
 static void release_table(void *table)
 {
@@ -101,7 +101,8 @@ weft_status bind_table_name(Binder *binder, const PgQuery__RangeVar *range, cons
 {
     if (range->catalogname[0]) return refuse(binder, range->location, "naming a database");
     const bool is_public = !range->schemaname[0] || strcmp(range->schemaname, "public") == 0;
-    *name = is_public ? arena_strdup(binder->arena, range->relname) : arena_printf(binder->arena, "%s.%s", range->schemaname, range->relname);
+    *name = is_public ? arena_strdup(binder->arena, range->relname)
+                      : arena_printf(binder->arena, "%s.%s", range->schemaname, range->relname);
     return WEFT_OK;
 }
 
@@ -125,7 +126,7 @@ weft_status unknown_column(Binder *binder, const Table *table, const char *name,
     return WEFT_UNDEFINED_COLUMN;
 }
 
-// ---- settings -------------------------------------------------------------------------------------------------------------------
+// ---- settings -------------------------------------------------------------------------------------------------------
 
 static weft_status add_setting_value(Binder *binder, const Node *node, Text *text)
 {
@@ -135,7 +136,7 @@ static weft_status add_setting_value(Binder *binder, const Node *node, Text *tex
     switch (constant->val_case) {
         case PG_QUERY__A__CONST__VAL_IVAL:    text_add(text, "%d", constant->ival->ival);  break;
         case PG_QUERY__A__CONST__VAL_FVAL:    text_add(text, "%s", constant->fval->fval);  break;
-        case PG_QUERY__A__CONST__VAL_SVAL:    text_add_bytes(text, constant->sval->sval, strlen(constant->sval->sval));  break;
+        case PG_QUERY__A__CONST__VAL_SVAL:    text_add(text, "%s", constant->sval->sval);  break;
         case PG_QUERY__A__CONST__VAL_BOOLVAL: text_add(text, constant->boolval->boolval ? "on" : "off");  break;
         default: return refuse(binder, constant->location, "this value in SET");
     }
@@ -174,7 +175,7 @@ static weft_status bind_set(Binder *binder, const PgQuery__VariableSetStmt *set,
     }
 }
 
-// ---- EXPLAIN ----------------------------------------------------------------------------------------------------------------------
+// ---- EXPLAIN --------------------------------------------------------------------------------------------------------
 
 static const char *bool_words[][2] = { { "false", "true" }, { "off", "on" }, { "0", "1" } };
 
@@ -194,19 +195,22 @@ static weft_status explain_flag(Binder *binder, const PgQuery__DefElem *option, 
             return WEFT_OK;
         }
     }
-    return fail(binder->err, WEFT_INVALID_PARAMETER, option->location, "option %s requires a Boolean value", option->defname);
+    return fail(binder->err, WEFT_INVALID_PARAMETER, option->location, "option %s requires a Boolean value",
+                option->defname);
 }
 
 static weft_status explain_option(Binder *binder, const PgQuery__DefElem *option, Statement *statement)
 {
-    static const char *const known[] = { "costs", "settings", "generic_plan", "buffers", "wal", "timing", "summary", "format" };
+    static const char *const known[] = { "costs", "settings", "generic_plan", "buffers",
+                                         "wal",   "timing",   "summary",      "format" };
     bool ignored;
     if (strcmp(option->defname, "analyze") == 0) return explain_flag(binder, option, &statement->explain_analyze);
     if (strcmp(option->defname, "kernel") == 0) return explain_flag(binder, option, &statement->explain_kernel);
     if (strcmp(option->defname, "verbose") == 0) return explain_flag(binder, option, &ignored);    // it always is
     for (int i = 0; i < COUNT_OF(known); i++)
         if (strcmp(option->defname, known[i]) == 0)
-            return fail(binder->err, WEFT_UNSUPPORTED, option->location, "EXPLAIN option \"%s\" is not supported yet", option->defname);
+            return fail(binder->err, WEFT_UNSUPPORTED, option->location, "EXPLAIN option \"%s\" is not supported yet",
+                        option->defname);
     fail(binder->err, WEFT_INVALID_PARAMETER, option->location, "unrecognized EXPLAIN option \"%s\"", option->defname);
     error_hint(binder->err, "There are ANALYZE, KERNEL and VERBOSE.");
     return WEFT_INVALID_PARAMETER;
@@ -215,13 +219,14 @@ static weft_status explain_option(Binder *binder, const PgQuery__DefElem *option
 static weft_status bind_explain(Binder *binder, const PgQuery__ExplainStmt *explain, Statement *statement)
 {
     statement->kind = STATEMENT_EXPLAIN;
-    for (size_t i = 0; i < explain->n_options; i++) TRY(explain_option(binder, explain->options[i]->def_elem, statement));
+    for (size_t i = 0; i < explain->n_options; i++)
+        TRY(explain_option(binder, explain->options[i]->def_elem, statement));
     if (explain->query->node_case != PG_QUERY__NODE__NODE_SELECT_STMT)
         return refuse(binder, statement->at, "EXPLAIN of anything but SELECT");
     return bind_select(binder, explain->query->select_stmt, &statement->query);
 }
 
-// ---- what is refused ---------------------------------------------------------------------------------------------------------------
+// ---- what is refused ------------------------------------------------------------------------------------------------
 
 static const char *const transaction_names[] = {
     [PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_BEGIN] = "BEGIN",
@@ -307,7 +312,7 @@ static weft_status refuse_statement(Binder *binder, const Node *node, int at)
     return refuse(binder, at, "this statement");
 }
 
-// ---- dispatch --------------------------------------------------------------------------------------------------------------------------
+// ---- dispatch -------------------------------------------------------------------------------------------------------
 
 weft_status bind_statement(Binder *binder, const PgQuery__RawStmt *raw, Statement **out)
 {

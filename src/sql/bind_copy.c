@@ -1,7 +1,7 @@
 // bind_copy.c - COPY table FROM 'file', and its options.
 //
-// Without any option a file is read as dbgen writes it: | between fields and one at the end of the line.  With options the
-// defaults are PostgreSQL's: a tab, or a comma with FORMAT csv.
+// Without any option a file is read as dbgen writes it: | between fields and one at the end of the line.  With options
+// the defaults are PostgreSQL's: a tab, or a comma with FORMAT csv.
 
 #include "sql/sql_int.h"
 
@@ -27,7 +27,8 @@ static weft_status option_byte(CopyState *state, const PgQuery__DefElem *option,
 {
     const char *text;
     TRY(option_text(state, option, &text));
-    if (strlen(text) != 1 || (unsigned char)*text >= 0x80) return bad_option(state, option, "must be a single one-byte character");
+    if (strlen(text) != 1 || (unsigned char)*text >= 0x80)
+        return bad_option(state, option, "must be a single one-byte character");
     if (*text == '\n' || *text == '\r') return bad_option(state, option, "cannot be newline or carriage return");
     *byte = *text;
     return WEFT_OK;
@@ -48,7 +49,8 @@ static weft_status option_flag(CopyState *state, const PgQuery__DefElem *option,
     const char *word = node_string(option->arg);
     if (word && strcmp(word, "match") == 0) return refuse(state->binder, option->location, "HEADER MATCH");
     if (word && (strcmp(word, "false") == 0 || strcmp(word, "off") == 0)) *flag = false;
-    else if (!word || (strcmp(word, "true") != 0 && strcmp(word, "on") != 0)) return bad_option(state, option, "requires a Boolean value");
+    else if (!word || (strcmp(word, "true") != 0 && strcmp(word, "on") != 0))
+        return bad_option(state, option, "requires a Boolean value");
     return WEFT_OK;
 }
 
@@ -59,7 +61,8 @@ static weft_status option_format(CopyState *state, const PgQuery__DefElem *optio
     state->options->csv = strcmp(name, "csv") == 0;
     if (state->options->csv || strcmp(name, "text") == 0) return WEFT_OK;
     if (strcmp(name, "binary") == 0) return refuse(state->binder, option->location, "COPY format binary");
-    return fail(state->binder->err, WEFT_INVALID_PARAMETER, option->location, "COPY format \"%s\" not recognized", name);
+    return fail(state->binder->err, WEFT_INVALID_PARAMETER, option->location, "COPY format \"%s\" not recognized",
+                name);
 }
 
 static weft_status option_encoding(CopyState *state, const PgQuery__DefElem *option)
@@ -97,14 +100,17 @@ static weft_status bind_option(CopyState *state, const PgQuery__DefElem *option)
         return option_byte(state, option, is_quote ? &options->quote : &options->escape);
     }
     if (strncmp(name, "force_", 6) == 0 || strcmp(name, "freeze") == 0)
-        return fail(state->binder->err, WEFT_UNSUPPORTED, option->location, "COPY option \"%s\" is not supported yet", name);
+        return fail(state->binder->err, WEFT_UNSUPPORTED, option->location, "COPY option \"%s\" is not supported yet",
+                    name);
     return fail(state->binder->err, WEFT_SYNTAX_ERROR, option->location, "option \"%s\" not recognized", name);
 }
 
 static weft_status set_defaults(CopyState *state, bool has_options)
 {
     CopyOptions *options = state->options;
-    if (state->quote && !options->csv) return fail(state->binder->err, WEFT_UNSUPPORTED, state->quote->location, "COPY %s available only in CSV mode", state->quote->defname);
+    if (state->quote && !options->csv)
+        return fail(state->binder->err, WEFT_UNSUPPORTED, state->quote->location, "COPY %s available only in CSV mode",
+                    state->quote->defname);
     if (!state->has_delimiter) options->delimiter = options->csv ? ',' : has_options ? '\t' : '|';
     if (!state->has_null) options->null_text = options->csv ? "" : "\\N";
     if (!state->has_quote) options->quote = '"';
@@ -137,7 +143,9 @@ static weft_status bind_columns(Binder *binder, const PgQuery__CopyStmt *copy, c
         const char *name = node_string(copy->attlist[i]);
         columns[i] = table_find_column(table, name);
         if (columns[i] < 0) return unknown_column(binder, table, name, copy->relation->location);
-        if (used[columns[i]]) return fail(binder->err, WEFT_DUPLICATE_COLUMN, copy->relation->location, "column \"%s\" specified more than once", name);
+        if (used[columns[i]])
+            return fail(binder->err, WEFT_DUPLICATE_COLUMN, copy->relation->location,
+                        "column \"%s\" specified more than once", name);
         used[columns[i]] = true;
     }
     options->columns = columns;

@@ -6,7 +6,7 @@
 
 enum { COLUMNS_MAX = 1600 };                                // as in PostgreSQL
 
-// ---- CREATE TABLE -----------------------------------------------------------------------------------------------------------
+// ---- CREATE TABLE ---------------------------------------------------------------------------------------------------
 
 static const char *constraint_name(int kind)
 {
@@ -32,8 +32,8 @@ static weft_status bind_constraints(Binder *binder, const PgQuery__ColumnDef *co
         else if (constraint->contype == PG_QUERY__CONSTR_TYPE__CONSTR_NULL) is_nullable = true;
         else return refuse(binder, constraint->location, constraint_name((int)constraint->contype));
         if (is_nullable && def->not_null)
-            return fail(binder->err, WEFT_SYNTAX_ERROR, constraint->location, "conflicting NULL/NOT NULL declarations for column \"%s\" of table",
-                        column->colname);
+            return fail(binder->err, WEFT_SYNTAX_ERROR, constraint->location,
+                        "conflicting NULL/NOT NULL declarations for column \"%s\" of table", column->colname);
     }
     return WEFT_OK;
 }
@@ -41,11 +41,14 @@ static weft_status bind_constraints(Binder *binder, const PgQuery__ColumnDef *co
 static weft_status bind_column_def(Binder *binder, const PgQuery__ColumnDef *column, ColumnDef *def)
 {
     TypeDetail detail;
-    if (!column->type_name) return fail(binder->err, WEFT_SYNTAX_ERROR, column->location, "column \"%s\" has no type", column->colname);
+    if (!column->type_name)
+        return fail(binder->err, WEFT_SYNTAX_ERROR, column->location, "column \"%s\" has no type", column->colname);
     if (column->coll_clause) return refuse(binder, column->coll_clause->location, "COLLATE");
-    if (column->compression[0] || column->storage[0] || column->n_fdwoptions) return refuse(binder, column->location, "a storage option");
+    if (column->compression[0] || column->storage[0] || column->n_fdwoptions)
+        return refuse(binder, column->location, "a storage option");
     TRY(bind_type(binder, column->type_name, &detail));
-    if (detail.type.kind == TYPE_INTERVAL) return refuse(binder, column->type_name->location, "a column of type interval");
+    if (detail.type.kind == TYPE_INTERVAL)
+        return refuse(binder, column->type_name->location, "a column of type interval");
     def->name = arena_strdup(binder->arena, column->colname);
     def->type = detail.type;
     return bind_constraints(binder, column, def);
@@ -55,10 +58,12 @@ static weft_status add_column(Binder *binder, const PgQuery__ColumnDef *column, 
 {
     u64 ignored;
     if (map_get(seen, column->colname, strlen(column->colname), &ignored))
-        return fail(binder->err, WEFT_DUPLICATE_COLUMN, column->location, "column \"%s\" specified more than once", column->colname);
+        return fail(binder->err, WEFT_DUPLICATE_COLUMN, column->location, "column \"%s\" specified more than once",
+                    column->colname);
     map_set(seen, column->colname, strlen(column->colname), 1);
     if (statement->n_columns == COLUMNS_MAX)
-        return fail(binder->err, WEFT_TOO_MANY_COLUMNS, column->location, "tables can have at most %d columns", COLUMNS_MAX);
+        return fail(binder->err, WEFT_TOO_MANY_COLUMNS, column->location, "tables can have at most %d columns",
+                    COLUMNS_MAX);
     return bind_column_def(binder, column, LIST_PUSH(binder->arena, statement->columns, statement->n_columns));
 }
 
@@ -92,14 +97,15 @@ weft_status bind_create(Binder *binder, const PgQuery__CreateStmt *create, State
         const Node *element = create->table_elts[i];
         if (element->node_case == PG_QUERY__NODE__NODE_CONSTRAINT)
             return refuse(binder, element->constraint->location, constraint_name((int)element->constraint->contype));
-        if (element->node_case != PG_QUERY__NODE__NODE_COLUMN_DEF) return refuse(binder, sql_find_word(binder->text, "like"), "LIKE in CREATE TABLE");
+        if (element->node_case != PG_QUERY__NODE__NODE_COLUMN_DEF)
+            return refuse(binder, sql_find_word(binder->text, "like"), "LIKE in CREATE TABLE");
         TRY(add_column(binder, element->column_def, seen, statement));
     }
     if (statement->n_columns == 0) return refuse(binder, statement->at, "a table without columns");
     return WEFT_OK;
 }
 
-// ---- DROP TABLE ---------------------------------------------------------------------------------------------------------------
+// ---- DROP TABLE -----------------------------------------------------------------------------------------------------
 
 static const char *object_name(int kind)
 {
@@ -137,6 +143,7 @@ weft_status bind_drop(Binder *binder, const PgQuery__DropStmt *drop, Statement *
     if (drop->remove_type != PG_QUERY__OBJECT_TYPE__OBJECT_TABLE)
         return refuse(binder, statement->at, object_name((int)drop->remove_type));
     for (size_t i = 0; i < drop->n_objects; i++)
-        TRY(bind_dropped(binder, drop->objects[i], statement->at, LIST_PUSH(binder->arena, statement->names, statement->n_names)));
+        TRY(bind_dropped(binder, drop->objects[i], statement->at,
+                         LIST_PUSH(binder->arena, statement->names, statement->n_names)));
     return WEFT_OK;
 }

@@ -9,13 +9,14 @@
 //     NULLIF(a, b)            case when a = b then null else a end
 //     GREATEST(a, b, ...)     case when a >= b and ... then a when ...; a NULL loses
 //
-// Arguments may then occur twice.  Nodes never change, so both places share one, and its size counts twice (see plan/expr.c).
+// Arguments may then occur twice.  Nodes never change, so both places share one, and its size counts twice (see
+// plan/expr.c).
 
 #include "sql/sql_int.h"
 
 enum { QUERY_SIZE_MAX = 1 << 22, GREATEST_ARGS_MAX = 64 };
 
-// ---- building blocks --------------------------------------------------------------------------------------------------------
+// ---- building blocks ------------------------------------------------------------------------------------------------
 
 weft_status bind_call(Binder *binder, Op op, Expr *a, Expr *b, int at, Expr **out)
 {
@@ -62,8 +63,8 @@ weft_status bind_condition(Binder *binder, const Node *node, Expr **out)
     char buffer[32];
     TRY(bind_expr(binder, node, out));
     if ((*out)->type.kind != TYPE_BOOLEAN && (*out)->type.kind != TYPE_NULL)
-        return fail(binder->err, WEFT_TYPE_MISMATCH, node_at(node), "argument of %s must be type boolean, not type %s", binder->clause,
-                    type_name((*out)->type, buffer));
+        return fail(binder->err, WEFT_TYPE_MISMATCH, node_at(node), "argument of %s must be type boolean, not type %s",
+                    binder->clause, type_name((*out)->type, buffer));
     return expr_coerce(binder->arena, *out, TYPE(BOOLEAN), node_at(node), out, binder->err);
 }
 
@@ -77,7 +78,7 @@ static Expr *null_const(Binder *binder, int at)
     return expr_const(binder->arena, (Value){ .type = TYPE(NULL), .is_null = true }, at);
 }
 
-// ---- constants ----------------------------------------------------------------------------------------------------------------
+// ---- constants ------------------------------------------------------------------------------------------------------
 
 static weft_status bind_const(Binder *binder, const PgQuery__AConst *constant, Expr **out)
 {
@@ -104,7 +105,7 @@ static weft_status bind_const(Binder *binder, const PgQuery__AConst *constant, E
     return WEFT_OK;
 }
 
-// ---- operators ------------------------------------------------------------------------------------------------------------------
+// ---- operators ------------------------------------------------------------------------------------------------------
 
 typedef struct NamedOp { const char *name; Op op; } NamedOp;
 
@@ -115,8 +116,8 @@ static const NamedOp named_ops[] = {
 
 // PostgreSQL has them, we do not: 0A000 and not "no such operator".
 static const char *const missing_ops[] = {
-    "||", "^", "&", "|", "#", "~", "<<", ">>", "!~", "~*", "!~*", "~~", "!~~", "~~*", "!~~*", "^@", "->", "->>", "#>", "#>>", "@>", "<@",
-    "?", "?|", "?&", "@@", "&&", "-|-", "|/", "||/", "@", "!!", "#-", "@?", "~>=~", "~<=~",
+    "||", "^", "&", "|", "#", "~", "<<", ">>", "!~", "~*", "!~*", "~~", "!~~", "~~*", "!~~*", "^@", "->", "->>", "#>",
+    "#>>", "@>", "<@", "?", "?|", "?&", "@@", "&&", "-|-", "|/", "||/", "@", "!!", "#-", "@?", "~>=~", "~<=~",
 };
 
 // The operator's own name, without OPERATOR(pg_catalog. ...).
@@ -130,7 +131,8 @@ static weft_status unknown_operator(Binder *binder, const PgQuery__AExpr *expr)
 {
     for (int i = 0; i < COUNT_OF(missing_ops); i++)
         if (strcmp(missing_ops[i], op_name(expr)) == 0)
-            return fail(binder->err, WEFT_UNSUPPORTED, expr->location, "operator %s is not supported yet", op_name(expr));
+            return fail(binder->err, WEFT_UNSUPPORTED, expr->location, "operator %s is not supported yet",
+                        op_name(expr));
     return fail(binder->err, WEFT_UNDEFINED_FUNCTION, expr->location, "operator does not exist: %s", op_name(expr));
 }
 
@@ -143,7 +145,8 @@ static weft_status bind_prefix(Binder *binder, const PgQuery__AExpr *expr, Expr 
     TRY(bind_call(binder, OP_NEG, arg, NULL, expr->location, out));
     if (*name == '-') return WEFT_OK;
     *out = arg;                                             // + checks the type and changes nothing
-    return arg->type.kind == TYPE_NULL ? expr_coerce(binder->arena, arg, TYPE(DOUBLE), arg->at, out, binder->err) : WEFT_OK;
+    return arg->type.kind == TYPE_NULL ? expr_coerce(binder->arena, arg, TYPE(DOUBLE), arg->at, out, binder->err)
+                                       : WEFT_OK;
 }
 
 static weft_status bind_operator(Binder *binder, const PgQuery__AExpr *expr, Expr **out)
@@ -165,7 +168,8 @@ static weft_status bind_like(Binder *binder, const PgQuery__AExpr *expr, Op op, 
 {
     const Node *pattern = expr->rexpr, *escape = NULL;
     Expr       *args[3];
-    if (pattern->node_case == PG_QUERY__NODE__NODE_FUNC_CALL && pattern->func_call->n_funcname == 2 && pattern->func_call->n_args == 2) {
+    if (pattern->node_case == PG_QUERY__NODE__NODE_FUNC_CALL && pattern->func_call->n_funcname == 2 &&
+        pattern->func_call->n_args == 2) {
         const char *name = node_string(pattern->func_call->funcname[1]);
         if (name && strcmp(name, "like_escape") == 0) {
             escape = pattern->func_call->args[1];
@@ -196,9 +200,11 @@ static weft_status bind_between(Binder *binder, const PgQuery__AExpr *expr, bool
 static weft_status bind_in(Binder *binder, const PgQuery__AExpr *expr, Expr **out)
 {
     const int at = expr->location;
-    if (expr->rexpr->node_case != PG_QUERY__NODE__NODE_LIST) return fail(binder->err, WEFT_INTERNAL, at, "IN without a list");
+    if (expr->rexpr->node_case != PG_QUERY__NODE__NODE_LIST)
+        return fail(binder->err, WEFT_INTERNAL, at, "IN without a list");
     const PgQuery__List *list = expr->rexpr->list;
-    Expr **terms = arena_array(binder->arena, Expr *, list->n_items + 2), **constants = arena_array(binder->arena, Expr *, list->n_items + 1);
+    Expr **terms = arena_array(binder->arena, Expr *, list->n_items + 2),
+         **constants = arena_array(binder->arena, Expr *, list->n_items + 1);
     int    n_terms = 0, n_constants = 1;
     TRY(bind_expr(binder, expr->lexpr, &constants[0]));
     for (size_t i = 0; i < list->n_items; i++) {
@@ -208,7 +214,8 @@ static weft_status bind_in(Binder *binder, const PgQuery__AExpr *expr, Expr **ou
         else TRY(bind_call(binder, OP_EQ, constants[0], item, at, &terms[n_terms++]));
     }
     if (n_constants == 2) TRY(bind_call(binder, OP_EQ, constants[0], constants[1], at, &terms[n_terms++]));
-    if (n_constants > 2) TRY(expr_call(binder->arena, OP_IN, constants, n_constants, at, &terms[n_terms++], binder->err));
+    if (n_constants > 2)
+        TRY(expr_call(binder->arena, OP_IN, constants, n_constants, at, &terms[n_terms++], binder->err));
     TRY(bind_chain(binder, OP_OR, terms, n_terms, at, out));
     return *op_name(expr) == '<' ? bind_call(binder, OP_NOT, *out, NULL, at, out) : WEFT_OK;
 }
@@ -256,13 +263,14 @@ static weft_status bind_a_expr(Binder *binder, const PgQuery__AExpr *expr, Expr 
     }
 }
 
-// ---- logic ---------------------------------------------------------------------------------------------------------------------
+// ---- logic ----------------------------------------------------------------------------------------------------------
 
 static weft_status bind_bool(Binder *binder, const PgQuery__BoolExpr *expr, Expr **out)
 {
     Expr **args;
     TRY(bind_exprs(binder, expr->args, expr->n_args, &args));
-    if (expr->boolop == PG_QUERY__BOOL_EXPR_TYPE__NOT_EXPR) return bind_call(binder, OP_NOT, args[0], NULL, expr->location, out);
+    if (expr->boolop == PG_QUERY__BOOL_EXPR_TYPE__NOT_EXPR)
+        return bind_call(binder, OP_NOT, args[0], NULL, expr->location, out);
     const Op op = expr->boolop == PG_QUERY__BOOL_EXPR_TYPE__AND_EXPR ? OP_AND : OP_OR;
     return bind_chain(binder, op, args, (int)expr->n_args, expr->location, out);
 }
@@ -283,15 +291,17 @@ static weft_status bind_boolean_test(Binder *binder, const PgQuery__BooleanTest 
     binder->clause = "IS";
     TRY(bind_condition(binder, test->arg, &arg));
     binder->clause = clause;
-    if (kind == PG_QUERY__BOOL_TEST_TYPE__IS_UNKNOWN) return bind_call(binder, OP_IS_NULL, arg, NULL, test->location, out);
-    if (kind == PG_QUERY__BOOL_TEST_TYPE__IS_NOT_UNKNOWN) return bind_call(binder, OP_IS_NOT_NULL, arg, NULL, test->location, out);
+    if (kind == PG_QUERY__BOOL_TEST_TYPE__IS_UNKNOWN)
+        return bind_call(binder, OP_IS_NULL, arg, NULL, test->location, out);
+    if (kind == PG_QUERY__BOOL_TEST_TYPE__IS_NOT_UNKNOWN)
+        return bind_call(binder, OP_IS_NOT_NULL, arg, NULL, test->location, out);
     const bool about_true = kind == PG_QUERY__BOOL_TEST_TYPE__IS_TRUE || kind == PG_QUERY__BOOL_TEST_TYPE__IS_NOT_TRUE;
     const bool is_negated = kind == PG_QUERY__BOOL_TEST_TYPE__IS_NOT_TRUE || kind == PG_QUERY__BOOL_TEST_TYPE__IS_FALSE;
     TRY(bind_call(binder, OP_COALESCE, arg, boolean_const(binder, !about_true, test->location), test->location, out));
     return is_negated ? bind_call(binder, OP_NOT, *out, NULL, test->location, out) : WEFT_OK;
 }
 
-// ---- choices ---------------------------------------------------------------------------------------------------------------------
+// ---- choices --------------------------------------------------------------------------------------------------------
 
 static weft_status bind_case(Binder *binder, const PgQuery__CaseExpr *expr, Expr **out)
 {
@@ -341,7 +351,8 @@ static weft_status bind_min_max(Binder *binder, const PgQuery__MinMaxExpr *expr,
     if (n > GREATEST_ARGS_MAX) return refuse(binder, at, "GREATEST or LEAST of more than 64 arguments");
     TRY(bind_exprs(binder, expr->args, expr->n_args, &args));
     TRY(expr_call(binder->arena, OP_COALESCE, args, n, at, &common, binder->err));     // only for the type of all
-    for (int i = 0; i < n; i++) TRY(expr_cast(binder->arena, args[i], common->type, args[i]->at, &args[i], binder->err));
+    for (int i = 0; i < n; i++)
+        TRY(expr_cast(binder->arena, args[i], common->type, args[i]->at, &args[i], binder->err));
     *out = args[0];
     if (n == 1) return WEFT_OK;
     Expr **branches = arena_array(binder->arena, Expr *, 2 * n);
@@ -353,7 +364,7 @@ static weft_status bind_min_max(Binder *binder, const PgQuery__MinMaxExpr *expr,
     return expr_case(binder->arena, branches, 2 * n - 1, at, out, binder->err);
 }
 
-// ---- what is refused ---------------------------------------------------------------------------------------------------------------
+// ---- what is refused ------------------------------------------------------------------------------------------------
 
 static const char *sublink_name(int kind)
 {
@@ -388,8 +399,10 @@ static weft_status refuse_expr(Binder *binder, const Node *node)
 {
     const int at = node_at(node);
     switch (node->node_case) {
-        case PG_QUERY__NODE__NODE_SUB_LINK:          return refuse(binder, at, sublink_name((int)node->sub_link->sub_link_type));
-        case PG_QUERY__NODE__NODE_SQLVALUE_FUNCTION: return refuse(binder, at, value_function_name((int)node->sqlvalue_function->op));
+        case PG_QUERY__NODE__NODE_SUB_LINK:
+            return refuse(binder, at, sublink_name((int)node->sub_link->sub_link_type));
+        case PG_QUERY__NODE__NODE_SQLVALUE_FUNCTION:
+            return refuse(binder, at, value_function_name((int)node->sqlvalue_function->op));
         case PG_QUERY__NODE__NODE_PARAM_REF:         return refuse(binder, at, "a parameter ($1)");
         case PG_QUERY__NODE__NODE_ROW_EXPR:          return refuse(binder, at, "a row (a, b)");
         case PG_QUERY__NODE__NODE_A_ARRAY_EXPR:      return refuse(binder, at, "ARRAY");
@@ -406,7 +419,7 @@ static weft_status refuse_expr(Binder *binder, const Node *node)
     }
 }
 
-// ---- any expression -----------------------------------------------------------------------------------------------------------------
+// ---- any expression -------------------------------------------------------------------------------------------------
 
 weft_status bind_expr(Binder *binder, const Node *node, Expr **out)
 {

@@ -1,7 +1,8 @@
 // bind_from.c - FROM: relations, joins, and what a column name means.
 //
-// All joins are inner, so a join is its relations and its conditions, and the conditions go where WHERE's go.  What is left of the
-// tree of joins is the scope: which names are visible, in which order * shows them, and that USING merged two columns:
+// All joins are inner, so a join is its relations and its conditions, and the conditions go where WHERE's go.  What is
+// left of the tree of joins is the scope: which names are visible, in which order * shows them, and that USING merged
+// two columns:
 //
 //     a(x, y) join b(x, z) using (x)     scope: x of a, y, z      b.x is still there when asked for by table
 //
@@ -9,7 +10,7 @@
 
 #include "sql/sql_int.h"
 
-// ---- names --------------------------------------------------------------------------------------------------------------------
+// ---- names ----------------------------------------------------------------------------------------------------------
 
 static const char *relation_name(const Relation *relation)
 {
@@ -23,7 +24,8 @@ static bool is_visible(const Binder *binder, int relation)
 
 static Expr *column_expr(const Binder *binder, int relation, int column, int at)
 {
-    return expr_column(binder->arena, relation, column, binder->query->relations[relation].table->columns[column].type, at);
+    return expr_column(binder->arena, relation, column, binder->query->relations[relation].table->columns[column].type,
+                       at);
 }
 
 static weft_status no_column(Binder *binder, const char *name, int at)
@@ -44,7 +46,8 @@ static weft_status find_relation(Binder *binder, const char *name, int at, int *
         if (strcmp(relation_name(&query->relations[r]), name) != 0) continue;
         *relation = r;
         if (is_visible(binder, r)) return WEFT_OK;
-        return fail(binder->err, WEFT_UNDEFINED_TABLE, at, "invalid reference to FROM-clause entry for table \"%s\"", name);
+        return fail(binder->err, WEFT_UNDEFINED_TABLE, at, "invalid reference to FROM-clause entry for table \"%s\"",
+                    name);
     }
     return fail(binder->err, WEFT_UNDEFINED_TABLE, at, "missing FROM-clause entry for table \"%s\"", name);
 }
@@ -56,7 +59,8 @@ static weft_status qualifier(Binder *binder, const PgQuery__ColumnRef *ref, cons
     if (ref->n_fields > 3) return refuse(binder, ref->location, "naming a database");
     if (ref->n_fields == 3) {
         const char *schema = node_string(ref->fields[0]);
-        if (!schema || strcmp(schema, "public") != 0) return refuse(binder, ref->location, "a schema other than public");
+        if (!schema || strcmp(schema, "public") != 0)
+            return refuse(binder, ref->location, "a schema other than public");
     }
     if (ref->n_fields > 1) {
         *table = node_string(ref->fields[ref->n_fields - 2]);
@@ -97,16 +101,20 @@ weft_status bind_column(Binder *binder, const PgQuery__ColumnRef *ref, Expr **ou
     return WEFT_OK;
 }
 
-weft_status bind_star(Binder *binder, const PgQuery__ColumnRef *ref, Expr ***columns, const char ***names, int *n_columns)
+weft_status bind_star(Binder *binder, const PgQuery__ColumnRef *ref, Expr ***columns, const char ***names,
+                      int *n_columns)
 {
     const char *table_name;
     int         relation, n_names = 0;
     TRY(qualifier(binder, ref, &table_name));
     if (!table_name) {
-        if (!binder->query->n_relations) return fail(binder->err, WEFT_SYNTAX_ERROR, ref->location, "SELECT * with no tables specified is not valid");
+        if (!binder->query->n_relations)
+            return fail(binder->err, WEFT_SYNTAX_ERROR, ref->location,
+                        "SELECT * with no tables specified is not valid");
         for (int i = 0; i < binder->scope->n_columns; i++) {
             const ScopeColumn *column = &binder->scope->columns[i];
-            *LIST_PUSH(binder->arena, *columns, *n_columns) = column_expr(binder, column->relation, column->column, ref->location);
+            *LIST_PUSH(binder->arena, *columns, *n_columns) =
+                column_expr(binder, column->relation, column->column, ref->location);
             *LIST_PUSH(binder->arena, *names, n_names) = column->name;
         }
         return WEFT_OK;
@@ -120,7 +128,7 @@ weft_status bind_star(Binder *binder, const PgQuery__ColumnRef *ref, Expr ***col
     return WEFT_OK;
 }
 
-// ---- conditions ------------------------------------------------------------------------------------------------------------------
+// ---- conditions -----------------------------------------------------------------------------------------------------
 
 static weft_status add_conjunct(Binder *binder, Expr *expr)
 {
@@ -142,7 +150,7 @@ weft_status bind_conjuncts(Binder *binder, const Node *node, const char *clause)
     return add_conjunct(binder, condition);
 }
 
-// ---- relations ------------------------------------------------------------------------------------------------------------------------
+// ---- relations ------------------------------------------------------------------------------------------------------
 
 static weft_status bind_item(Binder *binder, const Node *node, Scope *scope);
 
@@ -166,7 +174,9 @@ static weft_status bind_relation(Binder *binder, const PgQuery__RangeVar *range,
     const int r = query->n_relations;
     Relation  relation = { .at = range->location };
     if (range->alias && range->alias->n_colnames) return refuse(binder, range->location, "a list of column aliases");
-    if (r == MAX_RELATIONS) return fail(binder->err, WEFT_TOO_COMPLEX, range->location, "a query can have at most %d tables", MAX_RELATIONS);
+    if (r == MAX_RELATIONS)
+        return fail(binder->err, WEFT_TOO_COMPLEX, range->location, "a query can have at most %d tables",
+                    MAX_RELATIONS);
     TRY(bind_table(binder, range, &relation.table));
     relation.alias = arena_strdup(binder->arena, range->alias ? range->alias->aliasname : range->relname);
     TRY(check_alias(binder, relation.alias, range->location));
@@ -177,23 +187,27 @@ static weft_status bind_relation(Binder *binder, const PgQuery__RangeVar *range,
     return WEFT_OK;
 }
 
-// ---- joins ------------------------------------------------------------------------------------------------------------------------
+// ---- joins ----------------------------------------------------------------------------------------------------------
 
-static weft_status find_once(Binder *binder, const Scope *scope, const char *name, const char *side, int at, const ScopeColumn **found)
+static weft_status find_once(Binder *binder, const Scope *scope, const char *name, const char *side, int at,
+                             const ScopeColumn **found)
 {
     *found = NULL;
     for (int i = 0; i < scope->n_columns; i++) {
         if (strcmp(scope->columns[i].name, name) != 0) continue;
         if (*found)
-            return fail(binder->err, WEFT_AMBIGUOUS_COLUMN, at, "common column name \"%s\" appears more than once in %s table", name, side);
+            return fail(binder->err, WEFT_AMBIGUOUS_COLUMN, at,
+                        "common column name \"%s\" appears more than once in %s table", name, side);
         *found = &scope->columns[i];
     }
     if (*found || !side) return WEFT_OK;
-    return fail(binder->err, WEFT_UNDEFINED_COLUMN, at, "column \"%s\" specified in USING clause does not exist in %s table", name, side);
+    return fail(binder->err, WEFT_UNDEFINED_COLUMN, at,
+                "column \"%s\" specified in USING clause does not exist in %s table", name, side);
 }
 
 // Merges one column of both sides: it is shown once, as the left one, and the two are equal.
-static weft_status merge_column(Binder *binder, const Scope *left, const Scope *right, const char *name, int at, Scope *merged)
+static weft_status merge_column(Binder *binder, const Scope *left, const Scope *right, const char *name, int at,
+                                Scope *merged)
 {
     const ScopeColumn *a, *b;
     Expr *equal;
@@ -201,8 +215,10 @@ static weft_status merge_column(Binder *binder, const Scope *left, const Scope *
     TRY(find_once(binder, right, name, "right", at, &b));
     for (int i = 0; i < merged->n_columns; i++)
         if (strcmp(merged->columns[i].name, name) == 0)
-            return fail(binder->err, WEFT_DUPLICATE_COLUMN, at, "column name \"%s\" appears more than once in USING clause", name);
-    TRY(bind_call(binder, OP_EQ, column_expr(binder, a->relation, a->column, at), column_expr(binder, b->relation, b->column, at), at, &equal));
+            return fail(binder->err, WEFT_DUPLICATE_COLUMN, at,
+                        "column name \"%s\" appears more than once in USING clause", name);
+    TRY(bind_call(binder, OP_EQ, column_expr(binder, a->relation, a->column, at),
+                  column_expr(binder, b->relation, b->column, at), at, &equal));
     add_scope_column(binder, merged, *a);
     return add_conjunct(binder, equal);
 }
@@ -223,11 +239,14 @@ static bool has_name(const Scope *scope, const char *name)
     return false;
 }
 
-static weft_status merge_columns(Binder *binder, const PgQuery__JoinExpr *join, const Scope *left, const Scope *right, int at, Scope *scope)
+static weft_status merge_columns(Binder *binder, const PgQuery__JoinExpr *join, const Scope *left, const Scope *right,
+                                 int at, Scope *scope)
 {
-    for (size_t i = 0; i < join->n_using_clause; i++) TRY(merge_column(binder, left, right, node_string(join->using_clause[i]), at, scope));
+    for (size_t i = 0; i < join->n_using_clause; i++)
+        TRY(merge_column(binder, left, right, node_string(join->using_clause[i]), at, scope));
     for (int i = 0; join->is_natural && i < left->n_columns; i++)
-        if (has_name(right, left->columns[i].name)) TRY(merge_column(binder, left, right, left->columns[i].name, at, scope));
+        if (has_name(right, left->columns[i].name))
+            TRY(merge_column(binder, left, right, left->columns[i].name, at, scope));
     const int n_merged = scope->n_columns;
     add_unmerged(binder, left, n_merged, scope);
     add_unmerged(binder, right, n_merged, scope);
@@ -268,15 +287,20 @@ static weft_status bind_item(Binder *binder, const Node *node, Scope *scope)
         case PG_QUERY__NODE__NODE_JOIN_EXPR: return bind_join(binder, node->join_expr, scope);
         case PG_QUERY__NODE__NODE_RANGE_SUBSELECT: {
             const Node *query = node->range_subselect->subquery;
-            if (node->range_subselect->lateral) return refuse(binder, sql_find_word(binder->text, "lateral"), "LATERAL");
+            if (node->range_subselect->lateral)
+                return refuse(binder, sql_find_word(binder->text, "lateral"), "LATERAL");
             if (query && query->node_case == PG_QUERY__NODE__NODE_SELECT_STMT && query->select_stmt->n_values_lists)
                 return refuse(binder, sql_find_word(binder->text, "values"), "VALUES in FROM");
             return refuse(binder, node_at(query), "a subquery in FROM");
         }
-        case PG_QUERY__NODE__NODE_RANGE_FUNCTION:     return refuse(binder, sql_find_word(binder->text, "from"), "a function in FROM");
-        case PG_QUERY__NODE__NODE_RANGE_TABLE_SAMPLE: return refuse(binder, node->range_table_sample->location, "TABLESAMPLE");
-        case PG_QUERY__NODE__NODE_RANGE_TABLE_FUNC:   return refuse(binder, node->range_table_func->location, "XMLTABLE");
-        default:                                      return refuse(binder, node_at(node), "this item in FROM");
+        case PG_QUERY__NODE__NODE_RANGE_FUNCTION:
+            return refuse(binder, sql_find_word(binder->text, "from"), "a function in FROM");
+        case PG_QUERY__NODE__NODE_RANGE_TABLE_SAMPLE:
+            return refuse(binder, node->range_table_sample->location, "TABLESAMPLE");
+        case PG_QUERY__NODE__NODE_RANGE_TABLE_FUNC:
+            return refuse(binder, node->range_table_func->location, "XMLTABLE");
+        default:
+            return refuse(binder, node_at(node), "this item in FROM");
     }
 }
 

@@ -4,20 +4,24 @@
 
 // PostgreSQL has them, we do not: 0A000 and not "no such function".
 static const char *const missing_functions[] = {
-    "substring", "substr", "upper", "lower", "length", "char_length", "character_length", "octet_length", "btrim", "ltrim", "rtrim",
-    "trim", "replace", "position", "strpos", "concat", "concat_ws", "left", "right", "lpad", "rpad", "repeat", "reverse", "initcap",
-    "split_part", "translate", "overlay", "format", "md5", "ascii", "chr", "regexp_replace", "regexp_match", "regexp_matches", "regexp_like",
-    "starts_with", "to_char", "to_date", "to_number", "to_timestamp", "round", "trunc", "floor", "ceil", "ceiling", "sqrt", "cbrt", "exp",
-    "ln", "log", "log10", "power", "pow", "sign", "pi", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "degrees", "radians", "div",
-    "gcd", "lcm", "random", "setseed", "width_bucket", "now", "current_timestamp", "clock_timestamp", "statement_timestamp", "timeofday",
-    "age", "date_trunc", "date_bin", "make_date", "make_interval", "isfinite", "timezone", "like_escape", "similar_to_escape",
-    "stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp", "corr", "covar_pop", "covar_samp", "regr_slope",
-    "bool_and", "bool_or", "every", "bit_and", "bit_or", "string_agg", "array_agg", "json_agg", "jsonb_agg", "mode", "percentile_cont",
-    "percentile_disc", "row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead", "first_value", "last_value",
-    "nth_value", "generate_series", "unnest", "version", "current_database", "current_schema", "pg_typeof", "gen_random_uuid", "nextval",
+    "substring", "substr", "upper", "lower", "length", "char_length", "character_length", "octet_length", "btrim",
+    "ltrim", "rtrim", "trim", "replace", "position", "strpos", "concat", "concat_ws", "left", "right", "lpad", "rpad",
+    "repeat", "reverse", "initcap", "split_part", "translate", "overlay", "format", "md5", "ascii", "chr",
+    "regexp_replace", "regexp_match", "regexp_matches", "regexp_like", "starts_with", "to_char", "to_date", "to_number",
+    "to_timestamp", "round", "trunc", "floor", "ceil", "ceiling", "sqrt", "cbrt", "exp", "ln", "log", "log10", "power",
+    "pow", "sign", "pi", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "degrees", "radians", "div", "gcd",
+    "lcm", "random", "setseed", "width_bucket", "now", "current_timestamp", "clock_timestamp", "statement_timestamp",
+    "timeofday", "age", "date_trunc", "date_bin", "make_date", "make_interval", "isfinite", "timezone", "like_escape",
+    "similar_to_escape", "stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp", "corr", "covar_pop",
+    "covar_samp", "regr_slope", "bool_and", "bool_or", "every", "bit_and", "bit_or", "string_agg", "array_agg",
+    "json_agg", "jsonb_agg", "mode", "percentile_cont", "percentile_disc", "row_number", "rank", "dense_rank",
+    "percent_rank", "cume_dist", "ntile", "lag", "lead", "first_value", "last_value", "nth_value", "generate_series",
+    "unnest", "version", "current_database", "current_schema", "pg_typeof", "gen_random_uuid", "nextval",
 };
 
-// ---- aggregates -------------------------------------------------------------------------------------------------------------
+enum { AGGS_MAX = 1664 };                                   // as many as outputs
+
+// ---- aggregates -----------------------------------------------------------------------------------------------------
 
 typedef struct NamedAgg { const char *name; AggKind kind; } NamedAgg;
 
@@ -37,6 +41,9 @@ static weft_status add_agg(Binder *binder, const Agg *agg, Expr **out)
     Query *query = binder->query;
     int    index = 0;
     while (index < query->n_aggs && !same_agg(&query->aggs[index], agg)) index++;
+    if (index == AGGS_MAX)
+        return fail(binder->err, WEFT_TOO_MANY_COLUMNS, agg->at, "a query can have at most %d different aggregates",
+                    AGGS_MAX);
     if (index == query->n_aggs) {
         *LIST_PUSH(binder->arena, query->aggs, query->n_aggs) = *agg;
         if (agg->arg) TRY(bind_count(binder, agg->arg));
@@ -50,7 +57,8 @@ static weft_status add_agg(Binder *binder, const Agg *agg, Expr **out)
 static weft_status refuse_agg_options(Binder *binder, const PgQuery__FuncCall *call, AggKind kind)
 {
     const int at = call->location;
-    if (call->over) return refuse(binder, call->over->location >= 0 ? call->over->location : at, "a window function (OVER)");
+    if (call->over)
+        return refuse(binder, call->over->location >= 0 ? call->over->location : at, "a window function (OVER)");
     if (call->agg_filter) return refuse(binder, node_at(call->agg_filter), "FILTER");
     if (call->n_agg_order) return refuse(binder, at, "ORDER BY in an aggregate");
     if (call->agg_within_group) return refuse(binder, at, "WITHIN GROUP");
@@ -75,19 +83,23 @@ static weft_status bind_agg(Binder *binder, const PgQuery__FuncCall *call, const
     TRY(refuse_agg_options(binder, call, kind));
     if (binder->in_agg) return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate function calls cannot be nested");
     if (!binder->allows_aggs || !binder->query)
-        return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate functions are not allowed in %s", binder->clause ? binder->clause : "this context");
+        return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate functions are not allowed in %s",
+                    binder->clause ? binder->clause : "this context");
     if (call->agg_star && kind == AGG_COUNT) kind = AGG_COUNT_ALL;
     else if (call->n_args == 0 && kind == AGG_COUNT)
-        return fail(binder->err, WEFT_UNDEFINED_FUNCTION, at, "count(*) must be used to call a parameterless aggregate function");
+        return fail(binder->err, WEFT_UNDEFINED_FUNCTION, at,
+                    "count(*) must be used to call a parameterless aggregate function");
     else if (call->n_args != 1)
-        return fail(binder->err, WEFT_UNDEFINED_FUNCTION, at, "function %s with %zu arguments does not exist", name, call->n_args);
+        return fail(binder->err, WEFT_UNDEFINED_FUNCTION, at, "function %s with %zu arguments does not exist", name,
+                    call->n_args);
     else TRY(bind_agg_arg(binder, call, kind, &arg));
-    if (kind == AGG_COUNT && expr_is_const(arg) && !arg->value.is_null) kind = AGG_COUNT_ALL, arg = NULL;      // count(1)
+    if (kind == AGG_COUNT && expr_is_const(arg) && !arg->value.is_null)
+        kind = AGG_COUNT_ALL, arg = NULL;  // count(1)
     TRY(expr_agg(kind, arg, at, &agg, binder->err));
     return add_agg(binder, &agg, out);
 }
 
-// ---- date fields --------------------------------------------------------------------------------------------------------------
+// ---- date fields ----------------------------------------------------------------------------------------------------
 
 static const struct { const char *name; Op op; } date_fields[] = {
     { "year", OP_YEAR }, { "quarter", OP_QUARTER }, { "month", OP_MONTH }, { "day", OP_DAY },
@@ -95,8 +107,8 @@ static const struct { const char *name; Op op; } date_fields[] = {
 };
 
 static const char *const missing_fields[] = {
-    "century", "decade", "epoch", "hour", "isoyear", "julian", "microseconds", "millennium", "milliseconds", "minute", "second",
-    "timezone", "timezone_hour", "timezone_minute", "week",
+    "century", "decade", "epoch", "hour", "isoyear", "julian", "microseconds", "millennium", "milliseconds", "minute",
+    "second", "timezone", "timezone_hour", "timezone_minute", "week",
 };
 
 static weft_status unknown_field(Binder *binder, const char *field, int at)
@@ -121,11 +133,12 @@ static weft_status bind_extract(Binder *binder, const PgQuery__FuncCall *call, E
         field[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
     }
     for (int i = 0; i < COUNT_OF(date_fields); i++)
-        if (strcmp(date_fields[i].name, field) == 0) return bind_call(binder, date_fields[i].op, args[1], NULL, call->location, out);
+        if (strcmp(date_fields[i].name, field) == 0)
+            return bind_call(binder, date_fields[i].op, args[1], NULL, call->location, out);
     return unknown_field(binder, field, args[0]->at);
 }
 
-// ---- other functions -------------------------------------------------------------------------------------------------------------
+// ---- other functions ------------------------------------------------------------------------------------------------
 
 static weft_status bind_abs(Binder *binder, const PgQuery__FuncCall *call, Expr **out)
 {
@@ -156,9 +169,10 @@ static weft_status unknown_function(Binder *binder, const PgQuery__FuncCall *cal
     for (int i = 0; i < COUNT_OF(missing_functions); i++)
         if (strcmp(missing_functions[i], name) == 0)
             return fail(binder->err, WEFT_UNSUPPORTED, call->location, "function %s is not supported yet", name);
-    fail(binder->err, WEFT_UNDEFINED_FUNCTION, call->location, "function %s with %zu argument%s does not exist", name, call->n_args,
-         call->n_args == 1 ? "" : "s");
-    error_hint(binder->err, "There are count, sum, min, max, avg, abs, mod, coalesce, nullif, greatest, least, extract, date_part and cast.");
+    fail(binder->err, WEFT_UNDEFINED_FUNCTION, call->location, "function %s with %zu argument%s does not exist", name,
+         call->n_args, call->n_args == 1 ? "" : "s");
+    error_hint(binder->err, "There are count, sum, min, max, avg, abs, mod, coalesce, nullif, greatest, least, extract, "
+                            "date_part and cast.");
     return WEFT_UNDEFINED_FUNCTION;
 }
 
@@ -167,14 +181,18 @@ weft_status bind_function(Binder *binder, const PgQuery__FuncCall *call, Expr **
     const char *name = call->n_funcname ? node_string(call->funcname[call->n_funcname - 1]) : NULL;
     const char *schema = call->n_funcname == 2 ? node_string(call->funcname[0]) : "pg_catalog";
     if (!name || !schema || call->n_funcname > 2 || strcmp(schema, "pg_catalog") != 0)
-        return fail(binder->err, WEFT_UNDEFINED_FUNCTION, call->location, "function %s does not exist", name ? name : "?");
+        return fail(binder->err, WEFT_UNDEFINED_FUNCTION, call->location, "function %s does not exist",
+                    name ? name : "?");
     for (int i = 0; i < COUNT_OF(named_aggs); i++)
         if (strcmp(named_aggs[i].name, name) == 0) return bind_agg(binder, call, name, named_aggs[i].kind, out);
-    if (call->over) return refuse(binder, call->over->location >= 0 ? call->over->location : call->location, "a window function (OVER)");
+    if (call->over)
+        return refuse(binder, call->over->location >= 0 ? call->over->location : call->location,
+                      "a window function (OVER)");
     for (int i = 0; i < COUNT_OF(named_functions); i++) {
         const NamedFunction *function = &named_functions[i];
         if (strcmp(function->name, name) != 0 || function->n_args != call->n_args) continue;
-        if (call->agg_star || call->agg_distinct || call->n_agg_order || call->agg_filter || call->func_variadic || call->agg_within_group)
+        if (call->agg_star || call->agg_distinct || call->n_agg_order || call->agg_filter || call->func_variadic ||
+            call->agg_within_group)
             return fail(binder->err, WEFT_TYPE_MISMATCH, call->location, "%s is not an aggregate function", name);
         return function->bind(binder, call, out);
     }

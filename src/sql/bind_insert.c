@@ -1,7 +1,7 @@
 // bind_insert.c - INSERT ... VALUES: constants, cast to the types of their columns.
 //
-// A statement can hold hundreds of thousands of values, and each is an expression only for a moment: expressions are made in an
-// arena that is emptied now and then, and only values stay.
+// A statement can hold hundreds of thousands of values, and each is an expression only for a moment: expressions are
+// made in an arena that is emptied now and then, and only values stay.
 
 #include "sql/sql_int.h"
 
@@ -32,7 +32,9 @@ static weft_status bind_targets(Insert *insert, const PgQuery__InsertStmt *stmt)
         const int column = table_find_column(insert->table, target->name);
         if (target->n_indirection) return refuse(binder, target->location, "a part of a column as target");
         if (column < 0) return unknown_column(binder, insert->table, target->name, target->location);
-        if (used[column]) return fail(binder->err, WEFT_DUPLICATE_COLUMN, target->location, "column \"%s\" specified more than once", target->name);
+        if (used[column])
+            return fail(binder->err, WEFT_DUPLICATE_COLUMN, target->location, "column \"%s\" specified more than once",
+                        target->name);
         used[column] = true;
         insert->targets[i] = column;
     }
@@ -44,7 +46,8 @@ static bool is_number(Type type)
     return type_is_integer(type) || type_is_float(type) || type.kind == TYPE_DECIMAL || type.kind == TYPE_NUMERIC;
 }
 
-// What may be stored without asking for a cast: numbers in each other, everything as text, literals as what they look like.
+// What may be stored without asking for a cast: numbers in each other, everything as text, literals as what they look
+// like.
 static bool is_assignable(Type from, Type to)
 {
     return from.kind == TYPE_NULL || from.kind == to.kind || to.kind == TYPE_TEXT || (is_number(from) && is_number(to));
@@ -55,17 +58,19 @@ static weft_status bind_value(Insert *insert, const Node *node, const Column *co
     Binder *binder = &insert->inner;
     Expr   *expr;
     char    from[32], to[32];
-    if (node->node_case == PG_QUERY__NODE__NODE_SET_TO_DEFAULT) return WEFT_OK;        // no column has a default but NULL
+    if (node->node_case == PG_QUERY__NODE__NODE_SET_TO_DEFAULT)
+        return WEFT_OK;  // no column has a default but NULL
     TRY(bind_expr(binder, node, &expr));
     if (!is_assignable(expr->type, column->type)) {
-        fail(binder->err, WEFT_TYPE_MISMATCH, node_at(node), "column \"%s\" is of type %s but expression is of type %s", column->name,
-             type_name(column->type, to), type_name(expr->type, from));
+        fail(binder->err, WEFT_TYPE_MISMATCH, node_at(node), "column \"%s\" is of type %s but expression is of type %s",
+             column->name, type_name(column->type, to), type_name(expr->type, from));
         error_hint(binder->err, "You will need to rewrite or cast the expression.");
         return WEFT_TYPE_MISMATCH;
     }
     const EvalContext context = { .arena = binder->arena };
     TRY(expr_eval(expr, &context, value, binder->err));                                // 1/0 fails here, not later
-    TRY(expr_cast(binder->arena, expr_const(binder->arena, *value, expr->at), column->type, expr->at, &expr, binder->err));
+    TRY(expr_cast(binder->arena, expr_const(binder->arena, *value, expr->at), column->type, expr->at, &expr,
+                  binder->err));
     TRY(expr_eval(expr, &context, value, binder->err));
     if (value->type.kind == TYPE_TEXT && !value->is_null)
         value->text.bytes = arena_strndup(insert->binder->arena, value->text.bytes, value->text.length);
@@ -77,7 +82,8 @@ static weft_status check_nulls(const Insert *insert, const Value *row, int at)
     const Table *table = insert->table;
     for (int i = 0; i < table->n_columns; i++)
         if (row[i].is_null && table->columns[i].not_null)
-            return fail(insert->binder->err, WEFT_NOT_NULL_VIOLATION, at, "null value in column \"%s\" of table \"%s\" violates not-null constraint",
+            return fail(insert->binder->err, WEFT_NOT_NULL_VIOLATION, at,
+                        "null value in column \"%s\" of table \"%s\" violates not-null constraint",
                         table->columns[i].name, table->name);
     return WEFT_OK;
 }
@@ -99,7 +105,8 @@ static weft_status check_count(const Insert *insert, const PgQuery__List *items,
     Error    *err = insert->binder->err;
     const int at = items->n_items ? node_at(items->items[items->n_items - 1]) : -1;
     if (items->n_items != n_first) return fail(err, WEFT_SYNTAX_ERROR, at, "VALUES lists must all be the same length");
-    if (items->n_items > (size_t)insert->n_targets) return fail(err, WEFT_SYNTAX_ERROR, at, "INSERT has more expressions than target columns");
+    if (items->n_items > (size_t)insert->n_targets)
+        return fail(err, WEFT_SYNTAX_ERROR, at, "INSERT has more expressions than target columns");
     if (insert->has_list && items->n_items < (size_t)insert->n_targets)
         return fail(err, WEFT_SYNTAX_ERROR, at, "INSERT has more target columns than expressions");
     return WEFT_OK;
@@ -111,7 +118,8 @@ static weft_status bind_rows(Insert *insert, Node *const *lists, size_t n_lists)
     Statement   *statement = insert->statement;
     weft_status  status = WEFT_OK;
     if (n_lists > VALUES_MAX / MAX_OF(n_columns, 1)) {
-        fail(insert->binder->err, WEFT_TOO_LONG, statement->at, "INSERT of %zu rows of %zu columns is too large", n_lists, n_columns);
+        fail(insert->binder->err, WEFT_TOO_LONG, statement->at, "INSERT of %zu rows of %zu columns is too large",
+             n_lists, n_columns);
         error_hint(insert->binder->err, "Insert fewer rows at once, or use COPY.");
         return WEFT_TOO_LONG;
     }
@@ -135,11 +143,15 @@ static weft_status refuse_insert_options(Binder *binder, const PgQuery__InsertSt
     if (stmt->with_clause) return refuse(binder, stmt->with_clause->location, "WITH");
     if (stmt->on_conflict_clause) return refuse(binder, stmt->on_conflict_clause->location, "ON CONFLICT");
     if (stmt->n_returning_list) return refuse(binder, sql_find_word(binder->text, "returning"), "RETURNING");
-    if (stmt->override > PG_QUERY__OVERRIDING_KIND__OVERRIDING_NOT_SET) return refuse(binder, sql_find_word(binder->text, "overriding"), "OVERRIDING");
+    if (stmt->override > PG_QUERY__OVERRIDING_KIND__OVERRIDING_NOT_SET)
+        return refuse(binder, sql_find_word(binder->text, "overriding"), "OVERRIDING");
     if (!stmt->select_stmt) return refuse(binder, sql_find_word(binder->text, "default"), "INSERT ... DEFAULT VALUES");
-    const PgQuery__SelectStmt *select = stmt->select_stmt->node_case == PG_QUERY__NODE__NODE_SELECT_STMT ? stmt->select_stmt->select_stmt : NULL;
-    if (!select || !select->n_values_lists) return refuse(binder, sql_find_word(binder->text, "select"), "INSERT ... SELECT");
-    if (select->n_sort_clause || select->limit_count || select->limit_offset || select->with_clause || select->n_locking_clause)
+    const PgQuery__SelectStmt *select =
+        stmt->select_stmt->node_case == PG_QUERY__NODE__NODE_SELECT_STMT ? stmt->select_stmt->select_stmt : NULL;
+    if (!select || !select->n_values_lists)
+        return refuse(binder, sql_find_word(binder->text, "select"), "INSERT ... SELECT");
+    if (select->n_sort_clause || select->limit_count || select->limit_offset || select->with_clause ||
+        select->n_locking_clause)
         return refuse(binder, sql_find_word(binder->text, "values"), "ORDER BY, LIMIT or WITH with VALUES");
     return WEFT_OK;
 }
@@ -156,5 +168,6 @@ weft_status bind_insert(Binder *binder, const PgQuery__InsertStmt *stmt, Stateme
     TRY(bind_targets(&insert, stmt));
     insert.inner.arena = NULL;
     insert.inner.clause = "VALUES";
-    return bind_rows(&insert, stmt->select_stmt->select_stmt->values_lists, stmt->select_stmt->select_stmt->n_values_lists);
+    return bind_rows(&insert, stmt->select_stmt->select_stmt->values_lists,
+                     stmt->select_stmt->select_stmt->n_values_lists);
 }

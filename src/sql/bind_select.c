@@ -1,7 +1,7 @@
 // bind_select.c - SELECT: outputs, groups, order.
 //
-// Every clause is bound over columns first.  When the query turns out to be grouped, a last pass looks at each output from the
-// top down: what equals a key becomes that key, and a column that no key covers is the error everyone knows:
+// Every clause is bound over columns first.  When the query turns out to be grouped, a last pass looks at each output
+// from the top down: what equals a key becomes that key, and a column that no key covers is the error everyone knows:
 //
 //     select a + 1, b, sum(c) from t group by a + 1        outputs: key 0; b: 42803; aggregate 0
 //
@@ -18,7 +18,7 @@ typedef struct Select {
     Scope                      scope;
 } Select;
 
-// ---- what is refused --------------------------------------------------------------------------------------------------------
+// ---- what is refused ------------------------------------------------------------------------------------------------
 
 static weft_status refuse_word(Binder *binder, const char *word, const char *what)
 {
@@ -39,14 +39,15 @@ static weft_status refuse_clauses(Binder *binder, const PgQuery__SelectStmt *stm
     if (stmt->n_window_clause) return refuse_word(binder, "window", "WINDOW");
     if (stmt->n_locking_clause) return refuse_word(binder, "for", "FOR UPDATE or FOR SHARE");
     if (stmt->group_distinct) return refuse_word(binder, "group", "GROUP BY DISTINCT");
-    if (stmt->limit_option == PG_QUERY__LIMIT_OPTION__LIMIT_OPTION_WITH_TIES) return refuse_word(binder, "ties", "WITH TIES");
+    if (stmt->limit_option == PG_QUERY__LIMIT_OPTION__LIMIT_OPTION_WITH_TIES)
+        return refuse_word(binder, "ties", "WITH TIES");
     if (stmt->n_distinct_clause && stmt->distinct_clause[0]->node_case != PG_QUERY__NODE__NODE__NOT_SET)
         return refuse(binder, node_at(stmt->distinct_clause[0]), "DISTINCT ON");
     if (!stmt->n_target_list) return refuse_word(binder, "select", "SELECT without columns");
     return WEFT_OK;
 }
 
-// ---- outputs -------------------------------------------------------------------------------------------------------------------
+// ---- outputs --------------------------------------------------------------------------------------------------------
 
 // PostgreSQL's names for what has no AS: the strongest hint wins, a column's or function's name over a type's.
 static const char *named(const Node *node, int *strength)
@@ -106,7 +107,8 @@ static weft_status add_output(Select *select, Expr *expr, const char *name)
 {
     Query *query = select->query;
     if (query->n_outputs == OUTPUTS_MAX)
-        return fail(select->binder->err, WEFT_TOO_MANY_COLUMNS, expr->at, "target lists can have at most %d entries", OUTPUTS_MAX);
+        return fail(select->binder->err, WEFT_TOO_MANY_COLUMNS, expr->at, "target lists can have at most %d entries",
+                    OUTPUTS_MAX);
     TRY(bind_settle(select->binder, expr, &expr));
     if (expr->type.kind == TYPE_INTERVAL) return refuse(select->binder, expr->at, "a result of type interval");
     TRY(bind_count(select->binder, expr));
@@ -144,13 +146,22 @@ static weft_status bind_targets(Select *select)
             continue;
         }
         TRY(bind_expr(binder, target->val, &expr));
-        TRY(add_output(select, expr, arena_strdup(binder->arena, target->name[0] ? target->name : output_name(target->val))));
+        TRY(add_output(select, expr,
+                       arena_strdup(binder->arena, target->name[0] ? target->name : output_name(target->val))));
     }
     select->query->n_visible = select->query->n_outputs;
     return WEFT_OK;
 }
 
-// ---- names and numbers of outputs ------------------------------------------------------------------------------------------------
+// Each is compared with all before it, so there must not be too many.
+static weft_status check_count(const Select *select, const char *clause, size_t n)
+{
+    if (n <= OUTPUTS_MAX) return WEFT_OK;
+    return fail(select->binder->err, WEFT_TOO_MANY_COLUMNS, -1, "%s can have at most %d expressions", clause,
+                OUTPUTS_MAX);
+}
+
+// ---- names and numbers of outputs -----------------------------------------------------------------------------------
 
 // ORDER BY 2: *OUTPUT is 1.  -1 when the node is no constant.
 static weft_status output_by_number(const Select *select, const Node *node, const char *clause, int *output)
@@ -163,7 +174,8 @@ static weft_status output_by_number(const Select *select, const Node *node, cons
         return fail(err, WEFT_SYNTAX_ERROR, constant->location, "non-integer constant in %s", clause);
     *output = constant->ival->ival - 1;
     if (constant->ival->ival >= 1 && constant->ival->ival <= select->query->n_visible) return WEFT_OK;
-    return fail(err, WEFT_INVALID_REFERENCE, constant->location, "%s position %d is not in select list", clause, constant->ival->ival);
+    return fail(err, WEFT_INVALID_REFERENCE, constant->location, "%s position %d is not in select list", clause,
+                constant->ival->ival);
 }
 
 static const char *bare_name(const Node *node)
@@ -181,13 +193,14 @@ static weft_status output_by_name(const Select *select, const Node *node, const 
     for (int i = 0; name && i < query->n_visible; i++) {
         if (strcmp(query->outputs[i].name, name) != 0) continue;
         if (*output >= 0 && !expr_equal(query->outputs[*output].expr, query->outputs[i].expr))
-            return fail(select->binder->err, WEFT_AMBIGUOUS_COLUMN, node_at(node), "%s \"%s\" is ambiguous", clause, name);
+            return fail(select->binder->err, WEFT_AMBIGUOUS_COLUMN, node_at(node), "%s \"%s\" is ambiguous", clause,
+                        name);
         if (*output < 0) *output = i;
     }
     return WEFT_OK;
 }
 
-// ---- GROUP BY --------------------------------------------------------------------------------------------------------------------
+// ---- GROUP BY -------------------------------------------------------------------------------------------------------
 
 static bool has_agg(const Expr *expr)
 {
@@ -219,12 +232,14 @@ static weft_status bind_key(Select *select, const Node *node)
     Binder *binder = select->binder;
     Expr   *key;
     int     output;
-    if (node->node_case == PG_QUERY__NODE__NODE_GROUPING_SET) return refuse(binder, node_at(node), "GROUPING SETS, ROLLUP or CUBE");
+    if (node->node_case == PG_QUERY__NODE__NODE_GROUPING_SET)
+        return refuse(binder, node_at(node), "GROUPING SETS, ROLLUP or CUBE");
     TRY(output_by_number(select, node, "GROUP BY", &output));
     if (output < 0 && !is_input_column(select, node)) TRY(output_by_name(select, node, "GROUP BY", &output));
     if (output >= 0) key = select->query->outputs[output].expr;
     else TRY(bind_expr(binder, node, &key));
-    if (has_agg(key)) return fail(binder->err, WEFT_GROUPING_ERROR, node_at(node), "aggregate functions are not allowed in GROUP BY");
+    if (has_agg(key))
+        return fail(binder->err, WEFT_GROUPING_ERROR, node_at(node), "aggregate functions are not allowed in GROUP BY");
     TRY(bind_settle(binder, key, &key));
     return add_key(select, key);
 }
@@ -242,17 +257,20 @@ static weft_status bind_keys(Select *select)
 {
     select->binder->clause = "GROUP BY";
     select->binder->allows_aggs = false;
+    TRY(check_count(select, "GROUP BY", select->stmt->n_group_clause));
     for (size_t i = 0; i < select->stmt->n_group_clause; i++) TRY(bind_key(select, select->stmt->group_clause[i]));
     drop_constant_keys(select->query);
     return WEFT_OK;
 }
 
-// ---- keys in place of what they cover ----------------------------------------------------------------------------------------------
+// ---- keys in place of what they cover -------------------------------------------------------------------------------
 
 static Expr *key_expr(const Select *select, int index, int at)
 {
     Expr *expr = arena_make(select->binder->arena, Expr);
-    *expr = (Expr){ .kind = EXPR_KEY, .type = select->query->keys[index]->type, .at = at, .index = index, .depth = 1, .size = 1 };
+    *expr = (Expr){
+        .kind = EXPR_KEY, .type = select->query->keys[index]->type, .at = at, .index = index, .depth = 1, .size = 1
+    };
     return expr;
 }
 
@@ -260,8 +278,8 @@ static weft_status not_grouped(const Select *select, const Expr *column)
 {
     const Relation *relation = &select->query->relations[column->relation];
     return fail(select->binder->err, WEFT_GROUPING_ERROR, column->at,
-                "column \"%s.%s\" must appear in the GROUP BY clause or be used in an aggregate function", relation->alias,
-                relation->table->columns[column->column].name);
+                "column \"%s.%s\" must appear in the GROUP BY clause or be used in an aggregate function",
+                relation->alias, relation->table->columns[column->column].name);
 }
 
 static weft_status use_keys(const Select *select, Expr *expr, Expr **out)
@@ -301,7 +319,7 @@ static weft_status bind_having(Select *select)
     return bind_count(select->binder, query->having);
 }
 
-// ---- ORDER BY -------------------------------------------------------------------------------------------------------------------
+// ---- ORDER BY -------------------------------------------------------------------------------------------------------
 
 static weft_status sort_output(Select *select, const Node *node, int *output)
 {
@@ -321,7 +339,8 @@ static weft_status bind_sort_key(Select *select, const PgQuery__SortBy *by)
 {
     Query  *query = select->query;
     SortKey key = { .descending = by->sortby_dir == PG_QUERY__SORT_BY_DIR__SORTBY_DESC };
-    if (by->sortby_dir == PG_QUERY__SORT_BY_DIR__SORTBY_USING) return refuse(select->binder, node_at(by->node), "ORDER BY USING");
+    if (by->sortby_dir == PG_QUERY__SORT_BY_DIR__SORTBY_USING)
+        return refuse(select->binder, node_at(by->node), "ORDER BY USING");
     key.nulls_first = key.descending;
     if (by->sortby_nulls == PG_QUERY__SORT_BY_NULLS__SORTBY_NULLS_FIRST) key.nulls_first = true;
     if (by->sortby_nulls == PG_QUERY__SORT_BY_NULLS__SORTBY_NULLS_LAST) key.nulls_first = false;
@@ -339,11 +358,13 @@ static weft_status bind_sort(Select *select)
 {
     select->binder->clause = "ORDER BY";
     select->binder->allows_aggs = true;
-    for (size_t i = 0; i < select->stmt->n_sort_clause; i++) TRY(bind_sort_key(select, select->stmt->sort_clause[i]->sort_by));
+    TRY(check_count(select, "ORDER BY", select->stmt->n_sort_clause));
+    for (size_t i = 0; i < select->stmt->n_sort_clause; i++)
+        TRY(bind_sort_key(select, select->stmt->sort_clause[i]->sort_by));
     return WEFT_OK;
 }
 
-// ---- DISTINCT -------------------------------------------------------------------------------------------------------------------
+// ---- DISTINCT -------------------------------------------------------------------------------------------------------
 
 static weft_status distinct_as_keys(Select *select)
 {
@@ -375,7 +396,7 @@ static weft_status bind_distinct(Select *select)
     return WEFT_OK;
 }
 
-// ---- LIMIT ------------------------------------------------------------------------------------------------------------------------
+// ---- LIMIT ----------------------------------------------------------------------------------------------------------
 
 static weft_status bind_bound(Select *select, const Node *node, const char *clause, i64 *bound)
 {
@@ -389,7 +410,8 @@ static weft_status bind_bound(Select *select, const Node *node, const char *clau
     binder->scope = NULL;
     TRY(bind_expr(binder, node, &expr));
     if (expr->type.kind != TYPE_NULL && !type_is_integer(expr->type))
-        return fail(binder->err, WEFT_TYPE_MISMATCH, node_at(node), "argument of %s must be type bigint, not type %s", clause, type_name(expr->type, buffer));
+        return fail(binder->err, WEFT_TYPE_MISMATCH, node_at(node), "argument of %s must be type bigint, not type %s",
+                    clause, type_name(expr->type, buffer));
     TRY(expr_coerce(binder->arena, expr, TYPE(BIGINT), node_at(node), &expr, binder->err));
     TRY(expr_eval(expr, &(EvalContext){ .arena = binder->arena }, &value, binder->err));
     if (value.is_null) return WEFT_OK;
@@ -398,7 +420,7 @@ static weft_status bind_bound(Select *select, const Node *node, const char *clau
     return WEFT_OK;
 }
 
-// ---- all of it ------------------------------------------------------------------------------------------------------------------------
+// ---- all of it ------------------------------------------------------------------------------------------------------
 
 weft_status bind_select(Binder *binder, const PgQuery__SelectStmt *stmt, Query **out)
 {

@@ -7,19 +7,21 @@
 typedef struct NamedType { const char *name; u8 kind; } NamedType;
 
 static const NamedType named_types[] = {
-    { "bool", TYPE_BOOLEAN },   { "boolean", TYPE_BOOLEAN }, { "int2", TYPE_SMALLINT },     { "smallint", TYPE_SMALLINT },
-    { "int4", TYPE_INTEGER },   { "int", TYPE_INTEGER },     { "integer", TYPE_INTEGER },   { "int8", TYPE_BIGINT },
-    { "bigint", TYPE_BIGINT },  { "numeric", TYPE_DECIMAL }, { "decimal", TYPE_DECIMAL },   { "float4", TYPE_REAL },
-    { "real", TYPE_REAL },      { "float8", TYPE_DOUBLE },   { "float", TYPE_DOUBLE },      { "date", TYPE_DATE },
-    { "text", TYPE_TEXT },      { "varchar", TYPE_TEXT },    { "bpchar", TYPE_TEXT },       { "interval", TYPE_INTERVAL },
+    { "bool", TYPE_BOOLEAN },      { "boolean", TYPE_BOOLEAN },   { "int2", TYPE_SMALLINT },
+    { "smallint", TYPE_SMALLINT }, { "int4", TYPE_INTEGER },      { "int", TYPE_INTEGER },
+    { "integer", TYPE_INTEGER },   { "int8", TYPE_BIGINT },       { "bigint", TYPE_BIGINT },
+    { "numeric", TYPE_DECIMAL },   { "decimal", TYPE_DECIMAL },   { "float4", TYPE_REAL },
+    { "real", TYPE_REAL },         { "float8", TYPE_DOUBLE },     { "float", TYPE_DOUBLE },
+    { "date", TYPE_DATE },         { "text", TYPE_TEXT },         { "varchar", TYPE_TEXT },
+    { "bpchar", TYPE_TEXT },       { "interval", TYPE_INTERVAL },
 };
 
 // PostgreSQL has them, we do not: 0A000 and not "no such type".
 static const char *const missing_types[] = {
-    "timestamp", "timestamptz", "time", "timetz", "uuid", "json", "jsonb", "bytea", "bit", "varbit", "money", "inet", "cidr",
-    "macaddr", "macaddr8", "xml", "name", "char", "oid", "regclass", "point", "line", "lseg", "box", "path", "polygon", "circle",
-    "tsvector", "tsquery", "serial", "serial2", "serial4", "serial8", "smallserial", "bigserial", "int4range", "int8range",
-    "numrange", "tsrange", "tstzrange", "daterange", "jsonpath", "void", "record", "unknown",
+    "timestamp", "timestamptz", "time", "timetz", "uuid", "json", "jsonb", "bytea", "bit", "varbit", "money", "inet",
+    "cidr", "macaddr", "macaddr8", "xml", "name", "char", "oid", "regclass", "point", "line", "lseg", "box", "path",
+    "polygon", "circle", "tsvector", "tsquery", "serial", "serial2", "serial4", "serial8", "smallserial", "bigserial",
+    "int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange", "jsonpath", "void", "record", "unknown",
 };
 
 // The last part of the name; pg_catalog is the only schema with types.
@@ -49,7 +51,8 @@ static weft_status no_such_type(Binder *binder, const PgQuery__TypeName *name)
 static bool modifier(const PgQuery__TypeName *name, size_t i, int *value)
 {
     const Node *node = name->typmods[i];
-    if (node->node_case != PG_QUERY__NODE__NODE_A_CONST || node->a_const->val_case != PG_QUERY__A__CONST__VAL_IVAL) return false;
+    if (node->node_case != PG_QUERY__NODE__NODE_A_CONST || node->a_const->val_case != PG_QUERY__A__CONST__VAL_IVAL)
+        return false;
     *value = node->a_const->ival->ival;
     return true;
 }
@@ -59,7 +62,8 @@ static weft_status bind_decimal(Binder *binder, const PgQuery__TypeName *name, T
     int precision = 18, scale = 3;
     out->is_bare = name->n_typmods == 0;
     if (name->n_typmods == 1) scale = 0;
-    if (name->n_typmods > 2 || (name->n_typmods > 0 && !modifier(name, 0, &precision)) || (name->n_typmods > 1 && !modifier(name, 1, &scale)))
+    if (name->n_typmods > 2 || (name->n_typmods > 0 && !modifier(name, 0, &precision)) ||
+        (name->n_typmods > 1 && !modifier(name, 1, &scale)))
         return fail(binder->err, WEFT_INVALID_PARAMETER, name->location, "invalid type modifier of numeric");
     if (precision > 18 && precision <= 1000) {
         fail(binder->err, WEFT_UNSUPPORTED, name->location, "numeric precision %d is not supported yet", precision);
@@ -67,9 +71,11 @@ static weft_status bind_decimal(Binder *binder, const PgQuery__TypeName *name, T
         return WEFT_UNSUPPORTED;
     }
     if (precision < 1 || precision > 18)
-        return fail(binder->err, WEFT_INVALID_PARAMETER, name->location, "numeric precision %d must be between 1 and 18", precision);
+        return fail(binder->err, WEFT_INVALID_PARAMETER, name->location,
+                    "numeric precision %d must be between 1 and 18", precision);
     if (scale < 0 || scale > precision)
-        return fail(binder->err, WEFT_INVALID_PARAMETER, name->location, "numeric scale %d must be between 0 and precision %d", scale, precision);
+        return fail(binder->err, WEFT_INVALID_PARAMETER, name->location,
+                    "numeric scale %d must be between 0 and precision %d", scale, precision);
     out->type = (Type){ TYPE_DECIMAL, (u8)precision, (u8)scale };
     return WEFT_OK;
 }
@@ -80,7 +86,8 @@ static weft_status bind_text_type(Binder *binder, const PgQuery__TypeName *name,
     out->has_length = name->n_typmods > 0;
     if (name->n_typmods > 1 || (name->n_typmods == 1 && !modifier(name, 0, &length)))
         return fail(binder->err, WEFT_INVALID_PARAMETER, name->location, "invalid type modifier of varchar");
-    if (length < 1) return fail(binder->err, WEFT_INVALID_PARAMETER, name->location, "length for type varchar must be at least 1");
+    if (length < 1)
+        return fail(binder->err, WEFT_INVALID_PARAMETER, name->location, "length for type varchar must be at least 1");
     return WEFT_OK;
 }
 
@@ -89,7 +96,8 @@ weft_status bind_type(Binder *binder, const PgQuery__TypeName *name, TypeDetail 
     *out = (TypeDetail){ .type = TYPE(NULL) };
     const char *last = last_name(name);
     if (name->setof || name->pct_type) return refuse(binder, name->location, name->setof ? "SETOF" : "%TYPE");
-    if (name->n_array_bounds) return fail(binder->err, WEFT_UNSUPPORTED, name->location, "arrays are not supported yet");
+    if (name->n_array_bounds)
+        return fail(binder->err, WEFT_UNSUPPORTED, name->location, "arrays are not supported yet");
     for (int i = 0; last && i < COUNT_OF(named_types); i++)
         if (strcmp(named_types[i].name, last) == 0) out->type.kind = named_types[i].kind;
     switch ((TypeKind)out->type.kind) {
@@ -99,16 +107,21 @@ weft_status bind_type(Binder *binder, const PgQuery__TypeName *name, TypeDetail 
         case TYPE_INTERVAL: return WEFT_OK;
         default: break;
     }
-    if (name->n_typmods) return fail(binder->err, WEFT_INVALID_PARAMETER, name->location, "type modifier is not allowed for type \"%s\"", last);
+    if (name->n_typmods)
+        return fail(binder->err, WEFT_INVALID_PARAMETER, name->location, "type modifier is not allowed for type \"%s\"",
+                    last);
     return WEFT_OK;
 }
 
-// ---- casts --------------------------------------------------------------------------------------------------------------------
+// ---- casts ----------------------------------------------------------------------------------------------------------
 
 // interval '90' day: the qualifier is a set of fields, of which the smallest gives a bare number its unit.
 static weft_status bind_interval(Binder *binder, const PgQuery__TypeCast *cast, Expr *arg, int at, Expr **out)
 {
-    static const struct { int bit; const char *unit; } fields[] = { { 1 << 3, " day" }, { 1 << 1, " month" }, { 1 << 2, " year" } };
+    static const struct {
+        int bit;
+        const char *unit;
+    } fields[] = { { 1 << 3, " day" }, { 1 << 1, " month" }, { 1 << 2, " year" } };
     const PgQuery__TypeName *name = cast->type_name;
     int mask = 0;
     if (name->n_typmods > 1 || (name->n_typmods == 1 && !modifier(name, 0, &mask)))
@@ -136,7 +149,8 @@ static weft_status bind_bare_numeric(Binder *binder, Expr *arg, Type type, int a
         TRY(expr_number(binder->arena, arg->value.text.bytes, arg->value.text.length, at, &arg, binder->err));
     *out = arg;
     if (arg->type.kind == TYPE_DECIMAL) return WEFT_OK;
-    if (type_is_integer(arg->type)) type = (Type){ TYPE_DECIMAL, arg->type.kind == TYPE_BIGINT ? 18 : arg->type.kind == TYPE_INTEGER ? 10 : 5, 0 };
+    if (type_is_integer(arg->type))
+        type = (Type){ TYPE_DECIMAL, arg->type.kind == TYPE_BIGINT ? 18 : arg->type.kind == TYPE_INTEGER ? 10 : 5, 0 };
     if (type_is_float(arg->type)) {
         refuse(binder, at, "a cast of a float to numeric without precision");
         error_hint(binder->err, "Say how many digits: numeric(18,6).");

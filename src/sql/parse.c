@@ -1,19 +1,25 @@
 // parse.c - text to parse tree to statement, on a worker's stack.
 //
-// What libpg_query and protobuf-c need of the stack was measured (arm64, libpg_query 15-4.0.0), all in reading the tree back:
+// What libpg_query and protobuf-c need of the stack was measured (arm64, libpg_query 15-4.0.0), all in reading the tree
+// back:
 //
-//     1+1+...  a::int::int...  - - -a  f(f(...     1.85 kB a level        not a not not ...  collate  a[..]  the same or less
+//     1+1+...  a::int::int...  - - -a  f(f(...     1.85 kB a level, and so for all other chains
 //     x is null between 1 and 2 is null ...        3.7 kB a round of six tokens
 //     (select (select ...                          5.5 kB a level of two tokens
 //
-// so 8 KiB for each token that can nest (see sql_nesting) is at least twice what is used.  A limit on the length alone would have
-// to assume a level for every two bytes, and refuse an INSERT of a few thousand rows.
+// so 8 KiB for each token that can nest (see sql_nesting) is at least twice what is used.  A limit on the length alone
+// would have to assume a level for every two bytes, and refuse an INSERT of a few thousand rows.
 
 #include "sql/sql_int.h"
 
 #include <pg_query.h>
 
-enum { TEXT_BYTES_MAX = 4 << 20, NESTING_MAX = 10000, STACK_PER_TOKEN = 8 << 10 };
+enum {
+    TEXT_BYTES_MAX = 4 << 20,
+    NESTING_MAX = 10000,
+    STACK_PER_TOKEN = 8 << 10,
+    RESCANS_MAX = 300000000
+};  // rescans: a second
 
 typedef struct BindJob {
     Arena       *arena;
@@ -36,9 +42,15 @@ static weft_status check_text(const BindJob *job, size_t stack_bytes)
     const int limit = (int)MIN_OF((size_t)NESTING_MAX, stack_bytes / STACK_PER_TOKEN);
     int       at = -1;
     TRY(value_parse(TYPE(TEXT), job->text, length, &ignored, job->err));       // UTF-8
+    if (sql_rescans(job->text) > RESCANS_MAX) {
+        fail(job->err, WEFT_TOO_COMPLEX, -1, "statement is too complex");
+        error_hint(job->err, "A run of comments or operators is too long.");
+        return WEFT_TOO_COMPLEX;
+    }
     if (sql_nesting(job->text, limit, &at) <= limit) return WEFT_OK;
     fail(job->err, WEFT_TOO_COMPLEX, at, "statement is too complex");
-    error_hint(job->err, "An expression or a chain of joins has more than %d tokens without a comma, AND or OR.", limit);
+    error_hint(job->err, "An expression or a chain of joins has more than %d tokens without a comma, AND or OR.",
+               limit);
     return WEFT_TOO_COMPLEX;
 }
 
@@ -57,7 +69,8 @@ static int byte_offset(const char *text, int cursor)
 static weft_status syntax_error(const BindJob *job, const PgQueryError *error)
 {
     const int at = byte_offset(job->text, error->cursorpos);
-    if (strncmp(error->message, "memory exhausted", 16) != 0) return fail(job->err, WEFT_SYNTAX_ERROR, at, "%s", error->message);
+    if (strncmp(error->message, "memory exhausted", 16) != 0)
+        return fail(job->err, WEFT_SYNTAX_ERROR, at, "%s", error->message);
     fail(job->err, WEFT_TOO_COMPLEX, at, "statement is nested too deeply");    // bison's own stack: 10,000 symbols
     error_hint(job->err, "The parser's limit is about 10,000 brackets.");
     return WEFT_TOO_COMPLEX;
@@ -80,7 +93,8 @@ static weft_status bind_tree(const BindJob *job, Arena *scratch, const PgQueryPr
     Binder binder = { .arena = job->arena, .text = job->text, .names = job->names, .err = job->err };
     if (!tree) return fail(job->err, WEFT_INTERNAL, -1, "the parse tree could not be read");
     if (tree->n_stmts > 1)
-        return fail(job->err, WEFT_SYNTAX_ERROR, tree->stmts[1]->stmt_location, "more than one statement where one is expected");
+        return fail(job->err, WEFT_SYNTAX_ERROR, tree->stmts[1]->stmt_location,
+                    "more than one statement where one is expected");
     return bind_statement(&binder, tree->n_stmts ? tree->stmts[0] : NULL, job->statement);
 }
 

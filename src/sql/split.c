@@ -2,21 +2,20 @@
 //
 // It knows just enough: quotes, dollar quotes, nested comments, words.  Operators are single characters.
 //
-// Nesting.  libpg_query recurses without a guard, and writes its tree in time that grows with the square of the depth (30,000
-// terms of 1+1+...: most of a second), so the depth must be known before it is asked.  No token adds more than a
-// few levels, and siblings do not add up, so this is an upper bound:
+// Nesting.  libpg_query recurses without a guard, and writes its tree in time that grows with the square of the depth
+// (30,000 terms of 1+1+...: most of a second), so the depth must be known before it is asked.  No token adds more than
+// a few levels, and siblings do not add up, so this is an upper bound:
 //
-//     f(a, b + c) + case when x then y + z end        depth <= the tokens since the last separator, added up over
-//     2 . 0  3                3        0     3        the open brackets
+//     f(a, b + c) + case when x then y + z end        at z: "f ( ) + case" and "y + z", so at most 8 deep
 //
-// Separators are "," in a bracket, WHEN, THEN and ELSE in a CASE, and AND and OR, whose operands become one flat list (but
-// not the AND of a BETWEEN).  What chains to the left across separators is counted apart: JOIN, UNION and its kin.
+// Separators are "," in a bracket, WHEN, THEN and ELSE in a CASE, and AND and OR, whose operands become one flat list
+// (but not the AND of a BETWEEN).  What chains to the left across separators is counted apart: JOIN, UNION and its kin.
 
 #include "sql/sql_int.h"
 
 #include <stdlib.h>
 
-// ---- tokens -----------------------------------------------------------------------------------------------------------------
+// ---- tokens ---------------------------------------------------------------------------------------------------------
 
 static bool starts_word(unsigned char c)
 {
@@ -163,7 +162,7 @@ int sql_find_word(const char *text, const char *word)
     return -1;
 }
 
-// ---- nesting ----------------------------------------------------------------------------------------------------------------
+// ---- nesting --------------------------------------------------------------------------------------------------------
 
 typedef struct Level {
     bool is_case;                      // else a bracket, or the statement
@@ -232,7 +231,8 @@ static void count_word(Nesting *nesting, const Token *token)
         separate(nesting);
     } else {
         level->betweens += token_is(token, "between");
-        const bool chains = token_is(token, "join") || token_is(token, "union") || token_is(token, "intersect") || token_is(token, "except");
+        const bool chains = token_is(token, "join") || token_is(token, "union") || token_is(token, "intersect") ||
+                            token_is(token, "except");
         level->chain += chains;
         nesting->total += chains;
         count_token(nesting);
@@ -268,4 +268,35 @@ int sql_nesting(const char *text, int limit, int *at)
     }
     free(nesting.levels);
     return deepest;
+}
+
+// ---- runs of operator characters ------------------------------------------------------------------------------------
+
+static bool is_operator(char c)
+{
+    return c && strchr("~!@#^&|`?+-*/%<>=", c);
+}
+
+// PostgreSQL's lexer first takes a whole run of operator characters and then gives back what it cannot use.  At the
+// beginning of a comment that is all but two characters, and + and - are given back one by one.
+static i64 run_rescans(const char *run, size_t length)
+{
+    i64 n_starts = 1;
+    for (size_t i = 0; i < length; i++) {
+        const bool is_alone = run[i] == '-' && (i == 0 || run[i - 1] != '-') && (i + 1 == length || run[i + 1] != '-');
+        n_starts += run[i] == '+' || is_alone || (run[i] == '/' && i + 1 < length && run[i + 1] == '*');
+    }
+    return n_starts * (i64)length;
+}
+
+i64 sql_rescans(const char *text)
+{
+    i64 sum = 0;
+    while (*text) {
+        size_t length = 0;
+        while (is_operator(text[length])) length++;
+        if (length) sum += run_rescans(text, length);
+        text += MAX_OF(length, 1);
+    }
+    return sum;
 }

@@ -9,7 +9,7 @@
 
 typedef PgQuery__Node Node;
 
-// ---- before parsing -------------------------------------------------------------------------------------------------------
+// ---- before parsing -------------------------------------------------------------------------------------------------
 
 typedef enum TokenKind {
     TOKEN_END,                         // of the text
@@ -29,10 +29,13 @@ int   sql_find_word(const char *text, const char *word);                       /
 // An upper bound on how deep the parse tree nests, from tokens alone.  When it exceeds LIMIT, *AT is where it does.
 int   sql_nesting(const char *text, int limit, int *at);
 
+// Characters that libpg_query's lexer looks at again: /*/*/*... and +-+-... take it the square of their length.
+i64   sql_rescans(const char *text);
+
 // Runs WORK on a thread with a large stack and waits for it.
 weft_status sql_worker_run(void (*work)(void *context, size_t stack_bytes), void *context, Error *err);
 
-// ---- binding ----------------------------------------------------------------------------------------------------------------
+// ---- binding --------------------------------------------------------------------------------------------------------
 
 typedef struct ScopeColumn { const char *name; int relation, column; } ScopeColumn;
 
@@ -66,21 +69,23 @@ weft_status bind_from(Binder *binder, const PgQuery__SelectStmt *select, Scope *
 weft_status bind_conjuncts(Binder *binder, const Node *node, const char *clause);   // a condition into the query's list
 weft_status bind_expr(Binder *binder, const Node *node, Expr **out);
 weft_status bind_exprs(Binder *binder, Node *const *nodes, size_t n_nodes, Expr ***out);
-weft_status bind_condition(Binder *binder, const Node *node, Expr **out);           // a boolean, named by the binder's clause
+weft_status bind_condition(Binder *binder, const Node *node, Expr **out);  // a boolean, named by the binder's clause
 weft_status bind_function(Binder *binder, const PgQuery__FuncCall *call, Expr **out);
 weft_status bind_column(Binder *binder, const PgQuery__ColumnRef *ref, Expr **out);
-weft_status bind_star(Binder *binder, const PgQuery__ColumnRef *ref, Expr ***columns, const char ***names, int *n_columns);
+weft_status bind_star(Binder *binder, const PgQuery__ColumnRef *ref, Expr ***columns, const char ***names,
+                      int *n_columns);
 weft_status bind_cast(Binder *binder, const PgQuery__TypeCast *cast, Expr **out);
 weft_status bind_call(Binder *binder, Op op, Expr *a, Expr *b, int at, Expr **out); // B may be NULL
-weft_status bind_chain(Binder *binder, Op op, Expr **args, int n_args, int at, Expr **out);   // AND, OR: a balanced tree
-weft_status bind_settle(Binder *binder, Expr *expr, Expr **out);                    // what is still untyped becomes text
-weft_status bind_count(Binder *binder, const Expr *expr);                           // adds to the size of the query: 54001
+weft_status bind_chain(Binder *binder, Op op, Expr **args, int n_args, int at, Expr **out);  // AND, OR: a balanced tree
+weft_status bind_settle(Binder *binder, Expr *expr, Expr **out);  // what is still untyped becomes text
+weft_status bind_count(Binder *binder, const Expr *expr);         // adds to the size of the query: 54001
 
 // The type that a name stands for.  HAS_LENGTH: varchar(n), char(n); IS_BARE: numeric without precision.
 typedef struct TypeDetail { Type type; bool has_length, is_bare; } TypeDetail;
 weft_status bind_type(Binder *binder, const PgQuery__TypeName *name, TypeDetail *out);
 
-weft_status bind_table(Binder *binder, const PgQuery__RangeVar *range, const Table **table);   // held by the binder's arena
+weft_status bind_table(Binder *binder, const PgQuery__RangeVar *range,
+                       const Table **table);  // held by the binder's arena
 weft_status bind_table_name(Binder *binder, const PgQuery__RangeVar *range, const char **name);
 weft_status unknown_column(Binder *binder, const Table *table, const char *name, int at);
 

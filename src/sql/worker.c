@@ -1,8 +1,8 @@
 // worker.c - the threads that parse: few, with deep stacks, kept for good.
 //
 // libpg_query keeps a memory context per thread and makes a new pthread key for each thread that it meets, and never
-// deletes it: after 1,024 threads no library in the process gets a key any more.  So statements are not parsed on a thread of their
-// own but handed to a worker that was made for an earlier one:
+// deletes it: after 1,024 threads no library in the process gets a key any more.  So statements are not parsed on a
+// thread of their own but handed to a worker that was made for an earlier one:
 //
 //     session thread ── job ──> worker (256 MiB of stack)         an idle one, a new one while there are few, or
 //          waits     <── done ──┘                                 the first to become idle
@@ -106,7 +106,8 @@ static bool try_stack(Worker *worker, size_t bytes)
 {
     const size_t guard = (size_t)sysconf(_SC_PAGESIZE);
     if (fault_now(FAULT_MEMORY)) return false;
-    char *memory = mmap(NULL, bytes + guard, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    char *memory = mmap(NULL, bytes + guard, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     if (memory == MAP_FAILED) return false;
     worker->stack = memory + guard;
     worker->stack_bytes = bytes;
@@ -143,7 +144,8 @@ static weft_status take_worker(Worker **worker, Error *err)
             may_grow = false;
         } else if (n_workers == 0) {
             fail(err, WEFT_OUT_OF_MEMORY, -1, "out of memory: the system refused a thread");
-            error_hint(err, "The process may have reached its limit on threads or address space (ulimit -u, ulimit -v).");
+            error_hint(err,
+                       "The process may have reached its limit on threads or address space (ulimit -u, ulimit -v).");
             return WEFT_OUT_OF_MEMORY;
         } else {
             pthread_cond_wait(&has_idle, &mutex);

@@ -60,6 +60,13 @@ static weft_status as_range(Weaver *w, const Expr *filter, bool *is_range, Range
     return WEFT_OK;
 }
 
+bool weave_is_range(Weaver *w, const Expr *filter)
+{
+    bool      is_range;
+    RangeTest test;
+    return as_range(w, filter, &is_range, &test) == WEFT_OK && is_range;
+}
+
 static RangeTest *test_on(RangeTest *tests, int n_tests, const Var *var)
 {
     for (int i = 0; i < n_tests; i++)
@@ -78,9 +85,10 @@ static void write_test(Weaver *w, const RangeTest *test, bool is_first)
     text_add(&w->head, "    PARAM(%s, %s, %d)\n", type, low, weave_param(w, a));
     const Param spread = { .kind = PARAM_VALUE, .value = (i64)((u64)test->high - (u64)test->low) };
     text_add(&w->head, "    PARAM(%s, %s, %d)\n", type, span, weave_param(w, var->width ? b : spread));
-    if (!var->range.nullable) weave_line(w, "BETWEEN_TEST%s(live, %s, %s, %s, %s)", also, type, var->name, low, span);
+    if (!var->range.nullable) weave_line(w, "%sBETWEEN_TEST%s(live, %s, %s, %s, %s)", weave_unsure(w), also, type, var->name, low, span);
     else weave_line(w, "TEST(live) { PASS%s(live, BETWEEN(%s, %s[i], %s, %s) & !IS_NULL(%s)); }", also, type, var->name, low, span, var->name);
     *LIST_PUSH(w->arena, w->out->zones, w->out->n_zones) = (ZoneTest){ var->source, test->low, test->high };
+    *LIST_PUSH(w->arena, w->out->sieves, w->out->n_sieves) = (Sieve){ var->source, test->low, test->high, NULL, true };
     if (test->low > test->high) w->out->is_empty = true;
 }
 
@@ -101,7 +109,7 @@ weft_status weave_tests(Weaver *w)
     if (!n_tests) return WEFT_OK;
     weave_line(w, "MASK(live)");
     for (int i = 0; i < n_tests; i++) write_test(w, &tests[i], i == 0);
-    weave_line(w, "PICK(live)");
+    weave_line(w, "PICK%s(live)", w->out->can_pick ? "_UNSURE" : "");
     weave_count(w, "range tests", 0);
     w->is_all = false;
     return WEFT_OK;
@@ -249,6 +257,12 @@ static bool is_plain(Weaver *w, const WeaveStep *step, Var **var)
     return (*var)->range.low >= table->keys[0].low && (*var)->range.high <= table->keys[0].high;
 }
 
+bool weave_is_sure_probe(Weaver *w, const WeaveStep *step)
+{
+    Var *var;
+    return step->table->kind == JOIN_BITS && is_plain(w, step, &var);
+}
+
 static void probe_plain(Weaver *w, const JoinTable *table, const char *name, Var *var)
 {
     const char *mode = w->is_all ? "TEST" : "FILTER", *type = weave_width_type(var->width), *from = weave_name(w, PRINT("%s_from", name));
@@ -258,7 +272,7 @@ static void probe_plain(Weaver *w, const JoinTable *table, const char *name, Var
     if (w->is_all) weave_line(w, "MASK(%s)", w->live);
     if (table->kind == JOIN_BITS) {
         const char *set = weave_table(w, "u8", weave_name(w, PRINT("%s_ok", name)), table->slots);
-        weave_line(w, "%s_%s(%s, %s, %s, %s, %s)", table->is_bytes ? "FLAG" : "BIT", mode, w->live, type, var->name, from, set);
+        weave_line(w, "%s%s_%s(%s, %s, %s, %s, %s)", weave_unsure(w), table->is_bytes ? "FLAG" : "BIT", mode, w->live, type, var->name, from, set);
     } else {
         Var        *payload = add_payload_var(w, table, &table->payloads[0]);
         const char *payload_type = weave_width_type(table->payloads[0].width);
@@ -267,7 +281,7 @@ static void probe_plain(Weaver *w, const JoinTable *table, const char *name, Var
         weave_line(w, "LOOKUP_%s(%s, %s, %s, %s, %s, %s, %s)", mode, w->live, type, var->name, from, payload_type, slots, payload->name);
         payload->code = PRINT("%s[i]", payload->name);
     }
-    if (w->is_all) weave_line(w, "PICK(%s)", w->live);
+    if (w->is_all) weave_line(w, "PICK%s(%s)", w->out->can_pick && table->kind == JOIN_BITS ? "_UNSURE" : "", w->live);
     w->is_all = false;
 }
 
@@ -343,7 +357,10 @@ static void add_probe_zone(Weaver *w, const WeaveStep *step)
     for (int k = 0; k < table->n_keys; k++) {
         Var *var;
         if (table->keys[k].type.kind == TYPE_TEXT || type_is_float(table->keys[k].type) || !source_var(w, step->keys[k], &var)) continue;
-        *LIST_PUSH(w->arena, w->out->zones, w->out->n_zones) = (ZoneTest){ var->source, table->keys[k].zone_low, table->keys[k].zone_high };
+        const ZoneTest zone = { var->source, table->keys[k].zone_low, table->keys[k].zone_high };
+        *LIST_PUSH(w->arena, w->out->zones, w->out->n_zones) = zone;
+        const bool is_direct = table->n_keys == 1 && table->kind != JOIN_HASH;
+        *LIST_PUSH(w->arena, w->out->sieves, w->out->n_sieves) = (Sieve){ zone.column, zone.low, zone.high, is_direct ? table : NULL, weave_is_sure_probe(w, step) };
     }
 }
 

@@ -212,6 +212,15 @@ static void declare_column(Weaver *w, Var *var)
     if (var->range.nullable) text_add(&w->head, "    NULLS(%s, %d)\n", var->name, var->column);
 }
 
+const char *weave_unsure(const Weaver *w) { return w->out->can_pick ? "UNSURE " : ""; }
+
+static bool is_needed_later(const Weaver *w, const Var *var)
+{
+    for (int i = 0; i < w->n_later; i++)
+        if (w->later[i].relation == var->ref.relation && w->later[i].column == var->ref.column) return true;
+    return false;
+}
+
 void weave_load(Weaver *w, Var *var)
 {
     if (var->source < 0 || var->is_loaded) return;
@@ -219,7 +228,7 @@ void weave_load(Weaver *w, Var *var)
     var->is_loaded = true;
     const char *type = !type_is_float(var->type) ? weave_width_type(var->width) : var->type.kind == TYPE_REAL && var->width == 4 ? "f32" : "f64";
     if (!type_is_float(var->type) && var->width == 0) weave_line(w, "LOAD_ANY(%s, %s)", var->name, w->live);
-    else weave_line(w, "LOAD(%s, %s, %s)", type, var->name, w->live);
+    else weave_line(w, "LOAD%s(%s, %s, %s)", !w->out->can_pick ? "" : is_needed_later(w, var) ? "_ROWS" : "_TEST", type, var->name, w->live);
     if (var->range.nullable) weave_line(w, "LOAD_NULLS(%s, %s)", var->name, w->live);
 }
 
@@ -269,9 +278,37 @@ static void name_kernel(Weaver *w, const char *text)
     w->out->text = arena_printf(w->arena, "%.*s%s%s", (int)(at - text), text, w->out->name, at + 1);
 }
 
+#define PICK_COLUMNS 16                // gathered columns lie on the stack
+
+// Rows can be gathered where columns are of one width and without NULLs, and there are not too many of them.
+static bool can_pick(const WeaveJob *job)
+{
+    const Source *source = job->source;
+    bool          ok = source->from_store && job->sink != SINK_TABLE && job->n_steps > 0 && source->n_columns <= PICK_COLUMNS;
+    for (int c = 0; c < source->n_columns; c++) ok = ok && source->columns[c].width && !source->columns[c].range.nullable;
+    return ok;
+}
+
+// Everything but the steps that a sieve makes sure of (see weave_tests and probe_plain).
+static void find_later_columns(Weaver *w)
+{
+    const WeaveJob *job = w->job;
+    for (int s = 0; s < job->n_steps; s++) {
+        if (job->steps[s].filter && !weave_is_range(w, job->steps[s].filter)) plan_collect_columns(w->arena, job->steps[s].filter, &w->later, &w->n_later);
+        if (!job->steps[s].table || weave_is_sure_probe(w, &job->steps[s])) continue;
+        for (int k = 0; k < job->steps[s].table->n_keys; k++) plan_collect_columns(w->arena, job->steps[s].keys[k], &w->later, &w->n_later);
+    }
+    for (int k = 0; k < job->n_keys; k++) plan_collect_columns(w->arena, job->keys[k], &w->later, &w->n_later);
+    for (int a = 0; a < job->n_aggs; a++)
+        if (job->aggs[a].arg) plan_collect_columns(w->arena, job->aggs[a].arg, &w->later, &w->n_later);
+    for (int o = 0; o < job->n_outputs; o++) plan_collect_columns(w->arena, job->outputs[o], &w->later, &w->n_later);
+}
+
 static weft_status write_kernel(Weaver *w)
 {
     w->done = arena_array(w->arena, bool, w->job->n_steps + 1);
+    w->out->can_pick = can_pick(w->job);
+    if (w->out->can_pick) find_later_columns(w);
     w->live = "live";
     w->is_all = true;
     text_add(&w->body, "    TILES {\n");

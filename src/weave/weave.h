@@ -80,6 +80,7 @@ typedef struct JoinTable {
     bool              is_one_word;     // the key fits one word (a single key always does)
     u64               span;            // of the one-word key: it is below this (bits, direct, heads)
     u64               n_rows, n_distinct, max_chain;
+    u64               n_scanned;       // rows of the relation it was built from
     int               n_payloads;
     Payload          *payloads;
     const void       *slots;           // bits, heads or KernelSlots by kind
@@ -124,6 +125,15 @@ typedef enum ParamKind {
 typedef struct Param { ParamKind kind; i64 value, other; int column; } Param;    // column: kernel column
 
 typedef struct ZoneTest { int column; i64 low, high; } ZoneTest;     // source column: a chunk outside holds no row for us
+
+// What a row must satisfy in one stored column to matter here: a range, or a match in a table.  Necessary, not sufficient: the
+// kernel tests again.  Queries that share a scan look at all their sieves together (engine/sieve.c).
+typedef struct Sieve {
+    int              column;           // source column
+    i64              low, high;
+    const JoinTable *table;            // NULL: the range alone
+    bool             is_exact;         // the kernel skips its own test where this one was made (UNSURE)
+} Sieve;
 
 typedef struct Check { weft_status status; int at; const char *message; } Check;
 
@@ -176,6 +186,9 @@ typedef struct Woven {
     Check        *checks;
     int           n_zones;
     ZoneTest     *zones;
+    int           n_sieves;
+    Sieve        *sieves;
+    bool          can_pick;                    // can be handed a list of rows instead of all
     bool          is_empty;                    // proved: no row passes
     int           n_counts;
     WovenStep    *counts;

@@ -54,6 +54,8 @@ typedef struct Weaver {
     double          max_rows;          // rows that can reach the sink: proves sums
     Map            *names;
     bool           *done;              // by step: written already
+    int             n_later;           // columns that more than range tests and bit tables look at
+    ColumnRef      *later;
     int             n_merged;          // dictionaries made for texts that come from several columns or constants
     struct MergedDict { const Expr *expr; Dictionary *dict; u32 count; } *merged;
 } Weaver;
@@ -61,6 +63,7 @@ typedef struct Weaver {
 // ---- weave.c
 Var        *weave_var(Weaver *w, ColumnRef ref);
 void        weave_load(Weaver *w, Var *var);                                   // declared and loaded from here on
+const char *weave_unsure(const Weaver *w);                                     // "UNSURE " where a test can be skipped
 const char *weave_name(Weaver *w, const char *wanted);                         // a fresh identifier close to WANTED
 const char *weave_temp(Weaver *w, const char *type, const char *value);        // a const in the block
 int         weave_param(Weaver *w, Param param);
@@ -102,6 +105,8 @@ weft_status weave_text_compare(Weaver *w, const Expr *expr, Val *a, Val *b);   /
 
 // ---- steps.c
 weft_status weave_tests(Weaver *w);                                            // the filters at the start that need no selection
+bool        weave_is_range(Weaver *w, const Expr *filter);                     // weave_tests will write it
+bool        weave_is_sure_probe(Weaver *w, const WeaveStep *step);             // a bit table, by one stored column
 weft_status weave_filter(Weaver *w, const Expr *filter, int at_step);
 weft_status weave_probe(Weaver *w, const WeaveStep *step, int at_step);
 

@@ -46,6 +46,7 @@ typedef struct DuckPeer {
     Peer    peer;
     DuckApi api;
     void   *database, *connection;
+    bool    has_opened;                // the database; the others are connected to it
 } DuckPeer;
 
 // The library stays open until the process ends: its threads may outlive the database by a moment.
@@ -102,15 +103,30 @@ static void duck_close(Peer *peer)
     DuckPeer *duck = (DuckPeer *)peer;
     if (duck->connection)
         duck->api.disconnect(&duck->connection);
-    if (duck->database)
+    if (duck->database && duck->has_opened)
         duck->api.close(&duck->database);
     free(duck);
+}
+
+static Peer *duck_connect(Peer *peer, char error[PEER_ERROR_BYTES])
+{
+    DuckPeer *duck = malloc(sizeof *duck);
+    *duck = *(DuckPeer *)peer;
+    duck->connection = NULL;
+    duck->has_opened = false;
+    if (duck->api.connect(duck->database, &duck->connection)) {
+        snprintf(error, PEER_ERROR_BYTES, "duckdb refuses another connection");
+        duck_close(&duck->peer);
+        return NULL;
+    }
+    return &duck->peer;
 }
 
 Peer *peer_open_duckdb(const char *library, const char *path, char error[PEER_ERROR_BYTES])
 {
     DuckPeer *duck = calloc(1, sizeof *duck);
-    duck->peer = (Peer){ .name = "duckdb", .run = duck_run, .close = duck_close };
+    duck->peer = (Peer){ .name = "duckdb", .run = duck_run, .close = duck_close, .connect = duck_connect };
+    duck->has_opened = true;
     if (!load_api(library, &duck->api, error)) {
         free(duck);
         return NULL;

@@ -39,6 +39,14 @@ void peer_close(Peer *peer)
         peer->close(peer);
 }
 
+Peer *peer_connect(Peer *peer, char error[PEER_ERROR_BYTES])
+{
+    if (peer->connect)
+        return peer->connect(peer, error);
+    snprintf(error, PEER_ERROR_BYTES, "%s has one connection here", peer->name);
+    return NULL;
+}
+
 char *read_whole_file(const char *path)
 {
     FILE *in = fopen(path, "rb");
@@ -80,6 +88,7 @@ typedef struct WeftPeer {
     Peer          peer;
     weft_db      *db;
     weft_session *session;
+    bool          has_opened;          // the database; the others are connected to it
 } WeftPeer;
 
 static void take_rows(const weft_result *result, Rows *rows)
@@ -129,14 +138,30 @@ static void weft_peer_close(Peer *peer)
 {
     WeftPeer *weft = (WeftPeer *)peer;
     weft_disconnect(weft->session);
-    weft_close(weft->db);
+    if (weft->has_opened)
+        weft_close(weft->db);
     free(weft);
+}
+
+static Peer *connect_weft(Peer *peer, char error[PEER_ERROR_BYTES])
+{
+    WeftPeer *weft = calloc(1, sizeof *weft);
+    weft_error why = { 0 };
+    weft->peer = *peer;
+    weft->db = ((WeftPeer *)peer)->db;
+    if (weft_connect(weft->db, &weft->session, &why)) {
+        snprintf(error, PEER_ERROR_BYTES, "%s: %s", why.sqlstate, why.message);
+        weft_peer_close(&weft->peer);
+        return NULL;
+    }
+    return &weft->peer;
 }
 
 Peer *peer_open_weft(const char *path, char error[PEER_ERROR_BYTES])
 {
     WeftPeer *weft = calloc(1, sizeof *weft);
-    weft->peer = (Peer){ .name = "weft", .run = weft_run, .close = weft_peer_close };
+    weft->peer = (Peer){ .name = "weft", .run = weft_run, .close = weft_peer_close, .connect = connect_weft };
+    weft->has_opened = true;
     weft_error why = { 0 };
     if (weft_open(path, &weft->db, &why) || weft_connect(weft->db, &weft->session, &why)) {
         snprintf(error, PEER_ERROR_BYTES, "%s: %s", why.sqlstate, why.message);
@@ -144,6 +169,11 @@ Peer *peer_open_weft(const char *path, char error[PEER_ERROR_BYTES])
         return NULL;
     }
     return &weft->peer;
+}
+
+weft_session *peer_weft_session(Peer *weft)
+{
+    return ((WeftPeer *)weft)->session;
 }
 
 void peer_cancel(Peer *weft)

@@ -46,6 +46,7 @@ struct Peer {
     const char *name;
     bool (*run)(Peer *peer, const char *sql, Rows *rows);
     void (*close)(Peer *peer);
+    Peer *(*connect)(Peer *peer, char error[PEER_ERROR_BYTES]);  // NULL: one connection only (SQLite)
     char error[PEER_ERROR_BYTES];      // of the last run that failed
     char sqlstate[6];                  // Weft only
     bool gave_up;                      // SQLite only: the last run went past its limit of steps
@@ -60,6 +61,10 @@ bool peer_run(Peer *peer, const char *sql, Rows *rows);          // ROWS may be 
 bool peer_runf(Peer *peer, const char *format, ...) __attribute__((format(printf, 2, 3)));   // no rows
 void peer_cancel(Peer *weft);                                    // from any thread; Weft only
 void peer_close(Peer *peer);                                     // NULL is fine
+
+// One more connection to the database of PEER, for another thread.  To be closed before PEER is.
+Peer *peer_connect(Peer *peer, char error[PEER_ERROR_BYTES]);
+struct weft_session *peer_weft_session(Peer *weft);              // for what weft.h can do and peers cannot
 
 // SQLite: give up on a statement after about this many steps of its machine (0: never), so that a random join cannot
 // run for hours.

@@ -874,6 +874,8 @@ static void draw_grouped(Scope *rows, RandomQuery *query)
     if (rng_chance(rows->rng, 20))
         query->having = draw_boolean(&groups, 2);
     query->is_distinct = rng_chance(rows->rng, 3);
+    for (int i = 0; i < query->n_items; i++)
+        query->is_distinct &= query->items[i]->is_exact;
     if (!query->is_distinct && rng_chance(rows->rng, 10))
         query->order_last = draw_order_last(&groups);
 }

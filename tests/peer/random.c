@@ -92,7 +92,7 @@ static void say_running(const char *what)
 }
 
 // Called by AddressSanitizer, when it is linked in, before its report.
-void __asan_on_error(void);
+void __asan_on_error(void) __attribute__((visibility("default")));
 void __asan_on_error(void)
 {
     say_running("\nFAIL: memory error while running:\n");
@@ -573,7 +573,8 @@ static void show_failure(Test *test, uint64_t number, RandomQuery *query, Verdic
     printf("FAIL query %" PRIu64 " (weave = %s, jit = %s)\n    %s\n    %s\n", number, weave, jit, sql,
            verdict->difference);
     free(sql);
-    cut_down(test, query, verdict, weave, jit);
+    if (strcmp(verdict->sqlstate, "42803"))                       // cut, a grouped query often gets this error rightly
+        cut_down(test, query, verdict, weave, jit);
     Verdict small = judge(test, query, weave, jit);
     char *weft_sql = query_sql(query, &test->data, IN_WEFT), *sqlite_sql = query_sql(query, &test->data, IN_SQLITE);
     printf("  cut down to\n    %s\n    %s\n", weft_sql,

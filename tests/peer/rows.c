@@ -1,8 +1,8 @@
 // rows.c - rows of text from any engine, and whether two answers are the same.
 //
 // Answers are compared as multisets: both sides are sorted by one order of ours and then read in step.  Floating point
-// columns sort last and numerically, so that two sums which differ in the last bit do not tear rows apart that belong
-// together; only rows that agree in all exact columns can be paired wrongly, and then their floats are close anyway.
+// columns sort last, numerically, and as equal when they are close, so that two sums which differ in the last bit do not
+// tear rows apart that belong together.
 
 #define _GNU_SOURCE
 #include "peer.h"
@@ -69,6 +69,11 @@ void rows_print(const Rows *rows, size_t at_most)
 
 typedef struct RowOrder { const Rows *rows; const bool *is_float; } RowOrder;
 
+static bool are_close(double x, double y)
+{
+    return x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= 1e-9 * fmax(fabs(x), fabs(y));
+}
+
 static int compare_cells(const char *a, const char *b, bool is_float)
 {
     if (!a || !b)
@@ -76,7 +81,7 @@ static int compare_cells(const char *a, const char *b, bool is_float)
     if (!is_float)
         return strcmp(a, b);
     double x = strtod(a, NULL), y = strtod(b, NULL);
-    return (x > y) - (x < y);
+    return are_close(x, y) ? 0 : (x > y) - (x < y);
 }
 
 static int compare_rows(const void *left, const void *right, void *context)
@@ -116,7 +121,7 @@ static bool cells_agree(const char *a, const char *b, bool is_float)
     double x = strtod(a, &a_end), y = strtod(b, &b_end);
     if (a_end == a || b_end == b || *a_end || *b_end)
         return false;                  // not a number at all: "true" is no answer to avg()
-    return x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= 1e-9 * fmax(fabs(x), fabs(y));
+    return are_close(x, y);
 }
 
 static char *describe(const char *what, const Rows *ours, size_t our_row, const Rows *theirs, size_t their_row)

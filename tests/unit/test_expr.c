@@ -11,9 +11,9 @@ static Error err;
 
 // Columns of a made-up relation; the number is the column.
 static const Type columns[] = {
-    { TYPE_SMALLINT, 0, 0 }, { TYPE_INTEGER, 0, 0 },  { TYPE_BIGINT, 0, 0 },   { TYPE_DECIMAL, 12, 2 }, { TYPE_DECIMAL, 9, 4 },
-    { TYPE_REAL, 0, 0 },     { TYPE_DOUBLE, 0, 0 },   { TYPE_DATE, 0, 0 },     { TYPE_TEXT, 0, 0 },     { TYPE_BOOLEAN, 0, 0 },
-    { TYPE_DECIMAL, 18, 10 }, { TYPE_DECIMAL, 18, 0 },
+    { TYPE_SMALLINT, 0, 0 }, { TYPE_INTEGER, 0, 0 }, { TYPE_BIGINT, 0, 0 },    { TYPE_DECIMAL, 12, 2 },
+    { TYPE_DECIMAL, 9, 4 },  { TYPE_REAL, 0, 0 },    { TYPE_DOUBLE, 0, 0 },    { TYPE_DATE, 0, 0 },
+    { TYPE_TEXT, 0, 0 },     { TYPE_BOOLEAN, 0, 0 }, { TYPE_DECIMAL, 18, 10 }, { TYPE_DECIMAL, 18, 0 },
 };
 enum { SMALL, INT, BIG, MONEY, RATE, REAL, DOUBLE, DATE, TEXT, BOOL, FINE, WIDE };
 
@@ -32,7 +32,7 @@ static void begin(void)
     error_clear(&err);
 }
 
-// ---- building: NULL once something has failed -----------------------------------------------------------------------------
+// ---- building: NULL once something has failed -----------------------------------------------------------------------
 
 static Expr *column(int number)
 {
@@ -106,7 +106,7 @@ static Expr *choose(Expr *condition, Expr *yes, Expr *no)
 
 #define CALL(op, ...) call_n(op, (Expr *[]){ __VA_ARGS__ }, COUNT_OF(((Expr *[]){ __VA_ARGS__ })))
 
-// ---- looking ----------------------------------------------------------------------------------------------------------------
+// ---- looking --------------------------------------------------------------------------------------------------------
 
 // The SQLSTATE and the message of what failed; starts anew.
 static const char *failure(void)
@@ -147,7 +147,7 @@ static const char *compute(Op op, const char *a, Type a_type, const char *b, Typ
     return result(call(op, typed(a, a_type), typed(b, b_type)));
 }
 
-// ---- literals -----------------------------------------------------------------------------------------------------------------
+// ---- literals -------------------------------------------------------------------------------------------------------
 
 TEST(numbers_are_typed_by_their_digits)
 {
@@ -186,7 +186,8 @@ TEST(literals_take_the_type_of_the_other_side)
     CHECK_STR(shown(call(OP_ADD, column(MONEY), literal("1.555"))), "r0.c3::decimal(13,3) + 1.555 decimal(14,3)");
     CHECK_STR(shown(call(OP_EQ, literal("a"), literal("a"))), "true boolean");
     CHECK_STR(shown(call(OP_EQ, column(INT), literal("x"))), "22P02 invalid input syntax for type integer: \"x\"");
-    CHECK_STR(shown(call(OP_EQ, column(INT), text_value(TYPE(TEXT), "7"))), "42883 operator does not exist: integer = text");
+    CHECK_STR(shown(call(OP_EQ, column(INT), text_value(TYPE(TEXT), "7"))),
+              "42883 operator does not exist: integer = text");
     CHECK_STR(shown(call(OP_ADD, literal("1"), literal("2"))), "42883 operator does not exist: unknown + unknown");
     CHECK_STR(shown(call(OP_SUB, column(DATE), literal("1994-01-01"))), "r0.c7 - date '1994-01-01' integer");
 }
@@ -202,7 +203,7 @@ TEST(errors_say_where)
     CHECK_HAS(err.hint, "cast");
 }
 
-// ---- arithmetic: types ----------------------------------------------------------------------------------------------------------
+// ---- arithmetic: types ----------------------------------------------------------------------------------------------
 
 TEST(integers_widen_without_a_cast)
 {
@@ -227,8 +228,10 @@ TEST(decimals_line_up_their_scales)
     CHECK_STR(shown(call(OP_MUL, column(MONEY), column(RATE))), "r0.c3 * r0.c4 decimal(18,6)");
     CHECK_STR(shown(call(OP_MUL, column(INT), column(RATE))), "r0.c1::decimal(10,0) * r0.c4 decimal(18,4)");
     CHECK_STR(shown(call(OP_MOD, column(MONEY), column(RATE))), "r0.c3::decimal(14,4) % r0.c4 decimal(14,4)");
-    CHECK_STR(shown(call(OP_MUL, column(FINE), column(FINE))), "r0.c10::double precision * r0.c10::double precision double precision");
-    CHECK_STR(shown(call(OP_DIV, column(MONEY), column(INT))), "r0.c3::double precision / r0.c1::double precision double precision");
+    CHECK_STR(shown(call(OP_MUL, column(FINE), column(FINE))),
+              "r0.c10::double precision * r0.c10::double precision double precision");
+    CHECK_STR(shown(call(OP_DIV, column(MONEY), column(INT))),
+              "r0.c3::double precision / r0.c1::double precision double precision");
     CHECK_STR(shown(call(OP_DIV, column(MONEY), number("2"))), "r0.c3::double precision / 2 double precision");
 }
 
@@ -236,10 +239,13 @@ TEST(floats_swallow_the_rest)
 {
     begin();
     CHECK_STR(shown(call(OP_ADD, column(REAL), column(REAL))), "r0.c5 + r0.c5 real");
-    CHECK_STR(shown(call(OP_ADD, column(REAL), column(INT))), "r0.c5::double precision + r0.c1::double precision double precision");
+    CHECK_STR(shown(call(OP_ADD, column(REAL), column(INT))),
+              "r0.c5::double precision + r0.c1::double precision double precision");
     CHECK_STR(shown(call(OP_MUL, column(DOUBLE), column(MONEY))), "r0.c6 * r0.c3::double precision double precision");
-    CHECK_STR(shown(call(OP_DIV, column(REAL), column(REAL))), "r0.c5::double precision / r0.c5::double precision double precision");
-    CHECK_STR(shown(call(OP_MOD, column(DOUBLE), column(DOUBLE))), "42883 operator does not exist: double precision % double precision");
+    CHECK_STR(shown(call(OP_DIV, column(REAL), column(REAL))),
+              "r0.c5::double precision / r0.c5::double precision double precision");
+    CHECK_STR(shown(call(OP_MOD, column(DOUBLE), column(DOUBLE))),
+              "42883 operator does not exist: double precision % double precision");
     CHECK_STR(shown(call(OP_MUL, column(REAL), number("1.5"))), "r0.c5::double precision * 1.5 double precision");
 }
 
@@ -273,13 +279,16 @@ TEST(intervals_move_constant_dates)
     CHECK_STR(shown(call(OP_SUB, column(DATE), typed("2 weeks", interval))), "r0.c7 - 14 date");
     CHECK_STR(shown(call(OP_ADD, column(DATE), typed("1 month", interval))),
               "0A000 adding months or years to anything but a constant date is not supported yet");
-    CHECK_STR(shown(call(OP_ADD, typed("1 year", interval), typed("1 month", interval))), "interval '1 year 1 mon' interval");
+    CHECK_STR(shown(call(OP_ADD, typed("1 year", interval), typed("1 month", interval))),
+              "interval '1 year 1 mon' interval");
     CHECK_STR(shown(call1(OP_NEG, typed("1 year", interval))), "interval '-1 years' interval");
-    CHECK_STR(shown(call(OP_MUL, typed("1 year", interval), number("2"))), "42883 operator does not exist: interval * integer");
-    CHECK_STR(shown(call(OP_LT, typed("1 year", interval), typed("1 year", interval))), "42883 operator does not exist: interval < interval");
+    CHECK_STR(shown(call(OP_MUL, typed("1 year", interval), number("2"))),
+              "42883 operator does not exist: interval * integer");
+    CHECK_STR(shown(call(OP_LT, typed("1 year", interval), typed("1 year", interval))),
+              "42883 operator does not exist: interval < interval");
 }
 
-// ---- arithmetic: values -----------------------------------------------------------------------------------------------------------
+// ---- arithmetic: values ---------------------------------------------------------------------------------------------
 
 TEST(integer_arithmetic_ends_at_its_type)
 {
@@ -318,7 +327,8 @@ TEST(decimal_arithmetic_is_exact)
     CHECK_STR(compute(OP_DIV, "1.00", money, "0", money), "22012 division by zero");
     CHECK_STR(result(call(OP_MUL, number("999999999.999999999"), number("999999999.9"))), "22003 decimal out of range");
     CHECK_STR(result(call(OP_ADD, number("999999999999999999."), number("1."))), "22003 decimal out of range");
-    CHECK_STR(result(call(OP_ADD, number("1.0000000000"), number("9223372036854775807"))), "22003 value out of range for decimal(18,10)");
+    CHECK_STR(result(call(OP_ADD, number("1.0000000000"), number("9223372036854775807"))),
+              "22003 value out of range for decimal(18,10)");
 }
 
 TEST(float_arithmetic_reports_overflow)
@@ -340,7 +350,7 @@ TEST(float_arithmetic_reports_overflow)
     CHECK_STR(result(call1(OP_ABS, typed("-0.5", small))), "0.5");
 }
 
-// ---- comparison ---------------------------------------------------------------------------------------------------------------------
+// ---- comparison -----------------------------------------------------------------------------------------------------
 
 TEST(constants_move_to_the_column)
 {
@@ -358,14 +368,16 @@ TEST(constants_move_to_the_column)
     CHECK_STR(shown(call(OP_LT, column(MONEY), number("0.123456789012345678"))), "r0.c3 <= 0.12 boolean");
     CHECK_STR(shown(call(OP_LT, column(MONEY), number("1000000000000000000"))), "r0.c3 <= 9999999999999999.99 boolean");
     CHECK_STR(shown(call(OP_GT, column(MONEY), number("1000000000000000000"))), "r0.c3 > 9999999999999999.99 boolean");
-    CHECK_STR(shown(call(OP_GT, column(MONEY), number("-1000000000000000000"))), "r0.c3 >= -9999999999999999.99 boolean");
+    CHECK_STR(shown(call(OP_GT, column(MONEY), number("-1000000000000000000"))),
+              "r0.c3 >= -9999999999999999.99 boolean");
     CHECK_STR(shown(call(OP_EQ, column(MONEY), number("1000000000000000000"))), "r0.c3 is null and null boolean");
     CHECK_STR(shown(call(OP_EQ, column(SMALL), number("100000"))), "r0.c0 = 100000 boolean");
     CHECK_STR(shown(call(OP_EQ, column(BIG), column(INT))), "r0.c2 = r0.c1 boolean");
     CHECK_STR(shown(call(OP_EQ, column(MONEY), column(RATE))), "r0.c3::decimal(14,4) = r0.c4::decimal(14,4) boolean");
     CHECK_STR(shown(call(OP_EQ, column(INT), column(MONEY))), "r0.c1::decimal(12,2) = r0.c3 boolean");
     CHECK_STR(shown(call(OP_EQ, column(REAL), number("0.1"))), "r0.c5::double precision = 0.1 boolean");
-    CHECK_STR(shown(call(OP_EQ, column(REAL), column(REAL))), "r0.c5::double precision = r0.c5::double precision boolean");
+    CHECK_STR(shown(call(OP_EQ, column(REAL), column(REAL))),
+              "r0.c5::double precision = r0.c5::double precision boolean");
     CHECK_STR(shown(call(OP_LT, column(MONEY), column(DOUBLE))), "r0.c3::double precision < r0.c6 boolean");
     CHECK_STR(shown(call(OP_EQ, column(DATE), column(INT))), "42883 operator does not exist: date = integer");
     CHECK_STR(shown(call(OP_EQ, column(BOOL), column(INT))), "42883 operator does not exist: boolean = integer");
@@ -404,7 +416,7 @@ TEST(text_compares_by_bytes)
     CHECK_STR(compute(OP_GE, "a", text, "a ", text), "f");
 }
 
-// ---- logic ----------------------------------------------------------------------------------------------------------------------
+// ---- logic ----------------------------------------------------------------------------------------------------------
 
 TEST(logic_has_three_values)
 {
@@ -434,7 +446,8 @@ TEST(logic_is_simplified)
     CHECK_STR(shown(call1(OP_NOT, call1(OP_NOT, column(BOOL)))), "r0.c9 boolean");
     CHECK_STR(shown(call1(OP_NOT, call(OP_LT, column(INT), number("5")))), "r0.c1 >= 5 boolean");
     CHECK_STR(shown(call1(OP_NOT, call1(OP_IS_NULL, column(INT)))), "r0.c1 is not null boolean");
-    CHECK_STR(shown(call(OP_AND, column(INT), boolean(true))), "42804 argument of AND must be type boolean, not type integer");
+    CHECK_STR(shown(call(OP_AND, column(INT), boolean(true))),
+              "42804 argument of AND must be type boolean, not type integer");
     CHECK_STR(shown(call1(OP_IS_NULL, null_literal())), "true boolean");
     CHECK_STR(shown(call1(OP_IS_NOT_NULL, number("1"))), "true boolean");
     CHECK_STR(shown(call(OP_ADD, column(INT), null_literal())), "null integer");
@@ -454,7 +467,8 @@ TEST(in_sorts_and_drops_what_cannot_match)
     CHECK_STR(shown(CALL(OP_IN, column(INT), number("1"), number("1e0"))), "r0.c1::double precision in (1) boolean");
     CHECK_STR(shown(CALL(OP_IN, column(REAL), number("1"))), "r0.c5::double precision in (1) boolean");
     CHECK_STR(shown(CALL(OP_IN, column(DATE), literal("1994-01-01"))), "r0.c7 in (date '1994-01-01') boolean");
-    CHECK_STR(shown(CALL(OP_IN, column(INT), text_value(TYPE(TEXT), "1"))), "42883 operator does not exist: integer = text");
+    CHECK_STR(shown(CALL(OP_IN, column(INT), text_value(TYPE(TEXT), "1"))),
+              "42883 operator does not exist: integer = text");
     CHECK_STR(result(CALL(OP_IN, number("2"), number("1"), number("2"))), "t");
     CHECK_STR(result(CALL(OP_IN, number("2"), number("1"), number("3"))), "f");
     CHECK_STR(result(CALL(OP_IN, number("2"), number("1"), null_literal())), "NULL");
@@ -477,7 +491,7 @@ TEST(in_searches_many_constants)
     }
 }
 
-// ---- choices -------------------------------------------------------------------------------------------------------------------
+// ---- choices --------------------------------------------------------------------------------------------------------
 
 TEST(case_takes_live_branches_only)
 {
@@ -488,12 +502,17 @@ TEST(case_takes_live_branches_only)
     CHECK_STR(shown(choose(null_literal(), bad, number("2"))), "2 integer");
     CHECK_STR(shown(choose(column(BOOL), bad, number("2"))), "case when r0.c9 then 1 / 0 else 2 end integer");
     CHECK_STR(result(choose(boolean(true), bad, number("2"))), "22012 division by zero");
-    CHECK_STR(shown(choose(column(BOOL), number("1"), number("2.5"))), "case when r0.c9 then 1.0 else 2.5 end decimal(11,1)");
-    CHECK_STR(shown(choose(column(BOOL), column(INT), column(BIG))), "case when r0.c9 then r0.c1::bigint else r0.c2 end bigint");
+    CHECK_STR(shown(choose(column(BOOL), number("1"), number("2.5"))),
+              "case when r0.c9 then 1.0 else 2.5 end decimal(11,1)");
+    CHECK_STR(shown(choose(column(BOOL), column(INT), column(BIG))),
+              "case when r0.c9 then r0.c1::bigint else r0.c2 end bigint");
     CHECK_STR(shown(choose(column(BOOL), literal("a"), null_literal())), "case when r0.c9 then 'a' else null end text");
-    CHECK_STR(shown(choose(column(BOOL), column(DATE), literal("1994-01-01"))), "case when r0.c9 then r0.c7 else date '1994-01-01' end date");
-    CHECK_STR(shown(choose(column(BOOL), column(DATE), column(INT))), "42804 CASE types date and integer cannot be matched");
-    CHECK_STR(shown(choose(column(INT), number("1"), number("2"))), "42804 argument of CASE/WHEN must be type boolean, not type integer");
+    CHECK_STR(shown(choose(column(BOOL), column(DATE), literal("1994-01-01"))),
+              "case when r0.c9 then r0.c7 else date '1994-01-01' end date");
+    CHECK_STR(shown(choose(column(BOOL), column(DATE), column(INT))),
+              "42804 CASE types date and integer cannot be matched");
+    CHECK_STR(shown(choose(column(INT), number("1"), number("2"))),
+              "42804 argument of CASE/WHEN must be type boolean, not type integer");
 }
 
 TEST(coalesce_stops_at_the_first_value)
@@ -501,15 +520,20 @@ TEST(coalesce_stops_at_the_first_value)
     begin();
     Expr *bad = call(OP_DIV, number("1"), number("0"));
     CHECK_STR(shown(CALL(OP_COALESCE, null_literal(), number("3"), bad)), "3 integer");
-    CHECK_STR(shown(CALL(OP_COALESCE, column(INT), null_literal(), number("3"), column(INT))), "coalesce(r0.c1, 3) integer");
-    CHECK_STR(shown(CALL(OP_COALESCE, column(INT), column(MONEY))), "coalesce(r0.c1::decimal(12,2), r0.c3) decimal(12,2)");
-    CHECK_STR(shown(CALL(OP_COALESCE, column(MONEY), literal("1.234"))), "coalesce(r0.c3::decimal(13,3), 1.234) decimal(13,3)");
+    CHECK_STR(shown(CALL(OP_COALESCE, column(INT), null_literal(), number("3"), column(INT))),
+              "coalesce(r0.c1, 3) integer");
+    CHECK_STR(shown(CALL(OP_COALESCE, column(INT), column(MONEY))),
+              "coalesce(r0.c1::decimal(12,2), r0.c3) decimal(12,2)");
+    CHECK_STR(shown(CALL(OP_COALESCE, column(MONEY), literal("1.234"))),
+              "coalesce(r0.c3::decimal(13,3), 1.234) decimal(13,3)");
     CHECK_STR(shown(CALL(OP_COALESCE, null_literal(), null_literal())), "null text");
-    CHECK_STR(shown(CALL(OP_COALESCE, column(INT), column(TEXT))), "42804 COALESCE types integer and text cannot be matched");
-    CHECK_STR(shown(CALL(OP_COALESCE, column(REAL), column(INT))), "coalesce(r0.c5::double precision, r0.c1::double precision) double precision");
+    CHECK_STR(shown(CALL(OP_COALESCE, column(INT), column(TEXT))),
+              "42804 COALESCE types integer and text cannot be matched");
+    CHECK_STR(shown(CALL(OP_COALESCE, column(REAL), column(INT))),
+              "coalesce(r0.c5::double precision, r0.c1::double precision) double precision");
 }
 
-// ---- casts ------------------------------------------------------------------------------------------------------------------------
+// ---- casts ----------------------------------------------------------------------------------------------------------
 
 TEST(casts_round_as_postgresql_does)
 {
@@ -548,13 +572,17 @@ TEST(casts_between_other_types)
     CHECK_STR(shown(cast(boolean(false), TYPE(TEXT))), "'false' text");
     CHECK_STR(shown(cast(number("1.50"), TYPE(TEXT))), "'1.50' text");
     CHECK_STR(shown(cast(text_value(TYPE(TEXT), " 42 "), TYPE(INTEGER))), "42 integer");
-    CHECK_STR(shown(cast(text_value(TYPE(TEXT), "x"), TYPE(INTEGER))), "22P02 invalid input syntax for type integer: \"x\"");
-    CHECK_STR(shown(cast(literal("1994-02-30"), TYPE(DATE))), "22008 date/time field value out of range: \"1994-02-30\"");
+    CHECK_STR(shown(cast(text_value(TYPE(TEXT), "x"), TYPE(INTEGER))),
+              "22P02 invalid input syntax for type integer: \"x\"");
+    CHECK_STR(shown(cast(literal("1994-02-30"), TYPE(DATE))),
+              "22008 date/time field value out of range: \"1994-02-30\"");
     CHECK_STR(shown(cast(null_literal(), TYPE(DATE))), "null date");
     CHECK_STR(shown(cast(column(INT), TYPE(INTEGER))), "r0.c1 integer");
     CHECK_STR(shown(cast(column(INT), TYPE(BIGINT))), "r0.c1::bigint bigint");
-    CHECK_STR(shown(cast(column(TEXT), TYPE(INTEGER))), "0A000 casts from text of anything but constants are not supported yet (here: integer)");
-    CHECK_STR(shown(cast(column(INT), TYPE(TEXT))), "0A000 casts to text of anything but constants are not supported yet (here: integer)");
+    CHECK_STR(shown(cast(column(TEXT), TYPE(INTEGER))),
+              "0A000 casts from text of anything but constants are not supported yet (here: integer)");
+    CHECK_STR(shown(cast(column(INT), TYPE(TEXT))),
+              "0A000 casts to text of anything but constants are not supported yet (here: integer)");
 }
 
 TEST(coerce_only_widens)
@@ -573,7 +601,7 @@ TEST(coerce_only_widens)
     CHECK_STATUS(expr_coerce(arena, column(TEXT), TYPE(DATE), 1, &out, &err), WEFT_TYPE_MISMATCH);
 }
 
-// ---- text -----------------------------------------------------------------------------------------------------------------------
+// ---- text -----------------------------------------------------------------------------------------------------------
 
 static const char *like(const char *text, const char *pattern)
 {
@@ -609,7 +637,8 @@ TEST(like_matches_characters)
     CHECK_STR(result(call(OP_ILIKE, literal("ABD"), literal("a%C"))), "f");
     CHECK_STR(result(call(OP_LIKE, null_literal(), literal("a"))), "NULL");
     CHECK_STR(shown(call(OP_LIKE, column(TEXT), literal("PROMO%"))), "r0.c8 like 'PROMO%' boolean");
-    CHECK_STR(shown(call(OP_LIKE, column(TEXT), column(TEXT))), "0A000 LIKE patterns that are not constant are not supported yet");
+    CHECK_STR(shown(call(OP_LIKE, column(TEXT), column(TEXT))),
+              "0A000 LIKE patterns that are not constant are not supported yet");
     CHECK_STR(shown(call(OP_LIKE, column(INT), literal("a"))), "42883 operator does not exist: integer like unknown");
 }
 
@@ -646,7 +675,7 @@ TEST(like_takes_no_exponential_time)
     CHECK_STR(like(text, pattern), "f");
 }
 
-// ---- dates -----------------------------------------------------------------------------------------------------------------------
+// ---- dates ----------------------------------------------------------------------------------------------------------
 
 static const char *field(Op op, const char *date)
 {
@@ -675,7 +704,7 @@ TEST(date_fields)
     CHECK_STR(shown(call1(OP_YEAR, column(INT))), "42883 function extract(year from integer) does not exist");
 }
 
-// ---- aggregates and what stands above them ---------------------------------------------------------------------------------------
+// ---- aggregates and what stands above them --------------------------------------------------------------------------
 
 static const char *agg_type(AggKind kind, Expr *arg)
 {
@@ -757,7 +786,7 @@ TEST(sums_are_computed_with)
     CHECK_STR(above_sum(is_one_of), "f");
 }
 
-// ---- trees -----------------------------------------------------------------------------------------------------------------------
+// ---- trees ----------------------------------------------------------------------------------------------------------
 
 TEST(equal_ignores_places)
 {

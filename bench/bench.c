@@ -1,0 +1,226 @@
+// bench.c - what the benchmarks share; see bench.h.
+
+#define _GNU_SOURCE
+#include "bench.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <libgen.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *const TABLES[] = { "part", "supplier", "customer", "date", "lineorder" };
+
+#ifdef __clang__
+#define BUILT_WITH __VERSION__
+#else
+#define BUILT_WITH "gcc " __VERSION__
+#endif
+
+void die(const char *what, const char *why)
+{
+    fprintf(stderr, "bench/%s: %s: %s\n", program_invocation_short_name, what, why);
+    exit(1);
+}
+
+void must(Peer *peer, bool ok, const char *what)
+{
+    if (!ok)
+        die(what, peer->error);
+}
+
+double now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+// ---- the report: printed as it grows, and kept for --record -------------------------------------------------------
+
+void say(Bench *bench, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    vprintf(format, args);
+    vfprintf(bench->report, format, again);
+    va_end(again);
+    va_end(args);
+    fflush(stdout);
+}
+
+// The rest of the first line of a command's output that begins with PREFIX, or "unknown".
+static void ask_command(const char *command, const char *prefix, char *answer, size_t capacity)
+{
+    char line[512];
+    FILE *in = popen(command, "r");
+    snprintf(answer, capacity, "unknown");
+    bool is_found = false;
+    while (in && fgets(line, sizeof line, in)) {
+        if (is_found || strncmp(line, prefix, strlen(prefix)))
+            continue;
+        char *rest = line + strlen(prefix);
+        rest += strspn(rest, " \t:");
+        rest[strcspn(rest, "\n")] = 0;
+        snprintf(answer, capacity, "%s", rest);
+        is_found = true;
+    }
+    if (in)
+        pclose(in);
+}
+
+static void duckdb_version(Bench *bench, char *version, size_t capacity)
+{
+    char error[PEER_ERROR_BYTES] = "";
+    Rows rows;
+    Peer *duckdb = peer_open_duckdb(bench->options.duckdb, NULL, error);
+    if (!duckdb)
+        die(bench->options.duckdb, error);
+    must(duckdb, peer_run(duckdb, "select version()", &rows), "version");
+    snprintf(version, capacity, "%s", rows_cell(&rows, 0, 0));
+    rows_free(&rows);
+    peer_close(duckdb);
+}
+
+void write_heading(Bench *bench, const char *title)
+{
+    char cpu[256], compiler[256], version[64], date[32];
+    time_t now = time(NULL);
+    ask_command("LC_ALL=C lscpu", "Model name", cpu, sizeof cpu);
+    ask_command("cc --version", "", compiler, sizeof compiler);
+    duckdb_version(bench, version, sizeof version);
+    strftime(date, sizeof date, "%Y-%m-%d", gmtime(&now));
+    say(bench, "# %s, SF %s\n\n", title, bench->options.scale);
+    say(bench, "- date: %s\n- CPU: %s, %ld cores\n", date, cpu, sysconf(_SC_NPROCESSORS_ONLN));
+    say(bench, "- Weft %s, built with %s, kernels by %s\n- DuckDB %s, tables in memory\n", WEFT_VERSION, BUILT_WITH,
+        compiler, version);
+    say(bench, "- threads: %d on both sides\n- command: `%s`\n\n", bench->options.threads, bench->options.command);
+}
+
+// ---- engines ------------------------------------------------------------------------------------------------------
+
+Peer *open_weft(const Bench *bench)
+{
+    char error[PEER_ERROR_BYTES] = "";
+    Peer *weft = peer_open_weft(bench->options.db, error);
+    if (!weft)
+        die(bench->options.db, error);
+    must(weft, peer_runf(weft, "set threads = %d", bench->options.threads), "set threads");
+    return weft;
+}
+
+// Tables in memory, filled from the database file: faster than from .tbl, and needed once per process.
+Peer *open_duckdb(const Bench *bench)
+{
+    char error[PEER_ERROR_BYTES] = "";
+    Peer *duckdb = peer_open_duckdb(bench->options.duckdb, NULL, error);
+    if (!duckdb)
+        die(bench->options.duckdb, error);
+    must(duckdb, peer_runf(duckdb, "set threads = %d", bench->options.threads), "set threads");
+    must(duckdb, peer_runf(duckdb, "attach '%s' as disk (read_only)", bench->duckdb_path), "attach");
+    for (int t = 0; t < COUNT(TABLES); t++)
+        must(duckdb, peer_runf(duckdb, "create table %s as select * from disk.%s", TABLES[t], TABLES[t]), TABLES[t]);
+    must(duckdb, peer_run(duckdb, "detach disk", NULL), "detach");
+    return duckdb;
+}
+
+void create_tables(Bench *bench, Peer *peer)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/schema.sql", bench->options.ssb);
+    char *schema = read_whole_file(path);
+    if (!schema)
+        die(path, "cannot be read");
+    must(peer, peer_run(peer, schema, NULL), path);
+    free(schema);
+}
+
+void set_duckdb_path(Bench *bench)
+{
+    snprintf(bench->duckdb_path, sizeof bench->duckdb_path, "%s/ssb.duckdb", bench->options.scratch);
+}
+
+// Made once from the .tbl files, under another name until it is complete.
+static void make_duckdb_file(Bench *bench)
+{
+    char begun[600], path[512], error[PEER_ERROR_BYTES] = "";
+    set_duckdb_path(bench);
+    if (access(bench->duckdb_path, R_OK) == 0)
+        return;
+    snprintf(begun, sizeof begun, "%s.begun", bench->duckdb_path);
+    unlink(begun);
+    fprintf(stderr, "loading DuckDB\n");
+    Peer *duckdb = peer_open_duckdb(bench->options.duckdb, begun, error);
+    if (!duckdb)
+        die(begun, error);
+    create_tables(bench, duckdb);
+    for (int t = 0; t < COUNT(TABLES); t++) {
+        snprintf(path, sizeof path, "%s/%s.tbl", bench->options.tbl, TABLES[t]);
+        must(duckdb, peer_load_duckdb(duckdb, TABLES[t], path), path);
+    }
+    must(duckdb, peer_run(duckdb, "checkpoint", NULL), "checkpoint");
+    peer_close(duckdb);
+    if (rename(begun, bench->duckdb_path))
+        die(begun, "cannot be renamed");
+}
+
+void check_answers(Peer *weft, Peer *duckdb, const char *name, const char *sql)
+{
+    Rows ours, theirs;
+    must(weft, peer_run(weft, sql, &ours), name);
+    must(duckdb, peer_run(duckdb, sql, &theirs), name);
+    char *difference = rows_difference(&ours, &theirs, NULL, NULL, 0);
+    if (difference)
+        die(name, difference);
+    rows_free(&ours);
+    rows_free(&theirs);
+}
+
+// ---- begin and end ---------------------------------------------------------------------------------------------
+
+static void load_queries(Bench *bench)
+{
+    char pattern[512];
+    glob_t files;
+    snprintf(pattern, sizeof pattern, "%s/queries/q*.sql", bench->options.ssb);
+    if (glob(pattern, 0, NULL, &files))
+        die(pattern, "no queries");
+    for (size_t i = 0; i < files.gl_pathc && bench->n_queries < MAX_QUERIES; i++) {
+        SsbQuery *query = &bench->queries[bench->n_queries++];
+        query->sql = read_whole_file(files.gl_pathv[i]);
+        if (!query->sql)
+            die(files.gl_pathv[i], "cannot be read");
+        snprintf(query->path, sizeof query->path, "%s", files.gl_pathv[i]);
+        snprintf(query->name, sizeof query->name, "%s", basename(files.gl_pathv[i]));
+        query->name[strcspn(query->name, ".")] = 0;
+    }
+    globfree(&files);
+}
+
+static void write_record(const Bench *bench)
+{
+    FILE *out = fopen(bench->options.record, "w");
+    if (!out || fwrite(bench->text, 1, bench->text_length, out) != bench->text_length || fclose(out))
+        die(bench->options.record, "cannot be written");
+}
+
+void bench_begin(Bench *bench)
+{
+    bench->report = open_memstream(&bench->text, &bench->text_length);
+    load_queries(bench);
+    make_duckdb_file(bench);
+}
+
+void bench_end(Bench *bench)
+{
+    fclose(bench->report);
+    if (bench->options.record)
+        write_record(bench);
+    free(bench->text);
+    for (int q = 0; q < bench->n_queries; q++)
+        free(bench->queries[q].sql);
+}

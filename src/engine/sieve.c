@@ -1,0 +1,426 @@
+// sieve.c - see sieve.h.
+//
+//     value of lo_discount  ->  0b0110     riders 1 and 2 want it
+//     value of lo_orderdate ->  0b0011     AND -> 0b0010: the row goes into rider 1's list
+//
+// Bits are as wide as the number of members needs (8, 16, 32 or 64), so that tables stay in the caches.  Columns are looked
+// at in order of what they drop; once few rows are left, only those are looked at.
+//
+// Cost model (nanoseconds per row, from measurements on one core; see bench/results): a member alone pays for its tests until they have
+// dropped most rows; together they pay one look-up per column, by where its table lies in the caches, then for each match the
+// list entry and the kernel over the gathered row.
+
+#ifndef __clang__
+#pragma GCC optimize("O3")
+#endif
+
+#include "engine/sieve.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define MAX_SPAN       ((i128)1 << 20) // values in a column's table; wider columns are left to the kernels
+#define MAX_COLUMNS    32
+#define SUITS_PASS     0.25            // a member that keeps more than this is quicker over all rows
+#define MATCH_NS       6.0             // per match: list entry, gather, tests again, sink
+#define ALONE_TEST_NS  0.35            // per row and step alone: dense test
+#define ALONE_PROBE_NS 1.2
+
+typedef struct SieveColumn {
+    int    number;                     // column of the table
+    i64    low;                        // value of the first entry
+    u64    size;                       // entries
+    double pass;                       // expected share of rows with any bit
+    void  *who;                        // size entries of the set's lane width
+} SieveColumn;
+
+struct SieveSet {
+    _Atomic int n_users;
+    int         n_members, lane;       // lane: bytes per bit set
+    SieveMember members[SIEVE_MEMBERS];
+    bool        sure[SIEVE_MEMBERS];   // all of the member's exact sieves are in the columns
+    int         n_columns;
+    SieveColumn columns[MAX_COLUMNS];
+    Budget     *budget;
+    void       *memory;
+    size_t      bytes;
+};
+
+// ---- estimates ------------------------------------------------------------------------------------------------------------
+
+static const Range *range_of_column(const Launch *launch, const Sieve *sieve) { return &launch->source->columns[sieve->column].range; }
+
+static bool is_usable(const Launch *launch, const Sieve *sieve)
+{
+    const Range *range = range_of_column(launch, sieve);
+    return range->known && range->low <= range->high && range->high - range->low < MAX_SPAN;
+}
+
+static double sieve_pass(const Launch *launch, const Sieve *sieve)
+{
+    const Range *range = range_of_column(launch, sieve);
+    const double span = (double)(range->high - range->low) + 1;
+    const double low = fmax((double)sieve->low, (double)range->low), high = fmin((double)sieve->high, (double)range->high);
+    const double inside = fmax(0, high - low + 1);
+    if (sieve->table) return fmin(1, (double)sieve->table->n_distinct / fmax(1, fmin(span, (double)sieve->table->n_scanned)));
+    return fmin(1, inside / span);
+}
+
+bool sieve_suits(const Launch *launch, double *pass)
+{
+    bool any = false;
+    *pass = 1;
+    for (int s = 0; launch->woven->can_pick && s < launch->woven->n_sieves; s++) {
+        if (!is_usable(launch, &launch->woven->sieves[s])) continue;
+        any = true;
+        *pass *= sieve_pass(launch, &launch->woven->sieves[s]);
+    }
+    return any && *pass <= SUITS_PASS;
+}
+
+static double reach_ns(double bytes) { return bytes < 32e3 ? 0.6 : bytes < 512e3 ? 1.2 : bytes < 4e6 ? 2.5 : 6; }
+
+static double alone_ns(const SieveMember *member)
+{
+    const Woven *woven = member->launch->woven;
+    double       rows = 1, ns = 0;
+    for (int s = 0; s < woven->n_sieves; s++) {
+        ns += rows * (woven->sieves[s].table ? ALONE_PROBE_NS * (rows < 1 ? 2 : 1) : ALONE_TEST_NS);
+        rows *= sieve_pass(member->launch, &woven->sieves[s]);
+    }
+    return ns + rows * MATCH_NS;
+}
+
+static int lane_for(int n_members) { return n_members <= 8 ? 1 : n_members <= 16 ? 2 : n_members <= 32 ? 4 : 8; }
+
+bool sieve_pays(const SieveMember *members, int n_members, double *gain)
+{
+    double together = 0.3, alone = 0;  // 0.3: from bit sets to lists
+    int    seen[MAX_COLUMNS], n_seen = 0;
+    for (int m = 0; m < n_members; m++) {
+        const Launch *launch = members[m].launch;
+        alone += alone_ns(&members[m]);
+        together += members[m].pass * MATCH_NS;
+        for (int s = 0; s < launch->woven->n_sieves; s++) {
+            const Sieve *sieve = &launch->woven->sieves[s];
+            const int    number = launch->source->chunk_column[sieve->column];
+            bool         is_new = is_usable(launch, sieve);
+            for (int c = 0; c < n_seen; c++) is_new = is_new && seen[c] != number;
+            if (!is_new || n_seen == MAX_COLUMNS) continue;
+            seen[n_seen++] = number;
+            together += reach_ns((double)(range_of_column(launch, sieve)->high - range_of_column(launch, sieve)->low) * lane_for(n_members));
+        }
+    }
+    *gain = alone / together;
+    return n_members > 1 && *gain > 1.1;
+}
+
+// ---- making a set -----------------------------------------------------------------------------------------------------------
+
+static SieveColumn *column_for(SieveSet *set, int number)
+{
+    for (int c = 0; c < set->n_columns; c++)
+        if (set->columns[c].number == number) return &set->columns[c];
+    if (set->n_columns == MAX_COLUMNS) return NULL;
+    SieveColumn *column = &set->columns[set->n_columns++];
+    *column = (SieveColumn){ .number = number, .low = INT64_MAX };
+    return column;
+}
+
+// The columns that anybody sieves by, and the range of values that anybody's snapshot has there.
+static void find_columns(SieveSet *set)
+{
+    for (int m = 0; m < set->n_members; m++) {
+        const Launch *launch = set->members[m].launch;
+        set->sure[m] = true;
+        for (int s = 0; s < launch->woven->n_sieves; s++) {
+            const Sieve *sieve = &launch->woven->sieves[s];
+            const bool   is_in = is_usable(launch, sieve) && column_for(set, launch->source->chunk_column[sieve->column]);
+            if (sieve->is_exact && !is_in) set->sure[m] = false;
+        }
+    }
+    for (int c = 0; c < set->n_columns; c++) {
+        SieveColumn *column = &set->columns[c];
+        i64          high = INT64_MIN;
+        for (int m = 0; m < set->n_members; m++) {
+            const Source *source = set->members[m].launch->source;
+            for (int s = 0; s < source->n_columns; s++) {
+                if (source->chunk_column[s] != column->number) continue;
+                column->low = MIN_OF(column->low, (i64)source->columns[s].range.low);
+                high = MAX_OF(high, (i64)source->columns[s].range.high);
+            }
+        }
+        column->size = (u64)(high - column->low) + 1;
+    }
+}
+
+// A byte per value: 1 where it passes the member's sieve.  ANDed, so several sieves on one column are right.
+static void pass_range(u8 *pass, const SieveColumn *column, i64 low, i64 high)
+{
+    const i64 last = column->low + (i64)column->size - 1;
+    const u64 first = low <= column->low ? 0 : low > last ? column->size : (u64)(low - column->low);
+    const u64 end = high >= last ? column->size : high < column->low ? 0 : (u64)(high - column->low) + 1;
+    memset(pass, 0, first);
+    if (end < column->size) memset(pass + end, 0, column->size - end);
+}
+
+#define PASS_TABLE(type) for (u64 v = first; v < end; v++) pass[v] &= ((const type *)slots)[v + shift] != 0;
+
+static void pass_table(u8 *pass, const SieveColumn *column, const JoinTable *table)
+{
+    // Entry v of the column is entry v + shift of the table; outside of it nothing matches.
+    const u64   shift = (u64)column->low - (u64)table->keys[0].low;
+    const u64   first = table->keys[0].low > column->low ? (u64)(table->keys[0].low - column->low) : 0;
+    const u64   end = MIN_OF(column->size, (u64)(table->keys[0].high - column->low) + 1);
+    const void *slots = table->kind == JOIN_DIRECT ? table->payloads[0].data : table->slots;
+    const int   width = table->kind == JOIN_DIRECT ? table->payloads[0].width : table->kind == JOIN_HEADS ? 4 : table->is_bytes ? 1 : 0;
+    switch (width) {
+        case 0: for (u64 v = first; v < end; v++) pass[v] &= ((const u8 *)slots)[(v + shift) >> 3] >> ((v + shift) & 7) & 1; break;
+        case 1: PASS_TABLE(u8) break;
+        case 2: PASS_TABLE(u16) break;
+        case 4: PASS_TABLE(u32) break;
+        default: PASS_TABLE(u64) break;
+    }
+}
+
+// The byte per value that says whether it passes all of the member's sieves on this column; the share of values expected to.
+static double pass_member(const Launch *launch, const SieveColumn *column, u8 *pass)
+{
+    double share = 1;
+    memset(pass, 1, column->size);
+    for (int s = 0; s < launch->woven->n_sieves; s++) {
+        const Sieve *sieve = &launch->woven->sieves[s];
+        if (launch->source->chunk_column[sieve->column] != column->number) continue;
+        pass_range(pass, column, sieve->low, sieve->high);
+        if (sieve->table) pass_table(pass, column, sieve->table);
+        share *= sieve_pass(launch, sieve);
+    }
+    return share;
+}
+
+// Eight members make a byte of the bit sets: worked out side by side, then put in place.  PASS: two bytes per value to work in.
+static void fill_column(SieveSet *set, SieveColumn *column, u8 *pass)
+{
+    u8    *eight = pass + column->size, *who = column->who;
+    double none = 1;
+    for (int first = 0; first < set->n_members; first += 8) {
+        memset(eight, 0, column->size);
+        for (int m = first; m < set->n_members && m < first + 8; m++) {
+            none *= 1 - pass_member(set->members[m].launch, column, pass);
+            for (u64 v = 0; v < column->size; v++) eight[v] |= (u8)(pass[v] << (m - first));
+        }
+        for (u64 v = 0; v < column->size; v++) who[v * (u64)set->lane + (u64)first / 8] = eight[v];    // little-endian, as all we run on
+    }
+    column->pass = 1 - none;
+}
+
+// Columns that drop rows for good come first, then the cheap ones.
+static int by_pass(const void *a, const void *b)
+{
+    const SieveColumn *x = a, *y = b;
+    if (fabs(x->pass - y->pass) > 0.05) return x->pass < y->pass ? -1 : 1;
+    return x->size < y->size ? -1 : x->size > y->size;
+}
+
+SieveSet *sieve_make(Budget *budget, const SieveMember *members, int n_members)
+{
+    SieveSet *set = calloc(1, sizeof *set);
+    Error     ignored;
+    error_clear(&ignored);
+    atomic_init(&set->n_users, 1);
+    set->n_members = n_members, set->lane = lane_for(n_members), set->budget = budget;
+    memcpy(set->members, members, (size_t)n_members * sizeof *members);
+    find_columns(set);
+    u64 most = 0;
+    for (int c = 0; c < set->n_columns; c++) {
+        set->bytes += (set->columns[c].size * (u64)set->lane + 63) & ~(u64)63;
+        most = MAX_OF(most, set->columns[c].size);
+    }
+    set->bytes += 2 * most;            // to work in
+    if (mem_alloc(budget, set->bytes + 64, &set->memory, &ignored)) {
+        free(set);
+        return NULL;
+    }
+    u8 *memory = set->memory;
+    for (int c = 0; c < set->n_columns; c++) {
+        set->columns[c].who = memory;
+        memory += (set->columns[c].size * (u64)set->lane + 63) & ~(u64)63;
+    }
+    for (int c = 0; c < set->n_columns; c++) fill_column(set, &set->columns[c], memory);
+    qsort(set->columns, (size_t)set->n_columns, sizeof *set->columns, by_pass);
+    return set;
+}
+
+SieveSet *sieve_hold(SieveSet *set)
+{
+    atomic_fetch_add(&set->n_users, 1);
+    return set;
+}
+
+void sieve_release(SieveSet *set)
+{
+    if (!set || atomic_fetch_sub(&set->n_users, 1) > 1) return;
+    mem_free(set->budget, set->memory, set->bytes + 64);
+    free(set);
+}
+
+bool sieve_is_for(const SieveSet *set, const SieveMember *members, int n_members)
+{
+    if (!set || set->n_members != n_members) return false;
+    for (int m = 0; m < n_members; m++)
+        if (set->members[m].ride != members[m].ride) return false;
+    return true;
+}
+
+// ---- pushing ----------------------------------------------------------------------------------------------------------------------
+
+typedef struct Scratch { u64 *who; u16 *live; u16 *lists; } Scratch;
+
+size_t sieve_scratch_bytes(u32 n_rows) { return (size_t)n_rows * (8 + 2 + 2 * SIEVE_MEMBERS) + 256; }
+
+static Scratch cut_scratch(void *memory, u32 n_rows)
+{
+    u8 *at = memory;
+    return (Scratch){ .who = (u64 *)(void *)at, .live = (u16 *)(void *)(at + 8 * (size_t)n_rows), .lists = (u16 *)(void *)(at + 10 * (size_t)n_rows) };
+}
+
+// While most rows have a bit, columns narrow all of them (set, also); then the rows with one are listed and only they are looked at.
+#define LOOK_FUNCTIONS(lane, key)                                                                                                  \
+    static u32 set_##lane##_##key(lane *who, u16 *live, u32 n, const key *stored, u64 from, const lane *table)                     \
+    {                                                                                                                              \
+        (void)live;                                                                                                                \
+        for (u32 r = 0; r < n; r++) who[r] = table[stored[r] + from];                                                              \
+        return n;                                                                                                                  \
+    }                                                                                                                              \
+    static u32 also_##lane##_##key(lane *who, u16 *live, u32 n, const key *stored, u64 from, const lane *table)                    \
+    {                                                                                                                              \
+        (void)live;                                                                                                                \
+        for (u32 r = 0; r < n; r++) who[r] &= table[stored[r] + from];                                                             \
+        return n;                                                                                                                  \
+    }                                                                                                                              \
+    static u32 live_##lane##_##key(lane *who, u16 *live, u32 n_live, const key *stored, u64 from, const lane *table)               \
+    {                                                                                                                              \
+        u32 n = 0;                                                                                                                 \
+        for (u32 k = 0; k < n_live; k++) {                                                                                         \
+            const u32 r = live[k];                                                                                                 \
+            who[r] &= table[stored[r] + from];                                                                                     \
+            live[n] = (u16)r;                                                                                                      \
+            n += who[r] != 0;                                                                                                      \
+        }                                                                                                                          \
+        return n;                                                                                                                  \
+    }
+#define LOOK_LANE(lane)                                                                                                            \
+    LOOK_FUNCTIONS(lane, u8) LOOK_FUNCTIONS(lane, u16) LOOK_FUNCTIONS(lane, u32) LOOK_FUNCTIONS(lane, u64)                         \
+    static u32 list_##lane(const lane *who, u16 *live, u32 n_rows)                                                                 \
+    {                                                                                                                              \
+        u32 n = 0;                                                                                                                 \
+        for (u32 r = 0; r < n_rows; r++) { live[n] = (u16)r; n += who[r] != 0; }                                                   \
+        return n;                                                                                                                  \
+    }
+LOOK_LANE(u8)
+LOOK_LANE(u16)
+LOOK_LANE(u32)
+LOOK_LANE(u64)
+
+typedef enum LookMode { LOOK_SET, LOOK_ALSO, LOOK_LIVE } LookMode;
+
+#define LOOK(lane, key)                                                                                                            \
+    (mode == LOOK_SET ? set_##lane##_##key((lane *)who, live, n, (const key *)data, from, column->who)                             \
+     : mode == LOOK_ALSO ? also_##lane##_##key((lane *)who, live, n, (const key *)data, from, column->who)                         \
+                         : live_##lane##_##key((lane *)who, live, n, (const key *)data, from, column->who))
+#define LOOK_BY_KEY(lane) (width == 1 ? LOOK(lane, u8) : width == 2 ? LOOK(lane, u16) : width == 4 ? LOOK(lane, u32) : LOOK(lane, u64))
+
+// Narrows by one column; N is the number of rows, or of live rows once those are listed.
+static u32 look(const SieveSet *set, const SieveColumn *column, const ColumnChunk *chunk, u32 first, void *who, u16 *live, u32 n, LookMode mode)
+{
+    const int   width = chunk->width;
+    const void *data = (const u8 *)chunk->data + (size_t)first * (size_t)width;
+    const u64   from = (u64)chunk->base - (u64)column->low;
+    switch (set->lane) {
+        case 1: return LOOK_BY_KEY(u8);
+        case 2: return LOOK_BY_KEY(u16);
+        case 4: return LOOK_BY_KEY(u32);
+        default: return LOOK_BY_KEY(u64);
+    }
+}
+
+static u32 list_live(const SieveSet *set, const Scratch *scratch, u32 n_rows)
+{
+    switch (set->lane) {
+        case 1: return list_u8((const u8 *)scratch->who, scratch->live, n_rows);
+        case 2: return list_u16((const u16 *)scratch->who, scratch->live, n_rows);
+        case 4: return list_u32((const u32 *)scratch->who, scratch->live, n_rows);
+        default: return list_u64(scratch->who, scratch->live, n_rows);
+    }
+}
+
+#define LIST_AT 0.5                    // once a column leaves fewer rows than this with a bit
+
+static u32 look_at_all(const SieveSet *set, const Chunk *chunk, u32 first, u32 n_rows, const Scratch *scratch)
+{
+    bool is_listed = false;
+    u32  n = n_rows;
+    for (int c = 0; c < set->n_columns && n; c++) {
+        const SieveColumn *column = &set->columns[c];
+        n = look(set, column, &chunk->columns[column->number], first, scratch->who, scratch->live, n, is_listed ? LOOK_LIVE : c ? LOOK_ALSO : LOOK_SET);
+        if (!is_listed && (column->pass < LIST_AT || c + 1 == set->n_columns)) n = list_live(set, scratch, n), is_listed = true;
+    }
+    return n;
+}
+
+static u64 bits_of(const SieveSet *set, const void *who, u32 row)
+{
+    switch (set->lane) {
+        case 1: return ((const u8 *)who)[row];
+        case 2: return ((const u16 *)who)[row];
+        case 4: return ((const u32 *)who)[row];
+        default: return ((const u64 *)who)[row];
+    }
+}
+
+static void deal_out(const SieveSet *set, const Scratch *scratch, u32 n_live, u32 n_rows, u32 *n_listed)
+{
+    for (u32 k = 0; k < n_live; k++) {
+        const u16 row = scratch->live[k];
+        for (u64 bits = bits_of(set, scratch->who, row); bits; bits &= bits - 1) {
+            const int member = __builtin_ctzll(bits);
+            scratch->lists[(size_t)member * n_rows + n_listed[member]++] = row;
+        }
+    }
+}
+
+// Stored values lead into tables here, so damaged ones must not get this far; the members' own checks then say what is wrong.
+static bool is_intact(const SieveSet *set, const Chunk *chunk)
+{
+    Error ignored;
+    error_clear(&ignored);
+    for (int c = 0; c < set->n_columns; c++)
+        if (chunk_verify(chunk, set->columns[c].number, &ignored)) return false;
+    return true;
+}
+
+static void push_unsieved(const SieveSet *set, const int *chunks, int slot, u32 first, u32 end)
+{
+    for (int m = 0; m < set->n_members; m++) {
+        const SieveMember *member = &set->members[m];
+        member->device->push(member->device, member->launch, slot, chunks[m], first, end);
+    }
+}
+
+void sieve_push(const SieveSet *set, const int *chunks, int slot, u32 first, u32 end, void *memory)
+{
+    const u32     n_rows = end - first;
+    const Scratch scratch = cut_scratch(memory, n_rows);
+    const Chunk  *chunk = set->members[0].launch->source->chunks[chunks[0]];
+    u32           n_listed[SIEVE_MEMBERS] = { 0 };
+    if (!is_intact(set, chunk)) {
+        push_unsieved(set, chunks, slot, first, end);
+        return;
+    }
+    deal_out(set, &scratch, look_at_all(set, chunk, first, n_rows, &scratch), n_rows, n_listed);
+    for (int m = 0; m < set->n_members; m++) {
+        const SieveMember *member = &set->members[m];
+        if (n_listed[m]) member->device->push_picked(member->device, member->launch, slot, chunks[m], first, scratch.lists + (size_t)m * n_rows, n_listed[m],
+                                                     set->sure[m]);
+    }
+}

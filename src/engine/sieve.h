@@ -1,0 +1,40 @@
+// sieve.h - many queries look at a row at once: which of them does it matter to?
+//
+// Every rider of a scan has sieves: ranges and join tables over stored columns.  For each such column a table says, value by
+// value, which riders it passes, one bit per rider (as in CJOIN and SharedDB).  A row's bit set is the AND over the columns; each
+// rider is then handed the list of its rows and runs its own kernel over them.  So a row is looked at once per column instead of once
+// per query and column, and a query more costs little more than the rows that match it.
+//
+// A set is made for a set of riders when a chunk is opened, and used for all later chunks until the set changes.
+
+#ifndef WEFT_SIEVE_H
+#define WEFT_SIEVE_H
+
+#include "device/device.h"
+
+#define SIEVE_MEMBERS 64
+
+typedef struct SieveSet SieveSet;      // immutable once made; counted, since open chunks use it
+
+typedef struct SieveMember {
+    Device *device;
+    Launch *launch;                    // alive while a chunk it wants is open
+    u64     ride;                      // its number: tells members apart when they are gone
+    double  pass;                      // share of rows expected to pass
+} SieveMember;
+
+// Whether sieving pays for this launch at all; *PASS is the share of its rows that it expects to pass.
+bool      sieve_suits(const Launch *launch, double *pass);
+// Whether sieving these together beats one after the other.  *GAIN: expected time alone / together, for EXPLAIN.
+bool      sieve_pays(const SieveMember *members, int n_members, double *gain);
+SieveSet *sieve_make(Budget *budget, const SieveMember *members, int n_members);             // NULL: no memory; then unsieved
+SieveSet *sieve_hold(SieveSet *set);
+void      sieve_release(SieveSet *set);                                                      // NULL is fine
+bool      sieve_is_for(const SieveSet *set, const SieveMember *members, int n_members);      // made for exactly these
+
+// Rows FIRST .. END of the chunk (at most 65,536) through all members; CHUNKS[m] is the chunk's number in member m's source.
+// SCRATCH: sieve_scratch_bytes() of memory that is the calling thread's.
+void      sieve_push(const SieveSet *set, const int *chunks, int slot, u32 first, u32 end, void *scratch);
+size_t    sieve_scratch_bytes(u32 n_rows);
+
+#endif

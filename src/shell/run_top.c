@@ -1,0 +1,108 @@
+// run_top.c - `weft run --top`: the riders of all scans, redrawn in place on standard error.
+//
+// A query rides on a scan for each of its pipelines; the view has a line for each ride.  It is drawn below the cursor, and
+// the cursor goes back to where it was, so that the next view, or the results, overwrite it.
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "shell/run.h"
+
+#define EVERY_MS  500.0
+#define BAR_CELLS 10
+
+static struct Top {
+    double last_ms;
+    int    n_lines;                                        // on the screen
+} top;
+
+static int lines_that_fit(void)
+{
+    struct winsize size;
+    int rows = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || !size.ws_row ? 24 : size.ws_row;
+    return rows > 6 ? rows - 4 : 2;
+}
+
+void top_erase(void)
+{
+    if (top.n_lines)
+        fputs("\r\033[J", stderr);
+    top.n_lines = 0;
+    fflush(stderr);
+}
+
+static void draw_share(const Shell *shell, int64_t done, int64_t all)
+{
+    const char *full = shell->has_unicode ? "\u2588" : "#", *empty = shell->has_unicode ? "\u2591" : ".";
+    int filled = all > 0 ? (int)(done * BAR_CELLS / all) : BAR_CELLS;
+    for (int i = 0; i < BAR_CELLS; i++)
+        fputs(i < filled ? full : empty, stderr);
+}
+
+// TEXT on one line, cut to COLUMNS; nothing in it moves the cursor.
+static void draw_text(const char *text, int columns)
+{
+    while (*text && columns > 0) {
+        int width;
+        size_t bytes = glyph_next(text, strlen(text), &width);
+        if (width > columns)
+            break;
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            fputc(' ', stderr);
+        else
+            fwrite(text, 1, bytes, stderr);
+        text += bytes;
+        columns -= width;
+    }
+}
+
+static void draw_rider(const Shell *shell, const weft_result *riders, size_t row, int columns)
+{
+    const char *table = weft_result_column(riders, 1)->text[row].bytes, *label = weft_result_column(riders, 2)->text[row].bytes;
+    int64_t all = weft_result_column(riders, 3)->i64[row], done = weft_result_column(riders, 4)->i64[row];
+    char text[512];
+    fprintf(stderr, "%7lld  ", (long long)weft_result_column(riders, 0)->i64[row]);
+    draw_share(shell, done, all);
+    snprintf(text, sizeof text, " %5lld of %-5lld %7lld %6lld  %-12s %s", (long long)done, (long long)all,
+             (long long)weft_result_column(riders, 5)->i64[row], (long long)weft_result_column(riders, 6)->i64[row], table,
+             label);
+    draw_text(text, columns - 9 - BAR_CELLS - 1);
+    fputs("\033[K\n", stderr);
+}
+
+static void draw(Run *run, const weft_result *riders)
+{
+    int columns = terminal_columns(stderr), room = lines_that_fit();
+    size_t n_riders = weft_result_rows(riders), n_shown = n_riders < (size_t)room ? n_riders : (size_t)room;
+    char text[256];
+    pthread_mutex_lock(&run->lock);
+    long n_running = run->n_running;
+    pthread_mutex_unlock(&run->lock);
+    top_erase();
+    snprintf(text, sizeof text, "%.1f s, %ld statements running, %zu rides", (now_ms() - run->start_ms) / 1e3, n_running,
+             n_riders);
+    draw_text(text, columns - 1);
+    fputs("\033[K\n", stderr);
+    draw_text("  query  chunks                    fellows  woven  table        pipeline", columns - 1);
+    fputs("\033[K\n", stderr);
+    for (size_t r = 0; r < n_shown; r++)
+        draw_rider(&run->shell, riders, r, columns);
+    top.n_lines = (int)n_shown + 2;
+    fprintf(stderr, "\033[%dA", top.n_lines);
+    fflush(stderr);
+}
+
+void top_show(Run *run)
+{
+    weft_result *riders = NULL;
+    weft_error error = { .status = WEFT_OK };
+    if (now_ms() - top.last_ms < EVERY_MS)
+        return;
+    top.last_ms = now_ms();
+    if (weft_query(run->shell.session, "select query, table_name, pipeline, chunks, chunks_done, fellow_riders, woven_with "
+                   "from weft_riders order by query, chunks_done", &riders, &error) == WEFT_OK)
+        draw(run, riders);
+    weft_result_free(riders);
+}

@@ -1,0 +1,94 @@
+// stress.h - many queries at once against one database, with a known answer for each.
+//
+//     data.c      the tables, whose rows are a function of their number; and the thread that appends to them
+//     items.c      queries: templates with random constants
+//     answer.c    is this the right answer?
+//     stress.c    who runs what when: waves, clients, cancels, faults
+//
+// How an answer can be known while rows arrive: each appended row carries the number of its batch, and a query that asks for
+// "batch <= k" has one answer for good once batch k is committed.  It is computed alone first.  Queries without that condition
+// (live ones) must give the answer of one of the snapshots between their start and their end; those are
+// computed here, from the rows' numbers, without Weft.
+
+#ifndef WEFT_STRESS_H
+#define WEFT_STRESS_H
+
+#include "engine/engine.h"
+
+// ---- random numbers ----------------------------------------------------------------------------------------------
+
+typedef struct Random { u64 state; } Random;
+
+u64  random_next(Random *random);
+int  random_below(Random *random, int n);                          // 0 .. n-1
+int  random_between(Random *random, int low, int high);            // both included
+bool random_chance(Random *random, int percent);
+u64  mix(u64 a, u64 b);                                            // a number for two
+
+// ---- data --------------------------------------------------------------------------------------------------------
+
+enum { FIRST_BATCHES = 10, MOST_BATCHES = 1 << 16, N_CODES = 11, N_CUSTOMERS = 2000, N_ITEMS = 500, N_OFFERS = 1500 };
+
+typedef struct Totals {                                            // of all rows up to a batch
+    i64 n_rows, n_qty, sum_qty, sum_price;
+    i64 code_rows[N_CODES], code_qty[N_CODES];
+} Totals;
+
+typedef struct Data {
+    weft_db       *db;
+    u64            seed;
+    int            first_rows;                                     // in the table before anything is appended
+    const char    *directory;                                      // for files to COPY
+    Totals        *totals;                                         // by batch
+    _Atomic int    committed;                                      // the last batch that is in the table
+    _Atomic int    begun;                                          // the last batch that may be in the table
+    _Atomic bool   may_fail;                                       // memory faults are on: 53200 is right
+    _Atomic bool   is_ending;
+    _Atomic i64    n_failed;                                       // appends that should not have failed
+    _Atomic i64    n_appends, n_refused;                           // batches; and those that a fault refused, tried again
+    pthread_t      thread;
+    Random         random;
+    weft_session  *session;
+} Data;
+
+bool data_create(Data *data);                                      // the tables, and their first batches
+void data_start(Data *data);                                       // a thread that appends until data_stop
+void data_stop(Data *data);
+void data_drop(Data *data);
+
+// ---- queries -----------------------------------------------------------------------------------------------------
+
+typedef enum CheckKind {
+    CHECK_ANSWER,                                                  // it has one answer, or one error
+    CHECK_LIVE,                                                    // that of a snapshot between start and end
+    CHECK_NOTHING,                                                 // any answer, but no error
+    CHECK_ENDLESS                                                  // takes minutes: it must be cancelled
+} CheckKind;
+
+typedef enum LiveKind { LIVE_TOTALS, LIVE_CODES, LIVE_JOIN, LIVE_BATCHES, LIVE_N } LiveKind;
+
+typedef struct Item {
+    char        *sql;
+    CheckKind    check;
+    LiveKind     live;
+    bool         is_ordered;                                       // rows come in one order only
+    int          n_sorted;                                         // else: leading columns whose values do
+    weft_result *answer;                                           // or
+    char         sqlstate[6];                                      // of the error
+} Item;
+
+typedef struct Items { int n; Item *list; } Items;
+
+void  items_fill(Items *items, const Data *data, Random *random, int n_items);   // without answers
+void  items_clear(Items *items);
+int   items_templates(void);                                        // how many there are
+Item *items_draw(Items *items, Random *random);
+Item *items_draw_endless(Items *items, Random *random);
+Item *items_draw_join(Items *items, Random *random);                  // one that shares a join table
+
+// ---- answers -----------------------------------------------------------------------------------------------------
+
+bool answer_equal(const Item *item, const weft_result *got, Text *why);
+bool answer_is_live(const Data *data, LiveKind live, int from, int to, const weft_result *got, Text *why);
+
+#endif
