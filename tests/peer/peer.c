@@ -91,7 +91,7 @@ typedef struct WeftPeer {
     bool          has_opened;          // the database; the others are connected to it
 } WeftPeer;
 
-static void take_rows(const weft_result *result, Rows *rows)
+void peer_weft_rows(const weft_result *result, Rows *rows)
 {
     int n_columns = weft_result_columns(result);
     rows_start(rows, n_columns);
@@ -129,7 +129,7 @@ static bool weft_run(Peer *peer, const char *sql, Rows *rows)
         return false;
     }
     if (rows)
-        take_rows(result, rows);
+        peer_weft_rows(result, rows);
     weft_result_free(result);
     return true;
 }

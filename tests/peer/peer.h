@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "weft.h"
+
 typedef struct Rows {
     int    n_columns;
     size_t n_rows;
@@ -64,7 +66,9 @@ void peer_close(Peer *peer);                                     // NULL is fine
 
 // One more connection to the database of PEER, for another thread.  To be closed before PEER is.
 Peer *peer_connect(Peer *peer, char error[PEER_ERROR_BYTES]);
-struct weft_session *peer_weft_session(Peer *weft);              // for what weft.h can do and peers cannot
+// For what weft.h can do and peers cannot: the session, and a result as rows.
+weft_session *peer_weft_session(Peer *weft);
+void peer_weft_rows(const weft_result *result, Rows *rows);
 
 // SQLite: give up on a statement after about this many steps of its machine (0: never), so that a random join cannot
 // run for hours.
