@@ -26,6 +26,7 @@ weft_status weft_open(const char *path, weft_db **out, weft_error *error)
     db->pool = pool_new(cpu_count());
     db->network = network_new(cpu_count());
     db->pieces = pieces_new();
+    db->deadlines = deadlines_new();
     db->cpu = device_cpu_open();
     db->jit = jit_new(&(JitOptions){ .prelude = prelude(arena) });
     *out = db;
@@ -35,6 +36,7 @@ weft_status weft_open(const char *path, weft_db **out, weft_error *error)
 void weft_close(weft_db *db)
 {
     if (!db) return;
+    deadlines_free(db->deadlines);
     network_free(db->network);
     pieces_free(db->pieces);
     jit_free(db->jit);
@@ -148,7 +150,9 @@ static weft_status run_explain(Execution *ex, const Statement *statement)
     Text        text = { 0 };
     weft_status status = WEFT_OK;
     if (query->n_relations == 0 && query->is_grouped) TRY(give_one_row(ex, query));
-    if (query->n_relations == 0) {
+    if (statement->explain_network || statement->explain_dot) {
+        explain_network(ex->session->db, ex->arena, statement->explain_dot, &text);
+    } else if (query->n_relations == 0) {
         text_add(&text, "constants: no pipeline\n");
     } else if (statement->explain_analyze || statement->explain_kernel) {
         const double start = time_now_ms();
@@ -325,8 +329,11 @@ weft_status weft_query(weft_session *session, const char *sql, weft_result **res
     weft_status status = WEFT_OK;
     *result = NULL;
     error_clear(error);
+    const i64 timeout_ms = session->settings.timeout_ms;
     atomic_store(&session->cancelled, false);
+    atomic_store(&session->timed_out, false);
     atomic_store(&session->stop, 0);
+    if (timeout_ms) deadline_set(session->db->deadlines, session, timeout_ms);
     atomic_store(&session->copy_progress, 0);
     atomic_store(&session->rows_total, 0);
     session->query_number = atomic_fetch_add(&session->db->n_queries, 1) + 1;
@@ -345,6 +352,9 @@ weft_status weft_query(weft_session *session, const char *sql, weft_result **res
         free(statement);
         at = length ? at + length : strlen(sql);
     } while (!status && sql[at]);
+    if (timeout_ms) deadline_clear(session->db->deadlines, session);
+    if (status == WEFT_QUERY_CANCELED && atomic_load(&session->timed_out))
+        snprintf(error->message, sizeof error->message, "canceling statement due to statement timeout");
     atomic_store(&session->running, false);
     return status;
 }

@@ -14,6 +14,8 @@
 
 #include <pthread.h>
 
+typedef struct Deadlines Deadlines;
+
 struct weft_db {
     Arena   *arena;
     _Atomic u64 n_queries;             // numbered as they come
@@ -22,6 +24,7 @@ struct weft_db {
     Pool    *pool;                     // for COPY
     Network *network;                  // for queries
     Pieces  *pieces;                   // what running queries have in common
+    Deadlines *deadlines;              // of statements with a timeout
     Jit     *jit;
     Device  *cpu;
 };
@@ -33,6 +36,7 @@ typedef struct Settings {
     bool    sharing;                   // off: every query scans alone
     bool    weave_queries;             // off: queries on one scan run side by side, never together (sieve.h)
     int     priority;                  // 0 to 10; larger goes first
+    i64     timeout_ms;                // statement_timeout; 0: none
 } Settings;
 
 struct weft_session {
@@ -41,6 +45,7 @@ struct weft_session {
     u64           query_number;        // of the running or last query
     _Atomic u32   stop;                // the running query is to end: cancelled, or one of its workers failed
     _Atomic bool  cancelled;
+    _Atomic bool  timed_out;           // it was stopped by its timeout
     _Atomic bool  running;
     _Atomic u64   rows_done, rows_total;
     _Atomic int   copy_progress;       // 0 .. 1000
@@ -56,6 +61,13 @@ struct weft_result {
     int          n_notices;
     const char **notices;
 };
+
+// ---- statement timeouts -----------------------------------------------------------------------------------------------
+
+Deadlines *deadlines_new(void);
+void       deadlines_free(Deadlines *deadlines);
+void       deadline_set(Deadlines *deadlines, weft_session *session, i64 timeout_ms);     // stops its query then, unless cleared first
+void       deadline_clear(Deadlines *deadlines, weft_session *session);
 
 // ---- one query at work -------------------------------------------------------------------------------------------------
 
@@ -146,6 +158,7 @@ void         result_add_notices(weft_result *result, const QueryRun *run);
 // ---- the rest ------------------------------------------------------------------------------------------------------------------
 
 void        explain_plan(QueryRun *run, bool with_figures, Text *text);    // figures: what a run left in run->reports
+void        explain_network(weft_db *db, Arena *arena, bool as_dot, Text *text);      // what runs now, and what is woven with what
 weft_status settings_set(weft_session *session, const char *name, const char *value, int at, Error *err);   // value NULL: default
 weft_status settings_show(weft_session *session, const char *name, int at, Text *text, Error *err);
 weft_status virtual_table(weft_db *db, Arena *arena, const char *name, const Table **table, Error *err);    // *table NULL: no such

@@ -1,4 +1,4 @@
-// explain.c - EXPLAIN: the plan as a tree of pipelines, and with ANALYZE what each of them did.
+// explain.c - EXPLAIN: the plan as a tree of pipelines, and with ANALYZE what each of them did; EXPLAIN (NETWORK): what runs now.
 
 #include "engine/engine.h"
 
@@ -149,4 +149,59 @@ void explain_plan(QueryRun *run, bool with_figures, Text *text)
 {
     print_finish(run->query, text);
     print_pipeline(run, run->plan->n_pipelines - 1, 0, with_figures, text);
+}
+
+// ---- the network ------------------------------------------------------------------------------------------------------------
+
+static void print_rider(const RiderFigures *rider, Text *text)
+{
+    text_add(text, "    query %llu: %s, kernel %s, chunk %d of %d, ", (unsigned long long)rider->query, rider->label, rider->kernel, rider->n_chunks_done,
+             rider->n_chunks);
+    if (rider->n_woven) text_add(text, "woven with %d others (expected gain %.1f)\n", rider->n_woven - 1, rider->gain);
+    else text_add(text, "%s\n", rider->n_fellow ? "side by side" : "alone");
+}
+
+static void print_as_text(const RiderFigures *riders, int n_riders, Text *text)
+{
+    if (!n_riders) text_add(text, "nothing runs\n");
+    for (int i = 0; i < n_riders; i++) {
+        bool is_first = true;
+        for (int j = 0; j < i; j++) is_first = is_first && strcmp(riders[j].table, riders[i].table) != 0;
+        if (!is_first) continue;
+        text_add(text, "scan of %s\n", riders[i].table);
+        for (int j = i; j < n_riders; j++)
+            if (strcmp(riders[j].table, riders[i].table) == 0) print_rider(&riders[j], text);
+    }
+}
+
+// Names in quotes; a quote or backslash in a table's name would end the string.
+static void print_quoted(const char *name, Text *text)
+{
+    text_add(text, "\"");
+    for (; *name; name++) text_add(text, "%s%c", *name == '"' || *name == '\\' ? "\\" : "", *name);
+    text_add(text, "\"");
+}
+
+static void print_as_dot(const RiderFigures *riders, int n_riders, Text *text)
+{
+    text_add(text, "digraph network {\n  rankdir = LR;\n");
+    for (int i = 0; i < n_riders; i++) {
+        text_add(text, "  ");
+        print_quoted(riders[i].table, text);
+        text_add(text, " [shape = cylinder];\n  \"%s\" [shape = box];\n  ", riders[i].kernel);
+        print_quoted(riders[i].table, text);
+        text_add(text, " -> \"%s\" [label = \"%s\"];\n", riders[i].kernel, riders[i].n_woven ? "woven" : "");
+        text_add(text, "  \"%s\" -> \"query %llu\" [label = \"%d / %d\"];\n", riders[i].kernel, (unsigned long long)riders[i].query, riders[i].n_chunks_done,
+                 riders[i].n_chunks);
+    }
+    text_add(text, "}\n");
+}
+
+void explain_network(weft_db *db, Arena *arena, bool as_dot, Text *text)
+{
+    RiderFigures *riders;
+    int           n_riders;
+    network_riders(db->network, arena, &riders, &n_riders);
+    if (as_dot) print_as_dot(riders, n_riders, text);
+    else print_as_text(riders, n_riders, text);
 }

@@ -159,6 +159,20 @@ static weft_status set_priority(weft_session *session, const char *value, bool *
 
 static void show_priority(const weft_session *session, Text *text) { text_add(text, "%d", session->settings.priority); }
 
+static weft_status set_timeout(weft_session *session, const char *value, bool *understood, Error *err)
+{
+    char        *end = "";
+    const double n = value ? strtod(value, &end) : 0;
+    while (*end == ' ') end++;
+    const double unit = *end == 0 || strcasecmp(end, "ms") == 0 ? 1 : strcasecmp(end, "s") == 0 ? 1000 : strcasecmp(end, "min") == 0 ? 60000 : -1;
+    (void)err;
+    *understood = !value || (*value && n >= 0 && unit > 0 && n * unit < 1e12);
+    if (*understood) session->settings.timeout_ms = (i64)(n * unit);
+    return WEFT_OK;
+}
+
+static void show_timeout(const weft_session *session, Text *text) { text_add(text, "%lldms", (long long)session->settings.timeout_ms); }
+
 static const Setting settings[] = {
     { "chunk_rows", "a number of rows from 64 on, for later appends", set_chunk_rows, show_chunk_rows },
     { "device", "cpu or auto", set_device, show_device },
@@ -166,6 +180,7 @@ static const Setting settings[] = {
     { "memory_limit", "a size such as 512MB or 8GB; 0 for none", set_memory_limit, show_memory_limit },
     { "priority", "a number from 0 to 10; queries with a larger one go first", set_priority, show_priority },
     { "sharing", "on or off", set_sharing, show_sharing },
+    { "statement_timeout", "milliseconds, or a time such as 5s or 2min; 0 for none", set_timeout, show_timeout },
     { "threads", "a number from 1 to the number of cores", set_threads, show_threads },
     { "weave", "on or off", set_weave, show_weave },
     { "weave_queries", "on or off", set_weave_queries, show_weave_queries },
@@ -181,7 +196,7 @@ static const Setting *find_setting(const char *name)
 static weft_status no_such_setting(const char *name, int at, Error *err)
 {
     fail(err, WEFT_UNDEFINED_OBJECT, at, "there is no setting \"%s\"", name);
-    error_hint(err, "settings are chunk_rows, device, jit, memory_limit, priority, sharing, threads, weave and weave_queries");
+    error_hint(err, "settings are chunk_rows, device, jit, memory_limit, priority, sharing, statement_timeout, threads, weave and weave_queries");
     return WEFT_UNDEFINED_OBJECT;
 }
 

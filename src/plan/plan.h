@@ -151,6 +151,7 @@ typedef struct Statement {
     StatementKind kind;
     Query        *query;               // select, explain
     bool          explain_analyze, explain_kernel;
+    bool          explain_network, explain_dot;     // the network as it is now, as text or for Graphviz
     const char   *name;                // create, insert, copy: table; set, show: setting
     const char  **names;               // drop
     int           n_names;

@@ -24,8 +24,8 @@ Range range_of_type(Type type)
     switch ((TypeKind)type.kind) {
         case TYPE_BOOLEAN:  return range_make(0, 1, true);
         case TYPE_SMALLINT: return range_make(INT16_MIN, INT16_MAX, true);
-        case TYPE_INTEGER:
-        case TYPE_DATE:     return range_make(INT32_MIN, INT32_MAX, true);
+        case TYPE_INTEGER:  return range_make(INT32_MIN, INT32_MAX, true);
+        case TYPE_DATE:     return range_make(date_from_civil(1, 1, 1), date_from_civil(9999, 12, 31), true);
         case TYPE_BIGINT:   return range_make(INT64_MIN, INT64_MAX, true);
         case TYPE_DECIMAL:  return range_make(-decimal_max, decimal_max, true);
         case TYPE_TEXT:     return range_make(0, INT32_MAX, true);

@@ -206,13 +206,15 @@ static weft_status explain_option(Binder *binder, const PgQuery__DefElem *option
     bool ignored;
     if (strcmp(option->defname, "analyze") == 0) return explain_flag(binder, option, &statement->explain_analyze);
     if (strcmp(option->defname, "kernel") == 0) return explain_flag(binder, option, &statement->explain_kernel);
+    if (strcmp(option->defname, "network") == 0) return explain_flag(binder, option, &statement->explain_network);
+    if (strcmp(option->defname, "dot") == 0) return explain_flag(binder, option, &statement->explain_dot);
     if (strcmp(option->defname, "verbose") == 0) return explain_flag(binder, option, &ignored);    // it always is
     for (int i = 0; i < COUNT_OF(known); i++)
         if (strcmp(option->defname, known[i]) == 0)
             return fail(binder->err, WEFT_UNSUPPORTED, option->location, "EXPLAIN option \"%s\" is not supported yet",
                         option->defname);
     fail(binder->err, WEFT_INVALID_PARAMETER, option->location, "unrecognized EXPLAIN option \"%s\"", option->defname);
-    error_hint(binder->err, "There are ANALYZE, KERNEL and VERBOSE.");
+    error_hint(binder->err, "There are ANALYZE, KERNEL, NETWORK, DOT and VERBOSE.");
     return WEFT_INVALID_PARAMETER;
 }
 

@@ -254,19 +254,20 @@ static void run_wave(Stress *stress, const Wave *wave, Random *random)
     free(calls);
 }
 
-static int draw_size(const Stress *stress, Random *random)
+// Small ones as often as large ones.
+static int draw_size(Stress *stress, int most)
 {
     int n = 1;
-    while (n < stress->options.most && random_chance(random, 75)) n *= 2;
-    n = random_between(random, MAX_OF(n / 2, 1), n);
-    return MIN_OF(n, stress->options.most);
+    while (n < most && random_chance(&stress->random, 75)) n *= 2;
+    n = random_between(&stress->random, MAX_OF(n / 2, 1), n);
+    return MIN_OF(n, most);
 }
 
 static void waves(Stress *stress, double until)
 {
     bool is_first = true;                                          // it has all: the size that is asked for is reached
     while (time_now_ms() < until) {
-        const Wave wave = { .n_calls = is_first ? stress->options.most : draw_size(stress, &stress->random), .percent_cancelled = 12 };
+        const Wave wave = { .n_calls = is_first ? stress->options.most : draw_size(stress, stress->options.most), .percent_cancelled = 12 };
         run_wave(stress, &wave, &stress->random);
         is_first = false;
     }
@@ -275,7 +276,7 @@ static void waves(Stress *stress, double until)
 static void same_ones(Stress *stress, double until)
 {
     while (time_now_ms() < until) {
-        Wave wave = { .n_calls = MIN_OF(draw_size(stress, &stress->random), 200), .percent_cancelled = 10 };
+        Wave wave = { .n_calls = draw_size(stress, MIN_OF(stress->options.most, 200)), .percent_cancelled = 10 };
         for (int i = random_below(&stress->random, 3); i >= 0; i--) {
             Item *item = items_draw_join(&stress->items, &stress->random);
             if (item) wave.items[wave.n_items++] = item;
@@ -404,7 +405,7 @@ static void with_faults(Stress *stress, double until)
     atomic_store(&stress->data.may_fail, true);
     if (pthread_create(&faults.thread, NULL, make_faults, &faults)) abort();
     while (time_now_ms() < until) {
-        const Wave wave = { .n_calls = MIN_OF(draw_size(stress, &stress->random), 100), .percent_cancelled = 5 };
+        const Wave wave = { .n_calls = draw_size(stress, MIN_OF(stress->options.most, 100)), .percent_cancelled = 5 };
         if (random_chance(&stress->random, 70)) run_wave(stress, &wave, &stress->random);
         else clients(stress, MIN_OF(until, time_now_ms() + 300));
     }
