@@ -282,6 +282,20 @@ static weft_status not_grouped(const Select *select, const Expr *column)
                 relation->alias, relation->table->columns[column->column].name);
 }
 
+// NOT (a < b) was made a >= b when it was bound, so a key a < b has to be found behind that, too.
+static weft_status use_negated_key(const Select *select, Expr *expr, Expr **out)
+{
+    const Query *query = select->query;
+    Expr        *negated;
+    if (expr->kind != EXPR_CALL || expr->type.kind != TYPE_BOOLEAN || expr->n_args > 2) return WEFT_OK;
+    TRY(expr_call(select->binder->arena, OP_NOT, &expr, 1, expr->at, &negated, select->binder->err));
+    for (int i = 0; i < query->n_keys; i++) {
+        Expr *key = key_expr(select, i, expr->at);
+        if (expr_equal(query->keys[i], negated)) return expr_call(select->binder->arena, OP_NOT, &key, 1, expr->at, out, select->binder->err);
+    }
+    return WEFT_OK;
+}
+
 static weft_status use_keys(const Select *select, Expr *expr, Expr **out)
 {
     const Query *query = select->query;
@@ -290,6 +304,9 @@ static weft_status use_keys(const Select *select, Expr *expr, Expr **out)
         *out = key_expr(select, i, expr->at);
         return WEFT_OK;
     }
+    *out = NULL;
+    TRY(use_negated_key(select, expr, out));
+    if (*out) return WEFT_OK;
     *out = expr;
     if (expr->kind == EXPR_COLUMN) return not_grouped(select, expr);
     if (expr->n_args == 0) return WEFT_OK;
