@@ -63,7 +63,8 @@ program := $(BUILD)/weft
 
 # ---- what people type ------------------------------------------------------------------------------------------------
 
-.PHONY: all lib demo test test-programs peer-programs bench-programs examples lint fmt bench cuda-check deps clean distclean help FORCE
+.PHONY: all lib demo test run-tests test-programs peer-programs bench-programs examples lint fmt bench cuda-check deps \
+        clean distclean help FORCE
 
 all: $(program) ## build build/libweft.a and build/weft (the default)
 	@:
@@ -78,6 +79,10 @@ demo: ## build, then show what Weft does (scripts/demo)
 test: ## build and run all tests; T=name runs those whose name matches, PARTS="unit slt" only these parts
 	@scripts/deps test
 	@+$(MAKE) --no-print-directory all test-programs
+	@+$(MAKE) --no-print-directory run-tests
+
+# A make of its own: a recipe is expanded as a whole, so in `test` pkg-config would be asked before it is installed.
+run-tests:
 	@BUILD='$(BUILD)' T='$(T)' PARTS='$(PARTS)' CC='$(CC)' WEFT_CFLAGS='$(base_cflags) $(OPTIMIZE)' \
 	    WEFT_LIBS='$(library) $(ALL_LIBS)' WEFT_LDFLAGS='$(ALL_LDFLAGS)' tests/run
 
@@ -99,10 +104,10 @@ fmt: ## format files in place: F="file..." (alignment made by hand is lost: look
 	@test -n '$(F)' || { echo 'make fmt F="src/plan/new.c ..."'; exit 2; }
 	clang-format -i $(F)
 
-bench: ## build and run the benchmarks (bench/*/run; ARGS=... are passed on)
+bench: ## build and run the benchmarks (bench/run; ARGS=... are passed on, as in ARGS="concurrency --quick")
 	@scripts/deps test
 	@+$(MAKE) --no-print-directory all bench-programs
-	@for script in bench/*/run; do BUILD='$(BUILD)' "$$script" $(ARGS) || exit; done
+	@BUILD='$(BUILD)' bench/run $(ARGS)
 
 cuda-check: all ## compile generated kernels with nvcc
 	@BUILD=$(BUILD) scripts/cuda-check

@@ -1,4 +1,4 @@
-// concurrency.h - what the parts of bench/concurrency share: random SSB queries, and crews of clients.
+// concurrency.h - what the parts of bench/concurrency share: engines, random SSB queries, crews of clients.
 
 #ifndef WEFT_BENCH_CONCURRENCY_H
 #define WEFT_BENCH_CONCURRENCY_H
@@ -7,18 +7,55 @@
 
 #include "../bench.h"
 
-// ---- random queries (draw.c) --------------------------------------------------------------------------------------
+enum { N_RANDOM = 64 };                // queries in the random set
 
-enum { N_TEMPLATES = 13, TEMPLATE_Q11 = 0 };
+#define SHARING_OFF "set sharing = off"
+
+typedef struct BenchSettings {
+    double   seconds;                  // of a closed loop
+    uint64_t seed;
+    bool     is_quick;
+} BenchSettings;
+
+extern BenchSettings settings;
+
+typedef struct Engines { Peer *weft, *duckdb; } Engines;
+
+// Every kernel is compiled by cc, and every answer the same on both sides; otherwise the program ends.
+void check_all(const Engines *engines, char *const *queries, int n);
+void progress(const char *what, int n);                          // on a terminal
+
+// What Weft has counted since it was opened.
+typedef struct Reads {
+    double rides, times_read, times_ridden, chunks_read;         // of lineorder; ridden: without sharing
+    double bytes_read, bytes_ridden;                             // of all tables
+} Reads;
+
+Reads  reads_now(Peer *weft);
+Reads  reads_since(Peer *weft, const Reads *before);
+double sum_of(Peer *weft, const char *sql);                      // the one number that SQL returns
+
+// ---- the parts ---------------------------------------------------------------------------------------------------
+
+void part_thirteen(Bench *bench, const Engines *engines);        // together.c
+void part_random(Bench *bench, const Engines *engines);
+void part_marginal(Bench *bench, const Engines *engines);
+void part_alone(Bench *bench, const Engines *engines);
+void part_loop(Bench *bench, const Engines *engines);            // loops.c
+void part_attach(Bench *bench, const Engines *engines);
+
+// ---- random queries (draw.c) -------------------------------------------------------------------------------------
+
+enum { N_SHAPES = 13, SHAPE_Q11 = 0 };
 
 uint64_t draw_number(uint64_t *state);
 int      draw_between(uint64_t *state, int low, int high);       // both included
 
-// N different queries of one template, or of all in turn when TEMPLATE is -1.  The same seed gives the same queries.
-char **draw_queries(int template, int n, uint64_t seed);
+// N different queries of one shape, or of all in turn when SHAPE is -1.  The same seed gives the same queries.
+char **draw_queries(int shape, int n, uint64_t seed);
 void   free_queries(char **queries, int n);
 
-// ---- crews (crew.c): client threads, each with a connection of its own ---------------------------------------------
+// ---- crews (crew.c): client threads, each with a connection of its own -------------------------------------------
 
 typedef struct Crew Crew;
 

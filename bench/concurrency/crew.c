@@ -119,7 +119,7 @@ static double run_ms(Client *client, const char *sql)
     return now_ms() - start;
 }
 
-// ---- each query once ------------------------------------------------------------------------------------------------
+// ---- each query once ---------------------------------------------------------------------------------------------
 
 static void take_next(Client *client)
 {
@@ -136,7 +136,7 @@ double crew_once(Crew *crew, char *const *queries, int n_queries)
     return run_round(crew, take_next);
 }
 
-// ---- a closed loop ----------------------------------------------------------------------------------------------------
+// ---- a closed loop -----------------------------------------------------------------------------------------------
 
 static void add_sample(Samples *samples, double ms)
 {
@@ -216,7 +216,8 @@ static Latencies latencies(const Crew *crew, bool of_small)
             add_sample(&all, crew->clients[i].samples.ms[s]);
     if (all.n) {
         qsort(all.ms, all.n, sizeof *all.ms, compare_doubles);
-        found = (Latencies){ all.n, percentile(&all, 0.5), percentile(&all, 0.95), percentile(&all, 0.99), all.ms[all.n - 1] };
+        found = (Latencies){ .n = all.n, .p50 = percentile(&all, 0.5), .p95 = percentile(&all, 0.95),
+                             .p99 = percentile(&all, 0.99), .max = all.ms[all.n - 1] };
     }
     free(all.ms);
     return found;

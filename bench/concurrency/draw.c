@@ -1,7 +1,7 @@
-// draw.c - SSB queries with random constants: the thirteen templates, every constant drawn from its domain.
+// draw.c - SSB queries with random constants: the thirteen shapes, every constant drawn from its domain.
 //
-// The text is that of bench/ssb/queries but for the constants.  Ranges keep the width they have there, so a drawn query
-// keeps about the selectivity of its template.
+// The text is that of bench/ssb/queries but for the constants.  Ranges keep about the width they have there, so a drawn
+// query keeps about the selectivity of the one it is made after.
 
 #define _GNU_SOURCE
 #include "concurrency.h"
@@ -34,7 +34,7 @@ int draw_between(uint64_t *state, int low, int high)
     return low + (int)(draw_number(state) % (uint64_t)(high - low + 1));
 }
 
-// ---- constants ------------------------------------------------------------------------------------------------------
+// ---- constants ---------------------------------------------------------------------------------------------------
 
 static int year(uint64_t *state)
 {
@@ -104,7 +104,7 @@ static void put_two_years(FILE *out, uint64_t *state)
     fprintf(out, "and (d_year = %d or d_year = %d)\n", a, b);
 }
 
-// ---- templates --------------------------------------------------------------------------------------------------------
+// ---- shapes ---------------------------------------------------------------------------------------------------
 
 static void put_flight_1(FILE *out, int number, uint64_t *state)
 {
@@ -159,9 +159,11 @@ static void put_flight_3(FILE *out, int number, uint64_t *state)
 
 static void put_flight_4(FILE *out, int number, uint64_t *state)
 {
-    static const char *const GROUPS[] = { "d_year, c_nation", "d_year, s_nation, p_category", "d_year, s_city, p_brand1" };
-    fprintf(out, "select %s, sum(lo_revenue - lo_supplycost) as profit\nfrom date, customer, supplier, part, lineorder\n"
-                 "where lo_custkey = c_custkey\nand lo_suppkey = s_suppkey\nand lo_partkey = p_partkey\n"
+    static const char *const GROUPS[] = { "d_year, c_nation", "d_year, s_nation, p_category",
+                                          "d_year, s_city, p_brand1" };
+    fprintf(out, "select %s, sum(lo_revenue - lo_supplycost) as profit\n"
+                 "from date, customer, supplier, part, lineorder\nwhere lo_custkey = c_custkey\n"
+                 "and lo_suppkey = s_suppkey\nand lo_partkey = p_partkey\n"
                  "and lo_orderdate = d_datekey\nand c_region = '%s'\n", GROUPS[number - 1], region(state));
     if (number < 3)
         fprintf(out, "and s_region = '%s'\n", region(state));
@@ -176,9 +178,9 @@ static void put_flight_4(FILE *out, int number, uint64_t *state)
     fprintf(out, "group by %s\norder by %s", GROUPS[number - 1], GROUPS[number - 1]);
 }
 
-static char *draw_query(int template, uint64_t *state)
+static char *draw_query(int shape, uint64_t *state)
 {
-    static const struct { void (*put)(FILE *out, int number, uint64_t *state); int number; } TEMPLATES[N_TEMPLATES] = {
+    static const struct { void (*put)(FILE *out, int number, uint64_t *state); int number; } SHAPES[N_SHAPES] = {
         { put_flight_1, 1 }, { put_flight_1, 2 }, { put_flight_1, 3 }, { put_flight_2, 1 }, { put_flight_2, 2 },
         { put_flight_2, 3 }, { put_flight_3, 1 }, { put_flight_3, 2 }, { put_flight_3, 3 }, { put_flight_3, 4 },
         { put_flight_4, 1 }, { put_flight_4, 2 }, { put_flight_4, 3 },
@@ -186,7 +188,7 @@ static char *draw_query(int template, uint64_t *state)
     char *sql = NULL;
     size_t length;
     FILE *out = open_memstream(&sql, &length);
-    TEMPLATES[template].put(out, TEMPLATES[template].number, state);
+    SHAPES[shape].put(out, SHAPES[shape].number, state);
     fclose(out);
     return sql;
 }
@@ -200,12 +202,12 @@ static bool is_among(char *const *queries, int n, const char *sql)
 }
 
 // Different ones: the same query twice would be computed once.
-char **draw_queries(int template, int n, uint64_t seed)
+char **draw_queries(int shape, int n, uint64_t seed)
 {
     uint64_t state = seed;
     char **queries = calloc((size_t)n, sizeof *queries);
     for (int i = 0; i < n;) {
-        queries[i] = draw_query(template < 0 ? i % N_TEMPLATES : template, &state);
+        queries[i] = draw_query(shape < 0 ? i % N_SHAPES : shape, &state);
         if (is_among(queries, i, queries[i]))
             free(queries[i]);
         else

@@ -23,6 +23,7 @@ typedef struct Worker {                // of one slot
     i64          *params;
     int           chunk;               // what columns and params are set for; -1: none
     u64           n_used, n_room;      // rows or groups in state, and how many fit
+    u64           first_used;          // rows: n_used when the push began
     u64           n_slots;             // hash: of args.groups
     u64          *group_keys;          // hash: by group, for merging and growing
     Segment      *segments;
@@ -50,6 +51,21 @@ static void init_cells(const StateSlot *slot, void *cells, u64 from, u64 to)
     for (u64 i = from; i < to; i++) ((u64 *)cells)[i] = slot->init;
 }
 
+static bool is_stopped(const Worker *worker) { return atomic_load_explicit(worker->run->launch->stop, memory_order_relaxed) != 0; }
+
+static weft_status canceled(Error *err) { return fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request"); }
+
+// Gigabytes take long to copy: a cancel is seen in between.
+static weft_status copy_cells(const Worker *worker, void *to, const void *from, u64 bytes, Error *err)
+{
+    const u64 piece = 4 << 20;
+    for (u64 at = 0; at < bytes; at += piece) {
+        if (is_stopped(worker)) return canceled(err);
+        memcpy((u8 *)to + at, (const u8 *)from + at, MIN_OF(piece, bytes - at));
+    }
+    return WEFT_OK;
+}
+
 typedef struct Growing { void **memory; u64 size; void *larger; } Growing;
 
 // The arrays that hold one cell per row or group of a worker.
@@ -75,13 +91,14 @@ static weft_status grow_state(Worker *worker, u64 n_room)
     const int    n = list_growing(worker, list);
     weft_status  status = WEFT_OK;
     for (int i = 0; i < n && !status; i++) status = mem_alloc(budget, n_room * list[i].size, &list[i].larger, &worker->error);
+    for (int i = 0; i < n && !status; i++)
+        status = copy_cells(worker, list[i].larger, *list[i].memory, worker->n_used * list[i].size, &worker->error);
     for (int i = 0; i < n; i++) {
         if (status) {
             mem_free(budget, list[i].larger, n_room * list[i].size);
             continue;
         }
-        if (worker->n_room) memcpy(list[i].larger, *list[i].memory, worker->n_room * list[i].size);
-        if (i < woven->n_state) init_cells(&woven->state[i], list[i].larger, worker->n_room, n_room);
+        if (i < woven->n_state) init_cells(&woven->state[i], list[i].larger, worker->n_used, n_room);
         mem_free(budget, *list[i].memory, worker->n_room * list[i].size);
         *list[i].memory = list[i].larger;
     }
@@ -96,9 +113,20 @@ static void stop_with(Worker *worker, weft_status status)
     atomic_store_explicit(worker->run->launch->stop, 1, memory_order_relaxed);
 }
 
+static const u32 now = 1;
+
+// Rows in the order of the source: when a push alone has as many as the limit asks for, the rest of it is not needed.  It would be
+// a push that turns a row into very many, or else its end is near.
+static bool is_enough_of_push(const Worker *worker)
+{
+    const i64 limit = worker->run->launch->limit;
+    return limit >= 0 && !worker->status && worker->n_used - worker->first_used >= (u64)limit;
+}
+
 static u64 rows_room(KernelArgs *args, u32 n_rows)
 {
     Worker *worker = args->host;
+    if (is_enough_of_push(worker)) args->cancel = &now;
     if (worker->n_used + n_rows > worker->n_room) {
         const u64 wanted = MAX_OF(worker->n_room * 2, worker->n_used + n_rows);
         const weft_status status = worker->status ? worker->status : grow_state(worker, wanted);
@@ -125,7 +153,13 @@ static weft_status grow_slots(Worker *worker, u64 n_slots)
 {
     void *memory;
     TRY(mem_alloc(worker->run->launch->budget, n_slots * sizeof(KernelSlot), &memory, &worker->error));
-    for (u64 g = 0; g < worker->n_used; g++) put_group(memory, n_slots - 1, worker->group_keys[g], (u32)g + 1);
+    for (u64 g = 0; g < worker->n_used; g++) {
+        if ((g & 4095) == 0 && is_stopped(worker)) {
+            mem_free(worker->run->launch->budget, memory, n_slots * sizeof(KernelSlot));
+            return canceled(&worker->error);
+        }
+        put_group(memory, n_slots - 1, worker->group_keys[g], (u32)g + 1);
+    }
     mem_free(worker->run->launch->budget, worker->args.groups, worker->n_slots * sizeof(KernelSlot));
     worker->args.groups = memory;
     worker->args.groups_mask = n_slots - 1;
@@ -222,8 +256,7 @@ static weft_status merge_groups(CpuRun *run)
         if (!from->is_open || from == into) continue;
         for (u64 g = 0; g < from->n_used; g++) {
             u64 at = g;
-            if ((g & 4095) == 0 && atomic_load_explicit(run->launch->stop, memory_order_relaxed))
-                return fail(&into->error, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
+            if ((g & 4095) == 0 && is_stopped(into)) return canceled(&into->error);
             if (woven->group_kind == GROUP_HASH) {
                 const u64 *words = woven->is_one_word ? NULL : from->args.group_words + g * (u64)woven->n_words;
                 at = find_group(into, from->group_keys[g], words);
@@ -245,14 +278,15 @@ static int by_place(const void *a, const void *b)
 
 typedef struct Piece { Segment segment; const Worker *worker; } Piece;
 
-static void copy_pieces(const CpuRun *run, const Piece *pieces, u64 n_pieces, int slot, u8 *out)
+static weft_status copy_pieces(const CpuRun *run, const Piece *pieces, u64 n_pieces, int slot, u8 *out, Error *err)
 {
     const u64 size = slot_bytes(run->launch->woven, slot);
     for (u64 p = 0; p < n_pieces; p++) {
         const Segment *segment = &pieces[p].segment;
-        memcpy(out, (const u8 *)pieces[p].worker->args.state[slot] + segment->first * size, segment->n_rows * size);
+        TRY(copy_cells(pieces[p].worker, out, (const u8 *)pieces[p].worker->args.state[slot] + segment->first * size, segment->n_rows * size, err));
         out += segment->n_rows * size;
     }
+    return WEFT_OK;
 }
 
 static u64 collect_pieces(const CpuRun *run, Piece *pieces)
@@ -289,7 +323,7 @@ static weft_status merge_rows(CpuRun *run, Error *err)
     launch->rows.columns = columns;
     for (int s = 0; s < woven->n_state && !status; s++) {
         status = mem_alloc(launch->budget, n_rows * slot_bytes(woven, s) + 8, &columns[s], err);
-        if (!status) copy_pieces(run, pieces, n_pieces, s, columns[s]);
+        if (!status) status = copy_pieces(run, pieces, n_pieces, s, columns[s], err);
     }
     free(pieces);
     return status;
@@ -357,6 +391,36 @@ static void check_failed(Worker *worker)
     stop_with(worker, fail(&worker->error, check->status, check->at, "%s", check->message));
 }
 
+typedef struct KernelCall {
+    KernelFunction function;
+    KernelArgs    *args;
+    u64            stack_bytes;        // that it needs
+    bool           is_done;
+} KernelCall;
+
+static void do_call(void *context, size_t stack_bytes)
+{
+    KernelCall *call = context;
+    if (stack_bytes < call->stack_bytes) return;               // the system gave less
+    call->function(call->args);
+    call->is_done = true;
+}
+
+// Kernels keep tiles of values on the stack, and the caller's may be small.
+#define STACK_PLAIN ((u64)384 << 10)
+
+static void call_kernel(Worker *worker, KernelFunction function)
+{
+    const u64   bytes = worker->run->launch->woven->tile_bytes * TILE;
+    KernelCall  call = { .function = function, .args = &worker->args, .stack_bytes = bytes + bytes / 2 + (1 << 20) };
+    weft_status status = WEFT_OK;
+    if (bytes <= STACK_PLAIN) function(&worker->args);
+    else status = run_with_stack(call.stack_bytes, do_call, &call, &worker->error);
+    if (!status && bytes > STACK_PLAIN && !call.is_done)
+        status = fail(&worker->error, WEFT_OUT_OF_MEMORY, -1, "out of memory: the system refused a stack of %llu KiB", (unsigned long long)call.stack_bytes >> 10);
+    if (status) stop_with(worker, status);
+}
+
 // AT is where the rows lie in the source.
 static void run_rows(Worker *worker, u64 at, u32 row_first, u32 row_end)
 {
@@ -365,7 +429,9 @@ static void run_rows(Worker *worker, u64 at, u32 row_first, u32 row_end)
     const u64 first = worker->n_used;
     worker->args.row_first = row_first;
     worker->args.row_end = row_end;
-    code_function(run->launch->code, &tier)(&worker->args);
+    worker->first_used = first;
+    call_kernel(worker, code_function(run->launch->code, &tier));
+    worker->args.cancel = (const u32 *)run->launch->stop;
     worker->morsels[tier]++;
     if (run->launch->sink != SINK_GROUPS) {
         keep_segment(worker, at, first);
@@ -442,15 +508,15 @@ static void add_up(CpuRun *run)
     }
 }
 
+// A worker that fails stops the others, and they may say that they were cancelled: that is not the reason.
 static weft_status first_error(const CpuRun *run, Error *err)
 {
     for (int n = 0; n < run->launch->n_slots; n++) {
-        if (!run->workers[n].status) continue;
+        if (!run->workers[n].status || run->workers[n].status == WEFT_QUERY_CANCELED) continue;
         *err = run->workers[n].error;
         return run->workers[n].status;
     }
-    if (atomic_load(run->launch->stop)) return fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
-    return WEFT_OK;
+    return atomic_load(run->launch->stop) ? canceled(err) : WEFT_OK;
 }
 
 static weft_status cpu_open(Device *device, Launch *launch, Error *err)

@@ -297,18 +297,22 @@ static weft_status run_statement(Execution *ex, const Statement *statement)
     return WEFT_OK;
 }
 
+// *RESULT is the last statement's: it stays when this one is empty (a comment after the last ';').
 static weft_status execute(weft_session *session, const char *sql, weft_result **result, Error *err)
 {
-    Execution   ex = { .session = session, .arena = arena_new(NULL, "query"), .result = result_new(session->db), .err = err };
+    Execution   ex = { .session = session, .arena = arena_new(NULL, "query"), .err = err };
     const Names names = { find_table, &ex };
     Statement  *statement;
     weft_status status = sql_bind(ex.arena, sql, &names, &statement, err);
     if (ex.lookup) status = ex.lookup;
-    if (!status) status = run_statement(&ex, statement);
+    if (status || !*result || statement->kind != STATEMENT_EMPTY) {
+        weft_result_free(*result);
+        *result = ex.result = result_new(session->db);
+        if (!status) status = run_statement(&ex, statement);
+    }
     arena_free(ex.arena);
-    *result = ex.result;
     if (status) {
-        weft_result_free(ex.result);
+        weft_result_free(*result);
         *result = NULL;
     }
     return status;
@@ -323,39 +327,61 @@ static int position_in(const char *sql, size_t statement_at, int at)
     return characters;
 }
 
-weft_status weft_query(weft_session *session, const char *sql, weft_result **result, weft_error *error)
+// Cancels from here on are for the query that is about to run.
+static void begin_query(weft_session *session)
 {
-    size_t      at = 0;
-    weft_status status = WEFT_OK;
-    *result = NULL;
-    error_clear(error);
-    const i64 timeout_ms = session->settings.timeout_ms;
     atomic_store(&session->cancelled, false);
     atomic_store(&session->timed_out, false);
     atomic_store(&session->stop, 0);
-    if (timeout_ms) deadline_set(session->db->deadlines, session, timeout_ms);
     atomic_store(&session->copy_progress, 0);
     atomic_store(&session->rows_total, 0);
-    session->query_number = atomic_fetch_add(&session->db->n_queries, 1) + 1;
     atomic_store(&session->running, true);
+}
+
+static weft_status run_statements(weft_session *session, const char *sql, weft_result **result, weft_error *error)
+{
+    size_t      at = 0;
+    weft_status status = WEFT_OK;
     do {
         const size_t length = sql_statement_length(sql + at);
         char        *statement = length ? strndup(sql + at, length) : strdup(sql + at);
-        const bool   is_blank = statement[strspn(statement, " \t\r\n\f\v;")] == 0;
-        if (*result && !(is_blank && !length)) {
+        if (atomic_load(&session->cancelled)) {
+            status = fail(error, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
             weft_result_free(*result);
             *result = NULL;
+        } else {
+            status = execute(session, statement, result, error);
         }
-        if (!*result) status = execute(session, statement, result, error);
-        if (status) error->position = position_in(sql, at, error->position);
-        else error->position = 0;
+        error->position = status ? position_in(sql, at, error->position) : 0;
         free(statement);
         at = length ? at + length : strlen(sql);
     } while (!status && sql[at]);
+    return status;
+}
+
+static weft_status run_query(weft_session *session, const char *sql, weft_result **result, weft_error *error)
+{
+    const i64 timeout_ms = session->settings.timeout_ms;
+    *result = NULL;
+    error_clear(error);
+    if (timeout_ms) deadline_set(session->db->deadlines, session, timeout_ms);
+    session->query_number = atomic_fetch_add(&session->db->n_queries, 1) + 1;
+    const weft_status status = run_statements(session, sql, result, error);
     if (timeout_ms) deadline_clear(session->db->deadlines, session);
     if (status == WEFT_QUERY_CANCELED && atomic_load(&session->timed_out))
         snprintf(error->message, sizeof error->message, "canceling statement due to statement timeout");
     atomic_store(&session->running, false);
+    return status;
+}
+
+weft_status weft_query(weft_session *session, const char *sql, weft_result **out, weft_error *error)
+{
+    weft_error   unwanted_error;
+    weft_result *result;
+    begin_query(session);
+    const weft_status status = run_query(session, sql ? sql : "", &result, error ? error : &unwanted_error);
+    if (out) *out = result;
+    else weft_result_free(result);
     return status;
 }
 
@@ -374,7 +400,7 @@ struct weft_task {
 static void *run_task(void *context)
 {
     weft_task *task = context;
-    task->status = weft_query(task->session, task->sql, &task->result, &task->error);
+    task->status = run_query(task->session, task->sql, &task->result, &task->error);
     atomic_store(&task->is_done, true);
     return NULL;
 }
@@ -384,13 +410,17 @@ weft_status weft_submit(weft_session *session, const char *sql, weft_task **out,
     weft_task *task = calloc(1, sizeof *task);
     error_clear(error);
     error->position = 0;
-    *task = (weft_task){ .session = session, .sql = strdup(sql) };
+    *task = (weft_task){ .session = session, .sql = strdup(sql ? sql : "") };
     *out = task;
+    begin_query(session);              // here, so that a cancel right after the submit is not lost
     if (pthread_create(&task->thread, NULL, run_task, task) == 0) return WEFT_OK;
+    atomic_store(&session->running, false);
     free(task->sql);
     free(task);
     *out = NULL;
-    return fail(error, WEFT_OUT_OF_MEMORY, -1, "the system refused a thread for the query");
+    fail(error, WEFT_OUT_OF_MEMORY, -1, "the system refused a thread for the query");
+    error->position = 0;
+    return WEFT_OUT_OF_MEMORY;
 }
 
 bool weft_is_done(const weft_task *task) { return atomic_load(&task->is_done); }

@@ -114,6 +114,7 @@ typedef struct QueryRun {
 weft_status query_run(QueryRun *run);                                      // all pipelines; run->last holds what came out
 void        query_free(QueryRun *run);
 weft_status query_alloc(QueryRun *run, size_t bytes, void **out);          // counted, zeroed, freed with the query
+weft_status query_ranks(QueryRun *run, Dictionary *dict, u32 count, const u32 **ranks);    // of a dictionary's codes; held as long as the query
 void        query_notice(QueryRun *run, const char *notice);
 
 // The table lives in HOME, and so does all it points to.
@@ -126,6 +127,7 @@ Range       query_column_range(void *run, const Expr *column);             // a 
 
 bool        query_should_stop(const QueryRun *run, u64 step);              // looks at the flag every few thousand steps of a loop
 weft_status query_canceled(QueryRun *run);
+weft_status query_copy(QueryRun *run, void *to, const void *from, u64 bytes);      // memcpy that a cancel can end
 
 // ---- views: columns of the answer before they are ordered ------------------------------------------------------------------
 

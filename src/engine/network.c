@@ -14,20 +14,27 @@
 // Which scan next: the one whose rider has the fewest rows left (a dimension table, a short query), so that small queries are not
 // stuck behind large ones; every eighth turn the one that waited longest, so that nobody starves.
 //
+// How much at a time: slices are cut so that pushing one takes no longer than SLICE_NS for all riders together, by what each rider's rows
+// took before; a rider that is new gets a short slice first.  So nobody is kept from leaving by a rider that is slow.
+//
 // Invariants: a rider is in at most the tasks counted by n_tasks, and leaves the network only when that is 0.  A chunk is in at most one
-// open task of a scan.  A rider whose stop flag is set wants nothing any more.
+// open task of a scan.  A rider whose stop flag is set wants nothing any more, and leaves its open tasks at once, through its gates.
 
 #include "engine/network.h"
 #include "engine/sieve.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <time.h>
 
 #define SLICE_ROWS  (32 * TILE)        // alone: few calls
 #define SLICE_SHARED (8 * TILE)        // several riders side by side: what one loads the next finds in the cache
 #define SLICE_WOVEN (16 * TILE)        // sieved together: lists long enough to be worth a kernel call
+#define SLICE_FIRST 256                // with a rider whose cost per row is not known
+#define SLICE_LEAST 64                 // slices begin at multiples of it: a word of a NULL bitmap
+#define SLICE_NS    20e6
 #define WAKE_MS     20                 // a waiting query looks at its stop flag at least this often
 
 typedef struct Scan Scan;
@@ -46,6 +53,7 @@ typedef struct Rider {
     double          pass;
     int             n_woven;
     double          gain;
+    _Atomic u32     row_ps;            // picoseconds that a row took last time; 0: not known
     bool            is_done;
     pthread_cond_t  done;
 } Rider;
@@ -65,6 +73,7 @@ typedef struct Task {                  // an open chunk
     int          n_pushing;            // threads that hold a slice
     int          n_seats;
     Seat        *seats;
+    Gate        *gates;                // by seat; where one is shut, the rider may be gone
     int          n_plain;              // the first of the seats: pushed one by one; the rest is in groups
     int          n_groups;
     Group       *groups;
@@ -293,6 +302,7 @@ static Task *open_chunk(Network *network, Scan *scan)
     task->scan = scan;
     task->chunk = leader->ride->launch->source->chunks[number];
     task->seats = calloc((size_t)scan->n_riders, sizeof *task->seats);
+    task->gates = calloc((size_t)scan->n_riders, sizeof *task->gates);
     for (Rider *rider = scan->riders; rider; rider = rider->next) {
         if (!rider->n_wanted) continue;
         const int chunk = chunk_number(rider, task->chunk, number);
@@ -316,12 +326,14 @@ static void close_task(Task *task)
     *link = task->next;
     for (int s = 0; s < task->n_seats; s++) {
         Rider *rider = task->seats[s].rider;
+        if (atomic_load_explicit(&task->gates[s].is_shut, memory_order_relaxed)) continue;
         rider->n_tasks--;
         if (rider->n_wanted && is_stopped(rider)) want_nothing(rider);
         finish_if_done(rider);
     }
     for (int g = 0; g < task->n_groups; g++) sieve_release(task->groups[g].set);
     free(task->groups);
+    free(task->gates);
     free(task->seats);
     free(task);
 }
@@ -366,6 +378,20 @@ static Scan *choose_scan(Network *network)
     return best;
 }
 
+// So many rows that the slice takes neither longer than SLICE_NS nor, with a new rider in it, an unknown time.
+static u32 slice_rows(const Task *task)
+{
+    u32    rows = task->n_groups ? SLICE_WOVEN : task->n_seats > 1 ? SLICE_SHARED : SLICE_ROWS;
+    double row_ns = 0;
+    for (int s = 0; s < task->n_seats; s++) {
+        if (atomic_load_explicit(&task->gates[s].is_shut, memory_order_relaxed)) continue;
+        const u32 row_ps = atomic_load_explicit(&task->seats[s].rider->row_ps, memory_order_relaxed);
+        if (!row_ps) rows = SLICE_FIRST;
+        row_ns += row_ps * 1e-3;
+    }
+    return row_ns * rows <= SLICE_NS ? rows : MAX_OF((u32)(SLICE_NS / row_ns) & ~(u32)(SLICE_LEAST - 1), SLICE_LEAST);
+}
+
 static bool take_slice(Network *network, Slice *slice)
 {
     for (;;) {
@@ -375,7 +401,7 @@ static bool take_slice(Network *network, Slice *slice)
         while (task && task->next_row >= task->chunk->n_rows) task = task->next;
         if (!task) task = open_chunk(network, scan);
         if (!task) continue;           // its riders were all stopped: they want nothing now
-        const u32 rows = task->n_groups ? SLICE_WOVEN : task->n_seats > 1 ? SLICE_SHARED : SLICE_ROWS;
+        const u32 rows = slice_rows(task);
         *slice = (Slice){ task, task->next_row, MIN_OF(task->next_row + rows, task->chunk->n_rows) };
         task->next_row = slice->end;
         task->n_pushing++;
@@ -385,20 +411,46 @@ static bool take_slice(Network *network, Slice *slice)
     }
 }
 
-static void push_slice(Network *network, const Slice *slice, int slot)
+// Rows went through the rider in TIME_MS: its progress, and what to expect of the next ones.
+static void note_rows(Rider *rider, u32 n_rows, double time_ms)
+{
+    const Launch *launch = rider->ride->launch;
+    const double  row_ps = time_ms * 1e9 / n_rows;
+    atomic_store_explicit(&rider->row_ps, row_ps < 1 ? 1 : row_ps > 4e9 ? (u32)4e9 : (u32)row_ps, memory_order_relaxed);
+    if (launch->rows_done) atomic_fetch_add_explicit(launch->rows_done, n_rows, memory_order_relaxed);
+}
+
+static double push_plain(const Slice *slice, int slot, double start_ms)
 {
     const Task *task = slice->task;
     for (int s = 0; s < task->n_plain; s++) {
         const Seat *seat = &task->seats[s];
-        Ride       *ride = seat->rider->ride;
+        if (!gate_enter(&task->gates[s])) continue;
+        Ride *ride = seat->rider->ride;
         ride->device->push(ride->device, ride->launch, slot, seat->chunk, slice->first, slice->end);
+        const double now_ms = time_now_ms();
+        note_rows(seat->rider, slice->end - slice->first, now_ms - start_ms);
+        start_ms = now_ms;
+        gate_leave(&task->gates[s]);
     }
+    return start_ms;
+}
+
+static void push_slice(Network *network, const Slice *slice, int slot)
+{
+    const Task *task = slice->task;
+    double      start_ms = push_plain(slice, slot, time_now_ms());
     if (task->n_groups && !network->scratch[slot]) network->scratch[slot] = malloc(sieve_scratch_bytes(SLICE_WOVEN));
-    for (int g = 0; g < task->n_groups; g++)
-        sieve_push(task->groups[g].set, task->groups[g].chunks, slot, slice->first, slice->end, network->scratch[slot]);
-    for (int s = 0; s < task->n_seats; s++) {
-        const Launch *launch = task->seats[s].rider->ride->launch;
-        if (launch->rows_done) atomic_fetch_add_explicit(launch->rows_done, slice->end - slice->first, memory_order_relaxed);
+    for (int g = 0, seat = task->n_plain; g < task->n_groups; g++) {
+        const Group *group = &task->groups[g];
+        sieve_push(group->set, task->chunk, group->chunks, &task->gates[seat], slot, slice->first, slice->end, network->scratch[slot]);
+        const double now_ms = time_now_ms();
+        for (int end = seat + group->n_members; seat < end; seat++) {
+            if (!gate_enter(&task->gates[seat])) continue;
+            note_rows(task->seats[seat].rider, slice->end - slice->first, (now_ms - start_ms) / group->n_members);
+            gate_leave(&task->gates[seat]);
+        }
+        start_ms = now_ms;
     }
 }
 
@@ -413,23 +465,39 @@ static int take_slot(Network *network)
     return -1;
 }
 
-// Pushes slices until there are none, or UNTIL is done.  Called and left with the lock held.
+static bool is_cancelled(const Rider *rider) { return atomic_load_explicit(rider->ride->launch->stop, memory_order_relaxed); }
+
+// A scan goes with its last rider, or with the last slice of riders that left early.
+static void free_if_unused(Network *network, Scan *scan)
+{
+    if (scan->n_riders || scan->tasks) return;
+    Scan **at = &network->scans;
+    while (*at != scan) at = &(*at)->next;
+    *at = scan->next;
+    for (int i = 0; i < scan->n_sets; i++) sieve_release(scan->sets[i]);
+    free(scan->sets);
+    free(scan);
+}
+
+// Pushes slices until there are none, or UNTIL is done or cancelled.  Called and left with the lock held.
 static void push_while(Network *network, const Rider *until)
 {
     Slice slice;
     if (!network->n_free) return;
     const int slot = take_slot(network);
-    while (!(until && until->is_done) && take_slice(network, &slice)) {
+    while (!(until && (until->is_done || is_cancelled(until))) && take_slice(network, &slice)) {
         if (network->n_idle && network->n_free && choose_scan(network)) pthread_cond_signal(&network->has_work);
         pthread_mutex_unlock(&network->lock);
         push_slice(network, &slice, slot);
         pthread_mutex_lock(&network->lock);
         Task *task = slice.task;
-        task->scan->n_pushing--;
-        if (--task->n_pushing == 0 && task->next_row >= task->chunk->n_rows) close_task(task);
+        Scan *scan = task->scan;
+        scan->n_pushing--;
+        if (--task->n_pushing == 0 && task->next_row >= task->chunk->n_rows) close_task(task), free_if_unused(network, scan);
     }
     network->slot_taken[slot] = false;
     network->n_free++;
+    if (network->n_idle && choose_scan(network)) pthread_cond_signal(&network->has_work);      // somebody else must go on
 }
 
 static void *worker(void *context)
@@ -488,13 +556,13 @@ static void get_off(Network *network, Rider *rider)
     Rider **link = &scan->riders;
     while (*link != rider) link = &(*link)->next;
     *link = rider->next;
-    if (--scan->n_riders > 0) return;
-    Scan **at = &network->scans;
-    while (*at != scan) at = &(*at)->next;
-    *at = scan->next;
-    for (int i = 0; i < scan->n_sets; i++) sieve_release(scan->sets[i]);
-    free(scan->sets);
-    free(scan);
+    scan->n_riders--;
+    for (Task *task = scan->tasks, *next; task && !scan->n_riders; task = next) {              // all left early: nobody wants the rest
+        next = task->next;
+        task->next_row = task->chunk->n_rows;
+        if (!task->n_pushing) close_task(task);
+    }
+    free_if_unused(network, scan);
 }
 
 static void wait_a_little(Network *network, Rider *rider)
@@ -508,6 +576,31 @@ static void wait_a_little(Network *network, Rider *rider)
     finish_if_done(rider);
 }
 
+// Shuts the rider's gates in all open tasks; false when some thread is inside of one.
+static bool shut_gates(Rider *rider)
+{
+    bool is_out = true;
+    for (Task *task = rider->scan->tasks; task; task = task->next)
+        for (int s = 0; s < task->n_seats; s++) {
+            if (task->seats[s].rider != rider) continue;
+            if (!atomic_exchange(&task->gates[s].is_shut, true)) rider->n_tasks--;
+            if (atomic_load(&task->gates[s].n_inside)) is_out = false;
+        }
+    return is_out;
+}
+
+// A cancelled or failed rider does not wait for the others in its open chunks.
+static void leave_early(Network *network, Rider *rider)
+{
+    want_nothing(rider);
+    while (!shut_gates(rider)) {       // its own kernel sees the stop flag: this is short
+        pthread_mutex_unlock(&network->lock);
+        sched_yield();
+        pthread_mutex_lock(&network->lock);
+    }
+    finish_if_done(rider);             // not yet when a chunk that it is to be in is just being opened
+}
+
 weft_status network_ride(Network *network, Ride *ride, Error *err)
 {
     Rider rider = { .ride = ride };
@@ -517,6 +610,7 @@ weft_status network_ride(Network *network, Ride *ride, Error *err)
     get_on(network, &rider);
     while (!rider.is_done) {
         push_while(network, &rider);
+        if (is_cancelled(&rider)) leave_early(network, &rider);
         if (!rider.is_done) wait_a_little(network, &rider);
     }
     get_off(network, &rider);

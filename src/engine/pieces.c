@@ -23,6 +23,7 @@ struct Pieces {
     pthread_cond_t  changed;
     Piece          *first;
     _Atomic u64     n_shared;
+    _Atomic int     n_live;
 };
 
 #define WAKE_MS 20                     // a waiting query looks at its stop flag at least this often
@@ -65,6 +66,7 @@ static Piece *list_new(Pieces *pieces, const char *signature)
     *piece = (Piece){ .signature = strdup(signature), .arena = arena_new(NULL, "shared piece"), .state = PIECE_MAKING, .n_users = 1, .is_listed = true,
                       .next = pieces->first };
     pieces->first = piece;
+    atomic_fetch_add(&pieces->n_live, 1);
     return piece;
 }
 
@@ -73,6 +75,7 @@ static void drop_use(Pieces *pieces, Piece *piece)
 {
     if (--piece->n_users > 0) return;
     unlist(pieces, piece);
+    atomic_fetch_sub(&pieces->n_live, 1);
     pthread_mutex_unlock(&pieces->lock);
     arena_free(piece->arena);
     free(piece->signature);
@@ -137,3 +140,4 @@ void piece_release(Pieces *pieces, Piece *piece)
 }
 
 u64 pieces_shared(const Pieces *pieces) { return atomic_load(&pieces->n_shared); }
+int pieces_count(const Pieces *pieces) { return atomic_load(&pieces->n_live); }

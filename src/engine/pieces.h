@@ -27,5 +27,6 @@ Arena      *piece_arena(Piece *piece);
 void       *piece_value(const Piece *piece);
 void        piece_release(Pieces *pieces, Piece *piece);               // NULL is fine
 u64         pieces_shared(const Pieces *pieces);                       // how often one was found instead of made
+int         pieces_count(const Pieces *pieces);                        // that somebody uses now
 
 #endif

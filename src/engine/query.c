@@ -38,6 +38,24 @@ weft_status query_alloc(QueryRun *run, size_t bytes, void **out)
     return counted_alloc(run->arena, &run->session->db->budget, bytes, out, run->err);
 }
 
+typedef struct HeldRanks { Dictionary *dict; const u32 *ranks; } HeldRanks;
+
+static void release_ranks(void *context)
+{
+    const HeldRanks *held = context;
+    dict_ranks_release(held->dict, held->ranks);
+    dict_release(held->dict);
+}
+
+weft_status query_ranks(QueryRun *run, Dictionary *dict, u32 count, const u32 **ranks)
+{
+    HeldRanks *held = arena_make(run->arena, HeldRanks);
+    TRY(dict_get_ranks(dict, count, &run->session->stop, ranks, run->err));
+    *held = (HeldRanks){ dict_hold(dict), *ranks };
+    arena_defer(run->arena, release_ranks, held);
+    return WEFT_OK;
+}
+
 void query_notice(QueryRun *run, const char *notice)
 {
     for (int i = 0; i < run->n_notices; i++)
@@ -48,6 +66,16 @@ void query_notice(QueryRun *run, const char *notice)
 bool query_should_stop(const QueryRun *run, u64 step)
 {
     return (step & 4095) == 0 && atomic_load_explicit(&run->session->stop, memory_order_relaxed);
+}
+
+weft_status query_copy(QueryRun *run, void *to, const void *from, u64 bytes)
+{
+    const u64 piece = 4 << 20;
+    for (u64 at = 0; at < bytes; at += piece) {
+        if (query_should_stop(run, 0)) return query_canceled(run);
+        memcpy((u8 *)to + at, (const u8 *)from + at, MIN_OF(piece, bytes - at));
+    }
+    return WEFT_OK;
 }
 
 weft_status query_canceled(QueryRun *run) { return fail(run->err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request"); }
@@ -120,7 +148,7 @@ static weft_status stored_source(QueryRun *run, const Launch *launch, Expr *cons
         void            *data;
         u64             *valid = NULL;
         TRY(query_alloc(run, launch->rows.n_rows * 8 + 64, &data));
-        memcpy(data, launch->rows.columns[column->value], launch->rows.n_rows * 8);
+        TRY(query_copy(run, data, launch->rows.columns[column->value], launch->rows.n_rows * 8));
         if (column->null >= 0) TRY(bitmap_of(run, launch->rows.columns[column->null], launch->rows.n_rows, &valid));
         chunk_column[o] = o;
         chunk->columns[o] = (ColumnChunk){ .data = data, .valid = valid, .width = 8, .has_range = true, .min = INT64_MIN, .max = INT64_MAX };
@@ -258,11 +286,13 @@ static void ask_for_better_code(QueryRun *run, Code *code, const WeaveJob *job)
 }
 
 // A LIMIT without ORDER BY takes the first rows of the table, so it must begin there; a query held to fewer threads than there are
-// must not hold up others; stored rows belong to the query.  These scan alone.
+// must not hold up others; stored rows, and tables made when asked for (virtual.c), belong to the query.  These scan alone.
 static Ride make_ride(QueryRun *run, int pipeline, const char *label, Launch *launch)
 {
     const weft_session *session = run->session;
-    const Table        *table = launch->source->from_store ? run->query->relations[run->plan->pipelines[pipeline].relation].table : NULL;
+    const Table        *scanned = run->query->relations[run->plan->pipelines[pipeline].relation].table;
+    const bool          is_own = !launch->source->from_store || strncmp(scanned->name, "weft_", 5) == 0;
+    const Table        *table = is_own ? NULL : scanned;
     const bool          all_threads = session->settings.threads >= network_threads(session->db->network);
     return (Ride){ .device = session->db->cpu, .launch = launch, .table = table, .label = label, .query = session->query_number,
                    .is_shared = session->settings.sharing && table && launch->limit < 0 && all_threads, .max_threads = session->settings.threads,
@@ -367,7 +397,7 @@ static weft_status run_unwoven(QueryRun *run, PipelineJob *pj, Launch *launch)
     for (int s = 0; s < whole.n_steps; s++) {
         Launch   step = { 0 };
         WeaveJob job = { .query = whole.query, .source = source, .steps = &whole.steps[s], .n_steps = 1, .sink = SINK_ROWS, .stop = whole.stop };
-        Source  *stored;
+        Source  *stored = NULL;
         if (whole.steps[s].table) available |= relations_of_table(whole.steps[s].table);
         job.outputs = columns_after(run, &whole, s, available, &job.n_outputs);
         const bool only_weave = run->only_weave;

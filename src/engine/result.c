@@ -251,7 +251,8 @@ static weft_status grow_cells(Groups *groups)
     return WEFT_OK;
 }
 
-static void put_value(QueryRun *run, Cells *cells, u64 at, const Value *value)
+// Texts stay where they are, in a dictionary or the query's arena; the result gets copies in the end.
+static void put_value(Cells *cells, u64 at, const Value *value)
 {
     cells->nulls[at] = value->is_null;
     if (value->is_null) return;
@@ -259,7 +260,7 @@ static void put_value(QueryRun *run, Cells *cells, u64 at, const Value *value)
         case VIEW_INT: ((i64 *)cells->data)[at] = (i64)value->i; break;
         case VIEW_FLOAT: ((double *)cells->data)[at] = value->f; break;
         case VIEW_WIDE: ((i128 *)cells->data)[at] = value->i; break;
-        default: ((weft_text *)cells->data)[at] = (weft_text){ arena_strndup(run->arena, value->text.bytes, value->text.length), value->text.length }; break;
+        default: ((weft_text *)cells->data)[at] = (weft_text){ value->text.bytes, value->text.length }; break;
     }
 }
 
@@ -276,7 +277,7 @@ static weft_status put_group(Groups *groups, u64 group, const EvalContext *conte
     if (groups->n_rows == groups->n_room) TRY(grow_cells(groups));
     for (int c = 0; c < query->n_outputs; c++) {
         TRY(expr_eval(query->outputs[c].expr, context, &value, groups->run->err));
-        put_value(groups->run, &groups->cells[c], groups->n_rows, &value);
+        put_value(&groups->cells[c], groups->n_rows, &value);
     }
     groups->n_rows++;
     return WEFT_OK;
@@ -295,59 +296,89 @@ static weft_status invert_ranks(Groups *groups)
     for (int a = 0; a < groups->run->query->n_aggs; a++) {
         const AggState *state = &groups->woven->aggs[a];
         if (!state->is_rank) continue;
-        const u32 *ranks = dict_ranks(state->dict, state->dict_count);
-        u32       *codes = arena_array(groups->run->arena, u32, state->dict_count + 1);
-        if (!ranks) return fail(groups->run->err, WEFT_OUT_OF_MEMORY, -1, "out of memory");
-        for (u32 code = 0; code < state->dict_count; code++) codes[ranks[code]] = code;
+        const u32 *ranks;
+        u32       *codes;
+        TRY(query_ranks(groups->run, state->dict, state->dict_count, &ranks));
+        TRY(query_alloc(groups->run, ((size_t)state->dict_count + 1) * sizeof *codes, (void **)&codes));
+        for (u32 code = 0; code < state->dict_count; code++) {
+            if (query_should_stop(groups->run, code)) return query_canceled(groups->run);
+            codes[ranks[code]] = code;
+        }
         groups->code_of_rank[a] = codes;
     }
     return WEFT_OK;
 }
 
-// DISTINCT over groups: rows whose visible values were there before go.
-static void drop_repeated(Groups *groups)
+static u64 hash_row(const Groups *groups, u64 row)
 {
-    const Query *query = groups->run->query;
-    Map         *seen = map_new(groups->run->arena);
-    Text         key = { 0 };
-    u64          n_kept = 0, ignored;
-    for (u64 r = 0; r < groups->n_rows; r++) {
-        text_clear(&key);
-        for (int c = 0; c < query->n_visible; c++) {
-            const Cells *cells = &groups->cells[c];
-            const u8    *bytes = (const u8 *)cells->data + r * cells->size;
-            text_add_bytes(&key, cells->nulls[r] ? "n" : "v", 1);
-            if (cells->nulls[r]) continue;
-            if (cells->kind == VIEW_TEXT) {
-                const weft_text text = ((const weft_text *)cells->data)[r];
-                text_add(&key, "%zu:", text.length);
-                text_add_bytes(&key, text.bytes, text.length);
-            } else {
-                text_add_bytes(&key, (const char *)bytes, cells->size);
-            }
-        }
-        if (map_get(seen, key.bytes, key.length, &ignored)) continue;
-        map_set(seen, key.bytes, key.length, 1);
-        for (int c = 0; c < query->n_outputs; c++) {
-            Cells *cells = &groups->cells[c];
-            memmove((u8 *)cells->data + n_kept * cells->size, (u8 *)cells->data + r * cells->size, cells->size);
-            cells->nulls[n_kept] = cells->nulls[r];
-        }
-        n_kept++;
+    u64 hash = HASH_SEED;
+    for (int c = 0; c < groups->run->query->n_visible; c++) {
+        const Cells *cells = &groups->cells[c];
+        const void  *bytes = (const u8 *)cells->data + row * cells->size;
+        size_t       length = cells->nulls[row] ? 0 : cells->size;
+        if (length && cells->kind == VIEW_TEXT) length = ((const weft_text *)bytes)->length, bytes = ((const weft_text *)bytes)->bytes;
+        hash = HASH_MIX(hash, length ? hash_bytes(bytes, length) : cells->nulls[row]);
     }
-    groups->n_rows = n_kept;
-    text_free(&key);
+    return hash;
 }
 
-static void keep_texts(weft_result *result)
+static bool same_cell(const Cells *cells, u64 a, u64 b)
 {
-    for (int c = 0; c < result->n_columns; c++) {
-        if (result->columns[c].type != WEFT_TEXT) continue;
-        weft_text *texts = (weft_text *)result->columns[c].text;
-        for (size_t r = 0; r < result->n_rows; r++)
-            if (texts[r].length) texts[r].bytes = arena_strndup(result->arena, texts[r].bytes, texts[r].length);
-            else texts[r].bytes = "";
+    const void *x = (const u8 *)cells->data + a * cells->size, *y = (const u8 *)cells->data + b * cells->size;
+    if (cells->nulls[a] || cells->nulls[b]) return cells->nulls[a] == cells->nulls[b];
+    if (cells->kind != VIEW_TEXT) return memcmp(x, y, cells->size) == 0;
+    const weft_text *s = x, *t = y;
+    return s->length == t->length && (s->length == 0 || memcmp(s->bytes, t->bytes, s->length) == 0);
+}
+
+static bool same_rows(const Groups *groups, u64 a, u64 b)
+{
+    for (int c = 0; c < groups->run->query->n_visible; c++)
+        if (!same_cell(&groups->cells[c], a, b)) return false;
+    return true;
+}
+
+static void move_row(Groups *groups, u64 from, u64 to)
+{
+    for (int c = 0; c < groups->run->query->n_outputs; c++) {
+        Cells *cells = &groups->cells[c];
+        memmove((u8 *)cells->data + to * cells->size, (u8 *)cells->data + from * cells->size, cells->size);
+        cells->nulls[to] = cells->nulls[from];
     }
+}
+
+// DISTINCT over groups: rows whose visible values were there before go.
+static weft_status drop_repeated(Groups *groups)
+{
+    u64  n_slots = 16, n_kept = 0;
+    u64 *slots;                        // kept row + 1, by hash
+    while (n_slots < 2 * groups->n_rows) n_slots *= 2;
+    TRY(query_alloc(groups->run, n_slots * sizeof *slots, (void **)&slots));
+    for (u64 r = 0; r < groups->n_rows; r++) {
+        if (query_should_stop(groups->run, r)) return query_canceled(groups->run);
+        u64 at = hash_row(groups, r) & (n_slots - 1);
+        while (slots[at] && !same_rows(groups, r, slots[at] - 1)) at = (at + 1) & (n_slots - 1);
+        if (slots[at]) continue;
+        move_row(groups, r, n_kept);
+        slots[at] = ++n_kept;
+    }
+    groups->n_rows = n_kept;
+    return WEFT_OK;
+}
+
+static weft_status keep_texts(QueryRun *run, weft_result *result, weft_text *texts)
+{
+    char  *bytes;
+    size_t n_bytes = 0;
+    for (size_t r = 0; r < result->n_rows; r++) n_bytes += texts[r].length + 1;
+    TRY(result_alloc(result, n_bytes + 1, (void **)&bytes, run->err));
+    for (size_t r = 0; r < result->n_rows; r++) {
+        if (query_should_stop(run, r)) return query_canceled(run);
+        if (texts[r].length) memcpy(bytes, texts[r].bytes, texts[r].length);   // zeroed: the NUL is there
+        texts[r].bytes = bytes;
+        bytes += texts[r].length + 1;
+    }
+    return WEFT_OK;
 }
 
 static Cells *make_cells(QueryRun *run)
@@ -365,11 +396,12 @@ static weft_status cells_out(Groups *groups, weft_result *result)
 {
     QueryRun *run = groups->run;
     View     *views = arena_array(run->arena, View, run->query->n_outputs + 1);
-    if (run->query->is_distinct) drop_repeated(groups);
+    if (run->query->is_distinct) TRY(drop_repeated(groups));
     for (int c = 0; c < run->query->n_outputs; c++)
         views[c] = (View){ .kind = groups->cells[c].kind, .type = groups->cells[c].type, .data = groups->cells[c].data, .nulls = groups->cells[c].nulls };
     TRY(copy_out(run, result, views, groups->n_rows));
-    keep_texts(result);                // they were in the query's arena
+    for (int c = 0; c < result->n_columns; c++)
+        if (result->columns[c].type == WEFT_TEXT) TRY(keep_texts(run, result, (weft_text *)result->columns[c].text));
     return WEFT_OK;
 }
 
@@ -406,7 +438,7 @@ weft_status result_from_constants(QueryRun *run, weft_result *result)
     }
     for (int c = 0; groups.n_rows && c < run->query->n_outputs; c++) {
         TRY(expr_eval(run->query->outputs[c].expr, &context, &value, run->err));
-        put_value(run, &groups.cells[c], 0, &value);
+        put_value(&groups.cells[c], 0, &value);
     }
     return cells_out(&groups, result);
 }

@@ -399,28 +399,30 @@ static bool is_intact(const SieveSet *set, const Chunk *chunk)
     return true;
 }
 
-static void push_unsieved(const SieveSet *set, const int *chunks, int slot, u32 first, u32 end)
+static void push_unsieved(const SieveSet *set, const int *chunks, Gate *gates, int slot, u32 first, u32 end)
 {
     for (int m = 0; m < set->n_members; m++) {
         const SieveMember *member = &set->members[m];
+        if (!gate_enter(&gates[m])) continue;
         member->device->push(member->device, member->launch, slot, chunks[m], first, end);
+        gate_leave(&gates[m]);
     }
 }
 
-void sieve_push(const SieveSet *set, const int *chunks, int slot, u32 first, u32 end, void *memory)
+void sieve_push(const SieveSet *set, const Chunk *chunk, const int *chunks, Gate *gates, int slot, u32 first, u32 end, void *memory)
 {
     const u32     n_rows = end - first;
     const Scratch scratch = cut_scratch(memory, n_rows);
-    const Chunk  *chunk = set->members[0].launch->source->chunks[chunks[0]];
     u32           n_listed[SIEVE_MEMBERS] = { 0 };
     if (!is_intact(set, chunk)) {
-        push_unsieved(set, chunks, slot, first, end);
+        push_unsieved(set, chunks, gates, slot, first, end);
         return;
     }
     deal_out(set, &scratch, look_at_all(set, chunk, first, n_rows, &scratch), n_rows, n_listed);
     for (int m = 0; m < set->n_members; m++) {
         const SieveMember *member = &set->members[m];
-        if (n_listed[m]) member->device->push_picked(member->device, member->launch, slot, chunks[m], first, scratch.lists + (size_t)m * n_rows, n_listed[m],
-                                                     set->sure[m]);
+        if (!n_listed[m] || !gate_enter(&gates[m])) continue;
+        member->device->push_picked(member->device, member->launch, slot, chunks[m], first, scratch.lists + (size_t)m * n_rows, n_listed[m], set->sure[m]);
+        gate_leave(&gates[m]);
     }
 }

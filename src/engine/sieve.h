@@ -32,9 +32,22 @@ SieveSet *sieve_hold(SieveSet *set);
 void      sieve_release(SieveSet *set);                                                      // NULL is fine
 bool      sieve_is_for(const SieveSet *set, const SieveMember *members, int n_members);      // made for exactly these
 
-// Rows FIRST .. END of the chunk (at most 65,536) through all members; CHUNKS[m] is the chunk's number in member m's source.
-// SCRATCH: sieve_scratch_bytes() of memory that is the calling thread's.
-void      sieve_push(const SieveSet *set, const int *chunks, int slot, u32 first, u32 end, void *scratch);
+// A rider that is stopped leaves an open chunk at once: it shuts its gate and waits until nobody is inside.
+typedef struct Gate { _Atomic u32 n_inside; _Atomic bool is_shut; } Gate;
+
+static inline bool gate_enter(Gate *gate)                              // false: its rider may be gone
+{
+    atomic_fetch_add(&gate->n_inside, 1);
+    if (!atomic_load(&gate->is_shut)) return true;
+    atomic_fetch_sub(&gate->n_inside, 1);
+    return false;
+}
+
+static inline void gate_leave(Gate *gate) { atomic_fetch_sub(&gate->n_inside, 1); }
+
+// Rows FIRST .. END of the chunk (at most 65,536) through all members whose gate is open; CHUNKS[m] is the chunk's number in
+// member m's source.  SCRATCH: sieve_scratch_bytes() of memory that is the calling thread's.
+void      sieve_push(const SieveSet *set, const Chunk *chunk, const int *chunks, Gate *gates, int slot, u32 first, u32 end, void *scratch);
 size_t    sieve_scratch_bytes(u32 n_rows);
 
 #endif

@@ -118,9 +118,8 @@ static weft_status merge(const Sorter *sorter, const Item *a, u64 n_a, const Ite
         if (is_before(sorter, b, a)) *out++ = *b++, n_b--;
         else *out++ = *a++, n_a--;
     }
-    memcpy(out, a, n_a * sizeof *a);
-    memcpy(out + n_a, b, n_b * sizeof *b);
-    return WEFT_OK;
+    TRY(query_copy(sorter->run, out, a, n_a * sizeof *a));
+    return query_copy(sorter->run, out + n_a, b, n_b * sizeof *b);
 }
 
 static weft_status merge_sort(const Sorter *sorter, Item **items, Item *spare, u64 n)
@@ -158,7 +157,10 @@ static void sift_down(const Sorter *sorter, Item *heap, u64 n, u64 at)
 
 static weft_status keep_first(const Sorter *sorter, Item *items, u64 n_rows, u64 n_wanted)
 {
-    for (u64 at = n_wanted / 2; at-- > 0;) sift_down(sorter, items, n_wanted, at);
+    for (u64 at = n_wanted / 2; at-- > 0;) {
+        if (query_should_stop(sorter->run, at)) return query_canceled(sorter->run);
+        sift_down(sorter, items, n_wanted, at);
+    }
     for (u64 r = n_wanted; r < n_rows; r++) {
         if (query_should_stop(sorter->run, r)) return query_canceled(sorter->run);
         if (!is_before(sorter, &items[r], &items[0])) continue;
@@ -172,9 +174,7 @@ static weft_status rank_codes(QueryRun *run, View *views)
 {
     for (int k = 0; k < run->query->n_sort; k++) {
         View *view = &views[run->query->sort[k].output];
-        if (view->kind != VIEW_CODE || view->ranks) continue;
-        view->ranks = dict_ranks(view->dict, view->dict_count);
-        if (!view->ranks) return fail(run->err, WEFT_OUT_OF_MEMORY, -1, "out of memory");
+        if (view->kind == VIEW_CODE && !view->ranks) TRY(query_ranks(run, view->dict, view->dict_count, &view->ranks));
     }
     return WEFT_OK;
 }
@@ -186,7 +186,10 @@ static weft_status sort_rows(QueryRun *run, View *views, u64 n_rows, u64 n_wante
     u64          n_sorted = n_rows, *out;
     TRY(rank_codes(run, views));
     TRY(query_alloc(run, n_rows * sizeof *items, (void **)&items));
-    for (u64 r = 0; r < n_rows; r++) items[r] = (Item){ prefix_of(&views[sorter.keys[0].output], &sorter.keys[0], r), r };
+    for (u64 r = 0; r < n_rows; r++) {
+        if (query_should_stop(run, r)) return query_canceled(run);
+        items[r] = (Item){ prefix_of(&views[sorter.keys[0].output], &sorter.keys[0], r), r };
+    }
     if (n_wanted > 0 && n_wanted < n_rows / 4) {
         TRY(keep_first(&sorter, items, n_rows, n_wanted));
         n_sorted = n_wanted;
@@ -194,7 +197,10 @@ static weft_status sort_rows(QueryRun *run, View *views, u64 n_rows, u64 n_wante
     TRY(query_alloc(run, n_sorted * sizeof *spare, (void **)&spare));
     TRY(query_alloc(run, (n_sorted + 1) * sizeof *out, (void **)&out));
     TRY(merge_sort(&sorter, &items, spare, n_sorted));
-    for (u64 r = 0; r < n_sorted; r++) out[r] = items[r].row;
+    for (u64 r = 0; r < n_sorted; r++) {
+        if (query_should_stop(run, r)) return query_canceled(run);
+        out[r] = items[r].row;
+    }
     *rows = out;
     return WEFT_OK;
 }

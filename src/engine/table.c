@@ -60,14 +60,16 @@ static u64 float_bits(i64 bits)
     return value != value ? 0x7ff8000000000000ull : (u64)bits;
 }
 
-static void find_range(const i64 *values, const u8 *nulls, u64 n_rows, i64 *low, i64 *high)
+static weft_status find_range(const Builder *b, const i64 *values, const u8 *nulls, i64 *low, i64 *high)
 {
     *low = INT64_MAX, *high = INT64_MIN;
-    for (u64 r = 0; r < n_rows; r++) {
+    for (u64 r = 0; r < b->rows->n_rows; r++) {
+        if (query_should_stop(b->run, r)) return query_canceled(b->run);
         if (nulls && nulls[r]) continue;
         *low = MIN_OF(*low, values[r]);
         *high = MAX_OF(*high, values[r]);
     }
+    return WEFT_OK;
 }
 
 // When all values of the probing column lie in the table, the kernel need not ask whether one does.
@@ -81,7 +83,7 @@ static void cover_probe(const Builder *b, int k, JoinKey *key)
     if ((u128)(high - low) < MAX_OF(COVER_SPAN, 2 * (u128)((i128)key->high - key->low))) key->low = (i64)low, key->high = (i64)high;
 }
 
-static void describe_keys(Builder *b, u128 *span)
+static weft_status describe_keys(Builder *b, u128 *span)
 {
     JoinTable *table = b->table;
     *span = 1;
@@ -95,7 +97,7 @@ static void describe_keys(Builder *b, u128 *span)
             table->is_one_word = table->n_keys == 1;
             continue;
         }
-        if (b->rows->n_rows) find_range(int_column(b, k), NULL, b->rows->n_rows, &key->low, &key->high);
+        if (b->rows->n_rows) TRY(find_range(b, int_column(b, k), NULL, &key->low, &key->high));
         key->zone_low = key->low, key->zone_high = key->high;
         if (b->rows->n_rows) cover_probe(b, k, key);
         key->stride = (u64)*span;
@@ -103,6 +105,7 @@ static void describe_keys(Builder *b, u128 *span)
         *span = width == 0 || *span >> 64 ? *span : *span * width;
         if (*span >> 62) table->is_one_word = table->n_keys == 1;
     }
+    return WEFT_OK;
 }
 
 static u64 direct_key(const Builder *b, u64 row)
@@ -168,8 +171,10 @@ static weft_status renumber(Builder *b, Payload *payload, Coding *coding, i64 lo
     i64      *decode;
     u64       n_used = 0;
     TRY(home_alloc(b, span * sizeof *codes, (void **)&codes));
-    for (u64 r = 0; r < b->rows->n_rows; r++)
+    for (u64 r = 0; r < b->rows->n_rows; r++) {
+        if (query_should_stop(b->run, r)) return query_canceled(b->run);
         if (!coding->nulls || !coding->nulls[r]) codes[coding->values[r] - low] = 1;
+    }
     for (u64 v = 0; v < span; v++) n_used += codes[v];
     if (n_used * 2 > span) return WEFT_OK;
     TRY(home_alloc(b, (n_used + 1) * sizeof *decode, (void **)&decode));
@@ -197,7 +202,7 @@ static weft_status describe_payload(Builder *b, int p, Payload *payload, Coding 
     if (!payload->range.nullable) coding->nulls = NULL;
     if (out->is_float) return WEFT_OK;
     i64 low, high;
-    find_range(coding->values, coding->nulls, b->rows->n_rows, &low, &high);
+    TRY(find_range(b, coding->values, coding->nulls, &low, &high));
     if (low > high) low = 0, high = 0;
     payload->base = low;
     payload->range.known = true, payload->range.low = low, payload->range.high = high;
@@ -249,6 +254,7 @@ static weft_status store_payload(Builder *b, Payload *payload, const Coding *cod
     TRY(home_alloc(b, size / 8 + 8, (void **)&valid));
     for (u64 r = 0; r < b->rows->n_rows; r++) {
         const u64 place = at ? at[r] : r;
+        if (query_should_stop(b->run, r)) return query_canceled(b->run);
         if (!coding->nulls[r]) valid[place >> 3] |= (u8)(1u << (place & 7));
     }
     payload->float_valid = (const u64 *)(const void *)valid;
@@ -278,20 +284,23 @@ static weft_status chain_rows(Builder *b, u32 **next)
     return home_alloc(b, (b->rows->n_rows + 1) * sizeof **next, (void **)next);
 }
 
-static void measure_chains(JoinTable *table, const u32 *next, u32 *lengths)
+static weft_status measure_chains(const Builder *b, const u32 *next, u32 *lengths)
 {
+    JoinTable *table = b->table;
     // Rows were chained from the last to the first, so a row's successor has a larger number.
     for (u64 r = table->n_rows; r-- > 0;) {
+        if (query_should_stop(b->run, r)) return query_canceled(b->run);
         lengths[r] = next[r] ? lengths[next[r] - 1] + 1 : 1;
         table->max_chain = MAX_OF(table->max_chain, lengths[r]);
     }
+    return WEFT_OK;
 }
 
 static weft_status finish_chains(Builder *b, u32 *next)
 {
     u32 *lengths;
     TRY(chain_rows(b, &lengths));
-    measure_chains(b->table, next, lengths);
+    TRY(measure_chains(b, next, lengths));
     b->table->next = next;
     b->table->is_unique = b->table->max_chain <= 1;
     b->table->bytes += b->table->n_rows * 4;
@@ -358,7 +367,10 @@ static weft_status store_by_key(Builder *b, Coding *codings)
 {
     u32 *at;
     TRY(home_alloc(b, (b->rows->n_rows + 1) * sizeof *at, (void **)&at));
-    for (u64 r = 0; r < b->rows->n_rows; r++) at[r] = (u32)direct_key(b, r);
+    for (u64 r = 0; r < b->rows->n_rows; r++) {
+        if (query_should_stop(b->run, r)) return query_canceled(b->run);
+        at[r] = (u32)direct_key(b, r);
+    }
     b->table->kind = JOIN_DIRECT;
     for (int p = 0; p < b->table->n_payloads; p++)
         TRY(store_payload(b, &b->table->payloads[p], &codings[p], at, (u64)b->table->span, p == 0));
@@ -392,7 +404,10 @@ static weft_status store_bytes(Builder *b)
 {
     u8 *bytes;
     TRY(home_alloc(b, (size_t)b->table->span + 8, (void **)&bytes));
-    for (u64 r = 0; r < b->rows->n_rows; r++) bytes[direct_key(b, r)] = 1;
+    for (u64 r = 0; r < b->rows->n_rows; r++) {
+        if (query_should_stop(b->run, r)) return query_canceled(b->run);
+        bytes[direct_key(b, r)] = 1;
+    }
     b->table->kind = JOIN_BITS;
     b->table->is_bytes = true;
     b->table->slots = bytes;
@@ -420,7 +435,7 @@ weft_status table_build(QueryRun *run, Arena *home, int number, const Woven *wov
     table->keys = arena_array(home, JoinKey, table->n_keys + 1);
     table->payloads = arena_array(home, Payload, table->n_payloads + 1);
     Coding *codings = arena_array(run->arena, Coding, table->n_payloads + 1);
-    describe_keys(&b, &span);
+    TRY(describe_keys(&b, &span));
     for (int p = 0; p < table->n_payloads; p++) TRY(describe_payload(&b, p, &table->payloads[p], &codings[p]));
     const bool is_direct = span <= DIRECT_SPAN_FREE || (span <= (u128)DIRECT_SPAN_SHARE * rows->n_rows && span < UINT32_MAX);
     if (!is_direct) {

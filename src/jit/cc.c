@@ -552,7 +552,7 @@ bool compiler_is_known(Compiler *compiler)
 
 static weft_status ask_version(Compiler *compiler, const char *work_dir, bool is_background, Error *err)
 {
-    char *const arguments[] = { compiler->path, (char *)(uintptr_t)"--version", NULL };
+    char *const arguments[] = { compiler->path, (char *)(uintptr_t) "--version", NULL };
     ProcessResult result;
     TRY(run(compiler, arguments, work_dir, is_background, &result, err));
     size_t length = strcspn(result.output, "\n");

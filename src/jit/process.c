@@ -52,7 +52,7 @@ static char **make_environment(const char *temp_dir)
         return free(out), free(entry), NULL;
     strcat(strcpy(entry, "TMPDIR="), temp_dir);
     out[n_out++] = entry;
-    out[n_out++] = (char *)(uintptr_t)"LC_ALL=C";
+    out[n_out++] = (char *)(uintptr_t) "LC_ALL=C";
     for (size_t i = 0; i < n; i++)
         if (!is_variable(environ[i], "TMPDIR") && !is_variable(environ[i], "LC_ALL"))
             out[n_out++] = environ[i];

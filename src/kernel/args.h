@@ -50,7 +50,7 @@ typedef struct KernelWords {
 
 typedef struct KernelArgs KernelArgs;
 struct KernelArgs {
-    u32                 row_first, row_end;   // the morsel: row_first is a multiple of TILE
+    u32                 row_first, row_end;   // the morsel: row_first is a multiple of 64
     const KernelColumn *columns;
     const i64          *params;               // literals, ranges, offsets: everything that is not the shape of the query
     const void *const  *tables;               // join tables, payloads, maps over dictionary codes

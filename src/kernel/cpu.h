@@ -112,7 +112,7 @@ typedef u16 eight_rows_ __attribute__((vector_size(16), aligned(2), may_alias));
 #define KEEP(live, condition)      { live[live##_n] = (u16)i; live##_n += (condition) != 0; }
 
 #define STEP(k, live)              A->counts[k] += live##_n;     // EXPLAIN ANALYZE: rows that left step k
-#define STOPPED                    (*(const volatile u32 *)A->cancel)
+#define STOPPED                    (*(const volatile u32 *)A->cancel || A->failed)
 
 // ---- values that a later step needs: one per row of the tile ------------------------------------------------------------
 #define CARRY(type, name)          type name[TILE];

@@ -75,10 +75,12 @@ static bool describe(Shell *shell, const char *argument)
 static bool show_top(Shell *shell, const char *argument)
 {
     (void)argument;
-    static const char riders[] = "select query, table_name as \"table\", chunks_done as done, chunks, fellow_riders as fellows, "
-                                 "woven_with as woven, pipeline from weft_riders order by query, chunks_done";
-    static const char scans[] = "select table_name as \"table\", rides, chunks_read, chunks_ridden, bytes_read, bytes_ridden "
-                                "from weft_scans where table_name not like 'weft%' order by bytes_ridden desc";
+    static const char riders[] = "select query, table_name as \"table\", chunks_done as done, chunks, "
+                                 "fellow_riders as fellows, woven_with as woven, pipeline "
+                                 "from weft_riders order by query, chunks_done";
+    static const char scans[] = "select table_name as \"table\", rides, chunks_read, chunks_ridden, bytes_read, "
+                                "bytes_ridden from weft_scans where table_name not like 'weft%' "
+                                "order by bytes_ridden desc";
     return run_statement(shell, riders, NULL, 1) && run_statement(shell, scans, NULL, 1);
 }
 

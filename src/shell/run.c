@@ -125,7 +125,7 @@ static void take_option(RunOptions *options, int option)
     case OPTION_JSON:     options->is_json = true; break;
     case OPTION_TOP:      options->has_top = true; break;
     case OPTION_HELP:     fputs(help_text, stdout); exit(0);
-    default:              fputs("Try 'weft run --help'.\n", stderr); exit(EXIT_USAGE);   // getopt has said what is wrong
+    default:              fputs("Try 'weft run --help'.\n", stderr); exit(EXIT_USAGE);   // getopt has said why
     }
 }
 
@@ -267,7 +267,7 @@ static void print_results(Run *run)
             run->shell.n_printed = 0;                      // the empty line is there already
             print_result(&run->shell, statement->result, stdout);
         }
-        if (statement->n_failed) {
+        if (statement->n_failed && !(run->is_stopped && statement->error.status == WEFT_QUERY_CANCELED)) {
             fflush(stdout);
             report_error(&run->shell, &statement->error, statement->sql, statement->path, statement->line);
         }
@@ -279,8 +279,9 @@ static void print_results(Run *run)
 static bool run_all(Run *run)
 {
     weft_error error = { .status = WEFT_OK };
-    if (weft_open(run->options.path, &run->shell.db, &error) || weft_connect(run->shell.db, &run->shell.session, &error)) {
-        report_error(&run->shell, &error, NULL, NULL, 1);
+    Shell *shell = &run->shell;
+    if (weft_open(run->options.path, &shell->db, &error) || weft_connect(shell->db, &shell->session, &error)) {
+        report_error(shell, &error, NULL, NULL, 1);
         return false;
     }
     if (!run_rounds(run))

@@ -51,7 +51,8 @@ typedef struct RunStatement {
 typedef struct TableFigures {          // one line of weft_scans
     char   *name;
     int64_t rows;                      // of the table
-    int64_t rides, chunks_read, chunks_ridden, rows_read, rows_ridden, bytes_read, bytes_ridden, chunks_woven, rides_woven;
+    int64_t rides, chunks_read, chunks_ridden, rows_read, rows_ridden, bytes_read, bytes_ridden;
+    int64_t chunks_woven, rides_woven;
 } TableFigures;
 
 typedef struct FigureList { TableFigures *tables; int n_tables; } FigureList;
@@ -80,7 +81,8 @@ struct Run {
     long            n_clients, n_busy; // busy: still in the round
     int             round;
     long            next;              // statement to take; counts on through the repeats
-    double          start_ms, deadline_ms;                  // of the round; deadline: of all, INFINITY when there is none
+    double          start_ms;          // of the round
+    double          deadline_ms;       // of all rounds; INFINITY when there is none
     bool            is_over;           // clients go home
     _Atomic bool    is_stopped;        // Ctrl-C: nothing new begins
 

@@ -365,10 +365,10 @@ bool run_rounds(Run *run)
     struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = SA_RESTART };
     FigureList before = { 0 };
     run->random = run->options.seed;
+    sigaction(SIGINT, &action, NULL);
     start_locks(run);
     bool is_ready = add_clients(run) && figures_take(run, &before);
     if (is_ready) {
-        sigaction(SIGINT, &action, NULL);
         double begin_ms = now_ms();
         run->deadline_ms = run->options.duration_ms > 0 ? begin_ms + run->options.duration_ms : INFINITY;
         do

@@ -137,6 +137,15 @@ static Times times_of_all(const Run *run)
     return times;
 }
 
+// What all statements would take one after the other, each at its best.
+static double sum_of_best(const Run *run)
+{
+    double sum = 0;
+    for (long i = 0; i < run->n_statements; i++)
+        sum += times_of(run->statements[i].times_ms, run->statements[i].n_times).min;
+    return sum;
+}
+
 static size_t count_failed(const Run *run)
 {
     size_t n = 0;
@@ -174,13 +183,14 @@ static void print_totals(const Run *run, FILE *out)
         fprintf(out, "%s", run->n_rounds > 1 ? "" : "at once ");
     fprintf(out, "in %.1f ms: %.1f per second", run->wall_ms, ratio((double)all.n * 1e3, run->wall_ms));
     if (run->n_rounds > 1)
-        fprintf(out, "; %ld rounds of %ld at once, the best took %.1f ms", run->n_rounds, run->n_statements, run->best_round_ms);
+        fprintf(out, "; %ld rounds of %ld at once, the best took %.1f ms", run->n_rounds, run->n_statements,
+                run->best_round_ms);
     fprintf(out, "%s\n", run->is_stopped ? "; stopped" : "");
     if (n_failed)
         fprintf(out, "%zu failed\n", n_failed);
     if (all.n > 1)
-        fprintf(out, "ms: min %.2f, mean %.2f, p50 %.2f, p95 %.2f, p99 %.2f, max %.2f; at most %ld at a time\n", all.min,
-                all.mean, all.p50, all.p95, all.p99, all.max, run->most_running);
+        fprintf(out, "ms: min %.2f, mean %.2f, p50 %.2f, p95 %.2f, p99 %.2f, max %.2f; at most %ld at a time\n",
+                all.min, all.mean, all.p50, all.p95, all.p99, all.max, run->most_running);
 }
 
 // One run each.
@@ -204,8 +214,8 @@ static void print_many_times(const Run *run, int width, FILE *out)
         const RunStatement *statement = &run->statements[i];
         Times times = times_of(statement->times_ms, statement->n_times);
         print_name(out, statement->name, width);
-        fprintf(out, "  %6zu %6zu %9zu %9.2f %9.2f %9.2f %9.2f %9.2f\n", times.n + statement->n_failed, statement->n_failed,
-                statement->n_rows, times.min, times.p50, times.p95, times.p99, times.max);
+        fprintf(out, "  %6zu %6zu %9zu %9.2f %9.2f %9.2f %9.2f %9.2f\n", times.n + statement->n_failed,
+                statement->n_failed, statement->n_rows, times.min, times.p50, times.p95, times.p99, times.max);
     }
 }
 
@@ -216,7 +226,8 @@ static void print_times(const Run *run, FILE *out)
     for (long i = 0; i < run->n_statements; i++) {
         const RunStatement *statement = &run->statements[i];
         width = widest(statement->name, width);
-        most_runs = statement->n_times + statement->n_failed > most_runs ? statement->n_times + statement->n_failed : most_runs;
+        size_t n_runs = statement->n_times + statement->n_failed;
+        most_runs = n_runs > most_runs ? n_runs : most_runs;
     }
     fputc('\n', out);
     print_name(out, "statement", width);
@@ -231,8 +242,9 @@ static void print_table(const TableFigures *table, double n_rounds, int width, F
     double rows = (double)table->rows * n_rounds, megabytes = 1e6 * n_rounds;
     print_name(out, table->name, width);
     fprintf(out, "  %12lld %9.1f %10.2f %15.2f %10.1f %15.1f %14.2f %9.2f\n", (long long)table->rows,
-            (double)table->rides / n_rounds, ratio((double)table->rows_read, rows), ratio((double)table->rows_ridden, rows),
-            (double)table->bytes_read / megabytes, (double)table->bytes_ridden / megabytes,
+            (double)table->rides / n_rounds, ratio((double)table->rows_read, rows),
+            ratio((double)table->rows_ridden, rows), (double)table->bytes_read / megabytes,
+            (double)table->bytes_ridden / megabytes,
             ratio((double)table->chunks_ridden, (double)table->chunks_read),
             ratio((double)table->rides_woven, (double)table->chunks_woven));
 }
@@ -263,8 +275,8 @@ void print_summary(const Run *run, FILE *out)
 
 static void put_times(const Times *times, FILE *out)
 {
-    fprintf(out, "{\"min\": %.4f, \"mean\": %.4f, \"p50\": %.4f, \"p95\": %.4f, \"p99\": %.4f, \"max\": %.4f}", times->min,
-            times->mean, times->p50, times->p95, times->p99, times->max);
+    fprintf(out, "{\"min\": %.4f, \"mean\": %.4f, \"p50\": %.4f, \"p95\": %.4f, \"p99\": %.4f, \"max\": %.4f}",
+            times->min, times->mean, times->p50, times->p95, times->p99, times->max);
 }
 
 static void put_text(const char *key, const char *text, FILE *out)
@@ -297,7 +309,8 @@ static void put_table(const TableFigures *table, FILE *out)
     fputs("    {", out);
     put_text("name", table->name, out);
     fprintf(out, ", \"rows\": %lld, \"rides\": %lld, \"chunks_read\": %lld, \"chunks_ridden\": %lld, ",
-            (long long)table->rows, (long long)table->rides, (long long)table->chunks_read, (long long)table->chunks_ridden);
+            (long long)table->rows, (long long)table->rides, (long long)table->chunks_read,
+            (long long)table->chunks_ridden);
     fprintf(out, "\"rows_read\": %lld, \"rows_ridden\": %lld, \"bytes_read\": %lld, \"bytes_ridden\": %lld, ",
             (long long)table->rows_read, (long long)table->rows_ridden, (long long)table->bytes_read,
             (long long)table->bytes_ridden);
@@ -333,9 +346,10 @@ void print_summary_json(const Run *run, FILE *out)
     put_options(&run->options, out);
     fprintf(out, "  \"statements\": %ld, \"runs\": %zu, \"failed\": %zu, \"stopped\": %s,\n", run->n_statements,
             all.n + n_failed, n_failed, run->is_stopped ? "true" : "false");
-    fprintf(out, "  \"wall_ms\": %.4f, \"per_second\": %.4f, \"rounds\": %ld, \"best_round_ms\": %.4f, \"most_at_a_time\": %ld,\n",
-            run->wall_ms, ratio((double)all.n * 1e3, run->wall_ms), run->n_rounds, run->best_round_ms, run->most_running);
-    fputs("  \"ms\": ", out);
+    fprintf(out, "  \"wall_ms\": %.4f, \"per_second\": %.4f, \"rounds\": %ld, \"best_round_ms\": %.4f, "
+                 "\"most_at_a_time\": %ld,\n", run->wall_ms, ratio((double)all.n * 1e3, run->wall_ms), run->n_rounds,
+            run->best_round_ms, run->most_running);
+    fprintf(out, "  \"sum_of_best_ms\": %.4f, \"ms\": ", sum_of_best(run));
     put_times(&all, out);
     fputs(",\n  \"queries\": [\n", out);
     for (long i = 0; i < run->n_statements; i++) {

@@ -1,7 +1,7 @@
 // run_top.c - `weft run --top`: the riders of all scans, redrawn in place on standard error.
 //
-// A query rides on a scan for each of its pipelines; the view has a line for each ride.  It is drawn below the cursor, and
-// the cursor goes back to where it was, so that the next view, or the results, overwrite it.
+// A query rides on a scan for each of its pipelines; the view has a line for each ride.  It is drawn below the cursor,
+// and the cursor goes back to where it was, so that the next view, or the results, overwrite it.
 
 #include <stdlib.h>
 #include <string.h>
@@ -58,16 +58,21 @@ static void draw_text(const char *text, int columns)
     }
 }
 
+static int64_t number_at(const weft_result *result, int column, size_t row)
+{
+    return weft_result_column(result, column)->i64[row];
+}
+
 static void draw_rider(const Shell *shell, const weft_result *riders, size_t row, int columns)
 {
-    const char *table = weft_result_column(riders, 1)->text[row].bytes, *label = weft_result_column(riders, 2)->text[row].bytes;
-    int64_t all = weft_result_column(riders, 3)->i64[row], done = weft_result_column(riders, 4)->i64[row];
+    const char *table = weft_result_column(riders, 1)->text[row].bytes;
+    const char *label = weft_result_column(riders, 2)->text[row].bytes;
+    int64_t all = number_at(riders, 3, row), done = number_at(riders, 4, row);
     char text[512];
-    fprintf(stderr, "%7lld  ", (long long)weft_result_column(riders, 0)->i64[row]);
+    fprintf(stderr, "%7lld  ", (long long)number_at(riders, 0, row));
     draw_share(shell, done, all);
     snprintf(text, sizeof text, " %5lld of %-5lld %7lld %6lld  %-12s %s", (long long)done, (long long)all,
-             (long long)weft_result_column(riders, 5)->i64[row], (long long)weft_result_column(riders, 6)->i64[row], table,
-             label);
+             (long long)number_at(riders, 5, row), (long long)number_at(riders, 6, row), table, label);
     draw_text(text, columns - 9 - BAR_CELLS - 1);
     fputs("\033[K\n", stderr);
 }
@@ -81,8 +86,8 @@ static void draw(Run *run, const weft_result *riders)
     long n_running = run->n_running;
     pthread_mutex_unlock(&run->lock);
     top_erase();
-    snprintf(text, sizeof text, "%.1f s, %ld statements running, %zu rides", (now_ms() - run->start_ms) / 1e3, n_running,
-             n_riders);
+    snprintf(text, sizeof text, "%.1f s, %ld statements running, %zu rides", (now_ms() - run->start_ms) / 1e3,
+             n_running, n_riders);
     draw_text(text, columns - 1);
     fputs("\033[K\n", stderr);
     draw_text("  query  chunks                    fellows  woven  table        pipeline", columns - 1);
@@ -96,13 +101,14 @@ static void draw(Run *run, const weft_result *riders)
 
 void top_show(Run *run)
 {
+    static const char sql[] = "select query, table_name, pipeline, chunks, chunks_done, fellow_riders, woven_with "
+                              "from weft_riders order by query, chunks_done";
     weft_result *riders = NULL;
     weft_error error = { .status = WEFT_OK };
     if (now_ms() - top.last_ms < EVERY_MS)
         return;
     top.last_ms = now_ms();
-    if (weft_query(run->shell.session, "select query, table_name, pipeline, chunks, chunks_done, fellow_riders, woven_with "
-                   "from weft_riders order by query, chunks_done", &riders, &error) == WEFT_OK)
+    if (weft_query(run->shell.session, sql, &riders, &error) == WEFT_OK)
         draw(run, riders);
     weft_result_free(riders);
 }

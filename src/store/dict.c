@@ -25,7 +25,8 @@ enum {
     N_BLOCKS = 32 - FIRST_BLOCK_LOG,
     FIRST_SLOTS = 64,
     BYTES_BLOCK_MIN = 1 << 10,
-    BYTES_BLOCK_MAX = 1 << 20
+    BYTES_BLOCK_MAX = 1 << 20,
+    PIECE_KEYS = 1 << 15                                    // are sorted in a few milliseconds
 };
 
 typedef struct Entry {
@@ -349,22 +350,76 @@ static int compare_keys(const void *a, const void *b, void *context)
     return compare_bytes(l->bytes, l->length, r->bytes, r->length);
 }
 
-// KEYS has room for COUNT.
-static void rank_codes(const Dictionary *dict, const Ranks *old, u32 count, SortKey *keys, u32 *ranks)
+// Looked at every few thousand steps of a loop.
+static bool is_stopped(const _Atomic u32 *stop, u32 step)
+{
+    return (step & 4095) == 0 && stop && atomic_load_explicit(stop, memory_order_relaxed);
+}
+
+typedef struct Sorting {
+    const Dictionary  *dict;
+    const _Atomic u32 *stop;
+    SortKey           *keys, *spare;                        // room for all; the sorted keys end up in KEYS
+} Sorting;
+
+static bool merge_pieces(const Sorting *sorting, const SortKey *a, const SortKey *a_end, const SortKey *b,
+                         const SortKey *b_end, SortKey *out)
+{
+    void *context = (void *)(uintptr_t)sorting->dict;
+    for (u32 n = 0; a < a_end || b < b_end; n++) {
+        if (is_stopped(sorting->stop, n))
+            return false;
+        bool take_a = b == b_end || (a < a_end && compare_keys(a, b, context) < 0);
+        *out++ = take_a ? *a++ : *b++;
+    }
+    return true;
+}
+
+// Short pieces are sorted and then merged, so that a cancel is seen in between.
+static bool sort_keys(Sorting *sorting, u32 first, u32 end)
+{
+    for (u64 at = first; at < end; at += PIECE_KEYS) {
+        if (is_stopped(sorting->stop, 0))
+            return false;
+        qsort_r(sorting->keys + at, MIN_OF(PIECE_KEYS, end - at), sizeof(SortKey), compare_keys,
+                (void *)(uintptr_t)sorting->dict);
+    }
+    for (u64 width = PIECE_KEYS; width < end - first; width *= 2) {
+        for (u64 at = first; at < end; at += 2 * width) {
+            const SortKey *keys = sorting->keys;
+            u64 middle = MIN_OF(at + width, end), last = MIN_OF(at + 2 * width, end);
+            if (!merge_pieces(sorting, keys + at, keys + middle, keys + middle, keys + last, sorting->spare + at))
+                return false;
+        }
+        for (u64 at = 0; at < first; at++)
+            sorting->spare[at] = sorting->keys[at];
+        SortKey *sorted = sorting->spare;
+        sorting->spare = sorting->keys;
+        sorting->keys = sorted;
+    }
+    return true;
+}
+
+static bool rank_codes(Sorting *sorting, const Ranks *old, u32 count, u32 *ranks)
 {
     u32 n_old = old ? old->count : 0;
-    for (u32 code = 0; code < n_old; code++)
-        keys[old->ranks[code]] = sort_key(dict, code);
-    for (u32 code = n_old; code < count; code++)
-        keys[code] = sort_key(dict, code);
-    void *context = (void *)(uintptr_t)dict;
-    if (count > n_old)
-        qsort_r(keys + n_old, count - n_old, sizeof(SortKey), compare_keys, context);
+    for (u32 code = 0; code < count; code++) {
+        if (is_stopped(sorting->stop, code))
+            return false;
+        sorting->keys[code < n_old ? old->ranks[code] : code] = sort_key(sorting->dict, code);
+    }
+    if (!sort_keys(sorting, n_old, count))
+        return false;
+    void *context = (void *)(uintptr_t)sorting->dict;
+    const SortKey *keys = sorting->keys;
     u32 rank = 0, i = 0, j = n_old;
     while (i < n_old || j < count) {
+        if (is_stopped(sorting->stop, rank))
+            return false;
         bool take_old = j == count || (i < n_old && compare_keys(&keys[i], &keys[j], context) < 0);
         ranks[keys[take_old ? i++ : j++].code] = rank++;
     }
+    return true;
 }
 
 // Drops what nobody holds, except the newest, from which the next is made.
@@ -383,24 +438,34 @@ static void drop_old_ranks(Dictionary *dict)
     }
 }
 
-static Ranks *make_ranks(Dictionary *dict, u32 count)
+static weft_status fill_ranks(const Dictionary *dict, const Ranks *old, u32 count, const _Atomic u32 *stop, u32 *ranks,
+                              Error *err)
 {
-    void *memory, *keys;
-    size_t bytes = sizeof(Ranks) + (size_t)count * sizeof(u32), key_bytes = (size_t)count * sizeof(SortKey);
-    if (mem_alloc(dict->budget, bytes, &memory, NULL))
-        return NULL;
-    if (mem_alloc(dict->budget, key_bytes, &keys, NULL)) {
-        mem_free(dict->budget, memory, bytes);
-        return NULL;
-    }
-    Ranks *ranks = memory, *old = dict->ranks;
-    while (old && old->count > count)
-        old = old->next;
+    size_t bytes = (size_t)count * sizeof(SortKey);
+    void *keys, *spare;
+    TRY(mem_alloc(dict->budget, bytes, &keys, err));
+    weft_status status = mem_alloc(dict->budget, bytes, &spare, err);
+    Sorting sorting = { dict, stop, keys, spare };
+    if (!status && !rank_codes(&sorting, old, count, ranks))
+        status = fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
+    mem_free(dict->budget, keys, bytes);
+    mem_free(dict->budget, spare, bytes);
+    return status;
+}
+
+static weft_status make_ranks(Dictionary *dict, const Ranks *old, u32 count, const _Atomic u32 *stop, Ranks **out,
+                              Error *err)
+{
+    void *memory;
+    size_t bytes = sizeof(Ranks) + (size_t)count * sizeof(u32);
+    TRY(mem_alloc(dict->budget, bytes, &memory, err));
+    Ranks *ranks = *out = memory;
     ranks->bytes = bytes;
     ranks->count = count;
-    rank_codes(dict, old, count, keys, ranks->ranks);
-    mem_free(dict->budget, keys, key_bytes);
-    return ranks;
+    weft_status status = fill_ranks(dict, old, count, stop, ranks->ranks, err);
+    if (status)
+        mem_free(dict->budget, ranks, bytes);
+    return status;
 }
 
 static Ranks *find_ranks(const Dictionary *dict, u32 count)
@@ -411,20 +476,58 @@ static Ranks *find_ranks(const Dictionary *dict, u32 count)
     return ranks;
 }
 
-const u32 *dict_ranks(Dictionary *dict, u32 count)
+// The newest that can be a part of the ranks of COUNT codes.
+static Ranks *find_part(const Dictionary *dict, u32 count)
 {
-    pthread_mutex_lock(&dict->ranks_lock);
-    Ranks *ranks = find_ranks(dict, count);
-    if (!ranks && (ranks = make_ranks(dict, count))) {
+    Ranks *ranks = dict->ranks;
+    while (ranks && ranks->count > count)
+        ranks = ranks->next;
+    return ranks;
+}
+
+// Somebody else may have been quicker: then NEW is not needed.
+static const u32 *put_ranks(Dictionary *dict, Ranks *new)
+{
+    Ranks *ranks = find_ranks(dict, new->count);
+    if (ranks) {
+        mem_free(dict->budget, new, new->bytes);
+    } else {
+        ranks = new;
         ranks->next = dict->ranks;
         dict->ranks = ranks;
-        ranks->n_holds++;
-        drop_old_ranks(dict);
-    } else if (ranks) {
-        ranks->n_holds++;
     }
+    ranks->n_holds++;
+    return ranks->ranks;
+}
+
+// The lock is free while the codes are sorted, so that nobody who waits for it is beyond the reach of a cancel.
+weft_status dict_get_ranks(Dictionary *dict, u32 count, const _Atomic u32 *stop, const u32 **out, Error *err)
+{
+    pthread_mutex_lock(&dict->ranks_lock);
+    Ranks *ranks = find_ranks(dict, count), *old = ranks ? NULL : find_part(dict, count);
+    if (ranks)
+        ranks->n_holds++;
+    if (old)
+        old->n_holds++;
     pthread_mutex_unlock(&dict->ranks_lock);
-    return ranks ? ranks->ranks : NULL;
+    *out = ranks ? ranks->ranks : NULL;
+    if (ranks)
+        return WEFT_OK;
+    weft_status status = make_ranks(dict, old, count, stop, &ranks, err);
+    pthread_mutex_lock(&dict->ranks_lock);
+    if (!status)
+        *out = put_ranks(dict, ranks);
+    if (old)
+        old->n_holds--;
+    drop_old_ranks(dict);
+    pthread_mutex_unlock(&dict->ranks_lock);
+    return status;
+}
+
+const u32 *dict_ranks(Dictionary *dict, u32 count)
+{
+    const u32 *ranks;
+    return dict_get_ranks(dict, count, NULL, &ranks, NULL) ? NULL : ranks;
 }
 
 void dict_ranks_release(Dictionary *dict, const u32 *ranks)

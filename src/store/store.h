@@ -78,6 +78,8 @@ weft_status dict_intern(Dictionary *dict, const char *bytes, size_t length, u32 
 // Rank by bytes of the first COUNT codes, cached.  Held until dict_ranks_release, or else until the dictionary goes;
 // NULL when there is no memory for it.
 const u32  *dict_ranks(Dictionary *dict, u32 count);
+// The same, saying why: OUT_OF_MEMORY, or QUERY_CANCELED when *STOP (may be NULL) became other than 0.
+weft_status dict_get_ranks(Dictionary *dict, u32 count, const _Atomic u32 *stop, const u32 **ranks, Error *err);
 void        dict_ranks_release(Dictionary *dict, const u32 *ranks); // NULL is fine
 
 // ---- chunks ----------------------------------------------------------------------------------------------------------------

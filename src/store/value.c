@@ -414,6 +414,7 @@ static int format_scaled(i128 number, int scale, char *buffer)
     int n = 0;
     u128 rest = number < 0 ? -(u128)number : (u128)number;
     do {
+        // cppcheck-suppress negativeIndex  ; it thinks of n == scale when scale is 0, but n is at least 1 there
         reversed[n++] = (char)('0' + (int)(rest % 10));
         rest /= 10;
         if (n == scale)

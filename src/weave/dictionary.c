@@ -15,7 +15,7 @@ static void release_dict(void *dict) { dict_release(dict); }
 // Loops over a dictionary can take long: a cancel is seen in them.
 static weft_status check_stop(Weaver *w, u32 code)
 {
-    if ((code & 4095) || !w->job->stop || !atomic_load_explicit(w->job->stop, memory_order_relaxed)) return WEFT_OK;
+    if ((code & 255) || !w->job->stop || !atomic_load_explicit(w->job->stop, memory_order_relaxed)) return WEFT_OK;
     return fail(w->err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
 }
 
@@ -100,7 +100,7 @@ weft_status weave_text_dict(Weaver *w, const Expr *expr, Dictionary **dict, u32 
     arena_defer(w->arena, release_dict, leaves.merged);
     visit_leaves(expr, merge_leaf, &leaves);
     *dict = leaves.merged, *n_codes = dict_count(leaves.merged);
-    *LIST_PUSH(w->arena, w->merged, w->n_merged) = (struct MergedDict){ expr, *dict, *n_codes };
+    *LIST_PUSH(w->arena, w->merged, w->n_merged) = (MergedDict){ expr, *dict, *n_codes };
     return leaves.status;
 }
 
@@ -119,15 +119,16 @@ weft_status weave_text_const(Weaver *w, const Expr *expr, Val *out)
 
 // ---- from one dictionary to another -----------------------------------------------------------------------------------------
 
-static const i32 *map_codes(Weaver *w, const Dictionary *from, u32 from_count, const Dictionary *to, u32 to_count)
+static weft_status map_codes(Weaver *w, const Dictionary *from, u32 from_count, const Dictionary *to, u32 to_count, i32 **out)
 {
-    i32 *map = arena_array(w->arena, i32, from_count + 1);
+    i32 *map = *out = arena_array(w->arena, i32, from_count + 1);
     for (u32 code = 0; code < from_count; code++) {
         const weft_text text = dict_get(from, code);
         u32             found;
+        TRY(check_stop(w, code));
         map[code] = dict_find(to, text.bytes, text.length, &found) && found < to_count ? (i32)found : -1;
     }
-    return map;
+    return WEFT_OK;
 }
 
 // A NULL's code is arbitrary, and there may be no codes at all: it must not be looked up.
@@ -155,7 +156,9 @@ weft_status weave_text_in(Weaver *w, const Expr *expr, Dictionary *dict, u32 dic
     TRY(weave_value(w, expr, out));
     if (out->dict != dict && !(is_const_text(expr) && expr->value.is_null)) {
         const Range range = { .known = true, .low = -1, .high = (i128)dict_count - 1 };
-        *out = look_up(w, *out, "i32", map_codes(w, out->dict, out->dict_count, dict, dict_count), range);
+        i32        *map;
+        TRY(map_codes(w, out->dict, out->dict_count, dict, dict_count, &map));
+        *out = look_up(w, *out, "i32", map, range);
     }
     out->dict = dict, out->dict_count = dict_count;
     return WEFT_OK;
@@ -163,12 +166,31 @@ weft_status weave_text_in(Weaver *w, const Expr *expr, Dictionary *dict, u32 dic
 
 // ---- comparing two texts: both as ranks in the sorted union of their dictionaries ----------------------------------------------
 
+typedef struct HeldRanks { Dictionary *dict; const u32 *ranks; } HeldRanks;
+
+static void release_ranks(void *context)
+{
+    const HeldRanks *held = context;
+    dict_ranks_release(held->dict, held->ranks);
+    dict_release(held->dict);
+}
+
+weft_status weave_ranks(Weaver *w, Dictionary *dict, u32 dict_count, const u32 **ranks)
+{
+    HeldRanks *held = arena_make(w->arena, HeldRanks);
+    TRY(dict_get_ranks(dict, dict_count, w->job->stop, ranks, w->err));
+    *held = (HeldRanks){ dict_hold(dict), *ranks };
+    arena_defer(w->arena, release_ranks, held);
+    return WEFT_OK;
+}
+
 static weft_status rank_in(Weaver *w, Val *text, const Dictionary *merged, const u32 *ranks, u32 n_ranks)
 {
     u32 *map = arena_array(w->arena, u32, text->dict_count + 1);
     for (u32 code = 0; code < text->dict_count; code++) {
         const weft_text bytes = dict_get(text->dict, code);
         u32             at = 0;
+        TRY(check_stop(w, code));
         if (dict_find(merged, bytes.bytes, bytes.length, &at)) map[code] = ranks[at];
     }
     *text = look_up(w, *text, "u32", map, (Range){ .known = true, .low = 0, .high = n_ranks });
@@ -186,8 +208,8 @@ weft_status weave_text_compare(Weaver *w, const Expr *expr, Val *a, Val *b)
     TRY(intern_all(w, merged, a->dict, a->dict_count));
     TRY(intern_all(w, merged, b->dict, b->dict_count));
     const u32  n_ranks = dict_count(merged);
-    const u32 *ranks = dict_ranks(merged, n_ranks);
-    if (!ranks) return fail(w->err, WEFT_OUT_OF_MEMORY, -1, "out of memory");
+    const u32 *ranks;
+    TRY(weave_ranks(w, merged, n_ranks, &ranks));
     TRY(rank_in(w, a, merged, ranks, n_ranks));
     return rank_in(w, b, merged, ranks, n_ranks);
 }
@@ -274,11 +296,17 @@ static void find_run(TextTest *test)
 
 weft_status weave_text_test(Weaver *w, const Expr *expr, TextTest *out)
 {
-    *out = (TextTest){ .text = text_side(expr) };
+    for (int i = 0; i < w->n_tests; i++)
+        if (w->tests[i].test == expr) {
+            *out = w->tests[i];
+            return WEFT_OK;
+        }
+    *out = (TextTest){ .test = expr, .text = text_side(expr) };
     TRY(weave_text_dict(w, out->text, &out->dict, &out->dict_count));
     u8 *outcome = arena_array(w->arena, u8, out->dict_count + 1);
     if (!test_by_lookup(expr, out, outcome)) TRY(test_by_value(w, expr, out, outcome));
     out->outcome = outcome;
     find_run(out);
+    *LIST_PUSH(w->arena, w->tests, w->n_tests) = *out;
     return WEFT_OK;
 }

@@ -29,7 +29,6 @@ static const char *each(Weaver *w) { return PRINT("%s(%s)", w->is_all ? "EACH_RO
 weft_status weave_rows(Weaver *w)
 {
     const WeaveJob *job = w->job;
-    Text            outs = { 0 };
     w->out->outputs = arena_array(w->arena, OutColumn, job->n_outputs + 1);
     for (int o = 0; o < job->n_outputs; o++) {
         OutColumn *out = &w->out->outputs[o];
@@ -38,16 +37,17 @@ weft_status weave_rows(Weaver *w)
         *out = (OutColumn){ .type = job->outputs[o]->type, .is_float = val.is_float, .dict = val.dict, .dict_count = val.dict_count, .range = val.range, .null = -1 };
         out->range.nullable = val.null != NULL;
         out->value = weave_state(w, SLOT_OUT, 8, 0);
-        text_add(&outs, "OUT(%s, o%d, %d)\n", val.is_float ? "f64" : "i64", out->value, out->value);
         weave_stmt(w, "PUT(o%d, %s)", out->value, val.value);
         if (!val.null) continue;
         out->null = weave_state(w, SLOT_OUT, 1, 0);
-        text_add(&outs, "OUT(u8, o%d, %d)\n", out->null, out->null);
         weave_stmt(w, "PUT(o%d, %s)", out->null, val.null);
     }
     weave_line(w, "ROOM(%s)", w->live);
-    char *lines = text_keep(w->arena, &outs);
-    for (char *line = strtok(lines, "\n"); line; line = strtok(NULL, "\n")) weave_line(w, "%s", line);
+    for (int o = 0; o < job->n_outputs; o++) {
+        const OutColumn *out = &w->out->outputs[o];
+        weave_line(w, "OUT(%s, o%d, %d)", out->is_float ? "f64" : "i64", out->value, out->value);
+        if (out->null >= 0) weave_line(w, "OUT(u8, o%d, %d)", out->null, out->null);
+    }
     if (job->n_outputs) weave_block(w, each(w));
     close_tiles(w);
     return WEFT_OK;
@@ -238,8 +238,8 @@ static weft_status write_agg(Weaver *w, Sink *sink, const Agg *agg, AggState *st
     const bool needs_count = val.null || agg->kind == AGG_COUNT || agg->kind == AGG_AVG || w->out->group_kind == GROUP_ONE;
     if (needs_count) state->count = count_slot(w, sink, agg->arg, val.null != NULL, &counts);
     if ((agg->kind == AGG_MIN || agg->kind == AGG_MAX) && val.dict) {
-        const u32 *by_code = dict_ranks(val.dict, val.dict_count);
-        if (!by_code) return fail(w->err, WEFT_OUT_OF_MEMORY, -1, "out of memory");
+        const u32 *by_code;
+        TRY(weave_ranks(w, val.dict, val.dict_count, &by_code));
         const char *ranks = weave_table(w, "u32", weave_name(w, "ranks"), by_code);
         val.value = PRINT("(i64)%s[%s]", ranks, val.null ? PRINT("(%s ? 0 : %s)", val.null, val.value) : val.value);
         state->is_rank = true;

@@ -278,6 +278,7 @@ static void probe_plain(Weaver *w, const JoinTable *table, const char *name, Var
         const char *payload_type = weave_width_type(table->payloads[0].width);
         const char *slots = weave_table(w, payload_type, PRINT("%s_of", payload->name), table->payloads[0].data);
         weave_line(w, "CARRY(%s, %s)", payload_type, payload->name);
+        weave_on_stack(w, 8);
         weave_line(w, "LOOKUP_%s(%s, %s, %s, %s, %s, %s, %s)", mode, w->live, type, var->name, from, payload_type, slots, payload->name);
         payload->code = PRINT("%s[i]", payload->name);
     }
@@ -300,6 +301,7 @@ static void probe_direct(Weaver *w, const JoinTable *table, const char *name, co
     const char    *slots = weave_table(w, type, PRINT("%s_of", var->name), first->data);
     const char    *found = weave_temp(w, type, when_inside(w, key, PRINT("%s[%s]", slots, key->at)));
     weave_line(w, "CARRY(%s, %s)", type, var->name);
+    weave_on_stack(w, 12);             // and the place
     weave_stmt(w, "%s[i] = (%s)(%s - 1);", var->name, type, found);
     var->code = PRINT("%s[i]", var->name);
     if (table->n_payloads > 1) {
@@ -335,6 +337,7 @@ static void probe_rows(Weaver *w, const JoinTable *table, const char *name, cons
     find_row(w, table, name, key, row);
     if (table->n_payloads || !table->is_unique) {
         weave_line(w, "CARRY(u32, %s_row)", name);
+        weave_on_stack(w, 4);
         weave_stmt(w, "%s_row[i] = %s;", name, row);
         add_late_payloads(w, table, 0, PRINT("%s_row[i] - 1", name));
     }
@@ -349,6 +352,7 @@ static void open_matches(Weaver *w, const JoinTable *table, const char *name)
     *LIST_PUSH(w->arena, w->closings, w->n_open) = PRINT("MATCHES_END(%s, %s_row, %s)", w->live, name, next);
     w->live = inner;
     w->max_rows *= (double)table->max_chain;
+    weave_on_stack(w, 2);
 }
 
 static void add_probe_zone(Weaver *w, const WeaveStep *step)

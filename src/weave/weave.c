@@ -27,13 +27,35 @@ static const char *const reserved[] = {
     "static_cast", "thread_local", "typeid", "errno", "stdin", "stdout", "stderr",
 };
 
+// Temporaries, parameters and outputs (e1, e1_null, p2, o3) and all about live rows (live, live1, live_n) are ours.
+static bool is_ours(const char *name)
+{
+    const size_t n_digits = strchr("epo", name[0]) ? strspn(name + 1, "0123456789") : 0;
+    return (n_digits > 0 && (!name[1 + n_digits] || name[1 + n_digits] == '_')) || strncmp(name, "live", 4) == 0;
+}
+
 static bool is_reserved(const char *name)
 {
     for (int i = 0; i < COUNT_OF(reserved); i++)
         if (strcmp(name, reserved[i]) == 0) return true;
     const size_t length = strlen(name);
-    if (strchr("epo", name[0]) && length > 1 && strspn(name + 1, "0123456789") == length - 1) return true;   // e1, p2, o3 are ours
-    return length > 1 && name[length - 1] == '_';
+    return is_ours(name) || (length > 1 && name[length - 1] == '_');
+}
+
+// Words derive further names from a column's: a name takes those, too, and may have none that is taken.
+static const char *const suffixes[] = { "", "_all", "_base", "_valid", "_valid_all", "_col", "_low", "_span", "_row", "_at",
+                                        "_of", "_null", "_map", "_mask", "_next", "_n", "_in", "_rows", "_u", "_words", "_size",
+                                        "_picked" };
+
+static bool is_taken(const Weaver *w, const char *name)
+{
+    u64 ignored;
+    for (int i = 0; i < COUNT_OF(suffixes); i++) {
+        char derived[96];
+        snprintf(derived, sizeof derived, "%s%s", name, suffixes[i]);
+        if (map_get(w->names, derived, strlen(derived), &ignored)) return true;
+    }
+    return false;
 }
 
 const char *weave_name(Weaver *w, const char *wanted)
@@ -47,18 +69,18 @@ const char *weave_name(Weaver *w, const char *wanted)
         else if (length > 0) clean[length++] = '_';
     }
     clean[length] = 0;
-    char name[64];
-    u64  taken;
-    snprintf(name, sizeof name, "%s%s", length ? clean : "column", !length || is_reserved(clean) ? "_c" : "");
-    for (int n = 2; map_get(w->names, name, strlen(name), &taken); n++) snprintf(name, sizeof name, "%s_%d_c", length ? clean : "column", n);
-    // Words derive further names from a column's: take those too.
-    static const char *const suffixes[] = { "", "_all", "_base", "_valid", "_valid_all", "_col", "_low", "_span", "_row", "_at",
-                                            "_of", "_null", "_map", "_mask", "_next", "_n", "_in", "_rows", "_u", "_words", "_size" };
+    const char *stem = length ? clean : "column";
+    char        name[64];
+    u64         n = 1;                 // the last number given to this stem, so that many equal names take no longer than others
+    snprintf(name, sizeof name, "%s%s", stem, !length || is_reserved(clean) ? "_c" : "");
+    map_get(w->names, stem, strlen(stem), &n);
+    while (is_taken(w, name)) snprintf(name, sizeof name, "%s_%llu_c", stem, (unsigned long long)++n);
     for (int i = 0; i < COUNT_OF(suffixes); i++) {
         char derived[96];
         snprintf(derived, sizeof derived, "%s%s", name, suffixes[i]);
         map_set(w->names, derived, strlen(derived), 1);
     }
+    map_set(w->names, stem, strlen(stem), n);
     return arena_strdup(w->arena, name);
 }
 
@@ -212,6 +234,8 @@ static void declare_column(Weaver *w, Var *var)
     if (var->range.nullable) text_add(&w->head, "    NULLS(%s, %d)\n", var->name, var->column);
 }
 
+void weave_on_stack(Weaver *w, int bytes) { w->out->tile_bytes += (u64)bytes; }
+
 const char *weave_unsure(const Weaver *w) { return w->out->can_pick ? "UNSURE " : ""; }
 
 static bool is_needed_later(const Weaver *w, const Var *var)
@@ -227,6 +251,7 @@ void weave_load(Weaver *w, Var *var)
     declare_column(w, var);
     var->is_loaded = true;
     const char *type = !type_is_float(var->type) ? weave_width_type(var->width) : var->type.kind == TYPE_REAL && var->width == 4 ? "f32" : "f64";
+    if (var->width == 0 || w->out->can_pick) weave_on_stack(w, 8);
     if (!type_is_float(var->type) && var->width == 0) weave_line(w, "LOAD_ANY(%s, %s)", var->name, w->live);
     else weave_line(w, "LOAD%s(%s, %s, %s)", !w->out->can_pick ? "" : is_needed_later(w, var) ? "_ROWS" : "_TEST", type, var->name, w->live);
     if (var->range.nullable) weave_line(w, "LOAD_NULLS(%s, %s)", var->name, w->live);
@@ -289,12 +314,15 @@ static bool can_pick(const WeaveJob *job)
     return ok;
 }
 
-// Everything but the steps that a sieve makes sure of (see weave_tests and probe_plain).
+// Everything but the steps that a sieve makes sure of (see weave_tests and probe_plain).  Filters after a probe are never that, and may use
+// columns that are not there yet.
 static void find_later_columns(Weaver *w)
 {
     const WeaveJob *job = w->job;
+    bool            is_first = true;
     for (int s = 0; s < job->n_steps; s++) {
-        if (job->steps[s].filter && !weave_is_range(w, job->steps[s].filter)) plan_collect_columns(w->arena, job->steps[s].filter, &w->later, &w->n_later);
+        if (job->steps[s].table) is_first = false;
+        if (job->steps[s].filter && !(is_first && weave_is_range(w, job->steps[s].filter))) plan_collect_columns(w->arena, job->steps[s].filter, &w->later, &w->n_later);
         if (!job->steps[s].table || weave_is_sure_probe(w, &job->steps[s])) continue;
         for (int k = 0; k < job->steps[s].table->n_keys; k++) plan_collect_columns(w->arena, job->steps[s].keys[k], &w->later, &w->n_later);
     }
@@ -313,6 +341,7 @@ static weft_status write_kernel(Weaver *w)
     w->is_all = true;
     text_add(&w->body, "    TILES {\n");
     weave_line(w, "ROWS(live)");
+    weave_on_stack(w, 4);              // and its mask
     TRY(weave_tests(w));
     for (int step = 0; step < w->job->n_steps; step++) {
         const WeaveStep *next = &w->job->steps[step];

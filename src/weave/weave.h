@@ -190,6 +190,7 @@ typedef struct Woven {
     Sieve        *sieves;
     bool          can_pick;                    // can be handed a list of rows instead of all
     bool          is_empty;                    // proved: no row passes
+    u64           tile_bytes;                  // on the stack of the kernel, per row of a tile, about
     int           n_counts;
     WovenStep    *counts;
     int           n_state;

@@ -37,6 +37,22 @@ typedef struct Val {                   // an expression in C: pure text, safe to
     const Var  *stored;                // it is just this source column, of one width in all chunks
 } Val;
 
+typedef struct MergedDict {            // a dictionary made for one expression
+    const Expr *expr;
+    Dictionary *dict;
+    u32         count;
+} MergedDict;
+
+typedef struct TextTest {              // a predicate on one text, worked out for every code
+    const Expr *test;                  // the predicate
+    const Expr *text;                  // the expression it tests
+    Dictionary *dict;
+    u32         dict_count;
+    const u8   *outcome;               // by code: 0 false, 1 true, 2 NULL
+    bool        is_run;                // true exactly for the codes low .. high, and never NULL (low > high: for none)
+    i64         low, high;
+} TextTest;
+
 typedef struct Weaver {
     Arena          *arena;
     const WeaveJob *job;
@@ -57,12 +73,15 @@ typedef struct Weaver {
     int             n_later;           // columns that more than range tests and bit tables look at
     ColumnRef      *later;
     int             n_merged;          // dictionaries made for texts that come from several columns or constants
-    struct MergedDict { const Expr *expr; Dictionary *dict; u32 count; } *merged;
+    MergedDict     *merged;
+    int             n_tests;           // predicates on texts that were worked out already
+    TextTest       *tests;
 } Weaver;
 
 // ---- weave.c
 Var        *weave_var(Weaver *w, ColumnRef ref);
 void        weave_load(Weaver *w, Var *var);                                   // declared and loaded from here on
+void        weave_on_stack(Weaver *w, int bytes);                              // the kernel keeps BYTES per row of a tile on its stack
 const char *weave_unsure(const Weaver *w);                                     // "UNSURE " where a test can be skipped
 const char *weave_name(Weaver *w, const char *wanted);                         // a fresh identifier close to WANTED
 const char *weave_temp(Weaver *w, const char *type, const char *value);        // a const in the block
@@ -87,21 +106,13 @@ weft_status weave_truth(Weaver *w, const Expr *expr, bool wanted, const char **c
 weft_status weave_column(Weaver *w, const Expr *expr, Val *out);
 
 // ---- dictionary.c
-typedef struct TextTest {              // a predicate on one text, worked out for every code
-    const Expr *text;                  // the expression it tests
-    Dictionary *dict;
-    u32         dict_count;
-    const u8   *outcome;               // by code: 0 false, 1 true, 2 NULL
-    bool        is_run;                // true exactly for the codes low .. high, and never NULL (low > high: for none)
-    i64         low, high;
-} TextTest;
-
 bool        weave_is_text_test(const Expr *expr);                              // a comparison, LIKE or IN of one text with constants
 weft_status weave_text_test(Weaver *w, const Expr *expr, TextTest *out);
 weft_status weave_text_dict(Weaver *w, const Expr *expr, Dictionary **dict, u32 *dict_count);        // what its codes mean
 weft_status weave_text_const(Weaver *w, const Expr *expr, Val *out);           // its code in that dictionary
 weft_status weave_text_in(Weaver *w, const Expr *expr, Dictionary *dict, u32 dict_count, Val *out);  // in DICT; -1: not there
 weft_status weave_text_compare(Weaver *w, const Expr *expr, Val *a, Val *b);   // comparable numbers of both sides
+weft_status weave_ranks(Weaver *w, Dictionary *dict, u32 dict_count, const u32 **ranks);     // held as long as the arena
 
 // ---- steps.c
 weft_status weave_tests(Weaver *w);                                            // the filters at the start that need no selection

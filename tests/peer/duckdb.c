@@ -21,6 +21,7 @@ typedef struct DuckResult {            // duckdb_result: opaque to us but for it
 } DuckResult;
 
 // Name without its prefix, result, parameters.  Everything that returns int returns 0 for success.
+// clang-format off
 #define DUCK_API_LIST(X)                                                           \
     X(open,            int,          (const char *path, void **database))          \
     X(close,           void,         (void **database))                            \
@@ -41,6 +42,7 @@ typedef struct DuckApi {
     DUCK_API_LIST(DUCK_FIELD)
 #undef DUCK_FIELD
 } DuckApi;
+// clang-format on
 
 typedef struct DuckPeer {
     Peer    peer;

@@ -50,7 +50,7 @@ u64 mix(u64 a, u64 b)
 
 typedef struct Row {
     i64  id;
-    int  batch, cust, item, day, qty, code;                        // cust, day, qty: -1 for NULL
+    int  batch, cust, item, day, qty, code, size, mark;            // cust, day, qty: -1 for NULL
     i64  price;                                                    // cents
     int  weight;                                                   // thousandths; -1: NULL
     char tag[32];                                                  // "": NULL
@@ -67,6 +67,8 @@ static Row row_of(const Data *data, i64 id, int batch)
     row.code = random_below(&random, N_CODES) - N_CODES / 2;
     row.price = random_below(&random, 1000000);
     row.weight = random_chance(&random, 4) ? -1 : random_below(&random, 1000000);
+    row.size = random_below(&random, N_SHELVES);
+    row.mark = random_below(&random, 12);
     const int kind = random_below(&random, 100), number = random_below(&random, 40);
     if (kind < 84) snprintf(row.tag, sizeof row.tag, "tag_%d", number);
     else if (kind < 94) snprintf(row.tag, sizeof row.tag, "b%d_%d", batch, number % 7);
@@ -102,7 +104,7 @@ static void add_row(Text *text, const Row *row, const char *quote)
     text_add(text, ",");
     if (row->tag[0]) text_add(text, "%s%s%s", quote, row->tag, quote);
     else text_add(text, "null");
-    text_add(text, ",%d", row->code);
+    text_add(text, ",%d,%d,%d", row->code, row->size, row->mark);
 }
 
 static int batch_rows(const Data *data, int batch)
@@ -165,7 +167,7 @@ static weft_status insert_rows(Data *data, int batch, i64 first, int n_rows, boo
         add_row(&sql, &row, "'");
         text_add(&sql, ")");
     }
-    if (is_bad) text_add(&sql, ", (null, %d, 1, 1, null, 1, 1, 1, 'bad', 1)", NEVER_BATCH);
+    if (is_bad) text_add(&sql, ", (null, %d, 1, 1, null, 1, 1, 1, 'bad', 1, 1, 1)", NEVER_BATCH);
     const weft_status status = run(data, sql.bytes, error);
     text_free(&sql);
     return status;
@@ -240,14 +242,23 @@ static bool create_offers(Data *data)
     return must_run_text(data, &sql);
 }
 
+static bool create_shelves(Data *data)
+{
+    Text sql = { 0 };
+    text_add(&sql, "create table shelf(s_id smallint not null, s_name text not null, s_floor smallint not null); insert into shelf values ");
+    for (int i = 0; i < N_SHELVES; i++) text_add(&sql, "%s(%d, 'shelf_%d', %d)", i ? ", " : "", i, i % 30, (int)(mix(data->seed + 5, (u64)i) % 10));
+    return must_run_text(data, &sql);
+}
+
 bool data_create(Data *data)
 {
     weft_error error;
     data->totals = calloc(MOST_BATCHES, sizeof *data->totals);
     if (weft_connect(data->db, &data->session, &error)) return false;
-    if (!create_customers(data) || !create_items(data) || !create_offers(data)) return false;
+    if (!create_customers(data) || !create_items(data) || !create_offers(data) || !create_shelves(data)) return false;
     if (!must_run(data, "create table fact(id bigint not null, batch integer not null, cust integer, item integer not null, day date,"
-                        " qty integer, price decimal(12,2), weight double precision, tag text, code smallint)"))
+                        " qty integer, price decimal(12,2), weight double precision, tag text, code smallint, size smallint not null,"
+                        " mark smallint not null)"))
         return false;
     for (int batch = 0; batch < FIRST_BATCHES; batch++) add_totals(data, batch);
     if (copy_rows(data, 0, FIRST_BATCHES, &error)) {
@@ -261,7 +272,7 @@ bool data_create(Data *data)
 
 void data_drop(Data *data)
 {
-    must_run(data, "drop table fact, customer, item, offer");
+    must_run(data, "drop table fact, customer, item, offer, shelf");
     weft_disconnect(data->session);
     free(data->totals);
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 enum { CUSTOMER = 1, ITEM = 2, OFFER = 4 };
-enum { LEAST_TEMPLATES = 200 };
+enum { MOST_TEMPLATES = 240 };
 
 typedef struct Draw { const Data *data; Random *random; Text sql; int last_batch; } Draw;
 
@@ -179,15 +179,16 @@ typedef struct Template { int condition, join, ending; } Template;
 static Template templates[COUNT_OF(conditions) * COUNT_OF(joins) * COUNT_OF(endings)];
 static int      n_templates;
 
-// All that fit together, in an order of their own: taking every 7th mixes them, since 7 divides none of the counts.
+// All that fit together, shuffled, so that the first ones are a mixture.
 static void list_templates(void)
 {
-    const int n_all = COUNT_OF(templates);
-    for (int n = 0; n < n_all; n++) {
-        const int      number = (int)((i64)n * 7919 % n_all);
-        const Template t = { number % COUNT_OF(conditions), number / COUNT_OF(conditions) % COUNT_OF(joins),
-                             number / COUNT_OF(conditions) / COUNT_OF(joins) };
-        if ((endings[t.ending].needs & ~joins[t.join].brings) == 0) templates[n_templates++] = t;
+    Random random = { 1 };
+    for (int n = 0; n < COUNT_OF(templates); n++) {
+        const Template t = { n % COUNT_OF(conditions), n / COUNT_OF(conditions) % COUNT_OF(joins), n / COUNT_OF(conditions) / COUNT_OF(joins) };
+        if (endings[t.ending].needs & ~joins[t.join].brings) continue;
+        const int at = random_below(&random, n_templates + 1);
+        templates[n_templates++] = templates[at];
+        templates[at] = t;
     }
 }
 
@@ -196,7 +197,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 int items_templates(void)
 {
     pthread_once(&once, list_templates);
-    return MIN_OF(n_templates, LEAST_TEMPLATES);
+    return MIN_OF(n_templates, MOST_TEMPLATES);
 }
 
 static void draw_template(Draw *draw, int number, Item *item)
@@ -214,6 +215,25 @@ static void draw_template(Draw *draw, int number, Item *item)
     add(draw, ending->tail);
     item->is_ordered = ending->is_ordered;
     item->n_sorted = ending->n_sorted;
+}
+
+// ---- a dashboard's queries -----------------------------------------------------------------------------------------
+
+// Columns without NULLs and of one width in all chunks, conditions that few rows pass: what queries are sieved together for (sieve.h).
+static void draw_dash(Draw *draw, Item *item)
+{
+    static const char *const selects[] = { "count(*)", "count(*), sum(f.size), min(f.size), max(f.code)", "sum(f.size * f.code), avg(f.mark)" };
+    const int low = random_below(draw->random, N_SHELVES), form = random_below(draw->random, 6);
+    item->is_dash = item->is_ordered = true;
+    text_add(&draw->sql, "select %s%s from fact f%s where f.batch <= %d", form == 1 ? "f.mark, " : form == 2 ? "f.code, f.mark, " : form == 4 ? "s.s_name, " : "",
+             form == 3 ? "f.id, f.size, f.code" : selects[random_below(draw->random, COUNT_OF(selects))], form >= 4 ? ", shelf s" : "", draw->last_batch);
+    if (form < 4 || random_chance(draw->random, 30))
+        text_add(&draw->sql, " and f.size between %d and %d", low, low + random_below(draw->random, form == 3 ? 2 : 25));
+    if (random_chance(draw->random, 50)) text_add(&draw->sql, " and f.mark = %d", random_below(draw->random, 13));
+    if (random_chance(draw->random, 40)) text_add(&draw->sql, " and f.code <= %d", random_between(draw->random, -5, 5));
+    if (form >= 4) text_add(&draw->sql, " and f.size = s.s_id and s.s_floor = %d", random_below(draw->random, 11));
+    add(draw, form == 1 ? " group by f.mark order by f.mark" : form == 2 ? " group by f.code, f.mark order by 1, 2" : form == 3 ? " order by f.id" :
+              form == 4 ? " group by s.s_name order by s.s_name" : "");
 }
 
 // ---- queries of other kinds --------------------------------------------------------------------------------------
@@ -296,8 +316,10 @@ static void draw_live(Draw *draw, Item *item)
 static void draw_catalog(Draw *draw, Item *item)
 {
     item->check = CHECK_NOTHING;
-    switch (random_below(draw->random, 3)) {
-        case 0: add(draw, "select count(*), max(chunks) from weft_riders"); break;
+    switch (random_below(draw->random, 5)) {
+        case 0: add(draw, "select count(*), max(chunks), max(fellow_riders) from weft_riders"); break;
+        case 3: add(draw, "explain (network) select count(*) from fact"); break;
+        case 4: add(draw, "explain analyze select code, count(*) from fact, item where item = i_id and i_kind < @ group by code"); break;
         case 1: add(draw, "select table_name, rides, chunks_read from weft_scans order by 1"); break;
         default: add(draw, "select name, rows, chunks from weft_tables order by name"); break;
     }
@@ -317,11 +339,12 @@ static void draw_item(const Data *data, Random *random, Item *item)
     const int committed = atomic_load(&data->committed), kind = random_below(random, 100);
     Draw      draw = { data, random, { 0 }, random_chance(random, 60) ? committed : random_below(random, committed + 1) };
     *item = (Item){ .check = CHECK_ANSWER };
-    if (kind < 62) draw_template(&draw, random_below(random, items_templates()), item);
-    else if (kind < 70) draw_failing(&draw, item);
-    else if (kind < 81) draw_tiny(&draw, item);
-    else if (kind < 86) draw_as_stored(&draw, item);
-    else if (kind < 88) draw_self_join(&draw, item);
+    if (kind < 40) draw_template(&draw, random_below(random, items_templates()), item);
+    else if (kind < 68) draw_dash(&draw, item);
+    else if (kind < 75) draw_failing(&draw, item);
+    else if (kind < 83) draw_tiny(&draw, item);
+    else if (kind < 87) draw_as_stored(&draw, item);
+    else if (kind < 89) draw_self_join(&draw, item);
     else if (kind < 95) draw_live(&draw, item);
     else if (kind < 97) draw_catalog(&draw, item);
     else draw_endless(&draw, item);
@@ -329,11 +352,16 @@ static void draw_item(const Data *data, Random *random, Item *item)
     text_free(&draw.sql);
 }
 
+// The first one is endless, so that there is one.
 void items_fill(Items *items, const Data *data, Random *random, int n_items)
 {
     items->n = n_items;
     items->list = calloc((size_t)n_items, sizeof *items->list);
-    for (int i = 0; i < n_items; i++) draw_item(data, random, &items->list[i]);
+    do {
+        free(items->list[0].sql);
+        draw_item(data, random, &items->list[0]);
+    } while (items->list[0].check != CHECK_ENDLESS);
+    for (int i = 1; i < n_items; i++) draw_item(data, random, &items->list[i]);
 }
 
 void items_clear(Items *items)
@@ -369,6 +397,16 @@ static bool is_endless(const Item *item)
 static bool is_join(const Item *item)
 {
     return item->check == CHECK_ANSWER && item->answer && strstr(item->sql, " from fact f, ");
+}
+
+static bool is_dash(const Item *item)
+{
+    return item->is_dash;
+}
+
+Item *items_draw_dash(Items *items, Random *random)
+{
+    return draw_such(items, random, is_dash);
 }
 
 Item *items_draw_endless(Items *items, Random *random)

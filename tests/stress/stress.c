@@ -7,6 +7,7 @@
 //
 //     wave      1 to --most queries submitted at once
 //     same      many identical ones that share a join table and a pipeline; some of them, the first ones above all, are cancelled
+//     dash      many of a dashboard's queries: of few shapes, over the same columns, sieved together
 //     clients   threads that run one query after the other; another thread cancels some of them
 //     faults    the same with memory that runs out now and then: 53200 is right, a wrong answer is not
 //
@@ -22,7 +23,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { MOST_SHOWN = 10, HANGS_S = 180, MOST_LATENCIES = 1 << 16 };
+enum { MOST_SHOWN = 10, HANGS_S = 180, MOST_LATENCIES = 1 << 16, N_HOLDING = 4 };
 
 typedef struct Options {
     u64         seed;
@@ -63,20 +64,19 @@ typedef struct Call {
     bool          may_be_cancelled, is_timed;
 } Call;
 
-static const char *draw_settings(const Stress *stress, Random *random)
+static const char *draw_settings(Random *random)
 {
     static const char *const some[] = { "set weave = off; ", "set sharing = off; ", "set jit = tcc; ", "set threads = 1; ", "set priority = 5; ",
-                                        "set weave = off; set sharing = off; " };
-    (void)stress;
+                                        "set weave_queries = off; ", "set weave = off; set sharing = off; " };
     return random_chance(random, 30) ? some[random_below(random, COUNT_OF(some))] : "";
 }
 
-static void prepare(Stress *stress, Call *call, Item *item, Random *random)
+static void prepare(Stress *stress, Call *call, Item *item, const char *settings)
 {
     char jit[40] = "";
     if (stress->options.jit) snprintf(jit, sizeof jit, "set jit = %s; ", stress->options.jit);
     *call = (Call){ .item = item };
-    if (asprintf(&call->sql, "%s%s%s", draw_settings(stress, random), jit, item->sql) < 0) abort();
+    if (asprintf(&call->sql, "%s%s%s", settings, jit, item->sql) < 0) abort();
 }
 
 static void begin(Stress *stress, Call *call)
@@ -171,15 +171,26 @@ static bool find_answers(Stress *stress)
     return true;
 }
 
+static void set_timeout(Call *call, Random *random)
+{
+    char         sql[80];
+    weft_result *result;
+    weft_error   error;
+    snprintf(sql, sizeof sql, "set statement_timeout = %d", random_between(random, 1, 100));
+    call->may_be_cancelled = weft_query(call->session, sql, &result, &error) == WEFT_OK;
+    weft_result_free(result);
+}
+
 // ---- waves -------------------------------------------------------------------------------------------------------
 
-static bool submit(Stress *stress, Call *call, Item *item, Random *random)
+static bool submit(Stress *stress, Call *call, Item *item, const char *settings, Random *random)
 {
     weft_error error;
     Text       why = { 0 };
-    prepare(stress, call, item, random);
+    prepare(stress, call, item, settings);
     if (weft_connect(stress->db, &call->session, &error) == WEFT_OK) {
         begin(stress, call);
+        if (random_chance(random, 4)) set_timeout(call, random);
         if (weft_submit(call->session, call->sql, &call->task, &error) == WEFT_OK) return true;
         atomic_fetch_sub(&stress->n_running, 1);
         weft_disconnect(call->session);
@@ -232,20 +243,29 @@ static void plan_cancel(Call *call, double within_ms, Random *random)
     call->cancel_at = time_now_ms() + (random_chance(random, 20) ? 0 : within_ms * random_below(random, 1000) / 1000);
 }
 
-typedef struct Wave { int n_calls; Item *items[3]; int n_items, percent_cancelled; } Wave;     // n_items 0: any
+typedef struct Wave { int n_calls; Item *items[3]; int n_items, percent_cancelled; bool is_dash, is_held_up; } Wave;   // n_items 0: any
+
+// NUMBER counts from 0.  Queries are quicker than they arrive; where endless ones hold them up, they meet on the scan.
+static Item *draw_for(Stress *stress, const Wave *wave, int number, Random *random)
+{
+    if (wave->is_held_up && number < N_HOLDING) return items_draw_endless(&stress->items, random);
+    if (wave->is_dash) return items_draw_dash(&stress->items, random);
+    return wave->n_items ? wave->items[random_below(random, wave->n_items)] : items_draw(&stress->items, random);
+}
 
 static void run_wave(Stress *stress, const Wave *wave, Random *random)
 {
     Call *calls = calloc((size_t)wave->n_calls, sizeof *calls);
     int   n_calls = 0;
     for (int i = 0; i < wave->n_calls; i++) {
-        Item *item = wave->n_items ? wave->items[random_below(random, wave->n_items)] : items_draw(&stress->items, random);
+        Item *item = draw_for(stress, wave, i, random);
         Call *call = &calls[n_calls];
-        if (!submit(stress, call, item, random)) continue;
+        if (!submit(stress, call, item, wave->is_held_up && i < N_HOLDING ? "set sharing = off; " : draw_settings(random), random)) continue;
         n_calls++;
         // The first ones of identical queries make what the others wait for.
         const bool is_early = wave->n_items && i < 3;
-        if (item->check == CHECK_ENDLESS || random_chance(random, is_early ? 60 : wave->percent_cancelled)) plan_cancel(call, 60, random);
+        if (item->check == CHECK_ENDLESS || random_chance(random, is_early ? 60 : wave->percent_cancelled))
+            plan_cancel(call, wave->is_held_up && i < N_HOLDING ? 600 : 60, random);
         if (random_chance(random, 2)) usleep((useconds_t)random_below(random, 3000));
         cancel_some(stress, calls, n_calls);
     }
@@ -267,9 +287,20 @@ static void waves(Stress *stress, double until)
 {
     bool is_first = true;                                          // it has all: the size that is asked for is reached
     while (time_now_ms() < until) {
-        const Wave wave = { .n_calls = is_first ? stress->options.most : draw_size(stress, stress->options.most), .percent_cancelled = 12 };
+        const Wave wave = { .n_calls = is_first ? stress->options.most : draw_size(stress, stress->options.most), .percent_cancelled = 12,
+                            .is_held_up = random_chance(&stress->random, 30) };
         run_wave(stress, &wave, &stress->random);
         is_first = false;
+    }
+}
+
+static void dashboards(Stress *stress, double until)
+{
+    while (time_now_ms() < until) {
+        const int  most = stress->options.most;
+        const Wave wave = { .n_calls = random_between(&stress->random, (most + 3) / 4, most), .percent_cancelled = 5, .is_dash = true,
+                            .is_held_up = random_chance(&stress->random, 70) };
+        run_wave(stress, &wave, &stress->random);
     }
 }
 
@@ -318,7 +349,7 @@ static void run_call(Client *client, Call *call)
     weft_result_free(result);
 }
 
-static const char *const reset_settings = "set weave = on; set sharing = on; set jit = auto; set threads = 1000; set priority = 0";
+static const char *const reset_settings = "set weave = on; set weave_queries = on; set sharing = on; set jit = auto; set threads = 1000; set priority = 0";
 
 static void *client_thread(void *context)
 {
@@ -328,7 +359,7 @@ static void *client_thread(void *context)
     while (time_now_ms() < client->until) {
         Item *item = items_draw(&client->stress->items, &client->random);
         Call  call;
-        prepare(client->stress, &call, item, &client->random);
+        prepare(client->stress, &call, item, draw_settings(&client->random));
         atomic_store(&client->runs_endless, item->check == CHECK_ENDLESS);
         run_call(client, &call);
         atomic_store(&client->runs_endless, false);
@@ -417,7 +448,7 @@ static void with_faults(Stress *stress, double until)
 // ---- rounds ------------------------------------------------------------------------------------------------------
 
 static const struct Mode { const char *name; void (*run)(Stress *stress, double until); } modes[] = {
-    { "wave", waves }, { "same", same_ones }, { "clients", clients }, { "faults", with_faults },
+    { "wave", waves }, { "same", same_ones }, { "dash", dashboards }, { "clients", clients }, { "faults", with_faults },
 };
 
 static void fail_state(Stress *stress, const char *what, i64 count)
@@ -464,7 +495,7 @@ static bool run_rounds(Stress *stress)
     const double end = time_now_ms() + stress->options.seconds * 1000;
     const int    n_rounds = MAX_OF(1, (int)(stress->options.seconds / 15));
     for (stress->round = 1; stress->round == 1 || time_now_ms() < end - 2000; stress->round++) {
-        items_fill(&stress->items, &stress->data, &stress->random, 120);
+        items_fill(&stress->items, &stress->data, &stress->random, 200);
         if (!find_answers(stress)) return false;
         const double left = (end - time_now_ms()) / 1000;
         run_modes(stress, MAX_OF(left / MAX_OF(n_rounds - stress->round + 1, 1) - 0.5, 1));
@@ -504,6 +535,18 @@ static int compare_floats(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static void report_sharing(Stress *stress)
+{
+    Arena       *arena = arena_new(NULL, "report");
+    ScanFigures *scans, *scan;
+    int          n_scans;
+    network_scans(stress->db->network, arena, &scans, &n_scans);
+    for (scan = scans; scan < scans + n_scans; scan++)
+        printf("%-10s %9llu chunks read for %llu, %llu of them sieved together for %llu\n", scan->table, (unsigned long long)scan->chunks_read,
+               (unsigned long long)scan->chunks_ridden, (unsigned long long)scan->chunks_woven, (unsigned long long)scan->rides_woven);
+    arena_free(arena);
+}
+
 static void report(Stress *stress)
 {
     Latencies *latencies = &stress->latencies;
@@ -514,6 +557,7 @@ static void report(Stress *stress)
            (long long)stress->data.n_refused, atomic_load(&stress->most_running));
     printf("%lld cancelled, %lld failed as they should, %lld refused for memory; %llu pieces shared\n", (long long)stress->n_cancelled,
            (long long)stress->n_errors, (long long)stress->n_refused, (unsigned long long)pieces_shared(stress->db->pieces));
+    report_sharing(stress);
     if (n)
         printf("from cancel to end: p50 %.1f ms, p99 %.1f ms, most %.1f ms of %d\n", latencies->ms[n / 2], latencies->ms[n * 99 / 100], most, n);
     if (stress->options.latency_ms > 0 && most > stress->options.latency_ms) fail_state(stress, "ms from a cancel to the end of the query", (i64)most);
@@ -593,7 +637,7 @@ int main(int argc, char **argv)
     char          directory[300];
     if (!read_options(argc, argv, &stress.options)) {
         fprintf(stderr, "stress [--seed N] [--seconds N] [--most N] [--clients N] [--rows N] [--disk] [--jit tcc|cc|auto] [--latency MS]"
-                        " [--only wave|same|clients|faults] [--verbose]\n");
+                        " [--only wave|same|dash|clients|faults] [--verbose]\n");
         return 2;
     }
     snprintf(directory, sizeof directory, "%s/weft-stress.XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");

@@ -27,7 +27,7 @@ u64  mix(u64 a, u64 b);                                            // a number f
 
 // ---- data --------------------------------------------------------------------------------------------------------
 
-enum { FIRST_BATCHES = 10, MOST_BATCHES = 1 << 16, N_CODES = 11, N_CUSTOMERS = 2000, N_ITEMS = 500, N_OFFERS = 1500 };
+enum { FIRST_BATCHES = 10, MOST_BATCHES = 1 << 16, N_CODES = 11, N_CUSTOMERS = 2000, N_ITEMS = 500, N_OFFERS = 1500, N_SHELVES = 200 };
 
 typedef struct Totals {                                            // of all rows up to a batch
     i64 n_rows, n_qty, sum_qty, sum_price;
@@ -71,6 +71,7 @@ typedef struct Item {
     char        *sql;
     CheckKind    check;
     LiveKind     live;
+    bool         is_dash;                                          // a dashboard's: sieved together with its like
     bool         is_ordered;                                       // rows come in one order only
     int          n_sorted;                                         // else: leading columns whose values do
     weft_result *answer;                                           // or
@@ -84,6 +85,7 @@ void  items_clear(Items *items);
 int   items_templates(void);                                        // how many there are
 Item *items_draw(Items *items, Random *random);
 Item *items_draw_endless(Items *items, Random *random);
+Item *items_draw_dash(Items *items, Random *random);
 Item *items_draw_join(Items *items, Random *random);                  // one that shares a join table
 
 // ---- answers -----------------------------------------------------------------------------------------------------

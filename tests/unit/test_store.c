@@ -45,7 +45,8 @@ TEST(bad_definitions_are_refused)
 {
     Store *store = open_store(NULL);
     ColumnDef *many = calloc(1601, sizeof(ColumnDef));
-    char (*column_names)[16] = calloc(1601, 16);
+    typedef char ColumnName[16];
+    ColumnName *column_names = calloc(1601, sizeof(ColumnName));
     for (int i = 0; i < 1601; i++) {
         snprintf(column_names[i], 16, "c%d", i);
         many[i] = (ColumnDef){ column_names[i], TYPE(INTEGER), false };

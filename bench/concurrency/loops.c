@@ -1,0 +1,202 @@
+// loops.c - clients that come back for more: the parts loop and attach.
+
+#define _GNU_SOURCE
+#include "concurrency.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_CLIENTS = 256, MOST_DUCKDB_CLIENTS = 16, BACKGROUND = 8, N_PROBES = 200 };
+
+// ---- loop: clients that come back --------------------------------------------------------------------------------
+
+static const char *const SMALL[] = { "select count(*) from supplier where s_region = 'ASIA'",
+                                     "select count(*) from supplier where s_region = 'EUROPE'",
+                                     "select count(*) from supplier where s_region = 'AFRICA'" };
+
+typedef struct LoopSide {              // an engine in one setting
+    const char *name;
+    Peer       *peer;
+    const char *setting;
+    bool        is_weft;
+    int         most_clients;
+    double      small_alone_ms;
+} LoopSide;
+
+typedef struct LoopRow { int n_clients; const LoopSide *side; LoopFigures figures, beside; Reads reads; } LoopRow;
+
+static Loop large_loop(char *const *queries, double share, int n_clients)
+{
+    return (Loop){ .queries = queries, .n_queries = N_RANDOM, .min_ms = settings.seconds * 1e3 * share,
+                   .min_done = 2 * (size_t)n_clients, .seed = settings.seed };
+}
+
+static void measure_loop(LoopRow *row, char *const *queries)
+{
+    const LoopSide *side = row->side;
+    LoopFigures warm;
+    Crew *crew = crew_new(side->peer, row->n_clients, side->setting);
+    Loop loop = large_loop(queries, 0.3, row->n_clients);
+    crew_loop(crew, &loop, &warm);
+    Reads before = side->is_weft ? reads_now(side->peer) : (Reads){ 0 };
+    loop = large_loop(queries, 1, row->n_clients);
+    crew_loop(crew, &loop, &row->figures);
+    if (side->is_weft)
+        row->reads = reads_since(side->peer, &before);
+    loop = large_loop(queries, 0.7, row->n_clients);
+    loop.small = SMALL;
+    loop.n_small = COUNT(SMALL);
+    loop.pause_ms = 5;
+    loop.min_done = 20;
+    crew_loop(crew, &loop, &row->beside);
+    crew_free(crew);
+}
+
+static void say_loop(Bench *bench, const LoopRow *row)
+{
+    const LoopFigures *f = &row->figures;
+    double n = (double)f->large.n;
+    say(bench, "| %d | %s | %.1f | %.2f | %.2f | %.2f | %.2f |", row->n_clients, row->side->name, f->per_second,
+        f->large.p50, f->large.p95, f->large.p99, f->large.max);
+    if (row->side->is_weft)
+        say(bench, " %.2f | %.2f |\n", row->reads.bytes_read / 1e6 / n, row->reads.times_read / n);
+    else
+        say(bench, " | |\n");
+}
+
+static void say_small(Bench *bench, const LoopRow *row)
+{
+    const Latencies *small = &row->beside.small;
+    double alone = row->side->small_alone_ms;
+    say(bench, "| %d | %s | %.2f | %.2f | %.2f | %.2f | %.1f | %.1f |\n", row->n_clients, row->side->name, small->p50,
+        small->p95, small->p99, small->max, small->p50 / alone, small->max / alone);
+}
+
+static int client_counts(int counts[16])
+{
+    int n = 0;
+    for (int clients = 1; clients <= MOST_CLIENTS; clients *= settings.is_quick ? 4 : 2)
+        counts[n++] = clients;
+    return n;
+}
+
+static void find_small_alone(LoopSide *side, char *const *queries)
+{
+    LoopFigures figures;
+    Crew *crew = crew_new(side->peer, 1, side->setting);
+    Loop loop = large_loop(queries, 0.3, 1);
+    loop.small = SMALL;
+    loop.n_small = COUNT(SMALL);
+    loop.pause_ms = 5;
+    loop.min_done = 30;
+    crew_loop(crew, &loop, &figures);
+    side->small_alone_ms = figures.small.p50;
+    crew_free(crew);
+}
+
+void part_loop(Bench *bench, const Engines *engines)
+{
+    LoopSide sides[] = { { "Weft", engines->weft, NULL, true, MOST_CLIENTS, 0 },
+                         { "Weft, sharing off", engines->weft, SHARING_OFF, true, MOST_CLIENTS, 0 },
+                         { "DuckDB", engines->duckdb, NULL, false, MOST_DUCKDB_CLIENTS, 0 } };
+    int counts[16], n_counts = client_counts(counts), n_rows = 0;
+    LoopRow rows[COUNT(sides) * 16];
+    char **queries = draw_queries(-1, N_RANDOM, settings.seed);
+    check_all(engines, queries, N_RANDOM);
+    for (int s = 0; s < COUNT(sides); s++)
+        find_small_alone(&sides[s], queries);
+    say(bench, "## Closed loops: each client runs one of %d random queries after the other, for %g s\n\n", N_RANDOM,
+        settings.seconds);
+    say(bench, "| clients | engine | queries/s | p50 ms | p95 ms | p99 ms | max ms | MB read per query | "
+               "lineorder reads per query |\n| --: | :-- | --: | --: | --: | --: | --: | --: | --: |\n");
+    for (int c = 0; c < n_counts; c++)
+        for (int s = 0; s < COUNT(sides); s++) {
+            if (counts[c] > sides[s].most_clients)
+                continue;
+            progress(sides[s].name, counts[c]);
+            LoopRow *row = &rows[n_rows++];
+            *row = (LoopRow){ .n_clients = counts[c], .side = &sides[s] };
+            measure_loop(row, queries);
+            say_loop(bench, row);
+        }
+    say(bench, "\n### A small query among them\n\n`%s` and the like, with 5 ms between two, while the other clients "
+               "run large queries.  Slowdown is against the median alone.\n\n", SMALL[0]);
+    say(bench, "| clients | engine | p50 ms | p95 ms | p99 ms | max ms | slowdown | worst |\n"
+               "| --: | :-- | --: | --: | --: | --: | --: | --: |\n");
+    for (int r = 0; r < n_rows; r++)
+        say_small(bench, &rows[r]);
+    say(bench, "\n");
+    free_queries(queries, N_RANDOM);
+}
+
+// ---- attach: getting on while a scan runs ------------------------------------------------------------------------
+
+// Queries that statistics confine to a chunk: orders lie in the table in the order of their keys.
+static char **draw_probes(Peer *weft)
+{
+    int most = (int)sum_of(weft, "select max(lo_orderkey) from lineorder");
+    uint64_t state = settings.seed;
+    char **probes = calloc(N_PROBES, sizeof(char *));
+    for (int i = 0; i < N_PROBES; i++) {
+        int first = draw_between(&state, 1, most - 20);
+        if (asprintf(&probes[i], "select count(*), sum(lo_revenue) from lineorder where lo_orderkey between %d and %d",
+                     first, first + 20) < 0)
+            abort();
+    }
+    return probes;
+}
+
+static void measure_probes(Peer *weft, int n_background, char *const *queries, char **probes, LoopFigures *figures)
+{
+    Crew *crew = crew_new(weft, n_background + 1, NULL);
+    Loop loop = large_loop(queries, 1, n_background);
+    loop.small = (const char *const *)probes;
+    loop.n_small = N_PROBES;
+    loop.pause_ms = 3;
+    loop.min_done = N_PROBES;
+    crew_loop(crew, &loop, figures);
+    crew_free(crew);
+}
+
+// Wall time per chunk of lineorder while BACKGROUND clients keep its scan going.
+static double chunk_ms(Peer *weft, char *const *queries)
+{
+    LoopFigures figures;
+    Crew *crew = crew_new(weft, BACKGROUND, NULL);
+    Loop loop = large_loop(queries, 0.5, BACKGROUND);
+    crew_loop(crew, &loop, &figures);
+    Reads before = reads_now(weft);
+    crew_loop(crew, &loop, &figures);
+    Reads reads = reads_since(weft, &before);
+    crew_free(crew);
+    return figures.time_ms / reads.chunks_read;
+}
+
+static void say_probes(Bench *bench, const char *name, const Latencies *probes)
+{
+    say(bench, "| %s | %.2f | %.2f | %.2f | %.2f |\n", name, probes->p50, probes->p95, probes->p99, probes->max);
+}
+
+void part_attach(Bench *bench, const Engines *engines)
+{
+    LoopFigures alone, among;
+    char **queries = draw_queries(-1, N_RANDOM, settings.seed), **probes = draw_probes(engines->weft);
+    check_all(engines, queries, N_RANDOM);
+    check_all(engines, probes, 3);
+    double chunk = chunk_ms(engines->weft, queries);
+    measure_probes(engines->weft, 0, queries, probes, &alone);
+    measure_probes(engines->weft, BACKGROUND, queries, probes, &among);
+    say(bench, "## Getting on a running scan: a query that needs one chunk of lineorder, beside %d clients\n\n",
+        BACKGROUND);
+    say(bench, "| | p50 ms | p95 ms | p99 ms | max ms |\n| :-- | --: | --: | --: | --: |\n");
+    say_probes(bench, "alone", &alone.small);
+    say_probes(bench, "beside others", &among.small);
+    say(bench, "\nThe scan goes through a chunk in %.2f ms on average.  What the query takes more than alone, which is "
+               "waiting for the next chunk and having its own pushed together with others: %.2f chunk times at the "
+               "median, **%.2f** at p99 (%zu queries).\n\n", chunk, (among.small.p50 - alone.small.p50) / chunk,
+        (among.small.p99 - alone.small.p50) / chunk, among.small.n);
+    free_queries(queries, N_RANDOM);
+    free_queries(probes, N_PROBES);
+}
+
