@@ -34,7 +34,7 @@
 #define SLICE_WOVEN (16 * TILE)        // sieved together: lists long enough to be worth a kernel call
 #define SLICE_FIRST 256                // with a rider whose cost per row is not known
 #define SLICE_LEAST 64                 // slices begin at multiples of it: a word of a NULL bitmap
-#define SLICE_NS    20e6
+#define SLICE_NS    4e6                // a new small query waits about so long for a thread
 #define WAKE_MS     20                 // a waiting query looks at its stop flag at least this often
 
 typedef struct Scan Scan;
