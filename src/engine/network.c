@@ -3,9 +3,9 @@
 //     table lineorder   [0][1][2][3][4][5]
 //                             ^ cursor      riders q7 (wants 2 3 4 5 0 1), q9 (got on at 3; wants 3 4 5 0 1 2)
 //
-// Threads: as many as the machine has cores may push at a time (slots).  The threads of waiting queries push, too, as long as a
-// slot is free, so a query alone needs no hand-over: its own thread does the work, and sleeping threads join when there is
-// more than one slice.  The lock is held to take and to give back a slice, never while rows are pushed.
+// Threads: as many as the machine has cores may push at a time (slots).  The thread of a query that is alone on its scan pushes, too, as
+// long as a slot is free and nobody else's turn has come, so it needs no hand-over: its own thread does the work, and sleeping threads join
+// when there is more than one slice.  The lock is held to take and to give back a slice, never while rows are pushed.
 //
 // Several riders of a chunk whose sieves are worth it are looked at together (sieve.h); the others run side by side over the slice.
 // The tables for that are made when a chunk is opened, outside of the lock, and kept until the set of riders changes: a query
@@ -63,6 +63,7 @@ typedef struct Seat { Rider *rider; int chunk; } Seat;                         /
 typedef struct Group {                 // riders of a task that are sieved together
     SieveSet *set;
     int       n_members;
+    double    gain;                    // expected time alone / together
     int       chunks[SIEVE_MEMBERS];   // the chunk's number in each member's source
 } Group;
 
@@ -243,16 +244,14 @@ static bool make_group(Task *task, int first_seat, int n_members)
 {
     SieveMember members[SIEVE_MEMBERS];
     Group      *group = &task->groups[task->n_groups];
-    double      gain;
     for (int m = 0; m < n_members; m++) {
         const Seat *seat = &task->seats[first_seat + m];
         members[m] = (SieveMember){ seat->rider->ride->device, seat->rider->ride->launch, seat->rider->number, seat->rider->pass };
         group->chunks[m] = seat->chunk;
     }
-    if (!sieve_pays(members, n_members, &gain)) return false;
+    if (!sieve_pays(members, n_members, &group->gain)) return false;
     group->set = set_for(task->scan, task->n_groups, members, n_members);
     group->n_members = n_members;
-    for (int m = 0; group->set && m < n_members; m++) task->seats[first_seat + m].rider->n_woven = n_members, task->seats[first_seat + m].rider->gain = gain;
     return group->set != NULL;
 }
 
@@ -269,8 +268,16 @@ static void make_groups(Task *task)
         const Seat seat = task->seats[s];
         memmove(&task->seats[task->n_plain + 1], &task->seats[task->n_plain], (size_t)(s - task->n_plain) * sizeof seat);
         task->seats[task->n_plain++] = seat;
-        seat.rider->n_woven = 0;
     }
+}
+
+// For people who ask who is woven with whom.
+static void note_woven(const Task *task)
+{
+    for (int s = 0; s < task->n_plain; s++) task->seats[s].rider->n_woven = 0;
+    for (int g = 0, seat = task->n_plain; g < task->n_groups; g++)
+        for (int end = seat + task->groups[g].n_members; seat < end; seat++)
+            task->seats[seat].rider->n_woven = task->groups[g].n_members, task->seats[seat].rider->gain = task->groups[g].gain;
 }
 
 static void weave_riders(Network *network, Scan *scan, Task *task)
@@ -286,6 +293,7 @@ static void weave_riders(Network *network, Scan *scan, Task *task)
     make_groups(task);
     pthread_mutex_lock(&network->lock);
     scan->is_opening = false;
+    note_woven(task);
 }
 
 // Opens the next chunk that somebody wants; everybody who wants it gets on.
@@ -479,13 +487,21 @@ static void free_if_unused(Network *network, Scan *scan)
     free(scan);
 }
 
-// Pushes slices until there are none, or UNTIL is done or cancelled.  Called and left with the lock held.
-static void push_while(Network *network, const Rider *until)
+// A query's own thread pushes for itself alone.  In a slice with others it could be held up by one of them, and then not leave when it is
+// cancelled.
+static bool may_push(Network *network, const Rider *rider)
+{
+    if (rider->is_done || is_cancelled(rider)) return false;
+    return !network->n_threads || (rider->scan->n_riders == 1 && choose_scan(network) == rider->scan);
+}
+
+// Pushes slices until there are none, or until they are no longer for OWN to push (NULL: for anybody).  Called and left with the lock held.
+static void push_while(Network *network, const Rider *own)
 {
     Slice slice;
     if (!network->n_free) return;
     const int slot = take_slot(network);
-    while (!(until && (until->is_done || is_cancelled(until))) && take_slice(network, &slice)) {
+    while ((!own || may_push(network, own)) && take_slice(network, &slice)) {
         if (network->n_idle && network->n_free && choose_scan(network)) pthread_cond_signal(&network->has_work);
         pthread_mutex_unlock(&network->lock);
         push_slice(network, &slice, slot);

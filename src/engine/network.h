@@ -45,6 +45,8 @@ typedef struct RiderFigures {          // a pipeline at work
     double      gain;                                      // what the cost model expected of that sieve: time alone / together
 } RiderFigures;
 
+weft_status ride_alone(Ride *ride, Error *err);        // the same on threads of its own, for rides that would hold up others (alone.c)
+
 Network *network_new(int n_threads);
 void     network_free(Network *network);
 int      network_threads(const Network *network);

@@ -13,6 +13,9 @@
 #define IMPROVE_NOW_MS 100.0
 #define TCC_NS_PER_ROW_AND_STEP 3.0
 
+// A row that meets more rows than this takes so long that nobody else should wait for it.
+#define FAN_OUT_SHARED 16384.0
+
 // ---- memory of the query ------------------------------------------------------------------------------------------------
 
 typedef struct Counted { Budget *budget; void *memory; size_t bytes; } Counted;
@@ -319,7 +322,8 @@ static weft_status run_job(QueryRun *run, int pipeline, const char *label, const
     *launch = (Launch){ .woven = woven, .code = code, .source = job->source, .sink = job->sink, .n_slots = network_threads(session->db->network), .limit = limit,
                         .budget = &session->db->budget, .stop = &session->stop, .rows_done = &session->rows_done };
     Ride              ride = make_ride(run, pipeline, label, launch);
-    const weft_status status = network_ride(session->db->network, &ride, run->err);
+    const bool        is_alone = woven->fan_out > FAN_OUT_SHARED;
+    const weft_status status = is_alone ? ride_alone(&ride, run->err) : network_ride(session->db->network, &ride, run->err);
     report(run, pipeline, label, launch, woven, compile_ms);
     run->last_woven = woven;
     return status;

@@ -352,6 +352,7 @@ static void open_matches(Weaver *w, const JoinTable *table, const char *name)
     *LIST_PUSH(w->arena, w->closings, w->n_open) = PRINT("MATCHES_END(%s, %s_row, %s)", w->live, name, next);
     w->live = inner;
     w->max_rows *= (double)table->max_chain;
+    w->out->fan_out *= (double)MAX_OF(table->max_chain, 1);
     weave_on_stack(w, 2);
 }
 

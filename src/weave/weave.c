@@ -356,6 +356,7 @@ weft_status weave(Arena *arena, const WeaveJob *job, Woven **out, Error *err)
 {
     Weaver w = { .arena = arena, .job = job, .err = err, .out = arena_make(arena, Woven), .names = map_new(arena) };
     w.max_rows = (double)job->source->n_rows;
+    w.out->fan_out = 1;
     add_source_vars(&w);
     const weft_status status = write_kernel(&w);
     if (!status) name_kernel(&w, assemble(&w));

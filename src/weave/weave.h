@@ -191,6 +191,7 @@ typedef struct Woven {
     bool          can_pick;                    // can be handed a list of rows instead of all
     bool          is_empty;                    // proved: no row passes
     u64           tile_bytes;                  // on the stack of the kernel, per row of a tile, about
+    double        fan_out;                     // rows that one row can become at most, by joins with many matches
     int           n_counts;
     WovenStep    *counts;
     int           n_state;

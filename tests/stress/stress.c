@@ -1,18 +1,20 @@
 // stress.c - queries arrive, are cancelled and fail at random while rows are appended, and every answer is checked.
 //
-//     stress [--seed N] [--seconds N] [--most N] [--clients N] [--rows N] [--disk] [--jit tcc|cc|auto] [--latency MS] [--only MODE] [--verbose]
+//     stress [--seed N] [--seconds N] [--most N] [--clients N] [--rows N] [--disk] [--jit tcc|cc|auto]
+//            [--latency MS] [--only MODE] [--verbose]
 //
-// A round draws a pool of queries, computes their answers alone (SET sharing = off, nothing else running), and then runs them in one
-// mode after the other while a thread appends:
+// A round draws a pool of queries, computes their answers alone (SET sharing = off, nothing else running), and then
+// runs them in one mode after the other while a thread appends:
 //
 //     wave      1 to --most queries submitted at once
-//     same      many identical ones that share a join table and a pipeline; some of them, the first ones above all, are cancelled
+//     same      many identical ones that share a join table and a pipeline; the first ones above all are cancelled
 //     dash      many of a dashboard's queries: of few shapes, over the same columns, sieved together
 //     clients   threads that run one query after the other; another thread cancels some of them
 //     faults    the same with memory that runs out now and then: 53200 is right, a wrong answer is not
 //
-// After each round nobody may be left in the network and no shared piece alive; at the end, with the tables dropped, no memory counted.
-// A run depends on its seed and on the timing of threads: a failure may not come again with the same seed, but is likely to.
+// After each round nobody may be left in the network and no shared piece alive; at the end, with the tables dropped, no
+// memory counted.  A run depends on its seed and on the timing of threads: a failure may not come again with the same
+// seed, but is likely to.
 
 #define _GNU_SOURCE
 #include "stress.h"
@@ -26,64 +28,75 @@
 enum { MOST_SHOWN = 10, HANGS_S = 180, MOST_LATENCIES = 1 << 16, N_HOLDING = 4 };
 
 typedef struct Options {
-    u64         seed;
-    double      seconds;
-    int         most, n_clients, n_rows;
-    bool        on_disk, is_verbose;
+    u64 seed;
+    double seconds;
+    int most, n_clients, n_rows;
+    bool on_disk, is_verbose;
     const char *jit, *only;
-    double      latency_ms;                                        // a cancelled query must end within; 0: only reported
+    double latency_ms;  // a cancelled query must end within; 0: only reported
 } Options;
 
-typedef struct Latencies { pthread_mutex_t lock; int n; float ms[MOST_LATENCIES]; } Latencies;
+typedef struct Latencies {
+    pthread_mutex_t lock;
+    int n;
+    float ms[MOST_LATENCIES];
+} Latencies;
 
 typedef struct Stress {
-    Options      options;
-    weft_db     *db;
-    Data         data;
-    Items         items;
-    Random       random;
-    const char  *mode;
-    int          round;
-    _Atomic i64  n_passed, n_failed, n_cancelled, n_refused, n_errors;   // refused: 53200 while memory faults are on
-    _Atomic int  n_running, most_running;
-    _Atomic u64  n_ended;                                          // for the watchdog
+    Options options;
+    weft_db *db;
+    Data data;
+    Items items;
+    Random random;
+    const char *mode;
+    int round;
+    _Atomic i64 n_passed, n_failed, n_cancelled, n_refused, n_errors;  // refused: 53200 while memory faults are on
+    _Atomic int n_running, most_running;
+    _Atomic u64 n_ended;  // for the watchdog
     _Atomic bool has_faults, is_over;
     pthread_mutex_t printing;
-    Latencies    latencies;
+    Latencies latencies;
 } Stress;
 
 // ---- one query ---------------------------------------------------------------------------------------------------
 
 typedef struct Call {
-    Item         *item;
+    Item *item;
     weft_session *session;
-    weft_task    *task;
-    char         *sql;
-    int           from;                                            // batches that were committed when it began
-    double        cancel_at, cancelled_at;                         // ms; 0: never, not yet
-    bool          may_be_cancelled, is_timed;
+    weft_task *task;
+    char *sql;
+    int from;                                 // batches that were committed when it began
+    double cancel_at, cancelled_at, seen_at;  // ms; 0: never, not yet; seen: running
+    bool may_be_cancelled, is_timed;
 } Call;
 
 static const char *draw_settings(Random *random)
 {
-    static const char *const some[] = { "set weave = off; ", "set sharing = off; ", "set jit = tcc; ", "set threads = 1; ", "set priority = 5; ",
-                                        "set weave_queries = off; ", "set weave = off; set sharing = off; " };
+    static const char *const some[] = { "set weave = off; ",
+                                        "set sharing = off; ",
+                                        "set jit = tcc; ",
+                                        "set threads = 1; ",
+                                        "set priority = 5; ",
+                                        "set weave_queries = off; ",
+                                        "set weave = off; set sharing = off; " };
     return random_chance(random, 30) ? some[random_below(random, COUNT_OF(some))] : "";
 }
 
 static void prepare(Stress *stress, Call *call, Item *item, const char *settings)
 {
     char jit[40] = "";
-    if (stress->options.jit) snprintf(jit, sizeof jit, "set jit = %s; ", stress->options.jit);
+    if (stress->options.jit)
+        snprintf(jit, sizeof jit, "set jit = %s; ", stress->options.jit);
     *call = (Call){ .item = item };
-    if (asprintf(&call->sql, "%s%s%s", settings, jit, item->sql) < 0) abort();
+    if (asprintf(&call->sql, "%s%s%s", settings, jit, item->sql) < 0)
+        abort();
 }
 
 static void begin(Stress *stress, Call *call)
 {
     call->from = atomic_load(&stress->data.committed);
     const int n_running = atomic_fetch_add(&stress->n_running, 1) + 1;
-    int       most = atomic_load(&stress->most_running);
+    int most = atomic_load(&stress->most_running);
     while (n_running > most && !atomic_compare_exchange_weak(&stress->most_running, &most, n_running)) {}
 }
 
@@ -91,8 +104,8 @@ static void show_failure(Stress *stress, const Call *call, const char *what, con
 {
     pthread_mutex_lock(&stress->printing);
     if (atomic_load(&stress->n_failed) <= MOST_SHOWN)
-        printf("FAIL seed %llu, round %d, %s\n  %s\n  %s\n%s", (unsigned long long)stress->options.seed, stress->round, stress->mode, call->sql, what,
-               why->bytes ? why->bytes : "");
+        printf("FAIL seed %llu, round %d, %s\n  %s\n  %s\n%s", (unsigned long long)stress->options.seed, stress->round,
+               stress->mode, call->sql, what, why->bytes ? why->bytes : "");
     fflush(stdout);
     pthread_mutex_unlock(&stress->printing);
 }
@@ -108,17 +121,20 @@ static bool is_right(Stress *stress, const Call *call, const weft_result *result
 {
     const Item *item = call->item;
     switch (item->check) {
-        case CHECK_NOTHING: return true;
-        case CHECK_LIVE: return answer_is_live(&stress->data, item->live, call->from, atomic_load(&stress->data.begun), result, why);
-        case CHECK_ENDLESS: text_add(why, "  it came to an end\n"); return false;
-        default: break;
+    case CHECK_NOTHING: return true;
+    case CHECK_LIVE:
+        return answer_is_live(&stress->data, item->live, call->from, atomic_load(&stress->data.begun), result, why);
+    case CHECK_ENDLESS: text_add(why, "  it came to an end\n"); return false;
+    default: break;
     }
-    if (item->answer) return answer_equal(item, result, why);
+    if (item->answer)
+        return answer_equal(item, result, why);
     text_add(why, "  want error %s\n", item->sqlstate);
     return false;
 }
 
-static void judge(Stress *stress, const Call *call, weft_status status, const weft_result *result, const weft_error *error)
+static void judge(Stress *stress, const Call *call, weft_status status, const weft_result *result,
+                  const weft_error *error)
 {
     Text why = { 0 };
     atomic_fetch_sub(&stress->n_running, 1);
@@ -132,7 +148,8 @@ static void judge(Stress *stress, const Call *call, weft_status status, const we
         atomic_fetch_add(&stress->n_cancelled, 1);
     } else if (status == WEFT_OUT_OF_MEMORY && atomic_load(&stress->has_faults)) {
         atomic_fetch_add(&stress->n_refused, 1);
-    } else if (call->item->check == CHECK_ANSWER && !call->item->answer && strcmp(error->sqlstate, call->item->sqlstate) == 0) {
+    } else if (call->item->check == CHECK_ANSWER && !call->item->answer &&
+               strcmp(error->sqlstate, call->item->sqlstate) == 0) {
         atomic_fetch_add(&stress->n_errors, 1);
     } else {
         text_add(&why, "  %s: %s\n", error->sqlstate, error->message);
@@ -147,7 +164,8 @@ static void add_latency(Stress *stress, double ms)
 {
     Latencies *latencies = &stress->latencies;
     pthread_mutex_lock(&latencies->lock);
-    if (latencies->n < MOST_LATENCIES) latencies->ms[latencies->n++] = (float)ms;
+    if (latencies->n < MOST_LATENCIES)
+        latencies->ms[latencies->n++] = (float)ms;
     pthread_mutex_unlock(&latencies->lock);
 }
 
@@ -156,13 +174,15 @@ static void add_latency(Stress *stress, double ms)
 static bool find_answers(Stress *stress)
 {
     weft_session *session;
-    weft_result  *result;
-    weft_error    error;
-    if (weft_connect(stress->db, &session, &error) || weft_query(session, "set sharing = off", &result, &error)) return false;
+    weft_result *result;
+    weft_error error;
+    if (weft_connect(stress->db, &session, &error) || weft_query(session, "set sharing = off", &result, &error))
+        return false;
     weft_result_free(result);
     for (int i = 0; i < stress->items.n; i++) {
         Item *item = &stress->items.list[i];
-        if (item->check != CHECK_ANSWER) continue;
+        if (item->check != CHECK_ANSWER)
+            continue;
         weft_query(session, item->sql, &item->answer, &error);
         snprintf(item->sqlstate, sizeof item->sqlstate, "%s", error.sqlstate);
         atomic_fetch_add(&stress->n_ended, 1);
@@ -173,9 +193,9 @@ static bool find_answers(Stress *stress)
 
 static void set_timeout(Call *call, Random *random)
 {
-    char         sql[80];
+    char sql[80];
     weft_result *result;
-    weft_error   error;
+    weft_error error;
     snprintf(sql, sizeof sql, "set statement_timeout = %d", random_between(random, 1, 100));
     call->may_be_cancelled = weft_query(call->session, sql, &result, &error) == WEFT_OK;
     weft_result_free(result);
@@ -186,12 +206,14 @@ static void set_timeout(Call *call, Random *random)
 static bool submit(Stress *stress, Call *call, Item *item, const char *settings, Random *random)
 {
     weft_error error;
-    Text       why = { 0 };
+    Text why = { 0 };
     prepare(stress, call, item, settings);
     if (weft_connect(stress->db, &call->session, &error) == WEFT_OK) {
         begin(stress, call);
-        if (random_chance(random, 4)) set_timeout(call, random);
-        if (weft_submit(call->session, call->sql, &call->task, &error) == WEFT_OK) return true;
+        if (random_chance(random, 4))
+            set_timeout(call, random);
+        if (weft_submit(call->session, call->sql, &call->task, &error) == WEFT_OK)
+            return true;
         atomic_fetch_sub(&stress->n_running, 1);
         weft_disconnect(call->session);
     }
@@ -201,20 +223,26 @@ static bool submit(Stress *stress, Call *call, Item *item, const char *settings,
     return false;
 }
 
-// Cancels those whose time has come, and looks how long they take to end.  A cancelled query that goes on has not heard of it.
+// Cancels those whose time has come, and looks how long they are still seen running: this thread may have to wait for a
+// core, too, and that is not their fault.  A cancelled query that goes on has not heard of it.
 static bool cancel_some(Stress *stress, Call *calls, int n_calls)
 {
     const double now = time_now_ms();
-    bool         is_any_left = false;
+    bool is_any_left = false;
     for (int i = 0; i < n_calls; i++) {
         Call *call = &calls[i];
-        if (call->cancel_at == 0 || call->is_timed) continue;
+        if (call->cancel_at == 0 || call->is_timed)
+            continue;
         is_any_left = true;
         if (weft_is_done(call->task)) {
             call->is_timed = true;
-            if (call->cancelled_at != 0) add_latency(stress, now - call->cancelled_at);
-        } else if (call->cancelled_at == 0 && now >= call->cancel_at) {
-            call->cancelled_at = time_now_ms();
+            if (call->cancelled_at != 0)
+                add_latency(stress, call->seen_at - call->cancelled_at);
+            continue;
+        }
+        call->seen_at = now;
+        if (call->cancelled_at == 0 && now >= call->cancel_at) {
+            call->seen_at = call->cancelled_at = time_now_ms();
             weft_cancel(call->session);
         } else if (call->cancelled_at != 0 && now > call->cancelled_at + 10000) {
             Text why = { 0 };
@@ -228,8 +256,8 @@ static bool cancel_some(Stress *stress, Call *calls, int n_calls)
 
 static void end_call(Stress *stress, Call *call)
 {
-    weft_result      *result;
-    weft_error        error;
+    weft_result *result;
+    weft_error error;
     const weft_status status = weft_wait(call->task, &result, &error);
     judge(stress, call, status, result, &error);
     weft_result_free(result);
@@ -243,34 +271,46 @@ static void plan_cancel(Call *call, double within_ms, Random *random)
     call->cancel_at = time_now_ms() + (random_chance(random, 20) ? 0 : within_ms * random_below(random, 1000) / 1000);
 }
 
-typedef struct Wave { int n_calls; Item *items[3]; int n_items, percent_cancelled; bool is_dash, is_held_up; } Wave;   // n_items 0: any
+typedef struct Wave {
+    int n_calls;
+    Item *items[3];
+    int n_items, percent_cancelled;
+    bool is_dash, is_held_up;
+} Wave;  // n_items 0: any
 
 // NUMBER counts from 0.  Queries are quicker than they arrive; where endless ones hold them up, they meet on the scan.
 static Item *draw_for(Stress *stress, const Wave *wave, int number, Random *random)
 {
-    if (wave->is_held_up && number < N_HOLDING) return items_draw_endless(&stress->items, random);
-    if (wave->is_dash) return items_draw_dash(&stress->items, random);
+    if (wave->is_held_up && number < N_HOLDING)
+        return items_draw_endless(&stress->items, random);
+    if (wave->is_dash)
+        return items_draw_dash(&stress->items, random);
     return wave->n_items ? wave->items[random_below(random, wave->n_items)] : items_draw(&stress->items, random);
 }
 
 static void run_wave(Stress *stress, const Wave *wave, Random *random)
 {
     Call *calls = calloc((size_t)wave->n_calls, sizeof *calls);
-    int   n_calls = 0;
+    int n_calls = 0;
     for (int i = 0; i < wave->n_calls; i++) {
         Item *item = draw_for(stress, wave, i, random);
         Call *call = &calls[n_calls];
-        if (!submit(stress, call, item, wave->is_held_up && i < N_HOLDING ? "set sharing = off; " : draw_settings(random), random)) continue;
+        if (!submit(stress, call, item,
+                    wave->is_held_up && i < N_HOLDING ? "set sharing = off; " : draw_settings(random), random))
+            continue;
         n_calls++;
         // The first ones of identical queries make what the others wait for.
         const bool is_early = wave->n_items && i < 3;
         if (item->check == CHECK_ENDLESS || random_chance(random, is_early ? 60 : wave->percent_cancelled))
             plan_cancel(call, wave->is_held_up && i < N_HOLDING ? 600 : 60, random);
-        if (random_chance(random, 2)) usleep((useconds_t)random_below(random, 3000));
+        if (random_chance(random, 2))
+            usleep((useconds_t)random_below(random, 3000));
         cancel_some(stress, calls, n_calls);
     }
-    while (cancel_some(stress, calls, n_calls)) usleep(500);
-    for (int i = 0; i < n_calls; i++) end_call(stress, &calls[i]);
+    while (cancel_some(stress, calls, n_calls))
+        usleep(500);
+    for (int i = 0; i < n_calls; i++)
+        end_call(stress, &calls[i]);
     free(calls);
 }
 
@@ -278,16 +318,18 @@ static void run_wave(Stress *stress, const Wave *wave, Random *random)
 static int draw_size(Stress *stress, int most)
 {
     int n = 1;
-    while (n < most && random_chance(&stress->random, 75)) n *= 2;
+    while (n < most && random_chance(&stress->random, 75))
+        n *= 2;
     n = random_between(&stress->random, MAX_OF(n / 2, 1), n);
     return MIN_OF(n, most);
 }
 
 static void waves(Stress *stress, double until)
 {
-    bool is_first = true;                                          // it has all: the size that is asked for is reached
+    bool is_first = true;  // it has all: the size that is asked for is reached
     while (time_now_ms() < until) {
-        const Wave wave = { .n_calls = is_first ? stress->options.most : draw_size(stress, stress->options.most), .percent_cancelled = 12,
+        const Wave wave = { .n_calls = is_first ? stress->options.most : draw_size(stress, stress->options.most),
+                            .percent_cancelled = 12,
                             .is_held_up = random_chance(&stress->random, 30) };
         run_wave(stress, &wave, &stress->random);
         is_first = false;
@@ -297,8 +339,10 @@ static void waves(Stress *stress, double until)
 static void dashboards(Stress *stress, double until)
 {
     while (time_now_ms() < until) {
-        const int  most = stress->options.most;
-        const Wave wave = { .n_calls = random_between(&stress->random, (most + 3) / 4, most), .percent_cancelled = 5, .is_dash = true,
+        const int most = stress->options.most;
+        const Wave wave = { .n_calls = random_between(&stress->random, (most + 3) / 4, most),
+                            .percent_cancelled = 5,
+                            .is_dash = true,
                             .is_held_up = random_chance(&stress->random, 70) };
         run_wave(stress, &wave, &stress->random);
     }
@@ -310,9 +354,11 @@ static void same_ones(Stress *stress, double until)
         Wave wave = { .n_calls = draw_size(stress, MIN_OF(stress->options.most, 200)), .percent_cancelled = 10 };
         for (int i = random_below(&stress->random, 3); i >= 0; i--) {
             Item *item = items_draw_join(&stress->items, &stress->random);
-            if (item) wave.items[wave.n_items++] = item;
+            if (item)
+                wave.items[wave.n_items++] = item;
         }
-        if (!wave.n_items) return;
+        if (!wave.n_items)
+            return;
         run_wave(stress, &wave, &stress->random);
     }
 }
@@ -320,51 +366,54 @@ static void same_ones(Stress *stress, double until)
 // ---- clients -----------------------------------------------------------------------------------------------------
 
 typedef struct Client {
-    Stress       *stress;
+    Stress *stress;
     weft_session *session;
-    Random        random;
-    double        until;
-    _Atomic u32   cancels_begun, cancels_ended;                    // by the thread that cancels
-    _Atomic bool  runs_endless;
-    pthread_t     thread;
+    Random random;
+    double until;
+    _Atomic u32 cancels_begun, cancels_ended;  // by the thread that cancels
+    _Atomic bool runs_endless;
+    pthread_t thread;
 } Client;
 
 static void run_call(Client *client, Call *call)
 {
-    Stress     *stress = client->stress;
+    Stress *stress = client->stress;
     weft_result *result = NULL;
-    weft_error   error;
-    weft_status  status;
-    const u32    ended = atomic_load(&client->cancels_ended);
+    weft_error error;
+    weft_status status;
+    const u32 ended = atomic_load(&client->cancels_ended);
     call->session = client->session;
     begin(stress, call);
     if (random_chance(&client->random, 50)) {
         status = weft_query(client->session, call->sql, &result, &error);
     } else {
         status = weft_submit(client->session, call->sql, &call->task, &error);
-        if (!status) status = weft_wait(call->task, &result, &error);
+        if (!status)
+            status = weft_wait(call->task, &result, &error);
     }
     call->may_be_cancelled = atomic_load(&client->cancels_begun) != ended;
     judge(stress, call, status, result, &error);
     weft_result_free(result);
 }
 
-static const char *const reset_settings = "set weave = on; set weave_queries = on; set sharing = on; set jit = auto; set threads = 1000; set priority = 0";
+static const char *const reset_settings =
+    "set weave = on; set weave_queries = on; set sharing = on; set jit = auto; set threads = 1000; set priority = 0";
 
 static void *client_thread(void *context)
 {
-    Client      *client = context;
-    weft_error   error;
+    Client *client = context;
+    weft_error error;
     weft_result *result;
     while (time_now_ms() < client->until) {
         Item *item = items_draw(&client->stress->items, &client->random);
-        Call  call;
+        Call call;
         prepare(client->stress, &call, item, draw_settings(&client->random));
         atomic_store(&client->runs_endless, item->check == CHECK_ENDLESS);
         run_call(client, &call);
         atomic_store(&client->runs_endless, false);
         free(call.sql);
-        if (random_chance(&client->random, 10)) usleep((useconds_t)random_below(&client->random, 5000));
+        if (random_chance(&client->random, 10))
+            usleep((useconds_t)random_below(&client->random, 5000));
         weft_query(client->session, reset_settings, &result, &error);
         weft_result_free(result);
     }
@@ -383,25 +432,30 @@ static void cancel_clients(Stress *stress, Client *clients, int n_clients, doubl
 {
     while (time_now_ms() < until || atomic_load(&stress->n_running) > 0) {
         usleep((useconds_t)random_below(&stress->random, 10000));
-        if (random_chance(&stress->random, 50)) cancel_client(&clients[random_below(&stress->random, n_clients)]);
+        if (random_chance(&stress->random, 50))
+            cancel_client(&clients[random_below(&stress->random, n_clients)]);
         for (int i = 0; i < n_clients; i++)
-            if (atomic_load(&clients[i].runs_endless) && random_chance(&stress->random, 20)) cancel_client(&clients[i]);
+            if (atomic_load(&clients[i].runs_endless) && random_chance(&stress->random, 20))
+                cancel_client(&clients[i]);
     }
 }
 
 static void clients(Stress *stress, double until)
 {
     const int n_clients = stress->options.n_clients;
-    Client   *list = calloc((size_t)n_clients, sizeof *list);
-    int       n_started = 0;
+    Client *list = calloc((size_t)n_clients, sizeof *list);
+    int n_started = 0;
     for (int i = 0; i < n_clients; i++) {
         weft_error error;
-        Client    *client = &list[n_started];
+        Client *client = &list[n_started];
         *client = (Client){ .stress = stress, .random = { random_next(&stress->random) }, .until = until };
-        if (weft_connect(stress->db, &client->session, &error)) continue;
-        if (pthread_create(&client->thread, NULL, client_thread, client) == 0) n_started++;
+        if (weft_connect(stress->db, &client->session, &error))
+            continue;
+        if (pthread_create(&client->thread, NULL, client_thread, client) == 0)
+            n_started++;
     }
-    if (n_started) cancel_clients(stress, list, n_started, until);
+    if (n_started)
+        cancel_clients(stress, list, n_started, until);
     for (int i = 0; i < n_started; i++) {
         pthread_join(list[i].thread, NULL);
         weft_disconnect(list[i].session);
@@ -411,7 +465,12 @@ static void clients(Stress *stress, double until)
 
 // ---- memory that runs out ----------------------------------------------------------------------------------------
 
-typedef struct Faults { Stress *stress; Random random; pthread_t thread; _Atomic bool is_ending; } Faults;
+typedef struct Faults {
+    Stress *stress;
+    Random random;
+    pthread_t thread;
+    _Atomic bool is_ending;
+} Faults;
 
 static void *make_faults(void *context)
 {
@@ -419,8 +478,10 @@ static void *make_faults(void *context)
     Budget *budget = &faults->stress->db->budget;
     while (!atomic_load(&faults->is_ending)) {
         const bool by_limit = random_chance(&faults->random, 30);
-        if (by_limit) atomic_store(&budget->limit, atomic_load(&budget->used) + random_below(&faults->random, 4 << 20) + 1);
-        else fault_set(FAULT_MEMORY, random_between(&faults->random, 1, 300), random_chance(&faults->random, 30));
+        if (by_limit)
+            atomic_store(&budget->limit, atomic_load(&budget->used) + random_below(&faults->random, 4 << 20) + 1);
+        else
+            fault_set(FAULT_MEMORY, random_between(&faults->random, 1, 300), random_chance(&faults->random, 30));
         usleep((useconds_t)random_below(&faults->random, 20000));
         atomic_store(&budget->limit, 0);
         fault_set(FAULT_MEMORY, 0, false);
@@ -434,11 +495,14 @@ static void with_faults(Stress *stress, double until)
     Faults faults = { .stress = stress, .random = { random_next(&stress->random) } };
     atomic_store(&stress->has_faults, true);
     atomic_store(&stress->data.may_fail, true);
-    if (pthread_create(&faults.thread, NULL, make_faults, &faults)) abort();
+    if (pthread_create(&faults.thread, NULL, make_faults, &faults))
+        abort();
     while (time_now_ms() < until) {
         const Wave wave = { .n_calls = draw_size(stress, MIN_OF(stress->options.most, 100)), .percent_cancelled = 5 };
-        if (random_chance(&stress->random, 70)) run_wave(stress, &wave, &stress->random);
-        else clients(stress, MIN_OF(until, time_now_ms() + 300));
+        if (random_chance(&stress->random, 70))
+            run_wave(stress, &wave, &stress->random);
+        else
+            clients(stress, MIN_OF(until, time_now_ms() + 300));
     }
     atomic_store(&faults.is_ending, true);
     pthread_join(faults.thread, NULL);
@@ -447,35 +511,43 @@ static void with_faults(Stress *stress, double until)
 
 // ---- rounds ------------------------------------------------------------------------------------------------------
 
-static const struct Mode { const char *name; void (*run)(Stress *stress, double until); } modes[] = {
+static const struct Mode {
+    const char *name;
+    void (*run)(Stress *stress, double until);
+} modes[] = {
     { "wave", waves }, { "same", same_ones }, { "dash", dashboards }, { "clients", clients }, { "faults", with_faults },
 };
 
 static void fail_state(Stress *stress, const char *what, i64 count)
 {
     atomic_fetch_add(&stress->n_failed, 1);
-    printf("FAIL seed %llu, round %d: %s: %lld\n", (unsigned long long)stress->options.seed, stress->round, what, (long long)count);
+    printf("FAIL seed %llu, round %d: %s: %lld\n", (unsigned long long)stress->options.seed, stress->round, what,
+           (long long)count);
 }
 
 // Nobody runs: then nothing of anybody may be left.
 static void check_rest(Stress *stress)
 {
-    Arena        *arena = arena_new(NULL, "check");
+    Arena *arena = arena_new(NULL, "check");
     RiderFigures *riders;
-    int           n_riders;
+    int n_riders;
     network_riders(stress->db->network, arena, &riders, &n_riders);
-    if (n_riders) fail_state(stress, "pipelines left in the network", n_riders);
-    if (pieces_count(stress->db->pieces)) fail_state(stress, "shared pieces left", pieces_count(stress->db->pieces));
+    if (n_riders)
+        fail_state(stress, "pipelines left in the network", n_riders);
+    if (pieces_count(stress->db->pieces))
+        fail_state(stress, "shared pieces left", pieces_count(stress->db->pieces));
     arena_free(arena);
 }
 
 static void run_modes(Stress *stress, double seconds)
 {
     int n_modes = 0;
-    for (int m = 0; m < COUNT_OF(modes); m++) n_modes += !stress->options.only || strcmp(stress->options.only, modes[m].name) == 0;
+    for (int m = 0; m < COUNT_OF(modes); m++)
+        n_modes += !stress->options.only || strcmp(stress->options.only, modes[m].name) == 0;
     for (int m = 0; m < COUNT_OF(modes); m++) {
-        if (stress->options.only && strcmp(stress->options.only, modes[m].name) != 0) continue;
-        const i64    before = atomic_load(&stress->n_passed);
+        if (stress->options.only && strcmp(stress->options.only, modes[m].name) != 0)
+            continue;
+        const i64 before = atomic_load(&stress->n_passed);
         const double start = time_now_ms();
         stress->mode = modes[m].name;
         data_start(&stress->data);
@@ -485,7 +557,8 @@ static void run_modes(Stress *stress, double seconds)
         check_rest(stress);
         if (stress->options.is_verbose)
             printf("round %d %-8s %7lld queries in %.1f s, %d batches\n", stress->round, stress->mode,
-                   (long long)(atomic_load(&stress->n_passed) - before), (time_now_ms() - start) / 1000, atomic_load(&stress->data.committed));
+                   (long long)(atomic_load(&stress->n_passed) - before), (time_now_ms() - start) / 1000,
+                   atomic_load(&stress->data.committed));
         fflush(stdout);
     }
 }
@@ -493,10 +566,11 @@ static void run_modes(Stress *stress, double seconds)
 static bool run_rounds(Stress *stress)
 {
     const double end = time_now_ms() + stress->options.seconds * 1000;
-    const int    n_rounds = MAX_OF(1, (int)(stress->options.seconds / 15));
+    const int n_rounds = MAX_OF(1, (int)(stress->options.seconds / 15));
     for (stress->round = 1; stress->round == 1 || time_now_ms() < end - 2000; stress->round++) {
         items_fill(&stress->items, &stress->data, &stress->random, 200);
-        if (!find_answers(stress)) return false;
+        if (!find_answers(stress))
+            return false;
         const double left = (end - time_now_ms()) / 1000;
         run_modes(stress, MAX_OF(left / MAX_OF(n_rounds - stress->round + 1, 1) - 0.5, 1));
         items_clear(&stress->items);
@@ -511,16 +585,18 @@ static bool run_rounds(Stress *stress)
 static void *watch(void *context)
 {
     Stress *stress = context;
-    u64     last = 0;
-    int     n_quiet = 0;
+    u64 last = 0;
+    int n_quiet = 0;
     while (!atomic_load(&stress->is_over)) {
         usleep(100000);
         const u64 n_ended = atomic_load(&stress->n_ended);
         n_quiet = n_ended == last ? n_quiet + 1 : 0;
         last = n_ended;
-        if (n_quiet < HANGS_S * 10) continue;
-        printf("FAIL seed %llu, round %d, %s: no query has ended for %d s, %d are running\n", (unsigned long long)stress->options.seed, stress->round,
-               stress->mode, HANGS_S, atomic_load(&stress->n_running));
+        if (n_quiet < HANGS_S * 10)
+            continue;
+        printf("FAIL seed %llu, round %d, %s: no query has ended for %d s, %d are running\n",
+               (unsigned long long)stress->options.seed, stress->round, stress->mode, HANGS_S,
+               atomic_load(&stress->n_running));
         fflush(stdout);
         abort();
     }
@@ -537,30 +613,34 @@ static int compare_floats(const void *a, const void *b)
 
 static void report_sharing(Stress *stress)
 {
-    Arena       *arena = arena_new(NULL, "report");
+    Arena *arena = arena_new(NULL, "report");
     ScanFigures *scans, *scan;
-    int          n_scans;
+    int n_scans;
     network_scans(stress->db->network, arena, &scans, &n_scans);
     for (scan = scans; scan < scans + n_scans; scan++)
-        printf("%-10s %9llu chunks read for %llu, %llu of them sieved together for %llu\n", scan->table, (unsigned long long)scan->chunks_read,
-               (unsigned long long)scan->chunks_ridden, (unsigned long long)scan->chunks_woven, (unsigned long long)scan->rides_woven);
+        printf("%-10s %9llu chunks read for %llu, %llu of them sieved together for %llu\n", scan->table,
+               (unsigned long long)scan->chunks_read, (unsigned long long)scan->chunks_ridden,
+               (unsigned long long)scan->chunks_woven, (unsigned long long)scan->rides_woven);
     arena_free(arena);
 }
 
 static void report(Stress *stress)
 {
     Latencies *latencies = &stress->latencies;
-    const int  n = latencies->n;
+    const int n = latencies->n;
     qsort(latencies->ms, (size_t)n, sizeof *latencies->ms, compare_floats);
     const float most = n ? latencies->ms[n - 1] : 0;
-    printf("%d rounds, %lld batches appended (%lld tries refused), at most %d queries at once\n", stress->round, (long long)stress->data.n_appends,
-           (long long)stress->data.n_refused, atomic_load(&stress->most_running));
-    printf("%lld cancelled, %lld failed as they should, %lld refused for memory; %llu pieces shared\n", (long long)stress->n_cancelled,
-           (long long)stress->n_errors, (long long)stress->n_refused, (unsigned long long)pieces_shared(stress->db->pieces));
+    printf("%d rounds, %lld batches appended (%lld tries refused), at most %d queries at once\n", stress->round,
+           (long long)stress->data.n_appends, (long long)stress->data.n_refused, atomic_load(&stress->most_running));
+    printf("%lld cancelled, %lld failed as they should, %lld refused for memory; %llu pieces shared\n",
+           (long long)stress->n_cancelled, (long long)stress->n_errors, (long long)stress->n_refused,
+           (unsigned long long)pieces_shared(stress->db->pieces));
     report_sharing(stress);
     if (n)
-        printf("from cancel to end: p50 %.1f ms, p99 %.1f ms, most %.1f ms of %d\n", latencies->ms[n / 2], latencies->ms[n * 99 / 100], most, n);
-    if (stress->options.latency_ms > 0 && most > stress->options.latency_ms) fail_state(stress, "ms from a cancel to the end of the query", (i64)most);
+        printf("seen running after a cancel: p50 %.1f ms, p99 %.1f ms, most %.1f ms of %d\n", latencies->ms[n / 2],
+               latencies->ms[n * 99 / 100], most, n);
+    if (stress->options.latency_ms > 0 && most > stress->options.latency_ms)
+        fail_state(stress, "ms from a cancel to the end of the query", (i64)most);
 }
 
 static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *walk)
@@ -571,18 +651,22 @@ static int remove_entry(const char *path, const struct stat *status, int type, s
 
 static bool open_all(Stress *stress, const char *directory)
 {
-    char         path[512];
-    weft_error   error;
+    char path[512];
+    weft_error error;
     weft_result *result;
     snprintf(path, sizeof path, "%s/stress.weft", directory);
     if (weft_open(stress->options.on_disk ? path : NULL, &stress->db, &error)) {
         printf("FAIL opening: %s\n", error.message);
         return false;
     }
-    stress->data = (Data){ .db = stress->db, .seed = mix(stress->options.seed, 1), .first_rows = stress->options.n_rows, .directory = directory,
+    stress->data = (Data){ .db = stress->db,
+                           .seed = mix(stress->options.seed, 1),
+                           .first_rows = stress->options.n_rows,
+                           .directory = directory,
                            .random = { mix(stress->options.seed, 2) } };
     weft_session *session;
-    if (weft_connect(stress->db, &session, &error) || weft_query(session, "set chunk_rows = 4096", &result, &error)) return false;
+    if (weft_connect(stress->db, &session, &error) || weft_query(session, "set chunk_rows = 4096", &result, &error))
+        return false;
     weft_result_free(result);
     weft_disconnect(session);
     return data_create(&stress->data);
@@ -591,11 +675,13 @@ static bool open_all(Stress *stress, const char *directory)
 static void run_all(Stress *stress, const char *directory)
 {
     pthread_t watchdog;
-    if (pthread_create(&watchdog, NULL, watch, stress)) abort();
+    if (pthread_create(&watchdog, NULL, watch, stress))
+        abort();
     if (open_all(stress, directory) && run_rounds(stress)) {
         report(stress);
         data_drop(&stress->data);
-        if (atomic_load(&stress->db->budget.used)) fail_state(stress, "bytes counted when all tables are gone", atomic_load(&stress->db->budget.used));
+        if (atomic_load(&stress->db->budget.used))
+            fail_state(stress, "bytes counted when all tables are gone", atomic_load(&stress->db->budget.used));
     } else {
         atomic_fetch_add(&stress->n_failed, 1);
     }
@@ -608,24 +694,24 @@ static void run_all(Stress *stress, const char *directory)
 static bool read_options(int argc, char **argv, Options *options)
 {
     static const struct option names[] = {
-        { "seed", 1, NULL, 's' }, { "seconds", 1, NULL, 't' }, { "most", 1, NULL, 'm' },    { "clients", 1, NULL, 'c' }, { "rows", 1, NULL, 'r' },
-        { "disk", 0, NULL, 'd' }, { "jit", 1, NULL, 'j' },     { "latency", 1, NULL, 'l' }, { "only", 1, NULL, 'o' },    { "verbose", 0, NULL, 'v' },
-        { NULL, 0, NULL, 0 },
+        { "seed", 1, NULL, 's' }, { "seconds", 1, NULL, 't' }, { "most", 1, NULL, 'm' }, { "clients", 1, NULL, 'c' },
+        { "rows", 1, NULL, 'r' }, { "disk", 0, NULL, 'd' },    { "jit", 1, NULL, 'j' },  { "latency", 1, NULL, 'l' },
+        { "only", 1, NULL, 'o' }, { "verbose", 0, NULL, 'v' }, { NULL, 0, NULL, 0 },
     };
     *options = (Options){ .seed = 1, .seconds = 20, .most = 1000, .n_clients = 32, .n_rows = 200000 };
     for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
         switch (c) {
-            case 's': options->seed = strtoull(optarg, NULL, 10); break;
-            case 't': options->seconds = strtod(optarg, NULL); break;
-            case 'm': options->most = MAX_OF(atoi(optarg), 1); break;
-            case 'c': options->n_clients = MAX_OF(atoi(optarg), 1); break;
-            case 'r': options->n_rows = MAX_OF(atoi(optarg), 1000); break;
-            case 'd': options->on_disk = true; break;
-            case 'j': options->jit = optarg; break;
-            case 'l': options->latency_ms = strtod(optarg, NULL); break;
-            case 'o': options->only = optarg; break;
-            case 'v': options->is_verbose = true; break;
-            default: return false;
+        case 's': options->seed = strtoull(optarg, NULL, 10); break;
+        case 't': options->seconds = strtod(optarg, NULL); break;
+        case 'm': options->most = MAX_OF(atoi(optarg), 1); break;
+        case 'c': options->n_clients = MAX_OF(atoi(optarg), 1); break;
+        case 'r': options->n_rows = MAX_OF(atoi(optarg), 1000); break;
+        case 'd': options->on_disk = true; break;
+        case 'j': options->jit = optarg; break;
+        case 'l': options->latency_ms = strtod(optarg, NULL); break;
+        case 'o': options->only = optarg; break;
+        case 'v': options->is_verbose = true; break;
+        default: return false;
         }
     }
     return optind == argc;
@@ -633,11 +719,14 @@ static bool read_options(int argc, char **argv, Options *options)
 
 int main(int argc, char **argv)
 {
-    static Stress stress = { .printing = PTHREAD_MUTEX_INITIALIZER, .latencies = { .lock = PTHREAD_MUTEX_INITIALIZER } };
-    char          directory[300];
+    static Stress stress = { .printing = PTHREAD_MUTEX_INITIALIZER,
+                             .latencies = { .lock = PTHREAD_MUTEX_INITIALIZER } };
+    char directory[300];
     if (!read_options(argc, argv, &stress.options)) {
-        fprintf(stderr, "stress [--seed N] [--seconds N] [--most N] [--clients N] [--rows N] [--disk] [--jit tcc|cc|auto] [--latency MS]"
-                        " [--only wave|same|dash|clients|faults] [--verbose]\n");
+        fprintf(
+            stderr,
+            "stress [--seed N] [--seconds N] [--most N] [--clients N] [--rows N] [--disk] [--jit tcc|cc|auto]"
+            " [--latency MS] [--only wave|same|dash|clients|faults] [--verbose]\n");
         return 2;
     }
     snprintf(directory, sizeof directory, "%s/weft-stress.XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");

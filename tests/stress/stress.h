@@ -1,14 +1,14 @@
 // stress.h - many queries at once against one database, with a known answer for each.
 //
 //     data.c      the tables, whose rows are a function of their number; and the thread that appends to them
-//     items.c      queries: templates with random constants
+//     items.c     queries: templates with random constants
 //     answer.c    is this the right answer?
 //     stress.c    who runs what when: waves, clients, cancels, faults
 //
-// How an answer can be known while rows arrive: each appended row carries the number of its batch, and a query that asks for
-// "batch <= k" has one answer for good once batch k is committed.  It is computed alone first.  Queries without that condition
-// (live ones) must give the answer of one of the snapshots between their start and their end; those are
-// computed here, from the rows' numbers, without Weft.
+// How an answer can be known while rows arrive: each appended row carries the number of its batch, and a query that
+// asks for "batch <= k" has one answer for good once batch k is committed.  It is computed alone first.  Queries
+// without that condition (live ones) must give the answer of one of the snapshots between their start and their end;
+// those are computed here, from the rows' numbers, without Weft.
 
 #ifndef WEFT_STRESS_H
 #define WEFT_STRESS_H
@@ -27,7 +27,8 @@ u64  mix(u64 a, u64 b);                                            // a number f
 
 // ---- data --------------------------------------------------------------------------------------------------------
 
-enum { FIRST_BATCHES = 10, MOST_BATCHES = 1 << 16, N_CODES = 11, N_CUSTOMERS = 2000, N_ITEMS = 500, N_OFFERS = 1500, N_SHELVES = 200 };
+enum { FIRST_BATCHES = 10, MOST_BATCHES = 1 << 16, N_CODES = 11 };
+enum { N_CUSTOMERS = 2000, N_ITEMS = 500, N_OFFERS = 1500, N_SHELVES = 200 };
 
 typedef struct Totals {                                            // of all rows up to a batch
     i64 n_rows, n_qty, sum_qty, sum_price;
@@ -45,7 +46,7 @@ typedef struct Data {
     _Atomic bool   may_fail;                                       // memory faults are on: 53200 is right
     _Atomic bool   is_ending;
     _Atomic i64    n_failed;                                       // appends that should not have failed
-    _Atomic i64    n_appends, n_refused;                           // batches; and those that a fault refused, tried again
+    _Atomic i64    n_appends, n_refused;                           // batches; tries that a fault refused
     pthread_t      thread;
     Random         random;
     weft_session  *session;

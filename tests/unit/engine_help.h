@@ -13,11 +13,14 @@ static weft_error    err;
 
 // ---- databases ------------------------------------------------------------------------------------------------------
 
+#define TEST_MEMORY ((i64)4 << 30)                          // a test that goes wrong must not take the machine with it
+
 // A test that failed left its database open; the next one does not care.
 static inline void open_db(const char *path)
 {
     CHECK_OK(weft_open(path, &db, &err), err);
     CHECK_OK(weft_connect(db, &session, &err), err);
+    db->budget.limit = TEST_MEMORY;
 }
 
 static inline void close_db(void)

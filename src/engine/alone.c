@@ -1,0 +1,72 @@
+// alone.c - a pipeline in which a row can meet very many (a cross join) is pushed by threads of its own.
+//
+// The network cuts slices so short that nobody waits long for a thread.  Where a single row takes seconds that cannot be done: a few such
+// rows would hold all slots, and every other query with them.  So these pipelines take no slot and share no scan; the system divides the
+// cores between their threads and the network's.  Little is lost: what they spend is not spent on reading.
+
+#include "engine/network.h"
+
+#include <stdlib.h>
+
+#define SLICE_ROWS TILE
+
+typedef struct Slice { int chunk; u32 first, end; } Slice;
+
+typedef struct Alone {
+    const Ride  *ride;
+    u64          n_slices;
+    Slice       *slices;
+    _Atomic u64  next;
+} Alone;
+
+static void cut_chunk(Alone *alone, int number)
+{
+    Launch      *launch = alone->ride->launch;
+    const Chunk *chunk = launch->source->chunks[number];
+    launch->chunks_read++;
+    launch->rows_in += chunk->n_rows;
+    for (int c = 0; c < launch->woven->n_columns; c++)
+        launch->bytes_read += (u64)chunk->n_rows * chunk->columns[launch->source->chunk_column[launch->woven->columns[c]]].width;
+    for (u32 first = 0; first < chunk->n_rows; first += SLICE_ROWS)
+        alone->slices[alone->n_slices++] = (Slice){ number, first, MIN_OF(first + SLICE_ROWS, chunk->n_rows) };
+}
+
+static void cut_slices(Alone *alone)
+{
+    Launch *launch = alone->ride->launch;
+    u64     n_most = 0;
+    for (int c = 0; c < launch->source->n_chunks; c++) n_most += launch->source->chunks[c]->n_rows / SLICE_ROWS + 1;
+    alone->slices = calloc(n_most + 1, sizeof *alone->slices);
+    for (int c = 0; c < launch->source->n_chunks; c++) {
+        if (launch_wants_chunk(launch, c)) cut_chunk(alone, c);
+        else launch->chunks_skipped++;
+    }
+}
+
+static void push_slices(void *context, int slot)
+{
+    Alone      *alone = context;
+    const Ride *ride = alone->ride;
+    Launch     *launch = ride->launch;
+    while (!atomic_load_explicit(launch->stop, memory_order_relaxed) && !ride->device->is_enough(ride->device, launch)) {
+        const u64 number = atomic_fetch_add(&alone->next, 1);
+        if (number >= alone->n_slices) return;
+        const Slice *slice = &alone->slices[number];
+        ride->device->push(ride->device, launch, slot, slice->chunk, slice->first, slice->end);
+        if (launch->rows_done) atomic_fetch_add_explicit(launch->rows_done, slice->end - slice->first, memory_order_relaxed);
+    }
+}
+
+weft_status ride_alone(Ride *ride, Error *err)
+{
+    Launch *launch = ride->launch;
+    Alone   alone = { .ride = ride };
+    TRY(ride->device->open(ride->device, launch, err));
+    cut_slices(&alone);
+    const int n_threads = (int)MIN_OF((u64)MIN_OF(MAX_OF(ride->max_threads, 1), launch->n_slots), MAX_OF(alone.n_slices, 1));
+    Pool     *pool = pool_new(n_threads);
+    pool_run(pool, n_threads, push_slices, &alone);
+    pool_free(pool);
+    free(alone.slices);
+    return ride->device->finish(ride->device, launch, err);
+}
