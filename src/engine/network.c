@@ -475,18 +475,6 @@ static int take_slot(Network *network)
 
 static bool is_cancelled(const Rider *rider) { return atomic_load_explicit(rider->ride->launch->stop, memory_order_relaxed); }
 
-// A scan goes with its last rider, or with the last slice of riders that left early.
-static void free_if_unused(Network *network, Scan *scan)
-{
-    if (scan->n_riders || scan->tasks) return;
-    Scan **at = &network->scans;
-    while (*at != scan) at = &(*at)->next;
-    *at = scan->next;
-    for (int i = 0; i < scan->n_sets; i++) sieve_release(scan->sets[i]);
-    free(scan->sets);
-    free(scan);
-}
-
 // A query's own thread pushes for itself alone.  In a slice with others it could be held up by one of them, and then not leave when it is
 // cancelled.
 static bool may_push(Network *network, const Rider *rider)
@@ -507,9 +495,8 @@ static void push_while(Network *network, const Rider *own)
         push_slice(network, &slice, slot);
         pthread_mutex_lock(&network->lock);
         Task *task = slice.task;
-        Scan *scan = task->scan;
-        scan->n_pushing--;
-        if (--task->n_pushing == 0 && task->next_row >= task->chunk->n_rows) close_task(task), free_if_unused(network, scan);
+        task->scan->n_pushing--;
+        if (--task->n_pushing == 0 && task->next_row >= task->chunk->n_rows) close_task(task);
     }
     network->slot_taken[slot] = false;
     network->n_free++;
@@ -572,13 +559,13 @@ static void get_off(Network *network, Rider *rider)
     Rider **link = &scan->riders;
     while (*link != rider) link = &(*link)->next;
     *link = rider->next;
-    scan->n_riders--;
-    for (Task *task = scan->tasks, *next; task && !scan->n_riders; task = next) {              // all left early: nobody wants the rest
-        next = task->next;
-        task->next_row = task->chunk->n_rows;
-        if (!task->n_pushing) close_task(task);
-    }
-    free_if_unused(network, scan);
+    if (--scan->n_riders > 0) return;
+    Scan **at = &network->scans;
+    while (*at != scan) at = &(*at)->next;
+    *at = scan->next;
+    for (int i = 0; i < scan->n_sets; i++) sieve_release(scan->sets[i]);
+    free(scan->sets);
+    free(scan);
 }
 
 static void wait_a_little(Network *network, Rider *rider)
@@ -592,16 +579,35 @@ static void wait_a_little(Network *network, Rider *rider)
     finish_if_done(rider);
 }
 
-// Shuts the rider's gates in all open tasks; false when some thread is inside of one.
+// Shuts the rider's gate in the task; false when some thread is inside, or when the rider must stay: a chunk lives as long as somebody who
+// rides on it, so the last one sees the task closed.
+static bool shut_gate(Rider *rider, Task *task)
+{
+    bool is_out = true, is_in = false, is_last = true;
+    for (int s = 0; s < task->n_seats; s++) {
+        Gate *gate = &task->gates[s];
+        if (task->seats[s].rider == rider) {
+            is_in = true;
+            if (!atomic_exchange(&gate->is_shut, true)) rider->n_tasks--;
+            if (atomic_load(&gate->n_inside)) is_out = false;
+        } else if (!atomic_load_explicit(&gate->is_shut, memory_order_relaxed)) {
+            is_last = false;
+        }
+    }
+    if (!is_in || !is_last) return is_out;
+    task->next_row = task->chunk->n_rows;                      // nobody wants the rest
+    if (task->n_pushing) return false;
+    close_task(task);
+    return true;
+}
+
 static bool shut_gates(Rider *rider)
 {
     bool is_out = true;
-    for (Task *task = rider->scan->tasks; task; task = task->next)
-        for (int s = 0; s < task->n_seats; s++) {
-            if (task->seats[s].rider != rider) continue;
-            if (!atomic_exchange(&task->gates[s].is_shut, true)) rider->n_tasks--;
-            if (atomic_load(&task->gates[s].n_inside)) is_out = false;
-        }
+    for (Task *task = rider->scan->tasks, *next; task; task = next) {
+        next = task->next;
+        is_out = shut_gate(rider, task) && is_out;
+    }
     return is_out;
 }
 

@@ -484,7 +484,7 @@ static bool is_endless(const Item *item)
 
 static bool is_join(const Item *item)
 {
-    return item->check == CHECK_ANSWER && item->answer && strstr(item->sql, " from fact f, ");
+    return item->check == CHECK_ANSWER && (strstr(item->sql, " from fact f, ") || strstr(item->sql, " from fact a, "));
 }
 
 static bool is_dash(const Item *item)

@@ -87,7 +87,7 @@ int   items_templates(void);                                        // how many 
 Item *items_draw(Items *items, Random *random);
 Item *items_draw_endless(Items *items, Random *random);
 Item *items_draw_dash(Items *items, Random *random);
-Item *items_draw_join(Items *items, Random *random);                  // one that shares a join table
+Item *items_draw_join(Items *items, Random *random);                  // one with a join table to share; it may fail
 
 // ---- answers -----------------------------------------------------------------------------------------------------
 
