@@ -404,7 +404,7 @@ static const char *chunk_file(const char *path)
 static void flip_byte(const char *path, off_t at)
 {
     int file = open(path, O_RDWR);
-    char byte;
+    char byte = 0;
     CHECK(file >= 0 && pread(file, &byte, 1, at) == 1);
     byte ^= 0x10;
     CHECK(pwrite(file, &byte, 1, at) == 1 && close(file) == 0);
