@@ -6,6 +6,7 @@
 #ifndef WEFT_BASE_H
 #define WEFT_BASE_H
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -143,6 +144,9 @@ weft_status file_lock(const char *path, File *file, Error *err);            // e
 // ---- threads --------------------------------------------------------------------------------------------------------
 
 int cpu_count(void);                                                       // cores this process may use
+
+// pthread_create for threads that leave signals to the program's own, except those that a thread brings on itself.
+int thread_start(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *context);
 
 // A pool runs the same function on every worker: work(context, worker) for worker 0 .. n-1.  The caller's thread is
 // worker 0 and pool_run returns when all have returned.  One run at a time; a second caller waits its turn.  A thread

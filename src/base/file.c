@@ -51,7 +51,7 @@ weft_status file_create(const char *path, File *file, Error *err)
 
 weft_status file_open_read(const char *path, File *file, Error *err)
 {
-    return open_file(path, O_RDONLY, file, err);
+    return open_file(path, O_RDONLY | O_NONBLOCK, file, err);  // a pipe that nobody writes to must not hold us
 }
 
 weft_status file_open_append(const char *path, File *file, Error *err)

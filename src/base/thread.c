@@ -51,8 +51,7 @@ int cpu_count(void)
 
 // ---- threads --------------------------------------------------------------------------------------------------------
 
-// Our threads leave signals to the program's own, except those that a thread brings on itself.
-static int start_thread(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *context)
+int thread_start(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *context)
 {
     sigset_t blocked, before;
     sigfillset(&blocked);
@@ -130,7 +129,7 @@ Pool *pool_new(int n_workers)
     pthread_cond_init(&pool->is_done, NULL);
     pthread_cond_init(&pool->next_turn, NULL);
     while (pool->n_threads < n_wanted) {
-        if (start_thread(&pool->threads[pool->n_threads], NULL, pool_thread, pool) != 0) {
+        if (thread_start(&pool->threads[pool->n_threads], NULL, pool_thread, pool) != 0) {
             log_warn("the system refused a thread: going on with %d workers of %d", pool->n_threads + 1, n_wanted + 1);
             break;
         }
@@ -240,7 +239,7 @@ static int run_on(char *memory, size_t guard, StackRun *run)
     if (!failure)
         failure = pthread_attr_setstack(&attributes, memory + guard, run->stack_bytes);
     if (!failure)
-        failure = start_thread(&thread, &attributes, stack_thread, run);
+        failure = thread_start(&thread, &attributes, stack_thread, run);
     pthread_attr_destroy(&attributes);
     if (!failure)
         pthread_join(thread, NULL);

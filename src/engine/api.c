@@ -23,7 +23,6 @@ weft_status weft_open(const char *path, weft_db **out, weft_error *error)
         arena_free(arena);
         return status;
     }
-    db->pool = pool_new(cpu_count());
     db->network = network_new(cpu_count());
     db->pieces = pieces_new();
     db->deadlines = deadlines_new();
@@ -41,7 +40,6 @@ void weft_close(weft_db *db)
     pieces_free(db->pieces);
     jit_free(db->jit);
     db->cpu->close(db->cpu);
-    pool_free(db->pool);
     store_close(db->store);
     arena_free(db->arena);
 }
@@ -54,7 +52,7 @@ weft_status weft_connect(weft_db *db, weft_session **out, weft_error *error)
     *out = session;
     if (!session) return fail(error, WEFT_OUT_OF_MEMORY, -1, "out of memory");
     session->db = db;
-    session->settings = (Settings){ .weave = true, .jit = JIT_AUTO, .threads = pool_size(db->pool), .sharing = true, .weave_queries = true };
+    session->settings = (Settings){ .weave = true, .jit = JIT_AUTO, .threads = network_threads(db->network), .sharing = true, .weave_queries = true };
     return WEFT_OK;
 }
 
@@ -219,7 +217,7 @@ static weft_status run_insert(Execution *ex, const Statement *statement)
 {
     Append *append;
     u64     n_rows = 0;
-    TRY(append_begin(ex->session->db->store, statement->name, &append, ex->err));
+    TRY(append_begin_unless(ex->session->db->store, statement->name, &ex->session->cancelled, &append, ex->err));
     const weft_status status = insert_into(ex, statement, append);
     if (status) append_abort(append);
     else TRY(append_commit(append, &n_rows, ex->err));
@@ -227,12 +225,16 @@ static weft_status run_insert(Execution *ex, const Statement *statement)
     return status;
 }
 
+// With threads of its own: a COPY may take long, or wait for a pipe, and nobody is to wait for it.
 static weft_status run_copy(Execution *ex, const Statement *statement)
 {
-    weft_db *db = ex->session->db;
-    u64      n_rows = 0;
-    TRY(copy_from_file(db->store, db->pool, &db->budget, statement->name, statement->path, &statement->copy, &ex->session->copy_progress,
-                       &ex->session->cancelled, &n_rows, ex->err));
+    weft_db          *db = ex->session->db;
+    Pool             *pool = pool_new(ex->session->settings.threads);
+    u64               n_rows = 0;
+    const weft_status status = copy_from_file(db->store, pool, &db->budget, statement->name, statement->path, &statement->copy,
+                                              &ex->session->copy_progress, &ex->session->cancelled, &n_rows, ex->err);
+    pool_free(pool);
+    TRY(status);
     snprintf(ex->result->tag, sizeof ex->result->tag, "COPY %llu", (unsigned long long)n_rows);
     return WEFT_OK;
 }
@@ -413,7 +415,7 @@ weft_status weft_submit(weft_session *session, const char *sql, weft_task **out,
     *task = (weft_task){ .session = session, .sql = strdup(sql ? sql : "") };
     *out = task;
     begin_query(session);              // here, so that a cancel right after the submit is not lost
-    if (pthread_create(&task->thread, NULL, run_task, task) == 0) return WEFT_OK;
+    if (thread_start(&task->thread, NULL, run_task, task) == 0) return WEFT_OK;
     atomic_store(&session->running, false);
     free(task->sql);
     free(task);

@@ -78,7 +78,7 @@ void deadline_set(Deadlines *deadlines, weft_session *session, i64 timeout_ms)
     pthread_mutex_lock(&deadlines->lock);
     *deadline = (Deadline){ session, time_now_ms() + (double)timeout_ms, deadlines->first };
     deadlines->first = deadline;
-    if (!deadlines->has_thread) deadlines->has_thread = pthread_create(&deadlines->thread, NULL, watch, deadlines) == 0;
+    if (!deadlines->has_thread) deadlines->has_thread = thread_start(&deadlines->thread, NULL, watch, deadlines) == 0;
     pthread_cond_signal(&deadlines->changed);
     pthread_mutex_unlock(&deadlines->lock);
 }

@@ -21,7 +21,6 @@ struct weft_db {
     _Atomic u64 n_queries;             // numbered as they come
     Store   *store;
     Budget   budget;
-    Pool    *pool;                     // for COPY
     Network *network;                  // for queries
     Pieces  *pieces;                   // what running queries have in common
     Deadlines *deadlines;              // of statements with a timeout

@@ -654,7 +654,7 @@ Network *network_new(int n_threads)
     network->threads = calloc((size_t)network->n_slots, sizeof(pthread_t));
     network->scratch = calloc((size_t)network->n_slots, sizeof(void *));
     for (int t = 0; t < network->n_slots; t++) {               // one for each slot: the callers' threads may be waiting
-        if (pthread_create(&network->threads[network->n_threads], NULL, worker, network) != 0) {
+        if (thread_start(&network->threads[network->n_threads], NULL, worker, network) != 0) {
             log_warn("the system refused a thread: going on with %d", network->n_threads);
             break;
         }

@@ -52,7 +52,7 @@ static void show_jit(const weft_session *session, Text *text) { text_add(text, "
 static weft_status set_threads(weft_session *session, const char *value, bool *understood, Error *err)
 {
     char      *end;
-    const int  most = pool_size(session->db->pool);
+    const int  most = network_threads(session->db->network);
     const long n = value ? strtol(value, &end, 10) : most;
     (void)err;
     *understood = !value || (*value && !*end && n >= 1);

@@ -15,9 +15,11 @@
 // A failure at any point leaves the table as it was.  What may stay behind are texts in dictionaries, which no row
 // uses; when they are many, the dictionaries are replaced by copies without them.
 
+#include <time.h>
+
 #include "store/store_int.h"
 
-enum { ROWS_MAX = 1 << 30, SPARE_TEXTS = 4096 };
+enum { ROWS_MAX = 1 << 30, SPARE_TEXTS = 4096, WAKE_MS = 20 };
 
 struct Append {
     Arena          *arena;
@@ -41,15 +43,33 @@ struct Append {
 
 // ---- begin and end -------------------------------------------------------------------------------------------------
 
-static weft_status wait_for_turn(Store *store, TableEntry *entry, Error *err)
+// Wakes up now and then, to look at who wants to stop it.
+static void wait_a_little(Store *store)
 {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += WAKE_MS * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    pthread_cond_timedwait(&store->append_ended, &store->lock, &until);
+}
+
+static weft_status wait_for_turn(Store *store, TableEntry *entry, const _Atomic bool *cancel, Error *err)
+{
+    bool is_canceled = false;
     pthread_mutex_lock(&store->lock);
-    while (entry->is_appending && !entry->is_dropped)
-        pthread_cond_wait(&store->append_ended, &store->lock);
+    while (entry->is_appending && !entry->is_dropped && !is_canceled) {
+        wait_a_little(store);
+        is_canceled = cancel && *cancel;
+    }
     bool is_dropped = entry->is_dropped;
-    if (!is_dropped)
+    if (!is_dropped && !is_canceled)
         entry->is_appending = true;
     pthread_mutex_unlock(&store->lock);
+    if (is_canceled)
+        return fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
     return is_dropped ? fail_no_table(err, entry->name) : WEFT_OK;
 }
 
@@ -78,11 +98,16 @@ static Append *append_new(Store *store, TableEntry *entry, Snapshot *base)
 
 weft_status append_begin(Store *store, const char *table, Append **append, Error *err)
 {
+    return append_begin_unless(store, table, NULL, append, err);
+}
+
+weft_status append_begin_unless(Store *store, const char *table, const _Atomic bool *cancel, Append **append, Error *err)
+{
     *append = NULL;
     TableEntry *entry = store_take_entry(store, table);
     if (!entry)
         return fail_no_table(err, table);
-    weft_status status = wait_for_turn(store, entry, err);
+    weft_status status = wait_for_turn(store, entry, cancel, err);
     if (!status) {
         Snapshot *base;
         status = store_load(store, entry, &base, err);

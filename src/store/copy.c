@@ -28,7 +28,7 @@
 enum {
     BLOCK_BYTES = 1 << 19,             // 128 KiB to 4 MiB are about equally fast; less memory is better
     LINE_BYTES_MAX = 64 << 20,         // a quote that is never closed must not read the whole file into memory
-    POLL_MS = 100,                     // how often a wait for a pipe looks for a cancel
+    POLL_MS = 20,                      // how often a wait for a pipe looks for a cancel
 };
 
 static size_t block_bytes = BLOCK_BYTES;
@@ -471,7 +471,7 @@ weft_status copy_from_file(Store *store, Pool *pool, Budget *budget, const char 
     Copy copy = { .options = options, .budget = budget, .progress = progress, .cancel = cancel };
     if (progress)
         *progress = 0;
-    TRY(append_begin(store, table, &copy.append, err));
+    TRY(append_begin_unless(store, table, cancel, &copy.append, err));
     weft_status status = copy_into(&copy, pool, path, err);
     if (status) {
         append_abort(copy.append);

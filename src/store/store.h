@@ -177,6 +177,8 @@ typedef struct ColumnInput {
 typedef struct Append Append;
 
 weft_status  append_begin(Store *store, const char *table, Append **append, Error *err);
+// The same; a wait for another appender ends with QUERY_CANCELED when *CANCEL becomes true.
+weft_status  append_begin_unless(Store *store, const char *table, const _Atomic bool *cancel, Append **append, Error *err);
 const Table *append_table(const Append *append);                            // the columns and dictionaries to fill
 // Copies the piece.  Any thread; SEQUENCE numbers 0, 1, 2, ... without gaps say the order of the pieces.
 // Enough rows in order become a chunk, encoded and written by the calling thread.

@@ -5,6 +5,7 @@
 // that does not look for a cancel shows.
 
 #include <pthread.h>
+#include <signal.h>
 #include <time.h>
 
 #include "test.h"
@@ -251,6 +252,52 @@ TEST(cancel_ends_a_copy)
         }
         close_db();
     }
+}
+
+// What waits for something that may never come can be cancelled, too: a pipe that nobody writes to, and the turn to append.
+TEST(cancel_ends_a_wait)
+{
+    static const char *const names[] = { "pipe0", "pipe1" };
+    char copies[2][1200];
+    weft_session *sessions[4];
+    Job *jobs[4];
+    open_db(NULL);
+    for (int i = 0; i < 4; i++)
+        CHECK_OK(weft_connect(db, &sessions[i], &err), err);
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(mkfifo(test_path(names[i]), 0600), 0);
+        snprintf(copies[i], sizeof(copies[i]), "copy c%d from '%s'", i, test_path(names[i]));
+    }
+    run("create table c0 (n bigint); create table c1 (n bigint)");
+    for (int i = 0; i < 2; i++) {                           // two that read, then two that wait for the first of these
+        jobs[i] = start_job(sessions[i], copies[i]);
+        usleep(30000);
+    }
+    jobs[2] = start_job(sessions[2], copies[0]);
+    jobs[3] = start_job(sessions[3], "insert into c0 values (1)");
+    usleep(50000);
+    CHECK_ANSWER("select count(*) from c0", "0;");
+    for (int i = 3; i >= 0; i--) {
+        CHECK(!jobs[i]->is_done);
+        weft_cancel(sessions[i]);
+        wait_for(jobs[i], 5000);
+        CHECK(jobs[i]->is_done);
+        CHECK_INT(end_job(jobs[i]), WEFT_QUERY_CANCELED);
+        weft_disconnect(sessions[i]);
+    }
+    CHECK_ANSWER("insert into c0 values (2); insert into c1 values (3); select c0.n, c1.n from c0, c1", "2|3;");
+    close_db();
+}
+
+TEST(a_timeout_ends_a_query)
+{
+    open_big_db();
+    run("set statement_timeout = 100");
+    fails("select sum(a.id * b.mixed) from t a, u b", WEFT_QUERY_CANCELED);
+    CHECK_HAS(err.message, "timeout");
+    CHECK_STR(err.sqlstate, "57014");
+    run("set statement_timeout = 0; select count(*) from t");
+    close_db();
 }
 
 TEST(cancel_ends_only_its_own_query)
@@ -1031,6 +1078,54 @@ TEST(several_sessions_read_and_write_at_once)
         CHECK_ANSWER("select count(*), sum(n) from shared", on_disk ? "10000|0;" : "30000|0;");
         close_db();
     }
+}
+
+TEST(a_table_can_be_dropped_while_it_is_read)
+{
+    char should[64];
+    weft_session *other;
+    open_big_db();
+    CHECK_OK(weft_connect(db, &other, &err), err);
+    weft_result *kept = query("select word from t where id < 3 order by id");
+    Job *job = start_job(other, "select count(*), count(word), sum(id - id) from t where word like '%1%2%' or word like 'w%'");
+    while (!job->is_done && !other->rows_total)             // until it has found its tables
+        usleep(100);
+    run("drop table t");
+    fails("select count(*) from t", WEFT_UNDEFINED_TABLE);
+    run("create table t (n bigint); insert into t values (7)");
+    pthread_join(job->thread, NULL);
+    CHECK_INT(job->status, WEFT_OK);
+    static Text text;
+    result_text(job->result, &text);
+    snprintf(should, sizeof(should), "%llu|%llu|0;", (unsigned long long)scaled(400000), (unsigned long long)scaled(400000));
+    CHECK_STR(text.bytes, should);
+    weft_result_free(job->result);
+    free(job);
+    CHECK_ANSWER("select * from t", "7;");
+    result_text(kept, &text);                               // a result outlives what it came from
+    CHECK_STR(text.bytes, "word 0 of 3;word 506952114 of 3;word 1013904228 of 3;");
+    weft_result_free(kept);
+    weft_disconnect(other);
+    text_free(&text);
+    close_db();
+}
+
+TEST(signals_are_left_to_the_program)
+{
+    sigset_t usr1, before, pending;
+    int got;
+    open_big_db();
+    run("select a.ten, count(*) from t a join u b on a.id = b.id group by a.ten; set statement_timeout = 100000; select 1");
+    sigemptyset(&usr1);
+    sigaddset(&usr1, SIGUSR1);
+    CHECK_INT(pthread_sigmask(SIG_BLOCK, &usr1, &before), 0);
+    CHECK_INT(kill(getpid(), SIGUSR1), 0);                  // would end the process if any of the engine's threads took it
+    usleep(20000);
+    CHECK_INT(sigpending(&pending), 0);
+    CHECK(sigismember(&pending, SIGUSR1));
+    CHECK_INT(sigwait(&usr1, &got), 0);
+    CHECK_INT(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
+    close_db();
 }
 
 // A table made from a text that is put together lives as long as anybody uses it, not as long as who made it.
