@@ -40,13 +40,22 @@ static int cpu_quota(void)
     return (int)MIN_OF((quota + period - 1) / period, INT32_MAX);
 }
 
-int cpu_count(void)
+static int n_cpus;
+
+static void count_cpus(void)
 {
     cpu_set_t allowed;
     long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
     if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0)
         n_cores = CPU_COUNT(&allowed);
-    return (int)MAX_OF(1, MIN_OF(n_cores, cpu_quota()));
+    n_cpus = (int)MAX_OF(1, MIN_OF(n_cores, cpu_quota()));
+}
+
+int cpu_count(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, count_cpus);                        // it takes reading files, and does not change
+    return n_cpus;
 }
 
 // ---- threads --------------------------------------------------------------------------------------------------------

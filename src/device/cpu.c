@@ -561,6 +561,42 @@ static void cpu_push_picked(Device *device, Launch *launch, int slot, int chunk,
     worker->args.picked = NULL, worker->args.sure = 0;
 }
 
+static weft_status cpu_prepare(Device *device, Launch *cube, Error *err)
+{
+    CpuRun *run = cube->memory;
+    (void)device;
+    for (int slot = 0; slot < cube->n_slots; slot++) {
+        const weft_status status = open_worker(run, slot);
+        if (status) *err = run->workers[slot].error;
+        if (status) return status;
+    }
+    return WEFT_OK;
+}
+
+static bool has_rows(const Worker *worker, const Woven *woven, u64 at)
+{
+    const void *seen = worker->args.state[woven->seen];
+    return woven->state[woven->seen].bytes == 1 ? ((const u8 *)seen)[at] != 0 : ((const i64 *)seen)[at] != 0;
+}
+
+static void cpu_fold(Device *device, const Launch *cube, const Fold *fold)
+{
+    const CpuRun *run = cube->memory;
+    const Woven  *woven = fold->member->woven;
+    const u64     n_groups = woven->group_kind == GROUP_ARRAY ? woven->n_groups : 1;
+    Worker       *to = ready_worker(fold->member, fold->slot, fold->chunk);
+    (void)device;
+    for (int n = 0; to && n < cube->n_slots; n++) {
+        const Worker *from = &run->workers[n];
+        for (u32 c = 0; c < fold->n_cells; c++)
+            for (u64 g = 0, at = fold->cells[c] * n_groups; g < n_groups; g++, at++) {
+                if (!has_rows(from, woven, at)) continue;
+                for (int s = 0; s < woven->n_state; s++) merge_cell(woven, s, to, g, from, at);
+            }
+    }
+    if (to) to->morsels[TIER_CC]++;
+}
+
 static bool cpu_is_enough(const Device *device, const Launch *launch)
 {
     const CpuRun *run = launch->memory;
@@ -587,7 +623,8 @@ static void cpu_close(Device *device) { free(device); }
 Device *device_cpu_open(void)
 {
     Device *device = calloc(1, sizeof *device);
-    *device = (Device){ .name = "cpu", .open = cpu_open, .push = cpu_push, .push_picked = cpu_push_picked, .is_enough = cpu_is_enough, .finish = cpu_finish,
+    *device = (Device){ .name = "cpu", .open = cpu_open, .push = cpu_push, .push_picked = cpu_push_picked, .prepare = cpu_prepare, .fold = cpu_fold,
+                        .is_enough = cpu_is_enough, .finish = cpu_finish,
                         .free_launch = cpu_free_launch, .close = cpu_close };
     return device;
 }

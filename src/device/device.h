@@ -39,6 +39,7 @@ typedef struct Launch {
     int               n_slots;         // threads that may push at once
     i64               limit;           // rows: enough when this many are there; -1: all
     Budget           *budget;
+    Jit              *jit;             // for kernels that serve several queries; NULL: this one runs by itself
     _Atomic u32      *stop;            // set by a cancel, or by a worker that failed
     _Atomic u64      *rows_done;       // progress; may be NULL
     // out
@@ -53,6 +54,14 @@ typedef struct Launch {
     void             *memory;          // the device's own; free_launch gives it back
 } Launch;
 
+// Cells of a cube that belong to one of its members: they are merged into that one's state.
+typedef struct Fold {
+    Launch    *member;
+    int        slot, chunk;            // as in a push
+    u32        n_cells;
+    const u32 *cells;                  // numbers; each has as many groups as the member
+} Fold;
+
 struct Device {
     const char *name;
     weft_status (*open)(Device *device, Launch *launch, Error *err);
@@ -60,6 +69,9 @@ struct Device {
     // The same for a list of rows, counted from ROW on; only where woven->can_pick.  Optional: NULL = never.
     // SURE: they passed all of woven's exact sieves.
     void        (*push_picked)(Device *device, Launch *launch, int slot, int chunk, u32 row, const u16 *picked, u32 n_picked, bool sure);
+    // For cubes (weave_cube); optional: NULL = never.  Prepare: no push of this launch will want memory.  Fold: after its last push.
+    weft_status (*prepare)(Device *device, Launch *cube, Error *err);
+    void        (*fold)(Device *device, const Launch *cube, const Fold *fold);
     bool        (*is_enough)(const Device *device, const Launch *launch);      // its limit is reached
     weft_status (*finish)(Device *device, Launch *launch, Error *err);
     void        (*free_launch)(Device *device, Launch *launch);

@@ -24,6 +24,7 @@ weft_status weft_open(const char *path, weft_db **out, weft_error *error)
         return status;
     }
     db->network = network_new(cpu_count());
+    db->crew = crew_new();
     db->pieces = pieces_new();
     db->deadlines = deadlines_new();
     db->cpu = device_cpu_open();
@@ -37,6 +38,7 @@ void weft_close(weft_db *db)
     if (!db) return;
     deadlines_free(db->deadlines);
     network_free(db->network);
+    crew_free(db->crew);
     pieces_free(db->pieces);
     jit_free(db->jit);
     db->cpu->close(db->cpu);
@@ -390,21 +392,18 @@ weft_status weft_query(weft_session *session, const char *sql, weft_result **out
 // ---- tasks --------------------------------------------------------------------------------------------------------------------
 
 struct weft_task {
+    CrewJob       job;                 // first: the crew knows a task by it
     weft_session *session;
     char         *sql;
     weft_result  *result;
     weft_error    error;
     weft_status   status;
-    _Atomic bool  is_done;
-    pthread_t     thread;
 };
 
-static void *run_task(void *context)
+static void run_task(CrewJob *job)
 {
-    weft_task *task = context;
+    weft_task *task = (weft_task *)job;
     task->status = run_query(task->session, task->sql, &task->result, &task->error);
-    atomic_store(&task->is_done, true);
-    return NULL;
 }
 
 weft_status weft_submit(weft_session *session, const char *sql, weft_task **out, weft_error *error)
@@ -412,10 +411,10 @@ weft_status weft_submit(weft_session *session, const char *sql, weft_task **out,
     weft_task *task = calloc(1, sizeof *task);
     error_clear(error);
     error->position = 0;
-    *task = (weft_task){ .session = session, .sql = strdup(sql ? sql : "") };
+    *task = (weft_task){ .job.run = run_task, .session = session, .sql = strdup(sql ? sql : "") };
     *out = task;
     begin_query(session);              // here, so that a cancel right after the submit is not lost
-    if (thread_start(&task->thread, NULL, run_task, task) == 0) return WEFT_OK;
+    if (crew_start(session->db->crew, &task->job)) return WEFT_OK;
     atomic_store(&session->running, false);
     free(task->sql);
     free(task);
@@ -425,11 +424,11 @@ weft_status weft_submit(weft_session *session, const char *sql, weft_task **out,
     return WEFT_OUT_OF_MEMORY;
 }
 
-bool weft_is_done(const weft_task *task) { return atomic_load(&task->is_done); }
+bool weft_is_done(const weft_task *task) { return crew_is_done(task->session->db->crew, &task->job); }
 
 weft_status weft_wait(weft_task *task, weft_result **result, weft_error *error)
 {
-    pthread_join(task->thread, NULL);
+    crew_wait(task->session->db->crew, &task->job);
     const weft_status status = task->status;
     *result = task->result;
     *error = task->error;

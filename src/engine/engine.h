@@ -8,6 +8,7 @@
 #define WEFT_ENGINE_H
 
 #include "device/device.h"
+#include "engine/crew.h"
 #include "engine/network.h"
 #include "engine/pieces.h"
 #include "sql/sql.h"
@@ -23,6 +24,7 @@ struct weft_db {
     Budget   budget;
     Network *network;                  // for queries
     Pieces  *pieces;                   // what running queries have in common
+    Crew    *crew;                     // threads of submitted queries
     Deadlines *deadlines;              // of statements with a timeout
     Jit     *jit;
     Device  *cpu;

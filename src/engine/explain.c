@@ -157,7 +157,8 @@ static void print_rider(const RiderFigures *rider, Text *text)
 {
     text_add(text, "    query %llu: %s, kernel %s, chunk %d of %d, ", (unsigned long long)rider->query, rider->label, rider->kernel, rider->n_chunks_done,
              rider->n_chunks);
-    if (rider->n_woven) text_add(text, "woven with %d others (expected gain %.1f)\n", rider->n_woven - 1, rider->gain);
+    const char *how = rider->woven_as == WOVEN_CUBE ? "one body with" : "sieved with";
+    if (rider->n_woven) text_add(text, "%s %d others (expected gain %.1f)\n", how, rider->n_woven - 1, rider->gain);
     else text_add(text, "%s\n", rider->n_fellow ? "side by side" : "alone");
 }
 
@@ -190,7 +191,7 @@ static void print_as_dot(const RiderFigures *riders, int n_riders, Text *text)
         print_quoted(riders[i].table, text);
         text_add(text, " [shape = cylinder];\n  \"%s\" [shape = box];\n  ", riders[i].kernel);
         print_quoted(riders[i].table, text);
-        text_add(text, " -> \"%s\" [label = \"%s\"];\n", riders[i].kernel, riders[i].n_woven ? "woven" : "");
+        text_add(text, " -> \"%s\" [label = \"%s\"];\n", riders[i].kernel, riders[i].woven_as == WOVEN_CUBE ? "one body" : riders[i].n_woven ? "sieved" : "");
         text_add(text, "  \"%s\" -> \"query %llu\" [label = \"%d / %d\"];\n", riders[i].kernel, (unsigned long long)riders[i].query, riders[i].n_chunks_done,
                  riders[i].n_chunks);
     }

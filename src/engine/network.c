@@ -21,6 +21,7 @@
 // open task of a scan.  A rider whose stop flag is set wants nothing any more, and leaves its open tasks at once, through its gates.
 
 #include "engine/network.h"
+#include "engine/cube.h"
 #include "engine/sieve.h"
 
 #include <errno.h>
@@ -32,6 +33,7 @@
 #define SLICE_ROWS  (32 * TILE)        // alone: few calls
 #define SLICE_SHARED (8 * TILE)        // several riders side by side: what one loads the next finds in the cache
 #define SLICE_WOVEN (16 * TILE)        // sieved together: lists long enough to be worth a kernel call
+#define SLICE_CUBE  (64 * TILE)        // a cube alone
 #define SLICE_FIRST 256                // with a rider whose cost per row is not known
 #define SLICE_LEAST 64                 // slices begin at multiples of it: a word of a NULL bitmap
 #define SLICE_NS    4e6                // a new small query waits about so long for a thread
@@ -50,7 +52,9 @@ typedef struct Rider {
     int             n_chunks;          // wanted at first
     u64             number;            // of the ride
     bool            suits;             // has sieves that are worth it
+    bool            suits_cube;
     double          pass;
+    WovenAs         woven_as;          // at the newest chunk
     int             n_woven;
     double          gain;
     _Atomic u32     row_ps;            // picoseconds that a row took last time; 0: not known
@@ -58,7 +62,7 @@ typedef struct Rider {
     pthread_cond_t  done;
 } Rider;
 
-typedef struct Seat { Rider *rider; int chunk; } Seat;                         // chunk: number in the rider's source
+typedef struct Seat { Rider *rider; int chunk; WovenAs as; int cube; } Seat;   // chunk: number in the rider's source
 
 typedef struct Group {                 // riders of a task that are sieved together
     SieveSet *set;
@@ -66,6 +70,14 @@ typedef struct Group {                 // riders of a task that are sieved toget
     double    gain;                    // expected time alone / together
     int       chunks[SIEVE_MEMBERS];   // the chunk's number in each member's source
 } Group;
+
+typedef struct CubeSeats {             // riders of a task that are one cube
+    Cube    *cube;
+    CubeRun *run;
+    int      first_seat, n_members;
+    double   gain;
+    int     *chunks;
+} CubeSeats;
 
 typedef struct Task {                  // an open chunk
     Scan        *scan;
@@ -75,7 +87,9 @@ typedef struct Task {                  // an open chunk
     int          n_seats;
     Seat        *seats;
     Gate        *gates;                // by seat; where one is shut, the rider may be gone
-    int          n_plain;              // the first of the seats: pushed one by one; the rest is in groups
+    int          n_plain;              // the first of the seats: pushed one by one; then come the groups, then the cubes
+    int          n_cubes;
+    CubeSeats   *cubes;
     int          n_groups;
     Group       *groups;
     struct Task *next;                 // in its scan
@@ -93,6 +107,8 @@ struct Scan {
     bool         is_opening;           // a thread is making the sieves of the next chunk
     int          n_sets;
     SieveSet   **sets;                 // of the newest chunk; only touched while opening
+    int          n_cubes;
+    Cube       **cubes;                // the newest of each shape; likewise
     struct Scan *next;
 };
 
@@ -160,7 +176,7 @@ static int next_wanted(const Rider *rider, int cursor)
 
 static void take_seat(Task *task, Rider *rider, int chunk)
 {
-    task->seats[task->n_seats++] = (Seat){ rider, chunk };
+    task->seats[task->n_seats++] = (Seat){ .rider = rider, .chunk = chunk, .cube = -1 };
     rider->wants[chunk] = false;
     rider->n_wanted--;
     rider->rows_left -= task->chunk->n_rows;
@@ -211,25 +227,111 @@ static void count_task(Network *network, const Task *task)
 static void count_woven(Network *network, const Task *task)
 {
     Tally *tally = tally_of(network, task->seats[0].rider->ride->table);
-    if (!tally || !task->n_groups) return;
+    if (!tally || task->n_plain == task->n_seats) return;
     tally->figures.chunks_woven++;
     tally->figures.rides_woven += (u64)(task->n_seats - task->n_plain);
+    for (int c = 0; c < task->n_cubes; c++) tally->figures.rides_cubed += (u64)task->cubes[c].n_members;
 }
 
 // ---- sieving together ------------------------------------------------------------------------------------------------------
 
-static int by_suits(const void *a, const void *b)
+static SieveMember member_at(const Seat *seat)
 {
-    const Rider *x = ((const Seat *)a)->rider, *y = ((const Seat *)b)->rider;
-    if (x->suits != y->suits) return x->suits ? 1 : -1;        // plain ones first
-    return x->number < y->number ? -1 : x->number > y->number;
+    return (SieveMember){ seat->rider->ride->device, seat->rider->ride->launch, seat->rider->number, seat->rider->pass };
+}
+
+// Plain ones, then sieved ones, then cube by cube.
+static int by_way(const void *a, const void *b)
+{
+    const Seat *x = a, *y = b;
+    if (x->as != y->as) return x->as < y->as ? -1 : 1;
+    if (x->cube != y->cube) return x->cube < y->cube ? -1 : 1;
+    return x->rider->number < y->rider->number ? -1 : x->rider->number > y->rider->number;
+}
+
+static int by_kernel(const void *a, const void *b)
+{
+    const Seat *x = a, *y = b;
+    const int   order = x->rider->suits_cube != y->rider->suits_cube ? (x->rider->suits_cube ? -1 : 1)
+                                                                     : strcmp(x->rider->ride->launch->woven->name, y->rider->ride->launch->woven->name);
+    return order ? order : x->rider->number < y->rider->number ? -1 : x->rider->number > y->rider->number;
+}
+
+// The cube for these members: that of the chunk before when it is the same, else a new one from it.
+static Cube *cube_for(Scan *scan, const SieveMember *members, int n_members)
+{
+    Cube **before = NULL;
+    for (int c = 0; c < scan->n_cubes && !before; c++)
+        if (cube_is_like(scan->cubes[c], &members[0])) before = &scan->cubes[c];
+    if (before && cube_is_for(*before, members, n_members)) return cube_hold(*before);
+    Cube *cube = cube_make(members[0].launch->budget, before ? *before : NULL, members, n_members);
+    if (!cube) return NULL;
+    if (!before) {
+        scan->cubes = realloc(scan->cubes, (size_t)(scan->n_cubes + 1) * sizeof *scan->cubes);
+        before = &scan->cubes[scan->n_cubes++];
+        *before = NULL;
+    }
+    cube_release(*before);
+    *before = cube_hold(cube);
+    return cube;
+}
+
+// Seats FIRST .. END have one kernel: those that fit the first of them become a cube, if it pays and its code is there.
+static void make_cube(Task *task, int first, int end)
+{
+    SieveMember *members = malloc(CUBE_MEMBERS * sizeof *members);
+    int          n_members = 0;
+    CubeSeats    seats = { .gain = 0 };
+    for (int s = first; s < end && n_members < CUBE_MEMBERS; s++) {
+        members[n_members] = member_at(&task->seats[s]);
+        if (n_members == 0 || cube_fits(&members[0], &members[n_members])) n_members++;
+        else task->seats[s].cube = -1;                         // some other time
+    }
+    if (cube_pays(members, n_members, &seats.gain)) seats.cube = cube_for(task->scan, members, n_members);
+    if (seats.cube && cube_is_ready(seats.cube)) seats.run = cube_open(seats.cube, task->chunk);
+    for (int s = first, m = 0; s < end && m < n_members && seats.run; s++) {
+        if (task->seats[s].rider->number != members[m].ride) continue;
+        task->seats[s].as = WOVEN_CUBE, task->seats[s].cube = task->n_cubes;
+        m++;
+    }
+    seats.n_members = n_members;
+    if (seats.run) task->cubes[task->n_cubes++] = seats;
+    else cube_release(seats.cube);
+    free(members);
+}
+
+static void make_cubes(Task *task)
+{
+    qsort(task->seats, (size_t)task->n_seats, sizeof *task->seats, by_kernel);
+    for (int first = 0, end; first < task->n_seats && task->seats[first].rider->suits_cube; first = end) {
+        const char *name = task->seats[first].rider->ride->launch->woven->name;
+        for (end = first + 1; end < task->n_seats && task->seats[end].rider->suits_cube; end++)
+            if (strcmp(task->seats[end].rider->ride->launch->woven->name, name) != 0) break;
+        if (end - first < 2) continue;
+        task->cubes = realloc(task->cubes, (size_t)(task->n_cubes + 1) * sizeof *task->cubes);
+        make_cube(task, first, end);
+    }
+}
+
+// Where each cube's seats are, now that they are in order.
+static void place_cubes(Task *task)
+{
+    int seat = task->n_seats;
+    for (int c = task->n_cubes - 1; c >= 0; c--) {
+        CubeSeats *seats = &task->cubes[c];
+        seat -= seats->n_members;
+        seats->first_seat = seat;
+        seats->chunks = malloc((size_t)seats->n_members * sizeof *seats->chunks);
+        for (int m = 0; m < seats->n_members; m++) seats->chunks[m] = task->seats[seat + m].chunk;
+    }
 }
 
 // The set for these members: that of the chunk before when it is the same, else a new one.
 static SieveSet *set_for(Scan *scan, int number, const SieveMember *members, int n_members)
 {
     if (number < scan->n_sets && sieve_is_for(scan->sets[number], members, n_members)) return sieve_hold(scan->sets[number]);
-    SieveSet *set = sieve_make(members[0].launch->budget, members, n_members);
+    const SieveSet *before = number < scan->n_sets ? scan->sets[number] : NULL;
+    SieveSet       *set = sieve_make(members[0].launch->budget, before, members, n_members);
     if (!set) return NULL;
     if (number >= scan->n_sets) {
         scan->sets = realloc(scan->sets, (size_t)(number + 1) * sizeof *scan->sets);
@@ -245,9 +347,8 @@ static bool make_group(Task *task, int first_seat, int n_members)
     SieveMember members[SIEVE_MEMBERS];
     Group      *group = &task->groups[task->n_groups];
     for (int m = 0; m < n_members; m++) {
-        const Seat *seat = &task->seats[first_seat + m];
-        members[m] = (SieveMember){ seat->rider->ride->device, seat->rider->ride->launch, seat->rider->number, seat->rider->pass };
-        group->chunks[m] = seat->chunk;
+        members[m] = member_at(&task->seats[first_seat + m]);
+        group->chunks[m] = task->seats[first_seat + m].chunk;
     }
     if (!sieve_pays(members, n_members, &group->gain)) return false;
     group->set = set_for(task->scan, task->n_groups, members, n_members);
@@ -255,16 +356,16 @@ static bool make_group(Task *task, int first_seat, int n_members)
     return group->set != NULL;
 }
 
-// Without the lock: the scan is marked as opening, and the riders of the task's seats cannot leave.
-static void make_groups(Task *task)
+// Seats n_plain .. END are to be sieved together.
+static void make_groups(Task *task, int end)
 {
-    task->groups = calloc((size_t)(task->n_seats / SIEVE_MEMBERS + 1), sizeof *task->groups);
     int at = task->n_plain;
-    while (at < task->n_seats && make_group(task, at, MIN_OF(task->n_seats - at, SIEVE_MEMBERS))) {
+    task->groups = calloc((size_t)((end - at) / SIEVE_MEMBERS + 1), sizeof *task->groups);
+    while (at < end && make_group(task, at, MIN_OF(end - at, SIEVE_MEMBERS))) {
         at += task->groups[task->n_groups].n_members;
         task->n_groups++;
     }
-    for (int s = at; s < task->n_seats; s++) {                 // did not pay: side by side
+    for (int s = at; s < end; s++) {                           // did not pay: side by side
         const Seat seat = task->seats[s];
         memmove(&task->seats[task->n_plain + 1], &task->seats[task->n_plain], (size_t)(s - task->n_plain) * sizeof seat);
         task->seats[task->n_plain++] = seat;
@@ -274,23 +375,45 @@ static void make_groups(Task *task)
 // For people who ask who is woven with whom.
 static void note_woven(const Task *task)
 {
-    for (int s = 0; s < task->n_plain; s++) task->seats[s].rider->n_woven = 0;
+    for (int s = 0; s < task->n_plain; s++) task->seats[s].rider->n_woven = 0, task->seats[s].rider->woven_as = WOVEN_NOT;
     for (int g = 0, seat = task->n_plain; g < task->n_groups; g++)
-        for (int end = seat + task->groups[g].n_members; seat < end; seat++)
-            task->seats[seat].rider->n_woven = task->groups[g].n_members, task->seats[seat].rider->gain = task->groups[g].gain;
+        for (int end = seat + task->groups[g].n_members; seat < end; seat++) {
+            Rider *rider = task->seats[seat].rider;
+            rider->woven_as = WOVEN_SIEVE, rider->n_woven = task->groups[g].n_members, rider->gain = task->groups[g].gain;
+        }
+    for (int c = 0; c < task->n_cubes; c++)
+        for (int m = 0; m < task->cubes[c].n_members; m++) {
+            Rider *rider = task->seats[task->cubes[c].first_seat + m].rider;
+            rider->woven_as = WOVEN_CUBE, rider->n_woven = task->cubes[c].n_members, rider->gain = task->cubes[c].gain;
+        }
+}
+
+// Without the lock: the scan is marked as opening, and the riders of the task's seats cannot leave.
+static void weave_seats(Task *task)
+{
+    int n_sieved = 0, n_cubed = 0;
+    make_cubes(task);
+    for (int s = 0; s < task->n_seats; s++) {
+        Seat *seat = &task->seats[s];
+        if (seat->as == WOVEN_CUBE) n_cubed++;
+        else seat->as = seat->rider->suits ? WOVEN_SIEVE : WOVEN_NOT, seat->cube = -1, n_sieved += seat->rider->suits;
+    }
+    qsort(task->seats, (size_t)task->n_seats, sizeof *task->seats, by_way);
+    place_cubes(task);
+    task->n_plain = task->n_seats - n_sieved - n_cubed;
+    if (n_sieved > 1) make_groups(task, task->n_plain + n_sieved);
+    else task->n_plain += n_sieved;
 }
 
 static void weave_riders(Network *network, Scan *scan, Task *task)
 {
     int n_suit = 0;
-    for (int s = 0; s < task->n_seats; s++) n_suit += task->seats[s].rider->suits;
+    for (int s = 0; s < task->n_seats; s++) n_suit += task->seats[s].rider->suits || task->seats[s].rider->suits_cube;
     task->n_plain = task->n_seats;
     if (n_suit < 2) return;
-    qsort(task->seats, (size_t)task->n_seats, sizeof *task->seats, by_suits);
-    task->n_plain = task->n_seats - n_suit;
     scan->is_opening = true;
     pthread_mutex_unlock(&network->lock);
-    make_groups(task);
+    weave_seats(task);
     pthread_mutex_lock(&network->lock);
     scan->is_opening = false;
     note_woven(task);
@@ -340,6 +463,12 @@ static void close_task(Task *task)
         finish_if_done(rider);
     }
     for (int g = 0; g < task->n_groups; g++) sieve_release(task->groups[g].set);
+    for (int c = 0; c < task->n_cubes; c++) {
+        cube_close(task->cubes[c].run);
+        cube_release(task->cubes[c].cube);
+        free(task->cubes[c].chunks);
+    }
+    free(task->cubes);
     free(task->groups);
     free(task->gates);
     free(task->seats);
@@ -389,7 +518,8 @@ static Scan *choose_scan(Network *network)
 // So many rows that the slice takes neither longer than SLICE_NS nor, with a new rider in it, an unknown time.
 static u32 slice_rows(const Task *task)
 {
-    u32    rows = task->n_groups ? SLICE_WOVEN : task->n_seats > 1 ? SLICE_SHARED : SLICE_ROWS;
+    const bool is_cube = task->n_cubes && !task->n_groups && !task->n_plain;
+    u32    rows = is_cube ? SLICE_CUBE : task->n_groups || task->n_cubes ? SLICE_WOVEN : task->n_seats > 1 ? SLICE_SHARED : SLICE_ROWS;
     double row_ns = 0;
     for (int s = 0; s < task->n_seats; s++) {
         if (atomic_load_explicit(&task->gates[s].is_shut, memory_order_relaxed)) continue;
@@ -444,6 +574,38 @@ static double push_plain(const Slice *slice, int slot, double start_ms)
     return start_ms;
 }
 
+// What a cube's kernel looks at belongs to its members: one of them must be there.
+static Gate *enter_any(Gate *gates, int n_gates)
+{
+    for (int g = 0; g < n_gates; g++)
+        if (gate_enter(&gates[g])) return &gates[g];
+    return NULL;
+}
+
+static void push_cubes(const Slice *slice, int slot, double start_ms)
+{
+    const Task *task = slice->task;
+    for (int c = 0; c < task->n_cubes; c++) {
+        const CubeSeats *seats = &task->cubes[c];
+        Gate            *gate = enter_any(&task->gates[seats->first_seat], seats->n_members);
+        if (!gate) continue;
+        cube_push(seats->run, slot, slice->first, slice->end);
+        gate_leave(gate);
+        const double now_ms = time_now_ms();
+        for (int s = seats->first_seat; s < seats->first_seat + seats->n_members; s++) {
+            if (!gate_enter(&task->gates[s])) continue;
+            note_rows(task->seats[s].rider, slice->end - slice->first, (now_ms - start_ms) / seats->n_members);
+            gate_leave(&task->gates[s]);
+        }
+        start_ms = now_ms;
+    }
+}
+
+static void fold_cubes(Task *task, int slot)
+{
+    for (int c = 0; c < task->n_cubes; c++) cube_fold(task->cubes[c].run, task->cubes[c].chunks, &task->gates[task->cubes[c].first_seat], slot);
+}
+
 static void push_slice(Network *network, const Slice *slice, int slot)
 {
     const Task *task = slice->task;
@@ -460,6 +622,7 @@ static void push_slice(Network *network, const Slice *slice, int slot)
         }
         start_ms = now_ms;
     }
+    push_cubes(slice, slot, start_ms);
 }
 
 static int take_slot(Network *network)
@@ -496,6 +659,11 @@ static void push_while(Network *network, const Rider *own)
         pthread_mutex_lock(&network->lock);
         Task *task = slice.task;
         task->scan->n_pushing--;
+        if (task->n_cubes && task->n_pushing == 1 && task->next_row >= task->chunk->n_rows) {      // the last one out
+            pthread_mutex_unlock(&network->lock);
+            fold_cubes(task, slot);
+            pthread_mutex_lock(&network->lock);
+        }
         if (--task->n_pushing == 0 && task->next_row >= task->chunk->n_rows) close_task(task);
     }
     network->slot_taken[slot] = false;
@@ -544,6 +712,7 @@ static void get_on(Network *network, Rider *rider)
     rider->n_chunks = rider->n_wanted;
     rider->number = ++network->n_rides;
     rider->suits = rider->ride->may_sieve && rider->ride->is_shared && rider->ride->device->push_picked && sieve_suits(launch, &rider->pass);
+    rider->suits_cube = rider->ride->may_sieve && rider->ride->is_shared && rider->ride->device->fold && cube_suits(launch);
     rider->is_done = rider->n_wanted == 0;
     rider->scan = scan_for(network, rider->ride);
     rider->next = rider->scan->riders;
@@ -564,6 +733,8 @@ static void get_off(Network *network, Rider *rider)
     while (*at != scan) at = &(*at)->next;
     *at = scan->next;
     for (int i = 0; i < scan->n_sets; i++) sieve_release(scan->sets[i]);
+    for (int c = 0; c < scan->n_cubes; c++) cube_release(scan->cubes[c]);
+    free(scan->cubes);
     free(scan->sets);
     free(scan);
 }
@@ -705,7 +876,7 @@ void network_riders(Network *network, Arena *arena, RiderFigures **figures, int 
                 .query = rider->ride->query, .table = arena_strdup(arena, rider->ride->table ? rider->ride->table->name : "stored rows"),
                 .label = arena_strdup(arena, rider->ride->label), .kernel = arena_strdup(arena, rider->ride->launch->woven->name),
                 .n_chunks = rider->n_chunks, .n_chunks_done = rider->n_chunks - rider->n_wanted - rider->n_tasks, .n_fellow = scan->n_riders - 1,
-                .n_woven = rider->n_woven, .gain = rider->gain,
+                .woven_as = rider->woven_as, .n_woven = rider->n_woven, .gain = rider->gain,
             };
     pthread_mutex_unlock(&network->lock);
 }

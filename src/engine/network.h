@@ -34,13 +34,17 @@ typedef struct ScanFigures {           // of one table, since the database was o
     u64         n_rides;               // pipelines that scanned it
     u64         chunks_read, rows_read, bytes_read;        // each chunk counted once for all that rode on it
     u64         chunks_ridden, rows_ridden, bytes_ridden;  // counted for each rider: what it would have been without sharing
-    u64         chunks_woven, rides_woven;                 // chunks that went through a sieve, and riders served by one
+    u64         chunks_woven, rides_woven;                 // chunks that went through a sieve or cube, and riders served by one
+    u64         rides_cubed;                               // of these by a cube
 } ScanFigures;
+
+typedef enum WovenAs { WOVEN_NOT, WOVEN_SIEVE, WOVEN_CUBE } WovenAs;   // how a pipeline runs with others
 
 typedef struct RiderFigures {          // a pipeline at work
     u64         query;
     const char *table, *label, *kernel;
     int         n_chunks, n_chunks_done, n_fellow;         // fellow: riders on the same scan
+    WovenAs     woven_as;
     int         n_woven;                                   // riders in its sieve at the newest chunk, 0: it runs by itself
     double      gain;                                      // what the cost model expected of that sieve: time alone / together
 } RiderFigures;

@@ -320,7 +320,7 @@ static weft_status run_job(QueryRun *run, int pipeline, const char *label, const
     if (notice) query_notice(run, notice);
     ask_for_better_code(run, code, job);
     *launch = (Launch){ .woven = woven, .code = code, .source = job->source, .sink = job->sink, .n_slots = network_threads(session->db->network), .limit = limit,
-                        .budget = &session->db->budget, .stop = &session->stop, .rows_done = &session->rows_done };
+                        .budget = &session->db->budget, .jit = session->settings.jit == JIT_TCC ? NULL : session->db->jit, .stop = &session->stop, .rows_done = &session->rows_done };
     Ride              ride = make_ride(run, pipeline, label, launch);
     const bool        is_alone = woven->fan_out > FAN_OUT_SHARED;
     const weft_status status = is_alone ? ride_alone(&ride, run->err) : network_ride(session->db->network, &ride, run->err);

@@ -38,6 +38,8 @@ struct SieveSet {
     _Atomic int n_users;
     int         n_members, lane;       // lane: bytes per bit set
     SieveMember members[SIEVE_MEMBERS];
+    u8          bit[SIEVE_MEMBERS];    // of each member; it keeps it from set to set
+    u64         bits;                  // that members have
     bool        sure[SIEVE_MEMBERS];   // all of the member's exact sieves are in the columns
     int         n_columns;
     SieveColumn columns[MAX_COLUMNS];
@@ -50,7 +52,7 @@ struct SieveSet {
 
 static const Range *range_of_column(const Launch *launch, const Sieve *sieve) { return &launch->source->columns[sieve->column].range; }
 
-static bool is_usable(const Launch *launch, const Sieve *sieve)
+bool sieve_is_usable(const Launch *launch, const Sieve *sieve)
 {
     const Range *range = range_of_column(launch, sieve);
     return range->known && range->low <= range->high && range->high - range->low < MAX_SPAN;
@@ -71,7 +73,7 @@ bool sieve_suits(const Launch *launch, double *pass)
     bool any = false;
     *pass = 1;
     for (int s = 0; launch->woven->can_pick && s < launch->woven->n_sieves; s++) {
-        if (!is_usable(launch, &launch->woven->sieves[s])) continue;
+        if (!sieve_is_usable(launch, &launch->woven->sieves[s])) continue;
         any = true;
         *pass *= sieve_pass(launch, &launch->woven->sieves[s]);
     }
@@ -80,13 +82,13 @@ bool sieve_suits(const Launch *launch, double *pass)
 
 static double reach_ns(double bytes) { return bytes < 32e3 ? 0.6 : bytes < 512e3 ? 1.2 : bytes < 4e6 ? 2.5 : 6; }
 
-static double alone_ns(const SieveMember *member)
+double sieve_alone_ns(const Launch *launch)
 {
-    const Woven *woven = member->launch->woven;
+    const Woven *woven = launch->woven;
     double       rows = 1, ns = 0;
     for (int s = 0; s < woven->n_sieves; s++) {
         ns += rows * (woven->sieves[s].table ? ALONE_PROBE_NS * (rows < 1 ? 2 : 1) : ALONE_TEST_NS);
-        rows *= sieve_pass(member->launch, &woven->sieves[s]);
+        rows *= sieve_pass(launch, &woven->sieves[s]);
     }
     return ns + rows * MATCH_NS;
 }
@@ -99,12 +101,12 @@ bool sieve_pays(const SieveMember *members, int n_members, double *gain)
     int    seen[MAX_COLUMNS], n_seen = 0;
     for (int m = 0; m < n_members; m++) {
         const Launch *launch = members[m].launch;
-        alone += alone_ns(&members[m]);
+        alone += sieve_alone_ns(launch);
         together += members[m].pass * MATCH_NS;
         for (int s = 0; s < launch->woven->n_sieves; s++) {
             const Sieve *sieve = &launch->woven->sieves[s];
             const int    number = launch->source->chunk_column[sieve->column];
-            bool         is_new = is_usable(launch, sieve);
+            bool         is_new = sieve_is_usable(launch, sieve);
             for (int c = 0; c < n_seen; c++) is_new = is_new && seen[c] != number;
             if (!is_new || n_seen == MAX_COLUMNS) continue;
             seen[n_seen++] = number;
@@ -135,7 +137,7 @@ static void find_columns(SieveSet *set)
         set->sure[m] = true;
         for (int s = 0; s < launch->woven->n_sieves; s++) {
             const Sieve *sieve = &launch->woven->sieves[s];
-            const bool   is_in = is_usable(launch, sieve) && column_for(set, launch->source->chunk_column[sieve->column]);
+            const bool   is_in = sieve_is_usable(launch, sieve) && column_for(set, launch->source->chunk_column[sieve->column]);
             if (sieve->is_exact && !is_in) set->sure[m] = false;
         }
     }
@@ -164,6 +166,26 @@ static void pass_range(u8 *pass, const SieveColumn *column, i64 low, i64 high)
     if (end < column->size) memset(pass + end, 0, column->size - end);
 }
 
+// Eight bits become eight bytes of 0 or 1.
+static u64 spread(u64 bits)
+{
+    const u64 apart = bits * 0x0101010101010101ull & 0x8040201008040201ull;    // a bit left in each byte, at most
+    return (apart + 0x7f7f7f7f7f7f7f7full) >> 7 & 0x0101010101010101ull;
+}
+
+static void pass_bits(u8 *pass, u64 first, u64 end, const u8 *table, u64 shift)
+{
+    u64 v = first;
+    for (; v < end && (v + shift) & 7; v++) pass[v] &= table[(v + shift) >> 3] >> ((v + shift) & 7) & 1;
+    for (; v + 8 <= end; v += 8) {
+        u64 eight;
+        memcpy(&eight, pass + v, 8);
+        eight &= spread(table[(v + shift) >> 3]);
+        memcpy(pass + v, &eight, 8);
+    }
+    for (; v < end; v++) pass[v] &= table[(v + shift) >> 3] >> ((v + shift) & 7) & 1;
+}
+
 #define PASS_TABLE(type) for (u64 v = first; v < end; v++) pass[v] &= ((const type *)slots)[v + shift] != 0;
 
 static void pass_table(u8 *pass, const SieveColumn *column, const JoinTable *table)
@@ -175,7 +197,7 @@ static void pass_table(u8 *pass, const SieveColumn *column, const JoinTable *tab
     const void *slots = table->kind == JOIN_DIRECT ? table->payloads[0].data : table->slots;
     const int   width = table->kind == JOIN_DIRECT ? table->payloads[0].width : table->kind == JOIN_HEADS ? 4 : table->is_bytes ? 1 : 0;
     switch (width) {
-        case 0: for (u64 v = first; v < end; v++) pass[v] &= ((const u8 *)slots)[(v + shift) >> 3] >> ((v + shift) & 7) & 1; break;
+        case 0: pass_bits(pass, first, end, slots, shift); break;
         case 1: PASS_TABLE(u8) break;
         case 2: PASS_TABLE(u16) break;
         case 4: PASS_TABLE(u32) break;
@@ -183,34 +205,86 @@ static void pass_table(u8 *pass, const SieveColumn *column, const JoinTable *tab
     }
 }
 
-// The byte per value that says whether it passes all of the member's sieves on this column; the share of values expected to.
-static double pass_member(const Launch *launch, const SieveColumn *column, u8 *pass)
+// The byte per value that says whether it passes all of the member's sieves on this column.
+static void pass_member(const Launch *launch, const SieveColumn *column, u8 *pass)
 {
-    double share = 1;
     memset(pass, 1, column->size);
     for (int s = 0; s < launch->woven->n_sieves; s++) {
         const Sieve *sieve = &launch->woven->sieves[s];
         if (launch->source->chunk_column[sieve->column] != column->number) continue;
         pass_range(pass, column, sieve->low, sieve->high);
         if (sieve->table) pass_table(pass, column, sieve->table);
-        share *= sieve_pass(launch, sieve);
     }
+}
+
+void sieve_values(const Launch *launch, int column, i64 low, u64 size, u8 *pass)
+{
+    pass_member(launch, &(SieveColumn){ .number = column, .low = low, .size = size }, pass);
+}
+
+// The share of values expected to pass them.
+static double column_pass(const Launch *launch, const SieveColumn *column)
+{
+    double share = 1;
+    for (int s = 0; s < launch->woven->n_sieves; s++)
+        if (launch->source->chunk_column[launch->woven->sieves[s].column] == column->number) share *= sieve_pass(launch, &launch->woven->sieves[s]);
     return share;
 }
 
-// Eight members make a byte of the bit sets: worked out side by side, then put in place.  PASS: two bytes per value to work in.
-static void fill_column(SieveSet *set, SieveColumn *column, u8 *pass)
+static u8 member_with(const SieveSet *set, int bit)
 {
-    u8    *eight = pass + column->size, *who = column->who;
-    double none = 1;
-    for (int first = 0; first < set->n_members; first += 8) {
+    for (int m = 0; m < set->n_members; m++)
+        if (set->bit[m] == bit) return (u8)m;
+    return SIEVE_MEMBERS;
+}
+
+// The bits of NEW members, eight at a time: a byte of the bit sets is worked out for all values, then put in place.
+// PASS: two bytes per value to work in.
+static void fill_bits(SieveSet *set, SieveColumn *column, u64 new, u8 *pass)
+{
+    u8 *eight = pass + column->size, *who = column->who;
+    for (int first = 0; first < 8 * set->lane; first += 8) {
+        if (!(new >> first & 0xff)) continue;
         memset(eight, 0, column->size);
-        for (int m = first; m < set->n_members && m < first + 8; m++) {
-            none *= 1 - pass_member(set->members[m].launch, column, pass);
-            for (u64 v = 0; v < column->size; v++) eight[v] |= (u8)(pass[v] << (m - first));
+        for (int bit = first; bit < first + 8; bit++) {
+            if (!(new >> bit & 1)) continue;
+            pass_member(set->members[member_with(set, bit)].launch, column, pass);
+            for (u64 v = 0; v < column->size; v++) eight[v] |= (u8)(pass[v] << (bit - first));
         }
-        for (u64 v = 0; v < column->size; v++) who[v * (u64)set->lane + (u64)first / 8] = eight[v];    // little-endian, as all we run on
+        for (u64 v = 0; v < column->size; v++) who[v * (u64)set->lane + (u64)first / 8] |= eight[v];   // little-endian, as all we run on
     }
+}
+
+#define KEEP_BITS(lane_type)                                                                                                       \
+    for (u64 v = 0; v < column->size; v++) ((lane_type *)column->who)[v] = ((const lane_type *)before->who)[v] & (lane_type)keep;
+
+static void copy_bits(const SieveSet *set, SieveColumn *column, const SieveColumn *before, u64 keep)
+{
+    switch (set->lane) {
+        case 1: KEEP_BITS(u8) break;
+        case 2: KEEP_BITS(u16) break;
+        case 4: KEEP_BITS(u32) break;
+        default: KEEP_BITS(u64) break;
+    }
+}
+
+// What the set before worked out for the members that are in both, where its table covers the same values.
+static const SieveColumn *column_before(const SieveSet *before, const SieveSet *set, const SieveColumn *column)
+{
+    for (int c = 0; before && before->lane == set->lane && c < before->n_columns; c++) {
+        const SieveColumn *other = &before->columns[c];
+        if (other->number == column->number && other->low == column->low && other->size == column->size) return other;
+    }
+    return NULL;
+}
+
+static void fill_column(SieveSet *set, SieveColumn *column, const SieveSet *before, u64 stay, u8 *work)
+{
+    const SieveColumn *old = column_before(before, set, column);
+    double             none = 1;
+    if (old) copy_bits(set, column, old, stay);
+    fill_bits(set, column, old ? set->bits & ~stay : set->bits, work);
+    for (int m = 0; m < set->n_members; m++) none *= 1 - column_pass(set->members[m].launch, column);
     column->pass = 1 - none;
 }
 
@@ -222,31 +296,70 @@ static int by_pass(const void *a, const void *b)
     return x->size < y->size ? -1 : x->size > y->size;
 }
 
-SieveSet *sieve_make(Budget *budget, const SieveMember *members, int n_members)
+// Members of the set before keep their bits, the others get free ones; returns the bits of those that stay.
+static u64 give_bits(SieveSet *set, const SieveSet *before)
 {
-    SieveSet *set = calloc(1, sizeof *set);
-    Error     ignored;
+    u64 stay = 0;
+    for (int m = 0; m < set->n_members; m++) {
+        set->bit[m] = SIEVE_MEMBERS;
+        for (int b = 0; before && b < before->n_members; b++)
+            if (before->members[b].ride == set->members[m].ride) set->bit[m] = before->bit[b], stay |= (u64)1 << before->bit[b];
+    }
+    set->bits = stay;
+    for (int m = 0; m < set->n_members; m++) {
+        if (set->bit[m] < SIEVE_MEMBERS) continue;
+        set->bit[m] = (u8)__builtin_ctzll(~set->bits);
+        set->bits |= (u64)1 << set->bit[m];
+    }
+    return stay;
+}
+
+// As narrow as the members need; but a set of the lane of the one before can take over what that worked out.
+static int choose_lane(const SieveSet *before, int n_members)
+{
+    const int lane = lane_for(n_members);
+    return before && before->lane > lane && before->lane <= 2 * lane ? before->lane : lane;
+}
+
+static weft_status cut_tables(SieveSet *set, Budget *budget, u8 **work)
+{
+    Error ignored;
+    u64   most = 0;
     error_clear(&ignored);
-    atomic_init(&set->n_users, 1);
-    set->n_members = n_members, set->lane = lane_for(n_members), set->budget = budget;
-    memcpy(set->members, members, (size_t)n_members * sizeof *members);
-    find_columns(set);
-    u64 most = 0;
     for (int c = 0; c < set->n_columns; c++) {
         set->bytes += (set->columns[c].size * (u64)set->lane + 63) & ~(u64)63;
         most = MAX_OF(most, set->columns[c].size);
     }
-    set->bytes += 2 * most;            // to work in
-    if (mem_alloc(budget, set->bytes + 64, &set->memory, &ignored)) {
-        free(set);
-        return NULL;
-    }
+    set->budget = budget;
+    set->bytes += 2 * most + 64;       // to work in
+    TRY(mem_alloc(budget, set->bytes, &set->memory, &ignored));
     u8 *memory = set->memory;
     for (int c = 0; c < set->n_columns; c++) {
         set->columns[c].who = memory;
         memory += (set->columns[c].size * (u64)set->lane + 63) & ~(u64)63;
     }
-    for (int c = 0; c < set->n_columns; c++) fill_column(set, &set->columns[c], memory);
+    *work = memory;
+    return WEFT_OK;
+}
+
+SieveSet *sieve_make(Budget *budget, const SieveSet *before, const SieveMember *members, int n_members)
+{
+    SieveSet *set = calloc(1, sizeof *set);
+    u8       *work;
+    atomic_init(&set->n_users, 1);
+    set->n_members = n_members, set->lane = choose_lane(before, n_members);
+    memcpy(set->members, members, (size_t)n_members * sizeof *members);
+    u64 stay = give_bits(set, before);
+    if (set->lane < 8 && set->bits >> (8 * set->lane)) {       // a narrower lane: the bits are given anew
+        stay = give_bits(set, NULL);
+        before = NULL;
+    }
+    find_columns(set);
+    if (cut_tables(set, budget, &work)) {
+        free(set);
+        return NULL;
+    }
+    for (int c = 0; c < set->n_columns; c++) fill_column(set, &set->columns[c], before, stay, work);
     qsort(set->columns, (size_t)set->n_columns, sizeof *set->columns, by_pass);
     return set;
 }
@@ -260,7 +373,7 @@ SieveSet *sieve_hold(SieveSet *set)
 void sieve_release(SieveSet *set)
 {
     if (!set || atomic_fetch_sub(&set->n_users, 1) > 1) return;
-    mem_free(set->budget, set->memory, set->bytes + 64);
+    mem_free(set->budget, set->memory, set->bytes);
     free(set);
 }
 
@@ -274,14 +387,18 @@ bool sieve_is_for(const SieveSet *set, const SieveMember *members, int n_members
 
 // ---- pushing ----------------------------------------------------------------------------------------------------------------------
 
-typedef struct Scratch { u64 *who; u16 *live; u16 *lists; } Scratch;
+// A slice is looked at block by block, so that bit sets stay in L1; rows for members are collected over the slice.
+#define BLOCK 2048u
 
-size_t sieve_scratch_bytes(u32 n_rows) { return (size_t)n_rows * (8 + 2 + 2 * SIEVE_MEMBERS) + 256; }
+typedef struct Scratch { u64 *who; u16 *live, *lists; } Scratch;
 
-static Scratch cut_scratch(void *memory, u32 n_rows)
+size_t sieve_scratch_bytes(u32 n_rows) { return BLOCK * (8 + 2) + (size_t)n_rows * 2 * SIEVE_MEMBERS + 256; }
+
+static Scratch cut_scratch(void *memory)
 {
-    u8 *at = memory;
-    return (Scratch){ .who = (u64 *)(void *)at, .live = (u16 *)(void *)(at + 8 * (size_t)n_rows), .lists = (u16 *)(void *)(at + 10 * (size_t)n_rows) };
+    u64 *words = memory;
+    u16 *rows = (u16 *)(void *)(words + BLOCK);
+    return (Scratch){ .who = words, .live = rows, .lists = rows + BLOCK };
 }
 
 // While most rows have a bit, columns narrow all of them (set, also); then the rows with one are listed and only they are looked at.
@@ -368,24 +485,36 @@ static u32 look_at_all(const SieveSet *set, const Chunk *chunk, u32 first, u32 n
     return n;
 }
 
-static u64 bits_of(const SieveSet *set, const void *who, u32 row)
+// From bit sets to lists, without a branch that depends on the data: round after round every row that has bits left gives one away.
+// LIVE is used up.
+#define DEAL_LANE(lane, lowest)                                                                                                    \
+    static void deal_##lane(lane *who, u16 *live, u32 n_live, u32 base, u16 *lists, u32 n_rows, u32 *n_listed)                     \
+    {                                                                                                                              \
+        for (u32 n = n_live, left; n; n = left) {                                                                                  \
+            left = 0;                                                                                                              \
+            for (u32 k = 0; k < n; k++) {                                                                                          \
+                const u32  row = live[k];                                                                                          \
+                const lane bits = who[row], rest = (lane)(bits & (bits - 1));                                                      \
+                const u32  bit = (u32)lowest(bits);                                                                                \
+                lists[(size_t)bit * n_rows + n_listed[bit]++] = (u16)(base + row);                                                 \
+                who[row] = rest;                                                                                                   \
+                live[left] = (u16)row;                                                                                             \
+                left += rest != 0;                                                                                                 \
+            }                                                                                                                      \
+        }                                                                                                                          \
+    }
+DEAL_LANE(u8, __builtin_ctz)
+DEAL_LANE(u16, __builtin_ctz)
+DEAL_LANE(u32, __builtin_ctz)
+DEAL_LANE(u64, __builtin_ctzll)
+
+static void deal_out(const SieveSet *set, const Scratch *scratch, u32 n_live, u32 base, u32 n_rows, u32 *n_listed)
 {
     switch (set->lane) {
-        case 1: return ((const u8 *)who)[row];
-        case 2: return ((const u16 *)who)[row];
-        case 4: return ((const u32 *)who)[row];
-        default: return ((const u64 *)who)[row];
-    }
-}
-
-static void deal_out(const SieveSet *set, const Scratch *scratch, u32 n_live, u32 n_rows, u32 *n_listed)
-{
-    for (u32 k = 0; k < n_live; k++) {
-        const u16 row = scratch->live[k];
-        for (u64 bits = bits_of(set, scratch->who, row); bits; bits &= bits - 1) {
-            const int member = __builtin_ctzll(bits);
-            scratch->lists[(size_t)member * n_rows + n_listed[member]++] = row;
-        }
+        case 1: deal_u8((u8 *)scratch->who, scratch->live, n_live, base, scratch->lists, n_rows, n_listed); break;
+        case 2: deal_u16((u16 *)scratch->who, scratch->live, n_live, base, scratch->lists, n_rows, n_listed); break;
+        case 4: deal_u32((u32 *)scratch->who, scratch->live, n_live, base, scratch->lists, n_rows, n_listed); break;
+        default: deal_u64(scratch->who, scratch->live, n_live, base, scratch->lists, n_rows, n_listed); break;
     }
 }
 
@@ -409,20 +538,39 @@ static void push_unsieved(const SieveSet *set, const int *chunks, Gate *gates, i
     }
 }
 
+// One slice on its way through a set.
+typedef struct Sieving {
+    const SieveSet *set;
+    const int      *chunks;
+    Gate           *gates;
+    int             slot;
+    u32             first, n_rows;
+    Scratch         scratch;
+    u32             n_listed[SIEVE_MEMBERS];
+} Sieving;
+
+static void push_lists(const Sieving *s)
+{
+    for (int m = 0; m < s->set->n_members; m++) {
+        const SieveMember *member = &s->set->members[m];
+        const u32          bit = s->set->bit[m];
+        if (!s->n_listed[bit] || !gate_enter(&s->gates[m])) continue;
+        member->device->push_picked(member->device, member->launch, s->slot, s->chunks[m], s->first, s->scratch.lists + (size_t)bit * s->n_rows,
+                                    s->n_listed[bit], s->set->sure[m]);
+        gate_leave(&s->gates[m]);
+    }
+}
+
 void sieve_push(const SieveSet *set, const Chunk *chunk, const int *chunks, Gate *gates, int slot, u32 first, u32 end, void *memory)
 {
-    const u32     n_rows = end - first;
-    const Scratch scratch = cut_scratch(memory, n_rows);
-    u32           n_listed[SIEVE_MEMBERS] = { 0 };
+    Sieving s = { .set = set, .chunks = chunks, .gates = gates, .slot = slot, .first = first, .n_rows = end - first, .scratch = cut_scratch(memory) };
     if (!is_intact(set, chunk)) {
         push_unsieved(set, chunks, gates, slot, first, end);
         return;
     }
-    deal_out(set, &scratch, look_at_all(set, chunk, first, n_rows, &scratch), n_rows, n_listed);
-    for (int m = 0; m < set->n_members; m++) {
-        const SieveMember *member = &set->members[m];
-        if (!n_listed[m] || !gate_enter(&gates[m])) continue;
-        member->device->push_picked(member->device, member->launch, slot, chunks[m], first, scratch.lists + (size_t)m * n_rows, n_listed[m], set->sure[m]);
-        gate_leave(&gates[m]);
+    for (u32 at = 0; at < s.n_rows; at += BLOCK) {
+        const u32 n_live = look_at_all(set, chunk, first + at, MIN_OF(BLOCK, s.n_rows - at), &s.scratch);
+        if (n_live) deal_out(set, &s.scratch, n_live, at, s.n_rows, s.n_listed);
     }
+    push_lists(&s);
 }

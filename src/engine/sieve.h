@@ -25,9 +25,14 @@ typedef struct SieveMember {
 
 // Whether sieving pays for this launch at all; *PASS is the share of its rows that it expects to pass.
 bool      sieve_suits(const Launch *launch, double *pass);
+// A byte per value LOW, LOW + 1, ... of the table's column: 1 where it passes all of the launch's sieves there.
+void      sieve_values(const Launch *launch, int column, i64 low, u64 size, u8 *pass);
+double    sieve_alone_ns(const Launch *launch);                        // expected per row, without others
+bool      sieve_is_usable(const Launch *launch, const Sieve *sieve);   // over a range of values that is known and not too wide
 // Whether sieving these together beats one after the other.  *GAIN: expected time alone / together, for EXPLAIN.
 bool      sieve_pays(const SieveMember *members, int n_members, double *gain);
-SieveSet *sieve_make(Budget *budget, const SieveMember *members, int n_members);             // NULL: no memory; then unsieved
+// BEFORE, or NULL: the set of the chunk before; what it worked out for members that are in both is taken over.
+SieveSet *sieve_make(Budget *budget, const SieveSet *before, const SieveMember *members, int n_members);   // NULL: no memory; then unsieved
 SieveSet *sieve_hold(SieveSet *set);
 void      sieve_release(SieveSet *set);                                                      // NULL is fine
 bool      sieve_is_for(const SieveSet *set, const SieveMember *members, int n_members);      // made for exactly these

@@ -427,6 +427,16 @@ void jit_improve(Jit *jit, Code *code)
     pthread_mutex_unlock(&jit->lock);
 }
 
+Code *jit_later(Jit *jit, const char *text, const char *name)
+{
+    XXH128_hash_t hash = hash_code(text, name, false);
+    pthread_mutex_lock(&jit->lock);
+    Code *code = find_code(jit, hash, text, name, false);
+    pthread_mutex_unlock(&jit->lock);
+    jit_improve(jit, code);
+    return code;
+}
+
 void jit_wait_idle(Jit *jit)
 {
     pthread_mutex_lock(&jit->lock);

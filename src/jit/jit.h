@@ -49,6 +49,9 @@ weft_status jit_get(Jit *jit, const char *text, const char *name, JitMode mode, 
 // Queue the code for cc in the background unless it has cc's code, is queued, or cc failed on it before.
 void jit_improve(Jit *jit, Code *code);
 
+// Code for a text that nobody waits for: cc compiles it in the background.  code_function is NULL until then.
+Code *jit_later(Jit *jit, const char *text, const char *name);
+
 // The best code now.  An atomic read: call it at each morsel, so better code is swapped in between two morsels.
 KernelFunction code_function(const Code *code, JitTier *tier);
 double         code_compile_ms(const Code *code, JitTier tier);   // 0 when it came from a cache

@@ -80,8 +80,9 @@ static void write_test(Weaver *w, const RangeTest *test, bool is_first)
     const char *also = is_first ? "" : "_ALSO";
     const char *low = PRINT("%s_low", var->name), *span = PRINT("%s_span", var->name), *type = var->width ? weave_width_type(var->width) : "u64";
     weave_load(w, test->var);
-    const Param a = { .kind = var->width ? PARAM_RANGE_LOW : PARAM_VALUE, .value = test->low, .column = var->column };
-    const Param b = { .kind = var->width ? PARAM_RANGE_SPAN : PARAM_VALUE, .value = test->high, .other = test->low, .column = var->column };
+    const bool  is_sieved = w->out->can_pick;
+    const Param a = { .kind = var->width ? PARAM_RANGE_LOW : PARAM_VALUE, .value = test->low, .column = var->column, .is_sieved = is_sieved };
+    const Param b = { .kind = PARAM_RANGE_SPAN, .value = test->high, .other = test->low, .column = var->column, .is_sieved = is_sieved };
     text_add(&w->head, "    PARAM(%s, %s, %d)\n", type, low, weave_param(w, a));
     const Param spread = { .kind = PARAM_VALUE, .value = (i64)((u64)test->high - (u64)test->low) };
     text_add(&w->head, "    PARAM(%s, %s, %d)\n", type, span, weave_param(w, var->width ? b : spread));
@@ -267,8 +268,10 @@ static void probe_plain(Weaver *w, const JoinTable *table, const char *name, Var
 {
     const char *mode = w->is_all ? "TEST" : "FILTER", *type = weave_width_type(var->width), *from = weave_name(w, PRINT("%s_from", name));
     weave_load(w, var);
-    const int k = weave_param(w, (Param){ .kind = PARAM_OFFSET, .value = table->keys[0].low, .column = var->column });
+    const bool is_sieved = w->out->can_pick && table->kind == JOIN_BITS;
+    const int  k = weave_param(w, (Param){ .kind = PARAM_OFFSET, .value = table->keys[0].low, .column = var->column, .is_sieved = is_sieved });
     text_add(&w->head, "    PARAM(u64, %s, %d)\n", from, k);
+    if (is_sieved && w->out->n_tables < 64) w->out->sieved_tables |= (u64)1 << w->out->n_tables;
     if (w->is_all) weave_line(w, "MASK(%s)", w->live);
     if (table->kind == JOIN_BITS) {
         const char *set = weave_table(w, "u8", weave_name(w, PRINT("%s_ok", name)), table->slots);

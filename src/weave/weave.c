@@ -42,20 +42,43 @@ static bool is_reserved(const char *name)
     return is_ours(name) || (length > 1 && name[length - 1] == '_');
 }
 
-// Words derive further names from a column's: a name takes those, too, and may have none that is taken.
-static const char *const suffixes[] = { "", "_all", "_base", "_valid", "_valid_all", "_col", "_low", "_span", "_row", "_at",
+// Words derive further names from a column's, so two names clash where one is the other and such an ending.
+static const char *const suffixes[] = { "_all", "_base", "_valid", "_valid_all", "_col", "_low", "_span", "_row", "_at",
                                         "_of", "_null", "_map", "_mask", "_next", "_n", "_in", "_rows", "_u", "_words", "_size",
                                         "_picked" };
 
+typedef enum NameMark { NAME_TAKEN = 1, NAME_IS_STEM = 2 } NameMark;    // a stem: a taken name is this and an ending
+
+static u64 name_marks(const Weaver *w, const char *name, size_t length)
+{
+    u64 marks = 0;
+    map_get(w->names, name, length, &marks);
+    return marks;
+}
+
+static bool ends_with(const char *name, size_t length, const char *suffix)
+{
+    const size_t n = strlen(suffix);
+    return length > n && memcmp(name + length - n, suffix, n) == 0;
+}
+
 static bool is_taken(const Weaver *w, const char *name)
 {
-    u64 ignored;
-    for (int i = 0; i < COUNT_OF(suffixes); i++) {
-        char derived[96];
-        snprintf(derived, sizeof derived, "%s%s", name, suffixes[i]);
-        if (map_get(w->names, derived, strlen(derived), &ignored)) return true;
-    }
+    const size_t length = strlen(name);
+    if (name_marks(w, name, length)) return true;
+    for (int i = 0; i < COUNT_OF(suffixes); i++)
+        if (ends_with(name, length, suffixes[i]) && name_marks(w, name, length - strlen(suffixes[i])) & NAME_TAKEN) return true;
     return false;
+}
+
+static void take_name(Weaver *w, const char *name)
+{
+    const size_t length = strlen(name);
+    map_set(w->names, name, length, name_marks(w, name, length) | NAME_TAKEN);
+    for (int i = 0; i < COUNT_OF(suffixes); i++) {
+        const size_t stem = length - strlen(suffixes[i]);
+        if (ends_with(name, length, suffixes[i])) map_set(w->names, name, stem, name_marks(w, name, stem) | NAME_IS_STEM);
+    }
 }
 
 const char *weave_name(Weaver *w, const char *wanted)
@@ -73,14 +96,12 @@ const char *weave_name(Weaver *w, const char *wanted)
     char        name[64];
     u64         n = 1;                 // the last number given to this stem, so that many equal names take no longer than others
     snprintf(name, sizeof name, "%s%s", stem, !length || is_reserved(clean) ? "_c" : "");
-    map_get(w->names, stem, strlen(stem), &n);
-    while (is_taken(w, name)) snprintf(name, sizeof name, "%s_%llu_c", stem, (unsigned long long)++n);
-    for (int i = 0; i < COUNT_OF(suffixes); i++) {
-        char derived[96];
-        snprintf(derived, sizeof derived, "%s%s", name, suffixes[i]);
-        map_set(w->names, derived, strlen(derived), 1);
+    if (is_taken(w, name)) {
+        map_get(w->numbers, stem, strlen(stem), &n);
+        while (is_taken(w, name)) snprintf(name, sizeof name, "%s_%llu_c", stem, (unsigned long long)++n);
+        map_set(w->numbers, stem, strlen(stem), n);
     }
-    map_set(w->names, stem, strlen(stem), n);
+    take_name(w, name);
     return arena_strdup(w->arena, name);
 }
 
@@ -272,7 +293,7 @@ static void add_source_vars(Weaver *w)
 
 static void write_title(Weaver *w, Text *text)
 {
-    Weaver      names = { .arena = w->arena, .names = map_new(w->arena) };     // titles pass the same alphabet as identifiers
+    Weaver      names = { .arena = w->arena, .names = map_new(w->arena), .numbers = map_new(w->arena) };     // titles pass the same alphabet as identifiers
     const char *separator = ": ";
     text_add(text, "// %s", weave_name(&names, w->job->source->name));
     for (int s = 0; s < w->job->n_steps; s++) {
@@ -354,7 +375,7 @@ static weft_status write_kernel(Weaver *w)
 
 weft_status weave(Arena *arena, const WeaveJob *job, Woven **out, Error *err)
 {
-    Weaver w = { .arena = arena, .job = job, .err = err, .out = arena_make(arena, Woven), .names = map_new(arena) };
+    Weaver w = { .arena = arena, .job = job, .err = err, .out = arena_make(arena, Woven), .names = map_new(arena), .numbers = map_new(arena) };
     w.max_rows = (double)job->source->n_rows;
     w.out->fan_out = 1;
     add_source_vars(&w);

@@ -122,7 +122,12 @@ typedef enum ParamKind {
     PARAM_OFFSET                       // base of column's chunk - value: from stored to distance from a value
 } ParamKind;
 
-typedef struct Param { ParamKind kind; i64 value, other; int column; } Param;    // column: kernel column
+typedef struct Param {
+    ParamKind kind;
+    i64       value, other;
+    int       column;                  // kernel column
+    bool      is_sieved;               // only tests look at it that a sieve can stand in for (UNSURE)
+} Param;
 
 typedef struct ZoneTest { int column; i64 low, high; } ZoneTest;     // source column: a chunk outside holds no row for us
 
@@ -182,6 +187,7 @@ typedef struct Woven {
     Param        *params;
     int           n_tables;
     const void  **tables;
+    u64           sieved_tables;               // of the first 64: those that only such tests look at
     int           n_checks;
     Check        *checks;
     int           n_zones;
@@ -208,5 +214,16 @@ typedef struct Woven {
 } Woven;
 
 weft_status weave(Arena *arena, const WeaveJob *job, Woven **woven, Error *err);
+
+// ---- several queries in one kernel -----------------------------------------------------------------------------------------------
+//
+// Queries of one shape that differ only in what their sieves let pass: one kernel does their work for each combination of classes of values
+// (cube.c); the host makes the classes, and adds up for each query the cells it wants (engine/cube.h).
+
+bool   weave_can_cube(const Woven *woven);
+bool   weave_is_same_but_sieves(const Woven *a, const Woven *b);       // given that their columns are the same
+// MEMBER's kernel with a cell for each combination of classes in the kernel columns DIMS.  After the member's own come, for each of
+// these, the parameters from (PARAM_OFFSET, to be filled in) and stride, and the table u16 class_of[value].  So does n_groups, the number of cells.
+Woven *weave_cube(Arena *arena, const Woven *member, const int *dims, int n_dims);
 
 #endif

@@ -68,7 +68,7 @@ typedef struct Weaver {
     int             n_open;            // MATCHES to be closed
     const char    **closings;
     double          max_rows;          // rows that can reach the sink: proves sums
-    Map            *names;
+    Map            *names, *numbers;   // taken, and the last number given to each stem
     bool           *done;              // by step: written already
     int             n_later;           // columns that more than range tests and bit tables look at
     ColumnRef      *later;

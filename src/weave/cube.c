@@ -1,0 +1,224 @@
+// cube.c - one kernel for queries of one shape that differ in their constants, from the kernel of any of them.
+//
+//     UNSURE BETWEEN_TEST(live, u8, discount, discount_low, discount_span)      ->  gone: the value's class stands for it
+//     EACH(live) { ADD(a1_, VALUE(price)) }   ->  EACH_ROW(live) { const u64 cell_ = c0_[discount[i] + f0_] * s0_ + ...;
+//                                                                  ADD(a1_[cell_], VALUE(price)) }
+//
+// Values of a column that no query tells from each other are a class.  A row's classes lead to a cell, and what the queries would do
+// with the row is done once, for its cell; each query then adds up the cells it wants.  So the work per row does not depend on the
+// number of queries.  The text is written when such queries meet, not for every query.
+
+#include "weave/weave_int.h"
+
+#include <stdlib.h>
+
+static const char sink_begins[] = "        EACH(live)", rows_begin[] = "        TOTAL_ROWS(";
+
+static bool begins(const char *line, const char *with) { return strncmp(line, with, strlen(with)) == 0; }
+
+static bool is_plain_sum(SlotKind kind)
+{
+    return kind == SLOT_SEEN || kind == SLOT_ADD || kind == SLOT_MIN || kind == SLOT_MAX || kind == SLOT_WIDE_LOW || kind == SLOT_WIDE_HIGH;
+}
+
+// Groups of an array, or none; nothing that can fail, as a failure would not know whose it is.
+bool weave_can_cube(const Woven *woven)
+{
+    bool ok = woven->can_pick && woven->group_kind != GROUP_HASH && woven->n_checks == 0 && woven->fan_out == 1 && woven->n_state > 0 && woven->seen >= 0;
+    for (int s = 0; s < woven->n_state; s++) ok = ok && is_plain_sum(woven->state[s].kind);
+    for (int s = 0; s < woven->n_sieves; s++)
+        if (woven->sieves[s].is_exact) return ok;
+    return false;
+}
+
+bool weave_is_same_but_sieves(const Woven *a, const Woven *b)
+{
+    if (strcmp(a->name, b->name) != 0 || a->n_groups != b->n_groups || a->sieved_tables != b->sieved_tables) return false;
+    for (int p = 0; p < a->n_params; p++) {
+        const Param *x = &a->params[p], *y = &b->params[p];
+        if (x->is_sieved && y->is_sieved) continue;
+        if (x->kind != y->kind || x->value != y->value || x->other != y->other || x->column != y->column) return false;
+    }
+    for (int t = 0; t < a->n_tables; t++)
+        if (a->tables[t] != b->tables[t] && (t >= 64 || !(a->sieved_tables >> t & 1))) return false;
+    return true;
+}
+
+// ---- the text ---------------------------------------------------------------------------------------------------------------
+
+typedef struct CubeText {
+    Arena       *arena;
+    const Woven *member;
+    int          n_dims;
+    const int   *dims;                 // kernel columns
+    bool         has_tail;             // steps besides those that classes stand for
+    Text         out;
+} CubeText;
+
+static const char *next_line(const char *line) { return line + strcspn(line, "\n") + 1; }
+
+// "WORD(..., 7)" -> 7
+static int last_number(const char *line)
+{
+    const char *end = strchr(line, '\n');
+    while (end > line && (*end < '0' || *end > '9')) end--;
+    while (end > line && end[-1] >= '0' && end[-1] <= '9') end--;
+    return atoi(end);
+}
+
+// The second of a word's arguments: "COLUMN(u8, discount, 0)" -> discount
+static const char *second_argument(Arena *arena, const char *line)
+{
+    const char *name = strchr(line, ',') + 2;
+    return arena_printf(arena, "%.*s", (int)strcspn(name, ",)"), name);
+}
+
+static const char *column_name(const CubeText *t, int column)
+{
+    for (const char *line = t->member->text; *line; line = next_line(line))
+        if (begins(line, "    COLUMN(") && last_number(line) == column) return second_argument(t->arena, line);
+    return "";
+}
+
+static void add_line(CubeText *t, const char *line) { text_add_bytes(&t->out, line, (size_t)(next_line(line) - line)); }
+
+static void add_head_line(CubeText *t, const char *line)
+{
+    const int k = last_number(line);
+    if (begins(line, "    PARAM(") && t->member->params[k].is_sieved) return;
+    if (begins(line, "    TABLE(") && k < 64 && t->member->sieved_tables >> k & 1) return;
+    if (begins(line, "    TOTAL_WIDE(")) {
+        text_add(&t->out, "    SUMS(i64, a%d_, %d)\n    SUMS(i64, a%d_, %d)\n", k, k, k + 1, k + 1);
+    } else if (begins(line, "    TOTAL(")) {
+        text_add(&t->out, "    SUMS(%s\n", arena_printf(t->arena, "%.*s", (int)strcspn(strchr(line, ',') + 2, "\n"), strchr(line, ',') + 2));
+    } else {
+        add_line(t, line);
+    }
+}
+
+static void add_dims(CubeText *t)
+{
+    for (int d = 0; d < t->n_dims; d++) {
+        text_add(&t->out, "    TABLE(u16, c%d_, %d)\n", d, t->member->n_tables + d);
+        text_add(&t->out, "    PARAM(u64, f%d_, %d)\n    PARAM(u64, s%d_, %d)\n", d, t->member->n_params + 2 * d, d, t->member->n_params + 2 * d + 1);
+    }
+}
+
+static bool is_replaced(const char *line)
+{
+    static const char *const words[] = { "        UNSURE ", "        MASK(", "        PICK_UNSURE(", "        STEP(" };
+    for (int i = 0; i < COUNT_OF(words); i++)
+        if (begins(line, words[i])) return true;
+    return false;
+}
+
+static bool is_load(const char *line) { return begins(line, "        LOAD_ROWS(") || begins(line, "        LOAD_TEST("); }
+
+// Steps that are not replaced need a selection where the replaced ones had made one.
+static void add_step(CubeText *t, const char *line)
+{
+    if (is_load(line)) text_add(&t->out, "        LOAD(%.*s", (int)(next_line(line) - line - 18), line + 18);
+    else if (t->has_tail && begins(line, "        PICK_UNSURE(")) text_add(&t->out, "        MASK(live)\n        TEST(live) { PASS(live, 1); }\n        PICK(live)\n");
+    else if (!is_replaced(line)) add_line(t, line);
+}
+
+// Accumulators are called a0_, a1_, ...; nothing else is.  a0_ becomes a0_[cell_], a0_[group] becomes a0_[cell_ + group].
+static void add_statement(CubeText *t, const char *text, size_t length)
+{
+    const char *end = text + length;
+    text_add(&t->out, "            ");
+    for (char before = ' '; text < end; before = text[-1]) {
+        const bool   can_begin = *text == 'a' && strchr(" (,", before);
+        const size_t n_digits = can_begin ? strspn(text + 1, "0123456789") : 0;
+        const bool   is_cell = n_digits && text[1 + n_digits] == '_' && strchr("[,)", text[2 + n_digits]);
+        const size_t n = is_cell ? n_digits + 2 : 1;
+        text_add_bytes(&t->out, text, n);
+        text += n;
+        if (!is_cell) continue;
+        if (*text == '[') text_add(&t->out, "[cell_ + "), text++;
+        else text_add(&t->out, "[cell_]");
+    }
+    text_add(&t->out, "\n");
+}
+
+static void add_cell(CubeText *t)
+{
+    text_add(&t->out, "            const u64 cell_ = ");
+    for (int d = 0; d < t->n_dims; d++) text_add(&t->out, "%s(u64)c%d_[%s[i] + f%d_] * s%d_", d ? " + " : "", d, column_name(t, t->dims[d]), d, d);
+    text_add(&t->out, ";\n");
+}
+
+// "        EACH(live) { ... }", on one line or several, and perhaps the count of rows; END is the line that closes the tiles.
+static void add_sink(CubeText *t, const char *sink, const char *end)
+{
+    const char *rows = strstr(sink, rows_begin);
+    if (rows >= end) rows = NULL;
+    text_add(&t->out, "        %s(live) {\n", t->has_tail ? "EACH" : "EACH_ROW");
+    add_cell(t);
+    if (begins(sink, sink_begins)) {
+        const char *at = strchr(sink, '{') + 1, *close = rows ? rows : end;
+        while (*--close != '}') {}
+        while (at < close) {
+            at += strspn(at, " \n");
+            size_t length = MIN_OF(strcspn(at, "\n"), (size_t)(close - at));
+            while (length && at[length - 1] == ' ') length--;
+            if (length && at < close) add_statement(t, at, length);
+            at += length + 1;
+        }
+    }
+    if (rows) text_add(&t->out, "            ADD(%.*s[cell_], 1)\n", (int)strcspn(rows + strlen(rows_begin), ","), rows + strlen(rows_begin));
+    text_add(&t->out, "        }\n");
+}
+
+static const char *last_line(const char *text, const char *with)
+{
+    const char *last = NULL;
+    for (const char *line = text; *line; line = next_line(line))
+        if (begins(line, with)) last = line;
+    return last;
+}
+
+static void find_tail(CubeText *t, const char *tiles, const char *sink)
+{
+    for (const char *line = next_line(tiles); line < sink; line = next_line(line))
+        if (!begins(line, "        ROWS(") && !is_load(line) && !is_replaced(line)) t->has_tail = true;
+}
+
+static void write_text(CubeText *t, const char *name)
+{
+    const char *text = t->member->text, *tiles = last_line(text, "    TILES {"), *end = last_line(text, "    }\n"), *sink = last_line(text, sink_begins);
+    if (!sink) sink = last_line(text, rows_begin);
+    find_tail(t, tiles, sink);
+    for (const char *line = text; line < tiles; line = next_line(line)) {
+        if (begins(line, "KERNEL(")) text_add(&t->out, "KERNEL(%s)\n", name);
+        else add_head_line(t, line);
+    }
+    add_dims(t);
+    add_line(t, tiles);
+    for (const char *line = next_line(tiles); line < sink; line = next_line(line)) add_step(t, line);
+    add_sink(t, sink, end);
+    text_add(&t->out, "    }\n}\n");
+}
+
+Woven *weave_cube(Arena *arena, const Woven *member, const int *dims, int n_dims)
+{
+    CubeText t = { .arena = arena, .member = member, .n_dims = n_dims, .dims = dims };
+    Woven   *cube = arena_make(arena, Woven);
+    *cube = *member;
+    cube->name = arena_printf(arena, "c_%s", member->name + 2);
+    write_text(&t, cube->name);
+    cube->text = text_keep(arena, &t.out);
+    cube->columns = arena_array(arena, int, member->n_columns + 1);
+    cube->params = arena_array(arena, Param, member->n_params + 2 * n_dims);
+    cube->tables = arena_array(arena, const void *, member->n_tables + n_dims);
+    cube->state = arena_array(arena, StateSlot, member->n_state);
+    memcpy(cube->columns, member->columns, (size_t)member->n_columns * sizeof(int));
+    memcpy(cube->params, member->params, (size_t)member->n_params * sizeof(Param));
+    if (member->n_tables) memcpy(cube->tables, member->tables, (size_t)member->n_tables * sizeof(void *));
+    memcpy(cube->state, member->state, (size_t)member->n_state * sizeof(StateSlot));
+    cube->n_params += 2 * n_dims, cube->n_tables += n_dims;
+    cube->group_kind = GROUP_ARRAY;
+    cube->n_zones = cube->n_sieves = cube->n_counts = 0;
+    cube->is_empty = cube->can_pick = false;
+    return cube;
+}

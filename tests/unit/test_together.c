@@ -1,0 +1,197 @@
+// test_together.c - queries that share a scan and are served by one kernel: their answers are those that each has alone.
+//
+// A table of many small chunks, so that queries meet: the kernels for several of them are compiled when they first meet, and used
+// from the next time on.
+
+#include "test.h"
+#include "engine_help.h"
+
+enum { N_TOGETHER = 24, ROUNDS = 4 };
+
+static weft_session *sessions[N_TOGETHER], *alone;
+
+static void open_tables(void)
+{
+    open_db(NULL);
+    run("set chunk_rows = 4096");
+    run("create table d (k integer, class integer, name text)");
+    run("create table f (small integer, middle integer, wide integer, big bigint, key integer, word text, maybe integer)");
+    Text sql = { 0 };
+    for (int k = 0; k < 40; k++) {
+        text_clear(&sql);
+        text_add(&sql, "insert into d values (%d, %d, 'name %d')", k * 3, k % 5, k % 7);
+        run(sql.bytes);
+    }
+    char path[1200];
+    snprintf(path, sizeof(path), "%s", test_path("f.csv"));
+    FILE *file = fopen(path, "w");
+    u64 x = 88172645463325252ull;
+    for (int i = 0; i < 200000; i++) {
+        x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+        fprintf(file, "%d,%d,%d,%lld,%d,w%d,%s\n", (int)(x % 11), (int)(x / 11 % 50) - 20, (int)(x / 550 % 2000) - 1000,
+                (long long)(x / 7 % 4000000000000000000ull) - 2000000000000000000ll, (int)(x / 1100000 % 40) * 3, (int)(x % 9),
+                x % 13 ? "5" : "");
+    }
+    fclose(file);
+    text_clear(&sql);
+    text_add(&sql, "copy f from '%s' (format csv)", path);
+    run(sql.bytes);
+    text_free(&sql);
+    for (int i = 0; i < N_TOGETHER; i++)
+        CHECK_OK(weft_connect(db, &sessions[i], &err), err);
+    CHECK_OK(weft_connect(db, &alone, &err), err);
+}
+
+static void close_tables(void)
+{
+    for (int i = 0; i < N_TOGETHER; i++)
+        weft_disconnect(sessions[i]);
+    weft_disconnect(alone);
+    close_db();
+}
+
+// The I-th query of a shape; constants at and beyond the ends of the columns come up, too.
+static char *make_query(const char *shape, int i)
+{
+    char *sql = malloc(1000);
+    snprintf(sql, 1000, shape, i % 12 - 1, i % 12 + i % 4 - 1, (i * 7) % 56 - 23, i % 5, (i * 97) % 2100 - 1050);
+    return sql;
+}
+
+static char *answer_of(weft_session *by, const char *sql)
+{
+    weft_result *result = NULL;
+    Text text = { 0 };
+    CHECK_OK(weft_query(by, sql, &result, &err), err);
+    result_text(result, &text);
+    weft_result_free(result);
+    return text.bytes;
+}
+
+static u64 rides_cubed(void)
+{
+    Arena *arena = arena_new(NULL, "figures");
+    ScanFigures *scans;
+    int n_scans;
+    u64 n = 0;
+    network_scans(db->network, arena, &scans, &n_scans);
+    for (int i = 0; i < n_scans; i++)
+        n += strcmp(scans[i].table, "f") == 0 ? scans[i].rides_cubed : 0;
+    arena_free(arena);
+    return n;
+}
+
+static void check_round(char **queries, char **answers)
+{
+    weft_task *tasks[N_TOGETHER];
+    for (int i = 0; i < N_TOGETHER; i++)
+        CHECK_OK(weft_submit(sessions[i], queries[i], &tasks[i], &err), err);
+    for (int i = 0; i < N_TOGETHER; i++) {
+        weft_result *result;
+        Text text = { 0 };
+        CHECK_OK(weft_wait(tasks[i], &result, &err), err);
+        result_text(result, &text);
+        if (strcmp(text.bytes, answers[i]) != 0)
+            CHECK_FAIL("%s\nalone    %.300s\ntogether %.300s", queries[i], answers[i], text.bytes);
+        weft_result_free(result);
+        text_free(&text);
+    }
+    jit_wait_idle(db->jit);
+}
+
+// Whether the shape's queries were ever served by one body.
+static bool check_shape(const char *shape)
+{
+    char *queries[N_TOGETHER], *answers[N_TOGETHER];
+    weft_result *result;
+    u64 before = rides_cubed();
+    CHECK_OK(weft_query(alone, "set sharing = off", &result, &err), err);
+    weft_result_free(result);
+    for (int i = 0; i < N_TOGETHER; i++) {
+        queries[i] = make_query(shape, i);
+        answers[i] = answer_of(alone, queries[i]);
+    }
+    jit_wait_idle(db->jit);
+    for (int round = 0; round < ROUNDS || (round < 40 && rides_cubed() == before); round++)
+        check_round(queries, answers);
+    for (int i = 0; i < N_TOGETHER; i++) {
+        free(queries[i]);
+        free(answers[i]);
+    }
+    return rides_cubed() > before;
+}
+
+TEST(one_body_serves_queries_of_one_shape)
+{
+    static const char *const shapes[] = {
+        "select sum(middle * small) from f where small between %d and %d and middle < %d",
+        "select count(*) from f where small between %d and %d",
+        "select count(*), min(wide), max(big), sum(small), avg(middle) from f where small >= %d and small < %d and middle >= %d",
+        "select sum(big) from f where small between %d and %d and middle <> 3 and middle > %d",
+        "select word, count(*), sum(wide) from f where small between %d and %d and middle < %d group by word order by word",
+        "select small, word, max(middle) from f where small between %d and %d and middle < %d group by small, word order by 1, 2",
+        "select sum(wide) from f, d where key = k and small between %d and %d and middle < %d and class = %d",
+        "select class, sum(wide) from f, d where key = k and small between %d and %d and middle < %d group by class order by 1",
+        "select sum(wide) from f where small between %d and %d and middle < %d and word like '%%%d%%' and wide > %d",
+    };
+    open_tables();
+    for (int s = 0; s < COUNT_OF(shapes); s++)
+        if (!check_shape(shapes[s]))
+            CHECK_FAIL("no cube for %s", shapes[s]);
+    close_tables();
+}
+
+// These run together, too, but not as one body.
+TEST(others_are_right_as_well)
+{
+    static const char *const shapes[] = {
+        "select count(*) from f where maybe = 5 and small between %d and %d",
+        "select small, middle from f where wide = 7 and small between %d and %d order by 1, 2 limit 5",
+        "select big, count(*) from f where small between %d and %d and middle = %d group by big order by 1 limit 3",
+        "select name, sum(wide) from f, d where key = k and small between %d and %d and middle < %d and class = %d group by name order by 1",
+        "select sum(big / (wide + 2000)) from f where small between %d and %d",
+    };
+    open_tables();
+    for (int s = 0; s < COUNT_OF(shapes); s++)
+        check_shape(shapes[s]);
+    close_tables();
+}
+
+// Members come and go while the others go on: some are cancelled in the middle, some fail.
+TEST(members_may_leave_a_cube)
+{
+    char *queries[N_TOGETHER], *answers[N_TOGETHER];
+    open_tables();
+    const char *shape = "select sum(middle * small), count(*) from f where small between %d and %d and middle < %d";
+    CHECK(check_shape(shape));
+    for (int i = 0; i < N_TOGETHER; i++) {
+        queries[i] = make_query(shape, i);
+        answers[i] = answer_of(alone, queries[i]);
+    }
+    for (int round = 0; round < 60; round++) {
+        weft_task *tasks[N_TOGETHER];
+        for (int i = 0; i < N_TOGETHER; i++)
+            CHECK_OK(weft_submit(sessions[i], queries[i], &tasks[i], &err), err);
+        for (int i = round % 3; i < N_TOGETHER; i += 3) {
+            if (round % 4 == 0) usleep(50);
+            weft_cancel(sessions[i]);
+        }
+        for (int i = 0; i < N_TOGETHER; i++) {
+            weft_result *result;
+            Text text = { 0 };
+            weft_status status = weft_wait(tasks[i], &result, &err);
+            CHECK(status == WEFT_OK || (status == WEFT_QUERY_CANCELED && i % 3 == round % 3));
+            if (status) continue;
+            result_text(result, &text);
+            CHECK_STR(text.bytes, answers[i]);
+            weft_result_free(result);
+            text_free(&text);
+        }
+    }
+    for (int i = 0; i < N_TOGETHER; i++) {
+        free(queries[i]);
+        free(answers[i]);
+    }
+    close_tables();
+}
+
