@@ -409,12 +409,12 @@ static void do_call(void *context, size_t stack_bytes)
 // Kernels keep tiles of values on the stack, and the caller's may be small.
 #define STACK_PLAIN ((u64)384 << 10)
 
-static void call_kernel(Worker *worker, KernelFunction function)
+static void call_kernel(Worker *worker, KernelFunction function, KernelArgs *args, u64 tile_bytes)
 {
-    const u64   bytes = worker->run->launch->woven->tile_bytes * TILE;
-    KernelCall  call = { .function = function, .args = &worker->args, .stack_bytes = bytes + bytes / 2 + (1 << 20) };
+    const u64   bytes = tile_bytes * TILE;
+    KernelCall  call = { .function = function, .args = args, .stack_bytes = bytes + bytes / 2 + (1 << 20) };
     weft_status status = WEFT_OK;
-    if (bytes <= STACK_PLAIN) function(&worker->args);
+    if (bytes <= STACK_PLAIN) function(args);
     else status = run_with_stack(call.stack_bytes, do_call, &call, &worker->error);
     if (!status && bytes > STACK_PLAIN && !call.is_done)
         status = fail(&worker->error, WEFT_OUT_OF_MEMORY, -1, "out of memory: the system refused a stack of %llu KiB", (unsigned long long)call.stack_bytes >> 10);
@@ -430,7 +430,7 @@ static void run_rows(Worker *worker, u64 at, u32 row_first, u32 row_end)
     worker->args.row_first = row_first;
     worker->args.row_end = row_end;
     worker->first_used = first;
-    call_kernel(worker, code_function(run->launch->code, &tier));
+    call_kernel(worker, code_function(run->launch->code, &tier), &worker->args, run->launch->woven->tile_bytes);
     worker->args.cancel = (const u32 *)run->launch->stop;
     worker->morsels[tier]++;
     if (run->launch->sink != SINK_GROUPS) {
@@ -561,6 +561,31 @@ static void cpu_push_picked(Device *device, Launch *launch, int slot, int chunk,
     worker->args.picked = NULL, worker->args.sure = 0;
 }
 
+#define FUSED_MAX 64
+
+static bool cpu_push_fused(Device *device, const Code *code, Launch *const *launches, int n_launches, int slot, const int *chunks, u32 first, u32 end)
+{
+    Worker     *workers[FUSED_MAX] = { 0 };
+    KernelArgs *members[FUSED_MAX];
+    u64         tile_bytes = 0;
+    JitTier     tier;
+    (void)device;
+    if (n_launches > FUSED_MAX) return false;
+    for (int m = 0; m < n_launches; m++) {
+        workers[m] = ready_worker(launches[m], slot, chunks[m]);
+        if (!workers[m]) return false;
+        members[m] = &workers[m]->args;
+        tile_bytes += launches[m]->woven->tile_bytes;
+    }
+    KernelArgs args = { .row_first = first, .row_end = end, .members = members };
+    call_kernel(workers[0], code_function(code, &tier), &args, tile_bytes);
+    for (int m = 0; m < n_launches; m++) {
+        workers[m]->morsels[tier]++;
+        check_failed(workers[m]);
+    }
+    return true;
+}
+
 static weft_status cpu_prepare(Device *device, Launch *cube, Error *err)
 {
     CpuRun *run = cube->memory;
@@ -623,7 +648,7 @@ static void cpu_close(Device *device) { free(device); }
 Device *device_cpu_open(void)
 {
     Device *device = calloc(1, sizeof *device);
-    *device = (Device){ .name = "cpu", .open = cpu_open, .push = cpu_push, .push_picked = cpu_push_picked, .prepare = cpu_prepare, .fold = cpu_fold,
+    *device = (Device){ .name = "cpu", .open = cpu_open, .push = cpu_push, .push_picked = cpu_push_picked, .push_fused = cpu_push_fused, .prepare = cpu_prepare, .fold = cpu_fold,
                         .is_enough = cpu_is_enough, .finish = cpu_finish,
                         .free_launch = cpu_free_launch, .close = cpu_close };
     return device;

@@ -69,6 +69,8 @@ struct Device {
     // The same for a list of rows, counted from ROW on; only where woven->can_pick.  Optional: NULL = never.
     // SURE: they passed all of woven's exact sieves.
     void        (*push_picked)(Device *device, Launch *launch, int slot, int chunk, u32 row, const u16 *picked, u32 n_picked, bool sure);
+    // The same for launches whose kernels were fused into CODE (weave_fuse).  False, and nothing done, when one of them is stopped.  Optional.
+    bool        (*push_fused)(Device *device, const Code *code, Launch *const *launches, int n_launches, int slot, const int *chunks, u32 first, u32 end);
     // For cubes (weave_cube); optional: NULL = never.  Prepare: no push of this launch will want memory.  Fold: after its last push.
     weft_status (*prepare)(Device *device, Launch *cube, Error *err);
     void        (*fold)(Device *device, const Launch *cube, const Fold *fold);

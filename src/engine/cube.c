@@ -43,6 +43,8 @@ struct Cube {
     u64         n_cells;
     Woven      *woven;
     Code       *code;
+    Jit        *jit;
+    double      saves_ns;              // expected, per row
     int        *chunk_column;          // source column -> column of the table, as the members have it
     int         n_columns, n_slots;
 };
@@ -91,12 +93,18 @@ static int find_dims(const Launch *launch, Dim *dims)
     return n_dims;
 }
 
+static void expect(const SieveMember *members, int n_members, double *alone, double *together)
+{
+    Dim dims[MAX_DIMS];
+    *together = ROW_NS + DIM_NS * find_dims(members[0].launch, dims) + ADD_NS * members[0].launch->woven->n_state;
+    *alone = 0;
+    for (int m = 0; m < n_members; m++) *alone += sieve_alone_ns(members[m].launch);
+}
+
 bool cube_pays(const SieveMember *members, int n_members, double *gain)
 {
-    Dim          dims[MAX_DIMS];
-    const double together = ROW_NS + DIM_NS * find_dims(members[0].launch, dims) + ADD_NS * members[0].launch->woven->n_state;
-    double       alone = 0;
-    for (int m = 0; m < n_members; m++) alone += sieve_alone_ns(members[m].launch);
+    double alone, together;
+    expect(members, n_members, &alone, &together);
     *gain = alone / together;
     return n_members > 1 && *gain > 1.1;
 }
@@ -216,6 +224,7 @@ static bool make_kernel(Cube *cube, const Cube *before)
     cube->n_columns = launch->source->n_columns, cube->n_slots = launch->n_slots;
     cube->chunk_column = arena_array(cube->arena, int, launch->source->n_columns + 1);
     memcpy(cube->chunk_column, launch->source->chunk_column, (size_t)launch->source->n_columns * sizeof(int));
+    cube->jit = launch->jit;
     cube->code = before ? before->code : jit_later(launch->jit, cube->woven->text, cube->woven->name);
     return true;
 }
@@ -233,6 +242,9 @@ Cube *cube_make(Budget *budget, const Cube *before, const SieveMember *members, 
     const Cube *base = is_usable_before(before, cube) ? before : NULL;
     bool        is_new[CUBE_MEMBERS];
     memcpy(cube->members, members, (size_t)n_members * sizeof *members);
+    double alone, together;
+    expect(members, n_members, &alone, &together);
+    cube->saves_ns = alone - together;
     take_over(cube, base, is_new);
     if (cube->n_dims && make_classes(cube, base, is_new) && make_kernel(cube, before)) return cube;
     arena_free(arena);
@@ -267,10 +279,12 @@ bool cube_is_like(const Cube *cube, const SieveMember *member)
     return true;
 }
 
-bool cube_is_ready(const Cube *cube)
+bool cube_is_ready(const Cube *cube, u64 rows_left)
 {
     JitTier tier;
-    return code_function(cube->code, &tier) != NULL;
+    if (code_function(cube->code, &tier)) return true;
+    jit_want(cube->jit, cube->code, cube->saves_ns * 1e-6 * (double)rows_left > WORTH_COMPILING_MS);
+    return false;
 }
 
 // ---- a chunk ----------------------------------------------------------------------------------------------------------------

@@ -23,13 +23,13 @@ bool  cube_suits(const Launch *launch);
 bool  cube_fits(const SieveMember *a, const SieveMember *b);           // both can be in one cube
 bool  cube_pays(const SieveMember *members, int n_members, double *gain);      // *GAIN: expected time alone / together
 // BEFORE, or NULL: the one of the chunk before; its classes are taken over and split further.  NULL: too many cells, or no memory.
-// Asks for the kernel; nobody waits for it.
 Cube *cube_make(Budget *budget, const Cube *before, const SieveMember *members, int n_members);
 Cube *cube_hold(Cube *cube);
 void  cube_release(Cube *cube);                                        // NULL is fine
 bool  cube_is_for(const Cube *cube, const SieveMember *members, int n_members);        // made for exactly these
 bool  cube_is_like(const Cube *cube, const SieveMember *member);       // made for queries of its shape
-bool  cube_is_ready(const Cube *cube);                                 // the kernel is compiled
+// Whether the kernel is compiled.  If not, it is wanted for ROWS_LEFT rows: when that is worth it, it will be; nobody waits for it.
+bool  cube_is_ready(const Cube *cube, u64 rows_left);
 
 CubeRun *cube_open(Cube *cube, const Chunk *chunk);                    // NULL: no memory, or the chunk is damaged; then without a cube
 void     cube_push(CubeRun *run, int slot, u32 first, u32 end);        // while some member's gate is entered

@@ -157,7 +157,8 @@ static void print_rider(const RiderFigures *rider, Text *text)
 {
     text_add(text, "    query %llu: %s, kernel %s, chunk %d of %d, ", (unsigned long long)rider->query, rider->label, rider->kernel, rider->n_chunks_done,
              rider->n_chunks);
-    const char *how = rider->woven_as == WOVEN_CUBE ? "one body with" : "sieved with";
+    static const char *const hows[] = { [WOVEN_SIEVE] = "sieved with", [WOVEN_FUSED] = "fused with", [WOVEN_CUBE] = "one body with" };
+    const char *how = hows[rider->woven_as];
     if (rider->n_woven) text_add(text, "%s %d others (expected gain %.1f)\n", how, rider->n_woven - 1, rider->gain);
     else text_add(text, "%s\n", rider->n_fellow ? "side by side" : "alone");
 }
@@ -185,13 +186,14 @@ static void print_quoted(const char *name, Text *text)
 
 static void print_as_dot(const RiderFigures *riders, int n_riders, Text *text)
 {
+    static const char *const labels[] = { [WOVEN_NOT] = "", [WOVEN_SIEVE] = "sieved", [WOVEN_FUSED] = "fused", [WOVEN_CUBE] = "one body" };
     text_add(text, "digraph network {\n  rankdir = LR;\n");
     for (int i = 0; i < n_riders; i++) {
         text_add(text, "  ");
         print_quoted(riders[i].table, text);
         text_add(text, " [shape = cylinder];\n  \"%s\" [shape = box];\n  ", riders[i].kernel);
         print_quoted(riders[i].table, text);
-        text_add(text, " -> \"%s\" [label = \"%s\"];\n", riders[i].kernel, riders[i].woven_as == WOVEN_CUBE ? "one body" : riders[i].n_woven ? "sieved" : "");
+        text_add(text, " -> \"%s\" [label = \"%s\"];\n", riders[i].kernel, labels[riders[i].woven_as]);
         text_add(text, "  \"%s\" -> \"query %llu\" [label = \"%d / %d\"];\n", riders[i].kernel, (unsigned long long)riders[i].query, riders[i].n_chunks_done,
                  riders[i].n_chunks);
     }

@@ -22,6 +22,7 @@
 
 #include "engine/network.h"
 #include "engine/cube.h"
+#include "engine/fuse.h"
 #include "engine/sieve.h"
 
 #include <errno.h>
@@ -52,7 +53,7 @@ typedef struct Rider {
     int             n_chunks;          // wanted at first
     u64             number;            // of the ride
     bool            suits;             // has sieves that are worth it
-    bool            suits_cube;
+    bool            suits_cube, suits_fuse;
     double          pass;
     WovenAs         woven_as;          // at the newest chunk
     int             n_woven;
@@ -62,7 +63,13 @@ typedef struct Rider {
     pthread_cond_t  done;
 } Rider;
 
-typedef struct Seat { Rider *rider; int chunk; WovenAs as; int cube; } Seat;   // chunk: number in the rider's source
+typedef struct Seat {
+    Rider  *rider;
+    int     chunk;                     // number in the rider's source
+    u64     rows_left;                 // that the rider wants, this chunk counted in
+    WovenAs as;
+    int     with;                      // number of the cube or fused kernel
+} Seat;
 
 typedef struct Group {                 // riders of a task that are sieved together
     SieveSet *set;
@@ -79,6 +86,14 @@ typedef struct CubeSeats {             // riders of a task that are one cube
     int     *chunks;
 } CubeSeats;
 
+typedef struct FusedSeats {            // riders of a task whose kernels are fused
+    Fused *fused;
+    int    first_seat, n_members;
+    u64    rows_left;                  // of the member that has most
+    double gain;
+    int   *chunks;
+} FusedSeats;
+
 typedef struct Task {                  // an open chunk
     Scan        *scan;
     const Chunk *chunk;
@@ -87,7 +102,9 @@ typedef struct Task {                  // an open chunk
     int          n_seats;
     Seat        *seats;
     Gate        *gates;                // by seat; where one is shut, the rider may be gone
-    int          n_plain;              // the first of the seats: pushed one by one; then come the groups, then the cubes
+    int          n_plain;              // the first of the seats: pushed one by one; then come the groups, the fused ones and the cubes
+    int          n_fused;
+    FusedSeats  *fused;
     int          n_cubes;
     CubeSeats   *cubes;
     int          n_groups;
@@ -109,6 +126,8 @@ struct Scan {
     SieveSet   **sets;                 // of the newest chunk; only touched while opening
     int          n_cubes;
     Cube       **cubes;                // the newest of each shape; likewise
+    int          n_fused;
+    Fused      **fused;                // of the newest chunk; likewise
     struct Scan *next;
 };
 
@@ -176,7 +195,7 @@ static int next_wanted(const Rider *rider, int cursor)
 
 static void take_seat(Task *task, Rider *rider, int chunk)
 {
-    task->seats[task->n_seats++] = (Seat){ .rider = rider, .chunk = chunk, .cube = -1 };
+    task->seats[task->n_seats++] = (Seat){ .rider = rider, .chunk = chunk, .rows_left = rider->rows_left, .with = -1 };
     rider->wants[chunk] = false;
     rider->n_wanted--;
     rider->rows_left -= task->chunk->n_rows;
@@ -230,6 +249,7 @@ static void count_woven(Network *network, const Task *task)
     if (!tally || task->n_plain == task->n_seats) return;
     tally->figures.chunks_woven++;
     tally->figures.rides_woven += (u64)(task->n_seats - task->n_plain);
+    for (int f = 0; f < task->n_fused; f++) tally->figures.rides_fused += (u64)task->fused[f].n_members;
     for (int c = 0; c < task->n_cubes; c++) tally->figures.rides_cubed += (u64)task->cubes[c].n_members;
 }
 
@@ -245,8 +265,9 @@ static int by_way(const void *a, const void *b)
 {
     const Seat *x = a, *y = b;
     if (x->as != y->as) return x->as < y->as ? -1 : 1;
-    if (x->cube != y->cube) return x->cube < y->cube ? -1 : 1;
-    return x->rider->number < y->rider->number ? -1 : x->rider->number > y->rider->number;
+    if (x->with != y->with) return x->with < y->with ? -1 : 1;
+    const int order = x->as == WOVEN_FUSED ? strcmp(x->rider->ride->launch->woven->name, y->rider->ride->launch->woven->name) : 0;
+    return order ? order : x->rider->number < y->rider->number ? -1 : x->rider->number > y->rider->number;
 }
 
 static int by_kernel(const void *a, const void *b)
@@ -281,17 +302,19 @@ static void make_cube(Task *task, int first, int end)
 {
     SieveMember *members = malloc(CUBE_MEMBERS * sizeof *members);
     int          n_members = 0;
+    u64          rows_left = 0;
     CubeSeats    seats = { .gain = 0 };
     for (int s = first; s < end && n_members < CUBE_MEMBERS; s++) {
         members[n_members] = member_at(&task->seats[s]);
-        if (n_members == 0 || cube_fits(&members[0], &members[n_members])) n_members++;
-        else task->seats[s].cube = -1;                         // some other time
+        if (n_members && !cube_fits(&members[0], &members[n_members])) continue;       // some other time
+        n_members++;
+        rows_left = MAX_OF(rows_left, task->seats[s].rows_left);
     }
     if (cube_pays(members, n_members, &seats.gain)) seats.cube = cube_for(task->scan, members, n_members);
-    if (seats.cube && cube_is_ready(seats.cube)) seats.run = cube_open(seats.cube, task->chunk);
+    if (seats.cube && cube_is_ready(seats.cube, rows_left)) seats.run = cube_open(seats.cube, task->chunk);
     for (int s = first, m = 0; s < end && m < n_members && seats.run; s++) {
         if (task->seats[s].rider->number != members[m].ride) continue;
-        task->seats[s].as = WOVEN_CUBE, task->seats[s].cube = task->n_cubes;
+        task->seats[s].as = WOVEN_CUBE, task->seats[s].with = task->n_cubes;
         m++;
     }
     seats.n_members = n_members;
@@ -313,17 +336,102 @@ static void make_cubes(Task *task)
     }
 }
 
-// Where each cube's seats are, now that they are in order.
-static void place_cubes(Task *task)
+static int *chunks_of(const Task *task, int first_seat, int n_seats)
+{
+    int *chunks = malloc((size_t)n_seats * sizeof *chunks);
+    for (int s = 0; s < n_seats; s++) chunks[s] = task->seats[first_seat + s].chunk;
+    return chunks;
+}
+
+// Where the seats of each cube and fused kernel are, now that they are in order.
+static void place_seats(Task *task)
 {
     int seat = task->n_seats;
     for (int c = task->n_cubes - 1; c >= 0; c--) {
         CubeSeats *seats = &task->cubes[c];
-        seat -= seats->n_members;
-        seats->first_seat = seat;
-        seats->chunks = malloc((size_t)seats->n_members * sizeof *seats->chunks);
-        for (int m = 0; m < seats->n_members; m++) seats->chunks[m] = task->seats[seat + m].chunk;
+        seats->first_seat = seat -= seats->n_members;
+        seats->chunks = chunks_of(task, seat, seats->n_members);
     }
+    for (int f = task->n_fused - 1; f >= 0; f--) {
+        FusedSeats *seats = &task->fused[f];
+        seats->first_seat = seat -= seats->n_members;
+        seats->chunks = chunks_of(task, seat, seats->n_members);
+    }
+}
+
+// ---- fused ------------------------------------------------------------------------------------------------------------------
+
+static Fused *fused_for(Scan *scan, const SieveMember *members, int n_members)
+{
+    for (int f = 0; f < scan->n_fused; f++)
+        if (fuse_is_for(scan->fused[f], members, n_members)) return fuse_hold(scan->fused[f]);
+    return fuse_make(members, n_members);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    const Seat *x = *(Seat *const *)a, *y = *(Seat *const *)b;
+    const int   order = strcmp(x->rider->ride->launch->woven->name, y->rider->ride->launch->woven->name);
+    return order ? order : x->rider->number < y->rider->number ? -1 : x->rider->number > y->rider->number;
+}
+
+// Those among SEATS that have the steps of the first of them become one kernel, if it pays and its code is there.  They are put in the
+// order of their kernels, so that the same queries give the same text in whatever order they came.
+static void make_fused(Task *task, Seat **seats, int n_seats, int *n_left)
+{
+    SieveMember members[FUSE_MEMBERS];
+    Seat       *chosen[FUSE_MEMBERS] = { 0 };
+    int         n = 0;
+    *n_left = 0;
+    for (int s = 0; s < n_seats; s++) {
+        const SieveMember first = member_at(n ? chosen[0] : seats[s]), member = member_at(seats[s]);
+        if (n < FUSE_MEMBERS && (n == 0 || fuse_fits(&first, &member))) chosen[n++] = seats[s];
+        else seats[(*n_left)++] = seats[s];
+    }
+    qsort(chosen, (size_t)n, sizeof *chosen, by_text);
+    for (int m = 0; m < n; m++) members[m] = member_at(chosen[m]);
+    FusedSeats fused = { .n_members = n };
+    for (int m = 0; m < n; m++) fused.rows_left = MAX_OF(fused.rows_left, chosen[m]->rows_left);
+    if (!fuse_pays(members, n, &fused.gain)) return;
+    fused.fused = fused_for(task->scan, members, n);
+    task->fused = realloc(task->fused, (size_t)(task->n_fused + 1) * sizeof *task->fused);
+    task->fused[task->n_fused] = fused;
+    for (int m = 0; m < n; m++) chosen[m]->as = WOVEN_FUSED, chosen[m]->with = task->n_fused;
+    task->n_fused++;
+}
+
+// What was not ready yet stays with the scan, and is looked at again when the next chunk is opened.
+static void keep_fused(Task *task)
+{
+    Scan *scan = task->scan;
+    for (int f = 0; f < scan->n_fused; f++) fuse_release(scan->fused[f]);
+    scan->fused = realloc(scan->fused, (size_t)(task->n_fused + 1) * sizeof *scan->fused);
+    scan->n_fused = task->n_fused;
+    for (int f = 0; f < task->n_fused; f++) scan->fused[f] = fuse_hold(task->fused[f].fused);
+    int n_ready = 0;
+    for (int f = 0; f < task->n_fused; f++) {
+        const bool is_ready = fuse_is_ready(task->fused[f].fused, task->fused[f].rows_left);
+        for (int s = 0; s < task->n_seats; s++) {
+            Seat *seat = &task->seats[s];
+            if (seat->as != WOVEN_FUSED || seat->with != f) continue;
+            if (is_ready) seat->with = n_ready;
+            else seat->as = WOVEN_NOT, seat->with = -1;
+        }
+        if (is_ready) task->fused[n_ready++] = task->fused[f];
+        else fuse_release(task->fused[f].fused);
+    }
+    task->n_fused = n_ready;
+}
+
+static void make_all_fused(Task *task)
+{
+    Seat **seats = malloc((size_t)task->n_seats * sizeof *seats);
+    int    n_seats = 0;
+    for (int s = 0; s < task->n_seats; s++)
+        if (task->seats[s].as == WOVEN_NOT && task->seats[s].rider->suits_fuse) seats[n_seats++] = &task->seats[s];
+    while (n_seats > 1) make_fused(task, seats, n_seats, &n_seats);
+    keep_fused(task);
+    free(seats);
 }
 
 // The set for these members: that of the chunk before when it is the same, else a new one.
@@ -381,6 +489,11 @@ static void note_woven(const Task *task)
             Rider *rider = task->seats[seat].rider;
             rider->woven_as = WOVEN_SIEVE, rider->n_woven = task->groups[g].n_members, rider->gain = task->groups[g].gain;
         }
+    for (int f = 0; f < task->n_fused; f++)
+        for (int m = 0; m < task->fused[f].n_members; m++) {
+            Rider *rider = task->seats[task->fused[f].first_seat + m].rider;
+            rider->woven_as = WOVEN_FUSED, rider->n_woven = task->fused[f].n_members, rider->gain = task->fused[f].gain;
+        }
     for (int c = 0; c < task->n_cubes; c++)
         for (int m = 0; m < task->cubes[c].n_members; m++) {
             Rider *rider = task->seats[task->cubes[c].first_seat + m].rider;
@@ -391,16 +504,17 @@ static void note_woven(const Task *task)
 // Without the lock: the scan is marked as opening, and the riders of the task's seats cannot leave.
 static void weave_seats(Task *task)
 {
-    int n_sieved = 0, n_cubed = 0;
+    int n_sieved = 0, n_one_kernel = 0;
     make_cubes(task);
+    make_all_fused(task);
     for (int s = 0; s < task->n_seats; s++) {
         Seat *seat = &task->seats[s];
-        if (seat->as == WOVEN_CUBE) n_cubed++;
-        else seat->as = seat->rider->suits ? WOVEN_SIEVE : WOVEN_NOT, seat->cube = -1, n_sieved += seat->rider->suits;
+        if (seat->as == WOVEN_CUBE || seat->as == WOVEN_FUSED) n_one_kernel++;
+        else seat->as = seat->rider->suits ? WOVEN_SIEVE : WOVEN_NOT, seat->with = -1, n_sieved += seat->rider->suits;
     }
     qsort(task->seats, (size_t)task->n_seats, sizeof *task->seats, by_way);
-    place_cubes(task);
-    task->n_plain = task->n_seats - n_sieved - n_cubed;
+    place_seats(task);
+    task->n_plain = task->n_seats - n_sieved - n_one_kernel;
     if (n_sieved > 1) make_groups(task, task->n_plain + n_sieved);
     else task->n_plain += n_sieved;
 }
@@ -408,7 +522,7 @@ static void weave_seats(Task *task)
 static void weave_riders(Network *network, Scan *scan, Task *task)
 {
     int n_suit = 0;
-    for (int s = 0; s < task->n_seats; s++) n_suit += task->seats[s].rider->suits || task->seats[s].rider->suits_cube;
+    for (int s = 0; s < task->n_seats; s++) n_suit += task->seats[s].rider->suits || task->seats[s].rider->suits_cube || task->seats[s].rider->suits_fuse;
     task->n_plain = task->n_seats;
     if (n_suit < 2) return;
     scan->is_opening = true;
@@ -468,6 +582,11 @@ static void close_task(Task *task)
         cube_release(task->cubes[c].cube);
         free(task->cubes[c].chunks);
     }
+    for (int f = 0; f < task->n_fused; f++) {
+        fuse_release(task->fused[f].fused);
+        free(task->fused[f].chunks);
+    }
+    free(task->fused);
     free(task->cubes);
     free(task->groups);
     free(task->gates);
@@ -518,7 +637,7 @@ static Scan *choose_scan(Network *network)
 // So many rows that the slice takes neither longer than SLICE_NS nor, with a new rider in it, an unknown time.
 static u32 slice_rows(const Task *task)
 {
-    const bool is_cube = task->n_cubes && !task->n_groups && !task->n_plain;
+    const bool is_cube = task->n_cubes && !task->n_groups && !task->n_plain && !task->n_fused;
     u32    rows = is_cube ? SLICE_CUBE : task->n_groups || task->n_cubes ? SLICE_WOVEN : task->n_seats > 1 ? SLICE_SHARED : SLICE_ROWS;
     double row_ns = 0;
     for (int s = 0; s < task->n_seats; s++) {
@@ -574,12 +693,36 @@ static double push_plain(const Slice *slice, int slot, double start_ms)
     return start_ms;
 }
 
+// The slice went through these together.  Returns the time.
+static double note_members(const Slice *slice, int first_seat, int n_members, double start_ms)
+{
+    const Task  *task = slice->task;
+    const double now_ms = time_now_ms();
+    for (int s = first_seat; s < first_seat + n_members; s++) {
+        if (!gate_enter(&task->gates[s])) continue;
+        note_rows(task->seats[s].rider, slice->end - slice->first, (now_ms - start_ms) / n_members);
+        gate_leave(&task->gates[s]);
+    }
+    return now_ms;
+}
+
 // What a cube's kernel looks at belongs to its members: one of them must be there.
 static Gate *enter_any(Gate *gates, int n_gates)
 {
     for (int g = 0; g < n_gates; g++)
         if (gate_enter(&gates[g])) return &gates[g];
     return NULL;
+}
+
+static double push_fused(const Slice *slice, int slot, double start_ms)
+{
+    const Task *task = slice->task;
+    for (int f = 0; f < task->n_fused; f++) {
+        const FusedSeats *seats = &task->fused[f];
+        fuse_push(seats->fused, seats->chunks, &task->gates[seats->first_seat], slot, slice->first, slice->end);
+        start_ms = note_members(slice, seats->first_seat, seats->n_members, start_ms);
+    }
+    return start_ms;
 }
 
 static void push_cubes(const Slice *slice, int slot, double start_ms)
@@ -591,13 +734,7 @@ static void push_cubes(const Slice *slice, int slot, double start_ms)
         if (!gate) continue;
         cube_push(seats->run, slot, slice->first, slice->end);
         gate_leave(gate);
-        const double now_ms = time_now_ms();
-        for (int s = seats->first_seat; s < seats->first_seat + seats->n_members; s++) {
-            if (!gate_enter(&task->gates[s])) continue;
-            note_rows(task->seats[s].rider, slice->end - slice->first, (now_ms - start_ms) / seats->n_members);
-            gate_leave(&task->gates[s]);
-        }
-        start_ms = now_ms;
+        start_ms = note_members(slice, seats->first_seat, seats->n_members, start_ms);
     }
 }
 
@@ -614,14 +751,10 @@ static void push_slice(Network *network, const Slice *slice, int slot)
     for (int g = 0, seat = task->n_plain; g < task->n_groups; g++) {
         const Group *group = &task->groups[g];
         sieve_push(group->set, task->chunk, group->chunks, &task->gates[seat], slot, slice->first, slice->end, network->scratch[slot]);
-        const double now_ms = time_now_ms();
-        for (int end = seat + group->n_members; seat < end; seat++) {
-            if (!gate_enter(&task->gates[seat])) continue;
-            note_rows(task->seats[seat].rider, slice->end - slice->first, (now_ms - start_ms) / group->n_members);
-            gate_leave(&task->gates[seat]);
-        }
-        start_ms = now_ms;
+        start_ms = note_members(slice, seat, group->n_members, start_ms);
+        seat += group->n_members;
     }
+    start_ms = push_fused(slice, slot, start_ms);
     push_cubes(slice, slot, start_ms);
 }
 
@@ -713,6 +846,7 @@ static void get_on(Network *network, Rider *rider)
     rider->number = ++network->n_rides;
     rider->suits = rider->ride->may_sieve && rider->ride->is_shared && rider->ride->device->push_picked && sieve_suits(launch, &rider->pass);
     rider->suits_cube = rider->ride->may_sieve && rider->ride->is_shared && rider->ride->device->fold && cube_suits(launch);
+    rider->suits_fuse = rider->ride->may_sieve && rider->ride->is_shared && rider->ride->device->push_fused && fuse_suits(launch);
     rider->is_done = rider->n_wanted == 0;
     rider->scan = scan_for(network, rider->ride);
     rider->next = rider->scan->riders;
@@ -734,6 +868,8 @@ static void get_off(Network *network, Rider *rider)
     *at = scan->next;
     for (int i = 0; i < scan->n_sets; i++) sieve_release(scan->sets[i]);
     for (int c = 0; c < scan->n_cubes; c++) cube_release(scan->cubes[c]);
+    for (int f = 0; f < scan->n_fused; f++) fuse_release(scan->fused[f]);
+    free(scan->fused);
     free(scan->cubes);
     free(scan->sets);
     free(scan);

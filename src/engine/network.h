@@ -35,10 +35,10 @@ typedef struct ScanFigures {           // of one table, since the database was o
     u64         chunks_read, rows_read, bytes_read;        // each chunk counted once for all that rode on it
     u64         chunks_ridden, rows_ridden, bytes_ridden;  // counted for each rider: what it would have been without sharing
     u64         chunks_woven, rides_woven;                 // chunks that went through a sieve or cube, and riders served by one
-    u64         rides_cubed;                               // of these by a cube
+    u64         rides_fused, rides_cubed;                  // of these by a fused kernel, by a cube
 } ScanFigures;
 
-typedef enum WovenAs { WOVEN_NOT, WOVEN_SIEVE, WOVEN_CUBE } WovenAs;   // how a pipeline runs with others
+typedef enum WovenAs { WOVEN_NOT, WOVEN_SIEVE, WOVEN_FUSED, WOVEN_CUBE } WovenAs;   // how a pipeline runs with others
 
 typedef struct RiderFigures {          // a pipeline at work
     u64         query;

@@ -58,7 +58,7 @@ bool sieve_is_usable(const Launch *launch, const Sieve *sieve)
     return range->known && range->low <= range->high && range->high - range->low < MAX_SPAN;
 }
 
-static double sieve_pass(const Launch *launch, const Sieve *sieve)
+double sieve_pass_share(const Launch *launch, const Sieve *sieve)
 {
     const Range *range = range_of_column(launch, sieve);
     const double span = (double)(range->high - range->low) + 1;
@@ -75,7 +75,7 @@ bool sieve_suits(const Launch *launch, double *pass)
     for (int s = 0; launch->woven->can_pick && s < launch->woven->n_sieves; s++) {
         if (!sieve_is_usable(launch, &launch->woven->sieves[s])) continue;
         any = true;
-        *pass *= sieve_pass(launch, &launch->woven->sieves[s]);
+        *pass *= sieve_pass_share(launch, &launch->woven->sieves[s]);
     }
     return any && *pass <= SUITS_PASS;
 }
@@ -88,7 +88,7 @@ double sieve_alone_ns(const Launch *launch)
     double       rows = 1, ns = 0;
     for (int s = 0; s < woven->n_sieves; s++) {
         ns += rows * (woven->sieves[s].table ? ALONE_PROBE_NS * (rows < 1 ? 2 : 1) : ALONE_TEST_NS);
-        rows *= sieve_pass(launch, &woven->sieves[s]);
+        rows *= sieve_pass_share(launch, &woven->sieves[s]);
     }
     return ns + rows * MATCH_NS;
 }
@@ -227,7 +227,7 @@ static double column_pass(const Launch *launch, const SieveColumn *column)
 {
     double share = 1;
     for (int s = 0; s < launch->woven->n_sieves; s++)
-        if (launch->source->chunk_column[launch->woven->sieves[s].column] == column->number) share *= sieve_pass(launch, &launch->woven->sieves[s]);
+        if (launch->source->chunk_column[launch->woven->sieves[s].column] == column->number) share *= sieve_pass_share(launch, &launch->woven->sieves[s]);
     return share;
 }
 

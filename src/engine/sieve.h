@@ -13,6 +13,7 @@
 #include "device/device.h"
 
 #define SIEVE_MEMBERS 64
+#define WORTH_COMPILING_MS 20.0        // a kernel for several queries takes cc about 80 ms of one core; it is kept, and such queries come again
 
 typedef struct SieveSet SieveSet;      // immutable once made; counted, since open chunks use it
 
@@ -27,6 +28,7 @@ typedef struct SieveMember {
 bool      sieve_suits(const Launch *launch, double *pass);
 // A byte per value LOW, LOW + 1, ... of the table's column: 1 where it passes all of the launch's sieves there.
 void      sieve_values(const Launch *launch, int column, i64 low, u64 size, u8 *pass);
+double    sieve_pass_share(const Launch *launch, const Sieve *sieve);  // of rows expected to pass
 double    sieve_alone_ns(const Launch *launch);                        // expected per row, without others
 bool      sieve_is_usable(const Launch *launch, const Sieve *sieve);   // over a range of values that is known and not too wide
 // Whether sieving these together beats one after the other.  *GAIN: expected time alone / together, for EXPLAIN.

@@ -77,7 +77,7 @@ static weft_status fill_scans(Maker *maker, Arena *arena)
                               int_value(TYPE_BIGINT, (i64)scan->chunks_ridden), int_value(TYPE_BIGINT, (i64)scan->rows_read),
                               int_value(TYPE_BIGINT, (i64)scan->rows_ridden), int_value(TYPE_BIGINT, (i64)scan->bytes_read),
                               int_value(TYPE_BIGINT, (i64)scan->bytes_ridden), int_value(TYPE_BIGINT, (i64)scan->chunks_woven),
-                              int_value(TYPE_BIGINT, (i64)scan->rides_woven), int_value(TYPE_BIGINT, (i64)scan->rides_cubed) };
+                              int_value(TYPE_BIGINT, (i64)scan->rides_woven), int_value(TYPE_BIGINT, (i64)scan->rides_fused), int_value(TYPE_BIGINT, (i64)scan->rides_cubed) };
         TRY(add_row(maker, row, COUNT_OF(row)));
     }
     return WEFT_OK;
@@ -112,7 +112,8 @@ static const struct VirtualTable {
     { "weft_scans", { { "table_name", TYPE(TEXT), true }, { "rides", TYPE(BIGINT), true }, { "chunks_read", TYPE(BIGINT), true },
                       { "chunks_ridden", TYPE(BIGINT), true }, { "rows_read", TYPE(BIGINT), true }, { "rows_ridden", TYPE(BIGINT), true },
                       { "bytes_read", TYPE(BIGINT), true }, { "bytes_ridden", TYPE(BIGINT), true }, { "chunks_woven", TYPE(BIGINT), true },
-                      { "rides_woven", TYPE(BIGINT), true }, { "rides_cubed", TYPE(BIGINT), true } }, 11, NULL, fill_scans },
+                      { "rides_woven", TYPE(BIGINT), true }, { "rides_fused", TYPE(BIGINT), true }, { "rides_cubed", TYPE(BIGINT), true } }, 12,
+      NULL, fill_scans },
     { "weft_riders", { { "query", TYPE(BIGINT), true }, { "table_name", TYPE(TEXT), true }, { "pipeline", TYPE(TEXT), true }, { "kernel", TYPE(TEXT), true },
                        { "chunks", TYPE(INTEGER), true }, { "chunks_done", TYPE(INTEGER), true }, { "fellow_riders", TYPE(INTEGER), true },
                        { "woven_with", TYPE(INTEGER), true } }, 8, NULL, fill_riders },

@@ -24,7 +24,7 @@
 
 #include "jit/jit_int.h"
 
-enum { N_TIERS = 2, CC_TIMEOUT_MS = 20000 };
+enum { N_TIERS = 2, CC_TIMEOUT_MS = 20000, WANTED_OFTEN = 3 };
 static const i64 cache_bytes_default = 256ll << 20;
 
 typedef enum Step { STEP_NONE, STEP_QUEUED, STEP_LOADING, STEP_RUNNING, STEP_DONE, STEP_FAILED } Step;
@@ -33,6 +33,7 @@ struct Code {
     KernelText kernel;
     _Atomic(KernelFunction) functions[N_TIERS];
     _Atomic double compile_ms[N_TIERS];
+    _Atomic int n_wanted;                                   // see jit_want
 
     // Under the jit's lock.
     Step        steps[N_TIERS];
@@ -433,8 +434,14 @@ Code *jit_later(Jit *jit, const char *text, const char *name)
     pthread_mutex_lock(&jit->lock);
     Code *code = find_code(jit, hash, text, name, false);
     pthread_mutex_unlock(&jit->lock);
-    jit_improve(jit, code);
     return code;
+}
+
+void jit_want(Jit *jit, Code *code, bool at_once)
+{
+    int n_wanted = atomic_fetch_add(&code->n_wanted, 1) + 1;
+    if (at_once || n_wanted >= WANTED_OFTEN)
+        jit_improve(jit, code);
 }
 
 void jit_wait_idle(Jit *jit)

@@ -49,8 +49,10 @@ weft_status jit_get(Jit *jit, const char *text, const char *name, JitMode mode, 
 // Queue the code for cc in the background unless it has cc's code, is queued, or cc failed on it before.
 void jit_improve(Jit *jit, Code *code);
 
-// Code for a text that nobody waits for: cc compiles it in the background.  code_function is NULL until then.
+// Code for a text that nobody waits for: code_function is NULL until cc has compiled it in the background.  That is begun when it is
+// wanted at once, or has been wanted a few times: what comes again will come again, what came once is not worth the compiler's time.
 Code *jit_later(Jit *jit, const char *text, const char *name);
+void  jit_want(Jit *jit, Code *code, bool at_once);
 
 // The best code now.  An atomic read: call it at each morsel, so better code is swapped in between two morsels.
 KernelFunction code_function(const Code *code, JitTier *tier);

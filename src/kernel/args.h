@@ -69,6 +69,7 @@ struct KernelArgs {
     u32                 row_base;
     u32                 sure;                 // with picked: they passed all range tests and bit tables already (UNSURE)
     void               *host;
+    KernelArgs *const  *members;              // several queries in one kernel (MEMBER): each one's args
     u64                 n_used, n_room;       // GPU, instead of insert and room: rows or groups so far (or wanted), and how many fit
 };
 

@@ -15,6 +15,9 @@
 #define COLUMN_ANY(name, k)        const KernelColumn *const name##_col = &A->columns[k];
 #define NULLS(name, k)             const u64 *const name##_valid_all = A->columns[k].valid;
 
+// Several queries in one kernel: A names the one whose lines follow (see weave/fuse.c).
+#define MEMBER(name, k)            KernelArgs *const name = A->members[k];
+
 // ---- tiles and their rows --------------------------------------------------------------------------------------------
 #define TILES                      for (u32 t_ = A->row_first; t_ < A->row_end; t_ += TILE)
 #define ROWS(live)                 u32 live##_rows = A->row_end - t_ < TILE ? A->row_end - t_ : TILE, live##_n = live##_rows, live##_in; \

@@ -47,6 +47,9 @@ template <typename T> DEVICE_ const T *global_(const void *memory)
 #define COLUMN_ANY(name, k)        const KernelColumn name##_col = A->columns[k];
 #define NULLS(name, k)             const u8 *const __restrict__ name##_valid_all = (const u8 *)A->columns[k].valid;
 
+// Several queries in one kernel: A names the one whose lines follow (see weave/fuse.c).
+#define MEMBER(name, k)            KernelArgs *const name = A->members[k];
+
 // ---- tiles and their rows --------------------------------------------------------------------------------------------
 DEVICE_ u32 rows_of_tile_(u64 tile, u32 row_end)
 {

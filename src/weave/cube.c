@@ -10,11 +10,7 @@
 
 #include "weave/weave_int.h"
 
-#include <stdlib.h>
-
 static const char sink_begins[] = "        EACH(live)", rows_begin[] = "        TOTAL_ROWS(";
-
-static bool begins(const char *line, const char *with) { return strncmp(line, with, strlen(with)) == 0; }
 
 static bool is_plain_sum(SlotKind kind)
 {
@@ -55,41 +51,23 @@ typedef struct CubeText {
     Text         out;
 } CubeText;
 
-static const char *next_line(const char *line) { return line + strcspn(line, "\n") + 1; }
-
-// "WORD(..., 7)" -> 7
-static int last_number(const char *line)
-{
-    const char *end = strchr(line, '\n');
-    while (end > line && (*end < '0' || *end > '9')) end--;
-    while (end > line && end[-1] >= '0' && end[-1] <= '9') end--;
-    return atoi(end);
-}
-
-// The second of a word's arguments: "COLUMN(u8, discount, 0)" -> discount
-static const char *second_argument(Arena *arena, const char *line)
-{
-    const char *name = strchr(line, ',') + 2;
-    return arena_printf(arena, "%.*s", (int)strcspn(name, ",)"), name);
-}
-
 static const char *column_name(const CubeText *t, int column)
 {
-    for (const char *line = t->member->text; *line; line = next_line(line))
-        if (begins(line, "    COLUMN(") && last_number(line) == column) return second_argument(t->arena, line);
+    for (const char *line = t->member->text; *line; line = line_next(line))
+        if (line_begins(line, "    COLUMN(") && line_number(line) == column) return line_argument(t->arena, line, 1);
     return "";
 }
 
-static void add_line(CubeText *t, const char *line) { text_add_bytes(&t->out, line, (size_t)(next_line(line) - line)); }
+static void add_line(CubeText *t, const char *line) { text_add_bytes(&t->out, line, (size_t)(line_next(line) - line)); }
 
 static void add_head_line(CubeText *t, const char *line)
 {
-    const int k = last_number(line);
-    if (begins(line, "    PARAM(") && t->member->params[k].is_sieved) return;
-    if (begins(line, "    TABLE(") && k < 64 && t->member->sieved_tables >> k & 1) return;
-    if (begins(line, "    TOTAL_WIDE(")) {
+    const int k = line_number(line);
+    if (line_begins(line, "    PARAM(") && t->member->params[k].is_sieved) return;
+    if (line_begins(line, "    TABLE(") && k < 64 && t->member->sieved_tables >> k & 1) return;
+    if (line_begins(line, "    TOTAL_WIDE(")) {
         text_add(&t->out, "    SUMS(i64, a%d_, %d)\n    SUMS(i64, a%d_, %d)\n", k, k, k + 1, k + 1);
-    } else if (begins(line, "    TOTAL(")) {
+    } else if (line_begins(line, "    TOTAL(")) {
         text_add(&t->out, "    SUMS(%s\n", arena_printf(t->arena, "%.*s", (int)strcspn(strchr(line, ',') + 2, "\n"), strchr(line, ',') + 2));
     } else {
         add_line(t, line);
@@ -108,17 +86,15 @@ static bool is_replaced(const char *line)
 {
     static const char *const words[] = { "        UNSURE ", "        MASK(", "        PICK_UNSURE(", "        STEP(" };
     for (int i = 0; i < COUNT_OF(words); i++)
-        if (begins(line, words[i])) return true;
+        if (line_begins(line, words[i])) return true;
     return false;
 }
-
-static bool is_load(const char *line) { return begins(line, "        LOAD_ROWS(") || begins(line, "        LOAD_TEST("); }
 
 // Steps that are not replaced need a selection where the replaced ones had made one.
 static void add_step(CubeText *t, const char *line)
 {
-    if (is_load(line)) text_add(&t->out, "        LOAD(%.*s", (int)(next_line(line) - line - 18), line + 18);
-    else if (t->has_tail && begins(line, "        PICK_UNSURE(")) text_add(&t->out, "        MASK(live)\n        TEST(live) { PASS(live, 1); }\n        PICK(live)\n");
+    if (line_is_load(line)) line_add_load(&t->out, line);
+    else if (t->has_tail && line_begins(line, "        PICK_UNSURE(")) text_add(&t->out, "        MASK(live)\n        TEST(live) { PASS(live, 1); }\n        PICK(live)\n");
     else if (!is_replaced(line)) add_line(t, line);
 }
 
@@ -155,7 +131,7 @@ static void add_sink(CubeText *t, const char *sink, const char *end)
     if (rows >= end) rows = NULL;
     text_add(&t->out, "        %s(live) {\n", t->has_tail ? "EACH" : "EACH_ROW");
     add_cell(t);
-    if (begins(sink, sink_begins)) {
+    if (line_begins(sink, sink_begins)) {
         const char *at = strchr(sink, '{') + 1, *close = rows ? rows : end;
         while (*--close != '}') {}
         while (at < close) {
@@ -170,32 +146,24 @@ static void add_sink(CubeText *t, const char *sink, const char *end)
     text_add(&t->out, "        }\n");
 }
 
-static const char *last_line(const char *text, const char *with)
-{
-    const char *last = NULL;
-    for (const char *line = text; *line; line = next_line(line))
-        if (begins(line, with)) last = line;
-    return last;
-}
-
 static void find_tail(CubeText *t, const char *tiles, const char *sink)
 {
-    for (const char *line = next_line(tiles); line < sink; line = next_line(line))
-        if (!begins(line, "        ROWS(") && !is_load(line) && !is_replaced(line)) t->has_tail = true;
+    for (const char *line = line_next(tiles); line < sink; line = line_next(line))
+        if (!line_begins(line, "        ROWS(") && !line_is_load(line) && !is_replaced(line)) t->has_tail = true;
 }
 
 static void write_text(CubeText *t, const char *name)
 {
-    const char *text = t->member->text, *tiles = last_line(text, "    TILES {"), *end = last_line(text, "    }\n"), *sink = last_line(text, sink_begins);
-    if (!sink) sink = last_line(text, rows_begin);
+    const char *text = t->member->text, *tiles = line_last(text, "    TILES {"), *end = line_last(text, "    }\n"), *sink = line_last(text, sink_begins);
+    if (!sink) sink = line_last(text, rows_begin);
     find_tail(t, tiles, sink);
-    for (const char *line = text; line < tiles; line = next_line(line)) {
-        if (begins(line, "KERNEL(")) text_add(&t->out, "KERNEL(%s)\n", name);
+    for (const char *line = text; line < tiles; line = line_next(line)) {
+        if (line_begins(line, "KERNEL(")) text_add(&t->out, "KERNEL(%s)\n", name);
         else add_head_line(t, line);
     }
     add_dims(t);
     add_line(t, tiles);
-    for (const char *line = next_line(tiles); line < sink; line = next_line(line)) add_step(t, line);
+    for (const char *line = line_next(tiles); line < sink; line = line_next(line)) add_step(t, line);
     add_sink(t, sink, end);
     text_add(&t->out, "    }\n}\n");
 }

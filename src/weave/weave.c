@@ -322,6 +322,8 @@ static void name_kernel(Weaver *w, const char *text)
     const char *at = strchr(text, '@');
     w->out->name = arena_printf(w->arena, "p_%016llx", (unsigned long long)hash_bytes(text, strlen(text)));
     w->out->text = arena_printf(w->arena, "%.*s%s%s", (int)(at - text), text, w->out->name, at + 1);
+    w->out->steps_hash = hash_bytes(w->body.bytes, w->out->sink_at);
+    w->out->sink_at += strlen(w->out->text) - w->body.length - strlen("}\n");          // from the body's begin to the text's
 }
 
 #define PICK_COLUMNS 16                // gathered columns lie on the stack
@@ -370,6 +372,7 @@ static weft_status write_kernel(Weaver *w)
         if (next->table) TRY(weave_probe(w, next, step));
         else TRY(weave_filter(w, next->filter, step));
     }
+    w->out->sink_at = w->body.length;
     return w->job->sink == SINK_GROUPS ? weave_groups(w) : weave_rows(w);
 }
 

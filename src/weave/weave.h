@@ -182,6 +182,8 @@ typedef struct WovenStep { const char *what; int at_step; } WovenStep;          
 
 typedef struct Woven {
     const char   *name, *text;
+    size_t        sink_at;                     // where in the text the steps end and the sink begins
+    u64           steps_hash;                  // of the steps
     int           n_columns, *columns;         // kernel column -> source column
     int           n_params;
     Param        *params;
@@ -225,5 +227,13 @@ bool   weave_is_same_but_sieves(const Woven *a, const Woven *b);       // given 
 // MEMBER's kernel with a cell for each combination of classes in the kernel columns DIMS.  After the member's own come, for each of
 // these, the parameters from (PARAM_OFFSET, to be filled in) and stride, and the table u16 class_of[value].  So does n_groups, the number of cells.
 Woven *weave_cube(Arena *arena, const Woven *member, const int *dims, int n_dims);
+
+// Queries with the same steps and other sinks: one kernel that takes the steps once (fuse.c).  It is handed KernelArgs.members.
+
+typedef struct FuseMember { const Woven *woven; const int *chunk_column; } FuseMember;         // source column -> column of the table
+
+bool        weave_can_fuse(const Woven *woven);
+bool        weave_has_same_steps(Arena *arena, const FuseMember *a, const FuseMember *b);      // the arena is to work in
+const char *weave_fuse(Arena *arena, const FuseMember *members, int n_members, const char **name);
 
 #endif

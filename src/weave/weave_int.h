@@ -125,4 +125,13 @@ weft_status weave_probe(Weaver *w, const WeaveStep *step, int at_step);
 weft_status weave_rows(Weaver *w);
 weft_status weave_groups(Weaver *w);
 
+// ---- lines.c
+bool        line_begins(const char *line, const char *with);
+const char *line_next(const char *line);
+const char *line_last(const char *text, const char *with);                     // the last line that begins so, or NULL
+int         line_number(const char *line);                                     // 7 at the end of a line
+const char *line_argument(Arena *arena, const char *line, int n);              // of COLUMN(u8, discount, 0), 1: discount
+bool        line_is_load(const char *line);                                    // of a kernel that can be handed lists of rows
+void        line_add_load(Text *out, const char *line);                        // the same for all rows
+
 #endif

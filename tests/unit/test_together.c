@@ -68,17 +68,17 @@ static char *answer_of(weft_session *by, const char *sql)
     return text.bytes;
 }
 
-static u64 rides_cubed(void)
+static ScanFigures figures(void)
 {
     Arena *arena = arena_new(NULL, "figures");
-    ScanFigures *scans;
+    ScanFigures *scans, found = { 0 };
     int n_scans;
-    u64 n = 0;
     network_scans(db->network, arena, &scans, &n_scans);
     for (int i = 0; i < n_scans; i++)
-        n += strcmp(scans[i].table, "f") == 0 ? scans[i].rides_cubed : 0;
+        if (strcmp(scans[i].table, "f") == 0)
+            found = scans[i];
     arena_free(arena);
-    return n;
+    return found;
 }
 
 static void check_round(char **queries, char **answers)
@@ -99,26 +99,36 @@ static void check_round(char **queries, char **answers)
     jit_wait_idle(db->jit);
 }
 
-// Whether the shape's queries were ever served by one body.
-static bool check_shape(const char *shape)
+// Runs them over and over, until all kernels there are for several of them have been used.
+static ScanFigures check_together(char **queries)
 {
-    char *queries[N_TOGETHER], *answers[N_TOGETHER];
+    char *answers[N_TOGETHER];
     weft_result *result;
-    u64 before = rides_cubed();
+    ScanFigures before = figures(), after = before;
     CHECK_OK(weft_query(alone, "set sharing = off", &result, &err), err);
     weft_result_free(result);
-    for (int i = 0; i < N_TOGETHER; i++) {
-        queries[i] = make_query(shape, i);
+    for (int i = 0; i < N_TOGETHER; i++)
         answers[i] = answer_of(alone, queries[i]);
-    }
     jit_wait_idle(db->jit);
-    for (int round = 0; round < ROUNDS || (round < 40 && rides_cubed() == before); round++)
+    for (int round = 0; round < ROUNDS || (round < 40 && after.rides_cubed + after.rides_fused == 0); round++) {
         check_round(queries, answers);
+        after = figures();
+        after.rides_cubed -= before.rides_cubed, after.rides_fused -= before.rides_fused;
+    }
     for (int i = 0; i < N_TOGETHER; i++) {
         free(queries[i]);
         free(answers[i]);
     }
-    return rides_cubed() > before;
+    return after;
+}
+
+// Whether the shape's queries were ever served by one body.
+static bool check_shape(const char *shape)
+{
+    char *queries[N_TOGETHER];
+    for (int i = 0; i < N_TOGETHER; i++)
+        queries[i] = make_query(shape, i);
+    return check_together(queries).rides_cubed > 0;
 }
 
 TEST(one_body_serves_queries_of_one_shape)
@@ -154,6 +164,65 @@ TEST(others_are_right_as_well)
     open_tables();
     for (int s = 0; s < COUNT_OF(shapes); s++)
         check_shape(shapes[s]);
+    close_tables();
+}
+
+// Queries that look at the same rows: the same filters and joins, other sums and groups.
+TEST(queries_with_the_same_filters_are_fused)
+{
+    static const char *const froms[] = {
+        "from f where small between 2 and 6 and middle < 9",
+        "from f, d where key = k and class = 3 and small < 7",
+        "from f, d where key = k and small < 9 and wide % 3 = 1",
+        "from f where word like '%3%' or middle = 2",
+        "from f where maybe > 3 and small < 10",
+    };
+    static const char *const sinks[] = {
+        "select count(*) %s", "select sum(middle) %s", "select sum(wide), min(big) %s", "select word, sum(small) %s group by word order by word",
+        "select big, count(*) %s group by big order by big limit 3", "select small, max(middle), avg(wide) %s group by small order by 1",
+        "select sum(big), count(maybe) %s", "select maybe, sum(big) %s group by maybe order by 1", "select sum(wide / (wide + 1001)) %s",
+        "select count(*), max(word) %s", "select middle, small, count(*) %s group by middle, small order by 1, 2 limit 9",
+    };
+    open_tables();
+    for (int f = 0; f < COUNT_OF(froms); f++) {
+        char *queries[N_TOGETHER];
+        for (int i = 0; i < N_TOGETHER; i++) {
+            queries[i] = malloc(1000);
+            snprintf(queries[i], 1000, sinks[(i * 5 + f) % COUNT_OF(sinks)], froms[f]);
+        }
+        if (!check_together(queries).rides_fused)
+            CHECK_FAIL("not fused: %s", froms[f]);
+    }
+    close_tables();
+}
+
+// One of them fails in the middle: that is its own business.
+TEST(an_error_in_a_fused_kernel_is_told_to_its_query_alone)
+{
+    open_tables();
+    weft_task *tasks[3];
+    static const char *const queries[] = { "select count(*) from f where small between 2 and 6 and middle < 9",
+                                           "select sum(wide / (wide - 7)) from f where small between 2 and 6 and middle < 9",
+                                           "select max(wide), min(word) from f where small between 2 and 6 and middle < 9" };
+    char *first = answer_of(session, queries[0]), *last = answer_of(session, queries[2]);
+    for (int round = 0; round < 30; round++) {
+        for (int i = 0; i < 3; i++)
+            CHECK_OK(weft_submit(sessions[i], queries[i], &tasks[i], &err), err);
+        for (int i = 0; i < 3; i++) {
+            weft_result *result;
+            Text text = { 0 };
+            weft_status status = weft_wait(tasks[i], &result, &err);
+            CHECK_INT(status, i == 1 ? WEFT_DIVISION_BY_ZERO : WEFT_OK);
+            if (status) continue;
+            result_text(result, &text);
+            CHECK_STR(text.bytes, i ? last : first);
+            weft_result_free(result);
+            text_free(&text);
+        }
+        jit_wait_idle(db->jit);
+    }
+    free(first);
+    free(last);
     close_tables();
 }
 

@@ -1,0 +1,27 @@
+// fuse.h - queries that look at the same rows and do different things with them, as one kernel: the same filters, other sums.
+//
+// The steps (tests, filters, look-ups in join tables) are taken once, then each member's sink follows (weave/fuse.c).  Members keep their
+// own state.  Compiled in the background when they meet; until then they run as they would without.
+
+#ifndef WEFT_FUSE_H
+#define WEFT_FUSE_H
+
+#include "engine/sieve.h"
+
+#define FUSE_MEMBERS 16                // what a kernel keeps per row and per member must stay in the cache
+
+typedef struct Fused Fused;            // immutable once made; counted, since open chunks use it
+
+bool   fuse_suits(const Launch *launch);
+bool   fuse_fits(const SieveMember *a, const SieveMember *b);                  // both have the same steps
+bool   fuse_pays(const SieveMember *members, int n_members, double *gain);     // *GAIN: expected time alone / together
+Fused *fuse_make(const SieveMember *members, int n_members);
+Fused *fuse_hold(Fused *fused);
+void   fuse_release(Fused *fused);                                             // NULL is fine
+bool   fuse_is_for(const Fused *fused, const SieveMember *members, int n_members);
+bool   fuse_is_ready(const Fused *fused, u64 rows_left);                       // as cube_is_ready
+
+// Rows of a chunk through all members whose gate is open; CHUNKS[m] is the chunk's number in member m's source.
+void   fuse_push(const Fused *fused, const int *chunks, Gate *gates, int slot, u32 first, u32 end);
+
+#endif
