@@ -25,8 +25,17 @@ typedef struct FileHeader {
     u64  zero[3];
 } FileHeader;
 
+typedef struct BitsHeader {                                 // FloatBits
+    i16 unit, least, most;
+    u16 is_known;
+} BitsHeader;
+
 typedef struct ColumnHeader {
-    i64 base, min, max;                                     // min and max of floats: their bits
+    union {
+        i64        base;
+        BitsHeader bits;                                    // floats; all 0 in format 1, which did not know them
+    };
+    i64 min, max;                                           // of floats: their bits
     u64 checksum;
     u32 n_nulls;
     u8  width, flags;
@@ -220,6 +229,7 @@ static ColumnHeader describe_column(Type type, const ColumnChunk *column, u32 n_
 {
     ColumnHeader header = { .base = column->base, .n_nulls = column->n_nulls, .width = column->width };
     if (type_is_float(type)) {
+        header.bits = (BitsHeader){ column->bits.unit, column->bits.least, column->bits.most, column->bits.is_known };
         memcpy(&header.min, &column->fmin, sizeof(header.min));
         memcpy(&header.max, &column->fmax, sizeof(header.max));
     } else {
@@ -293,10 +303,21 @@ static weft_status fail_damaged(const char *path, Error *err)
     return fail(err, WEFT_CORRUPT, -1, "chunk file \"%s\" is damaged", path);
 }
 
+static bool are_bits_sound(const BitsHeader *bits)
+{
+    static const BitsHeader unknown;
+    FloatBits none = float_bits_none();
+    if (bits->is_known != 1)
+        return memcmp(bits, &unknown, sizeof(unknown)) == 0;
+    if (bits->least > bits->most)
+        return bits->unit == none.unit && bits->least == none.least && bits->most == none.most;
+    return bits->unit >= -1074 && bits->unit <= bits->least && bits->most <= 1023;
+}
+
 static bool is_float_sound(Type type, const ColumnHeader *header, u32 n_rows)
 {
     bool has_range = header->flags & FLAG_HAS_RANGE, has_nan = header->flags & FLAG_HAS_NAN;
-    return header->width == (type.kind == TYPE_REAL ? 4 : 8) && header->base == 0 &&
+    return header->width == (type.kind == TYPE_REAL ? 4 : 8) && are_bits_sound(&header->bits) &&
            (has_range || has_nan) == (header->n_nulls < n_rows);
 }
 
@@ -334,6 +355,8 @@ static void take_column(Type type, const ColumnHeader *header, ColumnChunk *colu
                              .has_range = header->flags & FLAG_HAS_RANGE, .has_nan = header->flags & FLAG_HAS_NAN,
                              .is_increasing = header->flags & FLAG_IS_INCREASING };
     if (type_is_float(type)) {
+        column->base = 0;
+        column->bits = (FloatBits){ header->bits.is_known, header->bits.unit, header->bits.least, header->bits.most };
         memcpy(&column->fmin, &header->min, sizeof(column->fmin));
         memcpy(&column->fmax, &header->max, sizeof(column->fmax));
     } else {

@@ -3,7 +3,7 @@
 // A column chunk holds value - base in the narrowest of 8, 16, 32 or 64 bits, where base is the least value.  All
 // arithmetic is on u64, where differences are right even when the range is larger than an i64 can say.  So there are
 // two passes, and both are plain loops that a compiler turns into vector code: measure (least, greatest, NULLs), then
-// fill.
+// fill.  Floats are stored as they are; measured are also their exponents and how far down their digits go.
 //
 // Chunks are made from pieces that were encoded before (and small chunks are merged into larger ones) by the same two
 // steps over slices.  A whole slice brings its statistics along; of a part they are measured again, since they must be
@@ -92,6 +92,39 @@ static void measure_integers_with_nulls(const i64 *values, const u8 *is_null, u3
     column->max = max;
 }
 
+FloatBits float_bits_none(void)
+{
+    return (FloatBits){ .is_known = true, .unit = 0, .least = 1, .most = 0 };
+}
+
+FloatBits float_bits_of(double value)
+{
+    u64 bits;
+    memcpy(&bits, &value, sizeof(bits));
+    u64 digits = bits & (((u64)1 << 52) - 1);
+    int exponent = (int)(bits >> 52 & 0x7ff);
+    if (exponent == 0x7ff || (exponent == 0 && digits == 0))
+        return float_bits_none();
+    if (exponent == 0)
+        exponent = 1;                                       // subnormal: no hidden bit
+    else
+        digits |= (u64)1 << 52;
+    int place = exponent - 1075, top = place + 63 - __builtin_clzll(digits);
+    return (FloatBits){ .is_known = true, .unit = (i16)(place + __builtin_ctzll(digits)), .least = (i16)top, .most = (i16)top };
+}
+
+FloatBits float_bits_unite(FloatBits a, FloatBits b)
+{
+    if (!a.is_known || !b.is_known)
+        return (FloatBits){ 0 };
+    if (a.least > a.most)
+        return b;
+    if (b.least > b.most)
+        return a;
+    return (FloatBits){ .is_known = true, .unit = MIN_OF(a.unit, b.unit), .least = MIN_OF(a.least, b.least),
+                        .most = MAX_OF(a.most, b.most) };
+}
+
 // Comparisons with NaN are false, so it never becomes least or greatest.
 static void add_float(ColumnChunk *column, double value)
 {
@@ -99,11 +132,13 @@ static void add_float(ColumnChunk *column, double value)
     column->fmax = value > column->fmax ? value : column->fmax;
     column->has_range |= !isnan(value);
     column->has_nan |= isnan(value);
+    column->bits = float_bits_unite(column->bits, float_bits_of(value));
 }
 
 static void measure_floats(Type type, const ColumnInput *input, u32 n_rows, ColumnChunk *column)
 {
     double last = -INFINITY;
+    column->bits = float_bits_none();
     column->fmin = INFINITY;
     column->fmax = -INFINITY;
     column->is_increasing = n_rows > 0 && column->n_nulls == 0;
@@ -270,6 +305,7 @@ static void measure_part_of_integers(const ColumnChunk *from, u32 start, u32 cou
 
 static void measure_part_of_floats(const ColumnChunk *from, u32 start, u32 count, ColumnChunk *part)
 {
+    part->bits = float_bits_none();
     part->fmin = INFINITY;
     part->fmax = -INFINITY;
     bool is_increasing = true;
@@ -302,6 +338,7 @@ static void add_range(Type type, ColumnChunk *column, const ColumnChunk *part)
 {
     column->n_nulls += part->n_nulls;
     column->has_nan |= part->has_nan;
+    column->bits = float_bits_unite(column->bits, part->bits);
     if (!part->has_range)
         return;
     bool is_first = !column->has_range;
@@ -324,7 +361,7 @@ static bool is_below(Type type, const ColumnChunk *first, const ColumnChunk *sec
 void merge_measure(Type type, const Slice *slices, int n_slices, int at, ColumnChunk *column)
 {
     ColumnChunk last = { 0 };
-    *column = (ColumnChunk){ .is_increasing = n_slices > 0 };
+    *column = (ColumnChunk){ .is_increasing = n_slices > 0, .bits = float_bits_none() };
     for (int i = 0; i < n_slices; i++) {
         ColumnChunk part = measure_slice(type, &slices[i], at);
         column->is_increasing &= part.is_increasing && (i == 0 || is_below(type, &last, &part));

@@ -11,7 +11,8 @@
 
 #include "store/store_int.h"
 
-static const char magic[8] = "WEFTMAN1";                    // the last character is the version
+// The last character is the version.  Files of version 1 are read too: their chunks say less about floats (chunk.c).
+static const char magic[8] = "WEFTMAN2";
 
 enum { MANIFEST_LEAST = sizeof(magic) + 8 + 4 + 8, CHUNK_RECORD = 8 + 8 + 4 + 8, ROWS_MAX = 1 << 30 };
 
@@ -245,7 +246,8 @@ static weft_status check_frame(const char *path, const u8 *bytes, size_t length,
     }
     if (is_damaged)
         return fail(err, WEFT_CORRUPT, -1, "\"%s\" is damaged or not the manifest of a database", path);
-    if (bytes[sizeof(magic) - 1] != (u8)magic[sizeof(magic) - 1])
+    u8 version = bytes[sizeof(magic) - 1];
+    if (version != '1' && version != (u8)magic[sizeof(magic) - 1])
         return fail(err, WEFT_UNSUPPORTED, -1, "\"%s\" was written by a version of Weft with another format", path);
     return WEFT_OK;
 }

@@ -86,6 +86,17 @@ void        dict_ranks_release(Dictionary *dict, const u32 *ranks); // NULL is f
 
 #define CHUNK_ROWS (1u << 20)                                      // default; settable per store for tests
 
+// Of the nonzero finite values of a float column: each is a multiple of 2^unit, and its magnitude lies in
+// [2^least, 2^(most + 1)).  What proves how many bits an exact sum of them takes.
+typedef struct FloatBits {
+    bool is_known;                     // false: nothing is said (files of format 1)
+    i16  unit, least, most;            // least > most: there are none
+} FloatBits;
+
+FloatBits float_bits_none(void);
+FloatBits float_bits_of(double value);
+FloatBits float_bits_unite(FloatBits a, FloatBits b);
+
 typedef struct ColumnChunk {
     const void *data;                  // n_rows values, 64-byte aligned, readable to a multiple of 64 bytes past the end
     const u64  *valid;                 // bit i is 1 where row i is not NULL; NULL when no row is NULL
@@ -96,6 +107,7 @@ typedef struct ColumnChunk {
     union { i64 min; double fmin; };   // exact, over the non-NULL values (text: codes; floats: without NaN)
     union { i64 max; double fmax; };
     bool        has_nan;
+    FloatBits   bits;                  // floats
     bool        is_increasing;         // strictly, no NULLs: proves unique within the chunk
 } ColumnChunk;
 // The stored value of a NULL row is 0 (that is, base), so a kernel may compute with it before it looks at the bitmap.
@@ -133,6 +145,8 @@ typedef struct ColumnRange {           // over all chunks of a snapshot: what is
     bool has_range;
     union { i64 min; double fmin; };
     union { i64 max; double fmax; };
+    bool has_nan;
+    FloatBits bits;                    // floats
     u64  n_nulls;
     u8   width;                        // of all chunks, or 0 when they differ
 } ColumnRange;

@@ -81,10 +81,13 @@ static void add_range(Type type, ColumnRange *range, const ColumnChunk *column)
 
 ColumnRange table_column_range(const Table *table, int column)
 {
-    ColumnRange range = { .width = table->n_chunks > 0 ? table->chunks[0]->columns[column].width : 0 };
+    ColumnRange range = { .width = table->n_chunks > 0 ? table->chunks[0]->columns[column].width : 0,
+                          .bits = float_bits_none() };
     for (int i = 0; i < table->n_chunks; i++) {
         const ColumnChunk *chunk = &table->chunks[i]->columns[column];
         range.n_nulls += chunk->n_nulls;
+        range.has_nan |= chunk->has_nan;
+        range.bits = float_bits_unite(range.bits, chunk->bits);
         if (chunk->width != range.width)
             range.width = 0;
         if (chunk->has_range)

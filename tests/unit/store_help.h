@@ -104,6 +104,19 @@ static inline double float_at(const ColumnChunk *column, u32 row)
     return column->width == 4 ? (double)((const float *)column->data)[row] : ((const double *)column->data)[row];
 }
 
+// The lowest bit of a nonzero finite value, found by trying.
+static inline int lowest_bit(double value)
+{
+    int exponent;
+    double digits = ldexp(frexp(value, &exponent), 53);     // an integer
+    int unit = exponent - 53;
+    while (fmod(digits, 2) == 0) {
+        digits /= 2;
+        unit++;
+    }
+    return unit;
+}
+
 // What must hold for every column chunk, computed the slow way.
 static inline void check_statistics(const Table *table)
 {
@@ -118,6 +131,7 @@ static inline void check_statistics(const Table *table)
             u32 n_nulls = 0;
             i64 min = 0, max = 0;
             double fmin = 0, fmax = 0;
+            int unit = 0, least = 1, most = 0;
             CHECK_INT((uintptr_t)column->data % 64, 0);
             CHECK_INT((uintptr_t)column->valid % 64, 0);
             for (u32 row = 0; row < chunk->n_rows; row++) {
@@ -130,6 +144,12 @@ static inline void check_statistics(const Table *table)
                     double value = float_at(column, row);
                     increasing &= row > 0 ? value > float_at(column, row - 1) : value == value;
                     has_nan |= value != value;
+                    if (isfinite(value) && value != 0) {
+                        bool is_first = least > most;
+                        unit = is_first ? lowest_bit(value) : MIN_OF(unit, lowest_bit(value));
+                        least = is_first ? ilogb(value) : MIN_OF(least, ilogb(value));
+                        most = is_first ? ilogb(value) : MAX_OF(most, ilogb(value));
+                    }
                     if (value == value) {
                         fmin = !has_range || value < fmin ? value : fmin;
                         fmax = !has_range || value > fmax ? value : fmax;
@@ -148,6 +168,12 @@ static inline void check_statistics(const Table *table)
             CHECK_INT(column->has_range, has_range);
             CHECK_INT(column->has_nan, has_nan);
             CHECK_INT(column->is_increasing, increasing && n_nulls == 0);
+            if (is_float) {
+                CHECK(column->bits.is_known);
+                CHECK_INT(column->bits.unit, unit);
+                CHECK_INT(column->bits.least, least);
+                CHECK_INT(column->bits.most, most);
+            }
             if (is_float && has_range) {
                 CHECK(column->fmin == fmin && column->fmax == fmax);
             } else if (has_range) {

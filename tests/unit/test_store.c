@@ -334,6 +334,35 @@ TEST(floats_without_a_number_have_no_range)
     store_close(store);
 }
 
+TEST(floats_have_their_exponents_and_lowest_bit_measured)
+{
+    Store *store = open_store(NULL);
+    create(store, "f", &(ColumnDef){ "f", TYPE(DOUBLE), false }, 1);
+    append_all(store, "f", &(ColumnInput){ .f = (double[]){ 0, -0.0, NAN, -INFINITY } }, 4);
+    const Table *table = get_table(store, "f");
+    check_statistics(table);
+    CHECK(table_column_range(table, 0).bits.least > table_column_range(table, 0).bits.most);
+    table_release(table);
+    append_all(store, "f", &(ColumnInput){ .f = (double[]){ 0.75, -96, 3 } }, 3);
+    table = get_table(store, "f");
+    check_statistics(table);
+    FloatBits bits = table_column_range(table, 0).bits;
+    CHECK(bits.is_known);
+    CHECK_INT(bits.unit, -2);
+    CHECK_INT(bits.least, -1);
+    CHECK_INT(bits.most, 6);
+    table_release(table);
+    append_all(store, "f", &(ColumnInput){ .f = (double[]){ 0x1p-1074, 0x1.8p-1060, 0x1.fffffffffffffp1023 } }, 3);
+    table = get_table(store, "f");
+    check_statistics(table);
+    bits = table_column_range(table, 0).bits;
+    CHECK_INT(bits.unit, -1074);
+    CHECK_INT(bits.least, -1074);
+    CHECK_INT(bits.most, 1023);
+    table_release(table);
+    store_close(store);
+}
+
 TEST(values_must_fit_their_type)
 {
     Store *store = open_store(NULL);
