@@ -91,7 +91,10 @@ static Range range_of_source(const Table *table, int column)
     const Column     *def = &table->columns[column];
     Range             range = range_of_type(def->type);
     range.nullable = known.n_nulls > 0;
-    if (type_is_float(def->type)) return range;
+    if (type_is_float(def->type)) {
+        range.f = float_range_of_bits(known.bits, known.has_range, known.fmin, known.fmax, known.has_nan);
+        return range;
+    }
     if (!known.has_range) return (Range){ .known = true, .nullable = range.nullable, .low = 0, .high = -1 };
     if (def->type.kind == TYPE_TEXT) return (Range){ .known = true, .nullable = range.nullable, .low = 0, .high = (i128)def->dict_count - 1 };
     return (Range){ .known = true, .nullable = range.nullable, .low = known.min, .high = known.max };

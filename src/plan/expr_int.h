@@ -59,4 +59,13 @@ typedef struct Call {
 
 weft_status type_call(Call *call);
 
+// float_range.c: as range_of_..., for floats.  IS_REAL: results are rounded to reals.
+FloatRange float_range_of_value(double value);
+FloatRange float_range_of_exact(i128 low, i128 high, int scale);
+FloatRange float_range_of_call(Op op, FloatRange a, FloatRange b, bool is_real);       // + - * /
+FloatRange float_range_negate(FloatRange a);
+FloatRange float_range_abs(FloatRange a);
+FloatRange float_range_unite(FloatRange a, FloatRange b);
+FloatRange float_range_to_real(FloatRange a);
+
 #endif

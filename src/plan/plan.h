@@ -207,10 +207,25 @@ void        plan_collect_columns(Arena *arena, const Expr *expr, ColumnRef **ref
 
 // ---- ranges: what statistics prove about an expression -------------------------------------------------------------------------
 
+// Floats.  All zero: nothing is proved.
+typedef struct FloatRange {
+    bool   known;
+    bool   has_special;                // NaN or an infinity can occur
+    double low, high;                  // of the finite values; low > high: there are none
+    int    unit;                       // each of them is a multiple of 2^unit
+    int    least;                      // and 0 or at least 2^least in magnitude
+} FloatRange;
+
+FloatRange float_range_any(void);
+FloatRange float_range_none(void);
+FloatRange float_range_of_bits(FloatBits bits, bool has_range, double low, double high, bool has_nan);   // what a column's statistics say
+int        float_range_most(FloatRange range);                                 // magnitudes are below 2^(most + 1)
+
 typedef struct Range {
     bool known;                        // false: floats, or nothing proved; LOW and HIGH then span the type
     bool nullable;
     i128 low, high;                    // of the non-NULL values; low > high: there are none
+    FloatRange f;                      // the same for floats
 } Range;
 
 Range range_of_type(Type type);

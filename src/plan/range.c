@@ -2,9 +2,9 @@
 //
 // A range is a proof, never a guess: every value the expression can take on the rows at hand lies in it.  It decides whether
 // an overflow check is needed, whether a sum fits 64 bits, whether groups can be an array.  Inputs are at most 64 bits wide,
-// so a product fits 128; what could leave 128 bits is clamped to the type.
+// so a product fits 128; what could leave 128 bits is clamped to the type.  Floats have bounds of their own (float_range.c).
 
-#include "plan/plan.h"
+#include "plan/expr_int.h"
 
 static Range range_make(i128 low, i128 high, bool nullable)
 {
@@ -39,7 +39,7 @@ static bool range_is_empty(Range range) { return range.low > range.high; }
 static Range clip_to_type(Range range, Type type)
 {
     const Range bound = range_of_type(type);
-    if (!range.known || !bound.known) return (Range){ .known = bound.known, .nullable = range.nullable, .low = bound.low, .high = bound.high };
+    if (!range.known || !bound.known) return (Range){ .known = bound.known, .nullable = range.nullable, .low = bound.low, .high = bound.high, .f = range.f };
     range.low = MAX_OF(range.low, bound.low);
     range.high = MIN_OF(range.high, bound.high);
     return range;
@@ -63,11 +63,19 @@ static Range magnitude(Range a)
     return range_make(0, MAX_OF(-a.low, a.high), a.nullable);
 }
 
+static FloatRange float_call(Op op, Type type, FloatRange a, FloatRange b)
+{
+    if (op == OP_NEG) return float_range_negate(a);
+    if (op == OP_ABS) return float_range_abs(a);
+    return float_range_of_call(op, a, b, type.kind == TYPE_REAL);
+}
+
 Range range_of_call(Op op, Type type, Range a, Range b)
 {
     Range      range = range_of_type(type);
     const bool nullable = a.nullable || b.nullable;
     range.nullable = nullable;
+    if (type_is_float(type)) range.f = float_call(op, type, a.f, b.f);
     if (!range.known || !a.known || !b.known) return range;
     if (range_is_empty(a) || range_is_empty(b)) return range_make(0, -1, nullable);
     const i128 most = MAX_OF(magnitude(b).high, 1) - 1;
@@ -85,7 +93,7 @@ Range range_of_call(Op op, Type type, Range a, Range b)
     return range;
 }
 
-static Range unite(Range a, Range b)
+static Range unite_exact(Range a, Range b)
 {
     if (a.known && range_is_empty(a)) { b.nullable |= a.nullable; return b; }
     if (b.known && range_is_empty(b)) { a.nullable |= b.nullable; return a; }
@@ -93,15 +101,23 @@ static Range unite(Range a, Range b)
     return range_make(MIN_OF(a.low, b.low), MAX_OF(a.high, b.high), a.nullable || b.nullable);
 }
 
+static Range unite(Range a, Range b)
+{
+    Range range = unite_exact(a, b);
+    range.f = float_range_unite(a.f, b.f);
+    return range;
+}
+
 static Range range_of_value(const Value *value)
 {
-    if (value->is_null) return range_make(0, -1, true);
+    if (value->is_null) return (Range){ .known = true, .nullable = true, .low = 0, .high = -1, .f = float_range_none() };
     Range range = range_of_type(value->type);
+    if (type_is_float(value->type)) range.f = float_range_of_value(value->f);
     if (!range.known || value->type.kind == TYPE_TEXT) { range.nullable = false; return range; }
     return range_make(value->i, value->i, false);
 }
 
-static Range rescale(Range a, Type from, Type to)
+static Range range_rescaled(Range a, Type from, Type to)
 {
     const int from_scale = from.kind == TYPE_DECIMAL ? from.scale : 0, to_scale = to.kind == TYPE_DECIMAL ? to.scale : 0;
     if (!a.known) { Range range = range_of_type(to); range.nullable = a.nullable; return range; }
@@ -114,14 +130,23 @@ static Range rescale(Range a, Type from, Type to)
     return range_make(a.low / factor - 1, a.high / factor + 1, a.nullable);      // rounding moves by at most one
 }
 
+static FloatRange float_cast(Range a, Type from, Type to)
+{
+    FloatRange range = a.f;
+    if (from.kind == TYPE_NUMERIC || from.kind == TYPE_TEXT) return float_range_any();
+    if (!type_is_float(from) && from.kind != TYPE_NULL) range = float_range_of_exact(a.low, a.high, from.kind == TYPE_DECIMAL ? from.scale : 0);
+    return to.kind == TYPE_REAL && from.kind != TYPE_REAL ? float_range_to_real(range) : range;
+}
+
 static Range range_of_cast(const Expr *expr, Range a)
 {
     const Type from = expr->args[0]->type;
     Range      range = range_of_type(expr->type);
     range.nullable = a.nullable;
+    if (type_is_float(expr->type)) range.f = float_cast(a, from, expr->type);
     if (!range.known || type_is_float(from) || from.kind == TYPE_NULL) return range;
     if (expr->type.kind == TYPE_TEXT || expr->type.kind == TYPE_BOOLEAN) return range;
-    return rescale(a, from, expr->type);
+    return range_rescaled(a, from, expr->type);
 }
 
 static Range range_of_date_part(Op op, bool nullable)
