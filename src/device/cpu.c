@@ -215,7 +215,6 @@ static void merge_cell(const Woven *woven, int slot, Worker *to, u64 at, const W
     switch (woven->state[slot].kind) {
         case SLOT_SEEN: ((u8 *)a[slot])[at] |= ((const u8 *)b[slot])[from_at]; break;
         case SLOT_ADD: *cell = (i64)((u64)*cell + (u64)value); break;
-        case SLOT_ADD_F64: *real += number; break;
         case SLOT_MIN: *cell = MIN_OF(*cell, value); break;
         case SLOT_MAX: *cell = MAX_OF(*cell, value); break;
         case SLOT_MIN_F64: if (number < *real || *real != *real) *real = number; break;

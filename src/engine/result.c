@@ -4,7 +4,9 @@
 // since by then they are few.  Both become views, which are sorted (sort.c), cut by LIMIT, and only then copied.
 
 #include "engine/engine.h"
+#include "engine/exact.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 // ---- memory ---------------------------------------------------------------------------------------------------------------
@@ -173,12 +175,26 @@ static void decode_keys(Groups *groups, u64 group)
 
 static i64 cell_of(const Groups *groups, int slot, u64 group) { return ((const i64 *)groups->set->state[slot])[group]; }
 
+// NaN counts as an infinity of both signs, and so do infinities of both signs make NaN.
+static bool special_sum(const Groups *groups, const AggState *state, u64 group, double *sum)
+{
+    if (state->special < 0) return false;
+    const bool has_infinity = cell_of(groups, state->special, group) != 0, has_minus_infinity = cell_of(groups, state->special + 1, group) != 0;
+    *sum = has_infinity && has_minus_infinity ? NAN : has_infinity ? INFINITY : -INFINITY;
+    return has_infinity || has_minus_infinity;
+}
+
+static double float_sum(const Groups *groups, const AggState *state, u64 group, u64 divisor)
+{
+    i64    parts[EXACT_BITS / 8];
+    double sum;
+    if (special_sum(groups, state, group, &sum)) return sum;
+    for (int p = 0; p < state->n_parts; p++) parts[p] = cell_of(groups, state->sum + p, group);
+    return exact_round(parts, state->n_parts, state->digits, state->unit, divisor);
+}
+
 static weft_status sum_value(const Groups *groups, const AggState *state, const Agg *agg, u64 group, Value *value)
 {
-    if (state->is_float) {
-        value->f = ((const double *)groups->set->state[state->sum])[group];
-        return WEFT_OK;
-    }
     value->i = cell_of(groups, state->sum, group);
     if (state->high >= 0) value->i = (i128)((u128)(u64)value->i | (u128)(u64)cell_of(groups, state->high, group) << 64);
     if (agg->kind == AGG_SUM && agg->type.kind == TYPE_BIGINT && (value->i < INT64_MIN || value->i > INT64_MAX))
@@ -187,16 +203,16 @@ static weft_status sum_value(const Groups *groups, const AggState *state, const 
 }
 
 // One division of exact numbers: avg of equal values is that value.
-static void average(Value *value, const Agg *agg, i64 count, bool is_float)
+static void average(Value *value, const Agg *agg, i64 count)
 {
-    const bool is_decimal = !is_float && agg->arg->type.kind == TYPE_DECIMAL;
-    value->f = (is_float ? value->f : (double)value->i) / ((double)count * (is_decimal ? (double)power_of_ten(agg->arg->type.scale) : 1));
+    const bool is_decimal = agg->arg->type.kind == TYPE_DECIMAL;
+    value->f = (double)value->i / ((double)count * (is_decimal ? (double)power_of_ten(agg->arg->type.scale) : 1));
 }
 
 static void extreme_value(const Groups *groups, int a, const AggState *state, u64 group, Value *value)
 {
     if (state->is_float) {
-        value->f = ((const double *)groups->set->state[state->sum])[group];
+        value->f = ((const double *)groups->set->state[state->sum])[group] + 0.0;      // -0 and 0 are equal: which one came first must not show
     } else if (state->is_rank) {
         const weft_text text = dict_get(state->dict, groups->code_of_rank[a][cell_of(groups, state->sum, group)]);
         value->text.bytes = text.bytes, value->text.length = (u32)text.length;
@@ -224,8 +240,12 @@ static weft_status decode_agg(Groups *groups, int a, u64 group)
         extreme_value(groups, a, state, group, value);
         return WEFT_OK;
     }
+    if (state->is_float) {
+        value->f = float_sum(groups, state, group, agg->kind == AGG_AVG ? (u64)count : 1);
+        return WEFT_OK;
+    }
     TRY(sum_value(groups, state, agg, group, value));
-    if (agg->kind == AGG_AVG) average(value, agg, count, state->is_float);
+    if (agg->kind == AGG_AVG) average(value, agg, count);
     return WEFT_OK;
 }
 

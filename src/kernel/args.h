@@ -46,6 +46,7 @@ typedef struct KernelWords {
     void (*test_lookup[9][9])(u8 *mask, void *carried, const void *column, u64 from, const void *table, u32 n_rows);
     u32  (*filter_lookup[9][9])(u16 *live, u32 n_live, void *carried, const void *column, u64 from, const void *table);
     void (*gather[9])(void *out, const void *column, const u16 *rows, u32 n_rows);
+    void (*spread)(void *const *state, u64 group, f64 value, i64 unit, u32 log, u32 n);      // by row, but long
 } KernelWords;
 
 typedef struct KernelArgs KernelArgs;

@@ -142,6 +142,30 @@ typedef u16 eight_rows_ __attribute__((vector_size(16), aligned(2), may_alias));
 #define SUMS(type, name, k)        type *const name = (type *)A->state[k];             // one accumulator per group
 #define ADD(cell, value)           cell += (value);
 #define ADD_WIDE(low, high, value) { const i64 v_ = (value); const u64 l_ = (u64)(low) + (u64)v_; high += (l_ < (u64)v_) - (v_ < 0); low = (i64)l_; }
+// Exact sums of floats: a float is cut into integers that are added apart (sink.c says why none overflows).
+// PART: an integer next to REST, which may have 51 bits; what is left becomes REST, in units that are RADIX times smaller.  Adding
+// 1.5 * 2^52 leaves no bit for a fraction, so the sum's last bits are that integer: vector code everywhere.  tcc has none, and casts.
+#ifdef __TINYC__
+#define PART(part, rest, radix)    const i64 part = (i64)(rest); rest = ((rest) - (f64)part) * (radix);
+#else
+#define PART(part, rest, radix)    i64 part; { union { f64 f; i64 i; } t_; t_.f = (rest) + 6755399441055744.0; part = t_.i - 0x4338000000000000ll; \
+                                       rest = ((rest) - (t_.f - 6755399441055744.0)) * (radix); }
+#endif
+// SPREAD: VALUE, in multiples of 2^UNIT, as digits of 2^LOG bits, each added to its own of the N slots from K on.
+#define SPREAD_(state, group, value, unit, log, n)                                                                                 \
+    { union { f64 f; u64 u; } v_; v_.f = (value); u64 d_ = v_.u & 0xfffffffffffffull; i64 at_ = (i64)(v_.u >> 52 & 2047);           \
+      if (at_) d_ |= 0x10000000000000ull; else at_ = 1;                                                                             \
+      at_ -= 1075 + (unit); if (at_ < 0) { d_ = at_ > -64 ? d_ >> -at_ : 0; at_ = 0; }                                              \
+      const u64 bits_ = 1ull << (log), up_ = (u64)at_ & (bits_ - 1), all_ = (1ull << bits_) - 1;                                    \
+      u64 s_ = (u64)at_ >> (log), digit_ = d_ << up_ & all_;                                                                        \
+      for (d_ >>= bits_ - up_; s_ < (u64)(n); digit_ = d_ & all_, d_ >>= bits_, s_++) {                                             \
+          i64 *const cell_ = (i64 *)(state)[s_] + (group);        *cell_ += v_.u >> 63 ? -(i64)digit_ : (i64)digit_;                \
+          if (!d_) break; } }
+#ifdef __TINYC__
+#define SPREAD(k, group, value, unit, log, n) A->words->spread(A->state + (k), group, value, unit, (u32)(log), (u32)(n));
+#else
+#define SPREAD(k, group, value, unit, log, n) SPREAD_(A->state + (k), group, value, unit, log, n)
+#endif
 #define LEAST(cell, value)         { const i64 v_ = (value); if (v_ < cell) cell = v_; }
 #define MOST(cell, value)          { const i64 v_ = (value); if (v_ > cell) cell = v_; }
 // NaN is the largest number, as in PostgreSQL.

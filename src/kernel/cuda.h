@@ -243,6 +243,27 @@ DEVICE_ void put_wide_(i64 &low, i64 &high, i64 value)
 
 DEVICE_ void put_wide_(Cell_<i64> low, Cell_<i64> high, i64 value) { merge_wide_(low.at, high.at, widen_(value)); }
 
+// SPREAD: a float's digits, each into a slot of its own.  Integer additions: the sum does not depend on their order.
+DEVICE_ void spread_(void *const *state, u64 group, f64 value, i64 unit, u32 log, u32 n)
+{
+    const u64 whole = (u64)__double_as_longlong(value), bits = 1ull << log, all = (1ull << bits) - 1;
+    u64       digits = whole & 0xfffffffffffffull;
+    i64       at = (i64)(whole >> 52 & 2047);
+    if (at) digits |= 0x10000000000000ull;
+    else at = 1;
+    at -= 1075 + unit;
+    if (at < 0) digits = at > -64 ? digits >> -at : 0, at = 0;
+    const u64 up = (u64)at & (bits - 1);
+    u64       digit = digits << up & all;
+    digits >>= bits - up;
+    for (u64 slot = (u64)at >> log; slot < n; slot++) {
+        if (digit) atomicAdd((u64 *)state[slot] + group, whole >> 63 ? 0 - digit : digit);
+        if (!digits) break;
+        digit = digits & all;
+        digits >>= bits;
+    }
+}
+
 // From the registers of a block to memory: lanes by shuffles, warps through shared memory, then one thread for all.
 template <typename How, typename T> DEVICE_ void total_end_(T total, T *cell)
 {
@@ -277,6 +298,9 @@ DEVICE_ void total_wide_end_(Wide_ total, i64 *low, i64 *high)
 #define SUMS(type, name, k)        const Cells_<type> name = { (type *)A->state[k] };  // one accumulator per group
 #define ADD(cell, value)           put_<sum_>(cell, value);
 #define ADD_WIDE(low, high, value) put_wide_(low, high, value);
+#define PART(part, rest, radix)    i64 part; { union { f64 f; i64 i; } t_; t_.f = (rest) + 6755399441055744.0; part = t_.i - 0x4338000000000000ll; \
+                                       rest = ((rest) - (t_.f - 6755399441055744.0)) * (radix); }
+#define SPREAD(k, group, value, unit, log, n) spread_(A->state + (k), group, value, unit, (u32)(log), (u32)(n));
 #define LEAST(cell, value)         put_<least_>(cell, value);
 #define MOST(cell, value)          put_<most_>(cell, value);
 #define LEAST_F64(cell, value)     put_<least_>(cell, value);

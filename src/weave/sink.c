@@ -4,8 +4,19 @@
 // With keys whose domains are proved small, the group's number is computed from the codes of the keys (array); otherwise it
 // is looked up in a hash table that grows through the host.  Sums take 64 bits where ranges and row counts prove that to be
 // enough, else 128.
+//
+// Sums of floats are exact, so they do not depend on the order of rows.  A float is an integer of multiples of 2^unit (statistics say of
+// which), and integers can be added in any order:
+//
+//     value = part[0] + part[1] * 2^digits + ...     each part in a sum of its own, 64 bits; few parts: PART, many: SPREAD
+//
+// A part has DIGITS bits, so that the sum of as many parts as there are rows fits 64: no carry, no check, and a GPU's
+// atomic additions will do.  The host puts the parts together and rounds once (engine/exact.c).  NaN and infinities are counted apart, where
+// they can occur; what they leave in the parts is then not looked at.
 
 #include "weave/weave_int.h"
+
+#include <math.h>
 
 #define PRINT(...) arena_printf(w->arena, __VA_ARGS__)
 
@@ -36,6 +47,7 @@ weft_status weave_rows(Weaver *w)
         TRY(weave_value(w, job->outputs[o], &val));
         *out = (OutColumn){ .type = job->outputs[o]->type, .is_float = val.is_float, .dict = val.dict, .dict_count = val.dict_count, .range = val.range, .null = -1 };
         out->range.nullable = val.null != NULL;
+        if (val.is_float) out->range.f = weave_float_range(w, job->outputs[o]);
         out->value = weave_state(w, SLOT_OUT, 8, 0);
         weave_stmt(w, "PUT(o%d, %s)", out->value, val.value);
         if (!val.null) continue;
@@ -145,6 +157,8 @@ typedef struct Sink {
     int         rows;                  // slot of count(*), -1
     int         n_counts;              // slots that count the non-NULL values of an argument
     struct { const Expr *arg; int slot; } counts[64];
+    int         n_sums;                // sums of an argument: sum and avg share one
+    struct { const Expr *arg; AggState state; } sums[64];
 } Sink;
 
 static const char *slot_name(Weaver *w, int slot) { return PRINT("a%d_", slot); }
@@ -152,8 +166,7 @@ static const char *slot_name(Weaver *w, int slot) { return PRINT("a%d_", slot); 
 // A total says how several of it, one per thread on a GPU, become one; the words of a 128-bit total can only do so together.
 static void add_total(Weaver *w, Sink *sink, SlotKind kind, const char *type, int slot)
 {
-    static const char *const hows[] = { [SLOT_ADD] = "sum",  [SLOT_ADD_F64] = "sum",   [SLOT_MIN] = "least",
-                                        [SLOT_MAX] = "most", [SLOT_MIN_F64] = "least", [SLOT_MAX_F64] = "most" };
+    static const char *const hows[] = { [SLOT_ADD] = "sum", [SLOT_MIN] = "least", [SLOT_MAX] = "most", [SLOT_MIN_F64] = "least", [SLOT_MAX_F64] = "most" };
     if (kind == SLOT_WIDE_LOW) return;
     if (kind == SLOT_WIDE_HIGH) text_add(&sink->totals, "    TOTAL_WIDE(%s, %s, %d)\n", slot_name(w, slot - 1), slot_name(w, slot), slot - 1);
     else text_add(&sink->totals, "    TOTAL(%s, %s, %s, %d)\n", hows[kind], type, slot_name(w, slot), slot);
@@ -198,11 +211,71 @@ static bool sum_fits(const Weaver *w, Range range)
     return most * (w->max_rows + 1) < 9.0e18;
 }
 
-static void write_sum(Weaver *w, Sink *sink, AggState *state, const Val *val, Text *writes)
+// ---- sums of floats ----------------------------------------------------------------------------------------------------------
+
+#define PARTS_MAX 8                    // beyond, SPREAD: it touches at most a few slots whatever their number
+
+typedef struct FloatSum {
+    int  n_parts, digits, unit;
+    bool is_spread, has_special;
+} FloatSum;
+
+// DIGITS and PARTS such that the parts of max_rows values fit: |part| <= 2^digits, and as many of them as there are rows below 2^62.
+static FloatSum float_sum(Weaver *w, const Expr *arg)
+{
+    const FloatRange range = weave_float_range(w, arg);
+    const int        row_bits = ilogb(w->max_rows + 1) + 1, span = float_range_most(range) + 1 - range.unit;
+    FloatSum         sum = { .unit = range.unit, .has_special = range.has_special, .digits = MIN_OF(51, 62 - row_bits) };
+    sum.n_parts = sum.digits > 0 ? (span - 1) / sum.digits + 1 : PARTS_MAX + 1;
+    const int top = range.unit + sum.digits * (sum.n_parts - 1);               // 2^-top is multiplied by, so it must be a number
+    sum.is_spread = sum.n_parts > PARTS_MAX || top < -1000 || top > 1000;
+    if (sum.is_spread) {
+        sum.digits = row_bits <= 30 ? 32 : row_bits <= 46 ? 16 : 8;            // 8: enough for 2^54 rows, which nobody has the time to add
+        sum.n_parts = (span - 1) / sum.digits + 1;
+    }
+    return sum;
+}
+
+static void add_parts(Weaver *w, Sink *sink, AggState *state, const FloatSum *sum)
+{
+    for (int p = 0; p < sum->n_parts; p++) {
+        const int slot = sum->is_spread ? weave_state(w, SLOT_ADD, 8, 0) : add_slot(w, sink, SLOT_ADD, "i64", 0);
+        if (p == 0) state->sum = slot;
+    }
+    state->n_parts = sum->n_parts, state->digits = sum->digits, state->unit = sum->unit;
+    if (!sum->has_special) return;
+    state->special = add_slot(w, sink, SLOT_ADD, "i64", 0);
+    add_slot(w, sink, SLOT_ADD, "i64", 0);
+}
+
+static void write_float_sum(Weaver *w, Sink *sink, const Expr *arg, AggState *state, const Val *val, Text *writes)
+{
+    const FloatSum sum = float_sum(w, arg);
+    const char    *value = PRINT("e%d", w->n_temps++), *rest = PRINT("e%d", w->n_temps++);
+    add_parts(w, sink, state, &sum);
+    text_add(writes, "const f64 %s = %s;\n", value, val->value);
+    if (sum.has_special) {
+        const char *infinity = weave_param_f64(w, __builtin_inf());
+        text_add(writes, "if (!(%s < %s)) {\nADD(%s, 1)\n}\n", value, infinity, cell(w, sink, state->special));
+        text_add(writes, "if (!(%s > -%s)) {\nADD(%s, 1)\n}\n", value, infinity, cell(w, sink, state->special + 1));
+    }
+    if (sum.is_spread) {
+        const char *unit = weave_param_i64(w, NULL, sum.unit), *log = weave_param_i64(w, NULL, ilogb(sum.digits)), *n = weave_param_i64(w, NULL, sum.n_parts);
+        text_add(writes, "SPREAD(%d, %s, %s, %s, %s, %s)\n", state->sum, *sink->cell ? "group" : "0", value, unit, log, n);
+        return;
+    }
+    const char *radix = sum.n_parts > 1 ? weave_param_f64(w, ldexp(1, sum.digits)) : "1";
+    text_add(writes, "f64 %s = %s * %s;\n", rest, value, weave_param_f64(w, ldexp(1, -(sum.unit + sum.digits * (sum.n_parts - 1)))));
+    for (int p = sum.n_parts - 1; p >= 0; p--) {
+        const char *part = PRINT("e%d", w->n_temps++);
+        text_add(writes, "PART(%s, %s, %s)\nADD(%s, %s)\n", part, rest, radix, cell(w, sink, state->sum + p), part);
+    }
+}
+
+static void write_sum(Weaver *w, Sink *sink, const Expr *arg, AggState *state, const Val *val, Text *writes)
 {
     if (val->is_float) {
-        state->sum = add_slot(w, sink, SLOT_ADD_F64, "f64", 0);
-        text_add(writes, "ADD(%s, %s)\n", cell(w, sink, state->sum), val->value);
+        write_float_sum(w, sink, arg, state, val, writes);
     } else if (sum_fits(w, val->range)) {
         state->sum = add_slot(w, sink, SLOT_ADD, "i64", 0);
         text_add(writes, "ADD(%s, %s)\n", cell(w, sink, state->sum), val->value);
@@ -211,6 +284,22 @@ static void write_sum(Weaver *w, Sink *sink, AggState *state, const Val *val, Te
         state->high = add_slot(w, sink, SLOT_WIDE_HIGH, "i64", 0);
         text_add(writes, "ADD_WIDE(%s, %s, %s)\n", cell(w, sink, state->sum), cell(w, sink, state->high), val->value);
     }
+}
+
+// The sum of ARG, once.
+static void share_sum(Weaver *w, Sink *sink, const Expr *arg, AggState *state, const Val *val, Text *writes)
+{
+    for (int i = 0; i < sink->n_sums; i++) {
+        if (!expr_equal(sink->sums[i].arg, arg)) continue;
+        const int count = state->count;
+        *state = sink->sums[i].state;
+        state->count = count;
+        return;
+    }
+    write_sum(w, sink, arg, state, val, writes);
+    if (sink->n_sums == COUNT_OF(sink->sums)) return;
+    sink->sums[sink->n_sums].arg = arg;
+    sink->sums[sink->n_sums++].state = *state;
 }
 
 static void write_extreme(Weaver *w, Sink *sink, AggState *state, bool is_min, const Val *val, Text *writes)
@@ -227,7 +316,7 @@ static weft_status write_agg(Weaver *w, Sink *sink, const Agg *agg, AggState *st
 {
     Val  val;
     bool counts = false;
-    *state = (AggState){ .sum = -1, .high = -1, .count = -1 };
+    *state = (AggState){ .sum = -1, .high = -1, .count = -1, .special = -1 };
     if (agg->kind == AGG_COUNT_ALL) {
         state->count = rows_slot(w, sink);
         return WEFT_OK;
@@ -245,13 +334,14 @@ static weft_status write_agg(Weaver *w, Sink *sink, const Agg *agg, AggState *st
         state->is_rank = true;
     }
     Text writes = { 0 };
-    if (agg->kind == AGG_SUM || agg->kind == AGG_AVG) write_sum(w, sink, state, &val, &writes);
+    if (agg->kind == AGG_SUM || agg->kind == AGG_AVG) share_sum(w, sink, agg->arg, state, &val, &writes);
     else if (agg->kind != AGG_COUNT) write_extreme(w, sink, state, agg->kind == AGG_MIN, &val, &writes);
     if (counts) text_add(&writes, "ADD(%s, 1)\n", cell(w, sink, state->count));
     char *lines = text_keep(w->arena, &writes);
-    if (val.null && *lines) weave_stmt(w, "if (!%s) {", val.null);
+    const bool has_writes = *lines;    // strtok_r changes them
+    if (val.null && has_writes) weave_stmt(w, "if (!%s) {", val.null);
     for (char *save, *line = strtok_r(lines, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) weave_stmt(w, "%s", line);
-    if (val.null && (state->sum >= 0 || counts)) weave_stmt(w, "}");
+    if (val.null && has_writes) weave_stmt(w, "}");
     return WEFT_OK;
 }
 
@@ -307,7 +397,16 @@ static weft_status write_grouped(Weaver *w, Sink *sink)
     return WEFT_OK;
 }
 
-static u64 bytes_per_group(const Weaver *w) { return 8 + 16 * (u64)w->job->n_aggs; }
+static u64 bytes_per_group(Weaver *w)
+{
+    u64 bytes = 8;
+    for (int a = 0; a < w->job->n_aggs; a++) {
+        const Agg *agg = &w->job->aggs[a];
+        const bool is_float_sum = (agg->kind == AGG_SUM || agg->kind == AGG_AVG) && type_is_float(agg->arg->type);
+        bytes += is_float_sum ? 8 * (u64)float_sum(w, agg->arg).n_parts + 16 : 16;
+    }
+    return bytes;
+}
 
 // Keys that do not fit one word are stored as words beside the table, which then holds their hash.
 static void write_several_words(Weaver *w, const KeyCode *codes)

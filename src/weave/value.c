@@ -456,6 +456,12 @@ static Range column_range(void *context, const Expr *column)
     return var ? var->range : range_of_type(column->type);
 }
 
+FloatRange weave_float_range(Weaver *w, const Expr *expr)
+{
+    const FloatRange range = range_of(expr, column_range, w).f;
+    return range.known ? range : float_range_any();
+}
+
 static weft_status value_of_condition(Weaver *w, const Expr *expr, Val *out)
 {
     const char *is_true, *is_false;

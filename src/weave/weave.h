@@ -143,7 +143,7 @@ typedef struct Sieve {
 typedef struct Check { weft_status status; int at; const char *message; } Check;
 
 typedef enum SlotKind {                // how two workers' accumulators are merged
-    SLOT_OUT, SLOT_SEEN, SLOT_ADD, SLOT_ADD_F64, SLOT_MIN, SLOT_MAX, SLOT_MIN_F64, SLOT_MAX_F64,
+    SLOT_OUT, SLOT_SEEN, SLOT_ADD, SLOT_MIN, SLOT_MAX, SLOT_MIN_F64, SLOT_MAX_F64,
     SLOT_WIDE_LOW, SLOT_WIDE_HIGH      // the high word is always the next slot
 } SlotKind;
 
@@ -163,6 +163,9 @@ typedef struct GroupKey {
 
 typedef struct AggState {              // -1: not there
     int         sum, high;             // value, and the high word of a 128-bit sum
+    int         n_parts;               // sum of floats: slots from sum on, part p in multiples of 2^(unit + p * digits); else 0
+    int         digits, unit;
+    int         special;               // sum of floats: counts infinities and NaNs, the slot after it -infinities and NaNs
     int         count;                 // number of non-NULL inputs
     bool        is_float, is_rank;     // min and max of text work on ranks in dict
     Dictionary *dict;

@@ -104,6 +104,7 @@ void        weave_count(Weaver *w, const char *what, int at_step);             /
 weft_status weave_value(Weaver *w, const Expr *expr, Val *out);
 weft_status weave_truth(Weaver *w, const Expr *expr, bool wanted, const char **condition);  // 1 where expr is WANTED, not NULL
 weft_status weave_column(Weaver *w, const Expr *expr, Val *out);
+FloatRange  weave_float_range(Weaver *w, const Expr *expr);                    // what is proved of a float's values
 
 // ---- dictionary.c
 bool        weave_is_text_test(const Expr *expr);                              // a comparison, LIKE or IN of one text with constants
