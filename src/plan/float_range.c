@@ -132,6 +132,15 @@ static FloatRange quotient(FloatRange a, FloatRange b, bool is_real)
     return range;
 }
 
+bool float_call_overflows(Op op, Type type, FloatRange a, FloatRange b)
+{
+    a = spelled_out(a), b = spelled_out(b);
+    if (is_none(a) || is_none(b)) return false;
+    const bool       is_real = type.kind == TYPE_REAL;
+    const FloatRange range = op == OP_DIV ? quotient(a, b, is_real) : corners(op, a, b, is_real);
+    return isinf(range.low) || isinf(range.high);
+}
+
 FloatRange float_range_of_call(Op op, FloatRange a, FloatRange b, bool is_real)
 {
     FloatRange range;

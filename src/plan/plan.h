@@ -232,6 +232,8 @@ Range range_of_type(Type type);
 // COLUMN gives what is known of a column; called for EXPR_COLUMN only.
 typedef Range (*RangeOfColumn)(void *context, const Expr *column);
 Range range_of(const Expr *expr, RangeOfColumn column, void *context);
+FloatRange float_range_of_cast(Range a, Type from, Type to);                    // to real or double
+bool       float_call_overflows(Op op, Type type, FloatRange a, FloatRange b);   // finite operands may give an infinity; + - * /
 // The range of an arithmetic result before it is checked against its type: what decides whether a check is needed.
 Range range_of_call(Op op, Type type, Range a, Range b);
 

@@ -130,7 +130,7 @@ static Range range_rescaled(Range a, Type from, Type to)
     return range_make(a.low / factor - 1, a.high / factor + 1, a.nullable);      // rounding moves by at most one
 }
 
-static FloatRange float_cast(Range a, Type from, Type to)
+FloatRange float_range_of_cast(Range a, Type from, Type to)
 {
     FloatRange range = a.f;
     if (from.kind == TYPE_NUMERIC || from.kind == TYPE_TEXT) return float_range_any();
@@ -143,7 +143,7 @@ static Range range_of_cast(const Expr *expr, Range a)
     const Type from = expr->args[0]->type;
     Range      range = range_of_type(expr->type);
     range.nullable = a.nullable;
-    if (type_is_float(expr->type)) range.f = float_cast(a, from, expr->type);
+    if (type_is_float(expr->type)) range.f = float_range_of_cast(a, from, expr->type);
     if (!range.known || type_is_float(from) || from.kind == TYPE_NULL) return range;
     if (expr->type.kind == TYPE_TEXT || expr->type.kind == TYPE_BOOLEAN) return range;
     return range_rescaled(a, from, expr->type);

@@ -164,18 +164,20 @@ static Val integer_division(Weaver *w, const Expr *expr, Val a, Val b)
     return clipped(out, expr->type);
 }
 
-// Infinity out of finite operands is an overflow, as in PostgreSQL.
-static const char *checked_float(Weaver *w, const Expr *expr, const char *value, const char *a, const char *b, const char *null)
+// Infinity out of finite operands is an overflow, as in PostgreSQL; no check where ranges prove that there is none: it keeps loops from
+// being vectorised.
+static const char *checked_float(Weaver *w, const Expr *expr, const char *value, const char *a, const char *b, const char *null, bool can_overflow)
 {
     const char *name = weave_temp(w, "f64", PRINT("%s%s", expr->type.kind == TYPE_REAL ? "(f64)(f32)" : "", value));
-    const int   check = weave_check(w, WEFT_OUT_OF_RANGE, expr->at, "value out of range: overflow");
+    if (!can_overflow) return name;
+    const int check = weave_check(w, WEFT_OUT_OF_RANGE, expr->at, "value out of range: overflow");
     weave_stmt(w, "CHECK(%s%sFINITE(%s) | !FINITE(%s) | !FINITE(%s), %d)", null ? null : "", null ? " | " : "", name, a, b, check);
     return name;
 }
 
 static Val float_arithmetic(Weaver *w, const Expr *expr, Val a, Val b)
 {
-    Val out = { .is_float = true, .null = either(w, a.null, b.null), .range = range_of_type(TYPE(DOUBLE)) };
+    Val out = { .is_float = true, .null = either(w, a.null, b.null), .range = range_of_call(expr->op, expr->type, a.range, b.range) };
     if (out.null) out.null = shorten(w, "u8", out.null);
     const char *value, *x = weave_temp(w, "f64", a.value), *y = weave_temp(w, "f64", b.value);
     if (expr->op == OP_DIV) {
@@ -185,7 +187,7 @@ static Val float_arithmetic(Weaver *w, const Expr *expr, Val a, Val b)
     } else {
         value = PRINT("(%s %c %s)", x, expr->op == OP_ADD ? '+' : expr->op == OP_SUB ? '-' : '*', y);
     }
-    out.value = checked_float(w, expr, value, x, y, out.null);
+    out.value = checked_float(w, expr, value, x, y, out.null, float_call_overflows(expr->op, expr->type, a.range.f, b.range.f));
     return out;
 }
 
@@ -196,6 +198,7 @@ static Val negate_or_abs(Weaver *w, const Expr *expr, Val a)
     if (a.is_float) {
         const char *value = weave_temp(w, "f64", a.value);
         out.value = expr->op == OP_NEG ? PRINT("(-%s)", value) : PRINT("(%s < 0 ? -%s : %s)", value, value, value);
+        out.range = range_of_call(expr->op, expr->type, a.range, a.range);
         return out;
     }
     const Range word = range_of_type(TYPE(BIGINT));
@@ -300,6 +303,7 @@ static weft_status value_of_cast(Weaver *w, const Expr *expr, Val *out)
         out->is_float = true;
         out->range = range_of_type(to);
         out->range.nullable = a.null != NULL;
+        out->range.f = float_range_of_cast(a.range, from, to);
     } else {
         *out = a.is_float ? float_to_integer(w, expr, a) : rescale(w, expr, a);
     }

@@ -78,8 +78,23 @@ TEST(ranges_of_floats_hold_what_is_computed)
             check_holds(float_range_to_real(a.range), (double)(float)x, "real");
             if (isfinite(z))                                // else the kernel raises an error
                 check_holds(range, z, "call");
+            else if (op != OP_DIV || y != 0)
+                CHECK(float_call_overflows(op, is_real ? TYPE(REAL) : TYPE(DOUBLE), a.range, b.range));
         }
     }
+}
+
+TEST(ranges_know_what_cannot_overflow)
+{
+    const FloatRange one = float_range_of_value(1), large = float_range_of_value(1e200), infinity = float_range_of_value(INFINITY);
+    CHECK(!float_call_overflows(OP_MUL, TYPE(DOUBLE), one, large));
+    CHECK(float_call_overflows(OP_MUL, TYPE(DOUBLE), large, large));
+    CHECK(!float_call_overflows(OP_ADD, TYPE(DOUBLE), large, large));
+    CHECK(float_call_overflows(OP_ADD, TYPE(REAL), float_range_of_value(3e38), float_range_of_value(3e38)));
+    CHECK(!float_call_overflows(OP_ADD, TYPE(DOUBLE), infinity, one));      // an infinity out of an infinity is none
+    CHECK(float_call_overflows(OP_DIV, TYPE(DOUBLE), large, float_range_unite(float_range_of_value(-1e-200), one)));
+    CHECK(float_call_overflows(OP_ADD, TYPE(DOUBLE), (FloatRange){ 0 }, one) == false);        // the largest double + 1
+    CHECK(float_call_overflows(OP_MUL, TYPE(DOUBLE), (FloatRange){ 0 }, float_range_of_value(2)));
 }
 
 TEST(ranges_know_what_is_special)
