@@ -103,6 +103,11 @@ static void add_statement(CubeText *t, const char *text, size_t length)
 {
     const char *end = text + length;
     text_add(&t->out, "            ");
+    if (line_begins(text, "SPREAD(")) {                        // finds its accumulators by slot and group
+        const char *group = strchr(text, ',') + 2;
+        text_add(&t->out, "%.*scell_ + %.*s\n", (int)(group - text), text, (int)(end - group), group);
+        return;
+    }
     for (char before = ' '; text < end; before = text[-1]) {
         const bool   can_begin = *text == 'a' && strchr(" (,", before);
         const size_t n_digits = can_begin ? strspn(text + 1, "0123456789") : 0;

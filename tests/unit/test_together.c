@@ -15,7 +15,7 @@ static void open_tables(void)
     open_db(NULL);
     run("set chunk_rows = 4096");
     run("create table d (k integer, class integer, name text)");
-    run("create table f (small integer, middle integer, wide integer, big bigint, key integer, word text, maybe integer)");
+    run("create table f (small integer, middle integer, wide integer, big bigint, key integer, word text, maybe integer, x double precision, y double precision)");
     Text sql = { 0 };
     for (int k = 0; k < 40; k++) {
         text_clear(&sql);
@@ -28,9 +28,9 @@ static void open_tables(void)
     u64 x = 88172645463325252ull;
     for (int i = 0; i < 200000; i++) {
         x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-        fprintf(file, "%d,%d,%d,%lld,%d,w%d,%s\n", (int)(x % 11), (int)(x / 11 % 50) - 20, (int)(x / 550 % 2000) - 1000,
+        fprintf(file, "%d,%d,%d,%lld,%d,w%d,%s,%.3f,%s\n", (int)(x % 11), (int)(x / 11 % 50) - 20, (int)(x / 550 % 2000) - 1000,
                 (long long)(x / 7 % 4000000000000000000ull) - 2000000000000000000ll, (int)(x / 1100000 % 40) * 3, (int)(x % 9),
-                x % 13 ? "5" : "");
+                x % 13 ? "5" : "", (double)(x % 100000) / 7, i % 1000 == 3 ? "1e200" : i % 1000 == 5 ? "-1e200" : "0.001");
     }
     fclose(file);
     text_clear(&sql);
@@ -143,6 +143,9 @@ TEST(one_body_serves_queries_of_one_shape)
         "select sum(wide) from f, d where key = k and small between %d and %d and middle < %d and class = %d",
         "select class, sum(wide) from f, d where key = k and small between %d and %d and middle < %d group by class order by 1",
         "select sum(wide) from f where small between %d and %d and middle < %d and word like '%%%d%%' and wide > %d",
+        "select sum(x), avg(x * middle), count(*) from f where small between %d and %d and middle < %d",
+        "select sum(y), min(small) from f where small between %d and %d and middle < %d",
+        "select word, sum(y), sum(x), max(wide) from f where small between %d and %d and middle < %d group by word order by word",
     };
     open_tables();
     for (int s = 0; s < COUNT_OF(shapes); s++)
@@ -180,7 +183,7 @@ TEST(queries_with_the_same_filters_are_fused)
     static const char *const sinks[] = {
         "select count(*) %s", "select sum(middle) %s", "select sum(wide), min(big) %s", "select word, sum(small) %s group by word order by word",
         "select big, count(*) %s group by big order by big limit 3", "select small, max(middle), avg(wide) %s group by small order by 1",
-        "select sum(big), count(maybe) %s", "select maybe, sum(big) %s group by maybe order by 1", "select sum(wide / (wide + 1001)) %s",
+        "select sum(big), count(maybe) %s", "select sum(x), sum(y) %s", "select word, avg(y) %s group by 1 order by 1", "select maybe, sum(big) %s group by maybe order by 1", "select sum(wide / (wide + 1001)) %s",
         "select count(*), max(word) %s", "select middle, small, count(*) %s group by middle, small order by 1, 2 limit 9",
     };
     open_tables();
