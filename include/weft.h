@@ -62,6 +62,8 @@ extern "C" {
     X(DISK_FULL,           "53100", "disk is full")                            \
     X(OBJECT_IN_USE,       "55006", "database is in use by another process")   \
     X(QUERY_CANCELED,      "57014", "query was cancelled")                     \
+    X(NO_DEVICE,           "55000", "device is not there or cannot be used")   \
+    X(DEVICE_FAILED,       "58000", "device failed")                           \
     X(IO_ERROR,            "58030", "file could not be read or written")       \
     X(UNDEFINED_FILE,      "58P01", "no such file")                            \
     X(CORRUPT,             "XX001", "database file is damaged")                \

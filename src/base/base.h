@@ -141,6 +141,20 @@ weft_status dir_sync(const char *path, Error *err);
 weft_status dir_list(Arena *arena, const char *path, char ***names, int *n_names, Error *err);  // without . and ..
 weft_status file_lock(const char *path, File *file, Error *err);            // exclusive flock; OBJECT_IN_USE when taken
 
+// ---- libraries opened while running: what is there is used, what is not is named ------------------------------------
+
+typedef struct LibrarySymbol {
+    const char *name;
+    size_t      offset;                                     // of the function pointer in the caller's table
+    bool        is_optional;                                // NULL in the table when the library has none
+} LibrarySymbol;
+
+// Opens the first of NAMES (NULL ends them; one without '/' is searched for by the system) that has all symbols, fills
+// TABLE and returns its handle, which is never closed: libraries of drivers do not survive it.  PATH becomes the file.
+// Else NULL, and WHY gets a line per name.
+void *library_open(const char *const names[], const LibrarySymbol symbols[], int n_symbols, void *table, Text *path,
+                   Text *why);
+
 // ---- threads --------------------------------------------------------------------------------------------------------
 
 int cpu_count(void);                                                       // cores this process may use

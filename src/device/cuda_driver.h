@@ -1,0 +1,174 @@
+// cuda_driver.h - NVIDIA's driver, opened while running: a table of its functions, without CUDA's headers.
+//
+//     const CudaDriver *cu;
+//     TRY(cuda_need(&cu, err));                                  // fails with NO_DEVICE and says what is missing
+//     CUDA_TRY(cu, MemAlloc, (&address, bytes), err);            // "cuMemAlloc: out of memory (CUDA_ERROR_OUT_OF_MEMORY)"
+//     if (cuda_is_sticky(result)) ...                            // the context is gone: mark the device lost
+//
+// Field names are the driver's without "cu" and without the version, which is pinned here (cuMemAlloc_v2 is MemAlloc).
+// The library is opened once in a process, by the first call, and kept.  $WEFT_LIBCUDA names another file (tests have
+// a fake one).  NVRTC, the compiler, is in jit/nvrtc_library.h, as the jit comes before devices.
+
+#ifndef WEFT_CUDA_DRIVER_H
+#define WEFT_CUDA_DRIVER_H
+
+#include "base/base.h"
+
+typedef int                  CuResult;
+typedef int                  CuDevice;
+typedef u64                  CuAddress;                     // CUdeviceptr: an address in device memory
+typedef struct CuContext_   *CuContext;
+typedef struct CuModule_    *CuModule;
+typedef struct CuFunction_  *CuFunction;
+typedef struct CuStream_    *CuStream;                      // NULL: the default stream
+typedef struct CuEvent_     *CuEvent;
+typedef struct CuGraph_     *CuGraph;
+typedef struct CuGraphExec_ *CuGraphExec;
+
+enum {                                                      // of CuResult
+    CU_SUCCESS = 0,
+    CU_OUT_OF_MEMORY = 2,
+    CU_NO_DEVICE = 100,
+    CU_NOT_READY = 600,                                     // of the queries: not done yet
+    CU_ILLEGAL_ADDRESS = 700,
+};
+
+enum {                                                      // of DeviceGetAttribute
+    CU_DEVICE_THREADS_PER_BLOCK = 1,
+    CU_DEVICE_SHARED_PER_BLOCK = 8,                         // bytes, without opting in
+    CU_DEVICE_WARP_SIZE = 10,
+    CU_DEVICE_CLOCK_KHZ = 13,
+    CU_DEVICE_MULTIPROCESSORS = 16,
+    CU_DEVICE_IS_INTEGRATED = 18,
+    CU_DEVICE_COMPUTE_MODE = 20,
+    CU_DEVICE_HAS_ECC = 32,
+    CU_DEVICE_MEMORY_CLOCK_KHZ = 36,
+    CU_DEVICE_MEMORY_BUS_BITS = 37,
+    CU_DEVICE_L2_BYTES = 38,
+    CU_DEVICE_THREADS_PER_MULTIPROCESSOR = 39,
+    CU_DEVICE_COPY_ENGINES = 40,
+    CU_DEVICE_CAPABILITY_MAJOR = 75,
+    CU_DEVICE_CAPABILITY_MINOR = 76,
+    CU_DEVICE_SHARED_PER_MULTIPROCESSOR = 81,
+    CU_DEVICE_REGISTERS_PER_MULTIPROCESSOR = 82,
+    CU_DEVICE_SHARED_PER_BLOCK_OPTIN = 97,
+    CU_DEVICE_BLOCKS_PER_MULTIPROCESSOR = 106,
+    CU_DEVICE_SHARED_RESERVED_PER_BLOCK = 111,
+};
+
+enum {                                                      // of FuncGetAttribute and FuncSetAttribute
+    CU_FUNC_MAX_THREADS_PER_BLOCK = 0,
+    CU_FUNC_SHARED_BYTES = 1,                               // static
+    CU_FUNC_LOCAL_BYTES = 3,                                // per thread: spilled registers and arrays
+    CU_FUNC_REGISTERS = 4,
+    CU_FUNC_MAX_DYNAMIC_SHARED_BYTES = 8,                   // set it to go past SHARED_PER_BLOCK
+    CU_FUNC_SHARED_CARVEOUT = 9,                            // percent of L1
+};
+
+enum {                                                      // flags
+    CU_STREAM_NON_BLOCKING = 1,
+    CU_EVENT_BLOCKING_SYNC = 1,                             // EventSynchronize sleeps instead of spinning
+    CU_EVENT_DISABLE_TIMING = 2,
+    CU_HOST_PORTABLE = 1, CU_HOST_DEVICE_MAP = 2, CU_HOST_WRITE_COMBINED = 4,    // MemHostAlloc
+    CU_REGISTER_PORTABLE = 1, CU_REGISTER_DEVICE_MAP = 2, CU_REGISTER_READ_ONLY = 8,    // MemHostRegister
+    CU_CONTEXT_SPIN = 1, CU_CONTEXT_YIELD = 2, CU_CONTEXT_BLOCKING_SYNC = 4,
+    CU_CAPTURE_GLOBAL = 0, CU_CAPTURE_THREAD_LOCAL = 1, CU_CAPTURE_RELAXED = 2,
+};
+
+// It takes the stars below for products.
+// clang-format off
+// X(field, symbol, parameters).  Drivers from CUDA 11 on have all of them.
+#define CUDA_CALLS(X)                                                                                                  \
+    X(Init, cuInit, (unsigned flags))                                                                                  \
+    X(DriverGetVersion, cuDriverGetVersion, (int *version))                                                            \
+    X(GetErrorName, cuGetErrorName, (CuResult result, const char **name))                                              \
+    X(GetErrorString, cuGetErrorString, (CuResult result, const char **text))                                          \
+    X(DeviceGetCount, cuDeviceGetCount, (int *count))                                                                  \
+    X(DeviceGet, cuDeviceGet, (CuDevice *device, int ordinal))                                                         \
+    X(DeviceGetName, cuDeviceGetName, (char *name, int capacity, CuDevice device))                                     \
+    X(DeviceTotalMem, cuDeviceTotalMem_v2, (size_t *bytes, CuDevice device))                                           \
+    X(DeviceGetAttribute, cuDeviceGetAttribute, (int *value, int attribute, CuDevice device))                          \
+    X(DeviceGetPCIBusId, cuDeviceGetPCIBusId, (char *id, int capacity, CuDevice device))                               \
+    X(DevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, (CuContext *context, CuDevice device))                         \
+    X(DevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, (CuDevice device))                                        \
+    X(DevicePrimaryCtxSetFlags, cuDevicePrimaryCtxSetFlags_v2, (CuDevice device, unsigned flags))                      \
+    X(DevicePrimaryCtxReset, cuDevicePrimaryCtxReset_v2, (CuDevice device))                                            \
+    X(CtxSetCurrent, cuCtxSetCurrent, (CuContext context))                                                             \
+    X(CtxGetCurrent, cuCtxGetCurrent, (CuContext *context))                                                            \
+    X(CtxSynchronize, cuCtxSynchronize, (void))                                                                        \
+    X(CtxGetStreamPriorityRange, cuCtxGetStreamPriorityRange, (int *least, int *greatest))                             \
+    X(ModuleLoadData, cuModuleLoadData, (CuModule *module, const void *image))                                         \
+    X(ModuleUnload, cuModuleUnload, (CuModule module))                                                                 \
+    X(ModuleGetFunction, cuModuleGetFunction, (CuFunction *function, CuModule module, const char *name))               \
+    X(ModuleGetGlobal, cuModuleGetGlobal_v2, (CuAddress *address, size_t *bytes, CuModule module, const char *name))   \
+    X(FuncGetAttribute, cuFuncGetAttribute, (int *value, int attribute, CuFunction function))                          \
+    X(FuncSetAttribute, cuFuncSetAttribute, (CuFunction function, int attribute, int value))                           \
+    X(OccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxActiveBlocksPerMultiprocessor,                          \
+      (int *blocks, CuFunction function, int threads, size_t dynamic_shared))                                          \
+    X(MemGetInfo, cuMemGetInfo_v2, (size_t *bytes_free, size_t *bytes_total))                                          \
+    X(MemAlloc, cuMemAlloc_v2, (CuAddress *address, size_t bytes))                                                     \
+    X(MemFree, cuMemFree_v2, (CuAddress address))                                                                      \
+    X(MemHostAlloc, cuMemHostAlloc, (void **memory, size_t bytes, unsigned flags))                                     \
+    X(MemFreeHost, cuMemFreeHost, (void *memory))                                                                      \
+    X(MemHostRegister, cuMemHostRegister_v2, (void *memory, size_t bytes, unsigned flags))                             \
+    X(MemHostUnregister, cuMemHostUnregister, (void *memory))                                                          \
+    X(MemHostGetDevicePointer, cuMemHostGetDevicePointer_v2, (CuAddress *address, void *memory, unsigned flags))       \
+    X(MemcpyHtoD, cuMemcpyHtoD_v2, (CuAddress to, const void *from, size_t bytes))                                     \
+    X(MemcpyDtoH, cuMemcpyDtoH_v2, (void *to, CuAddress from, size_t bytes))                                           \
+    X(MemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, (CuAddress to, const void *from, size_t bytes, CuStream stream))          \
+    X(MemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, (void *to, CuAddress from, size_t bytes, CuStream stream))                \
+    X(MemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, (CuAddress to, CuAddress from, size_t bytes, CuStream stream))            \
+    X(MemsetD8Async, cuMemsetD8Async, (CuAddress to, unsigned char value, size_t count, CuStream stream))              \
+    X(MemsetD32Async, cuMemsetD32Async, (CuAddress to, unsigned value, size_t count, CuStream stream))                 \
+    X(StreamCreate, cuStreamCreate, (CuStream *stream, unsigned flags))                                                \
+    X(StreamCreateWithPriority, cuStreamCreateWithPriority, (CuStream *stream, unsigned flags, int priority))          \
+    X(StreamDestroy, cuStreamDestroy_v2, (CuStream stream))                                                            \
+    X(StreamSynchronize, cuStreamSynchronize, (CuStream stream))                                                       \
+    X(StreamQuery, cuStreamQuery, (CuStream stream))                                                                   \
+    X(StreamWaitEvent, cuStreamWaitEvent, (CuStream stream, CuEvent event, unsigned flags))                            \
+    X(EventCreate, cuEventCreate, (CuEvent *event, unsigned flags))                                                    \
+    X(EventDestroy, cuEventDestroy_v2, (CuEvent event))                                                                \
+    X(EventRecord, cuEventRecord, (CuEvent event, CuStream stream))                                                    \
+    X(EventQuery, cuEventQuery, (CuEvent event))                                                                       \
+    X(EventSynchronize, cuEventSynchronize, (CuEvent event))                                                           \
+    X(EventElapsedTime, cuEventElapsedTime, (float *time_ms, CuEvent start, CuEvent end))                              \
+    X(LaunchKernel, cuLaunchKernel,                                                                                    \
+      (CuFunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,     \
+       unsigned block_z, unsigned dynamic_shared, CuStream stream, void **parameters, void **extra))                   \
+    X(LaunchHostFunc, cuLaunchHostFunc, (CuStream stream, void (*function)(void *), void *context))                    \
+    X(StreamBeginCapture, cuStreamBeginCapture_v2, (CuStream stream, int mode))                                        \
+    X(StreamEndCapture, cuStreamEndCapture, (CuStream stream, CuGraph *graph))                                         \
+    X(GraphDestroy, cuGraphDestroy, (CuGraph graph))
+
+// May be NULL.
+#define CUDA_OPTIONAL_CALLS(X)                                                                                         \
+    X(GraphInstantiate, cuGraphInstantiateWithFlags, (CuGraphExec *exec, CuGraph graph, u64 flags))                    \
+    X(GraphLaunch, cuGraphLaunch, (CuGraphExec exec, CuStream stream))                                                 \
+    X(GraphExecDestroy, cuGraphExecDestroy, (CuGraphExec exec))                                                        \
+    X(LaunchCooperativeKernel, cuLaunchCooperativeKernel,                                                              \
+      (CuFunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,     \
+       unsigned block_z, unsigned dynamic_shared, CuStream stream, void **parameters))
+
+typedef struct CudaDriver {
+#define CUDA_FIELD(field, symbol, parameters) CuResult (*field) parameters;
+    CUDA_CALLS(CUDA_FIELD)
+    CUDA_OPTIONAL_CALLS(CUDA_FIELD)
+#undef CUDA_FIELD
+    // clang-format on
+    const char *path;                                       // of the library; NULL: none was found, no call may be made
+    int         version;                                    // the newest CUDA it knows: 13000 is 13.0
+    int         n_gpus;                                     // 0: see problem
+    Error       problem;                                    // why no GPU can be used; status OK when one can
+} CudaDriver;
+
+const CudaDriver *cuda_driver(void);                        // never NULL; whatever was found.  Any thread.
+weft_status       cuda_need(const CudaDriver **driver, Error *err);    // fails when n_gpus is 0
+
+// OK for CU_SUCCESS, else fails: OUT_OF_MEMORY, or DEVICE_FAILED for all others, with the driver's words for it.
+// CALL is "cuMemAlloc".
+weft_status cuda_check(const CudaDriver *driver, CuResult result, const char *call, Error *err);
+bool        cuda_is_sticky(CuResult result);                // no call in this context will succeed any more
+
+#define CUDA_TRY(driver, field, arguments, err) TRY(cuda_check((driver), (driver)->field arguments, "cu" #field, (err)))
+
+#endif

@@ -1,0 +1,115 @@
+// nvrtc_library.c - find NVRTC and put its errors into our words.
+//
+// Its file carries the major version in its name.  A driver loads code of its own major version and of those before,
+// so we look for the driver's first and go back two.  It is found by the system's search or where NVIDIA's installer
+// puts it; Python's packages of it are found when LD_LIBRARY_PATH or $WEFT_LIBNVRTC names them.
+
+#include <stdlib.h>
+
+#include "jit/nvrtc_library.h"
+
+enum { NEWEST_MAJOR = 13, N_MAJORS = 3, N_FOLDERS = 3, NAME_MAX_BYTES = 96 };
+
+static const char *const folders[N_FOLDERS] = { "", "/usr/local/cuda/lib64/", "/usr/lib/wsl/lib/" };
+
+static const LibrarySymbol symbols[] = {
+#define NVRTC_SYMBOL(field, symbol, parameters) { #symbol, offsetof(Nvrtc, field), false },
+    { "nvrtcGetErrorString", offsetof(Nvrtc, GetErrorString), false },
+    NVRTC_CALLS(NVRTC_SYMBOL)
+};
+
+static Nvrtc           the_library;                         // written under the lock, once
+static bool            is_opened;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+// From 11.2 on, all of CUDA 11 shares one name.
+static const char *file_name(int major)
+{
+    static const char *const names[N_MAJORS] = { "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2" };
+    return names[NEWEST_MAJOR - major];
+}
+
+static void open_default(int driver_major, Text *path, Text *why)
+{
+    char paths[N_MAJORS * N_FOLDERS][NAME_MAX_BYTES];
+    const char *names[N_MAJORS * N_FOLDERS + 1] = { NULL };
+    int n_names = 0;
+    for (int major = NEWEST_MAJOR; major > NEWEST_MAJOR - N_MAJORS; major--) {
+        if (driver_major > 0 && major > driver_major)
+            continue;
+        for (int folder = 0; folder < N_FOLDERS; folder++) {
+            strcpy(paths[n_names], folders[folder]);
+            strcat(paths[n_names], file_name(major));
+            names[n_names] = paths[n_names];
+            n_names++;
+        }
+    }
+    library_open(names, symbols, COUNT_OF(symbols), &the_library, path, why);
+}
+
+static void nothing_found(Error *problem, int driver_major, const Text *why)
+{
+    const char *reason = why->bytes ? why->bytes : "the driver is older than CUDA 11";
+    fail(problem, WEFT_NO_DEVICE, -1, "NVRTC was not found: %.*s", (int)strcspn(reason, "\n"), reason);
+    error_hint(problem, "Install NVRTC of CUDA %d or older (NVIDIA: cuda-nvrtc-%d-*; Debian: libnvrtc*; pip: nvidia-cuda-nvrtc), or set WEFT_LIBNVRTC to its file.",
+               driver_major ? driver_major : NEWEST_MAJOR, driver_major ? driver_major : NEWEST_MAJOR);
+}
+
+static void open_library(int driver_major)
+{
+    const char *wanted = getenv("WEFT_LIBNVRTC");
+    const char *const named[] = { wanted, NULL };
+    Text path = { 0 }, why = { 0 };
+    if (wanted && *wanted)
+        library_open(named, symbols, COUNT_OF(symbols), &the_library, &path, &why);
+    else
+        open_default(driver_major, &path, &why);
+    the_library.path = path.bytes;                          // NULL when nothing was found; else kept
+    if (the_library.path)
+        the_library.Version(&the_library.major, &the_library.minor);
+    else
+        nothing_found(&the_library.problem, driver_major, &why);
+    text_free(&why);
+}
+
+const Nvrtc *nvrtc_library(int driver_version)
+{
+    pthread_mutex_lock(&lock);
+    if (!is_opened)
+        open_library(driver_version / 1000);
+    is_opened = true;
+    pthread_mutex_unlock(&lock);
+    return &the_library;
+}
+
+weft_status nvrtc_need(int driver_version, const Nvrtc **nvrtc, Error *err)
+{
+    *nvrtc = nvrtc_library(driver_version);
+    const Error *problem = &(*nvrtc)->problem;
+    if (!problem->status)
+        return WEFT_OK;
+    weft_status status = fail(err, problem->status, -1, "%s", problem->message);
+    error_hint(err, "%s", problem->hint);
+    return status;
+}
+
+weft_status nvrtc_check(const Nvrtc *nvrtc, NvrtcResult result, const char *call, Error *err)
+{
+    if (result == NVRTC_SUCCESS)
+        return WEFT_OK;
+    const char *text = nvrtc->GetErrorString(result);
+    weft_status status = result == NVRTC_OUT_OF_MEMORY ? WEFT_OUT_OF_MEMORY : WEFT_KERNEL_BUILD;
+    return fail(err, status, -1, "%s: %s (%d)", call, text ? text : "failed", result);
+}
+
+bool nvrtc_knows(const Nvrtc *nvrtc, int major, int minor)
+{
+    enum { MAX_ARCHITECTURES = 128 };
+    int count = 0, architectures[MAX_ARCHITECTURES];
+    if (nvrtc->GetNumSupportedArchs(&count) || count > MAX_ARCHITECTURES || nvrtc->GetSupportedArchs(architectures))
+        return false;
+    for (int i = 0; i < count; i++)
+        if (architectures[i] == major * 10 + minor)
+            return true;
+    return false;
+}
