@@ -30,10 +30,19 @@ packages := libprotobuf-c libxxhash libedit libmd
 package_cflags = $(eval package_cflags := $(shell $(PKG_CONFIG) --cflags $(packages)))$(package_cflags)
 package_libs = $(eval package_libs := $(shell $(PKG_CONFIG) --libs $(packages)))$(package_libs)
 
+# OFFLINE=DIR: headers, libraries and tools from what scripts/offline has collected there.
+ifneq ($(OFFLINE),)
+offline_root := $(shell scripts/offline use '$(OFFLINE)')
+$(if $(offline_root),,$(error OFFLINE=$(OFFLINE) cannot be used))
+include $(offline_root)/offline.mk
+override export OFFLINE := $(abspath $(OFFLINE))
+export PATH := $(offline_root)/bin:$(PATH)
+endif
+
 # Hidden symbols: libpg_query is a shared library with names of its own (hash_bytes, for one) that must stay its own.
-base_cflags := -std=gnu17 -fPIC -fvisibility=hidden -fno-omit-frame-pointer -Isrc -Iinclude $(sanitize)
+base_cflags := -std=gnu17 -fPIC -fvisibility=hidden -fno-omit-frame-pointer -Isrc -Iinclude $(sanitize) $(offline_cflags)
 ALL_CFLAGS = $(base_cflags) $(OPTIMIZE) $(WARNINGS) $(package_cflags) $(CPPFLAGS) $(CFLAGS)
-ALL_LDFLAGS = $(sanitize) $(LDFLAGS)
+ALL_LDFLAGS = $(sanitize) $(offline_ldflags) $(LDFLAGS)
 # libpg_query and libtcc have no .pc file in Debian 12; libtcc comes as a static archive only.
 ALL_LIBS = -lpg_query -ltcc $(package_libs) -ldl -lpthread -lm
 
@@ -129,6 +138,7 @@ help: ## list these targets
 	@echo
 	@echo '  Variants, each in a folder of its own: CC=clang (build-clang), SAN=1 (build-san, ASan and UBSan),'
 	@echo '  TSAN=1 (build-tsan).  BUILD=dir builds elsewhere; CFLAGS, LDFLAGS, WARNINGS are honoured; V=1 shows commands.'
+	@echo '  OFFLINE=DIR builds with what scripts/offline collected, without installing anything.'
 
 # ---- building --------------------------------------------------------------------------------------------------------
 
