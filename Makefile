@@ -30,13 +30,16 @@ packages := libprotobuf-c libxxhash libedit libmd
 package_cflags = $(eval package_cflags := $(shell $(PKG_CONFIG) --cflags $(packages)))$(package_cflags)
 package_libs = $(eval package_libs := $(shell $(PKG_CONFIG) --libs $(packages)))$(package_libs)
 
-# OFFLINE=DIR: headers, libraries and tools from what scripts/offline has collected there.
+# OFFLINE=DIR: headers, libraries and tools from what scripts/offline has collected there; in the
+# environment too, for tests that call the compiler by themselves.
 ifneq ($(OFFLINE),)
 offline_root := $(shell scripts/offline use '$(OFFLINE)')
 $(if $(offline_root),,$(error OFFLINE=$(OFFLINE) cannot be used))
 include $(offline_root)/offline.mk
 override export OFFLINE := $(abspath $(OFFLINE))
 export PATH := $(offline_root)/bin:$(PATH)
+export CPATH := $(offline_root)/include
+export LIBRARY_PATH := $(offline_root)/lib
 endif
 
 # Hidden symbols: libpg_query is a shared library with names of its own (hash_bytes, for one) that must stay its own.

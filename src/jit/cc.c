@@ -110,6 +110,16 @@ bool compiler_is_native(const Compiler *compiler)
     return compiler->is_known && option_sets[compiler->option_set].is_native;
 }
 
+const char *compiler_path(const Compiler *compiler)
+{
+    return compiler->path;
+}
+
+const char *compiler_version(const Compiler *compiler)
+{
+    return compiler->version;
+}
+
 bool compiler_is_broken(const Compiler *compiler)
 {
     return compiler->is_broken;

@@ -451,3 +451,11 @@ void jit_wait_idle(Jit *jit)
         pthread_cond_wait(&jit->changed, &jit->lock);
     pthread_mutex_unlock(&jit->lock);
 }
+
+weft_status jit_meet_cc(Jit *jit, const char **path, const char **version, Error *err)
+{
+    TRY(compiler_meet(jit->compiler, false, err));
+    *path = compiler_path(jit->compiler);
+    *version = compiler_version(jit->compiler);
+    return WEFT_OK;
+}

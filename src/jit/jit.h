@@ -61,6 +61,8 @@ const char    *jit_tier_name(JitTier tier);                        // "tcc", "cc
 
 const JitCounts *jit_counts(const Jit *jit);
 void             jit_wait_idle(Jit *jit);                           // until the background queue is empty: benchmarks and tests
+// The system's compiler, for people to read: met now if it was not yet.  The texts are owned by the jit.
+weft_status      jit_meet_cc(Jit *jit, const char **path, const char **version, Error *err);
 bool             jit_flags_native(const Jit *jit);                  // whether the probed native CPU flag is in use
 
 #endif

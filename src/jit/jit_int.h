@@ -92,6 +92,8 @@ bool        compiler_is_known(Compiler *compiler);
 // with KERNEL_BUILD, this time with any other status.
 weft_status compiler_meet(Compiler *compiler, bool is_background, Error *err);
 bool        compiler_is_native(const Compiler *compiler);
+const char *compiler_path(const Compiler *compiler);        // of one that was met
+const char *compiler_version(const Compiler *compiler);     // the first line that it says
 bool        compiler_is_broken(const Compiler *compiler);   // it will not be started again
 
 // For a compiler that is known.

@@ -1,4 +1,4 @@
-// main.c - the command line: weft [OPTION]... [DB], weft run, weft gen, weft slt.
+// main.c - the command line: weft [OPTION]... [DB], weft run, weft devices, weft gen, weft slt.
 //
 // -c and -f run in the order given; without any, standard input is read: with a prompt when it is a terminal.
 
@@ -8,12 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shell/devices.h"
 #include "shell/gen.h"
 #include "shell/shell.h"
 
 static const char help_text[] =
     "Usage: weft [OPTION]... [DB]      run SQL on the database in directory DB, or on one in memory\n"
     "       weft run ... DB FILE...    run many statements together; see weft run --help\n"
+    "       weft devices               list CPU and GPUs; see weft devices --help\n"
     "       weft gen ...               write test data; see weft gen --help\n"
     "       weft slt ... FILE...       run SQL tests; see weft slt --help\n"
     "\n"
@@ -192,6 +194,8 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && !strcmp(argv[1], "run"))
         return run_main(argc - 1, argv + 1);
+    if (argc > 1 && !strcmp(argv[1], "devices"))
+        return devices_main(argc - 1, argv + 1);
     if (argc > 1 && !strcmp(argv[1], "gen"))
         return gen_main(argc - 1, argv + 1);
     if (argc > 1 && !strcmp(argv[1], "slt"))
