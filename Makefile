@@ -75,7 +75,7 @@ program := $(BUILD)/weft
 
 # ---- what people type ------------------------------------------------------------------------------------------------
 
-.PHONY: all lib demo test run-tests test-programs peer-programs bench-programs examples lint fmt bench cuda-check deps \
+.PHONY: all lib demo test run-tests test-programs peer-programs bench-programs examples lint fmt bench gpu-test gpu-bench cuda-check deps \
         clean distclean help FORCE
 
 all: $(program) ## build build/libweft.a and build/weft (the default)
@@ -121,6 +121,16 @@ bench: ## build and run the benchmarks (bench/run; ARGS=... are passed on, as in
 	@+$(MAKE) --no-print-directory all bench-programs
 	@BUILD='$(BUILD)' bench/run $(ARGS)
 
+gpu-test: ## the tests that matter to a GPU, on the GPU (scripts/gpu-test; ARGS="slt ssb" runs only these parts)
+	@scripts/deps test
+	@+$(MAKE) --no-print-directory all peer-programs $(BUILD)/stress/stress
+	@BUILD='$(BUILD)' scripts/gpu-test $(ARGS)
+
+gpu-bench: ## the tables of bench/gpu: SSB SF 20 on the GPU, single, at once, streamed, beside DuckDB (ARGS=... as of bench/gpu/run.sh)
+	@scripts/deps test
+	@+$(MAKE) --no-print-directory all bench-programs
+	@BUILD='$(BUILD)' bench/gpu/run.sh $(ARGS)
+
 cuda-check: all ## compile generated kernels with nvcc
 	@BUILD=$(BUILD) scripts/cuda-check
 
@@ -146,7 +156,7 @@ help: ## list these targets
 # ---- building --------------------------------------------------------------------------------------------------------
 
 # Say which packages are missing before the compiler stumbles over a header.  demo, test and deps install them.
-ifneq ($(filter-out demo test bench deps lint fmt clean distclean help,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out demo test bench gpu-test gpu-bench deps lint fmt clean distclean help,$(or $(MAKECMDGOALS),all)),)
 ifeq ($(shell scripts/deps --check build >&2 || echo missing),missing)
 $(error packages are missing: scripts/deps installs them)
 endif
