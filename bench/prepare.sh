@@ -4,7 +4,7 @@ BUILD=${BUILD:-build}
 folder=${BENCH_DIR:-$BUILD/bench}
 command="bench/$program/run.sh $*"
 
-scale=1
+scale=${default_scale:-1}
 for argument; do
     case ${previous:-} in --scale) scale=$argument ;; esac
     previous=$argument

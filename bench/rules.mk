@@ -1,12 +1,13 @@
 # Benchmark programs; included by the Makefile after tests/peer/rules.mk, whose objects they share.
 
-bench_programs := $(BUILD)/bench/ssb $(BUILD)/bench/concurrency
+bench_programs := $(BUILD)/bench/ssb $(BUILD)/bench/concurrency $(BUILD)/bench/gpu
 
 .PHONY: bench-programs
 bench-programs: $(bench_programs)
 
 $(BUILD)/bench/ssb: $(BUILD)/obj/bench/ssb/ssb.o
 $(BUILD)/bench/concurrency: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard bench/concurrency/*.c))
+$(BUILD)/bench/gpu: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard bench/gpu/*.c)) $(patsubst %,$(BUILD)/obj/bench/concurrency/%.o,crew draw)
 
 $(bench_programs): $(BUILD)/obj/bench/bench.o $(peer_objects) $(library)
 	@mkdir -p $(@D)
