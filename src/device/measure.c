@@ -104,7 +104,7 @@ static const char kernel_text[] =
 typedef struct GpuBench {
     const CudaDriver *cu;
     CuDevice  device;
-    CuContext context;
+    CuContext context, context_before;                      // the caller's thread may have one of its own
     CuStream  stream;
     CuEvent   start, end;
     CuModule  module;
@@ -117,6 +117,7 @@ static weft_status open_bench(GpuBench *bench, int ordinal, Error *err)
 {
     const CudaDriver *cu = bench->cu;
     size_t bytes_free, bytes_total;
+    CUDA_TRY(cu, CtxGetCurrent, (&bench->context_before), err);
     CUDA_TRY(cu, DeviceGet, (&bench->device, ordinal), err);
     CUDA_TRY(cu, DevicePrimaryCtxRetain, (&bench->context, bench->device), err);
     CUDA_TRY(cu, CtxSetCurrent, (bench->context), err);
@@ -151,7 +152,7 @@ static void close_bench(GpuBench *bench)
     if (bench->stream)
         cu->StreamDestroy(bench->stream);
     if (bench->context) {
-        cu->CtxSetCurrent(NULL);
+        cu->CtxSetCurrent(bench->context_before);
         cu->DevicePrimaryCtxRelease(bench->device);
     }
 }

@@ -100,6 +100,12 @@ CuResult cuCtxSetCurrent(CuContext context)
     return CU_SUCCESS;
 }
 
+CuResult cuCtxGetCurrent(CuContext *context)
+{
+    *context = NULL;
+    return CU_SUCCESS;
+}
+
 CuResult cuMemGetInfo_v2(size_t *bytes_free, size_t *bytes_total)
 {
     *bytes_free = (size_t)16 << 20;
