@@ -162,17 +162,18 @@ $(error packages are missing: scripts/deps installs them)
 endif
 endif
 
+# Under a name of its own until it is whole: tests call make too, and several may run at a time.
+write_if_changed = @new=$@.$$$$ && echo '$(1)' >$$new && if cmp -s $$new $@; then rm $$new; else mv $$new $@; fi
+
 # Changes when the compiler or its flags change, and then all is built anew.
 $(BUILD)/settings: FORCE
 	@mkdir -p $(BUILD)
-	@echo '$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(ALL_LIBS)' >$@.new
-	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+	$(call write_if_changed,$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(ALL_LIBS))
 
 # An archive keeps members whose source is gone, so it also depends on the list.
 $(BUILD)/members: FORCE
 	@mkdir -p $(BUILD)
-	@echo '$(lib_objects) $(shell_objects)' >$@.new
-	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+	$(call write_if_changed,$(lib_objects) $(shell_objects))
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/settings
 	@mkdir -p $(@D)
