@@ -1,8 +1,8 @@
 // cube.c - one kernel for queries of one shape that differ in their constants, from the kernel of any of them.
 //
 //     UNSURE BETWEEN_TEST(live, u8, discount, discount_low, discount_span)      ->  gone: the value's class stands for it
-//     EACH(live) { ADD(a1_, VALUE(price)) }   ->  EACH_ROW(live) { const u64 cell_ = c0_[discount[i] + f0_] * s0_ + ...;
-//                                                                  ADD(a1_[cell_], VALUE(price)) }
+//     EACH(live) { ADD(a1_, VALUE(price)) }   ->  EACH_ROW(live) { const u64 cube_ = c0_[discount[i] + f0_] * s0_ + ...;
+//                                                                  ADD(a1_[cube_], VALUE(price)) }
 //
 // Values of a column that no query tells from each other are a class.  A row's classes lead to a cell, and what the queries would do
 // with the row is done once, for its cell; each query then adds up the cells it wants.  So the work per row does not depend on the
@@ -98,14 +98,14 @@ static void add_step(CubeText *t, const char *line)
     else if (!is_replaced(line)) add_line(t, line);
 }
 
-// Accumulators are called a0_, a1_, ...; nothing else is.  a0_ becomes a0_[cell_], a0_[group] becomes a0_[cell_ + group].
+// Accumulators are called a0_, a1_, ...; nothing else is.  a0_ becomes a0_[cube_], a0_[group] becomes a0_[cube_ + group].
 static void add_statement(CubeText *t, const char *text, size_t length)
 {
     const char *end = text + length;
     text_add(&t->out, "            ");
     if (line_begins(text, "SPREAD(")) {                        // finds its accumulators by slot and group
         const char *group = strchr(text, ',') + 2;
-        text_add(&t->out, "%.*scell_ + %.*s\n", (int)(group - text), text, (int)(end - group), group);
+        text_add(&t->out, "%.*scube_ + %.*s\n", (int)(group - text), text, (int)(end - group), group);
         return;
     }
     for (char before = ' '; text < end; before = text[-1]) {
@@ -116,15 +116,15 @@ static void add_statement(CubeText *t, const char *text, size_t length)
         text_add_bytes(&t->out, text, n);
         text += n;
         if (!is_cell) continue;
-        if (*text == '[') text_add(&t->out, "[cell_ + "), text++;
-        else text_add(&t->out, "[cell_]");
+        if (*text == '[') text_add(&t->out, "[cube_ + "), text++;
+        else text_add(&t->out, "[cube_]");
     }
     text_add(&t->out, "\n");
 }
 
 static void add_cell(CubeText *t)
 {
-    text_add(&t->out, "            const u64 cell_ = ");
+    text_add(&t->out, "            const u64 cube_ = ");
     for (int d = 0; d < t->n_dims; d++) text_add(&t->out, "%s(u64)c%d_[%s[i] + f%d_] * s%d_", d ? " + " : "", d, column_name(t, t->dims[d]), d, d);
     text_add(&t->out, ";\n");
 }
@@ -147,7 +147,7 @@ static void add_sink(CubeText *t, const char *sink, const char *end)
             at += length + 1;
         }
     }
-    if (rows) text_add(&t->out, "            ADD(%.*s[cell_], 1)\n", (int)strcspn(rows + strlen(rows_begin), ","), rows + strlen(rows_begin));
+    if (rows) text_add(&t->out, "            ADD(%.*s[cube_], 1)\n", (int)strcspn(rows + strlen(rows_begin), ","), rows + strlen(rows_begin));
     text_add(&t->out, "        }\n");
 }
 
