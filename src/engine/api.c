@@ -305,7 +305,7 @@ static weft_status run_statement(Execution *ex, const Statement *statement)
 static weft_status execute(weft_session *session, const char *sql, weft_result **result, Error *err)
 {
     Execution   ex = { .session = session, .arena = arena_new(NULL, "query"), .err = err };
-    const Names names = { find_table, &ex };
+    const Names names = { find_table, &ex, &session->stop };
     Statement  *statement;
     weft_status status = sql_bind(ex.arena, sql, &names, &statement, err);
     if (ex.lookup) status = ex.lookup;

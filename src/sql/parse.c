@@ -123,6 +123,6 @@ static void run_job(void *context, size_t stack_bytes)
 weft_status sql_bind(Arena *arena, const char *text, const Names *names, Statement **statement, Error *err)
 {
     BindJob job = { arena, text, names, statement, err, WEFT_OK };
-    TRY(sql_worker_run(run_job, &job, err));
+    TRY(sql_worker_run(run_job, &job, names->stop, err));
     return job.status;
 }

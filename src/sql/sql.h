@@ -14,6 +14,7 @@
 typedef struct Names {                 // how table names are looked up; the engine adds its virtual tables here
     const Table *(*table)(void *context, const char *name);                    // held for the caller; NULL when there is none
     void *context;
+    const _Atomic u32 *stop;           // looked at while waiting for a thread to parse on; may be NULL
 } Names;
 
 weft_status sql_bind(Arena *arena, const char *text, const Names *names, Statement **statement, Error *err);

@@ -33,7 +33,8 @@ int   sql_nesting(const char *text, int limit, int *at);
 i64   sql_rescans(const char *text);
 
 // Runs WORK on a thread with a large stack and waits for it.
-weft_status sql_worker_run(void (*work)(void *context, size_t stack_bytes), void *context, Error *err);
+weft_status sql_worker_run(void (*work)(void *context, size_t stack_bytes), void *context,
+                           const _Atomic u32 *stop, Error *err);
 
 // ---- binding --------------------------------------------------------------------------------------------------------
 

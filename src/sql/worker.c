@@ -7,6 +7,7 @@
 //     session thread ── job ──> worker (256 MiB of stack)         an idle one, a new one while there are few, or
 //          waits     <── done ──┘                                 the first to become idle
 //
+// Who waits for a worker sees its stop flag; what a worker has begun it ends, since that is bounded (README.md).
 // Stack pages are address space until they are touched, and go back to the system after a long statement.
 
 #define _GNU_SOURCE                                         // MAP_STACK, MAP_NORESERVE
@@ -17,9 +18,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { STACK_WANTED = 256 << 20, STACK_LEAST = 1 << 20, STACK_KEPT = 1 << 20, WORKERS_MOST = 16 };
+enum { STACK_WANTED = 256 << 20, STACK_LEAST = 1 << 20, STACK_KEPT = 1 << 20, WORKERS_MOST = 16, WAKE_MS = 20 };
 
 typedef struct Worker {
     struct Worker *next_idle;
@@ -34,6 +36,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;  // guards all below a
 static pthread_cond_t  has_idle = PTHREAD_COND_INITIALIZER;
 static Worker         *idle;
 static int             n_workers;
+static int             n_most;                             // workers; found out once: it takes a look at files
 static pthread_once_t  once = PTHREAD_ONCE_INIT;
 
 // Threads do not survive a fork: the child starts anew, with the lock free.
@@ -55,8 +58,9 @@ static void after_fork_child(void)
     n_workers = 0;
 }
 
-static void register_fork_handlers(void)
+static void set_up(void)
 {
+    n_most = MIN_OF(MAX_OF(2 * cpu_count(), 2), WORKERS_MOST);
     pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 }
 
@@ -128,11 +132,20 @@ static Worker *worker_new(void)
     return NULL;
 }
 
-// Called and returns with the mutex held.
-static weft_status take_worker(Worker **worker, Error *err)
+// A statement that waits for its turn looks at its stop flag now and then.
+static void wait_for_idle(void)
 {
-    const int n_most = MIN_OF(MAX_OF(2 * cpu_count(), 2), WORKERS_MOST);
-    bool      may_grow = true;
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += WAKE_MS * 1000000;
+    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+    pthread_cond_timedwait(&has_idle, &mutex, &until);
+}
+
+// Called and returns with the mutex held.
+static weft_status take_worker(Worker **worker, const _Atomic u32 *stop, Error *err)
+{
+    bool may_grow = true;
     while (!idle) {
         if (may_grow && n_workers < n_most) {
             n_workers++;
@@ -148,7 +161,11 @@ static weft_status take_worker(Worker **worker, Error *err)
                        "The process may have reached its limit on threads or address space (ulimit -u, ulimit -v).");
             return WEFT_OUT_OF_MEMORY;
         } else {
-            pthread_cond_wait(&has_idle, &mutex);
+            wait_for_idle();
+        }
+        if (stop && atomic_load(stop)) {
+            pthread_cond_signal(&has_idle);                 // a worker that became idle meanwhile is for somebody else
+            return fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
         }
     }
     *worker = idle;
@@ -156,12 +173,13 @@ static weft_status take_worker(Worker **worker, Error *err)
     return WEFT_OK;
 }
 
-weft_status sql_worker_run(void (*work)(void *context, size_t stack_bytes), void *context, Error *err)
+weft_status sql_worker_run(void (*work)(void *context, size_t stack_bytes), void *context,
+                           const _Atomic u32 *stop, Error *err)
 {
     Worker *worker;
-    pthread_once(&once, register_fork_handlers);
+    pthread_once(&once, set_up);
     pthread_mutex_lock(&mutex);
-    const weft_status status = take_worker(&worker, err);
+    const weft_status status = take_worker(&worker, stop, err);
     if (status == WEFT_OK) {
         worker->context = context;
         worker->work = work;

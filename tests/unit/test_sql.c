@@ -43,7 +43,7 @@ static const Table *find_table(void *context, const char *name)
 
 static Statement *try_bind(const char *sql)
 {
-    const Names names = { find_table, NULL };
+    const Names names = { find_table, NULL, NULL };
     Statement *statement = NULL;
     if (!store) {
         error_clear(&err);
@@ -930,7 +930,7 @@ TEST(nesting_is_an_upper_bound)
             DepthJob job = { sql, 0 };
             int at = -1, nesting = sql_nesting(sql, 1 << 24, &at);
             error_clear(&err);
-            CHECK_OK(sql_worker_run(measure_depth, &job, &err), err);
+            CHECK_OK(sql_worker_run(measure_depth, &job, NULL, &err), err);
             if (job.depth > 2 * nesting + 16)
                 CHECK_FAIL("%.60s: %d levels, nesting %d", sql, job.depth, nesting);
             free(sql);
@@ -949,7 +949,7 @@ static const Table *no_table(void *context, const char *name)
 static void *bind_often(void *context)
 {
     int *n_wrong = context;
-    const Names names = { no_table, NULL };
+    const Names names = { no_table, NULL, NULL };
     for (int i = 0; i < 200; i++) {
         Arena *own = arena_new(NULL, "thread");
         Statement *statement;
@@ -990,6 +990,65 @@ TEST(short_threads_use_up_no_keys)
     CHECK_INT(pthread_key_create(&key, NULL), 0);
     CHECK((int)key < 100);
     pthread_key_delete(key);
+}
+
+// Holds a worker until it is told to go on.
+typedef struct Held { _Atomic bool *go_on; _Atomic int *n_held; } Held;
+
+static void hold_worker(void *context, size_t stack_bytes)
+{
+    const Held *held = context;
+    (void)stack_bytes;
+    atomic_fetch_add(held->n_held, 1);
+    while (!atomic_load(held->go_on)) usleep(1000);
+}
+
+static void *hold_one(void *context)
+{
+    Error error;
+    error_clear(&error);
+    sql_worker_run(hold_worker, context, NULL, &error);
+    return NULL;
+}
+
+typedef struct Binding { _Atomic u32 stop; weft_status status; Error error; } Binding;
+
+static void *bind_unless_stopped(void *context)
+{
+    Binding *binding = context;
+    const Names names = { no_table, NULL, &binding->stop };
+    Arena *own = arena_new(NULL, "thread");
+    Statement *statement;
+    error_clear(&binding->error);
+    binding->status = sql_bind(own, "select 1", &names, &statement, &binding->error);
+    arena_free(own);
+    return NULL;
+}
+
+TEST(waiting_for_a_thread_to_parse_on_can_be_cancelled)
+{
+    enum { N = 40 };                   // more than there are workers
+    pthread_t threads[N], cancelled, patient;
+    _Atomic bool go_on = false;
+    _Atomic int n_held = 0;
+    Held held = { &go_on, &n_held };
+    Binding stopped = { .stop = 0 }, other = { .stop = 0 };
+    for (int i = 0; i < N; i++)
+        CHECK_INT(pthread_create(&threads[i], NULL, hold_one, &held), 0);
+    for (int before = -1; before != n_held || !before; usleep(100000)) // until no more are made
+        before = n_held;
+    CHECK(n_held < N);
+    CHECK_INT(pthread_create(&cancelled, NULL, bind_unless_stopped, &stopped), 0);
+    CHECK_INT(pthread_create(&patient, NULL, bind_unless_stopped, &other), 0);
+    usleep(30000);
+    atomic_store(&stopped.stop, 1);
+    pthread_join(cancelled, NULL);     // while every worker is held
+    atomic_store(&go_on, true);
+    pthread_join(patient, NULL);
+    for (int i = 0; i < N; i++)
+        pthread_join(threads[i], NULL);
+    CHECK_STATUS(stopped.status, WEFT_QUERY_CANCELED);
+    CHECK_STATUS(other.status, WEFT_OK);
 }
 
 TEST(no_thread_to_be_had)
