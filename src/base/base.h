@@ -107,6 +107,8 @@ i64  fault_count(FaultKind kind);                            // calls since faul
 typedef struct Budget {
     _Atomic i64 used;
     _Atomic i64 limit;                                      // 0: no limit
+    _Atomic i64 most;                                       // that was ever in use
+    struct Budget *parent;                                  // what counts here counts there, too; NULL: none
 } Budget;
 
 // Zeroed, 64-byte aligned, fresh pages from the system when large.  Fails with OUT_OF_MEMORY, naming the setting

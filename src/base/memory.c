@@ -23,7 +23,14 @@ static size_t rounded(size_t bytes)
     return (MAX_OF(bytes, 1) + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
 }
 
-static bool budget_take(Budget *budget, i64 bytes)
+static void note_most(Budget *budget, i64 used)
+{
+    i64 most = atomic_load_explicit(&budget->most, memory_order_relaxed);
+    while (most < used && !atomic_compare_exchange_weak(&budget->most, &most, used))
+        continue;
+}
+
+static bool take_here(Budget *budget, i64 bytes)
 {
     i64 used = budget->used;
     i64 limit = budget->limit;
@@ -31,11 +38,36 @@ static bool budget_take(Budget *budget, i64 bytes)
         if (limit > 0 && (used > limit || bytes > limit - used))
             return false;
     } while (!atomic_compare_exchange_weak(&budget->used, &used, used + bytes));
+    note_most(budget, used + bytes);
     return true;
+}
+
+// The parent's first: whoever sees 0 in use here may reuse the budget, so this count is the last to be touched, and giving back nothing
+// touches none.
+static void budget_give(Budget *budget, i64 bytes)
+{
+    if (bytes == 0)
+        return;
+    if (budget->parent)
+        budget_give(budget->parent, bytes);
+    atomic_fetch_sub(&budget->used, bytes);
+}
+
+static bool budget_take(Budget *budget, i64 bytes)
+{
+    if (budget->parent && !budget_take(budget->parent, bytes))
+        return false;
+    if (take_here(budget, bytes))
+        return true;
+    if (budget->parent)
+        budget_give(budget->parent, bytes);
+    return false;
 }
 
 static weft_status fail_budget(const Budget *budget, size_t bytes, Error *err)
 {
+    while (budget->parent && budget->limit == 0)
+        budget = budget->parent;
     long long used = budget->used, limit = budget->limit;
     weft_status status = fail(err, WEFT_OUT_OF_MEMORY, -1,
                               "memory_limit reached: %zu KiB more wanted, %lld of %lld KiB in use",
@@ -74,7 +106,7 @@ weft_status mem_alloc(Budget *budget, size_t bytes, void **out, Error *err)
         memory = is_mapped(bytes) ? alloc_mapped(bytes) : alloc_small(rounded(bytes));
     if (!memory) {
         if (budget)
-            atomic_fetch_sub(&budget->used, (i64)bytes);
+            budget_give(budget, (i64)bytes);
         return fail(err, WEFT_OUT_OF_MEMORY, -1, "out of memory: the system refused %zu KiB", (bytes + 1023) / 1024);
     }
     *out = memory;
@@ -90,5 +122,5 @@ void mem_free(Budget *budget, void *memory, size_t bytes)
     else
         free(memory);
     if (budget)
-        atomic_fetch_sub(&budget->used, (i64)bytes);
+        budget_give(budget, (i64)bytes);
 }

@@ -359,6 +359,27 @@ TEST(memory_is_zeroed_and_aligned_at_every_size)
     CHECK_INT(budget.used, 0);
 }
 
+TEST(a_budget_counts_in_its_parent)
+{
+    Budget all = { .limit = 1000 }, one = { .parent = &all }, other = { .limit = 300, .parent = &all };
+    void *memory, *more, *none;
+    Error err;
+    error_clear(&err);
+    CHECK_OK(mem_alloc(&one, 600, &memory, &err), err);
+    CHECK_OK(mem_alloc(&other, 300, &more, &err), err);
+    CHECK_INT(all.used, 900);
+    CHECK_STATUS(mem_alloc(&one, 101, &none, &err), WEFT_OUT_OF_MEMORY);       // the parent's limit
+    CHECK_HAS(err.message, "memory_limit");
+    CHECK_STATUS(mem_alloc(&other, 1, &none, &(Error){ 0 }), WEFT_OUT_OF_MEMORY);
+    CHECK_INT(all.used, 900);                                                 // what its own limit refused is given back there
+    CHECK_INT(one.used, 600);
+    mem_free(&one, memory, 600);
+    mem_free(&other, more, 300);
+    CHECK_INT(one.used + other.used + all.used, 0);
+    CHECK_INT(one.most, 600);
+    CHECK_INT(all.most, 901);
+}
+
 TEST(memory_budget_is_a_limit)
 {
     Budget budget = { .limit = 1000000 };
