@@ -8,8 +8,8 @@
 //     printf("%lld\n", (long long)sum->i64[0]);
 //     weft_result_free(result);  weft_disconnect(session);  weft_close(db);
 //
-// Threads: one database serves any number of sessions, each used by one thread at a time.  weft_cancel and
-// weft_progress are the exceptions: any thread may call them while another waits in weft_query.
+// Threads: one database serves any number of sessions, each used by one thread at a time.  weft_cancel, weft_progress and
+// weft_queue_position are the exceptions: any thread may call them while another waits in weft_query.
 // Ownership: a result is independent of its session once returned, and must be freed before the database is closed.
 
 #ifndef WEFT_H
@@ -127,6 +127,8 @@ void        weft_disconnect(weft_session *session);                      // NULL
 weft_status weft_query(weft_session *session, const char *sql, weft_result **result, weft_error *error);
 void        weft_cancel(weft_session *session);                          // any thread: the running query ends with 57014
 double      weft_progress(const weft_session *session);                  // any thread: 0 to 1, or -1 when nothing runs
+// Any thread: the place of the session's query among those that wait until their memory fits beside what runs, from 1 on; 0: it does not wait.
+int         weft_queue_position(const weft_session *session);
 
 // The same without waiting: the query joins those that run, and shares their scans.  A session runs one query at a time, so
 // each task needs a session of its own; sessions are cheap.  SQL is copied.  weft_wait ends the task, and must be called once.

@@ -23,6 +23,7 @@ weft_status weft_open(const char *path, weft_db **out, weft_error *error)
         arena_free(arena);
         return status;
     }
+    db->admission = admission_new(&db->budget);
     db->network = network_new(cpu_count());
     db->crew = crew_new();
     db->pieces = pieces_new();
@@ -43,6 +44,7 @@ void weft_close(weft_db *db)
     jit_free(db->jit);
     db->cpu->close(db->cpu);
     store_close(db->store);
+    admission_free(db->admission);
     arena_free(db->arena);
 }
 
@@ -64,7 +66,10 @@ void weft_cancel(weft_session *session)
 {
     atomic_store(&session->cancelled, true);
     atomic_store(&session->stop, 1);
+    admission_wake(session->db->admission);
 }
+
+int weft_queue_position(const weft_session *session) { return atomic_load(&session->position); }
 
 double weft_progress(const weft_session *session)
 {
@@ -117,19 +122,57 @@ static weft_status give_one_row(Execution *ex, Query *query)
     return WEFT_OK;
 }
 
-static weft_status run_select(Execution *ex, Query *query)
+// ---- queries: one try, and a second one alone when the first met the memory limit because of others ----------------------------
+
+typedef weft_status (*Body)(Execution *ex, QueryRun *run, const Statement *statement);       // runs the query and makes ex->result
+
+// Nothing of the first try is left: neither memory, nor rows, nor the stop flag that its failing workers set.
+static void begin_again(Execution *ex)
 {
-    QueryRun    run = { .own = ex->arena, .arena = ex->arena, .session = ex->session, .query = query, .err = ex->err };
-    weft_status status;
-    if (query->n_relations == 0 && query->is_grouped) TRY(give_one_row(ex, query));
-    if (query->n_relations == 0) {
-        status = result_from_constants(&run, ex->result);
-    } else {
-        status = query_run(&run);
-        if (!status) status = result_from_query(&run, ex->result);
-        query_free(&run);
-    }
+    weft_session *session = ex->session;
+    error_clear(ex->err);
+    weft_result_free(ex->result);
+    ex->result = result_new(session->db);
+    atomic_store(&session->stop, 0);
+    if (atomic_load(&session->cancelled)) atomic_store(&session->stop, 1);     // it came meanwhile
+}
+
+static weft_status try_once(Execution *ex, const Statement *statement, Body body, bool is_second_try, bool *try_again)
+{
+    Arena            *own = arena_new(ex->arena, "run");
+    QueryRun          run = { .own = own, .arena = own, .session = ex->session, .query = statement->query, .err = ex->err, .is_second_try = is_second_try };
+    const weft_status status = body(ex, &run, statement);
+    *try_again = query_may_try_again(&run, status);
+    query_free(&run);
     result_add_notices(ex->result, &run);
+    arena_free(own);
+    claim_leave(run.claim);
+    return status;
+}
+
+static weft_status run_with_memory(Execution *ex, const Statement *statement, Body body)
+{
+    bool              try_again;
+    const weft_status status = try_once(ex, statement, body, false, &try_again);
+    if (!try_again) return status;
+    begin_again(ex);
+    return try_once(ex, statement, body, true, &try_again);
+}
+
+static weft_status select_body(Execution *ex, QueryRun *run, const Statement *statement)
+{
+    (void)statement;
+    if (run->query->n_relations == 0) return result_from_constants(run, ex->result);
+    TRY(query_run(run));
+    ex->result->budget = query_budget(run);
+    return result_from_query(run, ex->result);
+}
+
+static weft_status run_select(Execution *ex, const Statement *statement)
+{
+    Query *query = statement->query;
+    if (query->n_relations == 0 && query->is_grouped) TRY(give_one_row(ex, query));
+    const weft_status status = run_with_memory(ex, statement, select_body);
     snprintf(ex->result->tag, sizeof ex->result->tag, "SELECT %zu", ex->result->n_rows);
     return status;
 }
@@ -143,38 +186,61 @@ static void print_kernels(const QueryRun *run, Text *text)
         }
 }
 
+// The answer is made, as the query would, and dropped.
+static weft_status analyze(Execution *ex, QueryRun *run)
+{
+    weft_result *answer = result_new(ex->session->db);
+    answer->budget = query_budget(run);
+    const weft_status status = result_from_query(run, answer);
+    weft_result_free(answer);
+    return status;
+}
+
+static weft_status explain_run(Execution *ex, QueryRun *run, const Statement *statement, Text *text)
+{
+    const double start = time_now_ms();
+    run->only_weave = !statement->explain_analyze;
+    TRY(query_run(run));
+    if (statement->explain_analyze) {
+        TRY(analyze(ex, run));
+        explain_plan(run, true, text);
+        text_add(text, "total %.2f ms\n", time_now_ms() - start);
+    }
+    if (statement->explain_kernel) print_kernels(run, text);
+    return WEFT_OK;
+}
+
+static weft_status explain_only(Execution *ex, QueryRun *run, const Statement *statement, Text *text)
+{
+    if (statement->explain_network || statement->explain_dot) {
+        explain_network(ex->session->db, run->arena, statement->explain_dot, text);
+    } else if (run->query->n_relations == 0) {
+        text_add(text, "constants: no pipeline\n");
+    } else {
+        TRY(plan_pipelines(run->arena, run->query, &run->plan, ex->err));
+        explain_plan(run, false, text);
+    }
+    return WEFT_OK;
+}
+
+static weft_status explain_body(Execution *ex, QueryRun *run, const Statement *statement)
+{
+    const bool  asks_network = statement->explain_network || statement->explain_dot;
+    const bool  runs = run->query->n_relations && !asks_network && (statement->explain_analyze || statement->explain_kernel);
+    Text        text = { 0 };
+    run->is_explained = true;
+    weft_status status = runs ? explain_run(ex, run, statement, &text) : explain_only(ex, run, statement, &text);
+    if (!status) status = result_from_lines(ex->result, "QUERY PLAN", text.bytes ? text.bytes : "", ex->err);
+    text_free(&text);
+    return status;
+}
+
 static weft_status run_explain(Execution *ex, const Statement *statement)
 {
-    Query      *query = statement->query;
-    QueryRun    run = { .own = ex->arena, .arena = ex->arena, .session = ex->session, .query = query, .err = ex->err, .is_explained = true };
-    Text        text = { 0 };
-    weft_status status = WEFT_OK;
+    Query *query = statement->query;
     if (query->n_relations == 0 && query->is_grouped) TRY(give_one_row(ex, query));
-    if (statement->explain_network || statement->explain_dot) {
-        explain_network(ex->session->db, ex->arena, statement->explain_dot, &text);
-    } else if (query->n_relations == 0) {
-        text_add(&text, "constants: no pipeline\n");
-    } else if (statement->explain_analyze || statement->explain_kernel) {
-        const double start = time_now_ms();
-        run.only_weave = !statement->explain_analyze;
-        status = query_run(&run);
-        if (!status && statement->explain_analyze) {
-            weft_result *answer = result_new(ex->session->db);
-            status = result_from_query(&run, answer);
-            weft_result_free(answer);
-            explain_plan(&run, true, &text);
-            text_add(&text, "total %.2f ms\n", time_now_ms() - start);
-        }
-        if (!status && statement->explain_kernel) print_kernels(&run, &text);
-        query_free(&run);
-    } else {
-        status = plan_pipelines(ex->arena, query, &run.plan, ex->err);
-        if (!status) explain_plan(&run, false, &text);
-    }
-    if (!status) status = result_from_lines(ex->result, "QUERY PLAN", text.bytes ? text.bytes : "", ex->err);
-    result_add_notices(ex->result, &run);
+    const weft_status status = run_with_memory(ex, statement, explain_body);
     snprintf(ex->result->tag, sizeof ex->result->tag, "EXPLAIN");
-    text_free(&text);
     return status;
 }
 
@@ -286,7 +352,7 @@ static weft_status run_show(Execution *ex, const Statement *statement)
 static weft_status run_statement(Execution *ex, const Statement *statement)
 {
     switch (statement->kind) {
-        case STATEMENT_SELECT:       return run_select(ex, statement->query);
+        case STATEMENT_SELECT:       return run_select(ex, statement);
         case STATEMENT_EXPLAIN:      return run_explain(ex, statement);
         case STATEMENT_CREATE_TABLE: return run_create(ex, statement);
         case STATEMENT_DROP_TABLE:   return run_drop(ex, statement);
@@ -313,6 +379,7 @@ static weft_status execute(weft_session *session, const char *sql, weft_result *
         weft_result_free(*result);
         *result = ex.result = result_new(session->db);
         if (!status) status = run_statement(&ex, statement);
+        *result = ex.result;           // a second try has a result of its own
     }
     arena_free(ex.arena);
     if (status) {

@@ -230,12 +230,19 @@ static bool make_kernel(Cube *cube, const Cube *before)
     return true;
 }
 
+// A cube belongs to none of its queries and allocates when one of them may be gone already: the database's budget, not a query's.
+static Budget *common_budget(Budget *budget)
+{
+    while (budget->parent) budget = budget->parent;
+    return budget;
+}
+
 Cube *cube_make(Budget *budget, const Cube *before, const SieveMember *members, int n_members)
 {
     Arena *arena = arena_new(NULL, "cube");
     Cube  *cube = arena_make(arena, Cube);
     atomic_init(&cube->n_users, 1);
-    cube->arena = arena, cube->budget = budget, cube->device = members[0].device;
+    cube->arena = arena, cube->budget = common_budget(budget), cube->device = members[0].device;
     cube->wants = arena_array(arena, Wants, n_members);
     cube->n_members = n_members;
     cube->n_dims = find_dims(members[0].launch, cube->dims);

@@ -8,6 +8,7 @@
 #define WEFT_ENGINE_H
 
 #include "device/device.h"
+#include "engine/admission.h"
 #include "engine/crew.h"
 #include "engine/network.h"
 #include "engine/pieces.h"
@@ -21,7 +22,9 @@ struct weft_db {
     Arena   *arena;
     _Atomic u64 n_queries;             // numbered as they come
     Store   *store;
-    Budget   budget;
+    Budget   budget;                   // of all that grows with data; memory_limit is its limit
+    Budget   looks;                    // virtual tables: made to look at the database, also when its memory is full
+    Admission *admission;              // which queries may run beside which
     Network *network;                  // for queries
     Pieces  *pieces;                   // what running queries have in common
     Crew    *crew;                     // threads of submitted queries
@@ -50,6 +53,7 @@ struct weft_session {
     _Atomic bool  running;
     _Atomic u64   rows_done, rows_total;
     _Atomic int   copy_progress;       // 0 .. 1000
+    _Atomic int   position;            // in the queue for memory, from 1 on; 0: it does not wait
 };
 
 struct weft_result {
@@ -97,6 +101,8 @@ typedef struct QueryRun {
     weft_session   *session;
     const Query    *query;
     Plan           *plan;
+    Claim          *claim;             // its memory; NULL before it is planned.  Whoever runs the query leaves it, after own is freed.
+    char          **signatures;        // by pipeline; NULL: shared with nobody
     JoinTable     **tables;            // by pipeline
     PipelineReport *reports;           // by pipeline
     int             n_pieces;
@@ -107,6 +113,7 @@ typedef struct QueryRun {
     int             n_codes;
     bool            is_explained;      // EXPLAIN: everything is made anew, so that it can be shown
     bool            only_weave;        // EXPLAIN (KERNEL): the last pipeline is woven, not run
+    bool            is_second_try;     // the first met the memory limit: this one is to be alone
     Launch         *last;              // the root's launch, its own or a shared one
     const Woven    *last_woven;
     Error          *err;
@@ -114,6 +121,9 @@ typedef struct QueryRun {
 
 weft_status query_run(QueryRun *run);                                      // all pipelines; run->last holds what came out
 void        query_free(QueryRun *run);
+Budget     *query_budget(const QueryRun *run);                             // what its memory is counted in; may be used after the query is gone
+bool        query_may_try_again(const QueryRun *run, weft_status status);  // it met the memory limit, and others were there
+void        query_estimate(QueryRun *run, Part *parts);                    // what its pipelines will need, and last the rest (estimate.c)
 weft_status query_alloc(QueryRun *run, size_t bytes, void **out);          // counted, zeroed, freed with the query
 weft_status query_ranks(QueryRun *run, Dictionary *dict, u32 count, const u32 **ranks);    // of a dictionary's codes; held as long as the query
 void        query_notice(QueryRun *run, const char *notice);

@@ -145,10 +145,22 @@ static void print_finish(const Query *query, Text *text)
     if (query->offset > 0) text_add(text, "offset %lld\n", (long long)query->offset);
 }
 
+static void print_memory(const ClaimFigures *figures, Text *text)
+{
+    text_add(text, "memory: estimated ");
+    print_bytes(text, (double)figures->wanted);
+    text_add(text, ", used at most ");
+    print_bytes(text, (double)figures->most);
+    text_add(text, ", waited %.2f ms to be admitted%s\n", figures->waited_ms, figures->is_alone ? ", alone after meeting the memory limit" : "");
+}
+
 void explain_plan(QueryRun *run, bool with_figures, Text *text)
 {
     print_finish(run->query, text);
     print_pipeline(run, run->plan->n_pipelines - 1, 0, with_figures, text);
+    if (!with_figures) return;
+    const ClaimFigures figures = claim_figures(run->claim);
+    print_memory(&figures, text);
 }
 
 // ---- the network ------------------------------------------------------------------------------------------------------------
@@ -161,6 +173,36 @@ static void print_rider(const RiderFigures *rider, Text *text)
     const char *how = hows[rider->woven_as];
     if (rider->n_woven) text_add(text, "%s %d others (expected gain %.1f)\n", how, rider->n_woven - 1, rider->gain);
     else text_add(text, "%s\n", rider->n_fellow ? "side by side" : "alone");
+}
+
+static void print_claim(const ClaimFigures *claim, Text *text)
+{
+    text_add(text, "    query %llu: ", (unsigned long long)claim->query);
+    if (claim->position) text_add(text, "waiting for memory, place %d, priority %d, for %.0f ms, wants ", claim->position, claim->priority, claim->waited_ms);
+    else text_add(text, "running, priority %d, waited %.0f ms, wanted ", claim->priority, claim->waited_ms);
+    print_bytes(text, (double)claim->wanted);
+    if (claim->position) {
+        text_add(text, "%s\n", claim->is_alone ? ", alone" : "");
+        return;
+    }
+    text_add(text, ", reserved ");
+    print_bytes(text, (double)claim->reserved);
+    text_add(text, ", uses ");
+    print_bytes(text, (double)claim->used);
+    text_add(text, "%s\n", claim->is_alone ? ", alone" : "");
+}
+
+static void print_queue(const weft_db *db, const ClaimFigures *claims, int n_claims, Text *text)
+{
+    const i64 limit = atomic_load(&db->budget.limit);
+    if (!n_claims) return;
+    text_add(text, "memory: ");
+    print_bytes(text, (double)atomic_load(&db->budget.used));
+    text_add(text, " in use, limit ");
+    if (limit) print_bytes(text, (double)limit);
+    else text_add(text, "none");
+    text_add(text, "\n");
+    for (int i = 0; i < n_claims; i++) print_claim(&claims[i], text);
 }
 
 static void print_as_text(const RiderFigures *riders, int n_riders, Text *text)
@@ -184,7 +226,18 @@ static void print_quoted(const char *name, Text *text)
     text_add(text, "\"");
 }
 
-static void print_as_dot(const RiderFigures *riders, int n_riders, Text *text)
+static void print_waiting_as_dot(const ClaimFigures *claims, int n_claims, Text *text)
+{
+    for (int i = 0; i < n_claims; i++) {
+        if (!claims[i].position) continue;
+        text_add(text, "  \"memory\" [shape = house];\n  \"memory\" -> \"query %llu\" [label = \"waits, place %d: ", (unsigned long long)claims[i].query,
+                 claims[i].position);
+        print_bytes(text, (double)claims[i].wanted);
+        text_add(text, "\", style = dashed];\n");
+    }
+}
+
+static void print_as_dot(const RiderFigures *riders, int n_riders, const ClaimFigures *claims, int n_claims, Text *text)
 {
     static const char *const labels[] = { [WOVEN_NOT] = "", [WOVEN_SIEVE] = "sieved", [WOVEN_FUSED] = "fused", [WOVEN_CUBE] = "one body" };
     text_add(text, "digraph network {\n  rankdir = LR;\n");
@@ -197,14 +250,21 @@ static void print_as_dot(const RiderFigures *riders, int n_riders, Text *text)
         text_add(text, "  \"%s\" -> \"query %llu\" [label = \"%d / %d\"];\n", riders[i].kernel, (unsigned long long)riders[i].query, riders[i].n_chunks_done,
                  riders[i].n_chunks);
     }
+    print_waiting_as_dot(claims, n_claims, text);
     text_add(text, "}\n");
 }
 
 void explain_network(weft_db *db, Arena *arena, bool as_dot, Text *text)
 {
     RiderFigures *riders;
-    int           n_riders;
+    ClaimFigures *claims;
+    int           n_riders, n_claims;
     network_riders(db->network, arena, &riders, &n_riders);
-    if (as_dot) print_as_dot(riders, n_riders, text);
-    else print_as_text(riders, n_riders, text);
+    admission_list(db->admission, arena, &claims, &n_claims);
+    if (as_dot) {
+        print_as_dot(riders, n_riders, claims, n_claims, text);
+        return;
+    }
+    print_as_text(riders, n_riders, text);
+    print_queue(db, claims, n_claims, text);
 }

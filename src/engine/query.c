@@ -36,9 +36,11 @@ weft_status counted_alloc(Arena *arena, Budget *budget, size_t bytes, void **out
     return WEFT_OK;
 }
 
+Budget *query_budget(const QueryRun *run) { return run->claim ? claim_budget(run->claim) : &run->session->db->budget; }
+
 weft_status query_alloc(QueryRun *run, size_t bytes, void **out)
 {
-    return counted_alloc(run->arena, &run->session->db->budget, bytes, out, run->err);
+    return counted_alloc(run->arena, query_budget(run), bytes, out, run->err);
 }
 
 typedef struct HeldRanks { Dictionary *dict; const u32 *ranks; } HeldRanks;
@@ -293,11 +295,13 @@ static void ask_for_better_code(QueryRun *run, Code *code, const WeaveJob *job)
 
 // A LIMIT without ORDER BY takes the first rows of the table, so it must begin there; a query held to fewer threads than there are
 // must not hold up others; stored rows, and tables made when asked for (virtual.c), belong to the query.  These scan alone.
+static bool is_virtual(const Table *table) { return strncmp(table->name, "weft_", 5) == 0; }
+
 static Ride make_ride(QueryRun *run, int pipeline, const char *label, Launch *launch)
 {
     const weft_session *session = run->session;
     const Table        *scanned = run->query->relations[run->plan->pipelines[pipeline].relation].table;
-    const bool          is_own = !launch->source->from_store || strncmp(scanned->name, "weft_", 5) == 0;
+    const bool          is_own = !launch->source->from_store || is_virtual(scanned);
     const Table        *table = is_own ? NULL : scanned;
     const bool          all_threads = session->settings.threads >= network_threads(session->db->network);
     return (Ride){ .device = session->db->cpu, .launch = launch, .table = table, .label = label, .query = session->query_number,
@@ -323,7 +327,7 @@ static weft_status run_job(QueryRun *run, int pipeline, const char *label, const
     if (notice) query_notice(run, notice);
     ask_for_better_code(run, code, job);
     *launch = (Launch){ .woven = woven, .code = code, .source = job->source, .sink = job->sink, .n_slots = network_threads(session->db->network), .limit = limit,
-                        .budget = &session->db->budget, .jit = session->settings.jit == JIT_TCC ? NULL : session->db->jit, .stop = &session->stop, .rows_done = &session->rows_done };
+                        .budget = query_budget(run), .jit = session->settings.jit == JIT_TCC ? NULL : session->db->jit, .stop = &session->stop, .rows_done = &session->rows_done };
     Ride              ride = make_ride(run, pipeline, label, launch);
     const bool        is_alone = woven->fan_out > FAN_OUT_SHARED;
     const weft_status status = is_alone ? ride_alone(&ride, run->err) : network_ride(session->db->network, &ride, run->err);
@@ -475,9 +479,10 @@ static weft_status get_table(QueryRun *run, int number)
     Piece     *piece;
     JoinTable *table = NULL;
     bool       must_make;
-    if (!run->session->settings.sharing || run->is_explained) return build_table(run, number, run->arena, &run->tables[number]);
-    TRY(pieces_get(pieces, query_signature(run, number), &run->session->stop, &piece, &must_make, run->err));
+    if (!run->signatures[number]) return build_table(run, number, run->arena, &run->tables[number]);
+    TRY(pieces_get(pieces, run->signatures[number], &run->session->stop, &piece, &must_make, run->err));
     if (must_make) {
+        claim_make(run->claim, number);
         const weft_status status = build_table(run, number, piece_arena(piece), &table);
         piece_made(pieces, piece, table, !status, true);
         if (status) {
@@ -506,12 +511,13 @@ static weft_status get_answer(QueryRun *run, int number)
     Piece     *piece;
     bool       must_make;
     SharedRun *shared;
-    if (!run->session->settings.sharing || run->is_explained || rows_enough(run, &run->plan->pipelines[number]) >= 0) {
+    if (!run->signatures[number]) {
         run->last = arena_make(run->arena, Launch);
         return push_pipeline(run, number, run->last);
     }
-    TRY(pieces_get(pieces, query_signature(run, number), &run->session->stop, &piece, &must_make, run->err));
+    TRY(pieces_get(pieces, run->signatures[number], &run->session->stop, &piece, &must_make, run->err));
     if (must_make) {
+        claim_make(run->claim, number);
         shared = arena_make(piece_arena(piece), SharedRun);
         shared->device = run->session->db->cpu;
         arena_defer(piece_arena(piece), free_shared_run, shared);
@@ -533,12 +539,53 @@ static weft_status get_answer(QueryRun *run, int number)
     return WEFT_OK;
 }
 
+// What was made takes the place of what was expected.  A table can be found by others as long as this query uses it; an answer serves only
+// those who wait for it already.
 static weft_status run_pipeline(QueryRun *run, int number)
 {
-    if (run->plan->pipelines[number].sink != SINK_TABLE) return get_answer(run, number);
-    const weft_status status = get_table(run, number);
+    const bool        is_table = run->plan->pipelines[number].sink == SINK_TABLE;
+    const weft_status status = is_table ? get_table(run, number) : get_answer(run, number);
     run->reports[number].table = run->tables[number];
+    claim_made(run->claim, number, is_table && !status);
     return status;
+}
+
+// ---- admission --------------------------------------------------------------------------------------------------------------------
+
+static bool only_looks(const QueryRun *run)
+{
+    for (int r = 0; r < run->query->n_relations; r++)
+        if (!is_virtual(run->query->relations[r].table)) return false;
+    return true;
+}
+
+static bool may_share(const QueryRun *run, int number)
+{
+    return run->session->settings.sharing && !run->is_explained && rows_enough(run, &run->plan->pipelines[number]) < 0;
+}
+
+// Before anything is built or scanned, and before the query holds what others could wait for.
+static weft_status wait_for_memory(QueryRun *run)
+{
+    const int n_pipelines = run->plan->n_pipelines;
+    Part     *parts = arena_array(run->arena, Part, n_pipelines + 1);
+    query_estimate(run, parts);
+    for (int p = 0; p < n_pipelines; p++) {
+        if (!may_share(run, p)) continue;
+        run->signatures[p] = query_signature(run, p);
+        parts[p].key = hash_bytes(run->signatures[p], strlen(run->signatures[p])) | 1;
+    }
+    const Wish wish = { .query = run->session->query_number, .priority = run->session->settings.priority, .is_alone = run->is_second_try,
+                        .is_look = only_looks(run) && !run->is_second_try, .n_parts = n_pipelines + 1, .parts = parts, .stop = &run->session->stop,
+                        .position = &run->session->position };
+    run->claim = admission_ask(run->session->db->admission, &wish);
+    return claim_wait(run->claim, run->err);
+}
+
+bool query_may_try_again(const QueryRun *run, weft_status status)
+{
+    if (status != WEFT_OUT_OF_MEMORY || run->is_second_try || !run->claim || atomic_load(&run->session->cancelled)) return false;
+    return only_looks(run) || claim_had_company(run->claim);
 }
 
 weft_status query_run(QueryRun *run)
@@ -547,9 +594,11 @@ weft_status query_run(QueryRun *run)
     TRY(plan_pipelines(run->arena, run->query, &run->plan, run->err));
     run->tables = arena_array(run->arena, JoinTable *, run->plan->n_pipelines);
     run->reports = arena_array(run->arena, PipelineReport, run->plan->n_pipelines);
+    run->signatures = arena_array(run->arena, char *, run->plan->n_pipelines);
     for (int p = 0; p < run->plan->n_pipelines; p++) n_rows += run->query->relations[run->plan->pipelines[p].relation].table->n_rows;
     atomic_store(&run->session->rows_done, 0);
     atomic_store(&run->session->rows_total, n_rows);
+    TRY(wait_for_memory(run));
     for (int p = 0; p < run->plan->n_pipelines; p++) TRY(run_pipeline(run, p));
     return WEFT_OK;
 }

@@ -39,7 +39,7 @@ static const u8  *null_column(const Builder *b, int output)
 
 static weft_status home_alloc(Builder *b, size_t bytes, void **out)
 {
-    return counted_alloc(b->home, &b->run->session->db->budget, bytes, out, b->run->err);
+    return counted_alloc(b->home, query_budget(b->run), bytes, out, b->run->err);
 }
 
 static void release_dict(void *dict) { dict_release(dict); }

@@ -1,5 +1,5 @@
-// virtual.c - tables that are made when asked for: weft_tables, weft_columns, weft_scans, weft_riders, and the row behind a SELECT
-// without FROM.
+// virtual.c - tables that are made when asked for: weft_tables, weft_columns, weft_scans, weft_riders, weft_queue, and the row behind a
+// SELECT without FROM.
 
 #include "engine/engine.h"
 
@@ -98,6 +98,22 @@ static weft_status fill_riders(Maker *maker, Arena *arena)
     return WEFT_OK;
 }
 
+static weft_status fill_queue(Maker *maker, Arena *arena)
+{
+    ClaimFigures *claims;
+    int           n_claims;
+    admission_list(maker->db->admission, arena, &claims, &n_claims);
+    for (int i = 0; i < n_claims; i++) {
+        const ClaimFigures *claim = &claims[i];
+        const Value row[] = { int_value(TYPE_BIGINT, (i64)claim->query), text_value(claim->position ? "waiting" : "running"),
+                              int_value(TYPE_INTEGER, claim->position), int_value(TYPE_INTEGER, claim->priority),
+                              int_value(TYPE_BOOLEAN, claim->is_alone), int_value(TYPE_BIGINT, claim->wanted), int_value(TYPE_BIGINT, claim->reserved),
+                              int_value(TYPE_BIGINT, claim->used), int_value(TYPE_BIGINT, (i64)claim->waited_ms) };
+        TRY(add_row(maker, row, COUNT_OF(row)));
+    }
+    return WEFT_OK;
+}
+
 static const struct VirtualTable {
     const char *name;
     ColumnDef   columns[12];
@@ -117,6 +133,9 @@ static const struct VirtualTable {
     { "weft_riders", { { "query", TYPE(BIGINT), true }, { "table_name", TYPE(TEXT), true }, { "pipeline", TYPE(TEXT), true }, { "kernel", TYPE(TEXT), true },
                        { "chunks", TYPE(INTEGER), true }, { "chunks_done", TYPE(INTEGER), true }, { "fellow_riders", TYPE(INTEGER), true },
                        { "woven_with", TYPE(INTEGER), true } }, 8, NULL, fill_riders },
+    { "weft_queue", { { "query", TYPE(BIGINT), true }, { "state", TYPE(TEXT), true }, { "position", TYPE(INTEGER), true },
+                      { "priority", TYPE(INTEGER), true }, { "alone", TYPE(BOOLEAN), true }, { "bytes_wanted", TYPE(BIGINT), true },
+                      { "bytes_reserved", TYPE(BIGINT), true }, { "bytes_used", TYPE(BIGINT), true }, { "waited_ms", TYPE(BIGINT), true } }, 9, NULL, fill_queue },
     { "weft_one_row", { { "one", TYPE(INTEGER), true } }, 1, NULL, fill_one_row },
 };
 
@@ -144,7 +163,7 @@ weft_status virtual_table(weft_db *db, Arena *arena, const char *name, const Tab
     for (int i = 0; i < COUNT_OF(virtual_tables); i++) {
         const struct VirtualTable *def = &virtual_tables[i];
         if (strcmp(name, def->name) != 0) continue;
-        TRY(store_open(NULL, &db->budget, &maker.store, err));
+        TRY(store_open(NULL, &db->looks, &maker.store, err));
         arena_defer(arena, close_store, maker.store);
         TRY(store_create_table(maker.store, def->name, def->columns, def->n_columns, err));
         TRY(append_begin(maker.store, def->name, &maker.append, err));

@@ -70,7 +70,7 @@ static bool describe(Shell *shell, const char *argument)
     return is_fine;
 }
 
-// Who rides on which scan now, and how often tables were read since the database was opened.  At a prompt that is the
+// Who rides on which scan now, who has or waits for how much memory, and how often tables were read since the database was opened.  At a prompt that is the
 // only session, nothing else runs; a program that serves a shell beside other sessions sees those.
 static bool show_top(Shell *shell, const char *argument)
 {
@@ -78,10 +78,14 @@ static bool show_top(Shell *shell, const char *argument)
     static const char riders[] = "select query, table_name as \"table\", chunks_done as done, chunks, "
                                  "fellow_riders as fellows, woven_with as woven, pipeline "
                                  "from weft_riders order by query, chunks_done";
+    static const char queue[] = "select query, state, position as place, priority, bytes_wanted as wanted, "
+                                "bytes_reserved as reserved, bytes_used as used, waited_ms "
+                                "from weft_queue order by state, position, query";
     static const char scans[] = "select table_name as \"table\", rides, chunks_read, chunks_ridden, bytes_read, "
                                 "bytes_ridden from weft_scans where table_name not like 'weft%' "
                                 "order by bytes_ridden desc";
-    return run_statement(shell, riders, NULL, 1) && run_statement(shell, scans, NULL, 1);
+    return run_statement(shell, riders, NULL, 1) && run_statement(shell, queue, NULL, 1) &&
+           run_statement(shell, scans, NULL, 1);
 }
 
 // ---- switches ----------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 // run_top.c - `weft run --top`: the riders of all scans, redrawn in place on standard error.
 //
-// A query rides on a scan for each of its pipelines; the view has a line for each ride.  It is drawn below the cursor,
+// A query rides on a scan for each of its pipelines; the view has a line for each ride, and then one for each query that waits for memory,
+// in the order in which they will be let in.  It is drawn below the cursor,
 // and the cursor goes back to where it was, so that the next view, or the results, overwrite it.
 
 #include <stdlib.h>
@@ -77,24 +78,42 @@ static void draw_rider(const Shell *shell, const weft_result *riders, size_t row
     fputs("\033[K\n", stderr);
 }
 
-static void draw(Run *run, const weft_result *riders)
+static void draw_waiting(const weft_result *queue, size_t row, int columns)
+{
+    char text[256];
+    snprintf(text, sizeof text, "%7lld  waits for %.1f MB of memory, place %lld, for %.1f s", (long long)number_at(queue, 0, row),
+             (double)number_at(queue, 2, row) / 1e6, (long long)number_at(queue, 1, row),
+             (double)number_at(queue, 3, row) / 1e3);
+    draw_text(text, columns - 1);
+    fputs("\033[K\n", stderr);
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static void draw(Run *run, const weft_result *riders, const weft_result *queue)
 {
     int columns = terminal_columns(stderr), room = lines_that_fit();
-    size_t n_riders = weft_result_rows(riders), n_shown = n_riders < (size_t)room ? n_riders : (size_t)room;
+    size_t n_riders = weft_result_rows(riders), n_waiting = weft_result_rows(queue);
+    size_t n_queued = least(n_waiting, (size_t)room / 3), n_shown = least(n_riders, (size_t)room - n_queued);
     char text[256];
     pthread_mutex_lock(&run->lock);
     long n_running = run->n_running;
     pthread_mutex_unlock(&run->lock);
     top_erase();
-    snprintf(text, sizeof text, "%.1f s, %ld statements running, %zu rides", (now_ms() - run->start_ms) / 1e3,
-             n_running, n_riders);
+    snprintf(text, sizeof text, "%.1f s, %ld statements running, %zu of them waiting for memory, %zu rides",
+             (now_ms() - run->start_ms) / 1e3, n_running, n_waiting, n_riders);
     draw_text(text, columns - 1);
     fputs("\033[K\n", stderr);
     draw_text("  query  chunks                    fellows  woven  table        pipeline", columns - 1);
     fputs("\033[K\n", stderr);
     for (size_t r = 0; r < n_shown; r++)
         draw_rider(&run->shell, riders, r, columns);
-    top.n_lines = (int)n_shown + 2;
+    for (size_t r = 0; r < n_queued; r++)
+        draw_waiting(queue, r, columns);
+    top.n_lines = (int)(n_shown + n_queued) + 2;
     fprintf(stderr, "\033[%dA", top.n_lines);
     fflush(stderr);
 }
@@ -103,12 +122,16 @@ void top_show(Run *run)
 {
     static const char sql[] = "select query, table_name, pipeline, chunks, chunks_done, fellow_riders, woven_with "
                               "from weft_riders order by query, chunks_done";
-    weft_result *riders = NULL;
+    static const char waiting[] = "select query, position, bytes_wanted, waited_ms from weft_queue where state = 'waiting' "
+                                  "order by position";
+    weft_result *riders = NULL, *queue = NULL;
     weft_error error = { .status = WEFT_OK };
     if (now_ms() - top.last_ms < EVERY_MS)
         return;
     top.last_ms = now_ms();
-    if (weft_query(run->shell.session, sql, &riders, &error) == WEFT_OK)
-        draw(run, riders);
+    if (weft_query(run->shell.session, sql, &riders, &error) == WEFT_OK &&
+        weft_query(run->shell.session, waiting, &queue, &error) == WEFT_OK)
+        draw(run, riders, queue);
     weft_result_free(riders);
+    weft_result_free(queue);
 }

@@ -1,0 +1,403 @@
+// admission.c - see admission.h for the rules.
+//
+//     room = limit - used by anybody - what those who run are expected to take still
+//
+// A claim is expected to take its parts' estimates.  When a part is made, what the query uses by then is a fact, and only the parts to come
+// are estimates.  All is decided under one lock, in admit(), whenever somebody comes or leaves or a part turns out other than expected.
+// Memory comes back in other ways, too (a result is freed, a table dropped, the limit raised), so the first in the queue looks
+// now and then; everybody else sleeps until it is let in, is first, or is cancelled.
+
+#include "engine/admission.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#define LOOK_MS      20                // the first in the queue looks again
+#define ALLOWANCE    ((i64)64 << 20)   // of a look
+#define RECYCLE_LOOK 4                 // ended claims that are tried before a new one is made
+
+typedef enum ClaimState { CLAIM_ENDED, CLAIM_WAITING, CLAIM_RUNNING, CLAIM_LOOKING } ClaimState;
+
+typedef struct ClaimPart { Part part; bool is_mine, is_made; } ClaimPart;      // mine: this claim is to make it
+
+struct Claim {
+    Budget         budget;             // what the query uses; first, and never freed while anything may be counted in it
+    Admission     *admission;
+    ClaimState     state;
+    Wish           wish;               // its parts are in parts
+    int            n_parts;
+    ClaimPart     *parts;
+    i64            facts;              // used when the last part was made
+    u64            number;             // in the order of coming
+    int            n_passed;           // that came later and were let in before
+    int            position;
+    bool           had_company;
+    double         asked_ms, admitted_ms;
+    pthread_cond_t changed;            // let in, first, or cancelled
+    struct Claim  *next;               // in its list
+};
+
+typedef struct ClaimList { Claim *first, **end; int n_claims; } ClaimList;
+
+struct Admission {
+    pthread_mutex_t lock;
+    Budget         *budget;
+    u64             n_asked;
+    ClaimList       running, waiting, ended;                   // waiting: in order
+    bool            is_alone;          // the one that runs is to stay alone
+};
+
+// ---- lists --------------------------------------------------------------------------------------------------------------------
+
+static void list_init(ClaimList *list) { *list = (ClaimList){ .end = &list->first }; }
+
+static void list_add(ClaimList *list, Claim *claim)
+{
+    claim->next = NULL;
+    *list->end = claim;
+    list->end = &claim->next;
+    list->n_claims++;
+}
+
+static void list_take(ClaimList *list, Claim *claim)
+{
+    Claim **link = &list->first;
+    while (*link != claim) link = &(*link)->next;
+    *link = claim->next;
+    if (list->end == &claim->next) list->end = link;
+    list->n_claims--;
+}
+
+static bool is_overdue(const Claim *claim) { return claim->wish.is_alone || claim->n_passed >= PASSES_MOST; }
+
+static bool goes_before(const Claim *a, const Claim *b)
+{
+    if (is_overdue(a) != is_overdue(b)) return is_overdue(a);
+    if (!is_overdue(a) && a->wish.priority != b->wish.priority) return a->wish.priority > b->wish.priority;
+    return a->number < b->number;
+}
+
+static void list_put(ClaimList *list, Claim *claim)
+{
+    Claim **link = &list->first;
+    while (*link && !goes_before(claim, *link)) link = &(*link)->next;
+    claim->next = *link;
+    *link = claim;
+    if (!claim->next) list->end = &claim->next;
+    list->n_claims++;
+}
+
+// ---- arithmetic -----------------------------------------------------------------------------------------------------------------
+
+// Estimates come from products of many numbers.
+static i64 add_up(i64 a, i64 b) { return a > INT64_MAX / 2 - b ? INT64_MAX / 2 : a + b; }
+
+static i64 expected(const Claim *claim)
+{
+    i64 bytes = claim->facts;
+    for (int p = 0; p < claim->n_parts; p++)
+        if (claim->parts[p].is_mine && !claim->parts[p].is_made) bytes = add_up(bytes, claim->parts[p].part.bytes);
+    return bytes;
+}
+
+static i64 still_to_take(const Claim *claim) { return MAX_OF(expected(claim) - atomic_load(&claim->budget.used), 0); }
+
+static i64 room(const Admission *admission)
+{
+    const i64 limit = atomic_load(&admission->budget->limit);
+    i64       taken = atomic_load(&admission->budget->used);
+    if (limit == 0) return INT64_MAX;
+    for (const Claim *claim = admission->running.first; claim; claim = claim->next) taken = add_up(taken, still_to_take(claim));
+    return limit - taken;
+}
+
+static bool has_key(const Claim *claim, u64 key)
+{
+    for (int p = 0; p < claim->n_parts; p++)
+        if (claim->parts[p].part.key == key) return true;
+    return false;
+}
+
+static bool somebody_has(const Admission *admission, u64 key)
+{
+    for (const Claim *claim = admission->running.first; key && claim; claim = claim->next)
+        if (has_key(claim, key)) return true;
+    return false;
+}
+
+// Marks the parts that are its own to make, as things are; what they need.
+static i64 need(const Admission *admission, Claim *claim)
+{
+    i64 bytes = 0;
+    for (int p = 0; p < claim->n_parts; p++) {
+        ClaimPart *part = &claim->parts[p];
+        part->is_mine = !somebody_has(admission, part->part.key);
+        if (part->is_mine) bytes = add_up(bytes, part->part.bytes);
+    }
+    return bytes;
+}
+
+// ---- letting in -------------------------------------------------------------------------------------------------------------------
+
+static bool may_run(const Admission *admission, Claim *claim, i64 bytes_free)
+{
+    const i64 bytes = need(admission, claim);
+    if (admission->running.n_claims == 0) return true;
+    return !admission->is_alone && !claim->wish.is_alone && bytes <= bytes_free;
+}
+
+static void let_in(Admission *admission, Claim *claim)
+{
+    list_take(&admission->waiting, claim);
+    for (Claim *other = admission->waiting.first; other; other = other->next) other->n_passed += other->number < claim->number;
+    for (Claim *other = admission->running.first; other; other = other->next) other->had_company = true;
+    claim->had_company = admission->running.n_claims > 0;
+    claim->state = CLAIM_RUNNING;
+    claim->admitted_ms = time_now_ms();
+    claim->position = 0;
+    admission->is_alone = claim->wish.is_alone;
+    list_add(&admission->running, claim);
+    if (claim->wish.position) atomic_store(claim->wish.position, 0);
+    pthread_cond_signal(&claim->changed);
+}
+
+static Claim *next_to_run(const Admission *admission)
+{
+    const i64 bytes_free = room(admission);
+    if (bytes_free < 0 && admission->running.n_claims) return NULL;
+    for (Claim *claim = admission->waiting.first; claim; claim = claim->next) {
+        if (may_run(admission, claim, bytes_free)) return claim;
+        if (is_overdue(claim)) return NULL;                    // it is the next one, whoever would fit
+    }
+    return NULL;
+}
+
+// Those who were passed too often go to the front; everybody learns its place.
+static void put_in_order(Admission *admission)
+{
+    ClaimList old = admission->waiting;
+    Claim    *last = NULL;
+    int       position = 0;
+    list_init(&admission->waiting);
+    for (Claim *claim = old.first, *next; claim; claim = next) {
+        next = claim->next;
+        if (last && goes_before(claim, last)) {
+            list_put(&admission->waiting, claim);
+        } else {
+            list_add(&admission->waiting, claim);
+            last = claim;
+        }
+    }
+    for (Claim *claim = admission->waiting.first; claim; claim = claim->next) {
+        const bool is_first = ++position == 1 && claim->position != 1;
+        claim->position = position;
+        if (claim->wish.position) atomic_store(claim->wish.position, position);
+        if (is_first) pthread_cond_signal(&claim->changed);    // it looks now and then from here on
+    }
+}
+
+static void admit(Admission *admission)
+{
+    Claim *claim;
+    if (!admission->waiting.first) return;
+    while ((claim = next_to_run(admission))) {
+        let_in(admission, claim);
+        put_in_order(admission);
+    }
+}
+
+// ---- claims ---------------------------------------------------------------------------------------------------------------------------
+
+// One that ended and in which nothing is counted any more, or a new one.
+static Claim *take_claim(Admission *admission)
+{
+    for (int i = MIN_OF(RECYCLE_LOOK, admission->ended.n_claims); i > 0; i--) {
+        Claim *claim = admission->ended.first;
+        list_take(&admission->ended, claim);
+        if (atomic_load(&claim->budget.used) == 0) return claim;
+        list_add(&admission->ended, claim);
+    }
+    Claim             *claim = calloc(1, sizeof *claim);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&claim->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    claim->admission = admission;
+    return claim;
+}
+
+static void begin(Admission *admission, Claim *claim, const Wish *wish)
+{
+    claim->budget.parent = wish->is_look ? NULL : admission->budget;
+    atomic_store(&claim->budget.limit, wish->is_look ? ALLOWANCE : 0);
+    atomic_store(&claim->budget.most, 0);
+    claim->wish = *wish;
+    claim->wish.parts = NULL;
+    claim->n_parts = wish->n_parts;
+    claim->parts = calloc((size_t)wish->n_parts + 1, sizeof *claim->parts);
+    for (int p = 0; p < wish->n_parts; p++) claim->parts[p].part = wish->parts[p];
+    claim->facts = 0, claim->n_passed = 0, claim->position = 0, claim->had_company = false;
+    claim->number = ++admission->n_asked;
+    claim->asked_ms = claim->admitted_ms = time_now_ms();
+}
+
+Claim *admission_ask(Admission *admission, const Wish *wish)
+{
+    pthread_mutex_lock(&admission->lock);
+    Claim *claim = take_claim(admission);
+    begin(admission, claim, wish);
+    if (wish->is_look) {
+        claim->state = CLAIM_LOOKING;
+    } else {
+        claim->state = CLAIM_WAITING;
+        list_put(&admission->waiting, claim);
+        admit(admission);
+        if (claim->state == CLAIM_WAITING) put_in_order(admission);
+    }
+    pthread_mutex_unlock(&admission->lock);
+    return claim;
+}
+
+static void wait_for_change(Claim *claim)
+{
+    struct timespec until;
+    if (claim->position != 1) {
+        pthread_cond_wait(&claim->changed, &claim->admission->lock);
+        return;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += LOOK_MS * 1000000;
+    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+    pthread_cond_timedwait(&claim->changed, &claim->admission->lock, &until);
+    if (claim->position == 1) admit(claim->admission);
+}
+
+weft_status claim_wait(Claim *claim, Error *err)
+{
+    Admission  *admission = claim->admission;
+    weft_status status = WEFT_OK;
+    pthread_mutex_lock(&admission->lock);
+    while (claim->state == CLAIM_WAITING && !(claim->wish.stop && atomic_load(claim->wish.stop))) wait_for_change(claim);
+    if (claim->state == CLAIM_WAITING) status = fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
+    pthread_mutex_unlock(&admission->lock);
+    return status;
+}
+
+Budget *claim_budget(Claim *claim) { return &claim->budget; }
+
+bool claim_is_running(Claim *claim)
+{
+    pthread_mutex_lock(&claim->admission->lock);
+    const bool is_running = claim->state == CLAIM_RUNNING || claim->state == CLAIM_LOOKING;
+    pthread_mutex_unlock(&claim->admission->lock);
+    return is_running;
+}
+
+void claim_make(Claim *claim, int part)
+{
+    pthread_mutex_lock(&claim->admission->lock);
+    claim->parts[part].is_mine = true;
+    pthread_mutex_unlock(&claim->admission->lock);
+}
+
+void claim_made(Claim *claim, int part, bool stays)
+{
+    pthread_mutex_lock(&claim->admission->lock);
+    claim->parts[part].is_made = true;
+    if (!stays) claim->parts[part].part.key = 0;
+    claim->facts = atomic_load(&claim->budget.used);
+    admit(claim->admission);
+    pthread_mutex_unlock(&claim->admission->lock);
+}
+
+bool claim_had_company(Claim *claim)
+{
+    pthread_mutex_lock(&claim->admission->lock);
+    const bool had_company = claim->had_company;
+    pthread_mutex_unlock(&claim->admission->lock);
+    return had_company;
+}
+
+void claim_leave(Claim *claim)
+{
+    if (!claim) return;
+    Admission *admission = claim->admission;
+    pthread_mutex_lock(&admission->lock);
+    if (claim->state == CLAIM_RUNNING) list_take(&admission->running, claim);
+    if (claim->state == CLAIM_WAITING) list_take(&admission->waiting, claim);
+    if (claim->state == CLAIM_RUNNING) admission->is_alone = false;            // when set, it was this one
+    if (claim->state == CLAIM_WAITING) put_in_order(admission);
+    if (claim->wish.position) atomic_store(claim->wish.position, 0);
+    claim->state = CLAIM_ENDED;
+    free(claim->parts);
+    claim->parts = NULL, claim->n_parts = 0;
+    list_add(&admission->ended, claim);
+    admit(admission);
+    pthread_mutex_unlock(&admission->lock);
+}
+
+// ---- for people -----------------------------------------------------------------------------------------------------------------------
+
+static ClaimFigures figures_of(const Claim *claim)
+{
+    const bool   is_running = claim->state != CLAIM_WAITING;
+    const i64    used = atomic_load(&claim->budget.used);
+    ClaimFigures figures = { .query = claim->wish.query, .position = claim->position, .priority = claim->wish.priority, .is_alone = claim->wish.is_alone,
+                             .used = used, .most = atomic_load(&claim->budget.most),
+                             .waited_ms = (is_running ? claim->admitted_ms : time_now_ms()) - claim->asked_ms };
+    for (int p = 0; p < claim->n_parts; p++) figures.wanted = add_up(figures.wanted, claim->parts[p].part.bytes);
+    if (is_running) figures.reserved = MAX_OF(expected(claim), used);
+    return figures;
+}
+
+ClaimFigures claim_figures(Claim *claim)
+{
+    pthread_mutex_lock(&claim->admission->lock);
+    const ClaimFigures figures = figures_of(claim);
+    pthread_mutex_unlock(&claim->admission->lock);
+    return figures;
+}
+
+void admission_list(Admission *admission, Arena *arena, ClaimFigures **figures, int *n_figures)
+{
+    *figures = NULL, *n_figures = 0;
+    pthread_mutex_lock(&admission->lock);
+    for (const Claim *claim = admission->running.first; claim; claim = claim->next) *LIST_PUSH(arena, *figures, *n_figures) = figures_of(claim);
+    for (const Claim *claim = admission->waiting.first; claim; claim = claim->next) *LIST_PUSH(arena, *figures, *n_figures) = figures_of(claim);
+    pthread_mutex_unlock(&admission->lock);
+}
+
+// ---- the whole ------------------------------------------------------------------------------------------------------------------------
+
+Admission *admission_new(Budget *budget)
+{
+    Admission *admission = calloc(1, sizeof *admission);
+    pthread_mutex_init(&admission->lock, NULL);
+    admission->budget = budget;
+    list_init(&admission->running);
+    list_init(&admission->waiting);
+    list_init(&admission->ended);
+    return admission;
+}
+
+void admission_free(Admission *admission)
+{
+    if (!admission) return;
+    while (admission->ended.first) {
+        Claim *claim = admission->ended.first;
+        list_take(&admission->ended, claim);
+        pthread_cond_destroy(&claim->changed);
+        free(claim);
+    }
+    pthread_mutex_destroy(&admission->lock);
+    free(admission);
+}
+
+void admission_wake(Admission *admission)
+{
+    pthread_mutex_lock(&admission->lock);
+    for (Claim *claim = admission->waiting.first; claim; claim = claim->next)
+        if (claim->wish.stop && atomic_load(claim->wish.stop)) pthread_cond_signal(&claim->changed);
+    pthread_mutex_unlock(&admission->lock);
+}
