@@ -113,6 +113,7 @@ typedef struct QueryRun {
     int             n_codes;
     bool            is_explained;      // EXPLAIN: everything is made anew, so that it can be shown
     bool            only_weave;        // EXPLAIN (KERNEL): the last pipeline is woven, not run
+    bool            is_empty;          // its text says that no row comes out: nothing was run
     bool            is_second_try;     // the first met the memory limit: this one is to be alone
     Launch         *last;              // the root's launch, its own or a shared one
     const Woven    *last_woven;

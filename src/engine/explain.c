@@ -159,6 +159,10 @@ void explain_plan(QueryRun *run, bool with_figures, Text *text)
     print_finish(run->query, text);
     print_pipeline(run, run->plan->n_pipelines - 1, 0, with_figures, text);
     if (!with_figures) return;
+    if (run->is_empty) {
+        text_add(text, "no row can come out: nothing was run\n");
+        return;
+    }
     const ClaimFigures figures = claim_figures(run->claim);
     print_memory(&figures, text);
 }

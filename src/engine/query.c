@@ -597,6 +597,8 @@ weft_status query_run(QueryRun *run)
     run->signatures = arena_array(run->arena, char *, run->plan->n_pipelines);
     for (int p = 0; p < run->plan->n_pipelines; p++) n_rows += run->query->relations[run->plan->pipelines[p].relation].table->n_rows;
     atomic_store(&run->session->rows_done, 0);
+    run->is_empty = !run->only_weave && plan_is_empty(run->query);
+    if (run->is_empty) return WEFT_OK;
     atomic_store(&run->session->rows_total, n_rows);
     TRY(wait_for_memory(run));
     for (int p = 0; p < run->plan->n_pipelines; p++) TRY(run_pipeline(run, p));

@@ -440,8 +440,20 @@ static weft_status result_from_groups(QueryRun *run, weft_result *result)
     return cells_out(&groups, result);
 }
 
+// The columns without a row.
+static weft_status result_from_nothing(QueryRun *run, weft_result *result)
+{
+    View *views = arena_array(run->arena, View, run->query->n_outputs + 1);
+    for (int c = 0; c < run->query->n_outputs; c++) {
+        const Type type = run->query->outputs[c].expr->type;
+        views[c] = (View){ .kind = view_kind(type), .type = type };
+    }
+    return copy_out(run, result, views, 0);
+}
+
 weft_status result_from_query(QueryRun *run, weft_result *result)
 {
+    if (run->is_empty) return result_from_nothing(run, result);
     return run->query->is_grouped ? result_from_groups(run, result) : result_from_rows(run, result);
 }
 

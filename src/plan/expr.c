@@ -126,6 +126,8 @@ bool expr_equal(const Expr *a, const Expr *b)
     return true;
 }
 
+bool expr_is_never(const Expr *condition) { return condition->kind == EXPR_CONST && (condition->value.is_null || !condition->value.i); }
+
 u64 expr_relations(const Expr *expr)
 {
     u64 relations = expr->kind == EXPR_COLUMN ? (u64)1 << expr->relation : 0;

@@ -186,11 +186,24 @@ static void attach_all(Tree *tree)
     }
 }
 
+// Nothing passes: then no table need be built either.
+static void place_everywhere(Tree *tree, Expr *filter)
+{
+    for (int r = 0; r < tree->query->n_relations; r++) {
+        Pipeline *pipeline = &tree->pipelines[r];
+        *LIST_PUSH(tree->arena, pipeline->filters, pipeline->n_filters) = filter;
+    }
+}
+
 static void place_filters(Tree *tree)
 {
     for (int c = 0; c < tree->query->n_conjuncts; c++) {
         if (tree->used[c]) continue;
         Expr     *filter = tree->query->conjuncts[c];
+        if (expr_is_never(filter)) {
+            place_everywhere(tree, filter);
+            continue;
+        }
         Pipeline *home = &tree->pipelines[lowest_with(tree, expr_relations(filter))];
         *LIST_PUSH(tree->arena, home->filters, home->n_filters) = filter;
     }
@@ -259,6 +272,15 @@ static int emit(Tree *tree, Plan *plan, int relation)
     pipeline.sink = relation != tree->root ? SINK_TABLE : tree->query->is_grouped ? SINK_GROUPS : SINK_ROWS;
     plan->pipelines[plan->n_pipelines] = pipeline;
     return plan->n_pipelines++;
+}
+
+// A total (grouped without keys) has a row even where nothing is counted.
+bool plan_is_empty(const Query *query)
+{
+    if (query->limit == 0 || (query->having && expr_is_never(query->having))) return true;
+    for (int c = 0; c < query->n_conjuncts; c++)
+        if (expr_is_never(query->conjuncts[c])) return !query->is_grouped || query->n_keys > 0;
+    return false;
 }
 
 weft_status plan_pipelines(Arena *arena, const Query *query, Plan **out, Error *err)

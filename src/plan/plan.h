@@ -96,6 +96,7 @@ weft_status expr_agg(AggKind kind, Expr *arg, int at, Agg *out, Error *err);
 
 bool expr_equal(const Expr *a, const Expr *b);
 bool expr_is_const(const Expr *expr);
+bool expr_is_never(const Expr *condition);                                      // a constant that is not true
 u64  expr_relations(const Expr *expr);                                         // bit r: uses relation r
 bool expr_can_fail(const Expr *expr);                                           // evaluation may raise an error, judged without ranges
 int  expr_depth_limit(void);                                                   // deepest tree that constructors accept: else TOO_COMPLEX
@@ -203,6 +204,7 @@ typedef struct Plan {
 
 weft_status plan_pipelines(Arena *arena, const Query *query, Plan **plan, Error *err);   // n_relations > 0
 double      plan_selectivity(const Query *query, const Expr *condition);                  // estimate, 0 to 1
+bool        plan_is_empty(const Query *query);                                            // proved by its text alone: no row comes out
 void        plan_collect_columns(Arena *arena, const Expr *expr, ColumnRef **refs, int *n_refs);   // adds those not yet there
 
 // ---- ranges: what statistics prove about an expression -------------------------------------------------------------------------

@@ -147,6 +147,7 @@ const char *weave_distance(Weaver *w, const Val *val, const char *name, i64 low)
 weft_status weave_filter(Weaver *w, const Expr *filter, int at_step)
 {
     const char *condition;
+    if (expr_is_never(filter)) w->out->is_empty = true;
     TRY(weave_truth(w, filter, true, &condition));
     weave_stmt(w, "%s", weave_keep(w, condition));
     weave_filter_block(w);

@@ -1149,3 +1149,17 @@ TEST(a_shared_join_table_outlives_its_maker)
     weft_disconnect(other);
     close_db();
 }
+
+TEST(nothing_is_read_where_no_row_can_pass)
+{
+    open_db(NULL);
+    make_big("t", 5000, false);
+    make_big("u", 5000, false);
+    const char *text = answer("explain analyze select count(*), sum(u.id) from t join u on t.id = u.mixed where 1 = 2");
+    CHECK_HAS(text, "chunks read 0, skipped 1");
+    CHECK(!strstr(text, "chunks read 1"));
+    CHECK_HAS(answer("explain analyze select t.ten from t join u on t.id = u.id limit 0"), "nothing was run");
+    CHECK_HAS(answer("explain analyze select ten from t group by ten having 1 > 2"), "nothing was run");
+    CHECK_ANSWER("select table_name from weft_scans where rows_read > 0", "");
+    close_db();
+}
