@@ -23,7 +23,7 @@ struct weft_db {
     _Atomic u64 n_queries;             // numbered as they come
     Store   *store;
     Budget   budget;                   // of all that grows with data; memory_limit is its limit
-    Budget   looks;                    // virtual tables: made to look at the database, also when its memory is full
+    Budget   looks;                    // what does not grow with data, such as virtual tables: one can look at a database whose memory is full
     Admission *admission;              // which queries may run beside which
     Network *network;                  // for queries
     Pieces  *pieces;                   // what running queries have in common

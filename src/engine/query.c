@@ -36,7 +36,7 @@ weft_status counted_alloc(Arena *arena, Budget *budget, size_t bytes, void **out
     return WEFT_OK;
 }
 
-Budget *query_budget(const QueryRun *run) { return run->claim ? claim_budget(run->claim) : &run->session->db->budget; }
+Budget *query_budget(const QueryRun *run) { return run->claim ? claim_budget(run->claim) : &run->session->db->looks; }
 
 weft_status query_alloc(QueryRun *run, size_t bytes, void **out)
 {

@@ -26,7 +26,7 @@ weft_result *result_new(weft_db *db)
     Arena       *arena = arena_new(NULL, "result");
     weft_result *result = arena_make(arena, weft_result);
     result->arena = arena;
-    result->budget = &db->budget;
+    result->budget = &db->looks;       // a query's result is counted with the query
     return result;
 }
 

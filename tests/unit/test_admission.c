@@ -608,6 +608,10 @@ TEST(one_can_look_at_a_full_house)
     run("set memory_limit = 1");
     Claim *all = take_all();
     CHECK_ANSWER("select name, rows from weft_tables", "t|1000;");
+    CHECK_ANSWER("select 1, 'text'", "1|text;");
+    CHECK_ANSWER("show memory_limit", "1B;");
+    CHECK_HAS(answer("explain (network) select 1"), "query 4711: running");
+    CHECK_ANSWER("select id from t limit 0", "");
     CHECK_ANSWER("select count(*) from weft_queue", "1;");
     CHECK_ANSWER("select a.name, b.column_name from weft_tables a join weft_columns b on a.name = b.table_name order by position",
                  "t|id;t|ten;t|mixed;");
