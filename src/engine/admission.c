@@ -29,7 +29,8 @@ struct Claim {
     ClaimPart     *parts;
     i64            facts;              // used when the last part was made
     u64            number;             // in the order of coming
-    int            n_passed;           // that came later and were let in before
+    int            n_passed, n_passed_small;                   // that came later and were let in before
+    bool           is_small;           // as it was let in
     int            position;
     bool           had_company;
     double         asked_ms, admitted_ms;
@@ -68,7 +69,9 @@ static void list_take(ClaimList *list, Claim *claim)
     list->n_claims--;
 }
 
-static bool is_overdue(const Claim *claim) { return claim->wish.is_alone || claim->n_passed >= PASSES_MOST; }
+static bool is_tired(const Claim *claim) { return claim->wish.is_alone || claim->n_passed_small >= SMALL_PASSES_MOST; }
+
+static bool is_overdue(const Claim *claim) { return is_tired(claim) || claim->n_passed >= PASSES_MOST; }
 
 static bool goes_before(const Claim *a, const Claim *b)
 {
@@ -139,17 +142,38 @@ static i64 need(const Admission *admission, Claim *claim)
 
 // ---- letting in -------------------------------------------------------------------------------------------------------------------
 
+static i64 taken_by_small(const Admission *admission)
+{
+    i64 bytes = 0;
+    for (const Claim *claim = admission->running.first; claim; claim = claim->next)
+        if (claim->is_small) bytes = add_up(bytes, MAX_OF(expected(claim), atomic_load(&claim->budget.used)));
+    return bytes;
+}
+
+static bool fits_as_small(const Admission *admission, i64 bytes)
+{
+    const i64 limit = atomic_load(&admission->budget->limit), used = atomic_load(&admission->budget->used);
+    return bytes <= limit / SMALL_PART && bytes <= limit / SMALL_SHARE - taken_by_small(admission) && bytes <= limit - used;
+}
+
+// BYTES_FREE: for those who are not small; -1 when one that is overdue waits for them.
 static bool may_run(const Admission *admission, Claim *claim, i64 bytes_free)
 {
-    const i64 bytes = need(admission, claim);
+    const i64 bytes = need(admission, claim), limit = atomic_load(&admission->budget->limit);
+    claim->is_small = limit && bytes <= limit / SMALL_PART;
     if (admission->running.n_claims == 0) return true;
-    return !admission->is_alone && !claim->wish.is_alone && bytes <= bytes_free;
+    if (admission->is_alone || claim->wish.is_alone) return false;
+    return bytes <= bytes_free || fits_as_small(admission, bytes);
 }
 
 static void let_in(Admission *admission, Claim *claim)
 {
     list_take(&admission->waiting, claim);
-    for (Claim *other = admission->waiting.first; other; other = other->next) other->n_passed += other->number < claim->number;
+    for (Claim *other = admission->waiting.first; other; other = other->next) {
+        if (other->number > claim->number) continue;
+        if (claim->is_small) other->n_passed_small++;
+        else other->n_passed++;
+    }
     for (Claim *other = admission->running.first; other; other = other->next) other->had_company = true;
     claim->had_company = admission->running.n_claims > 0;
     claim->state = CLAIM_RUNNING;
@@ -163,11 +187,11 @@ static void let_in(Admission *admission, Claim *claim)
 
 static Claim *next_to_run(const Admission *admission)
 {
-    const i64 bytes_free = room(admission);
-    if (bytes_free < 0 && admission->running.n_claims) return NULL;
+    i64 bytes_free = room(admission);
     for (Claim *claim = admission->waiting.first; claim; claim = claim->next) {
         if (may_run(admission, claim, bytes_free)) return claim;
-        if (is_overdue(claim)) return NULL;                    // it is the next one, whoever would fit
+        if (is_tired(claim)) return NULL;                      // it is the next one, whoever would fit
+        if (is_overdue(claim)) bytes_free = -1;                // but for small ones
     }
     return NULL;
 }
@@ -237,7 +261,7 @@ static void begin(Admission *admission, Claim *claim, const Wish *wish)
     claim->n_parts = wish->n_parts;
     claim->parts = calloc((size_t)wish->n_parts + 1, sizeof *claim->parts);
     for (int p = 0; p < wish->n_parts; p++) claim->parts[p].part = wish->parts[p];
-    claim->facts = 0, claim->n_passed = 0, claim->position = 0, claim->had_company = false;
+    claim->facts = 0, claim->n_passed = claim->n_passed_small = 0, claim->position = 0, claim->had_company = false;
     claim->number = ++admission->n_asked;
     claim->asked_ms = claim->admitted_ms = time_now_ms();
 }

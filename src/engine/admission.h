@@ -10,7 +10,10 @@
 // beside what is in use and what those who run have still to take.  Rules:
 //
 // - Order: a larger priority first, then who came first.  One that does not fit may be passed by later ones that do, but only
-//   PASSES_MOST times; then it goes before all others, and nobody passes it any more.  So nobody starves.
+//   PASSES_MOST times; then it goes before all others, and only small ones pass it any more.
+// - A small one (SMALL_PART of the limit) does not wait for what others are only expected to take: it is let in when it fits into what is
+//   really free, as long as small ones together need no more than SMALL_SHARE of the limit.  So a look at a dimension table is not stuck behind
+//   large queries.  One that was passed by SMALL_PASSES_MOST of them is passed by nobody any more: nobody starves.
 // - When nothing runs, the first may run whatever it needs: nothing is refused for its estimate.  One that needs more than there is
 //   therefore runs alone, until its parts turn out small enough.
 // - A part has a key when queries share it (pieces.h).  It counts for one of those who run with that key, the others get it free.
@@ -27,7 +30,10 @@
 
 #include "base/base.h"
 
-#define PASSES_MOST 32
+#define PASSES_MOST       32
+#define SMALL_PASSES_MOST 1024
+#define SMALL_PART        128          // of the limit, as a divisor
+#define SMALL_SHARE       16
 
 typedef struct Admission Admission;
 typedef struct Claim Claim;

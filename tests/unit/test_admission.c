@@ -123,25 +123,72 @@ TEST(a_position_is_kept_where_the_wish_says)
     admission_free(admission);
 }
 
-TEST(small_ones_pass_a_big_one_but_not_for_ever)
+TEST(others_pass_a_big_one_but_not_for_ever)
 {
     Claim *running[PASSES_MOST + 1];
-    begin(1000);
-    Claim *half = ask(500), *big = ask(800);
+    begin(10000);
+    Claim *half = ask(5000), *big = ask(7000);
     for (int i = 0; i < PASSES_MOST; i++) {
-        running[i] = ask(1);
+        running[i] = ask(80);
         CHECK(claim_is_running(running[i]));
     }
-    Claim *small = ask(1), *important = ask_for(1, 10, 0);
-    CHECK(!claim_is_running(small) && !claim_is_running(important));           // it was passed often enough
+    Claim *other = ask(80), *important = ask_for(80, 10, 0);
+    CHECK(!claim_is_running(other) && !claim_is_running(important));           // it was passed often enough
     CHECK_INT(place(big), 1);
     claim_leave(half);
-    CHECK(claim_is_running(big) && claim_is_running(small) && claim_is_running(important));
+    CHECK(claim_is_running(big) && claim_is_running(other) && claim_is_running(important));
     for (int i = 0; i < PASSES_MOST; i++)
         claim_leave(running[i]);
     claim_leave(big);
-    claim_leave(small);
+    claim_leave(other);
     claim_leave(important);
+    admission_free(admission);
+}
+
+TEST(what_is_small_passes_all_within_its_share)
+{
+    enum { LIMIT = 1 << 20, SMALL = LIMIT / SMALL_PART, N = SMALL_PART / SMALL_SHARE };
+    Claim *small[N];
+    begin(LIMIT);
+    Claim *all = ask(LIMIT), *big = ask(LIMIT / 2);
+    for (int i = 0; i < N; i++) {
+        small[i] = ask(SMALL);                              // nothing is in use yet: it is only expected to be
+        CHECK(claim_is_running(small[i]));
+    }
+    Claim *late = ask(SMALL), *not_small = ask(SMALL + 1);
+    CHECK(!claim_is_running(late) && !claim_is_running(not_small));            // their share is taken
+    claim_leave(small[0]);
+    CHECK(claim_is_running(late));
+    claim_leave(late);
+    void *memory = use(all, LIMIT - SMALL + 1);
+    Claim *no_room = ask(SMALL);
+    CHECK(!claim_is_running(no_room));                      // what is in use is in use
+    give_back(all, memory, LIMIT - SMALL + 1);
+    claim_leave(all);
+    CHECK(claim_is_running(big) && claim_is_running(no_room) && claim_is_running(not_small));
+    for (int i = 1; i < N; i++)
+        claim_leave(small[i]);
+    claim_leave(big);
+    claim_leave(no_room);
+    claim_leave(not_small);
+    admission_free(admission);
+}
+
+TEST(small_ones_starve_nobody)
+{
+    begin(1 << 20);
+    Claim *small = ask(10), *all = ask(1 << 20);
+    int n_passed = 0;
+    for (; !claim_is_running(all); n_passed++) {            // there is always a small one
+        Claim *next = ask(10);
+        claim_leave(small);
+        small = next;
+        CHECK(n_passed <= SMALL_PASSES_MOST);
+    }
+    CHECK_INT(n_passed, SMALL_PASSES_MOST + 1);
+    CHECK(claim_is_running(small));                         // beside it: nothing is in use
+    claim_leave(all);
+    claim_leave(small);
     admission_free(admission);
 }
 
@@ -517,7 +564,7 @@ TEST(the_queue_can_be_seen)
     Client clients[3];
     open_db(NULL);
     make_big("t", 1000, false);
-    run("set memory_limit = 1000000000");
+    run("set memory_limit = '4MB'");                        // so little that nothing is small
     Claim *all = take_all();
     start_client(&clients[0], "", "select count(*) from t", "1000;", 1);
     wait_until_in_queue(1);
@@ -560,7 +607,7 @@ TEST(a_query_that_waits_can_be_cancelled_and_times_out)
     Client clients[3];
     open_db(NULL);
     make_big("t", 1000, false);
-    run("set memory_limit = 1000000000");
+    run("set memory_limit = '4MB'");                        // so little that nothing is small
     i64 used = db->budget.used;
     Claim *all = take_all();
     start_client(&clients[0], "", "select count(*) from t", NULL, 1);
@@ -589,7 +636,7 @@ TEST(a_raised_limit_lets_the_first_in)
     Client client;
     open_db(NULL);
     make_big("t", 1000, false);
-    run("set memory_limit = 1000000000");
+    run("set memory_limit = '4MB'");                        // so little that nothing is small
     Claim *all = take_all();
     start_client(&client, "", "select count(*) from t", "1000;", 1);
     wait_until_in_queue(1);
