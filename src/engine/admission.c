@@ -418,6 +418,14 @@ void admission_free(Admission *admission)
     free(admission);
 }
 
+bool admission_is_busy(Admission *admission)
+{
+    pthread_mutex_lock(&admission->lock);
+    const bool is_busy = admission->running.n_claims > 0;
+    pthread_mutex_unlock(&admission->lock);
+    return is_busy;
+}
+
 void admission_wake(Admission *admission)
 {
     pthread_mutex_lock(&admission->lock);

@@ -60,6 +60,7 @@ typedef struct ClaimFigures {
 
 Admission *admission_new(Budget *budget);                      // whose limit is to be kept; it outlives all results
 void       admission_free(Admission *admission);
+bool       admission_is_busy(Admission *admission);            // somebody runs
 void       admission_wake(Admission *admission);               // those whose stop flag is set see it now
 void       admission_list(Admission *admission, Arena *arena, ClaimFigures **figures, int *n_figures);    // who runs, then who waits, in order
 

@@ -281,7 +281,7 @@ static weft_status insert_into(Execution *ex, const Statement *statement, Append
     return append_rows(append, 0, inputs, (u32)statement->n_rows, ex->err);
 }
 
-static weft_status run_insert(Execution *ex, const Statement *statement)
+static weft_status insert_once(Execution *ex, const Statement *statement)
 {
     Append *append;
     u64     n_rows = 0;
@@ -290,6 +290,22 @@ static weft_status run_insert(Execution *ex, const Statement *statement)
     if (status) append_abort(append);
     else TRY(append_commit(append, &n_rows, ex->err));
     snprintf(ex->result->tag, sizeof ex->result->tag, "INSERT 0 %llu", (unsigned long long)n_rows);
+    return status;
+}
+
+// Rows that found no memory because of queries find it when these are done: nothing of the first try is left.
+static weft_status run_insert(Execution *ex, const Statement *statement)
+{
+    weft_session *session = ex->session;
+    weft_status   status = insert_once(ex, statement);
+    if (status != WEFT_OUT_OF_MEMORY || !admission_is_busy(session->db->admission)) return status;
+    error_clear(ex->err);
+    const Wish wish = { .query = session->query_number, .priority = session->settings.priority, .is_alone = true, .stop = &session->stop,
+                        .position = &session->position };
+    Claim     *claim = admission_ask(session->db->admission, &wish);
+    status = claim_wait(claim, ex->err);
+    if (!status) status = insert_once(ex, statement);
+    claim_leave(claim);
     return status;
 }
 

@@ -702,6 +702,30 @@ TEST(what_meets_the_limit_alone_fails)
     close_db();
 }
 
+TEST(an_insert_waits_for_memory_that_queries_have)
+{
+    Client client;
+    open_db(NULL);
+    run("create table c (n bigint)");
+    i64 used = db->budget.used;
+    db->budget.limit = used + 10 * MB;
+    Claim *company = admission_ask(db->admission, &(Wish){ .query = 1 });
+    i64 taken = db->budget.limit - db->budget.used;
+    void *memory = use(company, taken);
+    start_client(&client, "", "insert into c values (1), (2), (3)", NULL, 1);
+    wait_until_in_queue(1);
+    CHECK_INT(weft_queue_position(client.session), 1);
+    give_back(company, memory, taken);
+    claim_leave(company);
+    check_client(&client);
+    CHECK_ANSWER("select count(*), sum(n) from c", "3|6;");
+    db->budget.limit = db->budget.used;
+    fails("insert into c values (4)", WEFT_OUT_OF_MEMORY);  // nobody else is there
+    db->budget.limit = TEST_MEMORY;
+    CHECK_ANSWER("select count(*), sum(n) from c", "3|6;");
+    close_db();
+}
+
 static bool all_done(const Client *clients, int n)
 {
     for (int i = 0; i < n; i++)
