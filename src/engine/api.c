@@ -25,7 +25,7 @@ weft_status weft_open(const char *path, weft_db **out, weft_error *error)
     }
     db->admission = admission_new(&db->budget);
     db->network = network_new(cpu_count());
-    db->crew = crew_new();
+    db->squad = squad_new();
     db->pieces = pieces_new();
     db->deadlines = deadlines_new();
     db->cpu = device_cpu_open();
@@ -39,7 +39,7 @@ void weft_close(weft_db *db)
     if (!db) return;
     deadlines_free(db->deadlines);
     network_free(db->network);
-    crew_free(db->crew);
+    squad_free(db->squad);
     pieces_free(db->pieces);
     jit_free(db->jit);
     db->cpu->close(db->cpu);
@@ -475,7 +475,7 @@ weft_status weft_query(weft_session *session, const char *sql, weft_result **out
 // ---- tasks --------------------------------------------------------------------------------------------------------------------
 
 struct weft_task {
-    CrewJob       job;                 // first: the crew knows a task by it
+    SquadJob       job;                 // first: the squad knows a task by it
     weft_session *session;
     char         *sql;
     weft_result  *result;
@@ -483,7 +483,7 @@ struct weft_task {
     weft_status   status;
 };
 
-static void run_task(CrewJob *job)
+static void run_task(SquadJob *job)
 {
     weft_task *task = (weft_task *)job;
     task->status = run_query(task->session, task->sql, &task->result, &task->error);
@@ -497,7 +497,7 @@ weft_status weft_submit(weft_session *session, const char *sql, weft_task **out,
     *task = (weft_task){ .job.run = run_task, .session = session, .sql = strdup(sql ? sql : "") };
     *out = task;
     begin_query(session);              // here, so that a cancel right after the submit is not lost
-    if (crew_start(session->db->crew, &task->job)) return WEFT_OK;
+    if (squad_start(session->db->squad, &task->job)) return WEFT_OK;
     atomic_store(&session->running, false);
     free(task->sql);
     free(task);
@@ -507,11 +507,11 @@ weft_status weft_submit(weft_session *session, const char *sql, weft_task **out,
     return WEFT_OUT_OF_MEMORY;
 }
 
-bool weft_is_done(const weft_task *task) { return crew_is_done(task->session->db->crew, &task->job); }
+bool weft_is_done(const weft_task *task) { return squad_is_done(task->session->db->squad, &task->job); }
 
 weft_status weft_wait(weft_task *task, weft_result **result, weft_error *error)
 {
-    crew_wait(task->session->db->crew, &task->job);
+    squad_wait(task->session->db->squad, &task->job);
     const weft_status status = task->status;
     *result = task->result;
     *error = task->error;

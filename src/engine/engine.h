@@ -9,7 +9,7 @@
 
 #include "device/device.h"
 #include "engine/admission.h"
-#include "engine/crew.h"
+#include "engine/squad.h"
 #include "engine/network.h"
 #include "engine/pieces.h"
 #include "sql/sql.h"
@@ -27,7 +27,7 @@ struct weft_db {
     Admission *admission;              // which queries may run beside which
     Network *network;                  // for queries
     Pieces  *pieces;                   // what running queries have in common
-    Crew    *crew;                     // threads of submitted queries
+    Squad    *squad;                     // threads of submitted queries
     Deadlines *deadlines;              // of statements with a timeout
     Jit     *jit;
     Device  *cpu;
