@@ -73,6 +73,7 @@ typedef struct Loop {
     const char *const *small;          // several forms of it, taken in turn; NULL: none
     int          n_small;
     double       pause_ms;
+    double     (*sample)(Peer *peer, const char *sql);     // what to note of the small one; NULL: its time
     double       min_ms;
     size_t       min_done;             // of the queries, and of the small one when there is one
     uint64_t     seed;

@@ -190,7 +190,8 @@ static void run_loop(Client *client)
             pause_ms(loop->pause_ms);
         const char *sql = is_small(client) ? loop->small[turn % loop->n_small]
                                            : loop->queries[draw_between(&state, 0, loop->n_queries - 1)];
-        add_sample(&client->samples, run_ms(client, sql));
+        bool is_sampled = is_small(client) && loop->sample;
+        add_sample(&client->samples, is_sampled ? loop->sample(client->peer, sql) : run_ms(client, sql));
         note_done(client);
     }
 }

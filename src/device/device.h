@@ -51,6 +51,11 @@ typedef struct Launch {
     u64              *counts;          // by woven->counts
     u32               morsels[2];      // by JitTier: which code ran
     double            time_ms;
+    double            wait_ms;         // from when it asked for its first chunk until that was opened
+    int               n_beside;        // most others on its scan
+    const char       *woven_as;        // how it ran with most others: "sieved", "fused", "one body"; NULL: it did not
+    int               n_woven;         // how many they were, itself counted in
+    double            gain;            // what the cost model expected of that: time alone / together
     void             *memory;          // the device's own; free_launch gives it back
 } Launch;
 

@@ -85,6 +85,9 @@ typedef struct KernelReport {          // for EXPLAIN ANALYZE
     int          chunks_read, chunks_skipped, n_workers;
     u64         *counts;
     double       time_ms, compile_ms;
+    double       wait_ms, gain;        // see Launch
+    int          n_beside, n_woven;
+    const char  *woven_as;
 } KernelReport;
 
 typedef struct PipelineReport {

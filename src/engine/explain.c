@@ -80,7 +80,13 @@ static void print_kernel_figures(const KernelReport *kernel, int depth, Text *te
     text_add(text, ", chunks read %d, skipped %d, time %.2f ms", kernel->chunks_read, kernel->chunks_skipped, kernel->time_ms);
     if (kernel->compile_ms >= 0.005) text_add(text, " + %.2f ms to get the code", kernel->compile_ms);
     text_add(text, "\n");
-    for (int c = 0; c < kernel->woven->n_counts; c++) {
+    if (kernel->n_beside) {
+        indent(text, depth);
+        text_add(text, "    got on a running scan after %.2f ms, beside %d others; ", kernel->wait_ms, kernel->n_beside);
+        if (!kernel->woven_as) text_add(text, "side by side\n");
+        else text_add(text, "%s with %d of them (expected gain %.1f), so rows are not counted step by step\n", kernel->woven_as, kernel->n_woven - 1, kernel->gain);
+    }
+    for (int c = 0; !kernel->woven_as && c < kernel->woven->n_counts; c++) {
         indent(text, depth);
         text_add(text, "    after %s: ", kernel->woven->counts[c].what);
         print_count(text, kernel->counts[c]);
@@ -173,9 +179,7 @@ static void print_rider(const RiderFigures *rider, Text *text)
 {
     text_add(text, "    query %llu: %s, kernel %s, chunk %d of %d, ", (unsigned long long)rider->query, rider->label, rider->kernel, rider->n_chunks_done,
              rider->n_chunks);
-    static const char *const hows[] = { [WOVEN_SIEVE] = "sieved with", [WOVEN_FUSED] = "fused with", [WOVEN_CUBE] = "one body with" };
-    const char *how = hows[rider->woven_as];
-    if (rider->n_woven) text_add(text, "%s %d others (expected gain %.1f)\n", how, rider->n_woven - 1, rider->gain);
+    if (rider->n_woven) text_add(text, "%s with %d others (expected gain %.1f)\n", woven_as_name(rider->woven_as), rider->n_woven - 1, rider->gain);
     else text_add(text, "%s\n", rider->n_fellow ? "side by side" : "alone");
 }
 
@@ -243,14 +247,13 @@ static void print_waiting_as_dot(const ClaimFigures *claims, int n_claims, Text 
 
 static void print_as_dot(const RiderFigures *riders, int n_riders, const ClaimFigures *claims, int n_claims, Text *text)
 {
-    static const char *const labels[] = { [WOVEN_NOT] = "", [WOVEN_SIEVE] = "sieved", [WOVEN_FUSED] = "fused", [WOVEN_CUBE] = "one body" };
     text_add(text, "digraph network {\n  rankdir = LR;\n");
     for (int i = 0; i < n_riders; i++) {
         text_add(text, "  ");
         print_quoted(riders[i].table, text);
         text_add(text, " [shape = cylinder];\n  \"%s\" [shape = box];\n  ", riders[i].kernel);
         print_quoted(riders[i].table, text);
-        text_add(text, " -> \"%s\" [label = \"%s\"];\n", riders[i].kernel, labels[riders[i].woven_as]);
+        text_add(text, " -> \"%s\" [label = \"%s\"];\n", riders[i].kernel, riders[i].n_woven ? woven_as_name(riders[i].woven_as) : "");
         text_add(text, "  \"%s\" -> \"query %llu\" [label = \"%d / %d\"];\n", riders[i].kernel, (unsigned long long)riders[i].query, riders[i].n_chunks_done,
                  riders[i].n_chunks);
     }

@@ -14,6 +14,10 @@
 // Which scan next: the one whose rider has the fewest rows left (a dimension table, a short query), so that small queries are not
 // stuck behind large ones; every eighth turn the one that waited longest, so that nobody starves.
 //
+// Which chunk next: one that the rider with the fewest rows left wants, from where the scan is on; every fourth one that the rider wants who got
+// none for longest.  Riders do not care in which order they get theirs.  A query that statistics confine to a small part of the table, less
+// than OWN_SHARE of it and little work, has a scan of its own: what it would share is little, what it would wait is much.
+//
 // How much at a time: slices are cut so that pushing one takes no longer than SLICE_NS for all riders together, by what each rider's rows
 // took before; a rider that is new gets a short slice first.  So nobody is kept from leaving by a rider that is slow.
 //
@@ -37,6 +41,8 @@
 #define SLICE_CUBE  (64 * TILE)        // a cube alone
 #define SLICE_FIRST 256                // with a rider whose cost per row is not known
 #define SLICE_LEAST 64                 // slices begin at multiples of it: a word of a NULL bitmap
+#define OWN_SHARE   0.25
+#define OWN_ROWS    (4 << 20)          // about a millisecond
 #define SLICE_NS    4e6                // a new small query waits about so long for a thread
 #define WAKE_MS     20                 // a waiting query looks at its stop flag at least this often
 
@@ -55,6 +61,8 @@ typedef struct Rider {
     bool            suits;             // has sieves that are worth it
     bool            suits_cube, suits_fuse;
     double          pass;
+    double          start_ms;          // when it got on
+    u64             served;            // number of the opening at which it last got a chunk
     WovenAs         woven_as;          // at the newest chunk
     int             n_woven;
     double          gain;
@@ -116,7 +124,8 @@ struct Scan {
     u64          table;                // id; 0 for a scan of its own
     bool         is_shared;
     int          max_threads, n_pushing;
-    int          cursor;               // chunk to open next, in the order of the newest rider's source
+    int          cursor;               // chunk to look at next, in the order of the newest rider's source
+    u64          n_opened;
     u64          waited_since;         // turn at which a slice was last taken
     Rider       *riders;
     int          n_riders;
@@ -200,7 +209,10 @@ static void take_seat(Task *task, Rider *rider, int chunk)
     rider->n_wanted--;
     rider->rows_left -= task->chunk->n_rows;
     rider->n_tasks++;
-    if (rider->ride->launch->source->n_chunks > 0) rider->ride->launch->chunks_read++;
+    rider->served = task->scan->n_opened;
+    Launch *launch = rider->ride->launch;
+    if (launch->chunks_read++ == 0) launch->wait_ms = time_now_ms() - rider->start_ms;
+    launch->n_beside = MAX_OF(launch->n_beside, task->scan->n_riders - 1);
 }
 
 static Tally *tally_of(Network *network, const Table *table)
@@ -480,25 +492,32 @@ static void make_groups(Task *task, int end)
     }
 }
 
+const char *woven_as_name(WovenAs as)
+{
+    static const char *const names[] = { [WOVEN_SIEVE] = "sieved", [WOVEN_FUSED] = "fused", [WOVEN_CUBE] = "one body" };
+    return names[as];
+}
+
 // For people who ask who is woven with whom.
+static void note_rider(Rider *rider, WovenAs as, int n_woven, double gain)
+{
+    Launch *launch = rider->ride->launch;
+    rider->woven_as = as, rider->n_woven = n_woven, rider->gain = gain;
+    if (n_woven <= launch->n_woven) return;
+    launch->woven_as = woven_as_name(as), launch->n_woven = n_woven, launch->gain = gain;
+}
+
 static void note_woven(const Task *task)
 {
-    for (int s = 0; s < task->n_plain; s++) task->seats[s].rider->n_woven = 0, task->seats[s].rider->woven_as = WOVEN_NOT;
+    for (int s = 0; s < task->n_plain; s++) note_rider(task->seats[s].rider, WOVEN_NOT, 0, 1);
     for (int g = 0, seat = task->n_plain; g < task->n_groups; g++)
-        for (int end = seat + task->groups[g].n_members; seat < end; seat++) {
-            Rider *rider = task->seats[seat].rider;
-            rider->woven_as = WOVEN_SIEVE, rider->n_woven = task->groups[g].n_members, rider->gain = task->groups[g].gain;
-        }
+        for (int end = seat + task->groups[g].n_members; seat < end; seat++) note_rider(task->seats[seat].rider, WOVEN_SIEVE, task->groups[g].n_members, task->groups[g].gain);
     for (int f = 0; f < task->n_fused; f++)
-        for (int m = 0; m < task->fused[f].n_members; m++) {
-            Rider *rider = task->seats[task->fused[f].first_seat + m].rider;
-            rider->woven_as = WOVEN_FUSED, rider->n_woven = task->fused[f].n_members, rider->gain = task->fused[f].gain;
-        }
+        for (int m = 0; m < task->fused[f].n_members; m++)
+            note_rider(task->seats[task->fused[f].first_seat + m].rider, WOVEN_FUSED, task->fused[f].n_members, task->fused[f].gain);
     for (int c = 0; c < task->n_cubes; c++)
-        for (int m = 0; m < task->cubes[c].n_members; m++) {
-            Rider *rider = task->seats[task->cubes[c].first_seat + m].rider;
-            rider->woven_as = WOVEN_CUBE, rider->n_woven = task->cubes[c].n_members, rider->gain = task->cubes[c].gain;
-        }
+        for (int m = 0; m < task->cubes[c].n_members; m++)
+            note_rider(task->seats[task->cubes[c].first_seat + m].rider, WOVEN_CUBE, task->cubes[c].n_members, task->cubes[c].gain);
 }
 
 // Without the lock: the scan is marked as opening, and the riders of the task's seats cannot leave.
@@ -533,16 +552,28 @@ static void weave_riders(Network *network, Scan *scan, Task *task)
     note_woven(task);
 }
 
-// Opens the next chunk that somebody wants; everybody who wants it gets on.
-static Task *open_chunk(Network *network, Scan *scan)
+static u64 weighted_rows(const Rider *rider) { return rider->rows_left >> MIN_OF(MAX_OF(rider->ride->priority, 0), 32); }
+
+// Whose chunk is next: that of the rider with the fewest rows left, so that a short query is soon done.  What it does not want waits, so
+// every fourth time it is the rider that got nothing for longest.
+static Rider *choose_leader(Scan *scan)
 {
-    Rider *leader = NULL;
-    int    number = -1;
+    Rider     *leader = NULL;
+    const bool by_age = ++scan->n_opened % 4 == 0;
     for (Rider *rider = scan->riders; rider; rider = rider->next) {
         if (rider->n_wanted && is_stopped(rider)) want_nothing(rider), finish_if_done(rider);
-        if (number < 0 && rider->n_wanted) leader = rider, number = next_wanted(rider, scan->cursor);
+        if (!rider->n_wanted) continue;
+        if (!leader || (by_age ? rider->served < leader->served : weighted_rows(rider) < weighted_rows(leader))) leader = rider;
     }
-    if (number < 0) return NULL;
+    return leader;
+}
+
+// Opens the next chunk; everybody who wants it gets on.
+static Task *open_chunk(Network *network, Scan *scan)
+{
+    const Rider *leader = choose_leader(scan);
+    if (!leader) return NULL;
+    const int number = next_wanted(leader, scan->cursor);
     Task *task = calloc(1, sizeof *task);
     task->scan = scan;
     task->chunk = leader->ride->launch->source->chunks[number];
@@ -603,8 +634,7 @@ static u64 shortest_rider(const Scan *scan)
     u64 rows = UINT64_MAX;
     for (const Rider *rider = scan->riders; rider; rider = rider->next) {
         if (rider->is_done) continue;
-        const u64 weighted = rider->rows_left >> MIN_OF(MAX_OF(rider->ride->priority, 0), 32);
-        rows = MIN_OF(rows, weighted);
+        rows = MIN_OF(rows, weighted_rows(rider));
     }
     return rows;
 }
@@ -832,10 +862,17 @@ static Scan *scan_for(Network *network, const Ride *ride)
     return scan;
 }
 
+static bool wants_own_scan(const Rider *rider)
+{
+    const Source *source = rider->ride->launch->source;
+    return (double)rider->rows_left < OWN_SHARE * (double)source->n_rows && rider->rows_left < OWN_ROWS;
+}
+
 static void get_on(Network *network, Rider *rider)
 {
     Launch    *launch = rider->ride->launch;
     const int  n_chunks = launch->source->n_chunks;
+    rider->start_ms = time_now_ms();
     rider->wants = calloc((size_t)n_chunks + 1, sizeof(bool));
     for (int c = 0; c < n_chunks; c++) {
         rider->wants[c] = launch_wants_chunk(launch, c);
@@ -843,6 +880,7 @@ static void get_on(Network *network, Rider *rider)
         else launch->chunks_skipped++;
     }
     rider->n_chunks = rider->n_wanted;
+    if (wants_own_scan(rider)) rider->ride->is_shared = false;
     rider->number = ++network->n_rides;
     rider->suits = rider->ride->may_sieve && rider->ride->is_shared && rider->ride->device->push_picked && sieve_suits(launch, &rider->pass);
     rider->suits_cube = rider->ride->may_sieve && rider->ride->is_shared && rider->ride->device->fold && cube_suits(launch);

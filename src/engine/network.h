@@ -40,6 +40,8 @@ typedef struct ScanFigures {           // of one table, since the database was o
 
 typedef enum WovenAs { WOVEN_NOT, WOVEN_SIEVE, WOVEN_FUSED, WOVEN_CUBE } WovenAs;   // how a pipeline runs with others
 
+const char *woven_as_name(WovenAs as);                                 // NULL for not
+
 typedef struct RiderFigures {          // a pipeline at work
     u64         query;
     const char *table, *label, *kernel;

@@ -278,7 +278,8 @@ static void report(QueryRun *run, int pipeline, const char *label, const Launch 
     kernel->morsels[0] = launch->morsels[0], kernel->morsels[1] = launch->morsels[1];
     kernel->rows_in = launch->rows_in, kernel->rows_out = launch->rows_out, kernel->bytes_read = launch->bytes_read;
     kernel->chunks_read = launch->chunks_read, kernel->chunks_skipped = launch->chunks_skipped, kernel->n_workers = launch->n_workers;
-    kernel->time_ms = launch->time_ms;
+    kernel->time_ms = launch->time_ms, kernel->wait_ms = launch->wait_ms, kernel->n_beside = launch->n_beside;
+    kernel->woven_as = launch->woven_as, kernel->n_woven = launch->n_woven, kernel->gain = launch->gain;
     kernel->counts = arena_array(run->own, u64, woven->n_counts + 1);
     if (launch->counts) memcpy(kernel->counts, launch->counts, (size_t)woven->n_counts * sizeof(u64));
 }
