@@ -41,6 +41,7 @@
 #define SLICE_CUBE  (64 * TILE)        // a cube alone
 #define SLICE_FIRST 256                // with a rider whose cost per row is not known
 #define SLICE_LEAST 64                 // slices begin at multiples of it: a word of a NULL bitmap
+#define MOST_OPEN   2                  // chunks of a scan
 #define OWN_SHARE   0.25
 #define OWN_ROWS    (4 << 20)          // about a millisecond
 #define SLICE_NS    4e6                // a new small query waits about so long for a thread
@@ -125,7 +126,7 @@ struct Scan {
     bool         is_shared;
     int          max_threads, n_pushing;
     int          cursor;               // chunk to look at next, in the order of the newest rider's source
-    u64          n_opened;
+    u64          n_opened, n_slices;   // so far
     u64          waited_since;         // turn at which a slice was last taken
     Rider       *riders;
     int          n_riders;
@@ -552,14 +553,23 @@ static void weave_riders(Network *network, Scan *scan, Task *task)
     note_woven(task);
 }
 
+// One that got nothing yet.
+static Rider *newcomer(const Scan *scan)
+{
+    for (Rider *rider = scan->riders; rider; rider = rider->next)
+        if (rider->n_wanted && !rider->served && !is_stopped(rider)) return rider;
+    return NULL;
+}
+
 static u64 weighted_rows(const Rider *rider) { return rider->rows_left >> MIN_OF(MAX_OF(rider->ride->priority, 0), 32); }
 
-// Whose chunk is next: that of the rider with the fewest rows left, so that a short query is soon done.  What it does not want waits, so
+// Whose chunk is next: that of a newcomer; else that of the rider with the fewest rows left, so that a short query is soon done.  What it does not want waits, so
 // every fourth time it is the rider that got nothing for longest.
 static Rider *choose_leader(Scan *scan)
 {
-    Rider     *leader = NULL;
+    Rider     *leader = newcomer(scan);
     const bool by_age = ++scan->n_opened % 4 == 0;
+    if (leader) return leader;
     for (Rider *rider = scan->riders; rider; rider = rider->next) {
         if (rider->n_wanted && is_stopped(rider)) want_nothing(rider), finish_if_done(rider);
         if (!rider->n_wanted) continue;
@@ -679,13 +689,24 @@ static u32 slice_rows(const Task *task)
     return row_ns * rows <= SLICE_NS ? rows : MAX_OF((u32)(SLICE_NS / row_ns) & ~(u32)(SLICE_LEAST - 1), SLICE_LEAST);
 }
 
+// Open chunks take turns.  Who comes while one is open need not wait for its end: another is opened, up to MOST_OPEN.
+static Task *open_task(Scan *scan)
+{
+    int n_open = 0;
+    for (Task *task = scan->tasks; task; task = task->next) n_open += task->next_row < task->chunk->n_rows;
+    if (!n_open || (n_open < MOST_OPEN && !scan->is_opening && newcomer(scan))) return NULL;
+    int   skip = (int)(scan->n_slices++ % (u64)n_open);
+    Task *task = scan->tasks;
+    while (task->next_row >= task->chunk->n_rows || skip-- > 0) task = task->next;
+    return task;
+}
+
 static bool take_slice(Network *network, Slice *slice)
 {
     for (;;) {
         Scan *scan = choose_scan(network);
         if (!scan) return false;
-        Task *task = scan->tasks;
-        while (task && task->next_row >= task->chunk->n_rows) task = task->next;
+        Task *task = open_task(scan);
         if (!task) task = open_chunk(network, scan);
         if (!task) continue;           // its riders were all stopped: they want nothing now
         const u32 rows = slice_rows(task);

@@ -3,8 +3,9 @@
 //     value of lo_discount  ->  0b0110     riders 1 and 2 want it
 //     value of lo_orderdate ->  0b0011     AND -> 0b0010: the row goes into rider 1's list
 //
-// Bits are as wide as the number of members needs (8, 16, 32 or 64), so that tables stay in the caches.  Columns are looked
-// at in order of what they drop; once few rows are left, only those are looked at.
+// Bits are as wide as the number of members needs (8, 16, 32 or 64), so that tables stay in the caches.  Columns are looked at in the order
+// of what a look-up costs and drops.  Only rows that members who sieve by the column still want are looked up, where these are expected to be
+// few; so the wide tables, which lie far from the core, are asked last and seldom.
 //
 // Cost model (nanoseconds per row, from measurements on one core; see bench/results): a member alone pays for its tests until they have
 // dropped most rows; together they pay one look-up per column, by where its table lies in the caches, then for each match the
@@ -25,12 +26,16 @@
 #define MATCH_NS       6.0             // per match: list entry, gather, tests again, sink
 #define ALONE_TEST_NS  0.35            // per row and step alone: dense test
 #define ALONE_PROBE_NS 1.2
+#define ASK_NS         0.4             // whether a row is to be looked up
+#define DENSE_FROM     0.6             // share of rows; more are looked up without asking
 
 typedef struct SieveColumn {
     int    number;                     // column of the table
     i64    low;                        // value of the first entry
     u64    size;                       // entries
-    double pass;                       // expected share of rows with any bit
+    u64    members;                    // bits of those who sieve by it
+    bool   is_dense;                   // looked at for all rows, not only for those that such members still want
+    double left;                       // expected share of rows with any bit once it was looked at
     void  *who;                        // size entries of the set's lane width
 } SieveColumn;
 
@@ -281,19 +286,58 @@ static const SieveColumn *column_before(const SieveSet *before, const SieveSet *
 static void fill_column(SieveSet *set, SieveColumn *column, const SieveSet *before, u64 stay, u8 *work)
 {
     const SieveColumn *old = column_before(before, set, column);
-    double             none = 1;
     if (old) copy_bits(set, column, old, stay);
     fill_bits(set, column, old ? set->bits & ~stay : set->bits, work);
-    for (int m = 0; m < set->n_members; m++) none *= 1 - column_pass(set->members[m].launch, column);
-    column->pass = 1 - none;
 }
 
-// Columns that drop rows for good come first, then the cheap ones.
-static int by_pass(const void *a, const void *b)
+// ---- the order of columns -----------------------------------------------------------------------------------------------------
+
+static bool sieves_by(const Launch *launch, const SieveColumn *column)
 {
-    const SieveColumn *x = a, *y = b;
-    if (fabs(x->pass - y->pass) > 0.05) return x->pass < y->pass ? -1 : 1;
-    return x->size < y->size ? -1 : x->size > y->size;
+    for (int s = 0; s < launch->woven->n_sieves; s++)
+        if (launch->source->chunk_column[launch->woven->sieves[s].column] == column->number) return true;
+    return false;
+}
+
+// What looking at the column next costs, per member and row that it drops.  ALIVE: the share of rows that each member still wants.
+static double price(const SieveSet *set, const SieveColumn *column, const double *alive, double *looked_at)
+{
+    double wanted = 0, dropped = 0;
+    for (int m = 0; m < set->n_members; m++) {
+        if (!(column->members >> set->bit[m] & 1)) continue;
+        wanted += alive[m];
+        dropped += alive[m] * (1 - column_pass(set->members[m].launch, column));
+    }
+    *looked_at = fmin(1, wanted);
+    return (ASK_NS + *looked_at * reach_ns((double)column->size * set->lane)) / (dropped + 1e-9);
+}
+
+// Always the cheapest next.
+static void order_columns(SieveSet *set)
+{
+    double alive[SIEVE_MEMBERS];
+    for (int m = 0; m < set->n_members; m++) alive[m] = 1;
+    for (int c = 0; c < set->n_columns; c++)
+        for (int m = 0; m < set->n_members; m++)
+            if (sieves_by(set->members[m].launch, &set->columns[c])) set->columns[c].members |= (u64)1 << set->bit[m];
+    for (int at = 0; at < set->n_columns; at++) {
+        double best = INFINITY, share = 1, any = 0;
+        int    next = at;
+        for (int c = at; c < set->n_columns; c++) {
+            double       looked_at;
+            const double own = price(set, &set->columns[c], alive, &looked_at);
+            if (own < best) best = own, next = c, share = looked_at;
+        }
+        const SieveColumn column = set->columns[next];
+        set->columns[next] = set->columns[at];
+        set->columns[at] = column;
+        for (int m = 0; m < set->n_members; m++) {
+            alive[m] *= column_pass(set->members[m].launch, &column);
+            any += alive[m];
+        }
+        set->columns[at].is_dense = at == 0 || share > DENSE_FROM;
+        set->columns[at].left = fmin(1, any);
+    }
 }
 
 // Members of the set before keep their bits, the others get free ones; returns the bits of those that stay.
@@ -360,7 +404,7 @@ SieveSet *sieve_make(Budget *budget, const SieveSet *before, const SieveMember *
         return NULL;
     }
     for (int c = 0; c < set->n_columns; c++) fill_column(set, &set->columns[c], before, stay, work);
-    qsort(set->columns, (size_t)set->n_columns, sizeof *set->columns, by_pass);
+    order_columns(set);
     return set;
 }
 
@@ -390,15 +434,15 @@ bool sieve_is_for(const SieveSet *set, const SieveMember *members, int n_members
 // A slice is looked at block by block, so that bit sets stay in L1; rows for members are collected over the slice.
 #define BLOCK 2048u
 
-typedef struct Scratch { u64 *who; u16 *live, *lists; } Scratch;
+typedef struct Scratch { u64 *who; u16 *live, *some, *lists; } Scratch;
 
-size_t sieve_scratch_bytes(u32 n_rows) { return BLOCK * (8 + 2) + (size_t)n_rows * 2 * SIEVE_MEMBERS + 256; }
+size_t sieve_scratch_bytes(u32 n_rows) { return BLOCK * (8 + 2 + 2) + (size_t)n_rows * 2 * SIEVE_MEMBERS + 256; }
 
 static Scratch cut_scratch(void *memory)
 {
     u64 *words = memory;
     u16 *rows = (u16 *)(void *)(words + BLOCK);
-    return (Scratch){ .who = words, .live = rows, .lists = rows + BLOCK };
+    return (Scratch){ .who = words, .live = rows, .some = rows + BLOCK, .lists = rows + 2 * BLOCK };
 }
 
 // While most rows have a bit, columns narrow all of them (set, also); then the rows with one are listed and only they are looked at.
@@ -425,6 +469,10 @@ static Scratch cut_scratch(void *memory)
             n += who[r] != 0;                                                                                                      \
         }                                                                                                                          \
         return n;                                                                                                                  \
+    }                                                                                                                              \
+    static void some_##lane##_##key(lane *who, const u16 *some, u32 n_some, const key *stored, u64 from, const lane *table)        \
+    {                                                                                                                              \
+        for (u32 k = 0; k < n_some; k++) who[some[k]] &= table[stored[some[k]] + from];                                            \
     }
 #define LOOK_LANE(lane)                                                                                                            \
     LOOK_FUNCTIONS(lane, u8) LOOK_FUNCTIONS(lane, u16) LOOK_FUNCTIONS(lane, u32) LOOK_FUNCTIONS(lane, u64)                         \
@@ -433,22 +481,35 @@ static Scratch cut_scratch(void *memory)
         u32 n = 0;                                                                                                                 \
         for (u32 r = 0; r < n_rows; r++) { live[n] = (u16)r; n += who[r] != 0; }                                                   \
         return n;                                                                                                                  \
+    }                                                                                                                              \
+    static u32 ask_all_##lane(const lane *who, u16 *some, u32 n_rows, lane members)                                                \
+    {                                                                                                                              \
+        u32 n = 0;                                                                                                                 \
+        for (u32 r = 0; r < n_rows; r++) { some[n] = (u16)r; n += (who[r] & members) != 0; }                                       \
+        return n;                                                                                                                  \
+    }                                                                                                                              \
+    static u32 ask_live_##lane(const lane *who, u16 *some, const u16 *live, u32 n_live, lane members)                              \
+    {                                                                                                                              \
+        u32 n = 0;                                                                                                                 \
+        for (u32 k = 0; k < n_live; k++) { some[n] = live[k]; n += (who[live[k]] & members) != 0; }                                \
+        return n;                                                                                                                  \
     }
 LOOK_LANE(u8)
 LOOK_LANE(u16)
 LOOK_LANE(u32)
 LOOK_LANE(u64)
 
-typedef enum LookMode { LOOK_SET, LOOK_ALSO, LOOK_LIVE } LookMode;
+typedef enum LookMode { LOOK_SET, LOOK_ALSO, LOOK_LIVE, LOOK_SOME } LookMode;
 
 #define LOOK(lane, key)                                                                                                            \
-    (mode == LOOK_SET ? set_##lane##_##key((lane *)who, live, n, (const key *)data, from, column->who)                             \
-     : mode == LOOK_ALSO ? also_##lane##_##key((lane *)who, live, n, (const key *)data, from, column->who)                         \
-                         : live_##lane##_##key((lane *)who, live, n, (const key *)data, from, column->who))
+    (mode == LOOK_SET ? set_##lane##_##key((lane *)who, rows, n, (const key *)data, from, column->who)                             \
+     : mode == LOOK_ALSO ? also_##lane##_##key((lane *)who, rows, n, (const key *)data, from, column->who)                         \
+     : mode == LOOK_LIVE ? live_##lane##_##key((lane *)who, rows, n, (const key *)data, from, column->who)                         \
+                         : (some_##lane##_##key((lane *)who, rows, n, (const key *)data, from, column->who), n))
 #define LOOK_BY_KEY(lane) (width == 1 ? LOOK(lane, u8) : width == 2 ? LOOK(lane, u16) : width == 4 ? LOOK(lane, u32) : LOOK(lane, u64))
 
-// Narrows by one column; N is the number of rows, or of live rows once those are listed.
-static u32 look(const SieveSet *set, const SieveColumn *column, const ColumnChunk *chunk, u32 first, void *who, u16 *live, u32 n, LookMode mode)
+// Narrows by one column; N is the number of rows, or of those in ROWS.
+static u32 look(const SieveSet *set, const SieveColumn *column, const ColumnChunk *chunk, u32 first, void *who, u16 *rows, u32 n, LookMode mode)
 {
     const int   width = chunk->width;
     const void *data = (const u8 *)chunk->data + (size_t)first * (size_t)width;
@@ -461,6 +522,33 @@ static u32 look(const SieveSet *set, const SieveColumn *column, const ColumnChun
     }
 }
 
+#define ASK(lane) (is_listed ? ask_live_##lane((const lane *)scratch->who, scratch->some, scratch->live, n, (lane)members)             \
+                             : ask_all_##lane((const lane *)scratch->who, scratch->some, n, (lane)members))
+
+// The rows among N that MEMBERS still want, in scratch->some.
+static u32 ask(const SieveSet *set, const Scratch *scratch, bool is_listed, u32 n, u64 members)
+{
+    switch (set->lane) {
+        case 1: return ASK(u8);
+        case 2: return ASK(u16);
+        case 4: return ASK(u32);
+        default: return ASK(u64);
+    }
+}
+
+static u32 relist(const SieveSet *set, const Scratch *scratch, u32 n_live)
+{
+    u32 n = 0;
+    for (u32 k = 0; k < n_live; k++) {
+        const u32 row = scratch->live[k];
+        const u64 bits = set->lane == 1 ? ((const u8 *)scratch->who)[row] : set->lane == 2 ? ((const u16 *)scratch->who)[row]
+                         : set->lane == 4 ? ((const u32 *)scratch->who)[row] : scratch->who[row];
+        scratch->live[n] = (u16)row;
+        n += bits != 0;
+    }
+    return n;
+}
+
 static u32 list_live(const SieveSet *set, const Scratch *scratch, u32 n_rows)
 {
     switch (set->lane) {
@@ -471,7 +559,7 @@ static u32 list_live(const SieveSet *set, const Scratch *scratch, u32 n_rows)
     }
 }
 
-#define LIST_AT 0.5                    // once a column leaves fewer rows than this with a bit
+#define LIST_AT 0.5                    // once fewer rows than this are expected to have a bit
 
 static u32 look_at_all(const SieveSet *set, const Chunk *chunk, u32 first, u32 n_rows, const Scratch *scratch)
 {
@@ -479,8 +567,16 @@ static u32 look_at_all(const SieveSet *set, const Chunk *chunk, u32 first, u32 n
     u32  n = n_rows;
     for (int c = 0; c < set->n_columns && n; c++) {
         const SieveColumn *column = &set->columns[c];
-        n = look(set, column, &chunk->columns[column->number], first, scratch->who, scratch->live, n, is_listed ? LOOK_LIVE : c ? LOOK_ALSO : LOOK_SET);
-        if (!is_listed && (column->pass < LIST_AT || c + 1 == set->n_columns)) n = list_live(set, scratch, n), is_listed = true;
+        const ColumnChunk *stored = &chunk->columns[column->number];
+        if (column->is_dense) {
+            n = look(set, column, stored, first, scratch->who, scratch->live, n, is_listed ? LOOK_LIVE : c ? LOOK_ALSO : LOOK_SET);
+        } else {
+            const u32 n_some = ask(set, scratch, is_listed, n, column->members);
+            look(set, column, stored, first, scratch->who, scratch->some, n_some, LOOK_SOME);
+        }
+        const bool is_last = c + 1 == set->n_columns;
+        if (!is_listed && (column->left < LIST_AT || is_last)) n = list_live(set, scratch, n), is_listed = true;
+        else if (is_listed && is_last && !column->is_dense) n = relist(set, scratch, n);
     }
     return n;
 }
