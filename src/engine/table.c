@@ -19,6 +19,8 @@
 #define BYTES_SPAN        ((u128)1 << 15)      // so few keys get a byte each: it stays in L1 and needs no shift
 #define COVER_SPAN        ((u128)1 << 18)      // a table is widened up to this to cover the probing column: no bounds check then
 
+#define BLOCK_ROWS        4096                 // between two looks at the stop flag: loops that keep what they need in registers
+
 typedef struct Builder {
     QueryRun       *run;
     Arena          *home;              // where the table lives
@@ -28,6 +30,7 @@ typedef struct Builder {
     const Woven    *woven;
     const RowSet   *rows;
     JoinTable      *table;
+    u32            *at;                // direct tables: the place of each row
 } Builder;
 
 static const i64 *int_column(const Builder *b, int output) { return b->rows->columns[b->woven->outputs[output].value]; }
@@ -62,13 +65,17 @@ static u64 float_bits(i64 bits)
 
 static weft_status find_range(const Builder *b, const i64 *values, const u8 *nulls, i64 *low, i64 *high)
 {
-    *low = INT64_MAX, *high = INT64_MIN;
-    for (u64 r = 0; r < b->rows->n_rows; r++) {
-        if (query_should_stop(b->run, r)) return query_canceled(b->run);
-        if (nulls && nulls[r]) continue;
-        *low = MIN_OF(*low, values[r]);
-        *high = MAX_OF(*high, values[r]);
+    i64 least = INT64_MAX, most = INT64_MIN;
+    for (u64 first = 0; first < b->rows->n_rows; first += BLOCK_ROWS) {
+        const u64 end = MIN_OF(first + BLOCK_ROWS, b->rows->n_rows);
+        if (query_should_stop(b->run, 0)) return query_canceled(b->run);
+        for (u64 r = first; r < end; r++) {
+            if (nulls && nulls[r]) continue;
+            least = MIN_OF(least, values[r]);
+            most = MAX_OF(most, values[r]);
+        }
     }
+    *low = least, *high = most;
     return WEFT_OK;
 }
 
@@ -215,20 +222,24 @@ static weft_status describe_payload(Builder *b, int p, Payload *payload, Coding 
 
 static u8 width_for(u64 largest) { return largest <= UINT8_MAX ? 1 : largest <= UINT16_MAX ? 2 : largest <= UINT32_MAX ? 4 : 8; }
 
-static u64 code_of(const Coding *coding, u64 row)
-{
-    if (coding->nulls && coding->nulls[row]) return coding->payload->null_code;
-    const u64 offset = (u64)coding->values[row] - (u64)coding->payload->base;
-    return coding->renumbered ? coding->renumbered[offset] : offset;
-}
+// The codes of rows FIRST .. END to their places: DATA is of one type here, and so is what else a row needs.
+#define PUT_CODES(type)                                                                                                            \
+    for (u64 r = first; r < end; r++) {                                                                                            \
+        const u64 offset = (u64)values[r] - base, code = nulls && nulls[r] ? null_code : renumbered ? renumbered[offset] : offset;  \
+        ((type *)data)[at ? at[r] : r] = (type)(code + plus);                                                                       \
+    }
 
-static void put_code(void *data, u8 width, u64 at, u64 code)
+static void put_codes(const Coding *coding, void *data, u8 width, const u32 *at, u64 plus, u64 first, u64 end)
 {
+    const i64 *values = coding->values;
+    const u8  *nulls = coding->nulls;
+    const u32 *renumbered = coding->renumbered;
+    const u64  base = (u64)coding->payload->base, null_code = coding->payload->null_code;
     switch (width) {
-        case 1: ((u8 *)data)[at] = (u8)code; break;
-        case 2: ((u16 *)data)[at] = (u16)code; break;
-        case 4: ((u32 *)data)[at] = (u32)code; break;
-        default: ((u64 *)data)[at] = code; break;
+        case 1: PUT_CODES(u8) break;
+        case 2: PUT_CODES(u16) break;
+        case 4: PUT_CODES(u32) break;
+        default: PUT_CODES(u64) break;
     }
 }
 
@@ -242,12 +253,13 @@ static weft_status store_payload(Builder *b, Payload *payload, const Coding *cod
     payload->width = is_float || payload->n_codes == 0 ? 8 : width_for(payload->n_codes - 1 + plus);
     TRY(home_alloc(b, size * payload->width + 8, &data));
     payload->data = data;
+    payload->bytes = size * payload->width;
     b->table->bytes += size * payload->width;
-    for (u64 r = 0; r < b->rows->n_rows; r++) {
-        const u64 place = at ? at[r] : r;
-        if (query_should_stop(b->run, r)) return query_canceled(b->run);
-        if (is_float) ((i64 *)data)[place] = coding->values[r];
-        else put_code(data, payload->width, place, code_of(coding, r) + plus);
+    for (u64 first = 0; first < b->rows->n_rows; first += BLOCK_ROWS) {
+        const u64 end = MIN_OF(first + BLOCK_ROWS, b->rows->n_rows);
+        if (query_should_stop(b->run, 0)) return query_canceled(b->run);
+        if (!is_float) put_codes(coding, data, payload->width, at, plus, first, end);
+        for (u64 r = first; is_float && r < end; r++) ((i64 *)data)[at ? at[r] : r] = coding->values[r];
     }
     if (!is_float || !coding->nulls) return WEFT_OK;
     u8 *valid;
@@ -258,23 +270,49 @@ static weft_status store_payload(Builder *b, Payload *payload, const Coding *cod
         if (!coding->nulls[r]) valid[place >> 3] |= (u8)(1u << (place & 7));
     }
     payload->float_valid = (const u64 *)(const void *)valid;
+    payload->valid_bytes = size / 8 + 1;
     return WEFT_OK;
 }
 
 // ---- the kinds ----------------------------------------------------------------------------------------------------------------
 
-static weft_status make_bits(Builder *b, u8 **bits)
+// Worked out once, for the several passes over the rows.
+static weft_status find_places(Builder *b)
 {
-    TRY(home_alloc(b, (size_t)b->table->span / 8 + 8, (void **)bits));
-    b->table->is_unique = true;
-    for (u64 r = 0; r < b->rows->n_rows; r++) {
-        if (query_should_stop(b->run, r)) return query_canceled(b->run);
-        const u64 at = direct_key(b, r);
-        const u8  bit = (u8)(1u << (at & 7));
-        if ((*bits)[at >> 3] & bit) b->table->is_unique = false;
-        else b->table->n_distinct++;
-        (*bits)[at >> 3] |= bit;
+    const u64 n_rows = b->rows->n_rows;
+    TRY(query_alloc(b->run, (n_rows + 1) * sizeof *b->at, (void **)&b->at));
+    u32 *at = b->at;
+    for (u64 first = 0; first < n_rows; first += BLOCK_ROWS) {
+        const u64 end = MIN_OF(first + BLOCK_ROWS, n_rows);
+        if (query_should_stop(b->run, 0)) return query_canceled(b->run);
+        for (int k = 0; k < b->table->n_keys; k++) {
+            const i64 *values = int_column(b, k);
+            const u32  low = (u32)(u64)b->table->keys[k].low, stride = b->table->n_keys > 1 ? (u32)b->table->keys[k].stride : 1;
+            for (u64 r = first; r < end; r++) at[r] = (k ? at[r] : 0) + ((u32)(u64)values[r] - low) * stride;
+        }
     }
+    return WEFT_OK;
+}
+
+static weft_status make_bits(Builder *b, u8 **out)
+{
+    const u64 n_rows = b->rows->n_rows;
+    u64       n_distinct = 0;
+    TRY(home_alloc(b, (size_t)b->table->span / 8 + 8, (void **)out));
+    TRY(find_places(b));
+    u8        *bits = *out;
+    const u32 *places = b->at;
+    for (u64 first = 0; first < n_rows; first += BLOCK_ROWS) {
+        const u64 end = MIN_OF(first + BLOCK_ROWS, n_rows);
+        if (query_should_stop(b->run, 0)) return query_canceled(b->run);
+        for (u64 r = first; r < end; r++) {
+            const u32 at = places[r], bit = 1u << (at & 7), byte = bits[at >> 3];
+            n_distinct += !(byte & bit);
+            bits[at >> 3] = (u8)(byte | bit);
+        }
+    }
+    b->table->n_distinct = n_distinct;
+    b->table->is_unique = n_distinct == n_rows;
     return WEFT_OK;
 }
 
@@ -314,7 +352,7 @@ static weft_status build_heads(Builder *b)
     TRY(chain_rows(b, &next));
     for (u64 r = b->rows->n_rows; r-- > 0;) {
         if (query_should_stop(b->run, r)) return query_canceled(b->run);
-        const u64 at = direct_key(b, r);
+        const u64 at = b->at[r];
         next[r] = heads[at];
         heads[at] = (u32)r + 1;
     }
@@ -365,15 +403,9 @@ static weft_status store_by_row(Builder *b, Coding *codings)
 
 static weft_status store_by_key(Builder *b, Coding *codings)
 {
-    u32 *at;
-    TRY(home_alloc(b, (b->rows->n_rows + 1) * sizeof *at, (void **)&at));
-    for (u64 r = 0; r < b->rows->n_rows; r++) {
-        if (query_should_stop(b->run, r)) return query_canceled(b->run);
-        at[r] = (u32)direct_key(b, r);
-    }
     b->table->kind = JOIN_DIRECT;
     for (int p = 0; p < b->table->n_payloads; p++)
-        TRY(store_payload(b, &b->table->payloads[p], &codings[p], at, (u64)b->table->span, p == 0));
+        TRY(store_payload(b, &b->table->payloads[p], &codings[p], b->at, (u64)b->table->span, p == 0));
     return WEFT_OK;
 }
 
@@ -406,7 +438,7 @@ static weft_status store_bytes(Builder *b)
     TRY(home_alloc(b, (size_t)b->table->span + 8, (void **)&bytes));
     for (u64 r = 0; r < b->rows->n_rows; r++) {
         if (query_should_stop(b->run, r)) return query_canceled(b->run);
-        bytes[direct_key(b, r)] = 1;
+        bytes[b->at[r]] = 1;
     }
     b->table->kind = JOIN_BITS;
     b->table->is_bytes = true;
@@ -427,8 +459,10 @@ weft_status table_build(QueryRun *run, Arena *home, int number, const Woven *wov
 {
     const Pipeline *pipeline = &run->plan->pipelines[number];
     JoinTable      *table = *out = arena_make(home, JoinTable);
-    Builder         b = { run, home, number, pipeline, query_probe_of(run->plan, number), woven, rows, table };
+    Builder         b = { run, home, number, pipeline, query_probe_of(run->plan, number), woven, rows, table, NULL };
     u128            span;
+    static _Atomic u64 n_tables;
+    table->id = ++n_tables;
     table->name = arena_strdup(home, run->query->relations[pipeline->relation].table->name);
     table->n_keys = pipeline->n_keys, table->n_payloads = pipeline->n_payload, table->n_rows = rows->n_rows;
     table->n_scanned = run->query->relations[pipeline->relation].table->n_rows;

@@ -49,6 +49,37 @@ typedef struct KernelWords {
     void (*spread)(void *const *state, u64 group, f64 value, i64 unit, u32 log, u32 n);      // by row, but long
 } KernelWords;
 
+// GPU: rows that a warp put out together, and where they are from.  Rows come in any order; the host puts segments in theirs.
+typedef struct KernelSegment {
+    u64 place;                         // KernelArgs.place + row
+    u64 first;                         // of n_rows neighbours in the output
+    u64 n_rows;
+} KernelSegment;
+
+typedef struct KernelSpot {            // GPU: where in a block's shared memory a table or the cells of a state slot are
+    u32 at, bytes;                     // multiples of 16
+} KernelSpot;
+
+typedef struct KernelCells {           // GPU: a state slot whose cells every block keeps for itself until its end
+    u64 init;
+    u32 at;
+    u32 kind;                          // CELLS_...
+} KernelCells;
+
+enum { CELLS_SEEN, CELLS_ADD, CELLS_ADD_F64, CELLS_MIN, CELLS_MAX, CELLS_MIN_F64, CELLS_MAX_F64, CELLS_WIDE_LOW, CELLS_WIDE_HIGH };
+
+// GPU: what all parts of a launch (a KernelArgs for each chunk, see cuda.h) have in common.
+typedef struct KernelCommon {
+    u64                n_used, n_room;             // instead of insert and room: groups so far (or wanted), and how many fit; rows: TAKEN_ROWS
+    u64                segments_room;
+    KernelSegment     *segments;
+    const KernelSpot  *spots;                      // by table, where the kernel is compiled to have it in shared memory
+    const KernelCells *cells;                      // by state slot, likewise
+    u32                n_groups, n_state;          // of cells
+    i32                failed;                     // as KernelArgs.failed
+    u32                cancel;                     // the host writes it while the kernel runs
+} KernelCommon;
+
 typedef struct KernelArgs KernelArgs;
 struct KernelArgs {
     u32                 row_first, row_end;   // the morsel: row_first is a multiple of 64
@@ -71,10 +102,15 @@ struct KernelArgs {
     u32                 sure;                 // with picked: they passed all range tests and bit tables already (UNSURE)
     void               *host;
     KernelArgs *const  *members;              // several queries in one kernel (MEMBER): each one's args
-    u64                 n_used, n_room;       // GPU, instead of insert and room: rows or groups so far (or wanted), and how many fit
+    KernelCommon       *common;               // GPU
+    u64                 place;                // GPU: of the chunk's first row in the source, for segments
 };
 
-#define NO_ROOM (-1)                          // GPU: n_used has passed n_room; the host makes more room and repeats
+// n_used of a kernel that ends in rows counts rows and segments in one word, so that segments come in the order of the rows.
+#define TAKEN_ROWS(n_used)     ((u32)(n_used))
+#define TAKEN_SEGMENTS(n_used) ((u32)((n_used) >> 32))
+
+#define NO_ROOM (-1)                          // GPU: n_used has passed a room; the host makes more and repeats
 
 #define HASH_SEED     0x2545F4914F6CDD1Dull
 #define HASH_FOLD(h)  ((h) ^ ((h) >> 32))

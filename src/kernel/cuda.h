@@ -1,25 +1,38 @@
 // cuda.h - the words of tile C on a GPU.  Put before every kernel text, after args.h; CUDA C++ for NVRTC and nvcc.
 //
+//     grid               y: parts of the source (a chunk each, with KernelArgs of its own); x: blocks that share a part's tiles
 //     rows of a tile     t_ .. t_ + TILE, TILE = threads of the block x ITEMS
-//     row of item i      t_ + i * blockDim.x + threadIdx.x: neighbouring threads read neighbouring values
+//     row of item i      t_ + threadIdx.x * ITEMS + i: a thread's rows lie side by side, so it loads them at once, in up to 16 bytes
 //
 // In every row block `i` is the item within the thread.  The loops over items are unrolled, so columns and carried values are
 // registers, and live rows are bits in one register.  A dead row is neither loaded nor looked up, so a late load costs
 // nothing for rows that are gone.
 //
+// Shared memory: the host knows sizes, the text must not, so what is placed there is an option of the compiler (SHARED_TABLES_, a bit
+// per table; SHARED_GROUPS_) and where it is an argument (KernelCommon).  A block fetches the tables before its first tile, keeps the
+// accumulators of groups to itself, and adds them to those of all blocks after its last.
+//
 // Words at tile level (STEP, MATCHES, ROOM, TOTAL_END) are reached by all lanes of a warp together and may speak across
 // lanes.  Words inside a row block are not, and never wait for another lane, but for GROUP, whose wait needs lanes that
 // progress on their own: sm_70 or newer.  blockDim.x is a multiple of 32, and blockDim.y and blockDim.z are 1.
 //
-// The host: KernelArgs and all it points to are in device memory, state holds each slot's init, join slots are aligned to 16
-// bytes.  Compile with --fmad=false: a * b + c rounds twice here, as on the CPU.
-// Not yet: tables and sums of groups in shared memory.  They are read and added to where they are, through L1 and L2; placing
-// them needs their sizes, which the launch knows and the text must not.
+// The host: KernelArgs and all it points to are in device memory, state holds each slot's init, join slots and columns are aligned to
+// 16 bytes, and columns are readable for 31 values more than they have rows.  Compile with --fmad=false: a * b + c rounds twice here,
+// as on the CPU.
 //
 // Names here end in _ (no column's name does), and all are at file scope: a column may be called uint4.
 
 #ifndef ITEMS
-#define ITEMS 4                        // rows per thread, at most 32; a launch parameter like the size of a block
+#define ITEMS 8                        // rows per thread: a power of two, at most 32
+#endif
+#ifndef SHARED_TABLES_
+#define SHARED_TABLES_ 0               // bit k: table k is in shared memory; only the first 32 can be
+#endif
+#ifndef EAGER_
+#define EAGER_ 0                       // bit k: column k is loaded for all rows, without waiting for what is left of them
+#endif
+#ifndef SHARED_GROUPS_
+#define SHARED_GROUPS_ 0               // the accumulators of groups are in shared memory
 #endif
 #undef TILE
 #define TILE (blockDim.x * ITEMS)
@@ -27,9 +40,14 @@
 #define WARP_      0xffffffffu
 #define DEVICE_    static __device__ __forceinline__
 #define ITEM_(i)   (1u << (i))
-#define ROW_(i)    (t_ + (i) * blockDim.x + threadIdx.x)
+#define ROW_(i)    (t_ + threadIdx.x * ITEMS + (i))
+#define SAFE_ROW_  (ROW_(0) < end_ ? ROW_(0) : 0)                      // of a thread that has none in the last tile: the first
 
-#define KERNEL(name) extern "C" __global__ void name(KernelArgs *A)
+// A part's rows are a function of their own, so that a kernel woven of several can call it.
+#define KERNEL(name)               static __device__ __forceinline__ void name##_rows_(const KernelArgs *__restrict__ A);                    \
+                                   extern "C" __global__ void name(const KernelArgs *parts)                                         \
+                                   { const KernelArgs *const A = parts + blockIdx.y; begin_(A); name##_rows_(A); end_(A); }         \
+                                   static __device__ __forceinline__ void name##_rows_(const KernelArgs *__restrict__ A)
 
 // ---- parameters, tables, columns: declared once, before TILES ------------------------------------------------------
 // What the host hands over is in global memory; saying so saves finding out at each load.
@@ -41,9 +59,21 @@ template <typename T> DEVICE_ const T *global_(const void *memory)
 
 #define PARAM(type, name, k)       const type name = (type)A->params[k];
 #define PARAM_F64(name, k)         const f64 name = __longlong_as_double(A->params[k]);
-#define TABLE(type, name, k)       const type *const __restrict__ name = global_<type>(A->tables[k]);
+extern __shared__ uint4 shared_[];     // as much as the launch says
+
+template <typename T, bool IS_SHARED> struct Table_ {
+    DEVICE_ const T *at(const KernelArgs *A, int k) { return global_<T>(A->tables[k]); }
+};
+
+template <typename T> struct Table_<T, true> {
+    DEVICE_ const T *at(const KernelArgs *A, int k) { return (const T *)((const u8 *)shared_ + A->common->spots[k].at); }
+};
+
+#define IS_SHARED_(k)              ((k) < 32 && ((u32)SHARED_TABLES_ >> ((k) & 31) & 1))
+#define TABLE(type, name, k)       const type *const __restrict__ name = Table_<type, IS_SHARED_(k)>::at(A, k);
 #define COLUMN(type, name, k)      const type *const __restrict__ name##_all = global_<type>(A->columns[k].data);                  \
-                                   const i64 name##_base = A->columns[k].base;
+                                   const i64 name##_base = A->columns[k].base;                                                    \
+                                   constexpr bool name##_eager_ = (k) < 32 && ((u32)EAGER_ >> ((k) & 31) & 1);
 #define COLUMN_ANY(name, k)        const KernelColumn name##_col = A->columns[k];
 #define NULLS(name, k)             const u8 *const __restrict__ name##_valid_all = (const u8 *)A->columns[k].valid;
 
@@ -51,83 +81,154 @@ template <typename T> DEVICE_ const T *global_(const void *memory)
 #define MEMBER(name, k)            KernelArgs *const name = A->members[k];
 
 // ---- tiles and their rows --------------------------------------------------------------------------------------------
-DEVICE_ u32 rows_of_tile_(u64 tile, u32 row_end)
+DEVICE_ u32 rows_of_tile_(u32 tile, u32 row_end)
 {
-    u32 live = WARP_ >> (32 - ITEMS);
-    if (tile + TILE <= row_end) return live;
-#pragma unroll
-    for (u32 i = 0; i < ITEMS; i++)
-        if (tile + i * blockDim.x + threadIdx.x >= row_end) live &= ~ITEM_(i);
-    return live;
+    const u32 first = tile + threadIdx.x * ITEMS;
+    if (first + ITEMS <= row_end) return WARP_ >> (32 - ITEMS);
+    return first < row_end ? (1u << (row_end - first)) - 1 : 0;
 }
 
-#define TILES                      for (u64 t_ = A->row_first + (u64)blockIdx.x * TILE; t_ < A->row_end; t_ += (u64)gridDim.x * TILE)
-#define ROWS(live)                 u32 live = rows_of_tile_(t_, A->row_end);
+// Chunks have at most 2^30 rows, so 32 bits do.
+#define TILES                      for (u32 t_ = A->row_first + blockIdx.x * TILE, end_ = A->row_end; t_ < end_; t_ += gridDim.x * TILE)
+#define ROWS(live)                 u32 live = rows_of_tile_(t_, end_);
 #define MASK(live)
 
 #define EACH(live)                 _Pragma("unroll") for (u32 i = 0; i < ITEMS; i++) if (live & ITEM_(i))
 #define EACH_ROW(live)             EACH(live)
 
-#define LOAD(type, name, live)     type name[ITEMS]; EACH(live) name[i] = __ldg(name##_all + ROW_(i));
+// A value per item.  Narrow ones stay packed in words until they are used, as registers decide how many threads can work at once.
+template <typename T, bool IS_NARROW = (sizeof(T) < 4)> struct Values_ {
+    T values[ITEMS];
+    __device__ __forceinline__ T  operator[](u32 i) const { return values[i]; }
+    __device__ __forceinline__ T &operator[](u32 i) { return values[i]; }
+};
+
+template <typename T> struct Values_<T, true> {
+    static constexpr u32 PER = 4 / sizeof(T), BITS = 8 * sizeof(T), MASK = (1u << BITS) - 1;
+    u32 words[(ITEMS + PER - 1) / PER];
+    struct Place {
+        u32      &word;
+        const u32 shift;
+        __device__ __forceinline__      operator T() const { return (T)(word >> shift); }
+        __device__ __forceinline__ void operator=(T value) { word = (word & ~(MASK << shift)) | (u32)value << shift; }
+    };
+    __device__ __forceinline__ T     operator[](u32 i) const { return (T)(words[i / PER] >> (i % PER * BITS)); }
+    __device__ __forceinline__ Place operator[](u32 i) { return { words[i / PER], i % PER * BITS }; }
+};
+
+// As many bytes at a time as a thread's rows fill, up to 16; those without a live row are left out.
+template <int BYTES> struct Piece_ { typedef uint4 type; };
+template <> struct Piece_<8> { typedef uint2 type; };
+template <> struct Piece_<4> { typedef u32 type; };
+template <> struct Piece_<2> { typedef u16 type; };
+template <> struct Piece_<1> { typedef u8 type; };
+
+template <int N, typename T, typename Piece> DEVICE_ void keep_(Values_<T, false> &values, int p, Piece piece)
+{
+    union { Piece piece; T values[N]; } loaded = { piece };
+#pragma unroll
+    for (int i = 0; i < N; i++) values.values[p * N + i] = loaded.values[i];
+}
+
+template <int N, typename T, typename Piece> DEVICE_ void keep_(Values_<T, true> &values, int p, Piece piece)
+{
+    constexpr int WORDS = (N * (int)sizeof(T) + 3) / 4;
+    union { Piece piece; u32 words[WORDS]; } loaded = { piece };
+#pragma unroll
+    for (int w = 0; w < WORDS; w++) values.words[p * WORDS + w] = loaded.words[w];
+}
+
+template <bool IS_EAGER, typename T> DEVICE_ void load_(Values_<T> &values, const T *column, u32 row, u32 live)
+{
+    constexpr int BYTES = sizeof(T) * ITEMS < 16 ? (int)sizeof(T) * ITEMS : 16, N = BYTES / (int)sizeof(T);
+    typedef typename Piece_<BYTES>::type Piece;
+    const Piece *const from = (const Piece *)(column + row);
+#pragma unroll
+    for (int p = 0; p < ITEMS / N; p++) {
+        if (!IS_EAGER && !(live >> (p * N) & (WARP_ >> (32 - N)))) continue;
+        keep_<N>(values, p, __ldg(from + p));
+    }
+}
+
+// Bit i: row + i is not NULL.  A thread's rows begin at a multiple of ITEMS.
+DEVICE_ u32 load_valid_(const u8 *valid, u32 row, u32 live)
+{
+    u32 bits = 0;
+    if (!valid) return WARP_;
+    if (!live) return 0;
+#pragma unroll
+    for (int i = 0; i < ITEMS; i += 8) bits |= (u32)(__ldg(valid + ((row + i) >> 3)) >> (row & 7)) << i;
+    return bits;
+}
+
+#define LOAD(type, name, live)     Values_<type> name##_loaded_; const Values_<type> &name = name##_loaded_;                        \
+                                   load_<name##_eager_>(name##_loaded_, name##_all, name##_eager_ ? SAFE_ROW_ : ROW_(0), live);
 // Lists of rows are the CPU's way of sharing a scan.
 #define LOAD_ROWS(type, name, live) LOAD(type, name, live)
 #define LOAD_TEST(type, name, live) LOAD(type, name, live)
 #define UNSURE
 #define PICK_UNSURE(live)          PICK(live)
-#define LOAD_NULLS(name, live)     u32 name##_valid = 0;                                                                            \
-                                   EACH(live) if (!name##_valid_all || BIT(name##_valid_all, ROW_(i))) name##_valid |= ITEM_(i);
+#define LOAD_NULLS(name, live)     const u32 name##_valid = load_valid_(name##_valid_all, ROW_(0), live);
 #define IS_NULL(name)              (!(name##_valid & ITEM_(i)))
 #define VALUE(name)                ((i64)((u64)name##_base + (u64)name[i]))
 // Where chunks store a column in different widths, all lanes take the same way through the switch.
-#define WIDEN_(type, name, live)   EACH(live) name[i] = (i64)((u64)name##_col.base + __ldg((const type *)name##_col.data + ROW_(i)));
+#define WIDEN_(type, name, live)   { Values_<type> narrow_; load_<false>(narrow_, (const type *)name##_col.data, ROW_(0), live);             \
+                                     EACH(live) name[i] = (i64)((u64)name##_col.base + narrow_[i]); }
 #define LOAD_ANY(name, live)       i64 name[ITEMS]; switch (name##_col.width) {                                                     \
                                        case 1: WIDEN_(u8, name, live) break; case 2: WIDEN_(u16, name, live) break;                 \
                                        case 4: WIDEN_(u32, name, live) break; default: WIDEN_(u64, name, live) break; }
 
 // There is but one kind of live rows here: what the CPU tests on a mask and then picks is narrowed in place.
 #define DROP_UNLESS_(live, condition) if (!(condition)) live &= ~ITEM_(i)
-#define TEST(live)                 EACH(live)
+// Which rows to look at is known before: no lookup waits for the one before it.
+#define FILTER(live)               _Pragma("unroll") for (u32 i = 0, in_ = live; i < ITEMS; i++) if (in_ & ITEM_(i))
+#define TEST(live)                 FILTER(live)
 #define PASS(live, condition)      DROP_UNLESS_(live, condition)
 #define PASS_ALSO(live, condition) DROP_UNLESS_(live, condition)
 #define BETWEEN(type, stored, low, span) ((type)((stored) - (low)) <= (span))
 #define PICK(live)
-#define FILTER(live)               EACH(live)
 #define KEEP(live, condition)      DROP_UNLESS_(live, condition)
 
 // The common tests on one stored column.  FILTER and TEST mean the same, as there is no mask; TYPE is the column's.
 //   BETWEEN_TEST   low <= stored <= low + span           FLAG_ BIT_       the key's byte or bit in a table is set
 //   LOOKUP_        the key's payload in a table is not 0; it is carried, less 1
-#define HIT_(live, hit)                                  EACH(live) DROP_UNLESS_(live, hit);
-#define BETWEEN_TEST(live, type, column, low, span)      HIT_(live, BETWEEN(type, (column)[i], low, span))
-#define BETWEEN_TEST_ALSO(live, type, column, low, span) HIT_(live, BETWEEN(type, (column)[i], low, span))
-#define FLAG_TEST(live, type, column, from, table)       HIT_(live, FLAG(table, (column)[i] + (from)))
-#define FLAG_FILTER(live, type, column, from, table)     HIT_(live, FLAG(table, (column)[i] + (from)))
-#define BIT_TEST(live, type, column, from, table)        HIT_(live, BIT(table, (column)[i] + (from)))
-#define BIT_FILTER(live, type, column, from, table)      HIT_(live, BIT(table, (column)[i] + (from)))
+// Keys of these tables are below 2^32.  A range is compared for dead rows, too: that costs less than to branch.
+#define KEY_(column, from)                               ((u32)((column)[i] + (from)))
+#define IN_RANGE_(live, hit)                             { u32 hits_ = 0; _Pragma("unroll") for (u32 i = 0; i < ITEMS; i++) hits_ |= (hit) ? ITEM_(i) : 0; live &= hits_; }
+#define HIT_(live, hit)                                  { u32 hits_ = 0; EACH(live) hits_ |= (hit) ? ITEM_(i) : 0; live = hits_; }
+#define BETWEEN_TEST(live, type, column, low, span)      IN_RANGE_(live, BETWEEN(type, (column)[i], low, span))
+#define BETWEEN_TEST_ALSO(live, type, column, low, span) IN_RANGE_(live, BETWEEN(type, (column)[i], low, span))
+#define FLAG_TEST(live, type, column, from, table)       HIT_(live, FLAG(table, KEY_(column, from)))
+#define FLAG_FILTER(live, type, column, from, table)     HIT_(live, FLAG(table, KEY_(column, from)))
+#define BIT_TEST(live, type, column, from, table)        HIT_(live, BIT(table, KEY_(column, from)))
+#define BIT_FILTER(live, type, column, from, table)      HIT_(live, BIT(table, KEY_(column, from)))
 #define LOOKUP_FILTER(live, type, column, from, ptype, table, carried)                                                             \
-    EACH(live) { const ptype f_ = (table)[(column)[i] + (from)]; (carried)[i] = (ptype)(f_ - 1); DROP_UNLESS_(live, f_); }
+    { Values_<ptype> found_ = {}; EACH(live) found_[i] = (table)[KEY_(column, from)];                                                      \
+      FILTER(live) { (carried)[i] = (ptype)(found_[i] - 1); DROP_UNLESS_(live, found_[i]); } }
 #define LOOKUP_TEST(live, type, column, from, ptype, table, carried)   LOOKUP_FILTER(live, type, column, from, ptype, table, carried)
 
-DEVICE_ u32 rows_of_warp_(u32 live)
+// EXPLAIN ANALYZE: rows that left step k.  A block adds up its own in shared memory; still it is not for nothing, and counts may be 0.
+#define STEPS_ 64
+static __shared__ u32 steps_[STEPS_];
+
+DEVICE_ void count_rows_(u64 *counts, u32 k, u32 live)
 {
-    u32 n_rows = 0;
-#pragma unroll
-    for (u32 i = 0; i < ITEMS; i++) n_rows += __popc(__ballot_sync(WARP_, live & ITEM_(i)));
-    return n_rows;
+    u32 n_rows = __popc(live);
+#if __CUDA_ARCH__ >= 800
+    n_rows = __reduce_add_sync(WARP_, n_rows);
+#else
+    for (u32 far = 16; far > 0; far /= 2) n_rows += __shfl_down_sync(WARP_, n_rows, far);
+#endif
+    if (threadIdx.x % 32 != 0 || !n_rows) return;
+    if (k < STEPS_) atomicAdd(&steps_[k], n_rows);
+    else atomicAdd(counts + k, (u64)n_rows);
 }
 
-DEVICE_ void count_rows_(u64 *count, u32 live)
-{
-    const u32 n_rows = rows_of_warp_(live);
-    if (threadIdx.x % 32 == 0 && n_rows) atomicAdd(count, (u64)n_rows);
-}
-
-// EXPLAIN ANALYZE: rows that left step k.  An atomic per warp and tile costs too much to be always on: counts may be 0.
-#define STEP(k, live)              if (A->counts) count_rows_(A->counts + (k), live);
-#define STOPPED                    (*(const volatile u32 *)A->cancel)
+#define STEP(k, live)              if (A->counts) count_rows_(A->counts, k, live);
+#define STOPPED                    (*(const volatile u32 *)&A->common->cancel)
 
 // ---- values that a later step needs: one per item --------------------------------------------------------------------------
-#define CARRY(type, name)          type name[ITEMS];
+#define CARRY(type, name)          Values_<type> name = {};
 
 // ---- joins ----------------------------------------------------------------------------------------------------------------
 #define BIT(table, at)             ((table)[(u64)(at) >> 3] >> ((u64)(at) & 7) & 1)
@@ -221,6 +322,27 @@ DEVICE_ void merge_wide_(i64 *low, i64 *high, Wide_ value)
     if (carried) atomicAdd((u64 *)high, (u64)carried);
 }
 
+// In shared memory 64 bits are added as two words: there is no atomic for more that does not try again.
+DEVICE_ void add_shared_(i64 *cell, i64 value)
+{
+    u32 *const words = (u32 *)cell;
+    const u32  before = atomicAdd(words, (u32)value);
+    const u32  high = (u32)((u64)value >> 32) + (before + (u32)value < before);
+    if (high) atomicAdd(words + 1, high);
+}
+
+// Into a group's cell.
+template <typename How> struct Into_ {
+    template <typename T> DEVICE_ void merge(T *cell, T value) { How::merge(cell, value); }
+};
+
+#if SHARED_GROUPS_
+template <> struct Into_<sum_> {
+    DEVICE_ void merge(i64 *cell, i64 value) { add_shared_(cell, value); }
+    DEVICE_ void merge(f64 *cell, f64 value) { sum_::merge(cell, value); }
+};
+#endif
+
 // A group's accumulator: a0[group] is not a number but a place.  So one word, ADD, is an addition in a register where it is
 // given a total, and an atomic one where it is given a cell.
 template <typename T> struct Cell_ { T *at; };
@@ -232,8 +354,8 @@ template <typename T> struct Cells_ {
 
 template <typename How> DEVICE_ void put_(i64 &total, i64 value) { total = How::join(total, value); }
 template <typename How> DEVICE_ void put_(f64 &total, f64 value) { total = How::join(total, value); }
-template <typename How> DEVICE_ void put_(Cell_<i64> cell, i64 value) { How::merge(cell.at, value); }
-template <typename How> DEVICE_ void put_(Cell_<f64> cell, f64 value) { How::merge(cell.at, value); }
+template <typename How> DEVICE_ void put_(Cell_<i64> cell, i64 value) { Into_<How>::merge(cell.at, value); }
+template <typename How> DEVICE_ void put_(Cell_<f64> cell, f64 value) { Into_<How>::merge(cell.at, value); }
 
 DEVICE_ void put_wide_(i64 &low, i64 &high, i64 value)
 {
@@ -262,6 +384,73 @@ DEVICE_ void spread_(void *const *state, u64 group, f64 value, i64 unit, u32 log
         digit = digits & all;
         digits >>= bits;
     }
+}
+
+// ---- shared memory: before a block's first tile, and after its last ------------------------------------------------------------
+DEVICE_ void fetch_table_(const KernelArgs *A, int k)
+{
+    const KernelSpot   spot = A->common->spots[k];
+    const uint4 *const from = (const uint4 *)A->tables[k];
+    for (u32 i = threadIdx.x; i < spot.bytes / 16; i += blockDim.x) shared_[spot.at / 16 + i] = __ldg(from + i);
+}
+
+DEVICE_ u8 *cells_(const KernelCells *cells) { return (u8 *)shared_ + cells->at; }
+
+DEVICE_ void clear_cells_(const KernelCommon *common)
+{
+    for (u32 s = 0; s < common->n_state; s++) {
+        const KernelCells cells = common->cells[s];
+        for (u32 g = threadIdx.x; g < common->n_groups; g += blockDim.x) {
+            if (cells.kind == CELLS_SEEN) cells_(&cells)[g] = 0;
+            else ((u64 *)cells_(&cells))[g] = cells.init;
+        }
+    }
+}
+
+DEVICE_ void merge_cells_(const KernelArgs *A, u32 s, u32 g)
+{
+    const KernelCells cells = A->common->cells[s];
+    const u64         bits = cells.kind == CELLS_SEEN ? 0 : ((const u64 *)cells_(&cells))[g];
+    i64 *const        to = (i64 *)A->state[s] + g;
+    if (cells.kind != CELLS_SEEN && cells.kind != CELLS_WIDE_LOW && bits == cells.init) return;
+    switch (cells.kind) {
+        case CELLS_SEEN: if (cells_(&cells)[g]) ((u8 *)A->state[s])[g] = 1; break;
+        case CELLS_ADD: sum_::merge(to, (i64)bits); break;
+        case CELLS_ADD_F64: sum_::merge((f64 *)to, __longlong_as_double((i64)bits)); break;
+        case CELLS_MIN: least_::merge(to, (i64)bits); break;
+        case CELLS_MAX: most_::merge(to, (i64)bits); break;
+        case CELLS_MIN_F64: least_::merge((f64 *)to, __longlong_as_double((i64)bits)); break;
+        case CELLS_MAX_F64: most_::merge((f64 *)to, __longlong_as_double((i64)bits)); break;
+        case CELLS_WIDE_LOW: {
+            const i64 high = ((const i64 *)cells_(&A->common->cells[s + 1]))[g];
+            if (bits || high) merge_wide_(to, (i64 *)A->state[s + 1] + g, { bits, high });
+            break;
+        }
+        default: break;                // the high word went with the low one
+    }
+}
+
+DEVICE_ void begin_(const KernelArgs *A)
+{
+#if SHARED_TABLES_
+    for (int k = 0; k < 32; k++)
+        if ((u32)SHARED_TABLES_ >> k & 1) fetch_table_(A, k);
+#endif
+#if SHARED_GROUPS_
+    clear_cells_(A->common);
+#endif
+    if (A->counts && threadIdx.x < STEPS_) steps_[threadIdx.x] = 0;
+    if (SHARED_TABLES_ || SHARED_GROUPS_ || A->counts) __syncthreads();
+}
+
+DEVICE_ void end_(const KernelArgs *A)
+{
+    if (SHARED_GROUPS_ || A->counts) __syncthreads();
+    if (A->counts && threadIdx.x < STEPS_ && steps_[threadIdx.x]) atomicAdd(A->counts + threadIdx.x, (u64)steps_[threadIdx.x]);
+#if SHARED_GROUPS_
+    for (u32 s = 0; s < A->common->n_state; s++)
+        for (u32 g = threadIdx.x; g < A->common->n_groups; g += blockDim.x) merge_cells_(A, s, g);
+#endif
 }
 
 // From the registers of a block to memory: lanes by shuffles, warps through shared memory, then one thread for all.
@@ -295,7 +484,11 @@ DEVICE_ void total_wide_end_(Wide_ total, i64 *low, i64 *high)
 #define TOTAL_END(how, type, name, k) total_end_<how##_>(name, (type *)A->state[k]);
 #define TOTAL_WIDE(low, high, k)      i64 low = 0, high = 0;                           // 128 bits: two words, two slots
 #define TOTAL_WIDE_END(low, high, k)  total_wide_end_({ (u64)low, high }, (i64 *)A->state[k], (i64 *)A->state[(k) + 1]);
-#define SUMS(type, name, k)        const Cells_<type> name = { (type *)A->state[k] };  // one accumulator per group
+#if SHARED_GROUPS_
+#define SUMS(type, name, k)        const Cells_<type> name = { (type *)cells_(&A->common->cells[k]) };     // one accumulator per group
+#else
+#define SUMS(type, name, k)        const Cells_<type> name = { (type *)A->state[k] };
+#endif
 #define ADD(cell, value)           put_<sum_>(cell, value);
 #define ADD_WIDE(low, high, value) put_wide_(low, high, value);
 #define PART(part, rest, radix)    i64 part; { union { f64 f; i64 i; } t_; t_.f = (rest) + 6755399441055744.0; part = t_.i - 0x4338000000000000ll; \
@@ -313,7 +506,7 @@ DEVICE_ void total_wide_end_(Wide_ total, i64 *low, i64 *high)
 #define BUSY_    0xffffffffu           // taken, its key is being written
 #define NONE_    0xfffffffeu           // there was no room for its group
 
-DEVICE_ void no_room_(KernelArgs *A) { atomicCAS(&A->failed, 0, NO_ROOM); }
+DEVICE_ void no_room_(const KernelArgs *A) { atomicCAS(&A->common->failed, 0, NO_ROOM); }
 
 // Acquire and release: who sees the row sees the key and the words written before it.
 DEVICE_ u32 wait_for_row_(const KernelSlot *slot)
@@ -341,19 +534,19 @@ DEVICE_ bool is_settled_(const KernelSlot *slot, u64 *key, u32 *row, int)
 
 template <int N> DEVICE_ bool is_settled_(const KernelSlot *, u64 *, u32 *, const u64 (&)[N]) { return false; }
 
-DEVICE_ void store_words_(KernelArgs *, u64, int) {}
+DEVICE_ void store_words_(const KernelArgs *, u64, int) {}
 
-template <int N> DEVICE_ void store_words_(KernelArgs *A, u64 group, const u64 (&words)[N])
+template <int N> DEVICE_ void store_words_(const KernelArgs *A, u64 group, const u64 (&words)[N])
 {
     for (int k = 0; k < N; k++) A->group_words[group * N + k] = words[k];
 }
 
 // Takes an empty slot for a new group; the row that then is in it, which may be another thread's.
-template <typename Words> DEVICE_ u32 take_slot_(KernelArgs *A, KernelSlot *slot, u64 key, const Words &words)
+template <typename Words> DEVICE_ u32 take_slot_(const KernelArgs *A, KernelSlot *slot, u64 key, const Words &words)
 {
     if (atomicCAS(&slot->row, 0u, BUSY_) != 0) return wait_for_row_(slot);
-    const u64 group = atomicAdd(&A->n_used, 1ull);
-    if (group >= A->n_room) {
+    const u64 group = atomicAdd(&A->common->n_used, 1ull);
+    if (group >= A->common->n_room) {
         no_room_(A);
         return publish_row_(slot, NONE_);
     }
@@ -363,7 +556,7 @@ template <typename Words> DEVICE_ u32 take_slot_(KernelArgs *A, KernelSlot *slot
 }
 
 // The row of a slot that is made to hold one, and whether its key is KEY.
-template <typename Words> DEVICE_ u32 row_of_slot_(KernelArgs *A, KernelSlot *slot, u64 key, const Words &words, bool *is_same)
+template <typename Words> DEVICE_ u32 row_of_slot_(const KernelArgs *A, KernelSlot *slot, u64 key, const Words &words, bool *is_same)
 {
     u64 found;
     u32 row;
@@ -383,33 +576,45 @@ template <typename Words> DEVICE_ u32 row_of_slot_(KernelArgs *A, KernelSlot *sl
         if (c_ == NONE_) { group = 0; break; }                                                                                      \
         if (same_ && (confirm)) { group = c_ - 1; break; } s_ = (s_ + 1) & A->groups_mask; } }
 
-// ---- rows: a warp takes room for all of its live rows at once and writes them side by side, item by item ---------------------
-DEVICE_ u64 take_room_(KernelArgs *A, u32 &live, u32 (&at)[ITEMS])
+// ---- rows: a warp takes room for all of its live rows at once and writes them side by side, in their order -------------------
+// One lane takes the room, and says in a segment where the rows are from.
+DEVICE_ u64 take_segment_(const KernelArgs *A, u32 row, u32 n_rows)
+{
+    KernelCommon *const common = A->common;
+    const u64           taken = atomicAdd(&common->n_used, 1ull << 32 | n_rows);
+    const u32           first = TAKEN_ROWS(taken), segment = TAKEN_SEGMENTS(taken);
+    if (segment < common->segments_room) common->segments[segment] = { A->place + row, first, n_rows };
+    else no_room_(A);
+    return first;
+}
+
+DEVICE_ u64 take_room_(const KernelArgs *A, u32 row, u32 &live, u32 &before)
 {
     const u32 lane = threadIdx.x % 32;
     u32       n_rows = 0;
+    before = 0;
 #pragma unroll
     for (u32 i = 0; i < ITEMS; i++) {
         const u32 lanes = __ballot_sync(WARP_, live & ITEM_(i));
-        at[i] = n_rows + __popc(lanes & ((1u << lane) - 1));
+        before += __popc(lanes & ((1u << lane) - 1));
         n_rows += __popc(lanes);
     }
     u64 first = 0;
-    if (lane == 0 && n_rows) first = atomicAdd(&A->n_used, (u64)n_rows);
+    if (lane == 0 && n_rows) first = take_segment_(A, row, n_rows);
     first = __shfl_sync(WARP_, first, 0);
-    if (first + n_rows > A->n_room) {
+    if (first + n_rows > A->common->n_room) {
         no_room_(A);                   // n_used goes on counting: it ends as the room that is needed
         live = 0;
     }
     return first;
 }
 
-#define ROOM(live)                 u32 at_[ITEMS]; const u64 out_ = take_room_(A, live, at_);
-#define OUT(type, name, k)         type *const name = (type *)A->state[k] + out_;
-#define PUT(name, value)           name[at_[i]] = (value);
+#define ROOM(live)                 u32 before_; const u64 out_ = take_room_(A, ROW_(0), live, before_); const u32 put_live_ = live;
+#define OUT(type, name, k)         type *const name = (type *)A->state[k] + out_ + before_;
+#define PUT(name, value)           name[__popc(put_live_ & (ITEM_(i) - 1))] = (value);
 
 // ---- arithmetic that can fail: the check's number tells the host what to say, and where ------------------------------------
-#define FAIL(check)                { atomicCAS(&A->failed, 0, (check) + 1); }
+#define FAIL(check)                { atomicCAS(&A->common->failed, 0, (check) + 1); }
 #define CHECK(condition, check)    if (!(condition)) FAIL(check)
 #define ADD_CHECKED(r, a, b, check) i64 r; { const i64 a_ = (a), b_ = (b); r = (i64)((u64)a_ + (u64)b_); if (((a_ ^ r) & (b_ ^ r)) < 0) FAIL(check) }
 #define SUB_CHECKED(r, a, b, check) i64 r; { const i64 a_ = (a), b_ = (b); r = (i64)((u64)a_ - (u64)b_); if (((a_ ^ b_) & (a_ ^ r)) < 0) FAIL(check) }

@@ -92,6 +92,8 @@ static weft_status chunk_new(Budget *budget, int n_columns, u32 n_rows, const ch
     StoredChunk *chunk = memory;
     u8 *rest = (u8 *)memory + sizeof(StoredChunk);
     *chunk = (StoredChunk){ .n_holds = 1, .n_columns = n_columns, .budget = budget, .bytes = bytes };
+    static _Atomic u64 n_chunks;
+    chunk->chunk.id = ++n_chunks;
     chunk->chunk.n_rows = n_rows;
     chunk->chunk.columns = (ColumnChunk *)(void *)rest;
     chunk->checksums = (u64 *)(void *)(rest += columns_bytes);

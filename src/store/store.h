@@ -113,6 +113,7 @@ typedef struct ColumnChunk {
 // The stored value of a NULL row is 0 (that is, base), so a kernel may compute with it before it looks at the bitmap.
 
 typedef struct Chunk {
+    u64          id;                   // no other chunk of this process has it: devices keep copies by it.  0: not from a store
     u32          n_rows;
     ColumnChunk *columns;              // one per table column
 } Chunk;

@@ -137,9 +137,9 @@ static const char *safe_code(Weaver *w, const Val *text)
     return text->null ? PRINT("(%s ? 0 : %s)", text->null, text->value) : text->value;
 }
 
-static Val look_up(Weaver *w, Val text, const char *type, const void *map, Range range)
+static Val look_up(Weaver *w, Val text, const char *type, const void *map, size_t bytes, Range range)
 {
-    const char *table = weave_table(w, type, weave_name(w, "codes"), map);
+    const char *table = weave_table(w, type, weave_name(w, "codes"), map, bytes);
     range.nullable = text.null != NULL;
     return (Val){ .value = PRINT("(i64)%s[%s]", table, safe_code(w, &text)), .null = text.null, .range = range };
 }
@@ -158,7 +158,7 @@ weft_status weave_text_in(Weaver *w, const Expr *expr, Dictionary *dict, u32 dic
         const Range range = { .known = true, .low = -1, .high = (i128)dict_count - 1 };
         i32        *map;
         TRY(map_codes(w, out->dict, out->dict_count, dict, dict_count, &map));
-        *out = look_up(w, *out, "i32", map, range);
+        *out = look_up(w, *out, "i32", map, ((size_t)out->dict_count + 1) * sizeof *map, range);
     }
     out->dict = dict, out->dict_count = dict_count;
     return WEFT_OK;
@@ -193,7 +193,7 @@ static weft_status rank_in(Weaver *w, Val *text, const Dictionary *merged, const
         TRY(check_stop(w, code));
         if (dict_find(merged, bytes.bytes, bytes.length, &at)) map[code] = ranks[at];
     }
-    *text = look_up(w, *text, "u32", map, (Range){ .known = true, .low = 0, .high = n_ranks });
+    *text = look_up(w, *text, "u32", map, ((size_t)text->dict_count + 1) * sizeof *map, (Range){ .known = true, .low = 0, .high = n_ranks });
     return WEFT_OK;
 }
 

@@ -329,7 +329,7 @@ static weft_status write_agg(Weaver *w, Sink *sink, const Agg *agg, AggState *st
     if ((agg->kind == AGG_MIN || agg->kind == AGG_MAX) && val.dict) {
         const u32 *by_code;
         TRY(weave_ranks(w, val.dict, val.dict_count, &by_code));
-        const char *ranks = weave_table(w, "u32", weave_name(w, "ranks"), by_code);
+        const char *ranks = weave_table(w, "u32", weave_name(w, "ranks"), by_code, (size_t)val.dict_count * sizeof *by_code);
         val.value = PRINT("(i64)%s[%s]", ranks, val.null ? PRINT("(%s ? 0 : %s)", val.null, val.value) : val.value);
         state->is_rank = true;
     }

@@ -74,6 +74,14 @@ static RangeTest *test_on(RangeTest *tests, int n_tests, const Var *var)
     return NULL;
 }
 
+// Values are taken to lie evenly.
+static double share_of(const RangeTest *test)
+{
+    const Range *range = &test->var->range;
+    const double low = MAX_OF((double)test->low, (double)range->low), high = MIN_OF((double)test->high, (double)range->high);
+    return high < low ? 0 : (high - low + 1) / ((double)range->high - (double)range->low + 1);
+}
+
 static void write_test(Weaver *w, const RangeTest *test, bool is_first)
 {
     const Var  *var = test->var;
@@ -91,6 +99,7 @@ static void write_test(Weaver *w, const RangeTest *test, bool is_first)
     *LIST_PUSH(w->arena, w->out->zones, w->out->n_zones) = (ZoneTest){ var->source, test->low, test->high };
     *LIST_PUSH(w->arena, w->out->sieves, w->out->n_sieves) = (Sieve){ var->source, test->low, test->high, NULL, true };
     if (test->low > test->high) w->out->is_empty = true;
+    w->pass *= share_of(test);
 }
 
 weft_status weave_tests(Weaver *w)
@@ -152,6 +161,7 @@ weft_status weave_filter(Weaver *w, const Expr *filter, int at_step)
     weave_stmt(w, "%s", weave_keep(w, condition));
     weave_filter_block(w);
     weave_count(w, "filter", at_step);
+    w->pass *= 0.5;                    // nothing is known
     return WEFT_OK;
 }
 
@@ -238,6 +248,18 @@ static Var *add_payload_var(Weaver *w, const JoinTable *table, const Payload *pa
     return var;
 }
 
+static const char *payload_table(Weaver *w, const JoinTable *table, const Payload *payload, const char *type, const char *name)
+{
+    return weave_table_of(w, table, TABLE_PAYLOADS + 3 * (int)(payload - table->payloads), type, name, payload->data, payload->bytes);
+}
+
+// A bit or a byte per key.
+static const char *key_set(Weaver *w, const JoinTable *table, const char *name)
+{
+    const size_t bytes = table->is_bytes ? (size_t)table->span : (size_t)table->span / 8 + 1;
+    return weave_table_of(w, table, TABLE_SLOTS, "u8", weave_name(w, PRINT("%s_ok", name)), table->slots, bytes);
+}
+
 // Payloads past the carried one are looked up where they are used: only for rows that got so far.
 static void add_late_payloads(Weaver *w, const JoinTable *table, int first, const char *index)
 {
@@ -245,7 +267,7 @@ static void add_late_payloads(Weaver *w, const JoinTable *table, int first, cons
         const Payload *payload = &table->payloads[p];
         Var           *var = add_payload_var(w, table, payload);
         const char    *type = type_is_float(payload->type) ? "f64" : weave_width_type(payload->width);
-        var->code = PRINT("%s[%s]", weave_table(w, type, PRINT("%s_of", var->name), payload->data), index);
+        var->code = PRINT("%s[%s]", payload_table(w, table, payload, type, PRINT("%s_of", var->name)), index);
         var->index = index;
     }
 }
@@ -275,12 +297,12 @@ static void probe_plain(Weaver *w, const JoinTable *table, const char *name, Var
     if (is_sieved && w->out->n_tables < 64) w->out->sieved_tables |= (u64)1 << w->out->n_tables;
     if (w->is_all) weave_line(w, "MASK(%s)", w->live);
     if (table->kind == JOIN_BITS) {
-        const char *set = weave_table(w, "u8", weave_name(w, PRINT("%s_ok", name)), table->slots);
+        const char *set = key_set(w, table, name);
         weave_line(w, "%s%s_%s(%s, %s, %s, %s, %s)", weave_unsure(w), table->is_bytes ? "FLAG" : "BIT", mode, w->live, type, var->name, from, set);
     } else {
         Var        *payload = add_payload_var(w, table, &table->payloads[0]);
         const char *payload_type = weave_width_type(table->payloads[0].width);
-        const char *slots = weave_table(w, payload_type, PRINT("%s_of", payload->name), table->payloads[0].data);
+        const char *slots = payload_table(w, table, &table->payloads[0], payload_type, PRINT("%s_of", payload->name));
         weave_line(w, "CARRY(%s, %s)", payload_type, payload->name);
         weave_on_stack(w, 8);
         weave_line(w, "LOOKUP_%s(%s, %s, %s, %s, %s, %s, %s)", mode, w->live, type, var->name, from, payload_type, slots, payload->name);
@@ -292,7 +314,7 @@ static void probe_plain(Weaver *w, const JoinTable *table, const char *name, Var
 
 static void probe_bits(Weaver *w, const JoinTable *table, const char *name, const ProbeKey *key)
 {
-    const char *bits = weave_table(w, "u8", weave_name(w, PRINT("%s_ok", name)), table->slots);
+    const char *bits = key_set(w, table, name);
     const char *hit = PRINT("%s(%s, %s)", table->is_bytes ? "FLAG" : "BIT", bits, key->at);
     weave_stmt(w, "%s", weave_keep(w, key->inside ? PRINT("%s && %s", key->inside, hit) : hit));
 }
@@ -302,7 +324,7 @@ static void probe_direct(Weaver *w, const JoinTable *table, const char *name, co
     const Payload *first = &table->payloads[0];
     const char    *type = weave_width_type(first->width);
     Var           *var = add_payload_var(w, table, first);
-    const char    *slots = weave_table(w, type, PRINT("%s_of", var->name), first->data);
+    const char    *slots = payload_table(w, table, first, type, PRINT("%s_of", var->name));
     const char    *found = weave_temp(w, type, when_inside(w, key, PRINT("%s[%s]", slots, key->at)));
     weave_line(w, "CARRY(%s, %s)", type, var->name);
     weave_on_stack(w, 12);             // and the place
@@ -319,14 +341,14 @@ static void probe_direct(Weaver *w, const JoinTable *table, const char *name, co
 static void find_row(Weaver *w, const JoinTable *table, const char *name, const ProbeKey *key, const char *row)
 {
     if (table->kind == JOIN_HEADS) {
-        const char *heads = weave_table(w, "u32", weave_name(w, PRINT("%s_head", name)), table->slots);
+        const char *heads = weave_table_of(w, table, TABLE_SLOTS, "u32", weave_name(w, PRINT("%s_head", name)), table->slots, (size_t)table->span * sizeof(u32));
         weave_stmt(w, "const u32 %s = %s;", row, when_inside(w, key, PRINT("%s[%s]", heads, key->at)));
         return;
     }
-    const char *slots = weave_table(w, "KernelSlot", weave_name(w, PRINT("%s_slots", name)), table->slots);
+    const char *slots = weave_table_of(w, table, TABLE_SLOTS, "KernelSlot", weave_name(w, PRINT("%s_slots", name)), table->slots, (table->mask + 1) * 16);
     const char *mask = weave_param_i64(w, weave_name(w, PRINT("%s_last", name)), (i64)table->mask), *confirm = "1";
     if (!table->is_one_word) {
-        const char *words = weave_table(w, "u64", weave_name(w, PRINT("%s_words", name)), table->words);
+        const char *words = weave_table_of(w, table, TABLE_WORDS, "u64", weave_name(w, PRINT("%s_words", name)), table->words, table->n_rows * (u64)table->n_keys * sizeof(u64));
         for (int k = 0; k < table->n_keys; k++)
             confirm = PRINT("%s%s%s[(u64)(c_ - 1) * %d + %d] == %s", k ? confirm : "", k ? " && " : "", words, table->n_keys, k, key->words[k]);
     }
@@ -351,7 +373,7 @@ static void probe_rows(Weaver *w, const JoinTable *table, const char *name, cons
 // The rest of the kernel runs once per match: a loop that the sink closes.
 static void open_matches(Weaver *w, const JoinTable *table, const char *name)
 {
-    const char *inner = PRINT("live%d", ++w->n_lives), *next = weave_table(w, "u32", PRINT("%s_next", name), table->next);
+    const char *inner = PRINT("live%d", ++w->n_lives), *next = weave_table_of(w, table, TABLE_NEXT, "u32", PRINT("%s_next", name), table->next, table->n_rows * sizeof(u32));
     weave_line(w, "MATCHES(%s, %s)", w->live, inner);
     *LIST_PUSH(w->arena, w->closings, w->n_open) = PRINT("MATCHES_END(%s, %s_row, %s)", w->live, name, next);
     w->live = inner;
@@ -373,6 +395,9 @@ static void add_probe_zone(Weaver *w, const WeaveStep *step)
     }
 }
 
+// Rows of the probed relation are taken to meet each of its keys equally often.
+static double hit_rate(const JoinTable *table) { return MIN_OF(1.0, (double)table->n_rows / (double)MAX_OF(table->n_scanned, 1)); }
+
 weft_status weave_probe(Weaver *w, const WeaveStep *step, int at_step)
 {
     const JoinTable *table = step->table;
@@ -383,6 +408,7 @@ weft_status weave_probe(Weaver *w, const WeaveStep *step, int at_step)
     Var *var;
     if (is_plain(w, step, &var)) {
         probe_plain(w, table, name, weave_var(w, var->ref));
+        w->pass *= hit_rate(table);
         weave_count(w, PRINT("join %s", table->name), at_step);
         return WEFT_OK;
     }
@@ -392,6 +418,7 @@ weft_status weave_probe(Weaver *w, const WeaveStep *step, int at_step)
     else if (table->kind == JOIN_DIRECT) probe_direct(w, table, name, &key);
     else probe_rows(w, table, name, &key);
     weave_filter_block(w);
+    w->pass *= hit_rate(table);
     weave_count(w, PRINT("join %s", table->name), at_step);
     if (!table->is_unique && table->kind != JOIN_BITS) open_matches(w, table, name);
     return WEFT_OK;

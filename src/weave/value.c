@@ -37,19 +37,21 @@ static const char *unless_null(Weaver *w, const Val *val, const char *instead)
 
 // ---- leaves ----------------------------------------------------------------------------------------------------------------
 
+static int payload_part(const Var *var, int part) { return TABLE_PAYLOADS + 3 * (int)(var->payload - var->table->payloads) + part; }
+
 static void value_of_payload(Weaver *w, Var *var, Val *out)
 {
     const Payload *payload = var->payload;
     if (out->is_float) {
         out->value = var->code;
         if (payload->float_valid) {
-            if (!var->null) var->null = weave_table(w, "u8", PRINT("%s_valid", var->name), payload->float_valid);
+            if (!var->null) var->null = weave_table_of(w, var->table, payload_part(var, 1), "u8", PRINT("%s_valid", var->name), payload->float_valid, payload->valid_bytes);
             out->null = PRINT("!BIT(%s, %s)", var->null, var->index);
         }
         return;
     }
     if (payload->decode) {
-        if (!var->decode) var->decode = weave_table(w, "i64", PRINT("%s_map", var->name), payload->decode);
+        if (!var->decode) var->decode = weave_table_of(w, var->table, payload_part(var, 2), "i64", PRINT("%s_map", var->name), payload->decode, payload->n_codes * sizeof(i64));
         out->value = PRINT("%s[%s]", var->decode, var->code);
     } else {
         if (!var->base) var->base = weave_param_i64(w, PRINT("%s_base", var->name), payload->base);
@@ -359,7 +361,7 @@ static weft_status truth_of_text_test(Weaver *w, const Expr *expr, bool wanted, 
         *condition = and_not_null(w, PRINT("%sINSIDE(%s - %s, %s)", wanted ? "" : "!", text.value, low, size), text.null);
         return WEFT_OK;
     }
-    const char *table = weave_table(w, "u8", weave_name(w, "codes"), test.outcome);
+    const char *table = weave_table(w, "u8", weave_name(w, "codes"), test.outcome, (size_t)test.dict_count + 1);
     // A NULL's code is arbitrary but a valid one where there are codes at all; it must not be looked up where it is not.
     const char *code = text.null ? PRINT("(%s ? 0 : %s)", text.null, text.value) : text.value;
     *condition = and_not_null(w, PRINT("(%s[%s] == %d)", table, code, wanted), text.null);

@@ -215,8 +215,14 @@ const char *weave_param_f64(Weaver *w, double value)
     return name;
 }
 
-const char *weave_table(Weaver *w, const char *type, const char *name, const void *data)
+const char *weave_table(Weaver *w, const char *type, const char *name, const void *data, size_t bytes)
 {
+    return weave_table_of(w, NULL, 0, type, name, data, bytes);
+}
+
+const char *weave_table_of(Weaver *w, const JoinTable *owner, int number, const char *type, const char *name, const void *data, size_t bytes)
+{
+    *LIST_PUSH(w->arena, w->out->table_facts, w->out->n_table_facts) = (WovenTable){ bytes, owner ? owner->id : 0, number };
     *LIST_PUSH(w->arena, w->out->tables, w->out->n_tables) = data;
     text_add(&w->head, "    TABLE(%s, %s, %d)\n", type, name, w->out->n_tables - 1);
     return name;
@@ -246,6 +252,8 @@ Var *weave_var(Weaver *w, ColumnRef ref)
 static void declare_column(Weaver *w, Var *var)
 {
     Woven *out = w->out;
+    int n_pass = out->n_columns;
+    *LIST_PUSH(w->arena, out->column_pass, n_pass) = w->pass;
     *LIST_PUSH(w->arena, out->columns, out->n_columns) = var->source;
     var->column = out->n_columns - 1;
     const bool is_float = type_is_float(var->type);
@@ -380,6 +388,7 @@ weft_status weave(Arena *arena, const WeaveJob *job, Woven **out, Error *err)
 {
     Weaver w = { .arena = arena, .job = job, .err = err, .out = arena_make(arena, Woven), .names = map_new(arena), .numbers = map_new(arena) };
     w.max_rows = (double)job->source->n_rows;
+    w.pass = 1;
     w.out->fan_out = 1;
     add_source_vars(&w);
     const weft_status status = write_kernel(&w);

@@ -68,9 +68,11 @@ typedef struct Payload {
     u64         null_code;             // == n_codes - 1 where the payload can be NULL
     const u64  *float_valid;           // floats that can be NULL: a bit per row (key)
     const void *data;
+    size_t      bytes, valid_bytes;    // of data and of float_valid
 } Payload;
 
 typedef struct JoinTable {
+    u64               id;              // no other table of this process has it: devices keep copies by it
     const char       *name;            // of the relation scanned to build it
     JoinKind          kind;
     bool              is_bytes;        // bits: a byte per key
@@ -183,16 +185,25 @@ typedef struct OutColumn {
 
 typedef struct WovenStep { const char *what; int at_step; } WovenStep;           // for EXPLAIN ANALYZE, by counter
 
+typedef struct WovenTable {            // what a device with memory of its own must know to copy a table
+    size_t bytes;
+    u64    owner;                      // id of the join table it is part of; 0: made for this kernel
+    int    number;                     // which part: with owner, the same bytes for ever
+} WovenTable;
+
 typedef struct Woven {
     const char   *name, *text;
     size_t        sink_at;                     // where in the text the steps end and the sink begins
     u64           steps_hash;                  // of the steps
     int           n_columns, *columns;         // kernel column -> source column
+    double       *column_pass;                 // by kernel column: the share of rows that is expected to be left where it is loaded
     int           n_params;
     Param        *params;
     int           n_tables;
     const void  **tables;
     u64           sieved_tables;               // of the first 64: those that only such tests look at
+    int           n_table_facts;               // == n_tables
+    WovenTable   *table_facts;
     int           n_checks;
     Check        *checks;
     int           n_zones;

@@ -37,6 +37,8 @@ typedef struct Val {                   // an expression in C: pure text, safe to
     const Var  *stored;                // it is just this source column, of one width in all chunks
 } Val;
 
+enum { TABLE_SLOTS, TABLE_WORDS, TABLE_NEXT, TABLE_PAYLOADS };
+
 typedef struct MergedDict {            // a dictionary made for one expression
     const Expr *expr;
     Dictionary *dict;
@@ -69,6 +71,7 @@ typedef struct Weaver {
     const char    **closings;
     double          max_rows;          // rows that can reach the sink: proves sums
     Map            *names, *numbers;   // taken, and the last number given to each stem
+    double          pass;              // share of the rows that is expected to be left by now
     bool           *done;              // by step: written already
     int             n_later;           // columns that more than range tests and bit tables look at
     ColumnRef      *later;
@@ -88,7 +91,9 @@ const char *weave_temp(Weaver *w, const char *type, const char *value);        /
 int         weave_param(Weaver *w, Param param);
 const char *weave_param_i64(Weaver *w, const char *name, i64 value);           // name may be NULL
 const char *weave_param_f64(Weaver *w, double value);
-const char *weave_table(Weaver *w, const char *type, const char *name, const void *data);
+const char *weave_table(Weaver *w, const char *type, const char *name, const void *data, size_t bytes);
+// The same for a part of a join table, which has a number there: TABLE_SLOTS, ... or TABLE_PAYLOADS + 3 * payload + 0 (data), 1 (valid), 2 (decode).
+const char *weave_table_of(Weaver *w, const JoinTable *owner, int number, const char *type, const char *name, const void *data, size_t bytes);
 int         weave_check(Weaver *w, weft_status status, int at, const char *message);
 int         weave_state(Weaver *w, SlotKind kind, int bytes, u64 init);
 const char *weave_width_type(int width);                                       // "u16"
