@@ -214,6 +214,7 @@ bool cache_read(Cache *cache, CacheKey key, const char *extension, Text *content
         return false;
     text_add_bytes(content, (const char *)file.bytes, file.length - sizeof(Seal));
     file_unmap(&file);
+    utimensat(AT_FDCWD, path, NULL, 0);
     return true;
 }
 
@@ -246,8 +247,8 @@ static void remove_if_abandoned(const char *path, const struct stat *info)
         work_dir_remove(path);
 }
 
-// The libraries in the directory.  Other files (what is known of a compiler) are few and small, and stay.
-static int list_libraries(const Cache *cache, Arena *arena, OldFile **files, i64 *bytes)
+// Compiled code in the directory.  Other files (what is known of a compiler) are few and small, and stay.
+static int list_code(const Cache *cache, Arena *arena, OldFile **files, i64 *bytes)
 {
     char **names;
     int n_names, n_files = 0;
@@ -261,7 +262,7 @@ static int list_libraries(const Cache *cache, Arena *arena, OldFile **files, i64
             continue;
         if (strncmp(names[i], "tmp-", 4) == 0)
             remove_if_abandoned(path, &info);
-        if (!S_ISREG(info.st_mode) || !ends_with(names[i], ".so"))
+        if (!S_ISREG(info.st_mode) || !(ends_with(names[i], ".so") || ends_with(names[i], ".cubin")))
             continue;
         *LIST_PUSH(arena, *files, n_files) = (OldFile){ path, info.st_mtim, info.st_size };
         *bytes += info.st_size;
@@ -275,7 +276,7 @@ static void prune(const Cache *cache)
     Arena *arena = arena_new(NULL, "prune");
     OldFile *files = NULL;
     i64 bytes = 0;
-    int n_files = list_libraries(cache, arena, &files, &bytes);
+    int n_files = list_code(cache, arena, &files, &bytes);
     if (bytes > cache->bytes_max) {
         qsort(files, (size_t)n_files, sizeof(*files), compare_age);
         for (int i = 0; i < n_files - 1 && bytes > cache->bytes_max / 4 * 3; i++) {   // the newest was just made

@@ -25,7 +25,6 @@
 #include "jit/jit_int.h"
 
 enum { N_TIERS = 2, CC_TIMEOUT_MS = 20000, WANTED_OFTEN = 3 };
-static const i64 cache_bytes_default = 256ll << 20;
 
 typedef enum Step { STEP_NONE, STEP_QUEUED, STEP_LOADING, STEP_RUNNING, STEP_DONE, STEP_FAILED } Step;
 
@@ -66,7 +65,7 @@ struct Jit {
 
 // ---- life ----------------------------------------------------------------------------------------------------------
 
-static const char *default_cache_dir(Arena *arena)
+const char *jit_cache_dir(Arena *arena)
 {
     const char *own = getenv("WEFT_CACHE"), *caches = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     if (own)
@@ -100,8 +99,8 @@ Jit *jit_new(const JitOptions *options)
     jit->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);  // without one (-1): jit_free waits for a running cc
     pthread_mutex_init(&jit->lock, NULL);
     pthread_cond_init(&jit->changed, NULL);
-    const char *directory = options->cache_dir ? options->cache_dir : default_cache_dir(arena);
-    jit->cache = cache_new(arena, directory, options->cache_bytes > 0 ? options->cache_bytes : cache_bytes_default);
+    const char *directory = options->cache_dir ? options->cache_dir : jit_cache_dir(arena);
+    jit->cache = cache_new(arena, directory, options->cache_bytes > 0 ? options->cache_bytes : JIT_CACHE_BYTES);
     jit->compiler =
         compiler_new(arena, options->cc ? options->cc : default_cc(), jit->cache, cc_timeout_ms(), jit->stop_fd);
     return jit;

@@ -7,6 +7,9 @@
 
 enum { JIT_PATH_MAX = 4096 };
 
+#define JIT_CACHE_BYTES (256ll << 20)                       // of the files in the cache, unless told otherwise
+const char *jit_cache_dir(Arena *arena);                    // $WEFT_CACHE, ... : see JitOptions
+
 typedef struct KernelText {
     const char *prelude, *text;                             // compiled one after the other
     const char *name;                                       // of the function

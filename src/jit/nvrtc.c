@@ -1,0 +1,157 @@
+// nvrtc.c - see nvrtc.h.
+//
+// The same options as scripts/cuda-check: no contraction to multiply-add, so that a GPU rounds as the CPU does; words declare more
+// than every kernel uses.  A text that NVRTC refuses is a fault of ours, so its log goes into the error.
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "jit/jit_int.h"
+#include "jit/nvrtc.h"
+#include "jit/nvrtc_library.h"
+
+enum { OPTIONS_MAX = 24, LOG_SHOWN = 300 };
+
+struct Cubins {
+    Arena *arena;
+    Cache *cache;
+};
+
+Cubins *cubins_new(const char *cache_dir)
+{
+    Arena  *arena = arena_new(NULL, "cubins");
+    Cubins *cubins = arena_make(arena, Cubins);
+    cubins->arena = arena;
+    cubins->cache = cache_new(arena, cache_dir ? cache_dir : jit_cache_dir(arena), JIT_CACHE_BYTES);
+    return cubins;
+}
+
+void cubins_free(Cubins *cubins)
+{
+    if (!cubins) return;
+    cache_free(cubins->cache);
+    arena_free(cubins->arena);
+}
+
+typedef struct Options {
+    char        architecture[32], defines[OPTIONS_MAX][64];
+    const char *list[OPTIONS_MAX];
+    int         n_options;
+} Options;
+
+static void list_options(const CubinJob *job, Options *options)
+{
+    static const char *const always[] = { "--std=c++17", "--fmad=false", "--diag-suppress=177,550", "-w" };
+    options->n_options = 0;
+    snprintf(options->architecture, sizeof options->architecture, "--gpu-architecture=sm_%d%d", job->major, job->minor);
+    options->list[options->n_options++] = options->architecture;
+    for (int i = 0; i < COUNT_OF(always); i++) options->list[options->n_options++] = always[i];
+    for (int i = 0; i < job->n_defines && options->n_options < OPTIONS_MAX; i++) {
+        snprintf(options->defines[i], sizeof options->defines[i], "-D%s", job->defines[i]);
+        options->list[options->n_options++] = options->defines[i];
+    }
+}
+
+static CacheKey key_of(const Nvrtc *nvrtc, const CubinJob *job, const Options *options)
+{
+    XXH128_canonical_t canonical;
+    CacheKey           key;
+    Text               all = { 0 };
+    text_add(&all, "nvrtc %d.%d", nvrtc->major, nvrtc->minor);
+    for (int i = 0; i < options->n_options; i++) text_add(&all, " %s", options->list[i]);
+    text_add(&all, "\n%s\n%s", job->prelude, job->text);
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits(all.bytes, all.length));
+    memcpy(key.bytes, canonical.digest, sizeof key.bytes);
+    text_free(&all);
+    return key;
+}
+
+// What NVRTC said, in front of everything else: the first error of its log.
+static weft_status refused(const Nvrtc *nvrtc, NvrtcProgram program, NvrtcResult result, Error *err)
+{
+    size_t bytes = 0;
+    char  *log = nvrtc->GetProgramLogSize(program, &bytes) || !bytes ? NULL : calloc(1, bytes + 1);
+    if (log && nvrtc->GetProgramLog(program, log) == NVRTC_SUCCESS) {
+        const char *first = strstr(log, "error");
+        log_debug("nvrtc: %s", log);
+        fail(err, WEFT_KERNEL_BUILD, -1, "nvrtc: %.*s", LOG_SHOWN, first ? first : log);
+    }
+    free(log);
+    return nvrtc_check(nvrtc, result, "nvrtcCompileProgram", err);
+}
+
+static weft_status compile_program(const Nvrtc *nvrtc, NvrtcProgram program, const Options *options, Text *cubin, Error *err)
+{
+    size_t            bytes = 0;
+    const NvrtcResult result = nvrtc->CompileProgram(program, options->n_options, options->list);
+    if (result != NVRTC_SUCCESS) return refused(nvrtc, program, result, err);
+    NVRTC_TRY(nvrtc, GetCUBINSize, (program, &bytes), err);
+    char             *image = calloc(1, bytes + 1);
+    const weft_status status = nvrtc_check(nvrtc, nvrtc->GetCUBIN(program, image), "nvrtcGetCUBIN", err);
+    if (!status) text_add_bytes(cubin, image, bytes);
+    free(image);
+    return status;
+}
+
+static weft_status compile(const Nvrtc *nvrtc, const CubinJob *job, const Options *options, Text *cubin, Error *err)
+{
+    NvrtcProgram program;
+    Text         source = { 0 };
+    if (fault_now(FAULT_COMPILE)) return fail(err, WEFT_KERNEL_BUILD, -1, "nvrtc: made to fail by a fault");
+    text_add(&source, "%s\n%s\n", job->prelude, job->text);
+    weft_status status = nvrtc_check(nvrtc, nvrtc->CreateProgram(&program, source.bytes, "kernel.cu", 0, NULL, NULL), "nvrtcCreateProgram", err);
+    if (!status) {
+        status = compile_program(nvrtc, program, options, cubin, err);
+        nvrtc->DestroyProgram(&program);
+    }
+    text_free(&source);
+    return status;
+}
+
+// Without a cache the next process compiles again: never an error.
+static void keep(Cubins *cubins, CacheKey key, const Text *cubin)
+{
+    char  directory[JIT_PATH_MAX], path[JIT_PATH_MAX + 8];
+    Error ignored = { 0 };
+    File  file;
+    if (!cache_is_usable(cubins->cache) || work_dir_new(cubins->cache, directory, &ignored)) return;
+    snprintf(path, sizeof path, "%s/cubin", directory);
+    if (file_create(path, &file, &ignored) == WEFT_OK) {
+        const weft_status status = file_write(&file, cubin->bytes, cubin->length, &ignored);
+        file_close(&file);
+        if (!status && cache_seal(key, "cubin", path, &ignored) == WEFT_OK) cache_keep(cubins->cache, key, "cubin", path, &ignored);
+    }
+    work_dir_remove(directory);
+}
+
+weft_status cubins_get(Cubins *cubins, const CubinJob *job, Text *cubin, bool *was_cached, Error *err)
+{
+    const Nvrtc *nvrtc;
+    Options      options;
+    TRY(nvrtc_need(job->driver_version, &nvrtc, err));
+    list_options(job, &options);
+    const CacheKey key = key_of(nvrtc, job, &options);
+    *was_cached = cache_read(cubins->cache, key, "cubin", cubin);
+    if (*was_cached) return WEFT_OK;
+    TRY(compile(nvrtc, job, &options, cubin, err));
+    keep(cubins, key, cubin);
+    return WEFT_OK;
+}
+
+void cubins_warm(Cubins *cubins, int driver_version, int major, int minor)
+{
+    const Nvrtc   *nvrtc;
+    Options        options;
+    Error          ignored = { 0 };
+    Text           cubin = { 0 };
+    const CubinJob job = { .prelude = "", .text = "extern \"C\" __global__ void warm(unsigned *p) { atomicAdd(p, blockIdx.x); }",
+                           .driver_version = driver_version, .major = major, .minor = minor };
+    (void)cubins;
+    if (nvrtc_need(driver_version, &nvrtc, &ignored)) return;
+    list_options(&job, &options);
+    compile(nvrtc, &job, &options, &cubin, &ignored);
+    text_free(&cubin);
+}

@@ -1,0 +1,100 @@
+// NVRTC's code: made from the samples of kernel text, remembered on disk.  Passes over where there is no NVRTC; needs no GPU.
+
+#include "test.h"
+
+#include "jit/nvrtc.h"
+#include "jit/nvrtc_library.h"
+#include "kernel/kernel.h"
+
+#include <stdlib.h>
+
+static char *words(void)
+{
+    Text text = { 0 };
+    text_add(&text, "%s\n%s", kernel_args_text, kernel_cuda_text);
+    return text.bytes;
+}
+
+static bool has_nvrtc(void) { return nvrtc_library(0)->path != NULL; }
+
+static void read_sample(const char *name, Text *text)
+{
+    Error err = { 0 };
+    char  path[256];
+    snprintf(path, sizeof path, "tests/kernels/%s.k", name);
+    CHECK_OK(file_read_all(path, text, &err), err);
+}
+
+static void check_compiles(const char *name, const char *items, const char *tables, const char *groups)
+{
+    Error       err = { 0 };
+    Text        text = { 0 }, cubin = { 0 };
+    bool        was_cached;
+    char       *prelude = words();
+    Cubins     *cubins = cubins_new("");
+    read_sample(name, &text);
+    const CubinJob job = { .prelude = prelude, .text = text.bytes, .major = 9, .minor = 0, .n_defines = 3, .defines = (const char *[]){ items, tables, groups } };
+    CHECK_OK(cubins_get(cubins, &job, &cubin, &was_cached, &err), err);
+    CHECK(!was_cached);
+    CHECK(cubin.length > 4 && memcmp(cubin.bytes, "\177ELF", 4) == 0);
+    text_free(&text);
+    text_free(&cubin);
+    free(prelude);
+    cubins_free(cubins);
+}
+
+TEST(samples_compile_in_all_shapes)
+{
+    static const char *const names[] = { "totals", "groups_array", "groups_hash", "groups_words", "joins", "rows", "arithmetic", "dates" };
+    if (!has_nvrtc()) return;
+    for (int n = 0; n < COUNT_OF(names); n++) {
+        check_compiles(names[n], "ITEMS=8", "SHARED_TABLES_=0", "SHARED_GROUPS_=0");
+        if (n < 2) check_compiles(names[n], "ITEMS=4", "SHARED_TABLES_=0xffu", "SHARED_GROUPS_=1");
+    }
+}
+
+TEST(a_cubin_is_found_again_and_its_options_count)
+{
+    Error   err = { 0 };
+    Text    text = { 0 }, first = { 0 }, second = { 0 };
+    bool    was_cached;
+    char    directory[] = "/tmp/weft-cubins.XXXXXX";
+    if (!has_nvrtc()) return;
+    CHECK(mkdtemp(directory));
+    char   *prelude = words();
+    Cubins *cubins = cubins_new(directory);
+    read_sample("totals", &text);
+    CubinJob job = { .prelude = prelude, .text = text.bytes, .major = 9, .minor = 0, .n_defines = 1, .defines = (const char *[]){ "ITEMS=2" } };
+    CHECK_OK(cubins_get(cubins, &job, &first, &was_cached, &err), err);
+    CHECK(!was_cached);
+    CHECK_OK(cubins_get(cubins, &job, &second, &was_cached, &err), err);
+    CHECK(was_cached);
+    CHECK(first.length == second.length && memcmp(first.bytes, second.bytes, first.length) == 0);
+    job.defines = (const char *[]){ "ITEMS=1" };
+    text_clear(&second);
+    CHECK_OK(cubins_get(cubins, &job, &second, &was_cached, &err), err);
+    CHECK(!was_cached);
+    cubins_free(cubins);
+    free(prelude);
+    text_free(&text);
+    text_free(&first);
+    text_free(&second);
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf %s", directory);
+    CHECK(system(command) == 0);
+}
+
+TEST(a_text_that_does_not_compile_says_why)
+{
+    Error    err = { 0 };
+    Text     cubin = { 0 };
+    bool     was_cached;
+    Cubins  *cubins = cubins_new("");
+    CubinJob job = { .prelude = "", .text = "this is no kernel", .major = 9, .minor = 0 };
+    if (has_nvrtc()) {
+        CHECK_STATUS(cubins_get(cubins, &job, &cubin, &was_cached, &err), WEFT_KERNEL_BUILD);
+        CHECK_HAS(err.message, "nvrtc: error");
+    }
+    cubins_free(cubins);
+    text_free(&cubin);
+}
