@@ -1,0 +1,198 @@
+// frames.c - see frames.h.
+//
+// A bit per frame says whether it is taken; a run is looked for from where the last one was found.  Copies that nobody holds are a list
+// in the order of their last use.  When there is no run long enough they go, one by one from the old end, until there is one: with
+// columns of a few sizes in one pool little is evicted that would not have been next.
+
+#include "device/frames.h"
+
+#include <stdlib.h>
+
+#define BUCKETS ((u64)1 << 16)
+
+struct Frames {
+    u64   n_frames, n_free;
+    u64  *taken;                       // a bit each
+    u64   next;                        // where to look first
+    u64   bytes_held, bytes_copied;
+    Copy *oldest, *newest;             // that nobody holds
+    Copy *buckets[BUCKETS];
+};
+
+static u64 frames_for(u64 bytes) { return MAX_OF((bytes + FRAME_BYTES - 1) / FRAME_BYTES, 1); }
+
+Frames *frames_new(u64 bytes)
+{
+    Frames *frames = calloc(1, sizeof *frames);
+    frames->n_frames = frames->n_free = bytes / FRAME_BYTES;
+    frames->taken = calloc(frames->n_frames / 64 + 1, sizeof(u64));
+    return frames;
+}
+
+static Copy **bucket_of(Frames *frames, CopyKey key) { return &frames->buckets[hash_bytes(&key, sizeof key) % BUCKETS]; }
+
+void frames_free(Frames *frames)
+{
+    if (!frames) return;
+    for (u64 b = 0; b < BUCKETS; b++)
+        for (Copy *copy = frames->buckets[b], *next; copy; copy = next) {
+            next = copy->chain;
+            free(copy);
+        }
+    free(frames->taken);
+    free(frames);
+}
+
+u64 frames_total(const Frames *frames) { return frames->n_frames * FRAME_BYTES; }
+u64 frames_held(const Frames *frames) { return frames->bytes_held; }
+u64 frames_copied(const Frames *frames) { return frames->bytes_copied; }
+
+// ---- runs of frames ----------------------------------------------------------------------------------------------------------
+
+static bool is_taken(const Frames *frames, u64 frame) { return frames->taken[frame / 64] >> (frame % 64) & 1; }
+
+static void mark(Frames *frames, u64 first, u64 n, bool taken)
+{
+    for (u64 f = first; f < first + n; f++) {
+        if (taken) frames->taken[f / 64] |= (u64)1 << (f % 64);
+        else frames->taken[f / 64] &= ~((u64)1 << (f % 64));
+    }
+    if (taken) frames->n_free -= n;
+    else frames->n_free += n;
+}
+
+// A run of N free frames in [from, to).
+static bool find_run(const Frames *frames, u64 from, u64 to, u64 n, u64 *first)
+{
+    u64 length = 0;
+    for (u64 f = from; f < to; f++) {
+        if (length == 0 && f % 64 == 0 && frames->taken[f / 64] == ~(u64)0) {
+            f += 63;                   // 64 taken ones at once
+            continue;
+        }
+        length = is_taken(frames, f) ? 0 : length + 1;
+        if (length < n) continue;
+        *first = f + 1 - n;
+        return true;
+    }
+    return false;
+}
+
+static bool take_run(Frames *frames, u64 n, u64 *first)
+{
+    if (n > frames->n_free) return false;
+    if (!find_run(frames, frames->next, frames->n_frames, n, first) && !find_run(frames, 0, frames->n_frames, n, first)) return false;
+    mark(frames, *first, n, true);
+    frames->next = *first + n;
+    return true;
+}
+
+// ---- copies ------------------------------------------------------------------------------------------------------------------------
+
+static void unlist(Frames *frames, Copy *copy)
+{
+    if (copy->older) copy->older->newer = copy->newer;
+    else frames->oldest = copy->newer;
+    if (copy->newer) copy->newer->older = copy->older;
+    else frames->newest = copy->older;
+    copy->older = copy->newer = NULL;
+}
+
+static void list(Frames *frames, Copy *copy)
+{
+    copy->older = copy->is_passing ? NULL : frames->newest;
+    copy->newer = copy->is_passing ? frames->oldest : NULL;
+    if (copy->older) copy->older->newer = copy;
+    else frames->oldest = copy;
+    if (copy->newer) copy->newer->older = copy;
+    else frames->newest = copy;
+}
+
+static void unchain(Frames *frames, Copy *copy)
+{
+    Copy **link = bucket_of(frames, copy->key);
+    while (*link && *link != copy) link = &(*link)->chain;
+    if (*link) *link = copy->chain;
+}
+
+static void drop(Frames *frames, Copy *copy)
+{
+    unchain(frames, copy);
+    mark(frames, copy->at / FRAME_BYTES, frames_for(copy->bytes), false);
+    frames->bytes_copied -= copy->bytes;
+    free(copy);
+}
+
+static bool evict_oldest(Frames *frames)
+{
+    Copy *copy = frames->oldest;
+    if (!copy) return false;
+    unlist(frames, copy);
+    drop(frames, copy);
+    return true;
+}
+
+static bool take_evicting(Frames *frames, u64 n, u64 *first)
+{
+    if (n > frames->n_frames) return false;
+    while (!take_run(frames, n, first))
+        if (!evict_oldest(frames)) return false;
+    return true;
+}
+
+bool frames_take(Frames *frames, u64 bytes, u64 *at)
+{
+    u64 first;
+    if (!take_evicting(frames, frames_for(bytes), &first)) return false;
+    *at = first * FRAME_BYTES;
+    frames->bytes_held += bytes;
+    return true;
+}
+
+void frames_give(Frames *frames, u64 at, u64 bytes)
+{
+    mark(frames, at / FRAME_BYTES, frames_for(bytes), false);
+    frames->bytes_held -= bytes;
+}
+
+Copy *copy_find(Frames *frames, CopyKey key)
+{
+    Copy *copy = *bucket_of(frames, key);
+    if (!key.owner) return NULL;
+    while (copy && (copy->key.owner != key.owner || copy->key.number != key.number)) copy = copy->chain;
+    if (copy && copy->n_holds++ == 0) {
+        unlist(frames, copy);
+        frames->bytes_held += copy->bytes;
+    }
+    return copy;
+}
+
+Copy *copy_add(Frames *frames, CopyKey key, u64 bytes, bool is_passing)
+{
+    u64 first;
+    if (!take_evicting(frames, frames_for(bytes), &first)) return NULL;
+    Copy  *copy = calloc(1, sizeof *copy);
+    Copy **bucket = bucket_of(frames, key);
+    *copy = (Copy){ .at = first * FRAME_BYTES, .bytes = bytes, .key = key, .n_holds = 1, .is_passing = is_passing, .chain = *bucket };
+    *bucket = copy;
+    frames->bytes_held += bytes;
+    frames->bytes_copied += bytes;
+    return copy;
+}
+
+void copy_release(Frames *frames, Copy *copy)
+{
+    if (--copy->n_holds > 0) return;
+    frames->bytes_held -= copy->bytes;
+    if (copy->key.owner) list(frames, copy);
+    else drop(frames, copy);
+}
+
+void copy_forget(Frames *frames, Copy *copy)
+{
+    unchain(frames, copy);
+    copy->key.owner = 0;
+    copy->chain = *bucket_of(frames, copy->key);
+    *bucket_of(frames, copy->key) = copy;
+    copy_release(frames, copy);
+}
