@@ -237,12 +237,13 @@ static Worker *first_open(const CpuRun *run)
     return NULL;
 }
 
-static u64 count_groups(const Woven *woven, const Worker *worker)
+u64 launch_count_groups(const Launch *launch)
 {
-    u64 n_groups = 0;
-    if (woven->group_kind != GROUP_ARRAY) return worker->n_used;
-    const void *seen = worker->args.state[woven->seen];
-    for (u64 g = 0; g < worker->n_used; g++) n_groups += woven->state[woven->seen].bytes == 1 ? ((const u8 *)seen)[g] != 0 : ((const i64 *)seen)[g] != 0;
+    const Woven *woven = launch->woven;
+    u64          n_groups = 0;
+    if (woven->group_kind != GROUP_ARRAY) return launch->groups.n_groups;
+    const void *seen = launch->groups.state[woven->seen];
+    for (u64 g = 0; g < launch->groups.n_groups; g++) n_groups += woven->state[woven->seen].bytes == 1 ? ((const u8 *)seen)[g] != 0 : ((const i64 *)seen)[g] != 0;
     return n_groups;
 }
 
@@ -265,7 +266,7 @@ static weft_status merge_groups(CpuRun *run)
         }
     }
     run->launch->groups = (GroupSet){ .n_groups = into->n_used, .state = into->args.state, .keys = into->group_keys, .words = into->args.group_words };
-    run->launch->rows_out = count_groups(woven, into);
+    run->launch->rows_out = launch_count_groups(run->launch);
     return WEFT_OK;
 }
 
@@ -341,6 +342,14 @@ bool launch_wants_chunk(const Launch *launch, int number)
     return !launch->woven->is_empty && chunk->n_rows > 0;
 }
 
+u64 launch_column_bytes(const Launch *launch, int number)
+{
+    const Chunk *chunk = launch->source->chunks[number];
+    u64          bytes = 0;
+    for (int c = 0; c < launch->woven->n_columns; c++) bytes += (u64)chunk->n_rows * chunk->columns[launch->source->chunk_column[launch->woven->columns[c]]].width;
+    return bytes;
+}
+
 // A constant as the chunk stores values.  Chunks of a narrow width that got here overlap the range (zone tests), so clipping to what the
 // width can hold never makes an empty range; 8 bytes hold everything and wrap.
 static i64 stored_param(const Param *param, const KernelColumn *column)
@@ -352,6 +361,11 @@ static i64 stored_param(const Param *param, const KernelColumn *column)
     const i128 low = MAX_OF((i128)(param->kind == PARAM_RANGE_LOW ? param->value : param->other), base);
     if (param->kind == PARAM_RANGE_LOW) return (i64)(low - base);
     return (i64)(MIN_OF((i128)param->value, most) - low);
+}
+
+i64 launch_param(const Param *param, const KernelColumn *columns)
+{
+    return param->kind == PARAM_VALUE ? param->value : stored_param(param, &columns[param->column]);
 }
 
 static weft_status bind_chunk(Worker *worker, int chunk)
@@ -366,10 +380,7 @@ static weft_status bind_chunk(Worker *worker, int chunk)
         if (launch->source->from_store) TRY(chunk_verify(launch->source->chunks[chunk], number, &worker->error));
         worker->columns[c] = (KernelColumn){ .data = column->data, .valid = column->valid, .base = column->base, .width = column->width };
     }
-    for (int p = 0; p < woven->n_params; p++) {
-        const Param *param = &woven->params[p];
-        worker->params[p] = param->kind == PARAM_VALUE ? param->value : stored_param(param, &worker->columns[param->column]);
-    }
+    for (int p = 0; p < woven->n_params; p++) worker->params[p] = launch_param(&woven->params[p], worker->columns);
     return WEFT_OK;
 }
 

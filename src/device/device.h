@@ -7,7 +7,8 @@
 //     device->free_launch(device, &launch);
 //
 // Who pushes which rows when is the engine's business (engine/network.c): that is where queries share a scan.
-// cpu.c is the reference.  A device may refuse a launch (can_run); the engine then gives it to the CPU and says so.
+// cpu.c is the reference.  A GPU (cuda.h) has its own way of scanning: it takes whole chunks, many at a time (scan).  It may refuse a
+// launch, and say why; the engine then gives it to the CPU and says so.
 
 #ifndef WEFT_DEVICE_H
 #define WEFT_DEVICE_H
@@ -30,8 +31,24 @@ typedef struct GroupSet {              // merged over workers
     const u64  *words;                 // hash, several words: n_words by group
 } GroupSet;
 
+// How a GPU ran it, for EXPLAIN ANALYZE.
+typedef struct GpuFigures {
+    int    registers, shared_bytes;    // per thread; per block
+    int    threads, items, blocks_per_sm;
+    u32    grid_x, grid_y;             // of the largest launch: blocks per chunk, chunks
+    int    n_launches, n_repeats;      // repeats: there was too little room, and all of it ran again
+    int    occupancy;                  // percent of the threads a multiprocessor can hold
+    u64    bytes_host;                 // of bytes_read, what had to come over the link first
+    double kernel_ms;                  // by the device's clock; 0: not asked for
+    double peak_gbs;                   // what the device's memory gives at most, by its clock and width; 0: not known
+    bool   was_cached;                 // its code came from a cache
+} GpuFigures;
+
 typedef struct Launch {
     // in
+    Device           *device;
+    u64               table;           // id of the table that is scanned, for sharing the scan; 0: rows of the query's own
+    bool              is_explained;    // figures that cost time are wanted
     const Woven      *woven;
     Code             *code;
     const Source     *source;
@@ -56,6 +73,9 @@ typedef struct Launch {
     const char       *woven_as;        // how it ran with most others: "sieved", "fused", "one body"; NULL: it did not
     int               n_woven;         // how many they were, itself counted in
     double            gain;            // what the cost model expected of that: time alone / together
+    double            compile_ms;      // scan: to get the code
+    GpuFigures        gpu;             // scan
+    char              refused[300];    // scan: why the device did not run it; empty: it did
     void             *memory;          // the device's own; free_launch gives it back
 } Launch;
 
@@ -82,12 +102,16 @@ struct Device {
     bool        (*is_enough)(const Device *device, const Launch *launch);      // its limit is reached
     weft_status (*finish)(Device *device, Launch *launch, Error *err);
     void        (*free_launch)(Device *device, Launch *launch);
-    bool        (*can_run)(const Device *device, const Woven *woven);      // optional: NULL = everything
+    // Optional: NULL = the engine pushes.  Instead of open, push and finish: returns when every wanted chunk went through the kernel.
+    weft_status (*scan)(Device *device, Launch *launch, Error *err);
     void        (*close)(Device *device);
 };
 
 Device *device_cpu_open(void);
 
 bool launch_wants_chunk(const Launch *launch, int chunk);                      // no zone test rules it out
+u64  launch_column_bytes(const Launch *launch, int chunk);                     // of the chunk's columns that the kernel reads
+i64  launch_param(const Param *param, const KernelColumn *columns);            // as the kernel gets it for a chunk with these columns
+u64  launch_count_groups(const Launch *launch);                                // of launch->groups, those that have rows
 
 #endif

@@ -29,6 +29,7 @@ weft_status weft_open(const char *path, weft_db **out, weft_error *error)
     db->pieces = pieces_new();
     db->deadlines = deadlines_new();
     db->cpu = device_cpu_open();
+    db->gpus = gpus_new();
     db->jit = jit_new(&(JitOptions){ .prelude = prelude(arena) });
     *out = db;
     return WEFT_OK;
@@ -42,6 +43,7 @@ void weft_close(weft_db *db)
     squad_free(db->squad);
     pieces_free(db->pieces);
     jit_free(db->jit);
+    gpus_free(db->gpus);
     db->cpu->close(db->cpu);
     store_close(db->store);
     admission_free(db->admission);
@@ -57,6 +59,7 @@ weft_status weft_connect(weft_db *db, weft_session **out, weft_error *error)
     if (!session) return fail(error, WEFT_OUT_OF_MEMORY, -1, "out of memory");
     session->db = db;
     session->settings = (Settings){ .weave = true, .jit = JIT_AUTO, .threads = network_threads(db->network), .sharing = true, .weave_queries = true };
+    settings_default_device(&session->settings);
     return WEFT_OK;
 }
 

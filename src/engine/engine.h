@@ -9,9 +9,10 @@
 
 #include "device/device.h"
 #include "engine/admission.h"
-#include "engine/squad.h"
+#include "engine/gpus.h"
 #include "engine/network.h"
 #include "engine/pieces.h"
+#include "engine/squad.h"
 #include "sql/sql.h"
 
 #include <pthread.h>
@@ -31,9 +32,14 @@ struct weft_db {
     Deadlines *deadlines;              // of statements with a timeout
     Jit     *jit;
     Device  *cpu;
+    Gpus    *gpus;
 };
 
+typedef enum DeviceChoice { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA } DeviceChoice;
+
 typedef struct Settings {
+    DeviceChoice device;               // auto: a GPU where there is one and the work is worth it
+    int     gpu;                       // number, for cuda
     bool    weave;                     // off: every operator is its own kernel
     JitMode jit;
     int     threads;
@@ -81,6 +87,7 @@ typedef struct KernelReport {          // for EXPLAIN ANALYZE
     const Woven *woven;
     const char  *device;
     u32          morsels[2];
+    GpuFigures   gpu;                  // threads 0: it ran on the CPU
     u64          rows_in, rows_out, bytes_read;
     int          chunks_read, chunks_skipped, n_workers;
     u64         *counts;
@@ -176,6 +183,7 @@ void         result_add_notices(weft_result *result, const QueryRun *run);
 
 void        explain_plan(QueryRun *run, bool with_figures, Text *text);    // figures: what a run left in run->reports
 void        explain_network(weft_db *db, Arena *arena, bool as_dot, Text *text);      // what runs now, and what is woven with what
+void        settings_default_device(Settings *settings);                   // $WEFT_DEVICE, else auto
 weft_status settings_set(weft_session *session, const char *name, const char *value, int at, Error *err);   // value NULL: default
 weft_status settings_show(weft_session *session, const char *name, int at, Text *text, Error *err);
 weft_status virtual_table(weft_db *db, Arena *arena, const char *name, const Table **table, Error *err);    // *table NULL: no such

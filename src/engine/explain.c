@@ -62,16 +62,36 @@ static void print_sink(const QueryRun *run, const Pipeline *pipeline, Text *text
 
 static void indent(Text *text, int depth) { text_add(text, "%*s", 4 * depth, ""); }
 
+// "on cuda:0, 9 x 115 blocks of 256 threads x 8 rows, 40 registers, 12.3 kB shared, occupancy 75 %"
+static void print_gpu(const KernelReport *kernel, Text *text)
+{
+    const GpuFigures *gpu = &kernel->gpu;
+    text_add(text, "%u x %u blocks of %d threads x %d rows, %d registers, ", gpu->grid_x, gpu->grid_y, gpu->threads, gpu->items, gpu->registers);
+    print_bytes(text, gpu->shared_bytes);
+    text_add(text, " shared, occupancy %d %%, %d launch%s", gpu->occupancy, gpu->n_launches, gpu->n_launches == 1 ? "" : "es");
+    if (gpu->n_repeats) text_add(text, " (begun anew %d time%s for lack of room)", gpu->n_repeats, gpu->n_repeats == 1 ? "" : "s");
+    if (gpu->bytes_host) {
+        text_add(text, ", ");
+        print_bytes(text, (double)gpu->bytes_host);
+        text_add(text, " over the link");
+    }
+    if (gpu->kernel_ms <= 0) return;
+    text_add(text, ", kernels %.3f ms at %.0f GB/s", gpu->kernel_ms, (double)kernel->bytes_read / gpu->kernel_ms * 1e-6);
+    if (gpu->peak_gbs > 0) text_add(text, " (%.0f %% of %.0f)", 100 * ((double)kernel->bytes_read / gpu->kernel_ms * 1e-6) / gpu->peak_gbs, gpu->peak_gbs);
+}
+
 static void print_kernel_figures(const KernelReport *kernel, int depth, Text *text)
 {
     const u32 total = kernel->morsels[TIER_TCC] + kernel->morsels[TIER_CC];
     indent(text, depth);
     text_add(text, "  %s on %s, ", kernel->label, kernel->device);
-    if (!total) text_add(text, "nothing to run");
+    if (kernel->gpu.threads) print_gpu(kernel, text);
+    else if (!total) text_add(text, "nothing to run");
     else if (kernel->morsels[TIER_CC] == total) text_add(text, "cc");
     else if (kernel->morsels[TIER_TCC] == total) text_add(text, "tcc");
     else text_add(text, "tcc then cc (%u and %u morsels)", kernel->morsels[TIER_TCC], kernel->morsels[TIER_CC]);
-    text_add(text, ", %d thread%s: rows in ", kernel->n_workers, kernel->n_workers == 1 ? "" : "s");
+    if (!kernel->gpu.threads) text_add(text, ", %d thread%s", kernel->n_workers, kernel->n_workers == 1 ? "" : "s");
+    text_add(text, ": rows in ");
     print_count(text, kernel->rows_in);
     text_add(text, ", out ");
     print_count(text, kernel->rows_out);

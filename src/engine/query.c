@@ -16,6 +16,9 @@
 // A row that meets more rows than this takes so long that nobody else should wait for it.
 #define FAN_OUT_SHARED 16384.0
 
+// A GPU is asked by itself (SET device = auto) from so many rows on: below, the CPU is done before a launch would be prepared.
+#define GPU_ROWS (4u << 20)
+
 // ---- memory of the query ------------------------------------------------------------------------------------------------
 
 typedef struct Counted { Budget *budget; void *memory; size_t bytes; } Counted;
@@ -273,13 +276,14 @@ static void report(QueryRun *run, int pipeline, const char *label, const Launch 
 {
     PipelineReport *reports = &run->reports[pipeline];
     KernelReport   *kernel = LIST_PUSH(run->own, reports->kernels, reports->n_kernels);
-    *kernel = (KernelReport){ .label = label, .woven = woven, .device = "cpu", .compile_ms = compile_ms };
+    *kernel = (KernelReport){ .label = label, .woven = woven, .device = launch ? launch->device->name : "cpu", .compile_ms = compile_ms };
     if (!launch) return;
     kernel->morsels[0] = launch->morsels[0], kernel->morsels[1] = launch->morsels[1];
     kernel->rows_in = launch->rows_in, kernel->rows_out = launch->rows_out, kernel->bytes_read = launch->bytes_read;
     kernel->chunks_read = launch->chunks_read, kernel->chunks_skipped = launch->chunks_skipped, kernel->n_workers = launch->n_workers;
     kernel->time_ms = launch->time_ms, kernel->wait_ms = launch->wait_ms, kernel->n_beside = launch->n_beside;
     kernel->woven_as = launch->woven_as, kernel->n_woven = launch->n_woven, kernel->gain = launch->gain;
+    kernel->gpu = launch->gpu;
     kernel->counts = arena_array(run->own, u64, woven->n_counts + 1);
     if (launch->counts) memcpy(kernel->counts, launch->counts, (size_t)woven->n_counts * sizeof(u64));
 }
@@ -310,28 +314,68 @@ static Ride make_ride(QueryRun *run, int pipeline, const char *label, Launch *la
                    .priority = session->settings.priority, .may_sieve = session->settings.weave_queries && session->settings.weave };
 }
 
+// Where to run it.  A LIMIT that is soon reached, and rows that each meet very many, do not pay on a GPU.
+static weft_status choose_device(QueryRun *run, const WeaveJob *job, const Woven *woven, i64 limit, Device **device)
+{
+    const Settings *settings = &run->session->settings;
+    weft_db        *db = run->session->db;
+    Device         *gpu = NULL;
+    *device = db->cpu;
+    if (settings->device == DEVICE_CPU || limit >= 0 || woven->fan_out > FAN_OUT_SHARED) return WEFT_OK;
+    if (settings->device == DEVICE_CUDA) TRY(gpus_get(db->gpus, settings->gpu, &gpu, run->err));
+    else if (job->source->n_rows >= GPU_ROWS) gpu = gpus_ready(db->gpus);
+    if (gpu) *device = gpu;
+    return WEFT_OK;
+}
+
+static weft_status run_on_cpu(QueryRun *run, int pipeline, const char *label, const WeaveJob *job, Launch *launch, double *compile_ms)
+{
+    weft_session *session = run->session;
+    const Woven  *woven = launch->woven;
+    const char   *notice = NULL;
+    const double  start = time_now_ms();
+    launch->device = session->db->cpu;
+    TRY(jit_get(session->db->jit, woven->text, woven->name, session->settings.jit, &launch->code, &notice, run->err));
+    *compile_ms = time_now_ms() - start;
+    if (notice) query_notice(run, notice);
+    ask_for_better_code(run, launch->code, job);
+    Ride ride = make_ride(run, pipeline, label, launch);
+    return woven->fan_out > FAN_OUT_SHARED ? ride_alone(&ride, run->err) : network_ride(session->db->network, &ride, run->err);
+}
+
+// *IS_DONE false: it refused, and a notice says why.
+static weft_status run_on_gpu(QueryRun *run, Launch *launch, bool *is_done)
+{
+    const Launch      before = *launch;
+    const weft_status status = launch->device->scan(launch->device, launch, run->err);
+    *is_done = !launch->refused[0];
+    if (*is_done) return status;
+    query_notice(run, arena_printf(run->own, "%s did not run a pipeline, the CPU did: %s", launch->device->name, launch->refused));
+    *launch = before;
+    return WEFT_OK;
+}
+
 static weft_status run_job(QueryRun *run, int pipeline, const char *label, const WeaveJob *job, i64 limit, Launch *launch)
 {
     weft_session *session = run->session;
     Woven        *woven;
-    Code         *code;
-    const char   *notice = NULL;
+    Device       *device;
+    bool          is_done = false;
+    double        compile_ms = 0;
+    weft_status   status = WEFT_OK;
     TRY(weave(run->arena, job, &woven, run->err));
-    const double start = time_now_ms();
     if (run->only_weave && pipeline == run->plan->n_pipelines - 1) {
         report(run, pipeline, label, NULL, woven, 0);
         run->last_woven = woven;
         return WEFT_OK;
     }
-    TRY(jit_get(session->db->jit, woven->text, woven->name, session->settings.jit, &code, &notice, run->err));
-    const double compile_ms = time_now_ms() - start;
-    if (notice) query_notice(run, notice);
-    ask_for_better_code(run, code, job);
-    *launch = (Launch){ .woven = woven, .code = code, .source = job->source, .sink = job->sink, .n_slots = network_threads(session->db->network), .limit = limit,
+    TRY(choose_device(run, job, woven, limit, &device));
+    const Ride ride = make_ride(run, pipeline, label, &(Launch){ .source = job->source, .limit = limit });
+    *launch = (Launch){ .device = device, .table = ride.is_shared ? ride.table->id : 0, .is_explained = run->is_explained, .woven = woven, .source = job->source, .sink = job->sink, .n_slots = network_threads(session->db->network), .limit = limit,
                         .budget = query_budget(run), .jit = session->settings.jit == JIT_TCC ? NULL : session->db->jit, .stop = &session->stop, .rows_done = &session->rows_done };
-    Ride              ride = make_ride(run, pipeline, label, launch);
-    const bool        is_alone = woven->fan_out > FAN_OUT_SHARED;
-    const weft_status status = is_alone ? ride_alone(&ride, run->err) : network_ride(session->db->network, &ride, run->err);
+    if (device->scan) status = run_on_gpu(run, launch, &is_done);
+    if (is_done) compile_ms = launch->compile_ms;
+    else status = run_on_cpu(run, pipeline, label, job, launch, &compile_ms);
     report(run, pipeline, label, launch, woven, compile_ms);
     run->last_woven = woven;
     return status;
@@ -404,7 +448,6 @@ static weft_status run_unwoven(QueryRun *run, PipelineJob *pj, Launch *launch)
 {
     const WeaveJob whole = pj->job;
     const Source  *source = whole.source;
-    Device        *device = run->session->db->cpu;
     u64            available = bit(pj->pipeline->relation);
     for (int s = 0; s < whole.n_steps; s++) {
         Launch   step = { 0 };
@@ -417,7 +460,7 @@ static weft_status run_unwoven(QueryRun *run, PipelineJob *pj, Launch *launch)
         weft_status status = run_job(run, pj->number, whole.steps[s].table ? "join" : "filter", &job, -1, &step);
         run->only_weave = only_weave;
         if (!status) status = stored_source(run, &step, job.outputs, job.n_outputs, &stored);
-        if (step.memory) device->free_launch(device, &step);
+        if (step.memory) step.device->free_launch(step.device, &step);
         if (status) return status;
         source = stored;
     }
@@ -451,13 +494,12 @@ static weft_status push_pipeline(QueryRun *run, int number, Launch *launch)
 
 static weft_status build_table(QueryRun *run, int number, Arena *home, JoinTable **table)
 {
-    Device     *device = run->session->db->cpu;
     Launch      launch = { 0 };
     weft_status status = push_pipeline(run, number, &launch);
     const double start = time_now_ms();
     if (!status) status = table_build(run, home, number, launch.woven, &launch.rows, table);
     run->reports[number].build_ms = time_now_ms() - start;
-    if (launch.memory) device->free_launch(device, &launch);
+    if (launch.memory) launch.device->free_launch(launch.device, &launch);
     return status;
 }
 
@@ -497,12 +539,12 @@ static weft_status get_table(QueryRun *run, int number)
     return WEFT_OK;
 }
 
-typedef struct SharedRun { Launch launch; const Woven *woven; Device *device; } SharedRun;
+typedef struct SharedRun { Launch launch; const Woven *woven; } SharedRun;
 
 static void free_shared_run(void *context)
 {
     SharedRun *shared = context;
-    if (shared->launch.memory) shared->device->free_launch(shared->device, &shared->launch);
+    if (shared->launch.memory) shared->launch.device->free_launch(shared->launch.device, &shared->launch);
 }
 
 // The root of another query that is at the same work over the same snapshot serves this one, too.
@@ -520,7 +562,6 @@ static weft_status get_answer(QueryRun *run, int number)
     if (must_make) {
         claim_make(run->claim, number);
         shared = arena_make(piece_arena(piece), SharedRun);
-        shared->device = run->session->db->cpu;
         arena_defer(piece_arena(piece), free_shared_run, shared);
         run->arena = piece_arena(piece);           // what is woven must outlive this query
         const weft_status status = push_pipeline(run, number, &shared->launch);
@@ -617,8 +658,7 @@ static bool is_shared_launch(const QueryRun *run)
 
 void query_free(QueryRun *run)
 {
-    Device *device = run->session->db->cpu;
-    if (run->last && run->last->memory && !is_shared_launch(run)) device->free_launch(device, run->last);
+    if (run->last && run->last->memory && !is_shared_launch(run)) run->last->device->free_launch(run->last->device, run->last);
     for (int i = 0; i < run->n_pieces; i++) piece_release(run->session->db->pieces, run->pieces[i]);
     for (int i = 0; i < run->n_codes; i++) jit_improve(run->session->db->jit, run->codes[i]);
 }

@@ -112,19 +112,47 @@ static void show_chunk_rows(const weft_session *session, Text *text)
     text_add(text, "%u", store_chunk_rows(session->db->store));
 }
 
+// auto, cpu, cuda or cuda:N
+static bool parse_device(const char *value, DeviceChoice *device, int *gpu)
+{
+    char *end = "";
+    *gpu = 0;
+    *device = strcasecmp(value, "auto") == 0 ? DEVICE_AUTO : strcasecmp(value, "cpu") == 0 ? DEVICE_CPU : DEVICE_CUDA;
+    if (*device != DEVICE_CUDA) return true;
+    if (strncasecmp(value, "cuda", 4) != 0) return false;
+    if (!value[4]) return true;
+    *gpu = value[4] == ':' ? (int)strtol(value + 5, &end, 10) : -1;
+    return value[5] && !*end && *gpu >= 0 && *gpu < 1000;
+}
+
+void settings_default_device(Settings *settings)
+{
+    const char *own = getenv("WEFT_DEVICE");
+    settings->device = DEVICE_AUTO, settings->gpu = 0;
+    if (own && *own && !parse_device(own, &settings->device, &settings->gpu)) log_warn("WEFT_DEVICE=%s is not understood: auto, cpu, cuda or cuda:N", own);
+}
+
 static weft_status set_device(weft_session *session, const char *value, bool *understood, Error *err)
 {
-    (void)session;
-    if (value && (strcasecmp(value, "cuda") == 0 || strncasecmp(value, "cuda:", 5) == 0))
-        return fail(err, WEFT_UNSUPPORTED, -1, "device cuda is not supported yet");
-    *understood = !value || strcasecmp(value, "cpu") == 0 || strcasecmp(value, "auto") == 0;
+    Settings    *settings = &session->settings;
+    DeviceChoice device;
+    int          gpu;
+    Device      *ignored;
+    if (!value) {
+        settings_default_device(settings);
+        return WEFT_OK;
+    }
+    *understood = parse_device(value, &device, &gpu);
+    if (*understood && device == DEVICE_CUDA) TRY(gpus_get(session->db->gpus, gpu, &ignored, err));
+    if (*understood) settings->device = device, settings->gpu = gpu;
     return WEFT_OK;
 }
 
 static void show_device(const weft_session *session, Text *text)
 {
-    (void)session;
-    text_add(text, "cpu");
+    const Settings *settings = &session->settings;
+    if (settings->device == DEVICE_CUDA) text_add(text, "cuda:%d", settings->gpu);
+    else text_add(text, "%s", settings->device == DEVICE_CPU ? "cpu" : "auto");
 }
 
 static weft_status set_sharing(weft_session *session, const char *value, bool *understood, Error *err)
@@ -175,7 +203,7 @@ static void show_timeout(const weft_session *session, Text *text) { text_add(tex
 
 static const Setting settings[] = {
     { "chunk_rows", "a number of rows from 64 on, for later appends", set_chunk_rows, show_chunk_rows },
-    { "device", "cpu or auto", set_device, show_device },
+    { "device", "auto, cpu, cuda or cuda:N", set_device, show_device },
     { "jit", "auto, tcc or cc", set_jit, show_jit },
     { "memory_limit", "a size such as 512MB or 8GB; 0 for none", set_memory_limit, show_memory_limit },
     { "priority", "a number from 0 to 10; queries with a larger one go first", set_priority, show_priority },

@@ -66,7 +66,7 @@ typedef struct KernelCells {           // GPU: a state slot whose cells every bl
     u32 kind;                          // CELLS_...
 } KernelCells;
 
-enum { CELLS_SEEN, CELLS_ADD, CELLS_ADD_F64, CELLS_MIN, CELLS_MAX, CELLS_MIN_F64, CELLS_MAX_F64, CELLS_WIDE_LOW, CELLS_WIDE_HIGH };
+enum { CELLS_SEEN, CELLS_ADD, CELLS_MIN, CELLS_MAX, CELLS_MIN_F64, CELLS_MAX_F64, CELLS_WIDE_LOW, CELLS_WIDE_HIGH };
 
 // GPU: what all parts of a launch (a KernelArgs for each chunk, see cuda.h) have in common.
 typedef struct KernelCommon {

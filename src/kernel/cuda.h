@@ -416,7 +416,6 @@ DEVICE_ void merge_cells_(const KernelArgs *A, u32 s, u32 g)
     switch (cells.kind) {
         case CELLS_SEEN: if (cells_(&cells)[g]) ((u8 *)A->state[s])[g] = 1; break;
         case CELLS_ADD: sum_::merge(to, (i64)bits); break;
-        case CELLS_ADD_F64: sum_::merge((f64 *)to, __longlong_as_double((i64)bits)); break;
         case CELLS_MIN: least_::merge(to, (i64)bits); break;
         case CELLS_MAX: most_::merge(to, (i64)bits); break;
         case CELLS_MIN_F64: least_::merge((f64 *)to, __longlong_as_double((i64)bits)); break;

@@ -1,0 +1,370 @@
+// cuda.c - an NVIDIA GPU as a device: opened, used, lost, closed.
+//
+// Everything a query needs of the driver is taken when the device is opened: one pool of memory, streams, pinned stages, slots for runs.
+// A query takes frames of the pool and gives them back.
+//
+// Who is to blame decides what a failed scan is.  A check in the kernel, a cancel, a damaged chunk: the query fails.  Anything that the
+// driver, its compiler or the pool says: the launch is refused, and the CPU runs it.  After an error that is sticky by the driver's
+// manual every call fails, so the device is marked lost and refuses all that comes; other launches that were on it find out by themselves.
+
+#include "device/cuda_int.h"
+#include "kernel/kernel.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#define POOL_SHARE     80              // percent of the memory that is free
+#define POOL_LEAST     ((u64)1 << 20)
+#define COPIERS_MOST   14
+
+CuAddress gpu_address(const Gpu *gpu, u64 at) { return gpu->memory + at; }
+
+// ---- errors ------------------------------------------------------------------------------------------------------------------------------
+
+static void lose(Gpu *gpu, const Error *err)
+{
+    if (atomic_exchange(&gpu->is_lost, true)) return;
+    pthread_mutex_lock(&gpu->stage_lock);
+    gpu->lost_error = *err;
+    pthread_mutex_unlock(&gpu->stage_lock);
+    log_warn("device %s is lost: %s", gpu->name, err->message);
+}
+
+weft_status gpu_check(Gpu *gpu, CuResult result, const char *call, Error *err)
+{
+    if (result == CU_SUCCESS) return WEFT_OK;
+    const weft_status status = cuda_check(gpu->cu, result, call, err);
+    if (cuda_is_sticky(result)) lose(gpu, err);
+    return status;
+}
+
+static void lost_reason(Gpu *gpu, char *why, size_t capacity)
+{
+    pthread_mutex_lock(&gpu->stage_lock);
+    snprintf(why, capacity, "device %s was lost: %.200s", gpu->name, gpu->lost_error.message);
+    pthread_mutex_unlock(&gpu->stage_lock);
+}
+
+bool cuda_is_lost(const Device *device, char *why, size_t capacity)
+{
+    Gpu *gpu = (Gpu *)(uintptr_t)device;
+    if (!gpu->is_lost) return false;
+    if (why) lost_reason(gpu, why, capacity);
+    return true;
+}
+
+weft_status gpu_enter(Gpu *gpu, Error *err)
+{
+    char why[300];
+    if (cuda_is_lost(&gpu->device, why, sizeof why)) return fail(err, WEFT_DEVICE_FAILED, -1, "%s", why);
+    GPU_TRY(gpu, CtxSetCurrent, (gpu->context), err);
+    return WEFT_OK;
+}
+
+// ---- a scan ------------------------------------------------------------------------------------------------------------------------------
+
+static GpuRun *new_run(Gpu *gpu, Launch *launch)
+{
+    GpuRun      *run = calloc(1, sizeof *run);
+    const Woven *woven = launch->woven;
+    const int    n_chunks = launch->source->n_chunks;
+    *run = (GpuRun){ .gpu = gpu, .launch = launch };
+    run->wants = calloc((size_t)n_chunks + 1, sizeof *run->wants);
+    run->slot_at = calloc((size_t)woven->n_state + 1, sizeof *run->slot_at);
+    run->cells = calloc((size_t)woven->n_state + 1, sizeof *run->cells);
+    run->spots = calloc((size_t)woven->n_tables + 1, sizeof *run->spots);
+    run->tables = calloc((size_t)woven->n_tables + 1, sizeof *run->tables);
+    for (int c = 0; c < n_chunks; c++) {
+        if (!launch_wants_chunk(launch, c)) {
+            launch->chunks_skipped++;
+            continue;
+        }
+        run->n_chunks_wanted++;
+        run->rows_wanted += launch->source->chunks[c]->n_rows;
+        run->bytes_wanted += launch_column_bytes(launch, c);
+    }
+    pthread_mutex_lock(&gpu->lock);
+    run->number = gpu->n_launches++;
+    pthread_mutex_unlock(&gpu->lock);
+    run->stream_number = (int)(run->number % N_STREAMS);
+    run->stream = gpu->streams[run->stream_number];
+    return run;
+}
+
+static void free_run(GpuRun *run)
+{
+    free(run->wants);
+    free(run->slot_at);
+    free(run->cells);
+    free(run->spots);
+    free(run->tables);
+    free(run->timers);
+    free(run);
+}
+
+static void forget_progress(Launch *launch)
+{
+    launch->chunks_read = 0, launch->rows_in = 0, launch->bytes_read = 0;
+    launch->gpu.n_repeats++;
+}
+
+// A launch that failed may still be at work in its stream: nothing it uses is given back before.
+static void wait_quietly(GpuRun *run)
+{
+    Gpu *gpu = run->gpu;
+    if (!gpu->is_lost && gpu->cu->StreamSynchronize(run->stream) == CU_ILLEGAL_ADDRESS) {
+        Error err = { 0 };
+        gpu_check(gpu, CU_ILLEGAL_ADDRESS, "cuStreamSynchronize", &err);
+    }
+}
+
+static weft_status run_once(GpuRun *run, bool *again, Error *err)
+{
+    weft_status status = launch_open(run, err);
+    if (!status) status = scan_ride(run, err);
+    if (!status) status = scan_wait(run, err);
+    if (!status) status = launch_results(run, again, err);
+    if (status) wait_quietly(run);
+    launch_close(run);
+    return status;
+}
+
+static void read_timers(GpuRun *run)
+{
+    Gpu *gpu = run->gpu;
+    for (int t = 0; t < run->n_timers; t++) {
+        float ms = 0;
+        if (t % 2 == 0 && t + 1 < run->n_timers && gpu->cu->EventElapsedTime(&ms, run->timers[t], run->timers[t + 1]) == CU_SUCCESS) run->launch->gpu.kernel_ms += ms;
+    }
+    for (int t = 0; t < run->n_timers; t++) gpu->cu->EventDestroy(run->timers[t]);
+    run->n_timers = 0;
+}
+
+static weft_status run_launch(GpuRun *run, Error *err)
+{
+    Gpu         *gpu = run->gpu;
+    const double start = time_now_ms();
+    bool         again = true;
+    weft_status  status = WEFT_OK;
+    TRY(gpu_enter(gpu, err));
+    TRY(kernel_get(gpu, run, err));
+    TRY(kernel_shape(gpu, run, err));
+    run->launch->compile_ms = time_now_ms() - start;
+    run->launch->gpu.peak_gbs = gpu->peak_gbs;
+    GPU_TRY(gpu, EventCreate, (&run->done, CU_EVENT_DISABLE_TIMING), err);
+    while (again && !status) {
+        status = run_once(run, &again, err);
+        if (again && !status) forget_progress(run->launch);
+    }
+    read_timers(run);
+    gpu->cu->EventDestroy(run->done);
+    run->launch->time_ms = time_now_ms() - start - run->launch->compile_ms;
+    return status;
+}
+
+static bool is_ours_to_bear(weft_status status)
+{
+    return status == WEFT_DEVICE_FAILED || status == WEFT_NO_DEVICE || status == WEFT_KERNEL_BUILD || status == WEFT_OUT_OF_MEMORY;
+}
+
+static void gpu_free_launch(Device *device, Launch *launch)
+{
+    GpuRun *run = launch->memory;
+    (void)device;
+    if (!run) return;
+    run->launch = launch;              // it may have been moved since
+    launch_free_results(run);
+    free_run(run);
+    launch->memory = NULL;
+}
+
+static weft_status gpu_scan(Device *device, Launch *launch, Error *err)
+{
+    Gpu  *gpu = (Gpu *)device;
+    Error own = { 0 };
+    launch->memory = new_run(gpu, launch);
+    const weft_status status = run_launch(launch->memory, &own);
+    if (!status) return WEFT_OK;
+    if (is_ours_to_bear(status)) {
+        gpu_free_launch(device, launch);
+        snprintf(launch->refused, sizeof launch->refused, "%.290s", own.message);
+        return WEFT_OK;
+    }
+    if (!err->status) *err = own;
+    return err->status;
+}
+
+// ---- opening --------------------------------------------------------------------------------------------------------------------------------
+
+// "2GB", "512MB", "50%": of what is free.
+static u64 parse_memory(const char *text, u64 bytes_free)
+{
+    static const struct { const char *unit; double factor; } units[] = { { "", 1 }, { "kb", 1024 }, { "mb", 1048576 }, { "gb", 1073741824 } };
+    char        *end;
+    const double number = strtod(text, &end);
+    if (end == text || !(number > 0)) return 0;
+    if (strcmp(end, "%") == 0) return (u64)((double)bytes_free * MIN_OF(number, 100) / 100);
+    for (int i = 0; i < COUNT_OF(units); i++)
+        if (strcasecmp(end, units[i].unit) == 0) return (u64)(number * units[i].factor);
+    return 0;
+}
+
+static weft_status open_memory(Gpu *gpu, u64 wanted, Error *err)
+{
+    const char *own = getenv("WEFT_DEVICE_MEMORY");
+    size_t      bytes_free, bytes_total;
+    GPU_TRY(gpu, MemGetInfo, (&bytes_free, &bytes_total), err);
+    if (!wanted && own) wanted = parse_memory(own, bytes_free);
+    if (!wanted) wanted = bytes_free / 100 * POOL_SHARE;
+    CuResult result;
+    while ((result = gpu->cu->MemAlloc(&gpu->memory, wanted)) == CU_OUT_OF_MEMORY && wanted > POOL_LEAST) wanted /= 2;       // another process was quicker
+    TRY(gpu_check(gpu, result, "cuMemAlloc", err));
+    gpu->memory_bytes = wanted;
+    gpu->frames = frames_new(wanted);
+    return WEFT_OK;
+}
+
+static weft_status read_properties(Gpu *gpu, Error *err)
+{
+    GPU_TRY(gpu, DeviceGet, (&gpu->handle, gpu->number), err);
+    GPU_TRY(gpu, DeviceGetName, (gpu->card, sizeof gpu->card, gpu->handle), err);
+    const struct { int *to, attribute; } wanted[] = {
+        { &gpu->major, CU_DEVICE_CAPABILITY_MAJOR }, { &gpu->minor, CU_DEVICE_CAPABILITY_MINOR }, { &gpu->n_sms, CU_DEVICE_MULTIPROCESSORS },
+        { &gpu->threads_per_sm, CU_DEVICE_THREADS_PER_MULTIPROCESSOR }, { &gpu->shared_per_block, CU_DEVICE_SHARED_PER_BLOCK_OPTIN },
+        { &gpu->shared_per_sm, CU_DEVICE_SHARED_PER_MULTIPROCESSOR },
+    };
+    for (int i = 0; i < COUNT_OF(wanted); i++) GPU_TRY(gpu, DeviceGetAttribute, (wanted[i].to, wanted[i].attribute, gpu->handle), err);
+    int clock_khz = 0, bus_bits = 0;       // a card may not say
+    gpu->cu->DeviceGetAttribute(&clock_khz, CU_DEVICE_MEMORY_CLOCK_KHZ, gpu->handle);
+    gpu->cu->DeviceGetAttribute(&bus_bits, CU_DEVICE_MEMORY_BUS_BITS, gpu->handle);
+    gpu->peak_gbs = 2e-6 * clock_khz * bus_bits / 8;       // two transfers per clock
+    if (gpu->major < 7) return fail(err, WEFT_NO_DEVICE, -1, "%s (%s) is too old: compute capability %d.%d, and 7.0 is the least", gpu->name, gpu->card, gpu->major, gpu->minor);
+    return WEFT_OK;
+}
+
+static weft_status open_streams(Gpu *gpu, Error *err)
+{
+    for (int s = 0; s < N_STREAMS; s++) GPU_TRY(gpu, StreamCreate, (&gpu->streams[s], CU_STREAM_NON_BLOCKING), err);
+    GPU_TRY(gpu, StreamCreate, (&gpu->copy_stream, CU_STREAM_NON_BLOCKING), err);
+    GPU_TRY(gpu, StreamCreate, (&gpu->control_stream, CU_STREAM_NON_BLOCKING), err);
+    GPU_TRY(gpu, MemHostAlloc, ((void **)&gpu->one, sizeof *gpu->one, CU_HOST_PORTABLE), err);
+    *gpu->one = 1;
+    return WEFT_OK;
+}
+
+static weft_status open_stages(Gpu *gpu, Error *err)
+{
+    const unsigned quiet = CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC;
+    for (int s = 0; s < N_STAGES; s++) {
+        GPU_TRY(gpu, MemHostAlloc, ((void **)&gpu->stages[s].memory, STAGE_BYTES + STAGE_SPARE, CU_HOST_PORTABLE), err);
+        GPU_TRY(gpu, EventCreate, (&gpu->stages[s].done, quiet), err);
+    }
+    for (int r = 0; r < N_RUNS; r++) {
+        RunSlot *slot = &gpu->runs[r];
+        GPU_TRY(gpu, MemHostAlloc, ((void **)&slot->args, ARGS_BYTES, CU_HOST_PORTABLE), err);
+        GPU_TRY(gpu, MemAlloc, (&slot->args_at, ARGS_BYTES), err);
+        GPU_TRY(gpu, EventCreate, (&slot->copied, quiet), err);
+        for (int s = 0; s < N_STREAMS; s++) GPU_TRY(gpu, EventCreate, (&slot->done[s], quiet), err);
+    }
+    return WEFT_OK;
+}
+
+static void close_driver(Gpu *gpu)
+{
+    const CudaDriver *cu = gpu->cu;
+    if (gpu->is_lost || !gpu->context) return;             // what a lost context had went with it
+    cu->CtxSetCurrent(gpu->context);
+    for (int s = 0; s < N_STREAMS; s++)
+        if (gpu->streams[s]) cu->StreamSynchronize(gpu->streams[s]), cu->StreamDestroy(gpu->streams[s]);
+    if (gpu->copy_stream) cu->StreamSynchronize(gpu->copy_stream), cu->StreamDestroy(gpu->copy_stream);
+    if (gpu->control_stream) cu->StreamSynchronize(gpu->control_stream), cu->StreamDestroy(gpu->control_stream);
+    if (gpu->one) cu->MemFreeHost(gpu->one);
+    for (int s = 0; s < N_STAGES; s++) {
+        if (gpu->stages[s].memory) cu->MemFreeHost(gpu->stages[s].memory);
+        if (gpu->stages[s].done) cu->EventDestroy(gpu->stages[s].done);
+    }
+    for (int r = 0; r < N_RUNS; r++) {
+        RunSlot *slot = &gpu->runs[r];
+        if (slot->args) cu->MemFreeHost(slot->args);
+        if (slot->args_at) cu->MemFree(slot->args_at);
+        if (slot->copied) cu->EventDestroy(slot->copied);
+        for (int s = 0; s < N_STREAMS; s++)
+            if (slot->done[s]) cu->EventDestroy(slot->done[s]);
+    }
+    if (gpu->memory) cu->MemFree(gpu->memory);
+}
+
+static void gpu_close(Device *device)
+{
+    Gpu *gpu = (Gpu *)device;
+    scan_stop(gpu);
+    kernels_free(gpu);
+    close_driver(gpu);
+    if (gpu->context) gpu->cu->DevicePrimaryCtxRelease(gpu->handle);
+    cubins_free(gpu->cubins);
+    pool_free(gpu->copiers);
+    frames_free(gpu->frames);
+    for (int s = 0; s < N_STAGES; s++) pthread_mutex_destroy(&gpu->stages[s].lock);
+    pthread_mutex_destroy(&gpu->lock);
+    pthread_mutex_destroy(&gpu->stage_lock);
+    pthread_cond_destroy(&gpu->changed);
+    free(gpu->prelude);
+    free(gpu);
+}
+
+static weft_status open_gpu(Gpu *gpu, const CudaOptions *options, Error *err)
+{
+    TRY(cuda_need(&gpu->cu, err));
+    if (gpu->number < 0 || gpu->number >= gpu->cu->n_gpus) {
+        fail(err, WEFT_NO_DEVICE, -1, "there is no device %s", gpu->name);
+        error_hint(err, "The driver sees %d: cuda:0 to cuda:%d.", gpu->cu->n_gpus, gpu->cu->n_gpus - 1);
+        return WEFT_NO_DEVICE;
+    }
+    TRY(read_properties(gpu, err));
+    GPU_TRY(gpu, DevicePrimaryCtxRetain, (&gpu->context, gpu->handle), err);
+    TRY(gpu_enter(gpu, err));
+    TRY(open_streams(gpu, err));
+    TRY(open_stages(gpu, err));
+    TRY(open_memory(gpu, options->memory_bytes, err));
+    gpu->copiers = pool_new(MAX_OF(1, MIN_OF(COPIERS_MOST, cpu_count() - 2)));
+    return scan_start(gpu, err);
+}
+
+weft_status device_cuda_open(int number, const CudaOptions *options, Device **device, Error *err)
+{
+    Gpu *gpu = calloc(1, sizeof *gpu);
+    Text prelude = { 0 };
+    gpu->number = number;
+    snprintf(gpu->name, sizeof gpu->name, "cuda:%d", number);
+    gpu->device = (Device){ .name = gpu->name, .scan = gpu_scan, .free_launch = gpu_free_launch, .close = gpu_close };
+    text_add(&prelude, "%s\n%s", kernel_args_text, kernel_cuda_text);
+    gpu->prelude = prelude.bytes;
+    gpu->cubins = cubins_new(options->cache_dir);
+    pthread_mutex_init(&gpu->lock, NULL);
+    pthread_mutex_init(&gpu->stage_lock, NULL);
+    for (int s = 0; s < N_STAGES; s++) pthread_mutex_init(&gpu->stages[s].lock, NULL);
+    pthread_cond_init(&gpu->changed, NULL);
+    *device = &gpu->device;
+    const weft_status status = open_gpu(gpu, options, err);
+    if (!status) return WEFT_OK;
+    gpu_close(&gpu->device);
+    *device = NULL;
+    return status;
+}
+
+void cuda_warm(Device *device)
+{
+    Gpu  *gpu = (Gpu *)device;
+    Error ignored = { 0 };
+    if (!gpu_enter(gpu, &ignored)) cubins_warm(gpu->cubins, gpu->cu->version, gpu->major, gpu->minor);
+}
+
+CudaMemory cuda_memory(Device *device)
+{
+    Gpu *gpu = (Gpu *)device;
+    pthread_mutex_lock(&gpu->lock);
+    const CudaMemory memory = { frames_total(gpu->frames), frames_held(gpu->frames), frames_copied(gpu->frames) };
+    pthread_mutex_unlock(&gpu->lock);
+    return memory;
+}

@@ -1,0 +1,176 @@
+// cuda_int.h - shared by the files of the CUDA device.
+//
+//     cuda.c          a GPU opened: context, pool of memory, streams; losing it
+//     cuda_kernel.c   code for it, and the shape of a launch
+//     cuda_launch.c   what one launch needs in device memory, and what it leaves
+//     cuda_scan.c     the dispatcher: runs of chunks through the kernels of all who want them
+//     frames.c        the books of the pool
+
+#ifndef WEFT_CUDA_INT_H
+#define WEFT_CUDA_INT_H
+
+#include "device/cuda.h"
+#include "device/frames.h"
+#include "jit/nvrtc.h"
+
+enum {
+    N_STREAMS = 16,                    // launches are dealt to them; more could not run side by side
+    N_RUNS = 4,                        // runs of chunks in flight
+    N_STAGES = 32,                     // pinned frames through which the host's memory goes
+    PARTS_MAX = 4096,                  // chunks of one launch
+};
+
+#define STAGE_BYTES ((u64)2 << 20)
+#define STAGE_SPARE ((u64)4096)        // behind it, for what follows a column
+#define ARGS_BYTES  ((u64)4 << 20)     // of all launches of a run
+#define RUN_BYTES   ((u64)48 << 20)    // that one run brings over the link: so long others wait to get on
+
+typedef struct Gpu Gpu;
+
+// ---- code ------------------------------------------------------------------------------------------------------------------------
+
+typedef enum KernelState { KERNEL_BUILDING, KERNEL_READY, KERNEL_FAILED } KernelState;
+
+typedef struct CudaKernel {            // lives as long as the device
+    char               key[128];       // name of the text, and how it was compiled
+    KernelState        state;
+    Error              error;
+    CuModule           module;
+    CuFunction         function;
+    int                registers, static_shared, items;
+    bool               was_cached;
+    struct CudaKernel *next;
+} CudaKernel;
+
+typedef struct Shape {                 // of a launch
+    u32  shared_tables;                // bit k: table k
+    bool shared_groups;
+    u32  eager;                        // bit c: column c
+    int  items;
+    u32  dynamic_shared;
+    int  threads, blocks_per_sm;
+} Shape;
+
+// ---- a launch ----------------------------------------------------------------------------------------------------------------------
+
+typedef struct GpuRun {
+    Gpu         *gpu;
+    Launch      *launch;
+    CudaKernel  *kernel;
+    Shape        shape;
+    CuStream     stream;
+    int          stream_number;
+    u64          number;               // of the launch: owner of copies of what is the query's own
+    u64          rows_wanted;
+    // device memory: one block
+    bool         has_block;
+    u64          block_at, block_bytes;
+    u64          n_room, segments_room, n_slots;
+    u64          head_bytes, copied_bytes;                     // of its begin: written by the host; read back in one go
+    u64          tables_at, state_at, spots_at, cells_at, counts_at, segments_at, slots_at, words_at;     // offsets in it
+    u64         *slot_at;              // by state slot
+    KernelSpot  *spots;                // by table
+    KernelCells *cells;                // by state slot
+    int          n_tables;
+    Copy       **tables;
+    // the scan (cuda_scan.c, under the lock)
+    bool        *wants;                // by chunk
+    int          n_wanted, n_chunks_wanted;
+    u64          bytes_wanted;
+    bool         is_in_run, is_issued;
+    weft_status  status;               // the dispatcher failed it
+    Error        error;
+    struct GpuRun *next;
+    // for EXPLAIN ANALYZE
+    CuEvent     *timers;               // begin and end of each launch
+    int          n_timers;
+    CuEvent      done;
+    // what came back
+    u8          *back;                 // the begin of the block
+    u64          n_used, n_segments;
+    void       **state;
+    u64         *state_bytes;          // as allocated
+    u64         *keys, *words;
+    u64          keys_bytes, words_bytes;
+} GpuRun;
+
+// ---- the device --------------------------------------------------------------------------------------------------------------------
+
+typedef struct Stage { pthread_mutex_t lock; u8 *memory; CuEvent done; bool is_used; } Stage;
+
+typedef struct RunSlot {               // a run of chunks in flight
+    bool     is_used;
+    u64      number;                   // runs end in this order
+    CuEvent  copied;
+    CuEvent  done[N_STREAMS];
+    u32      streams;                  // bit s: done[s] is to be waited for
+    u8      *args;                     // pinned
+    CuAddress args_at;
+    u64      args_used;
+    int      n_copies;
+    Copy   **copies;                   // held until it is done
+} RunSlot;
+
+struct Gpu {
+    Device            device;          // first: what others see
+    const CudaDriver *cu;
+    int               number;
+    char              name[16];        // "cuda:0"
+    CuDevice          handle;
+    CuContext         context;
+    int               major, minor, n_sms, threads_per_sm, shared_per_block, shared_per_sm;
+    double            peak_gbs;        // of its memory, by clock and width; 0: not known
+    char              card[96];
+    char             *prelude;
+    Cubins           *cubins;
+    CuAddress         memory;          // the pool
+    u64               memory_bytes;
+    CuStream          streams[N_STREAMS], copy_stream, control_stream;
+    u32              *one;             // pinned: what is written to a kernel's cancel flag
+    Stage             stages[N_STAGES];
+    RunSlot           runs[N_RUNS];
+    Pool             *copiers;
+
+    _Atomic bool      is_lost;
+    pthread_mutex_t   lock;            // for all below
+    pthread_cond_t    changed;         // a launch came, left, or was issued; a kernel was built
+    Error             lost_error;
+    Frames           *frames;
+    u64               bytes_admitted;  // of blocks and tables
+    CudaKernel       *kernels;
+    u64               n_launches, n_runs;
+    GpuRun           *first;           // attached, the oldest first
+    int               n_active;        // launches that hold memory
+    pthread_t         dispatcher;
+    bool              has_dispatcher, is_closing;
+    int               next_stage;
+    pthread_mutex_t   stage_lock;      // for next_stage
+};
+
+// Fails as cuda_check does, and marks the device lost where the driver's context is gone.
+weft_status gpu_check(Gpu *gpu, CuResult result, const char *call, Error *err);
+#define GPU_TRY(gpu, field, arguments, err) TRY(gpu_check((gpu), (gpu)->cu->field arguments, "cu" #field, (err)))
+CuAddress   gpu_address(const Gpu *gpu, u64 at);
+weft_status gpu_enter(Gpu *gpu, Error *err);               // the calling thread's calls go to this GPU; fails when it is lost
+
+// cuda_kernel.c
+weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err);
+weft_status kernel_shape(Gpu *gpu, GpuRun *run, Error *err);
+void        kernels_free(Gpu *gpu);
+
+// cuda_launch.c
+weft_status launch_open(GpuRun *run, Error *err);           // block and tables are there, or will be when the stream comes to it
+void        launch_close(GpuRun *run);                      // gives device memory back
+void        launch_fill(const GpuRun *run, const KernelColumn *columns, i64 *params);
+weft_status launch_results(GpuRun *run, bool *again, Error *err);
+void        launch_free_results(GpuRun *run);
+
+// cuda_scan.c
+Stage      *stage_next(Gpu *gpu);                           // in turn; whoever uses it holds its lock
+weft_status scan_start(Gpu *gpu, Error *err);
+void        scan_stop(Gpu *gpu);
+bool        scan_is_busy(const Gpu *gpu);                   // runs are in flight, which hold memory.  Under the lock.
+weft_status scan_ride(GpuRun *run, Error *err);             // through all chunks; its stream still works when this returns
+weft_status scan_wait(GpuRun *run, Error *err);             // until its stream is done; a cancel is passed on
+
+#endif

@@ -1,0 +1,234 @@
+// cuda_kernel.c - code for a GPU, and the shape of a launch.
+//
+// What goes to shared memory is decided before compiling, since it is an option of the compiler: first the accumulators of groups, then
+// join tables from the smallest on, as long as they leave room for enough threads.  Threads and blocks come after it, from the
+// registers and the shared memory that the compiled kernel takes: the driver says how many blocks of a size fit a multiprocessor, and
+// the size that keeps most threads busy is taken; the larger one where shared memory is used, since a block's tables serve more rows.
+
+#include "device/cuda_int.h"
+#include "kernel/kernel.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SHARED_GROUPS_MOST ((u64)48 << 10)
+#define SHARED_TABLE_MOST  ((u64)32 << 10)     // a larger table would be fetched for longer than it is used
+#define SHARED_SMALL       ((u64)16 << 10)     // so much is soon fetched: small blocks, and several in turn
+#define SHARED_MOST        ((u64)96 << 10)     // two blocks of a thousand threads then still fit a multiprocessor of 228 KiB
+
+static u64 round_up(u64 bytes, u64 unit) { return (bytes + unit - 1) / unit * unit; }
+
+// ---- what goes to shared memory ------------------------------------------------------------------------------------------------------
+
+static u32 cells_kind(SlotKind kind)
+{
+    switch (kind) {
+        case SLOT_SEEN: return CELLS_SEEN;
+        case SLOT_ADD: return CELLS_ADD;
+        case SLOT_MIN: return CELLS_MIN;
+        case SLOT_MAX: return CELLS_MAX;
+        case SLOT_MIN_F64: return CELLS_MIN_F64;
+        case SLOT_MAX_F64: return CELLS_MAX_F64;
+        case SLOT_WIDE_LOW: return CELLS_WIDE_LOW;
+        default: return CELLS_WIDE_HIGH;
+    }
+}
+
+static u64 place_groups(GpuRun *run, u64 most)
+{
+    const Woven *woven = run->launch->woven;
+    u64          at = 0;
+    if (run->launch->sink != SINK_GROUPS || woven->group_kind != GROUP_ARRAY) return 0;
+    for (int s = 0; s < woven->n_state; s++) {
+        run->cells[s] = (KernelCells){ .init = woven->state[s].init, .at = (u32)at, .kind = cells_kind(woven->state[s].kind) };
+        at += round_up(woven->n_groups * woven->state[s].bytes, 16);
+        if (at > MIN_OF(most, SHARED_GROUPS_MOST)) return 0;
+    }
+    run->shape.shared_groups = true;
+    return at;
+}
+
+static int smallest_table(const GpuRun *run)
+{
+    const Woven *woven = run->launch->woven;
+    int          best = -1;
+    for (int t = 0; t < MIN_OF(woven->n_tables, 32); t++) {
+        if (run->shape.shared_tables >> t & 1 || !woven->table_facts[t].bytes) continue;
+        if (best < 0 || woven->table_facts[t].bytes < woven->table_facts[best].bytes) best = t;
+    }
+    return best;
+}
+
+static u64 place_tables(GpuRun *run, u64 at, u64 most)
+{
+    const Woven *woven = run->launch->woven;
+    int          table;
+    while ((table = smallest_table(run)) >= 0) {
+        const u64 bytes = round_up(woven->table_facts[table].bytes, 16);
+        if (bytes > SHARED_TABLE_MOST || at + bytes > most) break;
+        run->spots[table] = (KernelSpot){ .at = (u32)at, .bytes = (u32)bytes };
+        run->shape.shared_tables |= 1u << table;
+        at += bytes;
+    }
+    return at;
+}
+
+// Few rows are not worth fetching tables for.
+#define ROWS_FOR_SHARED ((u64)1 << 16)
+
+static void place_shared(Gpu *gpu, GpuRun *run)
+{
+    const u64 static_bytes = 4096;     // of words like TOTAL_END, at most
+    const u64 most = MIN_OF(SHARED_MOST, (u64)gpu->shared_per_block - static_bytes);
+    u64       at = place_groups(run, most);
+    if (run->rows_wanted >= ROWS_FOR_SHARED) at = place_tables(run, at, most);
+    run->shape.dynamic_shared = (u32)at;
+}
+
+static int count_of(const char *text, const char *word)
+{
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, word)); at += strlen(word)) n++;
+    return n;
+}
+
+// Rows per thread: more of them keep more loads in flight, but each takes registers for its columns, and unrolled code takes long to
+// compile.  So eight where a kernel only tests and adds, four where it joins.  Measured with SSB on an H200, 120 M rows: Q1.1 0.27 ms with
+// eight and 0.39 with four, Q3.3 0.43 and 0.34.
+static int items_for(const char *text)
+{
+    static const char *const long_words[] = { "LOOKUP_", "FIND(", "GROUP(", "_CHECKED(", "MATCHES(", "DATE_PARTS(", "CARRY(" };
+    int                      n_long = 0;
+    for (int w = 0; w < COUNT_OF(long_words); w++) n_long += count_of(text, long_words[w]);
+    return n_long == 0 && count_of(text, "LOAD") <= 8 ? 8 : 4;
+}
+
+// A column is loaded without waiting for what is left of its rows where most of its sectors (32 bytes) are needed anyway.
+#define SECTOR_BYTES 32
+#define EAGER_SHARE  0.1               // the sum over SSB was 5.8 ms with 0.1, 6.0 with 0.25, 6.2 with 0.4
+
+static u32 eager_columns(const GpuRun *run)
+{
+    const Launch *launch = run->launch;
+    u32           eager = 0;
+    for (int c = 0; c < MIN_OF(launch->woven->n_columns, 32); c++) {
+        const int    width = launch->source->columns[launch->woven->columns[c]].width;
+        const double dead = 1 - MIN_OF(launch->woven->column_pass[c], 1.0), share = 1 - pow(dead, (double)SECTOR_BYTES / MAX_OF(width, 1));
+        if (width && share >= EAGER_SHARE) eager |= 1u << c;
+    }
+    return eager;
+}
+
+// ---- code ------------------------------------------------------------------------------------------------------------------------------
+
+static CudaKernel *find_kernel(Gpu *gpu, const char *key)
+{
+    CudaKernel *kernel = gpu->kernels;
+    while (kernel && strcmp(kernel->key, key) != 0) kernel = kernel->next;
+    return kernel;
+}
+
+static weft_status read_attributes(Gpu *gpu, CudaKernel *kernel, Error *err)
+{
+    GPU_TRY(gpu, FuncGetAttribute, (&kernel->registers, CU_FUNC_REGISTERS, kernel->function), err);
+    GPU_TRY(gpu, FuncGetAttribute, (&kernel->static_shared, CU_FUNC_SHARED_BYTES, kernel->function), err);
+    GPU_TRY(gpu, FuncSetAttribute, (kernel->function, CU_FUNC_MAX_DYNAMIC_SHARED_BYTES, gpu->shared_per_block - kernel->static_shared), err);
+    return WEFT_OK;
+}
+
+static weft_status build_kernel(Gpu *gpu, const GpuRun *run, CudaKernel *kernel, Error *err)
+{
+    const Woven   *woven = run->launch->woven;
+    char           items[24], tables[40], groups[24], eager[32];
+    Text           cubin = { 0 };
+    const CubinJob job = { .prelude = gpu->prelude, .text = woven->text, .driver_version = gpu->cu->version, .major = gpu->major, .minor = gpu->minor,
+                           .n_defines = 4,
+                           .defines = (const char *[]){ items, tables, groups, eager } };
+    snprintf(items, sizeof items, "ITEMS=%d", run->shape.items);
+    snprintf(tables, sizeof tables, "SHARED_TABLES_=0x%xu", run->shape.shared_tables);
+    snprintf(groups, sizeof groups, "SHARED_GROUPS_=%d", run->shape.shared_groups);
+    snprintf(eager, sizeof eager, "EAGER_=0x%xu", run->shape.eager);
+    weft_status status = cubins_get(gpu->cubins, &job, &cubin, &kernel->was_cached, err);
+    if (!status) status = gpu_check(gpu, gpu->cu->ModuleLoadData(&kernel->module, cubin.bytes), "cuModuleLoadData", err);
+    if (!status) status = gpu_check(gpu, gpu->cu->ModuleGetFunction(&kernel->function, kernel->module, woven->name), "cuModuleGetFunction", err);
+    if (!status) status = read_attributes(gpu, kernel, err);
+    text_free(&cubin);
+    return status;
+}
+
+static void end_building(Gpu *gpu, CudaKernel *kernel, weft_status status, const Error *err)
+{
+    pthread_mutex_lock(&gpu->lock);
+    kernel->state = status ? KERNEL_FAILED : KERNEL_READY;
+    if (status) kernel->error = *err;
+    pthread_cond_broadcast(&gpu->changed);
+    pthread_mutex_unlock(&gpu->lock);
+}
+
+// Whoever asks first compiles; others wait.  A failure stays: the text will not get better.
+weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err)
+{
+    const Woven *woven = run->launch->woven;
+    char         key[sizeof run->kernel->key];
+    bool         must_build = false;
+    run->shape.items = items_for(woven->text);
+    run->shape.eager = eager_columns(run);
+    place_shared(gpu, run);
+    snprintf(key, sizeof key, "%.60s %d %x %d %x", woven->name, run->shape.items, run->shape.shared_tables, run->shape.shared_groups, run->shape.eager);
+    pthread_mutex_lock(&gpu->lock);
+    CudaKernel *kernel = find_kernel(gpu, key);
+    if (!kernel) {
+        kernel = calloc(1, sizeof *kernel);
+        *kernel = (CudaKernel){ .items = run->shape.items, .next = gpu->kernels };
+        strcpy(kernel->key, key);
+        gpu->kernels = kernel;
+        must_build = true;
+    }
+    while (!must_build && kernel->state == KERNEL_BUILDING) pthread_cond_wait(&gpu->changed, &gpu->lock);
+    pthread_mutex_unlock(&gpu->lock);
+    run->kernel = kernel;
+    if (must_build) {
+        Error             own = { 0 };
+        const weft_status status = build_kernel(gpu, run, kernel, &own);
+        end_building(gpu, kernel, status, &own);
+    }
+    run->launch->gpu.was_cached = !must_build || kernel->was_cached;
+    if (kernel->state == KERNEL_READY) return WEFT_OK;
+    return fail(err, kernel->error.status, -1, "%s", kernel->error.message);
+}
+
+// ---- the shape ----------------------------------------------------------------------------------------------------------------------------
+
+weft_status kernel_shape(Gpu *gpu, GpuRun *run, Error *err)
+{
+    static const int sizes[] = { 128, 256, 512, 1024 };
+    Shape     *shape = &run->shape;
+    GpuFigures *figures = &run->launch->gpu;
+    int        most = 0;
+    for (int i = 0; i < COUNT_OF(sizes); i++) {
+        int blocks = 0;
+        GPU_TRY(gpu, OccupancyMaxActiveBlocksPerMultiprocessor, (&blocks, run->kernel->function, sizes[i], shape->dynamic_shared), err);
+        const int busy = blocks * sizes[i];
+        if (busy < most || busy == 0 || (busy == most && sizes[i] > 256 && shape->dynamic_shared <= SHARED_SMALL)) continue;
+        most = busy;
+        shape->threads = sizes[i], shape->blocks_per_sm = blocks;
+    }
+    if (!most) return fail(err, WEFT_DEVICE_FAILED, -1, "kernel %s does not fit a multiprocessor: %d registers, %u bytes of shared memory", run->launch->woven->name,
+                           run->kernel->registers, shape->dynamic_shared);
+    figures->registers = run->kernel->registers;
+    figures->shared_bytes = run->kernel->static_shared + (int)shape->dynamic_shared;
+    figures->threads = shape->threads, figures->items = shape->items, figures->blocks_per_sm = shape->blocks_per_sm;
+    figures->occupancy = 100 * most / MAX_OF(gpu->threads_per_sm, 1);
+    return WEFT_OK;
+}
+
+void kernels_free(Gpu *gpu)
+{
+    for (CudaKernel *kernel = gpu->kernels, *next; kernel; kernel = next) {
+        next = kernel->next;
+        if (kernel->module && !gpu->is_lost) gpu->cu->ModuleUnload(kernel->module);
+        free(kernel);
+    }
+    gpu->kernels = NULL;
+}

@@ -1,0 +1,498 @@
+// cuda_launch.c - what a launch needs in device memory, and what it leaves there.
+//
+//     block    [common | tables | state | spots | cells | counts][cells of slot 0 | slot 1 | ...][group slots | words | segments]
+//               the head: written by the host, and read       accumulators or output       set to zero
+//               back with small states in one copy            columns
+//
+// A launch takes its block and its tables before it gets on a scan, or waits for others to finish, or is refused; no more than a share
+// of the pool is admitted, so that columns always find frames to pass through.  Join tables are found again by their id: several
+// queries, and the next ones, use one copy.
+//
+// Room: totals and arrays of groups know theirs.  Rows get room for all where that is not much, else for an eighth; groups in a hash table for
+// a million.  A kernel that wants more counts on, and the whole launch is repeated with what it counted (rows) or eight times as much.
+
+#include "device/cuda_int.h"
+#include "kernel/kernel.h"
+
+#include <stdlib.h>
+
+#define ALIGNED           256
+#define ROWS_BYTES_FREE   ((u64)256 << 20)     // output up to this gets room for every row
+#define GROUPS_ROOM       ((u64)1 << 20)
+#define ROOM_MOST         ((u64)UINT32_MAX - 4)
+#define BACK_BYTES        ((u64)4 << 20)       // states up to this come back together with the head
+#define ADMITTED_SHARE    4                    // quarters of the pool: three of them
+#define WAIT_MS           20
+
+static u64 aligned(u64 bytes) { return (bytes + ALIGNED - 1) / ALIGNED * ALIGNED; }
+
+static bool is_hash(const GpuRun *run) { return run->launch->sink == SINK_GROUPS && run->launch->woven->group_kind == GROUP_HASH; }
+static bool is_rows(const GpuRun *run) { return run->launch->sink != SINK_GROUPS; }
+
+// ---- room ------------------------------------------------------------------------------------------------------------------------------
+
+static u64 row_bytes(const Woven *woven)
+{
+    u64 bytes = 0;
+    for (int s = 0; s < woven->n_state; s++) bytes += woven->state[s].bytes;
+    return bytes;
+}
+
+// A warp puts out its rows at once: so many segments at most, where no row has several matches.
+static u64 most_segments(const GpuRun *run) { return run->rows_wanted / (32 * (u64)run->shape.items) + (u64)run->n_chunks_wanted + 1; }
+
+static void first_room(GpuRun *run)
+{
+    const Woven *woven = run->launch->woven;
+    if (run->n_room) return;           // it was found to be too little
+    if (is_rows(run)) {
+        const u64 rows = run->rows_wanted + 1;
+        run->n_room = rows * row_bytes(woven) <= ROWS_BYTES_FREE ? rows : rows / 8 + 1;
+        run->segments_room = MIN_OF(most_segments(run), run->n_room + 64);
+    } else if (is_hash(run)) {
+        run->n_room = MIN_OF(MAX_OF(run->rows_wanted, 1024), GROUPS_ROOM);
+    } else {
+        run->n_room = woven->group_kind == GROUP_ARRAY ? woven->n_groups : 1;
+    }
+}
+
+static void lay_out(GpuRun *run)
+{
+    const Woven *woven = run->launch->woven;
+    u64          at = aligned(sizeof(KernelCommon));
+    run->tables_at = at, at += aligned((u64)(woven->n_tables + 1) * sizeof(void *));
+    run->state_at = at, at += aligned((u64)(woven->n_state + 1) * sizeof(void *));
+    run->spots_at = at, at += aligned((u64)(woven->n_tables + 1) * sizeof(KernelSpot));
+    run->cells_at = at, at += aligned((u64)(woven->n_state + 1) * sizeof(KernelCells));
+    run->counts_at = at, at += aligned((u64)(woven->n_counts + 1) * sizeof(u64));
+    run->head_bytes = at;
+    for (int s = 0; s < woven->n_state; s++) run->slot_at[s] = at, at += aligned(run->n_room * woven->state[s].bytes + 8);
+    run->copied_bytes = !is_rows(run) && !is_hash(run) && at <= BACK_BYTES ? at : run->head_bytes;
+    run->n_slots = 0;
+    if (is_hash(run)) {
+        run->n_slots = 1024;
+        while (run->n_slots < 2 * run->n_room) run->n_slots *= 2;
+        run->slots_at = at, at += aligned(run->n_slots * sizeof(KernelSlot));
+        if (!woven->is_one_word) run->words_at = at, at += aligned(run->n_room * (u64)woven->n_words * sizeof(u64));
+    }
+    run->segments_at = at, at += aligned(run->segments_room * sizeof(KernelSegment));
+    run->block_bytes = at;
+}
+
+// ---- admission --------------------------------------------------------------------------------------------------------------------------
+
+static u64 admitted_most(const Gpu *gpu) { return frames_total(gpu->frames) / ADMITTED_SHARE * (ADMITTED_SHARE - 1); }
+
+static void wait_a_little(Gpu *gpu)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += WAIT_MS * 1000000;
+    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+    pthread_cond_timedwait(&gpu->changed, &gpu->lock, &until);
+}
+
+static u64 tables_bytes(const Woven *woven)
+{
+    u64 bytes = 0;
+    for (int t = 0; t < woven->n_tables; t++) bytes += aligned(woven->table_facts[t].bytes + 1);
+    return bytes;
+}
+
+static weft_status no_memory(Gpu *gpu, u64 bytes, Error *err)
+{
+    fail(err, WEFT_OUT_OF_MEMORY, -1, "out of device memory: %llu MiB are needed, and a query may have %llu MiB of %s", (unsigned long long)(bytes >> 20) + 1,
+         (unsigned long long)(admitted_most(gpu) >> 20), gpu->name);
+    error_hint(err, "WEFT_DEVICE_MEMORY sets the size of the device's pool.");
+    return WEFT_OUT_OF_MEMORY;
+}
+
+static weft_status take_block(GpuRun *run, Error *err)
+{
+    Gpu        *gpu = run->gpu;
+    const u64   need = run->block_bytes + tables_bytes(run->launch->woven);
+    weft_status status = WEFT_OK;
+    pthread_mutex_lock(&gpu->lock);
+    while (!run->has_block && !status) {
+        if (need > admitted_most(gpu)) status = no_memory(gpu, need, err);
+        else if (gpu->is_lost) status = gpu_enter(gpu, err);
+        else if (atomic_load(run->launch->stop)) status = fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
+        else if (gpu->bytes_admitted + need <= admitted_most(gpu) && frames_take(gpu->frames, run->block_bytes, &run->block_at)) run->has_block = true;
+        else if (gpu->n_active == 0 && !scan_is_busy(gpu)) status = no_memory(gpu, need, err);   // nobody will give back any
+        else wait_a_little(gpu);
+    }
+    if (run->has_block) gpu->bytes_admitted += need, gpu->n_active++;
+    pthread_mutex_unlock(&gpu->lock);
+    return status;
+}
+
+void launch_close(GpuRun *run)
+{
+    Gpu *gpu = run->gpu;
+    pthread_mutex_lock(&gpu->lock);
+    for (int t = 0; t < run->n_tables; t++) copy_release(gpu->frames, run->tables[t]);
+    run->n_tables = 0;
+    if (run->has_block) {
+        frames_give(gpu->frames, run->block_at, run->block_bytes);
+        gpu->bytes_admitted -= run->block_bytes + tables_bytes(run->launch->woven);
+        gpu->n_active--;
+        run->has_block = false;
+    }
+    pthread_cond_broadcast(&gpu->changed);
+    pthread_mutex_unlock(&gpu->lock);
+}
+
+// ---- tables -------------------------------------------------------------------------------------------------------------------------------
+
+enum {
+    KEY_TABLE = 1,                     // columns have numbers below 2^32
+    TABLE_PAST = 16,                   // blocks fetch tables in pieces of so many bytes
+};
+
+static weft_status upload_table(GpuRun *run, Copy *copy, const void *data, u64 bytes, bool is_shared, Error *err)
+{
+    Gpu *gpu = run->gpu;
+    GPU_TRY(gpu, MemcpyHtoDAsync, (gpu_address(gpu, copy->at), data, bytes, run->stream), err);
+    GPU_TRY(gpu, MemsetD8Async, (gpu_address(gpu, copy->at + bytes), 0, TABLE_PAST, run->stream), err);
+    if (is_shared) GPU_TRY(gpu, StreamSynchronize, (run->stream), err);        // who finds it uses it in another stream
+    return WEFT_OK;
+}
+
+// One at a time, so that a table two launches want at once goes over the link once.
+static pthread_mutex_t tables_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static weft_status get_table(GpuRun *run, int table, Error *err)
+{
+    Gpu              *gpu = run->gpu;
+    const WovenTable *facts = &run->launch->woven->table_facts[table];
+    const CopyKey     key = { facts->owner, (u64)KEY_TABLE << 32 | (u64)(u32)facts->number };
+    const u64         bytes = MAX_OF(facts->bytes, 1);
+    pthread_mutex_lock(&gpu->lock);
+    Copy *copy = copy_find(gpu->frames, key);
+    bool  is_new = !copy;
+    if (is_new) copy = copy_add(gpu->frames, key, bytes + TABLE_PAST, false);
+    if (copy) run->tables[run->n_tables++] = copy;
+    pthread_mutex_unlock(&gpu->lock);
+    if (!copy) return no_memory(gpu, bytes, err);
+    if (!is_new || !facts->bytes) return WEFT_OK;
+    const weft_status status = upload_table(run, copy, run->launch->woven->tables[table], facts->bytes, facts->owner != 0, err);
+    if (!status) return WEFT_OK;
+    pthread_mutex_lock(&gpu->lock);
+    copy_forget(gpu->frames, copy);
+    run->n_tables--;
+    pthread_mutex_unlock(&gpu->lock);
+    return status;
+}
+
+static weft_status get_tables(GpuRun *run, Error *err)
+{
+    weft_status status = WEFT_OK;
+    pthread_mutex_lock(&tables_lock);
+    for (int t = 0; t < run->launch->woven->n_tables && !status; t++) status = get_table(run, t, err);
+    pthread_mutex_unlock(&tables_lock);
+    return status;
+}
+
+// ---- the block ----------------------------------------------------------------------------------------------------------------------------
+
+static CuAddress in_block(const GpuRun *run, u64 at) { return gpu_address(run->gpu, run->block_at + at); }
+
+static void *device_pointer(CuAddress address) { return (void *)(uintptr_t)address; }
+
+static void write_head(const GpuRun *run, u8 *head)
+{
+    const Woven  *woven = run->launch->woven;
+    KernelCommon *common = (KernelCommon *)(void *)head;
+    void        **tables = (void **)(void *)(head + run->tables_at), **state = (void **)(void *)(head + run->state_at);
+    *common = (KernelCommon){ .n_room = run->n_room, .segments_room = run->segments_room, .segments = device_pointer(in_block(run, run->segments_at)),
+                              .spots = device_pointer(in_block(run, run->spots_at)), .cells = device_pointer(in_block(run, run->cells_at)),
+                              .n_groups = (u32)MIN_OF(run->n_room, UINT32_MAX), .n_state = (u32)woven->n_state };
+    for (int t = 0; t < woven->n_tables; t++) tables[t] = device_pointer(gpu_address(run->gpu, run->tables[t]->at));
+    for (int s = 0; s < woven->n_state; s++) state[s] = device_pointer(in_block(run, run->slot_at[s]));
+    memcpy(head + run->spots_at, run->spots, (size_t)woven->n_tables * sizeof *run->spots);
+    memcpy(head + run->cells_at, run->cells, (size_t)woven->n_state * sizeof *run->cells);
+}
+
+// A pattern of eight bytes all over: a piece from here, then copies of what is there already.
+static weft_status fill_slot(GpuRun *run, int slot, Error *err)
+{
+    Gpu      *gpu = run->gpu;
+    u64       piece[512];
+    const u64 bytes = run->n_room * 8;
+    u64       done = MIN_OF(bytes, sizeof piece);
+    for (int i = 0; i < COUNT_OF(piece); i++) piece[i] = run->launch->woven->state[slot].init;
+    GPU_TRY(gpu, MemcpyHtoDAsync, (in_block(run, run->slot_at[slot]), piece, done, run->stream), err);
+    for (u64 more; done < bytes; done += more) {
+        more = MIN_OF(done, bytes - done);
+        GPU_TRY(gpu, MemcpyDtoDAsync, (in_block(run, run->slot_at[slot] + done), in_block(run, run->slot_at[slot]), more, run->stream), err);
+    }
+    return WEFT_OK;
+}
+
+static weft_status write_block(GpuRun *run, Error *err)
+{
+    Gpu        *gpu = run->gpu;
+    u8         *head = calloc(1, run->head_bytes);
+    const u64   zeroed = is_rows(run) ? run->head_bytes : run->segments_at;    // output and segments are written before they are read
+    weft_status status = WEFT_OK;
+    write_head(run, head);
+    if (zeroed > run->head_bytes)
+        status = gpu_check(gpu, gpu->cu->MemsetD8Async(in_block(run, run->head_bytes), 0, zeroed - run->head_bytes, run->stream), "cuMemsetD8Async", err);
+    if (!status) status = gpu_check(gpu, gpu->cu->MemcpyHtoDAsync(in_block(run, 0), head, run->head_bytes, run->stream), "cuMemcpyHtoDAsync", err);
+    free(head);
+    for (int s = 0; s < run->launch->woven->n_state && !status; s++)
+        if (!is_rows(run) && run->launch->woven->state[s].init) status = fill_slot(run, s, err);
+    return status;
+}
+
+weft_status launch_open(GpuRun *run, Error *err)
+{
+    if (is_rows(run) && (double)run->rows_wanted * run->launch->woven->fan_out >= UINT32_MAX)
+        return fail(err, WEFT_DEVICE_FAILED, -1, "it may put out more than 4 billion rows");
+    first_room(run);
+    lay_out(run);
+    TRY(take_block(run, err));
+    TRY(get_tables(run, err));
+    return write_block(run, err);
+}
+
+// ---- a part ---------------------------------------------------------------------------------------------------------------------------------
+
+void launch_fill(const GpuRun *run, const KernelColumn *columns, i64 *params)
+{
+    const Woven *woven = run->launch->woven;
+    for (int p = 0; p < woven->n_params; p++) params[p] = launch_param(&woven->params[p], columns);
+}
+
+// ---- results --------------------------------------------------------------------------------------------------------------------------------
+
+static weft_status fetch(GpuRun *run, void *to, u64 at, u64 bytes, Error *err)
+{
+    Gpu      *gpu = run->gpu;
+    const u64 piece = (u64)64 << 20;   // a cancel is seen in between
+    for (u64 done = 0; done < bytes; done += piece) {
+        if (atomic_load_explicit(run->launch->stop, memory_order_relaxed)) return fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
+        GPU_TRY(gpu, MemcpyDtoHAsync, ((u8 *)to + done, in_block(run, at + done), MIN_OF(piece, bytes - done), run->stream), err);
+    }
+    GPU_TRY(gpu, StreamSynchronize, (run->stream), err);
+    return WEFT_OK;
+}
+
+static weft_status new_state(GpuRun *run, u64 n, Error *err)
+{
+    const Woven *woven = run->launch->woven;
+    run->state = calloc((size_t)woven->n_state + 1, sizeof *run->state);
+    run->state_bytes = calloc((size_t)woven->n_state + 1, sizeof *run->state_bytes);
+    for (int s = 0; s < woven->n_state; s++) {
+        TRY(mem_alloc(run->launch->budget, n * woven->state[s].bytes + 8, &run->state[s], err));
+        run->state_bytes[s] = n * woven->state[s].bytes + 8;
+    }
+    return WEFT_OK;
+}
+
+// ---- rows in the order of the source: segments come in the order in which rows were put out, and say where they are from ----------------
+
+static int by_place(const void *a, const void *b)
+{
+    const KernelSegment *x = a, *y = b;
+    if (x->place != y->place) return x->place < y->place ? -1 : 1;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+static int by_first(const void *a, const void *b)
+{
+    const KernelSegment *x = a, *y = b;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+// Few segments are sorted.
+static void order_by_sorting(KernelSegment *segments, u64 n_segments)
+{
+    u64 row = 0;
+    qsort(segments, n_segments, sizeof *segments, by_place);
+    for (u64 s = 0; s < n_segments; s++) segments[s].place = row, row += segments[s].n_rows;
+    qsort(segments, n_segments, sizeof *segments, by_first);
+}
+
+// Many are counted: a warp's tile has a number, and what it put out several times came in order.
+static void order_by_counting(const GpuRun *run, KernelSegment *segments, u64 n_segments, u64 n_tiles)
+{
+    const Source *source = run->launch->source;
+    const u64     tile_rows = 32 * (u64)run->shape.items;
+    u64          *starts = calloc(n_tiles + 1, sizeof *starts), *chunks = calloc((size_t)source->n_chunks + 1, sizeof *chunks), row = 0;
+    for (int c = 0; c < source->n_chunks; c++) chunks[c + 1] = chunks[c] + source->chunks[c]->n_rows / tile_rows + 1;
+    for (u64 s = 0; s < n_segments; s++) {
+        const u64 chunk = MIN_OF(segments[s].place >> 32, (u64)source->n_chunks - 1);
+        segments[s].place = MIN_OF(chunks[chunk] + (u32)segments[s].place / tile_rows, n_tiles - 1);
+        starts[segments[s].place] += segments[s].n_rows;
+    }
+    for (u64 t = 0; t < n_tiles; t++) {
+        const u64 n_rows = starts[t];
+        starts[t] = row, row += n_rows;
+    }
+    for (u64 s = 0; s < n_segments; s++) {
+        u64 *start = &starts[segments[s].place];
+        segments[s].place = *start;
+        *start += segments[s].n_rows;
+    }
+    free(chunks);
+    free(starts);
+}
+
+// From where its rows are from to where they belong: places become row numbers of the result.
+static void order_segments(const GpuRun *run, KernelSegment *segments, u64 n_segments)
+{
+    const Source *source = run->launch->source;
+    u64           n_tiles = 0;
+    for (int c = 0; c < source->n_chunks; c++) n_tiles += source->chunks[c]->n_rows / (32 * (u64)run->shape.items) + 1;
+    if (n_segments < n_tiles / 16) order_by_sorting(segments, n_segments);
+    else order_by_counting(run, segments, n_segments, n_tiles);
+}
+
+// Rows FIRST .. END of the output, which lie in PIECE, to their places.  Segments before *NEXT are done.
+static void scatter(const KernelSegment *segments, u64 n_segments, u64 *next, u64 first, u64 end, u64 size, const u8 *piece, u8 *to)
+{
+    for (; *next < n_segments && segments[*next].first < end; ++*next) {
+        const KernelSegment *segment = &segments[*next];
+        const u64            from = MAX_OF(segment->first, first), until = MIN_OF(segment->first + segment->n_rows, end);
+        memcpy(to + (segment->place + (from - segment->first)) * size, piece + (from - first) * size, (until - from) * size);
+        if (until < segment->first + segment->n_rows) return;  // the rest of it is in the next piece
+    }
+}
+
+// A column comes through a pinned stage, piece by piece: quicker than into memory that has just been taken from the system.
+static weft_status fetch_column(GpuRun *run, int slot, const KernelSegment *segments, Stage *stage, Error *err)
+{
+    Gpu      *gpu = run->gpu;
+    const u64 size = run->launch->woven->state[slot].bytes, n_piece = STAGE_BYTES / size;
+    u64       next = 0;
+    if (stage->is_used) GPU_TRY(gpu, EventSynchronize, (stage->done), err);
+    for (u64 first = 0; first < run->n_used; first += n_piece) {
+        const u64 end = MIN_OF(first + n_piece, run->n_used);
+        if (atomic_load_explicit(run->launch->stop, memory_order_relaxed)) return fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
+        GPU_TRY(gpu, MemcpyDtoHAsync, (stage->memory, in_block(run, run->slot_at[slot] + first * size), (end - first) * size, run->stream), err);
+        GPU_TRY(gpu, StreamSynchronize, (run->stream), err);
+        scatter(segments, run->n_segments, &next, first, end, size, stage->memory, run->state[slot]);
+    }
+    return WEFT_OK;
+}
+
+static weft_status fetch_columns(GpuRun *run, KernelSegment *segments, Error *err)
+{
+    weft_status status = fetch(run, segments, run->segments_at, run->n_segments * sizeof *segments, err);
+    if (status) return status;
+    order_segments(run, segments, run->n_segments);
+    Stage *stage = stage_next(run->gpu);
+    pthread_mutex_lock(&stage->lock);
+    for (int s = 0; s < run->launch->woven->n_state && !status; s++) status = fetch_column(run, s, segments, stage, err);
+    pthread_mutex_unlock(&stage->lock);
+    return status;
+}
+
+static weft_status fetch_rows(GpuRun *run, Error *err)
+{
+    Launch     *launch = run->launch;
+    Budget     *budget = launch->budget;
+    void       *segments = NULL;
+    const u64   segments_bytes = run->n_segments * sizeof(KernelSegment) + 8;
+    weft_status status = new_state(run, run->n_used, err);
+    if (!status) status = mem_alloc(budget, segments_bytes, &segments, err);
+    if (!status) status = fetch_columns(run, segments, err);
+    mem_free(budget, segments, segments_bytes);
+    launch->rows = (RowSet){ .n_rows = run->n_used, .columns = run->state };
+    launch->rows_out = run->n_used;
+    return status;
+}
+
+// Keys lie in the slots of the hash table; groups know them by number.
+static weft_status fetch_keys(GpuRun *run, u64 n_groups, Error *err)
+{
+    const Woven *woven = run->launch->woven;
+    Budget      *budget = run->launch->budget;
+    KernelSlot  *slots;
+    const u64    bytes = run->n_slots * sizeof *slots;
+    run->keys_bytes = n_groups * 8 + 8;
+    TRY(mem_alloc(budget, run->keys_bytes, (void **)&run->keys, err));
+    TRY(mem_alloc(budget, bytes, (void **)&slots, err));
+    const weft_status status = fetch(run, slots, run->slots_at, bytes, err);
+    for (u64 s = 0; s < run->n_slots && !status; s++)
+        if (slots[s].row && slots[s].row <= n_groups) run->keys[slots[s].row - 1] = slots[s].key;
+    mem_free(budget, slots, bytes);
+    if (status || woven->is_one_word) return status;
+    run->words_bytes = n_groups * (u64)woven->n_words * 8 + 8;
+    TRY(mem_alloc(budget, run->words_bytes, (void **)&run->words, err));
+    return fetch(run, run->words, run->words_at, n_groups * (u64)woven->n_words * 8, err);
+}
+
+static weft_status fetch_groups(GpuRun *run, Error *err)
+{
+    Launch      *launch = run->launch;
+    const Woven *woven = launch->woven;
+    const u64    n = is_hash(run) ? run->n_used : run->n_room;
+    TRY(new_state(run, n, err));
+    for (int s = 0; s < woven->n_state; s++) {
+        const u64 bytes = n * woven->state[s].bytes;
+        if (run->slot_at[s] + bytes <= run->copied_bytes) memcpy(run->state[s], run->back + run->slot_at[s], bytes);
+        else TRY(fetch(run, run->state[s], run->slot_at[s], bytes, err));
+    }
+    if (is_hash(run)) TRY(fetch_keys(run, n, err));
+    launch->groups = (GroupSet){ .n_groups = n, .state = run->state, .keys = run->keys, .words = run->words };
+    launch->rows_out = launch_count_groups(launch);
+    return WEFT_OK;
+}
+
+// More room; false: there is no more.
+static bool grow(GpuRun *run, const KernelCommon *common)
+{
+    if (is_rows(run)) {
+        run->n_room = MAX_OF(run->n_room, TAKEN_ROWS(common->n_used));
+        run->segments_room = MAX_OF(run->segments_room, TAKEN_SEGMENTS(common->n_used));
+        return true;
+    }
+    if (run->n_room >= ROOM_MOST) return false;
+    run->n_room = MIN_OF(run->n_room * 8, ROOM_MOST);
+    return true;
+}
+
+static weft_status failed_check(const GpuRun *run, i32 failed, Error *err)
+{
+    const Check *check = &run->launch->woven->checks[failed - 1];
+    return fail(err, check->status, check->at, "%s", check->message);
+}
+
+// *AGAIN: there was too little room; launch_close and launch_open make more.
+weft_status launch_results(GpuRun *run, bool *again, Error *err)
+{
+    Launch      *launch = run->launch;
+    const Woven *woven = launch->woven;
+    *again = false;
+    free(run->back);
+    run->back = malloc(run->copied_bytes);
+    TRY(fetch(run, run->back, 0, run->copied_bytes, err));
+    const KernelCommon *common = (const KernelCommon *)(const void *)run->back;
+    if (common->failed > 0 && common->failed <= woven->n_checks) return failed_check(run, common->failed, err);
+    if (atomic_load(launch->stop)) return fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
+    if (common->failed) {
+        *again = grow(run, common);
+        return *again ? WEFT_OK : fail(err, WEFT_OUT_OF_MEMORY, -1, "more than 4 billion groups");
+    }
+    run->n_used = is_rows(run) ? TAKEN_ROWS(common->n_used) : common->n_used;
+    run->n_segments = is_rows(run) ? TAKEN_SEGMENTS(common->n_used) : 0;
+    launch->counts = calloc((size_t)woven->n_counts + 1, sizeof(u64));
+    memcpy(launch->counts, run->back + run->counts_at, (size_t)woven->n_counts * sizeof(u64));
+    return is_rows(run) ? fetch_rows(run, err) : fetch_groups(run, err);
+}
+
+void launch_free_results(GpuRun *run)
+{
+    Budget *budget = run->launch->budget;
+    for (int s = 0; run->state && s < run->launch->woven->n_state; s++) mem_free(budget, run->state[s], run->state_bytes[s]);
+    mem_free(budget, run->keys, run->keys_bytes);
+    mem_free(budget, run->words, run->words_bytes);
+    free(run->state);
+    free(run->state_bytes);
+    free(run->back);
+    free(run->launch->counts);
+    run->launch->counts = NULL;
+    run->state = NULL, run->keys = NULL, run->words = NULL, run->back = NULL;
+}

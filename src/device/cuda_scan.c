@@ -1,0 +1,715 @@
+// cuda_scan.c - the dispatcher of a GPU: runs of chunks through the kernels of all launches that want them.
+//
+//     run      [chunk 3][chunk 4]...[chunk 9]     q7: one launch over 3 .. 9      columns that are not in the pool yet come over the link
+//                                                 q9: one launch over 3, 4, 8     once for all, through pinned stages
+//
+// One thread per GPU takes the oldest launch, a run of chunks it wants, and everybody else who wants some of them: that is the wave.
+// Where all their columns are in the pool a run is the whole table and a launch covers all of it; where they are not, a run is as much as is
+// worth waiting for, and copies of the next run go on while the kernels of this one work.  Nothing is waited for in between but a
+// free slot among N_RUNS, and stages that are still being read.
+//
+//     copy stream       args and columns of run 1 | of run 2 | ...                     event "copied" per run
+//     a launch's stream  its block, its tables | (copied 1) its part of run 1 | (copied 2) ...  | results        event "done" per run and stream
+//
+// The threads of queries prepare their launch before and fetch their results after; they wait for their own stream only.
+// Columns are held from when a run is put together until it is done; then they stay in the pool until their room is wanted.
+
+#include "device/cuda_int.h"
+#include "kernel/kernel.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define REAP_MS     1
+#define WAKE_MS     20
+#define SPIN_MS     3.0                // a stream is looked at without sleeping for so long
+#define FILL_WAVES  4                  // blocks, in multiples of what fits the multiprocessors at once, where a block has no tables to fetch
+
+// ---- a run, while it is put together -----------------------------------------------------------------------------------------------
+
+typedef struct ColumnCopy { int column; Copy *copy; u64 valid_at; } ColumnCopy;
+
+typedef struct RunChunk {
+    const Chunk *chunk;
+    int          number;               // in the leader's source; in most others it is the same
+    bool         from_store;
+    int          n_columns;
+    ColumnCopy  *columns;
+} RunChunk;
+
+typedef struct Piece {                 // to be copied: not more than a stage holds
+    const RunChunk *chunk;
+    int             column;            // to be checked before; -1: not
+    const u8       *from;
+    u64             at, bytes;
+    bool            is_last;           // of its column: PAST_BYTES of zeros follow
+} Piece;
+
+typedef struct Wave {
+    Gpu       *gpu;
+    RunSlot   *slot;
+    int        n_chunks, chunks_room;
+    RunChunk  *chunks;
+    int        n_riders, riders_room;
+    GpuRun   **riders;
+    int        n_new, new_room;        // copies that are yet to be filled
+    Copy     **new_copies;
+    u64        n_pieces, pieces_room;
+    Piece     *pieces;
+    u64        bytes_new, args_bytes;
+    _Atomic u64 next_piece;
+    _Atomic bool is_failed;
+    pthread_mutex_t lock;              // for what follows
+    weft_status status;
+    Error      error;
+} Wave;
+
+#define PUSH(items, n, room) ((n) == (room) ? ((room) = (room) ? 2 * (room) : 16, (items) = realloc((items), (size_t)(room) * sizeof *(items))) : (items), &(items)[(n)++])
+
+static u64 rounded(u64 bytes) { return (bytes + 63) / 64 * 64; }
+
+static u64 data_bytes(const Chunk *chunk, int column) { return (u64)chunk->n_rows * chunk->columns[column].width; }
+static u64 valid_bytes(const Chunk *chunk, int column) { return chunk->columns[column].valid ? ((u64)chunk->n_rows + 63) / 64 * 8 : 0; }
+// Kernels read up to 31 values past the last row, and the rest of a word of validity: that is copied, too, as zeros.
+#define PAST_BYTES 256
+static u64 valid_offset(const Chunk *chunk, int column) { return rounded(data_bytes(chunk, column)) + PAST_BYTES; }
+
+static int source_column(const GpuRun *run, int c) { return run->launch->source->chunk_column[run->launch->woven->columns[c]]; }
+
+static bool is_stopped(const GpuRun *run) { return atomic_load_explicit(run->launch->stop, memory_order_relaxed); }
+
+static void want_nothing(GpuRun *run)
+{
+    memset(run->wants, 0, (size_t)run->launch->source->n_chunks * sizeof(bool));
+    run->n_wanted = 0;
+}
+
+static int chunk_number(const GpuRun *run, const Chunk *chunk, int hint)
+{
+    const Source *source = run->launch->source;
+    if (hint < source->n_chunks && source->chunks[hint] == chunk) return hint;
+    for (int c = 0; c < source->n_chunks; c++)
+        if (source->chunks[c] == chunk) return c;
+    return -1;
+}
+
+static bool wants_chunk(const GpuRun *run, const Chunk *chunk, int hint)
+{
+    const int number = chunk_number(run, chunk, hint);
+    return number >= 0 && run->wants[number];
+}
+
+static const ColumnCopy *find_column(const RunChunk *chunk, int column)
+{
+    for (int c = 0; c < chunk->n_columns; c++)
+        if (chunk->columns[c].column == column) return &chunk->columns[c];
+    return NULL;
+}
+
+// ---- getting columns (under the lock) -----------------------------------------------------------------------------------------------
+
+// Rows of a query's own (chunk id 0) nobody else can use, but several launches of its kernels may: not worth looking for.
+static bool hold_column(Wave *wave, RunChunk *chunk, int column, bool is_passing)
+{
+    Gpu          *gpu = wave->gpu;
+    const Chunk  *stored = chunk->chunk;
+    const CopyKey key = { stored->id, (u64)(u32)column };
+    const u64     valid_at = valid_offset(stored, column), bytes = valid_at + rounded(valid_bytes(stored, column)) + PAST_BYTES;
+    Copy         *copy = copy_find(gpu->frames, key);
+    if (!copy) {
+        copy = copy_add(gpu->frames, key, bytes, is_passing);
+        if (!copy) return false;
+        *PUSH(wave->new_copies, wave->n_new, wave->new_room) = copy;
+        wave->bytes_new += data_bytes(stored, column) + valid_bytes(stored, column);
+    }
+    chunk->columns[chunk->n_columns++] = (ColumnCopy){ column, copy, valid_at };
+    return true;
+}
+
+static void release_chunk(Wave *wave, RunChunk *chunk, int n_new)
+{
+    for (; wave->n_new > n_new; wave->n_new--) {       // their content never came
+        Copy *copy = wave->new_copies[wave->n_new - 1];
+        for (int c = 0; c < chunk->n_columns; c++)
+            if (chunk->columns[c].copy == copy) {
+                wave->bytes_new -= data_bytes(chunk->chunk, chunk->columns[c].column) + valid_bytes(chunk->chunk, chunk->columns[c].column);
+                chunk->columns[c] = chunk->columns[--chunk->n_columns];
+                break;
+            }
+        copy_forget(wave->gpu->frames, copy);
+    }
+    for (int c = 0; c < chunk->n_columns; c++) copy_release(wave->gpu->frames, chunk->columns[c].copy);
+    free(chunk->columns);
+}
+
+static int columns_wanted(const Wave *wave, const Chunk *chunk, int hint)
+{
+    int n = 0;
+    for (int r = 0; r < wave->n_riders; r++)
+        if (wants_chunk(wave->riders[r], chunk, hint)) n += wave->riders[r]->launch->woven->n_columns;
+    return n;
+}
+
+static u64 part_bytes(const GpuRun *run)
+{
+    const Woven *woven = run->launch->woven;
+    return sizeof(KernelArgs) + (u64)woven->n_columns * sizeof(KernelColumn) + (u64)woven->n_params * sizeof(i64);
+}
+
+static u64 parts_bytes(const Wave *wave, const Chunk *chunk, int hint)
+{
+    u64 bytes = 0;
+    for (int r = 0; r < wave->n_riders; r++)
+        if (wants_chunk(wave->riders[r], chunk, hint)) bytes += part_bytes(wave->riders[r]);
+    return bytes;
+}
+
+// A chunk with all columns anybody in the wave wants of it; false: there is no room for it now.
+static bool add_chunk(Wave *wave, const GpuRun *leader, int number, bool is_passing)
+{
+    const Source *source = leader->launch->source;
+    const Chunk  *stored = source->chunks[number];
+    const int     n_new = wave->n_new;
+    RunChunk      chunk = { .chunk = stored, .number = number, .from_store = source->from_store };
+    bool          is_complete = true;
+    chunk.columns = calloc((size_t)columns_wanted(wave, stored, number) + 1, sizeof *chunk.columns);
+    for (int r = 0; r < wave->n_riders && is_complete; r++) {
+        if (!wants_chunk(wave->riders[r], stored, number)) continue;
+        for (int c = 0; c < wave->riders[r]->launch->woven->n_columns && is_complete; c++) {
+            const int column = source_column(wave->riders[r], c);
+            if (!find_column(&chunk, column)) is_complete = hold_column(wave, &chunk, column, is_passing);
+        }
+    }
+    if (!is_complete) {
+        release_chunk(wave, &chunk, n_new);
+        return false;
+    }
+    wave->args_bytes += parts_bytes(wave, stored, number);
+    *PUSH(wave->chunks, wave->n_chunks, wave->chunks_room) = chunk;
+    return true;
+}
+
+static bool is_fellow(const GpuRun *leader, const GpuRun *other)
+{
+    return other == leader || (leader->launch->table && leader->launch->table == other->launch->table);
+}
+
+static void gather_riders(Wave *wave, const GpuRun *leader)
+{
+    for (GpuRun *run = wave->gpu->first; run; run = run->next) {
+        if (is_stopped(run)) want_nothing(run);
+        if (run->n_wanted && is_fellow(leader, run)) *PUSH(wave->riders, wave->n_riders, wave->riders_room) = run;
+    }
+}
+
+// As many chunks as the leader wants and one run may have; 0: not even one found room.
+static void gather_chunks(Wave *wave, const GpuRun *leader)
+{
+    const Source *source = leader->launch->source;
+    const bool    is_passing = leader->bytes_wanted > frames_total(wave->gpu->frames) / 4 * 3;
+    for (int c = 0; c < source->n_chunks && wave->n_chunks < PARTS_MAX; c++) {
+        if (!leader->wants[c]) continue;
+        if (wave->n_chunks && wave->args_bytes + parts_bytes(wave, source->chunks[c], c) + 4096 * (u64)wave->n_riders > ARGS_BYTES) return;
+        if (wave->n_chunks && wave->bytes_new > RUN_BYTES) return;
+        if (!add_chunk(wave, leader, c, is_passing)) return;
+    }
+}
+
+// ---- copying (without the lock) -----------------------------------------------------------------------------------------------------
+
+static void add_pieces(Wave *wave, const RunChunk *chunk, int column, const void *from, u64 at, u64 bytes)
+{
+    for (u64 done = 0; done < bytes; done += STAGE_BYTES)
+        *PUSH(wave->pieces, wave->n_pieces, wave->pieces_room) =
+            (Piece){ chunk, chunk->from_store && done == 0 ? column : -1, (const u8 *)from + done, at + done, MIN_OF(STAGE_BYTES, bytes - done),
+                     done + STAGE_BYTES >= bytes };
+}
+
+static void list_pieces(Wave *wave)
+{
+    for (int k = 0; k < wave->n_chunks && wave->n_new; k++)
+        for (int c = 0; c < wave->chunks[k].n_columns; c++) {
+            const ColumnCopy  *copied = &wave->chunks[k].columns[c];
+            const Chunk       *chunk = wave->chunks[k].chunk;
+            const ColumnChunk *column = &chunk->columns[copied->column];
+            if (copied->copy->is_filled) continue;
+            add_pieces(wave, &wave->chunks[k], copied->column, column->data, copied->copy->at, data_bytes(chunk, copied->column));
+            add_pieces(wave, &wave->chunks[k], -1, column->valid, copied->copy->at + copied->valid_at, valid_bytes(chunk, copied->column));
+        }
+}
+
+Stage *stage_next(Gpu *gpu)
+{
+    pthread_mutex_lock(&gpu->stage_lock);
+    Stage *stage = &gpu->stages[gpu->next_stage++ % N_STAGES];
+    pthread_mutex_unlock(&gpu->stage_lock);
+    return stage;
+}
+
+static weft_status through_stage(Gpu *gpu, Stage *stage, const Piece *piece, Error *err)
+{
+    if (stage->is_used) GPU_TRY(gpu, EventSynchronize, (stage->done), err);
+    stage->is_used = true;
+    memcpy(stage->memory, piece->from, piece->bytes);
+    memset(stage->memory + piece->bytes, 0, PAST_BYTES);
+    GPU_TRY(gpu, MemcpyHtoDAsync, (gpu_address(gpu, piece->at), stage->memory, piece->bytes + (piece->is_last ? PAST_BYTES : 0), gpu->copy_stream), err);
+    GPU_TRY(gpu, EventRecord, (stage->done, gpu->copy_stream), err);
+    return WEFT_OK;
+}
+
+static weft_status copy_piece(Gpu *gpu, const Piece *piece, Error *err)
+{
+    if (piece->column >= 0) TRY(chunk_verify(piece->chunk->chunk, piece->column, err));
+    Stage *stage = stage_next(gpu);
+    pthread_mutex_lock(&stage->lock);
+    const weft_status status = through_stage(gpu, stage, piece, err);
+    pthread_mutex_unlock(&stage->lock);
+    return status;
+}
+
+static void wave_failed(Wave *wave, weft_status status, const Error *err)
+{
+    pthread_mutex_lock(&wave->lock);
+    if (!wave->status) wave->status = status, wave->error = *err;
+    pthread_mutex_unlock(&wave->lock);
+    wave->is_failed = true;
+}
+
+static void copy_pieces(void *context, int worker)
+{
+    Wave *wave = context;
+    Error err = { 0 };
+    (void)worker;
+    weft_status status = gpu_enter(wave->gpu, &err);
+    for (u64 p; !status && !wave->is_failed && (p = atomic_fetch_add(&wave->next_piece, 1)) < wave->n_pieces;) status = copy_piece(wave->gpu, &wave->pieces[p], &err);
+    if (status) wave_failed(wave, status, &err);
+}
+
+// ---- launching (without the lock) -----------------------------------------------------------------------------------------------------
+
+static void *device_pointer(CuAddress address) { return (void *)(uintptr_t)address; }
+
+static CuAddress block_address(const GpuRun *run, u64 at) { return gpu_address(run->gpu, run->block_at + at); }
+
+static void write_columns(const GpuRun *run, const RunChunk *chunk, KernelColumn *columns)
+{
+    for (int c = 0; c < run->launch->woven->n_columns; c++) {
+        const int          number = source_column(run, c);
+        const ColumnChunk *stored = &chunk->chunk->columns[number];
+        const ColumnCopy  *copied = find_column(chunk, number);
+        const CuAddress    at = gpu_address(run->gpu, copied->copy->at);
+        columns[c] = (KernelColumn){ .data = device_pointer(at), .valid = stored->valid ? device_pointer(at + copied->valid_at) : NULL, .base = stored->base, .width = stored->width };
+    }
+}
+
+static KernelArgs part_args(const GpuRun *run, const RunChunk *chunk, u64 place)
+{
+    const Launch *launch = run->launch;
+    KernelArgs    args = { .row_end = chunk->chunk->n_rows, .place = place, .tables = device_pointer(block_address(run, run->tables_at)),
+                           .state = device_pointer(block_address(run, run->state_at)), .common = device_pointer(block_address(run, 0)) };
+    if (launch->is_explained) args.counts = device_pointer(block_address(run, run->counts_at));
+    if (run->n_slots) {
+        args.groups = device_pointer(block_address(run, run->slots_at)), args.groups_mask = run->n_slots - 1;
+        args.group_words = device_pointer(block_address(run, run->words_at));
+    }
+    return args;
+}
+
+typedef struct Parts { int n_parts; u32 most_rows; CuAddress at; } Parts;
+
+// The launch's parts of the run, in the args of its slot: KernelArgs, then columns, then parameters.
+static Parts write_parts(const Wave *wave, const GpuRun *run)
+{
+    RunSlot      *slot = wave->slot;
+    const Woven  *woven = run->launch->woven;
+    Parts         parts = { 0 };
+    for (int k = 0; k < wave->n_chunks; k++) parts.n_parts += wants_chunk(run, wave->chunks[k].chunk, wave->chunks[k].number);
+    const u64     columns_at = rounded((u64)parts.n_parts * sizeof(KernelArgs)), columns_size = (u64)woven->n_columns * sizeof(KernelColumn);
+    const u64     params_at = columns_at + rounded((u64)parts.n_parts * columns_size), params_size = (u64)woven->n_params * sizeof(i64);
+    const u64     base = slot->args_used;
+    u8           *host = slot->args + base;
+    const CuAddress device = slot->args_at + base;
+    parts.at = device;
+    for (int k = 0, p = 0; k < wave->n_chunks; k++) {
+        const RunChunk *chunk = &wave->chunks[k];
+        const int       number = chunk_number(run, chunk->chunk, chunk->number);
+        if (number < 0 || !run->wants[number]) continue;
+        KernelColumn *columns = (KernelColumn *)(void *)(host + columns_at + (u64)p * columns_size);
+        i64          *params = (i64 *)(void *)(host + params_at + (u64)p * params_size);
+        KernelArgs    args = part_args(run, chunk, (u64)number << 32);
+        write_columns(run, chunk, columns);
+        launch_fill(run, columns, params);
+        args.columns = device_pointer(device + columns_at + (u64)p * columns_size);
+        args.params = device_pointer(device + params_at + (u64)p * params_size);
+        ((KernelArgs *)(void *)host)[p++] = args;
+        parts.most_rows = MAX_OF(parts.most_rows, chunk->chunk->n_rows);
+    }
+    slot->args_used += rounded(params_at + (u64)parts.n_parts * params_size);
+    return parts;
+}
+
+static u32 blocks_per_part(const Gpu *gpu, const GpuRun *run, const Parts *parts)
+{
+    const Shape *shape = &run->shape;
+    const u64    tile = (u64)shape->threads * (u64)shape->items, tiles = (parts->most_rows + tile - 1) / tile;
+    const u64    room = (u64)gpu->n_sms * (u64)shape->blocks_per_sm, n = (u64)parts->n_parts;
+    const u64    wanted = shape->dynamic_shared > ((u32)16 << 10) ? room / n : (FILL_WAVES * room + n - 1) / n;
+    return (u32)MAX_OF(MIN_OF(wanted, tiles), 1);
+}
+
+static weft_status start_timer(GpuRun *run, Error *err)
+{
+    Gpu *gpu = run->gpu;
+    if (!run->launch->is_explained) return WEFT_OK;
+    run->timers = realloc(run->timers, (size_t)(run->n_timers + 2) * sizeof *run->timers);
+    for (int i = 0; i < 2; i++) {
+        GPU_TRY(gpu, EventCreate, (&run->timers[run->n_timers], 0), err);
+        run->n_timers++;
+    }
+    GPU_TRY(gpu, EventRecord, (run->timers[run->n_timers - 2], run->stream), err);
+    return WEFT_OK;
+}
+
+static weft_status launch_parts(Wave *wave, GpuRun *run, const Parts *parts, Error *err)
+{
+    Gpu      *gpu = wave->gpu;
+    GpuFigures *figures = &run->launch->gpu;
+    CuAddress at = parts->at;
+    void     *parameters[] = { &at };
+    const u32 grid_x = blocks_per_part(gpu, run, parts);
+    GPU_TRY(gpu, StreamWaitEvent, (run->stream, wave->slot->copied, 0), err);
+    TRY(start_timer(run, err));
+    GPU_TRY(gpu, LaunchKernel, (run->kernel->function, grid_x, (unsigned)parts->n_parts, 1, (unsigned)run->shape.threads, 1, 1, run->shape.dynamic_shared, run->stream, parameters, NULL), err);
+    if (run->launch->is_explained) GPU_TRY(gpu, EventRecord, (run->timers[run->n_timers - 1], run->stream), err);
+    figures->n_launches++;
+    if ((u64)grid_x * (u64)parts->n_parts >= (u64)figures->grid_x * figures->grid_y) figures->grid_x = grid_x, figures->grid_y = (u32)parts->n_parts;
+    return WEFT_OK;
+}
+
+static weft_status send_args(Wave *wave, Error *err)
+{
+    Gpu     *gpu = wave->gpu;
+    RunSlot *slot = wave->slot;
+    GPU_TRY(gpu, MemcpyHtoDAsync, (slot->args_at, slot->args, slot->args_used, gpu->copy_stream), err);
+    GPU_TRY(gpu, EventRecord, (slot->copied, gpu->copy_stream), err);
+    return WEFT_OK;
+}
+
+static weft_status launch_riders(Wave *wave, Error *err)
+{
+    Gpu     *gpu = wave->gpu;
+    RunSlot *slot = wave->slot;
+    Parts   *parts = calloc((size_t)wave->n_riders, sizeof *parts);
+    slot->args_used = 0;
+    for (int r = 0; r < wave->n_riders; r++) parts[r] = write_parts(wave, wave->riders[r]);
+    weft_status status = send_args(wave, err);
+    for (int r = 0; r < wave->n_riders && !status; r++)
+        if (parts[r].n_parts) status = launch_parts(wave, wave->riders[r], &parts[r], err);
+    for (int r = 0; r < wave->n_riders && !status; r++) {
+        const int s = wave->riders[r]->stream_number;
+        if (!parts[r].n_parts || slot->streams >> s & 1) continue;
+        status = gpu_check(gpu, gpu->cu->EventRecord(slot->done[s], gpu->streams[s]), "cuEventRecord", err);
+        slot->streams |= 1u << s;
+    }
+    free(parts);
+    return status;
+}
+
+static void run_wave(Wave *wave)
+{
+    Error       err = { 0 };
+    weft_status status = gpu_enter(wave->gpu, &err);
+    if (!status) list_pieces(wave);
+    if (!status && wave->n_pieces > 1) pool_run(wave->gpu->copiers, (int)MIN_OF((u64)pool_size(wave->gpu->copiers), wave->n_pieces), copy_pieces, wave);
+    else if (!status && wave->n_pieces) copy_pieces(wave, 0);
+    if (!status && !wave->is_failed) status = launch_riders(wave, &err);
+    if (status) wave_failed(wave, status, &err);
+}
+
+// ---- slots ---------------------------------------------------------------------------------------------------------------------------------
+
+static void end_slot(Gpu *gpu, RunSlot *slot)
+{
+    for (int c = 0; c < slot->n_copies; c++) copy_release(gpu->frames, slot->copies[c]);
+    free(slot->copies);
+    slot->copies = NULL, slot->n_copies = 0, slot->streams = 0;
+    slot->is_used = false;
+    pthread_cond_broadcast(&gpu->changed);
+}
+
+bool scan_is_busy(const Gpu *gpu)
+{
+    for (int r = 0; r < N_RUNS; r++)
+        if (gpu->runs[r].is_used) return true;
+    return false;
+}
+
+static bool is_done(Gpu *gpu, const RunSlot *slot)
+{
+    if (gpu->is_lost) return true;
+    for (int s = 0; s < N_STREAMS; s++)
+        if (slot->streams >> s & 1 && gpu->cu->EventQuery(slot->done[s]) == CU_NOT_READY) return false;
+    return gpu->cu->EventQuery(slot->copied) != CU_NOT_READY;
+}
+
+static void reap(Gpu *gpu)
+{
+    for (int r = 0; r < N_RUNS; r++)
+        if (gpu->runs[r].is_used && is_done(gpu, &gpu->runs[r])) end_slot(gpu, &gpu->runs[r]);
+}
+
+static RunSlot *oldest_slot(Gpu *gpu)
+{
+    RunSlot *oldest = NULL;
+    for (int r = 0; r < N_RUNS; r++)
+        if (gpu->runs[r].is_used && (!oldest || gpu->runs[r].number < oldest->number)) oldest = &gpu->runs[r];
+    return oldest;
+}
+
+// Only the dispatcher uses and ends slots, so it may let go of the lock meanwhile.
+static void wait_for_oldest(Gpu *gpu)
+{
+    RunSlot *slot = oldest_slot(gpu);
+    Error    ignored = { 0 };
+    if (!slot) return;
+    pthread_mutex_unlock(&gpu->lock);
+    for (int s = 0; s < N_STREAMS; s++)
+        if (slot->streams >> s & 1) gpu_check(gpu, gpu->cu->EventSynchronize(slot->done[s]), "cuEventSynchronize", &ignored);
+    gpu_check(gpu, gpu->cu->EventSynchronize(slot->copied), "cuEventSynchronize", &ignored);
+    pthread_mutex_lock(&gpu->lock);
+    end_slot(gpu, slot);
+}
+
+static RunSlot *free_slot(Gpu *gpu)
+{
+    for (int r = 0; r < N_RUNS; r++)
+        if (!gpu->runs[r].is_used) return &gpu->runs[r];
+    return NULL;
+}
+
+// ---- a step of the dispatcher (under the lock) -----------------------------------------------------------------------------------------------
+
+static void count_chunks(const Wave *wave, GpuRun *run)
+{
+    Launch *launch = run->launch;
+    for (int k = 0; k < wave->n_chunks; k++) {
+        const RunChunk *chunk = &wave->chunks[k];
+        const int       number = chunk_number(run, chunk->chunk, chunk->number);
+        if (number < 0 || !run->wants[number]) continue;
+        for (int c = 0; c < launch->woven->n_columns; c++) {
+            const int         column = source_column(run, c);
+            const ColumnCopy *copied = find_column(chunk, column);
+            if (!copied->copy->is_filled) launch->gpu.bytes_host += data_bytes(chunk->chunk, column) + valid_bytes(chunk->chunk, column);
+        }
+        launch->chunks_read++;
+        launch->rows_in += chunk->chunk->n_rows;
+        launch->bytes_read += launch_column_bytes(launch, number);
+        if (launch->rows_done) atomic_fetch_add_explicit(launch->rows_done, chunk->chunk->n_rows, memory_order_relaxed);
+        run->wants[number] = false;
+        run->n_wanted--;
+    }
+}
+
+static void keep_copies(Wave *wave)
+{
+    RunSlot *slot = wave->slot;
+    int      n = 0;
+    for (int k = 0; k < wave->n_chunks; k++) n += wave->chunks[k].n_columns;
+    slot->copies = calloc((size_t)n + 1, sizeof *slot->copies);
+    for (int k = 0; k < wave->n_chunks; k++)
+        for (int c = 0; c < wave->chunks[k].n_columns; c++) slot->copies[slot->n_copies++] = wave->chunks[k].columns[c].copy;
+}
+
+// What came only in part must not be found again; what is in flight is held until the slot ends.
+static void forget_new(Wave *wave)
+{
+    for (int n = 0; n < wave->n_new; n++) {
+        wave->new_copies[n]->n_holds++;
+        copy_forget(wave->gpu->frames, wave->new_copies[n]);
+    }
+}
+
+static void fail_rider(GpuRun *run, weft_status status, const Error *err)
+{
+    run->status = status;
+    run->error = *err;
+    want_nothing(run);
+}
+
+static void settle(Wave *wave)
+{
+    for (int r = 0; r < wave->n_riders; r++) {
+        GpuRun *run = wave->riders[r];
+        run->is_in_run = false;
+        if (wave->status) fail_rider(run, wave->status, &wave->error);
+        else count_chunks(wave, run);
+        if (run->n_wanted == 0) run->is_issued = true;
+    }
+    for (int n = 0; n < wave->n_new; n++) wave->new_copies[n]->is_filled = true;
+    pthread_cond_broadcast(&wave->gpu->changed);
+}
+
+static void free_wave(Wave *wave)
+{
+    for (int k = 0; k < wave->n_chunks; k++) free(wave->chunks[k].columns);
+    free(wave->chunks);
+    free(wave->riders);
+    free(wave->new_copies);
+    free(wave->pieces);
+    pthread_mutex_destroy(&wave->lock);
+}
+
+static void refuse_leader(GpuRun *leader)
+{
+    Error err = { 0 };
+    fail(&err, WEFT_OUT_OF_MEMORY, -1, "out of device memory: the pool of %s has no room for the columns of one chunk", leader->gpu->name);
+    fail_rider(leader, WEFT_OUT_OF_MEMORY, &err);
+    leader->is_issued = true;
+    pthread_cond_broadcast(&leader->gpu->changed);
+}
+
+static void step(Gpu *gpu, GpuRun *leader)
+{
+    Wave wave = { .gpu = gpu, .slot = free_slot(gpu) };
+    pthread_mutex_init(&wave.lock, NULL);
+    gather_riders(&wave, leader);
+    gather_chunks(&wave, leader);
+    if (!wave.n_chunks) {
+        if (leader->n_wanted && oldest_slot(gpu)) wait_for_oldest(gpu);
+        else if (leader->n_wanted) refuse_leader(leader);
+        free_wave(&wave);
+        return;
+    }
+    wave.slot->is_used = true;
+    wave.slot->number = ++gpu->n_runs;
+    for (int r = 0; r < wave.n_riders; r++) wave.riders[r]->is_in_run = true;
+    pthread_mutex_unlock(&gpu->lock);
+    run_wave(&wave);
+    pthread_mutex_lock(&gpu->lock);
+    keep_copies(&wave);
+    if (wave.status) forget_new(&wave);
+    settle(&wave);
+    free_wave(&wave);
+}
+
+// ---- the dispatcher ---------------------------------------------------------------------------------------------------------------------------
+
+static void wait_ms(Gpu *gpu, int ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += ms * 1000000l;
+    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+    pthread_cond_timedwait(&gpu->changed, &gpu->lock, &until);
+}
+
+static GpuRun *oldest_rider(const Gpu *gpu)
+{
+    GpuRun *run = gpu->first;
+    while (run && (!run->n_wanted || run->is_issued)) run = run->next;
+    return run;
+}
+
+static void *dispatch(void *context)
+{
+    Gpu  *gpu = context;
+    Error err = { 0 };
+    gpu_enter(gpu, &err);
+    pthread_mutex_lock(&gpu->lock);
+    while (!gpu->is_closing) {
+        reap(gpu);
+        GpuRun *leader = oldest_rider(gpu);
+        if (leader && free_slot(gpu)) step(gpu, leader);
+        else if (leader) wait_for_oldest(gpu);             // and look again: the leader may have left
+        else if (scan_is_busy(gpu)) wait_ms(gpu, REAP_MS);
+        else pthread_cond_wait(&gpu->changed, &gpu->lock);
+    }
+    while (oldest_slot(gpu)) wait_for_oldest(gpu);
+    pthread_mutex_unlock(&gpu->lock);
+    return NULL;
+}
+
+weft_status scan_start(Gpu *gpu, Error *err)
+{
+    if (thread_start(&gpu->dispatcher, NULL, dispatch, gpu) != 0) return fail(err, WEFT_OUT_OF_MEMORY, -1, "the system refused a thread for %s", gpu->name);
+    gpu->has_dispatcher = true;
+    return WEFT_OK;
+}
+
+void scan_stop(Gpu *gpu)
+{
+    if (!gpu->has_dispatcher) return;
+    pthread_mutex_lock(&gpu->lock);
+    gpu->is_closing = true;
+    pthread_cond_broadcast(&gpu->changed);
+    pthread_mutex_unlock(&gpu->lock);
+    pthread_join(gpu->dispatcher, NULL);
+    gpu->has_dispatcher = false;
+}
+
+// ---- riding -------------------------------------------------------------------------------------------------------------------------------------
+
+static void attach(GpuRun *run)
+{
+    GpuRun **link = &run->gpu->first;
+    while (*link) link = &(*link)->next;
+    run->next = NULL;
+    *link = run;
+}
+
+static void detach(GpuRun *run)
+{
+    GpuRun **link = &run->gpu->first;
+    while (*link != run) link = &(*link)->next;
+    *link = run->next;
+}
+
+weft_status scan_ride(GpuRun *run, Error *err)
+{
+    Gpu *gpu = run->gpu;
+    pthread_mutex_lock(&gpu->lock);
+    run->n_wanted = 0;
+    run->is_issued = false;
+    for (int c = 0; c < run->launch->source->n_chunks; c++) run->n_wanted += run->wants[c] = launch_wants_chunk(run->launch, c);
+    run->is_issued = run->n_wanted == 0;
+    attach(run);
+    pthread_cond_broadcast(&gpu->changed);
+    while (!run->is_issued) {
+        wait_ms(gpu, WAKE_MS);
+        if (!is_stopped(run) || run->is_in_run || run->is_issued) continue;
+        want_nothing(run);
+        run->is_issued = true;
+    }
+    detach(run);
+    const weft_status status = run->status;
+    if (status) *err = run->error;
+    pthread_mutex_unlock(&gpu->lock);
+    return status;
+}
+
+// The flag is in the launch's block; the copy overtakes the kernel, as it is in another stream.
+static void pass_on_cancel(GpuRun *run)
+{
+    Gpu *gpu = run->gpu;
+    gpu->cu->MemcpyHtoDAsync(block_address(run, offsetof(KernelCommon, cancel)), gpu->one, sizeof(u32), gpu->control_stream);
+}
+
+weft_status scan_wait(GpuRun *run, Error *err)
+{
+    Gpu         *gpu = run->gpu;
+    const double start = time_now_ms();
+    bool         is_passed_on = false;
+    GPU_TRY(gpu, EventRecord, (run->done, run->stream), err);
+    for (;;) {
+        const CuResult result = gpu->cu->EventQuery(run->done);
+        if (result != CU_NOT_READY) return gpu_check(gpu, result, "cuEventQuery", err);
+        if (is_stopped(run) && !is_passed_on) {
+            pass_on_cancel(run);
+            is_passed_on = true;
+        }
+        if (time_now_ms() - start < SPIN_MS) sched_yield();
+        else nanosleep(&(struct timespec){ .tv_nsec = 50000 }, NULL);
+    }
+}

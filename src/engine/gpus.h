@@ -1,0 +1,21 @@
+// gpus.h - the GPUs of a database: opened when first wanted, kept until it closes.
+//
+//     TRY(gpus_get(gpus, 0, &device, err));              // SET device = cuda: opens it now, or says what is missing
+//     Device *device = gpus_ready(gpus);                 // auto: NULL while there is none, or until it is open; never waits
+//
+// Opening takes a second and most of a card's memory, so nobody pays for it who does not use it: auto opens in the background when the
+// first pipeline comes that is worth it, and the compiler is warmed up there, too.
+
+#ifndef WEFT_GPUS_H
+#define WEFT_GPUS_H
+
+#include "device/device.h"
+
+typedef struct Gpus Gpus;
+
+Gpus       *gpus_new(void);
+void        gpus_free(Gpus *gpus);
+weft_status gpus_get(Gpus *gpus, int number, Device **device, Error *err);
+Device     *gpus_ready(Gpus *gpus);
+
+#endif

@@ -1,0 +1,591 @@
+// fake_cuda.c - a driver and an NVRTC for tests without a GPU: device memory is host memory, kernels run in their CPU meaning.
+//
+// Loaded with WEFT_LIBCUDA and WEFT_LIBNVRTC.  What it is for is the host's side of the CUDA device: what is copied where and when,
+// what is held and given back, what happens when a call fails.  So it is strict where a GPU is forgiving:
+//
+//   - streams are lists of work that is done only when somebody waits for it, asks for an event, or another stream does; a host that
+//     writes to a pinned buffer too early, or forgets to wait for an event, gets wrong answers;
+//   - copies must lie in memory that was allocated, which starts out as garbage;
+//   - parts of a launch run in reverse order, so that nothing depends on theirs;
+//   - what is left when the context is released is named, and ends the process; but a context that was lost takes all with it.
+//
+// Faults: fake_cuda_fail("cuLaunchKernel", 3, 719), or WEFT_FAKE_CUDA=cuLaunchKernel:3:719 in the environment, makes the third such call
+// from then on fail with this result; after a sticky one all calls do.  "A compiler" keeps the text: the module that is loaded from it
+// is compiled with libtcc.  Not covered: the words of cuda.h itself (scripts/cuda-check compiles them, a GPU runs them).
+
+#include "device/cuda_driver.h"
+#include "jit/jit_int.h"
+#include "jit/nvrtc_library.h"
+#include "kernel/kernel.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define CALL __attribute__((visibility("default")))
+
+typedef struct Op Op;
+
+typedef struct Stream { Op *first, *last; struct Stream *next; } Stream;
+
+typedef struct Event {
+    struct Event *next;
+    Stream *stream;                    // whose list holds the newest record of it; NULL: done
+    u64     version, done;             // records asked for; done so far
+    double  time_ms;
+} Event;
+
+typedef struct Module { TccCode code; char name[96]; int n_words; struct Module *next; } Module;
+
+typedef enum OpKind { OP_COPY, OP_SET, OP_LAUNCH, OP_RECORD, OP_WAIT } OpKind;
+
+struct Op {
+    OpKind        kind;
+    void         *to;
+    const void   *from;
+    void         *own;                 // a copy of pageable memory, taken when the call was made
+    size_t        bytes;
+    u8            value;
+    const Module *module;
+    u32           n_parts;
+    Event        *event;
+    u64           version;
+    Op           *next;
+};
+
+typedef struct Range { u8 *first; size_t bytes; bool is_pinned; struct Range *next; } Range;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static Range  *ranges;
+static Stream *streams;
+static Event  *events;
+static Module *modules;
+static int     n_streams, n_events, n_modules, sticky;
+static size_t  bytes_device;
+
+// ---- faults --------------------------------------------------------------------------------------------------------------------------
+
+static char fault_call[64];
+static int  fault_nth, fault_result, fault_seen;
+static bool is_fault_read;
+
+CALL void fake_cuda_fail(const char *call, int nth, int result);
+CALL int  fake_cuda_calls(void);       // of the call named last, since then
+
+CALL void fake_cuda_fail(const char *call, int nth, int result)
+{
+    pthread_mutex_lock(&lock);
+    snprintf(fault_call, sizeof fault_call, "%s", call);
+    fault_nth = nth, fault_result = result, fault_seen = 0, is_fault_read = true, sticky = 0;
+    pthread_mutex_unlock(&lock);
+}
+
+CALL int fake_cuda_calls(void) { return fault_seen; }
+
+static void read_fault(void)
+{
+    const char *own = getenv("WEFT_FAKE_CUDA");
+    if (!is_fault_read && own) sscanf(own, "%63[^:]:%d:%d", fault_call, &fault_nth, &fault_result);
+    is_fault_read = true;
+}
+
+// With the lock held.
+static int enter(const char *call)
+{
+    read_fault();
+    if (sticky) return sticky;
+    if (strcmp(call, fault_call) != 0 || ++fault_seen != fault_nth) return 0;
+    if (cuda_is_sticky(fault_result)) sticky = fault_result;
+    return fault_result;
+}
+
+#define ENTER(call)                                                                                                                \
+    pthread_mutex_lock(&lock);                                                                                                     \
+    const int result_ = enter(call);                                                                                               \
+    if (result_) return pthread_mutex_unlock(&lock), result_
+#define LEAVE(result) return pthread_mutex_unlock(&lock), (result)
+
+static int complain(const char *what)
+{
+    fprintf(stderr, "fake_cuda: %s\n", what);
+    sticky = CU_ILLEGAL_ADDRESS;
+    return sticky;
+}
+
+// ---- memory ------------------------------------------------------------------------------------------------------------------------------
+
+static Range *range_of(const void *memory, size_t bytes)
+{
+    const u8 *first = memory;
+    for (Range *range = ranges; range; range = range->next)
+        if (first >= range->first && first + bytes <= range->first + range->bytes) return range;
+    return NULL;
+}
+
+static bool is_device(const void *memory, size_t bytes)
+{
+    const Range *range = range_of(memory, bytes);
+    return range && !range->is_pinned;
+}
+
+static bool is_pinned(const void *memory, size_t bytes)
+{
+    const Range *range = range_of(memory, bytes);
+    return range && range->is_pinned;
+}
+
+static void *new_range(size_t bytes, bool pinned)
+{
+    Range *range = calloc(1, sizeof *range);
+    void  *memory = NULL;
+    if (posix_memalign(&memory, 4096, bytes + 64)) memory = NULL;
+    memset(memory, 0xa5, bytes);
+    *range = (Range){ memory, bytes, pinned, ranges };
+    ranges = range;
+    if (!pinned) bytes_device += bytes;
+    return memory;
+}
+
+static bool drop_range(const void *memory, bool pinned)
+{
+    for (Range **link = &ranges; *link; link = &(*link)->next) {
+        Range *range = *link;
+        if (range->first != memory || range->is_pinned != pinned) continue;
+        *link = range->next;
+        if (!pinned) bytes_device -= range->bytes;
+        free(range->first);
+        free(range);
+        return true;
+    }
+    return false;
+}
+
+static size_t memory_bytes(void)
+{
+    const char *own = getenv("WEFT_FAKE_CUDA_MEMORY");
+    return own ? (size_t)strtoull(own, NULL, 10) : (size_t)256 << 20;
+}
+
+// ---- kernels --------------------------------------------------------------------------------------------------------------------------
+
+typedef struct Call { const Module *module; KernelArgs args; KernelCommon *common; u64 n_rooms; void **scratch; } Call;
+
+enum { STATES_MOST = 512, COUNTS_MOST = 4096 };
+
+static void no_room(KernelCommon *common) { if (!common->failed) common->failed = NO_ROOM; }
+
+static u32 insert(KernelArgs *args, u64 key, const u64 *words)
+{
+    Call     *call = args->host;
+    const u64 group = call->common->n_used++;
+    if (group >= call->common->n_room) {
+        no_room(call->common);
+        return 0;
+    }
+    u64 at = HASH_SLOT(key) & args->groups_mask;
+    while (args->groups[at].row) at = (at + 1) & args->groups_mask;
+    args->groups[at] = (KernelSlot){ .key = key, .row = (u32)group + 1 };
+    if (words) memcpy(args->group_words + group * (u64)call->module->n_words, words, 8 * (size_t)call->module->n_words);
+    return (u32)group;
+}
+
+static u64 room(KernelArgs *args, u32 n_rows)
+{
+    Call         *call = args->host;
+    KernelCommon *common = call->common;
+    const u64     first = TAKEN_ROWS(common->n_used), segment = TAKEN_SEGMENTS(common->n_used);
+    if (!n_rows) return MIN_OF(first, common->n_room);
+    common->n_used += (u64)1 << 32 | n_rows;
+    if (segment < common->segments_room) common->segments[segment] = (KernelSegment){ args->place + MIN_OF(call->n_rooms++, args->row_end - 1), first, n_rows };
+    else no_room(common);
+    if (first + n_rows <= common->n_room && !common->failed) return first;
+    no_room(common);
+    args->state = call->scratch;       // what is written from here on is never read
+    return 0;
+}
+
+static void run_part(Call *call)
+{
+    static u64       counts[COUNTS_MOST];
+    static const u32 never = 0;
+    KernelArgs      *args = &call->args;
+    u8              *tile = malloc((size_t)TILE * 16);
+    void            *states[STATES_MOST];
+    for (int s = 0; s < STATES_MOST; s++) states[s] = tile;
+    call->scratch = states, call->common = args->common;
+    args->insert = insert, args->room = room, args->picks = kernel_picks(), args->words = kernel_words(), args->host = call;
+    args->failed = 0, args->cancel = &never;
+    if (!args->counts) args->counts = counts;
+    call->module->code.function(args);
+    if (args->failed && !call->common->failed) call->common->failed = args->failed;
+    free(tile);
+}
+
+static void run_launch(void *context, size_t stack_bytes)
+{
+    const Op         *op = context;
+    const KernelArgs *parts = op->from;
+    (void)stack_bytes;
+    for (u32 p = op->n_parts; p-- > 0;) {
+        Call call = { .module = op->module, .args = parts[p] };
+        if (!is_device(&parts[p], sizeof *parts) || !is_device(parts[p].common, sizeof *parts[p].common)) {
+            complain("the arguments of a kernel are not in device memory");
+            return;
+        }
+        run_part(&call);
+    }
+}
+
+// ---- streams -----------------------------------------------------------------------------------------------------------------------------
+
+static bool is_event_done(const Event *event, u64 version) { return event->done >= version; }
+
+static void run_until(Event *event, u64 version);
+
+static void run_op(Op *op)
+{
+    Error err = { 0 };
+    switch (op->kind) {
+        case OP_COPY: memcpy(op->to, op->own ? op->own : op->from, op->bytes); break;
+        case OP_SET: memset(op->to, op->value, op->bytes); break;
+        case OP_LAUNCH: run_with_stack((size_t)64 << 20, run_launch, op, &err); break;
+        case OP_RECORD: op->event->done = MAX_OF(op->event->done, op->version), op->event->time_ms = time_now_ms(); break;
+        case OP_WAIT: run_until(op->event, op->version); break;
+    }
+}
+
+static bool run_one(Stream *stream)
+{
+    Op *op = stream->first;
+    if (!op) return false;
+    stream->first = op->next;
+    if (!stream->first) stream->last = NULL;
+    run_op(op);
+    free(op->own);
+    free(op);
+    return true;
+}
+
+static void run_until(Event *event, u64 version)
+{
+    while (!is_event_done(event, version) && event->stream && run_one(event->stream)) continue;
+}
+
+static void run_all(Stream *stream)
+{
+    while (run_one(stream)) continue;
+}
+
+static int push(CuStream to, Op op)
+{
+    Stream *stream = (Stream *)to;
+    Op     *copy = malloc(sizeof *copy);
+    if (!stream) return complain("the default stream is used");
+    *copy = op;
+    copy->next = NULL;
+    if (stream->last) stream->last->next = copy;
+    else stream->first = copy;
+    stream->last = copy;
+    return 0;
+}
+
+// ---- the driver ---------------------------------------------------------------------------------------------------------------------------
+
+// It takes the stars below for products.
+// clang-format off
+#define DEFINE(symbol, parameters) CALL CuResult symbol parameters; CALL CuResult symbol parameters
+
+DEFINE(cuInit, (unsigned flags)) { (void)flags; ENTER("cuInit"); LEAVE(0); }
+DEFINE(cuDriverGetVersion, (int *version)) { *version = 12990; return 0; }
+DEFINE(cuGetErrorName, (CuResult result, const char **name)) { *name = result == CU_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_FAKE"; return 0; }
+DEFINE(cuGetErrorString, (CuResult result, const char **text)) { *text = result == CU_OUT_OF_MEMORY ? "out of memory" : "made to fail"; return 0; }
+DEFINE(cuDeviceGetCount, (int *count)) { *count = 2; return 0; }
+DEFINE(cuDeviceGet, (CuDevice *device, int ordinal)) { *device = ordinal; return ordinal < 2 ? 0 : 101; }
+DEFINE(cuDeviceGetName, (char *name, int capacity, CuDevice device)) { snprintf(name, (size_t)capacity, "fake card %d", device); return 0; }
+DEFINE(cuDeviceTotalMem_v2, (size_t *bytes, CuDevice device)) { (void)device; *bytes = memory_bytes(); return 0; }
+DEFINE(cuDeviceGetPCIBusId, (char *id, int capacity, CuDevice device)) { (void)device; snprintf(id, (size_t)capacity, "0000:00:00.0"); return 0; }
+
+DEFINE(cuDeviceGetAttribute, (int *value, int attribute, CuDevice device))
+{
+    (void)device;
+    switch (attribute) {
+        case CU_DEVICE_CAPABILITY_MAJOR: *value = 9; break;
+        case CU_DEVICE_CAPABILITY_MINOR: *value = 0; break;
+        case CU_DEVICE_MULTIPROCESSORS: *value = 2; break;
+        case CU_DEVICE_THREADS_PER_MULTIPROCESSOR: *value = 2048; break;
+        case CU_DEVICE_SHARED_PER_BLOCK_OPTIN: *value = 232448; break;
+        case CU_DEVICE_SHARED_PER_MULTIPROCESSOR: *value = 233472; break;
+        default: *value = 1; break;
+    }
+    return 0;
+}
+
+DEFINE(cuDevicePrimaryCtxRetain, (CuContext *context, CuDevice device))
+{
+    ENTER("cuDevicePrimaryCtxRetain");
+    (void)device;
+    *context = (CuContext)(void *)&ranges;
+    LEAVE(0);
+}
+
+static void forget_all(void)
+{
+    while (ranges) drop_range(ranges->first, ranges->is_pinned);
+    while (streams) {
+        Stream *stream = streams;
+        streams = stream->next;
+        for (Op *op = stream->first, *next; op; op = next) next = op->next, free(op->own), free(op);
+        free(stream);
+    }
+    for (Event *event = events, *next; event; event = next) next = event->next, free(event);
+    for (Module *module = modules, *next; module; module = next) next = module->next, tcc_unload(&module->code), free(module);
+    events = NULL, modules = NULL;
+    n_streams = n_events = n_modules = sticky = 0;
+}
+
+DEFINE(cuDevicePrimaryCtxRelease_v2, (CuDevice device))
+{
+    (void)device;
+    if (sticky) forget_all();
+    if (!(ranges || n_streams || n_events || n_modules)) return 0;
+    fprintf(stderr, "fake_cuda: left when the context was released: %zu bytes of the device, %d streams, %d events, %d modules%s\n", bytes_device, n_streams, n_events,
+            n_modules, ranges ? ", allocations" : "");
+    abort();
+}
+
+DEFINE(cuDevicePrimaryCtxSetFlags_v2, (CuDevice device, unsigned flags)) { (void)device, (void)flags; return 0; }
+DEFINE(cuDevicePrimaryCtxReset_v2, (CuDevice device)) { (void)device; return 0; }
+DEFINE(cuCtxSetCurrent, (CuContext context)) { (void)context; ENTER("cuCtxSetCurrent"); LEAVE(0); }
+DEFINE(cuCtxGetCurrent, (CuContext *context)) { *context = (CuContext)(void *)&ranges; return 0; }
+DEFINE(cuCtxGetStreamPriorityRange, (int *least, int *greatest)) { *least = *greatest = 0; return 0; }
+
+DEFINE(cuCtxSynchronize, (void))
+{
+    ENTER("cuCtxSynchronize");
+    for (Stream *stream = streams; stream; stream = stream->next) run_all(stream);
+    LEAVE(sticky);
+}
+
+DEFINE(cuModuleUnload, (CuModule module))
+{
+    ENTER("cuModuleUnload");
+    Module **link = &modules;
+    while (*link != (Module *)module) link = &(*link)->next;
+    *link = (*link)->next;
+    tcc_unload(&((Module *)module)->code);
+    free(module);
+    n_modules--;
+    LEAVE(0);
+}
+
+// The text after the prelude, in its CPU meaning.
+DEFINE(cuModuleLoadData, (CuModule *module, const void *image))
+{
+    ENTER("cuModuleLoadData");
+    static char *prelude;
+    Error        err = { 0 };
+    Module      *made = calloc(1, sizeof *made);
+    const char  *text = strstr(image, "\nKERNEL("), *words = strstr(image, "u64 words[");
+    while (text && strstr(text + 1, "\nKERNEL(")) text = strstr(text + 1, "\nKERNEL(");
+    if (!prelude) {
+        Text both = { 0 };
+        text_add(&both, "%s\n%s\n", kernel_args_text, kernel_cpu_text);
+        prelude = both.bytes;
+    }
+    if (!text || sscanf(text, "\nKERNEL(%95[^)])", made->name) != 1) {
+        free(made);
+        LEAVE(200);
+    }
+    made->n_words = words ? atoi(words + 10) : 1;
+    if (tcc_build(&(KernelText){ prelude, text, made->name }, &made->code, &err)) LEAVE(complain(err.message));
+    made->next = modules;
+    modules = made;
+    *module = (CuModule)made;
+    n_modules++;
+    LEAVE(0);
+}
+
+DEFINE(cuModuleGetFunction, (CuFunction *function, CuModule module, const char *name))
+{
+    ENTER("cuModuleGetFunction");
+    *function = (CuFunction)module;
+    LEAVE(strcmp(name, ((const Module *)module)->name) == 0 ? 0 : 500);
+}
+
+DEFINE(cuModuleGetGlobal_v2, (CuAddress *address, size_t *bytes, CuModule module, const char *name)) { (void)address, (void)bytes, (void)module, (void)name; return 500; }
+DEFINE(cuFuncGetAttribute, (int *value, int attribute, CuFunction function)) { (void)function; ENTER("cuFuncGetAttribute"); *value = attribute == CU_FUNC_REGISTERS ? 32 : 0; LEAVE(0); }
+DEFINE(cuFuncSetAttribute, (CuFunction function, int attribute, int value)) { (void)function, (void)attribute, (void)value; ENTER("cuFuncSetAttribute"); LEAVE(0); }
+
+DEFINE(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, CuFunction function, int threads, size_t dynamic_shared))
+{
+    ENTER("cuOccupancyMaxActiveBlocksPerMultiprocessor");
+    (void)function;
+    *blocks = (int)MIN_OF((size_t)(2048 / threads), 233472 / (dynamic_shared + 1024));
+    LEAVE(0);
+}
+
+DEFINE(cuMemGetInfo_v2, (size_t *bytes_free, size_t *bytes_total)) { ENTER("cuMemGetInfo"); *bytes_total = memory_bytes(); *bytes_free = *bytes_total - MIN_OF(bytes_device, *bytes_total); LEAVE(0); }
+
+DEFINE(cuMemAlloc_v2, (CuAddress *address, size_t bytes))
+{
+    ENTER("cuMemAlloc");
+    if (bytes_device + bytes > memory_bytes()) LEAVE(CU_OUT_OF_MEMORY);
+    *address = (CuAddress)(uintptr_t)new_range(bytes, false);
+    LEAVE(0);
+}
+
+DEFINE(cuMemFree_v2, (CuAddress address)) { ENTER("cuMemFree"); LEAVE(drop_range((void *)(uintptr_t)address, false) ? 0 : complain("memory freed that is not there")); }
+DEFINE(cuMemHostAlloc, (void **memory, size_t bytes, unsigned flags)) { (void)flags; ENTER("cuMemHostAlloc"); *memory = new_range(bytes, true); LEAVE(0); }
+DEFINE(cuMemFreeHost, (void *memory)) { ENTER("cuMemFreeHost"); LEAVE(drop_range(memory, true) ? 0 : complain("pinned memory freed that is not there")); }
+DEFINE(cuMemHostRegister_v2, (void *memory, size_t bytes, unsigned flags)) { (void)memory, (void)bytes, (void)flags; return 801; }
+DEFINE(cuMemHostUnregister, (void *memory)) { (void)memory; return 801; }
+DEFINE(cuMemHostGetDevicePointer_v2, (CuAddress *address, void *memory, unsigned flags)) { (void)flags; *address = (CuAddress)(uintptr_t)memory; return 0; }
+DEFINE(cuMemcpyHtoD_v2, (CuAddress to, const void *from, size_t bytes)) { (void)to, (void)from, (void)bytes; return 801; }
+DEFINE(cuMemcpyDtoH_v2, (void *to, CuAddress from, size_t bytes)) { (void)to, (void)from, (void)bytes; return 801; }
+
+DEFINE(cuMemcpyHtoDAsync_v2, (CuAddress to, const void *from, size_t bytes, CuStream stream))
+{
+    ENTER("cuMemcpyHtoDAsync");
+    Op op = { .kind = OP_COPY, .to = (void *)(uintptr_t)to, .from = from, .bytes = bytes };
+    if (!is_device(op.to, bytes)) LEAVE(complain("a copy to what is not device memory"));
+    if (!is_pinned(from, bytes)) op.own = memcpy(malloc(bytes + 1), from, bytes);
+    LEAVE(push(stream, op));
+}
+
+DEFINE(cuMemcpyDtoHAsync_v2, (void *to, CuAddress from, size_t bytes, CuStream stream))
+{
+    ENTER("cuMemcpyDtoHAsync");
+    if (!is_device((const void *)(uintptr_t)from, bytes)) LEAVE(complain("a copy from what is not device memory"));
+    const int result = push(stream, (Op){ .kind = OP_COPY, .to = to, .from = (const void *)(uintptr_t)from, .bytes = bytes });
+    if (!result && !is_pinned(to, bytes)) run_all((Stream *)stream);
+    LEAVE(result ? result : sticky);
+}
+
+DEFINE(cuMemcpyDtoDAsync_v2, (CuAddress to, CuAddress from, size_t bytes, CuStream stream))
+{
+    ENTER("cuMemcpyDtoDAsync");
+    if (!is_device((void *)(uintptr_t)to, bytes) || !is_device((void *)(uintptr_t)from, bytes)) LEAVE(complain("a copy outside of device memory"));
+    LEAVE(push(stream, (Op){ .kind = OP_COPY, .to = (void *)(uintptr_t)to, .from = (const void *)(uintptr_t)from, .bytes = bytes }));
+}
+
+DEFINE(cuMemsetD8Async, (CuAddress to, unsigned char value, size_t count, CuStream stream))
+{
+    ENTER("cuMemsetD8Async");
+    if (!is_device((void *)(uintptr_t)to, count)) LEAVE(complain("memory set that is not the device's"));
+    LEAVE(push(stream, (Op){ .kind = OP_SET, .to = (void *)(uintptr_t)to, .bytes = count, .value = value }));
+}
+
+DEFINE(cuMemsetD32Async, (CuAddress to, unsigned value, size_t count, CuStream stream)) { (void)to, (void)value, (void)count, (void)stream; return 801; }
+
+DEFINE(cuStreamCreate, (CuStream *stream, unsigned flags))
+{
+    ENTER("cuStreamCreate");
+    Stream *made = calloc(1, sizeof *made);
+    (void)flags;
+    made->next = streams;
+    streams = made;
+    n_streams++;
+    *stream = (CuStream)made;
+    LEAVE(0);
+}
+
+DEFINE(cuStreamCreateWithPriority, (CuStream *stream, unsigned flags, int priority)) { (void)priority; return cuStreamCreate(stream, flags); }
+
+DEFINE(cuStreamDestroy_v2, (CuStream stream))
+{
+    ENTER("cuStreamDestroy");
+    Stream **link = &streams;
+    while (*link != (Stream *)stream) link = &(*link)->next;
+    run_all(*link);
+    *link = (*link)->next;
+    free(stream);
+    n_streams--;
+    LEAVE(0);
+}
+
+DEFINE(cuStreamSynchronize, (CuStream stream)) { ENTER("cuStreamSynchronize"); run_all((Stream *)stream); LEAVE(sticky); }
+DEFINE(cuStreamQuery, (CuStream stream)) { ENTER("cuStreamQuery"); run_one((Stream *)stream); LEAVE(((Stream *)stream)->first ? CU_NOT_READY : sticky); }
+
+DEFINE(cuStreamWaitEvent, (CuStream stream, CuEvent event, unsigned flags))
+{
+    ENTER("cuStreamWaitEvent");
+    (void)flags;
+    LEAVE(push(stream, (Op){ .kind = OP_WAIT, .event = (Event *)event, .version = ((Event *)event)->version }));
+}
+
+DEFINE(cuEventCreate, (CuEvent *event, unsigned flags)) { (void)flags; ENTER("cuEventCreate"); Event *made = calloc(1, sizeof *made); made->next = events, events = made; *event = (CuEvent)made; n_events++; LEAVE(0); }
+
+// What still waits for it must not find it gone: the fake has no reference counts, so all work is done first.
+DEFINE(cuEventDestroy_v2, (CuEvent event))
+{
+    ENTER("cuEventDestroy");
+    for (Stream *stream = streams; stream; stream = stream->next) run_all(stream);
+    Event **link = &events;
+    while (*link != (Event *)event) link = &(*link)->next;
+    *link = (*link)->next;
+    free(event);
+    n_events--;
+    LEAVE(0);
+}
+
+DEFINE(cuEventRecord, (CuEvent event, CuStream stream))
+{
+    ENTER("cuEventRecord");
+    Event *recorded = (Event *)event;
+    recorded->stream = (Stream *)stream;
+    LEAVE(push(stream, (Op){ .kind = OP_RECORD, .event = recorded, .version = ++recorded->version }));
+}
+
+DEFINE(cuEventQuery, (CuEvent event))
+{
+    ENTER("cuEventQuery");
+    Event *asked = (Event *)event;
+    if (!is_event_done(asked, asked->version) && asked->stream) run_one(asked->stream);
+    LEAVE(sticky ? sticky : is_event_done(asked, asked->version) ? 0 : CU_NOT_READY);
+}
+
+DEFINE(cuEventSynchronize, (CuEvent event)) { ENTER("cuEventSynchronize"); run_until((Event *)event, ((Event *)event)->version); LEAVE(sticky); }
+
+DEFINE(cuEventElapsedTime, (float *time_ms, CuEvent start, CuEvent end))
+{
+    ENTER("cuEventElapsedTime");
+    *time_ms = (float)(((Event *)end)->time_ms - ((Event *)start)->time_ms);
+    LEAVE(0);
+}
+
+DEFINE(cuLaunchKernel, (CuFunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
+                        unsigned dynamic_shared, CuStream stream, void **parameters, void **extra))
+{
+    ENTER("cuLaunchKernel");
+    const bool is_sound = grid_x > 0 && grid_y > 0 && grid_y < 65536 && grid_z == 1 && block_x % 32 == 0 && block_x > 0 && block_x <= 1024 && block_y == 1 && block_z == 1 &&
+                          dynamic_shared <= 232448 && !extra;
+    if (!is_sound) LEAVE(complain("a launch of a shape that is not possible"));
+    LEAVE(push(stream, (Op){ .kind = OP_LAUNCH, .module = (const Module *)function, .from = *(void **)parameters[0], .n_parts = grid_y }));
+}
+
+DEFINE(cuLaunchHostFunc, (CuStream stream, void (*function)(void *), void *context)) { (void)stream, (void)function, (void)context; return 801; }
+DEFINE(cuStreamBeginCapture_v2, (CuStream stream, int mode)) { (void)stream, (void)mode; return 801; }
+DEFINE(cuStreamEndCapture, (CuStream stream, CuGraph *graph)) { (void)stream, (void)graph; return 801; }
+DEFINE(cuGraphDestroy, (CuGraph graph)) { (void)graph; return 801; }
+
+// ---- NVRTC: the text is the code ------------------------------------------------------------------------------------------------------------
+
+CALL const char *nvrtcGetErrorString(NvrtcResult result);
+CALL const char *nvrtcGetErrorString(NvrtcResult result) { return result ? "made to fail" : "success"; }
+
+DEFINE(nvrtcVersion, (int *major, int *minor)) { *major = 12, *minor = 990; return 0; }
+
+DEFINE(nvrtcCreateProgram, (NvrtcProgram *program, const char *text, const char *name, int n_headers, const char *const *headers, const char *const *header_names))
+{
+    (void)name, (void)n_headers, (void)headers, (void)header_names;
+    *program = (NvrtcProgram)(void *)strdup(text);
+    return 0;
+}
+
+DEFINE(nvrtcDestroyProgram, (NvrtcProgram *program)) { free(*program); *program = NULL; return 0; }
+DEFINE(nvrtcCompileProgram, (NvrtcProgram program, int n_options, const char *const *options)) { (void)program, (void)n_options, (void)options; ENTER("nvrtcCompileProgram"); LEAVE(0); }
+DEFINE(nvrtcGetProgramLogSize, (NvrtcProgram program, size_t *bytes)) { (void)program; *bytes = 1; return 0; }
+DEFINE(nvrtcGetProgramLog, (NvrtcProgram program, char *log)) { (void)program; *log = 0; return 0; }
+DEFINE(nvrtcGetCUBINSize, (NvrtcProgram program, size_t *bytes)) { *bytes = strlen((const char *)program) + 1; return 0; }
+DEFINE(nvrtcGetCUBIN, (NvrtcProgram program, char *cubin)) { strcpy(cubin, (const char *)program); return 0; }
+DEFINE(nvrtcGetNumSupportedArchs, (int *count)) { *count = 1; return 0; }
+DEFINE(nvrtcGetSupportedArchs, (int *architectures)) { *architectures = 90; return 0; }

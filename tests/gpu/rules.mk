@@ -1,0 +1,21 @@
+# A driver and an NVRTC for tests without a GPU (fake_cuda.c).  Included by the Makefile, built by tests/check-gpu.
+# It has a copy of the library inside, all of it hidden: the words of the CPU, and libtcc.
+
+fake_cuda := $(BUILD)/gpu/libfake_cuda.so
+
+.PHONY: fake-cuda
+fake-cuda: $(fake_cuda) $(BUILD)/gpu/faults
+	@:
+
+$(fake_cuda): $(BUILD)/obj/tests/gpu/fake_cuda.o $(library)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,--exclude-libs,ALL -Wl,-Bsymbolic $(BUILD)/obj/tests/gpu/fake_cuda.o $(library) $(ALL_LIBS) -o $@
+
+# Every call of that driver made to fail.
+$(BUILD)/gpu/faults: $(BUILD)/obj/tests/gpu/faults.o $(library)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(BUILD)/obj/tests/gpu/faults.o $(library) $(ALL_LIBS) -o $@
+
+-include $(BUILD)/obj/tests/gpu/fake_cuda.d $(BUILD)/obj/tests/gpu/faults.d
