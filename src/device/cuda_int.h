@@ -44,7 +44,7 @@ typedef struct CudaKernel {            // lives as long as the device
 
 typedef struct Shape {                 // of a launch
     u32  shared_tables;                // bit k: table k
-    bool shared_groups;
+    u32  shared_groups;                // bit CELLS_... for each kind of accumulator; 0: they are not in shared memory
     u32  eager;                        // bit c: column c
     int  items;
     u32  dynamic_shared;

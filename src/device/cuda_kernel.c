@@ -39,13 +39,15 @@ static u64 place_groups(GpuRun *run, u64 most)
 {
     const Woven *woven = run->launch->woven;
     u64          at = 0;
+    u32          kinds = 0;
     if (run->launch->sink != SINK_GROUPS || woven->group_kind != GROUP_ARRAY) return 0;
     for (int s = 0; s < woven->n_state; s++) {
         run->cells[s] = (KernelCells){ .init = woven->state[s].init, .at = (u32)at, .kind = cells_kind(woven->state[s].kind) };
         at += round_up(woven->n_groups * woven->state[s].bytes, 16);
+        kinds |= 1u << run->cells[s].kind;
         if (at > MIN_OF(most, SHARED_GROUPS_MOST)) return 0;
     }
-    run->shape.shared_groups = true;
+    run->shape.shared_groups = kinds;
     return at;
 }
 
@@ -140,14 +142,14 @@ static weft_status read_attributes(Gpu *gpu, CudaKernel *kernel, Error *err)
 static weft_status build_kernel(Gpu *gpu, const GpuRun *run, CudaKernel *kernel, Error *err)
 {
     const Woven   *woven = run->launch->woven;
-    char           items[24], tables[40], groups[24], eager[32];
+    char           items[24], tables[40], groups[40], eager[32];
     Text           cubin = { 0 };
     const CubinJob job = { .prelude = gpu->prelude, .text = woven->text, .driver_version = gpu->cu->version, .major = gpu->major, .minor = gpu->minor,
                            .n_defines = 4,
                            .defines = (const char *[]){ items, tables, groups, eager } };
     snprintf(items, sizeof items, "ITEMS=%d", run->shape.items);
     snprintf(tables, sizeof tables, "SHARED_TABLES_=0x%xu", run->shape.shared_tables);
-    snprintf(groups, sizeof groups, "SHARED_GROUPS_=%d", run->shape.shared_groups);
+    snprintf(groups, sizeof groups, "SHARED_GROUPS_=0x%xu", run->shape.shared_groups);
     snprintf(eager, sizeof eager, "EAGER_=0x%xu", run->shape.eager);
     weft_status status = cubins_get(gpu->cubins, &job, &cubin, &kernel->was_cached, err);
     if (!status) status = gpu_check(gpu, gpu->cu->ModuleLoadData(&kernel->module, cubin.bytes), "cuModuleLoadData", err);
@@ -175,7 +177,7 @@ weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err)
     run->shape.items = items_for(woven->text);
     run->shape.eager = eager_columns(run);
     place_shared(gpu, run);
-    snprintf(key, sizeof key, "%.60s %d %x %d %x", woven->name, run->shape.items, run->shape.shared_tables, run->shape.shared_groups, run->shape.eager);
+    snprintf(key, sizeof key, "%.60s %d %x %x %x", woven->name, run->shape.items, run->shape.shared_tables, run->shape.shared_groups, run->shape.eager);
     pthread_mutex_lock(&gpu->lock);
     CudaKernel *kernel = find_kernel(gpu, key);
     if (!kernel) {

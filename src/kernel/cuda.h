@@ -32,7 +32,7 @@
 #define EAGER_ 0                       // bit k: column k is loaded for all rows, without waiting for what is left of them
 #endif
 #ifndef SHARED_GROUPS_
-#define SHARED_GROUPS_ 0               // the accumulators of groups are in shared memory
+#define SHARED_GROUPS_ 0               // the accumulators of groups are in shared memory: bit CELLS_... for each kind there is
 #endif
 #undef TILE
 #define TILE (blockDim.x * ITEMS)
@@ -89,7 +89,7 @@ DEVICE_ u32 rows_of_tile_(u32 tile, u32 row_end)
 }
 
 // Chunks have at most 2^30 rows, so 32 bits do.
-#define TILES                      for (u32 t_ = A->row_first + blockIdx.x * TILE, end_ = A->row_end; t_ < end_; t_ += gridDim.x * TILE)
+#define TILES                      _Pragma("unroll 1") for (u32 t_ = A->row_first + blockIdx.x * TILE, end_ = A->row_end; t_ < end_; t_ += gridDim.x * TILE)
 #define ROWS(live)                 u32 live = rows_of_tile_(t_, end_);
 #define MASK(live)
 
@@ -391,6 +391,7 @@ DEVICE_ void fetch_table_(const KernelArgs *A, int k)
 {
     const KernelSpot   spot = A->common->spots[k];
     const uint4 *const from = (const uint4 *)A->tables[k];
+#pragma unroll 1
     for (u32 i = threadIdx.x; i < spot.bytes / 16; i += blockDim.x) shared_[spot.at / 16 + i] = __ldg(from + i);
 }
 
@@ -398,8 +399,10 @@ DEVICE_ u8 *cells_(const KernelCells *cells) { return (u8 *)shared_ + cells->at;
 
 DEVICE_ void clear_cells_(const KernelCommon *common)
 {
+#pragma unroll 1
     for (u32 s = 0; s < common->n_state; s++) {
         const KernelCells cells = common->cells[s];
+#pragma unroll 1
         for (u32 g = threadIdx.x; g < common->n_groups; g += blockDim.x) {
             if (cells.kind == CELLS_SEEN) cells_(&cells)[g] = 0;
             else ((u64 *)cells_(&cells))[g] = cells.init;
@@ -407,31 +410,31 @@ DEVICE_ void clear_cells_(const KernelCommon *common)
     }
 }
 
+// Kinds that are not there cost a third of the time to compile a small kernel.
+#define IS_KIND_(name)             ((SHARED_GROUPS_ >> CELLS_##name & 1) && cells.kind == CELLS_##name)
+
 DEVICE_ void merge_cells_(const KernelArgs *A, u32 s, u32 g)
 {
     const KernelCells cells = A->common->cells[s];
     const u64         bits = cells.kind == CELLS_SEEN ? 0 : ((const u64 *)cells_(&cells))[g];
     i64 *const        to = (i64 *)A->state[s] + g;
     if (cells.kind != CELLS_SEEN && cells.kind != CELLS_WIDE_LOW && bits == cells.init) return;
-    switch (cells.kind) {
-        case CELLS_SEEN: if (cells_(&cells)[g]) ((u8 *)A->state[s])[g] = 1; break;
-        case CELLS_ADD: sum_::merge(to, (i64)bits); break;
-        case CELLS_MIN: least_::merge(to, (i64)bits); break;
-        case CELLS_MAX: most_::merge(to, (i64)bits); break;
-        case CELLS_MIN_F64: least_::merge((f64 *)to, __longlong_as_double((i64)bits)); break;
-        case CELLS_MAX_F64: most_::merge((f64 *)to, __longlong_as_double((i64)bits)); break;
-        case CELLS_WIDE_LOW: {
-            const i64 high = ((const i64 *)cells_(&A->common->cells[s + 1]))[g];
-            if (bits || high) merge_wide_(to, (i64 *)A->state[s + 1] + g, { bits, high });
-            break;
-        }
-        default: break;                // the high word went with the low one
+    if (IS_KIND_(SEEN) && cells_(&cells)[g]) ((u8 *)A->state[s])[g] = 1;
+    if (IS_KIND_(ADD)) sum_::merge(to, (i64)bits);
+    if (IS_KIND_(MIN)) least_::merge(to, (i64)bits);
+    if (IS_KIND_(MAX)) most_::merge(to, (i64)bits);
+    if (IS_KIND_(MIN_F64)) least_::merge((f64 *)to, __longlong_as_double((i64)bits));
+    if (IS_KIND_(MAX_F64)) most_::merge((f64 *)to, __longlong_as_double((i64)bits));
+    if (IS_KIND_(WIDE_LOW)) {          // and the high word with it
+        const i64 high = ((const i64 *)cells_(&A->common->cells[s + 1]))[g];
+        if (bits || high) merge_wide_(to, (i64 *)A->state[s + 1] + g, { bits, high });
     }
 }
 
 DEVICE_ void begin_(const KernelArgs *A)
 {
 #if SHARED_TABLES_
+#pragma unroll 1
     for (int k = 0; k < 32; k++)
         if ((u32)SHARED_TABLES_ >> k & 1) fetch_table_(A, k);
 #endif
@@ -447,7 +450,9 @@ DEVICE_ void end_(const KernelArgs *A)
     if (SHARED_GROUPS_ || A->counts) __syncthreads();
     if (A->counts && threadIdx.x < STEPS_ && steps_[threadIdx.x]) atomicAdd(A->counts + threadIdx.x, (u64)steps_[threadIdx.x]);
 #if SHARED_GROUPS_
+#pragma unroll 1
     for (u32 s = 0; s < A->common->n_state; s++)
+#pragma unroll 1
         for (u32 g = threadIdx.x; g < A->common->n_groups; g += blockDim.x) merge_cells_(A, s, g);
 #endif
 }

@@ -49,7 +49,7 @@ TEST(samples_compile_in_all_shapes)
     if (!has_nvrtc()) return;
     for (int n = 0; n < COUNT_OF(names); n++) {
         check_compiles(names[n], "ITEMS=8", "SHARED_TABLES_=0", "SHARED_GROUPS_=0");
-        if (n < 2) check_compiles(names[n], "ITEMS=4", "SHARED_TABLES_=0xffu", "SHARED_GROUPS_=1");
+        if (n < 2) check_compiles(names[n], "ITEMS=4", "SHARED_TABLES_=0xffu", "SHARED_GROUPS_=0x1ffu");
     }
 }
 
