@@ -141,25 +141,45 @@ static void read_timers(GpuRun *run)
     run->n_timers = 0;
 }
 
+static weft_status run_until_done(GpuRun *run, Error *err)
+{
+    bool        again = true;
+    weft_status status = WEFT_OK;
+    while (again && !status) {
+        status = run_once(run, &again, err);
+        if (again && !status) forget_progress(run->launch);
+    }
+    return status;
+}
+
+// EXPLAIN ANALYZE: rows that left each step.  Counting makes a kernel up to a third slower, so it is timed without and then runs again.
+static weft_status count_steps(GpuRun *run, Error *err)
+{
+    Launch      *launch = run->launch;
+    const Launch timed = *launch;
+    run->is_timed = false, run->is_counted = true;
+    launch_free_results(run);
+    const weft_status status = run_until_done(run, err);
+    launch->gpu = timed.gpu, launch->chunks_read = timed.chunks_read, launch->rows_in = timed.rows_in, launch->bytes_read = timed.bytes_read;
+    return status;
+}
+
 static weft_status run_launch(GpuRun *run, Error *err)
 {
     Gpu         *gpu = run->gpu;
     const double start = time_now_ms();
-    bool         again = true;
-    weft_status  status = WEFT_OK;
     TRY(gpu_enter(gpu, err));
     TRY(kernel_get(gpu, run, err));
     TRY(kernel_shape(gpu, run, err));
     run->launch->compile_ms = time_now_ms() - start;
     run->launch->gpu.peak_gbs = gpu->peak_gbs;
     GPU_TRY(gpu, EventCreate, (&run->done, CU_EVENT_DISABLE_TIMING), err);
-    while (again && !status) {
-        status = run_once(run, &again, err);
-        if (again && !status) forget_progress(run->launch);
-    }
+    run->is_timed = run->launch->is_explained;
+    weft_status status = run_until_done(run, err);
     read_timers(run);
-    gpu->cu->EventDestroy(run->done);
     run->launch->time_ms = time_now_ms() - start - run->launch->compile_ms;
+    if (!status && run->launch->is_explained && run->launch->woven->n_counts) status = count_steps(run, err);
+    gpu->cu->EventDestroy(run->done);
     return status;
 }
 

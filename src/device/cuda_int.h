@@ -82,6 +82,7 @@ typedef struct GpuRun {
     Error        error;
     struct GpuRun *next;
     // for EXPLAIN ANALYZE
+    bool         is_timed, is_counted;
     CuEvent     *timers;               // begin and end of each launch
     int          n_timers;
     CuEvent      done;

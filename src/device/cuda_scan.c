@@ -306,10 +306,9 @@ static void write_columns(const GpuRun *run, const RunChunk *chunk, KernelColumn
 
 static KernelArgs part_args(const GpuRun *run, const RunChunk *chunk, u64 place)
 {
-    const Launch *launch = run->launch;
     KernelArgs    args = { .row_end = chunk->chunk->n_rows, .place = place, .tables = device_pointer(block_address(run, run->tables_at)),
                            .state = device_pointer(block_address(run, run->state_at)), .common = device_pointer(block_address(run, 0)) };
-    if (launch->is_explained) args.counts = device_pointer(block_address(run, run->counts_at));
+    if (run->is_counted) args.counts = device_pointer(block_address(run, run->counts_at));
     if (run->n_slots) {
         args.groups = device_pointer(block_address(run, run->slots_at)), args.groups_mask = run->n_slots - 1;
         args.group_words = device_pointer(block_address(run, run->words_at));
@@ -362,7 +361,7 @@ static u32 blocks_per_part(const Gpu *gpu, const GpuRun *run, const Parts *parts
 static weft_status start_timer(GpuRun *run, Error *err)
 {
     Gpu *gpu = run->gpu;
-    if (!run->launch->is_explained) return WEFT_OK;
+    if (!run->is_timed) return WEFT_OK;
     run->timers = realloc(run->timers, (size_t)(run->n_timers + 2) * sizeof *run->timers);
     for (int i = 0; i < 2; i++) {
         GPU_TRY(gpu, EventCreate, (&run->timers[run->n_timers], 0), err);
@@ -382,7 +381,7 @@ static weft_status launch_parts(Wave *wave, GpuRun *run, const Parts *parts, Err
     GPU_TRY(gpu, StreamWaitEvent, (run->stream, wave->slot->copied, 0), err);
     TRY(start_timer(run, err));
     GPU_TRY(gpu, LaunchKernel, (run->kernel->function, grid_x, (unsigned)parts->n_parts, 1, (unsigned)run->shape.threads, 1, 1, run->shape.dynamic_shared, run->stream, parameters, NULL), err);
-    if (run->launch->is_explained) GPU_TRY(gpu, EventRecord, (run->timers[run->n_timers - 1], run->stream), err);
+    if (run->is_timed) GPU_TRY(gpu, EventRecord, (run->timers[run->n_timers - 1], run->stream), err);
     figures->n_launches++;
     if ((u64)grid_x * (u64)parts->n_parts >= (u64)figures->grid_x * figures->grid_y) figures->grid_x = grid_x, figures->grid_y = (u32)parts->n_parts;
     return WEFT_OK;

@@ -102,7 +102,12 @@ static int enter(const char *call)
     pthread_mutex_lock(&lock);                                                                                                     \
     const int result_ = enter(call);                                                                                               \
     if (result_) return pthread_mutex_unlock(&lock), result_
-#define LEAVE(result) return pthread_mutex_unlock(&lock), (result)
+#define LEAVE(result)                                                                                                              \
+    do {                                                                                                                           \
+        const int leave_ = (result);                                                                                               \
+        pthread_mutex_unlock(&lock);                                                                                               \
+        return leave_;                                                                                                             \
+    } while (0)
 
 static int complain(const char *what)
 {
