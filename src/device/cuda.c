@@ -70,6 +70,7 @@ static GpuRun *new_run(Gpu *gpu, Launch *launch)
     const Woven *woven = launch->woven;
     const int    n_chunks = launch->source->n_chunks;
     *run = (GpuRun){ .gpu = gpu, .launch = launch };
+    pthread_cond_init(&run->issued, NULL);
     run->wants = calloc((size_t)n_chunks + 1, sizeof *run->wants);
     run->slot_at = calloc((size_t)woven->n_state + 1, sizeof *run->slot_at);
     run->cells = calloc((size_t)woven->n_state + 1, sizeof *run->cells);
@@ -94,6 +95,7 @@ static GpuRun *new_run(Gpu *gpu, Launch *launch)
 
 static void free_run(GpuRun *run)
 {
+    pthread_cond_destroy(&run->issued);
     free(run->wants);
     free(run->slot_at);
     free(run->cells);

@@ -78,6 +78,7 @@ typedef struct GpuRun {
     int          n_wanted, n_chunks_wanted;
     u64          bytes_wanted;
     bool         is_in_run, is_issued;
+    pthread_cond_t issued;             // its own: a run must not wake up everybody who rides
     weft_status  status;               // the dispatcher failed it
     Error        error;
     struct GpuRun *next;

@@ -25,6 +25,7 @@
 #define REAP_MS     1
 #define WAKE_MS     20
 #define SPIN_MS     3.0                // a stream is looked at without sleeping for so long
+#define SPINNERS    4                  // unless so many do: asking takes the driver's locks
 #define FILL_WAVES  4                  // blocks, in multiples of what fits the multiprocessors at once, where a block has no tables to fetch
 
 // ---- a run, while it is put together -----------------------------------------------------------------------------------------------
@@ -537,6 +538,12 @@ static void fail_rider(GpuRun *run, weft_status status, const Error *err)
     want_nothing(run);
 }
 
+static void set_issued(GpuRun *run)
+{
+    run->is_issued = true;
+    pthread_cond_signal(&run->issued);
+}
+
 static void settle(Wave *wave)
 {
     for (int r = 0; r < wave->n_riders; r++) {
@@ -544,10 +551,9 @@ static void settle(Wave *wave)
         run->is_in_run = false;
         if (wave->status) fail_rider(run, wave->status, &wave->error);
         else count_chunks(wave, run);
-        if (run->n_wanted == 0) run->is_issued = true;
+        if (run->n_wanted == 0) set_issued(run);
     }
     for (int n = 0; n < wave->n_new; n++) wave->new_copies[n]->is_filled = true;
-    pthread_cond_broadcast(&wave->gpu->changed);
 }
 
 static void free_wave(Wave *wave)
@@ -565,8 +571,7 @@ static void refuse_leader(GpuRun *leader)
     Error err = { 0 };
     fail(&err, WEFT_OUT_OF_MEMORY, -1, "out of device memory: the pool of %s has no room for the columns of one chunk", leader->gpu->name);
     fail_rider(leader, WEFT_OUT_OF_MEMORY, &err);
-    leader->is_issued = true;
-    pthread_cond_broadcast(&leader->gpu->changed);
+    set_issued(leader);
 }
 
 static void step(Gpu *gpu, GpuRun *leader)
@@ -595,13 +600,13 @@ static void step(Gpu *gpu, GpuRun *leader)
 
 // ---- the dispatcher ---------------------------------------------------------------------------------------------------------------------------
 
-static void wait_ms(Gpu *gpu, int ms)
+static void wait_ms(Gpu *gpu, pthread_cond_t *condition, int ms)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += ms * 1000000l;
     if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
-    pthread_cond_timedwait(&gpu->changed, &gpu->lock, &until);
+    pthread_cond_timedwait(condition, &gpu->lock, &until);
 }
 
 static GpuRun *oldest_rider(const Gpu *gpu)
@@ -622,7 +627,7 @@ static void *dispatch(void *context)
         GpuRun *leader = oldest_rider(gpu);
         if (leader && free_slot(gpu)) step(gpu, leader);
         else if (leader) wait_for_oldest(gpu);             // and look again: the leader may have left
-        else if (scan_is_busy(gpu)) wait_ms(gpu, REAP_MS);
+        else if (scan_is_busy(gpu)) wait_ms(gpu, &gpu->changed, REAP_MS);
         else pthread_cond_wait(&gpu->changed, &gpu->lock);
     }
     while (oldest_slot(gpu)) wait_for_oldest(gpu);
@@ -676,7 +681,7 @@ weft_status scan_ride(GpuRun *run, Error *err)
     attach(run);
     pthread_cond_broadcast(&gpu->changed);
     while (!run->is_issued) {
-        wait_ms(gpu, WAKE_MS);
+        wait_ms(gpu, &run->issued, WAKE_MS);
         if (!is_stopped(run) || run->is_in_run || run->is_issued) continue;
         want_nothing(run);
         run->is_issued = true;
@@ -700,6 +705,9 @@ weft_status scan_wait(GpuRun *run, Error *err)
     Gpu         *gpu = run->gpu;
     const double start = time_now_ms();
     bool         is_passed_on = false;
+    pthread_mutex_lock(&gpu->lock);
+    const double spin_ms = gpu->n_active <= SPINNERS ? SPIN_MS : 0;
+    pthread_mutex_unlock(&gpu->lock);
     GPU_TRY(gpu, EventRecord, (run->done, run->stream), err);
     for (;;) {
         const CuResult result = gpu->cu->EventQuery(run->done);
@@ -708,7 +716,7 @@ weft_status scan_wait(GpuRun *run, Error *err)
             pass_on_cancel(run);
             is_passed_on = true;
         }
-        if (time_now_ms() - start < SPIN_MS) sched_yield();
+        if (time_now_ms() - start < spin_ms) sched_yield();
         else nanosleep(&(struct timespec){ .tv_nsec = 50000 }, NULL);
     }
 }
