@@ -494,5 +494,5 @@ void launch_free_results(GpuRun *run)
     free(run->back);
     free(run->launch->counts);
     run->launch->counts = NULL;
-    run->state = NULL, run->keys = NULL, run->words = NULL, run->back = NULL;
+    run->state = NULL, run->state_bytes = NULL, run->keys = NULL, run->words = NULL, run->back = NULL;
 }

@@ -209,6 +209,7 @@ static bool place_cells(Cube *cube, const Woven *member)
         params[0] = (Param){ .kind = PARAM_OFFSET, .value = dim->low, .column = dim->column };
         params[1] = (Param){ .kind = PARAM_VALUE, .value = (i64)stride };
         cube->woven->tables[member->n_tables + d] = dim->class_of;
+        cube->woven->table_facts[member->n_tables + d].bytes = dim->size * sizeof(u16);
         stride *= (u64)dim->n_classes;
     }
     cube->woven->n_groups = stride;

@@ -187,9 +187,13 @@ Woven *weave_cube(Arena *arena, const Woven *member, const int *dims, int n_dims
     cube->state = arena_array(arena, StateSlot, member->n_state);
     memcpy(cube->columns, member->columns, (size_t)member->n_columns * sizeof(int));
     memcpy(cube->params, member->params, (size_t)member->n_params * sizeof(Param));
-    if (member->n_tables) memcpy(cube->tables, member->tables, (size_t)member->n_tables * sizeof(void *));
+    cube->table_facts = arena_array(arena, WovenTable, member->n_tables + n_dims);
+    if (member->n_tables) {
+        memcpy(cube->tables, member->tables, (size_t)member->n_tables * sizeof(void *));
+        memcpy(cube->table_facts, member->table_facts, (size_t)member->n_tables * sizeof(WovenTable));
+    }
     memcpy(cube->state, member->state, (size_t)member->n_state * sizeof(StateSlot));
-    cube->n_params += 2 * n_dims, cube->n_tables += n_dims;
+    cube->n_params += 2 * n_dims, cube->n_tables += n_dims, cube->n_table_facts = cube->n_tables;
     cube->group_kind = GROUP_ARRAY;
     cube->n_zones = cube->n_sieves = cube->n_counts = 0;
     cube->is_empty = cube->can_pick = false;
