@@ -44,7 +44,7 @@
 #define MOST_OPEN   2                  // chunks of a scan
 #define OWN_SHARE   0.25
 #define OWN_ROWS    (4 << 20)          // about a millisecond
-#define SLICE_NS    4e6                // a new small query waits about so long for a thread
+#define SLICE_NS    1e6                // a new small query waits about so long for a thread
 #define WAKE_MS     20                 // a waiting query looks at its stop flag at least this often
 
 typedef struct Scan Scan;
