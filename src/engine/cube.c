@@ -173,13 +173,15 @@ static bool is_usable_before(const Cube *before, const Cube *cube)
 
 static bool make_classes(Cube *cube, const Cube *before, const bool *is_new)
 {
-    bool ok = true;
+    Error ignored;
+    bool  ok = true;
+    error_clear(&ignored);
     for (int d = 0; d < cube->n_dims && ok; d++) {
         Dim *dim = &cube->dims[d];
         u8  *pass = malloc(dim->size + 8);
-        dim->class_of = arena_array(cube->arena, u16, (size_t)dim->size);
+        ok = mem_alloc(cube->budget, dim->size * sizeof(u16), (void **)&dim->class_of, &ignored) == WEFT_OK;
+        if (ok && before) memcpy(dim->class_of, before->dims[d].class_of, dim->size * sizeof(u16));
         dim->n_classes = before ? before->dims[d].n_classes : 1;
-        if (before) memcpy(dim->class_of, before->dims[d].class_of, dim->size * sizeof(u16));
         for (int m = 0; m < cube->n_members && ok; m++) {
             if (!is_new[m]) continue;
             sieve_values(cube->members[m].launch, dim->number, dim->low, dim->size, pass);
@@ -256,7 +258,7 @@ Cube *cube_make(Budget *budget, const Cube *before, const SieveMember *members, 
     cube->saves_ns = alone - together;
     take_over(cube, base, is_new);
     if (cube->n_dims && make_classes(cube, base, is_new) && make_kernel(cube, before)) return cube;
-    arena_free(arena);
+    cube_release(cube);
     return NULL;
 }
 
@@ -268,7 +270,9 @@ Cube *cube_hold(Cube *cube)
 
 void cube_release(Cube *cube)
 {
-    if (cube && atomic_fetch_sub(&cube->n_users, 1) == 1) arena_free(cube->arena);
+    if (!cube || atomic_fetch_sub(&cube->n_users, 1) > 1) return;
+    for (int d = 0; d < cube->n_dims; d++) mem_free(cube->budget, cube->dims[d].class_of, cube->dims[d].size * sizeof(u16));
+    arena_free(cube->arena);
 }
 
 bool cube_is_for(const Cube *cube, const SieveMember *members, int n_members)

@@ -21,8 +21,8 @@
 // How much at a time: slices are cut so that pushing one takes no longer than SLICE_NS for all riders together, by what each rider's rows
 // took before; a rider that is new gets a short slice first.  So nobody is kept from leaving by a rider that is slow.
 //
-// Invariants: a rider is in at most the tasks counted by n_tasks, and leaves the network only when that is 0.  A chunk is in at most one
-// open task of a scan.  A rider whose stop flag is set wants nothing any more, and leaves its open tasks at once, through its gates.
+// Invariants: a rider is in at most the tasks counted by n_tasks, and leaves the network only when that is 0.  A rider is on
+// each chunk once, but a chunk may be open twice, for other riders.  A rider whose stop flag is set wants nothing any more, and leaves its open tasks at once, through its gates.
 
 #include "engine/network.h"
 #include "engine/cube.h"
