@@ -110,7 +110,7 @@ static ScanFigures check_together(char **queries)
     for (int i = 0; i < N_TOGETHER; i++)
         answers[i] = answer_of(alone, queries[i]);
     jit_wait_idle(db->jit);
-    for (int round = 0; round < ROUNDS || (round < 40 && after.rides_cubed + after.rides_fused == 0); round++) {
+    for (int round = 0; round < ROUNDS || (round < 200 && after.rides_cubed + after.rides_fused == 0); round++) {
         check_round(queries, answers);
         after = figures();
         after.rides_cubed -= before.rides_cubed, after.rides_fused -= before.rides_fused;
