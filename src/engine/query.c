@@ -46,22 +46,9 @@ weft_status query_alloc(QueryRun *run, size_t bytes, void **out)
     return counted_alloc(run->arena, query_budget(run), bytes, out, run->err);
 }
 
-typedef struct HeldRanks { Dictionary *dict; const u32 *ranks; } HeldRanks;
-
-static void release_ranks(void *context)
-{
-    const HeldRanks *held = context;
-    dict_ranks_release(held->dict, held->ranks);
-    dict_release(held->dict);
-}
-
 weft_status query_ranks(QueryRun *run, Dictionary *dict, u32 count, const u32 **ranks)
 {
-    HeldRanks *held = arena_make(run->arena, HeldRanks);
-    TRY(dict_get_ranks(dict, count, &run->session->stop, ranks, run->err));
-    *held = (HeldRanks){ dict_hold(dict), *ranks };
-    arena_defer(run->arena, release_ranks, held);
-    return WEFT_OK;
+    return dict_hold_ranks(run->arena, dict, count, &run->session->stop, ranks, run->err);
 }
 
 void query_notice(QueryRun *run, const char *notice)

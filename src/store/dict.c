@@ -540,3 +540,21 @@ void dict_ranks_release(Dictionary *dict, const u32 *ranks)
     drop_old_ranks(dict);
     pthread_mutex_unlock(&dict->ranks_lock);
 }
+
+typedef struct HeldRanks { Dictionary *dict; const u32 *ranks; } HeldRanks;
+
+static void release_ranks(void *context)
+{
+    const HeldRanks *held = context;
+    dict_ranks_release(held->dict, held->ranks);
+    dict_release(held->dict);
+}
+
+weft_status dict_hold_ranks(Arena *arena, Dictionary *dict, u32 count, const _Atomic u32 *stop, const u32 **ranks, Error *err)
+{
+    TRY(dict_get_ranks(dict, count, stop, ranks, err));
+    HeldRanks *held = arena_make(arena, HeldRanks);
+    *held = (HeldRanks){ dict_hold(dict), *ranks };
+    arena_defer(arena, release_ranks, held);
+    return WEFT_OK;
+}

@@ -81,6 +81,8 @@ const u32  *dict_ranks(Dictionary *dict, u32 count);
 // The same, saying why: OUT_OF_MEMORY, or QUERY_CANCELED when *STOP (may be NULL) became other than 0.
 weft_status dict_get_ranks(Dictionary *dict, u32 count, const _Atomic u32 *stop, const u32 **ranks, Error *err);
 void        dict_ranks_release(Dictionary *dict, const u32 *ranks); // NULL is fine
+// The same, held together with the dictionary until the arena is freed.
+weft_status dict_hold_ranks(Arena *arena, Dictionary *dict, u32 count, const _Atomic u32 *stop, const u32 **ranks, Error *err);
 
 // ---- chunks ----------------------------------------------------------------------------------------------------------------
 

@@ -166,22 +166,9 @@ weft_status weave_text_in(Weaver *w, const Expr *expr, Dictionary *dict, u32 dic
 
 // ---- comparing two texts: both as ranks in the sorted union of their dictionaries ----------------------------------------------
 
-typedef struct HeldRanks { Dictionary *dict; const u32 *ranks; } HeldRanks;
-
-static void release_ranks(void *context)
-{
-    const HeldRanks *held = context;
-    dict_ranks_release(held->dict, held->ranks);
-    dict_release(held->dict);
-}
-
 weft_status weave_ranks(Weaver *w, Dictionary *dict, u32 dict_count, const u32 **ranks)
 {
-    HeldRanks *held = arena_make(w->arena, HeldRanks);
-    TRY(dict_get_ranks(dict, dict_count, w->job->stop, ranks, w->err));
-    *held = (HeldRanks){ dict_hold(dict), *ranks };
-    arena_defer(w->arena, release_ranks, held);
-    return WEFT_OK;
+    return dict_hold_ranks(w->arena, dict, dict_count, w->job->stop, ranks, w->err);
 }
 
 static weft_status rank_in(Weaver *w, Val *text, const Dictionary *merged, const u32 *ranks, u32 n_ranks)

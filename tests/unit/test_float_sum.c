@@ -3,6 +3,7 @@
 // Compared with another exact algorithm (Shewchuk's: a sum is a few doubles that do not overlap), which shares no idea with ours.
 
 #include "test.h"
+#include "float_help.h"
 
 #include "engine/exact.h"
 #include "engine_help.h"
@@ -68,20 +69,6 @@ static bool is_mean(const double *values, size_t n, double mean)
 {
     double is = distance(values, n, mean);
     return is <= distance(values, n, nextafter(mean, INFINITY)) && is <= distance(values, n, nextafter(mean, -INFINITY));
-}
-
-static u64 state;
-
-static u64 random_bits(void)
-{
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return state >> 33 ^ state << 31;
-}
-
-static double random_float(int least, int most)             // exponents from LEAST to below MOST, any digits, any sign
-{
-    double digits = 1 + (double)(random_bits() >> 12) * 0x1p-52;
-    return ldexp(random_bits() >> 60 & 1 ? -digits : digits, least + (int)(random_bits() % 1000003 % (u64)(most - least)));
 }
 
 // ---- rounding ---------------------------------------------------------------------------------------------------------
