@@ -112,7 +112,7 @@ static void forget_progress(Launch *launch)
 }
 
 // A launch that failed may still be at work in its stream: nothing it uses is given back before.
-static void wait_quietly(GpuRun *run)
+void run_wait_quietly(GpuRun *run)
 {
     Gpu *gpu = run->gpu;
     if (!gpu->is_lost && gpu->cu->StreamSynchronize(run->stream) == CU_ILLEGAL_ADDRESS) {
@@ -125,14 +125,15 @@ static weft_status run_once(GpuRun *run, bool *again, Error *err)
 {
     weft_status status = launch_open(run, err);
     if (!status) status = scan_ride(run, err);
+    if (!status) status = survey_follow(run, err);
     if (!status) status = scan_wait(run, err);
     if (!status) status = launch_results(run, again, err);
-    if (status) wait_quietly(run);
-    launch_close(run);
+    if (status) run_wait_quietly(run);
+    if (status || *again || !run->launch->keeps_rows) launch_close(run);       // else with its rows, when they are no longer wanted
     return status;
 }
 
-static void read_timers(GpuRun *run)
+void run_read_timers(GpuRun *run)
 {
     Gpu *gpu = run->gpu;
     for (int t = 0; t < run->n_timers; t++) {
@@ -161,6 +162,7 @@ static weft_status count_steps(GpuRun *run, Error *err)
     const Launch timed = *launch;
     run->is_timed = false, run->is_counted = true;
     launch_free_results(run);
+    if (run->has_block) launch_close(run);
     const weft_status status = run_until_done(run, err);
     launch->gpu = timed.gpu, launch->chunks_read = timed.chunks_read, launch->rows_in = timed.rows_in, launch->bytes_read = timed.bytes_read;
     return status;
@@ -178,7 +180,7 @@ static weft_status run_launch(GpuRun *run, Error *err)
     GPU_TRY(gpu, EventCreate, (&run->done, CU_EVENT_DISABLE_TIMING), err);
     run->is_timed = run->launch->is_explained;
     weft_status status = run_until_done(run, err);
-    read_timers(run);
+    run_read_timers(run);
     run->launch->time_ms = time_now_ms() - start - run->launch->compile_ms;
     if (!status && run->launch->is_explained && run->launch->woven->n_counts) status = count_steps(run, err);
     gpu->cu->EventDestroy(run->done);
@@ -197,6 +199,7 @@ static void gpu_free_launch(Device *device, Launch *launch)
     if (!run) return;
     run->launch = launch;              // it may have been moved since
     launch_free_results(run);
+    if (run->has_block) launch_close(run);
     free_run(run);
     launch->memory = NULL;
 }
@@ -215,6 +218,18 @@ static weft_status gpu_scan(Device *device, Launch *launch, Error *err)
     }
     if (!err->status) *err = own;
     return err->status;
+}
+
+static weft_status gpu_fetch_rows(Device *device, Launch *launch, Error *err)
+{
+    GpuRun           *run = launch->memory;
+    (void)device;
+    run->launch = launch;
+    TRY(gpu_enter(run->gpu, err));
+    const weft_status status = launch_fetch_rows(run, err);
+    if (status) run_wait_quietly(run);
+    launch_close(run);
+    return status;
 }
 
 // ---- opening --------------------------------------------------------------------------------------------------------------------------------
@@ -359,7 +374,8 @@ weft_status device_cuda_open(int number, const CudaOptions *options, Device **de
     Text prelude = { 0 };
     gpu->number = number;
     snprintf(gpu->name, sizeof gpu->name, "cuda:%d", number);
-    gpu->device = (Device){ .name = gpu->name, .scan = gpu_scan, .free_launch = gpu_free_launch, .close = gpu_close };
+    gpu->device = (Device){ .name = gpu->name, .scan = gpu_scan, .make_table = gpu_make_table, .fetch_rows = gpu_fetch_rows, .fetch_table = gpu_fetch_table, .drop_table = gpu_drop_table,
+                             .free_launch = gpu_free_launch, .close = gpu_close };
     text_add(&prelude, "%s\n%s", kernel_args_text, kernel_cuda_text);
     gpu->prelude = prelude.bytes;
     gpu->cubins = cubins_new(options->cache_dir);
@@ -379,7 +395,9 @@ void cuda_warm(Device *device)
 {
     Gpu  *gpu = (Gpu *)device;
     Error ignored = { 0 };
-    if (!gpu_enter(gpu, &ignored)) cubins_warm(gpu->cubins, gpu->cu->version, gpu->major, gpu->minor);
+    if (gpu_enter(gpu, &ignored)) return;
+    cubins_warm(gpu->cubins, gpu->cu->version, gpu->major, gpu->minor);
+    tables_warm(gpu);
 }
 
 CudaMemory cuda_memory(Device *device)

@@ -3,6 +3,7 @@
 //     cuda.c          a GPU opened: context, pool of memory, streams; losing it
 //     cuda_kernel.c   code for it, and the shape of a launch
 //     cuda_launch.c   what one launch needs in device memory, and what it leaves
+//     cuda_table.c    join tables made of the rows that a launch left in device memory
 //     cuda_scan.c     the dispatcher: runs of chunks through the kernels of all who want them
 //     frames.c        the books of the pool
 
@@ -26,6 +27,7 @@ enum {
 #define RUN_BYTES   ((u64)48 << 20)    // that one run brings over the link: so long others wait to get on
 
 typedef struct Gpu Gpu;
+typedef struct MadeTable MadeTable;    // cuda_table.c
 
 // ---- code ------------------------------------------------------------------------------------------------------------------------
 
@@ -68,6 +70,8 @@ typedef struct GpuRun {
     u64          n_room, segments_room, n_slots;
     u64          head_bytes, copied_bytes;                     // of its begin: written by the host; read back in one go
     u64          tables_at, state_at, spots_at, cells_at, counts_at, segments_at, slots_at, words_at;     // offsets in it
+    u64          survey_at, marks_at;                          // for a launch that keeps its rows
+    bool         is_surveyed;
     u64         *slot_at;              // by state slot
     KernelSpot  *spots;                // by table
     KernelCells *cells;                // by state slot
@@ -140,6 +144,7 @@ struct Gpu {
     Frames           *frames;
     u64               bytes_admitted;  // of blocks and tables
     CudaKernel       *kernels;
+    MadeTable        *tables;
     u64               n_launches, n_runs;
     GpuRun           *first;           // attached, the oldest first
     int               n_active;        // launches that hold memory
@@ -163,9 +168,32 @@ void        kernels_free(Gpu *gpu);
 // cuda_launch.c
 weft_status launch_open(GpuRun *run, Error *err);           // block and tables are there, or will be when the stream comes to it
 void        launch_close(GpuRun *run);                      // gives device memory back
-void        launch_fill(const GpuRun *run, const KernelColumn *columns, i64 *params);
+void        launch_write_params(const GpuRun *run, const KernelColumn *columns, i64 *params);
+u64         launch_admitted_most(const Gpu *gpu);           // bytes of blocks and tables together
+weft_status launch_add_timer(GpuRun *run, Error *err);      // room for two more events
+weft_status launch_fetch_rows(GpuRun *run, Error *err);     // of a launch that kept them
 weft_status launch_results(GpuRun *run, bool *again, Error *err);
 void        launch_free_results(GpuRun *run);
+
+// cuda_table.c
+enum {
+    KEY_TABLE = 1,                     // in the keys of copies; columns have numbers below 2^32
+    TABLE_PAST = 16,                   // blocks fetch tables in pieces of so many bytes
+};
+static inline CopyKey table_key(u64 table, int number) { return (CopyKey){ table, (u64)KEY_TABLE << 32 | (u64)(u32)number }; }
+u64         survey_bytes(const Launch *launch);             // of the head of its block
+u64         marks_bytes(const Launch *launch);
+void        survey_write(const GpuRun *run, u8 *head);
+weft_status survey_follow(GpuRun *run, Error *err);         // once its kernels are in its stream
+weft_status survey_read(GpuRun *run, Error *err);           // once the head of its block is back
+bool        gpu_make_table(Device *device, Launch *launch, TableFill *fill);
+weft_status gpu_fetch_table(Device *device, u64 table, int number, void *to, u64 bytes, Error *err);
+void        gpu_drop_table(Device *device, u64 table);
+void        tables_warm(Gpu *gpu);
+
+// cuda.c
+void        run_wait_quietly(GpuRun *run);                  // what failed may still be at work: until its stream is idle
+void        run_read_timers(GpuRun *run);
 
 // cuda_scan.c
 Stage      *stage_next(Gpu *gpu);                           // in turn; whoever uses it holds its lock

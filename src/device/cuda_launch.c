@@ -65,9 +65,12 @@ static void lay_out(GpuRun *run)
     run->spots_at = at, at += aligned((u64)(woven->n_tables + 1) * sizeof(KernelSpot));
     run->cells_at = at, at += aligned((u64)(woven->n_state + 1) * sizeof(KernelCells));
     run->counts_at = at, at += aligned((u64)(woven->n_counts + 1) * sizeof(u64));
+    run->survey_at = at, at += survey_bytes(run->launch);
     run->head_bytes = at;
+    run->marks_at = at, at += marks_bytes(run->launch);
+    const u64 kept_bytes = at;
     for (int s = 0; s < woven->n_state; s++) run->slot_at[s] = at, at += aligned(run->n_room * woven->state[s].bytes + 8);
-    run->copied_bytes = !is_rows(run) && !is_hash(run) && at <= BACK_BYTES ? at : run->head_bytes;
+    run->copied_bytes = !is_rows(run) && !is_hash(run) && at <= BACK_BYTES ? at : kept_bytes;
     run->n_slots = 0;
     if (is_hash(run)) {
         run->n_slots = 1024;
@@ -81,7 +84,7 @@ static void lay_out(GpuRun *run)
 
 // ---- admission --------------------------------------------------------------------------------------------------------------------------
 
-static u64 admitted_most(const Gpu *gpu) { return frames_total(gpu->frames) / ADMITTED_SHARE * (ADMITTED_SHARE - 1); }
+u64 launch_admitted_most(const Gpu *gpu) { return frames_total(gpu->frames) / ADMITTED_SHARE * (ADMITTED_SHARE - 1); }
 
 static void wait_a_little(Gpu *gpu)
 {
@@ -92,17 +95,21 @@ static void wait_a_little(Gpu *gpu)
     pthread_cond_timedwait(&gpu->changed, &gpu->lock, &until);
 }
 
+// A part that the host does not have: the device made it, and has counted it already.
+static bool is_made_here(const Woven *woven, int table) { return !woven->tables[table] && woven->table_facts[table].owner && woven->table_facts[table].bytes; }
+
 static u64 tables_bytes(const Woven *woven)
 {
     u64 bytes = 0;
-    for (int t = 0; t < woven->n_tables; t++) bytes += aligned(woven->table_facts[t].bytes + 1);
+    for (int t = 0; t < woven->n_tables; t++)
+        if (!is_made_here(woven, t)) bytes += aligned(woven->table_facts[t].bytes + 1);
     return bytes;
 }
 
 static weft_status no_memory(Gpu *gpu, u64 bytes, Error *err)
 {
     fail(err, WEFT_OUT_OF_MEMORY, -1, "out of device memory: %llu MiB are needed, and a query may have %llu MiB of %s", (unsigned long long)(bytes >> 20) + 1,
-         (unsigned long long)(admitted_most(gpu) >> 20), gpu->name);
+         (unsigned long long)(launch_admitted_most(gpu) >> 20), gpu->name);
     error_hint(err, "WEFT_DEVICE_MEMORY sets the size of the device's pool.");
     return WEFT_OUT_OF_MEMORY;
 }
@@ -114,10 +121,10 @@ static weft_status take_block(GpuRun *run, Error *err)
     weft_status status = WEFT_OK;
     pthread_mutex_lock(&gpu->lock);
     while (!run->has_block && !status) {
-        if (need > admitted_most(gpu)) status = no_memory(gpu, need, err);
+        if (need > launch_admitted_most(gpu)) status = no_memory(gpu, need, err);
         else if (gpu->is_lost) status = gpu_enter(gpu, err);
         else if (atomic_load(run->launch->stop)) status = fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
-        else if (gpu->bytes_admitted + need <= admitted_most(gpu) && frames_take(gpu->frames, run->block_bytes, &run->block_at)) run->has_block = true;
+        else if (gpu->bytes_admitted + need <= launch_admitted_most(gpu) && frames_take(gpu->frames, run->block_bytes, &run->block_at)) run->has_block = true;
         else if (gpu->n_active == 0 && !scan_is_busy(gpu)) status = no_memory(gpu, need, err);   // nobody will give back any
         else wait_a_little(gpu);
     }
@@ -144,11 +151,6 @@ void launch_close(GpuRun *run)
 
 // ---- tables -------------------------------------------------------------------------------------------------------------------------------
 
-enum {
-    KEY_TABLE = 1,                     // columns have numbers below 2^32
-    TABLE_PAST = 16,                   // blocks fetch tables in pieces of so many bytes
-};
-
 static weft_status upload_table(GpuRun *run, Copy *copy, const void *data, u64 bytes, bool is_shared, Error *err)
 {
     Gpu *gpu = run->gpu;
@@ -165,14 +167,16 @@ static weft_status get_table(GpuRun *run, int table, Error *err)
 {
     Gpu              *gpu = run->gpu;
     const WovenTable *facts = &run->launch->woven->table_facts[table];
-    const CopyKey     key = { facts->owner, (u64)KEY_TABLE << 32 | (u64)(u32)facts->number };
+    const CopyKey     key = table_key(facts->owner, facts->number);
+    const bool        is_made = is_made_here(run->launch->woven, table);
     const u64         bytes = MAX_OF(facts->bytes, 1);
     pthread_mutex_lock(&gpu->lock);
     Copy *copy = copy_find(gpu->frames, key);
     bool  is_new = !copy;
-    if (is_new) copy = copy_add(gpu->frames, key, bytes + TABLE_PAST, false);
+    if (is_new && !is_made) copy = copy_add(gpu->frames, key, bytes + TABLE_PAST, false);
     if (copy) run->tables[run->n_tables++] = copy;
     pthread_mutex_unlock(&gpu->lock);
+    if (!copy && is_made) return fail(err, WEFT_DEVICE_FAILED, -1, "a join table is not in the memory of %s", gpu->name);
     if (!copy) return no_memory(gpu, bytes, err);
     if (!is_new || !facts->bytes) return WEFT_OK;
     const weft_status status = upload_table(run, copy, run->launch->woven->tables[table], facts->bytes, facts->owner != 0, err);
@@ -211,6 +215,7 @@ static void write_head(const GpuRun *run, u8 *head)
     for (int s = 0; s < woven->n_state; s++) state[s] = device_pointer(in_block(run, run->slot_at[s]));
     memcpy(head + run->spots_at, run->spots, (size_t)woven->n_tables * sizeof *run->spots);
     memcpy(head + run->cells_at, run->cells, (size_t)woven->n_state * sizeof *run->cells);
+    if (run->launch->n_facts) survey_write(run, head);
 }
 
 // A pattern of eight bytes all over: a piece from here, then copies of what is there already.
@@ -233,7 +238,7 @@ static weft_status write_block(GpuRun *run, Error *err)
 {
     Gpu        *gpu = run->gpu;
     u8         *head = calloc(1, run->head_bytes);
-    const u64   zeroed = is_rows(run) ? run->head_bytes : run->segments_at;    // output and segments are written before they are read
+    const u64   zeroed = is_rows(run) ? run->marks_at + marks_bytes(run->launch) : run->segments_at;      // output and segments are written before they are read
     weft_status status = WEFT_OK;
     write_head(run, head);
     if (zeroed > run->head_bytes)
@@ -258,10 +263,21 @@ weft_status launch_open(GpuRun *run, Error *err)
 
 // ---- a part ---------------------------------------------------------------------------------------------------------------------------------
 
-void launch_fill(const GpuRun *run, const KernelColumn *columns, i64 *params)
+void launch_write_params(const GpuRun *run, const KernelColumn *columns, i64 *params)
 {
     const Woven *woven = run->launch->woven;
     for (int p = 0; p < woven->n_params; p++) params[p] = launch_param(&woven->params[p], columns);
+}
+
+weft_status launch_add_timer(GpuRun *run, Error *err)
+{
+    Gpu *gpu = run->gpu;
+    run->timers = realloc(run->timers, (size_t)(run->n_timers + 2) * sizeof *run->timers);
+    for (int i = 0; i < 2; i++) {
+        GPU_TRY(gpu, EventCreate, (&run->timers[run->n_timers], 0), err);
+        run->n_timers++;
+    }
+    return WEFT_OK;
 }
 
 // ---- results --------------------------------------------------------------------------------------------------------------------------------
@@ -400,8 +416,18 @@ static weft_status fetch_rows(GpuRun *run, Error *err)
     if (!status) status = fetch_columns(run, segments, err);
     mem_free(budget, segments, segments_bytes);
     launch->rows = (RowSet){ .n_rows = run->n_used, .columns = run->state };
-    launch->rows_out = run->n_used;
+    launch->keeps_rows = false;
     return status;
+}
+
+weft_status launch_fetch_rows(GpuRun *run, Error *err) { return fetch_rows(run, err); }
+
+static weft_status keep_rows(GpuRun *run, Error *err)
+{
+    Launch *launch = run->launch;
+    launch->rows = (RowSet){ .n_rows = run->n_used };
+    launch->keeps_rows = true;
+    return survey_read(run, err);
 }
 
 // Keys lie in the slots of the hash table; groups know them by number.
@@ -480,7 +506,9 @@ weft_status launch_results(GpuRun *run, bool *again, Error *err)
     run->n_segments = is_rows(run) ? TAKEN_SEGMENTS(common->n_used) : 0;
     launch->counts = calloc((size_t)woven->n_counts + 1, sizeof(u64));
     memcpy(launch->counts, run->back + run->counts_at, (size_t)woven->n_counts * sizeof(u64));
-    return is_rows(run) ? fetch_rows(run, err) : fetch_groups(run, err);
+    if (!is_rows(run)) return fetch_groups(run, err);
+    launch->rows_out = run->n_used;
+    return launch->n_facts ? keep_rows(run, err) : fetch_rows(run, err);
 }
 
 void launch_free_results(GpuRun *run)

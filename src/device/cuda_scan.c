@@ -340,7 +340,7 @@ static Parts write_parts(const Wave *wave, const GpuRun *run)
         i64          *params = (i64 *)(void *)(host + params_at + (u64)p * params_size);
         KernelArgs    args = part_args(run, chunk, (u64)number << 32);
         write_columns(run, chunk, columns);
-        launch_fill(run, columns, params);
+        launch_write_params(run, columns, params);
         args.columns = device_pointer(device + columns_at + (u64)p * columns_size);
         args.params = device_pointer(device + params_at + (u64)p * params_size);
         ((KernelArgs *)(void *)host)[p++] = args;
@@ -363,11 +363,7 @@ static weft_status start_timer(GpuRun *run, Error *err)
 {
     Gpu *gpu = run->gpu;
     if (!run->is_timed) return WEFT_OK;
-    run->timers = realloc(run->timers, (size_t)(run->n_timers + 2) * sizeof *run->timers);
-    for (int i = 0; i < 2; i++) {
-        GPU_TRY(gpu, EventCreate, (&run->timers[run->n_timers], 0), err);
-        run->n_timers++;
-    }
+    TRY(launch_add_timer(run, err));
     GPU_TRY(gpu, EventRecord, (run->timers[run->n_timers - 2], run->stream), err);
     return WEFT_OK;
 }

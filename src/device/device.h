@@ -7,6 +7,7 @@
 //     device->free_launch(device, &launch);
 //
 // Who pushes which rows when is the engine's business (engine/network.c): that is where queries share a scan.
+// A device with memory of its own may also keep the rows of a launch and make a join table of them there (survey, make_table).
 // cpu.c is the reference.  A GPU (cuda.h) has its own way of scanning: it takes whole chunks, many at a time (scan).  It may refuse a
 // launch, and say why; the engine then gives it to the CPU and says so.
 
@@ -30,6 +31,45 @@ typedef struct GroupSet {              // merged over workers
     const u64  *keys;                  // hash, one word: by group
     const u64  *words;                 // hash, several words: n_words by group
 } GroupSet;
+
+// What is to be known of an output column of a launch whose rows stay on the device, before a join table is made of them.
+typedef struct RowFacts {
+    int   value, null;                 // state slots; null -1: never NULL
+    i64   marks_low;
+    u64   n_marks;                     // 0: which values occur is not asked for
+    // out
+    i64   low, high;                   // of what is not NULL; low > high: nothing is
+    bool  has_null;
+    u8   *marks;                       // n_marks, the caller's: not 0 where marks_low + its number occurs
+} RowFacts;
+
+// Where the rows of a launch go in a join table whose keys are numbers in a small range.
+typedef struct FillKey { int value; i64 low; u64 stride; } FillKey;            // place in the table = sum of (key - low) * stride
+
+typedef struct FillPart {
+    int        number;                 // as in WovenTable
+    u8         width;                  // bytes per place; 0: a bit
+    u64        bytes;                  // of the part
+    bool       is_set;                 // only that there is a row: the code is 0
+    int        value, null;            // state slots: else it is value - base, or null_code
+    i64        base;
+    u64        null_code, plus;        // plus is added to every code
+    const u32 *codes;                  // not NULL: of n_codes, by value - base
+    u64        n_codes;
+} FillPart;
+
+typedef struct TableFill {
+    u64       table;                   // its id
+    u64       span;                    // places
+    int       n_keys, n_parts;
+    FillKey  *keys;
+    FillPart *parts;                   // of the first it is counted how many places are not 0
+    // out
+    u64       n_places;
+    double    kernel_ms;               // by the device's clock, with the survey; 0: not asked for
+} TableFill;
+
+#define FILL_KEYS 8                    // at most
 
 // How a GPU ran it, for EXPLAIN ANALYZE.
 typedef struct GpuFigures {
@@ -59,7 +99,10 @@ typedef struct Launch {
     Jit              *jit;             // for kernels that serve several queries; NULL: this one runs by itself
     _Atomic u32      *stop;            // set by a cancel, or by a worker that failed
     _Atomic u64      *rows_done;       // progress; may be NULL
+    int               n_facts;         // not 0: rows stay on a device that can make tables, and these are found out about them
+    RowFacts         *facts;
     // out
+    bool              keeps_rows;      // they stayed there: rows.columns are NULL until fetch_rows
     RowSet            rows;
     GroupSet          groups;
     u64               rows_in, rows_out, bytes_read;
@@ -104,6 +147,11 @@ struct Device {
     void        (*free_launch)(Device *device, Launch *launch);
     // Optional: NULL = the engine pushes.  Instead of open, push and finish: returns when every wanted chunk went through the kernel.
     weft_status (*scan)(Device *device, Launch *launch, Error *err);
+    // For launches that keep rows; optional: NULL = never.  False: there is no room for the table, or the device could not this time.
+    bool        (*make_table)(Device *device, Launch *launch, TableFill *fill);
+    weft_status (*fetch_rows)(Device *device, Launch *launch, Error *err);     // as if they had never stayed
+    weft_status (*fetch_table)(Device *device, u64 table, int number, void *to, u64 bytes, Error *err);
+    void        (*drop_table)(Device *device, u64 table);
     void        (*close)(Device *device);
 };
 

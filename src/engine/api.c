@@ -140,12 +140,17 @@ static void begin_again(Execution *ex)
     if (atomic_load(&session->cancelled)) atomic_store(&session->stop, 1);     // it came meanwhile
 }
 
-static weft_status try_once(Execution *ex, const Statement *statement, Body body, bool is_second_try, bool *try_again)
+typedef struct Tries { bool is_second, must_use_cpu; } Tries;
+
+static weft_status try_once(Execution *ex, const Statement *statement, Body body, Tries *tries, bool *try_again)
 {
     Arena            *own = arena_new(ex->arena, "run");
-    QueryRun          run = { .own = own, .arena = own, .session = ex->session, .query = statement->query, .err = ex->err, .is_second_try = is_second_try };
+    QueryRun          run = { .own = own, .arena = own, .session = ex->session, .query = statement->query, .err = ex->err, .is_second_try = tries->is_second,
+                              .must_use_cpu = tries->must_use_cpu };
     const weft_status status = body(ex, &run, statement);
     *try_again = query_may_try_again(&run, status);
+    if (run.has_lost_tables) tries->must_use_cpu = true;
+    else tries->is_second = true;
     query_free(&run);
     result_add_notices(ex->result, &run);
     arena_free(own);
@@ -153,13 +158,16 @@ static weft_status try_once(Execution *ex, const Statement *statement, Body body
     return status;
 }
 
+// Again alone, when others had the memory it needed; again on the CPU, when a device was lost with the tables it had made.
 static weft_status run_with_memory(Execution *ex, const Statement *statement, Body body)
 {
-    bool              try_again;
-    const weft_status status = try_once(ex, statement, body, false, &try_again);
-    if (!try_again) return status;
-    begin_again(ex);
-    return try_once(ex, statement, body, true, &try_again);
+    Tries tries = { 0 };
+    bool  try_again;
+    for (;;) {
+        const weft_status status = try_once(ex, statement, body, &tries, &try_again);
+        if (!try_again) return status;
+        begin_again(ex);
+    }
 }
 
 static weft_status select_body(Execution *ex, QueryRun *run, const Statement *statement)

@@ -101,7 +101,7 @@ typedef struct PipelineReport {
     int              n_kernels;
     KernelReport    *kernels;
     const JoinTable *table;
-    double           build_ms;
+    double           build_ms;         // by a device: of its kernels
     bool             is_shared;        // another query made the table, or ran the pipeline
 } PipelineReport;
 
@@ -125,6 +125,8 @@ typedef struct QueryRun {
     bool            only_weave;        // EXPLAIN (KERNEL): the last pipeline is woven, not run
     bool            is_empty;          // its text says that no row comes out: nothing was run
     bool            is_second_try;     // the first met the memory limit: this one is to be alone
+    bool            must_use_cpu;      // a device was lost that had tables of the first try
+    bool            has_lost_tables;   // it was lost in this one
     Launch         *last;              // the root's launch, its own or a shared one
     const Woven    *last_woven;
     Error          *err;
@@ -133,14 +135,16 @@ typedef struct QueryRun {
 weft_status query_run(QueryRun *run);                                      // all pipelines; run->last holds what came out
 void        query_free(QueryRun *run);
 Budget     *query_budget(const QueryRun *run);                             // what its memory is counted in; may be used after the query is gone
-bool        query_may_try_again(const QueryRun *run, weft_status status);  // it met the memory limit, and others were there
+bool        query_may_try_again(const QueryRun *run, weft_status status);  // it met the memory limit, and others were there; or see has_lost_tables
 void        query_estimate(QueryRun *run, Part *parts);                    // what its pipelines will need, and last the rest (estimate.c)
 weft_status query_alloc(QueryRun *run, size_t bytes, void **out);          // counted, zeroed, freed with the query
 weft_status query_ranks(QueryRun *run, Dictionary *dict, u32 count, const u32 **ranks);    // of a dictionary's codes; held as long as the query
 void        query_notice(QueryRun *run, const char *notice);
 
 // The table lives in HOME, and so does all it points to.
-weft_status table_build(QueryRun *run, Arena *home, int pipeline, const Woven *woven, const RowSet *rows, JoinTable **out);
+weft_status table_build(QueryRun *run, Arena *home, int pipeline, Launch *launch, JoinTable **out, double *kernel_ms);
+void        table_facts(QueryRun *run, int pipeline, const Woven *woven, Launch *launch);      // asks a device for what table_build will want to know
+weft_status query_device_failed(QueryRun *run, weft_status status);        // of a device that has what the query needs: then it is run again, without
 weft_status counted_alloc(Arena *arena, Budget *budget, size_t bytes, void **out, Error *err);     // freed with the arena
 char       *query_signature(const QueryRun *run, int pipeline);            // equal signatures, equal work
 const Probe *query_probe_of(const Plan *plan, int pipeline);               // the probe that uses the table it builds

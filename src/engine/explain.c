@@ -1,6 +1,7 @@
 // explain.c - EXPLAIN: the plan as a tree of pipelines, and with ANALYZE what each of them did; EXPLAIN (NETWORK): what runs now.
 
 #include "engine/engine.h"
+#include "engine/remote.h"
 
 #include <stdio.h>
 
@@ -140,7 +141,8 @@ static void print_pipeline(const QueryRun *run, int number, int depth, bool with
         print_count(text, figures->table->n_rows);
         text_add(text, " rows, ");
         print_bytes(text, (double)figures->table->bytes);
-        text_add(text, ", built in %.2f ms\n", figures->build_ms);
+        if (figures->table->remote) text_add(text, ", built in %.3f ms by %s\n", figures->build_ms, remote_device(figures->table->remote));
+        else text_add(text, ", built in %.2f ms\n", figures->build_ms);
     }
     for (int p = 0; p < pipeline->n_probes; p++) {
         const Probe *probe = &pipeline->probes[p];

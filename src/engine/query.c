@@ -6,6 +6,7 @@
 // decide the shape of the text.
 
 #include "engine/engine.h"
+#include "engine/remote.h"
 
 #include <stdlib.h>
 
@@ -308,10 +309,39 @@ static weft_status choose_device(QueryRun *run, const WeaveJob *job, const Woven
     weft_db        *db = run->session->db;
     Device         *gpu = NULL;
     *device = db->cpu;
-    if (settings->device == DEVICE_CPU || limit >= 0 || woven->fan_out > FAN_OUT_SHARED) return WEFT_OK;
+    if (settings->device == DEVICE_CPU || run->must_use_cpu || limit >= 0 || woven->fan_out > FAN_OUT_SHARED) return WEFT_OK;
     if (settings->device == DEVICE_CUDA) TRY(gpus_get(db->gpus, settings->gpu, &gpu, run->err));
     else if (job->source->n_rows >= GPU_ROWS) gpu = gpus_ready(db->gpus);
     if (gpu) *device = gpu;
+    return WEFT_OK;
+}
+
+// ---- tables that a device made, where the pipeline runs elsewhere -------------------------------------------------------------------
+
+weft_status query_device_failed(QueryRun *run, weft_status status)
+{
+    if (status && status != WEFT_QUERY_CANCELED) run->has_lost_tables = true;
+    return status;
+}
+
+static void set_parts(Woven *woven, const JoinTable *table)
+{
+    for (int t = 0; t < woven->n_tables; t++) {
+        const WovenTable *facts = &woven->table_facts[t];
+        if (facts->owner == table->id && !woven->tables[t]) woven->tables[t] = remote_part(table, facts->number);
+    }
+}
+
+static weft_status bring_tables(QueryRun *run, const WeaveJob *job, Woven *woven, const Device *device)
+{
+    for (int s = 0; s < job->n_steps; s++) {
+        JoinTable *table = NULL;
+        for (int p = 0; p < run->plan->n_pipelines; p++)
+            if (job->steps[s].table && run->tables[p] == job->steps[s].table) table = run->tables[p];
+        if (!table || !table->remote || remote_is_on(table->remote, device)) continue;
+        TRY(query_device_failed(run, remote_fetch(table, run->err)));
+        set_parts(woven, table);
+    }
     return WEFT_OK;
 }
 
@@ -320,6 +350,7 @@ static weft_status run_on_cpu(QueryRun *run, int pipeline, const char *label, co
     weft_session *session = run->session;
     const Woven  *woven = launch->woven;
     const char   *notice = NULL;
+    TRY(bring_tables(run, job, (Woven *)(uintptr_t)woven, session->db->cpu));
     const double  start = time_now_ms();
     launch->device = session->db->cpu;
     TRY(jit_get(session->db->jit, woven->text, woven->name, session->settings.jit, &launch->code, &notice, run->err));
@@ -360,6 +391,8 @@ static weft_status run_job(QueryRun *run, int pipeline, const char *label, const
     const Ride ride = make_ride(run, pipeline, label, &(Launch){ .source = job->source, .limit = limit });
     *launch = (Launch){ .device = device, .table = ride.is_shared ? ride.table->id : 0, .is_explained = run->is_explained, .woven = woven, .source = job->source, .sink = job->sink, .n_slots = network_threads(session->db->network), .limit = limit,
                         .budget = query_budget(run), .jit = session->settings.jit == JIT_TCC ? NULL : session->db->jit, .stop = &session->stop, .rows_done = &session->rows_done };
+    if (job->sink == SINK_TABLE && device->make_table) table_facts(run, pipeline, woven, launch);
+    if (device->scan) TRY(bring_tables(run, job, woven, device));
     if (device->scan) status = run_on_gpu(run, launch, &is_done);
     if (is_done) compile_ms = launch->compile_ms;
     else status = run_on_cpu(run, pipeline, label, job, launch, &compile_ms);
@@ -484,8 +517,9 @@ static weft_status build_table(QueryRun *run, int number, Arena *home, JoinTable
     Launch      launch = { 0 };
     weft_status status = push_pipeline(run, number, &launch);
     const double start = time_now_ms();
-    if (!status) status = table_build(run, home, number, launch.woven, &launch.rows, table);
-    run->reports[number].build_ms = time_now_ms() - start;
+    double       kernel_ms = 0;
+    if (!status) status = table_build(run, home, number, &launch, table, &kernel_ms);
+    run->reports[number].build_ms = !status && (*table)->remote ? kernel_ms : time_now_ms() - start;
     if (launch.memory) launch.device->free_launch(launch.device, &launch);
     return status;
 }
@@ -590,7 +624,7 @@ static bool only_looks(const QueryRun *run)
 
 static bool may_share(const QueryRun *run, int number)
 {
-    return run->session->settings.sharing && !run->is_explained && rows_enough(run, &run->plan->pipelines[number]) < 0;
+    return run->session->settings.sharing && !run->is_explained && !run->must_use_cpu && rows_enough(run, &run->plan->pipelines[number]) < 0;
 }
 
 // Before anything is built or scanned, and before the query holds what others could wait for.
@@ -613,7 +647,9 @@ static weft_status wait_for_memory(QueryRun *run)
 
 bool query_may_try_again(const QueryRun *run, weft_status status)
 {
-    if (status != WEFT_OUT_OF_MEMORY || run->is_second_try || !run->claim || atomic_load(&run->session->cancelled)) return false;
+    if (atomic_load(&run->session->cancelled)) return false;
+    if (run->has_lost_tables) return !run->must_use_cpu;
+    if (status != WEFT_OUT_OF_MEMORY || run->is_second_try || !run->claim) return false;
     return only_looks(run) || claim_had_company(run->claim);
 }
 

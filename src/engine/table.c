@@ -8,10 +8,14 @@
 //                                    not unique       heads: first row by key, rows chained
 //     otherwise                                       hash: open addressing; rows of equal key chained
 //
+// Where the rows are in the memory of a device that can make tables, they stay there: it tells the facts, is told the shape, and fills
+// bits and direct tables itself; for other shapes the rows are fetched.
+//
 // Payloads are stored as codes in the narrowest of 8 to 64 bits.  A payload that is only grouped by is renumbered densely, so
 // that groups over it become a small array.
 
 #include "engine/engine.h"
+#include "engine/remote.h"
 
 #define DIRECT_SPAN_FREE  ((u128)1 << 20)      // a range up to this is worth a direct table whatever the number of rows
 #define DIRECT_SPAN_SHARE 32                   // beyond it, at most this many keys per row
@@ -29,15 +33,16 @@ typedef struct Builder {
     const Probe    *probe;             // that will use the table
     const Woven    *woven;
     const RowSet   *rows;
+    const RowFacts *facts;             // by output, where the rows are on a device; NULL: they are here
     JoinTable      *table;
     u32            *at;                // direct tables: the place of each row
 } Builder;
 
-static const i64 *int_column(const Builder *b, int output) { return b->rows->columns[b->woven->outputs[output].value]; }
+static const i64 *int_column(const Builder *b, int output) { return b->facts ? NULL : b->rows->columns[b->woven->outputs[output].value]; }
 static const u8  *null_column(const Builder *b, int output)
 {
     const int slot = b->woven->outputs[output].null;
-    return slot < 0 ? NULL : b->rows->columns[slot];
+    return slot < 0 || b->facts ? NULL : b->rows->columns[slot];
 }
 
 static weft_status home_alloc(Builder *b, size_t bytes, void **out)
@@ -79,6 +84,13 @@ static weft_status find_range(const Builder *b, const i64 *values, const u8 *nul
     return WEFT_OK;
 }
 
+static weft_status output_range(const Builder *b, int output, const u8 *nulls, i64 *low, i64 *high)
+{
+    if (!b->facts) return find_range(b, int_column(b, output), nulls, low, high);
+    *low = b->facts[output].low, *high = b->facts[output].high;
+    return WEFT_OK;
+}
+
 // When all values of the probing column lie in the table, the kernel need not ask whether one does.
 static void cover_probe(const Builder *b, int k, JoinKey *key)
 {
@@ -104,7 +116,7 @@ static weft_status describe_keys(Builder *b, u128 *span)
             table->is_one_word = table->n_keys == 1;
             continue;
         }
-        if (b->rows->n_rows) TRY(find_range(b, int_column(b, k), NULL, &key->low, &key->high));
+        if (b->rows->n_rows) TRY(output_range(b, k, NULL, &key->low, &key->high));
         key->zone_low = key->low, key->zone_high = key->high;
         if (b->rows->n_rows) cover_probe(b, k, key);
         key->stride = (u64)*span;
@@ -170,18 +182,26 @@ bool query_only_grouped_by(const QueryRun *run, int number, ColumnRef ref)
 
 typedef struct Coding { const i64 *values; const u8 *nulls; const u32 *renumbered; const Payload *payload; } Coding;
 
+// CODES[value - low] is not 0 where the value occurs.
+static weft_status mark_values(Builder *b, int output, const Coding *coding, i64 low, u64 span, u32 *codes)
+{
+    for (u64 v = 0; b->facts && v < span; v++) codes[v] = b->facts[output].marks[(u64)(low - b->facts[output].marks_low) + v] != 0;
+    for (u64 r = 0; !b->facts && r < b->rows->n_rows; r++) {
+        if (query_should_stop(b->run, r)) return query_canceled(b->run);
+        if (!coding->nulls || !coding->nulls[r]) codes[coding->values[r] - low] = 1;
+    }
+    return WEFT_OK;
+}
+
 // Values in use, in order, get the codes 0, 1, 2, ...
-static weft_status renumber(Builder *b, Payload *payload, Coding *coding, i64 low, i64 high)
+static weft_status renumber(Builder *b, int output, Payload *payload, Coding *coding, i64 low, i64 high)
 {
     const u64 span = (u64)(high - low) + 1;
     u32      *codes;
     i64      *decode;
     u64       n_used = 0;
     TRY(home_alloc(b, span * sizeof *codes, (void **)&codes));
-    for (u64 r = 0; r < b->rows->n_rows; r++) {
-        if (query_should_stop(b->run, r)) return query_canceled(b->run);
-        if (!coding->nulls || !coding->nulls[r]) codes[coding->values[r] - low] = 1;
-    }
+    TRY(mark_values(b, output, coding, low, span, codes));
     for (u64 v = 0; v < span; v++) n_used += codes[v];
     if (n_used * 2 > span) return WEFT_OK;
     TRY(home_alloc(b, (n_used + 1) * sizeof *decode, (void **)&decode));
@@ -197,6 +217,12 @@ static weft_status renumber(Builder *b, Payload *payload, Coding *coding, i64 lo
     return WEFT_OK;
 }
 
+static bool is_renumbered(const Builder *b, int output, ColumnRef ref, u128 span)
+{
+    if (span > RENUMBER_SPAN || !query_only_grouped_by(b->run, b->number, ref)) return false;
+    return !b->facts || (b->facts[output].n_marks && b->facts[output].low <= b->facts[output].high);
+}
+
 static weft_status describe_payload(Builder *b, int p, Payload *payload, Coding *coding)
 {
     const int        output = b->table->n_keys + p;
@@ -205,22 +231,27 @@ static weft_status describe_payload(Builder *b, int p, Payload *payload, Coding 
     *payload = (Payload){ .ref = ref, .number = p, .name = arena_strdup(b->home, b->run->query->relations[ref.relation].table->columns[ref.column].name),
                           .type = out->type, .dict = keep_dict(b, out->dict), .dict_count = out->dict_count, .width = 8, .range = out->range };
     *coding = (Coding){ .values = int_column(b, output), .nulls = null_column(b, output), .payload = payload };
-    payload->range.nullable = coding->nulls && memchr(coding->nulls, 1, b->rows->n_rows);
+    payload->range.nullable = b->facts ? b->facts[output].has_null : coding->nulls && memchr(coding->nulls, 1, b->rows->n_rows);
     if (!payload->range.nullable) coding->nulls = NULL;
     if (out->is_float) return WEFT_OK;
     i64 low, high;
-    TRY(find_range(b, coding->values, coding->nulls, &low, &high));
+    TRY(output_range(b, output, coding->nulls, &low, &high));
     if (low > high) low = 0, high = 0;
     payload->base = low;
     payload->range.known = true, payload->range.low = low, payload->range.high = high;
     const u128 span = (u128)((i128)high - low) + 1;
     payload->n_codes = span >> 63 ? 0 : (u64)span + payload->range.nullable;
-    if (span <= RENUMBER_SPAN && query_only_grouped_by(b->run, b->number, ref)) TRY(renumber(b, payload, coding, low, high));
+    if (is_renumbered(b, output, ref, span)) TRY(renumber(b, output, payload, coding, low, high));
     payload->null_code = payload->n_codes - 1;
     return WEFT_OK;
 }
 
 static u8 width_for(u64 largest) { return largest <= UINT8_MAX ? 1 : largest <= UINT16_MAX ? 2 : largest <= UINT32_MAX ? 4 : 8; }
+
+static u8 payload_width(const Payload *payload, u64 plus)
+{
+    return type_is_float(payload->type) || payload->n_codes == 0 ? 8 : width_for(payload->n_codes - 1 + plus);
+}
 
 // The codes of rows FIRST .. END to their places: DATA is of one type here, and so is what else a row needs.
 #define PUT_CODES(type)                                                                                                            \
@@ -250,7 +281,7 @@ static weft_status store_payload(Builder *b, Payload *payload, const Coding *cod
     const bool is_float = type_is_float(payload->type);
     if (!is_float && payload->n_codes == 0 && payload->range.nullable)
         return fail(b->run->err, WEFT_UNSUPPORTED, -1, "a joined column with NULLs spans more than 63 bits");
-    payload->width = is_float || payload->n_codes == 0 ? 8 : width_for(payload->n_codes - 1 + plus);
+    payload->width = payload_width(payload, plus);
     TRY(home_alloc(b, size * payload->width + 8, &data));
     payload->data = data;
     payload->bytes = size * payload->width;
@@ -455,39 +486,167 @@ const Probe *query_probe_of(const Plan *plan, int pipeline)
     return NULL;
 }
 
-weft_status table_build(QueryRun *run, Arena *home, int number, const Woven *woven, const RowSet *rows, JoinTable **out)
+// ---- the table ----------------------------------------------------------------------------------------------------------------
+
+// Names, keys, payloads and their ranges: what all kinds have.
+static weft_status describe(Builder *b, Coding **codings, u128 *span)
 {
-    const Pipeline *pipeline = &run->plan->pipelines[number];
-    JoinTable      *table = *out = arena_make(home, JoinTable);
-    Builder         b = { run, home, number, pipeline, query_probe_of(run->plan, number), woven, rows, table, NULL };
-    u128            span;
     static _Atomic u64 n_tables;
+    Arena             *home = b->home;
+    const Pipeline    *pipeline = b->pipeline;
+    const Table       *scanned = b->run->query->relations[pipeline->relation].table;
+    JoinTable         *table = b->table = arena_make(home, JoinTable);
     table->id = ++n_tables;
-    table->name = arena_strdup(home, run->query->relations[pipeline->relation].table->name);
-    table->n_keys = pipeline->n_keys, table->n_payloads = pipeline->n_payload, table->n_rows = rows->n_rows;
-    table->n_scanned = run->query->relations[pipeline->relation].table->n_rows;
+    table->name = arena_strdup(home, scanned->name);
+    table->n_keys = pipeline->n_keys, table->n_payloads = pipeline->n_payload, table->n_rows = b->rows->n_rows;
+    table->n_scanned = scanned->n_rows;
     table->keys = arena_array(home, JoinKey, table->n_keys + 1);
     table->payloads = arena_array(home, Payload, table->n_payloads + 1);
-    Coding *codings = arena_array(run->arena, Coding, table->n_payloads + 1);
-    TRY(describe_keys(&b, &span));
-    for (int p = 0; p < table->n_payloads; p++) TRY(describe_payload(&b, p, &table->payloads[p], &codings[p]));
-    const bool is_direct = span <= DIRECT_SPAN_FREE || (span <= (u128)DIRECT_SPAN_SHARE * rows->n_rows && span < UINT32_MAX);
-    if (!is_direct) {
-        TRY(build_hash(&b));
-        return store_by_row(&b, codings);
+    *codings = arena_array(b->run->arena, Coding, table->n_payloads + 1);
+    TRY(describe_keys(b, span));
+    for (int p = 0; p < table->n_payloads; p++) TRY(describe_payload(b, p, &table->payloads[p], &(*codings)[p]));
+    return WEFT_OK;
+}
+
+static bool is_direct(const Builder *b, u128 span)
+{
+    return span <= DIRECT_SPAN_FREE || (span <= (u128)DIRECT_SPAN_SHARE * b->rows->n_rows && span < UINT32_MAX);
+}
+
+static weft_status build_here(Builder *b)
+{
+    Coding *codings;
+    u128    span;
+    u8     *bits;
+    TRY(describe(b, &codings, &span));
+    JoinTable *table = b->table;
+    if (!is_direct(b, span)) {
+        TRY(build_hash(b));
+        return store_by_row(b, codings);
     }
-    u8 *bits;
     table->span = (u64)span;
-    TRY(make_bits(&b, &bits));
+    TRY(make_bits(b, &bits));
     table->max_chain = 0;
     if (table->is_unique && table->n_payloads == 0) {
         table->max_chain = 1;
-        return span <= BYTES_SPAN ? store_bytes(&b) : store_bits(table, bits);
+        return span <= BYTES_SPAN ? store_bytes(b) : store_bits(table, bits);
     }
     if (table->is_unique && put_carrier_first(table, codings)) {
         table->max_chain = 1;
-        return store_by_key(&b, codings);
+        return store_by_key(b, codings);
     }
-    TRY(build_heads(&b));
-    return store_by_row(&b, codings);
+    TRY(build_heads(b));
+    return store_by_row(b, codings);
+}
+
+// ---- on a device: tables of unique keys in a small range --------------------------------------------------------------------------
+
+// What the device is to find out while the rows are made.
+void table_facts(QueryRun *run, int number, const Woven *woven, Launch *launch)
+{
+    const Pipeline *pipeline = &run->plan->pipelines[number];
+    launch->n_facts = pipeline->n_keys + pipeline->n_payload;
+    launch->facts = arena_array(run->arena, RowFacts, launch->n_facts + 1);
+    for (int o = 0; o < launch->n_facts; o++) {
+        const OutColumn *out = &woven->outputs[o];
+        RowFacts        *facts = &launch->facts[o];
+        *facts = (RowFacts){ .value = out->value, .null = out->null };
+        const u128 span = out->range.known && out->range.low <= out->range.high ? (u128)(out->range.high - out->range.low) + 1 : 0;
+        if (o < pipeline->n_keys || out->is_float || !span || span > RENUMBER_SPAN) continue;
+        if (!query_only_grouped_by(run, number, pipeline->payload[o - pipeline->n_keys])) continue;
+        facts->marks_low = (i64)out->range.low, facts->n_marks = (u64)span;
+        facts->marks = arena_alloc(run->arena, facts->n_marks);
+    }
+}
+
+static bool suits_device(const Builder *b, u128 span)
+{
+    if (!b->rows->n_rows || b->rows->n_rows >= UINT32_MAX || !b->table->n_keys || !is_direct(b, span)) return false;
+    for (int p = 0; p < b->table->n_payloads; p++)
+        if (type_is_float(b->table->payloads[p].type) && b->table->payloads[p].range.nullable) return false;
+    return true;
+}
+
+static void list_keys(const Builder *b, TableFill *fill)
+{
+    fill->n_keys = b->table->n_keys;
+    fill->keys = arena_array(b->run->arena, FillKey, fill->n_keys + 1);
+    for (int k = 0; k < fill->n_keys; k++) {
+        const JoinKey *key = &b->table->keys[k];
+        fill->keys[k] = (FillKey){ b->woven->outputs[k].value, key->low, fill->n_keys > 1 ? key->stride : 1 };
+    }
+}
+
+static void list_set(const Builder *b, TableFill *fill)
+{
+    JoinTable *table = b->table;
+    table->kind = JOIN_BITS;
+    table->is_bytes = fill->span <= BYTES_SPAN;
+    table->bytes = table->is_bytes ? fill->span : fill->span / 8 + 1;
+    fill->n_parts = 1;
+    fill->parts[0] = (FillPart){ .number = TABLE_SLOTS, .width = table->is_bytes, .is_set = true, .bytes = (table->bytes + 7) / 8 * 8, .value = fill->keys[0].value, .null = -1, .plus = 1 };
+}
+
+static void list_payloads(const Builder *b, const Coding *codings, TableFill *fill)
+{
+    JoinTable *table = b->table;
+    table->kind = JOIN_DIRECT;
+    fill->n_parts = table->n_payloads;
+    for (int p = 0; p < table->n_payloads; p++) {
+        Payload         *payload = &table->payloads[p];
+        const OutColumn *out = &b->woven->outputs[table->n_keys + payload->number];
+        const u64        plus = p == 0;
+        payload->width = payload_width(payload, plus);
+        payload->bytes = fill->span * payload->width;
+        table->bytes += payload->bytes;
+        fill->parts[p] = (FillPart){ .number = TABLE_PAYLOADS + 3 * p, .width = payload->width, .bytes = payload->bytes, .value = out->value,
+                                     .null = payload->range.nullable ? out->null : -1, .base = out->is_float ? 0 : payload->base, .null_code = payload->null_code,
+                                     .plus = plus, .codes = codings[p].renumbered,
+                                     .n_codes = codings[p].renumbered ? (u64)(payload->range.high - payload->range.low) + 1 : 0 };
+    }
+}
+
+static void keep_remote(Builder *b, Device *device, const TableFill *fill)
+{
+    JoinTable *table = b->table;
+    table->remote = remote_new(b->home, device, table->id, query_budget(b->run));
+    for (int p = 0; p < fill->n_parts; p++) remote_add(table->remote, fill->parts[p].number, fill->parts[p].bytes);
+    table->span = fill->span;
+    table->n_distinct = table->n_rows, table->is_unique = true, table->max_chain = 1;
+}
+
+// *IS_DONE false: it is one that only the host can make.
+static weft_status build_there(Builder *b, Launch *launch, double *kernel_ms, bool *is_done)
+{
+    Coding *codings;
+    u128    span;
+    TRY(describe(b, &codings, &span));
+    if (!suits_device(b, span) || (b->table->n_payloads && !put_carrier_first(b->table, codings))) return WEFT_OK;
+    TableFill fill = { .table = b->table->id, .span = (u64)span };
+    fill.parts = arena_array(b->run->arena, FillPart, b->table->n_payloads + 1);
+    list_keys(b, &fill);
+    if (b->table->n_payloads) list_payloads(b, codings, &fill);
+    else list_set(b, &fill);
+    if (!launch->device->make_table(launch->device, launch, &fill)) return WEFT_OK;
+    *kernel_ms = fill.kernel_ms;
+    *is_done = fill.n_places == b->rows->n_rows;           // else there were two rows of one key
+    if (*is_done) keep_remote(b, launch->device, &fill);
+    else launch->device->drop_table(launch->device, fill.table);
+    return WEFT_OK;
+}
+
+weft_status table_build(QueryRun *run, Arena *home, int number, Launch *launch, JoinTable **out, double *kernel_ms)
+{
+    const Pipeline *pipeline = &run->plan->pipelines[number];
+    Builder         b = { .run = run, .home = home, .number = number, .pipeline = pipeline, .probe = query_probe_of(run->plan, number), .woven = launch->woven, .rows = &launch->rows };
+    bool            is_done = false;
+    if (launch->keeps_rows) {
+        b.facts = launch->facts;
+        TRY(build_there(&b, launch, kernel_ms, &is_done));
+        if (!is_done) TRY(query_device_failed(run, launch->device->fetch_rows(launch->device, launch, run->err)));
+        b.facts = NULL;
+    }
+    if (!is_done) TRY(build_here(&b));
+    *out = b.table;
+    return WEFT_OK;
 }

@@ -617,6 +617,23 @@ DEVICE_ u64 take_room_(const KernelArgs *A, u32 row, u32 &live, u32 &before)
 #define OUT(type, name, k)         type *const name = (type *)A->state[k] + out_ + before_;
 #define PUT(name, value)           name[__popc(put_live_ & (ITEM_(i) - 1))] = (value);
 
+// ---- join tables made where the rows are (weave/tables.c) -------------------------------------------------------------------
+// Two rows of one place: whoever comes last stays, and the count of places tells that there were two.
+DEVICE_ void place_(u8 *places, u64 width, u64 at, u64 code)
+{
+    switch (width) {
+        case 0: atomicOr((u32 *)places + (at >> 5), 1u << (at & 31)); break;
+        case 1: places[at] = (u8)code; break;
+        case 2: ((u16 *)places)[at] = (u16)code; break;
+        case 4: ((u32 *)places)[at] = (u32)code; break;
+        default: ((u64 *)places)[at] = code; break;
+    }
+}
+
+#define PLACES(name, k)            u8 *const name = (u8 *)A->state[k];
+#define PLACE(name, width, at, code) place_(name, width, at, code);
+#define COUNT_BITS(r, word)        const i64 r = __popcll((u64)(word));
+
 // ---- arithmetic that can fail: the check's number tells the host what to say, and where ------------------------------------
 #define FAIL(check)                { atomicCAS(&A->common->failed, 0, (check) + 1); }
 #define CHECK(condition, check)    if (!(condition)) FAIL(check)

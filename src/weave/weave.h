@@ -71,6 +71,8 @@ typedef struct Payload {
     size_t      bytes, valid_bytes;    // of data and of float_valid
 } Payload;
 
+typedef struct Remote Remote;          // a join table that a device made in its own memory (engine/remote.h)
+
 typedef struct JoinTable {
     u64               id;              // no other table of this process has it: devices keep copies by it
     const char       *name;            // of the relation scanned to build it
@@ -90,6 +92,7 @@ typedef struct JoinTable {
     const u64        *words;           // hash, several words: n_keys per row
     const u32        *next;            // row + 1 of the next row with this key, 0: last
     size_t            bytes;
+    Remote           *remote;          // not NULL: slots and data of payloads are there, and NULL here until they are fetched
 } JoinTable;
 
 // ---- the job -----------------------------------------------------------------------------------------------------------------
@@ -191,6 +194,8 @@ typedef struct WovenTable {            // what a device with memory of its own m
     int    number;                     // which part: with owner, the same bytes for ever
 } WovenTable;
 
+enum { TABLE_SLOTS, TABLE_WORDS, TABLE_NEXT, TABLE_PAYLOADS };       // parts of a join table; a payload has three numbers: data, valid, decode
+
 typedef struct Woven {
     const char   *name, *text;
     size_t        sink_at;                     // where in the text the steps end and the sink begins
@@ -230,6 +235,19 @@ typedef struct Woven {
 } Woven;
 
 weft_status weave(Arena *arena, const WeaveJob *job, Woven **woven, Error *err);
+
+// Kernels that make a join table of rows that are in a device's memory: columns of 8 bytes, NULL flags of one.  A part of the launch
+// looks at one column, or fills one part of the table; see tables.c for what it is handed.
+const char *weave_survey_text(const char **name);
+const char *weave_fill_text(Arena *arena, int n_keys, const char **name);
+const char *weave_count_text(const char **name);
+
+enum {                                 // parameters and columns by number
+    SURVEY_HAS_NULLS = 0, SURVEY_FIRST, SURVEY_MARKS, SURVEY_PARAMS,
+    FILL_WIDTH = 0, FILL_BASE, FILL_NULL_CODE, FILL_PLUS, FILL_HAS_NULLS, FILL_HAS_CODES, FILL_IS_SET, FILL_KEY,      // low and stride of each key
+    COUNT_IS_BITS = 0, COUNT_PARAMS,
+    MADE_VALUE = 0, MADE_NULL, MADE_KEY,                                                                   // columns
+};
 
 // ---- several queries in one kernel -----------------------------------------------------------------------------------------------
 //

@@ -37,8 +37,6 @@ typedef struct Val {                   // an expression in C: pure text, safe to
     const Var  *stored;                // it is just this source column, of one width in all chunks
 } Val;
 
-enum { TABLE_SLOTS, TABLE_WORDS, TABLE_NEXT, TABLE_PAYLOADS };
-
 typedef struct MergedDict {            // a dictionary made for one expression
     const Expr *expr;
     Dictionary *dict;
