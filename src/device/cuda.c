@@ -125,7 +125,6 @@ static weft_status run_once(GpuRun *run, bool *again, Error *err)
 {
     weft_status status = launch_open(run, err);
     if (!status) status = scan_ride(run, err);
-    if (!status) status = survey_follow(run, err);
     if (!status) status = scan_wait(run, err);
     if (!status) status = launch_results(run, again, err);
     if (status) run_wait_quietly(run);

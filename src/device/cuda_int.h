@@ -70,8 +70,7 @@ typedef struct GpuRun {
     u64          n_room, segments_room, n_slots;
     u64          head_bytes, copied_bytes;                     // of its begin: written by the host; read back in one go
     u64          tables_at, state_at, spots_at, cells_at, counts_at, segments_at, slots_at, words_at;     // offsets in it
-    u64          survey_at, marks_at;                          // for a launch that keeps its rows
-    bool         is_surveyed;
+    u64          notes_at, marks_at;                           // of a launch that keeps its rows
     u64         *slot_at;              // by state slot
     KernelSpot  *spots;                // by table
     KernelCells *cells;                // by state slot
@@ -181,11 +180,10 @@ enum {
     TABLE_PAST = 16,                   // blocks fetch tables in pieces of so many bytes
 };
 static inline CopyKey table_key(u64 table, int number) { return (CopyKey){ table, (u64)KEY_TABLE << 32 | (u64)(u32)number }; }
-u64         survey_bytes(const Launch *launch);             // of the head of its block
+u64         notes_bytes(const Launch *launch);              // of the head of its block
 u64         marks_bytes(const Launch *launch);
-void        survey_write(const GpuRun *run, u8 *head);
-weft_status survey_follow(GpuRun *run, Error *err);         // once its kernels are in its stream
-weft_status survey_read(GpuRun *run, Error *err);           // once the head of its block is back
+void        notes_write(const GpuRun *run, u8 *head);
+void        notes_read(const GpuRun *run);                  // once the head of its block is back
 bool        gpu_make_table(Device *device, Launch *launch, TableFill *fill);
 weft_status gpu_fetch_table(Device *device, u64 table, int number, void *to, u64 bytes, Error *err);
 void        gpu_drop_table(Device *device, u64 table);

@@ -1,8 +1,8 @@
 // cuda_launch.c - what a launch needs in device memory, and what it leaves there.
 //
-//     block    [common | tables | state | spots | cells | counts][cells of slot 0 | slot 1 | ...][group slots | words | segments]
-//               the head: written by the host, and read       accumulators or output       set to zero
-//               back with small states in one copy            columns
+//     block    [common | tables | state | spots | cells | counts | notes][marks][cells of slot 0 | slot 1 | ...][group slots | words | segments]
+//               the head: written by the host, and read back with small       accumulators or output       set to zero
+//               states in one copy                                            columns
 //
 // A launch takes its block and its tables before it gets on a scan, or waits for others to finish, or is refused; no more than a share
 // of the pool is admitted, so that columns always find frames to pass through.  Join tables are found again by their id: several
@@ -65,7 +65,7 @@ static void lay_out(GpuRun *run)
     run->spots_at = at, at += aligned((u64)(woven->n_tables + 1) * sizeof(KernelSpot));
     run->cells_at = at, at += aligned((u64)(woven->n_state + 1) * sizeof(KernelCells));
     run->counts_at = at, at += aligned((u64)(woven->n_counts + 1) * sizeof(u64));
-    run->survey_at = at, at += survey_bytes(run->launch);
+    run->notes_at = at, at += notes_bytes(run->launch);
     run->head_bytes = at;
     run->marks_at = at, at += marks_bytes(run->launch);
     const u64 kept_bytes = at;
@@ -215,7 +215,10 @@ static void write_head(const GpuRun *run, u8 *head)
     for (int s = 0; s < woven->n_state; s++) state[s] = device_pointer(in_block(run, run->slot_at[s]));
     memcpy(head + run->spots_at, run->spots, (size_t)woven->n_tables * sizeof *run->spots);
     memcpy(head + run->cells_at, run->cells, (size_t)woven->n_state * sizeof *run->cells);
-    if (run->launch->n_facts) survey_write(run, head);
+    if (run->launch->n_facts) {
+        common->notes = device_pointer(in_block(run, run->notes_at));
+        notes_write(run, head);
+    }
 }
 
 // A pattern of eight bytes all over: a piece from here, then copies of what is there already.
@@ -422,12 +425,13 @@ static weft_status fetch_rows(GpuRun *run, Error *err)
 
 weft_status launch_fetch_rows(GpuRun *run, Error *err) { return fetch_rows(run, err); }
 
-static weft_status keep_rows(GpuRun *run, Error *err)
+static weft_status keep_rows(GpuRun *run)
 {
     Launch *launch = run->launch;
     launch->rows = (RowSet){ .n_rows = run->n_used };
     launch->keeps_rows = true;
-    return survey_read(run, err);
+    notes_read(run);
+    return WEFT_OK;
 }
 
 // Keys lie in the slots of the hash table; groups know them by number.
@@ -508,7 +512,7 @@ weft_status launch_results(GpuRun *run, bool *again, Error *err)
     memcpy(launch->counts, run->back + run->counts_at, (size_t)woven->n_counts * sizeof(u64));
     if (!is_rows(run)) return fetch_groups(run, err);
     launch->rows_out = run->n_used;
-    return launch->n_facts ? keep_rows(run, err) : fetch_rows(run, err);
+    return launch->n_facts ? keep_rows(run) : fetch_rows(run, err);
 }
 
 void launch_free_results(GpuRun *run)

@@ -7,7 +7,7 @@
 //     device->free_launch(device, &launch);
 //
 // Who pushes which rows when is the engine's business (engine/network.c): that is where queries share a scan.
-// A device with memory of its own may also keep the rows of a launch and make a join table of them there (survey, make_table).
+// A device with memory of its own may also keep the rows of a launch and make a join table of them there (make_table).
 // cpu.c is the reference.  A GPU (cuda.h) has its own way of scanning: it takes whole chunks, many at a time (scan).  It may refuse a
 // launch, and say why; the engine then gives it to the CPU and says so.
 
@@ -48,9 +48,9 @@ typedef struct FillKey { int value; i64 low; u64 stride; } FillKey;            /
 
 typedef struct FillPart {
     int        number;                 // as in WovenTable
-    u8         width;                  // bytes per place; 0: a bit
+    u8         width;                  // bytes per place; 0: a bit that there is a row
     u64        bytes;                  // of the part
-    bool       is_set;                 // only that there is a row: the code is 0
+    bool       is_set;                 // bytes only say that there is a row: their code is 0
     int        value, null;            // state slots: else it is value - base, or null_code
     i64        base;
     u64        null_code, plus;        // plus is added to every code
@@ -63,10 +63,10 @@ typedef struct TableFill {
     u64       span;                    // places
     int       n_keys, n_parts;
     FillKey  *keys;
-    FillPart *parts;                   // of the first it is counted how many places are not 0
+    FillPart *parts;
     // out
-    u64       n_places;
-    double    kernel_ms;               // by the device's clock, with the survey; 0: not asked for
+    u64       n_places;                // that have a row; fewer than rows: some had the same
+    double    kernel_ms;               // by the device's clock; 0: not asked for
 } TableFill;
 
 #define FILL_KEYS 8                    // at most

@@ -143,7 +143,9 @@ void        query_notice(QueryRun *run, const char *notice);
 
 // The table lives in HOME, and so does all it points to.
 weft_status table_build(QueryRun *run, Arena *home, int pipeline, Launch *launch, JoinTable **out, double *kernel_ms);
-void        table_facts(QueryRun *run, int pipeline, const Woven *woven, Launch *launch);      // asks a device for what table_build will want to know
+// What table_build will want to know, to be found out by a device that keeps the rows: asked for in the kernel's text, and in its launch.
+const u8   *table_notes(QueryRun *run, int pipeline);
+void        table_facts(QueryRun *run, int pipeline, const Woven *woven, const u8 *notes, Launch *launch);
 weft_status query_device_failed(QueryRun *run, weft_status status);        // of a device that has what the query needs: then it is run again, without
 weft_status counted_alloc(Arena *arena, Budget *budget, size_t bytes, void **out, Error *err);     // freed with the arena
 char       *query_signature(const QueryRun *run, int pipeline);            // equal signatures, equal work

@@ -391,7 +391,7 @@ static weft_status run_job(QueryRun *run, int pipeline, const char *label, const
     const Ride ride = make_ride(run, pipeline, label, &(Launch){ .source = job->source, .limit = limit });
     *launch = (Launch){ .device = device, .table = ride.is_shared ? ride.table->id : 0, .is_explained = run->is_explained, .woven = woven, .source = job->source, .sink = job->sink, .n_slots = network_threads(session->db->network), .limit = limit,
                         .budget = query_budget(run), .jit = session->settings.jit == JIT_TCC ? NULL : session->db->jit, .stop = &session->stop, .rows_done = &session->rows_done };
-    if (job->sink == SINK_TABLE && device->make_table) table_facts(run, pipeline, woven, launch);
+    if (job->sink == SINK_TABLE && device->make_table) table_facts(run, pipeline, woven, job->notes, launch);
     if (device->scan) TRY(bring_tables(run, job, woven, device));
     if (device->scan) status = run_on_gpu(run, launch, &is_done);
     if (is_done) compile_ms = launch->compile_ms;
@@ -426,6 +426,7 @@ static void set_sink(QueryRun *run, PipelineJob *pj)
         }
     }
     job->n_outputs = n, job->outputs = outputs;
+    if (pipeline->sink == SINK_TABLE) job->notes = table_notes(run, pj->number);
 }
 
 static void collect_from(QueryRun *run, const WeaveJob *job, int first_step, ColumnRef **refs, int *n_refs)

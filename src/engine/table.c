@@ -541,8 +541,18 @@ static weft_status build_here(Builder *b)
 
 // ---- on a device: tables of unique keys in a small range --------------------------------------------------------------------------
 
-// What the device is to find out while the rows are made.
-void table_facts(QueryRun *run, int number, const Woven *woven, Launch *launch)
+// What a device is to find out while the rows are made.
+const u8 *table_notes(QueryRun *run, int number)
+{
+    const Pipeline *pipeline = &run->plan->pipelines[number];
+    u8             *notes = arena_alloc(run->arena, (size_t)(pipeline->n_keys + pipeline->n_payload) + 1);
+    for (int k = 0; k < pipeline->n_keys; k++) notes[k] = NOTE_RANGE;
+    for (int p = 0; p < pipeline->n_payload; p++)
+        notes[pipeline->n_keys + p] = query_only_grouped_by(run, number, pipeline->payload[p]) ? NOTE_VALUES : NOTE_RANGE;
+    return notes;
+}
+
+void table_facts(QueryRun *run, int number, const Woven *woven, const u8 *notes, Launch *launch)
 {
     const Pipeline *pipeline = &run->plan->pipelines[number];
     launch->n_facts = pipeline->n_keys + pipeline->n_payload;
@@ -552,8 +562,7 @@ void table_facts(QueryRun *run, int number, const Woven *woven, Launch *launch)
         RowFacts        *facts = &launch->facts[o];
         *facts = (RowFacts){ .value = out->value, .null = out->null };
         const u128 span = out->range.known && out->range.low <= out->range.high ? (u128)(out->range.high - out->range.low) + 1 : 0;
-        if (o < pipeline->n_keys || out->is_float || !span || span > RENUMBER_SPAN) continue;
-        if (!query_only_grouped_by(run, number, pipeline->payload[o - pipeline->n_keys])) continue;
+        if (notes[o] != NOTE_VALUES || out->is_float || !span || span > RENUMBER_SPAN) continue;
         facts->marks_low = (i64)out->range.low, facts->n_marks = (u64)span;
         facts->marks = arena_alloc(run->arena, facts->n_marks);
     }
@@ -584,7 +593,7 @@ static void list_set(const Builder *b, TableFill *fill)
     table->is_bytes = fill->span <= BYTES_SPAN;
     table->bytes = table->is_bytes ? fill->span : fill->span / 8 + 1;
     fill->n_parts = 1;
-    fill->parts[0] = (FillPart){ .number = TABLE_SLOTS, .width = table->is_bytes, .is_set = true, .bytes = (table->bytes + 7) / 8 * 8, .value = fill->keys[0].value, .null = -1, .plus = 1 };
+    fill->parts[0] = (FillPart){ .number = TABLE_SLOTS, .width = table->is_bytes, .is_set = true, .bytes = table->bytes, .value = -1, .null = -1, .plus = 1 };
 }
 
 static void list_payloads(const Builder *b, const Coding *codings, TableFill *fill)

@@ -68,6 +68,13 @@ typedef struct KernelCells {           // GPU: a state slot whose cells every bl
 
 enum { CELLS_SEEN, CELLS_ADD, CELLS_MIN, CELLS_MAX, CELLS_MIN_F64, CELLS_MAX_F64, CELLS_WIDE_LOW, CELLS_WIDE_HIGH };
 
+typedef struct KernelNote {            // GPU: what is found out about an output column while its rows are put out (NOTE, MARK)
+    i64 low, high;
+    i64 n_nulls;
+    u8 *marks;                         // marks[value - first] = 1, where that is below n_marks
+    u64 first, n_marks;
+} KernelNote;
+
 // GPU: what all parts of a launch (a KernelArgs for each chunk, see cuda.h) have in common.
 typedef struct KernelCommon {
     u64                n_used, n_room;             // instead of insert and room: groups so far (or wanted), and how many fit; rows: TAKEN_ROWS
@@ -75,6 +82,7 @@ typedef struct KernelCommon {
     KernelSegment     *segments;
     const KernelSpot  *spots;                      // by table, where the kernel is compiled to have it in shared memory
     const KernelCells *cells;                      // by state slot, likewise
+    KernelNote        *notes;                      // by output column; 0: nobody wants to know
     u32                n_groups, n_state;          // of cells
     i32                failed;                     // as KernelArgs.failed
     u32                cancel;                     // the host writes it while the kernel runs

@@ -182,16 +182,21 @@ typedef u16 eight_rows_ __attribute__((vector_size(16), aligned(2), may_alias));
 #define OUT(type, name, k)         type *const name = (type *)A->state[k] + out_;
 #define PUT(name, value)           name[k_] = (value);
 
-// ---- join tables made where the rows are (weave/tables.c) -------------------------------------------------------------------
-// PLACE: WIDTH bytes at this place become CODE; 0: a bit becomes 1.
+// ---- join tables made where the rows are: by a GPU -----------------------------------------------------------------------------
+// While rows are put out, the range of a column is noted, its NULLs are counted, and the values that occur are marked.  The host of
+// a CPU has the rows and looks for itself.
+#define NOTES(k)
+#define NOTE(k, value)
+#define NOTE_NULL(k)
+#define MARK(k, value)
+#define NOTES_END(k)
+// Rows to places (weave/tables.c).  PLACE: WIDTH bytes at this place become CODE.  FRESH: a bit becomes 1; r: it was 0.
 #define PLACES(name, k)            u8 *const name = (u8 *)A->state[k];
 #define PLACE(name, width, at, code)                                                                                               \
     { const u64 at_ = (at), code_ = (code); switch (width) {                                                                       \
-        case 0: (name)[at_ >> 3] |= (u8)(1u << (at_ & 7)); break; case 1: (name)[at_] = (u8)code_; break;                          \
-        case 2: ((u16 *)(name))[at_] = (u16)code_; break; case 4: ((u32 *)(name))[at_] = (u32)code_; break;                        \
-        default: ((u64 *)(name))[at_] = code_; break; } }
-#define COUNT_BITS(r, word)        i64 r; { u64 b_ = (u64)(word); b_ -= b_ >> 1 & 0x5555555555555555ull; b_ = (b_ & 0x3333333333333333ull) + (b_ >> 2 & 0x3333333333333333ull); \
-                                       r = (i64)(((b_ + (b_ >> 4)) & 0x0f0f0f0f0f0f0f0full) * 0x0101010101010101ull >> 56); }
+        case 1: (name)[at_] = (u8)code_; break; case 2: ((u16 *)(name))[at_] = (u16)code_; break;                                  \
+        case 4: ((u32 *)(name))[at_] = (u32)code_; break; default: ((u64 *)(name))[at_] = code_; break; } }
+#define FRESH(r, name, at)         i64 r; { const u64 at_ = (at); r = !((name)[at_ >> 3] >> (at_ & 7) & 1); (name)[at_ >> 3] |= (u8)(1u << (at_ & 7)); }
 
 // ---- arithmetic that can fail: the check's number tells the host what to say, and where ------------------------------------
 #define FAIL(check)                { if (!A->failed) A->failed = (check) + 1; }

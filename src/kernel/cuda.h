@@ -617,12 +617,43 @@ DEVICE_ u64 take_room_(const KernelArgs *A, u32 row, u32 &live, u32 &before)
 #define OUT(type, name, k)         type *const name = (type *)A->state[k] + out_ + before_;
 #define PUT(name, value)           name[__popc(put_live_ & (ITEM_(i) - 1))] = (value);
 
-// ---- join tables made where the rows are (weave/tables.c) -------------------------------------------------------------------
-// Two rows of one place: whoever comes last stays, and the count of places tells that there were two.
+// ---- join tables made where the rows are -----------------------------------------------------------------------------------------
+// NOTE, MARK: what a table of these rows will have to hold, found out while they are put out.
+struct Note_ {
+    i64 low, high, n_nulls;
+};
+
+DEVICE_ void note_(Note_ &note, i64 value)
+{
+    note.low = least_::join(note.low, value);
+    note.high = most_::join(note.high, value);
+}
+
+DEVICE_ void mark_(const KernelNote *notes, u32 k, i64 value)
+{
+    if (!notes) return;
+    const u64 at = (u64)value - notes[k].first;
+    if (at < notes[k].n_marks) notes[k].marks[at] = 1;
+}
+
+DEVICE_ void notes_end_(KernelNote *notes, u32 k, const Note_ &note)
+{
+    if (!notes) return;
+    total_end_<least_>(note.low, &notes[k].low);
+    total_end_<most_>(note.high, &notes[k].high);
+    total_end_<sum_>(note.n_nulls, &notes[k].n_nulls);
+}
+
+#define NOTES(k)                   Note_ note##k##_ = { 0x7fffffffffffffffll, -0x7fffffffffffffffll - 1, 0 };
+#define NOTE(k, value)             note_(note##k##_, value);
+#define NOTE_NULL(k)               note##k##_.n_nulls++;
+#define MARK(k, value)             mark_(A->common->notes, k, value);
+#define NOTES_END(k)               notes_end_(A->common->notes, k, note##k##_);
+
+// Two rows of one place: whoever comes last stays, and FRESH tells that there were two.
 DEVICE_ void place_(u8 *places, u64 width, u64 at, u64 code)
 {
     switch (width) {
-        case 0: atomicOr((u32 *)places + (at >> 5), 1u << (at & 31)); break;
         case 1: places[at] = (u8)code; break;
         case 2: ((u16 *)places)[at] = (u16)code; break;
         case 4: ((u32 *)places)[at] = (u32)code; break;
@@ -632,7 +663,7 @@ DEVICE_ void place_(u8 *places, u64 width, u64 at, u64 code)
 
 #define PLACES(name, k)            u8 *const name = (u8 *)A->state[k];
 #define PLACE(name, width, at, code) place_(name, width, at, code);
-#define COUNT_BITS(r, word)        const i64 r = __popcll((u64)(word));
+#define FRESH(r, name, at)         i64 r; { const u64 at_ = (at); r = !(atomicOr((u32 *)(name) + (at_ >> 5), 1u << (at_ & 31)) >> (at_ & 31) & 1); }
 
 // ---- arithmetic that can fail: the check's number tells the host what to say, and where ------------------------------------
 #define FAIL(check)                { atomicCAS(&A->common->failed, 0, (check) + 1); }

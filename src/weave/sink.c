@@ -37,6 +37,23 @@ static const char *each(Weaver *w) { return PRINT("%s(%s)", w->is_all ? "EACH_RO
 
 // ---- rows -----------------------------------------------------------------------------------------------------------------
 
+// A join table will be made of them: what a device that keeps them is to find out on the way.
+static void add_note(Weaver *w, int o, const Val *val)
+{
+    const u8 wanted = w->job->notes ? w->job->notes[o] : NOTE_NOTHING;
+    if (!wanted) return;
+    const char *note = val->is_float ? "" : PRINT("NOTE(%d, %s)%s", o, val->value, wanted == NOTE_VALUES ? PRINT(" MARK(%d, %s)", o, val->value) : "");
+    text_add(&w->head, "    NOTES(%d)\n", o);
+    if (val->null) weave_stmt(w, "if (%s) { NOTE_NULL(%d) } else { %s }", val->null, o, note);
+    else if (*note) weave_stmt(w, "%s", note);
+}
+
+static void end_notes(Weaver *w)
+{
+    for (int o = 0; w->job->notes && o < w->job->n_outputs; o++)
+        if (w->job->notes[o]) text_add(&w->body, "    NOTES_END(%d)\n", o);
+}
+
 weft_status weave_rows(Weaver *w)
 {
     const WeaveJob *job = w->job;
@@ -50,6 +67,7 @@ weft_status weave_rows(Weaver *w)
         if (val.is_float) out->range.f = weave_float_range(w, job->outputs[o]);
         out->value = weave_state(w, SLOT_OUT, 8, 0);
         weave_stmt(w, "PUT(o%d, %s)", out->value, val.value);
+        add_note(w, o, &val);
         if (!val.null) continue;
         out->null = weave_state(w, SLOT_OUT, 1, 0);
         weave_stmt(w, "PUT(o%d, %s)", out->null, val.null);
@@ -62,6 +80,7 @@ weft_status weave_rows(Weaver *w)
     }
     if (job->n_outputs) weave_block(w, each(w));
     close_tiles(w);
+    end_notes(w);
     return WEFT_OK;
 }
 

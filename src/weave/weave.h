@@ -103,6 +103,8 @@ typedef struct WeaveStep {
     Expr *const     *keys;
 } WeaveStep;
 
+enum { NOTE_NOTHING, NOTE_RANGE, NOTE_VALUES };        // its range and whether there are NULLs; and which values occur
+
 typedef struct WeaveJob {
     const Query     *query;
     const Source    *source;
@@ -115,6 +117,7 @@ typedef struct WeaveJob {
     const Agg       *aggs;
     int              n_outputs;        // rows
     Expr *const     *outputs;
+    const u8        *notes;            // by output: what a device is to find out about it (NOTE_...); NULL: nothing
     const _Atomic u32 *stop;           // looked at in loops over dictionaries; may be NULL
 } WeaveJob;
 
@@ -236,17 +239,13 @@ typedef struct Woven {
 
 weft_status weave(Arena *arena, const WeaveJob *job, Woven **woven, Error *err);
 
-// Kernels that make a join table of rows that are in a device's memory: columns of 8 bytes, NULL flags of one.  A part of the launch
-// looks at one column, or fills one part of the table; see tables.c for what it is handed.
-const char *weave_survey_text(const char **name);
+// A kernel that makes a join table of rows that are in a device's memory (tables.c): columns of 8 bytes, NULL flags of one.
 const char *weave_fill_text(Arena *arena, int n_keys, const char **name);
-const char *weave_count_text(const char **name);
 
-enum {                                 // parameters and columns by number
-    SURVEY_HAS_NULLS = 0, SURVEY_FIRST, SURVEY_MARKS, SURVEY_PARAMS,
-    FILL_WIDTH = 0, FILL_BASE, FILL_NULL_CODE, FILL_PLUS, FILL_HAS_NULLS, FILL_HAS_CODES, FILL_IS_SET, FILL_KEY,      // low and stride of each key
-    COUNT_IS_BITS = 0, COUNT_PARAMS,
-    MADE_VALUE = 0, MADE_NULL, MADE_KEY,                                                                   // columns
+enum {                                 // what it is handed, by number: parameters; columns; state slots
+    FILL_WIDTH = 0, FILL_BASE, FILL_NULL_CODE, FILL_PLUS, FILL_HAS_NULLS, FILL_HAS_CODES, FILL_IS_SET, FILL_IS_COUNTED, FILL_KEY,      // low and stride of each key
+    FILL_VALUE = 0, FILL_NULL, FILL_KEYS_FROM,
+    FILL_PLACES = 0, FILL_BITS, FILL_COUNT, FILL_STATE,
 };
 
 // ---- several queries in one kernel -----------------------------------------------------------------------------------------------

@@ -382,6 +382,13 @@ DEFINE(cuModuleUnload, (CuModule module))
     LEAVE(0);
 }
 
+// Words that mean nothing on a CPU, as its host looks for itself.
+static const char gpu_words[] =
+    "#undef NOTE\n#undef NOTE_NULL\n#undef MARK\n"
+    "#define NOTE(k, value) { KernelNote *n_ = A->common->notes + k; const i64 v_ = (value); if (v_ < n_->low) n_->low = v_; if (v_ > n_->high) n_->high = v_; }\n"
+    "#define NOTE_NULL(k) A->common->notes[k].n_nulls++;\n"
+    "#define MARK(k, value) { KernelNote *n_ = A->common->notes + k; const u64 a_ = (u64)(value) - n_->first; if (a_ < n_->n_marks) n_->marks[a_] = 1; }\n";
+
 // The text after the prelude, in its CPU meaning.
 DEFINE(cuModuleLoadData, (CuModule *module, const void *image))
 {
@@ -393,7 +400,7 @@ DEFINE(cuModuleLoadData, (CuModule *module, const void *image))
     while (text && strstr(text + 1, "\nKERNEL(")) text = strstr(text + 1, "\nKERNEL(");
     if (!prelude) {
         Text both = { 0 };
-        text_add(&both, "%s\n%s\n", kernel_args_text, kernel_cpu_text);
+        text_add(&both, "%s\n%s\n%s\n", kernel_args_text, kernel_cpu_text, gpu_words);
         prelude = both.bytes;
     }
     if (!text || sscanf(text, "\nKERNEL(%95[^)])", made->name) != 1) {
