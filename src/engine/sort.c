@@ -1,7 +1,8 @@
 // sort.c - ORDER BY, LIMIT and OFFSET as a permutation of rows.
 //
-// Rows are sorted by a 64-bit prefix of their first key, an order-preserving number of it, and only equal prefixes are compared
-// in full.  A merge sort, so ties keep the order of the source and a cancel is seen in the middle.  With a small LIMIT a heap of the
+// Rows are sorted by a 64-bit prefix: order-preserving numbers of their keys, one behind the other, each in as many bits as its range over
+// these rows takes, as far as 64 bits go.  Only equal prefixes are compared in full, and not even these where the prefix holds all of
+// every key.  A merge sort, so ties keep the order of the source and a cancel is seen in the middle.  With a small LIMIT a heap of the
 // first rows replaces the sort.
 
 #include "engine/engine.h"
@@ -36,7 +37,7 @@ static int compare_cells(const View *view, u64 a, u64 b)
     return x != x || y != y ? (x != x) - (y != y) : COMPARE(x, y);
 }
 
-typedef struct Sorter { QueryRun *run; const View *views; const SortKey *keys; int n_keys; } Sorter;
+typedef struct Sorter { QueryRun *run; const View *views; const SortKey *keys; int n_keys; bool is_exact; } Sorter;   // exact: equal prefixes, equal keys
 
 static int compare_rows(const Sorter *sorter, u64 a, u64 b)
 {
@@ -65,29 +66,80 @@ static u64 prefix_of_float(double value)
     return bits >> 63 ? ~bits : bits | (u64)1 << 63;
 }
 
-static u64 prefix_of_text(weft_text text)
+// Of what follows the first SKIP bytes, which all texts have in common.
+static u64 prefix_of_text(weft_text text, size_t skip)
 {
     u64 prefix = 0;
-    for (size_t i = 0; i < 8; i++) prefix = prefix << 8 | (i < text.length ? (u8)text.bytes[i] : 0);
+    for (size_t i = skip; i < skip + 8; i++) prefix = prefix << 8 | (i < text.length ? (u8)text.bytes[i] : 0);
     return prefix;
 }
 
-static u64 prefix_of(const View *view, const SortKey *key, u64 row)
+static i64 clamped(i128 value) { return value > INT64_MAX ? INT64_MAX : value < INT64_MIN ? INT64_MIN : (i64)value; }
+
+static u64 prefix_of(const View *view, const SortKey *key, size_t skip, u64 row)
 {
     u64 prefix = 0;
     if (view->nulls && view->nulls[row]) return key->nulls_first ? 0 : UINT64_MAX;
     switch (view->kind) {
         case VIEW_INT:   prefix = prefix_of_int(((const i64 *)view->data)[row]); break;
         case VIEW_CODE:  prefix = view->ranks[((const i64 *)view->data)[row]]; break;
-        case VIEW_TEXT:  prefix = prefix_of_text(((const weft_text *)view->data)[row]); break;
+        case VIEW_TEXT:  prefix = prefix_of_text(((const weft_text *)view->data)[row], skip); break;
         case VIEW_FLOAT: prefix = prefix_of_float(((const double *)view->data)[row]); break;
-        case VIEW_WIDE: {
-            const i128 value = ((const i128 *)view->data)[row];
-            prefix = prefix_of_int(value > INT64_MAX ? INT64_MAX : value < INT64_MIN ? INT64_MIN : (i64)value);
-            break;
-        }
+        case VIEW_WIDE:  prefix = prefix_of_int(clamped(((const i128 *)view->data)[row])); break;
     }
     return key->descending ? ~prefix : prefix;
+}
+
+// What the rows have in one key.
+typedef struct KeyFacts {
+    u64    low, high;                  // of its prefixes
+    size_t skip;                       // text: bytes that all have in common
+    bool   is_exact;                   // a prefix says all: no NULL, whose prefix a value could have, and nothing cut off
+} KeyFacts;
+
+static size_t common_length(weft_text a, weft_text b, size_t most)
+{
+    size_t n = 0;
+    while (n < most && n < b.length && a.bytes[n] == b.bytes[n]) n++;
+    return n;
+}
+
+static weft_status text_facts(const Sorter *sorter, const View *view, u64 n_rows, KeyFacts *facts)
+{
+    const weft_text *texts = view->data;
+    const weft_text *first = NULL;
+    size_t           longest = 0, shortest = SIZE_MAX;
+    for (u64 r = 0; r < n_rows; r++) {
+        if (query_should_stop(sorter->run, r)) return query_canceled(sorter->run);
+        if (view->nulls && view->nulls[r]) continue;
+        if (!first) first = &texts[r], facts->skip = first->length;
+        facts->skip = common_length(*first, texts[r], facts->skip);
+        longest = MAX_OF(longest, texts[r].length), shortest = MIN_OF(shortest, texts[r].length);
+    }
+    facts->is_exact = longest == shortest && longest <= facts->skip + 8;
+    return WEFT_OK;
+}
+
+static weft_status key_facts(const Sorter *sorter, const SortKey *key, u64 n_rows, KeyFacts *facts)
+{
+    const View *view = &sorter->views[key->output];
+    *facts = (KeyFacts){ .low = UINT64_MAX, .is_exact = true };
+    if (view->kind == VIEW_TEXT) TRY(text_facts(sorter, view, n_rows, facts));
+    for (u64 r = 0; r < n_rows; r++) {
+        const u64 prefix = prefix_of(view, key, facts->skip, r);
+        if (query_should_stop(sorter->run, r)) return query_canceled(sorter->run);
+        facts->low = MIN_OF(facts->low, prefix), facts->high = MAX_OF(facts->high, prefix);
+        if (view->nulls && view->nulls[r]) facts->is_exact = false;
+        else if (view->kind == VIEW_WIDE && clamped(((const i128 *)view->data)[r]) != ((const i128 *)view->data)[r]) facts->is_exact = false;
+    }
+    return WEFT_OK;
+}
+
+static int bits_of(u64 number)
+{
+    int bits = 0;
+    for (; number; number >>= 1) bits++;
+    return bits;
 }
 
 // ---- merge sort -----------------------------------------------------------------------------------------------------------------
@@ -96,7 +148,38 @@ typedef struct Item { u64 prefix, row; } Item;
 
 static bool is_before(const Sorter *sorter, const Item *a, const Item *b)
 {
-    return a->prefix != b->prefix ? a->prefix < b->prefix : compare_rows(sorter, a->row, b->row) < 0;
+    if (a->prefix != b->prefix) return a->prefix < b->prefix;
+    return sorter->is_exact ? a->row < b->row : compare_rows(sorter, a->row, b->row) < 0;
+}
+
+// Key K goes behind the keys before it, which left N_FREE bits; its last bits are cut off where they do not fit.
+static weft_status add_prefixes(const Sorter *sorter, int k, const KeyFacts *facts, int bits, int n_free, Item *items, u64 n_rows)
+{
+    const SortKey *key = &sorter->keys[k];
+    const View    *view = &sorter->views[key->output];
+    const int      cut = MAX_OF(bits - n_free, 0), n_bits = bits - cut;
+    for (u64 r = 0; r < n_rows && n_bits; r++) {
+        if (query_should_stop(sorter->run, r)) return query_canceled(sorter->run);
+        const u64 prefix = (prefix_of(view, key, facts->skip, r) - facts->low) >> cut;
+        items[r].prefix = n_bits == 64 ? prefix : items[r].prefix << n_bits | prefix;
+    }
+    return WEFT_OK;
+}
+
+static weft_status make_items(Sorter *sorter, Item *items, u64 n_rows)
+{
+    int n_free = 64;
+    for (u64 r = 0; r < n_rows; r++) items[r] = (Item){ 0, r };
+    sorter->is_exact = true;
+    for (int k = 0; k < sorter->n_keys && sorter->is_exact; k++) {
+        KeyFacts facts;
+        TRY(key_facts(sorter, &sorter->keys[k], n_rows, &facts));
+        const int bits = bits_of(facts.high - facts.low);
+        TRY(add_prefixes(sorter, k, &facts, bits, n_free, items, n_rows));
+        sorter->is_exact = facts.is_exact && bits <= n_free;
+        n_free = MAX_OF(n_free - bits, 0);
+    }
+    return WEFT_OK;
 }
 
 #define RUN_ROWS 16
@@ -181,15 +264,12 @@ static weft_status rank_codes(QueryRun *run, View *views)
 
 static weft_status sort_rows(QueryRun *run, View *views, u64 n_rows, u64 n_wanted, const u64 **rows)
 {
-    const Sorter sorter = { run, views, run->query->sort, run->query->n_sort };
+    Sorter       sorter = { run, views, run->query->sort, run->query->n_sort, false };
     Item        *items, *spare;
     u64          n_sorted = n_rows, *out;
     TRY(rank_codes(run, views));
     TRY(query_alloc(run, n_rows * sizeof *items, (void **)&items));
-    for (u64 r = 0; r < n_rows; r++) {
-        if (query_should_stop(run, r)) return query_canceled(run);
-        items[r] = (Item){ prefix_of(&views[sorter.keys[0].output], &sorter.keys[0], r), r };
-    }
+    TRY(make_items(&sorter, items, n_rows));
     if (n_wanted > 0 && n_wanted < n_rows / 4) {
         TRY(keep_first(&sorter, items, n_rows, n_wanted));
         n_sorted = n_wanted;
