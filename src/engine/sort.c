@@ -69,8 +69,9 @@ static u64 prefix_of_float(double value)
 // Of what follows the first SKIP bytes, which all texts have in common.
 static u64 prefix_of_text(weft_text text, size_t skip)
 {
-    u64 prefix = 0;
-    for (size_t i = skip; i < skip + 8; i++) prefix = prefix << 8 | (i < text.length ? (u8)text.bytes[i] : 0);
+    u64          prefix = 0;
+    const size_t end = MIN_OF(text.length, skip + 8);
+    for (size_t i = skip; i < end; i++) prefix |= (u64)(u8)text.bytes[i] << (56 - 8 * (i - skip));
     return prefix;
 }
 
@@ -113,20 +114,20 @@ static weft_status text_facts(const Sorter *sorter, const View *view, u64 n_rows
         if (query_should_stop(sorter->run, r)) return query_canceled(sorter->run);
         if (view->nulls && view->nulls[r]) continue;
         if (!first) first = &texts[r], facts->skip = first->length;
-        facts->skip = common_length(*first, texts[r], facts->skip);
+        if (texts[r].length < facts->skip || memcmp(first->bytes, texts[r].bytes, facts->skip) != 0) facts->skip = common_length(*first, texts[r], facts->skip);
         longest = MAX_OF(longest, texts[r].length), shortest = MIN_OF(shortest, texts[r].length);
     }
     facts->is_exact = longest == shortest && longest <= facts->skip + 8;
     return WEFT_OK;
 }
 
-static weft_status key_facts(const Sorter *sorter, const SortKey *key, u64 n_rows, KeyFacts *facts)
+static weft_status key_facts(const Sorter *sorter, const SortKey *key, u64 *prefixes, u64 n_rows, KeyFacts *facts)
 {
     const View *view = &sorter->views[key->output];
     *facts = (KeyFacts){ .low = UINT64_MAX, .is_exact = true };
     if (view->kind == VIEW_TEXT) TRY(text_facts(sorter, view, n_rows, facts));
     for (u64 r = 0; r < n_rows; r++) {
-        const u64 prefix = prefix_of(view, key, facts->skip, r);
+        const u64 prefix = prefixes[r] = prefix_of(view, key, facts->skip, r);
         if (query_should_stop(sorter->run, r)) return query_canceled(sorter->run);
         facts->low = MIN_OF(facts->low, prefix), facts->high = MAX_OF(facts->high, prefix);
         if (view->nulls && view->nulls[r]) facts->is_exact = false;
@@ -152,15 +153,13 @@ static bool is_before(const Sorter *sorter, const Item *a, const Item *b)
     return sorter->is_exact ? a->row < b->row : compare_rows(sorter, a->row, b->row) < 0;
 }
 
-// Key K goes behind the keys before it, which left N_FREE bits; its last bits are cut off where they do not fit.
-static weft_status add_prefixes(const Sorter *sorter, int k, const KeyFacts *facts, int bits, int n_free, Item *items, u64 n_rows)
+// A key goes behind the keys before it, which left N_FREE bits; its last bits are cut off where they do not fit.
+static weft_status add_prefixes(const Sorter *sorter, const u64 *prefixes, u64 low, int bits, int n_free, Item *items, u64 n_rows)
 {
-    const SortKey *key = &sorter->keys[k];
-    const View    *view = &sorter->views[key->output];
-    const int      cut = MAX_OF(bits - n_free, 0), n_bits = bits - cut;
+    const int cut = MAX_OF(bits - n_free, 0), n_bits = bits - cut;
     for (u64 r = 0; r < n_rows && n_bits; r++) {
         if (query_should_stop(sorter->run, r)) return query_canceled(sorter->run);
-        const u64 prefix = (prefix_of(view, key, facts->skip, r) - facts->low) >> cut;
+        const u64 prefix = (prefixes[r] - low) >> cut;
         items[r].prefix = n_bits == 64 ? prefix : items[r].prefix << n_bits | prefix;
     }
     return WEFT_OK;
@@ -168,14 +167,16 @@ static weft_status add_prefixes(const Sorter *sorter, int k, const KeyFacts *fac
 
 static weft_status make_items(Sorter *sorter, Item *items, u64 n_rows)
 {
-    int n_free = 64;
+    int  n_free = 64;
+    u64 *prefixes;
+    TRY(query_alloc(sorter->run, (n_rows + 1) * sizeof *prefixes, (void **)&prefixes));
     for (u64 r = 0; r < n_rows; r++) items[r] = (Item){ 0, r };
     sorter->is_exact = true;
     for (int k = 0; k < sorter->n_keys && sorter->is_exact; k++) {
         KeyFacts facts;
-        TRY(key_facts(sorter, &sorter->keys[k], n_rows, &facts));
+        TRY(key_facts(sorter, &sorter->keys[k], prefixes, n_rows, &facts));
         const int bits = bits_of(facts.high - facts.low);
-        TRY(add_prefixes(sorter, k, &facts, bits, n_free, items, n_rows));
+        TRY(add_prefixes(sorter, prefixes, facts.low, bits, n_free, items, n_rows));
         sorter->is_exact = facts.is_exact && bits <= n_free;
         n_free = MAX_OF(n_free - bits, 0);
     }
