@@ -81,6 +81,7 @@ int main(int argc, char **argv)
     }
     if (figures)
         return print_figures(figures);
+    setenv("WEFT_GPU_WAIT", "on", 1);                          // what is timed runs on the device; first runs switch it off
     if (gpu.bench.options.child)
         return !strcmp(gpu.bench.options.child, "stream") ? child_stream(&gpu) : child_first(&gpu);
     gpu.has_targets = strcmp(gpu.device, "cpu") != 0 && !strcmp(gpu.bench.options.scale, "20");

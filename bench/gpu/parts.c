@@ -424,7 +424,8 @@ void part_stream(GpuBench *gpu)
     say(bench, "\n");
 }
 
-// All columns that a query needs are read before, by queries of another form, so that data is where it will be.
+// All columns that a query needs are read before, by queries of another form, so that data is where it will be.  The first run and the
+// second, for which part of the code may still be in the making, are as everybody has them (gpu_wait = off); the third has all code.
 int child_first(GpuBench *gpu)
 {
     static const char *const TOUCH[] = {
@@ -439,8 +440,11 @@ int child_first(GpuBench *gpu)
         die(gpu->bench.options.child_query, "cannot be read");
     for (int t = 0; t < COUNT(TOUCH); t++)
         run_ms(weft, TOUCH[t]);
+    must(weft, peer_run(weft, "set gpu_wait = off", NULL), "set gpu_wait");
     double first_ms = run_ms(weft, sql), second_ms = run_ms(weft, sql);
-    printf("%.6f %.6f 0\n", first_ms, second_ms);
+    must(weft, peer_run(weft, "set gpu_wait = on", NULL), "set gpu_wait");
+    run_ms(weft, sql);
+    printf("%.6f %.6f %.6f\n", first_ms, second_ms, run_ms(weft, sql));
     free(sql);
     peer_close(weft);
     return 0;
@@ -453,15 +457,18 @@ void part_first(GpuBench *gpu)
     double most_ms = 0;
     snprintf(cache, sizeof cache, "%s/empty-cache", bench->options.scratch);
     say(bench, "## First run with an empty code cache, in a new process, and the second\n\n");
-    say(bench, "| query | first ms | second ms | difference |\n| :-- | --: | --: | --: |\n");
+    say(bench, "Small tables are scanned by the CPU while code for the GPU is made; later: with all code there.  The difference is to the "
+               "quicker of the two.\n\n");
+    say(bench, "| query | first ms | second ms | later ms | difference |\n| :-- | --: | --: | --: | --: |\n");
     for (int q = 0; q < bench->n_queries; q++) {
         double answers[3];
         remove_tree(cache);
         if (mkdir(cache, 0700))
             die(cache, "cannot be made");
         ask_child(gpu, "first", bench->queries[q].path, "WEFT_CACHE", cache, answers);
-        say(bench, "| %s | %.2f | %.2f | %.2f |\n", bench->queries[q].name, answers[0], answers[1], answers[0] - answers[1]);
-        most_ms = fmax(most_ms, answers[0] - answers[1]);
+        double difference = answers[0] - fmin(answers[1], answers[2]);
+        say(bench, "| %s | %.2f | %.2f | %.2f | %.2f |\n", bench->queries[q].name, answers[0], answers[1], answers[2], difference);
+        most_ms = fmax(most_ms, difference);
     }
     remove_tree(cache);
     say(bench, "\n");

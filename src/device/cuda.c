@@ -230,6 +230,8 @@ static weft_status gpu_fetch_rows(Device *device, Launch *launch, Error *err)
     launch_close(run);
     return status;
 }
+static bool gpu_is_ready(Device *device, const Launch *launch) { return kernel_is_ready((Gpu *)device, launch); }
+static void gpu_get_ready(Device *device) { ready_begin((Gpu *)device); }
 
 // ---- opening --------------------------------------------------------------------------------------------------------------------------------
 
@@ -334,6 +336,7 @@ static void close_driver(Gpu *gpu)
 static void gpu_close(Device *device)
 {
     Gpu *gpu = (Gpu *)device;
+    ready_stop(gpu);
     scan_stop(gpu);
     kernels_free(gpu);
     close_driver(gpu);
@@ -345,6 +348,7 @@ static void gpu_close(Device *device)
     pthread_mutex_destroy(&gpu->lock);
     pthread_mutex_destroy(&gpu->stage_lock);
     pthread_cond_destroy(&gpu->changed);
+    pthread_cond_destroy(&gpu->wanted);
     free(gpu->prelude);
     free(gpu);
 }
@@ -374,7 +378,7 @@ weft_status device_cuda_open(int number, const CudaOptions *options, Device **de
     gpu->number = number;
     snprintf(gpu->name, sizeof gpu->name, "cuda:%d", number);
     gpu->device = (Device){ .name = gpu->name, .scan = gpu_scan, .make_table = gpu_make_table, .fetch_rows = gpu_fetch_rows, .fetch_table = gpu_fetch_table, .drop_table = gpu_drop_table,
-                             .free_launch = gpu_free_launch, .close = gpu_close };
+                            .is_ready = gpu_is_ready, .get_ready = gpu_get_ready, .free_launch = gpu_free_launch, .close = gpu_close };
     text_add(&prelude, "%s\n%s", kernel_args_text, kernel_cuda_text);
     gpu->prelude = prelude.bytes;
     gpu->cubins = cubins_new(options->cache_dir);
@@ -382,21 +386,13 @@ weft_status device_cuda_open(int number, const CudaOptions *options, Device **de
     pthread_mutex_init(&gpu->stage_lock, NULL);
     for (int s = 0; s < N_STAGES; s++) pthread_mutex_init(&gpu->stages[s].lock, NULL);
     pthread_cond_init(&gpu->changed, NULL);
+    pthread_cond_init(&gpu->wanted, NULL);
     *device = &gpu->device;
     const weft_status status = open_gpu(gpu, options, err);
     if (!status) return WEFT_OK;
     gpu_close(&gpu->device);
     *device = NULL;
     return status;
-}
-
-void cuda_warm(Device *device)
-{
-    Gpu  *gpu = (Gpu *)device;
-    Error ignored = { 0 };
-    if (gpu_enter(gpu, &ignored)) return;
-    cubins_warm(gpu->cubins, gpu->cu->version, gpu->major, gpu->minor);
-    tables_warm(gpu);
 }
 
 CudaMemory cuda_memory(Device *device)

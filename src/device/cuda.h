@@ -1,8 +1,10 @@
 // cuda.h - NVIDIA GPUs as devices: the same kernels over columns that are kept in device memory or flow through it.
 //
 //     if (cuda_driver()->n_gpus) TRY(device_cuda_open(0, &(CudaOptions){ 0 }, &device, err));
-//     cuda_warm(device);                                 // the compiler's own start; a background thread may call it
-//     TRY(device->scan(device, &launch, err));           // many threads at once: launches over one table share its scan
+//     cuda_warm(device);                                 // begins the compiler's own start in the background; returns at once
+//     if (device->is_ready(device, &launch))             // false: a scan would wait for the compiler first
+//         TRY(device->scan(device, &launch, err));       // many threads at once: launches over one table share its scan
+//     device->get_ready(device);                         // what was not ready is compiled in the background
 //
 // A scan fails with what the query did wrong (a division by zero), or with QUERY_CANCELED.  What the device cannot do or could not do
 // this time is not the query's fault: launch.refused says it, and the CPU runs the query.  After an error that ends the driver's context the

@@ -2,6 +2,7 @@
 //
 //     cuda.c          a GPU opened: context, pool of memory, streams; losing it
 //     cuda_kernel.c   code for it, and the shape of a launch
+//     cuda_ready.c    what is made ready while nobody waits for it
 //     cuda_launch.c   what one launch needs in device memory, and what it leaves
 //     cuda_table.c    join tables made of the rows that a launch left in device memory
 //     cuda_scan.c     the dispatcher: runs of chunks through the kernels of all who want them
@@ -19,6 +20,7 @@ enum {
     N_RUNS = 4,                        // runs of chunks in flight
     N_STAGES = 32,                     // pinned frames through which the host's memory goes
     PARTS_MAX = 4096,                  // chunks of one launch
+    N_COMPILERS = 4,                   // threads that compile in the background, at most
 };
 
 #define STAGE_BYTES ((u64)2 << 20)
@@ -31,18 +33,8 @@ typedef struct MadeTable MadeTable;    // cuda_table.c
 
 // ---- code ------------------------------------------------------------------------------------------------------------------------
 
-typedef enum KernelState { KERNEL_BUILDING, KERNEL_READY, KERNEL_FAILED } KernelState;
-
-typedef struct CudaKernel {            // lives as long as the device
-    char               key[128];       // name of the text, and how it was compiled
-    KernelState        state;
-    Error              error;
-    CuModule           module;
-    CuFunction         function;
-    int                registers, static_shared, items;
-    bool               was_cached;
-    struct CudaKernel *next;
-} CudaKernel;
+// Noted: somebody would have had to wait for it.  Queued: the compiling threads may begin.
+typedef enum KernelState { KERNEL_NOTED, KERNEL_QUEUED, KERNEL_BUILDING, KERNEL_READY, KERNEL_FAILED } KernelState;
 
 typedef struct Shape {                 // of a launch
     u32  shared_tables;                // bit k: table k
@@ -52,6 +44,19 @@ typedef struct Shape {                 // of a launch
     u32  dynamic_shared;
     int  threads, blocks_per_sm;
 } Shape;
+
+typedef struct CudaKernel {            // lives as long as the device
+    char               key[128];       // name of the text, and how it was compiled
+    KernelState        state;
+    char              *text, *name;    // until it is built: whoever asked may be gone by then
+    Shape              shape;          // what of it is compiled in
+    Error              error;
+    CuModule           module;
+    CuFunction         function;
+    int                registers, static_shared;
+    bool               was_cached;
+    struct CudaKernel *next;
+} CudaKernel;
 
 // ---- a launch ----------------------------------------------------------------------------------------------------------------------
 
@@ -144,6 +149,10 @@ struct Gpu {
     u64               bytes_admitted;  // of blocks and tables
     CudaKernel       *kernels;
     MadeTable        *tables;
+    pthread_cond_t    wanted;          // for the compiling threads: there is something to do, or nobody compiles for himself any more
+    pthread_t         compilers[N_COMPILERS];
+    int               n_compilers, n_demanded;     // demanded: compiles that a query waits for
+    bool              is_cold, stops_compiling;    // cold: the compiler has not been started yet, and is to be
     u64               n_launches, n_runs;
     GpuRun           *first;           // attached, the oldest first
     int               n_active;        // launches that hold memory
@@ -162,7 +171,13 @@ weft_status gpu_enter(Gpu *gpu, Error *err);               // the calling thread
 // cuda_kernel.c
 weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err);
 weft_status kernel_shape(Gpu *gpu, GpuRun *run, Error *err);
+bool        kernel_is_ready(Gpu *gpu, const Launch *launch);   // see Device.is_ready
+weft_status kernel_build(Gpu *gpu, CudaKernel *kernel, Error *err);        // one whose state was set to BUILDING by the caller
 void        kernels_free(Gpu *gpu);
+
+// cuda_ready.c
+void        ready_begin(Gpu *gpu);                          // see Device.get_ready
+void        ready_stop(Gpu *gpu);                           // waits for a compile that has begun; the rest is left undone
 
 // cuda_launch.c
 weft_status launch_open(GpuRun *run, Error *err);           // block and tables are there, or will be when the stream comes to it

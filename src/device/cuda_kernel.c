@@ -139,65 +139,140 @@ static weft_status read_attributes(Gpu *gpu, CudaKernel *kernel, Error *err)
     return WEFT_OK;
 }
 
-static weft_status build_kernel(Gpu *gpu, const GpuRun *run, CudaKernel *kernel, Error *err)
+static char *copy_text(const char *text)
 {
-    const Woven   *woven = run->launch->woven;
-    char           items[24], tables[40], groups[40], eager[32];
+    Text copy = { 0 };
+    text_add(&copy, "%s", text);
+    return copy.bytes;
+}
+
+typedef struct Defines { char text[4][40]; const char *list[4]; } Defines;
+
+static CubinJob cubin_job(const Gpu *gpu, const Shape *shape, const char *text, Defines *defines)
+{
+    snprintf(defines->text[0], sizeof defines->text[0], "ITEMS=%d", shape->items);
+    snprintf(defines->text[1], sizeof defines->text[1], "SHARED_TABLES_=0x%xu", shape->shared_tables);
+    snprintf(defines->text[2], sizeof defines->text[2], "SHARED_GROUPS_=0x%xu", shape->shared_groups);
+    snprintf(defines->text[3], sizeof defines->text[3], "EAGER_=0x%xu", shape->eager);
+    for (int d = 0; d < COUNT_OF(defines->list); d++) defines->list[d] = defines->text[d];
+    return (CubinJob){ .prelude = gpu->prelude, .text = text, .driver_version = gpu->cu->version, .major = gpu->major, .minor = gpu->minor,
+                       .n_defines = COUNT_OF(defines->list), .defines = defines->list };
+}
+
+static weft_status load_code(Gpu *gpu, CudaKernel *kernel, Error *err)
+{
+    Defines        defines = { 0 };
     Text           cubin = { 0 };
-    const CubinJob job = { .prelude = gpu->prelude, .text = woven->text, .driver_version = gpu->cu->version, .major = gpu->major, .minor = gpu->minor,
-                           .n_defines = 4,
-                           .defines = (const char *[]){ items, tables, groups, eager } };
-    snprintf(items, sizeof items, "ITEMS=%d", run->shape.items);
-    snprintf(tables, sizeof tables, "SHARED_TABLES_=0x%xu", run->shape.shared_tables);
-    snprintf(groups, sizeof groups, "SHARED_GROUPS_=0x%xu", run->shape.shared_groups);
-    snprintf(eager, sizeof eager, "EAGER_=0x%xu", run->shape.eager);
-    weft_status status = cubins_get(gpu->cubins, &job, &cubin, &kernel->was_cached, err);
+    const CubinJob job = cubin_job(gpu, &kernel->shape, kernel->text, &defines);
+    weft_status    status = gpu_enter(gpu, err);
+    if (!status) status = cubins_get(gpu->cubins, &job, &cubin, &kernel->was_cached, err);
     if (!status) status = gpu_check(gpu, gpu->cu->ModuleLoadData(&kernel->module, cubin.bytes), "cuModuleLoadData", err);
-    if (!status) status = gpu_check(gpu, gpu->cu->ModuleGetFunction(&kernel->function, kernel->module, woven->name), "cuModuleGetFunction", err);
+    if (!status) status = gpu_check(gpu, gpu->cu->ModuleGetFunction(&kernel->function, kernel->module, kernel->name), "cuModuleGetFunction", err);
     if (!status) status = read_attributes(gpu, kernel, err);
     text_free(&cubin);
     return status;
 }
 
-static void end_building(Gpu *gpu, CudaKernel *kernel, weft_status status, const Error *err)
+static void forget_text(CudaKernel *kernel)
 {
+    free(kernel->text);
+    free(kernel->name);
+    kernel->text = kernel->name = NULL;
+}
+
+// A failure stays: the text will not get better.
+weft_status kernel_build(Gpu *gpu, CudaKernel *kernel, Error *err)
+{
+    const weft_status status = load_code(gpu, kernel, err);
+    forget_text(kernel);
     pthread_mutex_lock(&gpu->lock);
     kernel->state = status ? KERNEL_FAILED : KERNEL_READY;
     if (status) kernel->error = *err;
     pthread_cond_broadcast(&gpu->changed);
     pthread_mutex_unlock(&gpu->lock);
+    return status;
 }
 
-// Whoever asks first compiles; others wait.  A failure stays: the text will not get better.
-weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err)
+typedef struct KernelKey { char bytes[sizeof(((CudaKernel *)0)->key)]; } KernelKey;
+
+// What the compiler has to know, and with it which code it is.
+static KernelKey choose_code(Gpu *gpu, GpuRun *run)
 {
     const Woven *woven = run->launch->woven;
-    char         key[sizeof run->kernel->key];
-    bool         must_build = false;
+    KernelKey    key;
     run->shape.items = items_for(woven->text);
     run->shape.eager = eager_columns(run);
     place_shared(gpu, run);
-    snprintf(key, sizeof key, "%.60s %d %x %x %x", woven->name, run->shape.items, run->shape.shared_tables, run->shape.shared_groups, run->shape.eager);
+    snprintf(key.bytes, sizeof key.bytes, "%.60s %d %x %x %x", woven->name, run->shape.items, run->shape.shared_tables, run->shape.shared_groups, run->shape.eager);
+    return key;
+}
+
+// Under the lock.
+static CudaKernel *note_kernel(Gpu *gpu, const GpuRun *run, const KernelKey *key)
+{
+    CudaKernel *kernel = find_kernel(gpu, key->bytes);
+    if (kernel) return kernel;
+    kernel = calloc(1, sizeof *kernel);
+    *kernel = (CudaKernel){ .state = KERNEL_NOTED, .text = copy_text(run->launch->woven->text), .name = copy_text(run->launch->woven->name), .shape = run->shape,
+                            .next = gpu->kernels };
+    strcpy(kernel->key, key->bytes);
+    gpu->kernels = kernel;
+    return kernel;
+}
+
+static void build_on_demand(Gpu *gpu, CudaKernel *kernel)
+{
+    Error own = { 0 };
+    kernel_build(gpu, kernel, &own);
     pthread_mutex_lock(&gpu->lock);
-    CudaKernel *kernel = find_kernel(gpu, key);
-    if (!kernel) {
-        kernel = calloc(1, sizeof *kernel);
-        *kernel = (CudaKernel){ .items = run->shape.items, .next = gpu->kernels };
-        strcpy(kernel->key, key);
-        gpu->kernels = kernel;
-        must_build = true;
-    }
+    gpu->is_cold = false;
+    if (--gpu->n_demanded == 0) pthread_cond_broadcast(&gpu->wanted);
+    pthread_mutex_unlock(&gpu->lock);
+}
+
+// Whoever needs it first compiles it, unless the background has begun; others wait.
+weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err)
+{
+    const KernelKey key = choose_code(gpu, run);
+    pthread_mutex_lock(&gpu->lock);
+    CudaKernel *kernel = note_kernel(gpu, run, &key);
+    const bool  must_build = kernel->state == KERNEL_NOTED || kernel->state == KERNEL_QUEUED;
+    if (must_build) kernel->state = KERNEL_BUILDING, gpu->n_demanded++;
     while (!must_build && kernel->state == KERNEL_BUILDING) pthread_cond_wait(&gpu->changed, &gpu->lock);
     pthread_mutex_unlock(&gpu->lock);
     run->kernel = kernel;
-    if (must_build) {
-        Error             own = { 0 };
-        const weft_status status = build_kernel(gpu, run, kernel, &own);
-        end_building(gpu, kernel, status, &own);
-    }
+    if (must_build) build_on_demand(gpu, kernel);
     run->launch->gpu.was_cached = !must_build || kernel->was_cached;
     if (kernel->state == KERNEL_READY) return WEFT_OK;
     return fail(err, kernel->error.status, -1, "%s", kernel->error.message);
+}
+
+// What failed, or is lost, is ready to be refused.
+bool kernel_is_ready(Gpu *gpu, const Launch *launch)
+{
+    const Woven *woven = launch->woven;
+    Launch       look = *launch;
+    GpuRun       run = { .gpu = gpu, .launch = &look };
+    Defines      defines = { 0 };
+    if (gpu->is_lost) return true;
+    run.cells = calloc((size_t)woven->n_state + 1, sizeof *run.cells);
+    run.spots = calloc((size_t)woven->n_tables + 1, sizeof *run.spots);
+    for (int c = 0; c < launch->source->n_chunks; c++)
+        if (launch_wants_chunk(launch, c)) run.rows_wanted += launch->source->chunks[c]->n_rows;
+    const KernelKey key = choose_code(gpu, &run);
+    free(run.cells);
+    free(run.spots);
+    pthread_mutex_lock(&gpu->lock);
+    const CudaKernel *kernel = find_kernel(gpu, key.bytes);
+    const bool        is_known = kernel != NULL, is_ready = kernel && (kernel->state == KERNEL_READY || kernel->state == KERNEL_FAILED);
+    pthread_mutex_unlock(&gpu->lock);
+    if (is_known) return is_ready;
+    const CubinJob job = cubin_job(gpu, &run.shape, woven->text, &defines);
+    if (cubins_have(gpu->cubins, &job)) return true;
+    pthread_mutex_lock(&gpu->lock);
+    note_kernel(gpu, &run, &key);
+    pthread_mutex_unlock(&gpu->lock);
+    return false;
 }
 
 // ---- the shape ----------------------------------------------------------------------------------------------------------------------------
@@ -230,6 +305,7 @@ void kernels_free(Gpu *gpu)
     for (CudaKernel *kernel = gpu->kernels, *next; kernel; kernel = next) {
         next = kernel->next;
         if (kernel->module && !gpu->is_lost) gpu->cu->ModuleUnload(kernel->module);
+        forget_text(kernel);
         free(kernel);
     }
     gpu->kernels = NULL;

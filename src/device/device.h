@@ -152,6 +152,9 @@ struct Device {
     weft_status (*fetch_rows)(Device *device, Launch *launch, Error *err);     // as if they had never stayed
     weft_status (*fetch_table)(Device *device, u64 table, int number, void *to, u64 bytes, Error *err);
     void        (*drop_table)(Device *device, u64 table);
+    // Optional: NULL = always.  False: a scan would wait for a compiler.  The code is then noted, and made in the background once get_ready is called.
+    bool        (*is_ready)(Device *device, const Launch *launch);
+    void        (*get_ready)(Device *device);
     void        (*close)(Device *device);
 };
 

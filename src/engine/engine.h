@@ -40,6 +40,7 @@ typedef enum DeviceChoice { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA } DeviceChoice;
 typedef struct Settings {
     DeviceChoice device;               // auto: a GPU where there is one and the work is worth it
     int     gpu;                       // number, for cuda
+    bool    gpu_wait;                  // on: always wait for a GPU's code, even where the CPU would be done sooner
     bool    weave;                     // off: every operator is its own kernel
     JitMode jit;
     int     threads;
@@ -92,6 +93,7 @@ typedef struct KernelReport {          // for EXPLAIN ANALYZE
     int          chunks_read, chunks_skipped, n_workers;
     u64         *counts;
     double       time_ms, compile_ms;
+    const char  *meanwhile;            // the CPU ran it while code for this device is made; NULL: it did not
     double       wait_ms, gain;        // see Launch
     int          n_beside, n_woven;
     const char  *woven_as;
@@ -121,6 +123,7 @@ typedef struct QueryRun {
     const char    **notices;
     Code          **codes;             // kernels that the better compiler should see once the query is done
     int             n_codes;
+    Device         *unready;           // a GPU that has code to compile once the query is done; NULL: none
     bool            is_explained;      // EXPLAIN: everything is made anew, so that it can be shown
     bool            only_weave;        // EXPLAIN (KERNEL): the last pipeline is woven, not run
     bool            is_empty;          // its text says that no row comes out: nothing was run
@@ -190,6 +193,7 @@ void         result_add_notices(weft_result *result, const QueryRun *run);
 void        explain_plan(QueryRun *run, bool with_figures, Text *text);    // figures: what a run left in run->reports
 void        explain_network(weft_db *db, Arena *arena, bool as_dot, Text *text);      // what runs now, and what is woven with what
 void        settings_default_device(Settings *settings);                   // $WEFT_DEVICE, else auto
+bool        settings_default_gpu_wait(void);                               // $WEFT_GPU_WAIT, else off
 weft_status settings_set(weft_session *session, const char *name, const char *value, int at, Error *err);   // value NULL: default
 weft_status settings_show(weft_session *session, const char *name, int at, Text *text, Error *err);
 weft_status virtual_table(weft_db *db, Arena *arena, const char *name, const Table **table, Error *err);    // *table NULL: no such

@@ -100,6 +100,7 @@ static void print_kernel_figures(const KernelReport *kernel, int depth, Text *te
     print_bytes(text, (double)kernel->bytes_read);
     text_add(text, ", chunks read %d, skipped %d, time %.2f ms", kernel->chunks_read, kernel->chunks_skipped, kernel->time_ms);
     if (kernel->compile_ms >= 0.005) text_add(text, " + %.2f ms to get the code", kernel->compile_ms);
+    if (kernel->meanwhile) text_add(text, "; code for %s is compiled meanwhile", kernel->meanwhile);
     text_add(text, "\n");
     if (kernel->n_beside) {
         indent(text, depth);

@@ -44,7 +44,10 @@ weft_status gpus_get(Gpus *gpus, int number, Device **device, Error *err)
     }
     pthread_mutex_lock(&gpus->lock);
     weft_status status = WEFT_OK;
-    if (!gpus->devices[number]) status = device_cuda_open(number, &(CudaOptions){ 0 }, &gpus->devices[number], err);
+    if (!gpus->devices[number]) {
+        status = device_cuda_open(number, &(CudaOptions){ 0 }, &gpus->devices[number], err);
+        if (!status) cuda_warm(gpus->devices[number]);
+    }
     *device = gpus->devices[number];
     if (number == 0) gpus->ready = *device;
     pthread_mutex_unlock(&gpus->lock);
@@ -57,7 +60,6 @@ static void *open_first(void *context)
     Device *device;
     Error   err = { 0 };
     if (gpus_get(gpus, 0, &device, &err)) log_info("no GPU is used: %s", err.message);
-    else cuda_warm(device);
     return NULL;
 }
 

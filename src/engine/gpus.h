@@ -4,7 +4,7 @@
 //     Device *device = gpus_ready(gpus);                 // auto: NULL while there is none, or until it is open; never waits
 //
 // Opening takes a second and most of a card's memory, so nobody pays for it who does not use it: auto opens in the background when the
-// first pipeline comes that is worth it, and the compiler is warmed up there, too.
+// first pipeline comes that is worth it.  The compiler is started in the background by the device itself.
 
 #ifndef WEFT_GPUS_H
 #define WEFT_GPUS_H

@@ -20,6 +20,12 @@
 // A GPU is asked by itself (SET device = auto) from so many rows on: below, the CPU is done before a launch would be prepared.
 #define GPU_ROWS (4u << 20)
 
+// Code for a GPU that is not there yet is waited for (20 to 60 ms) unless the CPU will be done within this time: then the CPU runs the
+// pipeline, and the GPU's code is compiled meanwhile, for the next time.  So the first run of a query over a large table and several
+// small ones waits for one compile, that of the large table, instead of one after the other.  Well below a compile, since the estimate is
+// rough and other queries want the CPU, too.
+#define STAND_IN_MS 10.0
+
 // ---- memory of the query ------------------------------------------------------------------------------------------------
 
 typedef struct Counted { Budget *budget; void *memory; size_t bytes; } Counted;
@@ -260,12 +266,12 @@ static weft_status list_steps(QueryRun *run, const Pipeline *pipeline, Steps *st
 
 // ---- one kernel ------------------------------------------------------------------------------------------------------------------
 
-static void report(QueryRun *run, int pipeline, const char *label, const Launch *launch, const Woven *woven, double compile_ms)
+static KernelReport *report(QueryRun *run, int pipeline, const char *label, const Launch *launch, const Woven *woven, double compile_ms)
 {
     PipelineReport *reports = &run->reports[pipeline];
     KernelReport   *kernel = LIST_PUSH(run->own, reports->kernels, reports->n_kernels);
     *kernel = (KernelReport){ .label = label, .woven = woven, .device = launch ? launch->device->name : "cpu", .compile_ms = compile_ms };
-    if (!launch) return;
+    if (!launch) return kernel;
     kernel->morsels[0] = launch->morsels[0], kernel->morsels[1] = launch->morsels[1];
     kernel->rows_in = launch->rows_in, kernel->rows_out = launch->rows_out, kernel->bytes_read = launch->bytes_read;
     kernel->chunks_read = launch->chunks_read, kernel->chunks_skipped = launch->chunks_skipped, kernel->n_workers = launch->n_workers;
@@ -274,6 +280,12 @@ static void report(QueryRun *run, int pipeline, const char *label, const Launch 
     kernel->gpu = launch->gpu;
     kernel->counts = arena_array(run->own, u64, woven->n_counts + 1);
     if (launch->counts) memcpy(kernel->counts, launch->counts, (size_t)woven->n_counts * sizeof(u64));
+    return kernel;
+}
+
+static double expected_ms(const QueryRun *run, const WeaveJob *job)
+{
+    return (double)job->source->n_rows * (job->n_steps + 1) * TCC_NS_PER_ROW_AND_STEP * 1e-6 / run->session->settings.threads;
 }
 
 static void ask_for_better_code(QueryRun *run, Code *code, const WeaveJob *job)
@@ -281,8 +293,7 @@ static void ask_for_better_code(QueryRun *run, Code *code, const WeaveJob *job)
     JitTier tier;
     code_function(code, &tier);
     if (run->session->settings.jit != JIT_AUTO || tier == TIER_CC) return;
-    const double expected_ms = (double)job->source->n_rows * (job->n_steps + 1) * TCC_NS_PER_ROW_AND_STEP * 1e-6 / run->session->settings.threads;
-    if (expected_ms > IMPROVE_NOW_MS) jit_improve(run->session->db->jit, code);
+    if (expected_ms(run, job) > IMPROVE_NOW_MS) jit_improve(run->session->db->jit, code);
     else *LIST_PUSH(run->own, run->codes, run->n_codes) = code;
 }
 
@@ -345,7 +356,18 @@ static weft_status bring_tables(QueryRun *run, const WeaveJob *job, Woven *woven
     return WEFT_OK;
 }
 
-static weft_status run_on_cpu(QueryRun *run, int pipeline, const char *label, const WeaveJob *job, Launch *launch, double *compile_ms)
+// The CPU will be done before a compiler would be (and its own code is not cc's, to be waited for as well).
+static bool should_stand_in(QueryRun *run, const WeaveJob *job, const Launch *launch)
+{
+    Device *device = launch->device;
+    if (!device->is_ready || run->session->settings.gpu_wait || run->session->settings.jit == JIT_CC) return false;
+    if (expected_ms(run, job) * MAX_OF(launch->woven->fan_out, 1) > STAND_IN_MS || device->is_ready(device, launch)) return false;
+    run->unready = device;
+    return true;
+}
+
+// IMPROVE: it will run here again, so better code is worth asking for.
+static weft_status run_on_cpu(QueryRun *run, int pipeline, const char *label, const WeaveJob *job, bool improve, Launch *launch, double *compile_ms)
 {
     weft_session *session = run->session;
     const Woven  *woven = launch->woven;
@@ -356,7 +378,7 @@ static weft_status run_on_cpu(QueryRun *run, int pipeline, const char *label, co
     TRY(jit_get(session->db->jit, woven->text, woven->name, session->settings.jit, &launch->code, &notice, run->err));
     *compile_ms = time_now_ms() - start;
     if (notice) query_notice(run, notice);
-    ask_for_better_code(run, launch->code, job);
+    if (improve) ask_for_better_code(run, launch->code, job);
     Ride ride = make_ride(run, pipeline, label, launch);
     return woven->fan_out > FAN_OUT_SHARED ? ride_alone(&ride, run->err) : network_ride(session->db->network, &ride, run->err);
 }
@@ -393,10 +415,12 @@ static weft_status run_job(QueryRun *run, int pipeline, const char *label, const
                         .budget = query_budget(run), .jit = session->settings.jit == JIT_TCC ? NULL : session->db->jit, .stop = &session->stop, .rows_done = &session->rows_done };
     if (job->sink == SINK_TABLE && device->make_table) table_facts(run, pipeline, woven, job->notes, launch);
     if (device->scan) TRY(bring_tables(run, job, woven, device));
-    if (device->scan) status = run_on_gpu(run, launch, &is_done);
+    const bool stands_in = should_stand_in(run, job, launch);
+    if (device->scan && !stands_in) status = run_on_gpu(run, launch, &is_done);
     if (is_done) compile_ms = launch->compile_ms;
-    else status = run_on_cpu(run, pipeline, label, job, launch, &compile_ms);
-    report(run, pipeline, label, launch, woven, compile_ms);
+    else status = run_on_cpu(run, pipeline, label, job, !stands_in, launch, &compile_ms);
+    KernelReport *kernel = report(run, pipeline, label, launch, woven, compile_ms);
+    if (stands_in) kernel->meanwhile = device->name;
     run->last_woven = woven;
     return status;
 }
@@ -685,4 +709,5 @@ void query_free(QueryRun *run)
     if (run->last && run->last->memory && !is_shared_launch(run)) run->last->device->free_launch(run->last->device, run->last);
     for (int i = 0; i < run->n_pieces; i++) piece_release(run->session->db->pieces, run->pieces[i]);
     for (int i = 0; i < run->n_codes; i++) jit_improve(run->session->db->jit, run->codes[i]);
+    if (run->unready) run->unready->get_ready(run->unready);
 }

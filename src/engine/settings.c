@@ -155,6 +155,24 @@ static void show_device(const weft_session *session, Text *text)
     else text_add(text, "%s", settings->device == DEVICE_CPU ? "cpu" : "auto");
 }
 
+bool settings_default_gpu_wait(void)
+{
+    const char *own = getenv("WEFT_GPU_WAIT");
+    bool        wait = false;
+    if (own && *own && !parse_bool(own, &wait)) log_warn("WEFT_GPU_WAIT=%s is not understood: on or off", own);
+    return wait;
+}
+
+static weft_status set_gpu_wait(weft_session *session, const char *value, bool *understood, Error *err)
+{
+    (void)err;
+    if (!value) session->settings.gpu_wait = settings_default_gpu_wait();
+    else *understood = parse_bool(value, &session->settings.gpu_wait);
+    return WEFT_OK;
+}
+
+static void show_gpu_wait(const weft_session *session, Text *text) { text_add(text, "%s", session->settings.gpu_wait ? "on" : "off"); }
+
 static weft_status set_sharing(weft_session *session, const char *value, bool *understood, Error *err)
 {
     (void)err;
@@ -204,6 +222,7 @@ static void show_timeout(const weft_session *session, Text *text) { text_add(tex
 static const Setting settings[] = {
     { "chunk_rows", "a number of rows from 64 on, for later appends", set_chunk_rows, show_chunk_rows },
     { "device", "auto, cpu, cuda or cuda:N", set_device, show_device },
+    { "gpu_wait", "on or off", set_gpu_wait, show_gpu_wait },
     { "jit", "auto, tcc or cc", set_jit, show_jit },
     { "memory_limit", "a size such as 512MB or 8GB; 0 for none", set_memory_limit, show_memory_limit },
     { "priority", "a number from 0 to 10; queries with a larger one go first", set_priority, show_priority },
@@ -224,7 +243,7 @@ static const Setting *find_setting(const char *name)
 static weft_status no_such_setting(const char *name, int at, Error *err)
 {
     fail(err, WEFT_UNDEFINED_OBJECT, at, "there is no setting \"%s\"", name);
-    error_hint(err, "settings are chunk_rows, device, jit, memory_limit, priority, sharing, statement_timeout, threads, weave and weave_queries");
+    error_hint(err, "settings are chunk_rows, device, gpu_wait, jit, memory_limit, priority, sharing, statement_timeout, threads, weave and weave_queries");
     return WEFT_UNDEFINED_OBJECT;
 }
 

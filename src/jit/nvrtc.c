@@ -37,10 +37,19 @@ void cubins_free(Cubins *cubins)
 }
 
 typedef struct Options {
-    char        architecture[32], defines[OPTIONS_MAX][64];
+    char        architecture[32], defines[OPTIONS_MAX][64], own[512];
     const char *list[OPTIONS_MAX];
     int         n_options;
 } Options;
+
+static void add_own(Options *options)
+{
+    const char *own = getenv("WEFT_NVRTC_OPTIONS");
+    char       *rest;
+    snprintf(options->own, sizeof options->own, "%s", own ? own : "");
+    for (char *word = strtok_r(options->own, " ", &rest); word && options->n_options < OPTIONS_MAX; word = strtok_r(NULL, " ", &rest))
+        options->list[options->n_options++] = word;
+}
 
 static void list_options(const CubinJob *job, Options *options)
 {
@@ -53,6 +62,7 @@ static void list_options(const CubinJob *job, Options *options)
         snprintf(options->defines[i], sizeof options->defines[i], "-D%s", job->defines[i]);
         options->list[options->n_options++] = options->defines[i];
     }
+    add_own(options);
 }
 
 static CacheKey key_of(const Nvrtc *nvrtc, const CubinJob *job, const Options *options)
@@ -141,17 +151,26 @@ weft_status cubins_get(Cubins *cubins, const CubinJob *job, Text *cubin, bool *w
     return WEFT_OK;
 }
 
-void cubins_warm(Cubins *cubins, int driver_version, int major, int minor)
+bool cubins_have(Cubins *cubins, const CubinJob *job)
 {
-    const Nvrtc   *nvrtc;
-    Options        options;
-    Error          ignored = { 0 };
-    Text           cubin = { 0 };
-    const CubinJob job = { .prelude = "", .text = "extern \"C\" __global__ void warm(unsigned *p) { atomicAdd(p, blockIdx.x); }",
-                           .driver_version = driver_version, .major = major, .minor = minor };
+    const Nvrtc *nvrtc;
+    Options      options;
+    Error        ignored = { 0 };
+    char         path[JIT_PATH_MAX];
+    if (nvrtc_need(job->driver_version, &nvrtc, &ignored)) return false;
+    list_options(job, &options);
+    return cache_find(cubins->cache, key_of(nvrtc, job, &options), "cubin", path);
+}
+
+void cubins_warm(Cubins *cubins, const CubinJob *job)
+{
+    const Nvrtc *nvrtc;
+    Options      options;
+    Error        ignored = { 0 };
+    Text         cubin = { 0 };
     (void)cubins;
-    if (nvrtc_need(driver_version, &nvrtc, &ignored)) return;
-    list_options(&job, &options);
-    compile(nvrtc, &job, &options, &cubin, &ignored);
+    if (nvrtc_need(job->driver_version, &nvrtc, &ignored)) return;
+    list_options(job, &options);
+    if (compile(nvrtc, job, &options, &cubin, &ignored)) log_debug("nvrtc was not warmed up: %s", ignored.message);
     text_free(&cubin);
 }

@@ -6,7 +6,8 @@
 //
 // A cubin is machine code for one architecture.  Its key in the code cache (see jit.h) is the hash of prelude, text, defines,
 // architecture and NVRTC's version.  Compiling takes 20 to 60 ms, the first one in a process some 150 more: cubins_warm takes that
-// on itself.  Any thread may call anything here but cubins_free.
+// on itself.  $WEFT_NVRTC_OPTIONS are further options, with spaces between them: for finding out which pay.  Any thread may call
+// anything here but cubins_free.
 
 #ifndef WEFT_NVRTC_H
 #define WEFT_NVRTC_H
@@ -26,7 +27,8 @@ typedef struct CubinJob {
 Cubins     *cubins_new(const char *cache_dir);     // NULL: as for the jit (JitOptions.cache_dir)
 void        cubins_free(Cubins *cubins);
 weft_status cubins_get(Cubins *cubins, const CubinJob *job, Text *cubin, bool *was_cached, Error *err);
-// Compiles something small, so that NVRTC's own start is behind it.  Failure shows in cubins_get.
-void        cubins_warm(Cubins *cubins, int driver_version, int major, int minor);
+bool        cubins_have(Cubins *cubins, const CubinJob *job);      // on disk: cubins_get will not compile
+// Compiles it, whether it is there or not, so that NVRTC's own start is behind it; keeps nothing.  Failure shows in cubins_get.
+void        cubins_warm(Cubins *cubins, const CubinJob *job);
 
 #endif

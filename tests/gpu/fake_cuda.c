@@ -11,7 +11,7 @@
 //
 // Faults: fake_cuda_fail("cuLaunchKernel", 3, 719), or WEFT_FAKE_CUDA=cuLaunchKernel:3:719 in the environment, makes the third such call
 // from then on fail with this result; after a sticky one all calls do.  "A compiler" keeps the text: the module that is loaded from it
-// is compiled with libtcc.  Not covered: the words of cuda.h itself (scripts/cuda-check compiles them, a GPU runs them).
+// is compiled with libtcc.  fake_nvrtc_takes(200) makes each compile take so many milliseconds.  Not covered: the words of cuda.h itself (scripts/cuda-check compiles them, a GPU runs them).
 
 #include "device/cuda_driver.h"
 #include "jit/jit_int.h"
@@ -20,6 +20,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define CALL __attribute__((visibility("default")))
 
@@ -79,7 +80,18 @@ CALL void fake_cuda_fail(const char *call, int nth, int result)
     pthread_mutex_unlock(&lock);
 }
 
-CALL int fake_cuda_calls(void) { return fault_seen; }
+CALL int fake_cuda_calls(void)
+{
+    pthread_mutex_lock(&lock);
+    const int seen = fault_seen;
+    pthread_mutex_unlock(&lock);
+    return seen;
+}
+
+static _Atomic int compile_ms;
+
+CALL void fake_nvrtc_takes(int ms);
+CALL void fake_nvrtc_takes(int ms) { compile_ms = ms; }
 
 static void read_fault(void)
 {
@@ -594,7 +606,7 @@ DEFINE(nvrtcCreateProgram, (NvrtcProgram *program, const char *text, const char 
 }
 
 DEFINE(nvrtcDestroyProgram, (NvrtcProgram *program)) { free(*program); *program = NULL; return 0; }
-DEFINE(nvrtcCompileProgram, (NvrtcProgram program, int n_options, const char *const *options)) { (void)program, (void)n_options, (void)options; ENTER("nvrtcCompileProgram"); LEAVE(0); }
+DEFINE(nvrtcCompileProgram, (NvrtcProgram program, int n_options, const char *const *options)) { (void)program, (void)n_options, (void)options; usleep((unsigned)compile_ms * 1000); ENTER("nvrtcCompileProgram"); LEAVE(0); }
 DEFINE(nvrtcGetProgramLogSize, (NvrtcProgram program, size_t *bytes)) { (void)program; *bytes = 1; return 0; }
 DEFINE(nvrtcGetProgramLog, (NvrtcProgram program, char *log)) { (void)program; *log = 0; return 0; }
 DEFINE(nvrtcGetCUBINSize, (NvrtcProgram program, size_t *bytes)) { *bytes = strlen((const char *)program) + 1; return 0; }

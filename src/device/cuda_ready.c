@@ -1,0 +1,134 @@
+// cuda_ready.c - what a GPU makes ready while nobody waits for it.
+//
+// A compile takes 20 to 60 ms, and a query has a pipeline for each table.  So one whose code is not there is only waited for where the CPU
+// would take as long (the engine decides); for the others the code is made in the background, for the next time:
+//
+//     is_ready: no ──> noted ── get_ready, when the query is done ──> queued ──> compiled by one of a few threads
+//                        └── a scan that cannot do without compiles it itself, now
+//
+// A query that waits goes first: it is not known how much of NVRTC's work goes on beside another compile, so nothing is begun here while
+// a query compiles for itself, or before the query that noted it is done.  What has begun cannot be stopped: closing waits for it.
+//
+// The compiler's own start (130 to 300 ms) is the first thing that is done here, with a kernel that uses the words as real ones do.
+
+#include "device/cuda_int.h"
+
+#include <stdio.h>
+
+// Tests, look-ups, sums: what most kernels have.
+static const char warm_text[] =
+    "KERNEL(weft_warm)\n"
+    "{\n"
+    "    COLUMN(u8, day, 0)\n"
+    "    PARAM(u8, day_low, 0)\n"
+    "    PARAM(u8, day_span, 1)\n"
+    "    COLUMN(u32, item, 1)\n"
+    "    PARAM(u64, first, 2)\n"
+    "    SUMS(i64, a0_, 0)\n"
+    "    SUMS(u8, a1_, 1)\n"
+    "    TILES {\n"
+    "        ROWS(live)\n"
+    "        MASK(live)\n"
+    "        LOAD(u8, day, live)\n"
+    "        BETWEEN_TEST(live, u8, day, day_low, day_span)\n"
+    "        PICK(live)\n"
+    "        STEP(0, live)\n"
+    "        LOAD(u32, item, live)\n"
+    "        EACH(live) {\n"
+    "            const u64 group = (item[i] + first);\n"
+    "            ADD(a0_[group], VALUE(item))\n"
+    "            SEEN(a1_[group])\n"
+    "        }\n"
+    "    }\n"
+    "}\n";
+
+static void warm(Gpu *gpu)
+{
+    const CubinJob job = { .prelude = gpu->prelude, .text = warm_text, .driver_version = gpu->cu->version, .major = gpu->major, .minor = gpu->minor,
+                           .n_defines = 1, .defines = (const char *[]){ "ITEMS=4" } };
+    const double   start = time_now_ms();
+    cubins_warm(gpu->cubins, &job);
+    tables_warm(gpu);
+    log_debug("%s: the compiler's start took %.0f ms", gpu->name, time_now_ms() - start);
+}
+
+// ---- the threads -------------------------------------------------------------------------------------------------------------------------
+
+static CudaKernel *next_queued(const Gpu *gpu)
+{
+    CudaKernel *oldest = NULL;         // the list has the newest first
+    for (CudaKernel *kernel = gpu->kernels; kernel; kernel = kernel->next)
+        if (kernel->state == KERNEL_QUEUED) oldest = kernel;
+    return oldest;
+}
+
+static void build_quietly(Gpu *gpu, CudaKernel *kernel)
+{
+    Error err = { 0 };
+    if (kernel_build(gpu, kernel, &err)) log_debug("%s: %s was not made ready: %s", gpu->name, kernel->key, err.message);
+}
+
+// With the lock, which is given up while it works.  False: there is nothing to do.
+static bool do_something(Gpu *gpu)
+{
+    CudaKernel *kernel = gpu->n_demanded ? NULL : next_queued(gpu);
+    const bool  is_cold = gpu->is_cold && !gpu->n_demanded;    // else that one starts the compiler
+    if (!is_cold && !kernel) return false;
+    if (is_cold) gpu->is_cold = false;
+    else kernel->state = KERNEL_BUILDING;
+    pthread_mutex_unlock(&gpu->lock);
+    if (is_cold) warm(gpu);
+    else build_quietly(gpu, kernel);
+    pthread_mutex_lock(&gpu->lock);
+    return true;
+}
+
+static void *make_ready(void *context)
+{
+    Gpu *gpu = context;
+    pthread_mutex_lock(&gpu->lock);
+    while (!gpu->stops_compiling)
+        if (!do_something(gpu)) pthread_cond_wait(&gpu->wanted, &gpu->lock);
+    pthread_mutex_unlock(&gpu->lock);
+    return NULL;
+}
+
+// With the lock.  A quarter of the cores: queries that run on the CPU meanwhile need the others.  A refused thread is no failure: queries then
+// go on without it, and compile for themselves where they must.
+static void start_threads(Gpu *gpu, int n_wanted)
+{
+    const int n = MIN_OF(n_wanted, MIN_OF(N_COMPILERS, MAX_OF(1, cpu_count() / 4)));
+    while (gpu->n_compilers < n && thread_start(&gpu->compilers[gpu->n_compilers], NULL, make_ready, gpu) == 0) gpu->n_compilers++;
+    pthread_cond_broadcast(&gpu->wanted);
+}
+
+void ready_begin(Gpu *gpu)
+{
+    int n_queued = 0;
+    pthread_mutex_lock(&gpu->lock);
+    for (CudaKernel *kernel = gpu->kernels; kernel; kernel = kernel->next) {
+        if (kernel->state == KERNEL_NOTED) kernel->state = KERNEL_QUEUED;
+        n_queued += kernel->state == KERNEL_QUEUED;
+    }
+    if (n_queued) start_threads(gpu, n_queued);
+    pthread_mutex_unlock(&gpu->lock);
+}
+
+void cuda_warm(Device *device)
+{
+    Gpu *gpu = (Gpu *)device;
+    pthread_mutex_lock(&gpu->lock);
+    gpu->is_cold = true;
+    start_threads(gpu, 1);
+    pthread_mutex_unlock(&gpu->lock);
+}
+
+void ready_stop(Gpu *gpu)
+{
+    pthread_mutex_lock(&gpu->lock);
+    gpu->stops_compiling = true;
+    pthread_cond_broadcast(&gpu->wanted);
+    pthread_mutex_unlock(&gpu->lock);
+    for (int c = 0; c < gpu->n_compilers; c++) pthread_join(gpu->compilers[c], NULL);
+    gpu->n_compilers = 0;
+}

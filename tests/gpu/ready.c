@@ -1,0 +1,196 @@
+// ready.c - the CPU stands in while code for a GPU is compiled, and only then.
+//
+// Run by tests/check-gpu with the fake driver, whose compiler takes as long as it is told.
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "weft.h"
+
+typedef void FailAt(const char *call, int nth, int result);
+typedef int  CallsSeen(void);
+typedef void Takes(int ms);
+
+static FailAt    *fail_at;
+static CallsSeen *calls_seen;
+static Takes     *takes;
+static int        n_passed, n_failed;
+
+#define SLOW_MS 700                    // of a compile: no query here takes that long, even on a busy machine under sanitizers
+
+static void check(int ok, const char *what, const char *seen)
+{
+    n_passed += ok != 0;
+    n_failed += ok == 0;
+    if (!ok) printf("failed: %s: %s\n", what, seen);
+}
+
+static double now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+// All cells of the answer; a notice is one, too.
+static const char *ask(weft_session *session, const char *sql)
+{
+    static char  text[1 << 16];
+    weft_result *result;
+    weft_error   error;
+    size_t       length = 0;
+    text[0] = 0;
+    if (weft_query(session, sql, &result, &error)) {
+        snprintf(text, sizeof text, "error %s: %s", error.sqlstate, error.message);
+        return text;
+    }
+    for (size_t r = 0; r < weft_result_rows(result); r++)
+        for (int c = 0; c < weft_result_columns(result); c++) {
+            char value[2000];
+            weft_format(result, c, r, value, sizeof value);
+            length += (size_t)snprintf(text + length, sizeof text - length, "%s\n", value);
+        }
+    if (weft_result_notices(result)) snprintf(text + length, sizeof text - length, "notice");
+    weft_result_free(result);
+    return text;
+}
+
+typedef struct Desk { weft_db *db; weft_session *session; } Desk;
+
+static Desk open_desk(void)
+{
+    static char sql[60000];
+    Desk        desk;
+    weft_error  error;
+    size_t      length = (size_t)snprintf(sql, sizeof sql, "insert into f values ");
+    takes(0);
+    if (weft_open(NULL, &desk.db, &error) || weft_connect(desk.db, &desk.session, &error)) exit(1);
+    ask(desk.session, "create table f (k integer, v integer)");
+    for (int i = 0; i < 2000; i++) length += (size_t)snprintf(sql + length, sizeof sql - length, "%s(1, %d)", i ? "," : "", i);
+    ask(desk.session, sql);
+    ask(desk.session, "set threads = 1");
+    ask(desk.session, "set device = cuda");
+    usleep(100000);                    // the compiler's own start is over
+    fail_at("nvrtcCompileProgram", 0, 0);
+    return desk;
+}
+
+static void close_desk(Desk *desk)
+{
+    weft_disconnect(desk->session);
+    weft_close(desk->db);
+}
+
+static const char *explain_until(weft_session *session, const char *sql, const char *wanted)
+{
+    const char  *text = "";
+    const double start = now_ms();
+    do {
+        text = ask(session, sql);
+        if (!strstr(text, wanted)) usleep(5000);
+    } while (!strstr(text, wanted) && now_ms() - start < 10000);
+    return text;
+}
+
+#define SUM_OF_FEW "select sum(v) from f where v < 10"
+
+static void test_stands_in(void)
+{
+    Desk        desk = open_desk();
+    const char *text;
+    takes(SLOW_MS);
+    const double start = now_ms();
+    text = ask(desk.session, SUM_OF_FEW);
+    check(!strcmp(text, "45\n"), "the CPU answers, and nobody is alarmed", text);
+    text = ask(desk.session, "explain analyze " SUM_OF_FEW);
+    const double took_ms = now_ms() - start;
+    check(strstr(text, "woven on cpu") && strstr(text, "; code for cuda:0 is compiled meanwhile\n"), "EXPLAIN ANALYZE says why the CPU ran it", text);
+    check(took_ms < SLOW_MS, "nobody waits for the compiler", text);
+    text = explain_until(desk.session, "explain analyze " SUM_OF_FEW, "woven on cuda:0");
+    check(strstr(text, "woven on cuda:0") && !strstr(text, "meanwhile"), "the GPU runs it once the code is there", text);
+    check(calls_seen() == 1, "it is compiled once", text);
+    text = ask(desk.session, "select sum(v) from f where v < 20");
+    check(!strcmp(text, "190\n") && calls_seen() == 1, "another constant shares the code", text);
+    close_desk(&desk);
+}
+
+static void test_waits(void)
+{
+    Desk        desk = open_desk();
+    const char *text;
+    takes(50);
+    // 2,000 rows of which each meets 2,000: more than the CPU does during a compile.
+    text = ask(desk.session, "explain analyze select count(*) from f a join f b on a.k = b.k where a.v < b.v");
+    check(strstr(text, "woven on cuda:0") != NULL, "what takes the CPU long is worth waiting for", text);
+    check(strstr(text, "meanwhile") != NULL, "and the table that it joins is not", text);
+    ask(desk.session, "set gpu_wait = on");
+    text = ask(desk.session, "explain analyze select max(v) from f where k = 1");
+    check(strstr(text, "woven on cuda:0") && !strstr(text, "meanwhile"), "gpu_wait = on waits for all code", text);
+    ask(desk.session, "set gpu_wait = off");
+    ask(desk.session, "set weave = off");
+    takes(0);
+    text = explain_until(desk.session, "explain analyze select min(v) from f where v < 7", "sink on cuda:0");
+    check(strstr(text, "filter on cuda:0") || strstr(explain_until(desk.session, "explain analyze select min(v) from f where v < 7", "filter on cuda:0"), "sink on"),
+          "operators as kernels of their own get their code, too", text);
+    close_desk(&desk);
+}
+
+// A scan that cannot do without what the background compiles waits for that, and does not compile it again.
+static void test_meets_the_background(void)
+{
+    Desk        desk = open_desk();
+    const char *text;
+    takes(SLOW_MS);
+    ask(desk.session, SUM_OF_FEW);
+    ask(desk.session, "set gpu_wait = on");
+    text = ask(desk.session, "explain analyze " SUM_OF_FEW);
+    check(strstr(text, "woven on cuda:0") && calls_seen() == 1, "one compile serves who waits and who does not", text);
+    close_desk(&desk);
+}
+
+static void test_fails_in_the_background(void)
+{
+    Desk        desk = open_desk();
+    const char *text;
+    fail_at("nvrtcCompileProgram", 1, 6);
+    ask(desk.session, SUM_OF_FEW);
+    text = explain_until(desk.session, SUM_OF_FEW, "notice");
+    check(!strcmp(text, "45\nnotice"), "code that could not be compiled is told by the next query", text);
+    fail_at("", 0, 0);
+    close_desk(&desk);
+}
+
+static void test_closes_meanwhile(void)
+{
+    static const char *const several[] = { "select min(v) from f", "select max(v) from f where v > 3", "select k, sum(v) from f group by k", "select v from f where v < 3",
+                                           "select sum(v * k) from f", "select sum(v), count(*) from f where k > 0 or v = 3", "select avg(v) from f" };
+    enum { N_SEVERAL = sizeof several / sizeof *several };
+    Desk desk = open_desk();
+    char took[64];
+    takes(SLOW_MS);
+    const double start = now_ms();
+    for (int i = 0; i < N_SEVERAL; i++) ask(desk.session, several[i]);
+    close_desk(&desk);                 // the fake driver ends the process when something is left
+    snprintf(took, sizeof took, "%.0f ms", now_ms() - start);
+    check(now_ms() - start < SLOW_MS * (N_SEVERAL - 1), "closing waits for what has begun only", took);
+}
+
+int main(void)
+{
+    void *fake = dlopen(getenv("WEFT_LIBCUDA"), RTLD_NOW);
+    fail_at = fake ? (FailAt *)dlsym(fake, "fake_cuda_fail") : NULL;
+    calls_seen = fake ? (CallsSeen *)dlsym(fake, "fake_cuda_calls") : NULL;
+    takes = fake ? (Takes *)dlsym(fake, "fake_nvrtc_takes") : NULL;
+    if (!fail_at || !calls_seen || !takes) return puts("failed: WEFT_LIBCUDA does not name the fake driver"), 1;
+    test_stands_in();
+    test_waits();
+    test_meets_the_background();
+    test_fails_in_the_background();
+    test_closes_meanwhile();
+    printf("%d passed, %d failed\n", n_passed, n_failed);
+    return n_failed != 0;
+}
