@@ -175,7 +175,7 @@ static weft_status run_launch(GpuRun *run, Error *err)
     TRY(kernel_get(gpu, run, err));
     TRY(kernel_shape(gpu, run, err));
     run->launch->compile_ms = time_now_ms() - start;
-    run->launch->gpu.peak_gbs = gpu->peak_gbs;
+    ready_peak(gpu, &run->launch->gpu);
     GPU_TRY(gpu, EventCreate, (&run->done, CU_EVENT_DISABLE_TIMING), err);
     run->is_timed = run->launch->is_explained;
     weft_status status = run_until_done(run, err);

@@ -130,6 +130,7 @@ struct Gpu {
     CuContext         context;
     int               major, minor, n_sms, threads_per_sm, shared_per_block, shared_per_sm;
     double            peak_gbs;        // of its memory, by clock and width; 0: not known
+    _Atomic int       measured_gbs;    // as a kernel reads it; 0: not measured yet
     char              card[96];
     char             *prelude;
     Cubins           *cubins;
@@ -153,6 +154,7 @@ struct Gpu {
     pthread_t         compilers[N_COMPILERS];
     int               n_compilers, n_demanded;     // demanded: compiles that a query waits for
     bool              is_cold, stops_compiling;    // cold: the compiler has not been started yet, and is to be
+    int               n_tries_left;    // to measure how fast its memory is read
     u64               n_launches, n_runs;
     GpuRun           *first;           // attached, the oldest first
     int               n_active;        // launches that hold memory
@@ -177,6 +179,7 @@ void        kernels_free(Gpu *gpu);
 
 // cuda_ready.c
 void        ready_begin(Gpu *gpu);                          // see Device.get_ready
+void        ready_peak(Gpu *gpu, GpuFigures *figures);      // what is known of its memory's speed
 void        ready_stop(Gpu *gpu);                           // waits for a compile that has begun; the rest is left undone
 
 // cuda_launch.c

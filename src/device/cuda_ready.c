@@ -10,10 +10,18 @@
 // a query compiles for itself, or before the query that noted it is done.  What has begun cannot be stopped: closing waits for it.
 //
 // The compiler's own start (130 to 300 ms) is the first thing that is done here, with a kernel that uses the words as real ones do.
+// The last is how fast the card's memory is read, for EXPLAIN ANALYZE: measured once the device has been used and then idle for a while, and
+// remembered beside the code for this card and driver.  A launch that comes in between makes the figure worthless: it is measured again.
 
 #include "device/cuda_int.h"
+#include "device/survey.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define IDLE_MS 200
+#define TRIES   5
 
 // Tests, look-ups, sums: what most kernels have.
 static const char warm_text[] =
@@ -52,6 +60,80 @@ static void warm(Gpu *gpu)
     log_debug("%s: the compiler's start took %.0f ms", gpu->name, time_now_ms() - start);
 }
 
+// ---- the peak ----------------------------------------------------------------------------------------------------------------------------
+
+void ready_peak(Gpu *gpu, GpuFigures *figures)
+{
+    const int measured = gpu->measured_gbs;
+    figures->peak_gbs = measured ? measured : gpu->peak_gbs;
+    figures->is_peak_measured = measured > 0;
+}
+
+typedef struct PeakName { char text[300]; } PeakName;
+
+static PeakName peak_name(const Gpu *gpu)
+{
+    PeakName name;
+    char     bus[32] = "", driver[64];
+    gpu->cu->DeviceGetPCIBusId(bus, sizeof bus, gpu->handle);
+    survey_driver_version(driver, sizeof driver);
+    snprintf(name.text, sizeof name.text, "GB/s of %s at %s, driver %s, CUDA %d", gpu->card, bus, driver, gpu->cu->version);
+    return name;
+}
+
+static bool recall_peak(Gpu *gpu)
+{
+    const PeakName name = peak_name(gpu);
+    Text           text = { 0 };
+    if (cubins_recall(gpu->cubins, name.text, &text)) gpu->measured_gbs = atoi(text.bytes);
+    text_free(&text);
+    return gpu->measured_gbs > 0;
+}
+
+static void remember_peak(Gpu *gpu)
+{
+    const PeakName name = peak_name(gpu);
+    char           figure[32];
+    snprintf(figure, sizeof figure, "%d", gpu->measured_gbs);
+    cubins_remember(gpu->cubins, name.text, figure);
+}
+
+// With the lock, which is given up meanwhile.
+static void measure_peak(Gpu *gpu)
+{
+    const u64 n_before = gpu->n_launches;
+    double    speed = 0;
+    Error     err = { 0 };
+    gpu->n_tries_left--;
+    pthread_mutex_unlock(&gpu->lock);
+    const weft_status status = gpu_enter(gpu, &err) ? err.status : measure_gpu_reads(gpu->number, &speed, &err);
+    pthread_mutex_lock(&gpu->lock);
+    if (status) log_debug("%s: the speed of its memory was not measured: %s", gpu->name, err.message);
+    if (status || speed < 1) gpu->n_tries_left = 0;
+    if (status || speed < 1 || gpu->n_launches != n_before) return;
+    gpu->n_tries_left = 0;
+    gpu->measured_gbs = (int)MIN_OF(speed, 1e6);
+    pthread_mutex_unlock(&gpu->lock);
+    remember_peak(gpu);
+    pthread_mutex_lock(&gpu->lock);
+}
+
+// With the lock: until there may be something to do.
+static void wait_for_work(Gpu *gpu)
+{
+    const u64       n_before = gpu->n_launches;
+    struct timespec until;
+    if (!gpu->n_tries_left) {
+        pthread_cond_wait(&gpu->wanted, &gpu->lock);
+        return;
+    }
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += IDLE_MS * 1000000l;
+    until.tv_sec += until.tv_nsec / 1000000000l, until.tv_nsec %= 1000000000l;
+    if (pthread_cond_timedwait(&gpu->wanted, &gpu->lock, &until) == 0) return;
+    if (gpu->n_tries_left && n_before && gpu->n_launches == n_before && !gpu->n_active && !gpu->n_demanded && !gpu->stops_compiling) measure_peak(gpu);
+}
+
 // ---- the threads -------------------------------------------------------------------------------------------------------------------------
 
 static CudaKernel *next_queued(const Gpu *gpu)
@@ -88,7 +170,7 @@ static void *make_ready(void *context)
     Gpu *gpu = context;
     pthread_mutex_lock(&gpu->lock);
     while (!gpu->stops_compiling)
-        if (!do_something(gpu)) pthread_cond_wait(&gpu->wanted, &gpu->lock);
+        if (!do_something(gpu)) wait_for_work(gpu);
     pthread_mutex_unlock(&gpu->lock);
     return NULL;
 }
@@ -116,9 +198,11 @@ void ready_begin(Gpu *gpu)
 
 void cuda_warm(Device *device)
 {
-    Gpu *gpu = (Gpu *)device;
+    Gpu       *gpu = (Gpu *)device;
+    const bool is_known = recall_peak(gpu);
     pthread_mutex_lock(&gpu->lock);
     gpu->is_cold = true;
+    gpu->n_tries_left = is_known ? 0 : TRIES;
     start_threads(gpu, 1);
     pthread_mutex_unlock(&gpu->lock);
 }

@@ -80,7 +80,8 @@ typedef struct GpuFigures {
     int    occupancy;                  // percent of the threads a multiprocessor can hold
     u64    bytes_host;                 // of bytes_read, what had to come over the link first
     double kernel_ms;                  // by the device's clock; 0: not asked for
-    double peak_gbs;                   // what the device's memory gives at most, by its clock and width; 0: not known
+    double peak_gbs;                   // what the device's memory gives at most; 0: not known
+    bool   is_peak_measured;           // else it is by clock and width
     bool   was_cached;                 // its code came from a cache
 } GpuFigures;
 

@@ -8,7 +8,7 @@
 
 #include "device/cuda_driver.h"
 #include "device/survey.h"
-#include "jit/nvrtc_library.h"
+#include "jit/nvrtc.h"
 
 enum { N_PASSES = 5, N_LAUNCHES = 1000, READ_THREADS = 256 };
 
@@ -113,7 +113,8 @@ typedef struct GpuBench {
     void     *pinned;                                       // COPY_BYTES
 } GpuBench;
 
-static weft_status open_bench(GpuBench *bench, int ordinal, Error *err)
+// A quarter of the free memory of the device, at most BYTES_MOST; COPY_MOST of pinned memory.
+static weft_status open_bench(GpuBench *bench, int ordinal, size_t bytes_most, size_t copy_most, Error *err)
 {
     const CudaDriver *cu = bench->cu;
     size_t bytes_free, bytes_total;
@@ -125,12 +126,14 @@ static weft_status open_bench(GpuBench *bench, int ordinal, Error *err)
     CUDA_TRY(cu, EventCreate, (&bench->start, 0), err);
     CUDA_TRY(cu, EventCreate, (&bench->end, 0), err);
     CUDA_TRY(cu, MemGetInfo, (&bytes_free, &bytes_total), err);
-    bench->device_bytes = MIN_OF(bytes_free / 4, (size_t)4 << 30) & ~(size_t)4095;
-    bench->copy_bytes = MIN_OF(bench->device_bytes, (size_t)256 << 20);
+    bench->device_bytes = MIN_OF(bytes_free / 4, bytes_most) & ~(size_t)4095;
+    bench->copy_bytes = MIN_OF(bench->device_bytes, copy_most);
     CUDA_TRY(cu, MemAlloc, (&bench->memory, bench->device_bytes), err);
     CUDA_TRY(cu, MemsetD8Async, (bench->memory, 0, bench->device_bytes, bench->stream), err);
-    CUDA_TRY(cu, MemHostAlloc, (&bench->pinned, bench->copy_bytes, 0), err);
-    memset(bench->pinned, 1, bench->copy_bytes);
+    if (bench->copy_bytes) {
+        CUDA_TRY(cu, MemHostAlloc, (&bench->pinned, bench->copy_bytes, 0), err);
+        memset(bench->pinned, 1, bench->copy_bytes);
+    }
     CUDA_TRY(cu, StreamSynchronize, (bench->stream), err);
     return WEFT_OK;
 }
@@ -189,54 +192,38 @@ static weft_status measure_copies(GpuBench *bench, GpuSpeeds *speeds, Error *err
     return status;
 }
 
-static weft_status compile_program(const Nvrtc *nvrtc, NvrtcProgram program, const GpuInfo *gpu, Text *cubin, Error *err)
+static weft_status load_kernels(GpuBench *bench, CuFunction *reader, CuFunction *nothing, Error *err)
 {
-    char target[32];
-    const char *options[] = { target };
-    size_t bytes;
-    snprintf(target, sizeof(target), "--gpu-architecture=sm_%d%d", gpu->major, gpu->minor);
-    NVRTC_TRY(nvrtc, CompileProgram, (program, 1, options), err);
-    NVRTC_TRY(nvrtc, GetCUBINSize, (program, &bytes), err);
-    char *image = malloc(bytes + 1);
-    if (!image)
-        return fail(err, WEFT_OUT_OF_MEMORY, -1, "out of memory for a kernel's code");
-    weft_status status = nvrtc_check(nvrtc, nvrtc->GetCUBIN(program, image), "nvrtcGetCUBIN", err);
-    if (!status)
-        text_add_bytes(cubin, image, bytes);
-    free(image);
-    return status;
-}
-
-static weft_status load_kernels(GpuBench *bench, int ordinal, CuFunction *reader, CuFunction *nothing, Error *err)
-{
-    const Nvrtc *nvrtc;
-    GpuInfo gpu;
-    NvrtcProgram program;
-    Text cubin = { 0 };
-    TRY(survey_gpu(ordinal, &gpu, err));
-    TRY(nvrtc_need(bench->cu->version, &nvrtc, err));
-    NVRTC_TRY(nvrtc, CreateProgram, (&program, kernel_text, "measure.cu", 0, NULL, NULL), err);
-    weft_status status = compile_program(nvrtc, program, &gpu, &cubin, err);
-    nvrtc->DestroyProgram(&program);
+    CubinJob job = { .prelude = "", .text = kernel_text, .driver_version = bench->cu->version };
+    Text     cubin = { 0 };
+    bool     was_cached;
+    CUDA_TRY(bench->cu, DeviceGetAttribute, (&job.major, CU_DEVICE_CAPABILITY_MAJOR, bench->device), err);
+    CUDA_TRY(bench->cu, DeviceGetAttribute, (&job.minor, CU_DEVICE_CAPABILITY_MINOR, bench->device), err);
+    Cubins     *cubins = cubins_new("");                    // what is measured once is not worth a file
+    weft_status status = cubins_get(cubins, &job, &cubin, &was_cached, err);
     if (!status)
         status = cuda_check(bench->cu, bench->cu->ModuleLoadData(&bench->module, cubin.bytes), "cuModuleLoadData", err);
     text_free(&cubin);
+    cubins_free(cubins);
     TRY(status);
     CUDA_TRY(bench->cu, ModuleGetFunction, (reader, bench->module, "weft_read"), err);
     CUDA_TRY(bench->cu, ModuleGetFunction, (nothing, bench->module, "weft_nothing"), err);
     return WEFT_OK;
 }
 
-static weft_status time_reader(GpuBench *bench, CuFunction reader, unsigned n_blocks, double *speed, Error *err)
+static weft_status time_reader(GpuBench *bench, CuFunction reader, double *speed, Error *err)
 {
     const CudaDriver *cu = bench->cu;
+    int n_blocks = 0, n_multiprocessors = 0;
+    CUDA_TRY(cu, DeviceGetAttribute, (&n_multiprocessors, CU_DEVICE_MULTIPROCESSORS, bench->device), err);
+    CUDA_TRY(cu, OccupancyMaxActiveBlocksPerMultiprocessor, (&n_blocks, reader, READ_THREADS, 0), err);
     u64 n_pieces = bench->device_bytes / 16;
     CuAddress out = bench->memory;                          // never written
     void *arguments[] = { &bench->memory, &n_pieces, &out };
     float time_ms;
     for (int pass = 0; pass < N_PASSES; pass++) {
         CUDA_TRY(cu, EventRecord, (bench->start, bench->stream), err);
-        CUDA_TRY(cu, LaunchKernel, (reader, n_blocks, 1, 1, READ_THREADS, 1, 1, 0, bench->stream, arguments, NULL), err);
+        CUDA_TRY(cu, LaunchKernel, (reader, (unsigned)(n_blocks * n_multiprocessors), 1, 1, READ_THREADS, 1, 1, 0, bench->stream, arguments, NULL), err);
         CUDA_TRY(cu, EventRecord, (bench->end, bench->stream), err);
         CUDA_TRY(cu, EventSynchronize, (bench->end), err);
         CUDA_TRY(cu, EventElapsedTime, (&time_ms, bench->start, bench->end), err);
@@ -259,14 +246,11 @@ static weft_status time_launches(GpuBench *bench, CuFunction nothing, double *la
     return WEFT_OK;
 }
 
-static weft_status measure_kernels(GpuBench *bench, int ordinal, GpuSpeeds *speeds, Error *err)
+static weft_status measure_kernels(GpuBench *bench, GpuSpeeds *speeds, Error *err)
 {
     CuFunction reader, nothing;
-    int n_blocks = 0, n_multiprocessors = 0;
-    TRY(load_kernels(bench, ordinal, &reader, &nothing, err));
-    CUDA_TRY(bench->cu, DeviceGetAttribute, (&n_multiprocessors, CU_DEVICE_MULTIPROCESSORS, bench->device), err);
-    CUDA_TRY(bench->cu, OccupancyMaxActiveBlocksPerMultiprocessor, (&n_blocks, reader, READ_THREADS, 0), err);
-    TRY(time_reader(bench, reader, (unsigned)(n_blocks * n_multiprocessors), &speeds->read, err));
+    TRY(load_kernels(bench, &reader, &nothing, err));
+    TRY(time_reader(bench, reader, &speeds->read, err));
     return time_launches(bench, nothing, &speeds->launch_us, err);
 }
 
@@ -275,11 +259,34 @@ weft_status measure_gpu(int ordinal, GpuSpeeds *speeds, Error *err)
     GpuBench bench = { 0 };
     *speeds = (GpuSpeeds){ 0 };
     TRY(cuda_need(&bench.cu, err));
-    weft_status status = open_bench(&bench, ordinal, err);
+    weft_status status = open_bench(&bench, ordinal, (size_t)4 << 30, (size_t)256 << 20, err);
     if (!status)
         status = measure_copies(&bench, speeds, err);
     if (!status)
-        measure_kernels(&bench, ordinal, speeds, &speeds->no_kernel);          // copies are worth telling without it
+        measure_kernels(&bench, speeds, &speeds->no_kernel);               // copies are worth telling without it
+    close_bench(&bench);
+    return status;
+}
+
+static weft_status measure_reads(GpuBench *bench, double *speed, Error *err)
+{
+    CuFunction reader, nothing;
+    int        cache_bytes = 0;
+    bench->cu->DeviceGetAttribute(&cache_bytes, CU_DEVICE_L2_BYTES, bench->device);                // 0 when it does not know
+    if (bench->device_bytes < (size_t)8 * (size_t)MAX_OF(cache_bytes, 1))
+        return fail(err, WEFT_OUT_OF_MEMORY, -1, "too little device memory is free to measure how fast it is read");
+    TRY(load_kernels(bench, &reader, &nothing, err));
+    return time_reader(bench, reader, speed, err);
+}
+
+weft_status measure_gpu_reads(int ordinal, double *speed, Error *err)
+{
+    GpuBench bench = { 0 };
+    *speed = 0;
+    TRY(cuda_need(&bench.cu, err));
+    weft_status status = open_bench(&bench, ordinal, (size_t)1 << 30, 0, err);
+    if (!status)
+        status = measure_reads(&bench, speed, err);
     close_bench(&bench);
     return status;
 }

@@ -78,7 +78,8 @@ static void print_gpu(const KernelReport *kernel, Text *text)
     }
     if (gpu->kernel_ms <= 0) return;
     text_add(text, ", kernels %.3f ms at %.0f GB/s", gpu->kernel_ms, (double)kernel->bytes_read / gpu->kernel_ms * 1e-6);
-    if (gpu->peak_gbs >= 1) text_add(text, " (%.0f %% of %.0f)", 100 * ((double)kernel->bytes_read / gpu->kernel_ms * 1e-6) / gpu->peak_gbs, gpu->peak_gbs);
+    if (gpu->peak_gbs >= 1) text_add(text, " (%.0f %% of the %s %.0f)", 100 * ((double)kernel->bytes_read / gpu->kernel_ms * 1e-6) / gpu->peak_gbs,
+                                     gpu->is_peak_measured ? "measured" : "nominal", gpu->peak_gbs);
 }
 
 static void print_kernel_figures(const KernelReport *kernel, int depth, Text *text)

@@ -65,16 +65,22 @@ static void list_options(const CubinJob *job, Options *options)
     add_own(options);
 }
 
-static CacheKey key_of(const Nvrtc *nvrtc, const CubinJob *job, const Options *options)
+static CacheKey hash_key(const Text *text)
 {
     XXH128_canonical_t canonical;
     CacheKey           key;
-    Text               all = { 0 };
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits(text->bytes, text->length));
+    memcpy(key.bytes, canonical.digest, sizeof key.bytes);
+    return key;
+}
+
+static CacheKey key_of(const Nvrtc *nvrtc, const CubinJob *job, const Options *options)
+{
+    Text all = { 0 };
     text_add(&all, "nvrtc %d.%d", nvrtc->major, nvrtc->minor);
     for (int i = 0; i < options->n_options; i++) text_add(&all, " %s", options->list[i]);
     text_add(&all, "\n%s\n%s", job->prelude, job->text);
-    XXH128_canonicalFromHash(&canonical, XXH3_128bits(all.bytes, all.length));
-    memcpy(key.bytes, canonical.digest, sizeof key.bytes);
+    const CacheKey key = hash_key(&all);
     text_free(&all);
     return key;
 }
@@ -122,17 +128,17 @@ static weft_status compile(const Nvrtc *nvrtc, const CubinJob *job, const Option
 }
 
 // Without a cache the next process compiles again: never an error.
-static void keep(Cubins *cubins, CacheKey key, const Text *cubin)
+static void keep(Cubins *cubins, CacheKey key, const char *extension, const Text *content)
 {
     char  directory[JIT_PATH_MAX], path[JIT_PATH_MAX + 8];
     Error ignored = { 0 };
     File  file;
     if (!cache_is_usable(cubins->cache) || work_dir_new(cubins->cache, directory, &ignored)) return;
-    snprintf(path, sizeof path, "%s/cubin", directory);
+    snprintf(path, sizeof path, "%s/new", directory);
     if (file_create(path, &file, &ignored) == WEFT_OK) {
-        const weft_status status = file_write(&file, cubin->bytes, cubin->length, &ignored);
+        const weft_status status = file_write(&file, content->bytes, content->length, &ignored);
         file_close(&file);
-        if (!status && cache_seal(key, "cubin", path, &ignored) == WEFT_OK) cache_keep(cubins->cache, key, "cubin", path, &ignored);
+        if (!status && cache_seal(key, extension, path, &ignored) == WEFT_OK) cache_keep(cubins->cache, key, extension, path, &ignored);
     }
     work_dir_remove(directory);
 }
@@ -147,8 +153,27 @@ weft_status cubins_get(Cubins *cubins, const CubinJob *job, Text *cubin, bool *w
     *was_cached = cache_read(cubins->cache, key, "cubin", cubin);
     if (*was_cached) return WEFT_OK;
     TRY(compile(nvrtc, job, &options, cubin, err));
-    keep(cubins, key, cubin);
+    keep(cubins, key, "cubin", cubin);
     return WEFT_OK;
+}
+
+static CacheKey note_key(const char *name)
+{
+    Text text = { 0 };
+    text_add(&text, "note %s", name);
+    const CacheKey key = hash_key(&text);
+    text_free(&text);
+    return key;
+}
+
+bool cubins_recall(Cubins *cubins, const char *name, Text *text) { return cache_read(cubins->cache, note_key(name), "note", text); }
+
+void cubins_remember(Cubins *cubins, const char *name, const char *text)
+{
+    Text content = { 0 };
+    text_add(&content, "%s", text);
+    keep(cubins, note_key(name), "note", &content);
+    text_free(&content);
 }
 
 bool cubins_have(Cubins *cubins, const CubinJob *job)

@@ -28,6 +28,9 @@ Cubins     *cubins_new(const char *cache_dir);     // NULL: as for the jit (JitO
 void        cubins_free(Cubins *cubins);
 weft_status cubins_get(Cubins *cubins, const CubinJob *job, Text *cubin, bool *was_cached, Error *err);
 bool        cubins_have(Cubins *cubins, const CubinJob *job);      // on disk: cubins_get will not compile
+// A short text about a card or its compiler, such as a speed that takes a while to measure, kept beside the code; NAME says what it is.
+bool        cubins_recall(Cubins *cubins, const char *name, Text *text);
+void        cubins_remember(Cubins *cubins, const char *name, const char *text);
 // Compiles it, whether it is there or not, so that NVRTC's own start is behind it; keeps nothing.  Failure shows in cubins_get.
 void        cubins_warm(Cubins *cubins, const CubinJob *job);
 

@@ -1,4 +1,4 @@
-// ready.c - the CPU stands in while code for a GPU is compiled, and only then.
+// ready.c - the CPU stands in while code for a GPU is compiled, and only then; the speed of a card's memory is measured once.
 //
 // Run by tests/check-gpu with the fake driver, whose compiler takes as long as it is told.
 
@@ -59,15 +59,20 @@ static const char *ask(weft_session *session, const char *sql)
     return text;
 }
 
+// Device memory of the fake.  Of the first so much is free once the device is open that its speed is measured, of the second it is not.
+#define AMPLE  "268435456"
+#define SCARCE "37748736"
+
 typedef struct Desk { weft_db *db; weft_session *session; } Desk;
 
-static Desk open_desk(void)
+static Desk open_desk(const char *memory)
 {
     static char sql[60000];
     Desk        desk;
     weft_error  error;
     size_t      length = (size_t)snprintf(sql, sizeof sql, "insert into f values ");
     takes(0);
+    setenv("WEFT_FAKE_CUDA_MEMORY", memory, 1);
     if (weft_open(NULL, &desk.db, &error) || weft_connect(desk.db, &desk.session, &error)) exit(1);
     ask(desk.session, "create table f (k integer, v integer)");
     for (int i = 0; i < 2000; i++) length += (size_t)snprintf(sql + length, sizeof sql - length, "%s(1, %d)", i ? "," : "", i);
@@ -100,7 +105,7 @@ static const char *explain_until(weft_session *session, const char *sql, const c
 
 static void test_stands_in(void)
 {
-    Desk        desk = open_desk();
+    Desk        desk = open_desk(SCARCE);
     const char *text;
     takes(SLOW_MS);
     const double start = now_ms();
@@ -120,7 +125,7 @@ static void test_stands_in(void)
 
 static void test_waits(void)
 {
-    Desk        desk = open_desk();
+    Desk        desk = open_desk(SCARCE);
     const char *text;
     takes(50);
     // 2,000 rows of which each meets 2,000: more than the CPU does during a compile.
@@ -142,7 +147,7 @@ static void test_waits(void)
 // A scan that cannot do without what the background compiles waits for that, and does not compile it again.
 static void test_meets_the_background(void)
 {
-    Desk        desk = open_desk();
+    Desk        desk = open_desk(SCARCE);
     const char *text;
     takes(SLOW_MS);
     ask(desk.session, SUM_OF_FEW);
@@ -154,7 +159,7 @@ static void test_meets_the_background(void)
 
 static void test_fails_in_the_background(void)
 {
-    Desk        desk = open_desk();
+    Desk        desk = open_desk(SCARCE);
     const char *text;
     fail_at("nvrtcCompileProgram", 1, 6);
     ask(desk.session, SUM_OF_FEW);
@@ -169,7 +174,7 @@ static void test_closes_meanwhile(void)
     static const char *const several[] = { "select min(v) from f", "select max(v) from f where v > 3", "select k, sum(v) from f group by k", "select v from f where v < 3",
                                            "select sum(v * k) from f", "select sum(v), count(*) from f where k > 0 or v = 3", "select avg(v) from f" };
     enum { N_SEVERAL = sizeof several / sizeof *several };
-    Desk desk = open_desk();
+    Desk desk = open_desk(SCARCE);
     char took[64];
     takes(SLOW_MS);
     const double start = now_ms();
@@ -177,6 +182,35 @@ static void test_closes_meanwhile(void)
     close_desk(&desk);                 // the fake driver ends the process when something is left
     snprintf(took, sizeof took, "%.0f ms", now_ms() - start);
     check(now_ms() - start < SLOW_MS * (N_SEVERAL - 1), "closing waits for what has begun only", took);
+}
+
+// By clock and width until the device has been idle for a moment; then measured, and known to the next process.
+static void test_measures_its_memory(void)
+{
+    static const char sql[] = "explain analyze select sum(v) from f";
+    char              cache[] = "/tmp/weft-ready.XXXXXX", command[64];
+    const char       *text;
+    if (!mkdtemp(cache)) exit(1);
+    setenv("WEFT_CACHE", cache, 1);
+    Desk desk = open_desk(AMPLE);
+    ask(desk.session, "set gpu_wait = on");
+    text = ask(desk.session, sql);
+    check(strstr(text, "% of the nominal 1024)") != NULL, "the nominal speed is said to be that", text);
+    const double start = now_ms();
+    while (!strstr(text, "% of the measured ") && now_ms() - start < 20000) {
+        usleep(500000);
+        text = ask(desk.session, sql);
+    }
+    check(strstr(text, "% of the measured ") != NULL, "an idle device is measured", text);
+    close_desk(&desk);
+    desk = open_desk(AMPLE);
+    ask(desk.session, "set gpu_wait = on");
+    text = ask(desk.session, sql);
+    check(strstr(text, "% of the measured ") != NULL, "what was measured is known the next time", text);
+    close_desk(&desk);
+    setenv("WEFT_CACHE", "", 1);
+    snprintf(command, sizeof command, "rm -rf '%s'", cache);
+    if (system(command)) printf("%s is left\n", cache);
 }
 
 int main(void)
@@ -191,6 +225,7 @@ int main(void)
     test_meets_the_background();
     test_fails_in_the_background();
     test_closes_meanwhile();
+    test_measures_its_memory();
     printf("%d passed, %d failed\n", n_passed, n_failed);
     return n_failed != 0;
 }
