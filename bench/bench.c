@@ -4,11 +4,14 @@
 #include "bench.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <glob.h>
 #include <libgen.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -37,6 +40,58 @@ double now_ms(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+double run_ms(Peer *peer, const char *sql)
+{
+    double start = now_ms();
+    bool ok = peer_run(peer, sql, NULL);
+    double elapsed = now_ms() - start;
+    must(peer, ok, sql);
+    return elapsed;
+}
+
+// ---- options ------------------------------------------------------------------------------------------------------
+
+bool bench_options(int argc, char **argv, Options *options, const OwnOption *own, int n_own)
+{
+    enum { MOST = 32 };
+    const char *threads = NULL, *repeats = NULL, *command = NULL;
+    const OwnOption common[] = {
+        { "db", &options->db, NULL },           { "tbl", &options->tbl, NULL },         { "ssb", &options->ssb, NULL },
+        { "duckdb", &options->duckdb, NULL },   { "scratch", &options->scratch, NULL }, { "scale", &options->scale, NULL },
+        { "parts", &options->parts, NULL },     { "record", &options->record, NULL },   { "child", &options->child, NULL },
+        { "child-query", &options->child_query, NULL },
+        { "threads", &threads, NULL },          { "repeats", &repeats, NULL },          { "command", &command, NULL },
+    };
+    OwnOption all[MOST];
+    struct option long_options[MOST + 1] = { 0 };
+    int n_all = 0, option;
+    for (int i = 0; i < COUNT(common); i++)
+        all[n_all++] = common[i];
+    for (int i = 0; i < n_own && n_all < MOST; i++)
+        all[n_all++] = own[i];
+    for (int i = 0; i < n_all; i++)
+        long_options[i] = (struct option){ all[i].name, all[i].text ? required_argument : no_argument, NULL, i };
+    while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+        if (option < 0 || option >= n_all)
+            return false;
+        if (all[option].text)
+            *all[option].text = optarg;
+        else
+            *all[option].flag = true;
+    }
+    options->program = argv[0];
+    options->threads = threads ? atoi(threads) : options->threads;
+    options->repeats = repeats ? atoi(repeats) : options->repeats;
+    if (command)
+        snprintf(options->command, sizeof options->command, "%s", command);
+    return optind == argc;
+}
+
+bool options_are_whole(const Options *options)
+{
+    return options->db && options->tbl && options->duckdb && options->scratch && options->threads > 0 && options->repeats > 0;
 }
 
 // ---- the report: printed as it grows, and kept for --record -------------------------------------------------------
@@ -178,6 +233,64 @@ void check_answers(Peer *weft, Peer *duckdb, const char *name, const char *sql)
         die(name, difference);
     rows_free(&ours);
     rows_free(&theirs);
+}
+
+// ---- processes of their own ----------------------------------------------------------------------------------------
+
+void remove_tree(const char *path)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        execlp("rm", "rm", "-rf", "--", path, (char *)NULL);
+        _exit(127);
+    }
+    if (child > 0)
+        waitpid(child, NULL, 0);
+}
+
+void make_empty_cache(const Bench *bench, char *path, size_t capacity)
+{
+    snprintf(path, capacity, "%s/empty-cache", bench->options.scratch);
+    remove_tree(path);
+    if (mkdir(path, 0700))
+        die(path, "cannot be made");
+}
+
+static void start_child(const Bench *bench, const Child *child)
+{
+    const Options *o = &bench->options;
+    char threads[16], repeats[16];
+    snprintf(threads, sizeof threads, "%d", o->threads);
+    snprintf(repeats, sizeof repeats, "%d", o->repeats);
+    setenv(child->name, child->value, 1);
+    execl(o->program, o->program, "--child", child->what, "--child-query", child->query_path, "--db", o->db, "--tbl", o->tbl,
+          "--ssb", o->ssb, "--duckdb", o->duckdb, "--scratch", o->scratch, "--threads", threads, "--repeats", repeats,
+          child->device ? "--device" : NULL, child->device, (char *)NULL);
+    perror(o->program);
+    _exit(127);
+}
+
+void ask_child(const Bench *bench, const Child *child, double *answers, int n_answers)
+{
+    int ends[2], status = 1, n_read = 0;
+    if (pipe(ends))
+        die("pipe", "failed");
+    fflush(NULL);
+    pid_t process = fork();
+    if (process == 0) {
+        dup2(ends[1], STDOUT_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        start_child(bench, child);
+    }
+    close(ends[1]);
+    FILE *in = process > 0 ? fdopen(ends[0], "r") : NULL;
+    while (in && n_read < n_answers && fscanf(in, "%lf", &answers[n_read]) == 1)
+        n_read++;
+    if (in)
+        fclose(in);
+    if (process < 0 || waitpid(process, &status, 0) < 0 || status || n_read != n_answers)
+        die(child->query_path, "the process that measures it failed");
 }
 
 // ---- begin and end ---------------------------------------------------------------------------------------------

@@ -19,7 +19,6 @@
 // the process is kept to that many: clients are threads, too.
 
 #define _GNU_SOURCE
-#include <getopt.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,39 +84,18 @@ Reads reads_since(Peer *weft, const Reads *before)
 
 static bool parse_options(int argc, char **argv, Options *options)
 {
-    enum { DB, TBL, SSB, DUCKDB, SCRATCH, SCALE, PARTS, RECORD, THREADS, REPEATS, COMMAND, SECONDS, SEED, QUICK };
-    static const struct option LONG[] = { { "db", 1, NULL, DB },           { "tbl", 1, NULL, TBL },
-                                          { "ssb", 1, NULL, SSB },         { "duckdb", 1, NULL, DUCKDB },
-                                          { "scratch", 1, NULL, SCRATCH }, { "scale", 1, NULL, SCALE },
-                                          { "parts", 1, NULL, PARTS },     { "record", 1, NULL, RECORD },
-                                          { "threads", 1, NULL, THREADS }, { "repeats", 1, NULL, REPEATS },
-                                          { "command", 1, NULL, COMMAND }, { "seconds", 1, NULL, SECONDS },
-                                          { "seed", 1, NULL, SEED },       { "quick", 0, NULL, QUICK },
-                                          { 0 } };
+    const char *seconds = NULL, *seed = NULL;
     *options = (Options){ .ssb = "bench/ssb", .scale = "1", .parts = "thirteen,random,loop,marginal,alone,attach",
-                          .threads = 2, .program = argv[0], .command = "bench/concurrency/run.sh" };
+                          .threads = 2, .command = "bench/concurrency/run.sh" };
     settings = (BenchSettings){ .seed = 1 };
-    const char **texts[] = { &options->db,      &options->tbl,   &options->ssb,   &options->duckdb,
-                             &options->scratch, &options->scale, &options->parts, &options->record };
-    int option;
-    while ((option = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
-        switch (option) {
-        case THREADS: options->threads = atoi(optarg); break;
-        case REPEATS: options->repeats = atoi(optarg); break;
-        case COMMAND: snprintf(options->command, sizeof options->command, "%s", optarg); break;
-        case SECONDS: settings.seconds = atof(optarg); break;
-        case SEED:    settings.seed = strtoull(optarg, NULL, 10); break;
-        case QUICK:   settings.is_quick = true; break;
-        default:
-            if (option < 0 || option >= COUNT(texts))
-                return false;
-            *texts[option] = optarg;
-        }
-    }
+    const OwnOption own[] = { { "seconds", &seconds, NULL }, { "seed", &seed, NULL }, { "quick", NULL, &settings.is_quick } };
+    if (!bench_options(argc, argv, options, own, COUNT(own)))
+        return false;
+    settings.seconds = seconds ? atof(seconds) : 0;
+    settings.seed = seed ? strtoull(seed, NULL, 10) : settings.seed;
     options->repeats = options->repeats ? options->repeats : settings.is_quick ? 3 : 10;
     settings.seconds = settings.seconds > 0 ? settings.seconds : settings.is_quick ? 0.5 : 4;
-    return optind == argc && options->db && options->tbl && options->duckdb && options->scratch &&
-           options->threads > 0 && options->repeats > 0;
+    return options_are_whole(options);
 }
 
 // Weft and DuckDB count the cores they may use when they are opened, and clients run on the same.

@@ -112,7 +112,7 @@ void crew_free(Crew *crew)
     free(crew);
 }
 
-static double run_ms(Client *client, const char *sql)
+static double client_ms(Client *client, const char *sql)
 {
     double start = now_ms();
     must(client->peer, peer_run(client->peer, sql, NULL), sql);
@@ -125,7 +125,7 @@ static void take_next(Client *client)
 {
     Crew *crew = client->crew;
     for (int i = crew->next++; i < crew->n_queries; i = crew->next++)
-        run_ms(client, crew->queries[i]);
+        client_ms(client, crew->queries[i]);
 }
 
 double crew_once(Crew *crew, char *const *queries, int n_queries)
@@ -191,7 +191,7 @@ static void run_loop(Client *client)
         const char *sql = is_small(client) ? loop->small[turn % loop->n_small]
                                            : loop->queries[draw_between(&state, 0, loop->n_queries - 1)];
         bool is_sampled = is_small(client) && loop->sample;
-        add_sample(&client->samples, is_sampled ? loop->sample(client->peer, sql) : run_ms(client, sql));
+        add_sample(&client->samples, is_sampled ? loop->sample(client->peer, sql) : client_ms(client, sql));
         note_done(client);
     }
 }

@@ -9,7 +9,6 @@
 #define _GNU_SOURCE
 #include "gpu.h"
 
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,40 +27,13 @@ static int print_figures(const char *path)
 
 static bool parse_options(int argc, char **argv, GpuBench *gpu, const char **figures)
 {
-    enum { DB, TBL, SSB, DUCKDB, SCRATCH, SCALE, PARTS, RECORD, CHILD, CHILD_QUERY, DEVICE, POOL, FIGURES, THREADS, REPEATS,
-           COMMAND };
-    static const struct option LONG[] = {
-        { "db", 1, NULL, DB },           { "tbl", 1, NULL, TBL },         { "ssb", 1, NULL, SSB },
-        { "duckdb", 1, NULL, DUCKDB },   { "scratch", 1, NULL, SCRATCH }, { "scale", 1, NULL, SCALE },
-        { "parts", 1, NULL, PARTS },     { "record", 1, NULL, RECORD },   { "child", 1, NULL, CHILD },
-        { "child-query", 1, NULL, CHILD_QUERY }, { "device", 1, NULL, DEVICE }, { "pool", 1, NULL, POOL },
-        { "figures", 1, NULL, FIGURES }, { "threads", 1, NULL, THREADS }, { "repeats", 1, NULL, REPEATS },
-        { "command", 1, NULL, COMMAND }, { 0 },
-    };
     Options *options = &gpu->bench.options;
     *options = (Options){ .ssb = "bench/ssb", .scale = "20", .parts = "single,together,shape,stream,duckdb,first",
-                          .threads = (int)sysconf(_SC_NPROCESSORS_ONLN), .repeats = 5, .program = argv[0],
-                          .command = "bench/gpu/run.sh" };
+                          .threads = (int)sysconf(_SC_NPROCESSORS_ONLN), .repeats = 5, .command = "bench/gpu/run.sh" };
     gpu->device = "cuda";
     gpu->pool = "512MB";
-    const char **texts[] = { &options->db,     &options->tbl,   &options->ssb,         &options->duckdb, &options->scratch,
-                             &options->scale,  &options->parts, &options->record,      &options->child,  &options->child_query,
-                             &gpu->device,     &gpu->pool,      figures };
-    int option;
-    while ((option = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
-        if (option >= 0 && option < COUNT(texts))
-            *texts[option] = optarg;
-        else if (option == THREADS)
-            options->threads = atoi(optarg);
-        else if (option == REPEATS)
-            options->repeats = atoi(optarg);
-        else if (option == COMMAND)
-            snprintf(options->command, sizeof options->command, "%s", optarg);
-        else
-            return false;
-    }
-    return optind == argc && (*figures || (options->db && options->tbl && options->duckdb && options->scratch)) &&
-           options->threads > 0 && options->repeats > 0;
+    const OwnOption own[] = { { "device", &gpu->device, NULL }, { "pool", &gpu->pool, NULL }, { "figures", figures, NULL } };
+    return bench_options(argc, argv, options, own, COUNT(own)) && (*figures || options_are_whole(options));
 }
 
 static bool wants(const GpuBench *gpu, const char *part)

@@ -10,8 +10,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../concurrency/concurrency.h"
@@ -40,15 +38,6 @@ static void verdict(GpuBench *gpu, const char *what, double value, const char *u
         say(&gpu->bench, " (wanted: at %s %.2f): **%s**", at_most ? "most" : "least", limit,
             (at_most ? value <= limit : value >= limit) ? "met" : "missed");
     say(&gpu->bench, "\n");
-}
-
-static double run_ms(Peer *peer, const char *sql)
-{
-    double start = now_ms();
-    bool ok = peer_run(peer, sql, NULL);
-    double elapsed = now_ms() - start;
-    must(peer, ok, sql);
-    return elapsed;
 }
 
 static void tell_device(GpuBench *gpu, Peer *weft)
@@ -337,55 +326,6 @@ void part_duckdb(GpuBench *gpu)
 
 // ---- children: what is settled when a process starts (device memory, an empty cache) --------------------------------
 
-static void remove_tree(const char *path)
-{
-    pid_t child = fork();
-    if (child == 0) {
-        execlp("rm", "rm", "-rf", "--", path, (char *)NULL);
-        _exit(127);
-    }
-    if (child > 0)
-        waitpid(child, NULL, 0);
-}
-
-static void start_child(const GpuBench *gpu, const char *what, const char *query_path)
-{
-    const Options *o = &gpu->bench.options;
-    char threads[16], repeats[16];
-    snprintf(threads, sizeof threads, "%d", o->threads);
-    snprintf(repeats, sizeof repeats, "%d", o->repeats);
-    execl(o->program, o->program, "--child", what, "--child-query", query_path, "--db", o->db, "--tbl", o->tbl, "--ssb",
-          o->ssb, "--duckdb", o->duckdb, "--scratch", o->scratch, "--threads", threads, "--repeats", repeats, "--device",
-          gpu->device, (char *)NULL);
-    perror(o->program);
-    _exit(127);
-}
-
-// Three numbers that the child prints.
-static void ask_child(const GpuBench *gpu, const char *what, const char *query_path, const char *name, const char *value,
-                      double answers[3])
-{
-    int ends[2], status;
-    if (pipe(ends))
-        die("pipe", "failed");
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0) {
-        setenv(name, value, 1);
-        dup2(ends[1], STDOUT_FILENO);
-        close(ends[0]);
-        close(ends[1]);
-        start_child(gpu, what, query_path);
-    }
-    close(ends[1]);
-    FILE *in = child > 0 ? fdopen(ends[0], "r") : NULL;
-    int n_read = in ? fscanf(in, "%lf %lf %lf", &answers[0], &answers[1], &answers[2]) : 0;
-    if (in)
-        fclose(in);
-    if (child < 0 || waitpid(child, &status, 0) < 0 || status || n_read != 3)
-        die(what, "the process that measures it failed");
-}
-
 // One query alone and 32 at once over data in host memory.
 int child_stream(GpuBench *gpu)
 {
@@ -412,7 +352,7 @@ void part_stream(GpuBench *gpu)
 {
     Bench *bench = &gpu->bench;
     double answers[3];
-    ask_child(gpu, "stream", "-", "WEFT_DEVICE_MEMORY", gpu->pool, answers);
+    ask_child(bench, &(Child){ "stream", "-", "WEFT_DEVICE_MEMORY", gpu->pool, gpu->device }, answers, COUNT(answers));
     double one_ms = answers[0], many_ms = answers[1], rate = answers[2] / one_ms / 1e6;
     say(bench, "## Host-resident: %s of device memory, filter-and-sum queries; best of %d\n\n", gpu->pool,
         bench->options.repeats);
@@ -455,22 +395,19 @@ void part_first(GpuBench *gpu)
     Bench *bench = &gpu->bench;
     char cache[600];
     double most_ms = 0;
-    snprintf(cache, sizeof cache, "%s/empty-cache", bench->options.scratch);
     say(bench, "## First run with an empty code cache, in a new process, and the second\n\n");
     say(bench, "Small tables are scanned by the CPU while code for the GPU is made; later: with all code there.  The difference is to the "
                "quicker of the two.\n\n");
     say(bench, "| query | first ms | second ms | later ms | difference |\n| :-- | --: | --: | --: | --: |\n");
     for (int q = 0; q < bench->n_queries; q++) {
         double answers[3];
+        make_empty_cache(bench, cache, sizeof cache);
+        ask_child(bench, &(Child){ "first", bench->queries[q].path, "WEFT_CACHE", cache, gpu->device }, answers, COUNT(answers));
         remove_tree(cache);
-        if (mkdir(cache, 0700))
-            die(cache, "cannot be made");
-        ask_child(gpu, "first", bench->queries[q].path, "WEFT_CACHE", cache, answers);
         double difference = answers[0] - fmin(answers[1], answers[2]);
         say(bench, "| %s | %.2f | %.2f | %.2f | %.2f |\n", bench->queries[q].name, answers[0], answers[1], answers[2], difference);
         most_ms = fmax(most_ms, difference);
     }
-    remove_tree(cache);
     say(bench, "\n");
     verdict(gpu, "the first run takes longer than the second by at most", most_ms, "ms", true, 60);
     say(bench, "\n");

@@ -15,14 +15,11 @@
 // database file of its own it is about 1.5 times slower.
 
 #define _GNU_SOURCE
-#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../bench.h"
 
@@ -39,15 +36,6 @@ static const char *const TOUCH[] = {
     "select sum(s_suppkey), " TEXT("s_city") ", " TEXT("s_nation") ", " TEXT("s_region") " from supplier",
     "select sum(c_custkey), " TEXT("c_city") ", " TEXT("c_nation") ", " TEXT("c_region") " from customer",
 };
-
-static double run_ms(Peer *peer, const char *sql)
-{
-    double start = now_ms();
-    bool ok = peer_run(peer, sql, NULL);
-    double elapsed = now_ms() - start;
-    must(peer, ok, peer->name);
-    return elapsed;
-}
 
 // ---- hot ----------------------------------------------------------------------------------------------------------
 
@@ -129,57 +117,14 @@ static int run_as_child(Bench *bench)
     return 0;
 }
 
-static void remove_tree(const char *path)
-{
-    pid_t child = fork();
-    if (child == 0) {
-        execlp("rm", "rm", "-rf", "--", path, (char *)NULL);
-        _exit(127);
-    }
-    if (child > 0)
-        waitpid(child, NULL, 0);
-}
-
-static void start_child(const Bench *bench, const char *engine, const char *query_path, const char *cache)
-{
-    const Options *o = &bench->options;
-    char threads[16];
-    snprintf(threads, sizeof threads, "%d", o->threads);
-    setenv("WEFT_CACHE", cache, 1);
-    execl(o->program, o->program, "--child", engine, "--child-query", query_path, "--db", o->db, "--tbl", o->tbl,
-          "--ssb", o->ssb, "--duckdb", o->duckdb, "--scratch", o->scratch, "--threads", threads, (char *)NULL);
-    perror(o->program);
-    _exit(127);
-}
-
 static double first_run_ms(const Bench *bench, const char *engine, const char *query_path)
 {
-    char cache[600], answer[64] = "";
-    int ends[2];
-    snprintf(cache, sizeof cache, "%s/empty-cache", bench->options.scratch);
+    char cache[600];
+    double answer;
+    make_empty_cache(bench, cache, sizeof cache);
+    ask_child(bench, &(Child){ .what = engine, .query_path = query_path, .name = "WEFT_CACHE", .value = cache }, &answer, 1);
     remove_tree(cache);
-    if (mkdir(cache, 0700) || pipe(ends))
-        die(cache, "cannot be made");
-    pid_t child = fork();
-    if (child < 0)
-        die("fork", "failed");
-    if (child == 0) {
-        dup2(ends[1], STDOUT_FILENO);
-        close(ends[0]);
-        close(ends[1]);
-        start_child(bench, engine, query_path, cache);
-    }
-    close(ends[1]);
-    FILE *in = fdopen(ends[0], "r");
-    bool has_answer = in && fgets(answer, sizeof answer, in);
-    int status;
-    waitpid(child, &status, 0);
-    if (in)
-        fclose(in);
-    if (!has_answer || status)
-        die(query_path, "the process that runs it failed");
-    remove_tree(cache);
-    return strtod(answer, NULL);
+    return answer;
 }
 
 static void part_first(Bench *bench)
@@ -245,43 +190,11 @@ static void part_copy(Bench *bench)
 
 // ---- main ---------------------------------------------------------------------------------------------------------
 
-static bool parse_options(int argc, char **argv, Options *options)
-{
-    enum { DB, TBL, SSB, DUCKDB, SCRATCH, SCALE, PARTS, RECORD, CHILD, CHILD_QUERY, THREADS, REPEATS, COMMAND };
-    static const struct option LONG[] = { { "db", 1, NULL, DB },           { "tbl", 1, NULL, TBL },
-                                          { "ssb", 1, NULL, SSB },         { "duckdb", 1, NULL, DUCKDB },
-                                          { "scratch", 1, NULL, SCRATCH }, { "scale", 1, NULL, SCALE },
-                                          { "parts", 1, NULL, PARTS },     { "record", 1, NULL, RECORD },
-                                          { "child", 1, NULL, CHILD },     { "child-query", 1, NULL, CHILD_QUERY },
-                                          { "threads", 1, NULL, THREADS }, { "repeats", 1, NULL, REPEATS },
-                                          { "command", 1, NULL, COMMAND }, { 0 } };
-    *options = (Options){ .ssb = "bench/ssb", .scale = "1", .parts = "hot,first,copy", .threads = 2, .repeats = 15,
-                          .program = argv[0], .command = "bench/ssb/run.sh" };
-    const char **texts[] = {
-        &options->db,    &options->tbl,   &options->ssb,    &options->duckdb, &options->scratch,
-        &options->scale, &options->parts, &options->record, &options->child,  &options->child_query
-    };
-    int option;
-    while ((option = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
-        if (option >= 0 && option < COUNT(texts))
-            *texts[option] = optarg;
-        else if (option == THREADS)
-            options->threads = atoi(optarg);
-        else if (option == REPEATS)
-            options->repeats = atoi(optarg);
-        else if (option == COMMAND)
-            snprintf(options->command, sizeof options->command, "%s", optarg);
-        else
-            return false;
-    }
-    return optind == argc && options->db && options->tbl && options->duckdb && options->scratch &&
-           options->threads > 0 && options->repeats > 0;
-}
-
 int main(int argc, char **argv)
 {
-    static Bench bench;
-    if (!parse_options(argc, argv, &bench.options)) {
+    static Bench bench = { .options = { .ssb = "bench/ssb", .scale = "1", .parts = "hot,first,copy", .threads = 2, .repeats = 15,
+                                        .command = "bench/ssb/run.sh" } };
+    if (!bench_options(argc, argv, &bench.options, NULL, 0) || !options_are_whole(&bench.options)) {
         fprintf(stderr,
                 "usage: ssb --db DB --tbl DIR --ssb DIR --duckdb LIBRARY --scratch DIR [--threads N] [--repeats N]\n"
                 "           [--scale SF] [--parts hot,first,copy] [--record FILE]\n");

@@ -10,6 +10,9 @@ typedef struct Setting {
     const char *name, *values;         // what it takes, for the hint
     weft_status (*set)(weft_session *session, const char *value, bool *understood, Error *err);   // value NULL: default
     void        (*show)(const weft_session *session, Text *text);
+    // or, where it is on or off:
+    size_t      flag;                  // where in Settings
+    bool        (*standard)(void);     // its default
 } Setting;
 
 static bool parse_bool(const char *value, bool *out)
@@ -22,15 +25,15 @@ static bool parse_bool(const char *value, bool *out)
     return false;
 }
 
-static weft_status set_weave(weft_session *session, const char *value, bool *understood, Error *err)
-{
-    (void)err;
-    if (!value) session->settings.weave = true;
-    else *understood = parse_bool(value, &session->settings.weave);
-    return WEFT_OK;
-}
+static bool is_on(void) { return true; }
 
-static void show_weave(const weft_session *session, Text *text) { text_add(text, "%s", session->settings.weave ? "on" : "off"); }
+static bool *flag_of(const Setting *setting, weft_session *session) { return (bool *)((char *)&session->settings + setting->flag); }
+
+static void set_flag(const Setting *setting, weft_session *session, const char *value, bool *understood)
+{
+    if (!value) *flag_of(setting, session) = setting->standard();
+    else *understood = parse_bool(value, flag_of(setting, session));
+}
 
 static const char *const jit_names[] = { [JIT_AUTO] = "auto", [JIT_TCC] = "tcc", [JIT_CC] = "cc" };
 
@@ -163,36 +166,6 @@ bool settings_default_gpu_wait(void)
     return wait;
 }
 
-static weft_status set_gpu_wait(weft_session *session, const char *value, bool *understood, Error *err)
-{
-    (void)err;
-    if (!value) session->settings.gpu_wait = settings_default_gpu_wait();
-    else *understood = parse_bool(value, &session->settings.gpu_wait);
-    return WEFT_OK;
-}
-
-static void show_gpu_wait(const weft_session *session, Text *text) { text_add(text, "%s", session->settings.gpu_wait ? "on" : "off"); }
-
-static weft_status set_sharing(weft_session *session, const char *value, bool *understood, Error *err)
-{
-    (void)err;
-    if (!value) session->settings.sharing = true;
-    else *understood = parse_bool(value, &session->settings.sharing);
-    return WEFT_OK;
-}
-
-static void show_sharing(const weft_session *session, Text *text) { text_add(text, "%s", session->settings.sharing ? "on" : "off"); }
-
-static weft_status set_weave_queries(weft_session *session, const char *value, bool *understood, Error *err)
-{
-    (void)err;
-    if (!value) session->settings.weave_queries = true;
-    else *understood = parse_bool(value, &session->settings.weave_queries);
-    return WEFT_OK;
-}
-
-static void show_weave_queries(const weft_session *session, Text *text) { text_add(text, "%s", session->settings.weave_queries ? "on" : "off"); }
-
 static weft_status set_priority(weft_session *session, const char *value, bool *understood, Error *err)
 {
     char      *end;
@@ -220,17 +193,17 @@ static weft_status set_timeout(weft_session *session, const char *value, bool *u
 static void show_timeout(const weft_session *session, Text *text) { text_add(text, "%lldms", (long long)session->settings.timeout_ms); }
 
 static const Setting settings[] = {
-    { "chunk_rows", "a number of rows from 64 on, for later appends", set_chunk_rows, show_chunk_rows },
-    { "device", "auto, cpu, cuda or cuda:N", set_device, show_device },
-    { "gpu_wait", "on or off", set_gpu_wait, show_gpu_wait },
-    { "jit", "auto, tcc or cc", set_jit, show_jit },
-    { "memory_limit", "a size such as 512MB or 8GB; 0 for none", set_memory_limit, show_memory_limit },
-    { "priority", "a number from 0 to 10; queries with a larger one go first", set_priority, show_priority },
-    { "sharing", "on or off", set_sharing, show_sharing },
-    { "statement_timeout", "milliseconds, or a time such as 5s or 2min; 0 for none", set_timeout, show_timeout },
-    { "threads", "a number from 1 to the number of cores", set_threads, show_threads },
-    { "weave", "on or off", set_weave, show_weave },
-    { "weave_queries", "on or off", set_weave_queries, show_weave_queries },
+    { "chunk_rows", "a number of rows from 64 on, for later appends", .set = set_chunk_rows, .show = show_chunk_rows },
+    { "device", "auto, cpu, cuda or cuda:N", .set = set_device, .show = show_device },
+    { "gpu_wait", "on or off", .flag = offsetof(Settings, gpu_wait), .standard = settings_default_gpu_wait },
+    { "jit", "auto, tcc or cc", .set = set_jit, .show = show_jit },
+    { "memory_limit", "a size such as 512MB or 8GB; 0 for none", .set = set_memory_limit, .show = show_memory_limit },
+    { "priority", "a number from 0 to 10; queries with a larger one go first", .set = set_priority, .show = show_priority },
+    { "sharing", "on or off", .flag = offsetof(Settings, sharing), .standard = is_on },
+    { "statement_timeout", "milliseconds, or a time such as 5s or 2min; 0 for none", .set = set_timeout, .show = show_timeout },
+    { "threads", "a number from 1 to the number of cores", .set = set_threads, .show = show_threads },
+    { "weave", "on or off", .flag = offsetof(Settings, weave), .standard = is_on },
+    { "weave_queries", "on or off", .flag = offsetof(Settings, weave_queries), .standard = is_on },
 };
 
 static const Setting *find_setting(const char *name)
@@ -252,11 +225,18 @@ weft_status settings_set(weft_session *session, const char *name, const char *va
     const Setting *setting = find_setting(name);
     bool           understood = true;
     if (!setting) return no_such_setting(name, at, err);
-    TRY(setting->set(session, value, &understood, err));
+    if (setting->standard) set_flag(setting, session, value, &understood);
+    else TRY(setting->set(session, value, &understood, err));
     if (understood) return WEFT_OK;
     fail(err, WEFT_INVALID_PARAMETER, at, "invalid value for setting \"%s\": \"%s\"", setting->name, value);
     error_hint(err, "%s takes %s", setting->name, setting->values);
     return WEFT_INVALID_PARAMETER;
+}
+
+static void show(const Setting *setting, weft_session *session, Text *text)
+{
+    if (setting->standard) text_add(text, "%s", *flag_of(setting, session) ? "on" : "off");
+    else setting->show(session, text);
 }
 
 weft_status settings_show(weft_session *session, const char *name, int at, Text *text, Error *err)
@@ -265,13 +245,13 @@ weft_status settings_show(weft_session *session, const char *name, int at, Text 
     if (strcasecmp(name, "all") == 0) {
         for (int i = 0; i < COUNT_OF(settings); i++) {
             text_add(text, "%s = ", settings[i].name);
-            settings[i].show(session, text);
+            show(&settings[i], session, text);
             text_add(text, "\n");
         }
         return WEFT_OK;
     }
     if (!setting) return no_such_setting(name, at, err);
-    setting->show(session, text);
+    show(setting, session, text);
     text_add(text, "\n");
     return WEFT_OK;
 }
