@@ -17,6 +17,13 @@ static char *words(void)
 
 static bool has_nvrtc(void) { return nvrtc_library(0)->path != NULL; }
 
+static void remove_folder(const char *directory)
+{
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf %s", directory);
+    CHECK(system(command) == 0);
+}
+
 static void read_sample(const char *name, Text *text)
 {
     Error err = { 0 };
@@ -65,12 +72,15 @@ TEST(a_cubin_is_found_again_and_its_options_count)
     Cubins *cubins = cubins_new(directory);
     read_sample("totals", &text);
     CubinJob job = { .prelude = prelude, .text = text.bytes, .major = 9, .minor = 0, .n_defines = 1, .defines = (const char *[]){ "ITEMS=2" } };
+    CHECK(!cubins_have(cubins, &job));
     CHECK_OK(cubins_get(cubins, &job, &first, &was_cached, &err), err);
     CHECK(!was_cached);
+    CHECK(cubins_have(cubins, &job));
     CHECK_OK(cubins_get(cubins, &job, &second, &was_cached, &err), err);
     CHECK(was_cached);
     CHECK(first.length == second.length && memcmp(first.bytes, second.bytes, first.length) == 0);
     job.defines = (const char *[]){ "ITEMS=1" };
+    CHECK(!cubins_have(cubins, &job));
     text_clear(&second);
     CHECK_OK(cubins_get(cubins, &job, &second, &was_cached, &err), err);
     CHECK(!was_cached);
@@ -79,9 +89,53 @@ TEST(a_cubin_is_found_again_and_its_options_count)
     text_free(&text);
     text_free(&first);
     text_free(&second);
-    char command[64];
-    snprintf(command, sizeof command, "rm -rf %s", directory);
-    CHECK(system(command) == 0);
+    remove_folder(directory);
+}
+
+TEST(options_of_the_environment_count_too)
+{
+    Error   err = { 0 };
+    Text    text = { 0 }, cubin = { 0 };
+    bool    was_cached;
+    char    directory[] = "/tmp/weft-cubins.XXXXXX";
+    if (!has_nvrtc()) return;
+    CHECK(mkdtemp(directory));
+    char    *prelude = words();
+    Cubins  *cubins = cubins_new(directory);
+    read_sample("totals", &text);
+    const CubinJob job = { .prelude = prelude, .text = text.bytes, .major = 9, .minor = 0 };
+    CHECK_OK(cubins_get(cubins, &job, &cubin, &was_cached, &err), err);
+    setenv("WEFT_NVRTC_OPTIONS", "--ptxas-options=-O1  -DITEMS=2", 1);
+    CHECK(!cubins_have(cubins, &job));
+    text_clear(&cubin);
+    CHECK_OK(cubins_get(cubins, &job, &cubin, &was_cached, &err), err);
+    setenv("WEFT_NVRTC_OPTIONS", "--no-such-option", 1);
+    CHECK_STATUS(cubins_get(cubins, &job, &cubin, &was_cached, &err), WEFT_KERNEL_BUILD);
+    unsetenv("WEFT_NVRTC_OPTIONS");
+    CHECK(cubins_have(cubins, &job));
+    cubins_free(cubins);
+    free(prelude);
+    text_free(&text);
+    text_free(&cubin);
+    remove_folder(directory);
+}
+
+TEST(what_is_remembered_is_recalled_by_its_name)
+{
+    Text    text = { 0 };
+    char    directory[] = "/tmp/weft-cubins.XXXXXX";
+    CHECK(mkdtemp(directory));
+    Cubins *cubins = cubins_new(directory);
+    CHECK(!cubins_recall(cubins, "GB/s of a card", &text));
+    cubins_remember(cubins, "GB/s of a card", "4523");
+    cubins_free(cubins);
+    cubins = cubins_new(directory);
+    CHECK(cubins_recall(cubins, "GB/s of a card", &text));
+    CHECK_STR(text.bytes, "4523");
+    CHECK(!cubins_recall(cubins, "GB/s of another", &text));
+    cubins_free(cubins);
+    text_free(&text);
+    remove_folder(directory);
 }
 
 TEST(a_text_that_does_not_compile_says_why)
