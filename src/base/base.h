@@ -115,6 +115,7 @@ typedef struct Budget {
 // memory_limit when the budget is the reason.  Thread-safe.
 weft_status mem_alloc(Budget *budget, size_t bytes, void **out, Error *err);
 void        mem_free(Budget *budget, void *memory, size_t bytes);           // NULL is fine; BYTES as allocated
+bool        mem_has_own_pages(size_t bytes);                                // memory of this size is whole pages
 
 // ---- files ----------------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@
 
 enum { ALIGNMENT = 64 };
 
-static bool is_mapped(size_t bytes)
+bool mem_has_own_pages(size_t bytes)
 {
     return bytes >= 1 * MIB;
 }
@@ -103,7 +103,7 @@ weft_status mem_alloc(Budget *budget, size_t bytes, void **out, Error *err)
         return fail_budget(budget, bytes, err);
     void *memory = NULL;
     if (!fault_now(FAULT_MEMORY))
-        memory = is_mapped(bytes) ? alloc_mapped(bytes) : alloc_small(rounded(bytes));
+        memory = mem_has_own_pages(bytes) ? alloc_mapped(bytes) : alloc_small(rounded(bytes));
     if (!memory) {
         if (budget)
             budget_give(budget, (i64)bytes);
@@ -117,7 +117,7 @@ void mem_free(Budget *budget, void *memory, size_t bytes)
 {
     if (!memory)
         return;
-    if (is_mapped(bytes))
+    if (mem_has_own_pages(bytes))
         munmap(memory, bytes);
     else
         free(memory);

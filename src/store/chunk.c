@@ -10,6 +10,7 @@
 // database is quick. Numbers are little-endian, as on all machines we run on.
 
 #include <assert.h>
+#include <unistd.h>
 
 #include "store/store_int.h"
 
@@ -114,11 +115,55 @@ const Chunk *chunk_hold(const Chunk *chunk)
     return chunk;
 }
 
+// Calls are made under the lock, so that who leaves knows that none is at work.
+static pthread_mutex_t watches_lock = PTHREAD_MUTEX_INITIALIZER;
+static ChunkWatch     *watches;
+
+void chunks_watch(ChunkWatch *watch)
+{
+    pthread_mutex_lock(&watches_lock);
+    watch->next = watches;
+    watches = watch;
+    pthread_mutex_unlock(&watches_lock);
+}
+
+void chunks_unwatch(ChunkWatch *watch)
+{
+    pthread_mutex_lock(&watches_lock);
+    ChunkWatch **link = &watches;
+    while (*link && *link != watch)
+        link = &(*link)->next;
+    if (*link)
+        *link = watch->next;
+    pthread_mutex_unlock(&watches_lock);
+}
+
+static void tell_watches(const Chunk *chunk)
+{
+    pthread_mutex_lock(&watches_lock);
+    for (ChunkWatch *watch = watches; watch; watch = watch->next)
+        watch->gone(watch, chunk);
+    pthread_mutex_unlock(&watches_lock);
+}
+
+// A file's mapping has pages of its own, and so has large memory; small memory lies among other people's.
+ChunkPages chunk_pages(const Chunk *chunk)
+{
+    const StoredChunk *stored = chunk_stored(chunk);
+    u64 page = (u64)sysconf(_SC_PAGESIZE);
+    const u8 *first = stored->memory ? stored->memory : stored->mapping.bytes;
+    u64 bytes = stored->memory ? stored->memory_bytes : stored->mapping.length;
+    if (!first || (uintptr_t)first % page || (stored->memory && !mem_has_own_pages(bytes)))
+        return (ChunkPages){ 0 };
+    return (ChunkPages){ first, (bytes + page - 1) / page * page, !stored->memory };
+}
+
 void chunk_release(const Chunk *chunk)
 {
     if (!chunk || atomic_fetch_sub(&chunk_stored(chunk)->n_holds, 1) > 1)
         return;
     StoredChunk *stored = chunk_stored(chunk);
+    tell_watches(chunk);
     file_unmap(&stored->mapping);
     mem_free(stored->budget, stored->memory, stored->memory_bytes);
     mem_free(stored->budget, stored, stored->bytes);

@@ -124,6 +124,25 @@ typedef struct Chunk {
 // only in tables from store_peek_table.
 weft_status chunk_verify(const Chunk *chunk, int column, Error *err);
 
+// Pages that hold this chunk's columns and nothing of anybody else, so that a device may pin them.
+typedef struct ChunkPages {
+    const u8 *first;                   // begin of a page; NULL: it shares its pages with others
+    u64       bytes;                   // whole pages
+    bool      is_file;                 // a private mapping that may only be read: not written to, and maybe not in memory yet
+} ChunkPages;
+
+ChunkPages chunk_pages(const Chunk *chunk);
+
+// Who keeps something by a chunk's memory is told before the memory goes: GONE is called once for each chunk of this process that
+// goes, by the thread that let go of it last, and may wait, but not for anything of the store.
+typedef struct ChunkWatch {
+    void (*gone)(struct ChunkWatch *watch, const Chunk *chunk);
+    struct ChunkWatch *next;           // the store's
+} ChunkWatch;
+
+void chunks_watch(ChunkWatch *watch);
+void chunks_unwatch(ChunkWatch *watch);                            // no call is at work any more when it returns
+
 // ---- tables -----------------------------------------------------------------------------------------------------------------
 
 typedef struct Column {

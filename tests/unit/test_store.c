@@ -83,6 +83,68 @@ TEST(bad_definitions_are_refused)
     free(column_names);
 }
 
+// ---- who keeps something by a chunk's memory ------------------------------------------------------------------------
+
+typedef struct Mourner { ChunkWatch watch; int n_gone; u64 last_id; i64 last_value; } Mourner;
+
+static void count_gone(ChunkWatch *watch, const Chunk *chunk)
+{
+    Mourner *mourner = (Mourner *)watch;                    // it is the first field
+    mourner->n_gone++;
+    mourner->last_id = chunk->id;
+    mourner->last_value = integer_at(&chunk->columns[0], 0);            // its memory is still there
+}
+
+TEST(whoever_watches_is_told_before_a_chunk_goes)
+{
+    Store *store = open_store(NULL);
+    Mourner mourner = { .watch = { .gone = count_gone } }, late = { .watch = { .gone = count_gone } };
+    create_numbers(store);
+    append_numbers(store, 7, 100);
+    chunks_watch(&mourner.watch);
+    chunks_watch(&late.watch);
+    chunks_unwatch(&late.watch);
+    const Table *table = get_table(store, "numbers");
+    u64 id = table->chunks[0]->id;
+    mourner.n_gone = 0;                                     // appending makes chunks that do not stay
+    error_clear(&err);
+    CHECK_OK(store_drop_table(store, "numbers", &err), err);
+    CHECK_INT(mourner.n_gone, 0);                           // the snapshot holds it
+    table_release(table);
+    CHECK_INT(mourner.n_gone, 1);
+    CHECK_INT(mourner.last_id, id);
+    CHECK_INT(mourner.last_value, 7);
+    chunks_unwatch(&mourner.watch);
+    CHECK_INT(late.n_gone, 0);
+    store_close(store);
+}
+
+static ChunkPages pages_of(Store *store, const Table **table)
+{
+    *table = get_table(store, "numbers");
+    return chunk_pages((*table)->chunks[0]);
+}
+
+TEST(a_chunk_knows_its_own_pages)
+{
+    const Table *table;
+    Store *small = open_store(NULL), *large = open_store(NULL), *mapped = open_store(fresh_path());
+    create_numbers(small), create_numbers(large), create_numbers(mapped);
+    append_numbers(small, 0, 100), append_numbers(large, 0, 900000), append_numbers(mapped, 0, 100);
+    CHECK(pages_of(small, &table).first == NULL);           // it lies among other people's memory
+    table_release(table);
+    ChunkPages pages = pages_of(large, &table);
+    const u8 *data = table->chunks[0]->columns[0].data;
+    CHECK(!pages.is_file && data >= pages.first && data + 900000 * table->chunks[0]->columns[0].width <= pages.first + pages.bytes);
+    table_release(table);
+    pages = pages_of(mapped, &table);
+    data = table->chunks[0]->columns[0].data;
+    CHECK(pages.is_file && data > pages.first && data < pages.first + pages.bytes);
+    CHECK_INT((uintptr_t)pages.first % 4096 + pages.bytes % 4096, 0);
+    table_release(table);
+    store_close(small), store_close(large), store_close(mapped);
+}
+
 // ---- round trips ---------------------------------------------------------------------------------------------------
 
 enum { N_KINDS = 9, N_TRIP = 1000 };
