@@ -13,9 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
+#include <unistd.h>
 
 #define POOL_SHARE     80              // percent of the memory that is free
 #define POOL_LEAST     ((u64)1 << 20)
+#define PINNED_SHARE   50              // percent of the host's memory
 #define COPIERS_MOST   14
 
 CuAddress gpu_address(const Gpu *gpu, u64 at) { return gpu->memory + at; }
@@ -235,17 +237,25 @@ static void gpu_get_ready(Device *device) { ready_begin((Gpu *)device); }
 
 // ---- opening --------------------------------------------------------------------------------------------------------------------------------
 
-// "2GB", "512MB", "50%": of what is free.
-static u64 parse_memory(const char *text, u64 bytes_free)
+// "2GB", "512MB", "50%": of what there is.  Anything else is 0.
+static u64 parse_memory(const char *text, u64 bytes_there)
 {
     static const struct { const char *unit; double factor; } units[] = { { "", 1 }, { "kb", 1024 }, { "mb", 1048576 }, { "gb", 1073741824 } };
     char        *end;
     const double number = strtod(text, &end);
     if (end == text || !(number > 0)) return 0;
-    if (strcmp(end, "%") == 0) return (u64)((double)bytes_free * MIN_OF(number, 100) / 100);
+    if (strcmp(end, "%") == 0) return (u64)((double)bytes_there * MIN_OF(number, 100) / 100);
     for (int i = 0; i < COUNT_OF(units); i++)
         if (strcasecmp(end, units[i].unit) == 0) return (u64)(number * units[i].factor);
     return 0;
+}
+
+// Of the host's memory, for columns that pass through: WEFT_PINNED_MEMORY, or half of what the machine has.
+static u64 pinned_most(void)
+{
+    const char *own = getenv("WEFT_PINNED_MEMORY");
+    const u64   all = (u64)sysconf(_SC_PHYS_PAGES) * (u64)sysconf(_SC_PAGESIZE);
+    return own ? parse_memory(own, all) : all / 100 * PINNED_SHARE;
 }
 
 static weft_status open_memory(Gpu *gpu, u64 wanted, Error *err)
@@ -284,7 +294,8 @@ static weft_status read_properties(Gpu *gpu, Error *err)
 static weft_status open_streams(Gpu *gpu, Error *err)
 {
     for (int s = 0; s < N_STREAMS; s++) GPU_TRY(gpu, StreamCreate, (&gpu->streams[s], CU_STREAM_NON_BLOCKING), err);
-    GPU_TRY(gpu, StreamCreate, (&gpu->copy_stream, CU_STREAM_NON_BLOCKING), err);
+    for (int s = 0; s < N_COPY_STREAMS; s++) GPU_TRY(gpu, StreamCreate, (&gpu->copy_streams[s], CU_STREAM_NON_BLOCKING), err);
+    GPU_TRY(gpu, StreamCreate, (&gpu->gate_stream, CU_STREAM_NON_BLOCKING), err);
     GPU_TRY(gpu, StreamCreate, (&gpu->control_stream, CU_STREAM_NON_BLOCKING), err);
     GPU_TRY(gpu, MemHostAlloc, ((void **)&gpu->one, sizeof *gpu->one, CU_HOST_PORTABLE), err);
     *gpu->one = 1;
@@ -303,9 +314,29 @@ static weft_status open_stages(Gpu *gpu, Error *err)
         GPU_TRY(gpu, MemHostAlloc, ((void **)&slot->args, ARGS_BYTES, CU_HOST_PORTABLE), err);
         GPU_TRY(gpu, MemAlloc, (&slot->args_at, ARGS_BYTES), err);
         GPU_TRY(gpu, EventCreate, (&slot->copied, quiet), err);
+        for (int s = 0; s < N_COPY_STREAMS; s++) GPU_TRY(gpu, EventCreate, (&slot->columns_copied[s], quiet), err);
         for (int s = 0; s < N_STREAMS; s++) GPU_TRY(gpu, EventCreate, (&slot->done[s], quiet), err);
     }
     return WEFT_OK;
+}
+
+static void close_stream(const Gpu *gpu, CuStream stream)
+{
+    if (!stream) return;
+    gpu->cu->StreamSynchronize(stream);
+    gpu->cu->StreamDestroy(stream);
+}
+
+static void close_slot(const Gpu *gpu, const RunSlot *slot)
+{
+    const CudaDriver *cu = gpu->cu;
+    if (slot->args) cu->MemFreeHost(slot->args);
+    if (slot->args_at) cu->MemFree(slot->args_at);
+    if (slot->copied) cu->EventDestroy(slot->copied);
+    for (int s = 0; s < N_COPY_STREAMS; s++)
+        if (slot->columns_copied[s]) cu->EventDestroy(slot->columns_copied[s]);
+    for (int s = 0; s < N_STREAMS; s++)
+        if (slot->done[s]) cu->EventDestroy(slot->done[s]);
 }
 
 static void close_driver(Gpu *gpu)
@@ -313,23 +344,16 @@ static void close_driver(Gpu *gpu)
     const CudaDriver *cu = gpu->cu;
     if (gpu->is_lost || !gpu->context) return;             // what a lost context had went with it
     cu->CtxSetCurrent(gpu->context);
-    for (int s = 0; s < N_STREAMS; s++)
-        if (gpu->streams[s]) cu->StreamSynchronize(gpu->streams[s]), cu->StreamDestroy(gpu->streams[s]);
-    if (gpu->copy_stream) cu->StreamSynchronize(gpu->copy_stream), cu->StreamDestroy(gpu->copy_stream);
-    if (gpu->control_stream) cu->StreamSynchronize(gpu->control_stream), cu->StreamDestroy(gpu->control_stream);
+    for (int s = 0; s < N_STREAMS; s++) close_stream(gpu, gpu->streams[s]);
+    for (int s = 0; s < N_COPY_STREAMS; s++) close_stream(gpu, gpu->copy_streams[s]);
+    close_stream(gpu, gpu->gate_stream);
+    close_stream(gpu, gpu->control_stream);
     if (gpu->one) cu->MemFreeHost(gpu->one);
     for (int s = 0; s < N_STAGES; s++) {
         if (gpu->stages[s].memory) cu->MemFreeHost(gpu->stages[s].memory);
         if (gpu->stages[s].done) cu->EventDestroy(gpu->stages[s].done);
     }
-    for (int r = 0; r < N_RUNS; r++) {
-        RunSlot *slot = &gpu->runs[r];
-        if (slot->args) cu->MemFreeHost(slot->args);
-        if (slot->args_at) cu->MemFree(slot->args_at);
-        if (slot->copied) cu->EventDestroy(slot->copied);
-        for (int s = 0; s < N_STREAMS; s++)
-            if (slot->done[s]) cu->EventDestroy(slot->done[s]);
-    }
+    for (int r = 0; r < N_RUNS; r++) close_slot(gpu, &gpu->runs[r]);
     if (gpu->memory) cu->MemFree(gpu->memory);
 }
 
@@ -338,6 +362,7 @@ static void gpu_close(Device *device)
     Gpu *gpu = (Gpu *)device;
     ready_stop(gpu);
     scan_stop(gpu);
+    pins_free(gpu->pins);
     kernels_free(gpu);
     close_driver(gpu);
     if (gpu->context) gpu->cu->DevicePrimaryCtxRelease(gpu->handle);
@@ -368,6 +393,7 @@ static weft_status open_gpu(Gpu *gpu, const CudaOptions *options, Error *err)
     TRY(open_stages(gpu, err));
     TRY(open_memory(gpu, options->memory_bytes, err));
     gpu->copiers = pool_new(MAX_OF(1, MIN_OF(COPIERS_MOST, cpu_count() - 2)));
+    gpu->pins = pins_new(gpu, pinned_most());
     return scan_start(gpu, err);
 }
 

@@ -6,6 +6,8 @@
 //     cuda_launch.c   what one launch needs in device memory, and what it leaves
 //     cuda_table.c    join tables made of the rows that a launch left in device memory
 //     cuda_scan.c     the dispatcher: runs of chunks through the kernels of all who want them
+//     cuda_copy.c     the columns of a run on their way to the device
+//     cuda_pin.c      the host's memory pinned where it lies
 //     frames.c        the books of the pool
 
 #ifndef WEFT_CUDA_INT_H
@@ -17,7 +19,8 @@
 
 enum {
     N_STREAMS = 16,                    // launches are dealt to them; more could not run side by side
-    N_RUNS = 4,                        // runs of chunks in flight
+    N_COPY_STREAMS = 2,
+    N_RUNS = 6,                        // runs of chunks in flight
     N_STAGES = 32,                     // pinned frames through which the host's memory goes
     PARTS_MAX = 4096,                  // chunks of one launch
     N_COMPILERS = 4,                   // threads that compile in the background, at most
@@ -26,10 +29,11 @@ enum {
 #define STAGE_BYTES ((u64)2 << 20)
 #define STAGE_SPARE ((u64)4096)        // behind it, for what follows a column
 #define ARGS_BYTES  ((u64)4 << 20)     // of all launches of a run
-#define RUN_BYTES   ((u64)48 << 20)    // that one run brings over the link: so long others wait to get on
 
-typedef struct Gpu Gpu;
+typedef struct Gpu  Gpu;
 typedef struct MadeTable MadeTable;    // cuda_table.c
+typedef struct Pins Pins;
+typedef struct Pin  Pin;               // what is pinned of a chunk
 
 // ---- code ------------------------------------------------------------------------------------------------------------------------
 
@@ -84,6 +88,7 @@ typedef struct GpuRun {
     // the scan (cuda_scan.c, under the lock)
     bool        *wants;                // by chunk
     int          n_wanted, n_chunks_wanted;
+    int          asked_until;          // chunks before were asked to be read from disk
     u64          bytes_wanted;
     bool         is_in_run, is_issued;
     pthread_cond_t issued;             // its own: a run must not wake up everybody who rides
@@ -111,7 +116,10 @@ typedef struct Stage { pthread_mutex_t lock; u8 *memory; CuEvent done; bool is_u
 typedef struct RunSlot {               // a run of chunks in flight
     bool     is_used;
     u64      number;                   // runs end in this order
-    CuEvent  copied;
+    CuEvent  copied;                   // all that its kernels need has come
+    CuEvent  columns_copied[N_COPY_STREAMS];
+    bool     waits_for_copies;         // of its own, or of runs before that may still be on their way
+    bool     is_streaming;             // its columns come straight from pinned memory, and nobody has waited for them
     CuEvent  done[N_STREAMS];
     u32      streams;                  // bit s: done[s] is to be waited for
     u8      *args;                     // pinned
@@ -119,6 +127,8 @@ typedef struct RunSlot {               // a run of chunks in flight
     u64      args_used;
     int      n_copies;
     Copy   **copies;                   // held until it is done
+    int      n_pins;
+    Pin    **pins;                     // the same
 } RunSlot;
 
 struct Gpu {
@@ -136,11 +146,12 @@ struct Gpu {
     Cubins           *cubins;
     CuAddress         memory;          // the pool
     u64               memory_bytes;
-    CuStream          streams[N_STREAMS], copy_stream, control_stream;
+    CuStream          streams[N_STREAMS], copy_streams[N_COPY_STREAMS], gate_stream, control_stream;
     u32              *one;             // pinned: what is written to a kernel's cancel flag
     Stage             stages[N_STAGES];
     RunSlot           runs[N_RUNS];
     Pool             *copiers;
+    Pins             *pins;            // NULL: nothing is pinned or read ahead
 
     _Atomic bool      is_lost;
     pthread_mutex_t   lock;            // for all below
@@ -211,8 +222,20 @@ void        tables_warm(Gpu *gpu);
 void        run_wait_quietly(GpuRun *run);                  // what failed may still be at work: until its stream is idle
 void        run_read_timers(GpuRun *run);
 
-// cuda_scan.c
+// cuda_copy.c
 Stage      *stage_next(Gpu *gpu);                           // in turn; whoever uses it holds its lock
+
+// cuda_pin.c.  NULL for PINS or PIN is fine: nothing is pinned.
+Pins       *pins_new(Gpu *gpu, u64 bytes_most);
+void        pins_free(Pins *pins);
+Pin        *pin_hold(Pins *pins, const Chunk *chunk);       // while held, what is pinned of it stays; NULL: its pages are not its own
+void        pin_release(Pin *pin);
+void        pin_pass(Pin *pin, int column, const void *from, u64 bytes);     // this column goes over the link: it may be pinned for the next time
+u64         pin_reach(Pin *pin, const void *from);          // bytes from here on that are pinned in one piece
+u64         pin_covers(Pin *pin, const void *from, u64 bytes);          // of these, how many are pinned
+void        pins_read_ahead(Pins *pins, const Chunk *chunk, const void *from, u64 bytes);    // it will be wanted soon
+
+// cuda_scan.c
 weft_status scan_start(Gpu *gpu, Error *err);
 void        scan_stop(Gpu *gpu);
 bool        scan_is_busy(const Gpu *gpu);                   // runs are in flight, which hold memory.  Under the lock.

@@ -1,20 +1,28 @@
 // cuda_scan.c - the dispatcher of a GPU: runs of chunks through the kernels of all launches that want them.
 //
 //     run      [chunk 3][chunk 4]...[chunk 9]     q7: one launch over 3 .. 9      columns that are not in the pool yet come over the link
-//                                                 q9: one launch over 3, 4, 8     once for all, through pinned stages
+//                                                 q9: one launch over 3, 4, 8     once for all (cuda_copy.c)
 //
 // One thread per GPU takes the oldest launch, a run of chunks it wants, and everybody else who wants some of them: that is the wave.
 // Where all their columns are in the pool a run is the whole table and a launch covers all of it; where they are not, a run is as much as is
-// worth waiting for, and copies of the next run go on while the kernels of this one work.  Nothing is waited for in between but a
-// free slot among N_RUNS, and stages that are still being read.
+// worth waiting for, and copies of the next run go on while the kernels of this one work.
 //
-//     copy stream       args and columns of run 1 | of run 2 | ...                     event "copied" per run
+//     copy streams, gate  args and columns of run 1 | of run 2 | ...                   event "copied" per run
 //     a launch's stream  its block, its tables | (copied 1) its part of run 1 | (copied 2) ...  | results        event "done" per run and stream
 //
 // The threads of queries prepare their launch before and fetch their results after; they wait for their own stream only.
+// How long is a run that streams from pinned columns?  The link brings 8 MiB in 150 us.  The host needs, to put a run together, about 30 us and
+// for each rider 4 us (its launch, and its part in the args); so a run is 8 MiB and 256 KiB more for each rider, twice as long as
+// the host needs.  Two such runs are under way and no more: while one is copied the next one waits at the link.  Who gets on cannot have
+// what was issued before, and it must come again for him, so runs further ahead would only make latecomers wait longer:
+//
+//     time = first run put together + bytes / link + kernels of the last run  (+ 2 runs at most for who gets on late)
+//
+// that is 30 us + 9.4 ms + 20 us for 524 MB at 55 GB/s.  Through stages the host is the limit, and longer runs keep its threads busy.
+//
 // Columns are held from when a run is put together until it is done; then they stay in the pool until their room is wanted.
 
-#include "device/cuda_int.h"
+#include "device/cuda_wave.h"
 #include "kernel/kernel.h"
 
 #include <errno.h>
@@ -26,56 +34,14 @@
 #define WAKE_MS     20
 #define SPIN_MS     3.0                // a stream is looked at without sleeping for so long
 #define SPINNERS    4                  // unless so many do: asking takes the driver's locks
+#define RUN_BYTES        ((u64)8 << 20)    // of a run that streams, and for each rider
+#define RUN_RIDER_BYTES  ((u64)256 << 10)
+#define RUNS_AHEAD       2                 // that stream and have not come
+#define RUN_STAGED_BYTES ((u64)48 << 20)   // of a run through stages
+#define READ_AHEAD_BYTES ((u64)128 << 20)  // of columns on disk
 #define FILL_WAVES  4                  // blocks, in multiples of what fits the multiprocessors at once, where a block has no tables to fetch
 
-// ---- a run, while it is put together -----------------------------------------------------------------------------------------------
-
-typedef struct ColumnCopy { int column; Copy *copy; u64 valid_at; } ColumnCopy;
-
-typedef struct RunChunk {
-    const Chunk *chunk;
-    int          number;               // in the leader's source; in most others it is the same
-    bool         from_store;
-    int          n_columns;
-    ColumnCopy  *columns;
-} RunChunk;
-
-typedef struct Piece {                 // to be copied: not more than a stage holds
-    const RunChunk *chunk;
-    int             column;            // to be checked before; -1: not
-    const u8       *from;
-    u64             at, bytes;
-    bool            is_last;           // of its column: PAST_BYTES of zeros follow
-} Piece;
-
-typedef struct Wave {
-    Gpu       *gpu;
-    RunSlot   *slot;
-    int        n_chunks, chunks_room;
-    RunChunk  *chunks;
-    int        n_riders, riders_room;
-    GpuRun   **riders;
-    int        n_new, new_room;        // copies that are yet to be filled
-    Copy     **new_copies;
-    u64        n_pieces, pieces_room;
-    Piece     *pieces;
-    u64        bytes_new, args_bytes;
-    _Atomic u64 next_piece;
-    _Atomic bool is_failed;
-    pthread_mutex_t lock;              // for what follows
-    weft_status status;
-    Error      error;
-} Wave;
-
-#define PUSH(items, n, room) ((n) == (room) ? ((room) = (room) ? 2 * (room) : 16, (items) = realloc((items), (size_t)(room) * sizeof *(items))) : (items), &(items)[(n)++])
-
 static u64 rounded(u64 bytes) { return (bytes + 63) / 64 * 64; }
-
-static u64 data_bytes(const Chunk *chunk, int column) { return (u64)chunk->n_rows * chunk->columns[column].width; }
-static u64 valid_bytes(const Chunk *chunk, int column) { return chunk->columns[column].valid ? ((u64)chunk->n_rows + 63) / 64 * 8 : 0; }
-// Kernels read up to 31 values past the last row, and the rest of a word of validity: that is copied, too, as zeros.
-#define PAST_BYTES 256
-static u64 valid_offset(const Chunk *chunk, int column) { return rounded(data_bytes(chunk, column)) + PAST_BYTES; }
 
 static int source_column(const GpuRun *run, int c) { return run->launch->source->chunk_column[run->launch->woven->columns[c]]; }
 
@@ -111,21 +77,26 @@ static const ColumnCopy *find_column(const RunChunk *chunk, int column)
 
 // ---- getting columns (under the lock) -----------------------------------------------------------------------------------------------
 
+static u64 column_bytes(const Chunk *chunk, int column) { return column_data_bytes(chunk, column) + column_valid_bytes(chunk, column); }
+
+static u64 *bytes_new(Wave *wave, const ColumnCopy *copied) { return copied->is_straight ? &wave->bytes_straight : &wave->bytes_staged; }
+
 // Rows of a query's own (chunk id 0) nobody else can use, but several launches of its kernels may: not worth looking for.
 static bool hold_column(Wave *wave, RunChunk *chunk, int column, bool is_passing)
 {
     Gpu          *gpu = wave->gpu;
     const Chunk  *stored = chunk->chunk;
     const CopyKey key = { stored->id, (u64)(u32)column };
-    const u64     valid_at = valid_offset(stored, column), bytes = valid_at + rounded(valid_bytes(stored, column)) + PAST_BYTES;
-    Copy         *copy = copy_find(gpu->frames, key);
-    if (!copy) {
-        copy = copy_add(gpu->frames, key, bytes, is_passing);
-        if (!copy) return false;
-        *PUSH(wave->new_copies, wave->n_new, wave->new_room) = copy;
-        wave->bytes_new += data_bytes(stored, column) + valid_bytes(stored, column);
+    ColumnCopy    copied = { .column = column, .copy = copy_find(gpu->frames, key), .valid_at = column_valid_at(stored, column) };
+    if (!copied.copy) {
+        copied.copy = copy_add(gpu->frames, key, column_copy_bytes(stored, column), is_passing);
+        if (!copied.copy) return false;
+        if (is_passing && chunk->from_store && !chunk->pin) chunk->pin = pin_hold(gpu->pins, stored);
+        copied.is_straight = column_is_straight(chunk, column);
+        *PUSH(wave->new_copies, wave->n_new, wave->new_room) = copied.copy;
+        *bytes_new(wave, &copied) += column_bytes(stored, column);
     }
-    chunk->columns[chunk->n_columns++] = (ColumnCopy){ column, copy, valid_at };
+    chunk->columns[chunk->n_columns++] = copied;
     return true;
 }
 
@@ -135,13 +106,14 @@ static void release_chunk(Wave *wave, RunChunk *chunk, int n_new)
         Copy *copy = wave->new_copies[wave->n_new - 1];
         for (int c = 0; c < chunk->n_columns; c++)
             if (chunk->columns[c].copy == copy) {
-                wave->bytes_new -= data_bytes(chunk->chunk, chunk->columns[c].column) + valid_bytes(chunk->chunk, chunk->columns[c].column);
+                *bytes_new(wave, &chunk->columns[c]) -= column_bytes(chunk->chunk, chunk->columns[c].column);
                 chunk->columns[c] = chunk->columns[--chunk->n_columns];
                 break;
             }
         copy_forget(wave->gpu->frames, copy);
     }
     for (int c = 0; c < chunk->n_columns; c++) copy_release(wave->gpu->frames, chunk->columns[c].copy);
+    pin_release(chunk->pin);
     free(chunk->columns);
 }
 
@@ -187,6 +159,8 @@ static bool add_chunk(Wave *wave, const GpuRun *leader, int number, bool is_pass
         release_chunk(wave, &chunk, n_new);
         return false;
     }
+    for (int c = 0; c < chunk.n_columns; c++)
+        if (!chunk.columns[c].copy->is_filled) pin_pass(chunk.pin, chunk.columns[c].column, stored->columns[chunk.columns[c].column].data, column_copy_bytes(stored, chunk.columns[c].column));
     wave->args_bytes += parts_bytes(wave, stored, number);
     *PUSH(wave->chunks, wave->n_chunks, wave->chunks_room) = chunk;
     return true;
@@ -205,6 +179,11 @@ static void gather_riders(Wave *wave, const GpuRun *leader)
     }
 }
 
+static bool is_long_enough(const Wave *wave)
+{
+    return wave->bytes_straight >= RUN_BYTES + RUN_RIDER_BYTES * (u64)wave->n_riders || wave->bytes_staged > RUN_STAGED_BYTES;
+}
+
 // As many chunks as the leader wants and one run may have; 0: not even one found room.
 static void gather_chunks(Wave *wave, const GpuRun *leader)
 {
@@ -213,79 +192,27 @@ static void gather_chunks(Wave *wave, const GpuRun *leader)
     for (int c = 0; c < source->n_chunks && wave->n_chunks < PARTS_MAX; c++) {
         if (!leader->wants[c]) continue;
         if (wave->n_chunks && wave->args_bytes + parts_bytes(wave, source->chunks[c], c) + 4096 * (u64)wave->n_riders > ARGS_BYTES) return;
-        if (wave->n_chunks && wave->bytes_new > RUN_BYTES) return;
+        if (wave->n_chunks && is_long_enough(wave)) return;
         if (!add_chunk(wave, leader, c, is_passing)) return;
     }
 }
 
-// ---- copying (without the lock) -----------------------------------------------------------------------------------------------------
-
-static void add_pieces(Wave *wave, const RunChunk *chunk, int column, const void *from, u64 at, u64 bytes)
+// What comes after this run, where it is on disk.
+static void read_ahead(Wave *wave, GpuRun *leader)
 {
-    for (u64 done = 0; done < bytes; done += STAGE_BYTES)
-        *PUSH(wave->pieces, wave->n_pieces, wave->pieces_room) =
-            (Piece){ chunk, chunk->from_store && done == 0 ? column : -1, (const u8 *)from + done, at + done, MIN_OF(STAGE_BYTES, bytes - done),
-                     done + STAGE_BYTES >= bytes };
-}
-
-static void list_pieces(Wave *wave)
-{
-    for (int k = 0; k < wave->n_chunks && wave->n_new; k++)
-        for (int c = 0; c < wave->chunks[k].n_columns; c++) {
-            const ColumnCopy  *copied = &wave->chunks[k].columns[c];
-            const Chunk       *chunk = wave->chunks[k].chunk;
-            const ColumnChunk *column = &chunk->columns[copied->column];
-            if (copied->copy->is_filled) continue;
-            add_pieces(wave, &wave->chunks[k], copied->column, column->data, copied->copy->at, data_bytes(chunk, copied->column));
-            add_pieces(wave, &wave->chunks[k], -1, column->valid, copied->copy->at + copied->valid_at, valid_bytes(chunk, copied->column));
+    const Source *source = leader->launch->source;
+    const int     last = wave->chunks[wave->n_chunks - 1].number;
+    u64           bytes = 0;
+    if (!wave->bytes_staged || !source->from_store) return;
+    for (int c = last + 1; c < source->n_chunks && bytes < READ_AHEAD_BYTES; c++) {
+        if (!leader->wants[c]) continue;
+        for (int k = 0; k < leader->launch->woven->n_columns; k++) {
+            const int column = source_column(leader, k);
+            bytes += column_bytes(source->chunks[c], column);
+            if (c >= leader->asked_until) pins_read_ahead(wave->gpu->pins, source->chunks[c], source->chunks[c]->columns[column].data, column_bytes(source->chunks[c], column));
         }
-}
-
-Stage *stage_next(Gpu *gpu)
-{
-    pthread_mutex_lock(&gpu->stage_lock);
-    Stage *stage = &gpu->stages[gpu->next_stage++ % N_STAGES];
-    pthread_mutex_unlock(&gpu->stage_lock);
-    return stage;
-}
-
-static weft_status through_stage(Gpu *gpu, Stage *stage, const Piece *piece, Error *err)
-{
-    if (stage->is_used) GPU_TRY(gpu, EventSynchronize, (stage->done), err);
-    stage->is_used = true;
-    memcpy(stage->memory, piece->from, piece->bytes);
-    memset(stage->memory + piece->bytes, 0, PAST_BYTES);
-    GPU_TRY(gpu, MemcpyHtoDAsync, (gpu_address(gpu, piece->at), stage->memory, piece->bytes + (piece->is_last ? PAST_BYTES : 0), gpu->copy_stream), err);
-    GPU_TRY(gpu, EventRecord, (stage->done, gpu->copy_stream), err);
-    return WEFT_OK;
-}
-
-static weft_status copy_piece(Gpu *gpu, const Piece *piece, Error *err)
-{
-    if (piece->column >= 0) TRY(chunk_verify(piece->chunk->chunk, piece->column, err));
-    Stage *stage = stage_next(gpu);
-    pthread_mutex_lock(&stage->lock);
-    const weft_status status = through_stage(gpu, stage, piece, err);
-    pthread_mutex_unlock(&stage->lock);
-    return status;
-}
-
-static void wave_failed(Wave *wave, weft_status status, const Error *err)
-{
-    pthread_mutex_lock(&wave->lock);
-    if (!wave->status) wave->status = status, wave->error = *err;
-    pthread_mutex_unlock(&wave->lock);
-    wave->is_failed = true;
-}
-
-static void copy_pieces(void *context, int worker)
-{
-    Wave *wave = context;
-    Error err = { 0 };
-    (void)worker;
-    weft_status status = gpu_enter(wave->gpu, &err);
-    for (u64 p; !status && !wave->is_failed && (p = atomic_fetch_add(&wave->next_piece, 1)) < wave->n_pieces;) status = copy_piece(wave->gpu, &wave->pieces[p], &err);
-    if (status) wave_failed(wave, status, &err);
+        leader->asked_until = MAX_OF(leader->asked_until, c + 1);
+    }
 }
 
 // ---- launching (without the lock) -----------------------------------------------------------------------------------------------------
@@ -384,15 +311,6 @@ static weft_status launch_parts(Wave *wave, GpuRun *run, const Parts *parts, Err
     return WEFT_OK;
 }
 
-static weft_status send_args(Wave *wave, Error *err)
-{
-    Gpu     *gpu = wave->gpu;
-    RunSlot *slot = wave->slot;
-    GPU_TRY(gpu, MemcpyHtoDAsync, (slot->args_at, slot->args, slot->args_used, gpu->copy_stream), err);
-    GPU_TRY(gpu, EventRecord, (slot->copied, gpu->copy_stream), err);
-    return WEFT_OK;
-}
-
 static weft_status launch_riders(Wave *wave, Error *err)
 {
     Gpu     *gpu = wave->gpu;
@@ -400,7 +318,7 @@ static weft_status launch_riders(Wave *wave, Error *err)
     Parts   *parts = calloc((size_t)wave->n_riders, sizeof *parts);
     slot->args_used = 0;
     for (int r = 0; r < wave->n_riders; r++) parts[r] = write_parts(wave, wave->riders[r]);
-    weft_status status = send_args(wave, err);
+    weft_status status = wave_gate(wave, err);
     for (int r = 0; r < wave->n_riders && !status; r++)
         if (parts[r].n_parts) status = launch_parts(wave, wave->riders[r], &parts[r], err);
     for (int r = 0; r < wave->n_riders && !status; r++) {
@@ -413,15 +331,22 @@ static weft_status launch_riders(Wave *wave, Error *err)
     return status;
 }
 
+// Nobody waits for an event of a run that failed: what it had issued must be over before its memory is given back.
+static void wait_for_remains(Gpu *gpu)
+{
+    for (int s = 0; s < N_COPY_STREAMS && !gpu->is_lost; s++) gpu->cu->StreamSynchronize(gpu->copy_streams[s]);
+    if (!gpu->is_lost) gpu->cu->StreamSynchronize(gpu->gate_stream);
+}
+
 static void run_wave(Wave *wave)
 {
     Error       err = { 0 };
     weft_status status = gpu_enter(wave->gpu, &err);
-    if (!status) list_pieces(wave);
-    if (!status && wave->n_pieces > 1) pool_run(wave->gpu->copiers, (int)MIN_OF((u64)pool_size(wave->gpu->copiers), wave->n_pieces), copy_pieces, wave);
-    else if (!status && wave->n_pieces) copy_pieces(wave, 0);
+    if (!status) wave_list_pieces(wave);
+    if (!status) wave_copy(wave);
     if (!status && !wave->is_failed) status = launch_riders(wave, &err);
     if (status) wave_failed(wave, status, &err);
+    if (wave->is_failed) wait_for_remains(wave->gpu);
 }
 
 // ---- slots ---------------------------------------------------------------------------------------------------------------------------------
@@ -429,9 +354,11 @@ static void run_wave(Wave *wave)
 static void end_slot(Gpu *gpu, RunSlot *slot)
 {
     for (int c = 0; c < slot->n_copies; c++) copy_release(gpu->frames, slot->copies[c]);
+    for (int p = 0; p < slot->n_pins; p++) pin_release(slot->pins[p]);
     free(slot->copies);
-    slot->copies = NULL, slot->n_copies = 0, slot->streams = 0;
-    slot->is_used = false;
+    free(slot->pins);
+    slot->copies = NULL, slot->n_copies = 0, slot->pins = NULL, slot->n_pins = 0, slot->streams = 0;
+    slot->is_used = slot->waits_for_copies = slot->is_streaming = false;
     pthread_cond_broadcast(&gpu->changed);
 }
 
@@ -478,6 +405,28 @@ static void wait_for_oldest(Gpu *gpu)
     end_slot(gpu, slot);
 }
 
+// Of runs that stream and have not come, the oldest when there are enough of them.
+static RunSlot *far_ahead(Gpu *gpu)
+{
+    RunSlot *oldest = NULL;
+    int      n_ahead = 0;
+    for (int r = 0; r < N_RUNS; r++) {
+        RunSlot *slot = &gpu->runs[r];
+        if (!slot->is_used || !slot->is_streaming || gpu->is_lost || gpu->cu->EventQuery(slot->copied) != CU_NOT_READY) continue;
+        n_ahead++;
+        if (!oldest || slot->number < oldest->number) oldest = slot;
+    }
+    return n_ahead >= RUNS_AHEAD ? oldest : NULL;
+}
+
+static void wait_for_copies(Gpu *gpu, const RunSlot *slot)
+{
+    Error ignored = { 0 };
+    pthread_mutex_unlock(&gpu->lock);
+    gpu_check(gpu, gpu->cu->EventSynchronize(slot->copied), "cuEventSynchronize", &ignored);
+    pthread_mutex_lock(&gpu->lock);
+}
+
 static RunSlot *free_slot(Gpu *gpu)
 {
     for (int r = 0; r < N_RUNS; r++)
@@ -497,7 +446,9 @@ static void count_chunks(const Wave *wave, GpuRun *run)
         for (int c = 0; c < launch->woven->n_columns; c++) {
             const int         column = source_column(run, c);
             const ColumnCopy *copied = find_column(chunk, column);
-            if (!copied->copy->is_filled) launch->gpu.bytes_host += data_bytes(chunk->chunk, column) + valid_bytes(chunk->chunk, column);
+            if (copied->copy->is_filled) continue;
+            launch->gpu.bytes_host += column_bytes(chunk->chunk, column);
+            if (copied->is_straight) launch->gpu.bytes_straight += column_bytes(chunk->chunk, column);
         }
         launch->chunks_read++;
         launch->rows_in += chunk->chunk->n_rows;
@@ -514,6 +465,9 @@ static void keep_copies(Wave *wave)
     int      n = 0;
     for (int k = 0; k < wave->n_chunks; k++) n += wave->chunks[k].n_columns;
     slot->copies = calloc((size_t)n + 1, sizeof *slot->copies);
+    slot->pins = calloc((size_t)wave->n_chunks + 1, sizeof *slot->pins);
+    for (int k = 0; k < wave->n_chunks; k++)
+        if (wave->chunks[k].pin) slot->pins[slot->n_pins++] = wave->chunks[k].pin;
     for (int k = 0; k < wave->n_chunks; k++)
         for (int c = 0; c < wave->chunks[k].n_columns; c++) slot->copies[slot->n_copies++] = wave->chunks[k].columns[c].copy;
 }
@@ -558,7 +512,8 @@ static void free_wave(Wave *wave)
     free(wave->chunks);
     free(wave->riders);
     free(wave->new_copies);
-    free(wave->pieces);
+    free(wave->staged.pieces);
+    free(wave->straight.pieces);
     pthread_mutex_destroy(&wave->lock);
 }
 
@@ -568,6 +523,13 @@ static void refuse_leader(GpuRun *leader)
     fail(&err, WEFT_OUT_OF_MEMORY, -1, "out of device memory: the pool of %s has no room for the columns of one chunk", leader->gpu->name);
     fail_rider(leader, WEFT_OUT_OF_MEMORY, &err);
     set_issued(leader);
+}
+
+static bool has_copies_under_way(const Gpu *gpu)
+{
+    for (int r = 0; r < N_RUNS; r++)
+        if (gpu->runs[r].is_used && gpu->runs[r].waits_for_copies) return true;
+    return false;
 }
 
 static void step(Gpu *gpu, GpuRun *leader)
@@ -582,6 +544,9 @@ static void step(Gpu *gpu, GpuRun *leader)
         free_wave(&wave);
         return;
     }
+    read_ahead(&wave, leader);
+    wave.slot->waits_for_copies = wave.n_new || has_copies_under_way(gpu);
+    wave.slot->is_streaming = wave.bytes_straight > 0;
     wave.slot->is_used = true;
     wave.slot->number = ++gpu->n_runs;
     for (int r = 0; r < wave.n_riders; r++) wave.riders[r]->is_in_run = true;
@@ -620,9 +585,11 @@ static void *dispatch(void *context)
     pthread_mutex_lock(&gpu->lock);
     while (!gpu->is_closing) {
         reap(gpu);
-        GpuRun *leader = oldest_rider(gpu);
-        if (leader && free_slot(gpu)) step(gpu, leader);
-        else if (leader) wait_for_oldest(gpu);             // and look again: the leader may have left
+        GpuRun  *leader = oldest_rider(gpu);
+        RunSlot *ahead = leader ? far_ahead(gpu) : NULL;
+        if (ahead) wait_for_copies(gpu, ahead);            // and look again: the leader may have left
+        else if (leader && free_slot(gpu)) step(gpu, leader);
+        else if (leader) wait_for_oldest(gpu);
         else if (scan_is_busy(gpu)) wait_ms(gpu, &gpu->changed, REAP_MS);
         else pthread_cond_wait(&gpu->changed, &gpu->lock);
     }
@@ -670,7 +637,7 @@ weft_status scan_ride(GpuRun *run, Error *err)
 {
     Gpu *gpu = run->gpu;
     pthread_mutex_lock(&gpu->lock);
-    run->n_wanted = 0;
+    run->n_wanted = 0, run->asked_until = 0;
     run->is_issued = false;
     for (int c = 0; c < run->launch->source->n_chunks; c++) run->n_wanted += run->wants[c] = launch_wants_chunk(run->launch, c);
     run->is_issued = run->n_wanted == 0;

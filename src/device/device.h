@@ -79,6 +79,7 @@ typedef struct GpuFigures {
     int    n_launches, n_repeats;      // repeats: there was too little room, and all of it ran again
     int    occupancy;                  // percent of the threads a multiprocessor can hold
     u64    bytes_host;                 // of bytes_read, what had to come over the link first
+    u64    bytes_straight;             // of these, what came from pinned columns, without a stage
     double kernel_ms;                  // by the device's clock; 0: not asked for
     double peak_gbs;                   // what the device's memory gives at most; 0: not known
     bool   is_peak_measured;           // else it is by clock and width

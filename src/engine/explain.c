@@ -75,6 +75,7 @@ static void print_gpu(const KernelReport *kernel, Text *text)
         text_add(text, ", ");
         print_bytes(text, (double)gpu->bytes_host);
         text_add(text, " over the link");
+        if (gpu->bytes_straight) text_add(text, " (%.0f %% from pinned columns)", 100 * (double)gpu->bytes_straight / (double)gpu->bytes_host);
     }
     if (gpu->kernel_ms <= 0) return;
     text_add(text, ", kernels %.3f ms at %.0f GB/s", gpu->kernel_ms, (double)kernel->bytes_read / gpu->kernel_ms * 1e-6);

@@ -6,11 +6,14 @@
 //   - streams are lists of work that is done only when somebody waits for it, asks for an event, or another stream does; a host that
 //     writes to a pinned buffer too early, or forgets to wait for an event, gets wrong answers;
 //   - copies must lie in memory that was allocated, which starts out as garbage;
+//   - memory that was registered is read when a copy is done, not before; it must be whole pages that are mapped, may not be registered twice,
+//     and must still be mapped when it is unregistered;
 //   - parts of a launch run in reverse order, so that nothing depends on theirs;
 //   - what is left when the context is released is named, and ends the process; but a context that was lost takes all with it.
 //
 // Faults: fake_cuda_fail("cuLaunchKernel", 3, 719), or WEFT_FAKE_CUDA=cuLaunchKernel:3:719 in the environment, makes the third such call
-// from then on fail with this result; after a sticky one all calls do.  "A compiler" keeps the text: the module that is loaded from it
+// from then on fail with this result; after a sticky one all calls do.  WEFT_FAKE_CUDA_REGISTER says how memory can be registered: "none", or
+// "writable", as by drivers that know no read-only memory, or by default with the flag where it is read-only.  "A compiler" keeps the text: the module that is loaded from it
 // is compiled with libtcc.  fake_nvrtc_takes(200) makes each compile take so many milliseconds.  Not covered: the words of cuda.h itself (scripts/cuda-check compiles them, a GPU runs them).
 
 #include "device/cuda_driver.h"
@@ -20,6 +23,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define CALL __attribute__((visibility("default")))
@@ -53,7 +57,9 @@ struct Op {
     Op           *next;
 };
 
-typedef struct Range { u8 *first; size_t bytes; bool is_pinned; struct Range *next; } Range;
+typedef enum RangeKind { RANGE_DEVICE, RANGE_PINNED, RANGE_REGISTERED } RangeKind;
+
+typedef struct Range { u8 *first; size_t bytes; RangeKind kind; struct Range *next; } Range;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static Range  *ranges;
@@ -61,7 +67,8 @@ static Stream *streams;
 static Event  *events;
 static Module *modules;
 static int     n_streams, n_events, n_modules, n_retained, sticky;
-static size_t  bytes_device;
+static size_t  bytes_device, bytes_registered, bytes_registered_most, bytes_straight;
+static int     n_registering;
 
 // ---- faults --------------------------------------------------------------------------------------------------------------------------
 
@@ -141,39 +148,122 @@ static Range *range_of(const void *memory, size_t bytes)
 static bool is_device(const void *memory, size_t bytes)
 {
     const Range *range = range_of(memory, bytes);
-    return range && !range->is_pinned;
+    return range && range->kind == RANGE_DEVICE;
 }
 
 static bool is_pinned(const void *memory, size_t bytes)
 {
     const Range *range = range_of(memory, bytes);
-    return range && range->is_pinned;
+    return range && range->kind != RANGE_DEVICE;
 }
 
-static void *new_range(size_t bytes, bool pinned)
+static void add_range(void *memory, size_t bytes, RangeKind kind)
 {
     Range *range = calloc(1, sizeof *range);
-    void  *memory = NULL;
+    *range = (Range){ memory, bytes, kind, ranges };
+    ranges = range;
+    if (kind == RANGE_DEVICE) bytes_device += bytes;
+    if (kind == RANGE_REGISTERED) bytes_registered += bytes;
+    bytes_registered_most = MAX_OF(bytes_registered_most, bytes_registered);
+}
+
+static void *new_range(size_t bytes, RangeKind kind)
+{
+    void *memory = NULL;
     if (posix_memalign(&memory, 4096, bytes + 64)) memory = NULL;
     memset(memory, 0xa5, bytes);
-    *range = (Range){ memory, bytes, pinned, ranges };
-    ranges = range;
-    if (!pinned) bytes_device += bytes;
+    add_range(memory, bytes, kind);
     return memory;
 }
 
-static bool drop_range(const void *memory, bool pinned)
+static bool drop_range(const void *memory, RangeKind kind)
 {
     for (Range **link = &ranges; *link; link = &(*link)->next) {
         Range *range = *link;
-        if (range->first != memory || range->is_pinned != pinned) continue;
+        if (range->first != memory || range->kind != kind) continue;
         *link = range->next;
-        if (!pinned) bytes_device -= range->bytes;
-        free(range->first);
+        if (kind == RANGE_DEVICE) bytes_device -= range->bytes;
+        if (kind == RANGE_REGISTERED) bytes_registered -= range->bytes;
+        else free(range->first);
         free(range);
         return true;
     }
     return false;
+}
+
+// ---- memory that is registered -------------------------------------------------------------------------------------------------------
+
+typedef struct FakeRegistered { size_t bytes, bytes_most, bytes_straight; int n_calls; } FakeRegistered;     // now; ever; copied from it; calls
+
+CALL void fake_cuda_registered(FakeRegistered *figures);
+
+CALL void fake_cuda_registered(FakeRegistered *figures)
+{
+    pthread_mutex_lock(&lock);
+    *figures = (FakeRegistered){ bytes_registered, bytes_registered_most, bytes_straight, n_registering };
+    pthread_mutex_unlock(&lock);
+}
+
+static bool is_writable(const void *memory)
+{
+    FILE              *maps = fopen("/proc/self/maps", "r");
+    char               line[512], rights[8] = "";
+    unsigned long long first, end;
+    bool               writable = false;
+    while (maps && fgets(line, sizeof line, maps))
+        if (sscanf(line, "%llx-%llx %7s", &first, &end, rights) == 3 && (uintptr_t)memory >= first && (uintptr_t)memory < end) writable = rights[1] == 'w';
+    if (maps) fclose(maps);
+    return writable;
+}
+
+static bool is_mapped(u8 *memory, size_t bytes)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    unsigned char here;
+    for (size_t at = 0; at < bytes; at += page)
+        if (mincore(memory + at, page, &here) != 0) return false;
+    return true;
+}
+
+static bool overlaps(const u8 *memory, size_t bytes)
+{
+    for (const Range *range = ranges; range; range = range->next)
+        if (range->kind == RANGE_REGISTERED && memory < range->first + range->bytes && range->first < memory + bytes) return true;
+    return false;
+}
+
+// As a driver does that may write to it: private pages become the process's own.
+static void touch(u8 *memory, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at += 4096) {
+        volatile u8 *byte = memory + at;
+        *byte = *byte;
+    }
+}
+
+static int register_range(u8 *memory, size_t bytes, unsigned flags)
+{
+    const char  *how = getenv("WEFT_FAKE_CUDA_REGISTER");
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const bool   read_only = flags & CU_REGISTER_READ_ONLY;
+    n_registering++;
+    if (how && strcmp(how, "none") == 0) return 801;
+    if (how && strcmp(how, "writable") == 0 && read_only) return 801;
+    if (!bytes || (uintptr_t)memory % page || bytes % page || !is_mapped(memory, bytes)) return complain("memory registered that is not whole pages");
+    if (overlaps(memory, bytes)) return 712;
+    if (!read_only && !is_writable(memory)) return 1;
+    if (!read_only) touch(memory, bytes);
+    add_range(memory, bytes, RANGE_REGISTERED);
+    return 0;
+}
+
+static int unregister_range(u8 *memory)
+{
+    const Range *range = range_of(memory, 1);
+    if (!range || range->kind != RANGE_REGISTERED || range->first != memory) return complain("memory unregistered that is not registered");
+    if (!is_mapped(memory, range->bytes)) return complain("memory unmapped before it was unregistered");
+    drop_range(memory, RANGE_REGISTERED);
+    return 0;
 }
 
 static size_t memory_bytes(void)
@@ -351,7 +441,7 @@ DEFINE(cuDevicePrimaryCtxRetain, (CuContext *context, CuDevice device))
 
 static void forget_all(void)
 {
-    while (ranges) drop_range(ranges->first, ranges->is_pinned);
+    while (ranges) drop_range(ranges->first, ranges->kind);
     while (streams) {
         Stream *stream = streams;
         streams = stream->next;
@@ -463,15 +553,15 @@ DEFINE(cuMemAlloc_v2, (CuAddress *address, size_t bytes))
 {
     ENTER("cuMemAlloc");
     if (bytes_device + bytes > memory_bytes()) LEAVE(CU_OUT_OF_MEMORY);
-    *address = (CuAddress)(uintptr_t)new_range(bytes, false);
+    *address = (CuAddress)(uintptr_t)new_range(bytes, RANGE_DEVICE);
     LEAVE(0);
 }
 
-DEFINE(cuMemFree_v2, (CuAddress address)) { ENTER("cuMemFree"); LEAVE(drop_range((void *)(uintptr_t)address, false) ? 0 : complain("memory freed that is not there")); }
-DEFINE(cuMemHostAlloc, (void **memory, size_t bytes, unsigned flags)) { (void)flags; ENTER("cuMemHostAlloc"); *memory = new_range(bytes, true); LEAVE(0); }
-DEFINE(cuMemFreeHost, (void *memory)) { ENTER("cuMemFreeHost"); LEAVE(drop_range(memory, true) ? 0 : complain("pinned memory freed that is not there")); }
-DEFINE(cuMemHostRegister_v2, (void *memory, size_t bytes, unsigned flags)) { (void)memory, (void)bytes, (void)flags; return 801; }
-DEFINE(cuMemHostUnregister, (void *memory)) { (void)memory; return 801; }
+DEFINE(cuMemFree_v2, (CuAddress address)) { ENTER("cuMemFree"); LEAVE(drop_range((void *)(uintptr_t)address, RANGE_DEVICE) ? 0 : complain("memory freed that is not there")); }
+DEFINE(cuMemHostAlloc, (void **memory, size_t bytes, unsigned flags)) { (void)flags; ENTER("cuMemHostAlloc"); *memory = new_range(bytes, RANGE_PINNED); LEAVE(0); }
+DEFINE(cuMemFreeHost, (void *memory)) { ENTER("cuMemFreeHost"); LEAVE(drop_range(memory, RANGE_PINNED) ? 0 : complain("pinned memory freed that is not there")); }
+DEFINE(cuMemHostRegister_v2, (void *memory, size_t bytes, unsigned flags)) { ENTER("cuMemHostRegister"); LEAVE(register_range(memory, bytes, flags)); }
+DEFINE(cuMemHostUnregister, (void *memory)) { ENTER("cuMemHostUnregister"); LEAVE(unregister_range(memory)); }
 DEFINE(cuMemHostGetDevicePointer_v2, (CuAddress *address, void *memory, unsigned flags)) { (void)flags; *address = (CuAddress)(uintptr_t)memory; return 0; }
 DEFINE(cuMemcpyHtoD_v2, (CuAddress to, const void *from, size_t bytes)) { (void)to, (void)from, (void)bytes; return 801; }
 DEFINE(cuMemcpyDtoH_v2, (void *to, CuAddress from, size_t bytes)) { (void)to, (void)from, (void)bytes; return 801; }
@@ -481,7 +571,9 @@ DEFINE(cuMemcpyHtoDAsync_v2, (CuAddress to, const void *from, size_t bytes, CuSt
     ENTER("cuMemcpyHtoDAsync");
     Op op = { .kind = OP_COPY, .to = (void *)(uintptr_t)to, .from = from, .bytes = bytes };
     if (!is_device(op.to, bytes)) LEAVE(complain("a copy to what is not device memory"));
+    if (is_pinned(from, 1) && !is_pinned(from, bytes)) LEAVE(complain("a copy from more than is pinned"));
     if (!is_pinned(from, bytes)) op.own = memcpy(malloc(bytes + 1), from, bytes);
+    else if (range_of(from, bytes)->kind == RANGE_REGISTERED) bytes_straight += bytes;
     LEAVE(push(stream, op));
 }
 

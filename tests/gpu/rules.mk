@@ -4,7 +4,7 @@
 fake_cuda := $(BUILD)/gpu/libfake_cuda.so
 
 .PHONY: fake-cuda
-fake-cuda: $(fake_cuda) $(BUILD)/gpu/faults $(BUILD)/gpu/ready $(BUILD)/gpu/compile_times
+fake-cuda: $(fake_cuda) $(BUILD)/gpu/faults $(BUILD)/gpu/ready $(BUILD)/gpu/pins $(BUILD)/gpu/compile_times
 	@:
 
 $(fake_cuda): $(BUILD)/obj/tests/gpu/fake_cuda.o $(library)
@@ -12,8 +12,8 @@ $(fake_cuda): $(BUILD)/obj/tests/gpu/fake_cuda.o $(library)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,--exclude-libs,ALL -Wl,-Bsymbolic $(BUILD)/obj/tests/gpu/fake_cuda.o $(library) $(ALL_LIBS) -o $@
 
-# Every call of that driver made to fail; code that is compiled while the CPU stands in; how long NVRTC takes.
-$(BUILD)/gpu/faults $(BUILD)/gpu/ready $(BUILD)/gpu/compile_times: $(BUILD)/gpu/%: $(BUILD)/obj/tests/gpu/%.o $(library)
+# Every call of that driver made to fail; code that is compiled while the CPU stands in; columns pinned where they lie; how long NVRTC takes.
+$(BUILD)/gpu/faults $(BUILD)/gpu/ready $(BUILD)/gpu/pins $(BUILD)/gpu/compile_times: $(BUILD)/gpu/%: $(BUILD)/obj/tests/gpu/%.o $(library)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $< $(library) $(ALL_LIBS) -o $@

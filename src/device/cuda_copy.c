@@ -1,0 +1,173 @@
+// cuda_copy.c - the columns of a run on their way to a GPU.
+//
+//     pinned columns    --> straight, whole: a call each, nobody waits                         \  two streams in turn, so that one copy
+//     all others        --> through pinned stages of 2 MiB, filled by several threads          /  begins while another ends
+//
+//     copy streams   | columns of run 1 | of run 2 | ...
+//     gate           args of run 1, (columns of run 1) -> event "copied" of run 1 | args of run 2 ...
+//
+// Args are small and must not stand between two columns, so they have the gate's stream, which also ties the two streams together: a kernel
+// waits for one event.  Columns that a run finds in the pool may still be on their way for the run before, so the gate waits for both streams
+// as long as any run before is not over.
+//
+// Kernels read up to 31 values past the last row, and the rest of a word of validity.  What is there does not matter, but it must be
+// something: zeros from a stage, and from a pinned column whatever follows it in its pages.
+
+#include "device/cuda_wave.h"
+
+#include <stdlib.h>
+
+#define PAST_BYTES 256
+
+static u64 rounded(u64 bytes) { return (bytes + 63) / 64 * 64; }
+
+// ---- where things lie ------------------------------------------------------------------------------------------------------------------
+
+u64 column_data_bytes(const Chunk *chunk, int column) { return (u64)chunk->n_rows * chunk->columns[column].width; }
+u64 column_valid_bytes(const Chunk *chunk, int column) { return chunk->columns[column].valid ? ((u64)chunk->n_rows + 63) / 64 * 8 : 0; }
+
+// In a stored chunk the validity follows the values: then they are one copy.
+static bool is_joined(const Chunk *chunk, int column)
+{
+    const ColumnChunk *stored = &chunk->columns[column];
+    return stored->valid && (const u8 *)stored->valid == (const u8 *)stored->data + rounded(column_data_bytes(chunk, column));
+}
+
+u64 column_valid_at(const Chunk *chunk, int column) { return rounded(column_data_bytes(chunk, column)) + (is_joined(chunk, column) ? 0 : PAST_BYTES); }
+u64 column_copy_bytes(const Chunk *chunk, int column) { return column_valid_at(chunk, column) + rounded(column_valid_bytes(chunk, column)) + PAST_BYTES; }
+
+// ---- pieces ----------------------------------------------------------------------------------------------------------------------------
+
+bool column_is_straight(const RunChunk *chunk, int column)
+{
+    const u64 bytes = column_data_bytes(chunk->chunk, column);
+    return pin_covers(chunk->pin, chunk->chunk->columns[column].data, bytes) > bytes / 2;
+}
+
+static void add_piece(Pieces *pieces, Piece piece) { *PUSH(pieces->pieces, pieces->n, pieces->room) = piece; }
+
+// A stretch of the host's memory: what is pinned straight, as far as an extent reaches, and the rest through stages.
+static void add_stretch(Wave *wave, const RunChunk *chunk, int column, const u8 *from, u64 at, u64 bytes)
+{
+    const Chunk *check = chunk->from_store ? chunk->chunk : NULL;
+    u64          done = 0;
+    for (u64 piece; done < bytes; done += piece, check = NULL) {
+        const u64 reach = pin_reach(chunk->pin, from + done);
+        piece = reach ? MIN_OF(reach, bytes + PAST_BYTES - done) : MIN_OF(STAGE_BYTES, bytes - done);
+        add_piece(reach ? &wave->straight : &wave->staged, (Piece){ check, column, from + done, at + done, piece, !reach && done + piece == bytes });
+        if (reach && done + piece >= bytes && done + piece < bytes + PAST_BYTES)
+            add_piece(&wave->straight, (Piece){ .at = at + done + piece, .bytes = bytes + PAST_BYTES - done - piece });
+    }
+}
+
+static void add_column(Wave *wave, const RunChunk *chunk, const ColumnCopy *copied)
+{
+    const Chunk       *stored = chunk->chunk;
+    const ColumnChunk *column = &stored->columns[copied->column];
+    const u64          data = column_data_bytes(stored, copied->column), valid = column_valid_bytes(stored, copied->column);
+    const bool         joined = is_joined(stored, copied->column);
+    add_stretch(wave, chunk, copied->column, column->data, copied->copy->at, joined ? copied->valid_at + valid : data);
+    if (valid && !joined) add_stretch(wave, chunk, copied->column, (const u8 *)column->valid, copied->copy->at + copied->valid_at, valid);
+}
+
+void wave_list_pieces(Wave *wave)
+{
+    for (int k = 0; k < wave->n_chunks && wave->n_new; k++)
+        for (int c = 0; c < wave->chunks[k].n_columns; c++)
+            if (!wave->chunks[k].columns[c].copy->is_filled) add_column(wave, &wave->chunks[k], &wave->chunks[k].columns[c]);
+}
+
+// ---- through stages ----------------------------------------------------------------------------------------------------------------------
+
+Stage *stage_next(Gpu *gpu)
+{
+    pthread_mutex_lock(&gpu->stage_lock);
+    Stage *stage = &gpu->stages[gpu->next_stage++ % N_STAGES];
+    pthread_mutex_unlock(&gpu->stage_lock);
+    return stage;
+}
+
+static weft_status through_stage(Gpu *gpu, Stage *stage, CuStream stream, const Piece *piece, Error *err)
+{
+    if (stage->is_used) GPU_TRY(gpu, EventSynchronize, (stage->done), err);
+    stage->is_used = true;
+    memcpy(stage->memory, piece->from, piece->bytes);
+    memset(stage->memory + piece->bytes, 0, PAST_BYTES);
+    GPU_TRY(gpu, MemcpyHtoDAsync, (gpu_address(gpu, piece->at), stage->memory, piece->bytes + (piece->is_last ? PAST_BYTES : 0), stream), err);
+    GPU_TRY(gpu, EventRecord, (stage->done, stream), err);
+    return WEFT_OK;
+}
+
+static weft_status check_piece(const Piece *piece, Error *err) { return piece->check ? chunk_verify(piece->check, piece->column, err) : WEFT_OK; }
+
+static weft_status copy_staged(Gpu *gpu, const Piece *piece, CuStream stream, Error *err)
+{
+    TRY(check_piece(piece, err));
+    Stage *stage = stage_next(gpu);
+    pthread_mutex_lock(&stage->lock);
+    const weft_status status = through_stage(gpu, stage, stream, piece, err);
+    pthread_mutex_unlock(&stage->lock);
+    return status;
+}
+
+void wave_failed(Wave *wave, weft_status status, const Error *err)
+{
+    pthread_mutex_lock(&wave->lock);
+    if (!wave->status) wave->status = status, wave->error = *err;
+    pthread_mutex_unlock(&wave->lock);
+    wave->is_failed = true;
+}
+
+static void copy_pieces(void *context, int worker)
+{
+    Wave *wave = context;
+    Gpu  *gpu = wave->gpu;
+    Error err = { 0 };
+    (void)worker;
+    weft_status status = gpu_enter(gpu, &err);
+    for (u64 p; !status && !wave->is_failed && (p = atomic_fetch_add(&wave->next_piece, 1)) < wave->staged.n;)
+        status = copy_staged(gpu, &wave->staged.pieces[p], gpu->copy_streams[p % N_COPY_STREAMS], &err);
+    if (status) wave_failed(wave, status, &err);
+}
+
+// ---- straight ------------------------------------------------------------------------------------------------------------------------------
+
+static weft_status copy_straight(Gpu *gpu, const Piece *piece, CuStream stream, Error *err)
+{
+    TRY(check_piece(piece, err));
+    if (piece->from) GPU_TRY(gpu, MemcpyHtoDAsync, (gpu_address(gpu, piece->at), piece->from, piece->bytes, stream), err);
+    else GPU_TRY(gpu, MemsetD8Async, (gpu_address(gpu, piece->at), 0, piece->bytes, gpu->gate_stream), err);
+    return WEFT_OK;
+}
+
+static weft_status copy_all_straight(Wave *wave, Error *err)
+{
+    Gpu *gpu = wave->gpu;
+    for (u64 p = 0; p < wave->straight.n; p++) TRY(copy_straight(gpu, &wave->straight.pieces[p], gpu->copy_streams[p % N_COPY_STREAMS], err));
+    return WEFT_OK;
+}
+
+void wave_copy(Wave *wave)
+{
+    Error             err = { 0 };
+    const u64         n_staged = wave->staged.n;
+    const weft_status status = copy_all_straight(wave, &err);
+    if (status) wave_failed(wave, status, &err);
+    else if (n_staged > 1) pool_run(wave->gpu->copiers, (int)MIN_OF((u64)pool_size(wave->gpu->copiers), n_staged), copy_pieces, wave);
+    else if (n_staged) copy_pieces(wave, 0);
+}
+
+// ---- the gate -------------------------------------------------------------------------------------------------------------------------------
+
+weft_status wave_gate(Wave *wave, Error *err)
+{
+    Gpu     *gpu = wave->gpu;
+    RunSlot *slot = wave->slot;
+    GPU_TRY(gpu, MemcpyHtoDAsync, (slot->args_at, slot->args, slot->args_used, gpu->gate_stream), err);
+    for (int s = 0; s < N_COPY_STREAMS && slot->waits_for_copies; s++) {
+        GPU_TRY(gpu, EventRecord, (slot->columns_copied[s], gpu->copy_streams[s]), err);
+        GPU_TRY(gpu, StreamWaitEvent, (gpu->gate_stream, slot->columns_copied[s], 0), err);
+    }
+    GPU_TRY(gpu, EventRecord, (slot->copied, gpu->gate_stream), err);
+    return WEFT_OK;
+}

@@ -1,0 +1,62 @@
+// cuda_wave.h - a run of chunks while it is put together: shared by cuda_scan.c, which decides, and cuda_copy.c, which brings the columns.
+
+#ifndef WEFT_CUDA_WAVE_H
+#define WEFT_CUDA_WAVE_H
+
+#include "device/cuda_int.h"
+
+typedef struct ColumnCopy { int column; Copy *copy; u64 valid_at; bool is_straight; } ColumnCopy;       // straight: it need not go through stages
+
+typedef struct RunChunk {
+    const Chunk *chunk;
+    int          number;               // in the leader's source; in most others it is the same
+    bool         from_store;
+    Pin         *pin;                  // held; NULL: it does not pass
+    int          n_columns;
+    ColumnCopy  *columns;
+} RunChunk;
+
+typedef struct Piece {                 // to be copied
+    const Chunk *check;                // to be checked before, in this column; NULL: not
+    int          column;
+    const u8    *from;                 // NULL: to be set to zero instead
+    u64          at, bytes;
+    bool         is_last;              // of its column: PAST_BYTES of zeros follow
+} Piece;
+
+typedef struct Pieces { u64 n, room; Piece *pieces; } Pieces;
+
+typedef struct Wave {
+    Gpu       *gpu;
+    RunSlot   *slot;
+    int        n_chunks, chunks_room;
+    RunChunk  *chunks;
+    int        n_riders, riders_room;
+    GpuRun   **riders;
+    int        n_new, new_room;        // copies that are yet to be filled
+    Copy     **new_copies;
+    Pieces     staged;                 // not more than a stage holds each
+    Pieces     straight;               // from pinned columns
+    u64        bytes_staged, bytes_straight, args_bytes;
+    _Atomic u64 next_piece;
+    _Atomic bool is_failed;
+    pthread_mutex_t lock;              // for what follows
+    weft_status status;
+    Error      error;
+} Wave;
+
+#define PUSH(items, n, room) ((n) == (room) ? ((room) = (room) ? 2 * (room) : 16, (items) = realloc((items), (size_t)(room) * sizeof *(items))) : (items), &(items)[(n)++])
+
+// A column in device memory: values, validity, and what kernels may read past them.
+u64 column_data_bytes(const Chunk *chunk, int column);
+u64 column_valid_bytes(const Chunk *chunk, int column);
+u64 column_valid_at(const Chunk *chunk, int column);        // offset of the validity
+u64 column_copy_bytes(const Chunk *chunk, int column);      // all of it
+
+bool        column_is_straight(const RunChunk *chunk, int column);     // most of it need not go through a stage
+void        wave_list_pieces(Wave *wave);
+void        wave_copy(Wave *wave);                          // a failure shows in wave->status
+void        wave_failed(Wave *wave, weft_status status, const Error *err);
+weft_status wave_gate(Wave *wave, Error *err);              // slot->copied: args and columns have come, and those of runs before
+
+#endif

@@ -1,0 +1,297 @@
+// pins.c - columns that pass through a GPU are pinned where they lie: the answers stay, and so does nothing else.
+//
+// Run by tests/check-gpu with the fake driver, which says what is registered, takes copies as late as it may, and complains about memory that
+// is unmapped while it is registered.  Tables are larger than the device's pool, on disk (mapped files) and in memory.
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "weft.h"
+
+enum { N_ROWS = 480000, CHUNK_ROWS = 120000 };
+
+static const char *const queries[] = {
+    "select count(*), sum(a), min(b), max(c) from t where b > 300",
+    "select b % 10, count(*), sum(c), count(c) from t group by 1 order by 1",
+    "select a, c from t where a % 9973 = 5 order by a",
+    "select count(*), sum(a + b), sum(c), max(d) from t where c is not null and d < 50",
+};
+enum { N_QUERIES = sizeof queries / sizeof *queries };
+
+typedef struct FakeRegistered { size_t bytes, bytes_most, bytes_straight; int n_calls; } FakeRegistered;
+
+static void (*ask_registered)(FakeRegistered *figures);
+static void (*fail_at)(const char *call, int nth, int result);
+static int   n_passed, n_failed;
+static char  folder[] = "/tmp/weft-pins.XXXXXX", csv[64];
+static char *expected[N_QUERIES];
+
+typedef struct Db { weft_db *db; weft_session *session; } Db;
+
+static void check(int is_right, const char *scene, const char *what)
+{
+    if (is_right) n_passed++;
+    else n_failed++, printf("failed: %s: %s\n", scene, what);
+}
+
+static FakeRegistered registered(void)
+{
+    FakeRegistered figures;
+    ask_registered(&figures);
+    return figures;
+}
+
+// ---- a database -------------------------------------------------------------------------------------------------------------------
+
+static char *answer(weft_session *session, const char *sql)
+{
+    weft_result *result;
+    weft_error   error;
+    size_t       length = 0;
+    char        *text = calloc(1, 1 << 16);
+    if (weft_query(session, sql, &result, &error)) {
+        snprintf(text, 1 << 16, "error %s: %s", error.sqlstate, error.message);
+        return text;
+    }
+    for (size_t r = 0; r < weft_result_rows(result); r++)
+        for (int c = 0; c < weft_result_columns(result); c++) {
+            char value[512];
+            weft_format(result, c, r, value, sizeof value);
+            if (length < (1 << 16) - 600) length += (size_t)snprintf(text + length, (1 << 16) - length, "%s|", value);
+        }
+    weft_result_free(result);
+    return text;
+}
+
+static void must(weft_session *session, const char *sql)
+{
+    weft_error   error;
+    weft_result *result = NULL;
+    if (weft_query(session, sql, &result, &error)) {
+        printf("failed: %.80s: %s\n", sql, error.message);
+        exit(1);
+    }
+    weft_result_free(result);
+}
+
+static void write_csv(void)
+{
+    snprintf(csv, sizeof csv, "%s/rows.csv", folder);
+    FILE *out = fopen(csv, "w");
+    if (!out) exit(1);
+    for (int i = 0; i < N_ROWS; i++)
+        if (i % 7) fprintf(out, "%d,%d,%d,%d\n", i * 3, i * 31 % 1009, i % 5000, i % 97);
+        else fprintf(out, "%d,%d,,%d\n", i * 3, i * 31 % 1009, i % 97);
+    fclose(out);
+}
+
+static void load(weft_session *session, const char *table)
+{
+    char sql[200];
+    snprintf(sql, sizeof sql, "create table %s (a integer, b integer, c bigint, d integer)", table);
+    must(session, sql);
+    snprintf(sql, sizeof sql, "copy %s from '%s' with (format csv)", table, csv);
+    must(session, sql);
+}
+
+static Db open_db(const char *name)
+{
+    Db         made;
+    weft_error error;
+    char       path[100], sql[60];
+    snprintf(path, sizeof path, "%s/%s", folder, name ? name : "");
+    if (weft_open(name ? path : NULL, &made.db, &error) || weft_connect(made.db, &made.session, &error)) exit(1);
+    snprintf(sql, sizeof sql, "set chunk_rows = %d", CHUNK_ROWS);
+    must(made.session, sql);
+    load(made.session, "t");
+    must(made.session, "set device = cuda");
+    return made;
+}
+
+static void close_db(Db made)
+{
+    weft_disconnect(made.session);
+    weft_close(made.db);
+}
+
+// ---- what is looked at ---------------------------------------------------------------------------------------------------------------
+
+static void check_answers(Db made, const char *scene)
+{
+    for (int q = 0; q < N_QUERIES; q++) {
+        char *got = answer(made.session, queries[q]);
+        if (strcmp(got, expected[q]) != 0) printf("  %s\n  expected %.200s\n  got      %.200s\n", queries[q], expected[q], got);
+        check(strcmp(got, expected[q]) == 0, scene, "an answer");
+        free(got);
+    }
+}
+
+// Pinning goes on in the background: columns come straight when it is done.
+static int comes_straight(Db made, const char *table)
+{
+    char sql[100];
+    int  straight = 0;
+    snprintf(sql, sizeof sql, "explain analyze select sum(a), sum(b), sum(c) from %s", table);
+    for (int i = 0; i < 300 && !straight; i++) {
+        char *text = answer(made.session, sql);
+        straight = strstr(text, "(100 % from pinned columns)") != NULL;
+        free(text);
+        usleep(5000);
+    }
+    return straight;
+}
+
+static void ask_often(Db made, const char *table, int n)
+{
+    char sql[100];
+    snprintf(sql, sizeof sql, "select sum(a), sum(b), sum(c) from %s", table);
+    for (int i = 0; i < n; i++) {
+        free(answer(made.session, sql));
+        usleep(5000);
+    }
+}
+
+// ---- scenes ---------------------------------------------------------------------------------------------------------------------------
+
+static void play(const char *scene, const char *name)
+{
+    Db made = open_db(name);
+    check_answers(made, scene);
+    check(comes_straight(made, "t"), scene, "columns come straight from pinned memory");
+    const size_t before = registered().bytes_straight;
+    check_answers(made, scene);
+    check_answers(made, scene);
+    check(registered().bytes_straight > before, scene, "copies were made from it");
+
+    must(made.session, "insert into t values (1, 2, 3, 4)");          // the last chunk is replaced
+    must(made.session, "insert into t values (1, 2, 3, 4)");
+    check(comes_straight(made, "t"), scene, "after rows were appended, too");
+    const size_t all = registered().bytes;
+    load(made.session, "u");
+    check(comes_straight(made, "u"), scene, "another table is pinned as well");
+    check(registered().bytes > all, scene, "beside the first");
+    must(made.session, "drop table u");
+    check(registered().bytes == all, scene, "what is dropped is unpinned");
+    must(made.session, "drop table t");
+    check(registered().bytes == 0, scene, "nothing stays pinned");
+    load(made.session, "t");
+    check(comes_straight(made, "t"), scene, "and again");
+    close_db(made);                                                    // the driver complains about what is left
+    check(registered().bytes == 0, scene, "closing unpins");
+}
+
+static void play_refused(const char *scene, const char *name)
+{
+    setenv("WEFT_FAKE_CUDA_REGISTER", "none", 1);
+    Db        made = open_db(name);
+    const int before = registered().n_calls;
+    ask_often(made, "t", 6);
+    const int calls = registered().n_calls;
+    check(calls > before, scene, "it was tried");
+    ask_often(made, "t", 6);
+    check(registered().n_calls == calls, scene, "and not again once it was refused");
+    check_answers(made, scene);
+    check(registered().bytes == 0, scene, "nothing is pinned");
+    close_db(made);
+    unsetenv("WEFT_FAKE_CUDA_REGISTER");
+}
+
+static void play_limit(const char *scene)
+{
+    setenv("WEFT_PINNED_MEMORY", "1500kB", 1);
+    Db made = open_db("limit");
+    for (int i = 0; i < 3; i++) check_answers(made, scene);           // other columns pass here, too
+    ask_often(made, "t", 10);
+    const size_t bytes = registered().bytes;
+    check(bytes > 0 && bytes <= 1500 << 10, scene, "as much is pinned as may be");
+    load(made.session, "u");
+    ask_often(made, "u", 3);
+    must(made.session, "drop table u");
+    check(registered().bytes == bytes, scene, "a table that passes a few times does not drive it out");
+    load(made.session, "u");
+    ask_often(made, "u", 30);
+    must(made.session, "drop table t");
+    check(registered().bytes > 0, scene, "one that passes often does");
+    check(registered().bytes <= 1500 << 10, scene, "and takes no more");
+    close_db(made);
+    setenv("WEFT_PINNED_MEMORY", "0", 1);
+    made = open_db("none");
+    ask_often(made, "t", 5);
+    check(registered().bytes == 0, scene, "none is pinned where none may be");
+    close_db(made);
+    unsetenv("WEFT_PINNED_MEMORY");
+}
+
+static void play_faults(const char *scene)
+{
+    for (int k = 0; k < 2; k++)
+        for (int nth = 1; nth <= 6; nth++) {
+            char name[20];
+            snprintf(name, sizeof name, "fault%d-%d", k, nth);
+            Db made = open_db(name);
+            fail_at("cuMemHostRegister", nth, k ? 700 : 2);
+            ask_often(made, "t", 4);
+            check_answers(made, scene);
+            close_db(made);
+            fail_at("", 0, 0);
+        }
+}
+
+// Chunks that go while runs still copy from them: dropped at once by another session.
+static void play_dropped(const char *scene)
+{
+    Db            made = open_db("dropped");
+    weft_session *other;
+    weft_error    error;
+    if (weft_connect(made.db, &other, &error)) exit(1);
+    for (int i = 0; i < 10; i++) {
+        weft_task   *task;
+        weft_result *result = NULL;
+        ask_often(made, "t", 3);
+        if (weft_submit(made.session, "select sum(a), sum(b), sum(c), sum(d) from t", &task, &error)) exit(1);
+        must(other, "drop table t");
+        if (i % 2) weft_cancel(made.session);
+        const weft_status status = weft_wait(task, &result, &error);
+        check(status == WEFT_OK || strcmp(error.sqlstate, "57014") == 0 || strcmp(error.sqlstate, "42P01") == 0, scene, "a query ends as it should");
+        weft_result_free(result);
+        load(made.session, "t");
+    }
+    check_answers(made, scene);
+    weft_disconnect(other);
+    close_db(made);
+}
+
+int main(void)
+{
+    void *fake = dlopen(getenv("WEFT_LIBCUDA"), RTLD_NOW);
+    *(void **)&ask_registered = fake ? dlsym(fake, "fake_cuda_registered") : NULL;
+    *(void **)&fail_at = fake ? dlsym(fake, "fake_cuda_fail") : NULL;
+    if (!ask_registered || !fail_at) return puts("failed: WEFT_LIBCUDA does not name the fake driver"), 1;
+    if (!mkdtemp(folder)) return puts("failed: no folder"), 1;
+    write_csv();
+    Db made = open_db(NULL);
+    must(made.session, "set device = cpu");
+    for (int q = 0; q < N_QUERIES; q++) expected[q] = answer(made.session, queries[q]);
+    close_db(made);
+
+    play("a file", "file");
+    play("in memory", NULL);
+    setenv("WEFT_FAKE_CUDA_REGISTER", "writable", 1);
+    play("a file, by a driver that wants to write", "writable");
+    unsetenv("WEFT_FAKE_CUDA_REGISTER");
+    play_refused("refused, a file", "refused");
+    play_refused("refused, in memory", NULL);
+    play_limit("a limit");
+    play_faults("a fault");
+    play_dropped("dropped while it passes");
+
+    for (int q = 0; q < N_QUERIES; q++) free(expected[q]);
+    char command[80];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    if (system(command)) n_failed++, puts("failed: the folder stays");
+    printf("%d passed, %d failed\n", n_passed, n_failed);
+    return n_failed != 0;
+}
