@@ -229,7 +229,7 @@ static void play_faults(const char *scene)
 {
     for (int k = 0; k < 2; k++)
         for (int nth = 1; nth <= 6; nth++) {
-            char name[20];
+            char name[40];
             snprintf(name, sizeof name, "fault%d-%d", k, nth);
             Db made = open_db(name);
             fail_at("cuMemHostRegister", nth, k ? 700 : 2);
