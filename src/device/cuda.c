@@ -210,7 +210,9 @@ static weft_status gpu_scan(Device *device, Launch *launch, Error *err)
     Gpu  *gpu = (Gpu *)device;
     Error own = { 0 };
     launch->memory = new_run(gpu, launch);
+    figures_begin(launch->memory);
     const weft_status status = run_launch(launch->memory, &own);
+    figures_end(launch->memory);
     if (!status) return WEFT_OK;
     if (is_ours_to_bear(status)) {
         gpu_free_launch(device, launch);
@@ -374,6 +376,7 @@ static void gpu_close(Device *device)
     pthread_mutex_destroy(&gpu->stage_lock);
     pthread_cond_destroy(&gpu->changed);
     pthread_cond_destroy(&gpu->wanted);
+    free(gpu->tables);
     free(gpu->prelude);
     free(gpu);
 }
@@ -404,7 +407,7 @@ weft_status device_cuda_open(int number, const CudaOptions *options, Device **de
     gpu->number = number;
     snprintf(gpu->name, sizeof gpu->name, "cuda:%d", number);
     gpu->device = (Device){ .name = gpu->name, .scan = gpu_scan, .make_table = gpu_make_table, .fetch_rows = gpu_fetch_rows, .fetch_table = gpu_fetch_table, .drop_table = gpu_drop_table,
-                            .is_ready = gpu_is_ready, .get_ready = gpu_get_ready, .free_launch = gpu_free_launch, .close = gpu_close };
+                            .is_ready = gpu_is_ready, .get_ready = gpu_get_ready, .list = gpu_list, .free_launch = gpu_free_launch, .close = gpu_close };
     text_add(&prelude, "%s\n%s", kernel_args_text, kernel_cuda_text);
     gpu->prelude = prelude.bytes;
     gpu->cubins = cubins_new(options->cache_dir);

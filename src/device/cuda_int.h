@@ -8,6 +8,7 @@
 //     cuda_scan.c     the dispatcher: runs of chunks through the kernels of all who want them
 //     cuda_copy.c     the columns of a run on their way to the device
 //     cuda_pin.c      the host's memory pinned where it lies
+//     cuda_figures.c  who is on it, and what it has scanned
 //     frames.c        the books of the pool
 
 #ifndef WEFT_CUDA_INT_H
@@ -90,11 +91,12 @@ typedef struct GpuRun {
     int          n_wanted, n_chunks_wanted;
     int          asked_until;          // chunks before were asked to be read from disk
     u64          bytes_wanted;
-    bool         is_in_run, is_issued;
+    bool         is_attached, is_in_run, is_issued;
     pthread_cond_t issued;             // its own: a run must not wake up everybody who rides
     weft_status  status;               // the dispatcher failed it
     Error        error;
     struct GpuRun *next;
+    struct GpuRun *next_listed;        // cuda_figures.c
     // for EXPLAIN ANALYZE
     bool         is_timed, is_counted;
     CuEvent     *timers;               // begin and end of each launch
@@ -131,6 +133,8 @@ typedef struct RunSlot {               // a run of chunks in flight
     Pin    **pins;                     // the same
 } RunSlot;
 
+typedef struct GpuTable { TableFigures figures; char name[64]; } GpuTable;
+
 struct Gpu {
     Device            device;          // first: what others see
     const CudaDriver *cu;
@@ -160,7 +164,7 @@ struct Gpu {
     Frames           *frames;
     u64               bytes_admitted;  // of blocks and tables
     CudaKernel       *kernels;
-    MadeTable        *tables;
+    MadeTable        *made;            // tables that it made
     pthread_cond_t    wanted;          // for the compiling threads: there is something to do, or nobody compiles for himself any more
     pthread_t         compilers[N_COMPILERS];
     int               n_compilers, n_demanded;     // demanded: compiles that a query waits for
@@ -168,6 +172,9 @@ struct Gpu {
     int               n_tries_left;    // to measure how fast its memory is read
     u64               n_launches, n_runs;
     GpuRun           *first;           // attached, the oldest first
+    GpuRun           *listed;          // all launches
+    int               n_tables;
+    GpuTable         *tables;          // that were scanned
     int               n_active;        // launches that hold memory
     pthread_t         dispatcher;
     bool              has_dispatcher, is_closing;
@@ -234,6 +241,12 @@ void        pin_pass(Pin *pin, int column, const void *from, u64 bytes);     // 
 u64         pin_reach(Pin *pin, const void *from);          // bytes from here on that are pinned in one piece
 u64         pin_covers(Pin *pin, const void *from, u64 bytes);          // of these, how many are pinned
 void        pins_read_ahead(Pins *pins, const Chunk *chunk, const void *from, u64 bytes);    // it will be wanted soon
+
+// cuda_figures.c
+void        figures_begin(GpuRun *run);
+void        figures_end(GpuRun *run);
+void        figures_ridden(GpuRun *run, u32 n_rows, u64 bytes);         // a chunk.  Under the lock.
+void        gpu_list(Device *device, Arena *arena, DeviceFigures *figures);
 
 // cuda_scan.c
 weft_status scan_start(Gpu *gpu, Error *err);

@@ -453,6 +453,7 @@ static void count_chunks(const Wave *wave, GpuRun *run)
         launch->chunks_read++;
         launch->rows_in += chunk->chunk->n_rows;
         launch->bytes_read += launch_column_bytes(launch, number);
+        figures_ridden(run, chunk->chunk->n_rows, launch_column_bytes(launch, number));
         if (launch->rows_done) atomic_fetch_add_explicit(launch->rows_done, chunk->chunk->n_rows, memory_order_relaxed);
         run->wants[number] = false;
         run->n_wanted--;
@@ -496,6 +497,7 @@ static void set_issued(GpuRun *run)
 
 static void settle(Wave *wave)
 {
+    if (!wave->status) figures_read(wave);
     for (int r = 0; r < wave->n_riders; r++) {
         GpuRun *run = wave->riders[r];
         run->is_in_run = false;
@@ -623,6 +625,7 @@ static void attach(GpuRun *run)
     GpuRun **link = &run->gpu->first;
     while (*link) link = &(*link)->next;
     run->next = NULL;
+    run->is_attached = true;
     *link = run;
 }
 
@@ -631,6 +634,7 @@ static void detach(GpuRun *run)
     GpuRun **link = &run->gpu->first;
     while (*link != run) link = &(*link)->next;
     *link = run->next;
+    run->is_attached = false;
 }
 
 weft_status scan_ride(GpuRun *run, Error *err)

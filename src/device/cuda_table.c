@@ -261,8 +261,8 @@ static void keep_table(Gpu *gpu, MadeTable *table)
 {
     pthread_mutex_lock(&gpu->lock);
     for (int p = 0; p < table->n_parts; p++) table->parts[p]->is_filled = true;
-    table->next = gpu->tables;
-    gpu->tables = table;
+    table->next = gpu->made;
+    gpu->made = table;
     pthread_mutex_unlock(&gpu->lock);
 }
 
@@ -303,7 +303,7 @@ bool gpu_make_table(Device *device, Launch *launch, TableFill *fill)
 
 static MadeTable **find_table(Gpu *gpu, u64 id)                         // under the lock
 {
-    MadeTable **link = &gpu->tables;
+    MadeTable **link = &gpu->made;
     while (*link && (*link)->id != id) link = &(*link)->next;
     return link;
 }

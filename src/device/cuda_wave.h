@@ -57,6 +57,7 @@ bool        column_is_straight(const RunChunk *chunk, int column);     // most o
 void        wave_list_pieces(Wave *wave);
 void        wave_copy(Wave *wave);                          // a failure shows in wave->status
 void        wave_failed(Wave *wave, weft_status status, const Error *err);
+void        figures_read(const Wave *wave);                 // cuda_figures.c.  Under the lock.
 weft_status wave_gate(Wave *wave, Error *err);              // slot->copied: args and columns have come, and those of runs before
 
 #endif

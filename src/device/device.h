@@ -86,10 +86,30 @@ typedef struct GpuFigures {
     bool   was_cached;                 // its code came from a cache
 } GpuFigures;
 
+// For people: a launch on a device that scans by itself, and what such a device has scanned of a table since it was opened.
+typedef struct LaunchFigures {
+    u64         query;
+    const char *table, *label, *kernel;        // table NULL: rows of the query's own
+    int         n_chunks, n_chunks_done, n_fellow;
+} LaunchFigures;
+
+typedef struct TableFigures {
+    u64         id;
+    const char *table;
+    u64         n_rides;
+    u64         chunks_read, rows_read, bytes_read;            // once for all that rode on them
+    u64         chunks_ridden, rows_ridden, bytes_ridden;      // counted for each
+} TableFigures;
+
+typedef struct DeviceFigures { int n_launches, n_tables; LaunchFigures *launches; TableFigures *tables; } DeviceFigures;
+
 typedef struct Launch {
     // in
     Device           *device;
     u64               table;           // id of the table that is scanned, for sharing the scan; 0: rows of the query's own
+    const Table      *scanned;         // for people, as are the next two; NULL: rows of the query's own
+    const char       *label;
+    u64               query;
     bool              is_explained;    // figures that cost time are wanted
     const Woven      *woven;
     Code             *code;
@@ -157,6 +177,7 @@ struct Device {
     // Optional: NULL = always.  False: a scan would wait for a compiler.  The code is then noted, and made in the background once get_ready is called.
     bool        (*is_ready)(Device *device, const Launch *launch);
     void        (*get_ready)(Device *device);
+    void        (*list)(Device *device, Arena *arena, DeviceFigures *figures);     // with scan; copies into the arena.  Any thread.
     void        (*close)(Device *device);
 };
 

@@ -292,6 +292,7 @@ void explain_network(weft_db *db, Arena *arena, bool as_dot, Text *text)
     ClaimFigures *claims;
     int           n_riders, n_claims;
     network_riders(db->network, arena, &riders, &n_riders);
+    gpus_add_riders(db->gpus, arena, &riders, &n_riders);
     admission_list(db->admission, arena, &claims, &n_claims);
     if (as_dot) {
         print_as_dot(riders, n_riders, claims, n_claims, text);

@@ -9,7 +9,7 @@
 
 struct Gpus {
     pthread_mutex_t lock;
-    Device         *devices[GPUS_MOST];
+    _Atomic(Device *) devices[GPUS_MOST];      // opened under the lock; looked at without
     _Atomic(Device *) ready;           // the first, once it is open
     _Atomic bool    is_opening;        // somebody has begun to open it in the background
     bool            has_thread;
@@ -27,8 +27,10 @@ void gpus_free(Gpus *gpus)
 {
     if (!gpus) return;
     if (gpus->has_thread) pthread_join(gpus->thread, NULL);
-    for (int g = 0; g < GPUS_MOST; g++)
-        if (gpus->devices[g]) gpus->devices[g]->close(gpus->devices[g]);
+    for (int g = 0; g < GPUS_MOST; g++) {
+        Device *device = gpus->devices[g];
+        if (device) device->close(device);
+    }
     pthread_mutex_destroy(&gpus->lock);
     free(gpus);
 }
@@ -44,11 +46,12 @@ weft_status gpus_get(Gpus *gpus, int number, Device **device, Error *err)
     }
     pthread_mutex_lock(&gpus->lock);
     weft_status status = WEFT_OK;
-    if (!gpus->devices[number]) {
-        status = device_cuda_open(number, &(CudaOptions){ 0 }, &gpus->devices[number], err);
-        if (!status) cuda_warm(gpus->devices[number]);
-    }
     *device = gpus->devices[number];
+    if (!*device) {
+        status = device_cuda_open(number, &(CudaOptions){ 0 }, device, err);
+        if (!status) cuda_warm(*device);
+    }
+    gpus->devices[number] = *device;
     if (number == 0) gpus->ready = *device;
     pthread_mutex_unlock(&gpus->lock);
     return status;
@@ -71,4 +74,53 @@ Device *gpus_ready(Gpus *gpus)
     if (!gpus->has_thread) gpus->has_thread = thread_start(&gpus->thread, NULL, open_first, gpus) == 0;
     pthread_mutex_unlock(&gpus->lock);
     return NULL;
+}
+
+// ---- for people ---------------------------------------------------------------------------------------------------------------------
+
+static DeviceFigures figures_of(Gpus *gpus, int number, Arena *arena)
+{
+    Device       *device = gpus->devices[number];
+    DeviceFigures figures = { 0 };
+    if (device && device->list) device->list(device, arena, &figures);
+    return figures;
+}
+
+void gpus_add_riders(Gpus *gpus, Arena *arena, RiderFigures **figures, int *n_figures)
+{
+    for (int g = 0; g < GPUS_MOST; g++) {
+        const DeviceFigures found = figures_of(gpus, g, arena);
+        for (int i = 0; i < found.n_launches; i++) {
+            const LaunchFigures *launch = &found.launches[i];
+            *LIST_PUSH(arena, *figures, *n_figures) =
+                (RiderFigures){ .query = launch->query, .table = launch->table ? launch->table : "stored rows", .label = launch->label, .kernel = launch->kernel,
+                                .n_chunks = launch->n_chunks, .n_chunks_done = launch->n_chunks_done, .n_fellow = launch->n_fellow };
+        }
+    }
+}
+
+static void add_scan(Arena *arena, const TableFigures *table, ScanFigures **figures, int *n_figures)
+{
+    ScanFigures *scan = NULL;
+    for (int i = 0; i < *n_figures; i++)
+        if ((*figures)[i].id == table->id) scan = &(*figures)[i];
+    if (!scan) {
+        scan = LIST_PUSH(arena, *figures, *n_figures);
+        *scan = (ScanFigures){ .id = table->id, .table = table->table };
+    }
+    scan->n_rides += table->n_rides;
+    scan->chunks_read += table->chunks_read, scan->rows_read += table->rows_read, scan->bytes_read += table->bytes_read;
+    scan->chunks_ridden += table->chunks_ridden, scan->rows_ridden += table->rows_ridden, scan->bytes_ridden += table->bytes_ridden;
+}
+
+void gpus_add_scans(Gpus *gpus, Arena *arena, ScanFigures **figures, int *n_figures)
+{
+    ScanFigures *all = NULL;
+    int          n_all = 0;
+    for (int i = 0; i < *n_figures; i++) *LIST_PUSH(arena, all, n_all) = (*figures)[i];
+    for (int g = 0; g < GPUS_MOST; g++) {
+        const DeviceFigures found = figures_of(gpus, g, arena);
+        for (int t = 0; t < found.n_tables; t++) add_scan(arena, &found.tables[t], &all, &n_all);
+    }
+    *figures = all, *n_figures = n_all;
 }

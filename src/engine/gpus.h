@@ -9,7 +9,7 @@
 #ifndef WEFT_GPUS_H
 #define WEFT_GPUS_H
 
-#include "device/device.h"
+#include "engine/network.h"
 
 typedef struct Gpus Gpus;
 
@@ -17,5 +17,10 @@ Gpus       *gpus_new(void);
 void        gpus_free(Gpus *gpus);
 weft_status gpus_get(Gpus *gpus, int number, Device **device, Error *err);
 Device     *gpus_ready(Gpus *gpus);
+
+// What network_riders and network_scans say, of the GPUs as well.  Riders are added to a list (LIST_PUSH); scans are added to those of the same
+// table, in a list of its own.
+void gpus_add_riders(Gpus *gpus, Arena *arena, RiderFigures **figures, int *n_figures);
+void gpus_add_scans(Gpus *gpus, Arena *arena, ScanFigures **figures, int *n_figures);
 
 #endif

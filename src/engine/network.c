@@ -1056,6 +1056,7 @@ void network_scans(Network *network, Arena *arena, ScanFigures **figures, int *n
     *n_figures = network->n_tallies;
     for (int i = 0; i < network->n_tallies; i++) {
         (*figures)[i] = network->tallies[i].figures;
+        (*figures)[i].id = network->tallies[i].table;
         (*figures)[i].table = arena_strdup(arena, network->tallies[i].name);
     }
     pthread_mutex_unlock(&network->lock);

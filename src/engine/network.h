@@ -30,6 +30,7 @@ typedef struct Ride {
 } Ride;
 
 typedef struct ScanFigures {           // of one table, since the database was opened
+    u64         id;
     const char *table;
     u64         n_rides;               // pipelines that scanned it
     u64         chunks_read, rows_read, bytes_read;        // each chunk counted once for all that rode on it

@@ -2,9 +2,10 @@
 # It has a copy of the library inside, all of it hidden: the words of the CPU, and libtcc.
 
 fake_cuda := $(BUILD)/gpu/libfake_cuda.so
+fake_cuda_tests := $(addprefix $(BUILD)/gpu/,faults ready pins riders compile_times)
 
 .PHONY: fake-cuda
-fake-cuda: $(fake_cuda) $(BUILD)/gpu/faults $(BUILD)/gpu/ready $(BUILD)/gpu/pins $(BUILD)/gpu/compile_times
+fake-cuda: $(fake_cuda) $(fake_cuda_tests)
 	@:
 
 $(fake_cuda): $(BUILD)/obj/tests/gpu/fake_cuda.o $(library)
@@ -12,8 +13,9 @@ $(fake_cuda): $(BUILD)/obj/tests/gpu/fake_cuda.o $(library)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,--exclude-libs,ALL -Wl,-Bsymbolic $(BUILD)/obj/tests/gpu/fake_cuda.o $(library) $(ALL_LIBS) -o $@
 
-# Every call of that driver made to fail; code that is compiled while the CPU stands in; columns pinned where they lie; how long NVRTC takes.
-$(BUILD)/gpu/faults $(BUILD)/gpu/ready $(BUILD)/gpu/pins $(BUILD)/gpu/compile_times: $(BUILD)/gpu/%: $(BUILD)/obj/tests/gpu/%.o $(library)
+# Every call of that driver made to fail; code that is compiled while the CPU stands in; columns pinned where they lie;
+# who rides, seen from outside; how long NVRTC takes.
+$(fake_cuda_tests): $(BUILD)/gpu/%: $(BUILD)/obj/tests/gpu/%.o $(library)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $< $(library) $(ALL_LIBS) -o $@

@@ -1,0 +1,93 @@
+// cuda_figures.c - who is on a GPU, and what it has scanned: for weft_riders, weft_scans and EXPLAIN (NETWORK).
+//
+// A launch is listed from when it comes until it has its results, since the dispatcher may have issued all of it long before the device is
+// done.  Tables are counted once for a run of chunks, and once for each rider: the difference is what sharing saved.
+
+#include "device/cuda_wave.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+// ---- counting (under the lock) --------------------------------------------------------------------------------------------------
+
+static TableFigures *figures_of(Gpu *gpu, const Table *table)
+{
+    for (int t = 0; t < gpu->n_tables; t++)
+        if (gpu->tables[t].figures.id == table->id) return &gpu->tables[t].figures;
+    gpu->tables = realloc(gpu->tables, (size_t)(gpu->n_tables + 1) * sizeof *gpu->tables);
+    GpuTable *made = &gpu->tables[gpu->n_tables++];
+    *made = (GpuTable){ .figures = { .id = table->id } };
+    snprintf(made->name, sizeof made->name, "%s", table->name);
+    return &made->figures;
+}
+
+void figures_begin(GpuRun *run)
+{
+    Gpu *gpu = run->gpu;
+    pthread_mutex_lock(&gpu->lock);
+    run->next_listed = gpu->listed;
+    gpu->listed = run;
+    if (run->launch->scanned) figures_of(gpu, run->launch->scanned)->n_rides++;
+    pthread_mutex_unlock(&gpu->lock);
+}
+
+void figures_end(GpuRun *run)
+{
+    Gpu *gpu = run->gpu;
+    pthread_mutex_lock(&gpu->lock);
+    GpuRun **link = &gpu->listed;
+    while (*link && *link != run) link = &(*link)->next_listed;
+    if (*link) *link = run->next_listed;
+    pthread_mutex_unlock(&gpu->lock);
+}
+
+void figures_read(const Wave *wave)
+{
+    const Table *table = wave->riders[0]->launch->scanned;
+    if (!table) return;
+    TableFigures *figures = figures_of(wave->gpu, table);
+    for (int k = 0; k < wave->n_chunks; k++) {
+        const RunChunk *chunk = &wave->chunks[k];
+        figures->chunks_read++, figures->rows_read += chunk->chunk->n_rows;
+        for (int c = 0; c < chunk->n_columns; c++) figures->bytes_read += column_data_bytes(chunk->chunk, chunk->columns[c].column);
+    }
+}
+
+void figures_ridden(GpuRun *run, u32 n_rows, u64 bytes)
+{
+    if (!run->launch->scanned) return;
+    TableFigures *figures = figures_of(run->gpu, run->launch->scanned);
+    figures->chunks_ridden++, figures->rows_ridden += n_rows, figures->bytes_ridden += bytes;
+}
+
+// ---- listing ---------------------------------------------------------------------------------------------------------------------
+
+static int count_fellows(const Gpu *gpu, const GpuRun *run)
+{
+    int n = 0;
+    for (const GpuRun *other = gpu->listed; other; other = other->next_listed) n += other != run && run->launch->table && other->launch->table == run->launch->table;
+    return n;
+}
+
+static LaunchFigures launch_figures(const Gpu *gpu, const GpuRun *run, Arena *arena)
+{
+    const Launch *launch = run->launch;
+    return (LaunchFigures){ .query = launch->query, .table = launch->scanned ? arena_strdup(arena, launch->scanned->name) : NULL,
+                            .label = arena_strdup(arena, launch->label ? launch->label : ""), .kernel = arena_strdup(arena, launch->woven->name),
+                            .n_chunks = run->n_chunks_wanted, .n_chunks_done = run->is_attached || run->is_issued ? run->n_chunks_wanted - run->n_wanted : 0,
+                            .n_fellow = count_fellows(gpu, run) };
+}
+
+void gpu_list(Device *device, Arena *arena, DeviceFigures *figures)
+{
+    Gpu *gpu = (Gpu *)device;
+    *figures = (DeviceFigures){ 0 };
+    pthread_mutex_lock(&gpu->lock);
+    for (const GpuRun *run = gpu->listed; run; run = run->next_listed) *LIST_PUSH(arena, figures->launches, figures->n_launches) = launch_figures(gpu, run, arena);
+    for (int t = 0; t < gpu->n_tables; t++) {
+        TableFigures *table = LIST_PUSH(arena, figures->tables, figures->n_tables);
+        *table = gpu->tables[t].figures;
+        table->table = arena_strdup(arena, gpu->tables[t].name);
+    }
+    pthread_mutex_unlock(&gpu->lock);
+}
