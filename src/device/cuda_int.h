@@ -177,7 +177,7 @@ struct Gpu {
     GpuTable         *tables;          // that were scanned
     int               n_active;        // launches that hold memory
     pthread_t         dispatcher;
-    bool              has_dispatcher, is_closing;
+    bool              has_dispatcher, is_dispatching, is_closing;
     int               next_stage;
     pthread_mutex_t   stage_lock;      // for next_stage
 };

@@ -3,7 +3,7 @@
 //     run      [chunk 3][chunk 4]...[chunk 9]     q7: one launch over 3 .. 9      columns that are not in the pool yet come over the link
 //                                                 q9: one launch over 3, 4, 8     once for all (cuda_copy.c)
 //
-// One thread per GPU takes the oldest launch, a run of chunks it wants, and everybody else who wants some of them: that is the wave.
+// A dispatcher takes the oldest launch, a run of chunks it wants, and everybody else who wants some of them: that is the wave.
 // Where all their columns are in the pool a run is the whole table and a launch covers all of it; where they are not, a run is as much as is
 // worth waiting for, and copies of the next run go on while the kernels of this one work.
 //
@@ -391,17 +391,31 @@ static RunSlot *oldest_slot(Gpu *gpu)
     return oldest;
 }
 
-// Only the dispatcher uses and ends slots, so it may let go of the lock meanwhile.
+// Only who dispatches uses and ends slots, so he may let go of the lock meanwhile.
+static bool let_go(Gpu *gpu)
+{
+    const bool was_dispatching = gpu->is_dispatching;
+    gpu->is_dispatching = true;
+    pthread_mutex_unlock(&gpu->lock);
+    return was_dispatching;
+}
+
+static void take_back(Gpu *gpu, bool was_dispatching)
+{
+    pthread_mutex_lock(&gpu->lock);
+    gpu->is_dispatching = was_dispatching;
+}
+
 static void wait_for_oldest(Gpu *gpu)
 {
     RunSlot *slot = oldest_slot(gpu);
     Error    ignored = { 0 };
     if (!slot) return;
-    pthread_mutex_unlock(&gpu->lock);
+    const bool was_dispatching = let_go(gpu);
     for (int s = 0; s < N_STREAMS; s++)
         if (slot->streams >> s & 1) gpu_check(gpu, gpu->cu->EventSynchronize(slot->done[s]), "cuEventSynchronize", &ignored);
     gpu_check(gpu, gpu->cu->EventSynchronize(slot->copied), "cuEventSynchronize", &ignored);
-    pthread_mutex_lock(&gpu->lock);
+    take_back(gpu, was_dispatching);
     end_slot(gpu, slot);
 }
 
@@ -422,9 +436,9 @@ static RunSlot *far_ahead(Gpu *gpu)
 static void wait_for_copies(Gpu *gpu, const RunSlot *slot)
 {
     Error ignored = { 0 };
-    pthread_mutex_unlock(&gpu->lock);
+    const bool was_dispatching = let_go(gpu);
     gpu_check(gpu, gpu->cu->EventSynchronize(slot->copied), "cuEventSynchronize", &ignored);
-    pthread_mutex_lock(&gpu->lock);
+    take_back(gpu, was_dispatching);
 }
 
 static RunSlot *free_slot(Gpu *gpu)
@@ -579,6 +593,22 @@ static GpuRun *oldest_rider(const Gpu *gpu)
     return run;
 }
 
+// Whoever dispatches, is the only one: a thread of its own, or a query that finds nobody at it and spares itself two changes of threads.
+static void dispatch_run(Gpu *gpu, GpuRun *leader)
+{
+    gpu->is_dispatching = true;
+    step(gpu, leader);
+    gpu->is_dispatching = false;
+    pthread_cond_broadcast(&gpu->changed);
+}
+
+static bool can_dispatch_itself(Gpu *gpu, const GpuRun *run)
+{
+    if (gpu->is_dispatching || gpu->is_closing || run->is_issued || oldest_rider(gpu) != run) return false;
+    if (!free_slot(gpu)) reap(gpu);
+    return free_slot(gpu) && !far_ahead(gpu);
+}
+
 static void *dispatch(void *context)
 {
     Gpu  *gpu = context;
@@ -586,15 +616,20 @@ static void *dispatch(void *context)
     gpu_enter(gpu, &err);
     pthread_mutex_lock(&gpu->lock);
     while (!gpu->is_closing) {
+        if (gpu->is_dispatching) {
+            pthread_cond_wait(&gpu->changed, &gpu->lock);
+            continue;
+        }
         reap(gpu);
         GpuRun  *leader = oldest_rider(gpu);
         RunSlot *ahead = leader ? far_ahead(gpu) : NULL;
         if (ahead) wait_for_copies(gpu, ahead);            // and look again: the leader may have left
-        else if (leader && free_slot(gpu)) step(gpu, leader);
+        else if (leader && free_slot(gpu)) dispatch_run(gpu, leader);
         else if (leader) wait_for_oldest(gpu);
         else if (scan_is_busy(gpu)) wait_ms(gpu, &gpu->changed, REAP_MS);
         else pthread_cond_wait(&gpu->changed, &gpu->lock);
     }
+    while (gpu->is_dispatching) pthread_cond_wait(&gpu->changed, &gpu->lock);
     while (oldest_slot(gpu)) wait_for_oldest(gpu);
     pthread_mutex_unlock(&gpu->lock);
     return NULL;
@@ -646,7 +681,8 @@ weft_status scan_ride(GpuRun *run, Error *err)
     for (int c = 0; c < run->launch->source->n_chunks; c++) run->n_wanted += run->wants[c] = launch_wants_chunk(run->launch, c);
     run->is_issued = run->n_wanted == 0;
     attach(run);
-    pthread_cond_broadcast(&gpu->changed);
+    if (can_dispatch_itself(gpu, run)) dispatch_run(gpu, run);
+    else pthread_cond_broadcast(&gpu->changed);
     while (!run->is_issued) {
         wait_ms(gpu, &run->issued, WAKE_MS);
         if (!is_stopped(run) || run->is_in_run || run->is_issued) continue;
