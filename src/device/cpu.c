@@ -585,7 +585,7 @@ static bool cpu_push_fused(Device *device, const Code *code, Launch *const *laun
         workers[m] = ready_worker(launches[m], slot, chunks[m]);
         if (!workers[m]) return false;
         members[m] = &workers[m]->args;
-        tile_bytes += launches[m]->woven->tile_bytes;
+        tile_bytes += launches[m]->woven->fused_bytes;
     }
     KernelArgs args = { .row_first = first, .row_end = end, .members = members };
     call_kernel(workers[0], code_function(code, &tier), &args, tile_bytes);

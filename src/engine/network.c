@@ -41,6 +41,7 @@
 #define SLICE_CUBE  (64 * TILE)        // a cube alone
 #define SLICE_FIRST 256                // with a rider whose cost per row is not known
 #define SLICE_LEAST 64                 // slices begin at multiples of it: a word of a NULL bitmap
+#define MOST_FUSED  16                 // kernels of several queries for a chunk: choosing them takes time, too
 #define MOST_OPEN   2                  // chunks of a scan
 #define OWN_SHARE   0.25
 #define OWN_ROWS    (4 << 20)          // about a millisecond
@@ -60,7 +61,8 @@ typedef struct Rider {
     int             n_chunks;          // wanted at first
     u64             number;            // of the ride
     bool            suits;             // has sieves that are worth it
-    bool            suits_cube, suits_fuse;
+    bool            suits_cube;
+    const FuseSteps *steps;            // NULL: not to be fused
     double          pass;
     double          start_ms;          // when it got on
     u64             served;            // number of the opening at which it last got a chunk
@@ -270,7 +272,17 @@ static void count_woven(Network *network, const Task *task)
 
 static SieveMember member_at(const Seat *seat)
 {
-    return (SieveMember){ seat->rider->ride->device, seat->rider->ride->launch, seat->rider->number, seat->rider->pass };
+    return (SieveMember){ seat->rider->ride->device, seat->rider->ride->launch, seat->rider->number, seat->rider->pass, seat->rider->steps };
+}
+
+// By kernel, then by what it is handed, so that the same queries come in the same order whoever came first.
+static int by_kernel_and_steps(const Seat *x, const Seat *y)
+{
+    const int order = strcmp(x->rider->ride->launch->woven->name, y->rider->ride->launch->woven->name);
+    const u64 a = x->rider->steps ? x->rider->steps->hash : 0, b = y->rider->steps ? y->rider->steps->hash : 0;
+    if (order) return order;
+    if (a != b) return a < b ? -1 : 1;
+    return x->rider->number < y->rider->number ? -1 : x->rider->number > y->rider->number;
 }
 
 // Plain ones, then sieved ones, then cube by cube.
@@ -279,8 +291,8 @@ static int by_way(const void *a, const void *b)
     const Seat *x = a, *y = b;
     if (x->as != y->as) return x->as < y->as ? -1 : 1;
     if (x->with != y->with) return x->with < y->with ? -1 : 1;
-    const int order = x->as == WOVEN_FUSED ? strcmp(x->rider->ride->launch->woven->name, y->rider->ride->launch->woven->name) : 0;
-    return order ? order : x->rider->number < y->rider->number ? -1 : x->rider->number > y->rider->number;
+    if (x->as == WOVEN_FUSED) return by_kernel_and_steps(x, y);
+    return x->rider->number < y->rider->number ? -1 : x->rider->number > y->rider->number;
 }
 
 static int by_kernel(const void *a, const void *b)
@@ -381,36 +393,47 @@ static Fused *fused_for(Scan *scan, const SieveMember *members, int n_members)
     return fuse_make(members, n_members);
 }
 
-static int by_text(const void *a, const void *b)
-{
-    const Seat *x = *(Seat *const *)a, *y = *(Seat *const *)b;
-    const int   order = strcmp(x->rider->ride->launch->woven->name, y->rider->ride->launch->woven->name);
-    return order ? order : x->rider->number < y->rider->number ? -1 : x->rider->number > y->rider->number;
-}
+static int by_text(const void *a, const void *b) { return by_kernel_and_steps(*(Seat *const *)a, *(Seat *const *)b); }
 
-// Those among SEATS that have the steps of the first of them become one kernel, if it pays and its code is there.  They are put in the
-// order of their kernels, so that the same queries give the same text in whatever order they came.
-static void make_fused(Task *task, Seat **seats, int n_seats, int *n_left)
+// What few rows pass may be done with less by a sieve, which needs no compiler.
+static bool is_sieve_better(Seat *const *seats, int n_seats, double gain)
 {
     SieveMember members[FUSE_MEMBERS];
-    Seat       *chosen[FUSE_MEMBERS] = { 0 };
-    int         n = 0;
-    *n_left = 0;
+    double      sieve_gain;
     for (int s = 0; s < n_seats; s++) {
-        const SieveMember first = member_at(n ? chosen[0] : seats[s]), member = member_at(seats[s]);
-        if (n < FUSE_MEMBERS && (n == 0 || fuse_fits(&first, &member))) chosen[n++] = seats[s];
-        else seats[(*n_left)++] = seats[s];
+        members[s] = member_at(seats[s]);
+        if (!seats[s]->rider->suits) return false;
     }
+    return sieve_pays(members, n_seats, &sieve_gain) && sieve_gain > gain;
+}
+
+// Those among SEATS that save most become one kernel.  They are put in the order of their kernels, so that the same queries give the same
+// text in whatever order they came.  False when nobody is left who would save anything; else the rest are the first *N_SEATS.
+static bool make_fused(Task *task, Seat **seats, int *n_seats)
+{
+    SieveMember *candidates = malloc((size_t)*n_seats * sizeof *candidates), members[FUSE_MEMBERS];
+    Seat        *chosen[FUSE_MEMBERS] = { 0 };
+    int          numbers[FUSE_MEMBERS], n_left = 0;
+    FusedSeats   fused = { 0 };
+    for (int s = 0; s < *n_seats; s++) candidates[s] = member_at(seats[s]);
+    const int n = fuse_choose(candidates, *n_seats, numbers, &fused.gain);
+    free(candidates);
+    for (int m = 0; m < n; m++) chosen[m] = seats[numbers[m]];
+    if (!n || is_sieve_better(chosen, n, fused.gain)) return false;
+    for (int m = 0; m < n; m++) {
+        chosen[m]->as = WOVEN_FUSED, chosen[m]->with = task->n_fused;
+        fused.rows_left = MAX_OF(fused.rows_left, chosen[m]->rows_left);
+    }
+    for (int s = 0; s < *n_seats; s++)
+        if (seats[s]->as != WOVEN_FUSED) seats[n_left++] = seats[s];
+    *n_seats = n_left;
     qsort(chosen, (size_t)n, sizeof *chosen, by_text);
     for (int m = 0; m < n; m++) members[m] = member_at(chosen[m]);
-    FusedSeats fused = { .n_members = n };
-    for (int m = 0; m < n; m++) fused.rows_left = MAX_OF(fused.rows_left, chosen[m]->rows_left);
-    if (!fuse_pays(members, n, &fused.gain)) return;
+    fused.n_members = n;
     fused.fused = fused_for(task->scan, members, n);
     task->fused = realloc(task->fused, (size_t)(task->n_fused + 1) * sizeof *task->fused);
-    task->fused[task->n_fused] = fused;
-    for (int m = 0; m < n; m++) chosen[m]->as = WOVEN_FUSED, chosen[m]->with = task->n_fused;
-    task->n_fused++;
+    task->fused[task->n_fused++] = fused;
+    return true;
 }
 
 // What was not ready yet stays with the scan, and is looked at again when the next chunk is opened.
@@ -441,8 +464,8 @@ static void make_all_fused(Task *task)
     Seat **seats = malloc((size_t)task->n_seats * sizeof *seats);
     int    n_seats = 0;
     for (int s = 0; s < task->n_seats; s++)
-        if (task->seats[s].as == WOVEN_NOT && task->seats[s].rider->suits_fuse) seats[n_seats++] = &task->seats[s];
-    while (n_seats > 1) make_fused(task, seats, n_seats, &n_seats);
+        if (task->seats[s].as == WOVEN_NOT && task->seats[s].rider->steps) seats[n_seats++] = &task->seats[s];
+    while (n_seats > 1 && task->n_fused < MOST_FUSED && make_fused(task, seats, &n_seats)) {}
     keep_fused(task);
     free(seats);
 }
@@ -542,7 +565,7 @@ static void weave_seats(Task *task)
 static void weave_riders(Network *network, Scan *scan, Task *task)
 {
     int n_suit = 0;
-    for (int s = 0; s < task->n_seats; s++) n_suit += task->seats[s].rider->suits || task->seats[s].rider->suits_cube || task->seats[s].rider->suits_fuse;
+    for (int s = 0; s < task->n_seats; s++) n_suit += task->seats[s].rider->suits || task->seats[s].rider->suits_cube || task->seats[s].rider->steps;
     task->n_plain = task->n_seats;
     if (n_suit < 2) return;
     scan->is_opening = true;
@@ -905,7 +928,7 @@ static void get_on(Network *network, Rider *rider)
     rider->number = ++network->n_rides;
     rider->suits = rider->ride->may_sieve && rider->ride->is_shared && rider->ride->device->push_picked && sieve_suits(launch, &rider->pass);
     rider->suits_cube = rider->ride->may_sieve && rider->ride->is_shared && rider->ride->device->fold && cube_suits(launch);
-    rider->suits_fuse = rider->ride->may_sieve && rider->ride->is_shared && rider->ride->device->push_fused && fuse_suits(launch);
+    if (!rider->ride->is_shared) rider->steps = NULL;
     rider->is_done = rider->n_wanted == 0;
     rider->scan = scan_for(network, rider->ride);
     rider->next = rider->scan->riders;
@@ -991,8 +1014,13 @@ static void leave_early(Network *network, Rider *rider)
 
 weft_status network_ride(Network *network, Ride *ride, Error *err)
 {
-    Rider rider = { .ride = ride };
+    Rider  rider = { .ride = ride };
+    Arena *arena = NULL;
     TRY(ride->device->open(ride->device, ride->launch, err));
+    if (ride->may_sieve && ride->is_shared && ride->device->push_fused && fuse_suits(ride->launch)) {
+        arena = arena_new(NULL, "ride");
+        rider.steps = fuse_steps(arena, ride->launch);
+    }
     pthread_cond_init(&rider.done, NULL);
     pthread_mutex_lock(&network->lock);
     get_on(network, &rider);
@@ -1005,6 +1033,7 @@ weft_status network_ride(Network *network, Ride *ride, Error *err)
     pthread_mutex_unlock(&network->lock);
     pthread_cond_destroy(&rider.done);
     free(rider.wants);
+    arena_free(arena);
     return ride->device->finish(ride->device, ride->launch, err);
 }
 

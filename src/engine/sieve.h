@@ -22,6 +22,7 @@ typedef struct SieveMember {
     Launch *launch;                    // alive while a chunk it wants is open
     u64     ride;                      // its number: tells members apart when they are gone
     double  pass;                      // share of rows expected to pass
+    const FuseSteps *steps;            // see fuse.h; NULL: it cannot be fused
 } SieveMember;
 
 // Whether sieving pays for this launch at all; *PASS is the share of its rows that it expects to pass.

@@ -23,6 +23,9 @@
 #define ROWS(live)                 u32 live##_rows = A->row_end - t_ < TILE ? A->row_end - t_ : TILE, live##_n = live##_rows, live##_in; \
                                    u16 live[TILE + 8]; (void)live##_in; (void)live; (void)live##_n;
 #define MASK(live)                 u8 live##_mask[TILE + 8];
+// The selection once more, under another name: it is narrowed for one of several queries.
+#define COPY_ROWS(live, own)       u32 own##_rows = live##_rows, own##_n = live##_n, own##_in; u16 own[TILE + 8]; (void)own##_in; (void)own##_rows; \
+                                   for (u32 w_ = 0; w_ < own##_n; w_++) own[w_] = live[w_];
 
 #define LOAD(type, name, live)     const type *const name = name##_all + t_;
 // The same in a kernel that can be handed a list of rows (several queries have sieved the chunk together): they are gathered.
@@ -75,7 +78,7 @@ typedef u16 eight_rows_ __attribute__((vector_size(16), aligned(2), may_alias));
       } n = m_; }
 
 // The common tests on one stored column, as words of their own: readable, and for tcc a call of code compiled beforehand.
-//   BETWEEN_TEST   low <= stored <= low + span           FLAG_ BIT_       the key's byte or bit in a table is set
+//   BETWEEN_       low <= stored <= low + span           FLAG_ BIT_       the key's byte or bit in a table is set
 //   LOOKUP_        the key's payload in a table is not 0; it is carried, less 1
 // TEST goes over all rows into the mask; FILTER narrows the selection.
 #define BETWEEN_LOOP_(mask, type, column, low, span, n_rows, assign) UNROLL_ for (u32 i = 0; i < (n_rows); i++) (mask)[i] assign BETWEEN(type, (column)[i], low, span);
@@ -86,6 +89,7 @@ typedef u16 eight_rows_ __attribute__((vector_size(16), aligned(2), may_alias));
 #define FILTER_LOOKUP_LOOP_(live, n, carried, ptype, column, from, table)                                                          \
     { const u32 in_ = n; n = 0; for (u32 k_ = 0; k_ < in_; k_++) { const u32 i = (live)[k_]; const ptype f_ = (table)[(column)[i] + (from)]; \
                                      (carried)[i] = (ptype)(f_ - 1); (live)[n] = (u16)i; n += f_ != 0; } }
+#define BETWEEN_FILTER(live, type, column, low, span)    FILTER_LOOP_(live, live##_n, BETWEEN(type, (column)[i], low, span))
 #ifdef __TINYC__
 #define PICK(live)                                       { live##_n = A->words->pick(live, live##_mask, live##_rows, A->picks); }
 #define BETWEEN_TEST(live, type, column, low, span)      A->words->between[sizeof(type)](live##_mask, column, low, span, live##_rows, 0);

@@ -92,6 +92,8 @@ DEVICE_ u32 rows_of_tile_(u32 tile, u32 row_end)
 #define TILES                      _Pragma("unroll 1") for (u32 t_ = A->row_first + blockIdx.x * TILE, end_ = A->row_end; t_ < end_; t_ += gridDim.x * TILE)
 #define ROWS(live)                 u32 live = rows_of_tile_(t_, end_);
 #define MASK(live)
+// The same rows, to be narrowed for one of several queries.
+#define COPY_ROWS(live, own)       u32 own = live;
 
 #define EACH(live)                 _Pragma("unroll") for (u32 i = 0; i < ITEMS; i++) if (live & ITEM_(i))
 #define EACH_ROW(live)             EACH(live)
@@ -190,7 +192,7 @@ DEVICE_ u32 load_valid_(const u8 *valid, u32 row, u32 live)
 #define KEEP(live, condition)      DROP_UNLESS_(live, condition)
 
 // The common tests on one stored column.  FILTER and TEST mean the same, as there is no mask; TYPE is the column's.
-//   BETWEEN_TEST   low <= stored <= low + span           FLAG_ BIT_       the key's byte or bit in a table is set
+//   BETWEEN_       low <= stored <= low + span           FLAG_ BIT_       the key's byte or bit in a table is set
 //   LOOKUP_        the key's payload in a table is not 0; it is carried, less 1
 // Keys of these tables are below 2^32.  A range is compared for dead rows, too: that costs less than to branch.
 #define KEY_(column, from)                               ((u32)((column)[i] + (from)))
@@ -198,6 +200,7 @@ DEVICE_ u32 load_valid_(const u8 *valid, u32 row, u32 live)
 #define HIT_(live, hit)                                  { u32 hits_ = 0; EACH(live) hits_ |= (hit) ? ITEM_(i) : 0; live = hits_; }
 #define BETWEEN_TEST(live, type, column, low, span)      IN_RANGE_(live, BETWEEN(type, (column)[i], low, span))
 #define BETWEEN_TEST_ALSO(live, type, column, low, span) IN_RANGE_(live, BETWEEN(type, (column)[i], low, span))
+#define BETWEEN_FILTER(live, type, column, low, span)    IN_RANGE_(live, BETWEEN(type, (column)[i], low, span))
 #define FLAG_TEST(live, type, column, from, table)       HIT_(live, FLAG(table, KEY_(column, from)))
 #define FLAG_FILTER(live, type, column, from, table)     HIT_(live, FLAG(table, KEY_(column, from)))
 #define BIT_TEST(live, type, column, from, table)        HIT_(live, BIT(table, KEY_(column, from)))

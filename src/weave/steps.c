@@ -97,7 +97,7 @@ static void write_test(Weaver *w, const RangeTest *test, bool is_first)
     if (!var->range.nullable) weave_line(w, "%sBETWEEN_TEST%s(live, %s, %s, %s, %s)", weave_unsure(w), also, type, var->name, low, span);
     else weave_line(w, "TEST(live) { PASS%s(live, BETWEEN(%s, %s[i], %s, %s) & !IS_NULL(%s)); }", also, type, var->name, low, span, var->name);
     *LIST_PUSH(w->arena, w->out->zones, w->out->n_zones) = (ZoneTest){ var->source, test->low, test->high };
-    *LIST_PUSH(w->arena, w->out->sieves, w->out->n_sieves) = (Sieve){ var->source, test->low, test->high, NULL, true };
+    *LIST_PUSH(w->arena, w->out->sieves, w->out->n_sieves) = (Sieve){ var->source, test->low, test->high, NULL, true, share_of(test) };
     if (test->low > test->high) w->out->is_empty = true;
     w->pass *= share_of(test);
 }
@@ -160,8 +160,8 @@ weft_status weave_filter(Weaver *w, const Expr *filter, int at_step)
     TRY(weave_truth(w, filter, true, &condition));
     weave_stmt(w, "%s", weave_keep(w, condition));
     weave_filter_block(w);
-    weave_count(w, "filter", at_step);
     w->pass *= 0.5;                    // nothing is known
+    weave_count(w, "filter", at_step);
     return WEFT_OK;
 }
 
@@ -382,6 +382,9 @@ static void open_matches(Weaver *w, const JoinTable *table, const char *name)
     weave_on_stack(w, 2);
 }
 
+// Rows of the probed relation are taken to meet each of its keys equally often.
+static double hit_rate(const JoinTable *table) { return MIN_OF(1.0, (double)table->n_rows / (double)MAX_OF(table->n_scanned, 1)); }
+
 static void add_probe_zone(Weaver *w, const WeaveStep *step)
 {
     const JoinTable *table = step->table;
@@ -391,12 +394,9 @@ static void add_probe_zone(Weaver *w, const WeaveStep *step)
         const ZoneTest zone = { var->source, table->keys[k].zone_low, table->keys[k].zone_high };
         *LIST_PUSH(w->arena, w->out->zones, w->out->n_zones) = zone;
         const bool is_direct = table->n_keys == 1 && table->kind != JOIN_HASH;
-        *LIST_PUSH(w->arena, w->out->sieves, w->out->n_sieves) = (Sieve){ zone.column, zone.low, zone.high, is_direct ? table : NULL, weave_is_sure_probe(w, step) };
+        *LIST_PUSH(w->arena, w->out->sieves, w->out->n_sieves) = (Sieve){ zone.column, zone.low, zone.high, is_direct ? table : NULL, weave_is_sure_probe(w, step), hit_rate(table) };
     }
 }
-
-// Rows of the probed relation are taken to meet each of its keys equally often.
-static double hit_rate(const JoinTable *table) { return MIN_OF(1.0, (double)table->n_rows / (double)MAX_OF(table->n_scanned, 1)); }
 
 weft_status weave_probe(Weaver *w, const WeaveStep *step, int at_step)
 {

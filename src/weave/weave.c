@@ -71,6 +71,16 @@ static bool is_taken(const Weaver *w, const char *name)
     return false;
 }
 
+bool weave_names_clash(const char *a, const char *b)
+{
+    const size_t x = strlen(a), y = strlen(b), shorter = MIN_OF(x, y);
+    const char  *rest = x < y ? b + shorter : a + shorter;
+    if (memcmp(a, b, shorter) != 0) return false;
+    for (int i = 0; i < COUNT_OF(suffixes); i++)
+        if (strcmp(rest, suffixes[i]) == 0) return true;
+    return !*rest;
+}
+
 static void take_name(Weaver *w, const char *name)
 {
     const size_t length = strlen(name);
@@ -179,7 +189,7 @@ void weave_block(Weaver *w, const char *open)
 void weave_count(Weaver *w, const char *what, int at_step)
 {
     weave_line(w, "STEP(%d, %s)", w->out->n_counts, w->live);
-    *LIST_PUSH(w->arena, w->out->counts, w->out->n_counts) = (WovenStep){ arena_strdup(w->arena, what), at_step };
+    *LIST_PUSH(w->arena, w->out->counts, w->out->n_counts) = (WovenStep){ arena_strdup(w->arena, what), at_step, w->pass };
 }
 
 const char *weave_temp(Weaver *w, const char *type, const char *value)
@@ -263,7 +273,11 @@ static void declare_column(Weaver *w, Var *var)
     if (var->range.nullable) text_add(&w->head, "    NULLS(%s, %d)\n", var->name, var->column);
 }
 
-void weave_on_stack(Weaver *w, int bytes) { w->out->tile_bytes += (u64)bytes; }
+void weave_on_stack(Weaver *w, int bytes)
+{
+    w->out->tile_bytes += (u64)bytes;
+    w->out->fused_bytes += (u64)bytes;
+}
 
 const char *weave_unsure(const Weaver *w) { return w->out->can_pick ? "UNSURE " : ""; }
 
@@ -280,7 +294,8 @@ void weave_load(Weaver *w, Var *var)
     declare_column(w, var);
     var->is_loaded = true;
     const char *type = !type_is_float(var->type) ? weave_width_type(var->width) : var->type.kind == TYPE_REAL && var->width == 4 ? "f32" : "f64";
-    if (var->width == 0 || w->out->can_pick) weave_on_stack(w, 8);
+    if (var->width == 0) weave_on_stack(w, 8);
+    else if (w->out->can_pick) w->out->tile_bytes += 8;        // gathered
     if (!type_is_float(var->type) && var->width == 0) weave_line(w, "LOAD_ANY(%s, %s)", var->name, w->live);
     else weave_line(w, "LOAD%s(%s, %s, %s)", !w->out->can_pick ? "" : is_needed_later(w, var) ? "_ROWS" : "_TEST", type, var->name, w->live);
     if (var->range.nullable) weave_line(w, "LOAD_NULLS(%s, %s)", var->name, w->live);
@@ -330,7 +345,6 @@ static void name_kernel(Weaver *w, const char *text)
     const char *at = strchr(text, '@');
     w->out->name = arena_printf(w->arena, "p_%016llx", (unsigned long long)hash_bytes(text, strlen(text)));
     w->out->text = arena_printf(w->arena, "%.*s%s%s", (int)(at - text), text, w->out->name, at + 1);
-    w->out->steps_hash = hash_bytes(w->body.bytes, w->out->sink_at);
     w->out->sink_at += strlen(w->out->text) - w->body.length - strlen("}\n");          // from the body's begin to the text's
 }
 

@@ -146,6 +146,7 @@ typedef struct Sieve {
     i64              low, high;
     const JoinTable *table;            // NULL: the range alone
     bool             is_exact;         // the kernel skips its own test where this one was made (UNSURE)
+    double           pass;             // share of rows expected to pass, as far as weaving knows
 } Sieve;
 
 typedef struct Check { weft_status status; int at; const char *message; } Check;
@@ -189,7 +190,11 @@ typedef struct OutColumn {
     Range       range;
 } OutColumn;
 
-typedef struct WovenStep { const char *what; int at_step; } WovenStep;           // for EXPLAIN ANALYZE, by counter
+typedef struct WovenStep {             // for EXPLAIN ANALYZE, by counter
+    const char *what;
+    int         at_step;
+    double      pass;                  // share of all rows that is expected to be left
+} WovenStep;
 
 typedef struct WovenTable {            // what a device with memory of its own must know to copy a table
     size_t bytes;
@@ -202,7 +207,6 @@ enum { TABLE_SLOTS, TABLE_WORDS, TABLE_NEXT, TABLE_PAYLOADS };       // parts of
 typedef struct Woven {
     const char   *name, *text;
     size_t        sink_at;                     // where in the text the steps end and the sink begins
-    u64           steps_hash;                  // of the steps
     int           n_columns, *columns;         // kernel column -> source column
     double       *column_pass;                 // by kernel column: the share of rows that is expected to be left where it is loaded
     int           n_params;
@@ -221,6 +225,7 @@ typedef struct Woven {
     bool          can_pick;                    // can be handed a list of rows instead of all
     bool          is_empty;                    // proved: no row passes
     u64           tile_bytes;                  // on the stack of the kernel, per row of a tile, about
+    u64           fused_bytes;                 // what it adds to a kernel of several queries: less, as that is never handed lists of rows
     double        fan_out;                     // rows that one row can become at most, by joins with many matches
     int           n_counts;
     WovenStep    *counts;
@@ -259,12 +264,31 @@ bool   weave_is_same_but_sieves(const Woven *a, const Woven *b);       // given 
 // these, the parameters from (PARAM_OFFSET, to be filled in) and stride, and the table u16 class_of[value].  So does n_groups, the number of cells.
 Woven *weave_cube(Arena *arena, const Woven *member, const int *dims, int n_dims);
 
-// Queries with the same steps and other sinks: one kernel that takes the steps once (fuse.c).  It is handed KernelArgs.members.
+// Any queries over the same table: one kernel that loads each column once, takes the steps that all of them begin with once, and then goes
+// through the rest of each (fuse.c).  It is handed KernelArgs.members.
 
 typedef struct FuseMember { const Woven *woven; const int *chunk_column; } FuseMember;         // source column -> column of the table
 
-bool        weave_can_fuse(const Woven *woven);
-bool        weave_has_same_steps(Arena *arena, const FuseMember *a, const FuseMember *b);      // the arena is to work in
+// What a member does before its sink, so that members can be compared without reading their texts again and again.
+typedef struct FuseStep {
+    u64    hash;                       // the same work on the same columns, parameters and tables
+    double pass;                       // share of the rows that get to it and are expected to be left
+    bool   is_test;                    // over all rows, before there is a selection
+    bool   is_free;                    // does not depend on what comes before
+    bool   can_fail;
+} FuseStep;
+
+typedef struct FuseSteps {
+    int       n_steps;
+    FuseStep *steps;
+    u64       hash;                    // of all of them
+} FuseSteps;
+
+bool       weave_can_fuse(const Woven *woven);
+FuseSteps *weave_fuse_steps(Arena *arena, const FuseMember *member);
+// The steps that a kernel of these members takes once, in this order.  SHARED has room for all steps of the first.
+int        weave_shared_steps(const FuseSteps *const *members, int n_members, FuseStep *shared);
+bool       fuse_has_step(const FuseStep *steps, int n_steps, u64 hash);
 const char *weave_fuse(Arena *arena, const FuseMember *members, int n_members, const char **name);
 
 #endif

@@ -85,6 +85,7 @@ void        weave_load(Weaver *w, Var *var);                                   /
 void        weave_on_stack(Weaver *w, int bytes);                              // the kernel keeps BYTES per row of a tile on its stack
 const char *weave_unsure(const Weaver *w);                                     // "UNSURE " where a test can be skipped
 const char *weave_name(Weaver *w, const char *wanted);                         // a fresh identifier close to WANTED
+bool        weave_names_clash(const char *a, const char *b);                   // equal, or words derive one from the other
 const char *weave_temp(Weaver *w, const char *type, const char *value);        // a const in the block
 int         weave_param(Weaver *w, Param param);
 const char *weave_param_i64(Weaver *w, const char *name, i64 value);           // name may be NULL
