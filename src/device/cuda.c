@@ -365,6 +365,7 @@ static void gpu_close(Device *device)
     ready_stop(gpu);
     scan_stop(gpu);
     pins_free(gpu->pins);
+    units_free(gpu);
     kernels_free(gpu);
     close_driver(gpu);
     if (gpu->context) gpu->cu->DevicePrimaryCtxRelease(gpu->handle);

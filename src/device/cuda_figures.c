@@ -53,6 +53,11 @@ void figures_read(const Wave *wave)
     }
 }
 
+void figures_fused(GpuRun *run, u64 n_chunks)
+{
+    if (run->launch->scanned) figures_of(run->gpu, run->launch->scanned)->n_fused += n_chunks;
+}
+
 void figures_ridden(GpuRun *run, u32 n_rows, u64 bytes)
 {
     if (!run->launch->scanned) return;

@@ -92,6 +92,7 @@ typedef struct GpuRun {
     int          asked_until;          // chunks before were asked to be read from disk
     u64          bytes_wanted;
     bool         is_attached, is_in_run, is_issued;
+    u64          n_fused_chunks;       // of the run at hand
     pthread_cond_t issued;             // its own: a run must not wake up everybody who rides
     weft_status  status;               // the dispatcher failed it
     Error        error;
@@ -121,6 +122,7 @@ typedef struct RunSlot {               // a run of chunks in flight
     CuEvent  copied;                   // all that its kernels need has come
     CuEvent  columns_copied[N_COPY_STREAMS];
     bool     waits_for_copies;         // of its own, or of runs before that may still be on their way
+    u64      gathers;                  // table: its riders wait for this run, if they could share a kernel; 0: nobody does
     bool     is_streaming;             // its columns come straight from pinned memory, and nobody has waited for them
     CuEvent  done[N_STREAMS];
     u32      streams;                  // bit s: done[s] is to be waited for
@@ -165,6 +167,8 @@ struct Gpu {
     u64               bytes_admitted;  // of blocks and tables
     CudaKernel       *kernels;
     MadeTable        *made;            // tables that it made
+    struct FusedKernel *fused;         // of whoever dispatches, as the next one
+    struct Partners  *partners;
     pthread_cond_t    wanted;          // for the compiling threads: there is something to do, or nobody compiles for himself any more
     pthread_t         compilers[N_COMPILERS];
     int               n_compilers, n_demanded;     // demanded: compiles that a query waits for
@@ -193,6 +197,8 @@ weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err);
 weft_status kernel_shape(Gpu *gpu, GpuRun *run, Error *err);
 bool        kernel_is_ready(Gpu *gpu, const Launch *launch);   // see Device.is_ready
 weft_status kernel_build(Gpu *gpu, CudaKernel *kernel, Error *err);        // one whose state was set to BUILDING by the caller
+CudaKernel *kernel_want(Gpu *gpu, const char *name, const char *text, u32 shared_groups, Shape *shape);       // to be made in the background
+KernelState kernel_state(Gpu *gpu, const CudaKernel *kernel);
 void        kernels_free(Gpu *gpu);
 
 // cuda_ready.c
@@ -225,6 +231,9 @@ weft_status gpu_fetch_table(Device *device, u64 table, int number, void *to, u64
 void        gpu_drop_table(Device *device, u64 table);
 void        tables_warm(Gpu *gpu);
 
+// cuda_fuse.c
+void        units_free(Gpu *gpu);
+
 // cuda.c
 void        run_wait_quietly(GpuRun *run);                  // what failed may still be at work: until its stream is idle
 void        run_read_timers(GpuRun *run);
@@ -245,6 +254,8 @@ void        pins_read_ahead(Pins *pins, const Chunk *chunk, const void *from, u6
 // cuda_figures.c
 void        figures_begin(GpuRun *run);
 void        figures_end(GpuRun *run);
+void        figures_fused(GpuRun *run, u64 n_chunks);
+void        figures_fused(GpuRun *run, u64 n_chunks);          // in one kernel with others.  Under the lock.
 void        figures_ridden(GpuRun *run, u32 n_rows, u64 bytes);         // a chunk.  Under the lock.
 void        gpu_list(Device *device, Arena *arena, DeviceFigures *figures);
 

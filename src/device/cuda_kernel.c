@@ -275,6 +275,29 @@ bool kernel_is_ready(Gpu *gpu, const Launch *launch)
     return false;
 }
 
+CudaKernel *kernel_want(Gpu *gpu, const char *name, const char *text, u32 shared_groups, Shape *shape)
+{
+    Woven     woven = { .name = name, .text = text };
+    Launch    launch = { .woven = &woven };
+    GpuRun    run = { .gpu = gpu, .launch = &launch };
+    KernelKey key;
+    *shape = run.shape = (Shape){ .items = items_for(text), .shared_groups = shared_groups };
+    snprintf(key.bytes, sizeof key.bytes, "%.60s %d 0 %x 0", name, run.shape.items, shared_groups);
+    pthread_mutex_lock(&gpu->lock);
+    CudaKernel *kernel = note_kernel(gpu, &run, &key);
+    pthread_mutex_unlock(&gpu->lock);
+    ready_begin(gpu);
+    return kernel;
+}
+
+KernelState kernel_state(Gpu *gpu, const CudaKernel *kernel)
+{
+    pthread_mutex_lock(&gpu->lock);
+    const KernelState state = kernel->state;
+    pthread_mutex_unlock(&gpu->lock);
+    return state;
+}
+
 // ---- the shape ----------------------------------------------------------------------------------------------------------------------------
 
 weft_status kernel_shape(Gpu *gpu, GpuRun *run, Error *err)

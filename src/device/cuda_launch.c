@@ -210,7 +210,7 @@ static void write_head(const GpuRun *run, u8 *head)
     void        **tables = (void **)(void *)(head + run->tables_at), **state = (void **)(void *)(head + run->state_at);
     *common = (KernelCommon){ .n_room = run->n_room, .segments_room = run->segments_room, .segments = device_pointer(in_block(run, run->segments_at)),
                               .spots = device_pointer(in_block(run, run->spots_at)), .cells = device_pointer(in_block(run, run->cells_at)),
-                              .n_groups = (u32)MIN_OF(run->n_room, UINT32_MAX), .n_state = (u32)woven->n_state };
+                              .n_groups = (u32)MIN_OF(run->n_room, UINT32_MAX), .n_state = run->shape.shared_groups ? (u32)woven->n_state : 0 };
     for (int t = 0; t < woven->n_tables; t++) tables[t] = device_pointer(gpu_address(run->gpu, run->tables[t]->at));
     for (int s = 0; s < woven->n_state; s++) state[s] = device_pointer(in_block(run, run->slot_at[s]));
     memcpy(head + run->spots_at, run->spots, (size_t)woven->n_tables * sizeof *run->spots);

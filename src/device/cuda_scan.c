@@ -22,7 +22,7 @@
 //
 // Columns are held from when a run is put together until it is done; then they stay in the pool until their room is wanted.
 
-#include "device/cuda_wave.h"
+#include "device/cuda_fuse.h"
 #include "kernel/kernel.h"
 
 #include <errno.h>
@@ -39,6 +39,7 @@
 #define RUNS_AHEAD       2                 // that stream and have not come
 #define RUN_STAGED_BYTES ((u64)48 << 20)   // of a run through stages
 #define READ_AHEAD_BYTES ((u64)128 << 20)  // of columns on disk
+#define GATHER_BYTES     ((u64)64 << 20)   // so much takes longer than others to come
 #define FILL_WAVES  4                  // blocks, in multiples of what fits the multiprocessors at once, where a block has no tables to fetch
 
 static u64 rounded(u64 bytes) { return (bytes + 63) / 64 * 64; }
@@ -128,7 +129,7 @@ static int columns_wanted(const Wave *wave, const Chunk *chunk, int hint)
 static u64 part_bytes(const GpuRun *run)
 {
     const Woven *woven = run->launch->woven;
-    return sizeof(KernelArgs) + (u64)woven->n_columns * sizeof(KernelColumn) + (u64)woven->n_params * sizeof(i64);
+    return sizeof(KernelArgs) + (u64)woven->n_columns * sizeof(KernelColumn) + (u64)woven->n_params * sizeof(i64) + unit_args_bytes(run);
 }
 
 static u64 parts_bytes(const Wave *wave, const Chunk *chunk, int hint)
@@ -244,8 +245,6 @@ static KernelArgs part_args(const GpuRun *run, const RunChunk *chunk, u64 place)
     return args;
 }
 
-typedef struct Parts { int n_parts; u32 most_rows; CuAddress at; } Parts;
-
 // The launch's parts of the run, in the args of its slot: KernelArgs, then columns, then parameters.
 static Parts write_parts(const Wave *wave, const GpuRun *run)
 {
@@ -277,9 +276,8 @@ static Parts write_parts(const Wave *wave, const GpuRun *run)
     return parts;
 }
 
-static u32 blocks_per_part(const Gpu *gpu, const GpuRun *run, const Parts *parts)
+static u32 blocks_per_part(const Gpu *gpu, const Shape *shape, const Parts *parts)
 {
-    const Shape *shape = &run->shape;
     const u64    tile = (u64)shape->threads * (u64)shape->items, tiles = (parts->most_rows + tile - 1) / tile;
     const u64    room = (u64)gpu->n_sms * (u64)shape->blocks_per_sm, n = (u64)parts->n_parts;
     const u64    wanted = shape->dynamic_shared > ((u32)16 << 10) ? room / n : (FILL_WAVES * room + n - 1) / n;
@@ -301,7 +299,7 @@ static weft_status launch_parts(Wave *wave, GpuRun *run, const Parts *parts, Err
     GpuFigures *figures = &run->launch->gpu;
     CuAddress at = parts->at;
     void     *parameters[] = { &at };
-    const u32 grid_x = blocks_per_part(gpu, run, parts);
+    const u32 grid_x = blocks_per_part(gpu, &run->shape, parts);
     GPU_TRY(gpu, StreamWaitEvent, (run->stream, wave->slot->copied, 0), err);
     TRY(start_timer(run, err));
     GPU_TRY(gpu, LaunchKernel, (run->kernel->function, grid_x, (unsigned)parts->n_parts, 1, (unsigned)run->shape.threads, 1, 1, run->shape.dynamic_shared, run->stream, parameters, NULL), err);
@@ -311,22 +309,38 @@ static weft_status launch_parts(Wave *wave, GpuRun *run, const Parts *parts, Err
     return WEFT_OK;
 }
 
+static weft_status launch_unit(Wave *wave, const Unit *unit, const Parts *parts, Error *err)
+{
+    if (unit->fused) return unit_launch_fused(wave, unit, blocks_per_part(wave->gpu, &unit->kernel.shape, &unit->parts), err);
+    return launch_parts(wave, wave->riders[unit->riders[0]], &parts[unit->riders[0]], err);
+}
+
+static weft_status launch_units(Wave *wave, Unit *units, const Parts *parts, Error *err)
+{
+    const int n_units = units_choose(wave, parts, units);
+    for (int u = 0; u < n_units; u++)
+        if (units[u].fused) unit_write(wave, parts, &units[u]);
+    TRY(wave_gate(wave, err));
+    for (int u = 0; u < n_units; u++) TRY(launch_unit(wave, &units[u], parts, err));
+    return WEFT_OK;
+}
+
 static weft_status launch_riders(Wave *wave, Error *err)
 {
     Gpu     *gpu = wave->gpu;
     RunSlot *slot = wave->slot;
     Parts   *parts = calloc((size_t)wave->n_riders, sizeof *parts);
+    Unit    *units = calloc((size_t)wave->n_riders, sizeof *units);
     slot->args_used = 0;
     for (int r = 0; r < wave->n_riders; r++) parts[r] = write_parts(wave, wave->riders[r]);
-    weft_status status = wave_gate(wave, err);
-    for (int r = 0; r < wave->n_riders && !status; r++)
-        if (parts[r].n_parts) status = launch_parts(wave, wave->riders[r], &parts[r], err);
+    weft_status status = launch_units(wave, units, parts, err);
     for (int r = 0; r < wave->n_riders && !status; r++) {
         const int s = wave->riders[r]->stream_number;
         if (!parts[r].n_parts || slot->streams >> s & 1) continue;
         status = gpu_check(gpu, gpu->cu->EventRecord(slot->done[s], gpu->streams[s]), "cuEventRecord", err);
         slot->streams |= 1u << s;
     }
+    free(units);
     free(parts);
     return status;
 }
@@ -359,6 +373,7 @@ static void end_slot(Gpu *gpu, RunSlot *slot)
     free(slot->pins);
     slot->copies = NULL, slot->n_copies = 0, slot->pins = NULL, slot->n_pins = 0, slot->streams = 0;
     slot->is_used = slot->waits_for_copies = slot->is_streaming = false;
+    slot->gathers = 0;
     pthread_cond_broadcast(&gpu->changed);
 }
 
@@ -517,6 +532,8 @@ static void settle(Wave *wave)
         run->is_in_run = false;
         if (wave->status) fail_rider(run, wave->status, &wave->error);
         else count_chunks(wave, run);
+        if (!wave->status && run->n_fused_chunks) figures_fused(run, run->n_fused_chunks);
+        run->n_fused_chunks = 0;
         if (run->n_wanted == 0) set_issued(run);
     }
     for (int n = 0; n < wave->n_new; n++) wave->new_copies[n]->is_filled = true;
@@ -563,6 +580,7 @@ static void step(Gpu *gpu, GpuRun *leader)
     read_ahead(&wave, leader);
     wave.slot->waits_for_copies = wave.n_new || has_copies_under_way(gpu);
     wave.slot->is_streaming = wave.bytes_straight > 0;
+    wave.slot->gathers = !wave.n_new && leader->bytes_wanted >= GATHER_BYTES && unit_suits(leader) ? leader->launch->table : 0;
     wave.slot->is_used = true;
     wave.slot->number = ++gpu->n_runs;
     for (int r = 0; r < wave.n_riders; r++) wave.riders[r]->is_in_run = true;
@@ -586,11 +604,38 @@ static void wait_ms(Gpu *gpu, pthread_cond_t *condition, int ms)
     pthread_cond_timedwait(condition, &gpu->lock, &until);
 }
 
+// A large scan that could share a kernel waits while another one of its table is at work in the device's memory: it would take its turn only
+// after that anyway, and meanwhile others come, to share with.
+static bool is_gathering(const Gpu *gpu, const GpuRun *run)
+{
+    if (run->bytes_wanted < GATHER_BYTES || !unit_suits(run)) return false;
+    for (int r = 0; r < N_RUNS; r++)
+        if (gpu->runs[r].is_used && gpu->runs[r].gathers == run->launch->table) return true;
+    return false;
+}
+
+static bool is_waiting(const GpuRun *run) { return run->n_wanted && !run->is_issued; }
+
+// The oldest that need not wait for others.
 static GpuRun *oldest_rider(const Gpu *gpu)
 {
     GpuRun *run = gpu->first;
-    while (run && (!run->n_wanted || run->is_issued)) run = run->next;
+    while (run && (!is_waiting(run) || is_gathering(gpu, run))) run = run->next;
     return run;
+}
+
+static bool has_waiting(const Gpu *gpu)
+{
+    const GpuRun *run = gpu->first;
+    while (run && !is_waiting(run)) run = run->next;
+    return run != NULL;
+}
+
+static void look_again(Gpu *gpu)
+{
+    pthread_mutex_unlock(&gpu->lock);
+    sched_yield();
+    pthread_mutex_lock(&gpu->lock);
 }
 
 // Whoever dispatches, is the only one: a thread of its own, or a query that finds nobody at it and spares itself two changes of threads.
@@ -626,6 +671,7 @@ static void *dispatch(void *context)
         if (ahead) wait_for_copies(gpu, ahead);            // and look again: the leader may have left
         else if (leader && free_slot(gpu)) dispatch_run(gpu, leader);
         else if (leader) wait_for_oldest(gpu);
+        else if (has_waiting(gpu)) look_again(gpu);
         else if (scan_is_busy(gpu)) wait_ms(gpu, &gpu->changed, REAP_MS);
         else pthread_cond_wait(&gpu->changed, &gpu->lock);
     }

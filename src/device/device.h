@@ -96,7 +96,7 @@ typedef struct LaunchFigures {
 typedef struct TableFigures {
     u64         id;
     const char *table;
-    u64         n_rides;
+    u64         n_rides, n_fused;                              // fused: chunks that a rider had in one kernel with others
     u64         chunks_read, rows_read, bytes_read;            // once for all that rode on them
     u64         chunks_ridden, rows_ridden, bytes_ridden;      // counted for each
 } TableFigures;
@@ -111,6 +111,7 @@ typedef struct Launch {
     const char       *label;
     u64               query;
     bool              is_explained;    // figures that cost time are wanted
+    bool              may_weave;       // together with other queries
     const Woven      *woven;
     Code             *code;
     const Source     *source;

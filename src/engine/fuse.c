@@ -160,7 +160,7 @@ Fused *fuse_make(const SieveMember *members, int n_members)
     FuseMember parts[FUSE_MEMBERS];
     const char *name;
     for (int m = 0; m < n_members; m++) parts[m] = as_part(&members[m]);
-    const char *text = weave_fuse(arena, parts, n_members, &name);
+    const char *text = weave_fuse(arena, parts, n_members, false, &name);
     atomic_init(&fused->n_users, 1);
     fused->n_members = n_members;
     memcpy(fused->members, members, (size_t)n_members * sizeof *members);

@@ -411,7 +411,7 @@ static weft_status run_job(QueryRun *run, int pipeline, const char *label, const
     }
     TRY(choose_device(run, job, woven, limit, &device));
     const Ride ride = make_ride(run, pipeline, label, &(Launch){ .source = job->source, .limit = limit });
-    *launch = (Launch){ .device = device, .table = ride.is_shared ? ride.table->id : 0, .scanned = ride.table, .label = label, .query = ride.query, .is_explained = run->is_explained, .woven = woven, .source = job->source, .sink = job->sink, .n_slots = network_threads(session->db->network), .limit = limit,
+    *launch = (Launch){ .device = device, .table = ride.is_shared ? ride.table->id : 0, .scanned = ride.table, .label = label, .query = ride.query, .is_explained = run->is_explained, .may_weave = ride.may_sieve, .woven = woven, .source = job->source, .sink = job->sink, .n_slots = network_threads(session->db->network), .limit = limit,
                         .budget = query_budget(run), .jit = session->settings.jit == JIT_TCC ? NULL : session->db->jit, .stop = &session->stop, .rows_done = &session->rows_done };
     if (job->sink == SINK_TABLE && device->make_table) table_facts(run, pipeline, woven, job->notes, launch);
     if (device->scan) TRY(bring_tables(run, job, woven, device));

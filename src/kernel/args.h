@@ -110,6 +110,8 @@ struct KernelArgs {
     u32                 sure;                 // with picked: they passed all range tests and bit tables already (UNSURE)
     void               *host;
     KernelArgs *const  *members;              // several queries in one kernel (MEMBER): each one's args
+    u32                 n_members;            // GPU: 0: it serves one query
+    u32                 shared_at;            // GPU: where in a block's shared memory this member's part begins
     KernelCommon       *common;               // GPU
     u64                 place;                // GPU: of the chunk's first row in the source, for segments
 };

@@ -398,17 +398,18 @@ DEVICE_ void fetch_table_(const KernelArgs *A, int k)
     for (u32 i = threadIdx.x; i < spot.bytes / 16; i += blockDim.x) shared_[spot.at / 16 + i] = __ldg(from + i);
 }
 
-DEVICE_ u8 *cells_(const KernelCells *cells) { return (u8 *)shared_ + cells->at; }
+DEVICE_ u8 *cells_(const KernelArgs *A, const KernelCells *cells) { return (u8 *)shared_ + A->shared_at + cells->at; }
 
-DEVICE_ void clear_cells_(const KernelCommon *common)
+DEVICE_ void clear_cells_(const KernelArgs *A)
 {
+    const KernelCommon *const common = A->common;
 #pragma unroll 1
     for (u32 s = 0; s < common->n_state; s++) {
         const KernelCells cells = common->cells[s];
 #pragma unroll 1
         for (u32 g = threadIdx.x; g < common->n_groups; g += blockDim.x) {
-            if (cells.kind == CELLS_SEEN) cells_(&cells)[g] = 0;
-            else ((u64 *)cells_(&cells))[g] = cells.init;
+            if (cells.kind == CELLS_SEEN) cells_(A, &cells)[g] = 0;
+            else ((u64 *)cells_(A, &cells))[g] = cells.init;
         }
     }
 }
@@ -419,20 +420,32 @@ DEVICE_ void clear_cells_(const KernelCommon *common)
 DEVICE_ void merge_cells_(const KernelArgs *A, u32 s, u32 g)
 {
     const KernelCells cells = A->common->cells[s];
-    const u64         bits = cells.kind == CELLS_SEEN ? 0 : ((const u64 *)cells_(&cells))[g];
+    const u64         bits = cells.kind == CELLS_SEEN ? 0 : ((const u64 *)cells_(A, &cells))[g];
     i64 *const        to = (i64 *)A->state[s] + g;
     if (cells.kind != CELLS_SEEN && cells.kind != CELLS_WIDE_LOW && bits == cells.init) return;
-    if (IS_KIND_(SEEN) && cells_(&cells)[g]) ((u8 *)A->state[s])[g] = 1;
+    if (IS_KIND_(SEEN) && cells_(A, &cells)[g]) ((u8 *)A->state[s])[g] = 1;
     if (IS_KIND_(ADD)) sum_::merge(to, (i64)bits);
     if (IS_KIND_(MIN)) least_::merge(to, (i64)bits);
     if (IS_KIND_(MAX)) most_::merge(to, (i64)bits);
     if (IS_KIND_(MIN_F64)) least_::merge((f64 *)to, __longlong_as_double((i64)bits));
     if (IS_KIND_(MAX_F64)) most_::merge((f64 *)to, __longlong_as_double((i64)bits));
     if (IS_KIND_(WIDE_LOW)) {          // and the high word with it
-        const i64 high = ((const i64 *)cells_(&A->common->cells[s + 1]))[g];
+        const i64 high = ((const i64 *)cells_(A, &A->common->cells[s + 1]))[g];
         if (bits || high) merge_wide_(to, (i64 *)A->state[s + 1] + g, { bits, high });
     }
 }
+
+DEVICE_ void merge_all_cells_(const KernelArgs *A)
+{
+#pragma unroll 1
+    for (u32 s = 0; s < A->common->n_state; s++)
+#pragma unroll 1
+        for (u32 g = threadIdx.x; g < A->common->n_groups; g += blockDim.x) merge_cells_(A, s, g);
+}
+
+// A kernel serves one query, or several.
+#define EACH_MEMBER_(m)            _Pragma("unroll 1") for (u32 m = 0; m < (A->n_members ? A->n_members : 1); m++)
+DEVICE_ const KernelArgs *member_(const KernelArgs *A, u32 m) { return A->n_members ? A->members[m] : A; }
 
 DEVICE_ void begin_(const KernelArgs *A)
 {
@@ -442,7 +455,7 @@ DEVICE_ void begin_(const KernelArgs *A)
         if ((u32)SHARED_TABLES_ >> k & 1) fetch_table_(A, k);
 #endif
 #if SHARED_GROUPS_
-    clear_cells_(A->common);
+    EACH_MEMBER_(m) clear_cells_(member_(A, m));
 #endif
     if (A->counts && threadIdx.x < STEPS_) steps_[threadIdx.x] = 0;
     if (SHARED_TABLES_ || SHARED_GROUPS_ || A->counts) __syncthreads();
@@ -453,10 +466,7 @@ DEVICE_ void end_(const KernelArgs *A)
     if (SHARED_GROUPS_ || A->counts) __syncthreads();
     if (A->counts && threadIdx.x < STEPS_ && steps_[threadIdx.x]) atomicAdd(A->counts + threadIdx.x, (u64)steps_[threadIdx.x]);
 #if SHARED_GROUPS_
-#pragma unroll 1
-    for (u32 s = 0; s < A->common->n_state; s++)
-#pragma unroll 1
-        for (u32 g = threadIdx.x; g < A->common->n_groups; g += blockDim.x) merge_cells_(A, s, g);
+    EACH_MEMBER_(m) merge_all_cells_(member_(A, m));
 #endif
 }
 
@@ -492,7 +502,7 @@ DEVICE_ void total_wide_end_(Wide_ total, i64 *low, i64 *high)
 #define TOTAL_WIDE(low, high, k)      i64 low = 0, high = 0;                           // 128 bits: two words, two slots
 #define TOTAL_WIDE_END(low, high, k)  total_wide_end_({ (u64)low, high }, (i64 *)A->state[k], (i64 *)A->state[(k) + 1]);
 #if SHARED_GROUPS_
-#define SUMS(type, name, k)        const Cells_<type> name = { (type *)cells_(&A->common->cells[k]) };     // one accumulator per group
+#define SUMS(type, name, k)        const Cells_<type> name = { (type *)cells_(A, &A->common->cells[k]) };     // one accumulator per group
 #else
 #define SUMS(type, name, k)        const Cells_<type> name = { (type *)A->state[k] };
 #endif

@@ -300,14 +300,16 @@ static void read_steps(Arena *arena, Part *part, const char *line, const char *s
     }
 }
 
-static Part read_part(Arena *arena, const FuseMember *member)
+static Part read_part(Arena *arena, const FuseMember *member, bool only_columns)
 {
     const char *text = member->woven->text, *sink = text + member->woven->sink_at;
     const char *tiles = line_last(text, "    TILES {"), *end = line_last(text, "    }\n");
     Part        part = { .member = member, .ends = line_next(end) };
     for (const char *line = line_next(strchr(text, '{')); line < tiles; line = line_next(line)) {
-        const int number = line_number(line);
-        *LIST_PUSH(arena, part.declared, part.n_declared) = (Declared){ .line = line, .name = line_argument(arena, line, name_argument(line)), .number = number, .means = meaning(arena, member, line, number) };
+        const int  number = line_number(line);
+        const bool is_own = only_columns && (line_begins(line, "    PARAM") || is_about(line, "TABLE"));
+        *LIST_PUSH(arena, part.declared, part.n_declared) = (Declared){ .line = line, .name = line_argument(arena, line, name_argument(line)), .number = number,
+                                                                         .means = is_own ? NULL : meaning(arena, member, line, number) };
     }
     read_steps(arena, &part, line_next(line_next(tiles)), sink);               // after ROWS
     part.sink = (Piece){ .kind = PIECE_BLOCK, .what = read_lines(arena, &part, sink, end), .carry = "" };
@@ -448,7 +450,7 @@ static FuseStep fuse_step(Arena *arena, Part *part, const Piece *piece)
 FuseSteps *weave_fuse_steps(Arena *arena, const FuseMember *member)
 {
     Arena     *work = arena_new(arena, "fuse steps");
-    Part       part = read_part(work, member);
+    Part       part = read_part(work, member, false);
     FuseSteps *steps = arena_make(arena, FuseSteps);
     steps->n_steps = part.n_steps;
     steps->steps = arena_array(arena, FuseStep, part.n_steps + 1);
@@ -711,11 +713,11 @@ static void write_ends(FusedText *t)
     }
 }
 
-const char *weave_fuse(Arena *arena, const FuseMember *members, int n_members, const char **name)
+const char *weave_fuse(Arena *arena, const FuseMember *members, int n_members, bool only_columns, const char **name)
 {
     FusedText t = { .arena = arena, .n_parts = n_members, .parts = arena_array(arena, Part, n_members), .loaded = map_new(arena) };
     for (int n = 0; n < n_members; n++) {
-        t.parts[n] = read_part(arena, &members[n]);
+        t.parts[n] = read_part(arena, &members[n], only_columns);
         rename_declared(arena, t.parts, n);
         rename_part(arena, &t.parts[n], n);
     }

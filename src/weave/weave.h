@@ -289,6 +289,7 @@ FuseSteps *weave_fuse_steps(Arena *arena, const FuseMember *member);
 // The steps that a kernel of these members takes once, in this order.  SHARED has room for all steps of the first.
 int        weave_shared_steps(const FuseSteps *const *members, int n_members, FuseStep *shared);
 bool       fuse_has_step(const FuseStep *steps, int n_steps, u64 hash);
-const char *weave_fuse(Arena *arena, const FuseMember *members, int n_members, const char **name);
+// ONLY_COLUMNS: nothing else is shared, so that the text is the same whatever the members' parameters and tables are.
+const char *weave_fuse(Arena *arena, const FuseMember *members, int n_members, bool only_columns, const char **name);
 
 #endif

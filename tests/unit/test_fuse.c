@@ -123,7 +123,7 @@ static const char *fuse(const Handmade *queries, int n_queries)
     const char *name;
     for (int q = 0; q < n_queries; q++)
         members[q] = member_of(&queries[q]);
-    const char *text = weave_fuse(arena, members, n_queries, &name);
+    const char *text = weave_fuse(arena, members, n_queries, false, &name);
     for (JitMode mode = JIT_TCC; mode <= JIT_CC; mode++) {
         for (int q = 0; q < n_queries; q++) {
             set_up(&alone[q], &queries[q]);

@@ -1,0 +1,391 @@
+// cuda_fuse.c - riders of a run in one kernel (weave/fuse.c), which loads each column once for all of them.
+//
+// A GPU's kernels wait for memory, so what is saved is loads:
+//
+//     gain = sum of the bytes that each member's columns take per row / bytes of all columns together
+//
+// Worth a kernel from GAIN_LEAST on.  Each member takes registers for its parameters, sums and carried values, and with them threads that could
+// hide the memory's latency, so members are few: FUSE_MOST of one shape, which need little but parameters, FUSE_OTHERS of different shapes.
+// Accumulators of groups must fit shared memory together.  Only columns are shared: that two queries have the same constant, too, would
+// make another text of it each time.
+//
+// Which ones: queries of one shape go together eight, four or two at a time, so that there are few texts.  Different shapes get partners
+// for life when they first meet, those with whom they have most columns in common: the same dashboards meet again and again, in another order
+// each time.  A kernel is compiled in the background when its members have met MET_BEFORE times; until then they run side by side.
+
+#include "device/cuda_fuse.h"
+#include "kernel/kernel.h"
+
+#include <stdlib.h>
+
+#define FUSE_OTHERS   3
+#define GAIN_LEAST    1.2
+#define MET_BEFORE    2
+#define GROUPS_BYTES  ((u32)48 << 10)  // of shared memory, for all accumulators
+#define NAME_BYTES    32
+
+typedef struct KernelName { char bytes[NAME_BYTES]; } KernelName;
+
+typedef struct FusedKernel {
+    u64                 table;
+    int                 n_members;
+    KernelName          names[FUSE_MOST];
+    int                 n_met;
+    CudaKernel         *kernel;        // NULL: not asked for yet
+    Shape               shape;
+    double              gain;
+    struct FusedKernel *next;
+} FusedKernel;
+
+typedef struct Partners {              // shapes that go together
+    u64              table;
+    int              n_members;
+    KernelName       names[FUSE_OTHERS];
+    u64              columns;          // bit per column of the table, of all of them
+    struct Partners *next;
+} Partners;
+
+static u64 rounded(u64 bytes) { return (bytes + 63) / 64 * 64; }
+
+// ---- who can --------------------------------------------------------------------------------------------------------------------------------
+
+static u32 groups_bytes(const GpuRun *run)
+{
+    const Woven *woven = run->launch->woven;
+    u64          bytes = 0;
+    if (woven->group_kind != GROUP_ARRAY) return 0;
+    for (int s = 0; s < woven->n_state; s++) bytes += (woven->n_groups * woven->state[s].bytes + 15) / 16 * 16;
+    return (u32)MIN_OF(bytes, UINT32_MAX);
+}
+
+bool unit_suits(const GpuRun *run)
+{
+    const Launch *launch = run->launch;
+    const Woven  *woven = launch->woven;
+    if (!launch->may_weave || !launch->table || run->is_timed || run->is_counted || launch->sink != SINK_GROUPS || !weave_can_fuse(woven)) return false;
+    if (strlen(woven->name) >= NAME_BYTES || woven->group_kind == GROUP_HASH) return false;
+    return woven->group_kind == GROUP_ONE || (run->shape.shared_groups && groups_bytes(run) <= GROUPS_BYTES / 2);
+}
+
+static u64 columns_of(const GpuRun *run)
+{
+    const Launch *launch = run->launch;
+    u64           columns = 0;
+    for (int c = 0; c < launch->woven->n_columns; c++) columns |= (u64)1 << (launch->source->chunk_column[launch->woven->columns[c]] & 63);
+    return columns;
+}
+
+static double bytes_per_row(const GpuRun *run, u64 columns)
+{
+    const Chunk *chunk = run->launch->source->chunks[0];
+    double       bytes = 0;
+    for (int c = 0; c < 64; c++)
+        if (columns >> c & 1 && run->launch->source->n_chunks) bytes += chunk->columns[c].width;
+    return bytes;
+}
+
+static double gain_of(GpuRun *const *runs, int n)
+{
+    u64    all = 0;
+    double apart = 0;
+    for (int i = 0; i < n; i++) all |= columns_of(runs[i]), apart += bytes_per_row(runs[i], columns_of(runs[i]));
+    const double together = bytes_per_row(runs[0], all);
+    return together > 0 ? apart / together : 1;
+}
+
+// ---- kernels --------------------------------------------------------------------------------------------------------------------------------
+
+static bool is_named(const KernelName *name, const GpuRun *run) { return strcmp(name->bytes, run->launch->woven->name) == 0; }
+
+static FusedKernel *find_fused(const Gpu *gpu, GpuRun *const *runs, int n)
+{
+    for (FusedKernel *fused = gpu->fused; fused; fused = fused->next) {
+        if (fused->n_members != n || fused->table != runs[0]->launch->table) continue;
+        int same = 0;
+        while (same < n && is_named(&fused->names[same], runs[same])) same++;
+        if (same == n) return fused;
+    }
+    return NULL;
+}
+
+static FusedKernel *new_fused(Gpu *gpu, GpuRun *const *runs, int n)
+{
+    FusedKernel *fused = calloc(1, sizeof *fused);
+    *fused = (FusedKernel){ .table = runs[0]->launch->table, .n_members = n, .gain = gain_of(runs, n), .next = gpu->fused };
+    for (int i = 0; i < n; i++) strcpy(fused->names[i].bytes, runs[i]->launch->woven->name);
+    gpu->fused = fused;
+    return fused;
+}
+
+static void ask_for(Gpu *gpu, FusedKernel *fused, GpuRun *const *runs)
+{
+    Arena      *arena = arena_new(NULL, "fuse");
+    FuseMember  members[FUSE_MOST];
+    const char *name;
+    u32         kinds = 0;
+    for (int i = 0; i < fused->n_members; i++) {
+        members[i] = (FuseMember){ runs[i]->launch->woven, runs[i]->launch->source->chunk_column };
+        kinds |= runs[i]->shape.shared_groups;
+    }
+    const char *text = weave_fuse(arena, members, fused->n_members, true, &name);
+    fused->kernel = kernel_want(gpu, name, text, kinds, &fused->shape);
+    arena_free(arena);
+}
+
+// The kernel of these, if there is one; they have met once more.
+static FusedKernel *ready_fused(Gpu *gpu, GpuRun *const *runs, int n)
+{
+    FusedKernel *fused = find_fused(gpu, runs, n);
+    if (!fused) fused = new_fused(gpu, runs, n);
+    if (fused->gain < GAIN_LEAST) return NULL;
+    if (!fused->kernel && ++fused->n_met >= MET_BEFORE) ask_for(gpu, fused, runs);
+    return fused->kernel && kernel_state(gpu, fused->kernel) == KERNEL_READY ? fused : NULL;
+}
+
+// ---- partners -------------------------------------------------------------------------------------------------------------------------------
+
+static Partners *partners_of(const Gpu *gpu, const GpuRun *run)
+{
+    for (Partners *partners = gpu->partners; partners; partners = partners->next)
+        for (int i = 0; i < partners->n_members && partners->table == run->launch->table; i++)
+            if (is_named(&partners->names[i], run)) return partners;
+    return NULL;
+}
+
+static int n_bits(u64 bits)
+{
+    int n = 0;
+    for (; bits; bits &= bits - 1) n++;
+    return n;
+}
+
+static void find_partners(Gpu *gpu, const GpuRun *run)
+{
+    const u64 columns = columns_of(run);
+    Partners *best = NULL;
+    double    best_share = 0.5;
+    for (Partners *partners = gpu->partners; partners; partners = partners->next) {
+        const double share = (double)n_bits(partners->columns & columns) / (double)MAX_OF(1, n_bits(partners->columns | columns));
+        if (partners->table != run->launch->table || partners->n_members == FUSE_OTHERS || share < best_share) continue;
+        best = partners, best_share = share;
+    }
+    if (!best) {
+        best = calloc(1, sizeof *best);
+        *best = (Partners){ .table = run->launch->table, .next = gpu->partners };
+        gpu->partners = best;
+    }
+    strcpy(best->names[best->n_members++].bytes, run->launch->woven->name);
+    best->columns |= columns;
+}
+
+// ---- units ----------------------------------------------------------------------------------------------------------------------------------
+
+typedef struct Choice {                // while units are put together
+    Wave *wave;
+    int   n_left;
+    int  *left;                        // riders that are in none yet, by the names of their kernels
+    Unit *units;
+    int   n_units;
+} Choice;
+
+static GpuRun *left_rider(const Choice *choice, int i) { return choice->wave->riders[choice->left[i]]; }
+
+static u32 unit_groups_bytes(GpuRun *const *runs, int n)
+{
+    u32 bytes = 0;
+    for (int i = 0; i < n; i++) bytes += groups_bytes(runs[i]);
+    return bytes;
+}
+
+static bool shape_unit(Gpu *gpu, FusedKernel *fused, GpuRun *const *runs, Unit *unit)
+{
+    Launch launch = { .woven = runs[0]->launch->woven };
+    Error  ignored = { 0 };
+    unit->kernel = (GpuRun){ .gpu = gpu, .launch = &launch, .kernel = fused->kernel, .shape = fused->shape };
+    unit->kernel.shape.dynamic_shared = unit_groups_bytes(runs, fused->n_members);
+    const weft_status status = kernel_shape(gpu, &unit->kernel, &ignored);
+    unit->kernel.launch = NULL;
+    return !status;
+}
+
+static int next_unused(const Choice *choice, int i)
+{
+    while (i < choice->n_left && choice->left[i] < 0) i++;
+    return i;
+}
+
+// Those at PLACES of the list become a unit, if there is a kernel for them.
+static bool add_fused(Choice *choice, const int *places, int n)
+{
+    GpuRun *runs[FUSE_MOST] = { 0 };
+    Gpu    *gpu = choice->wave->gpu;
+    Unit    unit = { .n_riders = n };
+    for (int i = 0; i < n; i++) runs[i] = left_rider(choice, places[i]), unit.riders[i] = choice->left[places[i]];
+    if (unit_groups_bytes(runs, n) > GROUPS_BYTES) return false;
+    unit.fused = ready_fused(gpu, runs, n);
+    if (!unit.fused || !shape_unit(gpu, unit.fused, runs, &unit)) return false;
+    choice->units[choice->n_units++] = unit;
+    for (int i = 0; i < n; i++) choice->left[places[i]] = -1;
+    return true;
+}
+
+static void fuse_same(Choice *choice)
+{
+    static const int sizes[] = { 8, 4, 2 };
+    for (int first = 0, end; first < choice->n_left; first = end) {
+        const char *name = left_rider(choice, first)->launch->woven->name;
+        for (end = first + 1; end < choice->n_left && strcmp(left_rider(choice, end)->launch->woven->name, name) == 0;) end++;
+        int at = first;
+        for (int s = 0; s < COUNT_OF(sizes); s++)
+            while (end - at >= sizes[s]) {
+                int places[FUSE_MOST];
+                for (int i = 0; i < sizes[s]; i++) places[i] = at + i;
+                if (!add_fused(choice, places, sizes[s])) break;
+                at += sizes[s];
+            }
+    }
+}
+
+// The first of each of a rider's partners that is there, in the order of the partnership.
+static int list_partners(const Choice *choice, const Partners *partners, int *places)
+{
+    int n = 0;
+    for (int p = 0; p < partners->n_members; p++)
+        for (int i = next_unused(choice, 0); i < choice->n_left; i = next_unused(choice, i + 1))
+            if (is_named(&partners->names[p], left_rider(choice, i))) {
+                places[n++] = i;
+                break;
+            }
+    return n;
+}
+
+static void fuse_others(Choice *choice)
+{
+    Gpu *gpu = choice->wave->gpu;
+    for (int i = next_unused(choice, 0); i < choice->n_left; i = next_unused(choice, i + 1))
+        if (!partners_of(gpu, left_rider(choice, i))) find_partners(gpu, left_rider(choice, i));
+    for (Partners *partners = gpu->partners; partners; partners = partners->next) {
+        int places[FUSE_OTHERS];
+        const int n = list_partners(choice, partners, places);
+        if (n > 1 && !add_fused(choice, places, n) && n == 3) add_fused(choice, places, 2);
+    }
+}
+
+// Few, and mostly in order from the run before.
+static void sort_by_name(Choice *choice)
+{
+    for (int i = 1; i < choice->n_left; i++)
+        for (int at = i; at > 0 && strcmp(left_rider(choice, at)->launch->woven->name, left_rider(choice, at - 1)->launch->woven->name) < 0; at--) {
+            const int swap = choice->left[at];
+            choice->left[at] = choice->left[at - 1], choice->left[at - 1] = swap;
+        }
+}
+
+// A rider fits when it goes through all chunks of the run: one kernel is launched over the same for all.
+int units_choose(Wave *wave, const Parts *parts, Unit *units)
+{
+    Choice choice = { .wave = wave, .units = units, .left = calloc((size_t)wave->n_riders + 1, sizeof(int)) };
+    bool  *is_left = calloc((size_t)wave->n_riders + 1, sizeof *is_left);
+    for (int r = 0; r < wave->n_riders; r++)
+        if (parts[r].n_parts == wave->n_chunks && unit_suits(wave->riders[r])) choice.left[choice.n_left++] = r;
+    if (choice.n_left > 1) {
+        sort_by_name(&choice);
+        fuse_same(&choice);
+        fuse_others(&choice);
+    }
+    for (int r = 0; r < wave->n_riders; r++) is_left[r] = parts[r].n_parts > 0;
+    for (int u = 0; u < choice.n_units; u++)
+        for (int i = 0; i < units[u].n_riders; i++) is_left[units[u].riders[i]] = false;
+    for (int r = 0; r < wave->n_riders; r++)
+        if (is_left[r]) units[choice.n_units++] = (Unit){ .n_riders = 1, .riders = { r } };
+    free(is_left);
+    free(choice.left);
+    return choice.n_units;
+}
+
+// ---- launching ------------------------------------------------------------------------------------------------------------------------------
+
+u64 unit_args_bytes(const GpuRun *run) { return unit_suits(run) ? sizeof(KernelArgs) + sizeof(void *) : 0; }
+
+static void *device_pointer(CuAddress address) { return (void *)(uintptr_t)address; }
+
+static KernelArgs *args_of(const RunSlot *slot, const Parts *parts) { return (KernelArgs *)(void *)(slot->args + (parts->at - slot->args_at)); }
+
+// KernelArgs for each chunk, then for each chunk its members'.
+void unit_write(Wave *wave, const Parts *parts, Unit *unit)
+{
+    RunSlot   *slot = wave->slot;
+    const u64  n_chunks = (u64)wave->n_chunks, members_at = rounded(n_chunks * sizeof(KernelArgs));
+    u8        *host = slot->args + slot->args_used;
+    void     **members = (void **)(void *)(host + members_at);
+    u32        shared_at = 0;
+    unit->parts = (Parts){ .n_parts = wave->n_chunks, .at = slot->args_at + slot->args_used };
+    for (int i = 0; i < unit->n_riders; i++) {
+        const Parts *own = &parts[unit->riders[i]];
+        for (int k = 0; k < wave->n_chunks; k++) {
+            args_of(slot, own)[k].shared_at = shared_at;
+            members[k * unit->n_riders + i] = device_pointer(own->at + (u64)k * sizeof(KernelArgs));
+        }
+        shared_at += groups_bytes(wave->riders[unit->riders[i]]);
+        unit->parts.most_rows = own->most_rows;
+    }
+    for (int k = 0; k < wave->n_chunks; k++) {
+        const KernelArgs *first = &args_of(slot, &parts[unit->riders[0]])[k];
+        ((KernelArgs *)(void *)host)[k] = (KernelArgs){ .row_end = first->row_end, .common = first->common, .n_members = (u32)unit->n_riders,
+                                                        .members = device_pointer(unit->parts.at + members_at + (u64)(k * unit->n_riders) * sizeof(void *)) };
+    }
+    slot->args_used += members_at + rounded(n_chunks * (u64)unit->n_riders * sizeof(void *));
+}
+
+// In the first rider's stream: what the others have put into theirs comes before, and what they will put there after.
+static weft_status join_streams(Wave *wave, const Unit *unit, bool is_before, Error *err)
+{
+    Gpu          *gpu = wave->gpu;
+    const GpuRun *first = wave->riders[unit->riders[0]];
+    if (!is_before) GPU_TRY(gpu, EventRecord, (first->done, first->stream), err);
+    for (int i = 1; i < unit->n_riders; i++) {
+        const GpuRun *run = wave->riders[unit->riders[i]];
+        if (run->stream_number == first->stream_number) continue;
+        if (is_before) GPU_TRY(gpu, EventRecord, (run->done, run->stream), err);
+        GPU_TRY(gpu, StreamWaitEvent, (is_before ? first->stream : run->stream, is_before ? run->done : first->done, 0), err);
+    }
+    return WEFT_OK;
+}
+
+static void tell(Wave *wave, const Unit *unit, u32 grid_x)
+{
+    for (int i = 0; i < unit->n_riders; i++) {
+        Launch *launch = wave->riders[unit->riders[i]]->launch;
+        wave->riders[unit->riders[i]]->n_fused_chunks = (u64)wave->n_chunks;
+        launch->woven_as = "fused", launch->n_woven = unit->n_riders, launch->gain = unit->fused->gain;
+        launch->gpu.n_launches++;
+        launch->gpu.grid_x = grid_x, launch->gpu.grid_y = (u32)unit->parts.n_parts;
+    }
+}
+
+weft_status unit_launch_fused(Wave *wave, const Unit *unit, u32 grid_x, Error *err)
+{
+    Gpu         *gpu = wave->gpu;
+    GpuRun      *first = wave->riders[unit->riders[0]];
+    const Shape *shape = &unit->kernel.shape;
+    CuAddress    at = unit->parts.at;
+    void        *parameters[] = { &at };
+    GPU_TRY(gpu, StreamWaitEvent, (first->stream, wave->slot->copied, 0), err);
+    TRY(join_streams(wave, unit, true, err));
+    GPU_TRY(gpu, LaunchKernel, (unit->kernel.kernel->function, grid_x, (unsigned)unit->parts.n_parts, 1, (unsigned)shape->threads, 1, 1, shape->dynamic_shared, first->stream, parameters, NULL), err);
+    tell(wave, unit, grid_x);
+    return join_streams(wave, unit, false, err);
+}
+
+void units_free(Gpu *gpu)
+{
+    for (FusedKernel *fused = gpu->fused, *next; fused; fused = next) {
+        next = fused->next;
+        free(fused);
+    }
+    for (Partners *partners = gpu->partners, *next; partners; partners = next) {
+        next = partners->next;
+        free(partners);
+    }
+    gpu->fused = NULL, gpu->partners = NULL;
+}

@@ -1,0 +1,26 @@
+// cuda_fuse.h - riders of a run in one kernel.  Shared by cuda_fuse.c and cuda_scan.c; by whoever dispatches.
+
+#ifndef WEFT_CUDA_FUSE_H
+#define WEFT_CUDA_FUSE_H
+
+#include "device/cuda_wave.h"
+
+enum { FUSE_MOST = 8 };                // riders in one kernel
+
+typedef struct Parts { int n_parts; u32 most_rows; CuAddress at; } Parts;      // a launch's KernelArgs in the args of its run, one for each chunk
+
+typedef struct Unit {                  // of a run: what is one launch
+    int                n_riders;
+    int                riders[FUSE_MOST];          // numbers in the wave
+    struct FusedKernel *fused;                     // NULL: it is one rider, by its own kernel
+    GpuRun             kernel;                     // fused: shape and code
+    Parts              parts;
+} Unit;
+
+bool        unit_suits(const GpuRun *run);
+int         units_choose(Wave *wave, const Parts *parts, Unit *units);           // n_riders of them at most.  Returns how many.
+u64         unit_args_bytes(const GpuRun *run);                                // that a chunk needs more, at most
+void        unit_write(Wave *wave, const Parts *parts, Unit *unit);            // its parts, in the args of the run
+weft_status unit_launch_fused(Wave *wave, const Unit *unit, u32 grid_x, Error *err);
+
+#endif
