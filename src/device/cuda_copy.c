@@ -44,6 +44,13 @@ bool column_is_straight(const RunChunk *chunk, int column)
     return pin_covers(chunk->pin, chunk->chunk->columns[column].data, bytes) > bytes / 2;
 }
 
+CuAddress column_in_place(const RunChunk *chunk, int column)
+{
+    const ColumnChunk *stored = &chunk->chunk->columns[column];
+    if (stored->valid && !is_joined(chunk->chunk, column)) return 0;
+    return pin_address(chunk->pin, stored->data, column_copy_bytes(chunk->chunk, column));
+}
+
 static void add_piece(Pieces *pieces, Piece piece) { *PUSH(pieces->pieces, pieces->n, pieces->room) = piece; }
 
 // A stretch of the host's memory: what is pinned straight, as far as an extent reaches, and the rest through stages.
@@ -66,15 +73,21 @@ static void add_column(Wave *wave, const RunChunk *chunk, const ColumnCopy *copi
     const ColumnChunk *column = &stored->columns[copied->column];
     const u64          data = column_data_bytes(stored, copied->column), valid = column_valid_bytes(stored, copied->column);
     const bool         joined = is_joined(stored, copied->column);
+    if (!copied->copy) {               // it is only checked
+        add_piece(&wave->straight, (Piece){ .check = stored, .column = copied->column });
+        return;
+    }
     add_stretch(wave, chunk, copied->column, column->data, copied->copy->at, joined ? copied->valid_at + valid : data);
     if (valid && !joined) add_stretch(wave, chunk, copied->column, (const u8 *)column->valid, copied->copy->at + copied->valid_at, valid);
 }
 
+static bool is_there(const ColumnCopy *copied) { return copied->copy && copied->copy->is_filled; }
+
 void wave_list_pieces(Wave *wave)
 {
-    for (int k = 0; k < wave->n_chunks && wave->n_new; k++)
+    for (int k = 0; k < wave->n_chunks; k++)
         for (int c = 0; c < wave->chunks[k].n_columns; c++)
-            if (!wave->chunks[k].columns[c].copy->is_filled) add_column(wave, &wave->chunks[k], &wave->chunks[k].columns[c]);
+            if (!is_there(&wave->chunks[k].columns[c])) add_column(wave, &wave->chunks[k], &wave->chunks[k].columns[c]);
 }
 
 // ---- through stages ----------------------------------------------------------------------------------------------------------------------
@@ -135,6 +148,7 @@ static void copy_pieces(void *context, int worker)
 static weft_status copy_straight(Gpu *gpu, const Piece *piece, CuStream stream, Error *err)
 {
     TRY(check_piece(piece, err));
+    if (!piece->bytes) return WEFT_OK;
     if (piece->from) GPU_TRY(gpu, MemcpyHtoDAsync, (gpu_address(gpu, piece->at), piece->from, piece->bytes, stream), err);
     else GPU_TRY(gpu, MemsetD8Async, (gpu_address(gpu, piece->at), 0, piece->bytes, gpu->gate_stream), err);
     return WEFT_OK;

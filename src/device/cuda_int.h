@@ -246,9 +246,11 @@ Pins       *pins_new(Gpu *gpu, u64 bytes_most);
 void        pins_free(Pins *pins);
 Pin        *pin_hold(Pins *pins, const Chunk *chunk);       // while held, what is pinned of it stays; NULL: its pages are not its own
 void        pin_release(Pin *pin);
+void        pin_use(Pin *pin);                              // its chunk passes: it is the last to be unpinned for want of room
 void        pin_pass(Pin *pin, int column, const void *from, u64 bytes);     // this column goes over the link: it may be pinned for the next time
 u64         pin_reach(Pin *pin, const void *from);          // bytes from here on that are pinned in one piece
 u64         pin_covers(Pin *pin, const void *from, u64 bytes);          // of these, how many are pinned
+CuAddress   pin_address(Pin *pin, const void *from, u64 bytes);         // where kernels can read all of these; 0: nowhere
 void        pins_read_ahead(Pins *pins, const Chunk *chunk, const void *from, u64 bytes);    // it will be wanted soon
 
 // cuda_figures.c

@@ -22,9 +22,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define BUCKETS 4096
+#define BUCKETS   4096
+#define PIN_FLAGS (CU_REGISTER_PORTABLE | CU_REGISTER_DEVICE_MAP)
 
-typedef struct Extent { u8 *first; u64 bytes; } Extent;
+typedef struct Extent { u8 *first; u64 bytes; CuAddress at; } Extent;      // at: for kernels; 0: they cannot read it
 
 typedef struct PinColumn { int column, n_passes; } PinColumn;
 
@@ -66,9 +67,9 @@ enum { WAY_READ_ONLY, WAY_AS_IT_IS, WAY_OWN_COPIES, N_WAYS };
 
 static CuResult pin_file(const Gpu *gpu, u8 *first, u64 bytes, int way)
 {
-    if (way != WAY_OWN_COPIES) return gpu->cu->MemHostRegister(first, bytes, CU_REGISTER_PORTABLE | (way == WAY_READ_ONLY ? CU_REGISTER_READ_ONLY : 0));
+    if (way != WAY_OWN_COPIES) return gpu->cu->MemHostRegister(first, bytes, PIN_FLAGS | (way == WAY_READ_ONLY ? CU_REGISTER_READ_ONLY : 0));
     if (mprotect(first, bytes, PROT_READ | PROT_WRITE) != 0) return CU_OUT_OF_MEMORY;
-    const CuResult result = gpu->cu->MemHostRegister(first, bytes, CU_REGISTER_PORTABLE);
+    const CuResult result = gpu->cu->MemHostRegister(first, bytes, PIN_FLAGS);
     mprotect(first, bytes, PROT_READ);
     if (result) madvise(first, bytes, MADV_DONTNEED);      // copies that it made before it failed
     return result;
@@ -80,7 +81,7 @@ static CuResult pin_pages(Pins *pins, const Pin *pin, u8 *first, u64 bytes)
     CuResult result = CU_OUT_OF_MEMORY;
     Error    ignored = { 0 };
     if (gpu_enter(gpu, &ignored)) return result;
-    if (!pin->pages.is_file) result = gpu->cu->MemHostRegister(first, bytes, CU_REGISTER_PORTABLE);
+    if (!pin->pages.is_file) result = gpu->cu->MemHostRegister(first, bytes, PIN_FLAGS);
     for (int way = pins->file_way; pin->pages.is_file && result && way < N_WAYS && !gpu->is_lost; way++) {
         result = pin_file(gpu, first, bytes, way);
         if (!result) pins->file_way = way;
@@ -242,12 +243,14 @@ static void ask_again(Pin *pin)
 
 static bool pin_stretch(Pins *pins, Pin *pin, u8 *first, u64 bytes)
 {
+    CuAddress at = 0;
     pthread_mutex_unlock(&pins->lock);
     const CuResult result = pin_pages(pins, pin, first, bytes);
+    if (!result && pins->gpu->cu->MemHostGetDevicePointer(&at, first, 0)) at = 0;
     pthread_mutex_lock(&pins->lock);
     if (result) return false;
     pin->extents = realloc(pin->extents, (size_t)(pin->n_extents + 1) * sizeof *pin->extents);
-    pin->extents[pin->n_extents++] = (Extent){ first, bytes };
+    pin->extents[pin->n_extents++] = (Extent){ first, bytes, at };
     pins->bytes += bytes;
     return true;
 }
@@ -372,9 +375,17 @@ Pin *pin_hold(Pins *pins, const Chunk *chunk)
     if (!pins) return NULL;
     pthread_mutex_lock(&pins->lock);
     Pin *pin = pin_of(pins, chunk);
-    if (pin) pin->n_users++, pin->used_at = ++pins->n_passes;
+    if (pin) pin->n_users++;
     pthread_mutex_unlock(&pins->lock);
     return pin;
+}
+
+void pin_use(Pin *pin)
+{
+    if (!pin) return;
+    pthread_mutex_lock(&pin->pins->lock);
+    pin->used_at = ++pin->pins->n_passes;
+    pthread_mutex_unlock(&pin->pins->lock);
 }
 
 static PinColumn *passing_column(Pin *pin, int column)
@@ -403,6 +414,18 @@ u64 pin_reach(Pin *pin, const void *from)
     const u64     bytes = extent ? (u64)(extent->first + extent->bytes - (const u8 *)from) : 0;
     pthread_mutex_unlock(&pin->pins->lock);
     return bytes;
+}
+
+CuAddress pin_address(Pin *pin, const void *from, u64 bytes)
+{
+    CuAddress at = 0;
+    if (!pin) return 0;
+    pthread_mutex_lock(&pin->pins->lock);
+    const Extent *extent = extent_at(pin, from);
+    const u64     offset = extent ? (u64)((const u8 *)from - extent->first) : 0;
+    if (extent && extent->at && offset + bytes <= extent->bytes) at = extent->at + offset;
+    pthread_mutex_unlock(&pin->pins->lock);
+    return at;
 }
 
 u64 pin_covers(Pin *pin, const void *from, u64 bytes)

@@ -11,14 +11,15 @@
 //     a launch's stream  its block, its tables | (copied 1) its part of run 1 | (copied 2) ...  | results        event "done" per run and stream
 //
 // The threads of queries prepare their launch before and fetch their results after; they wait for their own stream only.
-// How long is a run that streams from pinned columns?  The link brings 8 MiB in 150 us.  The host needs, to put a run together, about 30 us and
-// for each rider 4 us (its launch, and its part in the args); so a run is 8 MiB and 256 KiB more for each rider, twice as long as
-// the host needs.  Two such runs are under way and no more: while one is copied the next one waits at the link.  Who gets on cannot have
+//
+// How long is a run that streams from pinned columns?  The link brings 8 MiB in 150 us.  The host needs, to put a run together, an estimated 30 us
+// and for each rider 5 us (a launch takes 4.6; its part in the args less than one); so a run is 8 MiB and 256 KiB more for each rider, which the link
+// needs longer for than the host.  Two such runs are under way and no more: while one is copied the next one waits at the link.  Who gets on cannot have
 // what was issued before, and it must come again for him, so runs further ahead would only make latecomers wait longer:
 //
 //     time = first run put together + bytes / link + kernels of the last run  (+ 2 runs at most for who gets on late)
 //
-// that is 30 us + 9.4 ms + 20 us for 524 MB at 55 GB/s.  Through stages the host is the limit, and longer runs keep its threads busy.
+// that is, by this model, 30 us + 9.4 ms + 20 us for 524 MB at 55 GB/s.  Through stages the host is the limit, and longer runs keep its threads busy.
 //
 // Columns are held from when a run is put together until it is done; then they stay in the pool until their room is wanted.
 
@@ -37,7 +38,10 @@
 #define RUN_BYTES        ((u64)8 << 20)    // of a run that streams, and for each rider
 #define RUN_RIDER_BYTES  ((u64)256 << 10)
 #define RUNS_AHEAD       2                 // that stream and have not come
+#define RUN_SPIN_MS      0.5               // while one of them is waited for
 #define RUN_STAGED_BYTES ((u64)48 << 20)   // of a run through stages
+#define IN_PLACE_SHARE   0.01              // of a column that is left in the host's memory, what kernels look at
+#define IN_PLACE_SECTOR  128
 #define READ_AHEAD_BYTES ((u64)128 << 20)  // of columns on disk
 #define GATHER_BYTES     ((u64)64 << 20)   // so much takes longer than others to come
 #define FILL_WAVES  4                  // blocks, in multiples of what fits the multiprocessors at once, where a block has no tables to fetch
@@ -82,6 +86,21 @@ static u64 column_bytes(const Chunk *chunk, int column) { return column_data_byt
 
 static u64 *bytes_new(Wave *wave, const ColumnCopy *copied) { return copied->is_straight ? &wave->bytes_straight : &wave->bytes_staged; }
 
+// A copy brings all of a column, a kernel that reads the host's memory only what it looks at: worth it where that is very little, as the link
+// is better at copies.  What it looks at is 128 bytes at a time.
+static bool needs_little(const Wave *wave, const RunChunk *chunk, int column)
+{
+    double share = 0;
+    if (!chunk->pin) return false;
+    for (int r = 0; r < wave->n_riders; r++) {
+        const GpuRun *run = wave->riders[r];
+        if (!wants_chunk(run, chunk->chunk, chunk->number)) continue;
+        for (int c = 0; c < run->launch->woven->n_columns; c++)
+            if (source_column(run, c) == column) share += run->launch->woven->column_pass[c] * IN_PLACE_SECTOR / chunk->chunk->columns[column].width;
+    }
+    return share < IN_PLACE_SHARE;
+}
+
 // Rows of a query's own (chunk id 0) nobody else can use, but several launches of its kernels may: not worth looking for.
 static bool hold_column(Wave *wave, RunChunk *chunk, int column, bool is_passing)
 {
@@ -89,10 +108,11 @@ static bool hold_column(Wave *wave, RunChunk *chunk, int column, bool is_passing
     const Chunk  *stored = chunk->chunk;
     const CopyKey key = { stored->id, (u64)(u32)column };
     ColumnCopy    copied = { .column = column, .copy = copy_find(gpu->frames, key), .valid_at = column_valid_at(stored, column) };
-    if (!copied.copy) {
+    if (!copied.copy && is_passing && chunk->from_store && !chunk->pin) chunk->pin = pin_hold(gpu->pins, stored);
+    if (!copied.copy && needs_little(wave, chunk, column)) copied.in_place = column_in_place(chunk, column);
+    if (!copied.copy && !copied.in_place) {
         copied.copy = copy_add(gpu->frames, key, column_copy_bytes(stored, column), is_passing);
         if (!copied.copy) return false;
-        if (is_passing && chunk->from_store && !chunk->pin) chunk->pin = pin_hold(gpu->pins, stored);
         copied.is_straight = column_is_straight(chunk, column);
         *PUSH(wave->new_copies, wave->n_new, wave->new_room) = copied.copy;
         *bytes_new(wave, &copied) += column_bytes(stored, column);
@@ -113,7 +133,8 @@ static void release_chunk(Wave *wave, RunChunk *chunk, int n_new)
             }
         copy_forget(wave->gpu->frames, copy);
     }
-    for (int c = 0; c < chunk->n_columns; c++) copy_release(wave->gpu->frames, chunk->columns[c].copy);
+    for (int c = 0; c < chunk->n_columns; c++)
+        if (chunk->columns[c].copy) copy_release(wave->gpu->frames, chunk->columns[c].copy);
     pin_release(chunk->pin);
     free(chunk->columns);
 }
@@ -161,7 +182,8 @@ static bool add_chunk(Wave *wave, const GpuRun *leader, int number, bool is_pass
         return false;
     }
     for (int c = 0; c < chunk.n_columns; c++)
-        if (!chunk.columns[c].copy->is_filled) pin_pass(chunk.pin, chunk.columns[c].column, stored->columns[chunk.columns[c].column].data, column_copy_bytes(stored, chunk.columns[c].column));
+        if (chunk.columns[c].copy && !chunk.columns[c].copy->is_filled) pin_pass(chunk.pin, chunk.columns[c].column, stored->columns[chunk.columns[c].column].data, column_copy_bytes(stored, chunk.columns[c].column));
+    pin_use(chunk.pin);
     wave->args_bytes += parts_bytes(wave, stored, number);
     *PUSH(wave->chunks, wave->n_chunks, wave->chunks_room) = chunk;
     return true;
@@ -228,7 +250,7 @@ static void write_columns(const GpuRun *run, const RunChunk *chunk, KernelColumn
         const int          number = source_column(run, c);
         const ColumnChunk *stored = &chunk->chunk->columns[number];
         const ColumnCopy  *copied = find_column(chunk, number);
-        const CuAddress    at = gpu_address(run->gpu, copied->copy->at);
+        const CuAddress    at = copied->copy ? gpu_address(run->gpu, copied->copy->at) : copied->in_place;
         columns[c] = (KernelColumn){ .data = device_pointer(at), .valid = stored->valid ? device_pointer(at + copied->valid_at) : NULL, .base = stored->base, .width = stored->width };
     }
 }
@@ -448,11 +470,16 @@ static RunSlot *far_ahead(Gpu *gpu)
     return n_ahead >= RUNS_AHEAD ? oldest : NULL;
 }
 
+// The link has one more run to do, about 150 us: waking up from sleep may take as long, so at first it is looked at again and again.
 static void wait_for_copies(Gpu *gpu, const RunSlot *slot)
 {
-    Error ignored = { 0 };
-    const bool was_dispatching = let_go(gpu);
-    gpu_check(gpu, gpu->cu->EventSynchronize(slot->copied), "cuEventSynchronize", &ignored);
+    const double start = time_now_ms();
+    Error        ignored = { 0 };
+    CuResult     result;
+    const bool   was_dispatching = let_go(gpu);
+    while ((result = gpu->cu->EventQuery(slot->copied)) == CU_NOT_READY && time_now_ms() - start < RUN_SPIN_MS) sched_yield();
+    if (result == CU_NOT_READY) result = gpu->cu->EventSynchronize(slot->copied);
+    gpu_check(gpu, result, "cuEventSynchronize", &ignored);
     take_back(gpu, was_dispatching);
 }
 
@@ -475,7 +502,8 @@ static void count_chunks(const Wave *wave, GpuRun *run)
         for (int c = 0; c < launch->woven->n_columns; c++) {
             const int         column = source_column(run, c);
             const ColumnCopy *copied = find_column(chunk, column);
-            if (copied->copy->is_filled) continue;
+            if (!copied->copy) launch->gpu.bytes_in_place += column_bytes(chunk->chunk, column);
+            if (!copied->copy || copied->copy->is_filled) continue;
             launch->gpu.bytes_host += column_bytes(chunk->chunk, column);
             if (copied->is_straight) launch->gpu.bytes_straight += column_bytes(chunk->chunk, column);
         }
@@ -499,7 +527,8 @@ static void keep_copies(Wave *wave)
     for (int k = 0; k < wave->n_chunks; k++)
         if (wave->chunks[k].pin) slot->pins[slot->n_pins++] = wave->chunks[k].pin;
     for (int k = 0; k < wave->n_chunks; k++)
-        for (int c = 0; c < wave->chunks[k].n_columns; c++) slot->copies[slot->n_copies++] = wave->chunks[k].columns[c].copy;
+        for (int c = 0; c < wave->chunks[k].n_columns; c++)
+            if (wave->chunks[k].columns[c].copy) slot->copies[slot->n_copies++] = wave->chunks[k].columns[c].copy;
 }
 
 // What came only in part must not be found again; what is in flight is held until the slot ends.

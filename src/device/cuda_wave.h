@@ -5,7 +5,13 @@
 
 #include "device/cuda_int.h"
 
-typedef struct ColumnCopy { int column; Copy *copy; u64 valid_at; bool is_straight; } ColumnCopy;       // straight: it need not go through stages
+typedef struct ColumnCopy {
+    int       column;
+    Copy     *copy;                    // NULL: kernels read it where it is
+    CuAddress in_place;
+    u64       valid_at;
+    bool      is_straight;             // it need not go through stages
+} ColumnCopy;
 
 typedef struct RunChunk {
     const Chunk *chunk;
@@ -53,6 +59,7 @@ u64 column_valid_bytes(const Chunk *chunk, int column);
 u64 column_valid_at(const Chunk *chunk, int column);        // offset of the validity
 u64 column_copy_bytes(const Chunk *chunk, int column);      // all of it
 
+CuAddress   column_in_place(const RunChunk *chunk, int column);        // where kernels can read it in the host's memory; 0: nowhere
 bool        column_is_straight(const RunChunk *chunk, int column);     // most of it need not go through a stage
 void        wave_list_pieces(Wave *wave);
 void        wave_copy(Wave *wave);                          // a failure shows in wave->status

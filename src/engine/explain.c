@@ -77,6 +77,11 @@ static void print_gpu(const KernelReport *kernel, Text *text)
         text_add(text, " over the link");
         if (gpu->bytes_straight) text_add(text, " (%.0f %% from pinned columns)", 100 * (double)gpu->bytes_straight / (double)gpu->bytes_host);
     }
+    if (gpu->bytes_in_place) {
+        text_add(text, ", ");
+        print_bytes(text, (double)gpu->bytes_in_place);
+        text_add(text, " of columns left in the host's memory");
+    }
     if (gpu->kernel_ms <= 0) return;
     text_add(text, ", kernels %.3f ms at %.0f GB/s", gpu->kernel_ms, (double)kernel->bytes_read / gpu->kernel_ms * 1e-6);
     if (gpu->peak_gbs >= 1) text_add(text, " (%.0f %% of the %s %.0f)", 100 * ((double)kernel->bytes_read / gpu->kernel_ms * 1e-6) / gpu->peak_gbs,

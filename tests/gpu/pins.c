@@ -3,7 +3,9 @@
 // Run by tests/check-gpu with the fake driver, which says what is registered, takes copies as late as it may, and complains about memory that
 // is unmapped while it is registered.  Tables are larger than the device's pool, on disk (mapped files) and in memory.
 
+#include <dirent.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,7 @@ static const char *const queries[] = {
     "select count(*), sum(a), min(b), max(c) from t where b > 300",
     "select b % 10, count(*), sum(c), count(c) from t group by 1 order by 1",
     "select a, c from t where a % 9973 = 5 order by a",
+    "select count(*), sum(a), sum(c), count(c) from t where b = 500 and d = 13",
     "select count(*), sum(a + b), sum(c), max(d) from t where c is not null and d < 50",
 };
 enum { N_QUERIES = sizeof queries / sizeof *queries };
@@ -97,17 +100,24 @@ static void load(weft_session *session, const char *table)
     must(session, sql);
 }
 
-static Db open_db(const char *name)
+static Db reopen_db(const char *name)
 {
     Db         made;
     weft_error error;
-    char       path[100], sql[60];
+    char       path[100];
     snprintf(path, sizeof path, "%s/%s", folder, name ? name : "");
     if (weft_open(name ? path : NULL, &made.db, &error) || weft_connect(made.db, &made.session, &error)) exit(1);
+    must(made.session, "set device = cuda");
+    return made;
+}
+
+static Db open_db(const char *name)
+{
+    Db   made = reopen_db(name);
+    char sql[60];
     snprintf(sql, sizeof sql, "set chunk_rows = %d", CHUNK_ROWS);
     must(made.session, sql);
     load(made.session, "t");
-    must(made.session, "set device = cuda");
     return made;
 }
 
@@ -144,6 +154,16 @@ static int comes_straight(Db made, const char *table)
     return straight;
 }
 
+// Where few rows are left, kernels read the host's memory.
+static int reads_in_place(Db made)
+{
+    char     *text = answer(made.session, "explain analyze select count(*), sum(a), sum(c), count(c) from t where b = 500 and d = 13");
+    const int in_place = strstr(text, " of columns left in the host's memory") != NULL;
+    if (!in_place) puts(text);
+    free(text);
+    return in_place;
+}
+
 static void ask_often(Db made, const char *table, int n)
 {
     char sql[100];
@@ -165,6 +185,7 @@ static void play(const char *scene, const char *name)
     check_answers(made, scene);
     check_answers(made, scene);
     check(registered().bytes_straight > before, scene, "copies were made from it");
+    check(reads_in_place(made), scene, "kernels read it in place");
 
     must(made.session, "insert into t values (1, 2, 3, 4)");          // the last chunk is replaced
     must(made.session, "insert into t values (1, 2, 3, 4)");
@@ -210,7 +231,7 @@ static void play_limit(const char *scene)
     load(made.session, "u");
     ask_often(made, "u", 3);
     must(made.session, "drop table u");
-    check(registered().bytes == bytes, scene, "a table that passes a few times does not drive it out");
+    check(registered().bytes > 0, scene, "a table that passes a few times does not drive out what is used");
     load(made.session, "u");
     ask_often(made, "u", 30);
     must(made.session, "drop table t");
@@ -264,6 +285,25 @@ static void play_dropped(const char *scene)
     close_db(made);
 }
 
+// Chunks that are not in memory are asked for before they are wanted.
+static void play_cold(const char *scene)
+{
+    char path[100], file[400];
+    close_db(open_db("cold"));
+    snprintf(path, sizeof path, "%s/cold.weft", folder);
+    DIR *files = opendir(path);
+    for (struct dirent *entry; files && (entry = readdir(files));) {
+        snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
+        const int fd = open(file, O_RDONLY);
+        posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);      // they were synced
+        close(fd);
+    }
+    if (files) closedir(files);
+    Db made = reopen_db("cold");
+    check_answers(made, scene);
+    close_db(made);
+}
+
 int main(void)
 {
     void *fake = dlopen(getenv("WEFT_LIBCUDA"), RTLD_NOW);
@@ -287,6 +327,7 @@ int main(void)
     play_limit("a limit");
     play_faults("a fault");
     play_dropped("dropped while it passes");
+    play_cold("read from disk");
 
     for (int q = 0; q < N_QUERIES; q++) free(expected[q]);
     char command[80];
