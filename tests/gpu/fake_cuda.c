@@ -276,7 +276,7 @@ static size_t memory_bytes(void)
 
 typedef struct Call { const Module *module; KernelArgs args; KernelCommon *common; u64 n_rooms; void **scratch; } Call;
 
-enum { STATES_MOST = 512, COUNTS_MOST = 4096 };
+enum { STATES_MOST = 512, COUNTS_MOST = 4096, MEMBERS_MOST = 64 };
 
 static void no_room(KernelCommon *common) { if (!common->failed) common->failed = NO_ROOM; }
 
@@ -310,20 +310,49 @@ static u64 room(KernelArgs *args, u32 n_rows)
     return 0;
 }
 
-static void run_part(Call *call)
+static void give_words(KernelArgs *args, Call *call)
 {
     static u64       counts[COUNTS_MOST];
     static const u32 never = 0;
-    KernelArgs      *args = &call->args;
-    u8              *tile = malloc((size_t)TILE * 16);
-    void            *states[STATES_MOST];
-    for (int s = 0; s < STATES_MOST; s++) states[s] = tile;
-    call->scratch = states, call->common = args->common;
     args->insert = insert, args->room = room, args->picks = kernel_picks(), args->words = kernel_words(), args->host = call;
     args->failed = 0, args->cancel = &never;
     if (!args->counts) args->counts = counts;
+}
+
+static void take_failure(const KernelArgs *args)
+{
+    if (args->failed && !args->common->failed) args->common->failed = args->failed;
+}
+
+// A kernel of several queries reads each one's arguments.
+static void run_members(Call *call, KernelArgs *members, KernelArgs **pointers)
+{
+    KernelArgs *args = &call->args;
+    for (u32 m = 0; m < args->n_members; m++) {
+        if (!is_device(args->members + m, sizeof *args->members) || !is_device(args->members[m], sizeof *members)) {
+            complain("a member's arguments are not in device memory");
+            return;
+        }
+        members[m] = *args->members[m];
+        pointers[m] = &members[m];
+        give_words(&members[m], call);
+    }
+    args->members = pointers;
     call->module->code.function(args);
-    if (args->failed && !call->common->failed) call->common->failed = args->failed;
+    for (u32 m = 0; m < args->n_members; m++) take_failure(&members[m]);
+}
+
+static void run_part(Call *call)
+{
+    KernelArgs *args = &call->args, members[MEMBERS_MOST], *pointers[MEMBERS_MOST];
+    u8         *tile = malloc((size_t)TILE * 16);
+    void       *states[STATES_MOST];
+    for (int s = 0; s < STATES_MOST; s++) states[s] = tile;
+    call->scratch = states, call->common = args->common;
+    give_words(args, call);
+    if (args->n_members) run_members(call, members, pointers);
+    else call->module->code.function(args);
+    take_failure(args);
     free(tile);
 }
 
