@@ -29,7 +29,7 @@ typedef struct GpuBench {
     Peer       *weft, *duckdb;
     double      link_gb_s, read_gb_s;  // as measured; 0: not
     double      single_ms[MAX_QUERIES];                         // kernels and tables, by query
-    double      single_sum_ms;
+    double      single_sum_ms, whole_sum_ms;               // of the kernels; from SQL to result
 } GpuBench;
 
 Peer *open_on_device(GpuBench *gpu);                            // Weft, told to run there
