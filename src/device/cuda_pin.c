@@ -8,8 +8,9 @@
 // its own, while runs still go through stages.  A Pin knows what was done for a chunk; it lives until the chunk goes (the store tells us)
 // and is held by runs whose copies may still read its pages.  Locks: the GPU's before ours; the store's watches before ours.
 //
-// How a file's pages are pinned differs between drivers: read-only; as they are; or, since a driver may want to write to what it pins,
-// made writable for the moment.  The mapping is private, so the kernel then gives it copies of the pages: memory twice, and the file stays as it is.
+// A file's pages are made writable for the moment.  The mapping is private, so the kernel then gives it copies of them: memory twice, and the
+// file stays as it is.  Pages of the system's own cache of files are never handed to the driver: a kernel that may not move them to where
+// pinned memory has to be tries again for ever (seen with Linux 6 and driver 580, which did not return from pinning 2 MB).
 //
 // There is a limit for all pinned bytes.  When it is reached, chunks go that did not pass for twice as long as it takes all to pass:
 // the plain least-recently-used rule would pin and unpin forever while a table larger than the limit is scanned in a circle.
@@ -55,7 +56,6 @@ struct Pins {
     pthread_mutex_t lock;              // for all below
     pthread_cond_t  wanted, settled;   // there is a job; a pin is not busy or used any more
     bool            is_closing;
-    _Atomic int     file_way;          // how files are pinned: the first that was not refused
     u64             n_passes, n_pins, bytes;
     Job            *first[2], *last[2];    // by JobKind: what is asked to be read comes first
     Pin            *buckets[BUCKETS];
@@ -63,30 +63,23 @@ struct Pins {
 
 // ---- pages -----------------------------------------------------------------------------------------------------------------------
 
-enum { WAY_READ_ONLY, WAY_AS_IT_IS, WAY_OWN_COPIES, N_WAYS };
-
-static CuResult pin_file(const Gpu *gpu, u8 *first, u64 bytes, int way)
+static CuResult pin_file(const Gpu *gpu, u8 *first, u64 bytes)
 {
-    if (way != WAY_OWN_COPIES) return gpu->cu->MemHostRegister(first, bytes, PIN_FLAGS | (way == WAY_READ_ONLY ? CU_REGISTER_READ_ONLY : 0));
     if (mprotect(first, bytes, PROT_READ | PROT_WRITE) != 0) return CU_OUT_OF_MEMORY;
+    const u64 page = (u64)sysconf(_SC_PAGESIZE);
+    for (u64 at = 0; at < bytes; at += page) ((volatile u8 *)first)[at] = first[at];       // a copy of its own, before the driver looks
     const CuResult result = gpu->cu->MemHostRegister(first, bytes, PIN_FLAGS);
     mprotect(first, bytes, PROT_READ);
-    if (result) madvise(first, bytes, MADV_DONTNEED);      // copies that it made before it failed
+    if (result) madvise(first, bytes, MADV_DONTNEED);      // the copies
     return result;
 }
 
 static CuResult pin_pages(Pins *pins, const Pin *pin, u8 *first, u64 bytes)
 {
-    Gpu     *gpu = pins->gpu;
-    CuResult result = CU_OUT_OF_MEMORY;
-    Error    ignored = { 0 };
-    if (gpu_enter(gpu, &ignored)) return result;
-    if (!pin->pages.is_file) result = gpu->cu->MemHostRegister(first, bytes, PIN_FLAGS);
-    for (int way = pins->file_way; pin->pages.is_file && result && way < N_WAYS && !gpu->is_lost; way++) {
-        result = pin_file(gpu, first, bytes, way);
-        if (!result) pins->file_way = way;
-        if (cuda_is_sticky(result)) break;
-    }
+    Gpu  *gpu = pins->gpu;
+    Error ignored = { 0 };
+    if (gpu_enter(gpu, &ignored)) return CU_OUT_OF_MEMORY;
+    const CuResult result = pin->pages.is_file ? pin_file(gpu, first, bytes) : gpu->cu->MemHostRegister(first, bytes, PIN_FLAGS);
     gpu_check(gpu, result, "cuMemHostRegister", &ignored);
     if (result) log_debug("%s: %llu KiB of the host's memory are not pinned: %s", gpu->name, (unsigned long long)bytes >> 10, ignored.message);
     return result;
@@ -104,7 +97,7 @@ static void unpin_pages(Pins *pins, const Pin *pin, const Extent *extents, int n
         for (int e = 0; e < n_extents; e++) gpu_check(gpu, gpu->cu->MemHostUnregister(extents[e].first), "cuMemHostUnregister", &ignored);
         gpu->cu->CtxSetCurrent(before);
     }
-    for (int e = 0; e < n_extents && is_kept && pin->pages.is_file && pins->file_way == WAY_OWN_COPIES; e++) madvise(extents[e].first, extents[e].bytes, MADV_DONTNEED);
+    for (int e = 0; e < n_extents && is_kept && pin->pages.is_file; e++) madvise(extents[e].first, extents[e].bytes, MADV_DONTNEED);
 }
 
 // ---- the books (under the lock) -----------------------------------------------------------------------------------------------------
