@@ -80,6 +80,7 @@ typedef struct Seat {
     u64     rows_left;                 // that the rider wants, this chunk counted in
     WovenAs as;
     int     with;                      // number of the cube or fused kernel
+    bool    awaits_cube;               // its cube pays, but has no code yet: not worth compiling something else for
 } Seat;
 
 typedef struct Group {                 // riders of a task that are sieved together
@@ -337,9 +338,10 @@ static void make_cube(Task *task, int first, int end)
     }
     if (cube_pays(members, n_members, &seats.gain)) seats.cube = cube_for(task->scan, members, n_members);
     if (seats.cube && cube_is_ready(seats.cube, rows_left)) seats.run = cube_open(seats.cube, task->chunk);
-    for (int s = first, m = 0; s < end && m < n_members && seats.run; s++) {
+    for (int s = first, m = 0; s < end && m < n_members && seats.cube; s++) {
         if (task->seats[s].rider->number != members[m].ride) continue;
-        task->seats[s].as = WOVEN_CUBE, task->seats[s].with = task->n_cubes;
+        if (seats.run) task->seats[s].as = WOVEN_CUBE, task->seats[s].with = task->n_cubes;
+        else task->seats[s].awaits_cube = true;
         m++;
     }
     seats.n_members = n_members;
@@ -464,7 +466,7 @@ static void make_all_fused(Task *task)
     Seat **seats = malloc((size_t)task->n_seats * sizeof *seats);
     int    n_seats = 0;
     for (int s = 0; s < task->n_seats; s++)
-        if (task->seats[s].as == WOVEN_NOT && task->seats[s].rider->steps) seats[n_seats++] = &task->seats[s];
+        if (task->seats[s].as == WOVEN_NOT && task->seats[s].rider->steps && !task->seats[s].awaits_cube) seats[n_seats++] = &task->seats[s];
     while (n_seats > 1 && task->n_fused < MOST_FUSED && make_fused(task, seats, &n_seats)) {}
     keep_fused(task);
     free(seats);
