@@ -7,9 +7,8 @@
 // long as a slot is free and nobody else's turn has come, so it needs no hand-over: its own thread does the work, and sleeping threads join
 // when there is more than one slice.  The lock is held to take and to give back a slice, never while rows are pushed.
 //
-// Several riders of a chunk whose sieves are worth it are looked at together (sieve.h); the others run side by side over the slice.
-// The tables for that are made when a chunk is opened, outside of the lock, and kept until the set of riders changes: a query
-// never waits for being woven with others, it is from the next chunk on.
+// How the riders of a chunk are served together is decided when it is opened (seats.h), outside of the lock: a query never waits for being
+// woven with others, it is from the next chunk on.
 //
 // Which scan next: the one whose rider has the fewest rows left (a dimension table, a short query), so that small queries are not
 // stuck behind large ones; every eighth turn the one that waited longest, so that nobody starves.
@@ -25,9 +24,7 @@
 // each chunk once, but a chunk may be open twice, for other riders.  A rider whose stop flag is set wants nothing any more, and leaves its open tasks at once, through its gates.
 
 #include "engine/network.h"
-#include "engine/cube.h"
-#include "engine/fuse.h"
-#include "engine/sieve.h"
+#include "engine/seats.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -41,7 +38,6 @@
 #define SLICE_CUBE  (64 * TILE)        // a cube alone
 #define SLICE_FIRST 256                // with a rider whose cost per row is not known
 #define SLICE_LEAST 64                 // slices begin at multiples of it: a word of a NULL bitmap
-#define MOST_FUSED  16                 // kernels of several queries for a chunk: choosing them takes time, too
 #define MOST_OPEN   2                  // chunks of a scan
 #define OWN_SHARE   0.25
 #define OWN_ROWS    (4 << 20)          // about a millisecond
@@ -74,53 +70,13 @@ typedef struct Rider {
     pthread_cond_t  done;
 } Rider;
 
-typedef struct Seat {
-    Rider  *rider;
-    int     chunk;                     // number in the rider's source
-    u64     rows_left;                 // that the rider wants, this chunk counted in
-    WovenAs as;
-    int     with;                      // number of the cube or fused kernel
-    bool    awaits_cube;               // its cube pays, but has no code yet: not worth compiling something else for
-} Seat;
-
-typedef struct Group {                 // riders of a task that are sieved together
-    SieveSet *set;
-    int       n_members;
-    double    gain;                    // expected time alone / together
-    int       chunks[SIEVE_MEMBERS];   // the chunk's number in each member's source
-} Group;
-
-typedef struct CubeSeats {             // riders of a task that are one cube
-    Cube    *cube;
-    CubeRun *run;
-    int      first_seat, n_members;
-    double   gain;
-    int     *chunks;
-} CubeSeats;
-
-typedef struct FusedSeats {            // riders of a task whose kernels are fused
-    Fused *fused;
-    int    first_seat, n_members;
-    u64    rows_left;                  // of the member that has most
-    double gain;
-    int   *chunks;
-} FusedSeats;
-
 typedef struct Task {                  // an open chunk
     Scan        *scan;
     const Chunk *chunk;
     u32          next_row;
     int          n_pushing;            // threads that hold a slice
-    int          n_seats;
-    Seat        *seats;
+    Seating      seating;
     Gate        *gates;                // by seat; where one is shut, the rider may be gone
-    int          n_plain;              // the first of the seats: pushed one by one; then come the groups, the fused ones and the cubes
-    int          n_fused;
-    FusedSeats  *fused;
-    int          n_cubes;
-    CubeSeats   *cubes;
-    int          n_groups;
-    Group       *groups;
     struct Task *next;                 // in its scan
 } Task;
 
@@ -135,12 +91,7 @@ struct Scan {
     int          n_riders;
     Task        *tasks;                // open, the newest first
     bool         is_opening;           // a thread is making the sieves of the next chunk
-    int          n_sets;
-    SieveSet   **sets;                 // of the newest chunk; only touched while opening
-    int          n_cubes;
-    Cube       **cubes;                // the newest of each shape; likewise
-    int          n_fused;
-    Fused      **fused;                // of the newest chunk; likewise
+    Kept         kept;                 // only touched while opening
     struct Scan *next;
 };
 
@@ -208,13 +159,15 @@ static int next_wanted(const Rider *rider, int cursor)
 
 static void take_seat(Task *task, Rider *rider, int chunk)
 {
-    task->seats[task->n_seats++] = (Seat){ .rider = rider, .chunk = chunk, .rows_left = rider->rows_left, .with = -1 };
+    Launch           *launch = rider->ride->launch;
+    const SieveMember member = { rider->ride->device, launch, rider->number, rider->pass, rider->steps };
+    task->seating.seats[task->seating.n_seats++] = (Seat){ .rider = rider, .member = member, .suits_sieve = rider->suits, .suits_cube = rider->suits_cube,
+                                                           .chunk = chunk, .rows_left = rider->rows_left, .with = -1 };
     rider->wants[chunk] = false;
     rider->n_wanted--;
     rider->rows_left -= task->chunk->n_rows;
     rider->n_tasks++;
     rider->served = task->scan->n_opened;
-    Launch *launch = rider->ride->launch;
     if (launch->chunks_read++ == 0) launch->wait_ms = time_now_ms() - rider->start_ms;
     launch->n_beside = MAX_OF(launch->n_beside, task->scan->n_riders - 1);
 }
@@ -235,13 +188,13 @@ static Tally *tally_of(Network *network, const Table *table)
 // Bytes of the columns that anybody in the task reads, each once; and what riders add up to.
 static void count_task(Network *network, const Task *task)
 {
-    const Launch *first = task->seats[0].rider->ride->launch;
-    Tally        *tally = tally_of(network, task->seats[0].rider->ride->table);
+    const Launch *first = task->seating.seats[0].rider->ride->launch;
+    Tally        *tally = tally_of(network, task->seating.seats[0].rider->ride->table);
     u8            read[2048] = { 0 };
     u64           bytes = 0, ridden = 0;
     (void)first;
-    for (int s = 0; s < task->n_seats; s++) {
-        Launch *launch = task->seats[s].rider->ride->launch;
+    for (int s = 0; s < task->seating.n_seats; s++) {
+        Launch *launch = task->seating.seats[s].rider->ride->launch;
         u64     own = 0;
         for (int c = 0; c < launch->woven->n_columns; c++) {
             const int number = launch->source->chunk_column[launch->woven->columns[c]];
@@ -255,273 +208,18 @@ static void count_task(Network *network, const Task *task)
     }
     if (!tally) return;
     tally->figures.chunks_read++, tally->figures.rows_read += task->chunk->n_rows, tally->figures.bytes_read += bytes;
-    tally->figures.chunks_ridden += (u64)task->n_seats, tally->figures.rows_ridden += (u64)task->n_seats * task->chunk->n_rows;
+    tally->figures.chunks_ridden += (u64)task->seating.n_seats, tally->figures.rows_ridden += (u64)task->seating.n_seats * task->chunk->n_rows;
     tally->figures.bytes_ridden += ridden;
 }
 
 static void count_woven(Network *network, const Task *task)
 {
-    Tally *tally = tally_of(network, task->seats[0].rider->ride->table);
-    if (!tally || task->n_plain == task->n_seats) return;
+    Tally *tally = tally_of(network, task->seating.seats[0].rider->ride->table);
+    if (!tally || task->seating.n_plain == task->seating.n_seats) return;
     tally->figures.chunks_woven++;
-    tally->figures.rides_woven += (u64)(task->n_seats - task->n_plain);
-    for (int f = 0; f < task->n_fused; f++) tally->figures.rides_fused += (u64)task->fused[f].n_members;
-    for (int c = 0; c < task->n_cubes; c++) tally->figures.rides_cubed += (u64)task->cubes[c].n_members;
-}
-
-// ---- sieving together ------------------------------------------------------------------------------------------------------
-
-static SieveMember member_at(const Seat *seat)
-{
-    return (SieveMember){ seat->rider->ride->device, seat->rider->ride->launch, seat->rider->number, seat->rider->pass, seat->rider->steps };
-}
-
-// By kernel, then by what it is handed, so that the same queries come in the same order whoever came first.
-static int by_kernel_and_steps(const Seat *x, const Seat *y)
-{
-    const int order = strcmp(x->rider->ride->launch->woven->name, y->rider->ride->launch->woven->name);
-    const u64 a = x->rider->steps ? x->rider->steps->hash : 0, b = y->rider->steps ? y->rider->steps->hash : 0;
-    if (order) return order;
-    if (a != b) return a < b ? -1 : 1;
-    return x->rider->number < y->rider->number ? -1 : x->rider->number > y->rider->number;
-}
-
-// Plain ones, then sieved ones, then cube by cube.
-static int by_way(const void *a, const void *b)
-{
-    const Seat *x = a, *y = b;
-    if (x->as != y->as) return x->as < y->as ? -1 : 1;
-    if (x->with != y->with) return x->with < y->with ? -1 : 1;
-    if (x->as == WOVEN_FUSED) return by_kernel_and_steps(x, y);
-    return x->rider->number < y->rider->number ? -1 : x->rider->number > y->rider->number;
-}
-
-static int by_kernel(const void *a, const void *b)
-{
-    const Seat *x = a, *y = b;
-    const int   order = x->rider->suits_cube != y->rider->suits_cube ? (x->rider->suits_cube ? -1 : 1)
-                                                                     : strcmp(x->rider->ride->launch->woven->name, y->rider->ride->launch->woven->name);
-    return order ? order : x->rider->number < y->rider->number ? -1 : x->rider->number > y->rider->number;
-}
-
-// The cube for these members: that of the chunk before when it is the same, else a new one from it.
-static Cube *cube_for(Scan *scan, const SieveMember *members, int n_members)
-{
-    Cube **before = NULL;
-    for (int c = 0; c < scan->n_cubes && !before; c++)
-        if (cube_is_like(scan->cubes[c], &members[0])) before = &scan->cubes[c];
-    if (before && cube_is_for(*before, members, n_members)) return cube_hold(*before);
-    Cube *cube = cube_make(members[0].launch->budget, before ? *before : NULL, members, n_members);
-    if (!cube) return NULL;
-    if (!before) {
-        scan->cubes = realloc(scan->cubes, (size_t)(scan->n_cubes + 1) * sizeof *scan->cubes);
-        before = &scan->cubes[scan->n_cubes++];
-        *before = NULL;
-    }
-    cube_release(*before);
-    *before = cube_hold(cube);
-    return cube;
-}
-
-// Seats FIRST .. END have one kernel: those that fit the first of them become a cube, if it pays and its code is there.
-static void make_cube(Task *task, int first, int end)
-{
-    SieveMember *members = malloc(CUBE_MEMBERS * sizeof *members);
-    int          n_members = 0;
-    u64          rows_left = 0;
-    CubeSeats    seats = { .gain = 0 };
-    for (int s = first; s < end && n_members < CUBE_MEMBERS; s++) {
-        members[n_members] = member_at(&task->seats[s]);
-        if (n_members && !cube_fits(&members[0], &members[n_members])) continue;       // some other time
-        n_members++;
-        rows_left = MAX_OF(rows_left, task->seats[s].rows_left);
-    }
-    if (cube_pays(members, n_members, &seats.gain)) seats.cube = cube_for(task->scan, members, n_members);
-    if (seats.cube && cube_is_ready(seats.cube, rows_left)) seats.run = cube_open(seats.cube, task->chunk);
-    for (int s = first, m = 0; s < end && m < n_members && seats.cube; s++) {
-        if (task->seats[s].rider->number != members[m].ride) continue;
-        if (seats.run) task->seats[s].as = WOVEN_CUBE, task->seats[s].with = task->n_cubes;
-        else task->seats[s].awaits_cube = true;
-        m++;
-    }
-    seats.n_members = n_members;
-    if (seats.run) task->cubes[task->n_cubes++] = seats;
-    else cube_release(seats.cube);
-    free(members);
-}
-
-static void make_cubes(Task *task)
-{
-    qsort(task->seats, (size_t)task->n_seats, sizeof *task->seats, by_kernel);
-    for (int first = 0, end; first < task->n_seats && task->seats[first].rider->suits_cube; first = end) {
-        const char *name = task->seats[first].rider->ride->launch->woven->name;
-        for (end = first + 1; end < task->n_seats && task->seats[end].rider->suits_cube; end++)
-            if (strcmp(task->seats[end].rider->ride->launch->woven->name, name) != 0) break;
-        if (end - first < 2) continue;
-        task->cubes = realloc(task->cubes, (size_t)(task->n_cubes + 1) * sizeof *task->cubes);
-        make_cube(task, first, end);
-    }
-}
-
-static int *chunks_of(const Task *task, int first_seat, int n_seats)
-{
-    int *chunks = malloc((size_t)n_seats * sizeof *chunks);
-    for (int s = 0; s < n_seats; s++) chunks[s] = task->seats[first_seat + s].chunk;
-    return chunks;
-}
-
-// Where the seats of each cube and fused kernel are, now that they are in order.
-static void place_seats(Task *task)
-{
-    int seat = task->n_seats;
-    for (int c = task->n_cubes - 1; c >= 0; c--) {
-        CubeSeats *seats = &task->cubes[c];
-        seats->first_seat = seat -= seats->n_members;
-        seats->chunks = chunks_of(task, seat, seats->n_members);
-    }
-    for (int f = task->n_fused - 1; f >= 0; f--) {
-        FusedSeats *seats = &task->fused[f];
-        seats->first_seat = seat -= seats->n_members;
-        seats->chunks = chunks_of(task, seat, seats->n_members);
-    }
-}
-
-// ---- fused ------------------------------------------------------------------------------------------------------------------
-
-static Fused *fused_for(Scan *scan, const SieveMember *members, int n_members)
-{
-    for (int f = 0; f < scan->n_fused; f++)
-        if (fuse_is_for(scan->fused[f], members, n_members)) return fuse_hold(scan->fused[f]);
-    return fuse_make(members, n_members);
-}
-
-static int by_text(const void *a, const void *b) { return by_kernel_and_steps(*(Seat *const *)a, *(Seat *const *)b); }
-
-// What few rows pass may be done with less by a sieve, which needs no compiler.
-static bool is_sieve_better(Seat *const *seats, int n_seats, double gain)
-{
-    SieveMember members[FUSE_MEMBERS];
-    double      sieve_gain;
-    for (int s = 0; s < n_seats; s++) {
-        members[s] = member_at(seats[s]);
-        if (!seats[s]->rider->suits) return false;
-    }
-    return sieve_pays(members, n_seats, &sieve_gain) && sieve_gain > gain;
-}
-
-// Those among SEATS that save most become one kernel.  They are put in the order of their kernels, so that the same queries give the same
-// text in whatever order they came.  False when nobody is left who would save anything; else the rest are the first *N_SEATS.
-static bool make_fused(Task *task, Seat **seats, int *n_seats)
-{
-    SieveMember *candidates = malloc((size_t)*n_seats * sizeof *candidates), members[FUSE_MEMBERS];
-    Seat        *chosen[FUSE_MEMBERS] = { 0 };
-    int          numbers[FUSE_MEMBERS], n_left = 0;
-    FusedSeats   fused = { 0 };
-    for (int s = 0; s < *n_seats; s++) candidates[s] = member_at(seats[s]);
-    const int n = fuse_choose(candidates, *n_seats, numbers, &fused.gain);
-    free(candidates);
-    for (int m = 0; m < n; m++) chosen[m] = seats[numbers[m]];
-    if (!n || is_sieve_better(chosen, n, fused.gain)) return false;
-    for (int m = 0; m < n; m++) {
-        chosen[m]->as = WOVEN_FUSED, chosen[m]->with = task->n_fused;
-        fused.rows_left = MAX_OF(fused.rows_left, chosen[m]->rows_left);
-    }
-    for (int s = 0; s < *n_seats; s++)
-        if (seats[s]->as != WOVEN_FUSED) seats[n_left++] = seats[s];
-    *n_seats = n_left;
-    qsort(chosen, (size_t)n, sizeof *chosen, by_text);
-    for (int m = 0; m < n; m++) members[m] = member_at(chosen[m]);
-    fused.n_members = n;
-    fused.fused = fused_for(task->scan, members, n);
-    task->fused = realloc(task->fused, (size_t)(task->n_fused + 1) * sizeof *task->fused);
-    task->fused[task->n_fused++] = fused;
-    return true;
-}
-
-// What was not ready yet stays with the scan, and is looked at again when the next chunk is opened.
-static void keep_fused(Task *task)
-{
-    Scan *scan = task->scan;
-    for (int f = 0; f < scan->n_fused; f++) fuse_release(scan->fused[f]);
-    scan->fused = realloc(scan->fused, (size_t)(task->n_fused + 1) * sizeof *scan->fused);
-    scan->n_fused = task->n_fused;
-    for (int f = 0; f < task->n_fused; f++) scan->fused[f] = fuse_hold(task->fused[f].fused);
-    int n_ready = 0;
-    for (int f = 0; f < task->n_fused; f++) {
-        const bool is_ready = fuse_is_ready(task->fused[f].fused, task->fused[f].rows_left);
-        for (int s = 0; s < task->n_seats; s++) {
-            Seat *seat = &task->seats[s];
-            if (seat->as != WOVEN_FUSED || seat->with != f) continue;
-            if (is_ready) seat->with = n_ready;
-            else seat->as = WOVEN_NOT, seat->with = -1;
-        }
-        if (is_ready) task->fused[n_ready++] = task->fused[f];
-        else fuse_release(task->fused[f].fused);
-    }
-    task->n_fused = n_ready;
-}
-
-static void make_all_fused(Task *task)
-{
-    Seat **seats = malloc((size_t)task->n_seats * sizeof *seats);
-    int    n_seats = 0;
-    for (int s = 0; s < task->n_seats; s++)
-        if (task->seats[s].as == WOVEN_NOT && task->seats[s].rider->steps && !task->seats[s].awaits_cube) seats[n_seats++] = &task->seats[s];
-    while (n_seats > 1 && task->n_fused < MOST_FUSED && make_fused(task, seats, &n_seats)) {}
-    keep_fused(task);
-    free(seats);
-}
-
-// The set for these members: that of the chunk before when it is the same, else a new one.
-static SieveSet *set_for(Scan *scan, int number, const SieveMember *members, int n_members)
-{
-    if (number < scan->n_sets && sieve_is_for(scan->sets[number], members, n_members)) return sieve_hold(scan->sets[number]);
-    const SieveSet *before = number < scan->n_sets ? scan->sets[number] : NULL;
-    SieveSet       *set = sieve_make(members[0].launch->budget, before, members, n_members);
-    if (!set) return NULL;
-    if (number >= scan->n_sets) {
-        scan->sets = realloc(scan->sets, (size_t)(number + 1) * sizeof *scan->sets);
-        while (scan->n_sets <= number) scan->sets[scan->n_sets++] = NULL;
-    }
-    sieve_release(scan->sets[number]);
-    scan->sets[number] = sieve_hold(set);
-    return set;
-}
-
-static bool make_group(Task *task, int first_seat, int n_members)
-{
-    SieveMember members[SIEVE_MEMBERS];
-    Group      *group = &task->groups[task->n_groups];
-    for (int m = 0; m < n_members; m++) {
-        members[m] = member_at(&task->seats[first_seat + m]);
-        group->chunks[m] = task->seats[first_seat + m].chunk;
-    }
-    if (!sieve_pays(members, n_members, &group->gain)) return false;
-    group->set = set_for(task->scan, task->n_groups, members, n_members);
-    group->n_members = n_members;
-    return group->set != NULL;
-}
-
-// Seats n_plain .. END are to be sieved together.
-static void make_groups(Task *task, int end)
-{
-    int at = task->n_plain;
-    task->groups = calloc((size_t)((end - at) / SIEVE_MEMBERS + 1), sizeof *task->groups);
-    while (at < end && make_group(task, at, MIN_OF(end - at, SIEVE_MEMBERS))) {
-        at += task->groups[task->n_groups].n_members;
-        task->n_groups++;
-    }
-    for (int s = at; s < end; s++) {                           // did not pay: side by side
-        const Seat seat = task->seats[s];
-        memmove(&task->seats[task->n_plain + 1], &task->seats[task->n_plain], (size_t)(s - task->n_plain) * sizeof seat);
-        task->seats[task->n_plain++] = seat;
-    }
-}
-
-const char *woven_as_name(WovenAs as)
-{
-    static const char *const names[] = { [WOVEN_SIEVE] = "sieved", [WOVEN_FUSED] = "fused", [WOVEN_CUBE] = "one body" };
-    return names[as];
+    tally->figures.rides_woven += (u64)(task->seating.n_seats - task->seating.n_plain);
+    for (int f = 0; f < task->seating.n_fused; f++) tally->figures.rides_fused += (u64)task->seating.fused[f].n_members;
+    for (int c = 0; c < task->seating.n_cubes; c++) tally->figures.rides_cubed += (u64)task->seating.cubes[c].n_members;
 }
 
 // For people who ask who is woven with whom.
@@ -533,49 +231,30 @@ static void note_rider(Rider *rider, WovenAs as, int n_woven, double gain)
     launch->woven_as = woven_as_name(as), launch->n_woven = n_woven, launch->gain = gain;
 }
 
-static void note_woven(const Task *task)
+static void note_woven(const Seating *seating)
 {
-    for (int s = 0; s < task->n_plain; s++) note_rider(task->seats[s].rider, WOVEN_NOT, 0, 1);
-    for (int g = 0, seat = task->n_plain; g < task->n_groups; g++)
-        for (int end = seat + task->groups[g].n_members; seat < end; seat++) note_rider(task->seats[seat].rider, WOVEN_SIEVE, task->groups[g].n_members, task->groups[g].gain);
-    for (int f = 0; f < task->n_fused; f++)
-        for (int m = 0; m < task->fused[f].n_members; m++)
-            note_rider(task->seats[task->fused[f].first_seat + m].rider, WOVEN_FUSED, task->fused[f].n_members, task->fused[f].gain);
-    for (int c = 0; c < task->n_cubes; c++)
-        for (int m = 0; m < task->cubes[c].n_members; m++)
-            note_rider(task->seats[task->cubes[c].first_seat + m].rider, WOVEN_CUBE, task->cubes[c].n_members, task->cubes[c].gain);
+    for (int s = 0; s < seating->n_plain; s++) note_rider(seating->seats[s].rider, WOVEN_NOT, 0, 1);
+    for (int g = 0, seat = seating->n_plain; g < seating->n_groups; g++)
+        for (int end = seat + seating->groups[g].n_members; seat < end; seat++) note_rider(seating->seats[seat].rider, WOVEN_SIEVE, seating->groups[g].n_members, seating->groups[g].gain);
+    for (int f = 0; f < seating->n_fused; f++)
+        for (int m = 0; m < seating->fused[f].n_members; m++)
+            note_rider(seating->seats[seating->fused[f].first_seat + m].rider, WOVEN_FUSED, seating->fused[f].n_members, seating->fused[f].gain);
+    for (int c = 0; c < seating->n_cubes; c++)
+        for (int m = 0; m < seating->cubes[c].n_members; m++)
+            note_rider(seating->seats[seating->cubes[c].first_seat + m].rider, WOVEN_CUBE, seating->cubes[c].n_members, seating->cubes[c].gain);
 }
 
 // Without the lock: the scan is marked as opening, and the riders of the task's seats cannot leave.
-static void weave_seats(Task *task)
-{
-    int n_sieved = 0, n_one_kernel = 0;
-    make_cubes(task);
-    make_all_fused(task);
-    for (int s = 0; s < task->n_seats; s++) {
-        Seat *seat = &task->seats[s];
-        if (seat->as == WOVEN_CUBE || seat->as == WOVEN_FUSED) n_one_kernel++;
-        else seat->as = seat->rider->suits ? WOVEN_SIEVE : WOVEN_NOT, seat->with = -1, n_sieved += seat->rider->suits;
-    }
-    qsort(task->seats, (size_t)task->n_seats, sizeof *task->seats, by_way);
-    place_seats(task);
-    task->n_plain = task->n_seats - n_sieved - n_one_kernel;
-    if (n_sieved > 1) make_groups(task, task->n_plain + n_sieved);
-    else task->n_plain += n_sieved;
-}
-
 static void weave_riders(Network *network, Scan *scan, Task *task)
 {
-    int n_suit = 0;
-    for (int s = 0; s < task->n_seats; s++) n_suit += task->seats[s].rider->suits || task->seats[s].rider->suits_cube || task->seats[s].rider->steps;
-    task->n_plain = task->n_seats;
-    if (n_suit < 2) return;
+    task->seating.n_plain = task->seating.n_seats;
+    if (!seats_may_weave(&task->seating)) return;
     scan->is_opening = true;
     pthread_mutex_unlock(&network->lock);
-    weave_seats(task);
+    seats_weave(&task->seating, task->chunk, &scan->kept);
     pthread_mutex_lock(&network->lock);
     scan->is_opening = false;
-    note_woven(task);
+    note_woven(&task->seating);
 }
 
 // One that got nothing yet.
@@ -612,7 +291,7 @@ static Task *open_chunk(Network *network, Scan *scan)
     Task *task = calloc(1, sizeof *task);
     task->scan = scan;
     task->chunk = leader->ride->launch->source->chunks[number];
-    task->seats = calloc((size_t)scan->n_riders, sizeof *task->seats);
+    task->seating.seats = calloc((size_t)scan->n_riders, sizeof *task->seating.seats);
     task->gates = calloc((size_t)scan->n_riders, sizeof *task->gates);
     for (Rider *rider = scan->riders; rider; rider = rider->next) {
         if (!rider->n_wanted) continue;
@@ -635,28 +314,16 @@ static void close_task(Task *task)
     Task **link = &task->scan->tasks;
     while (*link != task) link = &(*link)->next;
     *link = task->next;
-    for (int s = 0; s < task->n_seats; s++) {
-        Rider *rider = task->seats[s].rider;
+    for (int s = 0; s < task->seating.n_seats; s++) {
+        Rider *rider = task->seating.seats[s].rider;
         if (atomic_load_explicit(&task->gates[s].is_shut, memory_order_relaxed)) continue;
         rider->n_tasks--;
         if (rider->n_wanted && is_stopped(rider)) want_nothing(rider);
         finish_if_done(rider);
     }
-    for (int g = 0; g < task->n_groups; g++) sieve_release(task->groups[g].set);
-    for (int c = 0; c < task->n_cubes; c++) {
-        cube_close(task->cubes[c].run);
-        cube_release(task->cubes[c].cube);
-        free(task->cubes[c].chunks);
-    }
-    for (int f = 0; f < task->n_fused; f++) {
-        fuse_release(task->fused[f].fused);
-        free(task->fused[f].chunks);
-    }
-    free(task->fused);
-    free(task->cubes);
-    free(task->groups);
+    seats_release(&task->seating);
     free(task->gates);
-    free(task->seats);
+    free(task->seating.seats);
     free(task);
 }
 
@@ -702,12 +369,13 @@ static Scan *choose_scan(Network *network)
 // So many rows that the slice takes neither longer than SLICE_NS nor, with a new rider in it, an unknown time.
 static u32 slice_rows(const Task *task)
 {
-    const bool is_cube = task->n_cubes && !task->n_groups && !task->n_plain && !task->n_fused;
-    u32    rows = is_cube ? SLICE_CUBE : task->n_groups || task->n_cubes ? SLICE_WOVEN : task->n_seats > 1 ? SLICE_SHARED : SLICE_ROWS;
+    const Seating *seating = &task->seating;
+    const bool is_cube = seating->n_cubes && !seating->n_groups && !seating->n_plain && !seating->n_fused;
+    u32    rows = is_cube ? SLICE_CUBE : seating->n_groups || seating->n_cubes ? SLICE_WOVEN : seating->n_seats > 1 ? SLICE_SHARED : SLICE_ROWS;
     double row_ns = 0;
-    for (int s = 0; s < task->n_seats; s++) {
+    for (int s = 0; s < seating->n_seats; s++) {
         if (atomic_load_explicit(&task->gates[s].is_shut, memory_order_relaxed)) continue;
-        const u32 row_ps = atomic_load_explicit(&task->seats[s].rider->row_ps, memory_order_relaxed);
+        const u32 row_ps = atomic_load_explicit(&seating->seats[s].rider->row_ps, memory_order_relaxed);
         if (!row_ps) rows = SLICE_FIRST;
         row_ns += row_ps * 1e-3;
     }
@@ -756,8 +424,8 @@ static void note_rows(Rider *rider, u32 n_rows, double time_ms)
 static double push_plain(const Slice *slice, int slot, double start_ms)
 {
     const Task *task = slice->task;
-    for (int s = 0; s < task->n_plain; s++) {
-        const Seat *seat = &task->seats[s];
+    for (int s = 0; s < task->seating.n_plain; s++) {
+        const Seat *seat = &task->seating.seats[s];
         if (!gate_enter(&task->gates[s])) continue;
         Ride *ride = seat->rider->ride;
         ride->device->push(ride->device, ride->launch, slot, seat->chunk, slice->first, slice->end);
@@ -776,7 +444,7 @@ static double note_members(const Slice *slice, int first_seat, int n_members, do
     const double now_ms = time_now_ms();
     for (int s = first_seat; s < first_seat + n_members; s++) {
         if (!gate_enter(&task->gates[s])) continue;
-        note_rows(task->seats[s].rider, slice->end - slice->first, (now_ms - start_ms) / n_members);
+        note_rows(task->seating.seats[s].rider, slice->end - slice->first, (now_ms - start_ms) / n_members);
         gate_leave(&task->gates[s]);
     }
     return now_ms;
@@ -793,8 +461,8 @@ static Gate *enter_any(Gate *gates, int n_gates)
 static double push_fused(const Slice *slice, int slot, double start_ms)
 {
     const Task *task = slice->task;
-    for (int f = 0; f < task->n_fused; f++) {
-        const FusedSeats *seats = &task->fused[f];
+    for (int f = 0; f < task->seating.n_fused; f++) {
+        const FusedSeats *seats = &task->seating.fused[f];
         fuse_push(seats->fused, seats->chunks, &task->gates[seats->first_seat], slot, slice->first, slice->end);
         start_ms = note_members(slice, seats->first_seat, seats->n_members, start_ms);
     }
@@ -804,8 +472,8 @@ static double push_fused(const Slice *slice, int slot, double start_ms)
 static void push_cubes(const Slice *slice, int slot, double start_ms)
 {
     const Task *task = slice->task;
-    for (int c = 0; c < task->n_cubes; c++) {
-        const CubeSeats *seats = &task->cubes[c];
+    for (int c = 0; c < task->seating.n_cubes; c++) {
+        const CubeSeats *seats = &task->seating.cubes[c];
         Gate            *gate = enter_any(&task->gates[seats->first_seat], seats->n_members);
         if (!gate) continue;
         cube_push(seats->run, slot, slice->first, slice->end);
@@ -816,16 +484,16 @@ static void push_cubes(const Slice *slice, int slot, double start_ms)
 
 static void fold_cubes(Task *task, int slot)
 {
-    for (int c = 0; c < task->n_cubes; c++) cube_fold(task->cubes[c].run, task->cubes[c].chunks, &task->gates[task->cubes[c].first_seat], slot);
+    for (int c = 0; c < task->seating.n_cubes; c++) cube_fold(task->seating.cubes[c].run, task->seating.cubes[c].chunks, &task->gates[task->seating.cubes[c].first_seat], slot);
 }
 
 static void push_slice(Network *network, const Slice *slice, int slot)
 {
     const Task *task = slice->task;
     double      start_ms = push_plain(slice, slot, time_now_ms());
-    if (task->n_groups && !network->scratch[slot]) network->scratch[slot] = malloc(sieve_scratch_bytes(SLICE_WOVEN));
-    for (int g = 0, seat = task->n_plain; g < task->n_groups; g++) {
-        const Group *group = &task->groups[g];
+    if (task->seating.n_groups && !network->scratch[slot]) network->scratch[slot] = malloc(sieve_scratch_bytes(SLICE_WOVEN));
+    for (int g = 0, seat = task->seating.n_plain; g < task->seating.n_groups; g++) {
+        const Group *group = &task->seating.groups[g];
         sieve_push(group->set, task->chunk, group->chunks, &task->gates[seat], slot, slice->first, slice->end, network->scratch[slot]);
         start_ms = note_members(slice, seat, group->n_members, start_ms);
         seat += group->n_members;
@@ -868,7 +536,7 @@ static void push_while(Network *network, const Rider *own)
         pthread_mutex_lock(&network->lock);
         Task *task = slice.task;
         task->scan->n_pushing--;
-        if (task->n_cubes && task->n_pushing == 1 && task->next_row >= task->chunk->n_rows) {      // the last one out
+        if (task->seating.n_cubes && task->n_pushing == 1 && task->next_row >= task->chunk->n_rows) {      // the last one out
             pthread_mutex_unlock(&network->lock);
             fold_cubes(task, slot);
             pthread_mutex_lock(&network->lock);
@@ -950,12 +618,7 @@ static void get_off(Network *network, Rider *rider)
     Scan **at = &network->scans;
     while (*at != scan) at = &(*at)->next;
     *at = scan->next;
-    for (int i = 0; i < scan->n_sets; i++) sieve_release(scan->sets[i]);
-    for (int c = 0; c < scan->n_cubes; c++) cube_release(scan->cubes[c]);
-    for (int f = 0; f < scan->n_fused; f++) fuse_release(scan->fused[f]);
-    free(scan->fused);
-    free(scan->cubes);
-    free(scan->sets);
+    kept_release(&scan->kept);
     free(scan);
 }
 
@@ -975,9 +638,9 @@ static void wait_a_little(Network *network, Rider *rider)
 static bool shut_gate(Rider *rider, Task *task)
 {
     bool is_out = true, is_in = false, is_last = true;
-    for (int s = 0; s < task->n_seats; s++) {
+    for (int s = 0; s < task->seating.n_seats; s++) {
         Gate *gate = &task->gates[s];
-        if (task->seats[s].rider == rider) {
+        if (task->seating.seats[s].rider == rider) {
             is_in = true;
             if (!atomic_exchange(&gate->is_shut, true)) rider->n_tasks--;
             if (atomic_load(&gate->n_inside)) is_out = false;
