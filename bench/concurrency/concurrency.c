@@ -1,16 +1,19 @@
 // concurrency.c - many queries at the same time, Weft beside DuckDB: same rows, same machine, same process, same cores.
 //
 //     concurrency --db DB --tbl DIR --ssb bench/ssb --duckdb LIBRARY --scratch DIR [--threads N] [--repeats N]
-//         [--seconds S] [--seed N] [--scale SF] [--quick] [--record FILE]
-//         [--parts thirteen,random,loop,marginal,alone,attach]
+//         [--seconds S] [--seed N] [--scale SF] [--duckdb-clients N] [--quick] [--record FILE]
+//         [--parts thirteen,random,loop,marginal,alone,attach,new]
 //
 // thirteen  The 13 SSB queries submitted at once, against DuckDB's better of one after the other and a connection each.
-// random    64 SSB queries with random constants, the same way; DuckDB's best of 1, 2, 4 and 8 connections.
+// random    64 SSB queries with random constants, the same way; DuckDB's best of 1, 2, 4, 8 and 64 connections.
 // loop      Closed loops of 1 to 256 clients that draw from these 64: throughput, latency, bytes read; and what a small
-//           query suffers among large ones.  DuckDB up to 16 clients.
+//           query suffers among large ones.  DuckDB gets the same seconds, and with many clients takes longer: a loop
+//           goes on until there are two answers per client.  --duckdb-clients leaves out the larger ones.
 // marginal  1 to 64 queries of one shape at once: what one more costs.
 // alone     Each of the 13 by itself, with sharing on and off.
 // attach    How long a query that needs one chunk takes while the table is being scanned for others.
+// new       How long queries of shapes that were never seen wait for their first chunk, beyond compiling, and how long
+//           others do because of them.
 //
 // Answers are compared before the clock runs.  Data is in memory and code compiled.  Runs of the engines alternate and
 // the best of each counts, except in closed loops, where the clock says when it is over.  A run ends when the engine
@@ -84,16 +87,19 @@ Reads reads_since(Peer *weft, const Reads *before)
 
 static bool parse_options(int argc, char **argv, Options *options)
 {
-    const char *seconds = NULL, *seed = NULL;
-    *options = (Options){ .ssb = "bench/ssb", .scale = "1", .parts = "thirteen,random,loop,marginal,alone,attach",
+    const char *seconds = NULL, *seed = NULL, *duckdb_clients = NULL;
+    *options = (Options){ .ssb = "bench/ssb", .scale = "1", .parts = "thirteen,random,loop,marginal,alone,attach,new",
                           .threads = 2, .command = "bench/concurrency/run.sh" };
     settings = (BenchSettings){ .seed = 1 };
-    const OwnOption own[] = { { "seconds", &seconds, NULL }, { "seed", &seed, NULL }, { "quick", NULL, &settings.is_quick } };
+    const OwnOption own[] = { { "seconds", &seconds, NULL }, { "seed", &seed, NULL }, { "quick", NULL, &settings.is_quick },
+                              { "duckdb-clients", &duckdb_clients, NULL } };
     if (!bench_options(argc, argv, options, own, COUNT(own)))
         return false;
     settings.seconds = seconds ? atof(seconds) : 0;
     settings.seed = seed ? strtoull(seed, NULL, 10) : settings.seed;
+    settings.duckdb_clients = duckdb_clients ? atoi(duckdb_clients) : 0;
     options->repeats = options->repeats ? options->repeats : settings.is_quick ? 3 : 10;
+    settings.duckdb_clients = settings.duckdb_clients > 0 ? settings.duckdb_clients : settings.is_quick ? 16 : 256;
     settings.seconds = settings.seconds > 0 ? settings.seconds : settings.is_quick ? 0.5 : 4;
     return options_are_whole(options);
 }
@@ -116,13 +122,14 @@ int main(int argc, char **argv)
     static const struct { const char *name; void (*run)(Bench *bench, const Engines *engines); } PARTS[] = {
         { "thirteen", part_thirteen }, { "random", part_random }, { "loop", part_loop },
         { "marginal", part_marginal }, { "alone", part_alone },   { "attach", part_attach },
+        { "new", part_new },
     };
     static Bench bench;
     if (!parse_options(argc, argv, &bench.options)) {
         fprintf(stderr,
                 "usage: concurrency --db DB --tbl DIR --ssb DIR --duckdb LIBRARY --scratch DIR [--threads N]\n"
                 "           [--repeats N] [--seconds S] [--seed N] [--scale SF] [--quick] [--record FILE]\n"
-                "           [--parts thirteen,random,loop,marginal,alone,attach]\n");
+                "           [--duckdb-clients N] [--parts thirteen,random,loop,marginal,alone,attach,new]\n");
         return 2;
     }
     keep_to_cores(bench.options.threads);

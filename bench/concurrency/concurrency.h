@@ -15,6 +15,7 @@ typedef struct BenchSettings {
     double   seconds;                  // of a closed loop
     uint64_t seed;
     bool     is_quick;
+    int      duckdb_clients;           // most of them in a closed loop
 } BenchSettings;
 
 extern BenchSettings settings;
@@ -43,6 +44,7 @@ void part_marginal(Bench *bench, const Engines *engines);
 void part_alone(Bench *bench, const Engines *engines);
 void part_loop(Bench *bench, const Engines *engines);            // loops.c
 void part_attach(Bench *bench, const Engines *engines);
+void part_new(Bench *bench, const Engines *engines);
 
 // ---- random queries (draw.c) -------------------------------------------------------------------------------------
 
@@ -88,5 +90,8 @@ typedef struct LoopFigures {
 } LoopFigures;
 
 void crew_loop(Crew *crew, const Loop *loop, LoopFigures *figures);
+
+// Each query once, as crew_once; what SAMPLE says of each.
+Latencies crew_sample(Crew *crew, char *const *queries, int n_queries, double (*sample)(Peer *peer, const char *sql));
 
 #endif

@@ -128,6 +128,15 @@ static void take_next(Client *client)
         client_ms(client, crew->queries[i]);
 }
 
+static void add_sample(Samples *samples, double ms);
+
+static void sample_next(Client *client)
+{
+    Crew *crew = client->crew;
+    for (int i = crew->next++; i < crew->n_queries; i = crew->next++)
+        add_sample(&client->samples, crew->loop->sample(client->peer, crew->queries[i]));
+}
+
 double crew_once(Crew *crew, char *const *queries, int n_queries)
 {
     crew->queries = queries;
@@ -224,13 +233,30 @@ static Latencies latencies(const Crew *crew, bool of_small)
     return found;
 }
 
+static void clear_samples(Crew *crew)
+{
+    for (int i = 0; i < crew->n_clients; i++)
+        crew->clients[i].samples.n = 0;
+}
+
+Latencies crew_sample(Crew *crew, char *const *queries, int n_queries, double (*sample)(Peer *peer, const char *sql))
+{
+    Loop loop = { .sample = sample };
+    crew->loop = &loop;
+    crew->queries = queries;
+    crew->n_queries = n_queries;
+    crew->next = 0;
+    clear_samples(crew);
+    run_round(crew, sample_next);
+    return latencies(crew, false);
+}
+
 void crew_loop(Crew *crew, const Loop *loop, LoopFigures *figures)
 {
     crew->loop = loop;
     crew->n_done = crew->n_done_small = crew->n_done_open = 0;
     crew->is_closed = false;
-    for (int i = 0; i < crew->n_clients; i++)
-        crew->clients[i].samples.n = 0;
+    clear_samples(crew);
     *figures = (LoopFigures){ .time_ms = run_round(crew, run_loop) };
     figures->per_second = (double)crew->n_done_open * 1e3 / (crew->end_ms - crew->start_ms);
     figures->large = latencies(crew, false);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_CLIENTS = 256, MOST_DUCKDB_CLIENTS = 16, BACKGROUND = 8, N_PROBES = 200 };
+enum { MOST_CLIENTS = 256, BACKGROUND = 8, N_PROBES = 200 };
 
 // ---- loop: clients that come back --------------------------------------------------------------------------------
 
@@ -99,7 +99,7 @@ void part_loop(Bench *bench, const Engines *engines)
 {
     LoopSide sides[] = { { "Weft", engines->weft, NULL, true, MOST_CLIENTS, 0 },
                          { "Weft, sharing off", engines->weft, SHARING_OFF, true, MOST_CLIENTS, 0 },
-                         { "DuckDB", engines->duckdb, NULL, false, MOST_DUCKDB_CLIENTS, 0 } };
+                         { "DuckDB", engines->duckdb, NULL, false, settings.duckdb_clients, 0 } };
     int counts[16], n_counts = client_counts(counts), n_rows = 0;
     LoopRow rows[COUNT(sides) * 16];
     char **queries = draw_queries(-1, N_RANDOM, settings.seed);
@@ -235,3 +235,106 @@ void part_attach(Bench *bench, const Engines *engines)
     free_queries(probes, N_PROBES);
 }
 
+// ---- new: shapes that nobody has seen ----------------------------------------------------------------------------
+
+// The sum of an expression in which columns and operators are drawn, other ones in every run: neither memory nor the
+// cache on disk has code for it.
+static char *draw_shape(uint64_t *state)
+{
+    static const char *const COLUMNS[] = { "lo_discount",   "lo_quantity",   "lo_tax",           "lo_revenue",
+                                           "lo_supplycost", "lo_linenumber", "lo_extendedprice", "lo_custkey" };
+    char *sql, expression[800] = "lo_revenue";
+    for (int i = 0; i < 12; i++) {
+        size_t length = strlen(expression);
+        const char *sign = draw_between(state, 0, 1) ? "+" : "-";
+        snprintf(expression + length, sizeof expression - length, " %s %s", sign,
+                 COLUMNS[draw_between(state, 0, COUNT(COLUMNS) - 1)]);
+    }
+    if (asprintf(&sql, "select sum(%s) from lineorder where lo_discount between 1 and 3 and lo_quantity < 25",
+                 expression) < 0)
+        abort();
+    return sql;
+}
+
+static char **draw_shapes(int n)
+{
+    char **queries = calloc((size_t)n, sizeof(char *));
+    uint64_t state = (uint64_t)(now_ms() * 1e3) * 2654435761u + settings.seed;
+    for (int i = 0; i < n; i++)
+        queries[i] = draw_shape(&state);
+    return queries;
+}
+
+// Milliseconds after WHAT in EXPLAIN ANALYZE's lines, the most of them.
+static double explained_ms(const Rows *rows, const char *what, bool is_before)
+{
+    double most = 0;
+    for (size_t row = 0; row < rows->n_rows; row++) {
+        const char *line = rows_cell(rows, row, 0), *at = line ? strstr(line, what) : NULL;
+        if (!at)
+            continue;
+        while (is_before && at > line && at[-1] != '+')
+            at--;
+        most = fmax(most, atof(is_before ? at : at + strlen(what)));
+    }
+    return most;
+}
+
+// From asking for code until the first chunk was opened.
+static double first_chunk_ms(Peer *peer, const char *sql)
+{
+    Rows rows;
+    char *explain;
+    if (asprintf(&explain, "explain analyze %s", sql) < 0)
+        abort();
+    must(peer, peer_run(peer, explain, &rows), explain);
+    double ms = explained_ms(&rows, " ms to get the code", true) +
+                explained_ms(&rows, "got on a running scan after ", false);
+    rows_free(&rows);
+    free(explain);
+    return ms;
+}
+
+// Clients that never ask for the same shape twice, while one asks for what is compiled already.
+static void measure_beside_new(Peer *weft, char *const *queries, LoopFigures *figures)
+{
+    enum { N_SHAPES_BESIDE = 4000 };
+    char **shapes = draw_shapes(N_SHAPES_BESIDE);
+    Crew *crew = crew_new(weft, BACKGROUND + 1, NULL);
+    Loop loop = { .queries = shapes, .n_queries = N_SHAPES_BESIDE, .min_ms = settings.seconds * 1e3,
+                  .min_done = N_RANDOM, .seed = settings.seed, .small = (const char *const *)queries,
+                  .n_small = N_RANDOM, .pause_ms = 3, .sample = wait_ms };
+    crew_loop(crew, &loop, figures);
+    crew_free(crew);
+    free_queries(shapes, N_SHAPES_BESIDE);
+}
+
+void part_new(Bench *bench, const Engines *engines)
+{
+    enum { N_NEW = 160 };
+    _Static_assert(BACKGROUND == 8, "the text says so");
+    char **queries = draw_queries(-1, N_RANDOM, settings.seed), **shapes = draw_shapes(2 * N_NEW);
+    LoopFigures beside;
+    check_all(engines, queries, N_RANDOM);
+    Crew *one = crew_new(engines->weft, 1, NULL), *many = crew_new(engines->weft, BACKGROUND, NULL);
+    Latencies alone = crew_sample(one, shapes, N_NEW, first_chunk_ms);
+    Reads before = reads_now(engines->weft);
+    double start = now_ms();
+    Latencies together = crew_sample(many, shapes + N_NEW, N_NEW, first_chunk_ms);
+    double chunk = (now_ms() - start) / reads_since(engines->weft, &before).chunks_read;
+    crew_free(one);
+    crew_free(many);
+    measure_beside_new(engines->weft, queries, &beside);
+    say(bench, "## Getting on with new shapes\n\nQueries of shapes never seen before, until their first chunk is opened: "
+               "compiling, and waiting.\n\n");
+    say(bench, "| | p50 ms | p95 ms | p99 ms | max ms |\n| :-- | --: | --: | --: | --: |\n");
+    say_probes(bench, "one client", &alone);
+    say_probes(bench, "8 clients at once", &together);
+    say_probes(bench, "one whose code is there, beside 8", &beside.small);
+    say(bench, "\nThe scan goes through a chunk in %.2f ms on average then, most of it with tcc's code.  So the 8 wait, beyond "
+               "what compiling takes alone, %.2f chunk times at the median and **%.2f** at p99; the one whose code is "
+               "there %.2f at p99 (%zu queries).\n\n", chunk, (together.p50 - alone.p50) / chunk,
+        (together.p99 - alone.p50) / chunk, beside.small.p99 / chunk, beside.small.n);
+    free_queries(queries, N_RANDOM);
+    free_queries(shapes, 2 * N_NEW);
+}

@@ -1,10 +1,10 @@
 #!/bin/sh
 # Many queries at once, Weft beside DuckDB: builds, makes the data, runs, prints tables in Markdown (concurrency.c).
 #
-#     bench/concurrency/run.sh [--scale SF] [--parts thirteen,random,loop,marginal,alone,attach] [--threads N]
-#         [--repeats N] [--seconds S] [--seed N] [--quick] [--record FILE]
+#     bench/concurrency/run.sh [--scale SF] [--parts thirteen,random,loop,marginal,alone,attach,new] [--threads N]
+#         [--repeats N] [--seconds S] [--seed N] [--duckdb-clients N] [--quick] [--record FILE]
 #
-# Scale 1 and all parts unless told otherwise; some five minutes, with --quick one.  The data is that of bench/ssb, in
+# Scale 1 and all parts unless told otherwise; some ten minutes, with --quick one.  The data is that of bench/ssb, in
 # build/bench (or $BENCH_DIR).  --record writes the same text to a file, for bench/results.  Leave the machine alone
 # while it runs.
 set -eu

@@ -196,7 +196,7 @@ void part_random(Bench *bench, const Engines *engines)
     char **queries = draw_queries(-1, N_RANDOM, settings.seed);
     say(bench, "## %d SSB queries with random constants (seed %llu); best of %d alternating runs\n\n", N_RANDOM,
         (unsigned long long)settings.seed, bench->options.repeats);
-    compare_sets(bench, engines, queries, N_RANDOM, (int[]){ 2, 4, 8 }, 3);
+    compare_sets(bench, engines, queries, N_RANDOM, (int[]){ 2, 4, 8, N_RANDOM }, 4);
     free_queries(queries, N_RANDOM);
 }
 
