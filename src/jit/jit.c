@@ -3,7 +3,8 @@
 // A Code is one text.  Each of its two tiers goes its own way, under the jit's lock:
 //
 //     NONE -> RUNNING -> DONE | FAILED             compiled by whoever asks first; others who ask wait
-//     NONE -> QUEUED -> RUNNING -> ...             cc only: by the background thread, in the order of asking
+//     NONE -> QUEUED -> RUNNING -> ...             cc only: by the background thread, in the order of asking;
+//                                                  codes that nobody waits for (jit_later) after all others, newest first
 //     NONE -> LOADING -> DONE | NONE               cc only: looked for on disk
 //
 // The functions themselves are atomics beside that: once set they stay until jit_free, so running code takes no lock.
@@ -40,6 +41,7 @@ struct Code {
     const char *notices[N_TIERS];                           // the same for the user
     bool        is_cc_notice_given;                         // in AUTO, once
     bool        is_for_tcc;                                 // of TCC mode
+    bool        is_for_several;                             // of jit_later
     TccCode     tcc;
     CcCode      cc;
     Code       *next, *next_queued;
@@ -58,6 +60,7 @@ struct Jit {
     Map        *by_hash;
     Code       *codes;                                      // all, newest first
     Code       *queue_first, *queue_last;
+    Code       *later_newest;                               // of those for several queries: who met last is still there
     pthread_t   thread;
     bool        has_thread, is_busy, is_stopping;
     bool        is_broken_notice_given;                     // that cc is of no use: once, not for each text
@@ -377,17 +380,39 @@ bool jit_flags_native(const Jit *jit)
 
 // ---- in the background ---------------------------------------------------------------------------------------------
 
+// A query's own code goes first: without it the query stays slow.
+static Code *take_queued(Jit *jit)
+{
+    Code **queue = jit->queue_first ? &jit->queue_first : &jit->later_newest, *code = *queue;
+    if (code)
+        *queue = code->next_queued;
+    return code;
+}
+
+static void put_queued(Jit *jit, Code *code)
+{
+    code->next_queued = code->is_for_several ? jit->later_newest : NULL;
+    if (code->is_for_several) {
+        jit->later_newest = code;
+        return;
+    }
+    if (jit->queue_first)
+        jit->queue_last->next_queued = code;
+    else
+        jit->queue_first = code;
+    jit->queue_last = code;
+}
+
 static void *work_off_queue(void *context)
 {
     Jit *jit = context;
     pthread_mutex_lock(&jit->lock);
     while (!jit->is_stopping) {
-        Code *code = jit->queue_first;
+        Code *code = take_queued(jit);
         if (!code) {
             pthread_cond_wait(&jit->changed, &jit->lock);
             continue;
         }
-        jit->queue_first = code->next_queued;
         if (code->steps[TIER_CC] != STEP_QUEUED)            // somebody could not wait for us
             continue;
         jit->is_busy = true;
@@ -417,11 +442,7 @@ void jit_improve(Jit *jit, Code *code)
     pthread_mutex_lock(&jit->lock);
     if (code->steps[TIER_CC] == STEP_NONE && start_thread(jit)) {
         code->steps[TIER_CC] = STEP_QUEUED;
-        if (jit->queue_first)
-            jit->queue_last->next_queued = code;
-        else
-            jit->queue_first = code;
-        jit->queue_last = code;
+        put_queued(jit, code);
         pthread_cond_broadcast(&jit->changed);
     }
     pthread_mutex_unlock(&jit->lock);
@@ -432,6 +453,7 @@ Code *jit_later(Jit *jit, const char *text, const char *name)
     XXH128_hash_t hash = hash_code(text, name, false);
     pthread_mutex_lock(&jit->lock);
     Code *code = find_code(jit, hash, text, name, false);
+    code->is_for_several = true;
     pthread_mutex_unlock(&jit->lock);
     return code;
 }
@@ -446,7 +468,7 @@ void jit_want(Jit *jit, Code *code, bool at_once)
 void jit_wait_idle(Jit *jit)
 {
     pthread_mutex_lock(&jit->lock);
-    while (jit->has_thread && (jit->queue_first || jit->is_busy))
+    while (jit->has_thread && (jit->queue_first || jit->later_newest || jit->is_busy))
         pthread_cond_wait(&jit->changed, &jit->lock);
     pthread_mutex_unlock(&jit->lock);
 }

@@ -51,6 +51,7 @@ void jit_improve(Jit *jit, Code *code);
 
 // Code for a text that nobody waits for: code_function is NULL until cc has compiled it in the background.  That is begun when it is
 // wanted at once, or has been wanted a few times: what comes again will come again, what came once is not worth the compiler's time.
+// Codes of jit_improve go before it, and among codes wanted so the newest.
 Code *jit_later(Jit *jit, const char *text, const char *name);
 void  jit_want(Jit *jit, Code *code, bool at_once);
 

@@ -415,6 +415,39 @@ TEST(many_threads_compile_each_text_once)
     jit_free(jit);
 }
 
+// Kernels for several queries, which nobody waits for, do not keep a query from getting better code.
+TEST(code_of_a_query_is_compiled_before_that_of_several)
+{
+    static const char *const names[] = { "p_own", "p_old", "p_new", "p_late" };
+    Jit *jit = new_jit("", write_script("steady-cc", "sleep 0.2; exec cc \"$@\""));
+    Arena *arena = arena_new(NULL, "texts");
+    Code *codes[4];
+    int order[4], n_done = 0;
+    for (int i = 0; i < 4; i++) {
+        const char *text = arena_printf(arena, HEAD("%s") "    a->out[0] = %d;\n}\n", names[i], i);
+        bool is_for_several = i == 1 || i == 2;
+        codes[i] = is_for_several ? jit_later(jit, text, names[i]) : get_ok(jit, text, names[i], JIT_AUTO);
+        if (is_for_several)
+            jit_want(jit, codes[i], true);
+        else
+            jit_improve(jit, codes[i]);
+    }
+    for (double end = time_now_ms() + 20000; n_done < 4 && time_now_ms() < end; usleep(2000))
+        for (int i = 0; i < 4; i++) {
+            JitTier tier;
+            bool is_known = !code_function(codes[i], &tier) || tier != TIER_CC;
+            for (int k = 0; k < n_done; k++)
+                is_known = is_known || order[k] == i;
+            if (!is_known)
+                order[n_done++] = i;
+        }
+    CHECK_INT(n_done, 4);
+    CHECK(order[0] == 0 && order[1] == 3 && order[2] == 2 && order[3] == 1);
+    jit_wait_idle(jit);
+    jit_free(jit);
+    arena_free(arena);
+}
+
 TEST(free_does_not_wait_for_the_compiler)
 {
     Jit *jit = new_jit("", write_script("slow-cc", "sleep 100 & echo $! > $0.pid; sleep 100"));
