@@ -60,7 +60,7 @@ static double steps_ns(const FuseStep *steps, int n_steps, const FuseStep *share
     double     ns = 0;
     bool       is_mask = false;
     for (int s = 0; s < n_steps; s++) {
-        if (fuse_has_step(shared, n_shared, steps[s].hash)) continue;
+        if (weave_has_step(shared, n_shared, steps[s].hash)) continue;
         const bool is_test = steps[s].is_test && !has_selection;
         ns += is_test ? TEST_NS : *pass * (steps[s].is_test ? FILTER_NS : STEP_NS);
         if (is_test && !is_mask) ns += PICK_NS, is_mask = true;
@@ -97,7 +97,7 @@ static u64 stack_bytes(const SieveMember *member) { return member->launch->woven
 static bool share_nothing(const FuseSteps *a, const FuseSteps *b)
 {
     for (int s = 0; s < a->n_steps; s++)
-        if (fuse_has_step(b->steps, b->n_steps, a->steps[s].hash)) return false;
+        if (weave_has_step(b->steps, b->n_steps, a->steps[s].hash)) return false;
     return true;
 }
 

@@ -469,7 +469,7 @@ static bool has_free(const FuseSteps *steps, u64 hash)
     return false;
 }
 
-bool fuse_has_step(const FuseStep *steps, int n_steps, u64 hash)
+bool weave_has_step(const FuseStep *steps, int n_steps, u64 hash)
 {
     for (int s = 0; s < n_steps; s++)
         if (steps[s].hash == hash) return true;
@@ -479,7 +479,7 @@ bool fuse_has_step(const FuseStep *steps, int n_steps, u64 hash)
 static const FuseStep *first_unshared(const FuseSteps *steps, const FuseStep *shared, int n_shared)
 {
     for (int s = 0; s < steps->n_steps; s++)
-        if (!fuse_has_step(shared, n_shared, steps->steps[s].hash)) return &steps->steps[s];
+        if (!weave_has_step(shared, n_shared, steps->steps[s].hash)) return &steps->steps[s];
     return NULL;
 }
 
@@ -488,7 +488,7 @@ int weave_shared_steps(const FuseSteps *const *members, int n_members, FuseStep 
     int n = 0;
     for (int s = 0; s < members[0]->n_steps; s++) {
         const FuseStep *step = &members[0]->steps[s];
-        bool            is_shared = step->is_free && !fuse_has_step(shared, n, step->hash);
+        bool            is_shared = step->is_free && !weave_has_step(shared, n, step->hash);
         for (int m = 1; m < n_members && is_shared; m++) is_shared = has_free(members[m], step->hash);
         if (is_shared) shared[n++] = *step;
     }

@@ -288,7 +288,7 @@ bool       weave_can_fuse(const Woven *woven);
 FuseSteps *weave_fuse_steps(Arena *arena, const FuseMember *member);
 // The steps that a kernel of these members takes once, in this order.  SHARED has room for all steps of the first.
 int        weave_shared_steps(const FuseSteps *const *members, int n_members, FuseStep *shared);
-bool       fuse_has_step(const FuseStep *steps, int n_steps, u64 hash);
+bool       weave_has_step(const FuseStep *steps, int n_steps, u64 hash);
 // ONLY_COLUMNS: nothing else is shared, so that the text is the same whatever the members' parameters and tables are.
 const char *weave_fuse(Arena *arena, const FuseMember *members, int n_members, bool only_columns, const char **name);
 
