@@ -1,4 +1,4 @@
-// parse.c - text to parse tree to statement, on a worker's stack.
+// parse.c - text to parse tree to statement, on a worker's stack; from a tree that was kept (trees.c), on the caller's.
 //
 // What libpg_query and protobuf-c need of the stack was measured (arm64, libpg_query 15-4.0.0), all in reading the tree
 // back:
@@ -17,6 +17,7 @@
 enum {
     TEXT_BYTES_MAX = 4 << 20,
     NESTING_MAX = 10000,
+    NESTING_KEPT = 100,                // of trees that are bound on the caller's stack: less than 100 kB of it
     STACK_PER_TOKEN = 8 << 10,
     RESCANS_MAX = 300000000
 };  // rescans: a second
@@ -24,15 +25,17 @@ enum {
 typedef struct BindJob {
     Arena       *arena;
     const char  *text;
+    size_t       length;
+    int          nesting;              // found by check_text
     const Names *names;
     Statement  **statement;
     Error       *err;
     weft_status  status;
 } BindJob;
 
-static weft_status check_text(const BindJob *job, size_t stack_bytes)
+static weft_status check_text(BindJob *job, size_t stack_bytes)
 {
-    const size_t length = strlen(job->text);
+    const size_t length = job->length;
     if (length > TEXT_BYTES_MAX) {
         fail(job->err, WEFT_TOO_LONG, -1, "statement of %zu bytes is too long", length);
         error_hint(job->err, "The limit is %d bytes. COPY loads more rows than INSERT can.", TEXT_BYTES_MAX);
@@ -47,7 +50,8 @@ static weft_status check_text(const BindJob *job, size_t stack_bytes)
         error_hint(job->err, "A run of comments or operators is too long.");
         return WEFT_TOO_COMPLEX;
     }
-    if (sql_nesting(job->text, limit, &at) <= limit) return WEFT_OK;
+    job->nesting = sql_nesting(job->text, limit, &at);
+    if (job->nesting <= limit) return WEFT_OK;
     fail(job->err, WEFT_TOO_COMPLEX, at, "statement is too complex");
     error_hint(job->err, "An expression or a chain of joins has more than %d tokens without a comma, AND or OR.",
                limit);
@@ -76,39 +80,30 @@ static weft_status syntax_error(const BindJob *job, const PgQueryError *error)
     return WEFT_TOO_COMPLEX;
 }
 
-static void *tree_alloc(void *arena, size_t bytes)
+static weft_status bind_tree(const BindJob *job, const ParseTree *tree)
 {
-    return arena_alloc(arena, bytes);
-}
-
-static void tree_free(void *arena, void *memory)
-{
-    (void)arena, (void)memory;                              // the arena does, without recursion
-}
-
-static weft_status bind_tree(const BindJob *job, Arena *scratch, const PgQueryProtobuf *packed)
-{
-    ProtobufCAllocator    allocator = { tree_alloc, tree_free, scratch };
-    PgQuery__ParseResult *tree = pg_query__parse_result__unpack(&allocator, packed->len, (const uint8_t *)packed->data);
+    const PgQuery__ParseResult *result = tree_result(tree);
     Binder binder = { .arena = job->arena, .text = job->text, .names = job->names, .err = job->err };
-    if (!tree) return fail(job->err, WEFT_INTERNAL, -1, "the parse tree could not be read");
-    if (tree->n_stmts > 1)
-        return fail(job->err, WEFT_SYNTAX_ERROR, tree->stmts[1]->stmt_location,
+    if (result->n_stmts > 1)
+        return fail(job->err, WEFT_SYNTAX_ERROR, result->stmts[1]->stmt_location,
                     "more than one statement where one is expected");
-    return bind_statement(&binder, tree->n_stmts ? tree->stmts[0] : NULL, job->statement);
+    return bind_statement(&binder, result->n_stmts ? result->stmts[0] : NULL, job->statement);
 }
 
 static weft_status parse_and_bind(const BindJob *job)
 {
     PgQueryProtobufParseResult parsed = pg_query_parse_protobuf(job->text);
+    ParseTree  *tree = parsed.error ? NULL : tree_unpack(parsed.parse_tree.data, parsed.parse_tree.len);
     weft_status status;
     if (parsed.error) {
         status = syntax_error(job, parsed.error);
+    } else if (!tree) {
+        status = fail(job->err, WEFT_INTERNAL, -1, "the parse tree could not be read");
     } else {
-        Arena *scratch = arena_new(NULL, "parse tree");
-        status = bind_tree(job, scratch, &parsed.parse_tree);
-        arena_free(scratch);
+        if (job->nesting <= NESTING_KEPT) tree_keep(tree, job->text, job->length);
+        status = bind_tree(job, tree);
     }
+    tree_release(tree);
     pg_query_free_protobuf_parse_result(parsed);
     return status;
 }
@@ -120,9 +115,16 @@ static void run_job(void *context, size_t stack_bytes)
     if (job->status == WEFT_OK) job->status = parse_and_bind(job);
 }
 
+// A tree that was kept has passed all checks, and is shallow enough for any thread's stack.
 weft_status sql_bind(Arena *arena, const char *text, const Names *names, Statement **statement, Error *err)
 {
-    BindJob job = { arena, text, names, statement, err, WEFT_OK };
+    BindJob    job = { .arena = arena, .text = text, .length = strlen(text), .names = names, .statement = statement, .err = err };
+    ParseTree *tree = tree_find(text, job.length);
+    if (tree) {
+        job.status = bind_tree(&job, tree);
+        tree_release(tree);
+        return job.status;
+    }
     TRY(sql_worker_run(run_job, &job, names->stop, err));
     return job.status;
 }

@@ -4,7 +4,8 @@
 //
 // TEXT is one statement (sql_split gives them one at a time).  Errors carry a byte offset in TEXT.
 // libpg_query recurses without a guard, so parsing and binding run on a thread with a large known stack, the length of a
-// statement is limited by that stack, and every walk of ours counts its depth: 54001 instead of a crash.
+// statement is limited by that stack, and every walk of ours counts its depth: 54001 instead of a crash.  A query whose
+// text came before is bound from its tree of then, on the caller's thread.
 
 #ifndef WEFT_SQL_H
 #define WEFT_SQL_H

@@ -1,4 +1,4 @@
-// sql_int.h - what the files of sql/ share: the lexer that looks before libpg_query does, the workers, the binder.
+// sql_int.h - what the files of sql/ share: the lexer that looks before libpg_query does, the workers, parse trees, the binder.
 
 #ifndef WEFT_SQL_INT_H
 #define WEFT_SQL_INT_H
@@ -35,6 +35,19 @@ i64   sql_rescans(const char *text);
 // Runs WORK on a thread with a large stack and waits for it.
 weft_status sql_worker_run(void (*work)(void *context, size_t stack_bytes), void *context,
                            const _Atomic u32 *stop, Error *err);
+
+// ---- parse trees: kept by their text for the next time (trees.c) ------------------------------------------------------
+// A tree has users, who release it, and nobody changes it.  Any thread may call.
+
+typedef struct ParseTree ParseTree;                         // opened up only in trees.c
+typedef struct TreeCounts { i64 n_found, n_missed; int n_trees; size_t bytes; } TreeCounts;
+
+ParseTree  *tree_unpack(const void *packed, size_t length); // NULL when it cannot be read
+const PgQuery__ParseResult *tree_result(const ParseTree *tree);
+void        tree_release(ParseTree *tree);                  // NULL is fine
+ParseTree  *tree_find(const char *text, size_t length);     // NULL: there is none
+void        tree_keep(ParseTree *tree, const char *text, size_t length);   // unless it is no query, or large
+TreeCounts  tree_counts(void);
 
 // ---- binding --------------------------------------------------------------------------------------------------------
 

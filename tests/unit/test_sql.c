@@ -938,13 +938,233 @@ TEST(nesting_is_an_upper_bound)
     }
 }
 
-// ---- threads --------------------------------------------------------------------------------------------------------
+// ---- trees that are kept --------------------------------------------------------------------------------------------
+
+static bool is_kept(const char *sql)
+{
+    ParseTree *tree = tree_find(sql, strlen(sql));
+    tree_release(tree);
+    return tree != NULL;
+}
+
+TEST(the_same_text_is_parsed_once)
+{
+    bind_ok("select a + 1 from t where b > 2 -- once");
+    CHECK(is_kept("select a + 1 from t where b > 2 -- once"));
+    CHECK(!is_kept("select a + 1 from t where b > 2 -- twice"));
+    const TreeCounts before = tree_counts();
+    const Query *query = bind_ok("select a + 1 from t where b > 2 -- once")->query;
+    CHECK_STR(read_query(query), "select a + 1 where b > 2");
+    query = bind_ok("select a + 1 from t where b > 3 -- once")->query;         // other text, other tree
+    CHECK_STR(read_query(query), "select a + 1 where b > 3");
+    CHECK_INT(tree_counts().n_found, before.n_found + 1);
+    CHECK_INT(tree_counts().n_missed, before.n_missed + 1);
+    CHECK_INT(tree_counts().n_trees, MIN_OF(before.n_trees + 1, 256));
+}
+
+TEST(what_is_kept_is_short_and_shallow_and_a_query)
+{
+    char *wide = repeat("select 1", ", 1", 700, "", "", ""), *deep = repeat("select 1", " + 1", 60, "", "", "");
+    char *text = repeat("select 1 --", "-", 66000, "", "", ""), *tree = repeat("select 1", ",1", 20000, "", "", "");
+    const char *not_kept[] = { deep, text, tree, "insert into u values (1)", "set threads = 1", "explain select 1", "" };
+    bind_ok(wide);
+    CHECK(is_kept(wide));
+    for (int i = 0; i < COUNT_OF(not_kept); i++) {
+        try_bind(not_kept[i]);
+        if (is_kept(not_kept[i])) CHECK_FAIL("%.60s is kept", not_kept[i]);
+    }
+    free(wide), free(deep), free(text), free(tree);
+}
+
+static const char *numbered(int i)
+{
+    static char sql[64];
+    snprintf(sql, sizeof(sql), "select %d as numbered", i);
+    return sql;
+}
+
+TEST(the_least_recently_used_tree_goes)
+{
+    for (int i = 0; i < 256; i++) bind_ok(numbered(i));
+    CHECK_INT(tree_counts().n_trees, 256);
+    bind_ok(numbered(0));                                   // used again: 1 is the oldest now
+    bind_ok(numbered(256));
+    CHECK_INT(tree_counts().n_trees, 256);
+    CHECK(is_kept(numbered(0)));
+    CHECK(!is_kept(numbered(1)));
+    CHECK(is_kept(numbered(2)));
+}
+
+TEST(trees_are_bounded_in_bytes)
+{
+    for (int i = 0; i < 60; i++) {
+        char begin[64];
+        snprintf(begin, sizeof(begin), "select %d as bounded", i);
+        char *sql = repeat(begin, ", 1", 1600, "", "", "");
+        bind_ok(sql);
+        CHECK(is_kept(sql));
+        CHECK(tree_counts().bytes <= 16 << 20);
+        free(sql);
+    }
+    CHECK(tree_counts().n_trees < 60);
+    CHECK(tree_counts().bytes > 8 << 20);
+}
+
+// A tree that somebody binds stays, whatever happens to the cache.
+TEST(a_tree_in_use_outlives_its_place)
+{
+    const char *sql = "select 'held' as held";
+    bind_ok(sql);
+    ParseTree *tree = tree_find(sql, strlen(sql));
+    CHECK(tree != NULL);
+    for (int i = 1000; i < 1256; i++) bind_ok(numbered(i));
+    CHECK(!is_kept(sql));
+    CHECK_STR(tree_result(tree)->stmts[0]->stmt->select_stmt->target_list[0]->res_target->name, "held");
+    tree_release(tree);
+}
+
+TEST(errors_are_the_same_the_second_time)
+{
+    const char *wrong[] = { "select 1 +", "select ä +", "select ä, nothing from t", "select * from nowhere", "select a from t limit -1",
+                            "select sum(a) over () from t", "select x + 1 from t" };
+    for (int i = 0; i < COUNT_OF(wrong); i++) {
+        CHECK(!try_bind(wrong[i]));
+        const Error first = err;
+        CHECK_INT(is_kept(wrong[i]), i >= 2);               // what does not parse has no tree
+        CHECK(!try_bind(wrong[i]));
+        CHECK_INT(err.status, first.status);
+        CHECK_INT(err.position, first.position);
+        CHECK_STR(err.message, first.message);
+        CHECK_STR(err.hint, first.hint);
+    }
+}
+
+TEST(a_kept_tree_is_bound_to_the_tables_of_the_day)
+{
+    const ColumnDef one[] = { { "n", TYPE(INTEGER), false } }, two[] = { { "n", TYPE(TEXT), false }, { "m", TYPE(DATE), false } };
+    CHECK(!try_bind("select * from later"));
+    CHECK_STATUS(err.status, WEFT_UNDEFINED_TABLE);
+    error_clear(&err);
+    CHECK_OK(store_create_table(store, "later", one, 1, &err), err);
+    CHECK_INT(bind_ok("select * from later")->query->n_outputs, 1);
+    arena_free(arena), arena = NULL;
+    CHECK_OK(store_drop_table(store, "later", &err), err);
+    CHECK(!try_bind("select * from later"));
+    error_clear(&err);
+    CHECK_OK(store_create_table(store, "later", two, 2, &err), err);
+    const Query *query = bind_ok("select * from later")->query;
+    CHECK_INT(query->n_outputs, 2);
+    CHECK_INT(query->outputs[0].expr->type.kind, TYPE_TEXT);
+    arena_free(arena), arena = NULL;
+    CHECK_OK(store_drop_table(store, "later", &err), err);
+}
+
+static size_t pack_tree(const ParseTree *tree, u8 **bytes)
+{
+    const size_t length = pg_query__parse_result__get_packed_size(tree_result(tree));
+    *bytes = malloc(length + 1);
+    return pg_query__parse_result__pack(tree_result(tree), *bytes);
+}
+
+// Threads share trees, so nothing may write to one.
+TEST(binding_leaves_the_tree_as_it_was)
+{
+    const char *texts[] = { "select distinct x, sum(p) as s, count(*) filter (where k) from t group by 1 order by s desc, 1 limit 3 offset 1",
+                            "select case a when 1 then 'x' else coalesce(x, 'y') end from t join u using (a) where d + interval '1 month' < date '2020-01-01'",
+                            "select a, t.*, -1::decimal(5,2), b in (1, 2, 3) or x like 'a%' and not k from t, u where t.a = u.a and s between 1 and 2" };
+    for (int i = 0; i < COUNT_OF(texts); i++) {
+        u8 *before, *after;
+        try_bind(texts[i]);
+        ParseTree *tree = tree_find(texts[i], strlen(texts[i]));
+        CHECK(tree != NULL);
+        const size_t length = pack_tree(tree, &before);
+        for (int again = 0; again < 3; again++) try_bind(texts[i]);
+        CHECK_INT(pack_tree(tree, &after), length);
+        CHECK_BYTES(after, before, length);
+        tree_release(tree);
+        free(before), free(after);
+    }
+}
 
 static const Table *no_table(void *context, const char *name)
 {
     (void)context, (void)name;
     return NULL;
 }
+
+static void *bind_nested(void *context)
+{
+    int *n_kept = context;
+    const Names names = { find_table, NULL, NULL };
+    for (int c = 0; c < COUNT_OF(constructs); c++) {
+        int n = 100, at = -1;
+        char *sql = NULL;
+        do {
+            free(sql);
+            sql = repeat(constructs[c].before, constructs[c].left, n, constructs[c].middle, constructs[c].right, constructs[c].after);
+        } while (sql_nesting(sql, 1000, &at) > 100 && --n);
+        for (int again = 0; again < 2; again++) {
+            Arena *own = arena_new(NULL, "thread");
+            Statement *statement;
+            Error error;
+            error_clear(&error);
+            sql_bind(own, sql, &names, &statement, &error);
+            arena_free(own);
+        }
+        *n_kept += is_kept(sql);
+        free(sql);
+    }
+    return NULL;
+}
+
+// What is kept is bound on the caller's stack, so the deepest of them must fit a small one.
+TEST(kept_trees_need_little_stack)
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    int n_kept = 0;
+    try_bind("");                                           // opens the store
+    CHECK_INT(pthread_attr_init(&attributes), 0);
+    CHECK_INT(pthread_attr_setstacksize(&attributes, 128 << 10), 0);
+    CHECK_INT(pthread_create(&thread, &attributes, bind_nested, &n_kept), 0);
+    pthread_join(thread, NULL);
+    pthread_attr_destroy(&attributes);
+    CHECK(n_kept > 10);
+}
+
+static void *bind_many_texts(void *context)
+{
+    int *n_wrong = context;
+    const Names names = { no_table, NULL, NULL };
+    for (int i = 0; i < 600; i++) {
+        Arena *own = arena_new(NULL, "thread");
+        Statement *statement;
+        Error error;
+        char sql[64], want[16];
+        snprintf(want, sizeof(want), "c%d", i * 7 % 300);   // more texts than trees are kept
+        snprintf(sql, sizeof(sql), "select 1 as %s", want);
+        error_clear(&error);
+        const bool is_bound = sql_bind(own, sql, &names, &statement, &error) == WEFT_OK;
+        *n_wrong += !is_bound || strcmp(statement->query->outputs[0].name, want) != 0;
+        arena_free(own);
+    }
+    return NULL;
+}
+
+TEST(many_threads_share_trees)
+{
+    enum { N = 8 };
+    pthread_t threads[N];
+    int n_wrong[N] = { 0 };
+    for (int i = 0; i < N; i++)
+        CHECK_INT(pthread_create(&threads[i], NULL, bind_many_texts, &n_wrong[i]), 0);
+    for (int i = 0; i < N; i++) {
+        pthread_join(threads[i], NULL);
+        CHECK_INT(n_wrong[i], 0);
+    }
+}
+
+// ---- threads --------------------------------------------------------------------------------------------------------
 
 static void *bind_often(void *context)
 {
@@ -1011,7 +1231,7 @@ static void *hold_one(void *context)
     return NULL;
 }
 
-typedef struct Binding { _Atomic u32 stop; weft_status status; Error error; } Binding;
+typedef struct Binding { const char *sql; _Atomic u32 stop; weft_status status; Error error; } Binding;
 
 static void *bind_unless_stopped(void *context)
 {
@@ -1020,7 +1240,7 @@ static void *bind_unless_stopped(void *context)
     Arena *own = arena_new(NULL, "thread");
     Statement *statement;
     error_clear(&binding->error);
-    binding->status = sql_bind(own, "select 1", &names, &statement, &binding->error);
+    binding->status = sql_bind(own, binding->sql, &names, &statement, &binding->error);
     arena_free(own);
     return NULL;
 }
@@ -1032,7 +1252,7 @@ TEST(waiting_for_a_thread_to_parse_on_can_be_cancelled)
     _Atomic bool go_on = false;
     _Atomic int n_held = 0;
     Held held = { &go_on, &n_held };
-    Binding stopped = { .stop = 0 }, other = { .stop = 0 };
+    Binding stopped = { .sql = "select 1 as stopped" }, other = { .sql = "select 1 as other" };   // never parsed before
     for (int i = 0; i < N; i++)
         CHECK_INT(pthread_create(&threads[i], NULL, hold_one, &held), 0);
     for (int before = -1; before != n_held || !before; usleep(100000)) // until no more are made
@@ -1055,6 +1275,6 @@ TEST(no_thread_to_be_had)
 {
     // The workers of other tests are there, so this only says that nothing breaks when a new one is refused.
     fault_set(FAULT_MEMORY, 1, true);
-    bind_ok("select 1");
+    bind_ok("select 1 as no_thread");
     fault_set(FAULT_MEMORY, 0, false);
 }
