@@ -1,7 +1,8 @@
 // result.c - what the last pipeline left, as the table that the user sees.
 //
-// Rows come as columns of numbers (text as codes); groups are decoded, filtered by HAVING and computed with the interpreter,
-// since by then they are few.  Both become views, which are sorted (sort.c), cut by LIMIT, and only then copied.
+// Rows come as columns of numbers (text as codes).  Groups are filtered by HAVING and decoded column by column; only outputs that are more
+// than a key or an aggregate go through the interpreter, since by then groups are few.  Both become views, which are sorted (sort.c), cut by
+// LIMIT, and only then copied.
 
 #include "engine/engine.h"
 #include "engine/exact.h"
@@ -88,7 +89,7 @@ static weft_status copy_column(QueryRun *run, weft_result *result, const View *v
         }
         copy_cell(view, from, data, r);
     }
-    if (view->kind == VIEW_CODE && view->dict) arena_defer(result->arena, release_dict, dict_hold(view->dict));
+    if (view->dict) arena_defer(result->arena, release_dict, dict_hold(view->dict));
     *out = (weft_column){ .name = arena_strdup(result->arena, name), .type = public_type(view->type), .precision = view->type.precision,
                           .scale = view->type.scale, .is_null = any ? nulls : NULL, .i64 = data };
     return WEFT_OK;
@@ -123,53 +124,63 @@ static weft_status result_from_rows(QueryRun *run, weft_result *result)
 
 // ---- groups --------------------------------------------------------------------------------------------------------------------------
 
-typedef struct Cells {                 // an output column that grows
-    ViewKind kind;
-    Type     type;
-    void    *data;
-    u8      *nulls;
-    size_t   size;
+// Column by column: most outputs are a key or an aggregate as it is, and go from the groups' cells to the output's without the interpreter.
+
+typedef struct Cells {                 // an output column
+    ViewKind    kind;
+    Type        type;
+    void       *data;
+    u8         *nulls;                 // NULL: there are none
+    size_t      size;
+    Dictionary *dict;                  // text: where it lies; NULL: in the query's arena
 } Cells;
 
 typedef struct Groups {
     QueryRun    *run;
     const Woven *woven;
     const GroupSet *set;
-    Value       *keys, *aggs;          // of the group at hand
+    const u64   *words;                // hashed keys of several words, else NULL
     const u32  **code_of_rank;         // by aggregate: min and max of text
     Cells       *cells;
-    u64          n_rows, n_room;
+    u64         *places;               // of the groups that become rows; NULL: all, in order
+    u64          n_rows;
+    u64          group;                // at hand, for the interpreter
 } Groups;
 
-static void decode_key(const GroupKey *key, u64 code, bool is_null, Value *value)
+static u64 group_of(const Groups *groups, u64 row) { return groups->places ? groups->places[row] : row; }
+
+static u64 key_code(const Groups *groups, int k, u64 group, bool *is_null)
 {
+    const Woven    *woven = groups->woven;
+    const GroupKey *key = &woven->group_keys[k];
+    if (groups->words) {
+        const u64 *words = groups->words + group * (u64)woven->n_words;
+        const u64  null_bits = woven->has_null_word ? words[groups->run->query->n_keys] : 0;
+        *is_null = key->nullable && (key->n_codes ? words[k] == key->null_code : (null_bits >> k & 1) != 0);
+        return words[k];
+    }
+    const u64 word = woven->group_kind == GROUP_ARRAY ? group : groups->set->keys[group];
+    const u64 code = word / key->stride % MAX_OF(key->n_codes, 1);
+    *is_null = key->nullable && key->n_codes && code == key->null_code;
+    return code;
+}
+
+static i64 key_number(const GroupKey *key, u64 code) { return key->decode ? key->decode[code] : (i64)((u64)key->base + code); }
+
+static void decode_key(const Groups *groups, int k, u64 group, Value *value)
+{
+    const GroupKey *key = &groups->woven->group_keys[k];
+    bool            is_null;
+    const u64       code = key_code(groups, k, group, &is_null);
     *value = (Value){ .type = key->type, .is_null = is_null };
     if (is_null) return;
     if (type_is_float(key->type)) {
         memcpy(&value->f, &code, sizeof value->f);
-        return;
-    }
-    const i64 number = key->decode ? key->decode[code] : (i64)((u64)key->base + code);
-    if (key->type.kind == TYPE_TEXT) {
-        const weft_text text = dict_get(key->dict, (u32)number);
+    } else if (key->type.kind == TYPE_TEXT) {
+        const weft_text text = dict_get(key->dict, (u32)key_number(key, code));
         value->text.bytes = text.bytes, value->text.length = (u32)text.length;
     } else {
-        value->i = number;
-    }
-}
-
-static void decode_keys(Groups *groups, u64 group)
-{
-    const Woven *woven = groups->woven;
-    const int    n_keys = groups->run->query->n_keys;
-    const u64    word = woven->group_kind == GROUP_ARRAY ? group : woven->is_one_word ? groups->set->keys[group] : 0;
-    const u64   *words = woven->group_kind == GROUP_HASH && !woven->is_one_word ? groups->set->words + group * (u64)woven->n_words : NULL;
-    const u64    null_bits = words && woven->has_null_word ? words[n_keys] : 0;
-    for (int k = 0; k < n_keys; k++) {
-        const GroupKey *key = &woven->group_keys[k];
-        const u64       code = words ? words[k] : word / key->stride % MAX_OF(key->n_codes, 1);
-        const bool      is_null = key->nullable && (key->n_codes ? code == key->null_code : (null_bits >> k & 1) != 0);
-        decode_key(key, code, is_null, &groups->keys[k]);
+        value->i = key_number(key, code);
     }
 }
 
@@ -193,12 +204,25 @@ static double float_sum(const Groups *groups, const AggState *state, u64 group, 
     return exact_round(parts, state->n_parts, state->digits, state->unit, divisor);
 }
 
-static weft_status sum_value(const Groups *groups, const AggState *state, const Agg *agg, u64 group, Value *value)
+static i128 sum_of(const Groups *groups, const AggState *state, u64 group)
 {
-    value->i = cell_of(groups, state->sum, group);
-    if (state->high >= 0) value->i = (i128)((u128)(u64)value->i | (u128)(u64)cell_of(groups, state->high, group) << 64);
-    if (agg->kind == AGG_SUM && agg->type.kind == TYPE_BIGINT && (value->i < INT64_MIN || value->i > INT64_MAX))
-        return fail(groups->run->err, WEFT_OUT_OF_RANGE, agg->at, "bigint out of range");
+    const i64 low = cell_of(groups, state->sum, group);
+    return state->high < 0 ? low : (i128)((u128)(u64)low | (u128)(u64)cell_of(groups, state->high, group) << 64);
+}
+
+// Also of groups and sums that nobody comes to see: what a statement says must not depend on how it is computed.
+static weft_status check_sums(const Groups *groups)
+{
+    for (int a = 0; a < groups->run->query->n_aggs; a++) {
+        const Agg      *agg = &groups->run->query->aggs[a];
+        const AggState *state = &groups->woven->aggs[a];
+        if (agg->kind != AGG_SUM || agg->type.kind != TYPE_BIGINT || state->high < 0) continue;
+        for (u64 r = 0; r < groups->n_rows; r++) {
+            if (query_should_stop(groups->run, r)) return query_canceled(groups->run);
+            const i128 sum = sum_of(groups, state, group_of(groups, r));
+            if (sum < INT64_MIN || sum > INT64_MAX) return fail(groups->run->err, WEFT_OUT_OF_RANGE, agg->at, "bigint out of range");
+        }
+    }
     return WEFT_OK;
 }
 
@@ -209,73 +233,57 @@ static void average(Value *value, const Agg *agg, i64 count)
     value->f = (double)value->i / ((double)count * (is_decimal ? (double)power_of_ten(agg->arg->type.scale) : 1));
 }
 
+static weft_text extreme_text(const Groups *groups, int a, const AggState *state, u64 group)
+{
+    return dict_get(state->dict, groups->code_of_rank[a][cell_of(groups, state->sum, group)]);
+}
+
 static void extreme_value(const Groups *groups, int a, const AggState *state, u64 group, Value *value)
 {
     if (state->is_float) {
         value->f = ((const double *)groups->set->state[state->sum])[group] + 0.0;      // -0 and 0 are equal: which one came first must not show
     } else if (state->is_rank) {
-        const weft_text text = dict_get(state->dict, groups->code_of_rank[a][cell_of(groups, state->sum, group)]);
+        const weft_text text = extreme_text(groups, a, state, group);
         value->text.bytes = text.bytes, value->text.length = (u32)text.length;
     } else {
         value->i = cell_of(groups, state->sum, group);
     }
 }
 
-static weft_status decode_agg(Groups *groups, int a, u64 group)
+static void decode_agg(const Groups *groups, int a, u64 group, Value *value)
 {
     const Agg      *agg = &groups->run->query->aggs[a];
     const AggState *state = &groups->woven->aggs[a];
-    Value          *value = &groups->aggs[a];
     const i64       count = state->count >= 0 ? cell_of(groups, state->count, group) : 1;
     *value = (Value){ .type = agg->type };
     if (agg->kind == AGG_COUNT || agg->kind == AGG_COUNT_ALL) {
         value->i = count;
-        return WEFT_OK;
-    }
-    if (count == 0) {
+    } else if (count == 0) {
         value->is_null = true;
-        return WEFT_OK;
-    }
-    if (agg->kind == AGG_MIN || agg->kind == AGG_MAX) {
+    } else if (agg->kind == AGG_MIN || agg->kind == AGG_MAX) {
         extreme_value(groups, a, state, group, value);
-        return WEFT_OK;
-    }
-    if (state->is_float) {
+    } else if (state->is_float) {
         value->f = float_sum(groups, state, group, agg->kind == AGG_AVG ? (u64)count : 1);
-        return WEFT_OK;
+    } else {
+        value->i = sum_of(groups, state, group);
+        if (agg->kind == AGG_AVG) average(value, agg, count);
     }
-    TRY(sum_value(groups, state, agg, group, value));
-    if (agg->kind == AGG_AVG) average(value, agg, count);
-    return WEFT_OK;
 }
 
 static void give_value(void *context, const Expr *node, Value *value)
 {
     const Groups *groups = context;
-    *value = node->kind == EXPR_KEY ? groups->keys[node->index] : groups->aggs[node->index];
-}
-
-static weft_status grow_cells(Groups *groups)
-{
-    const u64 n_room = groups->n_room ? groups->n_room * 2 : 64;
-    for (int c = 0; c < groups->run->query->n_outputs; c++) {
-        Cells *cells = &groups->cells[c];
-        void  *data;
-        u8    *nulls;
-        TRY(query_alloc(groups->run, n_room * cells->size, &data));
-        TRY(query_alloc(groups->run, n_room, (void **)&nulls));
-        if (groups->n_rows) memcpy(data, cells->data, groups->n_rows * cells->size), memcpy(nulls, cells->nulls, groups->n_rows);
-        cells->data = data, cells->nulls = nulls;
-    }
-    groups->n_room = n_room;
-    return WEFT_OK;
+    if (node->kind == EXPR_KEY) decode_key(groups, node->index, groups->group, value);
+    else decode_agg(groups, node->index, groups->group, value);
 }
 
 // Texts stay where they are, in a dictionary or the query's arena; the result gets copies in the end.
 static void put_value(Cells *cells, u64 at, const Value *value)
 {
-    cells->nulls[at] = value->is_null;
-    if (value->is_null) return;
+    if (value->is_null) {
+        cells->nulls[at] = 1;
+        return;
+    }
     switch (cells->kind) {
         case VIEW_INT: ((i64 *)cells->data)[at] = (i64)value->i; break;
         case VIEW_FLOAT: ((double *)cells->data)[at] = value->f; break;
@@ -284,30 +292,177 @@ static void put_value(Cells *cells, u64 at, const Value *value)
     }
 }
 
-static weft_status put_group(Groups *groups, u64 group, const EvalContext *context)
-{
-    const Query *query = groups->run->query;
-    Value        value;
-    decode_keys(groups, group);
-    for (int a = 0; a < query->n_aggs; a++) TRY(decode_agg(groups, a, group));
-    if (query->having) {
-        TRY(expr_eval(query->having, context, &value, groups->run->err));
-        if (value.is_null || !value.i) return WEFT_OK;
-    }
-    if (groups->n_rows == groups->n_room) TRY(grow_cells(groups));
-    for (int c = 0; c < query->n_outputs; c++) {
-        TRY(expr_eval(query->outputs[c].expr, context, &value, groups->run->err));
-        put_value(&groups->cells[c], groups->n_rows, &value);
-    }
-    groups->n_rows++;
-    return WEFT_OK;
-}
+// ---- which groups become rows -------------------------------------------------------------------------------------------------------------
 
 static bool group_exists(const Groups *groups, u64 group)
 {
     const int seen = groups->woven->seen;
-    if (groups->woven->group_kind != GROUP_ARRAY) return true;
     return groups->woven->state[seen].bytes == 1 ? ((const u8 *)groups->set->state[seen])[group] != 0 : cell_of(groups, seen, group) != 0;
+}
+
+static weft_status find_groups(Groups *groups)
+{
+    const u64 n_groups = groups->set->n_groups;
+    u64       n = 0;
+    groups->n_rows = n_groups;
+    if (groups->woven->group_kind != GROUP_ARRAY) return WEFT_OK;
+    for (u64 g = 0; g < n_groups; g++) {
+        if (query_should_stop(groups->run, g)) return query_canceled(groups->run);
+        n += group_exists(groups, g);
+    }
+    TRY(query_alloc(groups->run, (n + 1) * sizeof *groups->places, (void **)&groups->places));
+    groups->n_rows = n, n = 0;
+    for (u64 g = 0; n < groups->n_rows; g++) {
+        if (query_should_stop(groups->run, g)) return query_canceled(groups->run);
+        groups->places[n] = g;
+        n += group_exists(groups, g);
+    }
+    return WEFT_OK;
+}
+
+static weft_status keep_having(Groups *groups, const EvalContext *context)
+{
+    u64   n = 0, *places = groups->places;
+    Value value;
+    if (!groups->run->query->having) return WEFT_OK;
+    if (!places) TRY(query_alloc(groups->run, (groups->n_rows + 1) * sizeof *places, (void **)&places));
+    for (u64 r = 0; r < groups->n_rows; r++) {
+        if (query_should_stop(groups->run, r)) return query_canceled(groups->run);
+        groups->group = group_of(groups, r);
+        TRY(expr_eval(groups->run->query->having, context, &value, groups->run->err));
+        if (!value.is_null && value.i) places[n++] = groups->group;
+    }
+    groups->places = places, groups->n_rows = n;
+    return WEFT_OK;
+}
+
+// ---- outputs --------------------------------------------------------------------------------------------------------------------------------
+
+static bool can_be_null(const Groups *groups, const Expr *expr)
+{
+    const AggKind kind = expr->kind == EXPR_AGG ? groups->run->query->aggs[expr->index].kind : AGG_SUM;
+    if (expr->kind == EXPR_KEY) return groups->woven->group_keys[expr->index].nullable;
+    if (expr->kind != EXPR_AGG) return true;
+    return kind != AGG_COUNT && kind != AGG_COUNT_ALL && groups->woven->aggs[expr->index].count >= 0;
+}
+
+static weft_status room_for_cells(QueryRun *run, Cells *cells, u64 n_rows, bool has_nulls)
+{
+    TRY(query_alloc(run, (n_rows + 1) * cells->size, &cells->data));
+    return has_nulls ? query_alloc(run, n_rows + 1, (void **)&cells->nulls) : WEFT_OK;
+}
+
+// Texts that were looked up, by code; where rows are not many more than codes, each row looks up its own.  (Not all codes have a text:
+// the domain of a key is as wide as ranges prove, and values need not be dense in it.)
+static weft_status room_for_texts(const Groups *groups, const GroupKey *key, weft_text **texts)
+{
+    *texts = NULL;
+    if (!key->n_codes || key->n_codes > groups->n_rows / 2) return WEFT_OK;
+    return query_alloc(groups->run, key->n_codes * sizeof **texts, (void **)texts);
+}
+
+static weft_text key_text(const GroupKey *key, u64 code, weft_text *texts)
+{
+    if (!texts) return dict_get(key->dict, (u32)key_number(key, code));
+    if (!texts[code].bytes) texts[code] = dict_get(key->dict, (u32)key_number(key, code));
+    return texts[code];
+}
+
+static weft_status put_key_texts(const Groups *groups, int k, Cells *cells)
+{
+    const GroupKey *key = &groups->woven->group_keys[k];
+    weft_text      *out = cells->data, *texts;
+    cells->dict = key->dict;
+    TRY(room_for_texts(groups, key, &texts));
+    for (u64 r = 0; r < groups->n_rows; r++) {
+        bool      is_null;
+        const u64 code = key_code(groups, k, group_of(groups, r), &is_null);
+        if (query_should_stop(groups->run, r)) return query_canceled(groups->run);
+        if (is_null) cells->nulls[r] = 1;
+        else out[r] = key_text(key, code, texts);
+    }
+    return WEFT_OK;
+}
+
+static weft_status put_key(const Groups *groups, int k, Cells *cells)
+{
+    const GroupKey *key = &groups->woven->group_keys[k];
+    const bool      is_float = type_is_float(key->type);
+    u64            *out = cells->data; // a double goes as its bits
+    if (key->type.kind == TYPE_TEXT) return put_key_texts(groups, k, cells);
+    for (u64 r = 0; r < groups->n_rows; r++) {
+        bool      is_null;
+        const u64 code = key_code(groups, k, group_of(groups, r), &is_null);
+        if (query_should_stop(groups->run, r)) return query_canceled(groups->run);
+        if (is_null) cells->nulls[r] = 1;
+        else out[r] = is_float ? code : (u64)key_number(key, code);
+    }
+    return WEFT_OK;
+}
+
+// Sums and counts of 64 bits that are never NULL: the cells as they are.
+static bool is_plain_agg(const Groups *groups, int a, int *slot)
+{
+    const Agg      *agg = &groups->run->query->aggs[a];
+    const AggState *state = &groups->woven->aggs[a];
+    const bool      is_count = agg->kind == AGG_COUNT || agg->kind == AGG_COUNT_ALL;
+    *slot = is_count ? state->count : state->sum;
+    if (is_count) return state->count >= 0;
+    return agg->kind != AGG_AVG && !state->is_float && !state->is_rank && state->count < 0;
+}
+
+static weft_status put_agg(const Groups *groups, int a, Cells *cells)
+{
+    const AggState *state = &groups->woven->aggs[a];
+    int             slot;
+    const bool      is_plain = is_plain_agg(groups, a, &slot) && cells->kind == VIEW_INT;
+    if (state->is_rank) cells->dict = state->dict;
+    for (u64 r = 0; r < groups->n_rows; r++) {
+        const u64 group = group_of(groups, r);
+        Value     value;
+        if (query_should_stop(groups->run, r)) return query_canceled(groups->run);
+        if (is_plain) {
+            ((i64 *)cells->data)[r] = cell_of(groups, slot, group);
+        } else {
+            decode_agg(groups, a, group, &value);
+            put_value(cells, r, &value);
+        }
+    }
+    return WEFT_OK;
+}
+
+static bool is_plain_output(const Expr *expr) { return expr->kind == EXPR_KEY || expr->kind == EXPR_AGG; }
+
+static weft_status put_plain_outputs(Groups *groups)
+{
+    const Query *query = groups->run->query;
+    for (int c = 0; c < query->n_outputs; c++) {
+        const Expr *expr = query->outputs[c].expr;
+        Cells      *cells = &groups->cells[c];
+        TRY(room_for_cells(groups->run, cells, groups->n_rows, can_be_null(groups, expr)));
+        if (expr->kind == EXPR_KEY) TRY(put_key(groups, expr->index, cells));
+        if (expr->kind == EXPR_AGG) TRY(put_agg(groups, expr->index, cells));
+    }
+    return WEFT_OK;
+}
+
+static weft_status put_other_outputs(Groups *groups, const EvalContext *context)
+{
+    const Query *query = groups->run->query;
+    int          n_others = 0;
+    int         *others = arena_array(groups->run->arena, int, query->n_outputs + 1);
+    Value        value;
+    for (int c = 0; c < query->n_outputs; c++)
+        if (!is_plain_output(query->outputs[c].expr)) others[n_others++] = c;
+    for (u64 r = 0; n_others && r < groups->n_rows; r++) {
+        if (query_should_stop(groups->run, r)) return query_canceled(groups->run);
+        groups->group = group_of(groups, r);
+        for (int o = 0; o < n_others; o++) {
+            TRY(expr_eval(query->outputs[others[o]].expr, context, &value, groups->run->err));
+            put_value(&groups->cells[others[o]], r, &value);
+        }
+    }
+    return WEFT_OK;
 }
 
 static weft_status invert_ranks(Groups *groups)
@@ -329,15 +484,20 @@ static weft_status invert_ranks(Groups *groups)
     return WEFT_OK;
 }
 
+// ---- DISTINCT -------------------------------------------------------------------------------------------------------------------------------
+
+static bool is_null_cell(const Cells *cells, u64 row) { return cells->nulls && cells->nulls[row]; }
+
 static u64 hash_row(const Groups *groups, u64 row)
 {
     u64 hash = HASH_SEED;
     for (int c = 0; c < groups->run->query->n_visible; c++) {
         const Cells *cells = &groups->cells[c];
         const void  *bytes = (const u8 *)cells->data + row * cells->size;
-        size_t       length = cells->nulls[row] ? 0 : cells->size;
+        const bool   is_null = is_null_cell(cells, row);
+        size_t       length = is_null ? 0 : cells->size;
         if (length && cells->kind == VIEW_TEXT) length = ((const weft_text *)bytes)->length, bytes = ((const weft_text *)bytes)->bytes;
-        hash = HASH_MIX(hash, length ? hash_bytes(bytes, length) : cells->nulls[row]);
+        hash = HASH_MIX(hash, length ? hash_bytes(bytes, length) : is_null);
     }
     return hash;
 }
@@ -345,7 +505,7 @@ static u64 hash_row(const Groups *groups, u64 row)
 static bool same_cell(const Cells *cells, u64 a, u64 b)
 {
     const void *x = (const u8 *)cells->data + a * cells->size, *y = (const u8 *)cells->data + b * cells->size;
-    if (cells->nulls[a] || cells->nulls[b]) return cells->nulls[a] == cells->nulls[b];
+    if (is_null_cell(cells, a) || is_null_cell(cells, b)) return is_null_cell(cells, a) == is_null_cell(cells, b);
     if (cells->kind != VIEW_TEXT) return memcmp(x, y, cells->size) == 0;
     const weft_text *s = x, *t = y;
     return s->length == t->length && (s->length == 0 || memcmp(s->bytes, t->bytes, s->length) == 0);
@@ -363,7 +523,7 @@ static void move_row(Groups *groups, u64 from, u64 to)
     for (int c = 0; c < groups->run->query->n_outputs; c++) {
         Cells *cells = &groups->cells[c];
         memmove((u8 *)cells->data + to * cells->size, (u8 *)cells->data + from * cells->size, cells->size);
-        cells->nulls[to] = cells->nulls[from];
+        if (cells->nulls) cells->nulls[to] = cells->nulls[from];
     }
 }
 
@@ -385,6 +545,8 @@ static weft_status drop_repeated(Groups *groups)
     groups->n_rows = n_kept;
     return WEFT_OK;
 }
+
+// ---- all together -----------------------------------------------------------------------------------------------------------------------------
 
 static weft_status keep_texts(QueryRun *run, weft_result *result, weft_text *texts)
 {
@@ -412,31 +574,33 @@ static Cells *make_cells(QueryRun *run)
     return cells;
 }
 
+// Texts of a dictionary stay there, and the result holds it (copy_column); others move to the result.
 static weft_status cells_out(Groups *groups, weft_result *result)
 {
     QueryRun *run = groups->run;
     View     *views = arena_array(run->arena, View, run->query->n_outputs + 1);
     if (run->query->is_distinct) TRY(drop_repeated(groups));
-    for (int c = 0; c < run->query->n_outputs; c++)
-        views[c] = (View){ .kind = groups->cells[c].kind, .type = groups->cells[c].type, .data = groups->cells[c].data, .nulls = groups->cells[c].nulls };
+    for (int c = 0; c < run->query->n_outputs; c++) {
+        const Cells *cells = &groups->cells[c];
+        views[c] = (View){ .kind = cells->kind, .type = cells->type, .data = cells->data, .nulls = cells->nulls, .dict = cells->dict };
+    }
     TRY(copy_out(run, result, views, groups->n_rows));
     for (int c = 0; c < result->n_columns; c++)
-        if (result->columns[c].type == WEFT_TEXT) TRY(keep_texts(run, result, (weft_text *)result->columns[c].text));
+        if (result->columns[c].type == WEFT_TEXT && !groups->cells[c].dict) TRY(keep_texts(run, result, (weft_text *)result->columns[c].text));
     return WEFT_OK;
 }
 
 static weft_status result_from_groups(QueryRun *run, weft_result *result)
 {
-    Groups groups = { .run = run, .woven = run->last_woven, .set = &run->last->groups };
-    groups.keys = arena_array(run->arena, Value, run->query->n_keys + 1);
-    groups.aggs = arena_array(run->arena, Value, run->query->n_aggs + 1);
-    groups.cells = make_cells(run);
-    TRY(invert_ranks(&groups));
+    Groups groups = { .run = run, .woven = run->last_woven, .set = &run->last->groups, .cells = make_cells(run) };
+    if (groups.woven->group_kind == GROUP_HASH && !groups.woven->is_one_word) groups.words = groups.set->words;
     const EvalContext context = { .arena = run->arena, .column = give_value, .context = &groups };
-    for (u64 g = 0; g < groups.set->n_groups; g++) {
-        if (query_should_stop(run, g)) return query_canceled(run);
-        if (group_exists(&groups, g)) TRY(put_group(&groups, g, &context));
-    }
+    TRY(invert_ranks(&groups));
+    TRY(find_groups(&groups));
+    TRY(check_sums(&groups));
+    TRY(keep_having(&groups, &context));
+    TRY(put_plain_outputs(&groups));
+    TRY(put_other_outputs(&groups, &context));
     return cells_out(&groups, result);
 }
 
@@ -462,7 +626,7 @@ weft_status result_from_constants(QueryRun *run, weft_result *result)
     Groups            groups = { .run = run, .cells = make_cells(run) };
     const EvalContext context = { .arena = run->arena };
     Value             value;
-    TRY(grow_cells(&groups));
+    for (int c = 0; c < run->query->n_outputs; c++) TRY(room_for_cells(run, &groups.cells[c], 1, true));
     groups.n_rows = 1;
     for (int c = 0; c < run->query->n_conjuncts; c++) {
         TRY(expr_eval(run->query->conjuncts[c], &context, &value, run->err));

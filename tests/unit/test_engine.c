@@ -880,6 +880,24 @@ static void check_names(const char *const *names, int n_names, int shift)
         text_free(all[i]);
 }
 
+// Texts of a result may lie in a dictionary: it stays as long as the result does.
+TEST(results_outlive_their_tables)
+{
+    open_db(NULL);
+    run("create table gone (x text, n integer); insert into gone values ('one', 1), ('two', 2), ('two', 3), (null, 4)");
+    weft_result *groups = query("select x, max(x) from gone group by x order by x"), *rows = query("select x from gone order by n");
+    run("drop table gone");
+    run("create table gone (x text); insert into gone values ('other'), ('texts')");
+    CHECK_STR(groups->columns[0].text[0].bytes, "one");
+    CHECK_STR(groups->columns[0].text[1].bytes, "two");
+    CHECK(groups->columns[0].is_null[2]);
+    CHECK_STR(groups->columns[1].text[1].bytes, "two");
+    CHECK_STR(rows->columns[0].text[2].bytes, "two");
+    weft_result_free(groups);
+    weft_result_free(rows);
+    close_db();
+}
+
 TEST(names_of_columns_can_be_anything)
 {
     static const char *const names[] = {
