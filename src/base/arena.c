@@ -182,17 +182,19 @@ char *arena_strdup(Arena *arena, const char *text)
     return arena_strndup(arena, text, strlen(text));
 }
 
+// Most texts are short and are formatted once.
 char *arena_printf(Arena *arena, const char *format, ...)
 {
+    char small[256];
     va_list args;
     va_start(args, format);
-    int length = vsnprintf(NULL, 0, format, args);
+    const size_t length = format_args(small, sizeof(small), format, args);
     va_end(args);
-    if (length < 0)                                         // longer than an int can say
-        out_of_small_memory((size_t)INT32_MAX);
-    char *text = arena_alloc(arena, (size_t)length + 1);
+    if (length < sizeof(small))
+        return arena_strndup(arena, small, length);
+    char *text = arena_alloc(arena, length + 1);
     va_start(args, format);
-    vsnprintf(text, (size_t)length + 1, format, args);
+    format_args(text, length + 1, format, args);
     va_end(args);
     return text;
 }

@@ -77,10 +77,14 @@ typedef struct Text {
 } Text;
 
 void  text_add(Text *text, const char *format, ...) PRINTF_LIKE(2, 3);
+void  text_add_args(Text *text, const char *format, va_list args) PRINTF_LIKE(2, 0);
 void  text_add_bytes(Text *text, const char *bytes, size_t length);
 void  text_clear(Text *text);                               // keeps the memory
 void  text_free(Text *text);
 char *text_keep(Arena *arena, Text *text);                  // a copy in the arena; frees the builder.  Never NULL.
+
+// vsnprintf, quick for %s, %d and the like.  Writes at most ROOM bytes with the NUL; the length of the whole is returned.
+size_t format_args(char *buffer, size_t room, const char *format, va_list args) PRINTF_LIKE(3, 0);
 
 // ---- map from bytes to a pointer or number --------------------------------------------------------------------------
 

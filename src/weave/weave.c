@@ -34,18 +34,52 @@ static bool is_ours(const char *name)
     return (n_digits > 0 && (!name[1 + n_digits] || name[1 + n_digits] == '_')) || strncmp(name, "live", 4) == 0;
 }
 
-static bool is_reserved(const char *name)
-{
-    for (int i = 0; i < COUNT_OF(reserved); i++)
-        if (strcmp(name, reserved[i]) == 0) return true;
-    const size_t length = strlen(name);
-    return is_ours(name) || (length > 1 && name[length - 1] == '_');
-}
-
 // Words derive further names from a column's, so two names clash where one is the other and such an ending.
 static const char *const suffixes[] = { "_all", "_base", "_valid", "_valid_all", "_col", "_low", "_span", "_row", "_at",
                                         "_of", "_null", "_map", "_mask", "_next", "_n", "_in", "_rows", "_u", "_words", "_size",
                                         "_picked" };
+
+// Both lists by hash, made once: every name of every kernel is looked up in them.
+typedef enum WordMark { WORD_RESERVED = 1, WORD_SUFFIX = 2 } WordMark;
+typedef struct Word { const char *text; size_t length; WordMark mark; } Word;
+
+enum { N_WORD_SLOTS = 512 };
+static Word           word_slots[N_WORD_SLOTS];
+static pthread_once_t words_once = PTHREAD_ONCE_INIT;
+
+static Word *find_word(const char *text, size_t length)
+{
+    u64 at = hash_bytes(text, length) % N_WORD_SLOTS;
+    while (word_slots[at].text && (word_slots[at].length != length || memcmp(word_slots[at].text, text, length) != 0)) at = (at + 1) % N_WORD_SLOTS;
+    return &word_slots[at];
+}
+
+static void fill_words(void)
+{
+    _Static_assert(COUNT_OF(reserved) + COUNT_OF(suffixes) < N_WORD_SLOTS / 2, "the words fill their slots");
+    for (int i = 0; i < COUNT_OF(reserved); i++) *find_word(reserved[i], strlen(reserved[i])) = (Word){ reserved[i], strlen(reserved[i]), WORD_RESERVED };
+    for (int i = 0; i < COUNT_OF(suffixes); i++) *find_word(suffixes[i], strlen(suffixes[i])) = (Word){ suffixes[i], strlen(suffixes[i]), WORD_SUFFIX };
+}
+
+static bool is_word(const char *text, size_t length, WordMark mark)
+{
+    pthread_once(&words_once, fill_words);
+    const Word *word = find_word(text, length);
+    return word->text && word->mark == mark;
+}
+
+static bool is_reserved(const char *name, size_t length)
+{
+    return is_word(name, length, WORD_RESERVED) || is_ours(name) || (length > 1 && name[length - 1] == '_');
+}
+
+// The length of the next shorter stem of NAME: what is left without an ending.  0: there is none; begin with the whole length.
+static size_t next_stem(const char *name, size_t length, size_t stem)
+{
+    while (stem-- > 1)
+        if (name[stem] == '_' && is_word(name + stem, length - stem, WORD_SUFFIX)) return stem;
+    return 0;
+}
 
 typedef enum NameMark { NAME_TAKEN = 1, NAME_IS_STEM = 2 } NameMark;    // a stem: a taken name is this and an ending
 
@@ -56,18 +90,11 @@ static u64 name_marks(const Weaver *w, const char *name, size_t length)
     return marks;
 }
 
-static bool ends_with(const char *name, size_t length, const char *suffix)
+static bool is_taken(const Weaver *w, const char *name, size_t length)
 {
-    const size_t n = strlen(suffix);
-    return length > n && memcmp(name + length - n, suffix, n) == 0;
-}
-
-static bool is_taken(const Weaver *w, const char *name)
-{
-    const size_t length = strlen(name);
     if (name_marks(w, name, length)) return true;
-    for (int i = 0; i < COUNT_OF(suffixes); i++)
-        if (ends_with(name, length, suffixes[i]) && name_marks(w, name, length - strlen(suffixes[i])) & NAME_TAKEN) return true;
+    for (size_t stem = next_stem(name, length, length); stem; stem = next_stem(name, length, stem))
+        if (name_marks(w, name, stem) & NAME_TAKEN) return true;
     return false;
 }
 
@@ -81,38 +108,38 @@ bool weave_names_clash(const char *a, const char *b)
     return !*rest;
 }
 
-static void take_name(Weaver *w, const char *name)
+static void take_name(Weaver *w, const char *name, size_t length)
 {
-    const size_t length = strlen(name);
     map_set(w->names, name, length, name_marks(w, name, length) | NAME_TAKEN);
-    for (int i = 0; i < COUNT_OF(suffixes); i++) {
-        const size_t stem = length - strlen(suffixes[i]);
-        if (ends_with(name, length, suffixes[i])) map_set(w->names, name, stem, name_marks(w, name, stem) | NAME_IS_STEM);
-    }
+    for (size_t stem = next_stem(name, length, length); stem; stem = next_stem(name, length, stem))
+        map_set(w->names, name, stem, name_marks(w, name, stem) | NAME_IS_STEM);
 }
 
 const char *weave_name(Weaver *w, const char *wanted)
 {
     char   clean[48];
     size_t length = 0;
+    bool   is_ok = true;
     for (const char *c = wanted; *c && length < 32; c++) {
         const bool letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z'), digit = *c >= '0' && *c <= '9';
         if (letter) clean[length++] = (char)(*c | 0x20);
         else if ((digit || *c == '_') && length > 0) clean[length++] = *c;
         else if (length > 0) clean[length++] = '_';
     }
+    if (!length) memcpy(clean, "column", length = 6), is_ok = false;
     clean[length] = 0;
-    const char *stem = length ? clean : "column";
-    char        name[64];
-    u64         n = 1;                 // the last number given to this stem, so that many equal names take no longer than others
-    snprintf(name, sizeof name, "%s%s", stem, !length || is_reserved(clean) ? "_c" : "");
-    if (is_taken(w, name)) {
-        map_get(w->numbers, stem, strlen(stem), &n);
-        while (is_taken(w, name)) snprintf(name, sizeof name, "%s_%llu_c", stem, (unsigned long long)++n);
-        map_set(w->numbers, stem, strlen(stem), n);
+    u64    n = 1;                      // the last number given to this stem, so that many equal names take no longer than others
+    size_t n_name = length;
+    char   name[64];
+    memcpy(name, clean, length + 1);
+    if (!is_ok || is_reserved(clean, length)) memcpy(name + length, "_c", 3), n_name += 2;
+    if (is_taken(w, name, n_name)) {
+        map_get(w->numbers, clean, length, &n);
+        while (is_taken(w, name, n_name)) n_name = (size_t)snprintf(name, sizeof name, "%s_%llu_c", clean, (unsigned long long)++n);
+        map_set(w->numbers, clean, length, n);
     }
-    take_name(w, name);
-    return arena_strdup(w->arena, name);
+    take_name(w, name, n_name);
+    return arena_strndup(w->arena, name, n_name);
 }
 
 const char *weave_width_type(int width)
@@ -126,33 +153,18 @@ void weave_line(Weaver *w, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    char    small[512];
-    va_list again;
-    va_copy(again, args);
-    const int length = vsnprintf(small, sizeof small, format, args);
     text_add(&w->body, "%*s", 8 + 4 * w->n_open, "");
-    if (length < (int)sizeof small) {
-        text_add_bytes(&w->body, small, (size_t)length);
-    } else {
-        char *large = arena_alloc(w->arena, (size_t)length + 1);
-        vsnprintf(large, (size_t)length + 1, format, again);
-        text_add_bytes(&w->body, large, (size_t)length);
-    }
+    text_add_args(&w->body, format, args);
     text_add_bytes(&w->body, "\n", 1);
-    va_end(again);
     va_end(args);
 }
 
 void weave_stmt(Weaver *w, const char *format, ...)
 {
-    va_list args, again;
+    va_list args;
     va_start(args, format);
-    va_copy(again, args);
-    const int length = vsnprintf(NULL, 0, format, args);
-    char     *line = arena_alloc(w->arena, (size_t)length + 1);
-    vsnprintf(line, (size_t)length + 1, format, again);
-    text_add(&w->block, "%s\n", line);
-    va_end(again);
+    text_add_args(&w->block, format, args);
+    text_add_bytes(&w->block, "\n", 1);
     va_end(args);
 }
 

@@ -208,6 +208,53 @@ TEST(text_of_every_length_near_its_room)
     }
 }
 
+// Against the C library, in a room of ROOM bytes: the length, what fits, the NUL, and nothing behind it.
+static void check_format(size_t room, const char *format, ...)
+{
+    char is[512], should[512];
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    memset(is, '#', sizeof(is));
+    memset(should, '#', sizeof(should));
+    const size_t length = format_args(room ? is : NULL, room, format, args);
+    const int    wanted = vsnprintf(room ? should : NULL, room, format, again);
+    va_end(again);
+    va_end(args);
+    if ((int)length != wanted || memcmp(is, should, room) != 0 || is[room] != '#')
+        CHECK_FAIL("\"%s\" in %zu bytes: %zu \"%.*s\", should be %d \"%.*s\"", format, room, length, (int)room, is, wanted, (int)room, should);
+}
+
+TEST(formats_are_the_librarys)
+{
+    for (size_t room = 0; room < 100; room++) {
+        check_format(room, "plain%%");
+        check_format(room, "%s", "");
+        check_format(room, "LOAD(%s, %s, %d)\n", "u16", "lo_orderdate", 3);
+        check_format(room, "%d %d %d %d", 0, -1, INT32_MAX, INT32_MIN);
+        check_format(room, "%u %u", 0u, UINT32_MAX);
+        check_format(room, "%lld %lld", (long long)INT64_MIN, (long long)INT64_MAX);
+        check_format(room, "%llu %llx %zu", ~0ULL, 0xfedcba9876543210ULL, (size_t)12345);
+        check_format(room, "%.*s|%.*s|%.*s|%.*s", 3, "abcdef", 9, "abc", 0, "x", -1, "all");
+        check_format(room, "%*s|%*s|%*s|%*s", 8, "", 3, "abcdef", -7, "left", 0, "none");
+        check_format(room, "%c%c", 'x', '\n');
+        check_format(room, "%s %5.2f %s %d", "rest", 3.14159, "to the library", 7);
+        check_format(room, "%s%016llx%s", "p_", 0x4589acb7bb86a446ULL, "_");
+        check_format(room, "%ld %lu %x %hhd %a %p %-5d|%05d|%+d %i", -5L, 5UL, 255u, 7, 1.5, (void *)0, 3, 4, 5, 6);
+    }
+}
+
+TEST(long_texts_in_an_arena)
+{
+    Arena *arena = arena_new(NULL, "test");
+    for (int length = 250; length < 260; length++) {
+        const char *text = arena_printf(arena, "%*s|%d", length, "x", 7);
+        CHECK_INT(strlen(text), length + 2);
+        CHECK_STR(text + length - 1, "x|7");
+    }
+    arena_free(arena);
+}
+
 TEST(text_keep_is_never_null)
 {
     Arena *arena = arena_new(NULL, "test");
