@@ -9,6 +9,9 @@
 // Accumulators of groups must fit shared memory together.  Only columns are shared: that two queries have the same constant, too, would
 // make another text of it each time.
 //
+// Which chunks: queries of one shape go through all that any of them wants, as their columns are the same; who does not want one has no rows there
+// (MEMBER_ROWS).  Others go together through those that all of them want, and by themselves through the rest.
+//
 // Which ones: queries of one shape go together eight, four or two at a time, so that there are few texts.  Different shapes get partners
 // for life when they first meet, those with whom they have most columns in common: the same dashboards meet again and again, in another order
 // each time.  A kernel is compiled in the background when its members have met MET_BEFORE times; until then they run side by side.
@@ -214,8 +217,20 @@ static int next_unused(const Choice *choice, int i)
     return i;
 }
 
+// The chunks that any of them wants, or all.
+static int list_chunks(const Wave *wave, GpuRun *const *runs, int n, bool any, int *chunks)
+{
+    int n_chunks = 0;
+    for (int k = 0; k < wave->n_chunks; k++) {
+        int n_wanting = 0;
+        for (int i = 0; i < n; i++) n_wanting += wants_chunk(runs[i], wave->chunks[k].chunk, wave->chunks[k].number);
+        if (any ? n_wanting > 0 : n_wanting == n) chunks[n_chunks++] = k;
+    }
+    return n_chunks;
+}
+
 // Those at PLACES of the list become a unit, if there is a kernel for them.
-static bool add_fused(Choice *choice, const int *places, int n)
+static bool add_fused(Choice *choice, const int *places, int n, bool is_same)
 {
     GpuRun *runs[FUSE_MOST] = { 0 };
     Gpu    *gpu = choice->wave->gpu;
@@ -224,6 +239,12 @@ static bool add_fused(Choice *choice, const int *places, int n)
     if (unit_groups_bytes(runs, n) > GROUPS_BYTES) return false;
     unit.fused = ready_fused(gpu, runs, n);
     if (!unit.fused || !shape_unit(gpu, unit.fused, runs, &unit)) return false;
+    unit.chunks = calloc((size_t)choice->wave->n_chunks + 1, sizeof *unit.chunks);
+    unit.n_chunks = list_chunks(choice->wave, runs, n, is_same, unit.chunks);
+    if (!unit.n_chunks) {
+        free(unit.chunks);
+        return false;
+    }
     choice->units[choice->n_units++] = unit;
     for (int i = 0; i < n; i++) choice->left[places[i]] = -1;
     return true;
@@ -240,7 +261,7 @@ static void fuse_same(Choice *choice)
             while (end - at >= sizes[s]) {
                 int places[FUSE_MOST];
                 for (int i = 0; i < sizes[s]; i++) places[i] = at + i;
-                if (!add_fused(choice, places, sizes[s])) break;
+                if (!add_fused(choice, places, sizes[s], true)) break;
                 at += sizes[s];
             }
     }
@@ -267,7 +288,7 @@ static void fuse_others(Choice *choice)
     for (Partners *partners = gpu->partners; partners; partners = partners->next) {
         int places[FUSE_OTHERS];
         const int n = list_partners(choice, partners, places);
-        if (n > 1 && !add_fused(choice, places, n) && n == 3) add_fused(choice, places, 2);
+        if (n > 1 && !add_fused(choice, places, n, false) && n == 3) add_fused(choice, places, 2, false);
     }
 }
 
@@ -281,19 +302,26 @@ static void sort_by_name(Choice *choice)
         }
 }
 
-// A rider fits when it goes through all chunks of the run: one kernel is launched over the same for all.
-int units_choose(Wave *wave, const Parts *parts, Unit *units)
+static bool wants_any(const Wave *wave, const GpuRun *run)
+{
+    for (int k = 0; k < wave->n_chunks; k++)
+        if (wants_chunk(run, wave->chunks[k].chunk, wave->chunks[k].number)) return true;
+    return false;
+}
+
+int units_choose(Wave *wave, Unit *units)
 {
     Choice choice = { .wave = wave, .units = units, .left = calloc((size_t)wave->n_riders + 1, sizeof(int)) };
     bool  *is_left = calloc((size_t)wave->n_riders + 1, sizeof *is_left);
-    for (int r = 0; r < wave->n_riders; r++)
-        if (parts[r].n_parts == wave->n_chunks && unit_suits(wave->riders[r])) choice.left[choice.n_left++] = r;
+    for (int r = 0; r < wave->n_riders; r++) {
+        is_left[r] = wants_any(wave, wave->riders[r]);
+        if (is_left[r] && unit_suits(wave->riders[r])) choice.left[choice.n_left++] = r;
+    }
     if (choice.n_left > 1) {
         sort_by_name(&choice);
         fuse_same(&choice);
         fuse_others(&choice);
     }
-    for (int r = 0; r < wave->n_riders; r++) is_left[r] = parts[r].n_parts > 0;
     for (int u = 0; u < choice.n_units; u++)
         for (int i = 0; i < units[u].n_riders; i++) is_left[units[u].riders[i]] = false;
     for (int r = 0; r < wave->n_riders; r++)
@@ -315,25 +343,24 @@ static KernelArgs *args_of(const RunSlot *slot, const Parts *parts) { return (Ke
 void unit_write(Wave *wave, const Parts *parts, Unit *unit)
 {
     RunSlot   *slot = wave->slot;
-    const u64  n_chunks = (u64)wave->n_chunks, members_at = rounded(n_chunks * sizeof(KernelArgs));
+    const u64  n_chunks = (u64)unit->n_chunks, members_at = rounded(n_chunks * sizeof(KernelArgs));
     u8        *host = slot->args + slot->args_used;
     void     **members = (void **)(void *)(host + members_at);
     u32        shared_at = 0;
-    unit->parts = (Parts){ .n_parts = wave->n_chunks, .at = slot->args_at + slot->args_used };
+    unit->parts = (Parts){ .n_parts = unit->n_chunks, .at = slot->args_at + slot->args_used };
     for (int i = 0; i < unit->n_riders; i++) {
         const Parts *own = &parts[unit->riders[i]];
-        for (int k = 0; k < wave->n_chunks; k++) {
-            args_of(slot, own)[k].shared_at = shared_at;
-            members[k * unit->n_riders + i] = device_pointer(own->at + (u64)k * sizeof(KernelArgs));
+        for (int p = 0; p < unit->n_chunks; p++) {
+            args_of(slot, own)[p].shared_at = shared_at;
+            members[p * unit->n_riders + i] = device_pointer(own->at + (u64)p * sizeof(KernelArgs));
         }
         shared_at += groups_bytes(wave->riders[unit->riders[i]]);
-        unit->parts.most_rows = own->most_rows;
+        unit->parts.most_rows = MAX_OF(unit->parts.most_rows, own->most_rows);
     }
-    for (int k = 0; k < wave->n_chunks; k++) {
-        const KernelArgs *first = &args_of(slot, &parts[unit->riders[0]])[k];
-        ((KernelArgs *)(void *)host)[k] = (KernelArgs){ .row_end = first->row_end, .common = first->common, .n_members = (u32)unit->n_riders,
-                                                        .members = device_pointer(unit->parts.at + members_at + (u64)(k * unit->n_riders) * sizeof(void *)) };
-    }
+    for (int p = 0; p < unit->n_chunks; p++)
+        ((KernelArgs *)(void *)host)[p] = (KernelArgs){ .row_end = wave->chunks[unit->chunks[p]].chunk->n_rows, .common = args_of(slot, &parts[unit->riders[0]])[p].common,
+                                                        .n_members = (u32)unit->n_riders,
+                                                        .members = device_pointer(unit->parts.at + members_at + (u64)(p * unit->n_riders) * sizeof(void *)) };
     slot->args_used += members_at + rounded(n_chunks * (u64)unit->n_riders * sizeof(void *));
 }
 
@@ -356,7 +383,7 @@ static void tell(Wave *wave, const Unit *unit, u32 grid_x)
 {
     for (int i = 0; i < unit->n_riders; i++) {
         Launch *launch = wave->riders[unit->riders[i]]->launch;
-        wave->riders[unit->riders[i]]->n_fused_chunks = (u64)wave->n_chunks;
+        wave->riders[unit->riders[i]]->n_fused_chunks = (u64)unit->n_chunks;
         launch->woven_as = "fused", launch->n_woven = unit->n_riders, launch->gain = unit->fused->gain;
         launch->gpu.n_launches++;
         launch->gpu.grid_x = grid_x, launch->gpu.grid_y = (u32)unit->parts.n_parts;

@@ -14,11 +14,13 @@ typedef struct Unit {                  // of a run: what is one launch
     int                riders[FUSE_MOST];          // numbers in the wave
     struct FusedKernel *fused;                     // NULL: it is one rider, by its own kernel
     GpuRun             kernel;                     // fused: shape and code
+    int                n_chunks, *chunks;          // fused: of the wave; what else a rider wants goes through its own kernel
     Parts              parts;
 } Unit;
 
 bool        unit_suits(const GpuRun *run);
-int         units_choose(Wave *wave, const Parts *parts, Unit *units);           // n_riders of them at most.  Returns how many.
+int         units_choose(Wave *wave, Unit *units);                             // n_riders of them at most.  Returns how many.
+bool        wants_chunk(const GpuRun *run, const Chunk *chunk, int hint);      // cuda_scan.c; hint: where in its source it may be
 u64         unit_args_bytes(const GpuRun *run);                                // that a chunk needs more, at most
 void        unit_write(Wave *wave, const Parts *parts, Unit *unit);            // its parts, in the args of the run
 weft_status unit_launch_fused(Wave *wave, const Unit *unit, u32 grid_x, Error *err);

@@ -67,7 +67,7 @@ static int chunk_number(const GpuRun *run, const Chunk *chunk, int hint)
     return -1;
 }
 
-static bool wants_chunk(const GpuRun *run, const Chunk *chunk, int hint)
+bool wants_chunk(const GpuRun *run, const Chunk *chunk, int hint)
 {
     const int number = chunk_number(run, chunk, hint);
     return number >= 0 && run->wants[number];
@@ -157,7 +157,7 @@ static u64 parts_bytes(const Wave *wave, const Chunk *chunk, int hint)
 {
     u64 bytes = 0;
     for (int r = 0; r < wave->n_riders; r++)
-        if (wants_chunk(wave->riders[r], chunk, hint)) bytes += part_bytes(wave->riders[r]);
+        if (wants_chunk(wave->riders[r], chunk, hint) || unit_suits(wave->riders[r])) bytes += part_bytes(wave->riders[r]);
     return bytes;
 }
 
@@ -250,8 +250,10 @@ static void write_columns(const GpuRun *run, const RunChunk *chunk, KernelColumn
         const int          number = source_column(run, c);
         const ColumnChunk *stored = &chunk->chunk->columns[number];
         const ColumnCopy  *copied = find_column(chunk, number);
+        columns[c] = (KernelColumn){ .base = stored->base, .width = stored->width };
+        if (!copied) continue;         // nobody wants it of this chunk
         const CuAddress    at = copied->copy ? gpu_address(run->gpu, copied->copy->at) : copied->in_place;
-        columns[c] = (KernelColumn){ .data = device_pointer(at), .valid = stored->valid ? device_pointer(at + copied->valid_at) : NULL, .base = stored->base, .width = stored->width };
+        columns[c].data = device_pointer(at), columns[c].valid = stored->valid ? device_pointer(at + copied->valid_at) : NULL;
     }
 }
 
@@ -267,31 +269,31 @@ static KernelArgs part_args(const GpuRun *run, const RunChunk *chunk, u64 place)
     return args;
 }
 
-// The launch's parts of the run, in the args of its slot: KernelArgs, then columns, then parameters.
-static Parts write_parts(const Wave *wave, const GpuRun *run)
+// The launch's parts of the run, in the args of its slot: KernelArgs, then columns, then parameters.  CHUNKS: in this order; one that it does
+// not want has no rows for it.
+static Parts write_parts(const Wave *wave, const GpuRun *run, const int *chunks, int n_chunks)
 {
     RunSlot      *slot = wave->slot;
     const Woven  *woven = run->launch->woven;
-    Parts         parts = { 0 };
-    for (int k = 0; k < wave->n_chunks; k++) parts.n_parts += wants_chunk(run, wave->chunks[k].chunk, wave->chunks[k].number);
+    Parts         parts = { .n_parts = n_chunks };
     const u64     columns_at = rounded((u64)parts.n_parts * sizeof(KernelArgs)), columns_size = (u64)woven->n_columns * sizeof(KernelColumn);
     const u64     params_at = columns_at + rounded((u64)parts.n_parts * columns_size), params_size = (u64)woven->n_params * sizeof(i64);
     const u64     base = slot->args_used;
     u8           *host = slot->args + base;
     const CuAddress device = slot->args_at + base;
     parts.at = device;
-    for (int k = 0, p = 0; k < wave->n_chunks; k++) {
-        const RunChunk *chunk = &wave->chunks[k];
+    for (int p = 0; p < n_chunks; p++) {
+        const RunChunk *chunk = &wave->chunks[chunks[p]];
         const int       number = chunk_number(run, chunk->chunk, chunk->number);
-        if (number < 0 || !run->wants[number]) continue;
         KernelColumn *columns = (KernelColumn *)(void *)(host + columns_at + (u64)p * columns_size);
         i64          *params = (i64 *)(void *)(host + params_at + (u64)p * params_size);
-        KernelArgs    args = part_args(run, chunk, (u64)number << 32);
+        KernelArgs    args = part_args(run, chunk, (u64)(u32)number << 32);
+        if (number < 0 || !run->wants[number]) args.row_end = 0;
         write_columns(run, chunk, columns);
         launch_write_params(run, columns, params);
         args.columns = device_pointer(device + columns_at + (u64)p * columns_size);
         args.params = device_pointer(device + params_at + (u64)p * params_size);
-        ((KernelArgs *)(void *)host)[p++] = args;
+        ((KernelArgs *)(void *)host)[p] = args;
         parts.most_rows = MAX_OF(parts.most_rows, chunk->chunk->n_rows);
     }
     slot->args_used += rounded(params_at + (u64)parts.n_parts * params_size);
@@ -331,20 +333,47 @@ static weft_status launch_parts(Wave *wave, GpuRun *run, const Parts *parts, Err
     return WEFT_OK;
 }
 
-static weft_status launch_unit(Wave *wave, const Unit *unit, const Parts *parts, Error *err)
+// The chunks of a rider that its unit does not have, behind those of the unit.
+static Parts rest_of(const Parts *parts, const Unit *unit)
 {
-    if (unit->fused) return unit_launch_fused(wave, unit, blocks_per_part(wave->gpu, &unit->kernel.shape, &unit->parts), err);
-    return launch_parts(wave, wave->riders[unit->riders[0]], &parts[unit->riders[0]], err);
+    return (Parts){ parts->n_parts - unit->n_chunks, parts->most_rows, parts->at + (u64)unit->n_chunks * sizeof(KernelArgs) };
 }
 
-static weft_status launch_units(Wave *wave, Unit *units, const Parts *parts, Error *err)
+static weft_status launch_unit(Wave *wave, const Unit *unit, const Parts *parts, Error *err)
 {
-    const int n_units = units_choose(wave, parts, units);
-    for (int u = 0; u < n_units; u++)
-        if (units[u].fused) unit_write(wave, parts, &units[u]);
-    TRY(wave_gate(wave, err));
-    for (int u = 0; u < n_units; u++) TRY(launch_unit(wave, &units[u], parts, err));
+    if (unit->fused) TRY(unit_launch_fused(wave, unit, blocks_per_part(wave->gpu, &unit->kernel.shape, &unit->parts), err));
+    for (int i = 0; i < unit->n_riders; i++) {
+        const int   r = unit->riders[i];
+        const Parts rest = rest_of(&parts[r], unit);
+        if (rest.n_parts) TRY(launch_parts(wave, wave->riders[r], &rest, err));
+    }
     return WEFT_OK;
+}
+
+static void write_unit(Wave *wave, Unit *unit, Parts *parts, int *chunks)
+{
+    for (int i = 0; i < unit->n_riders; i++) {
+        const GpuRun *run = wave->riders[unit->riders[i]];
+        int           n = 0;
+        for (; n < unit->n_chunks; n++) chunks[n] = unit->chunks[n];
+        for (int k = 0, u = 0; k < wave->n_chunks; k++) {
+            if (u < unit->n_chunks && unit->chunks[u] == k) u++;
+            else if (wants_chunk(run, wave->chunks[k].chunk, wave->chunks[k].number)) chunks[n++] = k;
+        }
+        parts[unit->riders[i]] = write_parts(wave, run, chunks, n);
+    }
+    if (unit->fused) unit_write(wave, parts, unit);
+}
+
+static weft_status launch_units(Wave *wave, Unit *units, Parts *parts, int *chunks, Error *err)
+{
+    const int   n_units = units_choose(wave, units);
+    weft_status status = WEFT_OK;
+    for (int u = 0; u < n_units; u++) write_unit(wave, &units[u], parts, chunks);
+    status = wave_gate(wave, err);
+    for (int u = 0; u < n_units && !status; u++) status = launch_unit(wave, &units[u], parts, err);
+    for (int u = 0; u < n_units; u++) free(units[u].chunks);
+    return status;
 }
 
 static weft_status launch_riders(Wave *wave, Error *err)
@@ -353,15 +382,16 @@ static weft_status launch_riders(Wave *wave, Error *err)
     RunSlot *slot = wave->slot;
     Parts   *parts = calloc((size_t)wave->n_riders, sizeof *parts);
     Unit    *units = calloc((size_t)wave->n_riders, sizeof *units);
+    int     *chunks = calloc((size_t)wave->n_chunks + 1, sizeof *chunks);
     slot->args_used = 0;
-    for (int r = 0; r < wave->n_riders; r++) parts[r] = write_parts(wave, wave->riders[r]);
-    weft_status status = launch_units(wave, units, parts, err);
+    weft_status status = launch_units(wave, units, parts, chunks, err);
     for (int r = 0; r < wave->n_riders && !status; r++) {
         const int s = wave->riders[r]->stream_number;
         if (!parts[r].n_parts || slot->streams >> s & 1) continue;
         status = gpu_check(gpu, gpu->cu->EventRecord(slot->done[s], gpu->streams[s]), "cuEventRecord", err);
         slot->streams |= 1u << s;
     }
+    free(chunks);
     free(units);
     free(parts);
     return status;

@@ -27,6 +27,9 @@
 #define COPY_ROWS(live, own)       u32 own##_rows = live##_rows, own##_n = live##_n, own##_in; u16 own[TILE + 8]; (void)own##_in; (void)own##_rows; \
                                    for (u32 w_ = 0; w_ < own##_n; w_++) own[w_] = live[w_];
 
+// A GPU goes through a chunk for several queries although one of them does not want it.
+#define MEMBER_ROWS(live)
+
 #define LOAD(type, name, live)     const type *const name = name##_all + t_;
 // The same in a kernel that can be handed a list of rows (several queries have sieved the chunk together): they are gathered.
 #ifdef __TINYC__

@@ -94,6 +94,8 @@ DEVICE_ u32 rows_of_tile_(u32 tile, u32 row_end)
 #define MASK(live)
 // The same rows, to be narrowed for one of several queries.
 #define COPY_ROWS(live, own)       u32 own = live;
+// None, where this query does not want the chunk: its columns may not be there.
+#define MEMBER_ROWS(live)          if (!A->row_end) live = 0;
 
 #define EACH(live)                 _Pragma("unroll") for (u32 i = 0; i < ITEMS; i++) if (live & ITEM_(i))
 #define EACH_ROW(live)             EACH(live)

@@ -682,6 +682,7 @@ static void write_member(FusedText *t, const Part *part, int n)
     const char *live = is_apart ? "live1" : "live";
     text_add(&t->out, "        {\n%s", !is_apart ? "" : has_selection ? "        COPY_ROWS(live, live1)\n" : "        ROWS(live1)\n");
     begin_member(t, n);
+    if (is_apart) text_add(&t->out, "        MEMBER_ROWS(live1)\n");
     t->loaded_here = map_new(t->arena);
     write_steps(t, part, false, live, has_selection);
     add_loads(t, part, part->sink.what, live);

@@ -523,7 +523,8 @@ DEFINE(cuModuleUnload, (CuModule module))
 
 // Words that mean nothing on a CPU, as its host looks for itself.
 static const char gpu_words[] =
-    "#undef NOTE\n#undef NOTE_NULL\n#undef MARK\n"
+    "#undef NOTE\n#undef NOTE_NULL\n#undef MARK\n#undef MEMBER_ROWS\n"
+    "#define MEMBER_ROWS(live) if (!A->row_end) live##_rows = live##_n = 0;\n"
     "#define NOTE(k, value) { KernelNote *n_ = A->common->notes + k; const i64 v_ = (value); if (v_ < n_->low) n_->low = v_; if (v_ > n_->high) n_->high = v_; }\n"
     "#define NOTE_NULL(k) A->common->notes[k].n_nulls++;\n"
     "#define MARK(k, value) { KernelNote *n_ = A->common->notes + k; const u64 a_ = (u64)(value) - n_->first; if (a_ < n_->n_marks) n_->marks[a_] = 1; }\n";

@@ -242,7 +242,7 @@ TEST(tests_that_all_have_come_first_and_the_others_look_at_what_is_left)
         "        LOAD(u8, b, live)\n        BETWEEN_TEST_ALSO(live, u8, b, b_low, b_span)\n        PICK(live)\n#undef A\n"
         "        LOAD(u32, d, live)\n"
         "        {\n#define A m0_\n        EACH(live) { ADD(m0_a1_, VALUE(d)) }\n        TOTAL_ROWS(m0_a0_, live)\n#undef A\n        }\n"
-        "        {\n        COPY_ROWS(live, live1)\n#define A m1_\n        LOAD(u8, c, live1)\n        LOAD_NULLS(c, live1)\n"
+        "        {\n        COPY_ROWS(live, live1)\n#define A m1_\n        MEMBER_ROWS(live1)\n        LOAD(u8, c, live1)\n        LOAD_NULLS(c, live1)\n"
         "        FILTER(live1) { KEEP(live1, BETWEEN(u8, c[i], c_low, c_span) & !IS_NULL(c)); }\n"
         "        EACH(live1) { ADD(m1_a1_, VALUE(d)) }\n        TOTAL_ROWS(m1_a0_, live1)\n#undef A\n        }\n    }\n";
     if (strncmp(tiles, expected, strlen(expected)) != 0)
@@ -262,7 +262,7 @@ TEST(queries_of_one_text_with_other_parameters_share_columns)
     const char *text = fuse(queries, 16);
     CHECK_INT(count_of(text, "LOAD("), 3);
     CHECK_INT(count_of(text, " COLUMN("), 3);
-    CHECK_INT(count_of(text, "ROWS(live1)"), 16);
+    CHECK_INT(count_of(text, " ROWS(live1)"), 16);
     CHECK_INT(count_of(text, "BETWEEN_TEST("), 16);
     CHECK_INT(count_of(text, "PARAM(u8, b_low,"), 1);              // the same for all
     CHECK_INT(count_of(text, "PARAM(u8, m3_b_span_, 3)"), 1);
