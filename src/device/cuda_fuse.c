@@ -132,6 +132,7 @@ static void ask_for(Gpu *gpu, FusedKernel *fused, GpuRun *const *runs)
     }
     const char *text = weave_fuse(arena, members, fused->n_members, true, &name);
     fused->kernel = kernel_want(gpu, name, text, kinds, &fused->shape);
+    log_debug("%s: %s, a kernel for %d queries, is compiled: expected gain %.1f", gpu->name, name, fused->n_members, fused->gain);
     arena_free(arena);
 }
 

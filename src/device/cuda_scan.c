@@ -43,6 +43,7 @@
 #define IN_PLACE_SHARE   0.01              // of a column that is left in the host's memory, what kernels look at
 #define IN_PLACE_SECTOR  128
 #define READ_AHEAD_BYTES ((u64)128 << 20)  // of columns on disk
+#define LOOK_AGAIN_MS    0.01              // while a run is waited for
 #define GATHER_BYTES     ((u64)64 << 20)   // so much takes longer than others to come
 #define FILL_WAVES  4                  // blocks, in multiples of what fits the multiprocessors at once, where a block has no tables to fetch
 
@@ -690,10 +691,12 @@ static bool has_waiting(const Gpu *gpu)
     return run != NULL;
 }
 
+// Soon, but others must come by: a lock that is taken again at once is never theirs.
 static void look_again(Gpu *gpu)
 {
+    const double start = time_now_ms();
     pthread_mutex_unlock(&gpu->lock);
-    sched_yield();
+    while (time_now_ms() - start < LOOK_AGAIN_MS) sched_yield();
     pthread_mutex_lock(&gpu->lock);
 }
 
