@@ -53,9 +53,13 @@ void figures_read(const Wave *wave)
     }
 }
 
-void figures_fused(GpuRun *run, u64 n_chunks)
+void figures_woven(GpuRun *run)
 {
-    if (run->launch->scanned) figures_of(run->gpu, run->launch->scanned)->n_fused += n_chunks;
+    if ((run->n_fused_chunks || run->n_cubed_chunks) && run->launch->scanned) {
+        TableFigures *figures = figures_of(run->gpu, run->launch->scanned);
+        figures->n_fused += run->n_fused_chunks, figures->n_cubed += run->n_cubed_chunks;
+    }
+    run->n_fused_chunks = run->n_cubed_chunks = 0;
 }
 
 void figures_ridden(GpuRun *run, u32 n_rows, u64 bytes)

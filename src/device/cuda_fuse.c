@@ -9,6 +9,8 @@
 // Accumulators of groups must fit shared memory together.  Only columns are shared: that two queries have the same constant, too, would
 // make another text of it each time.
 //
+// Queries of one shape whose tests are ranges are better off in a cube (cuda_cube.c), which costs the same for any number.
+//
 // Which chunks: queries of one shape go through all that any of them wants, as their columns are the same; who does not want one has no rows there
 // (MEMBER_ROWS).  Others go together through those that all of them want, and by themselves through the rest.
 //
@@ -22,6 +24,7 @@
 #include <stdlib.h>
 
 #define FUSE_OTHERS   3
+#define CUBES_MOST    1                // in one run: it takes room among its arguments
 #define GAIN_LEAST    1.2
 #define MET_BEFORE    2
 #define GROUPS_BYTES  ((u32)48 << 10)  // of shared memory, for all accumulators
@@ -189,7 +192,7 @@ typedef struct Choice {                // while units are put together
     int   n_left;
     int  *left;                        // riders that are in none yet, by the names of their kernels
     Unit *units;
-    int   n_units;
+    int   n_units, n_cubes;
 } Choice;
 
 static GpuRun *left_rider(const Choice *choice, int i) { return choice->wave->riders[choice->left[i]]; }
@@ -249,6 +252,56 @@ static bool add_fused(Choice *choice, const int *places, int n, bool is_same)
     choice->units[choice->n_units++] = unit;
     for (int i = 0; i < n; i++) choice->left[places[i]] = -1;
     return true;
+}
+
+// They want the same chunks of the run: then none gets what it has had, or what its snapshot does not have.
+static bool wants_same(const Wave *wave, const GpuRun *a, const GpuRun *b)
+{
+    for (int k = 0; k < wave->n_chunks; k++)
+        if (wants_chunk(a, wave->chunks[k].chunk, wave->chunks[k].number) != wants_chunk(b, wave->chunks[k].chunk, wave->chunks[k].number)) return false;
+    return true;
+}
+
+// Those like the first of the list that fit it, as places in the list.
+static int list_alike(const Choice *choice, int first, int *places)
+{
+    const GpuRun *like = left_rider(choice, first);
+    int           n = 0;
+    for (int i = first; i < choice->n_left && n < CUBE_MOST; i++) {
+        if (choice->left[i] < 0) continue;
+        const GpuRun *run = left_rider(choice, i);
+        if (i == first || (gpu_cube_suits(run) && gpu_cube_fits(like, run) && wants_same(choice->wave, like, run))) places[n++] = i;
+    }
+    return n;
+}
+
+static bool add_cube(Choice *choice, const int *places, int n)
+{
+    GpuRun *runs[CUBE_MOST] = { 0 };
+    Unit    unit = { .n_riders = n };
+    for (int i = 0; i < n; i++) runs[i] = left_rider(choice, places[i]), unit.riders[i] = choice->left[places[i]];
+    unit.cube = gpu_cube_of(choice->wave->gpu, runs, n);
+    if (!unit.cube) return false;
+    unit.chunks = calloc((size_t)choice->wave->n_chunks + 1, sizeof *unit.chunks);
+    unit.n_chunks = list_chunks(choice->wave, runs, n, false, unit.chunks);
+    choice->units[choice->n_units++] = unit;
+    choice->n_cubes++;
+    for (int i = 0; i < n; i++) choice->left[places[i]] = -1;
+    return true;
+}
+
+// Where there are more classes than cells fit, half of them may do.
+static void make_cubes(Choice *choice)
+{
+    for (int i = next_unused(choice, 0); i < choice->n_left && choice->n_cubes < CUBES_MOST; i = next_unused(choice, i + 1)) {
+        int places[CUBE_MOST];
+        if (!gpu_cube_suits(left_rider(choice, i))) continue;
+        for (int n = list_alike(choice, i, places); n > 2 && !add_cube(choice, places, n); n /= 2) continue;
+    }
+    int n_left = 0;
+    for (int i = 0; i < choice->n_left; i++)
+        if (choice->left[i] >= 0) choice->left[n_left++] = choice->left[i];
+    choice->n_left = n_left;
 }
 
 static void fuse_same(Choice *choice)
@@ -320,6 +373,7 @@ int units_choose(Wave *wave, Unit *units)
     }
     if (choice.n_left > 1) {
         sort_by_name(&choice);
+        make_cubes(&choice);
         fuse_same(&choice);
         fuse_others(&choice);
     }
@@ -366,13 +420,12 @@ void unit_write(Wave *wave, const Parts *parts, Unit *unit)
 }
 
 // In the first rider's stream: what the others have put into theirs comes before, and what they will put there after.
-static weft_status join_streams(Wave *wave, const Unit *unit, bool is_before, Error *err)
+weft_status wave_join(Gpu *gpu, GpuRun *const *riders, int n_riders, bool is_before, Error *err)
 {
-    Gpu          *gpu = wave->gpu;
-    const GpuRun *first = wave->riders[unit->riders[0]];
+    const GpuRun *first = riders[0];
     if (!is_before) GPU_TRY(gpu, EventRecord, (first->done, first->stream), err);
-    for (int i = 1; i < unit->n_riders; i++) {
-        const GpuRun *run = wave->riders[unit->riders[i]];
+    for (int i = 1; i < n_riders; i++) {
+        const GpuRun *run = riders[i];
         if (run->stream_number == first->stream_number) continue;
         if (is_before) GPU_TRY(gpu, EventRecord, (run->done, run->stream), err);
         GPU_TRY(gpu, StreamWaitEvent, (is_before ? first->stream : run->stream, is_before ? run->done : first->done, 0), err);
@@ -399,10 +452,12 @@ weft_status unit_launch_fused(Wave *wave, const Unit *unit, u32 grid_x, Error *e
     CuAddress    at = unit->parts.at;
     void        *parameters[] = { &at };
     GPU_TRY(gpu, StreamWaitEvent, (first->stream, wave->slot->copied, 0), err);
-    TRY(join_streams(wave, unit, true, err));
+    GpuRun *riders[FUSE_MOST] = { 0 };
+    for (int i = 0; i < unit->n_riders; i++) riders[i] = wave->riders[unit->riders[i]];
+    TRY(wave_join(gpu, riders, unit->n_riders, true, err));
     GPU_TRY(gpu, LaunchKernel, (unit->kernel.kernel->function, grid_x, (unsigned)unit->parts.n_parts, 1, (unsigned)shape->threads, 1, 1, shape->dynamic_shared, first->stream, parameters, NULL), err);
     tell(wave, unit, grid_x);
-    return join_streams(wave, unit, false, err);
+    return wave_join(gpu, riders, unit->n_riders, false, err);
 }
 
 void units_free(Gpu *gpu)
@@ -416,4 +471,5 @@ void units_free(Gpu *gpu)
         free(partners);
     }
     gpu->fused = NULL, gpu->partners = NULL;
+    gpu_cubes_free(gpu);
 }

@@ -3,7 +3,7 @@
 #ifndef WEFT_CUDA_FUSE_H
 #define WEFT_CUDA_FUSE_H
 
-#include "device/cuda_wave.h"
+#include "device/cuda_cube.h"
 
 enum { FUSE_MOST = 8 };                // riders in one kernel
 
@@ -11,10 +11,11 @@ typedef struct Parts { int n_parts; u32 most_rows; CuAddress at; } Parts;      /
 
 typedef struct Unit {                  // of a run: what is one launch
     int                n_riders;
-    int                riders[FUSE_MOST];          // numbers in the wave
-    struct FusedKernel *fused;                     // NULL: it is one rider, by its own kernel
+    int                riders[CUBE_MOST];          // numbers in the wave
+    struct FusedKernel *fused;                     // both NULL: it is one rider, by its own kernel
+    GpuCube            *cube;
     GpuRun             kernel;                     // fused: shape and code
-    int                n_chunks, *chunks;          // fused: of the wave; what else a rider wants goes through its own kernel
+    int                n_chunks, *chunks;          // fused or cube: of the wave; what else a rider wants goes through its own kernel
     Parts              parts;
 } Unit;
 

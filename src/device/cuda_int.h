@@ -29,7 +29,7 @@ enum {
 
 #define STAGE_BYTES ((u64)2 << 20)
 #define STAGE_SPARE ((u64)4096)        // behind it, for what follows a column
-#define ARGS_BYTES  ((u64)4 << 20)     // of all launches of a run
+#define ARGS_BYTES  ((u64)8 << 20)     // of all launches of a run
 
 typedef struct Gpu  Gpu;
 typedef struct MadeTable MadeTable;    // cuda_table.c
@@ -92,7 +92,7 @@ typedef struct GpuRun {
     int          asked_until;          // chunks before were asked to be read from disk
     u64          bytes_wanted;
     bool         is_attached, is_in_run, is_issued;
-    u64          n_fused_chunks;       // of the run at hand
+    u64          n_fused_chunks, n_cubed_chunks;               // of the run at hand
     pthread_cond_t issued;             // its own: a run must not wake up everybody who rides
     weft_status  status;               // the dispatcher failed it
     Error        error;
@@ -169,6 +169,9 @@ struct Gpu {
     MadeTable        *made;            // tables that it made
     struct FusedKernel *fused;         // of whoever dispatches, as the next one
     struct Partners  *partners;
+    struct CubeKernel *cubes;
+    CudaKernel       *fold_kernel;     // cuda_cube.c; NULL: nobody has wanted it yet
+    Shape             fold_shape;
     pthread_cond_t    wanted;          // for the compiling threads: there is something to do, or nobody compiles for himself any more
     pthread_t         compilers[N_COMPILERS];
     int               n_compilers, n_demanded;     // demanded: compiles that a query waits for
@@ -257,7 +260,7 @@ void        pins_read_ahead(Pins *pins, const Chunk *chunk, const void *from, u6
 void        figures_begin(GpuRun *run);
 void        figures_end(GpuRun *run);
 void        figures_fused(GpuRun *run, u64 n_chunks);
-void        figures_fused(GpuRun *run, u64 n_chunks);          // in one kernel with others.  Under the lock.
+void        figures_woven(GpuRun *run);                         // in one kernel with others.  Under the lock.
 void        figures_ridden(GpuRun *run, u32 n_rows, u64 bytes);         // a chunk.  Under the lock.
 void        gpu_list(Device *device, Arena *arena, DeviceFigures *figures);
 

@@ -215,7 +215,7 @@ static void gather_chunks(Wave *wave, const GpuRun *leader)
     const bool    is_passing = leader->bytes_wanted > frames_total(wave->gpu->frames) / 4 * 3;
     for (int c = 0; c < source->n_chunks && wave->n_chunks < PARTS_MAX; c++) {
         if (!leader->wants[c]) continue;
-        if (wave->n_chunks && wave->args_bytes + parts_bytes(wave, source->chunks[c], c) + 4096 * (u64)wave->n_riders > ARGS_BYTES) return;
+        if (wave->n_chunks && wave->args_bytes + parts_bytes(wave, source->chunks[c], c) + 4096 * (u64)wave->n_riders + gpu_cube_args_bytes() > ARGS_BYTES) return;
         if (wave->n_chunks && is_long_enough(wave)) return;
         if (!add_chunk(wave, leader, c, is_passing)) return;
     }
@@ -245,7 +245,7 @@ static void *device_pointer(CuAddress address) { return (void *)(uintptr_t)addre
 
 static CuAddress block_address(const GpuRun *run, u64 at) { return gpu_address(run->gpu, run->block_at + at); }
 
-static void write_columns(const GpuRun *run, const RunChunk *chunk, KernelColumn *columns)
+void wave_columns(const GpuRun *run, const RunChunk *chunk, KernelColumn *columns)
 {
     for (int c = 0; c < run->launch->woven->n_columns; c++) {
         const int          number = source_column(run, c);
@@ -290,7 +290,7 @@ static Parts write_parts(const Wave *wave, const GpuRun *run, const int *chunks,
         i64          *params = (i64 *)(void *)(host + params_at + (u64)p * params_size);
         KernelArgs    args = part_args(run, chunk, (u64)(u32)number << 32);
         if (number < 0 || !run->wants[number]) args.row_end = 0;
-        write_columns(run, chunk, columns);
+        wave_columns(run, chunk, columns);
         launch_write_params(run, columns, params);
         args.columns = device_pointer(device + columns_at + (u64)p * columns_size);
         args.params = device_pointer(device + params_at + (u64)p * params_size);
@@ -337,12 +337,14 @@ static weft_status launch_parts(Wave *wave, GpuRun *run, const Parts *parts, Err
 // The chunks of a rider that its unit does not have, behind those of the unit.
 static Parts rest_of(const Parts *parts, const Unit *unit)
 {
-    return (Parts){ parts->n_parts - unit->n_chunks, parts->most_rows, parts->at + (u64)unit->n_chunks * sizeof(KernelArgs) };
+    const int n_done = unit->fused ? unit->n_chunks : 0;   // a cube has arguments of its own
+    return (Parts){ parts->n_parts - n_done, parts->most_rows, parts->at + (u64)n_done * sizeof(KernelArgs) };
 }
 
 static weft_status launch_unit(Wave *wave, const Unit *unit, const Parts *parts, Error *err)
 {
     if (unit->fused) TRY(unit_launch_fused(wave, unit, blocks_per_part(wave->gpu, &unit->kernel.shape, &unit->parts), err));
+    if (unit->cube) TRY(gpu_cube_launch(wave, unit->cube, err));
     for (int i = 0; i < unit->n_riders; i++) {
         const int   r = unit->riders[i];
         const Parts rest = rest_of(&parts[r], unit);
@@ -356,7 +358,7 @@ static void write_unit(Wave *wave, Unit *unit, Parts *parts, int *chunks)
     for (int i = 0; i < unit->n_riders; i++) {
         const GpuRun *run = wave->riders[unit->riders[i]];
         int           n = 0;
-        for (; n < unit->n_chunks; n++) chunks[n] = unit->chunks[n];
+        for (; unit->fused && n < unit->n_chunks; n++) chunks[n] = unit->chunks[n];
         for (int k = 0, u = 0; k < wave->n_chunks; k++) {
             if (u < unit->n_chunks && unit->chunks[u] == k) u++;
             else if (wants_chunk(run, wave->chunks[k].chunk, wave->chunks[k].number)) chunks[n++] = k;
@@ -364,6 +366,7 @@ static void write_unit(Wave *wave, Unit *unit, Parts *parts, int *chunks)
         parts[unit->riders[i]] = write_parts(wave, run, chunks, n);
     }
     if (unit->fused) unit_write(wave, parts, unit);
+    if (unit->cube) gpu_cube_write(wave, unit->cube, unit->chunks, unit->n_chunks);
 }
 
 static weft_status launch_units(Wave *wave, Unit *units, Parts *parts, int *chunks, Error *err)
@@ -373,7 +376,10 @@ static weft_status launch_units(Wave *wave, Unit *units, Parts *parts, int *chun
     for (int u = 0; u < n_units; u++) write_unit(wave, &units[u], parts, chunks);
     status = wave_gate(wave, err);
     for (int u = 0; u < n_units && !status; u++) status = launch_unit(wave, &units[u], parts, err);
-    for (int u = 0; u < n_units; u++) free(units[u].chunks);
+    for (int u = 0; u < n_units; u++) {
+        free(units[u].chunks);
+        gpu_cube_free(units[u].cube);
+    }
     return status;
 }
 
@@ -388,7 +394,7 @@ static weft_status launch_riders(Wave *wave, Error *err)
     weft_status status = launch_units(wave, units, parts, chunks, err);
     for (int r = 0; r < wave->n_riders && !status; r++) {
         const int s = wave->riders[r]->stream_number;
-        if (!parts[r].n_parts || slot->streams >> s & 1) continue;
+        if (slot->streams >> s & 1) continue;
         status = gpu_check(gpu, gpu->cu->EventRecord(slot->done[s], gpu->streams[s]), "cuEventRecord", err);
         slot->streams |= 1u << s;
     }
@@ -592,8 +598,7 @@ static void settle(Wave *wave)
         run->is_in_run = false;
         if (wave->status) fail_rider(run, wave->status, &wave->error);
         else count_chunks(wave, run);
-        if (!wave->status && run->n_fused_chunks) figures_fused(run, run->n_fused_chunks);
-        run->n_fused_chunks = 0;
+        figures_woven(run);
         if (run->n_wanted == 0) set_issued(run);
     }
     for (int n = 0; n < wave->n_new; n++) wave->new_copies[n]->is_filled = true;

@@ -3,6 +3,8 @@
 // A part of its launch fills a part of the table: the code of each row goes to the place of its key.  The first one also counts the places
 // that were empty before: as many as rows, or keys are not unique.  It is the same for all queries, so it is compiled once for each
 // number of keys.  What the table is to look like is decided by engine/table.c.
+//
+// And the kernel that adds up cells of a cube (cube.c) for one of its queries: column 0 lists them, table 0 has their values.
 
 #include "weave/weave_int.h"
 
@@ -58,4 +60,22 @@ const char *weave_fill_text(Arena *arena, int n_keys, const char **name)
     text_free(&loads);
     text_free(&at);
     return text;
+}
+
+const char *weave_fold_text(const char **name)
+{
+    *name = "t_fold";
+    return "// cells of a cube to the sum of a query\n"
+           "KERNEL(t_fold)\n"
+           "{\n"
+           "    COLUMN(u32, cell, 0)\n"
+           "    TABLE(u64, cells, 0)\n"
+           "    TOTAL(sum, i64, total, 0)\n"
+           "    TILES {\n"
+           "        ROWS(live)\n"
+           "        LOAD(u32, cell, live)\n"
+           "        EACH_ROW(live) { ADD(total, (i64)cells[cell[i]]) }\n"
+           "    }\n"
+           "    TOTAL_END(sum, i64, total, 0)\n"
+           "}\n";
 }

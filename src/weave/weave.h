@@ -247,6 +247,9 @@ weft_status weave(Arena *arena, const WeaveJob *job, Woven **woven, Error *err);
 // A kernel that makes a join table of rows that are in a device's memory (tables.c): columns of 8 bytes, NULL flags of one.
 const char *weave_fill_text(Arena *arena, int n_keys, const char **name);
 
+// A kernel that adds cells of a cube to the sums of a query: a part for each sum.
+const char *weave_fold_text(const char **name);
+
 enum {                                 // what it is handed, by number: parameters; columns; state slots
     FILL_WIDTH = 0, FILL_BASE, FILL_NULL_CODE, FILL_PLUS, FILL_HAS_NULLS, FILL_HAS_CODES, FILL_IS_SET, FILL_IS_COUNTED, FILL_KEY,      // low and stride of each key
     FILL_VALUE = 0, FILL_NULL, FILL_KEYS_FROM,

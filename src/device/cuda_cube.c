@@ -1,0 +1,420 @@
+// cuda_cube.c - see cuda_cube.h.
+//
+//     args of the run    [KernelArgs by chunk | columns | params][common | tables | state | cells' places][cells][class tables][lists of cells][KernelArgs of the fold]
+//
+// The kernel is weave_cube's: a row's classes lead to a cell, whose accumulators lie in shared memory, so it costs the same for two queries
+// and for sixty-four: about a scan and a half.  A second kernel (weave_fold_text) then adds the cells that a query wants to its own sums,
+// a part for each query and accumulator.  Everything else goes over the link with the arguments of the run: class tables, empty cells, lists.
+//
+// Only sums and counts without groups; only range tests; only cells that fit shared memory.  Others are fused (cuda_fuse.c).
+
+#include "device/cuda_cube.h"
+#include "kernel/kernel.h"
+
+#include <stdlib.h>
+
+#define MAX_DIMS     6
+#define SPAN_MOST    ((u64)1 << 16)    // values of a column that have a class each
+#define SHARED_MOST  ((u64)46 << 10)   // of all cells
+#define LISTS_MOST   ((u64)1 << 16)    // entries of all lists
+#define STATE_MOST   8
+#define MET_BEFORE   2
+
+typedef struct CubeKernel {            // of a shape; lives as long as the device
+    u64                table;
+    char               name[40];       // of the members' kernel
+    int                n_met;
+    CudaKernel        *kernel;
+    Shape              shape;
+    struct CubeKernel *next;
+} CubeKernel;
+
+typedef struct Dim {
+    int  column;                       // of the kernel
+    i64  low;
+    u64  size;
+    int  n_classes;
+    u64  cuts[2 * CUBE_MOST + 1];      // where classes begin, from low on
+} Dim;
+
+typedef struct Wants { int first, last; } Wants;           // classes; first > last: none
+
+struct GpuCube {
+    CubeKernel *code;
+    GpuRun      kernel, fold;          // shapes and code
+    int         n_runs;
+    GpuRun     *runs[CUBE_MOST];
+    int         n_dims;
+    Dim         dims[MAX_DIMS];
+    Wants       wants[CUBE_MOST][MAX_DIMS];
+    u64         n_cells;
+    // once written
+    int         n_parts, n_folds;
+    u32         most_rows;
+    CuAddress   parts_at, folds_at;
+};
+
+static u64 rounded(u64 bytes) { return (bytes + 63) / 64 * 64; }
+
+static void *pointer(CuAddress address) { return (void *)(uintptr_t)address; }
+
+// ---- who fits -------------------------------------------------------------------------------------------------------------------------------
+
+static const Range *column_range(const GpuRun *run, const Sieve *sieve) { return &run->launch->source->columns[sieve->column].range; }
+
+static bool is_range(const GpuRun *run, const Sieve *sieve)
+{
+    const Range *range = column_range(run, sieve);
+    return !sieve->table && range->known && !range->nullable && range->low <= range->high && (u128)(range->high - range->low) < SPAN_MOST;
+}
+
+bool gpu_cube_suits(const GpuRun *run)
+{
+    const Woven *woven = run->launch->woven;
+    if (woven->group_kind != GROUP_ONE || woven->n_state > STATE_MOST || !weave_can_cube(woven) || strlen(woven->name) >= sizeof((CubeKernel *)0)->name) return false;
+    for (int s = 0; s < woven->n_state; s++)
+        if (woven->state[s].kind != SLOT_ADD) return false;
+    for (int s = 0; s < woven->n_sieves; s++)
+        if (woven->sieves[s].is_exact && !is_range(run, &woven->sieves[s])) return false;
+    return true;
+}
+
+bool gpu_cube_fits(const GpuRun *a, const GpuRun *b)
+{
+    const Launch *x = a->launch, *y = b->launch;
+    if (!weave_is_same_but_sieves(x->woven, y->woven)) return false;
+    for (int c = 0; c < x->woven->n_columns; c++)
+        if (x->source->chunk_column[x->woven->columns[c]] != y->source->chunk_column[y->woven->columns[c]]) return false;
+    return true;
+}
+
+// ---- classes --------------------------------------------------------------------------------------------------------------------------------
+
+static int find_dims(GpuCube *cube)
+{
+    const GpuRun *run = cube->runs[0];
+    const Woven  *woven = run->launch->woven;
+    for (int s = 0; s < woven->n_sieves; s++) {
+        bool is_new = woven->sieves[s].is_exact;
+        for (int d = 0; d < cube->n_dims; d++) is_new = is_new && woven->columns[cube->dims[d].column] != woven->sieves[s].column;
+        if (!is_new) continue;
+        if (cube->n_dims == MAX_DIMS) return 0;
+        Dim *dim = &cube->dims[cube->n_dims++];
+        while (woven->columns[dim->column] != woven->sieves[s].column) dim->column++;
+    }
+    return cube->n_dims;
+}
+
+// All values that the column has, for any of the queries: their snapshots may differ.
+static void cover(const GpuCube *cube, Dim *dim)
+{
+    i128 low = INT64_MAX, high = INT64_MIN;
+    for (int r = 0; r < cube->n_runs; r++) {
+        const Launch *launch = cube->runs[r]->launch;
+        const Range  *range = &launch->source->columns[launch->woven->columns[dim->column]].range;
+        low = MIN_OF(low, range->low), high = MAX_OF(high, range->high);
+    }
+    dim->low = (i64)low, dim->size = (u64)(high - low) + 1;
+}
+
+// What a query wants of the column, as distances from the lowest value: FIRST up to END.
+static void wanted(const GpuRun *run, const Dim *dim, u64 *first, u64 *end)
+{
+    const Woven *woven = run->launch->woven;
+    i128         low = dim->low, high = (i128)dim->low + dim->size - 1;
+    for (int s = 0; s < woven->n_sieves; s++) {
+        if (!woven->sieves[s].is_exact || woven->sieves[s].column != woven->columns[dim->column]) continue;
+        low = MAX_OF(low, (i128)woven->sieves[s].low), high = MIN_OF(high, (i128)woven->sieves[s].high);
+    }
+    *first = low > high ? 0 : (u64)(low - dim->low);
+    *end = low > high ? 0 : (u64)(high - dim->low) + 1;
+}
+
+static void add_cut(Dim *dim, u64 at)
+{
+    int place = dim->n_classes;
+    if (at >= dim->size) return;
+    while (place > 0 && dim->cuts[place - 1] > at) place--;
+    if (place > 0 && dim->cuts[place - 1] == at) return;
+    for (int c = dim->n_classes; c > place; c--) dim->cuts[c] = dim->cuts[c - 1];
+    dim->cuts[place] = at;
+    dim->n_classes++;
+}
+
+static int class_of(const Dim *dim, u64 at)
+{
+    int class = dim->n_classes - 1;
+    while (class > 0 && dim->cuts[class] > at) class--;
+    return class;
+}
+
+static void make_classes(GpuCube *cube, int d)
+{
+    Dim *dim = &cube->dims[d];
+    u64  first, end;
+    cover(cube, dim);
+    add_cut(dim, 0);
+    for (int r = 0; r < cube->n_runs; r++) {
+        wanted(cube->runs[r], dim, &first, &end);
+        if (first < end) add_cut(dim, first), add_cut(dim, end);
+    }
+    for (int r = 0; r < cube->n_runs; r++) {
+        wanted(cube->runs[r], dim, &first, &end);
+        cube->wants[r][d] = first < end ? (Wants){ class_of(dim, first), class_of(dim, end - 1) } : (Wants){ 1, 0 };
+    }
+}
+
+static u64 cells_wanted(const GpuCube *cube, int r)
+{
+    u64 n = 1;
+    for (int d = 0; d < cube->n_dims; d++) n *= (u64)MAX_OF(cube->wants[r][d].last - cube->wants[r][d].first + 1, 0);
+    return n;
+}
+
+static bool place_cells(GpuCube *cube)
+{
+    const u64 n_state = (u64)cube->runs[0]->launch->woven->n_state;
+    u64       n_listed = 0;
+    cube->n_cells = 1;
+    for (int d = 0; d < cube->n_dims; d++) {
+        make_classes(cube, d);
+        if (cube->dims[d].size > SPAN_MOST) return false;
+        cube->n_cells *= (u64)cube->dims[d].n_classes;
+        if (cube->n_cells * n_state * sizeof(i64) > SHARED_MOST) return false;
+    }
+    for (int r = 0; r < cube->n_runs; r++) n_listed += cells_wanted(cube, r);
+    return n_listed <= LISTS_MOST;
+}
+
+// ---- code -----------------------------------------------------------------------------------------------------------------------------------
+
+static CubeKernel *find_code(Gpu *gpu, const GpuRun *run)
+{
+    CubeKernel *code = gpu->cubes;
+    while (code && (code->table != run->launch->table || strcmp(code->name, run->launch->woven->name) != 0)) code = code->next;
+    if (code) return code;
+    code = calloc(1, sizeof *code);
+    *code = (CubeKernel){ .table = run->launch->table, .next = gpu->cubes };
+    strcpy(code->name, run->launch->woven->name);
+    gpu->cubes = code;
+    return code;
+}
+
+static void ask_for(Gpu *gpu, CubeKernel *code, const GpuCube *cube)
+{
+    Arena *arena = arena_new(NULL, "cube");
+    int    columns[MAX_DIMS];
+    for (int d = 0; d < cube->n_dims; d++) columns[d] = cube->dims[d].column;
+    const Woven *woven = weave_cube(arena, cube->runs[0]->launch->woven, columns, cube->n_dims);
+    code->kernel = kernel_want(gpu, woven->name, woven->text, 1u << CELLS_ADD, &code->shape);
+    log_debug("%s: %s, a kernel for all queries of a shape, is compiled", gpu->name, woven->name);
+    arena_free(arena);
+}
+
+static bool has_code(Gpu *gpu, GpuCube *cube)
+{
+    Error       ignored = { 0 };
+    Launch      launch = { .woven = cube->runs[0]->launch->woven };
+    const char *name, *text = weave_fold_text(&name);
+    CubeKernel *code = cube->code = find_code(gpu, cube->runs[0]);
+    if (!code->kernel && ++code->n_met >= MET_BEFORE) ask_for(gpu, code, cube);
+    if (!gpu->fold_kernel) gpu->fold_kernel = kernel_want(gpu, name, text, 0, &gpu->fold_shape);
+    if (!code->kernel || kernel_state(gpu, code->kernel) != KERNEL_READY || kernel_state(gpu, gpu->fold_kernel) != KERNEL_READY) return false;
+    cube->kernel = (GpuRun){ .gpu = gpu, .launch = &launch, .kernel = code->kernel, .shape = code->shape };
+    cube->kernel.shape.dynamic_shared = (u32)(launch.woven->n_state * (int)rounded(cube->n_cells * sizeof(i64)));
+    cube->fold = (GpuRun){ .gpu = gpu, .launch = &launch, .kernel = gpu->fold_kernel, .shape = gpu->fold_shape };
+    const bool ok = !kernel_shape(gpu, &cube->kernel, &ignored) && !kernel_shape(gpu, &cube->fold, &ignored);
+    cube->kernel.launch = cube->fold.launch = NULL;
+    return ok;
+}
+
+GpuCube *gpu_cube_of(Gpu *gpu, GpuRun *const *runs, int n_runs)
+{
+    GpuCube *cube = calloc(1, sizeof *cube);
+    cube->n_runs = n_runs;
+    memcpy(cube->runs, runs, (size_t)n_runs * sizeof *runs);
+    if (find_dims(cube) && place_cells(cube) && has_code(gpu, cube)) return cube;
+    free(cube);
+    return NULL;
+}
+
+void gpu_cube_free(GpuCube *cube) { free(cube); }
+
+void gpu_cubes_free(Gpu *gpu)
+{
+    for (CubeKernel *code = gpu->cubes, *next; code; code = next) {
+        next = code->next;
+        free(code);
+    }
+    gpu->cubes = NULL;
+}
+
+// ---- what the kernels are handed ------------------------------------------------------------------------------------------------------------
+
+u64 gpu_cube_args_bytes(void)
+{
+    return MAX_DIMS * SPAN_MOST * sizeof(u16) + SHARED_MOST + LISTS_MOST * sizeof(u32) + CUBE_MOST * STATE_MOST * (sizeof(KernelArgs) + 256) + 65536;
+}
+
+typedef struct Area { RunSlot *slot; } Area;               // of the args of the run
+
+static void *take(Area *area, u64 bytes, CuAddress *at)
+{
+    RunSlot *slot = area->slot;
+    void    *host = slot->args + slot->args_used;
+    *at = slot->args_at + slot->args_used;
+    slot->args_used += rounded(bytes);
+    memset(host, 0, bytes);
+    return host;
+}
+
+static CuAddress write_class_table(Area *area, const Dim *dim)
+{
+    CuAddress at;
+    u16      *classes = take(area, dim->size * sizeof *classes + 16, &at);
+    for (int c = 0; c < dim->n_classes; c++) {
+        const u64 end = c + 1 < dim->n_classes ? dim->cuts[c + 1] : dim->size;
+        for (u64 v = dim->cuts[c]; v < end; v++) classes[v] = (u16)c;
+    }
+    return at;
+}
+
+typedef struct CubeHead { CuAddress common, tables, state, cells; } CubeHead;
+
+static CubeHead write_head(Area *area, const GpuCube *cube)
+{
+    const Woven  *woven = cube->runs[0]->launch->woven;
+    const GpuRun *first = cube->runs[0];
+    const int     n_state = woven->n_state;
+    CubeHead      head;
+    CuAddress     places_at;
+    KernelCommon *common = take(area, sizeof *common, &head.common);
+    void        **tables = take(area, (u64)(woven->n_tables + cube->n_dims + 1) * sizeof *tables, &head.tables);
+    void        **state = take(area, (u64)(n_state + 1) * sizeof *state, &head.state);
+    KernelCells  *places = take(area, (u64)n_state * sizeof *places, &places_at);
+    take(area, (u64)n_state * rounded(cube->n_cells * sizeof(i64)), &head.cells);
+    *common = (KernelCommon){ .n_room = cube->n_cells, .cells = pointer(places_at), .n_groups = (u32)cube->n_cells, .n_state = (u32)n_state };
+    for (int s = 0; s < n_state; s++) {
+        state[s] = pointer(head.cells + (u64)s * rounded(cube->n_cells * sizeof(i64)));
+        places[s] = (KernelCells){ .at = (u32)((u64)s * rounded(cube->n_cells * sizeof(i64))), .kind = CELLS_ADD };
+    }
+    for (int t = 0; t < woven->n_tables; t++) tables[t] = pointer(gpu_address(first->gpu, first->tables[t]->at));
+    for (int d = 0; d < cube->n_dims; d++) tables[woven->n_tables + d] = pointer(write_class_table(area, &cube->dims[d]));
+    return head;
+}
+
+static void write_params(const GpuCube *cube, const KernelColumn *columns, i64 *params)
+{
+    const Woven *woven = cube->runs[0]->launch->woven;
+    i64          stride = 1;
+    for (int p = 0; p < woven->n_params; p++) params[p] = launch_param(&woven->params[p], columns);
+    for (int d = cube->n_dims - 1; d >= 0; d--) {
+        const Dim *dim = &cube->dims[d];
+        params[woven->n_params + 2 * d] = launch_param(&(Param){ .kind = PARAM_OFFSET, .value = dim->low, .column = dim->column }, columns);
+        params[woven->n_params + 2 * d + 1] = stride;
+        stride *= dim->n_classes;
+    }
+}
+
+static void write_parts(Wave *wave, Area *area, GpuCube *cube, const CubeHead *head, const int *chunks, int n_chunks)
+{
+    const Woven *woven = cube->runs[0]->launch->woven;
+    const u64    n_columns = (u64)woven->n_columns, n_params = (u64)(woven->n_params + 2 * cube->n_dims);
+    CuAddress    columns_at, params_at;
+    KernelArgs  *args = take(area, (u64)n_chunks * sizeof *args, &cube->parts_at);
+    KernelColumn *columns = take(area, (u64)n_chunks * n_columns * sizeof *columns, &columns_at);
+    i64         *params = take(area, (u64)n_chunks * n_params * sizeof *params, &params_at);
+    cube->n_parts = n_chunks;
+    for (int p = 0; p < n_chunks; p++) {
+        const RunChunk *chunk = &wave->chunks[chunks[p]];
+        wave_columns(cube->runs[0], chunk, columns + (u64)p * n_columns);
+        write_params(cube, columns + (u64)p * n_columns, params + (u64)p * n_params);
+        args[p] = (KernelArgs){ .row_end = chunk->chunk->n_rows, .columns = pointer(columns_at + (u64)p * n_columns * sizeof *columns),
+                                .params = pointer(params_at + (u64)p * n_params * sizeof *params), .tables = pointer(head->tables), .state = pointer(head->state),
+                                .common = pointer(head->common) };
+        cube->most_rows = MAX_OF(cube->most_rows, chunk->chunk->n_rows);
+    }
+}
+
+// All combinations of the classes that the query wants, as numbers of cells.
+static u32 list_cells(const GpuCube *cube, int r, u32 *cells)
+{
+    u32 n = 1;
+    cells[0] = 0;
+    for (int d = 0; d < cube->n_dims; d++) {
+        const Wants *wants = &cube->wants[r][d];
+        const u32    n_list = (u32)(wants->last - wants->first + 1), n_before = n;
+        n = n_before * n_list;
+        for (u32 at = n_before; at-- > 0;)                 // from the end: what is written lies at or after what is read
+            for (u32 k = n_list; k-- > 0;) cells[at * n_list + k] = cells[at] * (u32)cube->dims[d].n_classes + (u32)wants->first + k;
+    }
+    return n;
+}
+
+typedef struct FoldArgs { KernelColumn column; const void *tables[1]; void *state[1]; } FoldArgs;
+
+static void write_folds(Area *area, GpuCube *cube, const CubeHead *head)
+{
+    const int   n_state = cube->runs[0]->launch->woven->n_state;
+    CuAddress   own_at;
+    KernelArgs *args = take(area, (u64)(cube->n_runs * n_state) * sizeof *args, &cube->folds_at);
+    FoldArgs   *own = take(area, (u64)(cube->n_runs * n_state) * sizeof *own, &own_at);
+    for (int r = 0; r < cube->n_runs; r++) {
+        const u64 n_wanted = cells_wanted(cube, r);
+        CuAddress list_at;
+        u32      *list = take(area, (n_wanted + 32) * sizeof *list, &list_at);
+        if (n_wanted) list_cells(cube, r, list);
+        for (int s = 0; s < n_state && n_wanted; s++, cube->n_folds++) {
+            const GpuRun   *run = cube->runs[r];
+            const CuAddress at = own_at + (u64)cube->n_folds * sizeof *own;
+            own[cube->n_folds] = (FoldArgs){ { .data = pointer(list_at), .width = sizeof(u32) }, { pointer(head->cells + (u64)s * rounded(cube->n_cells * sizeof(i64))) },
+                                             { pointer(gpu_address(run->gpu, run->block_at + run->slot_at[s])) } };
+            args[cube->n_folds] = (KernelArgs){ .row_end = (u32)n_wanted, .columns = pointer(at + offsetof(FoldArgs, column)), .tables = pointer(at + offsetof(FoldArgs, tables)),
+                                                .state = pointer(at + offsetof(FoldArgs, state)), .common = pointer(head->common) };
+        }
+    }
+}
+
+void gpu_cube_write(Wave *wave, GpuCube *cube, const int *chunks, int n_chunks)
+{
+    Area           area = { wave->slot };
+    const CubeHead head = write_head(&area, cube);
+    write_parts(wave, &area, cube, &head, chunks, n_chunks);
+    write_folds(&area, cube, &head);
+}
+
+// ---- launching ------------------------------------------------------------------------------------------------------------------------------
+
+static void tell(const GpuCube *cube, u32 grid_x)
+{
+    for (int r = 0; r < cube->n_runs; r++) {
+        Launch *launch = cube->runs[r]->launch;
+        cube->runs[r]->n_cubed_chunks = (u64)cube->n_parts;
+        launch->woven_as = "one body", launch->n_woven = cube->n_runs, launch->gain = cube->n_runs;
+        launch->gpu.n_launches++;
+        launch->gpu.grid_x = grid_x, launch->gpu.grid_y = (u32)cube->n_parts;
+    }
+}
+
+static weft_status launch(Gpu *gpu, const GpuRun *kernel, CuStream stream, CuAddress at, u32 grid_x, int n_parts, Error *err)
+{
+    void *parameters[] = { &at };
+    GPU_TRY(gpu, LaunchKernel, (kernel->kernel->function, grid_x, (unsigned)n_parts, 1, (unsigned)kernel->shape.threads, 1, 1, kernel->shape.dynamic_shared, stream, parameters, NULL), err);
+    return WEFT_OK;
+}
+
+weft_status gpu_cube_launch(Wave *wave, const GpuCube *cube, Error *err)
+{
+    Gpu         *gpu = wave->gpu;
+    GpuRun      *first = cube->runs[0];
+    const Shape *shape = &cube->kernel.shape;
+    const u64    tile = (u64)shape->threads * (u64)shape->items, tiles = (cube->most_rows + tile - 1) / tile;
+    const u64    room = (u64)gpu->n_sms * (u64)shape->blocks_per_sm / (u64)cube->n_parts;          // each block has cells to add up: no more than fit at once
+    const u32    grid_x = (u32)MAX_OF(1, MIN_OF(room, tiles));
+    GPU_TRY(gpu, StreamWaitEvent, (first->stream, wave->slot->copied, 0), err);
+    TRY(wave_join(gpu, cube->runs, cube->n_runs, true, err));
+    TRY(launch(gpu, &cube->kernel, first->stream, cube->parts_at, grid_x, cube->n_parts, err));
+    if (cube->n_folds) TRY(launch(gpu, &cube->fold, first->stream, cube->folds_at, 1, cube->n_folds, err));
+    tell(cube, grid_x);
+    return wave_join(gpu, cube->runs, cube->n_runs, false, err);
+}
