@@ -827,6 +827,7 @@ weft_status scan_wait(GpuRun *run, Error *err)
     GPU_TRY(gpu, EventRecord, (run->done, run->stream), err);
     for (;;) {
         const CuResult result = gpu->cu->EventQuery(run->done);
+        if (result != CU_NOT_READY && is_passed_on) gpu->cu->StreamSynchronize(gpu->control_stream);      // the block may be another's next
         if (result != CU_NOT_READY) return gpu_check(gpu, result, "cuEventQuery", err);
         if (is_stopped(run) && !is_passed_on) {
             pass_on_cancel(run);
