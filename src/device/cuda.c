@@ -66,6 +66,42 @@ weft_status gpu_enter(Gpu *gpu, Error *err)
 
 // ---- a scan ------------------------------------------------------------------------------------------------------------------------------
 
+// Under the lock.
+static u8 *take_slip(Gpu *gpu)
+{
+    if (gpu->slips_taken == UINT64_MAX) return NULL;
+    const int slip = __builtin_ctzll(~gpu->slips_taken);
+    gpu->slips_taken |= (u64)1 << slip;
+    return gpu->slips + (u64)slip * SLIP_BYTES;
+}
+
+static void give_slip(Gpu *gpu, const u8 *slip)
+{
+    if (!slip) return;
+    pthread_mutex_lock(&gpu->lock);
+    gpu->slips_taken &= ~((u64)1 << ((u64)(slip - gpu->slips) / SLIP_BYTES));
+    pthread_mutex_unlock(&gpu->lock);
+}
+
+// Making an event takes the driver longer than all that is done with it.
+static weft_status take_event(Gpu *gpu, CuEvent *event, Error *err)
+{
+    pthread_mutex_lock(&gpu->lock);
+    *event = gpu->n_events ? gpu->events[--gpu->n_events] : NULL;
+    pthread_mutex_unlock(&gpu->lock);
+    if (!*event) GPU_TRY(gpu, EventCreate, (event, CU_EVENT_DISABLE_TIMING), err);
+    return WEFT_OK;
+}
+
+static void give_event(Gpu *gpu, CuEvent event)
+{
+    pthread_mutex_lock(&gpu->lock);
+    const bool has_room = gpu->n_events < N_EVENTS;
+    if (has_room) gpu->events[gpu->n_events++] = event;
+    pthread_mutex_unlock(&gpu->lock);
+    if (!has_room) gpu->cu->EventDestroy(event);
+}
+
 static GpuRun *new_run(Gpu *gpu, Launch *launch)
 {
     GpuRun      *run = calloc(1, sizeof *run);
@@ -89,6 +125,7 @@ static GpuRun *new_run(Gpu *gpu, Launch *launch)
     }
     pthread_mutex_lock(&gpu->lock);
     run->number = gpu->n_launches++;
+    run->slip = take_slip(gpu);
     pthread_mutex_unlock(&gpu->lock);
     run->stream_number = (int)(run->number % N_STREAMS);
     run->stream = gpu->streams[run->stream_number];
@@ -98,6 +135,7 @@ static GpuRun *new_run(Gpu *gpu, Launch *launch)
 static void free_run(GpuRun *run)
 {
     pthread_cond_destroy(&run->issued);
+    give_slip(run->gpu, run->slip);
     free(run->wants);
     free(run->slot_at);
     free(run->cells);
@@ -127,6 +165,7 @@ static weft_status run_once(GpuRun *run, bool *again, Error *err)
 {
     weft_status status = launch_open(run, err);
     if (!status) status = scan_ride(run, err);
+    if (!status) status = launch_ask_back(run, err);
     if (!status) status = scan_wait(run, err);
     if (!status) status = launch_results(run, again, err);
     if (status) run_wait_quietly(run);
@@ -178,13 +217,13 @@ static weft_status run_launch(GpuRun *run, Error *err)
     TRY(kernel_shape(gpu, run, err));
     run->launch->compile_ms = time_now_ms() - start;
     ready_peak(gpu, &run->launch->gpu);
-    GPU_TRY(gpu, EventCreate, (&run->done, CU_EVENT_DISABLE_TIMING), err);
+    TRY(take_event(gpu, &run->done, err));
     run->is_timed = run->launch->is_explained;
     weft_status status = run_until_done(run, err);
     run_read_timers(run);
     run->launch->time_ms = time_now_ms() - start - run->launch->compile_ms;
     if (!status && run->launch->is_explained && run->launch->woven->n_counts) status = count_steps(run, err);
-    gpu->cu->EventDestroy(run->done);
+    give_event(gpu, run->done);
     return status;
 }
 
@@ -300,6 +339,7 @@ static weft_status open_streams(Gpu *gpu, Error *err)
     GPU_TRY(gpu, StreamCreate, (&gpu->gate_stream, CU_STREAM_NON_BLOCKING), err);
     GPU_TRY(gpu, StreamCreate, (&gpu->control_stream, CU_STREAM_NON_BLOCKING), err);
     GPU_TRY(gpu, MemHostAlloc, ((void **)&gpu->one, sizeof *gpu->one, CU_HOST_PORTABLE), err);
+    GPU_TRY(gpu, MemHostAlloc, ((void **)&gpu->slips, N_SLIPS * SLIP_BYTES, CU_HOST_PORTABLE), err);
     *gpu->one = 1;
     return WEFT_OK;
 }
@@ -351,6 +391,8 @@ static void close_driver(Gpu *gpu)
     close_stream(gpu, gpu->gate_stream);
     close_stream(gpu, gpu->control_stream);
     if (gpu->one) cu->MemFreeHost(gpu->one);
+    if (gpu->slips) cu->MemFreeHost(gpu->slips);
+    for (int e = 0; e < gpu->n_events; e++) cu->EventDestroy(gpu->events[e]);
     for (int s = 0; s < N_STAGES; s++) {
         if (gpu->stages[s].memory) cu->MemFreeHost(gpu->stages[s].memory);
         if (gpu->stages[s].done) cu->EventDestroy(gpu->stages[s].done);

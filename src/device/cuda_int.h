@@ -25,11 +25,15 @@ enum {
     N_STAGES = 32,                     // pinned frames through which the host's memory goes
     PARTS_MAX = 4096,                  // chunks of one launch
     N_COMPILERS = 4,                   // threads that compile in the background, at most
+    N_SLIPS = 64,                      // a bit each
+    N_FITS = 8,                        // shapes that a kernel remembers
+    N_EVENTS = 64,                     // that wait to be used again
 };
 
 #define STAGE_BYTES ((u64)2 << 20)
 #define STAGE_SPARE ((u64)4096)        // behind it, for what follows a column
 #define ARGS_BYTES  ((u64)8 << 20)     // of all launches of a run
+#define SLIP_BYTES  ((u64)64 << 10)    // pinned memory of one launch: what it sends and gets back is mostly small, and a pageable copy waits
 
 typedef struct Gpu  Gpu;
 typedef struct MadeTable MadeTable;    // cuda_table.c
@@ -50,6 +54,8 @@ typedef struct Shape {                 // of a launch
     int  threads, blocks_per_sm;
 } Shape;
 
+typedef struct Fit { u32 dynamic_shared; int threads, blocks_per_sm; } Fit;    // what the driver said for so much shared memory
+
 typedef struct CudaKernel {            // lives as long as the device
     char               key[128];       // name of the text, and how it was compiled
     KernelState        state;
@@ -59,6 +65,8 @@ typedef struct CudaKernel {            // lives as long as the device
     CuModule           module;
     CuFunction         function;
     int                registers, static_shared;
+    Fit                fits[N_FITS];   // under the lock; the latest, in turn
+    int                n_fits;
     bool               was_cached;
     struct CudaKernel *next;
 } CudaKernel;
@@ -103,8 +111,10 @@ typedef struct GpuRun {
     CuEvent     *timers;               // begin and end of each launch
     int          n_timers;
     CuEvent      done;
+    u8          *slip;                 // of the launch alone until it is freed; NULL: there was none left.  Its stream must be idle to write to it
     // what came back
-    u8          *back;                 // the begin of the block
+    u8          *back;                 // the begin of the block; may be the slip
+    bool         is_coming;            // it was asked for, and is there when the stream is idle
     u64          n_used, n_segments;
     void       **state;
     u64         *state_bytes;          // as allocated
@@ -154,6 +164,7 @@ struct Gpu {
     u64               memory_bytes;
     CuStream          streams[N_STREAMS], copy_streams[N_COPY_STREAMS], gate_stream, control_stream;
     u32              *one;             // pinned: what is written to a kernel's cancel flag
+    u8               *slips;           // pinned
     Stage             stages[N_STAGES];
     RunSlot           runs[N_RUNS];
     Pool             *copiers;
@@ -178,6 +189,9 @@ struct Gpu {
     bool              is_cold, stops_compiling;    // cold: the compiler has not been started yet, and is to be
     int               n_tries_left;    // to measure how fast its memory is read
     u64               n_launches, n_runs;
+    u64               slips_taken;     // by bit
+    int               n_events;
+    CuEvent           events[N_EVENTS];        // without timing, for whoever needs one
     GpuRun           *first;           // attached, the oldest first
     GpuRun           *listed;          // all launches
     int               n_tables;
@@ -216,6 +230,7 @@ void        launch_write_params(const GpuRun *run, const KernelColumn *columns, 
 u64         launch_admitted_most(const Gpu *gpu);           // bytes of blocks and tables together
 weft_status launch_add_timer(GpuRun *run, Error *err);      // room for two more events
 weft_status launch_fetch_rows(GpuRun *run, Error *err);     // of a launch that kept them
+weft_status launch_ask_back(GpuRun *run, Error *err);       // the begin of the block, once its kernels are issued
 weft_status launch_results(GpuRun *run, bool *again, Error *err);
 void        launch_free_results(GpuRun *run);
 

@@ -101,9 +101,9 @@ static int count_of(const char *text, const char *word)
 static int items_for(const char *text)
 {
     static const char *const long_words[] = { "LOOKUP_", "FIND(", "GROUP(", "_CHECKED(", "MATCHES(", "DATE_PARTS(", "CARRY(" };
-    int                      n_long = 0;
-    for (int w = 0; w < COUNT_OF(long_words); w++) n_long += count_of(text, long_words[w]);
-    return n_long == 0 && count_of(text, "LOAD") <= 8 ? 8 : 4;
+    for (int w = 0; w < COUNT_OF(long_words); w++)
+        if (strstr(text, long_words[w])) return 4;
+    return count_of(text, "LOAD") <= 8 ? 8 : 4;
 }
 
 // A column is loaded without waiting for what is left of its rows where most of its sectors (32 bytes) are needed anyway.
@@ -300,26 +300,59 @@ KernelState kernel_state(Gpu *gpu, const CudaKernel *kernel)
 
 // ---- the shape ----------------------------------------------------------------------------------------------------------------------------
 
-weft_status kernel_shape(Gpu *gpu, GpuRun *run, Error *err)
+static weft_status find_fit(Gpu *gpu, const GpuRun *run, Fit *fit, Error *err)
 {
     static const int sizes[] = { 128, 256, 512, 1024 };
-    Shape     *shape = &run->shape;
-    GpuFigures *figures = &run->launch->gpu;
+    const u32  dynamic_shared = run->shape.dynamic_shared;
     int        most = 0;
+    *fit = (Fit){ .dynamic_shared = dynamic_shared };
     for (int i = 0; i < COUNT_OF(sizes); i++) {
         int blocks = 0;
-        GPU_TRY(gpu, OccupancyMaxActiveBlocksPerMultiprocessor, (&blocks, run->kernel->function, sizes[i], shape->dynamic_shared), err);
+        GPU_TRY(gpu, OccupancyMaxActiveBlocksPerMultiprocessor, (&blocks, run->kernel->function, sizes[i], dynamic_shared), err);
         const int busy = blocks * sizes[i];
-        if (busy < most || busy == 0 || (busy == most && sizes[i] > 256 && shape->dynamic_shared <= SHARED_SMALL)) continue;
+        if (busy < most || busy == 0 || (busy == most && sizes[i] > 256 && dynamic_shared <= SHARED_SMALL)) continue;
         most = busy;
-        shape->threads = sizes[i], shape->blocks_per_sm = blocks;
+        fit->threads = sizes[i], fit->blocks_per_sm = blocks;
     }
-    if (!most) return fail(err, WEFT_DEVICE_FAILED, -1, "kernel %s does not fit a multiprocessor: %d registers, %u bytes of shared memory", run->launch->woven->name,
-                           run->kernel->registers, shape->dynamic_shared);
+    if (most) return WEFT_OK;
+    return fail(err, WEFT_DEVICE_FAILED, -1, "kernel %s does not fit a multiprocessor: %d registers, %u bytes of shared memory", run->launch->woven->name,
+                run->kernel->registers, dynamic_shared);
+}
+
+static bool recall_fit(Gpu *gpu, const CudaKernel *kernel, u32 dynamic_shared, Fit *fit)
+{
+    bool is_found = false;
+    pthread_mutex_lock(&gpu->lock);
+    for (int f = 0; f < MIN_OF(kernel->n_fits, N_FITS) && !is_found; f++) {
+        is_found = kernel->fits[f].dynamic_shared == dynamic_shared;
+        if (is_found) *fit = kernel->fits[f];
+    }
+    pthread_mutex_unlock(&gpu->lock);
+    return is_found;
+}
+
+static void note_fit(Gpu *gpu, CudaKernel *kernel, const Fit *fit)
+{
+    pthread_mutex_lock(&gpu->lock);
+    kernel->fits[kernel->n_fits % N_FITS] = *fit;
+    kernel->n_fits = kernel->n_fits + 1 < 2 * N_FITS ? kernel->n_fits + 1 : N_FITS;
+    pthread_mutex_unlock(&gpu->lock);
+}
+
+weft_status kernel_shape(Gpu *gpu, GpuRun *run, Error *err)
+{
+    Shape      *shape = &run->shape;
+    GpuFigures *figures = &run->launch->gpu;
+    Fit         fit;
+    if (!recall_fit(gpu, run->kernel, shape->dynamic_shared, &fit)) {
+        TRY(find_fit(gpu, run, &fit, err));
+        note_fit(gpu, run->kernel, &fit);
+    }
+    shape->threads = fit.threads, shape->blocks_per_sm = fit.blocks_per_sm;
     figures->registers = run->kernel->registers;
     figures->shared_bytes = run->kernel->static_shared + (int)shape->dynamic_shared;
     figures->threads = shape->threads, figures->items = shape->items, figures->blocks_per_sm = shape->blocks_per_sm;
-    figures->occupancy = 100 * most / MAX_OF(gpu->threads_per_sm, 1);
+    figures->occupancy = 100 * fit.threads * fit.blocks_per_sm / MAX_OF(gpu->threads_per_sm, 1);
     return WEFT_OK;
 }
 

@@ -237,20 +237,43 @@ static weft_status fill_slot(GpuRun *run, int slot, Error *err)
     return WEFT_OK;
 }
 
-static weft_status write_block(GpuRun *run, Error *err)
+// What is set before kernels see it.  Output and segments are written before they are read.
+static u64 set_bytes(const GpuRun *run) { return is_rows(run) ? run->marks_at + marks_bytes(run->launch) : run->segments_at; }
+
+static bool has_init(const GpuRun *run, int slot) { return !is_rows(run) && run->launch->woven->state[slot].init; }
+
+// A small block goes as it is to be, in one copy.
+static weft_status write_small_block(GpuRun *run, Error *err)
+{
+    Gpu *gpu = run->gpu;
+    memset(run->slip, 0, set_bytes(run));
+    write_head(run, run->slip);
+    for (int s = 0; s < run->launch->woven->n_state; s++) {
+        u64 *cells = (u64 *)(void *)(run->slip + run->slot_at[s]);
+        for (u64 g = 0; has_init(run, s) && g < run->n_room; g++) cells[g] = run->launch->woven->state[s].init;
+    }
+    GPU_TRY(gpu, MemcpyHtoDAsync, (in_block(run, 0), run->slip, set_bytes(run), run->stream), err);
+    return WEFT_OK;
+}
+
+static weft_status write_large_block(GpuRun *run, Error *err)
 {
     Gpu        *gpu = run->gpu;
     u8         *head = calloc(1, run->head_bytes);
-    const u64   zeroed = is_rows(run) ? run->marks_at + marks_bytes(run->launch) : run->segments_at;      // output and segments are written before they are read
     weft_status status = WEFT_OK;
     write_head(run, head);
-    if (zeroed > run->head_bytes)
-        status = gpu_check(gpu, gpu->cu->MemsetD8Async(in_block(run, run->head_bytes), 0, zeroed - run->head_bytes, run->stream), "cuMemsetD8Async", err);
+    if (set_bytes(run) > run->head_bytes)
+        status = gpu_check(gpu, gpu->cu->MemsetD8Async(in_block(run, run->head_bytes), 0, set_bytes(run) - run->head_bytes, run->stream), "cuMemsetD8Async", err);
     if (!status) status = gpu_check(gpu, gpu->cu->MemcpyHtoDAsync(in_block(run, 0), head, run->head_bytes, run->stream), "cuMemcpyHtoDAsync", err);
-    free(head);
+    free(head);                        // pageable: the driver has taken a copy
     for (int s = 0; s < run->launch->woven->n_state && !status; s++)
-        if (!is_rows(run) && run->launch->woven->state[s].init) status = fill_slot(run, s, err);
+        if (has_init(run, s)) status = fill_slot(run, s, err);
     return status;
+}
+
+static weft_status write_block(GpuRun *run, Error *err)
+{
+    return run->slip && set_bytes(run) <= SLIP_BYTES ? write_small_block(run, err) : write_large_block(run, err);
 }
 
 weft_status launch_open(GpuRun *run, Error *err)
@@ -490,15 +513,35 @@ static weft_status failed_check(const GpuRun *run, i32 failed, Error *err)
     return fail(err, check->status, check->at, "%s", check->message);
 }
 
+// The copy stands in the stream behind the kernels, so that who waits for them waits once.
+weft_status launch_ask_back(GpuRun *run, Error *err)
+{
+    Gpu *gpu = run->gpu;
+    run->is_coming = run->slip && run->copied_bytes <= SLIP_BYTES;
+    if (run->is_coming) GPU_TRY(gpu, MemcpyDtoHAsync, (run->slip, in_block(run, 0), run->copied_bytes, run->stream), err);
+    return WEFT_OK;
+}
+
+static void forget_back(GpuRun *run)
+{
+    if (run->back != run->slip) free(run->back);
+    run->back = NULL;
+}
+
+static weft_status get_back(GpuRun *run, Error *err)
+{
+    forget_back(run);
+    run->back = run->is_coming ? run->slip : malloc(run->copied_bytes);
+    return run->is_coming ? WEFT_OK : fetch(run, run->back, 0, run->copied_bytes, err);
+}
+
 // *AGAIN: there was too little room; launch_close and launch_open make more.
 weft_status launch_results(GpuRun *run, bool *again, Error *err)
 {
     Launch      *launch = run->launch;
     const Woven *woven = launch->woven;
     *again = false;
-    free(run->back);
-    run->back = malloc(run->copied_bytes);
-    TRY(fetch(run, run->back, 0, run->copied_bytes, err));
+    TRY(get_back(run, err));
     const KernelCommon *common = (const KernelCommon *)(const void *)run->back;
     if (common->failed > 0 && common->failed <= woven->n_checks) return failed_check(run, common->failed, err);
     if (atomic_load(launch->stop)) return fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
@@ -523,8 +566,8 @@ void launch_free_results(GpuRun *run)
     mem_free(budget, run->words, run->words_bytes);
     free(run->state);
     free(run->state_bytes);
-    free(run->back);
+    forget_back(run);
     free(run->launch->counts);
     run->launch->counts = NULL;
-    run->state = NULL, run->state_bytes = NULL, run->keys = NULL, run->words = NULL, run->back = NULL;
+    run->state = NULL, run->state_bytes = NULL, run->keys = NULL, run->words = NULL;
 }

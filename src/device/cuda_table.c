@@ -103,8 +103,8 @@ static MadeTable *new_table(Gpu *gpu, const TableFill *fill)
     return table;
 }
 
-// What only the filling needs: [KernelArgs by part | FillArgs by part | a bit per place | codes of values, for parts that have some]
-typedef struct Scratch { Copy *copy; u64 parts_at, bits_at, maps_at, bytes; } Scratch;
+// What only the filling needs: [KernelArgs by part | FillArgs by part | codes of values, for parts that have some | a bit per place]
+typedef struct Scratch { Copy *copy; u64 parts_at, maps_at, bits_at, bytes; } Scratch;
 
 static u64 bits_bytes(const TableFill *fill) { return aligned(fill->span / 8 + 8); }
 
@@ -112,10 +112,10 @@ static bool take_scratch(Gpu *gpu, const TableFill *fill, Scratch *scratch)
 {
     const u64 n_parts = (u64)fill->n_parts;
     scratch->parts_at = aligned(n_parts * sizeof(KernelArgs));
-    scratch->bits_at = scratch->parts_at + aligned(n_parts * sizeof(FillArgs));
-    scratch->maps_at = scratch->bits_at + (fill->parts[0].width ? bits_bytes(fill) : 0);
-    scratch->bytes = scratch->maps_at;
-    for (int p = 0; p < fill->n_parts; p++) scratch->bytes += aligned(fill->parts[p].n_codes * sizeof(u32));
+    scratch->maps_at = scratch->parts_at + aligned(n_parts * sizeof(FillArgs));
+    scratch->bits_at = scratch->maps_at;
+    for (int p = 0; p < fill->n_parts; p++) scratch->bits_at += aligned(fill->parts[p].n_codes * sizeof(u32));
+    scratch->bytes = scratch->bits_at + (fill->parts[0].width ? bits_bytes(fill) : 0);
     pthread_mutex_lock(&gpu->lock);
     scratch->copy = copy_add(gpu->frames, (CopyKey){ 0 }, scratch->bytes, false);
     pthread_mutex_unlock(&gpu->lock);
@@ -168,30 +168,22 @@ static void write_part(const GpuRun *run, const TableFill *fill, int p, const Ma
                           .state = pointer(at + offsetof(FillArgs, state)), .tables = pointer(at + offsetof(FillArgs, tables)), .common = pointer(in_block(run, 0)) };
 }
 
+// All in one copy.  The stream is idle: the rows are there, and counted.
 static weft_status send_args(GpuRun *run, const TableFill *fill, const MadeTable *table, const Scratch *scratch, Error *err)
 {
-    Gpu *gpu = run->gpu;
-    u8  *area = calloc(1, scratch->bits_at);
-    u64  map_at = scratch->maps_at;
+    Gpu       *gpu = run->gpu;
+    const bool is_small = run->slip && scratch->bits_at <= SLIP_BYTES;
+    u8        *area = is_small ? memset(run->slip, 0, scratch->bits_at) : calloc(1, scratch->bits_at);
+    u64        map_at = scratch->maps_at;
     for (int p = 0; p < fill->n_parts; p++) {
+        const u64 map_bytes = fill->parts[p].n_codes * sizeof(u32);
         write_part(run, fill, p, table, scratch, map_at, (KernelArgs *)(void *)area + p, (FillArgs *)(void *)(area + scratch->parts_at) + p);
-        map_at += aligned(fill->parts[p].n_codes * sizeof(u32));
+        if (map_bytes) memcpy(area + map_at, fill->parts[p].codes, map_bytes);
+        map_at += aligned(map_bytes);
     }
     const weft_status status = gpu_check(gpu, gpu->cu->MemcpyHtoDAsync(in_scratch(gpu, scratch, 0), area, scratch->bits_at, run->stream), "cuMemcpyHtoDAsync", err);
-    free(area);
+    if (!is_small) free(area);
     return status;
-}
-
-static weft_status send_maps(GpuRun *run, const TableFill *fill, const Scratch *scratch, Error *err)
-{
-    Gpu *gpu = run->gpu;
-    u64  at = scratch->maps_at;
-    for (int p = 0; p < fill->n_parts; p++) {
-        const u64 bytes = fill->parts[p].n_codes * sizeof(u32);
-        if (bytes) GPU_TRY(gpu, MemcpyHtoDAsync, (in_scratch(gpu, scratch, at), fill->parts[p].codes, bytes, run->stream), err);
-        at += aligned(bytes);
-    }
-    return WEFT_OK;
 }
 
 // ---- filling --------------------------------------------------------------------------------------------------------------------------
@@ -244,14 +236,13 @@ static weft_status launch_fill(GpuRun *run, const TableFill *fill, const Scratch
 static weft_status fill_table(GpuRun *run, TableFill *fill, const MadeTable *table, const Scratch *scratch, Error *err)
 {
     Gpu *gpu = run->gpu;
-    i64  n_places = 0;
+    i64  pageable = 0, *n_places = run->slip ? (i64 *)(void *)run->slip : &pageable;      // behind the args in the stream, which are gone by then
     TRY(set_zero(run, fill, table, scratch, err));
-    TRY(send_maps(run, fill, scratch, err));
     TRY(send_args(run, fill, table, scratch, err));
     TRY(launch_fill(run, fill, scratch, err));
-    GPU_TRY(gpu, MemcpyDtoHAsync, (&n_places, in_scratch(gpu, scratch, scratch->parts_at + offsetof(FillArgs, n_places)), sizeof n_places, run->stream), err);
+    GPU_TRY(gpu, MemcpyDtoHAsync, (n_places, in_scratch(gpu, scratch, scratch->parts_at + offsetof(FillArgs, n_places)), sizeof *n_places, run->stream), err);
     GPU_TRY(gpu, StreamSynchronize, (run->stream), err);
-    fill->n_places = (u64)n_places;
+    fill->n_places = (u64)*n_places;
     return WEFT_OK;
 }
 
