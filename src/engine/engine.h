@@ -107,6 +107,13 @@ typedef struct PipelineReport {
     bool             is_shared;        // another query made the table, or ran the pipeline
 } PipelineReport;
 
+typedef struct Signature {             // equal texts, equal work
+    char  *text;                       // NULL: shared with nobody
+    size_t length;
+    int    n_relations;
+    u8    *relations;                  // in the order in which the text numbers them
+} Signature;
+
 typedef struct QueryRun {
     Arena          *own;               // lives as long as the query
     Arena          *arena;             // for the pipeline at hand: its own, or that of a shared piece
@@ -114,7 +121,7 @@ typedef struct QueryRun {
     const Query    *query;
     Plan           *plan;
     Claim          *claim;             // its memory; NULL before it is planned.  Whoever runs the query leaves it, after own is freed.
-    char          **signatures;        // by pipeline; NULL: shared with nobody
+    Signature      *signatures;        // by pipeline
     JoinTable     **tables;            // by pipeline
     PipelineReport *reports;           // by pipeline
     int             n_pieces;
@@ -151,7 +158,7 @@ const u8   *table_notes(QueryRun *run, int pipeline);
 void        table_facts(QueryRun *run, int pipeline, const Woven *woven, const u8 *notes, Launch *launch);
 weft_status query_device_failed(QueryRun *run, weft_status status);        // of a device that has what the query needs: then it is run again, without
 weft_status counted_alloc(Arena *arena, Budget *budget, size_t bytes, void **out, Error *err);     // freed with the arena
-char       *query_signature(const QueryRun *run, int pipeline);            // equal signatures, equal work
+Signature   query_signature(const QueryRun *run, int pipeline);            // of builds before it first: they become part of it
 const Probe *query_probe_of(const Plan *plan, int pipeline);               // the probe that uses the table it builds
 bool        query_only_grouped_by(const QueryRun *run, int pipeline, ColumnRef ref);
 Range       query_column_range(void *run, const Expr *column);             // a RangeOfColumn: what the scanned table's statistics prove

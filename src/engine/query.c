@@ -568,8 +568,8 @@ static weft_status get_table(QueryRun *run, int number)
     Piece     *piece;
     JoinTable *table = NULL;
     bool       must_make;
-    if (!run->signatures[number]) return build_table(run, number, run->arena, &run->tables[number]);
-    TRY(pieces_get(pieces, run->signatures[number], &run->session->stop, &piece, &must_make, run->err));
+    if (!run->signatures[number].text) return build_table(run, number, run->arena, &run->tables[number]);
+    TRY(pieces_get(pieces, run->signatures[number].text, &run->session->stop, &piece, &must_make, run->err));
     if (must_make) {
         claim_make(run->claim, number);
         const weft_status status = build_table(run, number, piece_arena(piece), &table);
@@ -600,11 +600,11 @@ static weft_status get_answer(QueryRun *run, int number)
     Piece     *piece;
     bool       must_make;
     SharedRun *shared;
-    if (!run->signatures[number]) {
+    if (!run->signatures[number].text) {
         run->last = arena_make(run->arena, Launch);
         return push_pipeline(run, number, run->last);
     }
-    TRY(pieces_get(pieces, run->signatures[number], &run->session->stop, &piece, &must_make, run->err));
+    TRY(pieces_get(pieces, run->signatures[number].text, &run->session->stop, &piece, &must_make, run->err));
     if (must_make) {
         claim_make(run->claim, number);
         shared = arena_make(piece_arena(piece), SharedRun);
@@ -661,7 +661,7 @@ static weft_status wait_for_memory(QueryRun *run)
     for (int p = 0; p < n_pipelines; p++) {
         if (!may_share(run, p)) continue;
         run->signatures[p] = query_signature(run, p);
-        parts[p].key = hash_bytes(run->signatures[p], strlen(run->signatures[p])) | 1;
+        parts[p].key = hash_bytes(run->signatures[p].text, run->signatures[p].length) | 1;
     }
     const Wish wish = { .query = run->session->query_number, .priority = run->session->settings.priority, .is_alone = run->is_second_try,
                         .is_look = only_looks(run) && !run->is_second_try, .n_parts = n_pipelines + 1, .parts = parts, .stop = &run->session->stop,
@@ -684,7 +684,7 @@ weft_status query_run(QueryRun *run)
     TRY(plan_pipelines(run->arena, run->query, &run->plan, run->err));
     run->tables = arena_array(run->arena, JoinTable *, run->plan->n_pipelines);
     run->reports = arena_array(run->arena, PipelineReport, run->plan->n_pipelines);
-    run->signatures = arena_array(run->arena, char *, run->plan->n_pipelines);
+    run->signatures = arena_array(run->arena, Signature, run->plan->n_pipelines);
     for (int p = 0; p < run->plan->n_pipelines; p++) n_rows += run->query->relations[run->plan->pipelines[p].relation].table->n_rows;
     atomic_store(&run->session->rows_done, 0);
     run->is_empty = !run->only_weave && plan_is_empty(run->query);

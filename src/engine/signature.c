@@ -3,14 +3,20 @@
 // Relations are numbered in the order in which the pipeline tree names them, so queries that list their tables in another order or
 // under other names agree.  A table is named by its snapshot, which all who use the piece hold.  Its id and version would not do: the
 // tables that are made when asked for (virtual.c) come from stores of their own, which all count from 1.  Constants are part of it.
+//
+// The signature of a table that is probed is part of the prober's as it stands, after "=", if there is one.  Its numbers are its own, so the
+// numbers that its relations have for the prober follow, in its order.  So each pipeline is written once, and equal texts still mean equal trees.
 
 #include "engine/engine.h"
 
-typedef struct Signer { const QueryRun *run; Text *text; int number[MAX_RELATIONS]; int n_numbers; } Signer;
+typedef struct Signer { const QueryRun *run; Text *text; int number[MAX_RELATIONS]; u8 order[MAX_RELATIONS]; int n_numbers; } Signer;
 
 static int number_of(Signer *signer, int relation)
 {
-    if (!signer->number[relation]) signer->number[relation] = ++signer->n_numbers;
+    if (!signer->number[relation]) {
+        signer->order[signer->n_numbers] = (u8)relation;
+        signer->number[relation] = ++signer->n_numbers;
+    }
     return signer->number[relation];
 }
 
@@ -30,12 +36,15 @@ static void sign_value(Signer *signer, const Value *value)
 
 static void sign_expr(Signer *signer, const Expr *expr)
 {
-    text_add(signer->text, "(%d.%d.%d.%d", expr->kind, expr->type.kind, expr->type.precision, expr->type.scale);
-    if (expr->kind == EXPR_CONST) text_add(signer->text, " "), sign_value(signer, &expr->value);
-    else if (expr->kind == EXPR_COLUMN) text_add(signer->text, " r%d.%d", number_of(signer, expr->relation), expr->column);
-    else text_add(signer->text, " op%d", expr->kind == EXPR_CALL ? (int)expr->op : -1);
+    const Type type = expr->type;
+    if (expr->kind == EXPR_COLUMN) {
+        text_add(signer->text, "(r%d.%d)", number_of(signer, expr->relation), expr->column);   // a column has its type
+        return;
+    }
+    text_add(signer->text, "(%d.%d.%d.%d op%d ", expr->kind, type.kind, type.precision, type.scale, expr->kind == EXPR_CALL ? (int)expr->op : -1);
+    if (expr->kind == EXPR_CONST) sign_value(signer, &expr->value);
     for (int i = 0; i < expr->n_args; i++) sign_expr(signer, expr->args[i]);
-    text_add(signer->text, ")");
+    text_add_bytes(signer->text, ")", 1);
 }
 
 static void sign_exprs(Signer *signer, const char *what, Expr *const *exprs, int n_exprs)
@@ -57,6 +66,20 @@ static void sign_use(Signer *signer, int number)
         text_add(signer->text, " %d", query_only_grouped_by(signer->run, number, pipeline->payload[p]));
 }
 
+static void sign_pipeline(Signer *signer, int number);
+
+static void sign_build(Signer *signer, int number)
+{
+    const Signature *made = &signer->run->signatures[number];
+    if (!made->text) {
+        sign_pipeline(signer, number);
+        return;
+    }
+    text_add_bytes(signer->text, "=", 1);
+    text_add_bytes(signer->text, made->text, made->length);
+    for (int r = 0; r < made->n_relations; r++) text_add(signer->text, " r%d", number_of(signer, made->relations[r]));
+}
+
 static void sign_pipeline(Signer *signer, int number)
 {
     const Pipeline *pipeline = &signer->run->plan->pipelines[number];
@@ -65,7 +88,7 @@ static void sign_pipeline(Signer *signer, int number)
     sign_exprs(signer, "where", pipeline->filters, pipeline->n_filters);
     for (int p = 0; p < pipeline->n_probes; p++) {
         sign_exprs(signer, "probe", pipeline->probes[p].keys, pipeline->probes[p].n_keys);
-        sign_pipeline(signer, pipeline->probes[p].build);
+        sign_build(signer, pipeline->probes[p].build);
     }
     sign_exprs(signer, "key", pipeline->keys, pipeline->n_keys);
     text_add(signer->text, " payload");
@@ -75,7 +98,16 @@ static void sign_pipeline(Signer *signer, int number)
     text_add(signer->text, "}");
 }
 
-char *query_signature(const QueryRun *run, int pipeline)
+static Signature keep_signature(Signer *signer)
+{
+    Signature made = { .length = signer->text->length, .n_relations = signer->n_numbers };
+    made.relations = arena_array(signer->run->arena, u8, signer->n_numbers + 1);
+    memcpy(made.relations, signer->order, (size_t)signer->n_numbers);
+    made.text = text_keep(signer->run->arena, signer->text);
+    return made;
+}
+
+Signature query_signature(const QueryRun *run, int pipeline)
 {
     Text         text = { 0 };
     Signer       signer = { .run = run, .text = &text };
@@ -90,5 +122,5 @@ char *query_signature(const QueryRun *run, int pipeline)
         text_add(&text, " grouped%d out", query->is_grouped);
         for (int o = 0; !query->is_grouped && o < query->n_outputs; o++) sign_expr(&signer, query->outputs[o].expr);
     }
-    return text_keep(run->arena, &text);
+    return keep_signature(&signer);
 }

@@ -119,6 +119,10 @@ static void run_job(void *context, size_t stack_bytes)
 weft_status sql_bind(Arena *arena, const char *text, const Names *names, Statement **statement, Error *err)
 {
     BindJob    job = { .arena = arena, .text = text, .length = strlen(text), .names = names, .statement = statement, .err = err };
+    if (strspn(text, " \t\n\r\f") == job.length) {           // what follows the last ';' of most files and programs
+        Binder binder = { .arena = arena, .text = text, .names = names, .err = err };
+        return bind_statement(&binder, NULL, statement);
+    }
     ParseTree *tree = tree_find(text, job.length);
     if (tree) {
         job.status = bind_tree(&job, tree);

@@ -880,6 +880,65 @@ static void check_names(const char *const *names, int n_names, int shift)
         text_free(all[i]);
 }
 
+// ---- signatures -----------------------------------------------------------------------------------------------------
+
+static const Table *table_named(void *context, const char *name)
+{
+    return store_table(context, name);
+}
+
+// Of the last pipeline, with those of its tables in it where ARE_BUILDS_SIGNED, as in a query.
+static char *signature_of(Arena *arena, const char *sql, bool are_builds_signed)
+{
+    const Names names = { table_named, db->store, NULL };
+    Statement  *statement;
+    QueryRun    run = { .own = arena, .arena = arena, .session = session, .err = &err };
+    CHECK_OK(sql_bind(arena, sql, &names, &statement, &err), err);
+    run.query = statement->query;
+    CHECK_OK(plan_pipelines(arena, run.query, &run.plan, &err), err);
+    const int last = run.plan->n_pipelines - 1;
+    run.signatures = arena_array(arena, Signature, last + 1);
+    for (int p = are_builds_signed ? 0 : last; p <= last; p++) run.signatures[p] = query_signature(&run, p);
+    CHECK_INT(strlen(run.signatures[last].text), run.signatures[last].length);
+    return run.signatures[last].text;
+}
+
+TEST(equal_signatures_mean_equal_work)
+{
+    static const char *const same[][2] = {
+        { "select sum(n) from f, a, b where f.a = a.id and f.b = b.id and a.v = 1 and b.v = 2", "select sum(x.n) from f x, a y, b z where x.a = y.id and x.b = z.id and y.v = 1 and z.v = 2" },
+        { "select a.v, count(*) from f, a where f.a = a.id group by a.v", "select a2.v, count(*) from f f2, a a2 where f2.a = a2.id group by a2.v" },
+    };
+    static const char *const others[] = {               // all of them differ
+        "select sum(n) from f, a, b where f.a = a.id and f.b = b.id and a.v = 1 and b.v = 2",
+        "select sum(n) from f, a, b where f.a = a.id and f.b = b.id and a.v = 2 and b.v = 1",
+        "select sum(n) from f, a x, a y where f.a = x.id and f.b = y.id and x.v = 1 and y.v = 2",
+        "select sum(x.v) from f, a x, a y where f.a = x.id and f.b = y.id",
+        "select sum(y.v) from f, a x, a y where f.a = x.id and f.b = y.id",
+        "select sum(x.v) from f, a x, a y where f.a = x.id and x.v = y.id",
+        "select sum(y.v) from f, a x, a y where f.a = x.id and x.v = y.id",
+        "select x.v, count(*) from f, a x, a y where f.a = x.id and x.v = y.id group by x.v",
+        "select y.v, count(*) from f, a x, a y where f.a = x.id and x.v = y.id group by y.v",
+        "select sum(n) from f", "select sum(n) from f where b = 1", "select sum(b) from f", "select count(*) from f where t = 'x'", "select count(*) from f where t = 'y'",
+    };
+    open_db(NULL);
+    run("create table f (a integer not null, b integer not null, n bigint, t text); insert into f values (1, 2, 3, 'x'), (2, 1, 4, 'y'), (1, 1, 5, 'z'), (2, 2, 6, 'x')");
+    run("create table a (id integer not null, v integer); insert into a values (1, 1), (2, 2)");
+    run("create table b (id integer not null, v integer); insert into b values (1, 2), (2, 1)");
+    Arena *arena = arena_new(NULL, "test");
+    char  *texts[COUNT_OF(others)];
+    for (int signs = 0; signs < 2; signs++) {
+        for (int i = 0; i < COUNT_OF(same); i++) CHECK_STR(signature_of(arena, same[i][0], signs), signature_of(arena, same[i][1], signs));
+        for (int i = 0; i < COUNT_OF(others); i++) {
+            texts[i] = signature_of(arena, others[i], signs);
+            for (int j = 0; j < i; j++)
+                if (strcmp(texts[i], texts[j]) == 0) CHECK_FAIL("the same: %s, %s", others[i], others[j]);
+        }
+    }
+    arena_free(arena);
+    close_db();
+}
+
 // Texts of a result may lie in a dictionary: it stays as long as the result does.
 TEST(results_outlive_their_tables)
 {
