@@ -199,8 +199,8 @@ struct Gpu {
     int               n_active;        // launches that hold memory
     pthread_t         dispatcher;
     bool              has_dispatcher, is_dispatching, is_closing;
+    pthread_mutex_t   stage_lock;      // for next_stage, which stays apart: compilers read small neighbours above in one go
     int               next_stage;
-    pthread_mutex_t   stage_lock;      // for next_stage
 };
 
 // Fails as cuda_check does, and marks the device lost where the driver's context is gone.
