@@ -143,9 +143,9 @@ static void add_cut(Dim *dim, u64 at)
 
 static int class_of(const Dim *dim, u64 at)
 {
-    int class = dim->n_classes - 1;
-    while (class > 0 && dim->cuts[class] > at) class--;
-    return class;
+    int number = dim->n_classes - 1;
+    while (number > 0 && dim->cuts[number] > at) number--;
+    return number;
 }
 
 static void make_classes(GpuCube *cube, int d)
