@@ -450,7 +450,7 @@ weft_status device_cuda_open(int number, const CudaOptions *options, Device **de
     gpu->number = number;
     snprintf(gpu->name, sizeof gpu->name, "cuda:%d", number);
     gpu->device = (Device){ .name = gpu->name, .scan = gpu_scan, .make_table = gpu_make_table, .fetch_rows = gpu_fetch_rows, .fetch_table = gpu_fetch_table, .drop_table = gpu_drop_table,
-                            .is_ready = gpu_is_ready, .get_ready = gpu_get_ready, .list = gpu_list, .free_launch = gpu_free_launch, .close = gpu_close };
+                            .is_ready = gpu_is_ready, .get_ready = gpu_get_ready, .list = gpu_list, .expect = gpu_expect, .free_launch = gpu_free_launch, .close = gpu_close };
     text_add(&prelude, "%s\n%s", kernel_args_text, kernel_cuda_text);
     gpu->prelude = prelude.bytes;
     gpu->cubins = cubins_new(options->cache_dir);

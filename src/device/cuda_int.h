@@ -24,6 +24,7 @@ enum {
     N_RUNS = 6,                        // runs of chunks in flight
     N_STAGES = 32,                     // pinned frames through which the host's memory goes
     PARTS_MAX = 4096,                  // chunks of one launch
+    EXPECTED_MOST = 16,                // tables that queries are expected for
     N_COMPILERS = 4,                   // threads that compile in the background, at most
     N_SLIPS = 64,                      // a bit each
     N_FITS = 8,                        // shapes that a kernel remembers
@@ -97,6 +98,7 @@ typedef struct GpuRun {
     // the scan (cuda_scan.c, under the lock)
     bool        *wants;                // by chunk
     int          n_wanted, n_chunks_wanted;
+    double       attached_ms;
     int          asked_until;          // chunks before were asked to be read from disk
     u64          bytes_wanted;
     bool         is_attached, is_in_run, is_issued;
@@ -178,6 +180,7 @@ struct Gpu {
     u64               bytes_admitted;  // of blocks and tables
     CudaKernel       *kernels;
     MadeTable        *made;            // tables that it made
+    struct { u64 table; int n; } expected[EXPECTED_MOST];          // queries that are on their way
     struct FusedKernel *fused;         // of whoever dispatches, as the next one
     struct Partners  *partners;
     struct CubeKernel *cubes;
@@ -282,6 +285,7 @@ void        gpu_list(Device *device, Arena *arena, DeviceFigures *figures);
 // cuda_scan.c
 weft_status scan_start(Gpu *gpu, Error *err);
 void        scan_stop(Gpu *gpu);
+void        gpu_expect(Device *device, u64 table, int n);
 bool        scan_is_busy(const Gpu *gpu);                   // runs are in flight, which hold memory.  Under the lock.
 weft_status scan_ride(GpuRun *run, Error *err);             // through all chunks; its stream still works when this returns
 weft_status scan_wait(GpuRun *run, Error *err);             // until its stream is done; a cancel is passed on

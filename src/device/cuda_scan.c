@@ -45,6 +45,9 @@
 #define READ_AHEAD_BYTES ((u64)128 << 20)  // of columns on disk
 #define LOOK_AGAIN_MS    0.01              // while a run is waited for
 #define GATHER_BYTES     ((u64)64 << 20)   // so much takes longer than others to come
+#define GATHER_MS        1.5               // that a scan waits for others, at most
+#define LINK_BYTES_PER_MS   5e7
+#define MEMORY_BYTES_PER_MS 4e9
 #define FILL_WAVES  4                  // blocks, in multiples of what fits the multiprocessors at once, where a block has no tables to fetch
 
 static u64 rounded(u64 bytes) { return (bytes + 63) / 64 * 64; }
@@ -669,12 +672,56 @@ static void wait_ms(Gpu *gpu, pthread_cond_t *condition, int ms)
     pthread_cond_timedwait(condition, &gpu->lock, &until);
 }
 
-// A large scan that could share a kernel waits while another one of its table is at work in the device's memory: it would take its turn only
-// after that anyway, and meanwhile others come, to share with.
+// ---- waiting for others: a large scan is worth sharing -----------------------------------------------------------------------------------
+
+// With the lock.
+static void expect(Gpu *gpu, u64 table, int n)
+{
+    int place = -1, unused = -1;
+    for (int i = 0; i < EXPECTED_MOST; i++) {
+        if (gpu->expected[i].n <= 0) unused = i;
+        else if (gpu->expected[i].table == table) place = i;
+    }
+    if (place < 0 && n > 0) place = unused;
+    if (place < 0) return;             // more tables at once: nobody waits for these
+    if (gpu->expected[place].n < 0) gpu->expected[place].n = 0;
+    gpu->expected[place].table = table;
+    gpu->expected[place].n += n;
+}
+
+void gpu_expect(Device *device, u64 table, int n)
+{
+    Gpu *gpu = (Gpu *)device;
+    pthread_mutex_lock(&gpu->lock);
+    expect(gpu, table, n);
+    pthread_cond_broadcast(&gpu->changed);
+    pthread_mutex_unlock(&gpu->lock);
+}
+
+static int n_expected(const Gpu *gpu, u64 table)
+{
+    for (int i = 0; i < EXPECTED_MOST; i++)
+        if (gpu->expected[i].n > 0 && gpu->expected[i].table == table) return gpu->expected[i].n;
+    return 0;
+}
+
+// Others are on their way: for each, a quarter of the time that the scan takes alone, which is what one of them will save of it at least.
+static bool waits_for_others(const Gpu *gpu, const GpuRun *run)
+{
+    const int n = run->is_timed ? 0 : n_expected(gpu, run->launch->table);
+    if (!n) return false;
+    const bool   passes = run->bytes_wanted > frames_total(gpu->frames) / 4 * 3;
+    const double alone_ms = (double)run->bytes_wanted / (passes ? LINK_BYTES_PER_MS : MEMORY_BYTES_PER_MS);
+    return (passes || unit_suits(run)) && time_now_ms() - run->attached_ms < MIN_OF(alone_ms * n / 4, GATHER_MS);
+}
+
+// One that could share a kernel also waits while a scan of its table is at work in the device's memory: it would take its turn only after
+// that anyway, and meanwhile others come.
 static bool is_gathering(const Gpu *gpu, const GpuRun *run)
 {
-    if (run->bytes_wanted < GATHER_BYTES || !unit_suits(run)) return false;
-    for (int r = 0; r < N_RUNS; r++)
+    if (run->bytes_wanted < GATHER_BYTES || !run->launch->table) return false;
+    if (waits_for_others(gpu, run)) return true;
+    for (int r = 0; r < N_RUNS && unit_suits(run); r++)
         if (gpu->runs[r].is_used && gpu->runs[r].gathers == run->launch->table) return true;
     return false;
 }
@@ -793,6 +840,9 @@ weft_status scan_ride(GpuRun *run, Error *err)
     run->is_issued = false;
     for (int c = 0; c < run->launch->source->n_chunks; c++) run->n_wanted += run->wants[c] = launch_wants_chunk(run->launch, c);
     run->is_issued = run->n_wanted == 0;
+    run->attached_ms = time_now_ms();
+    if (run->launch->is_expected) expect(gpu, run->launch->table, -1);
+    run->launch->is_expected = false;
     attach(run);
     if (can_dispatch_itself(gpu, run)) dispatch_run(gpu, run);
     else pthread_cond_broadcast(&gpu->changed);

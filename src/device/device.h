@@ -113,6 +113,7 @@ typedef struct Launch {
     u64               query;
     bool              is_explained;    // figures that cost time are wanted
     bool              may_weave;       // together with other queries
+    bool              is_expected;     // it was announced (Device.expect); the device takes that back when it gets on
     const Woven      *woven;
     Code             *code;
     const Source     *source;
@@ -176,6 +177,8 @@ struct Device {
     weft_status (*fetch_rows)(Device *device, Launch *launch, Error *err);     // as if they had never stayed
     weft_status (*fetch_table)(Device *device, u64 table, int number, void *to, u64 bytes, Error *err);
     void        (*drop_table)(Device *device, u64 table);
+    // Optional.  N queries more, or fewer, are about to scan this table: others may wait for them a little, to share the scan.
+    void        (*expect)(Device *device, u64 table, int n);
     // Optional: NULL = always.  False: a scan would wait for a compiler.  The code is then noted, and made in the background once get_ready is called.
     bool        (*is_ready)(Device *device, const Launch *launch);
     void        (*get_ready)(Device *device);

@@ -135,6 +135,7 @@ typedef struct QueryRun {
     bool            only_weave;        // EXPLAIN (KERNEL): the last pipeline is woven, not run
     bool            is_empty;          // its text says that no row comes out: nothing was run
     bool            is_second_try;     // the first met the memory limit: this one is to be alone
+    Device         *announced;         // expects this query's last scan, and is to be told when that does not come; NULL: none does
     bool            must_use_cpu;      // a device was lost that had tables of the first try
     bool            has_lost_tables;   // it was lost in this one
     Launch         *last;              // the root's launch, its own or a shared one

@@ -383,11 +383,46 @@ static weft_status run_on_cpu(QueryRun *run, int pipeline, const char *label, co
     return woven->fan_out > FAN_OUT_SHARED ? ride_alone(&ride, run->err) : network_ride(session->db->network, &ride, run->err);
 }
 
+// ---- announcing: a device may wait for those who will share a scan ----------------------------------------------------------------------
+
+static const Table *last_table(const QueryRun *run) { return run->query->relations[run->plan->pipelines[run->plan->n_pipelines - 1].relation].table; }
+
+static void announce(QueryRun *run)
+{
+    const Settings *settings = &run->session->settings;
+    weft_db        *db = run->session->db;
+    Device         *device = NULL;
+    Error           ignored = { 0 };
+    if (settings->device == DEVICE_CPU || run->must_use_cpu || run->is_explained || !settings->sharing || last_table(run)->n_rows < GPU_ROWS) return;
+    if (settings->device == DEVICE_AUTO) device = gpus_ready(db->gpus);
+    else if (gpus_get(db->gpus, settings->gpu, &device, &ignored)) device = NULL;
+    if (!device || !device->expect) return;
+    device->expect(device, last_table(run)->id, 1);
+    run->announced = device;
+}
+
+static void take_back(QueryRun *run)
+{
+    if (run->announced) run->announced->expect(run->announced, last_table(run)->id, -1);
+    run->announced = NULL;
+}
+
+// The launch that was announced takes it over; any other takes it back.
+static void arrive(QueryRun *run, int pipeline, Launch *launch)
+{
+    if (pipeline != run->plan->n_pipelines - 1 || !run->announced) return;
+    launch->is_expected = run->announced == launch->device && launch->table == last_table(run)->id;
+    if (!launch->is_expected) take_back(run);
+    run->announced = NULL;
+}
+
 // *IS_DONE false: it refused, and a notice says why.
 static weft_status run_on_gpu(QueryRun *run, Launch *launch, bool *is_done)
 {
-    const Launch      before = *launch;
+    Launch            before = *launch;
     const weft_status status = launch->device->scan(launch->device, launch, run->err);
+    if (launch->is_expected) launch->device->expect(launch->device, launch->table, -1);
+    launch->is_expected = before.is_expected = false;
     *is_done = !launch->refused[0];
     if (*is_done) return status;
     query_notice(run, arena_printf(run->own, "%s did not run a pipeline, the CPU did: %s", launch->device->name, launch->refused));
@@ -416,7 +451,9 @@ static weft_status run_job(QueryRun *run, int pipeline, const char *label, const
     if (job->sink == SINK_TABLE && device->make_table) table_facts(run, pipeline, woven, job->notes, launch);
     if (device->scan) TRY(bring_tables(run, job, woven, device));
     const bool stands_in = should_stand_in(run, job, launch);
+    if (device->scan && !stands_in) arrive(run, pipeline, launch);
     if (device->scan && !stands_in) status = run_on_gpu(run, launch, &is_done);
+    if (pipeline == run->plan->n_pipelines - 1) take_back(run);
     if (is_done) compile_ms = launch->compile_ms;
     else status = run_on_cpu(run, pipeline, label, job, !stands_in, launch, &compile_ms);
     KernelReport *kernel = report(run, pipeline, label, launch, woven, compile_ms);
@@ -691,6 +728,7 @@ weft_status query_run(QueryRun *run)
     if (run->is_empty) return WEFT_OK;
     atomic_store(&run->session->rows_total, n_rows);
     TRY(wait_for_memory(run));
+    announce(run);
     for (int p = 0; p < run->plan->n_pipelines; p++) TRY(run_pipeline(run, p));
     return WEFT_OK;
 }
@@ -710,4 +748,5 @@ void query_free(QueryRun *run)
     for (int i = 0; i < run->n_pieces; i++) piece_release(run->session->db->pieces, run->pieces[i]);
     for (int i = 0; i < run->n_codes; i++) jit_improve(run->session->db->jit, run->codes[i]);
     if (run->unready) run->unready->get_ready(run->unready);
+    take_back(run);
 }
