@@ -15,8 +15,9 @@
 
 #define MAX_DIMS     6
 #define SPAN_MOST    ((u64)1 << 16)    // values of a column that have a class each
-#define SHARED_MOST  ((u64)46 << 10)   // of all cells
+#define SHARED_MOST  ((u64)96 << 10)   // of all cells, where a block can have so much
 #define LISTS_MOST   ((u64)1 << 16)    // entries of all lists
+#define STATIC_BYTES 4096              // of words, at most
 #define STATE_MOST   8
 #define MET_BEFORE   2
 
@@ -180,7 +181,7 @@ static bool place_cells(GpuCube *cube)
         make_classes(cube, d);
         if (cube->dims[d].size > SPAN_MOST) return false;
         cube->n_cells *= (u64)cube->dims[d].n_classes;
-        if (cube->n_cells * n_state * sizeof(i64) > SHARED_MOST) return false;
+        if (cube->n_cells * n_state * sizeof(i64) + STATIC_BYTES > MIN_OF(SHARED_MOST, (u64)cube->runs[0]->gpu->shared_per_block)) return false;
     }
     for (int r = 0; r < cube->n_runs; r++) n_listed += cells_wanted(cube, r);
     return n_listed <= LISTS_MOST;

@@ -12,8 +12,8 @@
 //
 // The threads of queries prepare their launch before and fetch their results after; they wait for their own stream only.
 //
-// How long is a run that streams from pinned columns?  The link brings 8 MiB in 150 us.  The host needs, to put a run together, an estimated 30 us
-// and for each rider 5 us (a launch takes 4.6; its part in the args less than one); so a run is 8 MiB and 256 KiB more for each rider, which the link
+// How long is a run that streams from pinned columns?  The link brings 8 MiB in 150 us.  The host needs, to put a run together, about 60 us
+// and for each rider 10 us (measured with 32 of them: 380 us); so a run is 8 MiB and 768 KiB more for each rider, which the link
 // needs longer for than the host.  Two such runs are under way and no more: while one is copied the next one waits at the link.  Who gets on cannot have
 // what was issued before, and it must come again for him, so runs further ahead would only make latecomers wait longer:
 //
@@ -36,7 +36,7 @@
 #define SPIN_MS     3.0                // a stream is looked at without sleeping for so long
 #define SPINNERS    4                  // unless so many do: asking takes the driver's locks
 #define RUN_BYTES        ((u64)8 << 20)    // of a run that streams, and for each rider
-#define RUN_RIDER_BYTES  ((u64)256 << 10)
+#define RUN_RIDER_BYTES  ((u64)768 << 10)
 #define RUNS_AHEAD       2                 // that stream and have not come
 #define RUN_SPIN_MS      0.5               // while one of them is waited for
 #define RUN_STAGED_BYTES ((u64)48 << 20)   // of a run through stages
@@ -47,7 +47,6 @@
 #define GATHER_BYTES     ((u64)64 << 20)   // so much takes longer than others to come
 #define GATHER_MS        1.5               // that a scan waits for others, at most
 #define LINK_BYTES_PER_MS   5e7
-#define MEMORY_BYTES_PER_MS 4e9
 #define FILL_WAVES  4                  // blocks, in multiples of what fits the multiprocessors at once, where a block has no tables to fetch
 
 static u64 rounded(u64 bytes) { return (bytes + 63) / 64 * 64; }
@@ -206,6 +205,9 @@ static void gather_riders(Wave *wave, const GpuRun *leader)
     }
 }
 
+// More than the pool keeps.
+static bool passes_through(const Gpu *gpu, const GpuRun *run) { return run->bytes_wanted > frames_total(gpu->frames) / 4 * 3; }
+
 static bool is_long_enough(const Wave *wave)
 {
     return wave->bytes_straight >= RUN_BYTES + RUN_RIDER_BYTES * (u64)wave->n_riders || wave->bytes_staged > RUN_STAGED_BYTES;
@@ -215,7 +217,7 @@ static bool is_long_enough(const Wave *wave)
 static void gather_chunks(Wave *wave, const GpuRun *leader)
 {
     const Source *source = leader->launch->source;
-    const bool    is_passing = leader->bytes_wanted > frames_total(wave->gpu->frames) / 4 * 3;
+    const bool    is_passing = passes_through(wave->gpu, leader);
     for (int c = 0; c < source->n_chunks && wave->n_chunks < PARTS_MAX; c++) {
         if (!leader->wants[c]) continue;
         if (wave->n_chunks && wave->args_bytes + parts_bytes(wave, source->chunks[c], c) + 4096 * (u64)wave->n_riders + gpu_cube_args_bytes() > ARGS_BYTES) return;
@@ -705,14 +707,12 @@ static int n_expected(const Gpu *gpu, u64 table)
     return 0;
 }
 
-// Others are on their way: for each, a quarter of the time that the scan takes alone, which is what one of them will save of it at least.
+// Others are on their way to a table that has to come over the link, and for who comes late it comes again: so there is a wait, of a quarter
+// of the time that the scan takes alone for each of them, and not long.  For tables in the device's memory it was measured to cost more than it saves.
 static bool waits_for_others(const Gpu *gpu, const GpuRun *run)
 {
-    const int n = run->is_timed ? 0 : n_expected(gpu, run->launch->table);
-    if (!n) return false;
-    const bool   passes = run->bytes_wanted > frames_total(gpu->frames) / 4 * 3;
-    const double alone_ms = (double)run->bytes_wanted / (passes ? LINK_BYTES_PER_MS : MEMORY_BYTES_PER_MS);
-    return (passes || unit_suits(run)) && time_now_ms() - run->attached_ms < MIN_OF(alone_ms * n / 4, GATHER_MS);
+    const int n = run->is_timed || !passes_through(gpu, run) ? 0 : n_expected(gpu, run->launch->table);
+    return n && time_now_ms() - run->attached_ms < MIN_OF((double)run->bytes_wanted / LINK_BYTES_PER_MS * n / 4, GATHER_MS);
 }
 
 // One that could share a kernel also waits while a scan of its table is at work in the device's memory: it would take its turn only after
