@@ -12,14 +12,15 @@
 //
 // The threads of queries prepare their launch before and fetch their results after; they wait for their own stream only.
 //
-// How long is a run that streams from pinned columns?  The link brings 8 MiB in 150 us.  The host needs, to put a run together, about 60 us
-// and for each rider 10 us (measured with 32 of them: 380 us); so a run is 8 MiB and 768 KiB more for each rider, which the link
-// needs longer for than the host.  Two such runs are under way and no more: while one is copied the next one waits at the link.  Who gets on cannot have
-// what was issued before, and it must come again for him, so runs further ahead would only make latecomers wait longer:
+// How long is a run that streams from pinned columns?  The link brings 4 MiB in 75 us.  The host needs, to put a run together, about 60 us
+// and for each rider 10 us (measured with 32 of them: 380 us); so a run is 4 MiB and 768 KiB more for each rider, which the link
+// needs longer for than the host.  Four such runs are under way and no more: while one is copied the next ones wait at the link.  Who gets on cannot
+// have what was issued before, and it must come again for him, so runs further ahead would only make latecomers wait longer:
 //
-//     time = first run put together + bytes / link + kernels of the last run  (+ 2 runs at most for who gets on late)
+//     time = first run put together + bytes / link + kernels of the last run  (+ 4 runs at most for who gets on late)
 //
-// that is, by this model, 30 us + 9.4 ms + 20 us for 524 MB at 55 GB/s.  Through stages the host is the limit, and longer runs keep its threads busy.
+// Measured on an H200, 518 MB at 55 GB/s: 10.1 ms with four runs of 4 MiB, 10.3 with two of 8, 10.8 with three of 16.  Through stages the host is the
+// limit, and longer runs keep its threads busy.
 //
 // Columns are held from when a run is put together until it is done; then they stay in the pool until their room is wanted.
 
@@ -35,9 +36,9 @@
 #define WAKE_MS     20
 #define SPIN_MS     3.0                // a stream is looked at without sleeping for so long
 #define SPINNERS    4                  // unless so many do: asking takes the driver's locks
-#define RUN_BYTES        ((u64)8 << 20)    // of a run that streams, and for each rider
+#define RUN_BYTES        ((u64)4 << 20)    // of a run that streams, and for each rider
 #define RUN_RIDER_BYTES  ((u64)768 << 10)
-#define RUNS_AHEAD       2                 // that stream and have not come
+#define RUNS_AHEAD       4                 // that stream and have not come
 #define RUN_SPIN_MS      0.5               // while one of them is waited for
 #define RUN_STAGED_BYTES ((u64)48 << 20)   // of a run through stages
 #define IN_PLACE_SHARE   0.01              // of a column that is left in the host's memory, what kernels look at
@@ -45,7 +46,7 @@
 #define READ_AHEAD_BYTES ((u64)128 << 20)  // of columns on disk
 #define LOOK_AGAIN_MS    0.01              // while a run is waited for
 #define GATHER_BYTES     ((u64)64 << 20)   // so much takes longer than others to come
-#define GATHER_MS        1.5               // that a scan waits for others, at most
+#define GATHER_MS        0.8               // that a scan waits for others, at most
 #define LINK_BYTES_PER_MS   5e7
 #define FILL_WAVES  4                  // blocks, in multiples of what fits the multiprocessors at once, where a block has no tables to fetch
 

@@ -9,7 +9,7 @@
 //
 // Loads are no reason to fuse on a CPU: a slice is in the cache when the next kernel comes.  Measured with 16 sums by group over 6 M rows:
 // 112 ms of CPU time one kernel after the other slice by slice, 125 tile by tile, 110 with no sharing at all.  So nothing shared does not
-// pay, and a tenth is asked for.
+// pay, and a tenth is asked for; more of those that a sieve would take (seats.c).
 //
 // Who with whom: the two that save most, then always the one that adds most to what is saved, until nobody does or the members' tiles
 // together no longer fit the cache.

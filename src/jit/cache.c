@@ -305,7 +305,8 @@ weft_status cache_keep(Cache *cache, CacheKey key, const char *extension, char *
     make_path(cache, key, extension, new_path);
     if (chmod(path, 0600) != 0)
         return fail_errno(err, "change mode of file", path);
-    TRY(file_rename(path, new_path, err));
+    if (rename(path, new_path) != 0)                       // and no sync, which takes longer than a compile: what a crash leaves in part has no seal
+        return fail_errno(err, "rename file", path);
     memcpy(path, new_path, sizeof(new_path));
     if (is_time_to_prune(cache))
         prune(cache);
