@@ -1,0 +1,142 @@
+// fused.c - queries that meet on a GPU share a kernel, and each gets the answer that it gets alone on the CPU.
+//
+// Run by tests/check-gpu with the fake driver, and a pool that the table does not fit: riders then gather at the runs.
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "weft.h"
+
+enum { N_ROWS = 60000, N_SESSIONS = 16, ROUNDS_LEAST = 6, ROUNDS_MOST = 150, ANSWER_BYTES = 1 << 16 };
+
+static int n_passed, n_failed;
+
+static void check(int is_right, const char *what, const char *got)
+{
+    if (is_right) n_passed++;
+    else n_failed++, printf("failed: %s: %.300s\n", what, got);
+}
+
+static void print_result(weft_result *result, char *text)
+{
+    size_t length = 0;
+    for (size_t r = 0; r < weft_result_rows(result); r++)
+        for (int c = 0; c < weft_result_columns(result); c++) {
+            char value[512];
+            weft_format(result, c, r, value, sizeof value);
+            if (length < ANSWER_BYTES - 600) length += (size_t)snprintf(text + length, ANSWER_BYTES - length, "%s|", value);
+        }
+    weft_result_free(result);
+}
+
+static char *answer(weft_session *session, const char *sql)
+{
+    weft_result *result;
+    weft_error   error;
+    char        *text = calloc(1, ANSWER_BYTES);
+    if (weft_query(session, sql, &result, &error)) snprintf(text, ANSWER_BYTES, "error: %s", error.message);
+    else print_result(result, text);
+    return text;
+}
+
+static void must(weft_session *session, const char *sql)
+{
+    char *text = answer(session, sql);
+    if (strncmp(text, "error", 5) == 0) exit((printf("failed: %.80s: %s\n", sql, text), 1));
+    free(text);
+}
+
+static void fill(weft_session *session)
+{
+    char *sql = malloc((size_t)N_ROWS * 64 + 100), *at = sql + sprintf(sql, "insert into t values ");
+    must(session, "set chunk_rows = 5000");
+    must(session, "create table t (a integer, b integer, c integer, d double precision, e text, f integer)");
+    must(session, "create table k (id integer, name text)");
+    must(session, "insert into k values (1, 'one'), (2, 'two'), (3, 'three'), (5, 'five'), (7, 'seven')");
+    for (int i = 0; i < N_ROWS; i++) {
+        at += sprintf(at, "%s(%d,%d,", i ? "," : "", i * 7 % 60000, i % 100);
+        at += i % 11 ? sprintf(at, "%d,", i % 9) : sprintf(at, "null,");
+        at += sprintf(at, "%d.%d,'%c',%d)", i % 1000, i % 8 * 125, 'a' + i % 5, i);
+    }
+    must(session, sql);
+    free(sql);
+}
+
+// Shapes: the first two are asked for with several constants at once.  Column f grows with the rows, so that queries want different chunks.
+static void make_query(int n, int round, char *sql, size_t room)
+{
+    static const char *const others[] = {
+        "select e, sum(a), count(c), min(b) from t where b >= %d group by e order by e",
+        "select sum(d), avg(a), max(c) from t where f between %d00 and 50000",
+        "select count(*), sum(b) from t, k where t.c = k.id and a > %d",
+        "select k.name, sum(a + b) from t, k where t.c = k.id and b < 90 and a > %d group by k.name order by 1",
+    };
+    const int constant = (n * 37 + round * 11) % 80;
+    if (n < 6) snprintf(sql, room, "select sum(a * b), count(*) from t where b between %d and %d and a < %d", constant, constant + 10 + n, 50000 - n * 100);
+    else if (n < 10) snprintf(sql, room, "select sum(a * b) from t where b between %d and %d and f between %d and %d", constant, constant + 10 + n, n * 3000, n * 3000 + 20000);
+    else snprintf(sql, room, others[n % 4], constant);
+}
+
+static void run_round(weft_session **sessions, weft_session *onlooker, int round)
+{
+    weft_task *tasks[N_SESSIONS];
+    char       sql[N_SESSIONS][300];
+    weft_error error;
+    for (int i = 0; i < N_SESSIONS; i++) {
+        make_query(i, round, sql[i], sizeof sql[i]);
+        if (weft_submit(sessions[i], sql[i], &tasks[i], &error)) exit((printf("failed: %s\n", error.message), 1));
+    }
+    for (int i = 0; i < N_SESSIONS; i++) {
+        weft_result *result = NULL;
+        char        *got = calloc(1, ANSWER_BYTES), *expected = answer(onlooker, sql[i]);
+        if (weft_wait(tasks[i], &result, &error)) snprintf(got, ANSWER_BYTES, "error: %s", error.message);
+        else print_result(result, got);
+        check(strcmp(got, expected) == 0, sql[i], got);
+        free(got);
+        free(expected);
+    }
+}
+
+static long long number(weft_session *session, const char *sql)
+{
+    char           *text = answer(session, sql);
+    const long long value = atoll(text);
+    free(text);
+    return value;
+}
+
+static void connect_all(weft_db *db, weft_session **sessions, const char *setting)
+{
+    weft_error error;
+    for (int i = 0; i < N_SESSIONS; i++) {
+        if (weft_connect(db, &sessions[i], &error)) exit(1);
+        must(sessions[i], "set device = cuda");
+        must(sessions[i], setting);
+    }
+}
+
+int main(void)
+{
+    static const char fused_sql[] = "select rides_fused from weft_scans where table_name = 't'", cubed_sql[] = "select rides_cubed from weft_scans where table_name = 't'";
+    weft_db          *db;
+    weft_session     *sessions[N_SESSIONS], *onlooker;
+    weft_error        error;
+    int               round = 0;
+    if (weft_open(NULL, &db, &error) || weft_connect(db, &onlooker, &error)) return 1;
+    must(onlooker, "set device = cpu");
+    fill(onlooker);
+    connect_all(db, sessions, "set weave_queries = off");
+    for (; round < 3; round++) run_round(sessions, onlooker, round);
+    check(number(onlooker, fused_sql) == 0 && number(onlooker, cubed_sql) == 0, "weave_queries = off", "shared a kernel");
+    for (int i = 0; i < N_SESSIONS; i++) must(sessions[i], "set weave_queries = on");
+    while (round < ROUNDS_LEAST || (round < ROUNDS_MOST && (number(onlooker, fused_sql) < 100 || number(onlooker, cubed_sql) < 100))) run_round(sessions, onlooker, round++);
+    check(number(onlooker, fused_sql) > 0, "kernels are shared", "never");
+    check(number(onlooker, cubed_sql) > 0, "queries of one shape are one", "never");
+    for (int i = 0; i < N_SESSIONS; i++) weft_disconnect(sessions[i]);
+    weft_disconnect(onlooker);
+    weft_close(db);
+    printf("%d passed, %d failed\n", n_passed, n_failed);
+    return n_failed != 0;
+}
