@@ -27,6 +27,13 @@ bool weave_can_cube(const Woven *woven)
     return false;
 }
 
+// What a device made has no address here, but an owner.
+static bool is_same_table(const Woven *a, const Woven *b, int t)
+{
+    const WovenTable *x = &a->table_facts[t], *y = &b->table_facts[t];
+    return a->tables[t] == b->tables[t] && x->owner == y->owner && x->number == y->number;
+}
+
 bool weave_is_same_but_sieves(const Woven *a, const Woven *b)
 {
     if (strcmp(a->name, b->name) != 0 || a->n_groups != b->n_groups || a->sieved_tables != b->sieved_tables) return false;
@@ -36,7 +43,7 @@ bool weave_is_same_but_sieves(const Woven *a, const Woven *b)
         if (x->kind != y->kind || x->value != y->value || x->other != y->other || x->column != y->column) return false;
     }
     for (int t = 0; t < a->n_tables; t++)
-        if (a->tables[t] != b->tables[t] && (t >= 64 || !(a->sieved_tables >> t & 1))) return false;
+        if (!is_same_table(a, b, t) && (t >= 64 || !(a->sieved_tables >> t & 1))) return false;
     return true;
 }
 

@@ -559,6 +559,7 @@ typedef struct FusedText {
     Part  *parts;
     Map   *loaded;                     // lines of loads that were made before the members' blocks
     Map   *loaded_here;                // in the block at hand; NULL: before
+    bool   only_columns;               // and then members may want different chunks: each has its own rows (MEMBER_ROWS)
 } FusedText;
 
 static const char *own_rows(const void *context, const char *name) { return strcmp(name, "live") == 0 ? context : name; }
@@ -678,7 +679,7 @@ static void write_loads(FusedText *t)
 // The rows are those of the whole kernel, so they are taken before A is the member.
 static void write_member(FusedText *t, const Part *part, int n)
 {
-    const bool  has_selection = has_steps(part, true), is_apart = has_steps(part, false);
+    const bool  has_selection = has_steps(part, true), is_apart = has_steps(part, false) || t->only_columns;
     const char *live = is_apart ? "live1" : "live";
     text_add(&t->out, "        {\n%s", !is_apart ? "" : has_selection ? "        COPY_ROWS(live, live1)\n" : "        ROWS(live1)\n");
     begin_member(t, n);
@@ -716,7 +717,7 @@ static void write_ends(FusedText *t)
 
 const char *weave_fuse(Arena *arena, const FuseMember *members, int n_members, bool only_columns, const char **name)
 {
-    FusedText t = { .arena = arena, .n_parts = n_members, .parts = arena_array(arena, Part, n_members), .loaded = map_new(arena) };
+    FusedText t = { .arena = arena, .n_parts = n_members, .parts = arena_array(arena, Part, n_members), .loaded = map_new(arena), .only_columns = only_columns };
     for (int n = 0; n < n_members; n++) {
         t.parts[n] = read_part(arena, &members[n], only_columns);
         rename_declared(arena, t.parts, n);

@@ -64,19 +64,21 @@ static void fill(weft_session *session)
     free(sql);
 }
 
-// Shapes: the first two are asked for with several constants at once.  Column f grows with the rows, so that queries want different chunks.
+// Shapes: the first three are asked for with several constants at once; of the third, each has a join table of its own.  Column f grows with the rows, so that queries want different chunks.
 static void make_query(int n, int round, char *sql, size_t room)
 {
     static const char *const others[] = {
         "select e, sum(a), count(c), min(b) from t where b >= %d group by e order by e",
         "select sum(d), avg(a), max(c) from t where f between %d00 and 50000",
         "select count(*), sum(b) from t, k where t.c = k.id and a > %d",
+        "select sum(a), count(*) + %d from t",
         "select k.name, sum(a + b) from t, k where t.c = k.id and b < 90 and a > %d group by k.name order by 1",
     };
     const int constant = (n * 37 + round * 11) % 80;
     if (n < 6) snprintf(sql, room, "select sum(a * b), count(*) from t where b between %d and %d and a < %d", constant, constant + 10 + n, 50000 - n * 100);
     else if (n < 10) snprintf(sql, room, "select sum(a * b) from t where b between %d and %d and f between %d and %d", constant, constant + 10 + n, n * 3000, n * 3000 + 20000);
-    else snprintf(sql, room, others[n % 4], constant);
+    else if (n < 13) snprintf(sql, room, "select sum(a + k.id) from t, k where t.b = k.id and k.id <= %d and a < %d", n - 9, 40000 - n * 100);
+    else snprintf(sql, room, others[(n + round) % 5], constant);
 }
 
 static void run_round(weft_session **sessions, weft_session *onlooker, int round)
