@@ -75,9 +75,9 @@ static void make_query(int n, int round, char *sql, size_t room)
         "select k.name, sum(a + b) from t, k where t.c = k.id and b < 90 and a > %d group by k.name order by 1",
     };
     const int constant = (n * 37 + round * 11) % 80;
-    if (n < 6) snprintf(sql, room, "select sum(a * b), count(*) from t where b between %d and %d and a < %d", constant, constant + 10 + n, 50000 - n * 100);
-    else if (n < 10) snprintf(sql, room, "select sum(a * b) from t where b between %d and %d and f between %d and %d", constant, constant + 10 + n, n * 3000, n * 3000 + 20000);
-    else if (n < 13) snprintf(sql, room, "select sum(a + k.id) from t, k where t.b = k.id and k.id <= %d and a < %d", n - 9, 40000 - n * 100);
+    if (n < 5) snprintf(sql, room, "select sum(a * b), count(*) from t where b between %d and %d and a < %d", constant, constant + 10 + n, 50000 - n * 100);
+    else if (n < 8) snprintf(sql, room, "select sum(a * b) from t where b between %d and %d and f between %d and %d", constant, constant + 10 + n, n * 3000, n * 3000 + 20000);
+    else if (n < 13) snprintf(sql, room, "select sum(a + k.id) from t, k where t.b = k.id and k.id <= %d and a < %d", n - 7, 40000 - n * 100);
     else snprintf(sql, room, others[(n + round) % 5], constant);
 }
 
