@@ -33,7 +33,7 @@ enum {
 
 #define STAGE_BYTES ((u64)2 << 20)
 #define STAGE_SPARE ((u64)4096)        // behind it, for what follows a column
-#define ARGS_BYTES  ((u64)8 << 20)     // of all launches of a run
+#define ARGS_BYTES  ((u64)4 << 20)     // of all launches of a run
 #define SLIP_BYTES  ((u64)64 << 10)    // pinned memory of one launch: what it sends and gets back is mostly small, and a pageable copy waits
 
 typedef struct Gpu  Gpu;
