@@ -4,8 +4,6 @@
 
 #include <pthread.h>
 
-#define PARTS_MOST 64
-
 typedef struct RemotePart { int number; u64 bytes; void *here; } RemotePart;
 
 struct Remote {
@@ -13,7 +11,7 @@ struct Remote {
     u64             table;
     Budget         *budget;            // may be used after the query that made the table is gone
     int             n_parts;
-    RemotePart      parts[PARTS_MOST];
+    RemotePart      parts[REMOTE_PARTS];
     pthread_mutex_t lock;              // for what is here of them
 };
 

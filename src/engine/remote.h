@@ -12,6 +12,8 @@
 
 #include "device/device.h"
 
+enum { REMOTE_PARTS = 64 };            // of a table, at most: one with more payloads is made by the host
+
 Remote     *remote_new(Arena *home, Device *device, u64 table, Budget *budget);
 void        remote_add(Remote *remote, int number, u64 bytes);
 bool        remote_is_on(const Remote *remote, const Device *device);

@@ -570,7 +570,7 @@ void table_facts(QueryRun *run, int number, const Woven *woven, const u8 *notes,
 
 static bool suits_device(const Builder *b, u128 span)
 {
-    if (!b->rows->n_rows || b->rows->n_rows >= UINT32_MAX || !b->table->n_keys || !is_direct(b, span)) return false;
+    if (!b->rows->n_rows || b->rows->n_rows >= UINT32_MAX || !b->table->n_keys || b->table->n_payloads > REMOTE_PARTS || !is_direct(b, span)) return false;
     for (int p = 0; p < b->table->n_payloads; p++)
         if (type_is_float(b->table->payloads[p].type) && b->table->payloads[p].range.nullable) return false;
     return true;
