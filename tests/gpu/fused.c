@@ -7,46 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "weft.h"
+#include "help.h"
 
-enum { N_ROWS = 60000, N_SESSIONS = 16, ROUNDS_LEAST = 6, ROUNDS_MOST = 150, ANSWER_BYTES = 1 << 16 };
-
-static int n_passed, n_failed;
-
-static void check(int is_right, const char *what, const char *got)
-{
-    if (is_right) n_passed++;
-    else n_failed++, printf("failed: %s: %.300s\n", what, got);
-}
-
-static void print_result(weft_result *result, char *text)
-{
-    size_t length = 0;
-    for (size_t r = 0; r < weft_result_rows(result); r++)
-        for (int c = 0; c < weft_result_columns(result); c++) {
-            char value[512];
-            weft_format(result, c, r, value, sizeof value);
-            if (length < ANSWER_BYTES - 600) length += (size_t)snprintf(text + length, ANSWER_BYTES - length, "%s|", value);
-        }
-    weft_result_free(result);
-}
-
-static char *answer(weft_session *session, const char *sql)
-{
-    weft_result *result;
-    weft_error   error;
-    char        *text = calloc(1, ANSWER_BYTES);
-    if (weft_query(session, sql, &result, &error)) snprintf(text, ANSWER_BYTES, "error: %s", error.message);
-    else print_result(result, text);
-    return text;
-}
-
-static void must(weft_session *session, const char *sql)
-{
-    char *text = answer(session, sql);
-    if (strncmp(text, "error", 5) == 0) exit((printf("failed: %.80s: %s\n", sql, text), 1));
-    free(text);
-}
+enum { N_ROWS = 60000, N_SESSIONS = 16, ROUNDS_LEAST = 6, ROUNDS_MOST = 150 };
 
 static void fill(weft_session *session)
 {

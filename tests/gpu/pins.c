@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "weft.h"
+#include "help.h"
 
 enum { N_ROWS = 480000, CHUNK_ROWS = 120000 };
 
@@ -28,17 +28,10 @@ typedef struct FakeRegistered { size_t bytes, bytes_most, bytes_straight; int n_
 
 static void (*ask_registered)(FakeRegistered *figures);
 static void (*fail_at)(const char *call, int nth, int result);
-static int   n_passed, n_failed;
 static char  folder[] = "/tmp/weft-pins.XXXXXX", csv[64];
 static char *expected[N_QUERIES];
 
 typedef struct Db { weft_db *db; weft_session *session; } Db;
-
-static void check(int is_right, const char *scene, const char *what)
-{
-    if (is_right) n_passed++;
-    else n_failed++, printf("failed: %s: %s\n", scene, what);
-}
 
 static FakeRegistered registered(void)
 {
@@ -48,37 +41,6 @@ static FakeRegistered registered(void)
 }
 
 // ---- a database -------------------------------------------------------------------------------------------------------------------
-
-static char *answer(weft_session *session, const char *sql)
-{
-    weft_result *result;
-    weft_error   error;
-    size_t       length = 0;
-    char        *text = calloc(1, 1 << 16);
-    if (weft_query(session, sql, &result, &error)) {
-        snprintf(text, 1 << 16, "error %s: %s", error.sqlstate, error.message);
-        return text;
-    }
-    for (size_t r = 0; r < weft_result_rows(result); r++)
-        for (int c = 0; c < weft_result_columns(result); c++) {
-            char value[512];
-            weft_format(result, c, r, value, sizeof value);
-            if (length < (1 << 16) - 600) length += (size_t)snprintf(text + length, (1 << 16) - length, "%s|", value);
-        }
-    weft_result_free(result);
-    return text;
-}
-
-static void must(weft_session *session, const char *sql)
-{
-    weft_error   error;
-    weft_result *result = NULL;
-    if (weft_query(session, sql, &result, &error)) {
-        printf("failed: %.80s: %s\n", sql, error.message);
-        exit(1);
-    }
-    weft_result_free(result);
-}
 
 static void write_csv(void)
 {

@@ -7,41 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "weft.h"
+#include "help.h"
 
 enum { N_ROWS = 50000, N_AT_ONCE = 4, MOST_TRIES = 100 };
-
-static int n_passed, n_failed;
-
-static void check(int is_right, const char *what, const char *got)
-{
-    if (is_right) n_passed++;
-    else n_failed++, printf("failed: %s: %s\n", what, got);
-}
-
-static char *answer(weft_session *session, const char *sql)
-{
-    weft_result *result;
-    weft_error   error;
-    size_t       length = 0;
-    char        *text = calloc(1, 1 << 16);
-    if (weft_query(session, sql, &result, &error)) return snprintf(text, 1 << 16, "error: %s", error.message), text;
-    for (size_t r = 0; r < weft_result_rows(result); r++)
-        for (int c = 0; c < weft_result_columns(result); c++) {
-            char value[512];
-            weft_format(result, c, r, value, sizeof value);
-            if (length < (1 << 16) - 600) length += (size_t)snprintf(text + length, (1 << 16) - length, "%s|", value);
-        }
-    weft_result_free(result);
-    return text;
-}
-
-static void must(weft_session *session, const char *sql)
-{
-    char *text = answer(session, sql);
-    if (strncmp(text, "error", 5) == 0) exit((printf("failed: %.80s: %s\n", sql, text), 1));
-    free(text);
-}
 
 static void fill(weft_session *session)
 {
