@@ -38,7 +38,7 @@
 #define SLICE_CUBE  (64 * TILE)        // a cube alone
 #define SLICE_FIRST 256                // with a rider whose cost per row is not known
 #define SLICE_LEAST 64                 // slices begin at multiples of it: a word of a NULL bitmap
-#define MOST_OPEN   2                  // chunks of a scan
+#define MOST_OPEN   8                  // chunks of a scan
 #define OWN_SHARE   0.25
 #define OWN_ROWS    (4 << 20)          // about a millisecond
 #define SLICE_NS    1e6                // a new small query waits about so long for a thread
@@ -382,16 +382,29 @@ static u32 slice_rows(const Task *task)
     return row_ns * rows <= SLICE_NS ? rows : MAX_OF((u32)(SLICE_NS / row_ns) & ~(u32)(SLICE_LEAST - 1), SLICE_LEAST);
 }
 
-// Open chunks take turns.  Who comes while one is open need not wait for its end: another is opened, up to MOST_OPEN.
+// The one that is nearest to its end; SKIP < 0.  Else the SKIP-th.
+static Task *unfinished(const Scan *scan, int skip)
+{
+    Task *chosen = NULL;
+    for (Task *task = scan->tasks; task; task = task->next) {
+        const u32 left = task->chunk->n_rows - task->next_row;
+        if (!left) continue;
+        if (skip == 0) return task;
+        if (skip > 0) skip--;
+        else if (!chosen || left < chosen->chunk->n_rows - chosen->next_row) chosen = task;
+    }
+    return chosen;
+}
+
+// Open chunks take turns.  Who comes while one is open need not wait for its end: another is opened, up to MOST_OPEN; when there are so many, the one that
+// ends first is hurried, since with turns all of them would end late.
 static Task *open_task(Scan *scan)
 {
     int n_open = 0;
     for (Task *task = scan->tasks; task; task = task->next) n_open += task->next_row < task->chunk->n_rows;
-    if (!n_open || (n_open < MOST_OPEN && !scan->is_opening && newcomer(scan))) return NULL;
-    int   skip = (int)(scan->n_slices++ % (u64)n_open);
-    Task *task = scan->tasks;
-    while (task->next_row >= task->chunk->n_rows || skip-- > 0) task = task->next;
-    return task;
+    const bool is_awaited = n_open && !scan->is_opening && newcomer(scan);
+    if (!n_open || (is_awaited && n_open < MOST_OPEN)) return NULL;
+    return unfinished(scan, is_awaited ? -1 : (int)(scan->n_slices++ % (u64)n_open));
 }
 
 static bool take_slice(Network *network, Slice *slice)
