@@ -19,6 +19,7 @@
 #define POOL_LEAST     ((u64)1 << 20)
 #define PINNED_SHARE   50              // percent of the host's memory
 #define COPIERS_MOST   14
+#define COMPILE_MS     150.0           // expected of the first compile
 
 CuAddress gpu_address(const Gpu *gpu, u64 at) { return gpu->memory + at; }
 
@@ -273,7 +274,7 @@ static weft_status gpu_fetch_rows(Device *device, Launch *launch, Error *err)
     launch_close(run);
     return status;
 }
-static bool gpu_is_ready(Device *device, const Launch *launch) { return kernel_is_ready((Gpu *)device, launch); }
+static double gpu_wait_ms(Device *device, const Launch *launch) { return kernel_wait_ms((Gpu *)device, launch); }
 static void gpu_get_ready(Device *device) { ready_begin((Gpu *)device); }
 
 // ---- opening --------------------------------------------------------------------------------------------------------------------------------
@@ -448,9 +449,10 @@ weft_status device_cuda_open(int number, const CudaOptions *options, Device **de
     Gpu *gpu = calloc(1, sizeof *gpu);
     Text prelude = { 0 };
     gpu->number = number;
+    gpu->compile_ms = COMPILE_MS;
     snprintf(gpu->name, sizeof gpu->name, "cuda:%d", number);
     gpu->device = (Device){ .name = gpu->name, .scan = gpu_scan, .make_table = gpu_make_table, .fetch_rows = gpu_fetch_rows, .fetch_table = gpu_fetch_table, .drop_table = gpu_drop_table,
-                            .is_ready = gpu_is_ready, .get_ready = gpu_get_ready, .list = gpu_list, .expect = gpu_expect, .free_launch = gpu_free_launch, .close = gpu_close };
+                            .wait_ms = gpu_wait_ms, .get_ready = gpu_get_ready, .list = gpu_list, .expect = gpu_expect, .free_launch = gpu_free_launch, .close = gpu_close };
     text_add(&prelude, "%s\n%s", kernel_args_text, kernel_cuda_text);
     gpu->prelude = prelude.bytes;
     gpu->cubins = cubins_new(options->cache_dir);

@@ -2,7 +2,7 @@
 //
 //     if (cuda_driver()->n_gpus) TRY(device_cuda_open(0, &(CudaOptions){ 0 }, &device, err));
 //     cuda_warm(device);                                 // begins the compiler's own start in the background; returns at once
-//     if (device->is_ready(device, &launch))             // false: a scan would wait for the compiler first
+//     if (device->wait_ms(device, &launch) < 50)         // a scan would wait so long for the compiler first; 0: the code is there
 //         TRY(device->scan(device, &launch, err));       // many threads at once: launches over one table share its scan
 //     device->get_ready(device);                         // what was not ready is compiled in the background
 //

@@ -60,6 +60,7 @@ typedef struct Fit { u32 dynamic_shared; int threads, blocks_per_sm; } Fit;    /
 typedef struct CudaKernel {            // lives as long as the device
     char               key[128];       // name of the text, and how it was compiled
     KernelState        state;
+    double             begun_ms;       // building
     char              *text, *name;    // until it is built: whoever asked may be gone by then
     Shape              shape;          // what of it is compiled in
     Error              error;
@@ -189,6 +190,7 @@ struct Gpu {
     pthread_cond_t    wanted;          // for the compiling threads: there is something to do, or nobody compiles for himself any more
     pthread_t         compilers[N_COMPILERS];
     int               n_compilers, n_demanded;     // demanded: compiles that a query waits for
+    double            compile_ms;      // that one takes, about
     bool              is_cold, stops_compiling;    // cold: the compiler has not been started yet, and is to be
     int               n_tries_left;    // to measure how fast its memory is read
     u64               n_launches, n_runs;
@@ -215,7 +217,7 @@ weft_status gpu_enter(Gpu *gpu, Error *err);               // the calling thread
 // cuda_kernel.c
 weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err);
 weft_status kernel_shape(Gpu *gpu, GpuRun *run, Error *err);
-bool        kernel_is_ready(Gpu *gpu, const Launch *launch);   // see Device.is_ready
+double      kernel_wait_ms(Gpu *gpu, const Launch *launch);    // see Device.wait_ms
 weft_status kernel_build(Gpu *gpu, CudaKernel *kernel, Error *err);        // one whose state was set to BUILDING by the caller
 CudaKernel *kernel_want(Gpu *gpu, const char *name, const char *text, u32 shared_groups, Shape *shape);       // to be made in the background
 KernelState kernel_state(Gpu *gpu, const CudaKernel *kernel);

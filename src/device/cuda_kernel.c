@@ -124,6 +124,9 @@ static u32 eager_columns(const GpuRun *run)
 
 // ---- code ------------------------------------------------------------------------------------------------------------------------------
 
+#define COMPILES_KNOWN 8.0              // that the time expected for the next one comes from
+#define BUILD_LEFT_MS  10.0             // one that should be done by now
+
 static CudaKernel *find_kernel(Gpu *gpu, const char *key)
 {
     CudaKernel *kernel = gpu->kernels;
@@ -186,6 +189,7 @@ weft_status kernel_build(Gpu *gpu, CudaKernel *kernel, Error *err)
     const weft_status status = load_code(gpu, kernel, err);
     forget_text(kernel);
     pthread_mutex_lock(&gpu->lock);
+    if (!status && !kernel->was_cached) gpu->compile_ms += (time_now_ms() - kernel->begun_ms - gpu->compile_ms) / COMPILES_KNOWN;
     kernel->state = status ? KERNEL_FAILED : KERNEL_READY;
     if (status) kernel->error = *err;
     pthread_cond_broadcast(&gpu->changed);
@@ -237,7 +241,7 @@ weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err)
     pthread_mutex_lock(&gpu->lock);
     CudaKernel *kernel = note_kernel(gpu, run, &key);
     const bool  must_build = kernel->state == KERNEL_NOTED || kernel->state == KERNEL_QUEUED;
-    if (must_build) kernel->state = KERNEL_BUILDING, gpu->n_demanded++;
+    if (must_build) kernel->state = KERNEL_BUILDING, kernel->begun_ms = time_now_ms(), gpu->n_demanded++;
     while (!must_build && kernel->state == KERNEL_BUILDING) pthread_cond_wait(&gpu->changed, &gpu->lock);
     pthread_mutex_unlock(&gpu->lock);
     run->kernel = kernel;
@@ -247,14 +251,21 @@ weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err)
     return fail(err, kernel->error.status, -1, "%s", kernel->error.message);
 }
 
-// What failed, or is lost, is ready to be refused.
-bool kernel_is_ready(Gpu *gpu, const Launch *launch)
+// With the lock.  What failed is ready to be refused.
+static double build_ms(const Gpu *gpu, const CudaKernel *kernel)
+{
+    if (kernel->state == KERNEL_READY || kernel->state == KERNEL_FAILED) return 0;
+    return kernel->state == KERNEL_BUILDING ? MAX_OF(gpu->compile_ms - (time_now_ms() - kernel->begun_ms), BUILD_LEFT_MS) : gpu->compile_ms;
+}
+
+// A device that is lost is ready to refuse.
+double kernel_wait_ms(Gpu *gpu, const Launch *launch)
 {
     const Woven *woven = launch->woven;
     Launch       look = *launch;
     GpuRun       run = { .gpu = gpu, .launch = &look };
     Defines      defines = { 0 };
-    if (gpu->is_lost) return true;
+    if (gpu->is_lost) return 0;
     run.cells = calloc((size_t)woven->n_state + 1, sizeof *run.cells);
     run.spots = calloc((size_t)woven->n_tables + 1, sizeof *run.spots);
     for (int c = 0; c < launch->source->n_chunks; c++)
@@ -264,15 +275,16 @@ bool kernel_is_ready(Gpu *gpu, const Launch *launch)
     free(run.spots);
     pthread_mutex_lock(&gpu->lock);
     const CudaKernel *kernel = find_kernel(gpu, key.bytes);
-    const bool        is_known = kernel != NULL, is_ready = kernel && (kernel->state == KERNEL_READY || kernel->state == KERNEL_FAILED);
+    double            wait_ms = kernel ? build_ms(gpu, kernel) : gpu->compile_ms;
+    const bool        is_known = kernel != NULL;
     pthread_mutex_unlock(&gpu->lock);
-    if (is_known) return is_ready;
+    if (is_known) return wait_ms;
     const CubinJob job = cubin_job(gpu, &run.shape, woven->text, &defines);
-    if (cubins_have(gpu->cubins, &job)) return true;
+    if (cubins_have(gpu->cubins, &job)) return 0;
     pthread_mutex_lock(&gpu->lock);
-    note_kernel(gpu, &run, &key);
+    wait_ms = build_ms(gpu, note_kernel(gpu, &run, &key));
     pthread_mutex_unlock(&gpu->lock);
-    return false;
+    return wait_ms;
 }
 
 CudaKernel *kernel_want(Gpu *gpu, const char *name, const char *text, u32 shared_groups, Shape *shape)

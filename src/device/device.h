@@ -179,8 +179,8 @@ struct Device {
     void        (*drop_table)(Device *device, u64 table);
     // Optional.  N queries more, or fewer, are about to scan this table: others may wait for them a little, to share the scan.
     void        (*expect)(Device *device, u64 table, int n);
-    // Optional: NULL = always.  False: a scan would wait for a compiler.  The code is then noted, and made in the background once get_ready is called.
-    bool        (*is_ready)(Device *device, const Launch *launch);
+    // Optional: NULL = none.  How long a scan would wait for a compiler, about.  The code is then noted, and made in the background once get_ready is called.
+    double      (*wait_ms)(Device *device, const Launch *launch);
     void        (*get_ready)(Device *device);
     void        (*list)(Device *device, Arena *arena, DeviceFigures *figures);     // with scan; copies into the arena.  Any thread.
     void        (*close)(Device *device);

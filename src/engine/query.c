@@ -12,7 +12,7 @@
 
 // A scan that takes tcc's code longer than this is worth cc's while it runs; shorter ones get it for the next time.
 #define IMPROVE_NOW_MS 100.0
-#define TCC_NS_PER_ROW_AND_STEP 3.0
+#define TCC_NS_PER_ROW_AND_STEP 1.0    // SSB's scans take 0.4 to 0.6 (Neoverse V1, Xeon), arithmetic more
 
 // A row that meets more rows than this takes so long that nobody else should wait for it.
 #define FAN_OUT_SHARED 16384.0
@@ -20,11 +20,10 @@
 // A GPU is asked by itself (SET device = auto) from so many rows on: below, the CPU is done before a launch would be prepared.
 #define GPU_ROWS (4u << 20)
 
-// Code for a GPU that is not there yet is waited for (20 to 60 ms) unless the CPU will be done within this time: then the CPU runs the
-// pipeline, and the GPU's code is compiled meanwhile, for the next time.  So the first run of a query over a large table and several
-// small ones waits for one compile, that of the large table, instead of one after the other.  Well below a compile, since the estimate is
-// rough and other queries want the CPU, too.
-#define STAND_IN_MS 10.0
+// Code for a GPU that is not there yet is waited for (100 to 300 ms) unless the CPU will be done sooner: then the CPU runs the pipeline, and the
+// GPU's code is compiled meanwhile, for the next time.  It is begun when the query is done, so that the compiler does not take a core
+// from it; at once where the CPU takes longer than this.
+#define COMPILE_NOW_MS 10.0
 
 // ---- memory of the query ------------------------------------------------------------------------------------------------
 
@@ -360,9 +359,11 @@ static weft_status bring_tables(QueryRun *run, const WeaveJob *job, Woven *woven
 static bool should_stand_in(QueryRun *run, const WeaveJob *job, const Launch *launch)
 {
     Device *device = launch->device;
-    if (!device->is_ready || run->session->settings.gpu_wait || run->session->settings.jit == JIT_CC) return false;
-    if (expected_ms(run, job) * MAX_OF(launch->woven->fan_out, 1) > STAND_IN_MS || device->is_ready(device, launch)) return false;
+    if (!device->wait_ms || run->session->settings.gpu_wait || run->session->settings.jit == JIT_CC) return false;
+    const double cpu_ms = expected_ms(run, job) * MAX_OF(launch->woven->fan_out, 1), wait_ms = device->wait_ms(device, launch);
+    if (wait_ms <= 0 || cpu_ms > wait_ms) return false;
     run->unready = device;
+    if (cpu_ms > COMPILE_NOW_MS) device->get_ready(device);
     return true;
 }
 

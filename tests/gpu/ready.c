@@ -65,18 +65,23 @@ static const char *ask(weft_session *session, const char *sql)
 
 typedef struct Desk { weft_db *db; weft_session *session; } Desk;
 
-static Desk open_desk(const char *memory)
+static void insert_rows(weft_session *session)
 {
     static char sql[60000];
-    Desk        desk;
-    weft_error  error;
     size_t      length = (size_t)snprintf(sql, sizeof sql, "insert into f values ");
+    for (int i = 0; i < 2000; i++) length += (size_t)snprintf(sql + length, sizeof sql - length, "%s(1, %d)", i ? "," : "", i);
+    ask(session, sql);
+}
+
+static Desk open_desk(const char *memory)
+{
+    Desk       desk;
+    weft_error error;
     takes(0);
     setenv("WEFT_FAKE_CUDA_MEMORY", memory, 1);
     if (weft_open(NULL, &desk.db, &error) || weft_connect(desk.db, &desk.session, &error)) exit(1);
     ask(desk.session, "create table f (k integer, v integer)");
-    for (int i = 0; i < 2000; i++) length += (size_t)snprintf(sql + length, sizeof sql - length, "%s(1, %d)", i ? "," : "", i);
-    ask(desk.session, sql);
+    insert_rows(desk.session);
     ask(desk.session, "set threads = 1");
     ask(desk.session, "set device = cuda");
     usleep(100000);                    // the compiler's own start is over
@@ -128,7 +133,8 @@ static void test_waits(void)
     Desk        desk = open_desk(SCARCE);
     const char *text;
     takes(50);
-    // 2,000 rows of which each meets 2,000: more than the CPU does during a compile.
+    // 8,000 rows of which each meets 8,000: more than the CPU does during a compile.
+    for (int times = 1; times < 4; times++) insert_rows(desk.session);
     text = ask(desk.session, "explain analyze select count(*) from f a join f b on a.k = b.k where a.v < b.v");
     check(strstr(text, "woven on cuda:0") != NULL, "what takes the CPU long is worth waiting for", text);
     check(strstr(text, "meanwhile") != NULL, "and the table that it joins is not", text);
