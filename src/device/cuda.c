@@ -19,6 +19,8 @@
 #define POOL_LEAST     ((u64)1 << 20)
 #define PINNED_SHARE   50              // percent of the host's memory
 #define COPIERS_MOST   14
+#define SMALL_ROWS     ((u64)8 << 20)  // of a scan that goes first
+#define FIRST_PRIORITY (-100)          // the driver takes the highest that it has
 #define COMPILE_MS     150.0           // expected of the first compile
 
 CuAddress gpu_address(const Gpu *gpu, u64 at) { return gpu->memory + at; }
@@ -128,7 +130,7 @@ static GpuRun *new_run(Gpu *gpu, Launch *launch)
     run->number = gpu->n_launches++;
     run->slip = take_slip(gpu);
     pthread_mutex_unlock(&gpu->lock);
-    run->stream_number = (int)(run->number % N_STREAMS);
+    run->stream_number = (int)(run->number % N_SMALL_STREAMS) + (run->rows_wanted < SMALL_ROWS ? 0 : N_SMALL_STREAMS);
     run->stream = gpu->streams[run->stream_number];
     return run;
 }
@@ -335,7 +337,8 @@ static weft_status read_properties(Gpu *gpu, Error *err)
 
 static weft_status open_streams(Gpu *gpu, Error *err)
 {
-    for (int s = 0; s < N_STREAMS; s++) GPU_TRY(gpu, StreamCreate, (&gpu->streams[s], CU_STREAM_NON_BLOCKING), err);
+    // Small scans, as of tables that are joined, do not wait for the end of large ones.
+    for (int s = 0; s < N_STREAMS; s++) GPU_TRY(gpu, StreamCreateWithPriority, (&gpu->streams[s], CU_STREAM_NON_BLOCKING, s < N_SMALL_STREAMS ? FIRST_PRIORITY : 0), err);
     for (int s = 0; s < N_COPY_STREAMS; s++) GPU_TRY(gpu, StreamCreate, (&gpu->copy_streams[s], CU_STREAM_NON_BLOCKING), err);
     GPU_TRY(gpu, StreamCreate, (&gpu->gate_stream, CU_STREAM_NON_BLOCKING), err);
     GPU_TRY(gpu, StreamCreate, (&gpu->control_stream, CU_STREAM_NON_BLOCKING), err);

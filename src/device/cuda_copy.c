@@ -177,7 +177,10 @@ weft_status wave_gate(Wave *wave, Error *err)
 {
     Gpu     *gpu = wave->gpu;
     RunSlot *slot = wave->slot;
-    GPU_TRY(gpu, MemcpyHtoDAsync, (slot->args_at, slot->args, slot->args_used, gpu->gate_stream), err);
+    slot->has_gate = slot->waits_for_copies || wave->n_riders > 1;
+    GPU_TRY(gpu, MemcpyHtoDAsync, (slot->args_at + slot->args_sent, slot->args + slot->args_sent, slot->args_used - slot->args_sent, slot->has_gate ? gpu->gate_stream : wave->riders[0]->stream), err);
+    slot->args_sent = slot->args_used;
+    if (!slot->has_gate) return WEFT_OK;                   // the only stream that needs them has them before its kernel
     for (int s = 0; s < N_COPY_STREAMS && slot->waits_for_copies; s++) {
         GPU_TRY(gpu, EventRecord, (slot->columns_copied[s], gpu->copy_streams[s]), err);
         GPU_TRY(gpu, StreamWaitEvent, (gpu->gate_stream, slot->columns_copied[s], 0), err);

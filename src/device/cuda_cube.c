@@ -207,7 +207,7 @@ static void ask_for(Gpu *gpu, CubeKernel *code, const GpuCube *cube)
     int    columns[MAX_DIMS];
     for (int d = 0; d < cube->n_dims; d++) columns[d] = cube->dims[d].column;
     const Woven *woven = weave_cube(arena, cube->runs[0]->launch->woven, columns, cube->n_dims);
-    code->kernel = kernel_want(gpu, woven->name, woven->text, 1u << CELLS_ADD, &code->shape);
+    code->kernel = kernel_want(gpu, &(KernelWish){ .name = woven->name, .text = woven->text, .shared_groups = 1u << CELLS_ADD }, &code->shape);
     log_debug("%s: %s, a kernel for all queries of a shape, is compiled", gpu->name, woven->name);
     arena_free(arena);
 }
@@ -219,7 +219,7 @@ static bool has_code(Gpu *gpu, GpuCube *cube)
     const char *name, *text = weave_fold_text(&name);
     CubeKernel *code = cube->code = find_code(gpu, cube->runs[0]);
     if (!code->kernel && ++code->n_met >= MET_BEFORE) ask_for(gpu, code, cube);
-    if (!gpu->fold_kernel) gpu->fold_kernel = kernel_want(gpu, name, text, 0, &gpu->fold_shape);
+    if (!gpu->fold_kernel) gpu->fold_kernel = kernel_want(gpu, &(KernelWish){ .name = name, .text = text }, &gpu->fold_shape);
     if (!code->kernel || kernel_state(gpu, code->kernel) != KERNEL_READY || kernel_state(gpu, gpu->fold_kernel) != KERNEL_READY) return false;
     cube->kernel = (GpuRun){ .gpu = gpu, .launch = &launch, .kernel = code->kernel, .shape = code->shape };
     cube->kernel.shape.dynamic_shared = (u32)(launch.woven->n_state * (int)rounded(cube->n_cells * sizeof(i64)));

@@ -55,11 +55,11 @@ void figures_read(const Wave *wave)
 
 void figures_woven(GpuRun *run)
 {
-    if ((run->n_fused_chunks || run->n_cubed_chunks) && run->launch->scanned) {
+    if ((run->n_fused_chunks || run->n_cubed_chunks || run->n_sieved_chunks) && run->launch->scanned) {
         TableFigures *figures = figures_of(run->gpu, run->launch->scanned);
-        figures->n_fused += run->n_fused_chunks, figures->n_cubed += run->n_cubed_chunks;
+        figures->n_fused += run->n_fused_chunks, figures->n_cubed += run->n_cubed_chunks, figures->n_sieved += run->n_sieved_chunks;
     }
-    run->n_fused_chunks = run->n_cubed_chunks = 0;
+    run->n_fused_chunks = run->n_cubed_chunks = run->n_sieved_chunks = 0;
 }
 
 void figures_ridden(GpuRun *run, u32 n_rows, u64 bytes)

@@ -26,6 +26,7 @@
 
 #define FUSE_OTHERS   3
 #define CUBES_MOST    1                // in one run: it takes room among its arguments
+#define FUSE_TABLES   1                // that a member looks up: with more, kernels of two SSB queries took longer than one after the other (1.3 and 1.1 ms)
 #define GAIN_LEAST    1.2
 #define GAIN_MOST     1.5
 #define MET_BEFORE    2
@@ -71,7 +72,7 @@ bool unit_suits(const GpuRun *run)
     const Launch *launch = run->launch;
     const Woven  *woven = launch->woven;
     if (!launch->may_weave || !launch->table || run->is_timed || run->is_counted || launch->sink != SINK_GROUPS || !weave_can_fuse(woven)) return false;
-    if (strlen(woven->name) >= NAME_BYTES || woven->group_kind == GROUP_HASH) return false;
+    if (strlen(woven->name) >= NAME_BYTES || woven->group_kind == GROUP_HASH || woven->n_tables > FUSE_TABLES) return false;
     return woven->group_kind == GROUP_ONE || (run->shape.shared_groups && groups_bytes(run) <= GROUPS_BYTES / 2);
 }
 
@@ -136,7 +137,7 @@ static void ask_for(Gpu *gpu, FusedKernel *fused, GpuRun *const *runs)
         kinds |= runs[i]->shape.shared_groups;
     }
     const char *text = weave_fuse(arena, members, fused->n_members, true, &name);
-    fused->kernel = kernel_want(gpu, name, text, kinds, &fused->shape);
+    fused->kernel = kernel_want(gpu, &(KernelWish){ .name = name, .text = text, .shared_groups = kinds }, &fused->shape);
     log_debug("%s: %s, a kernel for %d queries, is compiled: expected gain %.1f", gpu->name, name, fused->n_members, fused->gain);
     arena_free(arena);
 }
@@ -300,9 +301,33 @@ static void make_cubes(Choice *choice)
         if (!gpu_cube_suits(left_rider(choice, i))) continue;
         for (int n = list_alike(choice, i, places); n > 2 && !add_cube(choice, places, n); n /= 2) continue;
     }
+}
+
+// Everybody whose tests can be made for all at once; who is in a cube already is not LEFT.
+static void make_sieve(Choice *choice, const bool *is_left)
+{
+    Wave   *wave = choice->wave;
+    GpuRun *runs[SIEVE_RIDERS] = { 0 };
+    int     riders[SIEVE_RIDERS], n = 0;
+    bool    took[SIEVE_RIDERS];
+    Unit    unit = { 0 };
+    for (int r = 0; r < wave->n_riders && n < SIEVE_RIDERS; r++)
+        if (is_left[r] && gpu_sieve_suits(wave->riders[r])) riders[n] = r, runs[n++] = wave->riders[r];
+    unit.sieve = n ? gpu_sieve_of(wave, runs, n, took) : NULL;
+    if (!unit.sieve) return;
+    for (int i = 0; i < n; i++)
+        if (took[i]) unit.riders[unit.n_riders++] = riders[i];
+    choice->units[choice->n_units++] = unit;
+}
+
+// Forgets those that are in a unit by now.
+static void keep_left(Choice *choice, bool *is_left)
+{
     int n_left = 0;
+    for (int u = 0; u < choice->n_units; u++)
+        for (int i = 0; i < choice->units[u].n_riders; i++) is_left[choice->units[u].riders[i]] = false;
     for (int i = 0; i < choice->n_left; i++)
-        if (choice->left[i] >= 0) choice->left[n_left++] = choice->left[i];
+        if (choice->left[i] >= 0 && is_left[choice->left[i]]) choice->left[n_left++] = choice->left[i];
     choice->n_left = n_left;
 }
 
@@ -373,14 +398,14 @@ int units_choose(Wave *wave, Unit *units)
         is_left[r] = wants_any(wave, wave->riders[r]);
         if (is_left[r] && unit_suits(wave->riders[r])) choice.left[choice.n_left++] = r;
     }
-    if (choice.n_left > 1) {
-        sort_by_name(&choice);
-        make_cubes(&choice);
-        fuse_same(&choice);
-        fuse_others(&choice);
-    }
-    for (int u = 0; u < choice.n_units; u++)
-        for (int i = 0; i < units[u].n_riders; i++) is_left[units[u].riders[i]] = false;
+    sort_by_name(&choice);
+    make_cubes(&choice);
+    keep_left(&choice, is_left);
+    make_sieve(&choice, is_left);
+    keep_left(&choice, is_left);
+    fuse_same(&choice);
+    fuse_others(&choice);
+    keep_left(&choice, is_left);
     for (int r = 0; r < wave->n_riders; r++)
         if (is_left[r]) units[choice.n_units++] = (Unit){ .n_riders = 1, .riders = { r } };
     free(is_left);
@@ -474,4 +499,5 @@ void units_free(Gpu *gpu)
     }
     gpu->fused = NULL, gpu->partners = NULL;
     gpu_cubes_free(gpu);
+    gpu_sieves_free(gpu);
 }

@@ -4,16 +4,16 @@
 #define WEFT_CUDA_FUSE_H
 
 #include "device/cuda_cube.h"
+#include "device/cuda_sieve.h"
 
 enum { FUSE_MOST = 8 };                // riders in one kernel
-
-typedef struct Parts { int n_parts; u32 most_rows; CuAddress at; } Parts;      // a launch's KernelArgs in the args of its run, one for each chunk
 
 typedef struct Unit {                  // of a run: what is one launch
     int                n_riders;
     int                riders[CUBE_MOST];          // numbers in the wave
-    struct FusedKernel *fused;                     // both NULL: it is one rider, by its own kernel
+    struct FusedKernel *fused;                     // all NULL: it is one rider, by its own kernel
     GpuCube            *cube;
+    GpuSieve           *sieve;
     GpuRun             kernel;                     // fused: shape and code
     int                n_chunks, *chunks;          // fused or cube: of the wave; what else a rider wants goes through its own kernel
     Parts              parts;

@@ -20,6 +20,7 @@
 
 enum {
     N_STREAMS = 16,                    // launches are dealt to them; more could not run side by side
+    N_SMALL_STREAMS = N_STREAMS / 2,   // the first of them: for small scans
     N_COPY_STREAMS = 2,
     N_RUNS = 6,                        // runs of chunks in flight
     N_STAGES = 32,                     // pinned frames through which the host's memory goes
@@ -51,6 +52,8 @@ typedef struct Shape {                 // of a launch
     u32  shared_groups;                // bit CELLS_... for each kind of accumulator; 0: they are not in shared memory
     u32  eager;                        // bit c: column c
     int  items;
+    bool is_picked;                    // it lists the rows whose bits are set (KernelArgs.sieved)
+    int  threads_most;                 // of a block: registers are to leave room for them; 0: as the compiler likes
     u32  dynamic_shared;
     int  threads, blocks_per_sm;
 } Shape;
@@ -103,7 +106,7 @@ typedef struct GpuRun {
     int          asked_until;          // chunks before were asked to be read from disk
     u64          bytes_wanted;
     bool         is_attached, is_in_run, is_issued;
-    u64          n_fused_chunks, n_cubed_chunks;               // of the run at hand
+    u64          n_fused_chunks, n_cubed_chunks, n_sieved_chunks;              // of the run at hand
     pthread_cond_t issued;             // its own: a run must not wake up everybody who rides
     weft_status  status;               // the dispatcher failed it
     Error        error;
@@ -135,17 +138,19 @@ typedef struct RunSlot {               // a run of chunks in flight
     CuEvent  copied;                   // all that its kernels need has come
     CuEvent  columns_copied[N_COPY_STREAMS];
     bool     waits_for_copies;         // of its own, or of runs before that may still be on their way
+    bool     has_gate;                 // its kernels wait for COPIED
     u64      gathers;                  // table: its riders wait for this run, if they could share a kernel; 0: nobody does
     bool     is_streaming;             // its columns come straight from pinned memory, and nobody has waited for them
     CuEvent  done[N_STREAMS];
     u32      streams;                  // bit s: done[s] is to be waited for
     u8      *args;                     // pinned
     CuAddress args_at;
-    u64      args_used;
+    u64      args_used, args_sent;
     int      n_copies;
     Copy   **copies;                   // held until it is done
     int      n_pins;
     Pin    **pins;                     // the same
+    u64      sieve_at, sieve_bytes;    // of the pool, the same
 } RunSlot;
 
 typedef struct GpuTable { TableFigures figures; char name[64]; } GpuTable;
@@ -187,6 +192,10 @@ struct Gpu {
     struct CubeKernel *cubes;
     CudaKernel       *fold_kernel;     // cuda_cube.c; NULL: nobody has wanted it yet
     Shape             fold_shape;
+    struct SieveTable *sieves;         // cuda_sieve.c
+    struct PickedKernel *picked;
+    CudaKernel       *who_kernel;
+    Shape             who_shape;
     pthread_cond_t    wanted;          // for the compiling threads: there is something to do, or nobody compiles for himself any more
     pthread_t         compilers[N_COMPILERS];
     int               n_compilers, n_demanded;     // demanded: compiles that a query waits for
@@ -219,7 +228,8 @@ weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err);
 weft_status kernel_shape(Gpu *gpu, GpuRun *run, Error *err);
 double      kernel_wait_ms(Gpu *gpu, const Launch *launch);    // see Device.wait_ms
 weft_status kernel_build(Gpu *gpu, CudaKernel *kernel, Error *err);        // one whose state was set to BUILDING by the caller
-CudaKernel *kernel_want(Gpu *gpu, const char *name, const char *text, u32 shared_groups, Shape *shape);       // to be made in the background
+typedef struct KernelWish { const char *name, *text; u32 shared_groups, shared_tables; bool is_picked; int threads; } KernelWish;
+CudaKernel *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape);                // to be made in the background
 KernelState kernel_state(Gpu *gpu, const CudaKernel *kernel);
 void        kernels_free(Gpu *gpu);
 

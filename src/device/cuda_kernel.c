@@ -101,6 +101,7 @@ static int count_of(const char *text, const char *word)
 static int items_for(const char *text)
 {
     static const char *const long_words[] = { "LOOKUP_", "FIND(", "GROUP(", "_CHECKED(", "MATCHES(", "DATE_PARTS(", "CARRY(" };
+    if (strstr(text, "SORT_OUT(")) return 8;               // it writes bytes, a bit for each row
     for (int w = 0; w < COUNT_OF(long_words); w++)
         if (strstr(text, long_words[w])) return 4;
     return count_of(text, "LOAD") <= 8 ? 8 : 4;
@@ -149,7 +150,7 @@ static char *copy_text(const char *text)
     return copy.bytes;
 }
 
-typedef struct Defines { char text[4][40]; const char *list[4]; } Defines;
+typedef struct Defines { char text[6][40]; const char *list[6]; } Defines;
 
 static CubinJob cubin_job(const Gpu *gpu, const Shape *shape, const char *text, Defines *defines)
 {
@@ -157,9 +158,12 @@ static CubinJob cubin_job(const Gpu *gpu, const Shape *shape, const char *text, 
     snprintf(defines->text[1], sizeof defines->text[1], "SHARED_TABLES_=0x%xu", shape->shared_tables);
     snprintf(defines->text[2], sizeof defines->text[2], "SHARED_GROUPS_=0x%xu", shape->shared_groups);
     snprintf(defines->text[3], sizeof defines->text[3], "EAGER_=0x%xu", shape->eager);
+    const int n_threads = shape->is_picked ? PICK_THREADS : shape->threads_most;
+    snprintf(defines->text[4], sizeof defines->text[4], "THREADS_=%d", n_threads);
+    snprintf(defines->text[5], sizeof defines->text[5], "PICKED_=1");
     for (int d = 0; d < COUNT_OF(defines->list); d++) defines->list[d] = defines->text[d];
     return (CubinJob){ .prelude = gpu->prelude, .text = text, .driver_version = gpu->cu->version, .major = gpu->major, .minor = gpu->minor,
-                       .n_defines = COUNT_OF(defines->list), .defines = defines->list };
+                       .n_defines = shape->is_picked ? 6 : n_threads ? 5 : 4, .defines = defines->list };
 }
 
 static weft_status load_code(Gpu *gpu, CudaKernel *kernel, Error *err)
@@ -287,14 +291,15 @@ double kernel_wait_ms(Gpu *gpu, const Launch *launch)
     return wait_ms;
 }
 
-CudaKernel *kernel_want(Gpu *gpu, const char *name, const char *text, u32 shared_groups, Shape *shape)
+CudaKernel *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape)
 {
-    Woven     woven = { .name = name, .text = text };
+    Woven     woven = { .name = wish->name, .text = wish->text };
     Launch    launch = { .woven = &woven };
     GpuRun    run = { .gpu = gpu, .launch = &launch };
     KernelKey key;
-    *shape = run.shape = (Shape){ .items = items_for(text), .shared_groups = shared_groups };
-    snprintf(key.bytes, sizeof key.bytes, "%.60s %d 0 %x 0", name, run.shape.items, shared_groups);
+    *shape = run.shape = (Shape){ .items = wish->is_picked ? 4 : items_for(wish->text), .shared_groups = wish->shared_groups,
+                                    .shared_tables = wish->shared_tables, .is_picked = wish->is_picked, .threads_most = wish->threads };
+    snprintf(key.bytes, sizeof key.bytes, "%.60s %d %x %x 0%s", wish->name, run.shape.items, wish->shared_tables, wish->shared_groups, wish->is_picked ? " picked" : "");
     pthread_mutex_lock(&gpu->lock);
     CudaKernel *kernel = note_kernel(gpu, &run, &key);
     pthread_mutex_unlock(&gpu->lock);
@@ -320,6 +325,7 @@ static weft_status find_fit(Gpu *gpu, const GpuRun *run, Fit *fit, Error *err)
     *fit = (Fit){ .dynamic_shared = dynamic_shared };
     for (int i = 0; i < COUNT_OF(sizes); i++) {
         int blocks = 0;
+        if (run->shape.is_picked && sizes[i] != PICK_THREADS) continue;
         GPU_TRY(gpu, OccupancyMaxActiveBlocksPerMultiprocessor, (&blocks, run->kernel->function, sizes[i], dynamic_shared), err);
         const int busy = blocks * sizes[i];
         if (busy < most || busy == 0 || (busy == most && sizes[i] > 256 && dynamic_shared <= SHARED_SMALL)) continue;

@@ -46,8 +46,10 @@
 #define READ_AHEAD_BYTES ((u64)128 << 20)  // of columns on disk
 #define LOOK_AGAIN_MS    0.01              // while a run is waited for
 #define GATHER_BYTES     ((u64)64 << 20)   // so much takes longer than others to come
-#define GATHER_MS        0.8               // that a scan waits for others, at most
+#define GATHER_MS        0.8               // that a scan waits for others, at most, where columns come over the link,
+#define GATHER_SIEVE_MS  2.5               // and where it would be sieved with them in the device's memory
 #define LINK_BYTES_PER_MS   5e7
+#define MEMORY_BYTES_PER_MS 3e9
 #define FILL_WAVES  4                  // blocks, in multiples of what fits the multiprocessors at once, where a block has no tables to fetch
 
 static u64 rounded(u64 bytes) { return (bytes + 63) / 64 * 64; }
@@ -162,7 +164,7 @@ static u64 parts_bytes(const Wave *wave, const Chunk *chunk, int hint)
     u64 bytes = 0;
     for (int r = 0; r < wave->n_riders; r++)
         if (wants_chunk(wave->riders[r], chunk, hint) || unit_suits(wave->riders[r])) bytes += part_bytes(wave->riders[r]);
-    return bytes;
+    return wave->n_riders > 1 ? bytes + gpu_sieve_args_bytes() : bytes;
 }
 
 // A chunk with all columns anybody in the wave wants of it; false: there is no room for it now.
@@ -173,12 +175,15 @@ static bool add_chunk(Wave *wave, const GpuRun *leader, int number, bool is_pass
     const int     n_new = wave->n_new;
     RunChunk      chunk = { .chunk = stored, .number = number, .from_store = source->from_store };
     bool          is_complete = true;
+    u64           has = 0;             // of the first columns: many riders want the same ones
     chunk.columns = calloc((size_t)columns_wanted(wave, stored, number) + 1, sizeof *chunk.columns);
     for (int r = 0; r < wave->n_riders && is_complete; r++) {
         if (!wants_chunk(wave->riders[r], stored, number)) continue;
         for (int c = 0; c < wave->riders[r]->launch->woven->n_columns && is_complete; c++) {
             const int column = source_column(wave->riders[r], c);
-            if (!find_column(&chunk, column)) is_complete = hold_column(wave, &chunk, column, is_passing);
+            if (column < 64 ? has >> column & 1 : find_column(&chunk, column) != NULL) continue;
+            is_complete = hold_column(wave, &chunk, column, is_passing);
+            if (column < 64) has |= (u64)1 << column;
         }
     }
     if (!is_complete) {
@@ -221,7 +226,7 @@ static void gather_chunks(Wave *wave, const GpuRun *leader)
     const bool    is_passing = passes_through(wave->gpu, leader);
     for (int c = 0; c < source->n_chunks && wave->n_chunks < PARTS_MAX; c++) {
         if (!leader->wants[c]) continue;
-        if (wave->n_chunks && wave->args_bytes + parts_bytes(wave, source->chunks[c], c) + 4096 * (u64)wave->n_riders + gpu_cube_args_bytes() > ARGS_BYTES) return;
+        if (wave->n_chunks && wave->args_bytes + parts_bytes(wave, source->chunks[c], c) + 4096 * (u64)wave->n_riders + gpu_cube_args_bytes() + gpu_sieve_args_once() > ARGS_BYTES) return;
         if (wave->n_chunks && is_long_enough(wave)) return;
         if (!add_chunk(wave, leader, c, is_passing)) return;
     }
@@ -251,17 +256,20 @@ static void *device_pointer(CuAddress address) { return (void *)(uintptr_t)addre
 
 static CuAddress block_address(const GpuRun *run, u64 at) { return gpu_address(run->gpu, run->block_at + at); }
 
+KernelColumn wave_column(const Gpu *gpu, const RunChunk *chunk, int number)
+{
+    const ColumnChunk *stored = &chunk->chunk->columns[number];
+    const ColumnCopy  *copied = find_column(chunk, number);
+    KernelColumn       column = { .base = stored->base, .width = stored->width };
+    if (!copied) return column;
+    const CuAddress at = copied->copy ? gpu_address(gpu, copied->copy->at) : copied->in_place;
+    column.data = device_pointer(at), column.valid = stored->valid ? device_pointer(at + copied->valid_at) : NULL;
+    return column;
+}
+
 void wave_columns(const GpuRun *run, const RunChunk *chunk, KernelColumn *columns)
 {
-    for (int c = 0; c < run->launch->woven->n_columns; c++) {
-        const int          number = source_column(run, c);
-        const ColumnChunk *stored = &chunk->chunk->columns[number];
-        const ColumnCopy  *copied = find_column(chunk, number);
-        columns[c] = (KernelColumn){ .base = stored->base, .width = stored->width };
-        if (!copied) continue;         // nobody wants it of this chunk
-        const CuAddress    at = copied->copy ? gpu_address(run->gpu, copied->copy->at) : copied->in_place;
-        columns[c].data = device_pointer(at), columns[c].valid = stored->valid ? device_pointer(at + copied->valid_at) : NULL;
-    }
+    for (int c = 0; c < run->launch->woven->n_columns; c++) columns[c] = wave_column(run->gpu, chunk, source_column(run, c));
 }
 
 static KernelArgs part_args(const GpuRun *run, const RunChunk *chunk, u64 place)
@@ -331,7 +339,7 @@ static weft_status launch_parts(Wave *wave, GpuRun *run, const Parts *parts, Err
     CuAddress at = parts->at;
     void     *parameters[] = { &at };
     const u32 grid_x = blocks_per_part(gpu, &run->shape, parts);
-    GPU_TRY(gpu, StreamWaitEvent, (run->stream, wave->slot->copied, 0), err);
+    if (wave->slot->has_gate) GPU_TRY(gpu, StreamWaitEvent, (run->stream, wave->slot->copied, 0), err);
     TRY(start_timer(run, err));
     GPU_TRY(gpu, LaunchKernel, (run->kernel->function, grid_x, (unsigned)parts->n_parts, 1, (unsigned)run->shape.threads, 1, 1, run->shape.dynamic_shared, run->stream, parameters, NULL), err);
     if (run->is_timed) GPU_TRY(gpu, EventRecord, (run->timers[run->n_timers - 1], run->stream), err);
@@ -351,6 +359,7 @@ static weft_status launch_unit(Wave *wave, const Unit *unit, const Parts *parts,
 {
     if (unit->fused) TRY(unit_launch_fused(wave, unit, blocks_per_part(wave->gpu, &unit->kernel.shape, &unit->parts), err));
     if (unit->cube) TRY(gpu_cube_launch(wave, unit->cube, err));
+    if (unit->sieve) return gpu_sieve_end(wave, unit->sieve, err);
     for (int i = 0; i < unit->n_riders; i++) {
         const int   r = unit->riders[i];
         const Parts rest = rest_of(&parts[r], unit);
@@ -361,6 +370,7 @@ static weft_status launch_unit(Wave *wave, const Unit *unit, const Parts *parts,
 
 static void write_unit(Wave *wave, Unit *unit, Parts *parts, int *chunks)
 {
+    Parts *own[SIEVE_RIDERS] = { 0 };
     for (int i = 0; i < unit->n_riders; i++) {
         const GpuRun *run = wave->riders[unit->riders[i]];
         int           n = 0;
@@ -370,21 +380,26 @@ static void write_unit(Wave *wave, Unit *unit, Parts *parts, int *chunks)
             else if (wants_chunk(run, wave->chunks[k].chunk, wave->chunks[k].number)) chunks[n++] = k;
         }
         parts[unit->riders[i]] = write_parts(wave, run, chunks, n);
+        own[i] = &parts[unit->riders[i]];
     }
     if (unit->fused) unit_write(wave, parts, unit);
     if (unit->cube) gpu_cube_write(wave, unit->cube, unit->chunks, unit->n_chunks);
+    if (unit->sieve) gpu_sieve_hand_out(wave, unit->sieve, own);
 }
 
 static weft_status launch_units(Wave *wave, Unit *units, Parts *parts, int *chunks, Error *err)
 {
     const int   n_units = units_choose(wave, units);
     weft_status status = WEFT_OK;
-    for (int u = 0; u < n_units; u++) write_unit(wave, &units[u], parts, chunks);
-    status = wave_gate(wave, err);
+    for (int u = 0; u < n_units && !status; u++)           // a sieve is at work while the rest is written
+        if (units[u].sieve) status = gpu_sieve_begin(wave, units[u].sieve, err);
+    for (int u = 0; u < n_units && !status; u++) write_unit(wave, &units[u], parts, chunks);
+    if (!status) status = wave_gate(wave, err);
     for (int u = 0; u < n_units && !status; u++) status = launch_unit(wave, &units[u], parts, err);
     for (int u = 0; u < n_units; u++) {
         free(units[u].chunks);
         gpu_cube_free(units[u].cube);
+        gpu_sieve_free(units[u].sieve);
     }
     return status;
 }
@@ -396,7 +411,7 @@ static weft_status launch_riders(Wave *wave, Error *err)
     Parts   *parts = calloc((size_t)wave->n_riders, sizeof *parts);
     Unit    *units = calloc((size_t)wave->n_riders, sizeof *units);
     int     *chunks = calloc((size_t)wave->n_chunks + 1, sizeof *chunks);
-    slot->args_used = 0;
+    slot->args_used = slot->args_sent = 0;
     weft_status status = launch_units(wave, units, parts, chunks, err);
     for (int r = 0; r < wave->n_riders && !status; r++) {
         const int s = wave->riders[r]->stream_number;
@@ -434,6 +449,8 @@ static void end_slot(Gpu *gpu, RunSlot *slot)
 {
     for (int c = 0; c < slot->n_copies; c++) copy_release(gpu->frames, slot->copies[c]);
     for (int p = 0; p < slot->n_pins; p++) pin_release(slot->pins[p]);
+    if (slot->sieve_bytes) frames_give(gpu->frames, slot->sieve_at, slot->sieve_bytes);
+    slot->sieve_bytes = 0;
     free(slot->copies);
     free(slot->pins);
     slot->copies = NULL, slot->n_copies = 0, slot->pins = NULL, slot->n_pins = 0, slot->streams = 0;
@@ -629,6 +646,8 @@ static void refuse_leader(GpuRun *leader)
     set_issued(leader);
 }
 
+static bool can_share(const GpuRun *run) { return unit_suits(run) || gpu_sieve_suits(run); }
+
 static bool has_copies_under_way(const Gpu *gpu)
 {
     for (int r = 0; r < N_RUNS; r++)
@@ -651,7 +670,7 @@ static void step(Gpu *gpu, GpuRun *leader)
     read_ahead(&wave, leader);
     wave.slot->waits_for_copies = wave.n_new || has_copies_under_way(gpu);
     wave.slot->is_streaming = wave.bytes_straight > 0;
-    wave.slot->gathers = !wave.n_new && leader->bytes_wanted >= GATHER_BYTES && unit_suits(leader) ? leader->launch->table : 0;
+    wave.slot->gathers = !wave.n_new && leader->bytes_wanted >= GATHER_BYTES && can_share(leader) ? leader->launch->table : 0;
     wave.slot->is_used = true;
     wave.slot->number = ++gpu->n_runs;
     for (int r = 0; r < wave.n_riders; r++) wave.riders[r]->is_in_run = true;
@@ -708,12 +727,23 @@ static int n_expected(const Gpu *gpu, u64 table)
     return 0;
 }
 
-// Others are on their way to a table that has to come over the link, and for who comes late it comes again: so there is a wait, of a quarter
-// of the time that the scan takes alone for each of them, and not long.  For tables in the device's memory it was measured to cost more than it saves.
+static int n_here(const Gpu *gpu, u64 table)
+{
+    int n = 0;
+    for (const GpuRun *run = gpu->first; run; run = run->next) n += run->launch->table == table && run->n_wanted && !run->is_issued;
+    return n;
+}
+
+// Others are on their way to the table.  Where it has to come over the link, it comes again for who is late; where it is in the device's memory, queries that
+// are sieved together take little longer than one.  So there is a wait, of a part of the time that the scan takes alone for each of the others, and not long.
 static bool waits_for_others(const Gpu *gpu, const GpuRun *run)
 {
-    const int n = run->is_timed || !passes_through(gpu, run) ? 0 : n_expected(gpu, run->launch->table);
-    return n && time_now_ms() - run->attached_ms < MIN_OF((double)run->bytes_wanted / LINK_BYTES_PER_MS * n / 4, GATHER_MS);
+    const bool is_passing = passes_through(gpu, run);
+    const int  n_coming = run->is_timed || (!is_passing && !gpu_sieve_suits(run)) ? 0 : n_expected(gpu, run->launch->table);
+    if (!n_coming) return false;
+    const double alone_ms = (double)run->bytes_wanted / (is_passing ? LINK_BYTES_PER_MS : MEMORY_BYTES_PER_MS);
+    const double wait_ms = is_passing ? MIN_OF(alone_ms * n_coming / 4, GATHER_MS) : MIN_OF(alone_ms * (n_coming + n_here(gpu, run->launch->table)) / 2, GATHER_SIEVE_MS);
+    return time_now_ms() - run->attached_ms < wait_ms;
 }
 
 // One that could share a kernel also waits while a scan of its table is at work in the device's memory: it would take its turn only after
@@ -722,7 +752,7 @@ static bool is_gathering(const Gpu *gpu, const GpuRun *run)
 {
     if (run->bytes_wanted < GATHER_BYTES || !run->launch->table) return false;
     if (waits_for_others(gpu, run)) return true;
-    for (int r = 0; r < N_RUNS && unit_suits(run); r++)
+    for (int r = 0; r < N_RUNS && can_share(run); r++)
         if (gpu->runs[r].is_used && gpu->runs[r].gathers == run->launch->table) return true;
     return false;
 }

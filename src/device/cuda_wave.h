@@ -65,6 +65,7 @@ void        wave_list_pieces(Wave *wave);
 void        wave_copy(Wave *wave);                          // a failure shows in wave->status
 void        wave_failed(Wave *wave, weft_status status, const Error *err);
 void        figures_read(const Wave *wave);                 // cuda_figures.c.  Under the lock.
+KernelColumn wave_column(const Gpu *gpu, const RunChunk *chunk, int number);                        // of the table; no data: nobody wants it of this chunk
 void        wave_columns(const GpuRun *run, const RunChunk *chunk, KernelColumn *columns);        // cuda_scan.c: as a kernel gets them
 // What riders have put into their streams comes before the first one's, or what the first has put into his before theirs (cuda_fuse.c).
 weft_status wave_join(Gpu *gpu, GpuRun *const *riders, int n_riders, bool is_before, Error *err);

@@ -75,6 +75,19 @@ typedef struct KernelNote {            // GPU: what is found out about an output
     u64 first, n_marks;
 } KernelNote;
 
+enum {
+    PICK_THREADS = 256, PICK_ROWS = 16,        // GPU: threads of a block that lists rows by their bits, and how many each looks at at once
+    SIEVED_ALL = 0, SIEVED_QUERIES, SIEVED_COLUMN,     // parameters of a kernel with SIEVE: all queries, how many; of each column three
+};
+
+typedef struct KernelTest {            // GPU: which entries of a table by value one of several queries wants (t_who)
+    u64         bit;                   // of the query
+    u64         first, span;           // from first to first + span
+    const void *table;                 // and of these, where the join table has an entry; 0: all
+    u64         shift;                 // entry of the join table = entry + shift
+    u64         width;                 // of its entries, in bytes; 0: bits
+} KernelTest;
+
 // GPU: what all parts of a launch (a KernelArgs for each chunk, see cuda.h) have in common.
 typedef struct KernelCommon {
     u64                n_used, n_room;             // instead of insert and room: groups so far (or wanted), and how many fit; rows: TAKEN_ROWS
@@ -114,6 +127,7 @@ struct KernelArgs {
     u32                 shared_at;            // GPU: where in a block's shared memory this member's part begins
     KernelCommon       *common;               // GPU
     u64                 place;                // GPU: of the chunk's first row in the source, for segments
+    const u8           *sieved;               // GPU: a bit for each row of the chunk; only these, in a kernel that is compiled for it.  0: all
 };
 
 // n_used of a kernel that ends in rows counts rows and segments in one word, so that segments come in the order of the rows.

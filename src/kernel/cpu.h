@@ -121,6 +121,21 @@ typedef u16 eight_rows_ __attribute__((vector_size(16), aligned(2), may_alias));
 #define FILTER(live)               live##_in = live##_n; live##_n = 0; for (u32 k_ = 0, i = live[0]; k_ < live##_in; i = live[++k_])
 #define KEEP(live, condition)      { live[live##_n] = (u16)i; live##_n += (condition) != 0; }
 
+// Which queries want a row: WHO has a bit for each, in a SET of them.  SIEVE: rows are looked up in a table by value of column K, with a LANE of bits for
+// each.  Its parameters are where the table begins, how many values it has, and the queries that test it; rows that none of these still wants are not looked
+// up, and where nobody tests it this time the column is not even there.  SORT_OUT: for each of N queries a bit per row, in its state slot.
+#define SIEVE(live, k, type, lane, set, who)                                                                                       \
+    { const type *const c_ = (const type *)A->columns[k].data; const lane *const in_table_ = (const lane *)A->tables[k];              \
+      const i64 *const p_ = A->params + SIEVED_COLUMN + 3 * (k); const u32 in_ = live##_n; live##_n = 0;                              \
+      for (u32 k_ = 0; k_ < in_; k_++) { const u32 i = live[k_];                                                                  \
+          if ((who)[i] & (set)p_[2]) { const u64 at_ = (u64)c_[t_ + i] + (u64)p_[0]; if (INSIDE(at_, p_[1])) (who)[i] &= (set)in_table_[at_]; } \
+          live[live##_n] = (u16)i; live##_n += (who)[i] != 0; } }
+#define SORT_OUT(live, lane, set, who, n)                                                                                               \
+    for (u32 m_ = 0; m_ < (u32)(n); m_++) for (u32 b_ = 0; b_ < live##_rows; b_ += 8) {                                                \
+        u32 bits_ = 0; for (u32 i = b_; i < b_ + 8 && i < live##_rows; i++) bits_ |= (u32)((who)[i] >> m_ & 1) << (i - b_);          \
+        ((u8 *)A->state[m_])[(t_ + b_) >> 3] = (u8)bits_; }
+#define ROW_NUMBER                 (t_ + i)
+
 #define STEP(k, live)              A->counts[k] += live##_n;     // EXPLAIN ANALYZE: rows that left step k
 #define STOPPED                    (*(const volatile u32 *)A->cancel || A->failed)
 

@@ -34,18 +34,30 @@
 #ifndef SHARED_GROUPS_
 #define SHARED_GROUPS_ 0               // the accumulators of groups are in shared memory: bit CELLS_... for each kind there is
 #endif
+#ifndef PICKED_
+#define PICKED_ 0                      // of each chunk only the rows whose bit is set (KernelArgs.sieved)
+#endif
+#ifdef THREADS_                        // of a block, at most: else the compiler takes more registers than leave room for them
+#define BOUNDS_ __launch_bounds__(THREADS_)
+#else
+#define BOUNDS_
+#endif
 #undef TILE
 #define TILE (blockDim.x * ITEMS)
 
 #define WARP_      0xffffffffu
 #define DEVICE_    static __device__ __forceinline__
 #define ITEM_(i)   (1u << (i))
+#if PICKED_
+#define ROW_(i)    row_of_[i]
+#else
 #define ROW_(i)    (t_ + threadIdx.x * ITEMS + (i))
+#endif
 #define SAFE_ROW_  (ROW_(0) < end_ ? ROW_(0) : 0)                      // of a thread that has none in the last tile: the first
 
 // A part's rows are a function of their own, so that a kernel woven of several can call it.
 #define KERNEL(name)               static __device__ __forceinline__ void name##_rows_(const KernelArgs *__restrict__ A);                    \
-                                   extern "C" __global__ void name(const KernelArgs *parts)                                         \
+                                   extern "C" __global__ void BOUNDS_ name(const KernelArgs *parts)                                 \
                                    { const KernelArgs *const A = parts + blockIdx.y; begin_(A); name##_rows_(A); end_(A); }         \
                                    static __device__ __forceinline__ void name##_rows_(const KernelArgs *__restrict__ A)
 
@@ -88,9 +100,67 @@ DEVICE_ u32 rows_of_tile_(u32 tile, u32 row_end)
     return first < row_end ? (1u << (row_end - first)) - 1 : 0;
 }
 
+// Few rows of many: a block lists the numbers of those whose bit is set until they fill a tile, so that all its threads have something to do.
+// A tile is then of the list.
+#if PICKED_
+static __shared__ u32 picked_[PICK_THREADS * (PICK_ROWS + ITEMS)], picked_by_[PICK_THREADS / 32];
+
+struct Picker_ {
+    u32 next, n;                       // row to go on with; rows in the list
+};
+
+DEVICE_ u32 bits_of_rows_(const KernelArgs *A, u32 row)
+{
+    if (row >= A->row_end) return 0;
+    const u32 bits = __ldg((const u16 *)(A->sieved + (row >> 3)));
+    return A->row_end - row < PICK_ROWS ? bits & ((1u << (A->row_end - row)) - 1) : bits;
+}
+
+// The rows of BITS to the end of the list, those of all threads in their order.  Returns how many there are.
+DEVICE_ u32 list_rows_(u32 n, u32 row, u32 bits)
+{
+    const u32 own = __popc(bits), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    u32       until = own, all = 0;
+#pragma unroll
+    for (u32 far = 1; far < 32; far *= 2) {
+        const u32 before = __shfl_up_sync(WARP_, until, far);
+        if (lane >= far) until += before;
+    }
+    if (lane == 31) picked_by_[warp] = until;
+    __syncthreads();
+    u32 at = n + until - own;
+#pragma unroll
+    for (u32 w = 0; w < PICK_THREADS / 32; w++) {
+        if (w < warp) at += picked_by_[w];
+        all += picked_by_[w];
+    }
+    for (; bits; bits &= bits - 1) picked_[at++] = row + __ffs(bits) - 1;
+    __syncthreads();                   // the list is whole, and picked_by_ can be used again
+    return all;
+}
+
+DEVICE_ bool pick_more_(const KernelArgs *A, Picker_ &picker)
+{
+    __syncthreads();                   // nobody looks at the list before any more
+    picker.n = 0;
+#pragma unroll 1
+    for (; picker.n < TILE && picker.next < A->row_end; picker.next += gridDim.x * PICK_THREADS * PICK_ROWS) {
+        const u32 row = picker.next + threadIdx.x * PICK_ROWS;
+        picker.n += list_rows_(picker.n, row, bits_of_rows_(A, row));
+    }
+    return picker.n > 0;
+}
+
+#define TILES                      Picker_ picker_ = { blockIdx.x * PICK_THREADS * PICK_ROWS, 0 };                                 \
+                                   _Pragma("unroll 1") while (pick_more_(A, picker_))                                              \
+                                   _Pragma("unroll 1") for (u32 t_ = 0, end_ = picker_.n; t_ < end_; t_ += TILE)
+#define ROWS(live)                 u32 live = rows_of_tile_(t_, end_), row_of_[ITEMS];                                               \
+                                   EACH(live) row_of_[i] = picked_[t_ + threadIdx.x * ITEMS + i];
+#else
 // Chunks have at most 2^30 rows, so 32 bits do.
 #define TILES                      _Pragma("unroll 1") for (u32 t_ = A->row_first + blockIdx.x * TILE, end_ = A->row_end; t_ < end_; t_ += gridDim.x * TILE)
 #define ROWS(live)                 u32 live = rows_of_tile_(t_, end_);
+#endif
 #define MASK(live)
 // The same rows, to be narrowed for one of several queries.
 #define COPY_ROWS(live, own)       u32 own = live;
@@ -165,18 +235,40 @@ DEVICE_ u32 load_valid_(const u8 *valid, u32 row, u32 live)
     return bits;
 }
 
+template <typename T> DEVICE_ void gather_(Values_<T> &values, const T *column, const u32 *rows, u32 live)
+{
+    values = {};                       // narrow ones are put into words
+    EACH(live) values[i] = __ldg(column + rows[i]);
+}
+
+DEVICE_ u32 gather_valid_(const u8 *valid, const u32 *rows, u32 live)
+{
+    u32 bits = 0;
+    if (!valid) return WARP_;
+    EACH(live) bits |= (u32)(__ldg(valid + (rows[i] >> 3)) >> (rows[i] & 7) & 1) << i;
+    return bits;
+}
+
+#if PICKED_
+#define LOAD_COLUMN_(values, column, is_eager, live) gather_(values, column, row_of_, live);
+#define LOAD_VALID_(valid, live)   gather_valid_(valid, row_of_, live)
+#else
+#define LOAD_COLUMN_(values, column, is_eager, live) load_<is_eager>(values, column, is_eager ? SAFE_ROW_ : ROW_(0), live);
+#define LOAD_VALID_(valid, live)   load_valid_(valid, ROW_(0), live)
+#endif
+
 #define LOAD(type, name, live)     Values_<type> name##_loaded_; const Values_<type> &name = name##_loaded_;                        \
-                                   load_<name##_eager_>(name##_loaded_, name##_all, name##_eager_ ? SAFE_ROW_ : ROW_(0), live);
+                                   LOAD_COLUMN_(name##_loaded_, name##_all, name##_eager_, live)
 // Lists of rows are the CPU's way of sharing a scan.
 #define LOAD_ROWS(type, name, live) LOAD(type, name, live)
 #define LOAD_TEST(type, name, live) LOAD(type, name, live)
 #define UNSURE
 #define PICK_UNSURE(live)          PICK(live)
-#define LOAD_NULLS(name, live)     const u32 name##_valid = load_valid_(name##_valid_all, ROW_(0), live);
+#define LOAD_NULLS(name, live)     const u32 name##_valid = LOAD_VALID_(name##_valid_all, live);
 #define IS_NULL(name)              (!(name##_valid & ITEM_(i)))
 #define VALUE(name)                ((i64)((u64)name##_base + (u64)name[i]))
 // Where chunks store a column in different widths, all lanes take the same way through the switch.
-#define WIDEN_(type, name, live)   { Values_<type> narrow_; load_<false>(narrow_, (const type *)name##_col.data, ROW_(0), live);             \
+#define WIDEN_(type, name, live)   { Values_<type> narrow_; LOAD_COLUMN_(narrow_, (const type *)name##_col.data, false, live)      \
                                      EACH(live) name[i] = (i64)((u64)name##_col.base + narrow_[i]); }
 #define LOAD_ANY(name, live)       i64 name[ITEMS]; switch (name##_col.width) {                                                     \
                                        case 1: WIDEN_(u8, name, live) break; case 2: WIDEN_(u16, name, live) break;                 \
@@ -211,6 +303,87 @@ DEVICE_ u32 load_valid_(const u8 *valid, u32 row, u32 live)
     { Values_<ptype> found_ = {}; EACH(live) found_[i] = (table)[KEY_(column, from)];                                                      \
       FILTER(live) { (carried)[i] = (ptype)(found_[i] - 1); DROP_UNLESS_(live, found_[i]); } }
 #define LOOKUP_TEST(live, type, column, from, ptype, table, carried)   LOOKUP_FILTER(live, type, column, from, ptype, table, carried)
+
+// Which queries want a row: WHO has a bit for each, in a SET of them; a row that nobody wants has none.  SIEVE: rows are looked up in a table by value of
+// column K, with a LANE of bits for each.  Its parameters are where the table begins, how many values it has, and the queries that test it: where the table is
+// far, only rows that one of them still wants are looked up, and where nobody does this time the column is not even there.
+// SORT_OUT: for each of N queries a bit per row, in its state slot; a thread has whole bytes of them.
+
+// What the compiler must read again for each tile: kept in registers, the arguments of six columns would halve the threads.
+DEVICE_ u32 again_(u32 number)
+{
+    asm volatile("" : "+r"(number));
+    return number;
+}
+
+template <bool IS_NEAR, typename Set, typename T, typename Lane> DEVICE_ void sieve_(const KernelArgs *A, u32 k, Values_<Set> &who, u32 row, u32 row_end)
+{
+    const i64 *const params = A->params + SIEVED_COLUMN + 3 * again_(k);
+    const Set        wants = (Set)params[2];
+    if (!wants) return;
+    const u32         from = (u32)params[0], size = (u32)params[1];
+    const T *const    column = global_<T>(A->columns[again_(k)].data);
+    const Lane *const table = Table_<Lane, IS_NEAR>::at(A, (int)again_(k));
+    Values_<T>        values;
+    u32               asked = 0;
+    if (IS_NEAR) {
+        load_<true>(values, column, row < row_end ? row : 0, 0);
+#pragma unroll
+        for (u32 i = 0; i < ITEMS; i++) {
+            const u32 at = (u32)values[i] + from;
+            if (at < size) who[i] = who[i] & (Set)table[at];
+        }
+        return;
+    }
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; i++) asked |= who[i] & wants ? ITEM_(i) : 0;
+    load_<false>(values, column, row, asked);
+    Values_<Set> found;
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; i++) {
+        const u32 at = (u32)values[i] + from;
+        found[i] = asked & ITEM_(i) && at < size ? (Set)__ldg(table + at) : ~(Set)0;
+    }
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; i++) who[i] = who[i] & found[i];
+}
+
+#define SIEVE(live, k, type, lane, set, who) sieve_<IS_SHARED_(k), set, type, lane>(A, k, who, ROW_(0), end_);
+
+// Eight rows of eight bits to eight columns of eight.
+DEVICE_ u64 transposed_(u64 bits)
+{
+    u64 swap = (bits ^ bits >> 7) & 0x00aa00aa00aa00aaull;
+    bits ^= swap ^ swap << 7;
+    swap = (bits ^ bits >> 14) & 0x0000cccc0000ccccull;
+    bits ^= swap ^ swap << 14;
+    swap = (bits ^ bits >> 28) & 0x00000000f0f0f0f0ull;
+    return bits ^ swap ^ swap << 28;
+}
+
+template <typename Lane, typename Set> DEVICE_ void sort_out_(const KernelArgs *A, const Values_<Set> &who, u32 n, u32 row, u32 row_end)
+{
+    static_assert(ITEMS % 8 == 0 || !sizeof(Lane), "a thread writes whole bytes");
+    row_end = (row_end + PICK_ROWS - 1) / PICK_ROWS * PICK_ROWS;               // they are read so many at a time
+#pragma unroll
+    for (u32 first = 0; first < ITEMS; first += 8) {
+        if (row + first >= row_end) return;
+#pragma unroll
+        for (u32 byte = 0; byte < sizeof(Lane); byte++) {
+            u64 rows = 0;
+            if (8 * byte >= n) break;
+#pragma unroll
+            for (u32 i = 0; i < 8; i++) rows |= (u64)((u64)who[first + i] >> 8 * byte & 0xff) << 8 * i;
+            const u64 sorted = rows ? transposed_(rows) : 0;
+#pragma unroll
+            for (u32 m = 0; m < 8; m++)
+                if (8 * byte + m < n) ((u8 *)A->state[8 * byte + m])[(row + first) >> 3] = (u8)(sorted >> 8 * m);
+        }
+    }
+}
+
+#define SORT_OUT(live, lane, set, who, n) sort_out_<lane, set>(A, who, (u32)(n), ROW_(0), end_);
+#define ROW_NUMBER                 ROW_(i)
 
 // EXPLAIN ANALYZE: rows that left step k.  A block adds up its own in shared memory; still it is not for nothing, and counts may be 0.
 #define STEPS_ 64

@@ -5,8 +5,14 @@
 // number of keys.  What the table is to look like is decided by engine/table.c.
 //
 // And the kernel that adds up cells of a cube (cube.c) for one of its queries: column 0 lists them, table 0 has their values.
+//
+// And the two that let many queries look at a row at once.  For each column that any of them tests, a table says value by value who wants it, a bit for
+// each query: t_who makes it, a part for each column, out of ranges and join tables.  t_sieve then takes the rows of the source through these
+// tables and leaves a bit per row for each query.  Its text depends on the widths of columns and on how many queries there can be, nothing else.
 
 #include "weave/weave_int.h"
+
+#include "kernel/args.h"
 
 static void add_key(Text *head, Text *loads, Text *at, int k)
 {
@@ -78,4 +84,72 @@ const char *weave_fold_text(const char **name)
            "    }\n"
            "    TOTAL_END(sum, i64, total, 0)\n"
            "}\n";
+}
+
+const char *weave_who_text(const char **name)
+{
+    *name = "t_who";
+    return "// values of a column to the queries that want them\n"
+           "KERNEL(t_who)\n"
+           "{\n"
+           "    PARAM(u64, width, 0)\n"
+           "    PARAM(u64, all, 1)\n"
+           "    PARAM(u64, n_tests, 2)\n"
+           "    TABLE(KernelTest, tests, 0)\n"
+           "    PLACES(who, 0)\n"
+           "    TILES {\n"
+           "        ROWS(live)\n"
+           "        EACH_ROW(live) {\n"
+           "            const u64 at = ROW_NUMBER;\n"
+           "            u64 left = all;\n"
+           "            for (u64 t = 0; t < n_tests; t++) {\n"
+           "                const KernelTest test = tests[t];\n"
+           "                const u64 key = at + test.shift;\n"
+           "                u64 passes = at - test.first <= test.span;\n"
+           "                if (passes && test.table) {\n"
+           "                    if (test.width == 0) passes = BIT((const u8 *)test.table, key);\n"
+           "                    else if (test.width == 1) passes = ((const u8 *)test.table)[key] != 0;\n"
+           "                    else if (test.width == 2) passes = ((const u16 *)test.table)[key] != 0;\n"
+           "                    else if (test.width == 4) passes = ((const u32 *)test.table)[key] != 0;\n"
+           "                    else passes = ((const u64 *)test.table)[key] != 0;\n"
+           "                }\n"
+           "                if (!passes) left &= ~test.bit;\n"
+           "            }\n"
+           "            PLACE(who, width, at, left)\n"
+           "        }\n"
+           "    }\n"
+           "}\n";
+}
+
+// Bits of a row are worked on as a whole word, whatever a table has of them.
+static int set_bits(int lane) { return lane == 8 ? 64 : 32; }
+
+const char *weave_sieve_text(Arena *arena, const u8 *widths, int n_columns, int lane, const char **name)
+{
+    Text steps = { 0 }, digits = { 0 };
+    for (int c = 0; c < n_columns; c++) {
+        text_add(&steps, "        SIEVE(live, %d, u%d, u%d, u%d, who)\n", c, 8 * widths[c], 8 * lane, set_bits(lane));
+        text_add(&digits, "%d", widths[c]);
+    }
+    *name = arena_printf(arena, "t_sieve%d_%s", lane, digits.bytes);
+    const char *text = arena_printf(arena,
+        "// rows to the queries that want them\n"
+        "KERNEL(%s)\n"
+        "{\n"
+        "    PARAM(u%d, all, %d)\n"
+        "    PARAM(u32, n_queries, %d)\n"
+        "    TILES {\n"
+        "        ROWS(live)\n"
+        "        MASK(live)\n"
+        "        TEST(live) PASS(live, 1);\n"
+        "        PICK(live)\n"
+        "        CARRY(u%d, who)\n"
+        "        EACH_ROW(live) who[i] = all;\n"
+        "%s"
+        "        SORT_OUT(live, u%d, u%d, who, n_queries)\n"
+        "    }\n"
+        "}\n", *name, set_bits(lane), SIEVED_ALL, SIEVED_QUERIES, set_bits(lane), steps.bytes, 8 * lane, set_bits(lane));
+    text_free(&steps);
+    text_free(&digits);
+    return text;
 }

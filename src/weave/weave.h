@@ -250,6 +250,14 @@ const char *weave_fill_text(Arena *arena, int n_keys, const char **name);
 // A kernel that adds cells of a cube to the sums of a query: a part for each sum.
 const char *weave_fold_text(const char **name);
 
+// Kernels with which many queries look at a row at once.  LANE: bytes of a bit set, a bit for each query.
+const char *weave_who_text(const char **name);
+const char *weave_sieve_text(Arena *arena, const u8 *widths, int n_columns, int lane, const char **name);
+
+enum {                                 // their parameters, by number
+    WHO_WIDTH = 0, WHO_ALL, WHO_TESTS, WHO_PARAMS,
+};
+
 enum {                                 // what it is handed, by number: parameters; columns; state slots
     FILL_WIDTH = 0, FILL_BASE, FILL_NULL_CODE, FILL_PLUS, FILL_HAS_NULLS, FILL_HAS_CODES, FILL_IS_SET, FILL_IS_COUNTED, FILL_KEY,      // low and stride of each key
     FILL_VALUE = 0, FILL_NULL, FILL_KEYS_FROM,

@@ -97,6 +97,10 @@ CALL int fake_cuda_calls(void)
 
 static _Atomic int compile_ms;
 
+static _Atomic int n_sieved;
+
+CALL int  fake_cuda_sieved(void);      // parts of launches that were handed bits of rows
+CALL int  fake_cuda_sieved(void) { return n_sieved; }
 CALL void fake_nvrtc_takes(int ms);
 CALL void fake_nvrtc_takes(int ms) { compile_ms = ms; }
 
@@ -342,6 +346,25 @@ static void run_members(Call *call, KernelArgs *members, KernelArgs **pointers)
     for (u32 m = 0; m < args->n_members; m++) take_failure(&members[m]);
 }
 
+// Only rows whose bit is set: lists of them, as the CPU has them.
+static void run_sieved(Call *call)
+{
+    enum { MORSEL = 1 << 16 };
+    KernelArgs *args = &call->args;
+    const u32   row_end = args->row_end;
+    u16        *rows = malloc((MORSEL + 8) * sizeof *rows);
+    n_sieved++;
+    if (!is_device(args->sieved, (row_end + 7) / 8)) complain("the bits of rows are not in device memory");
+    for (u32 base = 0; base < row_end; base += MORSEL) {
+        u32 n = 0;
+        for (u32 row = base; row < MIN_OF(base + MORSEL, row_end); row++)
+            if (args->sieved[row >> 3] >> (row & 7) & 1) rows[n++] = (u16)(row - base);
+        args->picked = rows, args->row_base = base, args->row_first = 0, args->row_end = n;
+        if (n) call->module->code.function(args);
+    }
+    free(rows);
+}
+
 static void run_part(Call *call)
 {
     KernelArgs *args = &call->args, members[MEMBERS_MOST], *pointers[MEMBERS_MOST];
@@ -351,6 +374,7 @@ static void run_part(Call *call)
     call->scratch = states, call->common = args->common;
     give_words(args, call);
     if (args->n_members) run_members(call, members, pointers);
+    else if (args->sieved) run_sieved(call);
     else call->module->code.function(args);
     take_failure(args);
     free(tile);
