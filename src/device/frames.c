@@ -49,8 +49,6 @@ u64 frames_copied(const Frames *frames) { return frames->bytes_copied; }
 
 // ---- runs of frames ----------------------------------------------------------------------------------------------------------
 
-static bool is_taken(const Frames *frames, u64 frame) { return frames->taken[frame / 64] >> (frame % 64) & 1; }
-
 static void mark(Frames *frames, u64 first, u64 n, bool taken)
 {
     for (u64 f = first; f < first + n; f++) {
@@ -61,27 +59,34 @@ static void mark(Frames *frames, u64 first, u64 n, bool taken)
     else frames->n_free += n;
 }
 
+// The next frame from FROM on that is taken, or is not; TO: none before it.
+static u64 next_frame(const Frames *frames, u64 from, u64 to, bool taken)
+{
+    while (from < to) {
+        const u64 word = taken ? frames->taken[from / 64] : ~frames->taken[from / 64], rest = word >> (from % 64);
+        if (rest) return MIN_OF(from + (u64)__builtin_ctzll(rest), to);
+        from = (from / 64 + 1) * 64;
+    }
+    return to;
+}
+
 // A run of N free frames in [from, to).
 static bool find_run(const Frames *frames, u64 from, u64 to, u64 n, u64 *first)
 {
-    u64 length = 0;
-    for (u64 f = from; f < to; f++) {
-        if (length == 0 && f % 64 == 0 && frames->taken[f / 64] == ~(u64)0) {
-            f += 63;                   // 64 taken ones at once
-            continue;
+    while ((from = next_frame(frames, from, to, false)) < to) {
+        const u64 end = next_frame(frames, from, MIN_OF(to, from + n), true);
+        if (end - from >= n) {
+            *first = from;
+            return true;
         }
-        length = is_taken(frames, f) ? 0 : length + 1;
-        if (length < n) continue;
-        *first = f + 1 - n;
-        return true;
+        from = end;
     }
     return false;
 }
 
-static bool take_run(Frames *frames, u64 n, u64 *first)
+static bool take_run(Frames *frames, u64 from, u64 to, u64 n, u64 *first)
 {
-    if (n > frames->n_free) return false;
-    if (!find_run(frames, frames->next, frames->n_frames, n, first) && !find_run(frames, 0, frames->n_frames, n, first)) return false;
+    if (n > frames->n_free || !find_run(frames, from, to, n, first)) return false;
     mark(frames, *first, n, true);
     frames->next = *first + n;
     return true;
@@ -123,21 +128,19 @@ static void drop(Frames *frames, Copy *copy)
     free(copy);
 }
 
-static bool evict_oldest(Frames *frames)
-{
-    Copy *copy = frames->oldest;
-    if (!copy) return false;
-    unlist(frames, copy);
-    drop(frames, copy);
-    return true;
-}
-
+// Where a copy went, there may now be a run that is long enough: only there, since there was none before.
 static bool take_evicting(Frames *frames, u64 n, u64 *first)
 {
     if (n > frames->n_frames) return false;
-    while (!take_run(frames, n, first))
-        if (!evict_oldest(frames)) return false;
-    return true;
+    if (take_run(frames, frames->next, frames->n_frames, n, first) || take_run(frames, 0, frames->n_frames, n, first)) return true;
+    while (frames->oldest) {
+        Copy     *copy = frames->oldest;
+        const u64 from = copy->at / FRAME_BYTES, to = from + frames_for(copy->bytes);
+        unlist(frames, copy);
+        drop(frames, copy);
+        if (take_run(frames, from > n ? from - n : 0, MIN_OF(to + n, frames->n_frames), n, first)) return true;
+    }
+    return false;
 }
 
 bool frames_take(Frames *frames, u64 bytes, u64 *at)
