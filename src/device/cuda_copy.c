@@ -145,20 +145,45 @@ static void copy_pieces(void *context, int worker)
 
 // ---- straight ------------------------------------------------------------------------------------------------------------------------------
 
-static weft_status copy_straight(Gpu *gpu, const Piece *piece, CuStream stream, Error *err)
+// Between two copies the link stands still for about 3 us, a sixth of the time of 1 MiB, unless the driver is handed them together: columns of a million
+// rows, 1 MiB each, came at 48 GB/s one by one, at 53 in fours, at 54 in sixteens, where 55.4 is the most (H200).
+enum { BATCH_MOST = 32 };
+
+typedef struct Batch { u64 n; CuAddress to[BATCH_MOST], from[BATCH_MOST]; size_t bytes[BATCH_MOST]; CuStream stream; } Batch;
+
+static weft_status copy_batch(Gpu *gpu, Batch *batch, Error *err)
 {
-    TRY(check_piece(piece, err));
-    if (!piece->bytes) return WEFT_OK;
-    if (piece->from) GPU_TRY(gpu, MemcpyHtoDAsync, (gpu_address(gpu, piece->at), piece->from, piece->bytes, stream), err);
-    else GPU_TRY(gpu, MemsetD8Async, (gpu_address(gpu, piece->at), 0, piece->bytes, gpu->gate_stream), err);
+    CuCopyAttributes attributes = { .source_order = CU_SOURCE_ORDER_STREAM };
+    size_t           first = 0;
+    const u64        n = batch->n;
+    batch->n = 0;
+    if (n > 1 && gpu->cu->MemcpyBatchAsync) {
+        GPU_TRY(gpu, MemcpyBatchAsync, (batch->to, batch->from, batch->bytes, n, &attributes, &first, 1, batch->stream), err);
+        return WEFT_OK;
+    }
+    for (u64 i = 0; i < n; i++) GPU_TRY(gpu, MemcpyHtoDAsync, (batch->to[i], (const void *)(uintptr_t)batch->from[i], batch->bytes[i], batch->stream), err);
     return WEFT_OK;
 }
 
+static weft_status copy_straight(Gpu *gpu, const Piece *piece, Batch *batch, Error *err)
+{
+    TRY(check_piece(piece, err));
+    if (!piece->bytes) return WEFT_OK;
+    if (!piece->from) {
+        GPU_TRY(gpu, MemsetD8Async, (gpu_address(gpu, piece->at), 0, piece->bytes, gpu->gate_stream), err);
+        return WEFT_OK;
+    }
+    batch->to[batch->n] = gpu_address(gpu, piece->at), batch->from[batch->n] = (CuAddress)(uintptr_t)piece->from, batch->bytes[batch->n] = piece->bytes;
+    return ++batch->n == BATCH_MOST ? copy_batch(gpu, batch, err) : WEFT_OK;
+}
+
+// Runs take turns with the streams, so that the next one is at the link when this one ends.
 static weft_status copy_all_straight(Wave *wave, Error *err)
 {
-    Gpu *gpu = wave->gpu;
-    for (u64 p = 0; p < wave->straight.n; p++) TRY(copy_straight(gpu, &wave->straight.pieces[p], gpu->copy_streams[p % N_COPY_STREAMS], err));
-    return WEFT_OK;
+    Gpu  *gpu = wave->gpu;
+    Batch batch = { .stream = gpu->copy_streams[wave->slot->number % N_COPY_STREAMS] };
+    for (u64 p = 0; p < wave->straight.n; p++) TRY(copy_straight(gpu, &wave->straight.pieces[p], &batch, err));
+    return copy_batch(gpu, &batch, err);
 }
 
 void wave_copy(Wave *wave)

@@ -77,6 +77,15 @@ enum {                                                      // flags
 
 // It takes the stars below for products.
 // clang-format off
+// Of copies that are asked for together.
+typedef struct CuCopyAttributes {
+    int      source_order;             // CU_SOURCE_ORDER_...: when the source may be read
+    struct { int type, id; } source_hint, target_hint;
+    unsigned flags;
+} CuCopyAttributes;
+
+enum { CU_SOURCE_ORDER_STREAM = 1 };
+
 // X(field, symbol, parameters).  Drivers from CUDA 11 on have all of them.
 #define CUDA_CALLS(X)                                                                                                  \
     X(Init, cuInit, (unsigned flags))                                                                                  \
@@ -140,8 +149,10 @@ enum {                                                      // flags
     X(StreamEndCapture, cuStreamEndCapture, (CuStream stream, CuGraph *graph))                                         \
     X(GraphDestroy, cuGraphDestroy, (CuGraph graph))
 
-// May be NULL.
+// May be NULL.  MemcpyBatchAsync: CUDA 13.
 #define CUDA_OPTIONAL_CALLS(X)                                                                                         \
+    X(MemcpyBatchAsync, cuMemcpyBatchAsync_v2,                                                                         \
+      (CuAddress *to, CuAddress *from, size_t *bytes, size_t count, CuCopyAttributes *attributes, size_t *firsts, size_t n_attributes, CuStream stream)) \
     X(GraphInstantiate, cuGraphInstantiateWithFlags, (CuGraphExec *exec, CuGraph graph, u64 flags))                    \
     X(GraphLaunch, cuGraphLaunch, (CuGraphExec exec, CuStream stream))                                                 \
     X(GraphExecDestroy, cuGraphExecDestroy, (CuGraphExec exec))                                                        \

@@ -620,15 +620,31 @@ DEFINE(cuMemHostGetDevicePointer_v2, (CuAddress *address, void *memory, unsigned
 DEFINE(cuMemcpyHtoD_v2, (CuAddress to, const void *from, size_t bytes)) { (void)to, (void)from, (void)bytes; return 801; }
 DEFINE(cuMemcpyDtoH_v2, (void *to, CuAddress from, size_t bytes)) { (void)to, (void)from, (void)bytes; return 801; }
 
+static int push_copy(CuAddress to, const void *from, size_t bytes, CuStream stream)
+{
+    Op op = { .kind = OP_COPY, .to = (void *)(uintptr_t)to, .from = from, .bytes = bytes };
+    if (!is_device(op.to, bytes)) return complain("a copy to what is not device memory");
+    if (is_pinned(from, 1) && !is_pinned(from, bytes)) return complain("a copy from more than is pinned");
+    if (!is_pinned(from, bytes)) op.own = memcpy(malloc(bytes + 1), from, bytes);
+    else if (range_of(from, bytes)->kind == RANGE_REGISTERED) bytes_straight += bytes;
+    return push(stream, op);
+}
+
 DEFINE(cuMemcpyHtoDAsync_v2, (CuAddress to, const void *from, size_t bytes, CuStream stream))
 {
     ENTER("cuMemcpyHtoDAsync");
-    Op op = { .kind = OP_COPY, .to = (void *)(uintptr_t)to, .from = from, .bytes = bytes };
-    if (!is_device(op.to, bytes)) LEAVE(complain("a copy to what is not device memory"));
-    if (is_pinned(from, 1) && !is_pinned(from, bytes)) LEAVE(complain("a copy from more than is pinned"));
-    if (!is_pinned(from, bytes)) op.own = memcpy(malloc(bytes + 1), from, bytes);
-    else if (range_of(from, bytes)->kind == RANGE_REGISTERED) bytes_straight += bytes;
-    LEAVE(push(stream, op));
+    LEAVE(push_copy(to, from, bytes, stream));
+}
+
+DEFINE(cuMemcpyBatchAsync_v2, (CuAddress *to, CuAddress *from, size_t *bytes, size_t count, CuCopyAttributes *attributes, size_t *firsts, size_t n_attributes, CuStream stream))
+{
+    ENTER("cuMemcpyBatchAsync");
+    int result = n_attributes == 1 && firsts[0] == 0 && attributes->source_order == CU_SOURCE_ORDER_STREAM ? 0 : complain("copies with attributes that are not understood");
+    for (size_t i = 0; i < count && !result; i++) {
+        const void *source = (const void *)(uintptr_t)from[i];
+        result = is_pinned(source, bytes[i]) ? push_copy(to[i], source, bytes[i], stream) : complain("a batch of copies from memory that is not pinned");
+    }
+    LEAVE(result);
 }
 
 DEFINE(cuMemcpyDtoHAsync_v2, (void *to, CuAddress from, size_t bytes, CuStream stream))

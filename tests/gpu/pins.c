@@ -210,12 +210,12 @@ static void play_limit(const char *scene)
 
 static void play_faults(const char *scene)
 {
-    for (int k = 0; k < 2; k++)
+    for (int k = 0; k < 4; k++)
         for (int nth = 1; nth <= 6; nth++) {
             char name[40];
             snprintf(name, sizeof name, "fault%d-%d", k, nth);
             Db made = open_db(name);
-            fail_at("cuMemHostRegister", nth, k ? 700 : 2);
+            fail_at(k < 2 ? "cuMemHostRegister" : "cuMemcpyBatchAsync", nth, k % 2 ? 700 : 2);
             ask_often(made, "t", 4);
             check_answers(made, scene);
             close_db(made);
