@@ -47,6 +47,15 @@ static double bytes_over_link(const char *line)
     return bytes_at(start + 2);
 }
 
+// "1 launch", "5 launches"
+static int launches_of(const char *line)
+{
+    const char *words = strstr(line, " launch");
+    while (words && words > line && words[-1] >= '0' && words[-1] <= '9')
+        words--;
+    return words ? atoi(words) : 0;
+}
+
 static bool read_kernel_line(const char *line, Figures *figures)
 {
     const char *device = strstr(line, " on c");
@@ -61,6 +70,7 @@ static bool read_kernel_line(const char *line, Figures *figures)
     figures->kernels_ms += kernels_ms >= 0 ? kernels_ms : number_after(line, ", time ");
     figures->bytes += rate > 0 ? kernels_ms * rate * 1e6 : bytes_at(read + strlen(", read "));
     figures->bytes_link += bytes_over_link(line);
+    figures->n_launches += launches_of(line);
     return true;
 }
 
@@ -72,10 +82,12 @@ bool figures_of(const char *explained, Figures *figures)
         double build_ms = number_after(line, ", built in ");
         if (read_kernel_line(line, figures) || build_ms <= 0)
             continue;
-        if (strstr(line, " ms by cuda"))
+        if (strstr(line, " ms by cuda")) {
             figures->kernels_ms += build_ms;
-        else
+            figures->n_launches++;
+        } else {
             figures->build_ms += build_ms;
+        }
     }
     free(text);
     return figures->n_on_cpu + figures->n_on_device > 0;

@@ -1,6 +1,6 @@
 // gpu.c - the Star Schema Benchmark on a GPU: kernels, single and at once, resident and streamed, beside DuckDB.
 //
-//     gpu --db DB --tbl DIR --ssb bench/ssb --duckdb LIBRARY --scratch DIR [--device cuda] [--pool 512MB] [--threads N]
+//     gpu --db DB --tbl DIR --ssb bench/ssb --duckdb LIBRARY --scratch DIR [--device cuda] [--pool 128MB] [--threads N]
 //         [--repeats N] [--scale SF] [--parts single,together,shape,stream,duckdb,first] [--record FILE]
 //     gpu --figures FILE                  what it reads out of a text of EXPLAIN ANALYZE; for its test
 //
@@ -19,8 +19,9 @@ static int print_figures(const char *path)
     char *text = read_whole_file(path);
     if (!text || !figures_of(text, &figures))
         die(path, text ? "names no kernel" : "cannot be read");
-    printf("kernels %.3f ms, tables %.3f ms, %.0f bytes, %.0f over the link, %d kernels on the device, %d on the CPU\n",
-           figures.kernels_ms, figures.build_ms, figures.bytes, figures.bytes_link, figures.n_on_device, figures.n_on_cpu);
+    printf("kernels %.3f ms, tables %.3f ms, %.0f bytes, %.0f over the link, %d kernels on the device, %d on the CPU, %d launches\n",
+           figures.kernels_ms, figures.build_ms, figures.bytes, figures.bytes_link, figures.n_on_device, figures.n_on_cpu,
+           figures.n_launches);
     free(text);
     return 0;
 }
@@ -31,7 +32,7 @@ static bool parse_options(int argc, char **argv, GpuBench *gpu, const char **fig
     *options = (Options){ .ssb = "bench/ssb", .scale = "20", .parts = "single,together,shape,stream,duckdb,first",
                           .threads = (int)sysconf(_SC_NPROCESSORS_ONLN), .repeats = 5, .command = "bench/gpu/run.sh" };
     gpu->device = "cuda";
-    gpu->pool = "512MB";
+    gpu->pool = "128MB";
     const OwnOption own[] = { { "device", &gpu->device, NULL }, { "pool", &gpu->pool, NULL }, { "figures", figures, NULL } };
     return bench_options(argc, argv, options, own, COUNT(own)) && (*figures || options_are_whole(options));
 }
@@ -46,7 +47,7 @@ int main(int argc, char **argv)
     static GpuBench gpu;
     const char *figures = NULL;
     if (!parse_options(argc, argv, &gpu, &figures)) {
-        fprintf(stderr, "usage: gpu --db DB --tbl DIR --ssb DIR --duckdb LIBRARY --scratch DIR [--device cuda] [--pool 512MB]\n"
+        fprintf(stderr, "usage: gpu --db DB --tbl DIR --ssb DIR --duckdb LIBRARY --scratch DIR [--device cuda] [--pool 128MB]\n"
                         "           [--threads N] [--repeats N] [--scale SF] [--parts single,together,shape,stream,duckdb,first]\n"
                         "           [--record FILE]\n");
         return 2;

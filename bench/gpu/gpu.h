@@ -13,6 +13,7 @@ typedef struct Figures {
     double bytes;                      // read by kernels
     double bytes_link;                 // of these, copied from the host
     int    n_on_device, n_on_cpu;      // kernels
+    int    n_launches;                 // on the device, those that fill join tables included
 } Figures;
 
 bool figures_of(const char *explained, Figures *figures);       // false: there is no kernel in this text
@@ -27,7 +28,7 @@ typedef struct GpuBench {
     const char *pool;                  // device memory for the part that streams
     bool        has_targets;           // they hold for SF 20 on a GPU: else figures stand without a verdict
     Peer       *weft, *duckdb;
-    double      link_gb_s, read_gb_s;  // as measured; 0: not
+    double      link_gb_s, read_gb_s, launch_us;           // as measured; 0: not
     double      single_ms[MAX_QUERIES];                         // kernels and tables, by query
     double      single_sum_ms, whole_sum_ms;               // of the kernels; from SQL to result
 } GpuBench;
