@@ -101,6 +101,7 @@ static bool needs_little(const Wave *wave, const RunChunk *chunk, int column)
     for (int r = 0; r < wave->n_riders; r++) {
         const GpuRun *run = wave->riders[r];
         if (!wants_chunk(run, chunk->chunk, chunk->number)) continue;
+        if (wave->n_riders > 1 && gpu_sieve_tests(run, column)) return false;                  // a sieve reads all of it
         for (int c = 0; c < run->launch->woven->n_columns; c++)
             if (source_column(run, c) == column) share += run->launch->woven->column_pass[c] * IN_PLACE_SECTOR / chunk->chunk->columns[column].width;
     }
@@ -426,10 +427,12 @@ static weft_status launch_riders(Wave *wave, Error *err)
 }
 
 // Nobody waits for an event of a run that failed: what it had issued must be over before its memory is given back.
-static void wait_for_remains(Gpu *gpu)
+static void wait_for_remains(const Wave *wave)
 {
+    Gpu *gpu = wave->gpu;
     for (int s = 0; s < N_COPY_STREAMS && !gpu->is_lost; s++) gpu->cu->StreamSynchronize(gpu->copy_streams[s]);
     if (!gpu->is_lost) gpu->cu->StreamSynchronize(gpu->gate_stream);
+    for (int r = 0; r < wave->n_riders && !gpu->is_lost; r++) gpu->cu->StreamSynchronize(wave->riders[r]->stream);
 }
 
 static void run_wave(Wave *wave)
@@ -440,7 +443,7 @@ static void run_wave(Wave *wave)
     if (!status) wave_copy(wave);
     if (!status && !wave->is_failed) status = launch_riders(wave, &err);
     if (status) wave_failed(wave, status, &err);
-    if (wave->is_failed) wait_for_remains(wave->gpu);
+    if (wave->is_failed) wait_for_remains(wave);
 }
 
 // ---- slots ---------------------------------------------------------------------------------------------------------------------------------

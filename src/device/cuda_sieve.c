@@ -29,6 +29,7 @@
 #define SECTOR_BYTES  32.0
 #define LOOK_BYTES    1.2
 #define LOOK_FAR      5.0
+#define TEST_BYTES    4.0              // of a query's test of a value, when the tables are made
 #define SIEVE_THREADS 1024             // of a block, and its tables in shared memory serve all of them
 #define WAVES         8                // blocks, in multiples of what fits the multiprocessors at once
 #define SHARED_MOST   ((u64)96 << 10)  // of tables in shared memory: two blocks of a thousand threads then still fit a multiprocessor
@@ -101,11 +102,20 @@ static bool is_usable(const GpuRun *run, const Sieve *sieve)
     return column->width && column->range.known && column->range.low <= column->range.high && column->range.high - column->range.low < SPAN_MOST;
 }
 
+// The share of rows that a usable sieve is expected to leave.  Of a join whose table cannot be looked up here, the range of its keys is tested, no more.
+static double sieve_share(const GpuRun *run, const Sieve *sieve)
+{
+    const Range *range = &source_column(run, sieve)->range;
+    const double low = MAX_OF((double)sieve->low, (double)range->low), high = MIN_OF((double)sieve->high, (double)range->high);
+    if (sieve->table) return sieve->pass;
+    return MAX_OF(high - low + 1, 0) / ((double)(range->high - range->low) + 1);
+}
+
 static double pass_share(const GpuRun *run)
 {
     double pass = 1;
     for (int s = 0; s < run->launch->woven->n_sieves; s++)
-        if (is_usable(run, &run->launch->woven->sieves[s])) pass *= run->launch->woven->sieves[s].pass;
+        if (is_usable(run, &run->launch->woven->sieves[s])) pass *= sieve_share(run, &run->launch->woven->sieves[s]);
     return pass;
 }
 
@@ -115,6 +125,14 @@ bool gpu_sieve_suits(const GpuRun *run)
     const Woven  *woven = launch->woven;
     if (!launch->may_weave || !launch->table || run->is_timed || run->is_counted || launch->sink != SINK_GROUPS || !woven->can_pick) return false;
     return strlen(woven->name) < NAME_BYTES && pass_share(run) <= PASS_MOST;
+}
+
+bool gpu_sieve_tests(const GpuRun *run, int column)
+{
+    if (!gpu_sieve_suits(run)) return false;
+    for (int s = 0; s < run->launch->woven->n_sieves; s++)
+        if (column_number(run, &run->launch->woven->sieves[s]) == column && is_usable(run, &run->launch->woven->sieves[s])) return true;
+    return false;
 }
 
 // ---- the columns of a table -----------------------------------------------------------------------------------------------------------------
@@ -163,6 +181,15 @@ static int place_of(const GpuSieve *sieve, const GpuRun *run, const Sieve *test)
 {
     const int c = is_usable(run, test) ? find_column(sieve->table, column_number(run, test)) : -1;
     return c >= 0 && sieve->table->widths[c] == source_column(run, test)->width ? c : -1;
+}
+
+// The share that its sieves leave here: of the columns that have a place.
+static double placed_share(const GpuSieve *sieve, const GpuRun *run)
+{
+    double pass = 1;
+    for (int s = 0; s < run->launch->woven->n_sieves; s++)
+        if (place_of(sieve, run, &run->launch->woven->sieves[s]) >= 0) pass *= sieve_share(run, &run->launch->woven->sieves[s]);
+    return pass;
 }
 
 // ---- code -----------------------------------------------------------------------------------------------------------------------------------
@@ -304,7 +331,8 @@ static double row_bytes(const GpuRun *run)
     return bytes;
 }
 
-static bool pays(GpuSieve *sieve)
+// ROWS: of the run; the tables are made for each one anew.
+static bool pays(GpuSieve *sieve, u64 rows)
 {
     const u32 near = near_tables(sieve->table, sieve->lane, SHARED_MOST);
     double    alone = 0, together = 0;
@@ -313,7 +341,11 @@ static bool pays(GpuSieve *sieve)
     for (int r = 0; r < sieve->n_riders; r++) {
         const GpuRun *run = sieve->riders[r].run;
         alone += row_bytes(run);
-        together += pass_share(run) * (run->launch->woven->n_columns + 2) * SECTOR_BYTES + 1.0 / 4;       // bits written and read
+        together += placed_share(sieve, run) * (run->launch->woven->n_columns + 2) * SECTOR_BYTES + 1.0 / 4;       // bits written and read
+        for (int s = 0; s < run->launch->woven->n_sieves; s++) {
+            const int c = place_of(sieve, run, &run->launch->woven->sieves[s]);
+            if (c >= 0) together += TEST_BYTES * (double)sieve->columns[c].size / (double)rows;
+        }
     }
     sieve->gain = alone / together;
     return sieve->n_riders > 1 && sieve->gain >= GAIN_LEAST;
@@ -331,7 +363,8 @@ static bool take_memory(Wave *wave, GpuSieve *sieve)
     sieve->bits_at = bytes;
     bytes += sieve->bits_bytes * (u64)sieve->n_riders;
     pthread_mutex_lock(&gpu->lock);
-    const bool is_taken = bytes <= frames_total(gpu->frames) / MEMORY_SHARE && frames_take(gpu->frames, bytes, &wave->slot->sieve_at);
+    // Columns that stay in the pool are not to go for it; those that pass go anyway.
+    const bool is_taken = bytes <= frames_total(gpu->frames) / MEMORY_SHARE && (wave->n_new ? frames_take : frames_take_free)(gpu->frames, bytes, &wave->slot->sieve_at);
     if (is_taken) wave->slot->sieve_bytes = bytes;
     pthread_mutex_unlock(&gpu->lock);
     for (int c = 0; c < sieve->table->n_columns; c++) sieve->columns[c].at += wave->slot->sieve_at;
@@ -357,12 +390,13 @@ GpuSieve *gpu_sieve_of(Wave *wave, GpuRun *const *runs, int n, bool *took)
     sieve->table = find_table(gpu, runs[0]->launch->table);
     for (int i = 0; i < n; i++) add_columns(sieve->table, runs[i]);
     for (int i = 0; i < n && sieve->n_riders < SIEVE_RIDERS; i++) {
-        n_tests += runs[i]->launch->woven->n_sieves;
-        took[i] = n_tests <= TESTS_MOST && add_rider(gpu, sieve, runs[i]);
+        const int n_own = runs[i]->launch->woven->n_sieves;
+        took[i] = n_tests + n_own <= TESTS_MOST && placed_share(sieve, runs[i]) <= PASS_MOST && add_rider(gpu, sieve, runs[i]);
+        if (took[i]) n_tests += n_own;
     }
     sieve->lane = lane_for(sieve->n_riders);
     cover_columns(sieve);
-    if (pays(sieve) && has_code(gpu, sieve) && take_memory(wave, sieve)) return sieve;
+    if (pays(sieve, rows_of(wave)) && has_code(gpu, sieve) && take_memory(wave, sieve)) return sieve;
     memset(took, 0, (size_t)n * sizeof *took);
     gpu_sieve_free(sieve);
     return NULL;
@@ -431,7 +465,7 @@ static KernelTest test_of(const GpuRun *run, const Tested *column, const Sieve *
         test.shift = (u64)column->low - (u64)sieve->table->keys[0].low;
         if (test.table) low = MAX_OF(low, sieve->table->keys[0].low), high = MIN_OF(high, sieve->table->keys[0].high);
     }
-    if (low > high) test.first = column->size;             // none
+    if (low > high) test.first = column->size, test.table = NULL;      // none; entries past the last value must not be looked up
     else test.first = (u64)(low - column->low), test.span = (u64)(high - low);
     return test;
 }
@@ -494,7 +528,7 @@ static void write_chunk(Wave *wave, const GpuSieve *sieve, int k, u64 all, Sieve
         i64          *params = own->params + SIEVED_COLUMN + 3 * c;
         own->columns[c] = wave_column(wave->gpu, &wave->chunks[k], sieve->table->numbers[c]);
         params[0] = (i64)((u64)own->columns[c].base - (u64)column->low), params[1] = (i64)column->size;
-        params[2] = own->columns[c].data ? (i64)column->wants : 0;
+        params[2] = own->columns[c].data && own->columns[c].width == sieve->table->widths[c] ? (i64)(column->wants & all) : 0;
     }
     for (int r = 0; r < sieve->n_riders; r++) own->state[r] = pointer(bits_address(wave->gpu, sieve, r, k));
 }

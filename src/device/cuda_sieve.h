@@ -21,6 +21,7 @@ typedef struct GpuSieve GpuSieve;
 typedef struct Parts { int n_parts; u32 most_rows; CuAddress at; } Parts;      // a launch's KernelArgs in the args of its run, one for each chunk
 
 bool        gpu_sieve_suits(const GpuRun *run);
+bool        gpu_sieve_tests(const GpuRun *run, int column);            // of the table: a sieve would look at it for this run
 // Of N runs, those it took: TOOK[i].  Its device memory belongs to the slot of the wave.
 GpuSieve   *gpu_sieve_of(Wave *wave, GpuRun *const *runs, int n, bool *took);
 u64         gpu_sieve_args_bytes(void);                     // of the args of a run, for each chunk, at most

@@ -128,11 +128,16 @@ static void drop(Frames *frames, Copy *copy)
     free(copy);
 }
 
+static bool take_free(Frames *frames, u64 n, u64 *first)
+{
+    return take_run(frames, frames->next, frames->n_frames, n, first) || take_run(frames, 0, frames->n_frames, n, first);
+}
+
 // Where a copy went, there may now be a run that is long enough: only there, since there was none before.
 static bool take_evicting(Frames *frames, u64 n, u64 *first)
 {
     if (n > frames->n_frames) return false;
-    if (take_run(frames, frames->next, frames->n_frames, n, first) || take_run(frames, 0, frames->n_frames, n, first)) return true;
+    if (take_free(frames, n, first)) return true;
     while (frames->oldest) {
         Copy     *copy = frames->oldest;
         const u64 from = copy->at / FRAME_BYTES, to = from + frames_for(copy->bytes);
@@ -147,6 +152,15 @@ bool frames_take(Frames *frames, u64 bytes, u64 *at)
 {
     u64 first;
     if (!take_evicting(frames, frames_for(bytes), &first)) return false;
+    *at = first * FRAME_BYTES;
+    frames->bytes_held += bytes;
+    return true;
+}
+
+bool frames_take_free(Frames *frames, u64 bytes, u64 *at)
+{
+    u64 first;
+    if (!take_free(frames, frames_for(bytes), &first)) return false;
     *at = first * FRAME_BYTES;
     frames->bytes_held += bytes;
     return true;

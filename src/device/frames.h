@@ -33,6 +33,7 @@ typedef struct Copy {
 Frames *frames_new(u64 bytes);
 void    frames_free(Frames *frames);
 bool    frames_take(Frames *frames, u64 bytes, u64 *at);
+bool    frames_take_free(Frames *frames, u64 bytes, u64 *at);  // the same, but nothing makes way
 void    frames_give(Frames *frames, u64 at, u64 bytes);        // BYTES as taken
 u64     frames_total(const Frames *frames);
 u64     frames_held(const Frames *frames);                     // bytes taken, or in copies that are held: what cannot make way

@@ -1,7 +1,7 @@
 // sieved.c - queries that meet on a GPU look at a row at once, and each gets the answer that it gets alone on the CPU.
 //
-// Run by tests/check-gpu with the fake driver, and a pool that the table does not fit: riders then gather at the runs.  The fake hands a kernel only
-// the rows whose bits are set, so a bit that is missing shows.
+// Run by tests/check-gpu with the fake driver, and a pool that the tables do not fit: riders then gather at the runs.  The fake hands a kernel only
+// the rows whose bits are set, so a bit that is missing shows.  Queries have much to read and little to keep, so that sharing their tests pays.
 
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -9,23 +9,41 @@
 
 #include "help.h"
 
-enum { N_ROWS = 60000, N_SESSIONS = 20, ROUNDS_LEAST = 8, ROUNDS_MOST = 150, PARTS_ENOUGH = 300 };
+enum { N_ROWS = 60000, N_SESSIONS = 20, ROUNDS_LEAST = 8, ROUNDS_MOST = 150, PARTS_ENOUGH = 300, INSERT_ROWS = 10000, MANY_COLUMNS = 14, SIEVE_COLUMNS = 12 };
 
-static void fill(weft_session *session)
+static int (*parts_sieved)(void);
+static void (*fail_at)(const char *call, int nth, int result);
+
+typedef void MakeQuery(int n, int round, char *sql, size_t room);
+
+static const char wide[] = "sum(g), sum(h), min(i), max(j)";
+
+static char *add_wide(char *at, long long i)
 {
-    char *sql = malloc(1 << 20), *at = sql;
-    must(session, "set chunk_rows = 5000");
-    must(session, "create table t (a integer, b integer, c integer, d integer, e text, f integer, g bigint, h bigint, i bigint, j bigint)");
+    return at + sprintf(at, "%lld,%lld,%lld,%lld)", i * 1000000007ll, i * 1000000009ll, i * -1000000021ll, i * 1000000033ll);
+}
+
+static char *begin_row(weft_session *session, const char *table, char *sql, char *at, int i)
+{
+    const bool is_first = i % INSERT_ROWS == 0;
+    if (is_first && i) must(session, sql);
+    if (is_first) at = sql + sprintf(sql, "insert into %s values ", table);
+    return at + sprintf(at, "%s(", is_first ? "" : ",");
+}
+
+// Column n has NULLs, c and i have negative values, f grows with the rows.
+static void fill_t(weft_session *session)
+{
+    char *sql = malloc(4 << 20), *at = sql;
+    must(session, "create table t (a integer, b integer, n integer, c integer, d integer, e text, f integer, g bigint, h bigint, i bigint, j bigint)");
     must(session, "create table k (id integer, name text, size integer)");
     must(session, "create table wide (id integer, v integer)");
     for (int i = 0; i < N_ROWS; i++) {
-        const bool is_first = i % 10000 == 0;
-        if (is_first && i) must(session, sql);
-        if (is_first) at = sql + sprintf(sql, "insert into t values ");
-        at += sprintf(at, "%s(%d,%d,", is_first ? "" : ",", i * 7 % 60000, i % 100);
+        at = begin_row(session, "t", sql, at, i);
+        at += sprintf(at, "%d,%d,", i * 7 % 60000, i % 100);
         at += i % 11 ? sprintf(at, "%d,", i % 300 - 150) : sprintf(at, "null,");
-        at += sprintf(at, "%d,'%c',%d,", i * 31 % 5000, 'a' + i % 5, i / 10);
-        at += sprintf(at, "%lld,%lld,%lld,%lld)", i * 1000000007ll, i * 1000000009ll, i * -1000000021ll, i * 1000000033ll);
+        at += sprintf(at, "%d,%d,'%c',%d,", i * 13 % 300 - 150, i * 31 % 5000, 'a' + i % 5, i / 10);
+        at = add_wide(at, i);
     }
     must(session, sql);
     at = sql + sprintf(sql, "insert into k values ");
@@ -37,12 +55,26 @@ static void fill(weft_session *session)
     free(sql);
 }
 
-// Ranges, bit tables, tables with payloads, rows that nobody wants, NULLs, dictionary codes, groups in arrays and in hash tables, chunks that only some want.
-static void make_query(int n, int round, char *sql, size_t room)
+static void fill_many(weft_session *session)
 {
-    static const char wide[] = "sum(g), sum(h), min(i), max(j)";       // so much to read that sharing tests pays
-    const int         x = (n * 37 + round * 11) % 60;
-    switch (n % 10) {
+    char *sql = malloc(4 << 20), *at = sql + sprintf(sql, "create table many (");
+    for (int c = 0; c < MANY_COLUMNS; c++) at += sprintf(at, "k%d integer, ", c);
+    sprintf(at, "g bigint, h bigint, i bigint, j bigint)");
+    must(session, sql);
+    for (int i = 0; i < N_ROWS; i++) {
+        at = begin_row(session, "many", sql, at, i);
+        for (int c = 0; c < MANY_COLUMNS; c++) at += sprintf(at, "%d,", (i * (2 * c + 3) + c) % 101);
+        at = add_wide(at, i);
+    }
+    must(session, sql);
+    free(sql);
+}
+
+// Ranges, bit tables, tables with payloads, rows that nobody wants, NULLs, dictionary codes, groups in arrays and in hash tables, chunks that only some want.
+static void any_shape(int n, int round, char *sql, size_t room)
+{
+    const int x = (n * 37 + round * 11) % 60;
+    switch (n % 11) {
         case 0: snprintf(sql, room, "select %s, sum(a * d), count(*) from t where b between %d and %d and d < %d", wide, x, x + 3, 1000 + x); break;
         case 1: snprintf(sql, room, "select k.name, %s, count(*) from t, k where t.c = k.id and k.size = %d group by k.name order by 1", wide, x % 40); break;
         case 2: snprintf(sql, room, "select wide.v, %s from t, wide where t.d = wide.id and wide.v between %d and %d group by wide.v order by 1", wide, x, x + 20); break;
@@ -52,11 +84,23 @@ static void make_query(int n, int round, char *sql, size_t room)
         case 6: snprintf(sql, room, "select sum(a + %d), %s from t where c = %d", x, wide, x - 30); break;
         case 7: snprintf(sql, room, "select sum(a), %s from t where d > 100000 + %d", wide, x); break;
         case 8: snprintf(sql, room, "select %s from t, k where t.c = k.id and k.name = 'name %d' and k.size > %d and b < 20", wide, x % 9, x % 35); break;
+        case 9: snprintf(sql, room, "select count(n), %s from t where n = %d", wide, x - 30); break;
         default: snprintf(sql, room, "select e, count(*), %s from t, wide where t.d = wide.id and wide.v = %d and e < 'd' group by e order by e", wide, x); break;
     }
 }
 
-static void run_round(weft_session **sessions, weft_session *onlooker, int round)
+static void many_query(int n, int round, int first, int second, char *sql, size_t room)
+{
+    const int x = (n * 7 + round) % 90;
+    snprintf(sql, room, "select %s(g), %s, count(*) from many where k%d between %d and %d and k%d < 50%s", n & 1 ? "sum" : "max", wide, first, x, x + 2, second, n & 2 ? " and h > -5" : "");
+}
+
+static void first_columns(int n, int round, char *sql, size_t room) { many_query(n, round, n % SIEVE_COLUMNS, (n + 4) % SIEVE_COLUMNS, sql, room); }
+
+// More than a sieve has.
+static void last_columns(int n, int round, char *sql, size_t room) { many_query(n, round, SIEVE_COLUMNS + n % 2, SIEVE_COLUMNS + n % 2, sql, room); }
+
+static void run_round(weft_session **sessions, weft_session *onlooker, MakeQuery *make_query, int round)
 {
     weft_task *tasks[N_SESSIONS];
     char       sql[N_SESSIONS][300];
@@ -76,25 +120,48 @@ static void run_round(weft_session **sessions, weft_session *onlooker, int round
     }
 }
 
+static void run_rounds(weft_session **sessions, weft_session *onlooker, MakeQuery *make_query, const char *what)
+{
+    const int enough = parts_sieved() + PARTS_ENOUGH;
+    for (int round = 0; round < ROUNDS_LEAST || (round < ROUNDS_MOST && parts_sieved() < enough); round++) run_round(sessions, onlooker, make_query, round);
+    check(parts_sieved() >= enough, what, "are seldom sieved together");
+}
+
+// A call fails in the midst of a wave: what it has begun must be over before its memory is another's.
+static void run_failing(weft_session **sessions, weft_session *onlooker)
+{
+    static const char *const calls[] = { "cuLaunchKernel", "cuStreamWaitEvent", "cuEventRecord", "cuMemcpyHtoDAsync" };
+    for (int round = 0; round < 80; round++) {
+        fail_at(calls[round % 4], 5 + round * 7 % 97, 701);    // too many resources: it passes
+        run_round(sessions, onlooker, first_columns, round);
+    }
+    fail_at("", 0, 0);
+    run_rounds(sessions, onlooker, first_columns, "queries after failures");
+}
+
 int main(void)
 {
     weft_db      *db;
     weft_session *sessions[N_SESSIONS], *onlooker;
     weft_error    error;
-    int           round = 0;
     void         *fake = dlopen(getenv("WEFT_LIBCUDA"), RTLD_NOW);
-    int         (*parts_sieved)(void) = fake ? (int (*)(void))dlsym(fake, "fake_cuda_sieved") : NULL;
-    if (!parts_sieved) return puts("failed: WEFT_LIBCUDA does not name the fake driver"), 1;
+    *(void **)&parts_sieved = fake ? dlsym(fake, "fake_cuda_sieved") : NULL;
+    *(void **)&fail_at = fake ? dlsym(fake, "fake_cuda_fail") : NULL;
+    if (!parts_sieved || !fail_at) return puts("failed: WEFT_LIBCUDA does not name the fake driver"), 1;
     if (weft_open(NULL, &db, &error) || weft_connect(db, &onlooker, &error)) return 1;
     must(onlooker, "set device = cpu");
     must(onlooker, "set weave_queries = off");
-    fill(onlooker);
+    must(onlooker, "set chunk_rows = 5000");
+    fill_t(onlooker);
+    fill_many(onlooker);
     for (int i = 0; i < N_SESSIONS; i++) {
         if (weft_connect(db, &sessions[i], &error)) return 1;
         must(sessions[i], "set device = cuda");
     }
-    while (round < ROUNDS_LEAST || (round < ROUNDS_MOST && parts_sieved() < PARTS_ENOUGH)) run_round(sessions, onlooker, round++);
-    check(parts_sieved() >= PARTS_ENOUGH, "queries are sieved together", "seldom");
+    run_rounds(sessions, onlooker, any_shape, "queries of any shapes");
+    run_rounds(sessions, onlooker, first_columns, "queries over many columns");
+    for (int round = 0; round < 20; round++) run_round(sessions, onlooker, last_columns, round);
+    run_failing(sessions, onlooker);
     for (int i = 0; i < N_SESSIONS; i++) weft_disconnect(sessions[i]);
     weft_disconnect(onlooker);
     weft_close(db);
