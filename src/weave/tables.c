@@ -12,8 +12,6 @@
 
 #include "weave/weave_int.h"
 
-#include "kernel/args.h"
-
 static void add_key(Text *head, Text *loads, Text *at, int k)
 {
     text_add(head, "    PARAM(u64, low%d, %d)\n    PARAM(u64, stride%d, %d)\n    COLUMN(u64, key%d, %d)\n", k, FILL_KEY + 2 * k, k, FILL_KEY + 2 * k + 1, k, FILL_KEYS_FROM + k);
@@ -136,8 +134,8 @@ const char *weave_sieve_text(Arena *arena, const u8 *widths, int n_columns, int 
         "// rows to the queries that want them\n"
         "KERNEL(%s)\n"
         "{\n"
-        "    PARAM(u%d, all, %d)\n"
-        "    PARAM(u32, n_queries, %d)\n"
+        "    PARAM(u%d, all, SIEVED_ALL)\n"
+        "    PARAM(u32, n_queries, SIEVED_QUERIES)\n"
         "    TILES {\n"
         "        ROWS(live)\n"
         "        MASK(live)\n"
@@ -148,7 +146,7 @@ const char *weave_sieve_text(Arena *arena, const u8 *widths, int n_columns, int 
         "%s"
         "        SORT_OUT(live, u%d, u%d, who, n_queries)\n"
         "    }\n"
-        "}\n", *name, set_bits(lane), SIEVED_ALL, SIEVED_QUERIES, set_bits(lane), steps.bytes, 8 * lane, set_bits(lane));
+        "}\n", *name, set_bits(lane), set_bits(lane), steps.bytes, 8 * lane, set_bits(lane));
     text_free(&steps);
     text_free(&digits);
     return text;
