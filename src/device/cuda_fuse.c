@@ -312,7 +312,7 @@ static void make_sieve(Choice *choice, const bool *is_left)
     bool    took[SIEVE_RIDERS];
     Unit    unit = { 0 };
     for (int r = 0; r < wave->n_riders && n < SIEVE_RIDERS; r++)
-        if (is_left[r] && gpu_sieve_suits(wave->riders[r])) riders[n] = r, runs[n++] = wave->riders[r];
+        if (is_left[r] && wave->riders[r]->can_sieve) riders[n] = r, runs[n++] = wave->riders[r];
     unit.sieve = n ? gpu_sieve_of(wave, runs, n, took) : NULL;
     if (!unit.sieve) return;
     for (int i = 0; i < n; i++)
@@ -396,7 +396,7 @@ int units_choose(Wave *wave, Unit *units)
     bool  *is_left = calloc((size_t)wave->n_riders + 1, sizeof *is_left);
     for (int r = 0; r < wave->n_riders; r++) {
         is_left[r] = wants_any(wave, wave->riders[r]);
-        if (is_left[r] && unit_suits(wave->riders[r])) choice.left[choice.n_left++] = r;
+        if (is_left[r] && wave->riders[r]->can_fuse) choice.left[choice.n_left++] = r;
     }
     sort_by_name(&choice);
     make_cubes(&choice);
@@ -415,7 +415,7 @@ int units_choose(Wave *wave, Unit *units)
 
 // ---- launching ------------------------------------------------------------------------------------------------------------------------------
 
-u64 unit_args_bytes(const GpuRun *run) { return unit_suits(run) ? sizeof(KernelArgs) + sizeof(void *) : 0; }
+u64 unit_args_bytes(const GpuRun *run) { return run->can_fuse ? sizeof(KernelArgs) + sizeof(void *) : 0; }
 
 static void *device_pointer(CuAddress address) { return (void *)(uintptr_t)address; }
 
@@ -450,10 +450,12 @@ void unit_write(Wave *wave, const Parts *parts, Unit *unit)
 weft_status wave_join(Gpu *gpu, GpuRun *const *riders, int n_riders, bool is_before, Error *err)
 {
     const GpuRun *first = riders[0];
+    u32           joined = 1u << first->stream_number;         // once for each stream: riders have put in what they have before they get on
     if (!is_before) GPU_TRY(gpu, EventRecord, (first->done, first->stream), err);
     for (int i = 1; i < n_riders; i++) {
         const GpuRun *run = riders[i];
-        if (run->stream_number == first->stream_number) continue;
+        if (joined >> run->stream_number & 1) continue;
+        joined |= 1u << run->stream_number;
         if (is_before) GPU_TRY(gpu, EventRecord, (run->done, run->stream), err);
         GPU_TRY(gpu, StreamWaitEvent, (is_before ? first->stream : run->stream, is_before ? run->done : first->done, 0), err);
     }

@@ -106,6 +106,7 @@ typedef struct GpuRun {
     int          asked_until;          // chunks before were asked to be read from disk
     u64          bytes_wanted;
     bool         is_attached, is_in_run, is_issued;
+    bool         can_fuse, can_sieve;  // worked out when it gets on
     u64          n_fused_chunks, n_cubed_chunks, n_sieved_chunks;              // of the run at hand
     pthread_cond_t issued;             // its own: a run must not wake up everybody who rides
     weft_status  status;               // the dispatcher failed it

@@ -38,6 +38,7 @@
 #define SPINNERS    4                  // unless so many do: asking takes the driver's locks
 #define RUN_BYTES        ((u64)4 << 20)    // of a run that streams, and for each rider
 #define RUN_RIDER_BYTES  ((u64)768 << 10)
+#define RUN_SHARE        8                 // of the pool: 1 / this, at most
 #define RUNS_AHEAD       4                 // that stream and have not come
 #define RUN_SPIN_MS      0.5               // while one of them is waited for
 #define RUN_STAGED_BYTES ((u64)48 << 20)   // of a run through stages
@@ -164,7 +165,7 @@ static u64 parts_bytes(const Wave *wave, const Chunk *chunk, int hint)
 {
     u64 bytes = 0;
     for (int r = 0; r < wave->n_riders; r++)
-        if (wants_chunk(wave->riders[r], chunk, hint) || unit_suits(wave->riders[r])) bytes += part_bytes(wave->riders[r]);
+        if (wants_chunk(wave->riders[r], chunk, hint) || wave->riders[r]->can_fuse) bytes += part_bytes(wave->riders[r]);
     return wave->n_riders > 1 ? bytes + gpu_sieve_args_bytes() : bytes;
 }
 
@@ -215,9 +216,11 @@ static void gather_riders(Wave *wave, const GpuRun *leader)
 // More than the pool keeps.
 static bool passes_through(const Gpu *gpu, const GpuRun *run) { return run->bytes_wanted > frames_total(gpu->frames) / 4 * 3; }
 
+// A run must not take so much of the pool that the next ones find no room.
 static bool is_long_enough(const Wave *wave)
 {
-    return wave->bytes_straight >= RUN_BYTES + RUN_RIDER_BYTES * (u64)wave->n_riders || wave->bytes_staged > RUN_STAGED_BYTES;
+    const u64 most = frames_total(wave->gpu->frames) / RUN_SHARE;
+    return wave->bytes_straight >= MIN_OF(RUN_BYTES + RUN_RIDER_BYTES * (u64)wave->n_riders, most) || wave->bytes_staged > RUN_STAGED_BYTES;
 }
 
 // As many chunks as the leader wants and one run may have; 0: not even one found room.
@@ -649,7 +652,7 @@ static void refuse_leader(GpuRun *leader)
     set_issued(leader);
 }
 
-static bool can_share(const GpuRun *run) { return unit_suits(run) || gpu_sieve_suits(run); }
+static bool can_share(const GpuRun *run) { return run->can_fuse || run->can_sieve; }
 
 static bool has_copies_under_way(const Gpu *gpu)
 {
@@ -742,7 +745,7 @@ static int n_here(const Gpu *gpu, u64 table)
 static bool waits_for_others(const Gpu *gpu, const GpuRun *run)
 {
     const bool is_passing = passes_through(gpu, run);
-    const int  n_coming = run->is_timed || (!is_passing && !gpu_sieve_suits(run)) ? 0 : n_expected(gpu, run->launch->table);
+    const int  n_coming = run->is_timed || (!is_passing && !run->can_sieve) ? 0 : n_expected(gpu, run->launch->table);
     if (!n_coming) return false;
     const double alone_ms = (double)run->bytes_wanted / (is_passing ? LINK_BYTES_PER_MS : MEMORY_BYTES_PER_MS);
     const double wait_ms = is_passing ? MIN_OF(alone_ms * n_coming / 4, GATHER_MS) : MIN_OF(alone_ms * (n_coming + n_here(gpu, run->launch->table)) / 2, GATHER_SIEVE_MS);
@@ -869,6 +872,7 @@ static void detach(GpuRun *run)
 weft_status scan_ride(GpuRun *run, Error *err)
 {
     Gpu *gpu = run->gpu;
+    run->can_fuse = unit_suits(run), run->can_sieve = gpu_sieve_suits(run);
     pthread_mutex_lock(&gpu->lock);
     run->n_wanted = 0, run->asked_until = 0;
     run->is_issued = false;

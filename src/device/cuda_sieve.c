@@ -129,7 +129,7 @@ bool gpu_sieve_suits(const GpuRun *run)
 
 bool gpu_sieve_tests(const GpuRun *run, int column)
 {
-    if (!gpu_sieve_suits(run)) return false;
+    if (!run->can_sieve) return false;
     for (int s = 0; s < run->launch->woven->n_sieves; s++)
         if (column_number(run, &run->launch->woven->sieves[s]) == column && is_usable(run, &run->launch->woven->sieves[s])) return true;
     return false;

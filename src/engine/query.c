@@ -23,7 +23,7 @@
 // Code for a GPU that is not there yet is waited for (100 to 300 ms) unless the CPU will be done sooner: then the CPU runs the pipeline, and the
 // GPU's code is compiled meanwhile, for the next time.  It is begun when the query is done, so that the compiler does not take a core
 // from it; at once where the CPU takes longer than this.
-#define COMPILE_NOW_MS 10.0
+#define COMPILE_NOW_MS 100.0
 
 // ---- memory of the query ------------------------------------------------------------------------------------------------
 
