@@ -2,39 +2,43 @@
 //
 //     compile_times [--architecture 90] [--repeats 3] [--threads 1,4,16] FILE.k...
 //
-// Tables in Markdown: per variant the sum over the kernels of their best times (by the wall and of the CPU) and the slowest; then all kernels
-// compiled by several threads at once.  An option that this NVRTC does not know says so.  Whether the code that comes out is as
-// fast is another question: WEFT_NVRTC_OPTIONS=... bench/gpu/run.sh answers it.  scripts/gpu-test compile collects the kernels of SSB.
+// Tables in Markdown: per variant the mean over the kernels of their best times (by the wall and of the CPU) and the slowest; what NVRTC says that
+// its phases take; then all kernels compiled by several threads at once.  NVRTC can have a cache of its own, in the user's home, for texts that it
+// has seen, and compiles every time only with --no-cache: so all variants but one have it.  An option that this NVRTC does not know says so.
+// Whether the code that comes out is as fast is another question: WEFT_NVRTC_OPTIONS=... bench/gpu/run.sh answers it.  scripts/gpu-test compile
+// collects the kernels of SSB.
 
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "jit/nvrtc_library.h"
 #include "kernel/kernel.h"
 
 enum { KERNELS_MOST = 200, VARIANT_OPTIONS = 2 };
 
-// HEADER: the words are a header that is included, as a precompiled one must be.
-typedef struct Variant { const char *name, *options[VARIANT_OPTIONS]; bool is_header, is_bare; } Variant;
+// HEADER: the words are a header that is included, as a precompiled one must be.  BARE: they have no comments.  CACHED: without --no-cache.
+typedef struct Variant { const char *name, *options[VARIANT_OPTIONS]; bool is_header, is_bare, is_cached; } Variant;
 
 static const Variant variants[] = {
-    { "as the device compiles", { NULL }, false, false },
-    { "the words without comments", { NULL }, false, true },
-    { "--minimal", { "--minimal" }, false, false },
-    { "--no-source-include", { "--no-source-include" }, false, false },
-    { "--no-cache", { "--no-cache" }, false, false },
-    { "--split-compile=0", { "--split-compile=0" }, false, false },
-    { "--Ofast-compile=min", { "--Ofast-compile=min" }, false, false },
-    { "--Ofast-compile=mid", { "--Ofast-compile=mid" }, false, false },
-    { "--Ofast-compile=max", { "--Ofast-compile=max" }, false, false },
-    { "--ptxas-options=-O2", { "--ptxas-options=-O2" }, false, false },
-    { "--ptxas-options=-O1", { "--ptxas-options=-O1" }, false, false },
-    { "--ptxas-options=-O0", { "--ptxas-options=-O0" }, false, false },
-    { "the words as a header", { NULL }, true, false },
-    { "the words as a header, --pch", { "--pch" }, true, false },
-    { "the same and --minimal", { "--pch", "--minimal" }, true, false },
+    { .name = "as the device compiles" },
+    { .name = "with NVRTC's own cache", .is_cached = true },
+    { .name = "the words without comments", .is_bare = true },
+    { .name = "--minimal", .options = { "--minimal" } },
+    { .name = "--no-source-include", .options = { "--no-source-include" } },
+    { .name = "--split-compile=0", .options = { "--split-compile=0" } },
+    { .name = "--Ofast-compile=min", .options = { "--Ofast-compile=min" } },
+    { .name = "--Ofast-compile=mid", .options = { "--Ofast-compile=mid" } },
+    { .name = "--Ofast-compile=mid --minimal", .options = { "--Ofast-compile=mid", "--minimal" } },
+    { .name = "--Ofast-compile=max", .options = { "--Ofast-compile=max" } },
+    { .name = "--ptxas-options=-O2", .options = { "--ptxas-options=-O2" } },
+    { .name = "--ptxas-options=-O1", .options = { "--ptxas-options=-O1" } },
+    { .name = "--ptxas-options=-O0", .options = { "--ptxas-options=-O0" } },
+    { .name = "the words as a header", .is_header = true },
+    { .name = "the words as a header, --pch", .options = { "--pch" }, .is_header = true },
+    { .name = "the same and --minimal", .options = { "--pch", "--minimal" }, .is_header = true },
 };
 
 typedef struct Kernel { char *text; const char *items; } Kernel;
@@ -45,6 +49,7 @@ static int          repeats = 3;
 static Kernel       kernels[KERNELS_MOST];
 static int          n_kernels;
 static char        *words, *bare_words;
+static bool         knows_no_cache = true;                  // older ones have neither the option nor a cache
 
 static double cpu_ms(void)
 {
@@ -88,6 +93,7 @@ static weft_status compile_program(NvrtcProgram program, const Variant *variant,
 {
     const char *options[16] = { architecture, "--std=c++17", "--fmad=false", "--diag-suppress=177,550", "-w", kernel->items, "-DSHARED_TABLES_=0x3u", "-DEAGER_=0x1u" };
     int         n = 8;
+    if (knows_no_cache && !variant->is_cached) options[n++] = "--no-cache";
     for (int o = 0; o < VARIANT_OPTIONS && variant->options[o]; o++) options[n++] = variant->options[o];
     NVRTC_TRY(nvrtc, CompileProgram, (program, n, options), err);
     NVRTC_TRY(nvrtc, GetCUBINSize, (program, bytes), err);
@@ -115,9 +121,10 @@ typedef struct Times { double wall_ms, cpu_ms, slowest_ms; size_t bytes; } Times
 
 static weft_status time_kernel(const Variant *variant, const Kernel *kernel, Times *sum, Error *err)
 {
-    double wall = 0, cpu = 0;
-    size_t bytes = 0;
-    for (int r = 0; r < repeats; r++) {
+    const int times = variant->is_cached ? MAX_OF(repeats, 2) : repeats;       // the first fills the cache
+    double    wall = 0, cpu = 0;
+    size_t    bytes = 0;
+    for (int r = 0; r < times; r++) {
         const double wall_start = time_now_ms(), cpu_start = cpu_ms();
         TRY(compile(variant, kernel, &bytes, err));
         const double wall_now = time_now_ms() - wall_start, cpu_now = cpu_ms() - cpu_start;
@@ -141,8 +148,8 @@ static void time_variant(const Variant *variant)
 // What the compiler takes for nothing, with and without the words.
 static void time_nothing(void)
 {
-    static const Kernel nothing = { "extern \"C\" __global__ void nothing(unsigned *p) { *p = 1; }", "-DITEMS=4" };
-    static const Variant with = { "an empty kernel", { NULL }, false, false };
+    static const Kernel  nothing = { "extern \"C\" __global__ void nothing(unsigned *p) { *p = 1; }", "-DITEMS=4" };
+    static const Variant with = { .name = "an empty kernel" };
     char  *kept = words, none[] = "";
     Times  sum = { 0 }, without = { 0 };
     Error  err = { 0 };
@@ -152,6 +159,54 @@ static void time_nothing(void)
     words = kept;
     if (err.status) printf("an empty kernel: %s\n\n", err.message);
     else printf("- an empty kernel: %.1f ms (%.1f of the CPU) with the words, %.1f (%.1f) without\n\n", sum.wall_ms, sum.cpu_ms, without.wall_ms, without.cpu_ms);
+}
+
+// ---- phases ------------------------------------------------------------------------------------------------------------------------------
+
+typedef struct Phase { char name[64]; double ms; int count; } Phase;
+
+enum { PHASES_MOST = 16 };
+
+static void add_phase(Phase *phases, const char *name, double ms)
+{
+    int p = 0;
+    while (p < PHASES_MOST && phases[p].count && strcmp(phases[p].name, name) != 0) p++;
+    if (p == PHASES_MOST) return;
+    snprintf(phases[p].name, sizeof phases[p].name, "%s", name);
+    phases[p].ms += ms, phases[p].count++;
+}
+
+// Every compile has added lines like "kernel.cu, CUDA C++ Frontend, 41, ms"; the heading has no number.
+static void print_phases(const char *lines)
+{
+    Phase  phases[PHASES_MOST] = { 0 };
+    char   name[64];
+    double ms;
+    for (const char *at = lines; *at; at += strcspn(at, "\n"), at += *at == '\n')
+        if (sscanf(at, "%*[^,\n], %63[^,\n], %lf, ms", name, &ms) == 2) add_phase(phases, name, ms);
+    printf("\n| phase | mean ms |\n| :-- | --: |\n");
+    for (int p = 0; p < PHASES_MOST && phases[p].count; p++) printf("| %s | %.1f |\n", phases[p].name, phases[p].ms / phases[p].count);
+    if (!phases[0].count) printf("| NVRTC told none | |\n");
+}
+
+// As the device compiles.  The times are whole milliseconds, so the mean over all kernels and repeats is told.
+static void time_phases(void)
+{
+    char   path[] = "/tmp/weft-phases.XXXXXX", option[60];
+    int    file = mkstemp(path);
+    Text   lines = { 0 };
+    Error  err = { 0 };
+    size_t bytes;
+    if (file < 0) return (void)printf("\nphases: no file can be made in /tmp\n");
+    close(file);
+    snprintf(option, sizeof option, "--time=%s", path);
+    const Variant timed = { .name = "--time", .options = { option } };
+    for (int k = 0; k < n_kernels * repeats && !err.status; k++) compile(&timed, &kernels[k % n_kernels], &bytes, &err);
+    if (!err.status) file_read_all(path, &lines, &err);
+    if (err.status) printf("\nphases: %.80s\n", err.message);
+    else print_phases(lines.bytes ? lines.bytes : "");
+    text_free(&lines);
+    unlink(path);
 }
 
 // ---- side by side ------------------------------------------------------------------------------------------------------------------------
@@ -200,13 +255,16 @@ int main(int argc, char **argv)
     snprintf(architecture, sizeof architecture, "--gpu-architecture=sm_%d", capability);
     text_add(&all_words, "%s\n%s", kernel_args_text, kernel_cuda_text);
     words = all_words.bytes, bare_words = without_comments(words);
-    const double start = time_now_ms();
-    size_t       bytes;
-    if (compile(&variants[0], &kernels[0], &bytes, &err)) return printf("failed: %s\n", err.message), 1;
+    double start = time_now_ms();
+    size_t bytes;
+    if (compile(&variants[0], &kernels[0], &bytes, &err)) knows_no_cache = false, err = (Error){ 0 }, start = time_now_ms();
+    if (!knows_no_cache && compile(&variants[0], &kernels[0], &bytes, &err)) return printf("failed: %s\n", err.message), 1;
     printf("## NVRTC %d.%d, %d kernels, best of %d\n\n- the first compile of the process: %.1f ms\n", nvrtc->major, nvrtc->minor, n_kernels, repeats, time_now_ms() - start);
+    if (!knows_no_cache) puts("- it does not know --no-cache: times may be those of a cache");
     time_nothing();
     printf("| variant | mean ms | of the CPU | slowest ms | bytes of code |\n| :-- | --: | --: | --: | --: |\n");
     for (int v = 0; v < COUNT_OF(variants); v++) time_variant(&variants[v]);
+    time_phases();
     printf("\n| threads at once | all kernels ms | of the CPU |\n| --: | --: | --: |\n");
     for (char *at = threads; *at; at += strcspn(at, ","), at += *at == ',') n_failed += time_threads(MAX_OF(atoi(at), 1));
     printf("\n%d passed, %d failed\n", n_failed == 0, n_failed);
