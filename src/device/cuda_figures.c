@@ -46,6 +46,12 @@ void figures_read(const Wave *wave)
     const Table *table = wave->riders[0]->launch->scanned;
     if (!table) return;
     TableFigures *figures = figures_of(wave->gpu, table);
+    u64           n_woven = 0;
+    for (int r = 0; r < wave->n_riders; r++) {
+        const GpuRun *run = wave->riders[r];
+        n_woven = MAX_OF(n_woven, MAX_OF(run->n_sieved_chunks, MAX_OF(run->n_fused_chunks, run->n_cubed_chunks)));
+    }
+    figures->chunks_woven += n_woven;
     for (int k = 0; k < wave->n_chunks; k++) {
         const RunChunk *chunk = &wave->chunks[k];
         figures->chunks_read++, figures->rows_read += chunk->chunk->n_rows;

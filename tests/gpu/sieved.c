@@ -162,6 +162,9 @@ int main(void)
     run_rounds(sessions, onlooker, first_columns, "queries over many columns");
     for (int round = 0; round < 20; round++) run_round(sessions, onlooker, last_columns, round);
     run_failing(sessions, onlooker);
+    char *woven = answer(onlooker, "select chunks_woven > 0, rides_woven >= 2 * chunks_woven from weft_scans where table_name = 'many'");
+    check(strcmp(woven, "true|true|") == 0 || strcmp(woven, "t|t|") == 0, "weft_scans counts what was woven", woven);
+    free(woven);
     for (int i = 0; i < N_SESSIONS; i++) weft_disconnect(sessions[i]);
     weft_disconnect(onlooker);
     weft_close(db);
