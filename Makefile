@@ -131,7 +131,7 @@ gpu-bench: ## the tables of bench/gpu: SSB SF 20 on the GPU, single, at once, st
 	@+$(MAKE) --no-print-directory all bench-programs
 	@BUILD='$(BUILD)' bench/gpu/run.sh $(ARGS)
 
-cuda-check: all ## compile generated kernels with nvcc
+cuda-check: all $(BUILD)/gpu/own_texts ## compile generated kernels with nvcc
 	@BUILD=$(BUILD) scripts/cuda-check
 
 deps: ## install the packages that are missing

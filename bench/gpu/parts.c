@@ -111,19 +111,61 @@ static void crowd_free(Crowd *crowd)
     }
 }
 
-// Submits all, waits for all.  Freeing the answers is not counted.
-static double run_at_once(const Crowd *crowd)
+static void crowd_ask(const Crowd *crowd, weft_result **results)
 {
     weft_task *tasks[MOST_AT_ONCE];
-    weft_result *results[MOST_AT_ONCE];
     weft_error error;
-    double start = now_ms();
     for (int i = 0; i < crowd->n; i++)
         if (weft_submit(peer_weft_session(crowd->peers[i]), crowd->queries[i], &tasks[i], &error))
             die(crowd->queries[i], error.message);
     for (int i = 0; i < crowd->n; i++)
         if (weft_wait(tasks[i], &results[i], &error))
             die(crowd->queries[i], error.message);
+}
+
+static bool is_same_answer(const weft_result *a, const weft_result *b)
+{
+    if (weft_result_rows(a) != weft_result_rows(b) || weft_result_columns(a) != weft_result_columns(b))
+        return false;
+    for (size_t row = 0; row < weft_result_rows(a); row++)
+        for (int column = 0; column < weft_result_columns(a); column++) {
+            char x[256], y[256];
+            weft_format(a, column, row, x, sizeof x);
+            weft_format(b, column, row, y, sizeof y);
+            if (strcmp(x, y) != 0)
+                return false;
+        }
+    return true;
+}
+
+// What queries that meet are told is what each is told alone by the CPU.
+static void check_at_once(GpuBench *gpu, const Crowd *crowd)
+{
+    weft_result *results[MOST_AT_ONCE], *expected;
+    weft_error error;
+    char problem[PEER_ERROR_BYTES] = "";
+    Peer *cpu = peer_connect(gpu->weft ? gpu->weft : crowd->peers[0], problem);
+    if (!cpu)
+        die("weft", problem);
+    must(cpu, peer_run(cpu, "set device = cpu", NULL), "set device");
+    crowd_ask(crowd, results);
+    for (int i = 0; i < crowd->n; i++) {
+        if (weft_query(peer_weft_session(cpu), crowd->queries[i], &expected, &error))
+            die(crowd->queries[i], error.message);
+        if (!is_same_answer(results[i], expected))
+            die(crowd->queries[i], "another answer among others than alone on the CPU");
+        weft_result_free(expected);
+        weft_result_free(results[i]);
+    }
+    peer_close(cpu);
+}
+
+// Submits all, waits for all.  Freeing the answers is not counted.
+static double run_at_once(const Crowd *crowd)
+{
+    weft_result *results[MOST_AT_ONCE];
+    double start = now_ms();
+    crowd_ask(crowd, results);
     double elapsed = now_ms() - start;
     for (int i = 0; i < crowd->n; i++)
         weft_result_free(results[i]);
@@ -145,6 +187,7 @@ static double best_at_once(GpuBench *gpu, const Crowd *crowd)
         else
             best_ms = fmin(best_ms, ms);
     }
+    check_at_once(gpu, crowd);                                 // with all code there
     return best_ms;
 }
 

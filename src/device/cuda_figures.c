@@ -61,7 +61,8 @@ void figures_read(const Wave *wave)
 
 void figures_woven(GpuRun *run)
 {
-    if ((run->n_fused_chunks || run->n_cubed_chunks || run->n_sieved_chunks) && run->launch->scanned) {
+    run->is_woven = run->n_fused_chunks || run->n_cubed_chunks || run->n_sieved_chunks;
+    if (run->is_woven && run->launch->scanned) {
         TableFigures *figures = figures_of(run->gpu, run->launch->scanned);
         figures->n_fused += run->n_fused_chunks, figures->n_cubed += run->n_cubed_chunks, figures->n_sieved += run->n_sieved_chunks;
     }
@@ -84,13 +85,16 @@ static int count_fellows(const Gpu *gpu, const GpuRun *run)
     return n;
 }
 
+// What is written while a run is put together is left alone.
 static LaunchFigures launch_figures(const Gpu *gpu, const GpuRun *run, Arena *arena)
 {
     const Launch *launch = run->launch;
+    const bool    is_woven = run->is_woven && !run->is_in_run;
     return (LaunchFigures){ .query = launch->query, .table = launch->scanned ? arena_strdup(arena, launch->scanned->name) : NULL,
                             .label = arena_strdup(arena, launch->label ? launch->label : ""), .kernel = arena_strdup(arena, launch->woven->name),
                             .n_chunks = run->n_chunks_wanted, .n_chunks_done = run->is_attached || run->is_issued ? run->n_chunks_wanted - run->n_wanted : 0,
-                            .n_fellow = count_fellows(gpu, run) };
+                            .n_fellow = count_fellows(gpu, run), .woven_as = is_woven ? launch->woven_as : NULL, .n_woven = is_woven ? launch->n_woven : 0,
+                            .gain = is_woven ? launch->gain : 1 };
 }
 
 void gpu_list(Device *device, Arena *arena, DeviceFigures *figures)

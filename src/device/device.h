@@ -92,6 +92,9 @@ typedef struct LaunchFigures {
     u64         query;
     const char *table, *label, *kernel;        // table NULL: rows of the query's own
     int         n_chunks, n_chunks_done, n_fellow;
+    const char *woven_as;                      // in its last run, with others; NULL: not
+    int         n_woven;                       // how many, itself included
+    double      gain;
 } LaunchFigures;
 
 typedef struct TableFigures {

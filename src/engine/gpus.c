@@ -86,6 +86,13 @@ static DeviceFigures figures_of(Gpus *gpus, int number, Arena *arena)
     return figures;
 }
 
+static WovenAs woven_as_of(const char *name)
+{
+    for (int as = WOVEN_SIEVE; name && as <= WOVEN_CUBE; as++)
+        if (strcmp(woven_as_name((WovenAs)as), name) == 0) return (WovenAs)as;
+    return WOVEN_NOT;
+}
+
 void gpus_add_riders(Gpus *gpus, Arena *arena, RiderFigures **figures, int *n_figures)
 {
     for (int g = 0; g < GPUS_MOST; g++) {
@@ -94,7 +101,8 @@ void gpus_add_riders(Gpus *gpus, Arena *arena, RiderFigures **figures, int *n_fi
             const LaunchFigures *launch = &found.launches[i];
             *LIST_PUSH(arena, *figures, *n_figures) =
                 (RiderFigures){ .query = launch->query, .table = launch->table ? launch->table : "stored rows", .label = launch->label, .kernel = launch->kernel,
-                                .n_chunks = launch->n_chunks, .n_chunks_done = launch->n_chunks_done, .n_fellow = launch->n_fellow };
+                                .n_chunks = launch->n_chunks, .n_chunks_done = launch->n_chunks_done, .n_fellow = launch->n_fellow,
+                                .woven_as = woven_as_of(launch->woven_as), .n_woven = launch->n_woven, .gain = launch->gain };
         }
     }
 }

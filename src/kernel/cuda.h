@@ -325,27 +325,27 @@ template <bool IS_NEAR, typename Set, typename T, typename Lane> DEVICE_ void si
     const T *const    column = global_<T>(A->columns[again_(k)].data);
     const Lane *const table = Table_<Lane, IS_NEAR>::at(A, (int)again_(k));
     Values_<T>        values;
-    u32               asked = 0;
-    if (IS_NEAR) {
+    if constexpr (IS_NEAR) {
         load_<true>(values, column, row < row_end ? row : 0, 0);
 #pragma unroll
         for (u32 i = 0; i < ITEMS; i++) {
             const u32 at = (u32)values[i] + from;
             if (at < size) who[i] = who[i] & (Set)table[at];
         }
-        return;
+    } else {
+        Values_<Set> found;
+        u32          asked = 0;
+#pragma unroll
+        for (u32 i = 0; i < ITEMS; i++) asked |= who[i] & wants ? ITEM_(i) : 0;
+        load_<false>(values, column, row, asked);
+#pragma unroll
+        for (u32 i = 0; i < ITEMS; i++) {
+            const u32 at = (u32)values[i] + from;
+            found[i] = asked & ITEM_(i) && at < size ? (Set)__ldg(table + at) : ~(Set)0;
+        }
+#pragma unroll
+        for (u32 i = 0; i < ITEMS; i++) who[i] = who[i] & found[i];
     }
-#pragma unroll
-    for (u32 i = 0; i < ITEMS; i++) asked |= who[i] & wants ? ITEM_(i) : 0;
-    load_<false>(values, column, row, asked);
-    Values_<Set> found;
-#pragma unroll
-    for (u32 i = 0; i < ITEMS; i++) {
-        const u32 at = (u32)values[i] + from;
-        found[i] = asked & ITEM_(i) && at < size ? (Set)__ldg(table + at) : ~(Set)0;
-    }
-#pragma unroll
-    for (u32 i = 0; i < ITEMS; i++) who[i] = who[i] & found[i];
 }
 
 #define SIEVE(live, k, type, lane, set, who) sieve_<IS_SHARED_(k), set, type, lane>(A, k, who, ROW_(0), end_);

@@ -12,6 +12,7 @@
 enum { N_ROWS = 60000, N_SESSIONS = 20, ROUNDS_LEAST = 8, ROUNDS_MOST = 150, PARTS_ENOUGH = 300, INSERT_ROWS = 10000, MANY_COLUMNS = 14, SIEVE_COLUMNS = 12 };
 
 static int (*parts_sieved)(void);
+static int n_woven_seen;               // by weft_riders, with how many others at most
 static void (*fail_at)(const char *call, int nth, int result);
 
 typedef void MakeQuery(int n, int round, char *sql, size_t room);
@@ -109,6 +110,9 @@ static void run_round(weft_session **sessions, weft_session *onlooker, MakeQuery
         make_query(i, round, sql[i], sizeof sql[i]);
         if (weft_submit(sessions[i], sql[i], &tasks[i], &error)) exit((printf("failed: %s\n", error.message), 1));
     }
+    char *woven = answer(onlooker, "select max(woven_with) from weft_riders where table_name in ('t', 'many')");
+    n_woven_seen = atoi(woven) > n_woven_seen ? atoi(woven) : n_woven_seen;
+    free(woven);
     for (int i = 0; i < N_SESSIONS; i++) {
         weft_result *result = NULL;
         char        *got = calloc(1, ANSWER_BYTES), *expected = answer(onlooker, sql[i]);
@@ -165,6 +169,7 @@ int main(void)
     char *woven = answer(onlooker, "select chunks_woven > 0, rides_woven >= 2 * chunks_woven from weft_scans where table_name = 'many'");
     check(strcmp(woven, "true|true|") == 0 || strcmp(woven, "t|t|") == 0, "weft_scans counts what was woven", woven);
     free(woven);
+    check(n_woven_seen > 1, "weft_riders shows who is woven with others", "never");
     for (int i = 0; i < N_SESSIONS; i++) weft_disconnect(sessions[i]);
     weft_disconnect(onlooker);
     weft_close(db);
