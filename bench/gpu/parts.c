@@ -453,7 +453,7 @@ void part_first(GpuBench *gpu)
     char cache[600];
     double most_ms = 0;
     say(bench, "## First run with an empty code cache, in a new process, and the second\n\n");
-    say(bench, "Small tables are scanned by the CPU while code for the GPU is made; later: with all code there.  The difference is to the "
+    say(bench, "The CPU runs what it does sooner than the code for the GPU is made; later: with all code there.  The difference is to the "
                "quicker of the two.\n\n");
     say(bench, "| query | first ms | second ms | later ms | difference |\n| :-- | --: | --: | --: | --: |\n");
     for (int q = 0; q < bench->n_queries; q++) {

@@ -55,8 +55,6 @@ struct GpuCube {
     CuAddress   parts_at, folds_at;
 };
 
-static u64 rounded(u64 bytes) { return (bytes + 63) / 64 * 64; }
-
 static void *pointer(CuAddress address) { return (void *)(uintptr_t)address; }
 
 // ---- who fits -------------------------------------------------------------------------------------------------------------------------------
@@ -222,7 +220,7 @@ static bool has_code(Gpu *gpu, GpuCube *cube)
     if (!gpu->fold_kernel) gpu->fold_kernel = kernel_want(gpu, &(KernelWish){ .name = name, .text = text }, &gpu->fold_shape);
     if (!code->kernel || kernel_state(gpu, code->kernel) != KERNEL_READY || kernel_state(gpu, gpu->fold_kernel) != KERNEL_READY) return false;
     cube->kernel = (GpuRun){ .gpu = gpu, .launch = &launch, .kernel = code->kernel, .shape = code->shape };
-    cube->kernel.shape.dynamic_shared = (u32)(launch.woven->n_state * (int)rounded(cube->n_cells * sizeof(i64)));
+    cube->kernel.shape.dynamic_shared = (u32)(launch.woven->n_state * (int)args_rounded(cube->n_cells * sizeof(i64)));
     cube->fold = (GpuRun){ .gpu = gpu, .launch = &launch, .kernel = gpu->fold_kernel, .shape = gpu->fold_shape };
     const bool ok = !kernel_shape(gpu, &cube->kernel, &ignored) && !kernel_shape(gpu, &cube->fold, &ignored);
     cube->kernel.launch = cube->fold.launch = NULL;
@@ -257,22 +255,10 @@ u64 gpu_cube_args_bytes(void)
     return MAX_DIMS * SPAN_MOST * sizeof(u16) + SHARED_MOST + LISTS_MOST * sizeof(u32) + CUBE_MOST * STATE_MOST * (sizeof(KernelArgs) + 256) + 65536;
 }
 
-typedef struct Area { RunSlot *slot; } Area;               // of the args of the run
-
-static void *take(Area *area, u64 bytes, CuAddress *at)
-{
-    RunSlot *slot = area->slot;
-    void    *host = slot->args + slot->args_used;
-    *at = slot->args_at + slot->args_used;
-    slot->args_used += rounded(bytes);
-    memset(host, 0, bytes);
-    return host;
-}
-
-static CuAddress write_class_table(Area *area, const Dim *dim)
+static CuAddress write_class_table(Wave *wave, const Dim *dim)
 {
     CuAddress at;
-    u16      *classes = take(area, dim->size * sizeof *classes + 16, &at);
+    u16      *classes = wave_take_args(wave, dim->size * sizeof *classes + 16, &at);
     for (int c = 0; c < dim->n_classes; c++) {
         const u64 end = c + 1 < dim->n_classes ? dim->cuts[c + 1] : dim->size;
         for (u64 v = dim->cuts[c]; v < end; v++) classes[v] = (u16)c;
@@ -282,25 +268,25 @@ static CuAddress write_class_table(Area *area, const Dim *dim)
 
 typedef struct CubeHead { CuAddress common, tables, state, cells; } CubeHead;
 
-static CubeHead write_head(Area *area, const GpuCube *cube)
+static CubeHead write_head(Wave *wave, const GpuCube *cube)
 {
     const Woven  *woven = cube->runs[0]->launch->woven;
     const GpuRun *first = cube->runs[0];
     const int     n_state = woven->n_state;
     CubeHead      head;
     CuAddress     places_at;
-    KernelCommon *common = take(area, sizeof *common, &head.common);
-    void        **tables = take(area, (u64)(woven->n_tables + cube->n_dims + 1) * sizeof *tables, &head.tables);
-    void        **state = take(area, (u64)(n_state + 1) * sizeof *state, &head.state);
-    KernelCells  *places = take(area, (u64)n_state * sizeof *places, &places_at);
-    take(area, (u64)n_state * rounded(cube->n_cells * sizeof(i64)), &head.cells);
+    KernelCommon *common = wave_take_args(wave, sizeof *common, &head.common);
+    void        **tables = wave_take_args(wave, (u64)(woven->n_tables + cube->n_dims + 1) * sizeof *tables, &head.tables);
+    void        **state = wave_take_args(wave, (u64)(n_state + 1) * sizeof *state, &head.state);
+    KernelCells  *places = wave_take_args(wave, (u64)n_state * sizeof *places, &places_at);
+    wave_take_args(wave, (u64)n_state * args_rounded(cube->n_cells * sizeof(i64)), &head.cells);
     *common = (KernelCommon){ .n_room = cube->n_cells, .cells = pointer(places_at), .n_groups = (u32)cube->n_cells, .n_state = (u32)n_state };
     for (int s = 0; s < n_state; s++) {
-        state[s] = pointer(head.cells + (u64)s * rounded(cube->n_cells * sizeof(i64)));
-        places[s] = (KernelCells){ .at = (u32)((u64)s * rounded(cube->n_cells * sizeof(i64))), .kind = CELLS_ADD };
+        state[s] = pointer(head.cells + (u64)s * args_rounded(cube->n_cells * sizeof(i64)));
+        places[s] = (KernelCells){ .at = (u32)((u64)s * args_rounded(cube->n_cells * sizeof(i64))), .kind = CELLS_ADD };
     }
     for (int t = 0; t < woven->n_tables; t++) tables[t] = pointer(gpu_address(first->gpu, first->tables[t]->at));
-    for (int d = 0; d < cube->n_dims; d++) tables[woven->n_tables + d] = pointer(write_class_table(area, &cube->dims[d]));
+    for (int d = 0; d < cube->n_dims; d++) tables[woven->n_tables + d] = pointer(write_class_table(wave, &cube->dims[d]));
     return head;
 }
 
@@ -317,14 +303,14 @@ static void write_params(const GpuCube *cube, const KernelColumn *columns, i64 *
     }
 }
 
-static void write_parts(Wave *wave, Area *area, GpuCube *cube, const CubeHead *head, const int *chunks, int n_chunks)
+static void write_parts(Wave *wave, GpuCube *cube, const CubeHead *head, const int *chunks, int n_chunks)
 {
     const Woven *woven = cube->runs[0]->launch->woven;
     const u64    n_columns = (u64)woven->n_columns, n_params = (u64)(woven->n_params + 2 * cube->n_dims);
     CuAddress    columns_at, params_at;
-    KernelArgs  *args = take(area, (u64)n_chunks * sizeof *args, &cube->parts_at);
-    KernelColumn *columns = take(area, (u64)n_chunks * n_columns * sizeof *columns, &columns_at);
-    i64         *params = take(area, (u64)n_chunks * n_params * sizeof *params, &params_at);
+    KernelArgs  *args = wave_take_args(wave, (u64)n_chunks * sizeof *args, &cube->parts_at);
+    KernelColumn *columns = wave_take_args(wave, (u64)n_chunks * n_columns * sizeof *columns, &columns_at);
+    i64         *params = wave_take_args(wave, (u64)n_chunks * n_params * sizeof *params, &params_at);
     cube->n_parts = n_chunks;
     for (int p = 0; p < n_chunks; p++) {
         const RunChunk *chunk = &wave->chunks[chunks[p]];
@@ -354,21 +340,21 @@ static u32 list_cells(const GpuCube *cube, int r, u32 *cells)
 
 typedef struct FoldArgs { KernelColumn column; const void *tables[1]; void *state[1]; } FoldArgs;
 
-static void write_folds(Area *area, GpuCube *cube, const CubeHead *head)
+static void write_folds(Wave *wave, GpuCube *cube, const CubeHead *head)
 {
     const int   n_state = cube->runs[0]->launch->woven->n_state;
     CuAddress   own_at;
-    KernelArgs *args = take(area, (u64)(cube->n_runs * n_state) * sizeof *args, &cube->folds_at);
-    FoldArgs   *own = take(area, (u64)(cube->n_runs * n_state) * sizeof *own, &own_at);
+    KernelArgs *args = wave_take_args(wave, (u64)(cube->n_runs * n_state) * sizeof *args, &cube->folds_at);
+    FoldArgs   *own = wave_take_args(wave, (u64)(cube->n_runs * n_state) * sizeof *own, &own_at);
     for (int r = 0; r < cube->n_runs; r++) {
         const u64 n_wanted = cells_wanted(cube, r);
         CuAddress list_at;
-        u32      *list = take(area, (n_wanted + 32) * sizeof *list, &list_at);
+        u32      *list = wave_take_args(wave, (n_wanted + 32) * sizeof *list, &list_at);
         if (n_wanted) list_cells(cube, r, list);
         for (int s = 0; s < n_state && n_wanted; s++, cube->n_folds++) {
             const GpuRun   *run = cube->runs[r];
             const CuAddress at = own_at + (u64)cube->n_folds * sizeof *own;
-            own[cube->n_folds] = (FoldArgs){ { .data = pointer(list_at), .width = sizeof(u32) }, { pointer(head->cells + (u64)s * rounded(cube->n_cells * sizeof(i64))) },
+            own[cube->n_folds] = (FoldArgs){ { .data = pointer(list_at), .width = sizeof(u32) }, { pointer(head->cells + (u64)s * args_rounded(cube->n_cells * sizeof(i64))) },
                                              { pointer(gpu_address(run->gpu, run->block_at + run->slot_at[s])) } };
             args[cube->n_folds] = (KernelArgs){ .row_end = (u32)n_wanted, .columns = pointer(at + offsetof(FoldArgs, column)), .tables = pointer(at + offsetof(FoldArgs, tables)),
                                                 .state = pointer(at + offsetof(FoldArgs, state)), .common = pointer(head->common) };
@@ -378,10 +364,9 @@ static void write_folds(Area *area, GpuCube *cube, const CubeHead *head)
 
 void gpu_cube_write(Wave *wave, GpuCube *cube, const int *chunks, int n_chunks)
 {
-    Area           area = { wave->slot };
-    const CubeHead head = write_head(&area, cube);
-    write_parts(wave, &area, cube, &head, chunks, n_chunks);
-    write_folds(&area, cube, &head);
+    const CubeHead head = write_head(wave, cube);
+    write_parts(wave, cube, &head, chunks, n_chunks);
+    write_folds(wave, cube, &head);
 }
 
 // ---- launching ------------------------------------------------------------------------------------------------------------------------------
@@ -397,13 +382,6 @@ static void tell(const GpuCube *cube, u32 grid_x)
     }
 }
 
-static weft_status launch(Gpu *gpu, const GpuRun *kernel, CuStream stream, CuAddress at, u32 grid_x, int n_parts, Error *err)
-{
-    void *parameters[] = { &at };
-    GPU_TRY(gpu, LaunchKernel, (kernel->kernel->function, grid_x, (unsigned)n_parts, 1, (unsigned)kernel->shape.threads, 1, 1, kernel->shape.dynamic_shared, stream, parameters, NULL), err);
-    return WEFT_OK;
-}
-
 weft_status gpu_cube_launch(Wave *wave, const GpuCube *cube, Error *err)
 {
     Gpu         *gpu = wave->gpu;
@@ -414,8 +392,8 @@ weft_status gpu_cube_launch(Wave *wave, const GpuCube *cube, Error *err)
     const u32    grid_x = (u32)MAX_OF(1, MIN_OF(room, tiles));
     GPU_TRY(gpu, StreamWaitEvent, (first->stream, wave->slot->copied, 0), err);
     TRY(wave_join(gpu, cube->runs, cube->n_runs, true, err));
-    TRY(launch(gpu, &cube->kernel, first->stream, cube->parts_at, grid_x, cube->n_parts, err));
-    if (cube->n_folds) TRY(launch(gpu, &cube->fold, first->stream, cube->folds_at, 1, cube->n_folds, err));
+    TRY(wave_launch(gpu, &cube->kernel, first->stream, cube->parts_at, grid_x, cube->n_parts, err));
+    if (cube->n_folds) TRY(wave_launch(gpu, &cube->fold, first->stream, cube->folds_at, 1, cube->n_folds, err));
     tell(cube, grid_x);
     return wave_join(gpu, cube->runs, cube->n_runs, false, err);
 }

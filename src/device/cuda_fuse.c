@@ -26,7 +26,7 @@
 
 #define FUSE_OTHERS   3
 #define CUBES_MOST    1                // in one run: it takes room among its arguments
-#define FUSE_TABLES   1                // that a member looks up: with more, kernels of two SSB queries took longer than one after the other (1.3 and 1.1 ms)
+#define FUSE_TABLES   1                // that a member looks up: with more, nothing is saved (README.md)
 #define GAIN_LEAST    1.2
 #define GAIN_MOST     1.5
 #define MET_BEFORE    2
@@ -53,8 +53,6 @@ typedef struct Partners {              // shapes that go together
     u64              columns;          // bit per column of the table, of all of them
     struct Partners *next;
 } Partners;
-
-static u64 rounded(u64 bytes) { return (bytes + 63) / 64 * 64; }
 
 // ---- who can --------------------------------------------------------------------------------------------------------------------------------
 
@@ -425,7 +423,7 @@ static KernelArgs *args_of(const RunSlot *slot, const Parts *parts) { return (Ke
 void unit_write(Wave *wave, const Parts *parts, Unit *unit)
 {
     RunSlot   *slot = wave->slot;
-    const u64  n_chunks = (u64)unit->n_chunks, members_at = rounded(n_chunks * sizeof(KernelArgs));
+    const u64  n_chunks = (u64)unit->n_chunks, members_at = args_rounded(n_chunks * sizeof(KernelArgs));
     u8        *host = slot->args + slot->args_used;
     void     **members = (void **)(void *)(host + members_at);
     u32        shared_at = 0;
@@ -443,7 +441,25 @@ void unit_write(Wave *wave, const Parts *parts, Unit *unit)
         ((KernelArgs *)(void *)host)[p] = (KernelArgs){ .row_end = wave->chunks[unit->chunks[p]].chunk->n_rows, .common = args_of(slot, &parts[unit->riders[0]])[p].common,
                                                         .n_members = (u32)unit->n_riders,
                                                         .members = device_pointer(unit->parts.at + members_at + (u64)(p * unit->n_riders) * sizeof(void *)) };
-    slot->args_used += members_at + rounded(n_chunks * (u64)unit->n_riders * sizeof(void *));
+    slot->args_used += members_at + args_rounded(n_chunks * (u64)unit->n_riders * sizeof(void *));
+}
+
+void *wave_take_args(Wave *wave, u64 bytes, CuAddress *at)
+{
+    RunSlot *slot = wave->slot;
+    void    *host = slot->args + slot->args_used;
+    *at = slot->args_at + slot->args_used;
+    slot->args_used += args_rounded(bytes);
+    memset(host, 0, bytes);
+    return host;
+}
+
+weft_status wave_launch(Gpu *gpu, const GpuRun *kernel, CuStream stream, CuAddress parts, u32 grid_x, int n_parts, Error *err)
+{
+    const Shape *shape = &kernel->shape;
+    void        *parameters[] = { &parts };
+    GPU_TRY(gpu, LaunchKernel, (kernel->kernel->function, grid_x, (unsigned)n_parts, 1, (unsigned)shape->threads, 1, 1, shape->dynamic_shared, stream, parameters, NULL), err);
+    return WEFT_OK;
 }
 
 // In the first rider's stream: what the others have put into theirs comes before, and what they will put there after.
@@ -475,16 +491,13 @@ static void tell(Wave *wave, const Unit *unit, u32 grid_x)
 
 weft_status unit_launch_fused(Wave *wave, const Unit *unit, u32 grid_x, Error *err)
 {
-    Gpu         *gpu = wave->gpu;
-    GpuRun      *first = wave->riders[unit->riders[0]];
-    const Shape *shape = &unit->kernel.shape;
-    CuAddress    at = unit->parts.at;
-    void        *parameters[] = { &at };
+    Gpu    *gpu = wave->gpu;
+    GpuRun *first = wave->riders[unit->riders[0]];
     GPU_TRY(gpu, StreamWaitEvent, (first->stream, wave->slot->copied, 0), err);
     GpuRun *riders[FUSE_MOST] = { 0 };
     for (int i = 0; i < unit->n_riders; i++) riders[i] = wave->riders[unit->riders[i]];
     TRY(wave_join(gpu, riders, unit->n_riders, true, err));
-    GPU_TRY(gpu, LaunchKernel, (unit->kernel.kernel->function, grid_x, (unsigned)unit->parts.n_parts, 1, (unsigned)shape->threads, 1, 1, shape->dynamic_shared, first->stream, parameters, NULL), err);
+    TRY(wave_launch(gpu, &unit->kernel, first->stream, unit->parts.at, grid_x, unit->parts.n_parts, err));
     tell(wave, unit, grid_x);
     return wave_join(gpu, riders, unit->n_riders, false, err);
 }

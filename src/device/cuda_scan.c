@@ -19,7 +19,7 @@
 //
 //     time = first run put together + bytes / link + kernels of the last run  (+ 4 runs at most for who gets on late)
 //
-// Measured on an H200, 518 MB at 55 GB/s: 10.1 ms with four runs of 4 MiB, 10.3 with two of 8, 10.8 with three of 16.  Through stages the host is the
+// Measured on an H200 when columns were still copied one by one, 518 MB at 55 GB/s: 10.1 ms with four runs of 4 MiB, 10.3 with two of 8, 10.8 with three of 16.  Through stages the host is the
 // limit, and longer runs keep its threads busy.
 //
 // Columns are held from when a run is put together until it is done; then they stay in the pool until their room is wanted.
@@ -52,8 +52,6 @@
 #define LINK_BYTES_PER_MS   5e7
 #define MEMORY_BYTES_PER_MS 3e9
 #define FILL_WAVES  4                  // blocks, in multiples of what fits the multiprocessors at once, where a block has no tables to fetch
-
-static u64 rounded(u64 bytes) { return (bytes + 63) / 64 * 64; }
 
 static int source_column(const GpuRun *run, int c) { return run->launch->source->chunk_column[run->launch->woven->columns[c]]; }
 
@@ -295,8 +293,8 @@ static Parts write_parts(const Wave *wave, const GpuRun *run, const int *chunks,
     RunSlot      *slot = wave->slot;
     const Woven  *woven = run->launch->woven;
     Parts         parts = { .n_parts = n_chunks };
-    const u64     columns_at = rounded((u64)parts.n_parts * sizeof(KernelArgs)), columns_size = (u64)woven->n_columns * sizeof(KernelColumn);
-    const u64     params_at = columns_at + rounded((u64)parts.n_parts * columns_size), params_size = (u64)woven->n_params * sizeof(i64);
+    const u64     columns_at = args_rounded((u64)parts.n_parts * sizeof(KernelArgs)), columns_size = (u64)woven->n_columns * sizeof(KernelColumn);
+    const u64     params_at = columns_at + args_rounded((u64)parts.n_parts * columns_size), params_size = (u64)woven->n_params * sizeof(i64);
     const u64     base = slot->args_used;
     u8           *host = slot->args + base;
     const CuAddress device = slot->args_at + base;
@@ -315,7 +313,7 @@ static Parts write_parts(const Wave *wave, const GpuRun *run, const int *chunks,
         ((KernelArgs *)(void *)host)[p] = args;
         parts.most_rows = MAX_OF(parts.most_rows, chunk->chunk->n_rows);
     }
-    slot->args_used += rounded(params_at + (u64)parts.n_parts * params_size);
+    slot->args_used += args_rounded(params_at + (u64)parts.n_parts * params_size);
     return parts;
 }
 
@@ -340,12 +338,10 @@ static weft_status launch_parts(Wave *wave, GpuRun *run, const Parts *parts, Err
 {
     Gpu      *gpu = wave->gpu;
     GpuFigures *figures = &run->launch->gpu;
-    CuAddress at = parts->at;
-    void     *parameters[] = { &at };
     const u32 grid_x = blocks_per_part(gpu, &run->shape, parts);
     if (wave->slot->has_gate) GPU_TRY(gpu, StreamWaitEvent, (run->stream, wave->slot->copied, 0), err);
     TRY(start_timer(run, err));
-    GPU_TRY(gpu, LaunchKernel, (run->kernel->function, grid_x, (unsigned)parts->n_parts, 1, (unsigned)run->shape.threads, 1, 1, run->shape.dynamic_shared, run->stream, parameters, NULL), err);
+    TRY(wave_launch(gpu, run, run->stream, parts->at, grid_x, parts->n_parts, err));
     if (run->is_timed) GPU_TRY(gpu, EventRecord, (run->timers[run->n_timers - 1], run->stream), err);
     figures->n_launches++;
     if ((u64)grid_x * (u64)parts->n_parts >= (u64)figures->grid_x * figures->grid_y) figures->grid_x = grid_x, figures->grid_y = (u32)parts->n_parts;

@@ -86,8 +86,6 @@ struct GpuSieve {
     CuAddress   whos_at, parts_at;
 };
 
-static u64 rounded(u64 bytes) { return (bytes + 63) / 64 * 64; }
-
 static void *pointer(CuAddress address) { return (void *)(uintptr_t)address; }
 
 // ---- who can --------------------------------------------------------------------------------------------------------------------------------
@@ -196,7 +194,7 @@ static double placed_share(const GpuSieve *sieve, const GpuRun *run)
 
 static int lane_for(int n) { return n <= 8 ? 0 : n <= 16 ? 1 : n <= 32 ? 2 : 3; }
 
-static u64 table_bytes(u64 size, int lane) { return rounded(size << lane); }
+static u64 table_bytes(u64 size, int lane) { return args_rounded(size << lane); }
 
 // The small ones, as they come first.
 static u32 near_tables(const SieveTable *table, int lane, u64 most)
@@ -351,7 +349,7 @@ static bool pays(GpuSieve *sieve, u64 rows)
     return sieve->n_riders > 1 && sieve->gain >= GAIN_LEAST;
 }
 
-static u64 bits_bytes(const Chunk *chunk) { return rounded(((u64)chunk->n_rows + 7) / 8 + 8); }
+static u64 bits_bytes(const Chunk *chunk) { return args_rounded(((u64)chunk->n_rows + 7) / 8 + 8); }
 
 static bool take_memory(Wave *wave, GpuSieve *sieve)
 {
@@ -432,17 +430,8 @@ u64 gpu_sieve_args_bytes(void)
 
 u64 gpu_sieve_args_once(void)
 {
-    return 2 * rounded(sizeof(KernelCommon)) + SIEVE_COLUMNS * sizeof(KernelSpot) + rounded(SIEVE_COLUMNS * sizeof(void *)) + SIEVE_COLUMNS * (sizeof(KernelArgs) + WHO_PARAMS * sizeof(i64) + 2 * sizeof(void *)) +
+    return 2 * args_rounded(sizeof(KernelCommon)) + SIEVE_COLUMNS * sizeof(KernelSpot) + args_rounded(SIEVE_COLUMNS * sizeof(void *)) + SIEVE_COLUMNS * (sizeof(KernelArgs) + WHO_PARAMS * sizeof(i64) + 2 * sizeof(void *)) +
            TESTS_MOST * sizeof(KernelTest) + 4096;
-}
-
-static void *take(RunSlot *slot, u64 bytes, CuAddress *at)
-{
-    void *host = slot->args + slot->args_used;
-    *at = slot->args_at + slot->args_used;
-    slot->args_used += rounded(bytes);
-    memset(host, 0, bytes);
-    return host;
 }
 
 // The part of a join table that tells which keys it has, among what the run's kernel is handed; 0: none of it.
@@ -485,11 +474,10 @@ typedef struct WhoArgs { i64 params[WHO_PARAMS]; const void *tables[1]; void *st
 
 static void write_whos(Wave *wave, GpuSieve *sieve, CuAddress common)
 {
-    RunSlot    *slot = wave->slot;
     CuAddress   own_at, tests_at;
-    KernelArgs *args = take(slot, SIEVE_COLUMNS * sizeof *args, &sieve->whos_at);
-    WhoArgs    *own = take(slot, SIEVE_COLUMNS * sizeof *own, &own_at);
-    KernelTest *tests = take(slot, TESTS_MOST * sizeof *tests, &tests_at);
+    KernelArgs *args = wave_take_args(wave, SIEVE_COLUMNS * sizeof *args, &sieve->whos_at);
+    WhoArgs    *own = wave_take_args(wave, SIEVE_COLUMNS * sizeof *own, &own_at);
+    KernelTest *tests = wave_take_args(wave, TESTS_MOST * sizeof *tests, &tests_at);
     int         n_tests = 0;
     for (int c = 0; c < sieve->table->n_columns; c++) {
         if (!sieve->columns[c].wants) continue;
@@ -535,14 +523,13 @@ static void write_chunk(Wave *wave, const GpuSieve *sieve, int k, u64 all, Sieve
 
 static void write_chunks(Wave *wave, GpuSieve *sieve)
 {
-    RunSlot    *slot = wave->slot;
     CuAddress   own_at, tables_at, common, spots_at;
-    KernelCommon *in_common = take(slot, sizeof *in_common, &common);
-    memcpy(take(slot, sizeof sieve->spots, &spots_at), sieve->spots, sizeof sieve->spots);
+    KernelCommon *in_common = wave_take_args(wave, sizeof *in_common, &common);
+    memcpy(wave_take_args(wave, sizeof sieve->spots, &spots_at), sieve->spots, sizeof sieve->spots);
     in_common->spots = pointer(spots_at);
-    const void **tables = take(slot, SIEVE_COLUMNS * sizeof *tables, &tables_at);
-    KernelArgs *args = take(slot, (u64)wave->n_chunks * sizeof *args, &sieve->parts_at);
-    SievedArgs *own = take(slot, (u64)wave->n_chunks * sizeof *own, &own_at);
+    const void **tables = wave_take_args(wave, SIEVE_COLUMNS * sizeof *tables, &tables_at);
+    KernelArgs *args = wave_take_args(wave, (u64)wave->n_chunks * sizeof *args, &sieve->parts_at);
+    SievedArgs *own = wave_take_args(wave, (u64)wave->n_chunks * sizeof *own, &own_at);
     for (int c = 0; c < sieve->table->n_columns; c++) tables[c] = pointer(gpu_address(wave->gpu, sieve->columns[c].at));
     for (int k = 0; k < wave->n_chunks; k++) {
         const u64       all = who_wants(sieve, &wave->chunks[k]);
@@ -574,13 +561,6 @@ void gpu_sieve_hand_out(Wave *wave, GpuSieve *sieve, Parts *const *parts)
 
 // ---- launching ------------------------------------------------------------------------------------------------------------------------------
 
-static weft_status launch(Gpu *gpu, const GpuRun *kernel, CuStream stream, CuAddress at, u32 grid_x, int n_parts, Error *err)
-{
-    void *parameters[] = { &at };
-    GPU_TRY(gpu, LaunchKernel, (kernel->kernel->function, grid_x, (unsigned)n_parts, 1, (unsigned)kernel->shape.threads, 1, 1, kernel->shape.dynamic_shared, stream, parameters, NULL), err);
-    return WEFT_OK;
-}
-
 // Blocks for each of N parts: as many as fit the multiprocessors at once, WAVES times.
 static u32 blocks_for(const Gpu *gpu, const Shape *shape, u64 rows, u64 rows_at_once, int n, int waves)
 {
@@ -600,9 +580,9 @@ static void tell(const GpuSieve *sieve, const Rider *rider, u32 grid_x)
 static weft_status launch_rider(Wave *wave, const GpuSieve *sieve, const Rider *rider, Error *err)
 {
     const Shape *shape = &rider->kernel.shape;
-    const u32    grid_x = blocks_for(wave->gpu, shape, rider->parts.most_rows, (u64)shape->threads * PICK_ROWS, rider->parts.n_parts, 1);
     if (!rider->parts.n_parts) return WEFT_OK;
-    TRY(launch(wave->gpu, &rider->kernel, rider->run->stream, rider->parts.at, grid_x, rider->parts.n_parts, err));
+    const u32 grid_x = blocks_for(wave->gpu, shape, rider->parts.most_rows, (u64)shape->threads * PICK_ROWS, rider->parts.n_parts, 1);
+    TRY(wave_launch(wave->gpu, &rider->kernel, rider->run->stream, rider->parts.at, grid_x, rider->parts.n_parts, err));
     tell(sieve, rider, grid_x);
     return WEFT_OK;
 }
@@ -613,15 +593,15 @@ weft_status gpu_sieve_begin(Wave *wave, GpuSieve *sieve, Error *err)
     GpuRun      *runs[SIEVE_RIDERS] = { 0 }, *first = sieve->riders[0].run;
     const Shape *who = &sieve->who.shape, *shape = &sieve->sieve.shape;
     CuAddress    common;
-    take(wave->slot, sizeof(KernelCommon), &common);
+    wave_take_args(wave, sizeof(KernelCommon), &common);
     write_whos(wave, sieve, common);
     write_chunks(wave, sieve);
     for (int r = 0; r < sieve->n_riders; r++) runs[r] = sieve->riders[r].run;
     TRY(wave_gate(wave, err));
     GPU_TRY(gpu, StreamWaitEvent, (first->stream, wave->slot->copied, 0), err);
     TRY(wave_join(gpu, runs, sieve->n_riders, true, err));
-    TRY(launch(gpu, &sieve->who, first->stream, sieve->whos_at, blocks_for(gpu, who, sieve->most_values, (u64)who->threads * (u64)who->items, sieve->n_whos, WAVES), sieve->n_whos, err));
-    TRY(launch(gpu, &sieve->sieve, first->stream, sieve->parts_at, blocks_for(gpu, shape, sieve->most_rows, (u64)shape->threads * (u64)shape->items, sieve->n_parts, WAVES), sieve->n_parts, err));
+    TRY(wave_launch(gpu, &sieve->who, first->stream, sieve->whos_at, blocks_for(gpu, who, sieve->most_values, (u64)who->threads * (u64)who->items, sieve->n_whos, WAVES), sieve->n_whos, err));
+    TRY(wave_launch(gpu, &sieve->sieve, first->stream, sieve->parts_at, blocks_for(gpu, shape, sieve->most_rows, (u64)shape->threads * (u64)shape->items, sieve->n_parts, WAVES), sieve->n_parts, err));
     return wave_join(gpu, runs, sieve->n_riders, false, err);
 }
 

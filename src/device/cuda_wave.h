@@ -65,6 +65,10 @@ void        wave_list_pieces(Wave *wave);
 void        wave_copy(Wave *wave);                          // a failure shows in wave->status
 void        wave_failed(Wave *wave, weft_status status, const Error *err);
 void        figures_read(const Wave *wave);                 // cuda_figures.c.  Under the lock.
+// Room in the args of the run, zeroed: pieces begin at multiples of 64 bytes.
+static inline u64 args_rounded(u64 bytes) { return (bytes + 63) / 64 * 64; }
+void       *wave_take_args(Wave *wave, u64 bytes, CuAddress *at);
+weft_status wave_launch(Gpu *gpu, const GpuRun *kernel, CuStream stream, CuAddress parts, u32 grid_x, int n_parts, Error *err);      // of KERNEL, its code and shape
 KernelColumn wave_column(const Gpu *gpu, const RunChunk *chunk, int number);                        // of the table; no data: nobody wants it of this chunk
 void        wave_columns(const GpuRun *run, const RunChunk *chunk, KernelColumn *columns);        // cuda_scan.c: as a kernel gets them
 // What riders have put into their streams comes before the first one's, or what the first has put into his before theirs (cuda_fuse.c).

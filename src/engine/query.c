@@ -12,7 +12,7 @@
 
 // A scan that takes tcc's code longer than this is worth cc's while it runs; shorter ones get it for the next time.
 #define IMPROVE_NOW_MS 100.0
-#define TCC_NS_PER_ROW_AND_STEP 1.0    // SSB's scans take 0.4 to 0.6 (Neoverse V1, Xeon), arithmetic more
+#define TCC_NS_PER_ROW_AND_STEP 1.0    // SSB's scans took 0.4 to 0.6 on a Neoverse V1, 0.5 to 1.7 on a Xeon; arithmetic takes more
 
 // A row that meets more rows than this takes so long that nobody else should wait for it.
 #define FAN_OUT_SHARED 16384.0

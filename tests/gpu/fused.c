@@ -47,21 +47,10 @@ static void make_query(int n, int round, char *sql, size_t room)
 static void run_round(weft_session **sessions, weft_session *onlooker, int round)
 {
     weft_task *tasks[N_SESSIONS];
-    char       sql[N_SESSIONS][300];
-    weft_error error;
-    for (int i = 0; i < N_SESSIONS; i++) {
-        make_query(i, round, sql[i], sizeof sql[i]);
-        if (weft_submit(sessions[i], sql[i], &tasks[i], &error)) exit((printf("failed: %s\n", error.message), 1));
-    }
-    for (int i = 0; i < N_SESSIONS; i++) {
-        weft_result *result = NULL;
-        char        *got = calloc(1, ANSWER_BYTES), *expected = answer(onlooker, sql[i]);
-        if (weft_wait(tasks[i], &result, &error)) snprintf(got, ANSWER_BYTES, "error: %s", error.message);
-        else print_result(result, got);
-        check(strcmp(got, expected) == 0, sql[i], got);
-        free(got);
-        free(expected);
-    }
+    char       sql[N_SESSIONS][QUERY_BYTES];
+    for (int i = 0; i < N_SESSIONS; i++) make_query(i, round, sql[i], sizeof sql[i]);
+    submit_all(sessions, N_SESSIONS, sql, tasks);
+    check_all(onlooker, N_SESSIONS, sql, tasks);
 }
 
 static long long number(weft_session *session, const char *sql)

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "weft.h"
 
@@ -50,6 +51,30 @@ static inline void must(weft_session *session, const char *sql)
         exit(1);
     }
     weft_result_free(result);
+}
+
+enum { QUERY_BYTES = 300 };
+
+static inline void submit_all(weft_session **sessions, int n, char sql[][QUERY_BYTES], weft_task **tasks)
+{
+    weft_error error;
+    for (int i = 0; i < n; i++)
+        if (weft_submit(sessions[i], sql[i], &tasks[i], &error)) exit((printf("failed: %s\n", error.message), 1));
+}
+
+// Each has the answer that the onlooker gets.
+static inline void check_all(weft_session *onlooker, int n, char sql[][QUERY_BYTES], weft_task **tasks)
+{
+    for (int i = 0; i < n; i++) {
+        weft_result *result = NULL;
+        weft_error   error;
+        char        *got = calloc(1, ANSWER_BYTES), *expected = answer(onlooker, sql[i]);
+        if (weft_wait(tasks[i], &result, &error)) snprintf(got, ANSWER_BYTES, "error: %s", error.message);
+        else print_result(result, got);
+        check(strcmp(got, expected) == 0, sql[i], got);
+        free(got);
+        free(expected);
+    }
 }
 
 #endif

@@ -104,24 +104,13 @@ static void last_columns(int n, int round, char *sql, size_t room) { many_query(
 static void run_round(weft_session **sessions, weft_session *onlooker, MakeQuery *make_query, int round)
 {
     weft_task *tasks[N_SESSIONS];
-    char       sql[N_SESSIONS][300];
-    weft_error error;
-    for (int i = 0; i < N_SESSIONS; i++) {
-        make_query(i, round, sql[i], sizeof sql[i]);
-        if (weft_submit(sessions[i], sql[i], &tasks[i], &error)) exit((printf("failed: %s\n", error.message), 1));
-    }
+    char       sql[N_SESSIONS][QUERY_BYTES];
+    for (int i = 0; i < N_SESSIONS; i++) make_query(i, round, sql[i], sizeof sql[i]);
+    submit_all(sessions, N_SESSIONS, sql, tasks);
     char *woven = answer(onlooker, "select max(woven_with) from weft_riders where table_name in ('t', 'many')");
     n_woven_seen = atoi(woven) > n_woven_seen ? atoi(woven) : n_woven_seen;
     free(woven);
-    for (int i = 0; i < N_SESSIONS; i++) {
-        weft_result *result = NULL;
-        char        *got = calloc(1, ANSWER_BYTES), *expected = answer(onlooker, sql[i]);
-        if (weft_wait(tasks[i], &result, &error)) snprintf(got, ANSWER_BYTES, "error: %s", error.message);
-        else print_result(result, got);
-        check(strcmp(got, expected) == 0, sql[i], got);
-        free(got);
-        free(expected);
-    }
+    check_all(onlooker, N_SESSIONS, sql, tasks);
 }
 
 static void run_rounds(weft_session **sessions, weft_session *onlooker, MakeQuery *make_query, const char *what)
