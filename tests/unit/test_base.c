@@ -386,7 +386,9 @@ TEST(fault_from_the_environment)
 
 TEST(memory_is_zeroed_and_aligned_at_every_size)
 {
-    const size_t sizes[] = { 0, 1, 63, 64, 65, 4096, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, (4 << 20) + 5 };
+    // The same again and nearly the same: what was freed may be handed out anew.
+    const size_t sizes[] = { 0, 1, 63, 64, 65, 4096, 65535, 65536, 65537, 100000, 110000, 100000, (1 << 20) - 65, (1 << 20) - 64, (1 << 20) - 1, (1 << 20) - 1,
+                             1 << 20, 1 << 20, (1 << 20) + 1, 1700000, (2 << 20) - 1, (4 << 20) + 5, (4 << 20) + 5 };
     Budget budget = { 0 };
     for (int i = 0; i < COUNT_OF(sizes); i++) {
         Error err;
@@ -404,6 +406,27 @@ TEST(memory_is_zeroed_and_aligned_at_every_size)
     }
     mem_free(&budget, NULL, 100);
     CHECK_INT(budget.used, 0);
+}
+
+TEST(memory_in_use_is_nobody_elses)
+{
+    enum { N = 60 };                   // more than is kept when it is freed
+    unsigned char *blocks[N];
+    Error err;
+    error_clear(&err);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < N; i++) {
+            const size_t bytes = 700000 + (size_t)i * 5000;
+            CHECK_OK(mem_alloc(NULL, bytes, (void **)&blocks[i], &err), err);
+            CHECK_INT(blocks[i][0] + blocks[i][bytes / 2] + blocks[i][bytes - 1], 0);
+            memset(blocks[i], i + 1, bytes);
+        }
+        for (int i = 0; i < N; i++) {
+            const size_t bytes = 700000 + (size_t)i * 5000;
+            CHECK(blocks[i][0] == i + 1 && blocks[i][bytes / 2] == i + 1 && blocks[i][bytes - 1] == i + 1);
+            mem_free(NULL, blocks[i], bytes);
+        }
+    }
 }
 
 TEST(a_budget_counts_in_its_parent)
