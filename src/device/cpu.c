@@ -587,7 +587,7 @@ static bool cpu_push_fused(Device *device, const Code *code, Launch *const *laun
         members[m] = &workers[m]->args;
         tile_bytes += launches[m]->woven->fused_bytes;
     }
-    KernelArgs args = { .row_first = first, .row_end = end, .members = members };
+    KernelArgs args = { .row_first = first, .row_end = end, .members = members, .words = kernel_words() };
     call_kernel(workers[0], code_function(code, &tier), &args, tile_bytes);
     for (int m = 0; m < n_launches; m++) {
         workers[m]->morsels[tier]++;

@@ -18,6 +18,7 @@ typedef unsigned long long u64;
 typedef float              f32;
 typedef double             f64;
 
+#define FETCH_LINE 64u                 // bytes that a cache fetches at once: rows are few where less than one is left in so many
 #define TILE 2048u                     // rows that go through all steps of a kernel together: columns and flags stay in L1
 
 typedef struct KernelColumn {          // a column of the chunk at hand, as it is stored
@@ -45,6 +46,7 @@ typedef struct KernelWords {
     u32  (*filter_bit[9])(u16 *live, u32 n_live, const void *column, u64 from, const u8 *table);
     void (*test_lookup[9][9])(u8 *mask, void *carried, const void *column, u64 from, const void *table, u32 n_rows);
     u32  (*filter_lookup[9][9])(u16 *live, u32 n_live, void *carried, const void *column, u64 from, const void *table);
+    void (*fetch)(const void *column, u32 width, const u16 *live, u32 n_live);
     void (*gather[9])(void *out, const void *column, const u16 *rows, u32 n_rows);
     void (*spread)(void *const *state, u64 group, f64 value, i64 unit, u32 log, u32 n);      // by row, but long
 } KernelWords;

@@ -2,7 +2,7 @@
 //
 // A tile is TILE rows.  Its live rows are a mask of bytes while nearly all are live (TEST: loops that vectorise), and a
 // selection of row numbers once some are gone (FILTER, EACH).  PICK goes from the first to the second.  In every row block
-// `i` is the row within the tile.  A loaded column is a pointer into the chunk, so a late load costs nothing until used.
+// `i` is the row within the tile.  A loaded column is a pointer into the chunk, so a late load costs nothing until used; where few rows are left, it asks for theirs.
 // Written for gcc, clang and tcc: tcc inlines no function, so words are macros.
 
 #define KERNEL(name) void name(KernelArgs *A)
@@ -30,16 +30,24 @@
 // A GPU goes through a chunk for several queries although one of them does not want it.
 #define MEMBER_ROWS(live)
 
-#define LOAD(type, name, live)     const type *const name = name##_all + t_;
+// Where few rows are left, each is a miss of the caches, and a row's steps wait for it: so all of them are asked for at once, before the first is needed.
+#ifdef __TINYC__
+#define FETCH_(type, name, live)   if (live##_n * FETCH_LINE < live##_rows * sizeof(type)) A->words->fetch(name, sizeof(type), live, live##_n);
+#else
+#define FETCH_(type, name, live)   if (live##_n * FETCH_LINE < live##_rows * sizeof(type)) for (u32 w_ = 0; w_ < live##_n; w_++) __builtin_prefetch(name + live[w_]);
+#endif
+#define LOAD(type, name, live)     const type *const name = name##_all + t_; FETCH_(type, name, live)
 // The same in a kernel that can be handed a list of rows (several queries have sieved the chunk together): they are gathered.
 #ifdef __TINYC__
 #define GATHER_(type, name, live)  A->words->gather[sizeof(type)](name##_picked, name##_all + A->row_base, A->picked + t_, live##_rows);
 #else
 #define GATHER_(type, name, live)  for (u32 w_ = 0; w_ < live##_rows; w_++) name##_picked[w_] = name##_all[A->row_base + A->picked[t_ + w_]];
 #endif
-#define LOAD_ROWS(type, name, live) type name##_picked[TILE]; const type *name = name##_all + t_; if (A->picked) { GATHER_(type, name, live) name = name##_picked; }
+#define LOAD_ROWS(type, name, live) type name##_picked[TILE]; const type *name = name##_all + t_; if (A->picked) { GATHER_(type, name, live) name = name##_picked; } \
+                                    else { FETCH_(type, name, live) }
 // A column that only such tests look at: not gathered when they are skipped.
-#define LOAD_TEST(type, name, live) type name##_picked[TILE]; const type *name = name##_all + t_; if (A->picked && !A->sure) { GATHER_(type, name, live) name = name##_picked; }
+#define LOAD_TEST(type, name, live) type name##_picked[TILE]; const type *name = name##_all + t_; if (A->picked && !A->sure) { GATHER_(type, name, live) name = name##_picked; } \
+                                    else if (!A->picked) { FETCH_(type, name, live) }
 #define UNSURE                     if (!A->sure)
 #define PICK_UNSURE(live)          if (A->sure) { for (u32 w_ = 0; w_ < live##_rows; w_++) live[w_] = (u16)w_; live##_n = live##_rows; } else PICK(live)
 #define LOAD_NULLS(name, live)     const u64 *const name##_valid = name##_valid_all ? name##_valid_all + (t_ >> 6) : 0;

@@ -24,6 +24,11 @@ static u32 pick(u16 *live, u8 *mask, u32 n_rows, const u16 *table)
     return n;
 }
 
+static void fetch(const void *column, u32 width, const u16 *live, u32 n)
+{
+    for (u32 k = 0; k < n; k++) __builtin_prefetch((const u8 *)column + (u64)width * live[k]);
+}
+
 static void spread(void *const *state, u64 group, f64 value, i64 unit, u32 log, u32 n)
 {
     SPREAD_(state, group, value, unit, log, n);
@@ -94,7 +99,7 @@ static void fill_in(void)
     for (int which = 0; which < 256; which++)
         for (int j = 0, n = 0; j < 8; j++)
             if (which >> j & 1) picks[8 * which + n++] = (u16)j;
-    words.pick = pick, words.spread = spread;
+    words.pick = pick, words.fetch = fetch, words.spread = spread;
 #define SET_KEY(type)                                                                                                              \
     words.between[sizeof(type)] = between_##type, words.test_flag[sizeof(type)] = test_flag_##type;                                \
     words.test_bit[sizeof(type)] = test_bit_##type, words.filter_flag[sizeof(type)] = filter_flag_##type;                          \

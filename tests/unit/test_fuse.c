@@ -119,7 +119,7 @@ static const char *fuse(const Handmade *queries, int n_queries)
 {
     FuseMember members[16];
     Run alone[16], together[16];
-    KernelArgs *args[16], all = { .members = args };
+    KernelArgs *args[16], all = { .members = args, .words = kernel_words() };
     const char *name;
     for (int q = 0; q < n_queries; q++)
         members[q] = member_of(&queries[q]);
