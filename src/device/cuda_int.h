@@ -69,7 +69,7 @@ typedef struct CudaKernel {            // lives as long as the device
     Error              error;
     CuModule           module;
     CuFunction         function;
-    int                registers, static_shared;
+    int                registers, local_bytes, static_shared;
     Fit                fits[N_FITS];   // under the lock; the latest, in turn
     int                n_fits;
     bool               was_cached;

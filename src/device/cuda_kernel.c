@@ -95,13 +95,14 @@ static int count_of(const char *text, const char *word)
     return n;
 }
 
-// Rows per thread: more of them keep more loads in flight, but each takes registers for its columns, and unrolled code takes long to
-// compile.  So eight where a kernel only tests and adds, four where it joins.  Measured with SSB on an H200, 120 M rows: Q1.1 0.27 ms with
+// Rows per thread, to begin with: more of them keep more loads in flight, but each takes registers for its columns, and unrolled code takes long to
+// compile.  So eight where a kernel only tests and adds, four where it joins; half of it where the compiled kernel turns out to be crowded.  Measured with SSB on an H200, 120 M rows: Q1.1 0.27 ms with
 // eight and 0.39 with four, Q3.3 0.43 and 0.34.
 static int items_for(const char *text)
 {
     static const char *const long_words[] = { "LOOKUP_", "FIND(", "GROUP(", "_CHECKED(", "MATCHES(", "DATE_PARTS(", "CARRY(" };
     if (strstr(text, "SORT_OUT(")) return 8;               // it writes bytes, a bit for each row
+    if (strstr(text, "FRESH(")) return 1;                  // it reads rows that a kernel left, and nothing is written behind the last one
     for (int w = 0; w < COUNT_OF(long_words); w++)
         if (strstr(text, long_words[w])) return 4;
     return count_of(text, "LOAD") <= 8 ? 8 : 4;
@@ -125,6 +126,7 @@ static u32 eager_columns(const GpuRun *run)
 
 // ---- code ------------------------------------------------------------------------------------------------------------------------------
 
+#define REGISTERS_MOST 128
 #define COMPILES_KNOWN 8.0              // that the time expected for the next one comes from
 #define BUILD_LEFT_MS  10.0             // one that should be done by now
 
@@ -138,6 +140,7 @@ static CudaKernel *find_kernel(Gpu *gpu, const char *key)
 static weft_status read_attributes(Gpu *gpu, CudaKernel *kernel, Error *err)
 {
     GPU_TRY(gpu, FuncGetAttribute, (&kernel->registers, CU_FUNC_REGISTERS, kernel->function), err);
+    GPU_TRY(gpu, FuncGetAttribute, (&kernel->local_bytes, CU_FUNC_LOCAL_BYTES, kernel->function), err);
     GPU_TRY(gpu, FuncGetAttribute, (&kernel->static_shared, CU_FUNC_SHARED_BYTES, kernel->function), err);
     GPU_TRY(gpu, FuncSetAttribute, (kernel->function, CU_FUNC_MAX_DYNAMIC_SHARED_BYTES, gpu->shared_per_block - kernel->static_shared), err);
     return WEFT_OK;
@@ -166,7 +169,12 @@ static CubinJob cubin_job(const Gpu *gpu, const Shape *shape, const char *text, 
                        .n_defines = shape->is_picked ? 6 : n_threads ? 5 : 4, .defines = defines->list };
 }
 
-static weft_status load_code(Gpu *gpu, CudaKernel *kernel, Error *err)
+// Registers go to memory, or leave less than a quarter of the threads that a multiprocessor has room for.
+static bool is_crowded(const CudaKernel *kernel) { return kernel->local_bytes > 0 || kernel->registers > REGISTERS_MOST; }
+
+static bool can_have_fewer_rows(const CudaKernel *kernel) { return kernel->shape.items > 1 && !kernel->shape.is_picked && !strstr(kernel->text, "SORT_OUT("); }
+
+static weft_status compile_and_load(Gpu *gpu, CudaKernel *kernel, Error *err)
 {
     Defines        defines = { 0 };
     Text           cubin = { 0 };
@@ -178,6 +186,18 @@ static weft_status load_code(Gpu *gpu, CudaKernel *kernel, Error *err)
     if (!status) status = read_attributes(gpu, kernel, err);
     text_free(&cubin);
     return status;
+}
+
+static weft_status load_code(Gpu *gpu, CudaKernel *kernel, Error *err)
+{
+    TRY(compile_and_load(gpu, kernel, err));
+    while (is_crowded(kernel) && can_have_fewer_rows(kernel)) {
+        GPU_TRY(gpu, ModuleUnload, (kernel->module), err);
+        kernel->module = NULL;
+        kernel->shape.items /= 2;
+        TRY(compile_and_load(gpu, kernel, err));
+    }
+    return WEFT_OK;
 }
 
 static void forget_text(CudaKernel *kernel)
@@ -366,7 +386,7 @@ weft_status kernel_shape(Gpu *gpu, GpuRun *run, Error *err)
         TRY(find_fit(gpu, run, &fit, err));
         note_fit(gpu, run->kernel, &fit);
     }
-    shape->threads = fit.threads, shape->blocks_per_sm = fit.blocks_per_sm;
+    shape->threads = fit.threads, shape->blocks_per_sm = fit.blocks_per_sm, shape->items = run->kernel->shape.items;
     figures->registers = run->kernel->registers;
     figures->shared_bytes = run->kernel->static_shared + (int)shape->dynamic_shared;
     figures->threads = shape->threads, figures->items = shape->items, figures->blocks_per_sm = shape->blocks_per_sm;

@@ -204,6 +204,7 @@ static weft_status fill_kernel(Gpu *gpu, Arena *arena, int n_keys, Fixed *fixed,
 {
     *fixed = (Fixed){ .launch = { .woven = &fixed->woven, .sink = SINK_GROUPS }, .run = { .gpu = gpu, .launch = &fixed->launch } };
     fixed->woven.text = weave_fill_text(arena, n_keys, &fixed->woven.name);
+    TRY(gpu_enter(gpu, err));          // another thread may have made the code
     TRY(kernel_get(gpu, &fixed->run, err));
     return kernel_shape(gpu, &fixed->run, err);
 }

@@ -39,7 +39,10 @@ typedef struct Event {
     double  time_ms;
 } Event;
 
-typedef struct Module { TccCode code; char name[96]; int n_words; struct Module *next; } Module;       // no code: launches do nothing
+#define CODE_HEAD "// rows 1\n"          // of what the compiler makes: the text, and how many rows a thread has
+enum { ITEMS_AT = 8 };
+
+typedef struct Module { TccCode code; char name[96]; int n_words, n_spilled; struct Module *next; } Module;       // no code: launches do nothing
 
 typedef enum OpKind { OP_COPY, OP_SET, OP_LAUNCH, OP_RECORD, OP_WAIT } OpKind;
 
@@ -554,6 +557,14 @@ static const char gpu_words[] =
     "#define MARK(k, value) { KernelNote *n_ = A->common->notes + k; const u64 a_ = (u64)(value) - n_->first; if (a_ < n_->n_marks) n_->marks[a_] = 1; }\n";
 
 // The text after the prelude, in its CPU meaning.
+// A thread has registers for 64 values of columns.
+static int count_spilled(const char *image, const char *text)
+{
+    int n_loads = 0;
+    for (const char *at = text; (at = strstr(at, "LOAD")); at++) n_loads++;
+    return MAX_OF(n_loads * (image[ITEMS_AT] - '0') - 64, 0) * 8;
+}
+
 DEFINE(cuModuleLoadData, (CuModule *module, const void *image))
 {
     ENTER("cuModuleLoadData");
@@ -573,6 +584,7 @@ DEFINE(cuModuleLoadData, (CuModule *module, const void *image))
         LEAVE(200);
     }
     made->n_words = words ? atoi(words + 10) : 1;
+    made->n_spilled = text ? count_spilled(image, text) : 0;
     if (!is_measure && tcc_build(&(KernelText){ prelude, text, made->name }, &made->code, &err)) LEAVE(complain(err.message));
     made->next = modules;
     modules = made;
@@ -590,7 +602,13 @@ DEFINE(cuModuleGetFunction, (CuFunction *function, CuModule module, const char *
 }
 
 DEFINE(cuModuleGetGlobal_v2, (CuAddress *address, size_t *bytes, CuModule module, const char *name)) { (void)address, (void)bytes, (void)module, (void)name; return 500; }
-DEFINE(cuFuncGetAttribute, (int *value, int attribute, CuFunction function)) { (void)function; ENTER("cuFuncGetAttribute"); *value = attribute == CU_FUNC_REGISTERS ? 32 : 0; LEAVE(0); }
+DEFINE(cuFuncGetAttribute, (int *value, int attribute, CuFunction function))
+{
+    ENTER("cuFuncGetAttribute");
+    *value = attribute == CU_FUNC_REGISTERS ? 32 : attribute == CU_FUNC_LOCAL_BYTES ? ((const Module *)function)->n_spilled : 0;
+    LEAVE(0);
+}
+
 DEFINE(cuFuncSetAttribute, (CuFunction function, int attribute, int value)) { (void)function, (void)attribute, (void)value; ENTER("cuFuncSetAttribute"); LEAVE(0); }
 
 DEFINE(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, CuFunction function, int threads, size_t dynamic_shared))
@@ -774,7 +792,10 @@ DEFINE(nvrtcVersion, (int *major, int *minor)) { *major = 12, *minor = 990; retu
 DEFINE(nvrtcCreateProgram, (NvrtcProgram *program, const char *text, const char *name, int n_headers, const char *const *headers, const char *const *header_names))
 {
     (void)name, (void)n_headers, (void)headers, (void)header_names;
-    *program = (NvrtcProgram)(void *)strdup(text);
+    char *own = malloc(strlen(text) + sizeof(CODE_HEAD));
+    memcpy(own, CODE_HEAD, strlen(CODE_HEAD));
+    strcpy(own + strlen(CODE_HEAD), text);
+    *program = (NvrtcProgram)(void *)own;
     return 0;
 }
 
@@ -791,9 +812,11 @@ static void tell_phases(const char *path)
 
 DEFINE(nvrtcCompileProgram, (NvrtcProgram program, int n_options, const char *const *options))
 {
-    (void)program;
-    for (int o = 0; o < n_options; o++)
+    for (int o = 0; o < n_options; o++) {
+        int n_items;
         if (strncmp(options[o], "--time=", 7) == 0) tell_phases(options[o] + 7);
+        if (sscanf(options[o], "-DITEMS=%d", &n_items) == 1) ((char *)program)[ITEMS_AT] = (char)('0' + n_items);
+    }
     usleep((unsigned)compile_ms * 1000);
     ENTER("nvrtcCompileProgram");
     LEAVE(0);
