@@ -359,7 +359,7 @@ static weft_status open_stages(Gpu *gpu, Error *err)
         RunSlot *slot = &gpu->runs[r];
         GPU_TRY(gpu, MemHostAlloc, ((void **)&slot->args, ARGS_BYTES, CU_HOST_PORTABLE), err);
         GPU_TRY(gpu, MemAlloc, (&slot->args_at, ARGS_BYTES), err);
-        GPU_TRY(gpu, EventCreate, (&slot->copied, quiet), err);
+        GPU_TRY(gpu, EventCreate, (&slot->args_copied, quiet), err);
         for (int s = 0; s < N_COPY_STREAMS; s++) GPU_TRY(gpu, EventCreate, (&slot->columns_copied[s], quiet), err);
         for (int s = 0; s < N_STREAMS; s++) GPU_TRY(gpu, EventCreate, (&slot->done[s], quiet), err);
     }
@@ -378,7 +378,7 @@ static void close_slot(const Gpu *gpu, const RunSlot *slot)
     const CudaDriver *cu = gpu->cu;
     if (slot->args) cu->MemFreeHost(slot->args);
     if (slot->args_at) cu->MemFree(slot->args_at);
-    if (slot->copied) cu->EventDestroy(slot->copied);
+    if (slot->args_copied) cu->EventDestroy(slot->args_copied);
     for (int s = 0; s < N_COPY_STREAMS; s++)
         if (slot->columns_copied[s]) cu->EventDestroy(slot->columns_copied[s]);
     for (int s = 0; s < N_STREAMS; s++)

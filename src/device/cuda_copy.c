@@ -3,12 +3,11 @@
 //     pinned columns    --> straight, whole: a call each, nobody waits                         \  two streams in turn, so that one copy
 //     all others        --> through pinned stages of 2 MiB, filled by several threads          /  begins while another ends
 //
-//     copy streams   | columns of run 1 | of run 2 | ...
-//     gate           args of run 1, (columns of run 1) -> event "copied" of run 1 | args of run 2 ...
+//     copy stream 0  columns of run 1, its args | of run 3 | ...
+//     copy stream 1  columns of run 2, its args | of run 4 | ...          event "copied" of a run in both
+//     gate           args of runs whose columns are in the pool
 //
-// Args are small and must not stand between two columns, so they have the gate's stream, which also ties the two streams together: a kernel
-// waits for one event.  Columns that a run finds in the pool may still be on their way for the run before, so the gate waits for both streams
-// as long as any run before is not over.
+// A column that a run finds in the pool may still be on its way for a run before, in either stream: so kernels wait for both.
 //
 // Kernels read up to 31 values past the last row, and the rest of a word of validity.  What is there does not matter, but it must be
 // something: zeros from a stage, and from a pinned column whatever follows it in its pages.
@@ -170,7 +169,7 @@ static weft_status copy_straight(Gpu *gpu, const Piece *piece, Batch *batch, Err
     TRY(check_piece(piece, err));
     if (!piece->bytes) return WEFT_OK;
     if (!piece->from) {
-        GPU_TRY(gpu, MemsetD8Async, (gpu_address(gpu, piece->at), 0, piece->bytes, gpu->gate_stream), err);
+        GPU_TRY(gpu, MemsetD8Async, (gpu_address(gpu, piece->at), 0, piece->bytes, batch->stream), err);
         return WEFT_OK;
     }
     batch->to[batch->n] = gpu_address(gpu, piece->at), batch->from[batch->n] = (CuAddress)(uintptr_t)piece->from, batch->bytes[batch->n] = piece->bytes;
@@ -178,10 +177,12 @@ static weft_status copy_straight(Gpu *gpu, const Piece *piece, Batch *batch, Err
 }
 
 // Runs take turns with the streams, so that the next one is at the link when this one ends.
+static CuStream run_copy_stream(const Wave *wave) { return wave->gpu->copy_streams[wave->slot->number % N_COPY_STREAMS]; }
+
 static weft_status copy_all_straight(Wave *wave, Error *err)
 {
     Gpu  *gpu = wave->gpu;
-    Batch batch = { .stream = gpu->copy_streams[wave->slot->number % N_COPY_STREAMS] };
+    Batch batch = { .stream = run_copy_stream(wave) };
     for (u64 p = 0; p < wave->straight.n; p++) TRY(copy_straight(gpu, &wave->straight.pieces[p], &batch, err));
     return copy_batch(gpu, &batch, err);
 }
@@ -198,18 +199,74 @@ void wave_copy(Wave *wave)
 
 // ---- the gate -------------------------------------------------------------------------------------------------------------------------------
 
+// Args come right behind the columns of their run, in its stream: in another one they would come after the columns of all runs that the link has been
+// handed by then.
+static CuStream args_stream(const Wave *wave)
+{
+    const RunSlot *slot = wave->slot;
+    if (slot->waits_for_copies) return run_copy_stream(wave);
+    return slot->has_gate ? wave->gpu->gate_stream : wave->riders[0]->stream;
+}
+
+static weft_status send_args(Wave *wave, Error *err)
+{
+    Gpu     *gpu = wave->gpu;
+    RunSlot *slot = wave->slot;
+    if (slot->args_sent < slot->args_used)
+        GPU_TRY(gpu, MemcpyHtoDAsync, (slot->args_at + slot->args_sent, slot->args + slot->args_sent, slot->args_used - slot->args_sent, args_stream(wave)), err);
+    slot->args_sent = slot->args_used;
+    return WEFT_OK;
+}
+
 weft_status wave_gate(Wave *wave, Error *err)
 {
     Gpu     *gpu = wave->gpu;
     RunSlot *slot = wave->slot;
     slot->has_gate = slot->waits_for_copies || wave->n_riders > 1;
-    GPU_TRY(gpu, MemcpyHtoDAsync, (slot->args_at + slot->args_sent, slot->args + slot->args_sent, slot->args_used - slot->args_sent, slot->has_gate ? gpu->gate_stream : wave->riders[0]->stream), err);
-    slot->args_sent = slot->args_used;
+    TRY(send_args(wave, err));
     if (!slot->has_gate) return WEFT_OK;                   // the only stream that needs them has them before its kernel
-    for (int s = 0; s < N_COPY_STREAMS && slot->waits_for_copies; s++) {
-        GPU_TRY(gpu, EventRecord, (slot->columns_copied[s], gpu->copy_streams[s]), err);
-        GPU_TRY(gpu, StreamWaitEvent, (gpu->gate_stream, slot->columns_copied[s], 0), err);
-    }
-    GPU_TRY(gpu, EventRecord, (slot->copied, gpu->gate_stream), err);
+    if (!slot->waits_for_copies) GPU_TRY(gpu, EventRecord, (slot->args_copied, gpu->gate_stream), err);
+    for (int s = 0; s < N_COPY_STREAMS && slot->waits_for_copies; s++) GPU_TRY(gpu, EventRecord, (slot->columns_copied[s], gpu->copy_streams[s]), err);
     return WEFT_OK;
+}
+
+// Everybody asks the streams of the copies themselves.  A stream that waited for both and told the rest would be told late: it is not looked at before the
+// engine has done what the others were handed, up to a millisecond of it, and then all runs are done at once and the link has nothing to do.
+static int gate_events(const RunSlot *slot, const CuEvent **events)
+{
+    *events = slot->waits_for_copies ? slot->columns_copied : &slot->args_copied;
+    return !slot->has_gate ? 0 : slot->waits_for_copies ? N_COPY_STREAMS : 1;
+}
+
+weft_status wave_wait(const Wave *wave, CuStream stream, Error *err)
+{
+    const CuEvent *events;
+    const int      n = gate_events(wave->slot, &events);
+    for (int e = 0; e < n; e++) GPU_TRY(wave->gpu, StreamWaitEvent, (stream, events[e], 0), err);
+    return WEFT_OK;
+}
+
+// One that cannot be asked has not come: what waits for it may still be at work.
+bool event_has_come(Gpu *gpu, CuEvent event)
+{
+    const CuResult result = gpu->cu->EventQuery(event);
+    Error          ignored = { 0 };
+    if (result != CU_NOT_READY) gpu_check(gpu, result, "cuEventQuery", &ignored);              // the device may be lost
+    return result == CU_SUCCESS;
+}
+
+bool slot_has_come(Gpu *gpu, const RunSlot *slot)
+{
+    const CuEvent *events;
+    const int      n = gate_events(slot, &events);
+    for (int e = 0; e < n; e++)
+        if (!event_has_come(gpu, events[e])) return false;
+    return true;
+}
+
+void slot_wait(Gpu *gpu, const RunSlot *slot, void (*wait)(Gpu *gpu, CuEvent event))
+{
+    const CuEvent *events;
+    const int      n = gate_events(slot, &events);
+    for (int e = 0; e < n; e++) wait(gpu, events[e]);
 }

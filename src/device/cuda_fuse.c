@@ -493,7 +493,7 @@ weft_status unit_launch_fused(Wave *wave, const Unit *unit, u32 grid_x, Error *e
 {
     Gpu    *gpu = wave->gpu;
     GpuRun *first = wave->riders[unit->riders[0]];
-    GPU_TRY(gpu, StreamWaitEvent, (first->stream, wave->slot->copied, 0), err);
+    TRY(wave_wait(wave, first->stream, err));
     GpuRun *riders[FUSE_MOST] = { 0 };
     for (int i = 0; i < unit->n_riders; i++) riders[i] = wave->riders[unit->riders[i]];
     TRY(wave_join(gpu, riders, unit->n_riders, true, err));

@@ -103,6 +103,7 @@ typedef struct GpuRun {
     bool        *wants;                // by chunk
     int          n_wanted, n_chunks_wanted;
     double       attached_ms;
+    int          n_fetches;            // of its columns, while it waited for others
     int          asked_until;          // chunks before were asked to be read from disk
     u64          bytes_wanted;
     bool         is_attached, is_in_run, is_issued;
@@ -137,10 +138,10 @@ typedef struct Stage { pthread_mutex_t lock; u8 *memory; CuEvent done; bool is_u
 typedef struct RunSlot {               // a run of chunks in flight
     bool     is_used;
     u64      number;                   // runs end in this order
-    CuEvent  copied;                   // all that its kernels need has come
-    CuEvent  columns_copied[N_COPY_STREAMS];
+    CuEvent  columns_copied[N_COPY_STREAMS];       // with its args behind them
+    CuEvent  args_copied;              // where no columns have to come
     bool     waits_for_copies;         // of its own, or of runs before that may still be on their way
-    bool     has_gate;                 // its kernels wait for COPIED
+    bool     has_gate;                 // its kernels wait for the one or the other
     u64      gathers;                  // table: its riders wait for this run, if they could share a kernel; 0: nobody does
     bool     is_streaming;             // its columns come straight from pinned memory, and nobody has waited for them
     CuEvent  done[N_STREAMS];

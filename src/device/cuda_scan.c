@@ -7,14 +7,14 @@
 // Where all their columns are in the pool a run is the whole table and a launch covers all of it; where they are not, a run is as much as is
 // worth waiting for, and copies of the next run go on while the kernels of this one work.
 //
-//     copy streams, gate  args and columns of run 1 | of run 2 | ...                   event "copied" per run
+//     copy streams       columns and args of run 1 | of run 2 | ...                   event "copied" per run and stream
 //     a launch's stream  its block, its tables | (copied 1) its part of run 1 | (copied 2) ...  | results        event "done" per run and stream
 //
 // The threads of queries prepare their launch before and fetch their results after; they wait for their own stream only.
 //
 // How long is a run that streams from pinned columns?  The link brings 4 MiB in 75 us.  The host needs, to put a run together, about 60 us
-// and for each rider 10 us (measured with 32 of them: 380 us); so a run is 4 MiB and 768 KiB more for each rider, which the link
-// needs longer for than the host.  Four such runs are under way and no more: while one is copied the next ones wait at the link.  Who gets on cannot
+// for one rider and 145 for 32 of one shape (others take longer); so a run is 4 MiB and 768 KiB more for each rider, an eighth of the pool at most, which
+// the link needs longer for than the host.  Four such runs are under way and no more: while one is copied the next ones wait at the link.  Who gets on cannot
 // have what was issued before, and it must come again for him, so runs further ahead would only make latecomers wait longer:
 //
 //     time = first run put together + bytes / link + kernels of the last run  (+ 4 runs at most for who gets on late)
@@ -40,14 +40,15 @@
 #define RUN_RIDER_BYTES  ((u64)768 << 10)
 #define RUN_SHARE        8                 // of the pool: 1 / this, at most
 #define RUNS_AHEAD       4                 // that stream and have not come
-#define RUN_SPIN_MS      0.5               // while one of them is waited for
+#define RUN_SPIN_MS      2.0               // while one of them is waited for
 #define RUN_STAGED_BYTES ((u64)48 << 20)   // of a run through stages
 #define IN_PLACE_SHARE   0.01              // of a column that is left in the host's memory, what kernels look at
 #define IN_PLACE_SECTOR  128
 #define READ_AHEAD_BYTES ((u64)128 << 20)  // of columns on disk
 #define LOOK_AGAIN_MS    0.01              // while a run is waited for
-#define GATHER_BYTES     ((u64)64 << 20)   // so much takes longer than others to come
+#define GATHER_BYTES     ((u64)64 << 20)   // of the device's memory: so much takes longer than others to come
 #define GATHER_MS        0.8               // that a scan waits for others, at most, where columns come over the link,
+#define FETCHES          4                 // runs of columns that come meanwhile
 #define GATHER_SIEVE_MS  2.5               // and where it would be sieved with them in the device's memory
 #define LINK_BYTES_PER_MS   5e7
 #define MEMORY_BYTES_PER_MS 3e9
@@ -145,6 +146,23 @@ static void release_chunk(Wave *wave, RunChunk *chunk, int n_new)
     free(chunk->columns);
 }
 
+static bool is_column_of(const RunChunk *chunk, const Copy *copy)
+{
+    int c = 0;
+    while (c < chunk->n_columns && chunk->columns[c].copy != copy) c++;
+    return c < chunk->n_columns;
+}
+
+static void let_go_of_chunks(Wave *wave)
+{
+    for (; wave->n_chunks; wave->n_chunks--) {
+        RunChunk *chunk = &wave->chunks[wave->n_chunks - 1];
+        int       n_new = wave->n_new;             // of the chunks before
+        while (n_new && is_column_of(chunk, wave->new_copies[n_new - 1])) n_new--;
+        release_chunk(wave, chunk, n_new);
+    }
+}
+
 static int columns_wanted(const Wave *wave, const Chunk *chunk, int hint)
 {
     int n = 0;
@@ -225,7 +243,7 @@ static bool is_long_enough(const Wave *wave)
 static void gather_chunks(Wave *wave, const GpuRun *leader)
 {
     const Source *source = leader->launch->source;
-    const bool    is_passing = passes_through(wave->gpu, leader);
+    const bool    is_passing = wave->is_passing = passes_through(wave->gpu, leader);
     for (int c = 0; c < source->n_chunks && wave->n_chunks < PARTS_MAX; c++) {
         if (!leader->wants[c]) continue;
         if (wave->n_chunks && wave->args_bytes + parts_bytes(wave, source->chunks[c], c) + 4096 * (u64)wave->n_riders + gpu_cube_args_bytes() + gpu_sieve_args_once() > ARGS_BYTES) return;
@@ -339,7 +357,7 @@ static weft_status launch_parts(Wave *wave, GpuRun *run, const Parts *parts, Err
     Gpu      *gpu = wave->gpu;
     GpuFigures *figures = &run->launch->gpu;
     const u32 grid_x = blocks_per_part(gpu, &run->shape, parts);
-    if (wave->slot->has_gate) GPU_TRY(gpu, StreamWaitEvent, (run->stream, wave->slot->copied, 0), err);
+    TRY(wave_wait(wave, run->stream, err));
     TRY(start_timer(run, err));
     TRY(wave_launch(gpu, run, run->stream, parts->at, grid_x, parts->n_parts, err));
     if (run->is_timed) GPU_TRY(gpu, EventRecord, (run->timers[run->n_timers - 1], run->stream), err);
@@ -411,7 +429,6 @@ static weft_status launch_riders(Wave *wave, Error *err)
     Parts   *parts = calloc((size_t)wave->n_riders, sizeof *parts);
     Unit    *units = calloc((size_t)wave->n_riders, sizeof *units);
     int     *chunks = calloc((size_t)wave->n_chunks + 1, sizeof *chunks);
-    slot->args_used = slot->args_sent = 0;
     weft_status status = launch_units(wave, units, parts, chunks, err);
     for (int r = 0; r < wave->n_riders && !status; r++) {
         const int s = wave->riders[r]->stream_number;
@@ -434,13 +451,14 @@ static void wait_for_remains(const Wave *wave)
     for (int r = 0; r < wave->n_riders && !gpu->is_lost; r++) gpu->cu->StreamSynchronize(wave->riders[r]->stream);
 }
 
-static void run_wave(Wave *wave)
+static void run_wave(Wave *wave, bool is_fetch)
 {
     Error       err = { 0 };
     weft_status status = gpu_enter(wave->gpu, &err);
+    wave->slot->args_used = wave->slot->args_sent = 0;
     if (!status) wave_list_pieces(wave);
     if (!status) wave_copy(wave);
-    if (!status && !wave->is_failed) status = launch_riders(wave, &err);
+    if (!status && !wave->is_failed) status = is_fetch ? wave_gate(wave, &err) : launch_riders(wave, &err);
     if (status) wave_failed(wave, status, &err);
     if (wave->is_failed) wait_for_remains(wave);
 }
@@ -456,7 +474,7 @@ static void end_slot(Gpu *gpu, RunSlot *slot)
     free(slot->copies);
     free(slot->pins);
     slot->copies = NULL, slot->n_copies = 0, slot->pins = NULL, slot->n_pins = 0, slot->streams = 0;
-    slot->is_used = slot->waits_for_copies = slot->is_streaming = false;
+    slot->is_used = slot->waits_for_copies = slot->has_gate = slot->is_streaming = false;
     slot->gathers = 0;
     pthread_cond_broadcast(&gpu->changed);
 }
@@ -472,8 +490,8 @@ static bool is_done(Gpu *gpu, const RunSlot *slot)
 {
     if (gpu->is_lost) return true;
     for (int s = 0; s < N_STREAMS; s++)
-        if (slot->streams >> s & 1 && gpu->cu->EventQuery(slot->done[s]) == CU_NOT_READY) return false;
-    return gpu->cu->EventQuery(slot->copied) != CU_NOT_READY;
+        if (slot->streams >> s & 1 && !event_has_come(gpu, slot->done[s])) return gpu->is_lost;
+    return slot_has_come(gpu, slot) || gpu->is_lost;
 }
 
 static void reap(Gpu *gpu)
@@ -505,15 +523,25 @@ static void take_back(Gpu *gpu, bool was_dispatching)
     gpu->is_dispatching = was_dispatching;
 }
 
+// A long run takes about 300 us over the link, two take turns there, and waking up from sleep takes as long again on some machines: the link would run dry.
+// So at first an event is looked at again and again.
+static void wait_for_event(Gpu *gpu, CuEvent event)
+{
+    const double start = time_now_ms();
+    Error        ignored = { 0 };
+    bool         has_come;
+    while (!(has_come = event_has_come(gpu, event)) && !gpu->is_lost && time_now_ms() - start < RUN_SPIN_MS) sched_yield();
+    if (!has_come && !gpu->is_lost) gpu_check(gpu, gpu->cu->EventSynchronize(event), "cuEventSynchronize", &ignored);
+}
+
 static void wait_for_oldest(Gpu *gpu)
 {
     RunSlot *slot = oldest_slot(gpu);
-    Error    ignored = { 0 };
     if (!slot) return;
     const bool was_dispatching = let_go(gpu);
     for (int s = 0; s < N_STREAMS; s++)
-        if (slot->streams >> s & 1) gpu_check(gpu, gpu->cu->EventSynchronize(slot->done[s]), "cuEventSynchronize", &ignored);
-    gpu_check(gpu, gpu->cu->EventSynchronize(slot->copied), "cuEventSynchronize", &ignored);
+        if (slot->streams >> s & 1) wait_for_event(gpu, slot->done[s]);
+    slot_wait(gpu, slot, wait_for_event);
     take_back(gpu, was_dispatching);
     end_slot(gpu, slot);
 }
@@ -525,23 +553,17 @@ static RunSlot *far_ahead(Gpu *gpu)
     int      n_ahead = 0;
     for (int r = 0; r < N_RUNS; r++) {
         RunSlot *slot = &gpu->runs[r];
-        if (!slot->is_used || !slot->is_streaming || gpu->is_lost || gpu->cu->EventQuery(slot->copied) != CU_NOT_READY) continue;
+        if (!slot->is_used || !slot->is_streaming || gpu->is_lost || slot_has_come(gpu, slot)) continue;
         n_ahead++;
         if (!oldest || slot->number < oldest->number) oldest = slot;
     }
     return n_ahead >= RUNS_AHEAD ? oldest : NULL;
 }
 
-// The link has one more run to do, about 150 us: waking up from sleep may take as long, so at first it is looked at again and again.
 static void wait_for_copies(Gpu *gpu, const RunSlot *slot)
 {
-    const double start = time_now_ms();
-    Error        ignored = { 0 };
-    CuResult     result;
-    const bool   was_dispatching = let_go(gpu);
-    while ((result = gpu->cu->EventQuery(slot->copied)) == CU_NOT_READY && time_now_ms() - start < RUN_SPIN_MS) sched_yield();
-    if (result == CU_NOT_READY) result = gpu->cu->EventSynchronize(slot->copied);
-    gpu_check(gpu, result, "cuEventSynchronize", &ignored);
+    const bool was_dispatching = let_go(gpu);
+    slot_wait(gpu, slot, wait_for_event);
     take_back(gpu, was_dispatching);
 }
 
@@ -615,15 +637,15 @@ static void set_issued(GpuRun *run)
     pthread_cond_signal(&run->issued);
 }
 
-static void settle(Wave *wave)
+static void settle(Wave *wave, bool is_fetch)
 {
-    if (!wave->status) figures_read(wave);
+    if (!wave->status && !is_fetch) figures_read(wave);
     for (int r = 0; r < wave->n_riders; r++) {
         GpuRun *run = wave->riders[r];
         run->is_in_run = false;
         if (wave->status) fail_rider(run, wave->status, &wave->error);
-        else count_chunks(wave, run);
-        figures_woven(run);
+        else if (!is_fetch) count_chunks(wave, run);
+        if (!is_fetch) figures_woven(run);
         if (run->n_wanted == 0) set_issued(run);
     }
     for (int n = 0; n < wave->n_new; n++) wave->new_copies[n]->is_filled = true;
@@ -650,11 +672,43 @@ static void refuse_leader(GpuRun *leader)
 
 static bool can_share(const GpuRun *run) { return run->can_fuse || run->can_sieve; }
 
-static bool has_copies_under_way(const Gpu *gpu)
+// The first run that may still bring columns; UINT64_MAX: none does.
+static u64 first_on_its_way(const Gpu *gpu)
 {
+    u64 first = UINT64_MAX;
     for (int r = 0; r < N_RUNS; r++)
-        if (gpu->runs[r].is_used && gpu->runs[r].waits_for_copies) return true;
+        if (gpu->runs[r].is_used && gpu->runs[r].waits_for_copies) first = MIN_OF(first, gpu->runs[r].number);
+    return first;
+}
+
+// Columns that are found in the pool may still be on their way.  Others need not wait: small scans for join tables go on while a large one streams.
+static bool finds_some_on_their_way(const Wave *wave)
+{
+    const u64 first = first_on_its_way(wave->gpu);
+    for (int k = 0; k < wave->n_chunks && first != UINT64_MAX; k++)
+        for (int c = 0; c < wave->chunks[k].n_columns; c++)
+            if (wave->chunks[k].columns[c].copy && wave->chunks[k].columns[c].copy->brought_by >= first) return true;
     return false;
+}
+
+// IS_FETCH: columns come, and no kernel runs yet.
+static void do_run(Wave *wave, GpuRun *leader, bool is_fetch)
+{
+    Gpu *gpu = wave->gpu;
+    read_ahead(wave, leader);
+    wave->slot->waits_for_copies = wave->n_new || finds_some_on_their_way(wave);
+    wave->slot->is_streaming = wave->bytes_straight > 0;
+    wave->slot->gathers = !wave->n_new && leader->bytes_wanted >= GATHER_BYTES && can_share(leader) ? leader->launch->table : 0;
+    wave->slot->is_used = true;
+    wave->slot->number = ++gpu->n_runs;
+    for (int n = 0; n < wave->n_new; n++) wave->new_copies[n]->brought_by = wave->slot->number;
+    for (int r = 0; r < wave->n_riders; r++) wave->riders[r]->is_in_run = true;
+    pthread_mutex_unlock(&gpu->lock);
+    run_wave(wave, is_fetch);
+    pthread_mutex_lock(&gpu->lock);
+    keep_copies(wave);
+    if (wave->status) forget_new(wave);
+    settle(wave, is_fetch);
 }
 
 static void step(Gpu *gpu, GpuRun *leader)
@@ -663,25 +717,25 @@ static void step(Gpu *gpu, GpuRun *leader)
     pthread_mutex_init(&wave.lock, NULL);
     gather_riders(&wave, leader);
     gather_chunks(&wave, leader);
-    if (!wave.n_chunks) {
-        if (leader->n_wanted && oldest_slot(gpu)) wait_for_oldest(gpu);
-        else if (leader->n_wanted) refuse_leader(leader);
-        free_wave(&wave);
-        return;
-    }
-    read_ahead(&wave, leader);
-    wave.slot->waits_for_copies = wave.n_new || has_copies_under_way(gpu);
-    wave.slot->is_streaming = wave.bytes_straight > 0;
-    wave.slot->gathers = !wave.n_new && leader->bytes_wanted >= GATHER_BYTES && can_share(leader) ? leader->launch->table : 0;
-    wave.slot->is_used = true;
-    wave.slot->number = ++gpu->n_runs;
-    for (int r = 0; r < wave.n_riders; r++) wave.riders[r]->is_in_run = true;
-    pthread_mutex_unlock(&gpu->lock);
-    run_wave(&wave);
-    pthread_mutex_lock(&gpu->lock);
-    keep_copies(&wave);
-    if (wave.status) forget_new(&wave);
-    settle(&wave);
+    if (wave.n_chunks) do_run(&wave, leader, false);
+    else if (leader->n_wanted && oldest_slot(gpu)) wait_for_oldest(gpu);
+    else if (leader->n_wanted) refuse_leader(leader);
+    free_wave(&wave);
+}
+
+// While a scan waits for others, its first columns come over the link; the run that follows finds them in the pool.  Only straight ones: through stages the
+// dispatcher would be busy with them for milliseconds, and those that are waited for could not make their join tables.
+static void fetch(Gpu *gpu, GpuRun *leader)
+{
+    Wave wave = { .gpu = gpu, .slot = free_slot(gpu) };
+    pthread_mutex_init(&wave.lock, NULL);
+    leader->n_fetches++;
+    gather_riders(&wave, leader);
+    gather_chunks(&wave, leader);
+    const bool is_worth_it = wave.n_new && !wave.bytes_staged;
+    if (is_worth_it) log_debug("%s: columns of %d chunks come while others are waited for", gpu->name, wave.n_chunks);
+    if (is_worth_it) do_run(&wave, leader, true);
+    else let_go_of_chunks(&wave);
     free_wave(&wave);
 }
 
@@ -752,7 +806,7 @@ static bool waits_for_others(const Gpu *gpu, const GpuRun *run)
 // that anyway, and meanwhile others come.
 static bool is_gathering(const Gpu *gpu, const GpuRun *run)
 {
-    if (run->bytes_wanted < GATHER_BYTES || !run->launch->table) return false;
+    if ((run->bytes_wanted < GATHER_BYTES && !passes_through(gpu, run)) || !run->launch->table) return false;
     if (waits_for_others(gpu, run)) return true;
     for (int r = 0; r < N_RUNS && can_share(run); r++)
         if (gpu->runs[r].is_used && gpu->runs[r].gathers == run->launch->table) return true;
@@ -769,13 +823,6 @@ static GpuRun *oldest_rider(const Gpu *gpu)
     return run;
 }
 
-static bool has_waiting(const Gpu *gpu)
-{
-    const GpuRun *run = gpu->first;
-    while (run && !is_waiting(run)) run = run->next;
-    return run != NULL;
-}
-
 // Soon, but others must come by: a lock that is taken again at once is never theirs.
 static void look_again(Gpu *gpu)
 {
@@ -785,11 +832,39 @@ static void look_again(Gpu *gpu)
     pthread_mutex_lock(&gpu->lock);
 }
 
+static GpuRun *oldest_waiting(const Gpu *gpu)
+{
+    GpuRun *run = gpu->first;
+    while (run && !is_waiting(run)) run = run->next;
+    return run;
+}
+
+// The first column that it wants, and so most likely the others.
+static bool comes_straight(Gpu *gpu, const GpuRun *run)
+{
+    const Source *source = run->launch->source;
+    int           c = 0;
+    while (c < source->n_chunks && !run->wants[c]) c++;
+    if (c == source->n_chunks || !source->from_store || !run->launch->woven->n_columns) return false;
+    const RunChunk chunk = { .chunk = source->chunks[c], .number = c, .from_store = true, .pin = pin_hold(gpu->pins, source->chunks[c]) };
+    const bool     is_straight = chunk.pin && column_is_straight(&chunk, source_column(run, 0));
+    pin_release(chunk.pin);
+    return is_straight;
+}
+
+// Nobody can run yet: who is first among those that wait for others, if its columns can come meanwhile.
+static GpuRun *to_fetch_for(Gpu *gpu)
+{
+    GpuRun *run = gpu->is_dispatching || gpu->is_closing || oldest_rider(gpu) ? NULL : oldest_waiting(gpu);
+    if (!run || !run->launch->table || !passes_through(gpu, run) || run->n_fetches >= FETCHES || !comes_straight(gpu, run)) return NULL;
+    return free_slot(gpu) && !far_ahead(gpu) ? run : NULL;
+}
+
 // Whoever dispatches, is the only one: a thread of its own, or a query that finds nobody at it and spares itself two changes of threads.
-static void dispatch_run(Gpu *gpu, GpuRun *leader)
+static void dispatch_run(Gpu *gpu, GpuRun *leader, void (*how)(Gpu *, GpuRun *))
 {
     gpu->is_dispatching = true;
-    step(gpu, leader);
+    how(gpu, leader);
     gpu->is_dispatching = false;
     pthread_cond_broadcast(&gpu->changed);
 }
@@ -813,12 +888,13 @@ static void *dispatch(void *context)
             continue;
         }
         reap(gpu);
-        GpuRun  *leader = oldest_rider(gpu);
+        GpuRun  *leader = oldest_rider(gpu), *waiting = to_fetch_for(gpu);
         RunSlot *ahead = leader ? far_ahead(gpu) : NULL;
         if (ahead) wait_for_copies(gpu, ahead);            // and look again: the leader may have left
-        else if (leader && free_slot(gpu)) dispatch_run(gpu, leader);
+        else if (leader && free_slot(gpu)) dispatch_run(gpu, leader, step);
         else if (leader) wait_for_oldest(gpu);
-        else if (has_waiting(gpu)) look_again(gpu);
+        else if (waiting) dispatch_run(gpu, waiting, fetch);
+        else if (oldest_waiting(gpu)) look_again(gpu);
         else if (scan_is_busy(gpu)) wait_ms(gpu, &gpu->changed, REAP_MS);
         else pthread_cond_wait(&gpu->changed, &gpu->lock);
     }
@@ -830,9 +906,11 @@ static void *dispatch(void *context)
 
 weft_status scan_start(Gpu *gpu, Error *err)
 {
-    if (thread_start(&gpu->dispatcher, NULL, dispatch, gpu) != 0) return fail(err, WEFT_OUT_OF_MEMORY, -1, "the system refused a thread for %s", gpu->name);
-    gpu->has_dispatcher = true;
-    return WEFT_OK;
+    pthread_mutex_lock(&gpu->lock);
+    gpu->has_dispatcher = thread_start(&gpu->dispatcher, NULL, dispatch, gpu) == 0;
+    const bool is_started = gpu->has_dispatcher;
+    pthread_mutex_unlock(&gpu->lock);
+    return is_started ? WEFT_OK : fail(err, WEFT_OUT_OF_MEMORY, -1, "the system refused a thread for %s", gpu->name);
 }
 
 void scan_stop(Gpu *gpu)
@@ -867,10 +945,11 @@ static void detach(GpuRun *run)
 
 weft_status scan_ride(GpuRun *run, Error *err)
 {
-    Gpu *gpu = run->gpu;
-    run->can_fuse = unit_suits(run), run->can_sieve = gpu_sieve_suits(run);
+    Gpu       *gpu = run->gpu;
+    const bool can_fuse = unit_suits(run), can_sieve = gpu_sieve_suits(run);
     pthread_mutex_lock(&gpu->lock);
-    run->n_wanted = 0, run->asked_until = 0;
+    run->can_fuse = can_fuse, run->can_sieve = can_sieve;
+    run->n_wanted = 0, run->asked_until = 0, run->n_fetches = 0;
     run->is_issued = false;
     for (int c = 0; c < run->launch->source->n_chunks; c++) run->n_wanted += run->wants[c] = launch_wants_chunk(run->launch, c);
     run->is_issued = run->n_wanted == 0;
@@ -878,7 +957,9 @@ weft_status scan_ride(GpuRun *run, Error *err)
     if (run->launch->is_expected) expect(gpu, run->launch->table, -1);
     run->launch->is_expected = false;
     attach(run);
-    if (can_dispatch_itself(gpu, run)) dispatch_run(gpu, run);
+    GpuRun *waiting = run->is_issued ? NULL : to_fetch_for(gpu);
+    if (can_dispatch_itself(gpu, run)) dispatch_run(gpu, run, step);
+    else if (waiting) dispatch_run(gpu, waiting, fetch);
     else pthread_cond_broadcast(&gpu->changed);
     while (!run->is_issued) {
         wait_ms(gpu, &run->issued, WAKE_MS);

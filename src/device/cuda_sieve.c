@@ -362,7 +362,7 @@ static bool take_memory(Wave *wave, GpuSieve *sieve)
     bytes += sieve->bits_bytes * (u64)sieve->n_riders;
     pthread_mutex_lock(&gpu->lock);
     // Columns that stay in the pool are not to go for it; those that pass go anyway.
-    const bool is_taken = bytes <= frames_total(gpu->frames) / MEMORY_SHARE && (wave->n_new ? frames_take : frames_take_free)(gpu->frames, bytes, &wave->slot->sieve_at);
+    const bool is_taken = bytes <= frames_total(gpu->frames) / MEMORY_SHARE && (wave->n_new || wave->is_passing ? frames_take : frames_take_free)(gpu->frames, bytes, &wave->slot->sieve_at);
     if (is_taken) wave->slot->sieve_bytes = bytes;
     pthread_mutex_unlock(&gpu->lock);
     for (int c = 0; c < sieve->table->n_columns; c++) sieve->columns[c].at += wave->slot->sieve_at;
@@ -598,7 +598,7 @@ weft_status gpu_sieve_begin(Wave *wave, GpuSieve *sieve, Error *err)
     write_chunks(wave, sieve);
     for (int r = 0; r < sieve->n_riders; r++) runs[r] = sieve->riders[r].run;
     TRY(wave_gate(wave, err));
-    GPU_TRY(gpu, StreamWaitEvent, (first->stream, wave->slot->copied, 0), err);
+    TRY(wave_wait(wave, first->stream, err));
     TRY(wave_join(gpu, runs, sieve->n_riders, true, err));
     TRY(wave_launch(gpu, &sieve->who, first->stream, sieve->whos_at, blocks_for(gpu, who, sieve->most_values, (u64)who->threads * (u64)who->items, sieve->n_whos, WAVES), sieve->n_whos, err));
     TRY(wave_launch(gpu, &sieve->sieve, first->stream, sieve->parts_at, blocks_for(gpu, shape, sieve->most_rows, (u64)shape->threads * (u64)shape->items, sieve->n_parts, WAVES), sieve->n_parts, err));
@@ -608,7 +608,7 @@ weft_status gpu_sieve_begin(Wave *wave, GpuSieve *sieve, Error *err)
 weft_status gpu_sieve_end(Wave *wave, GpuSieve *sieve, Error *err)
 {
     for (int r = 0; r < sieve->n_riders; r++) {
-        GPU_TRY(wave->gpu, StreamWaitEvent, (sieve->riders[r].run->stream, wave->slot->copied, 0), err);
+        TRY(wave_wait(wave, sieve->riders[r].run->stream, err));
         TRY(launch_rider(wave, sieve, &sieve->riders[r], err));
     }
     return WEFT_OK;

@@ -44,6 +44,7 @@ typedef struct Wave {
     Pieces     staged;                 // not more than a stage holds each
     Pieces     straight;               // from pinned columns
     u64        bytes_staged, bytes_straight, args_bytes;
+    bool       is_passing;             // its columns are more than the pool keeps
     _Atomic u64 next_piece;
     _Atomic bool is_failed;
     pthread_mutex_t lock;              // for what follows
@@ -73,6 +74,10 @@ KernelColumn wave_column(const Gpu *gpu, const RunChunk *chunk, int number);    
 void        wave_columns(const GpuRun *run, const RunChunk *chunk, KernelColumn *columns);        // cuda_scan.c: as a kernel gets them
 // What riders have put into their streams comes before the first one's, or what the first has put into his before theirs (cuda_fuse.c).
 weft_status wave_join(Gpu *gpu, GpuRun *const *riders, int n_riders, bool is_before, Error *err);
-weft_status wave_gate(Wave *wave, Error *err);              // slot->copied: args and columns have come, and those of runs before
+weft_status wave_gate(Wave *wave, Error *err);              // sends the args written so far; behind them and all columns of this run and those before is the gate
+weft_status wave_wait(const Wave *wave, CuStream stream, Error *err);  // what is put into the stream from here on waits for the gate
+bool        event_has_come(Gpu *gpu, CuEvent event);
+bool        slot_has_come(Gpu *gpu, const RunSlot *slot);          // the host asks whether it has been passed,
+void        slot_wait(Gpu *gpu, const RunSlot *slot, void (*wait)(Gpu *gpu, CuEvent event));   // or waits
 
 #endif

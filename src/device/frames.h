@@ -25,6 +25,7 @@ typedef struct Copy {
     CopyKey      key;
     int          n_holds;
     bool         is_filled;            // for its users: what it holds has come
+    u64          brought_by;           // for its users: whom to wait for
     bool         is_passing;           // part of more than fits: goes first, so that what is there stays
     struct Copy *chain;                // of its bucket
     struct Copy *older, *newer;        // among those that nobody holds

@@ -394,8 +394,8 @@ static void announce(QueryRun *run)
     weft_db        *db = run->session->db;
     Device         *device = NULL;
     Error           ignored = { 0 };
-    if (settings->device == DEVICE_CPU || run->must_use_cpu || run->is_explained || !settings->sharing || last_table(run)->n_rows < GPU_ROWS) return;
-    if (settings->device == DEVICE_AUTO) device = gpus_ready(db->gpus);
+    if (settings->device == DEVICE_CPU || run->must_use_cpu || run->is_explained || !settings->sharing) return;
+    if (settings->device == DEVICE_AUTO) device = last_table(run)->n_rows < GPU_ROWS ? NULL : gpus_ready(db->gpus);
     else if (gpus_get(db->gpus, settings->gpu, &device, &ignored)) device = NULL;
     if (!device || !device->expect) return;
     device->expect(device, last_table(run)->id, 1);
