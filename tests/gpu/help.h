@@ -11,7 +11,7 @@
 
 enum { ANSWER_BYTES = 1 << 16 };
 
-static int n_passed, n_failed;
+static int n_passed, n_failed, n_notices;       // of results that were printed
 
 static inline void check(int is_right, const char *what, const char *got)
 {
@@ -23,6 +23,7 @@ static inline void check(int is_right, const char *what, const char *got)
 static inline void print_result(weft_result *result, char *text)
 {
     size_t length = 0;
+    n_notices += weft_result_notices(result);
     for (size_t r = 0; r < weft_result_rows(result); r++)
         for (int c = 0; c < weft_result_columns(result); c++) {
             char value[512];

@@ -2,18 +2,23 @@
 //
 // Run by tests/check-gpu with the fake driver, and a pool that the tables do not fit: riders then gather at the runs.  The fake hands a kernel only
 // the rows whose bits are set, so a bit that is missing shows.  Queries have much to read and little to keep, so that sharing their tests pays.
+// Without WEFT_LIBCUDA it runs on a GPU, where no call is made to fail (scripts/gpu-test), and takes the time that the kernels take to be compiled.
+// --few: fewer queries, of four shapes only, since compute-sanitizer takes a second or more to make each kernel its own.
 
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <string.h>
+#include <time.h>
 
 #include "help.h"
 
-enum { N_ROWS = 60000, N_SESSIONS = 20, ROUNDS_LEAST = 8, ROUNDS_MOST = 150, PARTS_ENOUGH = 300, INSERT_ROWS = 10000, MANY_COLUMNS = 14, SIEVE_COLUMNS = 12 };
+enum { N_ROWS = 60000, CHUNK_ROWS = 5000, N_SESSIONS = 20, ROUNDS_LEAST = 8, ROUNDS_MOST = 150, PARTS_ENOUGH = 300, RIDES_ENOUGH = 20, RIDES_FEW = 4, SECONDS_MOST = 60, SHAPES = 11, SHAPES_FEW = 4, INSERT_ROWS = 10000, MANY_COLUMNS = 14, SIEVE_COLUMNS = 12 };
 
-static int (*parts_sieved)(void);
+static int (*parts_sieved)(void);      // of the fake driver
 static int n_woven_seen;               // by weft_riders, with how many others at most
 static void (*fail_at)(const char *call, int nth, int result);
+
+static int n_sessions = N_SESSIONS, n_shapes = SHAPES, rides_enough = RIDES_ENOUGH;
 
 typedef void MakeQuery(int n, int round, char *sql, size_t room);
 
@@ -75,7 +80,7 @@ static void fill_many(weft_session *session)
 static void any_shape(int n, int round, char *sql, size_t room)
 {
     const int x = (n * 37 + round * 11) % 60;
-    switch (n % 11) {
+    switch (n % n_shapes) {
         case 0: snprintf(sql, room, "select %s, sum(a * d), count(*) from t where b between %d and %d and d < %d", wide, x, x + 3, 1000 + x); break;
         case 1: snprintf(sql, room, "select k.name, %s, count(*) from t, k where t.c = k.id and k.size = %d group by k.name order by 1", wide, x % 40); break;
         case 2: snprintf(sql, room, "select wide.v, %s from t, wide where t.d = wide.id and wide.v between %d and %d group by wide.v order by 1", wide, x, x + 20); break;
@@ -105,61 +110,82 @@ static void run_round(weft_session **sessions, weft_session *onlooker, MakeQuery
 {
     weft_task *tasks[N_SESSIONS];
     char       sql[N_SESSIONS][QUERY_BYTES];
-    for (int i = 0; i < N_SESSIONS; i++) make_query(i, round, sql[i], sizeof sql[i]);
-    submit_all(sessions, N_SESSIONS, sql, tasks);
+    for (int i = 0; i < n_sessions; i++) make_query(i, round, sql[i], sizeof sql[i]);
+    submit_all(sessions, n_sessions, sql, tasks);
     char *woven = answer(onlooker, "select max(woven_with) from weft_riders where table_name in ('t', 'many')");
     n_woven_seen = atoi(woven) > n_woven_seen ? atoi(woven) : n_woven_seen;
     free(woven);
-    check_all(onlooker, N_SESSIONS, sql, tasks);
+    check_all(onlooker, n_sessions, sql, tasks);
+}
+
+// On a GPU: without what the CPU may have sieved, which tells of each scan that it did instead, and counts by chunk.
+static int n_sieved(weft_session *onlooker)
+{
+    if (parts_sieved) return parts_sieved();
+    char     *text = answer(onlooker, "select sum(rides_woven - rides_fused - rides_cubed) from weft_scans where table_name in ('t', 'many')");
+    const int n = atoi(text) - n_notices * (N_ROWS / CHUNK_ROWS);
+    free(text);
+    return n;
 }
 
 static void run_rounds(weft_session **sessions, weft_session *onlooker, MakeQuery *make_query, const char *what)
 {
-    const int enough = parts_sieved() + PARTS_ENOUGH;
-    for (int round = 0; round < ROUNDS_LEAST || (round < ROUNDS_MOST && parts_sieved() < enough); round++) run_round(sessions, onlooker, make_query, round);
-    check(parts_sieved() >= enough, what, "are seldom sieved together");
+    const int    enough = n_sieved(onlooker) + (parts_sieved ? PARTS_ENOUGH : rides_enough);
+    const time_t start = time(NULL);
+    for (int round = 0; round < ROUNDS_LEAST || ((parts_sieved ? round < ROUNDS_MOST : time(NULL) - start < SECONDS_MOST) && n_sieved(onlooker) < enough); round++)
+        run_round(sessions, onlooker, make_query, round);
+    check(n_sieved(onlooker) >= enough, what, "are seldom sieved together");
 }
 
 // A call fails in the midst of a wave: what it has begun must be over before its memory is another's.
 static void run_failing(weft_session **sessions, weft_session *onlooker)
 {
-    static const char *const calls[] = { "cuLaunchKernel", "cuStreamWaitEvent", "cuEventRecord", "cuMemcpyHtoDAsync" };
+    static const char *const calls[] = { "cuLaunchKernel", "cuStreamWaitEvent", "cuEventRecord", "cuMemcpyHtoDAsync", "cuEventQuery" };
     for (int round = 0; round < 80; round++) {
-        fail_at(calls[round % 4], 5 + round * 7 % 97, 701);    // too many resources: it passes
+        fail_at(calls[round % 5], 5 + round * 7 % 97, 701);    // too many resources: it passes
         run_round(sessions, onlooker, first_columns, round);
     }
     fail_at("", 0, 0);
     run_rounds(sessions, onlooker, first_columns, "queries after failures");
 }
 
-int main(void)
+// Where a scan takes long enough to be looked at.
+static void check_shown(weft_session *onlooker)
 {
-    weft_db      *db;
-    weft_session *sessions[N_SESSIONS], *onlooker;
-    weft_error    error;
-    void         *fake = dlopen(getenv("WEFT_LIBCUDA"), RTLD_NOW);
-    *(void **)&parts_sieved = fake ? dlsym(fake, "fake_cuda_sieved") : NULL;
-    *(void **)&fail_at = fake ? dlsym(fake, "fake_cuda_fail") : NULL;
-    if (!parts_sieved || !fail_at) return puts("failed: WEFT_LIBCUDA does not name the fake driver"), 1;
-    if (weft_open(NULL, &db, &error) || weft_connect(db, &onlooker, &error)) return 1;
-    must(onlooker, "set device = cpu");
-    must(onlooker, "set weave_queries = off");
-    must(onlooker, "set chunk_rows = 5000");
-    fill_t(onlooker);
-    fill_many(onlooker);
-    for (int i = 0; i < N_SESSIONS; i++) {
-        if (weft_connect(db, &sessions[i], &error)) return 1;
-        must(sessions[i], "set device = cuda");
-    }
-    run_rounds(sessions, onlooker, any_shape, "queries of any shapes");
-    run_rounds(sessions, onlooker, first_columns, "queries over many columns");
-    for (int round = 0; round < 20; round++) run_round(sessions, onlooker, last_columns, round);
-    run_failing(sessions, onlooker);
     char *woven = answer(onlooker, "select chunks_woven > 0, rides_woven >= 2 * chunks_woven from weft_scans where table_name = 'many'");
     check(strcmp(woven, "true|true|") == 0 || strcmp(woven, "t|t|") == 0, "weft_scans counts what was woven", woven);
     free(woven);
     check(n_woven_seen > 1, "weft_riders shows who is woven with others", "never");
-    for (int i = 0; i < N_SESSIONS; i++) weft_disconnect(sessions[i]);
+}
+
+int main(int argc, char **argv)
+{
+    weft_db      *db;
+    weft_session *sessions[N_SESSIONS], *onlooker;
+    weft_error    error;
+    const char   *driver = getenv("WEFT_LIBCUDA");
+    void         *fake = driver ? dlopen(driver, RTLD_NOW) : NULL;
+    *(void **)&parts_sieved = fake ? dlsym(fake, "fake_cuda_sieved") : NULL;
+    *(void **)&fail_at = fake ? dlsym(fake, "fake_cuda_fail") : NULL;
+    if (driver && (!parts_sieved || !fail_at)) return puts("failed: WEFT_LIBCUDA does not name the fake driver"), 1;
+    const bool is_few = argc > 1 && strcmp(argv[1], "--few") == 0;
+    if (is_few) n_sessions = 6, n_shapes = SHAPES_FEW, rides_enough = RIDES_FEW;
+    if (weft_open(NULL, &db, &error) || weft_connect(db, &onlooker, &error)) return 1;
+    must(onlooker, "set device = cpu");
+    must(onlooker, "set weave_queries = off");
+    must(onlooker, "set chunk_rows = 5000");       // CHUNK_ROWS
+    fill_t(onlooker);
+    fill_many(onlooker);
+    for (int i = 0; i < n_sessions; i++) {
+        if (weft_connect(db, &sessions[i], &error)) return 1;
+        if (!getenv("WEFT_DEVICE")) must(sessions[i], "set device = cuda");                   // else sessions begin with it
+    }
+    run_rounds(sessions, onlooker, any_shape, "queries of any shapes");
+    if (!is_few) run_rounds(sessions, onlooker, first_columns, "queries over many columns");
+    for (int round = 0; round < 20 && !is_few; round++) run_round(sessions, onlooker, last_columns, round);
+    if (fail_at && !is_few) run_failing(sessions, onlooker);
+    if (parts_sieved && !is_few) check_shown(onlooker);
+    for (int i = 0; i < n_sessions; i++) weft_disconnect(sessions[i]);
     weft_disconnect(onlooker);
     weft_close(db);
     printf("%d passed, %d failed\n", n_passed, n_failed);
