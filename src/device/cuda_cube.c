@@ -204,7 +204,7 @@ static void ask_for(Gpu *gpu, CubeKernel *code, const GpuCube *cube)
     Arena *arena = arena_new(NULL, "cube");
     int    columns[MAX_DIMS];
     for (int d = 0; d < cube->n_dims; d++) columns[d] = cube->dims[d].column;
-    const Woven *woven = weave_cube(arena, cube->runs[0]->launch->woven, columns, cube->n_dims);
+    const Woven *woven = weave_cube(arena, cube->runs[0]->launch->woven, columns, cube->n_dims, sizeof(u8));
     code->kernel = kernel_want(gpu, &(KernelWish){ .name = woven->name, .text = woven->text, .shared_groups = 1u << CELLS_ADD }, &code->shape);
     log_debug("%s: %s, a kernel for all queries of a shape, is compiled", gpu->name, woven->name);
     arena_free(arena);
@@ -252,16 +252,17 @@ void gpu_cubes_free(Gpu *gpu)
 
 u64 gpu_cube_args_bytes(void)
 {
-    return MAX_DIMS * SPAN_MOST * sizeof(u16) + SHARED_MOST + LISTS_MOST * sizeof(u32) + CUBE_MOST * STATE_MOST * (sizeof(KernelArgs) + 256) + 65536;
+    return MAX_DIMS * SPAN_MOST + SHARED_MOST + LISTS_MOST * sizeof(u32) + CUBE_MOST * STATE_MOST * (sizeof(KernelArgs) + 256) + 65536;
 }
 
 static CuAddress write_class_table(Wave *wave, const Dim *dim)
 {
+    _Static_assert(2 * CUBE_MOST + 1 <= UINT8_MAX, "a byte tells all classes of a column");
     CuAddress at;
-    u16      *classes = wave_take_args(wave, dim->size * sizeof *classes + 16, &at);
+    u8       *classes = wave_take_args(wave, dim->size + 16, &at);
     for (int c = 0; c < dim->n_classes; c++) {
         const u64 end = c + 1 < dim->n_classes ? dim->cuts[c + 1] : dim->size;
-        for (u64 v = dim->cuts[c]; v < end; v++) classes[v] = (u16)c;
+        memset(classes + dim->cuts[c], c, end - dim->cuts[c]);
     }
     return at;
 }

@@ -223,7 +223,7 @@ static bool make_kernel(Cube *cube, const Cube *before)
     const Launch *launch = cube->members[0].launch;
     int           columns[MAX_DIMS];
     for (int d = 0; d < cube->n_dims; d++) columns[d] = cube->dims[d].column;
-    cube->woven = weave_cube(cube->arena, launch->woven, columns, cube->n_dims);
+    cube->woven = weave_cube(cube->arena, launch->woven, columns, cube->n_dims, sizeof(u16));
     if (!place_cells(cube, launch->woven)) return false;
     cube->n_columns = launch->source->n_columns, cube->n_slots = launch->n_slots;
     cube->chunk_column = arena_array(cube->arena, int, launch->source->n_columns + 1);

@@ -52,7 +52,7 @@ bool weave_is_same_but_sieves(const Woven *a, const Woven *b)
 typedef struct CubeText {
     Arena       *arena;
     const Woven *member;
-    int          n_dims;
+    int          n_dims, class_bytes;
     const int   *dims;                 // kernel columns
     bool         has_tail;             // steps besides those that classes stand for
     Text         out;
@@ -84,7 +84,7 @@ static void add_head_line(CubeText *t, const char *line)
 static void add_dims(CubeText *t)
 {
     for (int d = 0; d < t->n_dims; d++) {
-        text_add(&t->out, "    TABLE(u16, c%d_, %d)\n", d, t->member->n_tables + d);
+        text_add(&t->out, "    TABLE(u%d, c%d_, %d)\n", 8 * t->class_bytes, d, t->member->n_tables + d);
         text_add(&t->out, "    PARAM(u64, f%d_, %d)\n    PARAM(u64, s%d_, %d)\n", d, t->member->n_params + 2 * d, d, t->member->n_params + 2 * d + 1);
     }
 }
@@ -180,9 +180,9 @@ static void write_text(CubeText *t, const char *name)
     text_add(&t->out, "    }\n}\n");
 }
 
-Woven *weave_cube(Arena *arena, const Woven *member, const int *dims, int n_dims)
+Woven *weave_cube(Arena *arena, const Woven *member, const int *dims, int n_dims, int class_bytes)
 {
-    CubeText t = { .arena = arena, .member = member, .n_dims = n_dims, .dims = dims };
+    CubeText t = { .arena = arena, .member = member, .n_dims = n_dims, .class_bytes = class_bytes, .dims = dims };
     Woven   *cube = arena_make(arena, Woven);
     *cube = *member;
     cube->name = arena_printf(arena, "c_%s", member->name + 2);

@@ -272,8 +272,9 @@ enum {                                 // what it is handed, by number: paramete
 bool   weave_can_cube(const Woven *woven);
 bool   weave_is_same_but_sieves(const Woven *a, const Woven *b);       // given that their columns are the same
 // MEMBER's kernel with a cell for each combination of classes in the kernel columns DIMS.  After the member's own come, for each of
-// these, the parameters from (PARAM_OFFSET, to be filled in) and stride, and the table u16 class_of[value].  So does n_groups, the number of cells.
-Woven *weave_cube(Arena *arena, const Woven *member, const int *dims, int n_dims);
+// these, the parameters from (PARAM_OFFSET, to be filled in) and stride, and the table class_of[value], of CLASS_BYTES each (1 or 2).  So does n_groups, the
+// number of cells.
+Woven *weave_cube(Arena *arena, const Woven *member, const int *dims, int n_dims, int class_bytes);
 
 // Any queries over the same table: one kernel that loads each column once, takes the steps that all of them begin with once, and then goes
 // through the rest of each (fuse.c).  It is handed KernelArgs.members.
