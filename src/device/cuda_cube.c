@@ -392,9 +392,9 @@ weft_status gpu_cube_launch(Wave *wave, const GpuCube *cube, Error *err)
     const u64    room = (u64)gpu->n_sms * (u64)shape->blocks_per_sm / (u64)cube->n_parts;          // each block has cells to add up: no more than fit at once
     const u32    grid_x = (u32)MAX_OF(1, MIN_OF(room, tiles));
     TRY(wave_wait(wave, first->stream, err));
-    TRY(wave_join(gpu, cube->runs, cube->n_runs, true, err));
+    TRY(wave_join(gpu, cube->runs, cube->n_runs, err));
     TRY(wave_launch(gpu, &cube->kernel, first->stream, cube->parts_at, grid_x, cube->n_parts, err));
     if (cube->n_folds) TRY(wave_launch(gpu, &cube->fold, first->stream, cube->folds_at, 1, cube->n_folds, err));
     tell(cube, grid_x);
-    return wave_join(gpu, cube->runs, cube->n_runs, false, err);
+    return WEFT_OK;
 }

@@ -462,19 +462,42 @@ weft_status wave_launch(Gpu *gpu, const GpuRun *kernel, CuStream stream, CuAddre
     return WEFT_OK;
 }
 
-// In the first rider's stream: what the others have put into theirs comes before, and what they will put there after.
-weft_status wave_join(Gpu *gpu, GpuRun *const *riders, int n_riders, bool is_before, Error *err)
+weft_status wave_join(Gpu *gpu, GpuRun *const *riders, int n_riders, Error *err)
 {
     const GpuRun *first = riders[0];
-    u32           joined = 1u << first->stream_number;         // once for each stream: riders have put in what they have before they get on
-    if (!is_before) GPU_TRY(gpu, EventRecord, (first->done, first->stream), err);
-    for (int i = 1; i < n_riders; i++) {
+    u32           joined = 1u << first->stream_number;         // once for each stream: what riders have there is there before they get on
+    for (int i = 0; i < n_riders; i++) {
         const GpuRun *run = riders[i];
-        if (joined >> run->stream_number & 1) continue;
-        joined |= 1u << run->stream_number;
-        if (is_before) GPU_TRY(gpu, EventRecord, (run->done, run->stream), err);
-        GPU_TRY(gpu, StreamWaitEvent, (is_before ? first->stream : run->stream, is_before ? run->done : first->done, 0), err);
+        if (joined >> run->at_stream & 1) continue;
+        joined |= 1u << run->at_stream;
+        GPU_TRY(gpu, EventRecord, (run->done, gpu->streams[run->at_stream]), err);
+        GPU_TRY(gpu, StreamWaitEvent, (first->stream, run->done, 0), err);
     }
+    for (int i = 0; i < n_riders; i++) riders[i]->at_stream = first->stream_number;
+    return WEFT_OK;
+}
+
+weft_status wave_fork(Gpu *gpu, GpuRun *const *riders, int n_riders, Error *err)
+{
+    const GpuRun *first = riders[0];
+    u32           told = 1u << first->stream_number;
+    GPU_TRY(gpu, EventRecord, (first->done, first->stream), err);
+    for (int i = 1; i < n_riders; i++) {
+        if (told >> riders[i]->stream_number & 1) continue;
+        told |= 1u << riders[i]->stream_number;
+        GPU_TRY(gpu, StreamWaitEvent, (riders[i]->stream, first->done, 0), err);
+    }
+    for (int i = 0; i < n_riders; i++) riders[i]->at_stream = riders[i]->stream_number;
+    return WEFT_OK;
+}
+
+weft_status run_come_home(GpuRun *run, Error *err)
+{
+    Gpu *gpu = run->gpu;
+    if (run->at_stream == run->stream_number) return WEFT_OK;
+    GPU_TRY(gpu, EventRecord, (run->done, gpu->streams[run->at_stream]), err);
+    GPU_TRY(gpu, StreamWaitEvent, (run->stream, run->done, 0), err);
+    run->at_stream = run->stream_number;
     return WEFT_OK;
 }
 
@@ -496,10 +519,10 @@ weft_status unit_launch_fused(Wave *wave, const Unit *unit, u32 grid_x, Error *e
     TRY(wave_wait(wave, first->stream, err));
     GpuRun *riders[FUSE_MOST] = { 0 };
     for (int i = 0; i < unit->n_riders; i++) riders[i] = wave->riders[unit->riders[i]];
-    TRY(wave_join(gpu, riders, unit->n_riders, true, err));
+    TRY(wave_join(gpu, riders, unit->n_riders, err));
     TRY(wave_launch(gpu, &unit->kernel, first->stream, unit->parts.at, grid_x, unit->parts.n_parts, err));
     tell(wave, unit, grid_x);
-    return wave_join(gpu, riders, unit->n_riders, false, err);
+    return WEFT_OK;
 }
 
 void units_free(Gpu *gpu)

@@ -85,6 +85,7 @@ typedef struct GpuRun {
     Shape        shape;
     CuStream     stream;
     int          stream_number;
+    int          at_stream;            // where its latest work is (wave_join)
     u64          number;               // of the launch: owner of copies of what is the query's own
     u64          rows_wanted;
     // device memory: one block

@@ -357,6 +357,7 @@ static weft_status launch_parts(Wave *wave, GpuRun *run, const Parts *parts, Err
     Gpu      *gpu = wave->gpu;
     GpuFigures *figures = &run->launch->gpu;
     const u32 grid_x = blocks_per_part(gpu, &run->shape, parts);
+    TRY(run_come_home(run, err));
     TRY(wave_wait(wave, run->stream, err));
     TRY(start_timer(run, err));
     TRY(wave_launch(gpu, run, run->stream, parts->at, grid_x, parts->n_parts, err));
@@ -422,6 +423,14 @@ static weft_status launch_units(Wave *wave, Unit *units, Parts *parts, int *chun
     return status;
 }
 
+// Whoever gets off here fetches his results in his own stream, and must not wait for what others do after him.
+static bool is_last_run_of(const Wave *wave, const GpuRun *run)
+{
+    int n = 0;
+    for (int k = 0; k < wave->n_chunks; k++) n += wants_chunk(run, wave->chunks[k].chunk, wave->chunks[k].number);
+    return n == run->n_wanted;
+}
+
 static weft_status launch_riders(Wave *wave, Error *err)
 {
     Gpu     *gpu = wave->gpu;
@@ -431,11 +440,13 @@ static weft_status launch_riders(Wave *wave, Error *err)
     int     *chunks = calloc((size_t)wave->n_chunks + 1, sizeof *chunks);
     weft_status status = launch_units(wave, units, parts, chunks, err);
     for (int r = 0; r < wave->n_riders && !status; r++) {
-        const int s = wave->riders[r]->stream_number;
+        const int s = wave->riders[r]->at_stream;
         if (slot->streams >> s & 1) continue;
         status = gpu_check(gpu, gpu->cu->EventRecord(slot->done[s], gpu->streams[s]), "cuEventRecord", err);
         slot->streams |= 1u << s;
     }
+    for (int r = 0; r < wave->n_riders && !status; r++)
+        if (is_last_run_of(wave, wave->riders[r])) status = run_come_home(wave->riders[r], err);
     free(chunks);
     free(units);
     free(parts);
@@ -943,6 +954,14 @@ static void detach(GpuRun *run)
     run->is_attached = false;
 }
 
+// Who was cancelled or failed leaves work behind in the stream of another; his memory may go only when it is over.
+static void come_home_early(GpuRun *run)
+{
+    Gpu  *gpu = run->gpu;
+    Error ignored = { 0 };
+    if (run_come_home(run, &ignored) && !gpu->is_lost) gpu->cu->StreamSynchronize(gpu->streams[run->at_stream]);
+}
+
 weft_status scan_ride(GpuRun *run, Error *err)
 {
     Gpu       *gpu = run->gpu;
@@ -950,6 +969,7 @@ weft_status scan_ride(GpuRun *run, Error *err)
     pthread_mutex_lock(&gpu->lock);
     run->can_fuse = can_fuse, run->can_sieve = can_sieve;
     run->n_wanted = 0, run->asked_until = 0, run->n_fetches = 0;
+    run->at_stream = run->stream_number;
     run->is_issued = false;
     for (int c = 0; c < run->launch->source->n_chunks; c++) run->n_wanted += run->wants[c] = launch_wants_chunk(run->launch, c);
     run->is_issued = run->n_wanted == 0;
@@ -971,6 +991,7 @@ weft_status scan_ride(GpuRun *run, Error *err)
     const weft_status status = run->status;
     if (status) *err = run->error;
     pthread_mutex_unlock(&gpu->lock);
+    come_home_early(run);
     return status;
 }
 

@@ -599,10 +599,10 @@ weft_status gpu_sieve_begin(Wave *wave, GpuSieve *sieve, Error *err)
     for (int r = 0; r < sieve->n_riders; r++) runs[r] = sieve->riders[r].run;
     TRY(wave_gate(wave, err));
     TRY(wave_wait(wave, first->stream, err));
-    TRY(wave_join(gpu, runs, sieve->n_riders, true, err));
+    TRY(wave_join(gpu, runs, sieve->n_riders, err));
     TRY(wave_launch(gpu, &sieve->who, first->stream, sieve->whos_at, blocks_for(gpu, who, sieve->most_values, (u64)who->threads * (u64)who->items, sieve->n_whos, WAVES), sieve->n_whos, err));
     TRY(wave_launch(gpu, &sieve->sieve, first->stream, sieve->parts_at, blocks_for(gpu, shape, sieve->most_rows, (u64)shape->threads * (u64)shape->items, sieve->n_parts, WAVES), sieve->n_parts, err));
-    return wave_join(gpu, runs, sieve->n_riders, false, err);
+    return wave_fork(gpu, runs, sieve->n_riders, err);
 }
 
 weft_status gpu_sieve_end(Wave *wave, GpuSieve *sieve, Error *err)

@@ -72,8 +72,11 @@ void       *wave_take_args(Wave *wave, u64 bytes, CuAddress *at);
 weft_status wave_launch(Gpu *gpu, const GpuRun *kernel, CuStream stream, CuAddress parts, u32 grid_x, int n_parts, Error *err);      // of KERNEL, its code and shape
 KernelColumn wave_column(const Gpu *gpu, const RunChunk *chunk, int number);                        // of the table; no data: nobody wants it of this chunk
 void        wave_columns(const GpuRun *run, const RunChunk *chunk, KernelColumn *columns);        // cuda_scan.c: as a kernel gets them
-// What riders have put into their streams comes before the first one's, or what the first has put into his before theirs (cuda_fuse.c).
-weft_status wave_join(Gpu *gpu, GpuRun *const *riders, int n_riders, bool is_before, Error *err);
+// A run's work is in one stream at a time, its own or that of another rider whose kernel serves both (at_stream; cuda_fuse.c).  Join: the first one's stream goes on behind
+// the work of all, and has it from then on; as long as they stay together there is nothing to wait for.  Fork: all go on behind the first one's stream, each in its own.
+weft_status wave_join(Gpu *gpu, GpuRun *const *riders, int n_riders, Error *err);
+weft_status wave_fork(Gpu *gpu, GpuRun *const *riders, int n_riders, Error *err);
+weft_status run_come_home(GpuRun *run, Error *err);         // its own stream goes on behind its work
 weft_status wave_gate(Wave *wave, Error *err);              // sends the args written so far; behind them and all columns of this run and those before is the gate
 weft_status wave_wait(const Wave *wave, CuStream stream, Error *err);  // what is put into the stream from here on waits for the gate
 bool        event_has_come(Gpu *gpu, CuEvent event);

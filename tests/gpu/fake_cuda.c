@@ -32,10 +32,12 @@ typedef struct Op Op;
 
 typedef struct Stream { Op *first, *last; struct Stream *next; } Stream;
 
+// One call of cuEventRecord: who waits for an event waits for the newest one of then, whatever is recorded after it, and where.
+typedef struct Record { Stream *stream; bool is_done; int n_holds; } Record;
+
 typedef struct Event {
     struct Event *next;
-    Stream *stream;                    // whose list holds the newest record of it; NULL: done
-    u64     version, done;             // records asked for; done so far
+    Record *record;                    // the newest; NULL: none
     double  time_ms;
 } Event;
 
@@ -56,7 +58,7 @@ struct Op {
     const Module *module;
     u32           n_parts;
     Event        *event;
-    u64           version;
+    Record       *record;
     Op           *next;
 };
 
@@ -401,9 +403,21 @@ static void run_launch(void *context, size_t stack_bytes)
 
 // ---- streams -----------------------------------------------------------------------------------------------------------------------------
 
-static bool is_event_done(const Event *event, u64 version) { return event->done >= version; }
+static Record *hold(Record *record)
+{
+    if (record) record->n_holds++;
+    return record;
+}
 
-static void run_until(Event *event, u64 version);
+static void release(Record *record)
+{
+    if (record && --record->n_holds == 0) free(record);
+}
+
+static bool is_done(const Record *record) { return !record || record->is_done; }
+
+
+static void run_until(Record *record);
 
 static void run_op(Op *op)
 {
@@ -412,9 +426,10 @@ static void run_op(Op *op)
         case OP_COPY: memcpy(op->to, op->own ? op->own : op->from, op->bytes); break;
         case OP_SET: memset(op->to, op->value, op->bytes); break;
         case OP_LAUNCH: run_with_stack((size_t)64 << 20, run_launch, op, &err); break;
-        case OP_RECORD: op->event->done = MAX_OF(op->event->done, op->version), op->event->time_ms = time_now_ms(); break;
-        case OP_WAIT: run_until(op->event, op->version); break;
+        case OP_RECORD: op->record->is_done = true, op->event->time_ms = time_now_ms(); break;
+        case OP_WAIT: run_until(op->record); break;
     }
+    release(op->record);
 }
 
 static bool run_one(Stream *stream)
@@ -429,9 +444,9 @@ static bool run_one(Stream *stream)
     return true;
 }
 
-static void run_until(Event *event, u64 version)
+static void run_until(Record *record)
 {
-    while (!is_event_done(event, version) && event->stream && run_one(event->stream)) continue;
+    while (!is_done(record) && run_one(record->stream)) continue;
 }
 
 static void run_all(Stream *stream)
@@ -504,7 +519,7 @@ static void forget_all(void)
         for (Op *op = stream->first, *next; op; op = next) next = op->next, free(op->own), free(op);
         free(stream);
     }
-    for (Event *event = events, *next; event; event = next) next = event->next, free(event);
+    for (Event *event = events, *next; event; event = next) next = event->next, release(event->record), free(event);
     for (Module *module = modules, *next; module; module = next) next = module->next, tcc_unload(&module->code), free(module);
     events = NULL, modules = NULL;
     n_streams = n_events = n_modules = sticky = 0;
@@ -723,7 +738,7 @@ DEFINE(cuStreamWaitEvent, (CuStream stream, CuEvent event, unsigned flags))
 {
     ENTER("cuStreamWaitEvent");
     (void)flags;
-    LEAVE(push(stream, (Op){ .kind = OP_WAIT, .event = (Event *)event, .version = ((Event *)event)->version }));
+    LEAVE(push(stream, (Op){ .kind = OP_WAIT, .record = hold(((Event *)event)->record) }));
 }
 
 DEFINE(cuEventCreate, (CuEvent *event, unsigned flags)) { (void)flags; ENTER("cuEventCreate"); Event *made = calloc(1, sizeof *made); made->next = events, events = made; *event = (CuEvent)made; n_events++; LEAVE(0); }
@@ -736,6 +751,7 @@ DEFINE(cuEventDestroy_v2, (CuEvent event))
     Event **link = &events;
     while (*link != (Event *)event) link = &(*link)->next;
     *link = (*link)->next;
+    release(((Event *)event)->record);
     free(event);
     n_events--;
     LEAVE(0);
@@ -745,19 +761,21 @@ DEFINE(cuEventRecord, (CuEvent event, CuStream stream))
 {
     ENTER("cuEventRecord");
     Event *recorded = (Event *)event;
-    recorded->stream = (Stream *)stream;
-    LEAVE(push(stream, (Op){ .kind = OP_RECORD, .event = recorded, .version = ++recorded->version }));
+    release(recorded->record);
+    recorded->record = calloc(1, sizeof *recorded->record);
+    *recorded->record = (Record){ .stream = (Stream *)stream, .n_holds = 1 };
+    LEAVE(push(stream, (Op){ .kind = OP_RECORD, .event = recorded, .record = hold(recorded->record) }));
 }
 
 DEFINE(cuEventQuery, (CuEvent event))
 {
     ENTER("cuEventQuery");
     Event *asked = (Event *)event;
-    if (!is_event_done(asked, asked->version) && asked->stream) run_one(asked->stream);
-    LEAVE(sticky ? sticky : is_event_done(asked, asked->version) ? 0 : CU_NOT_READY);
+    if (!is_done(asked->record)) run_one(asked->record->stream);
+    LEAVE(sticky ? sticky : is_done(asked->record) ? 0 : CU_NOT_READY);
 }
 
-DEFINE(cuEventSynchronize, (CuEvent event)) { ENTER("cuEventSynchronize"); run_until((Event *)event, ((Event *)event)->version); LEAVE(sticky); }
+DEFINE(cuEventSynchronize, (CuEvent event)) { ENTER("cuEventSynchronize"); run_until(((Event *)event)->record); LEAVE(sticky); }
 
 DEFINE(cuEventElapsedTime, (float *time_ms, CuEvent start, CuEvent end))
 {
