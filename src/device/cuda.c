@@ -27,7 +27,7 @@ CuAddress gpu_address(const Gpu *gpu, u64 at) { return gpu->memory + at; }
 
 // ---- errors ------------------------------------------------------------------------------------------------------------------------------
 
-static void lose(Gpu *gpu, const Error *err)
+void gpu_lose(Gpu *gpu, const Error *err)
 {
     if (atomic_exchange(&gpu->is_lost, true)) return;
     pthread_mutex_lock(&gpu->stage_lock);
@@ -40,7 +40,7 @@ weft_status gpu_check(Gpu *gpu, CuResult result, const char *call, Error *err)
 {
     if (result == CU_SUCCESS) return WEFT_OK;
     const weft_status status = cuda_check(gpu->cu, result, call, err);
-    if (cuda_is_sticky(result)) lose(gpu, err);
+    if (cuda_is_sticky(result)) gpu_lose(gpu, err);
     return status;
 }
 

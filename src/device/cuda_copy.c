@@ -16,6 +16,7 @@
 
 #include <stdlib.h>
 
+#define UNANSWERED_MOST 100            // questions in a row: then the device is lost
 #define PAST_BYTES 256
 
 static u64 rounded(u64 bytes) { return (bytes + 63) / 64 * 64; }
@@ -250,8 +251,9 @@ weft_status wave_wait(const Wave *wave, CuStream stream, Error *err)
 bool event_has_come(Gpu *gpu, CuEvent event)
 {
     const CuResult result = gpu->cu->EventQuery(event);
-    Error          ignored = { 0 };
-    if (result != CU_NOT_READY) gpu_check(gpu, result, "cuEventQuery", &ignored);              // the device may be lost
+    Error          why = { 0 };
+    if (result == CU_SUCCESS || result == CU_NOT_READY) gpu->n_unanswered = 0;
+    else if (gpu_check(gpu, result, "cuEventQuery", &why) && ++gpu->n_unanswered >= UNANSWERED_MOST) gpu_lose(gpu, &why);
     return result == CU_SUCCESS;
 }
 

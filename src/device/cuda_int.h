@@ -183,6 +183,7 @@ struct Gpu {
     Pins             *pins;            // NULL: nothing is pinned or read ahead
 
     _Atomic bool      is_lost;
+    _Atomic int       n_unanswered;    // questions for events, in a row
     pthread_mutex_t   lock;            // for all below
     pthread_cond_t    changed;         // a launch came, left, or was issued; a kernel was built
     Error             lost_error;
@@ -223,6 +224,7 @@ struct Gpu {
 
 // Fails as cuda_check does, and marks the device lost where the driver's context is gone.
 weft_status gpu_check(Gpu *gpu, CuResult result, const char *call, Error *err);
+void        gpu_lose(Gpu *gpu, const Error *err);         // no call goes to it any more
 #define GPU_TRY(gpu, field, arguments, err) TRY(gpu_check((gpu), (gpu)->cu->field arguments, "cu" #field, (err)))
 CuAddress   gpu_address(const Gpu *gpu, u64 at);
 weft_status gpu_enter(Gpu *gpu, Error *err);               // the calling thread's calls go to this GPU; fails when it is lost

@@ -33,6 +33,7 @@
 #include <time.h>
 
 #define REAP_MS     1
+#define TRIES       3                  // of a call that must not fail
 #define WAKE_MS     20
 #define SPIN_MS     3.0                // a stream is looked at without sleeping for so long
 #define SPINNERS    4                  // unless so many do: asking takes the driver's locks
@@ -453,13 +454,22 @@ static weft_status launch_riders(Wave *wave, Error *err)
     return status;
 }
 
+// Memory is given back after it.  A device that cannot say that it is done with it is as good as lost.
+static void wait_for_stream(Gpu *gpu, CuStream stream)
+{
+    Error why = { 0 };
+    bool  is_done = false;
+    for (int t = 0; t < TRIES && !is_done && !gpu->is_lost; t++) is_done = !gpu_check(gpu, gpu->cu->StreamSynchronize(stream), "cuStreamSynchronize", &why);
+    if (!is_done && !gpu->is_lost) gpu_lose(gpu, &why);
+}
+
 // Nobody waits for an event of a run that failed: what it had issued must be over before its memory is given back.
 static void wait_for_remains(const Wave *wave)
 {
     Gpu *gpu = wave->gpu;
-    for (int s = 0; s < N_COPY_STREAMS && !gpu->is_lost; s++) gpu->cu->StreamSynchronize(gpu->copy_streams[s]);
-    if (!gpu->is_lost) gpu->cu->StreamSynchronize(gpu->gate_stream);
-    for (int r = 0; r < wave->n_riders && !gpu->is_lost; r++) gpu->cu->StreamSynchronize(wave->riders[r]->stream);
+    for (int s = 0; s < N_COPY_STREAMS; s++) wait_for_stream(gpu, gpu->copy_streams[s]);
+    wait_for_stream(gpu, gpu->gate_stream);
+    for (int r = 0; r < wave->n_riders; r++) wait_for_stream(gpu, wave->riders[r]->stream);
 }
 
 static void run_wave(Wave *wave, bool is_fetch)
@@ -542,7 +552,8 @@ static void wait_for_event(Gpu *gpu, CuEvent event)
     Error        ignored = { 0 };
     bool         has_come;
     while (!(has_come = event_has_come(gpu, event)) && !gpu->is_lost && time_now_ms() - start < RUN_SPIN_MS) sched_yield();
-    if (!has_come && !gpu->is_lost) gpu_check(gpu, gpu->cu->EventSynchronize(event), "cuEventSynchronize", &ignored);
+    for (int t = 0; t < TRIES && !has_come && !gpu->is_lost; t++) has_come = !gpu_check(gpu, gpu->cu->EventSynchronize(event), "cuEventSynchronize", &ignored);
+    if (!has_come && !gpu->is_lost) gpu_lose(gpu, &ignored);
 }
 
 static void wait_for_oldest(Gpu *gpu)
@@ -709,7 +720,7 @@ static void do_run(Wave *wave, GpuRun *leader, bool is_fetch)
     read_ahead(wave, leader);
     wave->slot->waits_for_copies = wave->n_new || finds_some_on_their_way(wave);
     wave->slot->is_streaming = wave->bytes_straight > 0;
-    wave->slot->gathers = !wave->n_new && leader->bytes_wanted >= GATHER_BYTES && can_share(leader) ? leader->launch->table : 0;
+    wave->slot->gathers = !wave->n_new && !wave->is_passing && leader->bytes_wanted >= GATHER_BYTES && can_share(leader) ? leader->launch->table : 0;
     wave->slot->is_used = true;
     wave->slot->number = ++gpu->n_runs;
     for (int n = 0; n < wave->n_new; n++) wave->new_copies[n]->brought_by = wave->slot->number;
@@ -959,7 +970,7 @@ static void come_home_early(GpuRun *run)
 {
     Gpu  *gpu = run->gpu;
     Error ignored = { 0 };
-    if (run_come_home(run, &ignored) && !gpu->is_lost) gpu->cu->StreamSynchronize(gpu->streams[run->at_stream]);
+    if (run_come_home(run, &ignored)) wait_for_stream(gpu, gpu->streams[run->at_stream]);
 }
 
 weft_status scan_ride(GpuRun *run, Error *err)

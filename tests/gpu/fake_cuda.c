@@ -516,7 +516,7 @@ static void forget_all(void)
     while (streams) {
         Stream *stream = streams;
         streams = stream->next;
-        for (Op *op = stream->first, *next; op; op = next) next = op->next, free(op->own), free(op);
+        for (Op *op = stream->first, *next; op; op = next) next = op->next, release(op->record), free(op->own), free(op);
         free(stream);
     }
     for (Event *event = events, *next; event; event = next) next = event->next, release(event->record), free(event);

@@ -55,8 +55,8 @@ static void make_query(int n, int round, const char *table, char *sql)
 static void make_one_fail(void)
 {
     static const char *const calls[] = { "cuMemcpyBatchAsync", "cuMemcpyHtoDAsync", "cuEventRecord", "cuStreamWaitEvent", "cuMemsetD8Async", "cuLaunchKernel", "cuEventQuery",
-                                         "cuCtxSetCurrent" };
-    fail_at(calls[rand_r(&seed) % 8], 1 + rand_r(&seed) % 60, 2);
+                                         "cuCtxSetCurrent", "cuEventSynchronize", "cuStreamSynchronize" };
+    fail_at(calls[rand_r(&seed) % 10], 1 + rand_r(&seed) % 60, 2);
 }
 
 static void cancel_some(weft_session **sessions)
