@@ -4,7 +4,7 @@
 // where malloc would keep them.  Where a block fills huge pages it is asked for as such, since scans and hash tables live on TLB hits, and since the
 // first touch of a page is dear: up to 4 us on a virtual machine, where 1.6 MB took 1.5 ms.
 //
-// From 64 KiB on, where malloc too would go to the system each time, what is freed is kept for the next one, 32 MiB of it at most: the
+// From 64 KiB on, where malloc too may go to the system each time, what is freed is kept for the next one, 32 MiB of it at most: the
 // queries of a dashboard take and free the same few buffers again and again.
 
 #include <pthread.h>

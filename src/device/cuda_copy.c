@@ -14,8 +14,10 @@
 
 #include "device/cuda_wave.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
+#define SPIN_MS         2.0
 #define UNANSWERED_MOST 100            // questions in a row: then the device is lost
 #define PAST_BYTES 256
 
@@ -231,8 +233,8 @@ weft_status wave_gate(Wave *wave, Error *err)
     return WEFT_OK;
 }
 
-// Everybody asks the streams of the copies themselves.  A stream that waited for both and told the rest would be told late: it is not looked at before the
-// engine has done what the others were handed, up to a millisecond of it, and then all runs are done at once and the link has nothing to do.
+// Everybody asks the streams of the copies themselves.  A stream that waited for both and told the rest told it up to a millisecond late on an H200, of several runs at
+// once, and the link had nothing to do meanwhile (most likely it is not looked at before the engine has done what the others were handed).
 static int gate_events(const RunSlot *slot, const CuEvent **events)
 {
     *events = slot->waits_for_copies ? slot->columns_copied : &slot->args_copied;
@@ -266,9 +268,21 @@ bool slot_has_come(Gpu *gpu, const RunSlot *slot)
     return true;
 }
 
-void slot_wait(Gpu *gpu, const RunSlot *slot, void (*wait)(Gpu *gpu, CuEvent event))
+// A long run takes about 300 us over the link, two take turns there, and waking up from sleep takes as long again on some machines: the link would run dry.
+// So at first an event is looked at again and again.
+void event_wait(Gpu *gpu, CuEvent event)
+{
+    const double start = time_now_ms();
+    Error        why = { 0 };
+    bool         has_come;
+    while (!(has_come = event_has_come(gpu, event)) && !gpu->is_lost && time_now_ms() - start < SPIN_MS) sched_yield();
+    for (int t = 0; t < TRIES && !has_come && !gpu->is_lost; t++) has_come = !gpu_check(gpu, gpu->cu->EventSynchronize(event), "cuEventSynchronize", &why);
+    if (!has_come && !gpu->is_lost) gpu_lose(gpu, &why);
+}
+
+void slot_wait(Gpu *gpu, const RunSlot *slot)
 {
     const CuEvent *events;
     const int      n = gate_events(slot, &events);
-    for (int e = 0; e < n; e++) wait(gpu, events[e]);
+    for (int e = 0; e < n; e++) event_wait(gpu, events[e]);
 }

@@ -33,7 +33,6 @@
 #include <time.h>
 
 #define REAP_MS     1
-#define TRIES       3                  // of a call that must not fail
 #define WAKE_MS     20
 #define SPIN_MS     3.0                // a stream is looked at without sleeping for so long
 #define SPINNERS    4                  // unless so many do: asking takes the driver's locks
@@ -41,7 +40,6 @@
 #define RUN_RIDER_BYTES  ((u64)768 << 10)
 #define RUN_SHARE        8                 // of the pool: 1 / this, at most
 #define RUNS_AHEAD       4                 // that stream and have not come
-#define RUN_SPIN_MS      2.0               // while one of them is waited for
 #define RUN_STAGED_BYTES ((u64)48 << 20)   // of a run through stages
 #define IN_PLACE_SHARE   0.01              // of a column that is left in the host's memory, what kernels look at
 #define IN_PLACE_SECTOR  128
@@ -544,26 +542,14 @@ static void take_back(Gpu *gpu, bool was_dispatching)
     gpu->is_dispatching = was_dispatching;
 }
 
-// A long run takes about 300 us over the link, two take turns there, and waking up from sleep takes as long again on some machines: the link would run dry.
-// So at first an event is looked at again and again.
-static void wait_for_event(Gpu *gpu, CuEvent event)
-{
-    const double start = time_now_ms();
-    Error        ignored = { 0 };
-    bool         has_come;
-    while (!(has_come = event_has_come(gpu, event)) && !gpu->is_lost && time_now_ms() - start < RUN_SPIN_MS) sched_yield();
-    for (int t = 0; t < TRIES && !has_come && !gpu->is_lost; t++) has_come = !gpu_check(gpu, gpu->cu->EventSynchronize(event), "cuEventSynchronize", &ignored);
-    if (!has_come && !gpu->is_lost) gpu_lose(gpu, &ignored);
-}
-
 static void wait_for_oldest(Gpu *gpu)
 {
     RunSlot *slot = oldest_slot(gpu);
     if (!slot) return;
     const bool was_dispatching = let_go(gpu);
     for (int s = 0; s < N_STREAMS; s++)
-        if (slot->streams >> s & 1) wait_for_event(gpu, slot->done[s]);
-    slot_wait(gpu, slot, wait_for_event);
+        if (slot->streams >> s & 1) event_wait(gpu, slot->done[s]);
+    slot_wait(gpu, slot);
     take_back(gpu, was_dispatching);
     end_slot(gpu, slot);
 }
@@ -585,7 +571,7 @@ static RunSlot *far_ahead(Gpu *gpu)
 static void wait_for_copies(Gpu *gpu, const RunSlot *slot)
 {
     const bool was_dispatching = let_go(gpu);
-    slot_wait(gpu, slot, wait_for_event);
+    slot_wait(gpu, slot);
     take_back(gpu, was_dispatching);
 }
 

@@ -32,6 +32,8 @@ typedef struct Piece {                 // to be copied
 
 typedef struct Pieces { u64 n, room; Piece *pieces; } Pieces;
 
+enum { TRIES = 3 };                    // of a call that must not fail
+
 typedef struct Wave {
     Gpu       *gpu;
     RunSlot   *slot;
@@ -81,6 +83,7 @@ weft_status wave_gate(Wave *wave, Error *err);              // sends the args wr
 weft_status wave_wait(const Wave *wave, CuStream stream, Error *err);  // what is put into the stream from here on waits for the gate
 bool        event_has_come(Gpu *gpu, CuEvent event);
 bool        slot_has_come(Gpu *gpu, const RunSlot *slot);          // the host asks whether it has been passed,
-void        slot_wait(Gpu *gpu, const RunSlot *slot, void (*wait)(Gpu *gpu, CuEvent event));   // or waits
+void        slot_wait(Gpu *gpu, const RunSlot *slot);       // or waits
+void        event_wait(Gpu *gpu, CuEvent event);            // until it has come, or the device is lost
 
 #endif

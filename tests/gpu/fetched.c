@@ -19,27 +19,6 @@ static void (*fail_at)(const char *call, int nth, int result);
 static unsigned seed = 7;
 static char     folder[] = "/tmp/weft-fetched.XXXXXX", rows[64], log_file[64];
 
-static void write_rows(void)
-{
-    FILE *out = fopen(rows, "w");
-    if (!out) exit((printf("failed: %s cannot be written\n", rows), 1));
-    for (int i = 0; i < N_ROWS; i++) {
-        fprintf(out, "%d,%d,", i * 3, i * 31 % 1009);
-        if (i % 7) fprintf(out, "%d", i % 5000);
-        fprintf(out, ",%d\n", i % 97);
-    }
-    fclose(out);
-}
-
-static void load(weft_session *session, const char *table)
-{
-    char sql[200];
-    snprintf(sql, sizeof sql, "create table %s (a integer, b integer, c bigint, d integer)", table);
-    must(session, sql);
-    snprintf(sql, sizeof sql, "copy %s from '%s' with (format csv)", table, rows);
-    must(session, sql);
-}
-
 static void make_query(int n, int round, const char *table, char *sql)
 {
     const int x = (n * 37 + round * 11) % 900;
@@ -93,7 +72,7 @@ static void run_round(weft_session **sessions, weft_session *onlooker, const Sce
     if (scene->has_cancels) cancel_some(sessions);
     if (scene->has_drops) must(onlooker, "drop table u");
     for (int i = 0; i < N_SESSIONS; i++) check_task(onlooker, sql[i], tasks[i], scene, scene->has_drops && i % 2);
-    if (scene->has_drops) load(onlooker, "u");
+    if (scene->has_drops) load_csv(onlooker, "u", rows);
 }
 
 static int count_fetches(void)
@@ -134,13 +113,13 @@ int main(void)
     snprintf(log_file, sizeof log_file, "%s/log", folder);
     setenv("WEFT_LOG", "debug", 1);
     if (!freopen(log_file, "w", stderr)) return puts("failed: no log"), 1;
-    write_rows();
+    write_csv(rows, N_ROWS);
     if (weft_open(NULL, &db, &error) || weft_connect(db, &onlooker, &error)) return 1;
     must(onlooker, "set device = cpu");
     must(onlooker, "set sharing = off");
     must(onlooker, "set chunk_rows = 120000");
-    load(onlooker, "t");
-    load(onlooker, "u");
+    load_csv(onlooker, "t", rows);
+    load_csv(onlooker, "u", rows);
     for (int i = 0; i < N_SESSIONS; i++) {
         if (weft_connect(db, &sessions[i], &error)) return 1;
         must(sessions[i], "set device = cuda");

@@ -54,6 +54,28 @@ static inline void must(weft_session *session, const char *sql)
     weft_result_free(result);
 }
 
+// A table (a, b, c, d) of so many rows, by a file; every seventh c is NULL.
+static inline void write_csv(const char *path, int n_rows)
+{
+    FILE *out = fopen(path, "w");
+    if (!out) exit((printf("failed: %s cannot be written\n", path), 1));
+    for (int i = 0; i < n_rows; i++) {
+        fprintf(out, "%d,%d,", i * 3, i * 31 % 1009);
+        if (i % 7) fprintf(out, "%d", i % 5000);
+        fprintf(out, ",%d\n", i % 97);
+    }
+    fclose(out);
+}
+
+static inline void load_csv(weft_session *session, const char *table, const char *path)
+{
+    char sql[200];
+    snprintf(sql, sizeof sql, "create table %s (a integer, b integer, c bigint, d integer)", table);
+    must(session, sql);
+    snprintf(sql, sizeof sql, "copy %s from '%s' with (format csv)", table, path);
+    must(session, sql);
+}
+
 enum { QUERY_BYTES = 300 };
 
 static inline void submit_all(weft_session **sessions, int n, char sql[][QUERY_BYTES], weft_task **tasks)

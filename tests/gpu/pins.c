@@ -42,26 +42,6 @@ static FakeRegistered registered(void)
 
 // ---- a database -------------------------------------------------------------------------------------------------------------------
 
-static void write_csv(void)
-{
-    snprintf(csv, sizeof csv, "%s/rows.csv", folder);
-    FILE *out = fopen(csv, "w");
-    if (!out) exit(1);
-    for (int i = 0; i < N_ROWS; i++)
-        if (i % 7) fprintf(out, "%d,%d,%d,%d\n", i * 3, i * 31 % 1009, i % 5000, i % 97);
-        else fprintf(out, "%d,%d,,%d\n", i * 3, i * 31 % 1009, i % 97);
-    fclose(out);
-}
-
-static void load(weft_session *session, const char *table)
-{
-    char sql[200];
-    snprintf(sql, sizeof sql, "create table %s (a integer, b integer, c bigint, d integer)", table);
-    must(session, sql);
-    snprintf(sql, sizeof sql, "copy %s from '%s' with (format csv)", table, csv);
-    must(session, sql);
-}
-
 static Db reopen_db(const char *name)
 {
     Db         made;
@@ -79,7 +59,7 @@ static Db open_db(const char *name)
     char sql[60];
     snprintf(sql, sizeof sql, "set chunk_rows = %d", CHUNK_ROWS);
     must(made.session, sql);
-    load(made.session, "t");
+    load_csv(made.session, "t", csv);
     return made;
 }
 
@@ -153,14 +133,14 @@ static void play(const char *scene, const char *name)
     must(made.session, "insert into t values (1, 2, 3, 4)");
     check(comes_straight(made, "t"), scene, "after rows were appended, too");
     const size_t all = registered().bytes;
-    load(made.session, "u");
+    load_csv(made.session, "u", csv);
     check(comes_straight(made, "u"), scene, "another table is pinned as well");
     check(registered().bytes > all, scene, "beside the first");
     must(made.session, "drop table u");
     check(registered().bytes == all, scene, "what is dropped is unpinned");
     must(made.session, "drop table t");
     check(registered().bytes == 0, scene, "nothing stays pinned");
-    load(made.session, "t");
+    load_csv(made.session, "t", csv);
     check(comes_straight(made, "t"), scene, "and again");
     close_db(made);                                                    // the driver complains about what is left
     check(registered().bytes == 0, scene, "closing unpins");
@@ -190,11 +170,11 @@ static void play_limit(const char *scene)
     ask_often(made, "t", 10);
     const size_t bytes = registered().bytes;
     check(bytes > 0 && bytes <= 1500 << 10, scene, "as much is pinned as may be");
-    load(made.session, "u");
+    load_csv(made.session, "u", csv);
     ask_often(made, "u", 3);
     must(made.session, "drop table u");
     check(registered().bytes > 0, scene, "a table that passes a few times does not drive out what is used");
-    load(made.session, "u");
+    load_csv(made.session, "u", csv);
     ask_often(made, "u", 30);
     must(made.session, "drop table t");
     check(registered().bytes > 0, scene, "one that passes often does");
@@ -240,7 +220,7 @@ static void play_dropped(const char *scene)
         const weft_status status = weft_wait(task, &result, &error);
         check(status == WEFT_OK || strcmp(error.sqlstate, "57014") == 0 || strcmp(error.sqlstate, "42P01") == 0, scene, "a query ends as it should");
         weft_result_free(result);
-        load(made.session, "t");
+        load_csv(made.session, "t", csv);
     }
     check_answers(made, scene);
     weft_disconnect(other);
@@ -273,7 +253,8 @@ int main(void)
     *(void **)&fail_at = fake ? dlsym(fake, "fake_cuda_fail") : NULL;
     if (!ask_registered || !fail_at) return puts("failed: WEFT_LIBCUDA does not name the fake driver"), 1;
     if (!mkdtemp(folder)) return puts("failed: no folder"), 1;
-    write_csv();
+    snprintf(csv, sizeof csv, "%s/rows.csv", folder);
+    write_csv(csv, N_ROWS);
     Db made = open_db(NULL);
     must(made.session, "set device = cpu");
     for (int q = 0; q < N_QUERIES; q++) expected[q] = answer(made.session, queries[q]);
