@@ -69,39 +69,40 @@ weft_status gpu_enter(Gpu *gpu, Error *err)
 
 // ---- a scan ------------------------------------------------------------------------------------------------------------------------------
 
-// Under the lock.
 static u8 *take_slip(Gpu *gpu)
 {
-    if (gpu->slips_taken == UINT64_MAX) return NULL;
-    const int slip = __builtin_ctzll(~gpu->slips_taken);
+    pthread_mutex_lock(&gpu->shelf_lock);
+    const bool has_one = gpu->slips_taken != UINT64_MAX;
+    const int  slip = has_one ? __builtin_ctzll(~gpu->slips_taken) : 0;
     gpu->slips_taken |= (u64)1 << slip;
-    return gpu->slips + (u64)slip * SLIP_BYTES;
+    pthread_mutex_unlock(&gpu->shelf_lock);
+    return has_one ? gpu->slips + (u64)slip * SLIP_BYTES : NULL;
 }
 
 static void give_slip(Gpu *gpu, const u8 *slip)
 {
     if (!slip) return;
-    pthread_mutex_lock(&gpu->lock);
+    pthread_mutex_lock(&gpu->shelf_lock);
     gpu->slips_taken &= ~((u64)1 << ((u64)(slip - gpu->slips) / SLIP_BYTES));
-    pthread_mutex_unlock(&gpu->lock);
+    pthread_mutex_unlock(&gpu->shelf_lock);
 }
 
 // Making an event takes the driver longer than all that is done with it.
 static weft_status take_event(Gpu *gpu, CuEvent *event, Error *err)
 {
-    pthread_mutex_lock(&gpu->lock);
+    pthread_mutex_lock(&gpu->shelf_lock);
     *event = gpu->n_events ? gpu->events[--gpu->n_events] : NULL;
-    pthread_mutex_unlock(&gpu->lock);
+    pthread_mutex_unlock(&gpu->shelf_lock);
     if (!*event) GPU_TRY(gpu, EventCreate, (event, CU_EVENT_DISABLE_TIMING), err);
     return WEFT_OK;
 }
 
 static void give_event(Gpu *gpu, CuEvent event)
 {
-    pthread_mutex_lock(&gpu->lock);
+    pthread_mutex_lock(&gpu->shelf_lock);
     const bool has_room = gpu->n_events < N_EVENTS;
     if (has_room) gpu->events[gpu->n_events++] = event;
-    pthread_mutex_unlock(&gpu->lock);
+    pthread_mutex_unlock(&gpu->shelf_lock);
     if (!has_room) gpu->cu->EventDestroy(event);
 }
 
@@ -126,10 +127,8 @@ static GpuRun *new_run(Gpu *gpu, Launch *launch)
         run->rows_wanted += launch->source->chunks[c]->n_rows;
         run->bytes_wanted += launch_column_bytes(launch, c);
     }
-    pthread_mutex_lock(&gpu->lock);
     run->number = gpu->n_launches++;
     run->slip = take_slip(gpu);
-    pthread_mutex_unlock(&gpu->lock);
     run->stream_number = (int)(run->number % N_SMALL_STREAMS) + (run->rows_wanted < SMALL_ROWS ? 0 : N_SMALL_STREAMS);
     run->stream = gpu->streams[run->stream_number];
     return run;
@@ -447,6 +446,18 @@ static weft_status open_gpu(Gpu *gpu, const CudaOptions *options, Error *err)
     return scan_start(gpu, err);
 }
 
+// Waking up takes longer than what is mostly done under it: who finds it taken looks again for a while before he goes to sleep.
+static void init_lock(pthread_mutex_t *lock)
+{
+    pthread_mutexattr_t kind;
+    pthread_mutexattr_init(&kind);
+#ifdef __GLIBC__
+    pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ADAPTIVE_NP);
+#endif
+    pthread_mutex_init(lock, &kind);
+    pthread_mutexattr_destroy(&kind);
+}
+
 weft_status device_cuda_open(int number, const CudaOptions *options, Device **device, Error *err)
 {
     Gpu *gpu = calloc(1, sizeof *gpu);
@@ -459,7 +470,8 @@ weft_status device_cuda_open(int number, const CudaOptions *options, Device **de
     text_add(&prelude, "%s\n%s", kernel_args_text, kernel_cuda_text);
     gpu->prelude = prelude.bytes;
     gpu->cubins = cubins_new(options->cache_dir);
-    pthread_mutex_init(&gpu->lock, NULL);
+    init_lock(&gpu->lock);
+    init_lock(&gpu->shelf_lock);
     pthread_mutex_init(&gpu->stage_lock, NULL);
     for (int s = 0; s < N_STAGES; s++) pthread_mutex_init(&gpu->stages[s].lock, NULL);
     pthread_cond_init(&gpu->changed, NULL);

@@ -259,12 +259,13 @@ bool event_has_come(Gpu *gpu, CuEvent event)
     return result == CU_SUCCESS;
 }
 
-bool slot_has_come(Gpu *gpu, const RunSlot *slot)
+bool slot_has_come(Gpu *gpu, RunSlot *slot)
 {
     const CuEvent *events;
     const int      n = gate_events(slot, &events);
-    for (int e = 0; e < n; e++)
+    for (int e = 0; e < n && !slot->has_come; e++)
         if (!event_has_come(gpu, events[e])) return false;
+    slot->has_come = true;
     return true;
 }
 

@@ -218,7 +218,7 @@ static bool has_code(Gpu *gpu, GpuCube *cube)
     CubeKernel *code = cube->code = find_code(gpu, cube->runs[0]);
     if (!code->kernel && ++code->n_met >= MET_BEFORE) ask_for(gpu, code, cube);
     if (!gpu->fold_kernel) gpu->fold_kernel = kernel_want(gpu, &(KernelWish){ .name = name, .text = text }, &gpu->fold_shape);
-    if (!code->kernel || kernel_state(gpu, code->kernel) != KERNEL_READY || kernel_state(gpu, gpu->fold_kernel) != KERNEL_READY) return false;
+    if (!code->kernel || code->kernel->state != KERNEL_READY || gpu->fold_kernel->state != KERNEL_READY) return false;
     cube->kernel = (GpuRun){ .gpu = gpu, .launch = &launch, .kernel = code->kernel, .shape = code->shape };
     cube->kernel.shape.dynamic_shared = (u32)(launch.woven->n_state * (int)args_rounded(cube->n_cells * sizeof(i64)));
     cube->fold = (GpuRun){ .gpu = gpu, .launch = &launch, .kernel = gpu->fold_kernel, .shape = gpu->fold_shape };

@@ -8,8 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// ---- counting (under the lock) --------------------------------------------------------------------------------------------------
+// ---- counting --------------------------------------------------------------------------------------------------
 
+// Under the shelf's lock.
 static TableFigures *figures_of(Gpu *gpu, const Table *table)
 {
     for (int t = 0; t < gpu->n_tables; t++)
@@ -24,56 +25,62 @@ static TableFigures *figures_of(Gpu *gpu, const Table *table)
 void figures_begin(GpuRun *run)
 {
     Gpu *gpu = run->gpu;
-    pthread_mutex_lock(&gpu->lock);
+    pthread_mutex_lock(&gpu->shelf_lock);
     run->next_listed = gpu->listed;
     gpu->listed = run;
     if (run->launch->scanned) figures_of(gpu, run->launch->scanned)->n_rides++;
-    pthread_mutex_unlock(&gpu->lock);
+    pthread_mutex_unlock(&gpu->shelf_lock);
 }
 
 void figures_end(GpuRun *run)
 {
     Gpu *gpu = run->gpu;
-    pthread_mutex_lock(&gpu->lock);
+    pthread_mutex_lock(&gpu->shelf_lock);
     GpuRun **link = &gpu->listed;
     while (*link && *link != run) link = &(*link)->next_listed;
     if (*link) *link = run->next_listed;
-    pthread_mutex_unlock(&gpu->lock);
+    pthread_mutex_unlock(&gpu->shelf_lock);
 }
 
 void figures_read(const Wave *wave)
 {
     const Table *table = wave->riders[0]->launch->scanned;
     if (!table) return;
-    TableFigures *figures = figures_of(wave->gpu, table);
-    u64           n_woven = 0;
+    u64 n_woven = 0;
     for (int r = 0; r < wave->n_riders; r++) {
         const GpuRun *run = wave->riders[r];
         n_woven = MAX_OF(n_woven, MAX_OF(run->n_sieved_chunks, MAX_OF(run->n_fused_chunks, run->n_cubed_chunks)));
     }
+    pthread_mutex_lock(&wave->gpu->shelf_lock);
+    TableFigures *figures = figures_of(wave->gpu, table);
     figures->chunks_woven += n_woven;
     for (int k = 0; k < wave->n_chunks; k++) {
         const RunChunk *chunk = &wave->chunks[k];
         figures->chunks_read++, figures->rows_read += chunk->chunk->n_rows;
         for (int c = 0; c < chunk->n_columns; c++) figures->bytes_read += column_data_bytes(chunk->chunk, chunk->columns[c].column);
     }
+    pthread_mutex_unlock(&wave->gpu->shelf_lock);
 }
 
 void figures_woven(GpuRun *run)
 {
     run->is_woven = run->n_fused_chunks || run->n_cubed_chunks || run->n_sieved_chunks;
     if (run->is_woven && run->launch->scanned) {
+        pthread_mutex_lock(&run->gpu->shelf_lock);
         TableFigures *figures = figures_of(run->gpu, run->launch->scanned);
         figures->n_fused += run->n_fused_chunks, figures->n_cubed += run->n_cubed_chunks, figures->n_sieved += run->n_sieved_chunks;
+        pthread_mutex_unlock(&run->gpu->shelf_lock);
     }
     run->n_fused_chunks = run->n_cubed_chunks = run->n_sieved_chunks = 0;
 }
 
-void figures_ridden(GpuRun *run, u32 n_rows, u64 bytes)
+void figures_ridden(GpuRun *run, u64 n_chunks, u64 n_rows, u64 bytes)
 {
     if (!run->launch->scanned) return;
+    pthread_mutex_lock(&run->gpu->shelf_lock);
     TableFigures *figures = figures_of(run->gpu, run->launch->scanned);
-    figures->chunks_ridden++, figures->rows_ridden += n_rows, figures->bytes_ridden += bytes;
+    figures->chunks_ridden += n_chunks, figures->rows_ridden += n_rows, figures->bytes_ridden += bytes;
+    pthread_mutex_unlock(&run->gpu->shelf_lock);
 }
 
 // ---- listing ---------------------------------------------------------------------------------------------------------------------
@@ -102,11 +109,13 @@ void gpu_list(Device *device, Arena *arena, DeviceFigures *figures)
     Gpu *gpu = (Gpu *)device;
     *figures = (DeviceFigures){ 0 };
     pthread_mutex_lock(&gpu->lock);
+    pthread_mutex_lock(&gpu->shelf_lock);
     for (const GpuRun *run = gpu->listed; run; run = run->next_listed) *LIST_PUSH(arena, figures->launches, figures->n_launches) = launch_figures(gpu, run, arena);
     for (int t = 0; t < gpu->n_tables; t++) {
         TableFigures *table = LIST_PUSH(arena, figures->tables, figures->n_tables);
         *table = gpu->tables[t].figures;
         table->table = arena_strdup(arena, gpu->tables[t].name);
     }
+    pthread_mutex_unlock(&gpu->shelf_lock);
     pthread_mutex_unlock(&gpu->lock);
 }

@@ -147,7 +147,7 @@ static FusedKernel *ready_fused(Gpu *gpu, GpuRun *const *runs, int n)
     if (!fused) fused = new_fused(gpu, runs, n);
     if (fused->gain < GAIN_LEAST) return NULL;
     if (!fused->kernel && ++fused->n_met >= MET_BEFORE) ask_for(gpu, fused, runs);
-    return fused->kernel && kernel_state(gpu, fused->kernel) == KERNEL_READY ? fused : NULL;
+    return fused->kernel && fused->kernel->state == KERNEL_READY ? fused : NULL;
 }
 
 // ---- partners -------------------------------------------------------------------------------------------------------------------------------

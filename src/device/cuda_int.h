@@ -62,7 +62,7 @@ typedef struct Fit { u32 dynamic_shared; int threads, blocks_per_sm; } Fit;    /
 
 typedef struct CudaKernel {            // lives as long as the device
     char               key[128];       // name of the text, and how it was compiled
-    KernelState        state;
+    _Atomic KernelState state;         // set under the lock
     double             begun_ms;       // building
     char              *text, *name;    // until it is built: whoever asked may be gone by then
     Shape              shape;          // what of it is compiled in
@@ -70,7 +70,7 @@ typedef struct CudaKernel {            // lives as long as the device
     CuModule           module;
     CuFunction         function;
     int                registers, local_bytes, static_shared;
-    Fit                fits[N_FITS];   // under the lock; the latest, in turn
+    Fit                fits[N_FITS];   // under the shelf's lock; the latest, in turn
     int                n_fits;
     bool               was_cached;
     struct CudaKernel *next;
@@ -143,6 +143,7 @@ typedef struct RunSlot {               // a run of chunks in flight
     CuEvent  args_copied;              // where no columns have to come
     bool     waits_for_copies;         // of its own, or of runs before that may still be on their way
     bool     has_gate;                 // its kernels wait for the one or the other
+    _Atomic bool has_come;             // the gate was seen to be open
     u64      gathers;                  // table: its riders wait for this run, if they could share a kernel; 0: nobody does
     bool     is_streaming;             // its columns come straight from pinned memory, and nobody has waited for them
     CuEvent  done[N_STREAMS];
@@ -189,9 +190,8 @@ struct Gpu {
     Error             lost_error;
     Frames           *frames;
     u64               bytes_admitted;  // of blocks and tables
-    CudaKernel       *kernels;
+    CudaKernel       *_Atomic kernels; // added under the lock, and none goes
     MadeTable        *made;            // tables that it made
-    struct { u64 table; int n; } expected[EXPECTED_MOST];          // queries that are on their way
     struct FusedKernel *fused;         // of whoever dispatches, as the next one
     struct Partners  *partners;
     struct CubeKernel *cubes;
@@ -207,17 +207,25 @@ struct Gpu {
     double            compile_ms;      // that one takes, about
     bool              is_cold, stops_compiling;    // cold: the compiler has not been started yet, and is to be
     int               n_tries_left;    // to measure how fast its memory is read
-    u64               n_launches, n_runs;
-    u64               slips_taken;     // by bit
-    int               n_events;
-    CuEvent           events[N_EVENTS];        // without timing, for whoever needs one
+    _Atomic u64       n_launches;
+    u64               n_runs;
     GpuRun           *first;           // attached, the oldest first
-    GpuRun           *listed;          // all launches
-    int               n_tables;
-    GpuTable         *tables;          // that were scanned
     int               n_active;        // launches that hold memory
     pthread_t         dispatcher;
     bool              has_dispatcher, is_dispatching, is_closing;
+    bool              is_looking;      // its thread: somebody waits for others, and before long it looks again
+
+    // What every launch takes or leaves on its way in and out.  Many come at once, and runs are put together under the lock above meanwhile: this one is
+    // held for a few instructions, by itself or inside the other.
+    pthread_mutex_t   shelf_lock;
+    u64               slips_taken;     // by bit
+    int               n_events;
+    CuEvent           events[N_EVENTS];        // without timing, for whoever needs one
+    struct { u64 table; int n; } expected[EXPECTED_MOST];          // queries that are on their way
+    GpuRun           *listed;          // all launches
+    int               n_tables;
+    GpuTable         *tables;          // that were scanned
+
     pthread_mutex_t   stage_lock;      // for next_stage, which stays apart: compilers read small neighbours above in one go
     int               next_stage;
 };
@@ -233,10 +241,10 @@ weft_status gpu_enter(Gpu *gpu, Error *err);               // the calling thread
 weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err);
 weft_status kernel_shape(Gpu *gpu, GpuRun *run, Error *err);
 double      kernel_wait_ms(Gpu *gpu, const Launch *launch);    // see Device.wait_ms
-weft_status kernel_build(Gpu *gpu, CudaKernel *kernel, Error *err);        // one whose state was set to BUILDING by the caller
+void        kernel_begin(CudaKernel *kernel);                  // under the lock: whoever does builds it
+weft_status kernel_build(Gpu *gpu, CudaKernel *kernel, Error *err);
 typedef struct KernelWish { const char *name, *text; u32 shared_groups, shared_tables; bool is_picked; int threads; } KernelWish;
 CudaKernel *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape);                // to be made in the background
-KernelState kernel_state(Gpu *gpu, const CudaKernel *kernel);
 void        kernels_free(Gpu *gpu);
 
 // cuda_ready.c
@@ -297,7 +305,7 @@ void        figures_begin(GpuRun *run);
 void        figures_end(GpuRun *run);
 void        figures_fused(GpuRun *run, u64 n_chunks);
 void        figures_woven(GpuRun *run);                         // in one kernel with others.  Under the lock.
-void        figures_ridden(GpuRun *run, u32 n_rows, u64 bytes);         // a chunk.  Under the lock.
+void        figures_ridden(GpuRun *run, u64 n_chunks, u64 n_rows, u64 bytes);
 void        gpu_list(Device *device, Arena *arena, DeviceFigures *figures);
 
 // cuda_scan.c

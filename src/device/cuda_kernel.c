@@ -207,6 +207,12 @@ static void forget_text(CudaKernel *kernel)
     kernel->text = kernel->name = NULL;
 }
 
+void kernel_begin(CudaKernel *kernel)
+{
+    kernel->begun_ms = time_now_ms();
+    kernel->state = KERNEL_BUILDING;
+}
+
 // A failure stays: the text will not get better.
 weft_status kernel_build(Gpu *gpu, CudaKernel *kernel, Error *err)
 {
@@ -214,8 +220,8 @@ weft_status kernel_build(Gpu *gpu, CudaKernel *kernel, Error *err)
     forget_text(kernel);
     pthread_mutex_lock(&gpu->lock);
     if (!status && !kernel->was_cached) gpu->compile_ms += (time_now_ms() - kernel->begun_ms - gpu->compile_ms) / COMPILES_KNOWN;
-    kernel->state = status ? KERNEL_FAILED : KERNEL_READY;
     if (status) kernel->error = *err;
+    kernel->state = status ? KERNEL_FAILED : KERNEL_READY;
     pthread_cond_broadcast(&gpu->changed);
     pthread_mutex_unlock(&gpu->lock);
     return status;
@@ -258,14 +264,26 @@ static void build_on_demand(Gpu *gpu, CudaKernel *kernel)
     pthread_mutex_unlock(&gpu->lock);
 }
 
-// Whoever needs it first compiles it, unless the background has begun; others wait.
+static CudaKernel *find_ready(Gpu *gpu, const KernelKey *key)
+{
+    CudaKernel *kernel = find_kernel(gpu, key->bytes);
+    return kernel && kernel->state == KERNEL_READY ? kernel : NULL;
+}
+
+// Whoever needs it first compiles it, unless the background has begun; others wait.  One that is ready is found without the lock.
 weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err)
 {
     const KernelKey key = choose_code(gpu, run);
+    run->launch->gpu.was_cached = true;
+    run->kernel = find_ready(gpu, &key);
+    if (run->kernel) return WEFT_OK;
     pthread_mutex_lock(&gpu->lock);
     CudaKernel *kernel = note_kernel(gpu, run, &key);
     const bool  must_build = kernel->state == KERNEL_NOTED || kernel->state == KERNEL_QUEUED;
-    if (must_build) kernel->state = KERNEL_BUILDING, kernel->begun_ms = time_now_ms(), gpu->n_demanded++;
+    if (must_build) {
+        gpu->n_demanded++;
+        kernel_begin(kernel);
+    }
     while (!must_build && kernel->state == KERNEL_BUILDING) pthread_cond_wait(&gpu->changed, &gpu->lock);
     pthread_mutex_unlock(&gpu->lock);
     run->kernel = kernel;
@@ -297,6 +315,7 @@ double kernel_wait_ms(Gpu *gpu, const Launch *launch)
     const KernelKey key = choose_code(gpu, &run);
     free(run.cells);
     free(run.spots);
+    if (find_ready(gpu, &key)) return 0;
     pthread_mutex_lock(&gpu->lock);
     const CudaKernel *kernel = find_kernel(gpu, key.bytes);
     double            wait_ms = kernel ? build_ms(gpu, kernel) : gpu->compile_ms;
@@ -327,14 +346,6 @@ CudaKernel *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape)
     return kernel;
 }
 
-KernelState kernel_state(Gpu *gpu, const CudaKernel *kernel)
-{
-    pthread_mutex_lock(&gpu->lock);
-    const KernelState state = kernel->state;
-    pthread_mutex_unlock(&gpu->lock);
-    return state;
-}
-
 // ---- the shape ----------------------------------------------------------------------------------------------------------------------------
 
 static weft_status find_fit(Gpu *gpu, const GpuRun *run, Fit *fit, Error *err)
@@ -360,21 +371,21 @@ static weft_status find_fit(Gpu *gpu, const GpuRun *run, Fit *fit, Error *err)
 static bool recall_fit(Gpu *gpu, const CudaKernel *kernel, u32 dynamic_shared, Fit *fit)
 {
     bool is_found = false;
-    pthread_mutex_lock(&gpu->lock);
+    pthread_mutex_lock(&gpu->shelf_lock);
     for (int f = 0; f < MIN_OF(kernel->n_fits, N_FITS) && !is_found; f++) {
         is_found = kernel->fits[f].dynamic_shared == dynamic_shared;
         if (is_found) *fit = kernel->fits[f];
     }
-    pthread_mutex_unlock(&gpu->lock);
+    pthread_mutex_unlock(&gpu->shelf_lock);
     return is_found;
 }
 
 static void note_fit(Gpu *gpu, CudaKernel *kernel, const Fit *fit)
 {
-    pthread_mutex_lock(&gpu->lock);
+    pthread_mutex_lock(&gpu->shelf_lock);
     kernel->fits[kernel->n_fits % N_FITS] = *fit;
     kernel->n_fits = kernel->n_fits + 1 < 2 * N_FITS ? kernel->n_fits + 1 : N_FITS;
-    pthread_mutex_unlock(&gpu->lock);
+    pthread_mutex_unlock(&gpu->shelf_lock);
 }
 
 weft_status kernel_shape(Gpu *gpu, GpuRun *run, Error *err)

@@ -158,7 +158,7 @@ static bool do_something(Gpu *gpu)
     const bool  is_cold = gpu->is_cold && !gpu->n_demanded;    // else that one starts the compiler
     if (!is_cold && !kernel) return false;
     if (is_cold) gpu->is_cold = false;
-    else kernel->state = KERNEL_BUILDING, kernel->begun_ms = time_now_ms();
+    else kernel_begin(kernel);
     pthread_mutex_unlock(&gpu->lock);
     if (is_cold) warm(gpu);
     else build_quietly(gpu, kernel);

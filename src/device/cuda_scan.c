@@ -14,13 +14,16 @@
 //
 // How long is a run that streams from pinned columns?  The link brings 4 MiB in 75 us.  The host needs, to put a run together, about 60 us
 // for one rider and 145 for 32 of one shape (others take longer); so a run is 4 MiB and 768 KiB more for each rider, an eighth of the pool at most, which
-// the link needs longer for than the host.  Four such runs are under way and no more: while one is copied the next ones wait at the link.  Who gets on cannot
-// have what was issued before, and it must come again for him, so runs further ahead would only make latecomers wait longer:
+// the link needs longer for than the host.  Two such runs are under way, one in each copy stream, and no more:
 //
-//     time = first run put together + bytes / link + kernels of the last run  (+ 4 runs at most for who gets on late)
+//     copy stream 0  run 1 ██████        run 3 ██████                 the engine that copies goes on with a stream as long as that has something for it,
+//     copy stream 1        run 2 ██████        run 4 ██████           for about a millisecond: with two runs in a stream, they come out of turn and in bunches
 //
-// Measured on an H200 when columns were still copied one by one, 518 MB at 55 GB/s: 10.1 ms with four runs of 4 MiB, 10.3 with two of 8, 10.8 with three of 16.  Through stages the host is the
-// limit, and longer runs keep its threads busy.
+//     time = others gather + first run put together + bytes / link + kernels of the last run  (+ 2 runs at most for who gets on late)
+//
+// What is under way takes room from what stays in the pool for the next time, and who gets on cannot have it, so that it comes again for him.  Measured on an H200, 960 MB of
+// which up to 100 stay, for one query and for 32 at once: 16.4 and 17.6 ms with two runs, 16.4 and 17.9 with three, 17.0 and 18.0 with four; with one stream 17.5 and 17.9.
+// Through stages the host is the limit, and longer runs keep its threads busy.
 //
 // Columns are held from when a run is put together until it is done; then they stay in the pool until their room is wanted.
 
@@ -39,15 +42,16 @@
 #define RUN_BYTES        ((u64)4 << 20)    // of a run that streams, and for each rider
 #define RUN_RIDER_BYTES  ((u64)768 << 10)
 #define RUN_SHARE        8                 // of the pool: 1 / this, at most
-#define RUNS_AHEAD       4                 // that stream and have not come
+#define RUNS_AHEAD       2                 // that stream and have not come
 #define RUN_STAGED_BYTES ((u64)48 << 20)   // of a run through stages
 #define IN_PLACE_SHARE   0.01              // of a column that is left in the host's memory, what kernels look at
 #define IN_PLACE_SECTOR  128
 #define READ_AHEAD_BYTES ((u64)128 << 20)  // of columns on disk
-#define LOOK_AGAIN_MS    0.01              // while a run is waited for
+#define LOOK_AGAIN_MS    0.03              // while a run is waited for
 #define GATHER_BYTES     ((u64)64 << 20)   // of the device's memory: so much takes longer than others to come
 #define GATHER_MS        0.8               // that a scan waits for others, at most, where columns come over the link,
-#define FETCHES          4                 // runs of columns that come meanwhile
+#define GATHER_SHARE     12                // or 1 / this of the time that it takes alone, where that is more:
+#define FETCHES          8                 // so many runs of columns come meanwhile;
 #define GATHER_SIEVE_MS  2.5               // and where it would be sieved with them in the device's memory
 #define LINK_BYTES_PER_MS   5e7
 #define MEMORY_BYTES_PER_MS 3e9
@@ -185,7 +189,7 @@ static u64 parts_bytes(const Wave *wave, const Chunk *chunk, int hint)
 }
 
 // A chunk with all columns anybody in the wave wants of it; false: there is no room for it now.
-static bool add_chunk(Wave *wave, const GpuRun *leader, int number, bool is_passing)
+static bool add_chunk(Wave *wave, const GpuRun *leader, int number)
 {
     const Source *source = leader->launch->source;
     const Chunk  *stored = source->chunks[number];
@@ -199,7 +203,7 @@ static bool add_chunk(Wave *wave, const GpuRun *leader, int number, bool is_pass
         for (int c = 0; c < wave->riders[r]->launch->woven->n_columns && is_complete; c++) {
             const int column = source_column(wave->riders[r], c);
             if (column < 64 ? has >> column & 1 : find_column(&chunk, column) != NULL) continue;
-            is_complete = hold_column(wave, &chunk, column, is_passing);
+            is_complete = hold_column(wave, &chunk, column, wave->is_passing);
             if (column < 64) has |= (u64)1 << column;
         }
     }
@@ -210,7 +214,6 @@ static bool add_chunk(Wave *wave, const GpuRun *leader, int number, bool is_pass
     for (int c = 0; c < chunk.n_columns; c++)
         if (chunk.columns[c].copy && !chunk.columns[c].copy->is_filled) pin_pass(chunk.pin, chunk.columns[c].column, stored->columns[chunk.columns[c].column].data, column_copy_bytes(stored, chunk.columns[c].column));
     pin_use(chunk.pin);
-    wave->args_bytes += parts_bytes(wave, stored, number);
     *PUSH(wave->chunks, wave->n_chunks, wave->chunks_room) = chunk;
     return true;
 }
@@ -242,12 +245,15 @@ static bool is_long_enough(const Wave *wave)
 static void gather_chunks(Wave *wave, const GpuRun *leader)
 {
     const Source *source = leader->launch->source;
-    const bool    is_passing = wave->is_passing = passes_through(wave->gpu, leader);
+    const u64     once = 4096 * (u64)wave->n_riders + gpu_cube_args_bytes() + gpu_sieve_args_once();
+    wave->is_passing = passes_through(wave->gpu, leader);
     for (int c = 0; c < source->n_chunks && wave->n_chunks < PARTS_MAX; c++) {
         if (!leader->wants[c]) continue;
-        if (wave->n_chunks && wave->args_bytes + parts_bytes(wave, source->chunks[c], c) + 4096 * (u64)wave->n_riders + gpu_cube_args_bytes() + gpu_sieve_args_once() > ARGS_BYTES) return;
+        const u64 bytes = parts_bytes(wave, source->chunks[c], c);
+        if (wave->n_chunks && wave->args_bytes + bytes + once > ARGS_BYTES) return;
         if (wave->n_chunks && is_long_enough(wave)) return;
-        if (!add_chunk(wave, leader, c, is_passing)) return;
+        if (!add_chunk(wave, leader, c)) return;
+        wave->args_bytes += bytes;
     }
 }
 
@@ -494,6 +500,7 @@ static void end_slot(Gpu *gpu, RunSlot *slot)
     free(slot->pins);
     slot->copies = NULL, slot->n_copies = 0, slot->pins = NULL, slot->n_pins = 0, slot->streams = 0;
     slot->is_used = slot->waits_for_copies = slot->has_gate = slot->is_streaming = false;
+    slot->has_come = false;
     slot->gathers = 0;
     pthread_cond_broadcast(&gpu->changed);
 }
@@ -505,18 +512,13 @@ bool scan_is_busy(const Gpu *gpu)
     return false;
 }
 
-static bool is_done(Gpu *gpu, const RunSlot *slot)
+static bool is_done(Gpu *gpu, RunSlot *slot)
 {
     if (gpu->is_lost) return true;
-    for (int s = 0; s < N_STREAMS; s++)
-        if (slot->streams >> s & 1 && !event_has_come(gpu, slot->done[s])) return gpu->is_lost;
-    return slot_has_come(gpu, slot) || gpu->is_lost;
-}
-
-static void reap(Gpu *gpu)
-{
-    for (int r = 0; r < N_RUNS; r++)
-        if (gpu->runs[r].is_used && is_done(gpu, &gpu->runs[r])) end_slot(gpu, &gpu->runs[r]);
+    bool is_done = slot_has_come(gpu, slot);
+    for (int s = 0; s < N_STREAMS && is_done; s++)
+        if (slot->streams >> s & 1) is_done = event_has_come(gpu, slot->done[s]);
+    return is_done || gpu->is_lost;
 }
 
 static RunSlot *oldest_slot(Gpu *gpu)
@@ -542,6 +544,17 @@ static void take_back(Gpu *gpu, bool was_dispatching)
     gpu->is_dispatching = was_dispatching;
 }
 
+// To ask the driver may take long while others are at it, and those must not wait for our lock meanwhile.
+static void reap(Gpu *gpu)
+{
+    bool       can_end[N_RUNS];
+    const bool was_dispatching = let_go(gpu);
+    for (int r = 0; r < N_RUNS; r++) can_end[r] = gpu->runs[r].is_used && is_done(gpu, &gpu->runs[r]);
+    take_back(gpu, was_dispatching);
+    for (int r = 0; r < N_RUNS; r++)
+        if (can_end[r]) end_slot(gpu, &gpu->runs[r]);
+}
+
 static void wait_for_oldest(Gpu *gpu)
 {
     RunSlot *slot = oldest_slot(gpu);
@@ -554,18 +567,18 @@ static void wait_for_oldest(Gpu *gpu)
     end_slot(gpu, slot);
 }
 
-// Of runs that stream and have not come, the oldest when there are enough of them.
+// Of runs that stream and have not come, as far as is known, the oldest when there are enough of them.
 static RunSlot *far_ahead(Gpu *gpu)
 {
     RunSlot *oldest = NULL;
     int      n_ahead = 0;
     for (int r = 0; r < N_RUNS; r++) {
         RunSlot *slot = &gpu->runs[r];
-        if (!slot->is_used || !slot->is_streaming || gpu->is_lost || slot_has_come(gpu, slot)) continue;
+        if (!slot->is_used || !slot->is_streaming || slot->has_come) continue;
         n_ahead++;
         if (!oldest || slot->number < oldest->number) oldest = slot;
     }
-    return n_ahead >= RUNS_AHEAD ? oldest : NULL;
+    return n_ahead >= RUNS_AHEAD && !gpu->is_lost ? oldest : NULL;
 }
 
 static void wait_for_copies(Gpu *gpu, const RunSlot *slot)
@@ -587,6 +600,7 @@ static RunSlot *free_slot(Gpu *gpu)
 static void count_chunks(const Wave *wave, GpuRun *run)
 {
     Launch *launch = run->launch;
+    u64     n_chunks = 0, n_rows = 0, bytes = 0;
     for (int k = 0; k < wave->n_chunks; k++) {
         const RunChunk *chunk = &wave->chunks[k];
         const int       number = chunk_number(run, chunk->chunk, chunk->number);
@@ -599,14 +613,13 @@ static void count_chunks(const Wave *wave, GpuRun *run)
             launch->gpu.bytes_host += column_bytes(chunk->chunk, column);
             if (copied->is_straight) launch->gpu.bytes_straight += column_bytes(chunk->chunk, column);
         }
-        launch->chunks_read++;
-        launch->rows_in += chunk->chunk->n_rows;
-        launch->bytes_read += launch_column_bytes(launch, number);
-        figures_ridden(run, chunk->chunk->n_rows, launch_column_bytes(launch, number));
-        if (launch->rows_done) atomic_fetch_add_explicit(launch->rows_done, chunk->chunk->n_rows, memory_order_relaxed);
+        n_chunks++, n_rows += chunk->chunk->n_rows, bytes += launch_column_bytes(launch, number);
         run->wants[number] = false;
         run->n_wanted--;
     }
+    launch->chunks_read += n_chunks, launch->rows_in += n_rows, launch->bytes_read += bytes;
+    figures_ridden(run, n_chunks, n_rows, bytes);
+    if (launch->rows_done) atomic_fetch_add_explicit(launch->rows_done, n_rows, memory_order_relaxed);
 }
 
 static void keep_copies(Wave *wave)
@@ -742,8 +755,12 @@ static void fetch(Gpu *gpu, GpuRun *leader)
     gather_chunks(&wave, leader);
     const bool is_worth_it = wave.n_new && !wave.bytes_staged;
     if (is_worth_it) log_debug("%s: columns of %d chunks come while others are waited for", gpu->name, wave.n_chunks);
-    if (is_worth_it) do_run(&wave, leader, true);
-    else let_go_of_chunks(&wave);
+    if (is_worth_it) {
+        do_run(&wave, leader, true);
+    } else {
+        let_go_of_chunks(&wave);
+        leader->n_fetches = FETCHES;   // the pool is full of what it wants, or not all of it comes straight: the next try would find the same
+    }
     free_wave(&wave);
 }
 
@@ -760,35 +777,36 @@ static void wait_ms(Gpu *gpu, pthread_cond_t *condition, int ms)
 
 // ---- waiting for others: a large scan is worth sharing -----------------------------------------------------------------------------------
 
-// With the lock.
 static void expect(Gpu *gpu, u64 table, int n)
 {
     int place = -1, unused = -1;
+    pthread_mutex_lock(&gpu->shelf_lock);
     for (int i = 0; i < EXPECTED_MOST; i++) {
         if (gpu->expected[i].n <= 0) unused = i;
         else if (gpu->expected[i].table == table) place = i;
     }
     if (place < 0 && n > 0) place = unused;
-    if (place < 0) return;             // more tables at once: nobody waits for these
-    if (gpu->expected[place].n < 0) gpu->expected[place].n = 0;
-    gpu->expected[place].table = table;
-    gpu->expected[place].n += n;
+    if (place >= 0) {                  // else there are more tables at once: nobody waits for these
+        if (gpu->expected[place].n < 0) gpu->expected[place].n = 0;
+        gpu->expected[place].table = table;
+        gpu->expected[place].n += n;
+    }
+    pthread_mutex_unlock(&gpu->shelf_lock);
 }
 
 void gpu_expect(Device *device, u64 table, int n)
 {
-    Gpu *gpu = (Gpu *)device;
-    pthread_mutex_lock(&gpu->lock);
-    expect(gpu, table, n);
-    pthread_cond_broadcast(&gpu->changed);
-    pthread_mutex_unlock(&gpu->lock);
+    expect((Gpu *)device, table, n);   // who waits for it looks again before long
 }
 
-static int n_expected(const Gpu *gpu, u64 table)
+static int n_expected(Gpu *gpu, u64 table)
 {
+    int n = 0;
+    pthread_mutex_lock(&gpu->shelf_lock);
     for (int i = 0; i < EXPECTED_MOST; i++)
-        if (gpu->expected[i].n > 0 && gpu->expected[i].table == table) return gpu->expected[i].n;
-    return 0;
+        if (gpu->expected[i].n > 0 && gpu->expected[i].table == table) n = gpu->expected[i].n;
+    pthread_mutex_unlock(&gpu->shelf_lock);
+    return n;
 }
 
 static int n_here(const Gpu *gpu, u64 table)
@@ -798,24 +816,36 @@ static int n_here(const Gpu *gpu, u64 table)
     return n;
 }
 
+// Riders are looked at one after the other, many of one table, while those to come wait for the lock: what is the same for them is found out once.
+typedef struct Look { double now; u64 table; int n_coming, n_here; } Look;
+
+static Look look_now(void) { return (Look){ .now = time_now_ms() }; }
+
+static void look_at(Gpu *gpu, u64 table, Look *look)
+{
+    if (look->table == table) return;
+    look->table = table, look->n_coming = n_expected(gpu, table), look->n_here = n_here(gpu, table);
+}
+
 // Others are on their way to the table.  Where it has to come over the link, it comes again for who is late; where it is in the device's memory, queries that
 // are sieved together take little longer than one.  So there is a wait, of a part of the time that the scan takes alone for each of the others, and not long.
-static bool waits_for_others(const Gpu *gpu, const GpuRun *run)
+static bool waits_for_others(Gpu *gpu, const GpuRun *run, Look *look)
 {
     const bool is_passing = passes_through(gpu, run);
-    const int  n_coming = run->is_timed || (!is_passing && !run->can_sieve) ? 0 : n_expected(gpu, run->launch->table);
-    if (!n_coming) return false;
+    if (run->is_timed || (!is_passing && !run->can_sieve)) return false;
+    look_at(gpu, run->launch->table, look);
+    if (!look->n_coming) return false;
     const double alone_ms = (double)run->bytes_wanted / (is_passing ? LINK_BYTES_PER_MS : MEMORY_BYTES_PER_MS);
-    const double wait_ms = is_passing ? MIN_OF(alone_ms * n_coming / 4, GATHER_MS) : MIN_OF(alone_ms * (n_coming + n_here(gpu, run->launch->table)) / 2, GATHER_SIEVE_MS);
-    return time_now_ms() - run->attached_ms < wait_ms;
+    const double wait_ms = is_passing ? MIN_OF(alone_ms * look->n_coming / 4, MAX_OF(GATHER_MS, alone_ms / GATHER_SHARE)) : MIN_OF(alone_ms * (look->n_coming + look->n_here) / 2, GATHER_SIEVE_MS);
+    return look->now - run->attached_ms < wait_ms;
 }
 
 // One that could share a kernel also waits while a scan of its table is at work in the device's memory: it would take its turn only after
 // that anyway, and meanwhile others come.
-static bool is_gathering(const Gpu *gpu, const GpuRun *run)
+static bool is_gathering(Gpu *gpu, const GpuRun *run, Look *look)
 {
     if ((run->bytes_wanted < GATHER_BYTES && !passes_through(gpu, run)) || !run->launch->table) return false;
-    if (waits_for_others(gpu, run)) return true;
+    if (waits_for_others(gpu, run, look)) return true;
     for (int r = 0; r < N_RUNS && can_share(run); r++)
         if (gpu->runs[r].is_used && gpu->runs[r].gathers == run->launch->table) return true;
     return false;
@@ -824,10 +854,11 @@ static bool is_gathering(const Gpu *gpu, const GpuRun *run)
 static bool is_waiting(const GpuRun *run) { return run->n_wanted && !run->is_issued; }
 
 // The oldest that need not wait for others.
-static GpuRun *oldest_rider(const Gpu *gpu)
+static GpuRun *oldest_rider(Gpu *gpu)
 {
     GpuRun *run = gpu->first;
-    while (run && (!is_waiting(run) || is_gathering(gpu, run))) run = run->next;
+    Look    look = look_now();
+    while (run && (!is_waiting(run) || is_gathering(gpu, run, &look))) run = run->next;
     return run;
 }
 
@@ -835,9 +866,11 @@ static GpuRun *oldest_rider(const Gpu *gpu)
 static void look_again(Gpu *gpu)
 {
     const double start = time_now_ms();
+    gpu->is_looking = true;
     pthread_mutex_unlock(&gpu->lock);
     while (time_now_ms() - start < LOOK_AGAIN_MS) sched_yield();
     pthread_mutex_lock(&gpu->lock);
+    gpu->is_looking = false;
 }
 
 static GpuRun *oldest_waiting(const Gpu *gpu)
@@ -863,9 +896,9 @@ static bool comes_straight(Gpu *gpu, const GpuRun *run)
 // Nobody can run yet: who is first among those that wait for others, if its columns can come meanwhile.
 static GpuRun *to_fetch_for(Gpu *gpu)
 {
-    GpuRun *run = gpu->is_dispatching || gpu->is_closing || oldest_rider(gpu) ? NULL : oldest_waiting(gpu);
-    if (!run || !run->launch->table || !passes_through(gpu, run) || run->n_fetches >= FETCHES || !comes_straight(gpu, run)) return NULL;
-    return free_slot(gpu) && !far_ahead(gpu) ? run : NULL;
+    GpuRun *run = gpu->is_dispatching || gpu->is_looking || gpu->is_closing || oldest_rider(gpu) ? NULL : oldest_waiting(gpu);
+    if (!run || !run->launch->table || !passes_through(gpu, run) || run->n_fetches >= FETCHES || !free_slot(gpu) || far_ahead(gpu)) return NULL;
+    return comes_straight(gpu, run) ? run : NULL;
 }
 
 // Whoever dispatches, is the only one: a thread of its own, or a query that finds nobody at it and spares itself two changes of threads.
@@ -877,11 +910,12 @@ static void dispatch_run(Gpu *gpu, GpuRun *leader, void (*how)(Gpu *, GpuRun *))
     pthread_cond_broadcast(&gpu->changed);
 }
 
+static bool is_next(Gpu *gpu, const GpuRun *run) { return !gpu->is_dispatching && !gpu->is_closing && !run->is_issued && oldest_rider(gpu) == run; }
+
 static bool can_dispatch_itself(Gpu *gpu, const GpuRun *run)
 {
-    if (gpu->is_dispatching || gpu->is_closing || run->is_issued || oldest_rider(gpu) != run) return false;
-    if (!free_slot(gpu)) reap(gpu);
-    return free_slot(gpu) && !far_ahead(gpu);
+    if (is_next(gpu, run) && (!free_slot(gpu) || far_ahead(gpu))) reap(gpu);
+    return is_next(gpu, run) && free_slot(gpu) && !far_ahead(gpu);
 }
 
 static void *dispatch(void *context)
@@ -896,7 +930,7 @@ static void *dispatch(void *context)
             continue;
         }
         reap(gpu);
-        GpuRun  *leader = oldest_rider(gpu), *waiting = to_fetch_for(gpu);
+        GpuRun  *leader = oldest_rider(gpu), *waiting = leader ? NULL : to_fetch_for(gpu);
         RunSlot *ahead = leader ? far_ahead(gpu) : NULL;
         if (ahead) wait_for_copies(gpu, ahead);            // and look again: the leader may have left
         else if (leader && free_slot(gpu)) dispatch_run(gpu, leader, step);
@@ -974,10 +1008,11 @@ weft_status scan_ride(GpuRun *run, Error *err)
     if (run->launch->is_expected) expect(gpu, run->launch->table, -1);
     run->launch->is_expected = false;
     attach(run);
-    GpuRun *waiting = run->is_issued ? NULL : to_fetch_for(gpu);
-    if (can_dispatch_itself(gpu, run)) dispatch_run(gpu, run, step);
+    const bool leads = can_dispatch_itself(gpu, run);
+    GpuRun    *waiting = leads || run->is_issued ? NULL : to_fetch_for(gpu);
+    if (leads) dispatch_run(gpu, run, step);
     else if (waiting) dispatch_run(gpu, waiting, fetch);
-    else pthread_cond_broadcast(&gpu->changed);
+    else if (!gpu->is_looking) pthread_cond_broadcast(&gpu->changed);
     while (!run->is_issued) {
         wait_ms(gpu, &run->issued, WAKE_MS);
         if (!is_stopped(run) || run->is_in_run || run->is_issued) continue;

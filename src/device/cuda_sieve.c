@@ -248,7 +248,7 @@ static u32 groups_bytes(const GpuRun *run)
     return bytes;
 }
 
-static bool is_ready(Gpu *gpu, const CudaKernel *kernel) { return kernel && kernel_state(gpu, kernel) == KERNEL_READY; }
+static bool is_ready(const CudaKernel *kernel) { return kernel && kernel->state == KERNEL_READY; }
 
 static bool shape_of(Gpu *gpu, CudaKernel *kernel, const Shape *shape, u32 dynamic_shared, const Woven *woven, GpuRun *to)
 {
@@ -268,7 +268,7 @@ static bool add_rider(Gpu *gpu, GpuSieve *sieve, GpuRun *run)
     if (!picked->kernel && ++picked->n_met >= MET_BEFORE)
         picked->kernel = kernel_want(gpu, &(KernelWish){ .name = run->launch->woven->name, .text = run->launch->woven->text, .shared_groups = picked->groups, .is_picked = true }, &picked->shape);
     Rider *rider = &sieve->riders[sieve->n_riders];
-    if (!is_ready(gpu, picked->kernel) || !shape_of(gpu, picked->kernel, &picked->shape, groups_bytes(run), run->launch->woven, &rider->kernel)) return false;
+    if (!is_ready(picked->kernel) || !shape_of(gpu, picked->kernel, &picked->shape, groups_bytes(run), run->launch->woven, &rider->kernel)) return false;
     rider->run = run;
     sieve->n_riders++;
     return true;
@@ -295,7 +295,7 @@ static bool has_code(Gpu *gpu, GpuSieve *sieve)
 {
     const Woven *woven = sieve->riders[0].run->launch->woven;  // for messages
     CudaKernel  *kernel = table_kernel(gpu, sieve->table, sieve->lane), *who = who_kernel(gpu);
-    if (!is_ready(gpu, kernel) || !is_ready(gpu, who) || !place_near(gpu, sieve)) return false;
+    if (!is_ready(kernel) || !is_ready(who) || !place_near(gpu, sieve)) return false;
     return shape_of(gpu, kernel, &sieve->table->shapes[sieve->lane], sieve->near_bytes, woven, &sieve->sieve) && shape_of(gpu, who, &gpu->who_shape, 0, woven, &sieve->who);
 }
 

@@ -82,7 +82,7 @@ weft_status run_come_home(GpuRun *run, Error *err);         // its own stream go
 weft_status wave_gate(Wave *wave, Error *err);              // sends the args written so far; behind them and all columns of this run and those before is the gate
 weft_status wave_wait(const Wave *wave, CuStream stream, Error *err);  // what is put into the stream from here on waits for the gate
 bool        event_has_come(Gpu *gpu, CuEvent event);
-bool        slot_has_come(Gpu *gpu, const RunSlot *slot);          // the host asks whether it has been passed,
+bool        slot_has_come(Gpu *gpu, RunSlot *slot);                // the host asks whether it has been passed,
 void        slot_wait(Gpu *gpu, const RunSlot *slot);       // or waits
 void        event_wait(Gpu *gpu, CuEvent event);            // until it has come, or the device is lost
 
