@@ -70,7 +70,10 @@ lib_objects := $(lib_sources:%.c=$(BUILD)/obj/%.o) $(gen_sources:%.c=%.o)
 shell_objects := $(shell_sources:%.c=$(BUILD)/obj/%.o)
 unit_programs := $(unit_sources:tests/unit/%.c=$(BUILD)/tests/%)
 example_programs := $(example_sources:examples/%.c=$(BUILD)/examples/%)
+# For users: one object that shows nothing but weft_*, so that a program may have an arena_new or a fail of its own.
 library := $(BUILD)/libweft.a
+# For the shell, tests and benchmarks, which look inside.
+internals := $(BUILD)/libweft-internals.a
 program := $(BUILD)/weft
 
 # ---- what people type ------------------------------------------------------------------------------------------------
@@ -78,7 +81,7 @@ program := $(BUILD)/weft
 .PHONY: all lib demo test run-tests test-programs peer-programs bench-programs examples lint fmt bench gpu-test gpu-bench cuda-check deps \
         clean distclean help FORCE
 
-all: $(program) ## build build/libweft.a and build/weft (the default)
+all: $(program) $(library) ## build build/libweft.a and build/weft (the default)
 	@:
 
 lib: $(library)
@@ -96,7 +99,7 @@ test: ## build and run all tests; T=name runs those whose name matches, PARTS="u
 # A make of its own: a recipe is expanded as a whole, so in `test` pkg-config would be asked before it is installed.
 run-tests:
 	@BUILD='$(BUILD)' T='$(T)' PARTS='$(PARTS)' CC='$(CC)' WEFT_CFLAGS='$(base_cflags) $(OPTIMIZE)' \
-	    WEFT_LIBS='$(library) $(ALL_LIBS)' WEFT_LDFLAGS='$(ALL_LDFLAGS)' tests/run
+	    WEFT_LIBS='$(internals) $(ALL_LIBS)' WEFT_LDFLAGS='$(ALL_LDFLAGS)' tests/run
 
 test-programs: $(unit_programs) $(example_programs) peer-programs
 	@:
@@ -188,18 +191,26 @@ $(BUILD)/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/settings
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
-$(library): $(lib_objects) $(BUILD)/members
+$(internals): $(lib_objects) $(BUILD)/members
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $(lib_objects)
 
-$(program): $(shell_objects) $(library) $(BUILD)/members
-	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) $(shell_objects) $(library) $(ALL_LIBS) -o $@
+$(BUILD)/weft.o: $(lib_objects) $(BUILD)/members
+	$(Q)$(CC) -r -nostdlib $(lib_objects) -o $@
+	$(Q)objcopy --wildcard --keep-global-symbol='weft_*' $@
 
-$(BUILD)/tests/%: tests/unit/%.c $(library) $(BUILD)/settings
+$(library): $(BUILD)/weft.o
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && ar rcs $@ $<
+
+$(program): $(shell_objects) $(internals) $(BUILD)/members
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(shell_objects) $(internals) $(ALL_LIBS) -o $@
+
+$(BUILD)/tests/%: tests/unit/%.c $(internals) $(BUILD)/settings
 	@mkdir -p $(@D)
 	$(call say,TEST,$<)
-	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -Itests/unit -MMD -MP -MF $@.d $< $(library) -lcmocka $(ALL_LIBS) -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -Itests/unit -MMD -MP -MF $@.d $< $(internals) -lcmocka $(ALL_LIBS) -o $@
 
 # An example sees what a user sees: weft.h and the library.
 $(BUILD)/examples/%: examples/%.c $(library) $(BUILD)/settings

@@ -9,9 +9,9 @@ $(BUILD)/bench/ssb: $(BUILD)/obj/bench/ssb/ssb.o
 $(BUILD)/bench/concurrency: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard bench/concurrency/*.c))
 $(BUILD)/bench/gpu: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard bench/gpu/*.c)) $(patsubst %,$(BUILD)/obj/bench/concurrency/%.o,crew draw)
 
-$(bench_programs): $(BUILD)/obj/bench/bench.o $(peer_objects) $(library)
+$(bench_programs): $(BUILD)/obj/bench/bench.o $(peer_objects) $(internals)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) $(library) -lsqlite3 $(ALL_LIBS) -o $@
+	$(Q)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) $(internals) -lsqlite3 $(ALL_LIBS) -o $@
 
 -include $(wildcard $(BUILD)/obj/bench/*.d $(BUILD)/obj/bench/*/*.d)

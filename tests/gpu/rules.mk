@@ -8,16 +8,16 @@ fake_cuda_tests := $(addprefix $(BUILD)/gpu/,faults ready pins riders fused siev
 fake-cuda: $(fake_cuda) $(fake_cuda_tests)
 	@:
 
-$(fake_cuda): $(BUILD)/obj/tests/gpu/fake_cuda.o $(library)
+$(fake_cuda): $(BUILD)/obj/tests/gpu/fake_cuda.o $(internals)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,--exclude-libs,ALL -Wl,-Bsymbolic $(BUILD)/obj/tests/gpu/fake_cuda.o $(library) $(ALL_LIBS) -o $@
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,--exclude-libs,ALL -Wl,-Bsymbolic $(BUILD)/obj/tests/gpu/fake_cuda.o $(internals) $(ALL_LIBS) -o $@
 
 # Every call of that driver made to fail; code that is compiled while the CPU stands in; columns pinned where they lie;
 # who rides, seen from outside; queries that share a kernel, or are sieved together; columns fetched ahead; how long NVRTC takes; texts for nvcc.
-$(fake_cuda_tests): $(BUILD)/gpu/%: $(BUILD)/obj/tests/gpu/%.o $(library)
+$(fake_cuda_tests): $(BUILD)/gpu/%: $(BUILD)/obj/tests/gpu/%.o $(internals)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) $< $(library) $(ALL_LIBS) -o $@
+	$(Q)$(CC) $(ALL_LDFLAGS) $< $(internals) $(ALL_LIBS) -o $@
 
 -include $(wildcard $(BUILD)/obj/tests/gpu/*.d)

@@ -10,9 +10,9 @@ peer-programs: $(peer_programs)
 $(BUILD)/peer/random: $(patsubst %,$(BUILD)/obj/tests/peer/%.o,random query data)
 $(BUILD)/peer/compare: $(BUILD)/obj/tests/peer/compare.o
 
-$(peer_programs): $(peer_objects) $(library)
+$(peer_programs): $(peer_objects) $(internals)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) $(library) -lsqlite3 $(ALL_LIBS) -o $@
+	$(Q)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) $(internals) -lsqlite3 $(ALL_LIBS) -o $@
 
 -include $(wildcard $(BUILD)/obj/tests/peer/*.d)

@@ -6,9 +6,9 @@ stress_objects := $(patsubst %,$(BUILD)/obj/tests/stress/%.o,stress data items a
 .PHONY: stress-programs
 stress-programs: $(BUILD)/stress/stress
 
-$(BUILD)/stress/stress: $(stress_objects) $(library)
+$(BUILD)/stress/stress: $(stress_objects) $(internals)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) $(stress_objects) $(library) $(ALL_LIBS) -o $@
+	$(Q)$(CC) $(ALL_LDFLAGS) $(stress_objects) $(internals) $(ALL_LIBS) -o $@
 
 -include $(stress_objects:.o=.d)
