@@ -419,6 +419,7 @@ static void gpu_close(Device *device)
     frames_free(gpu->frames);
     for (int s = 0; s < N_STAGES; s++) pthread_mutex_destroy(&gpu->stages[s].lock);
     pthread_mutex_destroy(&gpu->lock);
+    pthread_mutex_destroy(&gpu->shelf_lock);
     pthread_mutex_destroy(&gpu->stage_lock);
     pthread_cond_destroy(&gpu->changed);
     pthread_cond_destroy(&gpu->wanted);

@@ -930,6 +930,7 @@ static void *dispatch(void *context)
             continue;
         }
         reap(gpu);
+        if (gpu->is_closing) break;                        // it was said while the lock was let go of, and nobody says it again
         GpuRun  *leader = oldest_rider(gpu), *waiting = leader ? NULL : to_fetch_for(gpu);
         RunSlot *ahead = leader ? far_ahead(gpu) : NULL;
         if (ahead) wait_for_copies(gpu, ahead);            // and look again: the leader may have left

@@ -14,7 +14,8 @@
 // Faults: fake_cuda_fail("cuLaunchKernel", 3, 719), or WEFT_FAKE_CUDA=cuLaunchKernel:3:719 in the environment, makes the third such call
 // from then on fail with this result; after a sticky one all calls do.  WEFT_FAKE_CUDA_REGISTER says how memory can be registered: "none", or
 // "writable", as by drivers that know no read-only memory, or by default with the flag where it is read-only.  "A compiler" keeps the text: the module that is loaded from it
-// is compiled with libtcc.  fake_nvrtc_takes(200) makes each compile take so many milliseconds.  Not covered: the words of cuda.h itself (scripts/cuda-check compiles them, a GPU runs them).
+// is compiled with libtcc.  fake_nvrtc_takes(200) makes each compile take so many milliseconds, fake_cuda_asking_takes(200) every
+// third question for an event so many microseconds.  Not covered: the words of cuda.h itself (scripts/cuda-check compiles them, a GPU runs them).
 
 #include "device/cuda_driver.h"
 #include "jit/jit_int.h"
@@ -108,6 +109,11 @@ CALL int  fake_cuda_sieved(void);      // parts of launches that were handed bit
 CALL int  fake_cuda_sieved(void) { return n_sieved; }
 CALL void fake_nvrtc_takes(int ms);
 CALL void fake_nvrtc_takes(int ms) { compile_ms = ms; }
+
+static _Atomic int ask_us, n_asked;
+
+CALL void fake_cuda_asking_takes(int us);
+CALL void fake_cuda_asking_takes(int us) { ask_us = us; }
 
 static void read_fault(void)
 {
@@ -769,6 +775,7 @@ DEFINE(cuEventRecord, (CuEvent event, CuStream stream))
 
 DEFINE(cuEventQuery, (CuEvent event))
 {
+    if (ask_us && n_asked++ % 3 == 0) usleep((useconds_t)ask_us);          // not all: others get ahead of who asks meanwhile
     ENTER("cuEventQuery");
     Event *asked = (Event *)event;
     if (!is_done(asked->record)) run_one(asked->record->stream);
