@@ -213,6 +213,7 @@ struct Gpu {
     int               n_active;        // launches that hold memory
     pthread_t         dispatcher;
     bool              has_dispatcher, is_dispatching, is_closing;
+    bool              was_long;        // the latest run was one of a long scan
     bool              is_looking;      // its thread: somebody waits for others, and before long it looks again
 
     // What every launch takes or leaves on its way in and out.  Many come at once, and runs are put together under the lock above meanwhile: this one is

@@ -234,6 +234,9 @@ static void gather_riders(Wave *wave, const GpuRun *leader)
 // More than the pool keeps.
 static bool passes_through(const Gpu *gpu, const GpuRun *run) { return run->bytes_wanted > frames_total(gpu->frames) / 4 * 3; }
 
+// It takes several runs, at least where its columns are not in the pool.
+static bool is_long(const Gpu *gpu, const GpuRun *run) { return run->bytes_wanted > RUN_STAGED_BYTES || passes_through(gpu, run); }
+
 // A run must not take so much of the pool that the next ones find no room.
 static bool is_long_enough(const Wave *wave)
 {
@@ -722,6 +725,7 @@ static void do_run(Wave *wave, GpuRun *leader, bool is_fetch)
     wave->slot->gathers = !wave->n_new && !wave->is_passing && leader->bytes_wanted >= GATHER_BYTES && can_share(leader) ? leader->launch->table : 0;
     wave->slot->is_used = true;
     wave->slot->number = ++gpu->n_runs;
+    gpu->was_long = is_long(gpu, leader);
     for (int n = 0; n < wave->n_new; n++) wave->new_copies[n]->brought_by = wave->slot->number;
     for (int r = 0; r < wave->n_riders; r++) wave->riders[r]->is_in_run = true;
     pthread_mutex_unlock(&gpu->lock);
@@ -853,13 +857,17 @@ static bool is_gathering(Gpu *gpu, const GpuRun *run, Look *look)
 
 static bool is_waiting(const GpuRun *run) { return run->n_wanted && !run->is_issued; }
 
-// The oldest that need not wait for others.
+// The oldest that need not wait for others; but after a run of a long one a short one has its turn, or it would have to wait for all runs of that.
 static GpuRun *oldest_rider(Gpu *gpu)
 {
-    GpuRun *run = gpu->first;
+    GpuRun *oldest = NULL;
     Look    look = look_now();
-    while (run && (!is_waiting(run) || is_gathering(gpu, run, &look))) run = run->next;
-    return run;
+    for (GpuRun *run = gpu->first; run; run = run->next) {
+        if (!is_waiting(run) || (oldest && is_long(gpu, run)) || is_gathering(gpu, run, &look)) continue;
+        if (!gpu->was_long || !is_long(gpu, run)) return run;
+        oldest = run;
+    }
+    return oldest;
 }
 
 // Soon, but others must come by: a lock that is taken again at once is never theirs.
