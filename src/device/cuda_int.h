@@ -143,7 +143,7 @@ typedef struct RunSlot {               // a run of chunks in flight
     CuEvent  args_copied;              // where no columns have to come
     bool     waits_for_copies;         // of its own, or of runs before that may still be on their way
     bool     has_gate;                 // its kernels wait for the one or the other
-    _Atomic bool has_come;             // the gate was seen to be open
+    bool     has_come;                 // the gate was seen to be open, by who dispatches
     u64      gathers;                  // table: its riders wait for this run, if they could share a kernel; 0: nobody does
     bool     is_streaming;             // its columns come straight from pinned memory, and nobody has waited for them
     CuEvent  done[N_STREAMS];
