@@ -1,6 +1,6 @@
 // cuda_copy.c - the columns of a run on their way to a GPU.
 //
-//     pinned columns    --> straight, whole: a call each, nobody waits                         \  two streams in turn, so that one copy
+//     pinned columns    --> straight, whole: many in a call, nobody waits                      \  two streams in turn, so that one copy
 //     all others        --> through pinned stages of 2 MiB, filled by several threads          /  begins while another ends
 //
 //     copy stream 0  columns of run 1, its args | of run 3 | ...
@@ -179,8 +179,8 @@ static weft_status copy_straight(Gpu *gpu, const Piece *piece, Batch *batch, Err
     return ++batch->n == BATCH_MOST ? copy_batch(gpu, batch, err) : WEFT_OK;
 }
 
-// Runs take turns with the streams, so that the next one is at the link when this one ends.
-static CuStream run_copy_stream(const Wave *wave) { return wave->gpu->copy_streams[wave->slot->number % N_COPY_STREAMS]; }
+// Runs that bring columns take turns with the streams, so that the next one is at the link when this one ends.
+static CuStream run_copy_stream(const Wave *wave) { return wave->gpu->copy_streams[wave->slot->copy_stream]; }
 
 static weft_status copy_all_straight(Wave *wave, Error *err)
 {

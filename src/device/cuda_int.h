@@ -139,6 +139,7 @@ typedef struct Stage { pthread_mutex_t lock; u8 *memory; CuEvent done; bool is_u
 typedef struct RunSlot {               // a run of chunks in flight
     bool     is_used;
     u64      number;                   // runs end in this order
+    int      copy_stream;              // that it brings its columns in
     CuEvent  columns_copied[N_COPY_STREAMS];       // with its args behind them
     CuEvent  args_copied;              // where no columns have to come
     bool     waits_for_copies;         // of its own, or of runs before that may still be on their way
@@ -185,7 +186,7 @@ struct Gpu {
 
     _Atomic bool      is_lost;
     _Atomic int       n_unanswered;    // questions for events, in a row
-    pthread_mutex_t   lock;            // for all below
+    pthread_mutex_t   lock;            // for all below, up to the shelf
     pthread_cond_t    changed;         // a launch came, left, or was issued; a kernel was built
     Error             lost_error;
     Frames           *frames;
@@ -208,7 +209,7 @@ struct Gpu {
     bool              is_cold, stops_compiling;    // cold: the compiler has not been started yet, and is to be
     int               n_tries_left;    // to measure how fast its memory is read
     _Atomic u64       n_launches;
-    u64               n_runs;
+    u64               n_runs, n_copying;           // copying: of these, those that brought columns
     GpuRun           *first;           // attached, the oldest first
     int               n_active;        // launches that hold memory
     pthread_t         dispatcher;

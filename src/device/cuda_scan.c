@@ -725,6 +725,8 @@ static void do_run(Wave *wave, GpuRun *leader, bool is_fetch)
     wave->slot->gathers = !wave->n_new && !wave->is_passing && leader->bytes_wanted >= GATHER_BYTES && can_share(leader) ? leader->launch->table : 0;
     wave->slot->is_used = true;
     wave->slot->number = ++gpu->n_runs;
+    wave->slot->copy_stream = (int)(gpu->n_copying % N_COPY_STREAMS);
+    gpu->n_copying += wave->n_new > 0;
     gpu->was_long = is_long(gpu, leader);
     for (int n = 0; n < wave->n_new; n++) wave->new_copies[n]->brought_by = wave->slot->number;
     for (int r = 0; r < wave->n_riders; r++) wave->riders[r]->is_in_run = true;
