@@ -50,7 +50,8 @@
 #define LOOK_AGAIN_MS    0.03              // while a run is waited for
 #define GATHER_BYTES     ((u64)64 << 20)   // of the device's memory: so much takes longer than others to come
 #define GATHER_MS        0.8               // that a scan waits for others, at most, where columns come over the link,
-#define GATHER_SHARE     12                // or 1 / this of the time that it takes alone, where that is more:
+#define GATHER_SHARE     12                // or 1 / this of the time that it takes alone, where that is more,
+#define GATHER_MOST_MS   5.0               // and never longer, as who has not come by then has join tables to wait for:
 #define FETCHES          8                 // so many runs of columns come meanwhile;
 #define GATHER_SIEVE_MS  2.5               // and where it would be sieved with them in the device's memory
 #define LINK_BYTES_PER_MS   5e7
@@ -842,7 +843,7 @@ static bool waits_for_others(Gpu *gpu, const GpuRun *run, Look *look)
     look_at(gpu, run->launch->table, look);
     if (!look->n_coming) return false;
     const double alone_ms = (double)run->bytes_wanted / (is_passing ? LINK_BYTES_PER_MS : MEMORY_BYTES_PER_MS);
-    const double wait_ms = is_passing ? MIN_OF(alone_ms * look->n_coming / 4, MAX_OF(GATHER_MS, alone_ms / GATHER_SHARE)) : MIN_OF(alone_ms * (look->n_coming + look->n_here) / 2, GATHER_SIEVE_MS);
+    const double wait_ms = is_passing ? MIN_OF(alone_ms * look->n_coming / 4, MAX_OF(GATHER_MS, MIN_OF(alone_ms / GATHER_SHARE, GATHER_MOST_MS))) : MIN_OF(alone_ms * (look->n_coming + look->n_here) / 2, GATHER_SIEVE_MS);
     return look->now - run->attached_ms < wait_ms;
 }
 
