@@ -38,7 +38,8 @@
 #define SLICE_CUBE  (64 * TILE)        // a cube alone
 #define SLICE_FIRST 256                // with a rider whose cost per row is not known
 #define SLICE_LEAST 64                 // slices begin at multiples of it: a word of a NULL bitmap
-#define MOST_OPEN   8                  // chunks of a scan
+#define MOST_OPEN   8                  // chunks of a scan,
+#define OPEN_SHARE  2                  // and of those that it has 1 / this
 #define OWN_SHARE   0.25
 #define OWN_ROWS    (4 << 20)          // about a millisecond
 #define SLICE_NS    1e6                // a new small query waits about so long for a thread
@@ -396,14 +397,17 @@ static Task *unfinished(const Scan *scan, int skip)
     return chosen;
 }
 
-// Open chunks take turns.  Who comes while one is open need not wait for its end: another is opened, up to MOST_OPEN; when there are so many, the one that
+// Of a table of few chunks all would soon be open, each with fewer riders.
+static int most_open(const Scan *scan) { return MIN_OF(MAX_OF(scan->riders->ride->launch->source->n_chunks / OPEN_SHARE, 2), MOST_OPEN); }
+
+// Open chunks take turns.  Who comes while one is open need not wait for its end: another is opened, up to most_open; when there are so many, the one that
 // ends first is hurried, since with turns all of them would end late.
 static Task *open_task(Scan *scan)
 {
     int n_open = 0;
     for (Task *task = scan->tasks; task; task = task->next) n_open += task->next_row < task->chunk->n_rows;
     const bool is_awaited = n_open && !scan->is_opening && newcomer(scan);
-    if (!n_open || (is_awaited && n_open < MOST_OPEN)) return NULL;
+    if (!n_open || (is_awaited && n_open < most_open(scan))) return NULL;
     return unfinished(scan, is_awaited ? -1 : (int)(scan->n_slices++ % (u64)n_open));
 }
 
