@@ -277,7 +277,7 @@ void event_wait(Gpu *gpu, CuEvent event)
     Error        why = { 0 };
     bool         has_come;
     while (!(has_come = event_has_come(gpu, event)) && !gpu->is_lost && time_now_ms() - start < SPIN_MS) sched_yield();
-    for (int t = 0; t < TRIES && !has_come && !gpu->is_lost; t++) has_come = !gpu_check(gpu, gpu->cu->EventSynchronize(event), "cuEventSynchronize", &why);
+    for (int t = 0; t < CALL_TRIES && !has_come && !gpu->is_lost; t++) has_come = !gpu_check(gpu, gpu->cu->EventSynchronize(event), "cuEventSynchronize", &why);
     if (!has_come && !gpu->is_lost) gpu_lose(gpu, &why);
 }
 

@@ -218,7 +218,7 @@ struct Gpu {
     bool              is_looking;      // its thread: somebody waits for others, and before long it looks again
 
     // What every launch takes or leaves on its way in and out.  Many come at once, and runs are put together under the lock above meanwhile: this one is
-    // held for a few instructions, by itself or inside the other.
+    // held for a few instructions (for longer by who lists launches), by itself or inside the other.
     pthread_mutex_t   shelf_lock;
     u64               slips_taken;     // by bit
     int               n_events;

@@ -467,7 +467,7 @@ static void wait_for_stream(Gpu *gpu, CuStream stream)
 {
     Error why = { 0 };
     bool  is_done = false;
-    for (int t = 0; t < TRIES && !is_done && !gpu->is_lost; t++) is_done = !gpu_check(gpu, gpu->cu->StreamSynchronize(stream), "cuStreamSynchronize", &why);
+    for (int t = 0; t < CALL_TRIES && !is_done && !gpu->is_lost; t++) is_done = !gpu_check(gpu, gpu->cu->StreamSynchronize(stream), "cuStreamSynchronize", &why);
     if (!is_done && !gpu->is_lost) gpu_lose(gpu, &why);
 }
 
@@ -784,9 +784,11 @@ static void wait_ms(Gpu *gpu, pthread_cond_t *condition, int ms)
 
 // ---- waiting for others: a large scan is worth sharing -----------------------------------------------------------------------------------
 
-static void expect(Gpu *gpu, u64 table, int n)
+// Who waits for them looks again before long, so nobody is told.
+void gpu_expect(Device *device, u64 table, int n)
 {
-    int place = -1, unused = -1;
+    Gpu *gpu = (Gpu *)device;
+    int  place = -1, unused = -1;
     pthread_mutex_lock(&gpu->shelf_lock);
     for (int i = 0; i < EXPECTED_MOST; i++) {
         if (gpu->expected[i].n <= 0) unused = i;
@@ -799,11 +801,6 @@ static void expect(Gpu *gpu, u64 table, int n)
         gpu->expected[place].n += n;
     }
     pthread_mutex_unlock(&gpu->shelf_lock);
-}
-
-void gpu_expect(Device *device, u64 table, int n)
-{
-    expect((Gpu *)device, table, n);   // who waits for it looks again before long
 }
 
 static int n_expected(Gpu *gpu, u64 table)
@@ -1017,7 +1014,7 @@ weft_status scan_ride(GpuRun *run, Error *err)
     for (int c = 0; c < run->launch->source->n_chunks; c++) run->n_wanted += run->wants[c] = launch_wants_chunk(run->launch, c);
     run->is_issued = run->n_wanted == 0;
     run->attached_ms = time_now_ms();
-    if (run->launch->is_expected) expect(gpu, run->launch->table, -1);
+    if (run->launch->is_expected) gpu_expect(&gpu->device, run->launch->table, -1);
     run->launch->is_expected = false;
     attach(run);
     const bool leads = can_dispatch_itself(gpu, run);

@@ -32,7 +32,7 @@ typedef struct Piece {                 // to be copied
 
 typedef struct Pieces { u64 n, room; Piece *pieces; } Pieces;
 
-enum { TRIES = 3 };                    // of a call that must not fail
+enum { CALL_TRIES = 3 };                    // of a call that must not fail
 
 typedef struct Wave {
     Gpu       *gpu;

@@ -422,7 +422,6 @@ static void release(Record *record)
 
 static bool is_done(const Record *record) { return !record || record->is_done; }
 
-
 static void run_until(Record *record);
 
 static void run_op(Op *op)
@@ -577,7 +576,6 @@ static const char gpu_words[] =
     "#define NOTE_NULL(k) A->common->notes[k].n_nulls++;\n"
     "#define MARK(k, value) { KernelNote *n_ = A->common->notes + k; const u64 a_ = (u64)(value) - n_->first; if (a_ < n_->n_marks) n_->marks[a_] = 1; }\n";
 
-// The text after the prelude, in its CPU meaning.
 // A thread has registers for 64 values of columns.
 static int count_spilled(const char *image, const char *text)
 {
@@ -586,6 +584,7 @@ static int count_spilled(const char *image, const char *text)
     return MAX_OF(n_loads * (image[ITEMS_AT] - '0') - 64, 0) * 8;
 }
 
+// The text after the prelude, in its CPU meaning.
 DEFINE(cuModuleLoadData, (CuModule *module, const void *image))
 {
     ENTER("cuModuleLoadData");
