@@ -33,14 +33,17 @@ void gpu_lose(Gpu *gpu, const Error *err)
     pthread_mutex_lock(&gpu->stage_lock);
     gpu->lost_error = *err;
     pthread_mutex_unlock(&gpu->stage_lock);
-    log_warn("device %s is lost: %s", gpu->name, err->message);
+    log_warn("device %s is lost: %s; queries run on the CPU until Weft is started anew", gpu->name, err->message);
 }
 
 weft_status gpu_check(Gpu *gpu, CuResult result, const char *call, Error *err)
 {
     if (result == CU_SUCCESS) return WEFT_OK;
     const weft_status status = cuda_check(gpu->cu, result, call, err);
-    if (cuda_is_sticky(result)) gpu_lose(gpu, err);
+    if (!cuda_is_sticky(result)) return status;
+    // Tried on an H200: neither the context's last release nor a reset mends it, and contexts beside it fail, too.
+    error_hint(err, "The driver refuses all that this process asks of it from now on. Queries run on the CPU; a new process finds the GPU again.");
+    gpu_lose(gpu, err);
     return status;
 }
 

@@ -12,9 +12,9 @@
 //   - what is left when the context is released is named, and ends the process; but a context that was lost takes all with it.
 //
 // Faults: fake_cuda_fail("cuLaunchKernel", 3, 719), or WEFT_FAKE_CUDA=cuLaunchKernel:3:719 in the environment, makes the third such call
-// from then on fail with this result; after a sticky one all calls do.  WEFT_FAKE_CUDA_REGISTER says how memory can be registered: "none", or
-// "writable", as by drivers that know no read-only memory, or by default with the flag where it is read-only.  "A compiler" keeps the text: the module that is loaded from it
-// is compiled with libtcc.  fake_nvrtc_takes(200) makes each compile take so many milliseconds, fake_cuda_asking_takes(200) every
+// from then on fail with this result; after a sticky one all calls do, in contexts that are made later, too, until fake_cuda_fail is called again.
+// WEFT_FAKE_CUDA_REGISTER says how memory can be registered: "none", or "writable", as by drivers that know no read-only memory, or by default with
+// the flag where it is read-only.  "A compiler" keeps the text: the module that is loaded from it is compiled with libtcc.  fake_nvrtc_takes(200) makes each compile take so many milliseconds, fake_cuda_asking_takes(200) every
 // third question for an event so many microseconds.  Not covered: the words of cuda.h itself (scripts/cuda-check compiles them, a GPU runs them).
 
 #include "device/cuda_driver.h"
@@ -527,7 +527,7 @@ static void forget_all(void)
     for (Event *event = events, *next; event; event = next) next = event->next, release(event->record), free(event);
     for (Module *module = modules, *next; module; module = next) next = module->next, tcc_unload(&module->code), free(module);
     events = NULL, modules = NULL;
-    n_streams = n_events = n_modules = sticky = 0;
+    n_streams = n_events = n_modules = 0;
 }
 
 DEFINE(cuDevicePrimaryCtxRelease_v2, (CuDevice device))

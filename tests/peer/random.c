@@ -1,13 +1,13 @@
 // random.c - thousands of random queries over random tables, answered by Weft and by SQLite.
 //
-//     random [--seed S] [--first N] [--count N] [--keep-going] [--verbose]
+//     random [--seed S] [--first N] [--count N] [--seconds N] [--keep-going] [--verbose]
 //     random --seed S --first N --dump                 the tables and the query, as SQL for Weft's shell
 //
 // Each query runs woven and unwoven (SET weave = on | off), so the two ways Weft has of running a query are compared
 // with each other too.  Query N depends on the seed and on N alone: "--seed S --first N --count 1" runs it again.  A
 // query that fails is cut down before it is shown: conditions, columns, tables and parts of expressions go as long as
 // it fails the same way.  "Not supported" (0A000), "out of memory" (53200) and queries cancelled after some
-// seconds are counted apart, and too many of them are a failure.
+// seconds (--seconds, 5 otherwise) are counted apart, and too many of them are a failure.
 
 #define _GNU_SOURCE
 #include "random.h"
@@ -31,12 +31,13 @@ enum { QUERIES_PER_DATA_SET = 100 };
 #define MOST_UNSUPPORTED 2                                       // percent of the queries
 #define MOST_TOO_LARGE   2                                       // percent that need more than this:
 #define MEMORY_LIMIT     "1GB"
-#define SECONDS_LIMIT    5                                       // then the query is cancelled
+#define SECONDS_LIMIT    5                                       // then the query is cancelled, unless told otherwise
 #define MOST_FAILURES    10                                      // then stop, unless told otherwise
-#define SECONDS_HANGING  60                                      // when it does not even end then
+#define SECONDS_HANGING  60                                      // more, when it does not even end then
 
 typedef struct Options {
     uint64_t seed, first, count;
+    int      seconds;                                             // for one query
     bool     keep_going, verbose, dump;
 } Options;
 
@@ -130,6 +131,7 @@ static struct Watchdog {
     pthread_cond_t  changed;
     Peer           *running;                                      // NULL: nothing to watch
     struct timespec deadline;
+    int             seconds;
 } watchdog = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 
 static void *watch(void *context)
@@ -153,7 +155,7 @@ static void watch_peer(Peer *peer)
     pthread_mutex_lock(&watchdog.lock);
     watchdog.running = peer;
     clock_gettime(CLOCK_REALTIME, &watchdog.deadline);
-    watchdog.deadline.tv_sec += SECONDS_LIMIT;
+    watchdog.deadline.tv_sec += watchdog.seconds;
     pthread_cond_signal(&watchdog.changed);
     pthread_mutex_unlock(&watchdog.lock);
 }
@@ -367,7 +369,7 @@ static Verdict judge(Test *test, const RandomQuery *query, const char *weave, co
     }
     char *sql = query_sql(query, &test->data, IN_WEFT);
     apply_settings(test, weave, jit);
-    alarm(SECONDS_HANGING);
+    alarm((unsigned)(watchdog.seconds + SECONDS_HANGING));
     double start_ms = time_now_ms();
     watch_peer(test->weft);
     bool ok = peer_run(test->weft, sql, &verdict.ours);
@@ -718,33 +720,35 @@ static bool parse_options(int argc, char **argv, Options *options)
 {
     static const struct option LONG[] = {
         { "seed", required_argument, NULL, 's' }, { "first", required_argument, NULL, 'f' },
-        { "count", required_argument, NULL, 'c' }, { "keep-going", no_argument, NULL, 'k' },
+        { "count", required_argument, NULL, 'c' }, { "seconds", required_argument, NULL, 't' }, { "keep-going", no_argument, NULL, 'k' },
         { "verbose", no_argument, NULL, 'v' }, { "dump", no_argument, NULL, 'd' }, { 0 } };
-    *options = (Options){ .seed = 1, .count = 4000 };
+    *options = (Options){ .seed = 1, .count = 4000, .seconds = SECONDS_LIMIT };
     int option;
     while ((option = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
         switch (option) {
         case 's': options->seed = strtoull(optarg, NULL, 10); break;
         case 'f': options->first = strtoull(optarg, NULL, 10); break;
         case 'c': options->count = strtoull(optarg, NULL, 10); break;
+        case 't': options->seconds = atoi(optarg); break;
         case 'k': options->keep_going = true; break;
         case 'v': options->verbose = true; break;
         case 'd': options->dump = true; options->count = 1; break;
         default: return false;
         }
     }
-    return optind == argc;
+    return optind == argc && options->seconds > 0;
 }
 
 int main(int argc, char **argv)
 {
     Test test = { 0 };
     if (!parse_options(argc, argv, &test.options)) {
-        fprintf(stderr, "usage: random [--seed S] [--first N] [--count N] [--keep-going] [--verbose] [--dump]\n");
+        fprintf(stderr, "usage: random [--seed S] [--first N] [--count N] [--seconds N] [--keep-going] [--verbose] [--dump]\n");
         return 2;
     }
     make_folder(&test);
     catch_signals();
+    watchdog.seconds = test.options.seconds;
     if (pthread_create(&watchdog.thread, NULL, watch, NULL))
         return 1;
     double start_ms = time_now_ms();
