@@ -1,7 +1,7 @@
 // gpu.c - the Star Schema Benchmark on a GPU: kernels, single and at once, resident and streamed, beside DuckDB.
 //
 //     gpu --db DB --tbl DIR --ssb bench/ssb --duckdb LIBRARY --scratch DIR [--device cuda] [--pool 128MB] [--threads N]
-//         [--repeats N] [--scale SF] [--parts single,together,shape,stream,duckdb,first] [--record FILE]
+//         [--repeats N] [--scale SF] [--parts single,together,shape,stream,duckdb,first,disk] [--record FILE]
 //     gpu --figures FILE                  what it reads out of a text of EXPLAIN ANALYZE; for its test
 //
 // bench/README.md says what each part measures.
@@ -29,7 +29,7 @@ static int print_figures(const char *path)
 static bool parse_options(int argc, char **argv, GpuBench *gpu, const char **figures)
 {
     Options *options = &gpu->bench.options;
-    *options = (Options){ .ssb = "bench/ssb", .scale = "20", .parts = "single,together,shape,stream,duckdb,first",
+    *options = (Options){ .ssb = "bench/ssb", .scale = "20", .parts = "single,together,shape,stream,duckdb,first,disk",
                           .threads = (int)sysconf(_SC_NPROCESSORS_ONLN), .repeats = 5, .command = "bench/gpu/run.sh" };
     gpu->device = "cuda";
     gpu->pool = "128MB";
@@ -48,7 +48,7 @@ int main(int argc, char **argv)
     const char *figures = NULL;
     if (!parse_options(argc, argv, &gpu, &figures)) {
         fprintf(stderr, "usage: gpu --db DB --tbl DIR --ssb DIR --duckdb LIBRARY --scratch DIR [--device cuda] [--pool 128MB]\n"
-                        "           [--threads N] [--repeats N] [--scale SF] [--parts single,together,shape,stream,duckdb,first]\n"
+                        "           [--threads N] [--repeats N] [--scale SF] [--parts single,together,shape,stream,duckdb,first,disk]\n"
                         "           [--record FILE]\n");
         return 2;
     }
@@ -56,7 +56,7 @@ int main(int argc, char **argv)
         return print_figures(figures);
     setenv("WEFT_GPU_WAIT", "on", 1);                          // what is timed runs on the device; first runs switch it off
     if (gpu.bench.options.child)
-        return !strcmp(gpu.bench.options.child, "stream") ? child_stream(&gpu) : child_first(&gpu);
+        return !strcmp(gpu.bench.options.child, "stream") ? child_stream(&gpu) : !strcmp(gpu.bench.options.child, "disk") ? child_disk(&gpu) : child_first(&gpu);
     gpu.has_targets = strcmp(gpu.device, "cpu") != 0 && !strcmp(gpu.bench.options.scale, "20");
     bench_begin(&gpu.bench);
     write_heading(&gpu.bench, strcmp(gpu.device, "cpu") ? "Star Schema Benchmark on a GPU" : "Star Schema Benchmark, as on a GPU");
@@ -66,6 +66,8 @@ int main(int argc, char **argv)
         part_stream(&gpu);
     if (wants(&gpu, "first"))
         part_first(&gpu);
+    if (wants(&gpu, "disk"))
+        part_disk(&gpu);
     gpu.weft = open_on_device(&gpu);
     gpu.duckdb = open_duckdb(&gpu.bench);
     if (wants(&gpu, "single"))

@@ -41,9 +41,15 @@ void  part_shape(GpuBench *gpu);
 void  part_duckdb(GpuBench *gpu);
 void  part_stream(GpuBench *gpu);                               // in a process of its own
 void  part_first(GpuBench *gpu);                                // in processes of their own
+void  part_disk(GpuBench *gpu);                                 // the same (disk.c)
 
 // What these processes do: their figures go to standard output.
 int child_stream(GpuBench *gpu);
 int child_first(GpuBench *gpu);
+int child_disk(GpuBench *gpu);
+
+void  verdict(GpuBench *gpu, const char *what, double value, const char *unit, bool at_most, double limit);    // met or missed, where there are targets
+void  explain_analyze(Peer *weft, const char *sql, Figures *figures);
+char *shape_query(int n);              // number n of a family of filter-and-sum queries
 
 #endif

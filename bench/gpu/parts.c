@@ -31,7 +31,7 @@ static double crystal_ms(const char *query)
 // ---- helpers --------------------------------------------------------------------------------------------------------
 
 // "- WHAT: 12.3 ms (wanted: at most 14.0): met"
-static void verdict(GpuBench *gpu, const char *what, double value, const char *unit, bool at_most, double limit)
+void verdict(GpuBench *gpu, const char *what, double value, const char *unit, bool at_most, double limit)
 {
     say(&gpu->bench, "- %s: %.2f %s", what, value, unit);
     if (gpu->has_targets)
@@ -63,7 +63,7 @@ static char *joined_rows(const Rows *rows)
     return text;
 }
 
-static void explain_analyze(Peer *weft, const char *sql, Figures *figures)
+void explain_analyze(Peer *weft, const char *sql, Figures *figures)
 {
     char *statement;
     Rows rows;
@@ -79,7 +79,7 @@ static void explain_analyze(Peer *weft, const char *sql, Figures *figures)
 }
 
 // Query N of a family that differs in constants alone: the shape of Q1.1 without its join.
-static char *shape_query(int n)
+char *shape_query(int n)
 {
     char *sql;
     int year = 1992 + n % 7, discount = 1 + n % 7;

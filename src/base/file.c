@@ -207,6 +207,19 @@ weft_status file_map(const char *path, Mapping *mapping, Error *err)
     return status;
 }
 
+// Both are wishes: a system that does not grant them is slower.
+void file_ask(const Mapping *mapping, u64 bytes)
+{
+    if (mapping->bytes)
+        (void)madvise((void *)(uintptr_t)mapping->bytes, (size_t)MIN_OF(bytes, (u64)mapping->length), MADV_WILLNEED);
+}
+
+void file_read_little(const Mapping *mapping, bool is_little)
+{
+    if (mapping->bytes)
+        (void)madvise((void *)(uintptr_t)mapping->bytes, mapping->length, is_little ? MADV_RANDOM : MADV_NORMAL);
+}
+
 void file_unmap(Mapping *mapping)
 {
     if (mapping->bytes)

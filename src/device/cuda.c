@@ -413,6 +413,7 @@ static void gpu_close(Device *device)
     ready_stop(gpu);
     scan_stop(gpu);
     pins_free(gpu->pins);
+    ahead_free(gpu->ahead);
     units_free(gpu);
     kernels_free(gpu);
     close_driver(gpu);
@@ -447,6 +448,7 @@ static weft_status open_gpu(Gpu *gpu, const CudaOptions *options, Error *err)
     TRY(open_memory(gpu, options->memory_bytes, err));
     gpu->copiers = pool_new(MAX_OF(1, MIN_OF(COPIERS_MOST, cpu_count() - 2)));
     gpu->pins = pins_new(gpu, pinned_most());
+    gpu->ahead = ahead_new();
     return scan_start(gpu, err);
 }
 

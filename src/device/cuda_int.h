@@ -182,7 +182,8 @@ struct Gpu {
     Stage             stages[N_STAGES];
     RunSlot           runs[N_RUNS];
     Pool             *copiers;
-    Pins             *pins;            // NULL: nothing is pinned or read ahead
+    Pins             *pins;            // NULL: nothing is pinned
+    Ahead            *ahead;
 
     _Atomic bool      is_lost;
     _Atomic int       n_unanswered;    // questions for events, in a row
@@ -300,7 +301,6 @@ void        pin_pass(Pin *pin, int column, const void *from, u64 bytes);     // 
 u64         pin_reach(Pin *pin, const void *from);          // bytes from here on that are pinned in one piece
 u64         pin_covers(Pin *pin, const void *from, u64 bytes);          // of these, how many are pinned
 CuAddress   pin_address(Pin *pin, const void *from, u64 bytes);         // where kernels can read all of these; 0: nowhere
-void        pins_read_ahead(Pins *pins, const Chunk *chunk, const void *from, u64 bytes);    // it will be wanted soon
 
 // cuda_figures.c
 void        figures_begin(GpuRun *run);

@@ -14,8 +14,6 @@
 //
 // There is a limit for all pinned bytes.  When it is reached, chunks go that did not pass for twice as long as it takes all to pass:
 // the plain least-recently-used rule would pin and unpin forever while a table larger than the limit is scanned in a circle.
-//
-// The same thread asks for pages of files before they are wanted: see pins_read_ahead.
 
 #include "device/cuda_int.h"
 
@@ -44,9 +42,7 @@ struct Pin {
     Pin       *chain;
 };
 
-typedef enum JobKind { JOB_READ, JOB_PIN } JobKind;
-
-typedef struct Job { JobKind kind; Pin *pin; u8 *first; u64 bytes; struct Job *next; } Job;
+typedef struct Job { Pin *pin; u8 *first; u64 bytes; struct Job *next; } Job;
 
 struct Pins {
     ChunkWatch      watch;             // first
@@ -57,7 +53,7 @@ struct Pins {
     pthread_cond_t  wanted, settled;   // there is a job; a pin is not busy or used any more
     bool            is_closing;
     u64             n_passes, n_pins, bytes;
-    Job            *first[2], *last[2];    // by JobKind: what is asked to be read comes first
+    Job            *first, *last;
     Pin            *buckets[BUCKETS];
 };
 
@@ -159,42 +155,37 @@ static void push_job(Pins *pins, Job job)
 {
     Job *copy = malloc(sizeof *copy);
     *copy = job;
-    if (pins->last[job.kind]) pins->last[job.kind]->next = copy;
-    else pins->first[job.kind] = copy;
-    pins->last[job.kind] = copy;
+    if (pins->last) pins->last->next = copy;
+    else pins->first = copy;
+    pins->last = copy;
     pthread_cond_signal(&pins->wanted);
 }
 
 static bool pop_job(Pins *pins, Job *job)
 {
-    for (int kind = 0; kind < 2; kind++) {
-        Job *first = pins->first[kind];
-        if (!first) continue;
-        *job = *first;
-        pins->first[kind] = first->next;
-        if (!first->next) pins->last[kind] = NULL;
-        free(first);
-        return true;
-    }
-    return false;
+    Job *first = pins->first;
+    if (!first) return false;
+    *job = *first;
+    pins->first = first->next;
+    if (!first->next) pins->last = NULL;
+    free(first);
+    return true;
 }
 
 // PIN NULL: all of them.
 static void drop_jobs(Pins *pins, const Pin *pin)
 {
-    for (int kind = 0; kind < 2; kind++) {
-        Job **link = &pins->first[kind];
-        pins->last[kind] = NULL;
-        while (*link) {
-            Job *job = *link;
-            if (pin && job->pin != pin) {
-                pins->last[kind] = job;
-                link = &job->next;
-                continue;
-            }
-            *link = job->next;
-            free(job);
+    Job **link = &pins->first;
+    pins->last = NULL;
+    while (*link) {
+        Job *job = *link;
+        if (pin && job->pin != pin) {
+            pins->last = job;
+            link = &job->next;
+            continue;
         }
+        *link = job->next;
+        free(job);
     }
 }
 
@@ -272,14 +263,14 @@ static u8 *stretch_end(const Pin *pin, u8 *first, u8 *end)
 // Neighbours that are asked for together are pinned together: then no copy has to be cut where two extents meet.
 static bool take_neighbour(Pins *pins, Job *job)
 {
-    for (Job **link = &pins->first[JOB_PIN], *last = NULL; *link; last = *link, link = &(*link)->next) {
+    for (Job **link = &pins->first, *last = NULL; *link; last = *link, link = &(*link)->next) {
         Job *other = *link;
         u8  *end = job->first + job->bytes, *other_end = other->first + other->bytes;
         if (other->pin != job->pin || other->first > end || job->first > other_end) continue;
         job->first = MIN_OF(job->first, other->first);
         job->bytes = (u64)(MAX_OF(end, other_end) - job->first);
         *link = other->next;
-        if (pins->last[JOB_PIN] == other) pins->last[JOB_PIN] = last;
+        if (pins->last == other) pins->last = last;
         free(other);
         return true;
     }
@@ -305,39 +296,12 @@ static void pin_columns(Pins *pins, Pin *pin, Job *job)
     }
 }
 
-// ---- reading ahead -------------------------------------------------------------------------------------------------------------------
-
-static bool is_in_memory(u8 *first, u64 bytes, u64 page)
-{
-    enum { MOST = 4096 };
-    unsigned char here[MOST];
-    for (u64 done = 0; done < bytes; done += MOST * page) {
-        const u64 piece = MIN_OF(bytes - done, MOST * page), n_pages = (piece + page - 1) / page;
-        if (mincore(first + done, piece, here) != 0) return true;      // nothing is known, and nothing asked for
-        for (u64 p = 0; p < n_pages; p++)
-            if (!(here[p] & 1)) return false;
-    }
-    return true;
-}
-
-static void read_pages(const Job *job)
-{
-    const u64 page = (u64)sysconf(_SC_PAGESIZE), before = (uintptr_t)job->first % page;
-    if (!is_in_memory(job->first - before, job->bytes + before, page)) madvise(job->first - before, job->bytes + before, MADV_WILLNEED);
-}
-
 // ---- the thread ------------------------------------------------------------------------------------------------------------------------
 
 static void do_job(Pins *pins, Job *job)
 {
     job->pin->is_busy = true;
-    if (job->kind == JOB_PIN) {
-        pin_columns(pins, job->pin, job);
-    } else {
-        pthread_mutex_unlock(&pins->lock);
-        read_pages(job);
-        pthread_mutex_lock(&pins->lock);
-    }
+    pin_columns(pins, job->pin, job);
     set_idle(pins, job->pin);
 }
 
@@ -408,7 +372,7 @@ void pin_pass(Pin *pin, int column, const void *from, u64 bytes)
     if (!pin || !pin->pins->bytes_most) return;
     pthread_mutex_lock(&pin->pins->lock);
     if (!pin->is_refused && ++passing_column(pin, column)->n_passes == 2)
-        push_job(pin->pins, (Job){ .kind = JOB_PIN, .pin = pin, .first = (u8 *)(uintptr_t)from, .bytes = bytes });
+        push_job(pin->pins, (Job){ .pin = pin, .first = (u8 *)(uintptr_t)from, .bytes = bytes });
     pthread_mutex_unlock(&pin->pins->lock);
 }
 
@@ -454,17 +418,6 @@ void pin_release(Pin *pin)
     Pins *pins = pin->pins;
     pthread_mutex_lock(&pins->lock);
     if (--pin->n_users == 0) pthread_cond_broadcast(&pins->settled);
-    pthread_mutex_unlock(&pins->lock);
-}
-
-// The kernel reads ahead of each thread that touches a mapped file, but a little, and a copier touches few places at once.  Asked for columns
-// whole, it has as many requests under way as the disk takes.
-void pins_read_ahead(Pins *pins, const Chunk *chunk, const void *from, u64 bytes)
-{
-    if (!pins) return;
-    pthread_mutex_lock(&pins->lock);
-    Pin *pin = pin_of(pins, chunk);
-    if (pin && pin->pages.is_file) push_job(pins, (Job){ .kind = JOB_READ, .pin = pin, .first = (u8 *)(uintptr_t)from, .bytes = bytes });
     pthread_mutex_unlock(&pins->lock);
 }
 

@@ -261,19 +261,18 @@ static void gather_chunks(Wave *wave, const GpuRun *leader)
     }
 }
 
-// What comes after this run, where it is on disk.
+// This run and what comes after it, where it is on disk.  What comes straight is in memory.
 static void read_ahead(Wave *wave, GpuRun *leader)
 {
     const Source *source = leader->launch->source;
-    const int     last = wave->chunks[wave->n_chunks - 1].number;
     u64           bytes = 0;
     if (!wave->bytes_staged || !source->from_store) return;
-    for (int c = last + 1; c < source->n_chunks && bytes < READ_AHEAD_BYTES; c++) {
+    for (int c = wave->chunks[0].number; c < source->n_chunks && bytes < READ_AHEAD_BYTES; c++) {
         if (!leader->wants[c]) continue;
         for (int k = 0; k < leader->launch->woven->n_columns; k++) {
             const int column = source_column(leader, k);
             bytes += column_bytes(source->chunks[c], column);
-            if (c >= leader->asked_until) pins_read_ahead(wave->gpu->pins, source->chunks[c], source->chunks[c]->columns[column].data, column_bytes(source->chunks[c], column));
+            if (c >= leader->asked_until) ahead_ask(wave->gpu->ahead, source->chunks[c], column);
         }
         leader->asked_until = MAX_OF(leader->asked_until, c + 1);
     }

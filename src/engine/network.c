@@ -40,6 +40,9 @@
 #define SLICE_LEAST 64                 // slices begin at multiples of it: a word of a NULL bitmap
 #define MOST_OPEN   8                  // chunks of a scan,
 #define OPEN_SHARE  2                  // and of those that it has 1 / this
+#define AHEAD_BYTES ((u64)128 << 20)   // of a query's columns, where they are on disk,
+#define AHEAD_STEP  4                  // chunks more each time,
+#define ASKS_MOST   64                 // and so many for all riders
 #define OWN_SHARE   0.25
 #define OWN_ROWS    (4 << 20)          // about a millisecond
 #define SLICE_NS    1e6                // a new small query waits about so long for a thread
@@ -52,6 +55,7 @@ typedef struct Rider {
     Scan           *scan;
     struct Rider   *next;              // in its scan
     bool           *wants;             // by chunk of its source
+    bool           *asked;             // to be read ahead, by chunk; NULL: they are not on disk
     int             n_wanted;
     u64             rows_left;
     int             n_tasks;           // open tasks it is in
@@ -91,7 +95,7 @@ struct Scan {
     Rider       *riders;
     int          n_riders;
     Task        *tasks;                // open, the newest first
-    bool         is_opening;           // a thread is making the sieves of the next chunk
+    bool         is_opening;           // a thread is reading ahead, or making the sieves of the next chunk
     Kept         kept;                 // only touched while opening
     struct Scan *next;
 };
@@ -113,6 +117,7 @@ struct Network {
     int             n_tallies;
     u64             n_rides;
     void          **scratch;           // by slot
+    Ahead          *ahead;
 };
 
 // ---- opening chunks --------------------------------------------------------------------------------------------------------
@@ -245,17 +250,61 @@ static void note_woven(const Seating *seating)
             note_rider(seating->seats[seating->cubes[c].first_seat + m].rider, WOVEN_CUBE, seating->cubes[c].n_members, seating->cubes[c].gain);
 }
 
-// Without the lock: the scan is marked as opening, and the riders of the task's seats cannot leave.
-static void weave_riders(Network *network, Scan *scan, Task *task)
+typedef struct Ask { const Launch *launch; int chunk; } Ask;           // for columns of a chunk that will be wanted
+
+static u64 wanted_bytes(const Launch *launch, int chunk)
 {
+    const Source *source = launch->source;
+    u64           bytes = 0;
+    for (int c = 0; c < launch->woven->n_columns; c++)
+        bytes += (u64)source->chunks[chunk]->n_rows * source->chunks[chunk]->columns[source->chunk_column[launch->woven->columns[c]]].width;
+    return bytes;
+}
+
+// This chunk and what the rider wants next, in the order in which it will mostly come.  Few more each time: a query that has enough early has not asked for
+// much in vain.
+static int list_asks(const Seat *seat, Ask *asks, int n_asks)
+{
+    Rider        *rider = seat->rider;
+    const Launch *launch = rider->ride->launch;
+    const int     n_chunks = launch->source->n_chunks;
+    u64           bytes = 0;
+    int           n_new = 0;
+    for (int i = 0; i < n_chunks && n_new < AHEAD_STEP && n_asks < ASKS_MOST && bytes < AHEAD_BYTES; i++) {
+        const int c = (seat->chunk + i) % n_chunks;
+        if (i && !rider->wants[c]) continue;
+        bytes += wanted_bytes(launch, c);
+        if (rider->asked[c]) continue;
+        rider->asked[c] = true;
+        asks[n_asks++] = (Ask){ launch, c };
+        n_new++;
+    }
+    return n_asks;
+}
+
+static void read_ahead(Network *network, const Ask *ask)
+{
+    const Source *source = ask->launch->source;
+    for (int c = 0; c < ask->launch->woven->n_columns; c++) ahead_ask(network->ahead, source->chunks[ask->chunk], source->chunk_column[ask->launch->woven->columns[c]]);
+}
+
+// Without the lock, if there is anything to do: the scan is marked as opening, and the riders of the task's seats cannot leave.
+static void prepare_task(Network *network, Scan *scan, Task *task)
+{
+    Ask        asks[ASKS_MOST];
+    int        n_asks = 0;
+    const bool weaves = seats_may_weave(&task->seating);
     task->seating.n_plain = task->seating.n_seats;
-    if (!seats_may_weave(&task->seating)) return;
+    for (int s = 0; s < task->seating.n_seats; s++)
+        if (task->seating.seats[s].rider->asked) n_asks = list_asks(&task->seating.seats[s], asks, n_asks);
+    if (!weaves && !n_asks) return;
     scan->is_opening = true;
     pthread_mutex_unlock(&network->lock);
-    seats_weave(&task->seating, task->chunk, &scan->kept);
+    for (int a = 0; a < n_asks; a++) read_ahead(network, &asks[a]);
+    if (weaves) seats_weave(&task->seating, task->chunk, &scan->kept);
     pthread_mutex_lock(&network->lock);
     scan->is_opening = false;
-    note_woven(&task->seating);
+    if (weaves) note_woven(&task->seating);
 }
 
 // One that got nothing yet.
@@ -301,7 +350,7 @@ static Task *open_chunk(Network *network, Scan *scan)
     }
     scan->cursor = number + 1;
     count_task(network, task);
-    weave_riders(network, scan, task);
+    prepare_task(network, scan, task);
     count_woven(network, task);
     task->next = scan->tasks;
     scan->tasks = task;
@@ -611,6 +660,7 @@ static void get_on(Network *network, Rider *rider)
         else launch->chunks_skipped++;
     }
     rider->n_chunks = rider->n_wanted;
+    if (launch->source->from_store && n_chunks && chunk_pages(launch->source->chunks[0]).is_file) rider->asked = calloc((size_t)n_chunks, sizeof(bool));
     if (wants_own_scan(rider)) rider->ride->is_shared = false;
     rider->number = ++network->n_rides;
     rider->suits = rider->ride->may_sieve && rider->ride->is_shared && rider->ride->device->push_picked && sieve_suits(launch, &rider->pass);
@@ -715,6 +765,7 @@ weft_status network_ride(Network *network, Ride *ride, Error *err)
     pthread_mutex_unlock(&network->lock);
     pthread_cond_destroy(&rider.done);
     free(rider.wants);
+    free(rider.asked);
     arena_free(arena);
     return ride->device->finish(ride->device, ride->launch, err);
 }
@@ -730,6 +781,7 @@ Network *network_new(int n_threads)
     network->slot_taken = calloc((size_t)network->n_slots, sizeof(bool));
     network->threads = calloc((size_t)network->n_slots, sizeof(pthread_t));
     network->scratch = calloc((size_t)network->n_slots, sizeof(void *));
+    network->ahead = ahead_new();
     for (int t = 0; t < network->n_slots; t++) {               // one for each slot: the callers' threads may be waiting
         if (thread_start(&network->threads[network->n_threads], NULL, worker, network) != 0) {
             log_warn("the system refused a thread: going on with %d", network->n_threads);
@@ -755,6 +807,7 @@ void network_free(Network *network)
     for (int t = 0; t < network->n_slots; t++) free(network->scratch[t]);
     free(network->scratch);
     free(network->tallies);
+    ahead_free(network->ahead);
     free(network);
 }
 

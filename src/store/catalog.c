@@ -399,7 +399,7 @@ typedef struct Loading {                                    // a table half load
     Arena       *scratch;
     Dictionary **dicts;
     u32         *dict_counts;
-    Column      *columns;                                   // what chunk_open wants to know of them
+    Column      *columns;                                   // what chunk_check wants to know of them
     const Chunk **chunks;
     int          n_chunks;
 } Loading;
@@ -426,10 +426,11 @@ static weft_status load_chunks(const Store *store, const TableMeta *meta, Loadin
         char path[PATH_BYTES];
         StoredChunk *chunk;
         store_file_path(store, FILE_CHUNK, meta->chunks[i].file_id, path);
-        TRY(chunk_open(path, &meta->chunks[i], meta->id, loading->columns, meta->n_columns, store->budget, &chunk,
-                       err));
+        TRY(chunk_map(path, &meta->chunks[i], meta->n_columns, store->budget, &chunk, err));
         loading->chunks[loading->n_chunks++] = &chunk->chunk;
     }
+    for (int i = 0; i < meta->n_chunks; i++)
+        TRY(chunk_check(chunk_stored(loading->chunks[i]), meta->id, loading->columns, err));
     return WEFT_OK;
 }
 

@@ -333,9 +333,12 @@ weft_status chunk_write(const StoredChunk *chunk, const char *path, u64 file_id,
 {
     ChunkFile file = { .file_id = file_id, .n_rows = chunk->chunk.n_rows,
                        .length = header_bytes(chunk->n_columns) + chunk->memory_bytes };
+    StoredChunk *written;
     weft_status status = write_file(chunk, path, table_id, columns, &file, err);
     if (!status)
-        status = chunk_open(path, &file, table_id, columns, chunk->n_columns, budget, out, err);
+        status = chunk_map(path, &file, chunk->n_columns, budget, &written, err);
+    if (!status)
+        status = keep_or_release(chunk_check(written, table_id, columns, err), written, out);
     if (status)
         file_remove(path, NULL);                            // else the next open sweeps it
     else
@@ -444,8 +447,7 @@ static weft_status take_columns(StoredChunk *chunk, u64 table_id, const Column *
     return WEFT_OK;
 }
 
-weft_status chunk_open(const char *path, const ChunkFile *file, u64 table_id, const Column *columns, int n_columns,
-                       Budget *budget, StoredChunk **out, Error *err)
+weft_status chunk_map(const char *path, const ChunkFile *file, int n_columns, Budget *budget, StoredChunk **out, Error *err)
 {
     StoredChunk *chunk;
     *out = NULL;
@@ -454,9 +456,21 @@ weft_status chunk_open(const char *path, const ChunkFile *file, u64 table_id, co
     TRY(chunk_new(budget, n_columns, file->n_rows, path, &chunk, err));
     chunk->file = *file;
     weft_status status = file_map(path, &chunk->mapping, err);
-    if (!status)
-        status = take_columns(chunk, table_id, columns, err);
+    file_ask(&chunk->mapping, header_bytes(n_columns));
     return keep_or_release(status, chunk, out);
+}
+
+weft_status chunk_check(StoredChunk *chunk, u64 table_id, const Column *columns, Error *err)
+{
+    file_read_little(&chunk->mapping, true);                // of the megabytes behind the header most may never be wanted
+    weft_status status = take_columns(chunk, table_id, columns, err);
+    file_read_little(&chunk->mapping, false);
+    return status;
+}
+
+u64 chunk_column_bytes(const Chunk *chunk, int column)
+{
+    return column_bytes(&chunk->columns[column], chunk->n_rows);
 }
 
 weft_status chunk_verify(const Chunk *chunk, int column, Error *err)
@@ -465,7 +479,7 @@ weft_status chunk_verify(const Chunk *chunk, int column, Error *err)
     if (atomic_load_explicit(&stored->is_verified[column], memory_order_acquire))
         return WEFT_OK;
     const ColumnChunk *data = &chunk->columns[column];
-    if (hash_bytes(data->data, column_bytes(data, chunk->n_rows)) != stored->checksums[column])
+    if (hash_bytes(data->data, chunk_column_bytes(chunk, column)) != stored->checksums[column])
         return fail_damaged(stored->path, err);
     atomic_store_explicit(&stored->is_verified[column], true, memory_order_release);
     return WEFT_OK;

@@ -124,6 +124,13 @@ typedef struct Chunk {
 // only in tables from store_peek_table.
 weft_status chunk_verify(const Chunk *chunk, int column, Error *err);
 
+// Columns of files are read into memory before somebody waits for them, by threads that are there once there is something to read.
+typedef struct Ahead Ahead;
+
+Ahead *ahead_new(void);
+void   ahead_ask(Ahead *ahead, const Chunk *chunk, int column);    // of a store; any thread.  Nothing happens where it seems to be in memory
+void   ahead_free(Ahead *ahead);                                   // NULL is fine; what was asked for and not begun is forgotten
+
 // Pages that hold this chunk's columns and nothing of anybody else, so that a device may pin them.
 typedef struct ChunkPages {
     const u8 *first;                   // begin of a page; NULL: it shares its pages with others

@@ -95,6 +95,8 @@ struct StoredChunk {
 
 typedef struct Slice { const Chunk *chunk; u32 start, count; } Slice;
 
+u64 chunk_column_bytes(const Chunk *chunk, int column);              // with its bitmap, which lies behind the data
+
 // Both make a chunk in memory, held once.
 weft_status chunk_encode(Budget *budget, const Table *table, const ColumnInput *inputs, u32 n_rows, StoredChunk **out,
                          Error *err);
@@ -104,9 +106,9 @@ weft_status chunk_merge(Budget *budget, const Table *table, const Slice *slices,
 // Writes the chunk, syncs, and gives back its mapped twin (held once); the one in memory stays the caller's.
 weft_status chunk_write(const StoredChunk *chunk, const char *path, u64 file_id, u64 table_id, Budget *budget,
                         const Column *columns, StoredChunk **out, Error *err);
-// Maps a file and checks all but the column data, which chunk_verify does when it is first wanted.
-weft_status chunk_open(const char *path, const ChunkFile *file, u64 table_id, const Column *columns, int n_columns,
-                       Budget *budget, StoredChunk **out, Error *err);
+// Maps a file; nothing of it may be used before chunk_check, which checks all but the column data.  Its header is asked for: who opens many maps them all first.
+weft_status chunk_map(const char *path, const ChunkFile *file, int n_columns, Budget *budget, StoredChunk **out, Error *err);
+weft_status chunk_check(StoredChunk *chunk, u64 table_id, const Column *columns, Error *err);
 StoredChunk *chunk_stored(const Chunk *chunk);
 const Chunk *chunk_hold(const Chunk *chunk);
 void         chunk_release(const Chunk *chunk);              // NULL is fine

@@ -456,6 +456,16 @@ TEST(a_random_manifest_never_crashes)
     text_free(&good);
 }
 
+static bool open_copy(const char *path, const ChunkFile *info, const Table *table, StoredChunk **opened)
+{
+    if (chunk_map(path, info, table->n_columns, NULL, opened, &err))
+        return false;
+    if (!chunk_check(*opened, table->id, table->columns, &err))
+        return true;
+    chunk_release(&(*opened)->chunk);
+    return false;
+}
+
 TEST(a_random_chunk_header_never_crashes)
 {
     const char *path = fresh_path();
@@ -477,7 +487,7 @@ TEST(a_random_chunk_header_never_crashes)
         write_bytes(copy, bad, good.length);
         StoredChunk *opened;
         error_clear(&err);
-        if (chunk_open(copy, &info, table->id, table->columns, table->n_columns, NULL, &opened, &err) == WEFT_OK) {
+        if (open_copy(copy, &info, table, &opened)) {
             for (int i = 0; i < table->n_columns; i++)
                 (void)chunk_verify(&opened->chunk, i, NULL);
             chunk_release(&opened->chunk);

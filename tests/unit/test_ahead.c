@@ -1,0 +1,126 @@
+// test_ahead.c - columns of files come into memory when they are asked for, and not before.
+//
+// Where files live in memory alone, as on a tmpfs, nothing can be seen: then a test says so and is done.
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "test.h"
+
+#include "store_help.h"
+
+enum { N_COLUMNS = 4, N_ROWS = 500000, CHUNKS_MANY = 50 };
+
+static void fill(const char *path, int n_chunks)
+{
+    static const ColumnDef columns[N_COLUMNS] = { { "a", TYPE(BIGINT), false }, { "b", TYPE(BIGINT), false }, { "c", TYPE(BIGINT), false }, { "d", TYPE(BIGINT), false } };
+    Store *store = open_store(path);
+    i64 *values = malloc(sizeof(i64) * N_ROWS);
+    for (i64 i = 0; i < N_ROWS; i++)
+        values[i] = i * 0x123456789;                           // too far apart for few bits
+    store_set_chunk_rows(store, N_ROWS / (u32)n_chunks);
+    create(store, "t", columns, N_COLUMNS);
+    append_all(store, "t", (ColumnInput[]){ { .i = values }, { .i = values }, { .i = values }, { .i = values } }, N_ROWS);
+    free(values);
+    store_close(store);
+}
+
+static void drop_from_memory(const char *path)
+{
+    DIR *dir = opendir(path);
+    CHECK(dir != NULL);
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        char name[3000];
+        snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
+        int file = open(name, O_RDONLY);
+        if (file < 0)
+            continue;
+        fsync(file);
+        posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+        close(file);
+    }
+    closedir(dir);
+}
+
+static double share_in_memory(const Chunk *chunk, int column)
+{
+    const u64 page = (u64)sysconf(_SC_PAGESIZE);
+    const u8 *data = chunk->columns[column].data, *first = data + (page - (uintptr_t)data % page);     // pages of its own alone
+    const u64 n_pages = (chunk_column_bytes(chunk, column) - page) / page;
+    unsigned char *here = malloc(n_pages);
+    u64 n_here = 0;
+    CHECK(mincore((void *)(uintptr_t)first, n_pages * page, here) == 0);
+    for (u64 p = 0; p < n_pages; p++)
+        n_here += here[p] & 1;
+    free(here);
+    return (double)n_here / (double)n_pages;
+}
+
+static const Table *peek(Store *store)
+{
+    const Table *table;
+    error_clear(&err);
+    CHECK_OK(store_peek_table(store, "t", &table, &err), err);
+    return table;
+}
+
+TEST(a_column_comes_when_it_is_asked_for)
+{
+    const char *path = fresh_path();
+    fill(path, 1);
+    drop_from_memory(path);
+    Store *store = open_store(path);
+    const Table *table = peek(store);
+    const Chunk *chunk = table->chunks[0];
+    Ahead *ahead = ahead_new();
+    if (share_in_memory(chunk, 3) > 0.5) {
+        print_message("files stay in memory here: nothing can be seen\n");
+    } else {
+        for (int column = 0; column < N_COLUMNS; column++)     // opening reads headers alone
+            CHECK(share_in_memory(chunk, column) < 0.5);
+        ahead_ask(ahead, chunk, 1);
+        for (int i = 0; i < 1000 && share_in_memory(chunk, 1) < 1; i++)
+            usleep(10000);
+        CHECK(share_in_memory(chunk, 1) == 1);
+        CHECK(share_in_memory(chunk, 3) < 0.5);
+        CHECK_OK(chunk_verify(chunk, 1, &err), err);
+    }
+    ahead_free(ahead);
+    table_release(table);
+    store_close(store);
+}
+
+// Asking keeps nothing alive: what is asked for may be gone when its turn comes.
+TEST(chunks_may_go_while_they_are_asked_for)
+{
+    const char *path = fresh_path();
+    fill(path, CHUNKS_MANY);
+    Ahead *ahead = ahead_new();
+    for (int round = 0; round < 10; round++) {
+        drop_from_memory(path);
+        Store *store = open_store(path);
+        const Table *table = peek(store);
+        CHECK_INT(table->n_chunks, CHUNKS_MANY);
+        for (int c = 0; c < table->n_chunks; c++)
+            for (int column = 0; column < N_COLUMNS; column++)
+                ahead_ask(ahead, table->chunks[c], column);
+        table_release(table);
+        store_close(store);
+    }
+    ahead_free(ahead);
+    ahead_free(NULL);
+}
+
+TEST(chunks_in_memory_are_not_asked_for)
+{
+    Store *store = open_store(NULL);
+    Ahead *ahead = ahead_new();
+    create_numbers(store);
+    append_numbers(store, 0, 1000);
+    const Table *table = get_table(store, "numbers");
+    ahead_ask(ahead, table->chunks[0], 0);
+    check_numbers(table, 0, 1000);
+    table_release(table);
+    ahead_free(ahead);
+    store_close(store);
+}
