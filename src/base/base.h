@@ -138,7 +138,7 @@ weft_status file_size(File *file, u64 *size, Error *err);
 weft_status file_sync(File *file, Error *err);
 void        file_close(File *file);                                         // safe to call twice
 weft_status file_map(const char *path, Mapping *mapping, Error *err);       // read-only
-void        file_ask(const Mapping *mapping, u64 bytes);                    // the begin of it will be read soon
+void        file_ask(const Mapping *mapping, u64 at, u64 bytes);            // that part of it will be read soon
 void        file_read_little(const Mapping *mapping, bool is_little);       // whether the system is to read no more than what is touched
 void        file_unmap(Mapping *mapping);
 weft_status file_read_all(const char *path, Text *text, Error *err);

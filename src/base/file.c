@@ -208,10 +208,11 @@ weft_status file_map(const char *path, Mapping *mapping, Error *err)
 }
 
 // Both are wishes: a system that does not grant them is slower.
-void file_ask(const Mapping *mapping, u64 bytes)
+void file_ask(const Mapping *mapping, u64 at, u64 bytes)
 {
-    if (mapping->bytes)
-        (void)madvise((void *)(uintptr_t)mapping->bytes, (size_t)MIN_OF(bytes, (u64)mapping->length), MADV_WILLNEED);
+    u64 page = (u64)sysconf(_SC_PAGESIZE), first = at - at % page, end = MIN_OF(at + bytes, (u64)mapping->length);
+    if (mapping->bytes && first < end)
+        (void)madvise((void *)(uintptr_t)(mapping->bytes + first), (size_t)(end - first), MADV_WILLNEED);
 }
 
 void file_read_little(const Mapping *mapping, bool is_little)

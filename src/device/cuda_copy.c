@@ -58,12 +58,12 @@ static void add_piece(Pieces *pieces, Piece piece) { *PUSH(pieces->pieces, piece
 // A stretch of the host's memory: what is pinned straight, as far as an extent reaches, and the rest through stages.
 static void add_stretch(Wave *wave, const RunChunk *chunk, int column, const u8 *from, u64 at, u64 bytes)
 {
-    const Chunk *check = chunk->from_store ? chunk->chunk : NULL;
+    const Chunk *stored = chunk->from_store ? chunk->chunk : NULL;
     u64          done = 0;
-    for (u64 piece; done < bytes; done += piece, check = NULL) {
+    for (u64 piece; done < bytes; done += piece) {
         const u64 reach = pin_reach(chunk->pin, from + done);
         piece = reach ? MIN_OF(reach, bytes + PAST_BYTES - done) : MIN_OF(STAGE_BYTES, bytes - done);
-        add_piece(reach ? &wave->straight : &wave->staged, (Piece){ check, column, from + done, at + done, piece, !reach && done + piece == bytes });
+        add_piece(reach ? &wave->straight : &wave->staged, (Piece){ stored, column, done == 0, from + done, at + done, piece, !reach && done + piece == bytes });
         if (reach && done + piece >= bytes && done + piece < bytes + PAST_BYTES)
             add_piece(&wave->straight, (Piece){ .at = at + done + piece, .bytes = bytes + PAST_BYTES - done - piece });
     }
@@ -76,7 +76,7 @@ static void add_column(Wave *wave, const RunChunk *chunk, const ColumnCopy *copi
     const u64          data = column_data_bytes(stored, copied->column), valid = column_valid_bytes(stored, copied->column);
     const bool         joined = is_joined(stored, copied->column);
     if (!copied->copy) {               // it is only checked
-        add_piece(&wave->straight, (Piece){ .check = stored, .column = copied->column });
+        add_piece(&wave->straight, (Piece){ .chunk = stored, .column = copied->column, .is_checked = true });
         return;
     }
     add_stretch(wave, chunk, copied->column, column->data, copied->copy->at, joined ? copied->valid_at + valid : data);
@@ -113,11 +113,12 @@ static weft_status through_stage(Gpu *gpu, Stage *stage, CuStream stream, const 
     return WEFT_OK;
 }
 
-static weft_status check_piece(const Piece *piece, Error *err) { return piece->check ? chunk_verify(piece->check, piece->column, err) : WEFT_OK; }
+static weft_status check_piece(const Piece *piece, Error *err) { return piece->chunk && piece->is_checked ? chunk_verify(piece->chunk, piece->column, err) : WEFT_OK; }
 
 static weft_status copy_staged(Gpu *gpu, const Piece *piece, CuStream stream, Error *err)
 {
     TRY(check_piece(piece, err));
+    if (piece->chunk) chunk_expect(piece->chunk, piece->column, piece->from, piece->bytes);
     Stage *stage = stage_next(gpu);
     pthread_mutex_lock(&stage->lock);
     const weft_status status = through_stage(gpu, stage, stream, piece, err);

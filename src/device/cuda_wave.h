@@ -23,8 +23,9 @@ typedef struct RunChunk {
 } RunChunk;
 
 typedef struct Piece {                 // to be copied
-    const Chunk *check;                // to be checked before, in this column; NULL: not
+    const Chunk *chunk;                // of a store, that it is from; NULL: of none
     int          column;
+    bool         is_checked;           // before it is copied
     const u8    *from;                 // NULL: to be set to zero instead
     u64          at, bytes;
     bool         is_last;              // of its column: PAST_BYTES of zeros follow

@@ -41,8 +41,7 @@
 #define MOST_OPEN   8                  // chunks of a scan,
 #define OPEN_SHARE  2                  // and of those that it has 1 / this
 #define AHEAD_BYTES ((u64)128 << 20)   // of a query's columns, where they are on disk,
-#define AHEAD_STEP  4                  // chunks more each time,
-#define ASKS_MOST   64                 // and so many for all riders
+#define AHEAD_STEP  4                  // chunks more each time
 #define OWN_SHARE   0.25
 #define OWN_ROWS    (4 << 20)          // about a millisecond
 #define SLICE_NS    1e6                // a new small query waits about so long for a thread
@@ -95,7 +94,7 @@ struct Scan {
     Rider       *riders;
     int          n_riders;
     Task        *tasks;                // open, the newest first
-    bool         is_opening;           // a thread is reading ahead, or making the sieves of the next chunk
+    bool         is_opening;           // a thread is making the sieves of the next chunk
     Kept         kept;                 // only touched while opening
     struct Scan *next;
 };
@@ -250,8 +249,6 @@ static void note_woven(const Seating *seating)
             note_rider(seating->seats[seating->cubes[c].first_seat + m].rider, WOVEN_CUBE, seating->cubes[c].n_members, seating->cubes[c].gain);
 }
 
-typedef struct Ask { const Launch *launch; int chunk; } Ask;           // for columns of a chunk that will be wanted
-
 static u64 wanted_bytes(const Launch *launch, int chunk)
 {
     const Source *source = launch->source;
@@ -261,50 +258,41 @@ static u64 wanted_bytes(const Launch *launch, int chunk)
     return bytes;
 }
 
+static void ask_chunk(Network *network, const Launch *launch, int chunk)
+{
+    const Source *source = launch->source;
+    for (int c = 0; c < launch->woven->n_columns; c++) ahead_ask(network->ahead, source->chunks[chunk], source->chunk_column[launch->woven->columns[c]]);
+}
+
 // This chunk and what the rider wants next, in the order in which it will mostly come.  Few more each time: a query that has enough early has not asked for
 // much in vain.
-static int list_asks(const Seat *seat, Ask *asks, int n_asks)
+static void read_ahead(Network *network, Rider *rider, int chunk)
 {
-    Rider        *rider = seat->rider;
     const Launch *launch = rider->ride->launch;
     const int     n_chunks = launch->source->n_chunks;
     u64           bytes = 0;
-    int           n_new = 0;
-    for (int i = 0; i < n_chunks && n_new < AHEAD_STEP && n_asks < ASKS_MOST && bytes < AHEAD_BYTES; i++) {
-        const int c = (seat->chunk + i) % n_chunks;
+    for (int i = 0, n_new = 0; i < n_chunks && n_new < AHEAD_STEP && bytes < AHEAD_BYTES; i++) {
+        const int c = (chunk + i) % n_chunks;
         if (i && !rider->wants[c]) continue;
         bytes += wanted_bytes(launch, c);
         if (rider->asked[c]) continue;
         rider->asked[c] = true;
-        asks[n_asks++] = (Ask){ launch, c };
+        ask_chunk(network, launch, c);
         n_new++;
     }
-    return n_asks;
 }
 
-static void read_ahead(Network *network, const Ask *ask)
+// Without the lock: the scan is marked as opening, and the riders of the task's seats cannot leave.
+static void weave_riders(Network *network, Scan *scan, Task *task)
 {
-    const Source *source = ask->launch->source;
-    for (int c = 0; c < ask->launch->woven->n_columns; c++) ahead_ask(network->ahead, source->chunks[ask->chunk], source->chunk_column[ask->launch->woven->columns[c]]);
-}
-
-// Without the lock, if there is anything to do: the scan is marked as opening, and the riders of the task's seats cannot leave.
-static void prepare_task(Network *network, Scan *scan, Task *task)
-{
-    Ask        asks[ASKS_MOST];
-    int        n_asks = 0;
-    const bool weaves = seats_may_weave(&task->seating);
     task->seating.n_plain = task->seating.n_seats;
-    for (int s = 0; s < task->seating.n_seats; s++)
-        if (task->seating.seats[s].rider->asked) n_asks = list_asks(&task->seating.seats[s], asks, n_asks);
-    if (!weaves && !n_asks) return;
+    if (!seats_may_weave(&task->seating)) return;
     scan->is_opening = true;
     pthread_mutex_unlock(&network->lock);
-    for (int a = 0; a < n_asks; a++) read_ahead(network, &asks[a]);
-    if (weaves) seats_weave(&task->seating, task->chunk, &scan->kept);
+    seats_weave(&task->seating, task->chunk, &scan->kept);
     pthread_mutex_lock(&network->lock);
     scan->is_opening = false;
-    if (weaves) note_woven(&task->seating);
+    note_woven(&task->seating);
 }
 
 // One that got nothing yet.
@@ -350,7 +338,9 @@ static Task *open_chunk(Network *network, Scan *scan)
     }
     scan->cursor = number + 1;
     count_task(network, task);
-    prepare_task(network, scan, task);
+    for (int s = 0; s < task->seating.n_seats; s++)
+        if (task->seating.seats[s].rider->asked) read_ahead(network, task->seating.seats[s].rider, task->seating.seats[s].chunk);
+    weave_riders(network, scan, task);
     count_woven(network, task);
     task->next = scan->tasks;
     scan->tasks = task;

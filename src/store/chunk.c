@@ -98,7 +98,7 @@ static weft_status chunk_new(Budget *budget, int n_columns, u32 n_rows, const ch
     chunk->chunk.n_rows = n_rows;
     chunk->chunk.columns = (ColumnChunk *)(void *)rest;
     chunk->checksums = (u64 *)(void *)(rest += columns_bytes);
-    chunk->is_verified = (_Atomic bool *)(void *)(rest += checksums_bytes);
+    chunk->checks = (_Atomic u8 *)(void *)(rest += checksums_bytes);
     chunk->path = memcpy(rest + n_columns, path, strlen(path) + 1);
     *out = chunk;
     return WEFT_OK;
@@ -172,7 +172,7 @@ void chunk_release(const Chunk *chunk)
 static void set_verified(StoredChunk *chunk)
 {
     for (int i = 0; i < chunk->n_columns; i++)
-        chunk->is_verified[i] = true;
+        chunk->checks[i] = CHECK_RIGHT;
 }
 
 // ---- making --------------------------------------------------------------------------------------------------------
@@ -456,7 +456,7 @@ weft_status chunk_map(const char *path, const ChunkFile *file, int n_columns, Bu
     TRY(chunk_new(budget, n_columns, file->n_rows, path, &chunk, err));
     chunk->file = *file;
     weft_status status = file_map(path, &chunk->mapping, err);
-    file_ask(&chunk->mapping, header_bytes(n_columns));
+    file_ask(&chunk->mapping, 0, header_bytes(n_columns));
     return keep_or_release(status, chunk, out);
 }
 
@@ -473,14 +473,70 @@ u64 chunk_column_bytes(const Chunk *chunk, int column)
     return column_bytes(&chunk->columns[column], chunk->n_rows);
 }
 
+// Who finds another at it waits: a column is read and hashed once, however many come to it.
+static pthread_mutex_t checks_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t  check_ended = PTHREAD_COND_INITIALIZER;
+
+// Asked for as a whole, it is on its way before the first byte is waited for, and nothing behind it is read.
+static bool is_column_right(const StoredChunk *chunk, int column)
+{
+    const u8 *data = chunk->chunk.columns[column].data;
+    u64 bytes = chunk_column_bytes(&chunk->chunk, column);
+    file_ask(&chunk->mapping, (u64)(data - chunk->mapping.bytes), bytes);
+    return hash_bytes(data, bytes) == chunk->checksums[column];
+}
+
+static bool begin_check(StoredChunk *chunk, int column)
+{
+    u8 none = CHECK_NONE;
+    return atomic_compare_exchange_strong(&chunk->checks[column], &none, CHECK_AT_WORK);
+}
+
+static bool do_check(StoredChunk *chunk, int column)
+{
+    bool is_right = is_column_right(chunk, column);
+    atomic_store_explicit(&chunk->checks[column], is_right ? CHECK_RIGHT : CHECK_NONE, memory_order_release);
+    pthread_mutex_lock(&checks_lock);
+    pthread_cond_broadcast(&check_ended);
+    pthread_mutex_unlock(&checks_lock);
+    return is_right;
+}
+
+static void wait_for_check(const StoredChunk *chunk, int column)
+{
+    pthread_mutex_lock(&checks_lock);
+    while (atomic_load_explicit(&chunk->checks[column], memory_order_acquire) == CHECK_AT_WORK)
+        pthread_cond_wait(&check_ended, &checks_lock);
+    pthread_mutex_unlock(&checks_lock);
+}
+
+bool chunk_is_verified(const Chunk *chunk, int column)
+{
+    return atomic_load_explicit(&chunk_stored(chunk)->checks[column], memory_order_acquire) == CHECK_RIGHT;
+}
+
+void chunk_expect(const Chunk *chunk, int column, const void *from, u64 bytes)
+{
+    const StoredChunk *stored = chunk_stored(chunk);
+    if (!stored->memory && !chunk_is_verified(chunk, column))
+        file_ask(&stored->mapping, (u64)((const u8 *)from - stored->mapping.bytes), bytes);
+}
+
+void chunk_verify_free(const Chunk *chunk, int column)
+{
+    StoredChunk *stored = chunk_stored(chunk);
+    if (!chunk_is_verified(chunk, column) && begin_check(stored, column))
+        (void)do_check(stored, column);
+}
+
 weft_status chunk_verify(const Chunk *chunk, int column, Error *err)
 {
     StoredChunk *stored = chunk_stored(chunk);
-    if (atomic_load_explicit(&stored->is_verified[column], memory_order_acquire))
-        return WEFT_OK;
-    const ColumnChunk *data = &chunk->columns[column];
-    if (hash_bytes(data->data, chunk_column_bytes(chunk, column)) != stored->checksums[column])
-        return fail_damaged(stored->path, err);
-    atomic_store_explicit(&stored->is_verified[column], true, memory_order_release);
+    while (!chunk_is_verified(chunk, column)) {
+        if (!begin_check(stored, column))
+            wait_for_check(stored, column);
+        else if (!do_check(stored, column))
+            return fail_damaged(stored->path, err);
+    }
     return WEFT_OK;
 }

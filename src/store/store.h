@@ -123,12 +123,14 @@ typedef struct Chunk {
 // Checks the column's data against its checksum, the first time; later calls cost one atomic read.  Any thread.  Needed
 // only in tables from store_peek_table.
 weft_status chunk_verify(const Chunk *chunk, int column, Error *err);
+void        chunk_expect(const Chunk *chunk, int column, const void *from, u64 bytes);     // part of a column that will be read before it is verified
+void        chunk_verify_free(const Chunk *chunk, int column);     // unless another thread is at it: who wants several columns begins with those
 
-// Columns of files are read into memory before somebody waits for them, by threads that are there once there is something to read.
+// Columns of files are read and checked before somebody waits for them, by threads that are there once there is something to read.  Chunks are held until then.
 typedef struct Ahead Ahead;
 
 Ahead *ahead_new(void);
-void   ahead_ask(Ahead *ahead, const Chunk *chunk, int column);    // of a store; any thread.  Nothing happens where it seems to be in memory
+void   ahead_ask(Ahead *ahead, const Chunk *chunk, int column);    // of a store; any thread.  Returns at once
 void   ahead_free(Ahead *ahead);                                   // NULL is fine; what was asked for and not begun is forgotten
 
 // Pages that hold this chunk's columns and nothing of anybody else, so that a device may pin them.

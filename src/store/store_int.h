@@ -75,6 +75,8 @@ typedef struct ChunkFile {             // what the manifest says of a chunk's fi
     u64 checksum;                      // of the header, which holds those of the columns
 } ChunkFile;
 
+typedef enum Check { CHECK_NONE, CHECK_AT_WORK, CHECK_RIGHT } Check;         // of a column against its checksum
+
 typedef struct StoredChunk StoredChunk;
 struct StoredChunk {
     Chunk         chunk;               // first: what others see
@@ -87,7 +89,7 @@ struct StoredChunk {
     Mapping       mapping;
     ChunkFile     file;                // file_id is 0 in memory
     const char   *path;                // of the file, for messages
-    _Atomic bool *is_verified;         // per column: its checksum was found right
+    _Atomic u8   *checks;              // per column: a Check
     u64          *checksums;           // per column
     u64           sequence;            // append.c: place of a piece
     StoredChunk  *next;                // append.c: in a list of pieces
@@ -109,6 +111,7 @@ weft_status chunk_write(const StoredChunk *chunk, const char *path, u64 file_id,
 // Maps a file; nothing of it may be used before chunk_check, which checks all but the column data.  Its header is asked for: who opens many maps them all first.
 weft_status chunk_map(const char *path, const ChunkFile *file, int n_columns, Budget *budget, StoredChunk **out, Error *err);
 weft_status chunk_check(StoredChunk *chunk, u64 table_id, const Column *columns, Error *err);
+bool         chunk_is_verified(const Chunk *chunk, int column);
 StoredChunk *chunk_stored(const Chunk *chunk);
 const Chunk *chunk_hold(const Chunk *chunk);
 void         chunk_release(const Chunk *chunk);              // NULL is fine
