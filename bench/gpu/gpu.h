@@ -48,7 +48,6 @@ int child_stream(GpuBench *gpu);
 int child_first(GpuBench *gpu);
 int child_disk(GpuBench *gpu);
 
-void  verdict(GpuBench *gpu, const char *what, double value, const char *unit, bool at_most, double limit);    // met or missed, where there are targets
 void  explain_analyze(Peer *weft, const char *sql, Figures *figures);
 char *shape_query(int n);              // number n of a family of filter-and-sum queries
 

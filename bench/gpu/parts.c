@@ -31,7 +31,7 @@ static double crystal_ms(const char *query)
 // ---- helpers --------------------------------------------------------------------------------------------------------
 
 // "- WHAT: 12.3 ms (wanted: at most 14.0): met"
-void verdict(GpuBench *gpu, const char *what, double value, const char *unit, bool at_most, double limit)
+static void verdict(GpuBench *gpu, const char *what, double value, const char *unit, bool at_most, double limit)
 {
     say(&gpu->bench, "- %s: %.2f %s", what, value, unit);
     if (gpu->has_targets)

@@ -40,8 +40,9 @@
 #define SLICE_LEAST 64                 // slices begin at multiples of it: a word of a NULL bitmap
 #define MOST_OPEN   8                  // chunks of a scan,
 #define OPEN_SHARE  2                  // and of those that it has 1 / this
-#define AHEAD_BYTES ((u64)128 << 20)   // of a query's columns, where they are on disk,
-#define AHEAD_STEP  4                  // chunks more each time
+#define AHEAD_BYTES  ((u64)128 << 20)  // of a query's columns, where they are on disk,
+#define AHEAD_STEP   4                 // chunks more each time
+#define AHEAD_LEAST  ((u64)64 << 10)   // of a chunk: less comes with one page of it
 #define OWN_SHARE   0.25
 #define OWN_ROWS    (4 << 20)          // about a millisecond
 #define SLICE_NS    1e6                // a new small query waits about so long for a thread
@@ -54,7 +55,9 @@ typedef struct Rider {
     Scan           *scan;
     struct Rider   *next;              // in its scan
     bool           *wants;             // by chunk of its source
-    bool           *asked;             // to be read ahead, by chunk; NULL: they are not on disk
+    bool           *asked;             // to be read ahead, by chunk; NULL: there is nothing to read
+    int             ask_at, n_unseen;  // next chunk to ask for, and how many are left to look at
+    u64             bytes_ahead;       // asked for, and not got on yet
     int             n_wanted;
     u64             rows_left;
     int             n_tasks;           // open tasks it is in
@@ -162,6 +165,15 @@ static int next_wanted(const Rider *rider, int cursor)
     return -1;
 }
 
+static u64 wanted_bytes(const Launch *launch, int chunk)
+{
+    const Source *source = launch->source;
+    u64           bytes = 0;
+    for (int c = 0; c < launch->woven->n_columns; c++)
+        bytes += (u64)source->chunks[chunk]->n_rows * source->chunks[chunk]->columns[source->chunk_column[launch->woven->columns[c]]].width;
+    return bytes;
+}
+
 static void take_seat(Task *task, Rider *rider, int chunk)
 {
     Launch           *launch = rider->ride->launch;
@@ -169,6 +181,7 @@ static void take_seat(Task *task, Rider *rider, int chunk)
     task->seating.seats[task->seating.n_seats++] = (Seat){ .rider = rider, .member = member, .suits_sieve = rider->suits, .suits_cube = rider->suits_cube,
                                                            .chunk = chunk, .rows_left = rider->rows_left, .with = -1 };
     rider->wants[chunk] = false;
+    if (rider->asked && rider->asked[chunk]) rider->bytes_ahead -= wanted_bytes(launch, chunk);
     rider->n_wanted--;
     rider->rows_left -= task->chunk->n_rows;
     rider->n_tasks++;
@@ -249,34 +262,25 @@ static void note_woven(const Seating *seating)
             note_rider(seating->seats[seating->cubes[c].first_seat + m].rider, WOVEN_CUBE, seating->cubes[c].n_members, seating->cubes[c].gain);
 }
 
-static u64 wanted_bytes(const Launch *launch, int chunk)
-{
-    const Source *source = launch->source;
-    u64           bytes = 0;
-    for (int c = 0; c < launch->woven->n_columns; c++)
-        bytes += (u64)source->chunks[chunk]->n_rows * source->chunks[chunk]->columns[source->chunk_column[launch->woven->columns[c]]].width;
-    return bytes;
-}
-
 static void ask_chunk(Network *network, const Launch *launch, int chunk)
 {
     const Source *source = launch->source;
     for (int c = 0; c < launch->woven->n_columns; c++) ahead_ask(network->ahead, source->chunks[chunk], source->chunk_column[launch->woven->columns[c]]);
 }
 
-// This chunk and what the rider wants next, in the order in which it will mostly come.  Few more each time: a query that has enough early has not asked for
-// much in vain.
+// What the rider wants from its first chunk on, in the order in which it will mostly come.  Few more each time: a query that has enough early has not asked
+// for much in vain.
 static void read_ahead(Network *network, Rider *rider, int chunk)
 {
     const Launch *launch = rider->ride->launch;
     const int     n_chunks = launch->source->n_chunks;
-    u64           bytes = 0;
-    for (int i = 0, n_new = 0; i < n_chunks && n_new < AHEAD_STEP && bytes < AHEAD_BYTES; i++) {
-        const int c = (chunk + i) % n_chunks;
-        if (i && !rider->wants[c]) continue;
-        bytes += wanted_bytes(launch, c);
-        if (rider->asked[c]) continue;
+    if (rider->n_unseen == n_chunks) rider->ask_at = chunk;    // its first
+    for (int n_new = 0; rider->n_unseen && n_new < AHEAD_STEP && rider->bytes_ahead < AHEAD_BYTES; rider->n_unseen--) {
+        const int c = rider->ask_at;
+        rider->ask_at = (c + 1) % n_chunks;
+        if (!rider->wants[c] && c != chunk) continue;
         rider->asked[c] = true;
+        if (c != chunk) rider->bytes_ahead += wanted_bytes(launch, c);
         ask_chunk(network, launch, c);
         n_new++;
     }
@@ -339,7 +343,7 @@ static Task *open_chunk(Network *network, Scan *scan)
     scan->cursor = number + 1;
     count_task(network, task);
     for (int s = 0; s < task->seating.n_seats; s++)
-        if (task->seating.seats[s].rider->asked) read_ahead(network, task->seating.seats[s].rider, task->seating.seats[s].chunk);
+        if (task->seating.seats[s].rider->n_unseen) read_ahead(network, task->seating.seats[s].rider, task->seating.seats[s].chunk);
     weave_riders(network, scan, task);
     count_woven(network, task);
     task->next = scan->tasks;
@@ -650,7 +654,10 @@ static void get_on(Network *network, Rider *rider)
         else launch->chunks_skipped++;
     }
     rider->n_chunks = rider->n_wanted;
-    if (launch->source->from_store && n_chunks && chunk_pages(launch->source->chunks[0]).is_file) rider->asked = calloc((size_t)n_chunks, sizeof(bool));
+    if (launch->source->from_store && rider->n_wanted && wanted_bytes(launch, 0) >= AHEAD_LEAST && chunk_pages(launch->source->chunks[0]).is_file) {
+        rider->asked = calloc((size_t)n_chunks, sizeof(bool));
+        rider->n_unseen = n_chunks;
+    }
     if (wants_own_scan(rider)) rider->ride->is_shared = false;
     rider->number = ++network->n_rides;
     rider->suits = rider->ride->may_sieve && rider->ride->is_shared && rider->ride->device->push_picked && sieve_suits(launch, &rider->pass);

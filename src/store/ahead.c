@@ -29,7 +29,7 @@ struct Ahead {
     pthread_cond_t  wanted;
     pthread_t       threads[THREADS_MOST];
     int             n_threads;
-    bool            is_closing;
+    bool            is_started, is_closing;
     Queue           to_read, to_check; // who is read is checked later: first all that are wanted are on their way
     Look            looks[LOOKS];
 };
@@ -60,7 +60,7 @@ static bool is_in_memory(const Ahead *ahead, const Item *item)
 
 static bool push(Queue *queue, Item item)
 {
-    if (!queue->items || queue->n == ITEMS_MOST)
+    if (queue->n == ITEMS_MOST)
         return false;
     queue->items[(queue->first + queue->n++) % ITEMS_MOST] = item;
     return true;
@@ -125,9 +125,10 @@ static void *work(void *context)
 static void start_threads(Ahead *ahead)
 {
     const int n_wanted = MIN_OF(MAX_OF(cpu_count(), 2), THREADS_MOST);
+    ahead->is_started = true;
     ahead->to_read.items = malloc(ITEMS_MOST * sizeof(Item));
     ahead->to_check.items = malloc(ITEMS_MOST * sizeof(Item));
-    while (ahead->to_read.items && ahead->n_threads < n_wanted &&
+    while (ahead->to_read.items && ahead->to_check.items && ahead->n_threads < n_wanted &&
            thread_start(&ahead->threads[ahead->n_threads], NULL, work, ahead) == 0)
         ahead->n_threads++;
 }
@@ -149,10 +150,10 @@ void ahead_ask(Ahead *ahead, const Chunk *chunk, int column)
     if (stored->memory || !stored->mapping.bytes)
         return;
     pthread_mutex_lock(&ahead->lock);
-    if (!ahead->to_read.items)
+    if (!ahead->is_started)
         start_threads(ahead);
-    if (ahead->n_threads && begin_look(ahead, chunk->columns[column].data) && push(&ahead->to_read, (Item){ chunk, column })) {
-        chunk_hold(chunk);
+    if (ahead->n_threads && ahead->to_read.n < ITEMS_MOST && begin_look(ahead, chunk->columns[column].data)) {
+        push(&ahead->to_read, (Item){ chunk_hold(chunk), column });
         if (ahead->to_read.n == 1)                          // one looks; it wakes the next when there is something to read
             pthread_cond_signal(&ahead->wanted);
     }

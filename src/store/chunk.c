@@ -348,6 +348,8 @@ weft_status chunk_write(const StoredChunk *chunk, const char *path, u64 file_id,
 
 // ---- opening -------------------------------------------------------------------------------------------------------
 
+#define LITTLE_BYTES ((u64)64 << 10)                         // comes with the first page that is touched
+
 static weft_status fail_damaged(const char *path, Error *err)
 {
     return fail(err, WEFT_CORRUPT, -1, "chunk file \"%s\" is damaged", path);
@@ -462,9 +464,12 @@ weft_status chunk_map(const char *path, const ChunkFile *file, int n_columns, Bu
 
 weft_status chunk_check(StoredChunk *chunk, u64 table_id, const Column *columns, Error *err)
 {
-    file_read_little(&chunk->mapping, true);                // of the megabytes behind the header most may never be wanted
+    bool is_large = chunk->mapping.length > LITTLE_BYTES;   // of the megabytes behind the header most may never be wanted
+    if (is_large)
+        file_read_little(&chunk->mapping, true);
     weft_status status = take_columns(chunk, table_id, columns, err);
-    file_read_little(&chunk->mapping, false);
+    if (is_large)
+        file_read_little(&chunk->mapping, false);
     return status;
 }
 
@@ -482,7 +487,8 @@ static bool is_column_right(const StoredChunk *chunk, int column)
 {
     const u8 *data = chunk->chunk.columns[column].data;
     u64 bytes = chunk_column_bytes(&chunk->chunk, column);
-    file_ask(&chunk->mapping, (u64)(data - chunk->mapping.bytes), bytes);
+    if (bytes > LITTLE_BYTES)
+        file_ask(&chunk->mapping, (u64)(data - chunk->mapping.bytes), bytes);
     return hash_bytes(data, bytes) == chunk->checksums[column];
 }
 

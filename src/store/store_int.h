@@ -75,7 +75,7 @@ typedef struct ChunkFile {             // what the manifest says of a chunk's fi
     u64 checksum;                      // of the header, which holds those of the columns
 } ChunkFile;
 
-typedef enum Check { CHECK_NONE, CHECK_AT_WORK, CHECK_RIGHT } Check;         // of a column against its checksum
+typedef enum ColumnCheck { CHECK_NONE, CHECK_AT_WORK, CHECK_RIGHT } ColumnCheck;         // of a column against its checksum
 
 typedef struct StoredChunk StoredChunk;
 struct StoredChunk {
@@ -89,7 +89,7 @@ struct StoredChunk {
     Mapping       mapping;
     ChunkFile     file;                // file_id is 0 in memory
     const char   *path;                // of the file, for messages
-    _Atomic u8   *checks;              // per column: a Check
+    _Atomic u8   *checks;              // per column: a ColumnCheck
     u64          *checksums;           // per column
     u64           sequence;            // append.c: place of a piece
     StoredChunk  *next;                // append.c: in a list of pieces
