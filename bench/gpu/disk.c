@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 enum { READERS_MOST = 64, FILES_MOST = 4096, PIECE = 1 << 20 };
@@ -140,6 +141,28 @@ static double read_plainly(const Files *files, int n_readers, uint64_t most)
     return reading.is_refused ? NAN : (double)reading.done / (now_ms() - start) / 1e6;
 }
 
+// ---- what the disk did ------------------------------------------------------------------------------------------------
+
+typedef struct DiskUse { double busy_ms, queued_ms; } DiskUse; // queued: summed over requests
+
+// As the system counts it, for the disk that the database is on; NAN where it does not.
+static DiskUse disk_use(const char *db)
+{
+    struct stat found;
+    char path[100];
+    DiskUse use = { NAN, NAN };
+    if (stat(db, &found) != 0)
+        return use;
+    snprintf(path, sizeof path, "/sys/dev/block/%u:%u/stat", major(found.st_dev), minor(found.st_dev));
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return use;
+    if (fscanf(file, "%*s %*s %*s %*s %*s %*s %*s %*s %*s %lf %lf", &use.busy_ms, &use.queued_ms) != 2)
+        use = (DiskUse){ NAN, NAN };
+    fclose(file);
+    return use;
+}
+
 // ---- the part -------------------------------------------------------------------------------------------------------
 
 // One query in a new process; the code is in its cache, and the device is awake.  Dropped: the data is on disk alone.
@@ -154,10 +177,13 @@ int child_disk(GpuBench *gpu)
     Figures figures;
     char *sql = shape_query(0);
     run_ms(weft, "select sum(d_year) from date where d_year > 1993");
+    DiskUse before = disk_use(gpu->bench.options.db);
     double start = now_ms();
     explain_analyze(weft, sql, &figures);
     double query_ms = now_ms() - start;
-    printf("%.6f %.0f %.6f %.6f\n", query_ms, figures.bytes_link > 0 ? figures.bytes_link : figures.bytes, left, run_ms(weft, sql));
+    DiskUse after = disk_use(gpu->bench.options.db);
+    printf("%.6f %.0f %.6f %.6f %.6f %.6f\n", query_ms, figures.bytes_link > 0 ? figures.bytes_link : figures.bytes, left, run_ms(weft, sql),
+           after.busy_ms - before.busy_ms, after.queued_ms - before.queued_ms);
     free(sql);
     peer_close(weft);
     free_files(files);
@@ -165,16 +191,19 @@ int child_disk(GpuBench *gpu)
     return 0;
 }
 
-typedef struct DiskTimes { double ms, again_ms, bytes, left; } DiskTimes;
+typedef struct DiskTimes { double ms, again_ms, bytes, left; DiskUse use; } DiskTimes;         // use: in the best run
 
 static DiskTimes time_query(GpuBench *gpu, const char *how)
 {
     DiskTimes best = { .ms = INFINITY, .again_ms = INFINITY };
     for (int r = -1; r < gpu->bench.options.repeats; r++) {    // the first one makes the code
-        double answers[4];
+        double answers[6];
         ask_child(&gpu->bench, &(Child){ "disk", how, "WEFT_GPU_WAIT", "on", gpu->device }, answers, COUNT(answers));
-        if (r >= 0)
-            best = (DiskTimes){ fmin(best.ms, answers[0]), fmin(best.again_ms, answers[3]), answers[1], answers[2] };
+        if (r < 0)
+            continue;
+        if (answers[0] < best.ms)
+            best.use = (DiskUse){ answers[4], answers[5] };
+        best = (DiskTimes){ fmin(best.ms, answers[0]), fmin(best.again_ms, answers[3]), answers[1], answers[2], best.use };
     }
     return best;
 }
@@ -208,6 +237,9 @@ void part_disk(GpuBench *gpu)
         double best = best_plain_rate(gpu, files, (uint64_t)dropped.bytes * 2), rate = dropped.bytes / dropped.ms / 1e6;
         say(bench, "- the query: %.1f ms for %.0f MB, %.2f GB/s; with the files in the system's cache %.1f ms; the second time %.1f ms\n", dropped.ms,
             dropped.bytes / 1e6, rate, kept.ms, dropped.again_ms);
+        if (dropped.use.busy_ms > 0)
+            say(bench, "- the disk was at work for %.0f %% of that time, on %.0f requests in the mean\n", fmin(100, 100 * dropped.use.busy_ms / dropped.ms),
+                dropped.use.queued_ms / dropped.ms);
         if (best > 0)                                          // else files cannot be read past the cache
             say(bench, "- of the best of these rates: %.0f %%\n", 100 * rate / best);
         say(bench, "\n");
