@@ -1,7 +1,7 @@
 // weft.h - the public C API of Weft, and the only public header.
 //
 //     weft_db *db;  weft_session *session;  weft_result *result;  weft_error error;
-//     if (weft_open("sales.weft", &db, &error)) ...;           // NULL or "" opens a database in memory
+//     if (weft_open("sales.weft", &db, &error)) ...;           // NULL, "" or ":memory:" opens a database in memory
 //     weft_connect(db, &session, &error);
 //     if (weft_query(session, "select sum(price) from t", &result, &error)) puts(error.message);
 //     const weft_column *sum = weft_result_column(result, 0);

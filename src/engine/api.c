@@ -10,6 +10,9 @@
 
 static const char *prelude(Arena *arena) { return arena_printf(arena, "%s\n%s\n", kernel_args_text, kernel_cpu_text); }
 
+// The last is what people know from SQLite and DuckDB.
+static bool is_in_memory(const char *path) { return !path || !*path || strcmp(path, ":memory:") == 0; }
+
 weft_status weft_open(const char *path, weft_db **out, weft_error *error)
 {
     Arena   *arena = arena_new(NULL, "database");
@@ -17,7 +20,7 @@ weft_status weft_open(const char *path, weft_db **out, weft_error *error)
     *out = NULL;
     error_clear(error);
     db->arena = arena;
-    const weft_status status = store_open(path && *path ? store_directory(arena, path) : NULL, &db->budget, &db->store, error);
+    const weft_status status = store_open(is_in_memory(path) ? NULL : store_directory(arena, path), &db->budget, &db->store, error);
     if (status) {
         error->position = 0;
         arena_free(arena);

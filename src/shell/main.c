@@ -106,6 +106,8 @@ static void parse_options(int argc, char **argv, Shell *shell, Options *options)
     }
     if (optind < argc)
         options->path = argv[optind++];
+    if (options->path && strcmp(options->path, ":memory:") == 0)
+        options->path = NULL;
     if (optind < argc)
         usage_error("only one database at a time: ", argv[optind]);
 }
