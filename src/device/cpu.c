@@ -374,7 +374,7 @@ static weft_status bind_chunk(Worker *worker, int chunk)
     const Woven  *woven = launch->woven;
     if (worker->chunk == chunk) return WEFT_OK;
     worker->chunk = chunk;
-    for (int c = 0; c < woven->n_columns && launch->source->from_store; c++) chunk_verify_free(launch->source->chunks[chunk], launch->source->chunk_column[woven->columns[c]]);
+    for (int c = 0; c < woven->n_columns && launch->source->from_store; c++) chunk_try_verify(launch->source->chunks[chunk], launch->source->chunk_column[woven->columns[c]]);
     for (int c = 0; c < woven->n_columns; c++) {
         const int          number = launch->source->chunk_column[woven->columns[c]];
         const ColumnChunk *column = &launch->source->chunks[chunk]->columns[number];

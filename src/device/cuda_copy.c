@@ -76,7 +76,7 @@ static void add_column(Wave *wave, const RunChunk *chunk, const ColumnCopy *copi
     const u64          data = column_data_bytes(stored, copied->column), valid = column_valid_bytes(stored, copied->column);
     const bool         joined = is_joined(stored, copied->column);
     if (!copied->copy) {               // it is only checked
-        add_piece(&wave->straight, (Piece){ .chunk = stored, .column = copied->column, .is_checked = true });
+        add_piece(&wave->straight, (Piece){ .chunk = stored, .column = copied->column, .needs_check = true });
         return;
     }
     add_stretch(wave, chunk, copied->column, column->data, copied->copy->at, joined ? copied->valid_at + valid : data);
@@ -113,7 +113,7 @@ static weft_status through_stage(Gpu *gpu, Stage *stage, CuStream stream, const 
     return WEFT_OK;
 }
 
-static weft_status check_piece(const Piece *piece, Error *err) { return piece->chunk && piece->is_checked ? chunk_verify(piece->chunk, piece->column, err) : WEFT_OK; }
+static weft_status check_piece(const Piece *piece, Error *err) { return piece->chunk && piece->needs_check ? chunk_verify(piece->chunk, piece->column, err) : WEFT_OK; }
 
 static weft_status copy_staged(Gpu *gpu, const Piece *piece, CuStream stream, Error *err)
 {

@@ -25,7 +25,7 @@ typedef struct RunChunk {
 typedef struct Piece {                 // to be copied
     const Chunk *chunk;                // of a store, that it is from; NULL: of none
     int          column;
-    bool         is_checked;           // before it is copied
+    bool         needs_check;          // before it is copied
     const u8    *from;                 // NULL: to be set to zero instead
     u64          at, bytes;
     bool         is_last;              // of its column: PAST_BYTES of zeros follow

@@ -165,15 +165,6 @@ static int next_wanted(const Rider *rider, int cursor)
     return -1;
 }
 
-static u64 wanted_bytes(const Launch *launch, int chunk)
-{
-    const Source *source = launch->source;
-    u64           bytes = 0;
-    for (int c = 0; c < launch->woven->n_columns; c++)
-        bytes += (u64)source->chunks[chunk]->n_rows * source->chunks[chunk]->columns[source->chunk_column[launch->woven->columns[c]]].width;
-    return bytes;
-}
-
 static void take_seat(Task *task, Rider *rider, int chunk)
 {
     Launch           *launch = rider->ride->launch;
@@ -181,7 +172,7 @@ static void take_seat(Task *task, Rider *rider, int chunk)
     task->seating.seats[task->seating.n_seats++] = (Seat){ .rider = rider, .member = member, .suits_sieve = rider->suits, .suits_cube = rider->suits_cube,
                                                            .chunk = chunk, .rows_left = rider->rows_left, .with = -1 };
     rider->wants[chunk] = false;
-    if (rider->asked && rider->asked[chunk]) rider->bytes_ahead -= wanted_bytes(launch, chunk);
+    if (rider->asked && rider->asked[chunk]) rider->bytes_ahead -= launch_column_bytes(launch, chunk);
     rider->n_wanted--;
     rider->rows_left -= task->chunk->n_rows;
     rider->n_tasks++;
@@ -280,7 +271,7 @@ static void read_ahead(Network *network, Rider *rider, int chunk)
         rider->ask_at = (c + 1) % n_chunks;
         if (!rider->wants[c] && c != chunk) continue;
         rider->asked[c] = true;
-        if (c != chunk) rider->bytes_ahead += wanted_bytes(launch, c);
+        if (c != chunk) rider->bytes_ahead += launch_column_bytes(launch, c);      // that one it has just got on
         ask_chunk(network, launch, c);
         n_new++;
     }
@@ -654,7 +645,7 @@ static void get_on(Network *network, Rider *rider)
         else launch->chunks_skipped++;
     }
     rider->n_chunks = rider->n_wanted;
-    if (launch->source->from_store && rider->n_wanted && wanted_bytes(launch, 0) >= AHEAD_LEAST && chunk_pages(launch->source->chunks[0]).is_file) {
+    if (launch->source->from_store && rider->n_wanted && launch_column_bytes(launch, 0) >= AHEAD_LEAST && chunk_pages(launch->source->chunks[0]).is_file) {
         rider->asked = calloc((size_t)n_chunks, sizeof(bool));
         rider->n_unseen = n_chunks;
     }

@@ -80,7 +80,7 @@ static bool read_item(Ahead *ahead, const Item *item)
 {
     const StoredChunk *stored = chunk_stored(item->chunk);
     const u8 *data = item->chunk->columns[item->column].data;
-    bool is_verified = chunk_is_verified(item->chunk, item->column), is_handed_on = false;
+    bool is_verified = chunk_is_verified(item->chunk, item->column);
     if (is_verified && is_in_memory(ahead, item))
         return false;
     pthread_cond_signal(&ahead->wanted);                    // only now: data in memory disturbs nobody
@@ -88,15 +88,9 @@ static bool read_item(Ahead *ahead, const Item *item)
     if (is_verified)
         return false;
     pthread_mutex_lock(&ahead->lock);
-    is_handed_on = push(&ahead->to_check, *item);
+    bool is_handed_on = push(&ahead->to_check, *item);
     pthread_mutex_unlock(&ahead->lock);
     return is_handed_on;
-}
-
-static bool check_item(const Item *item)
-{
-    chunk_verify_free(item->chunk, item->column);           // damage is told to who uses it
-    return false;
 }
 
 static void *work(void *context)
@@ -111,7 +105,9 @@ static void *work(void *context)
             continue;
         }
         pthread_mutex_unlock(&ahead->lock);
-        if (!(is_new ? read_item(ahead, &item) : check_item(&item)))
+        if (!is_new)
+            chunk_try_verify(item.chunk, item.column);      // damage is told to who uses it
+        if (!is_new || !read_item(ahead, &item))
             chunk_release(item.chunk);
         pthread_mutex_lock(&ahead->lock);
     }

@@ -528,7 +528,7 @@ void chunk_expect(const Chunk *chunk, int column, const void *from, u64 bytes)
         file_ask(&stored->mapping, (u64)((const u8 *)from - stored->mapping.bytes), bytes);
 }
 
-void chunk_verify_free(const Chunk *chunk, int column)
+void chunk_try_verify(const Chunk *chunk, int column)
 {
     StoredChunk *stored = chunk_stored(chunk);
     if (!chunk_is_verified(chunk, column) && begin_check(stored, column))

@@ -124,7 +124,7 @@ typedef struct Chunk {
 // only in tables from store_peek_table.
 weft_status chunk_verify(const Chunk *chunk, int column, Error *err);
 void        chunk_expect(const Chunk *chunk, int column, const void *from, u64 bytes);     // part of a column that will be read before it is verified
-void        chunk_verify_free(const Chunk *chunk, int column);     // unless another thread is at it: who wants several columns begins with those
+void        chunk_try_verify(const Chunk *chunk, int column);      // unless another thread is at it: who wants several columns begins with those
 
 // Columns of files are read and checked before somebody waits for them, by threads that are there once there is something to read.  Chunks are held until then, so
 // that it must go before the budget of their store.
