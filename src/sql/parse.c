@@ -90,9 +90,33 @@ static weft_status bind_tree(const BindJob *job, const ParseTree *tree)
     return bind_statement(&binder, result->n_stmts ? result->stmts[0] : NULL, job->statement);
 }
 
+static const char *skip_space(const char *p) { return p + strspn(p, " \t\n\r\f"); }
+
+// Behind WORD, and space before it; NULL: something else stands there.
+static const char *skip_word(const char *p, const char *word)
+{
+    p = skip_space(p);
+    return strncasecmp(p, word, strlen(word)) == 0 ? p + strlen(word) : NULL;
+}
+
+// SET device = cuda:1 with the quotes without which the grammar does not know it; NULL: it is something else.  What stands before the value stays in its place.
+static const char *quote_device(const BindJob *job)
+{
+    const char *name_end = skip_word(job->text, "set"), *is_end = NULL, *number = NULL;
+    if (name_end) name_end = skip_word(name_end, "device");
+    if (name_end && !(is_end = skip_word(name_end, "="))) is_end = skip_word(name_end, "to");
+    if (is_end) number = skip_word(is_end, "cuda:");
+    if (!number) return NULL;
+    const char *value = skip_space(is_end), *end = number + strspn(number, "0123456789"), *rest = skip_space(end);
+    if (end == number || *skip_space(rest + (*rest == ';'))) return NULL;
+    if (value == is_end && is_end[-1] != '=') return NULL;   // "tocuda" is one word
+    return arena_printf(job->arena, "%.*s'%.*s'", (int)(value - job->text), job->text, (int)(end - value), value);
+}
+
 static weft_status parse_and_bind(const BindJob *job)
 {
-    PgQueryProtobufParseResult parsed = pg_query_parse_protobuf(job->text);
+    const char *quoted = quote_device(job);
+    PgQueryProtobufParseResult parsed = pg_query_parse_protobuf(quoted ? quoted : job->text);
     ParseTree  *tree = parsed.error ? NULL : tree_unpack(parsed.parse_tree.data, parsed.parse_tree.len);
     weft_status status;
     if (parsed.error) {
