@@ -5,7 +5,7 @@
 //     woven on cuda:0, 9 x 115 blocks ..., 1.2 GB over the link, kernels 0.456 ms at 4200 GB/s (93 % of the measured 4500): rows in ...
 //     woven on cpu, cc, 2 threads: rows in 6,001,747, out 118,598, read 60.0 MB, chunks read 6, skipped 0, time 1.23 ms
 //
-// and a join table ends its line with "built in 0.21 ms" where the host made it, and "built in 0.021 ms by cuda:0" where kernels did.  Text is what users get as well, so this reads what
+// and a join table ends its line with "built in 0.21 ms by cpu" where the host made it, and "built in 0.021 ms by cuda:0" where kernels did.  Text is what users get as well, so this reads what
 // they would read.  Where time and rate are given, they make the bytes: "1.2 GB" has too few digits.
 
 #define _GNU_SOURCE

@@ -10,6 +10,7 @@
 
 #include "device/cuda_int.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define ALIGNED   256
@@ -276,15 +277,18 @@ bool gpu_make_table(Device *device, Launch *launch, TableFill *fill)
     GpuRun      *run = launch->memory;
     const double before_ms = launch->gpu.kernel_ms;
     Scratch      scratch = { 0 };
-    Error        ignored = { 0 };      // the host makes the table then
+    Error        err = { 0 };          // the host makes the table then
     run->launch = launch;
     run->is_timed = launch->is_explained;
-    if (!can_make(run, fill) || gpu_enter(gpu, &ignored)) return false;
+    if (!can_make(run, fill) || gpu_enter(gpu, &err)) return false;
     MadeTable *table = new_table(gpu, fill);
     if (!table) return false;
     const bool        fits = take_scratch(gpu, fill, &scratch);
-    const weft_status status = fits ? fill_table(run, fill, table, &scratch, &ignored) : WEFT_OK;
-    if (status) run_wait_quietly(run);
+    const weft_status status = fits ? fill_table(run, fill, table, &scratch, &err) : WEFT_OK;
+    if (status) {
+        snprintf(fill->refused, sizeof fill->refused, "%.290s", err.message);
+        run_wait_quietly(run);
+    }
     give_scratch(gpu, &scratch);
     if (fits && !status) keep_table(gpu, table);
     else give_up_table(gpu, table);

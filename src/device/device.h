@@ -67,6 +67,7 @@ typedef struct TableFill {
     // out
     u64       n_places;                // that have a row; fewer than rows: some had the same
     double    kernel_ms;               // by the device's clock; 0: not asked for
+    char      refused[300];            // why it failed at one of the kind it makes; empty: it did not
 } TableFill;
 
 #define FILL_KEYS 8                    // at most

@@ -133,13 +133,15 @@ static weft_status give_one_row(Execution *ex, Query *query)
 
 typedef weft_status (*Body)(Execution *ex, QueryRun *run, const Statement *statement);       // runs the query and makes ex->result
 
-// Nothing of the first try is left: neither memory, nor rows, nor the stop flag that its failing workers set.
-static void begin_again(Execution *ex)
+// Nothing of the first try is left: neither memory, nor rows, nor the stop flag that its failing workers set.  Who lost a device is told.
+static void begin_again(Execution *ex, bool has_lost_tables)
 {
     weft_session *session = ex->session;
+    const char   *notice = has_lost_tables ? arena_printf(ex->arena, "the query was begun again on the CPU, without tables that a device had made: %s", ex->err->message) : NULL;
     error_clear(ex->err);
     weft_result_free(ex->result);
     ex->result = result_new(session->db);
+    if (notice) result_add_notice(ex->result, notice);
     atomic_store(&session->stop, 0);
     if (atomic_load(&session->cancelled)) atomic_store(&session->stop, 1);     // it came meanwhile
 }
@@ -168,9 +170,10 @@ static weft_status run_with_memory(Execution *ex, const Statement *statement, Bo
     Tries tries = { 0 };
     bool  try_again;
     for (;;) {
+        const bool        used_cpu = tries.must_use_cpu;
         const weft_status status = try_once(ex, statement, body, &tries, &try_again);
         if (!try_again) return status;
-        begin_again(ex);
+        begin_again(ex, tries.must_use_cpu && !used_cpu);
     }
 }
 
@@ -201,13 +204,28 @@ static void print_kernels(const QueryRun *run, Text *text)
         }
 }
 
-// The answer is made, as the query would, and dropped.
-static weft_status analyze(Execution *ex, QueryRun *run)
+// The answer is made, as the query would, and dropped.  FIGURES tells of it: HAVING, ORDER BY and LIMIT are in it, and it is made by the CPU, wherever kernels ran.
+static weft_status analyze(Execution *ex, QueryRun *run, Text *figures)
 {
+    const double start = time_now_ms();
     weft_result *answer = result_new(ex->session->db);
     answer->budget = query_budget(run);
     const weft_status status = result_from_query(run, answer);
+    text_add(figures, "answer of %zu row%s %smade on cpu in %.2f ms\n", answer->n_rows, answer->n_rows == 1 ? "" : "s", run->query->n_sort ? "sorted and " : "",
+             time_now_ms() - start);
     weft_result_free(answer);
+    return status;
+}
+
+static weft_status explain_analyzed(Execution *ex, QueryRun *run, double start_ms, Text *text)
+{
+    Text              answer = { 0 };
+    const weft_status status = analyze(ex, run, &answer);
+    if (!status) {
+        explain_plan(run, true, text);
+        text_add(text, "%stotal %.2f ms\n", answer.bytes, time_now_ms() - start_ms);
+    }
+    text_free(&answer);
     return status;
 }
 
@@ -216,11 +234,7 @@ static weft_status explain_run(Execution *ex, QueryRun *run, const Statement *st
     const double start = time_now_ms();
     run->only_weave = !statement->explain_analyze;
     TRY(query_run(run));
-    if (statement->explain_analyze) {
-        TRY(analyze(ex, run));
-        explain_plan(run, true, text);
-        text_add(text, "total %.2f ms\n", time_now_ms() - start);
-    }
+    if (statement->explain_analyze) TRY(explain_analyzed(ex, run, start, text));
     if (statement->explain_kernel) print_kernels(run, text);
     return WEFT_OK;
 }
@@ -345,8 +359,7 @@ static weft_status run_create(Execution *ex, const Statement *statement)
     if (statement->if_exists) store_peek_table(store, statement->name, &old, &(Error){ 0 });
     snprintf(ex->result->tag, sizeof ex->result->tag, "CREATE TABLE");
     if (old) {
-        *LIST_PUSH(ex->result->arena, ex->result->notices, ex->result->n_notices) =
-            arena_printf(ex->result->arena, "table \"%s\" exists already, skipping", statement->name);
+        result_add_notice(ex->result, arena_printf(ex->arena, "table \"%s\" exists already, skipping", statement->name));
         table_release(old);
         return WEFT_OK;
     }

@@ -194,6 +194,7 @@ weft_status  result_alloc(weft_result *result, size_t bytes, void **out, Error *
 weft_status  result_from_query(QueryRun *run, weft_result *result);
 weft_status  result_from_constants(QueryRun *run, weft_result *result);                   // SELECT without FROM
 weft_status  result_from_lines(weft_result *result, const char *name, const char *lines, Error *err);   // one text column
+void         result_add_notice(weft_result *result, const char *notice);
 void         result_add_notices(weft_result *result, const QueryRun *run);
 
 // ---- the rest ------------------------------------------------------------------------------------------------------------------

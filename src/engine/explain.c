@@ -150,7 +150,7 @@ static void print_pipeline(const QueryRun *run, int number, int depth, bool with
         text_add(text, " rows, ");
         print_bytes(text, (double)figures->table->bytes);
         if (figures->table->remote) text_add(text, ", built in %.3f ms by %s\n", figures->build_ms, remote_device(figures->table->remote));
-        else text_add(text, ", built in %.2f ms\n", figures->build_ms);
+        else text_add(text, ", built in %.2f ms by cpu\n", figures->build_ms);
     }
     for (int p = 0; p < pipeline->n_probes; p++) {
         const Probe *probe = &pipeline->probes[p];

@@ -41,9 +41,11 @@ weft_status result_alloc(weft_result *result, size_t bytes, void **out, Error *e
     return WEFT_OK;
 }
 
+void result_add_notice(weft_result *result, const char *notice) { *LIST_PUSH(result->arena, result->notices, result->n_notices) = arena_strdup(result->arena, notice); }
+
 void result_add_notices(weft_result *result, const QueryRun *run)
 {
-    for (int i = 0; i < run->n_notices; i++) *LIST_PUSH(result->arena, result->notices, result->n_notices) = arena_strdup(result->arena, run->notices[i]);
+    for (int i = 0; i < run->n_notices; i++) result_add_notice(result, run->notices[i]);
 }
 
 // ---- copying out ----------------------------------------------------------------------------------------------------------------

@@ -656,7 +656,9 @@ static weft_status build_there(Builder *b, Launch *launch, double *kernel_ms, bo
     list_keys(b, &fill);
     if (b->table->n_payloads) list_payloads(b, codings, &fill);
     else list_set(b, &fill);
-    if (!launch->device->make_table(launch->device, launch, &fill)) return WEFT_OK;
+    const bool is_made = launch->device->make_table(launch->device, launch, &fill);
+    if (fill.refused[0]) query_notice(b->run, arena_printf(b->run->own, "%s did not make a join table, the CPU did: %s", launch->device->name, fill.refused));
+    if (!is_made) return WEFT_OK;
     *kernel_ms = fill.kernel_ms;
     *is_done = fill.n_places == b->rows->n_rows;           // else there were two rows of one key
     if (*is_done) keep_remote(b, launch->device, &fill);
