@@ -47,6 +47,7 @@
 #define IN_PLACE_SHARE   0.01              // of a column that is left in the host's memory, what kernels look at
 #define IN_PLACE_SECTOR  128
 #define READ_AHEAD_BYTES ((u64)128 << 20)  // of columns on disk
+#define RIDER_ARGS_ONCE  ((u64)4096)       // of its arguments, what does not grow with chunks
 #define LOOK_AGAIN_MS    0.03              // while a run is waited for
 #define GATHER_BYTES     ((u64)64 << 20)   // of the device's memory: so much takes longer than others to come
 #define GATHER_MS        0.8               // that a scan waits for others, at most, where columns come over the link,
@@ -119,6 +120,7 @@ static bool hold_column(Wave *wave, RunChunk *chunk, int column, bool is_passing
     const Chunk  *stored = chunk->chunk;
     const CopyKey key = { stored->id, (u64)(u32)column };
     ColumnCopy    copied = { .column = column, .copy = copy_find(gpu->frames, key), .valid_at = column_valid_at(stored, column) };
+    if (copied.copy && !is_passing) copied.copy->is_passing = false;       // it belongs to something that fits
     if (!copied.copy && is_passing && chunk->from_store && !chunk->pin) chunk->pin = pin_hold(gpu->pins, stored);
     if (!copied.copy && needs_little(wave, chunk, column)) copied.in_place = column_in_place(chunk, column);
     if (!copied.copy && !copied.in_place) {
@@ -224,11 +226,24 @@ static bool is_fellow(const GpuRun *leader, const GpuRun *other)
     return other == leader || (leader->launch->table && leader->launch->table == other->launch->table);
 }
 
+// Of arguments, whatever the chunks.
+static u64 args_once(void) { return gpu_cube_args_bytes() + gpu_sieve_args_once(); }
+
+static u64 least_args(const GpuRun *run) { return part_bytes(run) + RIDER_ARGS_ONCE; }
+
+// Its arguments find room, for one chunk at least.
+static bool can_ride(const GpuRun *run) { return args_once() + gpu_sieve_args_bytes() + least_args(run) <= ARGS_BYTES; }
+
+// As many as arguments find room for with one chunk; others lead later.
 static void gather_riders(Wave *wave, const GpuRun *leader)
 {
+    u64 bytes = args_once() + gpu_sieve_args_bytes() + least_args(leader);
     for (GpuRun *run = wave->gpu->first; run; run = run->next) {
         if (is_stopped(run)) want_nothing(run);
-        if (run->n_wanted && is_fellow(leader, run)) *PUSH(wave->riders, wave->n_riders, wave->riders_room) = run;
+        if (!run->n_wanted || !is_fellow(leader, run)) continue;
+        if (run != leader && bytes + least_args(run) > ARGS_BYTES) continue;
+        if (run != leader) bytes += least_args(run);
+        *PUSH(wave->riders, wave->n_riders, wave->riders_room) = run;
     }
 }
 
@@ -242,14 +257,14 @@ static bool is_long(const Gpu *gpu, const GpuRun *run) { return run->bytes_wante
 static bool is_long_enough(const Wave *wave)
 {
     const u64 most = frames_total(wave->gpu->frames) / RUN_SHARE;
-    return wave->bytes_straight >= MIN_OF(RUN_BYTES + RUN_RIDER_BYTES * (u64)wave->n_riders, most) || wave->bytes_staged > RUN_STAGED_BYTES;
+    return wave->bytes_straight >= MIN_OF(RUN_BYTES + RUN_RIDER_BYTES * (u64)wave->n_riders, most) || wave->bytes_staged > MIN_OF(RUN_STAGED_BYTES, most);
 }
 
 // As many chunks as the leader wants and one run may have; 0: not even one found room.
 static void gather_chunks(Wave *wave, const GpuRun *leader)
 {
     const Source *source = leader->launch->source;
-    const u64     once = 4096 * (u64)wave->n_riders + gpu_cube_args_bytes() + gpu_sieve_args_once();
+    const u64     once = RIDER_ARGS_ONCE * (u64)wave->n_riders + args_once();
     wave->is_passing = passes_through(wave->gpu, leader);
     for (int c = 0; c < source->n_chunks && wave->n_chunks < PARTS_MAX; c++) {
         if (!leader->wants[c]) continue;
@@ -261,21 +276,34 @@ static void gather_chunks(Wave *wave, const GpuRun *leader)
     }
 }
 
+// What all riders want of a chunk is asked for, unless it was; all of it is counted.
+static u64 ask_for_chunk(Wave *wave, const Chunk *chunk, int hint)
+{
+    u64 bytes = 0, has = 0;            // of the first columns: many riders want the same ones
+    for (int r = 0; r < wave->n_riders; r++) {
+        GpuRun    *run = wave->riders[r];
+        const int  number = chunk_number(run, chunk, hint);
+        if (number < 0 || !run->wants[number]) continue;
+        for (int c = 0; c < run->launch->woven->n_columns; c++) {
+            const int column = source_column(run, c);
+            if (column < 64 && has >> column & 1) continue;
+            if (column < 64) has |= (u64)1 << column;
+            bytes += column_bytes(chunk, column);
+            if (number >= run->asked_until) ahead_ask(wave->gpu->ahead, chunk, column);
+        }
+        run->asked_until = MAX_OF(run->asked_until, number + 1);
+    }
+    return bytes;
+}
+
 // This run and what comes after it, where it is on disk.  What comes straight is in memory.
-static void read_ahead(Wave *wave, GpuRun *leader)
+static void read_ahead(Wave *wave, const GpuRun *leader)
 {
     const Source *source = leader->launch->source;
     u64           bytes = 0;
     if (!wave->bytes_staged || !source->from_store) return;
-    for (int c = wave->chunks[0].number; c < source->n_chunks && bytes < READ_AHEAD_BYTES; c++) {
-        if (!leader->wants[c]) continue;
-        for (int k = 0; k < leader->launch->woven->n_columns; k++) {
-            const int column = source_column(leader, k);
-            bytes += column_bytes(source->chunks[c], column);
-            if (c >= leader->asked_until) ahead_ask(wave->gpu->ahead, source->chunks[c], column);
-        }
-        leader->asked_until = MAX_OF(leader->asked_until, c + 1);
-    }
+    for (int c = wave->chunks[0].number; c < source->n_chunks && bytes < READ_AHEAD_BYTES; c++)
+        if (leader->wants[c]) bytes += ask_for_chunk(wave, source->chunks[c], c);
 }
 
 // ---- launching (without the lock) -----------------------------------------------------------------------------------------------------
@@ -689,7 +717,8 @@ static void free_wave(Wave *wave)
 static void refuse_leader(GpuRun *leader)
 {
     Error err = { 0 };
-    fail(&err, WEFT_OUT_OF_MEMORY, -1, "out of device memory: the pool of %s has no room for the columns of one chunk", leader->gpu->name);
+    if (!can_ride(leader)) fail(&err, WEFT_OUT_OF_MEMORY, -1, "%s takes no kernel with %d constants", leader->gpu->name, leader->launch->woven->n_params);
+    else fail(&err, WEFT_OUT_OF_MEMORY, -1, "out of device memory: the pool of %s has no room for the columns of one chunk", leader->gpu->name);
     fail_rider(leader, WEFT_OUT_OF_MEMORY, &err);
     set_issued(leader);
 }
@@ -743,9 +772,9 @@ static void step(Gpu *gpu, GpuRun *leader)
     Wave wave = { .gpu = gpu, .slot = free_slot(gpu) };
     pthread_mutex_init(&wave.lock, NULL);
     gather_riders(&wave, leader);
-    gather_chunks(&wave, leader);
+    if (can_ride(leader)) gather_chunks(&wave, leader);
     if (wave.n_chunks) do_run(&wave, leader, false);
-    else if (leader->n_wanted && oldest_slot(gpu)) wait_for_oldest(gpu);
+    else if (leader->n_wanted && can_ride(leader) && oldest_slot(gpu)) wait_for_oldest(gpu);
     else if (leader->n_wanted) refuse_leader(leader);
     free_wave(&wave);
 }

@@ -15,7 +15,7 @@
 // from then on fail with this result; after a sticky one all calls do, in contexts that are made later, too, until fake_cuda_fail is called again.
 // WEFT_FAKE_CUDA_REGISTER says how memory can be registered: "none", or "writable", as by drivers that know no read-only memory, or by default with
 // the flag where it is read-only.  "A compiler" keeps the text: the module that is loaded from it is compiled with libtcc.  fake_nvrtc_takes(200) makes each compile take so many milliseconds, fake_cuda_asking_takes(200) every
-// third question for an event so many microseconds.  Not covered: the words of cuda.h itself (scripts/cuda-check compiles them, a GPU runs them).
+// third question for an event so many microseconds, fake_cuda_launch_takes(200) the next launch so many milliseconds.  Not covered: the words of cuda.h itself (scripts/cuda-check compiles them, a GPU runs them).
 
 #include "device/cuda_driver.h"
 #include "jit/jit_int.h"
@@ -114,6 +114,11 @@ static _Atomic int ask_us, n_asked;
 
 CALL void fake_cuda_asking_takes(int us);
 CALL void fake_cuda_asking_takes(int us) { ask_us = us; }
+
+static _Atomic int launch_ms;
+
+CALL void fake_cuda_launch_takes(int ms);
+CALL void fake_cuda_launch_takes(int ms) { launch_ms = ms; }
 
 static void read_fault(void)
 {
@@ -793,6 +798,7 @@ DEFINE(cuEventElapsedTime, (float *time_ms, CuEvent start, CuEvent end))
 DEFINE(cuLaunchKernel, (CuFunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
                         unsigned dynamic_shared, CuStream stream, void **parameters, void **extra))
 {
+    usleep((useconds_t)atomic_exchange(&launch_ms, 0) * 1000);
     ENTER("cuLaunchKernel");
     const bool is_sound = grid_x > 0 && grid_y > 0 && grid_y < 65536 && grid_z == 1 && block_x % 32 == 0 && block_x > 0 && block_x <= 1024 && block_y == 1 && block_z == 1 &&
                           dynamic_shared <= 232448 && !extra;
