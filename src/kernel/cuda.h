@@ -519,6 +519,66 @@ template <> struct Into_<sum_> {
     DEVICE_ void merge(i64 *cell, i64 value) { add_shared_(cell, value); }
     DEVICE_ void merge(f64 *cell, f64 value) { sum_::merge(cell, value); }
 };
+
+DEVICE_ void merge_wide_cell_(i64 *low, i64 *high, i64 value) { merge_wide_(low, high, widen_(value)); }
+#else
+// In memory that all blocks add to, what lanes of a warp have for one cell is added up first: additions to one place come one after the other there, and where
+// most rows are of one group, or lie side by side by group, all others wait for them.
+#if __CUDA_ARCH__ >= 800
+#define TOGETHER_ 2                    // lanes at least
+
+// Lanes that add to the cell of the first one here; 0: this is none of them, or they are few.
+DEVICE_ u32 together_(const void *cell)
+{
+    const u32  here = __activemask();
+    const bool is_same = (u64)cell == __shfl_sync(here, (u64)cell, __ffs(here) - 1);
+    const u32  same = __ballot_sync(here, is_same);
+    return is_same && __popc(same) >= TOGETHER_ ? same : 0;
+}
+
+// Of 27 bits each, what 32 lanes have fits a word.
+DEVICE_ Wide_ sum_of_(u32 lanes, i64 value)
+{
+    const u64 bits = (u64)value, all = (1 << 27) - 1;
+    const u64 low = __reduce_add_sync(lanes, (u32)(bits & all)), middle = __reduce_add_sync(lanes, (u32)(bits >> 27 & all)), top = __reduce_add_sync(lanes, (u32)(bits >> 54));
+    const i64 n_negative = __popc(__ballot_sync(lanes, value < 0));
+    return join_wide_({ low + (middle << 27), -n_negative }, { top << 54, (i64)(top >> 10) });
+}
+
+DEVICE_ bool is_first_of_(u32 lanes) { return threadIdx.x % 32 == (u32)__ffs(lanes) - 1; }
+#else
+DEVICE_ u32   together_(const void *) { return 0; }
+DEVICE_ Wide_ sum_of_(u32, i64 value) { return widen_(value); }
+DEVICE_ bool  is_first_of_(u32) { return true; }
+#endif
+
+template <> struct Into_<sum_> {
+    DEVICE_ void merge(i64 *cell, i64 value)
+    {
+        const u32 lanes = together_(cell);
+        const i64 sum = lanes ? (i64)sum_of_(lanes, value).low : value;
+        if (!lanes || is_first_of_(lanes)) sum_::merge(cell, sum);
+    }
+    DEVICE_ void merge(f64 *cell, f64 value) { sum_::merge(cell, value); }
+};
+
+// Most values change nothing, and looking is not waited for by others.
+template <> struct Into_<least_> {
+    DEVICE_ void merge(i64 *cell, i64 value) { if (value < *(volatile i64 *)cell) least_::merge(cell, value); }
+    DEVICE_ void merge(f64 *cell, f64 value) { least_::merge(cell, value); }
+};
+
+template <> struct Into_<most_> {
+    DEVICE_ void merge(i64 *cell, i64 value) { if (value > *(volatile i64 *)cell) most_::merge(cell, value); }
+    DEVICE_ void merge(f64 *cell, f64 value) { most_::merge(cell, value); }
+};
+
+DEVICE_ void merge_wide_cell_(i64 *low, i64 *high, i64 value)
+{
+    const u32   lanes = together_(low);
+    const Wide_ sum = lanes ? sum_of_(lanes, value) : widen_(value);
+    if (!lanes || is_first_of_(lanes)) merge_wide_(low, high, sum);
+}
 #endif
 
 // A group's accumulator: a0[group] is not a number but a place.  So one word, ADD, is an addition in a register where it is
@@ -541,7 +601,7 @@ DEVICE_ void put_wide_(i64 &low, i64 &high, i64 value)
     low = (i64)sum.low, high = sum.high;
 }
 
-DEVICE_ void put_wide_(Cell_<i64> low, Cell_<i64> high, i64 value) { merge_wide_(low.at, high.at, widen_(value)); }
+DEVICE_ void put_wide_(Cell_<i64> low, Cell_<i64> high, i64 value) { merge_wide_cell_(low.at, high.at, value); }
 
 // SPREAD: a float's digits, each into a slot of its own.  Integer additions: the sum does not depend on their order.
 DEVICE_ void spread_(void *const *state, u64 group, f64 value, i64 unit, u32 log, u32 n)
