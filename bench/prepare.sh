@@ -11,6 +11,10 @@ for argument; do
 done
 
 make -s BUILD="$BUILD" "$BUILD/weft" "$BUILD/bench/$program"
+if [ "${needs_gpu:-no}" = yes ] && ! "$BUILD/weft" devices --need-gpu; then
+    echo "bench/$program: nothing was measured: no GPU can be used here (above: why, and what to do)." >&2
+    exit 1
+fi
 duckdb=$(scripts/duckdb)
 
 data=$folder/sf$scale

@@ -10,4 +10,6 @@ set -eu
 cd "$(dirname "$0")/../.."
 program=gpu
 default_scale=20
+needs_gpu=yes
+case " $* " in *' --device cpu '*) needs_gpu=no ;; esac
 . bench/prepare.sh
