@@ -176,19 +176,43 @@ static double run_at_once(const Crowd *crowd)
 // from round to round, so there are more of them than of single runs.
 enum { ONCE_ROUNDS = 4 };
 
-static double best_at_once(GpuBench *gpu, const Crowd *crowd)
+// That the device was handed so far; 0 on the CPU.
+static double kernels_started(Peer *weft)
+{
+    Rows rows = { 0 };
+    if (!peer_run(weft, "select sum(kernels) from weft_devices", &rows))
+        die("weft_devices", weft->error);
+    double n = rows.n_rows && rows.cells[0] ? atof(rows.cells[0]) : 0;
+    rows_free(&rows);
+    return n;
+}
+
+// *KERNELS: of one round, in the mean; may be NULL.
+static double best_at_once(GpuBench *gpu, const Crowd *crowd, Peer *weft, double *kernels)
 {
     enum { WARM_ROUNDS = 40 };
-    double best_ms = INFINITY;
-    for (int r = -WARM_ROUNDS; r < ONCE_ROUNDS * gpu->bench.options.repeats; r++) {
+    const int n_rounds = ONCE_ROUNDS * gpu->bench.options.repeats;
+    double best_ms = INFINITY, kernels_before = 0;
+    for (int r = -WARM_ROUNDS; r < n_rounds; r++) {
+        if (r == 0)
+            kernels_before = kernels_started(weft);
         double ms = run_at_once(crowd);
         if (r < 0)
             usleep(50000);
         else
             best_ms = fmin(best_ms, ms);
     }
+    if (kernels)
+        *kernels = (kernels_started(weft) - kernels_before) / n_rounds;
     check_at_once(gpu, crowd);                                 // with all code there
     return best_ms;
+}
+
+// Launches of one round, and the share of its time that these would take one after the other.
+static void say_launches(GpuBench *gpu, double kernels, double ms)
+{
+    if (gpu->launch_us > 0 && kernels > 0)
+        say(&gpu->bench, "- launches: %.0f, which take %.2f %% of that time\n", kernels, 100 * kernels * gpu->launch_us / 1e3 / ms);
 }
 
 // ---- peaks ----------------------------------------------------------------------------------------------------------
@@ -306,9 +330,10 @@ void part_together(GpuBench *gpu)
     Crowd crowd = { .n = 0 };
     for (int q = 0; q < bench->n_queries; q++)
         crowd_join(gpu, &crowd, gpu->weft, bench->queries[q].sql);
-    double best_ms = best_at_once(gpu, &crowd);
+    double kernels, best_ms = best_at_once(gpu, &crowd, gpu->weft, &kernels);
     say(bench, "## Resident, all %d at once; best of %d\n\n", crowd.n, ONCE_ROUNDS * bench->options.repeats);
     say(bench, "- from the first submitted to the last answered: %.3f ms\n", best_ms);
+    say_launches(gpu, kernels, best_ms);
     if (gpu->single_sum_ms > 0) {
         verdict(gpu, "of the sum of each alone, from SQL to result", 100 * best_ms / gpu->whole_sum_ms, "%", true, 40);
         say(bench, "- of the sum of the kernels of each alone: %.2f %%\n", 100 * best_ms / gpu->single_sum_ms);
@@ -328,7 +353,7 @@ void part_shape(GpuBench *gpu)
         crowd_join(gpu, &crowd, gpu->weft, sql);
         free(sql);
     }
-    double best_ms = best_at_once(gpu, &crowd);
+    double kernels, best_ms = best_at_once(gpu, &crowd, gpu->weft, &kernels);
     for (int r = 0; r < bench->options.repeats; r++) {
         double start = now_ms();
         for (int i = 0; i < crowd.n; i++)
@@ -338,6 +363,7 @@ void part_shape(GpuBench *gpu)
     say(bench, "## Resident, %d filter-and-sum queries of one shape; best of %d\n\n", crowd.n, ONCE_ROUNDS * bench->options.repeats);
     say(bench, "- one after the other: %.3f ms\n", in_turn_ms);
     verdict(gpu, "at once", best_ms, "ms", true, 1.5);
+    say_launches(gpu, kernels, best_ms);
     say(bench, "\n");
     crowd_free(&crowd);
 }
@@ -392,13 +418,13 @@ int child_stream(GpuBench *gpu)
             crowd_join(gpu, &one, weft, sql);
         free(sql);
     }
-    double one_ms = best_at_once(gpu, &one), many_ms = best_at_once(gpu, &many);
+    double kernels, one_ms = best_at_once(gpu, &one, weft, NULL), many_ms = best_at_once(gpu, &many, weft, &kernels);
     // What stays in the pool from one time to the next differs a little: the least that came over the link counts.
     for (int i = 0; i < 5; i++) {
         explain_analyze(weft, one.queries[0], &figures);
         bytes = fmin(bytes, figures.bytes_link > 0 ? figures.bytes_link : figures.bytes);
     }
-    printf("%.6f %.6f %.0f\n", one_ms, many_ms, bytes);
+    printf("%.6f %.6f %.0f %.6f\n", one_ms, many_ms, bytes, kernels);
     crowd_free(&one);
     crowd_free(&many);
     peer_close(weft);
@@ -408,7 +434,7 @@ int child_stream(GpuBench *gpu)
 void part_stream(GpuBench *gpu)
 {
     Bench *bench = &gpu->bench;
-    double answers[3];
+    double answers[4];
     ask_child(bench, &(Child){ "stream", "-", "WEFT_DEVICE_MEMORY", gpu->pool, gpu->device }, answers, COUNT(answers));
     double one_ms = answers[0], many_ms = answers[1], rate = answers[2] / one_ms / 1e6;
     say(bench, "## Host-resident: %s of device memory, filter-and-sum queries; best of %d\n\n", gpu->pool,
@@ -417,6 +443,7 @@ void part_stream(GpuBench *gpu)
     if (gpu->link_gb_s > 0)
         verdict(gpu, "of the link's measured rate", 100 * rate / gpu->link_gb_s, "%", false, 90);
     say(bench, "- %d queries at once: %.2f ms\n", N_STREAM, many_ms);
+    say_launches(gpu, answers[3], many_ms);
     verdict(gpu, "of the time of one", many_ms / one_ms, "times", true, 1.1);
     say(bench, "\n");
 }

@@ -107,8 +107,9 @@ static LaunchFigures launch_figures(const Gpu *gpu, const GpuRun *run, Arena *ar
 void gpu_list(Device *device, Arena *arena, DeviceFigures *figures)
 {
     Gpu *gpu = (Gpu *)device;
-    *figures = (DeviceFigures){ 0 };
+    *figures = (DeviceFigures){ .n_kernels = gpu->n_kernels };
     pthread_mutex_lock(&gpu->lock);
+    figures->bytes = frames_total(gpu->frames), figures->bytes_held = frames_held(gpu->frames), figures->bytes_copied = frames_copied(gpu->frames);
     pthread_mutex_lock(&gpu->shelf_lock);
     for (const GpuRun *run = gpu->listed; run; run = run->next_listed) *LIST_PUSH(arena, figures->launches, figures->n_launches) = launch_figures(gpu, run, arena);
     for (int t = 0; t < gpu->n_tables; t++) {

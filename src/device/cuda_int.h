@@ -209,7 +209,7 @@ struct Gpu {
     double            compile_ms;      // that one takes, about
     bool              is_cold, stops_compiling;    // cold: the compiler has not been started yet, and is to be
     int               n_tries_left;    // to measure how fast its memory is read
-    _Atomic u64       n_launches;
+    _Atomic u64       n_launches, n_kernels;       // kernels: handed to the driver
     u64               n_runs, n_copying;           // copying: of these, those that brought columns
     GpuRun           *first;           // attached, the oldest first
     int               n_active;        // launches that hold memory

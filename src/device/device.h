@@ -107,7 +107,13 @@ typedef struct TableFigures {
     u64         chunks_ridden, rows_ridden, bytes_ridden;      // counted for each
 } TableFigures;
 
-typedef struct DeviceFigures { int n_launches, n_tables; LaunchFigures *launches; TableFigures *tables; } DeviceFigures;
+typedef struct DeviceFigures {
+    int            n_launches, n_tables;
+    LaunchFigures *launches;
+    TableFigures  *tables;
+    u64            n_kernels;                  // started so far
+    u64            bytes, bytes_held, bytes_copied;            // its memory: all that Weft has of it; what cannot make way; copies of columns and tables
+} DeviceFigures;
 
 typedef struct Launch {
     // in

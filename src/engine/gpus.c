@@ -86,6 +86,17 @@ static DeviceFigures figures_of(Gpus *gpus, int number, Arena *arena)
     return figures;
 }
 
+bool gpus_figures(Gpus *gpus, int number, Arena *arena, const char **name, DeviceFigures *figures)
+{
+    Device *device = gpus->devices[number];
+    if (!device) return false;
+    *name = device->name;
+    *figures = figures_of(gpus, number, arena);
+    return true;
+}
+
+int gpus_most(void) { return GPUS_MOST; }
+
 static WovenAs woven_as_of(const char *name)
 {
     for (int as = WOVEN_SIEVE; name && as <= WOVEN_CUBE; as++)

@@ -21,6 +21,9 @@ Device     *gpus_ready(Gpus *gpus);
 // What network_riders and network_scans say, of the GPUs as well.  Riders are added to a list (LIST_PUSH); scans are added to those of the same
 // table, in a list of its own.
 void gpus_add_riders(Gpus *gpus, Arena *arena, RiderFigures **figures, int *n_figures);
+// Of the GPU of this number; false: it is not open.
+bool gpus_figures(Gpus *gpus, int number, Arena *arena, const char **name, DeviceFigures *figures);
+int  gpus_most(void);
 void gpus_add_scans(Gpus *gpus, Arena *arena, ScanFigures **figures, int *n_figures);
 
 #endif

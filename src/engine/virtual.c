@@ -100,6 +100,20 @@ static weft_status fill_riders(Maker *maker, Arena *arena)
     return WEFT_OK;
 }
 
+// Those that are open: nobody opens one by looking.
+static weft_status fill_devices(Maker *maker, Arena *arena)
+{
+    const char   *name;
+    DeviceFigures figures;
+    for (int g = 0; g < gpus_most(); g++) {
+        if (!gpus_figures(maker->db->gpus, g, arena, &name, &figures)) continue;
+        const Value row[] = { text_value(name), int_value(TYPE_BIGINT, (i64)figures.n_kernels), int_value(TYPE_BIGINT, (i64)figures.bytes),
+                              int_value(TYPE_BIGINT, (i64)figures.bytes_held), int_value(TYPE_BIGINT, (i64)figures.bytes_copied) };
+        TRY(add_row(maker, row, COUNT_OF(row)));
+    }
+    return WEFT_OK;
+}
+
 static weft_status fill_queue(Maker *maker, Arena *arena)
 {
     ClaimFigures *claims;
@@ -135,6 +149,8 @@ static const struct VirtualTable {
     { "weft_riders", { { "query", TYPE(BIGINT), true }, { "table_name", TYPE(TEXT), true }, { "pipeline", TYPE(TEXT), true }, { "kernel", TYPE(TEXT), true },
                        { "chunks", TYPE(INTEGER), true }, { "chunks_done", TYPE(INTEGER), true }, { "fellow_riders", TYPE(INTEGER), true },
                        { "woven_with", TYPE(INTEGER), true } }, 8, NULL, fill_riders },
+    { "weft_devices", { { "device", TYPE(TEXT), true }, { "kernels", TYPE(BIGINT), true }, { "bytes", TYPE(BIGINT), true }, { "bytes_held", TYPE(BIGINT), true },
+                        { "bytes_copied", TYPE(BIGINT), true } }, 5, NULL, fill_devices },
     { "weft_queue", { { "query", TYPE(BIGINT), true }, { "state", TYPE(TEXT), true }, { "position", TYPE(INTEGER), true },
                       { "priority", TYPE(INTEGER), true }, { "alone", TYPE(BOOLEAN), true }, { "bytes_wanted", TYPE(BIGINT), true },
                       { "bytes_reserved", TYPE(BIGINT), true }, { "bytes_used", TYPE(BIGINT), true }, { "waited_ms", TYPE(BIGINT), true } }, 9, NULL, fill_queue },
