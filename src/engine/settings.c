@@ -115,17 +115,19 @@ static void show_chunk_rows(const weft_session *session, Text *text)
     text_add(text, "%u", store_chunk_rows(session->db->store));
 }
 
-// auto, cpu, cuda or cuda:N
+// auto, cpu, cuda or cuda:N.  What is not understood leaves both as they were.
 static bool parse_device(const char *value, DeviceChoice *device, int *gpu)
 {
-    char *end = "";
-    *gpu = 0;
-    *device = strcasecmp(value, "auto") == 0 ? DEVICE_AUTO : strcasecmp(value, "cpu") == 0 ? DEVICE_CPU : DEVICE_CUDA;
-    if (*device != DEVICE_CUDA) return true;
-    if (strncasecmp(value, "cuda", 4) != 0) return false;
-    if (!value[4]) return true;
-    *gpu = value[4] == ':' ? (int)strtol(value + 5, &end, 10) : -1;
-    return value[5] && !*end && *gpu >= 0 && *gpu < 1000;
+    enum { DIGITS_MOST = 3 };          // more GPUs than anybody has
+    const bool   is_auto = strcasecmp(value, "auto") == 0, is_cpu = strcasecmp(value, "cpu") == 0;
+    const bool   has_number = strncasecmp(value, "cuda:", 5) == 0;
+    const char  *digits = has_number ? value + 5 : "0";
+    const size_t n_digits = strspn(digits, "0123456789");
+    if (!is_auto && !is_cpu && !has_number && strcasecmp(value, "cuda") != 0) return false;
+    if (n_digits == 0 || n_digits > DIGITS_MOST || digits[n_digits]) return false;
+    *device = is_auto ? DEVICE_AUTO : is_cpu ? DEVICE_CPU : DEVICE_CUDA;
+    *gpu = (int)strtol(digits, NULL, 10);
+    return true;
 }
 
 void settings_default_device(Settings *settings)
