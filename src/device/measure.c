@@ -138,10 +138,12 @@ static weft_status open_bench(GpuBench *bench, int ordinal, size_t bytes_most, s
     return WEFT_OK;
 }
 
-// What fails here fails because something before did, and that has been said.
+// What fails here fails because something before did, and that has been said.  What was asked for before it may still be at work.
 static void close_bench(GpuBench *bench)
 {
     const CudaDriver *cu = bench->cu;
+    if (bench->stream)
+        cu->StreamSynchronize(bench->stream);
     if (bench->module)
         cu->ModuleUnload(bench->module);
     if (bench->pinned)
@@ -188,6 +190,8 @@ static weft_status measure_copies(GpuBench *bench, GpuSpeeds *speeds, Error *err
     TRY(mem_alloc(&budget, bench->copy_bytes, &pageable, err));
     memset(pageable, 1, bench->copy_bytes);
     weft_status status = copy_speed(bench, COPY_TO_DEVICE, pageable, &speeds->to_device_pageable, err);
+    if (status)
+        bench->cu->StreamSynchronize(bench->stream);        // it may still be copied from
     mem_free(&budget, pageable, bench->copy_bytes);
     return status;
 }
