@@ -42,13 +42,16 @@ static void no_driver(Error *problem, Text *why)
 static void count_gpus(CudaDriver *driver)
 {
     Error *problem = &driver->problem;
+    const char *call = "cuInit";
     CuResult result = driver->Init(0);
-    if (result == CU_SUCCESS)
+    if (result == CU_SUCCESS) {
+        call = "cuDeviceGetCount";
         result = driver->DeviceGetCount(&driver->n_gpus);
+    }
     if (result == CU_NO_DEVICE || (result == CU_SUCCESS && driver->n_gpus <= 0)) {
         fail(problem, WEFT_NO_DEVICE, -1, "the NVIDIA driver sees no GPU");
         error_hint(problem, "Queries run on the CPU. CUDA_VISIBLE_DEVICES hides GPUs; nvidia-smi lists them.");
-    } else if (cuda_check(driver, result, "cuInit", problem)) {
+    } else if (cuda_check(driver, result, call, problem)) {
         problem->status = WEFT_NO_DEVICE;
         snprintf(problem->sqlstate, sizeof(problem->sqlstate), "55000");
         error_hint(problem, "Queries run on the CPU. nvidia-smi says more about the driver.");

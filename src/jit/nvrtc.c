@@ -85,15 +85,16 @@ static CacheKey key_of(const Nvrtc *nvrtc, const CubinJob *job, const Options *o
     return key;
 }
 
-// What NVRTC said, in front of everything else: the first error of its log.
+// What NVRTC said, in front of everything else: the first error of its log; where that is empty, the result's name.
 static weft_status refused(const Nvrtc *nvrtc, NvrtcProgram program, NvrtcResult result, Error *err)
 {
     size_t bytes = 0;
     char  *log = nvrtc->GetProgramLogSize(program, &bytes) || !bytes ? NULL : calloc(1, bytes + 1);
     if (log && nvrtc->GetProgramLog(program, log) == NVRTC_SUCCESS) {
         const char *first = strstr(log, "error");
+        const char *said = first ? first : log + strspn(log, " \t\r\n");
         log_debug("nvrtc: %s", log);
-        fail(err, WEFT_KERNEL_BUILD, -1, "nvrtc: %.*s", LOG_SHOWN, first ? first : log);
+        if (*said) fail(err, WEFT_KERNEL_BUILD, -1, "nvrtcCompileProgram: %.*s", LOG_SHOWN, said);
     }
     free(log);
     return nvrtc_check(nvrtc, result, "nvrtcCompileProgram", err);

@@ -8,7 +8,7 @@
 
 #include "jit/nvrtc_library.h"
 
-enum { NEWEST_MAJOR = 13, N_MAJORS = 3, N_FOLDERS = 3, NAME_MAX_BYTES = 96 };
+enum { NEWEST_MAJOR = 13, N_MAJORS = 3, OLDEST_MAJOR = NEWEST_MAJOR - N_MAJORS + 1, N_FOLDERS = 3, NAME_MAX_BYTES = 96 };
 
 static const char *const folders[N_FOLDERS] = { "", "/usr/local/cuda/lib64/", "/usr/lib/wsl/lib/" };
 
@@ -34,7 +34,7 @@ static void open_default(int driver_major, Text *path, Text *why)
     char paths[N_MAJORS * N_FOLDERS][NAME_MAX_BYTES];
     const char *names[N_MAJORS * N_FOLDERS + 1] = { NULL };
     int n_names = 0;
-    for (int major = NEWEST_MAJOR; major > NEWEST_MAJOR - N_MAJORS; major--) {
+    for (int major = NEWEST_MAJOR; major >= OLDEST_MAJOR; major--) {
         if (driver_major > 0 && major > driver_major)
             continue;
         for (int folder = 0; folder < N_FOLDERS; folder++) {
@@ -47,12 +47,17 @@ static void open_default(int driver_major, Text *path, Text *why)
     library_open(names, symbols, COUNT_OF(symbols), &the_library, path, why);
 }
 
+// DRIVER_MAJOR 0: nobody knows.
 static void nothing_found(Error *problem, int driver_major, const Text *why)
 {
-    const char *reason = why->bytes ? why->bytes : "the driver is older than CUDA 11";
+    const int   newest = driver_major ? MIN_OF(driver_major, NEWEST_MAJOR) : NEWEST_MAJOR;
+    const char *reason = why->bytes ? why->bytes : "the driver is too old for any that Weft knows";
     fail(problem, WEFT_NO_DEVICE, -1, "NVRTC was not found: %.*s", (int)strcspn(reason, "\n"), reason);
-    error_hint(problem, "Install NVRTC of CUDA %d or older (NVIDIA: cuda-nvrtc-%d-*; Debian: libnvrtc*; pip: nvidia-cuda-nvrtc), or set WEFT_LIBNVRTC to its file.",
-               driver_major ? driver_major : NEWEST_MAJOR, driver_major ? driver_major : NEWEST_MAJOR);
+    if (newest < OLDEST_MAJOR)
+        error_hint(problem, "Update NVIDIA's driver: it is of CUDA %d, and Weft needs NVRTC of CUDA %d to %d.", driver_major, OLDEST_MAJOR, NEWEST_MAJOR);
+    else
+        error_hint(problem, "Install NVRTC of CUDA %d%s (NVIDIA: cuda-nvrtc-%d-*; Debian: libnvrtc*; pip: nvidia-cuda-nvrtc), or set WEFT_LIBNVRTC to its file.",
+                   newest, newest > OLDEST_MAJOR ? " or older" : "", newest);
 }
 
 static void open_library(int driver_major)

@@ -1,7 +1,8 @@
 // A libcuda and NVRTC without a GPU, for tests: memory is the host's, a kernel does nothing and takes a millisecond.
 //
-// $FAKE_CUDA says what is wrong with it, in words: none (no GPU), broken (cuInit fails), old (a GPU that NVRTC does not
-// know), memory (no allocation succeeds), kernel (launches fail).  Otherwise there are two GPUs.
+// $FAKE_CUDA says what is wrong with it, in words: none (no GPU), broken (cuInit fails), uncounted
+// (cuDeviceGetCount does), ancient (a driver of CUDA 10.2), nameless (cuDeviceGetName fails), old (GPUs that Weft does not use), new (GPUs
+// that NVRTC does not know), memory (no allocation succeeds), kernel (launches fail).  Otherwise there are two GPUs.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@ CuResult cuInit(unsigned flags)
 
 CuResult cuDriverGetVersion(int *version)
 {
-    *version = 12040;
+    *version = is_wrong("ancient") ? 10020 : 12040;
     return CU_SUCCESS;
 }
 
@@ -44,7 +45,7 @@ CuResult cuGetErrorString(CuResult result, const char **text)
 CuResult cuDeviceGetCount(int *count)
 {
     *count = 2;
-    return CU_SUCCESS;
+    return is_wrong("uncounted") ? 3 : CU_SUCCESS;
 }
 
 CuResult cuDeviceGet(CuDevice *device, int ordinal)
@@ -56,7 +57,7 @@ CuResult cuDeviceGet(CuDevice *device, int ordinal)
 CuResult cuDeviceGetName(char *name, int capacity, CuDevice device)
 {
     snprintf(name, (size_t)capacity, "Fake %d", 1000 + device);
-    return CU_SUCCESS;
+    return is_wrong("nameless") ? 3 : CU_SUCCESS;
 }
 
 CuResult cuDeviceTotalMem_v2(size_t *bytes, CuDevice device)
@@ -68,8 +69,8 @@ CuResult cuDeviceTotalMem_v2(size_t *bytes, CuDevice device)
 CuResult cuDeviceGetAttribute(int *value, int attribute, CuDevice device)
 {
     switch (attribute) {
-    case CU_DEVICE_CAPABILITY_MAJOR: *value = is_wrong("old") ? 3 : 8; break;
-    case CU_DEVICE_CAPABILITY_MINOR: *value = is_wrong("old") ? 5 : 6; break;
+    case CU_DEVICE_CAPABILITY_MAJOR: *value = is_wrong("old") ? 6 : is_wrong("new") ? 19 : 8; break;
+    case CU_DEVICE_CAPABILITY_MINOR: *value = is_wrong("old") || is_wrong("new") ? 1 : 6; break;
     case CU_DEVICE_MULTIPROCESSORS:  *value = 28; break;
     case CU_DEVICE_CLOCK_KHZ:        *value = 1500000; break;
     case CU_DEVICE_L2_BYTES:         *value = 3 << 20; break;

@@ -15,7 +15,8 @@
 // from then on fail with this result; after a sticky one all calls do, in contexts that are made later, too, until fake_cuda_fail is called again.
 // WEFT_FAKE_CUDA_REGISTER says how memory can be registered: "none", or "writable", as by drivers that know no read-only memory, or by default with
 // the flag where it is read-only.  "A compiler" keeps the text: the module that is loaded from it is compiled with libtcc.  fake_nvrtc_takes(200) makes each compile take so many milliseconds, fake_cuda_asking_takes(200) every
-// third question for an event so many microseconds, fake_cuda_launch_takes(200) the next launch so many milliseconds.  Not covered: the words of cuda.h itself (scripts/cuda-check compiles them, a GPU runs them).
+// third question for an event so many microseconds, fake_cuda_launch_takes(200) the next launch so many milliseconds.  WEFT_FAKE_NVRTC_LOG is what a compile leaves in its log.
+// Not covered: the words of cuda.h itself (scripts/cuda-check compiles them, a GPU runs them).
 
 #include "device/cuda_driver.h"
 #include "jit/jit_int.h"
@@ -852,8 +853,14 @@ DEFINE(nvrtcCompileProgram, (NvrtcProgram program, int n_options, const char *co
     LEAVE(0);
 }
 
-DEFINE(nvrtcGetProgramLogSize, (NvrtcProgram program, size_t *bytes)) { (void)program; *bytes = 1; return 0; }
-DEFINE(nvrtcGetProgramLog, (NvrtcProgram program, char *log)) { (void)program; *log = 0; return 0; }
+static const char *program_log(void)
+{
+    const char *own = getenv("WEFT_FAKE_NVRTC_LOG");
+    return own ? own : "";
+}
+
+DEFINE(nvrtcGetProgramLogSize, (NvrtcProgram program, size_t *bytes)) { (void)program; *bytes = strlen(program_log()) + 1; return 0; }
+DEFINE(nvrtcGetProgramLog, (NvrtcProgram program, char *log)) { (void)program; strcpy(log, program_log()); return 0; }
 DEFINE(nvrtcGetCUBINSize, (NvrtcProgram program, size_t *bytes)) { *bytes = strlen((const char *)program) + 1; return 0; }
 DEFINE(nvrtcGetCUBIN, (NvrtcProgram program, char *cubin)) { strcpy(cubin, (const char *)program); return 0; }
 DEFINE(nvrtcGetNumSupportedArchs, (int *count)) { *count = 1; return 0; }
