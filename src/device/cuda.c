@@ -333,8 +333,7 @@ static weft_status read_properties(Gpu *gpu, Error *err)
     gpu->cu->DeviceGetAttribute(&clock_khz, CU_DEVICE_MEMORY_CLOCK_KHZ, gpu->handle);
     gpu->cu->DeviceGetAttribute(&bus_bits, CU_DEVICE_MEMORY_BUS_BITS, gpu->handle);
     gpu->peak_gbs = 2e-6 * clock_khz * bus_bits / 8;       // two transfers per clock
-    if (gpu->major < 7) return fail(err, WEFT_NO_DEVICE, -1, "%s (%s) is too old: compute capability %d.%d, and 7.0 is the least", gpu->name, gpu->card, gpu->major, gpu->minor);
-    return WEFT_OK;
+    return cuda_check_capability(gpu->name, gpu->card, gpu->major, gpu->minor, err);
 }
 
 static weft_status open_streams(Gpu *gpu, Error *err)

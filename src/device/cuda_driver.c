@@ -106,6 +106,16 @@ weft_status cuda_check(const CudaDriver *driver, CuResult result, const char *ca
     return fail(err, status, -1, "%s: %s (%s, %d)", call, text, name, result);
 }
 
+weft_status cuda_check_capability(const char *name, const char *card, int major, int minor, Error *err)
+{
+    enum { LEAST_MAJOR = 7 };
+    if (major >= LEAST_MAJOR)
+        return WEFT_OK;
+    fail(err, WEFT_NO_DEVICE, -1, "%s (%s) is too old: compute capability %d.%d, and %d.0 is the least", name, card, major, minor, LEAST_MAJOR);
+    error_hint(err, "Queries run on the CPU. Weft uses GPUs from Volta on (V100, T4, RTX 20 and later); weft devices lists those that are here.");
+    return WEFT_NO_DEVICE;
+}
+
 // Those after which the driver's manual says that the context is left in an inconsistent state.
 bool cuda_is_sticky(CuResult result)
 {

@@ -107,7 +107,7 @@ weft_status nvrtc_check(const Nvrtc *nvrtc, NvrtcResult result, const char *call
     return fail(err, status, -1, "%s: %s (%d)", call, text ? text : "failed", result);
 }
 
-bool nvrtc_knows(const Nvrtc *nvrtc, int major, int minor)
+static bool knows(const Nvrtc *nvrtc, int major, int minor)
 {
     enum { MAX_ARCHITECTURES = 128 };
     int count = 0, architectures[MAX_ARCHITECTURES];
@@ -117,4 +117,15 @@ bool nvrtc_knows(const Nvrtc *nvrtc, int major, int minor)
         if (architectures[i] == major * 10 + minor)
             return true;
     return false;
+}
+
+weft_status nvrtc_check_capability(const Nvrtc *nvrtc, int major, int minor, Error *err)
+{
+    const bool is_dropped = nvrtc->major >= 13 && major * 10 + minor < 75;     // CUDA 13 begins with Turing
+    if (knows(nvrtc, major, minor))
+        return WEFT_OK;
+    fail(err, WEFT_NO_DEVICE, -1, "NVRTC %d.%d does not know compute capability %d.%d", nvrtc->major, nvrtc->minor, major, minor);
+    error_hint(err, "Queries run on the CPU. Install NVRTC of %s, or set WEFT_LIBNVRTC to its file.",
+               is_dropped ? "CUDA 12, the last for this GPU" : "a newer CUDA, and a driver that goes with it");
+    return WEFT_NO_DEVICE;
 }

@@ -52,8 +52,8 @@ weft_status  nvrtc_need(int driver_version, const Nvrtc **nvrtc, Error *err);
 
 // OK for success, else KERNEL_BUILD or OUT_OF_MEMORY with NVRTC's words.  CALL is "nvrtcCompileProgram".
 weft_status nvrtc_check(const Nvrtc *nvrtc, NvrtcResult result, const char *call, Error *err);
-// Whether it compiles for compute capability MAJOR.MINOR.
-bool        nvrtc_knows(const Nvrtc *nvrtc, int major, int minor);
+// OK where it compiles for compute capability MAJOR.MINOR, else NO_DEVICE.
+weft_status nvrtc_check_capability(const Nvrtc *nvrtc, int major, int minor, Error *err);
 
 #define NVRTC_TRY(nvrtc, field, arguments, err) \
     TRY(nvrtc_check((nvrtc), (nvrtc)->field arguments, "nvrtc" #field, (err)))

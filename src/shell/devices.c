@@ -30,7 +30,7 @@ static const char help_text[] =
 typedef struct Gpu {
     GpuInfo   info;
     GpuSpeeds speeds;
-    bool      is_supported;                                 // NVRTC compiles for it
+    Error     unusable;                                     // why Weft does not use it, although nothing went wrong
     Error     problem;                                      // while looking at it or measuring
 } Gpu;
 
@@ -50,14 +50,35 @@ typedef struct Survey {
 
 // ---- gathering ------------------------------------------------------------------------------------------------------
 
+static void add_hint(Error *problem)
+{
+    error_hint(problem, problem->status == WEFT_OUT_OF_MEMORY ? "Another process may have the memory: nvidia-smi lists them."
+                                                              : "nvidia-smi says more about the GPU and its driver.");
+}
+
 static void look_at_gpu(Survey *survey, int ordinal)
 {
     Gpu *gpu = &survey->gpus[ordinal];
+    const GpuInfo *info = &gpu->info;
+    char name[24];
+    snprintf(name, sizeof(name), "cuda:%d", ordinal);
     if (survey_gpu(ordinal, &gpu->info, &gpu->problem))
         return;
-    gpu->is_supported = survey->nvrtc->path && nvrtc_knows(survey->nvrtc, gpu->info.major, gpu->info.minor);
+    if (!cuda_check_capability(name, info->name, info->major, info->minor, &gpu->unusable) && survey->nvrtc->path)
+        nvrtc_check_capability(survey->nvrtc, info->major, info->minor, &gpu->unusable);
     if (survey->is_measured)
         measure_gpu(ordinal, &gpu->speeds, &gpu->problem);
+}
+
+static void look_at_gpus(Survey *survey)
+{
+    survey->gpus = must_realloc(NULL, sizeof(Gpu) * (size_t)MAX_OF(survey->driver->n_gpus, 1));
+    for (int i = 0; i < survey->driver->n_gpus; i++) {
+        survey->gpus[i] = (Gpu){ 0 };
+        look_at_gpu(survey, i);
+        add_hint(&survey->gpus[i].problem);
+        add_hint(&survey->gpus[i].speeds.no_kernel);
+    }
 }
 
 static void gather(Survey *survey)
@@ -70,17 +91,12 @@ static void gather(Survey *survey)
     survey->driver = cuda_driver();
     survey->nvrtc = nvrtc_library(survey->driver->version);
     survey_driver_version(survey->driver_version, sizeof(survey->driver_version));
-    survey->gpus = must_realloc(NULL, sizeof(Gpu) * (size_t)MAX_OF(survey->driver->n_gpus, 1));
-    for (int i = 0; i < survey->driver->n_gpus; i++) {
-        survey->gpus[i] = (Gpu){ 0 };
-        look_at_gpu(survey, i);
-    }
+    look_at_gpus(survey);
 }
 
-// A GPU can be used when its code can be compiled.
 static bool is_usable(const Survey *survey, const Gpu *gpu)
 {
-    return gpu->is_supported && !gpu->problem.status;
+    return survey->nvrtc->path && !gpu->unusable.status && !gpu->problem.status;
 }
 
 static int count_usable(const Survey *survey)
@@ -91,11 +107,14 @@ static int count_usable(const Survey *survey)
     return n_usable;
 }
 
+// Without NVRTC, or for a GPU that is not used, there is no kernel to measure: that is no failure.
 static bool has_failed(const Survey *survey)
 {
     bool any = survey->cpu_problem.status != WEFT_OK;
-    for (int i = 0; i < survey->driver->n_gpus; i++)
-        any |= survey->gpus[i].problem.status != WEFT_OK;
+    for (int i = 0; i < survey->driver->n_gpus; i++) {
+        const Gpu *gpu = &survey->gpus[i];
+        any |= gpu->problem.status || (gpu->speeds.no_kernel.status && is_usable(survey, gpu));
+    }
     return any;
 }
 
@@ -161,13 +180,19 @@ static void print_speeds(const GpuSpeeds *speeds)
         printf("%.0f GB/s; a launch takes %.1f us\n", speeds->read, speeds->launch_us);
 }
 
-static void print_gpu(const Survey *survey, int ordinal)
+// What is not known, as of a GPU that did not answer, is left out.
+static void print_gpu_info(int ordinal, const GpuInfo *info)
 {
-    const Gpu *gpu = &survey->gpus[ordinal];
-    const GpuInfo *info = &gpu->info;
-    printf("cuda:%-3d %s, ", ordinal, info->name[0] ? info->name : "a GPU");
-    print_size((i64)info->memory_bytes);
-    printf(" memory, compute capability %d.%d, %d multiprocessors", info->major, info->minor, info->n_multiprocessors);
+    printf("cuda:%-3d %s", ordinal, info->name[0] ? info->name : "a GPU");
+    if (info->memory_bytes) {
+        fputs(", ", stdout);
+        print_size((i64)info->memory_bytes);
+        fputs(" memory", stdout);
+    }
+    if (info->major)
+        printf(", compute capability %d.%d", info->major, info->minor);
+    if (info->n_multiprocessors)
+        printf(", %d multiprocessors", info->n_multiprocessors);
     if (info->clock_mhz)
         printf(" at %d MHz", info->clock_mhz);
     if (info->l2_bytes) {
@@ -175,9 +200,16 @@ static void print_gpu(const Survey *survey, int ordinal)
         print_size(info->l2_bytes);
     }
     printf("%s%s\n", info->bus_id[0] ? ", PCI " : "", info->bus_id);
-    if (survey->nvrtc->path && !gpu->is_supported && !gpu->problem.status)
-        printf("         cannot be used: NVRTC %d.%d does not know compute capability %d.%d\n", survey->nvrtc->major,
-               survey->nvrtc->minor, info->major, info->minor);
+}
+
+static void print_gpu(const Survey *survey, int ordinal)
+{
+    const Gpu *gpu = &survey->gpus[ordinal];
+    print_gpu_info(ordinal, &gpu->info);
+    if (gpu->unusable.status) {
+        fputs("         cannot be used: ", stdout);
+        print_problem(&gpu->unusable);
+    }
     if (gpu->problem.status) {
         fputs("         ", stdout);
         print_problem(&gpu->problem);
@@ -253,25 +285,46 @@ static void json_cpu(const Survey *survey)
     fputs("},\n", stdout);
 }
 
+// 0 is not known.
+static void put_known(const char *key, i64 number)
+{
+    printf(", \"%s\": ", key);
+    if (number)
+        printf("%lld", (long long)number);
+    else
+        fputs("null", stdout);
+}
+
+// One that is not usable always has one.
+static const Error *problem_of(const Survey *survey, const Gpu *gpu)
+{
+    return gpu->problem.status ? &gpu->problem : gpu->unusable.status ? &gpu->unusable : survey->nvrtc->path ? &gpu->speeds.no_kernel : &survey->nvrtc->problem;
+}
+
 static void json_gpu(const Survey *survey, int ordinal)
 {
     const Gpu *gpu = &survey->gpus[ordinal];
     const GpuInfo *info = &gpu->info;
     const GpuSpeeds *speeds = &gpu->speeds;
+    char capability[24];
+    snprintf(capability, sizeof(capability), "%d.%d", info->major, info->minor);
     printf("%s\n    {\"device\": \"cuda:%d\", ", ordinal ? "," : "", ordinal);
-    put_text("name", info->name);
+    put_text("name", info->name[0] ? info->name : NULL);
     fputs(", ", stdout);
-    put_text("pci", info->bus_id);
-    printf(", \"memory_bytes\": %zu, \"compute_capability\": \"%d.%d\", \"multiprocessors\": %d, \"clock_mhz\": %d, "
-           "\"l2_bytes\": %lld, \"is_usable\": %s,\n     ",
-           info->memory_bytes, info->major, info->minor, info->n_multiprocessors, info->clock_mhz,
-           (long long)info->l2_bytes, is_usable(survey, gpu) ? "true" : "false");
+    put_text("pci", info->bus_id[0] ? info->bus_id : NULL);
+    put_known("memory_bytes", (i64)info->memory_bytes);
+    fputs(", ", stdout);
+    put_text("compute_capability", info->major ? capability : NULL);
+    put_known("multiprocessors", info->n_multiprocessors);
+    put_known("clock_mhz", info->clock_mhz);
+    put_known("l2_bytes", info->l2_bytes);
+    printf(", \"is_usable\": %s,\n     ", is_usable(survey, gpu) ? "true" : "false");
     if (survey->is_measured && !gpu->problem.status)
         printf("\"copy_gb_s\": {\"to_device_pinned\": %.2f, \"to_device_pageable\": %.2f, \"to_host_pinned\": %.2f}, ",
                speeds->to_device_pinned, speeds->to_device_pageable, speeds->to_host_pinned);
     if (survey->is_measured && !gpu->problem.status && !speeds->no_kernel.status)
         printf("\"read_gb_s\": %.1f, \"launch_us\": %.2f, ", speeds->read, speeds->launch_us);
-    put_problem(gpu->problem.status ? &gpu->problem : &speeds->no_kernel);
+    put_problem(problem_of(survey, gpu));
     fputs("}", stdout);
 }
 

@@ -56,8 +56,9 @@ CuResult cuDeviceGet(CuDevice *device, int ordinal)
 
 CuResult cuDeviceGetName(char *name, int capacity, CuDevice device)
 {
+    if (is_wrong("nameless")) return 3;
     snprintf(name, (size_t)capacity, "Fake %d", 1000 + device);
-    return is_wrong("nameless") ? 3 : CU_SUCCESS;
+    return CU_SUCCESS;
 }
 
 CuResult cuDeviceTotalMem_v2(size_t *bytes, CuDevice device)

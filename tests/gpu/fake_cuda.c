@@ -16,6 +16,7 @@
 // WEFT_FAKE_CUDA_REGISTER says how memory can be registered: "none", or "writable", as by drivers that know no read-only memory, or by default with
 // the flag where it is read-only.  "A compiler" keeps the text: the module that is loaded from it is compiled with libtcc.  fake_nvrtc_takes(200) makes each compile take so many milliseconds, fake_cuda_asking_takes(200) every
 // third question for an event so many microseconds, fake_cuda_launch_takes(200) the next launch so many milliseconds.  WEFT_FAKE_NVRTC_LOG is what a compile leaves in its log.
+// There are two GPUs of compute capability 9.0 and 256 MiB, or as WEFT_FAKE_CUDA_GPUS, WEFT_FAKE_CUDA_CAPABILITY (61) and WEFT_FAKE_CUDA_MEMORY (bytes) say.
 // Not covered: the words of cuda.h itself (scripts/cuda-check compiles them, a GPU runs them).
 
 #include "device/cuda_driver.h"
@@ -488,8 +489,17 @@ DEFINE(cuInit, (unsigned flags)) { (void)flags; ENTER("cuInit"); LEAVE(0); }
 DEFINE(cuDriverGetVersion, (int *version)) { *version = 12990; return 0; }
 DEFINE(cuGetErrorName, (CuResult result, const char **name)) { *name = result == CU_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_FAKE"; return 0; }
 DEFINE(cuGetErrorString, (CuResult result, const char **text)) { *text = result == CU_OUT_OF_MEMORY ? "out of memory" : "made to fail"; return 0; }
-DEFINE(cuDeviceGetCount, (int *count)) { *count = 2; return 0; }
-DEFINE(cuDeviceGet, (CuDevice *device, int ordinal)) { *device = ordinal; return ordinal < 2 ? 0 : 101; }
+static int own_number(const char *variable, int standard)
+{
+    const char *own = getenv(variable);
+    return own ? atoi(own) : standard;
+}
+
+static int n_gpus(void) { return own_number("WEFT_FAKE_CUDA_GPUS", 2); }
+static int capability(void) { return own_number("WEFT_FAKE_CUDA_CAPABILITY", 90); }
+
+DEFINE(cuDeviceGetCount, (int *count)) { *count = n_gpus(); return 0; }
+DEFINE(cuDeviceGet, (CuDevice *device, int ordinal)) { *device = ordinal; return ordinal < n_gpus() ? 0 : 101; }
 DEFINE(cuDeviceGetName, (char *name, int capacity, CuDevice device)) { snprintf(name, (size_t)capacity, "fake card %d", device); return 0; }
 DEFINE(cuDeviceTotalMem_v2, (size_t *bytes, CuDevice device)) { (void)device; *bytes = memory_bytes(); return 0; }
 DEFINE(cuDeviceGetPCIBusId, (char *id, int capacity, CuDevice device)) { (void)device; snprintf(id, (size_t)capacity, "0000:00:00.0"); return 0; }
@@ -498,8 +508,8 @@ DEFINE(cuDeviceGetAttribute, (int *value, int attribute, CuDevice device))
 {
     (void)device;
     switch (attribute) {
-        case CU_DEVICE_CAPABILITY_MAJOR: *value = 9; break;
-        case CU_DEVICE_CAPABILITY_MINOR: *value = 0; break;
+        case CU_DEVICE_CAPABILITY_MAJOR: *value = capability() / 10; break;
+        case CU_DEVICE_CAPABILITY_MINOR: *value = capability() % 10; break;
         case CU_DEVICE_MULTIPROCESSORS: *value = 2; break;
         case CU_DEVICE_THREADS_PER_MULTIPROCESSOR: *value = 2048; break;
         case CU_DEVICE_SHARED_PER_BLOCK_OPTIN: *value = 232448; break;
