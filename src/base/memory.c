@@ -7,8 +7,10 @@
 // From 64 KiB on, where malloc too may go to the system each time, what is freed is kept for the next one, 32 MiB of it at most: the
 // queries of a dashboard take and free the same few buffers again and again.
 
+#include <ctype.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <sys/mman.h>
 
 #include "base/base.h"
@@ -229,4 +231,33 @@ void mem_free(Budget *budget, void *memory, size_t bytes)
         free(memory);
     if (budget)
         budget_give(budget, (i64)bytes);
+}
+
+// ---- sizes as people write them -----------------------------------------------------------------------------------------------------------
+
+// "", "b", or a letter with "b", "ib" or nothing behind it; 0 for anything else.
+static double factor_of(const char *unit)
+{
+    static const char letters[] = "kmgt";
+    if (!*unit || strcasecmp(unit, "b") == 0)
+        return 1;
+    const char *letter = strchr(letters, tolower((unsigned char)*unit));
+    if (!letter || (unit[1] && strcasecmp(unit + 1, "b") != 0 && strcasecmp(unit + 1, "ib") != 0))
+        return 0;
+    return (double)((u64)1024 << 10 * (letter - letters));
+}
+
+bool mem_parse_size(const char *text, i64 *bytes)
+{
+    char *unit;
+    if ((*text != '.' && !isdigit((unsigned char)*text)) || strpbrk(text, "xX"))      // strtod takes signs, inf and 0x10 for numbers, too
+        return false;
+    const double number = strtod(text, &unit);
+    while (*unit == ' ')
+        unit++;
+    const double factor = factor_of(unit);
+    if (factor == 0 || !(number * factor < 9e18))
+        return false;
+    *bytes = (i64)(number * factor);
+    return true;
 }

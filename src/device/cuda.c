@@ -12,7 +12,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <strings.h>
 #include <unistd.h>
 
 #define POOL_SHARE     80              // percent of the memory that is free
@@ -283,36 +282,46 @@ static void gpu_get_ready(Device *device) { ready_begin((Gpu *)device); }
 
 // ---- opening --------------------------------------------------------------------------------------------------------------------------------
 
-// "2GB", "512MB", "50%": of what there is.  Anything else is 0.
-static u64 parse_memory(const char *text, u64 bytes_there)
+// "50%", "12.5 %"
+static bool parse_share(const char *text, double *percent)
 {
-    static const struct { const char *unit; double factor; } units[] = { { "", 1 }, { "kb", 1024 }, { "mb", 1048576 }, { "gb", 1073741824 } };
-    char        *end;
-    const double number = strtod(text, &end);
-    if (end == text || !(number > 0)) return 0;
-    if (strcmp(end, "%") == 0) return (u64)((double)bytes_there * MIN_OF(number, 100) / 100);
-    for (int i = 0; i < COUNT_OF(units); i++)
-        if (strcasecmp(end, units[i].unit) == 0) return (u64)(number * units[i].factor);
-    return 0;
+    char *end;
+    if (*text < '0' || *text > '9') return false;
+    *percent = MIN_OF(strtod(text, &end), 100);
+    while (*end == ' ') end++;
+    return strcmp(end, "%") == 0;
+}
+
+// What the environment says, a size or a share of what is there, and never more than that.  Else, and with a warning where it is not understood: the default.
+static u64 own_memory(const char *variable, u64 bytes_there, u64 least, u64 standard)
+{
+    const char *own = getenv(variable);
+    double      percent;
+    i64         bytes;
+    if (!own || !*own) return standard;
+    if (parse_share(own, &percent)) bytes = (i64)((double)bytes_there * percent / 100);
+    else if (!mem_parse_size(own, &bytes)) bytes = -1;
+    if (bytes >= (i64)least) return MIN_OF((u64)bytes, bytes_there);
+    log_warn("%s=%s is not understood: a size such as 2GB%s, or a share such as 50%%", variable, own, least ? ", 64kB at least" : ", 0 for none");
+    return standard;
 }
 
 // Of the host's memory, for columns that pass through: WEFT_PINNED_MEMORY, or half of what the machine has.
 static u64 pinned_most(void)
 {
-    const char *own = getenv("WEFT_PINNED_MEMORY");
-    const u64   all = (u64)sysconf(_SC_PHYS_PAGES) * (u64)sysconf(_SC_PAGESIZE);
-    return own ? parse_memory(own, all) : all / 100 * PINNED_SHARE;
+    const u64 all = (u64)sysconf(_SC_PHYS_PAGES) * (u64)sysconf(_SC_PAGESIZE);
+    return own_memory("WEFT_PINNED_MEMORY", all, 0, all / 100 * PINNED_SHARE);
 }
 
+// Of all that is free the driver keeps a little for itself, and another process may be quicker: then somewhat less, again and again.
 static weft_status open_memory(Gpu *gpu, u64 wanted, Error *err)
 {
-    const char *own = getenv("WEFT_DEVICE_MEMORY");
-    size_t      bytes_free, bytes_total;
-    GPU_TRY(gpu, MemGetInfo, (&bytes_free, &bytes_total), err);
-    if (!wanted && own) wanted = parse_memory(own, bytes_free);
-    if (!wanted) wanted = bytes_free / 100 * POOL_SHARE;
+    size_t   bytes_free, bytes_total;
     CuResult result;
-    while ((result = gpu->cu->MemAlloc(&gpu->memory, wanted)) == CU_OUT_OF_MEMORY && wanted > POOL_LEAST) wanted /= 2;       // another process was quicker
+    GPU_TRY(gpu, MemGetInfo, (&bytes_free, &bytes_total), err);
+    if (!wanted) wanted = own_memory("WEFT_DEVICE_MEMORY", bytes_free, FRAME_BYTES, bytes_free / 100 * POOL_SHARE);
+    wanted = MAX_OF(wanted, FRAME_BYTES);
+    while ((result = gpu->cu->MemAlloc(&gpu->memory, wanted)) == CU_OUT_OF_MEMORY && wanted > POOL_LEAST) wanted -= wanted / 8;
     TRY(gpu_check(gpu, result, "cuMemAlloc", err));
     gpu->memory_bytes = wanted;
     gpu->frames = frames_new(wanted);

@@ -17,7 +17,7 @@
 #include "device/device.h"
 
 typedef struct CudaOptions {
-    u64         memory_bytes;          // of the pool; 0: $WEFT_DEVICE_MEMORY ("2GB", "50%"), else 80 % of what is free
+    u64         memory_bytes;          // of the pool; 0: $WEFT_DEVICE_MEMORY ("2GB", "50%" of what is free), else 80 % of it
     const char *cache_dir;             // as for the jit
 } CudaOptions;
 

@@ -65,29 +65,11 @@ static weft_status set_threads(weft_session *session, const char *value, bool *u
 
 static void show_threads(const weft_session *session, Text *text) { text_add(text, "%d", session->settings.threads); }
 
-static bool parse_size(const char *value, i64 *bytes)
-{
-    char        *end;
-    const double number = strtod(value, &end);
-    static const struct { const char *unit; double factor; } units[] = {
-        { "", 1 }, { "b", 1 }, { "kb", 1024 }, { "mb", 1048576 }, { "gb", 1073741824 }, { "tb", 1099511627776 },
-        { "kib", 1024 }, { "mib", 1048576 }, { "gib", 1073741824 }, { "tib", 1099511627776 },
-    };
-    while (*end == ' ') end++;
-    if (end == value || !(number >= 0)) return false;
-    for (int i = 0; i < COUNT_OF(units); i++) {
-        if (strcasecmp(end, units[i].unit) != 0 || number * units[i].factor > 9e18) continue;
-        *bytes = (i64)(number * units[i].factor);
-        return true;
-    }
-    return false;
-}
-
 static weft_status set_memory_limit(weft_session *session, const char *value, bool *understood, Error *err)
 {
     i64 bytes = 0;
     (void)err;
-    *understood = !value || parse_size(value, &bytes);
+    *understood = !value || mem_parse_size(value, &bytes);
     if (*understood) atomic_store(&session->db->budget.limit, bytes);
     return WEFT_OK;
 }

@@ -185,6 +185,11 @@ static void play_limit(const char *scene)
     ask_often(made, "t", 5);
     check(registered().bytes == 0, scene, "none is pinned where none may be");
     close_db(made);
+    setenv("WEFT_PINNED_MEMORY", "much", 1);
+    made = open_db("misspelt");
+    ask_often(made, "t", 5);
+    check(registered().bytes > 0, scene, "a limit that is not understood is as if it were not there");
+    close_db(made);
     unsetenv("WEFT_PINNED_MEMORY");
 }
 
