@@ -460,6 +460,14 @@ static weft_status open_gpu(Gpu *gpu, const CudaOptions *options, Error *err)
     return scan_start(gpu, err);
 }
 
+// For what the driver says without a word of what to do about it.
+static void hint_opening(weft_status status, Error *err)
+{
+    if (status == WEFT_OUT_OF_MEMORY)
+        error_hint(err, "Another process may have the memory: nvidia-smi lists them. WEFT_DEVICE_MEMORY=2GB makes Weft take less of a GPU's; device = auto does without one.");
+    else error_hint(err, "nvidia-smi says more about the GPU and its driver; device = auto does without one.");
+}
+
 // Waking up takes longer than what is mostly done under it: who finds it taken looks again for a while before he goes to sleep.
 static void init_lock(pthread_mutex_t *lock)
 {
@@ -493,6 +501,7 @@ weft_status device_cuda_open(int number, const CudaOptions *options, Device **de
     *device = &gpu->device;
     const weft_status status = open_gpu(gpu, options, err);
     if (!status) return WEFT_OK;
+    hint_opening(status, err);
     gpu_close(&gpu->device);
     *device = NULL;
     return status;

@@ -112,7 +112,7 @@ weft_status cuda_check_capability(const char *name, const char *card, int major,
     if (major >= LEAST_MAJOR)
         return WEFT_OK;
     fail(err, WEFT_NO_DEVICE, -1, "%s (%s) is too old: compute capability %d.%d, and %d.0 is the least", name, card, major, minor, LEAST_MAJOR);
-    error_hint(err, "Queries run on the CPU. Weft uses GPUs from Volta on (V100, T4, RTX 20 and later); weft devices lists those that are here.");
+    error_hint(err, "Weft uses GPUs from Volta on (V100, T4, RTX 20 and later); weft devices lists those that are here.");
     return WEFT_NO_DEVICE;
 }
 
