@@ -443,11 +443,7 @@ static void gpu_close(Device *device)
 static weft_status open_gpu(Gpu *gpu, const CudaOptions *options, Error *err)
 {
     TRY(cuda_need(&gpu->cu, err));
-    if (gpu->number < 0 || gpu->number >= gpu->cu->n_gpus) {
-        fail(err, WEFT_NO_DEVICE, -1, "there is no device %s", gpu->name);
-        error_hint(err, "The driver sees %d: cuda:0 to cuda:%d.", gpu->cu->n_gpus, gpu->cu->n_gpus - 1);
-        return WEFT_NO_DEVICE;
-    }
+    TRY(cuda_check_number(gpu->number, err));
     TRY(read_properties(gpu, err));
     GPU_TRY(gpu, DevicePrimaryCtxRetain, (&gpu->context, gpu->handle), err);
     TRY(gpu_enter(gpu, err));

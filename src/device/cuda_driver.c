@@ -106,6 +106,23 @@ weft_status cuda_check(const CudaDriver *driver, CuResult result, const char *ca
     return fail(err, status, -1, "%s: %s (%s, %d)", call, text, name, result);
 }
 
+weft_status cuda_check_number(int number, Error *err)
+{
+    const CudaDriver *driver;
+    TRY(cuda_need(&driver, err));
+    const int n_usable = MIN_OF(driver->n_gpus, (int)CUDA_GPUS_MOST);
+    if (number >= 0 && number < n_usable)
+        return WEFT_OK;
+    if (number >= n_usable && number < driver->n_gpus) {
+        fail(err, WEFT_NO_DEVICE, -1, "Weft uses the first %d GPUs of the %d that the driver sees, not cuda:%d", n_usable, driver->n_gpus, number);
+        error_hint(err, "CUDA_VISIBLE_DEVICES says which ones the driver sees, and in which order.");
+    } else {
+        fail(err, WEFT_NO_DEVICE, -1, "there is no device cuda:%d", number);
+        error_hint(err, "The driver sees %d of them, from cuda:0 on.", driver->n_gpus);
+    }
+    return WEFT_NO_DEVICE;
+}
+
 weft_status cuda_check_capability(const char *name, const char *card, int major, int minor, Error *err)
 {
     enum { LEAST_MAJOR = 7 };

@@ -178,6 +178,9 @@ weft_status       cuda_need(const CudaDriver **driver, Error *err);    // fails 
 // OK for CU_SUCCESS, else fails: OUT_OF_MEMORY, or DEVICE_FAILED for all others, with the driver's words for it.
 // CALL is "cuMemAlloc".
 weft_status cuda_check(const CudaDriver *driver, CuResult result, const char *call, Error *err);
+// Whether the driver has a GPU of this number that Weft uses: one of the first CUDA_GPUS_MOST.
+enum { CUDA_GPUS_MOST = 16 };
+weft_status cuda_check_number(int number, Error *err);
 // Whether Weft's kernels run on a GPU of this compute capability (7.0 is the least); NAME as in "cuda:0", CARD as the driver calls it.
 weft_status cuda_check_capability(const char *name, const char *card, int major, int minor, Error *err);
 bool        cuda_is_sticky(CuResult result);                // no call in this context will succeed any more

@@ -64,7 +64,7 @@ static void look_at_gpu(Survey *survey, int ordinal)
     snprintf(name, sizeof(name), "cuda:%d", ordinal);
     if (survey_gpu(ordinal, &gpu->info, &gpu->problem))
         return;
-    if (!cuda_check_capability(name, info->name, info->major, info->minor, &gpu->unusable) && survey->nvrtc->path)
+    if (!cuda_check_number(ordinal, &gpu->unusable) && !cuda_check_capability(name, info->name, info->major, info->minor, &gpu->unusable) && survey->nvrtc->path)
         nvrtc_check_capability(survey->nvrtc, info->major, info->minor, &gpu->unusable);
     if (survey->is_measured)
         measure_gpu(ordinal, &gpu->speeds, &gpu->problem);
