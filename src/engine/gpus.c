@@ -5,11 +5,9 @@
 
 #include <stdlib.h>
 
-#define GPUS_MOST 16
-
 struct Gpus {
     pthread_mutex_t lock;
-    _Atomic(Device *) devices[GPUS_MOST];      // opened under the lock; looked at without
+    _Atomic(Device *) devices[CUDA_GPUS_MOST];      // opened under the lock; looked at without
     _Atomic(Device *) ready;           // the first, once it is open
     _Atomic bool    is_opening;        // somebody has begun to open it in the background
     bool            has_thread;
@@ -27,7 +25,7 @@ void gpus_free(Gpus *gpus)
 {
     if (!gpus) return;
     if (gpus->has_thread) pthread_join(gpus->thread, NULL);
-    for (int g = 0; g < GPUS_MOST; g++) {
+    for (int g = 0; g < CUDA_GPUS_MOST; g++) {
         Device *device = gpus->devices[g];
         if (device) device->close(device);
     }
@@ -37,13 +35,7 @@ void gpus_free(Gpus *gpus)
 
 weft_status gpus_get(Gpus *gpus, int number, Device **device, Error *err)
 {
-    const CudaDriver *driver;
-    TRY(cuda_need(&driver, err));
-    if (number < 0 || number >= MIN_OF(driver->n_gpus, GPUS_MOST)) {
-        fail(err, WEFT_NO_DEVICE, -1, "there is no device cuda:%d", number);
-        error_hint(err, "The driver sees %d of them, from cuda:0 on.", driver->n_gpus);
-        return WEFT_NO_DEVICE;
-    }
+    TRY(cuda_check_number(number, err));
     pthread_mutex_lock(&gpus->lock);
     weft_status status = WEFT_OK;
     *device = gpus->devices[number];
@@ -95,8 +87,6 @@ bool gpus_figures(Gpus *gpus, int number, Arena *arena, const char **name, Devic
     return true;
 }
 
-int gpus_most(void) { return GPUS_MOST; }
-
 static WovenAs woven_as_of(const char *name)
 {
     for (int as = WOVEN_SIEVE; name && as <= WOVEN_CUBE; as++)
@@ -106,7 +96,7 @@ static WovenAs woven_as_of(const char *name)
 
 void gpus_add_riders(Gpus *gpus, Arena *arena, RiderFigures **figures, int *n_figures)
 {
-    for (int g = 0; g < GPUS_MOST; g++) {
+    for (int g = 0; g < CUDA_GPUS_MOST; g++) {
         const DeviceFigures found = figures_of(gpus, g, arena);
         for (int i = 0; i < found.n_launches; i++) {
             const LaunchFigures *launch = &found.launches[i];
@@ -139,7 +129,7 @@ void gpus_add_scans(Gpus *gpus, Arena *arena, ScanFigures **figures, int *n_figu
     ScanFigures *all = NULL;
     int          n_all = 0;
     for (int i = 0; i < *n_figures; i++) *LIST_PUSH(arena, all, n_all) = (*figures)[i];
-    for (int g = 0; g < GPUS_MOST; g++) {
+    for (int g = 0; g < CUDA_GPUS_MOST; g++) {
         const DeviceFigures found = figures_of(gpus, g, arena);
         for (int t = 0; t < found.n_tables; t++) add_scan(arena, &found.tables[t], &all, &n_all);
     }

@@ -23,7 +23,6 @@ Device     *gpus_ready(Gpus *gpus);
 void gpus_add_riders(Gpus *gpus, Arena *arena, RiderFigures **figures, int *n_figures);
 // Of the GPU of this number; false: it is not open.
 bool gpus_figures(Gpus *gpus, int number, Arena *arena, const char **name, DeviceFigures *figures);
-int  gpus_most(void);
 void gpus_add_scans(Gpus *gpus, Arena *arena, ScanFigures **figures, int *n_figures);
 
 #endif

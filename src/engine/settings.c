@@ -1,6 +1,5 @@
 // settings.c - SET and SHOW.
 
-#include "device/cuda_driver.h"
 #include "engine/engine.h"
 
 #include <stdio.h>
@@ -131,7 +130,6 @@ static weft_status set_device(weft_session *session, const char *value, bool *un
         return WEFT_OK;
     }
     *understood = parse_device(value, &device, &gpu);
-    if (*understood && device == DEVICE_CUDA) TRY(cuda_check_number(gpu, err));
     if (*understood && device == DEVICE_CUDA) TRY(gpus_get(session->db->gpus, gpu, &ignored, err));
     if (*understood) settings->device = device, settings->gpu = gpu;
     return WEFT_OK;

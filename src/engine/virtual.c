@@ -1,6 +1,7 @@
 // virtual.c - tables that are made when asked for: weft_tables, weft_columns, weft_scans, weft_riders, weft_queue, and the row behind a
 // SELECT without FROM.
 
+#include "device/cuda_driver.h"
 #include "engine/engine.h"
 
 typedef struct Maker {
@@ -105,7 +106,7 @@ static weft_status fill_devices(Maker *maker, Arena *arena)
 {
     const char   *name;
     DeviceFigures figures;
-    for (int g = 0; g < gpus_most(); g++) {
+    for (int g = 0; g < CUDA_GPUS_MOST; g++) {
         if (!gpus_figures(maker->db->gpus, g, arena, &name, &figures)) continue;
         const Value row[] = { text_value(name), int_value(TYPE_BIGINT, (i64)figures.n_kernels), int_value(TYPE_BIGINT, (i64)figures.bytes),
                               int_value(TYPE_BIGINT, (i64)figures.bytes_held), int_value(TYPE_BIGINT, (i64)figures.bytes_copied) };
