@@ -155,14 +155,13 @@ static void forget_progress(Launch *launch)
     launch->gpu.n_repeats++;
 }
 
-// A launch that failed may still be at work in its stream: nothing it uses is given back before.
+// A launch that failed may still be at work in its stream: nothing it uses is given back before.  What ends the context is noted, all else was said.
 void run_wait_quietly(GpuRun *run)
 {
-    Gpu *gpu = run->gpu;
-    if (!gpu->is_lost && gpu->cu->StreamSynchronize(run->stream) == CU_ILLEGAL_ADDRESS) {
-        Error err = { 0 };
-        gpu_check(gpu, CU_ILLEGAL_ADDRESS, "cuStreamSynchronize", &err);
-    }
+    Gpu           *gpu = run->gpu;
+    Error          err = { 0 };
+    const CuResult result = gpu->is_lost ? CU_SUCCESS : gpu->cu->StreamSynchronize(run->stream);
+    if (cuda_is_sticky(result)) gpu_check(gpu, result, "cuStreamSynchronize", &err);
 }
 
 static weft_status run_once(GpuRun *run, bool *again, Error *err)
