@@ -218,7 +218,7 @@ static void say_launches(GpuBench *gpu, double kernels, double ms)
 
 // ---- what launches cost where they go on beside kernels, and beside each other: each is made to take longer, and what the whole then takes tells --------
 
-enum { SLOWER = 3 };                                           // times what a launch takes, and that once more
+enum { SLOWER = 3 };                                           // by so many times what one takes
 
 static __typeof__(((CudaDriver *)NULL)->LaunchKernel) quick_launch;
 static double slower_ms;
