@@ -45,10 +45,9 @@ static Range clip_to_type(Range range, Type type)
     return range;
 }
 
-static Range multiply(Range a, Range b)
+static Range range_of_corners(const i128 corners[4])
 {
-    const i128 corners[4] = { a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high };
-    Range      range = range_make(corners[0], corners[0], false);
+    Range range = range_make(corners[0], corners[0], false);
     for (int i = 1; i < 4; i++) {
         range.low = MIN_OF(range.low, corners[i]);
         range.high = MAX_OF(range.high, corners[i]);
@@ -56,11 +55,26 @@ static Range multiply(Range a, Range b)
     return range;
 }
 
+static Range multiply(Range a, Range b)
+{
+    const i128 corners[4] = { a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high };
+    return range_of_corners(corners);
+}
+
 static Range magnitude(Range a)
 {
     if (a.low >= 0) return a;
     if (a.high <= 0) return range_make(-a.high, -a.low, a.nullable);
     return range_make(0, MAX_OF(-a.low, a.high), a.nullable);
+}
+
+// Quotients are cut towards zero, so they grow with what is divided, and shrink as the divisor grows on either side of zero.
+static Range divide(Range a, Range b)
+{
+    const i128 most = magnitude(a).high;
+    if (b.low <= 0 && b.high >= 0) return range_make(-most, most, false);
+    const i128 corners[4] = { a.low / b.low, a.low / b.high, a.high / b.low, a.high / b.high };
+    return range_of_corners(corners);
 }
 
 static FloatRange float_call(Op op, Type type, FloatRange a, FloatRange b)
@@ -83,8 +97,8 @@ Range range_of_call(Op op, Type type, Range a, Range b)
         case OP_ADD: range = range_make(a.low + b.low, a.high + b.high, nullable); break;
         case OP_SUB: range = range_make(a.low - b.high, a.high - b.low, nullable); break;
         case OP_MUL: range = multiply(a, b); break;
-        case OP_DIV: range = range_make(-magnitude(a).high, magnitude(a).high, nullable); break;
-        case OP_MOD: range = range_make(a.low < 0 ? -most : 0, a.high > 0 ? most : 0, nullable); break;
+        case OP_DIV: range = divide(a, b); break;
+        case OP_MOD: range = range_make(a.low < 0 ? -MIN_OF(most, -a.low) : 0, a.high > 0 ? MIN_OF(most, a.high) : 0, nullable); break;
         case OP_NEG: range = range_make(-a.high, -a.low, nullable); break;
         case OP_ABS: range = magnitude(a); break;
         default: break;

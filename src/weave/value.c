@@ -118,11 +118,21 @@ static const char *checked_to_type(Weaver *w, const char *value, const char *nul
     return name;
 }
 
-static Val clipped(Val val, Type type)
+// CAN_FAIL: where a check fails so does the query, but the row goes on to the end of its tile.  It does so with a value of its range, since that may become an index.
+static Val clipped(Weaver *w, Val val, Type type, bool can_fail)
 {
     const Range bound = range_of_type(type);
     val.range.low = MAX_OF(val.range.low, bound.low);
     val.range.high = MIN_OF(val.range.high, bound.high);
+    if (!can_fail) return val;
+    if (val.range.low > val.range.high) {          // every row fails
+        val.range.low = val.range.high = 0;
+        val.value = "0";
+        return val;
+    }
+    const char *value = weave_temp(w, "i64", val.value), *low = weave_param_i64(w, NULL, (i64)val.range.low);
+    const char *size = weave_param_i64(w, NULL, (i64)(u64)(val.range.high - val.range.low + 1));
+    if (val.range.high - val.range.low < (i128)UINT64_MAX) val.value = PRINT("(INSIDE((u64)%s - (u64)%s, %s) ? %s : %s)", value, low, size, value, low);
     return val;
 }
 
@@ -143,7 +153,7 @@ static Val integer_arithmetic(Weaver *w, const Expr *expr, Val a, Val b)
         weave_stmt(w, "%s(%s, %s, %s, %d)", checked[expr->op], name, unless_null(w, &a, "0"), unless_null(w, &b, "0"), check);
         out.value = checked_to_type(w, name, out.null, word, expr->type, expr->at);
     }
-    return clipped(out, expr->type);
+    return clipped(w, out, expr->type, !proved);
 }
 
 static Val integer_division(Weaver *w, const Expr *expr, Val a, Val b)
@@ -158,12 +168,13 @@ static Val integer_division(Weaver *w, const Expr *expr, Val a, Val b)
     out.null = guard;
     out.value = name;
     // Only the smallest value / -1 leaves the type; in 64 bits it wraps to itself, which the operand's range tells.
-    if (is_div && a.range.low <= range_of_type(expr->type).low && b.range.low <= -1 && b.range.high >= -1) {
+    const bool can_overflow = is_div && a.range.low <= range_of_type(expr->type).low && b.range.low <= -1 && b.range.high >= -1;
+    if (can_overflow) {
         const int overflow = weave_check(w, WEFT_OUT_OF_RANGE, expr->at, overflow_message(expr->type));
         weave_stmt(w, "CHECK(%s%s!(%s == -1 && %s == -%lldll - 1), %d)", guard ? guard : "", guard ? " || " : "", b.value, a.value,
                    (long long)-(range_of_type(expr->type).low + 1), overflow);
     }
-    return clipped(out, expr->type);
+    return clipped(w, out, expr->type, can_overflow);
 }
 
 // Infinity out of finite operands is an overflow, as in PostgreSQL; no check where ranges prove that there is none: it keeps loops from
@@ -206,6 +217,7 @@ static Val negate_or_abs(Weaver *w, const Expr *expr, Val a)
     const Range word = range_of_type(TYPE(BIGINT));
     out.range = range_of_call(expr->op, expr->type, a.range, (Range){ .known = true });
     const char *value = weave_temp(w, "i64", a.value);
+    const bool  can_fail = !fits(out.range, range_of_type(expr->type));
     if (!fits(out.range, word)) {      // the smallest bigint has no opposite
         const int check = weave_check(w, WEFT_OUT_OF_RANGE, expr->at, overflow_message(expr->type));
         weave_stmt(w, "CHECK(%s%s%s != -9223372036854775807ll - 1, %d)", a.null ? a.null : "", a.null ? " || " : "", value, check);
@@ -213,7 +225,7 @@ static Val negate_or_abs(Weaver *w, const Expr *expr, Val a)
     }
     value = expr->op == OP_NEG ? PRINT("(i64)(0 - (u64)%s)", value) : PRINT("(%s < 0 ? (i64)(0 - (u64)%s) : %s)", value, value, value);
     out.value = checked_to_type(w, value, a.null, out.range, expr->type, expr->at);
-    return clipped(out, expr->type);
+    return clipped(w, out, expr->type, can_fail);
 }
 
 static weft_status value_of_arithmetic(Weaver *w, const Expr *expr, Val *out)
@@ -253,11 +265,11 @@ static Val float_to_integer(Weaver *w, const Expr *expr, Val a)
 static Val rescale(Weaver *w, const Expr *expr, Val a)
 {
     const int   up = scale_of(expr->type) - scale_of(expr->args[0]->type);
-    const Range word = range_of_type(TYPE(BIGINT));
+    const Range word = range_of_type(TYPE(BIGINT)), bound = range_of_type(expr->type);
     Val         out = { .null = a.null, .range = a.range };
     if (up == 0) {
         out.value = checked_to_type(w, a.value, a.null, a.range, expr->type, expr->at);
-        return clipped(out, expr->type);
+        return clipped(w, out, expr->type, !fits(a.range, bound));
     }
     const char *name = PRINT("e%d", w->n_temps), *power = weave_param_i64(w, NULL, power_of_ten(up > 0 ? up : -up));
     const i128  factor = power_of_ten(up > 0 ? up : -up);
@@ -266,7 +278,7 @@ static Val rescale(Weaver *w, const Expr *expr, Val a)
         weave_stmt(w, "ROUND_DIV(%s, %s, %s)", name, a.value, power);
         out.range.low = a.range.low / factor - 1, out.range.high = a.range.high / factor + 1;
         out.value = checked_to_type(w, name, a.null, out.range, expr->type, expr->at);
-        return clipped(out, expr->type);
+        return clipped(w, out, expr->type, !fits(out.range, bound));
     }
     out.range.low = a.range.low * factor, out.range.high = a.range.high * factor;
     if (fits(out.range, word)) {
@@ -277,7 +289,7 @@ static Val rescale(Weaver *w, const Expr *expr, Val a)
         weave_stmt(w, "MUL_CHECKED(%s, %s, %s, %d)", name, unless_null(w, &a, "0"), power, check);
         out.value = checked_to_type(w, name, a.null, word, expr->type, expr->at);
     }
-    return clipped(out, expr->type);
+    return clipped(w, out, expr->type, !fits(out.range, bound));
 }
 
 static weft_status value_of_cast(Weaver *w, const Expr *expr, Val *out)

@@ -850,3 +850,58 @@ TEST(printing_needs_few_parentheses)
     CHECK_STR(shown(cast(cast(i, TYPE(BIGINT)), TYPE(DOUBLE))), "r0.c1::bigint::double precision double precision");
     CHECK_STR(shown(text_value(TYPE(TEXT), "it's")), "'it''s' text");
 }
+
+// ---- ranges -----------------------------------------------------------------------------------------------------------
+
+static i128 computed(Op op, i128 a, i128 b)
+{
+    switch (op) {
+    case OP_ADD: return a + b;
+    case OP_SUB: return a - b;
+    case OP_MUL: return a * b;
+    case OP_DIV: return a / b;
+    default: return a % b;
+    }
+}
+
+// What the values of two small ranges come to, all of them.
+static Range all_computed(Op op, Range a, Range b)
+{
+    Range range = { .low = 1, .high = 0 };
+    for (i128 x = a.low; x <= a.high; x++)
+        for (i128 y = b.low; y <= b.high; y++) {
+            if (y == 0 && (op == OP_DIV || op == OP_MOD))
+                continue;
+            i128 value = computed(op, x, y);
+            bool is_first = range.low > range.high;
+            range.low = is_first || value < range.low ? value : range.low;
+            range.high = is_first || value > range.high ? value : range.high;
+        }
+    return range;
+}
+
+// How many of three things are not so.
+static int count_wrong(Op op, Range a, Range b)
+{
+    Range range = range_of_call(op, TYPE(BIGINT), a, b), all = all_computed(op, a, b);
+    bool has_zero = b.low <= 0 && b.high >= 0, can_fail = has_zero && (op == OP_DIV || op == OP_MOD);
+    bool is_tight = range.low == all.low && range.high == all.high;
+    if (all.low > all.high)
+        return 0;
+    return !(range.low <= all.low && range.high >= all.high)
+         + (op != OP_MOD && !can_fail && !is_tight)                // of remainders it is not the narrowest
+         + (can_fail && !(range.low <= 0 && range.high >= 0));     // what fails goes on as 0
+}
+
+TEST(ranges_hold_what_is_computed)
+{
+    static const Op ops[] = { OP_ADD, OP_SUB, OP_MUL, OP_DIV, OP_MOD };
+    int n_wrong = 0;
+    for (int a = -7; a <= 7; a++)
+        for (int n = 0; n <= 7; n++)
+            for (int b = -5; b <= 5; b++)
+                for (int m = 0; m <= 5; m++)
+                    for (int o = 0; o < COUNT_OF(ops); o++)
+                        n_wrong += count_wrong(ops[o], (Range){ .known = true, .low = a, .high = a + n }, (Range){ .known = true, .low = b, .high = b + m });
+    CHECK_INT(n_wrong, 0);
+}
