@@ -60,16 +60,22 @@ typedef struct Shape {                 // of a launch
 
 typedef struct Fit { u32 dynamic_shared; int threads, blocks_per_sm; } Fit;    // what the driver said for so much shared memory
 
+typedef struct Code {                  // for so many rows per thread
+    int        items;
+    CuModule   module;
+    CuFunction function;
+    int        registers, local_bytes, static_shared;
+    int        busy;                   // threads of a multiprocessor that it leaves room for, with the shared memory of whoever asked first
+} Code;
+
 typedef struct CudaKernel {            // lives as long as the device
     char               key[128];       // name of the text, and how it was compiled
     _Atomic KernelState state;         // set under the lock
     double             begun_ms;       // building
     char              *text, *name;    // until it is built: whoever asked may be gone by then
-    Shape              shape;          // what of it is compiled in
+    Shape              shape;          // what of it is compiled in; its items: to begin with
     Error              error;
-    CuModule           module;
-    CuFunction         function;
-    int                registers, local_bytes, static_shared;
+    Code               code;
     Fit                fits[N_FITS];   // under the shelf's lock; the latest, in turn
     int                n_fits;
     bool               was_cached;

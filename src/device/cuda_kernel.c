@@ -1,9 +1,10 @@
 // cuda_kernel.c - code for a GPU, and the shape of a launch.
 //
 // What goes to shared memory is decided before compiling, since it is an option of the compiler: first the accumulators of groups, then
-// join tables from the smallest on, as long as they leave room for enough threads.  Threads and blocks come after it, from the
+// join tables from the smallest on, as long as they leave room for enough threads.  Rows per thread, threads and blocks come after it, from the
 // registers and the shared memory that the compiled kernel takes: the driver says how many blocks of a size fit a multiprocessor, and
 // the size that keeps most threads busy is taken; the larger one where shared memory is used, since a block's tables serve more rows.
+// Where few threads stay busy, the kernel is compiled for fewer rows per thread as well, and the better one is kept.
 
 #include "device/cuda_int.h"
 #include "kernel/kernel.h"
@@ -88,24 +89,14 @@ static void place_shared(Gpu *gpu, GpuRun *run)
     run->shape.dynamic_shared = (u32)at;
 }
 
-static int count_of(const char *text, const char *word)
+// Rows per thread, to begin with: how many stay shows when the kernel is compiled (load_code).  Where each row adds to a cell somewhere in memory that all blocks share, more
+// of them only make a thread wait longer: 120 M rows into 1,000,000 groups took 17.2 ms on an H200 with eight, 11.4 with four, 8.4 with two and with one.
+// A list of rows that a sieve left is short: more of them for each thread would leave others without any.
+static int items_at_first(const char *text, u32 shared_groups, bool is_picked)
 {
-    int n = 0;
-    for (const char *at = text; (at = strstr(at, word)); at += strlen(word)) n++;
-    return n;
-}
-
-// Rows per thread, to begin with: more of them keep more loads in flight, but each takes registers for its columns, and unrolled code takes long to
-// compile.  So eight where a kernel only tests and adds, four where it joins; half of it where the compiled kernel turns out to be crowded.  Measured with SSB on an H200, 120 M rows: Q1.1 0.27 ms with
-// eight and 0.39 with four, Q3.3 0.43 and 0.34.
-static int items_for(const char *text)
-{
-    static const char *const long_words[] = { "LOOKUP_", "FIND(", "GROUP(", "_CHECKED(", "MATCHES(", "DATE_PARTS(", "CARRY(" };
     if (strstr(text, "SORT_OUT(")) return 8;               // it writes bytes, a bit for each row
     if (strstr(text, "FRESH(")) return 1;                  // it reads rows that a kernel left, and nothing is written behind the last one
-    for (int w = 0; w < COUNT_OF(long_words); w++)
-        if (strstr(text, long_words[w])) return 4;
-    return count_of(text, "LOAD") <= 8 ? 8 : 4;
+    return is_picked || (strstr(text, "SUMS(") && !shared_groups) ? 2 : 8;
 }
 
 // A column is loaded without waiting for what is left of its rows where most of its sectors (32 bytes) are needed anyway.
@@ -126,7 +117,6 @@ static u32 eager_columns(const GpuRun *run)
 
 // ---- code ------------------------------------------------------------------------------------------------------------------------------
 
-#define REGISTERS_MOST 128
 #define COMPILES_KNOWN 8.0              // that the time expected for the next one comes from
 #define BUILD_LEFT_MS  10.0             // one that should be done by now
 
@@ -137,12 +127,30 @@ static CudaKernel *find_kernel(Gpu *gpu, const char *key)
     return kernel;
 }
 
-static weft_status read_attributes(Gpu *gpu, CudaKernel *kernel, Error *err)
+static weft_status read_attributes(Gpu *gpu, Code *code, Error *err)
 {
-    GPU_TRY(gpu, FuncGetAttribute, (&kernel->registers, CU_FUNC_REGISTERS, kernel->function), err);
-    GPU_TRY(gpu, FuncGetAttribute, (&kernel->local_bytes, CU_FUNC_LOCAL_BYTES, kernel->function), err);
-    GPU_TRY(gpu, FuncGetAttribute, (&kernel->static_shared, CU_FUNC_SHARED_BYTES, kernel->function), err);
-    GPU_TRY(gpu, FuncSetAttribute, (kernel->function, CU_FUNC_MAX_DYNAMIC_SHARED_BYTES, gpu->shared_per_block - kernel->static_shared), err);
+    GPU_TRY(gpu, FuncGetAttribute, (&code->registers, CU_FUNC_REGISTERS, code->function), err);
+    GPU_TRY(gpu, FuncGetAttribute, (&code->local_bytes, CU_FUNC_LOCAL_BYTES, code->function), err);
+    GPU_TRY(gpu, FuncGetAttribute, (&code->static_shared, CU_FUNC_SHARED_BYTES, code->function), err);
+    GPU_TRY(gpu, FuncSetAttribute, (code->function, CU_FUNC_MAX_DYNAMIC_SHARED_BYTES, gpu->shared_per_block - code->static_shared), err);
+    return WEFT_OK;
+}
+
+// Threads of a block, and blocks, that keep most of a multiprocessor's threads busy; none if it does not fit.
+static weft_status find_fit(Gpu *gpu, const Code *code, const Shape *shape, Fit *fit, Error *err)
+{
+    static const int sizes[] = { 128, 256, 512, 1024 };
+    int              most = 0;
+    *fit = (Fit){ .dynamic_shared = shape->dynamic_shared };
+    for (int i = 0; i < COUNT_OF(sizes); i++) {
+        int blocks = 0;
+        if (shape->is_picked && sizes[i] != PICK_THREADS) continue;
+        GPU_TRY(gpu, OccupancyMaxActiveBlocksPerMultiprocessor, (&blocks, code->function, sizes[i], shape->dynamic_shared), err);
+        const int busy = blocks * sizes[i];
+        if (busy < most || busy == 0 || (busy == most && sizes[i] > 256 && shape->dynamic_shared <= SHARED_SMALL)) continue;
+        most = busy;
+        fit->threads = sizes[i], fit->blocks_per_sm = blocks;
+    }
     return WEFT_OK;
 }
 
@@ -155,9 +163,9 @@ static char *copy_text(const char *text)
 
 typedef struct Defines { char text[6][40]; const char *list[6]; } Defines;
 
-static CubinJob cubin_job(const Gpu *gpu, const Shape *shape, const char *text, Defines *defines)
+static CubinJob cubin_job(const Gpu *gpu, const Shape *shape, int items, const char *text, Defines *defines)
 {
-    snprintf(defines->text[0], sizeof defines->text[0], "ITEMS=%d", shape->items);
+    snprintf(defines->text[0], sizeof defines->text[0], "ITEMS=%d", items);
     snprintf(defines->text[1], sizeof defines->text[1], "SHARED_TABLES_=0x%xu", shape->shared_tables);
     snprintf(defines->text[2], sizeof defines->text[2], "SHARED_GROUPS_=0x%xu", shape->shared_groups);
     snprintf(defines->text[3], sizeof defines->text[3], "EAGER_=0x%xu", shape->eager);
@@ -169,35 +177,64 @@ static CubinJob cubin_job(const Gpu *gpu, const Shape *shape, const char *text, 
                        .n_defines = shape->is_picked ? 6 : n_threads ? 5 : 4, .defines = defines->list };
 }
 
-// Registers go to memory, or leave less than a quarter of the threads that a multiprocessor has room for.
-static bool is_crowded(const CudaKernel *kernel) { return kernel->local_bytes > 0 || kernel->registers > REGISTERS_MOST; }
-
-static bool can_have_fewer_rows(const CudaKernel *kernel) { return kernel->shape.items > 1 && !kernel->shape.is_picked && !strstr(kernel->text, "SORT_OUT("); }
-
-static weft_status compile_and_load(Gpu *gpu, CudaKernel *kernel, Error *err)
+static weft_status compile_and_load(Gpu *gpu, CudaKernel *kernel, int items, Code *code, Error *err)
 {
     Defines        defines = { 0 };
     Text           cubin = { 0 };
-    const CubinJob job = cubin_job(gpu, &kernel->shape, kernel->text, &defines);
+    Fit            fit = { 0 };
+    bool           was_cached = false;
+    const CubinJob job = cubin_job(gpu, &kernel->shape, items, kernel->text, &defines);
     weft_status    status = gpu_enter(gpu, err);
-    if (!status) status = cubins_get(gpu->cubins, &job, &cubin, &kernel->was_cached, err);
-    if (!status) status = gpu_check(gpu, gpu->cu->ModuleLoadData(&kernel->module, cubin.bytes), "cuModuleLoadData", err);
-    if (!status) status = gpu_check(gpu, gpu->cu->ModuleGetFunction(&kernel->function, kernel->module, kernel->name), "cuModuleGetFunction", err);
-    if (!status) status = read_attributes(gpu, kernel, err);
+    *code = (Code){ .items = items };
+    if (!status) status = cubins_get(gpu->cubins, &job, &cubin, &was_cached, err);
+    if (!status) status = gpu_check(gpu, gpu->cu->ModuleLoadData(&code->module, cubin.bytes), "cuModuleLoadData", err);
+    if (!status) status = gpu_check(gpu, gpu->cu->ModuleGetFunction(&code->function, code->module, kernel->name), "cuModuleGetFunction", err);
+    if (!status) status = read_attributes(gpu, code, err);
+    if (!status) status = find_fit(gpu, code, &kernel->shape, &fit, err);
+    code->busy = fit.threads * fit.blocks_per_sm;
+    kernel->was_cached = kernel->was_cached && was_cached;
     text_free(&cubin);
     return status;
 }
 
+// ---- rows per thread: more of them keep more loads in flight, but each takes registers, and with them threads ------------------------------------
+// Kernels of 34 queries over 120 M rows were compiled for eight, four, two and one, and timed on an H200.  Most are best with eight, though that leaves fewer threads.  Those for which it leaves too few
+// are known by two signs: less than two fifths of a multiprocessor's threads, and one and a half times as many, or more, with half the rows.  So Q2.2: 0.50 ms with eight rows (37 % of the threads), 0.39
+// with four (62 %); but seven sums by three columns, whose registers are not for rows: 1.18 with eight (31 %), 1.39 with four (37 %).  What these rules take was 1.3 % slower than the
+// best of the four in the mean, 5 % at most, but for one: 2.19 ms instead of 1.88 (with one row), 600,000 groups.
+
+#define BUSY_ENOUGH  0.4
+#define FLIGHT_LEAST 0.75              // rows in flight, of those with twice as many per thread
+
+static bool is_crowded(const Gpu *gpu, const Code *code) { return code->local_bytes > 0 || code->busy < BUSY_ENOUGH * gpu->threads_per_sm; }
+
+static bool can_have_fewer_rows(const CudaKernel *kernel) { return kernel->code.items > 1 && !strstr(kernel->text, "SORT_OUT("); }
+
+static bool is_better(const Code *fewer, const Code *code)
+{
+    return fewer->local_bytes < code->local_bytes || fewer->items * fewer->busy >= FLIGHT_LEAST * (code->items * code->busy);
+}
+
+static void unload(Gpu *gpu, Code *code)
+{
+    if (code->module && !gpu->is_lost) gpu->cu->ModuleUnload(code->module);
+    *code = (Code){ 0 };
+}
+
+// Where the device or the compiler cannot make it for fewer rows, what there is will do.
 static weft_status load_code(Gpu *gpu, CudaKernel *kernel, Error *err)
 {
-    TRY(compile_and_load(gpu, kernel, err));
-    while (is_crowded(kernel) && can_have_fewer_rows(kernel)) {
-        GPU_TRY(gpu, ModuleUnload, (kernel->module), err);
-        kernel->module = NULL;
-        kernel->shape.items /= 2;
-        TRY(compile_and_load(gpu, kernel, err));
+    kernel->was_cached = true;
+    weft_status status = compile_and_load(gpu, kernel, kernel->shape.items, &kernel->code, err);
+    bool        is_best = status != WEFT_OK;
+    while (!is_best && is_crowded(gpu, &kernel->code) && can_have_fewer_rows(kernel)) {
+        Error ignored = { 0 };
+        Code  fewer;
+        is_best = compile_and_load(gpu, kernel, kernel->code.items / 2, &fewer, &ignored) || !is_better(&fewer, &kernel->code);
+        unload(gpu, is_best ? &fewer : &kernel->code);
+        if (!is_best) kernel->code = fewer;
     }
-    return WEFT_OK;
+    return status;
 }
 
 static void forget_text(CudaKernel *kernel)
@@ -234,9 +271,9 @@ static KernelKey choose_code(Gpu *gpu, GpuRun *run)
 {
     const Woven *woven = run->launch->woven;
     KernelKey    key;
-    run->shape.items = items_for(woven->text);
     run->shape.eager = eager_columns(run);
     place_shared(gpu, run);
+    run->shape.items = items_at_first(woven->text, run->shape.shared_groups, false);
     snprintf(key.bytes, sizeof key.bytes, "%.60s %d %x %x %x", woven->name, run->shape.items, run->shape.shared_tables, run->shape.shared_groups, run->shape.eager);
     return key;
 }
@@ -322,7 +359,7 @@ double kernel_wait_ms(Gpu *gpu, const Launch *launch)
     const bool        is_known = kernel != NULL;
     pthread_mutex_unlock(&gpu->lock);
     if (is_known) return wait_ms;
-    const CubinJob job = cubin_job(gpu, &run.shape, woven->text, &defines);
+    const CubinJob job = cubin_job(gpu, &run.shape, run.shape.items, woven->text, &defines);
     if (cubins_have(gpu->cubins, &job)) return 0;
     pthread_mutex_lock(&gpu->lock);
     wait_ms = build_ms(gpu, note_kernel(gpu, &run, &key));
@@ -336,7 +373,7 @@ CudaKernel *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape)
     Launch    launch = { .woven = &woven };
     GpuRun    run = { .gpu = gpu, .launch = &launch };
     KernelKey key;
-    *shape = run.shape = (Shape){ .items = wish->is_picked ? 4 : items_for(wish->text), .shared_groups = wish->shared_groups,
+    *shape = run.shape = (Shape){ .items = items_at_first(wish->text, wish->shared_groups, wish->is_picked), .shared_groups = wish->shared_groups,
                                     .shared_tables = wish->shared_tables, .is_picked = wish->is_picked, .threads_most = wish->threads };
     snprintf(key.bytes, sizeof key.bytes, "%.60s %d %x %x 0%s", wish->name, run.shape.items, wish->shared_tables, wish->shared_groups, wish->is_picked ? " picked" : "");
     pthread_mutex_lock(&gpu->lock);
@@ -347,26 +384,6 @@ CudaKernel *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape)
 }
 
 // ---- the shape ----------------------------------------------------------------------------------------------------------------------------
-
-static weft_status find_fit(Gpu *gpu, const GpuRun *run, Fit *fit, Error *err)
-{
-    static const int sizes[] = { 128, 256, 512, 1024 };
-    const u32  dynamic_shared = run->shape.dynamic_shared;
-    int        most = 0;
-    *fit = (Fit){ .dynamic_shared = dynamic_shared };
-    for (int i = 0; i < COUNT_OF(sizes); i++) {
-        int blocks = 0;
-        if (run->shape.is_picked && sizes[i] != PICK_THREADS) continue;
-        GPU_TRY(gpu, OccupancyMaxActiveBlocksPerMultiprocessor, (&blocks, run->kernel->function, sizes[i], dynamic_shared), err);
-        const int busy = blocks * sizes[i];
-        if (busy < most || busy == 0 || (busy == most && sizes[i] > 256 && dynamic_shared <= SHARED_SMALL)) continue;
-        most = busy;
-        fit->threads = sizes[i], fit->blocks_per_sm = blocks;
-    }
-    if (most) return WEFT_OK;
-    return fail(err, WEFT_DEVICE_FAILED, -1, "kernel %s does not fit a multiprocessor: %d registers, %u bytes of shared memory", run->launch->woven->name,
-                run->kernel->registers, dynamic_shared);
-}
 
 static bool recall_fit(Gpu *gpu, const CudaKernel *kernel, u32 dynamic_shared, Fit *fit)
 {
@@ -390,16 +407,20 @@ static void note_fit(Gpu *gpu, CudaKernel *kernel, const Fit *fit)
 
 weft_status kernel_shape(Gpu *gpu, GpuRun *run, Error *err)
 {
+    const Code *code = &run->kernel->code;
     Shape      *shape = &run->shape;
     GpuFigures *figures = &run->launch->gpu;
     Fit         fit;
     if (!recall_fit(gpu, run->kernel, shape->dynamic_shared, &fit)) {
-        TRY(find_fit(gpu, run, &fit, err));
+        TRY(find_fit(gpu, code, shape, &fit, err));
+        if (!fit.threads)
+            return fail(err, WEFT_DEVICE_FAILED, -1, "kernel %s does not fit a multiprocessor: %d registers, %u bytes of shared memory", run->launch->woven->name, code->registers,
+                        shape->dynamic_shared);
         note_fit(gpu, run->kernel, &fit);
     }
-    shape->threads = fit.threads, shape->blocks_per_sm = fit.blocks_per_sm, shape->items = run->kernel->shape.items;
-    figures->registers = run->kernel->registers;
-    figures->shared_bytes = run->kernel->static_shared + (int)shape->dynamic_shared;
+    shape->threads = fit.threads, shape->blocks_per_sm = fit.blocks_per_sm, shape->items = code->items;
+    figures->registers = code->registers;
+    figures->shared_bytes = code->static_shared + (int)shape->dynamic_shared;
     figures->threads = shape->threads, figures->items = shape->items, figures->blocks_per_sm = shape->blocks_per_sm;
     figures->occupancy = 100 * fit.threads * fit.blocks_per_sm / MAX_OF(gpu->threads_per_sm, 1);
     return WEFT_OK;
@@ -409,7 +430,7 @@ void kernels_free(Gpu *gpu)
 {
     for (CudaKernel *kernel = gpu->kernels, *next; kernel; kernel = next) {
         next = kernel->next;
-        if (kernel->module && !gpu->is_lost) gpu->cu->ModuleUnload(kernel->module);
+        unload(gpu, &kernel->code);
         forget_text(kernel);
         free(kernel);
     }

@@ -347,6 +347,8 @@ static int by_first(const void *a, const void *b)
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
+#define FEW_SEGMENTS 256               // of so many tiles one: counting looks at all tiles, 1 ns each, sorting at each segment a dozen times and more
+
 // Few segments are sorted.
 static void order_by_sorting(KernelSegment *segments, u64 n_segments)
 {
@@ -387,7 +389,7 @@ static void order_segments(const GpuRun *run, KernelSegment *segments, u64 n_seg
     const Source *source = run->launch->source;
     u64           n_tiles = 0;
     for (int c = 0; c < source->n_chunks; c++) n_tiles += source->chunks[c]->n_rows / (32 * (u64)run->shape.items) + 1;
-    if (n_segments < n_tiles / 16) order_by_sorting(segments, n_segments);
+    if (n_segments < n_tiles / FEW_SEGMENTS) order_by_sorting(segments, n_segments);
     else order_by_counting(run, segments, n_segments, n_tiles);
 }
 

@@ -47,7 +47,7 @@ typedef struct Event {
 #define CODE_HEAD "// rows 1\n"          // of what the compiler makes: the text, and how many rows a thread has
 enum { ITEMS_AT = 8 };
 
-typedef struct Module { TccCode code; char name[96]; int n_words, n_spilled; struct Module *next; } Module;       // no code: launches do nothing
+typedef struct Module { TccCode code; char name[96]; int n_words, n_registers, n_spilled; struct Module *next; } Module;       // no code: launches do nothing
 
 typedef enum OpKind { OP_COPY, OP_SET, OP_LAUNCH, OP_RECORD, OP_WAIT } OpKind;
 
@@ -592,12 +592,19 @@ static const char gpu_words[] =
     "#define NOTE_NULL(k) A->common->notes[k].n_nulls++;\n"
     "#define MARK(k, value) { KernelNote *n_ = A->common->notes + k; const u64 a_ = (u64)(value) - n_->first; if (a_ < n_->n_marks) n_->marks[a_] = 1; }\n";
 
-// A thread has registers for 64 values of columns.
-static int count_spilled(const char *image, const char *text)
+static int count_word(const char *text, const char *word)
 {
-    int n_loads = 0;
-    for (const char *at = text; (at = strstr(at, "LOAD")); at++) n_loads++;
-    return MAX_OF(n_loads * (image[ITEMS_AT] - '0') - 64, 0) * 8;
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, word)); at++) n++;
+    return n;
+}
+
+// A thread has registers for 64 values of columns; what it adds up takes some, too.
+static void count_registers(const char *image, const char *text, Module *made)
+{
+    const int n_values = count_word(text, "LOAD") * (image[ITEMS_AT] - '0');
+    made->n_spilled = MAX_OF(n_values - 64, 0) * 8;
+    made->n_registers = MIN_OF(24 + MIN_OF(n_values, 64) + 6 * count_word(text, "TOTAL("), 255);
 }
 
 // The text after the prelude, in its CPU meaning.
@@ -620,7 +627,8 @@ DEFINE(cuModuleLoadData, (CuModule *module, const void *image))
         LEAVE(200);
     }
     made->n_words = words ? atoi(words + 10) : 1;
-    made->n_spilled = text ? count_spilled(image, text) : 0;
+    made->n_registers = 32;
+    if (text) count_registers(image, text, made);
     if (!is_measure && tcc_build(&(KernelText){ prelude, text, made->name }, &made->code, &err)) LEAVE(complain(err.message));
     made->next = modules;
     modules = made;
@@ -641,7 +649,8 @@ DEFINE(cuModuleGetGlobal_v2, (CuAddress *address, size_t *bytes, CuModule module
 DEFINE(cuFuncGetAttribute, (int *value, int attribute, CuFunction function))
 {
     ENTER("cuFuncGetAttribute");
-    *value = attribute == CU_FUNC_REGISTERS ? 32 : attribute == CU_FUNC_LOCAL_BYTES ? ((const Module *)function)->n_spilled : 0;
+    const Module *module = (const Module *)function;
+    *value = attribute == CU_FUNC_REGISTERS ? module->n_registers : attribute == CU_FUNC_LOCAL_BYTES ? module->n_spilled : 0;
     LEAVE(0);
 }
 
@@ -650,8 +659,8 @@ DEFINE(cuFuncSetAttribute, (CuFunction function, int attribute, int value)) { (v
 DEFINE(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, CuFunction function, int threads, size_t dynamic_shared))
 {
     ENTER("cuOccupancyMaxActiveBlocksPerMultiprocessor");
-    (void)function;
-    *blocks = (int)MIN_OF((size_t)(2048 / threads), 233472 / (dynamic_shared + 1024));
+    const int by_registers = 65536 / (threads * ((((const Module *)function)->n_registers + 7) / 8 * 8));
+    *blocks = (int)MIN_OF((size_t)MIN_OF(2048 / threads, by_registers), 233472 / (dynamic_shared + 1024));
     LEAVE(0);
 }
 
