@@ -97,7 +97,7 @@ static void payload_key(Weaver *w, const Var *var, GroupKey *key, KeyCode *out)
     const Payload *payload = var->payload;
     *key = (GroupKey){ .type = var->type, .dict = var->dict, .base = payload->base, .decode = payload->decode, .n_codes = payload->n_codes,
                        .nullable = payload->range.nullable, .null_code = payload->null_code };
-    *out = (KeyCode){ .code = PRINT("(u64)%s", var->code), .is_bounded = true };
+    *out = (KeyCode){ .code = PRINT("(u64)%s", var->code), .is_bounded = payload->n_codes > 0 };       // 0: they span 63 bits or more
 }
 
 static weft_status value_key(Weaver *w, const Expr *expr, GroupKey *key, KeyCode *out)

@@ -24,6 +24,7 @@ static i64 clamp(i128 value) { return value < INT64_MIN ? INT64_MIN : value > IN
 static RangeTest compare_range(Var *var, Op op, i128 constant)
 {
     RangeTest test = { var, INT64_MIN, INT64_MAX };
+    if ((op == OP_LT && constant <= INT64_MIN) || (op == OP_GT && constant >= INT64_MAX)) return (RangeTest){ var, 0, -1 };        // no number is beyond these
     switch (op) {
         case OP_EQ: test.low = test.high = clamp(constant); break;
         case OP_LT: test.high = clamp(constant - 1); break;

@@ -8,6 +8,7 @@
 
 #include "weave/weave_int.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #define PRINT(...) arena_printf(w->arena, __VA_ARGS__)
@@ -106,10 +107,9 @@ static const char *overflow_message(Type type)
 
 static bool fits(Range range, Range bound) { return range.low >= bound.low && range.high <= bound.high; }
 
-// VALUE is exact in 64 bits; fail where it leaves its type, unless RANGE proves that it cannot.
-static const char *checked_to_type(Weaver *w, const char *value, const char *null, Range range, Type type, int at)
+// VALUE is exact in 64 bits; fail where it leaves BOUND, unless RANGE proves that it cannot.
+static const char *checked_inside(Weaver *w, const char *value, const char *null, Range range, Range bound, Type type, int at)
 {
-    const Range bound = range_of_type(type);
     if (fits(range, bound)) return value;
     const char *name = weave_temp(w, "i64", value);
     const int   check = weave_check(w, type.kind == TYPE_DATE ? WEFT_DATETIME_OVERFLOW : WEFT_OUT_OF_RANGE, at, overflow_message(type));
@@ -118,10 +118,14 @@ static const char *checked_to_type(Weaver *w, const char *value, const char *nul
     return name;
 }
 
-// CAN_FAIL: where a check fails so does the query, but the row goes on to the end of its tile.  It does so with a value of its range, since that may become an index.
-static Val clipped(Weaver *w, Val val, Type type, bool can_fail)
+static const char *checked_to_type(Weaver *w, const char *value, const char *null, Range range, Type type, int at)
 {
-    const Range bound = range_of_type(type);
+    return checked_inside(w, value, null, range, range_of_type(type), type, at);
+}
+
+// CAN_FAIL: where a check fails so does the query, but the row goes on to the end of its tile.  It does so with a value of its range, since that may become an index.
+static Val clipped(Weaver *w, Val val, Range bound, bool can_fail)
+{
     val.range.low = MAX_OF(val.range.low, bound.low);
     val.range.high = MIN_OF(val.range.high, bound.high);
     if (!can_fail) return val;
@@ -153,7 +157,7 @@ static Val integer_arithmetic(Weaver *w, const Expr *expr, Val a, Val b)
         weave_stmt(w, "%s(%s, %s, %s, %d)", checked[expr->op], name, unless_null(w, &a, "0"), unless_null(w, &b, "0"), check);
         out.value = checked_to_type(w, name, out.null, word, expr->type, expr->at);
     }
-    return clipped(w, out, expr->type, !proved);
+    return clipped(w, out, range_of_type(expr->type), !proved);
 }
 
 static Val integer_division(Weaver *w, const Expr *expr, Val a, Val b)
@@ -174,7 +178,7 @@ static Val integer_division(Weaver *w, const Expr *expr, Val a, Val b)
         weave_stmt(w, "CHECK(%s%s!(%s == -1 && %s == -%lldll - 1), %d)", guard ? guard : "", guard ? " || " : "", b.value, a.value,
                    (long long)-(range_of_type(expr->type).low + 1), overflow);
     }
-    return clipped(w, out, expr->type, can_overflow);
+    return clipped(w, out, range_of_type(expr->type), can_overflow);
 }
 
 // Infinity out of finite operands is an overflow, as in PostgreSQL; no check where ranges prove that there is none: it keeps loops from
@@ -225,7 +229,7 @@ static Val negate_or_abs(Weaver *w, const Expr *expr, Val a)
     }
     value = expr->op == OP_NEG ? PRINT("(i64)(0 - (u64)%s)", value) : PRINT("(%s < 0 ? (i64)(0 - (u64)%s) : %s)", value, value, value);
     out.value = checked_to_type(w, value, a.null, out.range, expr->type, expr->at);
-    return clipped(w, out, expr->type, can_fail);
+    return clipped(w, out, range_of_type(expr->type), can_fail);
 }
 
 static weft_status value_of_arithmetic(Weaver *w, const Expr *expr, Val *out)
@@ -249,27 +253,37 @@ static weft_status value_of_arithmetic(Weaver *w, const Expr *expr, Val *out)
 
 static int scale_of(Type type) { return type.kind == TYPE_DECIMAL ? type.scale : 0; }
 
+// What a cast may give: a decimal's digits are those that it says.  What is computed has as many as a word holds.
+static Range range_of_target(Type type)
+{
+    Range bound = range_of_type(type);
+    if (type.kind == TYPE_DECIMAL && power_of_ten(type.precision) - 1 < bound.high) bound.high = power_of_ten(type.precision) - 1, bound.low = -bound.high;
+    return bound;
+}
+
 static Val float_to_integer(Weaver *w, const Expr *expr, Val a)
 {
-    const Range bound = range_of_type(expr->type);
+    const Range bound = range_of_target(expr->type);
     const char *name = PRINT("e%d", w->n_temps++), *value = a.value;
     const int   check = weave_check(w, WEFT_OUT_OF_RANGE, expr->at, overflow_message(expr->type));
     if (scale_of(expr->type)) value = PRINT("%s * %s", value, weave_param_f64(w, (double)power_of_ten(scale_of(expr->type))));
     if (a.null) value = PRINT("(%s ? 0.0 : %s)", a.null, value);
-    // The largest double below 2^63 keeps the conversion defined.
-    const double high = bound.high >= INT64_MAX ? 9223372036854774784.0 : (double)bound.high;
-    weave_stmt(w, "ROUND_F64(%s, %s, %s, %s, %d)", name, value, weave_param_f64(w, (double)bound.low), weave_param_f64(w, high), check);
+    // The ends as doubles, of those inside: 2^63 and 10^18 are not, but what the largest numbers of these types are rounded to.
+    double low = (double)bound.low, high = (double)bound.high;
+    if ((i128)low < bound.low) low = nextafter(low, 0);
+    if ((i128)high > bound.high) high = nextafter(high, 0);
+    weave_stmt(w, "ROUND_F64(%s, %s, %s, %s, %d)", name, value, weave_param_f64(w, low), weave_param_f64(w, high), check);
     return (Val){ .value = name, .null = a.null, .range = bound };
 }
 
 static Val rescale(Weaver *w, const Expr *expr, Val a)
 {
     const int   up = scale_of(expr->type) - scale_of(expr->args[0]->type);
-    const Range word = range_of_type(TYPE(BIGINT)), bound = range_of_type(expr->type);
+    const Range word = range_of_type(TYPE(BIGINT)), bound = range_of_target(expr->type);
     Val         out = { .null = a.null, .range = a.range };
     if (up == 0) {
-        out.value = checked_to_type(w, a.value, a.null, a.range, expr->type, expr->at);
-        return clipped(w, out, expr->type, !fits(a.range, bound));
+        out.value = checked_inside(w, a.value, a.null, a.range, bound, expr->type, expr->at);
+        return clipped(w, out, bound, !fits(a.range, bound));
     }
     const char *name = PRINT("e%d", w->n_temps), *power = weave_param_i64(w, NULL, power_of_ten(up > 0 ? up : -up));
     const i128  factor = power_of_ten(up > 0 ? up : -up);
@@ -277,19 +291,19 @@ static Val rescale(Weaver *w, const Expr *expr, Val a)
         w->n_temps++;
         weave_stmt(w, "ROUND_DIV(%s, %s, %s)", name, a.value, power);
         out.range.low = a.range.low / factor - 1, out.range.high = a.range.high / factor + 1;
-        out.value = checked_to_type(w, name, a.null, out.range, expr->type, expr->at);
-        return clipped(w, out, expr->type, !fits(out.range, bound));
+        out.value = checked_inside(w, name, a.null, out.range, bound, expr->type, expr->at);
+        return clipped(w, out, bound, !fits(out.range, bound));
     }
     out.range.low = a.range.low * factor, out.range.high = a.range.high * factor;
     if (fits(out.range, word)) {
-        out.value = checked_to_type(w, PRINT("(%s * %s)", a.value, power), a.null, out.range, expr->type, expr->at);
+        out.value = checked_inside(w, PRINT("(%s * %s)", a.value, power), a.null, out.range, bound, expr->type, expr->at);
     } else {
         w->n_temps++;
         const int check = weave_check(w, WEFT_OUT_OF_RANGE, expr->at, overflow_message(expr->type));
         weave_stmt(w, "MUL_CHECKED(%s, %s, %s, %d)", name, unless_null(w, &a, "0"), power, check);
-        out.value = checked_to_type(w, name, a.null, word, expr->type, expr->at);
+        out.value = checked_inside(w, name, a.null, word, bound, expr->type, expr->at);
     }
-    return clipped(w, out, expr->type, !fits(out.range, bound));
+    return clipped(w, out, bound, !fits(out.range, bound));
 }
 
 static weft_status value_of_cast(Weaver *w, const Expr *expr, Val *out)
@@ -391,7 +405,7 @@ static weft_status truth_of_in(Weaver *w, const Expr *expr, bool wanted, const c
     for (int i = 1; i < expr->n_args; i++) {
         if (expr->args[i]->value.is_null) { has_null = true; continue; }
         const Val b = value_of_const(w, expr->args[i]);
-        text_add(&text, "%s(%s == %s)", text.length ? " | " : "", a.value, b.value);
+        text_add(&text, a.is_float ? "%sSAME_F64(%s, %s)" : "%s(%s == %s)", text.length ? " | " : "", a.value, b.value);
     }
     const char *any = text.length ? PRINT("(%s)", text.bytes) : "0";
     text_free(&text);
