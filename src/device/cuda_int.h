@@ -50,6 +50,8 @@ typedef enum KernelState { KERNEL_NOTED, KERNEL_QUEUED, KERNEL_BUILDING, KERNEL_
 typedef struct Shape {                 // of a launch
     u32  shared_tables;                // bit k: table k
     u32  shared_groups;                // bit CELLS_... for each kind of accumulator; 0: they are not in shared memory
+    u32  near_groups;                  // the same for the first n_near groups of a hash table
+    u32  n_near;
     u32  eager;                        // bit c: column c
     int  items;
     bool is_picked;                    // it lists the rows whose bits are set (KernelArgs.sieved)

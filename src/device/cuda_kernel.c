@@ -16,6 +16,10 @@
 #define SHARED_GROUPS_MOST ((u64)48 << 10)
 #define SHARED_TABLE_MOST  ((u64)32 << 10)     // a larger table would be fetched for longer than it is used
 #define SHARED_SMALL       ((u64)16 << 10)     // so much is soon fetched: small blocks, and several in turn
+#define NEAR_BYTES         ((u64)12 << 10)     // of the first groups of a hash table, which serve few rows where there are many groups
+#define NEAR_MOST          1024
+#define NEAR_LEAST         16
+#define ROWS_FOR_SHARED    ((u64)1 << 16)      // few rows are not worth fetching tables for
 #define SHARED_MOST        ((u64)96 << 10)     // two blocks of a thousand threads then still fit a multiprocessor of 228 KiB
 
 static u64 round_up(u64 bytes, u64 unit) { return (bytes + unit - 1) / unit * unit; }
@@ -36,18 +40,44 @@ static u32 cells_kind(SlotKind kind)
     }
 }
 
-static u64 place_groups(GpuRun *run, u64 most)
+// Cells for N groups; returns their bytes, which may be more than there is room for.
+static u64 place_cells(GpuRun *run, u64 n, u32 *kinds)
 {
     const Woven *woven = run->launch->woven;
     u64          at = 0;
-    u32          kinds = 0;
-    if (run->launch->sink != SINK_GROUPS || woven->group_kind != GROUP_ARRAY) return 0;
     for (int s = 0; s < woven->n_state; s++) {
         run->cells[s] = (KernelCells){ .init = woven->state[s].init, .at = (u32)at, .kind = cells_kind(woven->state[s].kind) };
-        at += round_up(woven->n_groups * woven->state[s].bytes, 16);
-        kinds |= 1u << run->cells[s].kind;
-        if (at > MIN_OF(most, SHARED_GROUPS_MOST)) return 0;
+        at += round_up(n * woven->state[s].bytes, 16);
+        *kinds |= 1u << run->cells[s].kind;
+        if (at > SHARED_GROUPS_MOST) break;
     }
+    return at;
+}
+
+// Groups of a hash table are numbered as they come, so those that most rows belong to are mostly among the first.  120 M rows of 50 groups took 30.7 ms on an H200 with all additions in
+// memory that all blocks share, and 2.1 so; of 1,000,000 groups 7.8 and 8.1.
+static u64 place_near_groups(GpuRun *run)
+{
+    const Woven *woven = run->launch->woven;
+    u64          bytes = 0;
+    u32          kinds = 0;
+    for (int s = 0; s < woven->n_state; s++) bytes += woven->state[s].bytes;
+    run->shape.n_near = (u32)MIN_OF(NEAR_BYTES / MAX_OF(bytes, 1), NEAR_MOST);
+    if (run->shape.n_near < NEAR_LEAST) return run->shape.n_near = 0;
+    const u64 at = place_cells(run, run->shape.n_near, &kinds);
+    run->shape.near_groups = kinds;
+    return at;
+}
+
+static u64 place_groups(GpuRun *run, u64 most)
+{
+    const Woven *woven = run->launch->woven;
+    u32          kinds = 0;
+    if (run->launch->sink != SINK_GROUPS || woven->n_state == 0) return 0;
+    if (woven->group_kind == GROUP_HASH) return place_near_groups(run);
+    if (woven->group_kind != GROUP_ARRAY) return 0;
+    const u64 at = place_cells(run, woven->n_groups, &kinds);
+    if (at > MIN_OF(most, SHARED_GROUPS_MOST)) return 0;
     run->shape.shared_groups = kinds;
     return at;
 }
@@ -77,9 +107,6 @@ static u64 place_tables(GpuRun *run, u64 at, u64 most)
     return at;
 }
 
-// Few rows are not worth fetching tables for.
-#define ROWS_FOR_SHARED ((u64)1 << 16)
-
 static void place_shared(Gpu *gpu, GpuRun *run)
 {
     const u64 static_bytes = 4096;     // of words like TOTAL_END, at most
@@ -89,13 +116,14 @@ static void place_shared(Gpu *gpu, GpuRun *run)
     run->shape.dynamic_shared = (u32)at;
 }
 
-// Rows per thread, to begin with: how many stay shows when the kernel is compiled (load_code).  Where each row adds to a cell somewhere in memory that all blocks share, more
-// of them only make a thread wait longer: 120 M rows into 1,000,000 groups took 17.2 ms on an H200 with eight, 11.4 with four, 8.4 with two and with one.
-// A list of rows that a sieve left is short: more of them for each thread would leave others without any.
+// Rows per thread, to begin with: how many stay shows when the kernel is compiled (load_code).  Where each row adds to a cell somewhere in memory that all blocks share, more of them only make a
+// thread wait longer: 120 M rows into 600,000 groups of an array took 3.0 ms on an H200 with eight, 2.2 with two, 1.9 with one (but with one in eleven rows left 1.0, 1.0 and 1.2); into 1,000,000 groups of a
+// hash table 18.7 with eight, 9.8 with two, 8.1 with one, and into 50 groups 2.1, 2.3 and 2.1.  A list of rows that a sieve left is short: more of them for each thread would leave others without any.
 static int items_at_first(const char *text, u32 shared_groups, bool is_picked)
 {
     if (strstr(text, "SORT_OUT(")) return 8;               // it writes bytes, a bit for each row
     if (strstr(text, "FRESH(")) return 1;                  // it reads rows that a kernel left, and nothing is written behind the last one
+    if (strstr(text, "GROUP(")) return 1;
     return is_picked || (strstr(text, "SUMS(") && !shared_groups) ? 2 : 8;
 }
 
@@ -161,7 +189,7 @@ static char *copy_text(const char *text)
     return copy.bytes;
 }
 
-typedef struct Defines { char text[6][40]; const char *list[6]; } Defines;
+typedef struct Defines { char text[7][40]; const char *list[7]; } Defines;
 
 static CubinJob cubin_job(const Gpu *gpu, const Shape *shape, int items, const char *text, Defines *defines)
 {
@@ -169,12 +197,13 @@ static CubinJob cubin_job(const Gpu *gpu, const Shape *shape, int items, const c
     snprintf(defines->text[1], sizeof defines->text[1], "SHARED_TABLES_=0x%xu", shape->shared_tables);
     snprintf(defines->text[2], sizeof defines->text[2], "SHARED_GROUPS_=0x%xu", shape->shared_groups);
     snprintf(defines->text[3], sizeof defines->text[3], "EAGER_=0x%xu", shape->eager);
+    snprintf(defines->text[4], sizeof defines->text[4], "NEAR_GROUPS_=0x%xu", shape->near_groups);
     const int n_threads = shape->is_picked ? PICK_THREADS : shape->threads_most;
-    snprintf(defines->text[4], sizeof defines->text[4], "THREADS_=%d", n_threads);
-    snprintf(defines->text[5], sizeof defines->text[5], "PICKED_=1");
+    snprintf(defines->text[5], sizeof defines->text[5], "THREADS_=%d", n_threads);
+    snprintf(defines->text[6], sizeof defines->text[6], "PICKED_=1");
     for (int d = 0; d < COUNT_OF(defines->list); d++) defines->list[d] = defines->text[d];
     return (CubinJob){ .prelude = gpu->prelude, .text = text, .driver_version = gpu->cu->version, .major = gpu->major, .minor = gpu->minor,
-                       .n_defines = shape->is_picked ? 6 : n_threads ? 5 : 4, .defines = defines->list };
+                       .n_defines = shape->is_picked ? 7 : n_threads ? 6 : 5, .defines = defines->list };
 }
 
 static weft_status compile_and_load(Gpu *gpu, CudaKernel *kernel, int items, Code *code, Error *err)
@@ -201,7 +230,7 @@ static weft_status compile_and_load(Gpu *gpu, CudaKernel *kernel, int items, Cod
 // Kernels of 34 queries over 120 M rows were compiled for eight, four, two and one, and timed on an H200.  Most are best with eight, though that leaves fewer threads.  Those for which it leaves too few
 // are known by two signs: less than two fifths of a multiprocessor's threads, and one and a half times as many, or more, with half the rows.  So Q2.2: 0.50 ms with eight rows (37 % of the threads), 0.39
 // with four (62 %); but seven sums by three columns, whose registers are not for rows: 1.18 with eight (31 %), 1.39 with four (37 %).  What these rules take was 1.3 % slower than the
-// best of the four in the mean, 5 % at most, but for one: 2.19 ms instead of 1.88 (with one row), 600,000 groups.
+// best of the four in the mean (with two rows for hash groups, too), 5 % at most, but for one: 2.19 ms instead of 1.88 (with one row), 600,000 groups.
 
 #define BUSY_ENOUGH  0.4
 #define FLIGHT_LEAST 0.75              // rows in flight, of those with twice as many per thread
@@ -274,7 +303,8 @@ static KernelKey choose_code(Gpu *gpu, GpuRun *run)
     run->shape.eager = eager_columns(run);
     place_shared(gpu, run);
     run->shape.items = items_at_first(woven->text, run->shape.shared_groups, false);
-    snprintf(key.bytes, sizeof key.bytes, "%.60s %d %x %x %x", woven->name, run->shape.items, run->shape.shared_tables, run->shape.shared_groups, run->shape.eager);
+    snprintf(key.bytes, sizeof key.bytes, "%.60s %d %x %x %x %x", woven->name, run->shape.items, run->shape.shared_tables, run->shape.shared_groups, run->shape.eager,
+             run->shape.near_groups);
     return key;
 }
 
@@ -375,7 +405,7 @@ CudaKernel *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape)
     KernelKey key;
     *shape = run.shape = (Shape){ .items = items_at_first(wish->text, wish->shared_groups, wish->is_picked), .shared_groups = wish->shared_groups,
                                     .shared_tables = wish->shared_tables, .is_picked = wish->is_picked, .threads_most = wish->threads };
-    snprintf(key.bytes, sizeof key.bytes, "%.60s %d %x %x 0%s", wish->name, run.shape.items, wish->shared_tables, wish->shared_groups, wish->is_picked ? " picked" : "");
+    snprintf(key.bytes, sizeof key.bytes, "%.60s %d %x %x 0 0%s", wish->name, run.shape.items, wish->shared_tables, wish->shared_groups, wish->is_picked ? " picked" : "");
     pthread_mutex_lock(&gpu->lock);
     CudaKernel *kernel = note_kernel(gpu, &run, &key);
     pthread_mutex_unlock(&gpu->lock);

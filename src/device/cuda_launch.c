@@ -19,9 +19,11 @@
 #define ALIGNED           256
 #define ROWS_BYTES_FREE   ((u64)256 << 20)     // output up to this gets room for every row
 #define GROUPS_ROOM       ((u64)1 << 20)
+#define GROUPS_KNOWN      ((u64)1 << 22)       // more slots than their keys need are more memory to go astray in
 #define ROOM_MOST         ((u64)UINT32_MAX - 4)
 #define BACK_BYTES        ((u64)4 << 20)       // states up to this come back together with the head
 #define ADMITTED_SHARE    4                    // quarters of the pool: three of them
+#define LONG_BYTES        ((u64)256 << 10)
 #define WAIT_MS           20
 
 static u64 aligned(u64 bytes) { return (bytes + ALIGNED - 1) / ALIGNED * ALIGNED; }
@@ -41,6 +43,13 @@ static u64 row_bytes(const Woven *woven)
 // A warp puts out its rows at once: so many segments at most, where no row has several matches.
 static u64 most_segments(const GpuRun *run) { return run->rows_wanted / (32 * (u64)run->shape.items) + (u64)run->n_chunks_wanted + 1; }
 
+// Of keys whose values are known to be few, all that there can be; else a guess.
+static u64 groups_at_first(const GpuRun *run)
+{
+    const u64 domain = run->launch->woven->group_domain;
+    return MIN_OF(MAX_OF(run->rows_wanted, 1024), domain && domain <= GROUPS_KNOWN ? MAX_OF(domain, 1024) : GROUPS_ROOM);
+}
+
 static void first_room(GpuRun *run)
 {
     const Woven *woven = run->launch->woven;
@@ -50,7 +59,7 @@ static void first_room(GpuRun *run)
         run->n_room = rows * row_bytes(woven) <= ROWS_BYTES_FREE ? rows : rows / 8 + 1;
         run->segments_room = MIN_OF(most_segments(run), run->n_room + 64);
     } else if (is_hash(run)) {
-        run->n_room = MIN_OF(MAX_OF(run->rows_wanted, 1024), GROUPS_ROOM);
+        run->n_room = groups_at_first(run);
     } else {
         run->n_room = woven->group_kind == GROUP_ARRAY ? woven->n_groups : 1;
     }
@@ -76,7 +85,7 @@ static void lay_out(GpuRun *run)
         run->n_slots = 1024;
         while (run->n_slots < 2 * run->n_room) run->n_slots *= 2;
         run->slots_at = at, at += aligned(run->n_slots * sizeof(KernelSlot));
-        if (!woven->is_one_word) run->words_at = at, at += aligned(run->n_room * (u64)woven->n_words * sizeof(u64));
+        run->words_at = at, at += aligned(run->n_room * (u64)woven->n_words * sizeof(u64));
     }
     run->segments_at = at, at += aligned(run->segments_room * sizeof(KernelSegment));
     run->block_bytes = at;
@@ -210,7 +219,8 @@ static void write_head(const GpuRun *run, u8 *head)
     void        **tables = (void **)(void *)(head + run->tables_at), **state = (void **)(void *)(head + run->state_at);
     *common = (KernelCommon){ .n_room = run->n_room, .segments_room = run->segments_room, .segments = device_pointer(in_block(run, run->segments_at)),
                               .spots = device_pointer(in_block(run, run->spots_at)), .cells = device_pointer(in_block(run, run->cells_at)),
-                              .n_groups = (u32)MIN_OF(run->n_room, UINT32_MAX), .n_state = run->shape.shared_groups ? (u32)woven->n_state : 0 };
+                              .n_groups = run->shape.near_groups ? run->shape.n_near : (u32)MIN_OF(run->n_room, UINT32_MAX),
+                              .n_state = run->shape.shared_groups || run->shape.near_groups ? (u32)woven->n_state : 0 };
     for (int t = 0; t < woven->n_tables; t++) tables[t] = device_pointer(gpu_address(run->gpu, run->tables[t]->at));
     for (int s = 0; s < woven->n_state; s++) state[s] = device_pointer(in_block(run, run->slot_at[s]));
     memcpy(head + run->spots_at, run->spots, (size_t)woven->n_tables * sizeof *run->spots);
@@ -459,24 +469,32 @@ static weft_status keep_rows(GpuRun *run)
     return WEFT_OK;
 }
 
-// Keys lie in the slots of the hash table; groups know them by number.
+// What is long comes through a pinned stage, as columns do.
+static weft_status fetch_long(GpuRun *run, void *to, u64 at, u64 bytes, Error *err)
+{
+    if (bytes < LONG_BYTES) return fetch(run, to, at, bytes, err);
+    Stage      *stage = stage_next(run->gpu);
+    weft_status status = WEFT_OK;
+    pthread_mutex_lock(&stage->lock);
+    if (stage->is_used) status = gpu_check(run->gpu, run->gpu->cu->EventSynchronize(stage->done), "cuEventSynchronize", err);
+    for (u64 done = 0; done < bytes && !status; done += STAGE_BYTES) {
+        const u64 piece = MIN_OF(STAGE_BYTES, bytes - done);
+        status = fetch(run, stage->memory, at + done, piece, err);
+        if (!status) memcpy((u8 *)to + done, stage->memory, piece);
+    }
+    pthread_mutex_unlock(&stage->lock);
+    return status;
+}
+
+// Keys by group, as whoever made it has noted them.
 static weft_status fetch_keys(GpuRun *run, u64 n_groups, Error *err)
 {
     const Woven *woven = run->launch->woven;
-    Budget      *budget = run->launch->budget;
-    KernelSlot  *slots;
-    const u64    bytes = run->n_slots * sizeof *slots;
-    run->keys_bytes = n_groups * 8 + 8;
-    TRY(mem_alloc(budget, run->keys_bytes, (void **)&run->keys, err));
-    TRY(mem_alloc(budget, bytes, (void **)&slots, err));
-    const weft_status status = fetch(run, slots, run->slots_at, bytes, err);
-    for (u64 s = 0; s < run->n_slots && !status; s++)
-        if (slots[s].row && slots[s].row <= n_groups) run->keys[slots[s].row - 1] = slots[s].key;
-    mem_free(budget, slots, bytes);
-    if (status || woven->is_one_word) return status;
-    run->words_bytes = n_groups * (u64)woven->n_words * 8 + 8;
-    TRY(mem_alloc(budget, run->words_bytes, (void **)&run->words, err));
-    return fetch(run, run->words, run->words_at, n_groups * (u64)woven->n_words * 8, err);
+    const u64    bytes = n_groups * (u64)woven->n_words * 8;
+    u64        **to = woven->is_one_word ? &run->keys : &run->words;
+    *(woven->is_one_word ? &run->keys_bytes : &run->words_bytes) = bytes + 8;
+    TRY(mem_alloc(run->launch->budget, bytes + 8, (void **)to, err));
+    return fetch_long(run, *to, run->words_at, bytes, err);
 }
 
 static weft_status fetch_groups(GpuRun *run, Error *err)
@@ -488,7 +506,7 @@ static weft_status fetch_groups(GpuRun *run, Error *err)
     for (int s = 0; s < woven->n_state; s++) {
         const u64 bytes = n * woven->state[s].bytes;
         if (run->slot_at[s] + bytes <= run->copied_bytes) memcpy(run->state[s], run->back + run->slot_at[s], bytes);
-        else TRY(fetch(run, run->state[s], run->slot_at[s], bytes, err));
+        else TRY(fetch_long(run, run->state[s], run->slot_at[s], bytes, err));
     }
     if (is_hash(run)) TRY(fetch_keys(run, n, err));
     launch->groups = (GroupSet){ .n_groups = n, .state = run->state, .keys = run->keys, .words = run->words };

@@ -98,7 +98,7 @@ typedef struct KernelCommon {
     const KernelSpot  *spots;                      // by table, where the kernel is compiled to have it in shared memory
     const KernelCells *cells;                      // by state slot, likewise
     KernelNote        *notes;                      // by output column; 0: nobody wants to know
-    u32                n_groups, n_state;          // of cells
+    u32                n_groups, n_state;          // of cells; of hash groups, the first so many
     i32                failed;                     // as KernelArgs.failed
     u32                cancel;                     // the host writes it while the kernel runs
 } KernelCommon;
@@ -115,7 +115,7 @@ struct KernelArgs {
     i32                 failed;               // 1 + number of the check that failed first; 0: none; NO_ROOM
     KernelSlot         *groups;               // hash aggregate: slots, a power of two of them
     u64                 groups_mask;
-    u64                *group_words;          // key words of each group, where a key takes more than one word
+    u64                *group_words;          // key words of each group; CPU: where a key takes more than one
     u32               (*insert)(KernelArgs *args, u64 key, const u64 *words);   // a new group; may move state and groups
     u64               (*room)(KernelArgs *args, u32 n_rows);                    // space for output rows; may move state
     const u16          *picks;                // CPU: for each pattern of eight live rows, their numbers (PICK)

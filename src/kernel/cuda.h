@@ -10,7 +10,8 @@
 //
 // Shared memory: the host knows sizes, the text must not, so what is placed there is an option of the compiler (SHARED_TABLES_, a bit
 // per table; SHARED_GROUPS_) and where it is an argument (KernelCommon).  A block fetches the tables before its first tile, keeps the
-// accumulators of groups to itself, and adds them to those of all blocks after its last.
+// accumulators of groups to itself, and adds them to those of all blocks after its last.  Of groups in a hash table it does so with the first ones,
+// which are all where there are few (NEAR_GROUPS_).
 //
 // Words at tile level (STEP, MATCHES, ROOM, TOTAL_END) are reached by all lanes of a warp together and may speak across
 // lanes.  Words inside a row block are not, and never wait for another lane, but for GROUP, whose wait needs lanes that
@@ -34,6 +35,10 @@
 #ifndef SHARED_GROUPS_
 #define SHARED_GROUPS_ 0               // the accumulators of groups are in shared memory: bit CELLS_... for each kind there is
 #endif
+#ifndef NEAR_GROUPS_
+#define NEAR_GROUPS_ 0                 // the same for the first groups of a hash table; others are in memory that all blocks share
+#endif
+#define CELLS_KINDS_ (SHARED_GROUPS_ | NEAR_GROUPS_)
 #ifndef PICKED_
 #define PICKED_ 0                      // of each chunk only the rows whose bit is set (KernelArgs.sieved)
 #endif
@@ -590,10 +595,33 @@ template <typename T> struct Cells_ {
     __device__ __forceinline__ Cell_<T> operator[](u64 group) const { return { first + group }; }
 };
 
+// One of the first groups of a hash table, or another.
+template <typename T> struct NearCell_ {
+    T   *at;
+    bool is_near;
+};
+
+template <typename T> struct NearCells_ {
+    T  *first, *near;
+    u32 n_near;
+    __device__ __forceinline__ NearCell_<T> operator[](u32 group) const { return { group < n_near ? near + group : first + group, group < n_near }; }
+};
+
+template <typename How> struct Near_ {
+    template <typename T> DEVICE_ void merge(T *cell, T value) { How::merge(cell, value); }
+};
+
+template <> struct Near_<sum_> {
+    DEVICE_ void merge(i64 *cell, i64 value) { add_shared_(cell, value); }
+    DEVICE_ void merge(f64 *cell, f64 value) { sum_::merge(cell, value); }
+};
+
 template <typename How> DEVICE_ void put_(i64 &total, i64 value) { total = How::join(total, value); }
 template <typename How> DEVICE_ void put_(f64 &total, f64 value) { total = How::join(total, value); }
 template <typename How> DEVICE_ void put_(Cell_<i64> cell, i64 value) { Into_<How>::merge(cell.at, value); }
 template <typename How> DEVICE_ void put_(Cell_<f64> cell, f64 value) { Into_<How>::merge(cell.at, value); }
+template <typename How> DEVICE_ void put_(NearCell_<i64> cell, i64 value) { cell.is_near ? Near_<How>::merge(cell.at, value) : Into_<How>::merge(cell.at, value); }
+template <typename How> DEVICE_ void put_(NearCell_<f64> cell, f64 value) { cell.is_near ? Near_<How>::merge(cell.at, value) : Into_<How>::merge(cell.at, value); }
 
 DEVICE_ void put_wide_(i64 &low, i64 &high, i64 value)
 {
@@ -602,6 +630,12 @@ DEVICE_ void put_wide_(i64 &low, i64 &high, i64 value)
 }
 
 DEVICE_ void put_wide_(Cell_<i64> low, Cell_<i64> high, i64 value) { merge_wide_cell_(low.at, high.at, value); }
+
+DEVICE_ void put_wide_(NearCell_<i64> low, NearCell_<i64> high, i64 value)
+{
+    if (low.is_near) merge_wide_(low.at, high.at, widen_(value));
+    else merge_wide_cell_(low.at, high.at, value);
+}
 
 // SPREAD: a float's digits, each into a slot of its own.  Integer additions: the sum does not depend on their order.
 DEVICE_ void spread_(void *const *state, u64 group, f64 value, i64 unit, u32 log, u32 n)
@@ -650,7 +684,7 @@ DEVICE_ void clear_cells_(const KernelArgs *A)
 }
 
 // Kinds that are not there cost a third of the time to compile a small kernel.
-#define IS_KIND_(name)             ((SHARED_GROUPS_ >> CELLS_##name & 1) && cells.kind == CELLS_##name)
+#define IS_KIND_(name)             ((CELLS_KINDS_ >> CELLS_##name & 1) && cells.kind == CELLS_##name)
 
 DEVICE_ void merge_cells_(const KernelArgs *A, u32 s, u32 g)
 {
@@ -689,18 +723,18 @@ DEVICE_ void begin_(const KernelArgs *A)
     for (int k = 0; k < 32; k++)
         if ((u32)SHARED_TABLES_ >> k & 1) fetch_table_(A, k);
 #endif
-#if SHARED_GROUPS_
+#if CELLS_KINDS_
     EACH_MEMBER_(m) clear_cells_(member_(A, m));
 #endif
     if (A->counts && threadIdx.x < STEPS_) steps_[threadIdx.x] = 0;
-    if (SHARED_TABLES_ || SHARED_GROUPS_ || A->counts) __syncthreads();
+    if (SHARED_TABLES_ || CELLS_KINDS_ || A->counts) __syncthreads();
 }
 
 DEVICE_ void end_(const KernelArgs *A)
 {
-    if (SHARED_GROUPS_ || A->counts) __syncthreads();
+    if (CELLS_KINDS_ || A->counts) __syncthreads();
     if (A->counts && threadIdx.x < STEPS_ && steps_[threadIdx.x]) atomicAdd(A->counts + threadIdx.x, (u64)steps_[threadIdx.x]);
-#if SHARED_GROUPS_
+#if CELLS_KINDS_
     EACH_MEMBER_(m) merge_all_cells_(member_(A, m));
 #endif
 }
@@ -738,6 +772,8 @@ DEVICE_ void total_wide_end_(Wide_ total, i64 *low, i64 *high)
 #define TOTAL_WIDE_END(low, high, k)  total_wide_end_({ (u64)low, high }, (i64 *)A->state[k], (i64 *)A->state[(k) + 1]);
 #if SHARED_GROUPS_
 #define SUMS(type, name, k)        const Cells_<type> name = { (type *)cells_(A, &A->common->cells[k]) };     // one accumulator per group
+#elif NEAR_GROUPS_
+#define SUMS(type, name, k)        const NearCells_<type> name = { (type *)A->state[k], (type *)cells_(A, &A->common->cells[k]), A->common->n_groups };
 #else
 #define SUMS(type, name, k)        const Cells_<type> name = { (type *)A->state[k] };
 #endif
@@ -786,9 +822,9 @@ DEVICE_ bool is_settled_(const KernelSlot *slot, u64 *key, u32 *row, int)
 
 template <int N> DEVICE_ bool is_settled_(const KernelSlot *, u64 *, u32 *, const u64 (&)[N]) { return false; }
 
-DEVICE_ void store_words_(const KernelArgs *, u64, int) {}
+DEVICE_ void store_words_(const KernelArgs *A, u64 group, u64 key, int) { A->group_words[group] = key; }
 
-template <int N> DEVICE_ void store_words_(const KernelArgs *A, u64 group, const u64 (&words)[N])
+template <int N> DEVICE_ void store_words_(const KernelArgs *A, u64 group, u64, const u64 (&words)[N])
 {
     for (int k = 0; k < N; k++) A->group_words[group * N + k] = words[k];
 }
@@ -803,7 +839,7 @@ template <typename Words> DEVICE_ u32 take_slot_(const KernelArgs *A, KernelSlot
         return publish_row_(slot, NONE_);
     }
     asm volatile("st.relaxed.gpu.u64 [%0], %1;" : : "l"(&slot->key), "l"(key) : "memory");
-    store_words_(A, group, words);
+    store_words_(A, group, key, words);
     return publish_row_(slot, (u32)group + 1);
 }
 

@@ -460,6 +460,7 @@ static void write_group_number(Weaver *w, const KeyCode *codes)
         weave_stmt(w, "const u64 group = %s;", one_word_key(w, codes));
     } else if (out->is_one_word) {
         out->n_words = 1;
+        out->group_domain = (u64)MAX_OF(domain, (u128)1);
         weave_stmt(w, "const u64 key = %s;", one_word_key(w, codes));
         weave_stmt(w, "u32 group; GROUP(group, key, 0, 1)");
     } else {

@@ -234,8 +234,9 @@ typedef struct Woven {
     GroupKind     group_kind;
     u64           n_groups;                    // array
     bool          is_one_word;
-    int           n_words;                     // hash with several words per key (the last holds NULL bits when any key is nullable)
+    int           n_words;                     // hash: of a key; of several, the last holds NULL bits when any key is nullable
     bool          has_null_word;
+    u64           group_domain;                // hash, a key of one word: how many values it can have; else 0
     GroupKey     *group_keys;                  // job->n_keys
     int           seen;                        // state slot that is not 0 where a group has rows; -1: hash
     AggState     *aggs;                        // job->n_aggs

@@ -313,7 +313,7 @@ static u32 insert(KernelArgs *args, u64 key, const u64 *words)
     u64 at = HASH_SLOT(key) & args->groups_mask;
     while (args->groups[at].row) at = (at + 1) & args->groups_mask;
     args->groups[at] = (KernelSlot){ .key = key, .row = (u32)group + 1 };
-    if (words) memcpy(args->group_words + group * (u64)call->module->n_words, words, 8 * (size_t)call->module->n_words);
+    memcpy(args->group_words + group * (u64)call->module->n_words, words ? words : &key, 8 * (size_t)call->module->n_words);
     return (u32)group;
 }
 

@@ -11,7 +11,7 @@
 
 #include "help.h"
 
-enum { N_SESSIONS = 12, N_ROWS = 480000, SECONDS = 3, SECONDS_MOST = 30, FETCHES_LEAST = 5 };
+enum { N_SESSIONS = 12, N_ROWS = 480000, SECONDS = 3, SECONDS_MOST = 60, FETCHES_LEAST = 5 };
 
 typedef struct Scene { const char *what; bool has_faults, has_cancels, has_drops; } Scene;
 
