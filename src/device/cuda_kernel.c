@@ -229,7 +229,7 @@ static weft_status compile_and_load(Gpu *gpu, CudaKernel *kernel, int items, Cod
 // ---- rows per thread: more of them keep more loads in flight, but each takes registers, and with them threads ------------------------------------
 // Kernels of 34 queries over 120 M rows were compiled for eight, four, two and one, and timed on an H200.  Most are best with eight, though that leaves fewer threads.  Those for which it leaves too few
 // are known by two signs: less than two fifths of a multiprocessor's threads, and one and a half times as many, or more, with half the rows.  So Q2.2: 0.50 ms with eight rows (37 % of the threads), 0.39
-// with four (62 %); but seven sums by three columns, whose registers are not for rows: 1.18 with eight (31 %), 1.39 with four (37 %).  What these rules take was 1.3 % slower than the
+// with four (62 %); but five sums and a count by three columns, whose registers are not for rows: 1.18 with eight (31 %), 1.39 with four (37 %).  What these rules take was 1.3 % slower than the
 // best of the four in the mean (with two rows for hash groups, too), 5 % at most, but for one: 2.19 ms instead of 1.88 (with one row), 600,000 groups.
 
 #define BUSY_ENOUGH  0.4

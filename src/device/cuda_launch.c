@@ -23,6 +23,7 @@
 #define ROOM_MOST         ((u64)UINT32_MAX - 4)
 #define BACK_BYTES        ((u64)4 << 20)       // states up to this come back together with the head
 #define ADMITTED_SHARE    4                    // quarters of the pool: three of them
+#define GROUPS_SHARE      8                    // of what a query may have: room for groups that there may be
 #define LONG_BYTES        ((u64)256 << 10)
 #define WAIT_MS           20
 
@@ -43,11 +44,13 @@ static u64 row_bytes(const Woven *woven)
 // A warp puts out its rows at once: so many segments at most, where no row has several matches.
 static u64 most_segments(const GpuRun *run) { return run->rows_wanted / (32 * (u64)run->shape.items) + (u64)run->n_chunks_wanted + 1; }
 
-// Of keys whose values are known to be few, all that there can be; else a guess.
+// Of keys whose values are known to be few, all that there can be, as long as that takes little memory; else a guess, as there may be fewer.
 static u64 groups_at_first(const GpuRun *run)
 {
-    const u64 domain = run->launch->woven->group_domain;
-    return MIN_OF(MAX_OF(run->rows_wanted, 1024), domain && domain <= GROUPS_KNOWN ? MAX_OF(domain, 1024) : GROUPS_ROOM);
+    const Woven *woven = run->launch->woven;
+    const u64    domain = MAX_OF(woven->group_domain, 1024), bytes = domain * (row_bytes(woven) + sizeof(u64) + 4 * sizeof(KernelSlot));
+    const bool   is_known = woven->group_domain && domain <= GROUPS_KNOWN && (domain <= GROUPS_ROOM || bytes <= launch_admitted_most(run->gpu) / GROUPS_SHARE);
+    return MIN_OF(MAX_OF(run->rows_wanted, 1024), is_known ? domain : GROUPS_ROOM);
 }
 
 static void first_room(GpuRun *run)
@@ -439,6 +442,7 @@ static weft_status fetch_columns(GpuRun *run, KernelSegment *segments, Error *er
     Stage *stage = stage_next(run->gpu);
     pthread_mutex_lock(&stage->lock);
     for (int s = 0; s < run->launch->woven->n_state && !status; s++) status = fetch_column(run, s, segments, stage, err);
+    if (status) run_wait_quietly(run);             // a copy into the stage may be under way, and others want it
     pthread_mutex_unlock(&stage->lock);
     return status;
 }
@@ -482,6 +486,7 @@ static weft_status fetch_long(GpuRun *run, void *to, u64 at, u64 bytes, Error *e
         status = fetch(run, stage->memory, at + done, piece, err);
         if (!status) memcpy((u8 *)to + done, stage->memory, piece);
     }
+    if (status) run_wait_quietly(run);
     pthread_mutex_unlock(&stage->lock);
     return status;
 }

@@ -8,7 +8,6 @@
 
 #include "weave/weave_int.h"
 
-#include <math.h>
 #include <stdio.h>
 
 #define PRINT(...) arena_printf(w->arena, __VA_ARGS__)
@@ -167,8 +166,8 @@ static Val integer_division(Weaver *w, const Expr *expr, Val a, Val b)
     const char *name = PRINT("e%d", w->n_temps++);
     const int   check = weave_check(w, WEFT_DIVISION_BY_ZERO, expr->at, "division by zero");
     const char *guard = out.null ? shorten(w, "u8", out.null) : NULL;
-    const char *divisor = guard ? PRINT("(%s ? 1 : %s)", guard, b.value) : b.value;
-    weave_stmt(w, "%s_CHECKED(%s, %s, %s, %d)", is_div ? "DIV" : "MOD", name, unless_null(w, &a, "0"), divisor, check);
+    const char *dividend = guard ? PRINT("(%s ? 0 : %s)", guard, a.value) : a.value, *divisor = guard ? PRINT("(%s ? 1 : %s)", guard, b.value) : b.value;
+    weave_stmt(w, "%s_CHECKED(%s, %s, %s, %d)", is_div ? "DIV" : "MOD", name, dividend, divisor, check);
     out.null = guard;
     out.value = name;
     // Only the smallest value / -1 leaves the type; in 64 bits it wraps to itself, which the operand's range tells.
@@ -261,19 +260,21 @@ static Range range_of_target(Type type)
     return bound;
 }
 
+// Rounded first, then looked at: 99.994 is a decimal(4,2).  Doubles that a word does not hold fail before; of those below 2^63, this is the largest.
+#define WORD_LOW  (-9223372036854775808.0)
+#define WORD_HIGH 9223372036854774784.0
+
 static Val float_to_integer(Weaver *w, const Expr *expr, Val a)
 {
-    const Range bound = range_of_target(expr->type);
+    const Range bound = range_of_target(expr->type), word = range_of_type(TYPE(BIGINT));
     const char *name = PRINT("e%d", w->n_temps++), *value = a.value;
     const int   check = weave_check(w, WEFT_OUT_OF_RANGE, expr->at, overflow_message(expr->type));
+    Val         out = { .null = a.null, .range = word };
     if (scale_of(expr->type)) value = PRINT("%s * %s", value, weave_param_f64(w, (double)power_of_ten(scale_of(expr->type))));
     if (a.null) value = PRINT("(%s ? 0.0 : %s)", a.null, value);
-    // The ends as doubles, of those inside: 2^63 and 10^18 are not, but what the largest numbers of these types are rounded to.
-    double low = (double)bound.low, high = (double)bound.high;
-    if ((i128)low < bound.low) low = nextafter(low, 0);
-    if ((i128)high > bound.high) high = nextafter(high, 0);
-    weave_stmt(w, "ROUND_F64(%s, %s, %s, %s, %d)", name, value, weave_param_f64(w, low), weave_param_f64(w, high), check);
-    return (Val){ .value = name, .null = a.null, .range = bound };
+    weave_stmt(w, "ROUND_F64(%s, %s, %s, %s, %d)", name, value, weave_param_f64(w, WORD_LOW), weave_param_f64(w, WORD_HIGH), check);
+    out.value = checked_inside(w, name, a.null, word, bound, expr->type, expr->at);
+    return clipped(w, out, bound, !fits(word, bound));
 }
 
 static Val rescale(Weaver *w, const Expr *expr, Val a)
