@@ -386,7 +386,8 @@ static Term *draw_inexact(Scope *s, int depth)
         const char *sqlite = arena_printf(s->arena, "((@0 / 1e%d) / nullif(@1 / 1e%d, 0))", a->scale, b->scale);
         a = term_2(s, KIND_DOUBLE, "(@0 / nullif(@1, 0))", sqlite, a, b);
     } else {
-        a = term_2(s, KIND_DOUBLE, "(@0 / nullif(@1, 0))", NULL, a, b);
+        // either may be an integer that is only meant to be a double, and both would divide as integers do
+        a = term_2(s, KIND_DOUBLE, "(cast(@0 as double precision) / nullif(@1, 0))", "(@0 / nullif(@1, 0))", a, b);
     }
     a->bound = LARGEST_DOUBLE;
     a->is_exact = false;
