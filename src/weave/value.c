@@ -133,9 +133,10 @@ static Val clipped(Weaver *w, Val val, Range bound, bool can_fail)
         val.value = "0";
         return val;
     }
+    if (val.range.high - val.range.low == (i128)UINT64_MAX) return val;        // a word holds no other
     const char *value = weave_temp(w, "i64", val.value), *low = weave_param_i64(w, NULL, (i64)val.range.low);
     const char *size = weave_param_i64(w, NULL, (i64)(u64)(val.range.high - val.range.low + 1));
-    if (val.range.high - val.range.low < (i128)UINT64_MAX) val.value = PRINT("(INSIDE((u64)%s - (u64)%s, %s) ? %s : %s)", value, low, size, value, low);
+    val.value = PRINT("(INSIDE((u64)%s - (u64)%s, %s) ? %s : %s)", value, low, size, value, low);
     return val;
 }
 
