@@ -1,6 +1,6 @@
 // cuda_ready.c - what a GPU makes ready while nobody waits for it.
 //
-// A compile takes 100 to 300 ms (30 where NVRTC has the same text in its own cache), and a query has a pipeline for each table.  So one whose
+// A compile takes 100 to 600 ms (30 where NVRTC has the same text in its own cache), and a query has a pipeline for each table.  So one whose
 // code is not there is only waited for where the CPU would take as long (the engine decides, and is told how long compiles have taken
 // so far); for the others the code is made in the background, for the next time:
 //

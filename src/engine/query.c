@@ -20,7 +20,7 @@
 // A GPU is asked by itself (SET device = auto) from so many rows on: below, the CPU is done before a launch would be prepared.
 #define GPU_ROWS (4u << 20)
 
-// Code for a GPU that is not there yet is waited for (100 to 300 ms) unless the CPU will be done sooner: then the CPU runs the pipeline, and the
+// Code for a GPU that is not there yet is waited for (100 to 600 ms) unless the CPU will be done sooner: then the CPU runs the pipeline, and the
 // GPU's code is compiled meanwhile, for the next time.  It is begun when the query is done, so that the compiler does not take a core
 // from it; at once where the CPU takes longer than this.
 #define COMPILE_NOW_MS 100.0
