@@ -41,8 +41,10 @@ static u64 row_bytes(const Woven *woven)
     return bytes;
 }
 
-// A warp puts out its rows at once: so many segments at most, where no row has several matches.
-static u64 most_segments(const GpuRun *run) { return run->rows_wanted / (32 * (u64)run->shape.items) + (u64)run->n_chunks_wanted + 1; }
+// Rows of the source that are put out at once, as a segment: those of a block, or of a warp and several times where they have several matches.
+static u64 segment_rows(const GpuRun *run) { return (strstr(run->launch->woven->text, "MATCHES(") ? 32 : (u64)run->shape.threads) * (u64)run->shape.items; }
+
+static u64 most_segments(const GpuRun *run) { return run->rows_wanted / segment_rows(run) + (u64)run->n_chunks_wanted + 1; }
 
 // Of keys whose values are known to be few, all that there can be, as long as that takes little memory; else a guess, as there may be fewer.
 static u64 groups_at_first(const GpuRun *run)
@@ -371,11 +373,11 @@ static void order_by_sorting(KernelSegment *segments, u64 n_segments)
     qsort(segments, n_segments, sizeof *segments, by_first);
 }
 
-// Many are counted: a warp's tile has a number, and what it put out several times came in order.
+// Many are counted: a tile has a number, and what was put out of it several times came in order.
 static void order_by_counting(const GpuRun *run, KernelSegment *segments, u64 n_segments, u64 n_tiles)
 {
     const Source *source = run->launch->source;
-    const u64     tile_rows = 32 * (u64)run->shape.items;
+    const u64     tile_rows = segment_rows(run);
     u64          *starts = calloc(n_tiles + 1, sizeof *starts), *chunks = calloc((size_t)source->n_chunks + 1, sizeof *chunks), row = 0;
     for (int c = 0; c < source->n_chunks; c++) chunks[c + 1] = chunks[c] + source->chunks[c]->n_rows / tile_rows + 1;
     for (u64 s = 0; s < n_segments; s++) {
@@ -400,8 +402,9 @@ static void order_by_counting(const GpuRun *run, KernelSegment *segments, u64 n_
 static void order_segments(const GpuRun *run, KernelSegment *segments, u64 n_segments)
 {
     const Source *source = run->launch->source;
+    const u64     tile_rows = segment_rows(run);
     u64           n_tiles = 0;
-    for (int c = 0; c < source->n_chunks; c++) n_tiles += source->chunks[c]->n_rows / (32 * (u64)run->shape.items) + 1;
+    for (int c = 0; c < source->n_chunks; c++) n_tiles += source->chunks[c]->n_rows / tile_rows + 1;
     if (n_segments < n_tiles / FEW_SEGMENTS) order_by_sorting(segments, n_segments);
     else order_by_counting(run, segments, n_segments, n_tiles);
 }

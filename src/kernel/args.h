@@ -51,7 +51,7 @@ typedef struct KernelWords {
     void (*spread)(void *const *state, u64 group, f64 value, i64 unit, u32 log, u32 n);      // by row, but long
 } KernelWords;
 
-// GPU: rows that a warp put out together, and where they are from.  Rows come in any order; the host puts segments in theirs.
+// GPU: rows that a block, or a warp, put out together, and where they are from.  Rows come in any order; the host puts segments in theirs.
 typedef struct KernelSegment {
     u64 place;                         // KernelArgs.place + row
     u64 first;                         // of n_rows neighbours in the output

@@ -47,7 +47,15 @@ typedef struct Event {
 #define CODE_HEAD "// rows 1\n"          // of what the compiler makes: the text, and how many rows a thread has
 enum { ITEMS_AT = 8 };
 
-typedef struct Module { TccCode code; char name[96]; int n_words, n_registers, n_spilled; struct Module *next; } Module;       // no code: launches do nothing
+typedef enum PutsRows { PUTS_NONE, PUTS_BY_BLOCK, PUTS_BY_WARP } PutsRows;
+
+typedef struct Module {
+    TccCode        code;               // none: launches do nothing
+    char           name[96];
+    int            n_words, n_items, n_registers, n_spilled;
+    PutsRows       puts_rows;
+    struct Module *next;
+} Module;
 
 typedef enum OpKind { OP_COPY, OP_SET, OP_LAUNCH, OP_RECORD, OP_WAIT } OpKind;
 
@@ -59,7 +67,7 @@ struct Op {
     size_t        bytes;
     u8            value;
     const Module *module;
-    u32           n_parts;
+    u32           n_parts, n_threads;
     Event        *event;
     Record       *record;
     Op           *next;
@@ -296,7 +304,7 @@ static size_t memory_bytes(void)
 
 // ---- kernels --------------------------------------------------------------------------------------------------------------------------
 
-typedef struct Call { const Module *module; KernelArgs args; KernelCommon *common; u64 n_rooms; void **scratch; } Call;
+typedef struct Call { const Module *module; KernelArgs args; KernelCommon *common; u32 n_threads; void **scratch; } Call;
 
 enum { STATES_MOST = 512, COUNTS_MOST = 4096, MEMBERS_MOST = 64 };
 
@@ -324,7 +332,7 @@ static u64 room(KernelArgs *args, u32 n_rows)
     const u64     first = TAKEN_ROWS(common->n_used), segment = TAKEN_SEGMENTS(common->n_used);
     if (!n_rows) return MIN_OF(first, common->n_room);
     common->n_used += (u64)1 << 32 | n_rows;
-    if (segment < common->segments_room) common->segments[segment] = (KernelSegment){ args->place + MIN_OF(call->n_rooms++, args->row_end - 1), first, n_rows };
+    if (segment < common->segments_room) common->segments[segment] = (KernelSegment){ args->place + args->row_first, first, n_rows };
     else no_room(common);
     if (first + n_rows <= common->n_room && !common->failed) return first;
     no_room(common);
@@ -383,6 +391,17 @@ static void run_sieved(Call *call)
     free(rows);
 }
 
+// Rows are put out tile by tile, as cuda.h has them, the last one first: a GPU's blocks come in any order.
+static void run_tiles(Call *call)
+{
+    KernelArgs *args = &call->args;
+    const u32   row_end = args->row_end, tile = (call->module->puts_rows == PUTS_BY_WARP ? 32 : call->n_threads) * (u32)call->module->n_items;
+    for (u32 n = (row_end + tile - 1) / tile; n-- > 0;) {
+        args->row_first = n * tile, args->row_end = MIN_OF(args->row_first + tile, row_end);
+        call->module->code.function(args);
+    }
+}
+
 static void run_part(Call *call)
 {
     KernelArgs *args = &call->args, members[MEMBERS_MOST], *pointers[MEMBERS_MOST];
@@ -393,6 +412,7 @@ static void run_part(Call *call)
     give_words(args, call);
     if (args->n_members) run_members(call, members, pointers);
     else if (args->sieved) run_sieved(call);
+    else if (call->module->puts_rows) run_tiles(call);
     else call->module->code.function(args);
     take_failure(args);
     free(tile);
@@ -405,7 +425,7 @@ static void run_launch(void *context, size_t stack_bytes)
     (void)stack_bytes;
     if (!op->module->code.function) return;
     for (u32 p = op->n_parts; p-- > 0;) {
-        Call call = { .module = op->module, .args = parts[p] };
+        Call call = { .module = op->module, .args = parts[p], .n_threads = op->n_threads };
         if (!is_device(&parts[p], sizeof *parts) || !is_device(parts[p].common, sizeof *parts[p].common)) {
             complain("the arguments of a kernel are not in device memory");
             return;
@@ -602,7 +622,8 @@ static int count_word(const char *text, const char *word)
 // A thread has registers for 64 values of columns; what it adds up takes some, too.
 static void count_registers(const char *image, const char *text, Module *made)
 {
-    const int n_values = count_word(text, "LOAD") * (image[ITEMS_AT] - '0');
+    made->n_items = image[ITEMS_AT] - '0';
+    const int n_values = count_word(text, "LOAD") * made->n_items;
     made->n_spilled = MAX_OF(n_values - 64, 0) * 8;
     made->n_registers = MIN_OF(24 + MIN_OF(n_values, 64) + 6 * count_word(text, "TOTAL("), 255);
 }
@@ -629,6 +650,7 @@ DEFINE(cuModuleLoadData, (CuModule *module, const void *image))
     made->n_words = words ? atoi(words + 10) : 1;
     made->n_registers = 32;
     if (text) count_registers(image, text, made);
+    if (text && strstr(text, "ROOM(")) made->puts_rows = strstr(text, "MATCHES(") ? PUTS_BY_WARP : PUTS_BY_BLOCK;
     if (!is_measure && tcc_build(&(KernelText){ prelude, text, made->name }, &made->code, &err)) LEAVE(complain(err.message));
     made->next = modules;
     modules = made;
@@ -824,7 +846,7 @@ DEFINE(cuLaunchKernel, (CuFunction function, unsigned grid_x, unsigned grid_y, u
                           dynamic_shared <= 232448 && !extra;
     if (!is_sound) LEAVE(complain("a launch of a shape that is not possible"));
     if (!parameters) LEAVE(0);         // a kernel that does nothing, to see how long that takes
-    LEAVE(push(stream, (Op){ .kind = OP_LAUNCH, .module = (const Module *)function, .from = *(void **)parameters[0], .n_parts = grid_y }));
+    LEAVE(push(stream, (Op){ .kind = OP_LAUNCH, .module = (const Module *)function, .from = *(void **)parameters[0], .n_parts = grid_y, .n_threads = block_x }));
 }
 
 DEFINE(cuLaunchHostFunc, (CuStream stream, void (*function)(void *), void *context)) { (void)stream, (void)function, (void)context; return 801; }
