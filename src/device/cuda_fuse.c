@@ -458,7 +458,7 @@ weft_status wave_launch(Gpu *gpu, const GpuRun *kernel, CuStream stream, CuAddre
 {
     const Shape *shape = &kernel->shape;
     void        *parameters[] = { &parts };
-    GPU_TRY(gpu, LaunchKernel, (kernel->kernel->code.function, grid_x, (unsigned)n_parts, 1, (unsigned)shape->threads, 1, 1, shape->dynamic_shared, stream, parameters, NULL), err);
+    GPU_TRY(gpu, LaunchKernel, (kernel->kernel->code.function, grid_x, (unsigned)n_parts, 1, (unsigned)shape->threads, 1, 1, shape->launch_shared, stream, parameters, NULL), err);
     gpu->n_kernels++;
     return WEFT_OK;
 }

@@ -57,10 +57,11 @@ typedef struct Shape {                 // of a launch
     bool is_picked;                    // it lists the rows whose bits are set (KernelArgs.sieved)
     int  threads_most;                 // of a block: registers are to leave room for them; 0: as the compiler likes
     u32  dynamic_shared;
+    u32  launch_shared;                // with the list of rows that are picked, which is as long as the block is large
     int  threads, blocks_per_sm;
 } Shape;
 
-typedef struct Fit { u32 dynamic_shared; int threads, blocks_per_sm; } Fit;    // what the driver said for so much shared memory
+typedef struct Fit { u32 dynamic_shared, launch_shared; int threads, blocks_per_sm; } Fit;     // what the driver said for so much shared memory
 
 typedef struct Code {                  // for so many rows per thread
     int        items;

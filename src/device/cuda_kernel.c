@@ -121,7 +121,6 @@ static void place_shared(Gpu *gpu, GpuRun *run)
 // hash table 18.7 with eight, 9.8 with two, 8.1 with one, and into 50 groups 2.1, 2.3 and 2.1.  A list of rows that a sieve left is short: more of them for each thread would leave others without any.
 static int items_at_first(const char *text, u32 shared_groups, bool is_picked)
 {
-    if (strstr(text, "SORT_OUT(")) return 8;               // it writes bytes, a bit for each row
     if (strstr(text, "FRESH(")) return 1;                  // it reads rows that a kernel left, and nothing is written behind the last one
     if (strstr(text, "GROUP(")) return 1;
     return is_picked || (strstr(text, "SUMS(") && !shared_groups) ? 2 : 8;
@@ -164,6 +163,8 @@ static weft_status read_attributes(Gpu *gpu, Code *code, Error *err)
     return WEFT_OK;
 }
 
+static u32 list_bytes(const Code *code, const Shape *shape, int threads) { return shape->is_picked ? (u32)threads * (u32)PICK_BYTES(code->items) : 0; }
+
 // Threads of a block, and blocks, that keep most of a multiprocessor's threads busy; none if it does not fit.
 static weft_status find_fit(Gpu *gpu, const Code *code, const Shape *shape, Fit *fit, Error *err)
 {
@@ -171,13 +172,14 @@ static weft_status find_fit(Gpu *gpu, const Code *code, const Shape *shape, Fit 
     int              most = 0;
     *fit = (Fit){ .dynamic_shared = shape->dynamic_shared };
     for (int i = 0; i < COUNT_OF(sizes); i++) {
-        int blocks = 0;
-        if (shape->is_picked && sizes[i] != PICK_THREADS) continue;
-        GPU_TRY(gpu, OccupancyMaxActiveBlocksPerMultiprocessor, (&blocks, code->function, sizes[i], shape->dynamic_shared), err);
+        const u32 shared = shape->dynamic_shared + list_bytes(code, shape, sizes[i]);
+        int       blocks = 0;
+        if (shared > (u32)(gpu->shared_per_block - code->static_shared)) continue;
+        GPU_TRY(gpu, OccupancyMaxActiveBlocksPerMultiprocessor, (&blocks, code->function, sizes[i], shared), err);
         const int busy = blocks * sizes[i];
         if (busy < most || busy == 0 || (busy == most && sizes[i] > 256 && shape->dynamic_shared <= SHARED_SMALL)) continue;
         most = busy;
-        fit->threads = sizes[i], fit->blocks_per_sm = blocks;
+        fit->threads = sizes[i], fit->blocks_per_sm = blocks, fit->launch_shared = shared;
     }
     return WEFT_OK;
 }
@@ -189,7 +191,7 @@ static char *copy_text(const char *text)
     return copy.bytes;
 }
 
-typedef struct Defines { char text[7][40]; const char *list[7]; } Defines;
+typedef struct Defines { char text[6][40]; const char *list[6]; } Defines;
 
 static CubinJob cubin_job(const Gpu *gpu, const Shape *shape, int items, const char *text, Defines *defines)
 {
@@ -198,12 +200,11 @@ static CubinJob cubin_job(const Gpu *gpu, const Shape *shape, int items, const c
     snprintf(defines->text[2], sizeof defines->text[2], "SHARED_GROUPS_=0x%xu", shape->shared_groups);
     snprintf(defines->text[3], sizeof defines->text[3], "EAGER_=0x%xu", shape->eager);
     snprintf(defines->text[4], sizeof defines->text[4], "NEAR_GROUPS_=0x%xu", shape->near_groups);
-    const int n_threads = shape->is_picked ? PICK_THREADS : shape->threads_most;
-    snprintf(defines->text[5], sizeof defines->text[5], "THREADS_=%d", n_threads);
-    snprintf(defines->text[6], sizeof defines->text[6], "PICKED_=1");
+    if (shape->is_picked) strcpy(defines->text[5], "PICKED_=1");
+    else snprintf(defines->text[5], sizeof defines->text[5], "THREADS_=%d", shape->threads_most);
     for (int d = 0; d < COUNT_OF(defines->list); d++) defines->list[d] = defines->text[d];
     return (CubinJob){ .prelude = gpu->prelude, .text = text, .driver_version = gpu->cu->version, .major = gpu->major, .minor = gpu->minor,
-                       .n_defines = shape->is_picked ? 7 : n_threads ? 6 : 5, .defines = defines->list };
+                       .n_defines = shape->is_picked || shape->threads_most ? 6 : 5, .defines = defines->list };
 }
 
 static weft_status compile_and_load(Gpu *gpu, CudaKernel *kernel, int items, Code *code, Error *err)
@@ -237,8 +238,6 @@ static weft_status compile_and_load(Gpu *gpu, CudaKernel *kernel, int items, Cod
 
 static bool is_crowded(const Gpu *gpu, const Code *code) { return code->local_bytes > 0 || code->busy < BUSY_ENOUGH * gpu->threads_per_sm; }
 
-static bool can_have_fewer_rows(const CudaKernel *kernel) { return kernel->code.items > 1 && !strstr(kernel->text, "SORT_OUT("); }
-
 static bool is_better(const Code *fewer, const Code *code)
 {
     return fewer->local_bytes < code->local_bytes || fewer->items * fewer->busy >= FLIGHT_LEAST * (code->items * code->busy);
@@ -256,7 +255,7 @@ static weft_status load_code(Gpu *gpu, CudaKernel *kernel, Error *err)
     kernel->was_cached = true;
     weft_status status = compile_and_load(gpu, kernel, kernel->shape.items, &kernel->code, err);
     bool        is_best = status != WEFT_OK;
-    while (!is_best && is_crowded(gpu, &kernel->code) && can_have_fewer_rows(kernel)) {
+    while (!is_best && is_crowded(gpu, &kernel->code) && kernel->code.items > 1) {
         Error ignored = { 0 };
         Code  fewer;
         is_best = compile_and_load(gpu, kernel, kernel->code.items / 2, &fewer, &ignored) || !is_better(&fewer, &kernel->code);
@@ -448,9 +447,9 @@ weft_status kernel_shape(Gpu *gpu, GpuRun *run, Error *err)
                         shape->dynamic_shared);
         note_fit(gpu, run->kernel, &fit);
     }
-    shape->threads = fit.threads, shape->blocks_per_sm = fit.blocks_per_sm, shape->items = code->items;
+    shape->threads = fit.threads, shape->blocks_per_sm = fit.blocks_per_sm, shape->items = code->items, shape->launch_shared = fit.launch_shared;
     figures->registers = code->registers;
-    figures->shared_bytes = code->static_shared + (int)shape->dynamic_shared;
+    figures->shared_bytes = code->static_shared + (int)shape->launch_shared;
     figures->threads = shape->threads, figures->items = shape->items, figures->blocks_per_sm = shape->blocks_per_sm;
     figures->occupancy = 100 * fit.threads * fit.blocks_per_sm / MAX_OF(gpu->threads_per_sm, 1);
     return WEFT_OK;

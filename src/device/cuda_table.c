@@ -220,7 +220,7 @@ static weft_status launch_kernel(GpuRun *run, const TableFill *fill, const Fixed
     const u32    blocks = (u32)MAX_OF(1, MIN_OF((run->n_used + tile - 1) / tile, room));
     if (run->is_timed) TRY(launch_add_timer(run, err));
     if (run->is_timed) GPU_TRY(gpu, EventRecord, (run->timers[run->n_timers - 2], run->stream), err);
-    GPU_TRY(gpu, LaunchKernel, (fixed->run.kernel->code.function, blocks, (unsigned)fill->n_parts, 1, (unsigned)shape->threads, 1, 1, shape->dynamic_shared, run->stream, parameters, NULL), err);
+    GPU_TRY(gpu, LaunchKernel, (fixed->run.kernel->code.function, blocks, (unsigned)fill->n_parts, 1, (unsigned)shape->threads, 1, 1, shape->launch_shared, run->stream, parameters, NULL), err);
     gpu->n_kernels++;
     if (run->is_timed) GPU_TRY(gpu, EventRecord, (run->timers[run->n_timers - 1], run->stream), err);
     return WEFT_OK;

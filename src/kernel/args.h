@@ -77,8 +77,10 @@ typedef struct KernelNote {            // GPU: what is found out about an output
     u64 first, n_marks;
 } KernelNote;
 
+#define PICK_BYTES(items) ((PICK_ROWS + (items)) * 4)      // GPU: of the list, for each thread: a tile of it, all but one row, and what comes on top of that
+
 enum {
-    PICK_THREADS = 256, PICK_ROWS = 16,        // GPU: threads of a block that lists rows by their bits, and how many each looks at at once
+    PICK_ROWS = 16,                            // GPU: rows that a thread of a block that lists rows by their bits looks at at once
     SIEVED_ALL = 0, SIEVED_QUERIES, SIEVED_COLUMN,     // parameters of a kernel with SIEVE: all queries, how many; of each column three
 };
 

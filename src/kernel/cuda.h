@@ -105,14 +105,33 @@ DEVICE_ u32 rows_of_tile_(u32 tile, u32 row_end)
     return first < row_end ? (1u << (row_end - first)) - 1 : 0;
 }
 
+// Of all lanes.
+DEVICE_ u32 sum_of_warp_(u32 number)
+{
+#if __CUDA_ARCH__ >= 800
+    return __reduce_add_sync(WARP_, number);
+#else
+    for (u32 far = 16; far > 0; far /= 2) number += __shfl_xor_sync(WARP_, number, far);
+    return number;
+#endif
+}
+
 // Few rows of many: a block lists the numbers of those whose bit is set until they fill a tile, so that all its threads have something to do.
-// A tile is then of the list.
+// A tile is then of the list, which is the last thing in shared memory: PICK_BYTES for each thread.
 #if PICKED_
-static __shared__ u32 picked_[PICK_THREADS * (PICK_ROWS + ITEMS)], picked_by_[PICK_THREADS / 32];
+static __shared__ u32 picked_by_[32];
 
 struct Picker_ {
-    u32 next, n;                       // row to go on with; rows in the list
+    u32 *list;
+    u32  next, n;                      // row to go on with; rows in the list
 };
+
+DEVICE_ u32 *picked_list_()
+{
+    u32 bytes;
+    asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
+    return (u32 *)((u8 *)shared_ + bytes) - blockDim.x * (PICK_BYTES(ITEMS) / sizeof(u32));
+}
 
 DEVICE_ u32 bits_of_rows_(const KernelArgs *A, u32 row)
 {
@@ -122,10 +141,10 @@ DEVICE_ u32 bits_of_rows_(const KernelArgs *A, u32 row)
 }
 
 // The rows of BITS to the end of the list, those of all threads in their order.  Returns how many there are.
-DEVICE_ u32 list_rows_(u32 n, u32 row, u32 bits)
+DEVICE_ u32 list_rows_(const Picker_ &picker, u32 row, u32 bits)
 {
     const u32 own = __popc(bits), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    u32       until = own, all = 0;
+    u32       until = own;
 #pragma unroll
     for (u32 far = 1; far < 32; far *= 2) {
         const u32 before = __shfl_up_sync(WARP_, until, far);
@@ -133,13 +152,9 @@ DEVICE_ u32 list_rows_(u32 n, u32 row, u32 bits)
     }
     if (lane == 31) picked_by_[warp] = until;
     __syncthreads();
-    u32 at = n + until - own;
-#pragma unroll
-    for (u32 w = 0; w < PICK_THREADS / 32; w++) {
-        if (w < warp) at += picked_by_[w];
-        all += picked_by_[w];
-    }
-    for (; bits; bits &= bits - 1) picked_[at++] = row + __ffs(bits) - 1;
+    const u32 of_warp = lane < blockDim.x / 32 ? picked_by_[lane] : 0, all = sum_of_warp_(of_warp);
+    u32       at = picker.n + sum_of_warp_(lane < warp ? of_warp : 0) + until - own;
+    for (; bits; bits &= bits - 1) picker.list[at++] = row + __ffs(bits) - 1;
     __syncthreads();                   // the list is whole, and picked_by_ can be used again
     return all;
 }
@@ -149,18 +164,18 @@ DEVICE_ bool pick_more_(const KernelArgs *A, Picker_ &picker)
     __syncthreads();                   // nobody looks at the list before any more
     picker.n = 0;
 #pragma unroll 1
-    for (; picker.n < TILE && picker.next < A->row_end; picker.next += gridDim.x * PICK_THREADS * PICK_ROWS) {
+    for (; picker.n < TILE && picker.next < A->row_end; picker.next += gridDim.x * blockDim.x * PICK_ROWS) {
         const u32 row = picker.next + threadIdx.x * PICK_ROWS;
-        picker.n += list_rows_(picker.n, row, bits_of_rows_(A, row));
+        picker.n += list_rows_(picker, row, bits_of_rows_(A, row));
     }
     return picker.n > 0;
 }
 
-#define TILES                      Picker_ picker_ = { blockIdx.x * PICK_THREADS * PICK_ROWS, 0 };                                 \
+#define TILES                      Picker_ picker_ = { picked_list_(), blockIdx.x * blockDim.x * PICK_ROWS, 0 };                   \
                                    _Pragma("unroll 1") while (pick_more_(A, picker_))                                              \
                                    _Pragma("unroll 1") for (u32 t_ = 0, end_ = picker_.n; t_ < end_; t_ += TILE)
 #define ROWS(live)                 u32 live = rows_of_tile_(t_, end_), row_of_[ITEMS];                                               \
-                                   EACH(live) row_of_[i] = picked_[t_ + threadIdx.x * ITEMS + i];
+                                   EACH(live) row_of_[i] = picker_.list[t_ + threadIdx.x * ITEMS + i];
 #else
 // Chunks have at most 2^30 rows, so 32 bits do.
 #define TILES                      _Pragma("unroll 1") for (u32 t_ = A->row_first + blockIdx.x * TILE, end_ = A->row_end; t_ < end_; t_ += gridDim.x * TILE)
@@ -312,7 +327,7 @@ DEVICE_ u32 gather_valid_(const u8 *valid, const u32 *rows, u32 live)
 // Which queries want a row: WHO has a bit for each, in a SET of them; a row that nobody wants has none.  SIEVE: rows are looked up in a table by value of
 // column K, with a LANE of bits for each.  Its parameters are where the table begins, how many values it has, and the queries that test it: where the table is
 // far, only rows that one of them still wants are looked up, and where nobody does this time the column is not even there.
-// SORT_OUT: for each of N queries a bit per row, in its state slot; a thread has whole bytes of them.
+// SORT_OUT: for each of N queries a bit per row, in its state slot; a thread writes whole bytes of them.
 
 // What the compiler must read again for each tile: kept in registers, the arguments of six columns would halve the threads.
 DEVICE_ u32 again_(u32 number)
@@ -366,19 +381,31 @@ DEVICE_ u64 transposed_(u64 bits)
     return bits ^ swap ^ swap << 28;
 }
 
+// Bytes of eight rows: of a thread's own, or of its neighbours' as well where it has fewer.
+DEVICE_ u64 eight_rows_(u64 bytes)
+{
+#pragma unroll
+    for (u32 n = ITEMS, far = 1; n < 8; n *= 2, far *= 2) {
+        const u64 other = __shfl_xor_sync(WARP_, bytes, far);
+        bytes = threadIdx.x & far ? bytes << 8 * n | other : bytes | other << 8 * n;
+    }
+    return bytes;
+}
+
 template <typename Lane, typename Set> DEVICE_ void sort_out_(const KernelArgs *A, const Values_<Set> &who, u32 n, u32 row, u32 row_end)
 {
-    static_assert(ITEMS % 8 == 0 || !sizeof(Lane), "a thread writes whole bytes");
+    constexpr u32 N = ITEMS < 8 ? ITEMS : 8;
     row_end = (row_end + PICK_ROWS - 1) / PICK_ROWS * PICK_ROWS;               // they are read so many at a time
 #pragma unroll
-    for (u32 first = 0; first < ITEMS; first += 8) {
-        if (row + first >= row_end) return;
+    for (u32 first = 0; first < ITEMS; first += N) {
 #pragma unroll
         for (u32 byte = 0; byte < sizeof(Lane); byte++) {
             u64 rows = 0;
             if (8 * byte >= n) break;
 #pragma unroll
-            for (u32 i = 0; i < 8; i++) rows |= (u64)((u64)who[first + i] >> 8 * byte & 0xff) << 8 * i;
+            for (u32 i = 0; i < N; i++) rows |= (u64)((u64)who[first + i] >> 8 * byte & 0xff) << 8 * i;
+            rows = eight_rows_(rows);
+            if (row + first >= row_end || row % 8) continue;
             const u64 sorted = rows ? transposed_(rows) : 0;
 #pragma unroll
             for (u32 m = 0; m < 8; m++)
@@ -396,12 +423,7 @@ static __shared__ u32 steps_[STEPS_];
 
 DEVICE_ void count_rows_(u64 *counts, u32 k, u32 live)
 {
-    u32 n_rows = __popc(live);
-#if __CUDA_ARCH__ >= 800
-    n_rows = __reduce_add_sync(WARP_, n_rows);
-#else
-    for (u32 far = 16; far > 0; far /= 2) n_rows += __shfl_down_sync(WARP_, n_rows, far);
-#endif
+    const u32 n_rows = sum_of_warp_(__popc(live));
     if (threadIdx.x % 32 != 0 || !n_rows) return;
     if (k < STEPS_) atomicAdd(&steps_[k], n_rows);
     else atomicAdd(counts + k, (u64)n_rows);
@@ -893,6 +915,11 @@ DEVICE_ u32 rows_of_warp_(u32 live, u32 &before)
         before += __popc(lanes & ((1u << lane) - 1));
         n_rows += __popc(lanes);
     }
+    return n_rows;
+}
+
+DEVICE_ u64 take_by_warp_(const KernelArgs *A, u32 row, u32 n_rows)
+{
     u64 first = 0;
     if (threadIdx.x % 32 == 0 && n_rows) first = take_segment_(A, row, n_rows);
     return __shfl_sync(WARP_, first, 0);
@@ -950,11 +977,6 @@ struct Note_ {
 };
 
 DEVICE_ void note_(Note_ &note, i64 value)
-{
-    return n_rows;
-}
-
-DEVICE_ u64 take_by_warp_(const KernelArgs *A, u32 row, u32 n_rows)
 {
     note.low = least_::join(note.low, value);
     note.high = most_::join(note.high, value);
