@@ -520,21 +520,22 @@ void part_first(GpuBench *gpu)
 {
     Bench *bench = &gpu->bench;
     char cache[600];
-    double most_ms = 0;
+    double most_ms = 0, most_later_ms = 0;
     say(bench, "## First run with an empty code cache, in a new process, and the second\n\n");
-    say(bench, "The CPU runs what it does sooner than the code for the GPU is made; later: with all code there.  The difference is to the "
-               "quicker of the two.\n\n");
-    say(bench, "| query | first ms | second ms | later ms | difference |\n| :-- | --: | --: | --: | --: |\n");
+    say(bench, "The CPU runs what it does sooner than the code for the GPU is made, mostly the second run as well; later: with all code there.\n\n");
+    say(bench, "| query | first ms | second ms | later ms | more than the second | more than later |\n| :-- | --: | --: | --: | --: | --: |\n");
     for (int q = 0; q < bench->n_queries; q++) {
         double answers[3];
         make_empty_cache(bench, cache, sizeof cache);
         ask_child(bench, &(Child){ "first", bench->queries[q].path, "WEFT_CACHE", cache, gpu->device }, answers, COUNT(answers));
         remove_tree(cache);
-        double difference = answers[0] - fmin(answers[1], answers[2]);
-        say(bench, "| %s | %.2f | %.2f | %.2f | %.2f |\n", bench->queries[q].name, answers[0], answers[1], answers[2], difference);
-        most_ms = fmax(most_ms, difference);
+        double more_ms = answers[0] - answers[1], more_later_ms = answers[0] - answers[2];
+        say(bench, "| %s | %.2f | %.2f | %.2f | %.2f | %.2f |\n", bench->queries[q].name, answers[0], answers[1], answers[2], more_ms, more_later_ms);
+        most_ms = fmax(most_ms, more_ms);
+        most_later_ms = fmax(most_later_ms, more_later_ms);
     }
     say(bench, "\n");
     verdict(gpu, "the first run takes longer than the second by at most", most_ms, "ms", true, 60);
+    verdict(gpu, "and than a later one by at most", most_later_ms, "ms", true, 60);
     say(bench, "\n");
 }

@@ -173,6 +173,11 @@ int cpu_count(void);                                                       // co
 // pthread_create for threads that leave signals to the program's own, except those that a thread brings on itself.
 int thread_start(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *context);
 
+// What the calling thread does from here on can wait: where cores are short, others go first.  There is no way back, so it is a small step:
+// where all cores are always busy, a quarter of one is left to it.
+enum { STEP_BACK = 5 };                                     // of nice's 19
+void thread_step_back(void);
+
 // A pool runs the same function on every worker: work(context, worker) for worker 0 .. n-1.  The caller's thread is
 // worker 0 and pool_run returns when all have returned.  One run at a time; a second caller waits its turn.  A thread
 // may serve several workers one after the other (a pool has at most pool_size threads, and some may wake up late), so

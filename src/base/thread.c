@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -71,6 +72,14 @@ int thread_start(pthread_t *thread, const pthread_attr_t *attributes, void *(*bo
     int failure = pthread_create(thread, attributes, body, context);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return failure;
+}
+
+void thread_step_back(void)
+{
+    errno = 0;
+    int ours = getpriority(PRIO_PROCESS, 0);                // of this thread: Linux has a priority for each
+    if (errno == 0)
+        setpriority(PRIO_PROCESS, 0, MIN_OF(ours + STEP_BACK, 19));
 }
 
 // ---- the pool -------------------------------------------------------------------------------------------------------

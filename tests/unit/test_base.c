@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "test.h"
@@ -767,6 +768,28 @@ static void tally_worker(void *context, int worker)
 {
     Tally *tally = context;
     tally->calls[worker]++;
+}
+
+static void *step_back_twice(void *context)
+{
+    int *priorities = context;
+    for (int i = 0; i < 2; i++) {
+        thread_step_back();
+        priorities[i] = getpriority(PRIO_PROCESS, 0);
+    }
+    return NULL;
+}
+
+TEST(thread_steps_back_alone)
+{
+    const int before = getpriority(PRIO_PROCESS, 0);
+    int priorities[2];
+    pthread_t thread;
+    CHECK_INT(thread_start(&thread, NULL, step_back_twice, priorities), 0);
+    pthread_join(thread, NULL);
+    CHECK_INT(priorities[0], MIN_OF(before + STEP_BACK, 19));
+    CHECK_INT(priorities[1], MIN_OF(before + 2 * STEP_BACK, 19));
+    CHECK_INT(getpriority(PRIO_PROCESS, 0), before);
 }
 
 TEST(pool_runs_every_worker_once)
