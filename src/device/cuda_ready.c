@@ -19,6 +19,7 @@
 
 #include "device/cuda_int.h"
 #include "device/survey.h"
+#include "jit/nvrtc_library.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -201,9 +202,11 @@ void ready_begin(Gpu *gpu)
     pthread_mutex_unlock(&gpu->lock);
 }
 
+// NVRTC is opened by whoever opens the device: a program that ends in the middle of that would take it down under another thread.
 void cuda_warm(Device *device)
 {
     Gpu       *gpu = (Gpu *)device;
+    nvrtc_library(gpu->cu->version);
     const bool is_known = recall_peak(gpu);
     pthread_mutex_lock(&gpu->lock);
     gpu->is_cold = true;

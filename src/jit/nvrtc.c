@@ -118,12 +118,14 @@ static weft_status compile(const Nvrtc *nvrtc, const CubinJob *job, const Option
     NvrtcProgram program;
     Text         source = { 0 };
     if (fault_now(FAULT_COMPILE)) return fail(err, WEFT_KERNEL_BUILD, -1, "nvrtc: made to fail by a fault");
+    if (!nvrtc_enter()) return fail(err, WEFT_KERNEL_BUILD, -1, "nvrtc: the program ends");
     text_add(&source, "%s\n%s\n", job->prelude, job->text);
     weft_status status = nvrtc_check(nvrtc, nvrtc->CreateProgram(&program, source.bytes, "kernel.cu", 0, NULL, NULL), "nvrtcCreateProgram", err);
     if (!status) {
         status = compile_program(nvrtc, program, options, cubin, err);
         nvrtc->DestroyProgram(&program);
     }
+    nvrtc_leave();
     text_free(&source);
     return status;
 }
