@@ -174,7 +174,7 @@ int cpu_count(void);                                                       // co
 int thread_start(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *context);
 
 // What the calling thread does from here on can wait: where cores are short, others go first.  There is no way back, so it is a small step:
-// where all cores are always busy, a quarter of one is left to it.
+// beside a thread that never rests, Linux leaves it a quarter of a core.
 enum { STEP_BACK = 5 };                                     // of nice's 19
 void thread_step_back(void);
 

@@ -116,6 +116,17 @@ DEVICE_ u32 sum_of_warp_(u32 number)
 #endif
 }
 
+// Of the lanes up to this one.
+DEVICE_ u32 sum_until_(u32 number)
+{
+#pragma unroll
+    for (u32 far = 1; far < 32; far *= 2) {
+        const u32 before = __shfl_up_sync(WARP_, number, far);
+        if (threadIdx.x % 32 >= far) number += before;
+    }
+    return number;
+}
+
 // Few rows of many: a block lists the numbers of those whose bit is set until they fill a tile, so that all its threads have something to do.
 // A tile is then of the list, which is the last thing in shared memory: PICK_BYTES for each thread.
 #if PICKED_
@@ -143,13 +154,7 @@ DEVICE_ u32 bits_of_rows_(const KernelArgs *A, u32 row)
 // The rows of BITS to the end of the list, those of all threads in their order.  Returns how many there are.
 DEVICE_ u32 list_rows_(const Picker_ &picker, u32 row, u32 bits)
 {
-    const u32 own = __popc(bits), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    u32       until = own;
-#pragma unroll
-    for (u32 far = 1; far < 32; far *= 2) {
-        const u32 before = __shfl_up_sync(WARP_, until, far);
-        if (lane >= far) until += before;
-    }
+    const u32 own = __popc(bits), until = sum_until_(own), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     if (lane == 31) picked_by_[warp] = until;
     __syncthreads();
     const u32 of_warp = lane < blockDim.x / 32 ? picked_by_[lane] : 0, all = sum_of_warp_(of_warp);
@@ -929,13 +934,7 @@ DEVICE_ u64 take_by_warp_(const KernelArgs *A, u32 row, u32 n_rows)
 DEVICE_ void take_for_warps_(const KernelArgs *A, u32 row, const u32 *n_rows, u64 *first)
 {
     const u32 lane = threadIdx.x % 32, n_warps = blockDim.x / 32, own = lane < n_warps ? n_rows[lane] : 0;
-    u32       until = own;
-#pragma unroll
-    for (u32 far = 1; far < 32; far *= 2) {
-        const u32 before = __shfl_up_sync(WARP_, until, far);
-        if (lane >= far) until += before;
-    }
-    const u32 all = __shfl_sync(WARP_, until, 31);
+    const u32 until = sum_until_(own), all = __shfl_sync(WARP_, until, 31);
     u64       begin = 0;
     if (lane == 0) begin = take_segment_(A, row, all);
     begin = __shfl_sync(WARP_, begin, 0);
