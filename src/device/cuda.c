@@ -18,6 +18,7 @@
 #define POOL_LEAST     ((u64)1 << 20)
 #define PINNED_SHARE   50              // percent of the host's memory
 #define COPIERS_MOST   14
+#define FETCHERS_MOST  14
 #define SMALL_ROWS     ((u64)8 << 20)  // of a scan that goes first
 #define FIRST_PRIORITY (-100)          // the driver takes the highest that it has
 #define COMPILE_MS     150.0           // expected of the first compile
@@ -427,6 +428,7 @@ static void gpu_close(Device *device)
     if (gpu->context) gpu->cu->DevicePrimaryCtxRelease(gpu->handle);
     cubins_free(gpu->cubins);
     pool_free(gpu->copiers);
+    pool_free(gpu->fetchers);
     frames_free(gpu->frames);
     for (int s = 0; s < N_STAGES; s++) pthread_mutex_destroy(&gpu->stages[s].lock);
     pthread_mutex_destroy(&gpu->lock);
@@ -450,6 +452,7 @@ static weft_status open_gpu(Gpu *gpu, const CudaOptions *options, Error *err)
     TRY(open_stages(gpu, err));
     TRY(open_memory(gpu, options->memory_bytes, err));
     gpu->copiers = pool_new(MAX_OF(1, MIN_OF(COPIERS_MOST, cpu_count() - 2)));
+    gpu->fetchers = pool_new(MAX_OF(2, MIN_OF(FETCHERS_MOST, cpu_count() - 2)));
     gpu->pins = pins_new(gpu, pinned_most());
     gpu->ahead = ahead_new();
     return scan_start(gpu, err);

@@ -190,7 +190,7 @@ struct Gpu {
     u8               *slips;           // pinned
     Stage             stages[N_STAGES];
     RunSlot           runs[N_RUNS];
-    Pool             *copiers;
+    Pool             *copiers, *fetchers;      // who fill stages, and who empty them
     Pins             *pins;            // NULL: nothing is pinned
     Ahead            *ahead;
 
@@ -274,6 +274,14 @@ weft_status launch_fetch_rows(GpuRun *run, Error *err);     // of a launch that 
 weft_status launch_ask_back(GpuRun *run, Error *err);       // the begin of the block, once its kernels are issued
 weft_status launch_results(GpuRun *run, bool *again, Error *err);
 void        launch_free_results(GpuRun *run);
+// Rows of the source that are put out at once, as a segment: those of a block, or of a warp and several times where they have several matches.
+u64         segment_rows(const GpuRun *run);
+static inline CuAddress in_block(const GpuRun *run, u64 at) { return gpu_address(run->gpu, run->block_at + at); }
+
+// cuda_fetch.c.  AT: in the run's block.
+weft_status fetch_short(GpuRun *run, void *to, u64 at, u64 bytes, Error *err);
+weft_status fetch_long(GpuRun *run, void *to, u64 at, u64 bytes, Error *err);
+weft_status fetch_in_order(GpuRun *run, Error *err);         // rows, as the source has them, to run->state
 
 // cuda_table.c
 enum {

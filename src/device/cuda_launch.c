@@ -24,7 +24,6 @@
 #define BACK_BYTES        ((u64)4 << 20)       // states up to this come back together with the head
 #define ADMITTED_SHARE    4                    // quarters of the pool: three of them
 #define GROUPS_SHARE      8                    // of what a query may have: room for groups that there may be
-#define LONG_BYTES        ((u64)256 << 10)
 #define WAIT_MS           20
 
 static u64 aligned(u64 bytes) { return (bytes + ALIGNED - 1) / ALIGNED * ALIGNED; }
@@ -41,8 +40,7 @@ static u64 row_bytes(const Woven *woven)
     return bytes;
 }
 
-// Rows of the source that are put out at once, as a segment: those of a block, or of a warp and several times where they have several matches.
-static u64 segment_rows(const GpuRun *run) { return (strstr(run->launch->woven->text, "MATCHES(") ? 32 : (u64)run->shape.threads) * (u64)run->shape.items; }
+u64 segment_rows(const GpuRun *run) { return (strstr(run->launch->woven->text, "MATCHES(") ? 32 : (u64)run->shape.threads) * (u64)run->shape.items; }
 
 static u64 most_segments(const GpuRun *run) { return run->rows_wanted / segment_rows(run) + (u64)run->n_chunks_wanted + 1; }
 
@@ -213,8 +211,6 @@ static weft_status get_tables(GpuRun *run, Error *err)
 
 // ---- the block ----------------------------------------------------------------------------------------------------------------------------
 
-static CuAddress in_block(const GpuRun *run, u64 at) { return gpu_address(run->gpu, run->block_at + at); }
-
 static void *device_pointer(CuAddress address) { return (void *)(uintptr_t)address; }
 
 static void write_head(const GpuRun *run, u8 *head)
@@ -323,18 +319,6 @@ weft_status launch_add_timer(GpuRun *run, Error *err)
 
 // ---- results --------------------------------------------------------------------------------------------------------------------------------
 
-static weft_status fetch(GpuRun *run, void *to, u64 at, u64 bytes, Error *err)
-{
-    Gpu      *gpu = run->gpu;
-    const u64 piece = (u64)64 << 20;   // a cancel is seen in between
-    for (u64 done = 0; done < bytes; done += piece) {
-        if (atomic_load_explicit(run->launch->stop, memory_order_relaxed)) return fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
-        GPU_TRY(gpu, MemcpyDtoHAsync, ((u8 *)to + done, in_block(run, at + done), MIN_OF(piece, bytes - done), run->stream), err);
-    }
-    GPU_TRY(gpu, StreamSynchronize, (run->stream), err);
-    return WEFT_OK;
-}
-
 static weft_status new_state(GpuRun *run, u64 n, Error *err)
 {
     const Woven *woven = run->launch->woven;
@@ -347,119 +331,11 @@ static weft_status new_state(GpuRun *run, u64 n, Error *err)
     return WEFT_OK;
 }
 
-// ---- rows in the order of the source: segments come in the order in which rows were put out, and say where they are from ----------------
-
-static int by_place(const void *a, const void *b)
-{
-    const KernelSegment *x = a, *y = b;
-    if (x->place != y->place) return x->place < y->place ? -1 : 1;
-    return x->first < y->first ? -1 : x->first > y->first;
-}
-
-static int by_first(const void *a, const void *b)
-{
-    const KernelSegment *x = a, *y = b;
-    return x->first < y->first ? -1 : x->first > y->first;
-}
-
-#define FEW_SEGMENTS 256               // of so many tiles one: counting looks at all tiles, 1 ns each, sorting at each segment a dozen times and more
-
-// Few segments are sorted.
-static void order_by_sorting(KernelSegment *segments, u64 n_segments)
-{
-    u64 row = 0;
-    qsort(segments, n_segments, sizeof *segments, by_place);
-    for (u64 s = 0; s < n_segments; s++) segments[s].place = row, row += segments[s].n_rows;
-    qsort(segments, n_segments, sizeof *segments, by_first);
-}
-
-// Many are counted: a tile has a number, and what was put out of it several times came in order.
-static void order_by_counting(const GpuRun *run, KernelSegment *segments, u64 n_segments, u64 n_tiles)
-{
-    const Source *source = run->launch->source;
-    const u64     tile_rows = segment_rows(run);
-    u64          *starts = calloc(n_tiles + 1, sizeof *starts), *chunks = calloc((size_t)source->n_chunks + 1, sizeof *chunks), row = 0;
-    for (int c = 0; c < source->n_chunks; c++) chunks[c + 1] = chunks[c] + source->chunks[c]->n_rows / tile_rows + 1;
-    for (u64 s = 0; s < n_segments; s++) {
-        const u64 chunk = MIN_OF(segments[s].place >> 32, (u64)source->n_chunks - 1);
-        segments[s].place = MIN_OF(chunks[chunk] + (u32)segments[s].place / tile_rows, n_tiles - 1);
-        starts[segments[s].place] += segments[s].n_rows;
-    }
-    for (u64 t = 0; t < n_tiles; t++) {
-        const u64 n_rows = starts[t];
-        starts[t] = row, row += n_rows;
-    }
-    for (u64 s = 0; s < n_segments; s++) {
-        u64 *start = &starts[segments[s].place];
-        segments[s].place = *start;
-        *start += segments[s].n_rows;
-    }
-    free(chunks);
-    free(starts);
-}
-
-// From where its rows are from to where they belong: places become row numbers of the result.
-static void order_segments(const GpuRun *run, KernelSegment *segments, u64 n_segments)
-{
-    const Source *source = run->launch->source;
-    const u64     tile_rows = segment_rows(run);
-    u64           n_tiles = 0;
-    for (int c = 0; c < source->n_chunks; c++) n_tiles += source->chunks[c]->n_rows / tile_rows + 1;
-    if (n_segments < n_tiles / FEW_SEGMENTS) order_by_sorting(segments, n_segments);
-    else order_by_counting(run, segments, n_segments, n_tiles);
-}
-
-// Rows FIRST .. END of the output, which lie in PIECE, to their places.  Segments before *NEXT are done.
-static void scatter(const KernelSegment *segments, u64 n_segments, u64 *next, u64 first, u64 end, u64 size, const u8 *piece, u8 *to)
-{
-    for (; *next < n_segments && segments[*next].first < end; ++*next) {
-        const KernelSegment *segment = &segments[*next];
-        const u64            from = MAX_OF(segment->first, first), until = MIN_OF(segment->first + segment->n_rows, end);
-        memcpy(to + (segment->place + (from - segment->first)) * size, piece + (from - first) * size, (until - from) * size);
-        if (until < segment->first + segment->n_rows) return;  // the rest of it is in the next piece
-    }
-}
-
-// A column comes through a pinned stage, piece by piece: quicker than into memory that has just been taken from the system.
-static weft_status fetch_column(GpuRun *run, int slot, const KernelSegment *segments, Stage *stage, Error *err)
-{
-    Gpu      *gpu = run->gpu;
-    const u64 size = run->launch->woven->state[slot].bytes, n_piece = STAGE_BYTES / size;
-    u64       next = 0;
-    if (stage->is_used) GPU_TRY(gpu, EventSynchronize, (stage->done), err);
-    for (u64 first = 0; first < run->n_used; first += n_piece) {
-        const u64 end = MIN_OF(first + n_piece, run->n_used);
-        if (atomic_load_explicit(run->launch->stop, memory_order_relaxed)) return fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
-        GPU_TRY(gpu, MemcpyDtoHAsync, (stage->memory, in_block(run, run->slot_at[slot] + first * size), (end - first) * size, run->stream), err);
-        GPU_TRY(gpu, StreamSynchronize, (run->stream), err);
-        scatter(segments, run->n_segments, &next, first, end, size, stage->memory, run->state[slot]);
-    }
-    return WEFT_OK;
-}
-
-static weft_status fetch_columns(GpuRun *run, KernelSegment *segments, Error *err)
-{
-    weft_status status = fetch(run, segments, run->segments_at, run->n_segments * sizeof *segments, err);
-    if (status) return status;
-    order_segments(run, segments, run->n_segments);
-    Stage *stage = stage_next(run->gpu);
-    pthread_mutex_lock(&stage->lock);
-    for (int s = 0; s < run->launch->woven->n_state && !status; s++) status = fetch_column(run, s, segments, stage, err);
-    if (status) run_wait_quietly(run);             // a copy into the stage may be under way, and others want it
-    pthread_mutex_unlock(&stage->lock);
-    return status;
-}
-
 static weft_status fetch_rows(GpuRun *run, Error *err)
 {
     Launch     *launch = run->launch;
-    Budget     *budget = launch->budget;
-    void       *segments = NULL;
-    const u64   segments_bytes = run->n_segments * sizeof(KernelSegment) + 8;
     weft_status status = new_state(run, run->n_used, err);
-    if (!status) status = mem_alloc(budget, segments_bytes, &segments, err);
-    if (!status) status = fetch_columns(run, segments, err);
-    mem_free(budget, segments, segments_bytes);
+    if (!status) status = fetch_in_order(run, err);
     launch->rows = (RowSet){ .n_rows = run->n_used, .columns = run->state };
     launch->keeps_rows = false;
     return status;
@@ -474,24 +350,6 @@ static weft_status keep_rows(GpuRun *run)
     launch->keeps_rows = true;
     notes_read(run);
     return WEFT_OK;
-}
-
-// What is long comes through a pinned stage, as columns do.
-static weft_status fetch_long(GpuRun *run, void *to, u64 at, u64 bytes, Error *err)
-{
-    if (bytes < LONG_BYTES) return fetch(run, to, at, bytes, err);
-    Stage      *stage = stage_next(run->gpu);
-    weft_status status = WEFT_OK;
-    pthread_mutex_lock(&stage->lock);
-    if (stage->is_used) status = gpu_check(run->gpu, run->gpu->cu->EventSynchronize(stage->done), "cuEventSynchronize", err);
-    for (u64 done = 0; done < bytes && !status; done += STAGE_BYTES) {
-        const u64 piece = MIN_OF(STAGE_BYTES, bytes - done);
-        status = fetch(run, stage->memory, at + done, piece, err);
-        if (!status) memcpy((u8 *)to + done, stage->memory, piece);
-    }
-    if (status) run_wait_quietly(run);
-    pthread_mutex_unlock(&stage->lock);
-    return status;
 }
 
 // Keys by group, as whoever made it has noted them.
@@ -560,7 +418,7 @@ static weft_status get_back(GpuRun *run, Error *err)
 {
     forget_back(run);
     run->back = run->is_coming ? run->slip : malloc(run->copied_bytes);
-    return run->is_coming ? WEFT_OK : fetch(run, run->back, 0, run->copied_bytes, err);
+    return run->is_coming ? WEFT_OK : fetch_short(run, run->back, 0, run->copied_bytes, err);
 }
 
 // *AGAIN: there was too little room; launch_close and launch_open make more.

@@ -33,8 +33,6 @@ struct MadeTable {
 
 static u64 aligned(u64 bytes) { return (bytes + ALIGNED - 1) / ALIGNED * ALIGNED; }
 
-static CuAddress in_block(const GpuRun *run, u64 at) { return gpu_address(run->gpu, run->block_at + at); }
-
 static void *pointer(CuAddress address) { return (void *)(uintptr_t)address; }
 
 // ---- notes: part of the launch's block ----------------------------------------------------------------------------------------------
