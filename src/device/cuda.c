@@ -193,9 +193,12 @@ static weft_status run_until_done(GpuRun *run, Error *err)
     bool        again = true;
     weft_status status = WEFT_OK;
     while (again && !status) {
+        run->is_crowded = false;
         status = run_once(run, &again, err);
+        if (status == WEFT_OUT_OF_MEMORY && run->is_crowded && launch_wait_for_room(run)) *err = (Error){ 0 }, again = true, status = WEFT_OK;
         if (again && !status) forget_progress(run->launch);
     }
+    launch_let_others(run);
     return status;
 }
 

@@ -117,6 +117,7 @@ typedef struct GpuRun {
     int          asked_until;          // chunks before were asked to be read from disk
     u64          bytes_wanted;
     bool         is_attached, is_in_run, is_issued;
+    bool         is_crowded;           // there was no room for its columns or tables; there may be when others have given theirs back
     bool         can_fuse, can_sieve;  // worked out when it gets on
     u64          n_fused_chunks, n_cubed_chunks, n_sieved_chunks;              // of the run at hand
     bool         is_woven;             // in its last run, as launch->woven_as says
@@ -222,6 +223,7 @@ struct Gpu {
     u64               n_runs, n_copying;           // copying: of these, those that brought columns
     GpuRun           *first;           // attached, the oldest first
     int               n_active;        // launches that hold memory
+    GpuRun           *alone;           // found no room beside others, or was overtaken for too long: nobody else is admitted
     pthread_t         dispatcher;
     bool              has_dispatcher, is_dispatching, is_closing;
     bool              was_long;        // the latest run was one of a long scan
@@ -269,6 +271,8 @@ weft_status launch_open(GpuRun *run, Error *err);           // block and tables 
 void        launch_close(GpuRun *run);                      // gives device memory back
 void        launch_write_params(const GpuRun *run, const KernelColumn *columns, i64 *params);
 u64         launch_admitted_most(const Gpu *gpu);           // bytes of blocks and tables together
+bool        launch_wait_for_room(GpuRun *run);              // until it has the pool for itself; false: it had, or waited for too long
+void        launch_let_others(GpuRun *run);                 // be admitted again
 weft_status launch_add_timer(GpuRun *run, Error *err);      // room for two more events
 weft_status launch_fetch_rows(GpuRun *run, Error *err);     // of a launch that kept them
 weft_status launch_ask_back(GpuRun *run, Error *err);       // the begin of the block, once its kernels are issued

@@ -6,7 +6,8 @@
 //
 // A launch takes its block and its tables before it gets on a scan, or waits for others to finish, or is refused; no more than a share
 // of the pool is admitted, so that columns always find frames to pass through.  Join tables are found again by their id: several
-// queries, and the next ones, use one copy.
+// queries, and the next ones, use one copy.  Who finds no room for columns or tables beside others gives back what he has, and begins anew
+// when he has the pool for himself.
 //
 // Room: totals and arrays of groups know theirs.  Rows get room for all where that is not much, else for an eighth; groups in a hash table for
 // a million.  A kernel that wants more counts on, and the whole launch is repeated with what it counted (rows) or eight times as much.
@@ -25,6 +26,8 @@
 #define ADMITTED_SHARE    4                    // quarters of the pool: three of them
 #define GROUPS_SHARE      8                    // of what a query may have: room for groups that there may be
 #define WAIT_MS           20
+#define OVERTAKEN_MS      100.0
+#define ALONE_MS          2000.0
 
 static u64 aligned(u64 bytes) { return (bytes + ALIGNED - 1) / ALIGNED * ALIGNED; }
 
@@ -126,21 +129,27 @@ static weft_status no_memory(Gpu *gpu, u64 bytes, Error *err)
     return WEFT_OUT_OF_MEMORY;
 }
 
+// Whoever needs little overtakes who needs much, but not for ever.
 static weft_status take_block(GpuRun *run, Error *err)
 {
-    Gpu        *gpu = run->gpu;
-    const u64   need = run->block_bytes + tables_bytes(run->launch->woven);
-    weft_status status = WEFT_OK;
+    Gpu         *gpu = run->gpu;
+    const u64    need = run->block_bytes + tables_bytes(run->launch->woven);
+    const double start = time_now_ms();
+    bool         is_next = false;
+    weft_status  status = WEFT_OK;
     pthread_mutex_lock(&gpu->lock);
     while (!run->has_block && !status) {
+        if (!gpu->alone && time_now_ms() - start > OVERTAKEN_MS) gpu->alone = run, is_next = true;
         if (need > launch_admitted_most(gpu)) status = no_memory(gpu, need, err);
         else if (gpu->is_lost) status = gpu_enter(gpu, err);
         else if (atomic_load(run->launch->stop)) status = fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
+        else if (gpu->alone && gpu->alone != run) wait_a_little(gpu);
         else if (gpu->bytes_admitted + need <= launch_admitted_most(gpu) && frames_take(gpu->frames, run->block_bytes, &run->block_at)) run->has_block = true;
         else if (gpu->n_active == 0 && !scan_is_busy(gpu)) status = no_memory(gpu, need, err);   // nobody will give back any
         else wait_a_little(gpu);
     }
     if (run->has_block) gpu->bytes_admitted += need, gpu->n_active++;
+    if (is_next) gpu->alone = NULL, pthread_cond_broadcast(&gpu->changed);
     pthread_mutex_unlock(&gpu->lock);
     return status;
 }
@@ -158,6 +167,36 @@ void launch_close(GpuRun *run)
         run->has_block = false;
     }
     pthread_cond_broadcast(&gpu->changed);
+    pthread_mutex_unlock(&gpu->lock);
+}
+
+// Others have what it needs, and no two of those that found none must find none because of each other: one at a time waits until nobody else has a block,
+// while nobody is admitted.  But not for ever: some kernels take long.
+bool launch_wait_for_room(GpuRun *run)
+{
+    Gpu         *gpu = run->gpu;
+    const double start = time_now_ms();
+    bool         is_alone = false, may_wait;
+    pthread_mutex_lock(&gpu->lock);
+    may_wait = gpu->alone != run;      // else it had all of the pool
+    while (may_wait && !is_alone) {
+        may_wait = !gpu->is_lost && !atomic_load(run->launch->stop) && time_now_ms() - start < ALONE_MS;
+        if (!gpu->alone) gpu->alone = run;
+        is_alone = may_wait && gpu->alone == run && !gpu->n_active && !scan_is_busy(gpu);
+        if (may_wait && !is_alone) wait_a_little(gpu);
+    }
+    pthread_mutex_unlock(&gpu->lock);
+    return is_alone;
+}
+
+void launch_let_others(GpuRun *run)
+{
+    Gpu *gpu = run->gpu;
+    pthread_mutex_lock(&gpu->lock);
+    if (gpu->alone == run) {
+        gpu->alone = NULL;
+        pthread_cond_broadcast(&gpu->changed);
+    }
     pthread_mutex_unlock(&gpu->lock);
 }
 
@@ -189,6 +228,7 @@ static weft_status get_table(GpuRun *run, int table, Error *err)
     if (copy) run->tables[run->n_tables++] = copy;
     pthread_mutex_unlock(&gpu->lock);
     if (!copy && is_made) return fail(err, WEFT_DEVICE_FAILED, -1, "a join table is not in the memory of %s", gpu->name);
+    run->is_crowded = !copy;
     if (!copy) return no_memory(gpu, bytes, err);
     if (!is_new || !facts->bytes) return WEFT_OK;
     const weft_status status = upload_table(run, copy, run->launch->woven->tables[table], facts->bytes, facts->owner != 0, err);

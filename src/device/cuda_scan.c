@@ -719,6 +719,7 @@ static void refuse_leader(GpuRun *leader)
     Error err = { 0 };
     if (!can_ride(leader)) fail(&err, WEFT_OUT_OF_MEMORY, -1, "%s takes no kernel with %d constants", leader->gpu->name, leader->launch->woven->n_params);
     else fail(&err, WEFT_OUT_OF_MEMORY, -1, "out of device memory: the pool of %s has no room for the columns of one chunk", leader->gpu->name);
+    leader->is_crowded = can_ride(leader);
     fail_rider(leader, WEFT_OUT_OF_MEMORY, &err);
     set_issued(leader);
 }
@@ -767,12 +768,31 @@ static void do_run(Wave *wave, GpuRun *leader, bool is_fetch)
     settle(wave, is_fetch);
 }
 
+static void leave_half_behind(Wave *wave, GpuRun *leader)
+{
+    for (int r = 0; r < wave->n_riders; r++)
+        if (wave->riders[r] == leader) wave->riders[r] = wave->riders[0];
+    wave->riders[0] = leader;
+    wave->n_riders = (wave->n_riders + 1) / 2;
+}
+
+// Columns that all of them want may be more than the pool has room for, even empty: then fewer ride, at last the leader alone, and the others lead later.
+static void gather(Wave *wave, GpuRun *leader)
+{
+    gather_riders(wave, leader);
+    if (!leader->n_wanted || !can_ride(leader)) return;
+    gather_chunks(wave, leader);
+    while (!wave->n_chunks && wave->n_riders > 1 && !oldest_slot(wave->gpu)) {
+        leave_half_behind(wave, leader);
+        gather_chunks(wave, leader);
+    }
+}
+
 static void step(Gpu *gpu, GpuRun *leader)
 {
     Wave wave = { .gpu = gpu, .slot = free_slot(gpu) };
     pthread_mutex_init(&wave.lock, NULL);
-    gather_riders(&wave, leader);
-    if (can_ride(leader)) gather_chunks(&wave, leader);
+    gather(&wave, leader);
     if (wave.n_chunks) do_run(&wave, leader, false);
     else if (leader->n_wanted && can_ride(leader) && oldest_slot(gpu)) wait_for_oldest(gpu);
     else if (leader->n_wanted) refuse_leader(leader);
@@ -1039,6 +1059,7 @@ weft_status scan_ride(GpuRun *run, Error *err)
     run->n_wanted = 0, run->asked_until = 0, run->n_fetches = 0;
     run->at_stream = run->stream_number;
     run->is_issued = false;
+    run->status = WEFT_OK;
     for (int c = 0; c < run->launch->source->n_chunks; c++) run->n_wanted += run->wants[c] = launch_wants_chunk(run->launch, c);
     run->is_issued = run->n_wanted == 0;
     run->attached_ms = time_now_ms();

@@ -311,6 +311,7 @@ void gpu_drop_table(Device *device, u64 id)
     if (table) {
         *link = table->next;
         free_table(gpu, table);
+        pthread_cond_broadcast(&gpu->changed);     // somebody may wait for its room
     }
     pthread_mutex_unlock(&gpu->lock);
 }

@@ -133,16 +133,34 @@ static bool take_free(Frames *frames, u64 n, u64 *first)
     return take_run(frames, frames->next, frames->n_frames, n, first) || take_run(frames, 0, frames->n_frames, n, first);
 }
 
-// Where a copy went, there may now be a run that is long enough: only there, since there was none before.
+// With all copies gone that nobody holds.
+static bool would_find_run(const Frames *frames, u64 n)
+{
+    Frames left = { .n_frames = frames->n_frames, .taken = malloc((frames->n_frames / 64 + 1) * sizeof(u64)) };
+    u64    first;
+    memcpy(left.taken, frames->taken, (frames->n_frames / 64 + 1) * sizeof(u64));
+    for (const Copy *copy = frames->oldest; copy; copy = copy->newer) mark(&left, copy->at / FRAME_BYTES, frames_for(copy->bytes), false);
+    const bool found = find_run(&left, 0, left.n_frames, n, &first);
+    free(left.taken);
+    return found;
+}
+
+// Where a copy went, there may now be a run that is long enough: only there, since there was none before.  When twice as much has gone as is wanted and there
+// is still none, what is held may lie so that there will not be: then the other copies may as well stay.
 static bool take_evicting(Frames *frames, u64 n, u64 *first)
 {
+    u64  n_gone = 0;
+    bool is_sure = false;
     if (n > frames->n_frames) return false;
     if (take_free(frames, n, first)) return true;
+    if (n * FRAME_BYTES > frames_total(frames) - frames->bytes_held) return false;
     while (frames->oldest) {
+        if (n_gone >= 2 * n && !is_sure && !(is_sure = would_find_run(frames, n))) return false;
         Copy     *copy = frames->oldest;
         const u64 from = copy->at / FRAME_BYTES, to = from + frames_for(copy->bytes);
         unlist(frames, copy);
         drop(frames, copy);
+        n_gone += to - from;
         if (take_run(frames, from > n ? from - n : 0, MIN_OF(to + n, frames->n_frames), n, first)) return true;
     }
     return false;

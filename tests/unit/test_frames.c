@@ -52,6 +52,30 @@ TEST(what_is_held_is_never_evicted)
     frames_free(frames);
 }
 
+// Frames 8, 17, 26 ... are held: between them there are runs of eight.
+TEST(nothing_goes_for_what_finds_no_room_all_the_same)
+{
+    enum { N_RUNS = 16, LENGTH = 8 };
+    Frames *frames = frames_new((LENGTH + 1) * N_RUNS * FRAME_BYTES);
+    int     n_left = 0;
+    for (int r = 0; r < N_RUNS; r++) {
+        u64 held;
+        for (int f = 0; f < LENGTH; f++) copy_release(frames, copy_add(frames, key((u64)(1 + r * LENGTH + f)), FRAME_BYTES, false));
+        CHECK(frames_take(frames, FRAME_BYTES, &held));
+    }
+    CHECK(!copy_add(frames, key(1000), (LENGTH + 1) * FRAME_BYTES, false));
+    for (int c = 1; c <= N_RUNS * LENGTH; c++) {
+        Copy *copy = copy_find(frames, key((u64)c));
+        n_left += copy != NULL;
+        if (copy) copy_release(frames, copy);
+    }
+    CHECK_INT(n_left, N_RUNS * LENGTH - 2 * (LENGTH + 1));
+    CHECK(!copy_add(frames, key(1000), LENGTH * N_RUNS * FRAME_BYTES + 1, false));      // more than is not held
+    CHECK_INT((i64)frames_copied(frames), (i64)((u64)n_left * FRAME_BYTES));
+    CHECK(copy_add(frames, key(1000), LENGTH * FRAME_BYTES, false));
+    frames_free(frames);
+}
+
 TEST(copies_that_pass_go_before_those_that_stay)
 {
     Frames *frames = frames_new(4 * FRAME_BYTES);
