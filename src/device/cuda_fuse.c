@@ -33,7 +33,9 @@
 #define GROUPS_BYTES  ((u32)48 << 10)  // of shared memory, for all accumulators
 #define NAME_BYTES    32
 
-typedef struct KernelName { char bytes[NAME_BYTES]; } KernelName;
+// A query's shape: its text, which says what is done with columns, and which columns these are, hashed.  A text may be over several: names of columns in it are
+// for people ("Price" and price are the same there).
+typedef struct KernelName { char bytes[NAME_BYTES]; u64 columns; } KernelName;
 
 typedef struct FusedKernel {
     u64                 table;
@@ -102,7 +104,31 @@ static double gain_of(GpuRun *const *runs, int n)
 
 // ---- kernels --------------------------------------------------------------------------------------------------------------------------------
 
-static bool is_named(const KernelName *name, const GpuRun *run) { return strcmp(name->bytes, run->launch->woven->name) == 0; }
+u64 unit_columns(const GpuRun *run)
+{
+    const Launch *launch = run->launch;
+    u64           hash = 0;
+    for (int c = 0; c < launch->woven->n_columns; c++) {
+        const u64 both[] = { hash, (u64)launch->source->chunk_column[launch->woven->columns[c]] };
+        hash = hash_bytes(both, sizeof both);
+    }
+    return hash;
+}
+
+static KernelName name_of(const GpuRun *run)
+{
+    KernelName name = { .columns = run->columns };
+    strcpy(name.bytes, run->launch->woven->name);
+    return name;
+}
+
+static bool is_named(const KernelName *name, const GpuRun *run) { return name->columns == run->columns && strcmp(name->bytes, run->launch->woven->name) == 0; }
+
+static bool comes_before(const GpuRun *a, const GpuRun *b)
+{
+    const int order = strcmp(a->launch->woven->name, b->launch->woven->name);
+    return order ? order < 0 : a->columns < b->columns;
+}
 
 static FusedKernel *find_fused(const Gpu *gpu, GpuRun *const *runs, int n)
 {
@@ -119,7 +145,7 @@ static FusedKernel *new_fused(Gpu *gpu, GpuRun *const *runs, int n)
 {
     FusedKernel *fused = calloc(1, sizeof *fused);
     *fused = (FusedKernel){ .table = runs[0]->launch->table, .n_members = n, .gain = gain_of(runs, n), .next = gpu->fused };
-    for (int i = 0; i < n; i++) strcpy(fused->names[i].bytes, runs[i]->launch->woven->name);
+    for (int i = 0; i < n; i++) fused->names[i] = name_of(runs[i]);
     gpu->fused = fused;
     return fused;
 }
@@ -182,7 +208,7 @@ static void find_partners(Gpu *gpu, const GpuRun *run)
         *best = (Partners){ .table = run->launch->table, .next = gpu->partners };
         gpu->partners = best;
     }
-    strcpy(best->names[best->n_members++].bytes, run->launch->woven->name);
+    best->names[best->n_members++] = name_of(run);
     best->columns |= columns;
 }
 
@@ -333,8 +359,8 @@ static void fuse_same(Choice *choice)
 {
     static const int sizes[] = { 8, 4, 2 };
     for (int first = 0, end; first < choice->n_left; first = end) {
-        const char *name = left_rider(choice, first)->launch->woven->name;
-        for (end = first + 1; end < choice->n_left && strcmp(left_rider(choice, end)->launch->woven->name, name) == 0;) end++;
+        const KernelName name = name_of(left_rider(choice, first));
+        for (end = first + 1; end < choice->n_left && is_named(&name, left_rider(choice, end));) end++;
         int at = first;
         for (int s = 0; s < COUNT_OF(sizes); s++)
             while (end - at >= sizes[s]) {
@@ -375,7 +401,7 @@ static void fuse_others(Choice *choice)
 static void sort_by_name(Choice *choice)
 {
     for (int i = 1; i < choice->n_left; i++)
-        for (int at = i; at > 0 && strcmp(left_rider(choice, at)->launch->woven->name, left_rider(choice, at - 1)->launch->woven->name) < 0; at--) {
+        for (int at = i; at > 0 && comes_before(left_rider(choice, at), left_rider(choice, at - 1)); at--) {
             const int swap = choice->left[at];
             choice->left[at] = choice->left[at - 1], choice->left[at - 1] = swap;
         }

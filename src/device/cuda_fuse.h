@@ -20,6 +20,7 @@ typedef struct Unit {                  // of a run: what is one launch
 } Unit;
 
 bool        unit_suits(const GpuRun *run);
+u64         unit_columns(const GpuRun *run);                 // see GpuRun.columns
 int         units_choose(Wave *wave, Unit *units);                             // n_riders of them at most.  Returns how many.
 bool        wants_chunk(const GpuRun *run, const Chunk *chunk, int hint);      // cuda_scan.c; hint: where in its source it may be
 u64         unit_args_bytes(const GpuRun *run);                                // that a chunk needs more, at most

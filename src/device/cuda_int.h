@@ -119,6 +119,7 @@ typedef struct GpuRun {
     bool         is_attached, is_in_run, is_issued;
     bool         is_crowded;           // there was no room for its columns or tables; there may be when others have given theirs back
     bool         can_fuse, can_sieve;  // worked out when it gets on
+    u64          columns;              // that it reads, hashed
     u64          n_fused_chunks, n_cubed_chunks, n_sieved_chunks;              // of the run at hand
     bool         is_woven;             // in its last run, as launch->woven_as says
     pthread_cond_t issued;             // its own: a run must not wake up everybody who rides

@@ -1055,7 +1055,7 @@ weft_status scan_ride(GpuRun *run, Error *err)
     Gpu       *gpu = run->gpu;
     const bool can_fuse = unit_suits(run), can_sieve = gpu_sieve_suits(run);
     pthread_mutex_lock(&gpu->lock);
-    run->can_fuse = can_fuse, run->can_sieve = can_sieve;
+    run->can_fuse = can_fuse, run->can_sieve = can_sieve, run->columns = unit_columns(run);
     run->n_wanted = 0, run->asked_until = 0, run->n_fetches = 0;
     run->at_stream = run->stream_number;
     run->is_issued = false;

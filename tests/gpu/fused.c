@@ -13,7 +13,7 @@
 
 #include "help.h"
 
-enum { N_ROWS = 60000, CHUNK_ROWS = 5000, N_SESSIONS = 16, SESSIONS_FEW = 6, ROUNDS_LEAST = 6, ROUNDS_BY_CHANCE = 30, ROUNDS_MOST = 150, LAUNCH_MS = 20, RIDES_ENOUGH = 100, RIDES_FEW = 10, SECONDS_MOST = 60 };
+enum { N_ROWS = 60000, CHUNK_ROWS = 5000, N_SESSIONS = 16, SESSIONS_FEW = 6, ROUNDS_LEAST = 6, ROUNDS_BY_CHANCE = 30, ROUNDS_MOST = 150, LAUNCH_MS = 20, RIDES_ENOUGH = 100, RIDES_FEW = 10, SECONDS_MOST = 60, NAMES_ROUNDS = 40 };
 
 static int n_sessions = N_SESSIONS, rides_enough = RIDES_ENOUGH;
 
@@ -75,6 +75,30 @@ static void run_round(weft_session **sessions, weft_session *onlooker, int round
     check_all(onlooker, n_sessions, sql, tasks);
 }
 
+// Columns whose names are the same in a kernel's text: queries of one text, over other columns.
+static void fill_names(weft_session *session)
+{
+    char *sql = malloc((size_t)N_ROWS * 40 + 100), *at = sql + sprintf(sql, "insert into names values ");
+    must(session, "create table names (\"Price\" integer, price integer, \"Qty\" integer, qty integer)");
+    for (int i = 0; i < N_ROWS; i++) at += sprintf(at, "%s(%d,%d,%d,%d)", i ? "," : "", i % 7, 100 + i % 13, i % 11, 50 + i % 17);
+    must(session, sql);
+    free(sql);
+}
+
+static void run_names(weft_session **sessions, weft_session *onlooker, int round, bool is_mixed)
+{
+    enum { N = 4 };
+    weft_task *tasks[N];
+    char       sql[N][QUERY_BYTES];
+    for (int i = 0; i < N; i++) {
+        const bool is_other = is_mixed && (i + round / 2) % 2;
+        snprintf(sql[i], QUERY_BYTES, "select sum(\"%s\" * %d + \"%s\") from names", is_other ? "price" : "Price", 3 + (round * N + i) % 50, is_other ? "qty" : "Qty");
+    }
+    if (launch_takes) launch_takes(LAUNCH_MS);
+    submit_all(sessions, N, sql, tasks);
+    check_all(onlooker, N, sql, tasks);
+}
+
 static long long n_all_rides(weft_session *onlooker, const char *column)
 {
     char sql[100];
@@ -127,6 +151,8 @@ int main(int argc, char **argv)
     printf("%d rounds: %lld scans were fused, %lld cubed\n", round, n_rides(onlooker, "rides_fused"), n_rides(onlooker, "rides_cubed"));
     check(n_rides(onlooker, "rides_fused") > 0, "kernels are shared", "never");
     check(n_rides(onlooker, "rides_cubed") > 0, "queries of one shape are one", "never");
+    fill_names(onlooker);
+    for (round = 0; round < NAMES_ROUNDS; round++) run_names(sessions, onlooker, round, round >= NAMES_ROUNDS / 2);
     for (int i = 0; i < n_sessions; i++) weft_disconnect(sessions[i]);
     weft_disconnect(onlooker);
     weft_close(db);
