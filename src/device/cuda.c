@@ -156,14 +156,16 @@ static void forget_progress(Launch *launch)
     launch->gpu.n_repeats++;
 }
 
-// A launch that failed may still be at work in its stream: nothing it uses is given back before.  What ends the context is noted, all else was said.
-void run_wait_quietly(GpuRun *run)
+// Memory is given back after it.  A device that cannot say that it is done with it is as good as lost.
+void gpu_wait_for(Gpu *gpu, CuStream stream)
 {
-    Gpu           *gpu = run->gpu;
-    Error          err = { 0 };
-    const CuResult result = gpu->is_lost ? CU_SUCCESS : gpu->cu->StreamSynchronize(run->stream);
-    if (cuda_is_sticky(result)) gpu_check(gpu, result, "cuStreamSynchronize", &err);
+    Error why = { 0 };
+    bool  is_done = false;
+    for (int t = 0; t < CALL_TRIES && !is_done && !gpu->is_lost; t++) is_done = !gpu_check(gpu, gpu->cu->StreamSynchronize(stream), "cuStreamSynchronize", &why);
+    if (!is_done && !gpu->is_lost) gpu_lose(gpu, &why);
 }
+
+void run_wait_quietly(GpuRun *run) { gpu_wait_for(run->gpu, run->stream); }
 
 static weft_status run_once(GpuRun *run, bool *again, Error *err)
 {
@@ -354,6 +356,8 @@ static weft_status open_streams(Gpu *gpu, Error *err)
     for (int s = 0; s < N_STREAMS; s++) GPU_TRY(gpu, StreamCreateWithPriority, (&gpu->streams[s], CU_STREAM_NON_BLOCKING, s < N_SMALL_STREAMS ? FIRST_PRIORITY : 0), err);
     for (int s = 0; s < N_COPY_STREAMS; s++) GPU_TRY(gpu, StreamCreate, (&gpu->copy_streams[s], CU_STREAM_NON_BLOCKING), err);
     GPU_TRY(gpu, StreamCreate, (&gpu->gate_stream, CU_STREAM_NON_BLOCKING), err);
+    GPU_TRY(gpu, StreamCreate, (&gpu->table_stream, CU_STREAM_NON_BLOCKING), err);
+    GPU_TRY(gpu, StreamCreate, (&gpu->fetch_stream, CU_STREAM_NON_BLOCKING), err);
     GPU_TRY(gpu, StreamCreate, (&gpu->control_stream, CU_STREAM_NON_BLOCKING), err);
     GPU_TRY(gpu, MemHostAlloc, ((void **)&gpu->one, sizeof *gpu->one, CU_HOST_PORTABLE), err);
     GPU_TRY(gpu, MemHostAlloc, ((void **)&gpu->slips, N_SLIPS * SLIP_BYTES, CU_HOST_PORTABLE), err);
@@ -406,6 +410,8 @@ static void close_driver(Gpu *gpu)
     for (int s = 0; s < N_STREAMS; s++) close_stream(gpu, gpu->streams[s]);
     for (int s = 0; s < N_COPY_STREAMS; s++) close_stream(gpu, gpu->copy_streams[s]);
     close_stream(gpu, gpu->gate_stream);
+    close_stream(gpu, gpu->table_stream);
+    close_stream(gpu, gpu->fetch_stream);
     close_stream(gpu, gpu->control_stream);
     if (gpu->one) cu->MemFreeHost(gpu->one);
     if (gpu->slips) cu->MemFreeHost(gpu->slips);
@@ -437,6 +443,7 @@ static void gpu_close(Device *device)
     pthread_mutex_destroy(&gpu->lock);
     pthread_mutex_destroy(&gpu->shelf_lock);
     pthread_mutex_destroy(&gpu->stage_lock);
+    pthread_mutex_destroy(&gpu->tables_lock);
     pthread_cond_destroy(&gpu->changed);
     pthread_cond_destroy(&gpu->wanted);
     free(gpu->tables);
@@ -496,6 +503,7 @@ weft_status device_cuda_open(int number, const CudaOptions *options, Device **de
     init_lock(&gpu->lock);
     init_lock(&gpu->shelf_lock);
     pthread_mutex_init(&gpu->stage_lock, NULL);
+    pthread_mutex_init(&gpu->tables_lock, NULL);
     for (int s = 0; s < N_STAGES; s++) pthread_mutex_init(&gpu->stages[s].lock, NULL);
     pthread_cond_init(&gpu->changed, NULL);
     pthread_cond_init(&gpu->wanted, NULL);

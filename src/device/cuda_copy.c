@@ -113,11 +113,17 @@ static weft_status through_stage(Gpu *gpu, Stage *stage, CuStream stream, const 
     return WEFT_OK;
 }
 
-static weft_status check_piece(const Piece *piece, Error *err) { return piece->chunk && piece->needs_check ? chunk_verify(piece->chunk, piece->column, err) : WEFT_OK; }
-
-static weft_status copy_staged(Gpu *gpu, const Piece *piece, CuStream stream, Error *err)
+static weft_status check_piece(Wave *wave, const Piece *piece, Error *err)
 {
-    TRY(check_piece(piece, err));
+    const weft_status status = piece->chunk && piece->needs_check ? chunk_verify(piece->chunk, piece->column, err) : WEFT_OK;
+    if (status) wave->damaged = piece->column + 1;
+    return status;
+}
+
+static weft_status copy_staged(Wave *wave, const Piece *piece, CuStream stream, Error *err)
+{
+    Gpu *gpu = wave->gpu;
+    TRY(check_piece(wave, piece, err));
     if (piece->chunk) chunk_expect(piece->chunk, piece->column, piece->from, piece->bytes);
     Stage *stage = stage_next(gpu);
     pthread_mutex_lock(&stage->lock);
@@ -142,7 +148,7 @@ static void copy_pieces(void *context, int worker)
     (void)worker;
     weft_status status = gpu_enter(gpu, &err);
     for (u64 p; !status && !wave->is_failed && (p = atomic_fetch_add(&wave->next_piece, 1)) < wave->staged.n;)
-        status = copy_staged(gpu, &wave->staged.pieces[p], gpu->copy_streams[p % N_COPY_STREAMS], &err);
+        status = copy_staged(wave, &wave->staged.pieces[p], gpu->copy_streams[p % N_COPY_STREAMS], &err);
     if (status) wave_failed(wave, status, &err);
 }
 
@@ -168,9 +174,10 @@ static weft_status copy_batch(Gpu *gpu, Batch *batch, Error *err)
     return WEFT_OK;
 }
 
-static weft_status copy_straight(Gpu *gpu, const Piece *piece, Batch *batch, Error *err)
+static weft_status copy_straight(Wave *wave, const Piece *piece, Batch *batch, Error *err)
 {
-    TRY(check_piece(piece, err));
+    Gpu *gpu = wave->gpu;
+    TRY(check_piece(wave, piece, err));
     if (!piece->bytes) return WEFT_OK;
     if (!piece->from) {
         GPU_TRY(gpu, MemsetD8Async, (gpu_address(gpu, piece->at), 0, piece->bytes, batch->stream), err);
@@ -187,7 +194,7 @@ static weft_status copy_all_straight(Wave *wave, Error *err)
 {
     Gpu  *gpu = wave->gpu;
     Batch batch = { .stream = run_copy_stream(wave) };
-    for (u64 p = 0; p < wave->straight.n; p++) TRY(copy_straight(gpu, &wave->straight.pieces[p], &batch, err));
+    for (u64 p = 0; p < wave->straight.n; p++) TRY(copy_straight(wave, &wave->straight.pieces[p], &batch, err));
     return copy_batch(gpu, &batch, err);
 }
 

@@ -4,6 +4,8 @@
 //     long     piece by piece through pinned stages, by several threads: one piece comes over the link while others are put where they belong
 //     rows     the same; blocks put rows out as they come, a segment each, and say where they are from: here they get the order of the source
 //
+// The launch is done by then, so what it left needs no stream of kernels to come by: there it would wait for those of others, with a stage that others want.
+//
 // Memory that has just been taken from the system is slow to write for the first time, much slower than the link, whoever writes; so it is done by
 // several.
 
@@ -21,15 +23,22 @@ static weft_status check_stop(const GpuRun *run, Error *err)
     return fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
 }
 
-weft_status fetch_short(GpuRun *run, void *to, u64 at, u64 bytes, Error *err)
+static weft_status copy_short(GpuRun *run, void *to, u64 at, u64 bytes, Error *err)
 {
     Gpu *gpu = run->gpu;
     for (u64 done = 0; done < bytes; done += SHORT_PIECE) {
         TRY(check_stop(run, err));
-        GPU_TRY(gpu, MemcpyDtoHAsync, ((u8 *)to + done, in_block(run, at + done), MIN_OF(SHORT_PIECE, bytes - done), run->stream), err);
+        GPU_TRY(gpu, MemcpyDtoHAsync, ((u8 *)to + done, in_block(run, at + done), MIN_OF(SHORT_PIECE, bytes - done), gpu->fetch_stream), err);
     }
-    GPU_TRY(gpu, StreamSynchronize, (run->stream), err);
+    GPU_TRY(gpu, StreamSynchronize, (gpu->fetch_stream), err);
     return WEFT_OK;
+}
+
+weft_status fetch_short(GpuRun *run, void *to, u64 at, u64 bytes, Error *err)
+{
+    const weft_status status = copy_short(run, to, at, bytes, err);
+    if (status) gpu_wait_for(run->gpu, run->gpu->fetch_stream);
+    return status;
 }
 
 // ---- pieces ---------------------------------------------------------------------------------------------------------------------------
@@ -76,13 +85,13 @@ static weft_status bring(const Fetch *fetch, Stage *stage, u64 first, u64 end, E
     GpuRun *run = fetch->run;
     Gpu    *gpu = run->gpu;
     if (stage->is_used) GPU_TRY(gpu, EventSynchronize, (stage->done), err);
-    GPU_TRY(gpu, MemcpyDtoHAsync, (stage->memory, in_block(run, fetch->at + first * fetch->size), (end - first) * fetch->size, run->stream), err);
+    GPU_TRY(gpu, MemcpyDtoHAsync, (stage->memory, in_block(run, fetch->at + first * fetch->size), (end - first) * fetch->size, gpu->fetch_stream), err);
     if (fetch->n_pieces == 1) {
-        GPU_TRY(gpu, StreamSynchronize, (run->stream), err);
+        GPU_TRY(gpu, StreamSynchronize, (gpu->fetch_stream), err);
         return WEFT_OK;
     }
     stage->is_used = true;
-    GPU_TRY(gpu, EventRecord, (stage->done, run->stream), err);
+    GPU_TRY(gpu, EventRecord, (stage->done, gpu->fetch_stream), err);
     GPU_TRY(gpu, EventSynchronize, (stage->done), err);
     return WEFT_OK;
 }
@@ -94,7 +103,7 @@ static weft_status fetch_piece(const Fetch *fetch, u64 number, Error *err)
     Stage *stage = stage_next(fetch->run->gpu);
     pthread_mutex_lock(&stage->lock);
     const weft_status status = bring(fetch, stage, first, end, err);
-    if (status) run_wait_quietly(fetch->run);      // a copy into the stage may be under way, and others want it
+    if (status) gpu_wait_for(fetch->run->gpu, fetch->run->gpu->fetch_stream);      // a copy into the stage may be under way, and others want it
     else if (fetch->segments) put_segments(fetch, first, end, stage->memory);
     else memcpy(fetch->to + first * fetch->size, stage->memory, (end - first) * fetch->size);
     pthread_mutex_unlock(&stage->lock);

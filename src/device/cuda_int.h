@@ -187,7 +187,7 @@ struct Gpu {
     Cubins           *cubins;
     CuAddress         memory;          // the pool
     u64               memory_bytes;
-    CuStream          streams[N_STREAMS], copy_streams[N_COPY_STREAMS], gate_stream, control_stream;
+    CuStream          streams[N_STREAMS], copy_streams[N_COPY_STREAMS], gate_stream, table_stream, fetch_stream, control_stream;
     u32              *one;             // pinned: what is written to a kernel's cancel flag
     u8               *slips;           // pinned
     Stage             stages[N_STAGES];
@@ -241,6 +241,8 @@ struct Gpu {
     int               n_tables;
     GpuTable         *tables;          // that were scanned
 
+    pthread_mutex_t   tables_lock;     // one at a time, so that a table two launches want at once goes over the link once
+
     pthread_mutex_t   stage_lock;      // for next_stage, which stays apart: compilers read small neighbours above in one go
     int               next_stage;
 };
@@ -248,6 +250,8 @@ struct Gpu {
 // Fails as cuda_check does, and marks the device lost where the driver's context is gone.
 weft_status gpu_check(Gpu *gpu, CuResult result, const char *call, Error *err);
 void        gpu_lose(Gpu *gpu, const Error *err);         // no call goes to it any more
+enum { CALL_TRIES = 3 };                                 // of a call that must not fail
+void        gpu_wait_for(Gpu *gpu, CuStream stream);      // until it is idle, or the device is lost
 #define GPU_TRY(gpu, field, arguments, err) TRY(gpu_check((gpu), (gpu)->cu->field arguments, "cu" #field, (err)))
 CuAddress   gpu_address(const Gpu *gpu, u64 at);
 weft_status gpu_enter(Gpu *gpu, Error *err);               // the calling thread's calls go to this GPU; fails when it is lost

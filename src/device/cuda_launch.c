@@ -202,17 +202,24 @@ void launch_let_others(GpuRun *run)
 
 // ---- tables -------------------------------------------------------------------------------------------------------------------------------
 
-static weft_status upload_table(GpuRun *run, Copy *copy, const void *data, u64 bytes, bool is_shared, Error *err)
+static weft_status upload_table(Gpu *gpu, CuStream stream, const Copy *copy, const void *data, u64 bytes, Error *err)
 {
-    Gpu *gpu = run->gpu;
-    GPU_TRY(gpu, MemcpyHtoDAsync, (gpu_address(gpu, copy->at), data, bytes, run->stream), err);
-    GPU_TRY(gpu, MemsetD8Async, (gpu_address(gpu, copy->at + bytes), 0, TABLE_PAST, run->stream), err);
-    if (is_shared) GPU_TRY(gpu, StreamSynchronize, (run->stream), err);        // who finds it uses it in another stream
+    GPU_TRY(gpu, MemcpyHtoDAsync, (gpu_address(gpu, copy->at), data, bytes, stream), err);
+    GPU_TRY(gpu, MemsetD8Async, (gpu_address(gpu, copy->at + bytes), 0, TABLE_PAST, stream), err);
     return WEFT_OK;
 }
 
-// One at a time, so that a table two launches want at once goes over the link once.
-static pthread_mutex_t tables_lock = PTHREAD_MUTEX_INITIALIZER;
+// Who finds a shared table uses it in another stream, so it has come before anybody finds it: by a stream of its own, as kernels of others may be at work in the
+// launch's.  One that failed may still be on its way to frames that are somebody else's next.
+static weft_status send_table(GpuRun *run, const Copy *copy, const void *data, u64 bytes, bool is_shared, Error *err)
+{
+    Gpu           *gpu = run->gpu;
+    const CuStream stream = is_shared ? gpu->table_stream : run->stream;
+    weft_status    status = upload_table(gpu, stream, copy, data, bytes, err);
+    if (!status && is_shared) status = gpu_check(gpu, gpu->cu->StreamSynchronize(stream), "cuStreamSynchronize", err);
+    if (status) gpu_wait_for(gpu, stream);
+    return status;
+}
 
 static weft_status get_table(GpuRun *run, int table, Error *err)
 {
@@ -231,7 +238,7 @@ static weft_status get_table(GpuRun *run, int table, Error *err)
     run->is_crowded = !copy;
     if (!copy) return no_memory(gpu, bytes, err);
     if (!is_new || !facts->bytes) return WEFT_OK;
-    const weft_status status = upload_table(run, copy, run->launch->woven->tables[table], facts->bytes, facts->owner != 0, err);
+    const weft_status status = send_table(run, copy, run->launch->woven->tables[table], facts->bytes, facts->owner != 0, err);
     if (!status) return WEFT_OK;
     pthread_mutex_lock(&gpu->lock);
     copy_forget(gpu->frames, copy);
@@ -242,10 +249,13 @@ static weft_status get_table(GpuRun *run, int table, Error *err)
 
 static weft_status get_tables(GpuRun *run, Error *err)
 {
+    Gpu        *gpu = run->gpu;
+    const int   n_tables = run->launch->woven->n_tables;
     weft_status status = WEFT_OK;
-    pthread_mutex_lock(&tables_lock);
-    for (int t = 0; t < run->launch->woven->n_tables && !status; t++) status = get_table(run, t, err);
-    pthread_mutex_unlock(&tables_lock);
+    if (!n_tables) return WEFT_OK;
+    pthread_mutex_lock(&gpu->tables_lock);
+    for (int t = 0; t < n_tables && !status; t++) status = get_table(run, t, err);
+    pthread_mutex_unlock(&gpu->tables_lock);
     return status;
 }
 

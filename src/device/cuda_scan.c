@@ -37,6 +37,7 @@
 
 #define REAP_MS     1
 #define WAKE_MS     20
+#define CANCEL_MS       5.0
 #define SPIN_MS     3.0                // a stream is looked at without sleeping for so long
 #define SPINNERS    4                  // unless so many do: asking takes the driver's locks
 #define RUN_BYTES        ((u64)4 << 20)    // of a run that streams, and for each rider
@@ -489,22 +490,13 @@ static weft_status launch_riders(Wave *wave, Error *err)
     return status;
 }
 
-// Memory is given back after it.  A device that cannot say that it is done with it is as good as lost.
-static void wait_for_stream(Gpu *gpu, CuStream stream)
-{
-    Error why = { 0 };
-    bool  is_done = false;
-    for (int t = 0; t < CALL_TRIES && !is_done && !gpu->is_lost; t++) is_done = !gpu_check(gpu, gpu->cu->StreamSynchronize(stream), "cuStreamSynchronize", &why);
-    if (!is_done && !gpu->is_lost) gpu_lose(gpu, &why);
-}
-
 // Nobody waits for an event of a run that failed: what it had issued must be over before its memory is given back.
 static void wait_for_remains(const Wave *wave)
 {
     Gpu *gpu = wave->gpu;
-    for (int s = 0; s < N_COPY_STREAMS; s++) wait_for_stream(gpu, gpu->copy_streams[s]);
-    wait_for_stream(gpu, gpu->gate_stream);
-    for (int r = 0; r < wave->n_riders; r++) wait_for_stream(gpu, wave->riders[r]->stream);
+    for (int s = 0; s < N_COPY_STREAMS; s++) gpu_wait_for(gpu, gpu->copy_streams[s]);
+    gpu_wait_for(gpu, gpu->gate_stream);
+    for (int r = 0; r < wave->n_riders; r++) gpu_wait_for(gpu, wave->riders[r]->stream);
 }
 
 static void run_wave(Wave *wave, bool is_fetch)
@@ -689,13 +681,23 @@ static void set_issued(GpuRun *run)
     pthread_cond_signal(&run->issued);
 }
 
+static bool reads(const GpuRun *run, int column)
+{
+    int c = 0;
+    while (c < run->launch->woven->n_columns && source_column(run, c) != column) c++;
+    return c < run->launch->woven->n_columns;
+}
+
+// A column that is damaged is the affair of those who read it; the CPU runs the others.
+static weft_status own_status(const Wave *wave, const GpuRun *run) { return wave->damaged && !reads(run, wave->damaged - 1) ? WEFT_DEVICE_FAILED : wave->status; }
+
 static void settle(Wave *wave, bool is_fetch)
 {
     if (!wave->status && !is_fetch) figures_read(wave);
     for (int r = 0; r < wave->n_riders; r++) {
         GpuRun *run = wave->riders[r];
         run->is_in_run = false;
-        if (wave->status) fail_rider(run, wave->status, &wave->error);
+        if (wave->status) fail_rider(run, own_status(wave, run), &wave->error);
         else if (!is_fetch) count_chunks(wave, run);
         if (!is_fetch) figures_woven(run);
         if (run->n_wanted == 0) set_issued(run);
@@ -1047,7 +1049,7 @@ static void come_home_early(GpuRun *run)
 {
     Gpu  *gpu = run->gpu;
     Error ignored = { 0 };
-    if (run_come_home(run, &ignored)) wait_for_stream(gpu, gpu->streams[run->at_stream]);
+    if (run_come_home(run, &ignored)) gpu_wait_for(gpu, gpu->streams[run->at_stream]);
 }
 
 weft_status scan_ride(GpuRun *run, Error *err)
@@ -1085,7 +1087,8 @@ weft_status scan_ride(GpuRun *run, Error *err)
     return status;
 }
 
-// The flag is in the launch's block; the copy overtakes the kernel, as it is in another stream.
+// The flag is in the launch's block; the copy overtakes the kernel, as it is in another stream.  It may even overtake the copy that sets the flag to 0, where kernels
+// of others come first: so it is said again.
 static void pass_on_cancel(GpuRun *run)
 {
     Gpu *gpu = run->gpu;
@@ -1096,18 +1099,18 @@ weft_status scan_wait(GpuRun *run, Error *err)
 {
     Gpu         *gpu = run->gpu;
     const double start = time_now_ms();
-    bool         is_passed_on = false;
+    double       passed_on_ms = 0;
     pthread_mutex_lock(&gpu->lock);
     const double spin_ms = gpu->n_active <= SPINNERS ? SPIN_MS : 0;
     pthread_mutex_unlock(&gpu->lock);
     GPU_TRY(gpu, EventRecord, (run->done, run->stream), err);
     for (;;) {
         const CuResult result = gpu->cu->EventQuery(run->done);
-        if (result != CU_NOT_READY && is_passed_on) gpu->cu->StreamSynchronize(gpu->control_stream);      // the block may be another's next
+        if (result != CU_NOT_READY && passed_on_ms > 0) gpu_wait_for(gpu, gpu->control_stream);           // the block may be another's next
         if (result != CU_NOT_READY) return gpu_check(gpu, result, "cuEventQuery", err);
-        if (is_stopped(run) && !is_passed_on) {
+        if (is_stopped(run) && time_now_ms() - passed_on_ms > CANCEL_MS) {
             pass_on_cancel(run);
-            is_passed_on = true;
+            passed_on_ms = time_now_ms();
         }
         if (time_now_ms() - start < spin_ms) sched_yield();
         else nanosleep(&(struct timespec){ .tv_nsec = 50000 }, NULL);

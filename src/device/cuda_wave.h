@@ -33,7 +33,6 @@ typedef struct Piece {                 // to be copied
 
 typedef struct Pieces { u64 n, room; Piece *pieces; } Pieces;
 
-enum { CALL_TRIES = 3 };                    // of a call that must not fail
 
 typedef struct Wave {
     Gpu       *gpu;
@@ -50,6 +49,7 @@ typedef struct Wave {
     bool       is_passing;             // its columns are more than the pool keeps
     _Atomic u64 next_piece;
     _Atomic bool is_failed;
+    _Atomic int  damaged;              // a column that is, + 1
     pthread_mutex_t lock;              // for what follows
     weft_status status;
     Error      error;

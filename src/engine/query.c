@@ -710,8 +710,8 @@ static weft_status wait_for_memory(QueryRun *run)
 
 bool query_may_try_again(const QueryRun *run, weft_status status)
 {
+    if (run->has_lost_tables) return !run->must_use_cpu;                       // one that was cancelled meanwhile says so when it begins
     if (atomic_load(&run->session->cancelled)) return false;
-    if (run->has_lost_tables) return !run->must_use_cpu;
     if (status != WEFT_OUT_OF_MEMORY || run->is_second_try || !run->claim) return false;
     return only_looks(run) || claim_had_company(run->claim);
 }

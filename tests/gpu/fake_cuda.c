@@ -15,7 +15,7 @@
 // from then on fail with this result; after a sticky one all calls do, in contexts that are made later, too, until fake_cuda_fail is called again.
 // WEFT_FAKE_CUDA_REGISTER says how memory can be registered: "none", or "writable", as by drivers that know no read-only memory, or by default with
 // the flag where it is read-only.  "A compiler" keeps the text: the module that is loaded from it is compiled with libtcc.  fake_nvrtc_takes(200) makes each compile take so many milliseconds, fake_cuda_asking_takes(200) every
-// third question for an event so many microseconds, fake_cuda_launch_takes(200) the next launch so many milliseconds.  WEFT_FAKE_NVRTC_LOG is what a compile leaves in its log.
+// third question for an event so many microseconds, fake_cuda_launch_takes(200) the next launch so many milliseconds, fake_cuda_busy(200) keeps its stream at work before it.  WEFT_FAKE_NVRTC_LOG is what a compile leaves in its log.
 // There are two GPUs of compute capability 9.0 and 256 MiB, or as WEFT_FAKE_CUDA_GPUS, WEFT_FAKE_CUDA_CAPABILITY (61) and WEFT_FAKE_CUDA_MEMORY (bytes) say.
 // Not covered: the words of cuda.h itself (scripts/cuda-check compiles them, a GPU runs them).
 
@@ -33,7 +33,7 @@
 
 typedef struct Op Op;
 
-typedef struct Stream { Op *first, *last; struct Stream *next; } Stream;
+typedef struct Stream { Op *first, *last; double busy_until; struct Stream *next; } Stream;
 
 // One call of cuEventRecord: who waits for an event waits for the newest one of then, whatever is recorded after it, and where.
 typedef struct Record { Stream *stream; bool is_done; int n_holds; } Record;
@@ -129,6 +129,16 @@ static _Atomic int launch_ms;
 
 CALL void fake_cuda_launch_takes(int ms);
 CALL void fake_cuda_launch_takes(int ms) { launch_ms = ms; }
+
+// The stream of the next launch is at work for so long before it: what is handed to it waits, and so does who waits for it; others go on.
+static _Atomic int busy_ms, rest_ms, n_stopped;
+
+CALL void fake_cuda_busy(int ms);
+CALL void fake_cuda_busy(int ms) { busy_ms = ms; }
+CALL void fake_cuda_rests(int ms);     // every stream, before a launch, after what comes before it
+CALL void fake_cuda_rests(int ms) { rest_ms = ms; }
+CALL int  fake_cuda_stopped(void);     // parts of launches that found their flag set before they began
+CALL int  fake_cuda_stopped(void) { return n_stopped; }
 
 static void read_fault(void)
 {
@@ -410,6 +420,7 @@ static void run_part(Call *call)
     for (int s = 0; s < STATES_MOST; s++) states[s] = tile;
     call->scratch = states, call->common = args->common;
     give_words(args, call);
+    n_stopped += call->common->cancel != 0;
     if (args->n_members) run_members(call, members, pointers);
     else if (args->sieved) run_sieved(call);
     else if (call->module->puts_rows) run_tiles(call);
@@ -464,13 +475,28 @@ static void run_op(Op *op)
     release(op->record);
 }
 
+static bool is_held_up(const Stream *stream)
+{
+    const Op *op = stream->first;
+    return time_now_ms() < stream->busy_until || (op && op->kind == OP_WAIT && !is_done(op->record) && is_held_up(op->record->stream));
+}
+
+// Others go on meanwhile.
+static void wait_while_held_up(void)
+{
+    pthread_mutex_unlock(&lock);
+    usleep(500);
+    pthread_mutex_lock(&lock);
+}
+
 static bool run_one(Stream *stream)
 {
     Op *op = stream->first;
-    if (!op) return false;
+    if (!op || is_held_up(stream)) return false;
     stream->first = op->next;
     if (!stream->first) stream->last = NULL;
     run_op(op);
+    if (rest_ms && op->kind != OP_LAUNCH && stream->first && stream->first->kind == OP_LAUNCH) stream->busy_until = time_now_ms() + rest_ms;
     free(op->own);
     free(op);
     return true;
@@ -478,12 +504,14 @@ static bool run_one(Stream *stream)
 
 static void run_until(Record *record)
 {
-    while (!is_done(record) && run_one(record->stream)) continue;
+    while (!is_done(record) && (run_one(record->stream) || is_held_up(record->stream)))
+        if (is_held_up(record->stream)) wait_while_held_up();
 }
 
 static void run_all(Stream *stream)
 {
-    while (run_one(stream)) continue;
+    while (run_one(stream) || (stream->first && is_held_up(stream)))
+        if (is_held_up(stream)) wait_while_held_up();
 }
 
 static int push(CuStream to, Op op)
@@ -824,6 +852,8 @@ DEFINE(cuEventQuery, (CuEvent event))
     if (ask_us && n_asked++ % 3 == 0) usleep((useconds_t)ask_us);          // not all: others get ahead of who asks meanwhile
     ENTER("cuEventQuery");
     Event *asked = (Event *)event;
+    const bool others_go_on = !is_done(asked->record) && is_held_up(asked->record->stream);
+    for (Stream *stream = streams; stream && others_go_on; stream = stream->next) run_one(stream);
     if (!is_done(asked->record)) run_one(asked->record->stream);
     LEAVE(sticky ? sticky : is_done(asked->record) ? 0 : CU_NOT_READY);
 }
@@ -846,6 +876,8 @@ DEFINE(cuLaunchKernel, (CuFunction function, unsigned grid_x, unsigned grid_y, u
                           dynamic_shared <= 232448 && !extra;
     if (!is_sound) LEAVE(complain("a launch of a shape that is not possible"));
     if (!parameters) LEAVE(0);         // a kernel that does nothing, to see how long that takes
+    const int busy = atomic_exchange(&busy_ms, 0);
+    if (busy) ((Stream *)stream)->busy_until = time_now_ms() + busy;
     LEAVE(push(stream, (Op){ .kind = OP_LAUNCH, .module = (const Module *)function, .from = *(void **)parameters[0], .n_parts = grid_y, .n_threads = block_x }));
 }
 
