@@ -9,7 +9,7 @@
 
 #include "help.h"
 
-enum { N_STREAMS = 8, BUSY_MS = 300, REST_MS = 30, LONG_MS = 1500, QUICK_MS = 700, N_ROWS = 3000, N_WIDE = 12000, WIDE_COLUMNS = 8 };
+enum { N_STREAMS = 8, BUSY_MS = 300, REST_MS = 30, LONG_MS = 800, QUICK_MS = 400, N_ROWS = 3000, N_WIDE = 12000, WIDE_COLUMNS = 8 };
 
 static const char *const long_one = "select sum(x.a * y.a) from t x join t y on x.b = y.b", *const uploads = "select count(*) from u x join u y on x.b = y.b",
                   *const small = "select sum(a) from k";
