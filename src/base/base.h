@@ -120,7 +120,7 @@ typedef struct Budget {
 weft_status mem_alloc(Budget *budget, size_t bytes, void **out, Error *err);
 void        mem_free(Budget *budget, void *memory, size_t bytes);           // NULL is fine; BYTES as allocated
 bool        mem_has_own_pages(size_t bytes);                                // memory of this size is whole pages
-// "512MB", "1.5 GiB", "2g", "1000": units are powers of 1024, in any case.  False, and nothing written, for anything else.
+// "512MB", "1.5 GiB", "2g", "1000": units are powers of 1024, in any case.  False, and nothing written, for anything else, as for half a byte.
 bool        mem_parse_size(const char *text, i64 *bytes);
 
 // ---- files ----------------------------------------------------------------------------------------------------------

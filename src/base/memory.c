@@ -256,7 +256,7 @@ bool mem_parse_size(const char *text, i64 *bytes)
     while (*unit == ' ')
         unit++;
     const double factor = factor_of(unit);
-    if (factor == 0 || !(number * factor < 9e18))
+    if (factor == 0 || !(number * factor < 9e18) || (number > 0 && number * factor < 1))      // less than a byte would be 0, which means something else
         return false;
     *bytes = (i64)(number * factor);
     return true;

@@ -291,7 +291,7 @@ static void gpu_get_ready(Device *device) { ready_begin((Gpu *)device); }
 static bool parse_share(const char *text, double *percent)
 {
     char *end;
-    if (*text < '0' || *text > '9') return false;
+    if (*text < '0' || *text > '9' || strpbrk(text, "xX")) return false;       // strtod takes 0x10 for a number
     *percent = MIN_OF(strtod(text, &end), 100);
     while (*end == ' ') end++;
     return strcmp(end, "%") == 0;

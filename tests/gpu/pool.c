@@ -39,7 +39,7 @@ int main(void)
         { "67108864", 64 * MB }, { "65536kB", 64 * MB }, { "64MB", 64 * MB }, { "64 mib", 64 * MB }, { "64M", 64 * MB }, { "0.0625GB", 64 * MB }, { "0.0625 g", 64 * MB },
         { "64kB", 64 << 10 },
     };
-    static const char *const not_understood[] = { "lots", "2 G B", "-5", "inf", "nan", "nan%", "1e30", "0", "5", "0%", "64MBs", "%" };
+    static const char *const not_understood[] = { "lots", "2 G B", "-5", "inf", "nan", "nan%", "1e30", "0", "5", "0%", "0.5", "0x10", "0x10%", "64MBs", "%" };
     const u64 standard = pool_of(NULL);
     check(standard > MEMORY / 100 * 70 && standard <= MEMORY / 100 * 80, "without a size", "another share of the memory");
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) check_pool(sizes[i].wanted, sizes[i].bytes, sizes[i].bytes);

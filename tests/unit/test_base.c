@@ -499,10 +499,10 @@ static void allocate_and_free(void *context, int worker)
 TEST(sizes_as_people_write_them)
 {
     static const struct { const char *text; i64 bytes; } sizes[] = {
-        { "0", 0 }, { "1000", 1000 }, { "7b", 7 }, { "7 B", 7 }, { "64k", 64 << 10 }, { "64kB", 64 << 10 }, { "64 KiB", 64 << 10 }, { "512MB", 512 << 20 },
+        { "0", 0 }, { "0.0GB", 0 }, { "1000", 1000 }, { "1.5", 1 }, { "7b", 7 }, { "7 B", 7 }, { "64k", 64 << 10 }, { "64kB", 64 << 10 }, { "64 KiB", 64 << 10 }, { "512MB", 512 << 20 },
         { "1.5M", 3 << 19 }, { ".5M", 1 << 19 }, { "2g", (i64)2 << 30 }, { "2GB", (i64)2 << 30 }, { "2 gib", (i64)2 << 30 }, { "3T", (i64)3 << 40 }, { "3tb", (i64)3 << 40 }, { "1e3", 1000 },
     };
-    static const char *const others[] = { "", " ", ".", ".k", "lots", "-5", "+5", "inf", "nan", "1e30", "1e30GB", "9000000TB", "2 G B", "2GBs", "GB", "2ki", "2q", "0x10", "1,5GB", "50%", "2GB " };
+    static const char *const others[] = { "", " ", ".", ".k", "lots", "-5", "+5", "inf", "nan", "1e30", "1e30GB", "9000000TB", "2 G B", "2GBs", "GB", "2ki", "2q", "0x10", "0.5", ".0001kB", "1,5GB", "50%", "2GB " };
     i64 bytes;
     for (int i = 0; i < COUNT_OF(sizes); i++) {
         bytes = -1;
