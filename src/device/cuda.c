@@ -42,6 +42,7 @@ weft_status gpu_check(Gpu *gpu, CuResult result, const char *call, Error *err)
     const weft_status status = cuda_check(gpu->cu, result, call, err);
     if (!cuda_is_sticky(result)) return status;
     // Tried on an H200: neither the context's last release nor a reset mends it, and contexts beside it fail, too.
+    gpu->is_gone = true;
     error_hint(err, "The driver refuses all that this process asks of it from now on. Queries run on the CPU; a new process finds the GPU again.");
     gpu_lose(gpu, err);
     return status;
@@ -405,7 +406,7 @@ static void close_slot(const Gpu *gpu, const RunSlot *slot)
 static void close_driver(Gpu *gpu)
 {
     const CudaDriver *cu = gpu->cu;
-    if (gpu->is_lost || !gpu->context) return;             // what a lost context had went with it
+    if (gpu->is_gone || !gpu->context) return;             // what such a context had went with it
     cu->CtxSetCurrent(gpu->context);
     for (int s = 0; s < N_STREAMS; s++) close_stream(gpu, gpu->streams[s]);
     for (int s = 0; s < N_COPY_STREAMS; s++) close_stream(gpu, gpu->copy_streams[s]);

@@ -196,7 +196,8 @@ struct Gpu {
     Pins             *pins;            // NULL: nothing is pinned
     Ahead            *ahead;
 
-    _Atomic bool      is_lost;
+    _Atomic bool      is_lost;         // no query goes to it any more
+    _Atomic bool      is_gone;         // lost with its context; where it is lost for another reason, what it has is given back at the end
     _Atomic int       n_unanswered;    // questions for events, in a row
     pthread_mutex_t   lock;            // for all below, up to the shelf
     pthread_cond_t    changed;         // a launch came, left, or was issued; a kernel was built
@@ -249,7 +250,7 @@ struct Gpu {
 
 // Fails as cuda_check does, and marks the device lost where the driver's context is gone.
 weft_status gpu_check(Gpu *gpu, CuResult result, const char *call, Error *err);
-void        gpu_lose(Gpu *gpu, const Error *err);         // no call goes to it any more
+void        gpu_lose(Gpu *gpu, const Error *err);         // no query goes to it any more
 enum { CALL_TRIES = 3 };                                 // of a call that must not fail
 void        gpu_wait_for(Gpu *gpu, CuStream stream);      // until it is idle, or the device is lost
 #define GPU_TRY(gpu, field, arguments, err) TRY(gpu_check((gpu), (gpu)->cu->field arguments, "cu" #field, (err)))

@@ -245,7 +245,7 @@ static bool is_better(const Code *fewer, const Code *code)
 
 static void unload(Gpu *gpu, Code *code)
 {
-    if (code->module && !gpu->is_lost) gpu->cu->ModuleUnload(code->module);
+    if (code->module && !gpu->is_gone) gpu->cu->ModuleUnload(code->module);
     *code = (Code){ 0 };
 }
 

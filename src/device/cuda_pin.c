@@ -100,9 +100,10 @@ static void unpin_pages(Pins *pins, const Pin *pin, const Extent *extents, int n
     Gpu      *gpu = pins->gpu;
     CuContext before = NULL;
     Error     ignored = { 0 };
-    if (!n_extents || gpu->is_lost) return;                // what a lost context had went with it
+    if (!n_extents || gpu->is_gone) return;                // what such a context had went with it
     gpu->cu->CtxGetCurrent(&before);
     if (gpu->cu->CtxSetCurrent(gpu->context) == CU_SUCCESS) {
+        if (gpu->is_lost) gpu->cu->CtxSynchronize();       // nobody has waited for copies that were under way
         for (int e = 0; e < n_extents; e++) gpu_check(gpu, gpu->cu->MemHostUnregister(extents[e].first), "cuMemHostUnregister", &ignored);
         gpu->cu->CtxSetCurrent(before);
     }

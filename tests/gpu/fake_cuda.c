@@ -12,7 +12,7 @@
 //   - what is left when the context is released is named, and ends the process; but a context that was lost takes all with it.
 //
 // Faults: fake_cuda_fail("cuLaunchKernel", 3, 719), or WEFT_FAKE_CUDA=cuLaunchKernel:3:719 in the environment, makes the third such call
-// from then on fail with this result; after a sticky one all calls do, in contexts that are made later, too, until fake_cuda_fail is called again.
+// from then on fail with this result, and -3 it and all after it; after a sticky one all calls do, in contexts that are made later, too, until fake_cuda_fail is called again.
 // WEFT_FAKE_CUDA_REGISTER says how memory can be registered: "none", or "writable", as by drivers that know no read-only memory, or by default with
 // the flag where it is read-only.  "A compiler" keeps the text: the module that is loaded from it is compiled with libtcc.  fake_nvrtc_takes(200) makes each compile take so many milliseconds, fake_cuda_asking_takes(200) every
 // third question for an event so many microseconds, fake_cuda_launch_takes(200) the next launch so many milliseconds, fake_cuda_busy(200) keeps its stream at work before it.  WEFT_FAKE_NVRTC_LOG is what a compile leaves in its log.
@@ -152,7 +152,9 @@ static int enter(const char *call)
 {
     read_fault();
     if (sticky) return sticky;
-    if (strcmp(call, fault_call) != 0 || ++fault_seen != fault_nth) return 0;
+    if (strcmp(call, fault_call) != 0) return 0;
+    fault_seen++;
+    if (fault_nth < 0 ? fault_seen < -fault_nth : fault_seen != fault_nth) return 0;
     if (cuda_is_sticky(fault_result)) sticky = fault_result;
     return fault_result;
 }

@@ -116,6 +116,18 @@ static void ask_often(Db made, const char *table, int n)
     }
 }
 
+static const char *notice_of(Db made, const char *sql)
+{
+    static char  text[400];
+    weft_result *result;
+    weft_error   error;
+    if (weft_query(made.session, sql, &result, &error)) return "";
+    const char *notice = weft_result_notice(result, 0);
+    snprintf(text, sizeof text, "%s", notice ? notice : "");
+    weft_result_free(result);
+    return text;
+}
+
 // ---- scenes ---------------------------------------------------------------------------------------------------------------------------
 
 static void play(const char *scene, const char *name)
@@ -208,6 +220,26 @@ static void play_faults(const char *scene)
         }
 }
 
+// A device that does not say any more whether it is done is lost, but its context is not: all that is pinned is unpinned, when its chunk goes and at the end.
+static void play_unanswered(const char *scene)
+{
+    Db made = open_db("unanswered");
+    check(comes_straight(made, "t"), scene, "columns are pinned");
+    load_csv(made.session, "u", csv);
+    check(comes_straight(made, "u"), scene, "of two tables");
+    fail_at("cuEventQuery", -1, 1);
+    ask_often(made, "t", 1);
+    fail_at("", 0, 0);
+    check_answers(made, scene);
+    check(strstr(notice_of(made, "select sum(a) from t"), "was lost") != NULL, scene, "the device is lost");
+    const size_t all = registered().bytes;
+    check(all > 0, scene, "what was pinned still is");
+    must(made.session, "drop table u");
+    check(registered().bytes < all, scene, "what is dropped is unpinned");
+    close_db(made);                                                    // the driver complains about what is left
+    check(registered().bytes == 0, scene, "closing unpins");
+}
+
 // Chunks that go while runs still copy from them: dropped at once by another session.
 static void play_dropped(const char *scene)
 {
@@ -274,6 +306,7 @@ int main(void)
     play_refused("refused, in memory", NULL);
     play_limit("a limit");
     play_faults("a fault");
+    play_unanswered("unanswered");
     play_dropped("dropped while it passes");
     play_cold("read from disk");
 
