@@ -75,9 +75,11 @@ typedef struct CudaKernel {            // lives as long as the device
     char               key[128];       // name of the text, and how it was compiled
     _Atomic KernelState state;         // set under the lock
     double             begun_ms;       // building
-    char              *text, *name;    // until it is built: whoever asked may be gone by then
+    char              *text, *name;    // until it is built, or can never be: whoever asked may be gone by then
     Shape              shape;          // what of it is compiled in; its items: to begin with
-    Error              error;
+    Error              error;          // the latest; under the lock, as the next two
+    double             again_ms;       // failed: not tried before
+    double             pause_ms;       // the next one
     Code               code;
     Fit                fits[N_FITS];   // under the shelf's lock; the latest, in turn
     int                n_fits;
@@ -263,6 +265,7 @@ weft_status kernel_shape(Gpu *gpu, GpuRun *run, Error *err);
 double      kernel_wait_ms(Gpu *gpu, const Launch *launch);    // see Device.wait_ms
 void        kernel_begin(CudaKernel *kernel);                  // under the lock: whoever does builds it
 weft_status kernel_build(Gpu *gpu, CudaKernel *kernel, Error *err);
+void        kernel_revive(CudaKernel *kernel);                 // under the lock: one that failed is noted again if it is time to try
 typedef struct KernelWish { const char *name, *text; u32 shared_groups, shared_tables; bool is_picked; int threads; } KernelWish;
 CudaKernel *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape);                // to be made in the background
 void        kernels_free(Gpu *gpu);

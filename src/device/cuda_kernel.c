@@ -146,6 +146,8 @@ static u32 eager_columns(const GpuRun *run)
 
 #define COMPILES_KNOWN 8.0              // that the time expected for the next one comes from
 #define BUILD_LEFT_MS  10.0             // one that should be done by now
+#define PAUSE_MS       1000.0           // between tries, the second time
+#define PAUSE_MOST_MS  60000.0
 
 static CudaKernel *find_kernel(Gpu *gpu, const char *key)
 {
@@ -278,14 +280,28 @@ void kernel_begin(CudaKernel *kernel)
     kernel->state = KERNEL_BUILDING;
 }
 
-// A failure stays: the text will not get better.
+// A text that does not compile will not get better.  All else may pass, and is tried again when somebody asks: the first time at once, then after 1 s, 3, 7, and every
+// minute at last, so that a card on which it never passes does not have its compiler at work for each query.
+static void note_failure(CudaKernel *kernel, const Error *err)
+{
+    kernel->error = *err;
+    kernel->again_ms = time_now_ms() + kernel->pause_ms;
+    kernel->pause_ms = MIN_OF(2 * kernel->pause_ms + PAUSE_MS, PAUSE_MOST_MS);
+}
+
+void kernel_revive(CudaKernel *kernel)
+{
+    if (kernel->state == KERNEL_FAILED && kernel->text && time_now_ms() >= kernel->again_ms) kernel->state = KERNEL_NOTED;
+}
+
 weft_status kernel_build(Gpu *gpu, CudaKernel *kernel, Error *err)
 {
     const weft_status status = load_code(gpu, kernel, err);
-    forget_text(kernel);
+    if (status) unload(gpu, &kernel->code);
+    if (!status || status == WEFT_KERNEL_BUILD) forget_text(kernel);
     pthread_mutex_lock(&gpu->lock);
     if (!status && !kernel->was_cached) gpu->compile_ms += (time_now_ms() - kernel->begun_ms - gpu->compile_ms) / COMPILES_KNOWN;
-    if (status) kernel->error = *err;
+    if (status) note_failure(kernel, err);
     kernel->state = status ? KERNEL_FAILED : KERNEL_READY;
     pthread_cond_broadcast(&gpu->changed);
     pthread_mutex_unlock(&gpu->lock);
@@ -320,14 +336,15 @@ static CudaKernel *note_kernel(Gpu *gpu, const GpuRun *run, const KernelKey *key
     return kernel;
 }
 
-static void build_on_demand(Gpu *gpu, CudaKernel *kernel)
+static weft_status build_on_demand(Gpu *gpu, CudaKernel *kernel, Error *err)
 {
-    Error own = { 0 };
-    kernel_build(gpu, kernel, &own);
+    Error             own = { 0 };
+    const weft_status status = kernel_build(gpu, kernel, &own);
     pthread_mutex_lock(&gpu->lock);
     gpu->is_cold = false;
     if (--gpu->n_demanded == 0) pthread_cond_broadcast(&gpu->wanted);
     pthread_mutex_unlock(&gpu->lock);
+    return status ? fail(err, status, -1, "%s", own.message) : WEFT_OK;
 }
 
 static CudaKernel *find_ready(Gpu *gpu, const KernelKey *key)
@@ -336,7 +353,7 @@ static CudaKernel *find_ready(Gpu *gpu, const KernelKey *key)
     return kernel && kernel->state == KERNEL_READY ? kernel : NULL;
 }
 
-// Whoever needs it first compiles it, unless the background has begun; others wait.  One that is ready is found without the lock.
+// Whoever needs it first compiles it, unless the background has begun; others wait, and get the error if it fails.  One that is ready is found without the lock.
 weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err)
 {
     const KernelKey key = choose_code(gpu, run);
@@ -345,23 +362,26 @@ weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err)
     if (run->kernel) return WEFT_OK;
     pthread_mutex_lock(&gpu->lock);
     CudaKernel *kernel = note_kernel(gpu, run, &key);
+    weft_status status = WEFT_OK;
+    kernel_revive(kernel);
     const bool  must_build = kernel->state == KERNEL_NOTED || kernel->state == KERNEL_QUEUED;
     if (must_build) {
         gpu->n_demanded++;
         kernel_begin(kernel);
     }
     while (!must_build && kernel->state == KERNEL_BUILDING) pthread_cond_wait(&gpu->changed, &gpu->lock);
+    if (!must_build && kernel->state != KERNEL_READY) status = fail(err, kernel->error.status, -1, "%s", kernel->error.message);
     pthread_mutex_unlock(&gpu->lock);
     run->kernel = kernel;
-    if (must_build) build_on_demand(gpu, kernel);
-    run->launch->gpu.was_cached = !must_build || kernel->was_cached;
-    if (kernel->state == KERNEL_READY) return WEFT_OK;
-    return fail(err, kernel->error.status, -1, "%s", kernel->error.message);
+    if (must_build) status = build_on_demand(gpu, kernel, err);
+    run->launch->gpu.was_cached = !must_build || status || kernel->was_cached;
+    return status;
 }
 
-// With the lock.  What failed is ready to be refused.
-static double build_ms(const Gpu *gpu, const CudaKernel *kernel)
+// With the lock.  What failed is ready to be refused, until it is tried again.
+static double build_ms(const Gpu *gpu, CudaKernel *kernel)
 {
+    kernel_revive(kernel);
     if (kernel->state == KERNEL_READY || kernel->state == KERNEL_FAILED) return 0;
     return kernel->state == KERNEL_BUILDING ? MAX_OF(gpu->compile_ms - (time_now_ms() - kernel->begun_ms), BUILD_LEFT_MS) : gpu->compile_ms;
 }
@@ -383,9 +403,9 @@ double kernel_wait_ms(Gpu *gpu, const Launch *launch)
     free(run.spots);
     if (find_ready(gpu, &key)) return 0;
     pthread_mutex_lock(&gpu->lock);
-    const CudaKernel *kernel = find_kernel(gpu, key.bytes);
-    double            wait_ms = kernel ? build_ms(gpu, kernel) : gpu->compile_ms;
-    const bool        is_known = kernel != NULL;
+    CudaKernel *kernel = find_kernel(gpu, key.bytes);
+    double      wait_ms = kernel ? build_ms(gpu, kernel) : gpu->compile_ms;
+    const bool  is_known = kernel != NULL;
     pthread_mutex_unlock(&gpu->lock);
     if (is_known) return wait_ms;
     const CubinJob job = cubin_job(gpu, &run.shape, run.shape.items, woven->text, &defines);

@@ -5,7 +5,7 @@
 // so far); for the others the code is made in the background, for the next time:
 //
 //     wait_ms: 150 ──> noted ── get_ready ──> queued ──> compiled by one of a few threads
-//                        └── a scan that cannot do without compiles it itself, now
+//                        └── a scan that cannot do without compiles it itself, now; one that failed and may not the next time is noted again
 //
 // A query that waits goes first: of NVRTC's work not three compiles go on side by side (measured with 4 and with 16 threads), so nothing is begun
 // here while a query compiles for itself.  What has begun cannot be stopped: closing waits for it.
@@ -195,6 +195,7 @@ void ready_begin(Gpu *gpu)
     int n_queued = 0;
     pthread_mutex_lock(&gpu->lock);
     for (CudaKernel *kernel = gpu->kernels; kernel; kernel = kernel->next) {
+        kernel_revive(kernel);
         if (kernel->state == KERNEL_NOTED) kernel->state = KERNEL_QUEUED;
         n_queued += kernel->state == KERNEL_QUEUED;
     }

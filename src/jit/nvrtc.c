@@ -94,7 +94,7 @@ static weft_status refused(const Nvrtc *nvrtc, NvrtcProgram program, NvrtcResult
         const char *first = strstr(log, "error");
         const char *said = first ? first : log + strspn(log, " \t\r\n");
         log_debug("nvrtc: %s", log);
-        if (*said) fail(err, WEFT_KERNEL_BUILD, -1, "nvrtcCompileProgram: %.*s", LOG_SHOWN, said);
+        if (*said) fail(err, result == NVRTC_OUT_OF_MEMORY ? WEFT_OUT_OF_MEMORY : WEFT_KERNEL_BUILD, -1, "nvrtcCompileProgram: %.*s", LOG_SHOWN, said);
     }
     free(log);
     return nvrtc_check(nvrtc, result, "nvrtcCompileProgram", err);

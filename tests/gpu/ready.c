@@ -1,4 +1,4 @@
-// ready.c - the CPU stands in while code for a GPU is compiled, and only then; the speed of a card's memory is measured once.
+// ready.c - the CPU stands in while code for a GPU is compiled, and only then; code that could not be made is made later, if it can; the speed of a card's memory is measured once.
 //
 // Run by tests/check-gpu with the fake driver, whose compiler takes as long as it is told.
 
@@ -175,6 +175,53 @@ static void test_fails_in_the_background(void)
     close_desk(&desk);
 }
 
+// Whatever fails while code is made, but for the text itself, may not fail the next time.
+static void test_tries_again(void)
+{
+    static const struct { const char *call; int result; } faults[] = {
+        { "cuModuleLoadData", 2 }, { "cuModuleGetFunction", 1 }, { "cuFuncGetAttribute", 1 }, { "cuFuncSetAttribute", 1 }, { "cuOccupancyMaxActiveBlocksPerMultiprocessor", 1 },
+        { "nvrtcCompileProgram", 1 },              // out of memory
+    };
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        Desk desk = open_desk(SCARCE);
+        ask(desk.session, "set gpu_wait = on");
+        fail_at(faults[i].call, 1, faults[i].result);
+        const char *text = ask(desk.session, SUM_OF_FEW);
+        check(!strcmp(text, "45\nnotice"), faults[i].call, text);
+        text = ask(desk.session, SUM_OF_FEW);
+        check(!strcmp(text, "45\n"), "what has passed is over", faults[i].call);
+        close_desk(&desk);             // the fake driver ends the process when something is left
+    }
+    Desk desk = open_desk(SCARCE);
+    fail_at("cuModuleLoadData", 1, 2);
+    const char *text = explain_until(desk.session, "explain analyze " SUM_OF_FEW, "woven on cuda:0");
+    check(strstr(text, "woven on cuda:0") && calls_seen() == 2, "the background tries again, too", text);
+    close_desk(&desk);
+}
+
+// A text that does not compile is not compiled again; what fails again and again is tried again, but not by each query.
+static void test_gives_up(void)
+{
+    Desk desk = open_desk(SCARCE);
+    ask(desk.session, "set gpu_wait = on");
+    fail_at("nvrtcCompileProgram", 1, 6);
+    for (int i = 0; i < 3; i++) check(!strcmp(ask(desk.session, SUM_OF_FEW), "45\nnotice"), "a text that does not compile", "it did later");
+    check(calls_seen() == 1, "is compiled once", "and again");
+    for (int is_waited_for = 0; is_waited_for < 2; is_waited_for++) {
+        const char *sql = is_waited_for ? "select max(v) from f" : "select min(v) from f where k > 0";
+        char        calls[20];
+        ask(desk.session, is_waited_for ? "set gpu_wait = on" : "set gpu_wait = off");
+        fail_at("cuModuleLoadData", -1, 2);
+        for (int i = 0; i < 40; i++) ask(desk.session, sql), usleep(5000);
+        snprintf(calls, sizeof calls, "%d calls", calls_seen());
+        check(calls_seen() >= 2 && calls_seen() < 8, "a card that fails is not asked by each query", calls);
+    }
+    fail_at("", 0, 0);
+    const char *text = explain_until(desk.session, "explain analyze select max(v) from f", "woven on cuda:0");
+    check(strstr(text, "woven on cuda:0") != NULL, "and after a while it is", text);
+    close_desk(&desk);
+}
+
 static void test_closes_meanwhile(void)
 {
     static const char *const several[] = { "select min(v) from f", "select max(v) from f where v > 3", "select k, sum(v) from f group by k", "select v from f where v < 3",
@@ -229,6 +276,8 @@ int main(void)
     test_waits();
     test_meets_the_background();
     test_fails_in_the_background();
+    test_tries_again();
+    test_gives_up();
     test_closes_meanwhile();
     test_measures_its_memory();
     printf("%d passed, %d failed\n", n_passed, n_failed);
