@@ -71,6 +71,18 @@ weft_status gpu_enter(Gpu *gpu, Error *err)
     return WEFT_OK;
 }
 
+CuContext gpu_visit(const Gpu *gpu)
+{
+    CuContext before = NULL;
+    gpu->cu->CtxGetCurrent(&before);
+    return before;
+}
+
+void gpu_leave(const Gpu *gpu, CuContext before)
+{
+    if (before != gpu->context) gpu->cu->CtxSetCurrent(before);
+}
+
 // ---- a scan ------------------------------------------------------------------------------------------------------------------------------
 
 static u8 *take_slip(Gpu *gpu)
@@ -256,12 +268,14 @@ static void gpu_free_launch(Device *device, Launch *launch)
 
 static weft_status gpu_scan(Device *device, Launch *launch, Error *err)
 {
-    Gpu  *gpu = (Gpu *)device;
-    Error own = { 0 };
+    Gpu            *gpu = (Gpu *)device;
+    Error           own = { 0 };
+    const CuContext before = gpu_visit(gpu);
     launch->memory = new_run(gpu, launch);
     figures_begin(launch->memory);
     const weft_status status = run_launch(launch->memory, &own);
     figures_end(launch->memory);
+    gpu_leave(gpu, before);
     if (!status) return WEFT_OK;
     if (is_ours_to_bear(status)) {
         gpu_free_launch(device, launch);
@@ -272,17 +286,26 @@ static weft_status gpu_scan(Device *device, Launch *launch, Error *err)
     return err->status;
 }
 
-static weft_status gpu_fetch_rows(Device *device, Launch *launch, Error *err)
+static weft_status fetch_rows(GpuRun *run, Error *err)
 {
-    GpuRun           *run = launch->memory;
-    (void)device;
-    run->launch = launch;
     TRY(gpu_enter(run->gpu, err));
     const weft_status status = launch_fetch_rows(run, err);
     if (status) run_wait_quietly(run);
     launch_close(run);
     return status;
 }
+
+static weft_status gpu_fetch_rows(Device *device, Launch *launch, Error *err)
+{
+    Gpu            *gpu = (Gpu *)device;
+    GpuRun         *run = launch->memory;
+    const CuContext before = gpu_visit(gpu);
+    run->launch = launch;
+    const weft_status status = fetch_rows(run, err);
+    gpu_leave(gpu, before);
+    return status;
+}
+
 static double gpu_wait_ms(Device *device, const Launch *launch) { return kernel_wait_ms((Gpu *)device, launch); }
 static void gpu_get_ready(Device *device) { ready_begin((Gpu *)device); }
 
@@ -403,11 +426,9 @@ static void close_slot(const Gpu *gpu, const RunSlot *slot)
         if (slot->done[s]) cu->EventDestroy(slot->done[s]);
 }
 
-static void close_driver(Gpu *gpu)
+static void close_memory(Gpu *gpu)
 {
     const CudaDriver *cu = gpu->cu;
-    if (gpu->is_gone || !gpu->context) return;             // what such a context had went with it
-    cu->CtxSetCurrent(gpu->context);
     for (int s = 0; s < N_STREAMS; s++) close_stream(gpu, gpu->streams[s]);
     for (int s = 0; s < N_COPY_STREAMS; s++) close_stream(gpu, gpu->copy_streams[s]);
     close_stream(gpu, gpu->gate_stream);
@@ -425,6 +446,20 @@ static void close_driver(Gpu *gpu)
     if (gpu->memory) cu->MemFree(gpu->memory);
 }
 
+// What a context had that is gone went with it; one that cannot be entered takes it along when it is released.
+static void close_driver(Gpu *gpu)
+{
+    if (!gpu->context) return;
+    const CuContext before = gpu_visit(gpu);
+    bool            is_here = false;
+    for (int t = 0; t < CALL_TRIES && !is_here && !gpu->is_gone; t++) is_here = gpu->cu->CtxSetCurrent(gpu->context) == CU_SUCCESS;
+    if (!is_here) gpu->is_gone = true;
+    kernels_free(gpu);
+    if (is_here) close_memory(gpu);
+    gpu_leave(gpu, before);
+    gpu->cu->DevicePrimaryCtxRelease(gpu->handle);
+}
+
 static void gpu_close(Device *device)
 {
     Gpu *gpu = (Gpu *)device;
@@ -433,9 +468,7 @@ static void gpu_close(Device *device)
     pins_free(gpu->pins);
     ahead_free(gpu->ahead);
     units_free(gpu);
-    kernels_free(gpu);
     close_driver(gpu);
-    if (gpu->context) gpu->cu->DevicePrimaryCtxRelease(gpu->handle);
     cubins_free(gpu->cubins);
     pool_free(gpu->copiers);
     pool_free(gpu->fetchers);
@@ -452,9 +485,8 @@ static void gpu_close(Device *device)
     free(gpu);
 }
 
-static weft_status open_gpu(Gpu *gpu, const CudaOptions *options, Error *err)
+static weft_status open_parts(Gpu *gpu, const CudaOptions *options, Error *err)
 {
-    TRY(cuda_need(&gpu->cu, err));
     TRY(cuda_check_number(gpu->number, err));
     TRY(read_properties(gpu, err));
     GPU_TRY(gpu, DevicePrimaryCtxRetain, (&gpu->context, gpu->handle), err);
@@ -467,6 +499,15 @@ static weft_status open_gpu(Gpu *gpu, const CudaOptions *options, Error *err)
     gpu->pins = pins_new(gpu, pinned_most());
     gpu->ahead = ahead_new();
     return scan_start(gpu, err);
+}
+
+static weft_status open_gpu(Gpu *gpu, const CudaOptions *options, Error *err)
+{
+    TRY(cuda_need(&gpu->cu, err));
+    const CuContext   before = gpu_visit(gpu);
+    const weft_status status = open_parts(gpu, options, err);
+    gpu_leave(gpu, before);
+    return status;
 }
 
 // For what the driver says without a word of what to do about it.

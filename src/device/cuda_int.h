@@ -30,6 +30,7 @@ enum {
     N_SLIPS = 64,                      // a bit each
     N_FITS = 8,                        // shapes that a kernel remembers
     N_EVENTS = 64,                     // that wait to be used again
+    CALL_TRIES = 3,                    // of a call that must not fail
 };
 
 #define STAGE_BYTES ((u64)2 << 20)
@@ -253,11 +254,13 @@ struct Gpu {
 // Fails as cuda_check does, and marks the device lost where the driver's context is gone.
 weft_status gpu_check(Gpu *gpu, CuResult result, const char *call, Error *err);
 void        gpu_lose(Gpu *gpu, const Error *err);         // no query goes to it any more
-enum { CALL_TRIES = 3 };                                 // of a call that must not fail
 void        gpu_wait_for(Gpu *gpu, CuStream stream);      // until it is idle, or the device is lost
 #define GPU_TRY(gpu, field, arguments, err) TRY(gpu_check((gpu), (gpu)->cu->field arguments, "cu" #field, (err)))
 CuAddress   gpu_address(const Gpu *gpu, u64 at);
 weft_status gpu_enter(Gpu *gpu, Error *err);               // the calling thread's calls go to this GPU; fails when it is lost
+// Queries run in threads of whoever asks, who may have a context of his own.  What is called from outside and enters puts that back.
+CuContext   gpu_visit(const Gpu *gpu);
+void        gpu_leave(const Gpu *gpu, CuContext before);
 
 // cuda_kernel.c
 weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err);

@@ -94,18 +94,17 @@ static CuResult pin_pages(Pins *pins, const Pin *pin, u8 *first, u64 bytes)
     return result;
 }
 
-// Of a thread that may be anybody's: its context is put back.
+// By a thread that may be anybody's.
 static void unpin_pages(Pins *pins, const Pin *pin, const Extent *extents, int n_extents, bool is_kept)
 {
-    Gpu      *gpu = pins->gpu;
-    CuContext before = NULL;
-    Error     ignored = { 0 };
+    Gpu  *gpu = pins->gpu;
+    Error ignored = { 0 };
     if (!n_extents || gpu->is_gone) return;                // what such a context had went with it
-    gpu->cu->CtxGetCurrent(&before);
+    const CuContext before = gpu_visit(gpu);
     if (gpu->cu->CtxSetCurrent(gpu->context) == CU_SUCCESS) {
         if (gpu->is_lost) gpu->cu->CtxSynchronize();       // nobody has waited for copies that were under way
         for (int e = 0; e < n_extents; e++) gpu_check(gpu, gpu->cu->MemHostUnregister(extents[e].first), "cuMemHostUnregister", &ignored);
-        gpu->cu->CtxSetCurrent(before);
+        gpu_leave(gpu, before);
     }
     for (int e = 0; e < n_extents && is_kept && pin->pages.is_file; e++) madvise(extents[e].first, extents[e].bytes, MADV_DONTNEED);
 }

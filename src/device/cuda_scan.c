@@ -980,7 +980,7 @@ static void *dispatch(void *context)
 {
     Gpu  *gpu = context;
     Error err = { 0 };
-    gpu_enter(gpu, &err);
+    for (int t = 0; t < CALL_TRIES && gpu_enter(gpu, &err); t++) continue;      // runs enter for themselves; who waits for them does not
     pthread_mutex_lock(&gpu->lock);
     while (!gpu->is_closing) {
         if (gpu->is_dispatching) {

@@ -270,15 +270,11 @@ static bool can_make(const GpuRun *run, const TableFill *fill)
     return fill->span <= SPAN_MOST && fill->n_keys <= FILL_KEYS && run->n_used;
 }
 
-bool gpu_make_table(Device *device, Launch *launch, TableFill *fill)
+static bool make_table(Gpu *gpu, GpuRun *run, TableFill *fill)
 {
-    Gpu         *gpu = (Gpu *)device;
-    GpuRun      *run = launch->memory;
-    const double before_ms = launch->gpu.kernel_ms;
+    const double before_ms = run->launch->gpu.kernel_ms;
     Scratch      scratch = { 0 };
     Error        err = { 0 };          // the host makes the table then
-    run->launch = launch;
-    run->is_timed = launch->is_explained;
     if (!can_make(run, fill) || gpu_enter(gpu, &err)) return false;
     MadeTable *table = new_table(gpu, fill);
     if (!table) return false;
@@ -292,8 +288,20 @@ bool gpu_make_table(Device *device, Launch *launch, TableFill *fill)
     if (fits && !status) keep_table(gpu, table);
     else give_up_table(gpu, table);
     run_read_timers(run);
-    fill->kernel_ms = launch->gpu.kernel_ms - before_ms;
+    fill->kernel_ms = run->launch->gpu.kernel_ms - before_ms;
     return fits && !status;
+}
+
+bool gpu_make_table(Device *device, Launch *launch, TableFill *fill)
+{
+    Gpu            *gpu = (Gpu *)device;
+    GpuRun         *run = launch->memory;
+    const CuContext before = gpu_visit(gpu);
+    run->launch = launch;
+    run->is_timed = launch->is_explained;
+    const bool is_made = make_table(gpu, run, fill);
+    gpu_leave(gpu, before);
+    return is_made;
 }
 
 static MadeTable **find_table(Gpu *gpu, u64 id)                         // under the lock
@@ -316,9 +324,8 @@ void gpu_drop_table(Device *device, u64 id)
     pthread_mutex_unlock(&gpu->lock);
 }
 
-weft_status gpu_fetch_table(Device *device, u64 id, int number, void *to, u64 bytes, Error *err)
+static weft_status fetch_table(Gpu *gpu, u64 id, int number, void *to, u64 bytes, Error *err)
 {
-    Gpu *gpu = (Gpu *)device;
     TRY(gpu_enter(gpu, err));
     pthread_mutex_lock(&gpu->lock);
     Copy *copy = copy_find(gpu->frames, table_key(id, number));
@@ -330,6 +337,15 @@ weft_status gpu_fetch_table(Device *device, u64 id, int number, void *to, u64 by
     pthread_mutex_lock(&gpu->lock);
     copy_release(gpu->frames, copy);
     pthread_mutex_unlock(&gpu->lock);
+    return status;
+}
+
+weft_status gpu_fetch_table(Device *device, u64 id, int number, void *to, u64 bytes, Error *err)
+{
+    Gpu              *gpu = (Gpu *)device;
+    const CuContext   before = gpu_visit(gpu);
+    const weft_status status = fetch_table(gpu, id, number, to, bytes, err);
+    gpu_leave(gpu, before);
     return status;
 }
 

@@ -8,6 +8,7 @@
 //   - copies must lie in memory that was allocated, which starts out as garbage;
 //   - memory that was registered is read when a copy is done, not before; it must be whole pages that are mapped, may not be registered twice,
 //     and must still be mapped when it is unregistered;
+//   - a thread has a current context, and calls in none, in one that was released, or for streams and modules of another one end the process;
 //   - parts of a launch run in reverse order, so that nothing depends on theirs;
 //   - what is left when the context is released is named, and ends the process; but a context that was lost takes all with it.
 //
@@ -33,7 +34,9 @@
 
 typedef struct Op Op;
 
-typedef struct Stream { Op *first, *last; double busy_until; struct Stream *next; } Stream;
+typedef struct Context { int n_retained; } Context;                         // of a GPU
+
+typedef struct Stream { const Context *context; Op *first, *last; double busy_until; struct Stream *next; } Stream;
 
 // One call of cuEventRecord: who waits for an event waits for the newest one of then, whatever is recorded after it, and where.
 typedef struct Record { Stream *stream; bool is_done; int n_holds; } Record;
@@ -54,6 +57,7 @@ typedef struct Module {
     char           name[96];
     int            n_words, n_items, n_registers, n_spilled;
     PutsRows       puts_rows;
+    const Context *context;
     struct Module *next;
 } Module;
 
@@ -83,6 +87,8 @@ static Stream *streams;
 static Event  *events;
 static Module *modules;
 static int     n_streams, n_events, n_modules, n_retained, sticky;
+static Context contexts[64];           // by number of the GPU
+static _Thread_local Context *current;
 static size_t  bytes_device, bytes_registered, bytes_registered_most, bytes_straight;
 static int     n_registering;
 
@@ -147,10 +153,34 @@ static void read_fault(void)
     is_fault_read = true;
 }
 
+static int complain(const char *what)
+{
+    fprintf(stderr, "fake_cuda: %s\n", what);
+    sticky = CU_ILLEGAL_ADDRESS;
+    return sticky;
+}
+
+static bool needs_context(const char *call)
+{
+    static const char *const others[] = { "cuInit", "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent" };
+    bool                     is_other = strncmp(call, "cu", 2) != 0;
+    for (int i = 0; i < COUNT_OF(others); i++) is_other = is_other || strcmp(call, others[i]) == 0;
+    return !is_other;
+}
+
+// It goes wrong with a driver that is used beside others, and there only: so it is not left to a test to notice.
+static void check_context(const char *call, const Context *wanted)
+{
+    if (current && current->n_retained && (!wanted || wanted == current)) return;
+    fprintf(stderr, "fake_cuda: %s in %s\n", call, !current ? "no context" : !current->n_retained ? "a context that was released" : "a context of another GPU");
+    abort();
+}
+
 // With the lock held.
 static int enter(const char *call)
 {
     read_fault();
+    if (needs_context(call)) check_context(call, NULL);
     if (sticky) return sticky;
     if (strcmp(call, fault_call) != 0) return 0;
     fault_seen++;
@@ -169,13 +199,6 @@ static int enter(const char *call)
         pthread_mutex_unlock(&lock);                                                                                               \
         return leave_;                                                                                                             \
     } while (0)
-
-static int complain(const char *what)
-{
-    fprintf(stderr, "fake_cuda: %s\n", what);
-    sticky = CU_ILLEGAL_ADDRESS;
-    return sticky;
-}
 
 // ---- memory ------------------------------------------------------------------------------------------------------------------------------
 
@@ -521,6 +544,7 @@ static int push(CuStream to, Op op)
     Stream *stream = (Stream *)to;
     Op     *copy = malloc(sizeof *copy);
     if (!stream) return complain("the default stream is used");
+    check_context("work for a stream", stream->context);
     *copy = op;
     copy->next = NULL;
     if (stream->last) stream->last->next = copy;
@@ -575,9 +599,9 @@ DEFINE(cuDeviceGetAttribute, (int *value, int attribute, CuDevice device))
 DEFINE(cuDevicePrimaryCtxRetain, (CuContext *context, CuDevice device))
 {
     ENTER("cuDevicePrimaryCtxRetain");
-    (void)device;
     n_retained++;
-    *context = (CuContext)(void *)&ranges;
+    contexts[device].n_retained++;
+    *context = (CuContext)(void *)&contexts[device];
     LEAVE(0);
 }
 
@@ -598,8 +622,8 @@ static void forget_all(void)
 
 DEFINE(cuDevicePrimaryCtxRelease_v2, (CuDevice device))
 {
-    (void)device;
     pthread_mutex_lock(&lock);
+    contexts[device].n_retained--;
     const bool is_last = --n_retained == 0;
     if (is_last && sticky) forget_all();
     pthread_mutex_unlock(&lock);
@@ -611,8 +635,8 @@ DEFINE(cuDevicePrimaryCtxRelease_v2, (CuDevice device))
 
 DEFINE(cuDevicePrimaryCtxSetFlags_v2, (CuDevice device, unsigned flags)) { (void)device, (void)flags; return 0; }
 DEFINE(cuDevicePrimaryCtxReset_v2, (CuDevice device)) { (void)device; return 0; }
-DEFINE(cuCtxSetCurrent, (CuContext context)) { (void)context; ENTER("cuCtxSetCurrent"); LEAVE(0); }
-DEFINE(cuCtxGetCurrent, (CuContext *context)) { *context = (CuContext)(void *)&ranges; return 0; }
+DEFINE(cuCtxSetCurrent, (CuContext context)) { ENTER("cuCtxSetCurrent"); current = (Context *)context; LEAVE(0); }
+DEFINE(cuCtxGetCurrent, (CuContext *context)) { *context = (CuContext)(void *)current; return 0; }
 DEFINE(cuCtxGetStreamPriorityRange, (int *least, int *greatest)) { *least = *greatest = 0; return 0; }
 
 DEFINE(cuCtxSynchronize, (void))
@@ -625,6 +649,7 @@ DEFINE(cuCtxSynchronize, (void))
 DEFINE(cuModuleUnload, (CuModule module))
 {
     ENTER("cuModuleUnload");
+    check_context("cuModuleUnload", ((const Module *)module)->context);
     Module **link = &modules;
     while (*link != (Module *)module) link = &(*link)->next;
     *link = (*link)->next;
@@ -683,6 +708,7 @@ DEFINE(cuModuleLoadData, (CuModule *module, const void *image))
     if (text && strstr(text, "ROOM(")) made->puts_rows = strstr(text, "MATCHES(") ? PUTS_BY_WARP : PUTS_BY_BLOCK;
     if (!is_measure && tcc_build(&(KernelText){ prelude, text, made->name }, &made->code, &err)) LEAVE(complain(err.message));
     made->next = modules;
+    made->context = current;
     modules = made;
     *module = (CuModule)made;
     n_modules++;
@@ -793,6 +819,7 @@ DEFINE(cuStreamCreate, (CuStream *stream, unsigned flags))
     Stream *made = calloc(1, sizeof *made);
     (void)flags;
     made->next = streams;
+    made->context = current;
     streams = made;
     n_streams++;
     *stream = (CuStream)made;
