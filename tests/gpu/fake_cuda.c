@@ -17,6 +17,7 @@
 // WEFT_FAKE_CUDA_REGISTER says how memory can be registered: "none", or "writable", as by drivers that know no read-only memory, or by default with
 // the flag where it is read-only.  "A compiler" keeps the text: the module that is loaded from it is compiled with libtcc.  fake_nvrtc_takes(200) makes each compile take so many milliseconds, fake_cuda_asking_takes(200) every
 // third question for an event so many microseconds, fake_cuda_launch_takes(200) the next launch so many milliseconds, fake_cuda_busy(200) keeps its stream at work before it.  WEFT_FAKE_NVRTC_LOG is what a compile leaves in its log.
+// fake_cuda_count("cuLaunchKernel") says how often a call was made so far, by whomever; fake_cuda_bytes_to_device() what copies brought.
 // There are two GPUs of compute capability 9.0 and 256 MiB, or as WEFT_FAKE_CUDA_GPUS, WEFT_FAKE_CUDA_CAPABILITY (61) and WEFT_FAKE_CUDA_MEMORY (bytes) say.
 // Not covered: the words of cuda.h itself (scripts/cuda-check compiles them, a GPU runs them).
 
@@ -89,7 +90,7 @@ static Module *modules;
 static int     n_streams, n_events, n_modules, n_retained, sticky;
 static Context contexts[64];           // by number of the GPU
 static _Thread_local Context *current;
-static size_t  bytes_device, bytes_registered, bytes_registered_most, bytes_straight;
+static size_t  bytes_device, bytes_registered, bytes_registered_most, bytes_straight, bytes_to_device;
 static int     n_registering;
 
 // ---- faults --------------------------------------------------------------------------------------------------------------------------
@@ -115,6 +116,42 @@ CALL int fake_cuda_calls(void)
     const int seen = fault_seen;
     pthread_mutex_unlock(&lock);
     return seen;
+}
+
+// ---- counts --------------------------------------------------------------------------------------------------------------------------
+
+typedef struct Counted { const char *call; int n; } Counted;
+
+static Counted counted[64];
+
+CALL int    fake_cuda_count(const char *call);     // how often it was called so far
+CALL size_t fake_cuda_bytes_to_device(void);       // that copies from the host were to bring so far
+
+// With the lock held.
+static int *count_of(const char *call)
+{
+    int i = 0;
+    while (i < COUNT_OF(counted) - 1 && counted[i].call && strcmp(counted[i].call, call) != 0) i++;
+    counted[i].call = call;
+    return &counted[i].n;
+}
+
+CALL int fake_cuda_count(const char *call)
+{
+    pthread_mutex_lock(&lock);
+    int n = 0;
+    for (int i = 0; i < COUNT_OF(counted) && counted[i].call; i++)
+        if (strcmp(counted[i].call, call) == 0) n = counted[i].n;
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
+CALL size_t fake_cuda_bytes_to_device(void)
+{
+    pthread_mutex_lock(&lock);
+    const size_t bytes = bytes_to_device;
+    pthread_mutex_unlock(&lock);
+    return bytes;
 }
 
 static _Atomic int compile_ms;
@@ -181,6 +218,7 @@ static int enter(const char *call)
 {
     read_fault();
     if (needs_context(call)) check_context(call, NULL);
+    ++*count_of(call);
     if (sticky) return sticky;
     if (strcmp(call, fault_call) != 0) return 0;
     fault_seen++;
@@ -768,6 +806,7 @@ static int push_copy(CuAddress to, const void *from, size_t bytes, CuStream stre
     if (is_pinned(from, 1) && !is_pinned(from, bytes)) return complain("a copy from more than is pinned");
     if (!is_pinned(from, bytes)) op.own = memcpy(malloc(bytes + 1), from, bytes);
     else if (range_of(from, bytes)->kind == RANGE_REGISTERED) bytes_straight += bytes;
+    bytes_to_device += bytes;
     return push(stream, op);
 }
 
