@@ -62,13 +62,26 @@ void figures_read(const Wave *wave)
     pthread_mutex_unlock(&wave->gpu->shelf_lock);
 }
 
+// 1 the first time that it has chunks.
+static u64 first_time(bool *was, u64 n_chunks)
+{
+    const bool is_first = n_chunks && !*was;
+    *was |= is_first;
+    return is_first;
+}
+
 void figures_woven(GpuRun *run)
 {
-    run->is_woven = run->n_fused_chunks || run->n_cubed_chunks || run->n_sieved_chunks;
+    const u64 n_chunks = run->n_fused_chunks + run->n_cubed_chunks + run->n_sieved_chunks;
+    run->is_woven = n_chunks > 0;
     if (run->is_woven && run->launch->scanned) {
         pthread_mutex_lock(&run->gpu->shelf_lock);
         TableFigures *figures = figures_of(run->gpu, run->launch->scanned);
-        figures->n_fused += run->n_fused_chunks, figures->n_cubed += run->n_cubed_chunks, figures->n_sieved += run->n_sieved_chunks;
+        figures->chunks_woven_ridden += n_chunks;
+        figures->n_woven += first_time(&run->was_woven, n_chunks);
+        figures->n_fused += first_time(&run->was_fused, run->n_fused_chunks);
+        figures->n_cubed += first_time(&run->was_cubed, run->n_cubed_chunks);
+        figures->n_sieved += first_time(&run->was_sieved, run->n_sieved_chunks);
         pthread_mutex_unlock(&run->gpu->shelf_lock);
     }
     run->n_fused_chunks = run->n_cubed_chunks = run->n_sieved_chunks = 0;

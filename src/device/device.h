@@ -101,8 +101,9 @@ typedef struct LaunchFigures {
 typedef struct TableFigures {
     u64         id;
     const char *table;
-    u64         n_rides, n_fused, n_cubed, n_sieved;           // chunks that a rider had in one kernel with others; in a cube; after a sieve
-    u64         chunks_woven;                                  // that went through any of these
+    u64         n_rides, n_woven;                              // rides; those that had any chunk in one kernel with others
+    u64         n_fused, n_cubed, n_sieved;                    // of these: one that was several of them counts for each
+    u64         chunks_woven, chunks_woven_ridden;             // chunks of these: once for all that rode on them; counted for each
     u64         chunks_read, rows_read, bytes_read;            // once for all that rode on them
     u64         chunks_ridden, rows_ridden, bytes_ridden;      // counted for each
 } TableFigures;

@@ -118,8 +118,8 @@ static void add_scan(Arena *arena, const TableFigures *table, ScanFigures **figu
         *scan = (ScanFigures){ .id = table->id, .table = table->table };
     }
     scan->n_rides += table->n_rides;
-    scan->chunks_woven += table->chunks_woven;
-    scan->rides_woven += table->n_fused + table->n_cubed + table->n_sieved, scan->rides_fused += table->n_fused, scan->rides_cubed += table->n_cubed;
+    scan->chunks_woven += table->chunks_woven, scan->chunks_woven_ridden += table->chunks_woven_ridden;
+    scan->rides_woven += table->n_woven, scan->rides_fused += table->n_fused, scan->rides_cubed += table->n_cubed, scan->rides_sieved += table->n_sieved;
     scan->chunks_read += table->chunks_read, scan->rows_read += table->rows_read, scan->bytes_read += table->bytes_read;
     scan->chunks_ridden += table->chunks_ridden, scan->rows_ridden += table->rows_ridden, scan->bytes_ridden += table->bytes_ridden;
 }

@@ -70,6 +70,7 @@ typedef struct Rider {
     double          start_ms;          // when it got on
     u64             served;            // number of the opening at which it last got a chunk
     WovenAs         woven_as;          // at the newest chunk
+    unsigned        woven_ways;        // at any: a bit for each
     int             n_woven;
     double          gain;
     _Atomic u32     row_ps;            // picoseconds that a row took last time; 0: not known
@@ -221,14 +222,25 @@ static void count_task(Network *network, const Task *task)
     tally->figures.bytes_ridden += ridden;
 }
 
+// A ride counts once, however many of its chunks are woven.
+static void count_way(ScanFigures *figures, Rider *rider)
+{
+    u64 *const     rides[] = { [WOVEN_SIEVE] = &figures->rides_sieved, [WOVEN_FUSED] = &figures->rides_fused, [WOVEN_CUBE] = &figures->rides_cubed };
+    const unsigned way = 1u << rider->woven_as;
+    if (rider->woven_as == WOVEN_NOT || rider->woven_ways & way) return;
+    if (!rider->woven_ways) figures->rides_woven++;
+    rider->woven_ways |= way;
+    ++*rides[rider->woven_as];
+}
+
 static void count_woven(Network *network, const Task *task)
 {
-    Tally *tally = tally_of(network, task->seating.seats[0].rider->ride->table);
-    if (!tally || task->seating.n_plain == task->seating.n_seats) return;
+    const Seating *seating = &task->seating;
+    Tally         *tally = tally_of(network, seating->seats[0].rider->ride->table);
+    if (!tally || seating->n_plain == seating->n_seats) return;
     tally->figures.chunks_woven++;
-    tally->figures.rides_woven += (u64)(task->seating.n_seats - task->seating.n_plain);
-    for (int f = 0; f < task->seating.n_fused; f++) tally->figures.rides_fused += (u64)task->seating.fused[f].n_members;
-    for (int c = 0; c < task->seating.n_cubes; c++) tally->figures.rides_cubed += (u64)task->seating.cubes[c].n_members;
+    tally->figures.chunks_woven_ridden += (u64)(seating->n_seats - seating->n_plain);
+    for (int s = seating->n_plain; s < seating->n_seats; s++) count_way(&tally->figures, seating->seats[s].rider);
 }
 
 // For people who ask who is woven with whom.

@@ -35,8 +35,9 @@ typedef struct ScanFigures {           // of one table, since the database was o
     u64         n_rides;               // pipelines that scanned it
     u64         chunks_read, rows_read, bytes_read;        // each chunk counted once for all that rode on it
     u64         chunks_ridden, rows_ridden, bytes_ridden;  // counted for each rider: what it would have been without sharing
-    u64         chunks_woven, rides_woven;                 // chunks that went through a sieve or cube, and riders served by one
-    u64         rides_fused, rides_cubed;                  // of these by a fused kernel, by a cube
+    u64         chunks_woven, chunks_woven_ridden;         // read for several riders by one kernel: once for all of these, and for each
+    u64         rides_woven;                               // rides of which any chunk was
+    u64         rides_sieved, rides_fused, rides_cubed;    // of these: one that was several of them counts for each
 } ScanFigures;
 
 typedef enum WovenAs { WOVEN_NOT, WOVEN_SIEVE, WOVEN_FUSED, WOVEN_CUBE } WovenAs;   // how a pipeline runs with others

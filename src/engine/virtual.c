@@ -4,6 +4,8 @@
 #include "device/cuda_driver.h"
 #include "engine/engine.h"
 
+enum { COLUMNS_MOST = 14 };            // of a virtual table
+
 typedef struct Maker {
     weft_db *db;
     Store   *store;                    // in memory, lives as long as the query
@@ -16,9 +18,9 @@ static void close_store(void *store) { store_close(store); }
 
 static weft_status add_row(Maker *maker, const Value *values, int n_columns)
 {
-    ColumnInput  inputs[12];
-    i64          numbers[12];
-    u8           nulls[12];
+    ColumnInput  inputs[COLUMNS_MOST];
+    i64          numbers[COLUMNS_MOST];
+    u8           nulls[COLUMNS_MOST];
     const Table *table = append_table(maker->append);
     for (int c = 0; c < n_columns; c++) {
         nulls[c] = values[c].is_null;
@@ -79,7 +81,8 @@ static weft_status fill_scans(Maker *maker, Arena *arena)
                               int_value(TYPE_BIGINT, (i64)scan->chunks_ridden), int_value(TYPE_BIGINT, (i64)scan->rows_read),
                               int_value(TYPE_BIGINT, (i64)scan->rows_ridden), int_value(TYPE_BIGINT, (i64)scan->bytes_read),
                               int_value(TYPE_BIGINT, (i64)scan->bytes_ridden), int_value(TYPE_BIGINT, (i64)scan->chunks_woven),
-                              int_value(TYPE_BIGINT, (i64)scan->rides_woven), int_value(TYPE_BIGINT, (i64)scan->rides_fused), int_value(TYPE_BIGINT, (i64)scan->rides_cubed) };
+                              int_value(TYPE_BIGINT, (i64)scan->rides_woven), int_value(TYPE_BIGINT, (i64)scan->rides_fused), int_value(TYPE_BIGINT, (i64)scan->rides_cubed),
+                              int_value(TYPE_BIGINT, (i64)scan->rides_sieved), int_value(TYPE_BIGINT, (i64)scan->chunks_woven_ridden) };
         TRY(add_row(maker, row, COUNT_OF(row)));
     }
     return WEFT_OK;
@@ -133,7 +136,7 @@ static weft_status fill_queue(Maker *maker, Arena *arena)
 
 static const struct VirtualTable {
     const char *name;
-    ColumnDef   columns[12];
+    ColumnDef   columns[COLUMNS_MOST];
     int         n_columns;
     weft_status (*fill)(Maker *maker, const Table *table);                     // once per table of the database, or
     weft_status (*fill_all)(Maker *maker, Arena *arena);
@@ -145,7 +148,8 @@ static const struct VirtualTable {
     { "weft_scans", { { "table_name", TYPE(TEXT), true }, { "rides", TYPE(BIGINT), true }, { "chunks_read", TYPE(BIGINT), true },
                       { "chunks_ridden", TYPE(BIGINT), true }, { "rows_read", TYPE(BIGINT), true }, { "rows_ridden", TYPE(BIGINT), true },
                       { "bytes_read", TYPE(BIGINT), true }, { "bytes_ridden", TYPE(BIGINT), true }, { "chunks_woven", TYPE(BIGINT), true },
-                      { "rides_woven", TYPE(BIGINT), true }, { "rides_fused", TYPE(BIGINT), true }, { "rides_cubed", TYPE(BIGINT), true } }, 12,
+                      { "rides_woven", TYPE(BIGINT), true }, { "rides_fused", TYPE(BIGINT), true }, { "rides_cubed", TYPE(BIGINT), true },
+                      { "rides_sieved", TYPE(BIGINT), true }, { "chunks_woven_ridden", TYPE(BIGINT), true } }, 14,
       NULL, fill_scans },
     { "weft_riders", { { "query", TYPE(BIGINT), true }, { "table_name", TYPE(TEXT), true }, { "pipeline", TYPE(TEXT), true }, { "kernel", TYPE(TEXT), true },
                        { "chunks", TYPE(INTEGER), true }, { "chunks_done", TYPE(INTEGER), true }, { "fellow_riders", TYPE(INTEGER), true },

@@ -52,7 +52,7 @@ typedef struct TableFigures {          // one line of weft_scans
     char   *name;
     int64_t rows;                      // of the table
     int64_t rides, chunks_read, chunks_ridden, rows_read, rows_ridden, bytes_read, bytes_ridden;
-    int64_t chunks_woven, rides_woven;
+    int64_t chunks_woven, chunks_woven_ridden, rides_woven;
 } TableFigures;
 
 typedef struct FigureList { TableFigures *tables; int n_tables; } FigureList;

@@ -42,7 +42,7 @@ static void add_scan(FigureList *list, const weft_result *scans, size_t row)
     TableFigures *table = figures_of(list, weft_result_column(scans, 0)->text[row].bytes);
     int64_t *const fields[] = { &table->rides, &table->chunks_read, &table->chunks_ridden, &table->rows_read,
                                 &table->rows_ridden, &table->bytes_read, &table->bytes_ridden, &table->chunks_woven,
-                                &table->rides_woven };
+                                &table->chunks_woven_ridden, &table->rides_woven };
     for (int i = 0; i < (int)(sizeof fields / sizeof *fields); i++)
         *fields[i] += number_at(scans, i + 1, row);
 }
@@ -50,7 +50,7 @@ static void add_scan(FigureList *list, const weft_result *scans, size_t row)
 bool figures_take(Run *run, FigureList *list)
 {
     weft_result *scans = ask(run, "select table_name, rides, chunks_read, chunks_ridden, rows_read, rows_ridden, "
-                                  "bytes_read, bytes_ridden, chunks_woven, rides_woven from weft_scans");
+                                  "bytes_read, bytes_ridden, chunks_woven, chunks_woven_ridden, rides_woven from weft_scans");
     weft_result *tables = ask(run, "select name, rows from weft_tables");
     bool is_fine = scans && tables;
     for (size_t r = 0; is_fine && r < weft_result_rows(scans); r++)
@@ -75,7 +75,8 @@ void figures_subtract(FigureList *list, const FigureList *before)
             table->chunks_read -= old->chunks_read, table->chunks_ridden -= old->chunks_ridden;
             table->rows_read -= old->rows_read, table->rows_ridden -= old->rows_ridden;
             table->bytes_read -= old->bytes_read, table->bytes_ridden -= old->bytes_ridden;
-            table->chunks_woven -= old->chunks_woven, table->rides_woven -= old->rides_woven;
+            table->chunks_woven -= old->chunks_woven, table->chunks_woven_ridden -= old->chunks_woven_ridden;
+            table->rides_woven -= old->rides_woven;
         }
     }
 }
@@ -246,7 +247,7 @@ static void print_table(const TableFigures *table, double n_rounds, int width, F
             ratio((double)table->rows_ridden, rows), (double)table->bytes_read / megabytes,
             (double)table->bytes_ridden / megabytes,
             ratio((double)table->chunks_ridden, (double)table->chunks_read),
-            ratio((double)table->rides_woven, (double)table->chunks_woven));
+            ratio((double)table->chunks_woven_ridden, (double)table->chunks_woven));
 }
 
 static void print_tables(const Run *run, FILE *out)
@@ -314,8 +315,9 @@ static void put_table(const TableFigures *table, FILE *out)
     fprintf(out, "\"rows_read\": %lld, \"rows_ridden\": %lld, \"bytes_read\": %lld, \"bytes_ridden\": %lld, ",
             (long long)table->rows_read, (long long)table->rows_ridden, (long long)table->bytes_read,
             (long long)table->bytes_ridden);
-    fprintf(out, "\"chunks_woven\": %lld, \"rides_woven\": %lld, \"times_read\": %.4f, \"rides_per_read\": %.4f}",
-            (long long)table->chunks_woven, (long long)table->rides_woven,
+    fprintf(out, "\"chunks_woven\": %lld, \"chunks_woven_ridden\": %lld, \"rides_woven\": %lld, ",
+            (long long)table->chunks_woven, (long long)table->chunks_woven_ridden, (long long)table->rides_woven);
+    fprintf(out, "\"times_read\": %.4f, \"rides_per_read\": %.4f}",
             ratio((double)table->rows_read, (double)table->rows),
             ratio((double)table->chunks_ridden, (double)table->chunks_read));
 }

@@ -620,7 +620,7 @@ static void report_sharing(Stress *stress)
     for (scan = scans; scan < scans + n_scans; scan++)
         printf("%-10s %9llu chunks read for %llu, %llu of them sieved together for %llu\n", scan->table,
                (unsigned long long)scan->chunks_read, (unsigned long long)scan->chunks_ridden,
-               (unsigned long long)scan->chunks_woven, (unsigned long long)scan->rides_woven);
+               (unsigned long long)scan->chunks_woven, (unsigned long long)scan->chunks_woven_ridden);
     arena_free(arena);
 }
 

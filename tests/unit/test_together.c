@@ -134,6 +134,7 @@ static ScanFigures check_together(char **queries, bool is_cube)
     for (int round = 0; round < ROUNDS || (round < 45 && after.rides_cubed + (is_cube ? 0 : after.rides_fused) == 0); round++) {
         check_round(queries, answers, round >= 40);
         after = figures();
+        CHECK(after.rides_woven <= after.n_rides && after.rides_fused <= after.rides_woven && after.rides_cubed <= after.rides_woven);
         after.rides_cubed -= before.rides_cubed, after.rides_fused -= before.rides_fused;
     }
     for (int i = 0; i < N_TOGETHER; i++) {
