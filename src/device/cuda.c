@@ -489,6 +489,7 @@ static weft_status open_parts(Gpu *gpu, const CudaOptions *options, Error *err)
 {
     TRY(cuda_check_number(gpu->number, err));
     TRY(read_properties(gpu, err));
+    TRY(ready_compiler(gpu, err));
     GPU_TRY(gpu, DevicePrimaryCtxRetain, (&gpu->context, gpu->handle), err);
     TRY(gpu_enter(gpu, err));
     TRY(open_streams(gpu, err));

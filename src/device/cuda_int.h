@@ -275,6 +275,7 @@ CudaKernel *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape);        
 void        kernels_free(Gpu *gpu);
 
 // cuda_ready.c
+weft_status ready_compiler(const Gpu *gpu, Error *err);     // there is one, and it knows this card
 void        ready_begin(Gpu *gpu);                          // see Device.get_ready
 void        ready_peak(Gpu *gpu, GpuFigures *figures);      // what is known of its memory's speed
 void        ready_stop(Gpu *gpu);                           // waits for a compile that has begun; the rest is left undone

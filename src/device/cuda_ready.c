@@ -203,11 +203,18 @@ void ready_begin(Gpu *gpu)
     pthread_mutex_unlock(&gpu->lock);
 }
 
-// NVRTC is opened by whoever opens the device: a program that ends in the middle of that would take it down under another thread.
+// NVRTC is opened by whoever opens the device: a program that ends in the middle of that would take it down under another thread.  A device
+// that nothing can be compiled for is not opened at all: the CPU would stand in for it, for ever and without a word.
+weft_status ready_compiler(const Gpu *gpu, Error *err)
+{
+    const Nvrtc *nvrtc;
+    TRY(nvrtc_need(gpu->cu->version, &nvrtc, err));
+    return nvrtc_check_capability(nvrtc, gpu->major, gpu->minor, err);
+}
+
 void cuda_warm(Device *device)
 {
     Gpu       *gpu = (Gpu *)device;
-    nvrtc_library(gpu->cu->version);
     const bool is_known = recall_peak(gpu);
     pthread_mutex_lock(&gpu->lock);
     gpu->is_cold = true;

@@ -92,7 +92,9 @@ static void print_kernel_figures(const KernelReport *kernel, int depth, Text *te
 {
     const u32 total = kernel->morsels[TIER_TCC] + kernel->morsels[TIER_CC];
     indent(text, depth);
-    text_add(text, "  %s on %s, ", kernel->label, kernel->device);
+    text_add(text, "  %s on %s", kernel->label, kernel->device);
+    if (kernel->unsuited) text_add(text, " (not on a GPU: %s)", kernel->unsuited);
+    text_add(text, ", ");
     if (kernel->gpu.threads) print_gpu(kernel, text);
     else if (!total) text_add(text, "nothing to run");
     else if (kernel->morsels[TIER_CC] == total) text_add(text, "cc");

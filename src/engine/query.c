@@ -312,14 +312,20 @@ static Ride make_ride(QueryRun *run, int pipeline, const char *label, Launch *la
                    .priority = session->settings.priority, .may_sieve = session->settings.weave_queries && session->settings.weave };
 }
 
-// Where to run it.  A LIMIT that is soon reached, and rows that each meet very many, do not pay on a GPU.
+// What does not pay on a GPU, and why; NULL: it may.
+static const char *unsuited(const Woven *woven, i64 limit)
+{
+    if (limit >= 0) return "the LIMIT may soon be reached";
+    return woven->fan_out > FAN_OUT_SHARED ? "each row may meet very many" : NULL;
+}
+
 static weft_status choose_device(QueryRun *run, const WeaveJob *job, const Woven *woven, i64 limit, Device **device)
 {
     const Settings *settings = &run->session->settings;
     weft_db        *db = run->session->db;
     Device         *gpu = NULL;
     *device = db->cpu;
-    if (settings->device == DEVICE_CPU || run->must_use_cpu || limit >= 0 || woven->fan_out > FAN_OUT_SHARED) return WEFT_OK;
+    if (settings->device == DEVICE_CPU || run->must_use_cpu || unsuited(woven, limit)) return WEFT_OK;
     if (settings->device == DEVICE_CUDA) TRY(gpus_get(db->gpus, settings->gpu, &gpu, run->err));
     else if (job->source->n_rows >= GPU_ROWS) gpu = gpus_ready(db->gpus);
     if (gpu) *device = gpu;
@@ -459,6 +465,7 @@ static weft_status run_job(QueryRun *run, int pipeline, const char *label, const
     else status = run_on_cpu(run, pipeline, label, job, !stands_in, launch, &compile_ms);
     KernelReport *kernel = report(run, pipeline, label, launch, woven, compile_ms);
     if (stands_in) kernel->meanwhile = device->name;
+    if (session->settings.device == DEVICE_CUDA && !run->must_use_cpu) kernel->unsuited = unsuited(woven, limit);
     run->last_woven = woven;
     return status;
 }

@@ -64,7 +64,8 @@ static void look_at_gpu(Survey *survey, int ordinal)
     snprintf(name, sizeof(name), "cuda:%d", ordinal);
     if (survey_gpu(ordinal, &gpu->info, &gpu->problem))
         return;
-    if (!cuda_check_number(ordinal, &gpu->unusable) && !cuda_check_capability(name, info->name, info->major, info->minor, &gpu->unusable) && survey->nvrtc->path)
+    if (!cuda_check_number(ordinal, &gpu->unusable) && !cuda_check_capability(name, info->name, info->major, info->minor, &gpu->unusable) &&
+        !nvrtc_need(survey->driver->version, &survey->nvrtc, &gpu->unusable))
         nvrtc_check_capability(survey->nvrtc, info->major, info->minor, &gpu->unusable);
     if (survey->is_measured)
         measure_gpu(ordinal, &gpu->speeds, &gpu->problem);
@@ -94,16 +95,13 @@ static void gather(Survey *survey)
     look_at_gpus(survey);
 }
 
-static bool is_usable(const Survey *survey, const Gpu *gpu)
-{
-    return survey->nvrtc->path && !gpu->unusable.status && !gpu->problem.status;
-}
+static bool is_usable(const Gpu *gpu) { return !gpu->unusable.status && !gpu->problem.status; }
 
 static int count_usable(const Survey *survey)
 {
     int n_usable = 0;
     for (int i = 0; i < survey->driver->n_gpus; i++)
-        n_usable += is_usable(survey, &survey->gpus[i]);
+        n_usable += is_usable(&survey->gpus[i]);
     return n_usable;
 }
 
@@ -113,7 +111,7 @@ static bool has_failed(const Survey *survey)
     bool any = survey->cpu_problem.status != WEFT_OK;
     for (int i = 0; i < survey->driver->n_gpus; i++) {
         const Gpu *gpu = &survey->gpus[i];
-        any |= gpu->problem.status || (gpu->speeds.no_kernel.status && is_usable(survey, gpu));
+        any |= gpu->problem.status || (gpu->speeds.no_kernel.status && is_usable(gpu));
     }
     return any;
 }
@@ -207,8 +205,11 @@ static void print_gpu(const Survey *survey, int ordinal)
     const Gpu *gpu = &survey->gpus[ordinal];
     print_gpu_info(ordinal, &gpu->info);
     if (gpu->unusable.status) {
+        Error shown = gpu->unusable;
+        if (strcmp(shown.hint, survey->nvrtc->problem.hint) == 0)
+            shown.hint[0] = 0;                              // it stands below, once for all GPUs
         fputs("         cannot be used: ", stdout);
-        print_problem(&gpu->unusable);
+        print_problem(&shown);
     }
     if (gpu->problem.status) {
         fputs("         ", stdout);
@@ -296,9 +297,9 @@ static void put_known(const char *key, i64 number)
 }
 
 // One that is not usable always has one.
-static const Error *problem_of(const Survey *survey, const Gpu *gpu)
+static const Error *problem_of(const Gpu *gpu)
 {
-    return gpu->problem.status ? &gpu->problem : gpu->unusable.status ? &gpu->unusable : survey->nvrtc->path ? &gpu->speeds.no_kernel : &survey->nvrtc->problem;
+    return gpu->problem.status ? &gpu->problem : gpu->unusable.status ? &gpu->unusable : &gpu->speeds.no_kernel;
 }
 
 static void json_gpu(const Survey *survey, int ordinal)
@@ -318,13 +319,13 @@ static void json_gpu(const Survey *survey, int ordinal)
     put_known("multiprocessors", info->n_multiprocessors);
     put_known("clock_mhz", info->clock_mhz);
     put_known("l2_bytes", info->l2_bytes);
-    printf(", \"is_usable\": %s,\n     ", is_usable(survey, gpu) ? "true" : "false");
+    printf(", \"is_usable\": %s,\n     ", is_usable(gpu) ? "true" : "false");
     if (survey->is_measured && !gpu->problem.status)
         printf("\"copy_gb_s\": {\"to_device_pinned\": %.2f, \"to_device_pageable\": %.2f, \"to_host_pinned\": %.2f}, ",
                speeds->to_device_pinned, speeds->to_device_pageable, speeds->to_host_pinned);
     if (survey->is_measured && !gpu->problem.status && !speeds->no_kernel.status)
         printf("\"read_gb_s\": %.1f, \"launch_us\": %.2f, ", speeds->read, speeds->launch_us);
-    put_problem(problem_of(survey, gpu));
+    put_problem(problem_of(gpu));
     fputs("}", stdout);
 }
 

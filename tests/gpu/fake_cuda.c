@@ -1026,5 +1026,5 @@ DEFINE(nvrtcGetProgramLogSize, (NvrtcProgram program, size_t *bytes)) { (void)pr
 DEFINE(nvrtcGetProgramLog, (NvrtcProgram program, char *log)) { (void)program; strcpy(log, program_log()); return 0; }
 DEFINE(nvrtcGetCUBINSize, (NvrtcProgram program, size_t *bytes)) { *bytes = strlen((const char *)program) + 1; return 0; }
 DEFINE(nvrtcGetCUBIN, (NvrtcProgram program, char *cubin)) { strcpy(cubin, (const char *)program); return 0; }
-DEFINE(nvrtcGetNumSupportedArchs, (int *count)) { *count = 1; return 0; }
-DEFINE(nvrtcGetSupportedArchs, (int *architectures)) { *architectures = 90; return 0; }
+DEFINE(nvrtcGetNumSupportedArchs, (int *count)) { *count = 2; return 0; }
+DEFINE(nvrtcGetSupportedArchs, (int *architectures)) { architectures[0] = 70, architectures[1] = 90; return 0; }
