@@ -331,8 +331,8 @@ void part_single(GpuBench *gpu)
     double log_sum = 0, most_over_ms = 0, least_gain = INFINITY, most_launching = 0;
     int n_elsewhere = 0;
     say(bench, "## Resident, one query at a time; best of %d\n\n", bench->options.repeats);
-    say(bench, "Kernels: of all pipelines, tables that queries join included; GB/s is what they read in that time, and its share of "
-               "the measured peak.\n\n");
+    say(bench, "Kernels: of all pipelines, tables that queries join included; GB/s is whole columns that they may look at in that time, and "
+               "its share of the measured peak: at most so much, as late loads skip some.\n\n");
     say(bench, "| query | kernels ms | of it tables by the host | GB/s | of peak | Crystal ms | Crystal / Weft | SQL to result ms | "
                "over kernels ms | kernels on the device |\n| :-- | --: | --: | --: | --: | --: | --: | --: | --: | --: |\n");
     for (int q = 0; q < bench->n_queries; q++) {

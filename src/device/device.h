@@ -142,7 +142,8 @@ typedef struct Launch {
     bool              keeps_rows;      // they stayed there: rows.columns are NULL until fetch_rows
     RowSet            rows;
     GroupSet          groups;
-    u64               rows_in, rows_out, bytes_read;
+    u64               rows_in, rows_out;
+    u64               bytes_read;      // whole columns that it may look at: late loads skip some, so it read this at most
     int               chunks_read, chunks_skipped;
     int               n_workers;       // slots that were used
     u64              *counts;          // by woven->counts
