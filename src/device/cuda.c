@@ -29,11 +29,11 @@ CuAddress gpu_address(const Gpu *gpu, u64 at) { return gpu->memory + at; }
 
 void gpu_lose(Gpu *gpu, const Error *err)
 {
-    if (atomic_exchange(&gpu->is_lost, true)) return;
-    pthread_mutex_lock(&gpu->stage_lock);
-    gpu->lost_error = *err;
+    pthread_mutex_lock(&gpu->stage_lock);          // who sees that it is lost, and asks why, finds the reason there
+    const bool is_first = !atomic_exchange(&gpu->is_lost, true);
+    if (is_first) gpu->lost_error = *err;
     pthread_mutex_unlock(&gpu->stage_lock);
-    log_warn("device %s is lost: %s; queries run on the CPU until Weft is started anew", gpu->name, err->message);
+    if (is_first) log_warn("device %s is lost: %s; queries run on the CPU until Weft is started anew", gpu->name, err->message);
 }
 
 weft_status gpu_check(Gpu *gpu, CuResult result, const char *call, Error *err)
