@@ -27,14 +27,18 @@ CuAddress gpu_address(const Gpu *gpu, u64 at) { return gpu->memory + at; }
 
 // ---- errors ------------------------------------------------------------------------------------------------------------------------------
 
-void gpu_lose(Gpu *gpu, const Error *err)
+// That a program ends while a thread of the device's is at work is no news to anybody.
+static void lose(Gpu *gpu, const Error *err, bool is_ending)
 {
     pthread_mutex_lock(&gpu->stage_lock);          // who sees that it is lost, and asks why, finds the reason there
     const bool is_first = !atomic_exchange(&gpu->is_lost, true);
     if (is_first) gpu->lost_error = *err;
     pthread_mutex_unlock(&gpu->stage_lock);
-    if (is_first) log_warn("device %s is lost: %s; queries run on the CPU until Weft is started anew", gpu->name, err->message);
+    if (is_first && is_ending) log_debug("device %s went with the program: %s", gpu->name, err->message);
+    else if (is_first) log_warn("device %s is lost: %s; queries run on the CPU until Weft is started anew", gpu->name, err->message);
 }
+
+void gpu_lose(Gpu *gpu, const Error *err) { lose(gpu, err, false); }
 
 weft_status gpu_check(Gpu *gpu, CuResult result, const char *call, Error *err)
 {
@@ -44,7 +48,7 @@ weft_status gpu_check(Gpu *gpu, CuResult result, const char *call, Error *err)
     // Tried on an H200: neither the context's last release nor a reset mends it, and contexts beside it fail, too.
     gpu->is_gone = true;
     error_hint(err, "The driver refuses all that this process asks of it from now on. Queries run on the CPU; a new process finds the GPU again.");
-    gpu_lose(gpu, err);
+    lose(gpu, err, result == CU_DEINITIALIZED);
     return status;
 }
 

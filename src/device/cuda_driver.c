@@ -151,7 +151,7 @@ bool cuda_is_sticky(CuResult result)
     case 718:                                               // INVALID_PC
     case 719:                                               // LAUNCH_FAILED
     case 721:                                               // TENSOR_MEMORY_LEAK
-    case 4:                                                 // DEINITIALIZED: the process is exiting
+    case CU_DEINITIALIZED:
     case 46:                                                // DEVICE_UNAVAILABLE
     case 999:                                               // UNKNOWN: as from a card that has fallen off the bus
         return true;

@@ -28,6 +28,7 @@ typedef struct CuGraphExec_ *CuGraphExec;
 enum {                                                      // of CuResult
     CU_SUCCESS = 0,
     CU_OUT_OF_MEMORY = 2,
+    CU_DEINITIALIZED = 4,                                   // the program ends
     CU_NO_DEVICE = 100,
     CU_NOT_READY = 600,                                     // of the queries: not done yet
     CU_ILLEGAL_ADDRESS = 700,
