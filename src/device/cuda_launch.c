@@ -15,6 +15,7 @@
 #include "device/cuda_int.h"
 #include "kernel/kernel.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #define ALIGNED           256
@@ -27,7 +28,9 @@
 #define GROUPS_SHARE      8                    // of what a query may have: room for groups that there may be
 #define WAIT_MS           20
 #define OVERTAKEN_MS      100.0
-#define ALONE_MS          2000.0
+#define HELD_UP_MS        200.0                // of each HELD_UP_EVERY_MS
+#define HELD_UP_EVERY_MS  1200.0
+#define ALONE_MS          1000.0
 
 static u64 aligned(u64 bytes) { return (bytes + ALIGNED - 1) / ALIGNED * ALIGNED; }
 
@@ -129,7 +132,18 @@ static weft_status no_memory(Gpu *gpu, u64 bytes, Error *err)
     return WEFT_OUT_OF_MEMORY;
 }
 
-// Whoever needs little overtakes who needs much, but not for ever.
+// Whoever needs little overtakes who needs much, but not for ever: after a while nobody is admitted, so that the small ones have soon left.  Where it is a long one
+// that has the memory, that helps nobody, so others go on in between.
+static void keep_place(GpuRun *run, double waited_ms, bool *is_next)
+{
+    Gpu       *gpu = run->gpu;
+    const bool holds_up = waited_ms > OVERTAKEN_MS && fmod(waited_ms - OVERTAKEN_MS, HELD_UP_EVERY_MS) < HELD_UP_MS;
+    if (holds_up && !gpu->alone) gpu->alone = run, *is_next = true;
+    if (holds_up || !*is_next) return;
+    gpu->alone = NULL, *is_next = false;
+    pthread_cond_broadcast(&gpu->changed);
+}
+
 static weft_status take_block(GpuRun *run, Error *err)
 {
     Gpu         *gpu = run->gpu;
@@ -139,7 +153,7 @@ static weft_status take_block(GpuRun *run, Error *err)
     weft_status  status = WEFT_OK;
     pthread_mutex_lock(&gpu->lock);
     while (!run->has_block && !status) {
-        if (!gpu->alone && time_now_ms() - start > OVERTAKEN_MS) gpu->alone = run, is_next = true;
+        keep_place(run, time_now_ms() - start, &is_next);
         if (need > launch_admitted_most(gpu)) status = no_memory(gpu, need, err);
         else if (gpu->is_lost) status = gpu_enter(gpu, err);
         else if (atomic_load(run->launch->stop)) status = fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
