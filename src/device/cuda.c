@@ -188,6 +188,7 @@ static weft_status run_once(GpuRun *run, bool *again, Error *err)
 {
     weft_status status = launch_open(run, err);
     if (!status) status = scan_ride(run, err);
+    if (!status) launch_let_others(run);           // its columns need no more room
     if (!status) status = launch_ask_back(run, err);
     if (!status) status = scan_wait(run, err);
     if (!status) status = launch_results(run, again, err);

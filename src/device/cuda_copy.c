@@ -116,7 +116,10 @@ static weft_status through_stage(Gpu *gpu, Stage *stage, CuStream stream, const 
 static weft_status check_piece(Wave *wave, const Piece *piece, Error *err)
 {
     const weft_status status = piece->chunk && piece->needs_check ? chunk_verify(piece->chunk, piece->column, err) : WEFT_OK;
-    if (status) wave->damaged = piece->column + 1;
+    if (!status) return WEFT_OK;
+    pthread_mutex_lock(&wave->lock);
+    if (!wave->damaged) wave->damaged = piece->chunk, wave->damaged_column = piece->column;
+    pthread_mutex_unlock(&wave->lock);
     return status;
 }
 

@@ -230,6 +230,7 @@ struct Gpu {
     GpuRun           *first;           // attached, the oldest first
     int               n_active;        // launches that hold memory
     GpuRun           *alone;           // found no room beside others, or was overtaken for too long: nobody else is admitted
+    double            open_until_ms;   // nobody may be, so soon after somebody was it in vain
     pthread_t         dispatcher;
     bool              has_dispatcher, is_dispatching, is_closing;
     bool              was_long;        // the latest run was one of a long scan
@@ -315,6 +316,7 @@ bool        gpu_make_table(Device *device, Launch *launch, TableFill *fill);
 weft_status gpu_fetch_table(Device *device, u64 table, int number, void *to, u64 bytes, Error *err);
 void        gpu_drop_table(Device *device, u64 table);
 void        tables_warm(Gpu *gpu);
+bool        tables_of_others(const GpuRun *run);            // are here, which go when their queries end.  Under the lock.
 
 // cuda_fuse.c
 void        units_free(Gpu *gpu);

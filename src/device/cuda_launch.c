@@ -15,7 +15,6 @@
 #include "device/cuda_int.h"
 #include "kernel/kernel.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #define ALIGNED           256
@@ -28,9 +27,9 @@
 #define GROUPS_SHARE      8                    // of what a query may have: room for groups that there may be
 #define WAIT_MS           20
 #define OVERTAKEN_MS      100.0
-#define HELD_UP_MS        200.0                // of each HELD_UP_EVERY_MS
-#define HELD_UP_EVERY_MS  1200.0
-#define ALONE_MS          1000.0
+#define HELD_UP_MS        200.0
+#define OPEN_MS           1000.0
+#define ALONE_MS          1000.0               // that anybody waits for one who is, or to be it
 
 static u64 aligned(u64 bytes) { return (bytes + ALIGNED - 1) / ALIGNED * ALIGNED; }
 
@@ -124,6 +123,13 @@ static u64 tables_bytes(const Woven *woven)
     return bytes;
 }
 
+static weft_status no_room_left(Gpu *gpu, u64 bytes, Error *err)
+{
+    fail(err, WEFT_OUT_OF_MEMORY, -1, "out of device memory: %llu MiB are needed, and what is held of %s leaves no room for them", (unsigned long long)(bytes >> 20) + 1, gpu->name);
+    error_hint(err, "WEFT_DEVICE_MEMORY sets the size of the device's pool.");
+    return WEFT_OUT_OF_MEMORY;
+}
+
 static weft_status no_memory(Gpu *gpu, u64 bytes, Error *err)
 {
     fail(err, WEFT_OUT_OF_MEMORY, -1, "out of device memory: %llu MiB are needed, and a query may have %llu MiB of %s", (unsigned long long)(bytes >> 20) + 1,
@@ -133,15 +139,28 @@ static weft_status no_memory(Gpu *gpu, u64 bytes, Error *err)
 }
 
 // Whoever needs little overtakes who needs much, but not for ever: after a while nobody is admitted, so that the small ones have soon left.  Where it is a long one
-// that has the memory, that helps nobody, so others go on in between.
-static void keep_place(GpuRun *run, double waited_ms, bool *is_next)
+// that has the memory, that helps nobody: then the door is open again for a while, whoever waits.
+static void leave_place(GpuRun *run, double *held_since)
 {
-    Gpu       *gpu = run->gpu;
-    const bool holds_up = waited_ms > OVERTAKEN_MS && fmod(waited_ms - OVERTAKEN_MS, HELD_UP_EVERY_MS) < HELD_UP_MS;
-    if (holds_up && !gpu->alone) gpu->alone = run, *is_next = true;
-    if (holds_up || !*is_next) return;
-    gpu->alone = NULL, *is_next = false;
+    Gpu *gpu = run->gpu;
+    gpu->alone = NULL, *held_since = 0;
+    gpu->open_until_ms = time_now_ms() + OPEN_MS;
     pthread_cond_broadcast(&gpu->changed);
+}
+
+static void keep_place(GpuRun *run, double start, double *held_since)
+{
+    Gpu         *gpu = run->gpu;
+    const double now = time_now_ms();
+    if (!gpu->alone && now - start > OVERTAKEN_MS && now >= gpu->open_until_ms) gpu->alone = run, *held_since = now;
+    if (*held_since > 0 && now - *held_since > HELD_UP_MS) leave_place(run, held_since);
+}
+
+// Nobody will give back any.
+static bool is_hopeless(const GpuRun *run, double start)
+{
+    const Gpu *gpu = run->gpu;
+    return !gpu->n_active && !scan_is_busy(gpu) && (!tables_of_others(run) || time_now_ms() - start > OVERTAKEN_MS + HELD_UP_MS);
 }
 
 static weft_status take_block(GpuRun *run, Error *err)
@@ -149,21 +168,22 @@ static weft_status take_block(GpuRun *run, Error *err)
     Gpu         *gpu = run->gpu;
     const u64    need = run->block_bytes + tables_bytes(run->launch->woven);
     const double start = time_now_ms();
-    bool         is_next = false;
+    double       held_since = 0;
     weft_status  status = WEFT_OK;
     pthread_mutex_lock(&gpu->lock);
     while (!run->has_block && !status) {
-        keep_place(run, time_now_ms() - start, &is_next);
+        keep_place(run, start, &held_since);
         if (need > launch_admitted_most(gpu)) status = no_memory(gpu, need, err);
         else if (gpu->is_lost) status = gpu_enter(gpu, err);
         else if (atomic_load(run->launch->stop)) status = fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
-        else if (gpu->alone && gpu->alone != run) wait_a_little(gpu);
+        else if (gpu->alone && gpu->alone != run && time_now_ms() - start < ALONE_MS) wait_a_little(gpu);
         else if (gpu->bytes_admitted + need <= launch_admitted_most(gpu) && frames_take(gpu->frames, run->block_bytes, &run->block_at)) run->has_block = true;
-        else if (gpu->n_active == 0 && !scan_is_busy(gpu)) status = no_memory(gpu, need, err);   // nobody will give back any
+        else if (is_hopeless(run, start)) status = no_room_left(gpu, need, err);
+        else if (held_since > 0 && !gpu->n_active) leave_place(run, &held_since);          // whoever has it waits for us
         else wait_a_little(gpu);
     }
     if (run->has_block) gpu->bytes_admitted += need, gpu->n_active++;
-    if (is_next) gpu->alone = NULL, pthread_cond_broadcast(&gpu->changed);
+    if (held_since > 0) gpu->alone = NULL, pthread_cond_broadcast(&gpu->changed);
     pthread_mutex_unlock(&gpu->lock);
     return status;
 }

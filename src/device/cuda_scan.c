@@ -689,7 +689,11 @@ static bool reads(const GpuRun *run, int column)
 }
 
 // A column that is damaged is the affair of those who read it; the CPU runs the others.
-static weft_status own_status(const Wave *wave, const GpuRun *run) { return wave->damaged && !reads(run, wave->damaged - 1) ? WEFT_DEVICE_FAILED : wave->status; }
+static weft_status own_status(const Wave *wave, const GpuRun *run)
+{
+    const bool is_its_own = !wave->damaged || (reads(run, wave->damaged_column) && wants_chunk(run, wave->damaged, 0));
+    return is_its_own ? wave->status : WEFT_DEVICE_FAILED;
+}
 
 static void settle(Wave *wave, bool is_fetch)
 {

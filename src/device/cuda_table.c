@@ -304,6 +304,17 @@ bool gpu_make_table(Device *device, Launch *launch, TableFill *fill)
     return is_made;
 }
 
+bool tables_of_others(const GpuRun *run)
+{
+    const Woven *woven = run->launch->woven;
+    for (const MadeTable *made = run->gpu->made; made; made = made->next) {
+        int t = 0;
+        while (t < woven->n_tables && woven->table_facts[t].owner != made->id) t++;
+        if (t == woven->n_tables) return true;
+    }
+    return false;
+}
+
 static MadeTable **find_table(Gpu *gpu, u64 id)                         // under the lock
 {
     MadeTable **link = &gpu->made;
@@ -319,7 +330,6 @@ void gpu_drop_table(Device *device, u64 id)
     if (table) {
         *link = table->next;
         free_table(gpu, table);
-        pthread_cond_broadcast(&gpu->changed);     // somebody may wait for its room
     }
     pthread_mutex_unlock(&gpu->lock);
 }

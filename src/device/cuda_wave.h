@@ -49,10 +49,11 @@ typedef struct Wave {
     bool       is_passing;             // its columns are more than the pool keeps
     _Atomic u64 next_piece;
     _Atomic bool is_failed;
-    _Atomic int  damaged;              // a column that is, + 1
     pthread_mutex_t lock;              // for what follows
     weft_status status;
     Error      error;
+    const Chunk *damaged;              // one of which a column is
+    int        damaged_column;
 } Wave;
 
 #define PUSH(items, n, room) ((n) == (room) ? ((room) = (room) ? 2 * (room) : 16, (items) = realloc((items), (size_t)(room) * sizeof *(items))) : (items), &(items)[(n)++])
