@@ -33,7 +33,6 @@ typedef struct Piece {                 // to be copied
 
 typedef struct Pieces { u64 n, room; Piece *pieces; } Pieces;
 
-
 typedef struct Wave {
     Gpu       *gpu;
     RunSlot   *slot;
