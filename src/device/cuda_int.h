@@ -56,7 +56,6 @@ typedef struct Shape {                 // of a launch
     u32  eager;                        // bit c: column c
     int  items;
     bool is_picked;                    // it lists the rows whose bits are set (KernelArgs.sieved)
-    int  threads_most;                 // of a block: registers are to leave room for them; 0: as the compiler likes
     u32  dynamic_shared;
     u32  launch_shared;                // with the list of rows that are picked, which is as long as the block is large
     int  threads, blocks_per_sm;
@@ -271,7 +270,7 @@ double      kernel_wait_ms(Gpu *gpu, const Launch *launch);    // see Device.wai
 void        kernel_begin(CudaKernel *kernel);                  // under the lock: whoever does builds it
 weft_status kernel_build(Gpu *gpu, CudaKernel *kernel, Error *err);
 void        kernel_revive(CudaKernel *kernel);                 // under the lock: one that failed is noted again if it is time to try
-typedef struct KernelWish { const char *name, *text; u32 shared_groups, shared_tables; bool is_picked; int threads; } KernelWish;
+typedef struct KernelWish { const char *name, *text; u32 shared_groups, shared_tables; bool is_picked; } KernelWish;
 CudaKernel *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape);                // to be made in the background
 void        kernels_free(Gpu *gpu);
 

@@ -203,10 +203,9 @@ static CubinJob cubin_job(const Gpu *gpu, const Shape *shape, int items, const c
     snprintf(defines->text[3], sizeof defines->text[3], "EAGER_=0x%xu", shape->eager);
     snprintf(defines->text[4], sizeof defines->text[4], "NEAR_GROUPS_=0x%xu", shape->near_groups);
     if (shape->is_picked) strcpy(defines->text[5], "PICKED_=1");
-    else snprintf(defines->text[5], sizeof defines->text[5], "THREADS_=%d", shape->threads_most);
     for (int d = 0; d < COUNT_OF(defines->list); d++) defines->list[d] = defines->text[d];
     return (CubinJob){ .prelude = gpu->prelude, .text = text, .driver_version = gpu->cu->version, .major = gpu->major, .minor = gpu->minor,
-                       .n_defines = shape->is_picked || shape->threads_most ? 6 : 5, .defines = defines->list };
+                       .n_defines = shape->is_picked ? 6 : 5, .defines = defines->list };
 }
 
 static weft_status compile_and_load(Gpu *gpu, CudaKernel *kernel, int items, Code *code, Error *err)
@@ -423,7 +422,7 @@ CudaKernel *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape)
     GpuRun    run = { .gpu = gpu, .launch = &launch };
     KernelKey key;
     *shape = run.shape = (Shape){ .items = items_at_first(wish->text, wish->shared_groups, wish->is_picked), .shared_groups = wish->shared_groups,
-                                    .shared_tables = wish->shared_tables, .is_picked = wish->is_picked, .threads_most = wish->threads };
+                                    .shared_tables = wish->shared_tables, .is_picked = wish->is_picked };
     snprintf(key.bytes, sizeof key.bytes, "%.60s %d %x %x 0 0%s", wish->name, run.shape.items, wish->shared_tables, wish->shared_groups, wish->is_picked ? " picked" : "");
     pthread_mutex_lock(&gpu->lock);
     CudaKernel *kernel = note_kernel(gpu, &run, &key);

@@ -7,8 +7,9 @@
 // Cost model, in bytes per row that a query alone would read meanwhile: alone it reads its columns.  Together they read the columns that are
 // tested once, look each of them up (in shared memory for LOOK_BYTES, else for LOOK_FAR), and then each query reads its rows, a sector for each
 // column of each row.  Worth it from GAIN_LEAST on.  A query that keeps a large share of its rows is better off alone.  Measured on an
-// H200 with the tests of the 13 queries of SSB, 120 M rows: t_sieve 1.16 ms, without part 0.74, without part and customer 0.48; their own kernels
-// over the rows left 0.02 to 0.11 ms each, instead of 0.22 to 0.6.
+// H200 with the tests of the 13 queries of SSB, 120 M rows: t_sieve 1.12 ms (blocks of 1024 threads, for which its registers and tables leave room;
+// 1.18 with 512), without part 0.74, without part and customer 0.48; their own kernels over the rows left 0.02 to 0.11 ms each, instead of
+// 0.22 to 0.6.
 //
 // One kernel for all sets of queries over a table: it has every column that was ever tested there, SIEVE_COLUMNS at most, those with small tables
 // first, and does not load a column that nobody asks for this time.  So it is compiled anew only when a column is added, or
@@ -30,8 +31,8 @@
 #define LOOK_BYTES    1.2
 #define LOOK_FAR      5.0
 #define TEST_BYTES    4.0              // of a query's test of a value, when the tables are made
-#define SIEVE_THREADS 1024             // of a block, and its tables in shared memory serve all of them
-#define WAVES         8                // blocks, in multiples of what fits the multiprocessors at once
+#define WAVES         8                // blocks, in multiples of what fits the multiprocessors at once, at most: 120 M rows took 1.12 ms with 8, 1.21 with 2
+#define FETCH_SHARE   4                // of tables that all blocks fetch: 1 / this of the rows' bytes, unless multiprocessors went without work
 #define SHARED_MOST   ((u64)96 << 10)  // of tables in shared memory: two blocks of a thousand threads then still fit a multiprocessor
 #define STATIC_BYTES  4096             // of words, at most
 #define TESTS_MOST    (SIEVE_RIDERS * 4)       // all of them, and of one column
@@ -215,7 +216,7 @@ static CudaKernel *table_kernel(Gpu *gpu, SieveTable *table, int lane)
         table->shared[lane] = near_tables(table, lane, MIN_OF(SHARED_MOST, (u64)gpu->shared_per_block - STATIC_BYTES));
         Arena      *arena = arena_new(NULL, "sieve");
         const char *name, *text = weave_sieve_text(arena, table->widths, table->n_columns, 1 << lane, &name);
-        table->kernels[lane] = kernel_want(gpu, &(KernelWish){ .name = name, .text = text, .shared_tables = table->shared[lane], .threads = SIEVE_THREADS }, &table->shapes[lane]);
+        table->kernels[lane] = kernel_want(gpu, &(KernelWish){ .name = name, .text = text, .shared_tables = table->shared[lane] }, &table->shapes[lane]);
         arena_free(arena);
     }
     return table->kernels[lane];
@@ -561,11 +562,28 @@ void gpu_sieve_hand_out(Wave *wave, GpuSieve *sieve, Parts *const *parts)
 
 // ---- launching ------------------------------------------------------------------------------------------------------------------------------
 
-// Blocks for each of N parts: as many as fit the multiprocessors at once, WAVES times.
+// Blocks for each of N parts: as many as fit the multiprocessors at once, some times.
 static u32 blocks_for(const Gpu *gpu, const Shape *shape, u64 rows, u64 rows_at_once, int n, int waves)
 {
     const u64 room = (u64)gpu->n_sms * (u64)shape->blocks_per_sm * (u64)waves, blocks = (rows + rows_at_once - 1) / rows_at_once;
     return (u32)MAX_OF(1, MIN_OF(blocks, (room + (u64)n - 1) / (u64)n));
+}
+
+// Each block fetches the near tables.  5 M rows, 40 KB of tables, blocks of 1024: 0.056 ms with eight waves, 0.050 with two.
+static int waves_for(const Gpu *gpu, const GpuSieve *sieve, u64 rows)
+{
+    const Shape *shape = &sieve->sieve.shape;
+    u64          width = 0;
+    for (int c = 0; c < sieve->table->n_columns; c++)
+        if (sieve->columns[c].wants) width += sieve->table->widths[c];
+    const u64 fetched = (u64)gpu->n_sms * (u64)shape->blocks_per_sm * MAX_OF(sieve->near_bytes, 1);
+    return (int)MAX_OF(1, MIN_OF(WAVES, rows * width / (FETCH_SHARE * fetched)));
+}
+
+static u32 sieve_blocks(const Wave *wave, const GpuSieve *sieve)
+{
+    const Shape *shape = &sieve->sieve.shape;
+    return blocks_for(wave->gpu, shape, sieve->most_rows, (u64)shape->threads * (u64)shape->items, sieve->n_parts, waves_for(wave->gpu, sieve, rows_of(wave)));
 }
 
 static void tell(const GpuSieve *sieve, const Rider *rider, u32 grid_x)
@@ -591,7 +609,7 @@ weft_status gpu_sieve_begin(Wave *wave, GpuSieve *sieve, Error *err)
 {
     Gpu         *gpu = wave->gpu;
     GpuRun      *runs[SIEVE_RIDERS] = { 0 }, *first = sieve->riders[0].run;
-    const Shape *who = &sieve->who.shape, *shape = &sieve->sieve.shape;
+    const Shape *who = &sieve->who.shape;
     CuAddress    common;
     wave_take_args(wave, sizeof(KernelCommon), &common);
     write_whos(wave, sieve, common);
@@ -601,7 +619,7 @@ weft_status gpu_sieve_begin(Wave *wave, GpuSieve *sieve, Error *err)
     TRY(wave_wait(wave, first->stream, err));
     TRY(wave_join(gpu, runs, sieve->n_riders, err));
     TRY(wave_launch(gpu, &sieve->who, first->stream, sieve->whos_at, blocks_for(gpu, who, sieve->most_values, (u64)who->threads * (u64)who->items, sieve->n_whos, WAVES), sieve->n_whos, err));
-    TRY(wave_launch(gpu, &sieve->sieve, first->stream, sieve->parts_at, blocks_for(gpu, shape, sieve->most_rows, (u64)shape->threads * (u64)shape->items, sieve->n_parts, WAVES), sieve->n_parts, err));
+    TRY(wave_launch(gpu, &sieve->sieve, first->stream, sieve->parts_at, sieve_blocks(wave, sieve), sieve->n_parts, err));
     return wave_fork(gpu, runs, sieve->n_riders, err);
 }
 

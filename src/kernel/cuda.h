@@ -42,11 +42,6 @@
 #ifndef PICKED_
 #define PICKED_ 0                      // of each chunk only the rows whose bit is set (KernelArgs.sieved)
 #endif
-#ifdef THREADS_                        // of a block, at most: else the compiler takes more registers than leave room for them
-#define BOUNDS_ __launch_bounds__(THREADS_)
-#else
-#define BOUNDS_
-#endif
 #undef TILE
 #define TILE (blockDim.x * ITEMS)
 
@@ -62,7 +57,7 @@
 
 // A part's rows are a function of their own, so that a kernel woven of several can call it.
 #define KERNEL(name)               static __device__ __forceinline__ void name##_rows_(const KernelArgs *__restrict__ A);                    \
-                                   extern "C" __global__ void BOUNDS_ name(const KernelArgs *parts)                                 \
+                                   extern "C" __global__ void name(const KernelArgs *parts)                                         \
                                    { const KernelArgs *const A = parts + blockIdx.y; begin_(A); name##_rows_(A); end_(A); }         \
                                    static __device__ __forceinline__ void name##_rows_(const KernelArgs *__restrict__ A)
 
