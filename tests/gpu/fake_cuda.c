@@ -16,7 +16,7 @@
 // from then on fail with this result, and -3 it and all after it; after a sticky one all calls do, in contexts that are made later, too, until fake_cuda_fail is called again.
 // WEFT_FAKE_CUDA_REGISTER says how memory can be registered: "none", or "writable", as by drivers that know no read-only memory, or by default with
 // the flag where it is read-only.  "A compiler" keeps the text: the module that is loaded from it is compiled with libtcc.  fake_nvrtc_takes(200) makes each compile take so many milliseconds, fake_cuda_asking_takes(200) every
-// third question for an event so many microseconds, fake_cuda_launch_takes(200) the next launch so many milliseconds, fake_cuda_busy(200) keeps its stream at work before it.  WEFT_FAKE_NVRTC_LOG is what a compile leaves in its log.
+// third question for an event so many microseconds, fake_cuda_launch_takes(200) the next launch so many milliseconds, fake_cuda_busy(200) keeps its stream at work before it, until fake_cuda_go_on.  WEFT_FAKE_NVRTC_LOG is what a compile leaves in its log.
 // fake_cuda_count("cuLaunchKernel") says how often a call was made so far, by whomever; fake_cuda_bytes_to_device() what copies brought.
 // There are two GPUs of compute capability 9.0 and 256 MiB, or as WEFT_FAKE_CUDA_GPUS, WEFT_FAKE_CUDA_CAPABILITY (61) and WEFT_FAKE_CUDA_MEMORY (bytes) say.
 // Not covered: the words of cuda.h itself (scripts/cuda-check compiles them, a GPU runs them).
@@ -178,6 +178,14 @@ static _Atomic int busy_ms, rest_ms, n_stopped;
 
 CALL void fake_cuda_busy(int ms);
 CALL void fake_cuda_busy(int ms) { busy_ms = ms; }
+CALL void fake_cuda_go_on(void);       // whatever is at work so has done it
+CALL void fake_cuda_go_on(void)
+{
+    pthread_mutex_lock(&lock);
+    for (Stream *stream = streams; stream; stream = stream->next) stream->busy_until = 0;
+    pthread_mutex_unlock(&lock);
+}
+
 CALL void fake_cuda_rests(int ms);     // every stream, before a launch, after what comes before it
 CALL void fake_cuda_rests(int ms) { rest_ms = ms; }
 CALL int  fake_cuda_stopped(void);     // parts of launches that found their flag set before they began
