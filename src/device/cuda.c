@@ -120,7 +120,7 @@ static weft_status take_event(Gpu *gpu, CuEvent *event, Error *err)
 static void give_event(Gpu *gpu, CuEvent event)
 {
     pthread_mutex_lock(&gpu->shelf_lock);
-    const bool has_room = gpu->n_events < N_EVENTS;
+    const bool has_room = gpu->n_events < N_EVENTS_KEPT;
     if (has_room) gpu->events[gpu->n_events++] = event;
     pthread_mutex_unlock(&gpu->shelf_lock);
     if (!has_room) gpu->cu->EventDestroy(event);
@@ -197,6 +197,7 @@ static weft_status run_once(GpuRun *run, bool *again, Error *err)
     return status;
 }
 
+// What the driver does not tell is left out of what EXPLAIN ANALYZE says.
 void run_read_timers(GpuRun *run)
 {
     Gpu *gpu = run->gpu;
@@ -362,6 +363,15 @@ static weft_status open_memory(Gpu *gpu, u64 wanted, Error *err)
     return WEFT_OK;
 }
 
+#define SHARED_OWN  ((u64)5 << 10)     // of a block: what the driver takes, and words
+#define SHARED_UNIT ((u64)16 << 10)
+
+static u64 shared_most(const Gpu *gpu)
+{
+    const u64 each = (u64)gpu->shared_per_sm / (u64)MAX_OF(gpu->threads_per_sm / 1024, 1);
+    return MIN_OF((MAX_OF(each, SHARED_OWN) - SHARED_OWN) / SHARED_UNIT * SHARED_UNIT, SHARED_LIMIT);
+}
+
 static weft_status read_properties(Gpu *gpu, Error *err)
 {
     GPU_TRY(gpu, DeviceGet, (&gpu->handle, gpu->number), err);
@@ -372,6 +382,7 @@ static weft_status read_properties(Gpu *gpu, Error *err)
         { &gpu->shared_per_sm, CU_DEVICE_SHARED_PER_MULTIPROCESSOR },
     };
     for (int i = 0; i < COUNT_OF(wanted); i++) GPU_TRY(gpu, DeviceGetAttribute, (wanted[i].to, wanted[i].attribute, gpu->handle), err);
+    gpu->shared_most = shared_most(gpu);
     int clock_khz = 0, bus_bits = 0;       // a card may not say
     gpu->cu->DeviceGetAttribute(&clock_khz, CU_DEVICE_MEMORY_CLOCK_KHZ, gpu->handle);
     gpu->cu->DeviceGetAttribute(&bus_bits, CU_DEVICE_MEMORY_BUS_BITS, gpu->handle);
@@ -391,6 +402,12 @@ static weft_status open_streams(Gpu *gpu, Error *err)
     GPU_TRY(gpu, MemHostAlloc, ((void **)&gpu->one, sizeof *gpu->one, CU_HOST_PORTABLE), err);
     GPU_TRY(gpu, MemHostAlloc, ((void **)&gpu->slips, N_SLIPS * SLIP_BYTES, CU_HOST_PORTABLE), err);
     *gpu->one = 1;
+    return WEFT_OK;
+}
+
+static weft_status open_events(Gpu *gpu, Error *err)
+{
+    for (; gpu->n_events < N_EVENTS; gpu->n_events++) GPU_TRY(gpu, EventCreate, (&gpu->events[gpu->n_events], CU_EVENT_DISABLE_TIMING), err);
     return WEFT_OK;
 }
 
@@ -498,6 +515,7 @@ static weft_status open_parts(Gpu *gpu, const CudaOptions *options, Error *err)
     GPU_TRY(gpu, DevicePrimaryCtxRetain, (&gpu->context, gpu->handle), err);
     TRY(gpu_enter(gpu, err));
     TRY(open_streams(gpu, err));
+    TRY(open_events(gpu, err));
     TRY(open_stages(gpu, err));
     TRY(open_memory(gpu, options->memory_bytes, err));
     gpu->copiers = pool_new(MAX_OF(1, MIN_OF(COPIERS_MOST, cpu_count() - 2)));

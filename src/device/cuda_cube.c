@@ -15,7 +15,6 @@
 
 #define MAX_DIMS     6
 #define SPAN_MOST    ((u64)1 << 16)    // values of a column that have a class each
-#define SHARED_MOST  ((u64)96 << 10)   // of all cells, where a block can have so much
 #define LISTS_MOST   ((u64)1 << 16)    // entries of all lists
 #define STATIC_BYTES 4096              // of words, at most
 #define STATE_MOST   8
@@ -179,7 +178,7 @@ static bool place_cells(GpuCube *cube)
         make_classes(cube, d);
         if (cube->dims[d].size > SPAN_MOST) return false;
         cube->n_cells *= (u64)cube->dims[d].n_classes;
-        if (cube->n_cells * n_state * sizeof(i64) + STATIC_BYTES > MIN_OF(SHARED_MOST, (u64)cube->runs[0]->gpu->shared_per_block)) return false;
+        if (cube->n_cells * n_state * sizeof(i64) + STATIC_BYTES > MIN_OF(cube->runs[0]->gpu->shared_most, (u64)cube->runs[0]->gpu->shared_per_block)) return false;
     }
     for (int r = 0; r < cube->n_runs; r++) n_listed += cells_wanted(cube, r);
     return n_listed <= LISTS_MOST;
@@ -252,7 +251,7 @@ void gpu_cubes_free(Gpu *gpu)
 
 u64 gpu_cube_args_bytes(void)
 {
-    return MAX_DIMS * SPAN_MOST + SHARED_MOST + LISTS_MOST * sizeof(u32) + CUBE_MOST * STATE_MOST * (sizeof(KernelArgs) + 256) + 65536;
+    return MAX_DIMS * SPAN_MOST + SHARED_LIMIT + LISTS_MOST * sizeof(u32) + CUBE_MOST * STATE_MOST * (sizeof(KernelArgs) + 256) + 65536;
 }
 
 static CuAddress write_class_table(Wave *wave, const Dim *dim)

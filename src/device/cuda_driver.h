@@ -22,8 +22,6 @@ typedef struct CuModule_    *CuModule;
 typedef struct CuFunction_  *CuFunction;
 typedef struct CuStream_    *CuStream;                      // NULL: the default stream
 typedef struct CuEvent_     *CuEvent;
-typedef struct CuGraph_     *CuGraph;
-typedef struct CuGraphExec_ *CuGraphExec;
 
 enum {                                                      // of CuResult
     CU_SUCCESS = 0,
@@ -72,8 +70,6 @@ enum {                                                      // flags
     CU_EVENT_DISABLE_TIMING = 2,
     CU_HOST_PORTABLE = 1, CU_HOST_DEVICE_MAP = 2, CU_HOST_WRITE_COMBINED = 4,    // MemHostAlloc
     CU_REGISTER_PORTABLE = 1, CU_REGISTER_DEVICE_MAP = 2, CU_REGISTER_READ_ONLY = 8,    // MemHostRegister
-    CU_CONTEXT_SPIN = 1, CU_CONTEXT_YIELD = 2, CU_CONTEXT_BLOCKING_SYNC = 4,
-    CU_CAPTURE_GLOBAL = 0, CU_CAPTURE_THREAD_LOCAL = 1, CU_CAPTURE_RELAXED = 2,
 };
 
 // It takes the stars below for products.
@@ -101,16 +97,12 @@ enum { CU_SOURCE_ORDER_STREAM = 1 };
     X(DeviceGetPCIBusId, cuDeviceGetPCIBusId, (char *id, int capacity, CuDevice device))                               \
     X(DevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, (CuContext *context, CuDevice device))                         \
     X(DevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, (CuDevice device))                                        \
-    X(DevicePrimaryCtxSetFlags, cuDevicePrimaryCtxSetFlags_v2, (CuDevice device, unsigned flags))                      \
-    X(DevicePrimaryCtxReset, cuDevicePrimaryCtxReset_v2, (CuDevice device))                                            \
     X(CtxSetCurrent, cuCtxSetCurrent, (CuContext context))                                                             \
     X(CtxGetCurrent, cuCtxGetCurrent, (CuContext *context))                                                            \
     X(CtxSynchronize, cuCtxSynchronize, (void))                                                                        \
-    X(CtxGetStreamPriorityRange, cuCtxGetStreamPriorityRange, (int *least, int *greatest))                             \
     X(ModuleLoadData, cuModuleLoadData, (CuModule *module, const void *image))                                         \
     X(ModuleUnload, cuModuleUnload, (CuModule module))                                                                 \
     X(ModuleGetFunction, cuModuleGetFunction, (CuFunction *function, CuModule module, const char *name))               \
-    X(ModuleGetGlobal, cuModuleGetGlobal_v2, (CuAddress *address, size_t *bytes, CuModule module, const char *name))   \
     X(FuncGetAttribute, cuFuncGetAttribute, (int *value, int attribute, CuFunction function))                          \
     X(FuncSetAttribute, cuFuncSetAttribute, (CuFunction function, int attribute, int value))                           \
     X(OccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxActiveBlocksPerMultiprocessor,                          \
@@ -123,18 +115,14 @@ enum { CU_SOURCE_ORDER_STREAM = 1 };
     X(MemHostRegister, cuMemHostRegister_v2, (void *memory, size_t bytes, unsigned flags))                             \
     X(MemHostUnregister, cuMemHostUnregister, (void *memory))                                                          \
     X(MemHostGetDevicePointer, cuMemHostGetDevicePointer_v2, (CuAddress *address, void *memory, unsigned flags))       \
-    X(MemcpyHtoD, cuMemcpyHtoD_v2, (CuAddress to, const void *from, size_t bytes))                                     \
-    X(MemcpyDtoH, cuMemcpyDtoH_v2, (void *to, CuAddress from, size_t bytes))                                           \
     X(MemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, (CuAddress to, const void *from, size_t bytes, CuStream stream))          \
     X(MemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, (void *to, CuAddress from, size_t bytes, CuStream stream))                \
     X(MemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, (CuAddress to, CuAddress from, size_t bytes, CuStream stream))            \
     X(MemsetD8Async, cuMemsetD8Async, (CuAddress to, unsigned char value, size_t count, CuStream stream))              \
-    X(MemsetD32Async, cuMemsetD32Async, (CuAddress to, unsigned value, size_t count, CuStream stream))                 \
     X(StreamCreate, cuStreamCreate, (CuStream *stream, unsigned flags))                                                \
     X(StreamCreateWithPriority, cuStreamCreateWithPriority, (CuStream *stream, unsigned flags, int priority))          \
     X(StreamDestroy, cuStreamDestroy_v2, (CuStream stream))                                                            \
     X(StreamSynchronize, cuStreamSynchronize, (CuStream stream))                                                       \
-    X(StreamQuery, cuStreamQuery, (CuStream stream))                                                                   \
     X(StreamWaitEvent, cuStreamWaitEvent, (CuStream stream, CuEvent event, unsigned flags))                            \
     X(EventCreate, cuEventCreate, (CuEvent *event, unsigned flags))                                                    \
     X(EventDestroy, cuEventDestroy_v2, (CuEvent event))                                                                \
@@ -144,22 +132,12 @@ enum { CU_SOURCE_ORDER_STREAM = 1 };
     X(EventElapsedTime, cuEventElapsedTime, (float *time_ms, CuEvent start, CuEvent end))                              \
     X(LaunchKernel, cuLaunchKernel,                                                                                    \
       (CuFunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,     \
-       unsigned block_z, unsigned dynamic_shared, CuStream stream, void **parameters, void **extra))                   \
-    X(LaunchHostFunc, cuLaunchHostFunc, (CuStream stream, void (*function)(void *), void *context))                    \
-    X(StreamBeginCapture, cuStreamBeginCapture_v2, (CuStream stream, int mode))                                        \
-    X(StreamEndCapture, cuStreamEndCapture, (CuStream stream, CuGraph *graph))                                         \
-    X(GraphDestroy, cuGraphDestroy, (CuGraph graph))
+       unsigned block_z, unsigned dynamic_shared, CuStream stream, void **parameters, void **extra))
 
 // May be NULL.  MemcpyBatchAsync: CUDA 13.
 #define CUDA_OPTIONAL_CALLS(X)                                                                                         \
     X(MemcpyBatchAsync, cuMemcpyBatchAsync_v2,                                                                         \
-      (CuAddress *to, CuAddress *from, size_t *bytes, size_t count, CuCopyAttributes *attributes, size_t *firsts, size_t n_attributes, CuStream stream)) \
-    X(GraphInstantiate, cuGraphInstantiateWithFlags, (CuGraphExec *exec, CuGraph graph, u64 flags))                    \
-    X(GraphLaunch, cuGraphLaunch, (CuGraphExec exec, CuStream stream))                                                 \
-    X(GraphExecDestroy, cuGraphExecDestroy, (CuGraphExec exec))                                                        \
-    X(LaunchCooperativeKernel, cuLaunchCooperativeKernel,                                                              \
-      (CuFunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,     \
-       unsigned block_z, unsigned dynamic_shared, CuStream stream, void **parameters))
+      (CuAddress *to, CuAddress *from, size_t *bytes, size_t count, CuCopyAttributes *attributes, size_t *firsts, size_t n_attributes, CuStream stream))
 
 typedef struct CudaDriver {
 #define CUDA_FIELD(field, symbol, parameters) CuResult (*field) parameters;

@@ -29,10 +29,12 @@ enum {
     N_COMPILERS = 4,                   // threads that compile in the background, at most
     N_SLIPS = 64,                      // a bit each
     N_FITS = 8,                        // shapes that a kernel remembers
-    N_EVENTS = 64,                     // that wait to be used again
+    N_EVENTS = 64,                     // made when the device is opened
+    N_EVENTS_KEPT = 1024,              // that wait to be used again, of those that many launches at once have had made
     CALL_TRIES = 3,                    // of a call that must not fail
 };
 
+#define SHARED_LIMIT ((u64)96 << 10)   // of Gpu.shared_most: that of the largest multiprocessors so far, with 228 KiB
 #define STAGE_BYTES ((u64)2 << 20)
 #define STAGE_SPARE ((u64)4096)        // behind it, for what follows a column
 #define ARGS_BYTES  ((u64)4 << 20)     // of all launches of a run
@@ -183,6 +185,7 @@ struct Gpu {
     CuDevice          handle;
     CuContext         context;
     int               major, minor, n_sms, threads_per_sm, shared_per_block, shared_per_sm;
+    u64               shared_most;     // of a block's tables and groups, so that as many blocks of 1024 threads fit a multiprocessor as its threads allow
     double            peak_gbs;        // of its memory, by clock and width; 0: not known
     _Atomic int       measured_gbs;    // as a kernel reads it; 0: not measured yet
     char              card[96];
@@ -240,7 +243,7 @@ struct Gpu {
     pthread_mutex_t   shelf_lock;
     u64               slips_taken;     // by bit
     int               n_events;
-    CuEvent           events[N_EVENTS];        // without timing, for whoever needs one
+    CuEvent           events[N_EVENTS_KEPT];   // without timing, for whoever needs one
     struct { u64 table; int n; } expected[EXPECTED_MOST];          // queries that are on their way
     GpuRun           *listed;          // all launches
     int               n_tables;
@@ -341,7 +344,6 @@ CuAddress   pin_address(Pin *pin, const void *from, u64 bytes);         // where
 // cuda_figures.c
 void        figures_begin(GpuRun *run);
 void        figures_end(GpuRun *run);
-void        figures_fused(GpuRun *run, u64 n_chunks);
 void        figures_woven(GpuRun *run);                         // in one kernel with others.  Under the lock.
 void        figures_ridden(GpuRun *run, u64 n_chunks, u64 n_rows, u64 bytes);
 void        gpu_list(Device *device, Arena *arena, DeviceFigures *figures);

@@ -20,7 +20,6 @@
 #define NEAR_MOST          1024
 #define NEAR_LEAST         16
 #define ROWS_FOR_SHARED    ((u64)1 << 16)      // few rows are not worth fetching tables for
-#define SHARED_MOST        ((u64)96 << 10)     // two blocks of a thousand threads then still fit a multiprocessor of 228 KiB
 
 static u64 round_up(u64 bytes, u64 unit) { return (bytes + unit - 1) / unit * unit; }
 
@@ -110,7 +109,7 @@ static u64 place_tables(GpuRun *run, u64 at, u64 most)
 static void place_shared(Gpu *gpu, GpuRun *run)
 {
     const u64 static_bytes = 4096;     // of words like TOTAL_END, at most
-    const u64 most = MIN_OF(SHARED_MOST, (u64)gpu->shared_per_block - static_bytes);
+    const u64 most = MIN_OF(gpu->shared_most, (u64)gpu->shared_per_block - static_bytes);
     u64       at = place_groups(run, most);
     if (run->rows_wanted >= ROWS_FOR_SHARED) at = place_tables(run, at, most);
     run->shape.dynamic_shared = (u32)at;

@@ -123,17 +123,18 @@ static u64 tables_bytes(const Woven *woven)
     return bytes;
 }
 
+static double mebibytes(u64 bytes) { return (double)bytes / (1 << 20); }
+
 static weft_status no_room_left(Gpu *gpu, u64 bytes, Error *err)
 {
-    fail(err, WEFT_OUT_OF_MEMORY, -1, "out of device memory: %llu MiB are needed, and what is held of %s leaves no room for them", (unsigned long long)(bytes >> 20) + 1, gpu->name);
+    fail(err, WEFT_OUT_OF_MEMORY, -1, "out of device memory: %.1f MiB are needed, and what is held of %s leaves no room for them", mebibytes(bytes), gpu->name);
     error_hint(err, "WEFT_DEVICE_MEMORY sets the size of the device's pool.");
     return WEFT_OUT_OF_MEMORY;
 }
 
 static weft_status no_memory(Gpu *gpu, u64 bytes, Error *err)
 {
-    fail(err, WEFT_OUT_OF_MEMORY, -1, "out of device memory: %llu MiB are needed, and a query may have %llu MiB of %s", (unsigned long long)(bytes >> 20) + 1,
-         (unsigned long long)(launch_admitted_most(gpu) >> 20), gpu->name);
+    fail(err, WEFT_OUT_OF_MEMORY, -1, "out of device memory: %.1f MiB are needed, and a query may have %.1f MiB of %s", mebibytes(bytes), mebibytes(launch_admitted_most(gpu)), gpu->name);
     error_hint(err, "WEFT_DEVICE_MEMORY sets the size of the device's pool.");
     return WEFT_OUT_OF_MEMORY;
 }

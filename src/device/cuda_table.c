@@ -341,9 +341,9 @@ static weft_status fetch_table(Gpu *gpu, u64 id, int number, void *to, u64 bytes
     Copy *copy = copy_find(gpu->frames, table_key(id, number));
     pthread_mutex_unlock(&gpu->lock);
     if (!copy) return fail(err, WEFT_DEVICE_FAILED, -1, "%s has lost a join table", gpu->name);
-    CuStream    stream = gpu->streams[id % N_STREAMS];
-    weft_status status = gpu_check(gpu, gpu->cu->MemcpyDtoHAsync(to, gpu_address(gpu, copy->at), bytes, stream), "cuMemcpyDtoHAsync", err);
-    if (!status) status = gpu_check(gpu, gpu->cu->StreamSynchronize(stream), "cuStreamSynchronize", err);
+    weft_status status = gpu_check(gpu, gpu->cu->MemcpyDtoHAsync(to, gpu_address(gpu, copy->at), bytes, gpu->table_stream), "cuMemcpyDtoHAsync", err);
+    if (!status) status = gpu_check(gpu, gpu->cu->StreamSynchronize(gpu->table_stream), "cuStreamSynchronize", err);
+    if (status) gpu_wait_for(gpu, gpu->table_stream);
     pthread_mutex_lock(&gpu->lock);
     copy_release(gpu->frames, copy);
     pthread_mutex_unlock(&gpu->lock);

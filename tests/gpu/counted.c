@@ -25,7 +25,7 @@ static size_t (*bytes_to_device)(void);
 
 static Counts counts_now(void)
 {
-    return (Counts){ .launches = count("cuLaunchKernel"), .allocations = count("cuMemAlloc") + count("cuMemHostAlloc"), .bytes = bytes_to_device(),
+    return (Counts){ .launches = count("cuLaunchKernel"), .allocations = count("cuMemAlloc") + count("cuMemHostAlloc") + count("cuEventCreate") + count("cuStreamCreate"), .bytes = bytes_to_device(),
                      .waits = count("cuStreamSynchronize") + count("cuEventSynchronize") + count("cuCtxSynchronize") };
 }
 

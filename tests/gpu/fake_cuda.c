@@ -618,6 +618,11 @@ static int own_number(const char *variable, int standard)
 static int n_gpus(void) { return own_number("WEFT_FAKE_CUDA_GPUS", 2); }
 static int capability(void) { return own_number("WEFT_FAKE_CUDA_CAPABILITY", 90); }
 
+// As Turing (7.5), Ada (8.9) and Hopper have it.
+static int threads_per_sm(void) { return capability() < 80 ? 1024 : capability() == 89 ? 1536 : 2048; }
+static int shared_per_sm(void) { return (capability() < 80 ? 64 : capability() == 89 ? 100 : 228) << 10; }
+static int shared_per_block(void) { return capability() < 80 ? 64 << 10 : shared_per_sm() - 1024; }
+
 DEFINE(cuDeviceGetCount, (int *count)) { *count = n_gpus(); return 0; }
 DEFINE(cuDeviceGet, (CuDevice *device, int ordinal)) { *device = ordinal; return ordinal < n_gpus() ? 0 : 101; }
 DEFINE(cuDeviceGetName, (char *name, int capacity, CuDevice device)) { snprintf(name, (size_t)capacity, "fake card %d", device); return 0; }
@@ -631,9 +636,9 @@ DEFINE(cuDeviceGetAttribute, (int *value, int attribute, CuDevice device))
         case CU_DEVICE_CAPABILITY_MAJOR: *value = capability() / 10; break;
         case CU_DEVICE_CAPABILITY_MINOR: *value = capability() % 10; break;
         case CU_DEVICE_MULTIPROCESSORS: *value = 2; break;
-        case CU_DEVICE_THREADS_PER_MULTIPROCESSOR: *value = 2048; break;
-        case CU_DEVICE_SHARED_PER_BLOCK_OPTIN: *value = 232448; break;
-        case CU_DEVICE_SHARED_PER_MULTIPROCESSOR: *value = 233472; break;
+        case CU_DEVICE_THREADS_PER_MULTIPROCESSOR: *value = threads_per_sm(); break;
+        case CU_DEVICE_SHARED_PER_BLOCK_OPTIN: *value = shared_per_block(); break;
+        case CU_DEVICE_SHARED_PER_MULTIPROCESSOR: *value = shared_per_sm(); break;
         case CU_DEVICE_L2_BYTES: *value = 1 << 20; break;
         case CU_DEVICE_MEMORY_CLOCK_KHZ: *value = 1000000; break;
         case CU_DEVICE_MEMORY_BUS_BITS: *value = 4096; break;
@@ -679,11 +684,8 @@ DEFINE(cuDevicePrimaryCtxRelease_v2, (CuDevice device))
     abort();
 }
 
-DEFINE(cuDevicePrimaryCtxSetFlags_v2, (CuDevice device, unsigned flags)) { (void)device, (void)flags; return 0; }
-DEFINE(cuDevicePrimaryCtxReset_v2, (CuDevice device)) { (void)device; return 0; }
 DEFINE(cuCtxSetCurrent, (CuContext context)) { ENTER("cuCtxSetCurrent"); current = (Context *)context; LEAVE(0); }
 DEFINE(cuCtxGetCurrent, (CuContext *context)) { *context = (CuContext)(void *)current; return 0; }
-DEFINE(cuCtxGetStreamPriorityRange, (int *least, int *greatest)) { *least = *greatest = 0; return 0; }
 
 DEFINE(cuCtxSynchronize, (void))
 {
@@ -769,7 +771,6 @@ DEFINE(cuModuleGetFunction, (CuFunction *function, CuModule module, const char *
     LEAVE(!*own || strcmp(name, own) == 0 ? 0 : 500);
 }
 
-DEFINE(cuModuleGetGlobal_v2, (CuAddress *address, size_t *bytes, CuModule module, const char *name)) { (void)address, (void)bytes, (void)module, (void)name; return 500; }
 DEFINE(cuFuncGetAttribute, (int *value, int attribute, CuFunction function))
 {
     ENTER("cuFuncGetAttribute");
@@ -784,7 +785,7 @@ DEFINE(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, CuFunction fun
 {
     ENTER("cuOccupancyMaxActiveBlocksPerMultiprocessor");
     const int by_registers = 65536 / (threads * ((((const Module *)function)->n_registers + 7) / 8 * 8));
-    *blocks = (int)MIN_OF((size_t)MIN_OF(2048 / threads, by_registers), 233472 / (dynamic_shared + 1024));
+    *blocks = (int)MIN_OF((size_t)MIN_OF(threads_per_sm() / threads, by_registers), (size_t)shared_per_sm() / (dynamic_shared + (capability() < 80 ? 256 : 1024)));
     LEAVE(0);
 }
 
@@ -804,8 +805,6 @@ DEFINE(cuMemFreeHost, (void *memory)) { ENTER("cuMemFreeHost"); LEAVE(drop_range
 DEFINE(cuMemHostRegister_v2, (void *memory, size_t bytes, unsigned flags)) { ENTER("cuMemHostRegister"); LEAVE(register_range(memory, bytes, flags)); }
 DEFINE(cuMemHostUnregister, (void *memory)) { ENTER("cuMemHostUnregister"); LEAVE(unregister_range(memory)); }
 DEFINE(cuMemHostGetDevicePointer_v2, (CuAddress *address, void *memory, unsigned flags)) { (void)flags; *address = (CuAddress)(uintptr_t)memory; return 0; }
-DEFINE(cuMemcpyHtoD_v2, (CuAddress to, const void *from, size_t bytes)) { (void)to, (void)from, (void)bytes; return 801; }
-DEFINE(cuMemcpyDtoH_v2, (void *to, CuAddress from, size_t bytes)) { (void)to, (void)from, (void)bytes; return 801; }
 
 static int push_copy(CuAddress to, const void *from, size_t bytes, CuStream stream)
 {
@@ -858,7 +857,6 @@ DEFINE(cuMemsetD8Async, (CuAddress to, unsigned char value, size_t count, CuStre
     LEAVE(push(stream, (Op){ .kind = OP_SET, .to = (void *)(uintptr_t)to, .bytes = count, .value = value }));
 }
 
-DEFINE(cuMemsetD32Async, (CuAddress to, unsigned value, size_t count, CuStream stream)) { (void)to, (void)value, (void)count, (void)stream; return 801; }
 
 DEFINE(cuStreamCreate, (CuStream *stream, unsigned flags))
 {
@@ -888,7 +886,6 @@ DEFINE(cuStreamDestroy_v2, (CuStream stream))
 }
 
 DEFINE(cuStreamSynchronize, (CuStream stream)) { ENTER("cuStreamSynchronize"); run_all((Stream *)stream); LEAVE(sticky); }
-DEFINE(cuStreamQuery, (CuStream stream)) { ENTER("cuStreamQuery"); run_one((Stream *)stream); LEAVE(((Stream *)stream)->first ? CU_NOT_READY : sticky); }
 
 DEFINE(cuStreamWaitEvent, (CuStream stream, CuEvent event, unsigned flags))
 {
@@ -949,7 +946,7 @@ DEFINE(cuLaunchKernel, (CuFunction function, unsigned grid_x, unsigned grid_y, u
     usleep((useconds_t)atomic_exchange(&launch_ms, 0) * 1000);
     ENTER("cuLaunchKernel");
     const bool is_sound = grid_x > 0 && grid_y > 0 && grid_y < 65536 && grid_z == 1 && block_x % 32 == 0 && block_x > 0 && block_x <= 1024 && block_y == 1 && block_z == 1 &&
-                          dynamic_shared <= 232448 && !extra;
+                          dynamic_shared <= (unsigned)shared_per_block() && !extra;
     if (!is_sound) LEAVE(complain("a launch of a shape that is not possible"));
     if (!parameters) LEAVE(0);         // a kernel that does nothing, to see how long that takes
     const int busy = atomic_exchange(&busy_ms, 0);
@@ -957,10 +954,6 @@ DEFINE(cuLaunchKernel, (CuFunction function, unsigned grid_x, unsigned grid_y, u
     LEAVE(push(stream, (Op){ .kind = OP_LAUNCH, .module = (const Module *)function, .from = *(void **)parameters[0], .n_parts = grid_y, .n_threads = block_x }));
 }
 
-DEFINE(cuLaunchHostFunc, (CuStream stream, void (*function)(void *), void *context)) { (void)stream, (void)function, (void)context; return 801; }
-DEFINE(cuStreamBeginCapture_v2, (CuStream stream, int mode)) { (void)stream, (void)mode; return 801; }
-DEFINE(cuStreamEndCapture, (CuStream stream, CuGraph *graph)) { (void)stream, (void)graph; return 801; }
-DEFINE(cuGraphDestroy, (CuGraph graph)) { (void)graph; return 801; }
 
 // ---- NVRTC: the text is the code ------------------------------------------------------------------------------------------------------------
 
@@ -1034,5 +1027,5 @@ DEFINE(nvrtcGetProgramLogSize, (NvrtcProgram program, size_t *bytes)) { (void)pr
 DEFINE(nvrtcGetProgramLog, (NvrtcProgram program, char *log)) { (void)program; strcpy(log, program_log()); return 0; }
 DEFINE(nvrtcGetCUBINSize, (NvrtcProgram program, size_t *bytes)) { *bytes = strlen((const char *)program) + 1; return 0; }
 DEFINE(nvrtcGetCUBIN, (NvrtcProgram program, char *cubin)) { strcpy(cubin, (const char *)program); return 0; }
-DEFINE(nvrtcGetNumSupportedArchs, (int *count)) { *count = 2; return 0; }
-DEFINE(nvrtcGetSupportedArchs, (int *architectures)) { architectures[0] = 70, architectures[1] = 90; return 0; }
+DEFINE(nvrtcGetNumSupportedArchs, (int *count)) { *count = 4; return 0; }
+DEFINE(nvrtcGetSupportedArchs, (int *architectures)) { architectures[0] = 70, architectures[1] = 75, architectures[2] = 89, architectures[3] = 90; return 0; }
