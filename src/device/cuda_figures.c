@@ -57,7 +57,7 @@ void figures_read(const Wave *wave)
     for (int k = 0; k < wave->n_chunks; k++) {
         const RunChunk *chunk = &wave->chunks[k];
         figures->chunks_read++, figures->rows_read += chunk->chunk->n_rows;
-        for (int c = 0; c < chunk->n_columns; c++) figures->bytes_read += column_data_bytes(chunk->chunk, chunk->columns[c].column);
+        for (int c = 0; c < chunk->n_columns; c++) figures->bytes_read += column_read_bytes(chunk->chunk, chunk->columns[c].column);
     }
     pthread_mutex_unlock(&wave->gpu->shelf_lock);
 }

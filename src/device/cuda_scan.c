@@ -94,8 +94,6 @@ static const ColumnCopy *find_column(const RunChunk *chunk, int column)
 
 // ---- getting columns (under the lock) -----------------------------------------------------------------------------------------------
 
-static u64 column_bytes(const Chunk *chunk, int column) { return column_data_bytes(chunk, column) + column_valid_bytes(chunk, column); }
-
 static u64 *bytes_new(Wave *wave, const ColumnCopy *copied) { return copied->is_straight ? &wave->bytes_straight : &wave->bytes_staged; }
 
 // A copy brings all of a column, a kernel that reads the host's memory only what it looks at: worth it where that is very little, as the link
@@ -129,7 +127,7 @@ static bool hold_column(Wave *wave, RunChunk *chunk, int column, bool is_passing
         if (!copied.copy) return false;
         copied.is_straight = column_is_straight(chunk, column);
         *PUSH(wave->new_copies, wave->n_new, wave->new_room) = copied.copy;
-        *bytes_new(wave, &copied) += column_bytes(stored, column);
+        *bytes_new(wave, &copied) += column_read_bytes(stored, column);
     }
     chunk->columns[chunk->n_columns++] = copied;
     return true;
@@ -141,7 +139,7 @@ static void release_chunk(Wave *wave, RunChunk *chunk, int n_new)
         Copy *copy = wave->new_copies[wave->n_new - 1];
         for (int c = 0; c < chunk->n_columns; c++)
             if (chunk->columns[c].copy == copy) {
-                *bytes_new(wave, &chunk->columns[c]) -= column_bytes(chunk->chunk, chunk->columns[c].column);
+                *bytes_new(wave, &chunk->columns[c]) -= column_read_bytes(chunk->chunk, chunk->columns[c].column);
                 chunk->columns[c] = chunk->columns[--chunk->n_columns];
                 break;
             }
@@ -289,7 +287,7 @@ static u64 ask_for_chunk(Wave *wave, const Chunk *chunk, int hint)
             const int column = source_column(run, c);
             if (column < 64 && has >> column & 1) continue;
             if (column < 64) has |= (u64)1 << column;
-            bytes += column_bytes(chunk, column);
+            bytes += column_read_bytes(chunk, column);
             if (number >= run->asked_until) ahead_ask(wave->gpu->ahead, chunk, column);
         }
         run->asked_until = MAX_OF(run->asked_until, number + 1);
@@ -631,10 +629,10 @@ static void count_chunks(const Wave *wave, GpuRun *run)
         for (int c = 0; c < launch->woven->n_columns; c++) {
             const int         column = source_column(run, c);
             const ColumnCopy *copied = find_column(chunk, column);
-            if (!copied->copy) launch->gpu.bytes_in_place += column_bytes(chunk->chunk, column);
+            if (!copied->copy) launch->gpu.bytes_in_place += column_read_bytes(chunk->chunk, column);
             if (!copied->copy || copied->copy->is_filled) continue;
-            launch->gpu.bytes_host += column_bytes(chunk->chunk, column);
-            if (copied->is_straight) launch->gpu.bytes_straight += column_bytes(chunk->chunk, column);
+            launch->gpu.bytes_host += column_read_bytes(chunk->chunk, column);
+            if (copied->is_straight) launch->gpu.bytes_straight += column_read_bytes(chunk->chunk, column);
         }
         n_chunks++, n_rows += chunk->chunk->n_rows, bytes += launch_column_bytes(launch, number);
         run->wants[number] = false;

@@ -25,8 +25,7 @@ static void cut_chunk(Alone *alone, int number)
     const Chunk *chunk = launch->source->chunks[number];
     launch->chunks_read++;
     launch->rows_in += chunk->n_rows;
-    for (int c = 0; c < launch->woven->n_columns; c++)
-        launch->bytes_read += (u64)chunk->n_rows * chunk->columns[launch->source->chunk_column[launch->woven->columns[c]]].width;
+    launch->bytes_read += launch_column_bytes(launch, number);
     for (u32 first = 0; first < chunk->n_rows; first += SLICE_ROWS)
         alone->slices[alone->n_slices++] = (Slice){ number, first, MIN_OF(first + SLICE_ROWS, chunk->n_rows) };
 }

@@ -94,7 +94,7 @@ typedef struct KernelReport {          // for EXPLAIN ANALYZE
     u64         *counts;
     double       time_ms, compile_ms;
     const char  *meanwhile;            // the CPU ran it while code for this device is made; NULL: it did not
-    const char  *unsuited;             // why it is none for the GPU that was asked for; NULL: it is one
+    const char  *unsuited;             // why it is none for the GPU that was asked for, or why that did not run it; NULL: it is one
     double       wait_ms, gain;        // see Launch
     int          n_beside, n_woven;
     const char  *woven_as;

@@ -198,17 +198,15 @@ static Tally *tally_of(Network *network, const Table *table)
 // Bytes of the columns that anybody in the task reads, each once; and what riders add up to.
 static void count_task(Network *network, const Task *task)
 {
-    const Launch *first = task->seating.seats[0].rider->ride->launch;
-    Tally        *tally = tally_of(network, task->seating.seats[0].rider->ride->table);
-    u8            read[2048] = { 0 };
-    u64           bytes = 0, ridden = 0;
-    (void)first;
+    Tally *tally = tally_of(network, task->seating.seats[0].rider->ride->table);
+    u8     read[2048] = { 0 };
+    u64    bytes = 0, ridden = 0;
     for (int s = 0; s < task->seating.n_seats; s++) {
         Launch *launch = task->seating.seats[s].rider->ride->launch;
         u64     own = 0;
         for (int c = 0; c < launch->woven->n_columns; c++) {
             const int number = launch->source->chunk_column[launch->woven->columns[c]];
-            const u64 size = (u64)task->chunk->n_rows * task->chunk->columns[number].width;
+            const u64 size = column_read_bytes(task->chunk, number);
             own += size;
             if (number < (int)sizeof read && !read[number]) bytes += size, read[number] = 1;
         }

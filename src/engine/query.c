@@ -423,16 +423,16 @@ static void arrive(QueryRun *run, int pipeline, Launch *launch)
     run->announced = NULL;
 }
 
-// *IS_DONE false: it refused, and a notice says why.
-static weft_status run_on_gpu(QueryRun *run, Launch *launch, bool *is_done)
+// *REFUSED says why it did not run it, as a notice does; NULL: it did.
+static weft_status run_on_gpu(QueryRun *run, Launch *launch, const char **refused)
 {
     Launch            before = *launch;
     const weft_status status = launch->device->scan(launch->device, launch, run->err);
     if (launch->is_expected) launch->device->expect(launch->device, launch->table, -1);
     launch->is_expected = before.is_expected = false;
-    *is_done = !launch->refused[0];
-    if (*is_done) return status;
-    query_notice(run, arena_printf(run->own, "%s did not run a pipeline, the CPU did: %s", launch->device->name, launch->refused));
+    *refused = launch->refused[0] ? arena_printf(run->own, "%s", launch->refused) : NULL;
+    if (!*refused) return status;
+    query_notice(run, arena_printf(run->own, "%s did not run a pipeline, the CPU did: %s", launch->device->name, *refused));
     *launch = before;
     return WEFT_OK;
 }
@@ -442,7 +442,7 @@ static weft_status run_job(QueryRun *run, int pipeline, const char *label, const
     weft_session *session = run->session;
     Woven        *woven;
     Device       *device;
-    bool          is_done = false;
+    const char   *refused = NULL;
     double        compile_ms = 0;
     weft_status   status = WEFT_OK;
     TRY(weave(run->arena, job, &woven, run->err));
@@ -457,15 +457,16 @@ static weft_status run_job(QueryRun *run, int pipeline, const char *label, const
                         .budget = query_budget(run), .jit = session->settings.jit == JIT_TCC ? NULL : session->db->jit, .stop = &session->stop, .rows_done = &session->rows_done };
     if (job->sink == SINK_TABLE && device->make_table) table_facts(run, pipeline, woven, job->notes, launch);
     if (device->scan) TRY(bring_tables(run, job, woven, device));
-    const bool stands_in = should_stand_in(run, job, launch);
-    if (device->scan && !stands_in) arrive(run, pipeline, launch);
-    if (device->scan && !stands_in) status = run_on_gpu(run, launch, &is_done);
+    const bool stands_in = should_stand_in(run, job, launch), is_asked = device->scan && !stands_in;
+    if (is_asked) arrive(run, pipeline, launch);
+    if (is_asked) status = run_on_gpu(run, launch, &refused);
     if (pipeline == run->plan->n_pipelines - 1) take_back(run);
-    if (is_done) compile_ms = launch->compile_ms;
+    if (is_asked && !refused) compile_ms = launch->compile_ms;
     else status = run_on_cpu(run, pipeline, label, job, !stands_in, launch, &compile_ms);
     KernelReport *kernel = report(run, pipeline, label, launch, woven, compile_ms);
     if (stands_in) kernel->meanwhile = device->name;
     if (session->settings.device == DEVICE_CUDA && !run->must_use_cpu) kernel->unsuited = unsuited(woven, limit);
+    if (refused) kernel->unsuited = refused;
     run->last_woven = woven;
     return status;
 }
