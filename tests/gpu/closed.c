@@ -1,6 +1,6 @@
 // closed.c - a device is closed right after a query, while its dispatcher still asks the driver whether all is done: closing ends.
 //
-// Run by tests/check-gpu with the fake driver.  Asking takes long here, so that closing meets it; one that is never done is ended by a signal.
+// Run by tests/check-stress-gpu with the fake driver.  Asking takes long here, so that closing meets it; one that is never done is ended by a signal.
 
 #include <dlfcn.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // crowded.c - queries that meet on a device whose pool has room for each of them, and not for all at once: they wait for each other, and none is left to the CPU.
 //
-// Run by tests/check-gpu with the fake driver and a pool of 6 MB.
+// Run by tests/check-stress-gpu with the fake driver and a pool of 6 MB.
 
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 // door.c - a query that needs much of the pool, and others that need little of it: these overtake it, but not for ever; and where it waits for one that is long at
 // work, the others do not wait with it.
 //
-// Run by tests/check-gpu with the fake driver and a pool of 6150 kB, of which queries may have 4.7 MB.
+// Run by tests/check-stress-gpu with the fake driver and a pool of 6150 kB, of which queries may have 4.7 MB.
 
 #include <dlfcn.h>
 #include <unistd.h>

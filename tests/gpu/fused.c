@@ -1,6 +1,6 @@
 // fused.c - queries that meet on a GPU share a kernel, and each gets the answer that it gets alone on the CPU.
 //
-// Run by tests/check-gpu with the fake driver, and a pool that the table does not fit: riders then gather at the runs.
+// Run by tests/check-gpu with the fake driver, and a pool that the table does not fit: riders then gather at the runs; --few by tests/check-stress-gpu.
 // Without WEFT_LIBCUDA it runs on a GPU (scripts/gpu-test), for as long as kernels may take to be compiled.
 // --few: fewer queries, whose kernels are the same in every round, since compute-sanitizer takes a second or more to make each its own.
 

@@ -1,6 +1,6 @@
 // riders.c - queries on a GPU are seen from outside: weft_riders and EXPLAIN (NETWORK) while they run, weft_scans after.
 //
-// Run by tests/check-gpu with the fake driver.
+// Run by tests/check-stress-gpu with the fake driver.
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-# A driver and an NVRTC for tests without a GPU (fake_cuda.c).  Included by the Makefile, built by tests/check-gpu.
+# A driver and an NVRTC for tests without a GPU (fake_cuda.c).  Included by the Makefile, built by tests/check-gpu and tests/check-stress-gpu.
 # It has a copy of the library inside, all of it hidden: the words of the CPU, and libtcc.
 
 fake_cuda := $(BUILD)/gpu/libfake_cuda.so
