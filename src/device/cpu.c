@@ -342,12 +342,6 @@ bool launch_wants_chunk(const Launch *launch, int number)
     return !launch->woven->is_empty && chunk->n_rows > 0;
 }
 
-u64 column_read_bytes(const Chunk *chunk, int column)
-{
-    const u64 rows = chunk->n_rows;
-    return rows * chunk->columns[column].width + (chunk->columns[column].valid ? (rows + 63) / 64 * 8 : 0);
-}
-
 u64 launch_column_bytes(const Launch *launch, int number)
 {
     const Chunk *chunk = launch->source->chunks[number];

@@ -25,9 +25,6 @@ static u64 rounded(u64 bytes) { return (bytes + 63) / 64 * 64; }
 
 // ---- where things lie ------------------------------------------------------------------------------------------------------------------
 
-u64 column_data_bytes(const Chunk *chunk, int column) { return (u64)chunk->n_rows * chunk->columns[column].width; }
-u64 column_valid_bytes(const Chunk *chunk, int column) { return chunk->columns[column].valid ? ((u64)chunk->n_rows + 63) / 64 * 8 : 0; }
-
 // In a stored chunk the validity follows the values: then they are one copy.
 static bool is_joined(const Chunk *chunk, int column)
 {

@@ -16,7 +16,6 @@
 #define MAX_DIMS     6
 #define SPAN_MOST    ((u64)1 << 16)    // values of a column that have a class each
 #define LISTS_MOST   ((u64)1 << 16)    // entries of all lists
-#define STATIC_BYTES 4096              // of words, at most
 #define STATE_MOST   8
 #define MET_BEFORE   2
 
@@ -178,7 +177,7 @@ static bool place_cells(GpuCube *cube)
         make_classes(cube, d);
         if (cube->dims[d].size > SPAN_MOST) return false;
         cube->n_cells *= (u64)cube->dims[d].n_classes;
-        if (cube->n_cells * n_state * sizeof(i64) + STATIC_BYTES > MIN_OF(cube->runs[0]->gpu->shared_most, (u64)cube->runs[0]->gpu->shared_per_block)) return false;
+        if (cube->n_cells * n_state * sizeof(i64) > cube->runs[0]->gpu->shared_most) return false;
     }
     for (int r = 0; r < cube->n_runs; r++) n_listed += cells_wanted(cube, r);
     return n_listed <= LISTS_MOST;

@@ -108,10 +108,8 @@ static u64 place_tables(GpuRun *run, u64 at, u64 most)
 
 static void place_shared(Gpu *gpu, GpuRun *run)
 {
-    const u64 static_bytes = 4096;     // of words like TOTAL_END, at most
-    const u64 most = MIN_OF(gpu->shared_most, (u64)gpu->shared_per_block - static_bytes);
-    u64       at = place_groups(run, most);
-    if (run->rows_wanted >= ROWS_FOR_SHARED) at = place_tables(run, at, most);
+    u64 at = place_groups(run, gpu->shared_most);
+    if (run->rows_wanted >= ROWS_FOR_SHARED) at = place_tables(run, at, gpu->shared_most);
     run->shape.dynamic_shared = (u32)at;
 }
 

@@ -33,7 +33,6 @@
 #define TEST_BYTES    4.0              // of a query's test of a value, when the tables are made
 #define WAVES         8                // blocks, in multiples of what fits the multiprocessors at once, at most: 120 M rows took 1.12 ms with 8, 1.21 with 2
 #define FETCH_SHARE   4                // of tables that all blocks fetch: 1 / this of the rows' bytes, unless multiprocessors went without work
-#define STATIC_BYTES  4096             // of words, at most
 #define TESTS_MOST    (SIEVE_RIDERS * 4)       // all of them, and of one column
 #define NAME_BYTES    40
 
@@ -196,8 +195,6 @@ static int lane_for(int n) { return n <= 8 ? 0 : n <= 16 ? 1 : n <= 32 ? 2 : 3; 
 
 static u64 table_bytes(u64 size, int lane) { return args_rounded(size << lane); }
 
-static u64 near_most(const Gpu *gpu) { return MIN_OF(gpu->shared_most, (u64)gpu->shared_per_block - STATIC_BYTES); }
-
 // The small ones, as they come first.
 static u32 near_tables(const SieveTable *table, int lane, u64 most)
 {
@@ -214,7 +211,7 @@ static u32 near_tables(const SieveTable *table, int lane, u64 most)
 static CudaKernel *table_kernel(Gpu *gpu, SieveTable *table, int lane)
 {
     if (!table->kernels[lane]) {
-        table->shared[lane] = near_tables(table, lane, near_most(gpu));
+        table->shared[lane] = near_tables(table, lane, gpu->shared_most);
         Arena      *arena = arena_new(NULL, "sieve");
         const char *name, *text = weave_sieve_text(arena, table->widths, table->n_columns, 1 << lane, &name);
         table->kernels[lane] = kernel_want(gpu, &(KernelWish){ .name = name, .text = text, .shared_tables = table->shared[lane] }, &table->shapes[lane]);
@@ -288,7 +285,7 @@ static bool place_near(Gpu *gpu, GpuSieve *sieve)
         at += sieve->spots[c].bytes;
     }
     sieve->near_bytes = (u32)at;
-    if (at <= near_most(gpu)) return true;
+    if (at <= gpu->shared_most) return true;
     table->kernels[sieve->lane] = NULL;
     return false;
 }
@@ -334,7 +331,7 @@ static double row_bytes(const GpuRun *run)
 // ROWS: of the run; the tables are made for each one anew.
 static bool pays(const Gpu *gpu, GpuSieve *sieve, u64 rows)
 {
-    const u32 near = near_tables(sieve->table, sieve->lane, near_most(gpu));
+    const u32 near = near_tables(sieve->table, sieve->lane, gpu->shared_most);
     double    alone = 0, together = 0;
     for (int c = 0; c < sieve->table->n_columns; c++)
         if (sieve->columns[c].wants) together += sieve->table->widths[c] + (near >> c & 1 ? LOOK_BYTES : LOOK_FAR);

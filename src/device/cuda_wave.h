@@ -58,8 +58,6 @@ typedef struct Wave {
 #define PUSH(items, n, room) ((n) == (room) ? ((room) = (room) ? 2 * (room) : 16, (items) = realloc((items), (size_t)(room) * sizeof *(items))) : (items), &(items)[(n)++])
 
 // A column in device memory: values, validity, and what kernels may read past them.
-u64 column_data_bytes(const Chunk *chunk, int column);
-u64 column_valid_bytes(const Chunk *chunk, int column);
 u64 column_valid_at(const Chunk *chunk, int column);        // offset of the validity
 u64 column_copy_bytes(const Chunk *chunk, int column);      // all of it
 

@@ -202,7 +202,6 @@ struct Device {
 Device *device_cpu_open(void);
 
 bool launch_wants_chunk(const Launch *launch, int chunk);                      // no zone test rules it out
-u64  column_read_bytes(const Chunk *chunk, int column);                         // its values, and which of them are NULL
 u64  launch_column_bytes(const Launch *launch, int chunk);                     // of the chunk's columns that the kernel reads
 i64  launch_param(const Param *param, const KernelColumn *columns);            // as the kernel gets it for a chunk with these columns
 u64  launch_count_groups(const Launch *launch);                                // of launch->groups, those that have rows

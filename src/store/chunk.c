@@ -146,6 +146,10 @@ static void tell_watches(const Chunk *chunk)
     pthread_mutex_unlock(&watches_lock);
 }
 
+u64 column_data_bytes(const Chunk *chunk, int column) { return (u64)chunk->n_rows * chunk->columns[column].width; }
+u64 column_valid_bytes(const Chunk *chunk, int column) { return chunk->columns[column].valid ? ((u64)chunk->n_rows + 63) / 64 * 8 : 0; }
+u64 column_read_bytes(const Chunk *chunk, int column) { return column_data_bytes(chunk, column) + column_valid_bytes(chunk, column); }
+
 // A file's mapping has pages of its own, and so has large memory; small memory lies among other people's.
 ChunkPages chunk_pages(const Chunk *chunk)
 {

@@ -143,6 +143,11 @@ typedef struct ChunkPages {
 
 ChunkPages chunk_pages(const Chunk *chunk);
 
+// What a scan reads of a column, without what it is padded with.
+u64 column_data_bytes(const Chunk *chunk, int column);          // values
+u64 column_valid_bytes(const Chunk *chunk, int column);         // which of them are NULL
+u64 column_read_bytes(const Chunk *chunk, int column);          // both
+
 // Who keeps something by a chunk's memory is told before the memory goes: GONE is called once for each chunk of this process that
 // goes, by the thread that let go of it last, and may wait, but not for anything of the store.
 typedef struct ChunkWatch {

@@ -18,26 +18,6 @@ static int (*n_stopped)(void);
 static weft_db      *db;
 static weft_session *x, *y, *z, *other_gpu, *cpu;
 
-static weft_session *on(const char *device)
-{
-    weft_session *session;
-    weft_error    error;
-    char          sql[60];
-    if (weft_connect(db, &session, &error)) exit((printf("failed: %s\n", error.message), 1));
-    snprintf(sql, sizeof sql, "set device = '%s'", device);
-    must(session, sql);
-    must(session, "set sharing = off");
-    return session;
-}
-
-static weft_task *begin(weft_session *session, const char *sql)
-{
-    weft_task *task;
-    weft_error error;
-    if (weft_submit(session, sql, &task, &error)) exit((printf("failed: %s\n", error.message), 1));
-    return task;
-}
-
 static void end(weft_task *task, const char *what, const char *sqlstate)
 {
     weft_result *result = NULL;
@@ -139,7 +119,7 @@ int main(void)
     *(void **)&n_stopped = fake ? dlsym(fake, "fake_cuda_stopped") : NULL;
     if (!fail_at || !busy || !go_on || !rests || !n_stopped) return puts("failed: WEFT_LIBCUDA does not name the fake driver"), 1;
     if (weft_open(NULL, &db, &error)) return 1;
-    x = on("cuda:0"), y = on("cuda:0"), z = on("cuda:0"), other_gpu = on("cuda:1"), cpu = on("cpu");
+    x = connect_alone(db, "cuda:0"), y = connect_alone(db, "cuda:0"), z = connect_alone(db, "cuda:0"), other_gpu = connect_alone(db, "cuda:1"), cpu = connect_alone(db, "cpu");
     fill();
     for (int n = 0; n < N_STREAMS; n++) check_nobody_waits(n);
     const int before = n_stopped();

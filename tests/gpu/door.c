@@ -19,26 +19,6 @@ static weft_db      *db;
 static weft_session *cpu, *first, *second, *others[N_SMALL];
 static char         *right_small, *right_large;
 
-static weft_session *on(const char *device)
-{
-    weft_session *session;
-    weft_error    error;
-    char          sql[60];
-    if (weft_connect(db, &session, &error)) exit((printf("failed: %s\n", error.message), 1));
-    snprintf(sql, sizeof sql, "set device = '%s'", device);
-    must(session, sql);
-    must(session, "set sharing = off");
-    return session;
-}
-
-static weft_task *begin(weft_session *session, const char *sql)
-{
-    weft_task *task;
-    weft_error error;
-    if (weft_submit(session, sql, &task, &error)) exit((printf("failed: %s\n", error.message), 1));
-    return task;
-}
-
 static void end(weft_task *task, const char *what, const char *right)
 {
     weft_result *result = NULL;
@@ -121,9 +101,9 @@ int main(void)
     *(void **)&go_on = fake ? dlsym(fake, "fake_cuda_go_on") : NULL;
     if (!busy || !go_on) return puts("failed: WEFT_LIBCUDA does not name the fake driver"), 1;
     if (weft_open(NULL, &db, &error)) return 1;
-    cpu = on("cpu"), first = on("cuda"), second = on("cuda");
+    cpu = connect_alone(db, "cpu"), first = connect_alone(db, "cuda"), second = connect_alone(db, "cuda");
     fill();
-    for (int i = 0; i < N_SMALL; i++) others[i] = on("cuda"), must(others[i], small);
+    for (int i = 0; i < N_SMALL; i++) others[i] = connect_alone(db, "cuda"), must(others[i], small);
     must(first, large);                            // code is there
     for (int round = 0; round < 3; round++) check_overtaken();
     check_others_go_on();

@@ -54,6 +54,26 @@ static inline void must(weft_session *session, const char *sql)
     weft_result_free(result);
 }
 
+static inline weft_session *connect_alone(weft_db *db, const char *device)      // its queries share no scan
+{
+    weft_session *session;
+    weft_error    error;
+    char          sql[60];
+    if (weft_connect(db, &session, &error)) exit((printf("failed: %s\n", error.message), 1));
+    snprintf(sql, sizeof sql, "set device = '%s'", device);
+    must(session, sql);
+    must(session, "set sharing = off");
+    return session;
+}
+
+static inline weft_task *begin(weft_session *session, const char *sql)
+{
+    weft_task *task;
+    weft_error error;
+    if (weft_submit(session, sql, &task, &error)) exit((printf("failed: %s\n", error.message), 1));
+    return task;
+}
+
 // A table (a, b, c, d) of so many rows, by a file; every seventh c is NULL.
 static inline void write_csv(const char *path, int n_rows)
 {
@@ -80,9 +100,7 @@ enum { QUERY_BYTES = 300 };
 
 static inline void submit_all(weft_session **sessions, int n, char sql[][QUERY_BYTES], weft_task **tasks)
 {
-    weft_error error;
-    for (int i = 0; i < n; i++)
-        if (weft_submit(sessions[i], sql[i], &tasks[i], &error)) exit((printf("failed: %s\n", error.message), 1));
+    for (int i = 0; i < n; i++) tasks[i] = begin(sessions[i], sql[i]);
 }
 
 // Each has the answer that the onlooker gets.
