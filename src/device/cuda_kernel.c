@@ -118,7 +118,8 @@ static void place_shared(Gpu *gpu, GpuRun *run)
 // hash table 18.7 with eight, 9.8 with two, 8.1 with one, and into 50 groups 2.1, 2.3 and 2.1.  A list of rows that a sieve left is short: more of them for each thread would leave others without any.
 static int items_at_first(const char *text, u32 shared_groups, bool is_picked)
 {
-    if (strstr(text, "FRESH(")) return 1;                  // it reads rows that a kernel left, and nothing is written behind the last one
+    if (strstr(text, "FRESH(") || strstr(text, "CHAIN(")) return 1;            // it reads rows that a kernel left, and nothing is written behind the last one
+    if (strstr(text, "CHAIN_PIECES")) return 1;            // it follows chains
     if (strstr(text, "GROUP(")) return 1;
     return is_picked || (strstr(text, "SUMS(") && !shared_groups) ? 2 : 8;
 }

@@ -1,9 +1,9 @@
 // cuda_table.c - a join table made on the GPU, of rows that a launch left there.
 //
-//     stream of the launch    its kernel, which notes ranges on the way | (head and marks to the host) ... zeros | fill | (count to the host)
+//     stream of the launch    its kernel, which notes ranges on the way | (head and marks to the host) ... zeros | link, order | fill | (counts to the host)
 //
-// The host is asked twice: for the shape of the table when the ranges are known, and whether keys were unique.  The kernel that fills the
-// table is the same for all (weave/tables.c).
+// The host is asked twice: for the shape of the table when the ranges are known, and whether keys were unique.  Where they were not, or are far apart, rows of equal
+// key are chained (link, order) and payloads lie by row.  The kernels are the same for all (weave/tables.c).
 //
 // The parts of a table are copies in the pool that nobody has a source of, so they are held until the table is dropped, and count as
 // admitted memory.  A launch that probes the table finds them by its id, like those that came over the link.
@@ -16,12 +16,14 @@
 #define ALIGNED   256
 #define SPAN_MOST ((u64)1 << 30)
 
+enum { LINK_ARGS = 0, ORDER_ARGS };    // of the parts that are links, whose numbers these are, too
+
 typedef struct FillArgs {              // what a part's KernelArgs point to, in device memory
     KernelColumn columns[FILL_KEYS_FROM + FILL_KEYS];
-    i64          params[FILL_KEY + 2 * FILL_KEYS];
-    void        *state[FILL_STATE];
-    const void  *tables[1];
-    i64          n_places;
+    i64          params[MAX_OF((int)FILL_KEY + 2 * FILL_KEYS, (int)LINK_KEY + 3 * FILL_KEYS)];
+    void        *state[ORDER_STATE];
+    const void  *tables[FILL_KEYS + 1];
+    i64          totals[2];            // places or keys that have a row; the longest chain
 } FillArgs;
 
 struct MadeTable {
@@ -102,19 +104,21 @@ static MadeTable *new_table(Gpu *gpu, const TableFill *fill)
     return table;
 }
 
-// What only the filling needs: [KernelArgs by part | FillArgs by part | codes of values, for parts that have some | a bit per place]
+// What only the filling needs: [KernelArgs by part | FillArgs by part | codes of values, for parts that have some | a bit per place, or where each row is from]
 typedef struct Scratch { Copy *copy; u64 parts_at, maps_at, bits_at, bytes; } Scratch;
 
-static u64 bits_bytes(const TableFill *fill) { return aligned(fill->span / 8 + 8); }
+static bool has_bits(const TableFill *fill) { return fill->kind == FILL_BY_KEY && fill->parts[0].width; }
 
-static bool take_scratch(Gpu *gpu, const TableFill *fill, Scratch *scratch)
+static u64 bits_bytes(const TableFill *fill) { return has_bits(fill) ? aligned(fill->span / 8 + 8) : 0; }
+
+static bool take_scratch(Gpu *gpu, const TableFill *fill, u64 n_rows, Scratch *scratch)
 {
     const u64 n_parts = (u64)fill->n_parts;
     scratch->parts_at = aligned(n_parts * sizeof(KernelArgs));
     scratch->maps_at = scratch->parts_at + aligned(n_parts * sizeof(FillArgs));
     scratch->bits_at = scratch->maps_at;
     for (int p = 0; p < fill->n_parts; p++) scratch->bits_at += aligned(fill->parts[p].n_codes * sizeof(u32));
-    scratch->bytes = scratch->bits_at + (fill->parts[0].width ? bits_bytes(fill) : 0);
+    scratch->bytes = scratch->bits_at + (fill->kind == FILL_BY_KEY ? bits_bytes(fill) : n_rows * sizeof(u64));
     pthread_mutex_lock(&gpu->lock);
     scratch->copy = copy_add(gpu->frames, (CopyKey){ 0 }, scratch->bytes, false);
     pthread_mutex_unlock(&gpu->lock);
@@ -147,24 +151,69 @@ static void write_columns(const GpuRun *run, const TableFill *fill, const FillPa
     }
 }
 
-static void write_params(const FillPart *part, bool is_counted, i64 *params)
+static void write_params(const TableFill *fill, int p, i64 *params)
 {
+    const FillPart *part = &fill->parts[p];
     params[FILL_WIDTH] = part->width, params[FILL_BASE] = part->base, params[FILL_NULL_CODE] = (i64)part->null_code, params[FILL_PLUS] = (i64)part->plus;
-    params[FILL_HAS_NULLS] = part->null >= 0, params[FILL_HAS_CODES] = part->codes != NULL, params[FILL_IS_SET] = part->is_set, params[FILL_IS_COUNTED] = is_counted;
+    params[FILL_HAS_NULLS] = part->null >= 0, params[FILL_HAS_CODES] = part->codes != NULL, params[FILL_IS_SET] = part->is_set;
+    params[FILL_IS_COUNTED] = part->is_valid || (p == 0 && fill->kind == FILL_BY_KEY);
+    params[FILL_IS_BY_ROW] = fill->kind != FILL_BY_KEY, params[FILL_IS_VALID] = part->is_valid;
 }
 
-static void write_part(const GpuRun *run, const TableFill *fill, int p, const MadeTable *table, const Scratch *scratch, u64 map_at, KernelArgs *args, FillArgs *own)
+typedef struct Writer { const GpuRun *run; const TableFill *fill; const MadeTable *table; const Scratch *scratch; KernelArgs *args; FillArgs *own; } Writer;
+
+static void *part_address(const Writer *w, int p) { return pointer(gpu_address(w->run->gpu, w->table->parts[p]->at)); }
+
+static CuAddress own_address(const Writer *w, int p) { return in_scratch(w->run->gpu, w->scratch, w->scratch->parts_at + (u64)p * sizeof(FillArgs)); }
+
+static void *from_address(const Writer *w) { return pointer(in_scratch(w->run->gpu, w->scratch, w->scratch->bits_at)); }
+
+static void write_args(const Writer *w, int p, u64 n_rows)
 {
-    const Gpu      *gpu = run->gpu;
-    const CuAddress at = in_scratch(gpu, scratch, scratch->parts_at + (u64)p * sizeof *own), places = gpu_address(gpu, table->parts[p]->at);
-    write_columns(run, fill, &fill->parts[p], own);
-    write_params(&fill->parts[p], p == 0, own->params);
-    own->state[FILL_PLACES] = pointer(places);
-    own->state[FILL_BITS] = pointer(fill->parts[p].width ? in_scratch(gpu, scratch, scratch->bits_at) : places);
-    own->state[FILL_COUNT] = pointer(at + offsetof(FillArgs, n_places));
-    own->tables[0] = pointer(in_scratch(gpu, scratch, map_at));
-    *args = (KernelArgs){ .row_end = (u32)run->n_used, .columns = pointer(at + offsetof(FillArgs, columns)), .params = pointer(at + offsetof(FillArgs, params)),
-                          .state = pointer(at + offsetof(FillArgs, state)), .tables = pointer(at + offsetof(FillArgs, tables)), .common = pointer(in_block(run, 0)) };
+    const CuAddress at = own_address(w, p);
+    w->args[p] = (KernelArgs){ .row_end = (u32)n_rows, .columns = pointer(at + offsetof(FillArgs, columns)), .params = pointer(at + offsetof(FillArgs, params)),
+                               .state = pointer(at + offsetof(FillArgs, state)), .tables = pointer(at + offsetof(FillArgs, tables)), .common = pointer(in_block(w->run, 0)) };
+}
+
+static void write_part(const Writer *w, int p, u64 map_at)
+{
+    FillArgs *own = &w->own[p];
+    write_columns(w->run, w->fill, &w->fill->parts[p], own);
+    write_params(w->fill, p, own->params);
+    own->state[FILL_PLACES] = part_address(w, p);
+    own->state[FILL_BITS] = w->fill->parts[p].width ? pointer(in_scratch(w->run->gpu, w->scratch, w->scratch->bits_at)) : part_address(w, p);
+    own->state[FILL_COUNT] = pointer(own_address(w, p) + offsetof(FillArgs, totals));
+    own->tables[0] = pointer(in_scratch(w->run->gpu, w->scratch, map_at));
+    write_args(w, p, w->run->n_used);
+}
+
+static void write_link(const Writer *w)
+{
+    const TableFill *fill = w->fill;
+    FillArgs        *own = &w->own[LINK_ARGS];
+    own->params[LINK_IS_HASH] = fill->kind == FILL_HASH, own->params[LINK_HAS_WORDS] = fill->has_words, own->params[LINK_MASK] = (i64)(fill->span - 1);
+    own->params[LINK_SEGMENTS] = (i64)w->run->n_segments;
+    for (int k = 0; k < fill->n_keys; k++) {
+        const FillKey *key = &fill->keys[k];
+        i64           *params = own->params + LINK_KEY + 3 * k;
+        own->columns[k] = slot_column(w->run, key->value, 8);
+        own->tables[k] = own->columns[k].data;
+        params[0] = key->low, params[1] = (i64)key->stride, params[2] = key->is_float;
+    }
+    for (int p = LINK_SLOTS; p <= LINK_WORDS; p++) own->state[p] = part_address(w, p < LINK_WORDS || fill->has_words ? p : LINK_SLOTS);
+    own->tables[fill->n_keys] = pointer(in_block(w->run, w->run->segments_at));
+    own->state[LINK_FROM] = from_address(w);
+    write_args(w, LINK_ARGS, w->run->n_used);
+}
+
+static void write_order(const Writer *w)
+{
+    FillArgs *own = &w->own[ORDER_ARGS];
+    own->params[ORDER_IS_HASH] = w->fill->kind == FILL_HASH;
+    own->tables[0] = from_address(w);
+    own->state[ORDER_SLOTS] = part_address(w, LINK_SLOTS), own->state[ORDER_NEXT] = part_address(w, LINK_NEXT);
+    for (int t = 0; t < COUNT_OF(own->totals); t++) own->state[ORDER_KEYS + t] = pointer(own_address(w, ORDER_ARGS) + offsetof(FillArgs, totals) + (u64)t * sizeof *own->totals);
+    write_args(w, ORDER_ARGS, w->fill->span);
 }
 
 // All in one copy.  The stream is idle: the rows are there, and counted.
@@ -174,9 +223,11 @@ static weft_status send_args(GpuRun *run, const TableFill *fill, const MadeTable
     const bool is_small = run->slip && scratch->bits_at <= SLIP_BYTES;
     u8        *area = is_small ? memset(run->slip, 0, scratch->bits_at) : calloc(1, scratch->bits_at);
     u64        map_at = scratch->maps_at;
+    const Writer writer = { run, fill, table, scratch, (KernelArgs *)(void *)area, (FillArgs *)(void *)(area + scratch->parts_at) };
+    if (fill->kind != FILL_BY_KEY) write_link(&writer), write_order(&writer);
     for (int p = 0; p < fill->n_parts; p++) {
         const u64 map_bytes = fill->parts[p].n_codes * sizeof(u32);
-        write_part(run, fill, p, table, scratch, map_at, (KernelArgs *)(void *)area + p, (FillArgs *)(void *)(area + scratch->parts_at) + p);
+        if (!fill->parts[p].is_link) write_part(&writer, p, map_at);
         if (map_bytes) memcpy(area + map_at, fill->parts[p].codes, map_bytes);
         map_at += aligned(map_bytes);
     }
@@ -192,58 +243,105 @@ static weft_status set_zero(GpuRun *run, const TableFill *fill, const MadeTable 
     Gpu *gpu = run->gpu;
     for (int p = 0; p < fill->n_parts; p++)
         GPU_TRY(gpu, MemsetD8Async, (gpu_address(gpu, table->parts[p]->at), 0, fill->parts[p].bytes + TABLE_PAST, run->stream), err);
-    if (fill->parts[0].width) GPU_TRY(gpu, MemsetD8Async, (in_scratch(gpu, scratch, scratch->bits_at), 0, bits_bytes(fill), run->stream), err);
+    if (has_bits(fill)) GPU_TRY(gpu, MemsetD8Async, (in_scratch(gpu, scratch, scratch->bits_at), 0, bits_bytes(fill), run->stream), err);
     return WEFT_OK;
 }
 
 // A kernel that is the same for all, and how it is launched.
-typedef struct Fixed { Woven woven; Launch launch; GpuRun run; } Fixed;
+typedef struct Fixed { Woven woven; Source none; Launch launch; GpuRun run; } Fixed;
 
-static weft_status fill_kernel(Gpu *gpu, Arena *arena, int n_keys, Fixed *fixed, Error *err)
+static void set_text(Fixed *fixed, Gpu *gpu, const char *text, const char *name)
 {
-    *fixed = (Fixed){ .launch = { .woven = &fixed->woven, .sink = SINK_GROUPS }, .run = { .gpu = gpu, .launch = &fixed->launch } };
-    fixed->woven.text = weave_fill_text(arena, n_keys, &fixed->woven.name);
+    *fixed = (Fixed){ .woven = { .text = text, .name = name }, .launch = { .woven = &fixed->woven, .source = &fixed->none, .sink = SINK_GROUPS }, .run = { .gpu = gpu, .launch = &fixed->launch } };
+}
+
+static weft_status get_code(Gpu *gpu, Fixed *fixed, Error *err)
+{
     TRY(gpu_enter(gpu, err));          // another thread may have made the code
     TRY(kernel_get(gpu, &fixed->run, err));
     return kernel_shape(gpu, &fixed->run, err);
 }
 
-static weft_status launch_kernel(GpuRun *run, const TableFill *fill, const Fixed *fixed, const Scratch *scratch, Error *err)
+typedef enum FixedKind { KERNEL_FILL, KERNEL_LINK, KERNEL_ORDER } FixedKind;
+
+static void describe_kernel(Gpu *gpu, Arena *arena, FixedKind kind, int n_keys, Fixed *fixed)
+{
+    const char *name, *text;
+    if (kind == KERNEL_FILL) text = weave_fill_text(arena, n_keys, &name);
+    else text = kind == KERNEL_LINK ? weave_link_text(arena, n_keys, &name) : weave_order_text(&name);
+    set_text(fixed, gpu, text, name);
+}
+
+// Parts FIRST and N_PARTS - 1 after it, each over N_ROWS rows.
+typedef struct Work { FixedKind kind; int first, n_parts; u64 n_rows; } Work;
+
+static weft_status launch_kernel(GpuRun *run, const Work *work, const Fixed *fixed, const Scratch *scratch, Error *err)
 {
     Gpu         *gpu = run->gpu;
-    CuAddress    at = in_scratch(gpu, scratch, 0);
+    CuAddress    at = in_scratch(gpu, scratch, (u64)work->first * sizeof(KernelArgs));
     void        *parameters[] = { &at };
     const Shape *shape = &fixed->run.shape;
-    const u64    tile = (u64)shape->threads * (u64)shape->items, room = 2 * (u64)gpu->n_sms * (u64)shape->blocks_per_sm / (u64)fill->n_parts;
-    const u32    blocks = (u32)MAX_OF(1, MIN_OF((run->n_used + tile - 1) / tile, room));
+    const u64    tile = (u64)shape->threads * (u64)shape->items, room = 2 * (u64)gpu->n_sms * (u64)shape->blocks_per_sm / (u64)work->n_parts;
+    const u32    blocks = (u32)MAX_OF(1, MIN_OF((work->n_rows + tile - 1) / tile, room));
     if (run->is_timed) TRY(launch_add_timer(run, err));
     if (run->is_timed) GPU_TRY(gpu, EventRecord, (run->timers[run->n_timers - 2], run->stream), err);
-    GPU_TRY(gpu, LaunchKernel, (fixed->run.kernel->code.function, blocks, (unsigned)fill->n_parts, 1, (unsigned)shape->threads, 1, 1, shape->launch_shared, run->stream, parameters, NULL), err);
+    GPU_TRY(gpu, LaunchKernel, (fixed->run.kernel->code.function, blocks, (unsigned)work->n_parts, 1, (unsigned)shape->threads, 1, 1, shape->launch_shared, run->stream, parameters, NULL), err);
     gpu->n_kernels++;
     if (run->is_timed) GPU_TRY(gpu, EventRecord, (run->timers[run->n_timers - 1], run->stream), err);
     return WEFT_OK;
 }
 
-static weft_status launch_fill(GpuRun *run, const TableFill *fill, const Scratch *scratch, Error *err)
+static weft_status do_work(GpuRun *run, const TableFill *fill, const Work *work, const Scratch *scratch, Error *err)
 {
-    Arena      *arena = arena_new(NULL, "fill");
-    Fixed       fixed;
-    weft_status status = fill_kernel(run->gpu, arena, fill->n_keys, &fixed, err);
-    if (!status) status = launch_kernel(run, fill, &fixed, scratch, err);
+    Arena *arena = arena_new(NULL, "fill");
+    Fixed  fixed;
+    describe_kernel(run->gpu, arena, work->kind, fill->n_keys, &fixed);
+    weft_status status = get_code(run->gpu, &fixed, err);
+    if (!status) status = launch_kernel(run, work, &fixed, scratch, err);
     arena_free(arena);
     return status;
+}
+
+static weft_status launch_all(GpuRun *run, const TableFill *fill, const Scratch *scratch, Error *err)
+{
+    int n_links = 0;
+    while (n_links < fill->n_parts && fill->parts[n_links].is_link) n_links++;
+    if (n_links) TRY(do_work(run, fill, &(Work){ KERNEL_LINK, LINK_ARGS, 1, run->n_used }, scratch, err));
+    if (n_links) TRY(do_work(run, fill, &(Work){ KERNEL_ORDER, ORDER_ARGS, 1, fill->span }, scratch, err));
+    if (n_links == fill->n_parts) return WEFT_OK;
+    return do_work(run, fill, &(Work){ KERNEL_FILL, n_links, fill->n_parts - n_links, run->n_used }, scratch, err);
+}
+
+// Whether nobody has to wait for a compiler; if somebody would, what is missing is made in the background.
+static bool has_code(Gpu *gpu, FixedKind kind, int n_keys)
+{
+    Arena *arena = arena_new(NULL, "fill");
+    Fixed  fixed;
+    describe_kernel(gpu, arena, kind, n_keys, &fixed);
+    const bool is_ready = kernel_wait_ms(gpu, &fixed.launch) <= 0;
+    if (!is_ready) ready_begin(gpu);
+    arena_free(arena);
+    return is_ready;
+}
+
+static bool has_codes(Gpu *gpu, const TableFill *fill)
+{
+    if (fill->kind == FILL_BY_KEY) return true;
+    const bool can_link = has_code(gpu, KERNEL_LINK, fill->n_keys);
+    return has_code(gpu, KERNEL_ORDER, fill->n_keys) && can_link;
 }
 
 static weft_status fill_table(GpuRun *run, TableFill *fill, const MadeTable *table, const Scratch *scratch, Error *err)
 {
     Gpu *gpu = run->gpu;
-    i64  pageable = 0, *n_places = run->slip ? (i64 *)(void *)run->slip : &pageable;      // behind the args in the stream, which are gone by then
+    i64  pageable[2], *totals = run->slip ? (i64 *)(void *)run->slip : pageable;      // behind the args in the stream, which are gone by then
+    const u64 counted = scratch->parts_at + (fill->kind == FILL_BY_KEY ? 0 : ORDER_ARGS) * sizeof(FillArgs);
     TRY(set_zero(run, fill, table, scratch, err));
     TRY(send_args(run, fill, table, scratch, err));
-    TRY(launch_fill(run, fill, scratch, err));
-    GPU_TRY(gpu, MemcpyDtoHAsync, (n_places, in_scratch(gpu, scratch, scratch->parts_at + offsetof(FillArgs, n_places)), sizeof *n_places, run->stream), err);
+    TRY(launch_all(run, fill, scratch, err));
+    GPU_TRY(gpu, MemcpyDtoHAsync, (totals, in_scratch(gpu, scratch, counted + offsetof(FillArgs, totals)), sizeof pageable, run->stream), err);
     GPU_TRY(gpu, StreamSynchronize, (run->stream), err);
-    fill->n_places = (u64)*n_places;
+    fill->n_places = (u64)totals[0], fill->longest = (u64)totals[1];
     return WEFT_OK;
 }
 
@@ -267,7 +365,7 @@ static void give_up_table(Gpu *gpu, MadeTable *table)
 
 static bool can_make(const GpuRun *run, const TableFill *fill)
 {
-    return fill->span <= SPAN_MOST && fill->n_keys <= FILL_KEYS && run->n_used;
+    return fill->span <= SPAN_MOST && run->n_used && run->n_used <= SPAN_MOST && fill->n_keys <= FILL_KEYS && (fill->may_compile || has_codes(run->gpu, fill));
 }
 
 static bool make_table(Gpu *gpu, GpuRun *run, TableFill *fill)
@@ -278,8 +376,9 @@ static bool make_table(Gpu *gpu, GpuRun *run, TableFill *fill)
     if (!can_make(run, fill) || gpu_enter(gpu, &err)) return false;
     MadeTable *table = new_table(gpu, fill);
     if (!table) return false;
-    const bool        fits = take_scratch(gpu, fill, &scratch);
+    bool              fits = take_scratch(gpu, fill, run->n_used, &scratch);
     const weft_status status = fits ? fill_table(run, fill, table, &scratch, &err) : WEFT_OK;
+    fits = fits && (status || fill->longest < CHAIN_TOO_LONG);
     if (status) {
         snprintf(fill->refused, sizeof fill->refused, "%.290s", err.message);
         run_wait_quietly(run);
@@ -365,6 +464,7 @@ void tables_warm(Gpu *gpu)
     Error  ignored = { 0 };
     Fixed  fixed;
     Arena *arena = arena_new(NULL, "warm");
-    fill_kernel(gpu, arena, 1, &fixed, &ignored);
+    describe_kernel(gpu, arena, KERNEL_FILL, 1, &fixed);
+    get_code(gpu, &fixed, &ignored);
     arena_free(arena);
 }

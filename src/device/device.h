@@ -43,14 +43,19 @@ typedef struct RowFacts {
     u8   *marks;                       // n_marks, the caller's: not 0 where marks_low + its number occurs
 } RowFacts;
 
-// Where the rows of a launch go in a join table whose keys are numbers in a small range.
-typedef struct FillKey { int value; i64 low; u64 stride; } FillKey;            // place in the table = sum of (key - low) * stride
+// How the rows of a launch become a join table.  By key: keys are numbers in a small range, and each has a place.  Else rows keep their numbers, payloads are by
+// row, and those of equal key are chained, in the order of the source, from a head by key or from a slot of a hash table.
+typedef enum FillKind { FILL_BY_KEY, FILL_HEADS, FILL_HASH } FillKind;
+
+typedef struct FillKey { int value; bool is_float; i64 low; u64 stride; } FillKey;         // place, or key of one word = sum of (key - low) * stride
 
 typedef struct FillPart {
     int        number;                 // as in WovenTable
+    bool       is_link;                // slots, words or next of a table whose rows are chained: the rest of this is of no interest
     u8         width;                  // bytes per place; 0: a bit that there is a row
     u64        bytes;                  // of the part
     bool       is_set;                 // bytes only say that there is a row: their code is 0
+    bool       is_valid;               // bits only say which rows are not NULL
     int        value, null;            // state slots: else it is value - base, or null_code
     i64        base;
     u64        null_code, plus;        // plus is added to every code
@@ -60,12 +65,16 @@ typedef struct FillPart {
 
 typedef struct TableFill {
     u64       table;                   // its id
-    u64       span;                    // places
+    FillKind  kind;
+    u64       span;                    // places, heads or slots; slots are a power of two
+    bool      has_words;               // hash: the key is several words, and its hash in the slots
+    bool      may_compile;             // else code that is not there yet is only asked for, and the host makes this one
     int       n_keys, n_parts;
     FillKey  *keys;
-    FillPart *parts;
+    FillPart *parts;                   // links first: slots, next, words
     // out
-    u64       n_places;                // that have a row; fewer than rows: some had the same
+    u64       n_places;                // that have a row: keys; fewer than rows: some had the same
+    u64       longest;                 // chained: rows of one key, at most
     double    kernel_ms;               // by the device's clock; 0: not asked for
     char      refused[300];            // why it failed at one of the kind it makes; empty: it did not
 } TableFill;

@@ -61,8 +61,11 @@ static weft_status fetch_parts(Remote *remote, Error *err)
 weft_status remote_fetch(JoinTable *view, Error *err)
 {
     TRY(fetch_parts(view->remote, err));
-    view->slots = remote_part(view, TABLE_SLOTS);
-    for (int p = 0; p < view->n_payloads; p++) view->payloads[p].data = remote_part(view, TABLE_PAYLOADS + 3 * p);
+    view->slots = remote_part(view, TABLE_SLOTS), view->words = remote_part(view, TABLE_WORDS), view->next = remote_part(view, TABLE_NEXT);
+    for (int p = 0; p < view->n_payloads; p++) {
+        view->payloads[p].data = remote_part(view, TABLE_PAYLOADS + 3 * p);
+        view->payloads[p].float_valid = remote_part(view, TABLE_PAYLOADS + 3 * p + 1);
+    }
     return WEFT_OK;
 }
 

@@ -12,7 +12,7 @@
 
 #include "device/device.h"
 
-enum { REMOTE_PARTS = 64 };            // of a table, at most: one with more payloads is made by the host
+enum { REMOTE_PARTS = 64 };            // of a table, at most; one that would have more is made by the host
 
 Remote     *remote_new(Arena *home, Device *device, u64 table, Budget *budget);
 void        remote_add(Remote *remote, int number, u64 bytes);

@@ -9,7 +9,7 @@
 //     otherwise                                       hash: open addressing; rows of equal key chained
 //
 // Where the rows are in the memory of a device that can make tables, they stay there: it tells the facts, is told the shape, and fills
-// bits and direct tables itself; for other shapes the rows are fetched.
+// the table itself.  What it refuses (too little room, a key with too many rows) is made here, of rows that are fetched.
 //
 // Payloads are stored as codes in the narrowest of 8 to 64 bits.  A payload that is only grouped by is renumbered densely, so
 // that groups over it become a small array.
@@ -25,6 +25,9 @@
 #define BYTES_SPAN        ((u128)1 << 16)
 #define REMOTE_BYTES_SPAN ((u128)1 << 15)      // on a device: what is larger is not put into shared memory
 #define COVER_SPAN        ((u128)1 << 18)      // a table is widened up to this to cover the probing column: no bounds check then
+
+// On a device: for so many rows it pays to wait for a compiler, as the host would take longer to make a table of chained rows.
+#define COMPILE_ROWS      ((u64)1 << 21)
 
 #define BLOCK_ROWS        4096                 // between two looks at the stop flag: loops that keep what they need in registers
 
@@ -62,14 +65,6 @@ static Dictionary *keep_dict(Builder *b, Dictionary *dict)
 }
 
 // ---- keys ----------------------------------------------------------------------------------------------------------------
-
-static u64 float_bits(i64 bits)
-{
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    if (value == 0) return 0;
-    return value != value ? 0x7ff8000000000000ull : (u64)bits;
-}
 
 static weft_status find_range(const Builder *b, const i64 *values, const u8 *nulls, i64 *low, i64 *high)
 {
@@ -143,7 +138,7 @@ static u64 direct_key(const Builder *b, u64 row)
 static u64 word_of(const Builder *b, int k, u64 row)
 {
     const i64 value = int_column(b, k)[row];
-    return b->woven->outputs[k].is_float ? float_bits(value) : (u64)value;
+    return b->woven->outputs[k].is_float ? KEY_OF_F64(value) : (u64)value;
 }
 
 // ---- payloads --------------------------------------------------------------------------------------------------------------
@@ -412,16 +407,22 @@ static weft_status build_heads(Builder *b)
     return finish_chains(b, next);
 }
 
+static u64 count_slots(u64 n_rows)
+{
+    u64 n_slots = 16;
+    while (n_slots < 2 * n_rows) n_slots *= 2;
+    return n_slots;
+}
+
 static bool same_words(const u64 *words, int n, u64 a, u64 b) { return memcmp(words + a * (u64)n, words + b * (u64)n, 8 * (size_t)n) == 0; }
 
 static weft_status build_hash(Builder *b)
 {
     JoinTable  *table = b->table;
-    u64         n_slots = 16;
+    const u64   n_slots = count_slots(table->n_rows);
     KernelSlot *slots;
     u64        *words = NULL;
     u32        *next;
-    while (n_slots < 2 * table->n_rows) n_slots *= 2;
     TRY(home_alloc(b, n_slots * sizeof *slots, (void **)&slots));
     TRY(chain_rows(b, &next));
     if (!table->is_one_word) TRY(home_alloc(b, (table->n_rows * (u64)table->n_keys + 1) * 8, (void **)&words));
@@ -559,7 +560,7 @@ static weft_status build_here(Builder *b)
     return store_by_row(b, codings);
 }
 
-// ---- on a device: tables of unique keys in a small range --------------------------------------------------------------------------
+// ---- on a device -----------------------------------------------------------------------------------------------------------------
 
 // What a device is to find out while the rows are made.
 const u8 *table_notes(QueryRun *run, int number)
@@ -588,22 +589,34 @@ void table_facts(QueryRun *run, int number, const Woven *woven, const u8 *notes,
     }
 }
 
-static bool suits_device(const Builder *b, u128 span)
+// Each payload has two parts at most, and there are three of chains.
+static bool suits_device(const Builder *b)
 {
-    if (!b->rows->n_rows || b->rows->n_rows >= UINT32_MAX || !b->table->n_keys || b->table->n_payloads > REMOTE_PARTS || !is_direct(b, span)) return false;
-    for (int p = 0; p < b->table->n_payloads; p++)
-        if (type_is_float(b->table->payloads[p].type) && b->table->payloads[p].range.nullable) return false;
+    if (!b->rows->n_rows || b->rows->n_rows >= UINT32_MAX || !b->table->n_keys || 2 * b->table->n_payloads + 3 > REMOTE_PARTS) return false;
+    for (int p = 0; p < b->table->n_payloads; p++) {
+        const Payload *payload = &b->table->payloads[p];
+        if (!type_is_float(payload->type) && payload->n_codes == 0 && payload->range.nullable) return false;       // the host says what is wrong with it
+    }
     return true;
 }
 
 static void list_keys(const Builder *b, TableFill *fill)
 {
-    fill->n_keys = b->table->n_keys;
+    const bool is_sum = fill->n_keys > 1 && !fill->has_words;
     fill->keys = arena_array(b->run->arena, FillKey, fill->n_keys + 1);
     for (int k = 0; k < fill->n_keys; k++) {
-        const JoinKey *key = &b->table->keys[k];
-        fill->keys[k] = (FillKey){ b->woven->outputs[k].value, key->low, fill->n_keys > 1 ? key->stride : 1 };
+        const JoinKey   *key = &b->table->keys[k];
+        const OutColumn *out = &b->woven->outputs[k];
+        fill->keys[k] = (FillKey){ .value = out->value, .is_float = out->is_float, .low = is_sum || fill->kind != FILL_HASH ? key->low : 0, .stride = is_sum ? key->stride : 1 };
     }
+}
+
+static FillPart *add_part(JoinTable *table, TableFill *fill, int number, u64 bytes)
+{
+    FillPart *part = &fill->parts[fill->n_parts++];
+    *part = (FillPart){ .number = number, .bytes = bytes, .value = -1, .null = -1 };
+    table->bytes += bytes;
+    return part;
 }
 
 static void list_set(const Builder *b, TableFill *fill)
@@ -611,58 +624,97 @@ static void list_set(const Builder *b, TableFill *fill)
     JoinTable *table = b->table;
     table->kind = JOIN_BITS;
     table->is_bytes = fill->span <= REMOTE_BYTES_SPAN;
-    table->bytes = table->is_bytes ? fill->span : fill->span / 8 + 1;
-    fill->n_parts = 1;
-    fill->parts[0] = (FillPart){ .number = TABLE_SLOTS, .width = table->is_bytes, .is_set = true, .bytes = table->bytes, .value = -1, .null = -1, .plus = 1 };
+    FillPart *part = add_part(table, fill, TABLE_SLOTS, table->is_bytes ? fill->span : fill->span / 8 + 1);
+    part->width = table->is_bytes, part->is_set = true, part->plus = 1;
 }
 
-static void list_payloads(const Builder *b, const Coding *codings, TableFill *fill)
+// N_PLACES: by key, or by row; PLUS is 1 for the one that says "match".
+static void list_payload(const Builder *b, int p, const Coding *coding, u64 n_places, u64 plus, TableFill *fill)
+{
+    JoinTable       *table = b->table;
+    Payload         *payload = &table->payloads[p];
+    const OutColumn *out = &b->woven->outputs[table->n_keys + payload->number];
+    const bool       has_valid = out->is_float && payload->range.nullable;
+    payload->width = payload_width(payload, plus);
+    payload->bytes = n_places * payload->width;
+    FillPart *part = add_part(table, fill, TABLE_PAYLOADS + 3 * p, payload->bytes);
+    part->width = payload->width, part->value = out->value, part->null = payload->range.nullable && !has_valid ? out->null : -1;
+    part->base = out->is_float ? 0 : payload->base, part->null_code = payload->null_code, part->plus = plus;
+    part->codes = coding->renumbered, part->n_codes = coding->renumbered ? (u64)(payload->range.high - payload->range.low) + 1 : 0;
+    if (!has_valid) return;
+    payload->valid_bytes = n_places / 8 + 1;
+    part = add_part(table, fill, TABLE_PAYLOADS + 3 * p + 1, payload->valid_bytes);
+    part->is_valid = part->is_set = true, part->null = out->null;
+}
+
+static void list_links(const Builder *b, TableFill *fill)
 {
     JoinTable *table = b->table;
-    table->kind = JOIN_DIRECT;
-    fill->n_parts = table->n_payloads;
-    for (int p = 0; p < table->n_payloads; p++) {
-        Payload         *payload = &table->payloads[p];
-        const OutColumn *out = &b->woven->outputs[table->n_keys + payload->number];
-        const u64        plus = p == 0;
-        payload->width = payload_width(payload, plus);
-        payload->bytes = fill->span * payload->width;
-        table->bytes += payload->bytes;
-        fill->parts[p] = (FillPart){ .number = TABLE_PAYLOADS + 3 * p, .width = payload->width, .bytes = payload->bytes, .value = out->value,
-                                     .null = payload->range.nullable ? out->null : -1, .base = out->is_float ? 0 : payload->base, .null_code = payload->null_code,
-                                     .plus = plus, .codes = codings[p].renumbered,
-                                     .n_codes = codings[p].renumbered ? (u64)(payload->range.high - payload->range.low) + 1 : 0 };
-    }
+    const bool is_hash = fill->kind == FILL_HASH;
+    table->kind = is_hash ? JOIN_HASH : JOIN_HEADS;
+    add_part(table, fill, TABLE_SLOTS, fill->span * (is_hash ? sizeof(KernelSlot) : sizeof(u32)));
+    add_part(table, fill, TABLE_NEXT, table->n_rows * sizeof(u32));
+    if (fill->has_words) add_part(table, fill, TABLE_WORDS, table->n_rows * (u64)table->n_keys * sizeof(u64));
+    for (int p = 0; p < fill->n_parts; p++) fill->parts[p].is_link = true;
 }
 
+static void list_parts(const Builder *b, const Coding *codings, TableFill *fill)
+{
+    JoinTable *table = b->table;
+    const bool is_by_key = fill->kind == FILL_BY_KEY;
+    table->bytes = 0;
+    fill->parts = arena_array(b->run->arena, FillPart, REMOTE_PARTS);
+    list_keys(b, fill);
+    if (is_by_key && !table->n_payloads) list_set(b, fill);
+    if (is_by_key && table->n_payloads) table->kind = JOIN_DIRECT;
+    if (!is_by_key) list_links(b, fill);
+    for (int p = 0; p < table->n_payloads; p++) list_payload(b, p, &codings[p], is_by_key ? fill->span : table->n_rows, is_by_key && p == 0, fill);
+}
+
+// What the longest chain says is known only now: where keys are unique, nobody follows any.
 static void keep_remote(Builder *b, Device *device, const TableFill *fill)
 {
     JoinTable *table = b->table;
+    table->n_distinct = fill->n_places;
+    table->max_chain = fill->kind == FILL_BY_KEY ? 1 : fill->longest;
+    table->is_unique = table->max_chain <= 1;
     table->remote = remote_new(b->home, device, table->id, query_budget(b->run));
-    for (int p = 0; p < fill->n_parts; p++) remote_add(table->remote, fill->parts[p].number, fill->parts[p].bytes);
-    table->span = fill->span;
-    table->n_distinct = table->n_rows, table->is_unique = true, table->max_chain = 1;
+    for (int p = 0; p < fill->n_parts; p++)
+        if (fill->parts[p].number != TABLE_NEXT || !table->is_unique) remote_add(table->remote, fill->parts[p].number, fill->parts[p].bytes);
+    if (fill->kind == FILL_HASH) table->mask = fill->span - 1;
+    else table->span = fill->span;
 }
 
-// *IS_DONE false: it is one that only the host can make.
+// *IS_DONE false: it could not, or some keys have several rows that should have one.
+static void make_there(Builder *b, Launch *launch, const Coding *codings, TableFill *fill, double *kernel_ms, bool *is_done)
+{
+    Device *device = launch->device;
+    fill->table = b->table->id, fill->n_keys = b->table->n_keys;
+    fill->may_compile = b->run->session->settings.gpu_wait || b->rows->n_rows >= COMPILE_ROWS;
+    list_parts(b, codings, fill);
+    const bool is_made = device->make_table(device, launch, fill);
+    if (fill->refused[0]) query_notice(b->run, arena_printf(b->run->own, "%s did not make a join table, the CPU did: %s", device->name, fill->refused));
+    if (!is_made) return;
+    *kernel_ms += fill->kernel_ms;
+    *is_done = fill->kind != FILL_BY_KEY || fill->n_places == b->rows->n_rows;
+    if (*is_done) keep_remote(b, device, fill);
+    else device->drop_table(device, fill->table);
+}
+
 static weft_status build_there(Builder *b, Launch *launch, double *kernel_ms, bool *is_done)
 {
     Coding *codings;
     u128    span;
     TRY(describe(b, &codings, &span));
-    if (!suits_device(b, span) || (b->table->n_payloads && !put_carrier_first(b->table, codings))) return WEFT_OK;
-    TableFill fill = { .table = b->table->id, .span = (u64)span };
-    fill.parts = arena_array(b->run->arena, FillPart, b->table->n_payloads + 1);
-    list_keys(b, &fill);
-    if (b->table->n_payloads) list_payloads(b, codings, &fill);
-    else list_set(b, &fill);
-    const bool is_made = launch->device->make_table(launch->device, launch, &fill);
-    if (fill.refused[0]) query_notice(b->run, arena_printf(b->run->own, "%s did not make a join table, the CPU did: %s", launch->device->name, fill.refused));
-    if (!is_made) return WEFT_OK;
-    *kernel_ms = fill.kernel_ms;
-    *is_done = fill.n_places == b->rows->n_rows;           // else there were two rows of one key
-    if (*is_done) keep_remote(b, launch->device, &fill);
-    else launch->device->drop_table(launch->device, fill.table);
+    if (!suits_device(b)) return WEFT_OK;
+    const bool has_places = is_direct(b, span);
+    TableFill  by_key = { .kind = FILL_BY_KEY, .span = (u64)span }, chained = { .kind = has_places ? FILL_HEADS : FILL_HASH, .has_words = !has_places && !b->table->is_one_word };
+    if (has_places && (!b->table->n_payloads || put_carrier_first(b->table, codings))) {
+        make_there(b, launch, codings, &by_key, kernel_ms, is_done);
+        if (*is_done || !by_key.n_places) return WEFT_OK;          // what failed here would fail there
+    }
+    chained.span = has_places ? (u64)span : count_slots(b->table->n_rows);
+    make_there(b, launch, codings, &chained, kernel_ms, is_done);
     return WEFT_OK;
 }
 

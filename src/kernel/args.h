@@ -138,11 +138,16 @@ struct KernelArgs {
 #define TAKEN_ROWS(n_used)     ((u32)(n_used))
 #define TAKEN_SEGMENTS(n_used) ((u32)((n_used) >> 32))
 
+#define CHAIN_PIECES   12                     // GPU: rows of equal key are put in order by one thread, in pieces of 1, 2, 4, ... of them
+#define CHAIN_TOO_LONG ((i64)1 << 62)
+
 #define NO_ROOM (-1)                          // GPU: n_used has passed a room; the host makes more and repeats
 
 #define HASH_SEED     0x2545F4914F6CDD1Dull
 #define HASH_FOLD(h)  ((h) ^ ((h) >> 32))
 #define HASH_MIX(h, word) HASH_FOLD(((u64)(h) ^ (u64)(word)) * 0x9E3779B97F4A7C15ull)
 #define HASH_SLOT(key) HASH_MIX(HASH_SEED, key)
+// The bits of a double as a key: one pattern for both zeros, one for all NaNs.
+#define KEY_OF_F64(bits) ((u64)(bits) << 1 == 0 ? 0 : (u64)(bits) << 1 > 0xffe0000000000000ull ? 0x7ff8000000000000ull : (u64)(bits))
 
 #endif

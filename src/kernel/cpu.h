@@ -227,6 +227,17 @@ typedef u16 eight_rows_ __attribute__((vector_size(16), aligned(2), may_alias));
         case 1: (name)[at_] = (u8)code_; break; case 2: ((u16 *)(name))[at_] = (u16)code_; break;                                  \
         case 4: ((u32 *)(name))[at_] = (u32)code_; break; default: ((u64 *)(name))[at_] = code_; break; } }
 #define FRESH(r, name, at)         i64 r; { const u64 at_ = (at); r = !((name)[at_ >> 3] >> (at_ & 7) & 1); (name)[at_ >> 3] |= (u8)(1u << (at_ & 7)); }
+// Rows of equal key to a chain.  CHAIN: from a head by key.  CHAIN_HASHED: the first row of a key takes a slot, others are chained from its spare word; CONFIRM
+// tells whether row c_ - 1 has the same key.
+#define CHAIN(heads, next, at, row_) { const u64 at_ = (at); ((u32 *)(next))[row_] = ((u32 *)(heads))[at_]; ((u32 *)(heads))[at_] = (u32)(row_) + 1; }
+#define CHAIN_HASHED(table, mask, key_, next, row_, confirm)                                                                       \
+    { KernelSlot *const slots_ = (KernelSlot *)(table); u64 s_ = HASH_SLOT(key_) & (mask); for (;;) { const u32 c_ = slots_[s_].row;\
+        if (!c_) { slots_[s_].row = (u32)(row_) + 1; slots_[s_].key = (key_); break; }                                             \
+        if (confirm) { ((u32 *)(next))[row_] = slots_[s_].spare; slots_[s_].spare = (u32)(row_) + 1; break; } s_ = (s_ + 1) & (mask); } }
+// PLACE_OF: where the row of this number is from; segments lie in the order of the rows.
+#define PLACE_OF(r, segments, n, row_)                                                                                             \
+    u64 r; { u64 from_ = 0, last_ = (n) - 1; while (from_ < last_) { const u64 middle_ = (from_ + last_ + 1) / 2;                  \
+        if ((segments)[middle_].first <= (row_)) from_ = middle_; else last_ = middle_ - 1; } r = (segments)[from_].place; }
 
 // ---- arithmetic that can fail: the check's number tells the host what to say, and where ------------------------------------
 #define FAIL(check)                { if (!A->failed) A->failed = (check) + 1; }

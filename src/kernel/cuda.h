@@ -1012,6 +1012,25 @@ DEVICE_ void place_(u8 *places, u64 width, u64 at, u64 code)
 #define PLACE(name, width, at, code) place_(name, width, at, code);
 #define FRESH(r, name, at)         i64 r; { const u64 at_ = (at); r = !(atomicOr((u32 *)(name) + (at_ >> 5), 1u << (at_ & 31)) >> (at_ & 31) & 1); }
 
+// Rows of equal key to a chain, by threads that all begin at once.  CHAIN: from a head by key.  CHAIN_HASHED: the first row of a key takes a slot, which stays
+// its own until all are there, so that others compare with its key where that lies (CONFIRM, of row c_ - 1) and wait for nothing to be written; they are
+// chained from the slot's spare word.
+DEVICE_ u32 first_of_slot_(KernelSlot *slot, u32 row)
+{
+    const u32 found = *(const volatile u32 *)&slot->row;
+    return found ? found : atomicCAS(&slot->row, 0u, row);
+}
+
+#define CHAIN(heads, next, at, row_) { ((u32 *)(next))[row_] = atomicExch((u32 *)(heads) + (at), (u32)(row_) + 1); }
+#define CHAIN_HASHED(table, mask, key_, next, row_, confirm)                                                                       \
+    { KernelSlot *const slots_ = (KernelSlot *)(table); u64 s_ = HASH_SLOT(key_) & (mask); for (;;) {                              \
+        const u32 c_ = first_of_slot_(slots_ + s_, (u32)(row_) + 1); if (!c_) { slots_[s_].key = (key_); break; }                  \
+        if (confirm) { ((u32 *)(next))[row_] = atomicExch(&slots_[s_].spare, (u32)(row_) + 1); break; } s_ = (s_ + 1) & (mask); } }
+// PLACE_OF: where the row of this number is from; segments lie in the order of the rows.
+#define PLACE_OF(r, segments, n, row_)                                                                                             \
+    u64 r; { u64 from_ = 0, last_ = (n) - 1; while (from_ < last_) { const u64 middle_ = (from_ + last_ + 1) / 2;                  \
+        if ((segments)[middle_].first <= (row_)) from_ = middle_; else last_ = middle_ - 1; } r = (segments)[from_].place; }
+
 // ---- arithmetic that can fail: the check's number tells the host what to say, and where ------------------------------------
 #define FAIL(check)                { atomicCAS(&A->common->failed, 0, (check) + 1); }
 #define CHECK(condition, check)    if (!(condition)) FAIL(check)

@@ -4,6 +4,10 @@
 // that were empty before: as many as rows, or keys are not unique.  It is the same for all queries, so it is compiled once for each
 // number of keys.  What the table is to look like is decided by engine/table.c.
 //
+// Where keys are not unique, or far apart, rows keep their numbers.  t_link chains those of equal key, from heads by key or from slots of a hash table, in whatever
+// order threads come, and notes where each row is from; t_order then takes each chain into the order of the source, counts keys, and finds the longest.  A thread
+// does so with a whole chain: it merges sorted pieces of 1, 2, 4, ... rows, CHAIN_PIECES of them at most.  Of a longer chain the host makes the table.
+//
 // And the kernel that adds up cells of a cube (cube.c) for one of its queries: column 0 lists them, table 0 has their values.
 //
 // And the two that let many queries look at a row at once.  For each column that any of them tests, a table says value by value who wants it, a bit for
@@ -36,6 +40,8 @@ const char *weave_fill_text(Arena *arena, int n_keys, const char **name)
         "    PARAM(u64, has_codes, 5)\n"
         "    PARAM(u64, is_set, 6)\n"
         "    PARAM(u64, is_counted, 7)\n"
+        "    PARAM(u64, is_by_row, 8)\n"
+        "    PARAM(u64, is_valid, 9)\n"
         "    TABLE(u32, codes, 0)\n"
         "    COLUMN(u64, value, 0)\n"
         "    COLUMN(u8, is_null, 1)\n"
@@ -49,9 +55,9 @@ const char *weave_fill_text(Arena *arena, int n_keys, const char **name)
         "        LOAD(u8, is_null, live)\n"
         "%s"
         "        EACH_ROW(live) {\n"
-        "            const u64 at = %s, offset = value[i] - base;\n"
+        "            const u64 at = is_by_row ? ROW_NUMBER : %s, offset = value[i] - base;\n"
         "            const u64 code = is_set ? 0 : has_nulls && is_null[i] ? null_code : has_codes ? codes[offset] : offset;\n"
-        "            if (is_counted) {\n"
+        "            if (is_counted && !(is_valid && is_null[i])) {\n"
         "                FRESH(is_fresh, bits, at)\n"
         "                ADD(n_places, is_fresh)\n"
         "            }\n"
@@ -64,6 +70,122 @@ const char *weave_fill_text(Arena *arena, int n_keys, const char **name)
     text_free(&loads);
     text_free(&at);
     return text;
+}
+
+// In the order of LINK_...: a key's low, its stride, and whether it is a float.
+static void add_link_key(Text *head, Text *loads, Text *words, int k)
+{
+    const int param = LINK_KEY + 3 * k;
+    text_add(head, "    PARAM(u64, low%d, %d)\n    PARAM(u64, stride%d, %d)\n    PARAM(u64, is_float%d, %d)\n", k, param, k, param + 1, k, param + 2);
+    text_add(head, "    COLUMN(u64, key%d, %d)\n    TABLE(u64, key%d_of, %d)\n", k, k, k, k);
+    text_add(loads, "        LOAD(u64, key%d, live)\n", k);
+    text_add(words, "            const u64 word%d = is_float%d ? KEY_OF_F64(key%d[i]) : key%d[i];\n", k, k, k, k);
+}
+
+static void add_link_steps(Text *sum, Text *hashed, Text *same, int k, int n_keys)
+{
+    text_add(sum, "%s(word%d - low%d) * stride%d", k ? " + " : "", k, k, k);
+    text_add(hashed, "                    key = HASH_MIX(key, word%d);\n                    PLACE(words, 8, row * %d + %d, word%d)\n", k, n_keys, k, k);
+    text_add(same, "%s(is_float%d ? KEY_OF_F64(key%d_of[c_ - 1]) : key%d_of[c_ - 1]) == word%d", k ? " && " : "", k, k, k, k);
+}
+
+const char *weave_link_text(Arena *arena, int n_keys, const char **name)
+{
+    Text head = { 0 }, loads = { 0 }, words = { 0 }, sum = { 0 }, hashed = { 0 }, same = { 0 };
+    *name = arena_printf(arena, "t_link%d", n_keys);
+    for (int k = 0; k < n_keys; k++) {
+        add_link_key(&head, &loads, &words, k);
+        add_link_steps(&sum, &hashed, &same, k, n_keys);
+    }
+    const char *text = arena_printf(arena,
+        "// rows to chains of equal keys\n"
+        "KERNEL(%s)\n"
+        "{\n"
+        "    PARAM(u64, is_hash, 0)\n"
+        "    PARAM(u64, has_words, 1)\n"
+        "    PARAM(u64, mask, 2)\n"
+        "    PARAM(u64, n_segments, 3)\n"
+        "%s"
+        "    TABLE(KernelSegment, segments, %d)\n"
+        "    PLACES(slots, 0)\n"
+        "    PLACES(next, 1)\n"
+        "    PLACES(words, 2)\n"
+        "    PLACES(from, 3)\n"
+        "    TILES {\n"
+        "        ROWS(live)\n"
+        "%s"
+        "        EACH_ROW(live) {\n"
+        "            const u64 row = ROW_NUMBER;\n"
+        "            PLACE_OF(place, segments, n_segments, row)\n"
+        "            PLACE(from, 8, row, place)\n"
+        "%s"
+        "            u64 key = %s;\n"
+        "            if (is_hash) {\n"
+        "                if (has_words) {\n"
+        "                    key = HASH_SEED;\n"
+        "%s"
+        "                }\n"
+        "                CHAIN_HASHED(slots, mask, key, next, row, %s)\n"
+        "            } else { CHAIN(slots, next, key, row) }\n"
+        "        }\n"
+        "    }\n"
+        "}\n", *name, head.bytes, n_keys, loads.bytes, words.bytes, sum.bytes, hashed.bytes, same.bytes);
+    text_free(&head);
+    text_free(&loads);
+    text_free(&words);
+    text_free(&sum);
+    text_free(&hashed);
+    text_free(&same);
+    return text;
+}
+
+const char *weave_order_text(const char **name)
+{
+    *name = "t_order";
+    return "// chains of equal keys to the order of the source\n"
+           "KERNEL(t_order)\n"
+           "{\n"
+           "    PARAM(u64, is_hash, 0)\n"
+           "    TABLE(u64, from, 0)\n"
+           "    PLACES(slots, 0)\n"
+           "    PLACES(chains, 1)\n"
+           "    TOTAL(sum, i64, n_keys, 2)\n"
+           "    TOTAL(most, i64, longest, 3)\n"
+           "    TILES {\n"
+           "        ROWS(live)\n"
+           "        EACH_ROW(live) {\n"
+           "            KernelSlot *const slot = (KernelSlot *)slots + ROW_NUMBER;\n"
+           "            u32 *const head = is_hash ? &slot->row : (u32 *)slots + ROW_NUMBER, *const next = (u32 *)chains;\n"
+           "            const u32 first = *head, second = !first ? 0 : is_hash ? slot->spare : next[first - 1];\n"
+           "            i64 length = first != 0;\n"
+           "            if (first) { ADD(n_keys, 1) }\n"
+           "            if (second) {\n"
+           "                u32 pieces[CHAIN_PIECES] = { first }, rest = second, list = 0;\n"
+           "                next[first - 1] = 0;\n"
+           "                for (u32 at = 0, is_row = 1; is_row && at < CHAIN_PIECES;) {\n"
+           "                    is_row = rest != 0, list = rest;\n"                     // none left: all pieces become one
+           "                    if (is_row) { rest = next[list - 1]; next[list - 1] = 0; length++; }\n"
+           "                    for (at = 0; at < CHAIN_PIECES && (pieces[at] || !is_row); pieces[at++] = 0) {\n"
+           "                        u32 one = pieces[at], other = list, *end = &list;\n"
+           "                        while (one && other) {\n"
+           "                            const u64 a = from[one - 1], b = from[other - 1];\n"
+           "                            if (a < b || (a == b && one < other)) { *end = one; end = next + (one - 1); one = *end; }\n"
+           "                            else { *end = other; end = next + (other - 1); other = *end; }\n"
+           "                        }\n"
+           "                        *end = one ? one : other;\n"
+           "                    }\n"
+           "                    if (is_row && at < CHAIN_PIECES) pieces[at] = list;\n"
+           "                    if (is_row && at == CHAIN_PIECES) length = CHAIN_TOO_LONG;\n"
+           "                }\n"
+           "                *head = list;\n"
+           "                if (is_hash) slot->spare = 0;\n"
+           "            }\n"
+           "            MOST(longest, length)\n"
+           "        }\n"
+           "    }\n"
+           "    TOTAL_END(sum, i64, n_keys, 2)\n"
+           "    TOTAL_END(most, i64, longest, 3)\n"
+           "}\n";
 }
 
 const char *weave_fold_text(const char **name)

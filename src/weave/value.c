@@ -44,7 +44,7 @@ static void value_of_payload(Weaver *w, Var *var, Val *out)
     const Payload *payload = var->payload;
     if (out->is_float) {
         out->value = var->code;
-        if (payload->float_valid) {
+        if (payload->valid_bytes) {
             if (!var->null) var->null = weave_table_of(w, var->table, payload_part(var, 1), "u8", PRINT("%s_valid", var->name), payload->float_valid, payload->valid_bytes);
             out->null = PRINT("!BIT(%s, %s)", var->null, var->index);
         }

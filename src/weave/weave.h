@@ -92,7 +92,7 @@ typedef struct JoinTable {
     const u64        *words;           // hash, several words: n_keys per row
     const u32        *next;            // row + 1 of the next row with this key, 0: last
     size_t            bytes;
-    Remote           *remote;          // not NULL: slots and data of payloads are there, and NULL here until they are fetched
+    Remote           *remote;          // not NULL: all of it that has an address is there, and NULL here until it is fetched
 } JoinTable;
 
 // ---- the job -----------------------------------------------------------------------------------------------------------------
@@ -247,6 +247,9 @@ weft_status weave(Arena *arena, const WeaveJob *job, Woven **woven, Error *err);
 
 // A kernel that makes a join table of rows that are in a device's memory (tables.c): columns of 8 bytes, NULL flags of one.
 const char *weave_fill_text(Arena *arena, int n_keys, const char **name);
+// Two that chain rows of equal key: in any order; in that of the source.
+const char *weave_link_text(Arena *arena, int n_keys, const char **name);
+const char *weave_order_text(const char **name);
 
 // A kernel that adds cells of a cube to the sums of a query: a part for each sum.
 const char *weave_fold_text(const char **name);
@@ -260,9 +263,17 @@ enum {                                 // their parameters, by number
 };
 
 enum {                                 // what it is handed, by number: parameters; columns; state slots
-    FILL_WIDTH = 0, FILL_BASE, FILL_NULL_CODE, FILL_PLUS, FILL_HAS_NULLS, FILL_HAS_CODES, FILL_IS_SET, FILL_IS_COUNTED, FILL_KEY,      // low and stride of each key
+    FILL_WIDTH = 0, FILL_BASE, FILL_NULL_CODE, FILL_PLUS, FILL_HAS_NULLS, FILL_HAS_CODES, FILL_IS_SET, FILL_IS_COUNTED, FILL_IS_BY_ROW, FILL_IS_VALID,
+    FILL_KEY,                          // low and stride of each key
     FILL_VALUE = 0, FILL_NULL, FILL_KEYS_FROM,
-    FILL_PLACES = 0, FILL_BITS, FILL_COUNT, FILL_STATE,
+    FILL_PLACES = 0, FILL_BITS, FILL_COUNT,
+};
+
+enum {                                 // the same for the kernels that chain rows; keys are columns, and tables, from 0 on, and segments the table after them
+    LINK_IS_HASH = 0, LINK_HAS_WORDS, LINK_MASK, LINK_SEGMENTS, LINK_KEY,      // low, stride and is_float of each key
+    LINK_SLOTS = 0, LINK_NEXT, LINK_WORDS, LINK_FROM,
+    ORDER_IS_HASH = 0,
+    ORDER_SLOTS = 0, ORDER_NEXT, ORDER_KEYS, ORDER_LONGEST, ORDER_STATE,
 };
 
 // ---- several queries in one kernel -----------------------------------------------------------------------------------------------

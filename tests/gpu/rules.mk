@@ -2,7 +2,7 @@
 # It has a copy of the library inside, all of it hidden: the words of the CPU, and libtcc.
 
 fake_cuda := $(BUILD)/gpu/libfake_cuda.so
-fake_cuda_tests := $(addprefix $(BUILD)/gpu/,faults ready pins riders fused sieved fetched ahead args closed ended results crowded busy door turns lost beside pool counted compile_times own_texts)
+fake_cuda_tests := $(addprefix $(BUILD)/gpu/,faults ready pins riders fused sieved fetched ahead args closed ended results crowded busy door turns lost beside pool counted compile_times own_texts tables)
 
 .PHONY: fake-cuda
 fake-cuda: $(fake_cuda) $(fake_cuda_tests)
