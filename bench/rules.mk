@@ -7,7 +7,7 @@ bench-programs: $(bench_programs)
 
 $(BUILD)/bench/ssb: $(BUILD)/obj/bench/ssb/ssb.o
 $(BUILD)/bench/concurrency: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard bench/concurrency/*.c))
-$(BUILD)/bench/gpu: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard bench/gpu/*.c)) $(patsubst %,$(BUILD)/obj/bench/concurrency/%.o,crew draw)
+$(BUILD)/bench/gpu: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard bench/gpu/*.c)) $(patsubst %,$(BUILD)/obj/bench/concurrency/%.o,crew draw) $(BUILD)/obj/src/shell/gen_load.o
 
 $(bench_programs): $(BUILD)/obj/bench/bench.o $(peer_objects) $(internals)
 	@mkdir -p $(@D)

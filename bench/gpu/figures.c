@@ -11,6 +11,7 @@
 #define _GNU_SOURCE
 #include "gpu.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,4 +92,33 @@ bool figures_of(const char *explained, Figures *figures)
     }
     free(text);
     return figures->n_on_cpu + figures->n_on_device > 0;
+}
+
+// "table: hash, chained: value in 32 bits, 10,000,000 rows, 1.2 MB, built in 0.21 ms by cpu"; "table: direct over 70000 keys: ..."
+static bool read_table_line(const char *line, JoinFigures *join)
+{
+    const char *kind = strstr(line, "table: "), *built = strstr(line, ", built in "), *by = strstr(line, " ms by "), *bytes = built;
+    if (!kind || !by || !built || by < built)
+        return false;
+    kind += strlen("table: ");
+    const char *end = kind;
+    while (end < built && *end != ':' && strncmp(end, " over ", 6) != 0 && !(*end == ',' && isdigit((unsigned char)end[2])))
+        end++;
+    while (bytes > kind && strncmp(bytes - 2, ", ", 2) != 0)
+        bytes--;
+    snprintf(join->kind, sizeof join->kind, "%.*s", (int)(end - kind), kind);
+    snprintf(join->bytes, sizeof join->bytes, "%.*s", (int)(built - bytes), bytes);
+    snprintf(join->by, sizeof join->by, "%s", by + strlen(" ms by "));
+    join->build_ms = number_after(line, ", built in ");
+    return true;
+}
+
+bool join_of(const char *explained, JoinFigures *join)
+{
+    char *text = strdup(explained), *rest = text;
+    bool is_found = false;
+    for (char *line; !is_found && (line = strsep(&rest, "\n"));)
+        is_found = read_table_line(line, join);
+    free(text);
+    return is_found;
 }

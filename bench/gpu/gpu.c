@@ -1,7 +1,7 @@
 // gpu.c - the Star Schema Benchmark on a GPU: kernels, single and at once, resident and streamed, beside DuckDB.
 //
 //     gpu --db DB --tbl DIR --ssb bench/ssb --duckdb LIBRARY --scratch DIR [--device cuda] [--pool 128MB] [--threads N]
-//         [--repeats N] [--scale SF] [--parts single,together,shape,stream,duckdb,first,disk] [--record FILE]
+//         [--repeats N] [--scale SF] [--rows N] [--parts single,together,shape,shapes,tables,stream,duckdb,first,disk] [--record FILE]
 //     gpu --figures FILE                  what it reads out of a text of EXPLAIN ANALYZE; for its test
 //
 // bench/README.md says what each part measures.
@@ -22,6 +22,9 @@ static int print_figures(const char *path)
     printf("kernels %.3f ms, tables %.3f ms, %.0f bytes, %.0f over the link, %d kernels on the device, %d on the CPU, %d launches\n",
            figures.kernels_ms, figures.build_ms, figures.bytes, figures.bytes_link, figures.n_on_device, figures.n_on_cpu,
            figures.n_launches);
+    JoinFigures join;
+    if (join_of(text, &join))
+        printf("table: %s, %s, %.3f ms by %s\n", join.kind, join.bytes, join.build_ms, join.by);
     free(text);
     return 0;
 }
@@ -29,17 +32,23 @@ static int print_figures(const char *path)
 static bool parse_options(int argc, char **argv, GpuBench *gpu, const char **figures)
 {
     Options *options = &gpu->bench.options;
-    *options = (Options){ .ssb = "bench/ssb", .scale = "20", .parts = "single,together,shape,stream,duckdb,first,disk",
+    *options = (Options){ .ssb = "bench/ssb", .scale = "20", .parts = "single,together,shape,shapes,stream,duckdb,first,disk",
                           .threads = (int)sysconf(_SC_NPROCESSORS_ONLN), .repeats = 5, .command = "bench/gpu/run.sh" };
     gpu->device = "cuda";
     gpu->pool = "128MB";
-    const OwnOption own[] = { { "device", &gpu->device, NULL }, { "pool", &gpu->pool, NULL }, { "figures", figures, NULL } };
+    gpu->rows = "10000000";
+    const OwnOption own[] = { { "device", &gpu->device, NULL }, { "pool", &gpu->pool, NULL }, { "rows", &gpu->rows, NULL },
+                              { "figures", figures, NULL } };
     return bench_options(argc, argv, options, own, COUNT(own)) && (*figures || options_are_whole(options));
 }
 
 static bool wants(const GpuBench *gpu, const char *part)
 {
-    return strstr(gpu->bench.options.parts, part);
+    const size_t length = strlen(part);
+    for (const char *at = gpu->bench.options.parts; *at; at += strcspn(at, ","), at += *at == ',')
+        if (strcspn(at, ",") == length && !strncmp(at, part, length))
+            return true;
+    return false;
 }
 
 int main(int argc, char **argv)
@@ -48,8 +57,8 @@ int main(int argc, char **argv)
     const char *figures = NULL;
     if (!parse_options(argc, argv, &gpu, &figures)) {
         fprintf(stderr, "usage: gpu --db DB --tbl DIR --ssb DIR --duckdb LIBRARY --scratch DIR [--device cuda] [--pool 128MB]\n"
-                        "           [--threads N] [--repeats N] [--scale SF] [--parts single,together,shape,stream,duckdb,first,disk]\n"
-                        "           [--record FILE]\n");
+                        "           [--threads N] [--repeats N] [--scale SF] [--rows N]\n"
+                        "           [--parts single,together,shape,shapes,tables,stream,duckdb,first,disk] [--record FILE]\n");
         return 2;
     }
     if (figures)
@@ -61,21 +70,26 @@ int main(int argc, char **argv)
     bench_begin(&gpu.bench);
     write_heading(&gpu.bench, strcmp(gpu.device, "cpu") ? "Star Schema Benchmark on a GPU" : "Star Schema Benchmark, as on a GPU");
     measure_peaks(&gpu);
-    // Those with processes of their own go first: one process at a time has the device and the database.
+    // Those with processes of their own go first: one process at a time has the device and the database.  So does the one with a database of its own.
     if (wants(&gpu, "stream"))
         part_stream(&gpu);
     if (wants(&gpu, "first"))
         part_first(&gpu);
     if (wants(&gpu, "disk"))
         part_disk(&gpu);
+    if (wants(&gpu, "tables"))
+        part_tables(&gpu);
     gpu.weft = open_on_device(&gpu);
-    gpu.duckdb = open_duckdb(&gpu.bench);
+    if (wants(&gpu, "single") || wants(&gpu, "shape") || wants(&gpu, "duckdb"))
+        gpu.duckdb = open_duckdb(&gpu.bench);
     if (wants(&gpu, "single"))
         part_single(&gpu);
     if (wants(&gpu, "together"))
         part_together(&gpu);
     if (wants(&gpu, "shape"))
         part_shape(&gpu);
+    if (wants(&gpu, "shapes"))
+        part_shapes(&gpu);
     if (wants(&gpu, "duckdb"))
         part_duckdb(&gpu);
     peer_close(gpu.weft);

@@ -18,7 +18,11 @@ typedef struct Figures {
 
 bool figures_of(const char *explained, Figures *figures);       // false: there is no kernel in this text
 
-// ---- the parts (parts.c): each prints its section -------------------------------------------------------------------
+typedef struct JoinFigures { char kind[32], bytes[16], by[16]; double build_ms; } JoinFigures; // "hash, chained", "1.2 MB", "cuda:0"
+
+bool join_of(const char *explained, JoinFigures *join);         // of the first join table; false: there is none
+
+// ---- the parts (parts.c, shapes.c, tables.c, disk.c): each prints its section -------------------------------------------------------------------
 
 enum { N_SHAPE = 16, N_STREAM = 32, MOST_AT_ONCE = 32 };
 
@@ -26,6 +30,7 @@ typedef struct GpuBench {
     Bench       bench;
     const char *device;                // cuda, cuda:1; cpu to try the benchmark itself
     const char *pool;                  // device memory for the part that streams
+    const char *rows;                  // of the dimension for the part that makes join tables
     bool        has_targets;           // they hold for SF 20 on a GPU: else figures stand without a verdict
     Peer       *weft, *duckdb;
     double      link_gb_s, read_gb_s, launch_us;           // as measured; 0: not
@@ -38,17 +43,44 @@ void  measure_peaks(GpuBench *gpu);
 void  part_single(GpuBench *gpu);
 void  part_together(GpuBench *gpu);
 void  part_shape(GpuBench *gpu);
+void  part_shapes(GpuBench *gpu);                               // shapes.c
 void  part_duckdb(GpuBench *gpu);
 void  part_stream(GpuBench *gpu);                               // in a process of its own
 void  part_first(GpuBench *gpu);                                // in processes of their own
 void  part_disk(GpuBench *gpu);                                 // the same (disk.c)
+
+void  part_tables(GpuBench *gpu);                               // with a database of its own (tables.c)
 
 // What these processes do: their figures go to standard output.
 int child_stream(GpuBench *gpu);
 int child_first(GpuBench *gpu);
 int child_disk(GpuBench *gpu);
 
+char *explain_text(Peer *weft, const char *sql);                // of EXPLAIN ANALYZE; to be freed
 void  explain_analyze(Peer *weft, const char *sql, Figures *figures);
 char *shape_query(int n);              // number n of a family of filter-and-sum queries
+
+typedef struct Single { Figures figures; double kernels_ms, whole_ms; } Single;        // kernels and tables; from SQL text to result
+
+Single time_single(GpuBench *gpu, const char *sql);             // the least of each; the figures are those of the least kernels_ms
+
+// ---- queries at once (crowd.c) --------------------------------------------------------------------------------------
+
+// When queries of several threads meet differs from round to round, so there are more of them than of single runs.
+enum { ONCE_ROUNDS = 4 };
+
+typedef struct Crowd { Peer *peers[MOST_AT_ONCE]; char *queries[MOST_AT_ONCE]; int n; } Crowd;
+
+// Of one round, in the mean: kernels that the device was handed; scans of lineorder, those that had a kernel in common with others, and in which way.
+typedef struct Counts { double kernels, scans, woven, one_body, fused, sieved; } Counts;
+typedef struct AtOnce { double ms; Counts counts; } AtOnce;
+
+Peer  *connect_on(const GpuBench *gpu, Peer *weft, const char *device);        // one more session
+void   crowd_join(GpuBench *gpu, Crowd *crowd, Peer *weft, const char *sql);
+void   crowd_free(Crowd *crowd);
+double run_at_once(const Crowd *crowd);
+AtOnce best_at_once(GpuBench *gpu, const Crowd *crowd, Peer *weft);            // and compares the answers with the CPU's
+void   say_woven(GpuBench *gpu, const Counts *counts);
+void   say_launches(GpuBench *gpu, double kernels, double ms);
 
 #endif

@@ -41,15 +41,10 @@ static void verdict(GpuBench *gpu, const char *what, double value, const char *u
     say(&gpu->bench, "\n");
 }
 
-static void tell_device(GpuBench *gpu, Peer *weft)
-{
-    must(weft, peer_runf(weft, "set device = '%s'", gpu->device), "set device");
-}
-
 Peer *open_on_device(GpuBench *gpu)
 {
     Peer *weft = open_weft(&gpu->bench);
-    tell_device(gpu, weft);
+    must(weft, peer_runf(weft, "set device = '%s'", gpu->device), "set device");
     return weft;
 }
 
@@ -64,7 +59,7 @@ static char *joined_rows(const Rows *rows)
     return text;
 }
 
-void explain_analyze(Peer *weft, const char *sql, Figures *figures)
+char *explain_text(Peer *weft, const char *sql)
 {
     char *statement;
     Rows rows;
@@ -72,11 +67,17 @@ void explain_analyze(Peer *weft, const char *sql, Figures *figures)
         die("explain", "out of memory");
     must(weft, peer_run(weft, statement, &rows), statement);
     char *text = joined_rows(&rows);
+    free(statement);
+    rows_free(&rows);
+    return text;
+}
+
+void explain_analyze(Peer *weft, const char *sql, Figures *figures)
+{
+    char *text = explain_text(weft, sql);
     if (!figures_of(text, figures))
         die("EXPLAIN ANALYZE names no kernel", text);
     free(text);
-    free(statement);
-    rows_free(&rows);
 }
 
 // Query N of a family that differs in constants alone: the shape of Q1.1 without its join.
@@ -89,131 +90,6 @@ char *shape_query(int n)
                  year, year, discount, discount + 2, 20 + n % 29) < 0)
         die("query", "out of memory");
     return sql;
-}
-
-typedef struct Crowd { Peer *peers[MOST_AT_ONCE]; char *queries[MOST_AT_ONCE]; int n; } Crowd;
-
-static void crowd_join(GpuBench *gpu, Crowd *crowd, Peer *weft, const char *sql)
-{
-    char error[PEER_ERROR_BYTES] = "";
-    Peer *peer = peer_connect(weft, error);
-    if (!peer)
-        die("weft", error);
-    tell_device(gpu, peer);
-    crowd->peers[crowd->n] = peer;
-    crowd->queries[crowd->n++] = strdup(sql);
-}
-
-static void crowd_free(Crowd *crowd)
-{
-    for (int i = 0; i < crowd->n; i++) {
-        peer_close(crowd->peers[i]);
-        free(crowd->queries[i]);
-    }
-}
-
-static void crowd_ask(const Crowd *crowd, weft_result **results)
-{
-    weft_task *tasks[MOST_AT_ONCE];
-    weft_error error;
-    for (int i = 0; i < crowd->n; i++)
-        if (weft_submit(peer_weft_session(crowd->peers[i]), crowd->queries[i], &tasks[i], &error))
-            die(crowd->queries[i], error.message);
-    for (int i = 0; i < crowd->n; i++)
-        if (weft_wait(tasks[i], &results[i], &error))
-            die(crowd->queries[i], error.message);
-}
-
-static bool is_same_answer(const weft_result *a, const weft_result *b)
-{
-    if (weft_result_rows(a) != weft_result_rows(b) || weft_result_columns(a) != weft_result_columns(b))
-        return false;
-    for (size_t row = 0; row < weft_result_rows(a); row++)
-        for (int column = 0; column < weft_result_columns(a); column++) {
-            char x[256], y[256];
-            weft_format(a, column, row, x, sizeof x);
-            weft_format(b, column, row, y, sizeof y);
-            if (strcmp(x, y) != 0)
-                return false;
-        }
-    return true;
-}
-
-// What queries that meet are told is what each is told alone by the CPU.
-static void check_at_once(GpuBench *gpu, const Crowd *crowd)
-{
-    weft_result *results[MOST_AT_ONCE], *expected;
-    weft_error error;
-    char problem[PEER_ERROR_BYTES] = "";
-    Peer *cpu = peer_connect(gpu->weft ? gpu->weft : crowd->peers[0], problem);
-    if (!cpu)
-        die("weft", problem);
-    must(cpu, peer_run(cpu, "set device = cpu", NULL), "set device");
-    crowd_ask(crowd, results);
-    for (int i = 0; i < crowd->n; i++) {
-        if (weft_query(peer_weft_session(cpu), crowd->queries[i], &expected, &error))
-            die(crowd->queries[i], error.message);
-        if (!is_same_answer(results[i], expected))
-            die(crowd->queries[i], "another answer among others than alone on the CPU");
-        weft_result_free(expected);
-        weft_result_free(results[i]);
-    }
-    peer_close(cpu);
-}
-
-// Submits all, waits for all.  Freeing the answers is not counted.
-static double run_at_once(const Crowd *crowd)
-{
-    weft_result *results[MOST_AT_ONCE];
-    double start = now_ms();
-    crowd_ask(crowd, results);
-    double elapsed = now_ms() - start;
-    for (int i = 0; i < crowd->n; i++)
-        weft_result_free(results[i]);
-    return elapsed;
-}
-
-// The first rounds compile what queries that meet need; the compilers work in the background.  When queries of several threads meet differs
-// from round to round, so there are more of them than of single runs.
-enum { ONCE_ROUNDS = 4 };
-
-// That the device was handed so far; 0 on the CPU.
-static double kernels_started(Peer *weft)
-{
-    Rows rows = { 0 };
-    if (!peer_run(weft, "select sum(kernels) from weft_devices", &rows))
-        die("weft_devices", weft->error);
-    double n = rows.n_rows && rows.cells[0] ? atof(rows.cells[0]) : 0;
-    rows_free(&rows);
-    return n;
-}
-
-// *KERNELS: of one round, in the mean; may be NULL.
-static double best_at_once(GpuBench *gpu, const Crowd *crowd, Peer *weft, double *kernels)
-{
-    enum { WARM_ROUNDS = 40 };
-    const int n_rounds = ONCE_ROUNDS * gpu->bench.options.repeats;
-    double best_ms = INFINITY, kernels_before = 0;
-    for (int r = -WARM_ROUNDS; r < n_rounds; r++) {
-        if (r == 0)
-            kernels_before = kernels_started(weft);
-        double ms = run_at_once(crowd);
-        if (r < 0)
-            usleep(50000);
-        else
-            best_ms = fmin(best_ms, ms);
-    }
-    if (kernels)
-        *kernels = (kernels_started(weft) - kernels_before) / n_rounds;
-    check_at_once(gpu, crowd);                                 // with all code there
-    return best_ms;
-}
-
-// Launches of one round, and the share of its time that these would take one after the other, with nothing else meanwhile.
-static void say_launches(GpuBench *gpu, double kernels, double ms)
-{
-    if (gpu->launch_us > 0 && kernels > 0)
-        say(&gpu->bench, "- launches: %.0f, one after the other %.2f %% of that time\n", kernels, 100 * kernels * gpu->launch_us / 1e3 / ms);
 }
 
 // ---- what launches cost where they go on beside kernels, and beside each other: each is made to take longer, and what the whole then takes tells --------
@@ -291,15 +167,13 @@ void measure_peaks(GpuBench *gpu)
 
 // ---- one query at a time --------------------------------------------------------------------------------------------
 
-typedef struct Single { Figures figures; double kernels_ms, whole_ms; } Single;
-
-static Single time_single(GpuBench *gpu, const SsbQuery *query)
+Single time_single(GpuBench *gpu, const char *sql)
 {
     Single best = { .kernels_ms = INFINITY, .whole_ms = INFINITY };
     for (int r = -2; r < gpu->bench.options.repeats; r++) {    // the first two are warm-up
         Figures figures;
-        explain_analyze(gpu->weft, query->sql, &figures);
-        double whole_ms = run_ms(gpu->weft, query->sql);
+        explain_analyze(gpu->weft, sql, &figures);
+        double whole_ms = run_ms(gpu->weft, sql);
         if (r < 0)
             continue;
         if (figures.kernels_ms + figures.build_ms < best.kernels_ms) {
@@ -338,7 +212,7 @@ void part_single(GpuBench *gpu)
     for (int q = 0; q < bench->n_queries; q++) {
         const SsbQuery *query = &bench->queries[q];
         check_answers(gpu->weft, gpu->duckdb, query->name, query->sql);
-        Single single = time_single(gpu, query);
+        Single single = time_single(gpu, query->sql);
         say_single(gpu, query->name, &single);
         gpu->single_ms[q] = single.kernels_ms;
         gpu->single_sum_ms += single.kernels_ms;
@@ -371,13 +245,14 @@ void part_together(GpuBench *gpu)
     Crowd crowd = { .n = 0 };
     for (int q = 0; q < bench->n_queries; q++)
         crowd_join(gpu, &crowd, gpu->weft, bench->queries[q].sql);
-    double kernels, best_ms = best_at_once(gpu, &crowd, gpu->weft, &kernels);
+    const AtOnce best = best_at_once(gpu, &crowd, gpu->weft);
     say(bench, "## Resident, all %d at once; best of %d\n\n", crowd.n, ONCE_ROUNDS * bench->options.repeats);
-    say(bench, "- from the first submitted to the last answered: %.3f ms\n", best_ms);
-    say_launches(gpu, kernels, best_ms);
+    say(bench, "- from the first submitted to the last answered: %.3f ms\n", best.ms);
+    say_launches(gpu, best.counts.kernels, best.ms);
+    say_woven(gpu, &best.counts);
     if (gpu->single_sum_ms > 0) {
-        verdict(gpu, "of the sum of each alone, from SQL to result", 100 * best_ms / gpu->whole_sum_ms, "%", true, 40);
-        say(bench, "- of the sum of the kernels of each alone: %.2f %%\n", 100 * best_ms / gpu->single_sum_ms);
+        verdict(gpu, "of the sum of each alone, from SQL to result", 100 * best.ms / gpu->whole_sum_ms, "%", true, 40);
+        say(bench, "- of the sum of the kernels of each alone: %.2f %%\n", 100 * best.ms / gpu->single_sum_ms);
     }
     say_launch_cost(gpu, &crowd);
     say(bench, "\n");
@@ -395,7 +270,7 @@ void part_shape(GpuBench *gpu)
         crowd_join(gpu, &crowd, gpu->weft, sql);
         free(sql);
     }
-    double kernels, best_ms = best_at_once(gpu, &crowd, gpu->weft, &kernels);
+    const AtOnce best = best_at_once(gpu, &crowd, gpu->weft);
     for (int r = 0; r < bench->options.repeats; r++) {
         double start = now_ms();
         for (int i = 0; i < crowd.n; i++)
@@ -404,8 +279,9 @@ void part_shape(GpuBench *gpu)
     }
     say(bench, "## Resident, %d filter-and-sum queries of one shape; best of %d\n\n", crowd.n, ONCE_ROUNDS * bench->options.repeats);
     say(bench, "- one after the other: %.3f ms\n", in_turn_ms);
-    verdict(gpu, "at once", best_ms, "ms", true, 1.5);
-    say_launches(gpu, kernels, best_ms);
+    verdict(gpu, "at once", best.ms, "ms", true, 1.5);
+    say_launches(gpu, best.counts.kernels, best.ms);
+    say_woven(gpu, &best.counts);
     say(bench, "\n");
     crowd_free(&crowd);
 }
@@ -460,13 +336,13 @@ int child_stream(GpuBench *gpu)
             crowd_join(gpu, &one, weft, sql);
         free(sql);
     }
-    double kernels, one_ms = best_at_once(gpu, &one, weft, NULL), many_ms = best_at_once(gpu, &many, weft, &kernels);
+    const AtOnce best_one = best_at_once(gpu, &one, weft), best_many = best_at_once(gpu, &many, weft);
     // What stays in the pool from one time to the next differs a little: the least that came over the link counts.
     for (int i = 0; i < 5; i++) {
         explain_analyze(weft, one.queries[0], &figures);
         bytes = fmin(bytes, figures.bytes_link > 0 ? figures.bytes_link : figures.bytes);
     }
-    printf("%.6f %.6f %.0f %.6f\n", one_ms, many_ms, bytes, kernels);
+    printf("%.6f %.6f %.0f %.6f\n", best_one.ms, best_many.ms, bytes, best_many.counts.kernels);
     crowd_free(&one);
     crowd_free(&many);
     peer_close(weft);

@@ -1,8 +1,8 @@
 #!/bin/sh
 # The Star Schema Benchmark on a GPU, beside DuckDB: builds, makes the data, runs, prints tables in Markdown (bench/gpu/gpu.c).
 #
-#     bench/gpu/run.sh [--scale SF] [--device cuda:1] [--parts single,together,shape,stream,duckdb,first,disk] [--repeats N]
-#                      [--pool 128MB] [--threads N] [--record FILE]
+#     bench/gpu/run.sh [--scale SF] [--device cuda:1] [--parts single,together,shape,shapes,tables,stream,duckdb,first,disk]
+#                      [--repeats N] [--pool 128MB] [--rows N] [--threads N] [--record FILE]
 #
 # Scale 20 unless told otherwise: 25 GB in build/bench (or $BENCH_DIR), kept for the next time.  --record writes the same text
 # to a file, for bench/results.  --device cpu tries the benchmark itself where there is no GPU (with a small --scale).

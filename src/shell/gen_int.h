@@ -5,13 +5,13 @@
 
 #include "shell/gen.h"
 
-enum { GEN_COLUMNS_MAX = 17, GEN_TABLES_MAX = 8 };
+enum { GEN_COLUMNS_MAX = 17, GEN_TABLES_MAX = 8, GEN_BIGINT = -1 };
 
 typedef struct WordList { const weft_text *words; int n_words; } WordList;
 
 typedef struct GenColumn {
     const char *name;
-    int         width;                 // varchar(width); 0: an integer, not below 0
+    int         width;                 // varchar(width); 0: an integer, GEN_BIGINT: a bigint, neither below 0
     int         list;                  // of its words; 0: it has none
     bool        may_be_null;           // none ever is, but the schema allows it
 } GenColumn;
@@ -42,6 +42,14 @@ typedef struct GenPlan {
     const WordList *lists;             // number 0 is empty
     const void     *rules;             // for GenFill
 } GenPlan;
+
+// Random numbers out of numbers in order: the finalizer of splitmix64 (Steele, Lea, Flood 2014).
+static inline u64 gen_mix(u64 x)
+{
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
+    return x ^ x >> 31;
+}
 
 weft_status gen_load(const GenPlan *plan, Store *store, Pool *pool, const GenOptions *options, Error *err);
 

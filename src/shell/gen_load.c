@@ -115,7 +115,7 @@ static char *format_text(char *to, const char *bytes, size_t length)
 
 static char *format_cell(const Gen *gen, const GenColumn *column, const GenBatch *batch, i64 cell, char *to)
 {
-    if (column->width == 0)
+    if (column->width <= 0)
         return format_number(to, (u64)cell);
     if (!column->list)
         return format_text(to, batch->texts.bytes + cell, strlen(batch->texts.bytes + cell));
@@ -326,7 +326,7 @@ static weft_status begin_table(Gen *gen, Store *store, Load *load, Error *err)
     ColumnDef columns[GEN_COLUMNS_MAX];
     for (int i = 0; i < load->table->n_columns; i++) {
         const GenColumn *column = &load->table->columns[i];
-        columns[i] = (ColumnDef){ column->name, column->width > 0 ? TYPE(TEXT) : TYPE(INTEGER), !column->may_be_null };
+        columns[i] = (ColumnDef){ column->name, column->width > 0 ? TYPE(TEXT) : column->width == GEN_BIGINT ? TYPE(BIGINT) : TYPE(INTEGER), !column->may_be_null };
     }
     TRY(store_create_table(store, load->table->name, columns, load->table->n_columns, err));
     load->is_created = true;

@@ -25,22 +25,14 @@ enum {
 
 // ---- random numbers -------------------------------------------------------------------------------------------------
 
-// The finalizer of splitmix64 (Steele, Lea, Flood 2014).
-static inline u64 mix(u64 x)
-{
-    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
-    return x ^ x >> 31;
-}
-
 static inline u64 row_key(u64 seed, int table, u64 row)
 {
-    return mix(mix(seed * 0x9E3779B97F4A7C15u + (u64)table + 1) + row * 0x9E3779B97F4A7C15u);
+    return gen_mix(gen_mix(seed * 0x9E3779B97F4A7C15u + (u64)table + 1) + row * 0x9E3779B97F4A7C15u);
 }
 
 static inline u64 random_bits(u64 key, int column)
 {
-    return mix(key + (u64)(column + 1) * 0x9E3779B97F4A7C15u);
+    return gen_mix(key + (u64)(column + 1) * 0x9E3779B97F4A7C15u);
 }
 
 // LOW to HIGH, both included, all equally often.
