@@ -441,7 +441,7 @@ static weft_status build_hash(Builder *b)
     }
     table->kind = JOIN_HASH;
     table->slots = slots, table->mask = n_slots - 1, table->words = words;
-    table->bytes += n_slots * sizeof *slots;
+    table->bytes += n_slots * sizeof *slots + (words ? table->n_rows * (u64)table->n_keys * sizeof *words : 0);
     return finish_chains(b, next);
 }
 
