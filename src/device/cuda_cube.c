@@ -1,14 +1,17 @@
 // cuda_cube.c - see cuda_cube.h.
 //
-//     args of the run    [KernelArgs by chunk | columns | params][common | tables | state | cells' places][cells][class tables][lists of cells][KernelArgs of the fold]
+//     args of the run    [common | tables | state | cells' places][cells][class tables][KernelArgs by chunk | columns | params][KernelArgs of the fold | lists of cells]
 //
-// The kernel is weave_cube's: a row's classes lead to a cell, whose accumulators lie in shared memory, so it costs the same for two queries
-// and for sixty-four: about a scan and a half.  A second kernel (weave_fold_text) then adds the cells that a query wants to its own sums,
-// a part for each query and accumulator.  Everything else goes over the link with the arguments of the run: class tables, empty cells, lists.
+// The kernel is weave_cube's: a row's classes lead to a cell, which has accumulators for each of the query's groups, in shared memory.  So it costs the same for two
+// queries and for sixty-four: about a scan and a half.  A second kernel (weave_fold_text) then puts the cells that a query wants together into its own
+// accumulators, a part for each query and accumulator.  Everything else goes over the link with the arguments of the run: class tables, empty cells, lists.
 //
-// Only sums and counts without groups; only range tests; only cells that fit shared memory.  Others are fused (cuda_fuse.c).
+// Only range tests: who joins must join the same tables, and a table that only tells whether there is a match is a test, too.  Groups in an array, or none.
+// Only cells that fit shared memory, or, where WEFT_CUBE_FAR says so, FAR_BYTES of the pool, which all blocks then add to.  Others are sieved (cuda_sieve.c) or
+// fused (cuda_fuse.c).
 
 #include "device/cuda_cube.h"
+#include "device/cuda_sieve.h"
 #include "kernel/kernel.h"
 
 #include <stdlib.h>
@@ -16,12 +19,17 @@
 #define MAX_DIMS     6
 #define SPAN_MOST    ((u64)1 << 16)    // values of a column that have a class each
 #define LISTS_MOST   ((u64)1 << 16)    // entries of all lists
-#define STATE_MOST   8
+#define STATE_MOST   16
+#define TABLES_MOST  64                // that a query joins
+#define FAR_BYTES    ((u64)4 << 20)    // of cells in memory that all blocks share
+#define FOLD_ROWS    512               // groups and lanes that fold an accumulator, about,
+#define FOLD_EACH    64                // and the most cells for each of them
 #define MET_BEFORE   2
 
 typedef struct CubeKernel {            // of a shape; lives as long as the device
     u64                table;
     char               name[40];       // of the members' kernel
+    bool               is_far;
     int                n_met;
     CudaKernel        *kernel;
     Shape              shape;
@@ -40,20 +48,26 @@ typedef struct Wants { int first, last; } Wants;           // classes; first > l
 
 struct GpuCube {
     CubeKernel *code;
-    GpuRun      kernel, fold;          // shapes and code
+    GpuRun      kernel, fold, clear;   // shapes and code; clear: of far cells
     int         n_runs;
     GpuRun     *runs[CUBE_MOST];
     int         n_dims;
     Dim         dims[MAX_DIMS];
     Wants       wants[CUBE_MOST][MAX_DIMS];
-    u64         n_cells;
+    u64         n_groups, n_cells;     // groups of a cell
+    KernelCells cells[STATE_MOST];     // where those of each accumulator are: in shared memory, and in the cells of all blocks
+    u32         kinds;
+    u64         cells_bytes;
+    bool        is_far;                // cells are in the pool, and nowhere else
     // once written
     int         n_parts, n_folds;
-    u32         most_rows;
-    CuAddress   parts_at, folds_at;
+    u32         most_rows, fold_rows;
+    CuAddress   parts_at, folds_at, clears_at;
 };
 
 static void *pointer(CuAddress address) { return (void *)(uintptr_t)address; }
+
+static const Woven *woven_of(const GpuCube *cube) { return cube->runs[0]->launch->woven; }
 
 // ---- who fits -------------------------------------------------------------------------------------------------------------------------------
 
@@ -65,12 +79,19 @@ static bool is_range(const GpuRun *run, const Sieve *sieve)
     return !sieve->table && range->known && !range->nullable && range->low <= range->high && (u128)(range->high - range->low) < SPAN_MOST;
 }
 
+// Sums without groups.
+static bool is_simple(const Woven *woven)
+{
+    bool is_simple = woven->group_kind == GROUP_ONE && woven->n_tables <= 1;
+    for (int s = 0; s < woven->n_state; s++) is_simple = is_simple && woven->state[s].kind == SLOT_ADD;
+    return is_simple;
+}
+
 bool gpu_cube_suits(const GpuRun *run)
 {
     const Woven *woven = run->launch->woven;
-    if (woven->group_kind != GROUP_ONE || woven->n_state > STATE_MOST || !weave_can_cube(woven) || strlen(woven->name) >= sizeof((CubeKernel *)0)->name) return false;
-    for (int s = 0; s < woven->n_state; s++)
-        if (woven->state[s].kind != SLOT_ADD) return false;
+    if (!wave_may_share(run) || !weave_can_cube(woven) || woven->n_state > STATE_MOST || woven->n_tables > TABLES_MOST) return false;
+    if (strlen(woven->name) >= sizeof((CubeKernel *)0)->name || !(run->gpu->has_grouped_cubes || is_simple(woven))) return false;
     for (int s = 0; s < woven->n_sieves; s++)
         if (woven->sieves[s].is_exact && !is_range(run, &woven->sieves[s])) return false;
     return true;
@@ -170,28 +191,33 @@ static u64 cells_wanted(const GpuCube *cube, int r)
 
 static bool place_cells(GpuCube *cube)
 {
-    const u64 n_state = (u64)cube->runs[0]->launch->woven->n_state;
-    u64       n_listed = 0;
+    const Gpu   *gpu = cube->runs[0]->gpu;
+    const Woven *woven = woven_of(cube);
+    const u64    most = gpu->has_far_cubes ? FAR_BYTES : gpu->shared_most;
+    u64          n_listed = 0;
+    cube->n_groups = woven->group_kind == GROUP_ARRAY ? woven->n_groups : 1;
     cube->n_cells = 1;
     for (int d = 0; d < cube->n_dims; d++) {
         make_classes(cube, d);
         if (cube->dims[d].size > SPAN_MOST) return false;
         cube->n_cells *= (u64)cube->dims[d].n_classes;
-        if (cube->n_cells * n_state * sizeof(i64) > cube->runs[0]->gpu->shared_most) return false;
+        cube->cells_bytes = kernel_place_cells(woven, cube->n_cells * cube->n_groups, most, cube->cells, &cube->kinds);
+        if (cube->cells_bytes > most) return false;
     }
+    cube->is_far = cube->cells_bytes > gpu->shared_most;
     for (int r = 0; r < cube->n_runs; r++) n_listed += cells_wanted(cube, r);
     return n_listed <= LISTS_MOST;
 }
 
 // ---- code -----------------------------------------------------------------------------------------------------------------------------------
 
-static CubeKernel *find_code(Gpu *gpu, const GpuRun *run)
+static CubeKernel *find_code(Gpu *gpu, const GpuRun *run, bool is_far)
 {
     CubeKernel *code = gpu->cubes;
-    while (code && (code->table != run->launch->table || strcmp(code->name, run->launch->woven->name) != 0)) code = code->next;
+    while (code && (code->table != run->launch->table || code->is_far != is_far || strcmp(code->name, run->launch->woven->name) != 0)) code = code->next;
     if (code) return code;
     code = calloc(1, sizeof *code);
-    *code = (CubeKernel){ .table = run->launch->table, .next = gpu->cubes };
+    *code = (CubeKernel){ .table = run->launch->table, .is_far = is_far, .next = gpu->cubes };
     strcpy(code->name, run->launch->woven->name);
     gpu->cubes = code;
     return code;
@@ -202,35 +228,40 @@ static void ask_for(Gpu *gpu, CubeKernel *code, const GpuCube *cube)
     Arena *arena = arena_new(NULL, "cube");
     int    columns[MAX_DIMS];
     for (int d = 0; d < cube->n_dims; d++) columns[d] = cube->dims[d].column;
-    const Woven *woven = weave_cube(arena, cube->runs[0]->launch->woven, columns, cube->n_dims, sizeof(u8));
-    code->kernel = kernel_want(gpu, &(KernelWish){ .name = woven->name, .text = woven->text, .shared_groups = 1u << CELLS_ADD }, &code->shape);
+    const Woven *woven = weave_cube(arena, woven_of(cube), columns, cube->n_dims, sizeof(u8));
+    code->kernel = kernel_want(gpu, &(KernelWish){ .name = woven->name, .text = woven->text, .shared_groups = cube->is_far ? 0 : cube->kinds }, &code->shape);
     log_debug("%s: %s, a kernel for all queries of a shape, is compiled", gpu->name, woven->name);
     arena_free(arena);
 }
 
-static bool has_code(Gpu *gpu, GpuCube *cube)
+static CudaKernel *fold_kernel(Gpu *gpu)
 {
-    Error       ignored = { 0 };
-    Launch      launch = { .woven = cube->runs[0]->launch->woven };
     const char *name, *text = weave_fold_text(&name);
-    CubeKernel *code = cube->code = find_code(gpu, cube->runs[0]);
-    if (!code->kernel && ++code->n_met >= MET_BEFORE) ask_for(gpu, code, cube);
     if (!gpu->fold_kernel) gpu->fold_kernel = kernel_want(gpu, &(KernelWish){ .name = name, .text = text }, &gpu->fold_shape);
-    if (!code->kernel || code->kernel->state != KERNEL_READY || gpu->fold_kernel->state != KERNEL_READY) return false;
-    cube->kernel = (GpuRun){ .gpu = gpu, .launch = &launch, .kernel = code->kernel, .shape = code->shape };
-    cube->kernel.shape.dynamic_shared = (u32)(launch.woven->n_state * (int)args_rounded(cube->n_cells * sizeof(i64)));
-    cube->fold = (GpuRun){ .gpu = gpu, .launch = &launch, .kernel = gpu->fold_kernel, .shape = gpu->fold_shape };
-    const bool ok = !kernel_shape(gpu, &cube->kernel, &ignored) && !kernel_shape(gpu, &cube->fold, &ignored);
-    cube->kernel.launch = cube->fold.launch = NULL;
-    return ok;
+    return gpu->fold_kernel;
 }
 
-GpuCube *gpu_cube_of(Gpu *gpu, GpuRun *const *runs, int n_runs)
+static bool has_code(Gpu *gpu, GpuCube *cube)
+{
+    const Woven *woven = woven_of(cube);
+    CudaKernel  *fold = fold_kernel(gpu), *clear = cube->is_far ? gpu_who_kernel(gpu) : NULL;
+    CubeKernel  *code = cube->code = find_code(gpu, cube->runs[0], cube->is_far);
+    if (!code->kernel && ++code->n_met >= MET_BEFORE) ask_for(gpu, code, cube);
+    return kernel_fit(gpu, code->kernel, &code->shape, cube->is_far ? 0 : (u32)cube->cells_bytes, woven, &cube->kernel) &&
+           kernel_fit(gpu, fold, &gpu->fold_shape, 0, woven, &cube->fold) && (!clear || kernel_fit(gpu, clear, &gpu->who_shape, 0, woven, &cube->clear));
+}
+
+static bool has_memory(Wave *wave, const GpuCube *cube)
+{
+    return !cube->is_far || wave_take_memory(wave, cube->cells_bytes, &wave->slot->cube_at, &wave->slot->cube_bytes);
+}
+
+GpuCube *gpu_cube_of(Wave *wave, GpuRun *const *runs, int n_runs)
 {
     GpuCube *cube = calloc(1, sizeof *cube);
     cube->n_runs = n_runs;
     memcpy(cube->runs, runs, (size_t)n_runs * sizeof *runs);
-    if (find_dims(cube) && place_cells(cube) && has_code(gpu, cube)) return cube;
+    if (find_dims(cube) && place_cells(cube) && has_code(wave->gpu, cube) && has_memory(wave, cube)) return cube;
     free(cube);
     return NULL;
 }
@@ -248,9 +279,14 @@ void gpu_cubes_free(Gpu *gpu)
 
 // ---- what the kernels are handed ------------------------------------------------------------------------------------------------------------
 
+typedef struct FoldArgs { i64 params[FOLD_PARAMS]; const void *tables[FOLD_TABLES]; void *state[FOLD_STATE]; } FoldArgs;
+
+typedef struct ClearArgs { i64 params[WHO_PARAMS]; const void *tables[1]; void *state[1]; } ClearArgs;
+
 u64 gpu_cube_args_bytes(void)
 {
-    return MAX_DIMS * SPAN_MOST + SHARED_LIMIT + LISTS_MOST * sizeof(u32) + CUBE_MOST * STATE_MOST * (sizeof(KernelArgs) + 256) + 65536;
+    const u64 folds = CUBE_MOST * STATE_MOST * (sizeof(KernelArgs) + sizeof(FoldArgs)), clears = STATE_MOST * (sizeof(KernelArgs) + sizeof(ClearArgs));
+    return MAX_DIMS * SPAN_MOST + SHARED_LIMIT + LISTS_MOST * sizeof(u32) + folds + clears + 65536;
 }
 
 static CuAddress write_class_table(Wave *wave, const Dim *dim)
@@ -267,9 +303,23 @@ static CuAddress write_class_table(Wave *wave, const Dim *dim)
 
 typedef struct CubeHead { CuAddress common, tables, state, cells; } CubeHead;
 
+static CuAddress cells_address(const GpuCube *cube, const CubeHead *head, int s) { return head->cells + cube->cells[s].at; }
+
+// As they are before the first row.  Those of the pool the device sets itself.
+static CuAddress write_cells(Wave *wave, const GpuCube *cube)
+{
+    const Woven *woven = woven_of(cube);
+    CuAddress    at;
+    if (cube->is_far) return gpu_address(wave->gpu, wave->slot->cube_at);
+    u8 *cells = wave_take_args(wave, cube->cells_bytes, &at);
+    for (int s = 0; s < woven->n_state; s++)
+        for (u64 c = 0; c < cube->n_cells * cube->n_groups && cube->cells[s].init; c++) ((u64 *)(void *)(cells + cube->cells[s].at))[c] = cube->cells[s].init;
+    return at;
+}
+
 static CubeHead write_head(Wave *wave, const GpuCube *cube)
 {
-    const Woven  *woven = cube->runs[0]->launch->woven;
+    const Woven  *woven = woven_of(cube);
     const GpuRun *first = cube->runs[0];
     const int     n_state = woven->n_state;
     CubeHead      head;
@@ -277,13 +327,10 @@ static CubeHead write_head(Wave *wave, const GpuCube *cube)
     KernelCommon *common = wave_take_args(wave, sizeof *common, &head.common);
     void        **tables = wave_take_args(wave, (u64)(woven->n_tables + cube->n_dims + 1) * sizeof *tables, &head.tables);
     void        **state = wave_take_args(wave, (u64)(n_state + 1) * sizeof *state, &head.state);
-    KernelCells  *places = wave_take_args(wave, (u64)n_state * sizeof *places, &places_at);
-    wave_take_args(wave, (u64)n_state * args_rounded(cube->n_cells * sizeof(i64)), &head.cells);
-    *common = (KernelCommon){ .n_room = cube->n_cells, .cells = pointer(places_at), .n_groups = (u32)cube->n_cells, .n_state = (u32)n_state };
-    for (int s = 0; s < n_state; s++) {
-        state[s] = pointer(head.cells + (u64)s * args_rounded(cube->n_cells * sizeof(i64)));
-        places[s] = (KernelCells){ .at = (u32)((u64)s * args_rounded(cube->n_cells * sizeof(i64))), .kind = CELLS_ADD };
-    }
+    memcpy(wave_take_args(wave, (u64)n_state * sizeof *cube->cells, &places_at), cube->cells, (size_t)n_state * sizeof *cube->cells);
+    head.cells = write_cells(wave, cube);
+    *common = (KernelCommon){ .n_room = cube->n_cells * cube->n_groups, .cells = pointer(places_at), .n_groups = (u32)(cube->n_cells * cube->n_groups), .n_state = (u32)n_state };
+    for (int s = 0; s < n_state; s++) state[s] = pointer(cells_address(cube, &head, s));
     for (int t = 0; t < woven->n_tables; t++) tables[t] = pointer(gpu_address(first->gpu, first->tables[t]->at));
     for (int d = 0; d < cube->n_dims; d++) tables[woven->n_tables + d] = pointer(write_class_table(wave, &cube->dims[d]));
     return head;
@@ -291,8 +338,8 @@ static CubeHead write_head(Wave *wave, const GpuCube *cube)
 
 static void write_params(const GpuCube *cube, const KernelColumn *columns, i64 *params)
 {
-    const Woven *woven = cube->runs[0]->launch->woven;
-    i64          stride = 1;
+    const Woven *woven = woven_of(cube);
+    i64          stride = (i64)cube->n_groups;
     for (int p = 0; p < woven->n_params; p++) params[p] = launch_param(&woven->params[p], columns);
     for (int d = cube->n_dims - 1; d >= 0; d--) {
         const Dim *dim = &cube->dims[d];
@@ -304,7 +351,7 @@ static void write_params(const GpuCube *cube, const KernelColumn *columns, i64 *
 
 static void write_parts(Wave *wave, GpuCube *cube, const CubeHead *head, const int *chunks, int n_chunks)
 {
-    const Woven *woven = cube->runs[0]->launch->woven;
+    const Woven *woven = woven_of(cube);
     const u64    n_columns = (u64)woven->n_columns, n_params = (u64)(woven->n_params + 2 * cube->n_dims);
     CuAddress    columns_at, params_at;
     KernelArgs  *args = wave_take_args(wave, (u64)n_chunks * sizeof *args, &cube->parts_at);
@@ -337,27 +384,68 @@ static u32 list_cells(const GpuCube *cube, int r, u32 *cells)
     return n;
 }
 
-typedef struct FoldArgs { KernelColumn column; const void *tables[1]; void *state[1]; } FoldArgs;
+// Lanes for each group: enough to keep threads busy, and none with many cells, but not more than there are cells.
+static u32 lanes_for(const GpuCube *cube, u64 n_wanted)
+{
+    const u64 to_be_busy = FOLD_ROWS / cube->n_groups, to_be_short = (n_wanted + FOLD_EACH - 1) / FOLD_EACH;
+    return (u32)MIN_OF(MAX_OF(MAX_OF(to_be_busy, to_be_short), 1), n_wanted);
+}
+
+typedef struct CellList { CuAddress at; u64 n; } CellList;
+
+// The high words of a sum of 128 bits are the next slot's.
+static FoldArgs fold_args(const GpuCube *cube, const CubeHead *head, int r, int s, const CellList *list)
+{
+    const GpuRun *run = cube->runs[r];
+    const int     high = cube->cells[s].kind == CELLS_WIDE_LOW ? s + 1 : s;
+    return (FoldArgs){ .params = { [FOLD_HOW] = cube->cells[s].kind, [FOLD_INIT] = (i64)cube->cells[s].init, [FOLD_GROUPS] = (i64)cube->n_groups,
+                                   [FOLD_LISTED] = (i64)list->n, [FOLD_LANES] = lanes_for(cube, list->n) },
+                       .tables = { [FOLD_LIST] = pointer(list->at), [FOLD_CELLS] = pointer(cells_address(cube, head, s)),
+                                   [FOLD_HIGH_CELLS] = pointer(cells_address(cube, head, high)) },
+                       .state = { [FOLD_SUMS] = pointer(in_block(run, run->slot_at[s])), [FOLD_HIGH_SUMS] = pointer(in_block(run, run->slot_at[high])) } };
+}
+
+static CellList write_list(Wave *wave, const GpuCube *cube, int r)
+{
+    CellList list = { .n = cells_wanted(cube, r) };
+    if (list.n) list_cells(cube, r, wave_take_args(wave, list.n * sizeof(u32), &list.at));
+    return list;
+}
 
 static void write_folds(Wave *wave, GpuCube *cube, const CubeHead *head)
 {
-    const int   n_state = cube->runs[0]->launch->woven->n_state;
+    const int   n_state = woven_of(cube)->n_state;
     CuAddress   own_at;
     KernelArgs *args = wave_take_args(wave, (u64)(cube->n_runs * n_state) * sizeof *args, &cube->folds_at);
     FoldArgs   *own = wave_take_args(wave, (u64)(cube->n_runs * n_state) * sizeof *own, &own_at);
     for (int r = 0; r < cube->n_runs; r++) {
-        const u64 n_wanted = cells_wanted(cube, r);
-        CuAddress list_at;
-        u32      *list = wave_take_args(wave, (n_wanted + 32) * sizeof *list, &list_at);
-        if (n_wanted) list_cells(cube, r, list);
-        for (int s = 0; s < n_state && n_wanted; s++, cube->n_folds++) {
-            const GpuRun   *run = cube->runs[r];
+        const CellList list = write_list(wave, cube, r);
+        for (int s = 0; s < n_state && list.n; s++) {
             const CuAddress at = own_at + (u64)cube->n_folds * sizeof *own;
-            own[cube->n_folds] = (FoldArgs){ { .data = pointer(list_at), .width = sizeof(u32) }, { pointer(head->cells + (u64)s * args_rounded(cube->n_cells * sizeof(i64))) },
-                                             { pointer(gpu_address(run->gpu, run->block_at + run->slot_at[s])) } };
-            args[cube->n_folds] = (KernelArgs){ .row_end = (u32)n_wanted, .columns = pointer(at + offsetof(FoldArgs, column)), .tables = pointer(at + offsetof(FoldArgs, tables)),
-                                                .state = pointer(at + offsetof(FoldArgs, state)), .common = pointer(head->common) };
+            const u32       n_rows = (u32)cube->n_groups * lanes_for(cube, list.n);
+            if (cube->cells[s].kind == CELLS_WIDE_HIGH) continue;
+            own[cube->n_folds] = fold_args(cube, head, r, s, &list);
+            args[cube->n_folds++] = (KernelArgs){ .row_end = n_rows, .params = pointer(at + offsetof(FoldArgs, params)), .tables = pointer(at + offsetof(FoldArgs, tables)),
+                                                  .state = pointer(at + offsetof(FoldArgs, state)), .common = pointer(head->common) };
+            cube->fold_rows = MAX_OF(cube->fold_rows, n_rows);
         }
+    }
+}
+
+// A word all over the cells of each accumulator.  Bytes have 0, and their memory ends with a whole word.
+static void write_clears(Wave *wave, GpuCube *cube, const CubeHead *head)
+{
+    const Woven *woven = woven_of(cube);
+    CuAddress    own_at;
+    if (!cube->is_far) return;
+    KernelArgs *args = wave_take_args(wave, (u64)woven->n_state * sizeof *args, &cube->clears_at);
+    ClearArgs  *own = wave_take_args(wave, (u64)woven->n_state * sizeof *own, &own_at);
+    for (int s = 0; s < woven->n_state; s++) {
+        const CuAddress at = own_at + (u64)s * sizeof *own;
+        void *const     cells = pointer(cells_address(cube, head, s));
+        own[s] = (ClearArgs){ .params = { [WHO_WIDTH] = sizeof(u64), [WHO_ALL] = (i64)cube->cells[s].init }, .tables = { cells }, .state = { cells } };      // there are no tests
+        args[s] = (KernelArgs){ .row_end = (u32)((cube->n_cells * cube->n_groups * woven->state[s].bytes + 7) / 8), .params = pointer(at + offsetof(ClearArgs, params)),
+                                .tables = pointer(at + offsetof(ClearArgs, tables)), .state = pointer(at + offsetof(ClearArgs, state)), .common = pointer(head->common) };
     }
 }
 
@@ -366,6 +454,7 @@ void gpu_cube_write(Wave *wave, GpuCube *cube, const int *chunks, int n_chunks)
     const CubeHead head = write_head(wave, cube);
     write_parts(wave, cube, &head, chunks, n_chunks);
     write_folds(wave, cube, &head);
+    write_clears(wave, cube, &head);
 }
 
 // ---- launching ------------------------------------------------------------------------------------------------------------------------------
@@ -381,18 +470,30 @@ static void tell(const GpuCube *cube, u32 grid_x)
     }
 }
 
+// Blocks for each of N parts, no more than fit at once.
+static u32 blocks_for(const Gpu *gpu, const Shape *shape, u64 rows, int n)
+{
+    const u64 tile = (u64)shape->threads * (u64)shape->items, tiles = (rows + tile - 1) / tile, room = (u64)gpu->n_sms * (u64)shape->blocks_per_sm / (u64)n;
+    return (u32)MAX_OF(1, MIN_OF(room, tiles));
+}
+
+static weft_status clear_cells(Gpu *gpu, const GpuCube *cube, CuStream stream, Error *err)
+{
+    const int n = woven_of(cube)->n_state;
+    if (!cube->is_far) return WEFT_OK;
+    return wave_launch(gpu, &cube->clear, stream, cube->clears_at, blocks_for(gpu, &cube->clear.shape, cube->n_cells * cube->n_groups, n), n, err);
+}
+
 weft_status gpu_cube_launch(Wave *wave, const GpuCube *cube, Error *err)
 {
-    Gpu         *gpu = wave->gpu;
-    GpuRun      *first = cube->runs[0];
-    const Shape *shape = &cube->kernel.shape;
-    const u64    tile = (u64)shape->threads * (u64)shape->items, tiles = (cube->most_rows + tile - 1) / tile;
-    const u64    room = (u64)gpu->n_sms * (u64)shape->blocks_per_sm / (u64)cube->n_parts;          // each block has cells to add up: no more than fit at once
-    const u32    grid_x = (u32)MAX_OF(1, MIN_OF(room, tiles));
+    Gpu      *gpu = wave->gpu;
+    GpuRun   *first = cube->runs[0];
+    const u32 grid_x = blocks_for(gpu, &cube->kernel.shape, cube->most_rows, cube->n_parts);       // each block has cells to add up
     TRY(wave_wait(wave, first->stream, err));
     TRY(wave_join(gpu, cube->runs, cube->n_runs, err));
+    TRY(clear_cells(gpu, cube, first->stream, err));
     TRY(wave_launch(gpu, &cube->kernel, first->stream, cube->parts_at, grid_x, cube->n_parts, err));
-    if (cube->n_folds) TRY(wave_launch(gpu, &cube->fold, first->stream, cube->folds_at, 1, cube->n_folds, err));
+    if (cube->n_folds) TRY(wave_launch(gpu, &cube->fold, first->stream, cube->folds_at, blocks_for(gpu, &cube->fold.shape, cube->fold_rows, cube->n_folds), cube->n_folds, err));
     tell(cube, grid_x);
     return WEFT_OK;
 }

@@ -1,9 +1,9 @@
 // cuda_cube.h - queries of one shape on a GPU as one: classes of values, a cell for each combination (compare engine/cube.h).
 //
-//     GpuCube *cube = cube_of(gpu, runs, n);              // NULL: they do not suit, or the kernel is not compiled yet
-//     cube_write(wave, cube, ...);                        // into the args of the run
-//     TRY(cube_launch(wave, cube, ...));                  // the cube's kernel, and one that adds each query's cells to its sums
-//     cube_free(cube);
+//     GpuCube *cube = gpu_cube_of(wave, runs, n);         // NULL: there is no room for their cells, or the kernel is not compiled yet
+//     gpu_cube_write(wave, cube, ...);                    // into the args of the run
+//     TRY(gpu_cube_launch(wave, cube, ...));              // the cube's kernel, and one that puts each query's cells together
+//     gpu_cube_free(cube);
 //
 // Here all tests are ranges, so classes are intervals and a query wants some that lie side by side: they are worked out for each run anew.
 
@@ -16,9 +16,9 @@ enum { CUBE_MOST = 64 };               // queries
 
 typedef struct GpuCube GpuCube;
 
-bool        gpu_cube_suits(const GpuRun *run);
+bool        gpu_cube_suits(const GpuRun *run);              // see GpuRun.can_cube
 bool        gpu_cube_fits(const GpuRun *a, const GpuRun *b);
-GpuCube    *gpu_cube_of(Gpu *gpu, GpuRun *const *runs, int n_runs);
+GpuCube    *gpu_cube_of(Wave *wave, GpuRun *const *runs, int n_runs);      // its device memory belongs to the slot of the wave
 u64         gpu_cube_args_bytes(void);                      // of the args of a run, at most, besides those of each chunk
 void        gpu_cube_write(Wave *wave, GpuCube *cube, const int *chunks, int n_chunks);
 weft_status gpu_cube_launch(Wave *wave, const GpuCube *cube, Error *err);

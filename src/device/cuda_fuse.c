@@ -32,6 +32,7 @@
 #define MET_BEFORE    2
 #define GROUPS_BYTES  ((u32)48 << 10)  // of shared memory, for all accumulators
 #define NAME_BYTES    32
+#define MEMORY_SHARE  8                // of the pool, for a sieve or the cells of a cube: 1 / this, at most
 
 // A query's shape: its text, which says what is done with columns, and which columns these are, hashed.  A text may be over several: names of columns in it are
 // for people ("Price" and price are the same there).
@@ -67,11 +68,16 @@ static u32 groups_bytes(const GpuRun *run)
     return (u32)MIN_OF(bytes, UINT32_MAX);
 }
 
-bool unit_suits(const GpuRun *run)
+bool wave_may_share(const GpuRun *run)
 {
     const Launch *launch = run->launch;
-    const Woven  *woven = launch->woven;
-    if (!launch->may_weave || !launch->table || run->is_timed || run->is_counted || launch->sink != SINK_GROUPS || !weave_can_fuse(woven)) return false;
+    return launch->may_weave && launch->table && !run->is_timed && !run->is_counted && launch->sink == SINK_GROUPS;
+}
+
+bool unit_suits(const GpuRun *run)
+{
+    const Woven *woven = run->launch->woven;
+    if (!wave_may_share(run) || !weave_can_fuse(woven)) return false;
     if (strlen(woven->name) >= NAME_BYTES || woven->group_kind == GROUP_HASH || woven->n_tables > FUSE_TABLES) return false;
     return woven->group_kind == GROUP_ONE || (run->shape.shared_groups && groups_bytes(run) <= GROUPS_BYTES / 2);
 }
@@ -233,13 +239,7 @@ static u32 unit_groups_bytes(GpuRun *const *runs, int n)
 
 static bool shape_unit(Gpu *gpu, FusedKernel *fused, GpuRun *const *runs, Unit *unit)
 {
-    Launch launch = { .woven = runs[0]->launch->woven };
-    Error  ignored = { 0 };
-    unit->kernel = (GpuRun){ .gpu = gpu, .launch = &launch, .kernel = fused->kernel, .shape = fused->shape };
-    unit->kernel.shape.dynamic_shared = unit_groups_bytes(runs, fused->n_members);
-    const weft_status status = kernel_shape(gpu, &unit->kernel, &ignored);
-    unit->kernel.launch = NULL;
-    return !status;
+    return kernel_fit(gpu, fused->kernel, &fused->shape, unit_groups_bytes(runs, fused->n_members), runs[0]->launch->woven, &unit->kernel);
 }
 
 static int next_unused(const Choice *choice, int i)
@@ -297,7 +297,7 @@ static int list_alike(const Choice *choice, int first, int *places)
     for (int i = first; i < choice->n_left && n < CUBE_MOST; i++) {
         if (choice->left[i] < 0) continue;
         const GpuRun *run = left_rider(choice, i);
-        if (i == first || (gpu_cube_suits(run) && gpu_cube_fits(like, run) && wants_same(choice->wave, like, run))) places[n++] = i;
+        if (i == first || (run->can_cube && gpu_cube_fits(like, run) && wants_same(choice->wave, like, run))) places[n++] = i;
     }
     return n;
 }
@@ -307,7 +307,7 @@ static bool add_cube(Choice *choice, const int *places, int n)
     GpuRun *runs[CUBE_MOST] = { 0 };
     Unit    unit = { .n_riders = n };
     for (int i = 0; i < n; i++) runs[i] = left_rider(choice, places[i]), unit.riders[i] = choice->left[places[i]];
-    unit.cube = gpu_cube_of(choice->wave->gpu, runs, n);
+    unit.cube = gpu_cube_of(choice->wave, runs, n);
     if (!unit.cube) return false;
     unit.chunks = calloc((size_t)choice->wave->n_chunks + 1, sizeof *unit.chunks);
     unit.n_chunks = list_chunks(choice->wave, runs, n, false, unit.chunks);
@@ -322,7 +322,7 @@ static void make_cubes(Choice *choice)
 {
     for (int i = next_unused(choice, 0); i < choice->n_left && choice->n_cubes < CUBES_MOST; i = next_unused(choice, i + 1)) {
         int places[CUBE_MOST];
-        if (!gpu_cube_suits(left_rider(choice, i))) continue;
+        if (!left_rider(choice, i)->can_cube) continue;
         for (int n = list_alike(choice, i, places); n > 2 && !add_cube(choice, places, n); n /= 2) continue;
     }
 }
@@ -352,6 +352,15 @@ static void keep_left(Choice *choice, bool *is_left)
         for (int i = 0; i < choice->units[u].n_riders; i++) is_left[choice->units[u].riders[i]] = false;
     for (int i = 0; i < choice->n_left; i++)
         if (choice->left[i] >= 0 && is_left[choice->left[i]]) choice->left[n_left++] = choice->left[i];
+    choice->n_left = n_left;
+}
+
+// Some could only have been in a cube.
+static void keep_fusible(Choice *choice)
+{
+    int n_left = 0;
+    for (int i = 0; i < choice->n_left; i++)
+        if (left_rider(choice, i)->can_fuse) choice->left[n_left++] = choice->left[i];
     choice->n_left = n_left;
 }
 
@@ -414,19 +423,21 @@ static bool wants_any(const Wave *wave, const GpuRun *run)
     return false;
 }
 
+// A cube first, as it costs the same for any number of queries; then a sieve for all others that it suits; then kernels of several; the rest by themselves.
 int units_choose(Wave *wave, Unit *units)
 {
     Choice choice = { .wave = wave, .units = units, .left = calloc((size_t)wave->n_riders + 1, sizeof(int)) };
     bool  *is_left = calloc((size_t)wave->n_riders + 1, sizeof *is_left);
     for (int r = 0; r < wave->n_riders; r++) {
         is_left[r] = wants_any(wave, wave->riders[r]);
-        if (is_left[r] && wave->riders[r]->can_fuse) choice.left[choice.n_left++] = r;
+        if (is_left[r] && (wave->riders[r]->can_fuse || wave->riders[r]->can_cube)) choice.left[choice.n_left++] = r;
     }
     sort_by_name(&choice);
     make_cubes(&choice);
     keep_left(&choice, is_left);
     make_sieve(&choice, is_left);
     keep_left(&choice, is_left);
+    keep_fusible(&choice);
     fuse_same(&choice);
     fuse_others(&choice);
     keep_left(&choice, is_left);
@@ -478,6 +489,17 @@ void *wave_take_args(Wave *wave, u64 bytes, CuAddress *at)
     slot->args_used += args_rounded(bytes);
     memset(host, 0, bytes);
     return host;
+}
+
+// Columns that stay in the pool are not to go for it; those that pass go anyway.
+bool wave_take_memory(Wave *wave, u64 bytes, u64 *at, u64 *taken)
+{
+    Gpu *gpu = wave->gpu;
+    pthread_mutex_lock(&gpu->lock);
+    const bool is_taken = bytes <= frames_total(gpu->frames) / MEMORY_SHARE && (wave->n_new || wave->is_passing ? frames_take : frames_take_free)(gpu->frames, bytes, at);
+    if (is_taken) *taken = bytes;
+    pthread_mutex_unlock(&gpu->lock);
+    return is_taken;
 }
 
 weft_status wave_launch(Gpu *gpu, const GpuRun *kernel, CuStream stream, CuAddress parts, u32 grid_x, int n_parts, Error *err)

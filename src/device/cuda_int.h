@@ -122,7 +122,7 @@ typedef struct GpuRun {
     u64          bytes_wanted;
     bool         is_attached, is_in_run, is_issued;
     bool         is_crowded;           // there was no room for its columns or tables; there may be when others have given theirs back
-    bool         can_fuse, can_sieve;  // worked out when it gets on
+    bool         can_fuse, can_cube, can_sieve;            // worked out when it gets on
     u64          columns;              // that it reads, hashed
     u64          n_fused_chunks, n_cubed_chunks, n_sieved_chunks;              // of the run at hand
     bool         was_woven, was_fused, was_cubed, was_sieved;                  // in any run
@@ -173,6 +173,7 @@ typedef struct RunSlot {               // a run of chunks in flight
     int      n_pins;
     Pin    **pins;                     // the same
     u64      sieve_at, sieve_bytes;    // of the pool, the same
+    u64      cube_at, cube_bytes;      // the same, for cells that do not fit shared memory
 } RunSlot;
 
 typedef struct GpuTable { TableFigures figures; char name[64]; } GpuTable;
@@ -188,6 +189,7 @@ struct Gpu {
     u64               shared_most;     // of a block's tables and groups, so that as many blocks of 1024 threads fit a multiprocessor as its threads allow
     double            peak_gbs;        // of its memory, by clock and width; 0: not known
     _Atomic int       measured_gbs;    // as a kernel reads it; 0: not measured yet
+    bool              has_grouped_cubes, has_far_cubes;    // the environment may say otherwise
     char              card[96];
     char             *prelude;
     Cubins           *cubins;
@@ -275,6 +277,10 @@ weft_status kernel_build(Gpu *gpu, CudaKernel *kernel, Error *err);
 void        kernel_revive(CudaKernel *kernel);                 // under the lock: one that failed is noted again if it is time to try
 typedef struct KernelWish { const char *name, *text; u32 shared_groups, shared_tables; bool is_picked; } KernelWish;
 CudaKernel *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape);                // to be made in the background
+// Code that was wanted, and its shape with so much shared memory, for wave_launch; false: it is not there yet, or does not fit.  WOVEN: for messages.
+bool        kernel_fit(Gpu *gpu, CudaKernel *kernel, const Shape *shape, u32 dynamic_shared, const Woven *woven, GpuRun *run);
+// Cells of each accumulator for N groups, those of one behind those of another.  Returns their bytes; where these are more than MOST, not all are placed.
+u64         kernel_place_cells(const Woven *woven, u64 n, u64 most, KernelCells *cells, u32 *kinds);
 void        kernels_free(Gpu *gpu);
 
 // cuda_ready.c

@@ -39,16 +39,14 @@ static u32 cells_kind(SlotKind kind)
     }
 }
 
-// Cells for N groups; returns their bytes, which may be more than there is room for.
-static u64 place_cells(GpuRun *run, u64 n, u32 *kinds)
+u64 kernel_place_cells(const Woven *woven, u64 n, u64 most, KernelCells *cells, u32 *kinds)
 {
-    const Woven *woven = run->launch->woven;
-    u64          at = 0;
-    for (int s = 0; s < woven->n_state; s++) {
-        run->cells[s] = (KernelCells){ .init = woven->state[s].init, .at = (u32)at, .kind = cells_kind(woven->state[s].kind) };
+    u64 at = 0;
+    *kinds = 0;
+    for (int s = 0; s < woven->n_state && at <= most; s++) {
+        cells[s] = (KernelCells){ .init = woven->state[s].init, .at = (u32)at, .kind = cells_kind(woven->state[s].kind) };
         at += round_up(n * woven->state[s].bytes, 16);
-        *kinds |= 1u << run->cells[s].kind;
-        if (at > SHARED_GROUPS_MOST) break;
+        *kinds |= 1u << cells[s].kind;
     }
     return at;
 }
@@ -59,23 +57,20 @@ static u64 place_near_groups(GpuRun *run)
 {
     const Woven *woven = run->launch->woven;
     u64          bytes = 0;
-    u32          kinds = 0;
     for (int s = 0; s < woven->n_state; s++) bytes += woven->state[s].bytes;
     run->shape.n_near = (u32)MIN_OF(NEAR_BYTES / MAX_OF(bytes, 1), NEAR_MOST);
     if (run->shape.n_near < NEAR_LEAST) return run->shape.n_near = 0;
-    const u64 at = place_cells(run, run->shape.n_near, &kinds);
-    run->shape.near_groups = kinds;
-    return at;
+    return kernel_place_cells(woven, run->shape.n_near, SHARED_GROUPS_MOST, run->cells, &run->shape.near_groups);
 }
 
 static u64 place_groups(GpuRun *run, u64 most)
 {
     const Woven *woven = run->launch->woven;
-    u32          kinds = 0;
+    u32          kinds;
     if (run->launch->sink != SINK_GROUPS || woven->n_state == 0) return 0;
     if (woven->group_kind == GROUP_HASH) return place_near_groups(run);
     if (woven->group_kind != GROUP_ARRAY) return 0;
-    const u64 at = place_cells(run, woven->n_groups, &kinds);
+    const u64 at = kernel_place_cells(woven, woven->n_groups, SHARED_GROUPS_MOST, run->cells, &kinds);
     if (at > MIN_OF(most, SHARED_GROUPS_MOST)) return 0;
     run->shape.shared_groups = kinds;
     return at;
@@ -470,6 +465,18 @@ weft_status kernel_shape(Gpu *gpu, GpuRun *run, Error *err)
     figures->threads = shape->threads, figures->items = shape->items, figures->blocks_per_sm = shape->blocks_per_sm;
     figures->occupancy = 100 * fit.threads * fit.blocks_per_sm / MAX_OF(gpu->threads_per_sm, 1);
     return WEFT_OK;
+}
+
+bool kernel_fit(Gpu *gpu, CudaKernel *kernel, const Shape *shape, u32 dynamic_shared, const Woven *woven, GpuRun *run)
+{
+    Launch launch = { .woven = woven };
+    Error  ignored = { 0 };
+    if (!kernel || kernel->state != KERNEL_READY) return false;
+    *run = (GpuRun){ .gpu = gpu, .launch = &launch, .kernel = kernel, .shape = *shape };
+    run->shape.dynamic_shared = dynamic_shared;
+    const weft_status status = kernel_shape(gpu, run, &ignored);
+    run->launch = NULL;
+    return !status;
 }
 
 void kernels_free(Gpu *gpu)

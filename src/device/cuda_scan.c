@@ -516,7 +516,8 @@ static void end_slot(Gpu *gpu, RunSlot *slot)
     for (int c = 0; c < slot->n_copies; c++) copy_release(gpu->frames, slot->copies[c]);
     for (int p = 0; p < slot->n_pins; p++) pin_release(slot->pins[p]);
     if (slot->sieve_bytes) frames_give(gpu->frames, slot->sieve_at, slot->sieve_bytes);
-    slot->sieve_bytes = 0;
+    if (slot->cube_bytes) frames_give(gpu->frames, slot->cube_at, slot->cube_bytes);
+    slot->sieve_bytes = slot->cube_bytes = 0;
     free(slot->copies);
     free(slot->pins);
     slot->copies = NULL, slot->n_copies = 0, slot->pins = NULL, slot->n_pins = 0, slot->streams = 0;
@@ -728,7 +729,7 @@ static void refuse_leader(GpuRun *leader)
     set_issued(leader);
 }
 
-static bool can_share(const GpuRun *run) { return run->can_fuse || run->can_sieve; }
+static bool can_share(const GpuRun *run) { return run->can_fuse || run->can_cube || run->can_sieve; }
 
 // The first run that may still bring columns; UINT64_MAX: none does.
 static u64 first_on_its_way(const Gpu *gpu)
@@ -1057,9 +1058,9 @@ static void come_home_early(GpuRun *run)
 weft_status scan_ride(GpuRun *run, Error *err)
 {
     Gpu       *gpu = run->gpu;
-    const bool can_fuse = unit_suits(run), can_sieve = gpu_sieve_suits(run);
+    const bool can_fuse = unit_suits(run), can_cube = gpu_cube_suits(run), can_sieve = gpu_sieve_suits(run);
     pthread_mutex_lock(&gpu->lock);
-    run->can_fuse = can_fuse, run->can_sieve = can_sieve, run->columns = unit_columns(run);
+    run->can_fuse = can_fuse, run->can_cube = can_cube, run->can_sieve = can_sieve, run->columns = unit_columns(run);
     run->n_wanted = 0, run->asked_until = 0, run->n_fetches = 0;
     run->at_stream = run->stream_number;
     run->is_issued = false;

@@ -22,7 +22,6 @@
 #include <stdlib.h>
 
 #define SPAN_MOST     ((i128)1 << 22)  // values of a column
-#define MEMORY_SHARE  8                // of the pool: 1 / this, at most
 #define ROWS_LEAST    ((u64)1 << 12)   // of a run
 #define PASS_MOST     0.25
 #define GAIN_LEAST    1.2
@@ -118,10 +117,8 @@ static double pass_share(const GpuRun *run)
 
 bool gpu_sieve_suits(const GpuRun *run)
 {
-    const Launch *launch = run->launch;
-    const Woven  *woven = launch->woven;
-    if (!launch->may_weave || !launch->table || run->is_timed || run->is_counted || launch->sink != SINK_GROUPS || !woven->can_pick) return false;
-    return strlen(woven->name) < NAME_BYTES && pass_share(run) <= PASS_MOST;
+    const Woven *woven = run->launch->woven;
+    return wave_may_share(run) && woven->can_pick && strlen(woven->name) < NAME_BYTES && pass_share(run) <= PASS_MOST;
 }
 
 bool gpu_sieve_tests(const GpuRun *run, int column)
@@ -220,7 +217,7 @@ static CudaKernel *table_kernel(Gpu *gpu, SieveTable *table, int lane)
     return table->kernels[lane];
 }
 
-static CudaKernel *who_kernel(Gpu *gpu)
+CudaKernel *gpu_who_kernel(Gpu *gpu)
 {
     const char *name, *text = weave_who_text(&name);
     if (!gpu->who_kernel) gpu->who_kernel = kernel_want(gpu, &(KernelWish){ .name = name, .text = text }, &gpu->who_shape);
@@ -249,17 +246,6 @@ static u32 groups_bytes(const GpuRun *run)
 
 static bool is_ready(const CudaKernel *kernel) { return kernel && kernel->state == KERNEL_READY; }
 
-static bool shape_of(Gpu *gpu, CudaKernel *kernel, const Shape *shape, u32 dynamic_shared, const Woven *woven, GpuRun *to)
-{
-    Launch launch = { .woven = woven };
-    Error  ignored = { 0 };
-    *to = (GpuRun){ .gpu = gpu, .launch = &launch, .kernel = kernel, .shape = *shape };
-    to->shape.dynamic_shared = dynamic_shared;
-    const weft_status status = kernel_shape(gpu, to, &ignored);
-    to->launch = NULL;
-    return !status;
-}
-
 // Its kernel over some of the rows, if that is there; they have met once more.
 static bool add_rider(Gpu *gpu, GpuSieve *sieve, GpuRun *run)
 {
@@ -267,7 +253,7 @@ static bool add_rider(Gpu *gpu, GpuSieve *sieve, GpuRun *run)
     if (!picked->kernel && ++picked->n_met >= MET_BEFORE)
         picked->kernel = kernel_want(gpu, &(KernelWish){ .name = run->launch->woven->name, .text = run->launch->woven->text, .shared_groups = picked->groups, .is_picked = true }, &picked->shape);
     Rider *rider = &sieve->riders[sieve->n_riders];
-    if (!is_ready(picked->kernel) || !shape_of(gpu, picked->kernel, &picked->shape, groups_bytes(run), run->launch->woven, &rider->kernel)) return false;
+    if (!kernel_fit(gpu, picked->kernel, &picked->shape, groups_bytes(run), run->launch->woven, &rider->kernel)) return false;
     rider->run = run;
     sieve->n_riders++;
     return true;
@@ -293,9 +279,9 @@ static bool place_near(Gpu *gpu, GpuSieve *sieve)
 static bool has_code(Gpu *gpu, GpuSieve *sieve)
 {
     const Woven *woven = sieve->riders[0].run->launch->woven;  // for messages
-    CudaKernel  *kernel = table_kernel(gpu, sieve->table, sieve->lane), *who = who_kernel(gpu);
+    CudaKernel  *kernel = table_kernel(gpu, sieve->table, sieve->lane), *who = gpu_who_kernel(gpu);
     if (!is_ready(kernel) || !is_ready(who) || !place_near(gpu, sieve)) return false;
-    return shape_of(gpu, kernel, &sieve->table->shapes[sieve->lane], sieve->near_bytes, woven, &sieve->sieve) && shape_of(gpu, who, &gpu->who_shape, 0, woven, &sieve->who);
+    return kernel_fit(gpu, kernel, &sieve->table->shapes[sieve->lane], sieve->near_bytes, woven, &sieve->sieve) && kernel_fit(gpu, who, &gpu->who_shape, 0, woven, &sieve->who);
 }
 
 // ---- whether it pays, and room for it ---------------------------------------------------------------------------------------------------------
@@ -352,18 +338,13 @@ static u64 bits_bytes(const Chunk *chunk) { return args_rounded(((u64)chunk->n_r
 
 static bool take_memory(Wave *wave, GpuSieve *sieve)
 {
-    Gpu *gpu = wave->gpu;
-    u64  bytes = 0;
+    u64 bytes = 0;
     sieve->chunk_at = calloc((size_t)wave->n_chunks + 1, sizeof *sieve->chunk_at);
     for (int c = 0; c < sieve->table->n_columns; c++) sieve->columns[c].at = bytes, bytes += table_bytes(sieve->columns[c].size, sieve->lane);
     for (int k = 0; k < wave->n_chunks; k++) sieve->chunk_at[k] = sieve->bits_bytes, sieve->bits_bytes += bits_bytes(wave->chunks[k].chunk);
     sieve->bits_at = bytes;
     bytes += sieve->bits_bytes * (u64)sieve->n_riders;
-    pthread_mutex_lock(&gpu->lock);
-    // Columns that stay in the pool are not to go for it; those that pass go anyway.
-    const bool is_taken = bytes <= frames_total(gpu->frames) / MEMORY_SHARE && (wave->n_new || wave->is_passing ? frames_take : frames_take_free)(gpu->frames, bytes, &wave->slot->sieve_at);
-    if (is_taken) wave->slot->sieve_bytes = bytes;
-    pthread_mutex_unlock(&gpu->lock);
+    const bool is_taken = wave_take_memory(wave, bytes, &wave->slot->sieve_at, &wave->slot->sieve_bytes);
     for (int c = 0; c < sieve->table->n_columns; c++) sieve->columns[c].at += wave->slot->sieve_at;
     sieve->bits_at += wave->slot->sieve_at;
     return is_taken;

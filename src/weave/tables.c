@@ -8,7 +8,9 @@
 // order threads come, and notes where each row is from; t_order then takes each chain into the order of the source, counts keys, and finds the longest.  A thread
 // does so with a whole chain: it merges sorted pieces of 1, 2, 4, ... rows, CHAIN_PIECES of them at most.  Of a longer chain the host makes the table.
 //
-// And the kernel that adds up cells of a cube (cube.c) for one of its queries: column 0 lists them, table 0 has their values.
+// And the kernel that puts cells of a cube (cube.c) together for one of its queries.  A part is one of its accumulators, a sum of 128 bits as a whole; a row is a
+// group, or one of several lanes that share a group's cells: few groups would leave most threads without any, and one thread with all cells of a group.
+// What a lane has goes to the accumulator as rows go there, since there are other lanes, and parts of the table that came before.
 //
 // And the two that let many queries look at a row at once.  For each column that any of them tests, a table says value by value who wants it, a bit for
 // each query: t_who makes it, a part for each column, out of ranges and join tables.  t_sieve then takes the rows of the source through these
@@ -191,18 +193,52 @@ const char *weave_order_text(const char **name)
 const char *weave_fold_text(const char **name)
 {
     *name = "t_fold";
-    return "// cells of a cube to the sum of a query\n"
+    return "// cells of a cube to an accumulator of a query\n"
            "KERNEL(t_fold)\n"
            "{\n"
-           "    COLUMN(u32, cell, 0)\n"
-           "    TABLE(u64, cells, 0)\n"
-           "    TOTAL(sum, i64, total, 0)\n"
+           "    PARAM(u32, how, 0)\n"
+           "    PARAM(i64, init, 1)\n"
+           "    PARAM(u32, n_groups, 2)\n"
+           "    PARAM(u32, n_listed, 3)\n"
+           "    PARAM(u32, n_lanes, 4)\n"
+           "    TABLE(u32, listed, 0)\n"
+           "    TABLE(i64, cells, 1)\n"
+           "    TABLE(i64, high_cells, 2)\n"
+           "    SUMS(i64, sums, 0)\n"
+           "    SUMS(u8, seen, 0)\n"
+           "    SUMS(i64, high_sums, 1)\n"
            "    TILES {\n"
            "        ROWS(live)\n"
-           "        LOAD(u32, cell, live)\n"
-           "        EACH_ROW(live) { ADD(total, (i64)cells[cell[i]]) }\n"
+           "        EACH_ROW(live) {\n"
+           "            const u32 group = ROW_NUMBER % n_groups;\n"
+           "            i64 sum = init, high = 0;\n"
+           "            for (u32 n = ROW_NUMBER / n_groups; n < n_listed; n += n_lanes) {\n"
+           "                const u64 at = (u64)listed[n] * n_groups + group;\n"
+           "                if (how == CELLS_SEEN) {\n"
+           "                    sum |= ((const u8 *)cells)[at];\n"
+           "                } else if (how == CELLS_MIN) {\n"
+           "                    LEAST(sum, cells[at])\n"
+           "                } else if (how == CELLS_MAX) {\n"
+           "                    MOST(sum, cells[at])\n"
+           "                } else {\n"
+           "                    sum = (i64)((u64)sum + (u64)cells[at]);\n"
+           "                    if (how == CELLS_WIDE_LOW) high += high_cells[at] + ((u64)sum < (u64)cells[at]);\n"
+           "                }\n"
+           "            }\n"
+           "            if (how == CELLS_SEEN) {\n"
+           "                if (sum) { SEEN(seen[group]) }\n"
+           "            } else if (how == CELLS_MIN) {\n"
+           "                LEAST(sums[group], sum)\n"
+           "            } else if (how == CELLS_MAX) {\n"
+           "                MOST(sums[group], sum)\n"
+           "            } else if (how == CELLS_ADD) {\n"
+           "                ADD(sums[group], sum)\n"
+           "            } else {\n"                                                     // ADD_WIDE takes the low word for a number with a sign
+           "                ADD_WIDE(sums[group], high_sums[group], sum)\n"
+           "                ADD(high_sums[group], high + (sum < 0))\n"
+           "            }\n"
+           "        }\n"
            "    }\n"
-           "    TOTAL_END(sum, i64, total, 0)\n"
            "}\n";
 }
 

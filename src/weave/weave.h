@@ -251,8 +251,14 @@ const char *weave_fill_text(Arena *arena, int n_keys, const char **name);
 const char *weave_link_text(Arena *arena, int n_keys, const char **name);
 const char *weave_order_text(const char **name);
 
-// A kernel that adds cells of a cube to the sums of a query: a part for each sum.
+// A kernel that puts cells of a cube together for a query: a part for each accumulator, a row for each group and lane.
 const char *weave_fold_text(const char **name);
+
+enum {                                 // what it is handed, by number: parameters; tables; state slots
+    FOLD_HOW = 0, FOLD_INIT, FOLD_GROUPS, FOLD_LISTED, FOLD_LANES, FOLD_PARAMS,        // how: CELLS_...; of 128 bits: CELLS_WIDE_LOW, with the high words
+    FOLD_LIST = 0, FOLD_CELLS, FOLD_HIGH_CELLS, FOLD_TABLES,
+    FOLD_SUMS = 0, FOLD_HIGH_SUMS, FOLD_STATE,
+};
 
 // Kernels with which many queries look at a row at once.  LANE: bytes of a bit set, a bit for each query.
 const char *weave_who_text(const char **name);
