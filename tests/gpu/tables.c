@@ -2,7 +2,7 @@
 //
 // Run by tests/check-gpu with the fake driver, and by scripts/gpu-test on a GPU.  Keys near each other and far apart, one and several rows to each, of one word
 // and of several, floats and texts; payloads with NULLs.  EXPLAIN ANALYZE tells who made the table: that is the device, but for a key that has too many rows.
-// --small-pool: there may be no room for it.  --few: for compute-sanitizer, which takes its time.
+// --small-pool: there may be no room for it.  --few: for compute-sanitizer, which takes its time.  A number: only tables of one size, so that several processes compile.
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -161,7 +161,7 @@ static const char *const joins[] = {
 
 static const char *const payloads[] = { "d.id", "d.id, d.p, d.w, d.name, d.big", "d.w, d.id, d.p" };
 
-static bool is_few;
+static bool is_few;                    // fewer queries
 
 static void check_joins(weft_session *cpu, weft_session *gpu, const char *maker)
 {
@@ -210,25 +210,35 @@ static void check_long_chains(weft_db *db)
     weft_disconnect(gpu);
 }
 
+// Rows of the table, and about how many keys they have.
+static const struct { int n_rows, n_keys; } sizes[] = { { 12000, 4000 }, { 1, 1 }, { 500, 100 }, { 20000, 20000 } };
+enum { N_SIZES = sizeof sizes / sizeof *sizes };
+
+// ONLY: this one, the last of them being that of long chains; -1: all.
+static void check_all_sizes(weft_db *db, int only, const char *maker)
+{
+    for (int s = 0; s < N_SIZES; s++)
+        if (only < 0 || only == s) check_size(db, sizes[s].n_rows, sizes[s].n_keys, maker);
+    if (only < 0 || only == N_SIZES) check_long_chains(db);
+}
+
 int main(int n_arguments, char **arguments)
 {
     weft_db   *db;
     weft_error error;
-    const bool is_small = n_arguments > 1 && strcmp(arguments[1], "--small-pool") == 0;
-    is_few = n_arguments > 1 && strcmp(arguments[1], "--few") == 0;
+    int        only = -1;
+    bool       is_small = false;
+    for (int a = 1; a < n_arguments; a++) {
+        if (strcmp(arguments[a], "--few") == 0) is_few = true, only = 0;
+        else if (strcmp(arguments[a], "--small-pool") == 0) is_small = true;
+        else only = atoi(arguments[a]);
+    }
     if (!mkdtemp(folder)) return 1;
     snprintf(path, sizeof path, "%s/rows.csv", folder);
     if (weft_open(NULL, &db, &error)) return printf("failed: %s\n", error.message), 1;
     weft_session *session = connect_alone(db, "cpu");
     load(session, "f", "", true, N_FACTS, 4000);
-    const char *maker = is_small ? NULL : "by cuda:0";
-    check_size(db, 12000, 4000, maker);
-    if (!is_few) {
-        check_size(db, 1, 1, maker);
-        check_size(db, 500, 100, maker);
-        check_size(db, 20000, 20000, maker);
-        check_long_chains(db);
-    }
+    check_all_sizes(db, only, is_small ? NULL : "by cuda:0");
     weft_disconnect(session);
     weft_close(db);
     unlink(path);
