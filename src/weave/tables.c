@@ -6,7 +6,8 @@
 //
 // Where keys are not unique, or far apart, rows keep their numbers.  t_link chains those of equal key, from heads by key or from slots of a hash table, in whatever
 // order threads come, and notes where each row is from; t_order then takes each chain into the order of the source, counts keys, and finds the longest.  A thread
-// does so with a whole chain: it merges sorted pieces of 1, 2, 4, ... rows, CHAIN_PIECES of them at most.  Of a longer chain the host makes the table.
+// does so with a whole chain: up to four rows in registers; of more it merges sorted pieces of 1, 2, 4, ... rows, CHAIN_PIECES of them at most.  Of a longer chain the
+// host makes the table.
 //
 // And the kernel that puts cells of a cube (cube.c) together for one of its queries.  A part is one of its accumulators, a sum of 128 bits as a whole; a row is a
 // group, or one of several lanes that share a group's cells: few groups would leave most threads without any, and one thread with all cells of a group.
@@ -162,24 +163,45 @@ const char *weave_order_text(const char **name)
            "            i64 length = first != 0;\n"
            "            if (first) { ADD(n_keys, 1) }\n"
            "            if (second) {\n"
-           "                u32 pieces[CHAIN_PIECES] = { first }, rest = second, list = 0;\n"
-           "                next[first - 1] = 0;\n"
-           "                for (u32 at = 0, is_row = 1; is_row && at < CHAIN_PIECES;) {\n"
-           "                    is_row = rest != 0, list = rest;\n"                     // none left: all pieces become one
-           "                    if (is_row) { rest = next[list - 1]; next[list - 1] = 0; length++; }\n"
-           "                    for (at = 0; at < CHAIN_PIECES && (pieces[at] || !is_row); pieces[at++] = 0) {\n"
-           "                        u32 one = pieces[at], other = list, *end = &list;\n"
-           "                        while (one && other) {\n"
-           "                            const u64 a = from[one - 1], b = from[other - 1];\n"
-           "                            if (a < b || (a == b && one < other)) { *end = one; end = next + (one - 1); one = *end; }\n"
-           "                            else { *end = other; end = next + (other - 1); other = *end; }\n"
-           "                        }\n"
-           "                        *end = one ? one : other;\n"
-           "                    }\n"
-           "                    if (is_row && at < CHAIN_PIECES) pieces[at] = list;\n"
-           "                    if (is_row && at == CHAIN_PIECES) length = CHAIN_TOO_LONG;\n"
+           "                u32 rows[4], fifth = second;\n"
+           "                u64 places[4];\n"
+           "                rows[0] = first, places[0] = from[first - 1];\n"
+           "                for (u32 n = 1; n < 4; n++) {\n"
+           "                    rows[n] = fifth, places[n] = fifth ? from[fifth - 1] : ~0ull;\n"
+           "                    length += fifth != 0;\n"
+           "                    fifth = fifth ? next[fifth - 1] : 0;\n"
            "                }\n"
-           "                *head = list;\n"
+           "                if (!fifth) {\n"
+           "                    for (u32 n = 0; n < 9; n++) {\n"                        // three times from the first to the last
+           "                        const u32 at = n % 3, one = rows[at], other = rows[at + 1];\n"
+           "                        const u64 a = places[at], b = places[at + 1];\n"
+           "                        const u32 is_turned = b < a || (b == a && other < one);\n"
+           "                        rows[at] = is_turned ? other : one, places[at] = is_turned ? b : a;\n"
+           "                        rows[at + 1] = is_turned ? one : other, places[at + 1] = is_turned ? a : b;\n"
+           "                    }\n"
+           "                    for (u32 n = 0; n < 4; n++)\n"
+           "                        if (rows[n]) next[rows[n] - 1] = n < 3 ? rows[n + 1] : 0;\n"
+           "                    *head = rows[0];\n"
+           "                } else {\n"
+           "                    u32 pieces[CHAIN_PIECES] = { first }, rest = second, list = 0;\n"
+           "                    next[first - 1] = 0, length = 1;\n"
+           "                    for (u32 at = 0, is_row = 1; is_row && at < CHAIN_PIECES;) {\n"
+           "                        is_row = rest != 0, list = rest;\n"                 // none left: all pieces become one
+           "                        if (is_row) { rest = next[list - 1]; next[list - 1] = 0; length++; }\n"
+           "                        for (at = 0; at < CHAIN_PIECES && (pieces[at] || !is_row); pieces[at++] = 0) {\n"
+           "                            u32 one = pieces[at], other = list, *end = &list;\n"
+           "                            while (one && other) {\n"
+           "                                const u64 a = from[one - 1], b = from[other - 1];\n"
+           "                                if (a < b || (a == b && one < other)) { *end = one; end = next + (one - 1); one = *end; }\n"
+           "                                else { *end = other; end = next + (other - 1); other = *end; }\n"
+           "                            }\n"
+           "                            *end = one ? one : other;\n"
+           "                        }\n"
+           "                        if (is_row && at < CHAIN_PIECES) pieces[at] = list;\n"
+           "                        if (is_row && at == CHAIN_PIECES) length = CHAIN_TOO_LONG;\n"
+           "                    }\n"
+           "                    *head = list;\n"
+           "                }\n"
            "                if (is_hash) slot->spare = 0;\n"
            "            }\n"
            "            MOST(longest, length)\n"
