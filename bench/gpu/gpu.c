@@ -32,7 +32,7 @@ static int print_figures(const char *path)
 static bool parse_options(int argc, char **argv, GpuBench *gpu, const char **figures)
 {
     Options *options = &gpu->bench.options;
-    *options = (Options){ .ssb = "bench/ssb", .scale = "20", .parts = "single,together,shape,shapes,stream,duckdb,first,disk",
+    *options = (Options){ .ssb = "bench/ssb", .scale = "20", .parts = "single,together,shape,shapes,tables,stream,duckdb,first,disk",
                           .threads = (int)sysconf(_SC_NPROCESSORS_ONLN), .repeats = 5, .command = "bench/gpu/run.sh" };
     gpu->device = "cuda";
     gpu->pool = "128MB";

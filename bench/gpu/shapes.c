@@ -29,6 +29,15 @@ static char *extremes_query(int n)
     return sql;
 }
 
+static char *joined_query(int n)
+{
+    char *sql;
+    if (asprintf(&sql, "select d_year, count(*), sum(lo_revenue) from lineorder, date where lo_orderdate = d_datekey and lo_discount between %d and %d and "
+                       "lo_quantity between %d and %d group by d_year order by d_year", n % 7, n % 7 + 2, 1 + 2 * n, 15 + 2 * n) < 0)
+        die("query", "out of memory");
+    return sql;
+}
+
 // Q2.1 for another category and region.
 static char *join_query(int n)
 {
@@ -44,6 +53,7 @@ static char *join_query(int n)
 static const struct { const char *what; ShapeQuery *query; } SHAPES[] = {
     { "count and sum by lo_discount, two ranges", groups_query },
     { "the same with min and max", extremes_query },
+    { "count and sum by d_year, a join and two ranges", joined_query },
     { "Q2.1 with other categories and regions", join_query },
 };
 

@@ -383,8 +383,6 @@ static weft_status read_properties(Gpu *gpu, Error *err)
     };
     for (int i = 0; i < COUNT_OF(wanted); i++) GPU_TRY(gpu, DeviceGetAttribute, (wanted[i].to, wanted[i].attribute, gpu->handle), err);
     gpu->shared_most = shared_most(gpu);
-    gpu->has_grouped_cubes = !getenv("WEFT_NO_CUBE");      // to be measured
-    gpu->has_far_cubes = getenv("WEFT_CUBE_FAR") != NULL;  // to be measured
     int clock_khz = 0, bus_bits = 0;       // a card may not say
     gpu->cu->DeviceGetAttribute(&clock_khz, CU_DEVICE_MEMORY_CLOCK_KHZ, gpu->handle);
     gpu->cu->DeviceGetAttribute(&bus_bits, CU_DEVICE_MEMORY_BUS_BITS, gpu->handle);

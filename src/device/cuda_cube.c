@@ -7,11 +7,9 @@
 // accumulators, a part for each query and accumulator.  Everything else goes over the link with the arguments of the run: class tables, empty cells, lists.
 //
 // Only range tests: who joins must join the same tables, and a table that only tells whether there is a match is a test, too.  Groups in an array, or none.
-// Only cells that fit shared memory, or, where WEFT_CUBE_FAR says so, FAR_BYTES of the pool, which all blocks then add to.  Others are sieved (cuda_sieve.c) or
-// fused (cuda_fuse.c).
+// Only cells that fit shared memory; where they do not, there are several cubes (cuda_fuse.c).  Others are sieved (cuda_sieve.c) or fused (cuda_fuse.c).
 
 #include "device/cuda_cube.h"
-#include "device/cuda_sieve.h"
 #include "kernel/kernel.h"
 
 #include <stdlib.h>
@@ -21,7 +19,6 @@
 #define LISTS_MOST   ((u64)1 << 16)    // entries of all lists
 #define STATE_MOST   16
 #define TABLES_MOST  64                // that a query joins
-#define FAR_BYTES    ((u64)4 << 20)    // of cells in memory that all blocks share
 #define FOLD_ROWS    512               // groups and lanes that fold an accumulator, about,
 #define FOLD_EACH    64                // and the most cells for each of them
 #define MET_BEFORE   2
@@ -29,7 +26,6 @@
 typedef struct CubeKernel {            // of a shape; lives as long as the device
     u64                table;
     char               name[40];       // of the members' kernel
-    bool               is_far;
     int                n_met;
     CudaKernel        *kernel;
     Shape              shape;
@@ -48,7 +44,7 @@ typedef struct Wants { int first, last; } Wants;           // classes; first > l
 
 struct GpuCube {
     CubeKernel *code;
-    GpuRun      kernel, fold, clear;   // shapes and code; clear: of far cells
+    GpuRun      kernel, fold;          // shapes and code
     int         n_runs;
     GpuRun     *runs[CUBE_MOST];
     int         n_dims;
@@ -58,11 +54,11 @@ struct GpuCube {
     KernelCells cells[STATE_MOST];     // where those of each accumulator are: in shared memory, and in the cells of all blocks
     u32         kinds;
     u64         cells_bytes;
-    bool        is_far;                // cells are in the pool, and nowhere else
+    u64         n_listed;              // cells, in all lists
     // once written
     int         n_parts, n_folds;
     u32         most_rows, fold_rows;
-    CuAddress   parts_at, folds_at, clears_at;
+    CuAddress   parts_at, folds_at;
 };
 
 static void *pointer(CuAddress address) { return (void *)(uintptr_t)address; }
@@ -79,19 +75,11 @@ static bool is_range(const GpuRun *run, const Sieve *sieve)
     return !sieve->table && range->known && !range->nullable && range->low <= range->high && (u128)(range->high - range->low) < SPAN_MOST;
 }
 
-// Sums without groups.
-static bool is_simple(const Woven *woven)
-{
-    bool is_simple = woven->group_kind == GROUP_ONE && woven->n_tables <= 1;
-    for (int s = 0; s < woven->n_state; s++) is_simple = is_simple && woven->state[s].kind == SLOT_ADD;
-    return is_simple;
-}
-
 bool gpu_cube_suits(const GpuRun *run)
 {
     const Woven *woven = run->launch->woven;
     if (!wave_may_share(run) || !weave_can_cube(woven) || woven->n_state > STATE_MOST || woven->n_tables > TABLES_MOST) return false;
-    if (strlen(woven->name) >= sizeof((CubeKernel *)0)->name || !(run->gpu->has_grouped_cubes || is_simple(woven))) return false;
+    if (strlen(woven->name) >= sizeof((CubeKernel *)0)->name) return false;
     for (int s = 0; s < woven->n_sieves; s++)
         if (woven->sieves[s].is_exact && !is_range(run, &woven->sieves[s])) return false;
     return true;
@@ -191,10 +179,8 @@ static u64 cells_wanted(const GpuCube *cube, int r)
 
 static bool place_cells(GpuCube *cube)
 {
-    const Gpu   *gpu = cube->runs[0]->gpu;
     const Woven *woven = woven_of(cube);
-    const u64    most = gpu->has_far_cubes ? FAR_BYTES : gpu->shared_most;
-    u64          n_listed = 0;
+    const u64    most = cube->runs[0]->gpu->shared_most;
     cube->n_groups = woven->group_kind == GROUP_ARRAY ? woven->n_groups : 1;
     cube->n_cells = 1;
     for (int d = 0; d < cube->n_dims; d++) {
@@ -204,20 +190,40 @@ static bool place_cells(GpuCube *cube)
         cube->cells_bytes = kernel_place_cells(woven, cube->n_cells * cube->n_groups, most, cube->cells, &cube->kinds);
         if (cube->cells_bytes > most) return false;
     }
-    cube->is_far = cube->cells_bytes > gpu->shared_most;
-    for (int r = 0; r < cube->n_runs; r++) n_listed += cells_wanted(cube, r);
-    return n_listed <= LISTS_MOST;
+    for (int r = 0; r < cube->n_runs; r++) cube->n_listed += cells_wanted(cube, r);
+    return cube->n_listed <= LISTS_MOST;
+}
+
+// ---- room for arguments ---------------------------------------------------------------------------------------------------------------------
+
+typedef struct FoldArgs { i64 params[FOLD_PARAMS]; const void *tables[FOLD_TABLES]; void *state[FOLD_STATE]; } FoldArgs;
+
+#define HEAD_BYTES 4096                // what is written once, and what is lost between pieces
+
+// Besides those of each chunk: less than its queries would have by themselves.
+static u64 args_bytes(const GpuCube *cube)
+{
+    const u64 n_state = (u64)woven_of(cube)->n_state, n_runs = (u64)cube->n_runs, folds = n_runs * n_state * (sizeof(KernelArgs) + sizeof(FoldArgs));
+    u64       bytes = HEAD_BYTES + cube->cells_bytes + folds + cube->n_listed * sizeof(u32) + (n_runs + TABLES_MOST) * 64;
+    for (int d = 0; d < cube->n_dims; d++) bytes += args_rounded(cube->dims[d].size + 16);
+    return bytes;
+}
+
+u64 gpu_cubes_args_bytes(void)
+{
+    const u64 folds = CUBE_MOST * STATE_MOST * (sizeof(KernelArgs) + sizeof(FoldArgs));
+    return MAX_DIMS * SPAN_MOST + SHARED_LIMIT + LISTS_MOST * sizeof(u32) + folds + 65536;
 }
 
 // ---- code -----------------------------------------------------------------------------------------------------------------------------------
 
-static CubeKernel *find_code(Gpu *gpu, const GpuRun *run, bool is_far)
+static CubeKernel *find_code(Gpu *gpu, const GpuRun *run)
 {
     CubeKernel *code = gpu->cubes;
-    while (code && (code->table != run->launch->table || code->is_far != is_far || strcmp(code->name, run->launch->woven->name) != 0)) code = code->next;
+    while (code && (code->table != run->launch->table || strcmp(code->name, run->launch->woven->name) != 0)) code = code->next;
     if (code) return code;
     code = calloc(1, sizeof *code);
-    *code = (CubeKernel){ .table = run->launch->table, .is_far = is_far, .next = gpu->cubes };
+    *code = (CubeKernel){ .table = run->launch->table, .next = gpu->cubes };
     strcpy(code->name, run->launch->woven->name);
     gpu->cubes = code;
     return code;
@@ -229,7 +235,7 @@ static void ask_for(Gpu *gpu, CubeKernel *code, const GpuCube *cube)
     int    columns[MAX_DIMS];
     for (int d = 0; d < cube->n_dims; d++) columns[d] = cube->dims[d].column;
     const Woven *woven = weave_cube(arena, woven_of(cube), columns, cube->n_dims, sizeof(u8));
-    code->kernel = kernel_want(gpu, &(KernelWish){ .name = woven->name, .text = woven->text, .shared_groups = cube->is_far ? 0 : cube->kinds }, &code->shape);
+    code->kernel = kernel_want(gpu, &(KernelWish){ .name = woven->name, .text = woven->text, .shared_groups = cube->kinds }, &code->shape);
     log_debug("%s: %s, a kernel for all queries of a shape, is compiled", gpu->name, woven->name);
     arena_free(arena);
 }
@@ -244,24 +250,21 @@ static CudaKernel *fold_kernel(Gpu *gpu)
 static bool has_code(Gpu *gpu, GpuCube *cube)
 {
     const Woven *woven = woven_of(cube);
-    CudaKernel  *fold = fold_kernel(gpu), *clear = cube->is_far ? gpu_who_kernel(gpu) : NULL;
-    CubeKernel  *code = cube->code = find_code(gpu, cube->runs[0], cube->is_far);
+    CudaKernel  *fold = fold_kernel(gpu);
+    CubeKernel  *code = cube->code = find_code(gpu, cube->runs[0]);
     if (!code->kernel && ++code->n_met >= MET_BEFORE) ask_for(gpu, code, cube);
-    return kernel_fit(gpu, code->kernel, &code->shape, cube->is_far ? 0 : (u32)cube->cells_bytes, woven, &cube->kernel) &&
-           kernel_fit(gpu, fold, &gpu->fold_shape, 0, woven, &cube->fold) && (!clear || kernel_fit(gpu, clear, &gpu->who_shape, 0, woven, &cube->clear));
+    return kernel_fit(gpu, code->kernel, &code->shape, (u32)cube->cells_bytes, woven, &cube->kernel) && kernel_fit(gpu, fold, &gpu->fold_shape, 0, woven, &cube->fold);
 }
 
-static bool has_memory(Wave *wave, const GpuCube *cube)
-{
-    return !cube->is_far || wave_take_memory(wave, cube->cells_bytes, &wave->slot->cube_at, &wave->slot->cube_bytes);
-}
-
-GpuCube *gpu_cube_of(Wave *wave, GpuRun *const *runs, int n_runs)
+GpuCube *gpu_cube_of(Gpu *gpu, GpuRun *const *runs, int n_runs, u64 *args_left)
 {
     GpuCube *cube = calloc(1, sizeof *cube);
     cube->n_runs = n_runs;
     memcpy(cube->runs, runs, (size_t)n_runs * sizeof *runs);
-    if (find_dims(cube) && place_cells(cube) && has_code(wave->gpu, cube) && has_memory(wave, cube)) return cube;
+    if (find_dims(cube) && place_cells(cube) && args_bytes(cube) <= *args_left && has_code(gpu, cube)) {
+        *args_left -= args_bytes(cube);
+        return cube;
+    }
     free(cube);
     return NULL;
 }
@@ -279,16 +282,6 @@ void gpu_cubes_free(Gpu *gpu)
 
 // ---- what the kernels are handed ------------------------------------------------------------------------------------------------------------
 
-typedef struct FoldArgs { i64 params[FOLD_PARAMS]; const void *tables[FOLD_TABLES]; void *state[FOLD_STATE]; } FoldArgs;
-
-typedef struct ClearArgs { i64 params[WHO_PARAMS]; const void *tables[1]; void *state[1]; } ClearArgs;
-
-u64 gpu_cube_args_bytes(void)
-{
-    const u64 folds = CUBE_MOST * STATE_MOST * (sizeof(KernelArgs) + sizeof(FoldArgs)), clears = STATE_MOST * (sizeof(KernelArgs) + sizeof(ClearArgs));
-    return MAX_DIMS * SPAN_MOST + SHARED_LIMIT + LISTS_MOST * sizeof(u32) + folds + clears + 65536;
-}
-
 static CuAddress write_class_table(Wave *wave, const Dim *dim)
 {
     _Static_assert(2 * CUBE_MOST + 1 <= UINT8_MAX, "a byte tells all classes of a column");
@@ -305,12 +298,11 @@ typedef struct CubeHead { CuAddress common, tables, state, cells; } CubeHead;
 
 static CuAddress cells_address(const GpuCube *cube, const CubeHead *head, int s) { return head->cells + cube->cells[s].at; }
 
-// As they are before the first row.  Those of the pool the device sets itself.
+// As they are before the first row.
 static CuAddress write_cells(Wave *wave, const GpuCube *cube)
 {
     const Woven *woven = woven_of(cube);
     CuAddress    at;
-    if (cube->is_far) return gpu_address(wave->gpu, wave->slot->cube_at);
     u8 *cells = wave_take_args(wave, cube->cells_bytes, &at);
     for (int s = 0; s < woven->n_state; s++)
         for (u64 c = 0; c < cube->n_cells * cube->n_groups && cube->cells[s].init; c++) ((u64 *)(void *)(cells + cube->cells[s].at))[c] = cube->cells[s].init;
@@ -432,29 +424,11 @@ static void write_folds(Wave *wave, GpuCube *cube, const CubeHead *head)
     }
 }
 
-// A word all over the cells of each accumulator.  Bytes have 0, and their memory ends with a whole word.
-static void write_clears(Wave *wave, GpuCube *cube, const CubeHead *head)
-{
-    const Woven *woven = woven_of(cube);
-    CuAddress    own_at;
-    if (!cube->is_far) return;
-    KernelArgs *args = wave_take_args(wave, (u64)woven->n_state * sizeof *args, &cube->clears_at);
-    ClearArgs  *own = wave_take_args(wave, (u64)woven->n_state * sizeof *own, &own_at);
-    for (int s = 0; s < woven->n_state; s++) {
-        const CuAddress at = own_at + (u64)s * sizeof *own;
-        void *const     cells = pointer(cells_address(cube, head, s));
-        own[s] = (ClearArgs){ .params = { [WHO_WIDTH] = sizeof(u64), [WHO_ALL] = (i64)cube->cells[s].init }, .tables = { cells }, .state = { cells } };      // there are no tests
-        args[s] = (KernelArgs){ .row_end = (u32)((cube->n_cells * cube->n_groups * woven->state[s].bytes + 7) / 8), .params = pointer(at + offsetof(ClearArgs, params)),
-                                .tables = pointer(at + offsetof(ClearArgs, tables)), .state = pointer(at + offsetof(ClearArgs, state)), .common = pointer(head->common) };
-    }
-}
-
 void gpu_cube_write(Wave *wave, GpuCube *cube, const int *chunks, int n_chunks)
 {
     const CubeHead head = write_head(wave, cube);
     write_parts(wave, cube, &head, chunks, n_chunks);
     write_folds(wave, cube, &head);
-    write_clears(wave, cube, &head);
 }
 
 // ---- launching ------------------------------------------------------------------------------------------------------------------------------
@@ -477,13 +451,6 @@ static u32 blocks_for(const Gpu *gpu, const Shape *shape, u64 rows, int n)
     return (u32)MAX_OF(1, MIN_OF(room, tiles));
 }
 
-static weft_status clear_cells(Gpu *gpu, const GpuCube *cube, CuStream stream, Error *err)
-{
-    const int n = woven_of(cube)->n_state;
-    if (!cube->is_far) return WEFT_OK;
-    return wave_launch(gpu, &cube->clear, stream, cube->clears_at, blocks_for(gpu, &cube->clear.shape, cube->n_cells * cube->n_groups, n), n, err);
-}
-
 weft_status gpu_cube_launch(Wave *wave, const GpuCube *cube, Error *err)
 {
     Gpu      *gpu = wave->gpu;
@@ -491,7 +458,6 @@ weft_status gpu_cube_launch(Wave *wave, const GpuCube *cube, Error *err)
     const u32 grid_x = blocks_for(gpu, &cube->kernel.shape, cube->most_rows, cube->n_parts);       // each block has cells to add up
     TRY(wave_wait(wave, first->stream, err));
     TRY(wave_join(gpu, cube->runs, cube->n_runs, err));
-    TRY(clear_cells(gpu, cube, first->stream, err));
     TRY(wave_launch(gpu, &cube->kernel, first->stream, cube->parts_at, grid_x, cube->n_parts, err));
     if (cube->n_folds) TRY(wave_launch(gpu, &cube->fold, first->stream, cube->folds_at, blocks_for(gpu, &cube->fold.shape, cube->fold_rows, cube->n_folds), cube->n_folds, err));
     tell(cube, grid_x);

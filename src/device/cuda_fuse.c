@@ -25,14 +25,14 @@
 #include <stdlib.h>
 
 #define FUSE_OTHERS   3
-#define CUBES_MOST    1                // in one run: it takes room among its arguments
+#define CUBES_MOST    4                // in one run
 #define FUSE_TABLES   1                // that a member looks up: with more, nothing is saved (README.md)
 #define GAIN_LEAST    1.2
 #define GAIN_MOST     1.5
 #define MET_BEFORE    2
 #define GROUPS_BYTES  ((u32)48 << 10)  // of shared memory, for all accumulators
 #define NAME_BYTES    32
-#define MEMORY_SHARE  8                // of the pool, for a sieve or the cells of a cube: 1 / this, at most
+#define MEMORY_SHARE  8                // of the pool, for a sieve: 1 / this, at most
 
 // A query's shape: its text, which says what is done with columns, and which columns these are, hashed.  A text may be over several: names of columns in it are
 // for people ("Price" and price are the same there).
@@ -226,6 +226,7 @@ typedef struct Choice {                // while units are put together
     int  *left;                        // riders that are in none yet, by the names of their kernels
     Unit *units;
     int   n_units, n_cubes;
+    u64   args_left;                   // for cubes
 } Choice;
 
 static GpuRun *left_rider(const Choice *choice, int i) { return choice->wave->riders[choice->left[i]]; }
@@ -307,7 +308,7 @@ static bool add_cube(Choice *choice, const int *places, int n)
     GpuRun *runs[CUBE_MOST] = { 0 };
     Unit    unit = { .n_riders = n };
     for (int i = 0; i < n; i++) runs[i] = left_rider(choice, places[i]), unit.riders[i] = choice->left[places[i]];
-    unit.cube = gpu_cube_of(choice->wave, runs, n);
+    unit.cube = gpu_cube_of(choice->wave->gpu, runs, n, &choice->args_left);
     if (!unit.cube) return false;
     unit.chunks = calloc((size_t)choice->wave->n_chunks + 1, sizeof *unit.chunks);
     unit.n_chunks = list_chunks(choice->wave, runs, n, false, unit.chunks);
@@ -317,9 +318,10 @@ static bool add_cube(Choice *choice, const int *places, int n)
     return true;
 }
 
-// Where there are more classes than cells fit, half of them may do.
+// Where there are more classes than cells fit, half of them may do; the others are then the next cube.
 static void make_cubes(Choice *choice)
 {
+    choice->args_left = gpu_cubes_args_bytes();
     for (int i = next_unused(choice, 0); i < choice->n_left && choice->n_cubes < CUBES_MOST; i = next_unused(choice, i + 1)) {
         int places[CUBE_MOST];
         if (!left_rider(choice, i)->can_cube) continue;
@@ -423,7 +425,7 @@ static bool wants_any(const Wave *wave, const GpuRun *run)
     return false;
 }
 
-// A cube first, as it costs the same for any number of queries; then a sieve for all others that it suits; then kernels of several; the rest by themselves.
+// Cubes first, as they cost the same for any number of queries; then a sieve for all others that it suits; then kernels of several; the rest by themselves.
 int units_choose(Wave *wave, Unit *units)
 {
     Choice choice = { .wave = wave, .units = units, .left = calloc((size_t)wave->n_riders + 1, sizeof(int)) };

@@ -173,7 +173,6 @@ typedef struct RunSlot {               // a run of chunks in flight
     int      n_pins;
     Pin    **pins;                     // the same
     u64      sieve_at, sieve_bytes;    // of the pool, the same
-    u64      cube_at, cube_bytes;      // the same, for cells that do not fit shared memory
 } RunSlot;
 
 typedef struct GpuTable { TableFigures figures; char name[64]; } GpuTable;
@@ -189,7 +188,6 @@ struct Gpu {
     u64               shared_most;     // of a block's tables and groups, so that as many blocks of 1024 threads fit a multiprocessor as its threads allow
     double            peak_gbs;        // of its memory, by clock and width; 0: not known
     _Atomic int       measured_gbs;    // as a kernel reads it; 0: not measured yet
-    bool              has_grouped_cubes, has_far_cubes;    // the environment may say otherwise
     char              card[96];
     char             *prelude;
     Cubins           *cubins;

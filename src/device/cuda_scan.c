@@ -55,7 +55,7 @@
 #define GATHER_SHARE     12                // or 1 / this of the time that it takes alone, where that is more,
 #define GATHER_MOST_MS   5.0               // and never longer, as who has not come by then has join tables to wait for:
 #define FETCHES          8                 // so many runs of columns come meanwhile;
-#define GATHER_SIEVE_MS  2.5               // and where it would be sieved with them in the device's memory
+#define GATHER_SIEVE_MS  2.5               // and where it would be sieved, or one body, with them in the device's memory
 #define LINK_BYTES_PER_MS   5e7
 #define MEMORY_BYTES_PER_MS 3e9
 #define FILL_WAVES  4                  // blocks, in multiples of what fits the multiprocessors at once, where a block has no tables to fetch
@@ -226,7 +226,7 @@ static bool is_fellow(const GpuRun *leader, const GpuRun *other)
 }
 
 // Of arguments, whatever the chunks.
-static u64 args_once(void) { return gpu_cube_args_bytes() + gpu_sieve_args_once(); }
+static u64 args_once(void) { return gpu_cubes_args_bytes() + gpu_sieve_args_once(); }
 
 static u64 least_args(const GpuRun *run) { return part_bytes(run) + RIDER_ARGS_ONCE; }
 
@@ -516,8 +516,7 @@ static void end_slot(Gpu *gpu, RunSlot *slot)
     for (int c = 0; c < slot->n_copies; c++) copy_release(gpu->frames, slot->copies[c]);
     for (int p = 0; p < slot->n_pins; p++) pin_release(slot->pins[p]);
     if (slot->sieve_bytes) frames_give(gpu->frames, slot->sieve_at, slot->sieve_bytes);
-    if (slot->cube_bytes) frames_give(gpu->frames, slot->cube_at, slot->cube_bytes);
-    slot->sieve_bytes = slot->cube_bytes = 0;
+    slot->sieve_bytes = 0;
     free(slot->copies);
     free(slot->pins);
     slot->copies = NULL, slot->n_copies = 0, slot->pins = NULL, slot->n_pins = 0, slot->streams = 0;
@@ -889,7 +888,7 @@ static void look_at(Gpu *gpu, u64 table, Look *look)
 static bool waits_for_others(Gpu *gpu, const GpuRun *run, Look *look)
 {
     const bool is_passing = passes_through(gpu, run);
-    if (run->is_timed || (!is_passing && !run->can_sieve)) return false;
+    if (run->is_timed || (!is_passing && !run->can_sieve && !run->can_cube)) return false;
     look_at(gpu, run->launch->table, look);
     if (!look->n_coming) return false;
     const double alone_ms = (double)run->bytes_wanted / (is_passing ? LINK_BYTES_PER_MS : MEMORY_BYTES_PER_MS);

@@ -217,7 +217,7 @@ static CudaKernel *table_kernel(Gpu *gpu, SieveTable *table, int lane)
     return table->kernels[lane];
 }
 
-CudaKernel *gpu_who_kernel(Gpu *gpu)
+static CudaKernel *who_kernel(Gpu *gpu)
 {
     const char *name, *text = weave_who_text(&name);
     if (!gpu->who_kernel) gpu->who_kernel = kernel_want(gpu, &(KernelWish){ .name = name, .text = text }, &gpu->who_shape);
@@ -279,7 +279,7 @@ static bool place_near(Gpu *gpu, GpuSieve *sieve)
 static bool has_code(Gpu *gpu, GpuSieve *sieve)
 {
     const Woven *woven = sieve->riders[0].run->launch->woven;  // for messages
-    CudaKernel  *kernel = table_kernel(gpu, sieve->table, sieve->lane), *who = gpu_who_kernel(gpu);
+    CudaKernel  *kernel = table_kernel(gpu, sieve->table, sieve->lane), *who = who_kernel(gpu);
     if (!is_ready(kernel) || !is_ready(who) || !place_near(gpu, sieve)) return false;
     return kernel_fit(gpu, kernel, &sieve->table->shapes[sieve->lane], sieve->near_bytes, woven, &sieve->sieve) && kernel_fit(gpu, who, &gpu->who_shape, 0, woven, &sieve->who);
 }

@@ -29,7 +29,6 @@ u64         gpu_sieve_args_once(void);                      // and besides
 weft_status gpu_sieve_begin(Wave *wave, GpuSieve *sieve, Error *err);
 void        gpu_sieve_hand_out(Wave *wave, GpuSieve *sieve, Parts *const *parts);          // PARTS: by run that it took; all chunks that it wants
 weft_status gpu_sieve_end(Wave *wave, GpuSieve *sieve, Error *err);
-CudaKernel *gpu_who_kernel(Gpu *gpu);                       // t_who, with Gpu.who_shape; without tests, it writes a word all over
 void        gpu_sieve_free(GpuSieve *sieve);
 void        gpu_sieves_free(Gpu *gpu);
 
