@@ -21,6 +21,7 @@
 #define TABLES_MOST  64                // that a query joins
 #define FOLD_ROWS    512               // groups and lanes that fold an accumulator, about,
 #define FOLD_EACH    64                // and the most cells for each of them
+#define CELLS_LEAST  3                 // for which there must be room: three queries that tell rows apart have as many classes
 #define MET_BEFORE   2
 
 typedef struct CubeKernel {            // of a shape; lives as long as the device
@@ -43,7 +44,6 @@ typedef struct Dim {
 typedef struct Wants { int first, last; } Wants;           // classes; first > last: none
 
 struct GpuCube {
-    CubeKernel *code;
     GpuRun      kernel, fold;          // shapes and code
     int         n_runs;
     GpuRun     *runs[CUBE_MOST];
@@ -75,11 +75,22 @@ static bool is_range(const GpuRun *run, const Sieve *sieve)
     return !sieve->table && range->known && !range->nullable && range->low <= range->high && (u128)(range->high - range->low) < SPAN_MOST;
 }
 
+static u64 groups_of(const Woven *woven) { return woven->group_kind == GROUP_ARRAY ? woven->n_groups : 1; }
+
+static bool have_room(const GpuRun *run, u64 n_cells)
+{
+    const Woven *woven = run->launch->woven;
+    const u64    most = run->gpu->shared_most;
+    KernelCells  cells[STATE_MOST];
+    u32          kinds;
+    return n_cells * groups_of(woven) <= most && kernel_place_cells(woven, n_cells * groups_of(woven), most, cells, &kinds) <= most;
+}
+
 bool gpu_cube_suits(const GpuRun *run)
 {
     const Woven *woven = run->launch->woven;
     if (!wave_may_share(run) || !weave_can_cube(woven) || woven->n_state > STATE_MOST || woven->n_tables > TABLES_MOST) return false;
-    if (strlen(woven->name) >= sizeof((CubeKernel *)0)->name) return false;
+    if (strlen(woven->name) >= sizeof((CubeKernel *)0)->name || !have_room(run, CELLS_LEAST)) return false;
     for (int s = 0; s < woven->n_sieves; s++)
         if (woven->sieves[s].is_exact && !is_range(run, &woven->sieves[s])) return false;
     return true;
@@ -181,7 +192,7 @@ static bool place_cells(GpuCube *cube)
 {
     const Woven *woven = woven_of(cube);
     const u64    most = cube->runs[0]->gpu->shared_most;
-    cube->n_groups = woven->group_kind == GROUP_ARRAY ? woven->n_groups : 1;
+    cube->n_groups = groups_of(woven);
     cube->n_cells = 1;
     for (int d = 0; d < cube->n_dims; d++) {
         make_classes(cube, d);
@@ -247,13 +258,31 @@ static CudaKernel *fold_kernel(Gpu *gpu)
     return gpu->fold_kernel;
 }
 
-static bool has_code(Gpu *gpu, GpuCube *cube)
+// Asked for when such queries have met before.
+static void look_for_code(Gpu *gpu, CubeKernel *code, GpuRun *run)
+{
+    GpuCube *cube = calloc(1, sizeof *cube);
+    cube->runs[0] = run, cube->n_runs = 1;
+    if (find_dims(cube)) {
+        kernel_place_cells(woven_of(cube), 1, run->gpu->shared_most, cube->cells, &cube->kinds);
+        ask_for(gpu, code, cube);
+    }
+    free(cube);
+}
+
+bool gpu_cube_is_ready(Gpu *gpu, GpuRun *run)
+{
+    CudaKernel *fold = fold_kernel(gpu);
+    CubeKernel *code = find_code(gpu, run);
+    if (!code->kernel && ++code->n_met >= MET_BEFORE) look_for_code(gpu, code, run);
+    return code->kernel && code->kernel->state == KERNEL_READY && fold->state == KERNEL_READY;
+}
+
+static bool fit_code(Gpu *gpu, GpuCube *cube)
 {
     const Woven *woven = woven_of(cube);
-    CudaKernel  *fold = fold_kernel(gpu);
-    CubeKernel  *code = cube->code = find_code(gpu, cube->runs[0]);
-    if (!code->kernel && ++code->n_met >= MET_BEFORE) ask_for(gpu, code, cube);
-    return kernel_fit(gpu, code->kernel, &code->shape, (u32)cube->cells_bytes, woven, &cube->kernel) && kernel_fit(gpu, fold, &gpu->fold_shape, 0, woven, &cube->fold);
+    CubeKernel  *code = find_code(gpu, cube->runs[0]);
+    return kernel_fit(gpu, code->kernel, &code->shape, (u32)cube->cells_bytes, woven, &cube->kernel) && kernel_fit(gpu, gpu->fold_kernel, &gpu->fold_shape, 0, woven, &cube->fold);
 }
 
 GpuCube *gpu_cube_of(Gpu *gpu, GpuRun *const *runs, int n_runs, u64 *args_left)
@@ -261,7 +290,7 @@ GpuCube *gpu_cube_of(Gpu *gpu, GpuRun *const *runs, int n_runs, u64 *args_left)
     GpuCube *cube = calloc(1, sizeof *cube);
     cube->n_runs = n_runs;
     memcpy(cube->runs, runs, (size_t)n_runs * sizeof *runs);
-    if (find_dims(cube) && place_cells(cube) && args_bytes(cube) <= *args_left && has_code(gpu, cube)) {
+    if (find_dims(cube) && place_cells(cube) && args_bytes(cube) <= *args_left && fit_code(gpu, cube)) {
         *args_left -= args_bytes(cube);
         return cube;
     }

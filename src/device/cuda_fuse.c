@@ -32,7 +32,6 @@
 #define MET_BEFORE    2
 #define GROUPS_BYTES  ((u32)48 << 10)  // of shared memory, for all accumulators
 #define NAME_BYTES    32
-#define MEMORY_SHARE  8                // of the pool, for a sieve: 1 / this, at most
 
 // A query's shape: its text, which says what is done with columns, and which columns these are, hashed.  A text may be over several: names of columns in it are
 // for people ("Price" and price are the same there).
@@ -319,14 +318,26 @@ static bool add_cube(Choice *choice, const int *places, int n)
 }
 
 // Where there are more classes than cells fit, half of them may do; the others are then the next cube.
+static bool make_cube(Choice *choice, const int *places, int n)
+{
+    if (n <= 2 || !gpu_cube_is_ready(choice->wave->gpu, left_rider(choice, places[0]))) return false;
+    while (n > 2 && !add_cube(choice, places, n)) n /= 2;
+    return n > 2;
+}
+
+// Where those like one are no cube, none of them is tried again.
 static void make_cubes(Choice *choice)
 {
+    bool *is_tried = calloc((size_t)choice->n_left + 1, sizeof *is_tried);
     choice->args_left = gpu_cubes_args_bytes();
     for (int i = next_unused(choice, 0); i < choice->n_left && choice->n_cubes < CUBES_MOST; i = next_unused(choice, i + 1)) {
         int places[CUBE_MOST];
-        if (!left_rider(choice, i)->can_cube) continue;
-        for (int n = list_alike(choice, i, places); n > 2 && !add_cube(choice, places, n); n /= 2) continue;
+        if (is_tried[i] || !left_rider(choice, i)->can_cube) continue;
+        const int n = list_alike(choice, i, places);
+        if (make_cube(choice, places, n)) continue;
+        for (int p = 0; p < n; p++) is_tried[places[p]] = true;
     }
+    free(is_tried);
 }
 
 // Everybody whose tests can be made for all at once; who is in a cube already is not LEFT.
@@ -491,17 +502,6 @@ void *wave_take_args(Wave *wave, u64 bytes, CuAddress *at)
     slot->args_used += args_rounded(bytes);
     memset(host, 0, bytes);
     return host;
-}
-
-// Columns that stay in the pool are not to go for it; those that pass go anyway.
-bool wave_take_memory(Wave *wave, u64 bytes, u64 *at, u64 *taken)
-{
-    Gpu *gpu = wave->gpu;
-    pthread_mutex_lock(&gpu->lock);
-    const bool is_taken = bytes <= frames_total(gpu->frames) / MEMORY_SHARE && (wave->n_new || wave->is_passing ? frames_take : frames_take_free)(gpu->frames, bytes, at);
-    if (is_taken) *taken = bytes;
-    pthread_mutex_unlock(&gpu->lock);
-    return is_taken;
 }
 
 weft_status wave_launch(Gpu *gpu, const GpuRun *kernel, CuStream stream, CuAddress parts, u32 grid_x, int n_parts, Error *err)

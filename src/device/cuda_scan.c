@@ -55,7 +55,7 @@
 #define GATHER_SHARE     12                // or 1 / this of the time that it takes alone, where that is more,
 #define GATHER_MOST_MS   5.0               // and never longer, as who has not come by then has join tables to wait for:
 #define FETCHES          8                 // so many runs of columns come meanwhile;
-#define GATHER_SIEVE_MS  2.5               // and where it would be sieved, or one body, with them in the device's memory
+#define GATHER_SIEVE_MS  2.5               // and where it would be sieved with them in the device's memory
 #define LINK_BYTES_PER_MS   5e7
 #define MEMORY_BYTES_PER_MS 3e9
 #define FILL_WAVES  4                  // blocks, in multiples of what fits the multiprocessors at once, where a block has no tables to fetch
@@ -888,7 +888,7 @@ static void look_at(Gpu *gpu, u64 table, Look *look)
 static bool waits_for_others(Gpu *gpu, const GpuRun *run, Look *look)
 {
     const bool is_passing = passes_through(gpu, run);
-    if (run->is_timed || (!is_passing && !run->can_sieve && !run->can_cube)) return false;
+    if (run->is_timed || (!is_passing && !run->can_sieve)) return false;
     look_at(gpu, run->launch->table, look);
     if (!look->n_coming) return false;
     const double alone_ms = (double)run->bytes_wanted / (is_passing ? LINK_BYTES_PER_MS : MEMORY_BYTES_PER_MS);

@@ -34,6 +34,7 @@
 #define FETCH_SHARE   4                // of tables that all blocks fetch: 1 / this of the rows' bytes, unless multiprocessors went without work
 #define TESTS_MOST    (SIEVE_RIDERS * 4)       // all of them, and of one column
 #define NAME_BYTES    40
+#define MEMORY_SHARE  8                // of the pool: 1 / this, at most
 
 typedef struct SieveTable {            // of a table of the database; lives as long as the device
     u64                table;
@@ -336,6 +337,18 @@ static bool pays(const Gpu *gpu, GpuSieve *sieve, u64 rows)
 
 static u64 bits_bytes(const Chunk *chunk) { return args_rounded(((u64)chunk->n_rows + 7) / 8 + 8); }
 
+// It is held until the run is done.  Columns that stay in the pool are not to go for it; those that pass go anyway.
+static bool take_frames(Wave *wave, u64 bytes)
+{
+    Gpu     *gpu = wave->gpu;
+    RunSlot *slot = wave->slot;
+    pthread_mutex_lock(&gpu->lock);
+    const bool is_taken = bytes <= frames_total(gpu->frames) / MEMORY_SHARE && (wave->n_new || wave->is_passing ? frames_take : frames_take_free)(gpu->frames, bytes, &slot->sieve_at);
+    if (is_taken) slot->sieve_bytes = bytes;
+    pthread_mutex_unlock(&gpu->lock);
+    return is_taken;
+}
+
 static bool take_memory(Wave *wave, GpuSieve *sieve)
 {
     u64 bytes = 0;
@@ -344,7 +357,7 @@ static bool take_memory(Wave *wave, GpuSieve *sieve)
     for (int k = 0; k < wave->n_chunks; k++) sieve->chunk_at[k] = sieve->bits_bytes, sieve->bits_bytes += bits_bytes(wave->chunks[k].chunk);
     sieve->bits_at = bytes;
     bytes += sieve->bits_bytes * (u64)sieve->n_riders;
-    const bool is_taken = wave_take_memory(wave, bytes, &wave->slot->sieve_at, &wave->slot->sieve_bytes);
+    const bool is_taken = take_frames(wave, bytes);
     for (int c = 0; c < sieve->table->n_columns; c++) sieve->columns[c].at += wave->slot->sieve_at;
     sieve->bits_at += wave->slot->sieve_at;
     return is_taken;

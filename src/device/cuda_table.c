@@ -324,11 +324,13 @@ static bool has_code(Gpu *gpu, FixedKind kind, int n_keys)
     return is_ready;
 }
 
+// All that are missing are asked for at once.
 static bool has_codes(Gpu *gpu, const TableFill *fill)
 {
-    if (fill->kind == FILL_BY_KEY) return true;
-    const bool can_link = has_code(gpu, KERNEL_LINK, fill->n_keys);
-    return has_code(gpu, KERNEL_ORDER, fill->n_keys) && can_link;
+    const bool can_fill = fill->parts[fill->n_parts - 1].is_link || has_code(gpu, KERNEL_FILL, fill->n_keys);
+    if (fill->kind == FILL_BY_KEY) return can_fill;
+    const bool can_link = has_code(gpu, KERNEL_LINK, fill->n_keys), can_order = has_code(gpu, KERNEL_ORDER, fill->n_keys);
+    return can_fill && can_link && can_order;
 }
 
 static weft_status fill_table(GpuRun *run, TableFill *fill, const MadeTable *table, const Scratch *scratch, Error *err)

@@ -70,7 +70,6 @@ void        figures_read(const Wave *wave);                 // cuda_figures.c.  
 // Room in the args of the run, zeroed: pieces begin at multiples of 64 bytes.
 static inline u64 args_rounded(u64 bytes) { return (bytes + 63) / 64 * 64; }
 void       *wave_take_args(Wave *wave, u64 bytes, CuAddress *at);
-bool        wave_take_memory(Wave *wave, u64 bytes, u64 *at, u64 *taken);      // of the pool, to two fields of its slot: it is held until the run is done
 bool        wave_may_share(const GpuRun *run);              // a kernel, with others
 weft_status wave_launch(Gpu *gpu, const GpuRun *kernel, CuStream stream, CuAddress parts, u32 grid_x, int n_parts, Error *err);      // of KERNEL, its code and shape
 KernelColumn wave_column(const Gpu *gpu, const RunChunk *chunk, int number);                        // of the table; no data: nobody wants it of this chunk

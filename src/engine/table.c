@@ -26,8 +26,9 @@
 #define REMOTE_BYTES_SPAN ((u128)1 << 15)      // on a device: what is larger is not put into shared memory
 #define COVER_SPAN        ((u128)1 << 18)      // a table is widened up to this to cover the probing column: no bounds check then
 
-// On a device: for so many rows it pays to wait for a compiler, as the host would take longer to make a table of chained rows.
-#define COMPILE_ROWS      ((u64)1 << 21)
+// On a device: from so many rows on it pays to wait for a compiler, which takes half a second for the kernels of a table of chained rows.  The host takes 17 to 120 ns for a row of
+// it (bench/results/2026-11-16-join-tables-h200.md).
+#define COMPILE_ROWS      ((u64)1 << 23)
 
 #define BLOCK_ROWS        4096                 // between two looks at the stop flag: loops that keep what they need in registers
 
@@ -589,15 +590,18 @@ void table_facts(QueryRun *run, int number, const Woven *woven, const u8 *notes,
     }
 }
 
-// Each payload has two parts at most, and there are three of chains.
+// Floats with NULLs have a part more, and there are three of chains.
 static bool suits_device(const Builder *b)
 {
-    if (!b->rows->n_rows || b->rows->n_rows >= UINT32_MAX || !b->table->n_keys || 2 * b->table->n_payloads + 3 > REMOTE_PARTS) return false;
+    int n_parts = 3 + b->table->n_payloads;
+    if (!b->rows->n_rows || b->rows->n_rows >= UINT32_MAX || !b->table->n_keys) return false;
     for (int p = 0; p < b->table->n_payloads; p++) {
         const Payload *payload = &b->table->payloads[p];
-        if (!type_is_float(payload->type) && payload->n_codes == 0 && payload->range.nullable) return false;       // the host says what is wrong with it
+        const bool     is_float = type_is_float(payload->type);
+        if (!is_float && payload->n_codes == 0 && payload->range.nullable) return false;       // the host says what is wrong with it
+        n_parts += is_float && payload->range.nullable;
     }
-    return true;
+    return n_parts <= REMOTE_PARTS;
 }
 
 static void list_keys(const Builder *b, TableFill *fill)
@@ -662,7 +666,7 @@ static void list_parts(const Builder *b, const Coding *codings, TableFill *fill)
 {
     JoinTable *table = b->table;
     const bool is_by_key = fill->kind == FILL_BY_KEY;
-    table->bytes = 0;
+    table->bytes = 0, table->is_bytes = false;
     fill->parts = arena_array(b->run->arena, FillPart, REMOTE_PARTS);
     list_keys(b, fill);
     if (is_by_key && !table->n_payloads) list_set(b, fill);
@@ -690,7 +694,7 @@ static void make_there(Builder *b, Launch *launch, const Coding *codings, TableF
 {
     Device *device = launch->device;
     fill->table = b->table->id, fill->n_keys = b->table->n_keys;
-    fill->may_compile = b->run->session->settings.gpu_wait || b->rows->n_rows >= COMPILE_ROWS;
+    fill->may_compile = b->run->session->settings.gpu_wait || b->rows->n_rows >= COMPILE_ROWS || (fill->kind == FILL_BY_KEY && fill->n_keys == 1);      // made when the device is opened
     list_parts(b, codings, fill);
     const bool is_made = device->make_table(device, launch, fill);
     if (fill->refused[0]) query_notice(b->run, arena_printf(b->run->own, "%s did not make a join table, the CPU did: %s", device->name, fill->refused));
@@ -711,7 +715,7 @@ static weft_status build_there(Builder *b, Launch *launch, double *kernel_ms, bo
     TableFill  by_key = { .kind = FILL_BY_KEY, .span = (u64)span }, chained = { .kind = has_places ? FILL_HEADS : FILL_HASH, .has_words = !has_places && !b->table->is_one_word };
     if (has_places && (!b->table->n_payloads || put_carrier_first(b->table, codings))) {
         make_there(b, launch, codings, &by_key, kernel_ms, is_done);
-        if (*is_done || !by_key.n_places) return WEFT_OK;          // what failed here would fail there
+        if (*is_done || by_key.refused[0]) return WEFT_OK;         // for want of room it may be chained: that is by row, and rows may be fewer than places
     }
     chained.span = has_places ? (u64)span : count_slots(b->table->n_rows);
     make_there(b, launch, codings, &chained, kernel_ms, is_done);
