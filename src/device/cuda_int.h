@@ -42,6 +42,7 @@ enum {
 
 typedef struct Gpu  Gpu;
 typedef struct MadeTable MadeTable;    // cuda_table.c
+typedef struct Demand Demand;          // cuda_kernel.c
 typedef struct Pins Pins;
 typedef struct Pin  Pin;               // what is pinned of a chunk
 
@@ -224,6 +225,7 @@ struct Gpu {
     pthread_cond_t    wanted;          // for the compiling threads: there is something to do, or nobody compiles for himself any more
     pthread_t         compilers[N_COMPILERS];
     int               n_compilers, n_demanded;     // demanded: compiles that a query waits for
+    Demand           *demands;         // threads that compile for these
     double            compile_ms;      // that one takes, about
     bool              is_cold, stops_compiling;    // cold: the compiler has not been started yet, and is to be
     int               n_tries_left;    // to measure how fast its memory is read
@@ -267,7 +269,8 @@ CuContext   gpu_visit(const Gpu *gpu);
 void        gpu_leave(const Gpu *gpu, CuContext before);
 
 // cuda_kernel.c
-weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err);
+weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err);     // a cancel is seen while it is compiled
+void        demands_stop(Gpu *gpu);                            // waits for compiles that have begun
 weft_status kernel_shape(Gpu *gpu, GpuRun *run, Error *err);
 double      kernel_wait_ms(Gpu *gpu, const Launch *launch);    // see Device.wait_ms
 void        kernel_begin(CudaKernel *kernel);                  // under the lock: whoever does builds it
@@ -293,6 +296,7 @@ void        launch_close(GpuRun *run);                      // gives device memo
 void        launch_write_params(const GpuRun *run, const KernelColumn *columns, i64 *params);
 u64         launch_admitted_most(const Gpu *gpu);           // bytes of blocks and tables together
 bool        launch_wait_for_room(GpuRun *run);              // until it has the pool for itself; false: it had, or waited for too long
+void        gpu_wait_a_little(Gpu *gpu);                    // with the lock: until something changes, or it is time to look again
 void        launch_let_others(GpuRun *run);                 // be admitted again
 weft_status launch_add_timer(GpuRun *run, Error *err);      // room for two more events
 weft_status launch_fetch_rows(GpuRun *run, Error *err);     // of a launch that kept them

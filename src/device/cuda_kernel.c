@@ -328,15 +328,82 @@ static CudaKernel *note_kernel(Gpu *gpu, const GpuRun *run, const KernelKey *key
     return kernel;
 }
 
-static weft_status build_on_demand(Gpu *gpu, CudaKernel *kernel, Error *err)
+// ---- code that a query waits for: a thread of its own makes it, as a compiler cannot be told to stop, and a query can --------------------------------
+
+struct Demand { pthread_t thread; Gpu *gpu; CudaKernel *kernel; bool is_done; struct Demand *next; };
+
+static void build_on_demand(Gpu *gpu, CudaKernel *kernel)
 {
-    Error             own = { 0 };
-    const weft_status status = kernel_build(gpu, kernel, &own);
+    Error own = { 0 };
+    kernel_build(gpu, kernel, &own);   // a failure is the kernel's
     pthread_mutex_lock(&gpu->lock);
     gpu->is_cold = false;
     if (--gpu->n_demanded == 0) pthread_cond_broadcast(&gpu->wanted);
     pthread_mutex_unlock(&gpu->lock);
-    return status ? fail(err, status, -1, "%s", own.message) : WEFT_OK;
+}
+
+static void *demand_thread(void *context)
+{
+    Demand *demand = context;
+    build_on_demand(demand->gpu, demand->kernel);
+    pthread_mutex_lock(&demand->gpu->lock);
+    demand->is_done = true;
+    pthread_mutex_unlock(&demand->gpu->lock);
+    return NULL;
+}
+
+// With the lock.  False: there is no thread for it.
+static bool start_demand(Gpu *gpu, CudaKernel *kernel)
+{
+    Demand *demand = calloc(1, sizeof *demand);
+    *demand = (Demand){ .gpu = gpu, .kernel = kernel, .next = gpu->demands };
+    const bool is_started = thread_start(&demand->thread, NULL, demand_thread, demand) == 0;
+    if (is_started) gpu->demands = demand;
+    else free(demand);
+    return is_started;
+}
+
+// With the lock.  Those that are done, or ALL, out of the list.
+static Demand *take_demands(Gpu *gpu, bool all)
+{
+    Demand *taken = NULL;
+    for (Demand **link = &gpu->demands, *demand; (demand = *link);) {
+        if (!all && !demand->is_done) {
+            link = &demand->next;
+            continue;
+        }
+        *link = demand->next;
+        demand->next = taken, taken = demand;
+    }
+    return taken;
+}
+
+static void join_demands(Demand *demands)
+{
+    for (Demand *demand = demands, *next; demand; demand = next) {
+        next = demand->next;
+        pthread_join(demand->thread, NULL);
+        free(demand);
+    }
+}
+
+void demands_stop(Gpu *gpu)
+{
+    pthread_mutex_lock(&gpu->lock);
+    Demand *all = take_demands(gpu, true);
+    pthread_mutex_unlock(&gpu->lock);
+    join_demands(all);
+}
+
+// With the lock.
+static weft_status wait_for_code(Gpu *gpu, const GpuRun *run, const CudaKernel *kernel, Error *err)
+{
+    const _Atomic u32 *stop = run->launch->stop;
+    while (kernel->state == KERNEL_BUILDING) {
+        if (stop && atomic_load(stop)) return fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
+        gpu_wait_a_little(gpu);
+    }
+    return kernel->state == KERNEL_READY ? WEFT_OK : fail(err, kernel->error.status, -1, "%s", kernel->error.message);
 }
 
 static CudaKernel *find_ready(Gpu *gpu, const KernelKey *key)
@@ -345,7 +412,7 @@ static CudaKernel *find_ready(Gpu *gpu, const KernelKey *key)
     return kernel && kernel->state == KERNEL_READY ? kernel : NULL;
 }
 
-// Whoever needs it first compiles it, unless the background has begun; others wait, and get the error if it fails.  One that is ready is found without the lock.
+// For whoever needs it first it is compiled, unless the background has begun; others wait as well, and get the error if it fails.  One that is ready is found without the lock.
 weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err)
 {
     const KernelKey key = choose_code(gpu, run);
@@ -354,18 +421,22 @@ weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err)
     if (run->kernel) return WEFT_OK;
     pthread_mutex_lock(&gpu->lock);
     CudaKernel *kernel = note_kernel(gpu, run, &key);
-    weft_status status = WEFT_OK;
+    Demand     *done = take_demands(gpu, false);
     kernel_revive(kernel);
-    const bool  must_build = kernel->state == KERNEL_NOTED || kernel->state == KERNEL_QUEUED;
+    const bool must_build = kernel->state == KERNEL_NOTED || kernel->state == KERNEL_QUEUED;
     if (must_build) {
         gpu->n_demanded++;
         kernel_begin(kernel);
     }
-    while (!must_build && kernel->state == KERNEL_BUILDING) pthread_cond_wait(&gpu->changed, &gpu->lock);
-    if (!must_build && kernel->state != KERNEL_READY) status = fail(err, kernel->error.status, -1, "%s", kernel->error.message);
+    if (must_build && !start_demand(gpu, kernel)) {
+        pthread_mutex_unlock(&gpu->lock);
+        build_on_demand(gpu, kernel);
+        pthread_mutex_lock(&gpu->lock);
+    }
+    const weft_status status = wait_for_code(gpu, run, kernel, err);
     pthread_mutex_unlock(&gpu->lock);
+    join_demands(done);
     run->kernel = kernel;
-    if (must_build) status = build_on_demand(gpu, kernel, err);
     run->launch->gpu.was_cached = !must_build || status || kernel->was_cached;
     return status;
 }

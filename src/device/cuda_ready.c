@@ -231,4 +231,5 @@ void ready_stop(Gpu *gpu)
     pthread_mutex_unlock(&gpu->lock);
     for (int c = 0; c < gpu->n_compilers; c++) pthread_join(gpu->compilers[c], NULL);
     gpu->n_compilers = 0;
+    demands_stop(gpu);
 }

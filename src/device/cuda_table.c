@@ -257,7 +257,7 @@ static void set_text(Fixed *fixed, Gpu *gpu, const char *text, const char *name)
 
 static weft_status get_code(Gpu *gpu, Fixed *fixed, Error *err)
 {
-    TRY(gpu_enter(gpu, err));          // another thread may have made the code
+    TRY(gpu_enter(gpu, err));          // another thread makes the code
     TRY(kernel_get(gpu, &fixed->run, err));
     return kernel_shape(gpu, &fixed->run, err);
 }
@@ -296,6 +296,7 @@ static weft_status do_work(GpuRun *run, const TableFill *fill, const Work *work,
     Arena *arena = arena_new(NULL, "fill");
     Fixed  fixed;
     describe_kernel(run->gpu, arena, work->kind, fill->n_keys, &fixed);
+    fixed.launch.stop = run->launch->stop;
     weft_status status = get_code(run->gpu, &fixed, err);
     if (!status) status = launch_kernel(run, work, &fixed, scratch, err);
     arena_free(arena);
@@ -382,7 +383,7 @@ static bool make_table(Gpu *gpu, GpuRun *run, TableFill *fill)
     const weft_status status = fits ? fill_table(run, fill, table, &scratch, &err) : WEFT_OK;
     fits = fits && (status || fill->longest < CHAIN_TOO_LONG);
     if (status) {
-        snprintf(fill->refused, sizeof fill->refused, "%.290s", err.message);
+        if (status != WEFT_QUERY_CANCELED) snprintf(fill->refused, sizeof fill->refused, "%.290s", err.message);
         run_wait_quietly(run);
     }
     give_scratch(gpu, &scratch);

@@ -1,4 +1,4 @@
-// ready.c - the CPU stands in while code for a GPU is compiled, and only then; code that could not be made is made later, if it can; the speed of a card's memory is measured once.
+// ready.c - the CPU stands in while code for a GPU is compiled, and only then; who waits for it can be cancelled; code that could not be made is made later, if it can; the speed of a card's memory is measured once.
 //
 // Run by tests/check-gpu with the fake driver, whose compiler takes as long as it is told.
 
@@ -125,6 +125,29 @@ static void test_stands_in(void)
     check(calls_seen() == 1, "it is compiled once", text);
     text = ask(desk.session, "select sum(v) from f where v < 20");
     check(!strcmp(text, "190\n") && calls_seen() == 1, "another constant shares the code", text);
+    close_desk(&desk);
+}
+
+// A compiler cannot be told to stop; who waits for it can, and the code is there for the next one.
+static void test_cancels(void)
+{
+    Desk         desk = open_desk(SCARCE);
+    weft_task   *task;
+    weft_result *result = NULL;
+    weft_error   error;
+    ask(desk.session, "set gpu_wait = on");
+    takes(3 * SLOW_MS);
+    if (weft_submit(desk.session, SUM_OF_FEW, &task, &error)) exit((printf("failed: %s\n", error.message), 1));
+    usleep(100000);                    // it is compiled by now
+    weft_cancel(desk.session);
+    const int status = weft_wait(task, &result, &error);
+    check(status && !strcmp(error.sqlstate, "57014"), "who waits for the compiler can be cancelled", status ? error.message : "it was answered");
+    weft_result_free(result);
+    ask(desk.session, "set gpu_wait = off");
+    const char *text = ask(desk.session, "explain analyze " SUM_OF_FEW);
+    check(strstr(text, "; code for cuda:0 is compiled meanwhile\n") != NULL, "and does not wait for its end", text);
+    text = explain_until(desk.session, "explain analyze " SUM_OF_FEW, "woven on cuda:0");
+    check(strstr(text, "woven on cuda:0") && calls_seen() == 1, "the code is used by the next one", text);
     close_desk(&desk);
 }
 
@@ -273,6 +296,7 @@ int main(void)
     takes = fake ? (Takes *)dlsym(fake, "fake_nvrtc_takes") : NULL;
     if (!fail_at || !calls_seen || !takes) return puts("failed: WEFT_LIBCUDA does not name the fake driver"), 1;
     test_stands_in();
+    test_cancels();
     test_waits();
     test_meets_the_background();
     test_fails_in_the_background();
