@@ -26,8 +26,8 @@
 #define REMOTE_BYTES_SPAN ((u128)1 << 15)      // on a device: what is larger is not put into shared memory
 #define COVER_SPAN        ((u128)1 << 18)      // a table is widened up to this to cover the probing column: no bounds check then
 
-// On a device: from so many rows on it pays to wait for a compiler, which takes half a second for the kernels of a table of chained rows.  The host takes 17 to 120 ns for a row of
-// it (bench/results/2026-11-16-join-tables-h200.md).
+// On a device: from so many rows on a compiler is waited for, which takes 100 to 600 ms for each of two or three kernels (device/README.md).  The host takes 17 to 120 ns for a row of
+// a table of chained rows (bench/results/2026-11-16-join-tables-h200.md).
 #define COMPILE_ROWS      ((u64)1 << 23)
 
 #define BLOCK_ROWS        4096                 // between two looks at the stop flag: loops that keep what they need in registers
