@@ -1050,6 +1050,13 @@ DEVICE_ u32 first_of_slot_(KernelSlot *slot, u32 row)
 #define FINITE(x)                  ((x) - (x) == 0)
 #define SAME_F64(a, b)             ((a) == (b) || ((a) != (a) && (b) != (b)))
 #define LESS_F64(a, b)             ((a) < (b) || ((b) != (b) && (a) == (a)))
+// Whether VALUE is one of N constants in order, one at least: halves until one is left, the last that is not larger.
+#define ONE_OF(r, value, constants, n) u8 r; { const i64 v_ = (value); u64 at_ = 0;                                                      \
+    for (u64 n_ = (u64)(n); n_ > 1;) { const u64 half_ = n_ >> 1; if ((constants)[at_ + half_] <= v_) at_ += half_; n_ -= half_; }       \
+    r = (constants)[at_] == v_; }
+#define ONE_OF_F64(r, value, constants, n) u8 r; { const f64 v_ = (value); u64 at_ = 0;                                                  \
+    for (u64 n_ = (u64)(n); n_ > 1;) { const u64 half_ = n_ >> 1; if (!LESS_F64(v_, (constants)[at_ + half_])) at_ += half_; n_ -= half_; } \
+    r = SAME_F64(v_, (constants)[at_]); }
 
 // ---- dates: days since 1970-01-01 to the fields of the proleptic Gregorian calendar ------------------------------------------
 #define DATE_PARTS(p, days)        i64 p##_year, p##_month, p##_day; { const i64 z_ = (days) + 719468; const i64 era_ = (z_ >= 0 ? z_ : z_ - 146096) / 146097; \

@@ -9,6 +9,7 @@
 #include "weave/weave_int.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #define PRINT(...) arena_printf(w->arena, __VA_ARGS__)
 
@@ -396,21 +397,85 @@ static weft_status truth_of_text_test(Weaver *w, const Expr *expr, bool wanted, 
     return WEFT_OK;
 }
 
-// x in (...) is true when some constant equals, false when all differ and none is NULL.
-static weft_status truth_of_in(Weaver *w, const Expr *expr, bool wanted, const char **condition)
+// ---- x in (...) -----------------------------------------------------------------------------------------------------------------------
+
+// Few constants are compared one by one, as compilers make short work of that.  Of many the code would grow with them, and what compilers take for it faster:
+// they are a table, of bits where they lie close together, or of themselves in order.
+#define FEW_CONSTANTS 24
+#define BITS_OF_EACH  256              // of a table of bits, at most, for each constant: four times what it takes as a word
+
+static const char *one_by_one(Weaver *w, const Expr *expr, const Val *a)
 {
-    Val  a;
-    bool has_null = false;
     Text text = { 0 };
-    TRY(weave_value(w, expr->args[0], &a));
-    a.value = weave_temp(w, a.is_float ? "f64" : "i64", a.value);
     for (int i = 1; i < expr->n_args; i++) {
-        if (expr->args[i]->value.is_null) { has_null = true; continue; }
+        if (expr->args[i]->value.is_null) continue;
         const Val b = value_of_const(w, expr->args[i]);
-        text_add(&text, a.is_float ? "%sSAME_F64(%s, %s)" : "%s(%s == %s)", text.length ? " | " : "", a.value, b.value);
+        text_add(&text, a->is_float ? "%sSAME_F64(%s, %s)" : "%s(%s == %s)", text.length ? " | " : "", a->value, b.value);
     }
     const char *any = text.length ? PRINT("(%s)", text.bytes) : "0";
     text_free(&text);
+    return any;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const i64 x = *(const i64 *)a, y = *(const i64 *)b;
+    return (x > y) - (x < y);
+}
+
+static int by_double(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x != x || y != y ? (x != x) - (y != y) : (x > y) - (x < y);     // NaN last
+}
+
+static const char *one_of_doubles(Weaver *w, const Expr *expr, const char *value, int n)
+{
+    double *sorted = arena_array(w->arena, double, (size_t)n);
+    int     at = 0;
+    for (int i = 1; i < expr->n_args; i++)
+        if (!expr->args[i]->value.is_null) sorted[at++] = expr->args[i]->value.f;
+    qsort(sorted, (size_t)n, sizeof *sorted, by_double);
+    const char *table = weave_table(w, "f64", weave_name(w, "constants"), sorted, (size_t)n * sizeof *sorted);
+    const char *found = PRINT("e%d", w->n_temps++);
+    weave_stmt(w, "ONE_OF_F64(%s, %s, %s, %s)", found, value, table, weave_param_i64(w, NULL, n));
+    return found;
+}
+
+static const char *one_of_bits(Weaver *w, const char *value, const i64 *sorted, int n)
+{
+    const u64 low = (u64)sorted[0], size = (u64)sorted[n - 1] - low + 1;
+    u8       *bits = arena_array(w->arena, u8, (size_t)(size / 8 + 1));
+    for (int i = 0; i < n; i++) bits[((u64)sorted[i] - low) / 8] |= (u8)(1 << ((u64)sorted[i] - low) % 8);
+    const char *table = weave_table(w, "u8", weave_name(w, "constants"), bits, (size_t)(size / 8 + 1));
+    const char *at = weave_temp(w, "u64", PRINT("(u64)%s - (u64)%s", value, weave_param_i64(w, NULL, sorted[0])));
+    return PRINT("(INSIDE(%s, %s) && BIT(%s, %s))", at, weave_param_i64(w, NULL, (i64)size), table, at);
+}
+
+static const char *one_of_numbers(Weaver *w, const Expr *expr, const char *value, int n)
+{
+    i64 *sorted = arena_array(w->arena, i64, (size_t)n);
+    int  at = 0;
+    for (int i = 1; i < expr->n_args; i++)
+        if (!expr->args[i]->value.is_null) sorted[at++] = (i64)expr->args[i]->value.i;
+    qsort(sorted, (size_t)n, sizeof *sorted, by_number);
+    if ((u64)sorted[n - 1] - (u64)sorted[0] < (u64)n * BITS_OF_EACH) return one_of_bits(w, value, sorted, n);
+    const char *table = weave_table(w, "i64", weave_name(w, "constants"), sorted, (size_t)n * sizeof *sorted);
+    const char *found = PRINT("e%d", w->n_temps++);
+    weave_stmt(w, "ONE_OF(%s, %s, %s, %s)", found, value, table, weave_param_i64(w, NULL, n));
+    return found;
+}
+
+// True when some constant equals, false when all differ and none is NULL.
+static weft_status truth_of_in(Weaver *w, const Expr *expr, bool wanted, const char **condition)
+{
+    Val a;
+    int n = 0;
+    for (int i = 1; i < expr->n_args; i++) n += !expr->args[i]->value.is_null;
+    TRY(weave_value(w, expr->args[0], &a));
+    a.value = weave_temp(w, a.is_float ? "f64" : "i64", a.value);
+    const bool  has_null = n < expr->n_args - 1;
+    const char *any = n <= FEW_CONSTANTS ? one_by_one(w, expr, &a) : a.is_float ? one_of_doubles(w, expr, a.value, n) : one_of_numbers(w, expr, a.value, n);
     *condition = wanted ? and_not_null(w, any, a.null) : has_null ? "0" : and_not_null(w, PRINT("!%s", any), a.null);
     return WEFT_OK;
 }

@@ -69,3 +69,6 @@ explain (kernel) select extract(year from day), extract(quarter from day), extra
 explain (kernel) select day + 30, day - 1, day - date '2024-01-01', day >= date '2024-02-01' from sale;
 explain (kernel) select id from sale where ratio < weight or (ratio <> ratio and weight >= 1.5) or 10 / store > 3 or day is null;
 explain (kernel) select id from sale where (id > 1 or item < 50) and store = 1 and price between 1 and 20 and note > 'c';
+-- many constants: bits, words and doubles in order
+explain (kernel) select count(*), sum(price) from sale where item in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39) or many in (0, 1000000000, 2000000000, 3000000000, 4000000000, 5000000000, 6000000000, 7000000000, 8000000000, 9000000000, 10000000000, 11000000000, 12000000000, 13000000000, 14000000000, 15000000000, 16000000000, 17000000000, 18000000000, 19000000000, 20000000000, 21000000000, 22000000000, 23000000000, 24000000000, 25000000000, 26000000000, 27000000000, 28000000000, 29000000000);
+explain (kernel) select id, ratio in (0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5, 8.5, 9.5, 10.5, 11.5, 12.5, 13.5, 14.5, 15.5, 16.5, 17.5, 18.5, 19.5, 20.5, 21.5, 22.5, 23.5, 24.5, 25.5, 26.5, 27.5, 28.5, 29.5) from sale;
