@@ -501,6 +501,7 @@ static void gpu_close(Device *device)
     pthread_mutex_destroy(&gpu->stage_lock);
     pthread_mutex_destroy(&gpu->tables_lock);
     pthread_cond_destroy(&gpu->changed);
+    pthread_cond_destroy(&gpu->built);
     pthread_cond_destroy(&gpu->wanted);
     free(gpu->tables);
     free(gpu->prelude);
@@ -572,6 +573,7 @@ weft_status device_cuda_open(int number, const CudaOptions *options, Device **de
     pthread_mutex_init(&gpu->tables_lock, NULL);
     for (int s = 0; s < N_STAGES; s++) pthread_mutex_init(&gpu->stages[s].lock, NULL);
     pthread_cond_init(&gpu->changed, NULL);
+    pthread_cond_init(&gpu->built, NULL);
     pthread_cond_init(&gpu->wanted, NULL);
     *device = &gpu->device;
     const weft_status status = open_gpu(gpu, options, err);

@@ -207,7 +207,8 @@ struct Gpu {
     _Atomic bool      is_gone;         // lost with its context; where it is lost for another reason, what it has is given back at the end
     _Atomic int       n_unanswered;    // questions for events, in a row
     pthread_mutex_t   lock;            // for all below, up to the shelf
-    pthread_cond_t    changed;         // a launch came, left, or was issued; a kernel was built
+    pthread_cond_t    changed;         // a launch came, left, or was issued
+    pthread_cond_t    built;           // a kernel was, or there is a place for the next: not the above, of which there are thousands in a second
     Error             lost_error;
     Frames           *frames;
     u64               bytes_admitted;  // of blocks and tables
@@ -296,7 +297,7 @@ void        launch_close(GpuRun *run);                      // gives device memo
 void        launch_write_params(const GpuRun *run, const KernelColumn *columns, i64 *params);
 u64         launch_admitted_most(const Gpu *gpu);           // bytes of blocks and tables together
 bool        launch_wait_for_room(GpuRun *run);              // until it has the pool for itself; false: it had, or waited for too long
-void        gpu_wait_a_little(Gpu *gpu);                    // with the lock: until something changes, or it is time to look again
+void        gpu_wait_a_little(Gpu *gpu, pthread_cond_t *changed);  // with the lock: until something changes, or it is time to look again
 void        launch_let_others(GpuRun *run);                 // be admitted again
 weft_status launch_add_timer(GpuRun *run, Error *err);      // room for two more events
 weft_status launch_fetch_rows(GpuRun *run, Error *err);     // of a launch that kept them

@@ -141,6 +141,7 @@ static u32 eager_columns(const GpuRun *run)
 #define BUILD_LEFT_MS  10.0             // one that should be done by now
 #define PAUSE_MS       1000.0           // between tries, the second time
 #define PAUSE_MOST_MS  60000.0
+#define DEMANDS_MOST   8                // compiles that queries wait for, at once: NVRTC does not do three side by side
 
 static CudaKernel *find_kernel(Gpu *gpu, const char *key)
 {
@@ -295,7 +296,7 @@ weft_status kernel_build(Gpu *gpu, CudaKernel *kernel, Error *err)
     if (!status && !kernel->was_cached) gpu->compile_ms += (time_now_ms() - kernel->begun_ms - gpu->compile_ms) / COMPILES_KNOWN;
     if (status) note_failure(kernel, err);
     kernel->state = status ? KERNEL_FAILED : KERNEL_READY;
-    pthread_cond_broadcast(&gpu->changed);
+    pthread_cond_broadcast(&gpu->built);
     pthread_mutex_unlock(&gpu->lock);
     return status;
 }
@@ -339,6 +340,7 @@ static void build_on_demand(Gpu *gpu, CudaKernel *kernel)
     pthread_mutex_lock(&gpu->lock);
     gpu->is_cold = false;
     if (--gpu->n_demanded == 0) pthread_cond_broadcast(&gpu->wanted);
+    pthread_cond_broadcast(&gpu->built);           // there is a place for the next one
     pthread_mutex_unlock(&gpu->lock);
 }
 
@@ -352,7 +354,7 @@ static void *demand_thread(void *context)
     return NULL;
 }
 
-// With the lock.  False: there is no thread for it.
+// With the lock, so that the thread tells what it made only after it was begun.  False: there is none.
 static bool start_demand(Gpu *gpu, CudaKernel *kernel)
 {
     Demand *demand = calloc(1, sizeof *demand);
@@ -395,13 +397,30 @@ void demands_stop(Gpu *gpu)
     join_demands(all);
 }
 
-// With the lock.
-static weft_status wait_for_code(Gpu *gpu, const GpuRun *run, const CudaKernel *kernel, Error *err)
+// With the lock, which is given up where no thread can be had and nobody else builds: then whoever waits does it, and cannot be cancelled meanwhile.
+static bool build_for(Gpu *gpu, CudaKernel *kernel)
+{
+    const bool has_thread = start_demand(gpu, kernel);
+    if (!has_thread && gpu->n_demanded) return false;
+    gpu->n_demanded++;
+    kernel_begin(kernel);
+    if (has_thread) return true;
+    pthread_mutex_unlock(&gpu->lock);
+    build_on_demand(gpu, kernel);
+    pthread_mutex_lock(&gpu->lock);
+    return true;
+}
+
+static bool is_to_be_built(const CudaKernel *kernel) { return kernel->state == KERNEL_NOTED || kernel->state == KERNEL_QUEUED; }
+
+// With the lock.  A few are built at once, whoever asks; one that nobody waits for any more before its turn comes is not.
+static weft_status wait_for_code(Gpu *gpu, const GpuRun *run, CudaKernel *kernel, bool *was_built, Error *err)
 {
     const _Atomic u32 *stop = run->launch->stop;
-    while (kernel->state == KERNEL_BUILDING) {
+    while (kernel->state == KERNEL_BUILDING || is_to_be_built(kernel)) {
         if (stop && atomic_load(stop)) return fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
-        gpu_wait_a_little(gpu);
+        if (is_to_be_built(kernel) && gpu->n_demanded < DEMANDS_MOST && build_for(gpu, kernel)) *was_built = true;
+        else gpu_wait_a_little(gpu, &gpu->built);
     }
     return kernel->state == KERNEL_READY ? WEFT_OK : fail(err, kernel->error.status, -1, "%s", kernel->error.message);
 }
@@ -423,21 +442,12 @@ weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err)
     CudaKernel *kernel = note_kernel(gpu, run, &key);
     Demand     *done = take_demands(gpu, false);
     kernel_revive(kernel);
-    const bool must_build = kernel->state == KERNEL_NOTED || kernel->state == KERNEL_QUEUED;
-    if (must_build) {
-        gpu->n_demanded++;
-        kernel_begin(kernel);
-    }
-    if (must_build && !start_demand(gpu, kernel)) {
-        pthread_mutex_unlock(&gpu->lock);
-        build_on_demand(gpu, kernel);
-        pthread_mutex_lock(&gpu->lock);
-    }
-    const weft_status status = wait_for_code(gpu, run, kernel, err);
+    bool              was_built = false;
+    const weft_status status = wait_for_code(gpu, run, kernel, &was_built, err);
     pthread_mutex_unlock(&gpu->lock);
     join_demands(done);
     run->kernel = kernel;
-    run->launch->gpu.was_cached = !must_build || status || kernel->was_cached;
+    run->launch->gpu.was_cached = !was_built || status || kernel->was_cached;
     return status;
 }
 

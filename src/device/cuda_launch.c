@@ -103,13 +103,13 @@ static void lay_out(GpuRun *run)
 
 u64 launch_admitted_most(const Gpu *gpu) { return frames_total(gpu->frames) / ADMITTED_SHARE * (ADMITTED_SHARE - 1); }
 
-void gpu_wait_a_little(Gpu *gpu)
+void gpu_wait_a_little(Gpu *gpu, pthread_cond_t *changed)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += WAIT_MS * 1000000;
     if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
-    pthread_cond_timedwait(&gpu->changed, &gpu->lock, &until);
+    pthread_cond_timedwait(changed, &gpu->lock, &until);
 }
 
 // A part that the host does not have: the device made it, and has counted it already.
@@ -177,11 +177,11 @@ static weft_status take_block(GpuRun *run, Error *err)
         if (need > launch_admitted_most(gpu)) status = no_memory(gpu, need, err);
         else if (gpu->is_lost) status = gpu_enter(gpu, err);
         else if (atomic_load(run->launch->stop)) status = fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
-        else if (gpu->alone && gpu->alone != run && time_now_ms() - start < ALONE_MS) gpu_wait_a_little(gpu);
+        else if (gpu->alone && gpu->alone != run && time_now_ms() - start < ALONE_MS) gpu_wait_a_little(gpu, &gpu->changed);
         else if (gpu->bytes_admitted + need <= launch_admitted_most(gpu) && frames_take(gpu->frames, run->block_bytes, &run->block_at)) run->has_block = true;
         else if (is_hopeless(run, start)) status = no_room_left(gpu, need, err);
         else if (held_since > 0 && !gpu->n_active) leave_place(run, &held_since);          // whoever has it waits for us
-        else gpu_wait_a_little(gpu);
+        else gpu_wait_a_little(gpu, &gpu->changed);
     }
     if (run->has_block) gpu->bytes_admitted += need, gpu->n_active++;
     if (held_since > 0) gpu->alone = NULL, pthread_cond_broadcast(&gpu->changed);
@@ -218,7 +218,7 @@ bool launch_wait_for_room(GpuRun *run)
         may_wait = !gpu->is_lost && !atomic_load(run->launch->stop) && time_now_ms() - start < ALONE_MS;
         if (!gpu->alone) gpu->alone = run;
         is_alone = may_wait && gpu->alone == run && !gpu->n_active && !scan_is_busy(gpu);
-        if (may_wait && !is_alone) gpu_wait_a_little(gpu);
+        if (may_wait && !is_alone) gpu_wait_a_little(gpu, &gpu->changed);
     }
     pthread_mutex_unlock(&gpu->lock);
     return is_alone;

@@ -715,6 +715,7 @@ static weft_status build_there(Builder *b, Launch *launch, double *kernel_ms, bo
     TableFill  by_key = { .kind = FILL_BY_KEY, .span = (u64)span }, chained = { .kind = has_places ? FILL_HEADS : FILL_HASH, .has_words = !has_places && !b->table->is_one_word };
     if (has_places && (!b->table->n_payloads || put_carrier_first(b->table, codings))) {
         make_there(b, launch, codings, &by_key, kernel_ms, is_done);
+        if (!*is_done && query_should_stop(b->run, 0)) return query_canceled(b->run);
         if (*is_done || by_key.refused[0]) return WEFT_OK;         // for want of room it may be chained: that is by row, and rows may be fewer than places
     }
     chained.span = has_places ? (u64)span : count_slots(b->table->n_rows);

@@ -2,6 +2,7 @@
 //
 // Run by tests/check-gpu with the fake driver, whose compiler takes as long as it is told.
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,6 +152,56 @@ static void test_cancels(void)
     close_desk(&desk);
 }
 
+static int count_threads(void)
+{
+    int            n = 0;
+    DIR           *tasks = opendir("/proc/self/task");
+    struct dirent *task;
+    while (tasks && (task = readdir(tasks))) n += task->d_name[0] != '.';
+    if (tasks) closedir(tasks);
+    return n;
+}
+
+// Each of these has a kernel of its own.
+static const char *sum_number(int n)
+{
+    static char sql[200];
+    size_t      length = (size_t)snprintf(sql, sizeof sql, "select sum(v");
+    for (int bit = 0; bit < 6; bit++) length += (size_t)snprintf(sql + length, sizeof sql - length, n >> bit & 1 ? " + k * v" : " - k");
+    snprintf(sql + length, sizeof sql - length, ") from f");
+    return sql;
+}
+
+// Eight compiles at once, whoever asks, and none for who gave up before its turn.
+static void test_bounds_what_waits(void)
+{
+    Desk desk = open_desk(SCARCE);
+    char seen[100];
+    int  n_canceled = 0;
+    ask(desk.session, "set gpu_wait = on");
+    ask(desk.session, "set statement_timeout = 60000");
+    ask(desk.session, SUM_OF_FEW);     // threads that stay are there, the one that looks at the clock as well
+    fail_at("nvrtcCompileProgram", 0, 0);
+    ask(desk.session, "set statement_timeout = 15");
+    const int n_before = count_threads();
+    takes(3 * SLOW_MS);
+    for (int q = 0; q < 40; q++) n_canceled += strncmp(ask(desk.session, sum_number(q)), "error 57014", 11) == 0;
+    const int n_more = count_threads() - n_before;
+    snprintf(seen, sizeof seen, "%d threads more", n_more);
+    check(n_more > 0 && n_more <= 8, "queries that gave up leave a few compiles behind", seen);
+    snprintf(seen, sizeof seen, "%d of 40", n_canceled);
+    check(n_canceled == 40, "who waits for a place among the compiles sees its time run out", seen);
+    takes(0);
+    ask(desk.session, "set statement_timeout = 0");
+    for (int q = 0; q < 40; q++) {
+        const char *text = ask(desk.session, sum_number(q));
+        if (q == 39) check(strncmp(text, "error", 5) != 0, "and is answered the next time", text);
+    }
+    snprintf(seen, sizeof seen, "%d compiles", calls_seen());
+    check(calls_seen() == 40, "what was compiled is not compiled again", seen);
+    close_desk(&desk);
+}
+
 static void test_waits(void)
 {
     Desk        desk = open_desk(SCARCE);
@@ -295,8 +346,10 @@ int main(void)
     calls_seen = fake ? (CallsSeen *)dlsym(fake, "fake_cuda_calls") : NULL;
     takes = fake ? (Takes *)dlsym(fake, "fake_nvrtc_takes") : NULL;
     if (!fail_at || !calls_seen || !takes) return puts("failed: WEFT_LIBCUDA does not name the fake driver"), 1;
+    setenv("WEFT_GPU_WAIT", "off", 1);                     // whatever the caller likes better
     test_stands_in();
     test_cancels();
+    test_bounds_what_waits();
     test_waits();
     test_meets_the_background();
     test_fails_in_the_background();
