@@ -56,8 +56,8 @@
 #define GATHER_MOST_MS   5.0               // and never longer, as who has not come by then has join tables to wait for:
 #define FETCHES          8                 // so many runs of columns come meanwhile;
 #define GATHER_SIEVE_MS  2.5               // and where it would be sieved with them in the device's memory
-#define LINK_BYTES_PER_MS   5e7
-#define MEMORY_BYTES_PER_MS 3e9
+#define LINK_BYTES_PER_MS   5e7        // of PCI Express 5 with 16 lanes: over a slower link a scan waits a smaller part of its time
+#define UNKNOWN_PEAK_GBS    1000.0     // of memory of which nothing is known
 #define FILL_WAVES  4                  // blocks, in multiples of what fits the multiprocessors at once, where a block has no tables to fetch
 
 static int source_column(const GpuRun *run, int c) { return run->launch->source->chunk_column[run->launch->woven->columns[c]]; }
@@ -883,6 +883,14 @@ static void look_at(Gpu *gpu, u64 table, Look *look)
     look->table = table, look->n_coming = n_expected(gpu, table), look->n_here = n_here(gpu, table);
 }
 
+// What a query's kernels read of the device's memory, about two thirds of what that gives (SSB on an H200: half to nine tenths).
+static double memory_bytes_per_ms(Gpu *gpu)
+{
+    GpuFigures figures = { 0 };
+    ready_peak(gpu, &figures);
+    return (figures.peak_gbs >= 1 ? figures.peak_gbs : UNKNOWN_PEAK_GBS) * 1e6 * 2 / 3;
+}
+
 // Others are on their way to the table.  Where it has to come over the link, it comes again for who is late; where it is in the device's memory, queries that
 // are sieved together take little longer than one.  So there is a wait, of a part of the time that the scan takes alone for each of the others, and not long.
 static bool waits_for_others(Gpu *gpu, const GpuRun *run, Look *look)
@@ -891,7 +899,7 @@ static bool waits_for_others(Gpu *gpu, const GpuRun *run, Look *look)
     if (run->is_timed || (!is_passing && !run->can_sieve)) return false;
     look_at(gpu, run->launch->table, look);
     if (!look->n_coming) return false;
-    const double alone_ms = (double)run->bytes_wanted / (is_passing ? LINK_BYTES_PER_MS : MEMORY_BYTES_PER_MS);
+    const double alone_ms = (double)run->bytes_wanted / (is_passing ? LINK_BYTES_PER_MS : memory_bytes_per_ms(gpu));
     const double wait_ms = is_passing ? MIN_OF(alone_ms * look->n_coming / 4, MAX_OF(GATHER_MS, MIN_OF(alone_ms / GATHER_SHARE, GATHER_MOST_MS))) : MIN_OF(alone_ms * (look->n_coming + look->n_here) / 2, GATHER_SIEVE_MS);
     return look->now - run->attached_ms < wait_ms;
 }
