@@ -67,6 +67,8 @@ typedef struct Part {                  // a member
     const FuseMember *member;
     int               n_declared, n_steps, n_loads;
     Declared         *declared;
+    u32              *by_name;         // places in it, and one; 0: none
+    int               n_places;        // of by_name, a power of two
     Piece            *steps, sink;
     Load             *loads;           // of columns; one with NULLs has two lines
     const char       *ends;            // lines after the tiles
@@ -300,6 +302,27 @@ static void read_steps(Arena *arena, Part *part, const char *line, const char *s
     }
 }
 
+// The place of the first that has this name, or where it would be.
+static u32 *place_of_name(const Part *part, const char *name)
+{
+    u32 at = (u32)hash_bytes(name, strlen(name));
+    for (;; at++) {
+        u32 *place = &part->by_name[at & (u32)(part->n_places - 1)];
+        if (!*place || strcmp(part->declared[*place - 1].name, name) == 0) return place;
+    }
+}
+
+// A kernel may have thousands of parameters, and its text names each.
+static void index_names(Arena *arena, Part *part)
+{
+    for (part->n_places = 16; part->n_places < 2 * part->n_declared;) part->n_places *= 2;
+    part->by_name = arena_array(arena, u32, part->n_places);
+    for (int d = 0; d < part->n_declared; d++) {
+        u32 *place = place_of_name(part, part->declared[d].name);
+        if (!*place) *place = (u32)d + 1;
+    }
+}
+
 static Part read_part(Arena *arena, const FuseMember *member, bool only_columns)
 {
     const char *text = member->woven->text, *sink = text + member->woven->sink_at;
@@ -311,6 +334,7 @@ static Part read_part(Arena *arena, const FuseMember *member, bool only_columns)
         *LIST_PUSH(arena, part.declared, part.n_declared) = (Declared){ .line = line, .name = line_argument(arena, line, name_argument(line)), .number = number,
                                                                          .means = is_own ? NULL : meaning(arena, member, line, number) };
     }
+    index_names(arena, &part);
     read_steps(arena, &part, line_next(line_next(tiles)), sink);               // after ROWS
     part.sink = (Piece){ .kind = PIECE_BLOCK, .what = read_lines(arena, &part, sink, end), .carry = "" };
     return part;
@@ -326,9 +350,8 @@ static const char *own_name(Arena *arena, int n, const char *name)
 
 static Declared *find_declared(Part *part, const char *name)
 {
-    for (int i = 0; i < part->n_declared; i++)
-        if (strcmp(part->declared[i].name, name) == 0) return &part->declared[i];
-    return NULL;
+    const u32 place = *place_of_name(part, name);
+    return place ? &part->declared[place - 1] : NULL;
 }
 
 static bool is_nulls(const Declared *declared) { return line_begins(declared->line, "    NULLS"); }

@@ -501,10 +501,9 @@ static weft_status truth_of_both(Weaver *w, const Expr *expr, bool wanted, const
     TRY(truth_apart(w, expr->args[1], wanted, &b, &statements));
     if (statements && expr_can_fail(expr->args[1])) {
         // The left side decides alone when it is the opposite (AND: false, OR: true), whatever is wanted.
-        const char *decides;
-        TRY(weave_truth(w, expr->args[0], expr->op == OP_OR, &decides));
+        const char *left = weave_temp(w, "u8", a), *decides = left;
+        if (wanted != (expr->op == OP_OR)) TRY(weave_truth(w, expr->args[0], expr->op == OP_OR, &decides));
         const char *name = PRINT("e%d", w->n_temps++);
-        const char *left = weave_temp(w, "u8", a);
         weave_stmt(w, "u8 %s = %s;", name, needs_both ? "0" : left);
         weave_stmt(w, "if (!%s) {", decides);
         text_add(&w->block, "%s", statements);

@@ -1240,3 +1240,25 @@ TEST(nothing_is_read_where_no_row_can_pass)
     CHECK_ANSWER("select table_name from weft_scans where rows_read > 0", "");
     close_db();
 }
+
+// Of `10 / n = 3 or 10 / n = 4 or ...`, and of `n in (3, 4, ...)`.
+static size_t kernel_length(const char *first, const char *next, const char *last, int count)
+{
+    Text sql = { 0 };
+    text_add(&sql, "explain (kernel) select count(*) from t where %s3", first);
+    for (int k = 0; k < count; k++) text_add(&sql, "%s%d", next, 4 + k);
+    text_add(&sql, "%s", last);
+    const size_t length = strlen(answer(sql.bytes));
+    text_free(&sql);
+    return length;
+}
+
+TEST(the_text_of_a_kernel_does_not_outgrow_its_query)
+{
+    open_db(NULL);
+    run("create table t (n bigint); insert into t values (7), (0)");
+    CHECK(kernel_length("10 / n = ", " or 10 / n = ", "", 320) < 40 * kernel_length("10 / n = ", " or 10 / n = ", "", 10));
+    CHECK(kernel_length("n * n in (", ", ", ")", 3000) <= kernel_length("n * n in (", ", ", ")", 30));
+    CHECK(kernel_length("n * n in (1000000000000, ", ", ", ")", 3000) <= kernel_length("n * n in (1000000000000, ", ", ", ")", 30));
+    close_db();
+}
