@@ -27,10 +27,14 @@ bool weave_can_cube(const Woven *woven)
     return false;
 }
 
+// Made for one kernel, of its query's text.
+static bool is_small_and_own(const WovenTable *facts) { return !facts->owner && facts->bytes <= COMPARED_BYTES; }
+
 // What a device made has no address here, but an owner.
 static bool is_same_table(const Woven *a, const Woven *b, int t)
 {
     const WovenTable *x = &a->table_facts[t], *y = &b->table_facts[t];
+    if (is_small_and_own(x) && is_small_and_own(y)) return x->bytes == y->bytes && memcmp(a->tables[t], b->tables[t], x->bytes) == 0;
     return a->tables[t] == b->tables[t] && x->owner == y->owner && x->number == y->number;
 }
 
@@ -45,6 +49,11 @@ bool weave_is_same_but_sieves(const Woven *a, const Woven *b)
     for (int t = 0; t < a->n_tables; t++)
         if (!is_same_table(a, b, t) && (t >= 64 || !(a->sieved_tables >> t & 1))) return false;
     return true;
+}
+
+static const void *copy_bytes(Arena *arena, const void *from, size_t bytes)
+{
+    return memcpy(arena_alloc(arena, bytes), from, bytes);
 }
 
 // ---- the text ---------------------------------------------------------------------------------------------------------------
@@ -198,6 +207,8 @@ Woven *weave_cube(Arena *arena, const Woven *member, const int *dims, int n_dims
     if (member->n_tables) {
         memcpy(cube->tables, member->tables, (size_t)member->n_tables * sizeof(void *));
         memcpy(cube->table_facts, member->table_facts, (size_t)member->n_tables * sizeof(WovenTable));
+        for (int k = 0; k < member->n_tables; k++)         // the member may leave before the others
+            if (is_small_and_own(&member->table_facts[k])) cube->tables[k] = copy_bytes(arena, member->tables[k], member->table_facts[k].bytes);
     }
     memcpy(cube->state, member->state, (size_t)member->n_state * sizeof(StateSlot));
     cube->n_params += 2 * n_dims, cube->n_tables += n_dims, cube->n_table_facts = cube->n_tables;

@@ -87,7 +87,6 @@ static bool is_state(const char *line) { return is_about(line, "TOTAL") || is_ab
 
 static int table_column(const FuseMember *member, int column) { return member->chunk_column[member->woven->columns[column]]; }
 
-#define COMPARED_BYTES 4096            // tables made for one kernel (predicates on texts) are the same when their bytes are; larger ones by address
 
 static const char *table_meaning(Arena *arena, const FuseMember *member, int number)
 {

@@ -90,6 +90,7 @@ const char *weave_temp(Weaver *w, const char *type, const char *value);        /
 int         weave_param(Weaver *w, Param param);
 const char *weave_param_i64(Weaver *w, const char *name, i64 value);           // name may be NULL
 const char *weave_param_f64(Weaver *w, double value);
+#define COMPARED_BYTES 4096            // tables made for one kernel (predicates on texts, many constants) are the same when their bytes are; larger ones by address
 const char *weave_table(Weaver *w, const char *type, const char *name, const void *data, size_t bytes);
 // The same for a part of a join table, which has a number there: TABLE_SLOTS, ... or TABLE_PAYLOADS + 3 * payload + 0 (data), 1 (valid), 2 (decode).
 const char *weave_table_of(Weaver *w, const JoinTable *owner, int number, const char *type, const char *name, const void *data, size_t bytes);
