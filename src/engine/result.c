@@ -97,11 +97,11 @@ static weft_status copy_column(QueryRun *run, weft_result *result, const View *v
     return WEFT_OK;
 }
 
-static weft_status copy_out(QueryRun *run, weft_result *result, View *views, u64 n_rows)
+static weft_status copy_out(QueryRun *run, weft_result *result, View *views, u64 n_rows, const Tie *tie)
 {
     const Query *query = run->query;
     Order        order;
-    TRY(order_rows(run, views, n_rows, &order));
+    TRY(order_rows(run, views, n_rows, tie, &order));
     result->n_rows = order.n_rows;
     result->n_columns = query->n_visible;
     result->columns = arena_array(result->arena, weft_column, query->n_visible + 1);
@@ -121,7 +121,7 @@ static weft_status result_from_rows(QueryRun *run, weft_result *result)
                            .dict_count = out->dict_count, .nulls = out->null < 0 ? NULL : run->last->rows.columns[out->null] };
         if (views[c].kind == VIEW_TEXT) views[c].kind = VIEW_CODE;
     }
-    return copy_out(run, result, views, run->last->rows.n_rows);
+    return copy_out(run, result, views, run->last->rows.n_rows, NULL);
 }
 
 // ---- groups --------------------------------------------------------------------------------------------------------------------------
@@ -548,6 +548,48 @@ static weft_status drop_repeated(Groups *groups)
     return WEFT_OK;
 }
 
+// ---- which groups a LIMIT lets through ----------------------------------------------------------------------------------------------------------
+
+// Codes of texts and floats are in no order.  NULLs last.
+static int compare_key(const Groups *groups, int k, u64 a, u64 b)
+{
+    const GroupKey *key = &groups->woven->group_keys[k];
+    bool            a_null, b_null;
+    const u64       a_code = key_code(groups, k, a, &a_null), b_code = key_code(groups, k, b, &b_null);
+    if (a_null || b_null) return a_null - b_null;
+    if (a_code == b_code) return 0;
+    if (type_is_float(key->type) || key->type.kind == TYPE_TEXT) {
+        Value x, y;
+        decode_key(groups, k, a, &x);
+        decode_key(groups, k, b, &y);
+        return value_compare(&x, &y);
+    }
+    return key_number(key, a_code) < key_number(key, b_code) ? -1 : 1;
+}
+
+// Groups of a hash table come as they were found, by the device and its threads.
+static int compare_keys(const void *context, u64 a, u64 b)
+{
+    const Groups *groups = context;
+    int           order = 0;
+    for (int k = 0; k < groups->run->query->n_keys && !order; k++) order = compare_key(groups, k, group_of(groups, a), group_of(groups, b));
+    return order;
+}
+
+// Of rows that are DISTINCT any of several groups may be left, but no two look the same.
+static int compare_visible(const void *context, u64 a, u64 b)
+{
+    const Groups *groups = context;
+    for (int c = 0; c < groups->run->query->n_visible; c++) {
+        const Cells *cells = &groups->cells[c];
+        const bool   a_null = is_null_cell(cells, a), b_null = is_null_cell(cells, b);
+        const View   view = { .kind = cells->kind, .type = cells->type, .data = cells->data };
+        const int    order = a_null || b_null ? a_null - b_null : compare_cells(&view, a, b);
+        if (order) return order;
+    }
+    return 0;
+}
+
 // ---- all together -----------------------------------------------------------------------------------------------------------------------------
 
 static weft_status keep_texts(QueryRun *run, weft_result *result, weft_text *texts)
@@ -586,7 +628,9 @@ static weft_status cells_out(Groups *groups, weft_result *result)
         const Cells *cells = &groups->cells[c];
         views[c] = (View){ .kind = cells->kind, .type = cells->type, .data = cells->data, .nulls = cells->nulls, .dict = cells->dict };
     }
-    TRY(copy_out(run, result, views, groups->n_rows));
+    const bool is_hash = groups->woven && groups->woven->group_kind == GROUP_HASH;     // others come by key; without FROM there is one row
+    const Tie  tie = run->query->is_distinct ? (Tie){ compare_visible, groups } : (Tie){ compare_keys, groups };
+    TRY(copy_out(run, result, views, groups->n_rows, is_hash ? &tie : NULL));
     for (int c = 0; c < result->n_columns; c++)
         if (result->columns[c].type == WEFT_TEXT && !groups->cells[c].dict) TRY(keep_texts(run, result, (weft_text *)result->columns[c].text));
     return WEFT_OK;
@@ -614,7 +658,7 @@ static weft_status result_from_nothing(QueryRun *run, weft_result *result)
         const Type type = run->query->outputs[c].expr->type;
         views[c] = (View){ .kind = view_kind(type), .type = type };
     }
-    return copy_out(run, result, views, 0);
+    return copy_out(run, result, views, 0, NULL);
 }
 
 weft_status result_from_query(QueryRun *run, weft_result *result)

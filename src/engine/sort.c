@@ -24,7 +24,7 @@ static int compare_text(weft_text a, weft_text b)
     return order ? order : COMPARE(a.length, b.length);
 }
 
-static int compare_cells(const View *view, u64 a, u64 b)
+int compare_cells(const View *view, u64 a, u64 b)
 {
     switch (view->kind) {
         case VIEW_INT:  return COMPARE(((const i64 *)view->data)[a], ((const i64 *)view->data)[b]);
@@ -37,7 +37,7 @@ static int compare_cells(const View *view, u64 a, u64 b)
     return x != x || y != y ? (x != x) - (y != y) : COMPARE(x, y);
 }
 
-typedef struct Sorter { QueryRun *run; const View *views; const SortKey *keys; int n_keys; bool is_exact; } Sorter;   // exact: equal prefixes, equal keys
+typedef struct Sorter { QueryRun *run; const View *views; const SortKey *keys; int n_keys; const Tie *tie; bool is_exact; } Sorter;   // exact: equal prefixes, equal keys
 
 static int compare_rows(const Sorter *sorter, u64 a, u64 b)
 {
@@ -50,7 +50,7 @@ static int compare_rows(const Sorter *sorter, u64 a, u64 b)
         const int order = compare_cells(view, a, b);
         if (order) return key->descending ? -order : order;
     }
-    return COMPARE(a, b);              // ties keep the order of the source
+    return sorter->tie ? sorter->tie->compare(sorter->tie->context, a, b) : COMPARE(a, b);         // ties keep the order of the source
 }
 
 // ---- prefixes -------------------------------------------------------------------------------------------------------------------
@@ -180,6 +180,7 @@ static weft_status make_items(Sorter *sorter, Item *items, u64 n_rows)
         sorter->is_exact = facts.is_exact && bits <= n_free;
         n_free = MAX_OF(n_free - bits, 0);
     }
+    sorter->is_exact = sorter->is_exact && !sorter->tie;
     return WEFT_OK;
 }
 
@@ -263,9 +264,9 @@ static weft_status rank_codes(QueryRun *run, View *views)
     return WEFT_OK;
 }
 
-static weft_status sort_rows(QueryRun *run, View *views, u64 n_rows, u64 n_wanted, const u64 **rows)
+static weft_status sort_rows(QueryRun *run, View *views, u64 n_rows, u64 n_wanted, const Tie *tie, const u64 **rows)
 {
-    Sorter       sorter = { run, views, run->query->sort, run->query->n_sort, false };
+    Sorter       sorter = { run, views, run->query->sort, run->query->n_sort, tie, false };
     Item        *items, *spare;
     u64          n_sorted = n_rows, *out;
     TRY(rank_codes(run, views));
@@ -286,12 +287,14 @@ static weft_status sort_rows(QueryRun *run, View *views, u64 n_rows, u64 n_wante
     return WEFT_OK;
 }
 
-weft_status order_rows(QueryRun *run, View *views, u64 n_rows, Order *order)
+// A tie matters where not all rows are wanted: which of them are must not depend on who found them first.
+weft_status order_rows(QueryRun *run, View *views, u64 n_rows, const Tie *tie, Order *order)
 {
     const Query *query = run->query;
     const u64    offset = (u64)MAX_OF(query->offset, 0);
     const u64    wanted = query->limit < 0 || offset + (u64)query->limit < offset ? n_rows : MIN_OF(n_rows, offset + (u64)query->limit);
     *order = (Order){ .first = MIN_OF(offset, wanted), .n_rows = wanted - MIN_OF(offset, wanted) };
-    if (!query->n_sort || n_rows < 2 || !order->n_rows) return WEFT_OK;
-    return sort_rows(run, views, n_rows, wanted, &order->rows);
+    if (order->n_rows == n_rows) tie = NULL;
+    if ((!query->n_sort && !tie) || n_rows < 2 || !order->n_rows) return WEFT_OK;
+    return sort_rows(run, views, n_rows, wanted, tie, &order->rows);
 }
