@@ -18,7 +18,9 @@
 #include <stdlib.h>
 
 #define ALIGNED           256
-#define ROWS_BYTES_FREE   ((u64)256 << 20)     // output up to this gets room for every row
+#define ROWS_BYTES_FREE   ((u64)256 << 20)     // output up to this gets room for every row,
+#define ROWS_SHARE        4                    // but of what a query may have at most 1 / this: who finds it too little has counted what it needs
+#define ROWS_LEAST        1024
 #define GROUPS_ROOM       ((u64)1 << 20)
 #define GROUPS_KNOWN      ((u64)1 << 22)       // more slots than their keys need are more memory to go astray in
 #define ROOM_MOST         ((u64)UINT32_MAX - 4)
@@ -63,8 +65,8 @@ static void first_room(GpuRun *run)
     const Woven *woven = run->launch->woven;
     if (run->n_room) return;           // it was found to be too little
     if (is_rows(run)) {
-        const u64 rows = run->rows_wanted + 1;
-        run->n_room = rows * row_bytes(woven) <= ROWS_BYTES_FREE ? rows : rows / 8 + 1;
+        const u64 rows = run->rows_wanted + 1, bytes = MAX_OF(row_bytes(woven), 1), share = launch_admitted_most(run->gpu) / ROWS_SHARE / bytes;
+        run->n_room = MIN_OF(rows * bytes <= ROWS_BYTES_FREE ? rows : rows / 8 + 1, MAX_OF(share, ROWS_LEAST));
         run->segments_room = MIN_OF(most_segments(run), run->n_room + 64);
     } else if (is_hash(run)) {
         run->n_room = groups_at_first(run);
