@@ -228,11 +228,13 @@ static weft_status count_steps(GpuRun *run, Error *err)
 {
     Launch      *launch = run->launch;
     const Launch timed = *launch;
+    const double start = time_now_ms();
     run->is_timed = false, run->is_counted = true;
     launch_free_results(run);
     if (run->has_block) launch_close(run);
     const weft_status status = run_until_done(run, err);
     launch->gpu = timed.gpu, launch->chunks_read = timed.chunks_read, launch->rows_in = timed.rows_in, launch->bytes_read = timed.bytes_read;
+    launch->gpu.count_ms = time_now_ms() - start;
     return status;
 }
 

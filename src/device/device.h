@@ -92,6 +92,7 @@ typedef struct GpuFigures {
     u64    bytes_straight;             // of these, what came from pinned columns, without a stage
     u64    bytes_in_place;             // of bytes_read, columns of which kernels read a little in the host's memory
     double kernel_ms;                  // by the device's clock; 0: not asked for
+    double count_ms;                   // of a run of its own that counted rows step by step
     double peak_gbs;                   // what the device's memory gives at most; 0: not known
     bool   is_peak_measured;           // else it is by clock and width
     bool   was_cached;                 // its code came from a cache

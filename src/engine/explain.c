@@ -83,9 +83,11 @@ static void print_gpu(const KernelReport *kernel, Text *text)
         text_add(text, " of columns left in the host's memory");
     }
     if (gpu->kernel_ms <= 0) return;
-    text_add(text, ", kernels %.3f ms at %.0f GB/s", gpu->kernel_ms, (double)kernel->bytes_read / gpu->kernel_ms * 1e-6);
-    if (gpu->peak_gbs >= 1) text_add(text, " (%.0f %% of the %s %.0f)", 100 * ((double)kernel->bytes_read / gpu->kernel_ms * 1e-6) / gpu->peak_gbs,
-                                     gpu->is_peak_measured ? "measured" : "nominal", gpu->peak_gbs);
+    const double rate_gbs = (double)kernel->bytes_read / gpu->kernel_ms * 1e-6;
+    text_add(text, ", kernels %.3f ms", gpu->kernel_ms);
+    if (!kernel->bytes_read) return;
+    text_add(text, " at %.*f GB/s", rate_gbs < 10, rate_gbs);
+    if (gpu->peak_gbs >= 1) text_add(text, " (%.0f %% of the %s %.0f)", 100 * rate_gbs / gpu->peak_gbs, gpu->is_peak_measured ? "measured" : "nominal", gpu->peak_gbs);
 }
 
 static void print_kernel_figures(const KernelReport *kernel, int depth, Text *text)
@@ -109,6 +111,7 @@ static void print_kernel_figures(const KernelReport *kernel, int depth, Text *te
     print_bytes(text, (double)kernel->bytes_read);
     text_add(text, ", chunks read %d, skipped %d, time %.2f ms", kernel->chunks_read, kernel->chunks_skipped, kernel->time_ms);
     if (kernel->compile_ms >= 0.005) text_add(text, " + %.2f ms to get the code", kernel->compile_ms);
+    if (kernel->gpu.count_ms >= 0.005) text_add(text, " + %.2f ms to count rows step by step", kernel->gpu.count_ms);
     if (kernel->meanwhile) text_add(text, "; code for %s is compiled meanwhile", kernel->meanwhile);
     text_add(text, "\n");
     if (kernel->n_beside) {
