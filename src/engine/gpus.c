@@ -9,7 +9,8 @@ struct Gpus {
     pthread_mutex_t lock;
     _Atomic(Device *) devices[CUDA_GPUS_MOST];      // opened under the lock; looked at without
     _Atomic(Device *) ready;           // the first, once it is open
-    _Atomic bool    is_opening;        // somebody has begun to open it in the background
+    _Atomic bool    is_opening;        // somebody has begun to open it in the background,
+    _Atomic bool    has_failed;        // and could not
     bool            has_thread;
     pthread_t       thread;
 };
@@ -54,7 +55,8 @@ static void *open_first(void *context)
     Gpus   *gpus = context;
     Device *device;
     Error   err = { 0 };
-    if (gpus_get(gpus, 0, &device, &err)) log_info("no GPU is used: %s", err.message);
+    gpus->has_failed = gpus_get(gpus, 0, &device, &err) != WEFT_OK;
+    if (gpus->has_failed) log_info("no GPU is used: %s", err.message);
     return NULL;
 }
 
@@ -67,6 +69,8 @@ Device *gpus_ready(Gpus *gpus)
     pthread_mutex_unlock(&gpus->lock);
     return NULL;
 }
+
+bool gpus_is_wanted(const Gpus *gpus) { return gpus->ready || (gpus->is_opening && !gpus->has_failed); }
 
 // ---- for people ---------------------------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ Gpus       *gpus_new(void);
 void        gpus_free(Gpus *gpus);
 weft_status gpus_get(Gpus *gpus, int number, Device **device, Error *err);
 Device     *gpus_ready(Gpus *gpus);
+bool        gpus_is_wanted(const Gpus *gpus);              // auto has asked for one, and it is open or may still be
 
 // What network_riders and network_scans say, of the GPUs as well.  Riders are added to a list (LIST_PUSH); scans are added to those of the same
 // table, in a list of its own.

@@ -18,7 +18,7 @@
 #define FAN_OUT_SHARED 16384.0
 
 // A GPU is asked by itself (SET device = auto) from so many rows on: below, the CPU is done before a launch would be prepared.
-#define GPU_ROWS (4u << 20)
+#define GPU_ROWS (4u << 20)            // why_not_on_gpu says it in words
 
 // Code for a GPU that is not there yet is waited for (100 to 600 ms) unless the CPU will be done sooner: then the CPU runs the pipeline, and the
 // GPU's code is compiled meanwhile, for the next time.  It is begun when the query is done, so that the compiler does not take a core
@@ -332,6 +332,17 @@ static weft_status choose_device(QueryRun *run, const WeaveJob *job, const Woven
     return WEFT_OK;
 }
 
+// For people, once it has run on the CPU.
+static const char *why_not_on_gpu(const QueryRun *run, const WeaveJob *job, const Woven *woven, i64 limit)
+{
+    const bool is_auto = run->session->settings.device == DEVICE_AUTO;
+    if (run->session->settings.device == DEVICE_CPU || run->must_use_cpu) return NULL;
+    if (is_auto && !gpus_is_wanted(run->session->db->gpus)) return NULL;
+    if (is_auto && job->source->n_rows < GPU_ROWS) return "fewer than 4,194,304 rows";
+    const char *reason = unsuited(woven, limit);
+    return reason || !is_auto ? reason : "it is being opened";
+}
+
 // ---- tables that a device made, where the pipeline runs elsewhere -------------------------------------------------------------------
 
 weft_status query_device_failed(QueryRun *run, weft_status status)
@@ -465,7 +476,7 @@ static weft_status run_job(QueryRun *run, int pipeline, const char *label, const
     else status = run_on_cpu(run, pipeline, label, job, !stands_in, launch, &compile_ms);
     KernelReport *kernel = report(run, pipeline, label, launch, woven, compile_ms);
     if (stands_in) kernel->meanwhile = device->name;
-    if (session->settings.device == DEVICE_CUDA && !run->must_use_cpu) kernel->unsuited = unsuited(woven, limit);
+    if (!device->scan) kernel->unsuited = why_not_on_gpu(run, job, woven, limit);
     if (refused) kernel->unsuited = refused;
     run->last_woven = woven;
     return status;
