@@ -303,6 +303,7 @@ static void free_statements(Run *run)
         RunStatement *statement = &run->statements[i];
         weft_result_free(statement->result);
         free(statement->times_ms);
+        free(statement->notice);
         free(statement->name);
         free(statement->sql);
     }

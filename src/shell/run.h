@@ -43,6 +43,8 @@ typedef struct RunStatement {
     double      *times_ms;             // of the runs that went well
     size_t       n_times, capacity;
     size_t       n_failed;
+    size_t       n_noticed;            // runs that went well and had something to say, as that the CPU stood in for a GPU
+    char        *notice;               // the first
     size_t       n_rows;
     weft_result *result;               // of the first run that went well, when it will be printed
     weft_error   error;                // of the first that failed

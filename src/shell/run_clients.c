@@ -156,6 +156,7 @@ static void note_end(Client *client, const Job *job, double time_ms, weft_result
     run->n_running--;
     if (*result) {
         add_time(statement, time_ms);
+        if (weft_result_notices(*result) && !statement->n_noticed++) statement->notice = must_copy(weft_result_notice(*result, 0));
         statement->n_rows = weft_result_columns(*result) ? weft_result_rows(*result) : 0;
     } else if (!statement->n_failed++) {
         statement->error = *error;

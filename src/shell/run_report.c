@@ -155,6 +155,16 @@ static size_t count_failed(const Run *run)
     return n;
 }
 
+static size_t count_noticed(const Run *run, const char **first)
+{
+    size_t n = 0;
+    for (long i = 0; i < run->n_statements; i++) {
+        if (!n && run->statements[i].n_noticed) *first = run->statements[i].notice;
+        n += run->statements[i].n_noticed;
+    }
+    return n;
+}
+
 // ---- for people ---------------------------------------------------------------------------------------------------
 
 static const char *plural(size_t n) { return n == 1 ? "" : "s"; }
@@ -189,6 +199,10 @@ static void print_totals(const Run *run, FILE *out)
     fprintf(out, "%s\n", run->is_stopped ? "; stopped" : "");
     if (n_failed)
         fprintf(out, "%zu failed\n", n_failed);
+    const char *notice = "";
+    const size_t n_noticed = count_noticed(run, &notice);
+    if (n_noticed)
+        fprintf(out, "%zu with a notice, the first: %s\n", n_noticed, notice);
     if (all.n > 1)
         fprintf(out, "ms: min %.2f, mean %.2f, p50 %.2f, p95 %.2f, p99 %.2f, max %.2f; at most %ld at a time\n",
                 all.min, all.mean, all.p50, all.p95, all.p99, all.max, run->most_running);
@@ -296,6 +310,10 @@ static void put_statement(const RunStatement *statement, FILE *out)
     fprintf(out, ", \"line\": %d, \"runs\": %zu, \"failed\": %zu, \"rows\": %zu, \"ms\": ", statement->line,
             times.n + statement->n_failed, statement->n_failed, statement->n_rows);
     put_times(&times, out);
+    if (statement->n_noticed) {
+        fprintf(out, ", \"noticed\": %zu, ", statement->n_noticed);
+        put_text("notice", statement->notice, out);
+    }
     if (statement->n_failed) {
         fputs(", ", out);
         put_text("sqlstate", statement->error.sqlstate, out);
