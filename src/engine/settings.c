@@ -185,7 +185,7 @@ static const Setting settings[] = {
     { "priority", "a number from 0 to 10; queries with a larger one go first", .set = set_priority, .show = show_priority },
     { "sharing", "on or off", .flag = offsetof(Settings, sharing), .standard = is_on },
     { "statement_timeout", "milliseconds, or a time such as 5s or 2min; 0 for none", .set = set_timeout, .show = show_timeout },
-    { "threads", "a number from 1 to the number of cores", .set = set_threads, .show = show_threads },
+    { "threads", "a number from 1 on; more than there are cores is as many as there are", .set = set_threads, .show = show_threads },
     { "weave", "on or off", .flag = offsetof(Settings, weave), .standard = is_on },
     { "weave_queries", "on or off", .flag = offsetof(Settings, weave_queries), .standard = is_on },
 };
@@ -207,11 +207,13 @@ static weft_status no_such_setting(const char *name, int at, Error *err)
 weft_status settings_set(weft_session *session, const char *name, const char *value, int at, Error *err)
 {
     const Setting *setting = find_setting(name);
+    weft_status    status = WEFT_OK;
     bool           understood = true;
     if (!setting) return no_such_setting(name, at, err);
     if (setting->standard) set_flag(setting, session, value, &understood);
-    else TRY(setting->set(session, value, &understood, err));
-    if (understood) return WEFT_OK;
+    else status = setting->set(session, value, &understood, err);
+    if (status && err->position < 0) err->position = at;       // who opens a device knows nothing of the statement
+    if (status || understood) return status;
     fail(err, WEFT_INVALID_PARAMETER, at, "invalid value for setting \"%s\": \"%s\"", setting->name, value);
     error_hint(err, "%s takes %s", setting->name, setting->values);
     return WEFT_INVALID_PARAMETER;
