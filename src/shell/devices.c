@@ -250,6 +250,14 @@ static void put_text(const char *key, const char *text)
         fputs("null", stdout);
 }
 
+// 0.0 is not known.
+static void put_version(const char *key, int major, int minor)
+{
+    char version[24];
+    snprintf(version, sizeof(version), "%d.%d", major, minor);
+    put_text(key, major || minor ? version : NULL);
+}
+
 static void put_problem(const Error *problem)
 {
     if (!problem->status) {
@@ -307,15 +315,13 @@ static void json_gpu(const Survey *survey, int ordinal)
     const Gpu *gpu = &survey->gpus[ordinal];
     const GpuInfo *info = &gpu->info;
     const GpuSpeeds *speeds = &gpu->speeds;
-    char capability[24];
-    snprintf(capability, sizeof(capability), "%d.%d", info->major, info->minor);
     printf("%s\n    {\"device\": \"cuda:%d\", ", ordinal ? "," : "", ordinal);
     put_text("name", info->name[0] ? info->name : NULL);
     fputs(", ", stdout);
     put_text("pci", info->bus_id[0] ? info->bus_id : NULL);
     put_known("memory_bytes", (i64)info->memory_bytes);
     fputs(", ", stdout);
-    put_text("compute_capability", info->major ? capability : NULL);
+    put_version("compute_capability", info->major, info->minor);
     put_known("multiprocessors", info->n_multiprocessors);
     put_known("clock_mhz", info->clock_mhz);
     put_known("l2_bytes", info->l2_bytes);
@@ -335,13 +341,17 @@ static void json_cuda(const Survey *survey)
     const Nvrtc *nvrtc = survey->nvrtc;
     fputs("  \"cuda\": {\"driver\": {", stdout);
     put_text("path", driver->path);
-    printf(", \"cuda\": \"%d.%d\", ", driver->version / 1000, driver->version % 1000 / 10);
-    put_text("version", survey->driver_version);
+    fputs(", ", stdout);
+    put_version("cuda", driver->version / 1000, driver->version % 1000 / 10);
+    fputs(", ", stdout);
+    put_text("version", survey->driver_version[0] ? survey->driver_version : NULL);
     fputs(", ", stdout);
     put_problem(&driver->problem);
     fputs("},\n   \"nvrtc\": {", stdout);
     put_text("path", nvrtc->path);
-    printf(", \"version\": \"%d.%d\", ", nvrtc->major, nvrtc->minor);
+    fputs(", ", stdout);
+    put_version("version", nvrtc->major, nvrtc->minor);
+    fputs(", ", stdout);
     put_problem(&nvrtc->problem);
     fputs("},\n   \"gpus\": [", stdout);
     for (int i = 0; i < driver->n_gpus; i++)
