@@ -1,21 +1,101 @@
-# Sourced by bench/*/run.sh, which has set $program: builds it, makes the SSB data of the asked scale, and runs it.
+# shellcheck shell=sh disable=SC2154
+# Sourced by bench/*/run.sh, which has set $program, $options (each followed by a value), $flags (followed by none) and $parts: reads its
+# arguments, builds the program, makes the SSB data of the asked scale, and runs it.
 
 BUILD=${BUILD:-build}
 folder=${BENCH_DIR:-$BUILD/bench}
 command="bench/$program/run.sh $*"
 
-scale=${default_scale:-1}
+# ---- arguments -------------------------------------------------------------------------------------------------------
+# All are read before anything is fetched, built or made: who mistypes one is told at once, and the scale is part of a path that is removed.
+
+wrong() { # MESSAGE
+    printf "bench/%s/run.sh: %s\nTry 'bench/%s/run.sh --help'.\n" "$program" "$1" "$program" >&2
+    exit 2
+}
+
+is_among() { # WORD WORDS
+    case $1 in '' | *[!a-z-]*) return 1 ;; esac
+    case " $2 " in *" $1 "*) return 0 ;; esac
+    return 1
+}
+
+is_number() { # TEXT MOST: digits with at most one point among them, above 0
+    case $1 in *[!0-9.]* | *.*.* | .* | *.) return 1 ;; esac
+    awk -v number="$1" -v most="$2" 'BEGIN { exit !(number + 0 > 0 && number + 0 <= most + 0) }'
+}
+
+is_whole_number() { # TEXT
+    case $1 in *[!0-9]*) return 1 ;; esac
+    is_number "$1" 1000000000
+}
+
+check_parts() { # LIST
+    rest=$1,
+    while [ -n "$rest" ]; do
+        is_among "${rest%%,*}" "$parts" || wrong "there is no part '${rest%%,*}': parts are $(echo "$parts" | sed 's/ /, /g')"
+        rest=${rest#*,}
+    done
+}
+
+# weft gen takes scales up to 350.
+check_value() { # OPTION VALUE
+    case $2 in '' | -*) wrong "--$1 takes a value, not '$2'" ;; esac
+    case $1 in
+        scale) is_number "$2" 350 || wrong "--scale takes a number above 0 and at most 350, not '$2'" ;;
+        seconds) is_number "$2" 1000000 || wrong "--seconds takes a number above 0, not '$2'" ;;
+        seed) case $2 in *[!0-9]*) wrong "--seed takes a whole number, not '$2'" ;; esac ;;
+        threads | repeats | rows | duckdb-clients) is_whole_number "$2" || wrong "--$1 takes a whole number from 1 on, not '$2'" ;;
+        pool) case $2 in [0-9]*) ;; *) wrong "--pool takes a size such as 128MB, not '$2'" ;; esac ;;
+        device) case $2 in cpu | cuda | cuda:[0-9] | cuda:[0-9][0-9]) ;; *) wrong "--device takes cpu, cuda or cuda:N, not '$2'" ;; esac ;;
+        parts) check_parts "$2" ;;
+    esac
+}
+
+scale=${default_scale:-1} device=${default_device:-} option=
+take_value() { # VALUE, of $option
+    check_value "$option" "$1"
+    case $option in scale) scale=$1 ;; device) device=$1 ;; esac
+    option=
+}
+
 for argument; do
-    case ${previous:-} in --scale) scale=$argument ;; esac
-    previous=$argument
+    if [ -n "$option" ]; then
+        take_value "$argument"
+        continue
+    fi
+    case $argument in
+        --help) sed -n '2,/^set /s/^# \{0,1\}//p' "bench/$program/run.sh"; exit 0 ;;
+        --*) option=${argument#--} ;;
+        *) wrong "there is nothing to do with '$argument'" ;;
+    esac
+    if is_among "$option" "$flags"; then
+        option=
+        continue
+    fi
+    is_among "${option%%=*}" "$options" || wrong "there is no option '${argument%%=*}'"
+    case $argument in --*=*) option=${option%%=*}; take_value "${argument#*=}" ;; esac
 done
+[ -z "$option" ] || wrong "--$option takes a value"
+
+# ---- the program, and where it runs ----------------------------------------------------------------------------------
 
 make -s BUILD="$BUILD" "$BUILD/weft" "$BUILD/bench/$program"
-if [ "${needs_gpu:-no}" = yes ] && ! "$BUILD/weft" devices --need-gpu; then
-    echo "bench/$program: nothing was measured: no GPU can be used here (above: why, and what to do)." >&2
-    exit 1
-fi
+case $device in
+    cuda*)
+        if ! "$BUILD/weft" devices --need-gpu; then
+            echo "bench/$program: nothing was measured: no GPU can be used here (above: why, and what to do)." >&2
+            exit 1
+        fi
+        # Opened once, so that one that is not there is named before the data is made.
+        if ! WEFT_DEVICE_MEMORY=64MB "$BUILD/weft" -q --set device="$device" -c 'show device' >/dev/null; then
+            echo "bench/$program: nothing was measured: $device cannot be used here (above: why)." >&2
+            exit 1
+        fi ;;
+esac
 duckdb=$(scripts/duckdb)
+
+# ---- data ------------------------------------------------------------------------------------------------------------
 
 data=$folder/sf$scale
 if [ ! -e "$data/complete" ]; then

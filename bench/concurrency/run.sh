@@ -10,4 +10,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 program=concurrency
+options='scale parts threads repeats seconds seed duckdb-clients record'
+flags='quick'
+parts='thirteen random loop marginal alone attach new'
 . bench/prepare.sh

@@ -10,6 +10,8 @@ set -eu
 cd "$(dirname "$0")/../.."
 program=gpu
 default_scale=20
-needs_gpu=yes
-case " $* " in *' --device cpu '*) needs_gpu=no ;; esac
+default_device=cuda
+options='scale device parts repeats pool rows threads record'
+flags=''
+parts='single together shape shapes tables stream duckdb first disk'
 . bench/prepare.sh

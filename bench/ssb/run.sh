@@ -8,4 +8,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 program=ssb
+options='scale parts threads repeats record'
+flags=''
+parts='hot first copy'
 . bench/prepare.sh
