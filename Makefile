@@ -150,7 +150,7 @@ distclean: ## remove all build folders
 	rm -rf build build-*
 
 help: ## list these targets
-	@awk -F '## ' '/^[a-z-]+:.*## / { name = $$1; sub(/:.*/, "", name); printf "  %-12s %s\n", name, $$2 }' Makefile
+	@awk -F '## ' '/^[a-z-]+:.*## / { name = $$1; sub(/:.*/, "", name); printf "  %-12s %s\n", name, $$2 }' Makefile $(filter %.mk,$(MAKEFILE_LIST))
 	@echo
 	@echo '  Variants, each in a folder of its own: CC=clang (build-clang), SAN=1 (build-san, ASan and UBSan),'
 	@echo '  TSAN=1 (build-tsan).  BUILD=dir builds elsewhere; CFLAGS, LDFLAGS, WARNINGS are honoured; V=1 shows commands.'

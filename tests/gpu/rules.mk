@@ -5,7 +5,7 @@ fake_cuda := $(BUILD)/gpu/libfake_cuda.so
 fake_cuda_tests := $(addprefix $(BUILD)/gpu/,faults ready pins riders fused cubed sieved fetched ahead args closed ended results crowded busy door turns lost beside pool counted compile_times own_texts tables)
 
 .PHONY: fake-cuda
-fake-cuda: $(fake_cuda) $(fake_cuda_tests)
+fake-cuda: $(fake_cuda) $(fake_cuda_tests) ## build a driver for tests without a GPU, and these tests
 	@:
 
 $(fake_cuda): $(BUILD)/obj/tests/gpu/fake_cuda.o $(internals)
