@@ -165,6 +165,12 @@ typedef struct LibrarySymbol {
 // Else NULL, and WHY gets a line per name.
 void *library_open(const char *const names[], const LibrarySymbol symbols[], int n_symbols, void *table, Text *path,
                    Text *why);
+// What VARIABLE of the environment names; NULL: it is not set, or empty.
+const char *library_named(const char *variable);
+// The same as library_open with what VARIABLE names, which must be set.  Else PROBLEM is NO_DEVICE, and names the variable.
+// KIND is "NVIDIA's driver": what has not even the first of the symbols is none.
+void *library_open_named(const char *variable, const char *kind, const LibrarySymbol symbols[], int n_symbols, void *table, Text *path,
+                         Error *problem);
 
 // ---- threads --------------------------------------------------------------------------------------------------------
 

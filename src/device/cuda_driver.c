@@ -5,7 +5,6 @@
 // line: people who see it have bought a card and want to know what to install.
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "device/cuda_driver.h"
 
@@ -60,20 +59,36 @@ static void count_gpus(CudaDriver *driver)
         driver->n_gpus = 0;
 }
 
+// Who names a file has a driver: what to install would not help him.
+static bool open_named(Text *path)
+{
+    Error *problem = &the_driver.problem;
+    if (library_open_named("WEFT_LIBCUDA", "NVIDIA's driver", symbols, COUNT_OF(symbols), &the_driver, path, problem))
+        return true;
+    error_hint(problem, "Correct WEFT_LIBCUDA, or unset it: then the driver's libcuda.so.1 is looked for where the system has it.");
+    return false;
+}
+
+static bool open_default(Text *path)
+{
+    Text why = { 0 };
+    const bool is_open = library_open(default_names, symbols, COUNT_OF(symbols), &the_driver, path, &why) != NULL;
+    if (!is_open)
+        no_driver(&the_driver.problem, &why);
+    text_free(&why);
+    return is_open;
+}
+
 static void open_driver(void)
 {
-    const char *wanted = getenv("WEFT_LIBCUDA");
-    const char *const named[] = { wanted, NULL };
-    Text path = { 0 }, why = { 0 };
-    if (library_open(wanted && *wanted ? named : default_names, symbols, COUNT_OF(symbols), &the_driver, &path, &why)) {
+    Text path = { 0 };
+    if (library_named("WEFT_LIBCUDA") ? open_named(&path) : open_default(&path)) {
         the_driver.path = path.bytes;                       // kept for the life of the process
         the_driver.DriverGetVersion(&the_driver.version);
         count_gpus(&the_driver);
     } else {
-        no_driver(&the_driver.problem, &why);
         text_free(&path);
     }
-    text_free(&why);
 }
 
 const CudaDriver *cuda_driver(void)

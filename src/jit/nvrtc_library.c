@@ -16,8 +16,8 @@ static const char *const folders[N_FOLDERS] = { "", "/usr/local/cuda/lib64/", "/
 
 static const LibrarySymbol symbols[] = {
 #define NVRTC_SYMBOL(field, symbol, parameters) { #symbol, offsetof(Nvrtc, field), false },
+    NVRTC_CALLS(NVRTC_SYMBOL)                               // nvrtcVersion first: a library without it is another one
     { "nvrtcGetErrorString", offsetof(Nvrtc, GetErrorString), false },
-    NVRTC_CALLS(NVRTC_SYMBOL)
 };
 
 static Nvrtc           the_library;                         // written under the lock, once
@@ -29,6 +29,20 @@ static const char *file_name(int major)
 {
     static const char *const names[N_MAJORS] = { "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2" };
     return names[NEWEST_MAJOR - major];
+}
+
+static int newest_for(int driver_major) { return driver_major ? MIN_OF(driver_major, NEWEST_MAJOR) : NEWEST_MAJOR; }
+
+static void open_named(int driver_major, Text *path)
+{
+    Error    *problem = &the_library.problem;
+    const int newest = newest_for(driver_major);
+    if (library_open_named("WEFT_LIBNVRTC", "NVRTC", symbols, COUNT_OF(symbols), &the_library, path, problem))
+        return;
+    if (newest < OLDEST_MAJOR)
+        error_hint(problem, "Correct WEFT_LIBNVRTC, or unset it.");
+    else
+        error_hint(problem, "Correct WEFT_LIBNVRTC, or unset it: then NVRTC of CUDA %d%s is looked for where the system has it.", newest, newest > OLDEST_MAJOR ? " or older" : "");
 }
 
 static void open_default(int driver_major, Text *path, Text *why)
@@ -52,7 +66,7 @@ static void open_default(int driver_major, Text *path, Text *why)
 // DRIVER_MAJOR 0: nobody knows.
 static void nothing_found(Error *problem, int driver_major, const Text *why)
 {
-    const int   newest = driver_major ? MIN_OF(driver_major, NEWEST_MAJOR) : NEWEST_MAJOR;
+    const int   newest = newest_for(driver_major);
     const char *reason = why->bytes ? why->bytes : "the driver is too old for any that Weft knows";
     fail(problem, WEFT_NO_DEVICE, -1, "NVRTC was not found: %.*s", (int)strcspn(reason, "\n"), reason);
     if (newest < OLDEST_MAJOR)
@@ -166,17 +180,15 @@ void nvrtc_leave(void)
 
 static void open_library(int driver_major)
 {
-    const char *wanted = getenv("WEFT_LIBNVRTC");
-    const char *const named[] = { wanted, NULL };
     Text path = { 0 }, why = { 0 };
-    if (wanted && *wanted)
-        library_open(named, symbols, COUNT_OF(symbols), &the_library, &path, &why);
+    if (library_named("WEFT_LIBNVRTC"))
+        open_named(driver_major, &path);
     else
         open_default(driver_major, &path, &why);
     the_library.path = path.bytes;                          // NULL when nothing was found; else kept
     if (the_library.path)
         the_library.Version(&the_library.major, &the_library.minor);
-    else
+    else if (!the_library.problem.status)
         nothing_found(&the_library.problem, driver_major, &why);
     text_free(&why);
 }

@@ -36,6 +36,32 @@ TEST(library_without_a_needed_symbol_is_too_old)
     text_free(&why);
 }
 
+// The first symbol tells whether it is the library at all, the others how old it is.
+TEST(a_library_of_the_environment_is_named_with_its_variable)
+{
+    const LibrarySymbol known[] = { { "cos", offsetof(MathTable, cosine), false }, { "weft_no_such_function", offsetof(MathTable, none), false } };
+    const LibrarySymbol unknown[] = { known[1], known[0] };
+    static const struct { const char *name; bool knows_first; const char *message; } cases[] = {
+        { "libm.so.6", true, "WEFT_LIBMATHS names \"libm.so.6\", which is too old: it has no weft_no_such_function" },
+        { "libm.so.6", false, "WEFT_LIBMATHS names \"libm.so.6\", which is not a book of maths: it has no weft_no_such_function" },
+        { "/nowhere/libm.so", true, "WEFT_LIBMATHS names \"/nowhere/libm.so\", which cannot be opened: No such file or directory" },
+        { "/", true, "WEFT_LIBMATHS names \"/\", which cannot be opened: cannot read file data: Is a directory" },
+        { "/proc/self/status", true, "WEFT_LIBMATHS names \"/proc/self/status\", which cannot be opened: " },
+    };
+    for (int i = 0; i < COUNT_OF(cases); i++) {
+        MathTable table = { 0 };
+        Text path = { 0 };
+        Error err = { 0 };
+        setenv("WEFT_LIBMATHS", cases[i].name, 1);
+        CHECK(!library_open_named("WEFT_LIBMATHS", "a book of maths", cases[i].knows_first ? known : unknown, 2, &table, &path, &err));
+        CHECK_STATUS(err.status, WEFT_NO_DEVICE);
+        CHECK_HAS(err.message, cases[i].message);
+        CHECK(!path.bytes);
+    }
+    setenv("WEFT_LIBMATHS", "", 1);
+    CHECK(!library_named("WEFT_LIBMATHS"));
+}
+
 TEST(a_missing_driver_is_named_with_a_hint)
 {
     setenv("WEFT_LIBCUDA", "/nowhere/libcuda.so.1", 1);
@@ -43,8 +69,8 @@ TEST(a_missing_driver_is_named_with_a_hint)
     Error err = { 0 };
     CHECK_STATUS(cuda_need(&driver, &err), WEFT_NO_DEVICE);
     CHECK_STR(err.sqlstate, "55000");
-    CHECK_HAS(err.message, "no NVIDIA driver: /nowhere/libcuda.so.1: cannot open");
-    CHECK(err.hint[0]);
+    CHECK_STR(err.message, "WEFT_LIBCUDA names \"/nowhere/libcuda.so.1\", which cannot be opened: No such file or directory");
+    CHECK_HAS(err.hint, "Correct WEFT_LIBCUDA, or unset it");
     CHECK(!driver->path && driver->n_gpus == 0);
 }
 
@@ -54,7 +80,8 @@ TEST(a_missing_nvrtc_is_named_with_a_hint)
     const Nvrtc *nvrtc;
     Error err = { 0 };
     CHECK_STATUS(nvrtc_need(12040, &nvrtc, &err), WEFT_NO_DEVICE);
-    CHECK_HAS(err.message, "NVRTC was not found: /nowhere/libnvrtc.so: cannot open");
+    CHECK_STR(err.message, "WEFT_LIBNVRTC names \"/nowhere/libnvrtc.so\", which cannot be opened: No such file or directory");
+    CHECK_HAS(err.hint, "Correct WEFT_LIBNVRTC, or unset it");
     CHECK_HAS(err.hint, "CUDA 12 or older");
     CHECK(!nvrtc->path);
 }
