@@ -47,7 +47,7 @@ weft_status gpu_check(Gpu *gpu, CuResult result, const char *call, Error *err)
     if (!cuda_is_sticky(result)) return status;
     // Tried on an H200: neither the context's last release nor a reset mends it, and contexts beside it fail, too.
     gpu->is_gone = true;
-    error_hint(err, "The driver refuses all that this process asks of it from now on. Queries run on the CPU; a new process finds the GPU again.");
+    error_hint(err, "The driver refuses all that this process asks of it from now on; a new process finds the GPU again.");
     lose(gpu, err, result == CU_DEINITIALIZED);
     return status;
 }
@@ -541,8 +541,8 @@ static weft_status open_gpu(Gpu *gpu, const CudaOptions *options, Error *err)
 static void hint_opening(weft_status status, Error *err)
 {
     if (status == WEFT_OUT_OF_MEMORY)
-        error_hint(err, "Another process may have the memory: nvidia-smi lists them. WEFT_DEVICE_MEMORY=2GB makes Weft take less of a GPU's; device = auto does without one.");
-    else error_hint(err, "nvidia-smi says more about the GPU and its driver; device = auto does without one.");
+        error_hint(err, "Another process may have the memory: nvidia-smi lists them. WEFT_DEVICE_MEMORY=2GB makes Weft take less of a GPU's.");
+    else error_hint(err, "nvidia-smi says more about the GPU and its driver.");
 }
 
 // Waking up takes longer than what is mostly done under it: who finds it taken looks again for a while before he goes to sleep.

@@ -35,7 +35,7 @@ static void no_driver(Error *problem, Text *why)
     if (has_card)
         error_hint(problem, "There is a card: set WEFT_LIBCUDA to the driver's libcuda.so.1 or LD_LIBRARY_PATH to its folder; in a container, give it the driver (docker run --gpus all).");
     else
-        error_hint(problem, "Queries run on the CPU. For a GPU, install NVIDIA's driver (Debian: nvidia-driver).");
+        error_hint(problem, "For a GPU, install NVIDIA's driver (Debian: nvidia-driver).");
 }
 
 static void count_gpus(CudaDriver *driver)
@@ -49,11 +49,11 @@ static void count_gpus(CudaDriver *driver)
     }
     if (result == CU_NO_DEVICE || (result == CU_SUCCESS && driver->n_gpus <= 0)) {
         fail(problem, WEFT_NO_DEVICE, -1, "the NVIDIA driver sees no GPU");
-        error_hint(problem, "Queries run on the CPU. CUDA_VISIBLE_DEVICES hides GPUs; nvidia-smi lists them.");
+        error_hint(problem, "CUDA_VISIBLE_DEVICES hides GPUs; nvidia-smi lists them.");
     } else if (cuda_check(driver, result, call, problem)) {
         problem->status = WEFT_NO_DEVICE;
         snprintf(problem->sqlstate, sizeof(problem->sqlstate), "55000");
-        error_hint(problem, "Queries run on the CPU. nvidia-smi says more about the driver.");
+        error_hint(problem, "nvidia-smi says more about the driver.");
     }
     if (problem->status)
         driver->n_gpus = 0;

@@ -34,7 +34,15 @@ void gpus_free(Gpus *gpus)
     free(gpus);
 }
 
-weft_status gpus_get(Gpus *gpus, int number, Device **device, Error *err)
+// After what to do about the GPU: only who asked for it is refused.
+static void hint_way_without(int number, Error *err)
+{
+    const Error found = *err;
+    err->hint[0] = 0;
+    error_hint(err, "%s%sTo go on without cuda:%d, SET device = auto or cpu, or unset WEFT_DEVICE.", found.hint, found.hint[0] ? " " : "", number);
+}
+
+static weft_status get(Gpus *gpus, int number, Device **device, Error *err)
 {
     TRY(cuda_check_number(number, err));
     pthread_mutex_lock(&gpus->lock);
@@ -47,6 +55,13 @@ weft_status gpus_get(Gpus *gpus, int number, Device **device, Error *err)
     gpus->devices[number] = *device;
     if (number == 0) gpus->ready = *device;
     pthread_mutex_unlock(&gpus->lock);
+    return status;
+}
+
+weft_status gpus_get(Gpus *gpus, int number, Device **device, Error *err)
+{
+    const weft_status status = get(gpus, number, device, err);
+    if (status) hint_way_without(number, err);
     return status;
 }
 

@@ -250,7 +250,7 @@ weft_status nvrtc_check_capability(const Nvrtc *nvrtc, int major, int minor, Err
     if (knows(nvrtc, major, minor))
         return WEFT_OK;
     fail(err, WEFT_NO_DEVICE, -1, "NVRTC %d.%d does not know compute capability %d.%d", nvrtc->major, nvrtc->minor, major, minor);
-    error_hint(err, "Queries run on the CPU. Install NVRTC of %s, or set WEFT_LIBNVRTC to its file.",
+    error_hint(err, "Install NVRTC of %s, or set WEFT_LIBNVRTC to its file.",
                is_dropped ? "CUDA 12, the last for this GPU" : "a newer CUDA, and a driver that goes with it");
     return WEFT_NO_DEVICE;
 }
