@@ -122,6 +122,8 @@ void        mem_free(Budget *budget, void *memory, size_t bytes);           // N
 bool        mem_has_own_pages(size_t bytes);                                // memory of this size is whole pages
 // "512MB", "1.5 GiB", "2g", "1000": units are powers of 1024, in any case.  False, and nothing written, for anything else, as for half a byte.
 bool        mem_parse_size(const char *text, i64 *bytes);
+typedef struct SizeText { char text[24]; } SizeText;
+SizeText    mem_size_text(u64 bytes);                                       // "512 MiB", "1.5 GiB", "1000 B"
 
 // ---- files ----------------------------------------------------------------------------------------------------------
 

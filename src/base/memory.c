@@ -9,6 +9,7 @@
 
 #include <ctype.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 #include <sys/mman.h>
@@ -260,4 +261,17 @@ bool mem_parse_size(const char *text, i64 *bytes)
         return false;
     *bytes = (i64)(number * factor);
     return true;
+}
+
+SizeText mem_size_text(u64 bytes)
+{
+    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
+    SizeText size;
+    double number = (double)bytes;
+    int unit = 0;
+    for (; number >= 1024 && unit < COUNT_OF(units) - 1; unit++)
+        number /= 1024;
+    const bool is_whole = number == (double)(i64)number;
+    snprintf(size.text, sizeof(size.text), is_whole ? "%.0f %s" : "%.1f %s", number, units[unit]);
+    return size;
 }

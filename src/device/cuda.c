@@ -324,23 +324,33 @@ static bool parse_share(const char *text, double *percent)
 {
     char *end;
     if (*text < '0' || *text > '9' || strpbrk(text, "xX")) return false;       // strtod takes 0x10 for a number
-    *percent = MIN_OF(strtod(text, &end), 100);
+    *percent = MIN_OF(strtod(text, &end), 1e6);            // whatever is more than all is the same
     while (*end == ' ') end++;
     return strcmp(end, "%") == 0;
 }
 
-// What the environment says, a size or a share of what is there, and never more than that.  Else, and with a warning where it is not understood: the default.
+static bool parse_memory(const char *text, u64 bytes_there, i64 *bytes)
+{
+    double percent;
+    if (!parse_share(text, &percent)) return mem_parse_size(text, bytes);
+    *bytes = (i64)MIN_OF((double)bytes_there * percent / 100, 9e18);
+    return true;
+}
+
+// What the environment says, a size or a share of what is there; never more than that, and never less than the least.  Whoever gets something else than he
+// asked for is told.  What is not understood could be either: then the default.
 static u64 own_memory(const char *variable, u64 bytes_there, u64 least, u64 standard)
 {
     const char *own = getenv(variable);
-    double      percent;
     i64         bytes;
     if (!own || !*own) return standard;
-    if (parse_share(own, &percent)) bytes = (i64)((double)bytes_there * percent / 100);
-    else if (!mem_parse_size(own, &bytes)) bytes = -1;
-    if (bytes >= (i64)least) return MIN_OF((u64)bytes, bytes_there);
-    log_warn("%s=%s is not understood: a size such as 2GB%s, or a share such as 50%%", variable, own, least ? ", 64kB at least" : ", 0 for none");
-    return standard;
+    if (!parse_memory(own, bytes_there, &bytes)) {
+        log_warn("%s=%s is not understood: a size such as 2GB%s, or a share such as 50%%", variable, own, least ? ", 64kB at least" : ", 0 for none");
+        return standard;
+    }
+    if ((u64)bytes < least) log_warn("%s=%s is too small: %s are taken, the least", variable, own, mem_size_text(least).text);
+    if ((u64)bytes > bytes_there) log_warn("%s=%s is more than there is: %s at most are taken", variable, own, mem_size_text(bytes_there).text);
+    return MAX_OF(MIN_OF((u64)bytes, bytes_there), least);
 }
 
 // Of the host's memory, for columns that pass through: WEFT_PINNED_MEMORY, or half of what the machine has.

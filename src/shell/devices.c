@@ -118,18 +118,7 @@ static bool has_failed(const Survey *survey)
 
 // ---- for people -----------------------------------------------------------------------------------------------------
 
-static void print_size(i64 bytes)
-{
-    const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
-    double size = (double)bytes;
-    int unit = 0;
-    while (size >= 1024 && unit < COUNT_OF(units) - 1) {
-        size /= 1024;
-        unit++;
-    }
-    bool is_whole = size == (double)(i64)size;
-    printf(is_whole ? "%.0f %s" : "%.1f %s", size, units[unit]);
-}
+static void print_size(i64 bytes) { fputs(mem_size_text((u64)bytes).text, stdout); }
 
 static void print_problem(const Error *problem)
 {

@@ -1,4 +1,4 @@
-// pool.c - how much memory of a GPU Weft takes: what WEFT_DEVICE_MEMORY says, at most what is free; where it says nothing sensible, 80 % of that.
+// pool.c - how much memory of a GPU Weft takes: what WEFT_DEVICE_MEMORY says, at most what is free and at least a frame; where it is not understood, 80 % of what is free.
 //
 // Run by tests/check-gpu with the fake driver.  A pool is whole frames, and a device takes a little memory besides before it asks what is free.
 
@@ -37,9 +37,9 @@ int main(void)
 {
     static const struct { const char *wanted; u64 bytes; } sizes[] = {
         { "67108864", 64 * MB }, { "65536kB", 64 * MB }, { "64MB", 64 * MB }, { "64 mib", 64 * MB }, { "64M", 64 * MB }, { "0.0625GB", 64 * MB }, { "0.0625 g", 64 * MB },
-        { "64kB", 64 << 10 },
+        { "64kB", 64 << 10 }, { "63kB", 64 << 10 }, { "1kB", 64 << 10 }, { "100", 64 << 10 }, { "5", 64 << 10 }, { "0", 64 << 10 }, { "0%", 64 << 10 }, { "0.0001%", 64 << 10 },
     };
-    static const char *const not_understood[] = { "lots", "2 G B", "-5", "inf", "nan", "nan%", "1e30", "0", "5", "0%", "0.5", "0x10", "0x10%", "64MBs", "%" };
+    static const char *const not_understood[] = { "lots", "2 G B", "-5", "inf", "nan", "nan%", "1e30", "0.5", "0x10", "0x10%", "64MBs", "%" };
     const u64 standard = pool_of(NULL);
     check(standard > MEMORY / 100 * 70 && standard <= MEMORY / 100 * 80, "without a size", "another share of the memory");
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) check_pool(sizes[i].wanted, sizes[i].bytes, sizes[i].bytes);
@@ -50,6 +50,7 @@ int main(void)
     const u64 all = pool_of("100%");
     check(all > standard && all <= MEMORY, "100%", "not all");
     check_pool("200%", all, all);
+    check_pool("1e30%", all, all);
     check_pool("1TB", all, all);
     printf("%d passed, %d failed\n", n_passed, n_failed);
     return n_failed != 0;

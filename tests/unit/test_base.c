@@ -516,6 +516,15 @@ TEST(sizes_as_people_write_them)
     }
 }
 
+TEST(sizes_as_people_read_them)
+{
+    static const struct { u64 bytes; const char *text; } sizes[] = {
+        { 0, "0 B" }, { 1023, "1023 B" }, { 1024, "1 KiB" }, { 1536, "1.5 KiB" }, { (u64)48 << 20, "48 MiB" }, { ((u64)48 << 20) + 1, "48.0 MiB" }, { (u64)5 << 40, "5 TiB" }, { (u64)5 << 50, "5120 TiB" },
+    };
+    for (int i = 0; i < COUNT_OF(sizes); i++)
+        CHECK_STR(mem_size_text(sizes[i].bytes).text, sizes[i].text);
+}
+
 TEST(memory_budget_is_exact_with_threads)
 {
     Budget budget = { .limit = 3000 };
