@@ -134,9 +134,14 @@ static weft_status no_room_left(Gpu *gpu, u64 bytes, Error *err)
     return WEFT_OUT_OF_MEMORY;
 }
 
+// In KiB, up and down, where tenths of a MiB say too little: who needs more than he may have must see it.
 static weft_status no_memory(Gpu *gpu, u64 bytes, Error *err)
 {
-    fail(err, WEFT_OUT_OF_MEMORY, -1, "out of device memory: %.1f MiB are needed, and a query may have %.1f MiB of %s", mebibytes(bytes), mebibytes(launch_admitted_most(gpu)), gpu->name);
+    const u64 most = launch_admitted_most(gpu);
+    if (bytes <= most) return no_room_left(gpu, bytes, err);           // a table that would fit, were it not for what others hold
+    if (bytes - most < 1 << 17 || most < 1 << 20)
+        fail(err, WEFT_OUT_OF_MEMORY, -1, "out of device memory: %llu KiB are needed, and a query may have %llu KiB of %s", (unsigned long long)(bytes + 1023) >> 10, (unsigned long long)most >> 10, gpu->name);
+    else fail(err, WEFT_OUT_OF_MEMORY, -1, "out of device memory: %.1f MiB are needed, and a query may have %.1f MiB of %s", mebibytes(bytes), mebibytes(most), gpu->name);
     error_hint(err, "WEFT_DEVICE_MEMORY sets the size of the device's pool.");
     return WEFT_OUT_OF_MEMORY;
 }

@@ -718,11 +718,29 @@ static void free_wave(Wave *wave)
     pthread_mutex_destroy(&wave->lock);
 }
 
+// What the first chunk that it wants takes of the pool: each column has frames of its own.
+static u64 chunk_frames_bytes(const GpuRun *run)
+{
+    const Source *source = run->launch->source;
+    u64           n_frames = 0;
+    int           number = 0;
+    while (number < source->n_chunks && !run->wants[number]) number++;
+    for (int c = 0; number < source->n_chunks && c < run->launch->woven->n_columns; c++)
+        n_frames += (column_copy_bytes(source->chunks[number], source_column(run, c)) + FRAME_BYTES - 1) / FRAME_BYTES;
+    return n_frames * FRAME_BYTES;
+}
+
+static void fail_chunk(const GpuRun *run, Error *err)
+{
+    fail(err, WEFT_OUT_OF_MEMORY, -1, "out of device memory: the columns of one chunk need %s, and the pool of %s has %s for all that queries hold; WEFT_DEVICE_MEMORY sets its size",
+         mem_size_text(chunk_frames_bytes(run)).text, run->gpu->name, mem_size_text(frames_total(run->gpu->frames)).text);
+}
+
 static void refuse_leader(GpuRun *leader)
 {
     Error err = { 0 };
     if (!can_ride(leader)) fail(&err, WEFT_OUT_OF_MEMORY, -1, "%s takes no kernel with %d constants", leader->gpu->name, leader->launch->woven->n_params);
-    else fail(&err, WEFT_OUT_OF_MEMORY, -1, "out of device memory: the pool of %s has no room for the columns of one chunk", leader->gpu->name);
+    else fail_chunk(leader, &err);
     leader->is_crowded = can_ride(leader);
     fail_rider(leader, WEFT_OUT_OF_MEMORY, &err);
     set_issued(leader);
