@@ -149,9 +149,11 @@ static void run_failing(weft_session **sessions, weft_session *onlooker)
     run_rounds(sessions, onlooker, first_columns, "queries after failures");
 }
 
-// Where a scan takes long enough to be looked at.
-static void check_shown(weft_session *onlooker)
+// Where a scan takes long enough to be looked at; on a busy machine the look may come too late, and then again.
+static void check_shown(weft_session **sessions, weft_session *onlooker)
 {
+    const time_t start = time(NULL);
+    for (int round = 0; n_woven_seen <= 1 && time(NULL) - start < SECONDS_MOST; round++) run_round(sessions, onlooker, first_columns, round);
     char *woven = answer(onlooker, "select chunks_woven > 0, chunks_woven_ridden >= 2 * chunks_woven, rides_woven between 2 and rides from weft_scans where table_name = 'many'");
     check(strcmp(woven, "t|t|t|") == 0, "weft_scans counts what was woven", woven);
     free(woven);
@@ -184,7 +186,7 @@ int main(int argc, char **argv)
     if (!is_few) run_rounds(sessions, onlooker, first_columns, "queries over many columns");
     for (int round = 0; round < 20 && !is_few; round++) run_round(sessions, onlooker, last_columns, round);
     if (fail_at && !is_few) run_failing(sessions, onlooker);
-    if (parts_sieved && !is_few) check_shown(onlooker);
+    if (parts_sieved && !is_few) check_shown(sessions, onlooker);
     for (int i = 0; i < n_sessions; i++) weft_disconnect(sessions[i]);
     weft_disconnect(onlooker);
     weft_close(db);
