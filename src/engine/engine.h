@@ -186,7 +186,7 @@ typedef struct View {
 typedef struct Order { const u64 *rows; u64 first, n_rows; } Order;            // rows NULL: as they are
 
 ViewKind    view_kind(Type type);
-int         compare_cells(const View *view, u64 a, u64 b);                                            // neither is NULL
+int         compare_view_cells(const View *view, u64 a, u64 b);                                            // neither is NULL
 typedef struct Tie { int (*compare)(const void *context, u64 a, u64 b); const void *context; } Tie;    // of rows that come in no order of their own
 weft_status order_rows(QueryRun *run, View *views, u64 n_rows, const Tie *tie, Order *order);           // ORDER BY, LIMIT, OFFSET; TIE may be NULL
 

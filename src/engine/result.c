@@ -584,7 +584,7 @@ static int compare_visible(const void *context, u64 a, u64 b)
         const Cells *cells = &groups->cells[c];
         const bool   a_null = is_null_cell(cells, a), b_null = is_null_cell(cells, b);
         const View   view = { .kind = cells->kind, .type = cells->type, .data = cells->data };
-        const int    order = a_null || b_null ? a_null - b_null : compare_cells(&view, a, b);
+        const int    order = a_null || b_null ? a_null - b_null : compare_view_cells(&view, a, b);
         if (order) return order;
     }
     return 0;

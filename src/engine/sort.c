@@ -24,7 +24,7 @@ static int compare_text(weft_text a, weft_text b)
     return order ? order : COMPARE(a.length, b.length);
 }
 
-int compare_cells(const View *view, u64 a, u64 b)
+int compare_view_cells(const View *view, u64 a, u64 b)
 {
     switch (view->kind) {
         case VIEW_INT:  return COMPARE(((const i64 *)view->data)[a], ((const i64 *)view->data)[b]);
@@ -47,7 +47,7 @@ static int compare_rows(const Sorter *sorter, u64 a, u64 b)
         const bool     a_null = view->nulls && view->nulls[a], b_null = view->nulls && view->nulls[b];
         if (a_null && b_null) continue;
         if (a_null || b_null) return a_null == key->nulls_first ? -1 : 1;
-        const int order = compare_cells(view, a, b);
+        const int order = compare_view_cells(view, a, b);
         if (order) return key->descending ? -order : order;
     }
     return sorter->tie ? sorter->tie->compare(sorter->tie->context, a, b) : COMPARE(a, b);         // ties keep the order of the source
