@@ -212,6 +212,7 @@ struct Gpu {
     Error             lost_error;
     Frames           *frames;
     u64               bytes_admitted;  // of blocks and tables
+    double            freed_ms;        // when some of it was last given back
     CudaKernel       *_Atomic kernels; // added under the lock, and none goes
     MadeTable        *made;            // tables that it made
     struct FusedKernel *fused;         // of whoever dispatches, as the next one

@@ -164,11 +164,11 @@ static void keep_place(GpuRun *run, double start, double *held_since)
     if (*held_since > 0 && now - *held_since > HELD_UP_MS) leave_place(run, held_since);
 }
 
-// Nobody will give back any.
+// Nobody will give back any: where others hold tables and run nothing, nobody has for a while.
 static bool is_hopeless(const GpuRun *run, double start)
 {
     const Gpu *gpu = run->gpu;
-    return !gpu->n_active && !scan_is_busy(gpu) && (!tables_of_others(run) || time_now_ms() - start > OVERTAKEN_MS + HELD_UP_MS);
+    return !gpu->n_active && !scan_is_busy(gpu) && (!tables_of_others(run) || time_now_ms() - MAX_OF(start, gpu->freed_ms) > OVERTAKEN_MS + HELD_UP_MS);
 }
 
 static weft_status take_block(GpuRun *run, Error *err)
@@ -205,6 +205,7 @@ void launch_close(GpuRun *run)
     if (run->has_block) {
         frames_give(gpu->frames, run->block_at, run->block_bytes);
         gpu->bytes_admitted -= run->block_bytes + tables_bytes(run->launch->woven);
+        gpu->freed_ms = time_now_ms();
         gpu->n_active--;
         run->has_block = false;
     }

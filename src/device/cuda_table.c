@@ -77,6 +77,7 @@ static void free_table(Gpu *gpu, MadeTable *table)                     // under 
 {
     for (int p = 0; p < table->n_parts; p++) copy_forget(gpu->frames, table->parts[p]);
     gpu->bytes_admitted -= table->bytes;
+    gpu->freed_ms = time_now_ms();
     pthread_cond_broadcast(&gpu->changed);
     free(table->parts);
     free(table);
