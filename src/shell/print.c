@@ -10,6 +10,7 @@
 // A row is formatted twice, once to find the widths and once to print: cheaper than keeping all text in memory.
 
 #include <math.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -348,7 +349,10 @@ static void print_csv(const weft_result *result, FILE *out)
         for (int c = 0; c < n_columns; c++) {
             if (!result_is_null(result, c, row)) {
                 result_text(result, c, row, &raw);
-                put_csv(raw.bytes, raw.length, out);
+                if (weft_result_column(result, c)->type == WEFT_TEXT)
+                    put_csv(raw.bytes, raw.length, out);
+                else
+                    fwrite(raw.bytes, 1, raw.length, out);         // nothing in it wants quotes
             }
             fputc(c + 1 < n_columns ? ',' : '\n', out);
         }
@@ -468,8 +472,11 @@ static void print_for_people(Shell *shell, const weft_result *result, FILE *out)
         fputc('\n', out);
 }
 
+// With threads about, every character takes and gives back the stream's lock, which takes longer than the character: it is taken once for all.
 void print_result(Shell *shell, const weft_result *result, FILE *out)
 {
+    flockfile(out);
+    const int locking = __fsetlocking(out, FSETLOCKING_BYCALLER);
     if (!weft_result_columns(result)) {
         if (shell->format == FORMAT_TABLE && !shell->is_quiet && *weft_result_tag(result))
             fprintf(out, "%s\n", weft_result_tag(result));
@@ -480,4 +487,6 @@ void print_result(Shell *shell, const weft_result *result, FILE *out)
     } else {
         print_for_people(shell, result, out);
     }
+    __fsetlocking(out, locking);
+    funlockfile(out);
 }

@@ -408,18 +408,28 @@ weft_status value_parse(Type type, const char *bytes, size_t length, Value *valu
 
 enum { SHORT_TEXT = 512 };                                  // a numeric with scale 255 and its zeros is the longest
 
+// A processor divides words, and calls a function for more: so it is done once for as many digits as a word has.
+#define WORD_DIGITS 18
+#define WORD_POWER  ((u64)1000000000000000000)
+
 static int format_scaled(i128 number, int scale, char *buffer)
 {
     char reversed[SHORT_TEXT];
-    int n = 0;
-    u128 rest = number < 0 ? -(u128)number : (u128)number;
+    int n = 0, n_digits = 0;
+    const u128 whole = number < 0 ? -(u128)number : (u128)number;
+    u64 rest = (u64)(whole < WORD_POWER ? whole : whole % WORD_POWER);
+    u128 more = whole < WORD_POWER ? 0 : whole / WORD_POWER;
     do {
         // cppcheck-suppress negativeIndex  ; it thinks of n == scale when scale is 0, but n is at least 1 there
         reversed[n++] = (char)('0' + (int)(rest % 10));
         rest /= 10;
+        if (++n_digits % WORD_DIGITS == 0 && more > 0) {
+            rest = (u64)(more % WORD_POWER);
+            more /= WORD_POWER;
+        }
         if (n == scale)
             reversed[n++] = '.';
-    } while (rest > 0 || n <= scale + (scale > 0));         // at least one digit before the point
+    } while (rest > 0 || more > 0 || n <= scale + (scale > 0));         // at least one digit before the point
     if (number < 0)
         reversed[n++] = '-';
     for (int i = 0; i < n; i++)

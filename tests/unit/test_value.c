@@ -324,6 +324,30 @@ TEST(numerics_print_all_128_bits)
     CHECK_STR(text, "-0.0005");
 }
 
+// Digits are made a word's worth at a time: what ends or begins with such a word keeps its zeros.
+TEST(numerics_print_zeros_between_words)
+{
+    const i128 word = 1000000000000000000;
+    const struct { i128 number; int scale; const char *text; } cases[] = {
+        { word - 1, 0, "999999999999999999" },
+        { word, 0, "1000000000000000000" },
+        { word * word - 1, 0, "999999999999999999999999999999999999" },
+        { word * word, 0, "1000000000000000000000000000000000000" },
+        { word * word + 7, 18, "1000000000000000000.000000000000000007" },
+        { -word * 10, 18, "-10.000000000000000000" },
+        { -word, 19, "-0.1000000000000000000" },
+        { 5 * word + 42, 36, "0.000000000000000005000000000000000042" },
+        { 0, 18, "0.000000000000000000" },
+        { INT64_MIN, 0, "-9223372036854775808" },
+    };
+    for (int i = 0; i < COUNT_OF(cases); i++) {
+        char text[64];
+        Value value = { .type = { TYPE_NUMERIC, 38, (u8)cases[i].scale }, .i = cases[i].number };
+        value_format(&value, text, sizeof(text));
+        CHECK_STR(text, cases[i].text);
+    }
+}
+
 TEST(comparing)
 {
     Value a = { .type = TYPE(DOUBLE), .f = NAN }, b = { .type = TYPE(DOUBLE), .f = INFINITY };
