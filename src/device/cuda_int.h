@@ -109,6 +109,7 @@ typedef struct GpuRun {
     u64          head_bytes, copied_bytes;                     // of its begin: written by the host; read back in one go
     u64          tables_at, state_at, spots_at, cells_at, counts_at, segments_at, slots_at, words_at;     // offsets in it
     u64          notes_at, marks_at;                           // of a launch that keeps its rows
+    u64          room_at;                                      // from here on: what there is for each row or group
     u64         *slot_at;              // by state slot
     KernelSpot  *spots;                // by table
     KernelCells *cells;                // by state slot

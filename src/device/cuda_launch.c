@@ -10,7 +10,8 @@
 // when he has the pool for himself.
 //
 // Room: totals and arrays of groups know theirs.  Rows get room for all where that is not much, else for an eighth; groups in a hash table for
-// a million.  A kernel that wants more counts on, and the whole launch is repeated with what it counted (rows) or eight times as much.
+// a million; neither at first more than a quarter of what a query may have.  A kernel that wants more counts on, and the whole launch is repeated with
+// what it counted (rows) or up to eight times as much.
 
 #include "device/cuda_int.h"
 #include "kernel/kernel.h"
@@ -19,10 +20,11 @@
 
 #define ALIGNED           256
 #define ROWS_BYTES_FREE   ((u64)256 << 20)     // output up to this gets room for every row,
-#define ROWS_SHARE        4                    // but of what a query may have at most 1 / this: who finds it too little has counted what it needs
-#define ROWS_LEAST        1024
+#define ROOM_SHARE        4                    // but rows and groups at first 1 / this of what a query may have: mostly there are fewer than there may be
+#define ROOM_LEAST        1024
 #define GROUPS_ROOM       ((u64)1 << 20)
 #define GROUPS_KNOWN      ((u64)1 << 22)       // more slots than their keys need are more memory to go astray in
+#define GROUPS_GROW       8                    // times, as long as that fits: all rows are read again
 #define ROOM_MOST         ((u64)UINT32_MAX - 4)
 #define BACK_BYTES        ((u64)4 << 20)       // states up to this come back together with the head
 #define ADMITTED_SHARE    4                    // quarters of the pool: three of them
@@ -60,22 +62,8 @@ static u64 groups_at_first(const GpuRun *run)
     return MIN_OF(MAX_OF(run->rows_wanted, 1024), is_known ? domain : GROUPS_ROOM);
 }
 
-static void first_room(GpuRun *run)
-{
-    const Woven *woven = run->launch->woven;
-    if (run->n_room) return;           // it was found to be too little
-    if (is_rows(run)) {
-        const u64 rows = run->rows_wanted + 1, bytes = MAX_OF(row_bytes(woven), 1), share = launch_admitted_most(run->gpu) / ROWS_SHARE / bytes;
-        run->n_room = MIN_OF(rows * bytes <= ROWS_BYTES_FREE ? rows : rows / 8 + 1, MAX_OF(share, ROWS_LEAST));
-        run->segments_room = MIN_OF(most_segments(run), run->n_room + 64);
-    } else if (is_hash(run)) {
-        run->n_room = groups_at_first(run);
-    } else {
-        run->n_room = woven->group_kind == GROUP_ARRAY ? woven->n_groups : 1;
-    }
-}
-
-static void lay_out(GpuRun *run)
+// What does not depend on rows and groups.
+static void lay_out_head(GpuRun *run)
 {
     const Woven *woven = run->launch->woven;
     u64          at = aligned(sizeof(KernelCommon));
@@ -87,15 +75,31 @@ static void lay_out(GpuRun *run)
     run->notes_at = at, at += notes_bytes(run->launch);
     run->head_bytes = at;
     run->marks_at = at, at += marks_bytes(run->launch);
-    const u64 kept_bytes = at;
-    for (int s = 0; s < woven->n_state; s++) run->slot_at[s] = at, at += aligned(run->n_room * woven->state[s].bytes + 8);
-    run->copied_bytes = !is_rows(run) && !is_hash(run) && at <= BACK_BYTES ? at : kept_bytes;
+    run->room_at = at;
+}
+
+static u64 state_bytes(const StateSlot *slot, u64 n_room) { return aligned(n_room * slot->bytes + 8); }
+
+static u64 words_bytes(const Woven *woven, u64 n_groups) { return aligned(n_groups * (u64)woven->n_words * sizeof(u64)); }
+
+static u64 slots_for(u64 n_groups)
+{
+    u64 n_slots = 1024;
+    while (n_slots < 2 * n_groups) n_slots *= 2;
+    return n_slots;
+}
+
+static void lay_out_room(GpuRun *run)
+{
+    const Woven *woven = run->launch->woven;
+    u64          at = run->room_at;
+    for (int s = 0; s < woven->n_state; s++) run->slot_at[s] = at, at += state_bytes(&woven->state[s], run->n_room);
+    run->copied_bytes = !is_rows(run) && !is_hash(run) && at <= BACK_BYTES ? at : run->room_at;
     run->n_slots = 0;
     if (is_hash(run)) {
-        run->n_slots = 1024;
-        while (run->n_slots < 2 * run->n_room) run->n_slots *= 2;
+        run->n_slots = slots_for(run->n_room);
         run->slots_at = at, at += aligned(run->n_slots * sizeof(KernelSlot));
-        run->words_at = at, at += aligned(run->n_room * (u64)woven->n_words * sizeof(u64));
+        run->words_at = at, at += words_bytes(woven, run->n_room);
     }
     run->segments_at = at, at += aligned(run->segments_room * sizeof(KernelSegment));
     run->block_bytes = at;
@@ -123,6 +127,33 @@ static u64 tables_bytes(const Woven *woven)
     for (int t = 0; t < woven->n_tables; t++)
         if (!is_made_here(woven, t)) bytes += aligned(woven->table_facts[t].bytes + 1);
     return bytes;
+}
+
+// With room for so many groups it needs no more than 1 / SHARE of what it may have beside its tables.
+static bool groups_fit(const GpuRun *run, u64 n_groups, u64 share)
+{
+    const Woven *woven = run->launch->woven;
+    const u64    most = launch_admitted_most(run->gpu), tables = tables_bytes(woven);
+    u64          bytes = run->room_at + aligned(slots_for(n_groups) * sizeof(KernelSlot)) + words_bytes(woven, n_groups);
+    for (int s = 0; s < woven->n_state; s++) bytes += state_bytes(&woven->state[s], n_groups);
+    return bytes <= (most - MIN_OF(most, tables)) / share;
+}
+
+static void first_room(GpuRun *run)
+{
+    const Woven *woven = run->launch->woven;
+    if (run->n_room) return;           // it was found to be too little
+    if (is_rows(run)) {
+        const u64 rows = run->rows_wanted + 1, bytes = MAX_OF(row_bytes(woven), 1), share = launch_admitted_most(run->gpu) / ROOM_SHARE / bytes;
+        run->n_room = MIN_OF(rows * bytes <= ROWS_BYTES_FREE ? rows : rows / 8 + 1, MAX_OF(share, ROOM_LEAST));
+        run->segments_room = MIN_OF(most_segments(run), run->n_room + 64);
+    } else if (is_hash(run)) {
+        u64 n_groups = groups_at_first(run);
+        while (n_groups > ROOM_LEAST && !groups_fit(run, n_groups, ROOM_SHARE)) n_groups /= 2;
+        run->n_room = n_groups;
+    } else {
+        run->n_room = woven->group_kind == GROUP_ARRAY ? woven->n_groups : 1;
+    }
 }
 
 static double mebibytes(u64 bytes) { return (double)bytes / (1 << 20); }
@@ -384,8 +415,9 @@ weft_status launch_open(GpuRun *run, Error *err)
 {
     if (is_rows(run) && (double)run->rows_wanted * run->launch->woven->fan_out >= UINT32_MAX)
         return fail(err, WEFT_DEVICE_FAILED, -1, "it may put out more than 4 billion rows");
+    lay_out_head(run);
     first_room(run);
-    lay_out(run);
+    lay_out_room(run);
     TRY(take_block(run, err));
     TRY(get_tables(run, err));
     return write_block(run, err);
@@ -481,8 +513,11 @@ static bool grow(GpuRun *run, const KernelCommon *common)
         run->segments_room = MAX_OF(run->segments_room, TAKEN_SEGMENTS(common->n_used));
         return true;
     }
-    if (run->n_room >= ROOM_MOST) return false;
-    run->n_room = MIN_OF(run->n_room * 8, ROOM_MOST);
+    const u64 n_groups = run->n_room;
+    u64       factor = GROUPS_GROW;
+    if (n_groups >= ROOM_MOST) return false;
+    while (factor > 2 && !groups_fit(run, n_groups * factor, 1)) factor /= 2;
+    run->n_room = MIN_OF(n_groups * factor, ROOM_MOST);
     return true;
 }
 
