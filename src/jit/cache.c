@@ -85,7 +85,11 @@ static bool check_directory(const char *path)
 {
     struct stat info;
     if (!make_directories(path) || stat(path, &info) != 0) {
-        log_info("no cache of compiled code: could not make directory \"%s\": %s", path, strerror(errno));
+        const char *own = getenv("WEFT_CACHE"), *why = strerror(errno);
+        if (own && strcmp(own, path) == 0)                  // a home that cannot be written to is common; who names a directory wants it
+            log_warn("no cache of compiled code: could not make directory \"%s\", which WEFT_CACHE names: %s", path, why);
+        else
+            log_info("no cache of compiled code: could not make directory \"%s\": %s", path, why);
         return false;
     }
     if (!S_ISDIR(info.st_mode) || !is_private(&info)) {
