@@ -63,31 +63,55 @@ static void print_sink(const QueryRun *run, const Pipeline *pipeline, Text *text
 
 static void indent(Text *text, int depth) { text_add(text, "%*s", 4 * depth, ""); }
 
-// "on cuda:0, 9 x 115 blocks of 256 threads x 8 rows, 40 registers, 12.3 kB shared, occupancy 75 %"
-static void print_gpu(const KernelReport *kernel, Text *text)
+// "9 x 115 blocks of 256 threads x 8 rows, 40 registers, 12.3 kB shared, occupancy 75 %, 3 launches"
+static void print_shape(const GpuFigures *gpu, Text *text)
 {
-    const GpuFigures *gpu = &kernel->gpu;
     text_add(text, "%u x %u blocks of %d threads x %d rows, %d registers, ", gpu->grid_x, gpu->grid_y, gpu->threads, gpu->items, gpu->registers);
     print_bytes(text, gpu->shared_bytes);
     text_add(text, " shared, occupancy %d %%, %d launch%s", gpu->occupancy, gpu->n_launches, gpu->n_launches == 1 ? "" : "es");
     if (gpu->n_repeats) text_add(text, " (begun anew %d time%s for lack of room)", gpu->n_repeats, gpu->n_repeats == 1 ? "" : "s");
+}
+
+static void print_rate(const KernelReport *kernel, Text *text)
+{
+    const GpuFigures *gpu = &kernel->gpu;
+    const double      rate_gbs = (double)kernel->bytes_read / gpu->kernel_ms * 1e-6;
+    text_add(text, "kernels %.3f ms", gpu->kernel_ms);
+    if (!kernel->bytes_read) return;
+    text_add(text, " at %.*f GB/s", rate_gbs < 10, rate_gbs);
+    if (gpu->peak_gbs >= 1) text_add(text, " (%.0f %% of the %s %.0f)", 100 * rate_gbs / gpu->peak_gbs, gpu->is_peak_measured ? "measured" : "nominal", gpu->peak_gbs);
+}
+
+// "kernels 0.500 ms at 4200 GB/s (93 % of the measured 4500), 1.2 GB over the link"
+static void print_transfer(const KernelReport *kernel, Text *text)
+{
+    const GpuFigures *gpu = &kernel->gpu;
+    if (gpu->kernel_ms > 0) print_rate(kernel, text);
     if (gpu->bytes_host) {
-        text_add(text, ", ");
+        text_add(text, gpu->kernel_ms > 0 ? ", " : "");
         print_bytes(text, (double)gpu->bytes_host);
         text_add(text, " over the link");
         if (gpu->bytes_straight) text_add(text, " (%.0f %% from pinned columns)", 100 * (double)gpu->bytes_straight / (double)gpu->bytes_host);
     }
     if (gpu->bytes_in_place) {
-        text_add(text, ", ");
+        text_add(text, gpu->kernel_ms > 0 || gpu->bytes_host ? ", " : "");
         print_bytes(text, (double)gpu->bytes_in_place);
         text_add(text, " of columns left in the host's memory");
     }
-    if (gpu->kernel_ms <= 0) return;
-    const double rate_gbs = (double)kernel->bytes_read / gpu->kernel_ms * 1e-6;
-    text_add(text, ", kernels %.3f ms", gpu->kernel_ms);
-    if (!kernel->bytes_read) return;
-    text_add(text, " at %.*f GB/s", rate_gbs < 10, rate_gbs);
-    if (gpu->peak_gbs >= 1) text_add(text, " (%.0f %% of the %s %.0f)", 100 * rate_gbs / gpu->peak_gbs, gpu->is_peak_measured ? "measured" : "nominal", gpu->peak_gbs);
+}
+
+static void print_gpu(const KernelReport *kernel, int depth, Text *text)
+{
+    const GpuFigures *gpu = &kernel->gpu;
+    indent(text, depth);
+    text_add(text, "    ");
+    print_shape(gpu, text);
+    text_add(text, "\n");
+    if (gpu->kernel_ms <= 0 && !gpu->bytes_host && !gpu->bytes_in_place) return;
+    indent(text, depth);
+    text_add(text, "    ");
+    print_transfer(kernel, text);
+    text_add(text, "\n");
 }
 
 static void print_kernel_figures(const KernelReport *kernel, int depth, Text *text)
@@ -96,13 +120,13 @@ static void print_kernel_figures(const KernelReport *kernel, int depth, Text *te
     indent(text, depth);
     text_add(text, "  %s on %s", kernel->label, kernel->device);
     if (kernel->unsuited) text_add(text, " (not on a GPU: %s)", kernel->unsuited);
-    text_add(text, ", ");
-    if (kernel->gpu.threads) print_gpu(kernel, text);
-    else if (!total) text_add(text, "nothing to run");
-    else if (kernel->morsels[TIER_CC] == total) text_add(text, "cc");
-    else if (kernel->morsels[TIER_TCC] == total) text_add(text, "tcc");
-    else text_add(text, "tcc then cc (%u and %u morsels)", kernel->morsels[TIER_TCC], kernel->morsels[TIER_CC]);
-    if (!kernel->gpu.threads) text_add(text, ", %d thread%s", kernel->n_workers, kernel->n_workers == 1 ? "" : "s");
+    if (!kernel->gpu.threads) {
+        if (!total) text_add(text, ", nothing to run");
+        else if (kernel->morsels[TIER_CC] == total) text_add(text, ", cc");
+        else if (kernel->morsels[TIER_TCC] == total) text_add(text, ", tcc");
+        else text_add(text, ", tcc then cc (%u and %u morsels)", kernel->morsels[TIER_TCC], kernel->morsels[TIER_CC]);
+        text_add(text, ", %d thread%s", kernel->n_workers, kernel->n_workers == 1 ? "" : "s");
+    }
     text_add(text, ": rows in ");
     print_count(text, kernel->rows_in);
     text_add(text, ", out ");
@@ -114,6 +138,7 @@ static void print_kernel_figures(const KernelReport *kernel, int depth, Text *te
     if (kernel->gpu.count_ms >= 0.005) text_add(text, " + %.2f ms to count rows step by step", kernel->gpu.count_ms);
     if (kernel->meanwhile) text_add(text, "; code for %s is compiled meanwhile", kernel->meanwhile);
     text_add(text, "\n");
+    if (kernel->gpu.threads) print_gpu(kernel, depth, text);
     if (kernel->n_beside) {
         indent(text, depth);
         text_add(text, "    got on a running scan after %.2f ms, beside %d others; ", kernel->wait_ms, kernel->n_beside);
