@@ -145,7 +145,9 @@ static GpuRun *new_run(Gpu *gpu, Launch *launch)
         }
         run->n_chunks_wanted++;
         run->rows_wanted += launch->source->chunks[c]->n_rows;
-        run->bytes_wanted += launch_column_bytes(launch, c);
+        const u64 bytes = launch_column_bytes(launch, c);
+        run->bytes_wanted += bytes;
+        run->chunk_bytes = MAX_OF(run->chunk_bytes, bytes + (u64)woven->n_columns * FRAME_BYTES);
     }
     run->number = gpu->n_launches++;
     run->slip = take_slip(gpu);

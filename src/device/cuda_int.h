@@ -122,6 +122,7 @@ typedef struct GpuRun {
     int          n_fetches;            // of its columns, while it waited for others
     int          asked_until;          // chunks before were asked to be read from disk
     u64          bytes_wanted;
+    u64          chunk_bytes;          // of the pool, that columns of one chunk take at most
     bool         is_attached, is_in_run, is_issued;
     bool         is_crowded;           // there was no room for its columns or tables; there may be when others have given theirs back
     bool         can_fuse, can_cube, can_sieve;            // worked out when it gets on

@@ -10,7 +10,7 @@
 // when he has the pool for himself.
 //
 // Room: totals and arrays of groups know theirs.  Rows get room for all where that is not much, else for an eighth; groups in a hash table for
-// a million; neither at first more than a quarter of what a query may have.  A kernel that wants more counts on, and the whole launch is repeated with
+// a million; neither at first more than a quarter of what a query may have beside its tables.  A kernel that wants more counts on, and the whole launch is repeated with
 // what it counted (rows) or up to eight times as much.
 
 #include "device/cuda_int.h"
@@ -129,27 +129,43 @@ static u64 tables_bytes(const Woven *woven)
     return bytes;
 }
 
-// With room for so many groups it needs no more than 1 / SHARE of what it may have beside its tables.
-static bool groups_fit(const GpuRun *run, u64 n_groups, u64 share)
+// Of what a query may have, what its tables leave: those that the device made are admitted, too.
+static u64 beside_tables(const GpuRun *run)
 {
     const Woven *woven = run->launch->woven;
-    const u64    most = launch_admitted_most(run->gpu), tables = tables_bytes(woven);
+    const u64    most = launch_admitted_most(run->gpu);
+    u64          bytes = 0;
+    for (int t = 0; t < woven->n_tables; t++) bytes += aligned(woven->table_facts[t].bytes + 1);
+    return most - MIN_OF(most, bytes);
+}
+
+// And what, besides, the columns of its largest chunk leave of the pool: who grows beyond has read all rows for nothing.
+static u64 beside_columns(const GpuRun *run)
+{
+    const u64 left = beside_tables(run), pool = left + frames_total(run->gpu->frames) - launch_admitted_most(run->gpu);
+    return MIN_OF(left, pool - MIN_OF(pool, run->chunk_bytes));
+}
+
+static bool groups_fit(const GpuRun *run, u64 n_groups, u64 most)
+{
+    const Woven *woven = run->launch->woven;
     u64          bytes = run->room_at + aligned(slots_for(n_groups) * sizeof(KernelSlot)) + words_bytes(woven, n_groups);
     for (int s = 0; s < woven->n_state; s++) bytes += state_bytes(&woven->state[s], n_groups);
-    return bytes <= (most - MIN_OF(most, tables)) / share;
+    return bytes <= most;
 }
 
 static void first_room(GpuRun *run)
 {
     const Woven *woven = run->launch->woven;
+    const u64    most = beside_tables(run) / ROOM_SHARE;
     if (run->n_room) return;           // it was found to be too little
     if (is_rows(run)) {
-        const u64 rows = run->rows_wanted + 1, bytes = MAX_OF(row_bytes(woven), 1), share = launch_admitted_most(run->gpu) / ROOM_SHARE / bytes;
-        run->n_room = MIN_OF(rows * bytes <= ROWS_BYTES_FREE ? rows : rows / 8 + 1, MAX_OF(share, ROOM_LEAST));
+        const u64 rows = run->rows_wanted + 1, bytes = MAX_OF(row_bytes(woven), 1);
+        run->n_room = MIN_OF(rows * bytes <= ROWS_BYTES_FREE ? rows : rows / 8 + 1, MAX_OF(most / bytes, ROOM_LEAST));
         run->segments_room = MIN_OF(most_segments(run), run->n_room + 64);
     } else if (is_hash(run)) {
         u64 n_groups = groups_at_first(run);
-        while (n_groups > ROOM_LEAST && !groups_fit(run, n_groups, ROOM_SHARE)) n_groups /= 2;
+        while (n_groups > ROOM_LEAST && !groups_fit(run, n_groups, most)) n_groups /= 2;
         run->n_room = n_groups;
     } else {
         run->n_room = woven->group_kind == GROUP_ARRAY ? woven->n_groups : 1;
@@ -505,6 +521,15 @@ static weft_status fetch_groups(GpuRun *run, Error *err)
     return WEFT_OK;
 }
 
+// So many times as many, but no more than there are rows, or values of their key.
+static u64 more_groups(const GpuRun *run, u64 factor)
+{
+    const Woven *woven = run->launch->woven;
+    const u64    rows = (u64)MIN_OF((double)run->rows_wanted * MAX_OF(woven->fan_out, 1), (double)ROOM_MOST);
+    const u64    most = woven->group_domain ? MIN_OF(rows, woven->group_domain) : rows;
+    return MIN_OF(run->n_room * factor, most > run->n_room ? most : ROOM_MOST);
+}
+
 // More room; false: there is no more.
 static bool grow(GpuRun *run, const KernelCommon *common)
 {
@@ -513,11 +538,11 @@ static bool grow(GpuRun *run, const KernelCommon *common)
         run->segments_room = MAX_OF(run->segments_room, TAKEN_SEGMENTS(common->n_used));
         return true;
     }
-    const u64 n_groups = run->n_room;
+    const u64 n_groups = run->n_room, most = beside_columns(run);
     u64       factor = GROUPS_GROW;
     if (n_groups >= ROOM_MOST) return false;
-    while (factor > 2 && !groups_fit(run, n_groups * factor, 1)) factor /= 2;
-    run->n_room = MIN_OF(n_groups * factor, ROOM_MOST);
+    while (factor > 2 && !groups_fit(run, more_groups(run, factor), most)) factor /= 2;
+    run->n_room = more_groups(run, factor);
     return true;
 }
 
