@@ -425,8 +425,12 @@ DEVICE_ void count_rows_(u64 *counts, u32 k, u32 live)
 {
     const u32 n_rows = sum_of_warp_(__popc(live));
     if (threadIdx.x % 32 != 0 || !n_rows) return;
-    if (k < STEPS_) atomicAdd(&steps_[k], n_rows);
-    else atomicAdd(counts + k, (u64)n_rows);
+    if (k >= STEPS_) {
+        atomicAdd(counts + k, (u64)n_rows);
+        return;
+    }
+    const u32 before = atomicAdd(&steps_[k], n_rows);
+    if (before + n_rows < before) atomicAdd(counts + k, (u64)1 << 32);             // rows with many matches may be more than 32 bits count
 }
 
 #define STEP(k, live)              if (A->counts) count_rows_(A->counts, k, live);

@@ -420,7 +420,7 @@ weft_status weave_probe(Weaver *w, const WeaveStep *step, int at_step)
     else probe_rows(w, table, name, &key);
     weave_filter_block(w);
     w->pass *= hit_rate(table);
-    weave_count(w, PRINT("join %s", table->name), at_step);
     if (!table->is_unique && table->kind != JOIN_BITS) open_matches(w, table, name);
+    weave_count(w, PRINT("join %s", table->name), at_step);            // of a row with several matches each pass
     return WEFT_OK;
 }

@@ -1241,6 +1241,18 @@ TEST(nothing_is_read_where_no_row_can_pass)
     close_db();
 }
 
+TEST(rows_with_several_matches_are_counted_as_often)
+{
+    open_db(NULL);
+    make_big("t", 100, false);
+    make_big("u", 1000, false);
+    const char *text = answer("explain analyze select count(*), sum(t.id) from u join t on u.ten = t.ten");
+    CHECK_HAS(text, "after join t: 10,000 rows");
+    text = answer("explain analyze select u.id, t.id from u join t on u.ten = t.ten where u.id + t.id > 500");
+    CHECK_HAS(text, "after join t: 10,000 rows");
+    close_db();
+}
+
 // Of `10 / n = 3 or 10 / n = 4 or ...`, and of `n in (3, 4, ...)`.
 static size_t kernel_length(const char *first, const char *next, const char *last, int count)
 {
