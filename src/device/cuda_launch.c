@@ -176,7 +176,8 @@ static double mebibytes(u64 bytes) { return (double)bytes / (1 << 20); }
 
 static weft_status no_room_left(Gpu *gpu, u64 bytes, Error *err)
 {
-    fail(err, WEFT_OUT_OF_MEMORY, -1, "out of device memory: %.1f MiB are needed, and what is held of %s leaves no room for them", mebibytes(bytes), gpu->name);
+    const u64 taken = (bytes + FRAME_BYTES - 1) / FRAME_BYTES * FRAME_BYTES;
+    fail(err, WEFT_OUT_OF_MEMORY, -1, "out of device memory: %s are needed, and what is held of %s leaves no room for them", mem_size_text(taken).text, gpu->name);
     error_hint(err, "WEFT_DEVICE_MEMORY sets the size of the device's pool.");
     return WEFT_OUT_OF_MEMORY;
 }
