@@ -219,6 +219,14 @@ static bool is_hopeless(const GpuRun *run, double start)
     return !gpu->n_active && !scan_is_busy(gpu) && (!tables_of_others(run) || time_now_ms() - MAX_OF(start, gpu->freed_ms) > OVERTAKEN_MS + HELD_UP_MS);
 }
 
+// Who has the pool to himself found no room for columns or tables before: his block must not lie in the middle of it.
+static bool take_frames(GpuRun *run)
+{
+    Gpu *gpu = run->gpu;
+    if (gpu->alone == run && !gpu->n_active) frames_clear(gpu->frames);
+    return frames_take(gpu->frames, run->block_bytes, &run->block_at);
+}
+
 static weft_status take_block(GpuRun *run, Error *err)
 {
     Gpu         *gpu = run->gpu;
@@ -233,7 +241,7 @@ static weft_status take_block(GpuRun *run, Error *err)
         else if (gpu->is_lost) status = gpu_enter(gpu, err);
         else if (atomic_load(run->launch->stop)) status = fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
         else if (gpu->alone && gpu->alone != run && time_now_ms() - start < ALONE_MS) gpu_wait_a_little(gpu, &gpu->changed);
-        else if (gpu->bytes_admitted + need <= launch_admitted_most(gpu) && frames_take(gpu->frames, run->block_bytes, &run->block_at)) run->has_block = true;
+        else if (gpu->bytes_admitted + need <= launch_admitted_most(gpu) && take_frames(run)) run->has_block = true;
         else if (is_hopeless(run, start)) status = no_room_left(gpu, need, err);
         else if (held_since > 0 && !gpu->n_active) leave_place(run, &held_since);          // whoever has it waits for us
         else gpu_wait_a_little(gpu, &gpu->changed);

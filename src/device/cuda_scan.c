@@ -799,6 +799,7 @@ static void leave_half_behind(Wave *wave, GpuRun *leader)
 }
 
 // Columns that all of them want may be more than the pool has room for, even empty: then fewer ride, at last the leader alone, and the others lead later.
+// Columns lie where others have left; where those of one chunk nearly fill the pool, what is free may be in two pieces between them: then they begin anew.
 static void gather(Wave *wave, GpuRun *leader)
 {
     gather_riders(wave, leader);
@@ -808,6 +809,9 @@ static void gather(Wave *wave, GpuRun *leader)
         leave_half_behind(wave, leader);
         gather_chunks(wave, leader);
     }
+    if (wave->n_chunks || oldest_slot(wave->gpu)) return;
+    frames_clear(wave->gpu->frames);
+    gather_chunks(wave, leader);
 }
 
 static void step(Gpu *gpu, GpuRun *leader)

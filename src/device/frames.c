@@ -184,6 +184,15 @@ bool frames_take_free(Frames *frames, u64 bytes, u64 *at)
     return true;
 }
 
+void frames_clear(Frames *frames)
+{
+    for (Copy *copy; (copy = frames->oldest);) {
+        unlist(frames, copy);
+        drop(frames, copy);
+    }
+    frames->next = 0;
+}
+
 void frames_give(Frames *frames, u64 at, u64 bytes)
 {
     mark(frames, at / FRAME_BYTES, frames_for(bytes), false);
