@@ -15,6 +15,8 @@ struct Piece {
     PieceState    state;
     int           n_users;             // who hold it or wait for it
     bool          is_listed;
+    int           n_notices;
+    const char  **notices;             // in its arena
     struct Piece *next;
 };
 
@@ -127,6 +129,11 @@ void piece_made(Pieces *pieces, Piece *piece, void *value, bool ok, bool keep)
     pthread_cond_broadcast(&pieces->changed);
     pthread_mutex_unlock(&pieces->lock);
 }
+
+void piece_add_notice(Piece *piece, const char *notice) { *LIST_PUSH(piece->arena, piece->notices, piece->n_notices) = arena_strdup(piece->arena, notice); }
+
+int         piece_notices(const Piece *piece) { return piece->n_notices; }
+const char *piece_notice(const Piece *piece, int n) { return piece->notices[n]; }
 
 Arena *piece_arena(Piece *piece) { return piece->arena; }
 void  *piece_value(const Piece *piece) { return piece->value; }

@@ -24,6 +24,10 @@ weft_status pieces_get(Pieces *pieces, const char *signature, const _Atomic u32 
 // KEEP: others may find it as long as somebody uses it.  Otherwise it serves those who wait for it now, and no one later.
 void        piece_made(Pieces *pieces, Piece *piece, void *value, bool ok, bool keep);
 Arena      *piece_arena(Piece *piece);
+// What is to be told to all who get it, by its maker before it is made.
+void        piece_add_notice(Piece *piece, const char *notice);
+int         piece_notices(const Piece *piece);
+const char *piece_notice(const Piece *piece, int n);
 void       *piece_value(const Piece *piece);
 void        piece_release(Pieces *pieces, Piece *piece);               // NULL is fine
 u64         pieces_shared(const Pieces *pieces);                       // how often one was found instead of made

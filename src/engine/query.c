@@ -619,6 +619,17 @@ static JoinTable *own_view(QueryRun *run, const Pipeline *pipeline, const JoinTa
     return table;
 }
 
+// Who shares what another query made is told what that one was told meanwhile, as that a GPU did not run it; but not who asked for no GPU.
+static void pass_on_notices(const QueryRun *run, int n_before, Piece *piece)
+{
+    for (int n = n_before; n < run->n_notices; n++) piece_add_notice(piece, run->notices[n]);
+}
+
+static void take_notices(QueryRun *run, const Piece *piece)
+{
+    for (int n = 0; n < piece_notices(piece) && run->session->settings.device != DEVICE_CPU; n++) query_notice(run, piece_notice(piece, n));
+}
+
 static weft_status get_table(QueryRun *run, int number)
 {
     Pieces    *pieces = run->session->db->pieces;
@@ -628,8 +639,10 @@ static weft_status get_table(QueryRun *run, int number)
     if (!run->signatures[number].text) return build_table(run, number, run->arena, &run->tables[number]);
     TRY(pieces_get(pieces, run->signatures[number].text, &run->session->stop, &piece, &must_make, run->err));
     if (must_make) {
+        const int n_notices = run->n_notices;
         claim_make(run->claim, number);
         const weft_status status = build_table(run, number, piece_arena(piece), &table);
+        pass_on_notices(run, n_notices, piece);
         piece_made(pieces, piece, table, !status, true);
         if (status) {
             piece_release(pieces, piece);
@@ -638,6 +651,7 @@ static weft_status get_table(QueryRun *run, int number)
     }
     *LIST_PUSH(run->own, run->pieces, run->n_pieces) = piece;
     run->reports[number].is_shared = !must_make;
+    take_notices(run, piece);
     run->tables[number] = own_view(run, &run->plan->pipelines[number], piece_value(piece));
     return WEFT_OK;
 }
@@ -663,6 +677,7 @@ static weft_status get_answer(QueryRun *run, int number)
     }
     TRY(pieces_get(pieces, run->signatures[number].text, &run->session->stop, &piece, &must_make, run->err));
     if (must_make) {
+        const int n_notices = run->n_notices;
         claim_make(run->claim, number);
         shared = arena_make(piece_arena(piece), SharedRun);
         arena_defer(piece_arena(piece), free_shared_run, shared);
@@ -670,6 +685,7 @@ static weft_status get_answer(QueryRun *run, int number)
         const weft_status status = push_pipeline(run, number, &shared->launch);
         run->arena = run->own;
         shared->woven = run->last_woven;
+        pass_on_notices(run, n_notices, piece);
         piece_made(pieces, piece, shared, !status, false);
         if (status) {
             piece_release(pieces, piece);
@@ -679,6 +695,7 @@ static weft_status get_answer(QueryRun *run, int number)
     *LIST_PUSH(run->own, run->pieces, run->n_pieces) = piece;
     shared = piece_value(piece);
     run->reports[number].is_shared = !must_make;
+    take_notices(run, piece);
     run->last = &shared->launch;
     run->last_woven = shared->woven;
     return WEFT_OK;
