@@ -531,8 +531,6 @@ static void release(Record *record)
 
 static bool is_done(const Record *record) { return !record || record->is_done; }
 
-static void run_until(Record *record);
-
 static void run_op(Op *op)
 {
     Error err = { 0 };
@@ -541,7 +539,7 @@ static void run_op(Op *op)
         case OP_SET: memset(op->to, op->value, op->bytes); break;
         case OP_LAUNCH: run_with_stack((size_t)64 << 20, run_launch, op, &err); break;
         case OP_RECORD: op->record->is_done = true, op->event->time_ms = time_now_ms(); break;
-        case OP_WAIT: run_until(op->record); break;
+        case OP_WAIT: break;
     }
     release(op->record);
 }
@@ -564,6 +562,7 @@ static bool run_one(Stream *stream)
 {
     Op *op = stream->first;
     if (!op || is_held_up(stream)) return false;
+    if (op->kind == OP_WAIT && !is_done(op->record)) return run_one(op->record->stream);       // it stays where it is: others may come by meanwhile
     stream->first = op->next;
     if (!stream->first) stream->last = NULL;
     run_op(op);
