@@ -10,7 +10,7 @@
 // when he has the pool for himself.
 //
 // Room: totals and arrays of groups know theirs.  Rows get room for all where that is not much, else for an eighth; groups in a hash table for
-// a million; neither at first more than a quarter of what a query may have beside its tables.  A kernel that wants more counts on, and the whole launch is repeated with
+// a million, or for all where these are known to be few; what is a guess is at first no more than a quarter of what a query may have beside its tables.  A kernel that wants more counts on, and the whole launch is repeated with
 // what it counted (rows) or up to eight times as much.
 
 #include "device/cuda_int.h"
@@ -33,7 +33,8 @@
 #define OVERTAKEN_MS      100.0
 #define HELD_UP_MS        200.0
 #define OPEN_MS           1000.0
-#define ALONE_MS          1000.0               // that anybody waits for one who is, or to be it
+#define ALONE_MS          1000.0               // that anybody waits for one who is, or to be it while nothing is given back
+#define ALONE_MOST_MS     5000.0
 
 static u64 aligned(u64 bytes) { return (bytes + ALIGNED - 1) / ALIGNED * ALIGNED; }
 
@@ -53,13 +54,18 @@ u64 segment_rows(const GpuRun *run) { return (strstr(run->launch->woven->text, "
 
 static u64 most_segments(const GpuRun *run) { return run->rows_wanted / segment_rows(run) + (u64)run->n_chunks_wanted + 1; }
 
-// Of keys whose values are known to be few, all that there can be, as long as that takes little memory; else a guess, as there may be fewer.
-static u64 groups_at_first(const GpuRun *run)
+// Keys whose values are known to be few, and to take little memory.
+static bool knows_groups(const GpuRun *run)
 {
     const Woven *woven = run->launch->woven;
     const u64    domain = MAX_OF(woven->group_domain, 1024), bytes = domain * (row_bytes(woven) + sizeof(u64) + 4 * sizeof(KernelSlot));
-    const bool   is_known = woven->group_domain && domain <= GROUPS_KNOWN && (domain <= GROUPS_ROOM || bytes <= launch_admitted_most(run->gpu) / GROUPS_SHARE);
-    return MIN_OF(MAX_OF(run->rows_wanted, 1024), is_known ? domain : GROUPS_ROOM);
+    return woven->group_domain && domain <= GROUPS_KNOWN && (domain <= GROUPS_ROOM || bytes <= launch_admitted_most(run->gpu) / GROUPS_SHARE);
+}
+
+// All that there can be of them; else a guess, as there may be fewer.
+static u64 groups_at_first(const GpuRun *run)
+{
+    return MIN_OF(MAX_OF(run->rows_wanted, 1024), knows_groups(run) ? MAX_OF(run->launch->woven->group_domain, 1024) : GROUPS_ROOM);
 }
 
 // What does not depend on rows and groups.
@@ -165,7 +171,8 @@ static void first_room(GpuRun *run)
         run->segments_room = MIN_OF(most_segments(run), run->n_room + 64);
     } else if (is_hash(run)) {
         u64 n_groups = groups_at_first(run);
-        while (n_groups > ROOM_LEAST && !groups_fit(run, n_groups, most)) n_groups /= 2;
+        const bool has_all = knows_groups(run) && groups_fit(run, n_groups, beside_columns(run));      // who begins anew keeps others waiting twice
+        while (!has_all && n_groups > ROOM_LEAST && !groups_fit(run, n_groups, most)) n_groups /= 2;
         run->n_room = n_groups;
     } else {
         run->n_room = woven->group_kind == GROUP_ARRAY ? woven->n_groups : 1;
@@ -279,7 +286,8 @@ bool launch_wait_for_room(GpuRun *run)
     pthread_mutex_lock(&gpu->lock);
     may_wait = gpu->alone != run;      // else it had all of the pool
     while (may_wait && !is_alone) {
-        may_wait = !gpu->is_lost && !atomic_load(run->launch->stop) && time_now_ms() - start < ALONE_MS;
+        const double now = time_now_ms();
+        may_wait = !gpu->is_lost && !atomic_load(run->launch->stop) && now - start < ALONE_MOST_MS && now - MAX_OF(start, gpu->freed_ms) < ALONE_MS;
         if (!gpu->alone) gpu->alone = run;
         is_alone = may_wait && gpu->alone == run && !gpu->n_active && !scan_is_busy(gpu);
         if (may_wait && !is_alone) gpu_wait_a_little(gpu, &gpu->changed);
