@@ -9,17 +9,43 @@ export WEFT_LIBCUDA=$folder/gpu/libfake_cuda.so WEFT_LIBNVRTC=$folder/gpu/libfak
 export WEFT_GPU_WAIT=on                                     # the device runs everything, whatever compiling costs
 passed=0 failed=0
 
-run() { # NAME COMMAND...: adds up its "N passed, N failed"
-    local name=$1 output counts n status
-    shift
-    output=$("$@" 2>&1)
-    status=$?
+# NAME STATUS OUTPUT: adds up its "N passed, N failed", and shows the end of it where something failed.
+add_up() {
+    local name=$1 status=$2 output=$3 counts n
     counts=$(grep -aEo '[0-9]+ passed, [0-9]+ failed' <<<"$output" | tail -n 1)
     counts=${counts:-"0 passed, 1 failed"}
     n=${counts##*, }
     n=${n%% *}
-    [ $status != 0 ] && [ "$n" = 0 ] && n=1                 # it ended badly
+    [ "$status" != 0 ] && [ "$n" = 0 ] && n=1               # it ended badly
     [ "$n" != 0 ] && { echo "failed: $name"; tail -n 60 <<<"$output"; }
     passed=$((passed + ${counts%% *}))
     failed=$((failed + n))
+}
+
+run() { # NAME COMMAND...
+    local name=$1 output
+    shift
+    output=$("$@" 2>&1)
+    add_up "$name" $? "$output"
+}
+
+# begin NAME COMMAND...: as run, beside others that were begun, one on each core; for what looks at no clock and takes one core.  finish waits for all of them.
+begun=() n_begun=0
+begin() {
+    local output
+    output=$(mktemp "${TMPDIR:-/tmp}/weft-begun.XXXXXX") || exit 2
+    [ $n_begun -lt "$(nproc)" ] || { wait -n; n_begun=$((n_begun - 1)); }
+    begun+=("$1" "$output")
+    n_begun=$((n_begun + 1))
+    ("${@:2}" >"$output" 2>&1; echo $? >"$output.status") &
+}
+
+finish() {
+    local i
+    wait
+    for ((i = 0; i < ${#begun[@]}; i += 2)); do
+        add_up "${begun[i]}" "$(cat "${begun[i + 1]}.status" || echo 1)" "$(cat "${begun[i + 1]}")"
+        rm -f "${begun[i + 1]}" "${begun[i + 1]}.status"
+    done
+    begun=() n_begun=0
 }
