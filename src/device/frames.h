@@ -35,7 +35,7 @@ Frames *frames_new(u64 bytes);
 void    frames_free(Frames *frames);
 bool    frames_take(Frames *frames, u64 bytes, u64 *at);
 bool    frames_take_free(Frames *frames, u64 bytes, u64 *at);  // the same, but nothing makes way
-void    frames_clear(Frames *frames);                           // all copies that nobody holds go, and what is taken next lies side by side from the begin on
+void    frames_clear(Frames *frames);                           // all copies that nobody holds go, and what is taken next lies side by side from the beginning
 void    frames_give(Frames *frames, u64 at, u64 bytes);        // BYTES as taken
 u64     frames_total(const Frames *frames);
 u64     frames_held(const Frames *frames);                     // bytes taken, or in copies that are held: what cannot make way

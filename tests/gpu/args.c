@@ -31,15 +31,6 @@ static weft_session *connect_to(weft_db *db, const char *device)
     return session;
 }
 
-static void fill(weft_session *session)
-{
-    char path[] = "/tmp/weft-args.XXXXXX";
-    if (mkstemp(path) < 0) exit((puts("failed: no file"), 1));
-    write_csv(path, N_ROWS);
-    load_csv(session, "t", path);
-    remove(path);
-}
-
 static void submit_together(weft_session **sessions, char **sql, weft_task **tasks)
 {
     weft_error error;
@@ -77,7 +68,7 @@ int main(void)
     if (!launch_takes) return puts("failed: WEFT_LIBCUDA does not name the fake driver"), 1;
     if (weft_open(NULL, &db, &error)) return printf("failed: %s\n", error.message), 1;
     weft_session *onlooker = connect_to(db, "cpu");
-    fill(onlooker);
+    fill_table(onlooker, "t", N_ROWS);
     for (int i = 0; i < N_SESSIONS; i++) sessions[i] = connect_to(db, "cuda"), sql[i] = make_query(i);
     free(answer(sessions[0], sql[0]));                      // the code is made
     submit_together(sessions, sql, tasks);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "weft.h"
 
@@ -94,6 +95,16 @@ static inline void load_csv(weft_session *session, const char *table, const char
     must(session, sql);
     snprintf(sql, sizeof sql, "copy %s from '%s' with (format csv)", table, path);
     must(session, sql);
+}
+
+static inline void fill_table(weft_session *session, const char *table, int n_rows)
+{
+    char      path[] = "/tmp/weft-fill.XXXXXX";
+    const int file = mkstemp(path);
+    if (file < 0 || close(file)) exit((puts("failed: no file"), 1));
+    write_csv(path, n_rows);
+    load_csv(session, table, path);
+    remove(path);
 }
 
 enum { QUERY_BYTES = 300 };

@@ -2,8 +2,6 @@
 //
 // Run by tests/check-gpu with the fake driver and a pool of 1 MB, which is 16 frames: of a chunk, b takes 9 and d takes 5.
 
-#include <unistd.h>
-
 #include "help.h"
 
 enum { N_ROWS = 600000, N_ROUNDS = 24, N_SESSIONS = 4 };
@@ -50,16 +48,12 @@ static void run_at_once(void)
 
 int main(void)
 {
-    char       path[] = "/tmp/weft-tight.XXXXXX";
     weft_db   *db;
     weft_error error;
-    const int  file = mkstemp(path);
-    if (file < 0 || close(file) || weft_open(NULL, &db, &error)) return 1;
+    if (weft_open(NULL, &db, &error)) return 1;
     onlooker = connect_alone(db, "cpu");
     must(onlooker, "set chunk_rows = 262144");
-    write_csv(path, N_ROWS);
-    load_csv(onlooker, "t", path);
-    unlink(path);
+    fill_table(onlooker, "t", N_ROWS);
     for (int i = 0; i < N_SESSIONS; i++) sessions[i] = connect_alone(db, "cuda");
     run_alone();
     run_at_once();
