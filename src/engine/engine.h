@@ -105,7 +105,6 @@ typedef struct PipelineReport {
     KernelReport    *kernels;
     const JoinTable *table;
     double           build_ms;         // by a device: of its kernels
-    bool             is_shared;        // another query made the table, or ran the pipeline
 } PipelineReport;
 
 typedef struct Signature {             // equal texts, equal work

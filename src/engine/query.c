@@ -619,7 +619,7 @@ static JoinTable *own_view(QueryRun *run, const Pipeline *pipeline, const JoinTa
     return table;
 }
 
-// Who shares what another query made is told what that one was told meanwhile, as that a GPU did not run it; but not who asked for no GPU.
+// Who shares what another query made is told what that one was told meanwhile, as that a GPU did not run it.
 static void pass_on_notices(const QueryRun *run, int n_before, Piece *piece)
 {
     for (int n = n_before; n < run->n_notices; n++) piece_add_notice(piece, run->notices[n]);
@@ -627,7 +627,7 @@ static void pass_on_notices(const QueryRun *run, int n_before, Piece *piece)
 
 static void take_notices(QueryRun *run, const Piece *piece)
 {
-    for (int n = 0; n < piece_notices(piece) && run->session->settings.device != DEVICE_CPU; n++) query_notice(run, piece_notice(piece, n));
+    for (int n = 0; n < piece_notices(piece); n++) query_notice(run, piece_notice(piece, n));
 }
 
 static weft_status get_table(QueryRun *run, int number)
@@ -650,7 +650,6 @@ static weft_status get_table(QueryRun *run, int number)
         }
     }
     *LIST_PUSH(run->own, run->pieces, run->n_pieces) = piece;
-    run->reports[number].is_shared = !must_make;
     take_notices(run, piece);
     run->tables[number] = own_view(run, &run->plan->pipelines[number], piece_value(piece));
     return WEFT_OK;
@@ -694,7 +693,6 @@ static weft_status get_answer(QueryRun *run, int number)
     }
     *LIST_PUSH(run->own, run->pieces, run->n_pieces) = piece;
     shared = piece_value(piece);
-    run->reports[number].is_shared = !must_make;
     take_notices(run, piece);
     run->last = &shared->launch;
     run->last_woven = shared->woven;

@@ -3,6 +3,7 @@
 // Relations are numbered in the order in which the pipeline tree names them, so queries that list their tables in another order or
 // under other names agree.  A table is named by its snapshot, which all who use the piece hold.  Its id and version would not do: the
 // tables that are made when asked for (virtual.c) come from stores of their own, which all count from 1.  Constants are part of it.
+// So is the device that was asked for: who asked for a GPU is not given what another had the CPU do.
 //
 // The signature of a table that is probed is part of the prober's as it stands, after "=", if there is one.  Its numbers are its own, so the
 // numbers that its relations have for the prober follow, in its order.  So each pipeline is written once, and equal texts still mean equal trees.
@@ -112,6 +113,7 @@ Signature query_signature(const QueryRun *run, int pipeline)
     Text         text = { 0 };
     Signer       signer = { .run = run, .text = &text };
     const Query *query = run->query;
+    text_add(&text, "on%d.%d ", run->session->settings.device, run->session->settings.gpu);
     sign_pipeline(&signer, pipeline);
     if (run->plan->pipelines[pipeline].sink != SINK_TABLE) {
         sign_exprs(&signer, "group", query->keys, query->n_keys);
