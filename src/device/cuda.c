@@ -216,7 +216,9 @@ static weft_status run_until_done(GpuRun *run, Error *err)
     bool        again = true;
     weft_status status = WEFT_OK;
     while (again && !status) {
+        pthread_mutex_lock(&run->gpu->lock);                   // gpu_list looks at what lies beside it, and a compiler may read both at once
         run->is_crowded = false;
+        pthread_mutex_unlock(&run->gpu->lock);
         status = run_once(run, &again, err);
         if (status == WEFT_OUT_OF_MEMORY && run->is_crowded && launch_wait_for_room(run)) *err = (Error){ 0 }, again = true, status = WEFT_OK;
         if (again && !status) forget_progress(run->launch);

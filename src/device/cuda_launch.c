@@ -340,9 +340,9 @@ static weft_status get_table(GpuRun *run, int table, Error *err)
     bool  is_new = !copy;
     if (is_new && !is_made) copy = copy_add(gpu->frames, key, bytes + TABLE_PAST, false);
     if (copy) run->tables[run->n_tables++] = copy;
+    run->is_crowded = !copy && !is_made;
     pthread_mutex_unlock(&gpu->lock);
     if (!copy && is_made) return fail(err, WEFT_DEVICE_FAILED, -1, "a join table is not in the memory of %s", gpu->name);
-    run->is_crowded = !copy;
     if (!copy) return no_memory(gpu, bytes, err);
     if (!is_new || !facts->bytes) return WEFT_OK;
     const weft_status status = send_table(run, copy, run->launch->woven->tables[table], facts->bytes, facts->owner != 0, err);
