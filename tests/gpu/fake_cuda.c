@@ -40,16 +40,17 @@ typedef struct Context { int n_retained; } Context;                         // o
 typedef struct Stream { const Context *context; Op *first, *last; double busy_until; struct Stream *next; } Stream;
 
 // One call of cuEventRecord: who waits for an event waits for the newest one of then, whatever is recorded after it, and where.
-typedef struct Record { Stream *stream; bool is_done; int n_holds; } Record;
+typedef struct Record { Stream *stream; bool is_done; double time_ms; int n_holds; } Record;
 
 typedef struct Event {
     struct Event *next;
     Record *record;                    // the newest; NULL: none
-    double  time_ms;
 } Event;
 
 #define CODE_HEAD "// rows 1\n"          // of what the compiler makes: the text, and how many rows a thread has
 enum { ITEMS_AT = 8 };
+
+enum { CU_INVALID_HANDLE = 400 };
 
 typedef enum PutsRows { PUTS_NONE, PUTS_BY_BLOCK, PUTS_BY_WARP } PutsRows;
 
@@ -73,7 +74,6 @@ struct Op {
     u8            value;
     const Module *module;
     u32           n_parts, n_threads;
-    Event        *event;
     Record       *record;
     Op           *next;
 };
@@ -538,7 +538,7 @@ static void run_op(Op *op)
         case OP_COPY: memcpy(op->to, op->own ? op->own : op->from, op->bytes); break;
         case OP_SET: memset(op->to, op->value, op->bytes); break;
         case OP_LAUNCH: run_with_stack((size_t)64 << 20, run_launch, op, &err); break;
-        case OP_RECORD: op->record->is_done = true, op->event->time_ms = time_now_ms(); break;
+        case OP_RECORD: op->record->is_done = true, op->record->time_ms = time_now_ms(); break;
         case OP_WAIT: break;
     }
     release(op->record);
@@ -895,11 +895,10 @@ DEFINE(cuStreamWaitEvent, (CuStream stream, CuEvent event, unsigned flags))
 
 DEFINE(cuEventCreate, (CuEvent *event, unsigned flags)) { (void)flags; ENTER("cuEventCreate"); Event *made = calloc(1, sizeof *made); made->next = events, events = made; *event = (CuEvent)made; n_events++; LEAVE(0); }
 
-// What still waits for it must not find it gone: the fake has no reference counts, so all work is done first.
+// What was recorded is still waited for by who was told to.
 DEFINE(cuEventDestroy_v2, (CuEvent event))
 {
     ENTER("cuEventDestroy");
-    for (Stream *stream = streams; stream; stream = stream->next) run_all(stream);
     Event **link = &events;
     while (*link != (Event *)event) link = &(*link)->next;
     *link = (*link)->next;
@@ -916,7 +915,7 @@ DEFINE(cuEventRecord, (CuEvent event, CuStream stream))
     release(recorded->record);
     recorded->record = calloc(1, sizeof *recorded->record);
     *recorded->record = (Record){ .stream = (Stream *)stream, .n_holds = 1 };
-    LEAVE(push(stream, (Op){ .kind = OP_RECORD, .event = recorded, .record = hold(recorded->record) }));
+    LEAVE(push(stream, (Op){ .kind = OP_RECORD, .record = hold(recorded->record) }));
 }
 
 DEFINE(cuEventQuery, (CuEvent event))
@@ -935,7 +934,10 @@ DEFINE(cuEventSynchronize, (CuEvent event)) { ENTER("cuEventSynchronize"); run_u
 DEFINE(cuEventElapsedTime, (float *time_ms, CuEvent start, CuEvent end))
 {
     ENTER("cuEventElapsedTime");
-    *time_ms = (float)(((Event *)end)->time_ms - ((Event *)start)->time_ms);
+    const Record *first = ((Event *)start)->record, *last = ((Event *)end)->record;
+    if (!first || !last) LEAVE(CU_INVALID_HANDLE);             // one was never recorded
+    if (!is_done(first) || !is_done(last)) LEAVE(CU_NOT_READY);
+    *time_ms = (float)(last->time_ms - first->time_ms);
     LEAVE(0);
 }
 
