@@ -250,7 +250,6 @@ static weft_status run_launch(GpuRun *run, Error *err)
     TRY(kernel_get(gpu, run, err));
     TRY(kernel_shape(gpu, run, err));
     run->launch->compile_ms = time_now_ms() - start;
-    ready_peak(gpu, &run->launch->gpu);
     TRY(take_event(gpu, &run->done, err));
     run->is_timed = run->launch->is_explained;
     weft_status status = run_until_done(run, err);
@@ -579,7 +578,7 @@ weft_status device_cuda_open(int number, const CudaOptions *options, Device **de
     gpu->compile_ms = COMPILE_MS;
     snprintf(gpu->name, sizeof gpu->name, "cuda:%d", number);
     gpu->device = (Device){ .name = gpu->name, .scan = gpu_scan, .make_table = gpu_make_table, .fetch_rows = gpu_fetch_rows, .fetch_table = gpu_fetch_table, .drop_table = gpu_drop_table,
-                            .wait_ms = gpu_wait_ms, .get_ready = gpu_get_ready, .list = gpu_list, .expect = gpu_expect, .free_launch = gpu_free_launch, .close = gpu_close };
+                            .wait_ms = gpu_wait_ms, .get_ready = gpu_get_ready, .list = gpu_list, .tell_peak = cuda_tell_peak, .expect = gpu_expect, .free_launch = gpu_free_launch, .close = gpu_close };
     text_add(&prelude, "%s\n%s", kernel_args_text, kernel_cuda_text);
     gpu->prelude = prelude.bytes;
     gpu->cubins = cubins_new(options->cache_dir);

@@ -226,13 +226,14 @@ struct Gpu {
     struct PickedKernel *picked;
     CudaKernel       *who_kernel;
     Shape             who_shape;
-    pthread_cond_t    wanted;          // for the compiling threads: there is something to do, or nobody compiles for himself any more
+    pthread_cond_t    wanted;          // for the compiling threads: there is something to do, or nobody compiles for himself any more; the peak was measured
     pthread_t         compilers[N_COMPILERS];
     int               n_compilers, n_demanded;     // demanded: compiles that a query waits for
     Demand           *demands;         // threads that compile for these
     double            compile_ms;      // that one takes, about
     bool              is_cold, stops_compiling;    // cold: the compiler has not been started yet, and is to be
-    int               n_tries_left;    // to measure how fast its memory is read
+    bool              is_measuring;    // somebody finds out how fast its memory is read
+    int               n_tries_left;    // to do so
     _Atomic u64       n_launches, n_kernels;       // kernels: handed to the driver
     u64               n_runs, n_copying;           // copying: of these, those that brought columns
     GpuRun           *first;           // attached, the oldest first
@@ -292,6 +293,7 @@ void        kernels_free(Gpu *gpu);
 weft_status ready_compiler(const Gpu *gpu, Error *err);     // there is one, and it knows this card
 void        ready_begin(Gpu *gpu);                          // see Device.get_ready
 void        ready_peak(Gpu *gpu, GpuFigures *figures);      // what is known of its memory's speed
+void        cuda_tell_peak(Device *device, GpuFigures *figures);           // see Device.tell_peak
 void        ready_stop(Gpu *gpu);                           // waits for a compile that has begun; the rest is left undone
 
 // cuda_launch.c

@@ -14,8 +14,8 @@
 // the median of 16 first runs without that, 31 and 38 so; second runs 28 and 39, 25 and 28.  With twice the step 28 and 43, 23 and 26.
 //
 // The compiler's own start (130 to 300 ms) is the first thing that is done here, with a kernel that uses the words as real ones do.
-// The last is how fast the card's memory is read, for EXPLAIN ANALYZE: measured once the device has been used and then idle for a while, and
-// remembered beside the code for this card and driver.  A launch that comes in between makes the figure worthless: it is measured again.
+// How fast the card's memory is read is for EXPLAIN ANALYZE, and measured when one asks for the first time: its query is done by then, so that nobody waits who
+// only wants rows.  It is remembered beside the code for this card and driver.  Launches of others make the figure worthless: while there are some, the nominal one is told.
 
 #include "device/cuda_int.h"
 #include "device/survey.h"
@@ -23,10 +23,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
-#define IDLE_MS 200
-#define TRIES   5
+#define TRIES 5                        // to measure it: each compiles, too
 
 // Tests, look-ups, sums: what most kernels have.
 static const char warm_text[] =
@@ -110,33 +108,29 @@ static void measure_peak(Gpu *gpu)
     double    speed = 0;
     Error     err = { 0 };
     gpu->n_tries_left--;
+    gpu->is_measuring = true;
     pthread_mutex_unlock(&gpu->lock);
-    const weft_status status = gpu_enter(gpu, &err) ? err.status : measure_gpu_reads(gpu->number, &speed, &err);
-    pthread_mutex_lock(&gpu->lock);
+    const weft_status status = measure_gpu_reads(gpu->number, &speed, &err);
+    const bool        is_true = !status && speed >= 1 && gpu->n_launches == n_before;
     if (status) log_debug("%s: the speed of its memory was not measured: %s", gpu->name, err.message);
-    if (status || speed < 1) gpu->n_tries_left = 0;
-    if (status || speed < 1 || gpu->n_launches != n_before) return;
-    gpu->n_tries_left = 0;
-    gpu->measured_gbs = (int)MIN_OF(speed, 1e6);
-    pthread_mutex_unlock(&gpu->lock);
-    remember_peak(gpu);
+    if (is_true) {
+        gpu->measured_gbs = (int)MIN_OF(speed, 1e6);
+        remember_peak(gpu);
+    }
     pthread_mutex_lock(&gpu->lock);
+    gpu->is_measuring = false;
+    if (is_true || status || speed < 1) gpu->n_tries_left = 0;
+    pthread_cond_broadcast(&gpu->wanted);
 }
 
-// With the lock: until there may be something to do.
-static void wait_for_work(Gpu *gpu)
+void cuda_tell_peak(Device *device, GpuFigures *figures)
 {
-    const u64       n_before = gpu->n_launches;
-    struct timespec until;
-    if (!gpu->n_tries_left) {
-        pthread_cond_wait(&gpu->wanted, &gpu->lock);
-        return;
-    }
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += IDLE_MS * 1000000l;
-    until.tv_sec += until.tv_nsec / 1000000000l, until.tv_nsec %= 1000000000l;
-    if (pthread_cond_timedwait(&gpu->wanted, &gpu->lock, &until) == 0) return;
-    if (gpu->n_tries_left && n_before && gpu->n_launches == n_before && !gpu->n_active && !gpu->n_demanded && !gpu->stops_compiling) measure_peak(gpu);
+    Gpu *gpu = (Gpu *)device;
+    pthread_mutex_lock(&gpu->lock);
+    while (gpu->is_measuring) pthread_cond_wait(&gpu->wanted, &gpu->lock);
+    if (gpu->n_tries_left && !gpu->n_active && !gpu->is_lost) measure_peak(gpu);
+    pthread_mutex_unlock(&gpu->lock);
+    ready_peak(gpu, figures);
 }
 
 // ---- the threads -------------------------------------------------------------------------------------------------------------------------
@@ -176,7 +170,7 @@ static void *make_ready(void *context)
     thread_step_back();
     pthread_mutex_lock(&gpu->lock);
     while (!gpu->stops_compiling)
-        if (!do_something(gpu)) wait_for_work(gpu);
+        if (!do_something(gpu)) pthread_cond_wait(&gpu->wanted, &gpu->lock);
     pthread_mutex_unlock(&gpu->lock);
     return NULL;
 }

@@ -93,7 +93,7 @@ typedef struct GpuFigures {
     u64    bytes_in_place;             // of bytes_read, columns of which kernels read a little in the host's memory
     double kernel_ms;                  // by the device's clock; 0: not asked for
     double count_ms;                   // of a run of its own that counted rows step by step
-    double peak_gbs;                   // what the device's memory gives at most; 0: not known
+    double peak_gbs;                   // tell_peak: what the device's memory gives at most; 0: not known
     bool   is_peak_measured;           // else it is by clock and width
     bool   was_cached;                 // its code came from a cache
 } GpuFigures;
@@ -206,6 +206,8 @@ struct Device {
     double      (*wait_ms)(Device *device, const Launch *launch);
     void        (*get_ready)(Device *device);
     void        (*list)(Device *device, Arena *arena, DeviceFigures *figures);     // with scan; copies into the arena.  Any thread.
+    // Optional.  Fills in the peak; where it was never measured on an idle device and it is idle now, it is, within about a tenth of a second.  Any thread.
+    void        (*tell_peak)(Device *device, GpuFigures *figures);
     void        (*close)(Device *device);
 };
 

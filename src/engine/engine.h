@@ -86,7 +86,7 @@ void       deadline_clear(Deadlines *deadlines, weft_session *session);
 typedef struct KernelReport {          // for EXPLAIN ANALYZE
     const char  *label;
     const Woven *woven;
-    const char  *device;
+    Device      *device;
     u32          morsels[2];
     GpuFigures   gpu;                  // threads 0: it ran on the CPU
     u64          rows_in, rows_out, bytes_read;

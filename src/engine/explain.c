@@ -118,7 +118,7 @@ static void print_kernel_figures(const KernelReport *kernel, int depth, Text *te
 {
     const u32 total = kernel->morsels[TIER_TCC] + kernel->morsels[TIER_CC];
     indent(text, depth);
-    text_add(text, "  %s on %s", kernel->label, kernel->device);
+    text_add(text, "  %s on %s", kernel->label, kernel->device->name);
     if (kernel->unsuited) text_add(text, " (not on a GPU: %s)", kernel->unsuited);
     if (!kernel->gpu.threads) {
         if (!total) text_add(text, ", nothing to run");
@@ -220,8 +220,18 @@ static void print_memory(const ClaimFigures *figures, Text *text)
     text_add(text, ", waited %.2f ms to be admitted%s\n", figures->waited_ms, figures->is_alone ? ", alone after meeting the memory limit" : "");
 }
 
+static void learn_peaks(QueryRun *run)
+{
+    for (int p = 0; p < run->plan->n_pipelines; p++)
+        for (int k = 0; k < run->reports[p].n_kernels; k++) {
+            KernelReport *kernel = &run->reports[p].kernels[k];
+            if (kernel->gpu.kernel_ms > 0 && kernel->device->tell_peak) kernel->device->tell_peak(kernel->device, &kernel->gpu);
+        }
+}
+
 void explain_plan(QueryRun *run, bool with_figures, Text *text)
 {
+    if (with_figures) learn_peaks(run);
     print_finish(run->query, text);
     print_pipeline(run, run->plan->n_pipelines - 1, 0, with_figures, text);
     if (!with_figures) return;

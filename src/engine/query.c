@@ -269,7 +269,7 @@ static KernelReport *report(QueryRun *run, int pipeline, const char *label, cons
 {
     PipelineReport *reports = &run->reports[pipeline];
     KernelReport   *kernel = LIST_PUSH(run->own, reports->kernels, reports->n_kernels);
-    *kernel = (KernelReport){ .label = label, .woven = woven, .device = launch ? launch->device->name : "cpu", .compile_ms = compile_ms };
+    *kernel = (KernelReport){ .label = label, .woven = woven, .device = launch ? launch->device : run->session->db->cpu, .compile_ms = compile_ms };
     if (!launch) return kernel;
     kernel->morsels[0] = launch->morsels[0], kernel->morsels[1] = launch->morsels[1];
     kernel->rows_in = launch->rows_in, kernel->rows_out = launch->rows_out, kernel->bytes_read = launch->bytes_read;
