@@ -546,6 +546,7 @@ static weft_status open_gpu(Gpu *gpu, const CudaOptions *options, Error *err)
     TRY(cuda_need(&gpu->cu, err));
     const CuContext   before = gpu_visit(gpu);
     const weft_status status = open_parts(gpu, options, err);
+    if (!status) peak_recall(gpu);
     gpu_leave(gpu, before);
     return status;
 }
@@ -578,7 +579,7 @@ weft_status device_cuda_open(int number, const CudaOptions *options, Device **de
     gpu->compile_ms = COMPILE_MS;
     snprintf(gpu->name, sizeof gpu->name, "cuda:%d", number);
     gpu->device = (Device){ .name = gpu->name, .scan = gpu_scan, .make_table = gpu_make_table, .fetch_rows = gpu_fetch_rows, .fetch_table = gpu_fetch_table, .drop_table = gpu_drop_table,
-                            .wait_ms = gpu_wait_ms, .get_ready = gpu_get_ready, .list = gpu_list, .tell_peak = cuda_tell_peak, .expect = gpu_expect, .free_launch = gpu_free_launch, .close = gpu_close };
+                            .wait_ms = gpu_wait_ms, .get_ready = gpu_get_ready, .list = gpu_list, .tell_peak = peak_tell, .expect = gpu_expect, .free_launch = gpu_free_launch, .close = gpu_close };
     text_add(&prelude, "%s\n%s", kernel_args_text, kernel_cuda_text);
     gpu->prelude = prelude.bytes;
     gpu->cubins = cubins_new(options->cache_dir);

@@ -3,6 +3,7 @@
 //     cuda.c          a GPU opened: context, pool of memory, streams; losing it
 //     cuda_kernel.c   code for it, and the shape of a launch
 //     cuda_ready.c    what is made ready while nobody waits for it
+//     cuda_peak.c     how fast its memory is read
 //     cuda_launch.c   what one launch needs in device memory, and what it leaves
 //     cuda_table.c    join tables made of the rows that a launch left in device memory
 //     cuda_scan.c     the dispatcher: runs of chunks through the kernels of all who want them
@@ -292,9 +293,12 @@ void        kernels_free(Gpu *gpu);
 // cuda_ready.c
 weft_status ready_compiler(const Gpu *gpu, Error *err);     // there is one, and it knows this card
 void        ready_begin(Gpu *gpu);                          // see Device.get_ready
-void        ready_peak(Gpu *gpu, GpuFigures *figures);      // what is known of its memory's speed
-void        cuda_tell_peak(Device *device, GpuFigures *figures);           // see Device.tell_peak
 void        ready_stop(Gpu *gpu);                           // waits for a compile that has begun; the rest is left undone
+
+// cuda_peak.c
+void        peak_recall(Gpu *gpu);                          // when it is opened
+void        peak_known(const Gpu *gpu, GpuFigures *figures);
+void        peak_tell(Device *device, GpuFigures *figures);                // see Device.tell_peak
 
 // cuda_launch.c
 weft_status launch_open(GpuRun *run, Error *err);           // block and tables are there, or will be when the stream comes to it

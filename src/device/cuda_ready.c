@@ -14,17 +14,9 @@
 // the median of 16 first runs without that, 31 and 38 so; second runs 28 and 39, 25 and 28.  With twice the step 28 and 43, 23 and 26.
 //
 // The compiler's own start (130 to 300 ms) is the first thing that is done here, with a kernel that uses the words as real ones do.
-// How fast the card's memory is read is for EXPLAIN ANALYZE, and measured when one asks for the first time: its query is done by then, so that nobody waits who
-// only wants rows.  It is remembered beside the code for this card and driver.  Launches of others make the figure worthless: while there are some, the nominal one is told.
 
 #include "device/cuda_int.h"
-#include "device/survey.h"
 #include "jit/nvrtc_library.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-
-#define TRIES 5                        // to measure it: each compiles, too
 
 // Tests, look-ups, sums: what most kernels have.
 static const char warm_text[] =
@@ -61,76 +53,6 @@ static void warm(Gpu *gpu)
     cubins_warm(gpu->cubins, &job);
     tables_warm(gpu);
     log_debug("%s: the compiler's start took %.0f ms", gpu->name, time_now_ms() - start);
-}
-
-// ---- the peak ----------------------------------------------------------------------------------------------------------------------------
-
-void ready_peak(Gpu *gpu, GpuFigures *figures)
-{
-    const int measured = gpu->measured_gbs;
-    figures->peak_gbs = measured ? measured : gpu->peak_gbs;
-    figures->is_peak_measured = measured > 0;
-}
-
-typedef struct PeakName { char text[300]; } PeakName;
-
-static PeakName peak_name(const Gpu *gpu)
-{
-    PeakName name;
-    char     bus[32] = "", driver[64];
-    gpu->cu->DeviceGetPCIBusId(bus, sizeof bus, gpu->handle);
-    survey_driver_version(driver, sizeof driver);
-    snprintf(name.text, sizeof name.text, "GB/s of %s at %s, driver %s, CUDA %d", gpu->card, bus, driver, gpu->cu->version);
-    return name;
-}
-
-static bool recall_peak(Gpu *gpu)
-{
-    const PeakName name = peak_name(gpu);
-    Text           text = { 0 };
-    if (cubins_recall(gpu->cubins, name.text, &text)) gpu->measured_gbs = atoi(text.bytes);
-    text_free(&text);
-    return gpu->measured_gbs > 0;
-}
-
-static void remember_peak(Gpu *gpu)
-{
-    const PeakName name = peak_name(gpu);
-    char           figure[32];
-    snprintf(figure, sizeof figure, "%d", gpu->measured_gbs);
-    cubins_remember(gpu->cubins, name.text, figure);
-}
-
-// With the lock, which is given up meanwhile.
-static void measure_peak(Gpu *gpu)
-{
-    const u64 n_before = gpu->n_launches;
-    double    speed = 0;
-    Error     err = { 0 };
-    gpu->n_tries_left--;
-    gpu->is_measuring = true;
-    pthread_mutex_unlock(&gpu->lock);
-    const weft_status status = measure_gpu_reads(gpu->number, &speed, &err);
-    const bool        is_true = !status && speed >= 1 && gpu->n_launches == n_before;
-    if (status) log_debug("%s: the speed of its memory was not measured: %s", gpu->name, err.message);
-    if (is_true) {
-        gpu->measured_gbs = (int)MIN_OF(speed, 1e6);
-        remember_peak(gpu);
-    }
-    pthread_mutex_lock(&gpu->lock);
-    gpu->is_measuring = false;
-    if (is_true || status || speed < 1) gpu->n_tries_left = 0;
-    pthread_cond_broadcast(&gpu->wanted);
-}
-
-void cuda_tell_peak(Device *device, GpuFigures *figures)
-{
-    Gpu *gpu = (Gpu *)device;
-    pthread_mutex_lock(&gpu->lock);
-    while (gpu->is_measuring) pthread_cond_wait(&gpu->wanted, &gpu->lock);
-    if (gpu->n_tries_left && !gpu->n_active && !gpu->is_lost) measure_peak(gpu);
-    pthread_mutex_unlock(&gpu->lock);
-    ready_peak(gpu, figures);
 }
 
 // ---- the threads -------------------------------------------------------------------------------------------------------------------------
@@ -208,11 +130,9 @@ weft_status ready_compiler(const Gpu *gpu, Error *err)
 
 void cuda_warm(Device *device)
 {
-    Gpu       *gpu = (Gpu *)device;
-    const bool is_known = recall_peak(gpu);
+    Gpu *gpu = (Gpu *)device;
     pthread_mutex_lock(&gpu->lock);
     gpu->is_cold = true;
-    gpu->n_tries_left = is_known ? 0 : TRIES;
     start_threads(gpu, 1);
     pthread_mutex_unlock(&gpu->lock);
 }

@@ -909,7 +909,7 @@ static void look_at(Gpu *gpu, u64 table, Look *look)
 static double memory_bytes_per_ms(Gpu *gpu)
 {
     GpuFigures figures = { 0 };
-    ready_peak(gpu, &figures);
+    peak_known(gpu, &figures);
     return (figures.peak_gbs >= 1 ? figures.peak_gbs : UNKNOWN_PEAK_GBS) * 1e6 * 2 / 3;
 }
 

@@ -206,7 +206,7 @@ struct Device {
     double      (*wait_ms)(Device *device, const Launch *launch);
     void        (*get_ready)(Device *device);
     void        (*list)(Device *device, Arena *arena, DeviceFigures *figures);     // with scan; copies into the arena.  Any thread.
-    // Optional.  Fills in the peak; where it was never measured on an idle device and it is idle now, it is, within about a tenth of a second.  Any thread.
+    // Optional.  Fills in the peak, which is measured now if it never was and nobody else is at work: a compile, about.  Any thread.
     void        (*tell_peak)(Device *device, GpuFigures *figures);
     void        (*close)(Device *device);
 };

@@ -220,18 +220,24 @@ static void print_memory(const ClaimFigures *figures, Text *text)
     text_add(text, ", waited %.2f ms to be admitted%s\n", figures->waited_ms, figures->is_alone ? ", alone after meeting the memory limit" : "");
 }
 
-static void learn_peaks(QueryRun *run)
+// A query uses one GPU: that is asked once, so that all kernels are compared with the same.
+static void learn_peak(QueryRun *run)
 {
+    GpuFigures told = { 0 };
+    bool       is_told = false;
     for (int p = 0; p < run->plan->n_pipelines; p++)
         for (int k = 0; k < run->reports[p].n_kernels; k++) {
             KernelReport *kernel = &run->reports[p].kernels[k];
-            if (kernel->gpu.kernel_ms > 0 && kernel->device->tell_peak) kernel->device->tell_peak(kernel->device, &kernel->gpu);
+            if (kernel->gpu.kernel_ms <= 0 || !kernel->device->tell_peak) continue;
+            if (!is_told) kernel->device->tell_peak(kernel->device, &told);
+            is_told = true;
+            kernel->gpu.peak_gbs = told.peak_gbs, kernel->gpu.is_peak_measured = told.is_peak_measured;
         }
 }
 
 void explain_plan(QueryRun *run, bool with_figures, Text *text)
 {
-    if (with_figures) learn_peaks(run);
+    if (with_figures) learn_peak(run);
     print_finish(run->query, text);
     print_pipeline(run, run->plan->n_pipelines - 1, 0, with_figures, text);
     if (!with_figures) return;
