@@ -18,6 +18,10 @@ comma := ,
 sanitize := $(strip $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined) \
                     $(if $(TSAN),-fsanitize=thread))
 
+# ASSERT(...) of src/base/base.h: on, unless ASSERTS=0.
+ASSERTS ?= 1
+asserts := $(if $(filter-out 0,$(ASSERTS))$(SAN)$(TSAN),-DWEFT_ASSERTS)
+
 # ---- flags -----------------------------------------------------------------------------------------------------------
 
 PKG_CONFIG ?= pkg-config
@@ -43,7 +47,9 @@ export LIBRARY_PATH := $(offline_root)/lib
 endif
 
 # Hidden symbols: libpg_query is a shared library with names of its own (hash_bytes, for one) that must stay its own.
-base_cflags := -std=gnu17 -fPIC -fvisibility=hidden -fno-omit-frame-pointer -Isrc -Iinclude $(sanitize) $(offline_cflags)
+# No fused multiply-add, as in kernels (src/jit/cc.c): the interpreter and they must agree to the last bit.
+base_cflags := -std=gnu17 -ffp-contract=off -fPIC -fvisibility=hidden -fno-omit-frame-pointer -Isrc -Iinclude \
+               $(asserts) $(sanitize) $(offline_cflags)
 ALL_CFLAGS = $(base_cflags) $(OPTIMIZE) $(WARNINGS) $(package_cflags) $(CPPFLAGS) $(CFLAGS)
 ALL_LDFLAGS = $(sanitize) $(offline_ldflags) $(LDFLAGS)
 # libpg_query and libtcc have no .pc file in Debian 12; libtcc comes as a static archive only.
@@ -59,7 +65,7 @@ shell_sources := $(wildcard src/shell/*.c)
 lib_sources := $(filter-out $(shell_sources),$(wildcard src/*/*.c))
 # The words of kernel text go into the library as text: src/kernel/cpu.h becomes kernel_cpu_text.
 kernel_headers := $(filter-out src/kernel/kernel.h,$(wildcard src/kernel/*.h))
-gen_sources := $(kernel_headers:src/kernel/%.h=$(BUILD)/gen/kernel_%.c)
+gen_sources := $(kernel_headers:src/kernel/%.h=$(BUILD)/gen/kernel_%.c) $(BUILD)/gen/math_text.c
 unit_sources := $(wildcard tests/unit/test_*.c)
 example_sources := $(wildcard examples/*.c)
 # Not the words themselves: they are macros beyond what clang-format understands.
@@ -106,11 +112,12 @@ test-programs: $(unit_programs) $(example_programs) peer-programs
 
 examples: $(example_programs) ## build the programs in examples/
 
-lint: ## layers, cppcheck, clang-format (what is not installed is named and left out)
-	@scripts/check-layers
+lint: ## layers, line lengths, cppcheck, clang-format (what is not installed is named and left out)
+	@BUILD='$(BUILD)' scripts/check-layers
+	@scripts/check-format --lines
 	@if command -v cppcheck >/dev/null; then \
 	    cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,portability \
-	        --suppress=missingIncludeSystem --suppress=normalCheckLevelMaxBranches -Isrc -Iinclude src; \
+	        --suppress=missingIncludeSystem --suppress=normalCheckLevelMaxBranches -Isrc -Iinclude -DWEFT_ASSERTS src; \
 	else echo 'lint: cppcheck is not installed (scripts/deps lint)'; fi
 	@if command -v clang-format >/dev/null; then scripts/check-format $(own_files); \
 	else echo 'lint: clang-format is not installed (scripts/deps lint)'; fi
@@ -154,6 +161,7 @@ help: ## list these targets
 	@echo
 	@echo '  Variants, each in a folder of its own: CC=clang (build-clang), SAN=1 (build-san, ASan and UBSan),'
 	@echo '  TSAN=1 (build-tsan).  BUILD=dir builds elsewhere; CFLAGS, LDFLAGS, WARNINGS are honoured; V=1 shows commands.'
+	@echo '  ASSERTS=0 leaves out what src/base/base.h calls ASSERT.'
 	@echo '  OFFLINE=DIR builds with what scripts/offline collected, without installing anything.'
 
 # ---- building --------------------------------------------------------------------------------------------------------
@@ -186,6 +194,10 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/settings
 $(BUILD)/gen/kernel_%.c: src/kernel/%.h scripts/embed
 	@mkdir -p $(@D)
 	$(Q)scripts/embed kernel_$*_text $< >$@
+
+$(BUILD)/gen/math_text.c: src/base/math_text.h scripts/embed
+	@mkdir -p $(@D)
+	$(Q)scripts/embed math_text $< >$@
 
 $(BUILD)/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/settings
 	$(call say,CC,$<)

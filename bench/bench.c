@@ -58,11 +58,13 @@ bool bench_options(int argc, char **argv, Options *options, const OwnOption *own
     enum { MOST = 32 };
     const char *threads = NULL, *repeats = NULL, *command = NULL;
     const OwnOption common[] = {
-        { "db", &options->db, NULL },           { "tbl", &options->tbl, NULL },         { "ssb", &options->ssb, NULL },
-        { "duckdb", &options->duckdb, NULL },   { "scratch", &options->scratch, NULL }, { "scale", &options->scale, NULL },
-        { "parts", &options->parts, NULL },     { "record", &options->record, NULL },   { "child", &options->child, NULL },
-        { "child-query", &options->child_query, NULL },
-        { "threads", &threads, NULL },          { "repeats", &repeats, NULL },          { "command", &command, NULL },
+        { "db", &options->db, NULL },           { "tbl", &options->tbl, NULL },
+        { "ssb", &options->ssb, NULL },         { "duckdb", &options->duckdb, NULL },
+        { "scratch", &options->scratch, NULL }, { "scale", &options->scale, NULL },
+        { "parts", &options->parts, NULL },     { "record", &options->record, NULL },
+        { "child", &options->child, NULL },     { "child-query", &options->child_query, NULL },
+        { "threads", &threads, NULL },          { "repeats", &repeats, NULL },
+        { "command", &command, NULL },
     };
     OwnOption all[MOST];
     struct option long_options[MOST + 1] = { 0 };
@@ -91,7 +93,8 @@ bool bench_options(int argc, char **argv, Options *options, const OwnOption *own
 
 bool options_are_whole(const Options *options)
 {
-    return options->db && options->tbl && options->duckdb && options->scratch && options->threads > 0 && options->repeats > 0;
+    return options->db && options->tbl && options->duckdb && options->scratch && options->threads > 0 &&
+           options->repeats > 0;
 }
 
 // ---- the report: printed as it grows, and kept for --record -------------------------------------------------------
@@ -263,9 +266,9 @@ static void start_child(const Bench *bench, const Child *child)
     snprintf(threads, sizeof threads, "%d", o->threads);
     snprintf(repeats, sizeof repeats, "%d", o->repeats);
     setenv(child->name, child->value, 1);
-    execl(o->program, o->program, "--child", child->what, "--child-query", child->query_path, "--db", o->db, "--tbl", o->tbl,
-          "--ssb", o->ssb, "--duckdb", o->duckdb, "--scratch", o->scratch, "--threads", threads, "--repeats", repeats,
-          child->device ? "--device" : NULL, child->device, (char *)NULL);
+    execl(o->program, o->program, "--child", child->what, "--child-query", child->query_path, "--db", o->db, "--tbl",
+          o->tbl, "--ssb", o->ssb, "--duckdb", o->duckdb, "--scratch", o->scratch, "--threads", threads, "--repeats",
+          repeats, child->device ? "--device" : NULL, child->device, (char *)NULL);
     perror(o->program);
     _exit(127);
 }

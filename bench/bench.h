@@ -1,7 +1,8 @@
 // bench.h - what the benchmarks share: options, the report, the two engines on the same data, the SSB queries.
 //
 //     Bench bench = { .options = ... };                // what holds when nothing is said
-//     if (!bench_options(argc, argv, &bench.options, own, COUNT(own)) || !options_are_whole(&bench.options)) return usage();
+//     if (!bench_options(argc, argv, &bench.options, own, COUNT(own))) return usage();
+//     if (!options_are_whole(&bench.options)) return usage();
 //     bench_begin(&bench);                             // reads the queries, loads DuckDB's file if it is not there
 //     write_heading(&bench, "Star Schema Benchmark");  // date, machine, versions, command
 //     ... open_weft, open_duckdb, say ...
@@ -41,27 +42,31 @@ typedef struct Bench {
     FILE    *report;
 } Bench;
 
-// What a benchmark takes beside the options of all: TEXT is what follows the name, or FLAG is set and nothing follows it.
+// What a benchmark takes beside the options of all: TEXT is what follows the name, or FLAG is set and nothing follows
+// it.
 typedef struct OwnOption { const char *name; const char **text; bool *flag; } OwnOption;
 
-bool bench_options(int argc, char **argv, Options *options, const OwnOption *own, int n_own);  // false: one is not known
+// False: one is not known.
+bool bench_options(int argc, char **argv, Options *options, const OwnOption *own, int n_own);
 bool options_are_whole(const Options *options);
 
 void bench_begin(Bench *bench);
 void bench_end(Bench *bench);
 
-// What is settled when a process starts (an empty cache, device memory) is measured in one of its own: this program again, with one more
-// variable in its environment.  It prints N_ANSWERS numbers.
+// What is settled when a process starts (an empty cache, device memory) is measured in one of its own: this program
+// again, with one more variable in its environment.  It prints N_ANSWERS numbers.
 typedef struct Child { const char *what, *query_path, *name, *value, *device; } Child;     // device NULL: not told
 
 void ask_child(const Bench *bench, const Child *child, double *answers, int n_answers);
-void make_empty_cache(const Bench *bench, char *path, size_t capacity);        // a folder without compiled code, for WEFT_CACHE
+// A folder without compiled code, for WEFT_CACHE.
+void make_empty_cache(const Bench *bench, char *path, size_t capacity);
 void remove_tree(const char *path);
 
 void   die(const char *what, const char *why) __attribute__((noreturn));
 void   must(Peer *peer, bool ok, const char *what);            // dies with the peer's error unless OK
 double now_ms(void);
-double run_ms(Peer *peer, const char *sql);                    // until the whole answer is there, in the engine's own form
+double run_ms(Peer *peer, const char *sql);                    // until the whole answer is there, in the engine's own
+                                                               // form
 
 void say(Bench *bench, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void write_heading(Bench *bench, const char *title);

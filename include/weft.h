@@ -8,9 +8,9 @@
 //     printf("%lld\n", (long long)sum->i64[0]);
 //     weft_result_free(result);  weft_disconnect(session);  weft_close(db);
 //
-// Threads: one database serves any number of sessions, each used by one thread at a time.  weft_cancel, weft_progress and
-// weft_queue_position are the exceptions: any thread may call them while another waits in weft_query.
-// Ownership: a result is independent of its session once returned, and must be freed before the database is closed.
+// Threads: one database serves any number of sessions, each used by one thread at a time.  weft_cancel, weft_progress
+// and weft_queue_position are the exceptions: any thread may call them while another waits in weft_query.  Ownership: a
+// result is independent of its session once returned, and must be freed before the database is closed.
 
 #ifndef WEFT_H
 #define WEFT_H
@@ -25,7 +25,8 @@ extern "C" {
 
 #define WEFT_VERSION "0.1.0"
 
-// Every way a call can end: name, SQLSTATE, what it means.  The names below, the log and the SQLSTATEs come from this list.
+// Every way a call can end: name, SQLSTATE, what it means.  The names below, the log and the SQLSTATEs come from this
+// list.
 #define WEFT_STATUS_LIST(X)                                                    \
     X(OK,                  "00000", "success")                                 \
     X(UNSUPPORTED,         "0A000", "feature is not supported")                \
@@ -39,6 +40,8 @@ extern "C" {
     X(BAD_ENCODING,        "22021", "text is not UTF-8")                       \
     X(INVALID_PARAMETER,   "22023", "setting or option has no such value")     \
     X(BAD_LIMIT,           "2201W", "limit is negative")                       \
+    X(BAD_POWER,           "2201F", "no real number is the root or power")     \
+    X(BAD_LOGARITHM,       "2201E", "logarithm of zero or a negative number")  \
     X(NOT_NULL_VIOLATION,  "23502", "null in a column that forbids it")        \
     X(CARDINALITY,         "21000", "more than one row where one was expected") \
     X(SYNTAX_ERROR,        "42601", "syntax error")                            \
@@ -50,6 +53,7 @@ extern "C" {
     X(DUPLICATE_ALIAS,     "42712", "table name used twice")                   \
     X(UNDEFINED_FUNCTION,  "42883", "no such function or operator")            \
     X(UNDEFINED_OBJECT,    "42704", "no such type or setting")                 \
+    X(WRONG_OBJECT,        "42809", "name is not of the kind that is needed")   \
     X(TYPE_MISMATCH,       "42804", "types do not fit")                        \
     X(CANNOT_COERCE,       "42846", "type cannot be cast to the other")        \
     X(GROUPING_ERROR,      "42803", "column must be grouped or aggregated")    \
@@ -117,7 +121,7 @@ typedef struct weft_column {
 
 // Opens the database in directory PATH, which is made when missing (".weft" is added to a bare name).
 weft_status weft_open(const char *path, weft_db **db, weft_error *error);
-void        weft_close(weft_db *db);                                     // sessions must be disconnected first; NULL is fine
+void        weft_close(weft_db *db);  // sessions must be disconnected first; NULL is fine
 
 weft_status weft_connect(weft_db *db, weft_session **session, weft_error *error);
 void        weft_disconnect(weft_session *session);                      // NULL is fine
@@ -125,13 +129,15 @@ void        weft_disconnect(weft_session *session);                      // NULL
 // Runs SQL, one statement or several separated by ';', and returns the result of the last.
 // On failure *RESULT is NULL, and the statements before the failing one stay done.
 weft_status weft_query(weft_session *session, const char *sql, weft_result **result, weft_error *error);
-void        weft_cancel(weft_session *session);                          // any thread: the running query ends with 57014
+void        weft_cancel(weft_session *session);  // any thread: the running query ends with 57014
 double      weft_progress(const weft_session *session);                  // any thread: 0 to 1, or -1 when nothing runs
-// Any thread: the place of the session's query among those that wait until their memory fits beside what runs, from 1 on; 0: it does not wait.
+// Any thread: the place of the session's query among those that wait until their memory fits beside what runs, from 1
+// on; 0: it does not wait.
 int         weft_queue_position(const weft_session *session);
 
-// The same without waiting: the query joins those that run, and shares their scans.  A session runs one query at a time, so
-// each task needs a session of its own; sessions are cheap.  SQL is copied.  weft_wait ends the task, and must be called once.
+// The same without waiting: the query joins those that run, and shares their scans.  A session runs one query at a
+// time, so each task needs a session of its own; sessions are cheap.  SQL is copied.  weft_wait ends the task, and must
+// be called once.
 typedef struct weft_task weft_task;
 weft_status weft_submit(weft_session *session, const char *sql, weft_task **task, weft_error *error);
 bool        weft_is_done(const weft_task *task);                         // weft_wait will not block
@@ -140,9 +146,10 @@ weft_status weft_wait(weft_task *task, weft_result **result, weft_error *error);
 size_t             weft_result_rows(const weft_result *result);
 int                weft_result_columns(const weft_result *result);       // 0 for statements that return no table
 const weft_column *weft_result_column(const weft_result *result, int column);
-const char        *weft_result_tag(const weft_result *result);           // "SELECT 3", "CREATE TABLE", "COPY 6001171", ...
+const char        *weft_result_tag(const weft_result *result);  // "SELECT 3", "CREATE TABLE", "COPY 6001171", ...
 int                weft_result_notices(const weft_result *result);
-const char        *weft_result_notice(const weft_result *result, int n); // "cc not found: ...": never silent, never fatal
+// "cc not found: ...": never silent, never fatal.
+const char        *weft_result_notice(const weft_result *result, int n);
 void               weft_result_free(weft_result *result);                // NULL is fine
 
 // The value as psql would print it, NUL-terminated and cut to CAPACITY; returns the full length.  NULL gives "".

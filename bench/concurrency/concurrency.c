@@ -91,7 +91,9 @@ static bool parse_options(int argc, char **argv, Options *options)
     *options = (Options){ .ssb = "bench/ssb", .scale = "1", .parts = "thirteen,random,loop,marginal,alone,attach,new",
                           .threads = 2, .command = "bench/concurrency/run.sh" };
     settings = (BenchSettings){ .seed = 1 };
-    const OwnOption own[] = { { "seconds", &seconds, NULL }, { "seed", &seed, NULL }, { "quick", NULL, &settings.is_quick },
+    const OwnOption own[] = { { "seconds", &seconds, NULL },
+                              { "seed", &seed, NULL },
+                              { "quick", NULL, &settings.is_quick },
                               { "duckdb-clients", &duckdb_clients, NULL } };
     if (!bench_options(argc, argv, options, own, COUNT(own)))
         return false;

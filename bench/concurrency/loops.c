@@ -221,10 +221,11 @@ void part_attach(Bench *bench, const Engines *engines)
     measure_probes(engines->weft, BACKGROUND, queries, probes, &among);
     measure_waits(engines->weft, queries, &waits);
     say(bench, "## Getting on a running scan, beside %d clients\n\n", BACKGROUND);
-    say(bench, "A query that scans all of lineorder waits until the next chunk is opened: %.2f ms at the median, %.2f at "
-               "p99, %.2f at most (%zu queries).  The scan goes through a chunk in %.2f ms on average, so the p99 is "
-               "**%.2f** chunk times.\n\n", waits.small.p50, waits.small.p99, waits.small.max, waits.small.n, chunk,
-        waits.small.p99 / chunk);
+    say(bench,
+        "A query that scans all of lineorder waits until the next chunk is opened: %.2f ms at the median, %.2f at "
+        "p99, %.2f at most (%zu queries).  The scan goes through a chunk in %.2f ms on average, so the p99 is "
+        "**%.2f** chunk times.\n\n",
+        waits.small.p50, waits.small.p99, waits.small.max, waits.small.n, chunk, waits.small.p99 / chunk);
     say(bench, "A query that needs one chunk, from text to answer:\n\n");
     say(bench, "| | p50 ms | p95 ms | p99 ms | max ms |\n| :-- | --: | --: | --: | --: |\n");
     say_probes(bench, "alone", &alone.small);
@@ -325,16 +326,20 @@ void part_new(Bench *bench, const Engines *engines)
     crew_free(one);
     crew_free(many);
     measure_beside_new(engines->weft, queries, &beside);
-    say(bench, "## Getting on with new shapes\n\nQueries of shapes never seen before, until their first chunk is opened: "
-               "compiling, and waiting.\n\n");
+    say(bench,
+        "## Getting on with new shapes\n\nQueries of shapes never seen before, until their first chunk is opened: "
+        "compiling, and waiting.\n\n");
     say(bench, "| | p50 ms | p95 ms | p99 ms | max ms |\n| :-- | --: | --: | --: | --: |\n");
     say_probes(bench, "one client", &alone);
     say_probes(bench, "8 clients at once", &together);
     say_probes(bench, "one whose code is there, beside 8", &beside.small);
-    say(bench, "\nThe scan goes through a chunk in %.2f ms on average then, most of it with tcc's code.  So the 8 wait, beyond "
-               "what compiling takes alone, %.2f chunk times at the median and **%.2f** at p99; the one whose code is "
-               "there %.2f at p99 (%zu queries).\n\n", chunk, (together.p50 - alone.p50) / chunk,
-        (together.p99 - alone.p50) / chunk, beside.small.p99 / chunk, beside.small.n);
+    say(bench,
+        "\nThe scan goes through a chunk in %.2f ms on average then, most of it with tcc's code.  So the 8 wait, "
+        "beyond "
+        "what compiling takes alone, %.2f chunk times at the median and **%.2f** at p99; the one whose code is "
+        "there %.2f at p99 (%zu queries).\n\n",
+        chunk, (together.p50 - alone.p50) / chunk, (together.p99 - alone.p50) / chunk, beside.small.p99 / chunk,
+        beside.small.n);
     free_queries(queries, N_RANDOM);
     free_queries(shapes, 2 * N_NEW);
 }

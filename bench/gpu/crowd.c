@@ -1,4 +1,5 @@
-// crowd.c - queries that are asked at once, each by a session of its own: how long they take, whether their answers are right, how they were woven.
+// crowd.c - queries that are asked at once, each by a session of its own: how long they take, whether their answers are
+// right, how they were woven.
 
 #define _GNU_SOURCE
 #include "gpu.h"
@@ -68,7 +69,8 @@ static void check_at_once(GpuBench *gpu, const Crowd *crowd)
     Peer *cpu = connect_on(gpu, gpu->weft ? gpu->weft : crowd->peers[0], "cpu");
     crowd_ask(crowd, results);
     for (int i = 0; i < crowd->n; i++) {
-        if (weft_query(peer_weft_session(cpu), crowd->queries[i], &expected, &error) || weft_query(peer_weft_session(crowd->peers[i]), crowd->queries[i], &alone, &error))
+        if (weft_query(peer_weft_session(cpu), crowd->queries[i], &expected, &error) ||
+            weft_query(peer_weft_session(crowd->peers[i]), crowd->queries[i], &alone, &error))
             die(crowd->queries[i], error.message);
         if (!is_same_answer(results[i], expected))
             die(crowd->queries[i], "another answer among others than alone on the CPU");
@@ -99,7 +101,11 @@ static Counts counts_now(Peer *weft)
     Rows devices = { 0 }, scans = { 0 };
     double found[6] = { 0 };
     if (!peer_run(weft, "select sum(kernels) from weft_devices", &devices) ||
-        !peer_run(weft, "select sum(rides), sum(rides_woven), sum(rides_cubed), sum(rides_fused), sum(rides_sieved) from weft_scans where table_name = 'lineorder'", &scans))
+        !peer_run(
+            weft,
+            "select sum(rides), sum(rides_woven), sum(rides_cubed), sum(rides_fused), sum(rides_sieved) from "
+            "weft_scans where table_name = 'lineorder'",
+            &scans))
         die("what was counted", weft->error);
     for (int i = 0; i < COUNT(found); i++) {
         const char *cell = i ? rows_cell(&scans, 0, i - 1) : rows_cell(&devices, 0, 0);
@@ -112,8 +118,9 @@ static Counts counts_now(Peer *weft)
 
 static Counts counts_per_round(const Counts *before, const Counts *after, int n)
 {
-    return (Counts){ (after->kernels - before->kernels) / n, (after->scans - before->scans) / n, (after->woven - before->woven) / n,
-                     (after->one_body - before->one_body) / n, (after->fused - before->fused) / n, (after->sieved - before->sieved) / n };
+    return (Counts){ (after->kernels - before->kernels) / n, (after->scans - before->scans) / n,
+                     (after->woven - before->woven) / n,     (after->one_body - before->one_body) / n,
+                     (after->fused - before->fused) / n,     (after->sieved - before->sieved) / n };
 }
 
 // The first rounds compile what queries that meet need; the compilers work in the background.
@@ -140,13 +147,16 @@ AtOnce best_at_once(GpuBench *gpu, const Crowd *crowd, Peer *weft)
 
 void say_woven(GpuBench *gpu, const Counts *counts)
 {
-    say(&gpu->bench, "- scans of lineorder in a round: %.4g; one body %.4g, fused %.4g, sieved %.4g, by themselves %.4g\n", counts->scans, counts->one_body,
-        counts->fused, counts->sieved, counts->scans - counts->woven);
+    say(&gpu->bench,
+        "- scans of lineorder in a round: %.4g; one body %.4g, fused %.4g, sieved %.4g, by themselves %.4g\n",
+        counts->scans, counts->one_body, counts->fused, counts->sieved, counts->scans - counts->woven);
 }
 
-// Launches of one round, and the share of its time that these would take one after the other, with nothing else meanwhile.
+// Launches of one round, and the share of its time that these would take one after the other, with nothing else
+// meanwhile.
 void say_launches(GpuBench *gpu, double kernels, double ms)
 {
     if (gpu->launch_us > 0 && kernels > 0)
-        say(&gpu->bench, "- launches: %.0f, one after the other %.2f %% of that time\n", kernels, 100 * kernels * gpu->launch_us / 1e3 / ms);
+        say(&gpu->bench, "- launches: %.0f, one after the other %.2f %% of that time\n", kernels,
+            100 * kernels * gpu->launch_us / 1e3 / ms);
 }

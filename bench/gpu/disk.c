@@ -1,7 +1,9 @@
-// disk.c - data that is on disk alone: how fast a query reads it, beside what the disk gives to threads that do nothing but read.
+// disk.c - data that is on disk alone: how fast a query reads it, beside what the disk gives to threads that do nothing
+// but read.
 //
-// Pages of files are dropped from the system's cache before each run.  The plain reads are over the same files, a megabyte at a time; those that go past that cache
-// tell what the disk gives, those that go through it, as all of Weft's do, what of it the system hands on to who leaves reading ahead to it.
+// Pages of files are dropped from the system's cache before each run.  The plain reads are over the same files, a
+// megabyte at a time; those that go past that cache tell what the disk gives, those that go through it, as all of
+// Weft's do, what of it the system hands on to who leaves reading ahead to it.
 
 #define _GNU_SOURCE
 #include "gpu.h"
@@ -84,7 +86,13 @@ static double drop_from_memory(const Files *files)
 
 // ---- plain reads ----------------------------------------------------------------------------------------------------
 
-typedef struct Reading { const Files *files; _Atomic uint64_t next, done; uint64_t most; int flags; _Atomic bool is_refused; } Reading;
+typedef struct Reading {
+    const Files *files;
+    _Atomic uint64_t next, done;
+    uint64_t most;
+    int flags;
+    _Atomic bool is_refused;
+} Reading;
 
 // Where the next megabyte is: pieces are numbered over all files.
 static bool take_piece(Reading *reading, int *file, uint64_t *at)
@@ -143,7 +151,7 @@ static double read_plainly(const Files *files, int n_readers, uint64_t most, int
     return reading.is_refused ? NAN : (double)reading.done / (now_ms() - start) / 1e6;
 }
 
-// ---- what the disk did ------------------------------------------------------------------------------------------------
+// ---- what the disk did ----------------------------------------------------------------------------------------------
 
 typedef struct DiskUse { double busy_ms, queued_ms; } DiskUse; // queued: summed over requests
 
@@ -184,8 +192,8 @@ int child_disk(GpuBench *gpu)
     explain_analyze(weft, sql, &figures);
     double query_ms = now_ms() - start;
     DiskUse after = disk_use(gpu->bench.options.db);
-    printf("%.6f %.0f %.6f %.6f %.6f %.6f\n", query_ms, figures.bytes_link > 0 ? figures.bytes_link : figures.bytes, left, run_ms(weft, sql),
-           after.busy_ms - before.busy_ms, after.queued_ms - before.queued_ms);
+    printf("%.6f %.0f %.6f %.6f %.6f %.6f\n", query_ms, figures.bytes_link > 0 ? figures.bytes_link : figures.bytes,
+           left, run_ms(weft, sql), after.busy_ms - before.busy_ms, after.queued_ms - before.queued_ms);
     free(sql);
     peer_close(weft);
     free_files(files);
@@ -205,7 +213,8 @@ static DiskTimes time_query(GpuBench *gpu, const char *how)
             continue;
         if (answers[0] < best.ms)
             best.use = (DiskUse){ answers[4], answers[5] };
-        best = (DiskTimes){ fmin(best.ms, answers[0]), fmin(best.again_ms, answers[3]), answers[1], answers[2], best.use };
+        best =
+            (DiskTimes){ fmin(best.ms, answers[0]), fmin(best.again_ms, answers[3]), answers[1], answers[2], best.use };
     }
     return best;
 }
@@ -214,7 +223,8 @@ static double best_plain_rate(GpuBench *gpu, const Files *files, uint64_t bytes,
 {
     static const int READERS[] = { 1, 4, 16, 64 };
     double best = 0;
-    say(&gpu->bench, "- threads that do nothing but read, %s the system's cache:", flags & O_DIRECT ? "past" : "through");
+    say(&gpu->bench,
+        "- threads that do nothing but read, %s the system's cache:", flags & O_DIRECT ? "past" : "through");
     for (int i = 0; i < COUNT(READERS); i++) {
         double rate = 0;
         for (int r = 0; r < gpu->bench.options.repeats; r++)
@@ -230,19 +240,23 @@ void part_disk(GpuBench *gpu)
 {
     Bench *bench = &gpu->bench;
     Files *files = calloc(1, sizeof *files);
-    say(bench, "## On disk alone: a filter-and-sum query, the first in its process; best of %d\n\n", bench->options.repeats);
+    say(bench, "## On disk alone: a filter-and-sum query, the first in its process; best of %d\n\n",
+        bench->options.repeats);
     find_files(bench->options.db, files);
     DiskTimes dropped = time_query(gpu, "dropped"), kept = time_query(gpu, "kept");
     if (!(dropped.left < 0.05)) {
         say(bench, "Not measured: the files are small, or the system keeps them in memory.\n\n");
     } else {
-        double best = best_plain_rate(gpu, files, (uint64_t)dropped.bytes * 2, O_DIRECT), rate = dropped.bytes / dropped.ms / 1e6;
+        double best = best_plain_rate(gpu, files, (uint64_t)dropped.bytes * 2, O_DIRECT),
+               rate = dropped.bytes / dropped.ms / 1e6;
         best_plain_rate(gpu, files, (uint64_t)dropped.bytes * 2, 0);
-        say(bench, "- the query: %.1f ms for %.0f MB, %.2f GB/s; with the files in the system's cache %.1f ms; the second time %.1f ms\n", dropped.ms,
-            dropped.bytes / 1e6, rate, kept.ms, dropped.again_ms);
+        say(bench,
+            "- the query: %.1f ms for %.0f MB, %.2f GB/s; with the files in the system's cache %.1f ms; the second "
+            "time %.1f ms\n",
+            dropped.ms, dropped.bytes / 1e6, rate, kept.ms, dropped.again_ms);
         if (dropped.use.busy_ms > 0)
-            say(bench, "- the disk was at work for %.0f %% of that time, on %.0f requests in the mean\n", fmin(100, 100 * dropped.use.busy_ms / dropped.ms),
-                dropped.use.queued_ms / dropped.ms);
+            say(bench, "- the disk was at work for %.0f %% of that time, on %.0f requests in the mean\n",
+                fmin(100, 100 * dropped.use.busy_ms / dropped.ms), dropped.use.queued_ms / dropped.ms);
         if (best > 0)                                          // else files cannot be read past the cache
             say(bench, "- of the best rate past the cache: %.0f %%\n", 100 * rate / best);
         say(bench, "\n");

@@ -7,8 +7,9 @@
 //       9 x 115 blocks of 256 threads x 8 rows, 40 registers, 12.3 kB shared, occupancy 75 %, 3 launches
 //       kernels 0.456 ms at 4200 GB/s (93 % of the measured 4500), 1.2 GB over the link
 //
-// and a join table ends its line with "built in 0.21 ms by cpu" where the host made it, and "built in 0.021 ms by cuda:0" where kernels did.  Text is what users get as well, so this reads what
-// they would read.  Where time and rate are given, they make the bytes: "1.2 GB" has too few digits.
+// and a join table ends its line with "built in 0.21 ms by cpu" where the host made it, and "built in 0.021 ms by
+// cuda:0" where kernels did.  Text is what users get as well, so this reads what they would read.  Where time and rate
+// are given, they make the bytes: "1.2 GB" has too few digits.
 
 #define _GNU_SOURCE
 #include "gpu.h"
@@ -110,15 +111,18 @@ bool figures_of(const char *explained, Figures *figures)
     return figures->n_on_cpu + figures->n_on_device > 0;
 }
 
-// "table: hash, chained: value in 32 bits, 10,000,000 rows, 1.2 MB, built in 0.21 ms by cpu"; "table: direct over 70000 keys: ..."
+// "table: hash, chained: value in 32 bits, 10,000,000 rows, 1.2 MB, built in 0.21 ms by cpu"; "table: direct over 70000
+// keys: ..."
 static bool read_table_line(const char *line, JoinFigures *join)
 {
-    const char *kind = strstr(line, "table: "), *built = strstr(line, ", built in "), *by = strstr(line, " ms by "), *bytes = built;
+    const char *kind = strstr(line, "table: "), *built = strstr(line, ", built in "), *by = strstr(line, " ms by "),
+               *bytes = built;
     if (!kind || !by || !built || by < built)
         return false;
     kind += strlen("table: ");
     const char *end = kind;
-    while (end < built && *end != ':' && strncmp(end, " over ", 6) != 0 && !(*end == ',' && isdigit((unsigned char)end[2])))
+    while (end < built && *end != ':' && strncmp(end, " over ", 6) != 0 &&
+           !(*end == ',' && isdigit((unsigned char)end[2])))
         end++;
     while (bytes > kind && strncmp(bytes - 2, ", ", 2) != 0)
         bytes--;

@@ -1,7 +1,8 @@
 // gpu.c - the Star Schema Benchmark on a GPU: kernels, single and at once, resident and streamed, beside DuckDB.
 //
 //     gpu --db DB --tbl DIR --ssb bench/ssb --duckdb LIBRARY --scratch DIR [--device cuda] [--pool 128MB] [--threads N]
-//         [--repeats N] [--scale SF] [--rows N] [--parts single,together,shape,shapes,tables,stream,duckdb,first,disk] [--record FILE]
+//         [--repeats N] [--scale SF] [--rows N] [--record FILE]
+//         [--parts single,together,shape,shapes,tables,stream,duckdb,first,disk]
 //     gpu --figures FILE                  what it reads out of a text of EXPLAIN ANALYZE; for its test
 //
 // bench/README.md says what each part measures.
@@ -19,9 +20,11 @@ static int print_figures(const char *path)
     char *text = read_whole_file(path);
     if (!text || !figures_of(text, &figures))
         die(path, text ? "names no kernel" : "cannot be read");
-    printf("kernels %.3f ms, tables %.3f ms, %.0f bytes, %.0f over the link, %d kernels on the device, %d on the CPU, %d launches\n",
-           figures.kernels_ms, figures.build_ms, figures.bytes, figures.bytes_link, figures.n_on_device, figures.n_on_cpu,
-           figures.n_launches);
+    printf(
+        "kernels %.3f ms, tables %.3f ms, %.0f bytes, %.0f over the link, %d kernels on the device, %d on the CPU, %d "
+        "launches\n",
+        figures.kernels_ms, figures.build_ms, figures.bytes, figures.bytes_link, figures.n_on_device, figures.n_on_cpu,
+        figures.n_launches);
     JoinFigures join;
     if (join_of(text, &join))
         printf("table: %s, %s, %.3f ms by %s\n", join.kind, join.bytes, join.build_ms, join.by);
@@ -32,12 +35,18 @@ static int print_figures(const char *path)
 static bool parse_options(int argc, char **argv, GpuBench *gpu, const char **figures)
 {
     Options *options = &gpu->bench.options;
-    *options = (Options){ .ssb = "bench/ssb", .scale = "20", .parts = "single,together,shape,shapes,tables,stream,duckdb,first,disk",
-                          .threads = (int)sysconf(_SC_NPROCESSORS_ONLN), .repeats = 5, .command = "bench/gpu/run.sh" };
+    *options = (Options){ .ssb = "bench/ssb",
+                          .scale = "20",
+                          .parts = "single,together,shape,shapes,tables,stream,duckdb,first,disk",
+                          .threads = (int)sysconf(_SC_NPROCESSORS_ONLN),
+                          .repeats = 5,
+                          .command = "bench/gpu/run.sh" };
     gpu->device = "cuda";
     gpu->pool = "128MB";
     gpu->rows = "10000000";
-    const OwnOption own[] = { { "device", &gpu->device, NULL }, { "pool", &gpu->pool, NULL }, { "rows", &gpu->rows, NULL },
+    const OwnOption own[] = { { "device", &gpu->device, NULL },
+                              { "pool", &gpu->pool, NULL },
+                              { "rows", &gpu->rows, NULL },
                               { "figures", figures, NULL } };
     return bench_options(argc, argv, options, own, COUNT(own)) && (*figures || options_are_whole(options));
 }
@@ -56,21 +65,27 @@ int main(int argc, char **argv)
     static GpuBench gpu;
     const char *figures = NULL;
     if (!parse_options(argc, argv, &gpu, &figures)) {
-        fprintf(stderr, "usage: gpu --db DB --tbl DIR --ssb DIR --duckdb LIBRARY --scratch DIR [--device cuda] [--pool 128MB]\n"
-                        "           [--threads N] [--repeats N] [--scale SF] [--rows N]\n"
-                        "           [--parts single,together,shape,shapes,tables,stream,duckdb,first,disk] [--record FILE]\n");
+        fprintf(stderr,
+                "usage: gpu --db DB --tbl DIR --ssb DIR --duckdb LIBRARY --scratch DIR [--device cuda] [--pool 128MB]\n"
+                "           [--threads N] [--repeats N] [--scale SF] [--rows N]\n"
+                "           [--parts single,together,shape,shapes,tables,stream,duckdb,first,disk] [--record FILE]\n");
         return 2;
     }
     if (figures)
         return print_figures(figures);
-    setenv("WEFT_GPU_WAIT", "on", 1);                          // what is timed runs on the device; first runs switch it off
+    // What is timed runs on the device; first runs switch it off.
+    setenv("WEFT_GPU_WAIT", "on", 1);
     if (gpu.bench.options.child)
-        return !strcmp(gpu.bench.options.child, "stream") ? child_stream(&gpu) : !strcmp(gpu.bench.options.child, "disk") ? child_disk(&gpu) : child_first(&gpu);
+        return !strcmp(gpu.bench.options.child, "stream") ? child_stream(&gpu)
+               : !strcmp(gpu.bench.options.child, "disk") ? child_disk(&gpu)
+                                                          : child_first(&gpu);
     gpu.has_targets = strcmp(gpu.device, "cpu") != 0 && !strcmp(gpu.bench.options.scale, "20");
     bench_begin(&gpu.bench);
-    write_heading(&gpu.bench, strcmp(gpu.device, "cpu") ? "Star Schema Benchmark on a GPU" : "Star Schema Benchmark, as on a GPU");
+    write_heading(&gpu.bench,
+                  strcmp(gpu.device, "cpu") ? "Star Schema Benchmark on a GPU" : "Star Schema Benchmark, as on a GPU");
     measure_peaks(&gpu);
-    // Those with processes of their own go first: one process at a time has the device and the database.  So does the one with a database of its own.
+    // Those with processes of their own go first: one process at a time has the device and the database.  So does the
+    // one with a database of its own.
     if (wants(&gpu, "stream"))
         part_stream(&gpu);
     if (wants(&gpu, "first"))

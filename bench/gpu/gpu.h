@@ -18,11 +18,12 @@ typedef struct Figures {
 
 bool figures_of(const char *explained, Figures *figures);       // false: there is no kernel in this text
 
-typedef struct JoinFigures { char kind[32], bytes[16], by[16]; double build_ms; } JoinFigures; // "hash, chained", "1.2 MB", "cuda:0"
+// "hash, chained", "1.2 MB", "cuda:0".
+typedef struct JoinFigures { char kind[32], bytes[16], by[16]; double build_ms; } JoinFigures;
 
 bool join_of(const char *explained, JoinFigures *join);         // of the first join table; false: there is none
 
-// ---- the parts (parts.c, shapes.c, tables.c, disk.c): each prints its section -------------------------------------------------------------------
+// ---- the parts (parts.c, shapes.c, tables.c, disk.c): each prints its section ---------------------------------------
 
 enum { N_SHAPE = 16, N_STREAM = 32, MOST_AT_ONCE = 32 };
 
@@ -60,9 +61,11 @@ char *explain_text(Peer *weft, const char *sql);                // of EXPLAIN AN
 void  explain_analyze(Peer *weft, const char *sql, Figures *figures);
 char *shape_query(int n);              // number n of a family of filter-and-sum queries
 
-typedef struct Single { Figures figures; double kernels_ms, whole_ms; } Single;        // kernels and tables; from SQL text to result
+// Kernels and tables; from SQL text to result.
+typedef struct Single { Figures figures; double kernels_ms, whole_ms; } Single;
 
-Single time_single(GpuBench *gpu, const char *sql);             // the least of each; the figures are those of the least kernels_ms
+Single time_single(GpuBench *gpu, const char *sql);             // the least of each; the figures are those of the least
+                                                                // kernels_ms
 
 // ---- queries at once (crowd.c) --------------------------------------------------------------------------------------
 
@@ -71,7 +74,8 @@ enum { ONCE_ROUNDS = 4 };
 
 typedef struct Crowd { Peer *peers[MOST_AT_ONCE]; char *queries[MOST_AT_ONCE]; int n; } Crowd;
 
-// Of one round, in the mean: kernels that the device was handed; scans of lineorder, those that had a kernel in common with others, and in which way.
+// Of one round, in the mean: kernels that the device was handed; scans of lineorder, those that had a kernel in common
+// with others, and in which way.
 typedef struct Counts { double kernels, scans, woven, one_body, fused, sieved; } Counts;
 typedef struct AtOnce { double ms; Counts counts; } AtOnce;
 
@@ -79,7 +83,8 @@ Peer  *connect_on(const GpuBench *gpu, Peer *weft, const char *device);        /
 void   crowd_join(GpuBench *gpu, Crowd *crowd, Peer *weft, const char *sql);
 void   crowd_free(Crowd *crowd);
 double run_at_once(const Crowd *crowd);
-AtOnce best_at_once(GpuBench *gpu, const Crowd *crowd, Peer *weft);            // and compares the answers with the CPU's
+// And compares the answers with the CPU's.
+AtOnce best_at_once(GpuBench *gpu, const Crowd *crowd, Peer *weft);
 void   say_woven(GpuBench *gpu, const Counts *counts);
 void   say_launches(GpuBench *gpu, double kernels, double ms);
 

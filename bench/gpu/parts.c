@@ -1,8 +1,8 @@
 // parts.c - what bench/gpu measures.
 //
-// Times of kernels are Weft's own (EXPLAIN ANALYZE), times from SQL text to result are taken by the clock around the call.
-// Answers are compared with DuckDB's before any clock runs.  The targets and the times of Crystal, a library of hand-written
-// kernels, are for SF 20 on an H200; elsewhere the figures stand without a verdict.
+// Times of kernels are Weft's own (EXPLAIN ANALYZE), times from SQL text to result are taken by the clock around the
+// call.  Answers are compared with DuckDB's before any clock runs.  The targets and the times of Crystal, a library of
+// hand-written kernels, are for SF 20 on an H200; elsewhere the figures stand without a verdict.
 
 #define _GNU_SOURCE
 #include "gpu.h"
@@ -16,9 +16,11 @@
 #include "device/cuda_driver.h"
 #include "device/survey.h"
 
-static const struct { const char *name; double ms; } CRYSTAL[] = {
-    { "q11", 0.564 }, { "q12", 0.560 }, { "q13", 0.565 }, { "q21", 1.58 }, { "q22", 1.52 },  { "q23", 1.60 }, { "q31", 2.66 },
-    { "q32", 1.37 },  { "q33", 1.48 },  { "q34", 1.40 },  { "q41", 13.75 }, { "q42", 1.68 }, { "q43", 1.58 },
+static const struct { const char *name; double ms;
+} CRYSTAL[] = {
+    { "q11", 0.564 }, { "q12", 0.560 }, { "q13", 0.565 }, { "q21", 1.58 }, { "q22", 1.52 },
+    { "q23", 1.60 },  { "q31", 2.66 },  { "q32", 1.37 },  { "q33", 1.48 }, { "q34", 1.40 },
+    { "q41", 13.75 }, { "q42", 1.68 },  { "q43", 1.58 },
 };
 
 static double crystal_ms(const char *query)
@@ -85,29 +87,32 @@ char *shape_query(int n)
 {
     char *sql;
     int year = 1992 + n % 7, discount = 1 + n % 7;
-    if (asprintf(&sql, "select sum(lo_extendedprice * lo_discount) from lineorder where lo_orderdate between %d0101 and "
-                       "%d1231 and lo_discount between %d and %d and lo_quantity < %d",
+    if (asprintf(&sql,
+                 "select sum(lo_extendedprice * lo_discount) from lineorder where lo_orderdate between %d0101 and "
+                 "%d1231 and lo_discount between %d and %d and lo_quantity < %d",
                  year, year, discount, discount + 2, 20 + n % 29) < 0)
         die("query", "out of memory");
     return sql;
 }
 
-// ---- what launches cost where they go on beside kernels, and beside each other: each is made to take longer, and what the whole then takes tells --------
+// ---- what launches cost where they go on beside kernels, and beside each other: each is made to take longer, and what
 
 enum { SLOWER = 3 };                                           // by so many times what one takes
 
 static __typeof__(((CudaDriver *)NULL)->LaunchKernel) quick_launch;
 static double slower_ms;
 
-static CuResult launch_slowly(CuFunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
-                              CuStream stream, void **parameters, void **extra)
+static CuResult launch_slowly(CuFunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                              unsigned block_y, unsigned block_z, unsigned shared, CuStream stream, void **parameters,
+                              void **extra)
 {
     double until = now_ms() + slower_ms;
     while (now_ms() < until) {}
     return quick_launch(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, parameters, extra);
 }
 
-// Times in ms, best of as many rounds each, in turns.  The driver's calls are in a table of ours, which this changes while nobody launches.
+// Times in ms, best of as many rounds each, in turns.  The driver's calls are in a table of ours, which this changes
+// while nobody launches.
 static void time_slow_launches(GpuBench *gpu, const Crowd *crowd, double *quick_ms, double *slow_ms)
 {
     CudaDriver *driver = (CudaDriver *)(uintptr_t)cuda_driver();
@@ -128,7 +133,8 @@ static void say_launch_cost(GpuBench *gpu, const Crowd *crowd)
     if (gpu->launch_us <= 0)
         return;
     time_slow_launches(gpu, crowd, &quick_ms, &slow_ms);
-    say(&gpu->bench, "- with launches that take %d times as long: %.3f ms, beside %.3f\n", SLOWER + 1, slow_ms, quick_ms);
+    say(&gpu->bench, "- with launches that take %d times as long: %.3f ms, beside %.3f\n", SLOWER + 1, slow_ms,
+        quick_ms);
     verdict(gpu, "so launches cost, of the whole", 100 * fmax(0, slow_ms - quick_ms) / SLOWER / quick_ms, "%", true, 5);
 }
 
@@ -160,8 +166,9 @@ void measure_peaks(GpuBench *gpu)
     gpu->launch_us = speeds.launch_us;
     say(&gpu->bench, "- card: %s, %.1f GiB, compute capability %d.%d, driver %s\n", info.name,
         (double)info.memory_bytes / 1073741824, info.major, info.minor, driver);
-    say(&gpu->bench, "- measured: its memory is read at %.0f GB/s, pinned memory copied to it at %.1f GB/s, pageable at %.1f; "
-                     "a launch takes %.1f us\n\n",
+    say(&gpu->bench,
+        "- measured: its memory is read at %.0f GB/s, pinned memory copied to it at %.1f GB/s, pageable at %.1f; "
+        "a launch takes %.1f us\n\n",
         speeds.read, speeds.to_device_pinned, speeds.to_device_pageable, speeds.launch_us);
 }
 
@@ -205,10 +212,14 @@ void part_single(GpuBench *gpu)
     double log_sum = 0, most_over_ms = 0, least_gain = INFINITY, most_launching = 0;
     int n_elsewhere = 0;
     say(bench, "## Resident, one query at a time; best of %d\n\n", bench->options.repeats);
-    say(bench, "Kernels: of all pipelines, tables that queries join included; GB/s is whole columns that they may look at in that time, and "
-               "its share of the measured peak: at most so much, as late loads skip some.\n\n");
-    say(bench, "| query | kernels ms | of it tables by the host | GB/s | of peak | Crystal ms | Crystal / Weft | SQL to result ms | "
-               "over kernels ms | kernels on the device |\n| :-- | --: | --: | --: | --: | --: | --: | --: | --: | --: |\n");
+    say(bench,
+        "Kernels: of all pipelines, tables that queries join included; GB/s is whole columns that they may look at in "
+        "that time, and "
+        "its share of the measured peak: at most so much, as late loads skip some.\n\n");
+    say(bench,
+        "| query | kernels ms | of it tables by the host | GB/s | of peak | Crystal ms | Crystal / Weft | SQL to "
+        "result ms | "
+        "over kernels ms | kernels on the device |\n| :-- | --: | --: | --: | --: | --: | --: | --: | --: | --: |\n");
     for (int q = 0; q < bench->n_queries; q++) {
         const SsbQuery *query = &bench->queries[q];
         check_answers(gpu->weft, gpu->duckdb, query->name, query->sql);
@@ -277,7 +288,8 @@ void part_shape(GpuBench *gpu)
             run_ms(gpu->weft, crowd.queries[i]);
         in_turn_ms = fmin(in_turn_ms, now_ms() - start);
     }
-    say(bench, "## Resident, %d filter-and-sum queries of one shape; best of %d\n\n", crowd.n, ONCE_ROUNDS * bench->options.repeats);
+    say(bench, "## Resident, %d filter-and-sum queries of one shape; best of %d\n\n", crowd.n,
+        ONCE_ROUNDS * bench->options.repeats);
     say(bench, "- one after the other: %.3f ms\n", in_turn_ms);
     verdict(gpu, "at once", best.ms, "ms", true, 1.5);
     say_launches(gpu, best.counts.kernels, best.ms);
@@ -311,11 +323,12 @@ void part_duckdb(GpuBench *gpu)
             }
         }
     }
-    say(bench, "## The %d queries beside DuckDB with %d threads, from SQL text to result; best of %d\n\n", bench->n_queries,
-        bench->options.threads, bench->options.repeats);
+    say(bench, "## The %d queries beside DuckDB with %d threads, from SQL text to result; best of %d\n\n",
+        bench->n_queries, bench->options.threads, bench->options.repeats);
     say(bench, "| | Weft ms | DuckDB ms | DuckDB / Weft |\n| :-- | --: | --: | --: |\n");
     say(bench, "| one after the other | %.2f | %.2f | %.1f |\n", turn_ms[0], turn_ms[1], turn_ms[1] / turn_ms[0]);
-    say(bench, "| at once, a connection each | %.2f | %.2f | %.1f |\n\n", once_ms[0], once_ms[1], once_ms[1] / once_ms[0]);
+    say(bench, "| at once, a connection each | %.2f | %.2f | %.1f |\n\n", once_ms[0], once_ms[1],
+        once_ms[1] / once_ms[0]);
     crew_free(crews[0]);
     crew_free(crews[1]);
 }
@@ -366,8 +379,9 @@ void part_stream(GpuBench *gpu)
     say(bench, "\n");
 }
 
-// All columns that a query needs are read before, by queries of another form, so that data is where it will be.  The first run and the
-// second, for which part of the code may still be in the making, are as everybody has them (gpu_wait = off); the third has all code.
+// All columns that a query needs are read before, by queries of another form, so that data is where it will be.  The
+// first run and the second, for which part of the code may still be in the making, are as everybody has them (gpu_wait
+// = off); the third has all code.
 int child_first(GpuBench *gpu)
 {
     static const char *const TOUCH[] = {
@@ -398,15 +412,21 @@ void part_first(GpuBench *gpu)
     char cache[600];
     double most_ms = 0, most_later_ms = 0;
     say(bench, "## First run with an empty code cache, in a new process, and the second\n\n");
-    say(bench, "The CPU runs what it does sooner than the code for the GPU is made, mostly the second run as well; later: with all code there.\n\n");
-    say(bench, "| query | first ms | second ms | later ms | more than the second | more than later |\n| :-- | --: | --: | --: | --: | --: |\n");
+    say(bench,
+        "The CPU runs what it does sooner than the code for the GPU is made, mostly the second run as well; later: "
+        "with all code there.\n\n");
+    say(bench,
+        "| query | first ms | second ms | later ms | more than the second | more than later |\n"
+        "| :-- | --: | --: | --: | --: | --: |\n");
     for (int q = 0; q < bench->n_queries; q++) {
         double answers[3];
         make_empty_cache(bench, cache, sizeof cache);
-        ask_child(bench, &(Child){ "first", bench->queries[q].path, "WEFT_CACHE", cache, gpu->device }, answers, COUNT(answers));
+        ask_child(bench, &(Child){ "first", bench->queries[q].path, "WEFT_CACHE", cache, gpu->device }, answers,
+                  COUNT(answers));
         remove_tree(cache);
         double more_ms = answers[0] - answers[1], more_later_ms = answers[0] - answers[2];
-        say(bench, "| %s | %.2f | %.2f | %.2f | %.2f | %.2f |\n", bench->queries[q].name, answers[0], answers[1], answers[2], more_ms, more_later_ms);
+        say(bench, "| %s | %.2f | %.2f | %.2f | %.2f | %.2f |\n", bench->queries[q].name, answers[0], answers[1],
+            answers[2], more_ms, more_later_ms);
         most_ms = fmax(most_ms, more_ms);
         most_later_ms = fmax(most_later_ms, more_later_ms);
     }

@@ -24,7 +24,11 @@ static char *groups_query(int n)
 static char *extremes_query(int n)
 {
     char *sql;
-    if (asprintf(&sql, "select lo_discount, count(*), sum(lo_extendedprice), min(lo_revenue), max(lo_revenue) from lineorder " RANGES, RANGES_OF(n)) < 0)
+    if (asprintf(
+            &sql,
+            "select lo_discount, count(*), sum(lo_extendedprice), min(lo_revenue), max(lo_revenue) "
+             "from lineorder " RANGES,
+            RANGES_OF(n)) < 0)
         die("query", "out of memory");
     return sql;
 }
@@ -32,8 +36,12 @@ static char *extremes_query(int n)
 static char *joined_query(int n)
 {
     char *sql;
-    if (asprintf(&sql, "select d_year, count(*), sum(lo_revenue) from lineorder, date where lo_orderdate = d_datekey and lo_discount between %d and %d and "
-                       "lo_quantity between %d and %d group by d_year order by d_year", n % 7, n % 7 + 2, 1 + 2 * n, 15 + 2 * n) < 0)
+    if (asprintf(
+            &sql,
+            "select d_year, count(*), sum(lo_revenue) from lineorder, date where lo_orderdate = d_datekey and "
+            "lo_discount between %d and %d and "
+            "lo_quantity between %d and %d group by d_year order by d_year",
+            n % 7, n % 7 + 2, 1 + 2 * n, 15 + 2 * n) < 0)
         die("query", "out of memory");
     return sql;
 }
@@ -43,9 +51,13 @@ static char *join_query(int n)
 {
     static const char *const REGIONS[] = { "AFRICA", "AMERICA", "ASIA", "EUROPE", "MIDDLE EAST" };
     char *sql;
-    if (asprintf(&sql, "select sum(lo_revenue), d_year, p_brand1 from lineorder, date, part, supplier where lo_orderdate = d_datekey and lo_partkey = p_partkey "
-                       "and lo_suppkey = s_suppkey and p_category = 'MFGR#%d%d' and s_region = '%s' group by d_year, p_brand1 order by d_year, p_brand1",
-                 1 + n / 5, 1 + n % 5, REGIONS[n % COUNT(REGIONS)]) < 0)
+    if (asprintf(
+            &sql,
+            "select sum(lo_revenue), d_year, p_brand1 from lineorder, date, part, supplier where lo_orderdate = "
+            "d_datekey and lo_partkey = p_partkey "
+            "and lo_suppkey = s_suppkey and p_category = 'MFGR#%d%d' and s_region = '%s' group by d_year, p_brand1 "
+            "order by d_year, p_brand1",
+            1 + n / 5, 1 + n % 5, REGIONS[n % COUNT(REGIONS)]) < 0)
         die("query", "out of memory");
     return sql;
 }
@@ -75,7 +87,8 @@ static void time_shape(GpuBench *gpu, const char *what, ShapeQuery *query)
         free(sql);
     }
     const AtOnce best = best_at_once(gpu, &crowd, gpu->weft);
-    say(bench, "\n- sum of each alone: %.3f ms from SQL to result; of their kernels and tables: %.3f ms\n", whole_ms, kernels_ms);
+    say(bench, "\n- sum of each alone: %.3f ms from SQL to result; of their kernels and tables: %.3f ms\n", whole_ms,
+        kernels_ms);
     say(bench, "- at once: %.3f ms, %.1f %% of the sum from SQL to result\n", best.ms, 100 * best.ms / whole_ms);
     say_launches(gpu, best.counts.kernels, best.ms);
     say_woven(gpu, &best.counts);
@@ -85,8 +98,8 @@ static void time_shape(GpuBench *gpu, const char *what, ShapeQuery *query)
 
 void part_shapes(GpuBench *gpu)
 {
-    say(&gpu->bench, "## Resident, %d queries of one shape that group; best of %d alone, of %d at once\n\n", N_SHAPE, gpu->bench.options.repeats,
-        ONCE_ROUNDS * gpu->bench.options.repeats);
+    say(&gpu->bench, "## Resident, %d queries of one shape that group; best of %d alone, of %d at once\n\n", N_SHAPE,
+        gpu->bench.options.repeats, ONCE_ROUNDS * gpu->bench.options.repeats);
     for (int s = 0; s < COUNT(SHAPES); s++)
         time_shape(gpu, SHAPES[s].what, SHAPES[s].query);
 }

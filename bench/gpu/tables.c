@@ -1,4 +1,5 @@
-// tables.c - what it costs to make join tables of each kind: a dimension of 10 million rows, and a fact table of twice as many that looks all of them up.
+// tables.c - what it costs to make join tables of each kind: a dimension of 10 million rows, and a fact table of twice
+// as many that looks all of them up.
 //
 //     dim     row 0, 1, 2, ...: its keys in every form, and a value
 //     fact    the keys of random rows of dim: each of them is found
@@ -35,14 +36,20 @@ static const struct { const char *what, *joined; } JOINS[] = {
     { "two columns that do not", "f_wide_a = d_wide_a and f_wide_b = d_wide_b" },
 };
 
-// ---- the data: made once ----------------------------------------------------------------------------------------------
+// ---- the data: made once --------------------------------------------------------------------------------------------
 
 // Of row ROW of N_ROWS.
 static void fill_keys(u64 row, u64 n_rows, u32 at, GenBatch *batch)
 {
     const u64 three = row % MAX_OF(n_rows / 3, (u64)1);
-    const u64 keys[N_KEYS] = { [ROW] = row, [FAR] = row * APART, [THREE] = three, [FAR_THREE] = three * APART, [PAIR_A] = row / PAIR,
-                               [PAIR_B] = row % PAIR * APART, [WIDE_A] = row / PAIR * WIDE, [WIDE_B] = row % PAIR * WIDE };
+    const u64 keys[N_KEYS] = { [ROW] = row,
+                               [FAR] = row * APART,
+                               [THREE] = three,
+                               [FAR_THREE] = three * APART,
+                               [PAIR_A] = row / PAIR,
+                               [PAIR_B] = row % PAIR * APART,
+                               [WIDE_A] = row / PAIR * WIDE,
+                               [WIDE_B] = row % PAIR * WIDE };
     for (int k = 0; k < N_KEYS; k++)
         batch->cells[k][at] = (i64)keys[k];
 }
@@ -67,7 +74,8 @@ static void fill_fact(const void *rules, u64 first, u32 n, GenBatch *batch)
 // Under another name until they are complete.
 static void make_tables(GpuBench *gpu, u64 n_rows, const char *path)
 {
-    const GenTable tables[] = { { "dim", DIM, COUNT(DIM), fill_dim, n_rows, 1, true }, { "fact", FACT, COUNT(FACT), fill_fact, 2 * n_rows, 1, true } };
+    const GenTable tables[] = { { "dim", DIM, COUNT(DIM), fill_dim, n_rows, 1, true },
+                                { "fact", FACT, COUNT(FACT), fill_fact, 2 * n_rows, 1, true } };
     const GenPlan plan = { .tables = tables, .n_tables = COUNT(tables), .lists = &(WordList){ 0 }, .rules = &n_rows };
     char begun[600];
     Store *store;
@@ -89,7 +97,7 @@ static void make_tables(GpuBench *gpu, u64 n_rows, const char *path)
         die(begun, "cannot be renamed");
 }
 
-// ---- the part -----------------------------------------------------------------------------------------------------------
+// ---- the part -------------------------------------------------------------------------------------------------------
 
 typedef struct JoinTimes { double ms; Figures figures; JoinFigures join; } JoinTimes;
 
@@ -101,8 +109,8 @@ static void explain_join(Peer *weft, const char *sql, JoinTimes *times)
     free(text);
 }
 
-// Code and columns are there: the answer was asked for.  A run of EXPLAIN ANALYZE is a run as well, and the only one where it takes long; the figures are
-// those of the run with the least of kernels and table.
+// Code and columns are there: the answer was asked for.  A run of EXPLAIN ANALYZE is a run as well, and the only one
+// where it takes long; the figures are those of the run with the least of kernels and table.
 static JoinTimes time_join(GpuBench *gpu, Peer *weft, const char *sql)
 {
     enum { ENOUGH_MS = 1000 };
@@ -125,7 +133,8 @@ static JoinTimes time_join(GpuBench *gpu, Peer *weft, const char *sql)
 static void say_join(GpuBench *gpu, const char *what, const char *device, const JoinTimes *times)
 {
     const JoinFigures *join = &times->join;
-    say(&gpu->bench, "| %s | %s | %.2f | %.2f | %s | %s | %.2f | %s |\n", what, device, times->ms, times->figures.kernels_ms, join->kind, join->bytes, join->build_ms, join->by);
+    say(&gpu->bench, "| %s | %s | %.2f | %.2f | %s | %s | %.2f | %s |\n", what, device, times->ms,
+        times->figures.kernels_ms, join->kind, join->bytes, join->build_ms, join->by);
 }
 
 static void compare_joins(GpuBench *gpu, Peer *weft)
@@ -159,9 +168,14 @@ void part_tables(GpuBench *gpu)
     GpuBench own = *gpu;
     own.bench.options.db = path;
     Peer *weft = open_on_device(&own);
-    say(bench, "## Join tables of %llu rows, looked up by %llu; best of up to %d\n\n", (unsigned long long)n_rows, 2 * (unsigned long long)n_rows, bench->options.repeats);
-    say(bench, "Repeats end after a second. Kernels: as EXPLAIN ANALYZE gives them, tables that the device makes included; built: the table, once its rows are there.\n\n");
-    say(bench, "| keys | device | SQL to result ms | kernels ms | table | bytes | built in ms | by |\n| :-- | :-- | --: | --: | :-- | --: | --: | :-- |\n");
+    say(bench, "## Join tables of %llu rows, looked up by %llu; best of up to %d\n\n", (unsigned long long)n_rows,
+        2 * (unsigned long long)n_rows, bench->options.repeats);
+    say(bench,
+        "Repeats end after a second. Kernels: as EXPLAIN ANALYZE gives them, tables that the device makes included; "
+        "built: the table, once its rows are there.\n\n");
+    say(bench,
+        "| keys | device | SQL to result ms | kernels ms | table | bytes | built in ms | by |\n"
+        "| :-- | :-- | --: | --: | :-- | --: | --: | :-- |\n");
     compare_joins(gpu, weft);
     say(bench, "\n");
     peer_close(weft);

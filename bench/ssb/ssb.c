@@ -122,7 +122,8 @@ static double first_run_ms(const Bench *bench, const char *engine, const char *q
     char cache[600];
     double answer;
     make_empty_cache(bench, cache, sizeof cache);
-    ask_child(bench, &(Child){ .what = engine, .query_path = query_path, .name = "WEFT_CACHE", .value = cache }, &answer, 1);
+    ask_child(bench, &(Child){ .what = engine, .query_path = query_path, .name = "WEFT_CACHE", .value = cache },
+              &answer, 1);
     remove_tree(cache);
     return answer;
 }
@@ -192,7 +193,11 @@ static void part_copy(Bench *bench)
 
 int main(int argc, char **argv)
 {
-    static Bench bench = { .options = { .ssb = "bench/ssb", .scale = "1", .parts = "hot,first,copy", .threads = 2, .repeats = 15,
+    static Bench bench = { .options = { .ssb = "bench/ssb",
+                                        .scale = "1",
+                                        .parts = "hot,first,copy",
+                                        .threads = 2,
+                                        .repeats = 15,
                                         .command = "bench/ssb/run.sh" } };
     if (!bench_options(argc, argv, &bench.options, NULL, 0) || !options_are_whole(&bench.options)) {
         fprintf(stderr,

@@ -9,7 +9,6 @@
 // Blocks double up to BLOCK_MAX; a piece that would waste most of a block gets one of its own.  Under AddressSanitizer
 // every piece is a block of its own, so that a step past its end is seen.
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/base_int.h"
@@ -28,11 +27,11 @@ enum { ONE_BLOCK_EACH = 0 };
 enum { ONE_BLOCK_EACH = 0 };
 #endif
 
-typedef struct Block {
-    struct Block *older;
+typedef struct ArenaBlock {
+    struct ArenaBlock *older;
     size_t        used, capacity;
     _Alignas(16) unsigned char bytes[];
-} Block;
+} ArenaBlock;
 
 typedef struct Deferred {
     struct Deferred *older;
@@ -45,35 +44,14 @@ struct Arena {
     Arena      *parent;
     Arena      *newest_child;
     Arena      *older, *newer;                              // siblings
-    Block      *blocks;                                     // the first one has the free room
+    ArenaBlock *blocks;                                     // the first one has the free room
     size_t      block_size;                                 // of the next ordinary block
     Deferred   *deferred;                                   // newest first
 };
 
-_Noreturn void out_of_small_memory(size_t bytes)
-{
-    fprintf(stderr, "weft: out of memory: the system refused %zu bytes\n", bytes);
-    exit(70);
-}
-
-void *small_alloc(size_t bytes)
-{
-    void *memory = calloc(1, bytes ? bytes : 1);
-    if (!memory)
-        out_of_small_memory(bytes);
-    return memory;
-}
-
-void *small_realloc(void *memory, size_t bytes)
-{
-    void *moved = realloc(memory, bytes);
-    if (!moved)
-        out_of_small_memory(bytes);
-    return moved;
-}
-
 Arena *arena_new(Arena *parent, const char *name)
 {
+    ASSERT(name);
     Arena *arena = small_alloc(sizeof(Arena));
     arena->name = name;
     arena->parent = parent;
@@ -89,6 +67,9 @@ Arena *arena_new(Arena *parent, const char *name)
 
 static void leave_parent(Arena *arena)
 {
+    ASSERT(!arena->older || arena->older->newer == arena);
+    ASSERT(!arena->newer || arena->newer->older == arena);
+    ASSERT(arena->newer || !arena->parent || arena->parent->newest_child == arena);
     if (arena->older)
         arena->older->newer = arena->newer;
     if (arena->newer)
@@ -111,20 +92,21 @@ void arena_free(Arena *arena)
             arena_free(arena->newest_child);
         }
     }
+    ASSERT(!arena->deferred && !arena->newest_child);
     leave_parent(arena);
     while (arena->blocks) {
-        Block *block = arena->blocks;
+        ArenaBlock *block = arena->blocks;
         arena->blocks = block->older;
         free(block);
     }
     free(arena);
 }
 
-static Block *block_new(size_t capacity)
+static ArenaBlock *block_new(size_t capacity)
 {
-    if (capacity > SIZE_MAX - sizeof(Block))
+    if (capacity > SIZE_MAX - sizeof(ArenaBlock))
         out_of_small_memory(capacity);
-    Block *block = small_alloc(sizeof(Block) + capacity);
+    ArenaBlock *block = small_alloc(sizeof(ArenaBlock) + capacity);
     block->capacity = capacity;
     return block;
 }
@@ -132,7 +114,7 @@ static Block *block_new(size_t capacity)
 // A block for one piece goes behind the first block, whose room stays in use.
 static void *alloc_alone(Arena *arena, size_t bytes)
 {
-    Block *block = block_new(bytes);
+    ArenaBlock *block = block_new(bytes);
     block->used = bytes;
     if (arena->blocks) {
         block->older = arena->blocks->older;
@@ -145,7 +127,7 @@ static void *alloc_alone(Arena *arena, size_t bytes)
 
 static void add_block(Arena *arena)
 {
-    Block *block = block_new(arena->block_size);
+    ArenaBlock *block = block_new(arena->block_size);
     block->older = arena->blocks;
     arena->blocks = block;
     if (arena->block_size < BLOCK_MAX)
@@ -166,6 +148,7 @@ void *arena_alloc(Arena *arena, size_t bytes)
     }
     void *piece = arena->blocks->bytes + arena->blocks->used;
     arena->blocks->used += bytes;
+    ASSERT(arena->blocks->used <= arena->blocks->capacity);
     return piece;
 }
 
@@ -201,6 +184,7 @@ char *arena_printf(Arena *arena, const char *format, ...)
 
 void arena_defer(Arena *arena, void (*undo)(void *), void *context)
 {
+    ASSERT(undo);
     Deferred *deferred = arena_make(arena, Deferred);
     *deferred = (Deferred){ arena->deferred, undo, context };
     arena->deferred = deferred;
@@ -209,6 +193,8 @@ void arena_defer(Arena *arena, void (*undo)(void *), void *context)
 // Room is 4, 8, 16, ... items, so it is full exactly when the count is one of these (or 0).
 void *list_grow(Arena *arena, void *items, int count, size_t item_size)
 {
+    ASSERT(count >= 0 && item_size > 0);
+    ASSERT(items || count == 0);
     bool is_full = count == 0 || (count >= 4 && (count & (count - 1)) == 0);
     if (!is_full)
         return items;

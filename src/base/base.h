@@ -32,6 +32,22 @@ __extension__ typedef unsigned __int128 u128;
 #define MAX_OF(a, b)    ((a) > (b) ? (a) : (b))
 #define PRINTF_LIKE(text, first) __attribute__((format(printf, text, first)))
 
+// ---- asserts: what the program itself guarantees --------------------------------------------------------------------
+// ASSERT(condition) is for locks held, counts, bounds and the order of enums.  When the condition is false it prints
+// file, line and condition, and aborts.  Never assert what a user, a file or a device can cause: that is a weft_status.
+// `make` switches asserts on (-DWEFT_ASSERTS); `make ASSERTS=0` leaves them out, and then the condition is not
+// evaluated.
+
+_Noreturn void assert_failed(const char *file, int line, const char *condition);
+// Whether the calling thread has locked the mutex.  For asserts only: without glibc it is always true.
+bool           mutex_is_held(const pthread_mutex_t *mutex);
+
+#ifdef WEFT_ASSERTS
+#define ASSERT(condition) ((condition) ? (void)0 : assert_failed(__FILE__, __LINE__, #condition))
+#else
+#define ASSERT(condition) ((void)sizeof((condition) ? 1 : 0))
+#endif
+
 // ---- errors: the first one wins and keeps its place -----------------------------------------------------------------
 
 typedef weft_error Error;
@@ -83,7 +99,8 @@ void  text_clear(Text *text);                               // keeps the memory
 void  text_free(Text *text);
 char *text_keep(Arena *arena, Text *text);                  // a copy in the arena; frees the builder.  Never NULL.
 
-// vsnprintf, quick for %s, %d and the like.  Writes at most ROOM bytes with the NUL; the length of the whole is returned.
+// vsnprintf, quick for %s, %d and the like.  Writes at most ROOM bytes with the NUL; the length of the whole is
+// returned.
 size_t format_args(char *buffer, size_t room, const char *format, va_list args) PRINTF_LIKE(3, 0);
 
 // ---- map from bytes to a pointer or number --------------------------------------------------------------------------
@@ -119,8 +136,10 @@ typedef struct Budget {
 // memory_limit when the budget is the reason.  Thread-safe.
 weft_status mem_alloc(Budget *budget, size_t bytes, void **out, Error *err);
 void        mem_free(Budget *budget, void *memory, size_t bytes);           // NULL is fine; BYTES as allocated
+i64 machine_memory(void);  // bytes this process may use, by machine and control group; 0: not known
 bool        mem_has_own_pages(size_t bytes);                                // memory of this size is whole pages
-// "512MB", "1.5 GiB", "2g", "1000": units are powers of 1024, in any case.  False, and nothing written, for anything else, as for half a byte.
+// "512MB", "1.5 GiB", "2g", "1000": units are powers of 1024, in any case.  False, and nothing written, for anything
+// else, as for half a byte.
 bool        mem_parse_size(const char *text, i64 *bytes);
 typedef struct SizeText { char text[24]; } SizeText;
 SizeText    mem_size_text(u64 bytes);                                       // "512 MiB", "1.5 GiB", "1000 B"
@@ -143,7 +162,8 @@ weft_status file_sync(File *file, Error *err);
 void        file_close(File *file);                                         // safe to call twice
 weft_status file_map(const char *path, Mapping *mapping, Error *err);       // read-only
 void        file_ask(const Mapping *mapping, u64 at, u64 bytes);            // that part of it will be read soon
-void        file_read_little(const Mapping *mapping, bool is_little);       // whether the system is to read no more than what is touched
+// Whether the system is to read no more than what is touched.
+void        file_read_little(const Mapping *mapping, bool is_little);
 void        file_unmap(Mapping *mapping);
 weft_status file_read_all(const char *path, Text *text, Error *err);
 weft_status file_rename(const char *from, const char *to, Error *err);
@@ -169,10 +189,10 @@ void *library_open(const char *const names[], const LibrarySymbol symbols[], int
                    Text *why);
 // What VARIABLE of the environment names; NULL: it is not set, or empty.
 const char *library_named(const char *variable);
-// The same as library_open with what VARIABLE names, which must be set.  Else PROBLEM is NO_DEVICE, and names the variable.
-// KIND is "NVIDIA's driver": what has not even the first of the symbols is none.
-void *library_open_named(const char *variable, const char *kind, const LibrarySymbol symbols[], int n_symbols, void *table, Text *path,
-                         Error *problem);
+// The same as library_open with what VARIABLE names, which must be set.  Else PROBLEM is NO_DEVICE, and names the
+// variable.  KIND is "NVIDIA's driver": what has not even the first of the symbols is none.
+void *library_open_named(const char *variable, const char *kind, const LibrarySymbol symbols[], int n_symbols,
+                         void *table, Text *path, Error *problem);
 
 // ---- threads --------------------------------------------------------------------------------------------------------
 
@@ -181,8 +201,8 @@ int cpu_count(void);                                                       // co
 // pthread_create for threads that leave signals to the program's own, except those that a thread brings on itself.
 int thread_start(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *context);
 
-// What the calling thread does from here on can wait: where cores are short, others go first.  There is no way back, so it is a small step:
-// beside a thread that never rests, Linux leaves it a quarter of a core.
+// What the calling thread does from here on can wait: where cores are short, others go first.  There is no way back, so
+// it is a small step: beside a thread that never rests, Linux leaves it a quarter of a core.
 enum { STEP_BACK = 5 };                                     // of nice's 19
 void thread_step_back(void);
 
@@ -202,6 +222,22 @@ weft_status run_with_stack(size_t stack_bytes, void (*work)(void *context, size_
                            Error *err);
 
 double time_now_ms(void);                                                   // monotonic
+
+// ---- numbers: functions of doubles, the same bits here and in kernels (math_text.h) ---------------------------------
+// NaN gives NaN, and results out of range are infinite or 0, as in C: errors are the caller's.
+
+double math_sqrt(double x);
+double math_exp(double x);
+double math_ln(double x);                                   // of 0: -infinity; of less: NaN
+double math_log10(double x);
+double math_log2(double x);
+double math_power(double x, double y);  // as C's pow: 1 for y = 0 and for x = 1, whatever the other is
+double math_floor(double x);
+double math_ceil(double x);
+double math_round(double x);                                // half away from zero
+double math_trunc(double x);
+
+extern const char math_text[];                              // math_text.h, for the compilers of kernels
 
 // ---- log: WEFT_LOG=debug|info|warn in the environment, to standard error --------------------------------------------
 

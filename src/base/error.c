@@ -5,7 +5,6 @@
 //
 // Names and SQLSTATEs come from WEFT_STATUS_LIST in weft.h, so a new status is one line there.
 
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -53,7 +52,8 @@ static PRINTF_LIKE(3, 0) void format_cut(char *buffer, size_t capacity, const ch
 
 weft_status fail(Error *err, weft_status status, int at, const char *format, ...)
 {
-    assert(status > WEFT_OK && status < WEFT_N_STATUS);
+    ASSERT(status > WEFT_OK && status < WEFT_N_STATUS);
+    ASSERT(format);
     if (!err)
         return status;
     if (err->status != WEFT_OK)
@@ -86,6 +86,7 @@ static weft_status status_of_errno(int number)
 
 weft_status fail_errno(Error *err, const char *what, const char *path)
 {
+    ASSERT(what);
     int number = errno;
     char reason[128] = "";
     if (strerror_r(number, reason, sizeof(reason)) != 0)

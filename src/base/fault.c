@@ -1,4 +1,4 @@
-// fault.c - make the Nth call of a kind fail, to see that whoever called can live with it.
+// fault.c - make the Nth call of a kind fail, to test that its caller handles the failure.
 //
 // A test runs a statement with fault_set(kind, 1, false), then 2, 3, ... until fault_count() stays below the number:
 // then every call of that kind has failed once.  For a whole process, WEFT_FAULT="file:12,memory:3+" does the same.
@@ -25,6 +25,7 @@ static pthread_once_t environment_once = PTHREAD_ONCE_INIT;
 
 static void set(FaultKind kind, i64 nth, bool and_all_after)
 {
+    ASSERT((unsigned)kind < FAULT_N && nth >= 0);
     faults[kind].nth = 0;                                   // off while the rest changes
     faults[kind].count = 0;
     faults[kind].and_all_after = and_all_after;
@@ -73,6 +74,7 @@ void fault_set(FaultKind kind, i64 nth, bool and_all_after)
 bool fault_now(FaultKind kind)
 {
     pthread_once(&environment_once, read_environment);
+    ASSERT((unsigned)kind < FAULT_N);
     Fault *fault = &faults[kind];
     i64 count = atomic_fetch_add(&fault->count, 1) + 1;
     i64 nth = fault->nth;

@@ -51,7 +51,7 @@ weft_status file_create(const char *path, File *file, Error *err)
 
 weft_status file_open_read(const char *path, File *file, Error *err)
 {
-    return open_file(path, O_RDONLY | O_NONBLOCK, file, err);  // a pipe that nobody writes to must not hold us
+    return open_file(path, O_RDONLY | O_NONBLOCK, file, err);  // opening a pipe without a writer must not block
 }
 
 weft_status file_open_append(const char *path, File *file, Error *err)
@@ -90,6 +90,7 @@ weft_status file_lock(const char *path, File *file, Error *err)
 static weft_status write_fully(File *file, const void *bytes, size_t length, off_t offset, Error *err)
 {
     const char *from = bytes;
+    ASSERT(file->fd >= 0);
     if (faulted())
         return fail_errno(err, "write file", file->path);
     while (length > 0) {
@@ -126,6 +127,7 @@ weft_status file_write_at(File *file, const void *bytes, size_t length, u64 offs
 weft_status file_read_at(File *file, void *bytes, size_t length, u64 offset, size_t *got, Error *err)
 {
     char *to = bytes;
+    ASSERT(file->fd >= 0);
     *got = 0;
     if (faulted())
         return fail_errno(err, "read file", file->path);
@@ -146,6 +148,7 @@ weft_status file_read_at(File *file, void *bytes, size_t length, u64 offset, siz
 weft_status file_truncate(File *file, u64 length, Error *err)
 {
     int failed = -1;
+    ASSERT(file->fd >= 0);
     errno = EFBIG;
     if (!faulted() && length <= INT64_MAX) {
         do
@@ -158,6 +161,7 @@ weft_status file_truncate(File *file, u64 length, Error *err)
 weft_status file_size(File *file, u64 *size, Error *err)
 {
     struct stat info;
+    ASSERT(file->fd >= 0);
     if (faulted() || fstat(file->fd, &info) != 0)
         return fail_errno(err, "inspect file", file->path);
     *size = (u64)info.st_size;
@@ -176,6 +180,7 @@ static int sync_descriptor(int fd)
 
 weft_status file_sync(File *file, Error *err)
 {
+    ASSERT(file->fd >= 0);
     return faulted() || sync_descriptor(file->fd) ? fail_errno(err, "sync file", file->path) : WEFT_OK;
 }
 
@@ -223,6 +228,7 @@ void file_read_little(const Mapping *mapping, bool is_little)
 
 void file_unmap(Mapping *mapping)
 {
+    ASSERT(!mapping->bytes == !mapping->length);
     if (mapping->bytes)
         munmap((void *)(uintptr_t)mapping->bytes, mapping->length);
     *mapping = (Mapping){ 0 };

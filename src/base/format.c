@@ -1,8 +1,9 @@
 // format.c - printf for texts that are built by the thousand.
 //
-// Kernel text and signatures are made anew for every query, from names and small numbers.  The C library's printf sets up a
-// stream for each call, which costs more than the copying.  Here the few directives that such text is made of are plain
-// copies; at the first other one the rest of the format goes to vsnprintf, so the outcome is always what printf would say:
+// Kernel text and signatures are made anew for every query, from names and small numbers.  The C library's printf sets
+// up a stream for each call, which costs more than the copying.  Here the few directives that such text is made of are
+// plain copies; at the first other one the rest of the format goes to vsnprintf, so the outcome is always what printf
+// would say:
 //
 //     format_args(buffer, room, "%s[%d] %5.2f %s", ...)
 //                                ^^^^^^^    here ^^^^^^^^ from here on the library
@@ -39,6 +40,7 @@ static void put_number(Out *out, u64 number, bool is_negative, unsigned base)
         number /= base;
     } while (number);
     if (is_negative) *--first = '-';
+    ASSERT(first >= digits);
     put(out, first, (size_t)(digits + sizeof digits - first));
 }
 
@@ -53,8 +55,20 @@ static void put_text(Out *out, const char *text, size_t most)
     put(out, text, most == SIZE_MAX ? strlen(text) : strnlen(text, most));
 }
 
-typedef enum Directive { DIRECTIVE_OTHER, DIRECTIVE_PERCENT, DIRECTIVE_TEXT, DIRECTIVE_CUT_TEXT, DIRECTIVE_WIDE_TEXT, DIRECTIVE_CHAR,
-                         DIRECTIVE_INT, DIRECTIVE_UINT, DIRECTIVE_LLONG, DIRECTIVE_ULLONG, DIRECTIVE_HEX, DIRECTIVE_SIZE } Directive;
+typedef enum Directive {
+    DIRECTIVE_OTHER,
+    DIRECTIVE_PERCENT,
+    DIRECTIVE_TEXT,
+    DIRECTIVE_CUT_TEXT,
+    DIRECTIVE_WIDE_TEXT,
+    DIRECTIVE_CHAR,
+    DIRECTIVE_INT,
+    DIRECTIVE_UINT,
+    DIRECTIVE_LLONG,
+    DIRECTIVE_ULLONG,
+    DIRECTIVE_HEX,
+    DIRECTIVE_SIZE
+} Directive;
 
 // What begins at FORMAT, which is at '%', and how long it is.
 static Directive directive_at(const char *format, size_t *length)
@@ -88,7 +102,8 @@ static size_t end_text(Out *out)
 static size_t format_rest(Out *out, const char *format, va_list args)
 {
     const bool has_room = out->length < out->room;
-    const int  length = vsnprintf(has_room ? out->bytes + out->length : NULL, has_room ? out->room - out->length : 0, format, args);
+    const int length =
+        vsnprintf(has_room ? out->bytes + out->length : NULL, has_room ? out->room - out->length : 0, format, args);
     if (!has_room) end_text(out);
     if (length < 0) out_of_small_memory((size_t)INT32_MAX);  // one call of the library can write 2 GiB
     return out->length + (size_t)length;
@@ -98,6 +113,7 @@ size_t format_args(char *buffer, size_t room, const char *format, va_list args)
 {
     Out    out = { buffer, room, 0 };
     size_t length;
+    ASSERT(buffer || room == 0);
     for (;;) {
         const char *percent = strchr(format, '%');
         put(&out, format, percent ? (size_t)(percent - format) : strlen(format));

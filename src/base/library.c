@@ -1,8 +1,8 @@
 // library.c - shared libraries that may be missing: opened by name while running, so one binary runs with and without.
 //
 // A library counts as found only when it has every symbol that is not optional.  An old one that lacks some is passed
-// over like one that is not there, but named, so that the reader of the message knows which file to replace.  One that a
-// variable of the environment names is the only one that is tried, and what is wrong is the variable's fault.
+// over like one that is not there, but named, so that the reader of the message knows which file to replace.  One that
+// a variable of the environment names is the only one that is tried, and what is wrong is the variable's fault.
 
 #define _GNU_SOURCE                                         // dlinfo
 
@@ -42,7 +42,8 @@ static void add_reason(Text *why, const char *name, const char *reason)
 }
 
 // NULL where it cannot be opened, then dlerror says why, or where it has no MISSING.
-static void *open_one(const char *name, const LibrarySymbol symbols[], int n_symbols, void *table, Text *path, const char **missing)
+static void *open_one(const char *name, const LibrarySymbol symbols[], int n_symbols, void *table, Text *path,
+                      const char **missing)
 {
     void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     *missing = handle ? fill_table(handle, symbols, n_symbols, table) : NULL;
@@ -89,18 +90,21 @@ static const char *reason_alone(const char *reason, const char *name)
     return strncmp(reason, cannot_open, strlen(cannot_open)) == 0 ? reason + strlen(cannot_open) : reason;
 }
 
-void *library_open_named(const char *variable, const char *kind, const LibrarySymbol symbols[], int n_symbols, void *table, Text *path,
-                         Error *problem)
+void *library_open_named(const char *variable, const char *kind, const LibrarySymbol symbols[], int n_symbols,
+                         void *table, Text *path, Error *problem)
 {
     const char *name = library_named(variable), *missing;
+    ASSERT(name && n_symbols > 0);
     void *handle = open_one(name, symbols, n_symbols, table, path, &missing);
     const char *reason = handle || missing ? NULL : dlerror();
     if (handle)
         return handle;
     if (!missing)
-        fail(problem, WEFT_NO_DEVICE, -1, "%s names \"%s\", which cannot be opened: %s", variable, name, reason ? reason_alone(reason, name) : "nobody says why");
+        fail(problem, WEFT_NO_DEVICE, -1, "%s names \"%s\", which cannot be opened: %s", variable, name,
+             reason ? reason_alone(reason, name) : "no reason given");
     else if (missing == symbols[0].name)
-        fail(problem, WEFT_NO_DEVICE, -1, "%s names \"%s\", which is not %s: it has no %s", variable, name, kind, missing);
+        fail(problem, WEFT_NO_DEVICE, -1, "%s names \"%s\", which is not %s: it has no %s", variable, name, kind,
+             missing);
     else
         fail(problem, WEFT_NO_DEVICE, -1, "%s names \"%s\", which is too old: it has no %s", variable, name, missing);
     return NULL;

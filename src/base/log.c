@@ -1,4 +1,4 @@
-// log.c - lines on standard error for whoever runs the program; WEFT_LOG=debug|info|warn picks how many.
+// log.c - lines on standard error for the user of the program; WEFT_LOG=debug|info|warn picks how many.
 //
 // A line is written with one call, so lines of several threads do not mix.
 

@@ -63,6 +63,7 @@ static void grow(Map *map)
 {
     Slot *old = map->slots;
     size_t n_old = map->n_slots;
+    ASSERT((n_old & (n_old - 1)) == 0);
     map->n_slots = n_old * 2;
     map->slots = small_alloc(sizeof(Slot) * map->n_slots);
     for (size_t i = 0; i < n_old; i++) {
@@ -97,6 +98,7 @@ void map_set(Map *map, const void *key, size_t length, u64 value)
         }
         *slot = (Slot){ arena_strndup(map->arena, key, length), length, hash, 0 };
         map->n_used++;
+        ASSERT(map->n_used < map->n_slots);                 // else a search for another key would never end
     }
     slot->value = value;
 }

@@ -1,11 +1,12 @@
 // memory.c - large memory: columns, tables, sums.  Counted against a budget, and allowed to fail.
 //
 // From 1 MiB on, memory comes straight from the system: fresh pages are zero already and go back at once when freed,
-// where malloc would keep them.  Where a block fills huge pages it is asked for as such, since scans and hash tables live on TLB hits, and since the
-// first touch of a page is dear: up to 4 us on a virtual machine, where 1.6 MB took 1.5 ms.
+// where malloc would keep them.  Where a block fills huge pages it is asked for as such, since scans and hash tables
+// live on TLB hits, and since the first touch of a page is dear: up to 4 us on a virtual machine, where 1.6 MB took 1.5
+// ms.
 //
-// From 64 KiB on, where malloc too may go to the system each time, what is freed is kept for the next one, 32 MiB of it at most: the
-// queries of a dashboard take and free the same few buffers again and again.
+// From 64 KiB on, where malloc too may go to the system each time, what is freed is kept for the next one, 32 MiB of it
+// at most: the queries of a dashboard take and free the same few buffers again and again.
 
 #include <ctype.h>
 #include <pthread.h>
@@ -60,15 +61,17 @@ static bool take_here(Budget *budget, i64 bytes)
     return true;
 }
 
-// The parent's first: whoever sees 0 in use here may reuse the budget, so this count is the last to be touched, and giving back nothing
-// touches none.
+// The parent's count first: another thread that sees 0 in use here may reuse the budget, so this count is touched last,
+// and giving back nothing touches none.
 static void budget_give(Budget *budget, i64 bytes)
 {
     if (bytes == 0)
         return;
     if (budget->parent)
         budget_give(budget->parent, bytes);
-    atomic_fetch_sub(&budget->used, bytes);
+    const i64 before = atomic_fetch_sub(&budget->used, bytes);
+    ASSERT(bytes > 0 && before >= bytes);
+    (void)before;
 }
 
 static bool budget_take(Budget *budget, i64 bytes)
@@ -107,8 +110,8 @@ static void *map(size_t bytes)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-// The system puts mappings side by side, so one behind an aligned one is aligned, and they count as one: there is a limit to how many a process
-// may have.  Only the first one has to be moved.
+// The system puts mappings side by side, so one behind an aligned one is aligned, and they count as one: there is a
+// limit to how many a process may have.  Only the first one has to be moved.
 static void *map_aligned(size_t bytes)
 {
     u8 *memory = map(bytes);
@@ -122,6 +125,7 @@ static void *map_aligned(size_t bytes)
     if (before)
         munmap(memory, before);
     munmap(memory + before + bytes, HUGE_PAGE - before);
+    ASSERT((uintptr_t)(memory + before) % HUGE_PAGE == 0);
     return memory + before;
 }
 
@@ -135,23 +139,23 @@ static void *alloc_mapped(size_t bytes)
     return memory;
 }
 
-// ---- kept: sizes in steps of a quarter of a power of two -----------------------------------------------------------------------
+// ---- kept: sizes in steps of a quarter of a power of two ------------------------------------------------------------
 
 #define KEPT_LEAST (64 * KIB)
 #define KEPT_MOST  (32 * MIB)
 enum { N_SIZES = 17 };                 // up to 1 MiB
 
-typedef struct Kept { struct Kept *next; } Kept;
+typedef struct KeptBlock { struct KeptBlock *next; } KeptBlock;
 
 static struct {
     pthread_mutex_t lock;
-    Kept           *first[N_SIZES];
+    KeptBlock      *first[N_SIZES];
     size_t          bytes;
 } kept = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static size_t kept_bytes(int size) { return (KEPT_LEAST << size / 4) / 4 * (size_t)(4 + size % 4); }
 
-// -1: it is not kept.  Tools that look for memory used after it was freed are to see it freed.
+// -1: it is not kept.  Memory checkers must see it freed.
 static int kept_size(size_t bytes)
 {
 #ifdef MEMORY_IS_WATCHED
@@ -161,6 +165,7 @@ static int kept_size(size_t bytes)
     int size = 0;
     if (bytes < KEPT_LEAST) return -1;
     while (kept_bytes(size) < bytes) size++;
+    ASSERT(size < N_SIZES);
     return size;
 #endif
 }
@@ -169,8 +174,9 @@ static void *take_kept(int size)
 {
     if (size < 0) return NULL;
     pthread_mutex_lock(&kept.lock);
-    Kept *memory = kept.first[size];
+    KeptBlock *memory = kept.first[size];
     if (memory) {
+        ASSERT(kept.bytes >= kept_bytes(size));
         kept.first[size] = memory->next;
         kept.bytes -= kept_bytes(size);
     }
@@ -184,7 +190,7 @@ static bool keep(void *memory, int size)
     pthread_mutex_lock(&kept.lock);
     const bool is_kept = kept.bytes + kept_bytes(size) <= KEPT_MOST;
     if (is_kept) {
-        *(Kept *)memory = (Kept){ kept.first[size] };
+        *(KeptBlock *)memory = (KeptBlock){ kept.first[size] };
         kept.first[size] = memory;
         kept.bytes += kept_bytes(size);
     }
@@ -234,7 +240,7 @@ void mem_free(Budget *budget, void *memory, size_t bytes)
         budget_give(budget, (i64)bytes);
 }
 
-// ---- sizes as people write them -----------------------------------------------------------------------------------------------------------
+// ---- sizes as people write them -------------------------------------------------------------------------------------
 
 // "", "b", or a letter with "b", "ib" or nothing behind it; 0 for anything else.
 static double factor_of(const char *unit)
@@ -251,13 +257,15 @@ static double factor_of(const char *unit)
 bool mem_parse_size(const char *text, i64 *bytes)
 {
     char *unit;
-    if ((*text != '.' && !isdigit((unsigned char)*text)) || strpbrk(text, "xX"))      // strtod takes signs, inf and 0x10 for numbers, too
+    // Strtod takes signs, inf and 0x10 for numbers, too.
+    if ((*text != '.' && !isdigit((unsigned char)*text)) || strpbrk(text, "xX"))
         return false;
     const double number = strtod(text, &unit);
     while (*unit == ' ')
         unit++;
     const double factor = factor_of(unit);
-    if (factor == 0 || !(number * factor < 9e18) || (number > 0 && number * factor < 1))      // less than a byte would be 0, which means something else
+    // Less than a byte would be 0, which means something else.
+    if (factor == 0 || !(number * factor < 9e18) || (number > 0 && number * factor < 1))
         return false;
     *bytes = (i64)(number * factor);
     return true;

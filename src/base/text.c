@@ -10,6 +10,7 @@
 // Makes room for LENGTH more bytes and the NUL behind them.
 static void reserve(Text *text, size_t length)
 {
+    ASSERT(text->bytes ? text->length < text->capacity : text->length == 0 && text->capacity == 0);
     if (length > PTRDIFF_MAX - text->length - 1)
         out_of_small_memory(length);
     size_t needed = text->length + length + 1;
@@ -44,6 +45,7 @@ void text_add(Text *text, const char *format, ...)
 
 void text_add_bytes(Text *text, const char *bytes, size_t length)
 {
+    ASSERT(bytes || length == 0);
     reserve(text, length);
     if (length)
         memcpy(text->bytes + text->length, bytes, length);

@@ -64,6 +64,7 @@ int cpu_count(void)
 int thread_start(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *context)
 {
     sigset_t blocked, before;
+    ASSERT(body);
     sigfillset(&blocked);
     const int own_faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGPROF };
     for (int i = 0; i < COUNT_OF(own_faults); i++)
@@ -102,6 +103,7 @@ static _Thread_local const Pool *inside_pool;
 
 static bool take_index(Pool *pool, int *worker)
 {
+    ASSERT(mutex_is_held(&pool->mutex));
     if (pool->worker_next >= pool->worker_end)
         return false;
     *worker = pool->worker_next++;
@@ -111,6 +113,8 @@ static bool take_index(Pool *pool, int *worker)
 // Works off one index; called and returns with the mutex held.
 static void do_index(Pool *pool, int worker)
 {
+    ASSERT(mutex_is_held(&pool->mutex));
+    ASSERT(worker < pool->worker_end && pool->n_running > 0);
     void (*work)(void *, int) = pool->work;
     void *context = pool->context;
     pthread_mutex_unlock(&pool->mutex);
@@ -160,6 +164,7 @@ void pool_free(Pool *pool)
 {
     if (!pool)
         return;
+    ASSERT(inside_pool != pool);                            // or it would wait for itself
     pthread_mutex_lock(&pool->mutex);
     pool->is_closing = true;
     pthread_cond_broadcast(&pool->has_work);
@@ -193,6 +198,9 @@ static void wait_for_turn(Pool *pool)
 
 static void end_turn(Pool *pool)
 {
+    ASSERT(mutex_is_held(&pool->mutex));
+    ASSERT(pool->n_running == 0 && pool->worker_next >= pool->worker_end);
+    ASSERT(pool->turn_now < pool->turn_next);
     pool->turn_now++;
     pthread_cond_broadcast(&pool->next_turn);
 }
@@ -205,6 +213,7 @@ void pool_run(Pool *pool, int n_workers, void (*work)(void *context, int worker)
         run_alone(n_workers, work, context);
         return;
     }
+    ASSERT(work);
     pthread_mutex_lock(&pool->mutex);
     wait_for_turn(pool);
     pool->work = work;

@@ -2,9 +2,10 @@
 //
 //     push(slot, chunk, rows) -> kernel -> the slot's accumulators or rows -> finish: merged
 //
-// A push is the unit of everything that must not wait: cancelling, swapping in better code, stopping at a limit.  Output rows
-// are kept as segments, one per push, and put together in the order of the source, so a result depends neither on the number of
-// threads nor on where in the table its scan began.  The kernel calls back only for what is rare: more room for rows, a new group.
+// A push is the unit of everything that must not wait: cancelling, swapping in better code, stopping at a limit.
+// Output rows are kept as segments, one per push, and put together in the order of the source, so a result depends
+// neither on the number of threads nor on where in the table its scan began.  The kernel calls back only for what is
+// rare: more room for rows, a new group.
 
 #include "device/device.h"
 #include "kernel/kernel.h"
@@ -15,7 +16,7 @@ typedef struct Segment { u64 at, first, n_rows; } Segment;                    //
 
 typedef struct CpuRun CpuRun;
 
-typedef struct Worker {                // of one slot
+typedef struct SlotWorker {            // of one slot
     bool          is_open;
     KernelArgs    args;                // args.host points back here
     CpuRun       *run;
@@ -31,17 +32,17 @@ typedef struct Worker {                // of one slot
     u32           morsels[2];
     Error         error;
     weft_status   status;
-} Worker;
+} SlotWorker;
 
 struct CpuRun {
     Launch       *launch;
     _Atomic u64   rows_out;
-    Worker       *workers;             // by slot
+    SlotWorker   *workers;             // by slot
     double        start_ms;
     bool          rows_merged;
 };
 
-// ---- state that grows ------------------------------------------------------------------------------------------------------
+// ---- state that grows -----------------------------------------------------------------------------------------------
 
 static u64 slot_bytes(const Woven *woven, int slot) { return woven->state[slot].bytes; }
 
@@ -51,12 +52,18 @@ static void init_cells(const StateSlot *slot, void *cells, u64 from, u64 to)
     for (u64 i = from; i < to; i++) ((u64 *)cells)[i] = slot->init;
 }
 
-static bool is_stopped(const Worker *worker) { return atomic_load_explicit(worker->run->launch->stop, memory_order_relaxed) != 0; }
+static bool is_stopped(const SlotWorker *worker)
+{
+    return atomic_load_explicit(worker->run->launch->stop, memory_order_relaxed) != 0;
+}
 
-static weft_status canceled(Error *err) { return fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request"); }
+static weft_status canceled(Error *err)
+{
+    return fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
+}
 
 // Gigabytes take long to copy: a cancel is seen in between.
-static weft_status copy_cells(const Worker *worker, void *to, const void *from, u64 bytes, Error *err)
+static weft_status copy_cells(const SlotWorker *worker, void *to, const void *from, u64 bytes, Error *err)
 {
     const u64 piece = 4 << 20;
     for (u64 at = 0; at < bytes; at += piece) {
@@ -69,28 +76,32 @@ static weft_status copy_cells(const Worker *worker, void *to, const void *from, 
 typedef struct Growing { void **memory; u64 size; void *larger; } Growing;
 
 // The arrays that hold one cell per row or group of a worker.
-static int list_growing(Worker *worker, Growing *list)
+static int list_growing(SlotWorker *worker, Growing *list)
 {
     const Launch *launch = worker->run->launch;
     const Woven  *woven = launch->woven;
     int           n = 0;
-    for (int s = 0; s < woven->n_state; s++) list[n++] = (Growing){ .memory = &worker->args.state[s], .size = slot_bytes(woven, s) };
+    for (int s = 0; s < woven->n_state; s++)
+        list[n++] = (Growing){ .memory = &worker->args.state[s], .size = slot_bytes(woven, s) };
     if (launch->sink == SINK_GROUPS && woven->group_kind == GROUP_HASH) {
         list[n++] = (Growing){ .memory = (void **)&worker->group_keys, .size = 8 };
-        if (!woven->is_one_word) list[n++] = (Growing){ .memory = (void **)&worker->args.group_words, .size = 8 * (u64)woven->n_words };
+        if (!woven->is_one_word)
+            list[n++] = (Growing){ .memory = (void **)&worker->args.group_words, .size = 8 * (u64)woven->n_words };
     }
     return n;
 }
 
 // All arrays grow or none does, so n_room is always the size of each.
-static weft_status grow_state(Worker *worker, u64 n_room)
+static weft_status grow_state(SlotWorker *worker, u64 n_room)
 {
     const Woven *woven = worker->run->launch->woven;
     Budget      *budget = worker->run->launch->budget;
+    ASSERT(n_room >= worker->n_room && worker->n_used <= worker->n_room);
     Growing     *list = calloc((size_t)woven->n_state + 2, sizeof *list);
     const int    n = list_growing(worker, list);
     weft_status  status = WEFT_OK;
-    for (int i = 0; i < n && !status; i++) status = mem_alloc(budget, n_room * list[i].size, &list[i].larger, &worker->error);
+    for (int i = 0; i < n && !status; i++)
+        status = mem_alloc(budget, n_room * list[i].size, &list[i].larger, &worker->error);
     for (int i = 0; i < n && !status; i++)
         status = copy_cells(worker, list[i].larger, *list[i].memory, worker->n_used * list[i].size, &worker->error);
     for (int i = 0; i < n; i++) {
@@ -107,7 +118,7 @@ static weft_status grow_state(Worker *worker, u64 n_room)
     return status;
 }
 
-static void stop_with(Worker *worker, weft_status status)
+static void stop_with(SlotWorker *worker, weft_status status)
 {
     worker->status = status;
     atomic_store_explicit(worker->run->launch->stop, 1, memory_order_relaxed);
@@ -115,9 +126,9 @@ static void stop_with(Worker *worker, weft_status status)
 
 static const u32 now = 1;
 
-// Rows in the order of the source: when a push alone has as many as the limit asks for, the rest of it is not needed.  It would be
-// a push that turns a row into very many, or else its end is near.
-static bool is_enough_of_push(const Worker *worker)
+// Rows in the order of the source: when a push alone has as many as the limit asks for, the rest of it is not needed.
+// It would be a push that turns a row into very many, or else its end is near.
+static bool is_enough_of_push(const SlotWorker *worker)
 {
     const i64 limit = worker->run->launch->limit;
     return limit >= 0 && !worker->status && worker->n_used - worker->first_used >= (u64)limit;
@@ -125,7 +136,7 @@ static bool is_enough_of_push(const Worker *worker)
 
 static u64 rows_room(KernelArgs *args, u32 n_rows)
 {
-    Worker *worker = args->host;
+    SlotWorker *worker = args->host;
     if (is_enough_of_push(worker)) args->cancel = &now;
     if (worker->n_used + n_rows > worker->n_room) {
         const u64 wanted = MAX_OF(worker->n_room * 2, worker->n_used + n_rows);
@@ -140,7 +151,7 @@ static u64 rows_room(KernelArgs *args, u32 n_rows)
     return first;
 }
 
-// ---- hash groups ------------------------------------------------------------------------------------------------------------
+// ---- hash groups ----------------------------------------------------------------------------------------------------
 
 static void put_group(KernelSlot *slots, u64 mask, u64 key, u32 row)
 {
@@ -149,9 +160,10 @@ static void put_group(KernelSlot *slots, u64 mask, u64 key, u32 row)
     slots[at] = (KernelSlot){ .key = key, .row = row };
 }
 
-static weft_status grow_slots(Worker *worker, u64 n_slots)
+static weft_status grow_slots(SlotWorker *worker, u64 n_slots)
 {
     void *memory;
+    ASSERT((n_slots & (n_slots - 1)) == 0 && n_slots > worker->n_used);
     TRY(mem_alloc(worker->run->launch->budget, n_slots * sizeof(KernelSlot), &memory, &worker->error));
     for (u64 g = 0; g < worker->n_used; g++) {
         if ((g & 4095) == 0 && is_stopped(worker)) {
@@ -167,10 +179,11 @@ static weft_status grow_slots(Worker *worker, u64 n_slots)
     return WEFT_OK;
 }
 
-static weft_status make_room_for_group(Worker *worker)
+static weft_status make_room_for_group(SlotWorker *worker)
 {
     if (worker->status) return worker->status;
-    if (worker->n_used >= UINT32_MAX - 1) return fail(&worker->error, WEFT_OUT_OF_MEMORY, -1, "more than 4 billion groups");
+    if (worker->n_used >= UINT32_MAX - 1)
+        return fail(&worker->error, WEFT_OUT_OF_MEMORY, -1, "more than 4 billion groups");
     if (worker->n_used == worker->n_room) TRY(grow_state(worker, worker->n_room * 2));
     if (worker->n_used * 2 >= worker->n_slots) TRY(grow_slots(worker, worker->n_slots * 2));
     return WEFT_OK;
@@ -178,7 +191,7 @@ static weft_status make_room_for_group(Worker *worker)
 
 static u32 group_insert(KernelArgs *args, u64 key, const u64 *words)
 {
-    Worker           *worker = args->host;
+    SlotWorker       *worker = args->host;
     const weft_status status = make_room_for_group(worker);
     if (status) {
         stop_with(worker, status);
@@ -192,20 +205,21 @@ static u32 group_insert(KernelArgs *args, u64 key, const u64 *words)
     return (u32)group;
 }
 
-static u32 find_group(Worker *worker, u64 key, const u64 *words)
+static u32 find_group(SlotWorker *worker, u64 key, const u64 *words)
 {
     const KernelArgs *args = &worker->args;
     const size_t      n_words = (size_t)worker->run->launch->woven->n_words;
     for (u64 at = HASH_SLOT(key) & args->groups_mask; args->groups[at].row; at = (at + 1) & args->groups_mask) {
         const u64 group = args->groups[at].row - 1;
-        if (args->groups[at].key == key && (!words || !memcmp(args->group_words + group * n_words, words, 8 * n_words))) return (u32)group;
+        if (args->groups[at].key == key && (!words || !memcmp(args->group_words + group * n_words, words, 8 * n_words)))
+            return (u32)group;
     }
     return group_insert(&worker->args, key, words);
 }
 
-// ---- merging workers ----------------------------------------------------------------------------------------------------------
+// ---- merging workers ------------------------------------------------------------------------------------------------
 
-static void merge_cell(const Woven *woven, int slot, Worker *to, u64 at, const Worker *from, u64 from_at)
+static void merge_cell(const Woven *woven, int slot, SlotWorker *to, u64 at, const SlotWorker *from, u64 from_at)
 {
     void *const *a = to->args.state, *const *b = from->args.state;
     i64         *cell = &((i64 *)a[slot])[at];
@@ -230,7 +244,7 @@ static void merge_cell(const Woven *woven, int slot, Worker *to, u64 at, const W
     }
 }
 
-static Worker *first_open(const CpuRun *run)
+static SlotWorker *first_open(const CpuRun *run)
 {
     for (int n = 0; n < run->launch->n_slots; n++)
         if (run->workers[n].is_open) return &run->workers[n];
@@ -243,16 +257,18 @@ u64 launch_count_groups(const Launch *launch)
     u64          n_groups = 0;
     if (woven->group_kind != GROUP_ARRAY) return launch->groups.n_groups;
     const void *seen = launch->groups.state[woven->seen];
-    for (u64 g = 0; g < launch->groups.n_groups; g++) n_groups += woven->state[woven->seen].bytes == 1 ? ((const u8 *)seen)[g] != 0 : ((const i64 *)seen)[g] != 0;
+    for (u64 g = 0; g < launch->groups.n_groups; g++)
+        n_groups += woven->state[woven->seen].bytes == 1 ? ((const u8 *)seen)[g] != 0 : ((const i64 *)seen)[g] != 0;
     return n_groups;
 }
 
 static weft_status merge_groups(CpuRun *run)
 {
     const Woven *woven = run->launch->woven;
-    Worker      *into = first_open(run);
+    SlotWorker  *into = first_open(run);
+    ASSERT(into);
     for (int n = 0; n < run->launch->n_slots; n++) {
-        const Worker *from = &run->workers[n];
+        const SlotWorker *from = &run->workers[n];
         if (!from->is_open || from == into) continue;
         for (u64 g = 0; g < from->n_used; g++) {
             u64 at = g;
@@ -265,7 +281,9 @@ static weft_status merge_groups(CpuRun *run)
             for (int s = 0; s < woven->n_state; s++) merge_cell(woven, s, into, at, from, g);
         }
     }
-    run->launch->groups = (GroupSet){ .n_groups = into->n_used, .state = into->args.state, .keys = into->group_keys, .words = into->args.group_words };
+    run->launch->groups = (GroupSet){
+        .n_groups = into->n_used, .state = into->args.state, .keys = into->group_keys, .words = into->args.group_words
+    };
     run->launch->rows_out = launch_count_groups(run->launch);
     return WEFT_OK;
 }
@@ -276,29 +294,32 @@ static int by_place(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-typedef struct Piece { Segment segment; const Worker *worker; } Piece;
+typedef struct PlacedSegment { Segment segment; const SlotWorker *worker; } PlacedSegment;
 
-static weft_status copy_pieces(const CpuRun *run, const Piece *pieces, u64 n_pieces, int slot, u8 *out, Error *err)
+static weft_status copy_pieces(const CpuRun *run, const PlacedSegment *pieces, u64 n_pieces, int slot, u8 *out,
+                               Error *err)
 {
     const u64 size = slot_bytes(run->launch->woven, slot);
     for (u64 p = 0; p < n_pieces; p++) {
         const Segment *segment = &pieces[p].segment;
-        TRY(copy_cells(pieces[p].worker, out, (const u8 *)pieces[p].worker->args.state[slot] + segment->first * size, segment->n_rows * size, err));
+        TRY(copy_cells(pieces[p].worker, out, (const u8 *)pieces[p].worker->args.state[slot] + segment->first * size,
+                       segment->n_rows * size, err));
         out += segment->n_rows * size;
     }
     return WEFT_OK;
 }
 
-static u64 collect_pieces(const CpuRun *run, Piece *pieces)
+static u64 collect_pieces(const CpuRun *run, PlacedSegment *pieces)
 {
     u64 n_pieces = 0;
     for (int n = 0; n < run->launch->n_slots; n++)
-        for (u64 s = 0; s < run->workers[n].n_segments; s++) pieces[n_pieces++] = (Piece){ run->workers[n].segments[s], &run->workers[n] };
+        for (u64 s = 0; s < run->workers[n].n_segments; s++)
+            pieces[n_pieces++] = (PlacedSegment){ run->workers[n].segments[s], &run->workers[n] };
     qsort(pieces, n_pieces, sizeof *pieces, by_place);                        // the segment comes first in a piece
     return n_pieces;
 }
 
-static bool is_in_order(const Worker *worker)
+static bool is_in_order(const SlotWorker *worker)
 {
     for (u64 s = 1; s < worker->n_segments; s++)
         if (worker->segments[s].at < worker->segments[s - 1].at) return false;
@@ -310,12 +331,13 @@ static weft_status merge_rows(CpuRun *run, Error *err)
     Launch      *launch = run->launch;
     const Woven *woven = launch->woven;
     u64          n_rows = 0, n_segments = 0;
-    for (int n = 0; n < launch->n_slots; n++) n_rows += run->workers[n].n_used, n_segments += run->workers[n].n_segments;
-    Worker *only = first_open(run);
+    for (int n = 0; n < launch->n_slots; n++)
+        n_rows += run->workers[n].n_used, n_segments += run->workers[n].n_segments;
+    SlotWorker *only = first_open(run);
     launch->rows_out = n_rows;
     launch->rows = (RowSet){ .n_rows = n_rows, .columns = only->args.state };
     if (only->n_used == n_rows && is_in_order(only)) return WEFT_OK;
-    Piece    *pieces = malloc((n_segments + 1) * sizeof *pieces);
+    PlacedSegment *pieces = malloc((n_segments + 1) * sizeof *pieces);
     const u64 n_pieces = collect_pieces(run, pieces);
     void    **columns = calloc((size_t)woven->n_state + 1, sizeof *columns);
     weft_status status = WEFT_OK;
@@ -329,7 +351,7 @@ static weft_status merge_rows(CpuRun *run, Error *err)
     return status;
 }
 
-// ---- running ---------------------------------------------------------------------------------------------------------------------
+// ---- running --------------------------------------------------------------------------------------------------------
 
 bool launch_wants_chunk(const Launch *launch, int number)
 {
@@ -346,18 +368,20 @@ u64 launch_column_bytes(const Launch *launch, int number)
 {
     const Chunk *chunk = launch->source->chunks[number];
     u64          bytes = 0;
-    for (int c = 0; c < launch->woven->n_columns; c++) bytes += column_read_bytes(chunk, launch->source->chunk_column[launch->woven->columns[c]]);
+    for (int c = 0; c < launch->woven->n_columns; c++)
+        bytes += column_read_bytes(chunk, launch->source->chunk_column[launch->woven->columns[c]]);
     return bytes;
 }
 
-// A constant as the chunk stores values.  Chunks of a narrow width that got here overlap the range (zone tests), so clipping to what the
-// width can hold never makes an empty range; 8 bytes hold everything and wrap.
+// A constant as the chunk stores values.  Chunks of a narrow width that got here overlap the range (zone tests), so
+// clipping to what the width can hold never makes an empty range; 8 bytes hold everything and wrap.
 static i64 stored_param(const Param *param, const KernelColumn *column)
 {
     const i128 base = column->base, most = column->width >= 8 ? 0 : base + (((i128)1 << (8 * column->width)) - 1);
     if (param->kind == PARAM_VALUE) return param->value;
     if (param->kind == PARAM_OFFSET) return (i64)((u64)column->base - (u64)param->value);
-    if (column->width >= 8) return (i64)((u64)param->value - (param->kind == PARAM_RANGE_LOW ? (u64)base : (u64)param->other));
+    if (column->width >= 8)
+        return (i64)((u64)param->value - (param->kind == PARAM_RANGE_LOW ? (u64)base : (u64)param->other));
     const i128 low = MAX_OF((i128)(param->kind == PARAM_RANGE_LOW ? param->value : param->other), base);
     if (param->kind == PARAM_RANGE_LOW) return (i64)(low - base);
     return (i64)(MIN_OF((i128)param->value, most) - low);
@@ -368,24 +392,27 @@ i64 launch_param(const Param *param, const KernelColumn *columns)
     return param->kind == PARAM_VALUE ? param->value : stored_param(param, &columns[param->column]);
 }
 
-static weft_status bind_chunk(Worker *worker, int chunk)
+static weft_status bind_chunk(SlotWorker *worker, int chunk)
 {
     const Launch *launch = worker->run->launch;
     const Woven  *woven = launch->woven;
     if (worker->chunk == chunk) return WEFT_OK;
     worker->chunk = chunk;
-    for (int c = 0; c < woven->n_columns && launch->source->from_store; c++) chunk_try_verify(launch->source->chunks[chunk], launch->source->chunk_column[woven->columns[c]]);
+    for (int c = 0; c < woven->n_columns && launch->source->from_store; c++)
+        chunk_try_verify(launch->source->chunks[chunk], launch->source->chunk_column[woven->columns[c]]);
     for (int c = 0; c < woven->n_columns; c++) {
         const int          number = launch->source->chunk_column[woven->columns[c]];
         const ColumnChunk *column = &launch->source->chunks[chunk]->columns[number];
         if (launch->source->from_store) TRY(chunk_verify(launch->source->chunks[chunk], number, &worker->error));
-        worker->columns[c] = (KernelColumn){ .data = column->data, .valid = column->valid, .base = column->base, .width = column->width };
+        worker->columns[c] = (KernelColumn){
+            .data = column->data, .valid = column->valid, .base = column->base, .width = column->width
+        };
     }
     for (int p = 0; p < woven->n_params; p++) worker->params[p] = launch_param(&woven->params[p], worker->columns);
     return WEFT_OK;
 }
 
-static void keep_segment(Worker *worker, u64 at, u64 first)
+static void keep_segment(SlotWorker *worker, u64 at, u64 first)
 {
     if (worker->n_used == first || worker->status) return;
     if (worker->n_segments == worker->segments_room) {
@@ -395,9 +422,10 @@ static void keep_segment(Worker *worker, u64 at, u64 first)
     worker->segments[worker->n_segments++] = (Segment){ at, first, worker->n_used - first };
 }
 
-static void check_failed(Worker *worker)
+static void check_failed(SlotWorker *worker)
 {
     if (!worker->args.failed || worker->status) return;
+    ASSERT(worker->args.failed > 0 && worker->args.failed <= worker->run->launch->woven->n_checks);
     const Check *check = &worker->run->launch->woven->checks[worker->args.failed - 1];
     stop_with(worker, fail(&worker->error, check->status, check->at, "%s", check->message));
 }
@@ -420,7 +448,7 @@ static void do_call(void *context, size_t stack_bytes)
 // Kernels keep tiles of values on the stack, and the caller's may be small.
 #define STACK_PLAIN ((u64)384 << 10)
 
-static void call_kernel(Worker *worker, KernelFunction function, KernelArgs *args, u64 tile_bytes)
+static void call_kernel(SlotWorker *worker, KernelFunction function, KernelArgs *args, u64 tile_bytes)
 {
     const u64   bytes = tile_bytes * TILE;
     KernelCall  call = { .function = function, .args = args, .stack_bytes = bytes + bytes / 2 + (1 << 20) };
@@ -428,12 +456,13 @@ static void call_kernel(Worker *worker, KernelFunction function, KernelArgs *arg
     if (bytes <= STACK_PLAIN) function(args);
     else status = run_with_stack(call.stack_bytes, do_call, &call, &worker->error);
     if (!status && bytes > STACK_PLAIN && !call.is_done)
-        status = fail(&worker->error, WEFT_OUT_OF_MEMORY, -1, "out of memory: the system refused a stack of %llu KiB", (unsigned long long)call.stack_bytes >> 10);
+        status = fail(&worker->error, WEFT_OUT_OF_MEMORY, -1, "out of memory: the system refused a stack of %llu KiB",
+                      (unsigned long long)call.stack_bytes >> 10);
     if (status) stop_with(worker, status);
 }
 
 // AT is where the rows lie in the source.
-static void run_rows(Worker *worker, u64 at, u32 row_first, u32 row_end)
+static void run_rows(SlotWorker *worker, u64 at, u32 row_first, u32 row_end)
 {
     CpuRun   *run = worker->run;
     JitTier   tier;
@@ -453,25 +482,37 @@ static void run_rows(Worker *worker, u64 at, u32 row_first, u32 row_end)
 
 static weft_status open_worker(CpuRun *run, int number)
 {
-    Worker       *worker = &run->workers[number];
+    ASSERT(!run->workers[number].is_open);
+    SlotWorker   *worker = &run->workers[number];
     const Launch *launch = run->launch;
     const Woven  *woven = launch->woven;
     worker->run = run, worker->chunk = -1, worker->is_open = true;
     error_clear(&worker->error);
     worker->columns = calloc((size_t)woven->n_columns + 1, sizeof *worker->columns);
     worker->params = calloc((size_t)woven->n_params + 1, sizeof *worker->params);
-    worker->args = (KernelArgs){ .columns = worker->columns, .params = worker->params, .tables = woven->tables,
-                                 .state = calloc((size_t)woven->n_state + 1, sizeof(void *)), .counts = calloc((size_t)woven->n_counts + 1, sizeof(u64)),
-                                 .cancel = (const u32 *)launch->stop, .insert = group_insert, .room = rows_room, .picks = kernel_picks(), .words = kernel_words(), .host = worker };
+    worker->args = (KernelArgs){ .columns = worker->columns,
+                                 .params = worker->params,
+                                 .tables = woven->tables,
+                                 .state = calloc((size_t)woven->n_state + 1, sizeof(void *)),
+                                 .counts = calloc((size_t)woven->n_counts + 1, sizeof(u64)),
+                                 .cancel = (const u32 *)launch->stop,
+                                 .insert = group_insert,
+                                 .room = rows_room,
+                                 .picks = kernel_picks(),
+                                 .words = kernel_words(),
+                                 .host = worker };
     const bool is_hash = launch->sink == SINK_GROUPS && woven->group_kind == GROUP_HASH;
-    const u64  n_room = launch->sink != SINK_GROUPS ? 2 * TILE : is_hash ? 1024 : woven->group_kind == GROUP_ARRAY ? woven->n_groups : 1;
+    const u64 n_room = launch->sink != SINK_GROUPS        ? 2 * TILE
+                       : is_hash                          ? 1024
+                       : woven->group_kind == GROUP_ARRAY ? woven->n_groups
+                                                          : 1;
     worker->status = grow_state(worker, n_room);
     if (launch->sink == SINK_GROUPS && !is_hash) worker->n_used = n_room;
     if (is_hash && !worker->status) worker->status = grow_slots(worker, 4096);
     return worker->status;
 }
 
-static void close_worker(CpuRun *run, Worker *worker)
+static void close_worker(CpuRun *run, SlotWorker *worker)
 {
     const Woven *woven = run->launch->woven;
     Budget      *budget = run->launch->budget;
@@ -542,10 +583,12 @@ static weft_status cpu_open(Device *device, Launch *launch, Error *err)
 }
 
 // The slot's worker, ready for the chunk; NULL when the launch is stopped.
-static Worker *ready_worker(Launch *launch, int slot, int chunk)
+static SlotWorker *ready_worker(Launch *launch, int slot, int chunk)
 {
     CpuRun *run = launch->memory;
-    Worker *worker = &run->workers[slot];
+    ASSERT(slot >= 0 && slot < launch->n_slots);
+    ASSERT(chunk >= 0 && chunk < launch->source->n_chunks);
+    SlotWorker *worker = &run->workers[slot];
     if (worker->status || atomic_load_explicit(launch->stop, memory_order_relaxed)) return NULL;
     weft_status status = worker->is_open ? WEFT_OK : open_worker(run, slot);
     if (!status) status = bind_chunk(worker, chunk);
@@ -555,14 +598,15 @@ static Worker *ready_worker(Launch *launch, int slot, int chunk)
 
 static void cpu_push(Device *device, Launch *launch, int slot, int chunk, u32 first, u32 end)
 {
-    Worker *worker = ready_worker(launch, slot, chunk);
+    SlotWorker *worker = ready_worker(launch, slot, chunk);
     (void)device;
     if (worker) run_rows(worker, (u64)chunk << 32 | first, first, end);
 }
 
-static void cpu_push_picked(Device *device, Launch *launch, int slot, int chunk, u32 row, const u16 *picked, u32 n_picked, bool sure)
+static void cpu_push_picked(Device *device, Launch *launch, int slot, int chunk, u32 row, const u16 *picked,
+                            u32 n_picked, bool sure)
 {
-    Worker *worker = ready_worker(launch, slot, chunk);
+    SlotWorker *worker = ready_worker(launch, slot, chunk);
     (void)device;
     if (!worker) return;
     worker->args.picked = picked;
@@ -574,9 +618,10 @@ static void cpu_push_picked(Device *device, Launch *launch, int slot, int chunk,
 
 #define FUSED_MAX 64
 
-static bool cpu_push_fused(Device *device, const Code *code, Launch *const *launches, int n_launches, int slot, const int *chunks, u32 first, u32 end)
+static bool cpu_push_fused(Device *device, const Code *code, Launch *const *launches, int n_launches, int slot,
+                           const int *chunks, u32 first, u32 end)
 {
-    Worker     *workers[FUSED_MAX] = { 0 };
+    SlotWorker *workers[FUSED_MAX] = { 0 };
     KernelArgs *members[FUSED_MAX];
     u64         tile_bytes = 0;
     JitTier     tier;
@@ -609,7 +654,7 @@ static weft_status cpu_prepare(Device *device, Launch *cube, Error *err)
     return WEFT_OK;
 }
 
-static bool has_rows(const Worker *worker, const Woven *woven, u64 at)
+static bool has_rows(const SlotWorker *worker, const Woven *woven, u64 at)
 {
     const void *seen = worker->args.state[woven->seen];
     return woven->state[woven->seen].bytes == 1 ? ((const u8 *)seen)[at] != 0 : ((const i64 *)seen)[at] != 0;
@@ -620,10 +665,10 @@ static void cpu_fold(Device *device, const Launch *cube, const Fold *fold)
     const CpuRun *run = cube->memory;
     const Woven  *woven = fold->member->woven;
     const u64     n_groups = woven->group_kind == GROUP_ARRAY ? woven->n_groups : 1;
-    Worker       *to = ready_worker(fold->member, fold->slot, fold->chunk);
+    SlotWorker   *to = ready_worker(fold->member, fold->slot, fold->chunk);
     (void)device;
     for (int n = 0; to && n < cube->n_slots; n++) {
-        const Worker *from = &run->workers[n];
+        const SlotWorker *from = &run->workers[n];
         for (u32 c = 0; c < fold->n_cells; c++)
             for (u64 g = 0, at = fold->cells[c] * n_groups; g < n_groups; g++, at++) {
                 if (!has_rows(from, woven, at)) continue;
@@ -659,8 +704,16 @@ static void cpu_close(Device *device) { free(device); }
 Device *device_cpu_open(void)
 {
     Device *device = calloc(1, sizeof *device);
-    *device = (Device){ .name = "cpu", .open = cpu_open, .push = cpu_push, .push_picked = cpu_push_picked, .push_fused = cpu_push_fused, .prepare = cpu_prepare, .fold = cpu_fold,
-                        .is_enough = cpu_is_enough, .finish = cpu_finish,
-                        .free_launch = cpu_free_launch, .close = cpu_close };
+    *device = (Device){ .name = "cpu",
+                        .open = cpu_open,
+                        .push = cpu_push,
+                        .push_picked = cpu_push_picked,
+                        .push_fused = cpu_push_fused,
+                        .prepare = cpu_prepare,
+                        .fold = cpu_fold,
+                        .is_enough = cpu_is_enough,
+                        .finish = cpu_finish,
+                        .free_launch = cpu_free_launch,
+                        .close = cpu_close };
     return device;
 }

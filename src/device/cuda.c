@@ -1,11 +1,13 @@
 // cuda.c - an NVIDIA GPU as a device: opened, used, lost, closed.
 //
-// Everything a query needs of the driver is taken when the device is opened: one pool of memory, streams, pinned stages, slots for runs, events
-// for 64 launches at once (more make theirs, which are kept for the next ones; EXPLAIN ANALYZE makes its own).  A query takes frames of the pool and gives them back.
+// Everything a query needs of the driver is taken when the device is opened: one pool of memory, streams, pinned
+// stages, slots for runs, events for 64 launches at once (more make theirs, which are kept for the next ones; EXPLAIN
+// ANALYZE makes its own).  A query takes frames of the pool and gives them back.
 //
-// Who is to blame decides what a failed scan is.  A check in the kernel, a cancel, a damaged chunk: the query fails.  Anything that the
-// driver, its compiler or the pool says: the launch is refused, and the CPU runs it.  After an error that is sticky by the driver's
-// manual every call fails, so the device is marked lost and refuses all that comes; other launches that were on it find out by themselves.
+// A failed check in the kernel, a cancel and a damaged chunk fail the query.  Errors of the driver, its compiler or the
+// pool only refuse the launch, and the CPU runs it.  After an error that is sticky by the driver's manual every call
+// fails, so the device is marked lost and refuses all that comes; other launches that were on it find out by
+// themselves.
 
 #include "device/cuda_int.h"
 #include "kernel/kernel.h"
@@ -25,17 +27,18 @@
 
 CuAddress gpu_address(const Gpu *gpu, u64 at) { return gpu->memory + at; }
 
-// ---- errors ------------------------------------------------------------------------------------------------------------------------------
+// ---- errors ---------------------------------------------------------------------------------------------------------
 
-// That a program ends while a thread of the device's is at work is no news to anybody.
+// When the program ends while a thread of the device works, that is logged for debugging only.
 static void lose(Gpu *gpu, const Error *err, bool is_ending)
 {
-    pthread_mutex_lock(&gpu->stage_lock);          // who sees that it is lost, and asks why, finds the reason there
+    pthread_mutex_lock(&gpu->stage_lock);          // is_lost and its reason become visible together
     const bool is_first = !atomic_exchange(&gpu->is_lost, true);
     if (is_first) gpu->lost_error = *err;
     pthread_mutex_unlock(&gpu->stage_lock);
     if (is_first && is_ending) log_debug("device %s went with the program: %s", gpu->name, err->message);
-    else if (is_first) log_warn("device %s is lost: %s; queries run on the CPU until Weft is started anew", gpu->name, err->message);
+    else if (is_first)
+        log_warn("device %s is lost: %s; queries run on the CPU until Weft is started anew", gpu->name, err->message);
 }
 
 void gpu_lose(Gpu *gpu, const Error *err) { lose(gpu, err, false); }
@@ -47,7 +50,8 @@ weft_status gpu_check(Gpu *gpu, CuResult result, const char *call, Error *err)
     if (!cuda_is_sticky(result)) return status;
     // Tried on an H200: neither the context's last release nor a reset mends it, and contexts beside it fail, too.
     gpu->is_gone = true;
-    error_hint(err, "The driver refuses all that this process asks of it from now on; a new process finds the GPU again.");
+    error_hint(err,
+               "The driver refuses all that this process asks of it from now on; a new process finds the GPU again.");
     lose(gpu, err, result == CU_DEINITIALIZED);
     return status;
 }
@@ -87,42 +91,43 @@ void gpu_leave(const Gpu *gpu, CuContext before)
     if (before != gpu->context) gpu->cu->CtxSetCurrent(before);
 }
 
-// ---- a scan ------------------------------------------------------------------------------------------------------------------------------
+// ---- a scan ---------------------------------------------------------------------------------------------------------
 
-static u8 *take_slip(Gpu *gpu)
+static u8 *take_pinned_slot(Gpu *gpu)
 {
-    pthread_mutex_lock(&gpu->shelf_lock);
-    const bool has_one = gpu->slips_taken != UINT64_MAX;
-    const int  slip = has_one ? __builtin_ctzll(~gpu->slips_taken) : 0;
-    gpu->slips_taken |= (u64)1 << slip;
-    pthread_mutex_unlock(&gpu->shelf_lock);
-    return has_one ? gpu->slips + (u64)slip * SLIP_BYTES : NULL;
+    pthread_mutex_lock(&gpu->slots_lock);
+    const bool has_one = gpu->pinned_taken != UINT64_MAX;
+    const int  slot = has_one ? __builtin_ctzll(~gpu->pinned_taken) : 0;
+    gpu->pinned_taken |= (u64)1 << slot;
+    pthread_mutex_unlock(&gpu->slots_lock);
+    return has_one ? gpu->pinned_slots + (u64)slot * PINNED_SLOT_BYTES : NULL;
 }
 
-static void give_slip(Gpu *gpu, const u8 *slip)
+static void give_pinned_slot(Gpu *gpu, const u8 *slot)
 {
-    if (!slip) return;
-    pthread_mutex_lock(&gpu->shelf_lock);
-    gpu->slips_taken &= ~((u64)1 << ((u64)(slip - gpu->slips) / SLIP_BYTES));
-    pthread_mutex_unlock(&gpu->shelf_lock);
+    if (!slot) return;
+    ASSERT(slot >= gpu->pinned_slots && slot < gpu->pinned_slots + N_PINNED_SLOTS * PINNED_SLOT_BYTES);
+    pthread_mutex_lock(&gpu->slots_lock);
+    gpu->pinned_taken &= ~((u64)1 << ((u64)(slot - gpu->pinned_slots) / PINNED_SLOT_BYTES));
+    pthread_mutex_unlock(&gpu->slots_lock);
 }
 
 // Making an event takes the driver longer than all that is done with it.
 static weft_status take_event(Gpu *gpu, CuEvent *event, Error *err)
 {
-    pthread_mutex_lock(&gpu->shelf_lock);
+    pthread_mutex_lock(&gpu->slots_lock);
     *event = gpu->n_events ? gpu->events[--gpu->n_events] : NULL;
-    pthread_mutex_unlock(&gpu->shelf_lock);
+    pthread_mutex_unlock(&gpu->slots_lock);
     if (!*event) GPU_TRY(gpu, EventCreate, (event, CU_EVENT_DISABLE_TIMING), err);
     return WEFT_OK;
 }
 
 static void give_event(Gpu *gpu, CuEvent event)
 {
-    pthread_mutex_lock(&gpu->shelf_lock);
+    pthread_mutex_lock(&gpu->slots_lock);
     const bool has_room = gpu->n_events < N_EVENTS_KEPT;
     if (has_room) gpu->events[gpu->n_events++] = event;
-    pthread_mutex_unlock(&gpu->shelf_lock);
+    pthread_mutex_unlock(&gpu->slots_lock);
     if (!has_room) gpu->cu->EventDestroy(event);
 }
 
@@ -150,7 +155,7 @@ static GpuRun *new_run(Gpu *gpu, Launch *launch)
         run->chunk_bytes = MAX_OF(run->chunk_bytes, bytes + (u64)woven->n_columns * FRAME_BYTES);
     }
     run->number = gpu->n_launches++;
-    run->slip = take_slip(gpu);
+    run->pinned = take_pinned_slot(gpu);
     run->stream_number = (int)(run->number % N_SMALL_STREAMS) + (run->rows_wanted < SMALL_ROWS ? 0 : N_SMALL_STREAMS);
     run->stream = gpu->streams[run->stream_number];
     return run;
@@ -158,8 +163,9 @@ static GpuRun *new_run(Gpu *gpu, Launch *launch)
 
 static void free_run(GpuRun *run)
 {
+    ASSERT(!run->has_block && !run->is_attached);
     pthread_cond_destroy(&run->issued);
-    give_slip(run->gpu, run->slip);
+    give_pinned_slot(run->gpu, run->pinned);
     free(run->wants);
     free(run->slot_at);
     free(run->cells);
@@ -180,7 +186,8 @@ void gpu_wait_for(Gpu *gpu, CuStream stream)
 {
     Error why = { 0 };
     bool  is_done = false;
-    for (int t = 0; t < CALL_TRIES && !is_done && !gpu->is_lost; t++) is_done = !gpu_check(gpu, gpu->cu->StreamSynchronize(stream), "cuStreamSynchronize", &why);
+    for (int t = 0; t < CALL_TRIES && !is_done && !gpu->is_lost; t++)
+        is_done = !gpu_check(gpu, gpu->cu->StreamSynchronize(stream), "cuStreamSynchronize", &why);
     if (!is_done && !gpu->is_lost) gpu_lose(gpu, &why);
 }
 
@@ -190,22 +197,25 @@ static weft_status run_once(GpuRun *run, bool *again, Error *err)
 {
     weft_status status = launch_open(run, err);
     if (!status) status = scan_ride(run, err);
-    if (!status) launch_let_others(run);           // its columns need no more room
+    if (!status) launch_admit_others(run);           // its columns need no more room
     if (!status) status = launch_ask_back(run, err);
     if (!status) status = scan_wait(run, err);
     if (!status) status = launch_results(run, again, err);
     if (status) run_wait_quietly(run);
-    if (status || *again || !run->launch->keeps_rows) launch_close(run);       // else with its rows, when they are no longer wanted
+    // Else with its rows, when they are no longer wanted.
+    if (status || *again || !run->launch->keeps_rows) launch_close(run);
     return status;
 }
 
-// What the driver does not tell is left out of what EXPLAIN ANALYZE says.
+// EXPLAIN ANALYZE leaves out times that the driver does not give.
 void run_read_timers(GpuRun *run)
 {
     Gpu *gpu = run->gpu;
     for (int t = 0; t < run->n_timers; t++) {
         float ms = 0;
-        if (t % 2 == 0 && t + 1 < run->n_timers && gpu->cu->EventElapsedTime(&ms, run->timers[t], run->timers[t + 1]) == CU_SUCCESS) run->launch->gpu.kernel_ms += ms;
+        if (t % 2 == 0 && t + 1 < run->n_timers &&
+            gpu->cu->EventElapsedTime(&ms, run->timers[t], run->timers[t + 1]) == CU_SUCCESS)
+            run->launch->gpu.kernel_ms += ms;
     }
     for (int t = 0; t < run->n_timers; t++) gpu->cu->EventDestroy(run->timers[t]);
     run->n_timers = 0;
@@ -216,18 +226,21 @@ static weft_status run_until_done(GpuRun *run, Error *err)
     bool        again = true;
     weft_status status = WEFT_OK;
     while (again && !status) {
-        pthread_mutex_lock(&run->gpu->lock);                   // gpu_list looks at what lies beside it, and a compiler may read both at once
+        // gpu_list looks at what lies beside it, and a compiler may read both at once.
+        pthread_mutex_lock(&run->gpu->lock);
         run->is_crowded = false;
         pthread_mutex_unlock(&run->gpu->lock);
         status = run_once(run, &again, err);
-        if (status == WEFT_OUT_OF_MEMORY && run->is_crowded && launch_wait_for_room(run)) *err = (Error){ 0 }, again = true, status = WEFT_OK;
+        if (status == WEFT_OUT_OF_MEMORY && run->is_crowded && launch_wait_for_room(run))
+            *err = (Error){ 0 }, again = true, status = WEFT_OK;
         if (again && !status) forget_progress(run->launch);
     }
-    launch_let_others(run);
+    launch_admit_others(run);
     return status;
 }
 
-// EXPLAIN ANALYZE: rows that left each step.  Counting makes a kernel up to a third slower, so it is timed without and then runs again.
+// EXPLAIN ANALYZE: rows that left each step.  Counting makes a kernel up to a third slower, so it is timed without and
+// then runs again.
 static weft_status count_steps(GpuRun *run, Error *err)
 {
     Launch      *launch = run->launch;
@@ -237,7 +250,8 @@ static weft_status count_steps(GpuRun *run, Error *err)
     launch_free_results(run);
     if (run->has_block) launch_close(run);
     const weft_status status = run_until_done(run, err);
-    launch->gpu = timed.gpu, launch->chunks_read = timed.chunks_read, launch->rows_in = timed.rows_in, launch->bytes_read = timed.bytes_read;
+    launch->gpu = timed.gpu, launch->chunks_read = timed.chunks_read, launch->rows_in = timed.rows_in,
+    launch->bytes_read = timed.bytes_read;
     launch->gpu.count_ms = time_now_ms() - start;
     return status;
 }
@@ -260,9 +274,10 @@ static weft_status run_launch(GpuRun *run, Error *err)
     return status;
 }
 
-static bool is_ours_to_bear(weft_status status)
+static bool is_device_fault(weft_status status)
 {
-    return status == WEFT_DEVICE_FAILED || status == WEFT_NO_DEVICE || status == WEFT_KERNEL_BUILD || status == WEFT_OUT_OF_MEMORY;
+    return status == WEFT_DEVICE_FAILED || status == WEFT_NO_DEVICE || status == WEFT_KERNEL_BUILD ||
+           status == WEFT_OUT_OF_MEMORY;
 }
 
 static void gpu_free_launch(Device *device, Launch *launch)
@@ -288,7 +303,7 @@ static weft_status gpu_scan(Device *device, Launch *launch, Error *err)
     figures_end(launch->memory);
     gpu_leave(gpu, before);
     if (!status) return WEFT_OK;
-    if (is_ours_to_bear(status)) {
+    if (is_device_fault(status)) {
         gpu_free_launch(device, launch);
         snprintf(launch->refused, sizeof launch->refused, "%.290s", own.message);
         return WEFT_OK;
@@ -320,7 +335,7 @@ static weft_status gpu_fetch_rows(Device *device, Launch *launch, Error *err)
 static double gpu_wait_ms(Device *device, const Launch *launch) { return kernel_wait_ms((Gpu *)device, launch); }
 static void gpu_get_ready(Device *device) { ready_begin((Gpu *)device); }
 
-// ---- opening --------------------------------------------------------------------------------------------------------------------------------
+// ---- opening --------------------------------------------------------------------------------------------------------
 
 // "50%", "12.5 %"
 static bool parse_share(const char *text, double *percent)
@@ -340,19 +355,22 @@ static bool parse_memory(const char *text, u64 bytes_there, i64 *bytes)
     return true;
 }
 
-// What the environment says, a size or a share of what is there; never more than that, and never less than the least.  Whoever gets something else than he
-// asked for is told.  What is not understood could be either: then the default.
-static u64 own_memory(const char *variable, u64 bytes_there, u64 least, u64 standard)
+// A size, or a share of BYTES_THERE, from an environment variable.  Values out of range are clamped with a warning;
+// invalid values are ignored with a warning.
+static u64 memory_setting(const char *variable, u64 bytes_there, u64 least, u64 standard)
 {
     const char *own = getenv(variable);
     i64         bytes;
     if (!own || !*own) return standard;
     if (!parse_memory(own, bytes_there, &bytes)) {
-        log_warn("%s=%s is not understood: a size such as 2GB%s, or a share such as 50%%", variable, own, least ? ", 64kB at least" : ", 0 for none");
+        log_warn("%s=%s is not understood: a size such as 2GB%s, or a share such as 50%%", variable, own,
+                 least ? ", 64kB at least" : ", 0 for none");
         return standard;
     }
-    if ((u64)bytes < least) log_warn("%s=%s is too small: %s are taken, the least", variable, own, mem_size_text(least).text);
-    if ((u64)bytes > bytes_there) log_warn("%s=%s is more than there is: %s at most are taken", variable, own, mem_size_text(bytes_there).text);
+    if ((u64)bytes < least)
+        log_warn("%s=%s is too small: %s are taken, the least", variable, own, mem_size_text(least).text);
+    if ((u64)bytes > bytes_there)
+        log_warn("%s=%s is more than there is: %s at most are taken", variable, own, mem_size_text(bytes_there).text);
     return MAX_OF(MIN_OF((u64)bytes, bytes_there), least);
 }
 
@@ -360,18 +378,20 @@ static u64 own_memory(const char *variable, u64 bytes_there, u64 least, u64 stan
 static u64 pinned_most(void)
 {
     const u64 all = (u64)sysconf(_SC_PHYS_PAGES) * (u64)sysconf(_SC_PAGESIZE);
-    return own_memory("WEFT_PINNED_MEMORY", all, 0, all / 100 * PINNED_SHARE);
+    return memory_setting("WEFT_PINNED_MEMORY", all, 0, all / 100 * PINNED_SHARE);
 }
 
-// Of all that is free the driver keeps a little for itself, and another process may be quicker: then somewhat less, again and again.
+// Of all that is free the driver keeps a little for itself, and another process may be quicker: then somewhat less,
+// again and again.
 static weft_status open_memory(Gpu *gpu, u64 wanted, Error *err)
 {
     size_t   bytes_free, bytes_total;
     CuResult result;
     GPU_TRY(gpu, MemGetInfo, (&bytes_free, &bytes_total), err);
-    if (!wanted) wanted = own_memory("WEFT_DEVICE_MEMORY", bytes_free, FRAME_BYTES, bytes_free / 100 * POOL_SHARE);
+    if (!wanted) wanted = memory_setting("WEFT_DEVICE_MEMORY", bytes_free, FRAME_BYTES, bytes_free / 100 * POOL_SHARE);
     wanted = MAX_OF(wanted, FRAME_BYTES);
-    while ((result = gpu->cu->MemAlloc(&gpu->memory, wanted)) == CU_OUT_OF_MEMORY && wanted > POOL_LEAST) wanted -= wanted / 8;
+    while ((result = gpu->cu->MemAlloc(&gpu->memory, wanted)) == CU_OUT_OF_MEMORY && wanted > POOL_LEAST)
+        wanted -= wanted / 8;
     TRY(gpu_check(gpu, result, "cuMemAlloc", err));
     gpu->memory_bytes = wanted;
     gpu->frames = frames_new(wanted);
@@ -383,7 +403,8 @@ static weft_status open_memory(Gpu *gpu, u64 wanted, Error *err)
 
 static u64 shared_most(const Gpu *gpu)
 {
-    const u64 each = MIN_OF((u64)gpu->shared_per_sm / (u64)MAX_OF(gpu->threads_per_sm / 1024, 1), (u64)gpu->shared_per_block);
+    const u64 each =
+        MIN_OF((u64)gpu->shared_per_sm / (u64)MAX_OF(gpu->threads_per_sm / 1024, 1), (u64)gpu->shared_per_block);
     return MIN_OF((MAX_OF(each, SHARED_OWN) - SHARED_OWN) / SHARED_UNIT * SHARED_UNIT, SHARED_LIMIT);
 }
 
@@ -391,12 +412,17 @@ static weft_status read_properties(Gpu *gpu, Error *err)
 {
     GPU_TRY(gpu, DeviceGet, (&gpu->handle, gpu->number), err);
     GPU_TRY(gpu, DeviceGetName, (gpu->card, sizeof gpu->card, gpu->handle), err);
-    const struct { int *to, attribute; } wanted[] = {
-        { &gpu->major, CU_DEVICE_CAPABILITY_MAJOR }, { &gpu->minor, CU_DEVICE_CAPABILITY_MINOR }, { &gpu->n_sms, CU_DEVICE_MULTIPROCESSORS },
-        { &gpu->threads_per_sm, CU_DEVICE_THREADS_PER_MULTIPROCESSOR }, { &gpu->shared_per_block, CU_DEVICE_SHARED_PER_BLOCK_OPTIN },
+    const struct { int *to, attribute;
+    } wanted[] = {
+        { &gpu->major, CU_DEVICE_CAPABILITY_MAJOR },
+        { &gpu->minor, CU_DEVICE_CAPABILITY_MINOR },
+        { &gpu->n_sms, CU_DEVICE_MULTIPROCESSORS },
+        { &gpu->threads_per_sm, CU_DEVICE_THREADS_PER_MULTIPROCESSOR },
+        { &gpu->shared_per_block, CU_DEVICE_SHARED_PER_BLOCK_OPTIN },
         { &gpu->shared_per_sm, CU_DEVICE_SHARED_PER_MULTIPROCESSOR },
     };
-    for (int i = 0; i < COUNT_OF(wanted); i++) GPU_TRY(gpu, DeviceGetAttribute, (wanted[i].to, wanted[i].attribute, gpu->handle), err);
+    for (int i = 0; i < COUNT_OF(wanted); i++)
+        GPU_TRY(gpu, DeviceGetAttribute, (wanted[i].to, wanted[i].attribute, gpu->handle), err);
     gpu->shared_most = shared_most(gpu);
     int clock_khz = 0, bus_bits = 0;       // a card may not say
     gpu->cu->DeviceGetAttribute(&clock_khz, CU_DEVICE_MEMORY_CLOCK_KHZ, gpu->handle);
@@ -408,21 +434,26 @@ static weft_status read_properties(Gpu *gpu, Error *err)
 static weft_status open_streams(Gpu *gpu, Error *err)
 {
     // Small scans, as of tables that are joined, do not wait for the end of large ones.
-    for (int s = 0; s < N_STREAMS; s++) GPU_TRY(gpu, StreamCreateWithPriority, (&gpu->streams[s], CU_STREAM_NON_BLOCKING, s < N_SMALL_STREAMS ? FIRST_PRIORITY : 0), err);
-    for (int s = 0; s < N_COPY_STREAMS; s++) GPU_TRY(gpu, StreamCreate, (&gpu->copy_streams[s], CU_STREAM_NON_BLOCKING), err);
+    for (int s = 0; s < N_STREAMS; s++)
+        GPU_TRY(gpu, StreamCreateWithPriority,
+                (&gpu->streams[s], CU_STREAM_NON_BLOCKING, s < N_SMALL_STREAMS ? FIRST_PRIORITY : 0), err);
+    for (int s = 0; s < N_COPY_STREAMS; s++)
+        GPU_TRY(gpu, StreamCreate, (&gpu->copy_streams[s], CU_STREAM_NON_BLOCKING), err);
     GPU_TRY(gpu, StreamCreate, (&gpu->gate_stream, CU_STREAM_NON_BLOCKING), err);
     GPU_TRY(gpu, StreamCreate, (&gpu->table_stream, CU_STREAM_NON_BLOCKING), err);
     GPU_TRY(gpu, StreamCreate, (&gpu->fetch_stream, CU_STREAM_NON_BLOCKING), err);
     GPU_TRY(gpu, StreamCreate, (&gpu->control_stream, CU_STREAM_NON_BLOCKING), err);
     GPU_TRY(gpu, MemHostAlloc, ((void **)&gpu->one, sizeof *gpu->one, CU_HOST_PORTABLE), err);
-    GPU_TRY(gpu, MemHostAlloc, ((void **)&gpu->slips, N_SLIPS * SLIP_BYTES, CU_HOST_PORTABLE), err);
+    GPU_TRY(gpu, MemHostAlloc, ((void **)&gpu->pinned_slots, N_PINNED_SLOTS * PINNED_SLOT_BYTES, CU_HOST_PORTABLE),
+            err);
     *gpu->one = 1;
     return WEFT_OK;
 }
 
 static weft_status open_events(Gpu *gpu, Error *err)
 {
-    for (; gpu->n_events < N_EVENTS; gpu->n_events++) GPU_TRY(gpu, EventCreate, (&gpu->events[gpu->n_events], CU_EVENT_DISABLE_TIMING), err);
+    for (; gpu->n_events < N_EVENTS; gpu->n_events++)
+        GPU_TRY(gpu, EventCreate, (&gpu->events[gpu->n_events], CU_EVENT_DISABLE_TIMING), err);
     return WEFT_OK;
 }
 
@@ -473,7 +504,7 @@ static void close_memory(Gpu *gpu)
     close_stream(gpu, gpu->fetch_stream);
     close_stream(gpu, gpu->control_stream);
     if (gpu->one) cu->MemFreeHost(gpu->one);
-    if (gpu->slips) cu->MemFreeHost(gpu->slips);
+    if (gpu->pinned_slots) cu->MemFreeHost(gpu->pinned_slots);
     for (int e = 0; e < gpu->n_events; e++) cu->EventDestroy(gpu->events[e]);
     for (int s = 0; s < N_STAGES; s++) {
         if (gpu->stages[s].memory) cu->MemFreeHost(gpu->stages[s].memory);
@@ -483,13 +514,14 @@ static void close_memory(Gpu *gpu)
     if (gpu->memory) cu->MemFree(gpu->memory);
 }
 
-// What a context had that is gone went with it; one that cannot be entered takes it along when it is released.
+// A context that is gone, or cannot be entered, frees its memory itself when it is released.
 static void close_driver(Gpu *gpu)
 {
     if (!gpu->context) return;
     const CuContext before = gpu_visit(gpu);
     bool            is_here = false;
-    for (int t = 0; t < CALL_TRIES && !is_here && !gpu->is_gone; t++) is_here = gpu->cu->CtxSetCurrent(gpu->context) == CU_SUCCESS;
+    for (int t = 0; t < CALL_TRIES && !is_here && !gpu->is_gone; t++)
+        is_here = gpu->cu->CtxSetCurrent(gpu->context) == CU_SUCCESS;
     if (!is_here) gpu->is_gone = true;
     kernels_free(gpu);
     if (is_here) close_memory(gpu);
@@ -500,6 +532,7 @@ static void close_driver(Gpu *gpu)
 static void gpu_close(Device *device)
 {
     Gpu *gpu = (Gpu *)device;
+    ASSERT(!gpu->first && !gpu->n_active && !gpu->listed);     // no query is on it any more
     ready_stop(gpu);
     scan_stop(gpu);
     pins_free(gpu->pins);
@@ -512,7 +545,7 @@ static void gpu_close(Device *device)
     frames_free(gpu->frames);
     for (int s = 0; s < N_STAGES; s++) pthread_mutex_destroy(&gpu->stages[s].lock);
     pthread_mutex_destroy(&gpu->lock);
-    pthread_mutex_destroy(&gpu->shelf_lock);
+    pthread_mutex_destroy(&gpu->slots_lock);
     pthread_mutex_destroy(&gpu->stage_lock);
     pthread_mutex_destroy(&gpu->tables_lock);
     pthread_cond_destroy(&gpu->changed);
@@ -555,11 +588,15 @@ static weft_status open_gpu(Gpu *gpu, const CudaOptions *options, Error *err)
 static void hint_opening(weft_status status, Error *err)
 {
     if (status == WEFT_OUT_OF_MEMORY)
-        error_hint(err, "Another process may have the memory: nvidia-smi lists them. WEFT_DEVICE_MEMORY=2GB makes Weft take less of a GPU's.");
+        error_hint(
+            err,
+            "Another process may have the memory: nvidia-smi lists them. WEFT_DEVICE_MEMORY=2GB makes Weft take less "
+            "of a GPU's.");
     else error_hint(err, "nvidia-smi says more about the GPU and its driver.");
 }
 
-// Waking up takes longer than what is mostly done under it: who finds it taken looks again for a while before he goes to sleep.
+// Waking a thread takes longer than most work under these locks, so a waiting thread spins for a while before it
+// sleeps.
 static void init_lock(pthread_mutex_t *lock)
 {
     pthread_mutexattr_t kind;
@@ -578,13 +615,24 @@ weft_status device_cuda_open(int number, const CudaOptions *options, Device **de
     gpu->number = number;
     gpu->compile_ms = COMPILE_MS;
     snprintf(gpu->name, sizeof gpu->name, "cuda:%d", number);
-    gpu->device = (Device){ .name = gpu->name, .scan = gpu_scan, .make_table = gpu_make_table, .fetch_rows = gpu_fetch_rows, .fetch_table = gpu_fetch_table, .drop_table = gpu_drop_table,
-                            .wait_ms = gpu_wait_ms, .get_ready = gpu_get_ready, .list = gpu_list, .tell_peak = peak_tell, .expect = gpu_expect, .free_launch = gpu_free_launch, .close = gpu_close };
+    gpu->device = (Device){ .name = gpu->name,
+                            .scan = gpu_scan,
+                            .make_table = gpu_make_table,
+                            .fetch_rows = gpu_fetch_rows,
+                            .fetch_table = gpu_fetch_table,
+                            .drop_table = gpu_drop_table,
+                            .wait_ms = gpu_wait_ms,
+                            .get_ready = gpu_get_ready,
+                            .list = gpu_list,
+                            .tell_peak = peak_tell,
+                            .expect = gpu_expect,
+                            .free_launch = gpu_free_launch,
+                            .close = gpu_close };
     text_add(&prelude, "%s\n%s", kernel_args_text, kernel_cuda_text);
     gpu->prelude = prelude.bytes;
     gpu->cubins = cubins_new(options->cache_dir);
     init_lock(&gpu->lock);
-    init_lock(&gpu->shelf_lock);
+    init_lock(&gpu->slots_lock);
     pthread_mutex_init(&gpu->stage_lock, NULL);
     pthread_mutex_init(&gpu->tables_lock, NULL);
     for (int s = 0; s < N_STAGES; s++) pthread_mutex_init(&gpu->stages[s].lock, NULL);

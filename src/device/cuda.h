@@ -1,14 +1,14 @@
 // cuda.h - NVIDIA GPUs as devices: the same kernels over columns that are kept in device memory or flow through it.
 //
 //     if (cuda_driver()->n_gpus) TRY(device_cuda_open(0, &(CudaOptions){ 0 }, &device, err));
-//     cuda_warm(device);                                 // begins the compiler's own start in the background; returns at once
-//     if (device->wait_ms(device, &launch) < 50)         // a scan would wait so long for the compiler first; 0: the code is there
-//         TRY(device->scan(device, &launch, err));       // many threads at once: launches over one table share its scan
-//     device->get_ready(device);                         // what was not ready is compiled in the background
+//     cuda_warm(device);                                 // starts the compiler in the background; returns at once
+//     if (device->wait_ms(device, &launch) < 50)         // expected time to compile its kernel; 0: it is compiled
+//         TRY(device->scan(device, &launch, err));       // any thread: launches over one table share its scan
+//     device->get_ready(device);                         // compiles missing kernels in the background
 //
-// A scan fails with what the query did wrong (a division by zero), or with QUERY_CANCELED.  What the device cannot do or could not do
-// this time is not the query's fault: launch.refused says it, and the CPU runs the query.  After an error that ends the driver's context the
-// device is lost: it refuses everything, and says why.
+// A scan fails with what the query did wrong (a division by zero), or with QUERY_CANCELED.  What the device cannot do
+// or could not do this time is not the query's fault: launch.refused says it, and the CPU runs the query.  After an
+// error that ends the driver's context the device is lost: it refuses everything, and says why.
 
 #ifndef WEFT_CUDA_H
 #define WEFT_CUDA_H
@@ -17,7 +17,8 @@
 #include "device/device.h"
 
 typedef struct CudaOptions {
-    u64         memory_bytes;          // of the pool; 0: $WEFT_DEVICE_MEMORY ("2GB", "50%" of what is free), else 80 % of it
+    u64         memory_bytes;          // of the pool; 0: $WEFT_DEVICE_MEMORY ("2GB", "50%" of what is free), else 80 %
+                                       // of it
     const char *cache_dir;             // as for the jit
 } CudaOptions;
 

@@ -1,13 +1,16 @@
 // cuda_cube.c - see cuda_cube.h.
 //
-//     args of the run    [common | tables | state | cells' places][cells][class tables][KernelArgs by chunk | columns | params][KernelArgs of the fold | lists of cells]
+//     args of the run    [common | tables | state | cells' places][cells][class tables]
+//                        [KernelArgs by chunk | columns | params][KernelArgs of the fold | lists of cells]
 //
-// The kernel is weave_cube's: a row's classes lead to a cell, which has accumulators for each of the query's groups, in shared memory.  So it costs the same for two
-// queries and for sixty-four: about a scan and a half.  A second kernel (weave_fold_text) then puts the cells that a query wants together into its own
-// accumulators, a part for each query and accumulator.  Everything else goes over the link with the arguments of the run: class tables, empty cells, lists.
+// The kernel is weave_cube's: a row's classes lead to a cell, which has accumulators for each of the query's groups, in
+// shared memory.  So it costs the same for two queries and for sixty-four: about a scan and a half.  A second kernel
+// (weave_fold_text) then puts the cells that a query wants together into its own accumulators, a part for each query
+// and accumulator.  Everything else goes over the link with the arguments of the run: class tables, empty cells, lists.
 //
-// Only range tests: who joins must join the same tables, and a table that only tells whether there is a match is a test, too.  Groups in an array, or none.
-// Only cells that fit shared memory; where they do not, there are several cubes (cuda_fuse.c).  Others are sieved (cuda_sieve.c) or fused (cuda_fuse.c).
+// Only range tests: queries that join must join the same tables, and a table that only says whether there is a match
+// counts as a test, too.  Groups in an array, or none.  Only cells that fit shared memory; where they do not, there are
+// several cubes (cuda_fuse.c).  Others are sieved (cuda_sieve.c) or fused (cuda_fuse.c).
 
 #include "device/cuda_cube.h"
 #include "kernel/kernel.h"
@@ -21,7 +24,8 @@
 #define TABLES_MOST  64                // that a query joins
 #define FOLD_ROWS    512               // groups and lanes that fold an accumulator, about,
 #define FOLD_EACH    64                // and the most cells for each of them
-#define CELLS_LEAST  3                 // for which there must be room: three queries that tell rows apart have as many classes
+#define CELLS_LEAST  3                 // for which there must be room: three queries that tell rows apart have as many
+                                       // classes
 #define MET_BEFORE   2
 
 typedef struct CubeKernel {            // of a shape; lives as long as the device
@@ -33,25 +37,26 @@ typedef struct CubeKernel {            // of a shape; lives as long as the devic
     struct CubeKernel *next;
 } CubeKernel;
 
-typedef struct Dim {
+typedef struct CubeDim {
     int  column;                       // of the kernel
     i64  low;
     u64  size;
     int  n_classes;
     u64  cuts[2 * CUBE_MOST + 1];      // where classes begin, from low on
-} Dim;
+} CubeDim;
 
-typedef struct Wants { int first, last; } Wants;           // classes; first > last: none
+typedef struct ClassRange { int first, last; } ClassRange;  // classes; first > last: none
 
 struct GpuCube {
     GpuRun      kernel, fold;          // shapes and code
     int         n_runs;
     GpuRun     *runs[CUBE_MOST];
     int         n_dims;
-    Dim         dims[MAX_DIMS];
-    Wants       wants[CUBE_MOST][MAX_DIMS];
+    CubeDim     dims[MAX_DIMS];
+    ClassRange  wants[CUBE_MOST][MAX_DIMS];
     u64         n_groups, n_cells;     // groups of a cell
-    KernelCells cells[STATE_MOST];     // where those of each accumulator are: in shared memory, and in the cells of all blocks
+    KernelCells cells[STATE_MOST];     // where those of each accumulator are: in shared memory, and in the cells of all
+                                       // blocks
     u32         kinds;
     u64         cells_bytes;
     u64         n_listed;              // cells, in all lists
@@ -65,14 +70,18 @@ static void *pointer(CuAddress address) { return (void *)(uintptr_t)address; }
 
 static const Woven *woven_of(const GpuCube *cube) { return cube->runs[0]->launch->woven; }
 
-// ---- who fits -------------------------------------------------------------------------------------------------------------------------------
+// ---- which fit ------------------------------------------------------------------------------------------------------
 
-static const Range *column_range(const GpuRun *run, const Sieve *sieve) { return &run->launch->source->columns[sieve->column].range; }
+static const Range *column_range(const GpuRun *run, const Sieve *sieve)
+{
+    return &run->launch->source->columns[sieve->column].range;
+}
 
 static bool is_range(const GpuRun *run, const Sieve *sieve)
 {
     const Range *range = column_range(run, sieve);
-    return !sieve->table && range->known && !range->nullable && range->low <= range->high && (u128)(range->high - range->low) < SPAN_MOST;
+    return !sieve->table && range->known && !range->nullable && range->low <= range->high &&
+           (u128)(range->high - range->low) < SPAN_MOST;
 }
 
 static u64 groups_of(const Woven *woven) { return woven->group_kind == GROUP_ARRAY ? woven->n_groups : 1; }
@@ -83,13 +92,15 @@ static bool have_room(const GpuRun *run, u64 n_cells)
     const u64    most = run->gpu->shared_most;
     KernelCells  cells[STATE_MOST];
     u32          kinds;
-    return n_cells * groups_of(woven) <= most && kernel_place_cells(woven, n_cells * groups_of(woven), most, cells, &kinds) <= most;
+    return n_cells * groups_of(woven) <= most &&
+           kernel_place_cells(woven, n_cells * groups_of(woven), most, cells, &kinds) <= most;
 }
 
 bool gpu_cube_suits(const GpuRun *run)
 {
     const Woven *woven = run->launch->woven;
-    if (!wave_may_share(run) || !weave_can_cube(woven) || woven->n_state > STATE_MOST || woven->n_tables > TABLES_MOST) return false;
+    if (!wave_may_share(run) || !weave_can_cube(woven) || woven->n_state > STATE_MOST || woven->n_tables > TABLES_MOST)
+        return false;
     if (strlen(woven->name) >= sizeof((CubeKernel *)0)->name || !have_room(run, CELLS_LEAST)) return false;
     for (int s = 0; s < woven->n_sieves; s++)
         if (woven->sieves[s].is_exact && !is_range(run, &woven->sieves[s])) return false;
@@ -101,11 +112,12 @@ bool gpu_cube_fits(const GpuRun *a, const GpuRun *b)
     const Launch *x = a->launch, *y = b->launch;
     if (!weave_is_same_but_sieves(x->woven, y->woven)) return false;
     for (int c = 0; c < x->woven->n_columns; c++)
-        if (x->source->chunk_column[x->woven->columns[c]] != y->source->chunk_column[y->woven->columns[c]]) return false;
+        if (x->source->chunk_column[x->woven->columns[c]] != y->source->chunk_column[y->woven->columns[c]])
+            return false;
     return true;
 }
 
-// ---- classes --------------------------------------------------------------------------------------------------------------------------------
+// ---- classes --------------------------------------------------------------------------------------------------------
 
 static int find_dims(GpuCube *cube)
 {
@@ -113,17 +125,18 @@ static int find_dims(GpuCube *cube)
     const Woven  *woven = run->launch->woven;
     for (int s = 0; s < woven->n_sieves; s++) {
         bool is_new = woven->sieves[s].is_exact;
-        for (int d = 0; d < cube->n_dims; d++) is_new = is_new && woven->columns[cube->dims[d].column] != woven->sieves[s].column;
+        for (int d = 0; d < cube->n_dims; d++)
+            is_new = is_new && woven->columns[cube->dims[d].column] != woven->sieves[s].column;
         if (!is_new) continue;
         if (cube->n_dims == MAX_DIMS) return 0;
-        Dim *dim = &cube->dims[cube->n_dims++];
+        CubeDim *dim = &cube->dims[cube->n_dims++];
         while (woven->columns[dim->column] != woven->sieves[s].column) dim->column++;
     }
     return cube->n_dims;
 }
 
 // All values that the column has, for any of the queries: their snapshots may differ.
-static void cover(const GpuCube *cube, Dim *dim)
+static void cover(const GpuCube *cube, CubeDim *dim)
 {
     i128 low = INT64_MAX, high = INT64_MIN;
     for (int r = 0; r < cube->n_runs; r++) {
@@ -135,7 +148,7 @@ static void cover(const GpuCube *cube, Dim *dim)
 }
 
 // What a query wants of the column, as distances from the lowest value: FIRST up to END.
-static void wanted(const GpuRun *run, const Dim *dim, u64 *first, u64 *end)
+static void wanted(const GpuRun *run, const CubeDim *dim, u64 *first, u64 *end)
 {
     const Woven *woven = run->launch->woven;
     i128         low = dim->low, high = (i128)dim->low + dim->size - 1;
@@ -147,18 +160,19 @@ static void wanted(const GpuRun *run, const Dim *dim, u64 *first, u64 *end)
     *end = low > high ? 0 : (u64)(high - dim->low) + 1;
 }
 
-static void add_cut(Dim *dim, u64 at)
+static void add_cut(CubeDim *dim, u64 at)
 {
     int place = dim->n_classes;
     if (at >= dim->size) return;
     while (place > 0 && dim->cuts[place - 1] > at) place--;
     if (place > 0 && dim->cuts[place - 1] == at) return;
+    ASSERT(dim->n_classes < COUNT_OF(dim->cuts));
     for (int c = dim->n_classes; c > place; c--) dim->cuts[c] = dim->cuts[c - 1];
     dim->cuts[place] = at;
     dim->n_classes++;
 }
 
-static int class_of(const Dim *dim, u64 at)
+static int class_of(const CubeDim *dim, u64 at)
 {
     int number = dim->n_classes - 1;
     while (number > 0 && dim->cuts[number] > at) number--;
@@ -167,7 +181,7 @@ static int class_of(const Dim *dim, u64 at)
 
 static void make_classes(GpuCube *cube, int d)
 {
-    Dim *dim = &cube->dims[d];
+    CubeDim *dim = &cube->dims[d];
     u64  first, end;
     cover(cube, dim);
     add_cut(dim, 0);
@@ -177,7 +191,8 @@ static void make_classes(GpuCube *cube, int d)
     }
     for (int r = 0; r < cube->n_runs; r++) {
         wanted(cube->runs[r], dim, &first, &end);
-        cube->wants[r][d] = first < end ? (Wants){ class_of(dim, first), class_of(dim, end - 1) } : (Wants){ 1, 0 };
+        cube->wants[r][d] =
+            first < end ? (ClassRange){ class_of(dim, first), class_of(dim, end - 1) } : (ClassRange){ 1, 0 };
     }
 }
 
@@ -205,7 +220,7 @@ static bool place_cells(GpuCube *cube)
     return cube->n_listed <= LISTS_MOST;
 }
 
-// ---- room for arguments ---------------------------------------------------------------------------------------------------------------------
+// ---- room for arguments ---------------------------------------------------------------------------------------------
 
 typedef struct FoldArgs { i64 params[FOLD_PARAMS]; const void *tables[FOLD_TABLES]; void *state[FOLD_STATE]; } FoldArgs;
 
@@ -214,8 +229,9 @@ typedef struct FoldArgs { i64 params[FOLD_PARAMS]; const void *tables[FOLD_TABLE
 // Besides those of each chunk: less than its queries would have by themselves.
 static u64 args_bytes(const GpuCube *cube)
 {
-    const u64 n_state = (u64)woven_of(cube)->n_state, n_runs = (u64)cube->n_runs, folds = n_runs * n_state * (sizeof(KernelArgs) + sizeof(FoldArgs));
-    u64       bytes = HEAD_BYTES + cube->cells_bytes + folds + cube->n_listed * sizeof(u32) + (n_runs + TABLES_MOST) * 64;
+    const u64 n_state = (u64)woven_of(cube)->n_state, n_runs = (u64)cube->n_runs,
+              folds = n_runs * n_state * (sizeof(KernelArgs) + sizeof(FoldArgs));
+    u64 bytes = HEAD_BYTES + cube->cells_bytes + folds + cube->n_listed * sizeof(u32) + (n_runs + TABLES_MOST) * 64;
     for (int d = 0; d < cube->n_dims; d++) bytes += args_rounded(cube->dims[d].size + 16);
     return bytes;
 }
@@ -226,12 +242,13 @@ u64 gpu_cubes_args_bytes(void)
     return MAX_DIMS * SPAN_MOST + SHARED_LIMIT + LISTS_MOST * sizeof(u32) + folds + 65536;
 }
 
-// ---- code -----------------------------------------------------------------------------------------------------------------------------------
+// ---- code -----------------------------------------------------------------------------------------------------------
 
 static CubeKernel *find_code(Gpu *gpu, const GpuRun *run)
 {
     CubeKernel *code = gpu->cubes;
-    while (code && (code->table != run->launch->table || strcmp(code->name, run->launch->woven->name) != 0)) code = code->next;
+    while (code && (code->table != run->launch->table || strcmp(code->name, run->launch->woven->name) != 0))
+        code = code->next;
     if (code) return code;
     code = calloc(1, sizeof *code);
     *code = (CubeKernel){ .table = run->launch->table, .next = gpu->cubes };
@@ -246,7 +263,9 @@ static void ask_for(Gpu *gpu, CubeKernel *code, const GpuCube *cube)
     int    columns[MAX_DIMS];
     for (int d = 0; d < cube->n_dims; d++) columns[d] = cube->dims[d].column;
     const Woven *woven = weave_cube(arena, woven_of(cube), columns, cube->n_dims, sizeof(u8));
-    code->kernel = kernel_want(gpu, &(KernelWish){ .name = woven->name, .text = woven->text, .shared_groups = cube->kinds }, &code->shape);
+    code->kernel =
+        kernel_want(gpu, &(KernelWish){ .name = woven->name, .text = woven->text, .shared_groups = cube->kinds },
+                    &code->shape);
     log_debug("%s: %s, a kernel for all queries of a shape, is compiled", gpu->name, woven->name);
     arena_free(arena);
 }
@@ -254,7 +273,8 @@ static void ask_for(Gpu *gpu, CubeKernel *code, const GpuCube *cube)
 static CudaKernel *fold_kernel(Gpu *gpu)
 {
     const char *name, *text = weave_fold_text(&name);
-    if (!gpu->fold_kernel) gpu->fold_kernel = kernel_want(gpu, &(KernelWish){ .name = name, .text = text }, &gpu->fold_shape);
+    if (!gpu->fold_kernel)
+        gpu->fold_kernel = kernel_want(gpu, &(KernelWish){ .name = name, .text = text }, &gpu->fold_shape);
     return gpu->fold_kernel;
 }
 
@@ -282,12 +302,14 @@ static bool fit_code(Gpu *gpu, GpuCube *cube)
 {
     const Woven *woven = woven_of(cube);
     CubeKernel  *code = find_code(gpu, cube->runs[0]);
-    return kernel_fit(gpu, code->kernel, &code->shape, (u32)cube->cells_bytes, woven, &cube->kernel) && kernel_fit(gpu, gpu->fold_kernel, &gpu->fold_shape, 0, woven, &cube->fold);
+    return kernel_fit(gpu, code->kernel, &code->shape, (u32)cube->cells_bytes, woven, &cube->kernel) &&
+           kernel_fit(gpu, gpu->fold_kernel, &gpu->fold_shape, 0, woven, &cube->fold);
 }
 
 GpuCube *gpu_cube_of(Gpu *gpu, GpuRun *const *runs, int n_runs, u64 *args_left)
 {
     GpuCube *cube = calloc(1, sizeof *cube);
+    ASSERT(n_runs > 0 && n_runs <= CUBE_MOST);
     cube->n_runs = n_runs;
     memcpy(cube->runs, runs, (size_t)n_runs * sizeof *runs);
     if (find_dims(cube) && place_cells(cube) && args_bytes(cube) <= *args_left && fit_code(gpu, cube)) {
@@ -309,9 +331,9 @@ void gpu_cubes_free(Gpu *gpu)
     gpu->cubes = NULL;
 }
 
-// ---- what the kernels are handed ------------------------------------------------------------------------------------------------------------
+// ---- what the kernels are handed ------------------------------------------------------------------------------------
 
-static CuAddress write_class_table(Wave *wave, const Dim *dim)
+static CuAddress write_class_table(Wave *wave, const CubeDim *dim)
 {
     _Static_assert(2 * CUBE_MOST + 1 <= UINT8_MAX, "a byte tells all classes of a column");
     CuAddress at;
@@ -325,7 +347,10 @@ static CuAddress write_class_table(Wave *wave, const Dim *dim)
 
 typedef struct CubeHead { CuAddress common, tables, state, cells; } CubeHead;
 
-static CuAddress cells_address(const GpuCube *cube, const CubeHead *head, int s) { return head->cells + cube->cells[s].at; }
+static CuAddress cells_address(const GpuCube *cube, const CubeHead *head, int s)
+{
+    return head->cells + cube->cells[s].at;
+}
 
 // As they are before the first row.
 static CuAddress write_cells(Wave *wave, const GpuCube *cube)
@@ -334,7 +359,8 @@ static CuAddress write_cells(Wave *wave, const GpuCube *cube)
     CuAddress    at;
     u8 *cells = wave_take_args(wave, cube->cells_bytes, &at);
     for (int s = 0; s < woven->n_state; s++)
-        for (u64 c = 0; c < cube->n_cells * cube->n_groups && cube->cells[s].init; c++) ((u64 *)(void *)(cells + cube->cells[s].at))[c] = cube->cells[s].init;
+        for (u64 c = 0; c < cube->n_cells * cube->n_groups && cube->cells[s].init; c++)
+            ((u64 *)(void *)(cells + cube->cells[s].at))[c] = cube->cells[s].init;
     return at;
 }
 
@@ -346,14 +372,19 @@ static CubeHead write_head(Wave *wave, const GpuCube *cube)
     CubeHead      head;
     CuAddress     places_at;
     KernelCommon *common = wave_take_args(wave, sizeof *common, &head.common);
-    void        **tables = wave_take_args(wave, (u64)(woven->n_tables + cube->n_dims + 1) * sizeof *tables, &head.tables);
+    void **tables = wave_take_args(wave, (u64)(woven->n_tables + cube->n_dims + 1) * sizeof *tables, &head.tables);
     void        **state = wave_take_args(wave, (u64)(n_state + 1) * sizeof *state, &head.state);
-    memcpy(wave_take_args(wave, (u64)n_state * sizeof *cube->cells, &places_at), cube->cells, (size_t)n_state * sizeof *cube->cells);
+    memcpy(wave_take_args(wave, (u64)n_state * sizeof *cube->cells, &places_at), cube->cells,
+           (size_t)n_state * sizeof *cube->cells);
     head.cells = write_cells(wave, cube);
-    *common = (KernelCommon){ .n_room = cube->n_cells * cube->n_groups, .cells = pointer(places_at), .n_groups = (u32)(cube->n_cells * cube->n_groups), .n_state = (u32)n_state };
+    *common = (KernelCommon){ .n_room = cube->n_cells * cube->n_groups,
+                              .cells = pointer(places_at),
+                              .n_groups = (u32)(cube->n_cells * cube->n_groups),
+                              .n_state = (u32)n_state };
     for (int s = 0; s < n_state; s++) state[s] = pointer(cells_address(cube, &head, s));
     for (int t = 0; t < woven->n_tables; t++) tables[t] = pointer(gpu_address(first->gpu, first->tables[t]->at));
-    for (int d = 0; d < cube->n_dims; d++) tables[woven->n_tables + d] = pointer(write_class_table(wave, &cube->dims[d]));
+    for (int d = 0; d < cube->n_dims; d++)
+        tables[woven->n_tables + d] = pointer(write_class_table(wave, &cube->dims[d]));
     return head;
 }
 
@@ -363,8 +394,9 @@ static void write_params(const GpuCube *cube, const KernelColumn *columns, i64 *
     i64          stride = (i64)cube->n_groups;
     for (int p = 0; p < woven->n_params; p++) params[p] = launch_param(&woven->params[p], columns);
     for (int d = cube->n_dims - 1; d >= 0; d--) {
-        const Dim *dim = &cube->dims[d];
-        params[woven->n_params + 2 * d] = launch_param(&(Param){ .kind = PARAM_OFFSET, .value = dim->low, .column = dim->column }, columns);
+        const CubeDim *dim = &cube->dims[d];
+        params[woven->n_params + 2 * d] =
+            launch_param(&(Param){ .kind = PARAM_OFFSET, .value = dim->low, .column = dim->column }, columns);
         params[woven->n_params + 2 * d + 1] = stride;
         stride *= dim->n_classes;
     }
@@ -383,8 +415,11 @@ static void write_parts(Wave *wave, GpuCube *cube, const CubeHead *head, const i
         const RunChunk *chunk = &wave->chunks[chunks[p]];
         wave_columns(cube->runs[0], chunk, columns + (u64)p * n_columns);
         write_params(cube, columns + (u64)p * n_columns, params + (u64)p * n_params);
-        args[p] = (KernelArgs){ .row_end = chunk->chunk->n_rows, .columns = pointer(columns_at + (u64)p * n_columns * sizeof *columns),
-                                .params = pointer(params_at + (u64)p * n_params * sizeof *params), .tables = pointer(head->tables), .state = pointer(head->state),
+        args[p] = (KernelArgs){ .row_end = chunk->chunk->n_rows,
+                                .columns = pointer(columns_at + (u64)p * n_columns * sizeof *columns),
+                                .params = pointer(params_at + (u64)p * n_params * sizeof *params),
+                                .tables = pointer(head->tables),
+                                .state = pointer(head->state),
                                 .common = pointer(head->common) };
         cube->most_rows = MAX_OF(cube->most_rows, chunk->chunk->n_rows);
     }
@@ -396,11 +431,13 @@ static u32 list_cells(const GpuCube *cube, int r, u32 *cells)
     u32 n = 1;
     cells[0] = 0;
     for (int d = 0; d < cube->n_dims; d++) {
-        const Wants *wants = &cube->wants[r][d];
+        const ClassRange *wants = &cube->wants[r][d];
         const u32    n_list = (u32)(wants->last - wants->first + 1), n_before = n;
         n = n_before * n_list;
-        for (u32 at = n_before; at-- > 0;)                 // from the end: what is written lies at or after what is read
-            for (u32 k = n_list; k-- > 0;) cells[at * n_list + k] = cells[at] * (u32)cube->dims[d].n_classes + (u32)wants->first + k;
+        // From the end: what is written lies at or after what is read.
+        for (u32 at = n_before; at-- > 0;)
+            for (u32 k = n_list; k-- > 0;)
+                cells[at * n_list + k] = cells[at] * (u32)cube->dims[d].n_classes + (u32)wants->first + k;
     }
     return n;
 }
@@ -419,11 +456,16 @@ static FoldArgs fold_args(const GpuCube *cube, const CubeHead *head, int r, int 
 {
     const GpuRun *run = cube->runs[r];
     const int     high = cube->cells[s].kind == CELLS_WIDE_LOW ? s + 1 : s;
-    return (FoldArgs){ .params = { [FOLD_HOW] = cube->cells[s].kind, [FOLD_INIT] = (i64)cube->cells[s].init, [FOLD_GROUPS] = (i64)cube->n_groups,
-                                   [FOLD_LISTED] = (i64)list->n, [FOLD_LANES] = lanes_for(cube, list->n) },
-                       .tables = { [FOLD_LIST] = pointer(list->at), [FOLD_CELLS] = pointer(cells_address(cube, head, s)),
+    return (FoldArgs){ .params = { [FOLD_HOW] = cube->cells[s].kind,
+                                   [FOLD_INIT] = (i64)cube->cells[s].init,
+                                   [FOLD_GROUPS] = (i64)cube->n_groups,
+                                   [FOLD_LISTED] = (i64)list->n,
+                                   [FOLD_LANES] = lanes_for(cube, list->n) },
+                       .tables = { [FOLD_LIST] = pointer(list->at),
+                                   [FOLD_CELLS] = pointer(cells_address(cube, head, s)),
                                    [FOLD_HIGH_CELLS] = pointer(cells_address(cube, head, high)) },
-                       .state = { [FOLD_SUMS] = pointer(in_block(run, run->slot_at[s])), [FOLD_HIGH_SUMS] = pointer(in_block(run, run->slot_at[high])) } };
+                       .state = { [FOLD_SUMS] = pointer(in_block(run, run->slot_at[s])),
+                                  [FOLD_HIGH_SUMS] = pointer(in_block(run, run->slot_at[high])) } };
 }
 
 static CellList write_list(Wave *wave, const GpuCube *cube, int r)
@@ -446,8 +488,11 @@ static void write_folds(Wave *wave, GpuCube *cube, const CubeHead *head)
             const u32       n_rows = (u32)cube->n_groups * lanes_for(cube, list.n);
             if (cube->cells[s].kind == CELLS_WIDE_HIGH) continue;
             own[cube->n_folds] = fold_args(cube, head, r, s, &list);
-            args[cube->n_folds++] = (KernelArgs){ .row_end = n_rows, .params = pointer(at + offsetof(FoldArgs, params)), .tables = pointer(at + offsetof(FoldArgs, tables)),
-                                                  .state = pointer(at + offsetof(FoldArgs, state)), .common = pointer(head->common) };
+            args[cube->n_folds++] = (KernelArgs){ .row_end = n_rows,
+                                                  .params = pointer(at + offsetof(FoldArgs, params)),
+                                                  .tables = pointer(at + offsetof(FoldArgs, tables)),
+                                                  .state = pointer(at + offsetof(FoldArgs, state)),
+                                                  .common = pointer(head->common) };
             cube->fold_rows = MAX_OF(cube->fold_rows, n_rows);
         }
     }
@@ -455,12 +500,13 @@ static void write_folds(Wave *wave, GpuCube *cube, const CubeHead *head)
 
 void gpu_cube_write(Wave *wave, GpuCube *cube, const int *chunks, int n_chunks)
 {
+    ASSERT(woven_of(cube)->n_state <= STATE_MOST && n_chunks > 0);
     const CubeHead head = write_head(wave, cube);
     write_parts(wave, cube, &head, chunks, n_chunks);
     write_folds(wave, cube, &head);
 }
 
-// ---- launching ------------------------------------------------------------------------------------------------------------------------------
+// ---- launching ------------------------------------------------------------------------------------------------------
 
 static void tell(const GpuCube *cube, u32 grid_x)
 {
@@ -476,7 +522,8 @@ static void tell(const GpuCube *cube, u32 grid_x)
 // Blocks for each of N parts, no more than fit at once.
 static u32 blocks_for(const Gpu *gpu, const Shape *shape, u64 rows, int n)
 {
-    const u64 tile = (u64)shape->threads * (u64)shape->items, tiles = (rows + tile - 1) / tile, room = (u64)gpu->n_sms * (u64)shape->blocks_per_sm / (u64)n;
+    const u64 tile = (u64)shape->threads * (u64)shape->items, tiles = (rows + tile - 1) / tile,
+              room = (u64)gpu->n_sms * (u64)shape->blocks_per_sm / (u64)n;
     return (u32)MAX_OF(1, MIN_OF(room, tiles));
 }
 
@@ -484,11 +531,14 @@ weft_status gpu_cube_launch(Wave *wave, const GpuCube *cube, Error *err)
 {
     Gpu      *gpu = wave->gpu;
     GpuRun   *first = cube->runs[0];
-    const u32 grid_x = blocks_for(gpu, &cube->kernel.shape, cube->most_rows, cube->n_parts);       // each block has cells to add up
+    // Each block has cells to add up.
+    const u32 grid_x = blocks_for(gpu, &cube->kernel.shape, cube->most_rows, cube->n_parts);
     TRY(wave_wait(wave, first->stream, err));
     TRY(wave_join(gpu, cube->runs, cube->n_runs, err));
     TRY(wave_launch(gpu, &cube->kernel, first->stream, cube->parts_at, grid_x, cube->n_parts, err));
-    if (cube->n_folds) TRY(wave_launch(gpu, &cube->fold, first->stream, cube->folds_at, blocks_for(gpu, &cube->fold.shape, cube->fold_rows, cube->n_folds), cube->n_folds, err));
+    if (cube->n_folds)
+        TRY(wave_launch(gpu, &cube->fold, first->stream, cube->folds_at,
+                        blocks_for(gpu, &cube->fold.shape, cube->fold_rows, cube->n_folds), cube->n_folds, err));
     tell(cube, grid_x);
     return WEFT_OK;
 }

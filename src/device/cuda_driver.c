@@ -27,13 +27,17 @@ static pthread_once_t is_opened = PTHREAD_ONCE_INIT;
 
 static void no_driver(Error *problem, Text *why)
 {
-    bool has_card = file_exists("/proc/driver/nvidia/version") || file_exists("/dev/nvidia0") || file_exists("/dev/dxg");
+    bool has_card =
+        file_exists("/proc/driver/nvidia/version") || file_exists("/dev/nvidia0") || file_exists("/dev/dxg");
     char *line = why->bytes ? strchr(why->bytes, '\n') : NULL;
     if (line)
         *line = 0;                                          // the first name is the one that matters
     fail(problem, WEFT_NO_DEVICE, -1, "no NVIDIA driver: %s", why->bytes ? why->bytes : "libcuda.so.1 was not found");
     if (has_card)
-        error_hint(problem, "There is a card: set WEFT_LIBCUDA to the driver's libcuda.so.1 or LD_LIBRARY_PATH to its folder; in a container, give it the driver (docker run --gpus all).");
+        error_hint(
+            problem,
+            "There is a card: set WEFT_LIBCUDA to the driver's libcuda.so.1 or LD_LIBRARY_PATH to its folder; in a "
+            "container, give it the driver (docker run --gpus all).");
     else
         error_hint(problem, "For a GPU, install NVIDIA's driver (Debian: nvidia-driver).");
 }
@@ -59,13 +63,15 @@ static void count_gpus(CudaDriver *driver)
         driver->n_gpus = 0;
 }
 
-// Who names a file has a driver: what to install would not help him.
+// A user who names a file has a driver, so no hint what to install.
 static bool open_named(Text *path)
 {
     Error *problem = &the_driver.problem;
     if (library_open_named("WEFT_LIBCUDA", "NVIDIA's driver", symbols, COUNT_OF(symbols), &the_driver, path, problem))
         return true;
-    error_hint(problem, "Correct WEFT_LIBCUDA, or unset it: then the driver's libcuda.so.1 is looked for where the system has it.");
+    error_hint(
+        problem,
+        "Correct WEFT_LIBCUDA, or unset it: then the driver's libcuda.so.1 is looked for where the system has it.");
     return false;
 }
 
@@ -129,7 +135,8 @@ weft_status cuda_check_number(int number, Error *err)
     if (number >= 0 && number < n_usable)
         return WEFT_OK;
     if (number >= n_usable && number < driver->n_gpus) {
-        fail(err, WEFT_NO_DEVICE, -1, "Weft uses the first %d GPUs of the %d that the driver sees, not cuda:%d", n_usable, driver->n_gpus, number);
+        fail(err, WEFT_NO_DEVICE, -1, "Weft uses the first %d GPUs of the %d that the driver sees, not cuda:%d",
+             n_usable, driver->n_gpus, number);
         error_hint(err, "CUDA_VISIBLE_DEVICES says which ones the driver sees, and in which order.");
     } else {
         fail(err, WEFT_NO_DEVICE, -1, "there is no device cuda:%d", number);
@@ -143,8 +150,10 @@ weft_status cuda_check_capability(const char *name, const char *card, int major,
     enum { LEAST_MAJOR = 7 };
     if (major >= LEAST_MAJOR)
         return WEFT_OK;
-    fail(err, WEFT_NO_DEVICE, -1, "%s (%s) is too old: compute capability %d.%d, and %d.0 is the least", name, card, major, minor, LEAST_MAJOR);
-    error_hint(err, "Weft uses GPUs from Volta on (V100, T4, RTX 20 and later); weft devices lists those that are here.");
+    fail(err, WEFT_NO_DEVICE, -1, "%s (%s) is too old: compute capability %d.%d, and %d.0 is the least", name, card,
+         major, minor, LEAST_MAJOR);
+    error_hint(err,
+               "Weft uses GPUs from Volta on (V100, T4, RTX 20 and later); weft devices lists those that are here.");
     return WEFT_NO_DEVICE;
 }
 

@@ -2,7 +2,7 @@
 //
 //     const CudaDriver *cu;
 //     TRY(cuda_need(&cu, err));                                  // fails with NO_DEVICE and says what is missing
-//     CUDA_TRY(cu, MemAlloc, (&address, bytes), err);            // "cuMemAlloc: out of memory (CUDA_ERROR_OUT_OF_MEMORY)"
+//     CUDA_TRY(cu, MemAlloc, (&address, bytes), err);            // "cuMemAlloc: out of memory (CUDA_ERROR_...)"
 //     if (cuda_is_sticky(result)) ...                            // the context is gone: mark the device lost
 //
 // Field names are the driver's without "cu" and without the version, which is pinned here (cuMemAlloc_v2 is MemAlloc).
@@ -137,7 +137,8 @@ enum { CU_SOURCE_ORDER_STREAM = 1 };
 // May be NULL.  MemcpyBatchAsync: CUDA 13.
 #define CUDA_OPTIONAL_CALLS(X)                                                                                         \
     X(MemcpyBatchAsync, cuMemcpyBatchAsync_v2,                                                                         \
-      (CuAddress *to, CuAddress *from, size_t *bytes, size_t count, CuCopyAttributes *attributes, size_t *firsts, size_t n_attributes, CuStream stream))
+      (CuAddress *to, CuAddress *from, size_t *bytes, size_t count, CuCopyAttributes *attributes, size_t *firsts,      \
+       size_t n_attributes, CuStream stream))
 
 typedef struct CudaDriver {
 #define CUDA_FIELD(field, symbol, parameters) CuResult (*field) parameters;
@@ -160,7 +161,8 @@ weft_status cuda_check(const CudaDriver *driver, CuResult result, const char *ca
 // Whether the driver has a GPU of this number that Weft uses: one of the first CUDA_GPUS_MOST.
 enum { CUDA_GPUS_MOST = 16 };
 weft_status cuda_check_number(int number, Error *err);
-// Whether Weft's kernels run on a GPU of this compute capability (7.0 is the least); NAME as in "cuda:0", CARD as the driver calls it.
+// Whether Weft's kernels run on a GPU of this compute capability (7.0 is the least); NAME as in "cuda:0", CARD as the
+// driver calls it.
 weft_status cuda_check_capability(const char *name, const char *card, int major, int minor, Error *err);
 bool        cuda_is_sticky(CuResult result);                // no call in this context will succeed any more
 

@@ -1,13 +1,16 @@
 // cuda_fetch.c - what a launch left, on its way to the host.
 //
 //     short    straight: the driver has stages of its own
-//     long     piece by piece through pinned stages, by several threads: one piece comes over the link while others are put where they belong
-//     rows     the same; blocks put rows out as they come, a segment each, and say where they are from: here they get the order of the source
+//     long     piece by piece through pinned stages, by several threads: one piece comes over the link while others
+//              are put where they belong
+//     rows     the same; blocks write rows in any order, in segments that say where they are from; here they get the
+//              order of the source
 //
-// The launch is done by then, so what it left needs no stream of kernels to come by: there it would wait for those of others, with a stage that others want.
+// The launch is done by then, so what it left needs no stream of kernels to come by: there it would wait for those of
+// others, with a stage that others want.
 //
-// One thread that puts pieces where they belong, in memory that has just been taken from the system, does not keep up with the link: 60 million rows took 584 ms with one
-// and 342 with several (bench/results/2026-11-16-rows-out-h200.md).
+// One thread that puts pieces where they belong, in memory that has just been taken from the system, does not keep up
+// with the link: 60 million rows took 584 ms with one and 342 with several (bench/results/2026-11-16-rows-out-h200.md).
 
 #include "device/cuda_int.h"
 #include "kernel/kernel.h"
@@ -28,7 +31,8 @@ static weft_status copy_short(GpuRun *run, void *to, u64 at, u64 bytes, Error *e
     Gpu *gpu = run->gpu;
     for (u64 done = 0; done < bytes; done += SHORT_PIECE) {
         TRY(check_stop(run, err));
-        GPU_TRY(gpu, MemcpyDtoHAsync, ((u8 *)to + done, in_block(run, at + done), MIN_OF(SHORT_PIECE, bytes - done), gpu->fetch_stream), err);
+        GPU_TRY(gpu, MemcpyDtoHAsync,
+                ((u8 *)to + done, in_block(run, at + done), MIN_OF(SHORT_PIECE, bytes - done), gpu->fetch_stream), err);
     }
     GPU_TRY(gpu, StreamSynchronize, (gpu->fetch_stream), err);
     return WEFT_OK;
@@ -41,13 +45,14 @@ weft_status fetch_short(GpuRun *run, void *to, u64 at, u64 bytes, Error *err)
     return status;
 }
 
-// ---- pieces ---------------------------------------------------------------------------------------------------------------------------
+// ---- pieces ---------------------------------------------------------------------------------------------------------
 
 typedef struct Fetch {
     GpuRun              *run;
     u8                  *to;
     u64                  at, size, n_cells;        // in the block
-    const KernelSegment *segments;                 // where cells belong, in the order in which they lie there; NULL: as they lie
+    const KernelSegment *segments;                 // where cells belong, in the order in which they lie there; NULL: as
+                                                   // they lie
     u64                  n_segments;
     u64                  n_pieces, piece_cells;
     _Atomic u64          next;
@@ -74,8 +79,9 @@ static void put_segments(const Fetch *fetch, u64 first, u64 end, const u8 *piece
 {
     for (u64 s = find_segment(fetch, first); s < fetch->n_segments && fetch->segments[s].first < end; s++) {
         const KernelSegment *segment = &fetch->segments[s];
-        const u64            from = MAX_OF(segment->first, first), until = MIN_OF(segment->first + segment->n_rows, end);
-        memcpy(fetch->to + (segment->place + (from - segment->first)) * fetch->size, piece + (from - first) * fetch->size, (until - from) * fetch->size);
+        const u64 from = MAX_OF(segment->first, first), until = MIN_OF(segment->first + segment->n_rows, end);
+        memcpy(fetch->to + (segment->place + (from - segment->first)) * fetch->size,
+               piece + (from - first) * fetch->size, (until - from) * fetch->size);
     }
 }
 
@@ -84,8 +90,13 @@ static weft_status bring(const Fetch *fetch, Stage *stage, u64 first, u64 end, E
 {
     GpuRun *run = fetch->run;
     Gpu    *gpu = run->gpu;
+    ASSERT(mutex_is_held(&stage->lock));
+    ASSERT(first < end && (end - first) * fetch->size <= STAGE_BYTES);
     if (stage->is_used) GPU_TRY(gpu, EventSynchronize, (stage->done), err);
-    GPU_TRY(gpu, MemcpyDtoHAsync, (stage->memory, in_block(run, fetch->at + first * fetch->size), (end - first) * fetch->size, gpu->fetch_stream), err);
+    GPU_TRY(gpu, MemcpyDtoHAsync,
+            (stage->memory, in_block(run, fetch->at + first * fetch->size), (end - first) * fetch->size,
+             gpu->fetch_stream),
+            err);
     if (fetch->n_pieces == 1) {
         GPU_TRY(gpu, StreamSynchronize, (gpu->fetch_stream), err);
         return WEFT_OK;
@@ -103,7 +114,8 @@ static weft_status fetch_piece(const Fetch *fetch, u64 number, Error *err)
     Stage *stage = stage_next(fetch->run->gpu);
     pthread_mutex_lock(&stage->lock);
     const weft_status status = bring(fetch, stage, first, end, err);
-    if (status) gpu_wait_for(fetch->run->gpu, fetch->run->gpu->fetch_stream);      // a copy into the stage may be under way, and others want it
+    // A copy into the stage may be under way, and others want it.
+    if (status) gpu_wait_for(fetch->run->gpu, fetch->run->gpu->fetch_stream);
     else if (fetch->segments) put_segments(fetch, first, end, stage->memory);
     else memcpy(fetch->to + first * fetch->size, stage->memory, (end - first) * fetch->size);
     pthread_mutex_unlock(&stage->lock);
@@ -124,7 +136,8 @@ static void fetch_pieces(void *context, int worker)
     Error  err = { 0 };
     (void)worker;
     weft_status status = gpu_enter(fetch->run->gpu, &err);
-    for (u64 p; !status && !fetch->is_failed && (p = atomic_fetch_add(&fetch->next, 1)) < fetch->n_pieces;) status = fetch_piece(fetch, p, &err);
+    for (u64 p; !status && !fetch->is_failed && (p = atomic_fetch_add(&fetch->next, 1)) < fetch->n_pieces;)
+        status = fetch_piece(fetch, p, &err);
     if (status) fetch_failed(fetch, status, &err);
 }
 
@@ -147,7 +160,7 @@ weft_status fetch_long(GpuRun *run, void *to, u64 at, u64 bytes, Error *err)
     return fetch_all(&(Fetch){ .run = run, .to = to, .at = at, .size = 1, .n_cells = bytes }, err);
 }
 
-// ---- rows in the order of the source: segments come in the order in which rows were put out, and say where they are from ----------------
+// ---- rows in the order of the source: segments come in the order in which rows were put out, and say where they are f
 
 static int by_place(const void *a, const void *b)
 {
@@ -162,7 +175,8 @@ static int by_first(const void *a, const void *b)
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
-#define FEW_SEGMENTS 256               // of so many tiles one: counting looks at all tiles, 1 ns each, sorting at each segment a dozen times and more
+#define FEW_SEGMENTS 256               // of so many tiles one: counting looks at all tiles, 1 ns each, sorting at each
+                                       // segment a dozen times and more
 
 // Few segments are sorted.
 static void order_by_sorting(KernelSegment *segments, u64 n_segments)
@@ -178,7 +192,8 @@ static void order_by_counting(const GpuRun *run, KernelSegment *segments, u64 n_
 {
     const Source *source = run->launch->source;
     const u64     tile_rows = segment_rows(run);
-    u64          *starts = calloc(n_tiles + 1, sizeof *starts), *chunks = calloc((size_t)source->n_chunks + 1, sizeof *chunks), row = 0;
+    u64 *starts = calloc(n_tiles + 1, sizeof *starts), *chunks = calloc((size_t)source->n_chunks + 1, sizeof *chunks),
+        row = 0;
     for (int c = 0; c < source->n_chunks; c++) chunks[c + 1] = chunks[c] + source->chunks[c]->n_rows / tile_rows + 1;
     for (u64 s = 0; s < n_segments; s++) {
         const u64 chunk = MIN_OF(segments[s].place >> 32, (u64)source->n_chunks - 1);
@@ -215,7 +230,14 @@ static weft_status fetch_columns(GpuRun *run, KernelSegment *segments, Error *er
     TRY(fetch_long(run, segments, run->segments_at, run->n_segments * sizeof *segments, err));
     order_segments(run, segments, run->n_segments);
     for (int s = 0; s < woven->n_state; s++)
-        TRY(fetch_all(&(Fetch){ .run = run, .to = run->state[s], .at = run->slot_at[s], .size = woven->state[s].bytes, .n_cells = run->n_used, .segments = segments, .n_segments = run->n_segments }, err));
+        TRY(fetch_all(&(Fetch){ .run = run,
+                                .to = run->state[s],
+                                .at = run->slot_at[s],
+                                .size = woven->state[s].bytes,
+                                .n_cells = run->n_used,
+                                .segments = segments,
+                                .n_segments = run->n_segments },
+                      err));
     return WEFT_OK;
 }
 

@@ -2,22 +2,26 @@
 //
 // A GPU's kernels wait for memory, so what is saved is loads:
 //
-//     gain = sum of the bytes that each member's columns take per row / bytes of all columns together, GAIN_MOST at most
+//     gain = bytes per row of each member's columns, added up / bytes per row of all columns; at most GAIN_MOST
 //
-// since what a member computes is not shared: 14 filter-and-sum queries over 120 M rows in kernels of 8, 4 and 2 took 2.1 ms on an H200, and 0.22 ms
-// each alone.  Worth a kernel from GAIN_LEAST on.  Each member takes registers for its parameters, sums and carried values, and with them threads that could
-// hide the memory's latency, so members are few: FUSE_MOST of one shape, which need little but parameters, FUSE_OTHERS of different shapes.
-// Accumulators of groups must fit shared memory together.  Only columns are shared: that two queries have the same constant, too, would
-// make another text of it each time.
+// since what a member computes is not shared: 14 filter-and-sum queries over 120 M rows in kernels of 8, 4 and 2 took
+// 2.1 ms on an H200, and 0.22 ms each alone.  Worth a kernel from GAIN_LEAST on.  Each member takes registers for its
+// parameters, sums and carried values, and with them threads that could hide the memory's latency, so members are few:
+// FUSE_MOST of one shape, which need little but parameters, FUSE_OTHERS of different shapes.  Accumulators of groups
+// must fit shared memory together.  Only columns are shared: that two queries have the same constant, too, would make
+// another text of it each time.
 //
-// Queries of one shape whose tests are ranges are better off in a cube (cuda_cube.c), which costs the same for any number.
+// Queries of one shape whose tests are ranges are better off in a cube (cuda_cube.c), which costs the same for any
+// number.
 //
-// Which chunks: queries of one shape go through all that any of them wants, as their columns are the same; who does not want one has no rows there
-// (MEMBER_ROWS).  Others go together through those that all of them want, and by themselves through the rest.
+// Which chunks: queries of one shape go through all that any of them wants, as their columns are the same; a query that
+// does not want a chunk has no rows there (MEMBER_ROWS).  Others go together through those that all of them want, and
+// by themselves through the rest.
 //
-// Which ones: queries of one shape go together eight, four or two at a time, so that there are few texts.  Different shapes get partners
-// for life when they first meet, those with whom they have most columns in common: the same dashboards meet again and again, in another order
-// each time.  A kernel is compiled in the background when its members have met MET_BEFORE times; until then they run side by side.
+// Which ones: queries of one shape go together eight, four or two at a time, so that there are few texts.  Different
+// shapes get partners for life when they first meet, those with whom they have most columns in common: the same
+// dashboards meet again and again, in another order each time.  A kernel is compiled in the background when its members
+// have met MET_BEFORE times; until then they run side by side.
 
 #include "device/cuda_fuse.h"
 #include "kernel/kernel.h"
@@ -26,15 +30,15 @@
 
 #define FUSE_OTHERS   3
 #define CUBES_MOST    4                // in one run
-#define FUSE_TABLES   1                // that a member looks up: with more, nothing is saved (README.md)
+#define FUSE_TABLES   1                // that a member looks up: with more, nothing is saved (docs/decisions.md)
 #define GAIN_LEAST    1.2
 #define GAIN_MOST     1.5
 #define MET_BEFORE    2
 #define GROUPS_BYTES  ((u32)48 << 10)  // of shared memory, for all accumulators
 #define NAME_BYTES    32
 
-// A query's shape: its text, which says what is done with columns, and which columns these are, hashed.  A text may be over several: names of columns in it are
-// for people ("Price" and price are the same there).
+// A query's shape: its text, which says what is done with columns, and which columns these are, hashed.  A text may be
+// over several: names of columns in it are for people ("Price" and price are the same there).
 typedef struct KernelName { char bytes[NAME_BYTES]; u64 columns; } KernelName;
 
 typedef struct FusedKernel {
@@ -56,7 +60,7 @@ typedef struct Partners {              // shapes that go together
     struct Partners *next;
 } Partners;
 
-// ---- who can --------------------------------------------------------------------------------------------------------------------------------
+// ---- which can ------------------------------------------------------------------------------------------------------
 
 static u32 groups_bytes(const GpuRun *run)
 {
@@ -77,7 +81,8 @@ bool unit_suits(const GpuRun *run)
 {
     const Woven *woven = run->launch->woven;
     if (!wave_may_share(run) || !weave_can_fuse(woven)) return false;
-    if (strlen(woven->name) >= NAME_BYTES || woven->group_kind == GROUP_HASH || woven->n_tables > FUSE_TABLES) return false;
+    if (strlen(woven->name) >= NAME_BYTES || woven->group_kind == GROUP_HASH || woven->n_tables > FUSE_TABLES)
+        return false;
     return woven->group_kind == GROUP_ONE || (run->shape.shared_groups && groups_bytes(run) <= GROUPS_BYTES / 2);
 }
 
@@ -85,7 +90,8 @@ static u64 columns_of(const GpuRun *run)
 {
     const Launch *launch = run->launch;
     u64           columns = 0;
-    for (int c = 0; c < launch->woven->n_columns; c++) columns |= (u64)1 << (launch->source->chunk_column[launch->woven->columns[c]] & 63);
+    for (int c = 0; c < launch->woven->n_columns; c++)
+        columns |= (u64)1 << (launch->source->chunk_column[launch->woven->columns[c]] & 63);
     return columns;
 }
 
@@ -107,7 +113,7 @@ static double gain_of(GpuRun *const *runs, int n)
     return together > 0 ? MIN_OF(apart / together, GAIN_MOST) : 1;
 }
 
-// ---- kernels --------------------------------------------------------------------------------------------------------------------------------
+// ---- kernels --------------------------------------------------------------------------------------------------------
 
 u64 unit_columns(const GpuRun *run)
 {
@@ -127,7 +133,10 @@ static KernelName name_of(const GpuRun *run)
     return name;
 }
 
-static bool is_named(const KernelName *name, const GpuRun *run) { return name->columns == run->columns && strcmp(name->bytes, run->launch->woven->name) == 0; }
+static bool is_named(const KernelName *name, const GpuRun *run)
+{
+    return name->columns == run->columns && strcmp(name->bytes, run->launch->woven->name) == 0;
+}
 
 static bool comes_before(const GpuRun *a, const GpuRun *b)
 {
@@ -149,7 +158,8 @@ static FusedKernel *find_fused(const Gpu *gpu, GpuRun *const *runs, int n)
 static FusedKernel *new_fused(Gpu *gpu, GpuRun *const *runs, int n)
 {
     FusedKernel *fused = calloc(1, sizeof *fused);
-    *fused = (FusedKernel){ .table = runs[0]->launch->table, .n_members = n, .gain = gain_of(runs, n), .next = gpu->fused };
+    *fused =
+        (FusedKernel){ .table = runs[0]->launch->table, .n_members = n, .gain = gain_of(runs, n), .next = gpu->fused };
     for (int i = 0; i < n; i++) fused->names[i] = name_of(runs[i]);
     gpu->fused = fused;
     return fused;
@@ -157,6 +167,7 @@ static FusedKernel *new_fused(Gpu *gpu, GpuRun *const *runs, int n)
 
 static void ask_for(Gpu *gpu, FusedKernel *fused, GpuRun *const *runs)
 {
+    ASSERT(fused->n_members <= FUSE_MOST && !fused->kernel);
     Arena      *arena = arena_new(NULL, "fuse");
     FuseMember  members[FUSE_MOST];
     const char *name;
@@ -166,8 +177,10 @@ static void ask_for(Gpu *gpu, FusedKernel *fused, GpuRun *const *runs)
         kinds |= runs[i]->shape.shared_groups;
     }
     const char *text = weave_fuse(arena, members, fused->n_members, true, &name);
-    fused->kernel = kernel_want(gpu, &(KernelWish){ .name = name, .text = text, .shared_groups = kinds }, &fused->shape);
-    log_debug("%s: %s, a kernel for %d queries, is compiled: expected gain %.1f", gpu->name, name, fused->n_members, fused->gain);
+    fused->kernel =
+        kernel_want(gpu, &(KernelWish){ .name = name, .text = text, .shared_groups = kinds }, &fused->shape);
+    log_debug("%s: %s, a kernel for %d queries, is compiled: expected gain %.1f", gpu->name, name, fused->n_members,
+              fused->gain);
     arena_free(arena);
 }
 
@@ -181,7 +194,7 @@ static FusedKernel *ready_fused(Gpu *gpu, GpuRun *const *runs, int n)
     return fused->kernel && fused->kernel->state == KERNEL_READY ? fused : NULL;
 }
 
-// ---- partners -------------------------------------------------------------------------------------------------------------------------------
+// ---- partners -------------------------------------------------------------------------------------------------------
 
 static Partners *partners_of(const Gpu *gpu, const GpuRun *run)
 {
@@ -204,7 +217,8 @@ static void find_partners(Gpu *gpu, const GpuRun *run)
     Partners *best = NULL;
     double    best_share = 0.5;
     for (Partners *partners = gpu->partners; partners; partners = partners->next) {
-        const double share = (double)n_bits(partners->columns & columns) / (double)MAX_OF(1, n_bits(partners->columns | columns));
+        const double share =
+            (double)n_bits(partners->columns & columns) / (double)MAX_OF(1, n_bits(partners->columns | columns));
         if (partners->table != run->launch->table || partners->n_members == FUSE_OTHERS || share < best_share) continue;
         best = partners, best_share = share;
     }
@@ -213,22 +227,23 @@ static void find_partners(Gpu *gpu, const GpuRun *run)
         *best = (Partners){ .table = run->launch->table, .next = gpu->partners };
         gpu->partners = best;
     }
+    ASSERT(best->n_members < FUSE_OTHERS);
     best->names[best->n_members++] = name_of(run);
     best->columns |= columns;
 }
 
-// ---- units ----------------------------------------------------------------------------------------------------------------------------------
+// ---- units ----------------------------------------------------------------------------------------------------------
 
-typedef struct Choice {                // while units are put together
+typedef struct UnitChoice {            // while units are put together
     Wave *wave;
     int   n_left;
     int  *left;                        // riders that are in none yet, by the names of their kernels
     Unit *units;
     int   n_units, n_cubes;
     u64   args_left;                   // for cubes
-} Choice;
+} UnitChoice;
 
-static GpuRun *left_rider(const Choice *choice, int i) { return choice->wave->riders[choice->left[i]]; }
+static GpuRun *left_rider(const UnitChoice *choice, int i) { return choice->wave->riders[choice->left[i]]; }
 
 static u32 unit_groups_bytes(GpuRun *const *runs, int n)
 {
@@ -239,10 +254,11 @@ static u32 unit_groups_bytes(GpuRun *const *runs, int n)
 
 static bool shape_unit(Gpu *gpu, FusedKernel *fused, GpuRun *const *runs, Unit *unit)
 {
-    return kernel_fit(gpu, fused->kernel, &fused->shape, unit_groups_bytes(runs, fused->n_members), runs[0]->launch->woven, &unit->kernel);
+    return kernel_fit(gpu, fused->kernel, &fused->shape, unit_groups_bytes(runs, fused->n_members),
+                      runs[0]->launch->woven, &unit->kernel);
 }
 
-static int next_unused(const Choice *choice, int i)
+static int next_unused(const UnitChoice *choice, int i)
 {
     while (i < choice->n_left && choice->left[i] < 0) i++;
     return i;
@@ -261,8 +277,9 @@ static int list_chunks(const Wave *wave, GpuRun *const *runs, int n, bool any, i
 }
 
 // Those at PLACES of the list become a unit, if there is a kernel for them.
-static bool add_fused(Choice *choice, const int *places, int n, bool is_same)
+static bool add_fused(UnitChoice *choice, const int *places, int n, bool is_same)
 {
+    ASSERT(n > 1 && n <= FUSE_MOST);
     GpuRun *runs[FUSE_MOST] = { 0 };
     Gpu    *gpu = choice->wave->gpu;
     Unit    unit = { .n_riders = n };
@@ -285,24 +302,27 @@ static bool add_fused(Choice *choice, const int *places, int n, bool is_same)
 static bool wants_same(const Wave *wave, const GpuRun *a, const GpuRun *b)
 {
     for (int k = 0; k < wave->n_chunks; k++)
-        if (wants_chunk(a, wave->chunks[k].chunk, wave->chunks[k].number) != wants_chunk(b, wave->chunks[k].chunk, wave->chunks[k].number)) return false;
+        if (wants_chunk(a, wave->chunks[k].chunk, wave->chunks[k].number) !=
+            wants_chunk(b, wave->chunks[k].chunk, wave->chunks[k].number))
+            return false;
     return true;
 }
 
 // Those like the first of the list that fit it, as places in the list.
-static int list_alike(const Choice *choice, int first, int *places)
+static int list_alike(const UnitChoice *choice, int first, int *places)
 {
     const GpuRun *like = left_rider(choice, first);
     int           n = 0;
     for (int i = first; i < choice->n_left && n < CUBE_MOST; i++) {
         if (choice->left[i] < 0) continue;
         const GpuRun *run = left_rider(choice, i);
-        if (i == first || (run->can_cube && gpu_cube_fits(like, run) && wants_same(choice->wave, like, run))) places[n++] = i;
+        if (i == first || (run->can_cube && gpu_cube_fits(like, run) && wants_same(choice->wave, like, run)))
+            places[n++] = i;
     }
     return n;
 }
 
-static bool add_cube(Choice *choice, const int *places, int n)
+static bool add_cube(UnitChoice *choice, const int *places, int n)
 {
     GpuRun *runs[CUBE_MOST] = { 0 };
     Unit    unit = { .n_riders = n };
@@ -318,7 +338,7 @@ static bool add_cube(Choice *choice, const int *places, int n)
 }
 
 // Where there are more classes than cells fit, half of them may do; the others are then the next cube.
-static bool make_cube(Choice *choice, const int *places, int n)
+static bool make_cube(UnitChoice *choice, const int *places, int n)
 {
     if (n <= 2 || !gpu_cube_is_ready(choice->wave->gpu, left_rider(choice, places[0]))) return false;
     while (n > 2 && !add_cube(choice, places, n)) n /= 2;
@@ -326,11 +346,12 @@ static bool make_cube(Choice *choice, const int *places, int n)
 }
 
 // Where those like one are no cube, none of them is tried again.
-static void make_cubes(Choice *choice)
+static void make_cubes(UnitChoice *choice)
 {
     bool *is_tried = calloc((size_t)choice->n_left + 1, sizeof *is_tried);
     choice->args_left = gpu_cubes_args_bytes();
-    for (int i = next_unused(choice, 0); i < choice->n_left && choice->n_cubes < CUBES_MOST; i = next_unused(choice, i + 1)) {
+    for (int i = next_unused(choice, 0); i < choice->n_left && choice->n_cubes < CUBES_MOST;
+         i = next_unused(choice, i + 1)) {
         int places[CUBE_MOST];
         if (is_tried[i] || !left_rider(choice, i)->can_cube) continue;
         const int n = list_alike(choice, i, places);
@@ -340,8 +361,8 @@ static void make_cubes(Choice *choice)
     free(is_tried);
 }
 
-// Everybody whose tests can be made for all at once; who is in a cube already is not LEFT.
-static void make_sieve(Choice *choice, const bool *is_left)
+// All riders whose tests a sieve can make; IS_LEFT: not in a cube already.
+static void make_sieve(UnitChoice *choice, const bool *is_left)
 {
     Wave   *wave = choice->wave;
     GpuRun *runs[SIEVE_RIDERS] = { 0 };
@@ -358,7 +379,7 @@ static void make_sieve(Choice *choice, const bool *is_left)
 }
 
 // Forgets those that are in a unit by now.
-static void keep_left(Choice *choice, bool *is_left)
+static void keep_left(UnitChoice *choice, bool *is_left)
 {
     int n_left = 0;
     for (int u = 0; u < choice->n_units; u++)
@@ -369,7 +390,7 @@ static void keep_left(Choice *choice, bool *is_left)
 }
 
 // Some could only have been in a cube.
-static void keep_fusible(Choice *choice)
+static void keep_fusible(UnitChoice *choice)
 {
     int n_left = 0;
     for (int i = 0; i < choice->n_left; i++)
@@ -377,7 +398,7 @@ static void keep_fusible(Choice *choice)
     choice->n_left = n_left;
 }
 
-static void fuse_same(Choice *choice)
+static void fuse_same(UnitChoice *choice)
 {
     static const int sizes[] = { 8, 4, 2 };
     for (int first = 0, end; first < choice->n_left; first = end) {
@@ -395,7 +416,7 @@ static void fuse_same(Choice *choice)
 }
 
 // The first of each of a rider's partners that is there, in the order of the partnership.
-static int list_partners(const Choice *choice, const Partners *partners, int *places)
+static int list_partners(const UnitChoice *choice, const Partners *partners, int *places)
 {
     int n = 0;
     for (int p = 0; p < partners->n_members; p++)
@@ -407,7 +428,7 @@ static int list_partners(const Choice *choice, const Partners *partners, int *pl
     return n;
 }
 
-static void fuse_others(Choice *choice)
+static void fuse_others(UnitChoice *choice)
 {
     Gpu *gpu = choice->wave->gpu;
     for (int i = next_unused(choice, 0); i < choice->n_left; i = next_unused(choice, i + 1))
@@ -420,7 +441,7 @@ static void fuse_others(Choice *choice)
 }
 
 // Few, and mostly in order from the run before.
-static void sort_by_name(Choice *choice)
+static void sort_by_name(UnitChoice *choice)
 {
     for (int i = 1; i < choice->n_left; i++)
         for (int at = i; at > 0 && comes_before(left_rider(choice, at), left_rider(choice, at - 1)); at--) {
@@ -436,10 +457,11 @@ static bool wants_any(const Wave *wave, const GpuRun *run)
     return false;
 }
 
-// Cubes first, as they cost the same for any number of queries; then a sieve for all others that it suits; then kernels of several; the rest by themselves.
+// Cubes first, as they cost the same for any number of queries; then a sieve for all others that it suits; then kernels
+// of several; the rest by themselves.
 int units_choose(Wave *wave, Unit *units)
 {
-    Choice choice = { .wave = wave, .units = units, .left = calloc((size_t)wave->n_riders + 1, sizeof(int)) };
+    UnitChoice choice = { .wave = wave, .units = units, .left = calloc((size_t)wave->n_riders + 1, sizeof(int)) };
     bool  *is_left = calloc((size_t)wave->n_riders + 1, sizeof *is_left);
     for (int r = 0; r < wave->n_riders; r++) {
         is_left[r] = wants_any(wave, wave->riders[r]);
@@ -461,13 +483,16 @@ int units_choose(Wave *wave, Unit *units)
     return choice.n_units;
 }
 
-// ---- launching ------------------------------------------------------------------------------------------------------------------------------
+// ---- launching ------------------------------------------------------------------------------------------------------
 
 u64 unit_args_bytes(const GpuRun *run) { return run->can_fuse ? sizeof(KernelArgs) + sizeof(void *) : 0; }
 
 static void *device_pointer(CuAddress address) { return (void *)(uintptr_t)address; }
 
-static KernelArgs *args_of(const RunSlot *slot, const Parts *parts) { return (KernelArgs *)(void *)(slot->args + (parts->at - slot->args_at)); }
+static KernelArgs *args_of(const RunSlot *slot, const Parts *parts)
+{
+    return (KernelArgs *)(void *)(slot->args + (parts->at - slot->args_at));
+}
 
 // KernelArgs for each chunk, then for each chunk its members'.
 void unit_write(Wave *wave, const Parts *parts, Unit *unit)
@@ -488,10 +513,14 @@ void unit_write(Wave *wave, const Parts *parts, Unit *unit)
         unit->parts.most_rows = MAX_OF(unit->parts.most_rows, own->most_rows);
     }
     for (int p = 0; p < unit->n_chunks; p++)
-        ((KernelArgs *)(void *)host)[p] = (KernelArgs){ .row_end = wave->chunks[unit->chunks[p]].chunk->n_rows, .common = args_of(slot, &parts[unit->riders[0]])[p].common,
-                                                        .n_members = (u32)unit->n_riders,
-                                                        .members = device_pointer(unit->parts.at + members_at + (u64)(p * unit->n_riders) * sizeof(void *)) };
+        ((KernelArgs *)(void *)host)[p] = (KernelArgs){
+            .row_end = wave->chunks[unit->chunks[p]].chunk->n_rows,
+            .common = args_of(slot, &parts[unit->riders[0]])[p].common,
+            .n_members = (u32)unit->n_riders,
+            .members = device_pointer(unit->parts.at + members_at + (u64)(p * unit->n_riders) * sizeof(void *))
+        };
     slot->args_used += members_at + args_rounded(n_chunks * (u64)unit->n_riders * sizeof(void *));
+    ASSERT(slot->args_used <= ARGS_BYTES);
 }
 
 void *wave_take_args(Wave *wave, u64 bytes, CuAddress *at)
@@ -500,15 +529,21 @@ void *wave_take_args(Wave *wave, u64 bytes, CuAddress *at)
     void    *host = slot->args + slot->args_used;
     *at = slot->args_at + slot->args_used;
     slot->args_used += args_rounded(bytes);
+    ASSERT(slot->args_used <= ARGS_BYTES);
     memset(host, 0, bytes);
     return host;
 }
 
-weft_status wave_launch(Gpu *gpu, const GpuRun *kernel, CuStream stream, CuAddress parts, u32 grid_x, int n_parts, Error *err)
+weft_status wave_launch(Gpu *gpu, const GpuRun *kernel, CuStream stream, CuAddress parts, u32 grid_x, int n_parts,
+                        Error *err)
 {
     const Shape *shape = &kernel->shape;
     void        *parameters[] = { &parts };
-    GPU_TRY(gpu, LaunchKernel, (kernel->kernel->code.function, grid_x, (unsigned)n_parts, 1, (unsigned)shape->threads, 1, 1, shape->launch_shared, stream, parameters, NULL), err);
+    ASSERT(grid_x > 0 && n_parts > 0 && shape->threads > 0);
+    GPU_TRY(gpu, LaunchKernel,
+            (kernel->kernel->code.function, grid_x, (unsigned)n_parts, 1, (unsigned)shape->threads, 1, 1,
+             shape->launch_shared, stream, parameters, NULL),
+            err);
     gpu->n_kernels++;
     return WEFT_OK;
 }
@@ -516,7 +551,8 @@ weft_status wave_launch(Gpu *gpu, const GpuRun *kernel, CuStream stream, CuAddre
 weft_status wave_join(Gpu *gpu, GpuRun *const *riders, int n_riders, Error *err)
 {
     const GpuRun *first = riders[0];
-    u32           joined = 1u << first->stream_number;         // once for each stream: what riders have there is there before they get on
+    // Once for each stream: what riders have there is there before they get on.
+    u32           joined = 1u << first->stream_number;
     for (int i = 0; i < n_riders; i++) {
         const GpuRun *run = riders[i];
         if (joined >> run->at_stream & 1) continue;
@@ -531,18 +567,18 @@ weft_status wave_join(Gpu *gpu, GpuRun *const *riders, int n_riders, Error *err)
 weft_status wave_fork(Gpu *gpu, GpuRun *const *riders, int n_riders, Error *err)
 {
     const GpuRun *first = riders[0];
-    u32           told = 1u << first->stream_number;
+    u32           notified = 1u << first->stream_number;
     GPU_TRY(gpu, EventRecord, (first->done, first->stream), err);
     for (int i = 1; i < n_riders; i++) {
-        if (told >> riders[i]->stream_number & 1) continue;
-        told |= 1u << riders[i]->stream_number;
+        if (notified >> riders[i]->stream_number & 1) continue;
+        notified |= 1u << riders[i]->stream_number;
         GPU_TRY(gpu, StreamWaitEvent, (riders[i]->stream, first->done, 0), err);
     }
     for (int i = 0; i < n_riders; i++) riders[i]->at_stream = riders[i]->stream_number;
     return WEFT_OK;
 }
 
-weft_status run_come_home(GpuRun *run, Error *err)
+weft_status run_use_own_stream(GpuRun *run, Error *err)
 {
     Gpu *gpu = run->gpu;
     if (run->at_stream == run->stream_number) return WEFT_OK;
@@ -552,7 +588,7 @@ weft_status run_come_home(GpuRun *run, Error *err)
     return WEFT_OK;
 }
 
-static void tell(Wave *wave, const Unit *unit, u32 grid_x)
+static void report_launch(Wave *wave, const Unit *unit, u32 grid_x)
 {
     for (int i = 0; i < unit->n_riders; i++) {
         Launch *launch = wave->riders[unit->riders[i]]->launch;
@@ -572,7 +608,7 @@ weft_status unit_launch_fused(Wave *wave, const Unit *unit, u32 grid_x, Error *e
     for (int i = 0; i < unit->n_riders; i++) riders[i] = wave->riders[unit->riders[i]];
     TRY(wave_join(gpu, riders, unit->n_riders, err));
     TRY(wave_launch(gpu, &unit->kernel, first->stream, unit->parts.at, grid_x, unit->parts.n_parts, err));
-    tell(wave, unit, grid_x);
+    report_launch(wave, unit, grid_x);
     return WEFT_OK;
 }
 

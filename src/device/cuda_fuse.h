@@ -1,4 +1,4 @@
-// cuda_fuse.h - riders of a run in one kernel.  Shared by cuda_fuse.c and cuda_scan.c; by whoever dispatches.
+// cuda_fuse.h - riders of a run in one kernel.  Shared by cuda_fuse.c and cuda_scan.c; used by the dispatcher only.
 
 #ifndef WEFT_CUDA_FUSE_H
 #define WEFT_CUDA_FUSE_H
@@ -8,6 +8,9 @@
 
 enum { FUSE_MOST = 8 };                // riders in one kernel
 
+// A unit is fused, a cube or a sieve: Unit.riders has room for the most riders of any of them.
+_Static_assert((int)FUSE_MOST <= (int)CUBE_MOST && (int)SIEVE_RIDERS <= (int)CUBE_MOST, "riders of a unit");
+
 typedef struct Unit {                  // of a run: what is one launch
     int                n_riders;
     int                riders[CUBE_MOST];          // numbers in the wave
@@ -15,14 +18,16 @@ typedef struct Unit {                  // of a run: what is one launch
     GpuCube            *cube;
     GpuSieve           *sieve;
     GpuRun             kernel;                     // fused: shape and code
-    int                n_chunks, *chunks;          // fused or cube: of the wave; what else a rider wants goes through its own kernel
+    int                n_chunks, *chunks;          // fused or cube: of the wave; what else a rider wants goes through
+                                                   // its own kernel
     Parts              parts;
 } Unit;
 
 bool        unit_suits(const GpuRun *run);
 u64         unit_columns(const GpuRun *run);                 // see GpuRun.columns
-int         units_choose(Wave *wave, Unit *units);                             // n_riders of them at most.  Returns how many.
-bool        wants_chunk(const GpuRun *run, const Chunk *chunk, int hint);      // cuda_scan.c; hint: where in its source it may be
+int         units_choose(Wave *wave, Unit *units);  // n_riders of them at most.  Returns how many.
+// cuda_scan.c; hint: where in its source it may be.
+bool        wants_chunk(const GpuRun *run, const Chunk *chunk, int hint);
 u64         unit_args_bytes(const GpuRun *run);                                // that a chunk needs more, at most
 void        unit_write(Wave *wave, const Parts *parts, Unit *unit);            // its parts, in the args of the run
 weft_status unit_launch_fused(Wave *wave, const Unit *unit, u32 grid_x, Error *err);

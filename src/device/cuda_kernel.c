@@ -1,10 +1,11 @@
 // cuda_kernel.c - code for a GPU, and the shape of a launch.
 //
-// What goes to shared memory is decided before compiling, since it is an option of the compiler: first the accumulators of groups, then
-// join tables from the smallest on, as long as they leave room for enough threads.  Rows per thread, threads and blocks come after it, from the
-// registers and the shared memory that the compiled kernel takes: the driver says how many blocks of a size fit a multiprocessor, and
-// the size that keeps most threads busy is taken; the larger one where shared memory is used, since a block's tables serve more rows.
-// Where few threads stay busy, the kernel is compiled for fewer rows per thread as well, and the better one is kept.
+// What goes to shared memory is decided before compiling, since it is an option of the compiler: first the accumulators
+// of groups, then join tables from the smallest on, as long as they leave room for enough threads.  Rows per thread,
+// threads and blocks come after it, from the registers and the shared memory that the compiled kernel takes: the driver
+// says how many blocks of a size fit a multiprocessor, and the size that keeps most threads busy is taken; the larger
+// one where shared memory is used, since a block's tables serve more rows.  Where few threads stay busy, the kernel is
+// compiled for fewer rows per thread as well, and the better one is kept.
 
 #include "device/cuda_int.h"
 #include "kernel/kernel.h"
@@ -16,14 +17,15 @@
 #define SHARED_GROUPS_MOST ((u64)48 << 10)
 #define SHARED_TABLE_MOST  ((u64)32 << 10)     // a larger table would be fetched for longer than it is used
 #define SHARED_SMALL       ((u64)16 << 10)     // so much is soon fetched: small blocks, and several in turn
-#define NEAR_BYTES         ((u64)12 << 10)     // of the first groups of a hash table, which serve few rows where there are many groups
+#define NEAR_BYTES         ((u64)12 << 10)     // of the first groups of a hash table, which serve few rows where there
+                                               // are many groups
 #define NEAR_MOST          1024
 #define NEAR_LEAST         16
 #define ROWS_FOR_SHARED    ((u64)1 << 16)      // few rows are not worth fetching tables for
 
 static u64 round_up(u64 bytes, u64 unit) { return (bytes + unit - 1) / unit * unit; }
 
-// ---- what goes to shared memory ------------------------------------------------------------------------------------------------------
+// ---- what goes to shared memory -------------------------------------------------------------------------------------
 
 static u32 cells_kind(SlotKind kind)
 {
@@ -44,15 +46,17 @@ u64 kernel_place_cells(const Woven *woven, u64 n, u64 most, KernelCells *cells, 
     u64 at = 0;
     *kinds = 0;
     for (int s = 0; s < woven->n_state && at <= most; s++) {
-        cells[s] = (KernelCells){ .init = woven->state[s].init, .at = (u32)at, .kind = cells_kind(woven->state[s].kind) };
+        cells[s] =
+            (KernelCells){ .init = woven->state[s].init, .at = (u32)at, .kind = cells_kind(woven->state[s].kind) };
         at += round_up(n * woven->state[s].bytes, 16);
         *kinds |= 1u << cells[s].kind;
     }
     return at;
 }
 
-// Groups of a hash table are numbered as they come, so those that most rows belong to are mostly among the first.  120 M rows of 50 groups took 30.7 ms on an H200 with all additions in
-// memory that all blocks share, and 2.1 so; of 1,000,000 groups 7.8 and 8.1.
+// Groups of a hash table are numbered as they come, so those that most rows belong to are mostly among the first.  120
+// M rows of 50 groups took 30.7 ms on an H200 with all additions in memory that all blocks share, and 2.1 so; of
+// 1,000,000 groups 7.8 and 8.1.
 static u64 place_near_groups(GpuRun *run)
 {
     const Woven *woven = run->launch->woven;
@@ -108,18 +112,23 @@ static void place_shared(Gpu *gpu, GpuRun *run)
     run->shape.dynamic_shared = (u32)at;
 }
 
-// Rows per thread, to begin with: how many stay shows when the kernel is compiled (load_code).  Where each row adds to a cell somewhere in memory that all blocks share, more of them only make a
-// thread wait longer: 120 M rows into 600,000 groups of an array took 3.0 ms on an H200 with eight, 2.2 with two, 1.9 with one (but with one in eleven rows left 1.0, 1.0 and 1.2); into 1,000,000 groups of a
-// hash table 18.7 with eight, 9.8 with two, 8.1 with one, and into 50 groups 2.1, 2.3 and 2.1.  A list of rows that a sieve left is short: more of them for each thread would leave others without any.
+// Rows per thread, to begin with: how many stay shows when the kernel is compiled (load_code).  Where each row adds to
+// a cell somewhere in memory that all blocks share, more of them only make a thread wait longer: 120 M rows into
+// 600,000 groups of an array took 3.0 ms on an H200 with eight, 2.2 with two, 1.9 with one (but with one in eleven rows
+// left 1.0, 1.0 and 1.2); into 1,000,000 groups of a hash table 18.7 with eight, 9.8 with two, 8.1 with one, and into
+// 50 groups 2.1, 2.3 and 2.1.  A list of rows that a sieve left is short: more of them for each thread would leave
+// others without any.
 static int items_at_first(const char *text, u32 shared_groups, bool is_picked)
 {
-    if (strstr(text, "FRESH(") || strstr(text, "CHAIN(")) return 1;            // it reads rows that a kernel left, and nothing is written behind the last one
+    // It reads rows that a kernel left, and nothing is written behind the last one.
+    if (strstr(text, "FRESH(") || strstr(text, "CHAIN(")) return 1;
     if (strstr(text, "CHAIN_PIECES")) return 1;            // it follows chains
     if (strstr(text, "GROUP(")) return 1;
     return is_picked || (strstr(text, "SUMS(") && !shared_groups) ? 2 : 8;
 }
 
-// A column is loaded without waiting for what is left of its rows where most of its sectors (32 bytes) are needed anyway.
+// A column is loaded without waiting for what is left of its rows where most of its sectors (32 bytes) are needed
+// anyway.
 #define SECTOR_BYTES 32
 #define EAGER_SHARE  0.1               // the sum over SSB was 5.8 ms with 0.1, 6.0 with 0.25, 6.2 with 0.4
 
@@ -129,13 +138,14 @@ static u32 eager_columns(const GpuRun *run)
     u32           eager = 0;
     for (int c = 0; c < MIN_OF(launch->woven->n_columns, 32); c++) {
         const int    width = launch->source->columns[launch->woven->columns[c]].width;
-        const double dead = 1 - MIN_OF(launch->woven->column_pass[c], 1.0), share = 1 - pow(dead, (double)SECTOR_BYTES / MAX_OF(width, 1));
+        const double dead = 1 - MIN_OF(launch->woven->column_pass[c], 1.0),
+                     share = 1 - pow(dead, (double)SECTOR_BYTES / MAX_OF(width, 1));
         if (width && share >= EAGER_SHARE) eager |= 1u << c;
     }
     return eager;
 }
 
-// ---- code ------------------------------------------------------------------------------------------------------------------------------
+// ---- code -----------------------------------------------------------------------------------------------------------
 
 #define COMPILES_KNOWN 8.0              // that the time expected for the next one comes from
 #define BUILD_LEFT_MS  10.0             // one that should be done by now
@@ -150,19 +160,23 @@ static CudaKernel *find_kernel(Gpu *gpu, const char *key)
     return kernel;
 }
 
-static weft_status read_attributes(Gpu *gpu, Code *code, Error *err)
+static weft_status read_attributes(Gpu *gpu, GpuCode *code, Error *err)
 {
     GPU_TRY(gpu, FuncGetAttribute, (&code->registers, CU_FUNC_REGISTERS, code->function), err);
     GPU_TRY(gpu, FuncGetAttribute, (&code->local_bytes, CU_FUNC_LOCAL_BYTES, code->function), err);
     GPU_TRY(gpu, FuncGetAttribute, (&code->static_shared, CU_FUNC_SHARED_BYTES, code->function), err);
-    GPU_TRY(gpu, FuncSetAttribute, (code->function, CU_FUNC_MAX_DYNAMIC_SHARED_BYTES, gpu->shared_per_block - code->static_shared), err);
+    GPU_TRY(gpu, FuncSetAttribute,
+            (code->function, CU_FUNC_MAX_DYNAMIC_SHARED_BYTES, gpu->shared_per_block - code->static_shared), err);
     return WEFT_OK;
 }
 
-static u32 list_bytes(const Code *code, const Shape *shape, int threads) { return shape->is_picked ? (u32)threads * (u32)PICK_BYTES(code->items) : 0; }
+static u32 list_bytes(const GpuCode *code, const Shape *shape, int threads)
+{
+    return shape->is_picked ? (u32)threads * (u32)PICK_BYTES(code->items) : 0;
+}
 
 // Threads of a block, and blocks, that keep most of a multiprocessor's threads busy; none if it does not fit.
-static weft_status find_fit(Gpu *gpu, const Code *code, const Shape *shape, Fit *fit, Error *err)
+static weft_status find_fit(Gpu *gpu, const GpuCode *code, const Shape *shape, Fit *fit, Error *err)
 {
     static const int sizes[] = { 128, 256, 512, 1024 };
     int              most = 0;
@@ -173,7 +187,8 @@ static weft_status find_fit(Gpu *gpu, const Code *code, const Shape *shape, Fit 
         if (shared > (u32)(gpu->shared_per_block - code->static_shared)) continue;
         GPU_TRY(gpu, OccupancyMaxActiveBlocksPerMultiprocessor, (&blocks, code->function, sizes[i], shared), err);
         const int busy = blocks * sizes[i];
-        if (busy < most || busy == 0 || (busy == most && sizes[i] > 256 && shape->dynamic_shared <= SHARED_SMALL)) continue;
+        if (busy < most || busy == 0 || (busy == most && sizes[i] > 256 && shape->dynamic_shared <= SHARED_SMALL))
+            continue;
         most = busy;
         fit->threads = sizes[i], fit->blocks_per_sm = blocks, fit->launch_shared = shared;
     }
@@ -198,11 +213,16 @@ static CubinJob cubin_job(const Gpu *gpu, const Shape *shape, int items, const c
     snprintf(defines->text[4], sizeof defines->text[4], "NEAR_GROUPS_=0x%xu", shape->near_groups);
     if (shape->is_picked) strcpy(defines->text[5], "PICKED_=1");
     for (int d = 0; d < COUNT_OF(defines->list); d++) defines->list[d] = defines->text[d];
-    return (CubinJob){ .prelude = gpu->prelude, .text = text, .driver_version = gpu->cu->version, .major = gpu->major, .minor = gpu->minor,
-                       .n_defines = shape->is_picked ? 6 : 5, .defines = defines->list };
+    return (CubinJob){ .prelude = gpu->prelude,
+                       .text = text,
+                       .driver_version = gpu->cu->version,
+                       .major = gpu->major,
+                       .minor = gpu->minor,
+                       .n_defines = shape->is_picked ? 6 : 5,
+                       .defines = defines->list };
 }
 
-static weft_status compile_and_load(Gpu *gpu, CudaKernel *kernel, int items, Code *code, Error *err)
+static weft_status compile_and_load(Gpu *gpu, CudaKernel *kernel, int items, GpuCode *code, Error *err)
 {
     Defines        defines = { 0 };
     Text           cubin = { 0 };
@@ -210,10 +230,12 @@ static weft_status compile_and_load(Gpu *gpu, CudaKernel *kernel, int items, Cod
     bool           was_cached = false;
     const CubinJob job = cubin_job(gpu, &kernel->shape, items, kernel->text, &defines);
     weft_status    status = gpu_enter(gpu, err);
-    *code = (Code){ .items = items };
+    *code = (GpuCode){ .items = items };
     if (!status) status = cubins_get(gpu->cubins, &job, &cubin, &was_cached, err);
     if (!status) status = gpu_check(gpu, gpu->cu->ModuleLoadData(&code->module, cubin.bytes), "cuModuleLoadData", err);
-    if (!status) status = gpu_check(gpu, gpu->cu->ModuleGetFunction(&code->function, code->module, kernel->name), "cuModuleGetFunction", err);
+    if (!status)
+        status = gpu_check(gpu, gpu->cu->ModuleGetFunction(&code->function, code->module, kernel->name),
+                           "cuModuleGetFunction", err);
     if (!status) status = read_attributes(gpu, code, err);
     if (!status) status = find_fit(gpu, code, &kernel->shape, &fit, err);
     code->busy = fit.threads * fit.blocks_per_sm;
@@ -222,26 +244,33 @@ static weft_status compile_and_load(Gpu *gpu, CudaKernel *kernel, int items, Cod
     return status;
 }
 
-// ---- rows per thread: more of them keep more loads in flight, but each takes registers, and with them threads ------------------------------------
-// Kernels of 34 queries over 120 M rows were compiled for eight, four, two and one, and timed on an H200.  Most are best with eight, though that leaves fewer threads.  Those for which it leaves too few
-// are known by two signs: less than two fifths of a multiprocessor's threads, and one and a half times as many, or more, with half the rows.  So Q2.2: 0.50 ms with eight rows (37 % of the threads), 0.39
-// with four (62 %); but five sums and a count by three columns, whose registers are not for rows: 1.18 with eight (31 %), 1.39 with four (37 %).  What these rules take was 1.3 % slower than the
-// best of the four in the mean (with two rows for hash groups, too), 5 % at most, but for one: 2.19 ms instead of 1.88 (with one row), 600,000 groups.
+// ---- rows per thread: more of them keep more loads in flight, but each takes registers, and with them threads -------
+// Kernels of 34 queries over 120 M rows were compiled for eight, four, two and one, and timed on an H200.  Most are
+// best with eight, though that leaves fewer threads.  Those for which it leaves too few are known by two signs: less
+// than two fifths of a multiprocessor's threads, and one and a half times as many, or more, with half the rows.  So
+// Q2.2: 0.50 ms with eight rows (37 % of the threads), 0.39 with four (62 %); but five sums and a count by three
+// columns, whose registers are not for rows: 1.18 with eight (31 %), 1.39 with four (37 %).  What these rules take was
+// 1.3 % slower than the best of the four in the mean (with two rows for hash groups, too), 5 % at most, but for one:
+// 2.19 ms instead of 1.88 (with one row), 600,000 groups.
 
 #define BUSY_ENOUGH  0.4
 #define FLIGHT_LEAST 0.75              // rows in flight, of those with twice as many per thread
 
-static bool is_crowded(const Gpu *gpu, const Code *code) { return code->local_bytes > 0 || code->busy < BUSY_ENOUGH * gpu->threads_per_sm; }
-
-static bool is_better(const Code *fewer, const Code *code)
+static bool is_crowded(const Gpu *gpu, const GpuCode *code)
 {
-    return fewer->local_bytes < code->local_bytes || fewer->items * fewer->busy >= FLIGHT_LEAST * (code->items * code->busy);
+    return code->local_bytes > 0 || code->busy < BUSY_ENOUGH * gpu->threads_per_sm;
 }
 
-static void unload(Gpu *gpu, Code *code)
+static bool is_better(const GpuCode *fewer, const GpuCode *code)
+{
+    return fewer->local_bytes < code->local_bytes ||
+           fewer->items * fewer->busy >= FLIGHT_LEAST * (code->items * code->busy);
+}
+
+static void unload(Gpu *gpu, GpuCode *code)
 {
     if (code->module && !gpu->is_gone) gpu->cu->ModuleUnload(code->module);
-    *code = (Code){ 0 };
+    *code = (GpuCode){ 0 };
 }
 
 // Where the device or the compiler cannot make it for fewer rows, what there is will do.
@@ -252,8 +281,9 @@ static weft_status load_code(Gpu *gpu, CudaKernel *kernel, Error *err)
     bool        is_best = status != WEFT_OK;
     while (!is_best && is_crowded(gpu, &kernel->code) && kernel->code.items > 1) {
         Error ignored = { 0 };
-        Code  fewer;
-        is_best = compile_and_load(gpu, kernel, kernel->code.items / 2, &fewer, &ignored) || !is_better(&fewer, &kernel->code);
+        GpuCode fewer;
+        is_best = compile_and_load(gpu, kernel, kernel->code.items / 2, &fewer, &ignored) ||
+                  !is_better(&fewer, &kernel->code);
         unload(gpu, is_best ? &fewer : &kernel->code);
         if (!is_best) kernel->code = fewer;
     }
@@ -269,12 +299,14 @@ static void forget_text(CudaKernel *kernel)
 
 void kernel_begin(CudaKernel *kernel)
 {
+    ASSERT(kernel->state == KERNEL_NOTED || kernel->state == KERNEL_QUEUED);
     kernel->begun_ms = time_now_ms();
     kernel->state = KERNEL_BUILDING;
 }
 
-// A text that does not compile will not get better.  All else may pass, and is tried again when somebody asks: the first time at once, then after 1 s, 3, 7, and every
-// minute at last, so that a card on which it never passes does not have its compiler at work for each query.
+// A text that does not compile will not get better.  Other errors may pass, and the kernel is tried again when a query
+// asks for it: the first time at once, then after 1 s, 3, 7, and every minute at last, so that a card on which it never
+// passes does not have its compiler at work for each query.
 static void note_failure(CudaKernel *kernel, const Error *err)
 {
     kernel->error = *err;
@@ -284,16 +316,19 @@ static void note_failure(CudaKernel *kernel, const Error *err)
 
 void kernel_revive(CudaKernel *kernel)
 {
-    if (kernel->state == KERNEL_FAILED && kernel->text && time_now_ms() >= kernel->again_ms) kernel->state = KERNEL_NOTED;
+    if (kernel->state == KERNEL_FAILED && kernel->text && time_now_ms() >= kernel->again_ms)
+        kernel->state = KERNEL_NOTED;
 }
 
 weft_status kernel_build(Gpu *gpu, CudaKernel *kernel, Error *err)
 {
+    ASSERT(kernel->text && kernel->name);
     const weft_status status = load_code(gpu, kernel, err);
     if (status) unload(gpu, &kernel->code);
     if (!status || status == WEFT_KERNEL_BUILD) forget_text(kernel);
     pthread_mutex_lock(&gpu->lock);
-    if (!status && !kernel->was_cached) gpu->compile_ms += (time_now_ms() - kernel->begun_ms - gpu->compile_ms) / COMPILES_KNOWN;
+    if (!status && !kernel->was_cached)
+        gpu->compile_ms += (time_now_ms() - kernel->begun_ms - gpu->compile_ms) / COMPILES_KNOWN;
     if (status) note_failure(kernel, err);
     kernel->state = status ? KERNEL_FAILED : KERNEL_READY;
     pthread_cond_broadcast(&gpu->built);
@@ -311,25 +346,29 @@ static KernelKey choose_code(Gpu *gpu, GpuRun *run)
     run->shape.eager = eager_columns(run);
     place_shared(gpu, run);
     run->shape.items = items_at_first(woven->text, run->shape.shared_groups, false);
-    snprintf(key.bytes, sizeof key.bytes, "%.60s %d %x %x %x %x", woven->name, run->shape.items, run->shape.shared_tables, run->shape.shared_groups, run->shape.eager,
-             run->shape.near_groups);
+    snprintf(key.bytes, sizeof key.bytes, "%.60s %d %x %x %x %x", woven->name, run->shape.items,
+             run->shape.shared_tables, run->shape.shared_groups, run->shape.eager, run->shape.near_groups);
     return key;
 }
 
 // Under the lock.
 static CudaKernel *note_kernel(Gpu *gpu, const GpuRun *run, const KernelKey *key)
 {
+    ASSERT(mutex_is_held(&gpu->lock));
     CudaKernel *kernel = find_kernel(gpu, key->bytes);
     if (kernel) return kernel;
     kernel = calloc(1, sizeof *kernel);
-    *kernel = (CudaKernel){ .state = KERNEL_NOTED, .text = copy_text(run->launch->woven->text), .name = copy_text(run->launch->woven->name), .shape = run->shape,
+    *kernel = (CudaKernel){ .state = KERNEL_NOTED,
+                            .text = copy_text(run->launch->woven->text),
+                            .name = copy_text(run->launch->woven->name),
+                            .shape = run->shape,
                             .next = gpu->kernels };
     strcpy(kernel->key, key->bytes);
     gpu->kernels = kernel;
     return kernel;
 }
 
-// ---- code that a query waits for: a thread of its own makes it, as a compiler cannot be told to stop, and a query can --------------------------------
+// ---- code that a query waits for: a thread of its own makes it, as a compiler cannot be told to stop, and a query can
 
 struct Demand { pthread_t thread; Gpu *gpu; CudaKernel *kernel; bool is_done; struct Demand *next; };
 
@@ -339,6 +378,7 @@ static void build_on_demand(Gpu *gpu, CudaKernel *kernel)
     kernel_build(gpu, kernel, &own);   // a failure is the kernel's
     pthread_mutex_lock(&gpu->lock);
     gpu->is_cold = false;
+    ASSERT(gpu->n_demanded > 0);
     if (--gpu->n_demanded == 0) pthread_cond_broadcast(&gpu->wanted);
     pthread_cond_broadcast(&gpu->built);           // there is a place for the next one
     pthread_mutex_unlock(&gpu->lock);
@@ -354,7 +394,7 @@ static void *demand_thread(void *context)
     return NULL;
 }
 
-// With the lock, so that the thread tells what it made only after it was begun.  False: there is none.
+// Under the lock, so that the thread reports its result only after kernel_begin.  False: the system refused a thread.
 static bool start_demand(Gpu *gpu, CudaKernel *kernel)
 {
     Demand *demand = calloc(1, sizeof *demand);
@@ -369,6 +409,7 @@ static bool start_demand(Gpu *gpu, CudaKernel *kernel)
 static Demand *take_demands(Gpu *gpu, bool all)
 {
     Demand *taken = NULL;
+    ASSERT(mutex_is_held(&gpu->lock));
     for (Demand **link = &gpu->demands, *demand; (demand = *link);) {
         if (!all && !demand->is_done) {
             link = &demand->next;
@@ -397,9 +438,11 @@ void demands_stop(Gpu *gpu)
     join_demands(all);
 }
 
-// With the lock, which is given up where no thread can be had and nobody else builds: then whoever waits does it, and cannot be cancelled meanwhile.
+// Under the lock.  If the system refuses a thread and no other query builds, the caller builds it itself, without the
+// lock, and cannot be cancelled until it is done.
 static bool build_for(Gpu *gpu, CudaKernel *kernel)
 {
+    ASSERT(mutex_is_held(&gpu->lock) && gpu->n_demanded < DEMANDS_MOST);
     const bool has_thread = start_demand(gpu, kernel);
     if (!has_thread && gpu->n_demanded) return false;
     gpu->n_demanded++;
@@ -411,14 +454,18 @@ static bool build_for(Gpu *gpu, CudaKernel *kernel)
     return true;
 }
 
-static bool is_to_be_built(const CudaKernel *kernel) { return kernel->state == KERNEL_NOTED || kernel->state == KERNEL_QUEUED; }
+static bool is_to_be_built(const CudaKernel *kernel)
+{
+    return kernel->state == KERNEL_NOTED || kernel->state == KERNEL_QUEUED;
+}
 
-// With the lock.  A few are built at once, whoever asks; one that nobody waits for any more before its turn comes is not.
+// Under the lock.  At most DEMANDS_MOST are built at once; a kernel whose query gave up before its turn is not built.
 static weft_status wait_for_code(Gpu *gpu, const GpuRun *run, CudaKernel *kernel, bool *was_built, Error *err)
 {
     const _Atomic u32 *stop = run->launch->stop;
     while (kernel->state == KERNEL_BUILDING || is_to_be_built(kernel)) {
-        if (stop && atomic_load(stop)) return fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
+        if (stop && atomic_load(stop))
+            return fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
         if (is_to_be_built(kernel) && gpu->n_demanded < DEMANDS_MOST && build_for(gpu, kernel)) *was_built = true;
         else gpu_wait_a_little(gpu, &gpu->built);
     }
@@ -431,7 +478,8 @@ static CudaKernel *find_ready(Gpu *gpu, const KernelKey *key)
     return kernel && kernel->state == KERNEL_READY ? kernel : NULL;
 }
 
-// For whoever needs it first it is compiled, unless the background has begun; others wait as well, and get the error if it fails.  One that is ready is found without the lock.
+// Compiles the kernel unless a background thread has begun to.  All queries that need it wait, and get the error if it
+// fails.  A compiled kernel is found without the lock.
 weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err)
 {
     const KernelKey key = choose_code(gpu, run);
@@ -451,12 +499,15 @@ weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err)
     return status;
 }
 
-// With the lock.  What failed is ready to be refused, until it is tried again.
+// Under the lock.  A kernel that failed counts as ready (to be refused) until it is tried again.
 static double build_ms(const Gpu *gpu, CudaKernel *kernel)
 {
+    ASSERT(mutex_is_held(&gpu->lock));
     kernel_revive(kernel);
     if (kernel->state == KERNEL_READY || kernel->state == KERNEL_FAILED) return 0;
-    return kernel->state == KERNEL_BUILDING ? MAX_OF(gpu->compile_ms - (time_now_ms() - kernel->begun_ms), BUILD_LEFT_MS) : gpu->compile_ms;
+    return kernel->state == KERNEL_BUILDING
+               ? MAX_OF(gpu->compile_ms - (time_now_ms() - kernel->begun_ms), BUILD_LEFT_MS)
+               : gpu->compile_ms;
 }
 
 // A device that is lost is ready to refuse.
@@ -495,9 +546,12 @@ CudaKernel *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape)
     Launch    launch = { .woven = &woven };
     GpuRun    run = { .gpu = gpu, .launch = &launch };
     KernelKey key;
-    *shape = run.shape = (Shape){ .items = items_at_first(wish->text, wish->shared_groups, wish->is_picked), .shared_groups = wish->shared_groups,
-                                    .shared_tables = wish->shared_tables, .is_picked = wish->is_picked };
-    snprintf(key.bytes, sizeof key.bytes, "%.60s %d %x %x 0 0%s", wish->name, run.shape.items, wish->shared_tables, wish->shared_groups, wish->is_picked ? " picked" : "");
+    *shape = run.shape = (Shape){ .items = items_at_first(wish->text, wish->shared_groups, wish->is_picked),
+                                  .shared_groups = wish->shared_groups,
+                                  .shared_tables = wish->shared_tables,
+                                  .is_picked = wish->is_picked };
+    snprintf(key.bytes, sizeof key.bytes, "%.60s %d %x %x 0 0%s", wish->name, run.shape.items, wish->shared_tables,
+             wish->shared_groups, wish->is_picked ? " picked" : "");
     pthread_mutex_lock(&gpu->lock);
     CudaKernel *kernel = note_kernel(gpu, &run, &key);
     pthread_mutex_unlock(&gpu->lock);
@@ -505,42 +559,45 @@ CudaKernel *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape)
     return kernel;
 }
 
-// ---- the shape ----------------------------------------------------------------------------------------------------------------------------
+// ---- the shape ------------------------------------------------------------------------------------------------------
 
 static bool recall_fit(Gpu *gpu, const CudaKernel *kernel, u32 dynamic_shared, Fit *fit)
 {
     bool is_found = false;
-    pthread_mutex_lock(&gpu->shelf_lock);
+    pthread_mutex_lock(&gpu->slots_lock);
     for (int f = 0; f < MIN_OF(kernel->n_fits, N_FITS) && !is_found; f++) {
         is_found = kernel->fits[f].dynamic_shared == dynamic_shared;
         if (is_found) *fit = kernel->fits[f];
     }
-    pthread_mutex_unlock(&gpu->shelf_lock);
+    pthread_mutex_unlock(&gpu->slots_lock);
     return is_found;
 }
 
 static void note_fit(Gpu *gpu, CudaKernel *kernel, const Fit *fit)
 {
-    pthread_mutex_lock(&gpu->shelf_lock);
+    pthread_mutex_lock(&gpu->slots_lock);
     kernel->fits[kernel->n_fits % N_FITS] = *fit;
     kernel->n_fits = kernel->n_fits + 1 < 2 * N_FITS ? kernel->n_fits + 1 : N_FITS;
-    pthread_mutex_unlock(&gpu->shelf_lock);
+    pthread_mutex_unlock(&gpu->slots_lock);
 }
 
 weft_status kernel_shape(Gpu *gpu, GpuRun *run, Error *err)
 {
-    const Code *code = &run->kernel->code;
+    const GpuCode *code = &run->kernel->code;
     Shape      *shape = &run->shape;
     GpuFigures *figures = &run->launch->gpu;
     Fit         fit;
+    ASSERT(run->kernel->state == KERNEL_READY);
     if (!recall_fit(gpu, run->kernel, shape->dynamic_shared, &fit)) {
         TRY(find_fit(gpu, code, shape, &fit, err));
         if (!fit.threads)
-            return fail(err, WEFT_DEVICE_FAILED, -1, "kernel %s does not fit a multiprocessor: %d registers, %u bytes of shared memory", run->launch->woven->name, code->registers,
-                        shape->dynamic_shared);
+            return fail(err, WEFT_DEVICE_FAILED, -1,
+                        "kernel %s does not fit a multiprocessor: %d registers, %u bytes of shared memory",
+                        run->launch->woven->name, code->registers, shape->dynamic_shared);
         note_fit(gpu, run->kernel, &fit);
     }
-    shape->threads = fit.threads, shape->blocks_per_sm = fit.blocks_per_sm, shape->items = code->items, shape->launch_shared = fit.launch_shared;
+    shape->threads = fit.threads, shape->blocks_per_sm = fit.blocks_per_sm, shape->items = code->items,
+    shape->launch_shared = fit.launch_shared;
     figures->registers = code->registers;
     figures->shared_bytes = code->static_shared + (int)shape->launch_shared;
     figures->threads = shape->threads, figures->items = shape->items, figures->blocks_per_sm = shape->blocks_per_sm;

@@ -1,17 +1,20 @@
 // cuda_launch.c - what a launch needs in device memory, and what it leaves there.
 //
-//     block    [common | tables | state | spots | cells | counts | notes][marks][cells of slot 0 | slot 1 | ...][group slots | words | segments]
-//               the head: written by the host, and read back with small       accumulators or output       set to zero
-//               states in one copy                                            columns
+//     block    [common | tables | state | spots | cells | counts | notes]   the head: written by the host, and read
+//                                                                           back with small states in one copy
+//              [marks]
+//              [cells of slot 0 | slot 1 | ...]                             accumulators or output columns
+//              [group slots | words | segments]                             set to zero
 //
-// A launch takes its block and its tables before it gets on a scan, or waits for others to finish, or is refused; no more than a share
-// of the pool is admitted, so that columns always find frames to pass through.  Join tables are found again by their id: several
-// queries, and the next ones, use one copy.  Who finds no room for columns or tables beside others gives back what he has, and begins anew
-// when he has the pool for himself.
+// A launch takes its block and its tables before it gets on a scan, or waits for others to finish, or is refused; no
+// more than a share of the pool is admitted, so that columns always find frames to pass through.  Join tables are found
+// again by their id: several queries, and the next ones, use one copy.  A launch that finds no room for columns or
+// tables beside others gives its block back, and starts again when it has the pool to itself.
 //
-// Room: totals and arrays of groups know theirs.  Rows get room for all where that is not much, else for an eighth; groups in a hash table for
-// a million, or for all where these are known to be few; what is a guess is at first no more than a quarter of what a query may have beside its tables.  A kernel that wants more counts on, and the whole launch is repeated with
-// what it counted (rows) or up to eight times as much.
+// Room: totals and arrays of groups know theirs.  Rows get room for all where that is not much, else for an eighth;
+// groups in a hash table for a million, or for all where these are known to be few; what is a guess is at first no more
+// than a quarter of what a query may have beside its tables.  A kernel that wants more counts on, and the whole launch
+// is repeated with what it counted (rows) or up to eight times as much.
 
 #include "device/cuda_int.h"
 #include "kernel/kernel.h"
@@ -20,7 +23,8 @@
 
 #define ALIGNED           256
 #define ROWS_BYTES_FREE   ((u64)256 << 20)     // output up to this gets room for every row,
-#define ROOM_SHARE        4                    // but rows and groups at first 1 / this of what a query may have: mostly there are fewer than there may be
+#define ROOM_SHARE        4                    // but rows and groups at first 1 / this of what a query may have: mostly
+                                               // there are fewer than there may be
 #define ROOM_LEAST        1024
 #define GROUPS_ROOM       ((u64)1 << 20)
 #define GROUPS_KNOWN      ((u64)1 << 22)       // more slots than their keys need are more memory to go astray in
@@ -33,15 +37,20 @@
 #define OVERTAKEN_MS      100.0
 #define HELD_UP_MS        200.0
 #define OPEN_MS           1000.0
-#define ALONE_MS          1000.0               // that anybody waits for one who is, or to be it while nothing is given back
-#define ALONE_MOST_MS     5000.0
+#define EXCLUSIVE_MS      1000.0               // longest wait for the exclusive launch, or to be it while nothing is
+                                               // freed
+#define EXCLUSIVE_MOST_MS 5000.0
 
 static u64 aligned(u64 bytes) { return (bytes + ALIGNED - 1) / ALIGNED * ALIGNED; }
 
-static bool is_hash(const GpuRun *run) { return run->launch->sink == SINK_GROUPS && run->launch->woven->group_kind == GROUP_HASH; }
+static bool is_hash(const GpuRun *run)
+{
+    return run->launch->sink == SINK_GROUPS && run->launch->woven->group_kind == GROUP_HASH;
+}
+
 static bool is_rows(const GpuRun *run) { return run->launch->sink != SINK_GROUPS; }
 
-// ---- room ------------------------------------------------------------------------------------------------------------------------------
+// ---- room -----------------------------------------------------------------------------------------------------------
 
 static u64 row_bytes(const Woven *woven)
 {
@@ -50,22 +59,31 @@ static u64 row_bytes(const Woven *woven)
     return bytes;
 }
 
-u64 segment_rows(const GpuRun *run) { return (strstr(run->launch->woven->text, "MATCHES(") ? 32 : (u64)run->shape.threads) * (u64)run->shape.items; }
+u64 segment_rows(const GpuRun *run)
+{
+    return (run->launch->woven->has_matches ? 32 : (u64)run->shape.threads) * (u64)run->shape.items;
+}
 
-static u64 most_segments(const GpuRun *run) { return run->rows_wanted / segment_rows(run) + (u64)run->n_chunks_wanted + 1; }
+static u64 most_segments(const GpuRun *run)
+{
+    return run->rows_wanted / segment_rows(run) + (u64)run->n_chunks_wanted + 1;
+}
 
 // Keys whose values are known to be few, and to take little memory.
 static bool knows_groups(const GpuRun *run)
 {
     const Woven *woven = run->launch->woven;
-    const u64    domain = MAX_OF(woven->group_domain, 1024), bytes = domain * (row_bytes(woven) + sizeof(u64) + 4 * sizeof(KernelSlot));
-    return woven->group_domain && domain <= GROUPS_KNOWN && (domain <= GROUPS_ROOM || bytes <= launch_admitted_most(run->gpu) / GROUPS_SHARE);
+    const u64 domain = MAX_OF(woven->group_domain, 1024),
+              bytes = domain * (row_bytes(woven) + sizeof(u64) + 4 * sizeof(KernelSlot));
+    return woven->group_domain && domain <= GROUPS_KNOWN &&
+           (domain <= GROUPS_ROOM || bytes <= launch_admitted_most(run->gpu) / GROUPS_SHARE);
 }
 
 // All that there can be of them; else a guess, as there may be fewer.
 static u64 groups_at_first(const GpuRun *run)
 {
-    return MIN_OF(MAX_OF(run->rows_wanted, 1024), knows_groups(run) ? MAX_OF(run->launch->woven->group_domain, 1024) : GROUPS_ROOM);
+    return MIN_OF(MAX_OF(run->rows_wanted, 1024),
+                  knows_groups(run) ? MAX_OF(run->launch->woven->group_domain, 1024) : GROUPS_ROOM);
 }
 
 // What does not depend on rows and groups.
@@ -86,7 +104,10 @@ static void lay_out_head(GpuRun *run)
 
 static u64 state_bytes(const StateSlot *slot, u64 n_room) { return aligned(n_room * slot->bytes + 8); }
 
-static u64 words_bytes(const Woven *woven, u64 n_groups) { return aligned(n_groups * (u64)woven->n_words * sizeof(u64)); }
+static u64 words_bytes(const Woven *woven, u64 n_groups)
+{
+    return aligned(n_groups * (u64)woven->n_words * sizeof(u64));
+}
 
 static u64 slots_for(u64 n_groups)
 {
@@ -111,13 +132,14 @@ static void lay_out_room(GpuRun *run)
     run->block_bytes = at;
 }
 
-// ---- admission --------------------------------------------------------------------------------------------------------------------------
+// ---- admission ------------------------------------------------------------------------------------------------------
 
 u64 launch_admitted_most(const Gpu *gpu) { return frames_total(gpu->frames) / ADMITTED_SHARE * (ADMITTED_SHARE - 1); }
 
 void gpu_wait_a_little(Gpu *gpu, pthread_cond_t *changed)
 {
     struct timespec until;
+    ASSERT(mutex_is_held(&gpu->lock));
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += WAIT_MS * 1000000;
     if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
@@ -125,7 +147,10 @@ void gpu_wait_a_little(Gpu *gpu, pthread_cond_t *changed)
 }
 
 // A part that the host does not have: the device made it, and has counted it already.
-static bool is_made_here(const Woven *woven, int table) { return !woven->tables[table] && woven->table_facts[table].owner && woven->table_facts[table].bytes; }
+static bool is_made_here(const Woven *woven, int table)
+{
+    return !woven->tables[table] && woven->table_facts[table].owner && woven->table_facts[table].bytes;
+}
 
 static u64 tables_bytes(const Woven *woven)
 {
@@ -145,7 +170,8 @@ static u64 beside_tables(const GpuRun *run)
     return most - MIN_OF(most, bytes);
 }
 
-// And what, besides, the columns of its largest chunk leave of the pool: who grows beyond has read all rows for nothing.
+// The same, and room for the columns of its largest chunk: a launch that grew beyond that would have read all rows for
+// nothing.
 static u64 beside_columns(const GpuRun *run)
 {
     const u64 left = beside_tables(run), pool = left + frames_total(run->gpu->frames) - launch_admitted_most(run->gpu);
@@ -155,7 +181,7 @@ static u64 beside_columns(const GpuRun *run)
 static bool groups_fit(const GpuRun *run, u64 n_groups, u64 most)
 {
     const Woven *woven = run->launch->woven;
-    u64          bytes = run->room_at + aligned(slots_for(n_groups) * sizeof(KernelSlot)) + words_bytes(woven, n_groups);
+    u64 bytes = run->room_at + aligned(slots_for(n_groups) * sizeof(KernelSlot)) + words_bytes(woven, n_groups);
     for (int s = 0; s < woven->n_state; s++) bytes += state_bytes(&woven->state[s], n_groups);
     return bytes <= most;
 }
@@ -171,7 +197,8 @@ static void first_room(GpuRun *run)
         run->segments_room = MIN_OF(most_segments(run), run->n_room + 64);
     } else if (is_hash(run)) {
         u64 n_groups = groups_at_first(run);
-        const bool has_all = knows_groups(run) && groups_fit(run, n_groups, beside_columns(run));      // who begins anew keeps others waiting twice
+        // A launch that starts again makes others wait twice.
+        const bool has_all = knows_groups(run) && groups_fit(run, n_groups, beside_columns(run));
         while (!has_all && n_groups > ROOM_LEAST && !groups_fit(run, n_groups, most)) n_groups /= 2;
         run->n_room = n_groups;
     } else {
@@ -184,53 +211,66 @@ static double mebibytes(u64 bytes) { return (double)bytes / (1 << 20); }
 static weft_status no_room_left(Gpu *gpu, u64 bytes, Error *err)
 {
     const u64 taken = (bytes + FRAME_BYTES - 1) / FRAME_BYTES * FRAME_BYTES;
-    fail(err, WEFT_OUT_OF_MEMORY, -1, "out of device memory: %s are needed, and what is held of %s leaves no room for them", mem_size_text(taken).text, gpu->name);
+    fail(err, WEFT_OUT_OF_MEMORY, -1,
+         "out of device memory: %s are needed, and what is held of %s leaves no room for them",
+         mem_size_text(taken).text, gpu->name);
     error_hint(err, "WEFT_DEVICE_MEMORY sets the size of the device's pool.");
     return WEFT_OUT_OF_MEMORY;
 }
 
-// In KiB, up and down, where tenths of a MiB say too little: who needs more than he may have must see it.
+// In KiB, rounded up and down, where tenths of a MiB would hide that more is needed than allowed.
 static weft_status no_memory(Gpu *gpu, u64 bytes, Error *err)
 {
     const u64 most = launch_admitted_most(gpu);
-    if (bytes <= most) return no_room_left(gpu, bytes, err);           // a table that would fit, were it not for what others hold
+    // A table that would fit if others held less.
+    if (bytes <= most) return no_room_left(gpu, bytes, err);
     if (bytes - most < 1 << 17 || most < 1 << 20)
-        fail(err, WEFT_OUT_OF_MEMORY, -1, "out of device memory: %llu KiB are needed, and a query may have %llu KiB of %s", (unsigned long long)(bytes + 1023) >> 10, (unsigned long long)most >> 10, gpu->name);
-    else fail(err, WEFT_OUT_OF_MEMORY, -1, "out of device memory: %.1f MiB are needed, and a query may have %.1f MiB of %s", mebibytes(bytes), mebibytes(most), gpu->name);
+        fail(err, WEFT_OUT_OF_MEMORY, -1,
+             "out of device memory: %llu KiB are needed, and a query may have %llu KiB of %s",
+             (unsigned long long)(bytes + 1023) >> 10, (unsigned long long)most >> 10, gpu->name);
+    else
+        fail(err, WEFT_OUT_OF_MEMORY, -1,
+             "out of device memory: %.1f MiB are needed, and a query may have %.1f MiB of %s", mebibytes(bytes),
+             mebibytes(most), gpu->name);
     error_hint(err, "WEFT_DEVICE_MEMORY sets the size of the device's pool.");
     return WEFT_OUT_OF_MEMORY;
 }
 
-// Whoever needs little overtakes who needs much, but not for ever: after a while nobody is admitted, so that the small ones have soon left.  Where it is a long one
-// that has the memory, that helps nobody: then the door is open again for a while, whoever waits.
-static void leave_place(GpuRun *run, double *held_since)
+// Small requests overtake large ones, but not for ever: a request that has waited OVERTAKEN_MS blocks new arrivals for
+// HELD_UP_MS, so that the small ones soon leave.  If a long launch has the memory, blocking does not help: then
+// arrivals are admitted for OPEN_MS, whatever waits.
+static void stop_blocking(GpuRun *run, double *blocked_since)
 {
     Gpu *gpu = run->gpu;
-    gpu->alone = NULL, *held_since = 0;
-    gpu->open_until_ms = time_now_ms() + OPEN_MS;
+    ASSERT(mutex_is_held(&gpu->lock) && gpu->exclusive == run);
+    gpu->exclusive = NULL, *blocked_since = 0;
+    gpu->admits_until_ms = time_now_ms() + OPEN_MS;
     pthread_cond_broadcast(&gpu->changed);
 }
 
-static void keep_place(GpuRun *run, double start, double *held_since)
+static void start_blocking(GpuRun *run, double start, double *blocked_since)
 {
     Gpu         *gpu = run->gpu;
     const double now = time_now_ms();
-    if (!gpu->alone && now - start > OVERTAKEN_MS && now >= gpu->open_until_ms) gpu->alone = run, *held_since = now;
-    if (*held_since > 0 && now - *held_since > HELD_UP_MS) leave_place(run, held_since);
+    if (!gpu->exclusive && now - start > OVERTAKEN_MS && now >= gpu->admits_until_ms)
+        gpu->exclusive = run, *blocked_since = now;
+    if (*blocked_since > 0 && now - *blocked_since > HELD_UP_MS) stop_blocking(run, blocked_since);
 }
 
-// Nobody will give back any: where others hold tables and run nothing, nobody has for a while.
+// No memory will be freed: nothing runs, and tables of others, if any, were not freed for a while.
 static bool is_hopeless(const GpuRun *run, double start)
 {
     const Gpu *gpu = run->gpu;
-    return !gpu->n_active && !scan_is_busy(gpu) && (!tables_of_others(run) || time_now_ms() - MAX_OF(start, gpu->freed_ms) > OVERTAKEN_MS + HELD_UP_MS);
+    return !gpu->n_active && !scan_is_busy(gpu) &&
+           (!tables_of_others(run) || time_now_ms() - MAX_OF(start, gpu->freed_ms) > OVERTAKEN_MS + HELD_UP_MS);
 }
 
-// Who has the pool to himself found no room for columns or tables before: his block must not lie in the middle of it.
+// An exclusive launch found no room for columns or tables before: its block must not lie in the middle of the pool.
 static bool take_frames(GpuRun *run)
 {
     Gpu *gpu = run->gpu;
-    if (gpu->alone == run && !gpu->n_active) frames_clear(gpu->frames);
+    ASSERT(mutex_is_held(&gpu->lock) && !run->has_block);
+    if (gpu->exclusive == run && !gpu->n_active) frames_clear(gpu->frames);
     return frames_take(gpu->frames, run->block_bytes, &run->block_at);
 }
 
@@ -239,22 +279,25 @@ static weft_status take_block(GpuRun *run, Error *err)
     Gpu         *gpu = run->gpu;
     const u64    need = run->block_bytes + tables_bytes(run->launch->woven);
     const double start = time_now_ms();
-    double       held_since = 0;
+    double       blocked_since = 0;
     weft_status  status = WEFT_OK;
     pthread_mutex_lock(&gpu->lock);
     while (!run->has_block && !status) {
-        keep_place(run, start, &held_since);
+        start_blocking(run, start, &blocked_since);
         if (need > launch_admitted_most(gpu)) status = no_memory(gpu, need, err);
         else if (gpu->is_lost) status = gpu_enter(gpu, err);
-        else if (atomic_load(run->launch->stop)) status = fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
-        else if (gpu->alone && gpu->alone != run && time_now_ms() - start < ALONE_MS) gpu_wait_a_little(gpu, &gpu->changed);
+        else if (atomic_load(run->launch->stop))
+            status = fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
+        else if (gpu->exclusive && gpu->exclusive != run && time_now_ms() - start < EXCLUSIVE_MS)
+            gpu_wait_a_little(gpu, &gpu->changed);
         else if (gpu->bytes_admitted + need <= launch_admitted_most(gpu) && take_frames(run)) run->has_block = true;
         else if (is_hopeless(run, start)) status = no_room_left(gpu, need, err);
-        else if (held_since > 0 && !gpu->n_active) leave_place(run, &held_since);          // whoever has it waits for us
+        // The launch that has the memory waits for us.
+        else if (blocked_since > 0 && !gpu->n_active) stop_blocking(run, &blocked_since);
         else gpu_wait_a_little(gpu, &gpu->changed);
     }
     if (run->has_block) gpu->bytes_admitted += need, gpu->n_active++;
-    if (held_since > 0) gpu->alone = NULL, pthread_cond_broadcast(&gpu->changed);
+    if (blocked_since > 0) gpu->exclusive = NULL, pthread_cond_broadcast(&gpu->changed);
     pthread_mutex_unlock(&gpu->lock);
     return status;
 }
@@ -266,6 +309,7 @@ void launch_close(GpuRun *run)
     for (int t = 0; t < run->n_tables; t++) copy_release(gpu->frames, run->tables[t]);
     run->n_tables = 0;
     if (run->has_block) {
+        ASSERT(gpu->n_active > 0 && gpu->bytes_admitted >= run->block_bytes);
         frames_give(gpu->frames, run->block_at, run->block_bytes);
         gpu->bytes_admitted -= run->block_bytes + tables_bytes(run->launch->woven);
         gpu->freed_ms = time_now_ms();
@@ -276,38 +320,39 @@ void launch_close(GpuRun *run)
     pthread_mutex_unlock(&gpu->lock);
 }
 
-// Others have what it needs, and no two of those that found none must find none because of each other: one at a time waits until nobody else has a block,
-// while nobody is admitted.  But not for ever: some kernels take long.
+// Other launches have the memory, and two launches without room must not keep it from each other.  So one at a time
+// waits until no other launch has a block, while none is admitted.  The wait is limited: some kernels take long.
 bool launch_wait_for_room(GpuRun *run)
 {
     Gpu         *gpu = run->gpu;
     const double start = time_now_ms();
-    bool         is_alone = false, may_wait;
+    bool         is_exclusive = false, may_wait;
     pthread_mutex_lock(&gpu->lock);
-    may_wait = gpu->alone != run;      // else it had all of the pool
-    while (may_wait && !is_alone) {
+    may_wait = gpu->exclusive != run;  // else it had all of the pool
+    while (may_wait && !is_exclusive) {
         const double now = time_now_ms();
-        may_wait = !gpu->is_lost && !atomic_load(run->launch->stop) && now - start < ALONE_MOST_MS && now - MAX_OF(start, gpu->freed_ms) < ALONE_MS;
-        if (!gpu->alone) gpu->alone = run;
-        is_alone = may_wait && gpu->alone == run && !gpu->n_active && !scan_is_busy(gpu);
-        if (may_wait && !is_alone) gpu_wait_a_little(gpu, &gpu->changed);
+        may_wait = !gpu->is_lost && !atomic_load(run->launch->stop) && now - start < EXCLUSIVE_MOST_MS &&
+                   now - MAX_OF(start, gpu->freed_ms) < EXCLUSIVE_MS;
+        if (!gpu->exclusive) gpu->exclusive = run;
+        is_exclusive = may_wait && gpu->exclusive == run && !gpu->n_active && !scan_is_busy(gpu);
+        if (may_wait && !is_exclusive) gpu_wait_a_little(gpu, &gpu->changed);
     }
     pthread_mutex_unlock(&gpu->lock);
-    return is_alone;
+    return is_exclusive;
 }
 
-void launch_let_others(GpuRun *run)
+void launch_admit_others(GpuRun *run)
 {
     Gpu *gpu = run->gpu;
     pthread_mutex_lock(&gpu->lock);
-    if (gpu->alone == run) {
-        gpu->alone = NULL;
+    if (gpu->exclusive == run) {
+        gpu->exclusive = NULL;
         pthread_cond_broadcast(&gpu->changed);
     }
     pthread_mutex_unlock(&gpu->lock);
 }
 
-// ---- tables -------------------------------------------------------------------------------------------------------------------------------
+// ---- tables ---------------------------------------------------------------------------------------------------------
 
 static weft_status upload_table(Gpu *gpu, CuStream stream, const Copy *copy, const void *data, u64 bytes, Error *err)
 {
@@ -316,8 +361,9 @@ static weft_status upload_table(Gpu *gpu, CuStream stream, const Copy *copy, con
     return WEFT_OK;
 }
 
-// Who finds a shared table uses it in another stream, so it has come before anybody finds it: by a stream of its own, as kernels of others may be at work in the
-// launch's.  One that failed may still be on its way to frames that are somebody else's next.
+// A shared table is used in other streams, so its copy must be complete before another launch can find it.  It goes
+// through a stream of its own, because the launch's stream may be busy with kernels of others.  A copy that failed may
+// still be under way, so it is waited for before its frames are reused.
 static weft_status send_table(GpuRun *run, const Copy *copy, const void *data, u64 bytes, bool is_shared, Error *err)
 {
     Gpu           *gpu = run->gpu;
@@ -342,10 +388,12 @@ static weft_status get_table(GpuRun *run, int table, Error *err)
     if (copy) run->tables[run->n_tables++] = copy;
     run->is_crowded = !copy && !is_made;
     pthread_mutex_unlock(&gpu->lock);
-    if (!copy && is_made) return fail(err, WEFT_DEVICE_FAILED, -1, "a join table is not in the memory of %s", gpu->name);
+    if (!copy && is_made)
+        return fail(err, WEFT_DEVICE_FAILED, -1, "a join table is not in the memory of %s", gpu->name);
     if (!copy) return no_memory(gpu, bytes, err);
     if (!is_new || !facts->bytes) return WEFT_OK;
-    const weft_status status = send_table(run, copy, run->launch->woven->tables[table], facts->bytes, facts->owner != 0, err);
+    const weft_status status =
+        send_table(run, copy, run->launch->woven->tables[table], facts->bytes, facts->owner != 0, err);
     if (!status) return WEFT_OK;
     pthread_mutex_lock(&gpu->lock);
     copy_forget(gpu->frames, copy);
@@ -366,7 +414,7 @@ static weft_status get_tables(GpuRun *run, Error *err)
     return status;
 }
 
-// ---- the block ----------------------------------------------------------------------------------------------------------------------------
+// ---- the block ------------------------------------------------------------------------------------------------------
 
 static void *device_pointer(CuAddress address) { return (void *)(uintptr_t)address; }
 
@@ -374,11 +422,16 @@ static void write_head(const GpuRun *run, u8 *head)
 {
     const Woven  *woven = run->launch->woven;
     KernelCommon *common = (KernelCommon *)(void *)head;
+    ASSERT(run->n_tables == woven->n_tables);
     void        **tables = (void **)(void *)(head + run->tables_at), **state = (void **)(void *)(head + run->state_at);
-    *common = (KernelCommon){ .n_room = run->n_room, .segments_room = run->segments_room, .segments = device_pointer(in_block(run, run->segments_at)),
-                              .spots = device_pointer(in_block(run, run->spots_at)), .cells = device_pointer(in_block(run, run->cells_at)),
-                              .n_groups = run->shape.near_groups ? run->shape.n_near : (u32)MIN_OF(run->n_room, UINT32_MAX),
-                              .n_state = run->shape.shared_groups || run->shape.near_groups ? (u32)woven->n_state : 0 };
+    *common =
+        (KernelCommon){ .n_room = run->n_room,
+                        .segments_room = run->segments_room,
+                        .segments = device_pointer(in_block(run, run->segments_at)),
+                        .spots = device_pointer(in_block(run, run->spots_at)),
+                        .cells = device_pointer(in_block(run, run->cells_at)),
+                        .n_groups = run->shape.near_groups ? run->shape.n_near : (u32)MIN_OF(run->n_room, UINT32_MAX),
+                        .n_state = run->shape.shared_groups || run->shape.near_groups ? (u32)woven->n_state : 0 };
     for (int t = 0; t < woven->n_tables; t++) tables[t] = device_pointer(gpu_address(run->gpu, run->tables[t]->at));
     for (int s = 0; s < woven->n_state; s++) state[s] = device_pointer(in_block(run, run->slot_at[s]));
     memcpy(head + run->spots_at, run->spots, (size_t)woven->n_tables * sizeof *run->spots);
@@ -400,13 +453,17 @@ static weft_status fill_slot(GpuRun *run, int slot, Error *err)
     GPU_TRY(gpu, MemcpyHtoDAsync, (in_block(run, run->slot_at[slot]), piece, done, run->stream), err);
     for (u64 more; done < bytes; done += more) {
         more = MIN_OF(done, bytes - done);
-        GPU_TRY(gpu, MemcpyDtoDAsync, (in_block(run, run->slot_at[slot] + done), in_block(run, run->slot_at[slot]), more, run->stream), err);
+        GPU_TRY(gpu, MemcpyDtoDAsync,
+                (in_block(run, run->slot_at[slot] + done), in_block(run, run->slot_at[slot]), more, run->stream), err);
     }
     return WEFT_OK;
 }
 
 // What is set before kernels see it.  Output and segments are written before they are read.
-static u64 set_bytes(const GpuRun *run) { return is_rows(run) ? run->marks_at + marks_bytes(run->launch) : run->segments_at; }
+static u64 set_bytes(const GpuRun *run)
+{
+    return is_rows(run) ? run->marks_at + marks_bytes(run->launch) : run->segments_at;
+}
 
 static bool has_init(const GpuRun *run, int slot) { return !is_rows(run) && run->launch->woven->state[slot].init; }
 
@@ -414,13 +471,13 @@ static bool has_init(const GpuRun *run, int slot) { return !is_rows(run) && run-
 static weft_status write_small_block(GpuRun *run, Error *err)
 {
     Gpu *gpu = run->gpu;
-    memset(run->slip, 0, set_bytes(run));
-    write_head(run, run->slip);
+    memset(run->pinned, 0, set_bytes(run));
+    write_head(run, run->pinned);
     for (int s = 0; s < run->launch->woven->n_state; s++) {
-        u64 *cells = (u64 *)(void *)(run->slip + run->slot_at[s]);
+        u64 *cells = (u64 *)(void *)(run->pinned + run->slot_at[s]);
         for (u64 g = 0; has_init(run, s) && g < run->n_room; g++) cells[g] = run->launch->woven->state[s].init;
     }
-    GPU_TRY(gpu, MemcpyHtoDAsync, (in_block(run, 0), run->slip, set_bytes(run), run->stream), err);
+    GPU_TRY(gpu, MemcpyHtoDAsync, (in_block(run, 0), run->pinned, set_bytes(run), run->stream), err);
     return WEFT_OK;
 }
 
@@ -431,8 +488,13 @@ static weft_status write_large_block(GpuRun *run, Error *err)
     weft_status status = WEFT_OK;
     write_head(run, head);
     if (set_bytes(run) > run->head_bytes)
-        status = gpu_check(gpu, gpu->cu->MemsetD8Async(in_block(run, run->head_bytes), 0, set_bytes(run) - run->head_bytes, run->stream), "cuMemsetD8Async", err);
-    if (!status) status = gpu_check(gpu, gpu->cu->MemcpyHtoDAsync(in_block(run, 0), head, run->head_bytes, run->stream), "cuMemcpyHtoDAsync", err);
+        status = gpu_check(gpu,
+                           gpu->cu->MemsetD8Async(in_block(run, run->head_bytes), 0, set_bytes(run) - run->head_bytes,
+                                                  run->stream),
+                           "cuMemsetD8Async", err);
+    if (!status)
+        status = gpu_check(gpu, gpu->cu->MemcpyHtoDAsync(in_block(run, 0), head, run->head_bytes, run->stream),
+                           "cuMemcpyHtoDAsync", err);
     free(head);                        // pageable: the driver has taken a copy
     for (int s = 0; s < run->launch->woven->n_state && !status; s++)
         if (has_init(run, s)) status = fill_slot(run, s, err);
@@ -441,7 +503,8 @@ static weft_status write_large_block(GpuRun *run, Error *err)
 
 static weft_status write_block(GpuRun *run, Error *err)
 {
-    return run->slip && set_bytes(run) <= SLIP_BYTES ? write_small_block(run, err) : write_large_block(run, err);
+    return run->pinned && set_bytes(run) <= PINNED_SLOT_BYTES ? write_small_block(run, err)
+                                                              : write_large_block(run, err);
 }
 
 weft_status launch_open(GpuRun *run, Error *err)
@@ -456,7 +519,7 @@ weft_status launch_open(GpuRun *run, Error *err)
     return write_block(run, err);
 }
 
-// ---- a part ---------------------------------------------------------------------------------------------------------------------------------
+// ---- a part ---------------------------------------------------------------------------------------------------------
 
 void launch_write_params(const GpuRun *run, const KernelColumn *columns, i64 *params)
 {
@@ -475,7 +538,7 @@ weft_status launch_add_timer(GpuRun *run, Error *err)
     return WEFT_OK;
 }
 
-// ---- results --------------------------------------------------------------------------------------------------------------------------------
+// ---- results --------------------------------------------------------------------------------------------------------
 
 static weft_status new_state(GpuRun *run, u64 n, Error *err)
 {
@@ -510,7 +573,7 @@ static weft_status keep_rows(GpuRun *run)
     return WEFT_OK;
 }
 
-// Keys by group, as whoever made it has noted them.
+// Keys by group, as the kernel has noted them.
 static weft_status fetch_keys(GpuRun *run, u64 n_groups, Error *err)
 {
     const Woven *woven = run->launch->woven;
@@ -565,29 +628,31 @@ static bool grow(GpuRun *run, const KernelCommon *common)
 
 static weft_status failed_check(const GpuRun *run, i32 failed, Error *err)
 {
+    ASSERT(failed > 0 && failed <= run->launch->woven->n_checks);
     const Check *check = &run->launch->woven->checks[failed - 1];
     return fail(err, check->status, check->at, "%s", check->message);
 }
 
-// The copy stands in the stream behind the kernels, so that who waits for them waits once.
+// The copy is in the stream behind the kernels, so that a launch waits once for both.
 weft_status launch_ask_back(GpuRun *run, Error *err)
 {
     Gpu *gpu = run->gpu;
-    run->is_coming = run->slip && run->copied_bytes <= SLIP_BYTES;
-    if (run->is_coming) GPU_TRY(gpu, MemcpyDtoHAsync, (run->slip, in_block(run, 0), run->copied_bytes, run->stream), err);
+    run->is_coming = run->pinned && run->copied_bytes <= PINNED_SLOT_BYTES;
+    if (run->is_coming)
+        GPU_TRY(gpu, MemcpyDtoHAsync, (run->pinned, in_block(run, 0), run->copied_bytes, run->stream), err);
     return WEFT_OK;
 }
 
 static void forget_back(GpuRun *run)
 {
-    if (run->back != run->slip) free(run->back);
+    if (run->back != run->pinned) free(run->back);
     run->back = NULL;
 }
 
 static weft_status get_back(GpuRun *run, Error *err)
 {
     forget_back(run);
-    run->back = run->is_coming ? run->slip : malloc(run->copied_bytes);
+    run->back = run->is_coming ? run->pinned : malloc(run->copied_bytes);
     return run->is_coming ? WEFT_OK : fetch_short(run, run->back, 0, run->copied_bytes, err);
 }
 
@@ -617,7 +682,8 @@ weft_status launch_results(GpuRun *run, bool *again, Error *err)
 void launch_free_results(GpuRun *run)
 {
     Budget *budget = run->launch->budget;
-    for (int s = 0; run->state && s < run->launch->woven->n_state; s++) mem_free(budget, run->state[s], run->state_bytes[s]);
+    for (int s = 0; run->state && s < run->launch->woven->n_state; s++)
+        mem_free(budget, run->state[s], run->state_bytes[s]);
     mem_free(budget, run->keys, run->keys_bytes);
     mem_free(budget, run->words, run->words_bytes);
     free(run->state);

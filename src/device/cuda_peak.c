@@ -1,8 +1,9 @@
 // cuda_peak.c - how fast a kernel reads a card's memory, which EXPLAIN ANALYZE compares with.
 //
-// It is measured when the first one asks, whose query is done by then, so that nobody waits who only wants rows; and remembered beside the code
-// for this card and driver.  Launches of others make the figure worthless: while there are some, the nominal one is told.  That others compile is no reason
-// to wait: the device's own start does, in every process that ends soon.
+// It is measured when the first EXPLAIN ANALYZE asks, after its query, so that no other query waits for it; and kept in
+// the cache directory for this card and driver.  Other launches would falsify it: while there are some, the nominal
+// peak is reported.  That others compile is no reason to wait: the device's own start does, in every process that ends
+// soon.
 
 #include "device/cuda_int.h"
 #include "device/survey.h"
@@ -27,7 +28,8 @@ static PeakName peak_name(const Gpu *gpu)
     char     bus[32] = "", driver[64];
     gpu->cu->DeviceGetPCIBusId(bus, sizeof bus, gpu->handle);
     survey_driver_version(driver, sizeof driver);
-    snprintf(name.text, sizeof name.text, "GB/s of %s at %s, driver %s, CUDA %d", gpu->card, bus, driver, gpu->cu->version);
+    snprintf(name.text, sizeof name.text, "GB/s of %s at %s, driver %s, CUDA %d", gpu->card, bus, driver,
+             gpu->cu->version);
     return name;
 }
 
@@ -51,6 +53,7 @@ static void remember(Gpu *gpu)
 // With the lock, which is given up meanwhile.
 static void measure(Gpu *gpu)
 {
+    ASSERT(mutex_is_held(&gpu->lock) && !gpu->is_measuring && gpu->n_tries_left > 0);
     const u64 n_before = gpu->n_launches;
     double    speed = 0;
     Error     err = { 0 };

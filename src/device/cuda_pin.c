@@ -1,19 +1,25 @@
-// cuda_pin.c - the host's memory pinned where it lies, so that columns that pass through a GPU are copied without a stage.
+// cuda_pin.c - the host's memory pinned where it lies, so that columns that pass through a GPU are copied without a
+// stage.
 //
-//     chunk    |.....column 0.....|...column 1...|.......column 2.......|      pages of its own: a file's mapping, or large memory
-//     pinned        [   extent of column 0  ][ of column 1 ]                   whole pages, so neighbours share one: who came first has it
+//     chunk    |.....column 0.....|...column 1...|.......column 2.......|   pages of its own: a mapped file, or large
+//                                                                           memory
+//     pinned        [   extent of column 0  ][ of column 1 ]                whole pages: the first of two neighbours
+//                                                                           has the page that they share
 //
-// A byte that goes through a stage crosses the host's memory twice more, which is all that the host can do at half of the link's rate.  Pinning
-// takes about 60 ms per GB, as long as copying it three times: so a column is pinned when it passes for the second time, by a thread of
-// its own, while runs still go through stages.  A Pin knows what was done for a chunk; it lives until the chunk goes (the store tells us)
-// and is held by runs whose copies may still read its pages.  Locks: the GPU's before ours; the store's watches before ours.
+// A byte that goes through a stage crosses the host's memory twice more, which is all that the host can do at half of
+// the link's rate.  Pinning takes about 60 ms per GB, as long as copying it three times: so a column is pinned when it
+// passes for the second time, by a thread of its own, while runs still go through stages.  A Pin knows what was done
+// for a chunk; it lives until the chunk goes (the store tells us) and is held by runs whose copies may still read its
+// pages.  Locks: the GPU's before ours; the store's watches before ours.
 //
-// A file's pages are made writable for the moment.  The mapping is private, so the kernel then gives it copies of them: memory twice, and the
-// file stays as it is.  Pages of the system's own cache of files are never handed to the driver: a kernel that may not move them to where
-// pinned memory has to be tries again for ever (seen with Linux 6 and driver 580, which did not return from pinning 2 MB).
+// A file's pages are made writable for the moment.  The mapping is private, so the kernel then gives it copies of them:
+// memory twice, and the file stays as it is.  Pages of the system's own cache of files are never handed to the driver:
+// a kernel that may not move them to where pinned memory has to be tries again for ever (seen with Linux 6 and driver
+// 580, which did not return from pinning 2 MB).
 //
-// There is a limit for all pinned bytes.  When it is reached, chunks go that did not pass for twice as long as it takes all to pass:
-// the plain least-recently-used rule would pin and unpin forever while a table larger than the limit is scanned in a circle.
+// There is a limit for all pinned bytes.  When it is reached, chunks go that did not pass for twice as long as it takes
+// all to pass: the plain least-recently-used rule would pin and unpin forever while a table larger than the limit is
+// scanned in a circle.
 
 #include "device/cuda_int.h"
 
@@ -42,7 +48,7 @@ struct Pin {
     Pin       *chain;
 };
 
-typedef struct Job { Pin *pin; u8 *first; u64 bytes; struct Job *next; } Job;
+typedef struct PinJob { Pin *pin; u8 *first; u64 bytes; struct PinJob *next; } PinJob;
 
 struct Pins {
     ChunkWatch      watch;             // first
@@ -53,11 +59,11 @@ struct Pins {
     pthread_cond_t  wanted, settled;   // there is a job; a pin is not busy or used any more
     bool            is_closing;
     u64             n_passes, n_pins, bytes;
-    Job            *first, *last;
+    PinJob         *first, *last;
     Pin            *buckets[BUCKETS];
 };
 
-// ---- pages -----------------------------------------------------------------------------------------------------------------------
+// ---- pages ----------------------------------------------------------------------------------------------------------
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23         // Linux 5.14; older ones refuse it
@@ -87,14 +93,19 @@ static CuResult pin_pages(Pins *pins, const Pin *pin, u8 *first, u64 bytes)
     Error ignored = { 0 };
     if (gpu_enter(gpu, &ignored)) return CU_OUT_OF_MEMORY;
     const double   start = time_now_ms();
-    const CuResult result = pin->pages.is_file ? pin_file(gpu, first, bytes) : gpu->cu->MemHostRegister(first, bytes, PIN_FLAGS);
-    if (!result) log_debug("%s: %llu KiB of the host's memory were pinned in %.1f ms", gpu->name, (unsigned long long)bytes >> 10, time_now_ms() - start);
+    const CuResult result =
+        pin->pages.is_file ? pin_file(gpu, first, bytes) : gpu->cu->MemHostRegister(first, bytes, PIN_FLAGS);
+    if (!result)
+        log_debug("%s: %llu KiB of the host's memory were pinned in %.1f ms", gpu->name,
+                  (unsigned long long)bytes >> 10, time_now_ms() - start);
     gpu_check(gpu, result, "cuMemHostRegister", &ignored);
-    if (result) log_debug("%s: %llu KiB of the host's memory are not pinned: %s", gpu->name, (unsigned long long)bytes >> 10, ignored.message);
+    if (result)
+        log_debug("%s: %llu KiB of the host's memory are not pinned: %s", gpu->name, (unsigned long long)bytes >> 10,
+                  ignored.message);
     return result;
 }
 
-// By a thread that may be anybody's.
+// Any thread may call.
 static void unpin_pages(Pins *pins, const Pin *pin, const Extent *extents, int n_extents, bool is_kept)
 {
     Gpu  *gpu = pins->gpu;
@@ -102,17 +113,20 @@ static void unpin_pages(Pins *pins, const Pin *pin, const Extent *extents, int n
     if (!n_extents || gpu->is_gone) return;                // what such a context had went with it
     const CuContext before = gpu_visit(gpu);
     if (gpu->cu->CtxSetCurrent(gpu->context) == CU_SUCCESS) {
-        if (gpu->is_lost) gpu->cu->CtxSynchronize();       // nobody has waited for copies that were under way
-        for (int e = 0; e < n_extents; e++) gpu_check(gpu, gpu->cu->MemHostUnregister(extents[e].first), "cuMemHostUnregister", &ignored);
+        if (gpu->is_lost) gpu->cu->CtxSynchronize();       // copies may still be under way
+        for (int e = 0; e < n_extents; e++)
+            gpu_check(gpu, gpu->cu->MemHostUnregister(extents[e].first), "cuMemHostUnregister", &ignored);
         gpu_leave(gpu, before);
     }
-    for (int e = 0; e < n_extents && is_kept && pin->pages.is_file; e++) madvise(extents[e].first, extents[e].bytes, MADV_DONTNEED);
+    for (int e = 0; e < n_extents && is_kept && pin->pages.is_file; e++)
+        madvise(extents[e].first, extents[e].bytes, MADV_DONTNEED);
 }
 
-// ---- the books (under the lock) -----------------------------------------------------------------------------------------------------
+// ---- the books (under the lock) -------------------------------------------------------------------------------------
 
 static Pin **link_of(Pins *pins, u64 id)
 {
+    ASSERT(mutex_is_held(&pins->lock));
     Pin **link = &pins->buckets[id % BUCKETS];
     while (*link && (*link)->id != id) link = &(*link)->chain;
     return link;
@@ -151,9 +165,11 @@ static const Extent *extent_at(const Pin *pin, const u8 *at)
     return NULL;
 }
 
-static void push_job(Pins *pins, Job job)
+static void push_job(Pins *pins, PinJob job)
 {
-    Job *copy = malloc(sizeof *copy);
+    ASSERT(mutex_is_held(&pins->lock));
+    ASSERT(!pins->first == !pins->last);
+    PinJob *copy = malloc(sizeof *copy);
     *copy = job;
     if (pins->last) pins->last->next = copy;
     else pins->first = copy;
@@ -161,9 +177,10 @@ static void push_job(Pins *pins, Job job)
     pthread_cond_signal(&pins->wanted);
 }
 
-static bool pop_job(Pins *pins, Job *job)
+static bool pop_job(Pins *pins, PinJob *job)
 {
-    Job *first = pins->first;
+    ASSERT(mutex_is_held(&pins->lock));
+    PinJob *first = pins->first;
     if (!first) return false;
     *job = *first;
     pins->first = first->next;
@@ -175,10 +192,10 @@ static bool pop_job(Pins *pins, Job *job)
 // PIN NULL: all of them.
 static void drop_jobs(Pins *pins, const Pin *pin)
 {
-    Job **link = &pins->first;
+    PinJob **link = &pins->first;
     pins->last = NULL;
     while (*link) {
-        Job *job = *link;
+        PinJob *job = *link;
         if (pin && job->pin != pin) {
             pins->last = job;
             link = &job->next;
@@ -189,14 +206,16 @@ static void drop_jobs(Pins *pins, const Pin *pin)
     }
 }
 
-// ---- pinning (by the thread, under the lock, which it lets go of for the driver's calls) ----------------------------------------------
+// ---- pinning (by the thread, under the lock, which it lets go of for the driver's calls) ----------------------------
 
 static Pin *oldest_pin(Pins *pins)
 {
+    ASSERT(mutex_is_held(&pins->lock));
     Pin *oldest = NULL;
     for (int b = 0; b < BUCKETS; b++)
         for (Pin *pin = pins->buckets[b]; pin; pin = pin->chain) {
-            if (!pin->n_extents || pin->n_users || pin->is_busy || pins->n_passes - pin->used_at <= 2 * pins->n_pins) continue;
+            if (!pin->n_extents || pin->n_users || pin->is_busy || pins->n_passes - pin->used_at <= 2 * pins->n_pins)
+                continue;
             if (!oldest || pin->used_at < oldest->used_at) oldest = pin;
         }
     return oldest;
@@ -204,6 +223,8 @@ static Pin *oldest_pin(Pins *pins)
 
 static void set_idle(Pins *pins, Pin *pin)
 {
+    ASSERT(mutex_is_held(&pins->lock));
+    ASSERT(pin->is_busy);
     pin->is_busy = false;
     pthread_cond_broadcast(&pins->settled);
 }
@@ -212,6 +233,8 @@ static void unpin(Pins *pins, Pin *pin)
 {
     Extent   *extents = pin->extents;
     const int n_extents = pin->n_extents;
+    ASSERT(mutex_is_held(&pins->lock) && !pin->is_busy);
+    ASSERT(pins->bytes >= extents_bytes(pin));
     pins->bytes -= extents_bytes(pin);
     pin->extents = NULL, pin->n_extents = 0, pin->n_columns = 0;       // it may come again
     pin->is_busy = true;
@@ -261,10 +284,10 @@ static u8 *stretch_end(const Pin *pin, u8 *first, u8 *end)
 }
 
 // Neighbours that are asked for together are pinned together: then no copy has to be cut where two extents meet.
-static bool take_neighbour(Pins *pins, Job *job)
+static bool take_neighbour(Pins *pins, PinJob *job)
 {
-    for (Job **link = &pins->first, *last = NULL; *link; last = *link, link = &(*link)->next) {
-        Job *other = *link;
+    for (PinJob **link = &pins->first, *last = NULL; *link; last = *link, link = &(*link)->next) {
+        PinJob *other = *link;
         u8  *end = job->first + job->bytes, *other_end = other->first + other->bytes;
         if (other->pin != job->pin || other->first > end || job->first > other_end) continue;
         job->first = MIN_OF(job->first, other->first);
@@ -277,7 +300,7 @@ static bool take_neighbour(Pins *pins, Job *job)
     return false;
 }
 
-static void pin_columns(Pins *pins, Pin *pin, Job *job)
+static void pin_columns(Pins *pins, Pin *pin, PinJob *job)
 {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     while (take_neighbour(pins, job)) continue;
@@ -296,9 +319,9 @@ static void pin_columns(Pins *pins, Pin *pin, Job *job)
     }
 }
 
-// ---- the thread ------------------------------------------------------------------------------------------------------------------------
+// ---- the thread -----------------------------------------------------------------------------------------------------
 
-static void do_job(Pins *pins, Job *job)
+static void do_job(Pins *pins, PinJob *job)
 {
     job->pin->is_busy = true;
     pin_columns(pins, job->pin, job);
@@ -308,7 +331,7 @@ static void do_job(Pins *pins, Job *job)
 static void *work(void *context)
 {
     Pins *pins = context;
-    Job   job;
+    PinJob job;
     pthread_mutex_lock(&pins->lock);
     while (!pins->is_closing) {
         if (pop_job(pins, &job)) do_job(pins, &job);
@@ -318,7 +341,7 @@ static void *work(void *context)
     return NULL;
 }
 
-// ---- what the store says -----------------------------------------------------------------------------------------------------------------
+// ---- what the store says --------------------------------------------------------------------------------------------
 
 static void chunk_gone(ChunkWatch *watch, const Chunk *chunk)
 {
@@ -338,7 +361,7 @@ static void chunk_gone(ChunkWatch *watch, const Chunk *chunk)
     free_pin(pin);
 }
 
-// ---- what the dispatcher asks -----------------------------------------------------------------------------------------------------------
+// ---- what the dispatcher asks ---------------------------------------------------------------------------------------
 
 Pin *pin_hold(Pins *pins, const Chunk *chunk)
 {
@@ -372,7 +395,7 @@ void pin_pass(Pin *pin, int column, const void *from, u64 bytes)
     if (!pin || !pin->pins->bytes_most) return;
     pthread_mutex_lock(&pin->pins->lock);
     if (!pin->is_refused && ++passing_column(pin, column)->n_passes == 2)
-        push_job(pin->pins, (Job){ .pin = pin, .first = (u8 *)(uintptr_t)from, .bytes = bytes });
+        push_job(pin->pins, (PinJob){ .pin = pin, .first = (u8 *)(uintptr_t)from, .bytes = bytes });
     pthread_mutex_unlock(&pin->pins->lock);
 }
 
@@ -405,7 +428,8 @@ u64 pin_covers(Pin *pin, const void *from, u64 bytes)
     if (!pin) return 0;
     pthread_mutex_lock(&pin->pins->lock);
     for (int e = 0; e < pin->n_extents; e++) {
-        const u8 *low = MAX_OF(first, pin->extents[e].first), *high = MIN_OF(end, pin->extents[e].first + pin->extents[e].bytes);
+        const u8 *low = MAX_OF(first, pin->extents[e].first),
+                 *high = MIN_OF(end, pin->extents[e].first + pin->extents[e].bytes);
         if (low < high) covered += (u64)(high - low);
     }
     pthread_mutex_unlock(&pin->pins->lock);
@@ -417,11 +441,12 @@ void pin_release(Pin *pin)
     if (!pin) return;
     Pins *pins = pin->pins;
     pthread_mutex_lock(&pins->lock);
+    ASSERT(pin->n_users > 0);
     if (--pin->n_users == 0) pthread_cond_broadcast(&pins->settled);
     pthread_mutex_unlock(&pins->lock);
 }
 
-// ---- life ------------------------------------------------------------------------------------------------------------------------------
+// ---- life -----------------------------------------------------------------------------------------------------------
 
 Pins *pins_new(Gpu *gpu, u64 bytes_most)
 {
@@ -447,7 +472,7 @@ static Pin *any_pinned(const Pins *pins)
     return NULL;
 }
 
-// While chunks may still go: whoever lets go of one waits, or was quicker.
+// Chunks may be released at the same time: chunk_gone waits for a pin that is busy.
 static void unpin_all(Pins *pins)
 {
     pthread_mutex_lock(&pins->lock);

@@ -1,19 +1,22 @@
-// cuda_ready.c - what a GPU makes ready while nobody waits for it.
+// cuda_ready.c - kernels compiled in the background.
 //
-// A compile takes 100 to 600 ms (30 where NVRTC has the same text in its own cache), and a query has a pipeline for each table.  So one whose
-// code is not there is only waited for where the CPU would take as long (the engine decides, and is told how long compiles have taken
-// so far); for the others the code is made in the background, for the next time:
+// A compile takes 100 to 600 ms (30 where NVRTC has the same text in its own cache), and a query has a pipeline for
+// each table.  So a query waits for a kernel only where the CPU would take as long (the engine decides, by how long
+// compiles have taken so far).  Other kernels are compiled in the background, for the next time:
 //
 //     wait_ms: 150 ──> noted ── get_ready ──> queued ──> compiled by one of a few threads
-//                        └── a scan that cannot do without compiles it itself, now; one that failed and may not the next time is noted again
+//                        └── a scan that needs it now compiles it itself; a kernel that failed is noted again later
 //
-// A query that waits goes first: of NVRTC's work not three compiles go on side by side (measured with 4 and with 16 threads), so nothing is begun
-// here while a query compiles for itself.  What has begun cannot be stopped: closing waits for it.
+// A query that waits goes first: of NVRTC's work not three compiles go on side by side (measured with 4 and with 16
+// threads), so nothing is begun here while a query compiles for itself.  What has begun cannot be stopped: closing
+// waits for it.
 //
-// The CPU runs queries meanwhile, on all cores, so these threads step back.  SSB's Q4.2 at SF 2 on 2 cores with NVRTC at work beside it: 37 ms at least and 47 in
-// the median of 16 first runs without that, 31 and 38 so; second runs 28 and 39, 25 and 28.  With twice the step 28 and 43, 23 and 26.
+// The CPU runs queries meanwhile, on all cores, so these threads step back.  SSB's Q4.2 at SF 2 on 2 cores with NVRTC
+// at work beside it: 37 ms at least and 47 in the median of 16 first runs without that, 31 and 38 so; second runs 28
+// and 39, 25 and 28.  With twice the step 28 and 43, 23 and 26.
 //
-// The compiler's own start (130 to 300 ms) is the first thing that is done here, with a kernel that uses the words as real ones do.
+// The compiler's own start (130 to 300 ms) is the first thing that is done here, with a kernel that uses the words as
+// real ones do.
 
 #include "device/cuda_int.h"
 #include "jit/nvrtc_library.h"
@@ -47,15 +50,20 @@ static const char warm_text[] =
 
 static void warm(Gpu *gpu)
 {
-    const CubinJob job = { .prelude = gpu->prelude, .text = warm_text, .driver_version = gpu->cu->version, .major = gpu->major, .minor = gpu->minor,
-                           .n_defines = 1, .defines = (const char *[]){ "ITEMS=4" } };
+    const CubinJob job = { .prelude = gpu->prelude,
+                           .text = warm_text,
+                           .driver_version = gpu->cu->version,
+                           .major = gpu->major,
+                           .minor = gpu->minor,
+                           .n_defines = 1,
+                           .defines = (const char *[]){ "ITEMS=4" } };
     const double   start = time_now_ms();
     cubins_warm(gpu->cubins, &job);
     tables_warm(gpu);
     log_debug("%s: the compiler's start took %.0f ms", gpu->name, time_now_ms() - start);
 }
 
-// ---- the threads -------------------------------------------------------------------------------------------------------------------------
+// ---- the threads ----------------------------------------------------------------------------------------------------
 
 static CudaKernel *next_queued(const Gpu *gpu)
 {
@@ -68,12 +76,14 @@ static CudaKernel *next_queued(const Gpu *gpu)
 static void build_quietly(Gpu *gpu, CudaKernel *kernel)
 {
     Error err = { 0 };
-    if (kernel_build(gpu, kernel, &err)) log_debug("%s: %s was not made ready: %s", gpu->name, kernel->key, err.message);
+    if (kernel_build(gpu, kernel, &err))
+        log_debug("%s: %s was not made ready: %s", gpu->name, kernel->key, err.message);
 }
 
 // With the lock, which is given up while it works.  False: there is nothing to do.
-static bool do_something(Gpu *gpu)
+static bool build_next(Gpu *gpu)
 {
+    ASSERT(mutex_is_held(&gpu->lock));
     CudaKernel *kernel = gpu->n_demanded ? NULL : next_queued(gpu);
     const bool  is_cold = gpu->is_cold && !gpu->n_demanded;    // else that one starts the compiler
     if (!is_cold && !kernel) return false;
@@ -92,17 +102,19 @@ static void *make_ready(void *context)
     thread_step_back();
     pthread_mutex_lock(&gpu->lock);
     while (!gpu->stops_compiling)
-        if (!do_something(gpu)) pthread_cond_wait(&gpu->wanted, &gpu->lock);
+        if (!build_next(gpu)) pthread_cond_wait(&gpu->wanted, &gpu->lock);
     pthread_mutex_unlock(&gpu->lock);
     return NULL;
 }
 
-// With the lock.  A quarter of the cores: queries that run on the CPU meanwhile need the others.  A refused thread is no failure: queries then
-// go on without it, and compile for themselves where they must.
+// With the lock.  A quarter of the cores: queries that run on the CPU meanwhile need the others.  A refused thread is
+// no failure: queries then go on without it, and compile for themselves where they must.
 static void start_threads(Gpu *gpu, int n_wanted)
 {
+    ASSERT(mutex_is_held(&gpu->lock));
     const int n = MIN_OF(n_wanted, MIN_OF(N_COMPILERS, MAX_OF(1, cpu_count() / 4)));
-    while (gpu->n_compilers < n && thread_start(&gpu->compilers[gpu->n_compilers], NULL, make_ready, gpu) == 0) gpu->n_compilers++;
+    while (gpu->n_compilers < n && thread_start(&gpu->compilers[gpu->n_compilers], NULL, make_ready, gpu) == 0)
+        gpu->n_compilers++;
     pthread_cond_broadcast(&gpu->wanted);
 }
 
@@ -119,8 +131,9 @@ void ready_begin(Gpu *gpu)
     pthread_mutex_unlock(&gpu->lock);
 }
 
-// NVRTC is opened by whoever opens the device: a program that ends in the middle of that would take it down under another thread.  A device
-// that nothing can be compiled for is not opened at all: the CPU would stand in for it, for ever and without a word.
+// NVRTC is opened on the thread that opens the device: if the program ended while another thread opens it, that thread
+// would crash.  A device without a compiler is not opened at all: the CPU would stand in for it for ever, without a
+// notice.
 weft_status ready_compiler(const Gpu *gpu, Error *err)
 {
     const Nvrtc *nvrtc;

@@ -1,31 +1,39 @@
 // cuda_scan.c - the dispatcher of a GPU: runs of chunks through the kernels of all launches that want them.
 //
-//     run      [chunk 3][chunk 4]...[chunk 9]     q7: one launch over 3 .. 9      columns that are not in the pool yet come over the link
-//                                                 q9: one launch over 3, 4, 8     once for all (cuda_copy.c)
+//     run      [chunk 3][chunk 4]...[chunk 9]     q7: one launch over 3 .. 9      columns that are not in the pool
+//                                                 q9: one launch over 3, 4, 8     are copied once (cuda_copy.c)
 //
-// A dispatcher takes the oldest launch, a run of chunks it wants, and everybody else who wants some of them: that is the wave.
-// Where all their columns are in the pool a run is the whole table and a launch covers all of it; where they are not, a run is as much as is
-// worth waiting for, and copies of the next run go on while the kernels of this one work.
+// The dispatcher takes the oldest launch, a run of chunks that it wants, and every other launch that wants some of
+// them: that is the wave.  Where all their columns are in the pool a run is the whole table and a launch covers all of
+// it; where they are not, a run is as much as is worth waiting for, and copies of the next run go on while the kernels
+// of this one work.
 //
 //     copy streams       columns and args of run 1 | of run 2 | ...                   event "copied" per run and stream
-//     a launch's stream  its block, its tables | (copied 1) its part of run 1 | (copied 2) ...  | results        event "done" per run and stream
+//     a launch's stream  its block, its tables | (copied 1) its part of run 1 | ...   event "done" per run and stream
 //
-// The threads of queries prepare their launch before and fetch their results after; they wait for their own stream only.
+// The threads of queries prepare their launch before and fetch their results after; they wait for their own stream
+// only.
 //
-// How long is a run that streams from pinned columns?  The link brings 4 MiB in 75 us.  The host needs, to put a run together, about 60 us
-// for one rider and 145 for 32 of one shape (others take longer); so a run is 4 MiB and 768 KiB more for each rider, an eighth of the pool at most, which
-// the link needs longer for than the host.  Two such runs are under way, one in each copy stream, and no more:
+// How long is a run that streams from pinned columns?  The link brings 4 MiB in 75 us.  The host needs, to put a run
+// together, about 60 us for one rider and 145 for 32 of one shape (others take longer); so a run is 4 MiB and 768 KiB
+// more for each rider, an eighth of the pool at most, which the link needs longer for than the host.  Two such runs are
+// under way, one in each copy stream, and no more:
 //
-//     copy stream 0  run 1 ██████        run 3 ██████                 the engine that copies goes on with a stream as long as that has something for it,
-//     copy stream 1        run 2 ██████        run 4 ██████           for about a millisecond: with two runs in a stream, they come out of turn and in bunches
+//     copy stream 0  run 1 ██████        run 3 ██████
+//     copy stream 1        run 2 ██████        run 4 ██████
 //
-//     time = others gather + first run put together + bytes / link + kernels of the last run  (+ 2 runs at most for who gets on late)
+// The copy engine stays with a stream for about a millisecond while it has work there: with two runs in one stream they
+// come out of turn and in bunches.
 //
-// What is under way takes room from what stays in the pool for the next time, and who gets on cannot have it, so that it comes again for him.  Measured on an H200, 960 MB of
-// which up to 100 stay, for one query and for 32 at once: 16.4 and 17.6 ms with two runs, 16.4 and 17.9 with three, 17.0 and 18.0 with four; with one stream 17.5 and 17.9.
+//     time = gathering + first run put together + bytes / link + kernels of the last run  (+ 2 runs for a late rider)
+//
+// Runs under way take room from columns that stay in the pool for the next time, and a late rider cannot use them, so
+// that they are copied again.  Measured on an H200, 960 MB of which up to 100 stay, for one query and for 32 at once:
+// 16.4 and 17.6 ms with two runs, 16.4 and 17.9 with three, 17.0 and 18.0 with four; with one stream 17.5 and 17.9.
 // Through stages the host is the limit, and longer runs keep its threads busy.
 //
-// Columns are held from when a run is put together until it is done; then they stay in the pool until their room is wanted.
+// Columns are held from when a run is put together until it is done; then they stay in the pool until their room is
+// wanted.
 
 #include "device/cuda_fuse.h"
 #include "kernel/kernel.h"
@@ -49,18 +57,24 @@
 #define IN_PLACE_SECTOR  128
 #define READ_AHEAD_BYTES ((u64)128 << 20)  // of columns on disk
 #define RIDER_ARGS_ONCE  ((u64)4096)       // of its arguments, what does not grow with chunks
-#define LOOK_AGAIN_MS    0.03              // while a run is waited for
+#define POLL_AGAIN_MS    0.03              // while a run is waited for
 #define GATHER_BYTES     ((u64)64 << 20)   // of the device's memory: so much takes longer than others to come
 #define GATHER_MS        0.8               // that a scan waits for others, at most, where columns come over the link,
 #define GATHER_SHARE     12                // or 1 / this of the time that it takes alone, where that is more,
-#define GATHER_MOST_MS   5.0               // and never longer, as who has not come by then has join tables to wait for:
-#define FETCHES          8                 // so many runs of columns come meanwhile;
+#define GATHER_MOST_MS   5.0               // and never longer: a query that has not come by then waits for its join
+                                           // tables;
+#define PREFETCHES_MOST  8                 // runs of columns that are copied during the wait;
 #define GATHER_SIEVE_MS  2.5               // and where it would be sieved with them in the device's memory
-#define LINK_BYTES_PER_MS   5e7        // of PCI Express 5 with 16 lanes: over a slower link a scan waits a smaller part of its time
+#define LINK_BYTES_PER_MS   5e7        // of PCI Express 5 with 16 lanes: over a slower link a scan waits a smaller part
+                                       // of its time
 #define UNKNOWN_PEAK_GBS    1000.0     // of memory of which nothing is known
-#define FILL_WAVES  4                  // blocks, in multiples of what fits the multiprocessors at once, where a block has no tables to fetch
+#define FILL_WAVES  4                  // blocks, in multiples of what fits the multiprocessors at once, where a block
+                                       // has no tables to fetch
 
-static int source_column(const GpuRun *run, int c) { return run->launch->source->chunk_column[run->launch->woven->columns[c]]; }
+static int source_column(const GpuRun *run, int c)
+{
+    return run->launch->source->chunk_column[run->launch->woven->columns[c]];
+}
 
 static bool is_stopped(const GpuRun *run) { return atomic_load_explicit(run->launch->stop, memory_order_relaxed); }
 
@@ -92,12 +106,15 @@ static const ColumnCopy *find_column(const RunChunk *chunk, int column)
     return NULL;
 }
 
-// ---- getting columns (under the lock) -----------------------------------------------------------------------------------------------
+// ---- getting columns (under the lock) -------------------------------------------------------------------------------
 
-static u64 *bytes_new(Wave *wave, const ColumnCopy *copied) { return copied->is_straight ? &wave->bytes_straight : &wave->bytes_staged; }
+static u64 *bytes_new(Wave *wave, const ColumnCopy *copied)
+{
+    return copied->is_straight ? &wave->bytes_straight : &wave->bytes_staged;
+}
 
-// A copy brings all of a column, a kernel that reads the host's memory only what it looks at: worth it where that is very little, as the link
-// is better at copies.  What it looks at is 128 bytes at a time.
+// A copy brings all of a column, a kernel that reads the host's memory only what it looks at: worth it where that is
+// very little, as the link is better at copies.  What it looks at is 128 bytes at a time.
 static bool needs_little(const Wave *wave, const RunChunk *chunk, int column)
 {
     double share = 0;
@@ -105,20 +122,25 @@ static bool needs_little(const Wave *wave, const RunChunk *chunk, int column)
     for (int r = 0; r < wave->n_riders; r++) {
         const GpuRun *run = wave->riders[r];
         if (!wants_chunk(run, chunk->chunk, chunk->number)) continue;
-        if (wave->n_riders > 1 && gpu_sieve_tests(run, column)) return false;                  // a sieve reads all of it
+        // A sieve reads all of it.
+        if (wave->n_riders > 1 && gpu_sieve_tests(run, column)) return false;
         for (int c = 0; c < run->launch->woven->n_columns; c++)
-            if (source_column(run, c) == column) share += run->launch->woven->column_pass[c] * IN_PLACE_SECTOR / chunk->chunk->columns[column].width;
+            if (source_column(run, c) == column)
+                share += run->launch->woven->column_pass[c] * IN_PLACE_SECTOR / chunk->chunk->columns[column].width;
     }
     return share < IN_PLACE_SHARE;
 }
 
-// Rows of a query's own (chunk id 0) nobody else can use, but several launches of its kernels may: not worth looking for.
+// Chunks with id 0 are rows of one query and are not looked up: only that query could use a copy.
 static bool hold_column(Wave *wave, RunChunk *chunk, int column, bool is_passing)
 {
+    ASSERT(mutex_is_held(&wave->gpu->lock));
     Gpu          *gpu = wave->gpu;
     const Chunk  *stored = chunk->chunk;
     const CopyKey key = { stored->id, (u64)(u32)column };
-    ColumnCopy    copied = { .column = column, .copy = copy_find(gpu->frames, key), .valid_at = column_valid_at(stored, column) };
+    ColumnCopy copied = { .column = column,
+                          .copy = copy_find(gpu->frames, key),
+                          .valid_at = column_valid_at(stored, column) };
     if (copied.copy && !is_passing) copied.copy->is_passing = false;       // it belongs to something that fits
     if (!copied.copy && is_passing && chunk->from_store && !chunk->pin) chunk->pin = pin_hold(gpu->pins, stored);
     if (!copied.copy && needs_little(wave, chunk, column)) copied.in_place = column_in_place(chunk, column);
@@ -158,7 +180,7 @@ static bool is_column_of(const RunChunk *chunk, const Copy *copy)
     return c < chunk->n_columns;
 }
 
-static void let_go_of_chunks(Wave *wave)
+static void release_chunks(Wave *wave)
 {
     for (; wave->n_chunks; wave->n_chunks--) {
         RunChunk *chunk = &wave->chunks[wave->n_chunks - 1];
@@ -179,20 +201,23 @@ static int columns_wanted(const Wave *wave, const Chunk *chunk, int hint)
 static u64 part_bytes(const GpuRun *run)
 {
     const Woven *woven = run->launch->woven;
-    return sizeof(KernelArgs) + (u64)woven->n_columns * sizeof(KernelColumn) + (u64)woven->n_params * sizeof(i64) + unit_args_bytes(run);
+    return sizeof(KernelArgs) + (u64)woven->n_columns * sizeof(KernelColumn) + (u64)woven->n_params * sizeof(i64) +
+           unit_args_bytes(run);
 }
 
 static u64 parts_bytes(const Wave *wave, const Chunk *chunk, int hint)
 {
     u64 bytes = 0;
     for (int r = 0; r < wave->n_riders; r++)
-        if (wants_chunk(wave->riders[r], chunk, hint) || wave->riders[r]->can_fuse) bytes += part_bytes(wave->riders[r]);
+        if (wants_chunk(wave->riders[r], chunk, hint) || wave->riders[r]->can_fuse)
+            bytes += part_bytes(wave->riders[r]);
     return wave->n_riders > 1 ? bytes + gpu_sieve_args_bytes() : bytes;
 }
 
-// A chunk with all columns anybody in the wave wants of it; false: there is no room for it now.
+// Adds a chunk with all columns that any rider of the wave wants; false: there is no room for it now.
 static bool add_chunk(Wave *wave, const GpuRun *leader, int number)
 {
+    ASSERT(mutex_is_held(&wave->gpu->lock));
     const Source *source = leader->launch->source;
     const Chunk  *stored = source->chunks[number];
     const int     n_new = wave->n_new;
@@ -214,7 +239,9 @@ static bool add_chunk(Wave *wave, const GpuRun *leader, int number)
         return false;
     }
     for (int c = 0; c < chunk.n_columns; c++)
-        if (chunk.columns[c].copy && !chunk.columns[c].copy->is_filled) pin_pass(chunk.pin, chunk.columns[c].column, stored->columns[chunk.columns[c].column].data, column_copy_bytes(stored, chunk.columns[c].column));
+        if (chunk.columns[c].copy && !chunk.columns[c].copy->is_filled)
+            pin_pass(chunk.pin, chunk.columns[c].column, stored->columns[chunk.columns[c].column].data,
+                     column_copy_bytes(stored, chunk.columns[c].column));
     pin_use(chunk.pin);
     *PUSH(wave->chunks, wave->n_chunks, wave->chunks_room) = chunk;
     return true;
@@ -236,6 +263,7 @@ static bool can_ride(const GpuRun *run) { return args_once() + gpu_sieve_args_by
 // As many as arguments find room for with one chunk; others lead later.
 static void gather_riders(Wave *wave, const GpuRun *leader)
 {
+    ASSERT(mutex_is_held(&wave->gpu->lock));
     u64 bytes = args_once() + gpu_sieve_args_bytes() + least_args(leader);
     for (GpuRun *run = wave->gpu->first; run; run = run->next) {
         if (is_stopped(run)) want_nothing(run);
@@ -247,16 +275,23 @@ static void gather_riders(Wave *wave, const GpuRun *leader)
 }
 
 // More than the pool keeps.
-static bool passes_through(const Gpu *gpu, const GpuRun *run) { return run->bytes_wanted > frames_total(gpu->frames) / 4 * 3; }
+static bool passes_through(const Gpu *gpu, const GpuRun *run)
+{
+    return run->bytes_wanted > frames_total(gpu->frames) / 4 * 3;
+}
 
 // It takes several runs, at least where its columns are not in the pool.
-static bool is_long(const Gpu *gpu, const GpuRun *run) { return run->bytes_wanted > RUN_STAGED_BYTES || passes_through(gpu, run); }
+static bool is_long(const Gpu *gpu, const GpuRun *run)
+{
+    return run->bytes_wanted > RUN_STAGED_BYTES || passes_through(gpu, run);
+}
 
 // A run must not take so much of the pool that the next ones find no room.
 static bool is_long_enough(const Wave *wave)
 {
     const u64 most = frames_total(wave->gpu->frames) / RUN_SHARE;
-    return wave->bytes_straight >= MIN_OF(RUN_BYTES + RUN_RIDER_BYTES * (u64)wave->n_riders, most) || wave->bytes_staged > MIN_OF(RUN_STAGED_BYTES, most);
+    return wave->bytes_straight >= MIN_OF(RUN_BYTES + RUN_RIDER_BYTES * (u64)wave->n_riders, most) ||
+           wave->bytes_staged > MIN_OF(RUN_STAGED_BYTES, most);
 }
 
 // As many chunks as the leader wants and one run may have; 0: not even one found room.
@@ -305,7 +340,7 @@ static void read_ahead(Wave *wave, const GpuRun *leader)
         if (leader->wants[c]) bytes += ask_for_chunk(wave, source->chunks[c], c);
 }
 
-// ---- launching (without the lock) -----------------------------------------------------------------------------------------------------
+// ---- launching (without the lock) -----------------------------------------------------------------------------------
 
 static void *device_pointer(CuAddress address) { return (void *)(uintptr_t)address; }
 
@@ -324,13 +359,17 @@ KernelColumn wave_column(const Gpu *gpu, const RunChunk *chunk, int number)
 
 void wave_columns(const GpuRun *run, const RunChunk *chunk, KernelColumn *columns)
 {
-    for (int c = 0; c < run->launch->woven->n_columns; c++) columns[c] = wave_column(run->gpu, chunk, source_column(run, c));
+    for (int c = 0; c < run->launch->woven->n_columns; c++)
+        columns[c] = wave_column(run->gpu, chunk, source_column(run, c));
 }
 
 static KernelArgs part_args(const GpuRun *run, const RunChunk *chunk, u64 place)
 {
-    KernelArgs    args = { .row_end = chunk->chunk->n_rows, .place = place, .tables = device_pointer(block_address(run, run->tables_at)),
-                           .state = device_pointer(block_address(run, run->state_at)), .common = device_pointer(block_address(run, 0)) };
+    KernelArgs args = { .row_end = chunk->chunk->n_rows,
+                        .place = place,
+                        .tables = device_pointer(block_address(run, run->tables_at)),
+                        .state = device_pointer(block_address(run, run->state_at)),
+                        .common = device_pointer(block_address(run, 0)) };
     if (run->is_counted) args.counts = device_pointer(block_address(run, run->counts_at));
     if (run->n_slots) {
         args.groups = device_pointer(block_address(run, run->slots_at)), args.groups_mask = run->n_slots - 1;
@@ -339,15 +378,17 @@ static KernelArgs part_args(const GpuRun *run, const RunChunk *chunk, u64 place)
     return args;
 }
 
-// The launch's parts of the run, in the args of its slot: KernelArgs, then columns, then parameters.  CHUNKS: in this order; one that it does
-// not want has no rows for it.
+// The launch's parts of the run, in the args of its slot: KernelArgs, then columns, then parameters.  CHUNKS: in this
+// order; one that it does not want has no rows for it.
 static Parts write_parts(const Wave *wave, const GpuRun *run, const int *chunks, int n_chunks)
 {
     RunSlot      *slot = wave->slot;
     const Woven  *woven = run->launch->woven;
     Parts         parts = { .n_parts = n_chunks };
-    const u64     columns_at = args_rounded((u64)parts.n_parts * sizeof(KernelArgs)), columns_size = (u64)woven->n_columns * sizeof(KernelColumn);
-    const u64     params_at = columns_at + args_rounded((u64)parts.n_parts * columns_size), params_size = (u64)woven->n_params * sizeof(i64);
+    const u64 columns_at = args_rounded((u64)parts.n_parts * sizeof(KernelArgs)),
+              columns_size = (u64)woven->n_columns * sizeof(KernelColumn);
+    const u64 params_at = columns_at + args_rounded((u64)parts.n_parts * columns_size),
+              params_size = (u64)woven->n_params * sizeof(i64);
     const u64     base = slot->args_used;
     u8           *host = slot->args + base;
     const CuAddress device = slot->args_at + base;
@@ -367,6 +408,7 @@ static Parts write_parts(const Wave *wave, const GpuRun *run, const int *chunks,
         parts.most_rows = MAX_OF(parts.most_rows, chunk->chunk->n_rows);
     }
     slot->args_used += args_rounded(params_at + (u64)parts.n_parts * params_size);
+    ASSERT(slot->args_used <= ARGS_BYTES);
     return parts;
 }
 
@@ -392,13 +434,14 @@ static weft_status launch_parts(Wave *wave, GpuRun *run, const Parts *parts, Err
     Gpu      *gpu = wave->gpu;
     GpuFigures *figures = &run->launch->gpu;
     const u32 grid_x = blocks_per_part(gpu, &run->shape, parts);
-    TRY(run_come_home(run, err));
+    TRY(run_use_own_stream(run, err));
     TRY(wave_wait(wave, run->stream, err));
     TRY(start_timer(run, err));
     TRY(wave_launch(gpu, run, run->stream, parts->at, grid_x, parts->n_parts, err));
     if (run->is_timed) GPU_TRY(gpu, EventRecord, (run->timers[run->n_timers - 1], run->stream), err);
     figures->n_launches++;
-    if ((u64)grid_x * (u64)parts->n_parts >= (u64)figures->grid_x * figures->grid_y) figures->grid_x = grid_x, figures->grid_y = (u32)parts->n_parts;
+    if ((u64)grid_x * (u64)parts->n_parts >= (u64)figures->grid_x * figures->grid_y)
+        figures->grid_x = grid_x, figures->grid_y = (u32)parts->n_parts;
     return WEFT_OK;
 }
 
@@ -411,7 +454,8 @@ static Parts rest_of(const Parts *parts, const Unit *unit)
 
 static weft_status launch_unit(Wave *wave, const Unit *unit, const Parts *parts, Error *err)
 {
-    if (unit->fused) TRY(unit_launch_fused(wave, unit, blocks_per_part(wave->gpu, &unit->kernel.shape, &unit->parts), err));
+    if (unit->fused)
+        TRY(unit_launch_fused(wave, unit, blocks_per_part(wave->gpu, &unit->kernel.shape, &unit->parts), err));
     if (unit->cube) TRY(gpu_cube_launch(wave, unit->cube, err));
     if (unit->sieve) return gpu_sieve_end(wave, unit->sieve, err);
     for (int i = 0; i < unit->n_riders; i++) {
@@ -444,6 +488,7 @@ static void write_unit(Wave *wave, Unit *unit, Parts *parts, int *chunks)
 static weft_status launch_units(Wave *wave, Unit *units, Parts *parts, int *chunks, Error *err)
 {
     const int   n_units = units_choose(wave, units);
+    ASSERT(n_units <= wave->n_riders);
     weft_status status = WEFT_OK;
     for (int u = 0; u < n_units && !status; u++)           // a sieve is at work while the rest is written
         if (units[u].sieve) status = gpu_sieve_begin(wave, units[u].sieve, err);
@@ -458,7 +503,7 @@ static weft_status launch_units(Wave *wave, Unit *units, Parts *parts, int *chun
     return status;
 }
 
-// Whoever gets off here fetches his results in his own stream, and must not wait for what others do after him.
+// A rider that is done fetches its results in its own stream, which must not wait for later work of others.
 static bool is_last_run_of(const Wave *wave, const GpuRun *run)
 {
     int n = 0;
@@ -481,15 +526,15 @@ static weft_status launch_riders(Wave *wave, Error *err)
         slot->streams |= 1u << s;
     }
     for (int r = 0; r < wave->n_riders && !status; r++)
-        if (is_last_run_of(wave, wave->riders[r])) status = run_come_home(wave->riders[r], err);
+        if (is_last_run_of(wave, wave->riders[r])) status = run_use_own_stream(wave->riders[r], err);
     free(chunks);
     free(units);
     free(parts);
     return status;
 }
 
-// Nobody waits for an event of a run that failed: what it had issued must be over before its memory is given back.
-static void wait_for_remains(const Wave *wave)
+// A failed run has no event to wait for: its work must end before its memory is given back.
+static void wait_for_failed_work(const Wave *wave)
 {
     Gpu *gpu = wave->gpu;
     for (int s = 0; s < N_COPY_STREAMS; s++) gpu_wait_for(gpu, gpu->copy_streams[s]);
@@ -497,22 +542,24 @@ static void wait_for_remains(const Wave *wave)
     for (int r = 0; r < wave->n_riders; r++) gpu_wait_for(gpu, wave->riders[r]->stream);
 }
 
-static void run_wave(Wave *wave, bool is_fetch)
+static void run_wave(Wave *wave, bool is_prefetch)
 {
     Error       err = { 0 };
     weft_status status = gpu_enter(wave->gpu, &err);
     wave->slot->args_used = wave->slot->args_sent = 0;
     if (!status) wave_list_pieces(wave);
     if (!status) wave_copy(wave);
-    if (!status && !wave->is_failed) status = is_fetch ? wave_gate(wave, &err) : launch_riders(wave, &err);
+    if (!status && !wave->is_failed) status = is_prefetch ? wave_gate(wave, &err) : launch_riders(wave, &err);
     if (status) wave_failed(wave, status, &err);
-    if (wave->is_failed) wait_for_remains(wave);
+    if (wave->is_failed) wait_for_failed_work(wave);
 }
 
-// ---- slots ---------------------------------------------------------------------------------------------------------------------------------
+// ---- slots ----------------------------------------------------------------------------------------------------------
 
 static void end_slot(Gpu *gpu, RunSlot *slot)
 {
+    ASSERT(mutex_is_held(&gpu->lock));
+    ASSERT(slot->is_used);
     for (int c = 0; c < slot->n_copies; c++) copy_release(gpu->frames, slot->copies[c]);
     for (int p = 0; p < slot->n_pins; p++) pin_release(slot->pins[p]);
     if (slot->sieve_bytes) frames_give(gpu->frames, slot->sieve_at, slot->sieve_bytes);
@@ -521,13 +568,14 @@ static void end_slot(Gpu *gpu, RunSlot *slot)
     free(slot->pins);
     slot->copies = NULL, slot->n_copies = 0, slot->pins = NULL, slot->n_pins = 0, slot->streams = 0;
     slot->is_used = slot->waits_for_copies = slot->has_gate = slot->is_streaming = false;
-    slot->has_come = false;
+    slot->has_arrived = false;
     slot->gathers = 0;
     pthread_cond_broadcast(&gpu->changed);
 }
 
 bool scan_is_busy(const Gpu *gpu)
 {
+    ASSERT(mutex_is_held(&gpu->lock));
     for (int r = 0; r < N_RUNS; r++)
         if (gpu->runs[r].is_used) return true;
     return false;
@@ -536,42 +584,44 @@ bool scan_is_busy(const Gpu *gpu)
 static bool is_done(Gpu *gpu, RunSlot *slot)
 {
     if (gpu->is_lost) return true;
-    bool is_done = slot_has_come(gpu, slot);
+    bool is_done = slot_has_arrived(gpu, slot);
     for (int s = 0; s < N_STREAMS && is_done; s++)
-        if (slot->streams >> s & 1) is_done = event_has_come(gpu, slot->done[s]);
+        if (slot->streams >> s & 1) is_done = event_has_arrived(gpu, slot->done[s]);
     return is_done || gpu->is_lost;
 }
 
 static RunSlot *oldest_slot(Gpu *gpu)
 {
+    ASSERT(mutex_is_held(&gpu->lock));
     RunSlot *oldest = NULL;
     for (int r = 0; r < N_RUNS; r++)
         if (gpu->runs[r].is_used && (!oldest || gpu->runs[r].number < oldest->number)) oldest = &gpu->runs[r];
     return oldest;
 }
 
-// Only who dispatches uses and ends slots, so he may let go of the lock meanwhile.
-static bool let_go(Gpu *gpu)
+// Only the dispatcher uses and ends slots, so it may release the lock for a driver call.
+static bool unlock_for_driver(Gpu *gpu)
 {
+    ASSERT(mutex_is_held(&gpu->lock));
     const bool was_dispatching = gpu->is_dispatching;
     gpu->is_dispatching = true;
     pthread_mutex_unlock(&gpu->lock);
     return was_dispatching;
 }
 
-static void take_back(Gpu *gpu, bool was_dispatching)
+static void relock(Gpu *gpu, bool was_dispatching)
 {
     pthread_mutex_lock(&gpu->lock);
     gpu->is_dispatching = was_dispatching;
 }
 
-// To ask the driver may take long while others are at it, and those must not wait for our lock meanwhile.
+// A driver call may take long while other threads call the driver, and those must not wait for our lock.
 static void reap(Gpu *gpu)
 {
     bool       can_end[N_RUNS];
-    const bool was_dispatching = let_go(gpu);
+    const bool was_dispatching = unlock_for_driver(gpu);
     for (int r = 0; r < N_RUNS; r++) can_end[r] = gpu->runs[r].is_used && is_done(gpu, &gpu->runs[r]);
-    take_back(gpu, was_dispatching);
+    relock(gpu, was_dispatching);
     for (int r = 0; r < N_RUNS; r++)
         if (can_end[r]) end_slot(gpu, &gpu->runs[r]);
 }
@@ -580,22 +630,23 @@ static void wait_for_oldest(Gpu *gpu)
 {
     RunSlot *slot = oldest_slot(gpu);
     if (!slot) return;
-    const bool was_dispatching = let_go(gpu);
+    const bool was_dispatching = unlock_for_driver(gpu);
     for (int s = 0; s < N_STREAMS; s++)
         if (slot->streams >> s & 1) event_wait(gpu, slot->done[s]);
     slot_wait(gpu, slot);
-    take_back(gpu, was_dispatching);
+    relock(gpu, was_dispatching);
     end_slot(gpu, slot);
 }
 
 // Of runs that stream and have not come, as far as is known, the oldest when there are enough of them.
-static RunSlot *far_ahead(Gpu *gpu)
+static RunSlot *oldest_ahead(Gpu *gpu)
 {
+    ASSERT(mutex_is_held(&gpu->lock));
     RunSlot *oldest = NULL;
     int      n_ahead = 0;
     for (int r = 0; r < N_RUNS; r++) {
         RunSlot *slot = &gpu->runs[r];
-        if (!slot->is_used || !slot->is_streaming || slot->has_come) continue;
+        if (!slot->is_used || !slot->is_streaming || slot->has_arrived) continue;
         n_ahead++;
         if (!oldest || slot->number < oldest->number) oldest = slot;
     }
@@ -604,19 +655,20 @@ static RunSlot *far_ahead(Gpu *gpu)
 
 static void wait_for_copies(Gpu *gpu, const RunSlot *slot)
 {
-    const bool was_dispatching = let_go(gpu);
+    const bool was_dispatching = unlock_for_driver(gpu);
     slot_wait(gpu, slot);
-    take_back(gpu, was_dispatching);
+    relock(gpu, was_dispatching);
 }
 
 static RunSlot *free_slot(Gpu *gpu)
 {
+    ASSERT(mutex_is_held(&gpu->lock));
     for (int r = 0; r < N_RUNS; r++)
         if (!gpu->runs[r].is_used) return &gpu->runs[r];
     return NULL;
 }
 
-// ---- a step of the dispatcher (under the lock) -----------------------------------------------------------------------------------------------
+// ---- a step of the dispatcher (under the lock) ----------------------------------------------------------------------
 
 static void count_chunks(const Wave *wave, GpuRun *run)
 {
@@ -635,6 +687,7 @@ static void count_chunks(const Wave *wave, GpuRun *run)
             if (copied->is_straight) launch->gpu.bytes_straight += column_read_bytes(chunk->chunk, column);
         }
         n_chunks++, n_rows += chunk->chunk->n_rows, bytes += launch_column_bytes(launch, number);
+        ASSERT(run->n_wanted > 0);
         run->wants[number] = false;
         run->n_wanted--;
     }
@@ -645,6 +698,8 @@ static void count_chunks(const Wave *wave, GpuRun *run)
 
 static void keep_copies(Wave *wave)
 {
+    ASSERT(mutex_is_held(&wave->gpu->lock));
+    ASSERT(!wave->slot->copies && !wave->slot->pins);
     RunSlot *slot = wave->slot;
     int      n = 0;
     for (int k = 0; k < wave->n_chunks; k++) n += wave->chunks[k].n_columns;
@@ -675,6 +730,7 @@ static void fail_rider(GpuRun *run, weft_status status, const Error *err)
 
 static void set_issued(GpuRun *run)
 {
+    ASSERT(mutex_is_held(&run->gpu->lock));
     run->is_issued = true;
     pthread_cond_signal(&run->issued);
 }
@@ -686,22 +742,23 @@ static bool reads(const GpuRun *run, int column)
     return c < run->launch->woven->n_columns;
 }
 
-// A column that is damaged is the affair of those who read it; the CPU runs the others.
+// A damaged column fails the queries that read it; the CPU runs the others.
 static weft_status own_status(const Wave *wave, const GpuRun *run)
 {
     const bool is_its_own = !wave->damaged || (reads(run, wave->damaged_column) && wants_chunk(run, wave->damaged, 0));
     return is_its_own ? wave->status : WEFT_DEVICE_FAILED;
 }
 
-static void settle(Wave *wave, bool is_fetch)
+static void settle(Wave *wave, bool is_prefetch)
 {
-    if (!wave->status && !is_fetch) figures_read(wave);
+    ASSERT(mutex_is_held(&wave->gpu->lock));
+    if (!wave->status && !is_prefetch) figures_read(wave);
     for (int r = 0; r < wave->n_riders; r++) {
         GpuRun *run = wave->riders[r];
         run->is_in_run = false;
         if (wave->status) fail_rider(run, own_status(wave, run), &wave->error);
-        else if (!is_fetch) count_chunks(wave, run);
-        if (!is_fetch) figures_woven(run);
+        else if (!is_prefetch) count_chunks(wave, run);
+        if (!is_prefetch) figures_woven(run);
         if (run->n_wanted == 0) set_issued(run);
     }
     for (int n = 0; n < wave->n_new; n++) wave->new_copies[n]->is_filled = true;
@@ -732,14 +789,20 @@ static u64 chunk_frames_bytes(const GpuRun *run)
 
 static void fail_chunk(const GpuRun *run, Error *err)
 {
-    fail(err, WEFT_OUT_OF_MEMORY, -1, "out of device memory: the columns of one chunk need %s, and the pool of %s has %s for all that queries hold; WEFT_DEVICE_MEMORY sets its size",
-         mem_size_text(chunk_frames_bytes(run)).text, run->gpu->name, mem_size_text(frames_total(run->gpu->frames)).text);
+    fail(
+        err, WEFT_OUT_OF_MEMORY, -1,
+        "out of device memory: the columns of one chunk need %s, and the pool of %s has %s for all that queries hold; "
+        "WEFT_DEVICE_MEMORY sets its size",
+        mem_size_text(chunk_frames_bytes(run)).text, run->gpu->name,
+        mem_size_text(frames_total(run->gpu->frames)).text);
 }
 
 static void refuse_leader(GpuRun *leader)
 {
     Error err = { 0 };
-    if (!can_ride(leader)) fail(&err, WEFT_OUT_OF_MEMORY, -1, "%s takes no kernel with %d constants", leader->gpu->name, leader->launch->woven->n_params);
+    if (!can_ride(leader))
+        fail(&err, WEFT_OUT_OF_MEMORY, -1, "%s takes no kernel with %d constants", leader->gpu->name,
+             leader->launch->woven->n_params);
     else fail_chunk(leader, &err);
     leader->is_crowded = can_ride(leader);
     fail_rider(leader, WEFT_OUT_OF_MEMORY, &err);
@@ -749,7 +812,7 @@ static void refuse_leader(GpuRun *leader)
 static bool can_share(const GpuRun *run) { return run->can_fuse || run->can_cube || run->can_sieve; }
 
 // The first run that may still bring columns; UINT64_MAX: none does.
-static u64 first_on_its_way(const Gpu *gpu)
+static u64 first_copying_run(const Gpu *gpu)
 {
     u64 first = UINT64_MAX;
     for (int r = 0; r < N_RUNS; r++)
@@ -757,10 +820,11 @@ static u64 first_on_its_way(const Gpu *gpu)
     return first;
 }
 
-// Columns that are found in the pool may still be on their way.  Others need not wait: small scans for join tables go on while a large one streams.
-static bool finds_some_on_their_way(const Wave *wave)
+// Columns that are found in the pool may still be on their way.  Others need not wait: small scans for join tables go
+// on while a large one streams.
+static bool finds_copies_under_way(const Wave *wave)
 {
-    const u64 first = first_on_its_way(wave->gpu);
+    const u64 first = first_copying_run(wave->gpu);
     for (int k = 0; k < wave->n_chunks && first != UINT64_MAX; k++)
         for (int c = 0; c < wave->chunks[k].n_columns; c++)
             if (wave->chunks[k].columns[c].copy && wave->chunks[k].columns[c].copy->brought_by >= first) return true;
@@ -768,13 +832,17 @@ static bool finds_some_on_their_way(const Wave *wave)
 }
 
 // IS_FETCH: columns come, and no kernel runs yet.
-static void do_run(Wave *wave, GpuRun *leader, bool is_fetch)
+static void do_run(Wave *wave, GpuRun *leader, bool is_prefetch)
 {
     Gpu *gpu = wave->gpu;
+    ASSERT(mutex_is_held(&gpu->lock) && gpu->is_dispatching);
+    ASSERT(wave->n_chunks > 0 && !wave->slot->is_used);
     read_ahead(wave, leader);
-    wave->slot->waits_for_copies = wave->n_new || finds_some_on_their_way(wave);
+    wave->slot->waits_for_copies = wave->n_new || finds_copies_under_way(wave);
     wave->slot->is_streaming = wave->bytes_straight > 0;
-    wave->slot->gathers = !wave->n_new && !wave->is_passing && leader->bytes_wanted >= GATHER_BYTES && can_share(leader) ? leader->launch->table : 0;
+    wave->slot->gathers = !wave->n_new && !wave->is_passing && leader->bytes_wanted >= GATHER_BYTES && can_share(leader)
+                              ? leader->launch->table
+                              : 0;
     wave->slot->is_used = true;
     wave->slot->number = ++gpu->n_runs;
     wave->slot->copy_stream = (int)(gpu->n_copying % N_COPY_STREAMS);
@@ -783,14 +851,14 @@ static void do_run(Wave *wave, GpuRun *leader, bool is_fetch)
     for (int n = 0; n < wave->n_new; n++) wave->new_copies[n]->brought_by = wave->slot->number;
     for (int r = 0; r < wave->n_riders; r++) wave->riders[r]->is_in_run = true;
     pthread_mutex_unlock(&gpu->lock);
-    run_wave(wave, is_fetch);
+    run_wave(wave, is_prefetch);
     pthread_mutex_lock(&gpu->lock);
     keep_copies(wave);
     if (wave->status) forget_new(wave);
-    settle(wave, is_fetch);
+    settle(wave, is_prefetch);
 }
 
-static void leave_half_behind(Wave *wave, GpuRun *leader)
+static void drop_half_of_riders(Wave *wave, GpuRun *leader)
 {
     for (int r = 0; r < wave->n_riders; r++)
         if (wave->riders[r] == leader) wave->riders[r] = wave->riders[0];
@@ -798,15 +866,16 @@ static void leave_half_behind(Wave *wave, GpuRun *leader)
     wave->n_riders = (wave->n_riders + 1) / 2;
 }
 
-// Columns that all of them want may be more than the pool has room for, even empty: then fewer ride, at last the leader alone, and the others lead later.
-// Columns lie where others have left; where those of one chunk nearly fill the pool, what is free may be in two pieces between them: then they begin anew.
+// Columns that all of them want may be more than the pool has room for, even empty: then fewer ride, at last the leader
+// alone, and the others lead later.  Columns lie where others have left; where those of one chunk nearly fill the pool,
+// what is free may be in two pieces between them: then they begin anew.
 static void gather(Wave *wave, GpuRun *leader)
 {
     gather_riders(wave, leader);
     if (!leader->n_wanted || !can_ride(leader)) return;
     gather_chunks(wave, leader);
     while (!wave->n_chunks && wave->n_riders > 1 && !oldest_slot(wave->gpu)) {
-        leave_half_behind(wave, leader);
+        drop_half_of_riders(wave, leader);
         gather_chunks(wave, leader);
     }
     if (wave->n_chunks || oldest_slot(wave->gpu)) return;
@@ -825,13 +894,14 @@ static void step(Gpu *gpu, GpuRun *leader)
     free_wave(&wave);
 }
 
-// While a scan waits for others, its first columns come over the link; the run that follows finds them in the pool.  Only straight ones: through stages the
-// dispatcher would be busy with them for milliseconds, and those that are waited for could not make their join tables.
-static void fetch(Gpu *gpu, GpuRun *leader)
+// While a scan waits for others, its first columns come over the link; the run that follows finds them in the pool.
+// Only straight ones: through stages the dispatcher would be busy with them for milliseconds, and those that are waited
+// for could not make their join tables.
+static void prefetch(Gpu *gpu, GpuRun *leader)
 {
     Wave wave = { .gpu = gpu, .slot = free_slot(gpu) };
     pthread_mutex_init(&wave.lock, NULL);
-    leader->n_fetches++;
+    leader->n_prefetches++;
     gather_riders(&wave, leader);
     gather_chunks(&wave, leader);
     const bool is_worth_it = wave.n_new && !wave.bytes_staged;
@@ -839,73 +909,77 @@ static void fetch(Gpu *gpu, GpuRun *leader)
     if (is_worth_it) {
         do_run(&wave, leader, true);
     } else {
-        let_go_of_chunks(&wave);
-        leader->n_fetches = FETCHES;   // the pool is full of what it wants, or not all of it comes straight: the next try would find the same
+        release_chunks(&wave);
+        // The pool is full of what it wants, or not all of it comes straight: the next try would find the same.
+        leader->n_prefetches = PREFETCHES_MOST;
     }
     free_wave(&wave);
 }
 
-// ---- the dispatcher ---------------------------------------------------------------------------------------------------------------------------
+// ---- the dispatcher -------------------------------------------------------------------------------------------------
 
 static void wait_ms(Gpu *gpu, pthread_cond_t *condition, int ms)
 {
     struct timespec until;
+    ASSERT(mutex_is_held(&gpu->lock));
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += ms * 1000000l;
     if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
     pthread_cond_timedwait(condition, &gpu->lock, &until);
 }
 
-// ---- waiting for others: a large scan is worth sharing -----------------------------------------------------------------------------------
+// ---- waiting for others: a large scan is worth sharing --------------------------------------------------------------
 
-// Who waits for them looks again before long, so nobody is told.
+// No thread is woken: the dispatcher polls while a rider waits for others.
 void gpu_expect(Device *device, u64 table, int n)
 {
     Gpu *gpu = (Gpu *)device;
     int  place = -1, unused = -1;
-    pthread_mutex_lock(&gpu->shelf_lock);
+    pthread_mutex_lock(&gpu->slots_lock);
     for (int i = 0; i < EXPECTED_MOST; i++) {
         if (gpu->expected[i].n <= 0) unused = i;
         else if (gpu->expected[i].table == table) place = i;
     }
     if (place < 0 && n > 0) place = unused;
-    if (place >= 0) {                  // else there are more tables at once: nobody waits for these
+    if (place >= 0) {                  // else there are too many tables: no scan waits for this one
         if (gpu->expected[place].n < 0) gpu->expected[place].n = 0;
         gpu->expected[place].table = table;
         gpu->expected[place].n += n;
     }
-    pthread_mutex_unlock(&gpu->shelf_lock);
+    pthread_mutex_unlock(&gpu->slots_lock);
 }
 
 static int n_expected(Gpu *gpu, u64 table)
 {
     int n = 0;
-    pthread_mutex_lock(&gpu->shelf_lock);
+    pthread_mutex_lock(&gpu->slots_lock);
     for (int i = 0; i < EXPECTED_MOST; i++)
         if (gpu->expected[i].n > 0 && gpu->expected[i].table == table) n = gpu->expected[i].n;
-    pthread_mutex_unlock(&gpu->shelf_lock);
+    pthread_mutex_unlock(&gpu->slots_lock);
     return n;
 }
 
 static int n_here(const Gpu *gpu, u64 table)
 {
     int n = 0;
-    for (const GpuRun *run = gpu->first; run; run = run->next) n += run->launch->table == table && run->n_wanted && !run->is_issued;
+    for (const GpuRun *run = gpu->first; run; run = run->next)
+        n += run->launch->table == table && run->n_wanted && !run->is_issued;
     return n;
 }
 
-// Riders are looked at one after the other, many of one table, while those to come wait for the lock: what is the same for them is found out once.
-typedef struct Look { double now; u64 table; int n_coming, n_here; } Look;
+// Many riders of one table are examined under the lock, so what is the same for all of them is computed once.
+typedef struct Arrivals { double now; u64 table; int n_coming, n_here; } Arrivals;
 
-static Look look_now(void) { return (Look){ .now = time_now_ms() }; }
+static Arrivals arrivals_now(void) { return (Arrivals){ .now = time_now_ms() }; }
 
-static void look_at(Gpu *gpu, u64 table, Look *look)
+static void count_arrivals(Gpu *gpu, u64 table, Arrivals *arrivals)
 {
-    if (look->table == table) return;
-    look->table = table, look->n_coming = n_expected(gpu, table), look->n_here = n_here(gpu, table);
+    if (arrivals->table == table) return;
+    arrivals->table = table, arrivals->n_coming = n_expected(gpu, table), arrivals->n_here = n_here(gpu, table);
 }
 
-// What a query's kernels read of the device's memory, about two thirds of what that gives (SSB on an H200: half to nine tenths).
+// What a query's kernels read of the device's memory, about two thirds of what that gives (SSB on an H200: half to nine
+// tenths).
 static double memory_bytes_per_ms(Gpu *gpu)
 {
     GpuFigures figures = { 0 };
@@ -913,25 +987,28 @@ static double memory_bytes_per_ms(Gpu *gpu)
     return (figures.peak_gbs >= 1 ? figures.peak_gbs : UNKNOWN_PEAK_GBS) * 1e6 * 2 / 3;
 }
 
-// Others are on their way to the table.  Where it has to come over the link, it comes again for who is late; where it is in the device's memory, queries that
-// are sieved together take little longer than one.  So there is a wait, of a part of the time that the scan takes alone for each of the others, and not long.
-static bool waits_for_others(Gpu *gpu, const GpuRun *run, Look *look)
+// Others are on their way to the table.  Where it comes over the link, it is copied again for a late rider; where it is
+// in the device's memory, queries that are sieved together take little longer than one.  So there is a wait, of a part
+// of the time that the scan takes alone for each of the others, and not long.
+static bool waits_for_others(Gpu *gpu, const GpuRun *run, Arrivals *arrivals)
 {
     const bool is_passing = passes_through(gpu, run);
     if (run->is_timed || (!is_passing && !run->can_sieve)) return false;
-    look_at(gpu, run->launch->table, look);
-    if (!look->n_coming) return false;
+    count_arrivals(gpu, run->launch->table, arrivals);
+    if (!arrivals->n_coming) return false;
     const double alone_ms = (double)run->bytes_wanted / (is_passing ? LINK_BYTES_PER_MS : memory_bytes_per_ms(gpu));
-    const double wait_ms = is_passing ? MIN_OF(alone_ms * look->n_coming / 4, MAX_OF(GATHER_MS, MIN_OF(alone_ms / GATHER_SHARE, GATHER_MOST_MS))) : MIN_OF(alone_ms * (look->n_coming + look->n_here) / 2, GATHER_SIEVE_MS);
-    return look->now - run->attached_ms < wait_ms;
+    const double wait_ms = is_passing ? MIN_OF(alone_ms * arrivals->n_coming / 4,
+                                               MAX_OF(GATHER_MS, MIN_OF(alone_ms / GATHER_SHARE, GATHER_MOST_MS)))
+                                      : MIN_OF(alone_ms * (arrivals->n_coming + arrivals->n_here) / 2, GATHER_SIEVE_MS);
+    return arrivals->now - run->attached_ms < wait_ms;
 }
 
-// One that could share a kernel also waits while a scan of its table is at work in the device's memory: it would take its turn only after
-// that anyway, and meanwhile others come.
-static bool is_gathering(Gpu *gpu, const GpuRun *run, Look *look)
+// One that could share a kernel also waits while a scan of its table is at work in the device's memory: it would take
+// its turn only after that anyway, and meanwhile others come.
+static bool is_gathering(Gpu *gpu, const GpuRun *run, Arrivals *arrivals)
 {
     if ((run->bytes_wanted < GATHER_BYTES && !passes_through(gpu, run)) || !run->launch->table) return false;
-    if (waits_for_others(gpu, run, look)) return true;
+    if (waits_for_others(gpu, run, arrivals)) return true;
     for (int r = 0; r < N_RUNS && can_share(run); r++)
         if (gpu->runs[r].is_used && gpu->runs[r].gathers == run->launch->table) return true;
     return false;
@@ -939,28 +1016,30 @@ static bool is_gathering(Gpu *gpu, const GpuRun *run, Look *look)
 
 static bool is_waiting(const GpuRun *run) { return run->n_wanted && !run->is_issued; }
 
-// The oldest that need not wait for others; but after a run of a long one a short one has its turn, or it would have to wait for all runs of that.
+// The oldest that need not wait for others; but after a run of a long one a short one has its turn, or it would have to
+// wait for all runs of that.
 static GpuRun *oldest_rider(Gpu *gpu)
 {
     GpuRun *oldest = NULL;
-    Look    look = look_now();
+    Arrivals arrivals = arrivals_now();
+    ASSERT(mutex_is_held(&gpu->lock));
     for (GpuRun *run = gpu->first; run; run = run->next) {
-        if (!is_waiting(run) || (oldest && is_long(gpu, run)) || is_gathering(gpu, run, &look)) continue;
+        if (!is_waiting(run) || (oldest && is_long(gpu, run)) || is_gathering(gpu, run, &arrivals)) continue;
         if (!gpu->was_long || !is_long(gpu, run)) return run;
         oldest = run;
     }
     return oldest;
 }
 
-// Soon, but others must come by: a lock that is taken again at once is never theirs.
-static void look_again(Gpu *gpu)
+// Polls again soon, but lets other threads have the lock first.
+static void poll_again(Gpu *gpu)
 {
     const double start = time_now_ms();
-    gpu->is_looking = true;
+    gpu->is_polling = true;
     pthread_mutex_unlock(&gpu->lock);
-    while (time_now_ms() - start < LOOK_AGAIN_MS) sched_yield();
+    while (time_now_ms() - start < POLL_AGAIN_MS) sched_yield();
     pthread_mutex_lock(&gpu->lock);
-    gpu->is_looking = false;
+    gpu->is_polling = false;
 }
 
 static GpuRun *oldest_waiting(const Gpu *gpu)
@@ -977,42 +1056,52 @@ static bool comes_straight(Gpu *gpu, const GpuRun *run)
     int           c = 0;
     while (c < source->n_chunks && !run->wants[c]) c++;
     if (c == source->n_chunks || !source->from_store || !run->launch->woven->n_columns) return false;
-    const RunChunk chunk = { .chunk = source->chunks[c], .number = c, .from_store = true, .pin = pin_hold(gpu->pins, source->chunks[c]) };
+    const RunChunk chunk = {
+        .chunk = source->chunks[c], .number = c, .from_store = true, .pin = pin_hold(gpu->pins, source->chunks[c])
+    };
     const bool     is_straight = chunk.pin && column_is_straight(&chunk, source_column(run, 0));
     pin_release(chunk.pin);
     return is_straight;
 }
 
-// Nobody can run yet: who is first among those that wait for others, if its columns can come meanwhile.
-static GpuRun *to_fetch_for(Gpu *gpu)
+// No rider can run yet: the first that waits for others, if its columns can be copied during the wait.
+static GpuRun *rider_to_prefetch(Gpu *gpu)
 {
-    GpuRun *run = gpu->is_dispatching || gpu->is_looking || gpu->is_closing || oldest_rider(gpu) ? NULL : oldest_waiting(gpu);
-    if (!run || !run->launch->table || !passes_through(gpu, run) || run->n_fetches >= FETCHES || !free_slot(gpu) || far_ahead(gpu)) return NULL;
+    GpuRun *run =
+        gpu->is_dispatching || gpu->is_polling || gpu->is_closing || oldest_rider(gpu) ? NULL : oldest_waiting(gpu);
+    if (!run || !run->launch->table || !passes_through(gpu, run) || run->n_prefetches >= PREFETCHES_MOST ||
+        !free_slot(gpu) || oldest_ahead(gpu))
+        return NULL;
     return comes_straight(gpu, run) ? run : NULL;
 }
 
-// Whoever dispatches, is the only one: a thread of its own, or a query that finds nobody at it and spares itself two changes of threads.
+// There is one dispatcher at a time: its thread, or a query that finds it idle and saves two thread switches.
 static void dispatch_run(Gpu *gpu, GpuRun *leader, void (*how)(Gpu *, GpuRun *))
 {
+    ASSERT(mutex_is_held(&gpu->lock) && !gpu->is_dispatching);
     gpu->is_dispatching = true;
     how(gpu, leader);
     gpu->is_dispatching = false;
     pthread_cond_broadcast(&gpu->changed);
 }
 
-static bool is_next(Gpu *gpu, const GpuRun *run) { return !gpu->is_dispatching && !gpu->is_closing && !run->is_issued && oldest_rider(gpu) == run; }
+static bool is_next(Gpu *gpu, const GpuRun *run)
+{
+    return !gpu->is_dispatching && !gpu->is_closing && !run->is_issued && oldest_rider(gpu) == run;
+}
 
 static bool can_dispatch_itself(Gpu *gpu, const GpuRun *run)
 {
-    if (is_next(gpu, run) && (!free_slot(gpu) || far_ahead(gpu))) reap(gpu);
-    return is_next(gpu, run) && free_slot(gpu) && !far_ahead(gpu);
+    if (is_next(gpu, run) && (!free_slot(gpu) || oldest_ahead(gpu))) reap(gpu);
+    return is_next(gpu, run) && free_slot(gpu) && !oldest_ahead(gpu);
 }
 
 static void *dispatch(void *context)
 {
     Gpu  *gpu = context;
     Error err = { 0 };
-    for (int t = 0; t < CALL_TRIES && gpu_enter(gpu, &err); t++) continue;      // runs enter for themselves; who waits for them does not
+    // Runs enter the context themselves; waiting for them does not.
+    for (int t = 0; t < CALL_TRIES && gpu_enter(gpu, &err); t++) continue;
     pthread_mutex_lock(&gpu->lock);
     while (!gpu->is_closing) {
         if (gpu->is_dispatching) {
@@ -1020,14 +1109,15 @@ static void *dispatch(void *context)
             continue;
         }
         reap(gpu);
-        if (gpu->is_closing) break;                        // it was said while the lock was let go of, and nobody says it again
-        GpuRun  *leader = oldest_rider(gpu), *waiting = leader ? NULL : to_fetch_for(gpu);
-        RunSlot *ahead = leader ? far_ahead(gpu) : NULL;
+        // It was set while the lock was released, and is not signalled again.
+        if (gpu->is_closing) break;
+        GpuRun  *leader = oldest_rider(gpu), *waiting = leader ? NULL : rider_to_prefetch(gpu);
+        RunSlot *ahead = leader ? oldest_ahead(gpu) : NULL;
         if (ahead) wait_for_copies(gpu, ahead);            // and look again: the leader may have left
         else if (leader && free_slot(gpu)) dispatch_run(gpu, leader, step);
         else if (leader) wait_for_oldest(gpu);
-        else if (waiting) dispatch_run(gpu, waiting, fetch);
-        else if (oldest_waiting(gpu)) look_again(gpu);
+        else if (waiting) dispatch_run(gpu, waiting, prefetch);
+        else if (oldest_waiting(gpu)) poll_again(gpu);
         else if (scan_is_busy(gpu)) wait_ms(gpu, &gpu->changed, REAP_MS);
         else pthread_cond_wait(&gpu->changed, &gpu->lock);
     }
@@ -1057,11 +1147,12 @@ void scan_stop(Gpu *gpu)
     gpu->has_dispatcher = false;
 }
 
-// ---- riding -------------------------------------------------------------------------------------------------------------------------------------
+// ---- riding ---------------------------------------------------------------------------------------------------------
 
 static void attach(GpuRun *run)
 {
     GpuRun **link = &run->gpu->first;
+    ASSERT(mutex_is_held(&run->gpu->lock) && !run->is_attached);
     while (*link) link = &(*link)->next;
     run->next = NULL;
     run->is_attached = true;
@@ -1071,17 +1162,19 @@ static void attach(GpuRun *run)
 static void detach(GpuRun *run)
 {
     GpuRun **link = &run->gpu->first;
+    ASSERT(mutex_is_held(&run->gpu->lock) && run->is_attached && !run->is_in_run);
     while (*link != run) link = &(*link)->next;
     *link = run->next;
     run->is_attached = false;
 }
 
-// Who was cancelled or failed leaves work behind in the stream of another; his memory may go only when it is over.
-static void come_home_early(GpuRun *run)
+// A rider that was cancelled or failed may have work left in another rider's stream; its memory is freed only when that
+// is done.
+static void finish_early(GpuRun *run)
 {
     Gpu  *gpu = run->gpu;
     Error ignored = { 0 };
-    if (run_come_home(run, &ignored)) gpu_wait_for(gpu, gpu->streams[run->at_stream]);
+    if (run_use_own_stream(run, &ignored)) gpu_wait_for(gpu, gpu->streams[run->at_stream]);
 }
 
 weft_status scan_ride(GpuRun *run, Error *err)
@@ -1090,21 +1183,22 @@ weft_status scan_ride(GpuRun *run, Error *err)
     const bool can_fuse = unit_suits(run), can_cube = gpu_cube_suits(run), can_sieve = gpu_sieve_suits(run);
     pthread_mutex_lock(&gpu->lock);
     run->can_fuse = can_fuse, run->can_cube = can_cube, run->can_sieve = can_sieve, run->columns = unit_columns(run);
-    run->n_wanted = 0, run->asked_until = 0, run->n_fetches = 0;
+    run->n_wanted = 0, run->asked_until = 0, run->n_prefetches = 0;
     run->at_stream = run->stream_number;
     run->is_issued = false;
     run->status = WEFT_OK;
-    for (int c = 0; c < run->launch->source->n_chunks; c++) run->n_wanted += run->wants[c] = launch_wants_chunk(run->launch, c);
+    for (int c = 0; c < run->launch->source->n_chunks; c++)
+        run->n_wanted += run->wants[c] = launch_wants_chunk(run->launch, c);
     run->is_issued = run->n_wanted == 0;
     run->attached_ms = time_now_ms();
     if (run->launch->is_expected) gpu_expect(&gpu->device, run->launch->table, -1);
     run->launch->is_expected = false;
     attach(run);
     const bool leads = can_dispatch_itself(gpu, run);
-    GpuRun    *waiting = leads || run->is_issued ? NULL : to_fetch_for(gpu);
+    GpuRun    *waiting = leads || run->is_issued ? NULL : rider_to_prefetch(gpu);
     if (leads) dispatch_run(gpu, run, step);
-    else if (waiting) dispatch_run(gpu, waiting, fetch);
-    else if (!gpu->is_looking) pthread_cond_broadcast(&gpu->changed);
+    else if (waiting) dispatch_run(gpu, waiting, prefetch);
+    else if (!gpu->is_polling) pthread_cond_broadcast(&gpu->changed);
     while (!run->is_issued) {
         wait_ms(gpu, &run->issued, WAKE_MS);
         if (!is_stopped(run) || run->is_in_run || run->is_issued) continue;
@@ -1115,16 +1209,17 @@ weft_status scan_ride(GpuRun *run, Error *err)
     const weft_status status = run->status;
     if (status) *err = run->error;
     pthread_mutex_unlock(&gpu->lock);
-    come_home_early(run);
+    finish_early(run);
     return status;
 }
 
-// The flag is in the launch's block; the copy overtakes the kernel, as it is in another stream.  It may even overtake the copy that sets the flag to 0, where kernels
-// of others come first: so it is said again.
+// The flag is in the launch's block; the copy overtakes the kernel, as it is in another stream.  It may even overtake
+// the copy that sets the flag to 0, where kernels of others come first: so it is said again.
 static void pass_on_cancel(GpuRun *run)
 {
     Gpu *gpu = run->gpu;
-    gpu->cu->MemcpyHtoDAsync(block_address(run, offsetof(KernelCommon, cancel)), gpu->one, sizeof(u32), gpu->control_stream);
+    gpu->cu->MemcpyHtoDAsync(block_address(run, offsetof(KernelCommon, cancel)), gpu->one, sizeof(u32),
+                             gpu->control_stream);
 }
 
 weft_status scan_wait(GpuRun *run, Error *err)
@@ -1138,7 +1233,8 @@ weft_status scan_wait(GpuRun *run, Error *err)
     GPU_TRY(gpu, EventRecord, (run->done, run->stream), err);
     for (;;) {
         const CuResult result = gpu->cu->EventQuery(run->done);
-        if (result != CU_NOT_READY && passed_on_ms > 0) gpu_wait_for(gpu, gpu->control_stream);           // the block may be another's next
+        // The block may be another's next.
+        if (result != CU_NOT_READY && passed_on_ms > 0) gpu_wait_for(gpu, gpu->control_stream);
         if (result != CU_NOT_READY) return gpu_check(gpu, result, "cuEventQuery", err);
         if (is_stopped(run) && time_now_ms() - passed_on_ms > CANCEL_MS) {
             pass_on_cancel(run);

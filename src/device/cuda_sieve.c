@@ -1,19 +1,21 @@
 // cuda_sieve.c - see cuda_sieve.h.
 //
 //     memory of the run   [who wants a value: a table for each column][a bit per row: chunk by chunk, for each query]
-//     args of the run     [KernelArgs of t_who by column | its tests][KernelArgs of t_sieve by chunk | columns | params | state]
+//     args of the run     [KernelArgs of t_who by column | its tests]
+//                         [KernelArgs of t_sieve by chunk | columns | params | state]
 //     streams             first rider: t_who, t_sieve ──> all riders: their own kernels over their rows
 //
-// Cost model, in bytes per row that a query alone would read meanwhile: alone it reads its columns.  Together they read the columns that are
-// tested once, look each of them up (in shared memory for LOOK_BYTES, else for LOOK_FAR), and then each query reads its rows, a sector for each
-// column of each row.  Worth it from GAIN_LEAST on.  A query that keeps a large share of its rows is better off alone.  Measured on an
-// H200 with the tests of the 13 queries of SSB, 120 M rows: t_sieve 1.12 ms (blocks of 1024 threads, for which its registers and tables leave room;
-// 1.18 with 512), without part 0.74, without part and customer 0.48; their own kernels over the rows left 0.02 to 0.11 ms each, instead of
-// 0.22 to 0.6.
+// Cost model, in bytes per row that a query alone would read meanwhile: alone it reads its columns.  Together they read
+// the columns that are tested once, look each of them up (in shared memory for LOOK_BYTES, else for LOOK_FAR), and then
+// each query reads its rows, a sector for each column of each row.  Worth it from GAIN_LEAST on.  A query that keeps a
+// large share of its rows is better off alone.  Measured on an H200 with the tests of the 13 queries of SSB, 120 M
+// rows: t_sieve 1.12 ms (blocks of 1024 threads, for which its registers and tables leave room; 1.18 with 512), without
+// part 0.74, without part and customer 0.48; their own kernels over the rows left 0.02 to 0.11 ms each, instead of 0.22
+// to 0.6.
 //
-// One kernel for all sets of queries over a table: it has every column that was ever tested there, SIEVE_COLUMNS at most, those with small tables
-// first, and does not load a column that nobody asks for this time.  So it is compiled anew only when a column is added, or
-// more queries than a bit set holds have come together.
+// One kernel for all sets of queries over a table: it has every column that was ever tested there, SIEVE_COLUMNS at
+// most, those with small tables first, and does not load columns that no query tests in this run.  So it is compiled
+// anew only when a column is added, or more queries than a bit set holds have come together.
 
 #include "device/cuda_sieve.h"
 #include "device/cuda_fuse.h"
@@ -30,8 +32,10 @@
 #define LOOK_BYTES    1.2
 #define LOOK_FAR      5.0
 #define TEST_BYTES    4.0              // of a query's test of a value, when the tables are made
-#define WAVES         8                // blocks, in multiples of what fits the multiprocessors at once, at most: 120 M rows took 1.12 ms with 8, 1.21 with 2
-#define FETCH_SHARE   4                // of tables that all blocks fetch: 1 / this of the rows' bytes, unless multiprocessors went without work
+#define WAVES         8                // blocks, in multiples of what fits the multiprocessors at once, at most: 120 M
+                                       // rows took 1.12 ms with 8, 1.21 with 2
+#define FETCH_SHARE   4                // of tables that all blocks fetch: 1 / this of the rows' bytes, unless
+                                       // multiprocessors went without work
 #define TESTS_MOST    (SIEVE_RIDERS * 4)       // all of them, and of one column
 #define NAME_BYTES    40
 #define MEMORY_SHARE  8                // of the pool: 1 / this, at most
@@ -61,18 +65,18 @@ typedef struct PickedKernel {          // a query's kernel, over some of the row
 
 typedef struct Tested {                // of this run
     i64 low;
-    u64 size, wants;                   // bits of the queries that test it; 0: nobody does
+    u64 size, wants;                   // bits of the queries that test it; 0: none
     u64 at;                            // of its table in the pool
 } Tested;
 
-typedef struct Rider { GpuRun *run, kernel; Parts parts; } Rider;          // kernel: shape and code
+typedef struct SievedRider { GpuRun *run, kernel; Parts parts; } SievedRider;  // kernel: shape and code
 
 struct GpuSieve {
     SieveTable *table;
     int         lane;
     double      gain;
     int         n_riders;
-    Rider       riders[SIEVE_RIDERS];
+    SievedRider riders[SIEVE_RIDERS];
     Tested      columns[SIEVE_COLUMNS];
     GpuRun      who, sieve;            // shapes and code
     KernelSpot  spots[SIEVE_COLUMNS];  // of near tables
@@ -87,23 +91,32 @@ struct GpuSieve {
 
 static void *pointer(CuAddress address) { return (void *)(uintptr_t)address; }
 
-// ---- who can --------------------------------------------------------------------------------------------------------------------------------
+// ---- which can ------------------------------------------------------------------------------------------------------
 
-static const SourceColumn *source_column(const GpuRun *run, const Sieve *sieve) { return &run->launch->source->columns[sieve->column]; }
+static const SourceColumn *source_column(const GpuRun *run, const Sieve *sieve)
+{
+    return &run->launch->source->columns[sieve->column];
+}
 
-static int column_number(const GpuRun *run, const Sieve *sieve) { return run->launch->source->chunk_column[sieve->column]; }
+static int column_number(const GpuRun *run, const Sieve *sieve)
+{
+    return run->launch->source->chunk_column[sieve->column];
+}
 
 static bool is_usable(const GpuRun *run, const Sieve *sieve)
 {
     const SourceColumn *column = source_column(run, sieve);
-    return column->width && column->range.known && column->range.low <= column->range.high && column->range.high - column->range.low < SPAN_MOST;
+    return column->width && column->range.known && column->range.low <= column->range.high &&
+           column->range.high - column->range.low < SPAN_MOST;
 }
 
-// The share of rows that a usable sieve is expected to leave.  Of a join whose table cannot be looked up here, the range of its keys is tested, no more.
+// The share of rows that a usable sieve is expected to leave.  Of a join whose table cannot be looked up here, the
+// range of its keys is tested, no more.
 static double sieve_share(const GpuRun *run, const Sieve *sieve)
 {
     const Range *range = &source_column(run, sieve)->range;
-    const double low = MAX_OF((double)sieve->low, (double)range->low), high = MIN_OF((double)sieve->high, (double)range->high);
+    const double low = MAX_OF((double)sieve->low, (double)range->low),
+                 high = MIN_OF((double)sieve->high, (double)range->high);
     if (sieve->table) return sieve->pass;
     return MAX_OF(high - low + 1, 0) / ((double)(range->high - range->low) + 1);
 }
@@ -126,11 +139,13 @@ bool gpu_sieve_tests(const GpuRun *run, int column)
 {
     if (!run->can_sieve) return false;
     for (int s = 0; s < run->launch->woven->n_sieves; s++)
-        if (column_number(run, &run->launch->woven->sieves[s]) == column && is_usable(run, &run->launch->woven->sieves[s])) return true;
+        if (column_number(run, &run->launch->woven->sieves[s]) == column &&
+            is_usable(run, &run->launch->woven->sieves[s]))
+            return true;
     return false;
 }
 
-// ---- the columns of a table -----------------------------------------------------------------------------------------------------------------
+// ---- the columns of a table -----------------------------------------------------------------------------------------
 
 static SieveTable *find_table(Gpu *gpu, u64 id)
 {
@@ -156,7 +171,9 @@ static void add_column(SieveTable *table, int number, u8 width, u64 size)
     int at = table->n_columns;
     if (table->n_columns == SIEVE_COLUMNS || find_column(table, number) >= 0) return;
     for (; at > 0 && table->sizes[at - 1] > size; at--)
-        table->numbers[at] = table->numbers[at - 1], table->widths[at] = table->widths[at - 1], table->sizes[at] = table->sizes[at - 1], table->most[at] = table->most[at - 1];
+        table->numbers[at] = table->numbers[at - 1], table->widths[at] = table->widths[at - 1],
+        table->sizes[at] = table->sizes[at - 1], table->most[at] = table->most[at - 1];
+    ASSERT(table->n_columns < SIEVE_COLUMNS);
     table->numbers[at] = number, table->widths[at] = width, table->sizes[at] = table->most[at] = size;
     table->n_columns++;
     memset(table->kernels, 0, sizeof table->kernels);      // of fewer columns: they stay with the device, unused
@@ -167,7 +184,9 @@ static void add_columns(SieveTable *table, const GpuRun *run)
     for (int s = 0; s < run->launch->woven->n_sieves; s++) {
         const Sieve *sieve = &run->launch->woven->sieves[s];
         const Range *range = &source_column(run, sieve)->range;
-        if (is_usable(run, sieve)) add_column(table, column_number(run, sieve), source_column(run, sieve)->width, (u64)(range->high - range->low) + 1);
+        if (is_usable(run, sieve))
+            add_column(table, column_number(run, sieve), source_column(run, sieve)->width,
+                       (u64)(range->high - range->low) + 1);
     }
 }
 
@@ -183,11 +202,12 @@ static double placed_share(const GpuSieve *sieve, const GpuRun *run)
 {
     double pass = 1;
     for (int s = 0; s < run->launch->woven->n_sieves; s++)
-        if (place_of(sieve, run, &run->launch->woven->sieves[s]) >= 0) pass *= sieve_share(run, &run->launch->woven->sieves[s]);
+        if (place_of(sieve, run, &run->launch->woven->sieves[s]) >= 0)
+            pass *= sieve_share(run, &run->launch->woven->sieves[s]);
     return pass;
 }
 
-// ---- code -----------------------------------------------------------------------------------------------------------------------------------
+// ---- code -----------------------------------------------------------------------------------------------------------
 
 static int lane_for(int n) { return n <= 8 ? 0 : n <= 16 ? 1 : n <= 32 ? 2 : 3; }
 
@@ -212,7 +232,9 @@ static CudaKernel *table_kernel(Gpu *gpu, SieveTable *table, int lane)
         table->shared[lane] = near_tables(table, lane, gpu->shared_most);
         Arena      *arena = arena_new(NULL, "sieve");
         const char *name, *text = weave_sieve_text(arena, table->widths, table->n_columns, 1 << lane, &name);
-        table->kernels[lane] = kernel_want(gpu, &(KernelWish){ .name = name, .text = text, .shared_tables = table->shared[lane] }, &table->shapes[lane]);
+        table->kernels[lane] =
+            kernel_want(gpu, &(KernelWish){ .name = name, .text = text, .shared_tables = table->shared[lane] },
+                        &table->shapes[lane]);
         arena_free(arena);
     }
     return table->kernels[lane];
@@ -221,14 +243,17 @@ static CudaKernel *table_kernel(Gpu *gpu, SieveTable *table, int lane)
 static CudaKernel *who_kernel(Gpu *gpu)
 {
     const char *name, *text = weave_who_text(&name);
-    if (!gpu->who_kernel) gpu->who_kernel = kernel_want(gpu, &(KernelWish){ .name = name, .text = text }, &gpu->who_shape);
+    if (!gpu->who_kernel)
+        gpu->who_kernel = kernel_want(gpu, &(KernelWish){ .name = name, .text = text }, &gpu->who_shape);
     return gpu->who_kernel;
 }
 
 static PickedKernel *find_picked(Gpu *gpu, const GpuRun *run)
 {
     PickedKernel *picked = gpu->picked;
-    while (picked && (picked->table != run->launch->table || picked->groups != run->shape.shared_groups || strcmp(picked->name, run->launch->woven->name) != 0)) picked = picked->next;
+    while (picked && (picked->table != run->launch->table || picked->groups != run->shape.shared_groups ||
+                      strcmp(picked->name, run->launch->woven->name) != 0))
+        picked = picked->next;
     if (picked) return picked;
     picked = calloc(1, sizeof *picked);
     *picked = (PickedKernel){ .table = run->launch->table, .groups = run->shape.shared_groups, .next = gpu->picked };
@@ -241,7 +266,9 @@ static u32 groups_bytes(const GpuRun *run)
 {
     u32 bytes = 0;
     for (int s = 0; s < run->launch->woven->n_state && run->shape.shared_groups; s++)
-        bytes = MAX_OF(bytes, run->cells[s].at + (u32)((run->launch->woven->n_groups * run->launch->woven->state[s].bytes + 15) / 16 * 16));
+        bytes = MAX_OF(bytes,
+                       run->cells[s].at +
+                           (u32)((run->launch->woven->n_groups * run->launch->woven->state[s].bytes + 15) / 16 * 16));
     return bytes;
 }
 
@@ -252,15 +279,23 @@ static bool add_rider(Gpu *gpu, GpuSieve *sieve, GpuRun *run)
 {
     PickedKernel *picked = find_picked(gpu, run);
     if (!picked->kernel && ++picked->n_met >= MET_BEFORE)
-        picked->kernel = kernel_want(gpu, &(KernelWish){ .name = run->launch->woven->name, .text = run->launch->woven->text, .shared_groups = picked->groups, .is_picked = true }, &picked->shape);
-    Rider *rider = &sieve->riders[sieve->n_riders];
-    if (!kernel_fit(gpu, picked->kernel, &picked->shape, groups_bytes(run), run->launch->woven, &rider->kernel)) return false;
+        picked->kernel = kernel_want(gpu,
+                                     &(KernelWish){ .name = run->launch->woven->name,
+                                                    .text = run->launch->woven->text,
+                                                    .shared_groups = picked->groups,
+                                                    .is_picked = true },
+                                     &picked->shape);
+    ASSERT(sieve->n_riders < SIEVE_RIDERS);
+    SievedRider *rider = &sieve->riders[sieve->n_riders];
+    if (!kernel_fit(gpu, picked->kernel, &picked->shape, groups_bytes(run), run->launch->woven, &rider->kernel))
+        return false;
     rider->run = run;
     sieve->n_riders++;
     return true;
 }
 
-// Where in shared memory the near tables are; false: they have grown since the kernel was compiled, and it is to be another one.
+// Where in shared memory the near tables are; false: they have grown since the kernel was compiled, and it is to be
+// another one.
 static bool place_near(Gpu *gpu, GpuSieve *sieve)
 {
     SieveTable *table = sieve->table;
@@ -282,10 +317,11 @@ static bool has_code(Gpu *gpu, GpuSieve *sieve)
     const Woven *woven = sieve->riders[0].run->launch->woven;  // for messages
     CudaKernel  *kernel = table_kernel(gpu, sieve->table, sieve->lane), *who = who_kernel(gpu);
     if (!is_ready(kernel) || !is_ready(who) || !place_near(gpu, sieve)) return false;
-    return kernel_fit(gpu, kernel, &sieve->table->shapes[sieve->lane], sieve->near_bytes, woven, &sieve->sieve) && kernel_fit(gpu, who, &gpu->who_shape, 0, woven, &sieve->who);
+    return kernel_fit(gpu, kernel, &sieve->table->shapes[sieve->lane], sieve->near_bytes, woven, &sieve->sieve) &&
+           kernel_fit(gpu, who, &gpu->who_shape, 0, woven, &sieve->who);
 }
 
-// ---- whether it pays, and room for it ---------------------------------------------------------------------------------------------------------
+// ---- whether it pays, and room for it -------------------------------------------------------------------------------
 
 // All values that the column has for any of them: their snapshots may differ.
 static void cover_columns(GpuSieve *sieve)
@@ -311,7 +347,8 @@ static void cover_columns(GpuSieve *sieve)
 static double row_bytes(const GpuRun *run)
 {
     double bytes = 0;
-    for (int c = 0; c < run->launch->woven->n_columns; c++) bytes += MAX_OF(run->launch->source->columns[run->launch->woven->columns[c]].width, 1);
+    for (int c = 0; c < run->launch->woven->n_columns; c++)
+        bytes += MAX_OF(run->launch->source->columns[run->launch->woven->columns[c]].width, 1);
     return bytes;
 }
 
@@ -325,7 +362,8 @@ static bool pays(const Gpu *gpu, GpuSieve *sieve, u64 rows)
     for (int r = 0; r < sieve->n_riders; r++) {
         const GpuRun *run = sieve->riders[r].run;
         alone += row_bytes(run);
-        together += placed_share(sieve, run) * (run->launch->woven->n_columns + 2) * SECTOR_BYTES + 1.0 / 4;       // bits written and read
+        // Bits written and read.
+        together += placed_share(sieve, run) * (run->launch->woven->n_columns + 2) * SECTOR_BYTES + 1.0 / 4;
         for (int s = 0; s < run->launch->woven->n_sieves; s++) {
             const int c = place_of(sieve, run, &run->launch->woven->sieves[s]);
             if (c >= 0) together += TEST_BYTES * (double)sieve->columns[c].size / (double)rows;
@@ -343,7 +381,9 @@ static bool take_frames(Wave *wave, u64 bytes)
     Gpu     *gpu = wave->gpu;
     RunSlot *slot = wave->slot;
     pthread_mutex_lock(&gpu->lock);
-    const bool is_taken = bytes <= frames_total(gpu->frames) / MEMORY_SHARE && (wave->n_new || wave->is_passing ? frames_take : frames_take_free)(gpu->frames, bytes, &slot->sieve_at);
+    const bool is_taken =
+        bytes <= frames_total(gpu->frames) / MEMORY_SHARE &&
+        (wave->n_new || wave->is_passing ? frames_take : frames_take_free)(gpu->frames, bytes, &slot->sieve_at);
     if (is_taken) slot->sieve_bytes = bytes;
     pthread_mutex_unlock(&gpu->lock);
     return is_taken;
@@ -353,8 +393,10 @@ static bool take_memory(Wave *wave, GpuSieve *sieve)
 {
     u64 bytes = 0;
     sieve->chunk_at = calloc((size_t)wave->n_chunks + 1, sizeof *sieve->chunk_at);
-    for (int c = 0; c < sieve->table->n_columns; c++) sieve->columns[c].at = bytes, bytes += table_bytes(sieve->columns[c].size, sieve->lane);
-    for (int k = 0; k < wave->n_chunks; k++) sieve->chunk_at[k] = sieve->bits_bytes, sieve->bits_bytes += bits_bytes(wave->chunks[k].chunk);
+    for (int c = 0; c < sieve->table->n_columns; c++)
+        sieve->columns[c].at = bytes, bytes += table_bytes(sieve->columns[c].size, sieve->lane);
+    for (int k = 0; k < wave->n_chunks; k++)
+        sieve->chunk_at[k] = sieve->bits_bytes, sieve->bits_bytes += bits_bytes(wave->chunks[k].chunk);
     sieve->bits_at = bytes;
     bytes += sieve->bits_bytes * (u64)sieve->n_riders;
     const bool is_taken = take_frames(wave, bytes);
@@ -382,7 +424,8 @@ GpuSieve *gpu_sieve_of(Wave *wave, GpuRun *const *runs, int n, bool *took)
     for (int i = 0; i < n; i++) add_columns(sieve->table, runs[i]);
     for (int i = 0; i < n && sieve->n_riders < SIEVE_RIDERS; i++) {
         const int n_own = runs[i]->launch->woven->n_sieves;
-        took[i] = n_tests + n_own <= TESTS_MOST && placed_share(sieve, runs[i]) <= PASS_MOST && add_rider(gpu, sieve, runs[i]);
+        took[i] = n_tests + n_own <= TESTS_MOST && placed_share(sieve, runs[i]) <= PASS_MOST &&
+                  add_rider(gpu, sieve, runs[i]);
         if (took[i]) n_tests += n_own;
     }
     sieve->lane = lane_for(sieve->n_riders);
@@ -412,18 +455,21 @@ void gpu_sieves_free(Gpu *gpu)
     gpu->sieves = NULL, gpu->picked = NULL;
 }
 
-// ---- what the kernels are handed ------------------------------------------------------------------------------------------------------------
+// ---- what the kernels are handed ------------------------------------------------------------------------------------
 
 enum { SIEVED_PARAMS = SIEVED_COLUMN + 3 * SIEVE_COLUMNS };
 
 u64 gpu_sieve_args_bytes(void)
 {
-    return sizeof(KernelArgs) + SIEVE_COLUMNS * sizeof(KernelColumn) + SIEVED_PARAMS * sizeof(i64) + SIEVE_RIDERS * sizeof(void *);
+    return sizeof(KernelArgs) + SIEVE_COLUMNS * sizeof(KernelColumn) + SIEVED_PARAMS * sizeof(i64) +
+           SIEVE_RIDERS * sizeof(void *);
 }
 
 u64 gpu_sieve_args_once(void)
 {
-    return 2 * args_rounded(sizeof(KernelCommon)) + SIEVE_COLUMNS * sizeof(KernelSpot) + args_rounded(SIEVE_COLUMNS * sizeof(void *)) + SIEVE_COLUMNS * (sizeof(KernelArgs) + WHO_PARAMS * sizeof(i64) + 2 * sizeof(void *)) +
+    return 2 * args_rounded(sizeof(KernelCommon)) + SIEVE_COLUMNS * sizeof(KernelSpot) +
+           args_rounded(SIEVE_COLUMNS * sizeof(void *)) +
+           SIEVE_COLUMNS * (sizeof(KernelArgs) + WHO_PARAMS * sizeof(i64) + 2 * sizeof(void *)) +
            TESTS_MOST * sizeof(KernelTest) + 4096;
 }
 
@@ -431,23 +477,27 @@ u64 gpu_sieve_args_once(void)
 static CuAddress keys_of(const GpuRun *run, const JoinTable *table, u64 *width)
 {
     const Woven *woven = run->launch->woven;
-    const int    number = table->kind == JOIN_DIRECT ? TABLE_PAYLOADS : TABLE_SLOTS;
-    *width = table->kind == JOIN_DIRECT ? table->payloads[0].width : table->kind == JOIN_HEADS ? sizeof(u32) : table->is_bytes;
-    for (int t = 0; t < woven->n_tables && table->kind != JOIN_HASH; t++)
-        if (woven->table_facts[t].owner == table->id && woven->table_facts[t].number == number) return gpu_address(run->gpu, run->tables[t]->at);
+    const int    number = table->shape == SHAPE_DIRECT ? TABLE_PAYLOADS : TABLE_SLOTS;
+    *width = table->shape == SHAPE_DIRECT  ? table->payloads[0].width
+             : table->shape == SHAPE_HEADS ? sizeof(u32)
+                                         : table->is_bytes;
+    for (int t = 0; t < woven->n_tables && table->shape != SHAPE_HASH; t++)
+        if (woven->table_facts[t].owner == table->id && woven->table_facts[t].number == number)
+            return gpu_address(run->gpu, run->tables[t]->at);
     return 0;
 }
 
 static KernelTest test_of(const GpuRun *run, const Tested *column, const Sieve *sieve, int bit)
 {
     KernelTest test = { .bit = (u64)1 << bit };
-    i128       low = MAX_OF(sieve->low, column->low), high = MIN_OF((i128)sieve->high, (i128)column->low + column->size - 1);
+    i128 low = MAX_OF(sieve->low, column->low), high = MIN_OF((i128)sieve->high, (i128)column->low + column->size - 1);
     if (sieve->table) {
         test.table = pointer(keys_of(run, sieve->table, &test.width));
         test.shift = (u64)column->low - (u64)sieve->table->keys[0].low;
         if (test.table) low = MAX_OF(low, sieve->table->keys[0].low), high = MIN_OF(high, sieve->table->keys[0].high);
     }
-    if (low > high) test.first = column->size, test.table = NULL;      // none; entries past the last value must not be looked up
+    // None; entries past the last value must not be looked up.
+    if (low > high) test.first = column->size, test.table = NULL;
     else test.first = (u64)(low - column->low), test.span = (u64)(high - low);
     return test;
 }
@@ -458,7 +508,8 @@ static int list_tests(const GpuSieve *sieve, int c, KernelTest *tests)
     for (int r = 0; r < sieve->n_riders; r++) {
         const GpuRun *run = sieve->riders[r].run;
         for (int s = 0; s < run->launch->woven->n_sieves; s++)
-            if (place_of(sieve, run, &run->launch->woven->sieves[s]) == c) tests[n++] = test_of(run, &sieve->columns[c], &run->launch->woven->sieves[s], r);
+            if (place_of(sieve, run, &run->launch->woven->sieves[s]) == c)
+                tests[n++] = test_of(run, &sieve->columns[c], &run->launch->woven->sieves[s], r);
     }
     return n;
 }
@@ -476,17 +527,27 @@ static void write_whos(Wave *wave, GpuSieve *sieve, CuAddress common)
         if (!sieve->columns[c].wants) continue;
         const CuAddress at = own_at + (u64)sieve->n_whos * sizeof *own;
         const int       n = list_tests(sieve, c, tests + n_tests);
+        ASSERT(n_tests + n <= TESTS_MOST);
         own[sieve->n_whos] = (WhoArgs){ .params = { [WHO_WIDTH] = 1 << sieve->lane, [WHO_ALL] = -1, [WHO_TESTS] = n },
-                                        .tables = { pointer(tests_at + (u64)n_tests * sizeof *tests) }, .state = { pointer(gpu_address(wave->gpu, sieve->columns[c].at)) } };
+                                        .tables = { pointer(tests_at + (u64)n_tests * sizeof *tests) },
+                                        .state = { pointer(gpu_address(wave->gpu, sieve->columns[c].at)) } };
         // To the end of its memory: a block fetches whole pieces.
-        args[sieve->n_whos++] = (KernelArgs){ .row_end = (u32)(table_bytes(sieve->columns[c].size, sieve->lane) >> sieve->lane), .params = pointer(at + offsetof(WhoArgs, params)), .tables = pointer(at + offsetof(WhoArgs, tables)),
-                                              .state = pointer(at + offsetof(WhoArgs, state)), .common = pointer(common) };
+        args[sieve->n_whos++] =
+            (KernelArgs){ .row_end = (u32)(table_bytes(sieve->columns[c].size, sieve->lane) >> sieve->lane),
+                          .params = pointer(at + offsetof(WhoArgs, params)),
+                          .tables = pointer(at + offsetof(WhoArgs, tables)),
+                          .state = pointer(at + offsetof(WhoArgs, state)),
+                          .common = pointer(common) };
         sieve->most_values = MAX_OF(sieve->most_values, (u32)sieve->columns[c].size);
         n_tests += n;
     }
 }
 
-typedef struct SievedArgs { KernelColumn columns[SIEVE_COLUMNS]; i64 params[SIEVED_PARAMS]; void *state[SIEVE_RIDERS]; } SievedArgs;
+typedef struct SievedArgs {
+    KernelColumn columns[SIEVE_COLUMNS];
+    i64 params[SIEVED_PARAMS];
+    void *state[SIEVE_RIDERS];
+} SievedArgs;
 
 static CuAddress bits_address(const Gpu *gpu, const GpuSieve *sieve, int rider, int k)
 {
@@ -509,7 +570,8 @@ static void write_chunk(Wave *wave, const GpuSieve *sieve, int k, u64 all, Sieve
         i64          *params = own->params + SIEVED_COLUMN + 3 * c;
         own->columns[c] = wave_column(wave->gpu, &wave->chunks[k], sieve->table->numbers[c]);
         params[0] = (i64)((u64)own->columns[c].base - (u64)column->low), params[1] = (i64)column->size;
-        params[2] = own->columns[c].data && own->columns[c].width == sieve->table->widths[c] ? (i64)(column->wants & all) : 0;
+        params[2] =
+            own->columns[c].data && own->columns[c].width == sieve->table->widths[c] ? (i64)(column->wants & all) : 0;
     }
     for (int r = 0; r < sieve->n_riders; r++) own->state[r] = pointer(bits_address(wave->gpu, sieve, r, k));
 }
@@ -529,8 +591,12 @@ static void write_chunks(Wave *wave, GpuSieve *sieve)
         const CuAddress at = own_at + (u64)sieve->n_parts * sizeof *own;
         if (!all) continue;
         write_chunk(wave, sieve, k, all, &own[sieve->n_parts]);
-        args[sieve->n_parts++] = (KernelArgs){ .row_end = wave->chunks[k].chunk->n_rows, .columns = pointer(at + offsetof(SievedArgs, columns)), .tables = pointer(tables_at),
-                                               .params = pointer(at + offsetof(SievedArgs, params)), .state = pointer(at + offsetof(SievedArgs, state)), .common = pointer(common) };
+        args[sieve->n_parts++] = (KernelArgs){ .row_end = wave->chunks[k].chunk->n_rows,
+                                               .columns = pointer(at + offsetof(SievedArgs, columns)),
+                                               .tables = pointer(tables_at),
+                                               .params = pointer(at + offsetof(SievedArgs, params)),
+                                               .state = pointer(at + offsetof(SievedArgs, state)),
+                                               .common = pointer(common) };
         sieve->most_rows = MAX_OF(sieve->most_rows, wave->chunks[k].chunk->n_rows);
     }
 }
@@ -541,7 +607,8 @@ static void hand_out_bits(Wave *wave, GpuSieve *sieve, int r, const Parts *parts
     RunSlot    *slot = wave->slot;
     KernelArgs *args = (KernelArgs *)(void *)(slot->args + (parts->at - slot->args_at));
     for (int k = 0, p = 0; k < wave->n_chunks && p < parts->n_parts; k++)
-        if (wants_chunk(sieve->riders[r].run, wave->chunks[k].chunk, wave->chunks[k].number)) args[p++].sieved = pointer(bits_address(wave->gpu, sieve, r, k));
+        if (wants_chunk(sieve->riders[r].run, wave->chunks[k].chunk, wave->chunks[k].number))
+            args[p++].sieved = pointer(bits_address(wave->gpu, sieve, r, k));
 }
 
 void gpu_sieve_hand_out(Wave *wave, GpuSieve *sieve, Parts *const *parts)
@@ -552,16 +619,18 @@ void gpu_sieve_hand_out(Wave *wave, GpuSieve *sieve, Parts *const *parts)
     }
 }
 
-// ---- launching ------------------------------------------------------------------------------------------------------------------------------
+// ---- launching ------------------------------------------------------------------------------------------------------
 
 // Blocks for each of N parts: as many as fit the multiprocessors at once, some times.
 static u32 blocks_for(const Gpu *gpu, const Shape *shape, u64 rows, u64 rows_at_once, int n, int waves)
 {
-    const u64 room = (u64)gpu->n_sms * (u64)shape->blocks_per_sm * (u64)waves, blocks = (rows + rows_at_once - 1) / rows_at_once;
+    const u64 room = (u64)gpu->n_sms * (u64)shape->blocks_per_sm * (u64)waves,
+              blocks = (rows + rows_at_once - 1) / rows_at_once;
     return (u32)MAX_OF(1, MIN_OF(blocks, (room + (u64)n - 1) / (u64)n));
 }
 
-// Each block fetches the near tables.  5 M rows, 40 KB of tables, blocks of 1024: 0.056 ms with eight waves, 0.050 with two.
+// Each block fetches the near tables.  5 M rows, 40 KB of tables, blocks of 1024: 0.056 ms with eight waves, 0.050 with
+// two.
 static int waves_for(const Gpu *gpu, const GpuSieve *sieve, u64 rows)
 {
     const Shape *shape = &sieve->sieve.shape;
@@ -575,10 +644,11 @@ static int waves_for(const Gpu *gpu, const GpuSieve *sieve, u64 rows)
 static u32 sieve_blocks(const Wave *wave, const GpuSieve *sieve)
 {
     const Shape *shape = &sieve->sieve.shape;
-    return blocks_for(wave->gpu, shape, sieve->most_rows, (u64)shape->threads * (u64)shape->items, sieve->n_parts, waves_for(wave->gpu, sieve, rows_of(wave)));
+    return blocks_for(wave->gpu, shape, sieve->most_rows, (u64)shape->threads * (u64)shape->items, sieve->n_parts,
+                      waves_for(wave->gpu, sieve, rows_of(wave)));
 }
 
-static void tell(const GpuSieve *sieve, const Rider *rider, u32 grid_x)
+static void tell(const GpuSieve *sieve, const SievedRider *rider, u32 grid_x)
 {
     Launch *launch = rider->run->launch;
     rider->run->n_sieved_chunks = (u64)rider->parts.n_parts;
@@ -587,11 +657,12 @@ static void tell(const GpuSieve *sieve, const Rider *rider, u32 grid_x)
     launch->gpu.grid_x = grid_x, launch->gpu.grid_y = (u32)rider->parts.n_parts;
 }
 
-static weft_status launch_rider(Wave *wave, const GpuSieve *sieve, const Rider *rider, Error *err)
+static weft_status launch_rider(Wave *wave, const GpuSieve *sieve, const SievedRider *rider, Error *err)
 {
     const Shape *shape = &rider->kernel.shape;
     if (!rider->parts.n_parts) return WEFT_OK;
-    const u32 grid_x = blocks_for(wave->gpu, shape, rider->parts.most_rows, (u64)shape->threads * PICK_ROWS, rider->parts.n_parts, 1);
+    const u32 grid_x =
+        blocks_for(wave->gpu, shape, rider->parts.most_rows, (u64)shape->threads * PICK_ROWS, rider->parts.n_parts, 1);
     TRY(wave_launch(wave->gpu, &rider->kernel, rider->run->stream, rider->parts.at, grid_x, rider->parts.n_parts, err));
     tell(sieve, rider, grid_x);
     return WEFT_OK;
@@ -610,8 +681,11 @@ weft_status gpu_sieve_begin(Wave *wave, GpuSieve *sieve, Error *err)
     TRY(wave_gate(wave, err));
     TRY(wave_wait(wave, first->stream, err));
     TRY(wave_join(gpu, runs, sieve->n_riders, err));
-    TRY(wave_launch(gpu, &sieve->who, first->stream, sieve->whos_at, blocks_for(gpu, who, sieve->most_values, (u64)who->threads * (u64)who->items, sieve->n_whos, WAVES), sieve->n_whos, err));
-    TRY(wave_launch(gpu, &sieve->sieve, first->stream, sieve->parts_at, sieve_blocks(wave, sieve), sieve->n_parts, err));
+    TRY(wave_launch(gpu, &sieve->who, first->stream, sieve->whos_at,
+                    blocks_for(gpu, who, sieve->most_values, (u64)who->threads * (u64)who->items, sieve->n_whos, WAVES),
+                    sieve->n_whos, err));
+    TRY(wave_launch(gpu, &sieve->sieve, first->stream, sieve->parts_at, sieve_blocks(wave, sieve), sieve->n_parts,
+                    err));
     return wave_fork(gpu, runs, sieve->n_riders, err);
 }
 

@@ -1,12 +1,15 @@
 // cuda_table.c - a join table made on the GPU, of rows that a launch left there.
 //
-//     stream of the launch    its kernel, which notes ranges on the way | (head and marks to the host) ... zeros | link, order | fill | (counts to the host)
+//     stream of the launch    its kernel, which notes ranges on the way | (head and marks to the host)
+//                             ... zeros | link, order | fill | (counts to the host)
 //
-// The host is asked twice: for the shape of the table when the ranges are known, and whether keys were unique.  Where they were not, or are far apart, rows of equal
-// key are chained (link, order) and payloads lie by row.  The kernels are the same for all (weave/tables.c).
+// The host is asked twice: for the shape of the table when the ranges are known, and whether keys were unique.  Where
+// they were not, or are far apart, rows of equal key are chained (link, order) and payloads lie by row.  The kernels
+// are the same for all (weave/tables.c).
 //
-// The parts of a table are copies in the pool that nobody has a source of, so they are held until the table is dropped, and count as
-// admitted memory.  A launch that probes the table finds them by its id, like those that came over the link.
+// The parts of a table are copies in the pool without a source elsewhere, so they are held until the table is dropped,
+// and count as admitted memory.  A launch that probes the table finds them by its id, like those that came over the
+// link.
 
 #include "device/cuda_int.h"
 
@@ -37,7 +40,7 @@ static u64 aligned(u64 bytes) { return (bytes + ALIGNED - 1) / ALIGNED * ALIGNED
 
 static void *pointer(CuAddress address) { return (void *)(uintptr_t)address; }
 
-// ---- notes: part of the launch's block ----------------------------------------------------------------------------------------------
+// ---- notes: part of the launch's block ------------------------------------------------------------------------------
 
 u64 notes_bytes(const Launch *launch) { return aligned((u64)launch->n_facts * sizeof(KernelNote)); }
 
@@ -54,7 +57,11 @@ void notes_write(const GpuRun *run, u8 *head)
     u64         marks_at = run->marks_at;
     for (int f = 0; f < run->launch->n_facts; f++) {
         const RowFacts *facts = &run->launch->facts[f];
-        notes[f] = (KernelNote){ .low = INT64_MAX, .high = INT64_MIN, .marks = pointer(in_block(run, marks_at)), .first = (u64)facts->marks_low, .n_marks = facts->n_marks };
+        notes[f] = (KernelNote){ .low = INT64_MAX,
+                                 .high = INT64_MIN,
+                                 .marks = pointer(in_block(run, marks_at)),
+                                 .first = (u64)facts->marks_low,
+                                 .n_marks = facts->n_marks };
         marks_at += facts->n_marks;
     }
 }
@@ -71,10 +78,11 @@ void notes_read(const GpuRun *run)
     }
 }
 
-// ---- room ---------------------------------------------------------------------------------------------------------------------------
+// ---- room -----------------------------------------------------------------------------------------------------------
 
 static void free_table(Gpu *gpu, MadeTable *table)                     // under the lock
 {
+    ASSERT(mutex_is_held(&gpu->lock) && gpu->bytes_admitted >= table->bytes);
     for (int p = 0; p < table->n_parts; p++) copy_forget(gpu->frames, table->parts[p]);
     gpu->bytes_admitted -= table->bytes;
     gpu->freed_ms = time_now_ms();
@@ -93,7 +101,8 @@ static MadeTable *new_table(Gpu *gpu, const TableFill *fill)
     bool fits = gpu->bytes_admitted + table->bytes <= launch_admitted_most(gpu);
     gpu->bytes_admitted += table->bytes;
     for (int p = 0; p < fill->n_parts && fits; p++) {
-        Copy *copy = copy_add(gpu->frames, table_key(fill->table, fill->parts[p].number), fill->parts[p].bytes + TABLE_PAST, false);
+        Copy *copy = copy_add(gpu->frames, table_key(fill->table, fill->parts[p].number),
+                              fill->parts[p].bytes + TABLE_PAST, false);
         if (copy) table->parts[table->n_parts++] = copy;
         else fits = false;
     }
@@ -105,14 +114,15 @@ static MadeTable *new_table(Gpu *gpu, const TableFill *fill)
     return table;
 }
 
-// What only the filling needs: [KernelArgs by part | FillArgs by part | codes of values, for parts that have some | a bit per place, or where each row is from]
-typedef struct Scratch { Copy *copy; u64 parts_at, maps_at, bits_at, bytes; } Scratch;
+// What only the filling needs: [KernelArgs by part | FillArgs by part | codes of values, for parts that have some | a
+// bit per place, or where each row is from]
+typedef struct FillScratch { Copy *copy; u64 parts_at, maps_at, bits_at, bytes; } FillScratch;
 
 static bool has_bits(const TableFill *fill) { return fill->kind == FILL_BY_KEY && fill->parts[0].width; }
 
 static u64 bits_bytes(const TableFill *fill) { return has_bits(fill) ? aligned(fill->span / 8 + 8) : 0; }
 
-static bool take_scratch(Gpu *gpu, const TableFill *fill, u64 n_rows, Scratch *scratch)
+static bool take_scratch(Gpu *gpu, const TableFill *fill, u64 n_rows, FillScratch *scratch)
 {
     const u64 n_parts = (u64)fill->n_parts;
     scratch->parts_at = aligned(n_parts * sizeof(KernelArgs));
@@ -126,9 +136,12 @@ static bool take_scratch(Gpu *gpu, const TableFill *fill, u64 n_rows, Scratch *s
     return scratch->copy != NULL;
 }
 
-static CuAddress in_scratch(const Gpu *gpu, const Scratch *scratch, u64 at) { return gpu_address(gpu, scratch->copy->at + at); }
+static CuAddress in_scratch(const Gpu *gpu, const FillScratch *scratch, u64 at)
+{
+    return gpu_address(gpu, scratch->copy->at + at);
+}
 
-static void give_scratch(Gpu *gpu, Scratch *scratch)
+static void give_scratch(Gpu *gpu, FillScratch *scratch)
 {
     if (!scratch->copy) return;
     pthread_mutex_lock(&gpu->lock);
@@ -136,63 +149,92 @@ static void give_scratch(Gpu *gpu, Scratch *scratch)
     pthread_mutex_unlock(&gpu->lock);
 }
 
-// ---- what the kernel is handed ---------------------------------------------------------------------------------------------------------
+// ---- what the kernel is handed --------------------------------------------------------------------------------------
 
-static KernelColumn slot_column(const GpuRun *run, int slot, u32 width) { return (KernelColumn){ .data = pointer(in_block(run, run->slot_at[slot])), .width = width }; }
+static KernelColumn slot_column(const GpuRun *run, int slot, u32 width)
+{
+    return (KernelColumn){ .data = pointer(in_block(run, run->slot_at[slot])), .width = width };
+}
 
 // A column that is not looked at is loaded all the same: it must be there.
 static void write_columns(const GpuRun *run, const TableFill *fill, const FillPart *part, FillArgs *args)
 {
+    ASSERT(fill->n_keys > 0 && fill->n_keys <= FILL_KEYS);
     const int value = part->value >= 0 ? part->value : fill->keys[0].value;
     args->columns[FILL_VALUE] = slot_column(run, value, 8);
     args->columns[FILL_NULL] = slot_column(run, part->null >= 0 ? part->null : value, 1);
     for (int k = 0; k < fill->n_keys; k++) {
         args->columns[FILL_KEYS_FROM + k] = slot_column(run, fill->keys[k].value, 8);
-        args->params[FILL_KEY + 2 * k] = fill->keys[k].low, args->params[FILL_KEY + 2 * k + 1] = (i64)fill->keys[k].stride;
+        args->params[FILL_KEY + 2 * k] = fill->keys[k].low,
+                                    args->params[FILL_KEY + 2 * k + 1] = (i64)fill->keys[k].stride;
     }
 }
 
 static void write_params(const TableFill *fill, int p, i64 *params)
 {
     const FillPart *part = &fill->parts[p];
-    params[FILL_WIDTH] = part->width, params[FILL_BASE] = part->base, params[FILL_NULL_CODE] = (i64)part->null_code, params[FILL_PLUS] = (i64)part->plus;
-    params[FILL_HAS_NULLS] = part->null >= 0, params[FILL_HAS_CODES] = part->codes != NULL, params[FILL_IS_SET] = part->is_set;
+    params[FILL_WIDTH] = part->width, params[FILL_BASE] = part->base, params[FILL_NULL_CODE] = (i64)part->null_code,
+    params[FILL_PLUS] = (i64)part->plus;
+    params[FILL_HAS_NULLS] = part->null >= 0, params[FILL_HAS_CODES] = part->codes != NULL,
+    params[FILL_IS_SET] = part->is_set;
     params[FILL_IS_COUNTED] = part->is_valid || (p == 0 && fill->kind == FILL_BY_KEY);
     params[FILL_IS_BY_ROW] = fill->kind != FILL_BY_KEY, params[FILL_IS_VALID] = part->is_valid;
 }
 
-typedef struct Writer { const GpuRun *run; const TableFill *fill; const MadeTable *table; const Scratch *scratch; KernelArgs *args; FillArgs *own; } Writer;
+typedef struct FillWriter {
+    const GpuRun *run;
+    const TableFill *fill;
+    const MadeTable *table;
+    const FillScratch *scratch;
+    KernelArgs *args;
+    FillArgs *own;
+} FillWriter;
 
-static void *part_address(const Writer *w, int p) { return pointer(gpu_address(w->run->gpu, w->table->parts[p]->at)); }
-
-static CuAddress own_address(const Writer *w, int p) { return in_scratch(w->run->gpu, w->scratch, w->scratch->parts_at + (u64)p * sizeof(FillArgs)); }
-
-static void *from_address(const Writer *w) { return pointer(in_scratch(w->run->gpu, w->scratch, w->scratch->bits_at)); }
-
-static void write_args(const Writer *w, int p, u64 n_rows)
+static void *part_address(const FillWriter *w, int p)
 {
-    const CuAddress at = own_address(w, p);
-    w->args[p] = (KernelArgs){ .row_end = (u32)n_rows, .columns = pointer(at + offsetof(FillArgs, columns)), .params = pointer(at + offsetof(FillArgs, params)),
-                               .state = pointer(at + offsetof(FillArgs, state)), .tables = pointer(at + offsetof(FillArgs, tables)), .common = pointer(in_block(w->run, 0)) };
+    return pointer(gpu_address(w->run->gpu, w->table->parts[p]->at));
 }
 
-static void write_part(const Writer *w, int p, u64 map_at)
+static CuAddress own_address(const FillWriter *w, int p)
+{
+    return in_scratch(w->run->gpu, w->scratch, w->scratch->parts_at + (u64)p * sizeof(FillArgs));
+}
+
+static void *from_address(const FillWriter *w)
+{
+    return pointer(in_scratch(w->run->gpu, w->scratch, w->scratch->bits_at));
+}
+
+static void write_args(const FillWriter *w, int p, u64 n_rows)
+{
+    const CuAddress at = own_address(w, p);
+    w->args[p] = (KernelArgs){ .row_end = (u32)n_rows,
+                               .columns = pointer(at + offsetof(FillArgs, columns)),
+                               .params = pointer(at + offsetof(FillArgs, params)),
+                               .state = pointer(at + offsetof(FillArgs, state)),
+                               .tables = pointer(at + offsetof(FillArgs, tables)),
+                               .common = pointer(in_block(w->run, 0)) };
+}
+
+static void write_part(const FillWriter *w, int p, u64 map_at)
 {
     FillArgs *own = &w->own[p];
     write_columns(w->run, w->fill, &w->fill->parts[p], own);
     write_params(w->fill, p, own->params);
     own->state[FILL_PLACES] = part_address(w, p);
-    own->state[FILL_BITS] = w->fill->parts[p].width ? pointer(in_scratch(w->run->gpu, w->scratch, w->scratch->bits_at)) : part_address(w, p);
+    own->state[FILL_BITS] = w->fill->parts[p].width ? pointer(in_scratch(w->run->gpu, w->scratch, w->scratch->bits_at))
+                                                    : part_address(w, p);
     own->state[FILL_COUNT] = pointer(own_address(w, p) + offsetof(FillArgs, totals));
     own->tables[0] = pointer(in_scratch(w->run->gpu, w->scratch, map_at));
     write_args(w, p, w->run->n_used);
 }
 
-static void write_link(const Writer *w)
+static void write_link(const FillWriter *w)
 {
     const TableFill *fill = w->fill;
     FillArgs        *own = &w->own[LINK_ARGS];
-    own->params[LINK_IS_HASH] = fill->kind == FILL_HASH, own->params[LINK_HAS_WORDS] = fill->has_words, own->params[LINK_MASK] = (i64)(fill->span - 1);
+    own->params[LINK_IS_HASH] = fill->kind == FILL_HASH, own->params[LINK_HAS_WORDS] = fill->has_words,
+    own->params[LINK_MASK] = (i64)(fill->span - 1);
     own->params[LINK_SEGMENTS] = (i64)w->run->n_segments;
     for (int k = 0; k < fill->n_keys; k++) {
         const FillKey *key = &fill->keys[k];
@@ -201,30 +243,36 @@ static void write_link(const Writer *w)
         own->tables[k] = own->columns[k].data;
         params[0] = key->low, params[1] = (i64)key->stride, params[2] = key->is_float;
     }
-    for (int p = LINK_SLOTS; p <= LINK_WORDS; p++) own->state[p] = part_address(w, p < LINK_WORDS || fill->has_words ? p : LINK_SLOTS);
+    for (int p = LINK_SLOTS; p <= LINK_WORDS; p++)
+        own->state[p] = part_address(w, p < LINK_WORDS || fill->has_words ? p : LINK_SLOTS);
     own->tables[fill->n_keys] = pointer(in_block(w->run, w->run->segments_at));
     own->state[LINK_FROM] = from_address(w);
     write_args(w, LINK_ARGS, w->run->n_used);
 }
 
-static void write_order(const Writer *w)
+static void write_order(const FillWriter *w)
 {
     FillArgs *own = &w->own[ORDER_ARGS];
     own->params[ORDER_IS_HASH] = w->fill->kind == FILL_HASH;
     own->tables[0] = from_address(w);
     own->state[ORDER_SLOTS] = part_address(w, LINK_SLOTS), own->state[ORDER_NEXT] = part_address(w, LINK_NEXT);
-    for (int t = 0; t < COUNT_OF(own->totals); t++) own->state[ORDER_KEYS + t] = pointer(own_address(w, ORDER_ARGS) + offsetof(FillArgs, totals) + (u64)t * sizeof *own->totals);
+    for (int t = 0; t < COUNT_OF(own->totals); t++)
+        own->state[ORDER_KEYS + t] =
+            pointer(own_address(w, ORDER_ARGS) + offsetof(FillArgs, totals) + (u64)t * sizeof *own->totals);
     write_args(w, ORDER_ARGS, w->fill->span);
 }
 
 // All in one copy.  The stream is idle: the rows are there, and counted.
-static weft_status send_args(GpuRun *run, const TableFill *fill, const MadeTable *table, const Scratch *scratch, Error *err)
+static weft_status send_args(GpuRun *run, const TableFill *fill, const MadeTable *table, const FillScratch *scratch,
+                             Error *err)
 {
     Gpu       *gpu = run->gpu;
-    const bool is_small = run->slip && scratch->bits_at <= SLIP_BYTES;
-    u8        *area = is_small ? memset(run->slip, 0, scratch->bits_at) : calloc(1, scratch->bits_at);
+    const bool is_small = run->pinned && scratch->bits_at <= PINNED_SLOT_BYTES;
+    u8        *area = is_small ? memset(run->pinned, 0, scratch->bits_at) : calloc(1, scratch->bits_at);
     u64        map_at = scratch->maps_at;
-    const Writer writer = { run, fill, table, scratch, (KernelArgs *)(void *)area, (FillArgs *)(void *)(area + scratch->parts_at) };
+    const FillWriter writer = {
+        run, fill, table, scratch, (KernelArgs *)(void *)area, (FillArgs *)(void *)(area + scratch->parts_at)
+    };
     if (fill->kind != FILL_BY_KEY) write_link(&writer), write_order(&writer);
     for (int p = 0; p < fill->n_parts; p++) {
         const u64 map_bytes = fill->parts[p].n_codes * sizeof(u32);
@@ -232,19 +280,25 @@ static weft_status send_args(GpuRun *run, const TableFill *fill, const MadeTable
         if (map_bytes) memcpy(area + map_at, fill->parts[p].codes, map_bytes);
         map_at += aligned(map_bytes);
     }
-    const weft_status status = gpu_check(gpu, gpu->cu->MemcpyHtoDAsync(in_scratch(gpu, scratch, 0), area, scratch->bits_at, run->stream), "cuMemcpyHtoDAsync", err);
+    const weft_status status =
+        gpu_check(gpu, gpu->cu->MemcpyHtoDAsync(in_scratch(gpu, scratch, 0), area, scratch->bits_at, run->stream),
+                  "cuMemcpyHtoDAsync", err);
     if (!is_small) free(area);
     return status;
 }
 
-// ---- filling --------------------------------------------------------------------------------------------------------------------------
+// ---- filling --------------------------------------------------------------------------------------------------------
 
-static weft_status set_zero(GpuRun *run, const TableFill *fill, const MadeTable *table, const Scratch *scratch, Error *err)
+static weft_status set_zero(GpuRun *run, const TableFill *fill, const MadeTable *table, const FillScratch *scratch,
+                            Error *err)
 {
     Gpu *gpu = run->gpu;
     for (int p = 0; p < fill->n_parts; p++)
-        GPU_TRY(gpu, MemsetD8Async, (gpu_address(gpu, table->parts[p]->at), 0, fill->parts[p].bytes + TABLE_PAST, run->stream), err);
-    if (has_bits(fill)) GPU_TRY(gpu, MemsetD8Async, (in_scratch(gpu, scratch, scratch->bits_at), 0, bits_bytes(fill), run->stream), err);
+        GPU_TRY(gpu, MemsetD8Async,
+                (gpu_address(gpu, table->parts[p]->at), 0, fill->parts[p].bytes + TABLE_PAST, run->stream), err);
+    if (has_bits(fill))
+        GPU_TRY(gpu, MemsetD8Async, (in_scratch(gpu, scratch, scratch->bits_at), 0, bits_bytes(fill), run->stream),
+                err);
     return WEFT_OK;
 }
 
@@ -253,7 +307,9 @@ typedef struct Fixed { Woven woven; Source none; Launch launch; GpuRun run; } Fi
 
 static void set_text(Fixed *fixed, Gpu *gpu, const char *text, const char *name)
 {
-    *fixed = (Fixed){ .woven = { .text = text, .name = name }, .launch = { .woven = &fixed->woven, .source = &fixed->none, .sink = SINK_GROUPS }, .run = { .gpu = gpu, .launch = &fixed->launch } };
+    *fixed = (Fixed){ .woven = { .text = text, .name = name },
+                      .launch = { .woven = &fixed->woven, .source = &fixed->none, .sink = SINK_GROUPS },
+                      .run = { .gpu = gpu, .launch = &fixed->launch } };
 }
 
 static weft_status get_code(Gpu *gpu, Fixed *fixed, Error *err)
@@ -276,23 +332,28 @@ static void describe_kernel(Gpu *gpu, Arena *arena, FixedKind kind, int n_keys, 
 // Parts FIRST and N_PARTS - 1 after it, each over N_ROWS rows.
 typedef struct Work { FixedKind kind; int first, n_parts; u64 n_rows; } Work;
 
-static weft_status launch_kernel(GpuRun *run, const Work *work, const Fixed *fixed, const Scratch *scratch, Error *err)
+static weft_status launch_kernel(GpuRun *run, const Work *work, const Fixed *fixed, const FillScratch *scratch,
+                                 Error *err)
 {
     Gpu         *gpu = run->gpu;
     CuAddress    at = in_scratch(gpu, scratch, (u64)work->first * sizeof(KernelArgs));
     void        *parameters[] = { &at };
     const Shape *shape = &fixed->run.shape;
-    const u64    tile = (u64)shape->threads * (u64)shape->items, room = 2 * (u64)gpu->n_sms * (u64)shape->blocks_per_sm / (u64)work->n_parts;
+    const u64 tile = (u64)shape->threads * (u64)shape->items,
+              room = 2 * (u64)gpu->n_sms * (u64)shape->blocks_per_sm / (u64)work->n_parts;
     const u32    blocks = (u32)MAX_OF(1, MIN_OF((work->n_rows + tile - 1) / tile, room));
     if (run->is_timed) TRY(launch_add_timer(run, err));
     if (run->is_timed) GPU_TRY(gpu, EventRecord, (run->timers[run->n_timers - 2], run->stream), err);
-    GPU_TRY(gpu, LaunchKernel, (fixed->run.kernel->code.function, blocks, (unsigned)work->n_parts, 1, (unsigned)shape->threads, 1, 1, shape->launch_shared, run->stream, parameters, NULL), err);
+    GPU_TRY(gpu, LaunchKernel,
+            (fixed->run.kernel->code.function, blocks, (unsigned)work->n_parts, 1, (unsigned)shape->threads, 1, 1,
+             shape->launch_shared, run->stream, parameters, NULL),
+            err);
     gpu->n_kernels++;
     if (run->is_timed) GPU_TRY(gpu, EventRecord, (run->timers[run->n_timers - 1], run->stream), err);
     return WEFT_OK;
 }
 
-static weft_status do_work(GpuRun *run, const TableFill *fill, const Work *work, const Scratch *scratch, Error *err)
+static weft_status do_work(GpuRun *run, const TableFill *fill, const Work *work, const FillScratch *scratch, Error *err)
 {
     Arena *arena = arena_new(NULL, "fill");
     Fixed  fixed;
@@ -304,7 +365,7 @@ static weft_status do_work(GpuRun *run, const TableFill *fill, const Work *work,
     return status;
 }
 
-static weft_status launch_all(GpuRun *run, const TableFill *fill, const Scratch *scratch, Error *err)
+static weft_status launch_all(GpuRun *run, const TableFill *fill, const FillScratch *scratch, Error *err)
 {
     int n_links = 0;
     while (n_links < fill->n_parts && fill->parts[n_links].is_link) n_links++;
@@ -314,7 +375,7 @@ static weft_status launch_all(GpuRun *run, const TableFill *fill, const Scratch 
     return do_work(run, fill, &(Work){ KERNEL_FILL, n_links, fill->n_parts - n_links, run->n_used }, scratch, err);
 }
 
-// Whether nobody has to wait for a compiler; if somebody would, what is missing is made in the background.
+// Whether the code is compiled.  If not, it is compiled in the background.
 static bool has_code(Gpu *gpu, FixedKind kind, int n_keys)
 {
     Arena *arena = arena_new(NULL, "fill");
@@ -331,25 +392,30 @@ static bool has_codes(Gpu *gpu, const TableFill *fill)
 {
     const bool can_fill = fill->parts[fill->n_parts - 1].is_link || has_code(gpu, KERNEL_FILL, fill->n_keys);
     if (fill->kind == FILL_BY_KEY) return can_fill;
-    const bool can_link = has_code(gpu, KERNEL_LINK, fill->n_keys), can_order = has_code(gpu, KERNEL_ORDER, fill->n_keys);
+    const bool can_link = has_code(gpu, KERNEL_LINK, fill->n_keys),
+               can_order = has_code(gpu, KERNEL_ORDER, fill->n_keys);
     return can_fill && can_link && can_order;
 }
 
-static weft_status fill_table(GpuRun *run, TableFill *fill, const MadeTable *table, const Scratch *scratch, Error *err)
+static weft_status fill_table(GpuRun *run, TableFill *fill, const MadeTable *table, const FillScratch *scratch,
+                              Error *err)
 {
     Gpu *gpu = run->gpu;
-    i64  pageable[2], *totals = run->slip ? (i64 *)(void *)run->slip : pageable;      // behind the args in the stream, which are gone by then
+    // Behind the args in the stream, which are gone by then.
+    i64  pageable[2], *totals = run->pinned ? (i64 *)(void *)run->pinned : pageable;
     const u64 counted = scratch->parts_at + (fill->kind == FILL_BY_KEY ? 0 : ORDER_ARGS) * sizeof(FillArgs);
     TRY(set_zero(run, fill, table, scratch, err));
     TRY(send_args(run, fill, table, scratch, err));
     TRY(launch_all(run, fill, scratch, err));
-    GPU_TRY(gpu, MemcpyDtoHAsync, (totals, in_scratch(gpu, scratch, counted + offsetof(FillArgs, totals)), sizeof pageable, run->stream), err);
+    GPU_TRY(gpu, MemcpyDtoHAsync,
+            (totals, in_scratch(gpu, scratch, counted + offsetof(FillArgs, totals)), sizeof pageable, run->stream),
+            err);
     GPU_TRY(gpu, StreamSynchronize, (run->stream), err);
     fill->n_places = (u64)totals[0], fill->longest = (u64)totals[1];
     return WEFT_OK;
 }
 
-// ---- the table ------------------------------------------------------------------------------------------------------------------------
+// ---- the table ------------------------------------------------------------------------------------------------------
 
 static void keep_table(Gpu *gpu, MadeTable *table)
 {
@@ -369,13 +435,14 @@ static void give_up_table(Gpu *gpu, MadeTable *table)
 
 static bool can_make(const GpuRun *run, const TableFill *fill)
 {
-    return fill->span <= SPAN_MOST && run->n_used && run->n_used <= SPAN_MOST && fill->n_keys <= FILL_KEYS && (fill->may_compile || has_codes(run->gpu, fill));
+    return fill->span <= SPAN_MOST && run->n_used && run->n_used <= SPAN_MOST && fill->n_keys <= FILL_KEYS &&
+           (fill->may_compile || has_codes(run->gpu, fill));
 }
 
 static bool make_table(Gpu *gpu, GpuRun *run, TableFill *fill)
 {
     const double before_ms = run->launch->gpu.kernel_ms;
-    Scratch      scratch = { 0 };
+    FillScratch  scratch = { 0 };
     Error        err = { 0 };          // the host makes the table then
     if (!can_make(run, fill) || gpu_enter(gpu, &err)) return false;
     MadeTable *table = new_table(gpu, fill);
@@ -410,6 +477,7 @@ bool gpu_make_table(Device *device, Launch *launch, TableFill *fill)
 bool tables_of_others(const GpuRun *run)
 {
     const Woven *woven = run->launch->woven;
+    ASSERT(mutex_is_held(&run->gpu->lock));
     for (const MadeTable *made = run->gpu->made; made; made = made->next) {
         int t = 0;
         while (t < woven->n_tables && woven->table_facts[t].owner != made->id) t++;
@@ -421,6 +489,7 @@ bool tables_of_others(const GpuRun *run)
 static MadeTable **find_table(Gpu *gpu, u64 id)                         // under the lock
 {
     MadeTable **link = &gpu->made;
+    ASSERT(mutex_is_held(&gpu->lock));
     while (*link && (*link)->id != id) link = &(*link)->next;
     return link;
 }
@@ -444,7 +513,9 @@ static weft_status fetch_table(Gpu *gpu, u64 id, int number, void *to, u64 bytes
     Copy *copy = copy_find(gpu->frames, table_key(id, number));
     pthread_mutex_unlock(&gpu->lock);
     if (!copy) return fail(err, WEFT_DEVICE_FAILED, -1, "%s has lost a join table", gpu->name);
-    weft_status status = gpu_check(gpu, gpu->cu->MemcpyDtoHAsync(to, gpu_address(gpu, copy->at), bytes, gpu->table_stream), "cuMemcpyDtoHAsync", err);
+    weft_status status =
+        gpu_check(gpu, gpu->cu->MemcpyDtoHAsync(to, gpu_address(gpu, copy->at), bytes, gpu->table_stream),
+                  "cuMemcpyDtoHAsync", err);
     if (!status) status = gpu_check(gpu, gpu->cu->StreamSynchronize(gpu->table_stream), "cuStreamSynchronize", err);
     if (status) gpu_wait_for(gpu, gpu->table_stream);
     pthread_mutex_lock(&gpu->lock);

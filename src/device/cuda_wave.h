@@ -1,4 +1,5 @@
-// cuda_wave.h - a run of chunks while it is put together: shared by cuda_scan.c, which decides, and cuda_copy.c, which brings the columns.
+// cuda_wave.h - a run of chunks while it is put together: shared by cuda_scan.c, which decides, and cuda_copy.c, which
+// brings the columns.
 
 #ifndef WEFT_CUDA_WAVE_H
 #define WEFT_CUDA_WAVE_H
@@ -22,16 +23,16 @@ typedef struct RunChunk {
     ColumnCopy  *columns;
 } RunChunk;
 
-typedef struct Piece {                 // to be copied
+typedef struct CopyPiece {             // to be copied
     const Chunk *chunk;                // of a store, that it is from; NULL: of none
     int          column;
     bool         needs_check;          // before it is copied
     const u8    *from;                 // NULL: to be set to zero instead
     u64          at, bytes;
     bool         is_last;              // of its column: PAST_BYTES of zeros follow
-} Piece;
+} CopyPiece;
 
-typedef struct Pieces { u64 n, room; Piece *pieces; } Pieces;
+typedef struct CopyPieces { u64 n, room; CopyPiece *pieces; } CopyPieces;
 
 typedef struct Wave {
     Gpu       *gpu;
@@ -42,8 +43,8 @@ typedef struct Wave {
     GpuRun   **riders;
     int        n_new, new_room;        // copies that are yet to be filled
     Copy     **new_copies;
-    Pieces     staged;                 // not more than a stage holds each
-    Pieces     straight;               // from pinned columns
+    CopyPieces staged;                 // not more than a stage holds each
+    CopyPieces straight;               // from pinned columns
     u64        bytes_staged, bytes_straight, args_bytes;
     bool       is_passing;             // its columns are more than the pool keeps
     _Atomic u64 next_piece;
@@ -55,13 +56,16 @@ typedef struct Wave {
     int        damaged_column;
 } Wave;
 
-#define PUSH(items, n, room) ((n) == (room) ? ((room) = (room) ? 2 * (room) : 16, (items) = realloc((items), (size_t)(room) * sizeof *(items))) : (items), &(items)[(n)++])
+#define PUSH(items, n, room)                                                                                           \
+    ((n) == (room) ? ((room) = (room) ? 2 * (room) : 16,                                                               \
+                      (items) = realloc((items), (size_t)(room) * sizeof *(items))) : (items), &(items)[(n)++])
 
 // A column in device memory: values, validity, and what kernels may read past them.
 u64 column_valid_at(const Chunk *chunk, int column);        // offset of the validity
 u64 column_copy_bytes(const Chunk *chunk, int column);      // all of it
 
-CuAddress   column_in_place(const RunChunk *chunk, int column);        // where kernels can read it in the host's memory; 0: nowhere
+CuAddress   column_in_place(const RunChunk *chunk, int column);        // where kernels can read it in the host's
+                                                                       // memory; 0: nowhere
 bool        column_is_straight(const RunChunk *chunk, int column);     // most of it need not go through a stage
 void        wave_list_pieces(Wave *wave);
 void        wave_copy(Wave *wave);                          // a failure shows in wave->status
@@ -71,18 +75,25 @@ void        figures_read(const Wave *wave);                 // cuda_figures.c.  
 static inline u64 args_rounded(u64 bytes) { return (bytes + 63) / 64 * 64; }
 void       *wave_take_args(Wave *wave, u64 bytes, CuAddress *at);
 bool        wave_may_share(const GpuRun *run);              // a kernel, with others
-weft_status wave_launch(Gpu *gpu, const GpuRun *kernel, CuStream stream, CuAddress parts, u32 grid_x, int n_parts, Error *err);      // of KERNEL, its code and shape
-KernelColumn wave_column(const Gpu *gpu, const RunChunk *chunk, int number);                        // of the table; no data: nobody wants it of this chunk
-void        wave_columns(const GpuRun *run, const RunChunk *chunk, KernelColumn *columns);        // cuda_scan.c: as a kernel gets them
-// A run's work is in one stream at a time, its own or that of another rider whose kernel serves both (at_stream; cuda_fuse.c).  Join: the first one's stream goes on behind
-// the work of all, and has it from then on; as long as they stay together there is nothing to wait for.  Fork: all go on behind the first one's stream, each in its own.
+// Of KERNEL, its code and shape.
+weft_status wave_launch(Gpu *gpu, const GpuRun *kernel, CuStream stream, CuAddress parts, u32 grid_x, int n_parts,
+                        Error *err);
+// Of the table; no data: no rider wants it of this chunk.
+KernelColumn wave_column(const Gpu *gpu, const RunChunk *chunk, int number);
+// cuda_scan.c: as a kernel gets them.
+void        wave_columns(const GpuRun *run, const RunChunk *chunk, KernelColumn *columns);
+// A run's work is in one stream at a time, its own or that of another rider whose kernel serves both (at_stream;
+// cuda_fuse.c).  Join: the first one's stream goes on behind the work of all, and has it from then on; as long as they
+// stay together there is nothing to wait for.  Fork: all go on behind the first one's stream, each in its own.
 weft_status wave_join(Gpu *gpu, GpuRun *const *riders, int n_riders, Error *err);
 weft_status wave_fork(Gpu *gpu, GpuRun *const *riders, int n_riders, Error *err);
-weft_status run_come_home(GpuRun *run, Error *err);         // its own stream goes on behind its work
-weft_status wave_gate(Wave *wave, Error *err);              // sends the args written so far; behind them and all columns of this run and those before is the gate
-weft_status wave_wait(const Wave *wave, CuStream stream, Error *err);  // what is put into the stream from here on waits for the gate
-bool        event_has_come(Gpu *gpu, CuEvent event);
-bool        slot_has_come(Gpu *gpu, RunSlot *slot);                // the host asks whether it has been passed,
+weft_status run_use_own_stream(GpuRun *run, Error *err);         // its own stream goes on behind its work
+weft_status wave_gate(Wave *wave, Error *err);              // sends the args written so far; behind them and all
+                                                            // columns of this run and those before is the gate
+weft_status wave_wait(const Wave *wave, CuStream stream, Error *err);  // what is put into the stream from here on waits
+                                                                       // for the gate
+bool        event_has_arrived(Gpu *gpu, CuEvent event);
+bool        slot_has_arrived(Gpu *gpu, RunSlot *slot);                // the host asks whether it has been passed,
 void        slot_wait(Gpu *gpu, const RunSlot *slot);       // or waits
 void        event_wait(Gpu *gpu, CuEvent event);            // until it has come, or the device is lost
 

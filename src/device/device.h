@@ -6,10 +6,10 @@
 //     TRY(device->finish(device, &launch, err));                   // merges the slots: launch.rows or launch.groups
 //     device->free_launch(device, &launch);
 //
-// Who pushes which rows when is the engine's business (engine/network.c): that is where queries share a scan.
-// A device with memory of its own may also keep the rows of a launch and make a join table of them there (make_table).
-// cpu.c is the reference.  A GPU (cuda.h) has its own way of scanning: it takes whole chunks, many at a time (scan).  It may refuse a
-// launch, and say why; the engine then gives it to the CPU and says so.
+// The engine decides which rows are pushed when (engine/network.c): that is where queries share a scan.  A device with
+// memory of its own may also keep the rows of a launch and make a join table of them there (make_table). cpu.c is the
+// reference.  A GPU (cuda.h) has its own way of scanning: it takes whole chunks, many at a time (scan).  It may refuse
+// a launch, and say why; the engine then gives it to the CPU and says so.
 
 #ifndef WEFT_DEVICE_H
 #define WEFT_DEVICE_H
@@ -32,7 +32,8 @@ typedef struct GroupSet {              // merged over workers
     const u64  *words;                 // hash, several words: n_words by group
 } GroupSet;
 
-// What is to be known of an output column of a launch whose rows stay on the device, before a join table is made of them.
+// What is to be known of an output column of a launch whose rows stay on the device, before a join table is made of
+// them.
 typedef struct RowFacts {
     int   value, null;                 // state slots; null -1: never NULL
     i64   marks_low;
@@ -43,15 +44,18 @@ typedef struct RowFacts {
     u8   *marks;                       // n_marks, the caller's: not 0 where marks_low + its number occurs
 } RowFacts;
 
-// How the rows of a launch become a join table.  By key: keys are numbers in a small range, and each has a place.  Else rows keep their numbers, payloads are by
-// row, and those of equal key are chained, in the order of the source, from a head by key or from a slot of a hash table.
+// How the rows of a launch become a join table.  By key: keys are numbers in a small range, and each has a place.  Else
+// rows keep their numbers, payloads are by row, and those of equal key are chained, in the order of the source, from a
+// head by key or from a slot of a hash table.
 typedef enum FillKind { FILL_BY_KEY, FILL_HEADS, FILL_HASH } FillKind;
 
-typedef struct FillKey { int value; bool is_float; i64 low; u64 stride; } FillKey;         // place, or key of one word = sum of (key - low) * stride
+// Place, or key of one word = sum of (key - low) * stride.
+typedef struct FillKey { int value; bool is_float; i64 low; u64 stride; } FillKey;
 
 typedef struct FillPart {
     int        number;                 // as in WovenTable
-    bool       is_link;                // slots, words or next of a table whose rows are chained: the rest of this is of no interest
+    bool       is_link;                // slots, words or next of a table whose rows are chained: the rest of this is of
+                                       // no interest
     u8         width;                  // bytes per place; 0: a bit that there is a row
     u64        bytes;                  // of the part
     bool       is_set;                 // bytes only say that there is a row: their code is 0
@@ -98,7 +102,8 @@ typedef struct GpuFigures {
     bool   was_cached;                 // its code came from a cache
 } GpuFigures;
 
-// For people: a launch on a device that scans by itself, and what such a device has scanned of a table since it was opened.
+// For people: a launch on a device that scans by itself, and what such a device has scanned of a table since it was
+// opened.
 typedef struct LaunchFigures {
     u64         query;
     const char *table, *label, *kernel;        // table NULL: rows of the query's own
@@ -111,9 +116,11 @@ typedef struct LaunchFigures {
 typedef struct TableFigures {
     u64         id;
     const char *table;
-    u64         n_rides, n_woven;                              // rides; those that had any chunk in one kernel with others
+    u64         n_rides, n_woven;                              // rides; those that had any chunk in one kernel with
+                                                               // others
     u64         n_fused, n_cubed, n_sieved;                    // of these: one that was several of them counts for each
-    u64         chunks_woven, chunks_woven_ridden;             // chunks of these: once for all that rode on them; counted for each
+    u64         chunks_woven, chunks_woven_ridden;             // chunks of these: once for all that rode on them;
+                                                               // counted for each
     u64         chunks_read, rows_read, bytes_read;            // once for all that rode on them
     u64         chunks_ridden, rows_ridden, bytes_ridden;      // counted for each
 } TableFigures;
@@ -123,13 +130,15 @@ typedef struct DeviceFigures {
     LaunchFigures *launches;
     TableFigures  *tables;
     u64            n_kernels;                  // started so far
-    u64            bytes, bytes_held, bytes_copied;            // its memory: all that Weft has of it; what cannot make way; copies of columns and tables
+    u64            bytes, bytes_held, bytes_copied;            // its memory: all that Weft has of it; what cannot make
+                                                               // way; copies of columns and tables
 } DeviceFigures;
 
 typedef struct Launch {
     // in
     Device           *device;
-    u64               table;           // id of the table that is scanned, for sharing the scan; 0: rows of the query's own
+    u64               table;           // id of the table that is scanned, for sharing the scan; 0: rows of the query's
+                                       // own
     const Table      *scanned;         // for people, as are the next two; NULL: rows of the query's own
     const char       *label;
     u64               query;
@@ -146,14 +155,16 @@ typedef struct Launch {
     Jit              *jit;             // for kernels that serve several queries; NULL: this one runs by itself
     _Atomic u32      *stop;            // set by a cancel, or by a worker that failed
     _Atomic u64      *rows_done;       // progress; may be NULL
-    int               n_facts;         // not 0: rows stay on a device that can make tables, and these are found out about them
+    int               n_facts;         // not 0: rows stay on a device that can make tables, and these are found out
+                                       // about them
     RowFacts         *facts;
     // out
     bool              keeps_rows;      // they stayed there: rows.columns are NULL until fetch_rows
     RowSet            rows;
     GroupSet          groups;
     u64               rows_in, rows_out;
-    u64               bytes_read;      // whole columns that it may look at: late loads skip some, so it read this at most
+    u64               bytes_read;      // whole columns that it may look at: late loads skip some, so it read this at
+                                       // most
     int               chunks_read, chunks_skipped;
     int               n_workers;       // slots that were used
     u64              *counts;          // by woven->counts
@@ -181,32 +192,43 @@ typedef struct Fold {
 struct Device {
     const char *name;
     weft_status (*open)(Device *device, Launch *launch, Error *err);
-    void        (*push)(Device *device, Launch *launch, int slot, int chunk, u32 first, u32 end);   // a failure shows in finish, and stops the launch
+    // A failure shows in finish, and stops the launch.
+    void        (*push)(Device *device, Launch *launch, int slot, int chunk, u32 first, u32 end);
     // The same for a list of rows, counted from ROW on; only where woven->can_pick.  Optional: NULL = never.
     // SURE: they passed all of woven's exact sieves.
-    void        (*push_picked)(Device *device, Launch *launch, int slot, int chunk, u32 row, const u16 *picked, u32 n_picked, bool sure);
-    // The same for launches whose kernels were fused into CODE (weave_fuse).  False, and nothing done, when one of them is stopped.  Optional.
-    bool        (*push_fused)(Device *device, const Code *code, Launch *const *launches, int n_launches, int slot, const int *chunks, u32 first, u32 end);
-    // For cubes (weave_cube); optional: NULL = never.  Prepare: no push of this launch will want memory.  Fold: after its last push.
+    void (*push_picked)(Device *device, Launch *launch, int slot, int chunk, u32 row, const u16 *picked, u32 n_picked,
+                        bool sure);
+    // The same for launches whose kernels were fused into CODE (weave_fuse).  False, and nothing done, when one of them
+    // is stopped.  Optional.
+    bool (*push_fused)(Device *device, const Code *code, Launch *const *launches, int n_launches, int slot,
+                       const int *chunks, u32 first, u32 end);
+    // For cubes (weave_cube); optional: NULL = never.  Prepare: no push of this launch will want memory.  Fold: after
+    // its last push.
     weft_status (*prepare)(Device *device, Launch *cube, Error *err);
     void        (*fold)(Device *device, const Launch *cube, const Fold *fold);
     bool        (*is_enough)(const Device *device, const Launch *launch);      // its limit is reached
     weft_status (*finish)(Device *device, Launch *launch, Error *err);
     void        (*free_launch)(Device *device, Launch *launch);
-    // Optional: NULL = the engine pushes.  Instead of open, push and finish: returns when every wanted chunk went through the kernel.
+    // Optional: NULL = the engine pushes.  Instead of open, push and finish: returns when every wanted chunk went
+    // through the kernel.
     weft_status (*scan)(Device *device, Launch *launch, Error *err);
-    // For launches that keep rows; optional: NULL = never.  False: there is no room for the table, or the device could not this time.
+    // For launches that keep rows; optional: NULL = never.  False: there is no room for the table, or the device could
+    // not this time.
     bool        (*make_table)(Device *device, Launch *launch, TableFill *fill);
     weft_status (*fetch_rows)(Device *device, Launch *launch, Error *err);     // as if they had never stayed
     weft_status (*fetch_table)(Device *device, u64 table, int number, void *to, u64 bytes, Error *err);
     void        (*drop_table)(Device *device, u64 table);
-    // Optional.  N queries more, or fewer, are about to scan this table: others may wait for them a little, to share the scan.
+    // Optional.  N queries more, or fewer, are about to scan this table: others may wait for them a little, to share
+    // the scan.
     void        (*expect)(Device *device, u64 table, int n);
-    // Optional: NULL = none.  How long a scan would wait for a compiler, about.  The code is then noted, and made in the background once get_ready is called.
+    // Optional: NULL = none.  How long a scan would wait for a compiler, about.  The code is then noted, and made in
+    // the background once get_ready is called.
     double      (*wait_ms)(Device *device, const Launch *launch);
     void        (*get_ready)(Device *device);
-    void        (*list)(Device *device, Arena *arena, DeviceFigures *figures);     // with scan; copies into the arena.  Any thread.
-    // Optional.  Fills in the peak, which is measured now if it never was and nobody else is at work: a compile, about.  Any thread.
+    // With scan; copies into the arena.  Any thread.
+    void        (*list)(Device *device, Arena *arena, DeviceFigures *figures);
+    // Optional.  Fills in the peak, which is measured now if it never was and no other query runs; takes about as long
+    // as a compile.  Any thread.
     void        (*tell_peak)(Device *device, GpuFigures *figures);
     void        (*close)(Device *device);
 };
@@ -214,8 +236,9 @@ struct Device {
 Device *device_cpu_open(void);
 
 bool launch_wants_chunk(const Launch *launch, int chunk);                      // no zone test rules it out
-u64  launch_column_bytes(const Launch *launch, int chunk);                     // of the chunk's columns that the kernel reads
-i64  launch_param(const Param *param, const KernelColumn *columns);            // as the kernel gets it for a chunk with these columns
-u64  launch_count_groups(const Launch *launch);                                // of launch->groups, those that have rows
+u64  launch_column_bytes(const Launch *launch, int chunk);  // of the chunk's columns that the kernel reads
+// As the kernel gets it for a chunk with these columns.
+i64  launch_param(const Param *param, const KernelColumn *columns);
+u64  launch_count_groups(const Launch *launch);  // of launch->groups, those that have rows
 
 #endif

@@ -1,8 +1,8 @@
 // frames.c - see frames.h.
 //
-// A bit per frame says whether it is taken; a run is looked for from where the last one was found.  Copies that nobody holds are a list
-// in the order of their last use.  When there is no run long enough they go, one by one from the old end, until there is one: with
-// columns of a few sizes in one pool little is evicted that would not have been next.
+// A bit per frame says whether it is taken; a run is looked for from where the last one was found.  Copies that are not
+// held form a list in the order of their last use.  When there is no run long enough they go, one by one from the old
+// end, until there is one: with columns of a few sizes in one pool little is evicted that would not have been next.
 
 #include "device/frames.h"
 
@@ -15,7 +15,7 @@ struct Frames {
     u64  *taken;                       // a bit each
     u64   next;                        // where to look first
     u64   bytes_held, bytes_copied;
-    Copy *oldest, *newest;             // that nobody holds
+    Copy *oldest, *newest;             // that are not held
     Copy *buckets[BUCKETS];
 };
 
@@ -29,7 +29,10 @@ Frames *frames_new(u64 bytes)
     return frames;
 }
 
-static Copy **bucket_of(Frames *frames, CopyKey key) { return &frames->buckets[hash_bytes(&key, sizeof key) % BUCKETS]; }
+static Copy **bucket_of(Frames *frames, CopyKey key)
+{
+    return &frames->buckets[hash_bytes(&key, sizeof key) % BUCKETS];
+}
 
 void frames_free(Frames *frames)
 {
@@ -47,11 +50,13 @@ u64 frames_total(const Frames *frames) { return frames->n_frames * FRAME_BYTES; 
 u64 frames_held(const Frames *frames) { return frames->bytes_held; }
 u64 frames_copied(const Frames *frames) { return frames->bytes_copied; }
 
-// ---- runs of frames ----------------------------------------------------------------------------------------------------------
+// ---- runs of frames -------------------------------------------------------------------------------------------------
 
 static void mark(Frames *frames, u64 first, u64 n, bool taken)
 {
+    ASSERT(n > 0 && first + n <= frames->n_frames);
     for (u64 f = first; f < first + n; f++) {
+        ASSERT((frames->taken[f / 64] >> (f % 64) & 1) != taken);
         if (taken) frames->taken[f / 64] |= (u64)1 << (f % 64);
         else frames->taken[f / 64] &= ~((u64)1 << (f % 64));
     }
@@ -92,7 +97,7 @@ static bool take_run(Frames *frames, u64 from, u64 to, u64 n, u64 *first)
     return true;
 }
 
-// ---- copies ------------------------------------------------------------------------------------------------------------------------
+// ---- copies ---------------------------------------------------------------------------------------------------------
 
 static void unlist(Frames *frames, Copy *copy)
 {
@@ -105,6 +110,7 @@ static void unlist(Frames *frames, Copy *copy)
 
 static void list(Frames *frames, Copy *copy)
 {
+    ASSERT(!copy->older && !copy->newer && frames->oldest != copy);
     copy->older = copy->is_passing ? NULL : frames->newest;
     copy->newer = copy->is_passing ? frames->oldest : NULL;
     if (copy->older) copy->older->newer = copy;
@@ -122,6 +128,7 @@ static void unchain(Frames *frames, Copy *copy)
 
 static void drop(Frames *frames, Copy *copy)
 {
+    ASSERT(copy->n_holds == 0 && frames->bytes_copied >= copy->bytes);
     unchain(frames, copy);
     mark(frames, copy->at / FRAME_BYTES, frames_for(copy->bytes), false);
     frames->bytes_copied -= copy->bytes;
@@ -130,23 +137,26 @@ static void drop(Frames *frames, Copy *copy)
 
 static bool take_free(Frames *frames, u64 n, u64 *first)
 {
-    return take_run(frames, frames->next, frames->n_frames, n, first) || take_run(frames, 0, frames->n_frames, n, first);
+    return take_run(frames, frames->next, frames->n_frames, n, first) ||
+           take_run(frames, 0, frames->n_frames, n, first);
 }
 
-// With all copies gone that nobody holds.
+// As if all copies that are not held were evicted.
 static bool would_find_run(const Frames *frames, u64 n)
 {
     Frames left = { .n_frames = frames->n_frames, .taken = malloc((frames->n_frames / 64 + 1) * sizeof(u64)) };
     u64    first;
     memcpy(left.taken, frames->taken, (frames->n_frames / 64 + 1) * sizeof(u64));
-    for (const Copy *copy = frames->oldest; copy; copy = copy->newer) mark(&left, copy->at / FRAME_BYTES, frames_for(copy->bytes), false);
+    for (const Copy *copy = frames->oldest; copy; copy = copy->newer)
+        mark(&left, copy->at / FRAME_BYTES, frames_for(copy->bytes), false);
     const bool found = find_run(&left, 0, left.n_frames, n, &first);
     free(left.taken);
     return found;
 }
 
-// Where a copy went, there may now be a run that is long enough: only there, since there was none before.  When twice as much has gone as is wanted and there
-// is still none, what is held may lie so that there will not be: then the other copies may as well stay.
+// Where a copy went, there may now be a run that is long enough: only there, since there was none before.  When twice
+// as much has gone as is wanted and there is still none, what is held may lie so that there will not be: then the other
+// copies may as well stay.
 static bool take_evicting(Frames *frames, u64 n, u64 *first)
 {
     u64  n_gone = 0;
@@ -195,6 +205,7 @@ void frames_clear(Frames *frames)
 
 void frames_give(Frames *frames, u64 at, u64 bytes)
 {
+    ASSERT(at % FRAME_BYTES == 0 && frames->bytes_held >= bytes);
     mark(frames, at / FRAME_BYTES, frames_for(bytes), false);
     frames->bytes_held -= bytes;
 }
@@ -217,7 +228,9 @@ Copy *copy_add(Frames *frames, CopyKey key, u64 bytes, bool is_passing)
     if (!take_evicting(frames, frames_for(bytes), &first)) return NULL;
     Copy  *copy = calloc(1, sizeof *copy);
     Copy **bucket = bucket_of(frames, key);
-    *copy = (Copy){ .at = first * FRAME_BYTES, .bytes = bytes, .key = key, .n_holds = 1, .is_passing = is_passing, .chain = *bucket };
+    *copy = (Copy){
+        .at = first * FRAME_BYTES, .bytes = bytes, .key = key, .n_holds = 1, .is_passing = is_passing, .chain = *bucket
+    };
     *bucket = copy;
     frames->bytes_held += bytes;
     frames->bytes_copied += bytes;
@@ -226,6 +239,7 @@ Copy *copy_add(Frames *frames, CopyKey key, u64 bytes, bool is_passing)
 
 void copy_release(Frames *frames, Copy *copy)
 {
+    ASSERT(copy->n_holds > 0 && frames->bytes_held >= copy->bytes);
     if (--copy->n_holds > 0) return;
     frames->bytes_held -= copy->bytes;
     if (copy->key.owner) list(frames, copy);

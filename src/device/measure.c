@@ -138,7 +138,8 @@ static weft_status open_bench(GpuBench *bench, int ordinal, size_t bytes_most, s
     return WEFT_OK;
 }
 
-// What fails here fails because something before did, and that has been said.  What was asked for before it may still be at work.
+// What fails here fails because something before did, and that has been said.  What was asked for before it may still
+// be at work.
 static void close_bench(GpuBench *bench)
 {
     const CudaDriver *cu = bench->cu;
@@ -227,7 +228,10 @@ static weft_status time_reader(GpuBench *bench, CuFunction reader, double *speed
     float time_ms;
     for (int pass = 0; pass < N_PASSES; pass++) {
         CUDA_TRY(cu, EventRecord, (bench->start, bench->stream), err);
-        CUDA_TRY(cu, LaunchKernel, (reader, (unsigned)(n_blocks * n_multiprocessors), 1, 1, READ_THREADS, 1, 1, 0, bench->stream, arguments, NULL), err);
+        CUDA_TRY(cu, LaunchKernel,
+                 (reader, (unsigned)(n_blocks * n_multiprocessors), 1, 1, READ_THREADS, 1, 1, 0, bench->stream,
+                  arguments, NULL),
+                 err);
         CUDA_TRY(cu, EventRecord, (bench->end, bench->stream), err);
         CUDA_TRY(cu, EventSynchronize, (bench->end), err);
         CUDA_TRY(cu, EventElapsedTime, (&time_ms, bench->start, bench->end), err);
@@ -276,7 +280,8 @@ static weft_status measure_reads(GpuBench *bench, double *speed, Error *err)
 {
     CuFunction reader, nothing;
     int        cache_bytes = 0;
-    bench->cu->DeviceGetAttribute(&cache_bytes, CU_DEVICE_L2_BYTES, bench->device);                // 0 when it does not know
+    // 0 when it does not know.
+    bench->cu->DeviceGetAttribute(&cache_bytes, CU_DEVICE_L2_BYTES, bench->device);
     if (bench->device_bytes < (size_t)8 * (size_t)MAX_OF(cache_bytes, 1))
         return fail(err, WEFT_OUT_OF_MEMORY, -1, "too little device memory is free to measure how fast it is read");
     TRY(load_kernels(bench, &reader, &nothing, err));

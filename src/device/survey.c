@@ -43,7 +43,8 @@ static void name_arm_part(char *model, size_t capacity)
     if (!read_line_of("/proc/cpuinfo", "CPU implementer", text, sizeof(text)))
         return;
     unsigned implementer = (unsigned)strtoul(text, NULL, 0);
-    unsigned part = read_line_of("/proc/cpuinfo", "CPU part", text, sizeof(text)) ? (unsigned)strtoul(text, NULL, 0) : 0;
+    unsigned part =
+        read_line_of("/proc/cpuinfo", "CPU part", text, sizeof(text)) ? (unsigned)strtoul(text, NULL, 0) : 0;
     snprintf(model, capacity, "ARM, implementer %#x, part %#x", implementer, part);
     for (int i = 0; i < COUNT_OF(parts); i++)
         if (parts[i].implementer == implementer && parts[i].part == part)

@@ -41,12 +41,13 @@ typedef struct GpuSpeeds {
 
 void        survey_cpu(CpuInfo *cpu);
 weft_status survey_gpu(int ordinal, GpuInfo *gpu, Error *err);         // from 0 to cuda_driver()->n_gpus - 1
-void        survey_driver_version(char *version, size_t capacity);     // "580.159.04"; "" when nobody says
+void        survey_driver_version(char *version, size_t capacity);     // "580.159.04"; "" when it is not known
 
-weft_status measure_cpu(CpuSpeeds *speeds, Error *err);                // a second; takes an eighth of memory, at most 1 GiB
+weft_status measure_cpu(CpuSpeeds *speeds, Error *err);                // a second; takes an eighth of memory, at most 1
+                                                                       // GiB
 weft_status measure_gpu(int ordinal, GpuSpeeds *speeds, Error *err);
-// Only reads of its own memory, within a few milliseconds once the compiler is warm: for a device that is in use but idle.  Takes at most
-// 1 GiB that is free, and fails where less is free than it takes to get past the caches.
+// Only reads of its own memory, within a few milliseconds once the compiler is warm: for a device that is in use but
+// idle.  Takes at most 1 GiB that is free, and fails where less is free than it takes to get past the caches.
 weft_status measure_gpu_reads(int ordinal, double *speed, Error *err);
 
 #endif

@@ -2,9 +2,12 @@
 //
 //     room = limit - used by anybody - what those who run are expected to take still
 //
-// A claim is expected to take its parts' estimates.  When a part is made, what the query uses by then is a fact, and only the parts to come
-// are estimates.  All is decided under one lock, in admit(), whenever somebody comes or leaves or a part turns out other than expected.
-// Memory comes back in other ways, too (a result is freed, a table dropped, the limit raised), so the first in the queue looks
+// A claim is expected to take its parts' estimates.  When a part is made, what the query uses by then is a fact, and
+// only the parts to come
+// are estimates.  All is decided under one lock, in admit(), whenever somebody comes or leaves or a part turns out
+// other than expected.
+// Memory comes back in other ways, too (a result is freed, a table dropped, the limit raised), so the first in the
+// queue looks
 // now and then; everybody else sleeps until it is let in, is first, or is cancelled.
 
 #include "engine/admission.h"
@@ -21,7 +24,7 @@ typedef enum ClaimState { CLAIM_ENDED, CLAIM_WAITING, CLAIM_RUNNING, CLAIM_LOOKI
 typedef struct ClaimPart { Part part; bool is_mine, is_made; } ClaimPart;      // mine: this claim is to make it
 
 struct Claim {
-    Budget         budget;             // what the query uses; first, and never freed while anything may be counted in it
+    Budget budget;  // what the query uses; first, and never freed while anything may be counted in it
     Admission     *admission;
     ClaimState     state;
     Wish           wish;               // its parts are in parts
@@ -48,7 +51,7 @@ struct Admission {
     bool            is_alone;          // the one that runs is to stay alone
 };
 
-// ---- lists --------------------------------------------------------------------------------------------------------------------
+// ---- lists ----------------------------------------------------------------------------------------------------------
 
 static void list_init(ClaimList *list) { *list = (ClaimList){ .end = &list->first }; }
 
@@ -90,7 +93,7 @@ static void list_put(ClaimList *list, Claim *claim)
     list->n_claims++;
 }
 
-// ---- arithmetic -----------------------------------------------------------------------------------------------------------------
+// ---- arithmetic -----------------------------------------------------------------------------------------------------
 
 // Estimates come from products of many numbers.
 static i64 add_up(i64 a, i64 b) { return a > INT64_MAX / 2 - b ? INT64_MAX / 2 : a + b; }
@@ -110,7 +113,8 @@ static i64 room(const Admission *admission)
     const i64 limit = atomic_load(&admission->budget->limit);
     i64       taken = atomic_load(&admission->budget->used);
     if (limit == 0) return INT64_MAX;
-    for (const Claim *claim = admission->running.first; claim; claim = claim->next) taken = add_up(taken, still_to_take(claim));
+    for (const Claim *claim = admission->running.first; claim; claim = claim->next)
+        taken = add_up(taken, still_to_take(claim));
     return limit - taken;
 }
 
@@ -140,7 +144,7 @@ static i64 need(const Admission *admission, Claim *claim)
     return bytes;
 }
 
-// ---- letting in -------------------------------------------------------------------------------------------------------------------
+// ---- letting in -----------------------------------------------------------------------------------------------------
 
 static i64 taken_by_small(const Admission *admission)
 {
@@ -153,7 +157,8 @@ static i64 taken_by_small(const Admission *admission)
 static bool fits_as_small(const Admission *admission, i64 bytes)
 {
     const i64 limit = atomic_load(&admission->budget->limit), used = atomic_load(&admission->budget->used);
-    return bytes <= limit / SMALL_PART && bytes <= limit / SMALL_SHARE - taken_by_small(admission) && bytes <= limit - used;
+    return bytes <= limit / SMALL_PART && bytes <= limit / SMALL_SHARE - taken_by_small(admission) &&
+           bytes <= limit - used;
 }
 
 // BYTES_FREE: for those who are not small; -1 when one that is overdue waits for them.
@@ -230,7 +235,7 @@ static void admit(Admission *admission)
     }
 }
 
-// ---- claims ---------------------------------------------------------------------------------------------------------------------------
+// ---- claims ---------------------------------------------------------------------------------------------------------
 
 // One that ended and in which nothing is counted any more, or a new one.
 static Claim *take_claim(Admission *admission)
@@ -302,8 +307,10 @@ weft_status claim_wait(Claim *claim, Error *err)
     Admission  *admission = claim->admission;
     weft_status status = WEFT_OK;
     pthread_mutex_lock(&admission->lock);
-    while (claim->state == CLAIM_WAITING && !(claim->wish.stop && atomic_load(claim->wish.stop))) wait_for_change(claim);
-    if (claim->state == CLAIM_WAITING) status = fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
+    while (claim->state == CLAIM_WAITING && !(claim->wish.stop && atomic_load(claim->wish.stop)))
+        wait_for_change(claim);
+    if (claim->state == CLAIM_WAITING)
+        status = fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
     pthread_mutex_unlock(&admission->lock);
     return status;
 }
@@ -361,14 +368,18 @@ void claim_leave(Claim *claim)
     pthread_mutex_unlock(&admission->lock);
 }
 
-// ---- for people -----------------------------------------------------------------------------------------------------------------------
+// ---- for people -----------------------------------------------------------------------------------------------------
 
 static ClaimFigures figures_of(const Claim *claim)
 {
     const bool   is_running = claim->state != CLAIM_WAITING;
     const i64    used = atomic_load(&claim->budget.used);
-    ClaimFigures figures = { .query = claim->wish.query, .position = claim->position, .priority = claim->wish.priority, .is_alone = claim->wish.is_alone,
-                             .used = used, .most = atomic_load(&claim->budget.most),
+    ClaimFigures figures = { .query = claim->wish.query,
+                             .position = claim->position,
+                             .priority = claim->wish.priority,
+                             .is_alone = claim->wish.is_alone,
+                             .used = used,
+                             .most = atomic_load(&claim->budget.most),
                              .waited_ms = (is_running ? claim->admitted_ms : time_now_ms()) - claim->asked_ms };
     for (int p = 0; p < claim->n_parts; p++) figures.wanted = add_up(figures.wanted, claim->parts[p].part.bytes);
     if (is_running) figures.reserved = MAX_OF(expected(claim), used);
@@ -387,12 +398,14 @@ void admission_list(Admission *admission, Arena *arena, ClaimFigures **figures, 
 {
     *figures = NULL, *n_figures = 0;
     pthread_mutex_lock(&admission->lock);
-    for (const Claim *claim = admission->running.first; claim; claim = claim->next) *LIST_PUSH(arena, *figures, *n_figures) = figures_of(claim);
-    for (const Claim *claim = admission->waiting.first; claim; claim = claim->next) *LIST_PUSH(arena, *figures, *n_figures) = figures_of(claim);
+    for (const Claim *claim = admission->running.first; claim; claim = claim->next)
+        *LIST_PUSH(arena, *figures, *n_figures) = figures_of(claim);
+    for (const Claim *claim = admission->waiting.first; claim; claim = claim->next)
+        *LIST_PUSH(arena, *figures, *n_figures) = figures_of(claim);
     pthread_mutex_unlock(&admission->lock);
 }
 
-// ---- the whole ------------------------------------------------------------------------------------------------------------------------
+// ---- the whole ------------------------------------------------------------------------------------------------------
 
 Admission *admission_new(Budget *budget)
 {

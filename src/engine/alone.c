@@ -1,7 +1,9 @@
 // alone.c - a pipeline in which a row can meet very many (a cross join) is pushed by threads of its own.
 //
-// The network cuts slices so short that nobody waits long for a thread.  Where a single row takes seconds that cannot be done: a few such
-// rows would hold all slots, and every other query with them.  So these pipelines take no slot and share no scan; the system divides the
+// The network cuts slices so short that nobody waits long for a thread.  Where a single row takes seconds that cannot
+// be done: a few such
+// rows would hold all slots, and every other query with them.  So these pipelines take no slot and share no scan; the
+// system divides the
 // cores between their threads and the network's.  Little is lost: what they spend is not spent on reading.
 
 #include "engine/network.h"
@@ -47,12 +49,14 @@ static void push_slices(void *context, int slot)
     Alone      *alone = context;
     const Ride *ride = alone->ride;
     Launch     *launch = ride->launch;
-    while (!atomic_load_explicit(launch->stop, memory_order_relaxed) && !ride->device->is_enough(ride->device, launch)) {
+    while (!atomic_load_explicit(launch->stop, memory_order_relaxed) &&
+           !ride->device->is_enough(ride->device, launch)) {
         const u64 number = atomic_fetch_add(&alone->next, 1);
         if (number >= alone->n_slices) return;
         const Slice *slice = &alone->slices[number];
         ride->device->push(ride->device, launch, slot, slice->chunk, slice->first, slice->end);
-        if (launch->rows_done) atomic_fetch_add_explicit(launch->rows_done, slice->end - slice->first, memory_order_relaxed);
+        if (launch->rows_done)
+            atomic_fetch_add_explicit(launch->rows_done, slice->end - slice->first, memory_order_relaxed);
     }
 }
 
@@ -62,7 +66,8 @@ weft_status ride_alone(Ride *ride, Error *err)
     Alone   alone = { .ride = ride };
     TRY(ride->device->open(ride->device, launch, err));
     cut_slices(&alone);
-    const int n_threads = (int)MIN_OF((u64)MIN_OF(MAX_OF(ride->max_threads, 1), launch->n_slots), MAX_OF(alone.n_slices, 1));
+    const int n_threads =
+        (int)MIN_OF((u64)MIN_OF(MAX_OF(ride->max_threads, 1), launch->n_slots), MAX_OF(alone.n_slices, 1));
     Pool     *pool = pool_new(n_threads);
     pool_run(pool, n_threads, push_slices, &alone);
     pool_free(pool);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// ---- databases -----------------------------------------------------------------------------------------------------------
+// ---- databases ------------------------------------------------------------------------------------------------------
 
 static const char *prelude(Arena *arena) { return arena_printf(arena, "%s\n%s\n", kernel_args_text, kernel_cpu_text); }
 
@@ -20,7 +20,9 @@ weft_status weft_open(const char *path, weft_db **out, weft_error *error)
     *out = NULL;
     error_clear(error);
     db->arena = arena;
-    const weft_status status = store_open(is_in_memory(path) ? NULL : store_directory(arena, path), &db->budget, &db->store, error);
+    atomic_store(&db->budget.limit, settings_default_memory_limit());
+    const weft_status status =
+        store_open(is_in_memory(path) ? NULL : store_directory(arena, path), &db->budget, &db->store, error);
     if (status) {
         error->position = 0;
         arena_free(arena);
@@ -61,7 +63,9 @@ weft_status weft_connect(weft_db *db, weft_session **out, weft_error *error)
     *out = session;
     if (!session) return fail(error, WEFT_OUT_OF_MEMORY, -1, "out of memory");
     session->db = db;
-    session->settings = (Settings){ .weave = true, .jit = JIT_AUTO, .threads = network_threads(db->network), .sharing = true, .weave_queries = true };
+    session->settings = (Settings){
+        .weave = true, .jit = JIT_AUTO, .threads = network_threads(db->network), .sharing = true, .weave_queries = true
+    };
     settings_default_device(&session->settings);
     session->settings.gpu_wait = settings_default_gpu_wait();
     return WEFT_OK;
@@ -87,7 +91,7 @@ double weft_progress(const weft_session *session)
     return total ? MIN_OF(1.0, (double)done / (double)total) : 0;
 }
 
-// ---- statements ------------------------------------------------------------------------------------------------------------
+// ---- statements -----------------------------------------------------------------------------------------------------
 
 typedef struct Execution {
     weft_session *session;
@@ -115,29 +119,21 @@ static const Table *find_table(void *context, const char *name)
     return table;
 }
 
-static void release_table(void *table) { table_release(table); }
+// ---- queries: one try, and a second one alone when the first met the memory limit because of others -----------------
 
-// A grouped SELECT without FROM runs over a table of one row.
-static weft_status give_one_row(Execution *ex, Query *query)
-{
-    const Table *table;
-    TRY(virtual_table(ex->session->db, ex->arena, "weft_one_row", &table, ex->err));
-    arena_defer(ex->arena, release_table, (void *)table);
-    query->relations = arena_make(ex->arena, Relation);
-    *query->relations = (Relation){ .table = table, .alias = "one_row", .at = -1 };
-    query->n_relations = 1;
-    return WEFT_OK;
-}
+typedef weft_status (*Body)(Execution *ex, QueryRun *run,
+                            const Statement *statement);  // runs the query and makes ex->result
 
-// ---- queries: one try, and a second one alone when the first met the memory limit because of others ----------------------------
-
-typedef weft_status (*Body)(Execution *ex, QueryRun *run, const Statement *statement);       // runs the query and makes ex->result
-
-// Nothing of the first try is left: neither memory, nor rows, nor the stop flag that its failing workers set.  Who lost a device is told.
+// Nothing of the first try is left: neither memory, nor rows, nor the stop flag that its failing workers set.  Who lost
+// a device is told.
 static void begin_again(Execution *ex, bool has_lost_tables)
 {
     weft_session *session = ex->session;
-    const char   *notice = has_lost_tables ? arena_printf(ex->arena, "the query was begun again on the CPU, without tables that a device had made: %s", ex->err->message) : NULL;
+    const char *notice =
+        has_lost_tables
+            ? arena_printf(ex->arena, "the query was begun again on the CPU, without tables that a device had made: %s",
+                           ex->err->message)
+            : NULL;
     error_clear(ex->err);
     weft_result_free(ex->result);
     ex->result = result_new(session->db);
@@ -151,8 +147,13 @@ typedef struct Tries { bool is_second, must_use_cpu; } Tries;
 static weft_status try_once(Execution *ex, const Statement *statement, Body body, Tries *tries, bool *try_again)
 {
     Arena            *own = arena_new(ex->arena, "run");
-    QueryRun          run = { .own = own, .arena = own, .session = ex->session, .query = statement->query, .err = ex->err, .is_second_try = tries->is_second,
-                              .must_use_cpu = tries->must_use_cpu };
+    QueryRun run = { .own = own,
+                     .arena = own,
+                     .session = ex->session,
+                     .plan = statement->plan,
+                     .err = ex->err,
+                     .is_second_try = tries->is_second,
+                     .must_use_cpu = tries->must_use_cpu };
     const weft_status status = body(ex, &run, statement);
     *try_again = query_may_try_again(&run, status);
     if (run.has_lost_tables) tries->must_use_cpu = true;
@@ -164,7 +165,8 @@ static weft_status try_once(Execution *ex, const Statement *statement, Body body
     return status;
 }
 
-// Again alone, when others had the memory it needed; again on the CPU, when a device was lost with the tables it had made.
+// Again alone, when others had the memory it needed; again on the CPU, when a device was lost with the tables it had
+// made.
 static weft_status run_with_memory(Execution *ex, const Statement *statement, Body body)
 {
     Tries tries = { 0 };
@@ -180,7 +182,6 @@ static weft_status run_with_memory(Execution *ex, const Statement *statement, Bo
 static weft_status select_body(Execution *ex, QueryRun *run, const Statement *statement)
 {
     (void)statement;
-    if (run->query->n_relations == 0) return result_from_constants(run, ex->result);
     TRY(query_run(run));
     ex->result->budget = query_budget(run);
     return result_from_query(run, ex->result);
@@ -188,8 +189,7 @@ static weft_status select_body(Execution *ex, QueryRun *run, const Statement *st
 
 static weft_status run_select(Execution *ex, const Statement *statement)
 {
-    Query *query = statement->query;
-    if (query->n_relations == 0 && query->is_grouped) TRY(give_one_row(ex, query));
+    TRY(plan_rewrite(statement->plan, NULL, ex->err));
     const weft_status status = run_with_memory(ex, statement, select_body);
     snprintf(ex->result->tag, sizeof ex->result->tag, "SELECT %zu", ex->result->n_rows);
     return status;
@@ -197,21 +197,23 @@ static weft_status run_select(Execution *ex, const Statement *statement)
 
 static void print_kernels(const QueryRun *run, Text *text)
 {
-    for (int p = 0; p < run->plan->n_pipelines; p++)
+    for (int p = 0; p < run->graph->n_pipelines; p++)
         for (int k = 0; k < run->reports[p].n_kernels; k++) {
             text_add(text, "-- pipeline %d, kernel %d of %d\n", p + 1, k + 1, run->reports[p].n_kernels);
             text_add(text, "%s\n", run->reports[p].kernels[k].woven->text);
         }
 }
 
-// The answer is made, as the query would, and dropped.  FIGURES tells of it: HAVING, ORDER BY and LIMIT are in it, and it is made by the CPU, wherever kernels ran.
+// The answer is made, as the query would, and dropped.  FIGURES tells of it: HAVING, ORDER BY and LIMIT are in it, and
+// it is made by the CPU, wherever kernels ran.
 static weft_status analyze(Execution *ex, QueryRun *run, Text *figures)
 {
     const double start = time_now_ms();
     weft_result *answer = result_new(ex->session->db);
     answer->budget = query_budget(run);
     const weft_status status = result_from_query(run, answer);
-    text_add(figures, "answer of %zu row%s %smade on cpu in %.2f ms\n", answer->n_rows, answer->n_rows == 1 ? "" : "s", run->query->n_sort ? "sorted and " : "",
+    text_add(figures, "answer of %zu row%s %smade on cpu in %.2f ms\n", answer->n_rows, answer->n_rows == 1 ? "" : "s",
+             run->graph->pipelines[run->graph->n_pipelines - 1].finish.n_sort ? "sorted and " : "",
              time_now_ms() - start);
     weft_result_free(answer);
     return status;
@@ -221,7 +223,7 @@ static weft_status explain_analyzed(Execution *ex, QueryRun *run, double start_m
 {
     Text              answer = { 0 };
     const weft_status status = analyze(ex, run, &answer);
-    const double      total_ms = time_now_ms() - start_ms;     // of the query: what it is compared with may be measured now
+    const double total_ms = time_now_ms() - start_ms;  // of the query: what it is compared with may be measured now
     if (!status) {
         explain_plan(run, true, text);
         text_add(text, "%stotal %.2f ms\n", answer.bytes, total_ms);
@@ -244,19 +246,19 @@ static weft_status explain_only(Execution *ex, QueryRun *run, const Statement *s
 {
     if (statement->explain_network || statement->explain_dot) {
         explain_network(ex->session->db, run->arena, statement->explain_dot, text);
-    } else if (run->query->n_relations == 0) {
-        text_add(text, "constants: no pipeline\n");
-    } else {
-        TRY(plan_pipelines(run->arena, run->query, &run->plan, ex->err));
-        explain_plan(run, false, text);
+        return WEFT_OK;
     }
+    TRY(plan_cut(run->arena, run->plan, &run->graph, ex->err));
+    if (query_has_kernels(run)) explain_plan(run, false, text);
+    else text_add(text, "constants: no pipeline\n");
     return WEFT_OK;
 }
 
 static weft_status explain_body(Execution *ex, QueryRun *run, const Statement *statement)
 {
     const bool  asks_network = statement->explain_network || statement->explain_dot;
-    const bool  runs = run->query->n_relations && !asks_network && (statement->explain_analyze || statement->explain_kernel);
+    const bool runs =
+        run->plan && run->plan->n_scans && !asks_network && (statement->explain_analyze || statement->explain_kernel);
     Text        text = { 0 };
     run->is_explained = true;
     weft_status status = runs ? explain_run(ex, run, statement, &text) : explain_only(ex, run, statement, &text);
@@ -267,8 +269,18 @@ static weft_status explain_body(Execution *ex, QueryRun *run, const Statement *s
 
 static weft_status run_explain(Execution *ex, const Statement *statement)
 {
-    Query *query = statement->query;
-    if (query->n_relations == 0 && query->is_grouped) TRY(give_one_row(ex, query));
+    if (statement->plan) {
+        Text              trace = { 0 };
+        const weft_status rewritten =
+            plan_rewrite(statement->plan, statement->explain_rewrites ? &trace : NULL, ex->err);
+        if (!rewritten && statement->explain_tree) plan_print(statement->plan, &trace);
+        const bool        is_shown = statement->explain_tree || statement->explain_rewrites;
+        const weft_status shown = rewritten || !is_shown ? rewritten
+                                                         : result_from_lines(ex->result, "QUERY PLAN",
+                                                                             trace.bytes ? trace.bytes : "", ex->err);
+        text_free(&trace);
+        if (shown || is_shown) return shown;
+    }
     const weft_status status = run_with_memory(ex, statement, explain_body);
     snprintf(ex->result->tag, sizeof ex->result->tag, "EXPLAIN");
     return status;
@@ -284,7 +296,8 @@ static weft_status convert_column(Append *append, const Statement *statement, in
         out->nulls[r] = value->is_null;
         if (value->is_null) {
             if (table->columns[c].not_null)
-                return fail(err, WEFT_NOT_NULL_VIOLATION, -1, "null value in column \"%s\" violates not-null constraint", table->columns[c].name);
+                return fail(err, WEFT_NOT_NULL_VIOLATION, -1,
+                            "null value in column \"%s\" violates not-null constraint", table->columns[c].name);
         } else if (table->columns[c].type.kind == TYPE_TEXT) {
             u32 code;
             TRY(dict_intern(table->columns[c].dict, value->text.bytes, value->text.length, &code, err));
@@ -304,9 +317,11 @@ static weft_status insert_into(Execution *ex, const Statement *statement, Append
     ColumnInput *inputs = arena_array(ex->arena, ColumnInput, table->n_columns);
     if (statement->n_rows > UINT32_MAX) return fail(ex->err, WEFT_TOO_LONG, -1, "too many rows in one INSERT");
     for (int c = 0; c < table->n_columns; c++) {
-        InsertColumn column = { arena_array(ex->arena, i64, statement->n_rows + 1), arena_array(ex->arena, u8, statement->n_rows + 1) };
+        InsertColumn column = { arena_array(ex->arena, i64, statement->n_rows + 1),
+                                arena_array(ex->arena, u8, statement->n_rows + 1) };
         TRY(convert_column(append, statement, c, &column, ex->err));
-        inputs[c] = (ColumnInput){ .i = column.numbers, .is_null = memchr(column.nulls, 1, statement->n_rows) ? column.nulls : NULL };
+        inputs[c] = (ColumnInput){ .i = column.numbers,
+                                   .is_null = memchr(column.nulls, 1, statement->n_rows) ? column.nulls : NULL };
     }
     return append_rows(append, 0, inputs, (u32)statement->n_rows, ex->err);
 }
@@ -330,7 +345,10 @@ static weft_status run_insert(Execution *ex, const Statement *statement)
     weft_status   status = insert_once(ex, statement);
     if (status != WEFT_OUT_OF_MEMORY || !admission_is_busy(session->db->admission)) return status;
     error_clear(ex->err);
-    const Wish wish = { .query = session->query_number, .priority = session->settings.priority, .is_alone = true, .stop = &session->stop,
+    const Wish wish = { .query = session->query_number,
+                        .priority = session->settings.priority,
+                        .is_alone = true,
+                        .stop = &session->stop,
                         .position = &session->position };
     Claim     *claim = admission_ask(session->db->admission, &wish);
     status = claim_wait(claim, ex->err);
@@ -345,8 +363,9 @@ static weft_status run_copy(Execution *ex, const Statement *statement)
     weft_db          *db = ex->session->db;
     Pool             *pool = pool_new(ex->session->settings.threads);
     u64               n_rows = 0;
-    const weft_status status = copy_from_file(db->store, pool, &db->budget, statement->name, statement->path, &statement->copy,
-                                              &ex->session->copy_progress, &ex->session->cancelled, &n_rows, ex->err);
+    const weft_status status =
+        copy_from_file(db->store, pool, &db->budget, statement->name, statement->path, &statement->copy,
+                       &ex->session->copy_progress, &ex->session->cancelled, &n_rows, ex->err);
     pool_free(pool);
     TRY(status);
     snprintf(ex->result->tag, sizeof ex->result->tag, "COPY %llu", (unsigned long long)n_rows);
@@ -360,11 +379,13 @@ static weft_status run_create(Execution *ex, const Statement *statement)
     if (statement->if_exists) store_peek_table(store, statement->name, &old, &(Error){ 0 });
     snprintf(ex->result->tag, sizeof ex->result->tag, "CREATE TABLE");
     if (old) {
-        result_add_notice(ex->result, arena_printf(ex->arena, "table \"%s\" exists already, skipping", statement->name));
+        result_add_notice(ex->result,
+                          arena_printf(ex->arena, "table \"%s\" exists already, skipping", statement->name));
         table_release(old);
         return WEFT_OK;
     }
-    if (strncmp(statement->name, "weft_", 5) == 0) return fail(ex->err, WEFT_INVALID_NAME, statement->at, "names that begin with weft_ are reserved");
+    if (strncmp(statement->name, "weft_", 5) == 0)
+        return fail(ex->err, WEFT_INVALID_NAME, statement->at, "names that begin with weft_ are reserved");
     return store_create_table(store, statement->name, statement->columns, statement->n_columns, ex->err);
 }
 
@@ -378,7 +399,8 @@ static weft_status run_drop(Execution *ex, const Statement *statement)
             const weft_status found = store_peek_table(store, statement->names[i], &table, &(Error){ 0 });
             table_release(table);      // a damaged table can be dropped, too
             if (found == WEFT_UNDEFINED_TABLE && !statement->if_exists)
-                return fail(ex->err, WEFT_UNDEFINED_TABLE, statement->at, "table \"%s\" does not exist", statement->names[i]);
+                return fail(ex->err, WEFT_UNDEFINED_TABLE, statement->at, "table \"%s\" does not exist",
+                            statement->names[i]);
             if (found != WEFT_UNDEFINED_TABLE && pass == 1) TRY(store_drop_table(store, statement->names[i], ex->err));
         }
     return WEFT_OK;
@@ -439,7 +461,8 @@ static int position_in(const char *sql, size_t statement_at, int at)
 {
     int characters = 1;
     if (at < 0) return 0;
-    for (size_t i = 0; i < statement_at + (size_t)at && sql[i]; i++) characters += ((unsigned char)sql[i] & 0xC0) != 0x80;
+    for (size_t i = 0; i < statement_at + (size_t)at && sql[i]; i++)
+        characters += ((unsigned char)sql[i] & 0xC0) != 0x80;
     return characters;
 }
 
@@ -501,7 +524,7 @@ weft_status weft_query(weft_session *session, const char *sql, weft_result **out
     return status;
 }
 
-// ---- tasks --------------------------------------------------------------------------------------------------------------------
+// ---- tasks ----------------------------------------------------------------------------------------------------------
 
 struct weft_task {
     SquadJob       job;                 // first: the squad knows a task by it
@@ -549,14 +572,20 @@ weft_status weft_wait(weft_task *task, weft_result **result, weft_error *error)
     return status;
 }
 
-// ---- results --------------------------------------------------------------------------------------------------------------------
+// ---- results --------------------------------------------------------------------------------------------------------
 
 size_t             weft_result_rows(const weft_result *result) { return result->n_rows; }
 int                weft_result_columns(const weft_result *result) { return result->n_columns; }
-const weft_column *weft_result_column(const weft_result *result, int column) { return column < 0 || column >= result->n_columns ? NULL : &result->columns[column]; }
+const weft_column *weft_result_column(const weft_result *result, int column)
+{
+    return column < 0 || column >= result->n_columns ? NULL : &result->columns[column];
+}
 const char        *weft_result_tag(const weft_result *result) { return result->tag; }
 int                weft_result_notices(const weft_result *result) { return result->n_notices; }
-const char        *weft_result_notice(const weft_result *result, int n) { return n < 0 || n >= result->n_notices ? NULL : result->notices[n]; }
+const char *weft_result_notice(const weft_result *result, int n)
+{
+    return n < 0 || n >= result->n_notices ? NULL : result->notices[n];
+}
 
 void weft_result_free(weft_result *result)
 {
@@ -565,9 +594,12 @@ void weft_result_free(weft_result *result)
 
 static Type internal_type(const weft_column *column)
 {
-    static const TypeKind kinds[] = { [WEFT_BOOLEAN] = TYPE_BOOLEAN, [WEFT_SMALLINT] = TYPE_SMALLINT, [WEFT_INTEGER] = TYPE_INTEGER, [WEFT_BIGINT] = TYPE_BIGINT,
-                                      [WEFT_DECIMAL] = TYPE_DECIMAL, [WEFT_NUMERIC] = TYPE_NUMERIC, [WEFT_REAL] = TYPE_REAL, [WEFT_DOUBLE] = TYPE_DOUBLE,
-                                      [WEFT_DATE] = TYPE_DATE, [WEFT_TEXT] = TYPE_TEXT };
+    static const TypeKind kinds[] = {
+        [WEFT_BOOLEAN] = TYPE_BOOLEAN, [WEFT_SMALLINT] = TYPE_SMALLINT, [WEFT_INTEGER] = TYPE_INTEGER,
+        [WEFT_BIGINT] = TYPE_BIGINT,   [WEFT_DECIMAL] = TYPE_DECIMAL,   [WEFT_NUMERIC] = TYPE_NUMERIC,
+        [WEFT_REAL] = TYPE_REAL,       [WEFT_DOUBLE] = TYPE_DOUBLE,     [WEFT_DATE] = TYPE_DATE,
+        [WEFT_TEXT] = TYPE_TEXT
+    };
     return (Type){ .kind = (u8)kinds[column->type], .precision = (u8)column->precision, .scale = (u8)column->scale };
 }
 
@@ -579,8 +611,12 @@ size_t weft_format(const weft_result *result, int number, size_t row, char *buff
     Value value = { .type = internal_type(column) };
     switch (column->type) {
         case WEFT_REAL: case WEFT_DOUBLE: value.f = column->f64[row]; break;
-        case WEFT_NUMERIC: value.i = (i128)((u128)column->i128[row].low | (u128)(u64)column->i128[row].high << 64); break;
-        case WEFT_TEXT: value.text.bytes = column->text[row].bytes, value.text.length = (u32)column->text[row].length; break;
+        case WEFT_NUMERIC:
+            value.i = (i128)((u128)column->i128[row].low | (u128)(u64)column->i128[row].high << 64);
+            break;
+        case WEFT_TEXT:
+            value.text.bytes = column->text[row].bytes, value.text.length = (u32)column->text[row].length;
+            break;
         default: value.i = column->i64[row]; break;
     }
     return value_format(&value, buffer, capacity);
@@ -590,8 +626,11 @@ size_t weft_statement_length(const char *sql) { return sql_statement_length(sql)
 
 const char *weft_type_name(weft_type type)
 {
-    static const char *const names[] = { [WEFT_BOOLEAN] = "boolean", [WEFT_SMALLINT] = "smallint", [WEFT_INTEGER] = "integer", [WEFT_BIGINT] = "bigint",
-                                         [WEFT_DECIMAL] = "decimal", [WEFT_NUMERIC] = "numeric", [WEFT_REAL] = "real", [WEFT_DOUBLE] = "double precision",
-                                         [WEFT_DATE] = "date", [WEFT_TEXT] = "text" };
+    static const char *const names[] = {
+        [WEFT_BOOLEAN] = "boolean", [WEFT_SMALLINT] = "smallint",       [WEFT_INTEGER] = "integer",
+        [WEFT_BIGINT] = "bigint",   [WEFT_DECIMAL] = "decimal",         [WEFT_NUMERIC] = "numeric",
+        [WEFT_REAL] = "real",       [WEFT_DOUBLE] = "double precision", [WEFT_DATE] = "date",
+        [WEFT_TEXT] = "text"
+    };
     return (unsigned)type < COUNT_OF(names) ? names[type] : "?";
 }

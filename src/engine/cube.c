@@ -1,9 +1,11 @@
 // cube.c - see cube.h.
 //
-// Classes are made exactly, member by member: each one splits every class that holds values it wants and values it does not.  What was
+// Classes are made exactly, member by member: each one splits every class that holds values it wants and values it does
+// not.  What was
 // worked out for members that left stays until the cube is made anew: classes finer than needed are right, only more.
 //
-// Cost model (nanoseconds per row, measured on one core): a row through a cube costs a look-up per column and an addition per accumulator,
+// Cost model (nanoseconds per row, measured on one core): a row through a cube costs a look-up per column and an
+// addition per accumulator,
 // more once the cells leave L1.  Compare sieve.c for a row through the members' own kernels.
 
 #include "engine/cube.h"
@@ -57,7 +59,7 @@ struct CubeRun {
     _Atomic u32  stop;
 };
 
-// ---- who fits ---------------------------------------------------------------------------------------------------------------
+// ---- who fits -------------------------------------------------------------------------------------------------------
 
 bool cube_suits(const Launch *launch)
 {
@@ -73,7 +75,8 @@ bool cube_fits(const SieveMember *a, const SieveMember *b)
     const Launch *x = a->launch, *y = b->launch;
     if (a->device != b->device || !weave_is_same_but_sieves(x->woven, y->woven)) return false;
     for (int c = 0; c < x->woven->n_columns; c++)
-        if (x->source->chunk_column[x->woven->columns[c]] != y->source->chunk_column[y->woven->columns[c]]) return false;
+        if (x->source->chunk_column[x->woven->columns[c]] != y->source->chunk_column[y->woven->columns[c]])
+            return false;
     return true;
 }
 
@@ -96,7 +99,8 @@ static int find_dims(const Launch *launch, Dim *dims)
 static void expect(const SieveMember *members, int n_members, double *alone, double *together)
 {
     Dim dims[MAX_DIMS];
-    const int n_state = members[0].launch->woven->n_state, n_adds = MIN_OF(n_state, 8);        // a wide float sum has many slots, a row few of them
+    const int n_state = members[0].launch->woven->n_state,
+              n_adds = MIN_OF(n_state, 8);  // a wide float sum has many slots, a row few of them
     *together = ROW_NS + DIM_NS * find_dims(members[0].launch, dims) + ADD_NS * n_adds;
     *alone = 0;
     for (int m = 0; m < n_members; m++) *alone += sieve_alone_ns(members[m].launch);
@@ -110,7 +114,7 @@ bool cube_pays(const SieveMember *members, int n_members, double *gain)
     return n_members > 1 && *gain > 1.1;
 }
 
-// ---- classes -----------------------------------------------------------------------------------------------------------------
+// ---- classes --------------------------------------------------------------------------------------------------------
 
 static void cover(Dim *dim, const SieveMember *members, int n_members)
 {
@@ -125,7 +129,8 @@ static void cover(Dim *dim, const SieveMember *members, int n_members)
     dim->size = (u64)(high - dim->low) + 1;
 }
 
-// A class whose values differ in PASS becomes two: the number of the second is new, and members that want the class want both.
+// A class whose values differ in PASS becomes two: the number of the second is new, and members that want the class
+// want both.
 static bool split(Cube *cube, int d, int member, const u8 *pass)
 {
     Dim *dim = &cube->dims[d];
@@ -167,7 +172,9 @@ static bool is_usable_before(const Cube *before, const Cube *cube)
 {
     if (!before || before->n_dims != cube->n_dims || before->n_split > 2 * cube->n_members + 32) return false;
     for (int d = 0; d < cube->n_dims; d++)
-        if (before->dims[d].number != cube->dims[d].number || before->dims[d].low != cube->dims[d].low || before->dims[d].size != cube->dims[d].size) return false;
+        if (before->dims[d].number != cube->dims[d].number || before->dims[d].low != cube->dims[d].low ||
+            before->dims[d].size != cube->dims[d].size)
+            return false;
     return true;
 }
 
@@ -194,7 +201,7 @@ static bool make_classes(Cube *cube, const Cube *before, const bool *is_new)
     return ok;
 }
 
-// ---- the kernel -------------------------------------------------------------------------------------------------------------
+// ---- the kernel -----------------------------------------------------------------------------------------------------
 
 static bool place_cells(Cube *cube, const Woven *member)
 {
@@ -233,7 +240,8 @@ static bool make_kernel(Cube *cube, const Cube *before)
     return true;
 }
 
-// A cube belongs to none of its queries and allocates when one of them may be gone already: the database's budget, not a query's.
+// A cube belongs to none of its queries and allocates when one of them may be gone already: the database's budget, not
+// a query's.
 static Budget *common_budget(Budget *budget)
 {
     while (budget->parent) budget = budget->parent;
@@ -271,7 +279,8 @@ Cube *cube_hold(Cube *cube)
 void cube_release(Cube *cube)
 {
     if (!cube || atomic_fetch_sub(&cube->n_users, 1) > 1) return;
-    for (int d = 0; d < cube->n_dims; d++) mem_free(cube->budget, cube->dims[d].class_of, cube->dims[d].size * sizeof(u16));
+    for (int d = 0; d < cube->n_dims; d++)
+        mem_free(cube->budget, cube->dims[d].class_of, cube->dims[d].size * sizeof(u16));
     arena_free(cube->arena);
 }
 
@@ -288,7 +297,9 @@ bool cube_is_like(const Cube *cube, const SieveMember *member)
     const char *name = member->launch->woven->name;
     if (strcmp(cube->woven->name + 2, name + 2) != 0) return false;
     for (int c = 0; c < cube->woven->n_columns; c++)
-        if (cube->chunk_column[cube->woven->columns[c]] != member->launch->source->chunk_column[member->launch->woven->columns[c]]) return false;
+        if (cube->chunk_column[cube->woven->columns[c]] !=
+            member->launch->source->chunk_column[member->launch->woven->columns[c]])
+            return false;
     return true;
 }
 
@@ -300,7 +311,7 @@ bool cube_is_ready(const Cube *cube, u64 rows_left)
     return false;
 }
 
-// ---- a chunk ----------------------------------------------------------------------------------------------------------------
+// ---- a chunk --------------------------------------------------------------------------------------------------------
 
 static bool is_intact(const Cube *cube, const Chunk *chunk)
 {
@@ -319,9 +330,19 @@ CubeRun *cube_open(Cube *cube, const Chunk *chunk)
     CubeRun *run = calloc(1, sizeof *run);
     run->cube = cube;
     run->chunks[0] = chunk;
-    run->source = (Source){ .n_columns = cube->n_columns, .n_chunks = 1, .chunks = run->chunks, .chunk_column = cube->chunk_column, .n_rows = chunk->n_rows };
-    run->launch = (Launch){ .woven = cube->woven, .code = cube->code, .source = &run->source, .sink = SINK_GROUPS, .n_slots = cube->n_slots, .limit = -1,
-                            .budget = cube->budget, .stop = &run->stop };
+    run->source = (Source){ .n_columns = cube->n_columns,
+                            .n_chunks = 1,
+                            .chunks = run->chunks,
+                            .chunk_column = cube->chunk_column,
+                            .n_rows = chunk->n_rows };
+    run->launch = (Launch){ .woven = cube->woven,
+                            .code = cube->code,
+                            .source = &run->source,
+                            .sink = SINK_GROUPS,
+                            .n_slots = cube->n_slots,
+                            .limit = -1,
+                            .budget = cube->budget,
+                            .stop = &run->stop };
     weft_status status = cube->device->open(cube->device, &run->launch, &ignored);
     if (!status) status = cube->device->prepare(cube->device, &run->launch, &ignored);
     if (!status) return run;
@@ -334,7 +355,10 @@ void cube_push(CubeRun *run, int slot, u32 first, u32 end)
     run->cube->device->push(run->cube->device, &run->launch, slot, 0, first, end);
 }
 
-static bool wants(const Wants *member, int dim, int class) { return member->classes[dim][class / 64] >> class % 64 & 1; }
+static bool wants(const Wants *member, int dim, int class)
+{
+    return member->classes[dim][class / 64] >> class % 64 & 1;
+}
 
 // The cells that the member wants: all combinations of classes that it does.
 static u32 list_cells(const Cube *cube, const Wants *member, u32 *cells)
@@ -347,7 +371,7 @@ static u32 list_cells(const Cube *cube, const Wants *member, u32 *cells)
         for (u32 c = 0; c < n_classes; c++)
             if (wants(member, d, (int)c)) list[n_list++] = c;
         n = n_before * n_list;
-        for (u32 at = n_before; at-- > 0;)                     // from the end: what is written lies at or after what is read
+        for (u32 at = n_before; at-- > 0;)  // from the end: what is written lies at or after what is read
             for (u32 k = n_list; k-- > 0;) cells[at * n_list + k] = cells[at] * n_classes + list[k];
     }
     return n;
@@ -360,7 +384,8 @@ void cube_fold(CubeRun *run, const int *chunks, Gate *gates, int slot)
     for (int m = 0; m < cube->n_members; m++) {
         if (!gate_enter(&gates[m])) continue;
         const u32 n_cells = list_cells(cube, &cube->wants[m], cells);
-        cube->device->fold(cube->device, &run->launch, &(Fold){ cube->members[m].launch, slot, chunks[m], n_cells, cells });
+        cube->device->fold(cube->device, &run->launch,
+                           &(Fold){ cube->members[m].launch, slot, chunks[m], n_cells, cells });
         gate_leave(&gates[m]);
     }
     free(cells);

@@ -24,7 +24,8 @@ struct weft_db {
     _Atomic u64 n_queries;             // numbered as they come
     Store   *store;
     Budget   budget;                   // of all that grows with data; memory_limit is its limit
-    Budget   looks;                    // what does not grow with data, such as virtual tables: one can look at a database whose memory is full
+    Budget
+        looks;  // what does not grow with data, such as virtual tables: one can look at a database whose memory is full
     Admission *admission;              // which queries may run beside which
     Network *network;                  // for queries
     Pieces  *pieces;                   // what running queries have in common
@@ -74,14 +75,15 @@ struct weft_result {
     const char **notices;
 };
 
-// ---- statement timeouts -----------------------------------------------------------------------------------------------
+// ---- statement timeouts ---------------------------------------------------------------------------------------------
 
 Deadlines *deadlines_new(void);
 void       deadlines_free(Deadlines *deadlines);
-void       deadline_set(Deadlines *deadlines, weft_session *session, i64 timeout_ms);     // stops its query then, unless cleared first
+void deadline_set(Deadlines *deadlines, weft_session *session,
+                  i64 timeout_ms);  // stops its query then, unless cleared first
 void       deadline_clear(Deadlines *deadlines, weft_session *session);
 
-// ---- one query at work -------------------------------------------------------------------------------------------------
+// ---- one query at work ----------------------------------------------------------------------------------------------
 
 typedef struct KernelReport {          // for EXPLAIN ANALYZE
     const char  *label;
@@ -94,7 +96,7 @@ typedef struct KernelReport {          // for EXPLAIN ANALYZE
     u64         *counts;
     double       time_ms, compile_ms;
     const char  *meanwhile;            // the CPU ran it while code for this device is made; NULL: it did not
-    const char  *unsuited;             // why it is none for the GPU that was asked for, or why that did not run it; NULL: it is one
+    const char *unsuited;  // why it is none for the GPU that was asked for, or why that did not run it; NULL: it is one
     double       wait_ms, gain;        // see Launch
     int          n_beside, n_woven;
     const char  *woven_as;
@@ -110,22 +112,43 @@ typedef struct PipelineReport {
 typedef struct Signature {             // equal texts, equal work
     char  *text;                       // NULL: shared with nobody
     size_t length;
-    int    n_relations;
-    u8    *relations;                  // in the order in which the text numbers them
+    int    n_things;
+    int   *things;                     // sources and columns, in the order in which the text numbers them (signature.c)
 } Signature;
+
+// The rows that a pipeline left, kept for the pipelines that read them.  Cells have 8 bytes each.
+typedef struct StoredColumn {
+    Type        type;
+    const i64  *cells;                 // numbers, codes of DICT, or doubles; of a NULL row, some value of the range
+    const u64  *valid;                 // a bit per row, 1 where it is not NULL; NULL: there is no NULL
+    Dictionary *dict;                  // text; held by the query
+    u32         dict_count;
+    Range       range;                 // of these rows
+} StoredColumn;
+
+typedef struct Stored {
+    u64           n_rows;
+    StoredColumn *columns;             // by output of the pipeline
+} Stored;
+
+typedef struct SharedRun SharedRun;    // rows or groups that several queries use (query.c)
 
 typedef struct QueryRun {
     Arena          *own;               // lives as long as the query
     Arena          *arena;             // for the pipeline at hand: its own, or that of a shared piece
     weft_session   *session;
-    const Query    *query;
-    Plan           *plan;
-    Claim          *claim;             // its memory; NULL before it is planned.  Whoever runs the query leaves it, after own is freed.
+    const Plan     *plan;
+    Graph          *graph;             // its pipelines
+    Claim *claim;  // its memory; NULL before it is planned.  Whoever runs the query leaves it, after own is freed.
     Signature      *signatures;        // by pipeline
     JoinTable     **tables;            // by pipeline
+    Stored        **stored;            // by pipeline: what the pipelines after it read
+    Expr          **params;            // by number: the constant, once it is known
     PipelineReport *reports;           // by pipeline
     int             n_pieces;
     Piece         **pieces;            // shared ones that it uses; released when it is done
+    int             n_answers;
+    SharedRun     **answers;           // of these pieces, those that are rows or groups
     int             n_notices;
     const char    **notices;
     Code          **codes;             // kernels that the better compiler should see once the query is done
@@ -135,7 +158,7 @@ typedef struct QueryRun {
     bool            only_weave;        // EXPLAIN (KERNEL): the last pipeline is woven, not run
     bool            is_empty;          // its text says that no row comes out: nothing was run
     bool            is_second_try;     // the first met the memory limit: this one is to be alone
-    Device         *announced;         // expects this query's last scan, and is to be told when that does not come; NULL: none does
+    Device *announced;  // expects this query's last scan, and is to be told when that does not come; NULL: none does
     bool            must_use_cpu;      // a device was lost that had tables of the first try
     bool            has_lost_tables;   // it was lost in this one
     Launch         *last;              // the root's launch, its own or a shared one
@@ -143,32 +166,37 @@ typedef struct QueryRun {
     Error          *err;
 } QueryRun;
 
-weft_status query_run(QueryRun *run);                                      // all pipelines; run->last holds what came out
+weft_status query_run(QueryRun *run);  // all pipelines; run->last holds what came out
 void        query_free(QueryRun *run);
-Budget     *query_budget(const QueryRun *run);                             // what its memory is counted in; may be used after the query is gone
-bool        query_may_try_again(const QueryRun *run, weft_status status);  // it met the memory limit, and others were there; or see has_lost_tables
-void        query_estimate(QueryRun *run, Part *parts);                    // what its pipelines will need, and last the rest (estimate.c)
+Budget *query_budget(const QueryRun *run);  // what its memory is counted in; may be used after the query is gone
+bool query_may_try_again(const QueryRun *run,
+                         weft_status status);  // it met the memory limit, and others were there; or see has_lost_tables
+void query_estimate(QueryRun *run, Part *parts);  // what its pipelines will need, and last the rest (estimate.c)
 weft_status query_alloc(QueryRun *run, size_t bytes, void **out);          // counted, zeroed, freed with the query
-weft_status query_ranks(QueryRun *run, Dictionary *dict, u32 count, const u32 **ranks);    // of a dictionary's codes; held as long as the query
+weft_status query_ranks(QueryRun *run, Dictionary *dict, u32 count,
+                        const u32 **ranks);  // of a dictionary's codes; held as long as the query
 void        query_notice(QueryRun *run, const char *notice);
 
 // The table lives in HOME, and so does all it points to.
 weft_status table_build(QueryRun *run, Arena *home, int pipeline, Launch *launch, JoinTable **out, double *kernel_ms);
-// What table_build will want to know, to be found out by a device that keeps the rows: asked for in the kernel's text, and in its launch.
+// What table_build will want to know, to be found out by a device that keeps the rows: asked for in the kernel's text,
+// and in its launch.
 const u8   *table_notes(QueryRun *run, int pipeline);
 void        table_facts(QueryRun *run, int pipeline, const Woven *woven, const u8 *notes, Launch *launch);
-weft_status query_device_failed(QueryRun *run, weft_status status);        // of a device that has what the query needs: then it is run again, without
-weft_status counted_alloc(Arena *arena, Budget *budget, size_t bytes, void **out, Error *err);     // freed with the arena
-Signature   query_signature(const QueryRun *run, int pipeline);            // of builds before it first: they become part of it
-const Probe *query_probe_of(const Plan *plan, int pipeline);               // the probe that uses the table it builds
-bool        query_only_grouped_by(const QueryRun *run, int pipeline, ColumnRef ref);
-Range       query_column_range(void *run, const Expr *column);             // a RangeOfColumn: what the scanned table's statistics prove
+weft_status query_device_failed(
+    QueryRun *run, weft_status status);  // of a device that has what the query needs: then it is run again, without
+weft_status counted_alloc(Arena *arena, Budget *budget, size_t bytes, void **out, Error *err);  // freed with the arena
+Signature query_signature(const QueryRun *run, int pipeline);  // of builds before it first: they become part of it
+const Probe *query_probe_of(const Graph *graph, int pipeline);             // the probe that uses the table it builds
+bool        query_only_grouped_by(const QueryRun *run, int pipeline, int column);
+bool        query_has_kernels(const QueryRun *run);                        // else its rows are constants
+i64 query_rows_enough(const Pipeline *pipeline);  // its kernel may stop at so many rows; -1: it may not
 
-bool        query_should_stop(const QueryRun *run, u64 step);              // looks at the flag every few thousand steps of a loop
+bool query_should_stop(const QueryRun *run, u64 step);  // looks at the flag every few thousand steps of a loop
 weft_status query_canceled(QueryRun *run);
 weft_status query_copy(QueryRun *run, void *to, const void *from, u64 bytes);      // memcpy that a cancel can end
 
-// ---- views: columns of the answer before they are ordered ------------------------------------------------------------------
+// ---- views: columns of the answer before they are ordered -----------------------------------------------------------
 
 typedef enum ViewKind { VIEW_INT, VIEW_FLOAT, VIEW_WIDE, VIEW_TEXT, VIEW_CODE } ViewKind;
 
@@ -184,29 +212,49 @@ typedef struct View {
 
 typedef struct Order { const u64 *rows; u64 first, n_rows; } Order;            // rows NULL: as they are
 
-ViewKind    view_kind(Type type);
-int         compare_view_cells(const View *view, u64 a, u64 b);                                            // neither is NULL
-typedef struct Tie { int (*compare)(const void *context, u64 a, u64 b); const void *context; } Tie;    // of rows that come in no order of their own
-weft_status order_rows(QueryRun *run, View *views, u64 n_rows, const Tie *tie, Order *order);           // ORDER BY, LIMIT, OFFSET; TIE may be NULL
+typedef struct Finished { View *views; u64 n_rows; Order order; } Finished;    // a view for each output of the pipeline
 
-// ---- results ------------------------------------------------------------------------------------------------------------------
+ViewKind    view_kind(Type type);
+int compare_view_cells(const View *view, u64 a, u64 b);  // neither is NULL
+typedef struct Tie {
+    int (*compare)(const void *context, u64 a, u64 b);
+    const void *context;
+} Tie;  // of rows that come in no order of their own
+// ORDER BY, DISTINCT ON, copies, LIMIT, OFFSET; TIE may be NULL.  VIEWS are the finish's outputs.
+weft_status order_rows(QueryRun *run, const Finish *finish, View *views, u64 n_rows, const Tie *tie, Order *order);
+
+// ---- what is done with the rows or groups of a pipeline once they are there -----------------------------------------
+
+// AS_CODES: text that comes from a dictionary stays codes.  IS_STABLE: rows come in an order that depends on the data
+// alone.
+weft_status finish_pipeline(QueryRun *run, int pipeline, const Launch *launch, const Woven *woven, bool as_codes,
+                            bool is_stable, Finished *out);
+weft_status finish_nothing(QueryRun *run, const Finish *finish, Finished *out);  // the outputs without a row
+weft_status stored_keep(QueryRun *run, int pipeline, const Finished *finished, Stored **out);
+weft_status stored_param(QueryRun *run, int pipeline, const Finished *finished);  // its one value becomes a constant
+weft_status stored_source(QueryRun *run, const Pipeline *pipeline, const ColumnSet *needed, Source **out);
+weft_status stored_from_launch(QueryRun *run, const Launch *launch, Expr *const *outputs, int n_outputs, Source **out);
+
+// ---- results --------------------------------------------------------------------------------------------------------
 
 weft_result *result_new(weft_db *db);
 weft_status  result_alloc(weft_result *result, size_t bytes, void **out, Error *err);    // freed with the result
 weft_status  result_from_query(QueryRun *run, weft_result *result);
-weft_status  result_from_constants(QueryRun *run, weft_result *result);                   // SELECT without FROM
-weft_status  result_from_lines(weft_result *result, const char *name, const char *lines, Error *err);   // one text column
+weft_status result_from_lines(weft_result *result, const char *name, const char *lines, Error *err);  // one text column
 void         result_add_notice(weft_result *result, const char *notice);
 void         result_add_notices(weft_result *result, const QueryRun *run);
 
-// ---- the rest ------------------------------------------------------------------------------------------------------------------
+// ---- the rest -------------------------------------------------------------------------------------------------------
 
 void        explain_plan(QueryRun *run, bool with_figures, Text *text);    // figures: what a run left in run->reports
-void        explain_network(weft_db *db, Arena *arena, bool as_dot, Text *text);      // what runs now, and what is woven with what
+void explain_network(weft_db *db, Arena *arena, bool as_dot, Text *text);  // what runs now, and what is woven with what
 void        settings_default_device(Settings *settings);                   // $WEFT_DEVICE, else auto
+i64         settings_default_memory_limit(void);                           // 80 % of the memory there is; 0: none
 bool        settings_default_gpu_wait(void);                               // $WEFT_GPU_WAIT, else off
-weft_status settings_set(weft_session *session, const char *name, const char *value, int at, Error *err);   // value NULL: default
+weft_status settings_set(weft_session *session, const char *name, const char *value, int at,
+                         Error *err);  // value NULL: default
 weft_status settings_show(weft_session *session, const char *name, int at, Text *text, Error *err);
-weft_status virtual_table(weft_db *db, Arena *arena, const char *name, const Table **table, Error *err);    // *table NULL: no such
+weft_status virtual_table(weft_db *db, Arena *arena, const char *name, const Table **table,
+                          Error *err);  // *table NULL: no such
 
 #endif

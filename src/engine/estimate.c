@@ -1,8 +1,11 @@
 // estimate.c - what a query will need of memory, before it has seen a row: for admission.h.
 //
-// One part for each pipeline, and one for what comes after the last: ordering, and the result.  A pipeline's part is what it takes at the most
-// while it is made: rows collected by threads, in arrays that double, and what is made of them.  Row counts are the plan's, which rest on
-// statistics; where these know nothing, on guesses.  An estimate need not be right: too low, and the limit itself still holds; too high, and
+// One part for each pipeline, and one for what comes after the last: ordering, and the result.  A pipeline's part is
+// what it takes at the most
+// while it is made: rows collected by threads, in arrays that double, and what is made of them.  Row counts are the
+// plan's, which rest on
+// statistics; where these know nothing, on guesses.  An estimate need not be right: too low, and the limit itself still
+// holds; too high, and
 // others wait until the pipeline is done and the facts are known.
 
 #include "engine/engine.h"
@@ -25,7 +28,7 @@ static double power_of_two(double least) { return exp2(ceil(log2(fmax(least, 1))
 // Values that an expression can take; more than there are rows says nothing.
 static double span_of(QueryRun *run, const Expr *expr, double unknown)
 {
-    const Range range = range_of(expr, query_column_range, run);
+    const Range range = plan_range(run->plan, expr);
     if (!range.known || type_is_float(expr->type)) return unknown;
     return range.low > range.high ? 1 : (double)range.high - (double)range.low + 1 + range.nullable;
 }
@@ -53,28 +56,26 @@ static double bytes_unwoven(const QueryRun *run, const Pipeline *pipeline, int n
 static double key_span(QueryRun *run, const Pipeline *pipeline)
 {
     double span = 1;
-    for (int k = 0; k < pipeline->n_keys; k++) span *= span_of(run, pipeline->keys[k], 1e30);
+    for (int k = 0; k < pipeline->n_keys; k++) span *= span_of(run, pipeline->keys[k].value, 1e30);
     return span;
 }
 
 static double payload_bytes(QueryRun *run, int number, double *renumbering)
 {
-    const Pipeline *pipeline = &run->plan->pipelines[number];
+    const Pipeline *pipeline = &run->graph->pipelines[number];
     double          bytes = 0;
     for (int p = 0; p < pipeline->n_payload; p++) {
-        const ColumnRef ref = pipeline->payload[p];
-        const Expr      column = { .kind = EXPR_COLUMN, .type = run->query->relations[ref.relation].table->columns[ref.column].type, .relation = ref.relation,
-                                   .column = ref.column };
-        const double    span = span_of(run, &column, 1e30);
+        const double span = span_of(run, pipeline->payload[p].value, 1e30);
         bytes += width_of(span);
-        if (span <= RENUMBERED && query_only_grouped_by(run, number, ref)) *renumbering += span * 4;
+        if (span <= RENUMBERED && query_only_grouped_by(run, number, pipeline->payload[p].column))
+            *renumbering += span * 4;
     }
     return bytes;
 }
 
 static double estimate_table(QueryRun *run, int number)
 {
-    const Pipeline *pipeline = &run->plan->pipelines[number];
+    const Pipeline *pipeline = &run->graph->pipelines[number];
     const int       n_columns = pipeline->n_keys + pipeline->n_payload;
     const double    n = pipeline->rows_out, span = key_span(run, pipeline);
     double          renumbering = 0;
@@ -82,7 +83,8 @@ static double estimate_table(QueryRun *run, int number)
     const double    by_row = n * (8 + payload), by_key = span * fmax(payload, 4) + span / 8 + 4 * n;
     const bool      is_direct = span <= DIRECT_SPAN || span <= DIRECT_SHARE * n;
     const double    hash = power_of_two(2 * n) * SLOT_BYTES + (pipeline->n_keys > 1 ? n * 8 * pipeline->n_keys : 0);
-    return bytes_of_rows(run, pipeline, n, n_columns) + bytes_unwoven(run, pipeline, n_columns) + by_row + (is_direct ? by_key : hash) + renumbering;
+    return bytes_of_rows(run, pipeline, n, n_columns) + bytes_unwoven(run, pipeline, n_columns) + by_row +
+           (is_direct ? by_key : hash) + renumbering;
 }
 
 typedef struct GroupGuess { double n_groups, bytes; } GroupGuess;
@@ -94,59 +96,70 @@ static double hash_groups(double n_groups, double bytes_per_group)
     return 1.5 * (room * bytes_per_group + fmax(2 * room, 4096) * SLOT_BYTES);
 }
 
-static GroupGuess estimate_groups(QueryRun *run)
+static GroupGuess estimate_groups(QueryRun *run, const Pipeline *pipeline)
 {
-    const Query    *query = run->query;
-    const Pipeline *root = &run->plan->pipelines[run->plan->n_pipelines - 1];
-    const double    state = 8 + 16.0 * query->n_aggs, workers = n_workers(run, root);
-    double          domain = 1;
-    for (int k = 0; k < query->n_keys; k++) domain *= span_of(run, query->keys[k], 1e30);
-    const double    n_groups = fmax(1, fmin(domain, root->rows_out));
-    const double    unwoven = bytes_unwoven(run, root, query->n_keys + query->n_aggs);
+    const double state = 8 + 16.0 * pipeline->n_aggs, workers = n_workers(run, pipeline);
+    double       domain = 1;
+    for (int k = 0; k < pipeline->n_keys; k++) domain *= span_of(run, pipeline->keys[k].value, 1e30);
+    const double n_groups = fmax(1, fmin(domain, pipeline->rows_out));
+    const double unwoven = bytes_unwoven(run, pipeline, pipeline->n_keys + pipeline->n_aggs);
     if (domain * state <= ARRAY_GROUPS) return (GroupGuess){ n_groups, unwoven + domain * state * workers };
-    const double words = query->n_keys > 1 ? 8.0 * (query->n_keys + 1) : 0, own = fmin(n_groups, root->rows_out / workers);
+    const double words = pipeline->n_keys > 1 ? 8.0 * (pipeline->n_keys + 1) : 0,
+                 own = fmin(n_groups, pipeline->rows_out / workers);
     const double all = hash_groups(n_groups, state + 8 + words), of_one = hash_groups(own, state + 8 + words);
-    return (GroupGuess){ n_groups, unwoven + all + (workers - 1) * of_one };           // one of them gets what the others have
+    return (GroupGuess){ n_groups, unwoven + all + (workers - 1) * of_one };  // one of them gets what the others have
 }
 
-static double output_bytes(const Query *query, int n_outputs)
+static double output_bytes(const Finish *finish, int n_outputs)
 {
     double bytes = 0;
     for (int o = 0; o < n_outputs; o++) {
-        const ViewKind kind = view_kind(query->outputs[o].expr->type);
+        const ViewKind kind = view_kind(finish->outputs[o].value->type);
         bytes += kind == VIEW_INT || kind == VIEW_FLOAT ? 9 : 17;
     }
     return bytes;
 }
 
-// What is done with N_ROWS rows or groups: HAVING and outputs of groups in arrays that double, the order, the copy for the user.
-static double estimate_finish(const Query *query, double n_rows)
+// What is done with N_ROWS rows or groups: outputs of groups in arrays that double, the order, the copy for the user or
+// the next pipeline.
+static double estimate_finish(const Pipeline *pipeline, double n_rows)
 {
-    const double n_result = query->limit >= 0 ? fmin((double)query->limit, n_rows) : n_rows;
-    const double cells = query->is_grouped ? n_rows * GROWING * output_bytes(query, query->n_outputs) : 0;
-    return PLAN_BYTES + cells + (query->n_sort ? n_rows * SORT_BYTES : 0) + n_result * output_bytes(query, query->n_visible);
+    const Finish *finish = &pipeline->finish;
+    const double  n_result = finish->limit >= 0 ? fmin((double)finish->limit, n_rows) : n_rows;
+    const double  cells = pipeline->sink == SINK_ROWS ? 0 : n_rows * GROWING * output_bytes(finish, finish->n_outputs);
+    return cells + (finish->n_sort ? n_rows * SORT_BYTES : 0) + n_result * output_bytes(finish, finish->n_outputs);
 }
 
-static double rows_of_root(const QueryRun *run)
+static double rows_of(const Pipeline *pipeline)
 {
-    const Query *query = run->query;
-    const double n_rows = run->plan->pipelines[run->plan->n_pipelines - 1].rows_out;
-    return query->limit >= 0 && !query->n_sort ? fmin(n_rows, (double)query->limit + (double)query->offset) : n_rows;
+    const i64 enough = query_rows_enough(pipeline);
+    return enough >= 0 ? fmin(pipeline->rows_out, (double)enough) : pipeline->rows_out;
+}
+
+// The kernel of a pipeline that ends in rows or groups, and *FINISH: what comes after it.
+static double estimate_answer(QueryRun *run, const Pipeline *pipeline, double *finish)
+{
+    if (pipeline->sink == SINK_GROUPS) {
+        const GroupGuess groups = estimate_groups(run, pipeline);
+        *finish = estimate_finish(pipeline, groups.n_groups);
+        return groups.bytes;
+    }
+    const double n_rows = rows_of(pipeline);
+    *finish = estimate_finish(pipeline, n_rows);
+    if (pipeline->sink == SINK_VALUES) return 0;
+    return bytes_of_rows(run, pipeline, n_rows, pipeline->n_outputs) +
+           bytes_unwoven(run, pipeline, pipeline->n_outputs);
 }
 
 void query_estimate(QueryRun *run, Part *parts)
 {
-    const int       root = run->plan->n_pipelines - 1;
-    const Pipeline *pipeline = &run->plan->pipelines[root];
-    double          n_rows;
-    for (int p = 0; p < root; p++) parts[p].bytes = bytes_of(estimate_table(run, p));
-    if (run->query->is_grouped) {
-        const GroupGuess groups = estimate_groups(run);
-        n_rows = groups.n_groups;
-        parts[root].bytes = bytes_of(groups.bytes);
-    } else {
-        n_rows = rows_of_root(run);
-        parts[root].bytes = bytes_of(bytes_of_rows(run, pipeline, n_rows, run->query->n_outputs) + bytes_unwoven(run, pipeline, run->query->n_outputs));
+    const int last = run->graph->n_pipelines - 1;
+    for (int p = 0; p <= last; p++) {
+        const Pipeline *pipeline = &run->graph->pipelines[p];
+        double          finish = 0;
+        const double bytes =
+            pipeline->sink == SINK_TABLE ? estimate_table(run, p) : estimate_answer(run, pipeline, &finish);
+        parts[p].bytes = bytes_of(p == last ? bytes : bytes + finish);
+        if (p == last) parts[last + 1].bytes = bytes_of(PLAN_BYTES + finish);
     }
-    parts[root + 1].bytes = bytes_of(estimate_finish(run->query, n_rows));
 }

@@ -1,8 +1,10 @@
 // exact.c - the end of an exact sum: from its parts to the nearest double.
 //
-//     parts, overlapping, signed  ->  one two's complement number  ->  sign and magnitude  ->  / divisor  ->  53 bits and a rest
+//     parts, overlapping, signed  ->  one two's complement number  ->  sign and magnitude  ->  / divisor  ->  53 bits
+//     and a rest
 //
-// The only rounding is the last step, and it sees all bits: those that are cut off decide by the first of them (half or not) and by
+// The only rounding is the last step, and it sees all bits: those that are cut off decide by the first of them (half or
+// not) and by
 // whether any of the others, or the remainder of the division, is other than 0.
 
 #include "engine/exact.h"
@@ -10,9 +12,9 @@
 #include <math.h>
 
 enum {
-    SPARE_WORDS = 2,                   // below the number, for the digits of a quotient: a divisor takes at most one word from the top
+    SPARE_WORDS = 2,  // below the number, for the digits of a quotient: a divisor takes at most one word from the top
     WORDS = EXACT_BITS / 64 + 2 + SPARE_WORDS,
-    UNIT_MIN = -1074,                  // of the smallest subnormal
+    UNIT_MIN = -1074,  // of the smallest subnormal
     DIGITS = 53
 };
 
@@ -66,7 +68,8 @@ static int top_bit(const Number *number)
 static u64 word_from(const Number *number, int bit)
 {
     const int i = bit / 64, shift = bit % 64;
-    const u64 low = i < number->n_words ? number->words[i] : 0, high = i + 1 < number->n_words ? number->words[i + 1] : 0;
+    const u64 low = i < number->n_words ? number->words[i] : 0,
+              high = i + 1 < number->n_words ? number->words[i + 1] : 0;
     return shift ? low >> shift | high << (64 - shift) : low;
 }
 
@@ -80,7 +83,7 @@ static bool any_below(const Number *number, int bit)
 static double nearest(const Number *number)
 {
     const int top = top_bit(number);
-    const int last = MAX_OF(MAX_OF(top - (DIGITS - 1), UNIT_MIN - number->unit), 0);           // the last bit that is kept
+    const int last = MAX_OF(MAX_OF(top - (DIGITS - 1), UNIT_MIN - number->unit), 0);  // the last bit that is kept
     u64       digits = top < last ? 0 : word_from(number, last) & (((u64)1 << DIGITS) - 1);
     if (last > 0) {
         const bool is_half = word_from(number, last - 1) & 1, is_more = number->has_more || any_below(number, last - 1);

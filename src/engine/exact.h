@@ -1,7 +1,9 @@
 // exact.h - the end of an exact sum: from its parts to the nearest double.
 //
-// Kernels add floats as integers (weave/sink.c): the sum is parts[0] + parts[1] * 2^digits + parts[2] * 2^(2 * digits) + ...,
-// in multiples of 2^unit.  The parts overlap and have signs of their own; here they become one number and are rounded, once.
+// Kernels add floats as integers (weave/sink.c): the sum is parts[0] + parts[1] * 2^digits + parts[2] * 2^(2 * digits)
+// + ...,
+// in multiples of 2^unit.  The parts overlap and have signs of their own; here they become one number and are rounded,
+// once.
 
 #ifndef WEFT_EXACT_H
 #define WEFT_EXACT_H
@@ -10,7 +12,8 @@
 
 #define EXACT_BITS 2304                // n_parts * digits may be up to this
 
-// The sum divided by DIVISOR (1, or the count of an average), to nearest, ties to even; beyond the largest double an infinity.
+// The sum divided by DIVISOR (1, or the count of an average), to nearest, ties to even; beyond the largest double an
+// infinity.
 double exact_round(const i64 *parts, int n_parts, int digits, int unit, u64 divisor);
 
 #endif

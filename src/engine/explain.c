@@ -1,4 +1,5 @@
-// explain.c - EXPLAIN: the plan as a tree of pipelines, and with ANALYZE what each of them did; EXPLAIN (NETWORK): what runs now.
+// explain.c - EXPLAIN: the plan as a tree of pipelines, and with ANALYZE what each of them did; EXPLAIN (NETWORK): what
+// runs now.
 
 #include "engine/engine.h"
 #include "engine/remote.h"
@@ -18,46 +19,49 @@ static void print_count(Text *text, u64 count)
 {
     char      digits[32];
     const int length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)count);
-    for (int i = 0; i < length; i++) text_add(text, "%c%s", digits[i], (length - i - 1) % 3 == 0 && i + 1 < length ? "," : "");
+    for (int i = 0; i < length; i++)
+        text_add(text, "%c%s", digits[i], (length - i - 1) % 3 == 0 && i + 1 < length ? "," : "");
 }
 
 static void print_table(const JoinTable *table, Text *text)
 {
-    static const char *const kinds[] = { [JOIN_BITS] = "bits", [JOIN_DIRECT] = "direct", [JOIN_HEADS] = "direct, chained", [JOIN_HASH] = "hash" };
-    text_add(text, "%s", table->kind == JOIN_HASH && !table->is_unique ? "hash, chained" : table->kind == JOIN_HEADS && table->is_unique ? "direct to rows" : kinds[table->kind]);
-    if (table->kind != JOIN_HASH) text_add(text, " over %llu keys", (unsigned long long)table->span);
-    for (int p = 0; p < table->n_payloads; p++) text_add(text, "%s%s in %d bits", p ? ", " : ": ", table->payloads[p].name, 8 * table->payloads[p].width);
+    static const char *const shapes[] = {
+        [SHAPE_BITS] = "bits", [SHAPE_DIRECT] = "direct", [SHAPE_HEADS] = "direct, chained", [SHAPE_HASH] = "hash"
+    };
+    text_add(text, "%s",
+             table->shape == SHAPE_HASH && !table->is_unique   ? "hash, chained"
+             : table->shape == SHAPE_HEADS && table->is_unique ? "direct to rows"
+                                                               : shapes[table->shape]);
+    if (table->shape != SHAPE_HASH) text_add(text, " over %llu keys", (unsigned long long)table->span);
+    for (int p = 0; p < table->n_payloads; p++)
+        text_add(text, "%s%s in %d bits", p ? ", " : ": ", table->payloads[p].name, 8 * table->payloads[p].width);
+}
+
+static void print_list(const QueryRun *run, const Binding *list, int n, const char *before, Text *text)
+{
+    for (int i = 0; i < n; i++) {
+        text_add(text, "%s", i ? ", " : before);
+        expr_print(list[i].value, run->plan, text);
+    }
 }
 
 static void print_sink(const QueryRun *run, const Pipeline *pipeline, Text *text)
 {
-    const Query *query = run->query;
-    if (pipeline->sink == SINK_ROWS) {
+    if (pipeline->sink == SINK_ROWS || pipeline->sink == SINK_VALUES) {
         text_add(text, "rows");
     } else if (pipeline->sink == SINK_GROUPS) {
-        static const char *const names[] = { [AGG_COUNT_ALL] = "count", [AGG_COUNT] = "count", [AGG_SUM] = "sum", [AGG_MIN] = "min", [AGG_MAX] = "max", [AGG_AVG] = "avg" };
-        for (int a = 0; a < query->n_aggs; a++) {
-            text_add(text, "%s%s(", a ? ", " : "", names[query->aggs[a].kind]);
-            if (query->aggs[a].arg) expr_print(query->aggs[a].arg, query, text);
-            else text_add(text, "*");
-            text_add(text, ")");
+        for (int a = 0; a < pipeline->n_aggs; a++) {
+            text_add(text, "%s", a ? ", " : "");
+            agg_print(&pipeline->aggs[a], run->plan, text);
         }
-        if (!query->n_aggs) text_add(text, "groups");
-        for (int k = 0; k < query->n_keys; k++) {
-            text_add(text, "%s", k ? ", " : " by ");
-            expr_print(query->keys[k], query, text);
-        }
+        if (!pipeline->n_aggs) text_add(text, "groups");
+        print_list(run, pipeline->keys, pipeline->n_keys, " by ", text);
     } else {
         text_add(text, "table on ");
-        for (int k = 0; k < pipeline->n_keys; k++) {
-            text_add(text, "%s", k ? ", " : "");
-            expr_print(pipeline->keys[k], query, text);
-        }
+        print_list(run, pipeline->keys, pipeline->n_keys, "", text);
         if (!pipeline->n_keys) text_add(text, "nothing (cross join)");
-        for (int p = 0; p < pipeline->n_payload; p++) {
-            const ColumnRef ref = pipeline->payload[p];
-            text_add(text, "%s%s", p ? ", " : " -> ", query->relations[ref.relation].table->columns[ref.column].name);
-        }
+        for (int p = 0; p < pipeline->n_payload; p++)
+            text_add(text, "%s%s", p ? ", " : " -> ", run->plan->columns[pipeline->payload[p].column].name);
     }
 }
 
@@ -66,10 +70,13 @@ static void indent(Text *text, int depth) { text_add(text, "%*s", 4 * depth, "")
 // "9 x 115 blocks of 256 threads x 8 rows, 40 registers, 12.3 kB shared, occupancy 75 %, 3 launches"
 static void print_shape(const GpuFigures *gpu, Text *text)
 {
-    text_add(text, "%u x %u blocks of %d threads x %d rows, %d registers, ", gpu->grid_x, gpu->grid_y, gpu->threads, gpu->items, gpu->registers);
+    text_add(text, "%u x %u blocks of %d threads x %d rows, %d registers, ", gpu->grid_x, gpu->grid_y, gpu->threads,
+             gpu->items, gpu->registers);
     print_bytes(text, gpu->shared_bytes);
-    text_add(text, " shared, occupancy %d %%, %d launch%s", gpu->occupancy, gpu->n_launches, gpu->n_launches == 1 ? "" : "es");
-    if (gpu->n_repeats) text_add(text, " (begun anew %d time%s for lack of room)", gpu->n_repeats, gpu->n_repeats == 1 ? "" : "s");
+    text_add(text, " shared, occupancy %d %%, %d launch%s", gpu->occupancy, gpu->n_launches,
+             gpu->n_launches == 1 ? "" : "es");
+    if (gpu->n_repeats)
+        text_add(text, " (begun anew %d time%s for lack of room)", gpu->n_repeats, gpu->n_repeats == 1 ? "" : "s");
 }
 
 static void print_rate(const KernelReport *kernel, Text *text)
@@ -79,7 +86,9 @@ static void print_rate(const KernelReport *kernel, Text *text)
     text_add(text, "kernels %.3f ms", gpu->kernel_ms);
     if (!kernel->bytes_read) return;
     text_add(text, " at %.*f GB/s", rate_gbs < 10, rate_gbs);
-    if (gpu->peak_gbs >= 1) text_add(text, " (%.0f %% of the %s %.0f)", 100 * rate_gbs / gpu->peak_gbs, gpu->is_peak_measured ? "measured" : "nominal", gpu->peak_gbs);
+    if (gpu->peak_gbs >= 1)
+        text_add(text, " (%.0f %% of the %s %.0f)", 100 * rate_gbs / gpu->peak_gbs,
+                 gpu->is_peak_measured ? "measured" : "nominal", gpu->peak_gbs);
 }
 
 // "kernels 0.500 ms at 4200 GB/s (93 % of the measured 4500), 1.2 GB over the link"
@@ -91,7 +100,9 @@ static void print_transfer(const KernelReport *kernel, Text *text)
         text_add(text, gpu->kernel_ms > 0 ? ", " : "");
         print_bytes(text, (double)gpu->bytes_host);
         text_add(text, " over the link");
-        if (gpu->bytes_straight) text_add(text, " (%.0f %% from pinned columns)", 100 * (double)gpu->bytes_straight / (double)gpu->bytes_host);
+        if (gpu->bytes_straight)
+            text_add(text, " (%.0f %% from pinned columns)",
+                     100 * (double)gpu->bytes_straight / (double)gpu->bytes_host);
     }
     if (gpu->bytes_in_place) {
         text_add(text, gpu->kernel_ms > 0 || gpu->bytes_host ? ", " : "");
@@ -133,7 +144,8 @@ static void print_kernel_figures(const KernelReport *kernel, int depth, Text *te
     print_count(text, kernel->rows_out);
     text_add(text, ", read ");
     print_bytes(text, (double)kernel->bytes_read);
-    text_add(text, ", chunks read %d, skipped %d, time %.2f ms", kernel->chunks_read, kernel->chunks_skipped, kernel->time_ms);
+    text_add(text, ", chunks read %d, skipped %d, time %.2f ms", kernel->chunks_read, kernel->chunks_skipped,
+             kernel->time_ms);
     if (kernel->compile_ms >= 0.005) text_add(text, " + %.2f ms to get the code", kernel->compile_ms);
     if (kernel->gpu.count_ms >= 0.005) text_add(text, " + %.2f ms to count rows step by step", kernel->gpu.count_ms);
     if (kernel->meanwhile) text_add(text, "; code for %s is compiled meanwhile", kernel->meanwhile);
@@ -141,9 +153,12 @@ static void print_kernel_figures(const KernelReport *kernel, int depth, Text *te
     if (kernel->gpu.threads) print_gpu(kernel, depth, text);
     if (kernel->n_beside) {
         indent(text, depth);
-        text_add(text, "    got on a running scan after %.2f ms, beside %d others; ", kernel->wait_ms, kernel->n_beside);
+        text_add(text, "    got on a running scan after %.2f ms, beside %d others; ", kernel->wait_ms,
+                 kernel->n_beside);
         if (!kernel->woven_as) text_add(text, "side by side\n");
-        else text_add(text, "%s with %d of them (expected gain %.1f), so rows are not counted step by step\n", kernel->woven_as, kernel->n_woven - 1, kernel->gain);
+        else
+            text_add(text, "%s with %d of them (expected gain %.1f), so rows are not counted step by step\n",
+                     kernel->woven_as, kernel->n_woven - 1, kernel->gain);
     }
     for (int c = 0; !kernel->woven_as && c < kernel->woven->n_counts; c++) {
         indent(text, depth);
@@ -153,62 +168,106 @@ static void print_kernel_figures(const KernelReport *kernel, int depth, Text *te
     }
 }
 
+static void print_condition(const QueryRun *run, const char *what, const Expr *condition, int depth, Text *text)
+{
+    indent(text, depth);
+    text_add(text, "%s ", what);
+    expr_print(condition, run->plan, text);
+    text_add(text, "\n");
+}
+
+static void print_finish(const QueryRun *run, const Pipeline *pipeline, int depth, Text *text)
+{
+    const Finish *finish = &pipeline->finish;
+    const char   *having = pipeline->sink == SINK_GROUPS ? "having" : "where";
+    for (int c = 0; c < finish->n_conditions; c++) print_condition(run, having, finish->conditions[c], depth, text);
+    if (finish->n_sort) indent(text, depth);
+    for (int k = 0; k < finish->n_sort; k++)
+        text_add(text, "%s%s%s%s",
+                 k                       ? ", "
+                 : finish->n_distinct_on ? "first of each, by "
+                                         : "sort by ",
+                 run->plan->columns[finish->sort[k].column].name, finish->sort[k].descending ? " desc" : "",
+                 k + 1 == finish->n_sort ? "\n" : "");
+    if (finish->limit >= 0) indent(text, depth), text_add(text, "limit %lld\n", (long long)finish->limit);
+    if (finish->offset > 0) indent(text, depth), text_add(text, "offset %lld\n", (long long)finish->offset);
+}
+
+static void print_built(const PipelineReport *figures, int depth, Text *text)
+{
+    if (!figures || !figures->table) return;
+    indent(text, depth);
+    text_add(text, "  table: ");
+    print_table(figures->table, text);
+    text_add(text, ", ");
+    print_count(text, figures->table->n_rows);
+    text_add(text, " rows, ");
+    print_bytes(text, (double)figures->table->bytes);
+    if (figures->table->remote)
+        text_add(text, ", built in %.3f ms by %s\n", figures->build_ms, remote_device(figures->table->remote));
+    else text_add(text, ", built in %.2f ms by cpu\n", figures->build_ms);
+}
+
+static void print_source(const QueryRun *run, const Pipeline *pipeline, Text *text)
+{
+    if (!pipeline->table) {
+        text_add(text, "%s", pipeline->sink == SINK_VALUES ? "values" : "read");
+        for (int i = 0; i < pipeline->n_inputs; i++)
+            text_add(text, "%s pipeline %d", i ? "," : "", pipeline->inputs[i] + 1);
+        return;
+    }
+    text_add(text, "scan %s", pipeline->table->name);
+    if (strcmp(pipeline->name, pipeline->table->name) != 0) text_add(text, " as %s", pipeline->name);
+}
+
+static void print_pipeline(const QueryRun *run, int number, int depth, bool with_figures, Text *text);
+
+static void print_probe(const QueryRun *run, const Probe *probe, int depth, bool with_figures, Text *text)
+{
+    static const char *const names[] = {
+        [JOIN_INNER] = "join",     [JOIN_LEFT] = "left join",     [JOIN_SEMI] = "semi-join",
+        [JOIN_ANTI] = "anti-join", [JOIN_SINGLE] = "single join", [JOIN_MARK] = "mark join"
+    };
+    indent(text, depth);
+    text_add(text, "  %s", names[probe->join]);
+    for (int k = 0; k < probe->n_keys; k++) {
+        text_add(text, "%s", k ? " and " : " ");
+        expr_print(probe->keys[k], run->plan, text);
+        text_add(text, " = ");
+        expr_print(run->graph->pipelines[probe->build].keys[k].value, run->plan, text);
+    }
+    if (probe->residual) {
+        text_add(text, " if ");
+        expr_print(probe->residual, run->plan, text);
+    }
+    text_add(text, "\n");
+    print_pipeline(run, probe->build, depth + 1, with_figures, text);
+}
+
 static void print_pipeline(const QueryRun *run, int number, int depth, bool with_figures, Text *text)
 {
-    const Pipeline       *pipeline = &run->plan->pipelines[number];
+    const Pipeline       *pipeline = &run->graph->pipelines[number];
     const PipelineReport *figures = with_figures ? &run->reports[number] : NULL;
-    const Relation       *relation = &run->query->relations[pipeline->relation];
+    if (pipeline->sink != SINK_TABLE) print_finish(run, pipeline, depth, text);
     indent(text, depth);
-    text_add(text, "pipeline %d: scan %s", number + 1, relation->table->name);
-    if (strcmp(relation->alias, relation->table->name) != 0) text_add(text, " as %s", relation->alias);
+    text_add(text, "pipeline %d: ", number + 1);
+    print_source(run, pipeline, text);
+    if (pipeline->param >= 0) text_add(text, " -> $%d", pipeline->param + 1);
     text_add(text, " -> ");
     print_sink(run, pipeline, text);
     text_add(text, "  (rows %.0f, estimated out %.0f)\n", pipeline->rows_in, pipeline->rows_out);
-    for (int f = 0; f < pipeline->n_filters; f++) {
-        indent(text, depth);
-        text_add(text, "  filter ");
-        expr_print(pipeline->filters[f], run->query, text);
-        text_add(text, "\n");
-    }
+    for (int f = 0; f < pipeline->n_filters; f++) print_condition(run, "  filter", pipeline->filters[f], depth, text);
+    for (int l = 0; l < pipeline->n_lets; l++) print_condition(run, "  compute", pipeline->lets[l].value, depth, text);
     for (int k = 0; figures && k < figures->n_kernels; k++) print_kernel_figures(&figures->kernels[k], depth, text);
-    if (figures && figures->table) {
-        indent(text, depth);
-        text_add(text, "  table: ");
-        print_table(figures->table, text);
-        text_add(text, ", ");
-        print_count(text, figures->table->n_rows);
-        text_add(text, " rows, ");
-        print_bytes(text, (double)figures->table->bytes);
-        if (figures->table->remote) text_add(text, ", built in %.3f ms by %s\n", figures->build_ms, remote_device(figures->table->remote));
-        else text_add(text, ", built in %.2f ms by cpu\n", figures->build_ms);
+    print_built(figures, depth, text);
+    for (int p = 0; p < pipeline->n_probes; p++) print_probe(run, &pipeline->probes[p], depth, with_figures, text);
+    for (int i = 0; i < pipeline->n_inputs; i++) {
+        bool is_first = true;          // a shared subplan is shown where it is first read
+        for (int p = number + 1; p < run->graph->n_pipelines; p++)
+            for (int q = 0; q < run->graph->pipelines[p].n_inputs; q++)
+                is_first &= run->graph->pipelines[p].inputs[q] != pipeline->inputs[i];
+        if (is_first) print_pipeline(run, pipeline->inputs[i], depth + 1, with_figures, text);
     }
-    for (int p = 0; p < pipeline->n_probes; p++) {
-        const Probe *probe = &pipeline->probes[p];
-        indent(text, depth);
-        text_add(text, "  join");
-        for (int k = 0; k < probe->n_keys; k++) {
-            text_add(text, "%s", k ? " and " : " ");
-            expr_print(probe->keys[k], run->query, text);
-            text_add(text, " = ");
-            expr_print(run->plan->pipelines[probe->build].keys[k], run->query, text);
-        }
-        text_add(text, "\n");
-        print_pipeline(run, probe->build, depth + 1, with_figures, text);
-    }
-}
-
-static void print_finish(const Query *query, Text *text)
-{
-    if (query->having) {
-        text_add(text, "having ");
-        expr_print(query->having, query, text);
-        text_add(text, "\n");
-    }
-    for (int k = 0; k < query->n_sort; k++)
-        text_add(text, "%s%s%s%s", k ? ", " : "sort by ", query->outputs[query->sort[k].output].name, query->sort[k].descending ? " desc" : "",
-                 k + 1 == query->n_sort ? "\n" : "");
-    if (query->limit >= 0) text_add(text, "limit %lld\n", (long long)query->limit);
-    if (query->offset > 0) text_add(text, "offset %lld\n", (long long)query->offset);
 }
 
 static void print_memory(const ClaimFigures *figures, Text *text)
@@ -217,7 +276,8 @@ static void print_memory(const ClaimFigures *figures, Text *text)
     print_bytes(text, (double)figures->wanted);
     text_add(text, ", used at most ");
     print_bytes(text, (double)figures->most);
-    text_add(text, ", waited %.2f ms to be admitted%s\n", figures->waited_ms, figures->is_alone ? ", alone after meeting the memory limit" : "");
+    text_add(text, ", waited %.2f ms to be admitted%s\n", figures->waited_ms,
+             figures->is_alone ? ", alone after meeting the memory limit" : "");
 }
 
 // A query uses one GPU: that is asked once, so that all kernels are compared with the same.
@@ -225,7 +285,7 @@ static void learn_peak(QueryRun *run)
 {
     GpuFigures told = { 0 };
     bool       is_told = false;
-    for (int p = 0; p < run->plan->n_pipelines; p++)
+    for (int p = 0; p < run->graph->n_pipelines; p++)
         for (int k = 0; k < run->reports[p].n_kernels; k++) {
             KernelReport *kernel = &run->reports[p].kernels[k];
             if (kernel->gpu.kernel_ms <= 0 || !kernel->device->tell_peak) continue;
@@ -238,8 +298,9 @@ static void learn_peak(QueryRun *run)
 void explain_plan(QueryRun *run, bool with_figures, Text *text)
 {
     if (with_figures) learn_peak(run);
-    print_finish(run->query, text);
-    print_pipeline(run, run->plan->n_pipelines - 1, 0, with_figures, text);
+    for (int p = 0; p < run->graph->n_pipelines - 1; p++)
+        if (run->graph->pipelines[p].param >= 0) print_pipeline(run, p, 0, with_figures, text);
+    print_pipeline(run, run->graph->n_pipelines - 1, 0, with_figures, text);
     if (!with_figures) return;
     if (run->is_empty) {
         text_add(text, "no row can come out: nothing was run\n");
@@ -249,20 +310,24 @@ void explain_plan(QueryRun *run, bool with_figures, Text *text)
     print_memory(&figures, text);
 }
 
-// ---- the network ------------------------------------------------------------------------------------------------------------
+// ---- the network ----------------------------------------------------------------------------------------------------
 
 static void print_rider(const RiderFigures *rider, Text *text)
 {
-    text_add(text, "    query %llu: %s, kernel %s, chunk %d of %d, ", (unsigned long long)rider->query, rider->label, rider->kernel, rider->n_chunks_done,
-             rider->n_chunks);
-    if (rider->n_woven) text_add(text, "%s with %d others (expected gain %.1f)\n", woven_as_name(rider->woven_as), rider->n_woven - 1, rider->gain);
+    text_add(text, "    query %llu: %s, kernel %s, chunk %d of %d, ", (unsigned long long)rider->query, rider->label,
+             rider->kernel, rider->n_chunks_done, rider->n_chunks);
+    if (rider->n_woven)
+        text_add(text, "%s with %d others (expected gain %.1f)\n", woven_as_name(rider->woven_as), rider->n_woven - 1,
+                 rider->gain);
     else text_add(text, "%s\n", rider->n_fellow ? "side by side" : "alone");
 }
 
 static void print_claim(const ClaimFigures *claim, Text *text)
 {
     text_add(text, "    query %llu: ", (unsigned long long)claim->query);
-    if (claim->position) text_add(text, "waiting for memory, place %d, priority %d, for %.0f ms, wants ", claim->position, claim->priority, claim->waited_ms);
+    if (claim->position)
+        text_add(text, "waiting for memory, place %d, priority %d, for %.0f ms, wants ", claim->position,
+                 claim->priority, claim->waited_ms);
     else text_add(text, "running, priority %d, waited %.0f ms, wanted ", claim->priority, claim->waited_ms);
     print_bytes(text, (double)claim->wanted);
     if (claim->position) {
@@ -314,8 +379,8 @@ static void print_waiting_as_dot(const ClaimFigures *claims, int n_claims, Text 
 {
     for (int i = 0; i < n_claims; i++) {
         if (!claims[i].position) continue;
-        text_add(text, "  \"memory\" [shape = house];\n  \"memory\" -> \"query %llu\" [label = \"waits, place %d: ", (unsigned long long)claims[i].query,
-                 claims[i].position);
+        text_add(text, "  \"memory\" [shape = house];\n  \"memory\" -> \"query %llu\" [label = \"waits, place %d: ",
+                 (unsigned long long)claims[i].query, claims[i].position);
         print_bytes(text, (double)claims[i].wanted);
         text_add(text, "\", style = dashed];\n");
     }
@@ -329,9 +394,10 @@ static void print_as_dot(const RiderFigures *riders, int n_riders, const ClaimFi
         print_quoted(riders[i].table, text);
         text_add(text, " [shape = cylinder];\n  \"%s\" [shape = box];\n  ", riders[i].kernel);
         print_quoted(riders[i].table, text);
-        text_add(text, " -> \"%s\" [label = \"%s\"];\n", riders[i].kernel, riders[i].n_woven ? woven_as_name(riders[i].woven_as) : "");
-        text_add(text, "  \"%s\" -> \"query %llu\" [label = \"%d / %d\"];\n", riders[i].kernel, (unsigned long long)riders[i].query, riders[i].n_chunks_done,
-                 riders[i].n_chunks);
+        text_add(text, " -> \"%s\" [label = \"%s\"];\n", riders[i].kernel,
+                 riders[i].n_woven ? woven_as_name(riders[i].woven_as) : "");
+        text_add(text, "  \"%s\" -> \"query %llu\" [label = \"%d / %d\"];\n", riders[i].kernel,
+                 (unsigned long long)riders[i].query, riders[i].n_chunks_done, riders[i].n_chunks);
     }
     print_waiting_as_dot(claims, n_claims, text);
     text_add(text, "}\n");

@@ -2,16 +2,21 @@
 //
 // Cost model, nanoseconds per row of the table: fused members take the steps that all of them have once.
 //
-//     steps     a test over all rows TEST_NS, making the selection of it PICK_NS, another step STEP_NS for each row that gets to it
+//     steps     a test over all rows TEST_NS, making the selection of it PICK_NS, another step STEP_NS for each row
+//     that gets to it
 //     alone     all steps of all members, and SINK_NS for each row that gets to a sink
-//     together  the shared steps once, then each member's others over what is left (a test then costs FILTER_NS for each such row), and the sinks
+//     together  the shared steps once, then each member's others over what is left (a test then costs FILTER_NS for
+//     each such row), and the sinks
 //     gain      alone / together
 //
-// Loads are no reason to fuse on a CPU: a slice is in the cache when the next kernel comes.  Measured with 16 sums by group over 6 M rows:
-// 112 ms of CPU time one kernel after the other slice by slice, 125 tile by tile, 110 with no sharing at all.  So nothing shared does not
+// Loads are no reason to fuse on a CPU: a slice is in the cache when the next kernel comes.  Measured with 16 sums by
+// group over 6 M rows:
+// 112 ms of CPU time one kernel after the other slice by slice, 125 tile by tile, 110 with no sharing at all.  So
+// nothing shared does not
 // pay, and a tenth is asked for; more of those that a sieve would take (seats.c).
 //
-// Who with whom: the two that save most, then always the one that adds most to what is saved, until nobody does or the members' tiles
+// Who with whom: the two that save most, then always the one that adds most to what is saved, until nobody does or the
+// members' tiles
 // together no longer fit the cache.
 
 #include "engine/fuse.h"
@@ -24,7 +29,6 @@
 #define STEP_NS   1.5
 #define SINK_NS   1.5
 #define LEAST_GAIN 1.1
-#define MOST_STEPS 128                 // of a member
 #define MOST_CANDIDATES 128            // looked at pair by pair whenever a chunk is opened
 #define STACK_MAX ((u64)384 << 10)     // of tiles: more is no longer in L2, and on a stack of its own (device/cpu.c)
 
@@ -37,12 +41,15 @@ struct Fused {
     double      saves_ns;              // expected, per row
 };
 
-static FuseMember as_part(const SieveMember *member) { return (FuseMember){ member->launch->woven, member->launch->source->chunk_column }; }
+static FuseMember as_part(const SieveMember *member)
+{
+    return (FuseMember){ member->launch->woven, member->launch->source->chunk_column };
+}
 
 bool fuse_suits(const Launch *launch)
 {
     const Woven *woven = launch->woven;
-    return launch->jit && launch->sink == SINK_GROUPS && weave_can_fuse(woven) && woven->n_counts > 0 && woven->n_counts + woven->n_sieves < MOST_STEPS;
+    return launch->jit && launch->sink == SINK_GROUPS && weave_can_fuse(woven) && woven->n_counts > 0;
 }
 
 const FuseSteps *fuse_steps(Arena *arena, const Launch *launch)
@@ -51,7 +58,7 @@ const FuseSteps *fuse_steps(Arena *arena, const Launch *launch)
     return weave_fuse_steps(arena, &part);
 }
 
-// ---- who with whom ----------------------------------------------------------------------------------------------------------
+// ---- who with whom --------------------------------------------------------------------------------------------------
 
 // The steps but those in SHARED, from where PASS of the rows are left.
 static double steps_ns(const FuseStep *steps, int n_steps, const FuseStep *shared, int n_shared, double *pass)
@@ -60,7 +67,7 @@ static double steps_ns(const FuseStep *steps, int n_steps, const FuseStep *share
     double     ns = 0;
     bool       is_mask = false;
     for (int s = 0; s < n_steps; s++) {
-        if (weave_has_step(shared, n_shared, steps[s].hash)) continue;
+        if (weave_has_step(shared, n_shared, &steps[s])) continue;
         const bool is_test = steps[s].is_test && !has_selection;
         ns += is_test ? TEST_NS : *pass * (steps[s].is_test ? FILTER_NS : STEP_NS);
         if (is_test && !is_mask) ns += PICK_NS, is_mask = true;
@@ -73,7 +80,7 @@ typedef struct FuseCosts { double alone, together; } FuseCosts;
 
 static FuseCosts costs_of(const FuseSteps *const *steps, int n_members)
 {
-    FuseStep  shared[MOST_STEPS];
+    FuseStep  shared[FUSE_STEPS];
     const int n_shared = weave_shared_steps(steps, n_members, shared);
     double    left = 1;
     FuseCosts costs = { .together = steps_ns(shared, n_shared, NULL, 0, &left) };
@@ -97,7 +104,7 @@ static u64 stack_bytes(const SieveMember *member) { return member->launch->woven
 static bool share_nothing(const FuseSteps *a, const FuseSteps *b)
 {
     for (int s = 0; s < a->n_steps; s++)
-        if (weave_has_step(b->steps, b->n_steps, a->steps[s].hash)) return false;
+        if (weave_has_step(b->steps, b->n_steps, &a->steps[s])) return false;
     return true;
 }
 
@@ -106,7 +113,8 @@ static bool best_pair(const SieveMember *candidates, int n_candidates, int *chos
     *saved = 0;
     for (int a = 0; a < n_candidates; a++)
         for (int b = a + 1; b < n_candidates; b++) {
-            if (candidates[a].device != candidates[b].device || share_nothing(candidates[a].steps, candidates[b].steps)) continue;
+            if (candidates[a].device != candidates[b].device || share_nothing(candidates[a].steps, candidates[b].steps))
+                continue;
             if (stack_bytes(&candidates[a]) + stack_bytes(&candidates[b]) > STACK_MAX) continue;
             const double own = saved_ns((const FuseSteps *[]){ candidates[a].steps, candidates[b].steps }, 2);
             if (own > *saved) *saved = own, chosen[0] = a, chosen[1] = b;
@@ -115,13 +123,15 @@ static bool best_pair(const SieveMember *candidates, int n_candidates, int *chos
 }
 
 // Puts the candidate that adds most at the end of the chosen ones; false when none adds anything.
-static bool add_best(const SieveMember *candidates, int n_candidates, int *chosen, int n_chosen, u64 bytes, double *saved)
+static bool add_best(const SieveMember *candidates, int n_candidates, int *chosen, int n_chosen, u64 bytes,
+                     double *saved)
 {
     const FuseSteps *steps[FUSE_MEMBERS];
     const double     before = *saved;
     for (int m = 0; m < n_chosen; m++) steps[m] = candidates[chosen[m]].steps;
     for (int c = 0; c < n_candidates; c++) {
-        bool is_in = candidates[c].device != candidates[chosen[0]].device || bytes + stack_bytes(&candidates[c]) > STACK_MAX;
+        bool is_in =
+            candidates[c].device != candidates[chosen[0]].device || bytes + stack_bytes(&candidates[c]) > STACK_MAX;
         for (int m = 0; m < n_chosen && !is_in; m++) is_in = chosen[m] == c;
         if (is_in || share_nothing(steps[0], candidates[c].steps)) continue;
         steps[n_chosen] = candidates[c].steps;
@@ -146,12 +156,13 @@ int fuse_choose(const SieveMember *candidates, int n_candidates, int *chosen, do
     n_candidates = MIN_OF(n_candidates, MOST_CANDIDATES);
     if (!best_pair(candidates, n_candidates, chosen, &saved)) return 0;
     u64 bytes = stack_bytes(&candidates[chosen[0]]) + stack_bytes(&candidates[chosen[1]]);
-    while (n < FUSE_MEMBERS && add_best(candidates, n_candidates, chosen, n, bytes, &saved)) bytes += stack_bytes(&candidates[chosen[n++]]);
+    while (n < FUSE_MEMBERS && add_best(candidates, n_candidates, chosen, n, bytes, &saved))
+        bytes += stack_bytes(&candidates[chosen[n++]]);
     *gain = gain_of(candidates, chosen, n);
     return *gain > LEAST_GAIN ? n : 0;
 }
 
-// ---- the kernel -------------------------------------------------------------------------------------------------------------
+// ---- the kernel -----------------------------------------------------------------------------------------------------
 
 Fused *fuse_make(const SieveMember *members, int n_members)
 {
@@ -212,7 +223,8 @@ void fuse_push(const Fused *fused, const int *chunks, Gate *gates, int slot, u32
         n_in += is_in[m];
         launches[m] = fused->members[m].launch;
     }
-    if (n_in < fused->n_members || !device->push_fused(device, fused->code, launches, fused->n_members, slot, chunks, first, end))
+    if (n_in < fused->n_members ||
+        !device->push_fused(device, fused->code, launches, fused->n_members, slot, chunks, first, end))
         for (int m = 0; m < fused->n_members; m++)
             if (is_in[m]) device->push(device, launches[m], slot, chunks[m], first, end);
     for (int m = 0; m < fused->n_members; m++)

@@ -1,7 +1,9 @@
 // fuse.h - queries over one table as one kernel: what they begin with, the same filters and joins, is done once.
 //
-// Steps that all members have (tests, filters, look-ups in join tables) are taken once, then each member's own and its sink follow
-// (weave/fuse.c).  Members keep their own state.  Compiled in the background when they meet; until then they run as they would without.
+// Steps that all members have (tests, filters, look-ups in join tables) are taken once, then each member's own and its
+// sink follow
+// (weave/fuse.c).  Members keep their own state.  Compiled in the background when they meet; until then they run as
+// they would without.
 
 #ifndef WEFT_FUSE_H
 #define WEFT_FUSE_H
@@ -13,8 +15,9 @@
 typedef struct Fused Fused;            // immutable once made; counted, since open chunks use it
 
 bool   fuse_suits(const Launch *launch);
-const FuseSteps *fuse_steps(Arena *arena, const Launch *launch);               // what it has in common with others is found by these
-// The members among CANDIDATES whose kernels save most when they become one, as numbers in CHOSEN, which has room for FUSE_MEMBERS.
+const FuseSteps *fuse_steps(Arena *arena, const Launch *launch);  // what it has in common with others is found by these
+// The members among CANDIDATES whose kernels save most when they become one, as numbers in CHOSEN, which has room for
+// FUSE_MEMBERS.
 // Returns how many; 0: it does not pay.  *GAIN: expected time alone / together.
 int    fuse_choose(const SieveMember *candidates, int n_candidates, int *chosen, double *gain);
 Fused *fuse_make(const SieveMember *members, int n_members);

@@ -39,7 +39,8 @@ static void hint_way_without(int number, Error *err)
 {
     const Error found = *err;
     err->hint[0] = 0;
-    error_hint(err, "%s%sTo go on without cuda:%d, SET device = auto or cpu, or unset WEFT_DEVICE.", found.hint, found.hint[0] ? " " : "", number);
+    error_hint(err, "%s%sTo go on without cuda:%d, SET device = auto or cpu, or unset WEFT_DEVICE.", found.hint,
+               found.hint[0] ? " " : "", number);
 }
 
 static weft_status get(Gpus *gpus, int number, Device **device, Error *err)
@@ -87,7 +88,7 @@ Device *gpus_ready(Gpus *gpus)
 
 bool gpus_is_wanted(const Gpus *gpus) { return gpus->ready || (gpus->is_opening && !gpus->has_failed); }
 
-// ---- for people ---------------------------------------------------------------------------------------------------------------------
+// ---- for people -----------------------------------------------------------------------------------------------------
 
 static DeviceFigures figures_of(Gpus *gpus, int number, Arena *arena)
 {
@@ -120,9 +121,16 @@ void gpus_add_riders(Gpus *gpus, Arena *arena, RiderFigures **figures, int *n_fi
         for (int i = 0; i < found.n_launches; i++) {
             const LaunchFigures *launch = &found.launches[i];
             *LIST_PUSH(arena, *figures, *n_figures) =
-                (RiderFigures){ .query = launch->query, .table = launch->table ? launch->table : "stored rows", .label = launch->label, .kernel = launch->kernel,
-                                .n_chunks = launch->n_chunks, .n_chunks_done = launch->n_chunks_done, .n_fellow = launch->n_fellow,
-                                .woven_as = woven_as_of(launch->woven_as), .n_woven = launch->n_woven, .gain = launch->gain };
+                (RiderFigures){ .query = launch->query,
+                                .table = launch->table ? launch->table : "stored rows",
+                                .label = launch->label,
+                                .kernel = launch->kernel,
+                                .n_chunks = launch->n_chunks,
+                                .n_chunks_done = launch->n_chunks_done,
+                                .n_fellow = launch->n_fellow,
+                                .woven_as = woven_as_of(launch->woven_as),
+                                .n_woven = launch->n_woven,
+                                .gain = launch->gain };
         }
     }
 }
@@ -138,9 +146,11 @@ static void add_scan(Arena *arena, const TableFigures *table, ScanFigures **figu
     }
     scan->n_rides += table->n_rides;
     scan->chunks_woven += table->chunks_woven, scan->chunks_woven_ridden += table->chunks_woven_ridden;
-    scan->rides_woven += table->n_woven, scan->rides_fused += table->n_fused, scan->rides_cubed += table->n_cubed, scan->rides_sieved += table->n_sieved;
+    scan->rides_woven += table->n_woven, scan->rides_fused += table->n_fused, scan->rides_cubed += table->n_cubed,
+        scan->rides_sieved += table->n_sieved;
     scan->chunks_read += table->chunks_read, scan->rows_read += table->rows_read, scan->bytes_read += table->bytes_read;
-    scan->chunks_ridden += table->chunks_ridden, scan->rows_ridden += table->rows_ridden, scan->bytes_ridden += table->bytes_ridden;
+    scan->chunks_ridden += table->chunks_ridden, scan->rows_ridden += table->rows_ridden,
+        scan->bytes_ridden += table->bytes_ridden;
 }
 
 void gpus_add_scans(Gpus *gpus, Arena *arena, ScanFigures **figures, int *n_figures)

@@ -3,25 +3,35 @@
 //     table lineorder   [0][1][2][3][4][5]
 //                             ^ cursor      riders q7 (wants 2 3 4 5 0 1), q9 (got on at 3; wants 3 4 5 0 1 2)
 //
-// Threads: as many as the machine has cores may push at a time (slots).  The thread of a query that is alone on its scan pushes, too, as
-// long as a slot is free and nobody else's turn has come, so it needs no hand-over: its own thread does the work, and sleeping threads join
+// Threads: as many as the machine has cores may push at a time (slots).  The thread of a query that is alone on its
+// scan pushes, too, as
+// long as a slot is free and nobody else's turn has come, so it needs no hand-over: its own thread does the work, and
+// sleeping threads join
 // when there is more than one slice.  The lock is held to take and to give back a slice, never while rows are pushed.
 //
-// How the riders of a chunk are served together is decided when it is opened (seats.h), outside of the lock: a query never waits for being
+// How the riders of a chunk are served together is decided when it is opened (seats.h), outside of the lock: a query
+// never waits for being
 // woven with others, it is from the next chunk on.
 //
-// Which scan next: the one whose rider has the fewest rows left (a dimension table, a short query), so that small queries are not
+// Which scan next: the one whose rider has the fewest rows left (a dimension table, a short query), so that small
+// queries are not
 // stuck behind large ones; every eighth turn the one that waited longest, so that nobody starves.
 //
-// Which chunk next: one that the rider with the fewest rows left wants, from where the scan is on; every fourth one that the rider wants who got
-// none for longest.  Riders do not care in which order they get theirs.  A query that statistics confine to a small part of the table, less
-// than OWN_SHARE of it and little work, has a scan of its own: what it would share is little, what it would wait is much.
+// Which chunk next: one that the rider with the fewest rows left wants, from where the scan is on; every fourth one
+// that the rider wants who got
+// none for longest.  Riders do not care in which order they get theirs.  A query that statistics confine to a small
+// part of the table, less
+// than OWN_SHARE of it and little work, has a scan of its own: what it would share is little, what it would wait is
+// much.
 //
-// How much at a time: slices are cut so that pushing one takes no longer than SLICE_NS for all riders together, by what each rider's rows
+// How much at a time: slices are cut so that pushing one takes no longer than SLICE_NS for all riders together, by what
+// each rider's rows
 // took before; a rider that is new gets a short slice first.  So nobody is kept from leaving by a rider that is slow.
 //
-// Invariants: a rider is in at most the tasks counted by n_tasks, and leaves the network only when that is 0.  A rider is on
-// each chunk once, but a chunk may be open twice, for other riders.  A rider whose stop flag is set wants nothing any more, and leaves its open tasks at once, through its gates.
+// Invariants: a rider is in at most the tasks counted by n_tasks, and leaves the network only when that is 0.  A rider
+// is on
+// each chunk once, but a chunk may be open twice, for other riders.  A rider whose stop flag is set wants nothing any
+// more, and leaves its open tasks at once, through its gates.
 
 #include "engine/network.h"
 #include "engine/seats.h"
@@ -123,12 +133,13 @@ struct Network {
     Ahead          *ahead;
 };
 
-// ---- opening chunks --------------------------------------------------------------------------------------------------------
+// ---- opening chunks -------------------------------------------------------------------------------------------------
 
 static bool is_stopped(const Rider *rider)
 {
     const Launch *launch = rider->ride->launch;
-    return atomic_load_explicit(launch->stop, memory_order_relaxed) || rider->ride->device->is_enough(rider->ride->device, launch);
+    return atomic_load_explicit(launch->stop, memory_order_relaxed) ||
+           rider->ride->device->is_enough(rider->ride->device, launch);
 }
 
 static void want_nothing(Rider *rider)
@@ -170,8 +181,13 @@ static void take_seat(Task *task, Rider *rider, int chunk)
 {
     Launch           *launch = rider->ride->launch;
     const SieveMember member = { rider->ride->device, launch, rider->number, rider->pass, rider->steps };
-    task->seating.seats[task->seating.n_seats++] = (Seat){ .rider = rider, .member = member, .suits_sieve = rider->suits, .suits_cube = rider->suits_cube,
-                                                           .chunk = chunk, .rows_left = rider->rows_left, .with = -1 };
+    task->seating.seats[task->seating.n_seats++] = (Seat){ .rider = rider,
+                                                           .member = member,
+                                                           .suits_sieve = rider->suits,
+                                                           .suits_cube = rider->suits_cube,
+                                                           .chunk = chunk,
+                                                           .rows_left = rider->rows_left,
+                                                           .with = -1 };
     rider->wants[chunk] = false;
     if (rider->asked && rider->asked[chunk]) rider->bytes_ahead -= launch_column_bytes(launch, chunk);
     rider->n_wanted--;
@@ -216,14 +232,17 @@ static void count_task(Network *network, const Task *task)
     }
     if (!tally) return;
     tally->figures.chunks_read++, tally->figures.rows_read += task->chunk->n_rows, tally->figures.bytes_read += bytes;
-    tally->figures.chunks_ridden += (u64)task->seating.n_seats, tally->figures.rows_ridden += (u64)task->seating.n_seats * task->chunk->n_rows;
+    tally->figures.chunks_ridden += (u64)task->seating.n_seats,
+        tally->figures.rows_ridden += (u64)task->seating.n_seats * task->chunk->n_rows;
     tally->figures.bytes_ridden += ridden;
 }
 
 // A ride counts once, however many of its chunks are woven.
 static void count_way(ScanFigures *figures, Rider *rider)
 {
-    u64 *const     rides[] = { [WOVEN_SIEVE] = &figures->rides_sieved, [WOVEN_FUSED] = &figures->rides_fused, [WOVEN_CUBE] = &figures->rides_cubed };
+    u64 *const rides[] = { [WOVEN_SIEVE] = &figures->rides_sieved,
+                           [WOVEN_FUSED] = &figures->rides_fused,
+                           [WOVEN_CUBE] = &figures->rides_cubed };
     const unsigned way = 1u << rider->woven_as;
     if (rider->woven_as == WOVEN_NOT || rider->woven_ways & way) return;
     if (!rider->woven_ways) figures->rides_woven++;
@@ -254,22 +273,27 @@ static void note_woven(const Seating *seating)
 {
     for (int s = 0; s < seating->n_plain; s++) note_rider(seating->seats[s].rider, WOVEN_NOT, 0, 1);
     for (int g = 0, seat = seating->n_plain; g < seating->n_groups; g++)
-        for (int end = seat + seating->groups[g].n_members; seat < end; seat++) note_rider(seating->seats[seat].rider, WOVEN_SIEVE, seating->groups[g].n_members, seating->groups[g].gain);
+        for (int end = seat + seating->groups[g].n_members; seat < end; seat++)
+            note_rider(seating->seats[seat].rider, WOVEN_SIEVE, seating->groups[g].n_members, seating->groups[g].gain);
     for (int f = 0; f < seating->n_fused; f++)
         for (int m = 0; m < seating->fused[f].n_members; m++)
-            note_rider(seating->seats[seating->fused[f].first_seat + m].rider, WOVEN_FUSED, seating->fused[f].n_members, seating->fused[f].gain);
+            note_rider(seating->seats[seating->fused[f].first_seat + m].rider, WOVEN_FUSED, seating->fused[f].n_members,
+                       seating->fused[f].gain);
     for (int c = 0; c < seating->n_cubes; c++)
         for (int m = 0; m < seating->cubes[c].n_members; m++)
-            note_rider(seating->seats[seating->cubes[c].first_seat + m].rider, WOVEN_CUBE, seating->cubes[c].n_members, seating->cubes[c].gain);
+            note_rider(seating->seats[seating->cubes[c].first_seat + m].rider, WOVEN_CUBE, seating->cubes[c].n_members,
+                       seating->cubes[c].gain);
 }
 
 static void ask_chunk(Network *network, const Launch *launch, int chunk)
 {
     const Source *source = launch->source;
-    for (int c = 0; c < launch->woven->n_columns; c++) ahead_ask(network->ahead, source->chunks[chunk], source->chunk_column[launch->woven->columns[c]]);
+    for (int c = 0; c < launch->woven->n_columns; c++)
+        ahead_ask(network->ahead, source->chunks[chunk], source->chunk_column[launch->woven->columns[c]]);
 }
 
-// What the rider wants from its first chunk on, in the order in which it will mostly come.  Few more each time: a query that has enough early has not asked
+// What the rider wants from its first chunk on, in the order in which it will mostly come.  Few more each time: a query
+// that has enough early has not asked
 // for much in vain.
 static void read_ahead(Network *network, Rider *rider, int chunk)
 {
@@ -308,9 +332,13 @@ static Rider *newcomer(const Scan *scan)
     return NULL;
 }
 
-static u64 weighted_rows(const Rider *rider) { return rider->rows_left >> MIN_OF(MAX_OF(rider->ride->priority, 0), 32); }
+static u64 weighted_rows(const Rider *rider)
+{
+    return rider->rows_left >> MIN_OF(MAX_OF(rider->ride->priority, 0), 32);
+}
 
-// Whose chunk is next: that of a newcomer; else that of the rider with the fewest rows left, so that a short query is soon done.  What it does not want waits, so
+// Whose chunk is next: that of a newcomer; else that of the rider with the fewest rows left, so that a short query is
+// soon done.  What it does not want waits, so
 // every fourth time it is the rider that got nothing for longest.
 static Rider *choose_leader(Scan *scan)
 {
@@ -320,7 +348,8 @@ static Rider *choose_leader(Scan *scan)
     for (Rider *rider = scan->riders; rider; rider = rider->next) {
         if (rider->n_wanted && is_stopped(rider)) want_nothing(rider), finish_if_done(rider);
         if (!rider->n_wanted) continue;
-        if (!leader || (by_age ? rider->served < leader->served : weighted_rows(rider) < weighted_rows(leader))) leader = rider;
+        if (!leader || (by_age ? rider->served < leader->served : weighted_rows(rider) < weighted_rows(leader)))
+            leader = rider;
     }
     return leader;
 }
@@ -344,7 +373,8 @@ static Task *open_chunk(Network *network, Scan *scan)
     scan->cursor = number + 1;
     count_task(network, task);
     for (int s = 0; s < task->seating.n_seats; s++)
-        if (task->seating.seats[s].rider->n_unseen) read_ahead(network, task->seating.seats[s].rider, task->seating.seats[s].chunk);
+        if (task->seating.seats[s].rider->n_unseen)
+            read_ahead(network, task->seating.seats[s].rider, task->seating.seats[s].chunk);
     weave_riders(network, scan, task);
     count_woven(network, task);
     task->next = scan->tasks;
@@ -352,7 +382,7 @@ static Task *open_chunk(Network *network, Scan *scan)
     return task;
 }
 
-// ---- riders that are done ------------------------------------------------------------------------------------------------------
+// ---- riders that are done -------------------------------------------------------------------------------------------
 
 static void close_task(Task *task)
 {
@@ -372,7 +402,7 @@ static void close_task(Task *task)
     free(task);
 }
 
-// ---- slices ---------------------------------------------------------------------------------------------------------------------
+// ---- slices ---------------------------------------------------------------------------------------------------------
 
 typedef struct Slice { Task *task; u32 first, end; } Slice;
 
@@ -416,7 +446,10 @@ static u32 slice_rows(const Task *task)
 {
     const Seating *seating = &task->seating;
     const bool is_cube = seating->n_cubes && !seating->n_groups && !seating->n_plain && !seating->n_fused;
-    u32    rows = is_cube ? SLICE_CUBE : seating->n_groups || seating->n_cubes ? SLICE_WOVEN : seating->n_seats > 1 ? SLICE_SHARED : SLICE_ROWS;
+    u32 rows = is_cube                                 ? SLICE_CUBE
+               : seating->n_groups || seating->n_cubes ? SLICE_WOVEN
+               : seating->n_seats > 1                  ? SLICE_SHARED
+                                                       : SLICE_ROWS;
     double row_ns = 0;
     for (int s = 0; s < seating->n_seats; s++) {
         if (atomic_load_explicit(&task->gates[s].is_shut, memory_order_relaxed)) continue;
@@ -442,9 +475,13 @@ static Task *unfinished(const Scan *scan, int skip)
 }
 
 // Of a table of few chunks all would soon be open, each with fewer riders.
-static int most_open(const Scan *scan) { return MIN_OF(MAX_OF(scan->riders->ride->launch->source->n_chunks / OPEN_SHARE, 2), MOST_OPEN); }
+static int most_open(const Scan *scan)
+{
+    return MIN_OF(MAX_OF(scan->riders->ride->launch->source->n_chunks / OPEN_SHARE, 2), MOST_OPEN);
+}
 
-// Open chunks take turns.  Who comes while one is open need not wait for its end: another is opened, up to most_open; when there are so many, the one that
+// Open chunks take turns.  Who comes while one is open need not wait for its end: another is opened, up to most_open;
+// when there are so many, the one that
 // ends first is hurried, since with turns all of them would end late.
 static Task *open_task(Scan *scan)
 {
@@ -545,17 +582,21 @@ static void push_cubes(const Slice *slice, int slot, double start_ms)
 
 static void fold_cubes(Task *task, int slot)
 {
-    for (int c = 0; c < task->seating.n_cubes; c++) cube_fold(task->seating.cubes[c].run, task->seating.cubes[c].chunks, &task->gates[task->seating.cubes[c].first_seat], slot);
+    for (int c = 0; c < task->seating.n_cubes; c++)
+        cube_fold(task->seating.cubes[c].run, task->seating.cubes[c].chunks,
+                  &task->gates[task->seating.cubes[c].first_seat], slot);
 }
 
 static void push_slice(Network *network, const Slice *slice, int slot)
 {
     const Task *task = slice->task;
     double      start_ms = push_plain(slice, slot, time_now_ms());
-    if (task->seating.n_groups && !network->scratch[slot]) network->scratch[slot] = malloc(sieve_scratch_bytes(SLICE_WOVEN));
+    if (task->seating.n_groups && !network->scratch[slot])
+        network->scratch[slot] = malloc(sieve_scratch_bytes(SLICE_WOVEN));
     for (int g = 0, seat = task->seating.n_plain; g < task->seating.n_groups; g++) {
         const Group *group = &task->seating.groups[g];
-        sieve_push(group->set, task->chunk, group->chunks, &task->gates[seat], slot, slice->first, slice->end, network->scratch[slot]);
+        sieve_push(group->set, task->chunk, group->chunks, &task->gates[seat], slot, slice->first, slice->end,
+                   network->scratch[slot]);
         start_ms = note_members(slice, seat, group->n_members, start_ms);
         seat += group->n_members;
     }
@@ -574,9 +615,13 @@ static int take_slot(Network *network)
     return -1;
 }
 
-static bool is_cancelled(const Rider *rider) { return atomic_load_explicit(rider->ride->launch->stop, memory_order_relaxed); }
+static bool is_cancelled(const Rider *rider)
+{
+    return atomic_load_explicit(rider->ride->launch->stop, memory_order_relaxed);
+}
 
-// A query's own thread pushes for itself alone.  In a slice with others it could be held up by one of them, and then not leave when it is
+// A query's own thread pushes for itself alone.  In a slice with others it could be held up by one of them, and then
+// not leave when it is
 // cancelled.
 static bool may_push(Network *network, const Rider *rider)
 {
@@ -584,7 +629,8 @@ static bool may_push(Network *network, const Rider *rider)
     return !network->n_threads || (rider->scan->n_riders == 1 && choose_scan(network) == rider->scan);
 }
 
-// Pushes slices until there are none, or until they are no longer for OWN to push (NULL: for anybody).  Called and left with the lock held.
+// Pushes slices until there are none, or until they are no longer for OWN to push (NULL: for anybody).  Called and left
+// with the lock held.
 static void push_while(Network *network, const Rider *own)
 {
     Slice slice;
@@ -597,7 +643,8 @@ static void push_while(Network *network, const Rider *own)
         pthread_mutex_lock(&network->lock);
         Task *task = slice.task;
         task->scan->n_pushing--;
-        if (task->seating.n_cubes && task->n_pushing == 1 && task->next_row >= task->chunk->n_rows) {      // the last one out
+        if (task->seating.n_cubes && task->n_pushing == 1 &&
+            task->next_row >= task->chunk->n_rows) {  // the last one out
             pthread_mutex_unlock(&network->lock);
             fold_cubes(task, slot);
             pthread_mutex_lock(&network->lock);
@@ -606,7 +653,8 @@ static void push_while(Network *network, const Rider *own)
     }
     network->slot_taken[slot] = false;
     network->n_free++;
-    if (network->n_idle && choose_scan(network)) pthread_cond_signal(&network->has_work);      // somebody else must go on
+    if (network->n_idle && choose_scan(network))
+        pthread_cond_signal(&network->has_work);  // somebody else must go on
 }
 
 static void *worker(void *context)
@@ -624,15 +672,18 @@ static void *worker(void *context)
     return NULL;
 }
 
-// ---- riding ------------------------------------------------------------------------------------------------------------------------
+// ---- riding ---------------------------------------------------------------------------------------------------------
 
 static Scan *scan_for(Network *network, const Ride *ride)
 {
     for (Scan *scan = network->scans; ride->is_shared && scan; scan = scan->next)
         if (scan->is_shared && scan->table == ride->table->id) return scan;
     Scan *scan = calloc(1, sizeof *scan);
-    *scan = (Scan){ .table = ride->table ? ride->table->id : 0, .is_shared = ride->is_shared, .max_threads = MAX_OF(ride->max_threads, 1),
-                    .waited_since = network->turn, .next = network->scans };
+    *scan = (Scan){ .table = ride->table ? ride->table->id : 0,
+                    .is_shared = ride->is_shared,
+                    .max_threads = MAX_OF(ride->max_threads, 1),
+                    .waited_since = network->turn,
+                    .next = network->scans };
     network->scans = scan;
     return scan;
 }
@@ -655,14 +706,17 @@ static void get_on(Network *network, Rider *rider)
         else launch->chunks_skipped++;
     }
     rider->n_chunks = rider->n_wanted;
-    if (launch->source->from_store && rider->n_wanted && launch_column_bytes(launch, 0) >= AHEAD_LEAST && chunk_pages(launch->source->chunks[0]).is_file) {
+    if (launch->source->from_store && rider->n_wanted && launch_column_bytes(launch, 0) >= AHEAD_LEAST &&
+        chunk_pages(launch->source->chunks[0]).is_file) {
         rider->asked = calloc((size_t)n_chunks, sizeof(bool));
         rider->n_unseen = n_chunks;
     }
     if (wants_own_scan(rider)) rider->ride->is_shared = false;
     rider->number = ++network->n_rides;
-    rider->suits = rider->ride->may_sieve && rider->ride->is_shared && rider->ride->device->push_picked && sieve_suits(launch, &rider->pass);
-    rider->suits_cube = rider->ride->may_sieve && rider->ride->is_shared && rider->ride->device->fold && cube_suits(launch);
+    rider->suits = rider->ride->may_sieve && rider->ride->is_shared && rider->ride->device->push_picked &&
+                   sieve_suits(launch, &rider->pass);
+    rider->suits_cube =
+        rider->ride->may_sieve && rider->ride->is_shared && rider->ride->device->fold && cube_suits(launch);
     if (!rider->ride->is_shared) rider->steps = NULL;
     rider->is_done = rider->n_wanted == 0;
     rider->scan = scan_for(network, rider->ride);
@@ -698,7 +752,8 @@ static void wait_a_little(Network *network, Rider *rider)
     finish_if_done(rider);
 }
 
-// Shuts the rider's gate in the task; false when some thread is inside, or when the rider must stay: a chunk lives as long as somebody who
+// Shuts the rider's gate in the task; false when some thread is inside, or when the rider must stay: a chunk lives as
+// long as somebody who
 // rides on it, so the last one sees the task closed.
 static bool shut_gate(Rider *rider, Task *task)
 {
@@ -768,7 +823,7 @@ weft_status network_ride(Network *network, Ride *ride, Error *err)
     return ride->device->finish(ride->device, ride->launch, err);
 }
 
-// ---- the network as a whole -----------------------------------------------------------------------------------------------------------
+// ---- the network as a whole -----------------------------------------------------------------------------------------
 
 Network *network_new(int n_threads)
 {
@@ -831,10 +886,16 @@ void network_riders(Network *network, Arena *arena, RiderFigures **figures, int 
     for (const Scan *scan = network->scans; scan; scan = scan->next)
         for (const Rider *rider = scan->riders; rider; rider = rider->next)
             *LIST_PUSH(arena, *figures, *n_figures) = (RiderFigures){
-                .query = rider->ride->query, .table = arena_strdup(arena, rider->ride->table ? rider->ride->table->name : "stored rows"),
-                .label = arena_strdup(arena, rider->ride->label), .kernel = arena_strdup(arena, rider->ride->launch->woven->name),
-                .n_chunks = rider->n_chunks, .n_chunks_done = rider->n_chunks - rider->n_wanted - rider->n_tasks, .n_fellow = scan->n_riders - 1,
-                .woven_as = rider->woven_as, .n_woven = rider->n_woven, .gain = rider->gain,
+                .query = rider->ride->query,
+                .table = arena_strdup(arena, rider->ride->table ? rider->ride->table->name : "stored rows"),
+                .label = arena_strdup(arena, rider->ride->label),
+                .kernel = arena_strdup(arena, rider->ride->launch->woven->name),
+                .n_chunks = rider->n_chunks,
+                .n_chunks_done = rider->n_chunks - rider->n_wanted - rider->n_tasks,
+                .n_fellow = scan->n_riders - 1,
+                .woven_as = rider->woven_as,
+                .n_woven = rider->n_woven,
+                .gain = rider->gain,
             };
     pthread_mutex_unlock(&network->lock);
 }

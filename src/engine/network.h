@@ -3,11 +3,14 @@
 //     Ride ride = { .device = device, .launch = &launch, .table = table, .columns = ..., .is_shared = true };
 //     TRY(network_ride(network, &ride, err));          // returns when every wanted chunk went through the launch
 //
-// A scan walks the chunks of a table in a circle while any rider is attached.  A rider gets on at the next chunk that is opened
-// and gets off after one round.  An open chunk is cut into slices; whoever takes a slice pushes it through the kernels of all
+// A scan walks the chunks of a table in a circle while any rider is attached.  A rider gets on at the next chunk that
+// is opened
+// and gets off after one round.  An open chunk is cut into slices; whoever takes a slice pushes it through the kernels
+// of all
 // riders that wanted the chunk when it was opened, one after the other, while it is in the cache.
 //
-// Riders bring their own snapshots: a chunk is the same for two riders when it is the same memory, so appending to a table
+// Riders bring their own snapshots: a chunk is the same for two riders when it is the same memory, so appending to a
+// table
 // disturbs nobody.  What a rider computes does not depend on where it got on (see README.md).
 
 #ifndef WEFT_NETWORK_H
@@ -34,8 +37,9 @@ typedef struct ScanFigures {           // of one table, since the database was o
     const char *table;
     u64         n_rides;               // pipelines that scanned it
     u64         chunks_read, rows_read, bytes_read;        // each chunk counted once for all that rode on it
-    u64         chunks_ridden, rows_ridden, bytes_ridden;  // counted for each rider: what it would have been without sharing
-    u64         chunks_woven, chunks_woven_ridden;         // read for several riders by one kernel: once for all of these, and for each
+    u64 chunks_ridden, rows_ridden, bytes_ridden;  // counted for each rider: what it would have been without sharing
+    u64 chunks_woven,
+        chunks_woven_ridden;  // read for several riders by one kernel: once for all of these, and for each
     u64         rides_woven;                               // rides of which any chunk was
     u64         rides_sieved, rides_fused, rides_cubed;    // of these: one that was several of them counts for each
 } ScanFigures;
@@ -49,11 +53,12 @@ typedef struct RiderFigures {          // a pipeline at work
     const char *table, *label, *kernel;
     int         n_chunks, n_chunks_done, n_fellow;         // fellow: riders on the same scan
     WovenAs     woven_as;
-    int         n_woven;                                   // riders in its sieve at the newest chunk, 0: it runs by itself
-    double      gain;                                      // what the cost model expected of that sieve: time alone / together
+    int n_woven;  // riders in its sieve at the newest chunk, 0: it runs by itself
+    double gain;  // what the cost model expected of that sieve: time alone / together
 } RiderFigures;
 
-weft_status ride_alone(Ride *ride, Error *err);        // the same on threads of its own, for rides that would hold up others (alone.c)
+weft_status ride_alone(Ride *ride,
+                       Error *err);  // the same on threads of its own, for rides that would hold up others (alone.c)
 
 Network *network_new(int n_threads);
 void     network_free(Network *network);

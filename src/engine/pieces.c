@@ -65,7 +65,11 @@ static Piece *find(const Pieces *pieces, const char *signature)
 static Piece *list_new(Pieces *pieces, const char *signature)
 {
     Piece *piece = calloc(1, sizeof *piece);
-    *piece = (Piece){ .signature = strdup(signature), .arena = arena_new(NULL, "shared piece"), .state = PIECE_MAKING, .n_users = 1, .is_listed = true,
+    *piece = (Piece){ .signature = strdup(signature),
+                      .arena = arena_new(NULL, "shared piece"),
+                      .state = PIECE_MAKING,
+                      .n_users = 1,
+                      .is_listed = true,
                       .next = pieces->first };
     pieces->first = piece;
     atomic_fetch_add(&pieces->n_live, 1);
@@ -94,7 +98,8 @@ static void wait_a_little(Pieces *pieces)
     pthread_cond_timedwait(&pieces->changed, &pieces->lock, &until);
 }
 
-weft_status pieces_get(Pieces *pieces, const char *signature, const _Atomic u32 *stop, Piece **out, bool *must_make, Error *err)
+weft_status pieces_get(Pieces *pieces, const char *signature, const _Atomic u32 *stop, Piece **out, bool *must_make,
+                       Error *err)
 {
     weft_status status = WEFT_OK;
     *out = NULL, *must_make = false;
@@ -130,7 +135,10 @@ void piece_made(Pieces *pieces, Piece *piece, void *value, bool ok, bool keep)
     pthread_mutex_unlock(&pieces->lock);
 }
 
-void piece_add_notice(Piece *piece, const char *notice) { *LIST_PUSH(piece->arena, piece->notices, piece->n_notices) = arena_strdup(piece->arena, notice); }
+void piece_add_notice(Piece *piece, const char *notice)
+{
+    *LIST_PUSH(piece->arena, piece->notices, piece->n_notices) = arena_strdup(piece->arena, notice);
+}
 
 int         piece_notices(const Piece *piece) { return piece->n_notices; }
 const char *piece_notice(const Piece *piece, int n) { return piece->notices[n]; }

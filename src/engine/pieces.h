@@ -5,8 +5,10 @@
 //     ... piece_value(piece) ...
 //     piece_release(pieces, piece);                    // the last user's release frees the arena
 //
-// A signature says everything that decides the piece: tables and their versions, filters with their constants, keys, columns.
-// Whoever asks while a piece is being made waits for it.  When making fails, one of those who wait makes it anew: a query that
+// A signature says everything that decides the piece: tables and their versions, filters with their constants, keys,
+// columns.
+// Whoever asks while a piece is being made waits for it.  When making fails, one of those who wait makes it anew: a
+// query that
 // fails or is cancelled never hurts another.
 
 #ifndef WEFT_PIECES_H
@@ -20,8 +22,10 @@ typedef struct Piece Piece;
 Pieces *pieces_new(void);
 void    pieces_free(Pieces *pieces);
 
-weft_status pieces_get(Pieces *pieces, const char *signature, const _Atomic u32 *stop, Piece **piece, bool *must_make, Error *err);
-// KEEP: others may find it as long as somebody uses it.  Otherwise it serves those who wait for it now, and no one later.
+weft_status pieces_get(Pieces *pieces, const char *signature, const _Atomic u32 *stop, Piece **piece, bool *must_make,
+                       Error *err);
+// KEEP: others may find it as long as somebody uses it.  Otherwise it serves those who wait for it now, and no one
+// later.
 void        piece_made(Pieces *pieces, Piece *piece, void *value, bool ok, bool keep);
 Arena      *piece_arena(Piece *piece);
 // What is to be told to all who get it, by its maker before it is made.

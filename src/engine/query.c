@@ -1,8 +1,10 @@
 // query.c - a query's pipelines, run in order: each is woven, compiled and pushed through a device.
 //
-// Weaving on, a pipeline is one kernel.  Weaving off, every step is a kernel of its own whose rows are stored and read again by
+// Weaving on, a pipeline is one kernel.  Weaving off, every step is a kernel of its own whose rows are stored and read
+// again by
 // the next one: slower, and a second implementation that all answers are compared with.
-// A pipeline is woven when the tables it probes are built, so their real hit rates order the probes and their real contents
+// A pipeline is woven when the tables it probes are built, so their real hit rates order the probes and their real
+// contents
 // decide the shape of the text.
 
 #include "engine/engine.h"
@@ -12,166 +14,68 @@
 
 // A scan that takes tcc's code longer than this is worth cc's while it runs; shorter ones get it for the next time.
 #define IMPROVE_NOW_MS 100.0
-#define TCC_NS_PER_ROW_AND_STEP 1.0    // SSB's scans took 0.4 to 0.6 on a Neoverse V1, 0.5 to 1.7 on a Xeon; arithmetic takes more
+#define TCC_NS_PER_ROW_AND_STEP \
+    1.0  // SSB's scans took 0.4 to 0.6 on a Neoverse V1, 0.5 to 1.7 on a Xeon; arithmetic takes more
 
 // A row that meets more rows than this takes so long that nobody else should wait for it.
 #define FAN_OUT_SHARED 16384.0
 
-// A GPU is asked by itself (SET device = auto) from so many rows on: below, the CPU is done before a launch would be prepared.
+// A GPU is asked by itself (SET device = auto) from so many rows on: below, the CPU is done before a launch would be
+// prepared.
 #define GPU_ROWS (4u << 20)            // why_not_on_gpu says it in words
 
-// Code for a GPU that is not there yet is waited for (100 to 600 ms) unless the CPU will be done sooner: then the CPU runs the pipeline, and the
-// GPU's code is compiled meanwhile, for the next time.  It is begun when the query is done, so that the compiler does not take a core
+// Code for a GPU that is not there yet is waited for (100 to 600 ms) unless the CPU will be done sooner: then the CPU
+// runs the pipeline, and the
+// GPU's code is compiled meanwhile, for the next time.  It is begun when the query is done, so that the compiler does
+// not take a core
 // from it; at once where the CPU takes longer than this.
 #define COMPILE_NOW_MS 100.0
 
-// ---- memory of the query ------------------------------------------------------------------------------------------------
+// ---- sources --------------------------------------------------------------------------------------------------------
 
-typedef struct Counted { Budget *budget; void *memory; size_t bytes; } Counted;
-
-static void free_counted(void *context)
+static Source *table_source(QueryRun *run, const Pipeline *pipeline, const ColumnSet *needed)
 {
-    Counted *counted = context;
-    mem_free(counted->budget, counted->memory, counted->bytes);
-}
-
-weft_status counted_alloc(Arena *arena, Budget *budget, size_t bytes, void **out, Error *err)
-{
-    Counted *counted = arena_make(arena, Counted);
-    *counted = (Counted){ .budget = budget, .bytes = bytes };
-    TRY(mem_alloc(counted->budget, bytes, &counted->memory, err));
-    arena_defer(arena, free_counted, counted);
-    *out = counted->memory;
-    return WEFT_OK;
-}
-
-Budget *query_budget(const QueryRun *run) { return run->claim ? claim_budget(run->claim) : &run->session->db->looks; }
-
-weft_status query_alloc(QueryRun *run, size_t bytes, void **out)
-{
-    return counted_alloc(run->arena, query_budget(run), bytes, out, run->err);
-}
-
-weft_status query_ranks(QueryRun *run, Dictionary *dict, u32 count, const u32 **ranks)
-{
-    return dict_hold_ranks(run->arena, dict, count, &run->session->stop, ranks, run->err);
-}
-
-void query_notice(QueryRun *run, const char *notice)
-{
-    for (int i = 0; i < run->n_notices; i++)
-        if (strcmp(run->notices[i], notice) == 0) return;
-    *LIST_PUSH(run->own, run->notices, run->n_notices) = arena_strdup(run->own, notice);
-}
-
-bool query_should_stop(const QueryRun *run, u64 step)
-{
-    return (step & 4095) == 0 && atomic_load_explicit(&run->session->stop, memory_order_relaxed);
-}
-
-weft_status query_copy(QueryRun *run, void *to, const void *from, u64 bytes)
-{
-    const u64 piece = 4 << 20;
-    for (u64 at = 0; at < bytes; at += piece) {
-        if (query_should_stop(run, 0)) return query_canceled(run);
-        memcpy((u8 *)to + at, (const u8 *)from + at, MIN_OF(piece, bytes - at));
-    }
-    return WEFT_OK;
-}
-
-weft_status query_canceled(QueryRun *run) { return fail(run->err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request"); }
-
-// ---- sources ----------------------------------------------------------------------------------------------------------------
-
-static Range range_of_source(const Table *table, int column)
-{
-    const ColumnRange known = table_column_range(table, column);
-    const Column     *def = &table->columns[column];
-    Range             range = range_of_type(def->type);
-    range.nullable = known.n_nulls > 0;
-    if (type_is_float(def->type)) {
-        range.f = float_range_of_bits(known.bits, known.has_range, known.fmin, known.fmax, known.has_nan);
-        return range;
-    }
-    if (!known.has_range) return (Range){ .known = true, .nullable = range.nullable, .low = 0, .high = -1 };
-    if (def->type.kind == TYPE_TEXT) return (Range){ .known = true, .nullable = range.nullable, .low = 0, .high = (i128)def->dict_count - 1 };
-    return (Range){ .known = true, .nullable = range.nullable, .low = known.min, .high = known.max };
-}
-
-static Source *table_source(QueryRun *run, int relation, const ColumnRef *refs, int n_refs)
-{
-    const Table *table = run->query->relations[relation].table;
+    const Table *table = pipeline->table;
     Source      *source = arena_make(run->arena, Source);
-    int         *chunk_column = arena_array(run->arena, int, n_refs + 1);
-    *source = (Source){ .name = run->query->relations[relation].alias, .n_chunks = table->n_chunks, .chunks = table->chunks, .n_rows = table->n_rows,
+    int         *chunk_column = arena_array(run->arena, int, pipeline->n_columns + 1);
+    *source = (Source){ .name = pipeline->name,
+                        .n_chunks = table->n_chunks,
+                        .chunks = table->chunks,
+                        .n_rows = table->n_rows,
                         .from_store = true };
-    source->columns = arena_array(run->arena, SourceColumn, n_refs + 1);
+    source->columns = arena_array(run->arena, SourceColumn, pipeline->n_columns + 1);
     source->chunk_column = chunk_column;
-    for (int i = 0; i < n_refs; i++) {
-        if (refs[i].relation != relation) continue;
-        const Column *column = &table->columns[refs[i].column];
-        chunk_column[source->n_columns] = refs[i].column;
+    for (int i = 0; i < pipeline->n_columns; i++) {
+        const int     place = pipeline->places[i];
+        const Column *column = &table->columns[place];
+        if (!columns_has(needed, pipeline->columns[i])) continue;
+        chunk_column[source->n_columns] = place;
         source->columns[source->n_columns++] = (SourceColumn){
-            .ref = refs[i], .name = column->name, .type = column->type, .dict = column->dict, .dict_count = column->dict_count,
-            .width = table_column_range(table, refs[i].column).width, .range = range_of_source(table, refs[i].column),
+            .id = pipeline->columns[i],
+            .name = column->name,
+            .type = column->type,
+            .dict = column->dict,
+            .dict_count = column->dict_count,
+            .width = table_column_range(table, place).width,
+            .range = plan_range_of_stored(table, place),
         };
     }
     return source;
 }
 
-// NULL flags as bytes become the bitmap that kernels read.
-static weft_status bitmap_of(QueryRun *run, const u8 *nulls, u64 n_rows, u64 **valid)
-{
-    TRY(query_alloc(run, n_rows / 8 + 64, (void **)valid));
-    for (u64 r = 0; r < n_rows; r++) {
-        if (query_should_stop(run, r)) return query_canceled(run);
-        if (!nulls[r]) (*valid)[r >> 6] |= (u64)1 << (r & 63);
-    }
-    return WEFT_OK;
-}
-
-#define STORED_CHUNK_ROWS (1u << 30)
-
-// The rows a kernel left, as the source of the next one: OUTPUTS[i] is the column that output i holds.
-static weft_status stored_source(QueryRun *run, const Launch *launch, Expr *const *outputs, int n_outputs, Source **out)
-{
-    Source       *source = *out = arena_make(run->arena, Source);
-    Chunk        *chunk = arena_make(run->arena, Chunk);
-    const Chunk **chunks = arena_array(run->arena, const Chunk *, 1);
-    int          *chunk_column = arena_array(run->arena, int, n_outputs + 1);
-    if (launch->rows.n_rows > STORED_CHUNK_ROWS)
-        return fail(run->err, WEFT_UNSUPPORTED, -1, "more than %u rows between two operators with weave = off", STORED_CHUNK_ROWS);
-    *source = (Source){ .name = "stored", .n_columns = n_outputs, .n_chunks = 1, .chunks = chunks, .chunk_column = chunk_column, .n_rows = launch->rows.n_rows };
-    source->columns = arena_array(run->arena, SourceColumn, n_outputs + 1);
-    chunks[0] = chunk;
-    chunk->n_rows = (u32)launch->rows.n_rows;
-    chunk->columns = arena_array(run->arena, ColumnChunk, n_outputs + 1);
-    for (int o = 0; o < n_outputs; o++) {
-        const OutColumn *column = &launch->woven->outputs[o];
-        const ColumnRef  ref = { outputs[o]->relation, outputs[o]->column };
-        void            *data;
-        u64             *valid = NULL;
-        TRY(query_alloc(run, launch->rows.n_rows * 8 + 64, &data));
-        TRY(query_copy(run, data, launch->rows.columns[column->value], launch->rows.n_rows * 8));
-        if (column->null >= 0) TRY(bitmap_of(run, launch->rows.columns[column->null], launch->rows.n_rows, &valid));
-        chunk_column[o] = o;
-        chunk->columns[o] = (ColumnChunk){ .data = data, .valid = valid, .width = 8, .has_range = true, .min = INT64_MIN, .max = INT64_MAX };
-        source->columns[o] = (SourceColumn){ .ref = ref, .name = run->query->relations[ref.relation].table->columns[ref.column].name, .type = outputs[o]->type,
-                                             .dict = column->dict, .dict_count = column->dict_count, .width = 8, .range = column->range };
-    }
-    return WEFT_OK;
-}
-
-// ---- steps: filters as early as they can be, probes by what they let through -------------------------------------------------
+// ---- steps: filters as early as they can be, probes by what they let through ----------------------------------------
 
 typedef struct Steps {
     WeaveStep *steps;
     int        n_steps;
-    u64        available;              // relations whose columns are there
-    bool      *filter_done, *probe_done;
+    ColumnSet  available;              // columns that are there
+    bool      *filter_done, *probe_done, *let_done;
 } Steps;
 
-static u64 bit(int relation) { return (u64)1 << relation; }
+static void push_step(QueryRun *run, Steps *steps, WeaveStep step)
+{
+    *LIST_PUSH(run->arena, steps->steps, steps->n_steps) = step;
+}
 
 // Filters that may raise an error come after those that cannot, on fewer rows.
 static void add_filters(QueryRun *run, const Pipeline *pipeline, Steps *steps)
@@ -179,56 +83,83 @@ static void add_filters(QueryRun *run, const Pipeline *pipeline, Steps *steps)
     for (int pass = 0; pass < 2; pass++)
         for (int f = 0; f < pipeline->n_filters; f++) {
             const Expr *filter = pipeline->filters[f];
-            if (steps->filter_done[f] || (expr_relations(filter) & ~steps->available) || expr_can_fail(filter) != (pass == 1)) continue;
-            *LIST_PUSH(run->arena, steps->steps, steps->n_steps) = (WeaveStep){ .filter = filter };
+            if (steps->filter_done[f] || expr_can_fail(filter) != (pass == 1) ||
+                !expr_uses_only(filter, &steps->available))
+                continue;
+            push_step(run, steps, (WeaveStep){ .filter = filter });
             steps->filter_done[f] = true;
         }
 }
 
-Range query_column_range(void *context, const Expr *column)
+// A computed column is made when a step that is due needs it: see next_step.
+static bool add_lets(QueryRun *run, const Pipeline *pipeline, Steps *steps)
 {
-    const QueryRun *run = context;
-    return range_of_source(run->query->relations[column->relation].table, column->column);
+    bool any = false;
+    for (int i = 0; i < pipeline->n_lets; i++) {
+        const Binding *let = &pipeline->lets[i];
+        if (steps->let_done[i] || !expr_uses_only(let->value, &steps->available)) continue;
+        push_step(run, steps, (WeaveStep){ .value = let->value, .let = let->column });
+        columns_add(run->arena, &steps->available, let->column);
+        steps->let_done[i] = any = true;
+    }
+    return any;
 }
 
 // A row whose key is NULL matches nothing: it never enters a table.
 static weft_status add_key_filters(QueryRun *run, const Pipeline *pipeline, Steps *steps)
 {
     for (int k = 0; pipeline->sink == SINK_TABLE && k < pipeline->n_keys; k++) {
-        Expr *filter;
-        if (!range_of(pipeline->keys[k], query_column_range, run).nullable) continue;
-        TRY(expr_call(run->arena, OP_IS_NOT_NULL, &pipeline->keys[k], 1, pipeline->keys[k]->at, &filter, run->err));
-        *LIST_PUSH(run->arena, steps->steps, steps->n_steps) = (WeaveStep){ .filter = filter };
+        Expr *filter, *key = pipeline->keys[k].value;
+        if (!plan_range(run->plan, key).nullable) continue;
+        TRY(expr_call(run->arena, OP_IS_NOT_NULL, &key, 1, key->at, &filter, run->err));
+        push_step(run, steps, (WeaveStep){ .filter = filter });
     }
     return WEFT_OK;
 }
 
 // Rows that pass per row that comes: the share of the scanned rows that entered the table, or more where keys repeat.
-static double pass_rate(const JoinTable *table, const Table *scanned)
+static double pass_rate(const Probe *probe, const JoinTable *table)
 {
-    if (!table->is_unique && table->kind != JOIN_BITS) return 1 + (double)table->n_rows / (double)MAX_OF(table->n_distinct, 1);
-    return (double)table->n_rows / (double)MAX_OF(scanned->n_rows, 1);
+    const double share = (double)table->n_rows / (double)MAX_OF(table->n_scanned, 1);
+    if (probe->join == JOIN_MARK || probe->join == JOIN_LEFT || probe->join == JOIN_SINGLE) return 1;
+    if (probe->join == JOIN_ANTI) return 1 - 0.5 * MIN_OF(share, 1);
+    if (probe->join == JOIN_INNER && !table->is_unique && table->shape != SHAPE_BITS)
+        return 1 + (double)table->n_rows / (double)MAX_OF(table->n_distinct, 1);
+    return share;
 }
 
 // What a probe costs, about: where in the caches the table lies decides.
 static double probe_cost(const JoinTable *table)
 {
     const double size = (double)table->bytes, reach = size < 48e3 ? 1 : size < 700e3 ? 2 : size < 16e6 ? 4 : 12;
-    return table->kind == JOIN_HASH ? 2 * reach : reach;
+    return table->shape == SHAPE_HASH ? 2 * reach : reach;
 }
 
 // Cheap tests that drop many rows first: cost per row dropped.  Those that drop none, or multiply rows, go last.
-static double probe_rank(const JoinTable *table, const Table *scanned)
+static double probe_rank(const Probe *probe, const JoinTable *table)
 {
-    const double pass = pass_rate(table, scanned);
+    const double pass = pass_rate(probe, table);
     return pass < 0.999 ? probe_cost(table) / (1 - pass) : 1e6 * (pass + probe_cost(table) * 1e-3);
 }
 
-static bool is_ready(const Probe *probe, u64 available)
+static bool uses_what_is_there(const QueryRun *run, const Expr *expr, const ColumnSet *available, int build)
+{
+    const Pipeline *pipeline = &run->graph->pipelines[build];
+    if (expr->kind == EXPR_COLUMN && !columns_has(available, expr->column)) {
+        for (int p = 0; p < pipeline->n_payload; p++)
+            if (pipeline->payload[p].column == expr->column) return true;
+        return false;
+    }
+    for (int i = 0; i < expr->n_args; i++)
+        if (!uses_what_is_there(run, expr->args[i], available, build)) return false;
+    return true;
+}
+
+static bool is_ready(const QueryRun *run, const Probe *probe, const ColumnSet *available)
 {
     for (int k = 0; k < probe->n_keys; k++)
-        if (expr_relations(probe->keys[k]) & ~available) return false;
-    return true;
+        if (!expr_uses_only(probe->keys[k], available)) return false;
+    return !probe->residual || uses_what_is_there(run, probe->residual, available, probe->build);
 }
 
 static int best_probe(const QueryRun *run, const Pipeline *pipeline, const Steps *steps)
@@ -236,44 +167,78 @@ static int best_probe(const QueryRun *run, const Pipeline *pipeline, const Steps
     int    best = -1;
     double best_rank = 0;
     for (int p = 0; p < pipeline->n_probes; p++) {
-        const Probe    *probe = &pipeline->probes[p];
-        const Pipeline *build = &run->plan->pipelines[probe->build];
-        if (steps->probe_done[p] || !is_ready(probe, steps->available)) continue;
-        const double rank = probe_rank(run->tables[probe->build], run->query->relations[build->relation].table);
+        const Probe *probe = &pipeline->probes[p];
+        if (steps->probe_done[p] || !is_ready(run, probe, &steps->available)) continue;
+        const double rank = probe_rank(probe, run->tables[probe->build]);
         if (best >= 0 && rank >= best_rank) continue;
         best = p, best_rank = rank;
     }
     return best;
 }
 
+static ProbeKind probe_kind(JoinKind join)
+{
+    static const ProbeKind kinds[] = {
+        [JOIN_INNER] = PROBE_INNER, [JOIN_LEFT] = PROBE_LEFT,     [JOIN_SEMI] = PROBE_SEMI,
+        [JOIN_ANTI] = PROBE_ANTI,   [JOIN_SINGLE] = PROBE_SINGLE, [JOIN_MARK] = PROBE_MARK
+    };
+    return kinds[join];
+}
+
+static void add_probe(QueryRun *run, const Pipeline *pipeline, int number, Steps *steps)
+{
+    const Probe    *probe = &pipeline->probes[number];
+    const Pipeline *build = &run->graph->pipelines[probe->build];
+    push_step(run, steps,
+              (WeaveStep){ .table = run->tables[probe->build],
+                           .keys = probe->keys,
+                           .probe = probe_kind(probe->join),
+                           .residual = probe->residual,
+                           .mark = probe->mark });
+    steps->probe_done[number] = true;
+    for (int p = 0; p < build->n_payload; p++)
+        if (probe->join == JOIN_INNER || probe->join == JOIN_LEFT || probe->join == JOIN_SINGLE)
+            columns_add(run->arena, &steps->available, build->payload[p].column);
+    if (probe->join == JOIN_MARK) columns_add(run->arena, &steps->available, probe->mark);
+}
+
+// Filters as soon as they can be, then the best probe; what is computed comes when nothing else can go on, so on few
+// rows.
 static weft_status list_steps(QueryRun *run, const Pipeline *pipeline, Steps *steps)
 {
-    *steps = (Steps){ .available = bit(pipeline->relation) };
+    *steps = (Steps){ 0 };
     steps->filter_done = arena_array(run->arena, bool, pipeline->n_filters + 1);
     steps->probe_done = arena_array(run->arena, bool, pipeline->n_probes + 1);
-    add_filters(run, pipeline, steps);
-    int probe;
-    while ((probe = best_probe(run, pipeline, steps)) >= 0) {
-        const Probe *next = &pipeline->probes[probe];
-        *LIST_PUSH(run->arena, steps->steps, steps->n_steps) = (WeaveStep){ .table = run->tables[next->build], .keys = next->keys };
-        steps->probe_done[probe] = true;
-        steps->available |= run->plan->pipelines[next->build].relations;
+    steps->let_done = arena_array(run->arena, bool, pipeline->n_lets + 1);
+    for (int c = 0; c < pipeline->n_columns; c++) columns_add(run->arena, &steps->available, pipeline->columns[c]);
+    for (bool goes_on = true; goes_on;) {
         add_filters(run, pipeline, steps);
+        const int probe = best_probe(run, pipeline, steps);
+        if (probe >= 0) add_probe(run, pipeline, probe, steps);
+        else goes_on = add_lets(run, pipeline, steps);
     }
+    for (int f = 0; f < pipeline->n_filters; f++)
+        if (!steps->filter_done[f])
+            return fail(run->err, WEFT_INTERNAL, pipeline->filters[f]->at, "a filter has no columns");
     return add_key_filters(run, pipeline, steps);
 }
 
-// ---- one kernel ------------------------------------------------------------------------------------------------------------------
+// ---- one kernel -----------------------------------------------------------------------------------------------------
 
-static KernelReport *report(QueryRun *run, int pipeline, const char *label, const Launch *launch, const Woven *woven, double compile_ms)
+static KernelReport *report(QueryRun *run, int pipeline, const char *label, const Launch *launch, const Woven *woven,
+                            double compile_ms)
 {
     PipelineReport *reports = &run->reports[pipeline];
     KernelReport   *kernel = LIST_PUSH(run->own, reports->kernels, reports->n_kernels);
-    *kernel = (KernelReport){ .label = label, .woven = woven, .device = launch ? launch->device : run->session->db->cpu, .compile_ms = compile_ms };
+    *kernel = (KernelReport){ .label = label,
+                              .woven = woven,
+                              .device = launch ? launch->device : run->session->db->cpu,
+                              .compile_ms = compile_ms };
     if (!launch) return kernel;
     kernel->morsels[0] = launch->morsels[0], kernel->morsels[1] = launch->morsels[1];
     kernel->rows_in = launch->rows_in, kernel->rows_out = launch->rows_out, kernel->bytes_read = launch->bytes_read;
-    kernel->chunks_read = launch->chunks_read, kernel->chunks_skipped = launch->chunks_skipped, kernel->n_workers = launch->n_workers;
+    kernel->chunks_read = launch->chunks_read, kernel->chunks_skipped = launch->chunks_skipped,
+    kernel->n_workers = launch->n_workers;
     kernel->time_ms = launch->time_ms, kernel->wait_ms = launch->wait_ms, kernel->n_beside = launch->n_beside;
     kernel->woven_as = launch->woven_as, kernel->n_woven = launch->n_woven, kernel->gain = launch->gain;
     kernel->gpu = launch->gpu;
@@ -284,7 +249,8 @@ static KernelReport *report(QueryRun *run, int pipeline, const char *label, cons
 
 static double expected_ms(const QueryRun *run, const WeaveJob *job)
 {
-    return (double)job->source->n_rows * (job->n_steps + 1) * TCC_NS_PER_ROW_AND_STEP * 1e-6 / run->session->settings.threads;
+    return (double)job->source->n_rows * (job->n_steps + 1) * TCC_NS_PER_ROW_AND_STEP * 1e-6 /
+           run->session->settings.threads;
 }
 
 static void ask_for_better_code(QueryRun *run, Code *code, const WeaveJob *job)
@@ -296,20 +262,28 @@ static void ask_for_better_code(QueryRun *run, Code *code, const WeaveJob *job)
     else *LIST_PUSH(run->own, run->codes, run->n_codes) = code;
 }
 
-// A LIMIT without ORDER BY takes the first rows of the table, so it must begin there; a query held to fewer threads than there are
-// must not hold up others; stored rows, and tables made when asked for (virtual.c), belong to the query.  These scan alone.
+// A LIMIT without ORDER BY takes the first rows of the table, so it must begin there; a query held to fewer threads
+// than there are
+// must not hold up others; stored rows, and tables made when asked for (virtual.c), belong to the query.  These scan
+// alone.
 static bool is_virtual(const Table *table) { return strncmp(table->name, "weft_", 5) == 0; }
 
 static Ride make_ride(QueryRun *run, int pipeline, const char *label, Launch *launch)
 {
     const weft_session *session = run->session;
-    const Table        *scanned = run->query->relations[run->plan->pipelines[pipeline].relation].table;
+    const Table        *scanned = run->graph->pipelines[pipeline].table;
     const bool          is_own = !launch->source->from_store || is_virtual(scanned);
     const Table        *table = is_own ? NULL : scanned;
     const bool          all_threads = session->settings.threads >= network_threads(session->db->network);
-    return (Ride){ .device = session->db->cpu, .launch = launch, .table = table, .label = label, .query = session->query_number,
-                   .is_shared = session->settings.sharing && table && launch->limit < 0 && all_threads, .max_threads = session->settings.threads,
-                   .priority = session->settings.priority, .may_sieve = session->settings.weave_queries && session->settings.weave };
+    return (Ride){ .device = session->db->cpu,
+                   .launch = launch,
+                   .table = table,
+                   .label = label,
+                   .query = session->query_number,
+                   .is_shared = session->settings.sharing && table && launch->limit < 0 && all_threads,
+                   .max_threads = session->settings.threads,
+                   .priority = session->settings.priority,
+                   .may_sieve = session->settings.weave_queries && session->settings.weave };
 }
 
 // What does not pay on a GPU, and why; NULL: it may.
@@ -343,13 +317,7 @@ static const char *why_not_on_gpu(const QueryRun *run, const WeaveJob *job, cons
     return reason || !is_auto ? reason : "it is being opened";
 }
 
-// ---- tables that a device made, where the pipeline runs elsewhere -------------------------------------------------------------------
-
-weft_status query_device_failed(QueryRun *run, weft_status status)
-{
-    if (status && status != WEFT_QUERY_CANCELED) run->has_lost_tables = true;
-    return status;
-}
+// ---- tables that a device made, where the pipeline runs elsewhere ---------------------------------------------------
 
 static void set_parts(Woven *woven, const JoinTable *table)
 {
@@ -363,7 +331,7 @@ static weft_status bring_tables(QueryRun *run, const WeaveJob *job, Woven *woven
 {
     for (int s = 0; s < job->n_steps; s++) {
         JoinTable *table = NULL;
-        for (int p = 0; p < run->plan->n_pipelines; p++)
+        for (int p = 0; p < run->graph->n_pipelines; p++)
             if (job->steps[s].table && run->tables[p] == job->steps[s].table) table = run->tables[p];
         if (!table || !table->remote || remote_is_on(table->remote, device)) continue;
         TRY(query_device_failed(run, remote_fetch(table, run->err)));
@@ -377,7 +345,8 @@ static bool should_stand_in(QueryRun *run, const WeaveJob *job, const Launch *la
 {
     Device *device = launch->device;
     if (!device->wait_ms || run->session->settings.gpu_wait || run->session->settings.jit == JIT_CC) return false;
-    const double cpu_ms = expected_ms(run, job) * MAX_OF(launch->woven->fan_out, 1), wait_ms = device->wait_ms(device, launch);
+    const double cpu_ms = expected_ms(run, job) * MAX_OF(launch->woven->fan_out, 1),
+                 wait_ms = device->wait_ms(device, launch);
     if (wait_ms <= 0 || cpu_ms > wait_ms) return false;
     run->unready = device;
     if (cpu_ms > COMPILE_NOW_MS) device->get_ready(device);
@@ -385,7 +354,8 @@ static bool should_stand_in(QueryRun *run, const WeaveJob *job, const Launch *la
 }
 
 // IMPROVE: it will run here again, so better code is worth asking for.
-static weft_status run_on_cpu(QueryRun *run, int pipeline, const char *label, const WeaveJob *job, bool improve, Launch *launch, double *compile_ms)
+static weft_status run_on_cpu(QueryRun *run, int pipeline, const char *label, const WeaveJob *job, bool improve,
+                              Launch *launch, double *compile_ms)
 {
     weft_session *session = run->session;
     const Woven  *woven = launch->woven;
@@ -398,12 +368,14 @@ static weft_status run_on_cpu(QueryRun *run, int pipeline, const char *label, co
     if (notice) query_notice(run, notice);
     if (improve) ask_for_better_code(run, launch->code, job);
     Ride ride = make_ride(run, pipeline, label, launch);
-    return woven->fan_out > FAN_OUT_SHARED ? ride_alone(&ride, run->err) : network_ride(session->db->network, &ride, run->err);
+    return woven->fan_out > FAN_OUT_SHARED ? ride_alone(&ride, run->err)
+                                           : network_ride(session->db->network, &ride, run->err);
 }
 
-// ---- announcing: a device may wait for those who will share a scan ----------------------------------------------------------------------
+// ---- announcing: a device may wait for those who will share a scan --------------------------------------------------
 
-static const Table *last_table(const QueryRun *run) { return run->query->relations[run->plan->pipelines[run->plan->n_pipelines - 1].relation].table; }
+// NULL: the last pipeline reads what others have stored.
+static const Table *last_table(const QueryRun *run) { return run->graph->pipelines[run->graph->n_pipelines - 1].table; }
 
 static void announce(QueryRun *run)
 {
@@ -411,7 +383,9 @@ static void announce(QueryRun *run)
     weft_db        *db = run->session->db;
     Device         *device = NULL;
     Error           ignored = { 0 };
-    if (settings->device == DEVICE_CPU || run->must_use_cpu || run->is_explained || !settings->sharing) return;
+    if (settings->device == DEVICE_CPU || run->must_use_cpu || run->is_explained || !settings->sharing ||
+        !last_table(run))
+        return;
     if (settings->device == DEVICE_AUTO) device = last_table(run)->n_rows < GPU_ROWS ? NULL : gpus_ready(db->gpus);
     else if (gpus_get(db->gpus, settings->gpu, &device, &ignored)) device = NULL;
     if (!device || !device->expect) return;
@@ -428,7 +402,7 @@ static void take_back(QueryRun *run)
 // The launch that was announced takes it over; any other takes it back.
 static void arrive(QueryRun *run, int pipeline, Launch *launch)
 {
-    if (pipeline != run->plan->n_pipelines - 1 || !run->announced) return;
+    if (pipeline != run->graph->n_pipelines - 1 || !run->announced) return;
     launch->is_expected = run->announced == launch->device && launch->table == last_table(run)->id;
     if (!launch->is_expected) take_back(run);
     run->announced = NULL;
@@ -443,12 +417,14 @@ static weft_status run_on_gpu(QueryRun *run, Launch *launch, const char **refuse
     launch->is_expected = before.is_expected = false;
     *refused = launch->refused[0] ? arena_printf(run->own, "%s", launch->refused) : NULL;
     if (!*refused) return status;
-    query_notice(run, arena_printf(run->own, "%s did not run a pipeline, the CPU did: %s", launch->device->name, *refused));
+    query_notice(run,
+                 arena_printf(run->own, "%s did not run a pipeline, the CPU did: %s", launch->device->name, *refused));
     *launch = before;
     return WEFT_OK;
 }
 
-static weft_status run_job(QueryRun *run, int pipeline, const char *label, const WeaveJob *job, i64 limit, Launch *launch)
+static weft_status run_job(QueryRun *run, int pipeline, const char *label, const WeaveJob *job, i64 limit,
+                           Launch *launch)
 {
     weft_session *session = run->session;
     Woven        *woven;
@@ -457,21 +433,35 @@ static weft_status run_job(QueryRun *run, int pipeline, const char *label, const
     double        compile_ms = 0;
     weft_status   status = WEFT_OK;
     TRY(weave(run->arena, job, &woven, run->err));
-    if (run->only_weave && pipeline == run->plan->n_pipelines - 1) {
+    if (run->only_weave && pipeline == run->graph->n_pipelines - 1) {
         report(run, pipeline, label, NULL, woven, 0);
         run->last_woven = woven;
         return WEFT_OK;
     }
     TRY(choose_device(run, job, woven, limit, &device));
     const Ride ride = make_ride(run, pipeline, label, &(Launch){ .source = job->source, .limit = limit });
-    *launch = (Launch){ .device = device, .table = ride.is_shared ? ride.table->id : 0, .scanned = ride.table, .label = label, .query = ride.query, .is_explained = run->is_explained, .may_weave = ride.may_sieve, .woven = woven, .source = job->source, .sink = job->sink, .n_slots = network_threads(session->db->network), .limit = limit,
-                        .budget = query_budget(run), .jit = session->settings.jit == JIT_TCC ? NULL : session->db->jit, .stop = &session->stop, .rows_done = &session->rows_done };
+    *launch = (Launch){ .device = device,
+                        .table = ride.is_shared ? ride.table->id : 0,
+                        .scanned = ride.table,
+                        .label = label,
+                        .query = ride.query,
+                        .is_explained = run->is_explained,
+                        .may_weave = ride.may_sieve,
+                        .woven = woven,
+                        .source = job->source,
+                        .sink = job->sink,
+                        .n_slots = network_threads(session->db->network),
+                        .limit = limit,
+                        .budget = query_budget(run),
+                        .jit = session->settings.jit == JIT_TCC ? NULL : session->db->jit,
+                        .stop = &session->stop,
+                        .rows_done = &session->rows_done };
     if (job->sink == SINK_TABLE && device->make_table) table_facts(run, pipeline, woven, job->notes, launch);
     if (device->scan) TRY(bring_tables(run, job, woven, device));
     const bool stands_in = should_stand_in(run, job, launch), is_asked = device->scan && !stands_in;
     if (is_asked) arrive(run, pipeline, launch);
     if (is_asked) status = run_on_gpu(run, launch, &refused);
-    if (pipeline == run->plan->n_pipelines - 1) take_back(run);
+    if (pipeline == run->graph->n_pipelines - 1) take_back(run);
     if (is_asked && !refused) compile_ms = launch->compile_ms;
     else status = run_on_cpu(run, pipeline, label, job, !stands_in, launch, &compile_ms);
     KernelReport *kernel = report(run, pipeline, label, launch, woven, compile_ms);
@@ -482,67 +472,70 @@ static weft_status run_job(QueryRun *run, int pipeline, const char *label, const
     return status;
 }
 
-// ---- one pipeline -----------------------------------------------------------------------------------------------------------------
+// ---- one pipeline ---------------------------------------------------------------------------------------------------
 
 typedef struct PipelineJob { WeaveJob job; const Pipeline *pipeline; int number; i64 limit; } PipelineJob;
+
+static Expr **values_of(QueryRun *run, const Binding *bindings, int n)
+{
+    Expr **values = arena_array(run->arena, Expr *, n + 1);
+    for (int i = 0; i < n; i++) values[i] = bindings[i].value;
+    return values;
+}
 
 static void set_sink(QueryRun *run, PipelineJob *pj)
 {
     const Pipeline *pipeline = pj->pipeline;
-    const Query    *query = run->query;
     WeaveJob       *job = &pj->job;
     job->sink = pipeline->sink;
     if (pipeline->sink == SINK_GROUPS) {
-        job->n_keys = query->n_keys, job->keys = query->keys, job->n_aggs = query->n_aggs, job->aggs = query->aggs;
-        return;
+        job->n_keys = pipeline->n_keys, job->keys = values_of(run, pipeline->keys, pipeline->n_keys);
+        job->n_aggs = pipeline->n_aggs, job->aggs = pipeline->aggs;
+    } else if (pipeline->sink == SINK_ROWS) {
+        job->n_outputs = pipeline->n_outputs, job->outputs = values_of(run, pipeline->outputs, pipeline->n_outputs);
+    } else {
+        const int n = pipeline->n_keys + pipeline->n_payload;
+        Expr    **outputs = arena_array(run->arena, Expr *, n + 1);
+        for (int k = 0; k < pipeline->n_keys; k++) outputs[k] = pipeline->keys[k].value;
+        for (int p = 0; p < pipeline->n_payload; p++) outputs[pipeline->n_keys + p] = pipeline->payload[p].value;
+        job->n_outputs = n, job->outputs = outputs;
+        job->notes = table_notes(run, pj->number);
     }
-    const int n = pipeline->sink == SINK_TABLE ? pipeline->n_keys + pipeline->n_payload : query->n_outputs;
-    Expr    **outputs = arena_array(run->arena, Expr *, n + 1);
-    for (int i = 0; i < n; i++) {
-        if (pipeline->sink == SINK_ROWS) outputs[i] = query->outputs[i].expr;
-        else if (i < pipeline->n_keys) outputs[i] = pipeline->keys[i];
-        else {
-            const ColumnRef ref = pipeline->payload[i - pipeline->n_keys];
-            outputs[i] = expr_column(run->arena, ref.relation, ref.column, query->relations[ref.relation].table->columns[ref.column].type, -1);
-        }
-    }
-    job->n_outputs = n, job->outputs = outputs;
-    if (pipeline->sink == SINK_TABLE) job->notes = table_notes(run, pj->number);
 }
 
-static void collect_from(QueryRun *run, const WeaveJob *job, int first_step, ColumnRef **refs, int *n_refs)
+// The columns that the job needs from step FIRST_STEP on.
+static ColumnSet needed_from(QueryRun *run, const WeaveJob *job, int first_step)
 {
-    for (int s = first_step; s < job->n_steps; s++) {
-        if (job->steps[s].filter) plan_collect_columns(run->arena, job->steps[s].filter, refs, n_refs);
-        for (int k = 0; job->steps[s].table && k < job->steps[s].table->n_keys; k++) plan_collect_columns(run->arena, job->steps[s].keys[k], refs, n_refs);
-    }
-    for (int k = 0; k < job->n_keys; k++) plan_collect_columns(run->arena, job->keys[k], refs, n_refs);
+    ColumnSet needed = { 0 };
+    Arena    *arena = run->arena;
+    for (int s = first_step; s < job->n_steps; s++) weave_step_columns(arena, &job->steps[s], &needed);
+    for (int k = 0; k < job->n_keys; k++) columns_add_expr(arena, &needed, job->keys[k]);
     for (int a = 0; a < job->n_aggs; a++)
-        if (job->aggs[a].arg) plan_collect_columns(run->arena, job->aggs[a].arg, refs, n_refs);
-    for (int o = 0; o < job->n_outputs; o++) plan_collect_columns(run->arena, job->outputs[o], refs, n_refs);
+        if (job->aggs[a].arg) columns_add_expr(arena, &needed, job->aggs[a].arg);
+    for (int o = 0; o < job->n_outputs; o++) columns_add_expr(arena, &needed, job->outputs[o]);
+    return needed;
+}
+
+// What a step adds to the columns that are there.
+static void add_step_columns(QueryRun *run, const WeaveStep *step, ColumnSet *available)
+{
+    if (step->value) columns_add(run->arena, available, step->let);
+    if (!step->table) return;
+    if (step->probe == PROBE_MARK) columns_add(run->arena, available, step->mark);
+    for (int p = 0; p < step->table->n_payloads; p++)
+        if (step->probe == PROBE_INNER || step->probe == PROBE_LEFT || step->probe == PROBE_SINGLE)
+            columns_add(run->arena, available, step->table->payloads[p].id);
 }
 
 // Columns that steps after STEP need and that are there once it is done, as outputs of its kernel.
-static Expr **columns_after(QueryRun *run, const WeaveJob *job, int step, u64 available, int *n_outputs)
+static Expr **columns_after(QueryRun *run, const WeaveJob *job, int step, const ColumnSet *available, int *n_outputs)
 {
-    ColumnRef *refs = NULL;
-    int        n_refs = 0;
-    collect_from(run, job, step + 1, &refs, &n_refs);
-    Expr **outputs = arena_array(run->arena, Expr *, n_refs + 1);
+    const ColumnSet needed = needed_from(run, job, step + 1);
+    Expr          **outputs = arena_array(run->arena, Expr *, columns_count(&needed) + 1);
     *n_outputs = 0;
-    for (int i = 0; i < n_refs; i++) {
-        if (!(available >> refs[i].relation & 1)) continue;
-        const Column *column = &run->query->relations[refs[i].relation].table->columns[refs[i].column];
-        outputs[(*n_outputs)++] = expr_column(run->arena, refs[i].relation, refs[i].column, column->type, -1);
-    }
+    for (int c = columns_next(&needed, -1); c >= 0; c = columns_next(&needed, c))
+        if (columns_has(available, c)) outputs[(*n_outputs)++] = plan_column_expr_in(run->arena, run->plan, c);
     return outputs;
-}
-
-static u64 relations_of_table(const JoinTable *table)
-{
-    u64 relations = 0;
-    for (int p = 0; p < table->n_payloads; p++) relations |= bit(table->payloads[p].ref.relation);
-    return relations;
 }
 
 // Weaving off: every step a kernel, its rows stored; then the sink as a kernel of its own.
@@ -550,18 +543,22 @@ static weft_status run_unwoven(QueryRun *run, PipelineJob *pj, Launch *launch)
 {
     const WeaveJob whole = pj->job;
     const Source  *source = whole.source;
-    u64            available = bit(pj->pipeline->relation);
+    ColumnSet      available = { 0 };
+    for (int c = 0; c < pj->pipeline->n_columns; c++) columns_add(run->arena, &available, pj->pipeline->columns[c]);
     for (int s = 0; s < whole.n_steps; s++) {
         Launch   step = { 0 };
-        WeaveJob job = { .query = whole.query, .source = source, .steps = &whole.steps[s], .n_steps = 1, .sink = SINK_ROWS, .stop = whole.stop };
+        WeaveJob job = {
+            .source = source, .steps = &whole.steps[s], .n_steps = 1, .sink = SINK_ROWS, .stop = whole.stop
+        };
         Source  *stored = NULL;
-        if (whole.steps[s].table) available |= relations_of_table(whole.steps[s].table);
-        job.outputs = columns_after(run, &whole, s, available, &job.n_outputs);
+        add_step_columns(run, &whole.steps[s], &available);
+        job.outputs = columns_after(run, &whole, s, &available, &job.n_outputs);
         const bool only_weave = run->only_weave;
         run->only_weave = false;       // the shape of a kernel depends on what the one before left
-        weft_status status = run_job(run, pj->number, whole.steps[s].table ? "join" : "filter", &job, -1, &step);
+        const char *label = whole.steps[s].table ? "join" : whole.steps[s].value ? "compute" : "filter";
+        weft_status status = run_job(run, pj->number, label, &job, -1, &step);
         run->only_weave = only_weave;
-        if (!status) status = stored_source(run, &step, job.outputs, job.n_outputs, &stored);
+        if (!status) status = stored_from_launch(run, &step, job.outputs, job.n_outputs, &stored);
         if (step.memory) step.device->free_launch(step.device, &step);
         if (status) return status;
         source = stored;
@@ -571,27 +568,67 @@ static weft_status run_unwoven(QueryRun *run, PipelineJob *pj, Launch *launch)
     return run_job(run, pj->number, "sink", &sink, pj->limit, launch);
 }
 
-static i64 rows_enough(const QueryRun *run, const Pipeline *pipeline)
+// ---- parameters: known by the time that a pipeline runs -------------------------------------------------------------
+
+static const Expr *give_param(void *context, const Expr *leaf)
 {
-    const Query *query = run->query;
-    if (pipeline->sink != SINK_ROWS || query->limit < 0 || query->n_sort) return -1;
-    return query->limit > INT64_MAX - query->offset ? -1 : query->limit + query->offset;
+    const QueryRun *run = context;
+    return leaf->kind == EXPR_PARAM ? run->params[leaf->param] : NULL;
+}
+
+static weft_status fill_in(QueryRun *run, Expr **expr)
+{
+    return *expr ? expr_replace(run->own, *expr, give_param, run, expr, run->err) : WEFT_OK;
+}
+
+static weft_status fill_in_list(QueryRun *run, Expr **exprs, int n)
+{
+    for (int i = 0; i < n; i++) TRY(fill_in(run, &exprs[i]));
+    return WEFT_OK;
+}
+
+static weft_status fill_in_bindings(QueryRun *run, Binding *bindings, int n)
+{
+    for (int i = 0; i < n; i++) TRY(fill_in(run, &bindings[i].value));
+    return WEFT_OK;
+}
+
+static weft_status fill_in_params(QueryRun *run, Pipeline *pipeline)
+{
+    if (!run->plan->n_params) return WEFT_OK;
+    TRY(fill_in_list(run, pipeline->filters, pipeline->n_filters));
+    for (int p = 0; p < pipeline->n_probes; p++) {
+        TRY(fill_in_list(run, pipeline->probes[p].keys, pipeline->probes[p].n_keys));
+        TRY(fill_in(run, &pipeline->probes[p].residual));
+    }
+    TRY(fill_in_bindings(run, pipeline->lets, pipeline->n_lets));
+    TRY(fill_in_bindings(run, pipeline->keys, pipeline->n_keys));
+    TRY(fill_in_bindings(run, pipeline->payload, pipeline->n_payload));
+    for (int a = 0; a < pipeline->n_aggs; a++) TRY(fill_in(run, &pipeline->aggs[a].arg));
+    TRY(fill_in_bindings(run, pipeline->outputs, pipeline->n_outputs));
+    TRY(fill_in_list(run, pipeline->finish.conditions, pipeline->finish.n_conditions));
+    return fill_in_bindings(run, pipeline->finish.outputs, pipeline->finish.n_outputs);
 }
 
 // The pipeline's rows or groups, in LAUNCH.  What it points to lives in run->arena.
 static weft_status push_pipeline(QueryRun *run, int number, Launch *launch)
 {
-    const Pipeline *pipeline = &run->plan->pipelines[number];
-    PipelineJob     pj = { .pipeline = pipeline, .number = number, .limit = rows_enough(run, pipeline) };
+    const Pipeline *pipeline = &run->graph->pipelines[number];
+    PipelineJob     pj = { .pipeline = pipeline, .number = number, .limit = query_rows_enough(pipeline) };
     Steps           steps;
-    ColumnRef      *refs = NULL;
-    int             n_refs = 0;
+    Source         *stored;
     TRY(list_steps(run, pipeline, &steps));
-    pj.job = (WeaveJob){ .query = run->query, .steps = steps.steps, .n_steps = steps.n_steps, .stop = &run->session->stop };
+    pj.job = (WeaveJob){ .steps = steps.steps, .n_steps = steps.n_steps, .stop = &run->session->stop };
     set_sink(run, &pj);
-    collect_from(run, &pj.job, 0, &refs, &n_refs);
-    pj.job.source = table_source(run, pipeline->relation, refs, n_refs);
-    return run->session->settings.weave ? run_job(run, number, "woven", &pj.job, pj.limit, launch) : run_unwoven(run, &pj, launch);
+    const ColumnSet needed = needed_from(run, &pj.job, 0);
+    if (pipeline->table) {
+        pj.job.source = table_source(run, pipeline, &needed);
+    } else {
+        TRY(stored_source(run, pipeline, &needed, &stored));
+        pj.job.source = stored;
+    }
+    return run->session->settings.weave ? run_job(run, number, "woven", &pj.job, pj.limit, launch)
+                                        : run_unwoven(run, &pj, launch);
 }
 
 static weft_status build_table(QueryRun *run, int number, Arena *home, JoinTable **table)
@@ -606,7 +643,7 @@ static weft_status build_table(QueryRun *run, int number, Arena *home, JoinTable
     return status;
 }
 
-// A shared table numbers relations as the query that made it does: this query's own view of it.
+// A shared table names columns as the query that made it does: this query's own view of it.
 static JoinTable *own_view(QueryRun *run, const Pipeline *pipeline, const JoinTable *shared)
 {
     JoinTable *table = arena_make(run->arena, JoinTable);
@@ -614,7 +651,7 @@ static JoinTable *own_view(QueryRun *run, const Pipeline *pipeline, const JoinTa
     table->payloads = arena_array(run->arena, Payload, shared->n_payloads + 1);
     for (int p = 0; p < shared->n_payloads; p++) {
         table->payloads[p] = shared->payloads[p];
-        table->payloads[p].ref = pipeline->payload[shared->payloads[p].number];
+        table->payloads[p].id = pipeline->payload[shared->payloads[p].number].column;
     }
     return table;
 }
@@ -651,11 +688,11 @@ static weft_status get_table(QueryRun *run, int number)
     }
     *LIST_PUSH(run->own, run->pieces, run->n_pieces) = piece;
     take_notices(run, piece);
-    run->tables[number] = own_view(run, &run->plan->pipelines[number], piece_value(piece));
+    run->tables[number] = own_view(run, &run->graph->pipelines[number], piece_value(piece));
     return WEFT_OK;
 }
 
-typedef struct SharedRun { Launch launch; const Woven *woven; } SharedRun;
+struct SharedRun { Launch launch; const Woven *woven; };
 
 static void free_shared_run(void *context)
 {
@@ -693,50 +730,96 @@ static weft_status get_answer(QueryRun *run, int number)
     }
     *LIST_PUSH(run->own, run->pieces, run->n_pieces) = piece;
     shared = piece_value(piece);
+    *LIST_PUSH(run->own, run->answers, run->n_answers) = shared;
     take_notices(run, piece);
     run->last = &shared->launch;
     run->last_woven = shared->woven;
     return WEFT_OK;
 }
 
-// What was made takes the place of what was expected.  A table can be found by others as long as this query uses it; an answer serves only
-// those who wait for it already.
+// Rows that later pipelines read, or a parameter.  Where a LIMIT will choose among them, their order must depend on
+// nothing but the data.
+static bool needs_order(const QueryRun *run, int number)
+{
+    for (int p = number; p < run->graph->n_pipelines; p++)
+        if (run->graph->pipelines[p].finish.limit >= 0 || run->graph->pipelines[p].finish.n_distinct_on) return true;
+    return false;
+}
+
+static weft_status keep_rows(QueryRun *run, int number)
+{
+    Finished finished;
+    TRY(finish_pipeline(run, number, run->last, run->last_woven, true, !needs_order(run, number), &finished));
+    if (run->graph->pipelines[number].param >= 0) return stored_param(run, number, &finished);
+    return stored_keep(run, number, &finished, &run->stored[number]);
+}
+
+static bool is_shared_launch(const QueryRun *run)
+{
+    for (int i = 0; i < run->n_answers; i++)
+        if (run->last == &run->answers[i]->launch) return true;
+    return false;
+}
+
+static void drop_last(QueryRun *run)
+{
+    if (run->last && run->last->memory && !is_shared_launch(run))
+        run->last->device->free_launch(run->last->device, run->last);
+    run->last = NULL;
+}
+
+// What was made takes the place of what was expected.  A table can be found by others as long as this query uses it; an
+// answer serves only
+// queries that wait for it already.
 static weft_status run_pipeline(QueryRun *run, int number)
 {
-    const bool        is_table = run->plan->pipelines[number].sink == SINK_TABLE;
-    const weft_status status = is_table ? get_table(run, number) : get_answer(run, number);
+    Pipeline   *pipeline = &run->graph->pipelines[number];
+    const bool  is_table = pipeline->sink == SINK_TABLE, is_last = number == run->graph->n_pipelines - 1;
+    weft_status status = fill_in_params(run, pipeline);
+    if (!status && pipeline->sink != SINK_VALUES) status = is_table ? get_table(run, number) : get_answer(run, number);
     run->reports[number].table = run->tables[number];
-    claim_made(run->claim, number, is_table && !status);
+    if (!status && !is_table && !is_last) {
+        status = keep_rows(run, number);
+        drop_last(run);
+    }
+    if (run->claim) claim_made(run->claim, number, (is_table || !is_last) && !status);
     return status;
 }
 
-// ---- admission --------------------------------------------------------------------------------------------------------------------
+// ---- admission ------------------------------------------------------------------------------------------------------
 
 static bool only_looks(const QueryRun *run)
 {
-    for (int r = 0; r < run->query->n_relations; r++)
-        if (!is_virtual(run->query->relations[r].table)) return false;
+    for (int p = 0; p < run->graph->n_pipelines; p++)
+        if (run->graph->pipelines[p].table && !is_virtual(run->graph->pipelines[p].table)) return false;
     return true;
 }
 
 static bool may_share(const QueryRun *run, int number)
 {
-    return run->session->settings.sharing && !run->is_explained && !run->must_use_cpu && rows_enough(run, &run->plan->pipelines[number]) < 0;
+    return run->session->settings.sharing && !run->is_explained && !run->must_use_cpu &&
+           query_rows_enough(&run->graph->pipelines[number]) < 0;
 }
 
 // Before anything is built or scanned, and before the query holds what others could wait for.
 static weft_status wait_for_memory(QueryRun *run)
 {
-    const int n_pipelines = run->plan->n_pipelines;
+    const int n_pipelines = run->graph->n_pipelines;
     Part     *parts = arena_array(run->arena, Part, n_pipelines + 1);
     query_estimate(run, parts);
     for (int p = 0; p < n_pipelines; p++) {
         if (!may_share(run, p)) continue;
         run->signatures[p] = query_signature(run, p);
+        if (!run->signatures[p].text) continue;
         parts[p].key = hash_bytes(run->signatures[p].text, run->signatures[p].length) | 1;
     }
-    const Wish wish = { .query = run->session->query_number, .priority = run->session->settings.priority, .is_alone = run->is_second_try,
-                        .is_look = only_looks(run) && !run->is_second_try, .n_parts = n_pipelines + 1, .parts = parts, .stop = &run->session->stop,
+    const Wish wish = { .query = run->session->query_number,
+                        .priority = run->session->settings.priority,
+                        .is_alone = run->is_second_try,
+                        .is_look = only_looks(run) && !run->is_second_try,
+                        .n_parts = n_pipelines + 1,
+                        .parts = parts,
+                        .stop = &run->session->stop,
                         .position = &run->session->position };
     run->claim = admission_ask(run->session->db->admission, &wish);
     return claim_wait(run->claim, run->err);
@@ -744,42 +827,50 @@ static weft_status wait_for_memory(QueryRun *run)
 
 bool query_may_try_again(const QueryRun *run, weft_status status)
 {
-    if (run->has_lost_tables) return !run->must_use_cpu;                       // one that was cancelled meanwhile says so when it begins
+    if (run->has_lost_tables)
+        return !run->must_use_cpu;  // one that was cancelled meanwhile says so when it begins
     if (atomic_load(&run->session->cancelled)) return false;
     if (status != WEFT_OUT_OF_MEMORY || run->is_second_try || !run->claim) return false;
     return only_looks(run) || claim_had_company(run->claim);
 }
 
-weft_status query_run(QueryRun *run)
+bool query_has_kernels(const QueryRun *run)
 {
-    u64 n_rows = 0;
-    TRY(plan_pipelines(run->arena, run->query, &run->plan, run->err));
-    run->tables = arena_array(run->arena, JoinTable *, run->plan->n_pipelines);
-    run->reports = arena_array(run->arena, PipelineReport, run->plan->n_pipelines);
-    run->signatures = arena_array(run->arena, Signature, run->plan->n_pipelines);
-    for (int p = 0; p < run->plan->n_pipelines; p++) n_rows += run->query->relations[run->plan->pipelines[p].relation].table->n_rows;
-    atomic_store(&run->session->rows_done, 0);
-    run->is_empty = !run->only_weave && plan_is_empty(run->query);
-    if (run->is_empty) return WEFT_OK;
-    atomic_store(&run->session->rows_total, n_rows);
-    TRY(wait_for_memory(run));
-    announce(run);
-    for (int p = 0; p < run->plan->n_pipelines; p++) TRY(run_pipeline(run, p));
-    return WEFT_OK;
+    for (int p = 0; p < run->graph->n_pipelines; p++)
+        if (run->graph->pipelines[p].sink != SINK_VALUES) return true;
+    return false;
 }
 
-static bool is_shared_launch(const QueryRun *run)
+static void set_progress(QueryRun *run)
 {
-    for (int i = 0; i < run->n_pieces; i++) {
-        const SharedRun *shared = piece_value(run->pieces[i]);
-        if (run->last == &shared->launch) return true;
-    }
-    return false;
+    u64 n_rows = 0;
+    for (int p = 0; p < run->graph->n_pipelines; p++)
+        if (run->graph->pipelines[p].table) n_rows += run->graph->pipelines[p].table->n_rows;
+    atomic_store(&run->session->rows_done, 0);
+    atomic_store(&run->session->rows_total, n_rows);
+}
+
+weft_status query_run(QueryRun *run)
+{
+    TRY(plan_cut(run->arena, run->plan, &run->graph, run->err));
+    const int n_pipelines = run->graph->n_pipelines;
+    run->tables = arena_array(run->arena, JoinTable *, n_pipelines);
+    run->stored = arena_array(run->arena, Stored *, n_pipelines);
+    run->params = arena_array(run->arena, Expr *, run->plan->n_params + 1);
+    run->reports = arena_array(run->arena, PipelineReport, n_pipelines);
+    run->signatures = arena_array(run->arena, Signature, n_pipelines);
+    run->is_empty = !run->only_weave && plan_is_empty(run->plan, run->plan->root);
+    if (run->is_empty) return WEFT_OK;
+    set_progress(run);
+    if (query_has_kernels(run)) TRY(wait_for_memory(run));
+    announce(run);
+    for (int p = 0; p < n_pipelines; p++) TRY(run_pipeline(run, p));
+    return WEFT_OK;
 }
 
 void query_free(QueryRun *run)
 {
-    if (run->last && run->last->memory && !is_shared_launch(run)) run->last->device->free_launch(run->last->device, run->last);
+    drop_last(run);
     for (int i = 0; i < run->n_pieces; i++) piece_release(run->session->db->pieces, run->pieces[i]);
     for (int i = 0; i < run->n_codes; i++) jit_improve(run->session->db->jit, run->codes[i]);
     if (run->unready) run->unready->get_ready(run->unready);

@@ -19,7 +19,8 @@ static void drop(void *context)
 {
     Remote *remote = context;
     remote->device->drop_table(remote->device, remote->table);
-    for (int p = 0; p < remote->n_parts; p++) mem_free(remote->budget, remote->parts[p].here, remote->parts[p].bytes + 8);
+    for (int p = 0; p < remote->n_parts; p++)
+        mem_free(remote->budget, remote->parts[p].here, remote->parts[p].bytes + 8);
     pthread_mutex_destroy(&remote->lock);
 }
 
@@ -32,7 +33,10 @@ Remote *remote_new(Arena *home, Device *device, u64 table, Budget *budget)
     return remote;
 }
 
-void remote_add(Remote *remote, int number, u64 bytes) { remote->parts[remote->n_parts++] = (RemotePart){ number, bytes, NULL }; }
+void remote_add(Remote *remote, int number, u64 bytes)
+{
+    remote->parts[remote->n_parts++] = (RemotePart){ number, bytes, NULL };
+}
 
 bool remote_is_on(const Remote *remote, const Device *device) { return remote->device == device; }
 
@@ -43,7 +47,8 @@ static weft_status fetch_part(Remote *remote, RemotePart *part, Error *err)
     void *here;
     if (part->here) return WEFT_OK;
     TRY(mem_alloc(remote->budget, part->bytes + 8, &here, err));
-    const weft_status status = remote->device->fetch_table(remote->device, remote->table, part->number, here, part->bytes, err);
+    const weft_status status =
+        remote->device->fetch_table(remote->device, remote->table, part->number, here, part->bytes, err);
     if (status) mem_free(remote->budget, here, part->bytes + 8);
     else part->here = here;
     return status;
@@ -61,10 +66,11 @@ static weft_status fetch_parts(Remote *remote, Error *err)
 weft_status remote_fetch(JoinTable *view, Error *err)
 {
     TRY(fetch_parts(view->remote, err));
-    view->slots = remote_part(view, TABLE_SLOTS), view->words = remote_part(view, TABLE_WORDS), view->next = remote_part(view, TABLE_NEXT);
+    view->slots = remote_part(view, TABLE_SLOTS), view->words = remote_part(view, TABLE_WORDS),
+    view->next = remote_part(view, TABLE_NEXT);
     for (int p = 0; p < view->n_payloads; p++) {
         view->payloads[p].data = remote_part(view, TABLE_PAYLOADS + 3 * p);
-        view->payloads[p].float_valid = remote_part(view, TABLE_PAYLOADS + 3 * p + 1);
+        view->payloads[p].valid = remote_part(view, TABLE_PAYLOADS + 3 * p + 1);
     }
     return WEFT_OK;
 }

@@ -1,7 +1,9 @@
 // seats.c - see seats.h.
 //
-// In this order: queries of one shape become one body (cube.h); of the others, those that share steps are fused (fuse.h), where that is expected
-// to beat a sieve; of the rest those that look for few rows are sieved together (sieve.h).  Each only if its cost model says that it pays, and
+// In this order: queries of one shape become one body (cube.h); of the others, those that share steps are fused
+// (fuse.h), where that is expected
+// to beat a sieve; of the rest those that look for few rows are sieved together (sieve.h).  Each only if its cost model
+// says that it pays, and
 // one body and fused kernels only once their code is there: until then their riders are served as if there were none.
 
 #include "engine/seats.h"
@@ -10,7 +12,7 @@
 
 #define MOST_FUSED 16                  // kernels of several queries for a chunk: choosing them takes time, too
 
-// ---- orders of seats --------------------------------------------------------------------------------------------------------
+// ---- orders of seats ------------------------------------------------------------------------------------------------
 
 // By kernel, then by what it is handed, so that the same queries come in the same order whoever came first.
 static int by_kernel_and_steps(const Seat *x, const Seat *y)
@@ -35,11 +37,13 @@ static int by_way(const void *a, const void *b)
 static int by_kernel(const void *a, const void *b)
 {
     const Seat *x = a, *y = b;
-    const int   order = x->suits_cube != y->suits_cube ? (x->suits_cube ? -1 : 1) : strcmp(x->member.launch->woven->name, y->member.launch->woven->name);
+    const int order = x->suits_cube != y->suits_cube
+                          ? (x->suits_cube ? -1 : 1)
+                          : strcmp(x->member.launch->woven->name, y->member.launch->woven->name);
     return order ? order : x->member.ride < y->member.ride ? -1 : x->member.ride > y->member.ride;
 }
 
-// ---- one body ---------------------------------------------------------------------------------------------------------------
+// ---- one body -------------------------------------------------------------------------------------------------------
 
 // The cube for these members: that of the chunk before when it is the same, else a new one from it.
 static Cube *cube_for(Kept *kept, const SieveMember *members, int n_members)
@@ -100,7 +104,7 @@ static void make_cubes(Seating *seating, const Chunk *chunk, Kept *kept)
     }
 }
 
-// ---- fused ------------------------------------------------------------------------------------------------------------------
+// ---- fused ----------------------------------------------------------------------------------------------------------
 
 static Fused *fused_for(Kept *kept, const SieveMember *members, int n_members)
 {
@@ -111,8 +115,10 @@ static Fused *fused_for(Kept *kept, const SieveMember *members, int n_members)
 
 static int by_text(const void *a, const void *b) { return by_kernel_and_steps(*(Seat *const *)a, *(Seat *const *)b); }
 
-// What few rows pass may be done with less by a sieve, which needs no compiler, and takes one more with all others for next to nothing.  Measured
-// with 64 SSB queries with random constants at SF 1: 181 ms where any gain was enough to fuse them, 104 where it has to be SIEVED_GAIN.
+// What few rows pass may be done with less by a sieve, which needs no compiler, and takes one more with all others for
+// next to nothing.  Measured
+// with 64 SSB queries with random constants at SF 1: 181 ms where any gain was enough to fuse them, 104 where it has to
+// be SIEVED_GAIN.
 #define SIEVED_GAIN 2.0
 
 static bool is_sieve_better(Seat *const *seats, int n_seats, double gain)
@@ -128,8 +134,10 @@ static bool is_sieve_better(Seat *const *seats, int n_seats, double gain)
     return n_sieved == n_seats && sieve_pays(members, n_seats, &sieve_gain) && sieve_gain > gain;
 }
 
-// Those among SEATS that save most become one kernel.  They are put in the order of their kernels, so that the same queries give the same
-// text in whatever order they came.  False when nobody is left who would save anything; else the rest are the first *N_SEATS.
+// Those among SEATS that save most become one kernel.  They are put in the order of their kernels, so that the same
+// queries give the same
+// text in whatever order they came.  False when nobody is left who would save anything; else the rest are the first
+// *N_SEATS.
 static bool make_fused(Seating *seating, Kept *kept, Seat **seats, int *n_seats)
 {
     SieveMember *candidates = malloc((size_t)*n_seats * sizeof *candidates), members[FUSE_MEMBERS];
@@ -184,18 +192,20 @@ static void make_all_fused(Seating *seating, Kept *kept)
     Seat **seats = malloc((size_t)seating->n_seats * sizeof *seats);
     int    n_seats = 0;
     for (int s = 0; s < seating->n_seats; s++)
-        if (seating->seats[s].as == WOVEN_NOT && seating->seats[s].member.steps && !seating->seats[s].awaits_cube) seats[n_seats++] = &seating->seats[s];
+        if (seating->seats[s].as == WOVEN_NOT && seating->seats[s].member.steps && !seating->seats[s].awaits_cube)
+            seats[n_seats++] = &seating->seats[s];
     while (n_seats > 1 && seating->n_fused < MOST_FUSED && make_fused(seating, kept, seats, &n_seats)) {}
     keep_fused(seating, kept);
     free(seats);
 }
 
-// ---- sieved -----------------------------------------------------------------------------------------------------------------
+// ---- sieved ---------------------------------------------------------------------------------------------------------
 
 // The set for these members: that of the chunk before when it is the same, else a new one.
 static SieveSet *set_for(Kept *kept, int number, const SieveMember *members, int n_members)
 {
-    if (number < kept->n_sets && sieve_is_for(kept->sets[number], members, n_members)) return sieve_hold(kept->sets[number]);
+    if (number < kept->n_sets && sieve_is_for(kept->sets[number], members, n_members))
+        return sieve_hold(kept->sets[number]);
     const SieveSet *before = number < kept->n_sets ? kept->sets[number] : NULL;
     SieveSet       *set = sieve_make(members[0].launch->budget, before, members, n_members);
     if (!set) return NULL;
@@ -233,12 +243,13 @@ static void make_groups(Seating *seating, Kept *kept, int end)
     }
     for (int s = at; s < end; s++) {                           // did not pay: side by side
         const Seat seat = seating->seats[s];
-        memmove(&seating->seats[seating->n_plain + 1], &seating->seats[seating->n_plain], (size_t)(s - seating->n_plain) * sizeof seat);
+        memmove(&seating->seats[seating->n_plain + 1], &seating->seats[seating->n_plain],
+                (size_t)(s - seating->n_plain) * sizeof seat);
         seating->seats[seating->n_plain++] = seat;
     }
 }
 
-// ---- all of them ------------------------------------------------------------------------------------------------------------
+// ---- all of them ----------------------------------------------------------------------------------------------------
 
 const char *woven_as_name(WovenAs as)
 {
@@ -249,7 +260,8 @@ const char *woven_as_name(WovenAs as)
 bool seats_may_weave(const Seating *seating)
 {
     int n_suit = 0;
-    for (int s = 0; s < seating->n_seats; s++) n_suit += seating->seats[s].suits_sieve || seating->seats[s].suits_cube || seating->seats[s].member.steps;
+    for (int s = 0; s < seating->n_seats; s++)
+        n_suit += seating->seats[s].suits_sieve || seating->seats[s].suits_cube || seating->seats[s].member.steps;
     return n_suit > 1;
 }
 

@@ -1,11 +1,13 @@
 // seats.h - how the riders of an open chunk are served: as one body, fused, sieved together, or one by one.
 //
 //     Seating seating = { .n_seats = n, .seats = seats };
-//     seats_weave(&seating, chunk, &kept);             // decides, and makes what is not there yet; seats are then in this order:
+//     seats_weave(&seating, chunk, &kept);             // decides, and makes what is not there yet; seats are then in
+//     this order:
 //
 //     | plain, one by one | group by group | fused kernel by fused kernel | cube by cube |
 //
-// Decided anew whenever a chunk is opened, since riders come and go.  What was made for one chunk (tables of sieves, texts, code) is kept with
+// Decided anew whenever a chunk is opened, since riders come and go.  What was made for one chunk (tables of sieves,
+// texts, code) is kept with
 // the scan and used again as long as the same riders come together.  Who is served when is up to network.c.
 
 #ifndef WEFT_SEATS_H
@@ -71,7 +73,7 @@ typedef struct Kept {                  // by a scan, from chunk to chunk
     Fused    **fused;                  // of the newest chunk
 } Kept;
 
-bool seats_may_weave(const Seating *seating);                                  // whether there are two that could be served together
+bool seats_may_weave(const Seating *seating);  // whether there are two that could be served together
 void seats_weave(Seating *seating, const Chunk *chunk, Kept *kept);            // one thread at a time for a KEPT
 void seats_release(Seating *seating);                                          // all but the seats themselves
 void kept_release(Kept *kept);

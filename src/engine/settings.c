@@ -27,7 +27,10 @@ static bool parse_bool(const char *value, bool *out)
 
 static bool is_on(void) { return true; }
 
-static bool *flag_of(const Setting *setting, weft_session *session) { return (bool *)((char *)&session->settings + setting->flag); }
+static bool *flag_of(const Setting *setting, weft_session *session)
+{
+    return (bool *)((char *)&session->settings + setting->flag);
+}
 
 static void set_flag(const Setting *setting, weft_session *session, const char *value, bool *understood)
 {
@@ -50,7 +53,10 @@ static weft_status set_jit(weft_session *session, const char *value, bool *under
     return WEFT_OK;
 }
 
-static void show_jit(const weft_session *session, Text *text) { text_add(text, "%s", jit_names[session->settings.jit]); }
+static void show_jit(const weft_session *session, Text *text)
+{
+    text_add(text, "%s", jit_names[session->settings.jit]);
+}
 
 static weft_status set_threads(weft_session *session, const char *value, bool *understood, Error *err)
 {
@@ -65,9 +71,16 @@ static weft_status set_threads(weft_session *session, const char *value, bool *u
 
 static void show_threads(const weft_session *session, Text *text) { text_add(text, "%d", session->settings.threads); }
 
+// Most of what the machine or the control group has: a query that explodes ends before the machine does.
+i64 settings_default_memory_limit(void)
+{
+    const i64 megabyte = 1048576, memory = machine_memory();
+    return memory / 10 * 8 / megabyte * megabyte;
+}
+
 static weft_status set_memory_limit(weft_session *session, const char *value, bool *understood, Error *err)
 {
-    i64 bytes = 0;
+    i64 bytes = settings_default_memory_limit();
     (void)err;
     *understood = !value || mem_parse_size(value, &bytes);
     if (*understood) atomic_store(&session->db->budget.limit, bytes);
@@ -116,7 +129,8 @@ void settings_default_device(Settings *settings)
 {
     const char *own = getenv("WEFT_DEVICE");
     settings->device = DEVICE_AUTO, settings->gpu = 0;
-    if (own && *own && !parse_device(own, &settings->device, &settings->gpu)) log_warn("WEFT_DEVICE=%s is not understood: auto, cpu, cuda or cuda:N", own);
+    if (own && *own && !parse_device(own, &settings->device, &settings->gpu))
+        log_warn("WEFT_DEVICE=%s is not understood: auto, cpu, cuda or cuda:N", own);
 }
 
 static weft_status set_device(weft_session *session, const char *value, bool *understood, Error *err)
@@ -167,14 +181,20 @@ static weft_status set_timeout(weft_session *session, const char *value, bool *u
     char        *end = "";
     const double n = value ? strtod(value, &end) : 0;
     while (*end == ' ') end++;
-    const double unit = *end == 0 || strcasecmp(end, "ms") == 0 ? 1 : strcasecmp(end, "s") == 0 ? 1000 : strcasecmp(end, "min") == 0 ? 60000 : -1;
+    const double unit = *end == 0 || strcasecmp(end, "ms") == 0 ? 1
+                        : strcasecmp(end, "s") == 0             ? 1000
+                        : strcasecmp(end, "min") == 0           ? 60000
+                                                                : -1;
     (void)err;
     *understood = !value || (*value && n >= 0 && unit > 0 && n * unit < 1e12);
     if (*understood) session->settings.timeout_ms = (i64)(n * unit);
     return WEFT_OK;
 }
 
-static void show_timeout(const weft_session *session, Text *text) { text_add(text, "%lldms", (long long)session->settings.timeout_ms); }
+static void show_timeout(const weft_session *session, Text *text)
+{
+    text_add(text, "%lldms", (long long)session->settings.timeout_ms);
+}
 
 static const Setting settings[] = {
     { "chunk_rows", "a number of rows from 64 on, for later appends", .set = set_chunk_rows, .show = show_chunk_rows },
@@ -182,10 +202,13 @@ static const Setting settings[] = {
     { "gpu_wait", "on or off", .flag = offsetof(Settings, gpu_wait), .standard = settings_default_gpu_wait },
     { "jit", "auto, tcc or cc", .set = set_jit, .show = show_jit },
     { "memory_limit", "a size such as 512MB or 8GB; 0 for none", .set = set_memory_limit, .show = show_memory_limit },
-    { "priority", "a number from 0 to 10; queries with a larger one go first", .set = set_priority, .show = show_priority },
+    { "priority", "a number from 0 to 10; queries with a larger one go first", .set = set_priority,
+      .show = show_priority },
     { "sharing", "on or off", .flag = offsetof(Settings, sharing), .standard = is_on },
-    { "statement_timeout", "milliseconds, or a time such as 5s or 2min; 0 for none", .set = set_timeout, .show = show_timeout },
-    { "threads", "a number from 1 on; more than there are cores is as many as there are", .set = set_threads, .show = show_threads },
+    { "statement_timeout", "milliseconds, or a time such as 5s or 2min; 0 for none", .set = set_timeout,
+      .show = show_timeout },
+    { "threads", "a number from 1 on; more than there are cores is as many as there are", .set = set_threads,
+      .show = show_threads },
     { "weave", "on or off", .flag = offsetof(Settings, weave), .standard = is_on },
     { "weave_queries", "on or off", .flag = offsetof(Settings, weave_queries), .standard = is_on },
 };
@@ -200,7 +223,10 @@ static const Setting *find_setting(const char *name)
 static weft_status no_such_setting(const char *name, int at, Error *err)
 {
     fail(err, WEFT_UNDEFINED_OBJECT, at, "there is no setting \"%s\"", name);
-    error_hint(err, "settings are chunk_rows, device, gpu_wait, jit, memory_limit, priority, sharing, statement_timeout, threads, weave and weave_queries");
+    error_hint(
+        err,
+        "settings are chunk_rows, device, gpu_wait, jit, memory_limit, priority, sharing, statement_timeout,"
+        " threads, weave and weave_queries");
     return WEFT_UNDEFINED_OBJECT;
 }
 

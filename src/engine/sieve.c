@@ -3,12 +3,16 @@
 //     value of lo_discount  ->  0b0110     riders 1 and 2 want it
 //     value of lo_orderdate ->  0b0011     AND -> 0b0010: the row goes into rider 1's list
 //
-// Bits are as wide as the number of members needs (8, 16, 32 or 64), so that tables stay in the caches.  Columns are looked at in the order
-// of what a look-up costs and drops.  Only rows that members who sieve by the column still want are looked up, where these are expected to be
+// Bits are as wide as the number of members needs (8, 16, 32 or 64), so that tables stay in the caches.  Columns are
+// looked at in the order
+// of what a look-up costs and drops.  Only rows that members who sieve by the column still want are looked up, where
+// these are expected to be
 // few; so the wide tables, which lie far from the core, are asked last and seldom.
 //
-// Cost model (nanoseconds per row, from measurements on one core; see bench/results): a member alone pays for its tests until they have
-// dropped most rows; together they pay one look-up per column, by where its table lies in the caches, then for each match the
+// Cost model (nanoseconds per row, from measurements on one core; see bench/results): a member alone pays for its tests
+// until they have
+// dropped most rows; together they pay one look-up per column, by where its table lies in the caches, then for each
+// match the
 // list entry and the kernel over the gathered row.
 
 #ifndef __clang__
@@ -53,9 +57,12 @@ struct SieveSet {
     size_t      bytes;
 };
 
-// ---- estimates ------------------------------------------------------------------------------------------------------------
+// ---- estimates ------------------------------------------------------------------------------------------------------
 
-static const Range *range_of_column(const Launch *launch, const Sieve *sieve) { return &launch->source->columns[sieve->column].range; }
+static const Range *range_of_column(const Launch *launch, const Sieve *sieve)
+{
+    return &launch->source->columns[sieve->column].range;
+}
 
 bool sieve_is_usable(const Launch *launch, const Sieve *sieve)
 {
@@ -67,9 +74,11 @@ double sieve_pass_share(const Launch *launch, const Sieve *sieve)
 {
     const Range *range = range_of_column(launch, sieve);
     const double span = (double)(range->high - range->low) + 1;
-    const double low = fmax((double)sieve->low, (double)range->low), high = fmin((double)sieve->high, (double)range->high);
+    const double low = fmax((double)sieve->low, (double)range->low),
+                 high = fmin((double)sieve->high, (double)range->high);
     const double inside = fmax(0, high - low + 1);
-    if (sieve->table) return fmin(1, (double)sieve->table->n_distinct / fmax(1, fmin(span, (double)sieve->table->n_scanned)));
+    if (sieve->table)
+        return fmin(1, (double)sieve->table->n_distinct / fmax(1, fmin(span, (double)sieve->table->n_scanned)));
     return fmin(1, inside / span);
 }
 
@@ -115,14 +124,15 @@ bool sieve_pays(const SieveMember *members, int n_members, double *gain)
             for (int c = 0; c < n_seen; c++) is_new = is_new && seen[c] != number;
             if (!is_new || n_seen == MAX_COLUMNS) continue;
             seen[n_seen++] = number;
-            together += reach_ns((double)(range_of_column(launch, sieve)->high - range_of_column(launch, sieve)->low) * lane_for(n_members));
+            together += reach_ns((double)(range_of_column(launch, sieve)->high - range_of_column(launch, sieve)->low) *
+                                 lane_for(n_members));
         }
     }
     *gain = alone / together;
     return n_members > 1 && *gain > 1.1;
 }
 
-// ---- making a set -----------------------------------------------------------------------------------------------------------
+// ---- making a set ---------------------------------------------------------------------------------------------------
 
 static SieveColumn *column_for(SieveSet *set, int number)
 {
@@ -142,7 +152,8 @@ static void find_columns(SieveSet *set)
         set->sure[m] = true;
         for (int s = 0; s < launch->woven->n_sieves; s++) {
             const Sieve *sieve = &launch->woven->sieves[s];
-            const bool   is_in = sieve_is_usable(launch, sieve) && column_for(set, launch->source->chunk_column[sieve->column]);
+            const bool is_in =
+                sieve_is_usable(launch, sieve) && column_for(set, launch->source->chunk_column[sieve->column]);
             if (sieve->is_exact && !is_in) set->sure[m] = false;
         }
     }
@@ -199,8 +210,11 @@ static void pass_table(u8 *pass, const SieveColumn *column, const JoinTable *tab
     const u64   shift = (u64)column->low - (u64)table->keys[0].low;
     const u64   first = table->keys[0].low > column->low ? (u64)(table->keys[0].low - column->low) : 0;
     const u64   end = MIN_OF(column->size, (u64)(table->keys[0].high - column->low) + 1);
-    const void *slots = table->kind == JOIN_DIRECT ? table->payloads[0].data : table->slots;
-    const int   width = table->kind == JOIN_DIRECT ? table->payloads[0].width : table->kind == JOIN_HEADS ? 4 : table->is_bytes ? 1 : 0;
+    const void *slots = table->shape == SHAPE_DIRECT ? table->payloads[0].data : table->slots;
+    const int width = table->shape == SHAPE_DIRECT  ? table->payloads[0].width
+                      : table->shape == SHAPE_HEADS ? 4
+                      : table->is_bytes             ? 1
+                                                    : 0;
     switch (width) {
         case 0: pass_bits(pass, first, end, slots, shift); break;
         case 1: PASS_TABLE(u8) break;
@@ -232,7 +246,8 @@ static double column_pass(const Launch *launch, const SieveColumn *column)
 {
     double share = 1;
     for (int s = 0; s < launch->woven->n_sieves; s++)
-        if (launch->source->chunk_column[launch->woven->sieves[s].column] == column->number) share *= sieve_pass_share(launch, &launch->woven->sieves[s]);
+        if (launch->source->chunk_column[launch->woven->sieves[s].column] == column->number)
+            share *= sieve_pass_share(launch, &launch->woven->sieves[s]);
     return share;
 }
 
@@ -256,12 +271,14 @@ static void fill_bits(SieveSet *set, SieveColumn *column, u64 new, u8 *pass)
             pass_member(set->members[member_with(set, bit)].launch, column, pass);
             for (u64 v = 0; v < column->size; v++) eight[v] |= (u8)(pass[v] << (bit - first));
         }
-        for (u64 v = 0; v < column->size; v++) who[v * (u64)set->lane + (u64)first / 8] |= eight[v];   // little-endian, as all we run on
+        for (u64 v = 0; v < column->size; v++)
+            who[v * (u64)set->lane + (u64)first / 8] |= eight[v];  // little-endian, as all we run on
     }
 }
 
-#define KEEP_BITS(lane_type)                                                                                                       \
-    for (u64 v = 0; v < column->size; v++) ((lane_type *)column->who)[v] = ((const lane_type *)before->who)[v] & (lane_type)keep;
+#define KEEP_BITS(lane_type)               \
+    for (u64 v = 0; v < column->size; v++) \
+        ((lane_type *)column->who)[v] = ((const lane_type *)before->who)[v] & (lane_type)keep;
 
 static void copy_bits(const SieveSet *set, SieveColumn *column, const SieveColumn *before, u64 keep)
 {
@@ -290,7 +307,7 @@ static void fill_column(SieveSet *set, SieveColumn *column, const SieveSet *befo
     fill_bits(set, column, old ? set->bits & ~stay : set->bits, work);
 }
 
-// ---- the order of columns -----------------------------------------------------------------------------------------------------
+// ---- the order of columns -------------------------------------------------------------------------------------------
 
 static bool sieves_by(const Launch *launch, const SieveColumn *column)
 {
@@ -299,7 +316,8 @@ static bool sieves_by(const Launch *launch, const SieveColumn *column)
     return false;
 }
 
-// What looking at the column next costs, per member and row that it drops.  ALIVE: the share of rows that each member still wants.
+// What looking at the column next costs, per member and row that it drops.  ALIVE: the share of rows that each member
+// still wants.
 static double price(const SieveSet *set, const SieveColumn *column, const double *alive, double *looked_at)
 {
     double wanted = 0, dropped = 0;
@@ -347,7 +365,8 @@ static u64 give_bits(SieveSet *set, const SieveSet *before)
     for (int m = 0; m < set->n_members; m++) {
         set->bit[m] = SIEVE_MEMBERS;
         for (int b = 0; before && b < before->n_members; b++)
-            if (before->members[b].ride == set->members[m].ride) set->bit[m] = before->bit[b], stay |= (u64)1 << before->bit[b];
+            if (before->members[b].ride == set->members[m].ride)
+                set->bit[m] = before->bit[b], stay |= (u64)1 << before->bit[b];
     }
     set->bits = stay;
     for (int m = 0; m < set->n_members; m++) {
@@ -429,7 +448,7 @@ bool sieve_is_for(const SieveSet *set, const SieveMember *members, int n_members
     return true;
 }
 
-// ---- pushing ----------------------------------------------------------------------------------------------------------------------
+// ---- pushing --------------------------------------------------------------------------------------------------------
 
 // A slice is looked at block by block, so that bit sets stay in L1; rows for members are collected over the slice.
 #define BLOCK 2048u
@@ -445,54 +464,69 @@ static Scratch cut_scratch(void *memory)
     return (Scratch){ .who = words, .live = rows, .some = rows + BLOCK, .lists = rows + 2 * BLOCK };
 }
 
-// While most rows have a bit, columns narrow all of them (set, also); then the rows with one are listed and only they are looked at.
-#define LOOK_FUNCTIONS(lane, key)                                                                                                  \
-    static u32 set_##lane##_##key(lane *who, u16 *live, u32 n, const key *stored, u64 from, const lane *table)                     \
-    {                                                                                                                              \
-        (void)live;                                                                                                                \
-        for (u32 r = 0; r < n; r++) who[r] = table[stored[r] + from];                                                              \
-        return n;                                                                                                                  \
-    }                                                                                                                              \
-    static u32 also_##lane##_##key(lane *who, u16 *live, u32 n, const key *stored, u64 from, const lane *table)                    \
-    {                                                                                                                              \
-        (void)live;                                                                                                                \
-        for (u32 r = 0; r < n; r++) who[r] &= table[stored[r] + from];                                                             \
-        return n;                                                                                                                  \
-    }                                                                                                                              \
-    static u32 live_##lane##_##key(lane *who, u16 *live, u32 n_live, const key *stored, u64 from, const lane *table)               \
-    {                                                                                                                              \
-        u32 n = 0;                                                                                                                 \
-        for (u32 k = 0; k < n_live; k++) {                                                                                         \
-            const u32 r = live[k];                                                                                                 \
-            who[r] &= table[stored[r] + from];                                                                                     \
-            live[n] = (u16)r;                                                                                                      \
-            n += who[r] != 0;                                                                                                      \
-        }                                                                                                                          \
-        return n;                                                                                                                  \
-    }                                                                                                                              \
-    static void some_##lane##_##key(lane *who, const u16 *some, u32 n_some, const key *stored, u64 from, const lane *table)        \
-    {                                                                                                                              \
-        for (u32 k = 0; k < n_some; k++) who[some[k]] &= table[stored[some[k]] + from];                                            \
+// While most rows have a bit, columns narrow all of them (set, also); then the rows with one are listed and only they
+// are looked at.
+#define LOOK_FUNCTIONS(lane, key)                                                                                    \
+    static u32 set_##lane##_##key(lane *who, u16 *live, u32 n, const key *stored, u64 from, const lane *table)       \
+    {                                                                                                                \
+        (void)live;                                                                                                  \
+        for (u32 r = 0; r < n; r++)                                                                                  \
+            who[r] = table[stored[r] + from];                                                                        \
+        return n;                                                                                                    \
+    }                                                                                                                \
+    static u32 also_##lane##_##key(lane *who, u16 *live, u32 n, const key *stored, u64 from, const lane *table)      \
+    {                                                                                                                \
+        (void)live;                                                                                                  \
+        for (u32 r = 0; r < n; r++)                                                                                  \
+            who[r] &= table[stored[r] + from];                                                                       \
+        return n;                                                                                                    \
+    }                                                                                                                \
+    static u32 live_##lane##_##key(lane *who, u16 *live, u32 n_live, const key *stored, u64 from, const lane *table) \
+    {                                                                                                                \
+        u32 n = 0;                                                                                                   \
+        for (u32 k = 0; k < n_live; k++) {                                                                           \
+            const u32 r = live[k];                                                                                   \
+            who[r] &= table[stored[r] + from];                                                                       \
+            live[n] = (u16)r;                                                                                        \
+            n += who[r] != 0;                                                                                        \
+        }                                                                                                            \
+        return n;                                                                                                    \
+    }                                                                                                                \
+    static void some_##lane##_##key(lane *who, const u16 *some, u32 n_some, const key *stored, u64 from,             \
+                                    const lane *table)                                                               \
+    {                                                                                                                \
+        for (u32 k = 0; k < n_some; k++)                                                                             \
+            who[some[k]] &= table[stored[some[k]] + from];                                                           \
     }
-#define LOOK_LANE(lane)                                                                                                            \
-    LOOK_FUNCTIONS(lane, u8) LOOK_FUNCTIONS(lane, u16) LOOK_FUNCTIONS(lane, u32) LOOK_FUNCTIONS(lane, u64)                         \
-    static u32 list_##lane(const lane *who, u16 *live, u32 n_rows)                                                                 \
-    {                                                                                                                              \
-        u32 n = 0;                                                                                                                 \
-        for (u32 r = 0; r < n_rows; r++) { live[n] = (u16)r; n += who[r] != 0; }                                                   \
-        return n;                                                                                                                  \
-    }                                                                                                                              \
-    static u32 ask_all_##lane(const lane *who, u16 *some, u32 n_rows, lane members)                                                \
-    {                                                                                                                              \
-        u32 n = 0;                                                                                                                 \
-        for (u32 r = 0; r < n_rows; r++) { some[n] = (u16)r; n += (who[r] & members) != 0; }                                       \
-        return n;                                                                                                                  \
-    }                                                                                                                              \
-    static u32 ask_live_##lane(const lane *who, u16 *some, const u16 *live, u32 n_live, lane members)                              \
-    {                                                                                                                              \
-        u32 n = 0;                                                                                                                 \
-        for (u32 k = 0; k < n_live; k++) { some[n] = live[k]; n += (who[live[k]] & members) != 0; }                                \
-        return n;                                                                                                                  \
+#define LOOK_LANE(lane)                                                                               \
+    LOOK_FUNCTIONS(lane, u8)                                                                          \
+    LOOK_FUNCTIONS(lane, u16) LOOK_FUNCTIONS(lane, u32)                                               \
+        LOOK_FUNCTIONS(lane, u64) static u32 list_##lane(const lane *who, u16 *live, u32 n_rows)      \
+    {                                                                                                 \
+        u32 n = 0;                                                                                    \
+        for (u32 r = 0; r < n_rows; r++) {                                                            \
+            live[n] = (u16)r;                                                                         \
+            n += who[r] != 0;                                                                         \
+        }                                                                                             \
+        return n;                                                                                     \
+    }                                                                                                 \
+    static u32 ask_all_##lane(const lane *who, u16 *some, u32 n_rows, lane members)                   \
+    {                                                                                                 \
+        u32 n = 0;                                                                                    \
+        for (u32 r = 0; r < n_rows; r++) {                                                            \
+            some[n] = (u16)r;                                                                         \
+            n += (who[r] & members) != 0;                                                             \
+        }                                                                                             \
+        return n;                                                                                     \
+    }                                                                                                 \
+    static u32 ask_live_##lane(const lane *who, u16 *some, const u16 *live, u32 n_live, lane members) \
+    {                                                                                                 \
+        u32 n = 0;                                                                                    \
+        for (u32 k = 0; k < n_live; k++) {                                                            \
+            some[n] = live[k];                                                                        \
+            n += (who[live[k]] & members) != 0;                                                       \
+        }                                                                                             \
+        return n;                                                                                     \
     }
 LOOK_LANE(u8)
 LOOK_LANE(u16)
@@ -501,15 +535,17 @@ LOOK_LANE(u64)
 
 typedef enum LookMode { LOOK_SET, LOOK_ALSO, LOOK_LIVE, LOOK_SOME } LookMode;
 
-#define LOOK(lane, key)                                                                                                            \
-    (mode == LOOK_SET ? set_##lane##_##key((lane *)who, rows, n, (const key *)data, from, column->who)                             \
-     : mode == LOOK_ALSO ? also_##lane##_##key((lane *)who, rows, n, (const key *)data, from, column->who)                         \
-     : mode == LOOK_LIVE ? live_##lane##_##key((lane *)who, rows, n, (const key *)data, from, column->who)                         \
+#define LOOK(lane, key)                                                                                    \
+    (mode == LOOK_SET    ? set_##lane##_##key((lane *)who, rows, n, (const key *)data, from, column->who)  \
+     : mode == LOOK_ALSO ? also_##lane##_##key((lane *)who, rows, n, (const key *)data, from, column->who) \
+     : mode == LOOK_LIVE ? live_##lane##_##key((lane *)who, rows, n, (const key *)data, from, column->who) \
                          : (some_##lane##_##key((lane *)who, rows, n, (const key *)data, from, column->who), n))
-#define LOOK_BY_KEY(lane) (width == 1 ? LOOK(lane, u8) : width == 2 ? LOOK(lane, u16) : width == 4 ? LOOK(lane, u32) : LOOK(lane, u64))
+#define LOOK_BY_KEY(lane) \
+    (width == 1 ? LOOK(lane, u8) : width == 2 ? LOOK(lane, u16) : width == 4 ? LOOK(lane, u32) : LOOK(lane, u64))
 
 // Narrows by one column; N is the number of rows, or of those in ROWS.
-static u32 look(const SieveSet *set, const SieveColumn *column, const ColumnChunk *chunk, u32 first, void *who, u16 *rows, u32 n, LookMode mode)
+static u32 look(const SieveSet *set, const SieveColumn *column, const ColumnChunk *chunk, u32 first, void *who,
+                u16 *rows, u32 n, LookMode mode)
 {
     const int   width = chunk->width;
     const void *data = (const u8 *)chunk->data + (size_t)first * (size_t)width;
@@ -522,8 +558,9 @@ static u32 look(const SieveSet *set, const SieveColumn *column, const ColumnChun
     }
 }
 
-#define ASK(lane) (is_listed ? ask_live_##lane((const lane *)scratch->who, scratch->some, scratch->live, n, (lane)members)             \
-                             : ask_all_##lane((const lane *)scratch->who, scratch->some, n, (lane)members))
+#define ASK(lane)                                                                                            \
+    (is_listed ? ask_live_##lane((const lane *)scratch->who, scratch->some, scratch->live, n, (lane)members) \
+               : ask_all_##lane((const lane *)scratch->who, scratch->some, n, (lane)members))
 
 // The rows among N that MEMBERS still want, in scratch->some.
 static u32 ask(const SieveSet *set, const Scratch *scratch, bool is_listed, u32 n, u64 members)
@@ -541,8 +578,10 @@ static u32 relist(const SieveSet *set, const Scratch *scratch, u32 n_live)
     u32 n = 0;
     for (u32 k = 0; k < n_live; k++) {
         const u32 row = scratch->live[k];
-        const u64 bits = set->lane == 1 ? ((const u8 *)scratch->who)[row] : set->lane == 2 ? ((const u16 *)scratch->who)[row]
-                         : set->lane == 4 ? ((const u32 *)scratch->who)[row] : scratch->who[row];
+        const u64 bits = set->lane == 1   ? ((const u8 *)scratch->who)[row]
+                         : set->lane == 2 ? ((const u16 *)scratch->who)[row]
+                         : set->lane == 4 ? ((const u32 *)scratch->who)[row]
+                                          : scratch->who[row];
         scratch->live[n] = (u16)row;
         n += bits != 0;
     }
@@ -569,7 +608,10 @@ static u32 look_at_all(const SieveSet *set, const Chunk *chunk, u32 first, u32 n
         const SieveColumn *column = &set->columns[c];
         const ColumnChunk *stored = &chunk->columns[column->number];
         if (column->is_dense) {
-            n = look(set, column, stored, first, scratch->who, scratch->live, n, is_listed ? LOOK_LIVE : c ? LOOK_ALSO : LOOK_SET);
+            n = look(set, column, stored, first, scratch->who, scratch->live, n,
+                     is_listed ? LOOK_LIVE
+                     : c       ? LOOK_ALSO
+                               : LOOK_SET);
         } else {
             const u32 n_some = ask(set, scratch, is_listed, n, column->members);
             look(set, column, stored, first, scratch->who, scratch->some, n_some, LOOK_SOME);
@@ -581,23 +623,24 @@ static u32 look_at_all(const SieveSet *set, const Chunk *chunk, u32 first, u32 n
     return n;
 }
 
-// From bit sets to lists, without a branch that depends on the data: round after round every row that has bits left gives one away.
+// From bit sets to lists, without a branch that depends on the data: round after round every row that has bits left
+// gives one away.
 // LIVE is used up.
-#define DEAL_LANE(lane, lowest)                                                                                                    \
-    static void deal_##lane(lane *who, u16 *live, u32 n_live, u32 base, u16 *lists, u32 n_rows, u32 *n_listed)                     \
-    {                                                                                                                              \
-        for (u32 n = n_live, left; n; n = left) {                                                                                  \
-            left = 0;                                                                                                              \
-            for (u32 k = 0; k < n; k++) {                                                                                          \
-                const u32  row = live[k];                                                                                          \
-                const lane bits = who[row], rest = (lane)(bits & (bits - 1));                                                      \
-                const u32  bit = (u32)lowest(bits);                                                                                \
-                lists[(size_t)bit * n_rows + n_listed[bit]++] = (u16)(base + row);                                                 \
-                who[row] = rest;                                                                                                   \
-                live[left] = (u16)row;                                                                                             \
-                left += rest != 0;                                                                                                 \
-            }                                                                                                                      \
-        }                                                                                                                          \
+#define DEAL_LANE(lane, lowest)                                                                                \
+    static void deal_##lane(lane *who, u16 *live, u32 n_live, u32 base, u16 *lists, u32 n_rows, u32 *n_listed) \
+    {                                                                                                          \
+        for (u32 n = n_live, left; n; n = left) {                                                              \
+            left = 0;                                                                                          \
+            for (u32 k = 0; k < n; k++) {                                                                      \
+                const u32 row = live[k];                                                                       \
+                const lane bits = who[row], rest = (lane)(bits & (bits - 1));                                  \
+                const u32 bit = (u32)lowest(bits);                                                             \
+                lists[(size_t)bit * n_rows + n_listed[bit]++] = (u16)(base + row);                             \
+                who[row] = rest;                                                                               \
+                live[left] = (u16)row;                                                                         \
+                left += rest != 0;                                                                             \
+            }                                                                                                  \
+        }                                                                                                      \
     }
 DEAL_LANE(u8, __builtin_ctz)
 DEAL_LANE(u16, __builtin_ctz)
@@ -614,7 +657,8 @@ static void deal_out(const SieveSet *set, const Scratch *scratch, u32 n_live, u3
     }
 }
 
-// Stored values lead into tables here, so damaged ones must not get this far; the members' own checks then say what is wrong.
+// Stored values lead into tables here, so damaged ones must not get this far; the members' own checks then say what is
+// wrong.
 static bool is_intact(const SieveSet *set, const Chunk *chunk)
 {
     Error ignored;
@@ -651,15 +695,22 @@ static void push_lists(const Sieving *s)
         const SieveMember *member = &s->set->members[m];
         const u32          bit = s->set->bit[m];
         if (!s->n_listed[bit] || !gate_enter(&s->gates[m])) continue;
-        member->device->push_picked(member->device, member->launch, s->slot, s->chunks[m], s->first, s->scratch.lists + (size_t)bit * s->n_rows,
-                                    s->n_listed[bit], s->set->sure[m]);
+        member->device->push_picked(member->device, member->launch, s->slot, s->chunks[m], s->first,
+                                    s->scratch.lists + (size_t)bit * s->n_rows, s->n_listed[bit], s->set->sure[m]);
         gate_leave(&s->gates[m]);
     }
 }
 
-void sieve_push(const SieveSet *set, const Chunk *chunk, const int *chunks, Gate *gates, int slot, u32 first, u32 end, void *memory)
+void sieve_push(const SieveSet *set, const Chunk *chunk, const int *chunks, Gate *gates, int slot, u32 first, u32 end,
+                void *memory)
 {
-    Sieving s = { .set = set, .chunks = chunks, .gates = gates, .slot = slot, .first = first, .n_rows = end - first, .scratch = cut_scratch(memory) };
+    Sieving s = { .set = set,
+                  .chunks = chunks,
+                  .gates = gates,
+                  .slot = slot,
+                  .first = first,
+                  .n_rows = end - first,
+                  .scratch = cut_scratch(memory) };
     if (!is_intact(set, chunk)) {
         push_unsieved(set, chunks, gates, slot, first, end);
         return;

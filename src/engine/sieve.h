@@ -1,8 +1,11 @@
 // sieve.h - many queries look at a row at once: which of them does it matter to?
 //
-// Every rider of a scan has sieves: ranges and join tables over stored columns.  For each such column a table says, value by
-// value, which riders it passes, one bit per rider (as in CJOIN and SharedDB).  A row's bit set is the AND over the columns; each
-// rider is then handed the list of its rows and runs its own kernel over them.  So a row is looked at once per column instead of once
+// Every rider of a scan has sieves: ranges and join tables over stored columns.  For each such column a table says,
+// value by
+// value, which riders it passes, one bit per rider (as in CJOIN and SharedDB).  A row's bit set is the AND over the
+// columns; each
+// rider is then handed the list of its rows and runs its own kernel over them.  So a row is looked at once per column
+// instead of once
 // per query and column, and a query more costs little more than the rows that match it.
 //
 // A set is made for a set of riders when a chunk is opened, and used for all later chunks until the set changes.
@@ -13,7 +16,8 @@
 #include "device/device.h"
 
 #define SIEVE_MEMBERS 64
-#define WORTH_COMPILING_MS 20.0        // a kernel for several queries takes cc about 80 ms of one core; it is kept, and such queries come again
+#define WORTH_COMPILING_MS \
+    20.0  // a kernel for several queries takes cc about 80 ms of one core; it is kept, and such queries come again
 
 typedef struct SieveSet SieveSet;      // immutable once made; counted, since open chunks use it
 
@@ -31,11 +35,13 @@ bool      sieve_suits(const Launch *launch, double *pass);
 void      sieve_values(const Launch *launch, int column, i64 low, u64 size, u8 *pass);
 double    sieve_pass_share(const Launch *launch, const Sieve *sieve);  // of rows expected to pass
 double    sieve_alone_ns(const Launch *launch);                        // expected per row, without others
-bool      sieve_is_usable(const Launch *launch, const Sieve *sieve);   // over a range of values that is known and not too wide
+bool sieve_is_usable(const Launch *launch,
+                     const Sieve *sieve);  // over a range of values that is known and not too wide
 // Whether sieving these together beats one after the other.  *GAIN: expected time alone / together, for EXPLAIN.
 bool      sieve_pays(const SieveMember *members, int n_members, double *gain);
 // BEFORE, or NULL: the set of the chunk before; what it worked out for members that are in both is taken over.
-SieveSet *sieve_make(Budget *budget, const SieveSet *before, const SieveMember *members, int n_members);   // NULL: no memory; then unsieved
+SieveSet *sieve_make(Budget *budget, const SieveSet *before, const SieveMember *members,
+                     int n_members);  // NULL: no memory; then unsieved
 SieveSet *sieve_hold(SieveSet *set);
 void      sieve_release(SieveSet *set);                                                      // NULL is fine
 bool      sieve_is_for(const SieveSet *set, const SieveMember *members, int n_members);      // made for exactly these
@@ -53,9 +59,11 @@ static inline bool gate_enter(Gate *gate)                              // false:
 
 static inline void gate_leave(Gate *gate) { atomic_fetch_sub(&gate->n_inside, 1); }
 
-// Rows FIRST .. END of the chunk (at most 65,536) through all members whose gate is open; CHUNKS[m] is the chunk's number in
+// Rows FIRST .. END of the chunk (at most 65,536) through all members whose gate is open; CHUNKS[m] is the chunk's
+// number in
 // member m's source.  SCRATCH: sieve_scratch_bytes() of memory that is the calling thread's.
-void      sieve_push(const SieveSet *set, const Chunk *chunk, const int *chunks, Gate *gates, int slot, u32 first, u32 end, void *scratch);
+void sieve_push(const SieveSet *set, const Chunk *chunk, const int *chunks, Gate *gates, int slot, u32 first, u32 end,
+                void *scratch);
 size_t    sieve_scratch_bytes(u32 n_rows);
 
 #endif

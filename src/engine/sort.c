@@ -1,8 +1,11 @@
 // sort.c - ORDER BY, LIMIT and OFFSET as a permutation of rows.
 //
-// Rows are sorted by a 64-bit prefix: order-preserving numbers of their keys, one behind the other, each in as many bits as its range over
-// these rows takes, as far as 64 bits go.  Only equal prefixes are compared in full, and not even these where the prefix holds all of
-// every key.  A merge sort, so ties keep the order of the source and a cancel is seen in the middle.  With a small LIMIT a heap of the
+// Rows are sorted by a 64-bit prefix: order-preserving numbers of their keys, one behind the other, each in as many
+// bits as its range over
+// these rows takes, as far as 64 bits go.  Only equal prefixes are compared in full, and not even these where the
+// prefix holds all of
+// every key.  A merge sort, so ties keep the order of the source and a cancel is seen in the middle.  With a small
+// LIMIT a heap of the
 // first rows replaces the sort.
 
 #include "engine/engine.h"
@@ -14,7 +17,7 @@ ViewKind view_kind(Type type)
     return type.kind == TYPE_TEXT || type.kind == TYPE_NULL ? VIEW_TEXT : VIEW_INT;
 }
 
-// ---- comparing ----------------------------------------------------------------------------------------------------------------
+// ---- comparing ------------------------------------------------------------------------------------------------------
 
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 
@@ -30,30 +33,41 @@ int compare_view_cells(const View *view, u64 a, u64 b)
         case VIEW_INT:  return COMPARE(((const i64 *)view->data)[a], ((const i64 *)view->data)[b]);
         case VIEW_WIDE: return COMPARE(((const i128 *)view->data)[a], ((const i128 *)view->data)[b]);
         case VIEW_TEXT: return compare_text(((const weft_text *)view->data)[a], ((const weft_text *)view->data)[b]);
-        case VIEW_CODE: return COMPARE(view->ranks[((const i64 *)view->data)[a]], view->ranks[((const i64 *)view->data)[b]]);
+        case VIEW_CODE:
+            return COMPARE(view->ranks[((const i64 *)view->data)[a]], view->ranks[((const i64 *)view->data)[b]]);
         case VIEW_FLOAT: break;
     }
     const double x = ((const double *)view->data)[a], y = ((const double *)view->data)[b];
     return x != x || y != y ? (x != x) - (y != y) : COMPARE(x, y);
 }
 
-typedef struct Sorter { QueryRun *run; const View *views; const SortKey *keys; int n_keys; const Tie *tie; bool is_exact; } Sorter;   // exact: equal prefixes, equal keys
+typedef struct ViewKey { int view; bool descending, nulls_first; } ViewKey;
+
+typedef struct Sorter {
+    QueryRun *run;
+    const View *views;
+    const ViewKey *keys;
+    int n_keys;
+    const Tie *tie;
+    bool is_exact;
+} Sorter;  // exact: equal prefixes, equal keys
 
 static int compare_rows(const Sorter *sorter, u64 a, u64 b)
 {
     for (int k = 0; k < sorter->n_keys; k++) {
-        const SortKey *key = &sorter->keys[k];
-        const View    *view = &sorter->views[key->output];
+        const ViewKey *key = &sorter->keys[k];
+        const View    *view = &sorter->views[key->view];
         const bool     a_null = view->nulls && view->nulls[a], b_null = view->nulls && view->nulls[b];
         if (a_null && b_null) continue;
         if (a_null || b_null) return a_null == key->nulls_first ? -1 : 1;
         const int order = compare_view_cells(view, a, b);
         if (order) return key->descending ? -order : order;
     }
-    return sorter->tie ? sorter->tie->compare(sorter->tie->context, a, b) : COMPARE(a, b);         // ties keep the order of the source
+    return sorter->tie ? sorter->tie->compare(sorter->tie->context, a, b)
+                       : COMPARE(a, b);  // ties keep the order of the source
 }
 
-// ---- prefixes -------------------------------------------------------------------------------------------------------------------
+// ---- prefixes -------------------------------------------------------------------------------------------------------
 
 static u64 prefix_of_int(i64 value) { return (u64)value ^ (u64)1 << 63; }
 
@@ -77,7 +91,7 @@ static u64 prefix_of_text(weft_text text, size_t skip)
 
 static i64 clamped(i128 value) { return value > INT64_MAX ? INT64_MAX : value < INT64_MIN ? INT64_MIN : (i64)value; }
 
-static u64 prefix_of(const View *view, const SortKey *key, size_t skip, u64 row)
+static u64 prefix_of(const View *view, const ViewKey *key, size_t skip, u64 row)
 {
     u64 prefix = 0;
     if (view->nulls && view->nulls[row]) return key->nulls_first ? 0 : UINT64_MAX;
@@ -95,7 +109,7 @@ static u64 prefix_of(const View *view, const SortKey *key, size_t skip, u64 row)
 typedef struct KeyFacts {
     u64    low, high;                  // of its prefixes
     size_t skip;                       // text: bytes that all have in common
-    bool   is_exact;                   // a prefix says all: no NULL, whose prefix a value could have, and nothing cut off
+    bool is_exact;  // a prefix says all: no NULL, whose prefix a value could have, and nothing cut off
 } KeyFacts;
 
 static size_t common_length(weft_text a, weft_text b, size_t most)
@@ -114,16 +128,17 @@ static weft_status text_facts(const Sorter *sorter, const View *view, u64 n_rows
         if (query_should_stop(sorter->run, r)) return query_canceled(sorter->run);
         if (view->nulls && view->nulls[r]) continue;
         if (!first) first = &texts[r], facts->skip = first->length;
-        if (texts[r].length < facts->skip || memcmp(first->bytes, texts[r].bytes, facts->skip) != 0) facts->skip = common_length(*first, texts[r], facts->skip);
+        if (texts[r].length < facts->skip || memcmp(first->bytes, texts[r].bytes, facts->skip) != 0)
+            facts->skip = common_length(*first, texts[r], facts->skip);
         longest = MAX_OF(longest, texts[r].length), shortest = MIN_OF(shortest, texts[r].length);
     }
     facts->is_exact = longest == shortest && longest <= facts->skip + 8;
     return WEFT_OK;
 }
 
-static weft_status key_facts(const Sorter *sorter, const SortKey *key, u64 *prefixes, u64 n_rows, KeyFacts *facts)
+static weft_status key_facts(const Sorter *sorter, const ViewKey *key, u64 *prefixes, u64 n_rows, KeyFacts *facts)
 {
-    const View *view = &sorter->views[key->output];
+    const View *view = &sorter->views[key->view];
     *facts = (KeyFacts){ .low = UINT64_MAX, .is_exact = true };
     if (view->kind == VIEW_TEXT) TRY(text_facts(sorter, view, n_rows, facts));
     for (u64 r = 0; r < n_rows; r++) {
@@ -131,7 +146,8 @@ static weft_status key_facts(const Sorter *sorter, const SortKey *key, u64 *pref
         if (query_should_stop(sorter->run, r)) return query_canceled(sorter->run);
         facts->low = MIN_OF(facts->low, prefix), facts->high = MAX_OF(facts->high, prefix);
         if (view->nulls && view->nulls[r]) facts->is_exact = false;
-        else if (view->kind == VIEW_WIDE && clamped(((const i128 *)view->data)[r]) != ((const i128 *)view->data)[r]) facts->is_exact = false;
+        else if (view->kind == VIEW_WIDE && clamped(((const i128 *)view->data)[r]) != ((const i128 *)view->data)[r])
+            facts->is_exact = false;
     }
     return WEFT_OK;
 }
@@ -143,7 +159,7 @@ static int bits_of(u64 number)
     return bits;
 }
 
-// ---- merge sort -----------------------------------------------------------------------------------------------------------------
+// ---- merge sort -----------------------------------------------------------------------------------------------------
 
 typedef struct Item { u64 prefix, row; } Item;
 
@@ -154,7 +170,8 @@ static bool is_before(const Sorter *sorter, const Item *a, const Item *b)
 }
 
 // A key goes behind the keys before it, which left N_FREE bits; its last bits are cut off where they do not fit.
-static weft_status add_prefixes(const Sorter *sorter, const u64 *prefixes, u64 low, int bits, int n_free, Item *items, u64 n_rows)
+static weft_status add_prefixes(const Sorter *sorter, const u64 *prefixes, u64 low, int bits, int n_free, Item *items,
+                                u64 n_rows)
 {
     const int cut = MAX_OF(bits - n_free, 0), n_bits = bits - cut;
     for (u64 r = 0; r < n_rows && n_bits; r++) {
@@ -224,7 +241,7 @@ static weft_status merge_sort(const Sorter *sorter, Item **items, Item *spare, u
     return WEFT_OK;
 }
 
-// ---- the first few ----------------------------------------------------------------------------------------------------------------
+// ---- the first few --------------------------------------------------------------------------------------------------
 
 // A heap of the first N rows, the last of them on top.
 static void sift_down(const Sorter *sorter, Item *heap, u64 n, u64 at)
@@ -255,30 +272,30 @@ static weft_status keep_first(const Sorter *sorter, Item *items, u64 n_rows, u64
     return WEFT_OK;
 }
 
-static weft_status rank_codes(QueryRun *run, View *views)
+static weft_status rank_codes(QueryRun *run, View *views, const ViewKey *keys, int n_keys)
 {
-    for (int k = 0; k < run->query->n_sort; k++) {
-        View *view = &views[run->query->sort[k].output];
+    for (int k = 0; k < n_keys; k++) {
+        View *view = &views[keys[k].view];
         if (view->kind == VIEW_CODE && !view->ranks) TRY(query_ranks(run, view->dict, view->dict_count, &view->ranks));
     }
     return WEFT_OK;
 }
 
-static weft_status sort_rows(QueryRun *run, View *views, u64 n_rows, u64 n_wanted, const Tie *tie, const u64 **rows)
+static weft_status sort_rows(Sorter *sorter, View *views, u64 n_rows, u64 n_wanted, u64 **rows)
 {
-    Sorter       sorter = { run, views, run->query->sort, run->query->n_sort, tie, false };
-    Item        *items, *spare;
-    u64          n_sorted = n_rows, *out;
-    TRY(rank_codes(run, views));
+    QueryRun *run = sorter->run;
+    Item     *items, *spare;
+    u64       n_sorted = n_rows, *out;
+    TRY(rank_codes(run, views, sorter->keys, sorter->n_keys));
     TRY(query_alloc(run, n_rows * sizeof *items, (void **)&items));
-    TRY(make_items(&sorter, items, n_rows));
+    TRY(make_items(sorter, items, n_rows));
     if (n_wanted > 0 && n_wanted < n_rows / 4) {
-        TRY(keep_first(&sorter, items, n_rows, n_wanted));
+        TRY(keep_first(sorter, items, n_rows, n_wanted));
         n_sorted = n_wanted;
     }
     TRY(query_alloc(run, n_sorted * sizeof *spare, (void **)&spare));
     TRY(query_alloc(run, (n_sorted + 1) * sizeof *out, (void **)&out));
-    TRY(merge_sort(&sorter, &items, spare, n_sorted));
+    TRY(merge_sort(sorter, &items, spare, n_sorted));
     for (u64 r = 0; r < n_sorted; r++) {
         if (query_should_stop(run, r)) return query_canceled(run);
         out[r] = items[r].row;
@@ -287,14 +304,79 @@ static weft_status sort_rows(QueryRun *run, View *views, u64 n_rows, u64 n_wante
     return WEFT_OK;
 }
 
-// A tie matters where not all rows are wanted: which of them are must not depend on who found them first.
-weft_status order_rows(QueryRun *run, View *views, u64 n_rows, const Tie *tie, Order *order)
+// ---- DISTINCT ON, copies --------------------------------------------------------------------------------------------
+
+static u64 row_at(const u64 *rows, u64 at) { return rows ? rows[at] : at; }
+
+static bool same_keys(const Sorter *sorter, int n_keys, u64 a, u64 b)
 {
-    const Query *query = run->query;
-    const u64    offset = (u64)MAX_OF(query->offset, 0);
-    const u64    wanted = query->limit < 0 || offset + (u64)query->limit < offset ? n_rows : MIN_OF(n_rows, offset + (u64)query->limit);
-    *order = (Order){ .first = MIN_OF(offset, wanted), .n_rows = wanted - MIN_OF(offset, wanted) };
-    if (order->n_rows == n_rows) tie = NULL;
-    if ((!query->n_sort && !tie) || n_rows < 2 || !order->n_rows) return WEFT_OK;
-    return sort_rows(run, views, n_rows, wanted, tie, &order->rows);
+    for (int k = 0; k < n_keys; k++) {
+        const View *view = &sorter->views[sorter->keys[k].view];
+        const bool  a_null = view->nulls && view->nulls[a], b_null = view->nulls && view->nulls[b];
+        if (a_null != b_null || (!a_null && compare_view_cells(view, a, b) != 0)) return false;
+    }
+    return true;
+}
+
+// Of neighbours that are equal in the first keys the first one stays.
+static weft_status keep_distinct(const Sorter *sorter, int n_keys, u64 **rows, u64 *n_rows)
+{
+    u64 n_kept = 0, *kept;
+    TRY(query_alloc(sorter->run, (*n_rows + 1) * sizeof *kept, (void **)&kept));
+    for (u64 r = 0; r < *n_rows; r++) {
+        const u64 row = row_at(*rows, r);
+        if (query_should_stop(sorter->run, r)) return query_canceled(sorter->run);
+        if (n_kept && same_keys(sorter, n_keys, kept[n_kept - 1], row)) continue;
+        kept[n_kept++] = row;
+    }
+    *rows = kept, *n_rows = n_kept;
+    return WEFT_OK;
+}
+
+static i64 copies_of(const View *view, u64 row)
+{
+    return view->nulls && view->nulls[row] ? 0 : MAX_OF(((const i64 *)view->data)[row], 0);
+}
+
+static weft_status make_copies(QueryRun *run, const View *view, u64 **rows, u64 *n_rows)
+{
+    u64 n_all = 0, *all, n = 0;
+    for (u64 r = 0; r < *n_rows; r++) n_all += (u64)copies_of(view, row_at(*rows, r));
+    TRY(query_alloc(run, (n_all + 1) * sizeof *all, (void **)&all));
+    for (u64 r = 0; r < *n_rows; r++)
+        for (i64 c = copies_of(view, row_at(*rows, r)); c > 0; c--) {
+            if (query_should_stop(run, n)) return query_canceled(run);
+            all[n++] = row_at(*rows, r);
+        }
+    *rows = all, *n_rows = n_all;
+    return WEFT_OK;
+}
+
+static int view_of(const Finish *finish, int column)
+{
+    int o = 0;
+    while (o < finish->n_outputs && finish->outputs[o].column != column) o++;
+    return o;
+}
+
+// A tie matters where not all rows are wanted: which of them are must not depend on which thread found them first.
+weft_status order_rows(QueryRun *run, const Finish *finish, View *views, u64 n_rows, const Tie *tie, Order *order)
+{
+    const u64  offset = (u64)MAX_OF(finish->offset, 0), limit = (u64)finish->limit;
+    const bool is_all = finish->limit < 0 || offset + limit < offset,
+               drops_later = finish->n_distinct_on || finish->copies >= 0;
+    ViewKey   *keys = arena_array(run->arena, ViewKey, finish->n_sort + 1);
+    Sorter     sorter = { .run = run, .views = views, .keys = keys, .n_keys = finish->n_sort, .tie = tie };
+    u64       *rows = NULL, wanted = is_all ? n_rows : MIN_OF(n_rows, offset + limit);
+    for (int k = 0; k < finish->n_sort; k++)
+        keys[k] = (ViewKey){ view_of(finish, finish->sort[k].column), finish->sort[k].descending,
+                             finish->sort[k].nulls_first };
+    if (wanted == n_rows && !offset && !finish->n_distinct_on) sorter.tie = NULL;
+    if ((finish->n_sort || sorter.tie) && n_rows > 1 && (wanted > offset || drops_later))
+        TRY(sort_rows(&sorter, views, n_rows, drops_later ? n_rows : wanted, &rows));
+    if (finish->n_distinct_on) TRY(keep_distinct(&sorter, finish->n_distinct_on, &rows, &n_rows));
+    if (finish->copies >= 0) TRY(make_copies(run, &views[view_of(finish, finish->copies)], &rows, &n_rows));
+    wanted = is_all ? n_rows : MIN_OF(n_rows, offset + limit);
+    *order = (Order){ .rows = rows, .first = MIN_OF(offset, wanted), .n_rows = wanted - MIN_OF(offset, wanted) };
+    return WEFT_OK;
 }

@@ -1,6 +1,7 @@
 // squad.c - see squad.h.
 //
-// Every job has a thread of its own while it runs, since a query may wait long (for a pipe, for its turn) and must not keep another from
+// Every job has a thread of its own while it runs, since a query may wait long (for a pipe, for its turn) and must not
+// keep another from
 // starting: a thread is started whenever none is idle.  A few are kept for later.
 
 #include "engine/squad.h"

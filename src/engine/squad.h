@@ -16,7 +16,7 @@ struct SquadJob {                           // belongs to the caller until squad
 
 Squad *squad_new(void);                                  // starts no thread
 void  squad_free(Squad *squad);                           // all jobs have been waited for
-bool  squad_start(Squad *squad, SquadJob *job);                // false: the system refused a thread, and there is none to wait for
+bool squad_start(Squad *squad, SquadJob *job);  // false: the system refused a thread, and there is none to wait for
 bool  squad_is_done(Squad *squad, const SquadJob *job);
 void  squad_wait(Squad *squad, const SquadJob *job);
 

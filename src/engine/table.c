@@ -1,17 +1,22 @@
 // table.c - join tables from the rows a build pipeline left.
 //
-// What the rows are is known exactly by now, so the shape of the table rests on facts: the range of the keys, whether they are
+// What the rows are is known exactly by now, so the shape of the table rests on facts: the range of the keys, whether
+// they are
 // unique, the range of each payload after the filters.
 //
 //     keys in a small range          no payload       bits
-//                                    unique           direct: payload by key, the first one also says "there is a match"
+//                                    unique           direct: payload by key, the first one also says "there is a
+//                                    match"
 //                                    not unique       heads: first row by key, rows chained
 //     otherwise                                       hash: open addressing; rows of equal key chained
 //
-// Where the rows are in the memory of a device that can make tables, they stay there: it tells the facts, is told the shape, and fills
-// the table itself.  What it refuses (too little room, a key with too many rows) is made here, of rows that are fetched.
+// Where the rows are in the memory of a device that can make tables, they stay there: it tells the facts, is told the
+// shape, and fills
+// the table itself.  What it refuses (too little room, a key with too many rows) is made here, of rows that are
+// fetched.
 //
-// Payloads are stored as codes in the narrowest of 8 to 64 bits.  A payload that is only grouped by is renumbered densely, so
+// Payloads are stored as codes in the narrowest of 8 to 64 bits.  A payload that is only grouped by is renumbered
+// densely, so
 // that groups over it become a small array.
 
 #include "engine/engine.h"
@@ -20,17 +25,20 @@
 #define DIRECT_SPAN_FREE  ((u128)1 << 20)      // a range up to this is worth a direct table whatever the number of rows
 #define DIRECT_SPAN_SHARE 32                   // beyond it, at most this many keys per row
 #define RENUMBER_SPAN     ((u128)1 << 22)
-// So few keys get a byte each: it stays near a core and needs no shift.  SSB Q2.1 at SF 20, 40,000 suppliers, a core of an x86-64: 0.23 to 0.27 s instead of
+// So few keys get a byte each: it stays near a core and needs no shift.  SSB Q2.1 at SF 20, 40,000 suppliers, a core of
+// an x86-64: 0.23 to 0.27 s instead of
 // 0.37 to 0.39.
 #define BYTES_SPAN        ((u128)1 << 16)
 #define REMOTE_BYTES_SPAN ((u128)1 << 15)      // on a device: what is larger is not put into shared memory
-#define COVER_SPAN        ((u128)1 << 18)      // a table is widened up to this to cover the probing column: no bounds check then
+// a table is widened up to this to cover the probing column: no bounds check then
+#define COVER_SPAN        ((u128)1 << 18)
 
-// On a device: from so many rows on a compiler is waited for, which takes 100 to 600 ms for each of two or three kernels (device/README.md).  The host takes 17 to 120 ns for a row of
+// On a device: from so many rows on a compiler is waited for, which takes 100 to 600 ms for each of two or three
+// kernels (device/README.md).  The host takes 17 to 120 ns for a row of
 // a table of chained rows (bench/results/2026-11-16-join-tables-h200.md).
 #define COMPILE_ROWS      ((u64)1 << 23)
 
-#define BLOCK_ROWS        4096                 // between two looks at the stop flag: loops that keep what they need in registers
+#define BLOCK_ROWS        4096  // between two looks at the stop flag: loops that keep what they need in registers
 
 typedef struct Builder {
     QueryRun       *run;
@@ -40,12 +48,16 @@ typedef struct Builder {
     const Probe    *probe;             // that will use the table
     const Woven    *woven;
     const RowSet   *rows;
+    u64             n_scanned;         // rows that the pipeline read
     const RowFacts *facts;             // by output, where the rows are on a device; NULL: they are here
     JoinTable      *table;
     u32            *at;                // direct tables of several keys: the place of each row
 } Builder;
 
-static const i64 *int_column(const Builder *b, int output) { return b->facts ? NULL : b->rows->columns[b->woven->outputs[output].value]; }
+static const i64 *int_column(const Builder *b, int output)
+{
+    return b->facts ? NULL : b->rows->columns[b->woven->outputs[output].value];
+}
 static const u8  *null_column(const Builder *b, int output)
 {
     const int slot = b->woven->outputs[output].null;
@@ -65,7 +77,7 @@ static Dictionary *keep_dict(Builder *b, Dictionary *dict)
     return dict;
 }
 
-// ---- keys ----------------------------------------------------------------------------------------------------------------
+// ---- keys -----------------------------------------------------------------------------------------------------------
 
 static weft_status find_range(const Builder *b, const i64 *values, const u8 *nulls, i64 *low, i64 *high)
 {
@@ -95,10 +107,11 @@ static void cover_probe(const Builder *b, int k, JoinKey *key)
 {
     const Expr *column = b->probe->keys[k];
     if (column->kind != EXPR_COLUMN || column->type.kind == TYPE_TEXT || type_is_float(column->type)) return;
-    const Range probing = query_column_range(b->run, column);
+    const Range probing = plan_range(b->run->plan, column);
     if (!probing.known || probing.low > probing.high) return;
     const i128 low = MIN_OF((i128)key->low, probing.low), high = MAX_OF((i128)key->high, probing.high);
-    if ((u128)(high - low) < MAX_OF(COVER_SPAN, 2 * (u128)((i128)key->high - key->low))) key->low = (i64)low, key->high = (i64)high;
+    if ((u128)(high - low) < MAX_OF(COVER_SPAN, 2 * (u128)((i128)key->high - key->low)))
+        key->low = (i64)low, key->high = (i64)high;
 }
 
 static weft_status describe_keys(Builder *b, u128 *span)
@@ -109,7 +122,9 @@ static weft_status describe_keys(Builder *b, u128 *span)
     for (int k = table->n_keys - 1; k >= 0; k--) {
         const OutColumn *out = &b->woven->outputs[k];
         JoinKey         *key = &table->keys[k];
-        *key = (JoinKey){ .type = out->type, .dict = keep_dict(b, out->dict), .dict_count = out->dict_count, .low = 0, .high = -1 };
+        *key = (JoinKey){
+            .type = out->type, .dict = keep_dict(b, out->dict), .dict_count = out->dict_count, .low = 0, .high = -1
+        };
         if (out->is_float) {
             *span = (u128)1 << 100;
             table->is_one_word = table->n_keys == 1;
@@ -142,39 +157,47 @@ static u64 word_of(const Builder *b, int k, u64 row)
     return b->woven->outputs[k].is_float ? KEY_OF_F64(value) : (u64)value;
 }
 
-// ---- payloads --------------------------------------------------------------------------------------------------------------
+// ---- payloads -------------------------------------------------------------------------------------------------------
 
-static bool is_used_in(const Expr *expr, ColumnRef ref)
+// A group key as it is does not count.
+static bool uses_more_than_keys(const Pipeline *pipeline, int column, bool *is_key)
 {
-    if (expr->kind == EXPR_COLUMN && expr->relation == ref.relation && expr->column == ref.column) return true;
-    for (int i = 0; i < expr->n_args; i++)
-        if (is_used_in(expr->args[i], ref)) return true;
+    for (int f = 0; f < pipeline->n_filters; f++)
+        if (expr_has_column(pipeline->filters[f], column)) return true;
+    for (int l = 0; l < pipeline->n_lets; l++)
+        if (expr_has_column(pipeline->lets[l].value, column)) return true;
+    for (int q = 0; q < pipeline->n_probes; q++) {
+        const Probe *probe = &pipeline->probes[q];
+        for (int k = 0; k < probe->n_keys; k++)
+            if (expr_has_column(probe->keys[k], column)) return true;
+        if (probe->residual && expr_has_column(probe->residual, column)) return true;
+    }
+    for (int k = 0; k < pipeline->n_keys; k++) {
+        const Expr *key = pipeline->keys[k].value;
+        if (!expr_has_column(key, column)) continue;
+        if (pipeline->sink != SINK_GROUPS || key->kind != EXPR_COLUMN) return true;
+        *is_key = true;
+    }
+    for (int a = 0; a < pipeline->n_aggs; a++)
+        if (pipeline->aggs[a].arg && expr_has_column(pipeline->aggs[a].arg, column)) return true;
+    for (int o = 0; o < pipeline->n_outputs; o++)
+        if (expr_has_column(pipeline->outputs[o].value, column)) return true;
     return false;
 }
 
 // Whether the query does nothing with the column above this table but group by it.
-bool query_only_grouped_by(const QueryRun *run, int number, ColumnRef ref)
+bool query_only_grouped_by(const QueryRun *run, int number, int column)
 {
-    const Query    *query = run->query;
-    const Pipeline *build = &run->plan->pipelines[number];
-    bool            is_key = false;
-    if (!query->is_grouped) return false;
-    for (int k = 0; k < query->n_keys; k++) {
-        if (query->keys[k]->kind == EXPR_COLUMN && is_used_in(query->keys[k], ref)) is_key = true;
-        else if (is_used_in(query->keys[k], ref)) return false;
-    }
-    for (int a = 0; a < query->n_aggs; a++)
-        if (query->aggs[a].arg && is_used_in(query->aggs[a].arg, ref)) return false;
-    for (int p = 0; p < run->plan->n_pipelines; p++) {
-        const Pipeline *pipeline = &run->plan->pipelines[p];
-        if (pipeline == build || !(pipeline->relations >> build->relation & 1)) continue;
-        for (int f = 0; f < pipeline->n_filters; f++)
-            if (is_used_in(pipeline->filters[f], ref)) return false;
-        for (int k = 0; k < pipeline->n_keys; k++)
-            if (is_used_in(pipeline->keys[k], ref)) return false;
+    bool is_key = false;
+    for (int p = 0; p < run->graph->n_pipelines; p++) {
+        const Pipeline *pipeline = &run->graph->pipelines[p];
+        if (p == number) continue;
+        if (uses_more_than_keys(pipeline, column, &is_key)) return false;
+        for (int i = 0; i < pipeline->n_payload; i++)
+            if (pipeline->payload[i].value->kind != EXPR_COLUMN && expr_has_column(pipeline->payload[i].value, column))
+                return false;
         for (int q = 0; q < pipeline->n_probes; q++)
-            for (int k = 0; k < pipeline->probes[q].n_keys; k++)
-                if (is_used_in(pipeline->probes[q].keys[k], ref)) return false;
+            if (pipeline->probes[q].build == number && pipeline->probes[q].join != JOIN_INNER) return false;
     }
     return is_key;
 }
@@ -184,7 +207,8 @@ typedef struct Coding { const i64 *values; const u8 *nulls; const u32 *renumbere
 // CODES[value - low] is not 0 where the value occurs.
 static weft_status mark_values(Builder *b, int output, const Coding *coding, i64 low, u64 span, u32 *codes)
 {
-    for (u64 v = 0; b->facts && v < span; v++) codes[v] = b->facts[output].marks[(u64)(low - b->facts[output].marks_low) + v] != 0;
+    for (u64 v = 0; b->facts && v < span; v++)
+        codes[v] = b->facts[output].marks[(u64)(low - b->facts[output].marks_low) + v] != 0;
     for (u64 r = 0; !b->facts && r < b->rows->n_rows; r++) {
         if (query_should_stop(b->run, r)) return query_canceled(b->run);
         if (!coding->nulls || !coding->nulls[r]) codes[coding->values[r] - low] = 1;
@@ -216,9 +240,9 @@ static weft_status renumber(Builder *b, int output, Payload *payload, Coding *co
     return WEFT_OK;
 }
 
-static bool is_renumbered(const Builder *b, int output, ColumnRef ref, u128 span)
+static bool is_renumbered(const Builder *b, int output, int column, u128 span)
 {
-    if (span > RENUMBER_SPAN || !query_only_grouped_by(b->run, b->number, ref)) return false;
+    if (span > RENUMBER_SPAN || !query_only_grouped_by(b->run, b->number, column)) return false;
     return !b->facts || (b->facts[output].n_marks && b->facts[output].low <= b->facts[output].high);
 }
 
@@ -226,11 +250,18 @@ static weft_status describe_payload(Builder *b, int p, Payload *payload, Coding 
 {
     const int        output = b->table->n_keys + p;
     const OutColumn *out = &b->woven->outputs[output];
-    const ColumnRef  ref = b->pipeline->payload[p];
-    *payload = (Payload){ .ref = ref, .number = p, .name = arena_strdup(b->home, b->run->query->relations[ref.relation].table->columns[ref.column].name),
-                          .type = out->type, .dict = keep_dict(b, out->dict), .dict_count = out->dict_count, .width = 8, .range = out->range };
+    const int        column = b->pipeline->payload[p].column;
+    *payload = (Payload){ .id = column,
+                          .number = p,
+                          .name = arena_strdup(b->home, b->run->plan->columns[column].name),
+                          .type = out->type,
+                          .dict = keep_dict(b, out->dict),
+                          .dict_count = out->dict_count,
+                          .width = 8,
+                          .range = out->range };
     *coding = (Coding){ .values = int_column(b, output), .nulls = null_column(b, output), .payload = payload };
-    payload->range.nullable = b->facts ? b->facts[output].has_null : coding->nulls && memchr(coding->nulls, 1, b->rows->n_rows);
+    payload->range.nullable =
+        b->facts ? b->facts[output].has_null : coding->nulls && memchr(coding->nulls, 1, b->rows->n_rows);
     if (!payload->range.nullable) coding->nulls = NULL;
     if (out->is_float) return WEFT_OK;
     i64 low, high;
@@ -240,12 +271,21 @@ static weft_status describe_payload(Builder *b, int p, Payload *payload, Coding 
     payload->range.known = true, payload->range.low = low, payload->range.high = high;
     const u128 span = (u128)((i128)high - low) + 1;
     payload->n_codes = span >> 63 ? 0 : (u64)span + payload->range.nullable;
-    if (is_renumbered(b, output, ref, span)) TRY(renumber(b, output, payload, coding, low, high));
-    payload->null_code = payload->n_codes - 1;
+    if (is_renumbered(b, output, column, span)) TRY(renumber(b, output, payload, coding, low, high));
+    payload->null_code = payload->n_codes ? payload->n_codes - 1 : 0;
     return WEFT_OK;
 }
 
-static u8 width_for(u64 largest) { return largest <= UINT8_MAX ? 1 : largest <= UINT16_MAX ? 2 : largest <= UINT32_MAX ? 4 : 8; }
+// No code is free to say NULL: a bit beside the values does.
+static bool has_valid(const Payload *payload)
+{
+    return payload->range.nullable && (type_is_float(payload->type) || payload->n_codes == 0);
+}
+
+static u8 width_for(u64 largest)
+{
+    return largest <= UINT8_MAX ? 1 : largest <= UINT16_MAX ? 2 : largest <= UINT32_MAX ? 4 : 8;
+}
 
 static u8 payload_width(const Payload *payload, u64 plus)
 {
@@ -257,7 +297,8 @@ typedef struct Places { const i64 *keys; u64 low; const u32 *at; } Places;
 
 static Places places_by_key(const Builder *b)
 {
-    return b->table->n_keys == 1 ? (Places){ .keys = int_column(b, 0), .low = (u64)b->table->keys[0].low } : (Places){ .at = b->at };
+    return b->table->n_keys == 1 ? (Places){ .keys = int_column(b, 0), .low = (u64)b->table->keys[0].low }
+                                 : (Places){ .at = b->at };
 }
 
 static inline u64 place_of(const Places *places, u64 row)
@@ -266,10 +307,12 @@ static inline u64 place_of(const Places *places, u64 row)
 }
 
 // The codes of rows FIRST .. END to their places: DATA is of one type here, and so is what else a row needs.
-#define PUT_CODES(type)                                                                                                            \
-    for (u64 r = first; r < end; r++) {                                                                                            \
-        const u64 offset = (u64)values[r] - base, code = nulls && nulls[r] ? null_code : renumbered ? renumbered[offset] : offset;  \
-        ((type *)data)[place_of(&places, r)] = (type)(code + plus);                                                                 \
+#define PUT_CODES(type)                                                                         \
+    for (u64 r = first; r < end; r++) {                                                         \
+        const u64 offset = (u64)values[r] - base, code = nulls && nulls[r] ? null_code          \
+                                                         : renumbered      ? renumbered[offset] \
+                                                                           : offset;                 \
+        ((type *)data)[place_of(&places, r)] = (type)(code + plus);                             \
     }
 
 static void put_codes(const Coding *coding, void *data, u8 width, Places places, u64 plus, u64 first, u64 end)
@@ -291,8 +334,6 @@ static weft_status store_payload(Builder *b, Payload *payload, const Coding *cod
 {
     void      *data;
     const bool is_float = type_is_float(payload->type);
-    if (!is_float && payload->n_codes == 0 && payload->range.nullable)
-        return fail(b->run->err, WEFT_UNSUPPORTED, -1, "a joined column with NULLs spans more than 63 bits");
     payload->width = payload_width(payload, plus);
     TRY(home_alloc(b, size * payload->width + 8, &data));
     payload->data = data;
@@ -304,7 +345,7 @@ static weft_status store_payload(Builder *b, Payload *payload, const Coding *cod
         if (!is_float) put_codes(coding, data, payload->width, places, plus, first, end);
         for (u64 r = first; is_float && r < end; r++) ((i64 *)data)[place_of(&places, r)] = coding->values[r];
     }
-    if (!is_float || !coding->nulls) return WEFT_OK;
+    if (!has_valid(payload)) return WEFT_OK;
     u8 *valid;
     TRY(home_alloc(b, size / 8 + 8, (void **)&valid));
     for (u64 r = 0; r < b->rows->n_rows; r++) {
@@ -312,12 +353,12 @@ static weft_status store_payload(Builder *b, Payload *payload, const Coding *cod
         if (query_should_stop(b->run, r)) return query_canceled(b->run);
         if (!coding->nulls[r]) valid[place >> 3] |= (u8)(1u << (place & 7));
     }
-    payload->float_valid = (const u64 *)(const void *)valid;
+    payload->valid = (const u64 *)(const void *)valid;
     payload->valid_bytes = size / 8 + 1;
     return WEFT_OK;
 }
 
-// ---- the kinds ----------------------------------------------------------------------------------------------------------------
+// ---- the kinds ------------------------------------------------------------------------------------------------------
 
 // Worked out once, for the several passes over the rows; of one key only where something is long in the making anyway.
 static weft_status find_places(Builder *b)
@@ -331,7 +372,8 @@ static weft_status find_places(Builder *b)
         if (query_should_stop(b->run, 0)) return query_canceled(b->run);
         for (int k = 0; k < b->table->n_keys; k++) {
             const i64 *values = int_column(b, k);
-            const u32  low = (u32)(u64)b->table->keys[k].low, stride = b->table->n_keys > 1 ? (u32)b->table->keys[k].stride : 1;
+            const u32 low = (u32)(u64)b->table->keys[k].low,
+                      stride = b->table->n_keys > 1 ? (u32)b->table->keys[k].stride : 1;
             for (u64 r = first; r < end; r++) at[r] = (k ? at[r] : 0) + ((u32)(u64)values[r] - low) * stride;
         }
     }
@@ -363,7 +405,8 @@ static weft_status make_bits(Builder *b, u8 **out)
 
 static weft_status chain_rows(Builder *b, u32 **next)
 {
-    if (b->rows->n_rows >= UINT32_MAX) return fail(b->run->err, WEFT_UNSUPPORTED, -1, "a join table of more than 4 billion rows is not supported");
+    if (b->rows->n_rows >= UINT32_MAX)
+        return fail(b->run->err, WEFT_UNSUPPORTED, -1, "a join table of more than 4 billion rows is not supported");
     return home_alloc(b, (b->rows->n_rows + 1) * sizeof **next, (void **)next);
 }
 
@@ -402,7 +445,7 @@ static weft_status build_heads(Builder *b)
         next[r] = heads[at];
         heads[at] = (u32)r + 1;
     }
-    b->table->kind = JOIN_HEADS;
+    b->table->shape = SHAPE_HEADS;
     b->table->slots = heads;
     b->table->bytes += (size_t)b->table->span * 4;
     return finish_chains(b, next);
@@ -415,7 +458,10 @@ static u64 count_slots(u64 n_rows)
     return n_slots;
 }
 
-static bool same_words(const u64 *words, int n, u64 a, u64 b) { return memcmp(words + a * (u64)n, words + b * (u64)n, 8 * (size_t)n) == 0; }
+static bool same_words(const u64 *words, int n, u64 a, u64 b)
+{
+    return memcmp(words + a * (u64)n, words + b * (u64)n, 8 * (size_t)n) == 0;
+}
 
 static weft_status build_hash(Builder *b)
 {
@@ -435,12 +481,14 @@ static weft_status build_hash(Builder *b)
             key = HASH_MIX(key, words[r * (u64)table->n_keys + (u64)k]);
         }
         u64 at = HASH_SLOT(key) & (n_slots - 1);
-        while (slots[at].row && !(slots[at].key == key && (!words || same_words(words, table->n_keys, r, slots[at].row - 1)))) at = (at + 1) & (n_slots - 1);
+        while (slots[at].row &&
+               !(slots[at].key == key && (!words || same_words(words, table->n_keys, r, slots[at].row - 1))))
+            at = (at + 1) & (n_slots - 1);
         table->n_distinct += slots[at].row == 0;
         next[r] = slots[at].row;
         slots[at] = (KernelSlot){ .key = key, .row = (u32)r + 1 };
     }
-    table->kind = JOIN_HASH;
+    table->shape = SHAPE_HASH;
     table->slots = slots, table->mask = n_slots - 1, table->words = words;
     table->bytes += n_slots * sizeof *slots + (words ? table->n_rows * (u64)table->n_keys * sizeof *words : 0);
     return finish_chains(b, next);
@@ -455,7 +503,7 @@ static weft_status store_by_row(Builder *b, Coding *codings)
 
 static weft_status store_by_key(Builder *b, Coding *codings)
 {
-    b->table->kind = JOIN_DIRECT;
+    b->table->shape = SHAPE_DIRECT;
     for (int p = 0; p < b->table->n_payloads; p++)
         TRY(store_payload(b, &b->table->payloads[p], &codings[p], places_by_key(b), (u64)b->table->span, p == 0));
     return WEFT_OK;
@@ -478,7 +526,7 @@ static bool put_carrier_first(JoinTable *table, Coding *codings)
 
 static weft_status store_bits(JoinTable *table, const u8 *bits)
 {
-    table->kind = JOIN_BITS;
+    table->shape = SHAPE_BITS;
     table->slots = bits;
     table->bytes += (size_t)table->span / 8;
     return WEFT_OK;
@@ -493,22 +541,22 @@ static weft_status store_bytes(Builder *b)
         if (query_should_stop(b->run, r)) return query_canceled(b->run);
         bytes[place_of(&places, r)] = 1;
     }
-    b->table->kind = JOIN_BITS;
+    b->table->shape = SHAPE_BITS;
     b->table->is_bytes = true;
     b->table->slots = bytes;
     b->table->bytes += (size_t)b->table->span;
     return WEFT_OK;
 }
 
-const Probe *query_probe_of(const Plan *plan, int pipeline)
+const Probe *query_probe_of(const Graph *graph, int pipeline)
 {
-    for (int p = pipeline + 1; p < plan->n_pipelines; p++)
-        for (int q = 0; q < plan->pipelines[p].n_probes; q++)
-            if (plan->pipelines[p].probes[q].build == pipeline) return &plan->pipelines[p].probes[q];
+    for (int p = pipeline + 1; p < graph->n_pipelines; p++)
+        for (int q = 0; q < graph->pipelines[p].n_probes; q++)
+            if (graph->pipelines[p].probes[q].build == pipeline) return &graph->pipelines[p].probes[q];
     return NULL;
 }
 
-// ---- the table ----------------------------------------------------------------------------------------------------------------
+// ---- the table ------------------------------------------------------------------------------------------------------
 
 // Names, keys, payloads and their ranges: what all kinds have.
 static weft_status describe(Builder *b, Coding **codings, u128 *span)
@@ -516,12 +564,11 @@ static weft_status describe(Builder *b, Coding **codings, u128 *span)
     static _Atomic u64 n_tables;
     Arena             *home = b->home;
     const Pipeline    *pipeline = b->pipeline;
-    const Table       *scanned = b->run->query->relations[pipeline->relation].table;
     JoinTable         *table = b->table = arena_make(home, JoinTable);
     table->id = ++n_tables;
-    table->name = arena_strdup(home, scanned->name);
+    table->name = arena_strdup(home, pipeline->table ? pipeline->table->name : pipeline->name);
     table->n_keys = pipeline->n_keys, table->n_payloads = pipeline->n_payload, table->n_rows = b->rows->n_rows;
-    table->n_scanned = scanned->n_rows;
+    table->n_scanned = b->n_scanned;
     table->keys = arena_array(home, JoinKey, table->n_keys + 1);
     table->payloads = arena_array(home, Payload, table->n_payloads + 1);
     *codings = arena_array(b->run->arena, Coding, table->n_payloads + 1);
@@ -561,29 +608,31 @@ static weft_status build_here(Builder *b)
     return store_by_row(b, codings);
 }
 
-// ---- on a device -----------------------------------------------------------------------------------------------------------------
+// ---- on a device ----------------------------------------------------------------------------------------------------
 
 // What a device is to find out while the rows are made.
 const u8 *table_notes(QueryRun *run, int number)
 {
-    const Pipeline *pipeline = &run->plan->pipelines[number];
+    const Pipeline *pipeline = &run->graph->pipelines[number];
     u8             *notes = arena_alloc(run->arena, (size_t)(pipeline->n_keys + pipeline->n_payload) + 1);
     for (int k = 0; k < pipeline->n_keys; k++) notes[k] = NOTE_RANGE;
     for (int p = 0; p < pipeline->n_payload; p++)
-        notes[pipeline->n_keys + p] = query_only_grouped_by(run, number, pipeline->payload[p]) ? NOTE_VALUES : NOTE_RANGE;
+        notes[pipeline->n_keys + p] =
+            query_only_grouped_by(run, number, pipeline->payload[p].column) ? NOTE_VALUES : NOTE_RANGE;
     return notes;
 }
 
 void table_facts(QueryRun *run, int number, const Woven *woven, const u8 *notes, Launch *launch)
 {
-    const Pipeline *pipeline = &run->plan->pipelines[number];
+    const Pipeline *pipeline = &run->graph->pipelines[number];
     launch->n_facts = pipeline->n_keys + pipeline->n_payload;
     launch->facts = arena_array(run->arena, RowFacts, launch->n_facts + 1);
     for (int o = 0; o < launch->n_facts; o++) {
         const OutColumn *out = &woven->outputs[o];
         RowFacts        *facts = &launch->facts[o];
         *facts = (RowFacts){ .value = out->value, .null = out->null };
-        const u128 span = out->range.known && out->range.low <= out->range.high ? (u128)(out->range.high - out->range.low) + 1 : 0;
+        const u128 span =
+            out->range.known && out->range.low <= out->range.high ? (u128)(out->range.high - out->range.low) + 1 : 0;
         if (notes[o] != NOTE_VALUES || out->is_float || !span || span > RENUMBER_SPAN) continue;
         facts->marks_low = (i64)out->range.low, facts->n_marks = (u64)span;
         facts->marks = arena_alloc(run->arena, facts->n_marks);
@@ -597,9 +646,8 @@ static bool suits_device(const Builder *b)
     if (!b->rows->n_rows || b->rows->n_rows >= UINT32_MAX || !b->table->n_keys) return false;
     for (int p = 0; p < b->table->n_payloads; p++) {
         const Payload *payload = &b->table->payloads[p];
-        const bool     is_float = type_is_float(payload->type);
-        if (!is_float && payload->n_codes == 0 && payload->range.nullable) return false;       // the host says what is wrong with it
-        n_parts += is_float && payload->range.nullable;
+        if (has_valid(payload) && !type_is_float(payload->type)) return false;
+        n_parts += has_valid(payload);
     }
     return n_parts <= REMOTE_PARTS;
 }
@@ -611,7 +659,10 @@ static void list_keys(const Builder *b, TableFill *fill)
     for (int k = 0; k < fill->n_keys; k++) {
         const JoinKey   *key = &b->table->keys[k];
         const OutColumn *out = &b->woven->outputs[k];
-        fill->keys[k] = (FillKey){ .value = out->value, .is_float = out->is_float, .low = is_sum || fill->kind != FILL_HASH ? key->low : 0, .stride = is_sum ? key->stride : 1 };
+        fill->keys[k] = (FillKey){ .value = out->value,
+                                   .is_float = out->is_float,
+                                   .low = is_sum || fill->kind != FILL_HASH ? key->low : 0,
+                                   .stride = is_sum ? key->stride : 1 };
     }
 }
 
@@ -626,7 +677,7 @@ static FillPart *add_part(JoinTable *table, TableFill *fill, int number, u64 byt
 static void list_set(const Builder *b, TableFill *fill)
 {
     JoinTable *table = b->table;
-    table->kind = JOIN_BITS;
+    table->shape = SHAPE_BITS;
     table->is_bytes = fill->span <= REMOTE_BYTES_SPAN;
     FillPart *part = add_part(table, fill, TABLE_SLOTS, table->is_bytes ? fill->span : fill->span / 8 + 1);
     part->width = table->is_bytes, part->is_set = true, part->plus = 1;
@@ -638,14 +689,15 @@ static void list_payload(const Builder *b, int p, const Coding *coding, u64 n_pl
     JoinTable       *table = b->table;
     Payload         *payload = &table->payloads[p];
     const OutColumn *out = &b->woven->outputs[table->n_keys + payload->number];
-    const bool       has_valid = out->is_float && payload->range.nullable;
     payload->width = payload_width(payload, plus);
     payload->bytes = n_places * payload->width;
     FillPart *part = add_part(table, fill, TABLE_PAYLOADS + 3 * p, payload->bytes);
-    part->width = payload->width, part->value = out->value, part->null = payload->range.nullable && !has_valid ? out->null : -1;
+    part->width = payload->width, part->value = out->value,
+    part->null = payload->range.nullable && !has_valid(payload) ? out->null : -1;
     part->base = out->is_float ? 0 : payload->base, part->null_code = payload->null_code, part->plus = plus;
-    part->codes = coding->renumbered, part->n_codes = coding->renumbered ? (u64)(payload->range.high - payload->range.low) + 1 : 0;
-    if (!has_valid) return;
+    part->codes = coding->renumbered,
+    part->n_codes = coding->renumbered ? (u64)(payload->range.high - payload->range.low) + 1 : 0;
+    if (!has_valid(payload)) return;
     payload->valid_bytes = n_places / 8 + 1;
     part = add_part(table, fill, TABLE_PAYLOADS + 3 * p + 1, payload->valid_bytes);
     part->is_valid = part->is_set = true, part->null = out->null;
@@ -655,7 +707,7 @@ static void list_links(const Builder *b, TableFill *fill)
 {
     JoinTable *table = b->table;
     const bool is_hash = fill->kind == FILL_HASH;
-    table->kind = is_hash ? JOIN_HASH : JOIN_HEADS;
+    table->shape = is_hash ? SHAPE_HASH : SHAPE_HEADS;
     add_part(table, fill, TABLE_SLOTS, fill->span * (is_hash ? sizeof(KernelSlot) : sizeof(u32)));
     add_part(table, fill, TABLE_NEXT, table->n_rows * sizeof(u32));
     if (fill->has_words) add_part(table, fill, TABLE_WORDS, table->n_rows * (u64)table->n_keys * sizeof(u64));
@@ -670,9 +722,10 @@ static void list_parts(const Builder *b, const Coding *codings, TableFill *fill)
     fill->parts = arena_array(b->run->arena, FillPart, REMOTE_PARTS);
     list_keys(b, fill);
     if (is_by_key && !table->n_payloads) list_set(b, fill);
-    if (is_by_key && table->n_payloads) table->kind = JOIN_DIRECT;
+    if (is_by_key && table->n_payloads) table->shape = SHAPE_DIRECT;
     if (!is_by_key) list_links(b, fill);
-    for (int p = 0; p < table->n_payloads; p++) list_payload(b, p, &codings[p], is_by_key ? fill->span : table->n_rows, is_by_key && p == 0, fill);
+    for (int p = 0; p < table->n_payloads; p++)
+        list_payload(b, p, &codings[p], is_by_key ? fill->span : table->n_rows, is_by_key && p == 0, fill);
 }
 
 // What the longest chain says is known only now: where keys are unique, nobody follows any.
@@ -684,20 +737,25 @@ static void keep_remote(Builder *b, Device *device, const TableFill *fill)
     table->is_unique = table->max_chain <= 1;
     table->remote = remote_new(b->home, device, table->id, query_budget(b->run));
     for (int p = 0; p < fill->n_parts; p++)
-        if (fill->parts[p].number != TABLE_NEXT || !table->is_unique) remote_add(table->remote, fill->parts[p].number, fill->parts[p].bytes);
+        if (fill->parts[p].number != TABLE_NEXT || !table->is_unique)
+            remote_add(table->remote, fill->parts[p].number, fill->parts[p].bytes);
     if (fill->kind == FILL_HASH) table->mask = fill->span - 1;
     else table->span = fill->span;
 }
 
 // *IS_DONE false: it could not, or some keys have several rows that should have one.
-static void make_there(Builder *b, Launch *launch, const Coding *codings, TableFill *fill, double *kernel_ms, bool *is_done)
+static void make_there(Builder *b, Launch *launch, const Coding *codings, TableFill *fill, double *kernel_ms,
+                       bool *is_done)
 {
     Device *device = launch->device;
     fill->table = b->table->id, fill->n_keys = b->table->n_keys;
-    fill->may_compile = b->run->session->settings.gpu_wait || b->rows->n_rows >= COMPILE_ROWS || (fill->kind == FILL_BY_KEY && fill->n_keys == 1);      // made when the device is opened
+    fill->may_compile = b->run->session->settings.gpu_wait || b->rows->n_rows >= COMPILE_ROWS ||
+                        (fill->kind == FILL_BY_KEY && fill->n_keys == 1);  // made when the device is opened
     list_parts(b, codings, fill);
     const bool is_made = device->make_table(device, launch, fill);
-    if (fill->refused[0]) query_notice(b->run, arena_printf(b->run->own, "%s did not make a join table, the CPU did: %s", device->name, fill->refused));
+    if (fill->refused[0])
+        query_notice(b->run, arena_printf(b->run->own, "%s did not make a join table, the CPU did: %s", device->name,
+                                          fill->refused));
     if (!is_made) return;
     *kernel_ms += fill->kernel_ms;
     *is_done = fill->kind != FILL_BY_KEY || fill->n_places == b->rows->n_rows;
@@ -712,21 +770,38 @@ static weft_status build_there(Builder *b, Launch *launch, double *kernel_ms, bo
     TRY(describe(b, &codings, &span));
     if (!suits_device(b)) return WEFT_OK;
     const bool has_places = is_direct(b, span);
-    TableFill  by_key = { .kind = FILL_BY_KEY, .span = (u64)span }, chained = { .kind = has_places ? FILL_HEADS : FILL_HASH, .has_words = !has_places && !b->table->is_one_word };
+    TableFill by_key = { .kind = FILL_BY_KEY, .span = (u64)span },
+              chained = { .kind = has_places ? FILL_HEADS : FILL_HASH,
+                          .has_words = !has_places && !b->table->is_one_word };
     if (has_places && (!b->table->n_payloads || put_carrier_first(b->table, codings))) {
         make_there(b, launch, codings, &by_key, kernel_ms, is_done);
         if (!*is_done && query_should_stop(b->run, 0)) return query_canceled(b->run);
-        if (*is_done || by_key.refused[0]) return WEFT_OK;         // for want of room it may be chained: that is by row, and rows may be fewer than places
+        if (*is_done || by_key.refused[0])
+            return WEFT_OK;  // for want of room it may be chained: that is by row, and rows may be fewer than places
     }
     chained.span = has_places ? (u64)span : count_slots(b->table->n_rows);
     make_there(b, launch, codings, &chained, kernel_ms, is_done);
     return WEFT_OK;
 }
 
+static u64 rows_read(const QueryRun *run, const Pipeline *pipeline)
+{
+    u64 n_rows = pipeline->table ? pipeline->table->n_rows : 0;
+    for (int i = 0; i < pipeline->n_inputs; i++) n_rows += run->stored[pipeline->inputs[i]]->n_rows;
+    return n_rows;
+}
+
 weft_status table_build(QueryRun *run, Arena *home, int number, Launch *launch, JoinTable **out, double *kernel_ms)
 {
-    const Pipeline *pipeline = &run->plan->pipelines[number];
-    Builder         b = { .run = run, .home = home, .number = number, .pipeline = pipeline, .probe = query_probe_of(run->plan, number), .woven = launch->woven, .rows = &launch->rows };
+    const Pipeline *pipeline = &run->graph->pipelines[number];
+    Builder b = { .run = run,
+                  .home = home,
+                  .number = number,
+                  .pipeline = pipeline,
+                  .probe = query_probe_of(run->graph, number),
+                  .woven = launch->woven,
+                  .rows = &launch->rows,
+                  .n_scanned = rows_read(run, pipeline) };
     bool            is_done = false;
     if (launch->keeps_rows) {
         b.facts = launch->facts;

@@ -1,4 +1,5 @@
-// virtual.c - tables that are made when asked for: weft_tables, weft_columns, weft_scans, weft_riders, weft_queue, and the row behind a
+// virtual.c - tables that are made when asked for: weft_tables, weft_columns, weft_scans, weft_riders, weft_queue, and
+// the row behind a
 // SELECT without FROM.
 
 #include "device/cuda_driver.h"
@@ -46,7 +47,8 @@ static Value int_value(TypeKind kind, i64 number) { return (Value){ .type = { .k
 
 static weft_status fill_tables(Maker *maker, const Table *table)
 {
-    const Value row[] = { text_value(table->name), int_value(TYPE_BIGINT, (i64)table->n_rows), int_value(TYPE_INTEGER, table->n_chunks),
+    const Value row[] = { text_value(table->name), int_value(TYPE_BIGINT, (i64)table->n_rows),
+                          int_value(TYPE_INTEGER, table->n_chunks),
                           int_value(TYPE_BIGINT, store_bytes_on_disk(maker->db->store, table->name)) };
     return add_row(maker, row, COUNT_OF(row));
 }
@@ -55,8 +57,9 @@ static weft_status fill_columns(Maker *maker, const Table *table)
 {
     for (int c = 0; c < table->n_columns; c++) {
         char        type[32];
-        const Value row[] = { text_value(table->name), int_value(TYPE_INTEGER, c + 1), text_value(table->columns[c].name),
-                              text_value(type_name(table->columns[c].type, type)), int_value(TYPE_BOOLEAN, table->columns[c].not_null) };
+        const Value row[] = { text_value(table->name), int_value(TYPE_INTEGER, c + 1),
+                              text_value(table->columns[c].name), text_value(type_name(table->columns[c].type, type)),
+                              int_value(TYPE_BOOLEAN, table->columns[c].not_null) };
         TRY(add_row(maker, row, COUNT_OF(row)));
     }
     return WEFT_OK;
@@ -77,12 +80,20 @@ static weft_status fill_scans(Maker *maker, Arena *arena)
     gpus_add_scans(maker->db->gpus, arena, &scans, &n_scans);
     for (int i = 0; i < n_scans; i++) {
         const ScanFigures *scan = &scans[i];
-        const Value row[] = { text_value(scan->table), int_value(TYPE_BIGINT, (i64)scan->n_rides), int_value(TYPE_BIGINT, (i64)scan->chunks_read),
-                              int_value(TYPE_BIGINT, (i64)scan->chunks_ridden), int_value(TYPE_BIGINT, (i64)scan->rows_read),
-                              int_value(TYPE_BIGINT, (i64)scan->rows_ridden), int_value(TYPE_BIGINT, (i64)scan->bytes_read),
-                              int_value(TYPE_BIGINT, (i64)scan->bytes_ridden), int_value(TYPE_BIGINT, (i64)scan->chunks_woven),
-                              int_value(TYPE_BIGINT, (i64)scan->rides_woven), int_value(TYPE_BIGINT, (i64)scan->rides_fused), int_value(TYPE_BIGINT, (i64)scan->rides_cubed),
-                              int_value(TYPE_BIGINT, (i64)scan->rides_sieved), int_value(TYPE_BIGINT, (i64)scan->chunks_woven_ridden) };
+        const Value row[] = { text_value(scan->table),
+                              int_value(TYPE_BIGINT, (i64)scan->n_rides),
+                              int_value(TYPE_BIGINT, (i64)scan->chunks_read),
+                              int_value(TYPE_BIGINT, (i64)scan->chunks_ridden),
+                              int_value(TYPE_BIGINT, (i64)scan->rows_read),
+                              int_value(TYPE_BIGINT, (i64)scan->rows_ridden),
+                              int_value(TYPE_BIGINT, (i64)scan->bytes_read),
+                              int_value(TYPE_BIGINT, (i64)scan->bytes_ridden),
+                              int_value(TYPE_BIGINT, (i64)scan->chunks_woven),
+                              int_value(TYPE_BIGINT, (i64)scan->rides_woven),
+                              int_value(TYPE_BIGINT, (i64)scan->rides_fused),
+                              int_value(TYPE_BIGINT, (i64)scan->rides_cubed),
+                              int_value(TYPE_BIGINT, (i64)scan->rides_sieved),
+                              int_value(TYPE_BIGINT, (i64)scan->chunks_woven_ridden) };
         TRY(add_row(maker, row, COUNT_OF(row)));
     }
     return WEFT_OK;
@@ -96,8 +107,13 @@ static weft_status fill_riders(Maker *maker, Arena *arena)
     gpus_add_riders(maker->db->gpus, arena, &riders, &n_riders);
     for (int i = 0; i < n_riders; i++) {
         const RiderFigures *rider = &riders[i];
-        const Value row[] = { int_value(TYPE_BIGINT, (i64)rider->query), text_value(rider->table), text_value(rider->label), text_value(rider->kernel),
-                              int_value(TYPE_INTEGER, rider->n_chunks), int_value(TYPE_INTEGER, rider->n_chunks_done), int_value(TYPE_INTEGER, rider->n_fellow),
+        const Value row[] = { int_value(TYPE_BIGINT, (i64)rider->query),
+                              text_value(rider->table),
+                              text_value(rider->label),
+                              text_value(rider->kernel),
+                              int_value(TYPE_INTEGER, rider->n_chunks),
+                              int_value(TYPE_INTEGER, rider->n_chunks_done),
+                              int_value(TYPE_INTEGER, rider->n_fellow),
                               int_value(TYPE_INTEGER, rider->n_woven) };
         TRY(add_row(maker, row, COUNT_OF(row)));
     }
@@ -111,8 +127,10 @@ static weft_status fill_devices(Maker *maker, Arena *arena)
     DeviceFigures figures;
     for (int g = 0; g < CUDA_GPUS_MOST; g++) {
         if (!gpus_figures(maker->db->gpus, g, arena, &name, &figures)) continue;
-        const Value row[] = { text_value(name), int_value(TYPE_BIGINT, (i64)figures.n_kernels), int_value(TYPE_BIGINT, (i64)figures.bytes),
-                              int_value(TYPE_BIGINT, (i64)figures.bytes_held), int_value(TYPE_BIGINT, (i64)figures.bytes_copied) };
+        const Value row[] = { text_value(name), int_value(TYPE_BIGINT, (i64)figures.n_kernels),
+                              int_value(TYPE_BIGINT, (i64)figures.bytes),
+                              int_value(TYPE_BIGINT, (i64)figures.bytes_held),
+                              int_value(TYPE_BIGINT, (i64)figures.bytes_copied) };
         TRY(add_row(maker, row, COUNT_OF(row)));
     }
     return WEFT_OK;
@@ -125,10 +143,13 @@ static weft_status fill_queue(Maker *maker, Arena *arena)
     admission_list(maker->db->admission, arena, &claims, &n_claims);
     for (int i = 0; i < n_claims; i++) {
         const ClaimFigures *claim = &claims[i];
-        const Value row[] = { int_value(TYPE_BIGINT, (i64)claim->query), text_value(claim->position ? "waiting" : "running"),
-                              int_value(TYPE_INTEGER, claim->position), int_value(TYPE_INTEGER, claim->priority),
-                              int_value(TYPE_BOOLEAN, claim->is_alone), int_value(TYPE_BIGINT, claim->wanted), int_value(TYPE_BIGINT, claim->reserved),
-                              int_value(TYPE_BIGINT, claim->used), int_value(TYPE_BIGINT, (i64)claim->waited_ms) };
+        const Value row[] = {
+            int_value(TYPE_BIGINT, (i64)claim->query),    text_value(claim->position ? "waiting" : "running"),
+            int_value(TYPE_INTEGER, claim->position),     int_value(TYPE_INTEGER, claim->priority),
+            int_value(TYPE_BOOLEAN, claim->is_alone),     int_value(TYPE_BIGINT, claim->wanted),
+            int_value(TYPE_BIGINT, claim->reserved),      int_value(TYPE_BIGINT, claim->used),
+            int_value(TYPE_BIGINT, (i64)claim->waited_ms)
+        };
         TRY(add_row(maker, row, COUNT_OF(row)));
     }
     return WEFT_OK;
@@ -141,24 +162,75 @@ static const struct VirtualTable {
     weft_status (*fill)(Maker *maker, const Table *table);                     // once per table of the database, or
     weft_status (*fill_all)(Maker *maker, Arena *arena);
 } virtual_tables[] = {
-    { "weft_tables", { { "name", TYPE(TEXT), true }, { "rows", TYPE(BIGINT), true }, { "chunks", TYPE(INTEGER), true }, { "bytes", TYPE(BIGINT), true } }, 4,
-      fill_tables, NULL },
-    { "weft_columns", { { "table_name", TYPE(TEXT), true }, { "position", TYPE(INTEGER), true }, { "column_name", TYPE(TEXT), true },
-                        { "type", TYPE(TEXT), true }, { "not_null", TYPE(BOOLEAN), true } }, 5, fill_columns, NULL },
-    { "weft_scans", { { "table_name", TYPE(TEXT), true }, { "rides", TYPE(BIGINT), true }, { "chunks_read", TYPE(BIGINT), true },
-                      { "chunks_ridden", TYPE(BIGINT), true }, { "rows_read", TYPE(BIGINT), true }, { "rows_ridden", TYPE(BIGINT), true },
-                      { "bytes_read", TYPE(BIGINT), true }, { "bytes_ridden", TYPE(BIGINT), true }, { "chunks_woven", TYPE(BIGINT), true },
-                      { "rides_woven", TYPE(BIGINT), true }, { "rides_fused", TYPE(BIGINT), true }, { "rides_cubed", TYPE(BIGINT), true },
-                      { "rides_sieved", TYPE(BIGINT), true }, { "chunks_woven_ridden", TYPE(BIGINT), true } }, 14,
-      NULL, fill_scans },
-    { "weft_riders", { { "query", TYPE(BIGINT), true }, { "table_name", TYPE(TEXT), true }, { "pipeline", TYPE(TEXT), true }, { "kernel", TYPE(TEXT), true },
-                       { "chunks", TYPE(INTEGER), true }, { "chunks_done", TYPE(INTEGER), true }, { "fellow_riders", TYPE(INTEGER), true },
-                       { "woven_with", TYPE(INTEGER), true } }, 8, NULL, fill_riders },
-    { "weft_devices", { { "device", TYPE(TEXT), true }, { "kernels", TYPE(BIGINT), true }, { "bytes", TYPE(BIGINT), true }, { "bytes_held", TYPE(BIGINT), true },
-                        { "bytes_copied", TYPE(BIGINT), true } }, 5, NULL, fill_devices },
-    { "weft_queue", { { "query", TYPE(BIGINT), true }, { "state", TYPE(TEXT), true }, { "position", TYPE(INTEGER), true },
-                      { "priority", TYPE(INTEGER), true }, { "alone", TYPE(BOOLEAN), true }, { "bytes_wanted", TYPE(BIGINT), true },
-                      { "bytes_reserved", TYPE(BIGINT), true }, { "bytes_used", TYPE(BIGINT), true }, { "waited_ms", TYPE(BIGINT), true } }, 9, NULL, fill_queue },
+    { "weft_tables",
+      { { "name", TYPE(TEXT), true },
+        { "rows", TYPE(BIGINT), true },
+        { "chunks", TYPE(INTEGER), true },
+        { "bytes", TYPE(BIGINT), true } },
+      4,
+      fill_tables,
+      NULL },
+    { "weft_columns",
+      { { "table_name", TYPE(TEXT), true },
+        { "position", TYPE(INTEGER), true },
+        { "column_name", TYPE(TEXT), true },
+        { "type", TYPE(TEXT), true },
+        { "not_null", TYPE(BOOLEAN), true } },
+      5,
+      fill_columns,
+      NULL },
+    { "weft_scans",
+      { { "table_name", TYPE(TEXT), true },
+        { "rides", TYPE(BIGINT), true },
+        { "chunks_read", TYPE(BIGINT), true },
+        { "chunks_ridden", TYPE(BIGINT), true },
+        { "rows_read", TYPE(BIGINT), true },
+        { "rows_ridden", TYPE(BIGINT), true },
+        { "bytes_read", TYPE(BIGINT), true },
+        { "bytes_ridden", TYPE(BIGINT), true },
+        { "chunks_woven", TYPE(BIGINT), true },
+        { "rides_woven", TYPE(BIGINT), true },
+        { "rides_fused", TYPE(BIGINT), true },
+        { "rides_cubed", TYPE(BIGINT), true },
+        { "rides_sieved", TYPE(BIGINT), true },
+        { "chunks_woven_ridden", TYPE(BIGINT), true } },
+      14,
+      NULL,
+      fill_scans },
+    { "weft_riders",
+      { { "query", TYPE(BIGINT), true },
+        { "table_name", TYPE(TEXT), true },
+        { "pipeline", TYPE(TEXT), true },
+        { "kernel", TYPE(TEXT), true },
+        { "chunks", TYPE(INTEGER), true },
+        { "chunks_done", TYPE(INTEGER), true },
+        { "fellow_riders", TYPE(INTEGER), true },
+        { "woven_with", TYPE(INTEGER), true } },
+      8,
+      NULL,
+      fill_riders },
+    { "weft_devices",
+      { { "device", TYPE(TEXT), true },
+        { "kernels", TYPE(BIGINT), true },
+        { "bytes", TYPE(BIGINT), true },
+        { "bytes_held", TYPE(BIGINT), true },
+        { "bytes_copied", TYPE(BIGINT), true } },
+      5,
+      NULL,
+      fill_devices },
+    { "weft_queue",
+      { { "query", TYPE(BIGINT), true },
+        { "state", TYPE(TEXT), true },
+        { "position", TYPE(INTEGER), true },
+        { "priority", TYPE(INTEGER), true },
+        { "alone", TYPE(BOOLEAN), true },
+        { "bytes_wanted", TYPE(BIGINT), true },
+        { "bytes_reserved", TYPE(BIGINT), true },
+        { "bytes_used", TYPE(BIGINT), true },
+        { "waited_ms", TYPE(BIGINT), true } },
+      9,
+      NULL,
+      fill_queue },
     { "weft_one_row", { { "one", TYPE(INTEGER), true } }, 1, NULL, fill_one_row },
 };
 
@@ -170,7 +242,8 @@ static weft_status fill(Maker *maker, Arena *arena, const struct VirtualTable *d
     TRY(store_list(maker->db->store, arena, &names, &n_names));
     for (int i = 0; i < n_names; i++) {
         const Table *table;
-        if (store_peek_table(maker->db->store, names[i], &table, &(Error){ 0 })) continue;     // dropped meanwhile, or damaged
+        if (store_peek_table(maker->db->store, names[i], &table, &(Error){ 0 }))
+            continue;  // dropped meanwhile, or damaged
         const weft_status status = def->fill(maker, table);
         table_release(table);
         TRY(status);

@@ -3,10 +3,10 @@
 //     3f9a...e1.so      content | magic, length of the content, xxh3-128 of it    <- the seal
 //     tmp-k2x81c/       the work directory of one compile
 //
-// What is loaded from here runs in our process.  So the directory and each file must belong to the user and be
-// writable by nobody else, and a file is only used when its seal fits: a file that is cut, damaged or renamed never
-// reaches dlopen.  (The seal is against accidents.  Against other users there are the permissions; against the user
-// himself, nothing.)  An ELF loader does not look at what follows the image, so a sealed library is still a library.
+// What is loaded from here runs in our process.  So the directory and each file must belong to the user and be writable
+// by no one else, and a file is only used when its seal fits: a file that is cut, damaged or renamed never reaches
+// dlopen. (The seal protects against accidents, the permissions against other users.) An ELF loader does not look at
+// what follows the image, so a sealed library is still a library.
 //
 // Files are written in a work directory and renamed, so processes may share the directory without locks; two that
 // compile the same text at the same time both succeed and the later file stays.  A use touches the file's time, and
@@ -63,7 +63,7 @@ static bool is_private(const struct stat *info)
     return info->st_uid == geteuid() && (info->st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-// mkdir -p, for nobody but the user.
+// mkdir -p, with access for the user only.
 static bool make_directories(const char *path)
 {
     char part[JIT_PATH_MAX];
@@ -86,8 +86,10 @@ static bool check_directory(const char *path)
     struct stat info;
     if (!make_directories(path) || stat(path, &info) != 0) {
         const char *own = getenv("WEFT_CACHE"), *why = strerror(errno);
-        if (own && strcmp(own, path) == 0)                  // a home that cannot be written to is common; who names a directory wants it
-            log_warn("no cache of compiled code: could not make directory \"%s\", which WEFT_CACHE names: %s", path, why);
+        // A home that cannot be written to is common; a directory that the user names is expected to work.
+        if (own && strcmp(own, path) == 0)
+            log_warn("no cache of compiled code: could not make directory \"%s\", which WEFT_CACHE names: %s", path,
+                     why);
         else
             log_info("no cache of compiled code: could not make directory \"%s\": %s", path, why);
         return false;
@@ -125,6 +127,7 @@ static const char seal_magic[8] = { 'W', 'E', 'F', 'T', 'J', 'I', 'T', '1' };
 
 static void make_name(CacheKey key, const char *extension, char name[NAME_MAX_LENGTH])
 {
+    ASSERT(2 * sizeof(key.bytes) + 1 + strlen(extension) < NAME_MAX_LENGTH);
     for (size_t i = 0; i < sizeof(key.bytes); i++)
         snprintf(name + 2 * i, 3, "%02x", key.bytes[i]);
     snprintf(name + 2 * sizeof(key.bytes), NAME_MAX_LENGTH - 2 * sizeof(key.bytes), ".%s", extension);
@@ -133,6 +136,7 @@ static void make_name(CacheKey key, const char *extension, char name[NAME_MAX_LE
 static void make_path(const Cache *cache, CacheKey key, const char *extension, char *path)
 {
     char name[NAME_MAX_LENGTH];
+    ASSERT(cache->directory);
     make_name(key, extension, name);
     snprintf(path, JIT_PATH_MAX, "%s/%s", cache->directory, name);
 }
@@ -244,7 +248,7 @@ static bool ends_with(const char *text, const char *end)
     return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-// A process that was killed leaves its work directory; one older than any compile can last belongs to nobody.
+// A process that was killed leaves its work directory; one that is older than any compile can last is abandoned.
 static void remove_if_abandoned(const char *path, const struct stat *info)
 {
     if (S_ISDIR(info->st_mode) && is_private(info) && time(NULL) - info->st_mtime > WORK_DIR_AGE_S)
@@ -277,6 +281,7 @@ static int list_code(const Cache *cache, Arena *arena, OldFile **files, i64 *byt
 // Down to three quarters, so that the next file does not start it all over again.
 static void prune(const Cache *cache)
 {
+    ASSERT(cache->bytes_max > 0);
     Arena *arena = arena_new(NULL, "prune");
     OldFile *files = NULL;
     i64 bytes = 0;
@@ -309,7 +314,8 @@ weft_status cache_keep(Cache *cache, CacheKey key, const char *extension, char *
     make_path(cache, key, extension, new_path);
     if (chmod(path, 0600) != 0)
         return fail_errno(err, "change mode of file", path);
-    if (rename(path, new_path) != 0)                       // and no sync, which takes longer than a compile: what a crash leaves in part has no seal
+    // And no sync, which takes longer than a compile: what a crash leaves in part has no seal.
+    if (rename(path, new_path) != 0)
         return fail_errno(err, "rename file", path);
     memcpy(path, new_path, sizeof(new_path));
     if (is_time_to_prune(cache))

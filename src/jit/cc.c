@@ -8,8 +8,8 @@
 // CPU's features, clang 14 takes -mcpu=native for the whole CPU and makes instructions that trap.  The first set of
 // options whose code runs and is right stays.  All that was learnt is kept in the cache directory under a key of the
 // compiler's file (path, size, time) and the CPU, so a process normally starts no compiler at all before it has
-// something to compile; when that file is not there, nothing that this compiler made can be in the cache either, so
-// nobody need wait for it.
+// something to compile; when that file is not there, nothing that this compiler made can be in the cache either, so no
+// query waits for it.
 //
 // Options: no -ffast-math, as NaN and Infinity are values, and no contraction to fused multiply-add, as tcc and cc
 // must agree to the last bit.  -lgcc is for 128-bit division; libgcc.a is part of gcc, but a clang may be without it.
@@ -157,11 +157,13 @@ static CacheKey hash_end(XXH3_state_t *hash)
 CacheKey compiler_key(const Compiler *compiler, const KernelText *kernel)
 {
     XXH3_state_t hash;
+    ASSERT(compiler->is_known && compiler->option_set >= 0 && compiler->option_set < COUNT_OF(option_sets));
     XXH3_128bits_reset(&hash);
     XXH3_128bits_update(&hash, compiler->identity.bytes, sizeof(compiler->identity.bytes));
     hash_text(&hash, compiler->version);
     hash_number(&hash, compiler->option_set);
     hash_text(&hash, kernel->prelude);
+    hash_text(&hash, jit_functions(kernel->text));
     hash_text(&hash, kernel->text);
     hash_text(&hash, kernel->name);
     return hash_end(&hash);
@@ -247,11 +249,12 @@ static weft_status run(Compiler *compiler, char *const arguments[], const char *
 
 static weft_status write_source(const char *path, const KernelText *kernel, Error *err)
 {
+    const char *const parts[] = { kernel->prelude, jit_functions(kernel->text), kernel->text };
     File file;
     TRY(file_create(path, &file, err));
-    weft_status status = file_write(&file, kernel->prelude, strlen(kernel->prelude), err);
-    if (!status)
-        status = file_write(&file, kernel->text, strlen(kernel->text), err);
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < COUNT_OF(parts) && !status; i++)
+        status = file_write(&file, parts[i], strlen(parts[i]), err);
     file_close(&file);
     return status;
 }

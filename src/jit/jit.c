@@ -1,10 +1,10 @@
-// jit.c - who has which code by now, and who compiles it.
+// jit.c - which text has which code by now, and which thread compiles it.
 //
 // A Code is one text.  Each of its two tiers goes its own way, under the jit's lock:
 //
-//     NONE -> RUNNING -> DONE | FAILED             compiled by whoever asks first; others who ask wait
+//     NONE -> RUNNING -> DONE | FAILED             compiled by the first thread that asks; others wait
 //     NONE -> QUEUED -> RUNNING -> ...             cc only: by the background thread, in the order of asking;
-//                                                  codes that nobody waits for (jit_later) after all others, newest first
+//                                                  code of jit_later after all others, newest first
 //     NONE -> LOADING -> DONE | NONE               cc only: looked for on disk
 //
 // The functions themselves are atomics beside that: once set they stay until jit_free, so running code takes no lock.
@@ -26,6 +26,8 @@
 #include "jit/jit_int.h"
 
 enum { N_TIERS = 2, CC_TIMEOUT_MS = 20000, WANTED_OFTEN = 3 };
+
+_Static_assert((int)TIER_TCC < N_TIERS && (int)TIER_CC < N_TIERS, "a place for each tier");
 
 typedef enum Step { STEP_NONE, STEP_QUEUED, STEP_LOADING, STEP_RUNNING, STEP_DONE, STEP_FAILED } Step;
 
@@ -60,7 +62,8 @@ struct Jit {
     Map        *by_hash;
     Code       *codes;                                      // all, newest first
     Code       *queue_first, *queue_last;
-    Code       *later_newest;                               // of those for several queries: who met last is still there
+    Code       *later_newest;                               // of those for several queries: the newest first, as its
+                                                            // queries still run
     pthread_t   thread;
     bool        has_thread, is_busy, is_stopping;
     bool        is_broken_notice_given;                     // that cc is of no use: once, not for each text
@@ -144,6 +147,8 @@ void jit_free(Jit *jit)
 static void end_step(Jit *jit, Code *code, JitTier tier, weft_status status, const Error *err)
 {
     pthread_mutex_lock(&jit->lock);
+    ASSERT(code->steps[tier] == STEP_RUNNING);
+    ASSERT(status || code->functions[tier]);
     code->steps[tier] = status ? STEP_FAILED : STEP_DONE;
     if (status) {
         jit->counts.failures++;
@@ -182,6 +187,7 @@ static weft_status compile_with_tcc(Jit *jit, Code *code, Error *err)
 // Whether code has tcc's function, compiled now if need be.
 static bool get_tcc(Jit *jit, Code *code)
 {
+    ASSERT(mutex_is_held(&jit->lock));
     while (code->steps[TIER_TCC] == STEP_RUNNING)
         pthread_cond_wait(&jit->changed, &jit->lock);
     if (code->steps[TIER_TCC] == STEP_NONE) {
@@ -224,6 +230,8 @@ static weft_status compile_with_cc(Jit *jit, Code *code, bool is_background, Err
 
 static void run_cc_step(Jit *jit, Code *code, bool is_background)
 {
+    ASSERT(mutex_is_held(&jit->lock));
+    ASSERT(code->steps[TIER_CC] == STEP_NONE || code->steps[TIER_CC] == STEP_QUEUED);
     code->steps[TIER_CC] = STEP_RUNNING;
     pthread_mutex_unlock(&jit->lock);
     Error err = { 0 };
@@ -231,10 +239,11 @@ static void run_cc_step(Jit *jit, Code *code, bool is_background)
     end_step(jit, code, TIER_CC, status, &err);
 }
 
-// Whether code has cc's function, compiled now if need be.  Code in the queue is taken out of turn: somebody waits
+// Whether code has cc's function, compiled now if need be.  Code in the queue is taken out of turn, as a query waits
 // for it.
 static bool get_cc(Jit *jit, Code *code)
 {
+    ASSERT(mutex_is_held(&jit->lock));
     while (code->steps[TIER_CC] == STEP_LOADING || code->steps[TIER_CC] == STEP_RUNNING)
         pthread_cond_wait(&jit->changed, &jit->lock);
     if (code->steps[TIER_CC] == STEP_NONE || code->steps[TIER_CC] == STEP_QUEUED)
@@ -245,6 +254,7 @@ static bool get_cc(Jit *jit, Code *code)
 // Whether code has cc's function, from disk if need be.  Does not wait for a compiler.
 static bool get_cc_from_disk(Jit *jit, Code *code)
 {
+    ASSERT(mutex_is_held(&jit->lock));
     while (code->steps[TIER_CC] == STEP_LOADING)
         pthread_cond_wait(&jit->changed, &jit->lock);
     if (code->steps[TIER_CC] == STEP_NONE) {
@@ -269,6 +279,7 @@ static XXH128_hash_t hash_code(const char *text, const char *name, bool is_for_t
 static Code *find_code(Jit *jit, XXH128_hash_t hash, const char *text, const char *name, bool is_for_tcc)
 {
     u64 value;
+    ASSERT(mutex_is_held(&jit->lock));
     if (map_get(jit->by_hash, &hash, sizeof(hash), &value))
         return (Code *)(uintptr_t)value;
     Code *code = arena_make(jit->arena, Code);
@@ -299,7 +310,7 @@ static bool get_any(Jit *jit, Code *code, JitMode mode)
     return false;
 }
 
-// AUTO without cc's code is as good as it gets, but whoever wonders why it stays slow should be told; once is enough.
+// In AUTO a notice says once why a query stays with tcc's code.
 static const char *find_auto_notice(Jit *jit, Code *code)
 {
     bool has_cc = code->functions[TIER_CC] != NULL;
@@ -323,6 +334,7 @@ static const char *find_notice(Jit *jit, Code *code, JitMode mode)
 
 static weft_status fail_both(Code *code, Error *err)
 {
+    ASSERT(code->reasons[TIER_TCC] && code->reasons[TIER_CC]);
     fail(err, WEFT_KERNEL_BUILD, -1, "kernel %.40s did not compile; %.200s; %.200s", code->kernel.name,
          code->reasons[TIER_TCC], code->reasons[TIER_CC]);
     for (int tier = 0; tier < N_TIERS; tier++)
@@ -383,6 +395,7 @@ bool jit_flags_native(const Jit *jit)
 // A query's own code goes first: without it the query stays slow.
 static Code *take_queued(Jit *jit)
 {
+    ASSERT(mutex_is_held(&jit->lock));
     Code **queue = jit->queue_first ? &jit->queue_first : &jit->later_newest, *code = *queue;
     if (code)
         *queue = code->next_queued;
@@ -391,6 +404,8 @@ static Code *take_queued(Jit *jit)
 
 static void put_queued(Jit *jit, Code *code)
 {
+    ASSERT(mutex_is_held(&jit->lock));
+    ASSERT(code->steps[TIER_CC] == STEP_QUEUED && !code->is_for_tcc);
     code->next_queued = code->is_for_several ? jit->later_newest : NULL;
     if (code->is_for_several) {
         jit->later_newest = code;
@@ -413,7 +428,7 @@ static void *work_off_queue(void *context)
             pthread_cond_wait(&jit->changed, &jit->lock);
             continue;
         }
-        if (code->steps[TIER_CC] != STEP_QUEUED)            // somebody could not wait for us
+        if (code->steps[TIER_CC] != STEP_QUEUED)            // a query has compiled it itself
             continue;
         jit->is_busy = true;
         run_cc_step(jit, code, true);

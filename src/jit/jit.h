@@ -8,9 +8,10 @@
 // literals and no user text, so queries that differ only in constants share code, and nothing a user writes reaches a
 // compiler.  Code lives until jit_free.  Any thread may call anything here except jit_new and jit_free.
 //
-// Disk cache: one shared object per key in CACHE_DIR (a key is the hash of prelude, text, compiler, its version, options
-// and the CPU); written under a temporary name and renamed, so several processes may share it.  A damaged or foreign file
-// is ignored and replaced.  The directory must belong to the user and be writable by nobody else, or it is not used.
+// Disk cache: one shared object per key in CACHE_DIR (a key is the hash of prelude, text, compiler, its version,
+// options and the CPU); written under a temporary name and renamed, so several processes may share it.  A damaged or
+// foreign file is ignored and replaced.  The directory must belong to the user and be writable by no one else, or it is
+// not used.
 
 #ifndef WEFT_JIT_H
 #define WEFT_JIT_H
@@ -27,7 +28,8 @@ typedef struct Code Code;
 
 typedef struct JitOptions {
     const char *prelude;               // put before every text
-    const char *cache_dir;             // NULL: $WEFT_CACHE, else $XDG_CACHE_HOME/weft, else $HOME/.cache/weft; "" : no disk cache
+    const char *cache_dir;             // NULL: $WEFT_CACHE, else $XDG_CACHE_HOME/weft, else $HOME/.cache/weft; "" : no
+                                       // disk cache
     const char *cc;                    // NULL: $WEFT_CC, else "cc"
     i64         cache_bytes;           // oldest files go when the directory grows past this; 0: 256 MiB
 } JitOptions;
@@ -38,20 +40,22 @@ typedef struct JitCounts {
 } JitCounts;
 
 Jit  *jit_new(const JitOptions *options);
-void  jit_free(Jit *jit);                                 // stops the background compiler (kills a running cc) and unloads all code
+void  jit_free(Jit *jit);                                 // stops the background compiler (kills a running cc) and
+                                                          // unloads all code
 
-// AUTO: code already in memory, else cc's code from the disk cache, else tcc's, compiled now.
-// TCC:  tcc's code, compiled now unless in memory.   CC: cc's code; waits for the compiler.
-// When the wanted compiler is missing or fails, the other one is used and *NOTICE says so (owned by the jit, else NULL).
-// Fails with KERNEL_BUILD when neither can; with QUERY_CANCELED never.
-weft_status jit_get(Jit *jit, const char *text, const char *name, JitMode mode, Code **code, const char **notice, Error *err);
+// AUTO: code already in memory, else cc's code from the disk cache, else tcc's, compiled now.  TCC:  tcc's code,
+// compiled now unless in memory.  CC: cc's code; waits for the compiler.  When the wanted compiler is missing or fails,
+// the other one is used and *NOTICE says so (owned by the jit, else NULL).  Fails with KERNEL_BUILD when neither can;
+// with QUERY_CANCELED never.
+weft_status jit_get(Jit *jit, const char *text, const char *name, JitMode mode, Code **code, const char **notice,
+                    Error *err);
 
 // Queue the code for cc in the background unless it has cc's code, is queued, or cc failed on it before.
 void jit_improve(Jit *jit, Code *code);
 
-// Code for a text that nobody waits for: code_function is NULL until cc has compiled it in the background.  That is begun when it is
-// wanted at once, or has been wanted a few times: what comes again will come again, what came once is not worth the compiler's time.
-// Codes of jit_improve go before it, and among codes wanted so the newest.
+// Code for a text that no query waits for: code_function is NULL until cc has compiled it in the background.  That is
+// begun when it is wanted at once, or has been wanted a few times: what comes again will come again, what came once is
+// not worth the compiler's time.  Codes of jit_improve go before it, and among codes wanted so the newest.
 Code *jit_later(Jit *jit, const char *text, const char *name);
 void  jit_want(Jit *jit, Code *code, bool at_once);
 
@@ -61,7 +65,8 @@ double         code_compile_ms(const Code *code, JitTier tier);   // 0 when it c
 const char    *jit_tier_name(JitTier tier);                        // "tcc", "cc"
 
 const JitCounts *jit_counts(const Jit *jit);
-void             jit_wait_idle(Jit *jit);                           // until the background queue is empty: benchmarks and tests
+void             jit_wait_idle(Jit *jit);                           // until the background queue is empty: benchmarks
+                                                                    // and tests
 // The system's compiler, for people to read: met now if it was not yet.  The texts are owned by the jit.
 weft_status      jit_meet_cc(Jit *jit, const char **path, const char **version, Error *err);
 bool             jit_flags_native(const Jit *jit);                  // whether the probed native CPU flag is in use

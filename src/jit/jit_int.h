@@ -15,6 +15,11 @@ typedef struct KernelText {
     const char *name;                                       // of the function
 } KernelText;
 
+// ---- functions.c ---------------------------------------------------------------------------------------------------
+
+// What cc and NVRTC need between the prelude and TEXT: math_text where it has one of its words, else "".
+const char *jit_functions(const char *text);
+
 // ---- tcc.c: text to code in memory ---------------------------------------------------------------------------------
 
 typedef struct TccCode {

@@ -1,7 +1,7 @@
 // nvrtc.c - see nvrtc.h.
 //
-// The same options as scripts/cuda-check: no contraction to multiply-add, so that a GPU rounds as the CPU does; words declare more
-// than every kernel uses.  A text that NVRTC refuses is a fault of ours, so its log goes into the error.
+// The same options as scripts/cuda-check: no contraction to multiply-add, so that a GPU rounds as the CPU does; words
+// declare more than every kernel uses.  A text that NVRTC refuses is a fault of ours, so its log goes into the error.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,24 +36,26 @@ void cubins_free(Cubins *cubins)
     arena_free(cubins->arena);
 }
 
-typedef struct Options {
+typedef struct NvrtcOptions {
     char        architecture[32], defines[OPTIONS_MAX][64], own[512];
     const char *list[OPTIONS_MAX];
     int         n_options;
-} Options;
+} NvrtcOptions;
 
-static void add_own(Options *options)
+static void add_own(NvrtcOptions *options)
 {
     const char *own = getenv("WEFT_NVRTC_OPTIONS");
     char       *rest;
     snprintf(options->own, sizeof options->own, "%s", own ? own : "");
-    for (char *word = strtok_r(options->own, " ", &rest); word && options->n_options < OPTIONS_MAX; word = strtok_r(NULL, " ", &rest))
+    for (char *word = strtok_r(options->own, " ", &rest); word && options->n_options < OPTIONS_MAX;
+         word = strtok_r(NULL, " ", &rest))
         options->list[options->n_options++] = word;
 }
 
-static void list_options(const CubinJob *job, Options *options)
+static void list_options(const CubinJob *job, NvrtcOptions *options)
 {
     static const char *const always[] = { "--std=c++17", "--fmad=false", "--diag-suppress=177,550", "-w" };
+    ASSERT(job->n_defines <= OPTIONS_MAX - COUNT_OF(always) - 1);
     options->n_options = 0;
     snprintf(options->architecture, sizeof options->architecture, "--gpu-architecture=sm_%d%d", job->major, job->minor);
     options->list[options->n_options++] = options->architecture;
@@ -74,12 +76,12 @@ static CacheKey hash_key(const Text *text)
     return key;
 }
 
-static CacheKey key_of(const Nvrtc *nvrtc, const CubinJob *job, const Options *options)
+static CacheKey key_of(const Nvrtc *nvrtc, const CubinJob *job, const NvrtcOptions *options)
 {
     Text all = { 0 };
     text_add(&all, "nvrtc %d.%d", nvrtc->major, nvrtc->minor);
     for (int i = 0; i < options->n_options; i++) text_add(&all, " %s", options->list[i]);
-    text_add(&all, "\n%s\n%s", job->prelude, job->text);
+    text_add(&all, "\n%s\n%s%s", job->prelude, jit_functions(job->text), job->text);
     const CacheKey key = hash_key(&all);
     text_free(&all);
     return key;
@@ -94,13 +96,16 @@ static weft_status refused(const Nvrtc *nvrtc, NvrtcProgram program, NvrtcResult
         const char *first = strstr(log, "error");
         const char *said = first ? first : log + strspn(log, " \t\r\n");
         log_debug("nvrtc: %s", log);
-        if (*said) fail(err, result == NVRTC_OUT_OF_MEMORY ? WEFT_OUT_OF_MEMORY : WEFT_KERNEL_BUILD, -1, "nvrtcCompileProgram: %.*s", LOG_SHOWN, said);
+        if (*said)
+            fail(err, result == NVRTC_OUT_OF_MEMORY ? WEFT_OUT_OF_MEMORY : WEFT_KERNEL_BUILD, -1,
+                 "nvrtcCompileProgram: %.*s", LOG_SHOWN, said);
     }
     free(log);
     return nvrtc_check(nvrtc, result, "nvrtcCompileProgram", err);
 }
 
-static weft_status compile_program(const Nvrtc *nvrtc, NvrtcProgram program, const Options *options, Text *cubin, Error *err)
+static weft_status compile_program(const Nvrtc *nvrtc, NvrtcProgram program, const NvrtcOptions *options, Text *cubin,
+                                   Error *err)
 {
     size_t            bytes = 0;
     const NvrtcResult result = nvrtc->CompileProgram(program, options->n_options, options->list);
@@ -113,14 +118,16 @@ static weft_status compile_program(const Nvrtc *nvrtc, NvrtcProgram program, con
     return status;
 }
 
-static weft_status compile(const Nvrtc *nvrtc, const CubinJob *job, const Options *options, Text *cubin, Error *err)
+static weft_status compile(const Nvrtc *nvrtc, const CubinJob *job, const NvrtcOptions *options, Text *cubin,
+                           Error *err)
 {
     NvrtcProgram program;
     Text         source = { 0 };
     if (fault_now(FAULT_COMPILE)) return fail(err, WEFT_KERNEL_BUILD, -1, "nvrtc: made to fail by a fault");
     if (!nvrtc_enter()) return fail(err, WEFT_KERNEL_BUILD, -1, "nvrtc: the program ends");
-    text_add(&source, "%s\n%s\n", job->prelude, job->text);
-    weft_status status = nvrtc_check(nvrtc, nvrtc->CreateProgram(&program, source.bytes, "kernel.cu", 0, NULL, NULL), "nvrtcCreateProgram", err);
+    text_add(&source, "%s\n%s%s\n", job->prelude, jit_functions(job->text), job->text);
+    weft_status status = nvrtc_check(nvrtc, nvrtc->CreateProgram(&program, source.bytes, "kernel.cu", 0, NULL, NULL),
+                                     "nvrtcCreateProgram", err);
     if (!status) {
         status = compile_program(nvrtc, program, options, cubin, err);
         nvrtc->DestroyProgram(&program);
@@ -141,7 +148,8 @@ static void keep(Cubins *cubins, CacheKey key, const char *extension, const Text
     if (file_create(path, &file, &ignored) == WEFT_OK) {
         const weft_status status = file_write(&file, content->bytes, content->length, &ignored);
         file_close(&file);
-        if (!status && cache_seal(key, extension, path, &ignored) == WEFT_OK) cache_keep(cubins->cache, key, extension, path, &ignored);
+        if (!status && cache_seal(key, extension, path, &ignored) == WEFT_OK)
+            cache_keep(cubins->cache, key, extension, path, &ignored);
     }
     work_dir_remove(directory);
 }
@@ -149,7 +157,7 @@ static void keep(Cubins *cubins, CacheKey key, const char *extension, const Text
 weft_status cubins_get(Cubins *cubins, const CubinJob *job, Text *cubin, bool *was_cached, Error *err)
 {
     const Nvrtc *nvrtc;
-    Options      options;
+    NvrtcOptions options;
     TRY(nvrtc_need(job->driver_version, &nvrtc, err));
     list_options(job, &options);
     const CacheKey key = key_of(nvrtc, job, &options);
@@ -169,7 +177,10 @@ static CacheKey note_key(const char *name)
     return key;
 }
 
-bool cubins_recall(Cubins *cubins, const char *name, Text *text) { return cache_read(cubins->cache, note_key(name), "note", text); }
+bool cubins_recall(Cubins *cubins, const char *name, Text *text)
+{
+    return cache_read(cubins->cache, note_key(name), "note", text);
+}
 
 void cubins_remember(Cubins *cubins, const char *name, const char *text)
 {
@@ -182,7 +193,7 @@ void cubins_remember(Cubins *cubins, const char *name, const char *text)
 bool cubins_have(Cubins *cubins, const CubinJob *job)
 {
     const Nvrtc *nvrtc;
-    Options      options;
+    NvrtcOptions options;
     Error        ignored = { 0 };
     char         path[JIT_PATH_MAX];
     if (nvrtc_need(job->driver_version, &nvrtc, &ignored)) return false;
@@ -193,7 +204,7 @@ bool cubins_have(Cubins *cubins, const CubinJob *job)
 void cubins_warm(Cubins *cubins, const CubinJob *job)
 {
     const Nvrtc *nvrtc;
-    Options      options;
+    NvrtcOptions options;
     Error        ignored = { 0 };
     Text         cubin = { 0 };
     (void)cubins;

@@ -10,7 +10,13 @@
 
 #include "jit/nvrtc_library.h"
 
-enum { NEWEST_MAJOR = 13, N_MAJORS = 3, OLDEST_MAJOR = NEWEST_MAJOR - N_MAJORS + 1, N_FOLDERS = 3, NAME_MAX_BYTES = 96 };
+enum {
+    NEWEST_MAJOR = 13,
+    N_MAJORS = 3,
+    OLDEST_MAJOR = NEWEST_MAJOR - N_MAJORS + 1,
+    N_FOLDERS = 3,
+    NAME_MAX_BYTES = 96
+};
 
 static const char *const folders[N_FOLDERS] = { "", "/usr/local/cuda/lib64/", "/usr/lib/wsl/lib/" };
 
@@ -27,6 +33,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 // From 11.2 on, all of CUDA 11 shares one name.
 static const char *file_name(int major)
 {
+    ASSERT(major >= OLDEST_MAJOR && major <= NEWEST_MAJOR);
     static const char *const names[N_MAJORS] = { "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2" };
     return names[NEWEST_MAJOR - major];
 }
@@ -42,7 +49,9 @@ static void open_named(int driver_major, Text *path)
     if (newest < OLDEST_MAJOR)
         error_hint(problem, "Correct WEFT_LIBNVRTC, or unset it.");
     else
-        error_hint(problem, "Correct WEFT_LIBNVRTC, or unset it: then NVRTC of CUDA %d%s is looked for where the system has it.", newest, newest > OLDEST_MAJOR ? " or older" : "");
+        error_hint(problem,
+                   "Correct WEFT_LIBNVRTC, or unset it: then NVRTC of CUDA %d%s is looked for where the system has it.",
+                   newest, newest > OLDEST_MAJOR ? " or older" : "");
 }
 
 static void open_default(int driver_major, Text *path, Text *why)
@@ -63,23 +72,27 @@ static void open_default(int driver_major, Text *path, Text *why)
     library_open(names, symbols, COUNT_OF(symbols), &the_library, path, why);
 }
 
-// DRIVER_MAJOR 0: nobody knows.
+// DRIVER_MAJOR 0: not known.
 static void nothing_found(Error *problem, int driver_major, const Text *why)
 {
     const int   newest = newest_for(driver_major);
     const char *reason = why->bytes ? why->bytes : "the driver is too old for any that Weft knows";
     fail(problem, WEFT_NO_DEVICE, -1, "NVRTC was not found: %.*s", (int)strcspn(reason, "\n"), reason);
     if (newest < OLDEST_MAJOR)
-        error_hint(problem, "Update NVIDIA's driver: it is of CUDA %d, and Weft needs NVRTC of CUDA %d to %d.", driver_major, OLDEST_MAJOR, NEWEST_MAJOR);
+        error_hint(problem, "Update NVIDIA's driver: it is of CUDA %d, and Weft needs NVRTC of CUDA %d to %d.",
+                   driver_major, OLDEST_MAJOR, NEWEST_MAJOR);
     else
-        error_hint(problem, "Install NVRTC of CUDA %d%s (NVIDIA: cuda-nvrtc-%d-*; Debian: libnvrtc*; pip: nvidia-cuda-nvrtc), or set WEFT_LIBNVRTC to its file.",
-                   newest, newest > OLDEST_MAJOR ? " or older" : "", newest);
+        error_hint(
+            problem,
+            "Install NVRTC of CUDA %d%s (NVIDIA: cuda-nvrtc-%d-*; Debian: libnvrtc*; pip: nvidia-cuda-nvrtc), or set "
+            "WEFT_LIBNVRTC to its file.",
+            newest, newest > OLDEST_MAJOR ? " or older" : "", newest);
 }
 
 // ---- the end of the process -----------------------------------------------------------------------------------------
-// exit calls what is registered last first, and NVRTC registers destructors: most when it is opened, a few in the middle
-// of the first compile.  What waits for compiles is to be called before them.  So it is registered before NVRTC is opened
-// and after it, again and again during the first compile, and after that.
+// exit calls what is registered last first, and NVRTC registers destructors: most when it is opened, a few in the
+// middle of the first compile.  What waits for compiles is to be called before them.  So it is registered before NVRTC
+// is opened and after it, again and again during the first compile, and after that.
 
 #define REGISTER_US  2000
 #define WAIT_SECONDS 10                                     // for one that was met in the middle of it and never ends
@@ -107,7 +120,7 @@ static void wait_for_compiles(void)
     pthread_mutex_unlock(&compiles.lock);
 }
 
-// A fork in the middle of atexit would leave its child a lock that nobody opens, and it could not exit.
+// A fork in the middle of atexit would leave its child a locked mutex, and the child could not exit.
 static void lock_for_fork(void) { pthread_mutex_lock(&compiles.lock); }
 static void unlock_after_fork(void) { pthread_mutex_unlock(&compiles.lock); }
 static void watch_forks(void) { pthread_atfork(lock_for_fork, unlock_after_fork, unlock_after_fork); }
@@ -143,6 +156,7 @@ static bool begin_inside(void)
 static void end_inside(void)
 {
     pthread_mutex_lock(&compiles.lock);
+    ASSERT(compiles.n_inside > 0);
     compiles.n_inside--;
     pthread_cond_broadcast(&compiles.left);
     pthread_mutex_unlock(&compiles.lock);
@@ -176,7 +190,7 @@ void nvrtc_leave(void)
     end_inside();
 }
 
-// ---- opening ---------------------------------------------------------------------------------------------------------
+// ---- opening --------------------------------------------------------------------------------------------------------
 
 static void open_library(int driver_major)
 {
@@ -199,7 +213,8 @@ const Nvrtc *nvrtc_library(int driver_version)
     if (!is_opened) {
         watch_forks();
         wait_at_exit();
-        const bool is_inside = begin_inside();              // where the program ends already, it is too late to be careful
+        // Where the program ends already, it is too late to be careful.
+        const bool is_inside = begin_inside();
         open_library(driver_version / 1000);
         wait_at_exit();
         if (is_inside)
@@ -249,7 +264,8 @@ weft_status nvrtc_check_capability(const Nvrtc *nvrtc, int major, int minor, Err
     const bool is_dropped = nvrtc->major >= 13 && major * 10 + minor < 75;     // CUDA 13 begins with Turing
     if (knows(nvrtc, major, minor))
         return WEFT_OK;
-    fail(err, WEFT_NO_DEVICE, -1, "NVRTC %d.%d does not know compute capability %d.%d", nvrtc->major, nvrtc->minor, major, minor);
+    fail(err, WEFT_NO_DEVICE, -1, "NVRTC %d.%d does not know compute capability %d.%d", nvrtc->major, nvrtc->minor,
+         major, minor);
     error_hint(err, "Install NVRTC of %s, or set WEFT_LIBNVRTC to its file.",
                is_dropped ? "CUDA 12, the last for this GPU" : "a newer CUDA, and a driver that goes with it");
     return WEFT_NO_DEVICE;

@@ -1,11 +1,13 @@
-// nvrtc_library.h - NVRTC, the compiler from CUDA C++ to code for a GPU, opened while running: a table of its functions.
+// nvrtc_library.h - NVRTC, the compiler from CUDA C++ to code for a GPU, opened while running: a table of its
+// functions.
 //
 //     const Nvrtc *nvrtc;
 //     TRY(nvrtc_need(driver_version, &nvrtc, err));               // fails with NO_DEVICE and says what is missing
 //     NVRTC_TRY(nvrtc, CreateProgram, (&program, text, name, 0, NULL, NULL), err);
 //
 // Field names are NVRTC's without "nvrtc".  The library is opened once in a process and kept: the current major version
-// or one of the two before, but none newer than the driver, which could not load its code.  $WEFT_LIBNVRTC names a file.
+// or one of the two before, but none newer than the driver, which could not load its code.  $WEFT_LIBNVRTC names a
+// file.
 
 #ifndef WEFT_NVRTC_LIBRARY_H
 #define WEFT_NVRTC_LIBRARY_H
@@ -50,8 +52,9 @@ typedef struct Nvrtc {
 const Nvrtc *nvrtc_library(int driver_version);
 weft_status  nvrtc_need(int driver_version, const Nvrtc **nvrtc, Error *err);
 
-// Around each compile.  A program may end while one goes on, without having closed its databases: then exit waits for it, since NVRTC takes itself
-// down under it otherwise, and nothing is begun any more (false: do not call, do not leave).
+// Around each compile.  A program may end while one goes on, without having closed its databases: then exit waits for
+// it, since NVRTC takes itself down under it otherwise, and nothing is begun any more (false: do not call, do not
+// leave).
 bool nvrtc_enter(void);
 void nvrtc_leave(void);
 

@@ -6,9 +6,9 @@
 //
 //     end of the program | timeout | stop_fd readable (the jit is being freed)
 //
-// The group is killed in all three cases, for a program may leave others behind.  Its leader stays a zombie until
-// then (WNOWAIT), so the number of the group cannot have been given to somebody else.  Then we read the pipe to its
-// end: when no process holds it any more, nobody writes to the work directory any more either.
+// The group is killed in all three cases, for a program may leave others behind.  Its leader stays a zombie until then
+// (WNOWAIT), so the number of the group cannot have been reused.  Then we read the pipe to its end: when no process
+// holds it any more, no process writes to the work directory either.
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE                                         // pipe2, posix_spawn_file_actions_addclosefrom_np
@@ -153,7 +153,7 @@ static bool take_output(int fd, ProcessResult *result)
     }
 }
 
-// Leaves the program a zombie.  LOST: somebody else in this process waits for all children, or SIGCHLD is ignored.
+// Leaves the program a zombie.  LOST: another thread of this process waits for all children, or SIGCHLD is ignored.
 static bool has_ended(pid_t pid, ProcessResult *result)
 {
     siginfo_t info = { 0 };
@@ -206,6 +206,8 @@ weft_status process_run(const char *path, char *const arguments[], const Process
 {
     pid_t pid = 0;
     int output = -1;
+    ASSERT(options->temp_dir && options->timeout_ms > 0);
+    ASSERT(path && arguments[0]);
     *result = (ProcessResult){ 0 };
     TRY(start(path, arguments, options, &pid, &output, err));
     follow(pid, output, options, result);
@@ -216,6 +218,7 @@ weft_status process_run(const char *path, char *const arguments[], const Process
     }
     drain(output, result);
     close(output);
+    ASSERT(result->n_output < sizeof(result->output));
     while (result->n_output && result->output[result->n_output - 1] == '\n')
         result->output[--result->n_output] = '\0';
     return WEFT_OK;

@@ -145,6 +145,7 @@ static weft_status load(Attempt *attempt, const char *name, TccCode *code, Error
 
 static weft_status build(Attempt *attempt, const KernelText *kernel, TccCode *code, Error *err)
 {
+    ASSERT(mutex_is_held(&one_at_a_time));
     attempt->tcc = tcc_new();
     if (!attempt->tcc)
         return fail(err, WEFT_KERNEL_BUILD, -1, "tcc: no memory");

@@ -1,25 +1,29 @@
 // cuda.h - the words of tile C on a GPU.  Put before every kernel text, after args.h; CUDA C++ for NVRTC and nvcc.
 //
-//     grid               y: parts of the source (a chunk each, with KernelArgs of its own); x: blocks that share a part's tiles
+//     grid               y: parts of the source (a chunk each, with KernelArgs of its own);
+//                        x: blocks that share a part's tiles
 //     rows of a tile     t_ .. t_ + TILE, TILE = threads of the block x ITEMS
-//     row of item i      t_ + threadIdx.x * ITEMS + i: a thread's rows lie side by side, so it loads them at once, in up to 16 bytes
+//     row of item i      t_ + threadIdx.x * ITEMS + i: a thread's rows are neighbours, so it loads them at once, in up
+//                        to 16 bytes
 //
-// In every row block `i` is the item within the thread.  The loops over items are unrolled, so columns and carried values are
-// registers, and live rows are bits in one register.  A dead row is neither loaded nor looked up, so a late load costs
-// nothing for rows that are gone.
+// In every row block `i` is the item within the thread.  The loops over items are unrolled, so columns and carried
+// values are registers, and live rows are bits in one register.  A dead row is neither loaded nor looked up, so a late
+// load costs nothing for rows that are gone.
 //
-// Shared memory: the host knows sizes, the text must not, so what is placed there is an option of the compiler (SHARED_TABLES_, a bit
-// per table; SHARED_GROUPS_) and where it is an argument (KernelCommon).  A block fetches the tables before its first tile, keeps the
-// accumulators of groups to itself, and adds them to those of all blocks after its last.  Of groups in a hash table it does so with the first ones,
-// which are all where there are few (NEAR_GROUPS_).
+// Shared memory: the host knows sizes, the text must not, so what is placed there is an option of the compiler
+// (SHARED_TABLES_, a bit per table; SHARED_GROUPS_) and where it is an argument (KernelCommon).  A block fetches the
+// tables before its first tile, keeps the accumulators of groups to itself, and adds them to those of all blocks after
+// its last.  Of groups in a hash table it does so with the first ones, which are all where there are few
+// (NEAR_GROUPS_).
 //
-// Words at tile level (STEP, MATCHES, ROOM, TOTAL_END) are reached by all lanes of a warp together, outside MATCHES by all threads of a block, and may
-// speak across them.  Words inside a row block are not, and never wait for another lane, but for GROUP, whose wait needs lanes that
-// progress on their own: sm_70 or newer.  blockDim.x is a multiple of 32, and blockDim.y and blockDim.z are 1.
+// Words at tile level (STEP, MATCHES, ROOM, TOTAL_END) are reached by all lanes of a warp together, outside MATCHES by
+// all threads of a block, and may speak across them.  Words inside a row block are not, and never wait for another
+// lane, but for GROUP, whose wait needs lanes that progress on their own: sm_70 or newer.  blockDim.x is a multiple of
+// 32, and blockDim.y and blockDim.z are 1.
 //
-// The host: KernelArgs and all it points to are in device memory, state holds each slot's init, join slots and columns are aligned to
-// 16 bytes, and columns are readable for 31 values more than they have rows.  Compile with --fmad=false: a * b + c rounds twice here,
-// as on the CPU.
+// The host: KernelArgs and all it points to are in device memory, state holds each slot's init, join slots and columns
+// are aligned to 16 bytes, and columns are readable for 31 values more than they have rows.  Compile with --fmad=false:
+// a * b + c rounds twice here, as on the CPU.
 //
 // Names here end in _ (no column's name does), and all are at file scope: a column may be called uint4.
 
@@ -30,13 +34,16 @@
 #define SHARED_TABLES_ 0               // bit k: table k is in shared memory; only the first 32 can be
 #endif
 #ifndef EAGER_
-#define EAGER_ 0                       // bit k: column k is loaded for all rows, without waiting for what is left of them
+// Bit k: column k is loaded for all rows, without waiting for what is left of them.
+#define EAGER_ 0
 #endif
 #ifndef SHARED_GROUPS_
-#define SHARED_GROUPS_ 0               // the accumulators of groups are in shared memory: bit CELLS_... for each kind there is
+// The accumulators of groups are in shared memory: bit CELLS_... for each kind there is.
+#define SHARED_GROUPS_ 0
 #endif
 #ifndef NEAR_GROUPS_
-#define NEAR_GROUPS_ 0                 // the same for the first groups of a hash table; others are in memory that all blocks share
+// The same for the first groups of a hash table; others are in memory that all blocks share.
+#define NEAR_GROUPS_ 0
 #endif
 #define CELLS_KINDS_ (SHARED_GROUPS_ | NEAR_GROUPS_)
 #ifndef PICKED_
@@ -53,12 +60,15 @@
 #else
 #define ROW_(i)    (t_ + threadIdx.x * ITEMS + (i))
 #endif
-#define SAFE_ROW_  (ROW_(0) < end_ ? ROW_(0) : 0)                      // of a thread that has none in the last tile: the first
+// Of a thread that has none in the last tile: the first.
+#define SAFE_ROW_  (ROW_(0) < end_ ? ROW_(0) : 0)
 
 // A part's rows are a function of their own, so that a kernel woven of several can call it.
-#define KERNEL(name)               static __device__ __forceinline__ void name##_rows_(const KernelArgs *__restrict__ A);                    \
-                                   extern "C" __global__ void name(const KernelArgs *parts)                                         \
-                                   { const KernelArgs *const A = parts + blockIdx.y; begin_(A); name##_rows_(A); end_(A); }         \
+#define KERNEL(name)               static __device__ __forceinline__ void                                              \
+                                   name##_rows_(const KernelArgs *__restrict__ A);                                     \
+                                   extern "C" __global__ void name(const KernelArgs *parts)                            \
+                                   { const KernelArgs *const A = parts + blockIdx.y; begin_(A); name##_rows_(A);       \
+                                     end_(A); }                                                                        \
                                    static __device__ __forceinline__ void name##_rows_(const KernelArgs *__restrict__ A)
 
 // ---- parameters, tables, columns: declared once, before TILES ------------------------------------------------------
@@ -78,13 +88,16 @@ template <typename T, bool IS_SHARED> struct Table_ {
 };
 
 template <typename T> struct Table_<T, true> {
-    DEVICE_ const T *at(const KernelArgs *A, int k) { return (const T *)((const u8 *)shared_ + A->common->spots[k].at); }
+    DEVICE_ const T *at(const KernelArgs *A, int k)
+    {
+        return (const T *)((const u8 *)shared_ + A->common->spots[k].at);
+    }
 };
 
 #define IS_SHARED_(k)              ((k) < 32 && ((u32)SHARED_TABLES_ >> ((k) & 31) & 1))
 #define TABLE(type, name, k)       const type *const __restrict__ name = Table_<type, IS_SHARED_(k)>::at(A, k);
-#define COLUMN(type, name, k)      const type *const __restrict__ name##_all = global_<type>(A->columns[k].data);                  \
-                                   const i64 name##_base = A->columns[k].base;                                                    \
+#define COLUMN(type, name, k)      const type *const __restrict__ name##_all = global_<type>(A->columns[k].data);      \
+                                   const i64 name##_base = A->columns[k].base;                                         \
                                    constexpr bool name##_eager_ = (k) < 32 && ((u32)EAGER_ >> ((k) & 31) & 1);
 #define COLUMN_ANY(name, k)        const KernelColumn name##_col = A->columns[k];
 #define NULLS(name, k)             const u8 *const __restrict__ name##_valid_all = (const u8 *)A->columns[k].valid;
@@ -92,7 +105,7 @@ template <typename T> struct Table_<T, true> {
 // Several queries in one kernel: A names the one whose lines follow (see weave/fuse.c).
 #define MEMBER(name, k)            KernelArgs *const name = A->members[k];
 
-// ---- tiles and their rows --------------------------------------------------------------------------------------------
+// ---- tiles and their rows -------------------------------------------------------------------------------------------
 DEVICE_ u32 rows_of_tile_(u32 tile, u32 row_end)
 {
     const u32 first = tile + threadIdx.x * ITEMS;
@@ -122,8 +135,9 @@ DEVICE_ u32 sum_until_(u32 number)
     return number;
 }
 
-// Few rows of many: a block lists the numbers of those whose bit is set until they fill a tile, so that all its threads have something to do.
-// A tile is then of the list, which is the last thing in shared memory: PICK_BYTES for each thread.
+// Few rows of many: a block lists the numbers of those whose bit is set until they fill a tile, so that all its threads
+// have something to do.  A tile is then of the list, which is the last thing in shared memory: PICK_BYTES for each
+// thread.
 #if PICKED_
 static __shared__ u32 picked_by_[32];
 
@@ -171,14 +185,15 @@ DEVICE_ bool pick_more_(const KernelArgs *A, Picker_ &picker)
     return picker.n > 0;
 }
 
-#define TILES                      Picker_ picker_ = { picked_list_(), blockIdx.x * blockDim.x * PICK_ROWS, 0 };                   \
-                                   _Pragma("unroll 1") while (pick_more_(A, picker_))                                              \
+#define TILES                      Picker_ picker_ = { picked_list_(), blockIdx.x * blockDim.x * PICK_ROWS, 0 };       \
+                                   _Pragma("unroll 1") while (pick_more_(A, picker_))                                  \
                                    _Pragma("unroll 1") for (u32 t_ = 0, end_ = picker_.n; t_ < end_; t_ += TILE)
-#define ROWS(live)                 u32 live = rows_of_tile_(t_, end_), row_of_[ITEMS];                                               \
+#define ROWS(live)                 u32 live = rows_of_tile_(t_, end_), row_of_[ITEMS];                                 \
                                    EACH(live) row_of_[i] = picker_.list[t_ + threadIdx.x * ITEMS + i];
 #else
 // Chunks have at most 2^30 rows, so 32 bits do.
-#define TILES                      _Pragma("unroll 1") for (u32 t_ = A->row_first + blockIdx.x * TILE, end_ = A->row_end; t_ < end_; t_ += gridDim.x * TILE)
+#define TILES                      _Pragma("unroll 1") for (u32 t_ = A->row_first + blockIdx.x * TILE,                 \
+                                   end_ = A->row_end; t_ < end_; t_ += gridDim.x * TILE)
 #define ROWS(live)                 u32 live = rows_of_tile_(t_, end_);
 #endif
 #define MASK(live)
@@ -190,7 +205,8 @@ DEVICE_ bool pick_more_(const KernelArgs *A, Picker_ &picker)
 #define EACH(live)                 _Pragma("unroll") for (u32 i = 0; i < ITEMS; i++) if (live & ITEM_(i))
 #define EACH_ROW(live)             EACH(live)
 
-// A value per item.  Narrow ones stay packed in words until they are used, as registers decide how many threads can work at once.
+// A value per item.  Narrow ones stay packed in words until they are used, as registers decide how many threads can
+// work at once.
 template <typename T, bool IS_NARROW = (sizeof(T) < 4)> struct Values_ {
     T values[ITEMS];
     __device__ __forceinline__ T  operator[](u32 i) const { return values[i]; }
@@ -273,11 +289,12 @@ DEVICE_ u32 gather_valid_(const u8 *valid, const u32 *rows, u32 live)
 #define LOAD_COLUMN_(values, column, is_eager, live) gather_(values, column, row_of_, live);
 #define LOAD_VALID_(valid, live)   gather_valid_(valid, row_of_, live)
 #else
-#define LOAD_COLUMN_(values, column, is_eager, live) load_<is_eager>(values, column, is_eager ? SAFE_ROW_ : ROW_(0), live);
+#define LOAD_COLUMN_(values, column, is_eager, live)                                                                   \
+    load_<is_eager>(values, column, is_eager ? SAFE_ROW_ : ROW_(0), live);
 #define LOAD_VALID_(valid, live)   load_valid_(valid, ROW_(0), live)
 #endif
 
-#define LOAD(type, name, live)     Values_<type> name##_loaded_; const Values_<type> &name = name##_loaded_;                        \
+#define LOAD(type, name, live)     Values_<type> name##_loaded_; const Values_<type> &name = name##_loaded_;           \
                                    LOAD_COLUMN_(name##_loaded_, name##_all, name##_eager_, live)
 // Lists of rows are the CPU's way of sharing a scan.
 #define LOAD_ROWS(type, name, live) LOAD(type, name, live)
@@ -288,10 +305,11 @@ DEVICE_ u32 gather_valid_(const u8 *valid, const u32 *rows, u32 live)
 #define IS_NULL(name)              (!(name##_valid & ITEM_(i)))
 #define VALUE(name)                ((i64)((u64)name##_base + (u64)name[i]))
 // Where chunks store a column in different widths, all lanes take the same way through the switch.
-#define WIDEN_(type, name, live)   { Values_<type> narrow_; LOAD_COLUMN_(narrow_, (const type *)name##_col.data, false, live)      \
+#define WIDEN_(type, name, live)   { Values_<type> narrow_; LOAD_COLUMN_(narrow_, (const type *)name##_col.data,       \
+                                     false, live)                                                                      \
                                      EACH(live) name[i] = (i64)((u64)name##_col.base + narrow_[i]); }
-#define LOAD_ANY(name, live)       i64 name[ITEMS]; switch (name##_col.width) {                                                     \
-                                       case 1: WIDEN_(u8, name, live) break; case 2: WIDEN_(u16, name, live) break;                 \
+#define LOAD_ANY(name, live)       i64 name[ITEMS]; switch (name##_col.width) {                                        \
+                                       case 1: WIDEN_(u8, name, live) break; case 2: WIDEN_(u16, name, live) break;    \
                                        case 4: WIDEN_(u32, name, live) break; default: WIDEN_(u64, name, live) break; }
 
 // There is but one kind of live rows here: what the CPU tests on a mask and then picks is narrowed in place.
@@ -310,8 +328,10 @@ DEVICE_ u32 gather_valid_(const u8 *valid, const u32 *rows, u32 live)
 //   LOOKUP_        the key's payload in a table is not 0; it is carried, less 1
 // Keys of these tables are below 2^32.  A range is compared for dead rows, too: that costs less than to branch.
 #define KEY_(column, from)                               ((u32)((column)[i] + (from)))
-#define IN_RANGE_(live, hit)                             { u32 hits_ = 0; _Pragma("unroll") for (u32 i = 0; i < ITEMS; i++) hits_ |= (hit) ? ITEM_(i) : 0; live &= hits_; }
-#define HIT_(live, hit)                                  { u32 hits_ = 0; EACH(live) hits_ |= (hit) ? ITEM_(i) : 0; live = hits_; }
+#define IN_RANGE_(live, hit)                                                                                           \
+    { u32 hits_ = 0; _Pragma("unroll") for (u32 i = 0; i < ITEMS; i++) hits_ |= (hit) ? ITEM_(i) : 0; live &= hits_; }
+#define HIT_(live, hit)                                                                                                \
+    { u32 hits_ = 0; EACH(live) hits_ |= (hit) ? ITEM_(i) : 0; live = hits_; }
 #define BETWEEN_TEST(live, type, column, low, span)      IN_RANGE_(live, BETWEEN(type, (column)[i], low, span))
 #define BETWEEN_TEST_ALSO(live, type, column, low, span) IN_RANGE_(live, BETWEEN(type, (column)[i], low, span))
 #define BETWEEN_FILTER(live, type, column, low, span)    IN_RANGE_(live, BETWEEN(type, (column)[i], low, span))
@@ -319,24 +339,28 @@ DEVICE_ u32 gather_valid_(const u8 *valid, const u32 *rows, u32 live)
 #define FLAG_FILTER(live, type, column, from, table)     HIT_(live, FLAG(table, KEY_(column, from)))
 #define BIT_TEST(live, type, column, from, table)        HIT_(live, BIT(table, KEY_(column, from)))
 #define BIT_FILTER(live, type, column, from, table)      HIT_(live, BIT(table, KEY_(column, from)))
-#define LOOKUP_FILTER(live, type, column, from, ptype, table, carried)                                                             \
-    { Values_<ptype> found_ = {}; EACH(live) found_[i] = (table)[KEY_(column, from)];                                                      \
+#define LOOKUP_FILTER(live, type, column, from, ptype, table, carried)                                                 \
+    { Values_<ptype> found_ = {}; EACH(live) found_[i] = (table)[KEY_(column, from)];                                  \
       FILTER(live) { (carried)[i] = (ptype)(found_[i] - 1); DROP_UNLESS_(live, found_[i]); } }
-#define LOOKUP_TEST(live, type, column, from, ptype, table, carried)   LOOKUP_FILTER(live, type, column, from, ptype, table, carried)
+#define LOOKUP_TEST(live, type, column, from, ptype, table, carried)                                                   \
+    LOOKUP_FILTER(live, type, column, from, ptype, table, carried)
 
-// Which queries want a row: WHO has a bit for each, in a SET of them; a row that nobody wants has none.  SIEVE: rows are looked up in a table by value of
-// column K, with a LANE of bits for each.  Its parameters are where the table begins, how many values it has, and the queries that test it: where the table is
-// far, only rows that one of them still wants are looked up, and where nobody does this time the column is not even there.
-// SORT_OUT: for each of N queries a bit per row, in its state slot; a thread writes whole bytes of them.
+// Which queries want a row: WHO has a bit for each, in a SET of them; a row that nobody wants has none.  SIEVE: rows
+// are looked up in a table by value of column K, with a LANE of bits for each.  Its parameters are where the table
+// begins, how many values it has, and the queries that test it: where the table is far, only rows that one of them
+// still wants are looked up, and where nobody does this time the column is not even there.  SORT_OUT: for each of N
+// queries a bit per row, in its state slot; a thread writes whole bytes of them.
 
-// What the compiler must read again for each tile: kept in registers, the arguments of six columns would halve the threads.
+// What the compiler must read again for each tile: kept in registers, the arguments of six columns would halve the
+// threads.
 DEVICE_ u32 again_(u32 number)
 {
     asm volatile("" : "+r"(number));
     return number;
 }
 
-template <bool IS_NEAR, typename Set, typename T, typename Lane> DEVICE_ void sieve_(const KernelArgs *A, u32 k, Values_<Set> &who, u32 row, u32 row_end)
+template <bool IS_NEAR, typename Set, typename T, typename Lane>
+DEVICE_ void sieve_(const KernelArgs *A, u32 k, Values_<Set> &who, u32 row, u32 row_end)
 {
     const i64 *const params = A->params + SIEVED_COLUMN + 3 * again_(k);
     const Set        wants = (Set)params[2];
@@ -392,7 +416,8 @@ DEVICE_ u64 eight_rows_(u64 bytes)
     return bytes;
 }
 
-template <typename Lane, typename Set> DEVICE_ void sort_out_(const KernelArgs *A, const Values_<Set> &who, u32 n, u32 row, u32 row_end)
+template <typename Lane, typename Set>
+DEVICE_ void sort_out_(const KernelArgs *A, const Values_<Set> &who, u32 n, u32 row, u32 row_end)
 {
     constexpr u32 N = ITEMS < 8 ? ITEMS : 8;
     row_end = (row_end + PICK_ROWS - 1) / PICK_ROWS * PICK_ROWS;               // they are read so many at a time
@@ -417,7 +442,8 @@ template <typename Lane, typename Set> DEVICE_ void sort_out_(const KernelArgs *
 #define SORT_OUT(live, lane, set, who, n) sort_out_<lane, set>(A, who, (u32)(n), ROW_(0), end_);
 #define ROW_NUMBER                 ROW_(i)
 
-// EXPLAIN ANALYZE: rows that left step k.  A block adds up its own in shared memory; still it is not for nothing, and counts may be 0.
+// EXPLAIN ANALYZE: rows that left step k.  A block adds up its own in shared memory; still it is not for nothing, and
+// counts may be 0.
 #define STEPS_ 64
 static __shared__ u32 steps_[STEPS_];
 
@@ -430,16 +456,17 @@ DEVICE_ void count_rows_(u64 *counts, u32 k, u32 live)
         return;
     }
     const u32 before = atomicAdd(&steps_[k], n_rows);
-    if (before + n_rows < before) atomicAdd(counts + k, (u64)1 << 32);             // rows with many matches may be more than 32 bits count
+    // Rows with many matches may be more than 32 bits count.
+    if (before + n_rows < before) atomicAdd(counts + k, (u64)1 << 32);
 }
 
 #define STEP(k, live)              if (A->counts) count_rows_(A->counts, k, live);
 #define STOPPED                    (*(const volatile u32 *)&A->common->cancel)
 
-// ---- values that a later step needs: one per item --------------------------------------------------------------------------
+// ---- values that a later step needs: one per item -------------------------------------------------------------------
 #define CARRY(type, name)          Values_<type> name = {};
 
-// ---- joins ----------------------------------------------------------------------------------------------------------------
+// ---- joins ----------------------------------------------------------------------------------------------------------
 #define BIT(table, at)             ((table)[(u64)(at) >> 3] >> ((u64)(at) & 7) & 1)
 #define FLAG(table, at)            ((table)[at])
 #define INSIDE(at, size)           ((u64)(at) < (u64)(size))
@@ -453,17 +480,28 @@ DEVICE_ u32 slot_at_(const KernelSlot *slots, u64 at, u64 *key)
 }
 
 // found = row + 1 of the build side whose key is KEY_, or 0.  CONFIRM compares further key words of candidate row c_.
-#define FIND(found, slots, mask, key_, confirm)                                                                                    \
-    { u64 s_ = HASH_SLOT(key_) & (mask), k_; for (;;) { const u32 c_ = slot_at_(slots, s_, &k_); if (!c_) { found = 0; break; }     \
+#define FIND(found, slots, mask, key_, confirm)                                                                        \
+    { u64 s_ = HASH_SLOT(key_) & (mask), k_; for (;;) { const u32 c_ = slot_at_(slots, s_, &k_); if (!c_) { found = 0; \
+      break; }                                                                                                         \
         if (k_ == (key_) && (confirm)) { found = c_; break; } s_ = (s_ + 1) & (mask); } }
 
-// A row with several matches goes through the rest of the kernel once per match.  A warp makes as many passes as the longest
-// chain among its rows needs: its lanes stay together, other warps do not wait.  So what is within speaks across lanes only (IN_MATCHES_).
+// A row with several matches goes through the rest of the kernel once per match.  A warp makes as many passes as the
+// longest chain among its rows needs: its lanes stay together, other warps do not wait.  So what is within speaks
+// across lanes only (IN_MATCHES_).
 static constexpr bool IN_MATCHES_ = false;
-#define MATCHES(live, inner)       while (__any_sync(WARP_, live && !STOPPED)) { constexpr bool IN_MATCHES_ = true; u32 inner = live;
+#define MATCHES(live, inner)       while (__any_sync(WARP_, live && !STOPPED)) { constexpr bool IN_MATCHES_ = true;    \
+                                   u32 inner = live;
 #define MATCHES_END(live, row, next) EACH(live) { row[i] = (next)[row[i] - 1]; if (!row[i]) live &= ~ITEM_(i); } }
+// The same where rows without a match go on, too: a pass without a built row (row 0) for those whose chain ends while
+// HIT is 0.
+#define MATCHES_LEFT_END(live, row, next, hit) EACH(live) { \
+                                       const u32 r_ = row[i], n_ = r_ ? (next)[r_ - 1] : 0; row[i] = n_; \
+                                       if (!n_ && (!r_ || (hit))) live &= ~ITEM_(i); } }
+// Along the chain of one row, within its block, while MORE.  Lanes of a warp walk chains of their own, and wait for the
+// longest.
+#define WALK(row, more)            while ((row) && (more) && !STOPPED)
 
-// ---- accumulators -----------------------------------------------------------------------------------------------------------
+// ---- accumulators ---------------------------------------------------------------------------------------------------
 // How two of them become one: in a thread (join), and into memory that all blocks add to (merge).
 
 DEVICE_ f64 nan_() { return __longlong_as_double(0x7ff8000000000000ll); }
@@ -510,8 +548,8 @@ struct most_ {
     DEVICE_ void merge(f64 *cell, f64 value) { merge_f64_<most_>(cell, value); }
 };
 
-// 128 bits: a low word without sign, a high word with it.  In memory each word is added to on its own; which addition carries
-// depends on the order, how many do does not.
+// 128 bits: a low word without sign, a high word with it.  In memory each word is added to on its own; which addition
+// carries depends on the order, how many do does not.
 struct Wide_ {
     u64 low;
     i64 high;
@@ -554,8 +592,9 @@ template <> struct Into_<sum_> {
 
 DEVICE_ void merge_wide_cell_(i64 *low, i64 *high, i64 value) { merge_wide_(low, high, widen_(value)); }
 #else
-// In memory that all blocks add to, what lanes of a warp have for one cell is added up first: additions to one place come one after the other there, and where
-// most rows are of one group, or lie side by side by group, all others wait for them.
+// In memory that all blocks add to, what lanes of a warp have for one cell is added up first: additions to one place
+// come one after the other there, and where most rows are of one group, or lie side by side by group, all others wait
+// for them.
 #if __CUDA_ARCH__ >= 800
 #define TOGETHER_ 2                    // lanes at least
 
@@ -572,7 +611,9 @@ DEVICE_ u32 together_(const void *cell)
 DEVICE_ Wide_ sum_of_(u32 lanes, i64 value)
 {
     const u64 bits = (u64)value, all = (1 << 27) - 1;
-    const u64 low = __reduce_add_sync(lanes, (u32)(bits & all)), middle = __reduce_add_sync(lanes, (u32)(bits >> 27 & all)), top = __reduce_add_sync(lanes, (u32)(bits >> 54));
+    const u64 low = __reduce_add_sync(lanes, (u32)(bits & all)),
+              middle = __reduce_add_sync(lanes, (u32)(bits >> 27 & all)),
+              top = __reduce_add_sync(lanes, (u32)(bits >> 54));
     const i64 n_negative = __popc(__ballot_sync(lanes, value < 0));
     return join_wide_({ low + (middle << 27), -n_negative }, { top << 54, (i64)(top >> 10) });
 }
@@ -613,8 +654,8 @@ DEVICE_ void merge_wide_cell_(i64 *low, i64 *high, i64 value)
 }
 #endif
 
-// A group's accumulator: a0[group] is not a number but a place.  So one word, ADD, is an addition in a register where it is
-// given a total, and an atomic one where it is given a cell.
+// A group's accumulator: a0[group] is not a number but a place.  So one word, ADD, is an addition in a register where
+// it is given a total, and an atomic one where it is given a cell.
 template <typename T> struct Cell_ { T *at; };
 
 template <typename T> struct Cells_ {
@@ -631,7 +672,10 @@ template <typename T> struct NearCell_ {
 template <typename T> struct NearCells_ {
     T  *first, *near;
     u32 n_near;
-    __device__ __forceinline__ NearCell_<T> operator[](u32 group) const { return { group < n_near ? near + group : first + group, group < n_near }; }
+    __device__ __forceinline__ NearCell_<T> operator[](u32 group) const
+    {
+        return { group < n_near ? near + group : first + group, group < n_near };
+    }
 };
 
 template <typename How> struct Near_ {
@@ -647,8 +691,16 @@ template <typename How> DEVICE_ void put_(i64 &total, i64 value) { total = How::
 template <typename How> DEVICE_ void put_(f64 &total, f64 value) { total = How::join(total, value); }
 template <typename How> DEVICE_ void put_(Cell_<i64> cell, i64 value) { Into_<How>::merge(cell.at, value); }
 template <typename How> DEVICE_ void put_(Cell_<f64> cell, f64 value) { Into_<How>::merge(cell.at, value); }
-template <typename How> DEVICE_ void put_(NearCell_<i64> cell, i64 value) { cell.is_near ? Near_<How>::merge(cell.at, value) : Into_<How>::merge(cell.at, value); }
-template <typename How> DEVICE_ void put_(NearCell_<f64> cell, f64 value) { cell.is_near ? Near_<How>::merge(cell.at, value) : Into_<How>::merge(cell.at, value); }
+
+template <typename How> DEVICE_ void put_(NearCell_<i64> cell, i64 value)
+{
+    cell.is_near ? Near_<How>::merge(cell.at, value) : Into_<How>::merge(cell.at, value);
+}
+
+template <typename How> DEVICE_ void put_(NearCell_<f64> cell, f64 value)
+{
+    cell.is_near ? Near_<How>::merge(cell.at, value) : Into_<How>::merge(cell.at, value);
+}
 
 DEVICE_ void put_wide_(i64 &low, i64 &high, i64 value)
 {
@@ -685,7 +737,7 @@ DEVICE_ void spread_(void *const *state, u64 group, f64 value, i64 unit, u32 log
     }
 }
 
-// ---- shared memory: before a block's first tile, and after its last ------------------------------------------------------------
+// ---- shared memory: before a block's first tile, and after its last -------------------------------------------------
 DEVICE_ void fetch_table_(const KernelArgs *A, int k)
 {
     const KernelSpot   spot = A->common->spots[k];
@@ -760,7 +812,8 @@ DEVICE_ void begin_(const KernelArgs *A)
 DEVICE_ void end_(const KernelArgs *A)
 {
     if (CELLS_KINDS_ || A->counts) __syncthreads();
-    if (A->counts && threadIdx.x < STEPS_ && steps_[threadIdx.x]) atomicAdd(A->counts + threadIdx.x, (u64)steps_[threadIdx.x]);
+    if (A->counts && threadIdx.x < STEPS_ && steps_[threadIdx.x])
+        atomicAdd(A->counts + threadIdx.x, (u64)steps_[threadIdx.x]);
 #if CELLS_KINDS_
     EACH_MEMBER_(m) merge_all_cells_(member_(A, m));
 #endif
@@ -783,7 +836,8 @@ DEVICE_ void total_wide_end_(Wide_ total, i64 *low, i64 *high)
 {
     __shared__ Wide_ parts[32];
     for (u32 far = 16; far > 0; far /= 2)
-        total = join_wide_(total, { __shfl_down_sync(WARP_, total.low, far), __shfl_down_sync(WARP_, total.high, far) });
+        total =
+            join_wide_(total, { __shfl_down_sync(WARP_, total.low, far), __shfl_down_sync(WARP_, total.high, far) });
     __syncthreads();
     if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = total;
     __syncthreads();
@@ -792,21 +846,25 @@ DEVICE_ void total_wide_end_(Wide_ total, i64 *low, i64 *high)
     merge_wide_(low, high, total);
 }
 
-// ---- sinks ----------------------------------------------------------------------------------------------------------------
-#define TOTAL(how, type, name, k)     type name = how##_::start((type)0);              // one accumulator, in a register during the kernel
+// ---- sinks ----------------------------------------------------------------------------------------------------------
+// One accumulator, in a register during the kernel.
+#define TOTAL(how, type, name, k)     type name = how##_::start((type)0);
 #define TOTAL_END(how, type, name, k) total_end_<how##_>(name, (type *)A->state[k]);
 #define TOTAL_WIDE(low, high, k)      i64 low = 0, high = 0;                           // 128 bits: two words, two slots
 #define TOTAL_WIDE_END(low, high, k)  total_wide_end_({ (u64)low, high }, (i64 *)A->state[k], (i64 *)A->state[(k) + 1]);
 #if SHARED_GROUPS_
-#define SUMS(type, name, k)        const Cells_<type> name = { (type *)cells_(A, &A->common->cells[k]) };     // one accumulator per group
+// One accumulator per group.
+#define SUMS(type, name, k)        const Cells_<type> name = { (type *)cells_(A, &A->common->cells[k]) };
 #elif NEAR_GROUPS_
-#define SUMS(type, name, k)        const NearCells_<type> name = { (type *)A->state[k], (type *)cells_(A, &A->common->cells[k]), A->common->n_groups };
+#define SUMS(type, name, k)        const NearCells_<type> name = { (type *)A->state[k],                                \
+                                   (type *)cells_(A, &A->common->cells[k]), A->common->n_groups };
 #else
 #define SUMS(type, name, k)        const Cells_<type> name = { (type *)A->state[k] };
 #endif
 #define ADD(cell, value)           put_<sum_>(cell, value);
 #define ADD_WIDE(low, high, value) put_wide_(low, high, value);
-#define PART(part, rest, radix)    i64 part; { union { f64 f; i64 i; } t_; t_.f = (rest) + 6755399441055744.0; part = t_.i - 0x4338000000000000ll; \
+#define PART(part, rest, radix)    i64 part; { union { f64 f; i64 i; } t_; t_.f = (rest) + 6755399441055744.0;         \
+                                   part = t_.i - 0x4338000000000000ll;                                                 \
                                        rest = ((rest) - (t_.f - 6755399441055744.0)) * (radix); }
 #define SPREAD(k, group, value, unit, log, n) spread_(A->state + (k), group, value, unit, (u32)(log), (u32)(n));
 #define LEAST(cell, value)         put_<least_>(cell, value);
@@ -814,10 +872,12 @@ DEVICE_ void total_wide_end_(Wide_ total, i64 *low, i64 *high)
 #define LEAST_F64(cell, value)     put_<least_>(cell, value);
 #define MOST_F64(cell, value)      put_<most_>(cell, value);
 #define TOTAL_ROWS(cell, live)     cell += __popc(live);
-#define SEEN(cell)                 *(cell).at = 1;                                     // whoever writes, writes the same
+// Whoever writes, writes the same.
+#define SEEN(cell)                 *(cell).at = 1;
 
-// ---- hash groups -----------------------------------------------------------------------------------------------------------
-// A slot is written once: its row goes from 0 to BUSY_, its key from 0 to the key, then its row to the group's number + 1.
+// ---- hash groups ----------------------------------------------------------------------------------------------------
+// A slot is written once: its row goes from 0 to BUSY_, its key from 0 to the key, then its row to the group's number +
+// 1.
 #define BUSY_    0xffffffffu           // taken, its key is being written
 #define NONE_    0xfffffffeu           // there was no room for its group
 
@@ -842,8 +902,9 @@ DEVICE_ u32 publish_row_(KernelSlot *slot, u32 row)
     return row;
 }
 
-// Each acquire empties L1.  A key that is its own only word does without, once key and row are both there, since they never
-// change again (a key of 0 may be there or be yet to come).  Measured on an H200, 20 M rows, 10,000 groups: 0.9 instead of 2.6 ms.
+// Each acquire empties L1.  A key that is its own only word does without, once key and row are both there, since they
+// never change again (a key of 0 may be there or be yet to come).  Measured on an H200, 20 M rows, 10,000 groups: 0.9
+// instead of 2.6 ms.
 DEVICE_ bool is_settled_(const KernelSlot *slot, u64 *key, u32 *row, int)
 {
     asm volatile("ld.relaxed.gpu.u64 %0, [%1];" : "=l"(*key) : "l"(&slot->key));
@@ -875,7 +936,8 @@ template <typename Words> DEVICE_ u32 take_slot_(const KernelArgs *A, KernelSlot
 }
 
 // The row of a slot that is made to hold one, and whether its key is KEY.
-template <typename Words> DEVICE_ u32 row_of_slot_(const KernelArgs *A, KernelSlot *slot, u64 key, const Words &words, bool *is_same)
+template <typename Words>
+DEVICE_ u32 row_of_slot_(const KernelArgs *A, KernelSlot *slot, u64 key, const Words &words, bool *is_same)
 {
     u64 found;
     u32 row;
@@ -888,15 +950,17 @@ template <typename Words> DEVICE_ u32 row_of_slot_(const KernelArgs *A, KernelSl
     return row;
 }
 
-// group = number of the group with this key; a new one is made where there is room, else the host makes more and repeats.
-// WORDS_ is an array where a key takes several words, and 0 where it is its own.
-#define GROUP(group, key_, words_, confirm)                                                                                        \
-    { u64 s_ = HASH_SLOT(key_) & A->groups_mask; for (;;) { bool same_; const u32 c_ = row_of_slot_(A, A->groups + s_, key_, words_, &same_); \
-        if (c_ == NONE_) { group = 0; break; }                                                                                      \
+// group = number of the group with this key; a new one is made where there is room, else the host makes more and
+// repeats.  WORDS_ is an array where a key takes several words, and 0 where it is its own.
+#define GROUP(group, key_, words_, confirm)                                                                            \
+    { u64 s_ = HASH_SLOT(key_) & A->groups_mask; for (;;) { bool same_;                                                \
+      const u32 c_ = row_of_slot_(A, A->groups + s_, key_, words_, &same_);                                            \
+        if (c_ == NONE_) { group = 0; break; }                                                                         \
         if (same_ && (confirm)) { group = c_ - 1; break; } s_ = (s_ + 1) & A->groups_mask; } }
 
-// ---- rows: a block takes room for all live rows of a tile at once and writes them side by side, in their order -------------
-// Where rows have several matches (IN_MATCHES_), a warp does.  One thread takes the room, and says in a segment where the rows are from.
+// ---- rows: a block takes room for all live rows of a tile at once and writes them side by side, in their order ------
+// Where rows have several matches (IN_MATCHES_), a warp does.  One thread takes the room, and says in a segment where
+// the rows are from.
 DEVICE_ u64 take_segment_(const KernelArgs *A, u32 row, u32 n_rows)
 {
     KernelCommon *const common = A->common;
@@ -964,11 +1028,12 @@ template <bool IS_BY_WARP> DEVICE_ u64 take_room_(const KernelArgs *A, u32 row, 
     return first;
 }
 
-#define ROOM(live)                 u32 before_; const u64 out_ = take_room_<IN_MATCHES_>(A, ROW_(0), live, before_); const u32 put_live_ = live;
+#define ROOM(live)                 u32 before_; const u64 out_ = take_room_<IN_MATCHES_>(A, ROW_(0), live, before_);   \
+                                   const u32 put_live_ = live;
 #define OUT(type, name, k)         type *const name = (type *)A->state[k] + out_ + before_;
 #define PUT(name, value)           name[__popc(put_live_ & (ITEM_(i) - 1))] = (value);
 
-// ---- join tables made where the rows are -----------------------------------------------------------------------------------------
+// ---- join tables made where the rows are ----------------------------------------------------------------------------
 // NOTE, MARK: what a table of these rows will have to hold, found out while they are put out.
 struct Note_ {
     i64 low, high, n_nulls;
@@ -1014,11 +1079,12 @@ DEVICE_ void place_(u8 *places, u64 width, u64 at, u64 code)
 
 #define PLACES(name, k)            u8 *const name = (u8 *)A->state[k];
 #define PLACE(name, width, at, code) place_(name, width, at, code);
-#define FRESH(r, name, at)         i64 r; { const u64 at_ = (at); r = !(atomicOr((u32 *)(name) + (at_ >> 5), 1u << (at_ & 31)) >> (at_ & 31) & 1); }
+#define FRESH(r, name, at)         i64 r; { const u64 at_ = (at); r = !(atomicOr((u32 *)(name) + (at_ >> 5),           \
+                                   1u << (at_ & 31)) >> (at_ & 31) & 1); }
 
-// Rows of equal key to a chain, by threads that all begin at once.  CHAIN: from a head by key.  CHAIN_HASHED: the first row of a key takes a slot, which stays
-// its own until all are there, so that others compare with its key where that lies (CONFIRM, of row c_ - 1) and wait for nothing to be written; they are
-// chained from the slot's spare word.
+// Rows of equal key to a chain, by threads that all begin at once.  CHAIN: from a head by key.  CHAIN_HASHED: the first
+// row of a key takes a slot, which stays its own until all are there, so that others compare with its key where that
+// lies (CONFIRM, of row c_ - 1) and wait for nothing to be written; they are chained from the slot's spare word.
 DEVICE_ u32 first_of_slot_(KernelSlot *slot, u32 row)
 {
     const u32 found = *(const volatile u32 *)&slot->row;
@@ -1026,47 +1092,77 @@ DEVICE_ u32 first_of_slot_(KernelSlot *slot, u32 row)
 }
 
 #define CHAIN(heads, next, at, row_) { ((u32 *)(next))[row_] = atomicExch((u32 *)(heads) + (at), (u32)(row_) + 1); }
-#define CHAIN_HASHED(table, mask, key_, next, row_, confirm)                                                                       \
-    { KernelSlot *const slots_ = (KernelSlot *)(table); u64 s_ = HASH_SLOT(key_) & (mask); for (;;) {                              \
-        const u32 c_ = first_of_slot_(slots_ + s_, (u32)(row_) + 1); if (!c_) { slots_[s_].key = (key_); break; }                  \
-        if (confirm) { ((u32 *)(next))[row_] = atomicExch(&slots_[s_].spare, (u32)(row_) + 1); break; } s_ = (s_ + 1) & (mask); } }
+#define CHAIN_HASHED(table, mask, key_, next, row_, confirm)                                                           \
+    { KernelSlot *const slots_ = (KernelSlot *)(table); u64 s_ = HASH_SLOT(key_) & (mask); for (;;) {                  \
+        const u32 c_ = first_of_slot_(slots_ + s_, (u32)(row_) + 1); if (!c_) { slots_[s_].key = (key_); break; }      \
+        if (confirm) { ((u32 *)(next))[row_] = atomicExch(&slots_[s_].spare, (u32)(row_) + 1); break; }                \
+        s_ = (s_ + 1) & (mask); } }
 // PLACE_OF: where the row of this number is from; segments lie in the order of the rows.
-#define PLACE_OF(r, segments, n, row_)                                                                                             \
-    u64 r; { u64 from_ = 0, last_ = (n) - 1; while (from_ < last_) { const u64 middle_ = (from_ + last_ + 1) / 2;                  \
-        if ((segments)[middle_].first <= (row_)) from_ = middle_; else last_ = middle_ - 1; } r = (segments)[from_].place; }
+#define PLACE_OF(r, segments, n, row_)                                                                                 \
+    u64 r; { u64 from_ = 0, last_ = (n) - 1; while (from_ < last_) { const u64 middle_ = (from_ + last_ + 1) / 2;      \
+        if ((segments)[middle_].first <= (row_)) from_ = middle_; else last_ = middle_ - 1; }                          \
+        r = (segments)[from_].place; }
 
-// ---- arithmetic that can fail: the check's number tells the host what to say, and where ------------------------------------
+// ---- arithmetic that can fail: the check's number tells the host what to say, and where -----------------------------
 #define FAIL(check)                { atomicCAS(&A->common->failed, 0, (check) + 1); }
 #define CHECK(condition, check)    if (!(condition)) FAIL(check)
-#define ADD_CHECKED(r, a, b, check) i64 r; { const i64 a_ = (a), b_ = (b); r = (i64)((u64)a_ + (u64)b_); if (((a_ ^ r) & (b_ ^ r)) < 0) FAIL(check) }
-#define SUB_CHECKED(r, a, b, check) i64 r; { const i64 a_ = (a), b_ = (b); r = (i64)((u64)a_ - (u64)b_); if (((a_ ^ b_) & (a_ ^ r)) < 0) FAIL(check) }
-#define MUL_CHECKED(r, a, b, check) i64 r; { const i64 a_ = (a), b_ = (b); r = (i64)((u64)a_ * (u64)b_); if (__mul64hi(a_, b_) != r >> 63) FAIL(check) }
-#define DIV_CHECKED(r, a, b, check) i64 r; { const i64 a_ = (a), b_ = (b); if (b_ == 0) { FAIL(check) r = 0; } else r = b_ == -1 ? (i64)(0 - (u64)a_) : a_ / b_; }
-#define MOD_CHECKED(r, a, b, check) i64 r; { const i64 a_ = (a), b_ = (b); if (b_ == 0) { FAIL(check) r = 0; } else r = b_ == -1 ? 0 : a_ % b_; }
-#define DIV_F64_CHECKED(r, a, b, check) f64 r; { const f64 b_ = (b); if (b_ == 0) { FAIL(check) r = 0; } else r = (a) / b_; }
+#define ADD_CHECKED(r, a, b, check) i64 r; { const i64 a_ = (a), b_ = (b); r = (i64)((u64)a_ + (u64)b_);               \
+                                    if (((a_ ^ r) & (b_ ^ r)) < 0) FAIL(check) }
+#define SUB_CHECKED(r, a, b, check) i64 r; { const i64 a_ = (a), b_ = (b); r = (i64)((u64)a_ - (u64)b_);               \
+                                    if (((a_ ^ b_) & (a_ ^ r)) < 0) FAIL(check) }
+#define MUL_CHECKED(r, a, b, check) i64 r; { const i64 a_ = (a), b_ = (b); r = (i64)((u64)a_ * (u64)b_);               \
+                                    if (__mul64hi(a_, b_) != r >> 63) FAIL(check) }
+#define DIV_CHECKED(r, a, b, check) i64 r; { const i64 a_ = (a), b_ = (b); if (b_ == 0) { FAIL(check) r = 0; }         \
+                                    else r = b_ == -1 ? (i64)(0 - (u64)a_) : a_ / b_; }
+#define MOD_CHECKED(r, a, b, check) i64 r; { const i64 a_ = (a), b_ = (b); if (b_ == 0) { FAIL(check) r = 0; }         \
+                                    else r = b_ == -1 ? 0 : a_ % b_; }
+#define DIV_F64_CHECKED(r, a, b, check)                                                                                \
+    f64 r; { const f64 b_ = (b); if (b_ == 0) { FAIL(check) r = 0; } else r = (a) / b_; }
 // Decimal to a smaller scale: half away from zero.
-#define ROUND_DIV(r, a, b)         i64 r; { const i64 a_ = (a), b_ = (b), q_ = a_ / b_, m_ = a_ % b_; const i64 h_ = m_ < 0 ? -m_ : m_; r = q_ + (h_ >= b_ - h_ ? (a_ < 0 ? -1 : 1) : 0); }
+#define ROUND_DIV(r, a, b)         i64 r; { const i64 a_ = (a), b_ = (b), q_ = a_ / b_, m_ = a_ % b_;                  \
+                                   const i64 h_ = m_ < 0 ? -m_ : m_;                                                   \
+                                   r = q_ + (h_ >= b_ - h_ ? (a_ < 0 ? -1 : 1) : 0); }
 // Double to an integer, half to even, within [low, high] or the check fails; NaN fails.
-#define ROUND_F64(r, a, low, high, check) i64 r = 0; { const f64 a_ = (a); if (a_ >= (low) && a_ <= (high)) {                        \
-    r = (i64)a_; const f64 d_ = a_ - (f64)r; if (d_ > 0.5 || (d_ == 0.5 && (r & 1))) r++; else if (d_ < -0.5 || (d_ == -0.5 && (r & 1))) r--; } else FAIL(check) }
+#define ROUND_F64(r, a, low, high, check) i64 r = 0; { const f64 a_ = (a); if (a_ >= (low) && a_ <= (high)) {          \
+    r = (i64)a_; const f64 d_ = a_ - (f64)r; if (d_ > 0.5 || (d_ == 0.5 && (r & 1))) r++;                              \
+    else if (d_ < -0.5 || (d_ == -0.5 && (r & 1))) r--; } else FAIL(check) }
 // The bits of a double as a key: one pattern for both zeros, one for all NaNs.
-#define F64_BITS(r, v)             u64 r; { union { f64 f; u64 u; } u_; u_.f = (v); if (u_.f == 0) u_.f = 0; if (u_.f != u_.f) u_.u = 0x7ff8000000000000ull; r = u_.u; }
+#define F64_BITS(r, v)             u64 r; { union { f64 f; u64 u; } u_; u_.f = (v); if (u_.f == 0) u_.f = 0;           \
+                                   if (u_.f != u_.f) u_.u = 0x7ff8000000000000ull; r = u_.u; }
 #define FINITE(x)                  ((x) - (x) == 0)
 #define SAME_F64(a, b)             ((a) == (b) || ((a) != (a) && (b) != (b)))
 #define LESS_F64(a, b)             ((a) < (b) || ((b) != (b) && (a) == (a)))
 // Whether VALUE is one of N constants in order, one at least: halves until one is left, the last that is not larger.
-#define ONE_OF(r, value, constants, n) u8 r; { const i64 v_ = (value); u64 at_ = 0;                                                      \
-    for (u64 n_ = (u64)(n); n_ > 1;) { const u64 half_ = n_ >> 1; if ((constants)[at_ + half_] <= v_) at_ += half_; n_ -= half_; }       \
+#define ONE_OF(r, value, constants, n) u8 r; { const i64 v_ = (value); u64 at_ = 0;                                    \
+    for (u64 n_ = (u64)(n); n_ > 1;) { const u64 half_ = n_ >> 1; if ((constants)[at_ + half_] <= v_) at_ += half_;    \
+    n_ -= half_; }                                                                                                     \
     r = (constants)[at_] == v_; }
-#define ONE_OF_F64(r, value, constants, n) u8 r; { const f64 v_ = (value); u64 at_ = 0;                                                  \
-    for (u64 n_ = (u64)(n); n_ > 1;) { const u64 half_ = n_ >> 1; if (!LESS_F64(v_, (constants)[at_ + half_])) at_ += half_; n_ -= half_; } \
+#define ONE_OF_F64(r, value, constants, n) u8 r; { const f64 v_ = (value); u64 at_ = 0;                                \
+    for (u64 n_ = (u64)(n); n_ > 1;) { const u64 half_ = n_ >> 1;                                                      \
+    if (!LESS_F64(v_, (constants)[at_ + half_])) at_ += half_; n_ -= half_; }                                          \
     r = SAME_F64(v_, (constants)[at_]); }
 
-// ---- dates: days since 1970-01-01 to the fields of the proleptic Gregorian calendar ------------------------------------------
-#define DATE_PARTS(p, days)        i64 p##_year, p##_month, p##_day; { const i64 z_ = (days) + 719468; const i64 era_ = (z_ >= 0 ? z_ : z_ - 146096) / 146097; \
-    const i64 doe_ = z_ - era_ * 146097, yoe_ = (doe_ - doe_ / 1460 + doe_ / 36524 - doe_ / 146096) / 365,                           \
-              doy_ = doe_ - (365 * yoe_ + yoe_ / 4 - yoe_ / 100), mp_ = (5 * doy_ + 2) / 153;                                        \
-    p##_day = doy_ - (153 * mp_ + 2) / 5 + 1; p##_month = mp_ < 10 ? mp_ + 3 : mp_ - 9; p##_year = yoe_ + era_ * 400 + (p##_month <= 2); }
+// ---- functions of doubles: the same bits everywhere -----------------------------------------------------------------
+// Their text (base/math_text.h) is put before a kernel that has one of these words.
+#define SQRT_F64(x)                math_sqrt_(x)
+#define EXP_F64(x)                 math_exp_(x)
+#define LN_F64(x)                  math_ln_(x)
+#define LOG10_F64(x)               math_log10_(x)
+#define LOG2_F64(x)                math_log2_(x)
+#define POWER_F64(x, y)            math_power_(x, y)
+#define FLOOR_F64(x)               math_floor_(x)
+#define CEIL_F64(x)                math_ceil_(x)
+#define NEAREST_F64(x)             math_round_(x)                // half away from zero
+#define TRUNC_F64(x)               math_trunc_(x)
+
+// ---- dates: days since 1970-01-01 to the fields of the proleptic Gregorian calendar ---------------------------------
+#define DATE_PARTS(p, days)        i64 p##_year, p##_month, p##_day; { const i64 z_ = (days) + 719468;                 \
+                                   const i64 era_ = (z_ >= 0 ? z_ : z_ - 146096) / 146097;                             \
+    const i64 doe_ = z_ - era_ * 146097, yoe_ = (doe_ - doe_ / 1460 + doe_ / 36524 - doe_ / 146096) / 365,             \
+              doy_ = doe_ - (365 * yoe_ + yoe_ / 4 - yoe_ / 100), mp_ = (5 * doy_ + 2) / 153;                          \
+    p##_day = doy_ - (153 * mp_ + 2) / 5 + 1; p##_month = mp_ < 10 ? mp_ + 3 : mp_ - 9;                                \
+    p##_year = yoe_ + era_ * 400 + (p##_month <= 2); }
 #define LEAP(year)                 (((year) % 4 == 0 && (year) % 100 != 0) || (year) % 400 == 0)
-#define DAY_OF_YEAR(p)             ((153 * (p##_month > 2 ? p##_month - 3 : p##_month + 9) + 2) / 5 + p##_day + (p##_month > 2 ? 59 + LEAP(p##_year) : -306))
+#define DAY_OF_YEAR(p)             ((153 * (p##_month > 2 ? p##_month - 3 : p##_month + 9) + 2) / 5 + p##_day +        \
+                                   (p##_month > 2 ? 59 + LEAP(p##_year) : -306))
 #define WEEKDAY(days)              ((((days) + 4) % 7 + 7) % 7)                         // 0: Sunday

@@ -1,4 +1,5 @@
-// kernel.h - the words kernel text is written in, as text for the compilers: args.h and a dialect, ready to be put before a kernel.
+// kernel.h - the words kernel text is written in, as text for the compilers: args.h and a dialect, ready to be put
+// before a kernel.
 
 #ifndef WEFT_KERNEL_H
 #define WEFT_KERNEL_H

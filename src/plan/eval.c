@@ -7,6 +7,7 @@
 // can go wrong unseen; only numeric itself (sums) needs overflow checks of its own.
 
 #include "plan/expr_int.h"
+#include "plan/functions.h"
 
 #include <math.h>
 
@@ -69,15 +70,15 @@ static weft_status eval_arithmetic(const Expr *expr, const Value *args, Value *v
     return exact_arithmetic(expr, args[0].i, args[1].i, value, err);
 }
 
-static weft_status eval_sign(const Expr *expr, const Value *arg, Value *value, Error *err)
+static weft_status eval_negation(const Expr *expr, const Value *arg, Value *value, Error *err)
 {
     if (type_is_float(expr->type)) {
-        value->f = expr->op == OP_NEG ? -arg->f : fabs(arg->f);
+        value->f = -arg->f;
         return WEFT_OK;
     }
     i128 negated;
     if (__builtin_sub_overflow((i128)0, arg->i, &negated)) return range_error(expr->type, expr->at, err);
-    return exact_result(expr->op == OP_NEG || arg->i < 0 ? negated : arg->i, expr->type, expr->at, value, err);
+    return exact_result(negated, expr->type, expr->at, value, err);
 }
 
 static bool eval_comparison(Op op, const Value *args)
@@ -90,24 +91,6 @@ static bool eval_comparison(Op op, const Value *args)
         case OP_LE: return order <= 0;
         case OP_GT: return order > 0;
         default:    return order >= 0;
-    }
-}
-
-// ---- dates ----------------------------------------------------------------------------------------------------------
-
-static int date_field(Op op, i32 days)
-{
-    int year, month, day;
-    date_to_civil(days, &year, &month, &day);
-    const int weekday = (int)((((i64)days + 4) % 7 + 7) % 7);          // 1970-01-01 was a Thursday
-    switch (op) {
-        case OP_YEAR:    return year;
-        case OP_QUARTER: return (month + 2) / 3;
-        case OP_MONTH:   return month;
-        case OP_DAY:     return day;
-        case OP_DOW:     return weekday;
-        case OP_ISODOW:  return weekday ? weekday : 7;
-        default:         return days - date_from_civil(year, 1, 1) + 1;
     }
 }
 
@@ -190,7 +173,7 @@ static weft_status eval_case(const Expr *expr, const EvalContext *context, Value
 
 static weft_status eval_strict(const Expr *expr, const EvalContext *context, Value *value, Error *err)
 {
-    Value args[3];                                          // LIKE has the most
+    Value args[FUNCTION_ARGS];                              // LIKE has as many
     for (int i = 0; i < expr->n_args; i++) {
         TRY(eval(expr->args[i], context, &args[i], err));
         value->is_null |= args[i].is_null;
@@ -199,8 +182,8 @@ static weft_status eval_strict(const Expr *expr, const EvalContext *context, Val
     switch (expr->op) {
         case OP_ADD: case OP_SUB: case OP_MUL: case OP_DIV: case OP_MOD:
             return eval_arithmetic(expr, args, value, err);
-        case OP_NEG: case OP_ABS:
-            return eval_sign(expr, &args[0], value, err);
+        case OP_NEG:
+            return eval_negation(expr, &args[0], value, err);
         case OP_EQ: case OP_NE: case OP_LT: case OP_LE: case OP_GT: case OP_GE:
             value->i = eval_comparison(expr->op, args);
             return WEFT_OK;
@@ -212,8 +195,7 @@ static weft_status eval_strict(const Expr *expr, const EvalContext *context, Val
         case OP_CAST:
             return value_cast(context->arena, &args[0], expr->type, expr->at, value, err);
         default:
-            value->i = date_field(expr->op, (i32)args[0].i);
-            return WEFT_OK;
+            return function_eval(expr, args, value, err);
     }
 }
 

@@ -52,11 +52,17 @@ Expr *expr_boolean(Arena *arena, bool value, int at)
     return const_new(arena, &(Value){ .type = TYPE(BOOLEAN), .i = value }, at);
 }
 
-Expr *expr_column(Arena *arena, int relation, int column, Type type, int at)
+Expr *expr_column(Arena *arena, int column, Type type, int at)
 {
     Expr *expr = node_new(arena, EXPR_COLUMN, type, at);
-    expr->relation = relation;
     expr->column = column;
+    return expr;
+}
+
+Expr *expr_param(Arena *arena, int param, Type type, int at)
+{
+    Expr *expr = node_new(arena, EXPR_PARAM, type, at);
+    expr->param = param;
     return expr;
 }
 
@@ -85,12 +91,6 @@ bool expr_is_null_const(const Expr *expr)
     return expr->kind == EXPR_CONST && expr->value.is_null;
 }
 
-static bool is_boolean_const(const Expr *expr, bool value)
-{
-    return expr->kind == EXPR_CONST && expr->type.kind == TYPE_BOOLEAN && !expr->value.is_null &&
-           (expr->value.i != 0) == value;
-}
-
 static bool values_equal(const Value *a, const Value *b)
 {
     if (!type_equal(a->type, b->type) || a->is_null != b->is_null) return false;
@@ -115,9 +115,8 @@ bool expr_equal(const Expr *a, const Expr *b)
     if (a->size > 1 && b->size > 1 && a->size != b->size) return false;
     switch (a->kind) {
         case EXPR_CONST:  return values_equal(&a->value, &b->value);
-        case EXPR_COLUMN: return a->relation == b->relation && a->column == b->column;
-        case EXPR_KEY:
-        case EXPR_AGG:    return a->index == b->index;
+        case EXPR_COLUMN: return a->column == b->column;
+        case EXPR_PARAM:  return a->param == b->param;
         case EXPR_CALL:   if (a->op != b->op) return false;  break;
         case EXPR_CASE:   break;
     }
@@ -126,13 +125,9 @@ bool expr_equal(const Expr *a, const Expr *b)
     return true;
 }
 
-bool expr_is_never(const Expr *condition) { return condition->kind == EXPR_CONST && (condition->value.is_null || !condition->value.i); }
-
-u64 expr_relations(const Expr *expr)
+bool expr_is_never(const Expr *condition)
 {
-    u64 relations = expr->kind == EXPR_COLUMN ? (u64)1 << expr->relation : 0;
-    for (int i = 0; i < expr->n_args; i++) relations |= expr_relations(expr->args[i]);
-    return relations;
+    return condition->kind == EXPR_CONST && (condition->value.is_null || !condition->value.i);
 }
 
 // ---- inner nodes ----------------------------------------------------------------------------------------------------
@@ -158,11 +153,6 @@ static weft_status count_nodes(Expr *expr, Error *err)
     return WEFT_TOO_COMPLEX;
 }
 
-static bool is_strict(Op op)
-{
-    return op != OP_AND && op != OP_OR && op != OP_COALESCE && op != OP_IS_NULL && op != OP_IS_NOT_NULL && op != OP_IN;
-}
-
 static bool all_const(Expr *const *args, int n_args)
 {
     for (int i = 0; i < n_args; i++)
@@ -179,7 +169,7 @@ static bool any_null(Expr *const *args, int n_args)
 
 static bool has_input(const Expr *expr)
 {
-    if (expr->kind == EXPR_COLUMN || expr->kind == EXPR_KEY || expr->kind == EXPR_AGG) return true;
+    if (expr->kind == EXPR_COLUMN || expr->kind == EXPR_PARAM) return true;
     for (int i = 0; i < expr->n_args; i++)
         if (has_input(expr->args[i])) return true;
     return false;
@@ -195,7 +185,7 @@ static bool any_failing(Expr *const *args, int n_args)
 
 static Expr *fold(Arena *arena, Expr *expr)
 {
-    if (is_strict(expr->op) && any_null(expr->args, expr->n_args) && !any_failing(expr->args, expr->n_args))
+    if (!op_has(expr->op, OP_LAX) && any_null(expr->args, expr->n_args) && !any_failing(expr->args, expr->n_args))
         return expr_null(arena, expr->type, expr->at);
     if (!all_const(expr->args, expr->n_args)) return expr;
     const EvalContext context = { .arena = arena };
@@ -217,6 +207,13 @@ weft_status expr_make_call(Arena *arena, Op op, Type type, Expr **args, int n_ar
     return WEFT_OK;
 }
 
+weft_status expr_make_case(Arena *arena, Type type, Expr **args, int n_args, int at, Expr **out, Error *err)
+{
+    Expr *expr = *out = node_new(arena, EXPR_CASE, type, at);
+    expr->args = args, expr->n_args = n_args;
+    return count_nodes(expr, err);
+}
+
 weft_status expr_make_cast(Arena *arena, Expr *arg, Type type, int at, Expr **out, Error *err)
 {
     *out = arg;
@@ -226,136 +223,38 @@ weft_status expr_make_cast(Arena *arena, Expr *arg, Type type, int at, Expr **ou
     return expr_make_call(arena, OP_CAST, type, args, 1, at, out, err);
 }
 
-// ---- operators with an identity or a way out ------------------------------------------------------------------------
+// ---- leaves replaced ------------------------------------------------------------------------------------------------
 
-static const Op negation[OP_N] = {
-    [OP_EQ] = OP_NE, [OP_NE] = OP_EQ, [OP_LT] = OP_GE, [OP_GE] = OP_LT, [OP_GT] = OP_LE, [OP_LE] = OP_GT,
-    [OP_IS_NULL] = OP_IS_NOT_NULL, [OP_IS_NOT_NULL] = OP_IS_NULL,
-};
-
-// NOT a < b is a >= b, for NULL and NaN too: comparisons are total.
-static weft_status simplify_not(Call *call)
+// *IS_CHANGED: an argument is another one now; *ARGS is then a new list.
+static weft_status replace_args(Arena *arena, const Expr *expr, ReplaceLeaf *give, void *context, Expr ***args,
+                                bool *is_changed, Error *err)
 {
-    Expr *arg = call->args[0];
-    if (arg->kind != EXPR_CALL) return WEFT_OK;
-    if (arg->op == OP_NOT) call->result = arg->args[0];
-    if (!negation[arg->op]) return WEFT_OK;
-    return expr_make_call(call->arena, negation[arg->op], arg->type, arg->args, arg->n_args, arg->at, &call->result,
-                          call->err);
-}
-
-static void simplify_logic(Call *call)
-{
-    const bool decides = call->op == OP_OR;
-    for (int i = 0; i < 2; i++) {
-        if (is_boolean_const(call->args[i], decides)) call->result = call->args[i];
-        else if (!call->result && is_boolean_const(call->args[i], !decides)) call->result = call->args[1 - i];
-    }
-}
-
-// Drops NULLs and whatever comes after an argument that is never NULL.
-static void simplify_coalesce(Call *call)
-{
-    Expr *last_null = NULL;
-    int   n_kept = 0;
-    for (int i = 0; i < call->n_args; i++) {
-        if (expr_is_null_const(call->args[i])) {
-            last_null = call->args[i];
-            continue;
-        }
-        call->args[n_kept++] = call->args[i];
-        if (call->args[i]->kind == EXPR_CONST) break;
-    }
-    call->n_args = n_kept;
-    if (n_kept == 0) call->result = last_null;
-    if (n_kept == 1) call->result = call->args[0];
-}
-
-static weft_status simplify(Call *call)
-{
-    switch (call->op) {
-        case OP_NOT:          return simplify_not(call);
-        case OP_AND: case OP_OR: simplify_logic(call);  break;
-        case OP_COALESCE:     simplify_coalesce(call);  break;
-        default: break;
+    *is_changed = false;
+    *args = arena_array(arena, Expr *, expr->n_args + 1);
+    for (int i = 0; i < expr->n_args; i++) {
+        TRY(expr_replace(arena, expr->args[i], give, context, &(*args)[i], err));
+        *is_changed |= (*args)[i] != expr->args[i];
     }
     return WEFT_OK;
 }
 
-// ---- constructors ---------------------------------------------------------------------------------------------------
-
-static bool fits_count(Op op, int n_args)
+// What stands in for a leaf has its type, so the types above still hold.
+weft_status expr_replace(Arena *arena, const Expr *expr, ReplaceLeaf *give, void *context, Expr **out, Error *err)
 {
-    static const int counts[] = {
-#define OP_COUNT(name, text, n_args) n_args,
-        PLAN_OP_LIST(OP_COUNT)
-#undef OP_COUNT
-    };
-    if (op == OP_LIKE || op == OP_ILIKE) return n_args == 2 || n_args == 3;
-    if (op == OP_IN) return n_args >= 2;
-    return counts[op] < 0 ? n_args >= 1 : n_args == counts[op];
-}
-
-weft_status expr_call(Arena *arena, Op op, Expr *const *args, int n_args, int at, Expr **out, Error *err)
-{
-    if (op == OP_CAST || !fits_count(op, n_args)) return fail(err, WEFT_INTERNAL, at, "wrong number of arguments");
-    Call call = { .arena = arena, .op = op, .n_args = n_args, .at = at, .err = err };
-    call.args = arena_array(arena, Expr *, n_args);
-    memcpy(call.args, args, sizeof(Expr *) * (size_t)n_args);
-    TRY(type_call(&call));
-    if (!call.result) TRY(simplify(&call));
-    *out = call.result;
-    if (call.result) return WEFT_OK;
-    return expr_make_call(arena, call.op, call.type, call.args, call.n_args, at, out, err);
-}
-
-// Keeps the branches that can be taken: drops those behind a false condition, and ends at a true one.
-static int live_branches(Expr **args, int n_args)
-{
-    int n_kept = 0;
-    for (int i = 0; i + 1 < n_args; i += 2) {
-        if (is_boolean_const(args[i], true)) {
-            args[n_kept++] = args[i + 1];
-            return n_kept;
-        }
-        if (args[i]->kind == EXPR_CONST) continue;          // false or NULL
-        args[n_kept++] = args[i];
-        args[n_kept++] = args[i + 1];
+    Expr **args;
+    bool   is_changed;
+    *out = (Expr *)(uintptr_t)expr;
+    if (expr->kind == EXPR_CONST) return WEFT_OK;
+    if (expr->kind == EXPR_COLUMN || expr->kind == EXPR_PARAM) {
+        const Expr *instead = give(context, expr);
+        if (instead) *out = (Expr *)(uintptr_t)instead;
+        return WEFT_OK;
     }
-    args[n_kept++] = args[n_args - 1];
-    return n_kept;
-}
-
-static weft_status coerce_conditions(Arena *arena, Expr **args, int n_args, Error *err)
-{
-    char buffer[32];
-    for (int i = 0; i + 1 < n_args; i += 2) {
-        if (args[i]->type.kind != TYPE_BOOLEAN && !expr_is_untyped(args[i]))
-            return fail(err, WEFT_TYPE_MISMATCH, args[i]->at, "argument of CASE/WHEN must be type boolean, not type %s",
-                        type_label(args[i]->type, buffer));
-        TRY(expr_coerce(arena, args[i], TYPE(BOOLEAN), args[i]->at, &args[i], err));
-    }
-    return WEFT_OK;
-}
-
-weft_status expr_case(Arena *arena, Expr *const *given, int n_args, int at, Expr **out, Error *err)
-{
-    if (n_args < 1 || n_args % 2 == 0) return fail(err, WEFT_INTERNAL, at, "wrong number of arguments");
-    Expr **args = arena_array(arena, Expr *, n_args + 1);
-    memcpy(args, given, sizeof(Expr *) * (size_t)n_args);
-    TRY(coerce_conditions(arena, args, n_args, err));
-    // The results are every second argument, and the last: with one slot moved they are every second.
-    args[n_args] = args[n_args - 1];
-    TRY(expr_unify(arena, args + 1, (n_args + 1) / 2, 2, "CASE", at, err));
-    args[n_args - 1] = args[n_args];
-    n_args = live_branches(args, n_args);
-    *out = args[0];
-    if (n_args == 1) return WEFT_OK;
-    Expr *expr = node_new(arena, EXPR_CASE, args[n_args - 1]->type, at);
-    expr->args = args;
-    expr->n_args = n_args;
-    *out = expr;
-    return count_nodes(expr, err);
+    TRY(replace_args(arena, expr, give, context, &args, &is_changed, err));
+    if (!is_changed) return WEFT_OK;
+    if (expr->kind == EXPR_CALL)
+        return expr_make_call(arena, expr->op, expr->type, args, expr->n_args, expr->at, out, err);
+    return expr_make_case(arena, expr->type, args, expr->n_args, expr->at, out, err);
 }
 
 // ---- casts ----------------------------------------------------------------------------------------------------------
@@ -430,40 +329,4 @@ weft_status expr_coerce(Arena *arena, Expr *arg, Type type, int at, Expr **out, 
     if (is_widening(arg->type, type)) return expr_make_cast(arena, arg, type, at, out, err);
     return fail(err, WEFT_TYPE_MISMATCH, at, "type %s where %s is expected", type_label(arg->type, from),
                 type_label(type, to));
-}
-
-// ---- aggregates -----------------------------------------------------------------------------------------------------
-
-static Type sum_type(Type type)
-{
-    switch ((TypeKind)type.kind) {
-        case TYPE_SMALLINT: case TYPE_INTEGER: return TYPE(BIGINT);
-        case TYPE_BIGINT:   return (Type){ TYPE_NUMERIC, NUMERIC_DIGITS, 0 };
-        case TYPE_DECIMAL:  return (Type){ TYPE_NUMERIC, NUMERIC_DIGITS, type.scale };
-        default:            return TYPE(DOUBLE);
-    }
-}
-
-static bool agg_takes(AggKind kind, Type type)
-{
-    const bool is_column_number = type_is_number(type) && type.kind != TYPE_NUMERIC;
-    switch (kind) {
-        case AGG_SUM: case AGG_AVG: return is_column_number;
-        case AGG_MIN: case AGG_MAX: return is_column_number || type.kind == TYPE_DATE || type.kind == TYPE_TEXT;
-        default:                    return true;
-    }
-}
-
-weft_status expr_agg(AggKind kind, Expr *arg, int at, Agg *out, Error *err)
-{
-    char buffer[32];
-    *out = (Agg){ .kind = kind, .arg = arg, .type = TYPE(BIGINT), .at = at };
-    if (kind == AGG_COUNT_ALL) return WEFT_OK;
-    if (!agg_takes(kind, arg->type))
-        return fail(err, WEFT_UNDEFINED_FUNCTION, at, "function %s(%s) does not exist", agg_name(kind),
-                    type_label(arg->type, buffer));
-    if (kind == AGG_SUM) out->type = sum_type(arg->type);
-    if (kind == AGG_AVG) out->type = TYPE(DOUBLE);
-    if (kind == AGG_MIN || kind == AGG_MAX) out->type = arg->type;
-    return WEFT_OK;
 }

@@ -10,8 +10,8 @@ enum { DECIMAL_DIGITS = 18, NUMERIC_DIGITS = 38 };
 bool        type_is_number(Type type);
 bool        type_is_exact(Type type);                       // integers, decimal, numeric: a whole number over 10^scale
 const char *type_label(Type type, char buffer[32]);         // as type_name, "unknown" for an untyped literal
-const char *op_text(Op op);                                 // "+"
-const char *agg_name(AggKind kind);
+const char *op_text(Op op);                                 // "+"; of operators, not of functions
+bool        op_has(Op op, int property);                    // OP_FAILS, OP_TESTS, OP_LAX
 
 i128 ten_to(int n);                                         // 0 <= n <= 38
 bool multiply_wide(i128 a, i128 b, i128 *product);          // false when it leaves 128 bits
@@ -36,14 +36,12 @@ weft_status like_match(const Value *text, const Value *pattern, const char *esca
 
 // Makes the call as it is, its arguments already of fitting types: folds constants, checks depth and size.
 weft_status expr_make_call(Arena *arena, Op op, Type type, Expr **args, int n_args, int at, Expr **out, Error *err);
+weft_status expr_make_case(Arena *arena, Type type, Expr **args, int n_args, int at, Expr **out, Error *err);
 weft_status expr_make_cast(Arena *arena, Expr *arg, Type type, int at, Expr **out, Error *err);
 Expr       *expr_null(Arena *arena, Type type, int at);
 Expr       *expr_boolean(Arena *arena, bool value, int at);
 bool        expr_is_untyped(const Expr *expr);              // a literal whose type is not settled, or a bare NULL
 bool        expr_is_null_const(const Expr *expr);
-
-// Brings arguments to one type (COALESCE, CASE results); WHAT names the construct in messages.
-weft_status expr_unify(Arena *arena, Expr **args, int n_args, int step, const char *what, int at, Error *err);
 
 // Typing rules, by operator: change the arguments and the type, or put something else in RESULT.
 typedef struct Call {
@@ -59,6 +57,10 @@ typedef struct Call {
 
 weft_status type_call(Call *call);
 
+// range.c
+Range range_of_value(const Value *value);
+Range range_unite(Range a, Range b);                        // what holds for values of either
+
 // float_range.c: as range_of_..., for floats.  IS_REAL: results are rounded to reals.
 FloatRange float_range_of_value(double value);
 FloatRange float_range_of_exact(i128 low, i128 high, int scale);
@@ -67,5 +69,12 @@ FloatRange float_range_negate(FloatRange a);
 FloatRange float_range_abs(FloatRange a);
 FloatRange float_range_unite(FloatRange a, FloatRange b);
 FloatRange float_range_to_real(FloatRange a);
+// Of F(x, 0, 0), which never falls as x grows.
+typedef enum Rising {
+    RISING_WHOLE,                                           // all values are whole numbers
+    RISING_ROOT,                                            // correctly rounded; 0 at 0, nothing below
+    RISING_SMOOTH                                           // good to 2^-50
+} Rising;
+FloatRange float_range_of_rising(FloatRange a, double (*f)(double x, double y, double r), Rising rising);
 
 #endif

@@ -12,6 +12,7 @@
 // time, 22003.
 
 #include "plan/expr_int.h"
+#include "plan/functions.h"
 
 #include <stdlib.h>
 
@@ -571,16 +572,34 @@ static weft_status type_coalesce(Call *call)
     return WEFT_OK;
 }
 
-// ---- dates ----------------------------------------------------------------------------------------------------------
+// ---- functions ------------------------------------------------------------------------------------------------------
 
-static weft_status type_date_field(Call *call)
+static weft_status no_function(const Call *call, const Function *function)
 {
-    char buffer[32];
-    call->type = TYPE(INTEGER);
-    if (expr_is_untyped(call->args[0])) TRY(coerce_arg(call, 0, TYPE(DATE)));
-    if (is_kind(call->args[0], TYPE_DATE)) return WEFT_OK;
-    return fail(call->err, WEFT_UNDEFINED_FUNCTION, call->at, "function extract(%s from %s) does not exist",
-                op_text(call->op), type_label(call->args[0]->type, buffer));
+    char types[FUNCTION_ARGS * 34] = "", name[32];
+    for (int i = 0; i < MIN_OF(call->n_args, FUNCTION_ARGS); i++) {
+        if (i > 0) strcat(types, ", ");
+        strcat(types, type_label(call->args[i]->type, name));
+    }
+    return fail(call->err, WEFT_UNDEFINED_FUNCTION, call->at,
+                function->is_field ? "function extract(%s from %s) does not exist" : "function %s(%s) does not exist",
+                function->names[0], types);
+}
+
+// The descriptor says which types the arguments become.
+static weft_status type_function(Call *call, const Function *function)
+{
+    Type types[FUNCTION_ARGS];
+    if (!function_types(function, call->args, call->n_args, types, &call->type)) return no_function(call, function);
+    for (int i = 0; i < call->n_args; i++) {
+        if (function->args[i] == ARG_DIGITS && call->args[i]->kind != EXPR_CONST)
+            return fail(call->err, WEFT_UNSUPPORTED, call->args[i]->at,
+                        "%s to a number of digits that is not constant is not supported yet", function->names[0]);
+        if (expr_is_untyped(call->args[i]) && function->args[i] != ARG_DIGITS) TRY(coerce_arg(call, i, types[i]));
+        else if (function->args[i] != ARG_DIGITS) TRY(cast_arg(call, i, types[i]));
+    }
+    if (!function->is_cast || expr_is_null_const(call->args[call->n_args - 1])) return WEFT_OK;
+    return expr_make_cast(call->arena, call->args[0], call->type, call->at, &call->result, call->err);
 }
 
 // ---- by operator ----------------------------------------------------------------------------------------------------
@@ -590,7 +609,7 @@ weft_status type_call(Call *call)
     switch (call->op) {
         case OP_ADD: case OP_SUB: case OP_MUL: case OP_DIV: case OP_MOD:
             return type_arithmetic(call);
-        case OP_NEG: case OP_ABS:
+        case OP_NEG:
             return type_sign(call);
         case OP_EQ: case OP_NE: case OP_LT: case OP_LE: case OP_GT: case OP_GE:
             return type_comparison(call);
@@ -604,10 +623,8 @@ weft_status type_call(Call *call)
             return type_in(call);
         case OP_COALESCE:
             return type_coalesce(call);
-        case OP_YEAR: case OP_QUARTER: case OP_MONTH: case OP_DAY: case OP_DOW: case OP_ISODOW: case OP_DOY:
-            return type_date_field(call);
-        case OP_CAST: case OP_N:
-            break;
+        default:
+            if (function_of(call->op)) return type_function(call, function_of(call->op));
     }
     return fail(call->err, WEFT_INTERNAL, call->at, "not an operator");
 }

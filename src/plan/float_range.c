@@ -4,12 +4,16 @@
 //     v          v                     v
 //     most ... 2^least ... . ... 2^unit        every value is a sum of powers of two between these
 //
-// An exact sum is an integer of multiples of 2^unit (weave/sink.c), so UNIT and the interval say how long it can get.  LEAST is
-// carried because rounding keeps 53 bits from the highest one on: a product of numbers that are not small is a multiple of
-// something that is not small, whatever its factors' units.  Rounding to nearest is monotone, so an interval's ends, computed
+// An exact sum is an integer of multiples of 2^unit (weave/sink.c), so UNIT and the interval say how long it can get.
+// LEAST is
+// carried because rounding keeps 53 bits from the highest one on: a product of numbers that are not small is a multiple
+// of
+// something that is not small, whatever its factors' units.  Rounding to nearest is monotone, so an interval's ends,
+// computed
 // as the kernel computes values, bound the rounded results, with no allowance for error.
 //
-// Where finite operands give an infinity the kernel raises an error, so results are special (NaN, an infinity) only where operands
+// Where finite operands give an infinity the kernel raises an error, so results are special (NaN, an infinity) only
+// where operands
 // are; casts to real are the exception.
 
 #include "plan/expr_int.h"
@@ -61,7 +65,11 @@ static FloatRange settled(FloatRange range)
 FloatRange float_range_of_bits(FloatBits bits, bool has_range, double low, double high, bool has_nan)
 {
     if (!has_range) return (FloatRange){ .known = true, .has_special = has_nan, .low = INFINITY, .high = -INFINITY };
-    FloatRange range = { .has_special = has_nan || isinf(low) || isinf(high), .low = low, .high = high, .unit = UNIT_MIN, .least = UNIT_MIN };
+    FloatRange range = { .has_special = has_nan || isinf(low) || isinf(high),
+                         .low = low,
+                         .high = high,
+                         .unit = UNIT_MIN,
+                         .least = UNIT_MIN };
     if (!bits.is_known) return settled(range);
     const bool   has_bits = bits.least <= bits.most;
     const double bound = !has_bits ? 0 : bits.most >= 1023 ? DBL_MAX : ldexp(1, bits.most + 1);
@@ -93,12 +101,15 @@ FloatRange float_range_unite(FloatRange a, FloatRange b)
     const bool has_special = a.has_special || b.has_special;
     FloatRange range = is_none(a) ? b : a;
     if (!is_none(a) && !is_none(b))
-        range = (FloatRange){ .low = fmin(a.low, b.low), .high = fmax(a.high, b.high), .unit = MIN_OF(a.unit, b.unit), .least = MIN_OF(a.least, b.least) };
+        range = (FloatRange){ .low = fmin(a.low, b.low),
+                              .high = fmax(a.high, b.high),
+                              .unit = MIN_OF(a.unit, b.unit),
+                              .least = MIN_OF(a.least, b.least) };
     range.has_special = has_special;
     return settled(range);
 }
 
-// ---- arithmetic ----------------------------------------------------------------------------------------------------------------
+// ---- arithmetic -----------------------------------------------------------------------------------------------------
 
 static double computed(Op op, double a, double b, bool is_real)
 {
@@ -109,8 +120,8 @@ static double computed(Op op, double a, double b, bool is_real)
 // From the corners.  0 * infinity cannot happen, as ends are finite; ends that overflow are clipped by settled.
 static FloatRange corners(Op op, FloatRange a, FloatRange b, bool is_real)
 {
-    const double ends[4] = { computed(op, a.low, b.low, is_real), computed(op, a.low, b.high, is_real), computed(op, a.high, b.low, is_real),
-                             computed(op, a.high, b.high, is_real) };
+    const double ends[4] = { computed(op, a.low, b.low, is_real), computed(op, a.low, b.high, is_real),
+                             computed(op, a.high, b.low, is_real), computed(op, a.high, b.high, is_real) };
     FloatRange   range = { .low = ends[0], .high = ends[0], .unit = UNIT_MIN, .least = UNIT_MIN };
     for (int i = 1; i < 4; i++) range.low = fmin(range.low, ends[i]), range.high = fmax(range.high, ends[i]);
     return range;
@@ -146,7 +157,7 @@ FloatRange float_range_of_call(Op op, FloatRange a, FloatRange b, bool is_real)
     FloatRange range;
     a = spelled_out(a), b = spelled_out(b);
     const bool has_special = a.has_special || b.has_special;
-    if (is_none(a) || is_none(b)) {                                            // but NaN and infinities can give anything: 1 / infinity is 0
+    if (is_none(a) || is_none(b)) {  // but NaN and infinities can give anything: 1 / infinity is 0
         range = has_special ? (FloatRange){ .low = 0, .high = 0 } : float_range_none();
         range.has_special = has_special;
         return settled(range);
@@ -154,7 +165,7 @@ FloatRange float_range_of_call(Op op, FloatRange a, FloatRange b, bool is_real)
     switch (op) {
         case OP_ADD: case OP_SUB:
             range = corners(op, a, b, is_real);
-            range.unit = range.least = MIN_OF(a.unit, b.unit);                 // whatever cancels, these bits are the last
+            range.unit = range.least = MIN_OF(a.unit, b.unit);  // whatever cancels, these bits are the last
             break;
         case OP_MUL:
             range = corners(op, a, b, is_real);
@@ -193,4 +204,35 @@ FloatRange float_range_to_real(FloatRange a)
     a.has_special |= isinf(a.low) || isinf(a.high);
     a.low = fmax(a.low, -FLT_MAX), a.high = fmin(a.high, FLT_MAX);
     return settled(a);
+}
+
+// What NaN and the infinities give may be finite: exp(-infinity) is 0.
+static FloatRange with_specials(FloatRange range, double (*f)(double x, double y, double r))
+{
+    const double specials[] = { NAN, INFINITY, -INFINITY };
+    for (int i = 0; i < COUNT_OF(specials); i++) {
+        const double value = f(specials[i], 0, 0);
+        if (isfinite(value)) range.low = fmin(range.low, value), range.high = fmax(range.high, value);
+    }
+    return range;
+}
+
+// The values at the ends, the lower one at 0 or just above it where F has none below.
+FloatRange float_range_of_rising(FloatRange a, double (*f)(double x, double y, double r), Rising rising)
+{
+    const double slack = rising == RISING_SMOOTH ? 0x1p-50 : 0;
+    a = spelled_out(a);
+    FloatRange range = float_range_none();
+    if (!is_none(a)) {
+        const double least = ldexp(1, a.least), low = isnan(f(a.low, 0, 0)) ? 0 : a.low;
+        range.low = f(isinf(f(low, 0, 0)) && low == 0 ? least : low, 0, 0);
+        range.high = f(a.high, 0, 0);
+        if (isnan(range.high)) range = float_range_none();             // every value fails
+        else range.low -= fabs(range.low) * slack, range.high += fabs(range.high) * slack;
+    }
+    if (a.has_special) range = with_specials(range, f);
+    range.has_special = a.has_special;
+    range.unit = range.least = rising == RISING_WHOLE || is_none(range) ? 0 : UNIT_MIN;
+    if (rising == RISING_ROOT && !is_none(a)) range.least = ilogb(f(ldexp(1, a.least), 0, 0));
+    return settled(range);
 }

@@ -1,61 +1,73 @@
-// plan.h - what a query means: typed expressions, the bound query, and its pipelines.
+// plan.h - what a query means: typed expressions, a tree of operators, rewrites of the tree, and the pipelines cut from
+// it.
 //
-// A front end (sql, datalog) builds a Query: relations, conjuncts, keys, aggregates, outputs, every expression typed and
-// every implicit cast made explicit, so nothing below looks at SQL again:
+// A front end (sql, datalog) builds a Plan: a tree of nodes over columns.  Every column of a plan has one id, and
+// expressions name columns by it, so an expression means the same above and below a join:
 //
-//     expr_call(arena, OP_MUL, args, 2, at, &product, err)        // finds the types, inserts the casts, folds constants
-//     plan_pipelines(arena, query, &plan, err)                    // join order, pushdown, sinks
+//     plan_scan(plan, table, alias, at)                          // a node, with a fresh column for each of the table's
+//     expr_call(arena, OP_MUL, args, 2, at, &product, err)       // finds the types, inserts the casts, folds constants
+//     plan_rewrite(plan, err)                                    // tree to tree: pushdown, join order, pruning, ...
+//     plan_cut(arena, plan, &graph, err)                         // pipelines, in an order in which they can run
 //
-// Nodes live in the arena they were made in and are never changed once made, except by the function that made them.
+// Expressions are never changed once made.  Nodes belong to the plan's arena; only rewrites change them.
 
 #ifndef WEFT_PLAN_H
 #define WEFT_PLAN_H
 
 #include "store/store.h"
 
-// ---- expressions ------------------------------------------------------------------------------------------------------
+// ---- expressions ----------------------------------------------------------------------------------------------------
 
-// Operators: name, text for EXPLAIN, number of arguments (-1: any).  Semantics are PostgreSQL's unless said otherwise.
+// Operators: name, text for EXPLAIN, number of arguments (-1: any), properties.  Semantics are PostgreSQL's unless
+// said otherwise.
 // After expr_call, arguments obey:
-//   ADD SUB MUL MOD  both integer kinds (result: the wider kind), or both decimal (ADD SUB MOD: equal scale; MUL: scales add up),
-//                    or both real, or both double; NUMERIC (128 bits) only above aggregates.  Date + integer, date - integer
+//   ADD SUB MUL MOD  both integer kinds (result: the wider kind), or both decimal (ADD SUB MOD: equal scale; MUL:
+//   scales add up),
+//                    or both real, or both double; NUMERIC (128 bits) only above aggregates.  Date + integer, date -
+//                    integer
 //                    give a date, date - date an integer.  A result out of range of its type is an error, 22003.
-//   DIV              both integer kinds (truncates), or both double; decimal / anything is double / double.  22012 on zero.
-//   NEG ABS          any number
-//   EQ .. GE         both integer kinds, both decimal or numeric of equal scale, both double, both date, boolean or text
+//   DIV              both integer kinds (truncates), or both double; decimal / anything is double / double.  22012 on
+//   zero.
+//   NEG              any number
+//   EQ .. GE         both integer kinds, both decimal or numeric of equal scale, both double, both date, boolean or
+//   text
 //   AND OR NOT       boolean, three-valued
 //   IS_NULL, IS_NOT_NULL   any; never NULL
 //   LIKE ILIKE       text, constant pattern; optional third argument: constant escape text ("" for none; default "\")
 //   IN               an expression and constants of its type (NULLs among them allowed, with SQL's meaning)
 //   COALESCE         arguments of one type
-//   CAST             one argument, to the node's type: between numbers, boolean <-> integer, text <-> anything only on constants
-//                    (and text -> text).  Decimals round half away from zero, double -> integer half to even; 22003 out of range.
-//   YEAR ..          field of a date, as integer
-#define PLAN_OP_LIST(X)                                                            \
-    X(ADD, "+", 2) X(SUB, "-", 2) X(MUL, "*", 2) X(DIV, "/", 2) X(MOD, "%", 2)     \
-    X(NEG, "-", 1) X(ABS, "abs", 1)                                                \
-    X(EQ, "=", 2) X(NE, "<>", 2) X(LT, "<", 2) X(LE, "<=", 2) X(GT, ">", 2) X(GE, ">=", 2) \
-    X(AND, "and", 2) X(OR, "or", 2) X(NOT, "not", 1)                               \
-    X(IS_NULL, "is null", 1) X(IS_NOT_NULL, "is not null", 1)                      \
-    X(LIKE, "like", -1) X(ILIKE, "ilike", -1) X(IN, "in", -1)                      \
-    X(COALESCE, "coalesce", -1) X(CAST, "cast", 1)                                 \
-    X(YEAR, "year", 1) X(QUARTER, "quarter", 1) X(MONTH, "month", 1) X(DAY, "day", 1) \
-    X(DOW, "dow", 1) X(ISODOW, "isodow", 1) X(DOY, "doy", 1)
+//   CAST             one argument, to the node's type: between numbers, boolean <-> integer, text <-> anything only on
+//   constants
+//                    (and text -> text).  Decimals round half away from zero, double -> integer half to even; 22003 out
+//                    of range.
+// Functions are operators too, from OP_FUNCTION on, in the order of their lists: see functions.h.
+enum { OP_FAILS = 1, OP_TESTS = 2, OP_LAX = 4 };            // may be an error; is a test; NULL may give a value
+
+#define PLAN_OP_LIST(X)                                                                                              \
+    X(ADD, "+", 2, OP_FAILS) X(SUB, "-", 2, OP_FAILS) X(MUL, "*", 2, OP_FAILS) X(DIV, "/", 2, OP_FAILS)              \
+    X(MOD, "%", 2, OP_FAILS) X(NEG, "-", 1, OP_FAILS)                                                                \
+    X(EQ, "=", 2, OP_TESTS) X(NE, "<>", 2, OP_TESTS) X(LT, "<", 2, OP_TESTS) X(LE, "<=", 2, OP_TESTS)                \
+    X(GT, ">", 2, OP_TESTS) X(GE, ">=", 2, OP_TESTS)                                                                 \
+    X(AND, "and", 2, OP_TESTS | OP_LAX) X(OR, "or", 2, OP_TESTS | OP_LAX) X(NOT, "not", 1, OP_TESTS)                 \
+    X(IS_NULL, "is null", 1, OP_TESTS | OP_LAX) X(IS_NOT_NULL, "is not null", 1, OP_TESTS | OP_LAX)                  \
+    X(LIKE, "like", -1, OP_TESTS) X(ILIKE, "ilike", -1, OP_TESTS) X(IN, "in", -1, OP_TESTS | OP_LAX)                 \
+    X(COALESCE, "coalesce", -1, OP_LAX) X(CAST, "cast", 1, OP_FAILS)
 
 typedef enum Op {
-#define PLAN_OP_ENUM(name, text, n_args) OP_##name,
+#define PLAN_OP_ENUM(name, text, n_args, properties) OP_##name,
     PLAN_OP_LIST(PLAN_OP_ENUM)
 #undef PLAN_OP_ENUM
-    OP_N
+    OP_N,
+    OP_FUNCTION,                       // the first function; OP_N is none
+    OP_LAST = 1 << 15
 } Op;
 
 typedef enum ExprKind {
-    EXPR_CONST,                        // value
-    EXPR_COLUMN,                       // relation, column
-    EXPR_CALL,                         // op, args
-    EXPR_CASE,                         // args: condition, result, condition, result, ..., else (always an odd count; no operand form)
-    EXPR_KEY,                          // index: a group key, in outputs and HAVING of a grouped query
-    EXPR_AGG                           // index: an aggregate, likewise
+    EXPR_CONST,   // value
+    EXPR_COLUMN,  // column: its id in the plan
+    EXPR_PARAM,   // param: its number in the plan; known when the query runs, the same for all rows
+    EXPR_CALL,    // op, args
+    EXPR_CASE     // args: condition, result, ..., else (always an odd count; no operand form)
 } ExprKind;
 
 typedef struct Expr Expr;
@@ -67,18 +79,27 @@ struct Expr {
     int      n_args;
     Expr   **args;
     Value    value;
-    int      relation, column;
-    int      index;
-    int      depth, size;              // height, and nodes counted with repetition; kept by the constructors, 0 in a leaf made by hand
+    int      column;
+    int      param;
+    int      depth, size;              // height, and nodes counted with repetition; 0 in a leaf made by hand
 };
 
-typedef enum AggKind { AGG_COUNT_ALL, AGG_COUNT, AGG_SUM, AGG_MIN, AGG_MAX, AGG_AVG } AggKind;
+typedef enum AggKind {
+    AGG_COUNT_ALL,
+    AGG_COUNT,
+    AGG_SUM,
+    AGG_MIN,
+    AGG_MAX,
+    AGG_AVG,
+    AGG_ANY  // the value of any row, NULL or not: a rewrite makes it where all rows of a group agree
+} AggKind;
 
 // sum: smallint and integer give bigint, bigint numeric(38,0), decimal(p,s) numeric(38,s), real and double double.
 // avg is always double.  min and max keep the type.  Aggregates of no rows are NULL, counts 0.
 typedef struct Agg {
     AggKind kind;
     Expr   *arg;                       // NULL for count(*)
+    bool    is_distinct;               // of equal arguments one counts; a rewrite removes it
     Type    type;
     int     at;
 } Agg;
@@ -86,23 +107,28 @@ typedef struct Agg {
 #define expr_const weft_expr_const     // libtcc, linked statically, has an expr_const of its own
 // Constructors.  They type-check, insert casts and fold constants; errors carry AT and, where useful, a hint.
 Expr       *expr_const(Arena *arena, Value value, int at);                     // copies text into the arena
-Expr       *expr_column(Arena *arena, int relation, int column, Type type, int at);
-weft_status expr_number(Arena *arena, const char *bytes, size_t length, int at, Expr **out, Error *err);   // a literal, typed by its digits
+Expr       *expr_column(Arena *arena, int column, Type type, int at);
+Expr       *expr_param(Arena *arena, int param, Type type, int at);
+weft_status expr_number(Arena *arena, const char *bytes, size_t length, int at, Expr **out,
+                        Error *err);  // a literal, typed by its digits
 weft_status expr_call(Arena *arena, Op op, Expr *const *args, int n_args, int at, Expr **out, Error *err);
 weft_status expr_case(Arena *arena, Expr *const *args, int n_args, int at, Expr **out, Error *err);  // n_args odd
 weft_status expr_cast(Arena *arena, Expr *arg, Type type, int at, Expr **out, Error *err);           // explicit cast
-weft_status expr_coerce(Arena *arena, Expr *arg, Type type, int at, Expr **out, Error *err);         // implicit: literals and widening only
+weft_status expr_coerce(Arena *arena, Expr *arg, Type type, int at, Expr **out,
+                        Error *err);  // implicit: literals and widening only
+// Brings N_ARGS of ARGS, every STEP-th, to one type, literals included; WHAT names the construct in messages.
+weft_status expr_unify(Arena *arena, Expr **args, int n_args, int step, const char *what, int at, Error *err);
 weft_status expr_agg(AggKind kind, Expr *arg, int at, Agg *out, Error *err);
 
 bool expr_equal(const Expr *a, const Expr *b);
 bool expr_is_const(const Expr *expr);
 bool expr_is_never(const Expr *condition);                                      // a constant that is not true
-u64  expr_relations(const Expr *expr);                                         // bit r: uses relation r
-bool expr_can_fail(const Expr *expr);                                           // evaluation may raise an error, judged without ranges
-int  expr_depth_limit(void);                                                   // deepest tree that constructors accept: else TOO_COMPLEX
+bool expr_can_fail(const Expr *expr);  // evaluation may raise an error, judged without ranges
+int expr_depth_limit(void);            // deepest tree that constructors accept: else TOO_COMPLEX
 
-// The interpreter: for constants, dictionary values, rows above aggregates.  COLUMN is asked for EXPR_COLUMN, EXPR_KEY and
-// EXPR_AGG nodes; it may be NULL when there are none.  Text results point into arguments or the arena.
+// The interpreter: for constants, dictionary values, rows above aggregates.  COLUMN is asked for EXPR_COLUMN nodes; it
+// may
+// be NULL when there are none.  Text results point into arguments or the arena.
 typedef struct EvalContext {
     Arena *arena;
     void (*column)(void *context, const Expr *node, Value *value);
@@ -110,38 +136,227 @@ typedef struct EvalContext {
 } EvalContext;
 weft_status expr_eval(const Expr *expr, const EvalContext *context, Value *value, Error *err);
 
-// ---- the bound query -----------------------------------------------------------------------------------------------------
+// Sets of column ids.  All zero: the empty set.  Sets grow in the arena that is handed in.
+typedef struct ColumnSet { int n_words; u64 *words; } ColumnSet;
+void      columns_add(Arena *arena, ColumnSet *set, int column);
+void      columns_add_all(Arena *arena, ColumnSet *set, const ColumnSet *other);
+void      columns_add_expr(Arena *arena, ColumnSet *set, const Expr *expr);             // those that it names
+bool      columns_has(const ColumnSet *set, int column);
+bool      columns_is_subset(const ColumnSet *set, const ColumnSet *of);
+bool      columns_meet(const ColumnSet *a, const ColumnSet *b);                         // have a column in common
+int       columns_count(const ColumnSet *set);
+int       columns_next(const ColumnSet *set, int after);                                // -1: none; begin with -1
+bool      expr_uses_only(const Expr *expr, const ColumnSet *set);                       // no allocation
+bool      expr_uses_any(const Expr *expr, const ColumnSet *set);
+bool      expr_has_column(const Expr *expr, int column);
+
+// A copy of EXPR in which GIVE stands in for each leaf (column or parameter) for which it gives one; EXPR itself where
+// it
+// gives none.  Constants are folded anew.
+typedef const Expr *ReplaceLeaf(void *context, const Expr *leaf);                        // NULL: it stays
+weft_status expr_replace(Arena *arena, const Expr *expr, ReplaceLeaf *give, void *context, Expr **out, Error *err);
+
+// ---- ranges: what statistics prove about an expression --------------------------------------------------------------
+
+// Floats.  All zero: nothing is proved.
+typedef struct FloatRange {
+    bool   known;
+    bool   has_special;                // NaN or an infinity can occur
+    double low, high;                  // of the finite values; low > high: there are none
+    int    unit;                       // each of them is a multiple of 2^unit
+    int    least;                      // and 0 or at least 2^least in magnitude
+} FloatRange;
+
+FloatRange float_range_any(void);
+FloatRange float_range_none(void);
+FloatRange float_range_of_bits(FloatBits bits, bool has_range, double low, double high,
+                               bool has_nan);                                  // what a column's statistics say
+int        float_range_most(FloatRange range);                                 // magnitudes are below 2^(most + 1)
+
+typedef struct Range {
+    bool known;                        // false: floats, or nothing proved; LOW and HIGH then span the type
+    bool nullable;
+    i128 low, high;                    // of the non-NULL values; low > high: there are none
+    FloatRange f;                      // the same for floats
+} Range;
+
+Range range_of_type(Type type);
+// COLUMN gives what is known of a column; called for EXPR_COLUMN only.
+typedef Range (*RangeOfColumn)(void *context, const Expr *column);
+Range range_of(const Expr *expr, RangeOfColumn column, void *context);
+FloatRange float_range_of_cast(Range a, Type from, Type to);                    // to real or double
+bool float_call_overflows(Op op, Type type, FloatRange a,
+                          FloatRange b);  // finite operands may give an infinity; + - * /
+// The range of an arithmetic result before it is checked against its type: what decides whether a check is needed.
+Range range_of_call(Op op, Type type, Range a, Range b);
+
+// ---- the operator tree ----------------------------------------------------------------------------------------------
+
+// A column of the plan: made by one node, seen by the nodes above.  Its place in plan->columns is its id.
+typedef struct PlanColumn {
+    Type        type;
+    Range       range;                 // proved by plan_prove; range.nullable: NULL can occur
+    double      n_distinct;            // estimated by plan_prove, at least 1
+    double      typical;               // a sum's or a count's mean, estimated; 0: not known
+    const char *name;                  // for people, and for the result
+    const char *qualifier;             // the alias of its table; NULL: it has none
+    const Expr *value;                 // what PROJECT or a group key computes; NULL: a stored column, or
+    const struct Agg *agg;             // an aggregate; NULL: none.  Both only for printing.
+    bool is_measured;  // plan_prove has read the statistics behind it (scan) or looked at its values (values):
+    Range       measured;              // what they prove
+    double      n_measured;            // distinct values
+} PlanColumn;
+
+typedef enum NodeKind {
+    NODE_SCAN,                         // a table
+    NODE_VALUES,                       // constants
+    NODE_FILTER,                       // rows for which all conditions are true
+    NODE_PROJECT,                      // new columns from expressions
+    NODE_JOIN,
+    NODE_AGGREGATE,                    // groups; without keys one row, always
+    NODE_WINDOW,                       // not built by any front end yet
+    NODE_SORT,                         // order, and DISTINCT ON
+    NODE_LIMIT,
+    NODE_SET,                          // UNION, INTERSECT, EXCEPT, by position
+    NODE_SHARED,                       // rows of a subplan that is computed once
+    NODE_REPEAT                        // room for recursion: not built by any front end yet
+} NodeKind;
+
+// Left is inputs[0], right inputs[1].  Pairs match where all keys are equal (NULL equals nothing) and all conditions
+// hold.
+typedef enum JoinKind {
+    JOIN_INNER,                        // matching pairs
+    JOIN_LEFT,                         // and left rows without a match, the right columns NULL
+    JOIN_RIGHT,                        // and right rows without a match; a rewrite makes it LEFT
+    JOIN_FULL,                         // and both
+    JOIN_SEMI,                         // left rows that have a match, once
+    JOIN_ANTI,                         // left rows that have none
+    JOIN_SINGLE,                       // like LEFT; a left row with a second match is an error (21000)
+    JOIN_MARK                          // left rows, each with MARK: whether it has a match (never NULL)
+} JoinKind;
+
+typedef enum SetKind { SET_UNION, SET_INTERSECT, SET_EXCEPT } SetKind;
+
+typedef struct SortKey { int column; bool descending, nulls_first; } SortKey;          // column: an id
+
+typedef struct Shared {                // a subplan with several users: WITH, and rewrites that need rows twice
+    struct Node *root;
+    int          n_uses;               // references in the tree; counted by plan_rewrite at its end
+    int          number;               // in plan->shared
+    const char  *name;                 // WITH's; for people
+} Shared;
+
+typedef struct Node Node;
+struct Node {
+    NodeKind   kind;
+    int        at;                     // place in the text, -1: made up
+    int        n_inputs;
+    Node      *inputs[2];
+    int        n_out;                  // what comes out, in order: column ids
+    int       *out;
+    double     rows;                   // estimated by plan_prove
+
+    const Table *table;                // scan; held by the plan's arena
+    const char  *alias;                // scan, shared: what the text calls it
+    int         *table_columns;        // scan: n_out of them, the table's column behind out[i]
+    u64          n_rows;               // values
+    Value       *values;               // values: n_rows x n_out, of the columns' types
+    int          n_conditions;         // filter: all must be true; join: beside the keys, over both sides' columns
+    Expr       **conditions;
+    Expr **exprs;  // project: n_out, expression behind out[i]; a column that stays as it is keeps its id
+    int          copies;               // project: each row so many times: a bigint column of the input; -1: once
+    JoinKind     join;
+    int          n_keys;               // join: pairs; aggregate: group keys
+    Expr       **keys;                 // join: over left; aggregate: expressions behind out[0 .. n_keys - 1]
+    Expr       **right_keys;           // join: over right, of the same types
+    int          mark;                 // join: the boolean column of JOIN_MARK
+    int          n_aggs;               // aggregate: out[n_keys + a] is aggregate a
+    Agg         *aggs;
+    int          n_sort;               // sort
+    SortKey     *sort;
+    int n_distinct_on;  // sort: of rows equal in the first so many keys only the first stays; 0: all stay
+    i64          limit, offset;        // limit -1: none
+    SetKind      set;
+    bool         is_all;               // set: ALL
+    Shared      *shared;
+};
+
+typedef struct PlanParam {             // an EXPR_PARAM: the value of a subquery, or of $1
+    Type        type;
+    Node *subplan;  // its one row and column; no row: NULL; a second row: an error (21000).  NULL: $N
+    int         at;
+} PlanParam;
+
+typedef struct Plan {
+    Arena      *arena;
+    int         n_columns;
+    PlanColumn *columns;               // by id
+    int         n_params;
+    PlanParam  *params;
+    int         n_shared;
+    Shared    **shared;                // a subplan comes after those that it uses
+    int         n_scans;               // how many tables it scans: MAX_RELATIONS at most
+    Node       *root;                  // its out: the result's columns first
+    int         n_visible;             // so many of them are shown; the rest is only sorted by
+    const char **names;                // n_visible: what the result calls them
+} Plan;
 
 #define MAX_RELATIONS 64
 
-typedef struct Relation { const Table *table; const char *alias; int at; } Relation;   // table is held by the query's arena
+Plan *plan_new(Arena *arena);
+int   plan_add_column(Plan *plan, Type type, const char *name, const char *qualifier);          // gives its id
+int   plan_add_param(Plan *plan, Type type, Node *subplan, int at);                             // gives its number
+Expr *plan_column_expr(const Plan *plan, int column, int at);
+Expr *plan_column_expr_in(Arena *arena, const Plan *plan, int column);                          // for a run of the plan
 
-typedef struct Output { Expr *expr; const char *name; } Output;
+// Constructors: they fill in kind, inputs and out.  Lists that are handed in become the node's own.
+Node *plan_scan(Plan *plan, const Table *table, const char *alias, int at);
+Node *plan_values(Plan *plan, u64 n_rows, int n_columns, const int *columns,
+                  Value *values);  // no column: rows all the same
+Node *plan_filter(Plan *plan, Node *input, Expr **conditions, int n_conditions);                 // none: INPUT itself
+Node *plan_project(Plan *plan, Node *input, Expr **exprs, const int *columns, int n_columns);
+Node *plan_join(Plan *plan, JoinKind kind, Node *left, Node *right, Expr **conditions,
+                int n_conditions);  // mark: makes it
+Node *plan_aggregate(Plan *plan, Node *input, Expr **keys, const int *key_columns, int n_keys, Agg *aggs,
+                     const int *agg_columns, int n_aggs);
+Node *plan_sort(Plan *plan, Node *input, SortKey *keys, int n_keys);
+Node *plan_limit(Plan *plan, Node *input, i64 limit, i64 offset);
+Node *plan_set(Plan *plan, SetKind kind, bool is_all, Node *left, Node *right,
+               const int *columns);  // fresh ids, a type each
+Shared *plan_share(Plan *plan, Node *root, const char *name);
+Node *plan_reference(Plan *plan, Shared *shared, const char *alias, int at);  // fresh columns for its rows
 
-typedef struct SortKey { int output; bool descending, nulls_first; } SortKey;
+bool  node_gives(const Node *node, int column);                                                  // among its out
+void  node_columns(Arena *arena, const Node *node, ColumnSet *set);                              // all of its out
+bool plan_is_same_tree(const Plan *plan, const Node *a, const Node *b);               // same rows, column by column
+void plan_split_condition(Arena *arena, Expr *condition, Expr ***list, int *n_list);  // at its ANDs; true is left out
 
-typedef struct Query {
-    int        n_relations;            // 0: select without from, one row
-    Relation  *relations;
-    int        n_conjuncts;            // WHERE and ON, split at AND; boolean; a row passes when all are true
-    Expr     **conjuncts;
-    bool       is_grouped;             // has keys or aggregates or HAVING
-    int        n_keys;
-    Expr     **keys;                   // over columns
-    int        n_aggs;
-    Agg       *aggs;                   // distinct ones; arguments over columns
-    Expr      *having;                 // over EXPR_KEY and EXPR_AGG; NULL when there is none
-    int        n_outputs, n_visible;   // outputs past the visible ones are only sorted by
-    Output    *outputs;                // over columns, or over EXPR_KEY and EXPR_AGG when grouped
-    bool       is_distinct;            // only with is_grouped; an ungrouped DISTINCT is bound as GROUP BY all outputs
-    int        n_sort;
-    SortKey   *sort;
-    i64        limit, offset;          // limit -1: none
-} Query;
+// Ranges, NULLs, distinct counts and row estimates of all columns and nodes, from the leaves up.
+void  plan_prove(Plan *plan, Node *root);
+double plan_selectivity(const Plan *plan, const Expr *condition);                                // estimate, 0 to 1
+double plan_distinct_of(const Plan *plan, const Expr *expr);                                     // estimate, at least 1
+Range plan_range(const Plan *plan, const Expr *expr);                                            // proved
+Range plan_range_of_stored(const Table *table, int column);                                      // proved by statistics
+bool plan_is_empty(const Plan *plan, const Node *node);  // proved by its text: no row comes out
 
-void expr_print(const Expr *expr, const Query *query, Text *text);             // as SQL, for EXPLAIN; QUERY may be NULL
+void expr_print(const Expr *expr, const Plan *plan, Text *text);  // as SQL; PLAN may be NULL
+void  agg_print(const Agg *agg, const Plan *plan, Text *text);
+void plan_print(const Plan *plan, Text *text);  // the tree, for EXPLAIN (TREE)
 
-// ---- statements: what a front end hands to the engine --------------------------------------------------------------------
+// ---- rewrites: one subject, one file each ---------------------------------------------------------------------------
+
+typedef struct Rewrite {
+    const char  *name;                 // for EXPLAIN (REWRITES)
+    weft_status (*apply)(Plan *plan, Node **root, Error *err);     // the tree is *ROOT before and after; NULL: it takes
+    weft_status (*apply_plan)(Plan *plan, Error *err);             // the plan as a whole
+} Rewrite;
+
+// All of them, in order, on the root, each shared subplan and each parameter's subplan; then plan_prove.  TRACE may be
+// NULL;
+// else it gets the tree as it was bound and after each rewrite that changed it.
+weft_status plan_rewrite(Plan *plan, Text *trace, Error *err);
+
+// ---- statements: what a front end hands to the engine ---------------------------------------------------------------
 
 typedef enum StatementKind {
     STATEMENT_SELECT, STATEMENT_EXPLAIN, STATEMENT_CREATE_TABLE, STATEMENT_DROP_TABLE,
@@ -150,8 +365,10 @@ typedef enum StatementKind {
 
 typedef struct Statement {
     StatementKind kind;
-    Query        *query;               // select, explain
+    struct Plan  *plan;                // select, explain
     bool          explain_analyze, explain_kernel;
+    bool          explain_tree;        // the operator tree after all rewrites
+    bool          explain_rewrites;    // the tree as it was bound, and after each rewrite that changed it
     bool          explain_network, explain_dot;     // the network as it is now, as text or for Graphviz
     const char   *name;                // create, insert, copy: table; set, show: setting
     const char  **names;               // drop
@@ -167,76 +384,85 @@ typedef struct Statement {
     int           at;
 } Statement;
 
-// ---- pipelines ---------------------------------------------------------------------------------------------------------------
-// A pipeline scans one relation, filters, probes tables that earlier pipelines built, and ends in a sink.  The pipelines of a
-// query form a tree: the last one is the root, over the largest relation; every other one builds the table its parent probes.
+// ---- pipelines ------------------------------------------------------------------------------------------------------
+//
+// A pipeline reads a source, takes each row through filters and probes of tables that earlier pipelines built, and ends
+// in
+// a sink.  It reads a table, or what earlier pipelines left as rows.  The order of steps is not fixed here: a step can
+// be
+// taken as soon as the columns that it needs are there, and the engine knows best, once the tables are built.
 
-typedef struct ColumnRef { int relation, column; } ColumnRef;
+typedef struct Binding { int column; Expr *value; } Binding;                   // a column and the expression behind it
 
 typedef struct Probe {
-    int    build;                      // the pipeline that builds the table; always an earlier one
-    int    n_keys;                     // 0: a cross join
-    Expr **keys;                       // over columns that are available when the probe happens; pairs with the build's keys
+    int       build;                   // the pipeline that builds the table; always an earlier one
+    JoinKind  join;                    // inner, left, semi, anti, single or mark
+    int       n_keys;                  // 0: every row meets every built row
+    Expr    **keys;                    // pairs with the build's keys
+    Expr     *residual;                // what else a pair must satisfy; NULL: nothing
+    int       mark;                    // JOIN_MARK: the column that says whether there is a match
 } Probe;
 
-typedef enum SinkKind { SINK_TABLE, SINK_GROUPS, SINK_ROWS } SinkKind;
+typedef enum SinkKind {
+    SINK_TABLE,                        // a join table
+    SINK_GROUPS,                       // groups and their aggregates
+    SINK_ROWS,                         // rows
+    SINK_VALUES                        // no kernel: the rows of a VALUES node
+} SinkKind;
+
+// What is done with groups, rows or values once they are all there: by the host, or by a kernel of its own.
+typedef struct Finish {
+    int        n_conditions;           // groups and values only: which of them stay
+    Expr     **conditions;
+    int        n_outputs;              // what is left, over the sink's columns; n_visible of the last one's are shown
+    Binding   *outputs;
+    int        n_sort;                 // column: an id among the outputs
+    SortKey   *sort;
+    int        n_distinct_on;          // as in NODE_SORT
+    i64        limit, offset;          // limit -1: none
+    int        copies;                 // each row so many times: the id of an output; -1: once
+} Finish;
 
 typedef struct Pipeline {
-    int        relation;               // scanned
-    u64        relations;              // bit r: columns of relation r are available at the sink
-    int        n_filters;              // each is applied as soon as its columns are there
-    Expr     **filters;
-    int        n_probes;               // in planned order; once the tables are built the real hit rates decide
-    Probe     *probes;
-    SinkKind   sink;                   // groups and rows: what the query says
-    int        n_keys;                 // table: its key
-    Expr     **keys;
-    int        n_payload;              // table: columns that pipelines above need
-    ColumnRef *payload;
-    double     rows_in, rows_out;      // estimates
+    // source
+    const Table *table;                // NULL: the rows of
+    int          n_inputs;             // earlier pipelines, one after the other, their outputs by position
+    int         *inputs;
+    const char  *name;                 // of the source, for people
+    int          n_columns;            // column ids that the source gives
+    int         *columns;
+    int         *places;               // table: its column; inputs: the output's number
+    // steps
+    int          n_filters;
+    Expr       **filters;
+    int          n_probes;
+    Probe       *probes;
+    int          n_lets;               // columns that are computed on the way
+    Binding     *lets;
+    // sink
+    SinkKind     sink;
+    int          n_keys;               // table: its key; groups: keys, each with its column
+    Binding     *keys;
+    int          n_payload;            // table: columns that pipelines above need
+    Binding     *payload;
+    int          n_aggs;               // groups
+    Agg         *aggs;
+    int         *agg_columns;
+    int          n_outputs;            // rows
+    Binding     *outputs;
+    const Node  *values;               // values
+    Finish       finish;               // groups, rows, values
+    int          param;                // its row is this parameter's value; -1: none
+    double       rows_in, rows_out;    // estimates: read, and left for the sink
+    double       n_groups;             // groups: how many, estimated
 } Pipeline;
 
-typedef struct Plan {
-    const Query *query;
-    int          n_pipelines;          // at least one; builds before their probes
+typedef struct Graph {
+    const Plan  *plan;
+    int          n_pipelines;          // at least one; the last one is the answer
     Pipeline    *pipelines;
-} Plan;
+} Graph;
 
-weft_status plan_pipelines(Arena *arena, const Query *query, Plan **plan, Error *err);   // n_relations > 0
-double      plan_selectivity(const Query *query, const Expr *condition);                  // estimate, 0 to 1
-bool        plan_is_empty(const Query *query);                                            // proved by its text alone: no row comes out
-void        plan_collect_columns(Arena *arena, const Expr *expr, ColumnRef **refs, int *n_refs);   // adds those not yet there
-
-// ---- ranges: what statistics prove about an expression -------------------------------------------------------------------------
-
-// Floats.  All zero: nothing is proved.
-typedef struct FloatRange {
-    bool   known;
-    bool   has_special;                // NaN or an infinity can occur
-    double low, high;                  // of the finite values; low > high: there are none
-    int    unit;                       // each of them is a multiple of 2^unit
-    int    least;                      // and 0 or at least 2^least in magnitude
-} FloatRange;
-
-FloatRange float_range_any(void);
-FloatRange float_range_none(void);
-FloatRange float_range_of_bits(FloatBits bits, bool has_range, double low, double high, bool has_nan);   // what a column's statistics say
-int        float_range_most(FloatRange range);                                 // magnitudes are below 2^(most + 1)
-
-typedef struct Range {
-    bool known;                        // false: floats, or nothing proved; LOW and HIGH then span the type
-    bool nullable;
-    i128 low, high;                    // of the non-NULL values; low > high: there are none
-    FloatRange f;                      // the same for floats
-} Range;
-
-Range range_of_type(Type type);
-// COLUMN gives what is known of a column; called for EXPR_COLUMN only.
-typedef Range (*RangeOfColumn)(void *context, const Expr *column);
-Range range_of(const Expr *expr, RangeOfColumn column, void *context);
-FloatRange float_range_of_cast(Range a, Type from, Type to);                    // to real or double
-bool       float_call_overflows(Op op, Type type, FloatRange a, FloatRange b);   // finite operands may give an infinity; + - * /
-// The range of an arithmetic result before it is checked against its type: what decides whether a check is needed.
-Range range_of_call(Op op, Type type, Range a, Range b);
+weft_status plan_cut(Arena *arena, const Plan *plan, Graph **graph, Error *err);
 
 #endif

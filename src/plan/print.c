@@ -1,7 +1,9 @@
 // print.c - an expression as SQL, for EXPLAIN: what was understood, with every cast and no more parentheses than
 // needed.
 
+#include "plan/aggregates.h"
 #include "plan/expr_int.h"
+#include "plan/functions.h"
 
 // How tightly a node holds together; an argument that binds less than its place demands gets parentheses.
 enum {
@@ -18,7 +20,7 @@ enum {
     BIND_ALL
 };
 
-typedef struct Printer { const Query *query; Text *text; } Printer;
+typedef struct Printer { const Plan *plan; Text *text; } Printer;
 
 static void print(const Printer *printer, const Expr *expr, int least);
 
@@ -46,22 +48,6 @@ static int binding(const Expr *expr)
         case OP_CAST: return BIND_CAST;
         default:      return BIND_ALL;
     }
-}
-
-const char *op_text(Op op)
-{
-    static const char *const texts[] = {
-#define OP_TEXT(name, text, n_args) text,
-        PLAN_OP_LIST(OP_TEXT)
-#undef OP_TEXT
-    };
-    return texts[op];
-}
-
-const char *agg_name(AggKind kind)
-{
-    static const char *const names[] = { "count", "count", "sum", "min", "max", "avg" };
-    return names[kind];
 }
 
 // ---- leaves ---------------------------------------------------------------------------------------------------------
@@ -109,38 +95,33 @@ static void print_const(const Printer *printer, const Value *value)
     }
 }
 
-static void print_column(const Printer *printer, const Expr *expr)
+static void print_agg(const Printer *printer, const Agg *agg)
 {
-    const Query *query = printer->query;
-    if (!query || expr->relation >= query->n_relations) {
-        text_add(printer->text, "r%d.c%d", expr->relation, expr->column);
-        return;
-    }
-    const Relation *relation = &query->relations[expr->relation];
-    if (query->n_relations > 1) {
-        print_name(printer, relation->alias ? relation->alias : relation->table->name);
-        text_add(printer->text, ".");
-    }
-    print_name(printer, relation->table->columns[expr->column].name);
-}
-
-static void print_agg(const Printer *printer, const Expr *expr)
-{
-    if (!printer->query) {
-        text_add(printer->text, "agg%d", expr->index);
-        return;
-    }
-    const Agg *agg = &printer->query->aggs[expr->index];
-    text_add(printer->text, "%s(", agg_name(agg->kind));
+    text_add(printer->text, "%s(%s", agg_name(agg->kind), agg->is_distinct ? "distinct " : "");
     if (agg->arg) print(printer, agg->arg, 0);
     else text_add(printer->text, "*");
     text_add(printer->text, ")");
 }
 
-static void print_key(const Printer *printer, const Expr *expr, int least)
+// A column that a node made prints as what it stands for.
+static void print_column(const Printer *printer, const Expr *expr, int least)
 {
-    if (printer->query) print(printer, printer->query->keys[expr->index], least);
-    else text_add(printer->text, "key%d", expr->index);
+    if (!printer->plan || expr->column >= printer->plan->n_columns) {
+        text_add(printer->text, "c%d", expr->column);
+        return;
+    }
+    const PlanColumn *column = &printer->plan->columns[expr->column];
+    if (column->agg) {
+        print_agg(printer, column->agg);
+    } else if (column->value) {
+        print(printer, column->value, least);
+    } else {
+        if (printer->plan->n_scans > 1 && column->qualifier) {
+            print_name(printer, column->qualifier);
+            text_add(printer->text, ".");
+        }
+        print_name(printer, column->name);
+    }
 }
 
 // ---- inner nodes ----------------------------------------------------------------------------------------------------
@@ -195,9 +176,22 @@ static void print_binary(const Printer *printer, const Expr *expr)
     print(printer, expr->args[1], is_logic ? own : own + 1);
 }
 
+static void print_function(const Printer *printer, const Expr *expr, const char *name, bool is_field)
+{
+    if (is_field) text_add(printer->text, "extract(%s from ", name);
+    else text_add(printer->text, "%s(", name);
+    print_list(printer, expr->args, expr->n_args);
+    text_add(printer->text, ")");
+}
+
 static void print_call(const Printer *printer, const Expr *expr)
 {
-    char buffer[32];
+    const Function *function = function_of(expr->op);
+    char            buffer[32];
+    if (function) {
+        print_function(printer, expr, function->names[0], function->is_field);
+        return;
+    }
     switch (expr->op) {
         case OP_NEG:
             text_add(printer->text, "- ");                  // "--" would be a comment
@@ -217,16 +211,7 @@ static void print_call(const Printer *printer, const Expr *expr)
             break;
         case OP_LIKE: case OP_ILIKE: print_like(printer, expr);  break;
         case OP_IN:                  print_in(printer, expr);    break;
-        case OP_ABS: case OP_COALESCE:
-            text_add(printer->text, "%s(", op_text(expr->op));
-            print_list(printer, expr->args, expr->n_args);
-            text_add(printer->text, ")");
-            break;
-        case OP_YEAR: case OP_QUARTER: case OP_MONTH: case OP_DAY: case OP_DOW: case OP_ISODOW: case OP_DOY:
-            text_add(printer->text, "extract(%s from ", op_text(expr->op));
-            print(printer, expr->args[0], 0);
-            text_add(printer->text, ")");
-            break;
+        case OP_COALESCE:            print_function(printer, expr, "coalesce", false);  break;
         default: print_binary(printer, expr);
     }
 }
@@ -237,17 +222,22 @@ static void print(const Printer *printer, const Expr *expr, int least)
     if (needs_parens) text_add(printer->text, "(");
     switch (expr->kind) {
         case EXPR_CONST:  print_const(printer, &expr->value);  break;
-        case EXPR_COLUMN: print_column(printer, expr);         break;
+        case EXPR_COLUMN: print_column(printer, expr, least);  break;
+        case EXPR_PARAM:  text_add(printer->text, "$%d", expr->param + 1);  break;
         case EXPR_CALL:   print_call(printer, expr);           break;
         case EXPR_CASE:   print_case(printer, expr);           break;
-        case EXPR_KEY:    print_key(printer, expr, least);     break;
-        case EXPR_AGG:    print_agg(printer, expr);            break;
     }
     if (needs_parens) text_add(printer->text, ")");
 }
 
-void expr_print(const Expr *expr, const Query *query, Text *text)
+void expr_print(const Expr *expr, const Plan *plan, Text *text)
 {
-    const Printer printer = { query, text };
+    const Printer printer = { plan, text };
     print(&printer, expr, 0);
+}
+
+void agg_print(const Agg *agg, const Plan *plan, Text *text)
+{
+    const Printer printer = { plan, text };
+    print_agg(&printer, agg);
 }

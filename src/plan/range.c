@@ -1,10 +1,12 @@
 // range.c - what statistics prove about an expression: interval arithmetic over 128 bits.
 //
-// A range is a proof, never a guess: every value the expression can take on the rows at hand lies in it.  It decides whether
-// an overflow check is needed, whether a sum fits 64 bits, whether groups can be an array.  Inputs are at most 64 bits wide,
-// so a product fits 128; what could leave 128 bits is clamped to the type.  Floats have bounds of their own (float_range.c).
+// A range is a proof, never a guess: every value the expression can take on the rows at hand lies in it.  It decides
+// whether an overflow check is needed, whether a sum fits 64 bits, whether groups can be an array.  Inputs are at most
+// 64 bits wide, so a product fits 128; what could leave 128 bits is clamped to the type.  Floats have bounds of their
+// own (float_range.c).
 
 #include "plan/expr_int.h"
+#include "plan/functions.h"
 
 static Range range_make(i128 low, i128 high, bool nullable)
 {
@@ -39,7 +41,10 @@ static bool range_is_empty(Range range) { return range.low > range.high; }
 static Range clip_to_type(Range range, Type type)
 {
     const Range bound = range_of_type(type);
-    if (!range.known || !bound.known) return (Range){ .known = bound.known, .nullable = range.nullable, .low = bound.low, .high = bound.high, .f = range.f };
+    if (!range.known || !bound.known)
+        return (Range){
+            .known = bound.known, .nullable = range.nullable, .low = bound.low, .high = bound.high, .f = range.f
+        };
     range.low = MAX_OF(range.low, bound.low);
     range.high = MIN_OF(range.high, bound.high);
     return range;
@@ -68,7 +73,8 @@ static Range magnitude(Range a)
     return range_make(0, MAX_OF(-a.low, a.high), a.nullable);
 }
 
-// Quotients are cut towards zero, so they grow with what is divided, and shrink as the divisor grows on either side of zero.
+// Quotients are cut towards zero, so they grow with what is divided, and shrink as the divisor grows on either side of
+// zero.
 static Range divide(Range a, Range b)
 {
     const i128 most = magnitude(a).high;
@@ -80,7 +86,6 @@ static Range divide(Range a, Range b)
 static FloatRange float_call(Op op, Type type, FloatRange a, FloatRange b)
 {
     if (op == OP_NEG) return float_range_negate(a);
-    if (op == OP_ABS) return float_range_abs(a);
     return float_range_of_call(op, a, b, type.kind == TYPE_REAL);
 }
 
@@ -98,9 +103,10 @@ Range range_of_call(Op op, Type type, Range a, Range b)
         case OP_SUB: range = range_make(a.low - b.high, a.high - b.low, nullable); break;
         case OP_MUL: range = multiply(a, b); break;
         case OP_DIV: range = divide(a, b); break;
-        case OP_MOD: range = range_make(a.low < 0 ? -MIN_OF(most, -a.low) : 0, a.high > 0 ? MIN_OF(most, a.high) : 0, nullable); break;
+        case OP_MOD:
+            range = range_make(a.low < 0 ? -MIN_OF(most, -a.low) : 0, a.high > 0 ? MIN_OF(most, a.high) : 0, nullable);
+            break;
         case OP_NEG: range = range_make(-a.high, -a.low, nullable); break;
-        case OP_ABS: range = magnitude(a); break;
         default: break;
     }
     range.nullable = nullable;
@@ -111,20 +117,25 @@ static Range unite_exact(Range a, Range b)
 {
     if (a.known && range_is_empty(a)) { b.nullable |= a.nullable; return b; }
     if (b.known && range_is_empty(b)) { a.nullable |= b.nullable; return a; }
-    if (!a.known || !b.known) { a.known = false; a.nullable |= b.nullable; return a; }
+    if (!a.known || !b.known) {
+        Range unknown = a.known ? b : a;
+        unknown.nullable = a.nullable || b.nullable;
+        return unknown;
+    }
     return range_make(MIN_OF(a.low, b.low), MAX_OF(a.high, b.high), a.nullable || b.nullable);
 }
 
-static Range unite(Range a, Range b)
+Range range_unite(Range a, Range b)
 {
     Range range = unite_exact(a, b);
     range.f = float_range_unite(a.f, b.f);
     return range;
 }
 
-static Range range_of_value(const Value *value)
+Range range_of_value(const Value *value)
 {
-    if (value->is_null) return (Range){ .known = true, .nullable = true, .low = 0, .high = -1, .f = float_range_none() };
+    if (value->is_null)
+        return (Range){ .known = true, .nullable = true, .low = 0, .high = -1, .f = float_range_none() };
     Range range = range_of_type(value->type);
     if (type_is_float(value->type)) range.f = float_range_of_value(value->f);
     if (!range.known || value->type.kind == TYPE_TEXT) { range.nullable = false; return range; }
@@ -133,8 +144,15 @@ static Range range_of_value(const Value *value)
 
 static Range range_rescaled(Range a, Type from, Type to)
 {
-    const int from_scale = from.kind == TYPE_DECIMAL ? from.scale : 0, to_scale = to.kind == TYPE_DECIMAL ? to.scale : 0;
-    if (!a.known) { Range range = range_of_type(to); range.nullable = a.nullable; return range; }
+    const int  from_scale = from.kind == TYPE_DECIMAL || from.kind == TYPE_NUMERIC ? from.scale : 0;
+    const int  to_scale = to.kind == TYPE_DECIMAL ? to.scale : 0;
+    const i128 limit = (i128)1 << 64;                      // beyond it, a product may leave 128 bits
+    const bool is_wide = a.low < -limit || a.high > limit;
+    if (!a.known || (is_wide && to_scale > from_scale)) {
+        Range range = range_of_type(to);
+        range.nullable = a.nullable;
+        return range;
+    }
     if (range_is_empty(a)) return a;
     if (to_scale >= from_scale) {
         const i128 factor = power_of_ten_wide(to_scale - from_scale);
@@ -148,7 +166,8 @@ FloatRange float_range_of_cast(Range a, Type from, Type to)
 {
     FloatRange range = a.f;
     if (from.kind == TYPE_NUMERIC || from.kind == TYPE_TEXT) return float_range_any();
-    if (!type_is_float(from) && from.kind != TYPE_NULL) range = float_range_of_exact(a.low, a.high, from.kind == TYPE_DECIMAL ? from.scale : 0);
+    if (!type_is_float(from) && from.kind != TYPE_NULL)
+        range = float_range_of_exact(a.low, a.high, from.kind == TYPE_DECIMAL ? from.scale : 0);
     return to.kind == TYPE_REAL && from.kind != TYPE_REAL ? float_range_to_real(range) : range;
 }
 
@@ -163,56 +182,49 @@ static Range range_of_cast(const Expr *expr, Range a)
     return range_rescaled(a, from, expr->type);
 }
 
-static Range range_of_date_part(Op op, bool nullable)
-{
-    switch (op) {
-        case OP_QUARTER: return range_make(1, 4, nullable);
-        case OP_MONTH:   return range_make(1, 12, nullable);
-        case OP_DAY:     return range_make(1, 31, nullable);
-        case OP_DOW:     return range_make(0, 6, nullable);
-        case OP_ISODOW:  return range_make(1, 7, nullable);
-        case OP_DOY:     return range_make(1, 366, nullable);
-        default:         return range_make(INT32_MIN, INT32_MAX, nullable);
-    }
-}
-
-static Range range_of_year(Range a)
-{
-    if (!a.known || range_is_empty(a) || a.low < INT32_MIN || a.high > INT32_MAX) return range_of_date_part(OP_YEAR, a.nullable);
-    int low, high, month, day;
-    date_to_civil((i32)a.low, &low, &month, &day);
-    date_to_civil((i32)a.high, &high, &month, &day);
-    return range_make(low, high, a.nullable);
-}
-
 static Range range_of_condition(const Expr *expr, RangeOfColumn column, void *context)
 {
     bool nullable = false;
     if (expr->op == OP_IS_NULL || expr->op == OP_IS_NOT_NULL) return range_make(0, 1, false);
     for (int i = 0; i < expr->n_args; i++) {
-        if (expr->op == OP_LIKE || expr->op == OP_ILIKE) nullable |= i == 0 && range_of(expr->args[0], column, context).nullable;
+        if (expr->op == OP_LIKE || expr->op == OP_ILIKE)
+            nullable |= i == 0 && range_of(expr->args[0], column, context).nullable;
         else nullable |= range_of(expr->args[i], column, context).nullable;
     }
     return range_make(0, 1, nullable);
 }
 
+Range function_range(const Expr *call, const Range *args)
+{
+    const Function *function = function_of(call->op);
+    Range           range = function->range ? function->range(function, call, args) : range_of_type(call->type);
+    range.nullable = function->may_be_null;
+    for (int i = 0; i < call->n_args; i++) range.nullable |= args[i].nullable;
+    return range;
+}
+
+static Range range_of_function(const Expr *expr, RangeOfColumn column, void *context)
+{
+    Range args[FUNCTION_ARGS];
+    for (int i = 0; i < expr->n_args; i++) args[i] = range_of(expr->args[i], column, context);
+    return clip_to_type(function_range(expr, args), expr->type);
+}
+
 static Range range_of_operator(const Expr *expr, RangeOfColumn column, void *context)
 {
-    if (expr->op >= OP_EQ && expr->op <= OP_IN) return range_of_condition(expr, column, context);
+    if (op_has(expr->op, OP_TESTS)) return range_of_condition(expr, column, context);
+    if (function_of(expr->op)) return range_of_function(expr, column, context);
     Range a = range_of(expr->args[0], column, context);
     switch (expr->op) {
         case OP_COALESCE:
             for (int i = 1; i < expr->n_args; i++) {
                 const Range b = range_of(expr->args[i], column, context);
                 const bool  nullable = a.nullable && b.nullable;
-                a = unite(a, b);
+                a = range_unite(a, b);
                 a.nullable = nullable;
             }
             return a;
         case OP_CAST: return clip_to_type(range_of_cast(expr, a), expr->type);
-        case OP_YEAR: return range_of_year(a);
-        case OP_QUARTER: case OP_MONTH: case OP_DAY: case OP_DOW: case OP_ISODOW: case OP_DOY:
-            return range_of_date_part(expr->op, a.nullable);
         default: break;
     }
     const Range b = expr->n_args > 1 ? range_of(expr->args[1], column, context) : range_make(0, 0, false);
@@ -222,7 +234,7 @@ static Range range_of_operator(const Expr *expr, RangeOfColumn column, void *con
 static Range range_of_case(const Expr *expr, RangeOfColumn column, void *context)
 {
     Range range = range_of(expr->args[expr->n_args - 1], column, context);
-    for (int i = 1; i < expr->n_args; i += 2) range = unite(range, range_of(expr->args[i], column, context));
+    for (int i = 1; i < expr->n_args; i += 2) range = range_unite(range, range_of(expr->args[i], column, context));
     return range;
 }
 
@@ -239,7 +251,7 @@ Range range_of(const Expr *expr, RangeOfColumn column, void *context)
 
 bool expr_can_fail(const Expr *expr)
 {
-    if (expr->kind == EXPR_CALL && ((expr->op >= OP_ADD && expr->op <= OP_ABS) || expr->op == OP_CAST)) return true;
+    if (expr->kind == EXPR_CALL && op_has(expr->op, OP_FAILS)) return true;
     for (int i = 0; i < expr->n_args; i++)
         if (expr_can_fail(expr->args[i])) return true;
     return false;

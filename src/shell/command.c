@@ -70,8 +70,8 @@ static bool describe(Shell *shell, const char *argument)
     return is_fine;
 }
 
-// Who rides on which scan now, who has or waits for how much memory, and how often tables were read since the database was opened.  At a prompt that is the
-// only session, nothing else runs; a program that serves a shell beside other sessions sees those.
+// Which queries ride on which scans, their memory, and how often tables were read since the database was opened.  At a
+// prompt that is the only session, nothing else runs; a program that serves a shell beside other sessions sees those.
 static bool show_top(Shell *shell, const char *argument)
 {
     (void)argument;
@@ -158,7 +158,7 @@ static const Command commands[] = {
     { "\\top",    "",               "what is running, and how often tables were read", show_top },
     { "\\x",      "[on|off]",       "one line per value instead of one line per row", set_expanded },
     { "\\?",      "",               "this list",                                      help },
-    { "\\q",      "",               "leave (so does Ctrl-D)",                         quit },
+    { "\\q",      "",               "exit (so does Ctrl-D)",                         quit },
 };
 
 static bool help(Shell *shell, const char *argument)

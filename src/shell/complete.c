@@ -1,4 +1,4 @@
-// complete.c - the Tab key: names of tables and columns, words of SQL, commands.
+// complete.c - the Tab key: names of tables, columns and functions, words of SQL, commands.
 //
 // Every name of the database is a candidate everywhere: what may stand at a place would need the grammar, and a short
 // list to choose from is good enough.
@@ -9,31 +9,33 @@
 #include <string.h>
 #include <strings.h>
 
+#include "plan/manual.h"
 #include "shell/shell.h"
 
 static const char *const words[] = {
-    "abs", "analyze", "and", "as", "asc", "avg", "between", "bigint", "boolean", "by", "case", "cast", "coalesce", "copy",
-    "count", "create", "cross", "csv", "date", "decimal", "delimiter", "desc", "distinct", "double", "drop", "else", "end",
-    "exists", "explain", "extract", "false", "first", "from", "group", "having", "header", "if", "ilike", "in", "inner",
-    "insert", "integer", "interval", "into", "is", "join", "kernel", "last", "like", "limit", "max", "min", "not", "null",
-    "nullif", "nulls", "numeric", "offset", "on", "or", "order", "precision", "real", "select", "set", "show", "smallint",
-    "sum", "table", "text", "then", "true", "using", "values", "varchar", "when", "where", "with",
+    "analyze",   "and",       "as",      "asc",    "between", "bigint", "boolean", "by",       "case",   "copy",
+    "create",    "cross",     "csv",     "date",   "decimal", "desc",   "distinct", "double",  "drop",   "delimiter",
+    "else",      "end",       "exists",  "explain", "false",  "first",  "from",    "group",    "having", "header",
+    "if",        "ilike",     "in",      "inner",  "insert",  "integer", "interval", "into",   "is",     "join",
+    "kernel",    "last",      "like",    "limit",  "not",     "null",   "nulls",   "numeric",  "offset", "on",
+    "or",        "order",     "precision", "real", "select",  "set",    "show",    "smallint", "table",  "text",
+    "then",      "true",      "using",   "values", "varchar", "when",   "where",   "with",
 };
 
-typedef struct Matches {
+typedef struct Completions {
     const char *prefix;
     size_t      prefix_length;
     char      **texts;
     int         n_texts;
     size_t      common;                                    // how many letters all of them share
-} Matches;
+} Completions;
 
 static bool is_word_letter(char c)
 {
     return isalnum((unsigned char)c) || c == '_' || (unsigned char)c >= 0x80;
 }
 
-static bool is_upper_case(const Matches *matches)
+static bool is_upper_case(const Completions *matches)
 {
     return matches->prefix_length && isupper((unsigned char)matches->prefix[0]);
 }
@@ -46,7 +48,7 @@ static size_t shared_letters(const char *a, const char *b)
     return n;
 }
 
-static void offer(Matches *matches, const char *text)
+static void offer(Completions *matches, const char *text)
 {
     if (strncasecmp(text, matches->prefix, matches->prefix_length))
         return;
@@ -61,7 +63,7 @@ static void offer(Matches *matches, const char *text)
     matches->texts[matches->n_texts++] = must_copy(text);
 }
 
-static void offer_names(Matches *matches, Shell *shell, const char *sql)
+static void offer_names(Completions *matches, Shell *shell, const char *sql)
 {
     weft_result *result = NULL;
     weft_error error;
@@ -72,14 +74,22 @@ static void offer_names(Matches *matches, Shell *shell, const char *sql)
     weft_result_free(result);
 }
 
-static void offer_words(Matches *matches)
+static void offer_word(Completions *matches, const char *text)
 {
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        char word[32] = "";
-        for (size_t c = 0; words[i][c] && c + 1 < sizeof word; c++)
-            word[c] = (char)(is_upper_case(matches) ? toupper((unsigned char)words[i][c]) : words[i][c]);
-        offer(matches, word);
-    }
+    char word[32] = "";
+    for (size_t c = 0; text[c] && c + 1 < sizeof word; c++)
+        word[c] = (char)(is_upper_case(matches) ? toupper((unsigned char)text[c]) : text[c]);
+    offer(matches, word);
+}
+
+static void offer_words(Completions *matches)
+{
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        offer_word(matches, words[i]);
+    for (int n = 0; manual_name(n); n++)
+        offer_word(matches, manual_name(n));
+    for (int n = 0; manual_field(n); n++)
+        offer_word(matches, manual_field(n));
 }
 
 static int compare(const void *a, const void *b)
@@ -87,7 +97,7 @@ static int compare(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static void list(Matches *matches)
+static void list(Completions *matches)
 {
     int widest = 0, room = terminal_columns(stdout);
     for (int i = 0; i < matches->n_texts; i++) {
@@ -104,7 +114,7 @@ static void list(Matches *matches)
 }
 
 // Types what is certain; a second Tab, when nothing more is, shows the choice.
-static unsigned char apply(Matches *matches, EditLine *edit)
+static unsigned char apply(Completions *matches, EditLine *edit)
 {
     if (!matches->n_texts)
         return CC_ERROR;
@@ -129,7 +139,7 @@ unsigned char complete_word(Shell *shell, struct editline *edit)
     bool is_command = start > line->buffer && start[-1] == '\\';
     start -= is_command;
 
-    Matches matches = { .prefix = start, .prefix_length = (size_t)(line->cursor - start) };
+    Completions matches = { .prefix = start, .prefix_length = (size_t)(line->cursor - start) };
     for (int i = 0; is_command && command_name(i); i++)
         offer(&matches, command_name(i));
     if (!is_command) {

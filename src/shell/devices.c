@@ -1,7 +1,7 @@
 // devices.c - weft devices: what kernels can run on here, what was found, what is missing and how to get it.
 //
-// First all is gathered, then told: as text for people, as JSON for programs.  A machine without a GPU is not a failure;
-// only --need-gpu makes it one, for scripts that cannot do without.
+// First all is gathered, then told: as text for people, as JSON for programs.  A machine without a GPU is not a
+// failure; only --need-gpu makes it one, for scripts that cannot do without.
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -25,14 +25,14 @@ static const char help_text[] =
     "      --help       this text\n"
     "\n"
     "WEFT_LIBCUDA and WEFT_LIBNVRTC name the driver's and the compiler's libraries where they are not found.\n"
-    "Exit status: 0 when all went well, 1 when something failed while measuring, 2 for a wrong command line.\n";
+    "Exit status: 0 when all went well, 1 when something failed while measuring, 2 for a usage error.\n";
 
-typedef struct Gpu {
+typedef struct SurveyedGpu {
     GpuInfo   info;
     GpuSpeeds speeds;
     Error     unusable;                                     // why Weft does not use it, although nothing went wrong
     Error     problem;                                      // while looking at it or measuring
-} Gpu;
+} SurveyedGpu;
 
 typedef struct Survey {
     bool              is_measured;
@@ -45,26 +45,28 @@ typedef struct Survey {
     const CudaDriver *driver;
     char              driver_version[64];
     const Nvrtc      *nvrtc;
-    Gpu              *gpus;                                 // driver->n_gpus
+    SurveyedGpu      *gpus;                                 // driver->n_gpus
 } Survey;
 
 // ---- gathering ------------------------------------------------------------------------------------------------------
 
 static void add_hint(Error *problem)
 {
-    error_hint(problem, problem->status == WEFT_OUT_OF_MEMORY ? "Another process may have the memory: nvidia-smi lists them."
-                                                              : "nvidia-smi says more about the GPU and its driver.");
+    error_hint(problem, problem->status == WEFT_OUT_OF_MEMORY
+                            ? "Another process may have the memory: nvidia-smi lists them."
+                            : "nvidia-smi says more about the GPU and its driver.");
 }
 
 static void look_at_gpu(Survey *survey, int ordinal)
 {
-    Gpu *gpu = &survey->gpus[ordinal];
+    SurveyedGpu *gpu = &survey->gpus[ordinal];
     const GpuInfo *info = &gpu->info;
     char name[24];
     snprintf(name, sizeof(name), "cuda:%d", ordinal);
     if (survey_gpu(ordinal, &gpu->info, &gpu->problem))
         return;
-    if (!cuda_check_number(ordinal, &gpu->unusable) && !cuda_check_capability(name, info->name, info->major, info->minor, &gpu->unusable) &&
+    if (!cuda_check_number(ordinal, &gpu->unusable) &&
+        !cuda_check_capability(name, info->name, info->major, info->minor, &gpu->unusable) &&
         !nvrtc_need(survey->driver->version, &survey->nvrtc, &gpu->unusable))
         nvrtc_check_capability(survey->nvrtc, info->major, info->minor, &gpu->unusable);
     if (survey->is_measured)
@@ -73,9 +75,9 @@ static void look_at_gpu(Survey *survey, int ordinal)
 
 static void look_at_gpus(Survey *survey)
 {
-    survey->gpus = must_realloc(NULL, sizeof(Gpu) * (size_t)MAX_OF(survey->driver->n_gpus, 1));
+    survey->gpus = must_realloc(NULL, sizeof(SurveyedGpu) * (size_t)MAX_OF(survey->driver->n_gpus, 1));
     for (int i = 0; i < survey->driver->n_gpus; i++) {
-        survey->gpus[i] = (Gpu){ 0 };
+        survey->gpus[i] = (SurveyedGpu){ 0 };
         look_at_gpu(survey, i);
         add_hint(&survey->gpus[i].problem);
         add_hint(&survey->gpus[i].speeds.no_kernel);
@@ -95,7 +97,7 @@ static void gather(Survey *survey)
     look_at_gpus(survey);
 }
 
-static bool is_usable(const Gpu *gpu) { return !gpu->unusable.status && !gpu->problem.status; }
+static bool is_usable(const SurveyedGpu *gpu) { return !gpu->unusable.status && !gpu->problem.status; }
 
 static int count_usable(const Survey *survey)
 {
@@ -110,7 +112,7 @@ static bool has_failed(const Survey *survey)
 {
     bool any = survey->cpu_problem.status != WEFT_OK;
     for (int i = 0; i < survey->driver->n_gpus; i++) {
-        const Gpu *gpu = &survey->gpus[i];
+        const SurveyedGpu *gpu = &survey->gpus[i];
         any |= gpu->problem.status || (gpu->speeds.no_kernel.status && is_usable(gpu));
     }
     return any;
@@ -191,7 +193,7 @@ static void print_gpu_info(int ordinal, const GpuInfo *info)
 
 static void print_gpu(const Survey *survey, int ordinal)
 {
-    const Gpu *gpu = &survey->gpus[ordinal];
+    const SurveyedGpu *gpu = &survey->gpus[ordinal];
     print_gpu_info(ordinal, &gpu->info);
     if (gpu->unusable.status) {
         Error shown = gpu->unusable;
@@ -294,14 +296,14 @@ static void put_known(const char *key, i64 number)
 }
 
 // One that is not usable always has one.
-static const Error *problem_of(const Gpu *gpu)
+static const Error *problem_of(const SurveyedGpu *gpu)
 {
     return gpu->problem.status ? &gpu->problem : gpu->unusable.status ? &gpu->unusable : &gpu->speeds.no_kernel;
 }
 
 static void json_gpu(const Survey *survey, int ordinal)
 {
-    const Gpu *gpu = &survey->gpus[ordinal];
+    const SurveyedGpu *gpu = &survey->gpus[ordinal];
     const GpuInfo *info = &gpu->info;
     const GpuSpeeds *speeds = &gpu->speeds;
     printf("%s\n    {\"device\": \"cuda:%d\", ", ordinal ? "," : "", ordinal);

@@ -14,25 +14,43 @@
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, BAR_CELLS = 30, TICK_MS = 100, FIRST_DRAW_MS = 1000 };
 
 static const char help_text[] =
-    "Usage: weft gen ssb [OPTION]... [DB]\n"
+    "Usage: weft gen ssb|tpch [OPTION]... [DB]\n"
     "\n"
-    "Makes the five tables of the Star Schema Benchmark (part, customer, supplier, date, lineorder) in the database\n"
-    "in directory DB, and with --tbl as text files.  The same scale factor and seed always give the same rows.\n"
+    "Makes the tables of a benchmark in the database in directory DB, and with --tbl as text files.\n"
     "\n"
-    "  -s, --sf N         scale factor: lineorder gets about 6,000,000 * N rows; may be a fraction; 1 by default\n"
-    "      --seed N       seed of the random numbers, 1 by default\n"
+    "  ssb    Star Schema Benchmark: part, customer, supplier, date, lineorder.\n"
+    "         The same scale factor and seed always give the same rows.\n"
+    "  tpch   TPC-H: region, nation, part, supplier, partsupp, customer, orders, lineitem.\n"
+    "         The files are equal to those of TPC's dbgen 2.14.\n"
+    "\n"
+    "  -s, --sf N         scale factor: about 6,000,000 * N rows in the largest table; may be a fraction; default 1\n"
+    "      --seed N       seed of the random numbers, 1 by default; ssb only\n"
     "      --tbl DIR      write DIR/part.tbl and so on, as dbgen does; without DB nothing else\n"
     "      --threads N    threads to use, by default one for each core\n"
     "      --help         this text\n"
     "\n"
     "Tables and files that exist already are not overwritten.\n"
-    "Exit status: 0 when all went well, 1 after an error, 2 for a wrong command line.\n";
+    "Exit status: 0 when all went well, 1 after an error, 2 for a usage error.\n";
 
-typedef struct Command {
-    GenOptions  options;
-    const char *database;                                  // NULL: only files
-    int         n_threads;
-} Command;
+typedef struct Benchmark {
+    const char  *name;
+    weft_status (*generate)(Store *store, Pool *pool, const GenOptions *options, Error *err);
+    int          n_tables;
+    bool         has_seed;                                 // --seed means something
+} Benchmark;
+
+static const Benchmark benchmarks[] = {
+    { "ssb", gen_ssb, GEN_SSB_TABLES, true },
+    { "tpch", gen_tpch, GEN_TPCH_TABLES, false },
+};
+
+typedef struct GenCommand {
+    const Benchmark *benchmark;
+    GenOptions       options;
+    bool             has_seed;                             // --seed was given
+    const char      *database;                             // NULL: only files
+    int              n_threads;
+} GenCommand;
 
 static _Atomic bool was_interrupted;                       // lock-free, so the signal handler may set it
 static _Atomic int  progress;
@@ -61,7 +79,7 @@ static bool parse_scale(const char *text, double *scale)
     char *end;
     errno = 0;
     *scale = strtod(text, &end);
-    return end != text && !*end && !errno && *scale > 0 && *scale <= GEN_SSB_SCALE_MAX;
+    return end != text && !*end && !errno && *scale > 0 && *scale <= GEN_SCALE_MAX;
 }
 
 static bool parse_whole(const char *text, u64 max, u64 *number)
@@ -84,15 +102,16 @@ static const struct option long_options[] = {
 };
 
 // -1: go on; else the exit status.
-static int take_option(Command *command, int option)
+static int take_option(GenCommand *command, int option)
 {
     u64 n_threads;
     switch (option) {
     case 's':
         return parse_scale(optarg, &command->options.scale)
                    ? -1
-                   : usage_error("--sf takes a number above 0 and at most %d, not '%s'", GEN_SSB_SCALE_MAX, optarg);
+                   : usage_error("--sf takes a number above 0 and at most %d, not '%s'", GEN_SCALE_MAX, optarg);
     case OPTION_SEED:
+        command->has_seed = true;
         return parse_whole(optarg, UINT64_MAX, &command->options.seed)
                    ? -1
                    : usage_error("--seed takes a whole number, not '%s'", optarg);
@@ -113,20 +132,34 @@ static int take_option(Command *command, int option)
     }
 }
 
-static int parse_arguments(int argc, char **argv, Command *command)
+static int take_benchmark(GenCommand *command, const char *name)
 {
-    int option;
+    for (int i = 0; i < COUNT_OF(benchmarks); i++) {
+        if (!strcmp(benchmarks[i].name, name))
+            command->benchmark = &benchmarks[i];
+    }
+    if (!command->benchmark)
+        return usage_error("there is no benchmark '%s', only ssb and tpch", name);
+    if (command->has_seed && !command->benchmark->has_seed)
+        return usage_error("--seed does not go with %s, whose specification fixes the seeds", name);
+    return -1;
+}
+
+static int parse_arguments(int argc, char **argv, GenCommand *command)
+{
+    int option, status;
     argv[0] = (char *)"weft gen";                           // getopt begins its messages with it
     optind = 1;
     while ((option = getopt_long(argc, argv, "s:", long_options, NULL)) != -1) {
-        int status = take_option(command, option);
+        status = take_option(command, option);
         if (status >= 0)
             return status;
     }
     if (optind == argc)
-        return usage_error("which benchmark?  There is ssb");
-    if (strcmp(argv[optind], "ssb") != 0)
-        return usage_error("there is no benchmark '%s', only ssb", argv[optind]);
+        return usage_error("which benchmark?  There are ssb and tpch");
+    status = take_benchmark(command, argv[optind]);
+    if (status >= 0)
+        return status;
     if (++optind < argc)
         command->database = argv[optind++];
     if (optind < argc)
@@ -138,7 +171,7 @@ static int parse_arguments(int argc, char **argv, Command *command)
 
 // ---- the bar --------------------------------------------------------------------------------------------------------
 
-// Looks at the progress until somebody takes the lock away from it.
+// Shows the progress until the lock is taken away from it.
 typedef struct Bar {
     pthread_t       thread;
     bool            has_thread;
@@ -214,14 +247,14 @@ static double bar_end(Bar *bar)
 
 // ---- the work -------------------------------------------------------------------------------------------------------
 
-static weft_status generate(const Command *command, Arena *arena, Error *err)
+static weft_status generate(const GenCommand *command, Arena *arena, Error *err)
 {
     Store *store = NULL;
     Budget budget = { 0 };
     if (command->database)
         TRY(store_open(store_directory(arena, command->database), &budget, &store, err));
     Pool *pool = pool_new(command->n_threads);
-    weft_status status = gen_ssb(store, pool, &command->options, err);
+    weft_status status = command->benchmark->generate(store, pool, &command->options, err);
     pool_free(pool);
     if (store)
         store_close(store);
@@ -242,11 +275,11 @@ static const char *with_commas(u64 number, char text[32])
     return text;
 }
 
-static void print_summary(const GenCount *counts, double seconds)
+static void print_summary(const GenCount *counts, int n_tables, double seconds)
 {
     u64 n_rows = 0;
     char text[32];
-    for (int i = 0; i < GEN_SSB_TABLES; i++) {
+    for (int i = 0; i < n_tables; i++) {
         printf("%-10s %15s rows\n", counts[i].table, with_commas(counts[i].n_rows, text));
         n_rows += counts[i].n_rows;
     }
@@ -260,9 +293,9 @@ static void show_error(const Error *err)
         fprintf(stderr, "hint: %s\n", err->hint);
 }
 
-static int run(Command *command)
+static int run(GenCommand *command)
 {
-    GenCount counts[GEN_SSB_TABLES] = { 0 };
+    GenCount counts[GEN_TABLES_MAX] = { 0 };
     Error err;
     Bar bar;
     command->options.progress = &progress;
@@ -280,13 +313,13 @@ static int run(Command *command)
     if (status)
         show_error(&err);
     else
-        print_summary(counts, seconds);
+        print_summary(counts, command->benchmark->n_tables, seconds);
     return status || fflush(stdout) ? EXIT_FAILED : 0;
 }
 
 int gen_main(int argc, char **argv)
 {
-    Command command = { .options = { .scale = 1, .seed = 1 }, .n_threads = cpu_count() };
+    GenCommand command = { .options = { .scale = 1, .seed = 1 }, .n_threads = cpu_count() };
     int status = parse_arguments(argc, argv, &command);
     return status >= 0 ? status : run(&command);
 }

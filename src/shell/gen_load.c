@@ -2,9 +2,10 @@
 //
 //     jobs:   part | customer | supplier | date | lineorder block 0 | block 1 | block 2 | ...
 //
-// A table is made in blocks.  One that is not split is a single job, since its texts get their dictionary codes in the
-// order of its rows; the blocks of a split table are jobs of their own, as its words are all known before.  So what is
-// in the store does not depend on the number of workers.
+// A table is made in blocks.  The blocks of a split table are jobs of their own; a table that is not split is a single
+// job.  What is in the store does not depend on the number of workers: words of a split table have their dictionary
+// codes before the first block is made, and other texts get theirs block by block, in order, as blocks get their places
+// in the file.  Only these steps are done by one worker at a time for each table.
 
 #include <pthread.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 enum { BLOCK_UNITS = 4096 };
 
 // A table while it is being loaded.
-typedef struct Load {
+typedef struct GenLoad {
     const GenTable *table;
     Append         *append;            // NULL: not into a store, or ended
     bool            is_created;        // in the store, by us
@@ -22,31 +23,55 @@ typedef struct Load {
     File            file;
     bool            has_file;          // made by us
     u64             file_length;       // bytes that have a place in the file
-    u64             next_block;        // to get its place
+    u64             next_to_encode;    // block whose texts get their codes next
+    u64             next_to_write;     // block that gets its place in the file next
     _Atomic u64     n_rows;
-} Load;
+} GenLoad;
 
 typedef struct Gen {
     const GenPlan    *plan;
     const GenOptions *options;
     Arena            *arena;
-    Load              loads[GEN_TABLES_MAX];
+    GenLoad           loads[GEN_TABLES_MAX];
     u64               n_jobs, n_units;           // of all tables
     _Atomic u64       next_job, n_units_done;
-    pthread_mutex_t   mutex;                     // for the error and for places in files
+    pthread_mutex_t   mutex;                     // for the error, the turns and for places in files
     pthread_cond_t    turn;
     _Atomic bool      has_failed;
     Error             error;
 } Gen;
 
-static int count_words(const Gen *gen, const Load *load, int column)
+static int count_words(const Gen *gen, const GenLoad *load, int column)
 {
+    ASSERT(column < load->table->n_columns);
     return gen->plan->lists[load->table->columns[column].list].n_words;
+}
+
+// ---- turns: blocks of a table one after the other -------------------------------------------------------------------
+
+// Waits until all blocks before this one have had their turn.  They are in work already, by workers that do not wait
+// for this one, so waiting is safe.  False: there will be no turn, since another worker failed.
+static bool wait_for_turn(Gen *gen, const u64 *next, u64 block)
+{
+    pthread_mutex_lock(&gen->mutex);
+    while (*next != block && !gen->has_failed)
+        pthread_cond_wait(&gen->turn, &gen->mutex);
+    bool is_mine = *next == block;
+    pthread_mutex_unlock(&gen->mutex);
+    return is_mine;
+}
+
+static void end_turn(Gen *gen, u64 *next)
+{
+    pthread_mutex_lock(&gen->mutex);
+    ++*next;
+    pthread_cond_broadcast(&gen->turn);
+    pthread_mutex_unlock(&gen->mutex);
 }
 
 // ---- into the store -------------------------------------------------------------------------------------------------
 
-static weft_status intern_word(const Gen *gen, Load *load, int column, i64 word, Error *err)
+static weft_status intern_word(const Gen *gen, GenLoad *load, int column, i64 word, Error *err)
 {
     weft_text text = gen->plan->lists[load->table->columns[column].list].words[word];
     u32 code;
@@ -56,7 +81,7 @@ static weft_status intern_word(const Gen *gen, Load *load, int column, i64 word,
 }
 
 // Words become codes in place.
-static weft_status encode_words(const Gen *gen, Load *load, int column, GenBatch *batch, Error *err)
+static weft_status encode_words(const Gen *gen, GenLoad *load, int column, GenBatch *batch, Error *err)
 {
     i64 *codes = load->codes[column], *cells = batch->cells[column];
     for (u32 row = 0; row < batch->n_rows; row++) {
@@ -67,7 +92,7 @@ static weft_status encode_words(const Gen *gen, Load *load, int column, GenBatch
     return WEFT_OK;
 }
 
-static weft_status encode_texts(const Load *load, int column, GenBatch *batch, Error *err)
+static weft_status encode_texts(const GenLoad *load, int column, GenBatch *batch, Error *err)
 {
     Dictionary *dict = append_table(load->append)->columns[column].dict;
     i64 *cells = batch->cells[column];
@@ -80,16 +105,28 @@ static weft_status encode_texts(const Load *load, int column, GenBatch *batch, E
     return WEFT_OK;
 }
 
-static weft_status append_batch(const Gen *gen, Load *load, u64 block, GenBatch *batch, Error *err)
+static weft_status encode_all_texts(const GenLoad *load, GenBatch *batch, Error *err)
+{
+    for (int column = 0; column < load->table->n_columns; column++) {
+        if (load->table->columns[column].width > 0 && !load->table->columns[column].list)
+            TRY(encode_texts(load, column, batch, err));
+    }
+    return WEFT_OK;
+}
+
+static weft_status append_batch(Gen *gen, GenLoad *load, u64 block, GenBatch *batch, Error *err)
 {
     ColumnInput inputs[GEN_COLUMNS_MAX];
+    ASSERT(load->table->n_columns <= GEN_COLUMNS_MAX);
     for (int column = 0; column < load->table->n_columns; column++) {
         if (load->table->columns[column].list)
             TRY(encode_words(gen, load, column, batch, err));
-        else if (load->table->columns[column].width > 0)
-            TRY(encode_texts(load, column, batch, err));
         inputs[column] = (ColumnInput){ .i = batch->cells[column], .is_null = NULL };
     }
+    if (!wait_for_turn(gen, &load->next_to_encode, block))
+        return WEFT_OK;
+    TRY(encode_all_texts(load, batch, err));
+    end_turn(gen, &load->next_to_encode);
     return append_rows(load->append, block, inputs, batch->n_rows, err);
 }
 
@@ -107,6 +144,35 @@ static char *format_number(char *to, u64 number)
     return to;
 }
 
+static char *format_digits(char *to, int number, int n_digits)
+{
+    for (int i = n_digits - 1; i >= 0; i--, number /= 10)
+        to[i] = (char)('0' + number % 10);
+    return to + n_digits;
+}
+
+static char *format_money(char *to, i64 cents)
+{
+    if (cents < 0) {
+        *to++ = '-';
+        cents = -cents;
+    }
+    to = format_number(to, (u64)cents / 100);
+    *to++ = '.';
+    return format_digits(to, (int)(cents % 100), 2);
+}
+
+static char *format_date(char *to, i64 days)
+{
+    int year, month, day;
+    date_to_civil((i32)days, &year, &month, &day);
+    to = format_digits(to, year, 4);
+    *to++ = '-';
+    to = format_digits(to, month, 2);
+    *to++ = '-';
+    return format_digits(to, day, 2);
+}
+
 static char *format_text(char *to, const char *bytes, size_t length)
 {
     memcpy(to, bytes, length);
@@ -115,8 +181,17 @@ static char *format_text(char *to, const char *bytes, size_t length)
 
 static char *format_cell(const Gen *gen, const GenColumn *column, const GenBatch *batch, i64 cell, char *to)
 {
-    if (column->width <= 0)
+    switch (column->width) {
+    case GEN_INTEGER:
+    case GEN_BIGINT:
         return format_number(to, (u64)cell);
+    case GEN_MONEY:
+        return format_money(to, cell);
+    case GEN_QUANTITY:
+        return format_number(to, (u64)cell / 100);
+    case GEN_DATE:
+        return format_date(to, cell);
+    }
     if (!column->list)
         return format_text(to, batch->texts.bytes + cell, strlen(batch->texts.bytes + cell));
     weft_text word = gen->plan->lists[column->list].words[cell];
@@ -145,32 +220,25 @@ static size_t line_bytes_max(const GenTable *table)
     return bytes;
 }
 
-// A block's place in the file is known once all blocks before it are formatted.  Those are in work already, by workers
-// that do not wait for this one, so waiting is safe.
-static weft_status write_in_turn(Gen *gen, Load *load, u64 block, const char *bytes, size_t length, Error *err)
+// A block's place in the file is known once all blocks before it are formatted.
+static weft_status write_in_turn(Gen *gen, GenLoad *load, u64 block, const char *bytes, size_t length, Error *err)
 {
-    pthread_mutex_lock(&gen->mutex);
-    while (load->next_block != block && !gen->has_failed)
-        pthread_cond_wait(&gen->turn, &gen->mutex);
-    bool is_mine = load->next_block == block;
+    if (!wait_for_turn(gen, &load->next_to_write, block))
+        return WEFT_OK;
     u64 place = load->file_length;
-    if (is_mine) {
-        load->file_length += length;
-        load->next_block++;
-        pthread_cond_broadcast(&gen->turn);
-    }
-    pthread_mutex_unlock(&gen->mutex);
-    return is_mine ? file_write_at(&load->file, bytes, length, place, err) : WEFT_OK;
+    load->file_length += length;
+    end_turn(gen, &load->next_to_write);
+    return file_write_at(&load->file, bytes, length, place, err);
 }
 
 // ---- the workers ----------------------------------------------------------------------------------------------------
 
-typedef struct Worker {
+typedef struct GenWorker {
     GenBatch batch;
     i64     *cells;                    // memory of the batch
     char    *lines;                    // of a block, for the file; NULL when there is none
     size_t   cells_bytes, lines_bytes;
-} Worker;
+} GenWorker;
 
 static u64 count_blocks(const GenTable *table)
 {
@@ -189,18 +257,21 @@ static void show_progress(Gen *gen, u64 n_units)
         *gen->options->progress = (int)(999 * n_done / gen->n_units);
 }
 
-static weft_status make_block(Gen *gen, Load *load, u64 block, Worker *worker, Error *err)
+static weft_status make_block(Gen *gen, GenLoad *load, u64 block, GenWorker *worker, Error *err)
 {
     const GenTable *table = load->table;
     GenBatch *batch = &worker->batch;
     u64 first = block * BLOCK_UNITS;
+    ASSERT(first < table->n_units);
     u32 n_units = (u32)MIN_OF((u64)BLOCK_UNITS, table->n_units - first);
     if (is_canceled(gen))
         return fail(err, WEFT_QUERY_CANCELED, -1, "generating was cancelled");
     text_clear(&batch->texts);
     table->fill(gen->plan->rules, first, n_units, batch);
+    ASSERT(batch->n_rows <= n_units * table->unit_rows_max);
     atomic_fetch_add(&load->n_rows, batch->n_rows);
     size_t length = worker->lines ? format_batch(gen, table, batch, worker->lines) : 0;
+    ASSERT(length <= worker->lines_bytes);
     if (load->append)
         TRY(append_batch(gen, load, block, batch, err));
     if (worker->lines)
@@ -214,9 +285,10 @@ static u64 count_jobs(const GenTable *table)
     return table->is_split ? count_blocks(table) : 1;
 }
 
-static weft_status do_job(Gen *gen, u64 job, Worker *worker, Error *err)
+static weft_status do_job(Gen *gen, u64 job, GenWorker *worker, Error *err)
 {
-    Load *load = gen->loads;
+    GenLoad *load = gen->loads;
+    ASSERT(job < gen->n_jobs);
     for (; job >= count_jobs(load->table); load++)
         job -= count_jobs(load->table);
     if (load->table->is_split)
@@ -226,7 +298,7 @@ static weft_status do_job(Gen *gen, u64 job, Worker *worker, Error *err)
     return WEFT_OK;
 }
 
-static weft_status worker_begin(const Gen *gen, Worker *worker, Error *err)
+static weft_status worker_begin(const Gen *gen, GenWorker *worker, Error *err)
 {
     size_t n_rows_max = 0, lines_bytes = 0;
     void *memory;
@@ -249,7 +321,7 @@ static weft_status worker_begin(const Gen *gen, Worker *worker, Error *err)
     return WEFT_OK;
 }
 
-static void worker_end(Worker *worker)
+static void worker_end(GenWorker *worker)
 {
     mem_free(NULL, worker->cells, worker->cells_bytes);
     mem_free(NULL, worker->lines, worker->lines_bytes);
@@ -277,7 +349,7 @@ static bool take_job(Gen *gen, u64 *job)
 static void work(void *context, int number)
 {
     Gen *gen = context;
-    Worker worker = { 0 };
+    GenWorker worker = { 0 };
     Error err = { 0 };
     u64 job;
     (void)number;
@@ -307,7 +379,7 @@ static weft_status check_is_new(Store *store, const GenTable *table, Error *err)
 }
 
 // Blocks of a split table are encoded side by side, so its words get their codes before.
-static weft_status prepare_codes(const Gen *gen, Load *load, Error *err)
+static weft_status prepare_codes(const Gen *gen, GenLoad *load, Error *err)
 {
     for (int column = 0; column < load->table->n_columns; column++) {
         int n_words = count_words(gen, load, column);
@@ -321,12 +393,29 @@ static weft_status prepare_codes(const Gen *gen, Load *load, Error *err)
     return WEFT_OK;
 }
 
-static weft_status begin_table(Gen *gen, Store *store, Load *load, Error *err)
+static Type column_type(const GenColumn *column)
+{
+    switch (column->width) {
+    case GEN_INTEGER:
+        return TYPE(INTEGER);
+    case GEN_BIGINT:
+        return TYPE(BIGINT);
+    case GEN_MONEY:
+    case GEN_QUANTITY:
+        return (Type){ TYPE_DECIMAL, 15, 2 };
+    case GEN_DATE:
+        return TYPE(DATE);
+    default:
+        return TYPE(TEXT);
+    }
+}
+
+static weft_status begin_table(Gen *gen, Store *store, GenLoad *load, Error *err)
 {
     ColumnDef columns[GEN_COLUMNS_MAX];
     for (int i = 0; i < load->table->n_columns; i++) {
         const GenColumn *column = &load->table->columns[i];
-        columns[i] = (ColumnDef){ column->name, column->width > 0 ? TYPE(TEXT) : column->width == GEN_BIGINT ? TYPE(BIGINT) : TYPE(INTEGER), !column->may_be_null };
+        columns[i] = (ColumnDef){ column->name, column_type(column), !column->may_be_null };
     }
     TRY(store_create_table(store, load->table->name, columns, load->table->n_columns, err));
     load->is_created = true;
@@ -343,7 +432,7 @@ static weft_status begin_store(Gen *gen, Store *store, Error *err)
     return WEFT_OK;
 }
 
-static weft_status begin_file(const char *dir, Load *load, Error *err)
+static weft_status begin_file(const char *dir, GenLoad *load, Error *err)
 {
     char path[4096];
     if (snprintf(path, sizeof(path), "%s/%s.tbl", dir, load->table->name) >= (int)sizeof(path))
@@ -363,7 +452,7 @@ static weft_status begin_files(Gen *gen, Error *err)
     return WEFT_OK;
 }
 
-static weft_status commit(Load *load, Error *err)
+static weft_status commit(GenLoad *load, Error *err)
 {
     Append *append = load->append;
     u64 n_rows;
@@ -393,7 +482,7 @@ static weft_status load_all(Gen *gen, Store *store, Pool *pool, Error *err)
 static void undo(Gen *gen, Store *store)
 {
     for (int i = 0; i < gen->plan->n_tables; i++) {
-        Load *load = &gen->loads[i];
+        GenLoad *load = &gen->loads[i];
         if (load->append)
             append_abort(load->append);
         if (load->is_created)
@@ -413,6 +502,7 @@ static void finish(const Gen *gen)
 
 weft_status gen_load(const GenPlan *plan, Store *store, Pool *pool, const GenOptions *options, Error *err)
 {
+    ASSERT(plan->n_tables <= GEN_TABLES_MAX && plan->lists[0].n_words == 0);
     Arena *arena = arena_new(NULL, "gen");
     Gen *gen = arena_make(arena, Gen);
     gen->plan = plan;

@@ -18,8 +18,6 @@
 enum {
     DAYS = 2557,                       // 1992-01-01 to 1998-12-31
     ORDER_DAYS = 2406,                 // orders come up to 1998-08-02, so that deliveries still fall into 1998
-    NATIONS = 25,
-    COLORS = 92,
     LINES_MAX = 7                      // of an order
 };
 
@@ -52,36 +50,7 @@ typedef enum ListName {
     N_LISTS
 } ListName;
 
-static const char *const regions[] = { "AFRICA", "AMERICA", "ASIA", "EUROPE", "MIDDLE EAST" };
-
-static const struct { const char *name; int region; } nations[NATIONS] = {
-    { "ALGERIA", 0 },    { "ARGENTINA", 1 },    { "BRAZIL", 1 },       { "CANADA", 1 },  { "EGYPT", 4 },
-    { "ETHIOPIA", 0 },   { "FRANCE", 3 },       { "GERMANY", 3 },      { "INDIA", 2 },   { "INDONESIA", 2 },
-    { "IRAN", 4 },       { "IRAQ", 4 },         { "JAPAN", 2 },        { "JORDAN", 4 },  { "KENYA", 0 },
-    { "MOROCCO", 0 },    { "MOZAMBIQUE", 0 },   { "PERU", 1 },         { "CHINA", 2 },   { "ROMANIA", 3 },
-    { "SAUDI ARABIA", 4 }, { "VIETNAM", 2 },    { "RUSSIA", 3 },       { "UNITED KINGDOM", 3 }, { "UNITED STATES", 1 },
-};
-
-static const char *const colors[COLORS] = {
-    "almond", "antique", "aquamarine", "azure", "beige", "bisque", "black", "blanched", "blue", "blush", "brown",
-    "burlywood", "burnished", "chartreuse", "chiffon", "chocolate", "coral", "cornflower", "cornsilk", "cream", "cyan",
-    "dark", "deep", "dim", "dodger", "drab", "firebrick", "floral", "forest", "frosted", "gainsboro", "ghost",
-    "goldenrod", "green", "grey", "honeydew", "hot", "indian", "ivory", "khaki", "lace", "lavender", "lawn", "lemon",
-    "light", "lime", "linen", "magenta", "maroon", "medium", "metallic", "midnight", "mint", "misty", "moccasin",
-    "navajo", "navy", "olive", "orange", "orchid", "pale", "papaya", "peach", "peru", "pink", "plum", "powder", "puff",
-    "purple", "red", "rose", "rosy", "royal", "saddle", "salmon", "sandy", "seashell", "sienna", "sky", "slate",
-    "smoke", "snow", "spring", "steel", "tan", "thistle", "tomato", "turquoise", "violet", "wheat", "white", "yellow",
-};
-
-static const char *const type_sizes[] = { "STANDARD", "SMALL", "MEDIUM", "LARGE", "ECONOMY", "PROMO" };
-static const char *const type_finishes[] = { "ANODIZED", "BURNISHED", "PLATED", "POLISHED", "BRUSHED" };
-static const char *const type_metals[] = { "TIN", "NICKEL", "BRASS", "STEEL", "COPPER" };
-static const char *const container_sizes[] = { "SM", "LG", "MED", "JUMBO", "WRAP" };
-static const char *const container_kinds[] = { "CASE", "BOX", "BAG", "JAR", "PACK", "PKG", "CAN", "DRUM" };
-static const char *const segments[] = { "AUTOMOBILE", "BUILDING", "FURNITURE", "HOUSEHOLD", "MACHINERY" };
-static const char *const priorities[] = { "1-URGENT", "2-HIGH", "3-MEDIUM", "4-NOT SPECIFIED", "5-LOW" };
 static const char *const ship_priorities[] = { "0" };
-static const char *const ship_modes[] = { "REG AIR", "AIR", "RAIL", "TRUCK", "MAIL", "FOB", "SHIP" };
 static const char *const weekdays[] = { "Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday" };
 static const char *const months[] = { "January", "February", "March", "April", "May", "June", "July", "August",
                                       "September", "October", "November", "December" };
@@ -94,16 +63,16 @@ static const struct { const char *const *words; int n_words; } lists[N_LISTS] = 
     [LIST_MFGR] = { NULL, 5 },
     [LIST_CATEGORY] = { NULL, 25 },
     [LIST_BRAND] = { NULL, 1000 },
-    [LIST_COLOR] = WORDS(colors),
-    [LIST_TYPE] = { NULL, 150 },
-    [LIST_CONTAINER] = { NULL, 40 },
-    [LIST_REGION] = WORDS(regions),
-    [LIST_NATION] = { NULL, NATIONS },
-    [LIST_CITY] = { NULL, NATIONS * 10 },
-    [LIST_SEGMENT] = WORDS(segments),
-    [LIST_PRIORITY] = WORDS(priorities),
+    [LIST_COLOR] = WORDS(gen_colors),
+    [LIST_TYPE] = { NULL, GEN_TYPES },
+    [LIST_CONTAINER] = { NULL, GEN_CONTAINERS },
+    [LIST_REGION] = WORDS(gen_regions),
+    [LIST_NATION] = { NULL, GEN_NATIONS },
+    [LIST_CITY] = { NULL, GEN_NATIONS * 10 },
+    [LIST_SEGMENT] = WORDS(gen_segments),
+    [LIST_PRIORITY] = WORDS(gen_priorities),
     [LIST_SHIP_PRIORITY] = WORDS(ship_priorities),
-    [LIST_SHIP_MODE] = WORDS(ship_modes),
+    [LIST_SHIP_MODE] = WORDS(gen_ship_modes),
     [LIST_WEEKDAY] = WORDS(weekdays),
     [LIST_MONTH] = WORDS(months),
     [LIST_YEAR_MONTH] = { NULL, 7 * 12 },
@@ -113,9 +82,9 @@ static const struct { const char *const *words; int n_words; } lists[N_LISTS] = 
 };
 
 // Word NUMBER of a list, counted from 0.  A number behind the end is never asked for.
-static const char *list_word(Arena *arena, ListName list, int number)
+static const char *list_word(Arena *arena, int list, int number)
 {
-    switch (list) {
+    switch ((ListName)list) {
     case LIST_MFGR:
         return arena_printf(arena, "MFGR#%d", number + 1);
     case LIST_CATEGORY:
@@ -123,30 +92,18 @@ static const char *list_word(Arena *arena, ListName list, int number)
     case LIST_BRAND:
         return arena_printf(arena, "MFGR#%d%d%d", number / 200 + 1, number / 40 % 5 + 1, number % 40 + 1);
     case LIST_TYPE:
-        return arena_printf(arena, "%s %s %s", type_sizes[number / 25], type_finishes[number / 5 % 5],
-                            type_metals[number % 5]);
+        return gen_type(arena, number);
     case LIST_CONTAINER:
-        return arena_printf(arena, "%s %s", container_sizes[number / 8], container_kinds[number % 8]);
+        return gen_container(arena, number);
     case LIST_NATION:
-        return nations[number].name;
+        return gen_nations[number].name;
     case LIST_CITY:
-        return arena_printf(arena, "%-9.9s%d", nations[number / 10].name, number % 10);
+        return arena_printf(arena, "%-9.9s%d", gen_nations[number / 10].name, number % 10);
     case LIST_YEAR_MONTH:
         return arena_printf(arena, "%.3s%d", months[number % 12], 1992 + number / 12);
     default:
         return lists[list].words[number];
     }
-}
-
-static WordList make_list(Arena *arena, ListName list)
-{
-    int n_words = lists[list].n_words;
-    weft_text *words = arena_array(arena, weft_text, n_words);
-    for (int i = 0; i < n_words; i++) {
-        const char *word = list_word(arena, list, i);
-        words[i] = (weft_text){ word, strlen(word) };
-    }
-    return (WordList){ words, n_words };
 }
 
 // ---- tables ---------------------------------------------------------------------------------------------------------
@@ -207,8 +164,7 @@ enum { PART, CUSTOMER, SUPPLIER, DATE, LINEORDER, LINEORDER_LINES };     // for 
 
 static void put_text(GenBatch *batch, int column, u32 row, const char *text)
 {
-    batch->cells[column][row] = (i64)batch->texts.length;
-    text_add_bytes(&batch->texts, text, strlen(text) + 1);
+    batch->cells[column][row] = gen_add_text(batch, text, strlen(text));
 }
 
 // ---- the rows of part -----------------------------------------------------------------------------------------------
@@ -217,7 +173,7 @@ static void put_text(GenBatch *batch, int column, u32 row, const char *text)
 static void pick_colors(u64 key, int column, int picked[3])
 {
     for (int i = 0; i < 3; i++)
-        picked[i] = (int)random_number(key, column + i, 0, COLORS - 1 - i);
+        picked[i] = (int)random_number(key, column + i, 0, GEN_COLORS - 1 - i);
     if (picked[1] >= picked[0])                             // the second counts the colours without the first,
         picked[1]++;
     int low = MIN_OF(picked[0], picked[1]), high = MAX_OF(picked[0], picked[1]);
@@ -233,7 +189,7 @@ static void fill_part(const void *context, u64 first, u32 n, GenBatch *batch)
         int picked[3];
         char name[32];
         pick_colors(key, 0, picked);
-        snprintf(name, sizeof(name), "%s %s", colors[picked[1]], colors[picked[2]]);
+        snprintf(name, sizeof(name), "%s %s", gen_colors[picked[1]], gen_colors[picked[2]]);
         i64 brand = random_number(key, 3, 0, 999);          // manufacturer, category and brand in one
         batch->cells[0][row] = (i64)(first + row + 1);
         put_text(batch, 1, row, name);
@@ -253,11 +209,10 @@ static void fill_part(const void *context, u64 first, u32 n, GenBatch *batch)
 // 6 to 24 characters.
 static void put_address(GenBatch *batch, int column, u32 row, u64 key)
 {
-    static const char alphabet[] = "0123456789abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ,";
     char text[25];
     int length = (int)random_number(key, 16, 6, 24);
     for (int i = 0; i < length; i++)
-        text[i] = alphabet[random_bits(key, 17 + i / 8) >> 8 * (i % 8) & 63];
+        text[i] = gen_alphabet[random_bits(key, 17 + i / 8) >> 8 * (i % 8) & 63];
     text[length] = '\0';
     put_text(batch, column, row, text);
 }
@@ -266,14 +221,14 @@ static void put_address(GenBatch *batch, int column, u32 row, u64 key)
 static void put_company(GenBatch *batch, u32 row, u64 key, const char *kind, u64 number)
 {
     char text[40];
-    i64 nation = random_number(key, 0, 0, NATIONS - 1);
+    i64 nation = random_number(key, 0, 0, GEN_NATIONS - 1);
     batch->cells[0][row] = (i64)number;
     snprintf(text, sizeof(text), "%s#%09llu", kind, (unsigned long long)number);
     put_text(batch, 1, row, text);
     put_address(batch, 2, row, key);
     batch->cells[3][row] = nation * 10 + random_number(key, 1, 0, 9);
     batch->cells[4][row] = nation;
-    batch->cells[5][row] = nations[nation].region;
+    batch->cells[5][row] = gen_nations[nation].region;
     snprintf(text, sizeof(text), "%02d-%03d-%03d-%04d", 10 + (int)nation, (int)random_number(key, 2, 100, 999),
              (int)random_number(key, 3, 100, 999), (int)random_number(key, 4, 1000, 9999));
     put_text(batch, 6, row, text);
@@ -293,7 +248,7 @@ static void fill_customer(const void *context, u64 first, u32 n, GenBatch *batch
     for (u32 row = 0; row < n; row++) {
         u64 key = row_key(rules->seed, CUSTOMER, first + row);
         put_company(batch, row, key, "Customer", first + row + 1);
-        batch->cells[7][row] = random_number(key, 5, 0, COUNT_OF(segments) - 1);
+        batch->cells[7][row] = random_number(key, 5, 0, GEN_SEGMENTS - 1);
     }
     batch->n_rows = n;
 }
@@ -343,31 +298,15 @@ static void fill_date(const void *context, u64 first, u32 n, GenBatch *batch)
 
 // ---- the rows of lineorder ------------------------------------------------------------------------------------------
 
-// In cents.
-static inline i64 part_price(i64 part)
-{
-    return 90000 + part / 10 % 20001 + part % 1000 * 100;
-}
-
-// The first eight of every 32 keys are used.
-static inline i64 order_key(u64 number)
-{
-    return (i64)(number >> 3 << 5 | (number & 7));
-}
-
-// A third of the customers never buys.
 static inline i64 pick_customer(u64 key, i64 n_customers)
 {
-    i64 customer = random_number(key, 0, 1, n_customers);
-    if (customer % 3 == 0)
-        customer += customer < n_customers ? 1 : -1;
-    return customer;
+    return gen_buyer(random_number(key, 0, 1, n_customers), n_customers);
 }
 
 static inline void put_line(const Rules *rules, GenBatch *batch, u32 row, u64 key, i64 order_day)
 {
     i64 part = random_number(key, 0, 1, rules->n_parts);
-    i64 price = part_price(part);
+    i64 price = gen_part_price(part);
     i64 quantity = random_number(key, 2, 1, 50);
     i64 discount = random_number(key, 3, 0, 10);
     batch->cells[3][row] = part;
@@ -379,7 +318,7 @@ static inline void put_line(const Rules *rules, GenBatch *batch, u32 row, u64 ke
     batch->cells[13][row] = 6 * price / 10;
     batch->cells[14][row] = random_number(key, 4, 0, 8);
     batch->cells[15][row] = rules->date_keys[order_day + random_number(key, 5, 30, 90)];
-    batch->cells[16][row] = random_number(key, 6, 0, COUNT_OF(ship_modes) - 1);
+    batch->cells[16][row] = random_number(key, 6, 0, GEN_SHIP_MODES - 1);
 }
 
 // One to seven lines; returns how many.
@@ -387,14 +326,14 @@ static u32 put_order(const Rules *rules, GenBatch *batch, u32 first_row, u64 num
 {
     u64 key = row_key(rules->seed, LINEORDER, number);
     i64 day = random_number(key, 1, 0, ORDER_DAYS - 1);
-    i64 priority = random_number(key, 2, 0, COUNT_OF(priorities) - 1);
+    i64 priority = random_number(key, 2, 0, GEN_PRIORITIES - 1);
     u32 n_lines = (u32)random_number(key, 3, 1, LINES_MAX);
     i64 customer = pick_customer(key, rules->n_customers);
     i64 total = 0;
     for (u32 line = 0; line < n_lines; line++) {
         u32 row = first_row + line;
         put_line(rules, batch, row, row_key(rules->seed, LINEORDER_LINES, number * 8 + line), day);
-        batch->cells[0][row] = order_key(number);
+        batch->cells[0][row] = gen_order_key(number);
         batch->cells[1][row] = line + 1;
         batch->cells[2][row] = customer;
         batch->cells[5][row] = rules->date_keys[day];
@@ -440,8 +379,8 @@ static Rules make_rules(const GenOptions *options)
 
 weft_status gen_ssb(Store *store, Pool *pool, const GenOptions *options, Error *err)
 {
-    if (!(options->scale > 0 && options->scale <= GEN_SSB_SCALE_MAX))
-        return fail(err, WEFT_INVALID_PARAMETER, -1, "scale factor must be above 0 and at most %d", GEN_SSB_SCALE_MAX);
+    if (!(options->scale > 0 && options->scale <= GEN_SCALE_MAX))
+        return fail(err, WEFT_INVALID_PARAMETER, -1, "scale factor must be above 0 and at most %d", GEN_SCALE_MAX);
     Rules rules = make_rules(options);
     const GenTable tables[GEN_SSB_TABLES] = {
 #define TABLE(name, n_units) #name, name##_columns, COUNT_OF(name##_columns), fill_##name, (u64)(n_units)
@@ -455,7 +394,7 @@ weft_status gen_ssb(Store *store, Pool *pool, const GenOptions *options, Error *
     Arena *arena = arena_new(NULL, "ssb");
     WordList words[N_LISTS];
     for (int list = 0; list < N_LISTS; list++)
-        words[list] = make_list(arena, (ListName)list);
+        words[list] = gen_make_list(arena, list, lists[list].n_words, list_word);
     GenPlan plan = { .tables = tables, .n_tables = GEN_SSB_TABLES, .lists = words, .rules = &rules };
     weft_status status = gen_load(&plan, store, pool, options, err);
     arena_free(arena);

@@ -1,4 +1,5 @@
-// main.c - the command line: weft [OPTION]... [DB], weft run, weft devices, weft gen, weft slt.
+// main.c - the command line: weft [OPTION]... [DB], weft run, weft devices, weft gen, weft slt,
+// weft functions.
 //
 // -c and -f run in the order given; without any, standard input is read: with a prompt when it is a terminal.
 
@@ -8,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "plan/manual.h"
 #include "shell/devices.h"
 #include "shell/gen.h"
 #include "shell/shell.h"
@@ -16,33 +18,34 @@ static const char help_text[] =
     "Usage: weft [OPTION]... [DB]      run SQL on the database in directory DB, or on one in memory\n"
     "       weft run ... DB FILE...    run many statements together; see weft run --help\n"
     "       weft devices               list CPU and GPUs; see weft devices --help\n"
-    "       weft gen ...               write test data; see weft gen --help\n"
+    "       weft gen ssb|tpch ...      make the tables of a benchmark; see weft gen --help\n"
     "       weft slt ... FILE...       run SQL tests; see weft slt --help\n"
+    "       weft functions             print the manual of functions and aggregates (docs/functions.md)\n"
     "\n"
-    "  -c, --command SQL      run SQL and leave; may be given more than once, mixed with -f\n"
-    "  -f, --file FILE        run the statements in FILE and leave; - is standard input\n"
+    "  -c, --command SQL      run SQL and exit; may be given more than once, mixed with -f\n"
+    "  -f, --file FILE        run the statements in FILE and exit; - is standard input\n"
     "      --csv              print results as CSV with a header line\n"
     "      --json             print results as JSON, an array of objects each\n"
     "  -x, --expanded         print one line per value\n"
     "  -q, --quiet            do not print CREATE TABLE, INSERT 0 3 and the like\n"
     "      --timing           say on standard error how long each statement took\n"
     "      --set NAME=VALUE   change a setting first; may be given more than once\n"
-    "      --keep-going       go on after an error (the exit status is still 1)\n"
+    "      --keep-going       continue after an error (the exit status is still 1)\n"
     "      --help             this text\n"
     "      --version          the version\n"
     "\n"
     "Without -c and -f, statements come from standard input; at a prompt when it is a terminal.\n"
-    "Exit status: 0 when all went well, 1 after an SQL error, 2 for a wrong command line.\n";
+    "Exit status: 0 when all went well, 1 after an SQL error, 2 for a usage error.\n";
 
 // What -c, -f and --set ask for, in order.
-typedef struct Job { enum { JOB_COMMAND, JOB_FILE, JOB_SET } kind; const char *argument; } Job;
+typedef struct ShellTask { enum { JOB_COMMAND, JOB_FILE, JOB_SET } kind; const char *argument; } ShellTask;
 
-typedef struct Options {
+typedef struct ShellOptions {
     const char *path;                                      // of the database; NULL: in memory
-    Job        *jobs;
+    ShellTask  *jobs;
     int         n_jobs;
     bool        has_work;                                  // -c or -f was given
-} Options;
+} ShellOptions;
 
 enum { OPTION_CSV = 256, OPTION_JSON, OPTION_TIMING, OPTION_SET, OPTION_KEEP_GOING, OPTION_HELP, OPTION_VERSION };
 
@@ -69,14 +72,14 @@ static void usage_error(const char *message, const char *argument)
     exit(EXIT_USAGE);
 }
 
-static void add_job(Options *options, int kind, const char *argument)
+static void add_job(ShellOptions *options, int kind, const char *argument)
 {
     options->jobs = must_realloc(options->jobs, (size_t)(options->n_jobs + 1) * sizeof *options->jobs);
-    options->jobs[options->n_jobs++] = (Job){ kind, argument };
+    options->jobs[options->n_jobs++] = (ShellTask){ kind, argument };
     options->has_work |= kind != JOB_SET;
 }
 
-static void add_setting(Options *options, const char *assignment)
+static void add_setting(ShellOptions *options, const char *assignment)
 {
     Buffer sql = { 0 };
     if (!setting_sql(assignment, &sql))
@@ -85,7 +88,7 @@ static void add_setting(Options *options, const char *assignment)
     add_job(options, JOB_SET, assignment);
 }
 
-static void parse_options(int argc, char **argv, Shell *shell, Options *options)
+static void parse_options(int argc, char **argv, Shell *shell, ShellOptions *options)
 {
     int option;
     while ((option = getopt_long(argc, argv, "c:f:xq", long_options, NULL)) != -1) {
@@ -113,7 +116,7 @@ static void parse_options(int argc, char **argv, Shell *shell, Options *options)
 }
 
 // A setting is said quietly, and before any other work.
-static bool run_settings(Shell *shell, const Options *options)
+static bool run_settings(Shell *shell, const ShellOptions *options)
 {
     bool is_fine = true;
     for (int i = 0; i < options->n_jobs && is_fine; i++) {
@@ -133,7 +136,7 @@ static bool run_settings(Shell *shell, const Options *options)
     return is_fine;
 }
 
-static bool run_job(Shell *shell, const Job *job)
+static bool run_job(Shell *shell, const ShellTask *job)
 {
     if (job->kind == JOB_COMMAND)
         return script_run_text(shell, job->argument);
@@ -142,7 +145,7 @@ static bool run_job(Shell *shell, const Job *job)
     return job->kind == JOB_SET || script_run_file(shell, job->argument);
 }
 
-static bool run_jobs(Shell *shell, const Options *options)
+static bool run_jobs(Shell *shell, const ShellOptions *options)
 {
     bool is_fine = true;
     for (int i = 0; i < options->n_jobs && !shell->wants_exit; i++) {
@@ -155,7 +158,7 @@ static bool run_jobs(Shell *shell, const Options *options)
     return is_fine;
 }
 
-static int work(Shell *shell, const Options *options)
+static int work(Shell *shell, const ShellOptions *options)
 {
     if (!run_settings(shell, options))
         return EXIT_SQL_ERROR;
@@ -168,7 +171,7 @@ static int work(Shell *shell, const Options *options)
 static int shell_main(int argc, char **argv)
 {
     Shell shell = { .format = FORMAT_TABLE };
-    Options options = { 0 };
+    ShellOptions options = { 0 };
     weft_error error = { .status = WEFT_OK };
     int status = EXIT_SQL_ERROR;
 
@@ -192,6 +195,15 @@ static int shell_main(int argc, char **argv)
     return status;
 }
 
+static int print_functions(void)
+{
+    Text text = { 0 };
+    manual_write(&text);
+    fputs(text.bytes, stdout);
+    text_free(&text);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1 && !strcmp(argv[1], "run"))
@@ -200,6 +212,8 @@ int main(int argc, char **argv)
         return devices_main(argc - 1, argv + 1);
     if (argc > 1 && !strcmp(argv[1], "gen"))
         return gen_main(argc - 1, argv + 1);
+    if (argc == 2 && !strcmp(argv[1], "functions"))
+        return print_functions();
     if (argc > 1 && !strcmp(argv[1], "slt"))
         return slt_main(argc - 1, argv + 1);
     return shell_main(argc, argv);

@@ -472,7 +472,8 @@ static void print_for_people(Shell *shell, const weft_result *result, FILE *out)
         fputc('\n', out);
 }
 
-// With threads about, every character takes and gives back the stream's lock, which takes longer than the character: it is taken once for all.
+// With threads about, every character takes and gives back the stream's lock, which takes longer than the character: it
+// is taken once for all.
 void print_result(Shell *shell, const weft_result *result, FILE *out)
 {
     flockfile(out);

@@ -37,8 +37,8 @@ static struct Watch {
 } watch = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static _Atomic bool interrupts;                            // Ctrl-C since watch_forget
-static _Atomic bool dies_at_once;                          // nothing to cancel and nobody at a prompt
-static _Atomic bool is_script;                             // nobody at a prompt
+static _Atomic bool dies_at_once;                          // nothing to cancel and no prompt
+static _Atomic bool is_script;                             // no prompt
 
 static void on_interrupt(int number)
 {

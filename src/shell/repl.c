@@ -130,7 +130,7 @@ static bool editor_open(Repl *repl)
 
 static void greet(const char *path)
 {
-    printf("weft " WEFT_VERSION ".  \\? for help, \\q to leave.\n");
+    printf("weft " WEFT_VERSION ".  \\? for help, \\q to exit.\n");
     if (!path)
         puts("The database is in memory and ends with this session.");
 }

@@ -22,7 +22,7 @@ static const char help_text[] =
     "  -c, --clients N        closed loop: N clients, each takes the next statement when its last has ended\n"
     "      --rate R           open loop: R statements a second arrive, whether or not others have ended\n"
     "      --seed N           with --rate: arrivals at random (a Poisson process) instead of evenly spaced\n"
-    "      --duration S       go on for S seconds, over and over\n"
+    "      --duration S       continue for S seconds, over and over\n"
     "      --set NAME=VALUE   change a setting in every session, as in sharing=off; may be given more than once\n"
     "  -q, --quiet            print the summary only, not the results\n"
     "      --json             print the summary as JSON, and no results\n"
@@ -30,7 +30,7 @@ static const char help_text[] =
     "      --help             this text\n"
     "\n"
     "A statement that fails does not stop the others.  Ctrl-C cancels all.\n"
-    "Exit status: 0 when all went well, 1 when a statement failed, 2 for a wrong command line.\n";
+    "Exit status: 0 when all went well, 1 when a statement failed, 2 for a usage error.\n";
 
 // ---- the command line -----------------------------------------------------------------------------------------------
 

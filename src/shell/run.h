@@ -43,21 +43,22 @@ typedef struct RunStatement {
     double      *times_ms;             // of the runs that went well
     size_t       n_times, capacity;
     size_t       n_failed;
-    size_t       n_noticed;            // runs that went well and had something to say, as that the CPU stood in for a GPU
+    size_t       n_noticed;            // runs that went well and had something to say, as that the CPU stood in for a
+                                       // GPU
     char        *notice;               // the first
     size_t       n_rows;
     weft_result *result;               // of the first run that went well, when it will be printed
     weft_error   error;                // of the first that failed
 } RunStatement;
 
-typedef struct TableFigures {          // one line of weft_scans
+typedef struct TableReads {            // one line of weft_scans
     char   *name;
     int64_t rows;                      // of the table
     int64_t rides, chunks_read, chunks_ridden, rows_read, rows_ridden, bytes_read, bytes_ridden;
     int64_t chunks_woven, chunks_woven_ridden, rides_woven;
-} TableFigures;
+} TableReads;
 
-typedef struct FigureList { TableFigures *tables; int n_tables; } FigureList;
+typedef struct FigureList { TableReads *tables; int n_tables; } FigureList;
 
 typedef struct Run Run;
 
@@ -88,7 +89,7 @@ struct Run {
     bool            is_over;           // clients go home
     _Atomic bool    is_stopped;        // Ctrl-C: nothing new begins
 
-    pthread_mutex_t turn;              // open loop: who holds it waits for the next arrival
+    pthread_mutex_t turn;              // open loop: its holder waits for the next arrival
     _Atomic long    n_waiting;         // for the turn
     double          arrival_ms;        // the last one, from the start
     uint64_t        random;

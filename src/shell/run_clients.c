@@ -1,12 +1,12 @@
-// run_clients.c - the clients of `weft run`: who runs which statement when.
+// run_clients.c - the clients of `weft run`: which client runs which statement when.
 //
 // The main thread begins a round and waits for its end; meanwhile it looks for Ctrl-C and draws the live view.  Clients
 // call weft_query, each on a session of its own, which is what weft_submit does in a thread it would start for every
 // statement; here the threads are there before the clock starts.
 //
 // Open loop: the client that holds the turn sleeps until the next arrival, gives the turn on and runs the statement.
-// When nobody waits for the turn it first adds a client, so that an arrival never waits for one as long as there are
-// fewer than MOST_CLIENTS.
+// When no client waits for the turn it first adds one, so that an arrival never waits as long as there are fewer than
+// MOST_CLIENTS.
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1
@@ -23,7 +23,7 @@
 
 #define TICK_MS 50
 
-typedef struct Job { RunStatement *statement; double arrival_ms; } Job;        // arrival: on the clock of now_ms
+typedef struct RunJob { RunStatement *statement; double arrival_ms; } RunJob;  // arrival: on the clock of now_ms
 
 static _Atomic bool was_interrupted;
 
@@ -45,27 +45,27 @@ static struct timespec timespec_of(double time_ms)
 // ---- which statement next ---------------------------------------------------------------------------------------
 
 // With the lock held.  Statements come in the order of the files, over and over.
-static bool take_next(Run *run, double arrival_ms, Job *job)
+static bool take_next(Run *run, double arrival_ms, RunJob *job)
 {
     long limit = run->options.repeat ? run->options.repeat * run->n_statements : 0;
     if (run->is_stopped || arrival_ms >= run->deadline_ms || (limit && run->next >= limit))
         return false;
-    *job = (Job){ &run->statements[run->next % run->n_statements], arrival_ms };
+    *job = (RunJob){ &run->statements[run->next % run->n_statements], arrival_ms };
     run->next++;
     return true;
 }
 
-static bool take_at_once(Client *client, Job *job)
+static bool take_at_once(Client *client, RunJob *job)
 {
     Run *run = client->run;
     if (client->has_run || run->is_stopped)
         return false;
     client->has_run = true;
-    *job = (Job){ &run->statements[client->number], run->start_ms };
+    *job = (RunJob){ &run->statements[client->number], run->start_ms };
     return true;
 }
 
-static bool take_closed(Run *run, Job *job)
+static bool take_closed(Run *run, RunJob *job)
 {
     pthread_mutex_lock(&run->lock);
     bool is_taken = take_next(run, now_ms(), job);
@@ -99,7 +99,7 @@ static void sleep_until(const Run *run, double time_ms)
 
 static bool client_add(Run *run, weft_error *error);
 
-static bool take_open(Run *run, Job *job)
+static bool take_open(Run *run, RunJob *job)
 {
     run->n_waiting++;
     pthread_mutex_lock(&run->turn);
@@ -109,14 +109,15 @@ static bool take_open(Run *run, Job *job)
     run->arrival_ms += next_gap_ms(run);
     pthread_mutex_unlock(&run->lock);
     if (is_taken && !run->n_waiting && !is_full)
-        client_add(run, &(weft_error){ .status = WEFT_OK });   // when it fails, arrivals wait for those who are here
+        client_add(run, &(weft_error){ .status = WEFT_OK });   // when it fails, arrivals wait for the clients that
+                                                               // exist
     if (is_taken)
         sleep_until(run, job->arrival_ms);
     pthread_mutex_unlock(&run->turn);
     return is_taken && !run->is_stopped;
 }
 
-static bool take_job(Client *client, Job *job)
+static bool take_job(Client *client, RunJob *job)
 {
     switch (client->run->options.mode) {
     case RUN_AT_ONCE: return take_at_once(client, job);
@@ -147,7 +148,7 @@ static void add_time(RunStatement *statement, double time_ms)
     statement->times_ms[statement->n_times++] = time_ms;
 }
 
-static void note_end(Client *client, const Job *job, double time_ms, weft_result **result, const weft_error *error)
+static void note_end(Client *client, const RunJob *job, double time_ms, weft_result **result, const weft_error *error)
 {
     Run *run = client->run;
     RunStatement *statement = job->statement;
@@ -156,7 +157,8 @@ static void note_end(Client *client, const Job *job, double time_ms, weft_result
     run->n_running--;
     if (*result) {
         add_time(statement, time_ms);
-        if (weft_result_notices(*result) && !statement->n_noticed++) statement->notice = must_copy(weft_result_notice(*result, 0));
+        if (weft_result_notices(*result) && !statement->n_noticed++)
+            statement->notice = must_copy(weft_result_notice(*result, 0));
         statement->n_rows = weft_result_columns(*result) ? weft_result_rows(*result) : 0;
     } else if (!statement->n_failed++) {
         statement->error = *error;
@@ -168,7 +170,7 @@ static void note_end(Client *client, const Job *job, double time_ms, weft_result
     pthread_mutex_unlock(&run->lock);
 }
 
-static void run_job(Client *client, const Job *job)
+static void run_job(Client *client, const RunJob *job)
 {
     weft_result *result = NULL;
     weft_error error = { .status = WEFT_OK };
@@ -195,7 +197,7 @@ static void *client_main(void *context)
 {
     Client *client = context;
     Run *run = client->run;
-    Job job;
+    RunJob job;
     while (wait_for_round(client)) {
         while (take_job(client, &job))
             run_job(client, &job);

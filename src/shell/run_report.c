@@ -12,13 +12,13 @@
 
 // ---- what the tables say ----------------------------------------------------------------------------------------
 
-static TableFigures *figures_of(FigureList *list, const char *name)
+static TableReads *figures_of(FigureList *list, const char *name)
 {
     for (int i = 0; i < list->n_tables; i++)
         if (!strcmp(list->tables[i].name, name))
             return &list->tables[i];
     list->tables = must_realloc(list->tables, (size_t)(list->n_tables + 1) * sizeof *list->tables);
-    list->tables[list->n_tables] = (TableFigures){ .name = must_copy(name) };
+    list->tables[list->n_tables] = (TableReads){ .name = must_copy(name) };
     return &list->tables[list->n_tables++];
 }
 
@@ -39,7 +39,7 @@ static int64_t number_at(const weft_result *result, int column, size_t row)
 // A table that was dropped and made anew has two lines: they are added up.
 static void add_scan(FigureList *list, const weft_result *scans, size_t row)
 {
-    TableFigures *table = figures_of(list, weft_result_column(scans, 0)->text[row].bytes);
+    TableReads *table = figures_of(list, weft_result_column(scans, 0)->text[row].bytes);
     int64_t *const fields[] = { &table->rides, &table->chunks_read, &table->chunks_ridden, &table->rows_read,
                                 &table->rows_ridden, &table->bytes_read, &table->bytes_ridden, &table->chunks_woven,
                                 &table->chunks_woven_ridden, &table->rides_woven };
@@ -49,8 +49,9 @@ static void add_scan(FigureList *list, const weft_result *scans, size_t row)
 
 bool figures_take(Run *run, FigureList *list)
 {
-    weft_result *scans = ask(run, "select table_name, rides, chunks_read, chunks_ridden, rows_read, rows_ridden, "
-                                  "bytes_read, bytes_ridden, chunks_woven, chunks_woven_ridden, rides_woven from weft_scans");
+    weft_result *scans =
+        ask(run, "select table_name, rides, chunks_read, chunks_ridden, rows_read, rows_ridden, "
+                 "bytes_read, bytes_ridden, chunks_woven, chunks_woven_ridden, rides_woven from weft_scans");
     weft_result *tables = ask(run, "select name, rows from weft_tables");
     bool is_fine = scans && tables;
     for (size_t r = 0; is_fine && r < weft_result_rows(scans); r++)
@@ -66,9 +67,9 @@ bool figures_take(Run *run, FigureList *list)
 void figures_subtract(FigureList *list, const FigureList *before)
 {
     for (int i = 0; i < list->n_tables; i++) {
-        TableFigures *table = &list->tables[i];
+        TableReads *table = &list->tables[i];
         for (int j = 0; j < before->n_tables; j++) {
-            const TableFigures *old = &before->tables[j];
+            const TableReads *old = &before->tables[j];
             if (strcmp(table->name, old->name))
                 continue;
             table->rides -= old->rides;
@@ -252,7 +253,7 @@ static void print_times(const Run *run, FILE *out)
         print_single_times(run, width, out);
 }
 
-static void print_table(const TableFigures *table, double n_rounds, int width, FILE *out)
+static void print_table(const TableReads *table, double n_rounds, int width, FILE *out)
 {
     double rows = (double)table->rows * n_rounds, megabytes = 1e6 * n_rounds;
     print_name(out, table->name, width);
@@ -323,7 +324,7 @@ static void put_statement(const RunStatement *statement, FILE *out)
     fputc('}', out);
 }
 
-static void put_table(const TableFigures *table, FILE *out)
+static void put_table(const TableReads *table, FILE *out)
 {
     fputs("    {", out);
     put_text("name", table->name, out);

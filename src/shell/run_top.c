@@ -1,8 +1,8 @@
 // run_top.c - `weft run --top`: the riders of all scans, redrawn in place on standard error.
 //
-// A query rides on a scan for each of its pipelines; the view has a line for each ride, and then one for each query that waits for memory,
-// in the order in which they will be let in.  It is drawn below the cursor,
-// and the cursor goes back to where it was, so that the next view, or the results, overwrite it.
+// A query rides on a scan for each of its pipelines; the view has a line for each ride, and then one for each query
+// that waits for memory, in the order in which they will be let in.  It is drawn below the cursor, and the cursor goes
+// back to where it was, so that the next view, or the results, overwrite it.
 
 #include <stdlib.h>
 #include <string.h>
@@ -81,9 +81,9 @@ static void draw_rider(const Shell *shell, const weft_result *riders, size_t row
 static void draw_waiting(const weft_result *queue, size_t row, int columns)
 {
     char text[256];
-    snprintf(text, sizeof text, "%7lld  waits for %.1f MB of memory, place %lld, for %.1f s", (long long)number_at(queue, 0, row),
-             (double)number_at(queue, 2, row) / 1e6, (long long)number_at(queue, 1, row),
-             (double)number_at(queue, 3, row) / 1e3);
+    snprintf(text, sizeof text, "%7lld  waits for %.1f MB of memory, place %lld, for %.1f s",
+             (long long)number_at(queue, 0, row), (double)number_at(queue, 2, row) / 1e6,
+             (long long)number_at(queue, 1, row), (double)number_at(queue, 3, row) / 1e3);
     draw_text(text, columns - 1);
     fputs("\033[K\n", stderr);
 }
@@ -122,8 +122,9 @@ void top_show(Run *run)
 {
     static const char sql[] = "select query, table_name, pipeline, chunks, chunks_done, fellow_riders, woven_with "
                               "from weft_riders order by query, chunks_done";
-    static const char waiting[] = "select query, position, bytes_wanted, waited_ms from weft_queue where state = 'waiting' "
-                                  "order by position";
+    static const char waiting[] =
+        "select query, position, bytes_wanted, waited_ms from weft_queue where state = 'waiting' "
+        "order by position";
     weft_result *riders = NULL, *queue = NULL;
     weft_error error = { .status = WEFT_OK };
     if (now_ms() - top.last_ms < EVERY_MS)

@@ -26,7 +26,7 @@ typedef struct Shell {
     weft_db      *db;
     weft_session *session;
     OutputFormat  format;
-    bool          is_interactive;      // a prompt, somebody to read notes and to press Ctrl-C
+    bool          is_interactive;      // a prompt, with a user who can read notes and press Ctrl-C
     bool          has_timing;          // after each statement: how long it took
     bool          is_expanded;         // one line per value instead of one per row
     bool          is_quiet;            // no "CREATE TABLE" after statements without rows
@@ -112,7 +112,7 @@ void  buffer_free(Buffer *buffer);
 size_t glyph_next(const char *text, size_t length, int *columns);
 int    glyph_columns(const char *text, size_t length);
 bool   terminal_use_utf8(void);                                                // sets the locale; is it UTF-8?
-void   terminal_look(Shell *shell);                                            // what standard output and error can show
+void   terminal_look(Shell *shell);  // what standard output and error can show
 int    terminal_columns(FILE *stream);                                         // 0 when it is not a terminal
 
 const char *skip_blank_sql(const char *sql);                                   // past blanks and whole comments

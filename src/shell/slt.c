@@ -29,7 +29,7 @@ static const char help_text[] =
     "  -v, --verbose          name every record that passes or is skipped\n"
     "      --help             this text\n"
     "\n"
-    "Exit status: 0 when all pass, 1 when any fails, 2 for a wrong command line.\n";
+    "Exit status: 0 when all pass, 1 when any fails, 2 for a usage error.\n";
 
 typedef struct Label { char *name; char hash[33]; } Label;
 

@@ -1,134 +1,13 @@
 // bind.c - which statement it is: the few that are supported, and a name for each of the many that are not.
 //
 // Nothing is ignored: a clause that we do not understand would change what the user asked for, so it is refused by its
-// name and with its place.  Small helpers that all binding needs live here too.
+// name and with its place.
 
 #include "sql/sql_int.h"
 
-// ---- helpers --------------------------------------------------------------------------------------------------------
-
-weft_status refuse(Binder *binder, int at, const char *what)
-{
-    return fail(binder->err, WEFT_UNSUPPORTED, at, "%s is not supported yet", what);
-}
-
-const char *node_string(const Node *node)
-{
-    return node->node_case == PG_QUERY__NODE__NODE_STRING ? node->string->sval : NULL;
-}
-
-int node_at(const Node *node)
-{
-    if (!node) return -1;
-    switch (node->node_case) {
-        case PG_QUERY__NODE__NODE_A_CONST:           return node->a_const->location;
-        case PG_QUERY__NODE__NODE_A_EXPR:            return node->a_expr->location;
-        case PG_QUERY__NODE__NODE_A_ARRAY_EXPR:      return node->a_array_expr->location;
-        case PG_QUERY__NODE__NODE_A_INDIRECTION:     return node_at(node->a_indirection->arg);
-        case PG_QUERY__NODE__NODE_BOOL_EXPR:         return node->bool_expr->location;
-        case PG_QUERY__NODE__NODE_BOOLEAN_TEST:      return node->boolean_test->location;
-        case PG_QUERY__NODE__NODE_CASE_EXPR:         return node->case_expr->location;
-        case PG_QUERY__NODE__NODE_COALESCE_EXPR:     return node->coalesce_expr->location;
-        case PG_QUERY__NODE__NODE_COLLATE_CLAUSE:    return node->collate_clause->location;
-        case PG_QUERY__NODE__NODE_COLUMN_DEF:        return node->column_def->location;
-        case PG_QUERY__NODE__NODE_COLUMN_REF:        return node->column_ref->location;
-        case PG_QUERY__NODE__NODE_CONSTRAINT:        return node->constraint->location;
-        case PG_QUERY__NODE__NODE_DEF_ELEM:          return node->def_elem->location;
-        case PG_QUERY__NODE__NODE_FUNC_CALL:         return node->func_call->location;
-        case PG_QUERY__NODE__NODE_GROUPING_FUNC:     return node->grouping_func->location;
-        case PG_QUERY__NODE__NODE_GROUPING_SET:      return node->grouping_set->location;
-        case PG_QUERY__NODE__NODE_MIN_MAX_EXPR:      return node->min_max_expr->location;
-        case PG_QUERY__NODE__NODE_NAMED_ARG_EXPR:    return node->named_arg_expr->location;
-        case PG_QUERY__NODE__NODE_NULL_TEST:         return node->null_test->location;
-        case PG_QUERY__NODE__NODE_PARAM_REF:         return node->param_ref->location;
-        case PG_QUERY__NODE__NODE_RANGE_VAR:         return node->range_var->location;
-        case PG_QUERY__NODE__NODE_RES_TARGET:        return node->res_target->location;
-        case PG_QUERY__NODE__NODE_ROW_EXPR:          return node->row_expr->location;
-        case PG_QUERY__NODE__NODE_SELECT_STMT:
-            return node->select_stmt->n_target_list ? node_at(node->select_stmt->target_list[0]) : -1;
-        case PG_QUERY__NODE__NODE_SET_TO_DEFAULT:    return node->set_to_default->location;
-        case PG_QUERY__NODE__NODE_SQLVALUE_FUNCTION: return node->sqlvalue_function->location;
-        case PG_QUERY__NODE__NODE_SUB_LINK:          return node->sub_link->location;
-        case PG_QUERY__NODE__NODE_TYPE_CAST:
-            return node->type_cast->location >= 0 ? node->type_cast->location : node->type_cast->type_name->location;
-        case PG_QUERY__NODE__NODE_XML_EXPR:          return node->xml_expr->location;
-        case PG_QUERY__NODE__NODE_XML_SERIALIZE:     return node->xml_serialize->location;
-        default:                                     return -1;
-    }
-}
-
-// How many letters to change, add or drop; names have at most 63 bytes.
-static int edit_distance(const char *a, const char *b)
-{
-    int          row[65];
-    const size_t a_length = strlen(a), b_length = strlen(b);
-    if (a_length > 63 || b_length > 63) return 64;
-    for (size_t j = 0; j <= b_length; j++) row[j] = (int)j;
-    for (size_t i = 1; i <= a_length; i++) {
-        int diagonal = row[0];
-        row[0] = (int)i;
-        for (size_t j = 1; j <= b_length; j++) {
-            const int change = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            row[j] = MIN_OF(change, 1 + MIN_OF(row[j], row[j - 1]));
-        }
-    }
-    return row[b_length];
-}
-
-const char *nearest_name(const char *wanted, const char *const *names, int n_names)
-{
-    const char *nearest = NULL;
-    int         least = (int)strlen(wanted) / 3 + 1;        // more is another name, not a misspelt one
-    for (int i = 0; i < n_names; i++) {
-        const int distance = edit_distance(wanted, names[i]);
-        if (distance > least || (distance == least && nearest) || distance >= (int)strlen(wanted)) continue;
-        least = distance;
-        nearest = names[i];
-    }
-    return nearest;
-}
-
-// ---- tables ---------------------------------------------------------------------------------------------------------
-
-static void release_table(void *table)
-{
-    table_release(table);
-}
-
-// There is one schema, public; names in any other are looked up as "schema.table".
-weft_status bind_table_name(Binder *binder, const PgQuery__RangeVar *range, const char **name)
-{
-    if (range->catalogname[0]) return refuse(binder, range->location, "naming a database");
-    const bool is_public = !range->schemaname[0] || strcmp(range->schemaname, "public") == 0;
-    *name = is_public ? arena_strdup(binder->arena, range->relname)
-                      : arena_printf(binder->arena, "%s.%s", range->schemaname, range->relname);
-    return WEFT_OK;
-}
-
-weft_status bind_table(Binder *binder, const PgQuery__RangeVar *range, const Table **table)
-{
-    const char *name;
-    TRY(bind_table_name(binder, range, &name));
-    *table = binder->names->table(binder->names->context, name);
-    if (!*table) return fail(binder->err, WEFT_UNDEFINED_TABLE, range->location, "table \"%s\" does not exist", name);
-    arena_defer(binder->arena, release_table, (void *)(uintptr_t)*table);
-    return WEFT_OK;
-}
-
-weft_status unknown_column(Binder *binder, const Table *table, const char *name, int at)
-{
-    const char **names = arena_array(binder->arena, const char *, table->n_columns + 1);
-    for (int i = 0; i < table->n_columns; i++) names[i] = table->columns[i].name;
-    const char *nearest = nearest_name(name, names, table->n_columns);
-    fail(binder->err, WEFT_UNDEFINED_COLUMN, at, "column \"%s\" of table \"%s\" does not exist", name, table->name);
-    if (nearest) error_hint(binder->err, "Perhaps you meant \"%s\".", nearest);
-    return WEFT_UNDEFINED_COLUMN;
-}
-
 // ---- settings -------------------------------------------------------------------------------------------------------
 
-static weft_status add_setting_value(Binder *binder, const Node *node, Text *text)
+static weft_status add_setting_value(Binder *binder, const ParseNode *node, Text *text)
 {
     if (node->node_case == PG_QUERY__NODE__NODE_TYPE_CAST) return refuse(binder, node_at(node), "a typed value in SET");
     if (node->node_case != PG_QUERY__NODE__NODE_A_CONST) return refuse(binder, node_at(node), "this value in SET");
@@ -206,6 +85,8 @@ static weft_status explain_option(Binder *binder, const PgQuery__DefElem *option
     bool ignored;
     if (strcmp(option->defname, "analyze") == 0) return explain_flag(binder, option, &statement->explain_analyze);
     if (strcmp(option->defname, "kernel") == 0) return explain_flag(binder, option, &statement->explain_kernel);
+    if (strcmp(option->defname, "tree") == 0) return explain_flag(binder, option, &statement->explain_tree);
+    if (strcmp(option->defname, "rewrites") == 0) return explain_flag(binder, option, &statement->explain_rewrites);
     if (strcmp(option->defname, "network") == 0) return explain_flag(binder, option, &statement->explain_network);
     if (strcmp(option->defname, "dot") == 0) return explain_flag(binder, option, &statement->explain_dot);
     if (strcmp(option->defname, "verbose") == 0) return explain_flag(binder, option, &ignored);    // it always is
@@ -214,7 +95,7 @@ static weft_status explain_option(Binder *binder, const PgQuery__DefElem *option
             return fail(binder->err, WEFT_UNSUPPORTED, option->location, "EXPLAIN option \"%s\" is not supported yet",
                         option->defname);
     fail(binder->err, WEFT_INVALID_PARAMETER, option->location, "unrecognized EXPLAIN option \"%s\"", option->defname);
-    error_hint(binder->err, "There are ANALYZE, KERNEL, NETWORK, DOT and VERBOSE.");
+    error_hint(binder->err, "There are ANALYZE, KERNEL, TREE, REWRITES, NETWORK, DOT and VERBOSE.");
     return WEFT_INVALID_PARAMETER;
 }
 
@@ -225,7 +106,7 @@ static weft_status bind_explain(Binder *binder, const PgQuery__ExplainStmt *expl
         TRY(explain_option(binder, explain->options[i]->def_elem, statement));
     if (explain->query->node_case != PG_QUERY__NODE__NODE_SELECT_STMT)
         return refuse(binder, statement->at, "EXPLAIN of anything but SELECT");
-    return bind_select(binder, explain->query->select_stmt, &statement->query);
+    return bind_plan(binder, explain->query->select_stmt, &statement->plan);
 }
 
 // ---- what is refused ------------------------------------------------------------------------------------------------
@@ -302,7 +183,7 @@ static const StatementName statement_names[] = {
 #undef NAMED
 };
 
-static weft_status refuse_statement(Binder *binder, const Node *node, int at)
+static weft_status refuse_statement(Binder *binder, const ParseNode *node, int at)
 {
     if (node->node_case == PG_QUERY__NODE__NODE_TRANSACTION_STMT) {
         const unsigned kind = (unsigned)node->transaction_stmt->kind;
@@ -323,11 +204,11 @@ weft_status bind_statement(Binder *binder, const PgQuery__RawStmt *raw, Statemen
     statement->kind = STATEMENT_EMPTY;
     statement->at = sql_first_token(binder->text);
     if (!raw || !raw->stmt) return WEFT_OK;
-    const Node *node = raw->stmt;
+    const ParseNode *node = raw->stmt;
     switch (node->node_case) {
         case PG_QUERY__NODE__NODE_SELECT_STMT:
             statement->kind = STATEMENT_SELECT;
-            return bind_select(binder, node->select_stmt, &statement->query);
+            return bind_plan(binder, node->select_stmt, &statement->plan);
         case PG_QUERY__NODE__NODE_EXPLAIN_STMT:      return bind_explain(binder, node->explain_stmt, statement);
         case PG_QUERY__NODE__NODE_CREATE_STMT:       return bind_create(binder, node->create_stmt, statement);
         case PG_QUERY__NODE__NODE_DROP_STMT:         return bind_drop(binder, node->drop_stmt, statement);

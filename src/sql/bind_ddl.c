@@ -94,7 +94,7 @@ weft_status bind_create(Binder *binder, const PgQuery__CreateStmt *create, State
     TRY(bind_table_name(binder, create->relation, &statement->name));
     Map *seen = map_new(binder->arena);
     for (size_t i = 0; i < create->n_table_elts; i++) {
-        const Node *element = create->table_elts[i];
+        const ParseNode *element = create->table_elts[i];
         if (element->node_case == PG_QUERY__NODE__NODE_CONSTRAINT)
             return refuse(binder, element->constraint->location, constraint_name((int)element->constraint->contype));
         if (element->node_case != PG_QUERY__NODE__NODE_COLUMN_DEF)
@@ -125,7 +125,7 @@ static const char *object_name(int kind)
 }
 
 // A list of one or two strings: [schema,] table.
-static weft_status bind_dropped(Binder *binder, const Node *object, int at, const char **name)
+static weft_status bind_dropped(Binder *binder, const ParseNode *object, int at, const char **name)
 {
     const PgQuery__List *parts = object->node_case == PG_QUERY__NODE__NODE_LIST ? object->list : NULL;
     const char *last = parts && parts->n_items ? node_string(parts->items[parts->n_items - 1]) : NULL;

@@ -14,68 +14,25 @@
 
 #include "sql/sql_int.h"
 
-enum { QUERY_SIZE_MAX = 1 << 22, GREATEST_ARGS_MAX = 64 };
+enum { GREATEST_ARGS_MAX = 64 };
 
-// ---- building blocks ------------------------------------------------------------------------------------------------
+// ---- lists and conditions -------------------------------------------------------------------------------------------
 
-weft_status bind_call(Binder *binder, Op op, Expr *a, Expr *b, int at, Expr **out)
-{
-    Expr *args[2] = { a, b };
-    return expr_call(binder->arena, op, args, b ? 2 : 1, at, out, binder->err);
-}
-
-// n terms are log n deep.
-weft_status bind_chain(Binder *binder, Op op, Expr **args, int n_args, int at, Expr **out)
-{
-    Expr *left, *right;
-    *out = args[0];
-    if (n_args == 1) return WEFT_OK;
-    TRY(bind_chain(binder, op, args, n_args / 2, at, &left));
-    TRY(bind_chain(binder, op, args + n_args / 2, n_args - n_args / 2, at, &right));
-    return bind_call(binder, op, left, right, at, out);
-}
-
-weft_status bind_settle(Binder *binder, Expr *expr, Expr **out)
-{
-    *out = expr;
-    if (expr->type.kind != TYPE_NULL) return WEFT_OK;
-    return expr_coerce(binder->arena, expr, TYPE(TEXT), expr->at, out, binder->err);
-}
-
-weft_status bind_count(Binder *binder, const Expr *expr)
-{
-    binder->size += expr->size;
-    if (binder->size <= QUERY_SIZE_MAX) return WEFT_OK;
-    fail(binder->err, WEFT_TOO_COMPLEX, expr->at, "query is too large");
-    error_hint(binder->err, "The limit is %d operators and operands, repeated ones included.", QUERY_SIZE_MAX);
-    return WEFT_TOO_COMPLEX;
-}
-
-weft_status bind_exprs(Binder *binder, Node *const *nodes, size_t n_nodes, Expr ***out)
+static weft_status bind_exprs(Binder *binder, ParseNode *const *nodes, size_t n_nodes, Expr ***out)
 {
     *out = arena_array(binder->arena, Expr *, n_nodes + 1);
     for (size_t i = 0; i < n_nodes; i++) TRY(bind_expr(binder, nodes[i], &(*out)[i]));
     return WEFT_OK;
 }
 
-weft_status bind_condition(Binder *binder, const Node *node, Expr **out)
+weft_status bind_condition(Binder *binder, const ParseNode *node, Expr **out)
 {
     char buffer[32];
     TRY(bind_expr(binder, node, out));
     if ((*out)->type.kind != TYPE_BOOLEAN && (*out)->type.kind != TYPE_NULL)
         return fail(binder->err, WEFT_TYPE_MISMATCH, node_at(node), "argument of %s must be type boolean, not type %s",
-                    binder->clause, type_name((*out)->type, buffer));
+                    binder->place.clause, type_name((*out)->type, buffer));
     return expr_coerce(binder->arena, *out, TYPE(BOOLEAN), node_at(node), out, binder->err);
-}
-
-static Expr *boolean_const(Binder *binder, bool value, int at)
-{
-    return expr_const(binder->arena, (Value){ .type = TYPE(BOOLEAN), .i = value }, at);
-}
-
-static Expr *null_const(Binder *binder, int at)
-{
-    return expr_const(binder->arena, (Value){ .type = TYPE(NULL), .is_null = true }, at);
 }
 
 // ---- constants ------------------------------------------------------------------------------------------------------
@@ -84,7 +41,7 @@ static weft_status bind_const(Binder *binder, const PgQuery__AConst *constant, E
 {
     const int at = constant->location;
     Value     value = { .type = TYPE(NULL) };
-    *out = null_const(binder, at);
+    *out = term_null(binder, at);
     if (constant->isnull) return WEFT_OK;
     switch (constant->val_case) {
         case PG_QUERY__A__CONST__VAL_IVAL:
@@ -166,7 +123,7 @@ static weft_status bind_operator(Binder *binder, const PgQuery__AExpr *expr, Exp
 // LIKE ... ESCAPE arrives as like_escape(pattern, escape).
 static weft_status bind_like(Binder *binder, const PgQuery__AExpr *expr, Op op, Expr **out)
 {
-    const Node *pattern = expr->rexpr, *escape = NULL;
+    const ParseNode *pattern = expr->rexpr, *escape = NULL;
     Expr       *args[3];
     if (pattern->node_case == PG_QUERY__NODE__NODE_FUNC_CALL && pattern->func_call->n_funcname == 2 &&
         pattern->func_call->n_args == 2) {
@@ -240,7 +197,7 @@ static weft_status bind_nullif(Binder *binder, const PgQuery__AExpr *expr, Expr 
     TRY(bind_expr(binder, expr->lexpr, &a));
     TRY(bind_expr(binder, expr->rexpr, &b));
     TRY(bind_call(binder, OP_EQ, a, b, expr->location, &equal));
-    Expr *args[3] = { equal, null_const(binder, expr->location), a };
+    Expr *args[3] = { equal, term_null(binder, expr->location), a };
     return expr_case(binder->arena, args, 3, expr->location, out, binder->err);
 }
 
@@ -285,19 +242,19 @@ static weft_status bind_null_test(Binder *binder, const PgQuery__NullTest *test,
 
 static weft_status bind_boolean_test(Binder *binder, const PgQuery__BooleanTest *test, Expr **out)
 {
-    const char *clause = binder->clause;
+    const char *clause = binder->place.clause;
     const int   kind = (int)test->booltesttype;
     Expr       *arg;
-    binder->clause = "IS";
+    binder->place.clause = "IS";
     TRY(bind_condition(binder, test->arg, &arg));
-    binder->clause = clause;
+    binder->place.clause = clause;
     if (kind == PG_QUERY__BOOL_TEST_TYPE__IS_UNKNOWN)
         return bind_call(binder, OP_IS_NULL, arg, NULL, test->location, out);
     if (kind == PG_QUERY__BOOL_TEST_TYPE__IS_NOT_UNKNOWN)
         return bind_call(binder, OP_IS_NOT_NULL, arg, NULL, test->location, out);
     const bool about_true = kind == PG_QUERY__BOOL_TEST_TYPE__IS_TRUE || kind == PG_QUERY__BOOL_TEST_TYPE__IS_NOT_TRUE;
     const bool is_negated = kind == PG_QUERY__BOOL_TEST_TYPE__IS_NOT_TRUE || kind == PG_QUERY__BOOL_TEST_TYPE__IS_FALSE;
-    TRY(bind_call(binder, OP_COALESCE, arg, boolean_const(binder, !about_true, test->location), test->location, out));
+    TRY(bind_call(binder, OP_COALESCE, arg, term_boolean(binder, !about_true, test->location), test->location, out));
     return is_negated ? bind_call(binder, OP_NOT, *out, NULL, test->location, out) : WEFT_OK;
 }
 
@@ -316,7 +273,7 @@ static weft_status bind_case(Binder *binder, const PgQuery__CaseExpr *expr, Expr
         args[n_args++] = condition;
         TRY(bind_expr(binder, when->result, &args[n_args++]));
     }
-    args[n_args] = null_const(binder, expr->location);
+    args[n_args] = term_null(binder, expr->location);
     if (expr->defresult) TRY(bind_expr(binder, expr->defresult, &args[n_args]));
     return expr_case(binder->arena, args, n_args + 1, expr->location, out, binder->err);
 }
@@ -364,18 +321,20 @@ static weft_status bind_min_max(Binder *binder, const PgQuery__MinMaxExpr *expr,
     return expr_case(binder->arena, branches, 2 * n - 1, at, out, binder->err);
 }
 
-// ---- what is refused ------------------------------------------------------------------------------------------------
-
-static const char *sublink_name(int kind)
+static weft_status bind_type_cast(Binder *binder, const PgQuery__TypeCast *cast, Expr **out)
 {
-    switch (kind) {
-        case PG_QUERY__SUB_LINK_TYPE__EXISTS_SUBLINK: return "EXISTS (subquery)";
-        case PG_QUERY__SUB_LINK_TYPE__ALL_SUBLINK:    return "ALL (subquery)";
-        case PG_QUERY__SUB_LINK_TYPE__ANY_SUBLINK:    return "IN or ANY (subquery)";
-        case PG_QUERY__SUB_LINK_TYPE__ARRAY_SUBLINK:  return "ARRAY (subquery)";
-        default:                                      return "a subquery as an expression";
-    }
+    Expr *arg;
+    TRY(bind_expr(binder, cast->arg, &arg));
+    return bind_cast(binder, cast, arg, out);
 }
+
+static weft_status bind_sub_link(Binder *binder, const PgQuery__SubLink *link, Expr **out)
+{
+    if (binder->bind_subquery) return binder->bind_subquery(binder, link, out);
+    return refuse(binder, link->location, "a subquery in INSERT");
+}
+
+// ---- what is refused ------------------------------------------------------------------------------------------------
 
 static const char *value_function_name(int kind)
 {
@@ -395,12 +354,10 @@ static const char *value_function_name(int kind)
     }
 }
 
-static weft_status refuse_expr(Binder *binder, const Node *node)
+static weft_status refuse_expr(Binder *binder, const ParseNode *node)
 {
     const int at = node_at(node);
     switch (node->node_case) {
-        case PG_QUERY__NODE__NODE_SUB_LINK:
-            return refuse(binder, at, sublink_name((int)node->sub_link->sub_link_type));
         case PG_QUERY__NODE__NODE_SQLVALUE_FUNCTION:
             return refuse(binder, at, value_function_name((int)node->sqlvalue_function->op));
         case PG_QUERY__NODE__NODE_PARAM_REF:         return refuse(binder, at, "a parameter ($1)");
@@ -421,7 +378,7 @@ static weft_status refuse_expr(Binder *binder, const Node *node)
 
 // ---- any expression -------------------------------------------------------------------------------------------------
 
-weft_status bind_expr(Binder *binder, const Node *node, Expr **out)
+weft_status bind_expr(Binder *binder, const ParseNode *node, Expr **out)
 {
     switch (node->node_case) {
         case PG_QUERY__NODE__NODE_A_CONST:       return bind_const(binder, node->a_const, out);
@@ -433,8 +390,9 @@ weft_status bind_expr(Binder *binder, const Node *node, Expr **out)
         case PG_QUERY__NODE__NODE_CASE_EXPR:     return bind_case(binder, node->case_expr, out);
         case PG_QUERY__NODE__NODE_COALESCE_EXPR: return bind_coalesce(binder, node->coalesce_expr, out);
         case PG_QUERY__NODE__NODE_MIN_MAX_EXPR:  return bind_min_max(binder, node->min_max_expr, out);
-        case PG_QUERY__NODE__NODE_TYPE_CAST:     return bind_cast(binder, node->type_cast, out);
+        case PG_QUERY__NODE__NODE_TYPE_CAST:     return bind_type_cast(binder, node->type_cast, out);
         case PG_QUERY__NODE__NODE_FUNC_CALL:     return bind_function(binder, node->func_call, out);
+        case PG_QUERY__NODE__NODE_SUB_LINK:      return bind_sub_link(binder, node->sub_link, out);
         default:                                 return refuse_expr(binder, node);
     }
 }

@@ -1,300 +1,353 @@
-// bind_from.c - FROM: relations, joins, and what a column name means.
+// bind_from.c - FROM: scans, subqueries, uses of WITH, and joins.
 //
-// All joins are inner, so a join is its relations and its conditions, and the conditions go where WHERE's go.  What is
-// left of the tree of joins is the scope: which names are visible, in which order * shows them, and that USING merged
-// two columns:
-//
-//     a(x, y) join b(x, z) using (x)     scope: x of a, y, z      b.x is still there when asked for by table
-//
-// A condition sees only the two sides of its join.
+// USING and NATURAL show two columns as one: the left one, the right one for a right join, and for a full join, where
+// either can be missing, coalesce(left, right), which a project above the join makes.
 
 #include "sql/sql_int.h"
 
-// ---- names ----------------------------------------------------------------------------------------------------------
+enum { ITEMS_MAX = 256, COLUMNS_MAX = 1 << 17 };
 
-static const char *relation_name(const Relation *relation)
+typedef struct Join {
+    JoinKind kind;
+    Scope    left, right;
+    Node    *nodes[2];
+    Expr   **conditions;
+    int      n_conditions;
+    int      marks_first;              // those of the block from here on are ON's
+    Expr   **merged;                   // full join: what USING made, and
+    int     *merged_columns;           // the columns that stand for it
+    int      n_merged, n_merged_columns;
+} Join;
+
+static weft_status bind_item(Binder *binder, const ParseNode *node, Scope *scope, Node **out);
+
+// ---- items ----------------------------------------------------------------------------------------------------------
+
+static weft_status count_item(Binder *binder, int at)
 {
-    return relation->alias ? relation->alias : relation->table->name;
+    if (++binder->n_items > ITEMS_MAX || binder->plan->n_columns > COLUMNS_MAX) {
+        fail(binder->err, WEFT_TOO_COMPLEX, at, "query is too large");
+        error_hint(binder->err, "The limit is %d items of FROM and %d columns, subqueries included.", ITEMS_MAX,
+                   COLUMNS_MAX);
+        return WEFT_TOO_COMPLEX;
+    }
+    return WEFT_OK;
 }
 
-static bool is_visible(const Binder *binder, int relation)
+weft_status bind_column_names(Binder *binder, const char *what, const char *name, ParseNode *const *aliases,
+                              size_t n_aliases, const char **names, int n_names, int at)
 {
-    return binder->scope && (binder->scope->relations >> relation & 1);
+    if (n_aliases > (size_t)n_names)
+        return fail(binder->err, WEFT_INVALID_REFERENCE, at,
+                    "%s \"%s\" has %d columns available but %zu columns specified", what, name, n_names, n_aliases);
+    for (size_t i = 0; i < n_aliases; i++) names[i] = arena_strdup(binder->arena, node_string(aliases[i]));
+    return WEFT_OK;
 }
 
-static Expr *column_expr(const Binder *binder, int relation, int column, int at)
+// The columns of NODE under NAMES, or the alias's names.
+static weft_status add_source(Binder *binder, Scope *scope, const Node *node, const char *name, const char *shown,
+                              const char *const *names, const PgQuery__Alias *alias, int at)
 {
-    return expr_column(binder->arena, relation, column, binder->query->relations[relation].table->columns[column].type,
-                       at);
+    Source *source = arena_make(binder->arena, Source);
+    *source = (Source){ .name = name, .shown = shown, .n_columns = node->n_out, .columns = node->out };
+    source->names = arena_array(binder->arena, const char *, node->n_out + 1);
+    for (int i = 0; i < node->n_out; i++) source->names[i] = names[i];
+    if (alias)
+        TRY(bind_column_names(binder, "table", name, alias->colnames, alias->n_colnames, source->names,
+                              source->n_columns, at));
+    return scope_add_source(binder, scope, source, at);
 }
 
-static weft_status no_column(Binder *binder, const char *name, int at)
+static weft_status bind_scan(Binder *binder, const PgQuery__RangeVar *range, const char *name, Scope *scope, Node **out)
 {
-    const int    n_columns = binder->scope ? binder->scope->n_columns : 0;
-    const char **names = arena_array(binder->arena, const char *, n_columns + 1);
-    for (int i = 0; i < n_columns; i++) names[i] = binder->scope->columns[i].name;
-    const char *nearest = nearest_name(name, names, n_columns);
-    fail(binder->err, WEFT_UNDEFINED_COLUMN, at, "column \"%s\" does not exist", name);
-    if (nearest) error_hint(binder->err, "Perhaps you meant \"%s\".", nearest);
-    return WEFT_UNDEFINED_COLUMN;
+    const int    at = range->location;
+    const Table *table;
+    if (binder->plan->n_scans == MAX_RELATIONS)
+        return fail(binder->err, WEFT_TOO_COMPLEX, at, "a query can have at most %d tables", MAX_RELATIONS);
+    TRY(bind_table(binder, range, &table));
+    *out = plan_scan(binder->plan, table, name, at);
+    const char **names = arena_array(binder->arena, const char *, table->n_columns + 1);
+    for (int c = 0; c < table->n_columns; c++) {
+        names[c] = table->columns[c].name;
+        if (table->columns[c].not_null) columns_add(binder->arena, &binder->not_null, (*out)->out[c]);
+    }
+    return add_source(binder, scope, *out, name, table->name, names, range->alias, at);
 }
 
-static weft_status find_relation(Binder *binder, const char *name, int at, int *relation)
+static const With *find_with(const Binder *binder, const PgQuery__RangeVar *range)
 {
-    const Query *query = binder->query;
-    for (int r = 0; query && r < query->n_relations; r++) {
-        if (strcmp(relation_name(&query->relations[r]), name) != 0) continue;
-        *relation = r;
-        if (is_visible(binder, r)) return WEFT_OK;
-        return fail(binder->err, WEFT_UNDEFINED_TABLE, at, "invalid reference to FROM-clause entry for table \"%s\"",
+    if (range->schemaname[0] || range->catalogname[0]) return NULL;
+    for (const With *with = binder->with; with; with = with->next)
+        if (strcmp(with->name, range->relname) == 0) return with;
+    return NULL;
+}
+
+static weft_status bind_with_use(Binder *binder, const PgQuery__RangeVar *range, const With *with, const char *name,
+                                 Scope *scope, Node **out)
+{
+    const Node *root = with->shared->root;
+    *out = plan_reference(binder->plan, with->shared, name, range->location);
+    for (int c = 0; c < root->n_out; c++) {
+        const int column = (*out)->out[c];
+        binder->plan->columns[column].name = with->names[c];
+        if (term_is_not_null(binder, plan_column_expr(binder->plan, root->out[c], -1)))
+            columns_add(binder->arena, &binder->not_null, column);
+    }
+    return add_source(binder, scope, *out, name, name, with->names, range->alias, range->location);
+}
+
+static weft_status bind_relation(Binder *binder, const PgQuery__RangeVar *range, Scope *scope, Node **out)
+{
+    const char *name = arena_strdup(binder->arena, range->alias ? range->alias->aliasname : range->relname);
+    const With *with = find_with(binder, range);
+    TRY(count_item(binder, range->location));
+    if (with) return bind_with_use(binder, range, with, name, scope, out);
+    return bind_scan(binder, range, name, scope, out);
+}
+
+static weft_status bind_derived(Binder *binder, const PgQuery__RangeSubselect *item, Scope *scope, Node **out)
+{
+    const int at = node_at(item->subquery);
+    Bound     bound;
+    if (item->lateral) return refuse_word(binder, "lateral", "LATERAL");
+    TRY(count_item(binder, at));
+    TRY(binder->bind_query(binder, item->subquery->select_stmt, &bound));
+    *out = visible_rows(binder, &bound);
+    const char *name = item->alias ? arena_strdup(binder->arena, item->alias->aliasname) : NULL;
+    for (int c = 0; c < (*out)->n_out; c++) {
+        PlanColumn *column = &binder->plan->columns[(*out)->out[c]];
+        if (!column->value && !column->agg && !column->qualifier) column->qualifier = name;
+    }
+    return add_source(binder, scope, *out, name, name, bound.names, item->alias, at);
+}
+
+// ---- merged columns -------------------------------------------------------------------------------------------------
+
+enum { NAMED_TWICE = -1 };
+
+// From a name to its column's place in the scope.
+static Map *map_names(Binder *binder, const Scope *scope)
+{
+    Map *names = map_new(binder->arena);
+    u64  ignored;
+    for (int i = 0; i < scope->n_columns; i++) {
+        const char  *name = scope->columns[i].name;
+        const size_t length = strlen(name);
+        map_set(names, name, length, map_get(names, name, length, &ignored) ? (u64)NAMED_TWICE : (u64)i);
+    }
+    return names;
+}
+
+static weft_status find_once(Binder *binder, const Scope *scope, const Map *names, const char *name, const char *side,
+                             int at, const ScopeColumn **found)
+{
+    u64 place;
+    if (!map_get(names, name, strlen(name), &place))
+        return fail(binder->err, WEFT_UNDEFINED_COLUMN, at,
+                    "column \"%s\" specified in USING clause does not exist in %s table", name, side);
+    if (place == (u64)NAMED_TWICE)
+        return fail(binder->err, WEFT_AMBIGUOUS_COLUMN, at,
+                    "common column name \"%s\" appears more than once in %s table", name, side);
+    *found = &scope->columns[place];
+    return WEFT_OK;
+}
+
+static weft_status coalesce_column(Binder *binder, Join *join, Expr *left, Expr *right, const char *name, int at,
+                                   int *column)
+{
+    Expr *either;
+    TRY(bind_call(binder, OP_COALESCE, left, right, at, &either));
+    *column = term_column(binder, either, name);
+    *LIST_PUSH(binder->arena, join->merged, join->n_merged) = either;
+    *LIST_PUSH(binder->arena, join->merged_columns, join->n_merged_columns) = *column;
+    return bind_count(binder, either);
+}
+
+typedef struct Merge { Map *left, *right, *merged; } Merge;  // names
+
+// Merges one column of both sides: it is shown once, and the two are equal.
+static weft_status merge_column(Binder *binder, Join *join, Merge *merge, const char *name, int at, Scope *scope)
+{
+    const ScopeColumn *a = NULL, *b = NULL;
+    Expr *equal;
+    u64   ignored;
+    TRY(find_once(binder, &join->left, merge->left, name, "left", at, &a));
+    TRY(find_once(binder, &join->right, merge->right, name, "right", at, &b));
+    if (map_get(merge->merged, name, strlen(name), &ignored))
+        return fail(binder->err, WEFT_DUPLICATE_COLUMN, at, "column name \"%s\" appears more than once in USING clause",
                     name);
-    }
-    return fail(binder->err, WEFT_UNDEFINED_TABLE, at, "missing FROM-clause entry for table \"%s\"", name);
+    map_set(merge->merged, name, strlen(name), 1);
+    Expr *left = plan_column_expr(binder->plan, a->column, at), *right = plan_column_expr(binder->plan, b->column, at);
+    TRY(bind_call(binder, OP_EQ, left, right, at, &equal));
+    TRY(bind_conjuncts(binder, equal, &join->conditions, &join->n_conditions));
+    ScopeColumn shown = join->kind == JOIN_RIGHT ? *b : *a;
+    if (join->kind == JOIN_FULL) TRY(coalesce_column(binder, join, left, right, a->name, at, &shown.column));
+    scope_add_column(binder, scope, shown);
+    return WEFT_OK;
 }
 
-// The table's name in schema.table.column, table.column or table.*; NULL when there is none.
-static weft_status qualifier(Binder *binder, const PgQuery__ColumnRef *ref, const char **table)
+static weft_status merge_columns(Binder *binder, const PgQuery__JoinExpr *expr, Join *join, Merge *merge, Scope *scope)
 {
-    *table = NULL;
-    if (ref->n_fields > 3) return refuse(binder, ref->location, "naming a database");
-    if (ref->n_fields == 3) {
-        const char *schema = node_string(ref->fields[0]);
-        if (!schema || strcmp(schema, "public") != 0)
-            return refuse(binder, ref->location, "a schema other than public");
-    }
-    if (ref->n_fields > 1) {
-        *table = node_string(ref->fields[ref->n_fields - 2]);
-        if (!*table) return fail(binder->err, WEFT_SYNTAX_ERROR, ref->location, "improper use of \"*\"");
+    const int at = node_at(expr->rarg);
+    u64       ignored;
+    for (size_t i = 0; i < expr->n_using_clause; i++)
+        TRY(merge_column(binder, join, merge, node_string(expr->using_clause[i]), at, scope));
+    for (int i = 0; expr->is_natural && i < join->left.n_columns; i++) {
+        const char *name = join->left.columns[i].name;
+        if (map_get(merge->right, name, strlen(name), &ignored))
+            TRY(merge_column(binder, join, merge, name, at, scope));
     }
     return WEFT_OK;
 }
 
-static weft_status bind_qualified(Binder *binder, const char *table_name, const char *name, int at, Expr **out)
+static void add_unmerged(Binder *binder, const Scope *side, const Map *merged, Scope *scope)
 {
-    int relation;
-    TRY(find_relation(binder, table_name, at, &relation));
-    const Table *table = binder->query->relations[relation].table;
-    const int    column = table_find_column(table, name);
-    if (column >= 0) {
-        *out = column_expr(binder, relation, column, at);
-        return WEFT_OK;
+    u64 ignored;
+    for (int i = 0; i < side->n_columns; i++) {
+        const char *name = side->columns[i].name;
+        const bool  is_merged = merged && map_get(merged, name, strlen(name), &ignored);
+        if (!is_merged) scope_add_column(binder, scope, side->columns[i]);
     }
-    unknown_column(binder, table, name, at);
-    return WEFT_UNDEFINED_COLUMN;
 }
 
-weft_status bind_column(Binder *binder, const PgQuery__ColumnRef *ref, Expr **out)
+static void add_sources(Binder *binder, const Scope *side, Scope *scope)
 {
-    const int   at = ref->location;
-    const char *table, *name = ref->n_fields ? node_string(ref->fields[ref->n_fields - 1]) : NULL;
-    const ScopeColumn *found = NULL;
-    if (!name) return fail(binder->err, WEFT_SYNTAX_ERROR, at, "row expansion via \"*\" is not supported here");
-    TRY(qualifier(binder, ref, &table));
-    if (table) return bind_qualified(binder, table, name, at, out);
-    for (int i = 0; binder->scope && i < binder->scope->n_columns; i++) {
-        if (strcmp(binder->scope->columns[i].name, name) != 0) continue;
-        if (found) return fail(binder->err, WEFT_AMBIGUOUS_COLUMN, at, "column reference \"%s\" is ambiguous", name);
-        found = &binder->scope->columns[i];
+    for (int i = 0; i < side->n_sources; i++)
+        *LIST_PUSH(binder->arena, scope->sources, scope->n_sources) = side->sources[i];
+}
+
+static weft_status merge_scopes(Binder *binder, const PgQuery__JoinExpr *expr, Join *join, Scope *scope)
+{
+    Merge merge = { 0 };
+    if (expr->n_using_clause || expr->is_natural) {
+        merge = (Merge){ map_names(binder, &join->left), map_names(binder, &join->right), map_new(binder->arena) };
+        TRY(merge_columns(binder, expr, join, &merge, scope));
     }
-    if (!found) return no_column(binder, name, at);
-    *out = column_expr(binder, found->relation, found->column, at);
-    return WEFT_OK;
-}
-
-weft_status bind_star(Binder *binder, const PgQuery__ColumnRef *ref, Expr ***columns, const char ***names,
-                      int *n_columns)
-{
-    const char *table_name;
-    int         relation, n_names = 0;
-    TRY(qualifier(binder, ref, &table_name));
-    if (!table_name) {
-        if (!binder->query->n_relations)
-            return fail(binder->err, WEFT_SYNTAX_ERROR, ref->location,
-                        "SELECT * with no tables specified is not valid");
-        for (int i = 0; i < binder->scope->n_columns; i++) {
-            const ScopeColumn *column = &binder->scope->columns[i];
-            *LIST_PUSH(binder->arena, *columns, *n_columns) =
-                column_expr(binder, column->relation, column->column, ref->location);
-            *LIST_PUSH(binder->arena, *names, n_names) = column->name;
-        }
-        return WEFT_OK;
-    }
-    TRY(find_relation(binder, table_name, ref->location, &relation));
-    const Table *table = binder->query->relations[relation].table;
-    for (int i = 0; i < table->n_columns; i++) {
-        *LIST_PUSH(binder->arena, *columns, *n_columns) = column_expr(binder, relation, i, ref->location);
-        *LIST_PUSH(binder->arena, *names, n_names) = table->columns[i].name;
-    }
-    return WEFT_OK;
-}
-
-// ---- conditions -----------------------------------------------------------------------------------------------------
-
-static weft_status add_conjunct(Binder *binder, Expr *expr)
-{
-    if (expr->kind == EXPR_CALL && expr->op == OP_AND) {
-        TRY(add_conjunct(binder, expr->args[0]));
-        return add_conjunct(binder, expr->args[1]);
-    }
-    if (expr_is_const(expr) && !expr->value.is_null && expr->value.i) return WEFT_OK;
-    *LIST_PUSH(binder->arena, binder->query->conjuncts, binder->query->n_conjuncts) = expr;
-    return bind_count(binder, expr);
-}
-
-weft_status bind_conjuncts(Binder *binder, const Node *node, const char *clause)
-{
-    Expr *condition;
-    binder->clause = clause;
-    binder->allows_aggs = false;
-    TRY(bind_condition(binder, node, &condition));
-    return add_conjunct(binder, condition);
-}
-
-// ---- relations ------------------------------------------------------------------------------------------------------
-
-static weft_status bind_item(Binder *binder, const Node *node, Scope *scope);
-
-static void add_scope_column(Binder *binder, Scope *scope, ScopeColumn column)
-{
-    *LIST_PUSH(binder->arena, scope->columns, scope->n_columns) = column;
-}
-
-static weft_status check_alias(Binder *binder, const char *name, int at)
-{
-    const Query *query = binder->query;
-    for (int r = 0; r < query->n_relations; r++)
-        if (strcmp(relation_name(&query->relations[r]), name) == 0)
-            return fail(binder->err, WEFT_DUPLICATE_ALIAS, at, "table name \"%s\" specified more than once", name);
-    return WEFT_OK;
-}
-
-static weft_status bind_relation(Binder *binder, const PgQuery__RangeVar *range, Scope *scope)
-{
-    Query *query = binder->query;
-    const int r = query->n_relations;
-    Relation  relation = { .at = range->location };
-    if (range->alias && range->alias->n_colnames) return refuse(binder, range->location, "a list of column aliases");
-    if (r == MAX_RELATIONS)
-        return fail(binder->err, WEFT_TOO_COMPLEX, range->location, "a query can have at most %d tables",
-                    MAX_RELATIONS);
-    TRY(bind_table(binder, range, &relation.table));
-    relation.alias = arena_strdup(binder->arena, range->alias ? range->alias->aliasname : range->relname);
-    TRY(check_alias(binder, relation.alias, range->location));
-    *LIST_PUSH(binder->arena, query->relations, query->n_relations) = relation;
-    scope->relations |= (u64)1 << r;
-    for (int c = 0; c < relation.table->n_columns; c++)
-        add_scope_column(binder, scope, (ScopeColumn){ relation.table->columns[c].name, r, c });
+    add_unmerged(binder, &join->left, merge.merged, scope);
+    add_unmerged(binder, &join->right, merge.merged, scope);
+    add_sources(binder, &join->left, scope);
+    add_sources(binder, &join->right, scope);
     return WEFT_OK;
 }
 
 // ---- joins ----------------------------------------------------------------------------------------------------------
 
-static weft_status find_once(Binder *binder, const Scope *scope, const char *name, const char *side, int at,
-                             const ScopeColumn **found)
+static bool uses_marks(const Block *block, int first, const Expr *expr)
 {
-    *found = NULL;
-    for (int i = 0; i < scope->n_columns; i++) {
-        if (strcmp(scope->columns[i].name, name) != 0) continue;
-        if (*found)
-            return fail(binder->err, WEFT_AMBIGUOUS_COLUMN, at,
-                        "common column name \"%s\" appears more than once in %s table", name, side);
-        *found = &scope->columns[i];
-    }
-    if (*found || !side) return WEFT_OK;
-    return fail(binder->err, WEFT_UNDEFINED_COLUMN, at,
-                "column \"%s\" specified in USING clause does not exist in %s table", name, side);
-}
-
-// Merges one column of both sides: it is shown once, as the left one, and the two are equal.
-static weft_status merge_column(Binder *binder, const Scope *left, const Scope *right, const char *name, int at,
-                                Scope *merged)
-{
-    const ScopeColumn *a, *b;
-    Expr *equal;
-    TRY(find_once(binder, left, name, "left", at, &a));
-    TRY(find_once(binder, right, name, "right", at, &b));
-    for (int i = 0; i < merged->n_columns; i++)
-        if (strcmp(merged->columns[i].name, name) == 0)
-            return fail(binder->err, WEFT_DUPLICATE_COLUMN, at,
-                        "column name \"%s\" appears more than once in USING clause", name);
-    TRY(bind_call(binder, OP_EQ, column_expr(binder, a->relation, a->column, at),
-                  column_expr(binder, b->relation, b->column, at), at, &equal));
-    add_scope_column(binder, merged, *a);
-    return add_conjunct(binder, equal);
-}
-
-static void add_unmerged(Binder *binder, const Scope *side, int n_merged, Scope *scope)
-{
-    for (int i = 0; i < side->n_columns; i++) {
-        bool is_merged = false;
-        for (int j = 0; j < n_merged; j++) is_merged |= strcmp(scope->columns[j].name, side->columns[i].name) == 0;
-        if (!is_merged) add_scope_column(binder, scope, side->columns[i]);
-    }
-}
-
-static bool has_name(const Scope *scope, const char *name)
-{
-    for (int i = 0; i < scope->n_columns; i++)
-        if (strcmp(scope->columns[i].name, name) == 0) return true;
+    for (int i = first; i < block->n_marks; i++)
+        if (expr_has_column(expr, block->marks[i].column)) return true;
     return false;
 }
 
-static weft_status merge_columns(Binder *binder, const PgQuery__JoinExpr *join, const Scope *left, const Scope *right,
-                                 int at, Scope *scope)
+// Conditions with IN (subquery) are checked above the join, where both sides are there.
+static weft_status build_inner(Binder *binder, Join *join, Node **out)
 {
-    for (size_t i = 0; i < join->n_using_clause; i++)
-        TRY(merge_column(binder, left, right, node_string(join->using_clause[i]), at, scope));
-    for (int i = 0; join->is_natural && i < left->n_columns; i++)
-        if (has_name(right, left->columns[i].name))
-            TRY(merge_column(binder, left, right, left->columns[i].name, at, scope));
-    const int n_merged = scope->n_columns;
-    add_unmerged(binder, left, n_merged, scope);
-    add_unmerged(binder, right, n_merged, scope);
-    return WEFT_OK;
-}
-
-static weft_status refuse_join(Binder *binder, const PgQuery__JoinExpr *join)
-{
-    switch (join->jointype) {
-        case PG_QUERY__JOIN_TYPE__JOIN_INNER: break;
-        case PG_QUERY__JOIN_TYPE__JOIN_LEFT:  return refuse(binder, sql_find_word(binder->text, "left"), "LEFT JOIN");
-        case PG_QUERY__JOIN_TYPE__JOIN_RIGHT: return refuse(binder, sql_find_word(binder->text, "right"), "RIGHT JOIN");
-        default:                              return refuse(binder, sql_find_word(binder->text, "full"), "FULL JOIN");
+    Block *block = binder->place.block;
+    Expr **waiting = NULL;
+    int    n_waiting = 0, n_kept = 0;
+    for (int i = 0; i < join->n_conditions; i++) {
+        if (uses_marks(block, join->marks_first, join->conditions[i]))
+            *LIST_PUSH(binder->arena, waiting, n_waiting) = join->conditions[i];
+        else join->conditions[n_kept++] = join->conditions[i];
     }
-    if (join->alias || join->join_using_alias) return refuse(binder, node_at(join->rarg), "an alias for a join");
+    *out = plan_join(binder->plan, JOIN_INNER, join->nodes[0], join->nodes[1], join->conditions, n_kept);
+    TRY(place_condition_marks(binder, block, join->marks_first, block->n_marks, waiting, &n_waiting, out));
+    *out = plan_filter(binder->plan, *out, waiting, n_waiting);
     return WEFT_OK;
 }
 
-static weft_status bind_join(Binder *binder, const PgQuery__JoinExpr *join, Scope *scope)
+// A mark of an outer join's ON is joined to the side whose columns it uses.
+static weft_status place_on_side(Binder *binder, Join *join, Mark *mark)
 {
-    Scope left = { 0 }, right = { 0 };
-    TRY(refuse_join(binder, join));
-    TRY(bind_item(binder, join->larg, &left));
-    TRY(bind_item(binder, join->rarg, &right));
-    scope->relations = left.relations | right.relations;
-    TRY(merge_columns(binder, join, &left, &right, node_at(join->rarg), scope));
-    if (!join->quals) return WEFT_OK;
-    binder->scope = scope;
-    TRY(bind_conjuncts(binder, join->quals, "JOIN/ON"));
-    binder->scope = NULL;
+    Block *block = binder->place.block;
+    Expr  *arg;
+    TRY(bind_values_of_marks(binder, block, mark->arg, &arg));
+    for (int side = 0; side < 2; side++) {
+        ColumnSet columns = { 0 };
+        node_columns(binder->arena, join->nodes[side], &columns);
+        if (expr_uses_only(arg, &columns))
+            return place_side_mark(binder, block, mark, join->conditions, join->n_conditions, &join->nodes[side]);
+    }
+    return refuse(binder, mark->at, "IN (subquery) over both sides of an outer join");
+}
+
+static Node *add_merged(Binder *binder, const Join *join, Node *node)
+{
+    const int n_out = node->n_out + join->n_merged;
+    Expr    **exprs = arena_array(binder->arena, Expr *, n_out + 1);
+    int      *columns = arena_array(binder->arena, int, n_out + 1);
+    for (int i = 0; i < n_out; i++) {
+        const int m = i - node->n_out;
+        columns[i] = m < 0 ? node->out[i] : join->merged_columns[m];
+        exprs[i] = m < 0 ? plan_column_expr(binder->plan, columns[i], -1) : join->merged[m];
+    }
+    return plan_project(binder->plan, node, exprs, columns, n_out);
+}
+
+static weft_status build_outer(Binder *binder, Join *join, Node **out)
+{
+    Block *block = binder->place.block;
+    for (int i = join->marks_first; i < block->n_marks; i++) TRY(place_on_side(binder, join, &block->marks[i]));
+    for (int i = 0; i < join->n_conditions; i++)
+        TRY(bind_values_of_marks(binder, block, join->conditions[i], &join->conditions[i]));
+    *out = plan_join(binder->plan, join->kind, join->nodes[0], join->nodes[1], join->conditions, join->n_conditions);
+    if (join->n_merged) *out = add_merged(binder, join, *out);
     return WEFT_OK;
 }
 
-static weft_status bind_item(Binder *binder, const Node *node, Scope *scope)
+// Notes which columns an outer join fills with NULLs.
+static void make_null(Binder *binder, const Join *join)
+{
+    const bool is_full = join->kind == JOIN_FULL;
+    if (is_full || join->kind == JOIN_LEFT) node_columns(binder->arena, join->nodes[1], &binder->made_null);
+    if (is_full || join->kind == JOIN_RIGHT) node_columns(binder->arena, join->nodes[0], &binder->made_null);
+}
+
+static JoinKind join_kind(const PgQuery__JoinExpr *expr)
+{
+    switch (expr->jointype) {
+        case PG_QUERY__JOIN_TYPE__JOIN_LEFT:  return JOIN_LEFT;
+        case PG_QUERY__JOIN_TYPE__JOIN_RIGHT: return JOIN_RIGHT;
+        case PG_QUERY__JOIN_TYPE__JOIN_FULL:  return JOIN_FULL;
+        default:                              return JOIN_INNER;
+    }
+}
+
+static weft_status bind_on(Binder *binder, const ParseNode *condition, Join *join, Scope *scope)
+{
+    const Place place = binder->place;
+    Expr       *on;
+    if (!condition) return WEFT_OK;
+    scope->outer = place.block->scope.outer;
+    binder->place = (Place){ .block = place.block, .scope = scope, .clause = "JOIN/ON" };
+    TRY(bind_condition(binder, condition, &on));
+    binder->place = place;
+    return bind_conjuncts(binder, on, &join->conditions, &join->n_conditions);
+}
+
+static weft_status bind_join(Binder *binder, const PgQuery__JoinExpr *expr, Scope *scope, Node **out)
+{
+    Join *join = arena_make(binder->arena, Join);           // not on the stack: joins nest
+    if (expr->alias || expr->join_using_alias) return refuse(binder, node_at(expr->rarg), "an alias for a join");
+    join->kind = join_kind(expr);
+    TRY(bind_item(binder, expr->larg, &join->left, &join->nodes[0]));
+    TRY(bind_item(binder, expr->rarg, &join->right, &join->nodes[1]));
+    make_null(binder, join);
+    TRY(merge_scopes(binder, expr, join, scope));
+    join->marks_first = binder->place.block->n_marks;
+    TRY(bind_on(binder, expr->quals, join, scope));
+    return join->kind == JOIN_INNER ? build_inner(binder, join, out) : build_outer(binder, join, out);
+}
+
+// ---- FROM -----------------------------------------------------------------------------------------------------------
+
+static weft_status bind_item(Binder *binder, const ParseNode *node, Scope *scope, Node **out)
 {
     switch (node->node_case) {
-        case PG_QUERY__NODE__NODE_RANGE_VAR: return bind_relation(binder, node->range_var, scope);
-        case PG_QUERY__NODE__NODE_JOIN_EXPR: return bind_join(binder, node->join_expr, scope);
-        case PG_QUERY__NODE__NODE_RANGE_SUBSELECT: {
-            const Node *query = node->range_subselect->subquery;
-            if (node->range_subselect->lateral)
-                return refuse(binder, sql_find_word(binder->text, "lateral"), "LATERAL");
-            if (query && query->node_case == PG_QUERY__NODE__NODE_SELECT_STMT && query->select_stmt->n_values_lists)
-                return refuse(binder, sql_find_word(binder->text, "values"), "VALUES in FROM");
-            return refuse(binder, node_at(query), "a subquery in FROM");
-        }
-        case PG_QUERY__NODE__NODE_RANGE_FUNCTION:
-            return refuse(binder, sql_find_word(binder->text, "from"), "a function in FROM");
+        case PG_QUERY__NODE__NODE_RANGE_VAR:       return bind_relation(binder, node->range_var, scope, out);
+        case PG_QUERY__NODE__NODE_JOIN_EXPR:       return bind_join(binder, node->join_expr, scope, out);
+        case PG_QUERY__NODE__NODE_RANGE_SUBSELECT: return bind_derived(binder, node->range_subselect, scope, out);
+        case PG_QUERY__NODE__NODE_RANGE_FUNCTION:  return refuse_word(binder, "from", "a function in FROM");
         case PG_QUERY__NODE__NODE_RANGE_TABLE_SAMPLE:
             return refuse(binder, node->range_table_sample->location, "TABLESAMPLE");
         case PG_QUERY__NODE__NODE_RANGE_TABLE_FUNC:
@@ -304,13 +357,19 @@ static weft_status bind_item(Binder *binder, const Node *node, Scope *scope)
     }
 }
 
-weft_status bind_from(Binder *binder, const PgQuery__SelectStmt *select, Scope *scope)
+// An item sees neither its neighbours nor itself: its scope is the one outside.
+weft_status bind_from(Binder *binder, Block *block)
 {
-    for (size_t i = 0; i < select->n_from_clause; i++) {
-        Scope item = { 0 };
-        TRY(bind_item(binder, select->from_clause[i], &item));
-        scope->relations |= item.relations;
-        for (int c = 0; c < item.n_columns; c++) add_scope_column(binder, scope, item.columns[c]);
+    const PgQuery__SelectStmt *stmt = block->stmt;
+    binder->place = (Place){ .block = block, .scope = block->scope.outer };
+    if (!stmt->n_from_clause) block->node = plan_values(binder->plan, 1, 0, NULL, NULL);
+    for (size_t i = 0; i < stmt->n_from_clause; i++) {
+        Scope *item = arena_make(binder->arena, Scope);
+        Node  *node;
+        TRY(bind_item(binder, stmt->from_clause[i], item, &node));
+        block->node = i ? plan_join(binder->plan, JOIN_INNER, block->node, node, NULL, 0) : node;
+        add_sources(binder, item, &block->scope);
+        for (int c = 0; c < item->n_columns; c++) scope_add_column(binder, &block->scope, item->columns[c]);
     }
     return WEFT_OK;
 }

@@ -53,7 +53,7 @@ static bool is_assignable(Type from, Type to)
     return from.kind == TYPE_NULL || from.kind == to.kind || to.kind == TYPE_TEXT || (is_number(from) && is_number(to));
 }
 
-static weft_status bind_value(Insert *insert, const Node *node, const Column *column, Value *value)
+static weft_status bind_value(Insert *insert, const ParseNode *node, const Column *column, Value *value)
 {
     Binder *binder = &insert->inner;
     Expr   *expr;
@@ -112,7 +112,7 @@ static weft_status check_count(const Insert *insert, const PgQuery__List *items,
     return WEFT_OK;
 }
 
-static weft_status bind_rows(Insert *insert, Node *const *lists, size_t n_lists)
+static weft_status bind_rows(Insert *insert, ParseNode *const *lists, size_t n_lists)
 {
     const size_t n_columns = (size_t)insert->table->n_columns;
     Statement   *statement = insert->statement;
@@ -167,7 +167,8 @@ weft_status bind_insert(Binder *binder, const PgQuery__InsertStmt *stmt, Stateme
     TRY(bind_table(binder, stmt->relation, &insert.table));
     TRY(bind_targets(&insert, stmt));
     insert.inner.arena = NULL;
-    insert.inner.clause = "VALUES";
+    insert.inner.place.clause = "VALUES";
+    insert.inner.bind_expr = bind_expr;                     // and no subqueries
     return bind_rows(&insert, stmt->select_stmt->select_stmt->values_lists,
                      stmt->select_stmt->select_stmt->n_values_lists);
 }

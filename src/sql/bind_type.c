@@ -50,7 +50,7 @@ static weft_status no_such_type(Binder *binder, const PgQuery__TypeName *name)
 
 static bool modifier(const PgQuery__TypeName *name, size_t i, int *value)
 {
-    const Node *node = name->typmods[i];
+    const ParseNode *node = name->typmods[i];
     if (node->node_case != PG_QUERY__NODE__NODE_A_CONST || node->a_const->val_case != PG_QUERY__A__CONST__VAL_IVAL)
         return false;
     *value = node->a_const->ival->ival;
@@ -159,12 +159,10 @@ static weft_status bind_bare_numeric(Binder *binder, Expr *arg, Type type, int a
     return expr_cast(binder->arena, arg, type, at, out, binder->err);
 }
 
-weft_status bind_cast(Binder *binder, const PgQuery__TypeCast *cast, Expr **out)
+weft_status bind_cast(Binder *binder, const PgQuery__TypeCast *cast, Expr *arg, Expr **out)
 {
     TypeDetail detail;
-    Expr      *arg;
     const int  at = cast->location >= 0 ? cast->location : cast->type_name->location;
-    TRY(bind_expr(binder, cast->arg, &arg));
     TRY(bind_type(binder, cast->type_name, &detail));
     if (detail.has_length) {
         refuse(binder, cast->type_name->location, "a cast to a text type with a length");

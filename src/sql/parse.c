@@ -99,7 +99,8 @@ static const char *skip_word(const char *p, const char *word)
     return strncasecmp(p, word, strlen(word)) == 0 ? p + strlen(word) : NULL;
 }
 
-// SET device = cuda:1 with the quotes without which the grammar does not know it; NULL: it is something else.  What stands before the value stays in its place.
+// SET device = cuda:1 with the quotes that the grammar needs; NULL: it is something else.  What stands before the value
+// stays in its place.
 static const char *quote_device(const BindJob *job)
 {
     const char *name_end = skip_word(job->text, "set"), *is_end = NULL, *number = NULL;
@@ -142,7 +143,8 @@ static void run_job(void *context, size_t stack_bytes)
 // A tree that was kept has passed all checks, and is shallow enough for any thread's stack.
 weft_status sql_bind(Arena *arena, const char *text, const Names *names, Statement **statement, Error *err)
 {
-    BindJob    job = { .arena = arena, .text = text, .length = strlen(text), .names = names, .statement = statement, .err = err };
+    BindJob    job = { .arena = arena, .text = text, .length = strlen(text), .names = names, .statement = statement,
+                       .err = err };
     if (strspn(text, " \t\n\r\f") == job.length) {           // what follows the last ';' of most files and programs
         Binder binder = { .arena = arena, .text = text, .names = names, .err = err };
         return bind_statement(&binder, NULL, statement);

@@ -1,4 +1,5 @@
-// sql_int.h - what the files of sql/ share: the lexer that looks before libpg_query does, the workers, parse trees, the binder.
+// sql_int.h - what the files of sql/ share: the lexer that looks before libpg_query does, the workers, parse trees, the
+// binder.
 
 #ifndef WEFT_SQL_INT_H
 #define WEFT_SQL_INT_H
@@ -7,7 +8,7 @@
 
 #include "sql/sql.h"
 
-typedef PgQuery__Node Node;
+typedef PgQuery__Node ParseNode;                          // plan.h has a Node of its own
 
 // ---- before parsing -------------------------------------------------------------------------------------------------
 
@@ -36,7 +37,7 @@ i64   sql_rescans(const char *text);
 weft_status sql_worker_run(void (*work)(void *context, size_t stack_bytes), void *context,
                            const _Atomic u32 *stop, Error *err);
 
-// ---- parse trees: kept by their text for the next time (trees.c) ------------------------------------------------------
+// ---- parse trees: kept by their text for the next time (trees.c) ----------------------------------------------------
 // A tree has users, who release it, and nobody changes it.  Any thread may call.
 
 typedef struct ParseTree ParseTree;                         // opened up only in trees.c
@@ -49,64 +50,215 @@ ParseTree  *tree_find(const char *text, size_t length);     // NULL: there is no
 void        tree_keep(ParseTree *tree, const char *text, size_t length);   // unless it is no query, or large
 TreeCounts  tree_counts(void);
 
-// ---- binding --------------------------------------------------------------------------------------------------------
+// ---- binding: names -------------------------------------------------------------------------------------------------
 
-typedef struct ScopeColumn { const char *name; int relation, column; } ScopeColumn;
+enum { OUTPUTS_MAX = 1664, AGGS_MAX = 1664 };               // as in PostgreSQL; as many aggregates as outputs
 
-typedef struct Scope {                 // what names without a table mean, and the order of *
-    ScopeColumn *columns;
+typedef struct Source {                // an item of FROM that has a name: a table, a subquery, a use of WITH
+    const char  *name;
+    const char  *shown;                // what messages call it: the table's own name
     int          n_columns;
-    u64          relations;            // bit r: relation r may be named
+    const char **names;
+    int         *columns;              // ids
+} Source;
+
+typedef struct ScopeColumn { const char *name; int column; } ScopeColumn;
+
+typedef struct Scope {                 // what names mean in a clause
+    ScopeColumn        *columns;       // names without a table, in the order of *
+    int                 n_columns;
+    const Source      **sources;       // what can stand before the dot
+    int                 n_sources;
+    const struct Scope *outer;         // the enclosing query's; NULL: there is none
 } Scope;
 
-typedef struct Binder {
-    Arena       *arena;                // of the statement
-    const char  *text;
-    const Names *names;
-    Error       *err;
-    Query       *query;                // NULL where no columns can be: INSERT, LIMIT
+typedef struct With {                  // a query of WITH, bound once
+    const char        *name;
+    Shared            *shared;
+    const char       **names;          // of its columns
+    const struct With *next;           // those that it hides or sees: the newest first
+} With;
+
+// ---- binding: a query -----------------------------------------------------------------------------------------------
+
+typedef struct Output {
+    Expr       *expr;
+    const char *name;
+    Expr       *literal;               // a literal whose type is still open, where the block keeps those; else NULL
+} Output;
+
+typedef struct SortItem { int output; bool descending, nulls_first; } SortItem;
+
+typedef struct BoundAgg { Agg agg; int column; } BoundAgg;  // column: the id that stands for it
+
+// x IN (subquery), as long as it is not joined: a boolean column stands for it in expressions (see bind_mark.c).
+typedef struct Mark {
+    int   column;                      // the id that stands for it
+    Expr *arg;                         // x
+    Node *rows;                        // the subquery, of one column
+    int   at;
+    bool  is_below;                    // groups are made of it: it is joined below them
+    bool  is_placed;
+    Expr *value;                       // when placed: what takes the column's place; NULL: the column stays
+} Mark;
+
+typedef struct Block {                 // a SELECT, VALUES or set operation while it is bound
+    const PgQuery__SelectStmt *stmt;
+    const struct Block        *around; // the query in which it stands
+    Scope                      scope;
+    const Source             **sources;    // all of FROM, those too that a condition of a join cannot see
+    int                        n_sources;
+    Node                      *node;       // the rows so far
+    Output                    *outputs;    // visible ones first
+    int                        n_outputs, n_visible;
+    SortItem                  *sort;
+    int                        n_sort, n_distinct_on;
+    bool                       is_distinct, is_grouped, is_set;
+    bool                       keeps_literals;     // its place's
+    Expr                     **keys;       // of GROUP BY, over the columns below
+    int                       *key_columns;
+    int                        n_keys;
+    BoundAgg                  *aggs;
+    int                        n_aggs;
+    Expr                     **having;
+    int                        n_having, having_first, having_last;    // and its marks: from first to before last
+    Mark                      *marks;
+    int                        n_marks;
+    i64                        limit, offset;
+} Block;
+
+typedef struct Bound {                 // a query that is bound
+    Node        *node;                 // may give more columns than are visible, behind them
+    int          n_columns;            // visible
+    const char **names;
+    Expr       **exprs;                // each as a column of the node, or as a literal whose type is still open
+} Bound;
+
+typedef struct Place {                 // where in the statement the binder is: saved and put back around a subquery
+    Block       *block;                // NULL where no columns can be: INSERT, LIMIT
     const Scope *scope;
     const char  *clause;               // "WHERE": for messages
     bool         allows_aggs;          // this clause may have aggregates
     bool         in_agg;               // inside an aggregate's argument
+    bool         keeps_literals;       // a set operation asks: literals may stay untyped
+} Place;
+
+typedef struct Binder Binder;
+struct Binder {
+    Arena       *arena;                // of the statement
+    const char  *text;
+    const Names *names;
+    Error       *err;
+    Plan        *plan;                 // NULL: the statement has none (INSERT)
+    Place        place;
+    const With  *with;                 // the queries of WITH that are visible
+    ColumnSet    not_null;             // ids that are not NULL where they are made,
+    ColumnSet    made_null;            // and those that an outer join fills with NULLs
     i64          size;                 // of all expressions kept so far
-} Binder;
+    int          n_queries, n_items;   // bound so far: SELECTs and the like; items of FROM
+    // Calls back up, so that files need each other in one direction only.
+    weft_status (*bind_expr)(Binder *binder, const ParseNode *node, Expr **out);
+    weft_status (*bind_query)(Binder *binder, const PgQuery__SelectStmt *stmt, Bound *out);
+    weft_status (*bind_subquery)(Binder *binder, const PgQuery__SubLink *link, Expr **out);   // NULL: none are allowed
+};
 
-weft_status bind_statement(Binder *binder, const PgQuery__RawStmt *raw, Statement **out);
-weft_status bind_select(Binder *binder, const PgQuery__SelectStmt *select, Query **out);
-weft_status bind_create(Binder *binder, const PgQuery__CreateStmt *create, Statement *statement);
-weft_status bind_drop(Binder *binder, const PgQuery__DropStmt *drop, Statement *statement);
-weft_status bind_insert(Binder *binder, const PgQuery__InsertStmt *insert, Statement *statement);
-weft_status bind_copy(Binder *binder, const PgQuery__CopyStmt *copy, Statement *statement);
+// The files, each with what it needs above it.
 
-weft_status bind_from(Binder *binder, const PgQuery__SelectStmt *select, Scope *scope);
-weft_status bind_conjuncts(Binder *binder, const Node *node, const char *clause);   // a condition into the query's list
-weft_status bind_expr(Binder *binder, const Node *node, Expr **out);
-weft_status bind_exprs(Binder *binder, Node *const *nodes, size_t n_nodes, Expr ***out);
-weft_status bind_condition(Binder *binder, const Node *node, Expr **out);  // a boolean, named by the binder's clause
-weft_status bind_function(Binder *binder, const PgQuery__FuncCall *call, Expr **out);
-weft_status bind_column(Binder *binder, const PgQuery__ColumnRef *ref, Expr **out);
-weft_status bind_star(Binder *binder, const PgQuery__ColumnRef *ref, Expr ***columns, const char ***names,
-                      int *n_columns);
-weft_status bind_cast(Binder *binder, const PgQuery__TypeCast *cast, Expr **out);
+// nodes.c: parse nodes, messages, tables
+weft_status refuse(Binder *binder, int at, const char *what);                       // "... is not supported yet"
+weft_status refuse_word(Binder *binder, const char *word, const char *what);        // at the word's first place
+int         node_at(const ParseNode *node);                                         // byte offset, -1 when it has none
+const char *node_string(const ParseNode *node);                                     // NULL when it is not a string
+const char *bare_name(const ParseNode *node);                                       // a column without a table; or NULL
+const char *output_name(const ParseNode *node);                                     // as PostgreSQL names a column
+const char *nearest_name(const char *wanted, const char *const *names, int n_names);   // NULL: nothing close
+weft_status bind_table_name(Binder *binder, const PgQuery__RangeVar *range, const char **name);
+weft_status bind_table(Binder *binder, const PgQuery__RangeVar *range,
+                       const Table **table);                                        // held by the binder's arena
+weft_status unknown_column(Binder *binder, const Table *table, const char *name, int at);
+// 42703 with the nearest of the names as a hint.  TABLE may be NULL.
+weft_status no_such_column(Binder *binder, const char *table, const char *const *names, int n_names, const char *name,
+                           int at);
+
+// bind_term.c: expressions and columns put together
+Expr       *term_boolean(Binder *binder, bool value, int at);
+Expr       *term_null(Binder *binder, int at);
+Expr       *term_integer(Binder *binder, int value, int at);
 weft_status bind_call(Binder *binder, Op op, Expr *a, Expr *b, int at, Expr **out); // B may be NULL
 weft_status bind_chain(Binder *binder, Op op, Expr **args, int n_args, int at, Expr **out);  // AND, OR: a balanced tree
 weft_status bind_settle(Binder *binder, Expr *expr, Expr **out);  // what is still untyped becomes text
 weft_status bind_count(Binder *binder, const Expr *expr);         // adds to the size of the query: 54001
+weft_status bind_conjuncts(Binder *binder, Expr *condition, Expr ***list, int *n_list);      // split at AND, counted
+bool        term_is_not_null(const Binder *binder, const Expr *expr);               // proved by what is declared
+// A new column of the plan that stands for EXPR, as printing shows it.
+int         term_column(Binder *binder, Expr *expr, const char *name);
+void        term_name_long_columns(Binder *binder, const int *columns, int n_columns);    // print by name what is long
+// The columns of NODE that EXPRS are, by a project where they are not just that.  NAMES: for new columns.
+Node       *term_project(Binder *binder, Node *node, Expr **exprs, const char *const *names, int n_exprs);
 
-// The type that a name stands for.  HAS_LENGTH: varchar(n), char(n); IS_BARE: numeric without precision.
+// bind_type.c: the type that a name stands for.  HAS_LENGTH: varchar(n), char(n); IS_BARE: numeric without precision.
 typedef struct TypeDetail { Type type; bool has_length, is_bare; } TypeDetail;
 weft_status bind_type(Binder *binder, const PgQuery__TypeName *name, TypeDetail *out);
+weft_status bind_cast(Binder *binder, const PgQuery__TypeCast *cast, Expr *arg, Expr **out);
 
-weft_status bind_table(Binder *binder, const PgQuery__RangeVar *range,
-                       const Table **table);  // held by the binder's arena
-weft_status bind_table_name(Binder *binder, const PgQuery__RangeVar *range, const char **name);
-weft_status unknown_column(Binder *binder, const Table *table, const char *name, int at);
+// bind_name.c: columns
+weft_status bind_column(Binder *binder, const PgQuery__ColumnRef *ref, Expr **out);
+weft_status bind_star(Binder *binder, const PgQuery__ColumnRef *ref, const ScopeColumn **columns, int *n_columns);
+weft_status scope_add_source(Binder *binder, Scope *scope, const Source *source, int at);   // 42712: its name is taken
+void        scope_add_column(Binder *binder, Scope *scope, ScopeColumn column);
+bool        scope_has_name(const Scope *scope, const char *name);
 
-weft_status refuse(Binder *binder, int at, const char *what);                       // "... is not supported yet"
-int         node_at(const Node *node);                                              // byte offset, -1 when it has none
-const char *node_string(const Node *node);                                          // NULL when it is not a string
-const char *output_name(const Node *node);                                          // as PostgreSQL names a column
-const char *nearest_name(const char *wanted, const char *const *names, int n_names);   // NULL: nothing close
+// bind_func.c, bind_expr.c: expressions
+weft_status bind_function(Binder *binder, const PgQuery__FuncCall *call, Expr **out);
+weft_status bind_expr(Binder *binder, const ParseNode *node, Expr **out);
+weft_status bind_condition(Binder *binder, const ParseNode *node, Expr **out);      // a boolean; the clause names it
+
+// bind_mark.c: subqueries in expressions
+weft_status bind_subquery(Binder *binder, const PgQuery__SubLink *link, Expr **out);
+Node       *visible_rows(Binder *binder, const Bound *bound);     // without columns that are only sorted by
+Mark       *find_mark(const Block *block, int column);            // that the column stands for; NULL: none
+weft_status bind_values_of_marks(Binder *binder, const Block *block, Expr *expr, Expr **out);
+// A mark join above *NODE, for a mark that nothing but the conditions use.
+weft_status place_side_mark(Binder *binder, Block *block, Mark *mark, Expr *const *conditions, int n_conditions,
+                            Node **node);
+weft_status place_marks(Binder *binder, Block *block, bool is_below, Node **node);  // all that wait
+// Conditions over marks FIRST .. LAST - 1 become joins above *NODE; those that stay are left in the list, with values.
+weft_status place_condition_marks(Binder *binder, Block *block, int first, int last, Expr **conditions,
+                                  int *n_conditions, Node **node);
+
+// bind_from.c: FROM
+weft_status bind_from(Binder *binder, Block *block);              // the block's node, scope and sources
+weft_status bind_column_names(Binder *binder, const char *what, const char *name, ParseNode *const *aliases,
+                              size_t n_aliases, const char **names, int n_names, int at);
+
+// bind_order.c: outputs by name and number, ORDER BY, DISTINCT ON, LIMIT
+weft_status add_output(Binder *binder, Block *block, Expr *expr, const char *name);
+weft_status output_by_number(Binder *binder, const Block *block, const ParseNode *node, const char *clause,
+                             int *output);
+weft_status output_by_name(Binder *binder, const Block *block, const ParseNode *node, const char *clause, int *output);
+weft_status check_list_length(Binder *binder, const char *clause, size_t n);
+weft_status bind_sort(Binder *binder, Block *block);
+weft_status bind_limits(Binder *binder, Block *block);
+
+// bind_group.c: GROUP BY, HAVING
+weft_status bind_keys(Binder *binder, Block *block);
+weft_status bind_having(Binder *binder, Block *block);
+bool        shows_all_keys(const Block *block);                   // rows that show all keys are distinct
+weft_status build_groups(Binder *binder, Block *block);           // the aggregate, and outputs over it
+
+// bind_select.c: SELECT
+weft_status bind_select(Binder *binder, Block *block);
+// The nodes above: project, if it HAS_PROJECT, DISTINCT, sort, limit.
+weft_status finish_block(Binder *binder, Block *block, bool has_project, Bound *out);
+
+// bind_query.c: WITH, set operations, VALUES, SELECT
+weft_status bind_plan(Binder *binder, const PgQuery__SelectStmt *stmt, Plan **out);
+
+// Other statements
+weft_status bind_create(Binder *binder, const PgQuery__CreateStmt *create, Statement *statement);
+weft_status bind_drop(Binder *binder, const PgQuery__DropStmt *drop, Statement *statement);
+weft_status bind_insert(Binder *binder, const PgQuery__InsertStmt *insert, Statement *statement);
+weft_status bind_copy(Binder *binder, const PgQuery__CopyStmt *copy, Statement *statement);
+weft_status bind_statement(Binder *binder, const PgQuery__RawStmt *raw, Statement **out);
 
 #endif

@@ -1,21 +1,29 @@
 // trees.c - parse trees of the queries that came last, found again by their text.
 //
-// Programs ask the same few texts over and over, and reading one takes longer than the rest of binding: libpg_query parses,
-// writes its tree as protobuf, and that is read back.  So the trees of queries are kept, least recently used out:
+// Programs ask the same few texts over and over, and reading one takes longer than the rest of binding: libpg_query
+// parses, writes its tree as protobuf, and that is read back.  So the trees of queries are kept; the least recently
+// used goes first:
 //
 //     text ── hash ──> bucket ─> tree ─> tree        lists through next_same
 //     newest <─> tree <─> ... <─> tree <─> oldest    the order in which they go
 //
-// A tree says only what the text says.  Binding is done anew each time, so a table that was made or dropped since is seen.
-// Trees are never changed after they are made, so any number of threads may bind one at a time; who binds holds it, and one
-// that was pushed out meanwhile is freed by the last to release it.
+// A tree says only what the text says.  Binding is done anew each time, so a table that was made or dropped since is
+// seen.  Trees are never changed after they are made, so any number of threads may bind one at a time; who binds holds
+// it, and one that was pushed out meanwhile is freed by the last to release it.
 //
-// One cache for the process, as with the workers: a tree knows no database.  Kept are only queries (an INSERT is not asked
-// twice, and would push out many), of short text, and shallow: those can be bound on whatever stack the caller has.
+// One cache for the process, as with the workers: a tree knows no database.  Kept are only queries (an INSERT is not
+// asked twice, and would push out many), of short text, and shallow: those can be bound on whatever stack the caller
+// has.
 
 #include "sql/sql_int.h"
 
-enum { N_BUCKETS = 512, TREES_MOST = 256, BYTES_MOST = 16 << 20, TREE_BYTES_MOST = 1 << 20, TEXT_BYTES_MOST = 64 << 10 };
+enum {
+    N_BUCKETS = 512,
+    TREES_MOST = 256,
+    BYTES_MOST = 16 << 20,
+    TREE_BYTES_MOST = 1 << 20,
+    TEXT_BYTES_MOST = 64 << 10
+};
 
 struct ParseTree {
     const PgQuery__ParseResult *result;
@@ -96,7 +104,8 @@ static void unlink_tree(ParseTree *tree)
 static ParseTree **find_place(const char *text, size_t length, u64 hash)
 {
     ParseTree **place = &buckets[hash % N_BUCKETS];
-    while (*place && ((*place)->hash != hash || (*place)->length != length || memcmp((*place)->text, text, length) != 0))
+    while (*place && ((*place)->hash != hash || (*place)->length != length ||
+                      memcmp((*place)->text, text, length) != 0))
         place = &(*place)->next_same;
     return place;
 }

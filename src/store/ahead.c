@@ -1,9 +1,10 @@
-// ahead.c - columns of files are read, and checked, before somebody waits for them.
+// ahead.c - columns of files are read, and checked, before a scan waits for them.
 //
-// A thread that touches a mapped file waits for each piece that is not in memory, and the system reads little beyond it, or, where its own reading ahead is
-// set to megabytes, what nobody wants: sixteen threads that scanned so got an eighth of what the disk gives (0.42 of 3.3 GB/s on a virtual disk).  Threads of
-// ours ask for whole columns instead, several at a time, since asking is itself work: the system makes room for the pages meanwhile.  A column that
-// was not checked against its checksum yet is, so that the scan finds it done.
+// A thread that touches a mapped file waits for each piece that is not in memory, and the system reads little beyond
+// it, or, where its own reading ahead is set to megabytes, what is not needed: sixteen threads that scanned so got an
+// eighth of what the disk gives (0.42 of 3.3 GB/s on a virtual disk).  Threads of ours ask for whole columns instead,
+// several at a time, since asking is itself work: the system makes room for the pages meanwhile.  A column that was not
+// checked against its checksum yet is, so that the scan finds it done.
 
 #include "store/store_int.h"
 
@@ -13,15 +14,15 @@
 #include <unistd.h>
 
 #define THREADS_MOST 8
-#define ITEMS_MOST   4096              // who asks for more has to read it himself
-#define LOOKS        4096              // columns that were asked for last,
-#define LOOK_MS      1000              // and are not looked at again for so long
+#define ITEMS_MOST   4096              // further columns are read by the scan itself
+#define RECENT_MOST  4096              // columns that were requested last,
+#define RECENT_MS    1000              // and are not requested again for so long
 
-typedef struct Item { const Chunk *chunk; int column; } Item;          // the chunk is held
+typedef struct AheadItem { const Chunk *chunk; int column; } AheadItem;  // the chunk is held
 
-typedef struct Queue { Item *items; u64 first, n; } Queue;             // a ring
+typedef struct Queue { AheadItem *items; u64 first, n; } Queue;        // a ring
 
-typedef struct Look { const void *data; double at_ms; } Look;
+typedef struct RecentAsk { const void *data; double at_ms; } RecentAsk;
 
 struct Ahead {
     u64             page;
@@ -30,8 +31,8 @@ struct Ahead {
     pthread_t       threads[THREADS_MOST];
     int             n_threads;
     bool            is_started, is_closing;
-    Queue           to_read, to_check; // who is read is checked later: first all that are wanted are on their way
-    Look            looks[LOOKS];
+    Queue           to_read, to_check; // read first, checked later: first all reads are under way
+    RecentAsk       recent[RECENT_MOST];
 };
 
 Ahead *ahead_new(void)
@@ -45,8 +46,9 @@ Ahead *ahead_new(void)
 
 // ---- what its threads do -------------------------------------------------------------------------------------------
 
-// By three of its pages: the system takes pages away in the order of their use, and those of a column were used together.
-static bool is_in_memory(const Ahead *ahead, const Item *item)
+// By three of its pages: the system takes pages away in the order of their use, and those of a column were used
+// together.
+static bool is_in_memory(const Ahead *ahead, const AheadItem *item)
 {
     const u8 *data = item->chunk->columns[item->column].data, *first = data - (uintptr_t)data % ahead->page;
     u64 n_pages = ((u64)(data - first) + chunk_column_bytes(item->chunk, item->column) + ahead->page - 1) / ahead->page;
@@ -58,15 +60,16 @@ static bool is_in_memory(const Ahead *ahead, const Item *item)
     return true;
 }
 
-static bool push(Queue *queue, Item item)
+static bool push(Queue *queue, AheadItem item)
 {
+    ASSERT(queue->items && queue->n <= ITEMS_MOST);
     if (queue->n == ITEMS_MOST)
         return false;
     queue->items[(queue->first + queue->n++) % ITEMS_MOST] = item;
     return true;
 }
 
-static bool pop(Queue *queue, Item *item)
+static bool pop(Queue *queue, AheadItem *item)
 {
     if (!queue->n)
         return false;
@@ -76,14 +79,14 @@ static bool pop(Queue *queue, Item *item)
 }
 
 // True: the item was handed on.
-static bool read_item(Ahead *ahead, const Item *item)
+static bool read_item(Ahead *ahead, const AheadItem *item)
 {
     const StoredChunk *stored = chunk_stored(item->chunk);
     const u8 *data = item->chunk->columns[item->column].data;
     bool is_verified = chunk_is_verified(item->chunk, item->column);
     if (is_verified && is_in_memory(ahead, item))
         return false;
-    pthread_cond_signal(&ahead->wanted);                    // only now: data in memory disturbs nobody
+    pthread_cond_signal(&ahead->wanted);                    // only now: data in memory needs no other thread
     file_ask(&stored->mapping, (u64)(data - stored->mapping.bytes), chunk_column_bytes(item->chunk, item->column));
     if (is_verified)
         return false;
@@ -98,7 +101,7 @@ static void *work(void *context)
     Ahead *ahead = context;
     pthread_mutex_lock(&ahead->lock);
     while (!ahead->is_closing) {
-        Item item;
+        AheadItem item;
         bool is_new = pop(&ahead->to_read, &item);
         if (!is_new && !pop(&ahead->to_check, &item)) {
             pthread_cond_wait(&ahead->wanted, &ahead->lock);
@@ -106,7 +109,7 @@ static void *work(void *context)
         }
         pthread_mutex_unlock(&ahead->lock);
         if (!is_new)
-            chunk_try_verify(item.chunk, item.column);      // damage is told to who uses it
+            chunk_try_verify(item.chunk, item.column);      // damage is reported to the query that uses it
         if (!is_new || !read_item(ahead, &item))
             chunk_release(item.chunk);
         pthread_mutex_lock(&ahead->lock);
@@ -117,40 +120,45 @@ static void *work(void *context)
 
 // ---- asking --------------------------------------------------------------------------------------------------------
 
-// With the lock held.  Threads that the system refuses are not missed: then there are fewer, or scans read for themselves.
+// With the lock held.  Threads that the system refuses are not missed: then there are fewer, or scans read for
+// themselves.
 static void start_threads(Ahead *ahead)
 {
+    ASSERT(mutex_is_held(&ahead->lock) && !ahead->is_started);
     const int n_wanted = MIN_OF(MAX_OF(cpu_count(), 2), THREADS_MOST);
     ahead->is_started = true;
-    ahead->to_read.items = malloc(ITEMS_MOST * sizeof(Item));
-    ahead->to_check.items = malloc(ITEMS_MOST * sizeof(Item));
+    ahead->to_read.items = malloc(ITEMS_MOST * sizeof(AheadItem));
+    ahead->to_check.items = malloc(ITEMS_MOST * sizeof(AheadItem));
     while (ahead->to_read.items && ahead->to_check.items && ahead->n_threads < n_wanted &&
            thread_start(&ahead->threads[ahead->n_threads], NULL, work, ahead) == 0)
         ahead->n_threads++;
 }
 
-// True for the first who looks, for a while.
-static bool begin_look(Ahead *ahead, const void *data)
+// True for the first of several requests within RECENT_MS.
+static bool is_new_ask(Ahead *ahead, const void *data)
 {
+    ASSERT(mutex_is_held(&ahead->lock));
     const double now_ms = time_now_ms();
-    Look *look = &ahead->looks[((uintptr_t)data >> 6) * 0x9e3779b97f4a7c15u >> 52];
-    if (look->data == data && now_ms - look->at_ms < LOOK_MS)
+    RecentAsk *ask = &ahead->recent[((uintptr_t)data >> 6) * 0x9e3779b97f4a7c15u >> 52];
+    if (ask->data == data && now_ms - ask->at_ms < RECENT_MS)
         return false;
-    *look = (Look){ data, now_ms };
+    *ask = (RecentAsk){ data, now_ms };
     return true;
 }
 
 void ahead_ask(Ahead *ahead, const Chunk *chunk, int column)
 {
     const StoredChunk *stored = chunk_stored(chunk);
+    ASSERT(column >= 0 && column < stored->n_columns);
     if (stored->memory || !stored->mapping.bytes)
         return;
     pthread_mutex_lock(&ahead->lock);
     if (!ahead->is_started)
         start_threads(ahead);
-    if (ahead->n_threads && ahead->to_read.n < ITEMS_MOST && begin_look(ahead, chunk->columns[column].data)) {
-        push(&ahead->to_read, (Item){ chunk_hold(chunk), column });
-        if (ahead->to_read.n == 1)                          // one looks; it wakes the next when there is something to read
+    if (ahead->n_threads && ahead->to_read.n < ITEMS_MOST && is_new_ask(ahead, chunk->columns[column].data)) {
+        push(&ahead->to_read, (AheadItem){ chunk_hold(chunk), column });
+        // One recent; it wakes the next when there is something to read.
+        if (ahead->to_read.n == 1)
             pthread_cond_signal(&ahead->wanted);
     }
     pthread_mutex_unlock(&ahead->lock);
@@ -158,7 +166,7 @@ void ahead_ask(Ahead *ahead, const Chunk *chunk, int column)
 
 static void drop_all(Queue *queue)
 {
-    for (Item item; pop(queue, &item);)
+    for (AheadItem item; pop(queue, &item);)
         chunk_release(item.chunk);
     free(queue->items);
 }

@@ -2,7 +2,7 @@
 //
 //     append_rows --encode--> piece 4   piece 2     waiting: came too early
 //                             piece 0, piece 1      queue: in order, fewer rows than a chunk
-//                             [chunk 0] [chunk 1]   full: encoded, written and synced, but known to nobody
+//                             [chunk 0] [chunk 1]   full: encoded, written and synced; no manifest names them
 //     append_commit: the rest of the queue becomes the last chunk, then the manifest names them all
 //
 // A piece is encoded by the thread that brings it, so that it waits in few bytes; a chunk is merged from pieces by the
@@ -25,11 +25,11 @@ struct Append {
     Arena          *arena;
     Store          *store;
     TableEntry     *entry;
-    Snapshot       *base;                                   // the table as it was; nobody else changes it meanwhile
+    Snapshot       *base;                                   // the table as it was; no other append changes it
     u32             chunk_rows;
     pthread_mutex_t lock;                                   // all below
     pthread_cond_t  became_idle;
-    int             n_active;                               // threads in append_rows
+    int             n_active, n_active_most;                // threads in append_rows
     Error           error;                                  // the first failure; nothing is done after it
     u64             n_rows;
     u64             next_sequence;
@@ -43,10 +43,11 @@ struct Append {
 
 // ---- begin and end -------------------------------------------------------------------------------------------------
 
-// Wakes up now and then, to look at who wants to stop it.
+// Wakes up now and then, to check for a cancel.
 static void wait_a_little(Store *store)
 {
     struct timespec until;
+    ASSERT(mutex_is_held(&store->lock));
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += WAKE_MS * 1000000;
     if (until.tv_nsec >= 1000000000) {
@@ -76,6 +77,7 @@ static weft_status wait_for_turn(Store *store, TableEntry *entry, const _Atomic 
 static void end_turn(Store *store, TableEntry *entry)
 {
     pthread_mutex_lock(&store->lock);
+    ASSERT(entry->is_appending);
     entry->is_appending = false;
     pthread_cond_broadcast(&store->append_ended);
     pthread_mutex_unlock(&store->lock);
@@ -101,7 +103,8 @@ weft_status append_begin(Store *store, const char *table, Append **append, Error
     return append_begin_unless(store, table, NULL, append, err);
 }
 
-weft_status append_begin_unless(Store *store, const char *table, const _Atomic bool *cancel, Append **append, Error *err)
+weft_status append_begin_unless(Store *store, const char *table, const _Atomic bool *cancel, Append **append,
+                                Error *err)
 {
     *append = NULL;
     TableEntry *entry = store_take_entry(store, table);
@@ -138,18 +141,18 @@ const Table *append_table(const Append *append)
 
 // ---- making a chunk ------------------------------------------------------------------------------------------------
 
-typedef struct Job {                                        // slices to be merged; each holds its piece
+typedef struct ChunkJob {                                   // slices to be merged; each holds its piece
     Arena *arena;
-    Slice *slices;
+    ChunkSlice *slices;
     int    n_slices;
-} Job;
+} ChunkJob;
 
-static void job_add(Job *job, const Chunk *held, u32 start, u32 count)
+static void job_add(ChunkJob *job, const Chunk *held, u32 start, u32 count)
 {
-    *LIST_PUSH(job->arena, job->slices, job->n_slices) = (Slice){ held, start, count };
+    *LIST_PUSH(job->arena, job->slices, job->n_slices) = (ChunkSlice){ held, start, count };
 }
 
-static void job_free(Job *job)
+static void job_free(ChunkJob *job)
 {
     for (int i = 0; i < job->n_slices; i++)
         chunk_release(job->slices[i].chunk);
@@ -157,11 +160,13 @@ static void job_free(Job *job)
 }
 
 // Moves N_ROWS from the front of the queue into the job.
-static void take_from_queue(Append *append, u64 n_rows, Job *job)
+static void take_from_queue(Append *append, u64 n_rows, ChunkJob *job)
 {
+    ASSERT(n_rows <= append->queue_rows);
     append->queue_rows -= n_rows;
     while (n_rows > 0) {
         StoredChunk *piece = append->queue;
+        ASSERT(append->queue_start < piece->chunk.n_rows);
         u32 start = append->queue_start, left = piece->chunk.n_rows - start, count = (u32)MIN_OF(left, n_rows);
         job_add(job, count < left ? chunk_hold(&piece->chunk) : &piece->chunk, start, count);
         append->queue_start = count < left ? start + count : 0;
@@ -173,9 +178,10 @@ static void take_from_queue(Append *append, u64 n_rows, Job *job)
         append->queue_end = NULL;
 }
 
-static weft_status make_in_memory(const Append *append, const Job *job, StoredChunk **chunk, Error *err)
+static weft_status make_in_memory(const Append *append, const ChunkJob *job, StoredChunk **chunk, Error *err)
 {
     const Table *table = &append->base->table;
+    ASSERT(job->n_slices > 0);
     const Chunk *only = job->slices[0].chunk;
     if (job->n_slices == 1 && job->slices[0].count == only->n_rows) {
         *chunk = chunk_stored(chunk_hold(only));
@@ -184,19 +190,22 @@ static weft_status make_in_memory(const Append *append, const Job *job, StoredCh
     return chunk_merge(append->store->budget, table, job->slices, job->n_slices, chunk, err);
 }
 
-static weft_status make_chunk(Append *append, const Job *job, const Chunk **out, Error *err)
+static weft_status make_chunk(Append *append, const ChunkJob *job, int n_threads, const Chunk **out, Error *err)
 {
     Store *store = append->store;
     const Table *table = &append->base->table;
     StoredChunk *chunk, *written;
     TRY(make_in_memory(append, job, &chunk, err));
-    *out = &chunk->chunk;
-    if (!store->path)
-        return WEFT_OK;
+    weft_status status = chunk_sketch(chunk, table->columns, n_threads, err);
+    *out = status ? NULL : &chunk->chunk;
+    if (status)
+        chunk_release(&chunk->chunk);
+    if (status || !store->path)
+        return status;
     char path[PATH_BYTES];
     u64 id = store->next_id++;
     store_file_path(store, FILE_CHUNK, id, path);
-    weft_status status = chunk_write(chunk, path, id, table->id, store->budget, table->columns, &written, err);
+    status = chunk_write(chunk, path, id, table->id, store->budget, table->columns, &written, err);
     chunk_release(&chunk->chunk);
     *out = status ? NULL : &written->chunk;
     return status;
@@ -206,6 +215,7 @@ static weft_status make_chunk(Append *append, const Job *job, const Chunk **out,
 
 static weft_status insert_waiting(Append *append, StoredChunk *piece, Error *err)
 {
+    ASSERT(mutex_is_held(&append->lock));
     StoredChunk **link = &append->waiting;
     while (*link && (*link)->sequence < piece->sequence)
         link = &(*link)->next;
@@ -218,6 +228,8 @@ static weft_status insert_waiting(Append *append, StoredChunk *piece, Error *err
 
 static void enqueue(Append *append, StoredChunk *piece)
 {
+    ASSERT(piece->chunk.n_rows > 0);
+    ASSERT(!append->queue == !append->queue_end);
     piece->next = NULL;
     if (append->queue_end)
         append->queue_end->next = piece;
@@ -230,6 +242,7 @@ static void enqueue(Append *append, StoredChunk *piece)
 
 static void move_to_queue(Append *append)
 {
+    ASSERT(mutex_is_held(&append->lock));
     while (append->waiting && append->waiting->sequence == append->next_sequence) {
         StoredChunk *piece = append->waiting;
         append->waiting = piece->next;
@@ -259,12 +272,12 @@ static weft_status add_piece(Append *append, StoredChunk *piece, Error *err)
 }
 
 // A full chunk's rows and its place among the new chunks, or false when there are not enough rows.
-static bool take_job(Append *append, Job *job, int *at)
+static bool take_job(Append *append, ChunkJob *job, int *at)
 {
     pthread_mutex_lock(&append->lock);
     bool is_enough = append->queue_rows >= append->chunk_rows;
     if (is_enough) {
-        *job = (Job){ .arena = arena_new(NULL, "chunk") };
+        *job = (ChunkJob){ .arena = arena_new(NULL, "chunk") };
         take_from_queue(append, append->chunk_rows, job);
         *at = append->n_chunks;
         *LIST_PUSH(append->arena, append->chunks, append->n_chunks) = NULL;
@@ -275,11 +288,11 @@ static bool take_job(Append *append, Job *job, int *at)
 
 static weft_status make_full_chunks(Append *append, Error *err)
 {
-    Job job;
+    ChunkJob job;
     int at;
     while (take_job(append, &job, &at)) {
         const Chunk *chunk;
-        weft_status status = make_chunk(append, &job, &chunk, err);
+        weft_status status = make_chunk(append, &job, 1, &chunk, err);
         job_free(&job);
         TRY(status);
         pthread_mutex_lock(&append->lock);
@@ -307,11 +320,13 @@ weft_status append_rows(Append *append, u64 sequence, const ColumnInput *inputs,
     error_clear(&reason);
     pthread_mutex_lock(&append->lock);
     append->n_active++;
+    append->n_active_most = MAX_OF(append->n_active_most, append->n_active);
     pthread_mutex_unlock(&append->lock);
     weft_status status = add_rows(append, sequence, inputs, n_rows, &reason);
     pthread_mutex_lock(&append->lock);
     if (status && !append->error.status)
         append->error = reason;
+    ASSERT(append->n_active > 0);
     if (--append->n_active == 0)
         pthread_cond_broadcast(&append->became_idle);
     pthread_mutex_unlock(&append->lock);
@@ -347,7 +362,7 @@ static int chunks_to_keep(const Append *append)
     return n_keep;
 }
 
-static weft_status take_old_chunks(const Append *append, int n_keep, Job *job, Error *err)
+static weft_status take_old_chunks(const Append *append, int n_keep, ChunkJob *job, Error *err)
 {
     const Table *table = &append->base->table;
     for (int i = n_keep; i < table->n_chunks; i++) {
@@ -363,12 +378,12 @@ static weft_status make_last_chunk(Append *append, int n_keep, Error *err)
 {
     if (append->queue_rows == 0)
         return WEFT_OK;
-    Job job = { .arena = arena_new(NULL, "last chunk") };
+    ChunkJob job = { .arena = arena_new(NULL, "last chunk") };
     const Chunk *chunk = NULL;
     weft_status status = take_old_chunks(append, n_keep, &job, err);
     if (!status) {
         take_from_queue(append, append->queue_rows, &job);
-        status = make_chunk(append, &job, &chunk, err);
+        status = make_chunk(append, &job, append->n_active_most, &chunk, err);  // those that brought rows are idle now
     }
     job_free(&job);
     if (!status)
@@ -393,8 +408,10 @@ static weft_status make_meta(Append *append, int n_keep, const u32 *counts, Tabl
         store_file_path(store, FILE_DICT, old.file_id, path);
         status = dict_file_extend(path, &old, table->columns[i].dict, counts[i], &meta->columns[i].dict, err);
     }
-    for (int i = n_keep; i < n_files; i++)
+    for (int i = n_keep; i < n_files; i++) {
+        ASSERT(append->chunks[i - n_keep]);
         meta->chunks[i] = chunk_stored(append->chunks[i - n_keep])->file;
+    }
     if (status)
         meta_free(meta);
     *out = status ? NULL : meta;
@@ -450,6 +467,8 @@ static weft_status publish(Append *append, int n_keep, Arena *scratch, Error *er
     Dictionary **dicts;
     u32 *counts;
     TableMeta *meta;
+    ASSERT(mutex_is_held(&store->commit_lock));
+    ASSERT(n_keep >= 0 && n_keep <= append->base->table.n_chunks);
     if (append->entry->is_dropped)                          // set under commit_lock too
         return fail_no_table(err, append->entry->name);
     TRY(store_settle(store, err));
@@ -469,6 +488,7 @@ static weft_status publish(Append *append, int n_keep, Arena *scratch, Error *er
 
 static weft_status commit(Append *append, Error *err)
 {
+    ASSERT(append->n_active == 0);
     if (append->error.status)
         return fail(err, append->error.status, -1, "%s", append->error.message);
     if (append->waiting)

@@ -9,10 +9,10 @@
 // directory.  The rename is the moment: before it the old state holds, in memory and on disk; after it the new.  Files
 // that no manifest names are left by a crash and go at the next open.
 //
-// One case is left: the rename worked, but the directory could not be synced.  Then nobody knows which manifest a
-// crash would leave, so we put the old one back and report the failure.  If even that fails, the change is in doubt:
-// in memory the old state goes on, and nothing that either state needs is touched until a manifest has been written
-// for good (store_settle).
+// One case is left: the rename worked, but the directory could not be synced.  Then it is not known which manifest a
+// crash would leave, so we put the old one back and report the failure.  If even that fails, the change is in doubt: in
+// memory the old state goes on, and nothing that either state needs is touched until a manifest has been written for
+// good (store_settle).
 //
 // Tables are loaded when first asked for: opening a database reads the manifest only.
 // Locks: commit_lock (changes, slow, one at a time) before lock (the catalog, short).  Readers take only the latter.
@@ -35,6 +35,7 @@ static const char *named_path(const Store *store, const char *name, char path[PA
 
 static void file_name(FileKind kind, u64 id, char name[32])
 {
+    ASSERT((unsigned)kind < (unsigned)COUNT_OF(suffixes) && id != 0);
     snprintf(name, 32, "%llx.%s", (unsigned long long)id, suffixes[kind]);
 }
 
@@ -121,6 +122,7 @@ static weft_status write_manifest(Store *store, const TableEntry *changed, const
 weft_status store_settle(Store *store, Error *err)
 {
     bool is_renamed = false;
+    ASSERT(mutex_is_held(&store->commit_lock));
     if (store->is_in_doubt)
         TRY(write_manifest(store, NULL, NULL, &is_renamed, err));
     store->is_in_doubt = false;
@@ -130,6 +132,7 @@ weft_status store_settle(Store *store, Error *err)
 weft_status store_switch(Store *store, const TableEntry *changed, const TableMeta *meta, Error *err)
 {
     bool is_renamed = false;
+    ASSERT(mutex_is_held(&store->commit_lock) && !store->is_in_doubt);
     if (!store->path)
         return WEFT_OK;
     weft_status status = write_manifest(store, changed, meta, &is_renamed, err);
@@ -165,6 +168,7 @@ static void entry_free(TableEntry *entry)
 void store_drop_user(Store *store, TableEntry *entry)
 {
     pthread_mutex_lock(&store->lock);
+    ASSERT(entry->n_users > 0);
     bool is_last = --entry->n_users == 0;
     pthread_mutex_unlock(&store->lock);
     if (is_last)
@@ -174,6 +178,7 @@ void store_drop_user(Store *store, TableEntry *entry)
 // Where the name is, or -1.
 static int find_entry(const Store *store, const char *name)
 {
+    ASSERT(mutex_is_held(&store->lock) || mutex_is_held(&store->commit_lock));
     int low = 0, high = store->n_entries;
     while (low < high) {
         int middle = low + (high - low) / 2, order = strcmp(store->entries[middle]->name, name);
@@ -208,6 +213,7 @@ static int compare_entries(const void *a, const void *b)
 // Makes a new list, with ADDED and without REMOVED (either may be NULL).
 static void change_entries(Store *store, TableEntry *added, const TableEntry *removed)
 {
+    ASSERT(mutex_is_held(&store->commit_lock));
     Arena *arena = arena_new(NULL, "catalog");
     TableEntry **entries = arena_array(arena, TableEntry *, store->n_entries + 1);
     int n = 0;
@@ -354,8 +360,10 @@ void store_close(Store *store)
 {
     if (!store)
         return;
-    for (int i = 0; i < store->n_entries; i++)
+    for (int i = 0; i < store->n_entries; i++) {
+        ASSERT(!store->entries[i]->is_appending);
         store_drop_user(store, store->entries[i]);
+    }
     if (store->arena)
         arena_free(store->arena);
     file_close(&store->lock_file);
@@ -464,7 +472,7 @@ static Snapshot *hold_current(Store *store, TableEntry *entry)
     return snapshot;
 }
 
-// Commits need a loaded table, so while there is no snapshot nobody replaces the meta either.
+// Commits need a loaded table, so the meta is not replaced while there is no snapshot.
 weft_status store_load(Store *store, TableEntry *entry, Snapshot **held, Error *err)
 {
     weft_status status = WEFT_OK;
@@ -646,7 +654,7 @@ static weft_status drop(Store *store, const char *name, Error *err)
     change_entries(store, NULL, entry);
     pthread_mutex_lock(&store->lock);
     entry->is_dropped = true;
-    pthread_cond_broadcast(&store->append_ended);           // who waits to append need not wait longer
+    pthread_cond_broadcast(&store->append_ended);           // waiting appends end
     pthread_mutex_unlock(&store->lock);
     remove_files(store, entry->meta);
     store_drop_user(store, entry);

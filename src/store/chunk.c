@@ -2,6 +2,7 @@
 //
 //     header  magic, rows, columns, table, file          } checksum in the manifest
 //             per column: base, width, statistics, ...   }
+//             per column: sketch of its values           }
 //     columns data, and a bitmap where there are NULLs    } checksum in the header; each part is 64-byte aligned
 //
 // In memory there are only the columns; a file is mapped and read in place.  Where each part begins follows from the
@@ -9,12 +10,11 @@
 // column data: that is read once when it is first wanted, column by column (chunk_verify), so that opening a large
 // database is quick. Numbers are little-endian, as on all machines we run on.
 
-#include <assert.h>
 #include <unistd.h>
 
 #include "store/store_int.h"
 
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are mapped as they are");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are mapped as they are");
 
 static const char magic[8] = "WEFTCHK1";
 
@@ -40,16 +40,38 @@ typedef struct ColumnHeader {
     u64 checksum;
     u32 n_nulls;
     u8  width, flags;
-    u16 zero;
+    u16 sketch_bytes;                                       // 0 in formats 1 and 2, which had no sketches
 } ColumnHeader;
 
 enum { FLAG_HAS_RANGE = 1, FLAG_HAS_NAN = 2, FLAG_IS_INCREASING = 4, FLAGS_ALL = 7 };
 
 // ---- where things are ----------------------------------------------------------------------------------------------
 
-static u64 header_bytes(int n_columns)
+static u64 sketches_at(int n_columns)
 {
-    return aligned(sizeof(FileHeader) + (u64)n_columns * sizeof(ColumnHeader));
+    return sizeof(FileHeader) + (u64)n_columns * sizeof(ColumnHeader);
+}
+
+static u64 header_bytes(int n_columns, u64 sketch_bytes)
+{
+    return aligned(sketches_at(n_columns) + sketch_bytes);
+}
+
+// Places the sketches, whose lengths are set, one after another.
+static void place_sketches(StoredChunk *chunk, const u8 *at)
+{
+    for (int i = 0; i < chunk->n_columns; i++) {
+        chunk->sketches[i].bytes = at;
+        at += chunk->sketches[i].length;
+    }
+}
+
+static u64 all_sketches_bytes(const StoredChunk *chunk)
+{
+    u64 bytes = 0;
+    for (int i = 0; i < chunk->n_columns; i++)
+        bytes += chunk->sketches[i].length;
+    return bytes;
 }
 
 static u64 data_bytes(const ColumnChunk *column, u32 n_rows)
@@ -76,6 +98,7 @@ static void place_columns(StoredChunk *chunk, const u8 *at)
     u32 n_rows = chunk->chunk.n_rows;
     for (int i = 0; i < chunk->n_columns; i++) {
         ColumnChunk *column = &chunk->chunk.columns[i];
+        ASSERT(column->width == 1 || column->width == 2 || column->width == 4 || column->width == 8);
         column->data = at;
         column->valid = column->n_nulls > 0 ? (const u64 *)(const void *)(at + data_bytes(column, n_rows)) : NULL;
         at += column_bytes(column, n_rows);
@@ -87,7 +110,9 @@ static void place_columns(StoredChunk *chunk, const u8 *at)
 static weft_status chunk_new(Budget *budget, int n_columns, u32 n_rows, const char *path, StoredChunk **out, Error *err)
 {
     size_t columns_bytes = sizeof(ColumnChunk) * (size_t)n_columns, checksums_bytes = sizeof(u64) * (size_t)n_columns;
-    size_t bytes = sizeof(StoredChunk) + columns_bytes + checksums_bytes + (size_t)n_columns + strlen(path) + 1;
+    size_t sketches_bytes = sizeof(SavedSketch) * (size_t)n_columns;
+    size_t bytes = sizeof(StoredChunk) + columns_bytes + checksums_bytes + sketches_bytes + (size_t)n_columns +
+                   strlen(path) + 1;
     void *memory;
     TRY(mem_alloc(budget, bytes, &memory, err));
     StoredChunk *chunk = memory;
@@ -98,7 +123,8 @@ static weft_status chunk_new(Budget *budget, int n_columns, u32 n_rows, const ch
     chunk->chunk.n_rows = n_rows;
     chunk->chunk.columns = (ColumnChunk *)(void *)rest;
     chunk->checksums = (u64 *)(void *)(rest += columns_bytes);
-    chunk->checks = (_Atomic u8 *)(void *)(rest += checksums_bytes);
+    chunk->sketches = (SavedSketch *)(void *)(rest += checksums_bytes);
+    chunk->checks = (_Atomic u8 *)(void *)(rest += sketches_bytes);
     chunk->path = memcpy(rest + n_columns, path, strlen(path) + 1);
     *out = chunk;
     return WEFT_OK;
@@ -111,11 +137,13 @@ StoredChunk *chunk_stored(const Chunk *chunk)
 
 const Chunk *chunk_hold(const Chunk *chunk)
 {
-    atomic_fetch_add(&chunk_stored(chunk)->n_holds, 1);
+    const u32 n_before = atomic_fetch_add(&chunk_stored(chunk)->n_holds, 1);
+    ASSERT(n_before > 0);                                   // only a holder can pass it on
+    (void)n_before;
     return chunk;
 }
 
-// Calls are made under the lock, so that who leaves knows that none is at work.
+// Calls are made under the lock, so that none is running when chunks_unwatch returns.
 static pthread_mutex_t watches_lock = PTHREAD_MUTEX_INITIALIZER;
 static ChunkWatch     *watches;
 
@@ -133,8 +161,8 @@ void chunks_unwatch(ChunkWatch *watch)
     ChunkWatch **link = &watches;
     while (*link && *link != watch)
         link = &(*link)->next;
-    if (*link)
-        *link = watch->next;
+    ASSERT(*link);
+    *link = watch->next;
     pthread_mutex_unlock(&watches_lock);
 }
 
@@ -147,10 +175,18 @@ static void tell_watches(const Chunk *chunk)
 }
 
 u64 column_data_bytes(const Chunk *chunk, int column) { return (u64)chunk->n_rows * chunk->columns[column].width; }
-u64 column_valid_bytes(const Chunk *chunk, int column) { return chunk->columns[column].valid ? ((u64)chunk->n_rows + 63) / 64 * 8 : 0; }
-u64 column_read_bytes(const Chunk *chunk, int column) { return column_data_bytes(chunk, column) + column_valid_bytes(chunk, column); }
 
-// A file's mapping has pages of its own, and so has large memory; small memory lies among other people's.
+u64 column_valid_bytes(const Chunk *chunk, int column)
+{
+    return chunk->columns[column].valid ? ((u64)chunk->n_rows + 63) / 64 * 8 : 0;
+}
+
+u64 column_read_bytes(const Chunk *chunk, int column)
+{
+    return column_data_bytes(chunk, column) + column_valid_bytes(chunk, column);
+}
+
+// A mapped file and large memory have pages of their own; small memory shares pages.
 ChunkPages chunk_pages(const Chunk *chunk)
 {
     const StoredChunk *stored = chunk_stored(chunk);
@@ -164,12 +200,17 @@ ChunkPages chunk_pages(const Chunk *chunk)
 
 void chunk_release(const Chunk *chunk)
 {
-    if (!chunk || atomic_fetch_sub(&chunk_stored(chunk)->n_holds, 1) > 1)
+    if (!chunk)
+        return;
+    const u32 n_before = atomic_fetch_sub(&chunk_stored(chunk)->n_holds, 1);
+    ASSERT(n_before > 0);
+    if (n_before > 1)
         return;
     StoredChunk *stored = chunk_stored(chunk);
     tell_watches(chunk);
     file_unmap(&stored->mapping);
     mem_free(stored->budget, stored->memory, stored->memory_bytes);
+    mem_free(stored->budget, stored->sketch_memory, stored->sketch_memory_bytes);
     mem_free(stored->budget, stored, stored->bytes);
 }
 
@@ -184,6 +225,7 @@ static void set_verified(StoredChunk *chunk)
 // Takes the widths and statistics in columns, and gives the columns their memory.
 static weft_status give_memory(StoredChunk *chunk, Error *err)
 {
+    ASSERT(!chunk->memory && !chunk->mapping.bytes);
     u64 bytes = all_columns_bytes(chunk->chunk.columns, chunk->n_columns, chunk->chunk.n_rows);
     void *memory;
     TRY(mem_alloc(chunk->budget, bytes, &memory, err));
@@ -233,7 +275,7 @@ static weft_status encode_columns(StoredChunk *chunk, const Table *table, const 
     return WEFT_OK;
 }
 
-static weft_status merge_columns(StoredChunk *chunk, const Column *columns, const Slice *slices, int n_slices,
+static weft_status merge_columns(StoredChunk *chunk, const Column *columns, const ChunkSlice *slices, int n_slices,
                                  Error *err)
 {
     for (int i = 0; i < chunk->n_columns; i++)
@@ -263,15 +305,74 @@ weft_status chunk_encode(Budget *budget, const Table *table, const ColumnInput *
     return keep_or_release(encode_columns(chunk, table, inputs, err), chunk, out);
 }
 
-weft_status chunk_merge(Budget *budget, const Table *table, const Slice *slices, int n_slices, StoredChunk **out,
+weft_status chunk_merge(Budget *budget, const Table *table, const ChunkSlice *slices, int n_slices, StoredChunk **out,
                         Error *err)
 {
     u32 n_rows = 0;
-    for (int i = 0; i < n_slices; i++)
+    ASSERT(n_slices > 0);
+    for (int i = 0; i < n_slices; i++) {
+        ASSERT(slices[i].start + slices[i].count <= slices[i].chunk->n_rows);
         n_rows += slices[i].count;
+    }
     StoredChunk *chunk;
     TRY(chunk_new(budget, table->n_columns, n_rows, "", &chunk, err));
     return keep_or_release(merge_columns(chunk, table->columns, slices, n_slices, err), chunk, out);
+}
+
+// ---- sketches ------------------------------------------------------------------------------------------------------
+
+enum { SKETCH_THREADS_MAX = 8, SKETCH_ROWS_PER_THREAD = 1 << 17 };
+
+typedef struct SketchWork {
+    StoredChunk  *chunk;
+    const Column *columns;
+    _Atomic int   next;                                     // column that nobody has begun
+    u8            (*saved)[SKETCH_BYTES_MAX];               // per column
+} SketchWork;
+
+static void *sketch_columns(void *context)
+{
+    SketchWork *work = context;
+    StoredChunk *chunk = work->chunk;
+    for (int i; (i = work->next++) < chunk->n_columns;) {
+        Sketch sketch;
+        sketch_column(work->columns[i].type, &chunk->chunk.columns[i], chunk->chunk.n_rows, &sketch);
+        chunk->sketches[i].length = sketch_save(&sketch, work->saved[i]);
+    }
+    return NULL;
+}
+
+// With the calling thread and as many others as pay; those that the system refuses are done without.
+static void sketch_together(SketchWork *work, int n_threads)
+{
+    pthread_t threads[SKETCH_THREADS_MAX];
+    int n_useful = (int)(work->chunk->chunk.n_rows / SKETCH_ROWS_PER_THREAD), n = 0;
+    int n_others = MIN_OF(MIN_OF(n_threads, n_useful), SKETCH_THREADS_MAX) - 1;
+    while (n < n_others && thread_start(&threads[n], NULL, sketch_columns, work) == 0)
+        n++;
+    sketch_columns(work);
+    while (n > 0)
+        pthread_join(threads[--n], NULL);
+}
+
+weft_status chunk_sketch(StoredChunk *chunk, const Column *columns, int n_threads, Error *err)
+{
+    Arena *scratch = arena_new(NULL, "sketches");
+    SketchWork work = { .chunk = chunk, .columns = columns };
+    work.saved = arena_alloc(scratch, sizeof(work.saved[0]) * (size_t)chunk->n_columns);
+    sketch_together(&work, n_threads);
+    void *memory;
+    u64 bytes = all_sketches_bytes(chunk);
+    weft_status status = mem_alloc(chunk->budget, bytes, &memory, err);
+    if (!status) {
+        chunk->sketch_memory = memory;
+        chunk->sketch_memory_bytes = bytes;
+        place_sketches(chunk, memory);
+        for (int i = 0; i < chunk->n_columns; i++)
+            memcpy((u8 *)(uintptr_t)chunk->sketches[i].bytes, work.saved[i], chunk->sketches[i].length);
+    }
+    arena_free(scratch);
+    return status;
 }
 
 // ---- writing -------------------------------------------------------------------------------------------------------
@@ -301,8 +402,11 @@ static void describe(const StoredChunk *chunk, u64 table_id, const Column *colum
     memcpy(header, &all, sizeof(all));
     for (int i = 0; i < chunk->n_columns; i++) {
         ColumnHeader column = describe_column(columns[i].type, &chunk->chunk.columns[i], file->n_rows);
+        column.sketch_bytes = (u16)chunk->sketches[i].length;
         memcpy(header + sizeof(all) + (size_t)i * sizeof(column), &column, sizeof(column));
     }
+    if (chunk->sketch_memory)
+        memcpy(header + sketches_at(chunk->n_columns), chunk->sketch_memory, chunk->sketch_memory_bytes);
 }
 
 static weft_status write_parts(const char *path, const u8 *header, size_t n_header, const u8 *body, size_t n_body,
@@ -323,7 +427,7 @@ static weft_status write_file(const StoredChunk *chunk, const char *path, u64 ta
                               ChunkFile *file, Error *err)
 {
     void *header;
-    size_t n_header = header_bytes(chunk->n_columns);
+    size_t n_header = header_bytes(chunk->n_columns, chunk->sketch_memory_bytes);
     TRY(mem_alloc(chunk->budget, n_header, &header, err));
     describe(chunk, table_id, columns, file, header);
     file->checksum = hash_bytes(header, n_header);
@@ -335,8 +439,9 @@ static weft_status write_file(const StoredChunk *chunk, const char *path, u64 ta
 weft_status chunk_write(const StoredChunk *chunk, const char *path, u64 file_id, u64 table_id, Budget *budget,
                         const Column *columns, StoredChunk **out, Error *err)
 {
+    ASSERT(chunk->memory && file_id != 0);
     ChunkFile file = { .file_id = file_id, .n_rows = chunk->chunk.n_rows,
-                       .length = header_bytes(chunk->n_columns) + chunk->memory_bytes };
+                       .length = header_bytes(chunk->n_columns, chunk->sketch_memory_bytes) + chunk->memory_bytes };
     StoredChunk *written;
     weft_status status = write_file(chunk, path, table_id, columns, &file, err);
     if (!status)
@@ -397,7 +502,7 @@ static bool is_integer_sound(const Column *column, const ColumnHeader *header, u
 
 static bool is_column_sound(const Column *column, const ColumnHeader *header, u32 n_rows)
 {
-    if (header->n_nulls > (column->not_null ? 0 : n_rows) || header->flags > FLAGS_ALL || header->zero != 0)
+    if (header->n_nulls > (column->not_null ? 0 : n_rows) || header->flags > FLAGS_ALL)
         return false;
     if ((header->flags & FLAG_IS_INCREASING) && header->n_nulls > 0)
         return false;
@@ -421,12 +526,31 @@ static void take_column(Type type, const ColumnHeader *header, ColumnChunk *colu
     }
 }
 
-static bool is_header_sound(const StoredChunk *chunk, u64 table_id)
+static ColumnHeader column_header(const StoredChunk *chunk, int column)
+{
+    ColumnHeader header;
+    memcpy(&header, chunk->mapping.bytes + sizeof(FileHeader) + (size_t)column * sizeof(header), sizeof(header));
+    return header;
+}
+
+// How long the header is takes the lengths of the sketches, before the checksum has shown that they are right.
+static bool take_sketches(StoredChunk *chunk)
+{
+    if (chunk->mapping.length != chunk->file.length || chunk->mapping.length < header_bytes(chunk->n_columns, 0))
+        return false;
+    for (int i = 0; i < chunk->n_columns; i++) {
+        chunk->sketches[i].length = column_header(chunk, i).sketch_bytes;
+        if (chunk->sketches[i].length > SKETCH_BYTES_MAX)
+            return false;
+    }
+    place_sketches(chunk, chunk->mapping.bytes + sketches_at(chunk->n_columns));
+    return chunk->mapping.length >= header_bytes(chunk->n_columns, all_sketches_bytes(chunk));
+}
+
+static bool is_header_sound(const StoredChunk *chunk, u64 n_header, u64 table_id)
 {
     FileHeader header;
-    u64 n_header = header_bytes(chunk->n_columns);
-    if (chunk->mapping.length != chunk->file.length || chunk->mapping.length < n_header ||
-        hash_bytes(chunk->mapping.bytes, n_header) != chunk->file.checksum)
+    if (hash_bytes(chunk->mapping.bytes, n_header) != chunk->file.checksum)
         return false;
     memcpy(&header, chunk->mapping.bytes, sizeof(header));
     return memcmp(header.magic, magic, sizeof(magic)) == 0 && header.n_rows > 0 &&
@@ -436,24 +560,26 @@ static bool is_header_sound(const StoredChunk *chunk, u64 table_id)
 
 static weft_status take_columns(StoredChunk *chunk, u64 table_id, const Column *columns, Error *err)
 {
-    if (!is_header_sound(chunk, table_id))
+    if (!take_sketches(chunk))
+        return fail_damaged(chunk->path, err);
+    u64 n_header = header_bytes(chunk->n_columns, all_sketches_bytes(chunk));
+    if (!is_header_sound(chunk, n_header, table_id))
         return fail_damaged(chunk->path, err);
     for (int i = 0; i < chunk->n_columns; i++) {
-        ColumnHeader header;
-        memcpy(&header, chunk->mapping.bytes + sizeof(FileHeader) + (size_t)i * sizeof(header), sizeof(header));
+        ColumnHeader header = column_header(chunk, i);
         if (!is_column_sound(&columns[i], &header, chunk->chunk.n_rows))
             return fail_damaged(chunk->path, err);
         take_column(columns[i].type, &header, &chunk->chunk.columns[i]);
         chunk->checksums[i] = header.checksum;
     }
-    u64 n_header = header_bytes(chunk->n_columns);
     if (n_header + all_columns_bytes(chunk->chunk.columns, chunk->n_columns, chunk->chunk.n_rows) != chunk->file.length)
         return fail_damaged(chunk->path, err);
     place_columns(chunk, chunk->mapping.bytes + n_header);
     return WEFT_OK;
 }
 
-weft_status chunk_map(const char *path, const ChunkFile *file, int n_columns, Budget *budget, StoredChunk **out, Error *err)
+weft_status chunk_map(const char *path, const ChunkFile *file, int n_columns, Budget *budget, StoredChunk **out,
+                      Error *err)
 {
     StoredChunk *chunk;
     *out = NULL;
@@ -462,13 +588,14 @@ weft_status chunk_map(const char *path, const ChunkFile *file, int n_columns, Bu
     TRY(chunk_new(budget, n_columns, file->n_rows, path, &chunk, err));
     chunk->file = *file;
     weft_status status = file_map(path, &chunk->mapping, err);
-    file_ask(&chunk->mapping, 0, header_bytes(n_columns));
+    file_ask(&chunk->mapping, 0, header_bytes(n_columns, (u64)n_columns * SKETCH_BYTES_MAX));
     return keep_or_release(status, chunk, out);
 }
 
 weft_status chunk_check(StoredChunk *chunk, u64 table_id, const Column *columns, Error *err)
 {
-    bool is_large = chunk->mapping.length > LITTLE_BYTES;   // of the megabytes behind the header most may never be wanted
+    // Of the megabytes behind the header most may never be wanted.
+    bool is_large = chunk->mapping.length > LITTLE_BYTES;
     if (is_large)
         file_read_little(&chunk->mapping, true);
     weft_status status = take_columns(chunk, table_id, columns, err);
@@ -482,7 +609,7 @@ u64 chunk_column_bytes(const Chunk *chunk, int column)
     return column_bytes(&chunk->columns[column], chunk->n_rows);
 }
 
-// Who finds another at it waits: a column is read and hashed once, however many come to it.
+// A thread that finds another at the same column waits: it is read and hashed once.
 static pthread_mutex_t checks_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t  check_ended = PTHREAD_COND_INITIALIZER;
 
@@ -504,6 +631,7 @@ static bool begin_check(StoredChunk *chunk, int column)
 
 static bool do_check(StoredChunk *chunk, int column)
 {
+    ASSERT(chunk->checks[column] == CHECK_AT_WORK && chunk->mapping.bytes);
     bool is_right = is_column_right(chunk, column);
     atomic_store_explicit(&chunk->checks[column], is_right ? CHECK_RIGHT : CHECK_NONE, memory_order_release);
     pthread_mutex_lock(&checks_lock);
@@ -542,6 +670,7 @@ void chunk_try_verify(const Chunk *chunk, int column)
 weft_status chunk_verify(const Chunk *chunk, int column, Error *err)
 {
     StoredChunk *stored = chunk_stored(chunk);
+    ASSERT(column >= 0 && column < stored->n_columns);
     while (!chunk_is_verified(chunk, column)) {
         if (!begin_check(stored, column))
             wait_for_check(stored, column);

@@ -38,50 +38,21 @@ void copy_set_block_bytes(size_t bytes)
     block_bytes = bytes > 0 ? bytes : BLOCK_BYTES;
 }
 
-// ---- large memory that grows ----------------------------------------------------------------------------------------
-
-weft_status copy_space_grow(CopySpace *space, size_t capacity, size_t n_kept, Budget *budget, Error *err)
-{
-    if (capacity <= space->capacity)
-        return WEFT_OK;
-    void *memory;
-    TRY(mem_alloc(budget, capacity, &memory, err));
-    if (n_kept > 0)
-        memcpy(memory, space->bytes, n_kept);
-    copy_space_free(space, budget);
-    *space = (CopySpace){ memory, capacity };
-    return WEFT_OK;
-}
-
-weft_status copy_space_reserve(CopySpace *space, size_t capacity, Budget *budget, Error *err)
-{
-    if (capacity <= space->capacity)
-        return WEFT_OK;
-    copy_space_free(space, budget);                         // first, so that both are never there at once
-    return copy_space_grow(space, capacity, 0, budget, err);
-}
-
-void copy_space_free(CopySpace *space, Budget *budget)
-{
-    mem_free(budget, space->bytes, space->capacity);
-    *space = (CopySpace){ 0 };
-}
-
 // ---- the copy -------------------------------------------------------------------------------------------------------
 
-typedef struct Worker {
+typedef struct CopyWorker {
     CopyParser *parser;
     CopySpace   space;                 // holds its block
-} Worker;
+} CopyWorker;
 
-typedef struct Copy {
+typedef struct CopyRun {
     const CopyOptions *options;
     Budget       *budget;
     Append       *append;
     const Table  *table;
     _Atomic int  *progress;
     _Atomic bool *cancel;
-    Worker       *workers;
+    CopyWorker   *workers;
 
     pthread_mutex_t mutex;             // guards all below
     Arena       *arena;
@@ -94,9 +65,9 @@ typedef struct Copy {
     int          n_blocks;
     bool         has_problem;
     CopyProblem  problem;              // the first in the file so far
-} Copy;
+} CopyRun;
 
-static bool is_canceled(const Copy *copy)
+static bool is_canceled(const CopyRun *copy)
 {
     return copy->cancel && *copy->cancel;
 }
@@ -108,7 +79,7 @@ static weft_status fail_canceled(Error *err)
     return fail(err, WEFT_QUERY_CANCELED, -1, "copy was cancelled");
 }
 
-static weft_status read_pipe(Copy *copy, char *to, size_t length, size_t *n_read, Error *err)
+static weft_status read_pipe(CopyRun *copy, char *to, size_t length, size_t *n_read, Error *err)
 {
     *n_read = 0;
     while (*n_read < length) {
@@ -134,7 +105,7 @@ static weft_status read_pipe(Copy *copy, char *to, size_t length, size_t *n_read
 }
 
 // Fewer bytes than asked for mean the end of the file.
-static weft_status read_more(Copy *copy, char *to, size_t length, size_t *n_read, Error *err)
+static weft_status read_more(CopyRun *copy, char *to, size_t length, size_t *n_read, Error *err)
 {
     if (copy->is_regular)
         TRY(file_read_at(&copy->file, to, length, copy->offset, n_read, err));
@@ -213,7 +184,7 @@ static void scan_lines(LineScan *scan, const CopyOptions *options, const char *b
 }
 
 // Reads until there is a line end with something behind it, so that it is always known which block is the last.
-static weft_status read_lines(Copy *copy, CopySpace *space, size_t *length, size_t *end, Error *err)
+static weft_status read_lines(CopyRun *copy, CopySpace *space, size_t *length, size_t *end, Error *err)
 {
     LineScan scan = { 0 };
     *length = copy->n_carried;
@@ -235,7 +206,7 @@ static weft_status read_lines(Copy *copy, CopySpace *space, size_t *length, size
     }
 }
 
-static size_t block_capacity(const Copy *copy)
+static size_t block_capacity(const CopyRun *copy)
 {
     size_t bytes = block_bytes;
     if (copy->size > 0 && copy->offset == 0)
@@ -243,7 +214,7 @@ static size_t block_capacity(const Copy *copy)
     return MAX_OF(bytes, copy->n_carried * 2) + BLOCK_PADDING;
 }
 
-static weft_status carry_over(Copy *copy, const char *bytes, size_t length, Error *err)
+static weft_status carry_over(CopyRun *copy, const char *bytes, size_t length, Error *err)
 {
     copy->n_carried = 0;
     TRY(copy_space_reserve(&copy->carry, length, copy->budget, err));
@@ -268,8 +239,9 @@ static void skip_mark(Block *block)
 }
 
 // The next block, of length 0 at the end of the file.
-static weft_status read_block(Copy *copy, CopySpace *space, Block *block, Error *err)
+static weft_status read_block(CopyRun *copy, CopySpace *space, Block *block, Error *err)
 {
+    ASSERT(mutex_is_held(&copy->mutex));
     *block = (Block){ .sequence = (u64)copy->n_blocks };
     if (copy->is_at_end)
         return WEFT_OK;
@@ -292,20 +264,22 @@ static weft_status read_block(Copy *copy, CopySpace *space, Block *block, Error 
 // ---- the workers ----------------------------------------------------------------------------------------------------
 
 // Call with the mutex held.
-static void note_problem(Copy *copy, const CopyProblem *problem)
+static void note_problem(CopyRun *copy, const CopyProblem *problem)
 {
+    ASSERT(mutex_is_held(&copy->mutex));
+    ASSERT(problem->error.status);
     if (!copy->has_problem || problem->sequence < copy->problem.sequence)
         copy->problem = *problem;
     copy->has_problem = true;
 }
 
-static void show_progress(Copy *copy)
+static void show_progress(CopyRun *copy)
 {
     if (copy->progress && copy->size > 0)
         *copy->progress = (int)(999.0 * (double)MIN_OF(copy->offset, copy->size) / (double)copy->size);
 }
 
-static bool take_block(Copy *copy, Worker *worker, Block *block)
+static bool take_block(CopyRun *copy, CopyWorker *worker, Block *block)
 {
     CopyProblem problem = { .line = -1, .column = -1 };
     pthread_mutex_lock(&copy->mutex);
@@ -330,9 +304,10 @@ static bool take_block(Copy *copy, Worker *worker, Block *block)
     return is_going_on;
 }
 
-static void finish_block(Copy *copy, const Worker *worker, const Block *block, const CopyProblem *problem)
+static void finish_block(CopyRun *copy, const CopyWorker *worker, const Block *block, const CopyProblem *problem)
 {
     pthread_mutex_lock(&copy->mutex);
+    ASSERT(block->sequence < (u64)copy->n_blocks);
     copy->block_lines[block->sequence] = copy_parser_newlines(worker->parser);
     if (problem->error.status)
         note_problem(copy, problem);
@@ -341,8 +316,8 @@ static void finish_block(Copy *copy, const Worker *worker, const Block *block, c
 
 static void copy_blocks(void *context, int number)
 {
-    Copy *copy = context;
-    Worker *worker = &copy->workers[number];
+    CopyRun *copy = context;
+    CopyWorker *worker = &copy->workers[number];
     Block block;
     while (take_block(copy, worker, &block)) {
         CopyProblem problem;
@@ -357,7 +332,7 @@ static void copy_blocks(void *context, int number)
 
 // ---- begin and end --------------------------------------------------------------------------------------------------
 
-static weft_status report(const Copy *copy, Error *err)
+static weft_status report(const CopyRun *copy, Error *err)
 {
     const CopyProblem *problem = &copy->problem;
     weft_status status = problem->error.status;
@@ -388,7 +363,7 @@ static weft_status check_options(const CopyOptions *options, Error *err)
 }
 
 // Which column each field goes to.
-static weft_status map_fields(const Copy *copy, int **columns, int *n_fields, Error *err)
+static weft_status map_fields(const CopyRun *copy, int **columns, int *n_fields, Error *err)
 {
     const Table *table = copy->table;
     const CopyOptions *options = copy->options;
@@ -411,7 +386,7 @@ static weft_status map_fields(const Copy *copy, int **columns, int *n_fields, Er
     return WEFT_OK;
 }
 
-static weft_status open_input(Copy *copy, const char *path, Error *err)
+static weft_status open_input(CopyRun *copy, const char *path, Error *err)
 {
     struct stat info;
     TRY(file_open_read(path, &copy->file, err));
@@ -424,13 +399,13 @@ static weft_status open_input(Copy *copy, const char *path, Error *err)
     return WEFT_OK;
 }
 
-static int count_workers(const Copy *copy, const Pool *pool)
+static int count_workers(const CopyRun *copy, const Pool *pool)
 {
     u64 n_blocks = copy->is_regular ? copy->size / block_bytes + 1 : INT32_MAX;
     return (int)MIN_OF((u64)pool_size(pool), n_blocks);
 }
 
-static weft_status copy_all(Copy *copy, Pool *pool, const char *path, Error *err)
+static weft_status copy_all(CopyRun *copy, Pool *pool, const char *path, Error *err)
 {
     int *columns = NULL;
     int n_fields = 0;
@@ -438,7 +413,7 @@ static weft_status copy_all(Copy *copy, Pool *pool, const char *path, Error *err
     TRY(map_fields(copy, &columns, &n_fields, err));
     TRY(open_input(copy, path, err));
     int n_workers = count_workers(copy, pool);
-    copy->workers = arena_array(copy->arena, Worker, n_workers);
+    copy->workers = arena_array(copy->arena, CopyWorker, n_workers);
     for (int i = 0; i < n_workers; i++)
         copy->workers[i].parser =
             copy_parser_new(copy->arena, copy->table, copy->options, columns, n_fields, copy->budget);
@@ -450,7 +425,7 @@ static weft_status copy_all(Copy *copy, Pool *pool, const char *path, Error *err
     return copy->has_problem ? report(copy, err) : WEFT_OK;
 }
 
-static weft_status copy_into(Copy *copy, Pool *pool, const char *path, Error *err)
+static weft_status copy_into(CopyRun *copy, Pool *pool, const char *path, Error *err)
 {
     copy->table = append_table(copy->append);
     copy->file.fd = -1;
@@ -468,7 +443,7 @@ weft_status copy_from_file(Store *store, Pool *pool, Budget *budget, const char 
                            const CopyOptions *options, _Atomic int *progress, _Atomic bool *cancel, u64 *n_rows,
                            Error *err)
 {
-    Copy copy = { .options = options, .budget = budget, .progress = progress, .cancel = cancel };
+    CopyRun copy = { .options = options, .budget = budget, .progress = progress, .cancel = cancel };
     if (progress)
         *progress = 0;
     TRY(append_begin_unless(store, table, cancel, &copy.append, err));

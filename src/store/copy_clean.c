@@ -65,20 +65,21 @@ static size_t unescape(char *bytes, size_t length)
 }
 
 // "..." without a quote or escape inside.
-static bool is_simply_quoted(const CopyOptions *options, Span raw)
+static bool is_simply_quoted(const CopyOptions *options, FieldText raw)
 {
     return raw.length >= 2 && raw.bytes[0] == options->quote && raw.bytes[raw.length - 1] == options->quote &&
            !memchr(raw.bytes + 1, options->quote, raw.length - 2) &&
            (options->escape == options->quote || !memchr(raw.bytes + 1, options->escape, raw.length - 2));
 }
 
-weft_status copy_clean_field(const CopyOptions *options, Span *field, CopySpace *scratch, Budget *budget, Error *err)
+weft_status copy_clean_field(const CopyOptions *options, FieldText *field, CopySpace *scratch, Budget *budget,
+                             Error *err)
 {
-    Span raw = *field;
+    FieldText raw = *field;
     if (!memchr(raw.bytes, options->csv ? options->quote : '\\', raw.length))
         return WEFT_OK;
     if (options->csv && is_simply_quoted(options, raw)) {
-        *field = (Span){ raw.bytes + 1, raw.length - 2 };
+        *field = (FieldText){ raw.bytes + 1, raw.length - 2 };
         return WEFT_OK;
     }
     TRY(copy_space_reserve(scratch, raw.length + 16, budget, err));

@@ -24,7 +24,7 @@ typedef u64 Words2 __attribute__((vector_size(16)));
 
 // ---- 64 bytes at a time ---------------------------------------------------------------------------------------------
 
-typedef struct Matches { u64 ends, lines, special; } Matches;
+typedef struct ByteMatches { u64 ends, lines, special; } ByteMatches;
 
 #if defined(__SSE2__)
 
@@ -72,7 +72,7 @@ static inline bool is_any(const Bytes16 matched[4])
     return (words[0] | words[1]) != 0;
 }
 
-static inline Matches match_64(const char *bytes, Bytes16 delimiter, Bytes16 newline, Bytes16 special)
+static inline ByteMatches match_64(const char *bytes, Bytes16 delimiter, Bytes16 newline, Bytes16 special)
 {
     Bytes16 lines[4], ends[4], specials[4];
 #pragma GCC unroll 4
@@ -83,7 +83,7 @@ static inline Matches match_64(const char *bytes, Bytes16 delimiter, Bytes16 new
         ends[i] = lines[i] | (Bytes16)(piece == delimiter);
         specials[i] = (Bytes16)(piece == special);
     }
-    return (Matches){ bits_of(ends), bits_of(lines), is_any(specials) ? bits_of(specials) : 0 };
+    return (ByteMatches){ bits_of(ends), bits_of(lines), is_any(specials) ? bits_of(specials) : 0 };
 }
 
 // Bit i tells whether an odd number of quotes came up to and with byte i.
@@ -127,7 +127,7 @@ static inline void put_ends(u32 *to, u64 bits, int n_bits, u32 offset)
 }
 
 // The places of the new lines among the ends, of which N_BEFORE came before.  Returns where the next goes.
-static inline u32 *put_rows(u32 *to, Matches found, u32 n_before)
+static inline u32 *put_rows(u32 *to, ByteMatches found, u32 n_before)
 {
     while (found.lines) {
         u64 line = found.lines & -found.lines;
@@ -143,7 +143,7 @@ typedef struct DataState {
     bool is_escaped;                   // text: the next byte is
 } DataState;
 
-static void drop_data(FieldIndex *index, const CopyOptions *options, DataState *state, Matches *found)
+static void drop_data(FieldIndex *index, const CopyOptions *options, DataState *state, ByteMatches *found)
 {
     u64 is_data;
     if (options->csv) {
@@ -166,10 +166,10 @@ static void index_words(FieldIndex *index, const Block *block, const CopyOptions
     DataState state = { 0, false };
     u32 n_ends = 0, *row_end = index->row_ends;
     for (size_t at = 0; at < block->length; at += 64) {
-        Matches found = match_64(block->bytes + at, delimiter, newline, special);
+        ByteMatches found = match_64(block->bytes + at, delimiter, newline, special);
         if (block->length - at < 64) {
             u64 in_block = ((u64)1 << (block->length - at)) - 1;
-            found = (Matches){ found.ends & in_block, found.lines & in_block, found.special & in_block };
+            found = (ByteMatches){ found.ends & in_block, found.lines & in_block, found.special & in_block };
         }
         if (found.special | state.is_inside | state.is_escaped)
             drop_data(index, options, &state, &found);

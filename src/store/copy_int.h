@@ -46,11 +46,12 @@ bool        copy_is_odd(const char *bytes, size_t length, char quote);          
 
 // ---- from fields to columns -----------------------------------------------------------------------------------------
 
-typedef struct Span { const char *bytes; size_t length; } Span;
+typedef struct FieldText { const char *bytes; size_t length; } FieldText;
 
 // Takes quotes and escapes off a field.  What is left is part of it, or in SCRATCH; in both, 16 bytes may be loaded
 // from its begin whatever its length.
-weft_status copy_clean_field(const CopyOptions *options, Span *field, CopySpace *scratch, Budget *budget, Error *err);
+weft_status copy_clean_field(const CopyOptions *options, FieldText *field, CopySpace *scratch, Budget *budget,
+                             Error *err);
 
 // What is wrong with the file, and where.
 typedef struct CopyProblem {

@@ -115,7 +115,7 @@ static inline const u32 *first_end(const CopyParser *parser, u32 row)
 }
 
 // As it stands in the file, quotes and all.
-static inline Span raw_field(const CopyParser *parser, u32 row, int number)
+static inline FieldText raw_field(const CopyParser *parser, u32 row, int number)
 {
     const u32 *ends = first_end(parser, row) + number;
     u32 start = ends[-1] + 1;
@@ -123,7 +123,7 @@ static inline Span raw_field(const CopyParser *parser, u32 row, int number)
     const char *bytes = parser->block->bytes;
     if (number == parser->n_fields - 1 && end > start && bytes[end - 1] == '\r' && bytes[end] == '\n')
         end--;
-    return (Span){ bytes + start, end - start };
+    return (FieldText){ bytes + start, end - start };
 }
 
 // The fields of a number column.  What the loop over them needs is in registers.
@@ -148,31 +148,31 @@ static Numbers numbers_of(const CopyParser *parser, int number)
 }
 
 // A quote in the middle is no digit, so taking off the outer ones is enough.
-static Span bare_number(Numbers numbers, Span text)
+static FieldText bare_number(Numbers numbers, FieldText text)
 {
     if (numbers.has_returns && text.length > 0 && text.bytes[text.length - 1] == '\r')
         text.length--;
     if (numbers.has_quotes && text.length >= 2 && text.bytes[0] == numbers.quote &&
         text.bytes[text.length - 1] == numbers.quote)
-        text = (Span){ text.bytes + 1, text.length - 2 };
+        text = (FieldText){ text.bytes + 1, text.length - 2 };
     return text;
 }
 
-static inline Span number_at(Numbers numbers, u32 row)
+static inline FieldText number_at(Numbers numbers, u32 row)
 {
     u32 place = numbers.row_ends[(ptrdiff_t)row - 1] + 1;
     const u32 *ends = numbers.ends + place;
     u32 start = ends[-1] + 1;
-    Span text = { numbers.bytes + start, ends[0] - start };
+    FieldText text = { numbers.bytes + start, ends[0] - start };
     return LIKELY(numbers.is_bare) ? text : bare_number(numbers, text);
 }
 
-static inline bool is_null_text(const CopyParser *parser, Span raw)
+static inline bool is_null_text(const CopyParser *parser, FieldText raw)
 {
     return raw.length == parser->null_length && memcmp(raw.bytes, parser->options->null_text, raw.length) == 0;
 }
 
-static weft_status clean_field(CopyParser *parser, Span raw, Span *clean, Error *err)
+static weft_status clean_field(CopyParser *parser, FieldText raw, FieldText *clean, Error *err)
 {
     *clean = raw;
     return parser->is_plain ? WEFT_OK : copy_clean_field(parser->options, clean, &parser->scratch, parser->budget, err);
@@ -198,10 +198,10 @@ static weft_status put_null(CopyParser *parser, Field *field, u32 row, Error *er
 static weft_status parse_slowly(CopyParser *parser, int number, u32 row, Error *err)
 {
     Field *field = &parser->fields[number];
-    Span raw = raw_field(parser, row, number);
+    FieldText raw = raw_field(parser, row, number);
     if (is_null_text(parser, raw))
         return put_null(parser, field, row, err);
-    Span clean;
+    FieldText clean;
     Value value;
     TRY(clean_field(parser, raw, &clean, err));
     TRY(value_parse(field->type, clean.bytes, clean.length, &value, err));
@@ -217,7 +217,7 @@ static weft_status parse_slowly(CopyParser *parser, int number, u32 row, Error *
 typedef u32 ParseColumn(CopyParser *parser, int number, Error *err);
 
 // A sign, or more than eight digits.
-static bool parse_long_integer(Span text, i64 *value)
+static bool parse_long_integer(FieldText text, i64 *value)
 {
     bool is_negative = text.length > 0 && text.bytes[0] == '-';
     u64 digits;
@@ -234,7 +234,7 @@ static u32 parse_integers(CopyParser *parser, int number, Error *err)
     i64 *values = field->i, min = field->min, max = field->max;
     u32 n_rows = parser->n_rows;
     for (u32 row = 0; row < n_rows; row++) {
-        Span text = number_at(numbers, row);
+        FieldText text = number_at(numbers, row);
         u64 digits;
         if (LIKELY(text.length - 1 < 8 && parse_8_digits(text.bytes, text.length, &digits) && digits <= (u64)max)) {
             values[row] = (i64)digits;
@@ -249,7 +249,7 @@ static u32 parse_integers(CopyParser *parser, int number, Error *err)
 }
 
 // As many digits behind the point as the type has, or no point at all.
-static inline bool parse_decimal(const Field *field, Span text, u64 *value)
+static inline bool parse_decimal(const Field *field, FieldText text, u64 *value)
 {
     size_t scale = field->type.scale;
     if (scale > 0 && text.length >= scale + 2 && text.bytes[text.length - scale - 1] == '.') {
@@ -269,9 +269,9 @@ static u32 parse_decimals(CopyParser *parser, int number, Error *err)
     const Field *field = &parser->fields[number];
     Numbers numbers = numbers_of(parser, number);
     for (u32 row = 0; row < parser->n_rows; row++) {
-        Span text = number_at(numbers, row);
+        FieldText text = number_at(numbers, row);
         bool is_negative = text.length > 0 && text.bytes[0] == '-';
-        Span unsigned_text = { text.bytes + is_negative, text.length - is_negative };
+        FieldText unsigned_text = { text.bytes + is_negative, text.length - is_negative };
         u64 value;
         if (LIKELY(parse_decimal(field, unsigned_text, &value) && value <= (u64)field->max))
             field->i[row] = is_negative ? -(i64)value : (i64)value;
@@ -283,7 +283,7 @@ static u32 parse_decimals(CopyParser *parser, int number, Error *err)
 
 // Up to 15 digits and a power of ten up to 10^22 are exact in a double, so one division rounds right (Clinger 1990);
 // for a float the same holds for 7 digits and 10^10.
-static bool parse_float(Span text, bool is_real, double *value)
+static bool parse_float(FieldText text, bool is_real, double *value)
 {
     static const double powers[] = { 1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                      1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15 };
@@ -329,7 +329,7 @@ static inline int two_digits(u64 values, int first)
 }
 
 // YYYY-MM-DD.  After the exclusive or, a digit is 0 to 9 and a dash is 0; adding brings anything else to the top bit.
-static bool parse_date(Span text, i64 *days)
+static bool parse_date(FieldText text, i64 *days)
 {
     if (text.length != 10)
         return false;
@@ -364,7 +364,7 @@ static u32 parse_booleans(CopyParser *parser, int number, Error *err)
     const Field *field = &parser->fields[number];
     Numbers numbers = numbers_of(parser, number);
     for (u32 row = 0; row < parser->n_rows; row++) {
-        Span text = number_at(numbers, row);
+        FieldText text = number_at(numbers, row);
         char byte = text.bytes[0];
         bool is_true = byte == 't' || byte == '1';
         if (LIKELY(text.length == 1 && (is_true || byte == 'f' || byte == '0')))
@@ -387,7 +387,7 @@ static u32 parse_all_slowly(CopyParser *parser, int number, Error *err)
 
 // ---- text -----------------------------------------------------------------------------------------------------------
 
-static weft_status check_encoding(Span text, Error *err)
+static weft_status check_encoding(FieldText text, Error *err)
 {
     size_t n_good = utf8_valid_length(text.bytes, text.length);
     if (n_good == text.length)
@@ -397,7 +397,7 @@ static weft_status check_encoding(Span text, Error *err)
 }
 
 // The key of a text in the cache: its first 16 bytes, or its hash.
-static inline CacheEntry cache_key(Span text)
+static inline CacheEntry cache_key(FieldText text)
 {
     static const u64 low_bytes[9] = { 0, 0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF, 0xFFFFFFFFFF, 0xFFFFFFFFFFFF,
                                       0xFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFF };
@@ -413,7 +413,7 @@ static inline CacheEntry cache_key(Span text)
     return key;
 }
 
-static inline bool cache_matches(const CacheEntry *entry, const CacheEntry *key, Span text)
+static inline bool cache_matches(const CacheEntry *entry, const CacheEntry *key, FieldText text)
 {
     if (entry->length_plus_one != key->length_plus_one || entry->word0 != key->word0)
         return false;
@@ -422,7 +422,8 @@ static inline bool cache_matches(const CacheEntry *entry, const CacheEntry *key,
     return memcmp((const char *)(uintptr_t)entry->word1, text.bytes, text.length) == 0;
 }
 
-static weft_status cache_miss(const Field *field, CacheEntry *slot, CacheEntry key, Span text, i64 *code, Error *err)
+static weft_status cache_miss(const Field *field, CacheEntry *slot, CacheEntry key, FieldText text, i64 *code,
+                              Error *err)
 {
     TRY(check_encoding(text, err));
     TRY(dict_intern(field->dict, text.bytes, text.length, &key.code, err));
@@ -434,7 +435,7 @@ static weft_status cache_miss(const Field *field, CacheEntry *slot, CacheEntry k
     return WEFT_OK;
 }
 
-static inline weft_status code_of(const Field *field, Span text, i64 *code, Error *err)
+static inline weft_status code_of(const Field *field, FieldText text, i64 *code, Error *err)
 {
     CacheEntry key = cache_key(text);
     u64 hash = ((key.word0 ^ key.word1 * 0x9E3779B97F4A7C15u) + key.length_plus_one) * 0xD6E8FEB86659FD93u;
@@ -448,11 +449,11 @@ static inline weft_status code_of(const Field *field, Span text, i64 *code, Erro
     return cache_miss(field, slot, key, text, code, err);
 }
 
-static weft_status parse_text(CopyParser *parser, Field *field, Span raw, u32 row, Error *err)
+static weft_status parse_text(CopyParser *parser, Field *field, FieldText raw, u32 row, Error *err)
 {
     if (is_null_text(parser, raw))
         return put_null(parser, field, row, err);
-    Span clean;
+    FieldText clean;
     TRY(clean_field(parser, raw, &clean, err));
     return code_of(field, clean, &field->i[row], err);
 }
@@ -490,19 +491,19 @@ static ParseColumn *column_parser(const CopyParser *parser, Type type)
 
 // ---- rows -----------------------------------------------------------------------------------------------------------
 
-static Span row_text(const CopyParser *parser, u32 row)
+static FieldText row_text(const CopyParser *parser, u32 row)
 {
     u32 start = first_end(parser, row)[-1] + 1;
     u32 end = parser->index.ends[parser->row_ends[row]];
     const char *bytes = parser->block->bytes;
     if (end > start && bytes[end - 1] == '\r')
         end--;
-    return (Span){ bytes + start, end - start };
+    return (FieldText){ bytes + start, end - start };
 }
 
 static bool is_row(const CopyParser *parser, u32 row, const char *text)
 {
-    Span line = row_text(parser, row);
+    FieldText line = row_text(parser, row);
     return line.length == strlen(text) && memcmp(line.bytes, text, line.length) == 0;
 }
 

@@ -6,10 +6,10 @@
 //     +---------+---------+---------+              +-----+-----+   +-----+-----+-----+-----+
 //
 // Imports look up every field of every row, nearly always with success, so a hit takes no lock.  What a reader can
-// reach never moves: entries stay in their blocks, and an index that became too small is kept until the dictionary
-// goes (all of them together are no larger than the current one).  A writer, under the mutex, writes the entry, then
-// the count, then the slot, each released to readers that acquire it; so whoever sees a slot sees its entry and a
-// count above its code. A reader that works with an old index may miss a new entry; dict_intern then looks again under
+// reach never moves: entries stay in their blocks, and an index that became too small is kept until the dictionary goes
+// (all of them together are no larger than the current one).  A writer, under the mutex, writes the entry, then the
+// count, then the slot, each released to readers that acquire it; so a reader that sees a slot sees its entry and a
+// count above its code.  A reader that works with an old index may miss a new entry; dict_intern then looks again under
 // the mutex.
 
 #ifndef _GNU_SOURCE
@@ -91,7 +91,9 @@ Dictionary *dict_new(void)
 
 Dictionary *dict_hold(Dictionary *dict)
 {
-    atomic_fetch_add(&dict->n_holds, 1);
+    const u32 n_before = atomic_fetch_add(&dict->n_holds, 1);
+    ASSERT(n_before > 0);
+    (void)n_before;
     return dict;
 }
 
@@ -123,7 +125,11 @@ static void free_all(Dictionary *dict)
 
 void dict_release(Dictionary *dict)
 {
-    if (dict && atomic_fetch_sub(&dict->n_holds, 1) == 1)
+    if (!dict)
+        return;
+    const u32 n_before = atomic_fetch_sub(&dict->n_holds, 1);
+    ASSERT(n_before > 0);
+    if (n_before == 1)
         free_all(dict);
 }
 
@@ -151,6 +157,7 @@ static Entry *entry_of(const Dictionary *dict, u32 code)
 
 weft_text dict_get(const Dictionary *dict, u32 code)
 {
+    ASSERT(code < dict_count(dict));
     const Entry *entry = entry_of(dict, code);
     return (weft_text){ entry->bytes, entry->length };
 }
@@ -195,6 +202,8 @@ static void put_slot(Index *index, u32 place, u64 slot)
 
 static weft_status grow_index(Dictionary *dict, u64 n_slots, Error *err)
 {
+    ASSERT(mutex_is_held(&dict->lock));
+    ASSERT((n_slots & (n_slots - 1)) == 0);
     Index *old = current_index(dict), *grown;
     size_t bytes = sizeof(Index) + n_slots * sizeof(u64);
     void *memory;
@@ -252,6 +261,7 @@ static weft_status ensure_text(Dictionary *dict, size_t bytes, Error *err)
 
 static const char *put_text(Dictionary *dict, const char *bytes, size_t length)
 {
+    ASSERT(dict->text_left >= length + 1);
     char *text = dict->text_at;
     if (length > 0)
         memcpy(text, bytes, length);
@@ -263,6 +273,7 @@ static const char *put_text(Dictionary *dict, const char *bytes, size_t length)
 
 static weft_status append(Dictionary *dict, const char *bytes, size_t length, u64 hash, u32 *code, Error *err)
 {
+    ASSERT(mutex_is_held(&dict->lock));
     u32 count = atomic_load_explicit(&dict->count, memory_order_relaxed);
     if (count >= DICT_MAX)
         return fail(err, WEFT_TOO_LONG, -1, "a text column has more than %u different values", DICT_MAX);
@@ -327,23 +338,23 @@ weft_status dict_copy(const Dictionary *from, u32 count, Budget *budget, Diction
 // Codes stand in order of first use, so ordering by text needs each code's rank.  We keep the newest ranks; when the
 // dictionary has grown since, only the new codes are sorted and merged into the old order.
 
-typedef struct SortKey {
+typedef struct TextKey {
     u64 prefix;                                             // the first 8 bytes, so that most comparisons end here
     u32 code;
-} SortKey;
+} TextKey;
 
-static SortKey sort_key(const Dictionary *dict, u32 code)
+static TextKey sort_key(const Dictionary *dict, u32 code)
 {
     const Entry *entry = entry_of(dict, code);
     u64 prefix = 0;
     for (u32 i = 0; i < 8; i++)
         prefix = prefix << 8 | (i < entry->length ? (u8)entry->bytes[i] : 0);
-    return (SortKey){ prefix, code };
+    return (TextKey){ prefix, code };
 }
 
 static int compare_keys(const void *a, const void *b, void *context)
 {
-    const SortKey *left = a, *right = b;
+    const TextKey *left = a, *right = b;
     if (left->prefix != right->prefix)
         return left->prefix < right->prefix ? -1 : 1;
     const Entry *l = entry_of(context, left->code), *r = entry_of(context, right->code);
@@ -359,11 +370,11 @@ static bool is_stopped(const _Atomic u32 *stop, u32 step)
 typedef struct Sorting {
     const Dictionary  *dict;
     const _Atomic u32 *stop;
-    SortKey           *keys, *spare;                        // room for all; the sorted keys end up in KEYS
+    TextKey           *keys, *spare;                        // room for all; the sorted keys end up in KEYS
 } Sorting;
 
-static bool merge_pieces(const Sorting *sorting, const SortKey *a, const SortKey *a_end, const SortKey *b,
-                         const SortKey *b_end, SortKey *out)
+static bool merge_pieces(const Sorting *sorting, const TextKey *a, const TextKey *a_end, const TextKey *b,
+                         const TextKey *b_end, TextKey *out)
 {
     void *context = (void *)(uintptr_t)sorting->dict;
     for (u32 n = 0; a < a_end || b < b_end; n++) {
@@ -381,19 +392,19 @@ static bool sort_keys(Sorting *sorting, u32 first, u32 end)
     for (u64 at = first; at < end; at += PIECE_KEYS) {
         if (is_stopped(sorting->stop, 0))
             return false;
-        qsort_r(sorting->keys + at, MIN_OF(PIECE_KEYS, end - at), sizeof(SortKey), compare_keys,
+        qsort_r(sorting->keys + at, MIN_OF(PIECE_KEYS, end - at), sizeof(TextKey), compare_keys,
                 (void *)(uintptr_t)sorting->dict);
     }
     for (u64 width = PIECE_KEYS; width < end - first; width *= 2) {
         for (u64 at = first; at < end; at += 2 * width) {
-            const SortKey *keys = sorting->keys;
+            const TextKey *keys = sorting->keys;
             u64 middle = MIN_OF(at + width, end), last = MIN_OF(at + 2 * width, end);
             if (!merge_pieces(sorting, keys + at, keys + middle, keys + middle, keys + last, sorting->spare + at))
                 return false;
         }
         for (u64 at = 0; at < first; at++)
             sorting->spare[at] = sorting->keys[at];
-        SortKey *sorted = sorting->spare;
+        TextKey *sorted = sorting->spare;
         sorting->spare = sorting->keys;
         sorting->keys = sorted;
     }
@@ -411,7 +422,7 @@ static bool rank_codes(Sorting *sorting, const Ranks *old, u32 count, u32 *ranks
     if (!sort_keys(sorting, n_old, count))
         return false;
     void *context = (void *)(uintptr_t)sorting->dict;
-    const SortKey *keys = sorting->keys;
+    const TextKey *keys = sorting->keys;
     u32 rank = 0, i = 0, j = n_old;
     while (i < n_old || j < count) {
         if (is_stopped(sorting->stop, rank))
@@ -422,9 +433,10 @@ static bool rank_codes(Sorting *sorting, const Ranks *old, u32 count, u32 *ranks
     return true;
 }
 
-// Drops what nobody holds, except the newest, from which the next is made.
+// Drops ranks that are not held, except the newest, from which the next are made.
 static void drop_old_ranks(Dictionary *dict)
 {
+    ASSERT(mutex_is_held(&dict->ranks_lock));
     if (!dict->ranks)
         return;
     for (Ranks **link = &dict->ranks->next; *link;) {
@@ -441,7 +453,7 @@ static void drop_old_ranks(Dictionary *dict)
 static weft_status fill_ranks(const Dictionary *dict, const Ranks *old, u32 count, const _Atomic u32 *stop, u32 *ranks,
                               Error *err)
 {
-    size_t bytes = (size_t)count * sizeof(SortKey);
+    size_t bytes = (size_t)count * sizeof(TextKey);
     void *keys, *spare;
     TRY(mem_alloc(dict->budget, bytes, &keys, err));
     weft_status status = mem_alloc(dict->budget, bytes, &spare, err);
@@ -488,6 +500,7 @@ static Ranks *find_part(const Dictionary *dict, u32 count)
 // Somebody else may have been quicker: then NEW is not needed.
 static const u32 *put_ranks(Dictionary *dict, Ranks *new)
 {
+    ASSERT(mutex_is_held(&dict->ranks_lock));
     Ranks *ranks = find_ranks(dict, new->count);
     if (ranks) {
         mem_free(dict->budget, new, new->bytes);
@@ -500,7 +513,7 @@ static const u32 *put_ranks(Dictionary *dict, Ranks *new)
     return ranks->ranks;
 }
 
-// The lock is free while the codes are sorted, so that nobody who waits for it is beyond the reach of a cancel.
+// The lock is released while the codes are sorted, so that a thread that waits for it can be cancelled soon.
 weft_status dict_get_ranks(Dictionary *dict, u32 count, const _Atomic u32 *stop, const u32 **out, Error *err)
 {
     pthread_mutex_lock(&dict->ranks_lock);
@@ -536,6 +549,7 @@ void dict_ranks_release(Dictionary *dict, const u32 *ranks)
         return;
     pthread_mutex_lock(&dict->ranks_lock);
     Ranks *held = (Ranks *)(uintptr_t)((const u8 *)ranks - offsetof(Ranks, ranks));
+    ASSERT(held->n_holds > 0);
     held->n_holds--;
     drop_old_ranks(dict);
     pthread_mutex_unlock(&dict->ranks_lock);
@@ -550,7 +564,8 @@ static void release_ranks(void *context)
     dict_release(held->dict);
 }
 
-weft_status dict_hold_ranks(Arena *arena, Dictionary *dict, u32 count, const _Atomic u32 *stop, const u32 **ranks, Error *err)
+weft_status dict_hold_ranks(Arena *arena, Dictionary *dict, u32 count, const _Atomic u32 *stop, const u32 **ranks,
+                            Error *err)
 {
     TRY(dict_get_ranks(dict, count, stop, ranks, err));
     HeldRanks *held = arena_make(arena, HeldRanks);

@@ -79,13 +79,13 @@ weft_status dict_file_load(const char *path, const DictFile *file, Budget *budge
 
 // ---- writing -------------------------------------------------------------------------------------------------------
 
-typedef struct Writer {
+typedef struct DictWriter {
     File     file;
     Text     buffer;
     DictFile written;
-} Writer;
+} DictWriter;
 
-static weft_status flush(Writer *writer, Error *err)
+static weft_status flush(DictWriter *writer, Error *err)
 {
     if (writer->buffer.length == 0)
         return WEFT_OK;
@@ -94,7 +94,7 @@ static weft_status flush(Writer *writer, Error *err)
     return WEFT_OK;
 }
 
-static weft_status put(Writer *writer, const void *bytes, size_t length, Error *err)
+static weft_status put(DictWriter *writer, const void *bytes, size_t length, Error *err)
 {
     writer->written.length += length;
     if (length + writer->buffer.length > WRITE_BYTES)
@@ -105,7 +105,7 @@ static weft_status put(Writer *writer, const void *bytes, size_t length, Error *
     return WEFT_OK;
 }
 
-static weft_status put_entries(Writer *writer, const Dictionary *dict, u32 count, Error *err)
+static weft_status put_entries(DictWriter *writer, const Dictionary *dict, u32 count, Error *err)
 {
     if (writer->written.length == 0)
         TRY(put(writer, magic, sizeof(magic), err));
@@ -121,7 +121,7 @@ static weft_status put_entries(Writer *writer, const Dictionary *dict, u32 count
     return file_sync(&writer->file, err);
 }
 
-static weft_status extend(Writer *writer, const char *path, const DictFile *old, const Dictionary *dict, u32 count,
+static weft_status extend(DictWriter *writer, const char *path, const DictFile *old, const Dictionary *dict, u32 count,
                           Error *err)
 {
     u64 size;
@@ -139,7 +139,7 @@ weft_status dict_file_extend(const char *path, const DictFile *old, const Dictio
     *changed = *old;
     if (count <= old->count)
         return WEFT_OK;
-    Writer writer = { .written = *old };
+    DictWriter writer = { .written = *old };
     TRY(file_open_append(path, &writer.file, err));
     weft_status status = extend(&writer, path, old, dict, count, err);
     file_close(&writer.file);

@@ -110,7 +110,9 @@ FloatBits float_bits_of(double value)
     else
         digits |= (u64)1 << 52;
     int place = exponent - 1075, top = place + 63 - __builtin_clzll(digits);
-    return (FloatBits){ .is_known = true, .unit = (i16)(place + __builtin_ctzll(digits)), .least = (i16)top, .most = (i16)top };
+    return (FloatBits){
+        .is_known = true, .unit = (i16)(place + __builtin_ctzll(digits)), .least = (i16)top, .most = (i16)top
+    };
 }
 
 FloatBits float_bits_unite(FloatBits a, FloatBits b)
@@ -230,6 +232,8 @@ static void fill_valid(const u8 *is_null, u32 n_rows, u64 *valid)
 
 void encode_fill(Type type, const ColumnInput *input, u32 n_rows, const ColumnChunk *column, void *data, u64 *valid)
 {
+    ASSERT(column->n_nulls == 0 || (input->is_null && valid));
+    ASSERT(column->n_nulls <= n_rows);
     if (column->n_nulls > 0)
         fill_valid(input->is_null, n_rows, valid);
     if (type_is_float(type))
@@ -240,24 +244,24 @@ void encode_fill(Type type, const ColumnInput *input, u32 n_rows, const ColumnCh
 
 // ---- measuring slices ----------------------------------------------------------------------------------------------
 
-typedef struct Range { u64 low, high; } Range;              // of stored values
+typedef struct StoredRange { u64 low, high; } StoredRange;  // of stored values
 
 #define DEFINE_RANGE(T)                                     \
-    static Range range_##T(const T *stored, u32 n_rows)     \
+    static StoredRange range_##T(const T *stored, u32 n_rows)     \
     {                                                       \
         T low = (T)-1, high = 0;                            \
         for (u32 i = 0; i < n_rows; i++) {                  \
             low = MIN_OF(low, stored[i]);                   \
             high = MAX_OF(high, stored[i]);                 \
         }                                                   \
-        return (Range){ low, high };                        \
+        return (StoredRange){ low, high };                        \
     }
 DEFINE_RANGE(u8)
 DEFINE_RANGE(u16)
 DEFINE_RANGE(u32)
 DEFINE_RANGE(u64)
 
-static Range range_of(const ColumnChunk *from, u32 start, u32 count)
+static StoredRange range_of(const ColumnChunk *from, u32 start, u32 count)
 {
     switch (from->width) {
     case 1:
@@ -271,9 +275,9 @@ static Range range_of(const ColumnChunk *from, u32 start, u32 count)
     }
 }
 
-static Range range_with_nulls(const ColumnChunk *from, u32 start, u32 count, u32 *n_nulls)
+static StoredRange range_with_nulls(const ColumnChunk *from, u32 start, u32 count, u32 *n_nulls)
 {
-    Range range = { UINT64_MAX, 0 };
+    StoredRange range = { UINT64_MAX, 0 };
     for (u32 row = start; row < start + count; row++) {
         if (!is_valid(from->valid, row)) {
             *n_nulls += 1;
@@ -296,7 +300,8 @@ static bool is_part_increasing(const ColumnChunk *from, u32 start, u32 count)
 
 static void measure_part_of_integers(const ColumnChunk *from, u32 start, u32 count, ColumnChunk *part)
 {
-    Range range = from->valid ? range_with_nulls(from, start, count, &part->n_nulls) : range_of(from, start, count);
+    StoredRange range =
+        from->valid ? range_with_nulls(from, start, count, &part->n_nulls) : range_of(from, start, count);
     part->has_range = part->n_nulls < count;
     part->min = part->has_range ? (i64)((u64)from->base + range.low) : 0;
     part->max = part->has_range ? (i64)((u64)from->base + range.high) : 0;
@@ -321,7 +326,7 @@ static void measure_part_of_floats(const ColumnChunk *from, u32 start, u32 count
     part->is_increasing = is_increasing && part->n_nulls == 0;
 }
 
-static ColumnChunk measure_slice(Type type, const Slice *slice, int at)
+static ColumnChunk measure_slice(Type type, const ChunkSlice *slice, int at)
 {
     const ColumnChunk *from = &slice->chunk->columns[at];
     ColumnChunk part = { 0 };
@@ -358,7 +363,7 @@ static bool is_below(Type type, const ColumnChunk *first, const ColumnChunk *sec
     return type_is_float(type) ? first->fmax < second->fmin : first->max < second->min;
 }
 
-void merge_measure(Type type, const Slice *slices, int n_slices, int at, ColumnChunk *column)
+void merge_measure(Type type, const ChunkSlice *slices, int n_slices, int at, ColumnChunk *column)
 {
     ColumnChunk last = { 0 };
     *column = (ColumnChunk){ .is_increasing = n_slices > 0, .bits = float_bits_none() };
@@ -465,13 +470,15 @@ static void clear_nulls(const u64 *valid, u32 start, u8 width, u8 *to, u32 n_row
     }
 }
 
-void merge_fill(Type type, const Slice *slices, int n_slices, int at, const ColumnChunk *column, void *data, u64 *valid)
+void merge_fill(Type type, const ChunkSlice *slices, int n_slices, int at, const ColumnChunk *column, void *data,
+                u64 *valid)
 {
     u32 row = 0;
     for (int i = 0; i < n_slices; i++) {
         const ColumnChunk *from = &slices[i].chunk->columns[at];
         u32 start = slices[i].start, count = slices[i].count;
         u8 *to = (u8 *)data + (size_t)row * column->width;
+        ASSERT(!type_is_float(type) || from->width == column->width);
         if (type_is_float(type))
             memcpy(to, (const u8 *)from->data + (size_t)start * column->width, (size_t)count * column->width);
         else if (from->has_range)

@@ -11,8 +11,9 @@
 
 #include "store/store_int.h"
 
-// The last character is the version.  Files of version 1 are read too: their chunks say less about floats (chunk.c).
-static const char magic[8] = "WEFTMAN2";
+// The last character is the version.  Earlier ones are read, too: chunks have no sketches in version 2, and say less
+// about floats in version 1 (chunk.c).  A manifest of version 3 may name chunks of any version: they are not rewritten.
+static const char magic[8] = "WEFTMAN3";
 
 enum { MANIFEST_LEAST = sizeof(magic) + 8 + 4 + 8, CHUNK_RECORD = 8 + 8 + 4 + 8, ROWS_MAX = 1 << 30 };
 
@@ -72,6 +73,7 @@ static void put_u64(Text *out, u64 number)
 static void put_name(Text *out, const char *name)
 {
     size_t length = strlen(name);
+    ASSERT(length > 0 && length <= NAME_BYTES_MAX);
     put_u8(out, (u8)length);                                // names have at most 63 bytes
     put(out, name, length);
 }
@@ -113,8 +115,10 @@ void manifest_encode(const TableMeta *const *tables, int n_tables, u64 next_id, 
     put(out, magic, sizeof(magic));
     put_u64(out, next_id);
     put_u32(out, (u32)n_tables);
-    for (int i = 0; i < n_tables; i++)
+    for (int i = 0; i < n_tables; i++) {
+        ASSERT(i == 0 || strcmp(tables[i - 1]->name, tables[i]->name) < 0);
         put_table(out, tables[i]);
+    }
     put_u64(out, hash_bytes(out->bytes, out->length));
 }
 
@@ -247,7 +251,7 @@ static weft_status check_frame(const char *path, const u8 *bytes, size_t length,
     if (is_damaged)
         return fail(err, WEFT_CORRUPT, -1, "\"%s\" is damaged or not the manifest of a database", path);
     u8 version = bytes[sizeof(magic) - 1];
-    if (version != '1' && version != (u8)magic[sizeof(magic) - 1])
+    if (version < '1' || version > (u8)magic[sizeof(magic) - 1])
         return fail(err, WEFT_UNSUPPORTED, -1, "\"%s\" was written by a version of Weft with another format", path);
     return WEFT_OK;
 }

@@ -1,6 +1,6 @@
 // store_int.h - shared inside src/store only.
 //
-// What is behind the public structs, and who may touch it:
+// What is behind the public structs:
 //
 //     Store -> TableEntry -> Snapshot (a Table) -> StoredChunk (a Chunk) -> columns, in memory or in a mapped file
 //                  |            |
@@ -66,6 +66,41 @@ weft_status dict_file_load(const char *path, const DictFile *file, Budget *budge
 weft_status dict_file_extend(const char *path, const DictFile *old, const Dictionary *dict, u32 count,
                              DictFile *changed, Error *err);
 
+// ---- sketches: how many different values (sketch.c) ----------------------------------------------------------------
+
+enum {
+    SKETCH_REGISTERS = 1024,
+    SKETCH_COUPONS = 192,              // at most
+    SKETCH_BITS = 6144,                // of a bitmap, at most
+    SKETCH_BYTES_MAX = 16 + 768        // saved
+};
+
+typedef enum SketchForm { SKETCH_IS_EMPTY, SKETCH_IS_BITMAP, SKETCH_IS_COUPONS, SKETCH_IS_REGISTERS } SketchForm;
+
+typedef struct Sketch {                // all 0: of no value
+    SketchForm form;
+    u32        count;                  // bits of the bitmap, or coupons
+    i64        first;                  // bitmap: the value of bit 0
+    union {
+        u64 bits[SKETCH_BITS / 64];
+        u32 coupons[512];              // a hash table; 0: free
+        u8  registers[SKETCH_REGISTERS];
+    };
+} Sketch;
+
+// The sketch of a column chunk's values without its NULLs.  Text counts by code, so sketches of two tables cannot be
+// compared.  COLUMN must have its data and statistics.
+void   sketch_column(Type type, const ColumnChunk *column, u32 n_rows, Sketch *sketch);
+void   sketch_merge(Sketch *sketch, const Sketch *other);          // becomes that of the values of both
+double sketch_count(const Sketch *sketch);                         // different values, estimated when they are many
+u32    sketch_save(const Sketch *sketch, u8 bytes[SKETCH_BYTES_MAX]);      // returns how many bytes it takes
+bool   sketch_load(Sketch *sketch, const u8 *bytes, u32 length);   // false: these are not the bytes of a sketch
+
+typedef struct SavedSketch {
+    const u8 *bytes;                   // in the chunk's memory or mapping
+    u32       length;                  // 0: there is none (pieces of an append, and files of formats 1 and 2)
+} SavedSketch;
+
 // ---- chunks --------------------------------------------------------------------------------------------------------
 
 typedef struct ChunkFile {             // what the manifest says of a chunk's file
@@ -75,7 +110,8 @@ typedef struct ChunkFile {             // what the manifest says of a chunk's fi
     u64 checksum;                      // of the header, which holds those of the columns
 } ChunkFile;
 
-typedef enum ColumnCheck { CHECK_NONE, CHECK_AT_WORK, CHECK_RIGHT } ColumnCheck;         // of a column against its checksum
+// Of a column against its checksum.
+typedef enum ColumnCheck { CHECK_NONE, CHECK_AT_WORK, CHECK_RIGHT } ColumnCheck;
 
 typedef struct StoredChunk StoredChunk;
 struct StoredChunk {
@@ -91,25 +127,34 @@ struct StoredChunk {
     const char   *path;                // of the file, for messages
     _Atomic u8   *checks;              // per column: a ColumnCheck
     u64          *checksums;           // per column
+    SavedSketch  *sketches;            // per column
+    u8           *sketch_memory;       // holds them, or NULL: they are in the mapping
+    u64           sketch_memory_bytes;
     u64           sequence;            // append.c: place of a piece
     StoredChunk  *next;                // append.c: in a list of pieces
 };
 
-typedef struct Slice { const Chunk *chunk; u32 start, count; } Slice;
+typedef struct ChunkSlice { const Chunk *chunk; u32 start, count; } ChunkSlice;
 
 u64 chunk_column_bytes(const Chunk *chunk, int column);              // with its bitmap, which lies behind the data
 
 // Both make a chunk in memory, held once.
 weft_status chunk_encode(Budget *budget, const Table *table, const ColumnInput *inputs, u32 n_rows, StoredChunk **out,
                          Error *err);
-weft_status chunk_merge(Budget *budget, const Table *table, const Slice *slices, int n_slices, StoredChunk **out,
+weft_status chunk_merge(Budget *budget, const Table *table, const ChunkSlice *slices, int n_slices, StoredChunk **out,
                         Error *err);
+
+// Gives each column of a chunk that chunk_encode or chunk_merge made its sketch, with up to N_THREADS threads when the
+// chunk is large.  Nobody else may know the chunk yet.
+weft_status chunk_sketch(StoredChunk *chunk, const Column *columns, int n_threads, Error *err);
 
 // Writes the chunk, syncs, and gives back its mapped twin (held once); the one in memory stays the caller's.
 weft_status chunk_write(const StoredChunk *chunk, const char *path, u64 file_id, u64 table_id, Budget *budget,
                         const Column *columns, StoredChunk **out, Error *err);
-// Maps a file; nothing of it may be used before chunk_check, which checks all but the column data.  Its header is asked for: who opens many maps them all first.
-weft_status chunk_map(const char *path, const ChunkFile *file, int n_columns, Budget *budget, StoredChunk **out, Error *err);
+// Maps a file; nothing of it may be used before chunk_check, which checks all but the column data.  Its header is read
+// ahead: to open many, map them all first.
+weft_status chunk_map(const char *path, const ChunkFile *file, int n_columns, Budget *budget, StoredChunk **out,
+                      Error *err);
 weft_status chunk_check(StoredChunk *chunk, u64 table_id, const Column *columns, Error *err);
 bool         chunk_is_verified(const Chunk *chunk, int column);
 StoredChunk *chunk_stored(const Chunk *chunk);
@@ -119,8 +164,8 @@ void         chunk_release(const Chunk *chunk);              // NULL is fine
 // encode.c: measure decides width, base and statistics; fill writes data and bitmap (both zeroed) where those point.
 void encode_measure(Type type, const ColumnInput *input, u32 n_rows, ColumnChunk *column);
 void encode_fill(Type type, const ColumnInput *input, u32 n_rows, const ColumnChunk *column, void *data, u64 *valid);
-void merge_measure(Type type, const Slice *slices, int n_slices, int at, ColumnChunk *column);
-void merge_fill(Type type, const Slice *slices, int n_slices, int at, const ColumnChunk *column, void *data,
+void merge_measure(Type type, const ChunkSlice *slices, int n_slices, int at, ColumnChunk *column);
+void merge_fill(Type type, const ChunkSlice *slices, int n_slices, int at, const ColumnChunk *column, void *data,
                 u64 *valid);
 
 // ---- the manifest --------------------------------------------------------------------------------------------------
@@ -156,6 +201,7 @@ typedef struct Snapshot {
     Table        table;                // first: what others see
     _Atomic u32  n_holds;
     _Atomic bool is_verified;          // every column of every chunk is
+    _Atomic double *distincts;         // per column: what table_distinct found; 0: nobody has asked yet
     Arena       *arena;
 } Snapshot;
 
@@ -195,11 +241,12 @@ struct Store {
 typedef enum FileKind { FILE_CHUNK, FILE_DICT } FileKind;
 
 const char *store_file_path(const Store *store, FileKind kind, u64 id, char path[PATH_BYTES]);
-void        store_remove_file(const Store *store, FileKind kind, u64 id);       // nobody waits for success: open sweeps
+// Failures are ignored: the next open removes the file.
+void        store_remove_file(const Store *store, FileKind kind, u64 id);
 TableEntry *store_take_entry(Store *store, const char *name);       // counted as a user; NULL when there is none
 void        store_drop_user(Store *store, TableEntry *entry);
 weft_status store_load(Store *store, TableEntry *entry, Snapshot **held, Error *err);
-// The rest is for whoever holds commit_lock.
+// The rest needs commit_lock.
 weft_status store_settle(Store *store, Error *err);                 // before files of the old state are touched
 weft_status store_switch(Store *store, const TableEntry *changed, const TableMeta *meta, Error *err);
 weft_status fail_no_table(Error *err, const char *name);

@@ -13,6 +13,7 @@ static Snapshot *snapshot_of(const Table *table)
 Snapshot *snapshot_new(const TableMeta *meta, Dictionary *const *dicts, const u32 *dict_counts,
                        const Chunk *const *chunks, int n_chunks)
 {
+    ASSERT(meta->n_columns > 0 && n_chunks >= 0);
     Arena *arena = arena_new(NULL, "snapshot");
     Snapshot *snapshot = arena_make(arena, Snapshot);
     Column *columns = arena_array(arena, Column, meta->n_columns);
@@ -32,6 +33,7 @@ Snapshot *snapshot_new(const TableMeta *meta, Dictionary *const *dicts, const u3
     snapshot->table = (Table){ .name = arena_strdup(arena, meta->name), .id = meta->id, .version = meta->version,
                                .n_columns = meta->n_columns, .n_chunks = n_chunks, .columns = columns, .chunks = kept,
                                .n_rows = n_rows };
+    snapshot->distincts = arena_array(arena, _Atomic double, meta->n_columns);
     snapshot->arena = arena;
     snapshot->n_holds = 1;
     return snapshot;
@@ -39,13 +41,19 @@ Snapshot *snapshot_new(const TableMeta *meta, Dictionary *const *dicts, const u3
 
 const Table *table_hold(const Table *table)
 {
-    atomic_fetch_add(&snapshot_of(table)->n_holds, 1);
+    const u32 n_before = atomic_fetch_add(&snapshot_of(table)->n_holds, 1);
+    ASSERT(n_before > 0);
+    (void)n_before;
     return table;
 }
 
 void table_release(const Table *table)
 {
-    if (!table || atomic_fetch_sub(&snapshot_of(table)->n_holds, 1) > 1)
+    if (!table)
+        return;
+    const u32 n_before = atomic_fetch_sub(&snapshot_of(table)->n_holds, 1);
+    ASSERT(n_before > 0);
+    if (n_before > 1)
         return;
     for (int i = 0; i < table->n_columns; i++)
         dict_release(table->columns[i].dict);
@@ -81,6 +89,7 @@ static void add_range(Type type, ColumnRange *range, const ColumnChunk *column)
 
 ColumnRange table_column_range(const Table *table, int column)
 {
+    ASSERT(column >= 0 && column < table->n_columns);
     ColumnRange range = { .width = table->n_chunks > 0 ? table->chunks[0]->columns[column].width : 0,
                           .bits = float_bits_none() };
     for (int i = 0; i < table->n_chunks; i++) {
@@ -94,6 +103,70 @@ ColumnRange table_column_range(const Table *table, int column)
             add_range(table->columns[column].type, &range, chunk);
     }
     return range;
+}
+
+// ---- distinct values -----------------------------------------------------------------------------------------------
+
+// There cannot be more: as many as there are values, codes in the dictionary, integers in the range.
+static double most_distinct(const Column *column, bool has_range, i64 min, i64 max, u64 n_values)
+{
+    double most = (double)n_values;
+    if (column->type.kind == TYPE_TEXT)
+        most = MIN_OF(most, column->dict_count);
+    if (has_range && !type_is_float(column->type))
+        most = MIN_OF(most, (double)((u64)max - (u64)min) + 1);
+    return most;
+}
+
+// Whether no value comes twice, because each chunk is increasing and begins above the one before.
+static bool is_increasing(const Table *table, int at)
+{
+    bool is_float = type_is_float(table->columns[at].type);
+    const ColumnChunk *before = NULL;
+    for (int i = 0; i < table->n_chunks; i++) {
+        const ColumnChunk *column = &table->chunks[i]->columns[at];
+        if (!column->is_increasing)
+            return false;
+        if (before && (is_float ? before->fmax >= column->fmin : before->max >= column->min))
+            return false;
+        before = column;
+    }
+    return true;
+}
+
+static double count_distinct(const Table *table, int at)
+{
+    const Column *column = &table->columns[at];
+    ColumnRange range = table_column_range(table, at);
+    u64 n_values = table->n_rows - range.n_nulls;
+    if (is_increasing(table, at) || n_values <= 1)
+        return (double)MAX_OF(n_values, 1);
+    Sketch all = { 0 };
+    double unknown = 0;                                     // in chunks without a sketch
+    for (int i = 0; i < table->n_chunks; i++) {
+        Sketch sketch;
+        const Chunk *chunk = table->chunks[i];
+        const ColumnChunk *part = &chunk->columns[at];
+        const SavedSketch *saved = &chunk_stored(chunk)->sketches[at];
+        if (sketch_load(&sketch, saved->bytes, saved->length))
+            sketch_merge(&all, &sketch);
+        else
+            unknown += most_distinct(column, part->has_range, part->min, part->max, chunk->n_rows - part->n_nulls);
+    }
+    double most = most_distinct(column, range.has_range, range.min, range.max, n_values);
+    return MAX_OF(MIN_OF(sketch_count(&all) + unknown, most), 1);
+}
+
+// Two threads may both count, and find the same.
+double table_distinct(const Table *table, int column)
+{
+    _Atomic double *kept = &snapshot_of(table)->distincts[column];
+    double count = atomic_load_explicit(kept, memory_order_relaxed);
+    if (count == 0 && table->n_rows > 0) {
+        count = count_distinct(table, column);
+        atomic_store_explicit(kept, count, memory_order_relaxed);
+    }
+    return count;
 }
 
 int table_find_column(const Table *table, const char *name)

@@ -1,6 +1,5 @@
 // types.c - what a column can be, and the numbers it can hold.
 
-#include <assert.h>
 #include <stdio.h>
 
 #include "store/store_int.h"
@@ -88,6 +87,6 @@ i64 power_of_ten(int n)
         1000000000000, 10000000000000, 100000000000000, 1000000000000000, 10000000000000000, 100000000000000000,
         1000000000000000000,
     };
-    assert(n >= 0 && n < COUNT_OF(powers));
+    ASSERT(n >= 0 && n < COUNT_OF(powers));
     return powers[n];
 }

@@ -7,7 +7,7 @@
 
 // ---- helpers -------------------------------------------------------------------------------------------------------
 
-typedef struct Span { const char *at, *end; } Span;         // what is left of the input
+typedef struct Input { const char *at, *end; } Input;       // what is left of the input
 
 enum { QUOTE_BYTES = 100 };
 
@@ -46,11 +46,11 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-static Span trimmed(const char *bytes, size_t length)
+static Input trimmed(const char *bytes, size_t length)
 {
     if (length == 0)
-        return (Span){ "", "" };
-    Span span = { bytes, bytes + length };
+        return (Input){ "", "" };
+    Input span = { bytes, bytes + length };
     while (span.at < span.end && is_blank(*span.at))
         span.at++;
     while (span.end > span.at && is_blank(span.end[-1]))
@@ -64,7 +64,7 @@ static char lower(char c)
 }
 
 // Whether the span is the first letters of WORD, at least N_LEAST of them, in either case.
-static bool is_prefix(Span span, const char *word, size_t n_least)
+static bool is_prefix(Input span, const char *word, size_t n_least)
 {
     size_t length = (size_t)(span.end - span.at);
     if (length < n_least || length > strlen(word))
@@ -83,7 +83,7 @@ static weft_status parse_boolean(Type type, const char *bytes, size_t length, Va
         { "true", 1, true }, { "false", 1, false }, { "yes", 1, true }, { "no", 1, false },
         { "on", 2, true },   { "off", 2, false },   { "1", 1, true },   { "0", 1, false },
     };
-    Span span = trimmed(bytes, length);
+    Input span = trimmed(bytes, length);
     for (int i = 0; i < COUNT_OF(words); i++) {
         if (is_prefix(span, words[i].word, words[i].n_least)) {
             value->i = words[i].is_true;
@@ -93,7 +93,7 @@ static weft_status parse_boolean(Type type, const char *bytes, size_t length, Va
     return fail_syntax(type, bytes, length, err);
 }
 
-static bool take_sign(Span *span)
+static bool take_sign(Input *span)
 {
     if (span->at == span->end || (*span->at != '-' && *span->at != '+'))
         return false;
@@ -102,7 +102,7 @@ static bool take_sign(Span *span)
 
 static weft_status parse_integer(Type type, const char *bytes, size_t length, Value *value, Error *err)
 {
-    Span span = trimmed(bytes, length);
+    Input span = trimmed(bytes, length);
     bool is_negative = take_sign(&span);
     if (span.at == span.end)
         return fail_syntax(type, bytes, length, err);
@@ -136,7 +136,7 @@ typedef struct Decimal {
 
 enum { EXPONENT_MAX = 1000000000 };                         // larger ones are cut to this: 0 or too large in any case
 
-static bool scan_exponent(Span *span, i64 *exponent)
+static bool scan_exponent(Input *span, i64 *exponent)
 {
     *exponent = 0;
     if (span->at == span->end || lower(*span->at) != 'e')
@@ -152,7 +152,7 @@ static bool scan_exponent(Span *span, i64 *exponent)
     return true;
 }
 
-static bool scan_decimal(Span span, Decimal *decimal)
+static bool scan_decimal(Input span, Decimal *decimal)
 {
     *decimal = (Decimal){ .is_negative = take_sign(&span), .digits = span.at };
     bool has_point = false;
@@ -220,7 +220,7 @@ static weft_status parse_decimal(Type type, const char *bytes, size_t length, Va
 static weft_status parse_float(Type type, const char *bytes, size_t length, Value *value, Error *err)
 {
     char short_text[128], name[32], quoted[QUOTE_BYTES + 4];
-    Span span = trimmed(bytes, length);
+    Input span = trimmed(bytes, length);
     size_t n = (size_t)(span.end - span.at);
     if (n == 0 || memchr(span.at, '\0', n))
         return fail_syntax(type, bytes, length, err);
@@ -243,7 +243,7 @@ static weft_status parse_float(Type type, const char *bytes, size_t length, Valu
 // ---- dates and intervals -------------------------------------------------------------------------------------------
 
 // Up to N_MOST digits as a number; the count of digits there were, all of them taken from the span.
-static int take_digits(Span *span, int n_most, int *number)
+static int take_digits(Input *span, int n_most, int *number)
 {
     int n = 0;
     *number = 0;
@@ -253,7 +253,7 @@ static int take_digits(Span *span, int n_most, int *number)
     return n;
 }
 
-static bool take(Span *span, char c)
+static bool take(Input *span, char c)
 {
     bool is_there = span->at < span->end && *span->at == c;
     span->at += is_there;
@@ -261,7 +261,7 @@ static bool take(Span *span, char c)
 }
 
 // YYYY-MM-DD or YYYYMMDD.  Says whether it has that form; too many digits in the year give year 0, which is not valid.
-static bool scan_date(Span span, int *year, int *month, int *day)
+static bool scan_date(Input span, int *year, int *month, int *day)
 {
     int number, n = take_digits(&span, 8, &number);
     if (n == 8 && span.at == span.end) {
@@ -300,9 +300,9 @@ static weft_status parse_date(Type type, const char *bytes, size_t length, Value
     return WEFT_OK;
 }
 
-typedef struct Unit { const char *word; int months, days; bool is_time; } Unit;
+typedef struct IntervalUnit { const char *word; int months, days; bool is_time; } IntervalUnit;
 
-static const Unit units[] = {
+static const IntervalUnit units[] = {
     { "day", 0, 1, false },      { "d", 0, 1, false },        { "week", 0, 7, false },    { "w", 0, 7, false },
     { "mon", 1, 0, false },      { "month", 1, 0, false },    { "year", 12, 0, false },   { "yr", 12, 0, false },
     { "y", 12, 0, false },       { "decade", 120, 0, false }, { "century", 1200, 0, false },
@@ -312,9 +312,9 @@ static const Unit units[] = {
 };
 
 // A word of letters; an s at its end is a plural.
-static const Unit *take_unit(Span *span)
+static const IntervalUnit *take_unit(Input *span)
 {
-    Span word = { span->at, span->at };
+    Input word = { span->at, span->at };
     while (word.end < span->end && lower(*word.end) >= 'a' && lower(*word.end) <= 'z')
         word.end++;
     span->at = word.end;
@@ -328,7 +328,7 @@ static const Unit *take_unit(Span *span)
     return NULL;
 }
 
-static void skip_blanks(Span *span)
+static void skip_blanks(Input *span)
 {
     while (span->at < span->end && is_blank(*span->at))
         span->at++;
@@ -338,7 +338,7 @@ static void skip_blanks(Span *span)
 static weft_status parse_interval(Type type, const char *bytes, size_t length, Value *value, Error *err)
 {
     i64 months = 0, days = 0;
-    Span span = trimmed(bytes, length);
+    Input span = trimmed(bytes, length);
     if (span.at == span.end)
         return fail_syntax(type, bytes, length, err);
     while (span.at < span.end) {
@@ -346,7 +346,7 @@ static weft_status parse_interval(Type type, const char *bytes, size_t length, V
         i64 sign = take_sign(&span) ? -1 : 1;
         int n = take_digits(&span, 9, &number);
         skip_blanks(&span);
-        const Unit *unit = take_unit(&span);
+        const IntervalUnit *unit = take_unit(&span);
         skip_blanks(&span);
         if (n == 0 || !unit)
             return fail_syntax(type, bytes, length, err);

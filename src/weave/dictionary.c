@@ -1,8 +1,10 @@
 // dictionary.c - text in kernels: codes, and what is known of them before the kernel runs.
 //
-// A kernel sees text as codes of a dictionary.  A predicate on one text is worked out once per distinct value, here, into a
+// A kernel sees text as codes of a dictionary.  A predicate on one text is worked out once per distinct value, here,
+// into a
 // table that the kernel looks up by code, or into a range of codes where the matches are neighbours (always so for =).
-// Where texts of several dictionaries meet (CASE, COALESCE, joins, comparing two columns) their codes are mapped into one.
+// Where texts of several dictionaries meet (CASE, COALESCE, joins, comparing two columns) their codes are mapped into
+// one.
 
 #include "weave/weave_int.h"
 
@@ -30,7 +32,7 @@ static weft_status intern_all(Weaver *w, Dictionary *into, const Dictionary *fro
     return WEFT_OK;
 }
 
-// ---- which dictionary --------------------------------------------------------------------------------------------------
+// ---- which dictionary -----------------------------------------------------------------------------------------------
 
 typedef void LeafVisit(void *context, const Expr *leaf);
 
@@ -62,7 +64,7 @@ static void look_at_leaf(void *context, const Expr *leaf)
         leaves->is_mixed |= !leaf->value.is_null;
         return;
     }
-    const Var *var = weave_var(leaves->w, (ColumnRef){ leaf->relation, leaf->column });
+    const Var *var = weave_var_of(leaves->w, leaf);
     if (!var) return;
     if (leaves->only && leaves->only != var->dict) leaves->is_mixed = true;
     leaves->only = var->dict;
@@ -76,10 +78,11 @@ static void merge_leaf(void *context, const Expr *leaf)
     if (leaves->status) return;
     if (leaf->kind == EXPR_CONST) {
         if (!leaf->value.is_null)
-            leaves->status = dict_intern(leaves->merged, leaf->value.text.bytes, leaf->value.text.length, &ignored, leaves->w->err);
+            leaves->status =
+                dict_intern(leaves->merged, leaf->value.text.bytes, leaf->value.text.length, &ignored, leaves->w->err);
         return;
     }
-    const Var *var = weave_var(leaves->w, (ColumnRef){ leaf->relation, leaf->column });
+    const Var *var = weave_var_of(leaves->w, leaf);
     if (var) leaves->status = intern_all(leaves->w, leaves->merged, var->dict, var->dict_count);
 }
 
@@ -117,9 +120,10 @@ weft_status weave_text_const(Weaver *w, const Expr *expr, Val *out)
     return WEFT_OK;
 }
 
-// ---- from one dictionary to another -----------------------------------------------------------------------------------------
+// ---- from one dictionary to another ---------------------------------------------------------------------------------
 
-static weft_status map_codes(Weaver *w, const Dictionary *from, u32 from_count, const Dictionary *to, u32 to_count, i32 **out)
+static weft_status map_codes(Weaver *w, const Dictionary *from, u32 from_count, const Dictionary *to, u32 to_count,
+                             i32 **out)
 {
     i32 *map = *out = arena_array(w->arena, i32, from_count + 1);
     for (u32 code = 0; code < from_count; code++) {
@@ -164,7 +168,7 @@ weft_status weave_text_in(Weaver *w, const Expr *expr, Dictionary *dict, u32 dic
     return WEFT_OK;
 }
 
-// ---- comparing two texts: both as ranks in the sorted union of their dictionaries ----------------------------------------------
+// ---- comparing two texts: both as ranks in the sorted union of their dictionaries -----------------------------------
 
 weft_status weave_ranks(Weaver *w, Dictionary *dict, u32 dict_count, const u32 **ranks)
 {
@@ -180,7 +184,8 @@ static weft_status rank_in(Weaver *w, Val *text, const Dictionary *merged, const
         TRY(check_stop(w, code));
         if (dict_find(merged, bytes.bytes, bytes.length, &at)) map[code] = ranks[at];
     }
-    *text = look_up(w, *text, "u32", map, ((size_t)text->dict_count + 1) * sizeof *map, (Range){ .known = true, .low = 0, .high = n_ranks });
+    *text = look_up(w, *text, "u32", map, ((size_t)text->dict_count + 1) * sizeof *map,
+                    (Range){ .known = true, .low = 0, .high = n_ranks });
     return WEFT_OK;
 }
 
@@ -201,7 +206,7 @@ weft_status weave_text_compare(Weaver *w, const Expr *expr, Val *a, Val *b)
     return rank_in(w, b, merged, ranks, n_ranks);
 }
 
-// ---- predicates on one text -------------------------------------------------------------------------------------------------------
+// ---- predicates on one text -----------------------------------------------------------------------------------------
 
 static const Expr *text_side(const Expr *expr)
 {
@@ -217,14 +222,18 @@ static const Expr *text_side(const Expr *expr)
 bool weave_is_text_test(const Expr *expr)
 {
     if (expr->kind != EXPR_CALL || expr->op < OP_EQ || expr->op > OP_IN) return false;
-    if (expr->op == OP_AND || expr->op == OP_OR || expr->op == OP_NOT || expr->op == OP_IS_NULL || expr->op == OP_IS_NOT_NULL) return false;
+    if (expr->op == OP_AND || expr->op == OP_OR || expr->op == OP_NOT || expr->op == OP_IS_NULL ||
+        expr->op == OP_IS_NOT_NULL)
+        return false;
     return text_side(expr) != NULL;
 }
 
 static void set_found(const TextTest *test, const Expr *constant, u8 *outcome, u8 value)
 {
     u32 code;
-    if (!constant->value.is_null && dict_find(test->dict, constant->value.text.bytes, constant->value.text.length, &code) && code < test->dict_count)
+    if (!constant->value.is_null &&
+        dict_find(test->dict, constant->value.text.bytes, constant->value.text.length, &code) &&
+        code < test->dict_count)
         outcome[code] = value;
 }
 
@@ -234,7 +243,8 @@ static bool test_by_lookup(const Expr *expr, const TextTest *test, u8 *outcome)
     const bool is_ne = expr->op == OP_NE;
     bool       has_null = false;
     if (expr->op != OP_EQ && !is_ne && expr->op != OP_IN) return false;
-    for (int i = 0; i < expr->n_args; i++) has_null |= expr->args[i]->kind == EXPR_CONST && expr->args[i]->value.is_null;
+    for (int i = 0; i < expr->n_args; i++)
+        has_null |= expr->args[i]->kind == EXPR_CONST && expr->args[i]->value.is_null;
     memset(outcome, has_null ? 2 : is_ne, test->dict_count);
     for (int i = 0; i < expr->n_args; i++)
         if (expr->args[i]->kind == EXPR_CONST) set_found(test, expr->args[i], outcome, !is_ne);
@@ -249,7 +259,7 @@ static void give_text(void *context, const Expr *node, Value *value)
 
 static weft_status test_by_value(Weaver *w, const Expr *expr, const TextTest *test, u8 *outcome)
 {
-    Expr  *column = expr_column(w->arena, 0, 0, TYPE(TEXT), expr->at), copy = *expr;
+    Expr  *column = expr_column(w->arena, 0, TYPE(TEXT), expr->at), copy = *expr;
     Value  text = { .type = TYPE(TEXT) }, result;
     Arena *scratch = arena_new(w->arena, "text test");
     copy.args = arena_array(w->arena, Expr *, expr->n_args);

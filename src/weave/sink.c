@@ -1,17 +1,23 @@
 // sink.c - where a kernel's rows end: totals, groups, or rows.
 //
-// Accumulators are private to a worker and merged by the host.  Without keys they are registers for the length of the kernel.
-// With keys whose domains are proved small, the group's number is computed from the codes of the keys (array); otherwise it
-// is looked up in a hash table that grows through the host.  Sums take 64 bits where ranges and row counts prove that to be
+// Accumulators are private to a worker and merged by the host.  Without keys they are registers for the length of the
+// kernel.
+// With keys whose domains are proved small, the group's number is computed from the codes of the keys (array);
+// otherwise it
+// is looked up in a hash table that grows through the host.  Sums take 64 bits where ranges and row counts prove that
+// to be
 // enough, else 128.
 //
-// Sums of floats are exact, so they do not depend on the order of rows.  A float is an integer of multiples of 2^unit (statistics say of
+// Sums of floats are exact, so they do not depend on the order of rows.  A float is an integer of multiples of 2^unit
+// (statistics say of
 // which), and integers can be added in any order:
 //
-//     value = part[0] + part[1] * 2^digits + ...     each part in a sum of its own, 64 bits; few parts: PART, many: SPREAD
+//     value = part[0] + part[1] * 2^digits + ...     each part in a sum of its own, 64 bits; few parts: PART, many:
+//     SPREAD
 //
 // A part has DIGITS bits, so that the sum of as many parts as there are rows fits 64: no carry, no check, and a GPU's
-// atomic additions will do.  The host puts the parts together and rounds once (engine/exact.c).  NaN and infinities are counted apart, where
+// atomic additions will do.  The host puts the parts together and rounds once (engine/exact.c).  NaN and infinities are
+// counted apart, where
 // they can occur; what they leave in the parts is then not looked at.
 
 #include "weave/weave_int.h"
@@ -23,35 +29,30 @@
 #define ARRAY_BYTES_SMALL ((u64)1 << 20)       // always worth it: stays in L2
 #define ARRAY_BYTES_LARGE ((u64)1 << 24)       // worth it when there are many rows per group
 
-static void close_tiles(Weaver *w)
+// What was put together for the sink.
+static void end_sink(Weaver *w)
 {
-    while (w->n_open > 0) {
-        const char *closing = w->closings[w->n_open - 1];
-        weave_line(w, "%s", closing);
-        w->n_open--;
-    }
-    text_add(&w->body, "    }\n");
+    IrSink *sink = &w->ir->sink;
+    sink->kind = w->job->sink, sink->live = w->live, sink->is_dense = w->is_all, sink->can_fail = w->can_fail,
+    sink->groups = w->out->group_kind;
+    sink->first_column = w->n_placed, sink->end_column = w->ir->n_columns;
+    ir_find_uses(w->arena, sink->keys, &sink->uses, &sink->n_uses);
+    ir_find_uses(w->arena, sink->adds, &sink->uses, &sink->n_uses);
 }
 
-static const char *each(Weaver *w) { return PRINT("%s(%s)", w->is_all ? "EACH_ROW" : "EACH", w->live); }
-
-// ---- rows -----------------------------------------------------------------------------------------------------------------
+// ---- rows -----------------------------------------------------------------------------------------------------------
 
 // A join table will be made of them: what a device that keeps them is to find out on the way.
 static void add_note(Weaver *w, int o, const Val *val)
 {
     const u8 wanted = w->job->notes ? w->job->notes[o] : NOTE_NOTHING;
     if (!wanted) return;
-    const char *note = val->is_float ? "" : PRINT("NOTE(%d, %s)%s", o, val->value, wanted == NOTE_VALUES ? PRINT(" MARK(%d, %s)", o, val->value) : "");
-    text_add(&w->head, "    NOTES(%d)\n", o);
+    const char *note = val->is_float ? ""
+                                     : PRINT("NOTE(%d, %s)%s", o, val->value,
+                                             wanted == NOTE_VALUES ? PRINT(" MARK(%d, %s)", o, val->value) : "");
+    weave_notes(w, o);
     if (val->null) weave_stmt(w, "if (%s) { NOTE_NULL(%d) } else { %s }", val->null, o, note);
     else if (*note) weave_stmt(w, "%s", note);
-}
-
-static void end_notes(Weaver *w)
-{
-    for (int o = 0; w->job->notes && o < w->job->n_outputs; o++)
-        if (w->job->notes[o]) text_add(&w->body, "    NOTES_END(%d)\n", o);
 }
 
 weft_status weave_rows(Weaver *w)
@@ -62,7 +63,12 @@ weft_status weave_rows(Weaver *w)
         OutColumn *out = &w->out->outputs[o];
         Val        val;
         TRY(weave_value(w, job->outputs[o], &val));
-        *out = (OutColumn){ .type = job->outputs[o]->type, .is_float = val.is_float, .dict = val.dict, .dict_count = val.dict_count, .range = val.range, .null = -1 };
+        *out = (OutColumn){ .type = job->outputs[o]->type,
+                            .is_float = val.is_float,
+                            .dict = val.dict,
+                            .dict_count = val.dict_count,
+                            .range = val.range,
+                            .null = -1 };
         out->range.nullable = val.null != NULL;
         if (val.is_float) out->range.f = weave_float_range(w, job->outputs[o]);
         out->value = weave_state(w, SLOT_OUT, 8, 0);
@@ -72,32 +78,38 @@ weft_status weave_rows(Weaver *w)
         out->null = weave_state(w, SLOT_OUT, 1, 0);
         weave_stmt(w, "PUT(o%d, %s)", out->null, val.null);
     }
-    weave_line(w, "ROOM(%s)", w->live);
-    for (int o = 0; o < job->n_outputs; o++) {
-        const OutColumn *out = &w->out->outputs[o];
-        weave_line(w, "OUT(%s, o%d, %d)", out->is_float ? "f64" : "i64", out->value, out->value);
-        if (out->null >= 0) weave_line(w, "OUT(u8, o%d, %d)", out->null, out->null);
-    }
-    if (job->n_outputs) weave_block(w, each(w));
-    close_tiles(w);
-    end_notes(w);
+    w->ir->sink.n_outs = job->n_outputs, w->ir->sink.outs = w->out->outputs, w->ir->sink.notes = job->notes;
+    w->ir->sink.keys = "", w->ir->sink.adds = weave_take_block(w);
+    end_sink(w);
     return WEFT_OK;
 }
 
-// ---- group keys ------------------------------------------------------------------------------------------------------------
+// ---- group keys -----------------------------------------------------------------------------------------------------
 
 typedef struct KeyCode {
     const char *code;                  // u64 text
-    const char *null;                  // unbounded keys that can be NULL: no code is free to say so, a bit beside the words does
+    const char *null;  // unbounded keys that can be NULL: no code is free to say so, a bit beside the words does
     bool        is_bounded;
 } KeyCode;
 
+// A joined column is grouped by its code; where there may be no match, the code of NULL comes after all others.
 static void payload_key(Weaver *w, const Var *var, GroupKey *key, KeyCode *out)
 {
     const Payload *payload = var->payload;
-    *key = (GroupKey){ .type = var->type, .dict = var->dict, .base = payload->base, .decode = payload->decode, .n_codes = payload->n_codes,
-                       .nullable = payload->range.nullable, .null_code = payload->null_code };
-    *out = (KeyCode){ .code = PRINT("(u64)%s", var->code), .is_bounded = payload->n_codes > 0 };       // 0: they span 63 bits or more
+    const char    *code = PRINT("(u64)%s", var->code);
+    *key = (GroupKey){ .type = var->type,
+                       .dict = var->dict,
+                       .base = payload->base,
+                       .decode = payload->decode,
+                       .n_codes = payload->n_codes,
+                       .nullable = payload->range.nullable,
+                       .null_code = payload->null_code };
+    if (var->missing) {
+        key->n_codes += !payload->range.nullable;
+        key->nullable = true, key->null_code = key->n_codes - 1;
+        code = PRINT("(%s ? (u64)%s : %s)", var->missing, weave_param_i64(w, NULL, (i64)key->null_code), code);
+    }
+    *out = (KeyCode){ .code = code, .is_bounded = payload->n_codes > 0 };      // 0: they span 63 bits or more
 }
 
 static weft_status value_key(Weaver *w, const Expr *expr, GroupKey *key, KeyCode *out)
@@ -133,8 +145,8 @@ static weft_status key_codes(Weaver *w, KeyCode *codes)
     for (int k = 0; k < w->job->n_keys; k++) {
         const Expr *expr = w->job->keys[k];
         GroupKey   *key = &w->out->group_keys[k];
-        const Var  *var = expr->kind == EXPR_COLUMN ? weave_var(w, (ColumnRef){ expr->relation, expr->column }) : NULL;
-        if (var && var->source < 0 && !type_is_float(var->type)) {
+        const Var  *var = expr->kind == EXPR_COLUMN ? weave_var_of(w, expr) : NULL;
+        if (var && var->payload && !type_is_float(var->type) && (var->payload->n_codes || !var->range.nullable)) {
             payload_key(w, var, key, &codes[k]);
             continue;
         }
@@ -160,7 +172,9 @@ static const char *one_word_key(Weaver *w, const KeyCode *codes)
     u64         stride = 1;
     for (int k = w->job->n_keys - 1; k >= 0; k--) {
         GroupKey   *key = &w->out->group_keys[k];
-        const char *term = k == w->job->n_keys - 1 ? codes[k].code : PRINT("%s * (u64)%s", codes[k].code, weave_param_i64(w, NULL, (i64)stride));
+        const char *term = k == w->job->n_keys - 1
+                               ? codes[k].code
+                               : PRINT("%s * (u64)%s", codes[k].code, weave_param_i64(w, NULL, (i64)stride));
         word = word ? PRINT("%s + %s", word, term) : term;
         key->stride = stride;
         stride *= MAX_OF(key->n_codes, 1);
@@ -168,11 +182,9 @@ static const char *one_word_key(Weaver *w, const KeyCode *codes)
     return word;
 }
 
-// ---- aggregates --------------------------------------------------------------------------------------------------------------
+// ---- aggregates -----------------------------------------------------------------------------------------------------
 
 typedef struct Sink {
-    Text        totals, pointers;      // declarations
-    const char *cell;                  // "[g]" or ""
     int         rows;                  // slot of count(*), -1
     int         n_counts;              // slots that count the non-NULL values of an argument
     struct { const Expr *arg; int slot; } counts[64];
@@ -180,30 +192,18 @@ typedef struct Sink {
     struct { const Expr *arg; AggState state; } sums[64];
 } Sink;
 
-static const char *slot_name(Weaver *w, int slot) { return PRINT("a%d_", slot); }
-
-// A total says how several of it, one per thread on a GPU, become one; the words of a 128-bit total can only do so together.
-static void add_total(Weaver *w, Sink *sink, SlotKind kind, const char *type, int slot)
-{
-    static const char *const hows[] = { [SLOT_ADD] = "sum", [SLOT_MIN] = "least", [SLOT_MAX] = "most", [SLOT_MIN_F64] = "least", [SLOT_MAX_F64] = "most" };
-    if (kind == SLOT_WIDE_LOW) return;
-    if (kind == SLOT_WIDE_HIGH) text_add(&sink->totals, "    TOTAL_WIDE(%s, %s, %d)\n", slot_name(w, slot - 1), slot_name(w, slot), slot - 1);
-    else text_add(&sink->totals, "    TOTAL(%s, %s, %s, %d)\n", hows[kind], type, slot_name(w, slot), slot);
-}
-
-static int add_slot(Weaver *w, Sink *sink, SlotKind kind, const char *type, u64 init)
+static int add_slot(Weaver *w, SlotKind kind, const char *type, u64 init)
 {
     const int slot = weave_state(w, kind, kind == SLOT_SEEN ? 1 : 8, init);
-    if (w->out->group_kind == GROUP_ONE) add_total(w, sink, kind, type, slot);
-    else text_add(&sink->pointers, "SUMS(%s, %s, %d)\n", type, slot_name(w, slot), slot);
+    *LIST_PUSH(w->arena, w->ir->sink.accumulators, w->ir->sink.n_accumulators) = (Accumulator){ slot, kind, type };
     return slot;
 }
 
-static const char *cell(Weaver *w, const Sink *sink, int slot) { return PRINT("%s%s", slot_name(w, slot), sink->cell); }
+static const char *cell(Weaver *w, int slot) { return PRINT("%cc%d%c", REF_OPEN, slot, REF_CLOSE); }
 
 static int rows_slot(Weaver *w, Sink *sink)
 {
-    if (sink->rows < 0) sink->rows = add_slot(w, sink, SLOT_ADD, "i64", 0);
+    if (sink->rows < 0) sink->rows = add_slot(w, SLOT_ADD, "i64", 0);
     return sink->rows;
 }
 
@@ -215,7 +215,7 @@ static int count_slot(Weaver *w, Sink *sink, const Expr *arg, bool nullable, boo
     for (int i = 0; i < sink->n_counts; i++)
         if (expr_equal(sink->counts[i].arg, arg)) return sink->counts[i].slot;
     *is_new = true;
-    const int slot = add_slot(w, sink, SLOT_ADD, "i64", 0);
+    const int slot = add_slot(w, SLOT_ADD, "i64", 0);
     if (sink->n_counts < COUNT_OF(sink->counts)) {
         sink->counts[sink->n_counts].arg = arg;
         sink->counts[sink->n_counts++].slot = slot;
@@ -230,7 +230,7 @@ static bool sum_fits(const Weaver *w, Range range)
     return most * (w->max_rows + 1) < 9.0e18;
 }
 
-// ---- sums of floats ----------------------------------------------------------------------------------------------------------
+// ---- sums of floats -------------------------------------------------------------------------------------------------
 
 #define PARTS_MAX 8                    // beyond, SPREAD: it touches at most a few slots whatever their number
 
@@ -239,17 +239,20 @@ typedef struct FloatSum {
     bool is_spread, has_special;
 } FloatSum;
 
-// DIGITS and PARTS such that the parts of max_rows values fit: |part| <= 2^digits, and as many of them as there are rows below 2^62.
+// DIGITS and PARTS such that the parts of max_rows values fit: |part| <= 2^digits, and as many of them as there are
+// rows below 2^62.
 static FloatSum float_sum(Weaver *w, const Expr *arg)
 {
     const FloatRange range = weave_float_range(w, arg);
     const int        row_bits = ilogb(w->max_rows + 1) + 1, span = float_range_most(range) + 1 - range.unit;
-    FloatSum         sum = { .unit = range.unit, .has_special = range.has_special, .digits = MIN_OF(51, 62 - row_bits) };
+    FloatSum sum = { .unit = range.unit, .has_special = range.has_special, .digits = MIN_OF(51, 62 - row_bits) };
     sum.n_parts = sum.digits > 0 ? (span - 1) / sum.digits + 1 : PARTS_MAX + 1;
-    const int top = range.unit + sum.digits * (sum.n_parts - 1);               // 2^-top is multiplied by, so it must be a number
+    const int top = range.unit + sum.digits * (sum.n_parts - 1);  // 2^-top is multiplied by, so it must be a number
     sum.is_spread = sum.n_parts > PARTS_MAX || top < -1000 || top > 1000;
     if (sum.is_spread) {
-        sum.digits = row_bits <= 30 ? 32 : row_bits <= 46 ? 16 : 8;            // 8: enough for 2^54 rows, which nobody has the time to add
+        sum.digits = row_bits <= 30   ? 32
+                     : row_bits <= 46 ? 16
+                                      : 8;  // 8: enough for 2^54 rows, which nobody has the time to add
         sum.n_parts = (span - 1) / sum.digits + 1;
     }
     return sum;
@@ -258,13 +261,13 @@ static FloatSum float_sum(Weaver *w, const Expr *arg)
 static void add_parts(Weaver *w, Sink *sink, AggState *state, const FloatSum *sum)
 {
     for (int p = 0; p < sum->n_parts; p++) {
-        const int slot = sum->is_spread ? weave_state(w, SLOT_ADD, 8, 0) : add_slot(w, sink, SLOT_ADD, "i64", 0);
+        const int slot = sum->is_spread ? weave_state(w, SLOT_ADD, 8, 0) : add_slot(w, SLOT_ADD, "i64", 0);
         if (p == 0) state->sum = slot;
     }
     state->n_parts = sum->n_parts, state->digits = sum->digits, state->unit = sum->unit;
     if (!sum->has_special) return;
-    state->special = add_slot(w, sink, SLOT_ADD, "i64", 0);
-    add_slot(w, sink, SLOT_ADD, "i64", 0);
+    state->special = add_slot(w, SLOT_ADD, "i64", 0);
+    add_slot(w, SLOT_ADD, "i64", 0);
 }
 
 static void write_float_sum(Weaver *w, Sink *sink, const Expr *arg, AggState *state, const Val *val, Text *writes)
@@ -275,19 +278,22 @@ static void write_float_sum(Weaver *w, Sink *sink, const Expr *arg, AggState *st
     text_add(writes, "const f64 %s = %s;\n", value, val->value);
     if (sum.has_special) {
         const char *infinity = weave_param_f64(w, __builtin_inf());
-        text_add(writes, "if (!(%s < %s)) {\nADD(%s, 1)\n}\n", value, infinity, cell(w, sink, state->special));
-        text_add(writes, "if (!(%s > -%s)) {\nADD(%s, 1)\n}\n", value, infinity, cell(w, sink, state->special + 1));
+        text_add(writes, "if (!(%s < %s)) {\nADD(%s, 1)\n}\n", value, infinity, cell(w, state->special));
+        text_add(writes, "if (!(%s > -%s)) {\nADD(%s, 1)\n}\n", value, infinity, cell(w, state->special + 1));
     }
     if (sum.is_spread) {
-        const char *unit = weave_param_i64(w, NULL, sum.unit), *log = weave_param_i64(w, NULL, ilogb(sum.digits)), *n = weave_param_i64(w, NULL, sum.n_parts);
-        text_add(writes, "SPREAD(%d, %s, %s, %s, %s, %s)\n", state->sum, *sink->cell ? "group" : "0", value, unit, log, n);
+        const char *unit = weave_param_i64(w, NULL, sum.unit), *log = weave_param_i64(w, NULL, ilogb(sum.digits)),
+                   *n = weave_param_i64(w, NULL, sum.n_parts);
+        text_add(writes, "SPREAD(%d, %s, %s, %s, %s, %s)\n", state->sum, PRINT("%cg%c", REF_OPEN, REF_CLOSE), value,
+                 unit, log, n);
         return;
     }
     const char *radix = sum.n_parts > 1 ? weave_param_f64(w, ldexp(1, sum.digits)) : "1";
-    text_add(writes, "f64 %s = %s * %s;\n", rest, value, weave_param_f64(w, ldexp(1, -(sum.unit + sum.digits * (sum.n_parts - 1)))));
+    text_add(writes, "f64 %s = %s * %s;\n", rest, value,
+             weave_param_f64(w, ldexp(1, -(sum.unit + sum.digits * (sum.n_parts - 1)))));
     for (int p = sum.n_parts - 1; p >= 0; p--) {
         const char *part = PRINT("e%d", w->n_temps++);
-        text_add(writes, "PART(%s, %s, %s)\nADD(%s, %s)\n", part, rest, radix, cell(w, sink, state->sum + p), part);
+        text_add(writes, "PART(%s, %s, %s)\nADD(%s, %s)\n", part, rest, radix, cell(w, state->sum + p), part);
     }
 }
 
@@ -296,12 +302,12 @@ static void write_sum(Weaver *w, Sink *sink, const Expr *arg, AggState *state, c
     if (val->is_float) {
         write_float_sum(w, sink, arg, state, val, writes);
     } else if (sum_fits(w, val->range)) {
-        state->sum = add_slot(w, sink, SLOT_ADD, "i64", 0);
-        text_add(writes, "ADD(%s, %s)\n", cell(w, sink, state->sum), val->value);
+        state->sum = add_slot(w, SLOT_ADD, "i64", 0);
+        text_add(writes, "ADD(%s, %s)\n", cell(w, state->sum), val->value);
     } else {
-        state->sum = add_slot(w, sink, SLOT_WIDE_LOW, "i64", 0);
-        state->high = add_slot(w, sink, SLOT_WIDE_HIGH, "i64", 0);
-        text_add(writes, "ADD_WIDE(%s, %s, %s)\n", cell(w, sink, state->sum), cell(w, sink, state->high), val->value);
+        state->sum = add_slot(w, SLOT_WIDE_LOW, "i64", 0);
+        state->high = add_slot(w, SLOT_WIDE_HIGH, "i64", 0);
+        text_add(writes, "ADD_WIDE(%s, %s, %s)\n", cell(w, state->sum), cell(w, state->high), val->value);
     }
 }
 
@@ -326,9 +332,11 @@ static void write_extreme(Weaver *w, Sink *sink, AggState *state, bool is_min, c
     static const double float_init[2] = { -__builtin_inf(), __builtin_nan("") };
     u64                 init = is_min ? (u64)INT64_MAX : (u64)INT64_MIN;
     if (val->is_float) memcpy(&init, &float_init[is_min], sizeof init);
-    const SlotKind kind = is_min ? (val->is_float ? SLOT_MIN_F64 : SLOT_MIN) : (val->is_float ? SLOT_MAX_F64 : SLOT_MAX);
-    state->sum = add_slot(w, sink, kind, val->is_float ? "f64" : "i64", init);
-    text_add(writes, "%s%s(%s, %s)\n", is_min ? "LEAST" : "MOST", val->is_float ? "_F64" : "", cell(w, sink, state->sum), val->value);
+    const SlotKind kind =
+        is_min ? (val->is_float ? SLOT_MIN_F64 : SLOT_MIN) : (val->is_float ? SLOT_MAX_F64 : SLOT_MAX);
+    state->sum = add_slot(w, kind, val->is_float ? "f64" : "i64", init);
+    text_add(writes, "%s%s(%s, %s)\n", is_min ? "LEAST" : "MOST", val->is_float ? "_F64" : "", cell(w, state->sum),
+             val->value);
 }
 
 static weft_status write_agg(Weaver *w, Sink *sink, const Agg *agg, AggState *state)
@@ -343,23 +351,26 @@ static weft_status write_agg(Weaver *w, Sink *sink, const Agg *agg, AggState *st
     TRY(weave_value(w, agg->arg, &val));
     state->is_float = val.is_float, state->dict = val.dict, state->dict_count = val.dict_count;
     // Groups of a hash or array exist only with rows, so a never-NULL sum needs no count.
-    const bool needs_count = val.null || agg->kind == AGG_COUNT || agg->kind == AGG_AVG || w->out->group_kind == GROUP_ONE;
+    const bool needs_count =
+        val.null || agg->kind == AGG_COUNT || agg->kind == AGG_AVG || w->out->group_kind == GROUP_ONE;
     if (needs_count) state->count = count_slot(w, sink, agg->arg, val.null != NULL, &counts);
     if ((agg->kind == AGG_MIN || agg->kind == AGG_MAX) && val.dict) {
         const u32 *by_code;
         TRY(weave_ranks(w, val.dict, val.dict_count, &by_code));
-        const char *ranks = weave_table(w, "u32", weave_name(w, "ranks"), by_code, (size_t)val.dict_count * sizeof *by_code);
+        const char *ranks =
+            weave_table(w, "u32", weave_name(w, "ranks"), by_code, (size_t)val.dict_count * sizeof *by_code);
         val.value = PRINT("(i64)%s[%s]", ranks, val.null ? PRINT("(%s ? 0 : %s)", val.null, val.value) : val.value);
         state->is_rank = true;
     }
     Text writes = { 0 };
     if (agg->kind == AGG_SUM || agg->kind == AGG_AVG) share_sum(w, sink, agg->arg, state, &val, &writes);
     else if (agg->kind != AGG_COUNT) write_extreme(w, sink, state, agg->kind == AGG_MIN, &val, &writes);
-    if (counts) text_add(&writes, "ADD(%s, 1)\n", cell(w, sink, state->count));
+    if (counts) text_add(&writes, "ADD(%s, 1)\n", cell(w, state->count));
     char *lines = text_keep(w->arena, &writes);
     const bool has_writes = *lines;    // strtok_r changes them
     if (val.null && has_writes) weave_stmt(w, "if (!%s) {", val.null);
-    for (char *save, *line = strtok_r(lines, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) weave_stmt(w, "%s", line);
+    for (char *save, *line = strtok_r(lines, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+        weave_stmt(w, "%s", line);
     if (val.null && has_writes) weave_stmt(w, "}");
     return WEFT_OK;
 }
@@ -371,48 +382,31 @@ static weft_status write_aggs(Weaver *w, Sink *sink)
     return WEFT_OK;
 }
 
-// ---- the three kinds ------------------------------------------------------------------------------------------------------------
+// ---- the three kinds ------------------------------------------------------------------------------------------------
 
 static weft_status write_totals(Weaver *w, Sink *sink)
 {
-    sink->cell = "";
     w->out->seen = rows_slot(w, sink);
     TRY(write_aggs(w, sink));
-    if (w->block.length) weave_block(w, each(w));
-    weave_line(w, "TOTAL_ROWS(%s, %s)", slot_name(w, sink->rows), w->live);
-    close_tiles(w);
-    text_add_bytes(&w->head, sink->totals.bytes, sink->totals.length);
-    char *lines = text_keep(w->arena, &sink->totals);
-    for (char *save, *line = strtok_r(lines, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
-        text_add(&w->body, "%.*s_END%s\n", (int)strcspn(line, "("), line, strchr(line, '('));
+    w->ir->sink.keys = "", w->ir->sink.adds = weave_take_block(w), w->ir->sink.rows = sink->rows;
+    end_sink(w);
     return WEFT_OK;
 }
 
-// Writes "key", aggregates, then the row count or the mark that the group has rows.
+// Aggregates, then the row count or the mark that the group has rows.
 static weft_status write_grouped(Weaver *w, Sink *sink)
 {
-    Text keys = w->block;              // statements that work out the group; aggregates follow it
-    w->block = (Text){ 0 };
-    sink->cell = "[group]";
-    const weft_status status = write_aggs(w, sink);
-    const bool        is_array = w->out->group_kind == GROUP_ARRAY;
-    if (!status && sink->rows >= 0) weave_stmt(w, "ADD(%s, 1)", cell(w, sink, sink->rows));
+    const bool is_array = w->out->group_kind == GROUP_ARRAY;
+    w->ir->sink.keys = weave_take_block(w);
+    TRY(write_aggs(w, sink));
+    if (sink->rows >= 0) weave_stmt(w, "ADD(%s, 1)", cell(w, sink->rows));
     w->out->seen = is_array ? sink->rows : -1;
-    if (!status && is_array && sink->rows < 0) {
-        w->out->seen = add_slot(w, sink, SLOT_SEEN, "u8", 0);
-        weave_stmt(w, "SEEN(%s)", cell(w, sink, w->out->seen));
+    if (is_array && sink->rows < 0) {
+        w->out->seen = add_slot(w, SLOT_SEEN, "u8", 0);
+        weave_stmt(w, "SEEN(%s)", cell(w, w->out->seen));
     }
-    const char *pointers = text_keep(w->arena, &sink->pointers), *aggs = text_keep(w->arena, &w->block);
-    if (is_array) {
-        for (const char *line = pointers; *line; line = strchr(line, '\n') + 1) text_add(&w->head, "    %.*s\n", (int)strcspn(line, "\n"), line);
-    } else {
-        text_add(&keys, "%s", pointers);           // a new group may have moved them
-    }
-    text_add(&keys, "%s", aggs);
-    w->block = keys;
-    if (status) return status;
-    weave_block(w, each(w));
-    close_tiles(w);
+    w->ir->sink.adds = weave_take_block(w);
+    end_sink(w);
     return WEFT_OK;
 }
 
@@ -439,7 +433,8 @@ static void write_several_words(Weaver *w, const KeyCode *codes)
     weave_stmt(w, "u64 words[%d];", out->n_words);
     for (int k = 0; k < out->n_words; k++) {
         weave_stmt(w, "words[%d] = %s;", k, k < w->job->n_keys ? codes[k].code : nulls.bytes);
-        text_add(&confirm, "%sA->group_words[(u64)(c_ - 1) * %d + %d] == words[%d]", k ? " && " : "", out->n_words, k, k);
+        text_add(&confirm, "%sA->group_words[(u64)(c_ - 1) * %d + %d] == words[%d]", k ? " && " : "", out->n_words, k,
+                 k);
     }
     weave_stmt(w, "u64 key = HASH_SEED;");
     for (int k = 0; k < out->n_words; k++) weave_stmt(w, "key = HASH_MIX(key, words[%d]);", k);
@@ -473,19 +468,11 @@ weft_status weave_groups(Weaver *w)
     Sink    sink = { .rows = -1 };
     KeyCode codes[64] = { 0 };
     w->out->group_keys = arena_array(w->arena, GroupKey, w->job->n_keys + 1);
-    if (w->job->n_keys > COUNT_OF(codes)) return fail(w->err, WEFT_TOO_COMPLEX, -1, "more than %d group keys", COUNT_OF(codes));
+    if (w->job->n_keys > COUNT_OF(codes))
+        return fail(w->err, WEFT_TOO_COMPLEX, -1, "more than %d group keys", COUNT_OF(codes));
     w->out->group_kind = GROUP_ONE;
-    weft_status status;
-    if (w->job->n_keys == 0) {
-        status = write_totals(w, &sink);
-    } else {
-        status = key_codes(w, codes);
-        if (!status) {
-            write_group_number(w, codes);
-            status = write_grouped(w, &sink);
-        }
-    }
-    text_free(&sink.totals);
-    text_free(&sink.pointers);
-    return status;
+    if (w->job->n_keys == 0) return write_totals(w, &sink);
+    TRY(key_codes(w, codes));
+    write_group_number(w, codes);
+    return write_grouped(w, &sink);
 }

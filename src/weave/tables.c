@@ -1,27 +1,39 @@
 // tables.c - the kernel that makes a join table where the rows of its build pipeline are.
 //
-// A part of its launch fills a part of the table: the code of each row goes to the place of its key.  The first one also counts the places
-// that were empty before: as many as rows, or keys are not unique.  It is the same for all queries, so it is compiled once for each
+// A part of its launch fills a part of the table: the code of each row goes to the place of its key.  The first one
+// also counts the places
+// that were empty before: as many as rows, or keys are not unique.  It is the same for all queries, so it is compiled
+// once for each
 // number of keys.  What the table is to look like is decided by engine/table.c.
 //
-// Where keys are not unique, or far apart, rows keep their numbers.  t_link chains those of equal key, from heads by key or from slots of a hash table, in whatever
-// order threads come, and notes where each row is from; t_order then takes each chain into the order of the source, counts keys, and finds the longest.  A thread
-// does so with a whole chain: up to four rows in registers; of more it merges sorted pieces of 1, 2, 4, ... rows, CHAIN_PIECES of them at most.  Of a longer chain the
+// Where keys are not unique, or far apart, rows keep their numbers.  t_link chains those of equal key, from heads by
+// key or from slots of a hash table, in whatever
+// order threads come, and notes where each row is from; t_order then takes each chain into the order of the source,
+// counts keys, and finds the longest.  A thread
+// does so with a whole chain: up to four rows in registers; of more it merges sorted pieces of 1, 2, 4, ... rows,
+// CHAIN_PIECES of them at most.  Of a longer chain the
 // host makes the table.
 //
-// And the kernel that puts cells of a cube (cube.c) together for one of its queries.  A part is one of its accumulators, a sum of 128 bits as a whole; a row is a
-// group, or one of several lanes that share a group's cells: few groups would leave most threads without any, and one thread with all cells of a group.
-// What a lane has goes to the accumulator as rows go there, since there are other lanes, and parts of the table that came before.
+// And the kernel that puts cells of a cube (cube.c) together for one of its queries.  A part is one of its
+// accumulators, a sum of 128 bits as a whole; a row is a
+// group, or one of several lanes that share a group's cells: few groups would leave most threads without any, and one
+// thread with all cells of a group.
+// What a lane has goes to the accumulator as rows go there, since there are other lanes, and parts of the table that
+// came before.
 //
-// And the two that let many queries look at a row at once.  For each column that any of them tests, a table says value by value who wants it, a bit for
-// each query: t_who makes it, a part for each column, out of ranges and join tables.  t_sieve then takes the rows of the source through these
-// tables and leaves a bit per row for each query.  Its text depends on the widths of columns and on how many queries there can be, nothing else.
+// And the two that let many queries look at a row at once.  For each column that any of them tests, a table says value
+// by value who wants it, a bit for
+// each query: t_who makes it, a part for each column, out of ranges and join tables.  t_sieve then takes the rows of
+// the source through these
+// tables and leaves a bit per row for each query.  Its text depends on the widths of columns and on how many queries
+// there can be, nothing else.
 
 #include "weave/weave_int.h"
 
 static void add_key(Text *head, Text *loads, Text *at, int k)
 {
-    text_add(head, "    PARAM(u64, low%d, %d)\n    PARAM(u64, stride%d, %d)\n    COLUMN(u64, key%d, %d)\n", k, FILL_KEY + 2 * k, k, FILL_KEY + 2 * k + 1, k, FILL_KEYS_FROM + k);
+    text_add(head, "    PARAM(u64, low%d, %d)\n    PARAM(u64, stride%d, %d)\n    COLUMN(u64, key%d, %d)\n", k,
+             FILL_KEY + 2 * k, k, FILL_KEY + 2 * k + 1, k, FILL_KEYS_FROM + k);
     text_add(loads, "        LOAD(u64, key%d, live)\n", k);
     text_add(at, "%s(key%d[i] - low%d) * stride%d", k ? " + " : "", k, k, k);
 }
@@ -31,7 +43,8 @@ const char *weave_fill_text(Arena *arena, int n_keys, const char **name)
     Text head = { 0 }, loads = { 0 }, at = { 0 };
     *name = arena_printf(arena, "t_fill%d", n_keys);
     for (int k = 0; k < n_keys; k++) add_key(&head, &loads, &at, k);
-    const char *text = arena_printf(arena,
+    const char *text = arena_printf(
+        arena,
         "// rows to their places in a table\n"
         "KERNEL(%s)\n"
         "{\n"
@@ -59,7 +72,8 @@ const char *weave_fill_text(Arena *arena, int n_keys, const char **name)
         "%s"
         "        EACH_ROW(live) {\n"
         "            const u64 at = is_by_row ? ROW_NUMBER : %s, offset = value[i] - base;\n"
-        "            const u64 code = is_set ? 0 : has_nulls && is_null[i] ? null_code : has_codes ? codes[offset] : offset;\n"
+        "            const u64 code = is_set ? 0 : has_nulls && is_null[i] ? null_code : has_codes ?"
+        " codes[offset] : offset;\n"
         "            if (is_counted && !(is_valid && is_null[i])) {\n"
         "                FRESH(is_fresh, bits, at)\n"
         "                ADD(n_places, is_fresh)\n"
@@ -68,7 +82,8 @@ const char *weave_fill_text(Arena *arena, int n_keys, const char **name)
         "        }\n"
         "    }\n"
         "    TOTAL_END(sum, i64, n_places, 2)\n"
-        "}\n", *name, head.bytes, loads.bytes, at.bytes);
+        "}\n",
+        *name, head.bytes, loads.bytes, at.bytes);
     text_free(&head);
     text_free(&loads);
     text_free(&at);
@@ -79,7 +94,8 @@ const char *weave_fill_text(Arena *arena, int n_keys, const char **name)
 static void add_link_key(Text *head, Text *loads, Text *words, int k)
 {
     const int param = LINK_KEY + 3 * k;
-    text_add(head, "    PARAM(u64, low%d, %d)\n    PARAM(u64, stride%d, %d)\n    PARAM(u64, is_float%d, %d)\n", k, param, k, param + 1, k, param + 2);
+    text_add(head, "    PARAM(u64, low%d, %d)\n    PARAM(u64, stride%d, %d)\n    PARAM(u64, is_float%d, %d)\n", k,
+             param, k, param + 1, k, param + 2);
     text_add(head, "    COLUMN(u64, key%d, %d)\n    TABLE(u64, key%d_of, %d)\n", k, k, k, k);
     text_add(loads, "        LOAD(u64, key%d, live)\n", k);
     text_add(words, "            const u64 word%d = is_float%d ? KEY_OF_F64(key%d[i]) : key%d[i];\n", k, k, k, k);
@@ -88,8 +104,13 @@ static void add_link_key(Text *head, Text *loads, Text *words, int k)
 static void add_link_steps(Text *sum, Text *hashed, Text *same, int k, int n_keys)
 {
     text_add(sum, "%s(word%d - low%d) * stride%d", k ? " + " : "", k, k, k);
-    text_add(hashed, "                    key = HASH_MIX(key, word%d);\n                    PLACE(words, 8, row * %d + %d, word%d)\n", k, n_keys, k, k);
-    text_add(same, "%s(is_float%d ? KEY_OF_F64(key%d_of[c_ - 1]) : key%d_of[c_ - 1]) == word%d", k ? " && " : "", k, k, k, k);
+    text_add(
+        hashed,
+        "                    key = HASH_MIX(key, word%d);\n"
+        "                    PLACE(words, 8, row * %d + %d, word%d)\n",
+        k, n_keys, k, k);
+    text_add(same, "%s(is_float%d ? KEY_OF_F64(key%d_of[c_ - 1]) : key%d_of[c_ - 1]) == word%d", k ? " && " : "", k, k,
+             k, k);
 }
 
 const char *weave_link_text(Arena *arena, int n_keys, const char **name)
@@ -158,7 +179,8 @@ const char *weave_order_text(const char **name)
            "        ROWS(live)\n"
            "        EACH_ROW(live) {\n"
            "            KernelSlot *const slot = (KernelSlot *)slots + ROW_NUMBER;\n"
-           "            u32 *const head = is_hash ? &slot->row : (u32 *)slots + ROW_NUMBER, *const next = (u32 *)chains;\n"
+           "            u32 *const head = is_hash ? &slot->row : (u32 *)slots + ROW_NUMBER, *const next = (u32"
+           " *)chains;\n"
            "            const u32 first = *head, second = !first ? 0 : is_hash ? slot->spare : next[first - 1];\n"
            "            i64 length = first != 0;\n"
            "            if (first) { ADD(n_keys, 1) }\n"
@@ -172,7 +194,7 @@ const char *weave_order_text(const char **name)
            "                    fifth = fifth ? next[fifth - 1] : 0;\n"
            "                }\n"
            "                if (!fifth) {\n"
-           "                    for (u32 n = 0; n < 9; n++) {\n"                        // three times from the first to the last
+           "                    for (u32 n = 0; n < 9; n++) {\n"  // three times from the first to the last
            "                        const u32 at = n % 3, one = rows[at], other = rows[at + 1];\n"
            "                        const u64 a = places[at], b = places[at + 1];\n"
            "                        const u32 is_turned = b < a || (b == a && other < one);\n"
@@ -186,13 +208,14 @@ const char *weave_order_text(const char **name)
            "                    u32 pieces[CHAIN_PIECES] = { first }, rest = second, list = 0;\n"
            "                    next[first - 1] = 0, length = 1;\n"
            "                    for (u32 at = 0, is_row = 1; is_row && at < CHAIN_PIECES;) {\n"
-           "                        is_row = rest != 0, list = rest;\n"                 // none left: all pieces become one
+           "                        is_row = rest != 0, list = rest;\n"  // none left: all pieces become one
            "                        if (is_row) { rest = next[list - 1]; next[list - 1] = 0; length++; }\n"
            "                        for (at = 0; at < CHAIN_PIECES && (pieces[at] || !is_row); pieces[at++] = 0) {\n"
            "                            u32 one = pieces[at], other = list, *end = &list;\n"
            "                            while (one && other) {\n"
            "                                const u64 a = from[one - 1], b = from[other - 1];\n"
-           "                                if (a < b || (a == b && one < other)) { *end = one; end = next + (one - 1); one = *end; }\n"
+           "                                if (a < b || (a == b && one < other)) { *end = one; end = next +"
+           " (one - 1); one = *end; }\n"
            "                                else { *end = other; end = next + (other - 1); other = *end; }\n"
            "                            }\n"
            "                            *end = one ? one : other;\n"
@@ -255,7 +278,7 @@ const char *weave_fold_text(const char **name)
            "                MOST(sums[group], sum)\n"
            "            } else if (how == CELLS_ADD) {\n"
            "                ADD(sums[group], sum)\n"
-           "            } else {\n"                                                     // ADD_WIDE takes the low word for a number with a sign
+           "            } else {\n"  // ADD_WIDE takes the low word for a number with a sign
            "                ADD_WIDE(sums[group], high_sums[group], sum)\n"
            "                ADD(high_sums[group], high + (sum < 0))\n"
            "            }\n"

@@ -1,11 +1,15 @@
 // value.c - expressions as C.
 //
-// A value is C text plus C text for "is NULL" (none where statistics prove there is no NULL).  Conditions are written as what
-// a filter needs, "is true" or "is false", so three-valued logic costs nothing: NOT swaps the two, AND and OR join them.
-// What can fail (overflow, division) is a checked statement of its own, left out where ranges prove it cannot; it runs only
+// A value is C text plus C text for "is NULL" (none where statistics prove there is no NULL).  Conditions are written
+// as what
+// a filter needs, "is true" or "is false", so three-valued logic costs nothing: NOT swaps the two, AND and OR join
+// them.
+// What can fail (overflow, division) is a checked statement of its own, left out where ranges prove it cannot; it runs
+// only
 // for rows and CASE branches that SQL evaluates.  NULL operands of checked statements are replaced first: their stored
 // values are arbitrary.
 
+#include "plan/functions.h"
 #include "weave/weave_int.h"
 
 #include <stdio.h>
@@ -21,7 +25,7 @@ static const char *either(Weaver *w, const char *a, const char *b)             /
 // Long texts are named, so that using a value twice does not write it twice.
 static const char *shorten(Weaver *w, const char *type, const char *value)
 {
-    return strlen(value) > 72 ? weave_temp(w, type, value) : value;
+    return ir_length(w->ir, value) > 72 ? weave_temp(w, type, value) : value;
 }
 
 static Val named(Weaver *w, Val val)
@@ -36,49 +40,74 @@ static const char *unless_null(Weaver *w, const Val *val, const char *instead)
     return val->null ? PRINT("(%s ? %s : %s)", val->null, instead, val->value) : val->value;
 }
 
-// ---- leaves ----------------------------------------------------------------------------------------------------------------
+// ---- leaves ---------------------------------------------------------------------------------------------------------
 
-static int payload_part(const Var *var, int part) { return TABLE_PAYLOADS + 3 * (int)(var->payload - var->table->payloads) + part; }
+static int payload_part(const Var *var, int part)
+{
+    return TABLE_PAYLOADS + 3 * (int)(var->payload - var->table->payloads) + part;
+}
+
+// The code that stands for NULL, or the bit that says so.
+static const char *payload_null(Weaver *w, Var *var)
+{
+    const Payload *payload = var->payload;
+    if (!payload->range.nullable) return NULL;
+    if (payload->valid_bytes) {
+        if (!var->null)
+            var->null = weave_table_of(w, var->table, payload_part(var, 1), "u8", PRINT("%s_valid", var->name),
+                                       payload->valid, payload->valid_bytes);
+        return var->missing ? PRINT("(%s || !BIT(%s, %s))", var->missing, var->null, var->index)
+                            : PRINT("!BIT(%s, %s)", var->null, var->index);
+    }
+    if (!var->null) var->null = weave_param_i64(w, PRINT("%s_null", var->name), (i64)payload->null_code);
+    return either(w, var->missing, PRINT("((i64)%s == %s)", var->code, var->null));
+}
 
 static void value_of_payload(Weaver *w, Var *var, Val *out)
 {
     const Payload *payload = var->payload;
     if (out->is_float) {
         out->value = var->code;
-        if (payload->valid_bytes) {
-            if (!var->null) var->null = weave_table_of(w, var->table, payload_part(var, 1), "u8", PRINT("%s_valid", var->name), payload->float_valid, payload->valid_bytes);
-            out->null = PRINT("!BIT(%s, %s)", var->null, var->index);
-        }
-        return;
-    }
-    if (payload->decode) {
-        if (!var->decode) var->decode = weave_table_of(w, var->table, payload_part(var, 2), "i64", PRINT("%s_map", var->name), payload->decode, payload->n_codes * sizeof(i64));
+    } else if (payload->decode) {
+        if (!var->decode)
+            var->decode = weave_table_of(w, var->table, payload_part(var, 2), "i64", PRINT("%s_map", var->name),
+                                         payload->decode, payload->n_codes * sizeof(i64));
         out->value = PRINT("%s[%s]", var->decode, var->code);
     } else {
         if (!var->base) var->base = weave_param_i64(w, PRINT("%s_base", var->name), payload->base);
         out->value = PRINT("(%s + (i64)%s)", var->base, var->code);
     }
-    if (payload->range.nullable) {
-        if (!var->null) var->null = weave_param_i64(w, PRINT("%s_null", var->name), (i64)payload->null_code);
-        out->null = PRINT("((i64)%s == %s)", var->code, var->null);
-    }
+    out->null = payload->range.nullable ? payload_null(w, var) : var->missing;
 }
 
 weft_status weave_column(Weaver *w, const Expr *expr, Val *out)
 {
-    Var *var = weave_var(w, (ColumnRef){ expr->relation, expr->column });
+    Var *var = weave_var_of(w, expr);
     if (!var) return fail(w->err, WEFT_INTERNAL, expr->at, "column is not available in this pipeline");
-    *out = (Val){ .range = var->range, .is_float = type_is_float(var->type), .dict = var->dict, .dict_count = var->dict_count };
+    *out = (Val){
+        .range = var->range, .is_float = type_is_float(var->type), .dict = var->dict, .dict_count = var->dict_count
+    };
+    if (var->value) {
+        out->value = var->value, out->null = var->value_null;
+        return WEFT_OK;
+    }
     if (var->source < 0) {
         value_of_payload(w, var, out);
         return WEFT_OK;
     }
     weave_load(w, var);
-    if (out->is_float) out->value = PRINT("(f64)%s[i]", var->name);
-    else if (var->width == 0) out->value = PRINT("%s[i]", var->name);
-    else out->value = PRINT("VALUE(%s)", var->name), out->stored = var;
-    if (var->range.nullable) out->null = PRINT("IS_NULL(%s)", var->name);
+    if (out->is_float) out->value = PRINT("(f64)%s[i]", var->ref);
+    else if (var->width == 0) out->value = PRINT("%s[i]", var->ref);
+    else out->value = PRINT("VALUE(%s)", var->ref), out->stored = var;
+    if (var->range.nullable) out->null = PRINT("IS_NULL(%s)", var->ref);
     return WEFT_OK;
+}
+
+// A numeric constant may have 128 bits; kernels compute with 64.
+static bool fits_word(const Expr *constant)
+{
+    return type_is_float(constant->type) || constant->value.is_null ||
+           (constant->value.i >= INT64_MIN && constant->value.i <= INT64_MAX);
 }
 
 static Val value_of_const(Weaver *w, const Expr *expr)
@@ -92,7 +121,7 @@ static Val value_of_const(Weaver *w, const Expr *expr)
     return out;
 }
 
-// ---- arithmetic -------------------------------------------------------------------------------------------------------------
+// ---- arithmetic -----------------------------------------------------------------------------------------------------
 
 static const char *overflow_message(Type type)
 {
@@ -101,6 +130,7 @@ static const char *overflow_message(Type type)
         case TYPE_INTEGER:  return "integer out of range";
         case TYPE_BIGINT:   return "bigint out of range";
         case TYPE_DATE:     return "date out of range";
+        case TYPE_NUMERIC:  return "a numeric value does not fit 64 bits";
         default:            return "decimal out of range";
     }
 }
@@ -108,13 +138,15 @@ static const char *overflow_message(Type type)
 static bool fits(Range range, Range bound) { return range.low >= bound.low && range.high <= bound.high; }
 
 // VALUE is exact in 64 bits; fail where it leaves BOUND, unless RANGE proves that it cannot.
-static const char *checked_inside(Weaver *w, const char *value, const char *null, Range range, Range bound, Type type, int at)
+static const char *checked_inside(Weaver *w, const char *value, const char *null, Range range, Range bound, Type type,
+                                  int at)
 {
     if (fits(range, bound)) return value;
     const char *name = weave_temp(w, "i64", value);
-    const int   check = weave_check(w, type.kind == TYPE_DATE ? WEFT_DATETIME_OVERFLOW : WEFT_OUT_OF_RANGE, at, overflow_message(type));
-    weave_stmt(w, "CHECK(%s%s(%s >= %lldll && %s <= %lldll), %d)", null ? null : "", null ? " || " : "", name, (long long)bound.low, name,
-               (long long)bound.high, check);
+    const int check =
+        weave_check(w, type.kind == TYPE_DATE ? WEFT_DATETIME_OVERFLOW : WEFT_OUT_OF_RANGE, at, overflow_message(type));
+    weave_stmt(w, "CHECK(%s%s(%s >= %lldll && %s <= %lldll), %d)", null ? null : "", null ? " || " : "", name,
+               (long long)bound.low, name, (long long)bound.high, check);
     return name;
 }
 
@@ -123,7 +155,8 @@ static const char *checked_to_type(Weaver *w, const char *value, const char *nul
     return checked_inside(w, value, null, range, range_of_type(type), type, at);
 }
 
-// CAN_FAIL: where a check fails so does the query, but the row goes on to the end of its tile.  It does so with a value of its range, since that may become an index.
+// CAN_FAIL: where a check fails so does the query, but the row goes on to the end of its tile.  It does so with a value
+// of its range, since that may become an index.
 static Val clipped(Weaver *w, Val val, Range bound, bool can_fail)
 {
     val.range.low = MAX_OF(val.range.low, bound.low);
@@ -144,8 +177,10 @@ static Val clipped(Weaver *w, Val val, Range bound, bool can_fail)
 static Val integer_arithmetic(Weaver *w, const Expr *expr, Val a, Val b)
 {
     static const char *const symbols[] = { [OP_ADD] = "+", [OP_SUB] = "-", [OP_MUL] = "*" };
-    static const char *const checked[] = { [OP_ADD] = "ADD_CHECKED", [OP_SUB] = "SUB_CHECKED", [OP_MUL] = "MUL_CHECKED" };
-    Val                      out = { .null = either(w, a.null, b.null), .range = range_of_call(expr->op, expr->type, a.range, b.range) };
+    static const char *const checked[] = {
+        [OP_ADD] = "ADD_CHECKED", [OP_SUB] = "SUB_CHECKED", [OP_MUL] = "MUL_CHECKED"
+    };
+    Val out = { .null = either(w, a.null, b.null), .range = range_of_call(expr->op, expr->type, a.range, b.range) };
     const Range              word = range_of_type(TYPE(BIGINT));
     const bool               proved = fits(out.range, range_of_type(expr->type));
     if (out.null && !proved) out.null = shorten(w, "u8", out.null);
@@ -155,7 +190,8 @@ static Val integer_arithmetic(Weaver *w, const Expr *expr, Val a, Val b)
     } else {
         const char *name = PRINT("e%d", w->n_temps++);
         const int   check = weave_check(w, WEFT_OUT_OF_RANGE, expr->at, overflow_message(expr->type));
-        weave_stmt(w, "%s(%s, %s, %s, %d)", checked[expr->op], name, unless_null(w, &a, "0"), unless_null(w, &b, "0"), check);
+        weave_stmt(w, "%s(%s, %s, %s, %d)", checked[expr->op], name, unless_null(w, &a, "0"), unless_null(w, &b, "0"),
+                   check);
         out.value = checked_to_type(w, name, out.null, word, expr->type, expr->at);
     }
     return clipped(w, out, range_of_type(expr->type), !proved);
@@ -164,58 +200,67 @@ static Val integer_arithmetic(Weaver *w, const Expr *expr, Val a, Val b)
 static Val integer_division(Weaver *w, const Expr *expr, Val a, Val b)
 {
     const bool  is_div = expr->op == OP_DIV;
-    Val         out = { .null = either(w, a.null, b.null), .range = range_of_call(expr->op, expr->type, a.range, b.range) };
+    Val out = { .null = either(w, a.null, b.null), .range = range_of_call(expr->op, expr->type, a.range, b.range) };
     const char *name = PRINT("e%d", w->n_temps++);
     const int   check = weave_check(w, WEFT_DIVISION_BY_ZERO, expr->at, "division by zero");
     const char *guard = out.null ? shorten(w, "u8", out.null) : NULL;
-    const char *dividend = guard ? PRINT("(%s ? 0 : %s)", guard, a.value) : a.value, *divisor = guard ? PRINT("(%s ? 1 : %s)", guard, b.value) : b.value;
+    const char *dividend = guard ? PRINT("(%s ? 0 : %s)", guard, a.value) : a.value,
+               *divisor = guard ? PRINT("(%s ? 1 : %s)", guard, b.value) : b.value;
     weave_stmt(w, "%s_CHECKED(%s, %s, %s, %d)", is_div ? "DIV" : "MOD", name, dividend, divisor, check);
     out.null = guard;
     out.value = name;
     // Only the smallest value / -1 leaves the type; in 64 bits it wraps to itself, which the operand's range tells.
-    const bool can_overflow = is_div && a.range.low <= range_of_type(expr->type).low && b.range.low <= -1 && b.range.high >= -1;
+    const bool can_overflow =
+        is_div && a.range.low <= range_of_type(expr->type).low && b.range.low <= -1 && b.range.high >= -1;
     if (can_overflow) {
         const int overflow = weave_check(w, WEFT_OUT_OF_RANGE, expr->at, overflow_message(expr->type));
-        weave_stmt(w, "CHECK(%s%s!(%s == -1 && %s == -%lldll - 1), %d)", guard ? guard : "", guard ? " || " : "", b.value, a.value,
-                   (long long)-(range_of_type(expr->type).low + 1), overflow);
+        weave_stmt(w, "CHECK(%s%s!(%s == -1 && %s == -%lldll - 1), %d)", guard ? guard : "", guard ? " || " : "",
+                   b.value, a.value, (long long)-(range_of_type(expr->type).low + 1), overflow);
     }
     return clipped(w, out, range_of_type(expr->type), can_overflow);
 }
 
-// Infinity out of finite operands is an overflow, as in PostgreSQL; no check where ranges prove that there is none: it keeps loops from
+// Infinity out of finite operands is an overflow, as in PostgreSQL; no check where ranges prove that there is none: it
+// keeps loops from
 // being vectorised.
-static const char *checked_float(Weaver *w, const Expr *expr, const char *value, const char *a, const char *b, const char *null, bool can_overflow)
+static const char *checked_float(Weaver *w, const Expr *expr, const char *value, const char *a, const char *b,
+                                 const char *null, bool can_overflow)
 {
     const char *name = weave_temp(w, "f64", PRINT("%s%s", expr->type.kind == TYPE_REAL ? "(f64)(f32)" : "", value));
     if (!can_overflow) return name;
     const int check = weave_check(w, WEFT_OUT_OF_RANGE, expr->at, "value out of range: overflow");
-    weave_stmt(w, "CHECK(%s%sFINITE(%s) | !FINITE(%s) | !FINITE(%s), %d)", null ? null : "", null ? " | " : "", name, a, b, check);
+    weave_stmt(w, "CHECK(%s%sFINITE(%s) | !FINITE(%s) | !FINITE(%s), %d)", null ? null : "", null ? " | " : "", name, a,
+               b, check);
     return name;
 }
 
 static Val float_arithmetic(Weaver *w, const Expr *expr, Val a, Val b)
 {
-    Val out = { .is_float = true, .null = either(w, a.null, b.null), .range = range_of_call(expr->op, expr->type, a.range, b.range) };
+    Val out = { .is_float = true,
+                .null = either(w, a.null, b.null),
+                .range = range_of_call(expr->op, expr->type, a.range, b.range) };
     if (out.null) out.null = shorten(w, "u8", out.null);
     const char *value, *x = weave_temp(w, "f64", a.value), *y = weave_temp(w, "f64", b.value);
     if (expr->op == OP_DIV) {
         value = PRINT("e%d", w->n_temps++);
         const int check = weave_check(w, WEFT_DIVISION_BY_ZERO, expr->at, "division by zero");
-        weave_stmt(w, "DIV_F64_CHECKED(%s, %s, %s, %d)", value, x, out.null ? PRINT("(%s ? 1.0 : %s)", out.null, y) : y, check);
+        weave_stmt(w, "DIV_F64_CHECKED(%s, %s, %s, %d)", value, x, out.null ? PRINT("(%s ? 1.0 : %s)", out.null, y) : y,
+                   check);
     } else {
         value = PRINT("(%s %c %s)", x, expr->op == OP_ADD ? '+' : expr->op == OP_SUB ? '-' : '*', y);
     }
-    out.value = checked_float(w, expr, value, x, y, out.null, float_call_overflows(expr->op, expr->type, a.range.f, b.range.f));
+    out.value =
+        checked_float(w, expr, value, x, y, out.null, float_call_overflows(expr->op, expr->type, a.range.f, b.range.f));
     return out;
 }
 
-static Val negate_or_abs(Weaver *w, const Expr *expr, Val a)
+static Val negate(Weaver *w, const Expr *expr, Val a)
 {
     Val out = a;
     out.stored = NULL;
     if (a.is_float) {
         const char *value = weave_temp(w, "f64", a.value);
-        out.value = expr->op == OP_NEG ? PRINT("(-%s)", value) : PRINT("(%s < 0 ? -%s : %s)", value, value, value);
+        out.value = PRINT("(-%s)", value);
         out.range = range_of_call(expr->op, expr->type, a.range, a.range);
         return out;
     }
@@ -225,11 +270,11 @@ static Val negate_or_abs(Weaver *w, const Expr *expr, Val a)
     const bool  can_fail = !fits(out.range, range_of_type(expr->type));
     if (!fits(out.range, word)) {      // the smallest bigint has no opposite
         const int check = weave_check(w, WEFT_OUT_OF_RANGE, expr->at, overflow_message(expr->type));
-        weave_stmt(w, "CHECK(%s%s%s != -9223372036854775807ll - 1, %d)", a.null ? a.null : "", a.null ? " || " : "", value, check);
-        out.range = expr->op == OP_NEG ? word : (Range){ .known = true, .nullable = a.range.nullable, .low = 0, .high = INT64_MAX };
+        weave_stmt(w, "CHECK(%s%s%s != -9223372036854775807ll - 1, %d)", a.null ? a.null : "", a.null ? " || " : "",
+                   value, check);
+        out.range = word;
     }
-    value = expr->op == OP_NEG ? PRINT("(i64)(0 - (u64)%s)", value) : PRINT("(%s < 0 ? (i64)(0 - (u64)%s) : %s)", value, value, value);
-    out.value = checked_to_type(w, value, a.null, out.range, expr->type, expr->at);
+    out.value = checked_to_type(w, PRINT("(i64)(0 - (u64)%s)", value), a.null, out.range, expr->type, expr->at);
     return clipped(w, out, range_of_type(expr->type), can_fail);
 }
 
@@ -238,31 +283,37 @@ static weft_status value_of_arithmetic(Weaver *w, const Expr *expr, Val *out)
     Val a, b;
     TRY(weave_value(w, expr->args[0], &a));
     a = named(w, a);
-    if (expr->op == OP_NEG || expr->op == OP_ABS) {
-        *out = negate_or_abs(w, expr, a);
+    if (expr->op == OP_NEG) {
+        *out = negate(w, expr, a);
         return WEFT_OK;
     }
     TRY(weave_value(w, expr->args[1], &b));
     b = named(w, b);
-    if (type_is_float(expr->type) && expr->op == OP_MOD) return fail(w->err, WEFT_UNSUPPORTED, expr->at, "%% of floating-point numbers is not supported");
-    *out = type_is_float(expr->type) ? float_arithmetic(w, expr, a, b)
-         : expr->op == OP_DIV || expr->op == OP_MOD ? integer_division(w, expr, a, b) : integer_arithmetic(w, expr, a, b);
+    if (type_is_float(expr->type) && expr->op == OP_MOD)
+        return fail(w->err, WEFT_UNSUPPORTED, expr->at, "%% of floating-point numbers is not supported");
+    *out = type_is_float(expr->type)                  ? float_arithmetic(w, expr, a, b)
+           : expr->op == OP_DIV || expr->op == OP_MOD ? integer_division(w, expr, a, b)
+                                                      : integer_arithmetic(w, expr, a, b);
     return WEFT_OK;
 }
 
-// ---- casts ----------------------------------------------------------------------------------------------------------------------
+// ---- casts ----------------------------------------------------------------------------------------------------------
 
-static int scale_of(Type type) { return type.kind == TYPE_DECIMAL ? type.scale : 0; }
+static int scale_of(Type type) { return type.kind == TYPE_DECIMAL || type.kind == TYPE_NUMERIC ? type.scale : 0; }
+
+static bool is_number(Type type) { return type.kind <= TYPE_DOUBLE || type.kind == TYPE_NUMERIC; }
 
 // What a cast may give: a decimal's digits are those that it says.  What is computed has as many as a word holds.
 static Range range_of_target(Type type)
 {
     Range bound = range_of_type(type);
-    if (type.kind == TYPE_DECIMAL && power_of_ten(type.precision) - 1 < bound.high) bound.high = power_of_ten(type.precision) - 1, bound.low = -bound.high;
+    if (type.kind == TYPE_DECIMAL && power_of_ten(type.precision) - 1 < bound.high)
+        bound.high = power_of_ten(type.precision) - 1, bound.low = -bound.high;
     return bound;
 }
 
-// Rounded first, then looked at: 99.994 is a decimal(4,2).  Doubles that a word does not hold fail before; of those below 2^63, this is the largest.
+// Rounded first, then looked at: 99.994 is a decimal(4,2).  Doubles that a word does not hold fail before; of those
+// below 2^63, this is the largest.
 #define WORD_LOW  (-9223372036854775808.0)
 #define WORD_HIGH 9223372036854774784.0
 
@@ -272,9 +323,11 @@ static Val float_to_integer(Weaver *w, const Expr *expr, Val a)
     const char *name = PRINT("e%d", w->n_temps++), *value = a.value;
     const int   check = weave_check(w, WEFT_OUT_OF_RANGE, expr->at, overflow_message(expr->type));
     Val         out = { .null = a.null, .range = word };
-    if (scale_of(expr->type)) value = PRINT("%s * %s", value, weave_param_f64(w, (double)power_of_ten(scale_of(expr->type))));
+    if (scale_of(expr->type))
+        value = PRINT("%s * %s", value, weave_param_f64(w, (double)power_of_ten(scale_of(expr->type))));
     if (a.null) value = PRINT("(%s ? 0.0 : %s)", a.null, value);
-    weave_stmt(w, "ROUND_F64(%s, %s, %s, %s, %d)", name, value, weave_param_f64(w, WORD_LOW), weave_param_f64(w, WORD_HIGH), check);
+    weave_stmt(w, "ROUND_F64(%s, %s, %s, %s, %d)", name, value, weave_param_f64(w, WORD_LOW),
+               weave_param_f64(w, WORD_HIGH), check);
     out.value = checked_inside(w, name, a.null, word, bound, expr->type, expr->at);
     return clipped(w, out, bound, !fits(word, bound));
 }
@@ -299,7 +352,8 @@ static Val rescale(Weaver *w, const Expr *expr, Val a)
     }
     out.range.low = a.range.low * factor, out.range.high = a.range.high * factor;
     if (fits(out.range, word)) {
-        out.value = checked_inside(w, PRINT("(%s * %s)", a.value, power), a.null, out.range, bound, expr->type, expr->at);
+        out.value =
+            checked_inside(w, PRINT("(%s * %s)", a.value, power), a.null, out.range, bound, expr->type, expr->at);
     } else {
         w->n_temps++;
         const int check = weave_check(w, WEFT_OUT_OF_RANGE, expr->at, overflow_message(expr->type));
@@ -315,21 +369,27 @@ static weft_status value_of_cast(Weaver *w, const Expr *expr, Val *out)
     Val        a;
     TRY(weave_value(w, expr->args[0], &a));
     a = named(w, a);
-    const bool numbers = from.kind <= TYPE_DOUBLE && to.kind <= TYPE_DOUBLE;
+    const bool numbers = is_number(from) && is_number(to);
     *out = a;
     if (to.kind == TYPE_BOOLEAN || type_is_float(to)) out->stored = NULL;
-    if (type_equal(from, to) || (from.kind == TYPE_TEXT && to.kind == TYPE_TEXT) || from.kind == TYPE_NULL) return WEFT_OK;
+    if (type_equal(from, to) || (from.kind == TYPE_TEXT && to.kind == TYPE_TEXT) || from.kind == TYPE_NULL)
+        return WEFT_OK;
     if (!numbers && from.kind != to.kind) {
         char a_name[32], b_name[32];
-        return fail(w->err, WEFT_UNSUPPORTED, expr->at, "cast from %s to %s is not supported", type_name(from, a_name), type_name(to, b_name));
+        return fail(w->err, WEFT_UNSUPPORTED, expr->at, "cast from %s to %s is not supported", type_name(from, a_name),
+                    type_name(to, b_name));
     }
+    if (scale_of(from) > 18 || scale_of(to) > 18)
+        return fail(w->err, WEFT_OUT_OF_RANGE, expr->at, "%s", overflow_message(TYPE(NUMERIC)));
     if (to.kind == TYPE_BOOLEAN) {
         out->value = PRINT("(i64)(%s != 0)", a.value);
         out->range.low = 0, out->range.high = 1;
     } else if (type_is_float(to)) {
         const char *cast = to.kind == TYPE_REAL ? "(f64)(f32)" : "";
         if (a.is_float) out->value = PRINT("%s%s", cast, a.value);
-        else if (scale_of(from)) out->value = PRINT("%s((f64)%s / %s)", cast, a.value, weave_param_f64(w, (double)power_of_ten(scale_of(from))));
+        else if (scale_of(from))
+            out->value =
+                PRINT("%s((f64)%s / %s)", cast, a.value, weave_param_f64(w, (double)power_of_ten(scale_of(from))));
         else out->value = PRINT("%s(f64)%s", cast, a.value);
         out->is_float = true;
         out->range = range_of_type(to);
@@ -341,7 +401,7 @@ static weft_status value_of_cast(Weaver *w, const Expr *expr, Val *out)
     return WEFT_OK;
 }
 
-// ---- conditions ---------------------------------------------------------------------------------------------------------------------
+// ---- conditions -----------------------------------------------------------------------------------------------------
 
 static const char *compare_floats(Weaver *w, Op op, const char *a, const char *b)
 {
@@ -363,7 +423,9 @@ static const char *and_not_null(Weaver *w, const char *condition, const char *nu
 
 static weft_status truth_of_comparison(Weaver *w, const Expr *expr, bool wanted, const char **condition)
 {
-    static const char *const symbols[] = { [OP_EQ] = "==", [OP_NE] = "!=", [OP_LT] = "<", [OP_LE] = "<=", [OP_GT] = ">", [OP_GE] = ">=" };
+    static const char *const symbols[] = {
+        [OP_EQ] = "==", [OP_NE] = "!=", [OP_LT] = "<", [OP_LE] = "<=", [OP_GT] = ">", [OP_GE] = ">="
+    };
     Val                      a, b;
     if (expr->args[0]->type.kind == TYPE_TEXT) {
         TRY(weave_text_compare(w, expr, &a, &b));
@@ -373,7 +435,8 @@ static weft_status truth_of_comparison(Weaver *w, const Expr *expr, bool wanted,
     }
     a = named(w, a), b = named(w, b);
     const char *null = either(w, a.null, b.null);
-    const char *holds = a.is_float ? compare_floats(w, expr->op, a.value, b.value) : PRINT("(%s %s %s)", a.value, symbols[expr->op], b.value);
+    const char *holds = a.is_float ? compare_floats(w, expr->op, a.value, b.value)
+                                   : PRINT("(%s %s %s)", a.value, symbols[expr->op], b.value);
     *condition = and_not_null(w, wanted ? holds : PRINT("!%s", holds), null);
     return WEFT_OK;
 }
@@ -387,30 +450,34 @@ static weft_status truth_of_text_test(Weaver *w, const Expr *expr, bool wanted, 
     if (test.is_run) {
         const char *low = weave_param_i64(w, NULL, test.low);
         const char *size = weave_param_i64(w, NULL, test.low <= test.high ? test.high - test.low + 1 : 0);
-        *condition = and_not_null(w, PRINT("%sINSIDE(%s - %s, %s)", wanted ? "" : "!", text.value, low, size), text.null);
+        *condition =
+            and_not_null(w, PRINT("%sINSIDE(%s - %s, %s)", wanted ? "" : "!", text.value, low, size), text.null);
         return WEFT_OK;
     }
     const char *table = weave_table(w, "u8", weave_name(w, "codes"), test.outcome, (size_t)test.dict_count + 1);
-    // A NULL's code is arbitrary but a valid one where there are codes at all; it must not be looked up where it is not.
+    // A NULL's code is arbitrary but a valid one where there are codes at all; it must not be looked up where it is
+    // not.
     const char *code = text.null ? PRINT("(%s ? 0 : %s)", text.null, text.value) : text.value;
     *condition = and_not_null(w, PRINT("(%s[%s] == %d)", table, code, wanted), text.null);
     return WEFT_OK;
 }
 
-// ---- x in (...) -----------------------------------------------------------------------------------------------------------------------
+// ---- x in (...) -----------------------------------------------------------------------------------------------------
 
-// Few constants are compared one by one, as compilers make short work of that.  Of many the code would grow with them, and what compilers take for it faster:
+// Few constants are compared one by one, as compilers make short work of that.  Of many the code would grow with them,
+// and what compilers take for it faster:
 // they are a table, of bits where they lie close together, or of themselves in order.
 #define FEW_CONSTANTS 24
-#define BITS_OF_EACH  256              // of a table of bits, at most, for each constant: four times what it takes as a word
+#define BITS_OF_EACH  256  // of a table of bits, at most, for each constant: four times what it takes as a word
 
 static const char *one_by_one(Weaver *w, const Expr *expr, const Val *a)
 {
     Text text = { 0 };
     for (int i = 1; i < expr->n_args; i++) {
-        if (expr->args[i]->value.is_null) continue;
+        if (expr->args[i]->value.is_null || !fits_word(expr->args[i])) continue;
         const Val b = value_of_const(w, expr->args[i]);
-        text_add(&text, a->is_float ? "%sSAME_F64(%s, %s)" : "%s(%s == %s)", text.length ? " | " : "", a->value, b.value);
+        text_add(&text, a->is_float ? "%sSAME_F64(%s, %s)" : "%s(%s == %s)", text.length ? " | " : "", a->value,
+                 b.value);
     }
     const char *any = text.length ? PRINT("(%s)", text.bytes) : "0";
     text_free(&text);
@@ -457,7 +524,9 @@ static const char *one_of_numbers(Weaver *w, const Expr *expr, const char *value
     i64 *sorted = arena_array(w->arena, i64, (size_t)n);
     int  at = 0;
     for (int i = 1; i < expr->n_args; i++)
-        if (!expr->args[i]->value.is_null) sorted[at++] = (i64)expr->args[i]->value.i;
+        if (!expr->args[i]->value.is_null && fits_word(expr->args[i])) sorted[at++] = (i64)expr->args[i]->value.i;
+    if (!at) return "0";
+    n = at;
     qsort(sorted, (size_t)n, sizeof *sorted, by_number);
     if ((u64)sorted[n - 1] - (u64)sorted[0] < (u64)n * BITS_OF_EACH) return one_of_bits(w, value, sorted, n);
     const char *table = weave_table(w, "i64", weave_name(w, "constants"), sorted, (size_t)n * sizeof *sorted);
@@ -475,13 +544,14 @@ static weft_status truth_of_in(Weaver *w, const Expr *expr, bool wanted, const c
     TRY(weave_value(w, expr->args[0], &a));
     a.value = weave_temp(w, a.is_float ? "f64" : "i64", a.value);
     const bool  has_null = n < expr->n_args - 1;
-    const char *any = n <= FEW_CONSTANTS ? one_by_one(w, expr, &a) : a.is_float ? one_of_doubles(w, expr, a.value, n) : one_of_numbers(w, expr, a.value, n);
+    const char *any = n <= FEW_CONSTANTS ? one_by_one(w, expr, &a)
+                      : a.is_float       ? one_of_doubles(w, expr, a.value, n)
+                                         : one_of_numbers(w, expr, a.value, n);
     *condition = wanted ? and_not_null(w, any, a.null) : has_null ? "0" : and_not_null(w, PRINT("!%s", any), a.null);
     return WEFT_OK;
 }
 
-// Emits EXPR's statements apart; *STATEMENTS is what they were (NULL when there are none).
-static weft_status truth_apart(Weaver *w, const Expr *expr, bool wanted, const char **condition, const char **statements)
+weft_status weave_truth_apart(Weaver *w, const Expr *expr, bool wanted, const char **condition, const char **statements)
 {
     const Text outer = w->block;
     w->block = (Text){ 0 };
@@ -498,7 +568,7 @@ static weft_status truth_of_both(Weaver *w, const Expr *expr, bool wanted, const
     const bool  needs_both = (expr->op == OP_AND) == wanted;
     const char *a, *b, *statements;
     TRY(weave_truth(w, expr->args[0], wanted, &a));
-    TRY(truth_apart(w, expr->args[1], wanted, &b, &statements));
+    TRY(weave_truth_apart(w, expr->args[1], wanted, &b, &statements));
     if (statements && expr_can_fail(expr->args[1])) {
         // The left side decides alone when it is the opposite (AND: false, OR: true), whatever is wanted.
         const char *left = weave_temp(w, "u8", a), *decides = left;
@@ -542,15 +612,23 @@ weft_status weave_truth(Weaver *w, const Expr *expr, bool wanted, const char **c
         case OP_NOT: return weave_truth(w, expr->args[0], !wanted, condition);
         case OP_IS_NULL: case OP_IS_NOT_NULL: return truth_of_null_test(w, expr, wanted, condition);
         case OP_IN: return truth_of_in(w, expr, wanted, condition);
-        case OP_EQ: case OP_NE: case OP_LT: case OP_LE: case OP_GT: case OP_GE: return truth_of_comparison(w, expr, wanted, condition);
-        case OP_LIKE: case OP_ILIKE: return fail(w->err, WEFT_UNSUPPORTED, expr->at, "LIKE with a pattern that is not constant is not supported");
+        case OP_EQ:
+        case OP_NE:
+        case OP_LT:
+        case OP_LE:
+        case OP_GT:
+        case OP_GE: return truth_of_comparison(w, expr, wanted, condition);
+        case OP_LIKE:
+        case OP_ILIKE:
+            return fail(w->err, WEFT_UNSUPPORTED, expr->at,
+                        "LIKE with a pattern that is not constant is not supported");
         default: return truth_of_value(w, expr, wanted, condition);
     }
 }
 
 static Range column_range(void *context, const Expr *column)
 {
-    const Var *var = weave_var(context, (ColumnRef){ column->relation, column->column });
+    const Var *var = weave_var_of(context, column);
     return var ? var->range : range_of_type(column->type);
 }
 
@@ -564,7 +642,8 @@ static weft_status value_of_condition(Weaver *w, const Expr *expr, Val *out)
 {
     const char *is_true, *is_false;
     TRY(weave_truth(w, expr, true, &is_true));
-    *out = (Val){ .value = PRINT("(i64)%s", shorten(w, "u8", is_true)), .range = { .known = true, .low = 0, .high = 1 } };
+    *out =
+        (Val){ .value = PRINT("(i64)%s", shorten(w, "u8", is_true)), .range = { .known = true, .low = 0, .high = 1 } };
     if (!range_of(expr, column_range, w).nullable) return WEFT_OK;
     const char *name = weave_temp(w, "u8", is_true);
     TRY(weave_truth(w, expr, false, &is_false));
@@ -574,13 +653,16 @@ static weft_status value_of_condition(Weaver *w, const Expr *expr, Val *out)
     return WEFT_OK;
 }
 
-// ---- choices ---------------------------------------------------------------------------------------------------------------------------
+// ---- choices --------------------------------------------------------------------------------------------------------
 
 static Range unite(Range a, Range b)
 {
     if (a.low > a.high) { b.nullable |= a.nullable; return b; }
     if (b.low > b.high) { a.nullable |= b.nullable; return a; }
-    return (Range){ .known = a.known && b.known, .nullable = a.nullable || b.nullable, .low = MIN_OF(a.low, b.low), .high = MAX_OF(a.high, b.high) };
+    return (Range){ .known = a.known && b.known,
+                    .nullable = a.nullable || b.nullable,
+                    .low = MIN_OF(a.low, b.low),
+                    .high = MAX_OF(a.high, b.high) };
 }
 
 typedef struct Choice {                // the variable that branches assign to
@@ -605,7 +687,9 @@ static weft_status assign(Weaver *w, const Expr *expr, Choice *choice)
 
 static weft_status open_choice(Weaver *w, const Expr *expr, Choice *choice)
 {
-    *choice = (Choice){ .name = PRINT("e%d", w->n_temps++), .is_float = type_is_float(expr->type), .range = { .known = true, .low = 0, .high = -1 } };
+    *choice = (Choice){ .name = PRINT("e%d", w->n_temps++),
+                        .is_float = type_is_float(expr->type),
+                        .range = { .known = true, .low = 0, .high = -1 } };
     if (expr->type.kind == TYPE_TEXT) TRY(weave_text_dict(w, expr, &choice->dict, &choice->dict_count));
     weave_stmt(w, "%s %s; u8 %s_null;", choice->is_float ? "f64" : "i64", choice->name, choice->name);
     return WEFT_OK;
@@ -613,7 +697,11 @@ static weft_status open_choice(Weaver *w, const Expr *expr, Choice *choice)
 
 static Val close_choice(Weaver *w, const Choice *choice)
 {
-    Val out = { .value = choice->name, .is_float = choice->is_float, .range = choice->range, .dict = choice->dict, .dict_count = choice->dict_count };
+    Val out = { .value = choice->name,
+                .is_float = choice->is_float,
+                .range = choice->range,
+                .dict = choice->dict,
+                .dict_count = choice->dict_count };
     if (choice->range.nullable) out.null = PRINT("%s_null", choice->name);
     return out;
 }
@@ -657,25 +745,110 @@ static weft_status value_of_coalesce(Weaver *w, const Expr *expr, Val *out)
     return WEFT_OK;
 }
 
-static weft_status value_of_date_part(Weaver *w, const Expr *expr, Val *out)
+// ---- functions (plan/functions.h) -----------------------------------------------------------------------------------
+
+// What stands for the words of a formula: x, y, k, m, r, and t, which names what its setup declares.
+typedef struct Words { const char *of[128]; } Words;
+
+static bool is_word_letter(char c)
 {
-    Val a;
-    TRY(weave_value(w, expr->args[0], &a));
-    *out = (Val){ .null = a.null, .range = range_of(expr, column_range, w) };
-    if (expr->op == OP_DOW || expr->op == OP_ISODOW) {
-        const char *day = weave_temp(w, "i64", PRINT("WEEKDAY(%s)", a.value));
-        out->value = expr->op == OP_DOW ? day : PRINT("(%s == 0 ? 7 : %s)", day, day);
-        return WEFT_OK;
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+static const char *formula_text(Weaver *w, const char *formula, const Words *words)
+{
+    Text text = { 0 };
+    for (const char *p = formula; *p;) {
+        size_t length = 0;
+        while (is_word_letter(p[length])) length++;
+        const char *word = length == 1 || (length > 1 && p[1] == '_') ? words->of[(unsigned char)*p & 127] : NULL;
+        if (word) text_add(&text, "%s%.*s", word, (int)length - 1, p + 1);
+        else text_add_bytes(&text, p, MAX_OF(length, 1));
+        p += MAX_OF(length, 1);
     }
-    const char *parts = PRINT("e%d", w->n_temps++);
-    weave_stmt(w, "DATE_PARTS(%s, %s)", parts, a.value);
-    switch (expr->op) {
-        case OP_YEAR:    out->value = PRINT("%s_year", parts); break;
-        case OP_QUARTER: out->value = PRINT("((%s_month + 2) / 3)", parts); break;
-        case OP_MONTH:   out->value = PRINT("%s_month", parts); break;
-        case OP_DAY:     out->value = PRINT("%s_day", parts); break;
-        default:         out->value = PRINT("DAY_OF_YEAR(%s)", parts); break;
+    return text_keep(w->arena, &text);
+}
+
+typedef struct FunctionCall {
+    const Expr     *expr;
+    const Function *function;
+    Words           words;
+    Range           ranges[FUNCTION_ARGS];
+    const char     *null;              // NULL: it is never NULL
+} FunctionCall;
+
+static weft_status weave_function_args(Weaver *w, FunctionCall *call)
+{
+    static const char names[FUNCTION_ARGS] = { 'x', 'y', 'z' };
+    Val               values[FUNCTION_ARGS];
+    const int         n = function_n_values(call->function);
+    for (int i = 0; i < call->expr->n_args; i++) {
+        call->ranges[i] = (Range){ 0 };
+        if (i >= n) continue;
+        TRY(weave_value(w, call->expr->args[i], &values[i]));
+        values[i] = named(w, values[i]);
+        call->null = either(w, call->null, values[i].null);
+        call->ranges[i] = values[i].range;
     }
+    if (call->null) call->null = shorten(w, "u8", call->null);
+    for (int i = 0; i < n; i++) {
+        const char *type = values[i].is_float ? "f64" : "i64";
+        call->words.of[(int)names[i]] = weave_temp(w, type, unless_null(w, &values[i], "0"));
+    }
+    return WEFT_OK;
+}
+
+// False: 64 bits do not hold it.
+static bool give_constant(Weaver *w, FunctionCall *call, char name, i128 (*constant)(const Expr *call))
+{
+    const i128 value = constant ? constant(call->expr) : 1;
+    if (value > INT64_MAX) return false;
+    if (constant) call->words.of[(int)name] = weave_param_i64(w, NULL, (i64)value);
+    return true;
+}
+
+static void fail_where(Weaver *w, const FunctionCall *call, const char *condition, weft_status status,
+                       const char *message)
+{
+    const int check = weave_check(w, status, call->expr->at, message);
+    weave_stmt(w, "CHECK(%s%s!%s, %d)", call->null ? call->null : "", call->null ? " || " : "",
+               formula_text(w, condition, &call->words), check);
+}
+
+static void weave_function_checks(Weaver *w, const FunctionCall *call, Range range)
+{
+    for (int c = 0; c < FUNCTION_CHECKS && call->function->checks[c].fails; c++) {
+        const FunctionCheck *check = &call->function->checks[c];
+        if (!check->can_happen || check->can_happen(call->ranges))
+            fail_where(w, call, check->fails->text, check->status, check->message);
+    }
+    if (call->function->overflow && !fits(range, range_of_type(TYPE(BIGINT))))
+        fail_where(w, call, PRINT("(%s)", call->function->overflow), WEFT_OUT_OF_RANGE,
+                   overflow_message(call->expr->type));
+}
+
+// The value first, then the checks that may look at it.
+static weft_status value_of_function(Weaver *w, const Expr *expr, const Function *function, Val *out)
+{
+    FunctionCall call = { .expr = expr, .function = function };
+    TRY(weave_function_args(w, &call));
+    if (!function->formula || !give_constant(w, &call, 'k', function->k) || !give_constant(w, &call, 'm', function->m))
+        return fail(w->err, WEFT_UNSUPPORTED, expr->at, "%s of these types is not supported here", function->names[0]);
+    const Range range = function_range(expr, call.ranges), bound = range_of_type(expr->type);
+    *out = (Val){ .is_float = type_is_float(expr->type), .null = call.null, .range = range };
+    if (function->setup) {
+        call.words.of['t'] = PRINT("e%d", w->n_temps++);
+        weave_stmt(w, "%s", formula_text(w, function->setup, &call.words));
+    }
+    const char *value = formula_text(w, function->formula->text, &call.words);
+    if (expr->type.kind == TYPE_REAL) value = PRINT("(f64)(f32)%s", value);
+    out->value = call.words.of['r'] = weave_temp(w, out->is_float ? "f64" : "i64", value);
+    weave_function_checks(w, &call, range);
+    if (out->is_float) return WEFT_OK;
+    const Range word = range_of_type(TYPE(BIGINT));
+    out->range.low = MAX_OF(range.low, word.low), out->range.high = MIN_OF(range.high, word.high);
+    out->value = checked_to_type(w, out->value, call.null, out->range, expr->type, expr->at);
+    *out = clipped(w, *out, bound, !fits(range, bound));
     return WEFT_OK;
 }
 
@@ -683,17 +856,23 @@ weft_status weave_value(Weaver *w, const Expr *expr, Val *out)
 {
     if (expr->type.kind == TYPE_TEXT && expr->kind == EXPR_CONST) return weave_text_const(w, expr, out);
     switch (expr->kind) {
-        case EXPR_CONST:  *out = value_of_const(w, expr); return WEFT_OK;
+        case EXPR_CONST:
+            if (expr->type.kind == TYPE_NUMERIC && !fits_word(expr))
+                return fail(w->err, WEFT_OUT_OF_RANGE, expr->at, "%s", overflow_message(expr->type));
+            *out = value_of_const(w, expr);
+            return WEFT_OK;
         case EXPR_COLUMN: return weave_column(w, expr, out);
         case EXPR_CASE:   return value_of_case(w, expr, out);
         case EXPR_CALL:   break;
         default: return fail(w->err, WEFT_INTERNAL, expr->at, "aggregate inside a kernel expression");
     }
     switch (expr->op) {
-        case OP_ADD: case OP_SUB: case OP_MUL: case OP_DIV: case OP_MOD: case OP_NEG: case OP_ABS: return value_of_arithmetic(w, expr, out);
+        case OP_ADD: case OP_SUB: case OP_MUL: case OP_DIV: case OP_MOD: case OP_NEG:
+            return value_of_arithmetic(w, expr, out);
         case OP_COALESCE: return value_of_coalesce(w, expr, out);
         case OP_CAST: return value_of_cast(w, expr, out);
-        case OP_YEAR: case OP_QUARTER: case OP_MONTH: case OP_DAY: case OP_DOW: case OP_ISODOW: case OP_DOY: return value_of_date_part(w, expr, out);
-        default: return value_of_condition(w, expr, out);
+        default:
+            if (function_of(expr->op)) return value_of_function(w, expr, function_of(expr->op), out);
+            return value_of_condition(w, expr, out);
     }
 }

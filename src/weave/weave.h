@@ -1,21 +1,23 @@
 // weave.h - the operators of a pipeline as one kernel text, and the recipe that feeds it.
 //
-//     WeaveJob job = { query, source, steps, n_steps, SINK_GROUPS, ... };
+//     WeaveJob job = { source, steps, n_steps, SINK_GROUPS, ... };
 //     TRY(weave(arena, &job, &woven, err));            // woven->text goes to the jit, the rest to the device
 //
-// Everything that is not the shape of the work is kept out of the text: literals, ranges, sizes and offsets are parameters
+// Everything that is not the shape of the work is kept out of the text: literals, ranges, sizes and offsets are
+// parameters
 // (woven->params), so queries that differ only in constants get the same text, byte for byte.
-// What statistics and built tables prove decides the shape: widths, checks, direct or hash tables, array or hash groups.
+// What statistics and built tables prove decides the shape: widths, checks, direct or hash tables, array or hash
+// groups.
 
 #ifndef WEFT_WEAVE_H
 #define WEFT_WEAVE_H
 
 #include "plan/plan.h"
 
-// ---- where rows come from -----------------------------------------------------------------------------------------------
+// ---- where rows come from -------------------------------------------------------------------------------------------
 
 typedef struct SourceColumn {
-    ColumnRef   ref;                   // whose column of the query this is
+    int         id;                    // which column of the plan this is
     const char *name;
     Type        type;
     Dictionary *dict;                  // text
@@ -35,26 +37,26 @@ typedef struct Source {                // a table snapshot, or the rows another 
     bool           from_store;         // chunks are to be checked (chunk_verify) before they are read
 } Source;
 
-// ---- tables to probe ------------------------------------------------------------------------------------------------------
+// ---- tables to probe ------------------------------------------------------------------------------------------------
 
-typedef enum JoinKind {
-    JOIN_BITS,                         // a bit per key (a byte where few keys: quicker): only whether there is a match matters
-    JOIN_DIRECT,                       // unique keys; the first payload is found by key, stored + 1, 0: no match
-    JOIN_HEADS,                        // row + 1 by key, 0: no match; payloads by row
-    JOIN_HASH                          // slots; payloads by row
-} JoinKind;
+typedef enum TableShape {
+    SHAPE_BITS,    // a bit per key (a byte where few keys: quicker): only whether there is a match matters
+    SHAPE_DIRECT,  // unique keys; the first payload is found by key, stored + 1, 0: no match
+    SHAPE_HEADS,   // row + 1 by key, 0: no match; payloads by row
+    SHAPE_HASH     // slots; payloads by row
+} TableShape;
 
 typedef struct JoinKey {
     Type        type;
     Dictionary *dict;                  // text: the probing side's codes are mapped to these
     u32         dict_count;
-    i64         low, high;             // that the table covers: the built rows, and the probing column where that costs little
+    i64 low, high;  // that the table covers: the built rows, and the probing column where that costs little
     i64         zone_low, zone_high;   // of the built rows
     u64         stride;                // of this key in the one-word key: word = sum of (key - low) * stride
 } JoinKey;
 
 typedef struct Payload {
-    ColumnRef   ref;
+    int         id;                    // of its column in the plan
     int         number;                // in the build pipeline's list
     const char *name;
     Type        type;
@@ -65,10 +67,10 @@ typedef struct Payload {
     i64         base;                  // value = base + code, or
     const i64  *decode;                // value = decode[code], n_codes of them, where values were renumbered densely
     u64         n_codes;               // codes are below this; floats: 0
-    u64         null_code;             // == n_codes - 1 where the payload can be NULL
-    const u64  *float_valid;           // floats that can be NULL: a bit per row (key)
+    u64         null_code;             // == n_codes - 1 where the payload can be NULL and has no valid
+    const u64 *valid;  // can be NULL, and no code is free to say so (floats, 63 bits or more): a bit per row (key)
     const void *data;
-    size_t      bytes, valid_bytes;    // of data and of float_valid
+    size_t      bytes, valid_bytes;    // of data and of valid; no valid: 0
 } Payload;
 
 typedef struct Remote Remote;          // a join table that a device made in its own memory (engine/remote.h)
@@ -76,7 +78,7 @@ typedef struct Remote Remote;          // a join table that a device made in its
 typedef struct JoinTable {
     u64               id;              // no other table of this process has it: devices keep copies by it
     const char       *name;            // of the relation scanned to build it
-    JoinKind          kind;
+    TableShape        shape;
     bool              is_bytes;        // bits: a byte per key
     bool              is_unique;       // else rows of equal key are chained through next
     int               n_keys;
@@ -87,26 +89,44 @@ typedef struct JoinTable {
     u64               n_scanned;       // rows of the relation it was built from
     int               n_payloads;
     Payload          *payloads;
-    const void       *slots;           // bits, heads or KernelSlots by kind
+    const void       *slots;           // bits, heads or KernelSlots by shape
     u64               mask;            // hash
     const u64        *words;           // hash, several words: n_keys per row
     const u32        *next;            // row + 1 of the next row with this key, 0: last
     size_t            bytes;
-    Remote           *remote;          // not NULL: all of it that has an address is there, and NULL here until it is fetched
+    Remote *remote;  // not NULL: all of it that has an address is there, and NULL here until it is fetched
 } JoinTable;
 
-// ---- the job -----------------------------------------------------------------------------------------------------------------
+// ---- the job --------------------------------------------------------------------------------------------------------
 
-typedef struct WeaveStep {
-    const Expr      *filter;           // a filter, or
-    const JoinTable *table;            // a probe
-    Expr *const     *keys;
+// What becomes of a row that is looked up in a table.  A match is a built row of equal key for which the residual is
+// true; a key that is
+// NULL has none.
+typedef enum ProbeKind {
+    PROBE_INNER,                       // the row goes on once per match
+    PROBE_LEFT,                        // once per match, or once with NULL in all columns of the table
+    PROBE_SEMI,                        // once, if there is a match
+    PROBE_ANTI,                        // once, if there is none
+    PROBE_SINGLE,                      // as LEFT, but a second match is an error (WEFT_CARDINALITY)
+    PROBE_MARK                         // once, with a boolean that says whether there is a match
+} ProbeKind;
+
+typedef struct WeaveStep {             // one of three
+    const Expr      *filter;           // a condition that rows must meet
+
+    const JoinTable *table;            // a table to probe
+    Expr *const     *keys;             // as many as the table has; none: every row matches every built row (cross join)
+    ProbeKind        probe;
+    const Expr      *residual;         // a condition on a row and a built row of equal key; NULL: none
+    int              mark;             // PROBE_MARK: the column that says whether there is a match, never NULL
+
+    const Expr      *value;            // a value to name: from here on the column LET stands for it
+    int              let;
 } WeaveStep;
 
 enum { NOTE_NOTHING, NOTE_RANGE, NOTE_VALUES };        // its range and whether there are NULLs; and which values occur
 
 typedef struct WeaveJob {
-    const Query     *query;
     const Source    *source;
     int              n_steps;
     const WeaveStep *steps;            // in order; simple filters at the start may be regrouped
@@ -121,7 +141,7 @@ typedef struct WeaveJob {
     const _Atomic u32 *stop;           // looked at in loops over dictionaries; may be NULL
 } WeaveJob;
 
-// ---- what comes out ------------------------------------------------------------------------------------------------------------
+// ---- what comes out -------------------------------------------------------------------------------------------------
 
 typedef enum ParamKind {
     PARAM_VALUE,                       // value
@@ -137,9 +157,13 @@ typedef struct Param {
     bool      is_sieved;               // only tests look at it that a sieve can stand in for (UNSURE)
 } Param;
 
-typedef struct ZoneTest { int column; i64 low, high; } ZoneTest;     // source column: a chunk outside holds no row for us
+typedef struct ZoneTest {
+    int column;
+    i64 low, high;
+} ZoneTest;  // source column: a chunk outside holds no row for us
 
-// What a row must satisfy in one stored column to matter here: a range, or a match in a table.  Necessary, not sufficient: the
+// What a row must satisfy in one stored column to matter here: a range, or a match in a table.  Necessary, not
+// sufficient: the
 // kernel tests again.  Queries that share a scan look at all their sieves together (engine/sieve.c).
 typedef struct Sieve {
     int              column;           // source column
@@ -172,9 +196,9 @@ typedef struct GroupKey {
 
 typedef struct AggState {              // -1: not there
     int         sum, high;             // value, and the high word of a 128-bit sum
-    int         n_parts;               // sum of floats: slots from sum on, part p in multiples of 2^(unit + p * digits); else 0
+    int n_parts;  // sum of floats: slots from sum on, part p in multiples of 2^(unit + p * digits); else 0
     int         digits, unit;
-    int         special;               // sum of floats: counts infinities and NaNs, the slot after it -infinities and NaNs
+    int special;  // sum of floats: counts infinities and NaNs, the slot after it -infinities and NaNs
     int         count;                 // number of non-NULL inputs
     bool        is_float, is_rank;     // min and max of text work on ranks in dict
     Dictionary *dict;
@@ -202,13 +226,20 @@ typedef struct WovenTable {            // what a device with memory of its own m
     int    number;                     // which part: with owner, the same bytes for ever
 } WovenTable;
 
-enum { TABLE_SLOTS, TABLE_WORDS, TABLE_NEXT, TABLE_PAYLOADS };       // parts of a join table; a payload has three numbers: data, valid, decode
+enum {
+    TABLE_SLOTS,
+    TABLE_WORDS,
+    TABLE_NEXT,
+    TABLE_PAYLOADS
+};  // parts of a join table; a payload has three numbers: data, valid, decode
+
+typedef struct Ir Ir;                  // the kernel as structs (ir.h)
 
 typedef struct Woven {
     const char   *name, *text;
-    size_t        sink_at;                     // where in the text the steps end and the sink begins
+    const Ir     *ir;                          // what the text was printed from; NULL: it was not woven
     int           n_columns, *columns;         // kernel column -> source column
-    double       *column_pass;                 // by kernel column: the share of rows that is expected to be left where it is loaded
+    double *column_pass;  // by kernel column: the share of rows that is expected to be left where it is loaded
     int           n_params;
     Param        *params;
     int           n_tables;
@@ -224,8 +255,9 @@ typedef struct Woven {
     Sieve        *sieves;
     bool          can_pick;                    // can be handed a list of rows instead of all
     bool          is_empty;                    // proved: no row passes
+    bool          has_matches;                 // rows with several matches go round in a loop
     u64           tile_bytes;                  // on the stack of the kernel, per row of a tile, about
-    u64           fused_bytes;                 // what it adds to a kernel of several queries: less, as that is never handed lists of rows
+    u64 fused_bytes;  // what it adds to a kernel of several queries: less, as that is never handed lists of rows
     double        fan_out;                     // rows that one row can become at most, by joins with many matches
     int           n_counts;
     WovenStep    *counts;
@@ -234,7 +266,7 @@ typedef struct Woven {
     GroupKind     group_kind;
     u64           n_groups;                    // array
     bool          is_one_word;
-    int           n_words;                     // hash: of a key; of several, the last holds NULL bits when any key is nullable
+    int n_words;  // hash: of a key; of several, the last holds NULL bits when any key is nullable
     bool          has_null_word;
     u64           group_domain;                // hash, a key of one word: how many values it can have; else 0
     GroupKey     *group_keys;                  // job->n_keys
@@ -245,7 +277,11 @@ typedef struct Woven {
 
 weft_status weave(Arena *arena, const WeaveJob *job, Woven **woven, Error *err);
 
-// A kernel that makes a join table of rows that are in a device's memory (tables.c): columns of 8 bytes, NULL flags of one.
+void weave_step_columns(Arena *arena, const WeaveStep *step, ColumnSet *columns);      // adds those that it reads
+bool weave_probe_filters(const WeaveStep *step);        // a row without a match is dropped: inner and semi-joins
+
+// A kernel that makes a join table of rows that are in a device's memory (tables.c): columns of 8 bytes, NULL flags of
+// one.
 const char *weave_fill_text(Arena *arena, int n_keys, const char **name);
 // Two that chain rows of equal key: in any order; in that of the source.
 const char *weave_link_text(Arena *arena, int n_keys, const char **name);
@@ -254,10 +290,20 @@ const char *weave_order_text(const char **name);
 // A kernel that puts cells of a cube together for a query: a part for each accumulator, a row for each group and lane.
 const char *weave_fold_text(const char **name);
 
-enum {                                 // what it is handed, by number: parameters; tables; state slots
-    FOLD_HOW = 0, FOLD_INIT, FOLD_GROUPS, FOLD_LISTED, FOLD_LANES, FOLD_PARAMS,        // how: CELLS_...; of 128 bits: CELLS_WIDE_LOW, with the high words
-    FOLD_LIST = 0, FOLD_CELLS, FOLD_HIGH_CELLS, FOLD_TABLES,
-    FOLD_SUMS = 0, FOLD_HIGH_SUMS, FOLD_STATE,
+enum {  // what it is handed, by number: parameters; tables; state slots
+    FOLD_HOW = 0,
+    FOLD_INIT,
+    FOLD_GROUPS,
+    FOLD_LISTED,
+    FOLD_LANES,
+    FOLD_PARAMS,  // how: CELLS_...; of 128 bits: CELLS_WIDE_LOW, with the high words
+    FOLD_LIST = 0,
+    FOLD_CELLS,
+    FOLD_HIGH_CELLS,
+    FOLD_TABLES,
+    FOLD_SUMS = 0,
+    FOLD_HIGH_SUMS,
+    FOLD_STATE,
 };
 
 // Kernels with which many queries look at a row at once.  LANE: bytes of a bit set, a bit for each query.
@@ -268,45 +314,82 @@ enum {                                 // their parameters, by number
     WHO_WIDTH = 0, WHO_ALL, WHO_TESTS, WHO_PARAMS,
 };
 
-enum {                                 // what it is handed, by number: parameters; columns; state slots
-    FILL_WIDTH = 0, FILL_BASE, FILL_NULL_CODE, FILL_PLUS, FILL_HAS_NULLS, FILL_HAS_CODES, FILL_IS_SET, FILL_IS_COUNTED, FILL_IS_BY_ROW, FILL_IS_VALID,
-    FILL_KEY,                          // low and stride of each key
-    FILL_VALUE = 0, FILL_NULL, FILL_KEYS_FROM,
-    FILL_PLACES = 0, FILL_BITS, FILL_COUNT,
+enum {  // what it is handed, by number: parameters; columns; state slots
+    FILL_WIDTH = 0,
+    FILL_BASE,
+    FILL_NULL_CODE,
+    FILL_PLUS,
+    FILL_HAS_NULLS,
+    FILL_HAS_CODES,
+    FILL_IS_SET,
+    FILL_IS_COUNTED,
+    FILL_IS_BY_ROW,
+    FILL_IS_VALID,
+    FILL_KEY,  // low and stride of each key
+    FILL_VALUE = 0,
+    FILL_NULL,
+    FILL_KEYS_FROM,
+    FILL_PLACES = 0,
+    FILL_BITS,
+    FILL_COUNT,
 };
 
-enum {                                 // the same for the kernels that chain rows; keys are columns, and tables, from 0 on, and segments the table after them
-    LINK_IS_HASH = 0, LINK_HAS_WORDS, LINK_MASK, LINK_SEGMENTS, LINK_KEY,      // low, stride and is_float of each key
-    LINK_SLOTS = 0, LINK_NEXT, LINK_WORDS, LINK_FROM,
+// the same for the kernels that chain rows; keys are columns, and tables, from 0 on, and segments the table after them
+enum {
+    LINK_IS_HASH = 0,
+    LINK_HAS_WORDS,
+    LINK_MASK,
+    LINK_SEGMENTS,
+    LINK_KEY,  // low, stride and is_float of each key
+    LINK_SLOTS = 0,
+    LINK_NEXT,
+    LINK_WORDS,
+    LINK_FROM,
     ORDER_IS_HASH = 0,
-    ORDER_SLOTS = 0, ORDER_NEXT, ORDER_KEYS, ORDER_LONGEST, ORDER_STATE,
+    ORDER_SLOTS = 0,
+    ORDER_NEXT,
+    ORDER_KEYS,
+    ORDER_LONGEST,
+    ORDER_STATE,
 };
 
-// ---- several queries in one kernel -----------------------------------------------------------------------------------------------
+// ---- several queries in one kernel ----------------------------------------------------------------------------------
 //
-// Queries of one shape that differ only in what their sieves let pass: one kernel does their work for each combination of classes of values
+// Queries of one shape that differ only in what their sieves let pass: one kernel does their work for each combination
+// of classes of values
 // (cube.c); the host makes the classes, and adds up for each query the cells it wants (engine/cube.h).
 
 bool   weave_can_cube(const Woven *woven);
 bool   weave_is_same_but_sieves(const Woven *a, const Woven *b);       // given that their columns are the same
-// MEMBER's kernel with a cell for each combination of classes in the kernel columns DIMS.  After the member's own come, for each of
-// these, the parameters from (PARAM_OFFSET, to be filled in) and stride, and the table class_of[value], of CLASS_BYTES each (1 or 2).  So does n_groups, the
+// MEMBER's kernel with a cell for each combination of classes in the kernel columns DIMS.  After the member's own come,
+// for each of
+// these, the parameters from (PARAM_OFFSET, to be filled in) and stride, and the table class_of[value], of CLASS_BYTES
+// each (1 or 2).  So does n_groups, the
 // number of cells.
 Woven *weave_cube(Arena *arena, const Woven *member, const int *dims, int n_dims, int class_bytes);
 
-// Any queries over the same table: one kernel that loads each column once, takes the steps that all of them begin with once, and then goes
+// Any queries over the same table: one kernel that loads each column once, takes the steps that all of them begin with
+// once, and then goes
 // through the rest of each (fuse.c).  It is handed KernelArgs.members.
 
-typedef struct FuseMember { const Woven *woven; const int *chunk_column; } FuseMember;         // source column -> column of the table
+typedef struct FuseMember {
+    const Woven *woven;
+    const int *chunk_column;
+} FuseMember;  // source column -> column of the table
 
 // What a member does before its sink, so that members can be compared without reading their texts again and again.
 typedef struct FuseStep {
-    u64    hash;                       // the same work on the same columns, parameters and tables
-    double pass;                       // share of the rows that get to it and are expected to be left
-    bool   is_test;                    // over all rows, before there is a selection
-    bool   is_free;                    // does not depend on what comes before
-    bool   can_fail;
+    const char *key;                   // the same work on the same columns, parameters and tables
+    size_t      length;
+    u64         hash;                  // of key
+    int         step;                  // its number
+    double      pass;                  // share of the rows that get to it and are expected to be left
+    bool        is_test;               // over all rows, before there is a selection
+    bool        is_free;               // does not depend on what comes before
+    bool        can_fail;
 } FuseStep;
+
+enum { FUSE_STEPS = 128 };             // of a member that can be fused, at most
 
 typedef struct FuseSteps {
     int       n_steps;
@@ -318,7 +401,7 @@ bool       weave_can_fuse(const Woven *woven);
 FuseSteps *weave_fuse_steps(Arena *arena, const FuseMember *member);
 // The steps that a kernel of these members takes once, in this order.  SHARED has room for all steps of the first.
 int        weave_shared_steps(const FuseSteps *const *members, int n_members, FuseStep *shared);
-bool       weave_has_step(const FuseStep *steps, int n_steps, u64 hash);
+bool       weave_has_step(const FuseStep *steps, int n_steps, const FuseStep *step);
 // ONLY_COLUMNS: nothing else is shared, so that the text is the same whatever the members' parameters and tables are.
 const char *weave_fuse(Arena *arena, const FuseMember *members, int n_members, bool only_columns, const char **name);
 

@@ -1,30 +1,36 @@
-// weave_int.h - shared by the files that write kernel text.
+// weave_int.h - shared by the files that make a kernel of a job.
 //
-// Text is written in three places at once: HEAD holds declarations (columns, parameters, tables), BODY the tile's steps, and
-// BLOCK the statements of the row block at hand.  Emitting an expression appends statements to BLOCK and returns C text for
-// its value; columns it is the first to touch are loaded in BODY, before the block.
+// A step is put together in the Weaver: expressions append statements to BLOCK, declare what they are handed, and
+// return a fragment (ir.h) for
+// their value; weave_step then takes all of it.
 
 #ifndef WEFT_WEAVE_INT_H
 #define WEFT_WEAVE_INT_H
 
-#include "weave/weave.h"
+#include "weave/ir.h"
 
 typedef struct Var {                   // a column of the query, as this kernel sees it
-    ColumnRef        ref;
+    int              id;               // in the plan
     const char      *name;             // a C identifier, unique in the kernel
+    const char      *ref;              // source column: fragment that names it; NULL until used
     Type             type;
     Dictionary      *dict;
     u32              dict_count;
     Range            range;
-    int              source;           // source column, or -1: payload of
+    int              source;           // source column, or -1: payload of a table, or else a value that is carried
     const JoinTable *table;
     const Payload   *payload;
     u8               width;
     int              column;           // kernel column, -1 until used
     bool             is_loaded;
+    bool             is_gone;          // not to be found any more
+    int              same_as;          // 1 + number of the Var that this is another name of; 0: none
+    const char      *slots;            // payload: name of the table that holds its codes
     const char      *code;             // payload: C text of its stored code
-    const char      *index;            // payload: C text of its row in float_valid
+    const char      *index;            // payload: C text of its row in valid
+    const char *missing;  // payload: C text, 1 where there is no match (code is 0 then); NULL: always a match
     const char      *base, *decode, *null;     // payload: parameter and table names; NULL until used
+    const char      *value, *value_null;       // carried: C text; value_null may be NULL
 } Var;
 
 typedef struct Val {                   // an expression in C: pure text, safe to repeat
@@ -53,91 +59,113 @@ typedef struct TextTest {              // a predicate on one text, worked out fo
     i64         low, high;
 } TextTest;
 
+typedef struct Names { Arena *arena; Map *taken, *numbers; } Names;    // taken, and the last number given to each stem
+
 typedef struct Weaver {
     Arena          *arena;
     const WeaveJob *job;
     Woven          *out;
+    Ir             *ir;
     Error          *err;
-    Text            head, body, block;
+    Text            block;             // statements of the step at hand
+    int             n_carries, *carries;       // declarations of the step at hand
+    int             n_placed;          // columns that earlier steps look at
+    bool            can_fail;          // the step at hand
     int             n_vars;
     Var            *vars;
     int             n_temps;
     const char     *live;              // name of the rows at hand
     int             n_lives;
     bool            is_all;            // no row of the tile has been dropped: no selection yet
-    int             n_open;            // MATCHES to be closed
-    const char    **closings;
     double          max_rows;          // rows that can reach the sink: proves sums
-    Map            *names, *numbers;   // taken, and the last number given to each stem
+    Names           names;
     double          pass;              // share of the rows that is expected to be left by now
     bool           *done;              // by step: written already
-    int             n_later;           // columns that more than range tests and bit tables look at
-    ColumnRef      *later;
+    ColumnSet       later;             // columns that more than range tests and bit tables look at
     int             n_merged;          // dictionaries made for texts that come from several columns or constants
     MergedDict     *merged;
     int             n_tests;           // predicates on texts that were worked out already
     TextTest       *tests;
 } Weaver;
 
+// ---- names.c
+Names       names_begin(Arena *arena);
+const char *names_new(Names *names, const char *wanted);                       // a fresh identifier close to WANTED
+bool names_are_taken(const Names *names,
+                     const char *name);  // it, or one from which words derive it, or that words derive from it
+void        names_take(Names *names, const char *name);
+
 // ---- weave.c
-Var        *weave_var(Weaver *w, ColumnRef ref);
-void        weave_load(Weaver *w, Var *var);                                   // declared and loaded from here on
-void        weave_on_stack(Weaver *w, int bytes);                              // the kernel keeps BYTES per row of a tile on its stack
-const char *weave_unsure(const Weaver *w);                                     // "UNSURE " where a test can be skipped
-const char *weave_name(Weaver *w, const char *wanted);                         // a fresh identifier close to WANTED
-bool        weave_names_clash(const char *a, const char *b);                   // equal, or words derive one from the other
+Var        *weave_var(Weaver *w, int id);
+Var        *weave_var_of(Weaver *w, const Expr *column);
+Var *weave_add_value(Weaver *w, int id, const char *name, Type type,
+                     const Val *val);       // VAL's texts hold in every later block
+void weave_load(Weaver *w, Var *var);       // declared; the step at hand, or an earlier one, loads it
+void weave_on_stack(Weaver *w, int bytes);  // the kernel keeps BYTES per row of a tile on its stack
+const char *weave_name(Weaver *w, const char *wanted);
 const char *weave_temp(Weaver *w, const char *type, const char *value);        // a const in the block
-int         weave_param(Weaver *w, Param param);
-const char *weave_param_i64(Weaver *w, const char *name, i64 value);           // name may be NULL
+const char *weave_param(Weaver *w, const char *type, const char *name, Param param);         // name may be NULL
+const char *weave_param_i64(Weaver *w, const char *name, i64 value);
 const char *weave_param_f64(Weaver *w, double value);
-#define COMPARED_BYTES 4096            // tables made for one kernel (predicates on texts, many constants) are the same when their bytes are; larger ones by address
+// Tables made for one kernel (predicates on texts, many constants) are the same when their bytes are; larger ones by
+// address.
+#define COMPARED_BYTES 4096
 const char *weave_table(Weaver *w, const char *type, const char *name, const void *data, size_t bytes);
-// The same for a part of a join table, which has a number there: TABLE_SLOTS, ... or TABLE_PAYLOADS + 3 * payload + 0 (data), 1 (valid), 2 (decode).
-const char *weave_table_of(Weaver *w, const JoinTable *owner, int number, const char *type, const char *name, const void *data, size_t bytes);
+// The same for a part of a join table, which has a number there: TABLE_SLOTS, ... or TABLE_PAYLOADS + 3 * payload + 0
+// (data), 1 (valid), 2 (decode).
+const char *weave_table_of(Weaver *w, const JoinTable *owner, int number, const char *type, const char *name,
+                           const void *data, size_t bytes);
+const char *weave_carry(Weaver *w, const char *type, const char *name,
+                        int bytes);  // a value per row, for this step and later ones
+void        weave_notes(Weaver *w, int output);
 int         weave_check(Weaver *w, weft_status status, int at, const char *message);
 int         weave_state(Weaver *w, SlotKind kind, int bytes, u64 init);
 const char *weave_width_type(int width);                                       // "u16"
-void        weave_line(Weaver *w, const char *format, ...) PRINTF_LIKE(2, 3);  // to BODY
 void        weave_stmt(Weaver *w, const char *format, ...) PRINTF_LIKE(2, 3);  // to BLOCK
-void        weave_block(Weaver *w, const char *open);                          // BODY += open { BLOCK }, and BLOCK is empty again
-const char *weave_keep(Weaver *w, const char *condition);                      // statement that lets a row pass, dense or sparse
-void        weave_filter_block(Weaver *w);                                     // BLOCK, with such a statement, over the rows at hand
+const char *weave_take_block(Weaver *w);                                       // BLOCK, which is empty again
+// Adds a step with what was put together for it; of STEP only what cannot be known from that is looked at.
+Step       *weave_step(Weaver *w, Step step);
+void weave_keep(Weaver *w, const char *condition);  // a step of BLOCK that drops the rows without CONDITION
+void        weave_each(Weaver *w);                                             // a step of BLOCK that drops none
 const char *weave_distance(Weaver *w, const Val *val, const char *name, i64 low);   // u64 text: val - low
+void weave_pass(Weaver *w, double share);  // of the rows, about, that the newest step lets pass
 void        weave_count(Weaver *w, const char *what, int at_step);             // counts the rows that are left
 
 // ---- value.c
 weft_status weave_value(Weaver *w, const Expr *expr, Val *out);
-weft_status weave_truth(Weaver *w, const Expr *expr, bool wanted, const char **condition);  // 1 where expr is WANTED, not NULL
+weft_status weave_truth(Weaver *w, const Expr *expr, bool wanted,
+                        const char **condition);  // 1 where expr is WANTED, not NULL
+// The same with what it adds to BLOCK in *STATEMENTS instead; NULL when there is nothing.
+weft_status weave_truth_apart(Weaver *w, const Expr *expr, bool wanted, const char **condition,
+                              const char **statements);
 weft_status weave_column(Weaver *w, const Expr *expr, Val *out);
 FloatRange  weave_float_range(Weaver *w, const Expr *expr);                    // what is proved of a float's values
 
 // ---- dictionary.c
-bool        weave_is_text_test(const Expr *expr);                              // a comparison, LIKE or IN of one text with constants
+bool weave_is_text_test(const Expr *expr);  // a comparison, LIKE or IN of one text with constants
 weft_status weave_text_test(Weaver *w, const Expr *expr, TextTest *out);
-weft_status weave_text_dict(Weaver *w, const Expr *expr, Dictionary **dict, u32 *dict_count);        // what its codes mean
+weft_status weave_text_dict(Weaver *w, const Expr *expr, Dictionary **dict, u32 *dict_count);  // what its codes mean
 weft_status weave_text_const(Weaver *w, const Expr *expr, Val *out);           // its code in that dictionary
-weft_status weave_text_in(Weaver *w, const Expr *expr, Dictionary *dict, u32 dict_count, Val *out);  // in DICT; -1: not there
+weft_status weave_text_in(Weaver *w, const Expr *expr, Dictionary *dict, u32 dict_count,
+                          Val *out);                                           // in DICT; -1: not there
 weft_status weave_text_compare(Weaver *w, const Expr *expr, Val *a, Val *b);   // comparable numbers of both sides
-weft_status weave_ranks(Weaver *w, Dictionary *dict, u32 dict_count, const u32 **ranks);     // held as long as the arena
+weft_status weave_ranks(Weaver *w, Dictionary *dict, u32 dict_count, const u32 **ranks);  // held as long as the arena
 
 // ---- steps.c
-weft_status weave_tests(Weaver *w);                                            // the filters at the start that need no selection
+weft_status weave_tests(Weaver *w);  // the filters at the start that need no selection
 bool        weave_is_range(Weaver *w, const Expr *filter);                     // weave_tests will write it
-bool        weave_is_sure_probe(Weaver *w, const WeaveStep *step);             // a bit table, by one stored column
+bool        weave_source_var(Weaver *w, const Expr *expr, Var **var);          // a stored column that is no float
 weft_status weave_filter(Weaver *w, const Expr *filter, int at_step);
+weft_status weave_filter_rows(Weaver *w, const Expr *filter);                  // without a count
+weft_status weave_let(Weaver *w, const WeaveStep *step);
+
+// ---- probe.c
+bool        weave_is_sure_probe(Weaver *w, const WeaveStep *step);             // a bit table, by one stored column
+const char *weave_join_name(const WeaveStep *step);                            // "left join"
 weft_status weave_probe(Weaver *w, const WeaveStep *step, int at_step);
 
 // ---- sink.c
 weft_status weave_rows(Weaver *w);
 weft_status weave_groups(Weaver *w);
-
-// ---- lines.c
-bool        line_begins(const char *line, const char *with);
-const char *line_next(const char *line);
-const char *line_last(const char *text, const char *with);                     // the last line that begins so, or NULL
-int         line_number(const char *line);                                     // 7 at the end of a line
-const char *line_argument(Arena *arena, const char *line, int n);              // of COLUMN(u8, discount, 0), 1: discount
-bool        line_is_load(const char *line);                                    // of a kernel that can be handed lists of rows
-void        line_add_load(Text *out, const char *line);                        // the same for all rows
 
 #endif

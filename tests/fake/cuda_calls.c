@@ -1,5 +1,5 @@
-// Every call of libcuda and NVRTC that Weft knows, each answering "not supported" (801).  Weak: cuda_fake.c has those that
-// a test needs.  From the same lists as the real tables, so a call that is added there is here as well.
+// Every call of libcuda and NVRTC that Weft knows, each answering "not supported" (801).  Weak: cuda_fake.c has those
+// that a test needs.  From the same lists as the real tables, so a call that is added there is here as well.
 
 #include "device/cuda_driver.h"
 #include "jit/nvrtc_library.h"

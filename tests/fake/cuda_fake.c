@@ -1,8 +1,9 @@
 // A libcuda and NVRTC without a GPU, for tests: memory is the host's, a kernel does nothing and takes a millisecond.
 //
-// $FAKE_CUDA says what is wrong with it, in words: none (no GPU), broken (cuInit fails), uncounted
-// (cuDeviceGetCount does), ancient (a driver of CUDA 10.2), nameless (cuDeviceGetName fails), old (GPUs that Weft does not use), new (GPUs
-// that NVRTC does not know), memory (no allocation succeeds), kernel (launches fail).  Otherwise there are two GPUs.
+// $FAKE_CUDA says what is wrong with it, in words: none (no GPU), broken (cuInit fails), uncounted (cuDeviceGetCount
+// does), ancient (a driver of CUDA 10.2), nameless (cuDeviceGetName fails), old (GPUs that Weft does not use), new
+// (GPUs that NVRTC does not know), memory (no allocation succeeds), kernel (launches fail).  Otherwise there are two
+// GPUs.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -218,7 +219,8 @@ CuResult cuModuleGetFunction(CuFunction *function, CuModule module, const char *
     return CU_SUCCESS;
 }
 
-CuResult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CuFunction function, int threads, size_t dynamic_shared)
+CuResult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CuFunction function, int threads,
+                                                     size_t dynamic_shared)
 {
     *blocks = 4;
     return CU_SUCCESS;

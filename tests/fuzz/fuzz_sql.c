@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../unit/bound_help.h"
 #include "sql/sql.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -53,35 +54,35 @@ static void require(bool condition, const char *what)
     abort();
 }
 
-static void use_expr(Arena *arena, const Query *query, const Expr *expr, Text *text)
+static bool has_input(const Expr *expr)
 {
-    expr_print(expr, query, text);
-    require(expr_equal(expr, expr), "an expression equals itself");
-    require(expr->depth <= expr_depth_limit(), "depth is limited");
-    require(expr->type.kind != TYPE_NULL && expr->type.kind != TYPE_INTERVAL, "every output has a type");
-    if (query->n_relations > 0 || query->is_grouped)
-        return;
-    Value value;
-    Error err;
-    error_clear(&err);
-    if (expr_eval(expr, &(EvalContext){ .arena = arena }, &value, &err) == WEFT_OK)
-        require(type_equal(value.type, expr->type), "a value has the type of its expression");
+    if (expr->kind == EXPR_COLUMN || expr->kind == EXPR_PARAM) return true;
+    for (int i = 0; i < expr->n_args; i++)
+        if (has_input(expr->args[i])) return true;
+    return false;
 }
 
-static void use_query(Arena *arena, const Query *query)
+// What needs no row can be evaluated.
+static void evaluate(Arena *arena, const Node *project)
 {
-    Text text = { 0 };
-    for (int i = 0; i < query->n_outputs; i++)
-        use_expr(arena, query, query->outputs[i].expr, &text);
-    for (int i = 0; i < query->n_conjuncts; i++)
-        use_expr(arena, query, query->conjuncts[i], &text);
-    for (int i = 0; i < query->n_keys; i++)
-        use_expr(arena, query, query->keys[i], &text);
-    if (query->having)
-        expr_print(query->having, query, &text);
-    for (int i = 0; i < query->n_sort; i++)
-        require(query->sort[i].output >= 0 && query->sort[i].output < query->n_outputs, "sorted by an output");
+    for (int i = 0; i < project->n_out; i++) {
+        Value value;
+        Error err;
+        error_clear(&err);
+        if (has_input(project->exprs[i])) continue;
+        if (expr_eval(project->exprs[i], &(EvalContext){ .arena = arena }, &value, &err) == WEFT_OK)
+            require(type_equal(value.type, project->exprs[i]->type), "a value has the type of its expression");
+    }
+}
+
+static void use_plan(Arena *arena, const Plan *plan)
+{
+    Text        text = { 0 };
+    const char *fault = plan_fault(plan);
+    if (fault) require(false, fault);
+    plan_line(plan, &text);
     text_free(&text);
+    if (plan->root->kind == NODE_PROJECT) evaluate(arena, plan->root);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -102,8 +103,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     require(status != WEFT_INTERNAL, "no internal error");
     require(err.position >= -1 && err.position <= (int)strlen(sql), "the place is in the text");
     require(sql_statement_length(sql) <= strlen(sql), "a statement is part of the text");
-    if (status == WEFT_OK && statement->query)
-        use_query(arena, statement->query);
+    if (status == WEFT_OK && statement->plan)
+        use_plan(arena, statement->plan);
     arena_free(arena);
     free(sql);
     return 0;
@@ -133,6 +134,26 @@ static const char *const corpus[] = {
     "select 'a' || 'b', upper(x), current_date, array[1], row(1, 2), $1, (select 1) from t",
     "select a from t where exists (select 1 from u) union select a from u",
     "with v as (select 1) select * from v left join u on true for update",
+    "select t.a, z from t left join u on t.a = u.a and b > 1 right join (select a + 1 as y from t) v on y = u.a full "
+    "join u w using (a)",
+    "select * from (select a, sum(b) from t group by a order by 2 limit 3) v(c, d) natural full join (values (1, 2), "
+    "(3, null)) w(c, e)",
+    "with v(c) as materialized (select a from u), w as (select c + 1 as d from v) select d, (select max(c) from v) "
+    "from w, v, w x",
+    "(select a, 'x' from t order by b limit 1) union all (select null, z from u except values (1, 'x')) order by 1, 2 "
+    "limit 5",
+    "select 1 intersect select 1.5 union select '2' except all select null",
+    "select distinct on (a, x) b, count(*) filter (where k) from t group by a, x, b order by x, a, b desc",
+    "select count(distinct a), sum(distinct b) filter (where a in (select a from u)) from t having count(*) in (select "
+    "a from t)",
+    "select a in (select a from u), a not in (select b from t), a <> all (select 1) from t where k or a = any (select "
+    "a from u)",
+    "select x from t where a in (select a from u where exists (select 1 from t)) and not exists (select * from u) "
+    "order by a in (select 1)",
+    "select a in (select 1), (select max(a) from u) + a from t group by 1, a having (select true) order by (select 2)",
+    "table t", "values (1, 'x', null), (2.5, null, date '2020-01-01') order by column1 + 1 offset 1",
+    "explain (tree, rewrites) select (a in (select 1)) in (select k from t), (with v as (select 7 as c) select c from "
+    "v) from t",
     "create table if not exists v (a int not null, b decimal(12,2), c varchar(10), d date, e bool null, f "
     "double precision, g text)",
     "create table v (a int primary key, b int default 1 check (b > 0) references t, unique (a))",
@@ -157,7 +178,11 @@ static const char *const pieces[] = {
     "interval '1 month'", "date '1996-02-29'", "9223372036854775807", "-9223372036854775808", "1e999",
     "0.000000000000000001", "999999999999999999.", "'NaN'::float8", "'1994-01-01'", " like '%'", " join u on true ",
     " group by 1 ", " order by 1 ", " limit 1 ", " having true ", " distinct ", "nullif(", "coalesce(", "greatest(",
-    " from t ", " where ", " union select ", "\xff", "\xc3", "\n", "E'\\",
+    " from t ", " where ", " union select ", " intersect ", " except all ", " left join u on ",
+    " full join u using (a) ", " natural right join u ", "(select a from u)", " in (select a from t)",
+    " = any (select a from u)", "exists (select 1 from t) ", " not in (select b from t) ", " from (select * from t) v ",
+    "values (1, 'x'), (null, null)", "with v as (select a from t) ", " filter (where k) ", " distinct on (a) ",
+    " v(a, b) ", "table u", "(select max(a) from u)", " limit (select 1)", "abs(-1)", "\xff", "\xc3", "\n", "E'\\",
 };
 
 static u64 random_state;

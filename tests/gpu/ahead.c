@@ -1,7 +1,8 @@
-// ahead.c - a scan of columns that are on disk asks for those of later chunks before it comes to them, for all who ride.
+// ahead.c - a scan of columns that are on disk asks for those of later chunks before it comes to them, for all who
+// ride.
 //
-// Run by tests/check-gpu with the fake driver and a pool that takes a few chunks.  The first chunk is damaged, which ends the query, so that the last ones are
-// checked only if they were asked for.
+// Run by tests/check-gpu with the fake driver and a pool that takes a few chunks.  The first chunk is damaged, which
+// ends the query, so that the last ones are checked only if they were asked for.
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -11,7 +12,14 @@
 #include "engine/engine.h"
 #include "store/store_int.h"
 
-enum { QUERIES_MOST = 3, N_ROWS = 480000, ROWS_OF_CHUNK = 32000, N_CHUNKS = N_ROWS / ROWS_OF_CHUNK, MS_MOST = 10000, LAUNCH_MS = 500 };
+enum {
+    QUERIES_MOST = 3,
+    N_ROWS = 480000,
+    ROWS_OF_CHUNK = 32000,
+    N_CHUNKS = N_ROWS / ROWS_OF_CHUNK,
+    MS_MOST = 10000,
+    LAUNCH_MS = 500
+};
 
 enum { A, B, C, D };                   // columns
 
@@ -23,7 +31,8 @@ static weft_session *open_database(const char *path, weft_db **db)
 {
     weft_session *session;
     weft_error    error;
-    if (weft_open(path, db, &error) || weft_connect(*db, &session, &error)) exit((printf("failed: %s\n", error.message), 1));
+    if (weft_open(path, db, &error) || weft_connect(*db, &session, &error))
+        exit((printf("failed: %s\n", error.message), 1));
     must(session, "set device = cuda");
     return session;
 }
@@ -84,7 +93,8 @@ static void run_together(weft_db *db, weft_session *session, const char **sql, i
     weft_task    *tasks[QUERIES_MOST], *first;
     weft_error    error;
     launch_takes(n > 1 ? LAUNCH_MS : 0);
-    if (weft_submit(session, "select sum(a) from other", &first, &error)) exit((printf("failed: %s\n", error.message), 1));
+    if (weft_submit(session, "select sum(a) from other", &first, &error))
+        exit((printf("failed: %s\n", error.message), 1));
     usleep(LAUNCH_MS * 1000 / 4);
     for (int i = 0; i < n; i++) {
         if (weft_connect(db, &sessions[i], &error)) exit((printf("failed: %s\n", error.message), 1));
@@ -94,7 +104,9 @@ static void run_together(weft_db *db, weft_session *session, const char **sql, i
     for (int i = 0; i < n; i++) {
         weft_result *result = NULL;
         const int status = weft_wait(tasks[i], &result, &error);
-        if (strstr(sql[i], "sum(b)")) check(status && strcmp(error.sqlstate, "XX001") == 0, "a damaged chunk", status ? error.message : "an answer");
+        if (strstr(sql[i], "sum(b)"))
+            check(status && strcmp(error.sqlstate, "XX001") == 0, "a damaged chunk",
+                  status ? error.message : "an answer");
         else check(!status, "a query that does not read the damaged column", error.message);
         weft_result_free(result);
         weft_disconnect(sessions[i]);
@@ -119,7 +131,8 @@ static void look(const char *path, int n)
     wait_for_checks(table, B, N_CHUNKS - 1);
     check_count(n_checked(table, B), N_CHUNKS - 1, "chunks that are checked after a query that ended at the first");
     if (n > 1) wait_for_checks(table, D, N_CHUNKS);
-    check_count(n_checked(table, D), n > 1 ? N_CHUNKS : 0, "chunks of which a column is checked that another query reads");
+    check_count(n_checked(table, D), n > 1 ? N_CHUNKS : 0,
+                "chunks of which a column is checked that another query reads");
     check_count(n_checked(table, A), 0, "chunks of which a column is checked that nobody reads");
     table_release(table);
     close_database(db, session);

@@ -1,6 +1,8 @@
-// args.c - so many queries with so many constants meet that their arguments do not fit one run: some of them take the next.
+// args.c - so many queries with so many constants meet that their arguments do not fit one run: some of them take the
+// next.
 //
-// Run by tests/check-gpu with the fake driver, which tells when more is copied than a buffer takes.  One launch takes long, so that all others meet behind it.
+// Run by tests/check-gpu with the fake driver, which tells when more is copied than a buffer takes.  One launch takes
+// long, so that all others meet behind it.
 
 #include <dlfcn.h>
 
@@ -15,7 +17,9 @@ static char *make_query(int n)
 {
     char  *sql = malloc(200 + N_CONSTANTS * 20), *end = sql;
     end += sprintf(end, "select count(*), sum(a), sum(c) from t where d < %d and (b * d = 0", 90 + n % 7);
-    for (int k = 0; k < N_CONSTANTS; k++) end += sprintf(end, "%s%d%s", k % FEW ? "," : " or b * d in (", (k * 37 + n * 11) % 99000, k % FEW == FEW - 1 ? ")" : "");
+    for (int k = 0; k < N_CONSTANTS; k++)
+        end += sprintf(end, "%s%d%s", k % FEW ? "," : " or b * d in (", (k * 37 + n * 11) % 99000,
+                       k % FEW == FEW - 1 ? ")" : "");
     sprintf(end, ")");
     return sql;
 }
@@ -45,7 +49,8 @@ static void check_answers(weft_session *onlooker, char **sql, weft_task **tasks)
         weft_result *result;
         weft_error   error;
         char        *got = calloc(1, ANSWER_BYTES);
-        if (weft_wait(tasks[i], &result, &error)) snprintf(got, ANSWER_BYTES, "error %s: %s", error.sqlstate, error.message);
+        if (weft_wait(tasks[i], &result, &error))
+            snprintf(got, ANSWER_BYTES, "error %s: %s", error.sqlstate, error.message);
         else print_result(result, got);
         char *expected = i % CHECKED_STEP ? strdup(got) : answer(onlooker, sql[i]);
         check(strcmp(got, expected) == 0 && strncmp(got, "error", 5) != 0, "the answer of one of many", got);

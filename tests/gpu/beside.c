@@ -1,7 +1,9 @@
-// beside.c - a program that uses a GPU itself finds its own context current whatever it asked Weft for, and none where it had none.
+// beside.c - a program that uses a GPU itself finds its own context current whatever it asked Weft for, and none where
+// it had none.
 //
-// Run by tests/check-gpu with the fake driver, which ends the process when a call is made in another context than the one it is for.  The program's own one is
-// that of the second GPU, Weft uses the first.  Calls fail one after the other, so that tables and rows go back to the host in all the ways there are.
+// Run by tests/check-gpu with the fake driver, which ends the process when a call is made in another context than the
+// one it is for.  The program's own one is that of the second GPU, Weft uses the first.  Calls fail one after the
+// other, so that tables and rows go back to the host in all the ways there are.
 
 #include <dlfcn.h>
 
@@ -48,7 +50,10 @@ static void check_current(const void *own, const char *after)
 {
     void *context = NULL;
     get_current(&context);
-    check(context == own, after, !context ? "no context is current" : own ? "another context is current" : "a context is current");
+    check(context == own, after,
+          !context ? "no context is current"
+          : own    ? "another context is current"
+                   : "a context is current");
 }
 
 static void ask_all(weft_session *session, char *const *expected, const void *own)
@@ -68,7 +73,8 @@ static int use(const char *path, char **expected, void *own, const char *call, i
     weft_session *session;
     weft_error    error;
     set_current(own);
-    if (weft_open(NULL, &db, &error) || weft_connect(db, &session, &error)) exit((printf("failed: %s\n", error.message), 1));
+    if (weft_open(NULL, &db, &error) || weft_connect(db, &session, &error))
+        exit((printf("failed: %s\n", error.message), 1));
     must(session, "set chunk_rows = 5000");
     load_csv(session, "t", path);
     load_csv(session, "k", path);
@@ -95,7 +101,8 @@ static void open_in_vain(void *own)
     weft_session *session;
     weft_error    error;
     weft_result  *result = NULL;
-    if (weft_open(NULL, &db, &error) || weft_connect(db, &session, &error)) exit((printf("failed: %s\n", error.message), 1));
+    if (weft_open(NULL, &db, &error) || weft_connect(db, &session, &error))
+        exit((printf("failed: %s\n", error.message), 1));
     fail_at("cuMemAlloc", 1, 1);
     check(weft_query(session, "set device = cuda", &result, &error) != 0, "a device that fails", "it is opened");
     weft_result_free(result);

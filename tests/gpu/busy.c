@@ -1,5 +1,6 @@
-// busy.c - streams are shared, and a kernel of one query may be long at work in the stream of another: nobody else waits for it who need not, a cancel is not
-// overtaken, and what a call that failed left behind it in the stream writes to nobody else's memory.
+// busy.c - streams are shared, and a kernel of one query may be long at work in the stream of another: nobody else
+// waits for it who need not, a cancel is not overtaken, and what a call that failed left behind it in the stream writes
+// to nobody else's memory.
 //
 // Run by tests/check-gpu with the fake driver and a pool of 1100 kB.
 
@@ -10,8 +11,9 @@
 
 enum { N_STREAMS = 8, BUSY_MS = 300, REST_MS = 30, LONG_MS = 20000, N_ROWS = 3000, N_WIDE = 12000, WIDE_COLUMNS = 8 };
 
-static const char *const long_one = "select sum(x.a * y.a) from t x join t y on x.b = y.b", *const uploads = "select count(*) from u x join u y on x.b = y.b",
-                  *const small = "select sum(a) from k";
+static const char *const long_one = "select sum(x.a * y.a) from t x join t y on x.b = y.b",
+                         *const uploads = "select count(*) from u x join u y on x.b = y.b",
+                         *const small = "select sum(a) from k";
 
 static void (*fail_at)(const char *call, int nth, int result), (*busy)(int ms), (*rests)(int ms), (*go_on)(void);
 static int (*n_stopped)(void);
@@ -39,7 +41,8 @@ static void fill(void)
     memcpy(sql, "insert into u", 13);
     must(x, sql);
     free(sql);
-    for (int i = 0; i < 2; i++) must(x, long_one), must(y, uploads), must(z, small), must(other_gpu, small);         // code is there
+    // Code is there.
+    for (int i = 0; i < 2; i++) must(x, long_one), must(y, uploads), must(z, small), must(other_gpu, small);
 }
 
 // Anew, so that its columns are not in the pool.
@@ -47,9 +50,13 @@ static void make_wide(void)
 {
     char *sql = malloc(4 << 20), *at = sql + sprintf(sql, "insert into wide values ");
     for (int i = 0; i < N_WIDE; i++)
-        for (int c = 0; c < WIDE_COLUMNS; c++) at += sprintf(at, "%s%d%s", c ? "," : i ? ",(" : "(", i * 5 + c, c == WIDE_COLUMNS - 1 ? ")" : "");
+        for (int c = 0; c < WIDE_COLUMNS; c++)
+            at += sprintf(at, "%s%d%s", c ? "," : i ? ",(" : "(", i * 5 + c, c == WIDE_COLUMNS - 1 ? ")" : "");
     must(cpu, "drop table if exists wide");
-    must(cpu, "create table wide (c0 integer, c1 integer, c2 integer, c3 integer, c4 integer, c5 integer, c6 integer, c7 integer)");
+    must(
+        cpu,
+        "create table wide (c0 integer, c1 integer, c2 integer, c3 integer, c4 integer, c5 integer, c6 integer, c7 "
+        "integer)");
     must(cpu, sql);
     free(sql);
 }
@@ -89,7 +96,8 @@ static void check_cancel(int n)
 
 static void check_left_behind(int n)
 {
-    static const char wide[] = "select sum(c0), sum(c1), sum(c2), sum(c3), sum(c4), sum(c5), sum(c6), sum(c7) from wide";
+    static const char wide[] =
+        "select sum(c0), sum(c1), sum(c2), sum(c3), sum(c4), sum(c5), sum(c6), sum(c7) from wide";
     for (int nth = 1; nth <= 3; nth++) {
         make_wide();
         weft_task *first = make_busy(BUSY_MS, n);
@@ -117,9 +125,11 @@ int main(void)
     *(void **)&go_on = fake ? dlsym(fake, "fake_cuda_go_on") : NULL;
     *(void **)&rests = fake ? dlsym(fake, "fake_cuda_rests") : NULL;
     *(void **)&n_stopped = fake ? dlsym(fake, "fake_cuda_stopped") : NULL;
-    if (!fail_at || !busy || !go_on || !rests || !n_stopped) return puts("failed: WEFT_LIBCUDA does not name the fake driver"), 1;
+    if (!fail_at || !busy || !go_on || !rests || !n_stopped)
+        return puts("failed: WEFT_LIBCUDA does not name the fake driver"), 1;
     if (weft_open(NULL, &db, &error)) return 1;
-    x = connect_alone(db, "cuda:0"), y = connect_alone(db, "cuda:0"), z = connect_alone(db, "cuda:0"), other_gpu = connect_alone(db, "cuda:1"), cpu = connect_alone(db, "cpu");
+    x = connect_alone(db, "cuda:0"), y = connect_alone(db, "cuda:0"), z = connect_alone(db, "cuda:0"),
+    other_gpu = connect_alone(db, "cuda:1"), cpu = connect_alone(db, "cpu");
     fill();
     for (int n = 0; n < N_STREAMS; n++) check_nobody_waits(n);
     const int before = n_stopped();

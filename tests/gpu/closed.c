@@ -1,6 +1,8 @@
-// closed.c - a device is closed right after a query, while its dispatcher still asks the driver whether all is done: closing ends.
+// closed.c - a device is closed right after a query, while its dispatcher still asks the driver whether all is done:
+// closing ends.
 //
-// Run by tests/check-stress-gpu with the fake driver.  Asking takes long here, so that closing meets it; one that is never done is ended by a signal.
+// Run by tests/check-stress-gpu with the fake driver.  Asking takes long here, so that closing meets it; one that is
+// never done is ended by a signal.
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -14,7 +16,8 @@ static void run_and_close(int pause_us)
     weft_db      *db;
     weft_session *session;
     weft_error    error;
-    if (weft_open(NULL, &db, &error) || weft_connect(db, &session, &error)) exit((printf("failed: %s\n", error.message), 1));
+    if (weft_open(NULL, &db, &error) || weft_connect(db, &session, &error))
+        exit((printf("failed: %s\n", error.message), 1));
     must(session, "set device = cuda");
     must(session, "create table t (a integer)");
     must(session, "insert into t values (1), (2)");

@@ -1,12 +1,14 @@
-// compile_times.c - how long NVRTC takes for kernels, with which options, and how many it compiles side by side.  Needs no GPU.
+// compile_times.c - how long NVRTC takes for kernels, with which options, and how many it compiles side by side.  Needs
+// no GPU.
 //
 //     compile_times [--architecture 90] [--repeats 3] [--threads 1,4,16] FILE.k...
 //
-// Tables in Markdown: per variant the mean over the kernels of their best times (by the wall and of the CPU) and the slowest; what NVRTC says that
-// its phases take; then all kernels compiled by several threads at once.  NVRTC can have a cache of its own, in the user's home, for texts that it
-// has seen, and compiles every time only with --no-cache: so all variants but one have it.  An option that this NVRTC does not know says so.
-// Whether the code that comes out is as fast is another question: WEFT_NVRTC_OPTIONS=... bench/gpu/run.sh answers it.  scripts/gpu-test compile
-// collects the kernels of SSB.
+// Tables in Markdown: per variant the mean over the kernels of their best times (by the wall and of the CPU) and the
+// slowest; what NVRTC says that its phases take; then all kernels compiled by several threads at once.  NVRTC can have
+// a cache of its own, in the user's home, for texts that it has seen, and compiles every time only with --no-cache: so
+// all variants but one have it.  An option that this NVRTC does not know says so.  Whether the code that comes out is
+// as fast is another question: WEFT_NVRTC_OPTIONS=... bench/gpu/run.sh answers it.  scripts/gpu-test compile collects
+// the kernels of SSB.
 
 #include <getopt.h>
 #include <stdio.h>
@@ -14,12 +16,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "jit/jit_int.h"
 #include "jit/nvrtc_library.h"
 #include "kernel/kernel.h"
 
 enum { KERNELS_MOST = 200, VARIANT_OPTIONS = 2 };
 
-// HEADER: the words are a header that is included, as a precompiled one must be.  BARE: they have no comments.  CACHED: without --no-cache.
+// HEADER: the words are a header that is included, as a precompiled one must be.  BARE: they have no comments.  CACHED:
+// without --no-cache.
 typedef struct Variant { const char *name, *options[VARIANT_OPTIONS]; bool is_header, is_bare, is_cached; } Variant;
 
 static const Variant variants[] = {
@@ -87,11 +91,13 @@ static char *without_comments(const char *text)
     return bare.bytes;
 }
 
-// ---- one compile -------------------------------------------------------------------------------------------------------------------------
+// ---- one compile ----------------------------------------------------------------------------------------------------
 
-static weft_status compile_program(NvrtcProgram program, const Variant *variant, const Kernel *kernel, size_t *bytes, Error *err)
+static weft_status compile_program(NvrtcProgram program, const Variant *variant, const Kernel *kernel, size_t *bytes,
+                                   Error *err)
 {
-    const char *options[16] = { architecture, "--std=c++17", "--fmad=false", "--diag-suppress=177,550", "-w", kernel->items, "-DSHARED_TABLES_=0x3u", "-DEAGER_=0x1u" };
+    const char *options[16] = { architecture, "--std=c++17", "--fmad=false",          "--diag-suppress=177,550",
+                                "-w",         kernel->items, "-DSHARED_TABLES_=0x3u", "-DEAGER_=0x1u" };
     int         n = 8;
     if (knows_no_cache && !variant->is_cached) options[n++] = "--no-cache";
     for (int o = 0; o < VARIANT_OPTIONS && variant->options[o]; o++) options[n++] = variant->options[o];
@@ -105,8 +111,15 @@ static weft_status compile(const Variant *variant, const Kernel *kernel, size_t 
     NvrtcProgram      program;
     Text              source = { 0 };
     const char *const headers[] = { words }, *const names[] = { "words.h" };
-    text_add(&source, "%s\n%s\n", variant->is_header ? "#include \"words.h\"" : variant->is_bare ? bare_words : words, kernel->text);
-    weft_status status = nvrtc_check(nvrtc, nvrtc->CreateProgram(&program, source.bytes, "kernel.cu", variant->is_header, headers, names), "nvrtcCreateProgram", err);
+    text_add(&source, "%s\n%s%s\n",
+             variant->is_header ? "#include \"words.h\""
+             : variant->is_bare ? bare_words
+                                : words,
+             jit_functions(kernel->text), kernel->text);
+    weft_status status =
+        nvrtc_check(nvrtc,
+                    nvrtc->CreateProgram(&program, source.bytes, "kernel.cu", variant->is_header, headers, names),
+                    "nvrtcCreateProgram", err);
     if (!status) {
         status = compile_program(program, variant, kernel, bytes, err);
         nvrtc->DestroyProgram(&program);
@@ -115,7 +128,7 @@ static weft_status compile(const Variant *variant, const Kernel *kernel, size_t 
     return status;
 }
 
-// ---- variants ----------------------------------------------------------------------------------------------------------------------------
+// ---- variants -------------------------------------------------------------------------------------------------------
 
 typedef struct Times { double wall_ms, cpu_ms, slowest_ms; size_t bytes; } Times;
 
@@ -141,7 +154,9 @@ static void time_variant(const Variant *variant)
     Error err = { 0 };
     for (int k = 0; k < n_kernels && !err.status; k++) time_kernel(variant, &kernels[k], &sum, &err);
     if (err.status) printf("| %s | %.80s | | | |\n", variant->name, err.message);
-    else printf("| %s | %.1f | %.1f | %.1f | %zu |\n", variant->name, sum.wall_ms / n_kernels, sum.cpu_ms / n_kernels, sum.slowest_ms, sum.bytes / (size_t)n_kernels);
+    else
+        printf("| %s | %.1f | %.1f | %.1f | %zu |\n", variant->name, sum.wall_ms / n_kernels, sum.cpu_ms / n_kernels,
+               sum.slowest_ms, sum.bytes / (size_t)n_kernels);
     fflush(stdout);
 }
 
@@ -158,10 +173,12 @@ static void time_nothing(void)
     time_kernel(&with, &nothing, &without, &err);
     words = kept;
     if (err.status) printf("an empty kernel: %s\n\n", err.message);
-    else printf("- an empty kernel: %.1f ms (%.1f of the CPU) with the words, %.1f (%.1f) without\n\n", sum.wall_ms, sum.cpu_ms, without.wall_ms, without.cpu_ms);
+    else
+        printf("- an empty kernel: %.1f ms (%.1f of the CPU) with the words, %.1f (%.1f) without\n\n", sum.wall_ms,
+               sum.cpu_ms, without.wall_ms, without.cpu_ms);
 }
 
-// ---- phases ------------------------------------------------------------------------------------------------------------------------------
+// ---- phases ---------------------------------------------------------------------------------------------------------
 
 typedef struct Phase { char name[64]; double ms; int count; } Phase;
 
@@ -185,7 +202,8 @@ static void print_phases(const char *lines)
     for (const char *at = lines; *at; at += strcspn(at, "\n"), at += *at == '\n')
         if (sscanf(at, "%*[^,\n], %63[^,\n], %lf, ms", name, &ms) == 2) add_phase(phases, name, ms);
     printf("\n| phase | mean ms |\n| :-- | --: |\n");
-    for (int p = 0; p < PHASES_MOST && phases[p].count; p++) printf("| %s | %.1f |\n", phases[p].name, phases[p].ms / phases[p].count);
+    for (int p = 0; p < PHASES_MOST && phases[p].count; p++)
+        printf("| %s | %.1f |\n", phases[p].name, phases[p].ms / phases[p].count);
     if (!phases[0].count) printf("| NVRTC told none | |\n");
 }
 
@@ -209,7 +227,7 @@ static void time_phases(void)
     unlink(path);
 }
 
-// ---- side by side ------------------------------------------------------------------------------------------------------------------------
+// ---- side by side ---------------------------------------------------------------------------------------------------
 
 typedef struct Share { _Atomic int next, n_failed; } Share;
 
@@ -238,7 +256,9 @@ static int time_threads(int n_threads)
 
 int main(int argc, char **argv)
 {
-    static const struct option LONG[] = { { "architecture", 1, NULL, 'a' }, { "repeats", 1, NULL, 'r' }, { "threads", 1, NULL, 't' }, { 0 } };
+    static const struct option LONG[] = {
+        { "architecture", 1, NULL, 'a' }, { "repeats", 1, NULL, 'r' }, { "threads", 1, NULL, 't' }, { 0 }
+    };
     Error err = { 0 };
     Text  all_words = { 0 };
     char *threads = "1,2,4,8,16";
@@ -257,16 +277,20 @@ int main(int argc, char **argv)
     words = all_words.bytes, bare_words = without_comments(words);
     double start = time_now_ms();
     size_t bytes;
-    if (compile(&variants[0], &kernels[0], &bytes, &err)) knows_no_cache = false, err = (Error){ 0 }, start = time_now_ms();
-    if (!knows_no_cache && compile(&variants[0], &kernels[0], &bytes, &err)) return printf("failed: %s\n", err.message), 1;
-    printf("## NVRTC %d.%d, %d kernels, best of %d\n\n- the first compile of the process: %.1f ms\n", nvrtc->major, nvrtc->minor, n_kernels, repeats, time_now_ms() - start);
+    if (compile(&variants[0], &kernels[0], &bytes, &err))
+        knows_no_cache = false, err = (Error){ 0 }, start = time_now_ms();
+    if (!knows_no_cache && compile(&variants[0], &kernels[0], &bytes, &err))
+        return printf("failed: %s\n", err.message), 1;
+    printf("## NVRTC %d.%d, %d kernels, best of %d\n\n- the first compile of the process: %.1f ms\n", nvrtc->major,
+           nvrtc->minor, n_kernels, repeats, time_now_ms() - start);
     if (!knows_no_cache) puts("- it does not know --no-cache: times may be those of a cache");
     time_nothing();
     printf("| variant | mean ms | of the CPU | slowest ms | bytes of code |\n| :-- | --: | --: | --: | --: |\n");
     for (int v = 0; v < COUNT_OF(variants); v++) time_variant(&variants[v]);
     time_phases();
     printf("\n| threads at once | all kernels ms | of the CPU |\n| --: | --: | --: |\n");
-    for (char *at = threads; *at; at += strcspn(at, ","), at += *at == ',') n_failed += time_threads(MAX_OF(atoi(at), 1));
+    for (char *at = threads; *at; at += strcspn(at, ","), at += *at == ',')
+        n_failed += time_threads(MAX_OF(atoi(at), 1));
     printf("\n%d passed, %d failed\n", n_failed == 0, n_failed);
     for (int k = 0; k < n_kernels; k++) free(kernels[k].text);
     free(words);

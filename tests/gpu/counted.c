@@ -4,7 +4,7 @@
 //
 //   - chunks that lie in the device's memory are scanned in one launch, however many they are;
 //   - a query allocates nothing from the driver;
-//   - the host waits for no kernel before it starts the next one: not once for each chunk, and not once for each launch;
+//   - the host waits for no kernel before it starts the next one: neither for each chunk nor for each launch;
 //   - queries that meet have each column copied once for all of them.
 //
 // Run by tests/check-gpu with the fake driver.
@@ -15,7 +15,14 @@
 
 #include "help.h"
 
-enum { N_CHUNKS = 50, FEW_CHUNKS = 10, MORE_CHUNKS = 60, CHUNK_ROWS = 2000, STREAMED_CHUNKS = 16, STREAMED_ROWS = 120000 };
+enum {
+    N_CHUNKS = 50,
+    FEW_CHUNKS = 10,
+    MORE_CHUNKS = 60,
+    CHUNK_ROWS = 2000,
+    STREAMED_CHUNKS = 16,
+    STREAMED_ROWS = 120000
+};
 enum { N_AT_ONCE = 8, TRIES = 10 };
 
 typedef struct Counts { int launches, allocations, waits; size_t bytes; } Counts;
@@ -25,14 +32,18 @@ static size_t (*bytes_to_device)(void);
 
 static Counts counts_now(void)
 {
-    return (Counts){ .launches = count("cuLaunchKernel"), .allocations = count("cuMemAlloc") + count("cuMemHostAlloc") + count("cuEventCreate") + count("cuStreamCreate"), .bytes = bytes_to_device(),
+    return (Counts){ .launches = count("cuLaunchKernel"),
+                     .allocations = count("cuMemAlloc") + count("cuMemHostAlloc") + count("cuEventCreate") +
+                                    count("cuStreamCreate"),
+                     .bytes = bytes_to_device(),
                      .waits = count("cuStreamSynchronize") + count("cuEventSynchronize") + count("cuCtxSynchronize") };
 }
 
 static Counts counts_since(Counts before)
 {
     const Counts now = counts_now();
-    return (Counts){ now.launches - before.launches, now.allocations - before.allocations, now.waits - before.waits, now.bytes - before.bytes };
+    return (Counts){ now.launches - before.launches, now.allocations - before.allocations, now.waits - before.waits,
+                     now.bytes - before.bytes };
 }
 
 static Counts counts_of(weft_session *session, const char *sql)
@@ -45,11 +56,12 @@ static Counts counts_of(weft_session *session, const char *sql)
 static void check_counts(int is_right, const char *what, Counts counts)
 {
     char got[200];
-    snprintf(got, sizeof got, "%d launches, %d allocations, %d waits, %zu bytes to the device", counts.launches, counts.allocations, counts.waits, counts.bytes);
+    snprintf(got, sizeof got, "%d launches, %d allocations, %d waits, %zu bytes to the device", counts.launches,
+             counts.allocations, counts.waits, counts.bytes);
     check(is_right, what, got);
 }
 
-// ---- a database over a pool of its own ---------------------------------------------------------------------------------------------------
+// ---- a database over a pool of its own ------------------------------------------------------------------------------
 
 typedef struct Bench { weft_db *db; weft_session *sessions[N_AT_ONCE]; } Bench;
 
@@ -83,7 +95,7 @@ static void close_bench(Bench *bench)
     weft_close(bench->db);
 }
 
-// ---- resident ----------------------------------------------------------------------------------------------------------------------------
+// ---- resident -------------------------------------------------------------------------------------------------------
 
 static const char *const kinds[] = {
     "select sum(a * b), count(c) from t where b between 10 and 900",
@@ -133,24 +145,28 @@ static void check_waits(weft_session *session)
     check_counts(more.waits <= few.waits, "the host does not wait more often for more chunks", more);
 }
 
-// ---- streamed ----------------------------------------------------------------------------------------------------------------------------
+// ---- streamed -------------------------------------------------------------------------------------------------------
 
-// Once its columns are pinned, nothing is left to wait for but the room that runs take: 16 runs were seen to wait 0 to 3 times.
+// Once its columns are pinned, nothing is left to wait for but the room that runs take: 16 runs were seen to wait 0 to
+// 3 times.
 static void check_streamed(weft_session *session)
 {
     const Counts counts = fewest_waits(session, "s", STREAMED_CHUNKS / 4);
-    check_counts(counts.bytes > (size_t)STREAMED_CHUNKS * STREAMED_ROWS && counts.launches >= STREAMED_CHUNKS / 2, "the table streams, in many runs", counts);
+    check_counts(counts.bytes > (size_t)STREAMED_CHUNKS * STREAMED_ROWS && counts.launches >= STREAMED_CHUNKS / 2,
+                 "the table streams, in many runs", counts);
     check_counts(counts.waits <= STREAMED_CHUNKS / 4, "the host does not wait for each launch", counts);
     check_counts(!counts.allocations, "a query that streams allocates nothing", counts);
 }
 
-// Those whose columns are copied for all: seen were 0.8 to 1.2 times the bytes of one.  Queries that come late have some of them for themselves.
+// Those whose columns are copied for all: seen were 0.8 to 1.2 times the bytes of one.  Queries that come late have
+// some of them for themselves.
 static Counts meet(Bench *bench, int round)
 {
     char         sql[N_AT_ONCE][QUERY_BYTES];
     weft_task   *tasks[N_AT_ONCE];
     const Counts before = counts_now();
-    for (int i = 0; i < N_AT_ONCE; i++) snprintf(sql[i], sizeof sql[i], "select sum(a + d), max(b) from s where b >= %d", round * N_AT_ONCE + i);
+    for (int i = 0; i < N_AT_ONCE; i++)
+        snprintf(sql[i], sizeof sql[i], "select sum(a + d), max(b) from s where b >= %d", round * N_AT_ONCE + i);
     submit_all(bench->sessions, N_AT_ONCE, sql, tasks);
     for (int i = 0; i < N_AT_ONCE; i++) {
         weft_result *result = NULL;

@@ -1,4 +1,5 @@
-// crowded.c - queries that meet on a device whose pool has room for each of them, and not for all at once: they wait for each other, and none is left to the CPU.
+// crowded.c - queries that meet on a device whose pool has room for each of them, and not for all at once: they wait
+// for each other, and none is left to the CPU.
 //
 // Run by tests/check-stress-gpu with the fake driver and a pool of 6 MB.
 
@@ -39,19 +40,22 @@ static void write_key(FILE *out, int row) { fprintf(out, "%d,%u\n", row, value_o
 // A chunk of two columns is 1.6 MB, of all of them 9.6.
 static void two_columns(int n, int round, char *sql)
 {
-    snprintf(sql, QUERY_BYTES, "select count(*), sum(c%d), max(c%d) from f where c%d > %d", n % N_COLUMNS, (n + 1) % N_COLUMNS, n % N_COLUMNS, 1000 * (n + round));
+    snprintf(sql, QUERY_BYTES, "select count(*), sum(c%d), max(c%d) from f where c%d > %d", n % N_COLUMNS,
+             (n + 1) % N_COLUMNS, n % N_COLUMNS, 1000 * (n + round));
 }
 
 // A join table of its own for each, as no two want the same rows: half a megabyte for those with a value.
 static void own_table(int n, int round, char *sql)
 {
-    snprintf(sql, QUERY_BYTES, "select count(*), sum(f.c%d), sum(d.v) from f, d where f.k = d.k and d.v > %d", n % 2, 1000 * (n + round * N_SESSIONS));
+    snprintf(sql, QUERY_BYTES, "select count(*), sum(f.c%d), sum(d.v) from f, d where f.k = d.k and d.v > %d", n % 2,
+             1000 * (n + round * N_SESSIONS));
 }
 
 // Groups of its own: 60,000 of 16 bytes and more.
 static void own_groups(int n, int round, char *sql)
 {
-    snprintf(sql, QUERY_BYTES, "select k, sum(c%d) from f where c0 > %d group by k order by 2, 1 limit 5", n % 3, 1000 * (n + round));
+    snprintf(sql, QUERY_BYTES, "select k, sum(c%d) from f where c0 > %d group by k order by 2, 1 limit 5", n % 3,
+             1000 * (n + round));
 }
 
 static void run_rounds(const char *what, void (*make)(int n, int round, char *sql))
@@ -85,7 +89,8 @@ int main(void)
     weft_db   *db;
     weft_error error;
     char       columns[300] = "k integer";
-    for (int c = 0; c < N_COLUMNS; c++) snprintf(columns + strlen(columns), sizeof columns - strlen(columns), ", c%d bigint", c);
+    for (int c = 0; c < N_COLUMNS; c++)
+        snprintf(columns + strlen(columns), sizeof columns - strlen(columns), ", c%d bigint", c);
     if (weft_open(NULL, &db, &error) || weft_connect(db, &onlooker, &error)) return 1;
     must(onlooker, "set device = cpu");
     must(onlooker, "set chunk_rows = 200000");

@@ -1,5 +1,5 @@
-// door.c - a query that needs much of the pool, and others that need little of it: these overtake it, but not for ever; and where it waits for one that is long at
-// work, the others do not wait with it.
+// door.c - a query that needs much of the pool, and others that need little of it: these overtake it, but not for ever;
+// and where it waits for one that is long at work, the others do not wait with it.
 //
 // Run by tests/check-stress-gpu with the fake driver and a pool of 6150 kB, of which queries may have 4.7 MB.
 
@@ -10,9 +10,11 @@
 
 enum { N_SMALL = 12, N_ROWS = 60000, OVERTAKING_MOST = 600, LONG_MS = 4000, N_MEANWHILE = 6 };
 
-// A large one takes 4.5 MB, a small one 182 kB: there is room for one of each, not for two small ones beside a large one.
-static const char *const large = "select k, sum(a), sum(a * 3), sum(a * 5), sum(a * 7) from t group by k order by 2, 1 limit 3",
-                  *const small = "select g, sum(a) from t group by g order by 2, 1 limit 3";
+// A large one takes 4.5 MB, a small one 182 kB: there is room for one of each, not for two small ones beside a large
+// one.
+static const char
+    *const large = "select k, sum(a), sum(a * 3), sum(a * 5), sum(a * 7) from t group by k order by 2, 1 limit 3",
+           *const small = "select g, sum(a) from t group by g order by 2, 1 limit 3";
 
 static void (*busy)(int ms), (*go_on)(void);
 static weft_db      *db;
@@ -35,7 +37,8 @@ static void fill(void)
     char  path[] = "/tmp/weft-door.XXXXXX", sql[100];
     FILE *out = fdopen(mkstemp(path), "w");
     if (!out) exit((puts("failed: no temporary file"), 1));
-    for (int row = 0; row < N_ROWS; row++) fprintf(out, "%d,%d,%u\n", row, row % 20000, (unsigned)row * 2654435761u >> 2);
+    for (int row = 0; row < N_ROWS; row++)
+        fprintf(out, "%d,%d,%u\n", row, row % 20000, (unsigned)row * 2654435761u >> 2);
     fclose(out);
     must(cpu, "set chunk_rows = 10000");
     must(cpu, "create table t (k integer, g integer, a bigint)");

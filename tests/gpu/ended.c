@@ -1,6 +1,7 @@
 // ended.c - a program ends while code is compiled, without having closed its database: it ends as it wanted to.
 //
-// Run by tests/check-gpu with the fake driver, whose compiler is taken down by exit as NVRTC is: what it does after that ends the process.
+// Run by tests/check-gpu with the fake driver, whose compiler is taken down by exit as NVRTC is: what it does after
+// that ends the process.
 
 #include <dlfcn.h>
 #include <sys/wait.h>
@@ -15,7 +16,8 @@ static weft_session *open_device(void)
     weft_db      *db;
     weft_session *session;
     weft_error    error;
-    if (weft_open(NULL, &db, &error) || weft_connect(db, &session, &error)) exit((printf("failed: %s\n", error.message), 1));
+    if (weft_open(NULL, &db, &error) || weft_connect(db, &session, &error))
+        exit((printf("failed: %s\n", error.message), 1));
     must(session, "set device = cuda");
     return session;
 }

@@ -1,25 +1,33 @@
-// fake_cuda.c - a driver and an NVRTC for tests without a GPU: device memory is host memory, kernels run in their CPU meaning.
+// fake_cuda.c - a driver and an NVRTC for tests without a GPU: device memory is host memory, kernels run in their CPU
+// meaning.
 //
-// Loaded with WEFT_LIBCUDA and WEFT_LIBNVRTC.  What it is for is the host's side of the CUDA device: what is copied where and when,
-// what is held and given back, what happens when a call fails.  So it is strict where a GPU is forgiving:
+// Loaded with WEFT_LIBCUDA and WEFT_LIBNVRTC.  What it is for is the host's side of the CUDA device: what is copied
+// where and when, what is held and given back, what happens when a call fails.  So it is strict where a GPU is
+// forgiving:
 //
-//   - streams are lists of work that is done only when somebody waits for it, asks for an event, or another stream does; a host that
-//     writes to a pinned buffer too early, or forgets to wait for an event, gets wrong answers;
+//   - streams are lists of work that is done only when somebody waits for it, asks for an event, or another stream
+//     does; a host that writes to a pinned buffer too early, or forgets to wait for an event, gets wrong answers;
 //   - copies must lie in memory that was allocated, which starts out as garbage;
-//   - memory that was registered is read when a copy is done, not before; it must be whole pages that are mapped, may not be registered twice,
-//     and must still be mapped when it is unregistered;
-//   - a thread has a current context, and calls in none, in one that was released, or for streams and modules of another one end the process;
+//   - memory that was registered is read when a copy is done, not before; it must be whole pages that are mapped, may
+//     not be registered twice, and must still be mapped when it is unregistered;
+//   - a thread has a current context; calls in none, in one that was released, or for streams and modules of another
+//     one end the process;
 //   - parts of a launch run in reverse order, so that nothing depends on theirs;
-//   - what is left when the context is released is named, and ends the process; but a context that was lost takes all with it.
+//   - what is left when the context is released is named, and ends the process; but a context that was lost takes all
+//     with it.
 //
-// Faults: fake_cuda_fail("cuLaunchKernel", 3, 719), or WEFT_FAKE_CUDA=cuLaunchKernel:3:719 in the environment, makes the third such call
-// from then on fail with this result, and -3 it and all after it; after a sticky one all calls do, in contexts that are made later, too, until fake_cuda_fail is called again.
-// WEFT_FAKE_CUDA_REGISTER says how memory can be registered: "none", or "writable", as by drivers that know no read-only memory, or by default with
-// the flag where it is read-only.  "A compiler" keeps the text: the module that is loaded from it is compiled with libtcc.  fake_nvrtc_takes(200) makes each compile take so many milliseconds, fake_cuda_asking_takes(200) every
-// third question for an event so many microseconds, fake_cuda_launch_takes(200) the next launch so many milliseconds, fake_cuda_busy(200) keeps its stream at work before it, until fake_cuda_go_on.  WEFT_FAKE_NVRTC_LOG is what a compile leaves in its log.
-// fake_cuda_count("cuLaunchKernel") says how often a call was made so far, by whomever; fake_cuda_bytes_to_device() what copies brought.
-// There are two GPUs of compute capability 9.0 and 256 MiB, or as WEFT_FAKE_CUDA_GPUS, WEFT_FAKE_CUDA_CAPABILITY (61) and WEFT_FAKE_CUDA_MEMORY (bytes) say.
-// Not covered: the words of cuda.h itself (scripts/cuda-check compiles them, a GPU runs them).
+// Faults: fake_cuda_fail("cuLaunchKernel", 3, 719), or WEFT_FAKE_CUDA=cuLaunchKernel:3:719 in the environment, makes
+// the third such call from then on fail with this result, and -3 it and all after it; after a sticky one all calls do,
+// in contexts that are made later, too, until fake_cuda_fail is called again.  WEFT_FAKE_CUDA_REGISTER says how memory
+// can be registered: "none", or "writable", as by drivers that know no read-only memory, or by default with the flag
+// where it is read-only.  "A compiler" keeps the text: the module that is loaded from it is compiled with libtcc.
+// fake_nvrtc_takes(200) makes each compile take so many milliseconds, fake_cuda_asking_takes(200) every third question
+// for an event so many microseconds, fake_cuda_launch_takes(200) the next launch so many milliseconds,
+// fake_cuda_busy(200) keeps its stream at work before it, until fake_cuda_go_on.  WEFT_FAKE_NVRTC_LOG is what a compile
+// leaves in its log.  fake_cuda_count("cuLaunchKernel") says how often a call was made so far, by whomever;
+// fake_cuda_bytes_to_device() what copies brought.  There are two GPUs of compute capability 9.0 and 256 MiB, or as
+// WEFT_FAKE_CUDA_GPUS, WEFT_FAKE_CUDA_CAPABILITY (61) and WEFT_FAKE_CUDA_MEMORY (bytes) say.  Not covered: the words of
+// cuda.h itself (scripts/cuda-check compiles them, a GPU runs them).
 
 #include "device/cuda_driver.h"
 #include "jit/jit_int.h"
@@ -39,7 +47,8 @@ typedef struct Context { int n_retained; } Context;                         // o
 
 typedef struct Stream { const Context *context; Op *first, *last; double busy_until; struct Stream *next; } Stream;
 
-// One call of cuEventRecord: who waits for an event waits for the newest one of then, whatever is recorded after it, and where.
+// One call of cuEventRecord: who waits for an event waits for the newest one of then, whatever is recorded after it,
+// and where.
 typedef struct Record { Stream *stream; bool is_done; double time_ms; int n_holds; } Record;
 
 typedef struct Event {
@@ -93,7 +102,7 @@ static _Thread_local Context *current;
 static size_t  bytes_device, bytes_registered, bytes_registered_most, bytes_straight, bytes_to_device;
 static int     n_registering;
 
-// ---- faults --------------------------------------------------------------------------------------------------------------------------
+// ---- faults ---------------------------------------------------------------------------------------------------------
 
 static char fault_call[64];
 static int  fault_nth, fault_result, fault_seen;
@@ -118,7 +127,7 @@ CALL int fake_cuda_calls(void)
     return seen;
 }
 
-// ---- counts --------------------------------------------------------------------------------------------------------------------------
+// ---- counts ---------------------------------------------------------------------------------------------------------
 
 typedef struct Counted { const char *call; int n; } Counted;
 
@@ -173,7 +182,8 @@ static _Atomic int launch_ms;
 CALL void fake_cuda_launch_takes(int ms);
 CALL void fake_cuda_launch_takes(int ms) { launch_ms = ms; }
 
-// The stream of the next launch is at work for so long before it: what is handed to it waits, and so does who waits for it; others go on.
+// The stream of the next launch is at work for so long before it: what is handed to it waits, and so does who waits for
+// it; others go on.
 static _Atomic int busy_ms, rest_ms, n_stopped;
 
 CALL void fake_cuda_busy(int ms);
@@ -217,7 +227,10 @@ static bool needs_context(const char *call)
 static void check_context(const char *call, const Context *wanted)
 {
     if (current && current->n_retained && (!wanted || wanted == current)) return;
-    fprintf(stderr, "fake_cuda: %s in %s\n", call, !current ? "no context" : !current->n_retained ? "a context that was released" : "a context of another GPU");
+    fprintf(stderr, "fake_cuda: %s in %s\n", call,
+            !current               ? "no context"
+            : !current->n_retained ? "a context that was released"
+                                   : "a context of another GPU");
     abort();
 }
 
@@ -235,18 +248,18 @@ static int enter(const char *call)
     return fault_result;
 }
 
-#define ENTER(call)                                                                                                                \
-    pthread_mutex_lock(&lock);                                                                                                     \
-    const int result_ = enter(call);                                                                                               \
+#define ENTER(call)                                                                                                    \
+    pthread_mutex_lock(&lock);                                                                                         \
+    const int result_ = enter(call);                                                                                   \
     if (result_) return pthread_mutex_unlock(&lock), result_
-#define LEAVE(result)                                                                                                              \
-    do {                                                                                                                           \
-        const int leave_ = (result);                                                                                               \
-        pthread_mutex_unlock(&lock);                                                                                               \
-        return leave_;                                                                                                             \
+#define LEAVE(result)                                                                                                  \
+    do {                                                                                                               \
+        const int leave_ = (result);                                                                                   \
+        pthread_mutex_unlock(&lock);                                                                                   \
+        return leave_;                                                                                                 \
     } while (0)
 
-// ---- memory ------------------------------------------------------------------------------------------------------------------------------
+// ---- memory ---------------------------------------------------------------------------------------------------------
 
 static Range *range_of(const void *memory, size_t bytes)
 {
@@ -302,9 +315,10 @@ static bool drop_range(const void *memory, RangeKind kind)
     return false;
 }
 
-// ---- memory that is registered -------------------------------------------------------------------------------------------------------
+// ---- memory that is registered --------------------------------------------------------------------------------------
 
-typedef struct FakeRegistered { size_t bytes, bytes_most, bytes_straight; int n_calls; } FakeRegistered;     // now; ever; copied from it; calls
+// Now; ever; copied from it; calls.
+typedef struct FakeRegistered { size_t bytes, bytes_most, bytes_straight; int n_calls; } FakeRegistered;
 
 CALL void fake_cuda_registered(FakeRegistered *figures);
 
@@ -322,7 +336,9 @@ static bool is_writable(const void *memory)
     unsigned long long first, end;
     bool               writable = false;
     while (maps && fgets(line, sizeof line, maps))
-        if (sscanf(line, "%llx-%llx %7s", &first, &end, rights) == 3 && (uintptr_t)memory >= first && (uintptr_t)memory < end) writable = rights[1] == 'w';
+        if (sscanf(line, "%llx-%llx %7s", &first, &end, rights) == 3 && (uintptr_t)memory >= first &&
+            (uintptr_t)memory < end)
+            writable = rights[1] == 'w';
     if (maps) fclose(maps);
     return writable;
 }
@@ -339,11 +355,13 @@ static bool is_mapped(u8 *memory, size_t bytes)
 static bool overlaps(const u8 *memory, size_t bytes)
 {
     for (const Range *range = ranges; range; range = range->next)
-        if (range->kind == RANGE_REGISTERED && memory < range->first + range->bytes && range->first < memory + bytes) return true;
+        if (range->kind == RANGE_REGISTERED && memory < range->first + range->bytes && range->first < memory + bytes)
+            return true;
     return false;
 }
 
-// As a driver does that may write to it: private pages become the process's own.  Others read meanwhile, and see the same.
+// As a driver does that may write to it: private pages become the process's own.  Others read meanwhile, and see the
+// same.
 __attribute__((no_sanitize("thread"))) static void touch(u8 *memory, size_t bytes)
 {
     for (size_t at = 0; at < bytes; at += 4096) {
@@ -360,7 +378,8 @@ static int register_range(u8 *memory, size_t bytes, unsigned flags)
     n_registering++;
     if (how && strcmp(how, "none") == 0) return 801;
     if (how && strcmp(how, "writable") == 0 && read_only) return 801;
-    if (!bytes || (uintptr_t)memory % page || bytes % page || !is_mapped(memory, bytes)) return complain("memory registered that is not whole pages");
+    if (!bytes || (uintptr_t)memory % page || bytes % page || !is_mapped(memory, bytes))
+        return complain("memory registered that is not whole pages");
     if (overlaps(memory, bytes)) return 712;
     if (!read_only && !is_writable(memory)) return 1;
     if (!read_only) touch(memory, bytes);
@@ -371,7 +390,8 @@ static int register_range(u8 *memory, size_t bytes, unsigned flags)
 static int unregister_range(u8 *memory)
 {
     const Range *range = range_of(memory, 1);
-    if (!range || range->kind != RANGE_REGISTERED || range->first != memory) return complain("memory unregistered that is not registered");
+    if (!range || range->kind != RANGE_REGISTERED || range->first != memory)
+        return complain("memory unregistered that is not registered");
     if (!is_mapped(memory, range->bytes)) return complain("memory unmapped before it was unregistered");
     drop_range(memory, RANGE_REGISTERED);
     return 0;
@@ -383,9 +403,15 @@ static size_t memory_bytes(void)
     return own ? (size_t)strtoull(own, NULL, 10) : (size_t)256 << 20;
 }
 
-// ---- kernels --------------------------------------------------------------------------------------------------------------------------
+// ---- kernels --------------------------------------------------------------------------------------------------------
 
-typedef struct Call { const Module *module; KernelArgs args; KernelCommon *common; u32 n_threads; void **scratch; } Call;
+typedef struct Call {
+    const Module *module;
+    KernelArgs args;
+    KernelCommon *common;
+    u32 n_threads;
+    void **scratch;
+} Call;
 
 enum { STATES_MOST = 512, COUNTS_MOST = 4096, MEMBERS_MOST = 64 };
 
@@ -402,7 +428,8 @@ static u32 insert(KernelArgs *args, u64 key, const u64 *words)
     u64 at = HASH_SLOT(key) & args->groups_mask;
     while (args->groups[at].row) at = (at + 1) & args->groups_mask;
     args->groups[at] = (KernelSlot){ .key = key, .row = (u32)group + 1 };
-    memcpy(args->group_words + group * (u64)call->module->n_words, words ? words : &key, 8 * (size_t)call->module->n_words);
+    memcpy(args->group_words + group * (u64)call->module->n_words, words ? words : &key,
+           8 * (size_t)call->module->n_words);
     return (u32)group;
 }
 
@@ -413,7 +440,8 @@ static u64 room(KernelArgs *args, u32 n_rows)
     const u64     first = TAKEN_ROWS(common->n_used), segment = TAKEN_SEGMENTS(common->n_used);
     if (!n_rows) return MIN_OF(first, common->n_room);
     common->n_used += (u64)1 << 32 | n_rows;
-    if (segment < common->segments_room) common->segments[segment] = (KernelSegment){ args->place + args->row_first, first, n_rows };
+    if (segment < common->segments_room)
+        common->segments[segment] = (KernelSegment){ args->place + args->row_first, first, n_rows };
     else no_room(common);
     if (first + n_rows <= common->n_room && !common->failed) return first;
     no_room(common);
@@ -425,7 +453,8 @@ static void give_words(KernelArgs *args, Call *call)
 {
     static u64       counts[COUNTS_MOST];
     static const u32 never = 0;
-    args->insert = insert, args->room = room, args->picks = kernel_picks(), args->words = kernel_words(), args->host = call;
+    args->insert = insert, args->room = room, args->picks = kernel_picks(), args->words = kernel_words(),
+    args->host = call;
     args->failed = 0, args->cancel = &never;
     if (!args->counts) args->counts = counts;
 }
@@ -476,7 +505,8 @@ static void run_sieved(Call *call)
 static void run_tiles(Call *call)
 {
     KernelArgs *args = &call->args;
-    const u32   row_end = args->row_end, tile = (call->module->puts_rows == PUTS_BY_WARP ? 32 : call->n_threads) * (u32)call->module->n_items;
+    const u32 row_end = args->row_end,
+              tile = (call->module->puts_rows == PUTS_BY_WARP ? 32 : call->n_threads) * (u32)call->module->n_items;
     for (u32 n = (row_end + tile - 1) / tile; n-- > 0;) {
         args->row_first = n * tile, args->row_end = MIN_OF(args->row_first + tile, row_end);
         call->module->code.function(args);
@@ -516,7 +546,7 @@ static void run_launch(void *context, size_t stack_bytes)
     }
 }
 
-// ---- streams -----------------------------------------------------------------------------------------------------------------------------
+// ---- streams --------------------------------------------------------------------------------------------------------
 
 static Record *hold(Record *record)
 {
@@ -547,7 +577,8 @@ static void run_op(Op *op)
 static bool is_held_up(const Stream *stream)
 {
     const Op *op = stream->first;
-    return time_now_ms() < stream->busy_until || (op && op->kind == OP_WAIT && !is_done(op->record) && is_held_up(op->record->stream));
+    return time_now_ms() < stream->busy_until ||
+           (op && op->kind == OP_WAIT && !is_done(op->record) && is_held_up(op->record->stream));
 }
 
 // Others go on meanwhile.
@@ -562,11 +593,13 @@ static bool run_one(Stream *stream)
 {
     Op *op = stream->first;
     if (!op || is_held_up(stream)) return false;
-    if (op->kind == OP_WAIT && !is_done(op->record)) return run_one(op->record->stream);       // it stays where it is: others may come by meanwhile
+    // It stays where it is: others may come by meanwhile.
+    if (op->kind == OP_WAIT && !is_done(op->record)) return run_one(op->record->stream);
     stream->first = op->next;
     if (!stream->first) stream->last = NULL;
     run_op(op);
-    if (rest_ms && op->kind != OP_LAUNCH && stream->first && stream->first->kind == OP_LAUNCH) stream->busy_until = time_now_ms() + rest_ms;
+    if (rest_ms && op->kind != OP_LAUNCH && stream->first && stream->first->kind == OP_LAUNCH)
+        stream->busy_until = time_now_ms() + rest_ms;
     free(op->own);
     free(op);
     return true;
@@ -598,7 +631,7 @@ static int push(CuStream to, Op op)
     return 0;
 }
 
-// ---- the driver ---------------------------------------------------------------------------------------------------------------------------
+// ---- the driver -----------------------------------------------------------------------------------------------------
 
 // It takes the stars below for products.
 // clang-format off
@@ -606,8 +639,18 @@ static int push(CuStream to, Op op)
 
 DEFINE(cuInit, (unsigned flags)) { (void)flags; ENTER("cuInit"); LEAVE(0); }
 DEFINE(cuDriverGetVersion, (int *version)) { *version = 12990; return 0; }
-DEFINE(cuGetErrorName, (CuResult result, const char **name)) { *name = result == CU_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_FAKE"; return 0; }
-DEFINE(cuGetErrorString, (CuResult result, const char **text)) { *text = result == CU_OUT_OF_MEMORY ? "out of memory" : "made to fail"; return 0; }
+DEFINE(cuGetErrorName, (CuResult result, const char **name))
+{
+    *name = result == CU_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_FAKE";
+    return 0;
+}
+
+DEFINE(cuGetErrorString, (CuResult result, const char **text))
+{
+    *text = result == CU_OUT_OF_MEMORY ? "out of memory" : "made to fail";
+    return 0;
+}
+
 static int own_number(const char *variable, int standard)
 {
     const char *own = getenv(variable);
@@ -624,9 +667,19 @@ static int shared_per_block(void) { return capability() < 80 ? 64 << 10 : shared
 
 DEFINE(cuDeviceGetCount, (int *count)) { *count = n_gpus(); return 0; }
 DEFINE(cuDeviceGet, (CuDevice *device, int ordinal)) { *device = ordinal; return ordinal < n_gpus() ? 0 : 101; }
-DEFINE(cuDeviceGetName, (char *name, int capacity, CuDevice device)) { snprintf(name, (size_t)capacity, "fake card %d", device); return 0; }
+DEFINE(cuDeviceGetName, (char *name, int capacity, CuDevice device))
+{
+    snprintf(name, (size_t)capacity, "fake card %d", device);
+    return 0;
+}
+
 DEFINE(cuDeviceTotalMem_v2, (size_t *bytes, CuDevice device)) { (void)device; *bytes = memory_bytes(); return 0; }
-DEFINE(cuDeviceGetPCIBusId, (char *id, int capacity, CuDevice device)) { (void)device; snprintf(id, (size_t)capacity, "0000:00:00.0"); return 0; }
+DEFINE(cuDeviceGetPCIBusId, (char *id, int capacity, CuDevice device))
+{
+    (void)device;
+    snprintf(id, (size_t)capacity, "0000:00:00.0");
+    return 0;
+}
 
 DEFINE(cuDeviceGetAttribute, (int *value, int attribute, CuDevice device))
 {
@@ -661,11 +714,13 @@ static void forget_all(void)
     while (streams) {
         Stream *stream = streams;
         streams = stream->next;
-        for (Op *op = stream->first, *next; op; op = next) next = op->next, release(op->record), free(op->own), free(op);
+        for (Op *op = stream->first, *next; op; op = next)
+            next = op->next, release(op->record), free(op->own), free(op);
         free(stream);
     }
     for (Event *event = events, *next; event; event = next) next = event->next, release(event->record), free(event);
-    for (Module *module = modules, *next; module; module = next) next = module->next, tcc_unload(&module->code), free(module);
+    for (Module *module = modules, *next; module; module = next)
+        next = module->next, tcc_unload(&module->code), free(module);
     events = NULL, modules = NULL;
     n_streams = n_events = n_modules = 0;
 }
@@ -678,7 +733,8 @@ DEFINE(cuDevicePrimaryCtxRelease_v2, (CuDevice device))
     if (is_last && sticky) forget_all();
     pthread_mutex_unlock(&lock);
     if (!is_last || !(ranges || n_streams || n_events || n_modules)) return 0;
-    fprintf(stderr, "fake_cuda: left when the context was released: %zu bytes of the device, %d streams, %d events, %d modules%s\n", bytes_device, n_streams, n_events,
+    fprintf(stderr, "fake_cuda: left when the context was released: %zu bytes of the device, %d streams, %d events, %d "
+                    "modules%s\n", bytes_device, n_streams, n_events,
             n_modules, ranges ? ", allocations" : "");
     abort();
 }
@@ -710,9 +766,11 @@ DEFINE(cuModuleUnload, (CuModule module))
 static const char gpu_words[] =
     "#undef NOTE\n#undef NOTE_NULL\n#undef MARK\n#undef MEMBER_ROWS\n"
     "#define MEMBER_ROWS(live) if (!A->row_end) live##_rows = live##_n = 0;\n"
-    "#define NOTE(k, value) { KernelNote *n_ = A->common->notes + k; const i64 v_ = (value); if (v_ < n_->low) n_->low = v_; if (v_ > n_->high) n_->high = v_; }\n"
+    "#define NOTE(k, value) { KernelNote *n_ = A->common->notes + k; const i64 v_ = (value); if (v_ < n_->low) n_->low "
+    "= v_; if (v_ > n_->high) n_->high = v_; }\n"
     "#define NOTE_NULL(k) A->common->notes[k].n_nulls++;\n"
-    "#define MARK(k, value) { KernelNote *n_ = A->common->notes + k; const u64 a_ = (u64)(value) - n_->first; if (a_ < n_->n_marks) n_->marks[a_] = 1; }\n";
+    "#define MARK(k, value) { KernelNote *n_ = A->common->notes + k; const u64 a_ = (u64)(value) - n_->first; if (a_ < "
+    "n_->n_marks) n_->marks[a_] = 1; }\n";
 
 static int count_word(const char *text, const char *word)
 {
@@ -753,7 +811,8 @@ DEFINE(cuModuleLoadData, (CuModule *module, const void *image))
     made->n_registers = 32;
     if (text) count_registers(image, text, made);
     if (text && strstr(text, "ROOM(")) made->puts_rows = strstr(text, "MATCHES(") ? PUTS_BY_WARP : PUTS_BY_BLOCK;
-    if (!is_measure && tcc_build(&(KernelText){ prelude, text, made->name }, &made->code, &err)) LEAVE(complain(err.message));
+    if (!is_measure && tcc_build(&(KernelText){ prelude, text, made->name }, &made->code, &err))
+        LEAVE(complain(err.message));
     made->next = modules;
     made->context = current;
     modules = made;
@@ -774,21 +833,36 @@ DEFINE(cuFuncGetAttribute, (int *value, int attribute, CuFunction function))
 {
     ENTER("cuFuncGetAttribute");
     const Module *module = (const Module *)function;
-    *value = attribute == CU_FUNC_REGISTERS ? module->n_registers : attribute == CU_FUNC_LOCAL_BYTES ? module->n_spilled : 0;
+    *value = attribute == CU_FUNC_REGISTERS     ? module->n_registers
+             : attribute == CU_FUNC_LOCAL_BYTES ? module->n_spilled
+                                                : 0;
     LEAVE(0);
 }
 
-DEFINE(cuFuncSetAttribute, (CuFunction function, int attribute, int value)) { (void)function, (void)attribute, (void)value; ENTER("cuFuncSetAttribute"); LEAVE(0); }
+DEFINE(cuFuncSetAttribute, (CuFunction function, int attribute, int value))
+{
+    (void)function, (void)attribute, (void)value;
+    ENTER("cuFuncSetAttribute");
+    LEAVE(0);
+}
 
-DEFINE(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, CuFunction function, int threads, size_t dynamic_shared))
+DEFINE(cuOccupancyMaxActiveBlocksPerMultiprocessor,
+       (int *blocks, CuFunction function, int threads, size_t dynamic_shared))
 {
     ENTER("cuOccupancyMaxActiveBlocksPerMultiprocessor");
     const int by_registers = 65536 / (threads * ((((const Module *)function)->n_registers + 7) / 8 * 8));
-    *blocks = (int)MIN_OF((size_t)MIN_OF(threads_per_sm() / threads, by_registers), (size_t)shared_per_sm() / (dynamic_shared + (capability() < 80 ? 256 : 1024)));
+    const size_t shared = dynamic_shared + (capability() < 80 ? 256 : 1024);
+    *blocks = (int)MIN_OF((size_t)MIN_OF(threads_per_sm() / threads, by_registers), (size_t)shared_per_sm() / shared);
     LEAVE(0);
 }
 
-DEFINE(cuMemGetInfo_v2, (size_t *bytes_free, size_t *bytes_total)) { ENTER("cuMemGetInfo"); *bytes_total = memory_bytes(); *bytes_free = *bytes_total - MIN_OF(bytes_device, *bytes_total); LEAVE(0); }
+DEFINE(cuMemGetInfo_v2, (size_t *bytes_free, size_t *bytes_total))
+{
+    ENTER("cuMemGetInfo");
+    *bytes_total = memory_bytes();
+    *bytes_free = *bytes_total - MIN_OF(bytes_device, *bytes_total);
+    LEAVE(0);
+}
 
 DEFINE(cuMemAlloc_v2, (CuAddress *address, size_t bytes))
 {
@@ -798,12 +872,39 @@ DEFINE(cuMemAlloc_v2, (CuAddress *address, size_t bytes))
     LEAVE(0);
 }
 
-DEFINE(cuMemFree_v2, (CuAddress address)) { ENTER("cuMemFree"); LEAVE(drop_range((void *)(uintptr_t)address, RANGE_DEVICE) ? 0 : complain("memory freed that is not there")); }
-DEFINE(cuMemHostAlloc, (void **memory, size_t bytes, unsigned flags)) { (void)flags; ENTER("cuMemHostAlloc"); *memory = new_range(bytes, RANGE_PINNED); LEAVE(0); }
-DEFINE(cuMemFreeHost, (void *memory)) { ENTER("cuMemFreeHost"); LEAVE(drop_range(memory, RANGE_PINNED) ? 0 : complain("pinned memory freed that is not there")); }
-DEFINE(cuMemHostRegister_v2, (void *memory, size_t bytes, unsigned flags)) { ENTER("cuMemHostRegister"); LEAVE(register_range(memory, bytes, flags)); }
+DEFINE(cuMemFree_v2, (CuAddress address))
+{
+    ENTER("cuMemFree");
+    LEAVE(drop_range((void *)(uintptr_t)address, RANGE_DEVICE) ? 0 : complain("memory freed that is not there"));
+}
+
+DEFINE(cuMemHostAlloc, (void **memory, size_t bytes, unsigned flags))
+{
+    (void)flags;
+    ENTER("cuMemHostAlloc");
+    *memory = new_range(bytes, RANGE_PINNED);
+    LEAVE(0);
+}
+
+DEFINE(cuMemFreeHost, (void *memory))
+{
+    ENTER("cuMemFreeHost");
+    LEAVE(drop_range(memory, RANGE_PINNED) ? 0 : complain("pinned memory freed that is not there"));
+}
+
+DEFINE(cuMemHostRegister_v2, (void *memory, size_t bytes, unsigned flags))
+{
+    ENTER("cuMemHostRegister");
+    LEAVE(register_range(memory, bytes, flags));
+}
+
 DEFINE(cuMemHostUnregister, (void *memory)) { ENTER("cuMemHostUnregister"); LEAVE(unregister_range(memory)); }
-DEFINE(cuMemHostGetDevicePointer_v2, (CuAddress *address, void *memory, unsigned flags)) { (void)flags; *address = (CuAddress)(uintptr_t)memory; return 0; }
+DEFINE(cuMemHostGetDevicePointer_v2, (CuAddress *address, void *memory, unsigned flags))
+{
+    (void)flags;
+    *address = (CuAddress)(uintptr_t)memory;
+    return 0;
+}
 
 static int push_copy(CuAddress to, const void *from, size_t bytes, CuStream stream)
 {
@@ -822,13 +923,16 @@ DEFINE(cuMemcpyHtoDAsync_v2, (CuAddress to, const void *from, size_t bytes, CuSt
     LEAVE(push_copy(to, from, bytes, stream));
 }
 
-DEFINE(cuMemcpyBatchAsync_v2, (CuAddress *to, CuAddress *from, size_t *bytes, size_t count, CuCopyAttributes *attributes, size_t *firsts, size_t n_attributes, CuStream stream))
+DEFINE(cuMemcpyBatchAsync_v2, (CuAddress *to, CuAddress *from, size_t *bytes, size_t count,
+                               CuCopyAttributes *attributes, size_t *firsts, size_t n_attributes, CuStream stream))
 {
     ENTER("cuMemcpyBatchAsync");
-    int result = n_attributes == 1 && firsts[0] == 0 && attributes->source_order == CU_SOURCE_ORDER_STREAM ? 0 : complain("copies with attributes that are not understood");
+    const bool is_known = n_attributes == 1 && firsts[0] == 0 && attributes->source_order == CU_SOURCE_ORDER_STREAM;
+    int        result = is_known ? 0 : complain("copies with attributes that are not understood");
     for (size_t i = 0; i < count && !result; i++) {
         const void *source = (const void *)(uintptr_t)from[i];
-        result = is_pinned(source, bytes[i]) ? push_copy(to[i], source, bytes[i], stream) : complain("a batch of copies from memory that is not pinned");
+        result = is_pinned(source, bytes[i]) ? push_copy(to[i], source, bytes[i], stream)
+                                             : complain("a batch of copies from memory that is not pinned");
     }
     LEAVE(result);
 }
@@ -837,7 +941,8 @@ DEFINE(cuMemcpyDtoHAsync_v2, (void *to, CuAddress from, size_t bytes, CuStream s
 {
     ENTER("cuMemcpyDtoHAsync");
     if (!is_device((const void *)(uintptr_t)from, bytes)) LEAVE(complain("a copy from what is not device memory"));
-    const int result = push(stream, (Op){ .kind = OP_COPY, .to = to, .from = (const void *)(uintptr_t)from, .bytes = bytes });
+    const int result =
+        push(stream, (Op){ .kind = OP_COPY, .to = to, .from = (const void *)(uintptr_t)from, .bytes = bytes });
     if (!result && !is_pinned(to, bytes)) run_all((Stream *)stream);
     LEAVE(result ? result : sticky);
 }
@@ -845,8 +950,10 @@ DEFINE(cuMemcpyDtoHAsync_v2, (void *to, CuAddress from, size_t bytes, CuStream s
 DEFINE(cuMemcpyDtoDAsync_v2, (CuAddress to, CuAddress from, size_t bytes, CuStream stream))
 {
     ENTER("cuMemcpyDtoDAsync");
-    if (!is_device((void *)(uintptr_t)to, bytes) || !is_device((void *)(uintptr_t)from, bytes)) LEAVE(complain("a copy outside of device memory"));
-    LEAVE(push(stream, (Op){ .kind = OP_COPY, .to = (void *)(uintptr_t)to, .from = (const void *)(uintptr_t)from, .bytes = bytes }));
+    void       *target = (void *)(uintptr_t)to;
+    const void *source = (const void *)(uintptr_t)from;
+    if (!is_device(target, bytes) || !is_device(source, bytes)) LEAVE(complain("a copy outside of device memory"));
+    LEAVE(push(stream, (Op){ .kind = OP_COPY, .to = target, .from = source, .bytes = bytes }));
 }
 
 DEFINE(cuMemsetD8Async, (CuAddress to, unsigned char value, size_t count, CuStream stream))
@@ -855,7 +962,6 @@ DEFINE(cuMemsetD8Async, (CuAddress to, unsigned char value, size_t count, CuStre
     if (!is_device((void *)(uintptr_t)to, count)) LEAVE(complain("memory set that is not the device's"));
     LEAVE(push(stream, (Op){ .kind = OP_SET, .to = (void *)(uintptr_t)to, .bytes = count, .value = value }));
 }
-
 
 DEFINE(cuStreamCreate, (CuStream *stream, unsigned flags))
 {
@@ -870,7 +976,11 @@ DEFINE(cuStreamCreate, (CuStream *stream, unsigned flags))
     LEAVE(0);
 }
 
-DEFINE(cuStreamCreateWithPriority, (CuStream *stream, unsigned flags, int priority)) { (void)priority; return cuStreamCreate(stream, flags); }
+DEFINE(cuStreamCreateWithPriority, (CuStream *stream, unsigned flags, int priority))
+{
+    (void)priority;
+    return cuStreamCreate(stream, flags);
+}
 
 DEFINE(cuStreamDestroy_v2, (CuStream stream))
 {
@@ -884,7 +994,12 @@ DEFINE(cuStreamDestroy_v2, (CuStream stream))
     LEAVE(0);
 }
 
-DEFINE(cuStreamSynchronize, (CuStream stream)) { ENTER("cuStreamSynchronize"); run_all((Stream *)stream); LEAVE(sticky); }
+DEFINE(cuStreamSynchronize, (CuStream stream))
+{
+    ENTER("cuStreamSynchronize");
+    run_all((Stream *)stream);
+    LEAVE(sticky);
+}
 
 DEFINE(cuStreamWaitEvent, (CuStream stream, CuEvent event, unsigned flags))
 {
@@ -893,7 +1008,16 @@ DEFINE(cuStreamWaitEvent, (CuStream stream, CuEvent event, unsigned flags))
     LEAVE(push(stream, (Op){ .kind = OP_WAIT, .record = hold(((Event *)event)->record) }));
 }
 
-DEFINE(cuEventCreate, (CuEvent *event, unsigned flags)) { (void)flags; ENTER("cuEventCreate"); Event *made = calloc(1, sizeof *made); made->next = events, events = made; *event = (CuEvent)made; n_events++; LEAVE(0); }
+DEFINE(cuEventCreate, (CuEvent *event, unsigned flags))
+{
+    (void)flags;
+    ENTER("cuEventCreate");
+    Event *made = calloc(1, sizeof *made);
+    made->next = events, events = made;
+    *event = (CuEvent)made;
+    n_events++;
+    LEAVE(0);
+}
 
 // What was recorded is still waited for by who was told to.
 DEFINE(cuEventDestroy_v2, (CuEvent event))
@@ -920,7 +1044,8 @@ DEFINE(cuEventRecord, (CuEvent event, CuStream stream))
 
 DEFINE(cuEventQuery, (CuEvent event))
 {
-    if (ask_us && n_asked++ % 3 == 0) usleep((useconds_t)ask_us);          // not all: others get ahead of who asks meanwhile
+    // Not all: others get ahead of who asks meanwhile.
+    if (ask_us && n_asked++ % 3 == 0) usleep((useconds_t)ask_us);
     ENTER("cuEventQuery");
     Event *asked = (Event *)event;
     const bool others_go_on = !is_done(asked->record) && is_held_up(asked->record->stream);
@@ -929,7 +1054,12 @@ DEFINE(cuEventQuery, (CuEvent event))
     LEAVE(sticky ? sticky : is_done(asked->record) ? 0 : CU_NOT_READY);
 }
 
-DEFINE(cuEventSynchronize, (CuEvent event)) { ENTER("cuEventSynchronize"); run_until(((Event *)event)->record); LEAVE(sticky); }
+DEFINE(cuEventSynchronize, (CuEvent event))
+{
+    ENTER("cuEventSynchronize");
+    run_until(((Event *)event)->record);
+    LEAVE(sticky);
+}
 
 DEFINE(cuEventElapsedTime, (float *time_ms, CuEvent start, CuEvent end))
 {
@@ -941,29 +1071,32 @@ DEFINE(cuEventElapsedTime, (float *time_ms, CuEvent start, CuEvent end))
     LEAVE(0);
 }
 
-DEFINE(cuLaunchKernel, (CuFunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
-                        unsigned dynamic_shared, CuStream stream, void **parameters, void **extra))
+DEFINE(cuLaunchKernel, (CuFunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                        unsigned block_y, unsigned block_z, unsigned dynamic_shared, CuStream stream,
+                        void **parameters, void **extra))
 {
     usleep((useconds_t)atomic_exchange(&launch_ms, 0) * 1000);
     ENTER("cuLaunchKernel");
-    const bool is_sound = grid_x > 0 && grid_y > 0 && grid_y < 65536 && grid_z == 1 && block_x % 32 == 0 && block_x > 0 && block_x <= 1024 && block_y == 1 && block_z == 1 &&
+    const bool is_sound = grid_x > 0 && grid_y > 0 && grid_y < 65536 && grid_z == 1 && block_x % 32 == 0 &&
+                          block_x > 0 && block_x <= 1024 && block_y == 1 && block_z == 1 &&
                           dynamic_shared <= (unsigned)shared_per_block() && !extra;
     if (!is_sound) LEAVE(complain("a launch of a shape that is not possible"));
     if (!parameters) LEAVE(0);         // a kernel that does nothing, to see how long that takes
     const int busy = atomic_exchange(&busy_ms, 0);
     if (busy) ((Stream *)stream)->busy_until = time_now_ms() + busy;
-    LEAVE(push(stream, (Op){ .kind = OP_LAUNCH, .module = (const Module *)function, .from = *(void **)parameters[0], .n_parts = grid_y, .n_threads = block_x }));
+    LEAVE(push(stream, (Op){ .kind = OP_LAUNCH, .module = (const Module *)function, .from = *(void **)parameters[0],
+                             .n_parts = grid_y, .n_threads = block_x }));
 }
 
-
-// ---- NVRTC: the text is the code ------------------------------------------------------------------------------------------------------------
+// ---- NVRTC: the text is the code ------------------------------------------------------------------------------------
 
 CALL const char *nvrtcGetErrorString(NvrtcResult result);
 CALL const char *nvrtcGetErrorString(NvrtcResult result) { return result ? "made to fail" : "success"; }
 
 DEFINE(nvrtcVersion, (int *major, int *minor)) { *major = 12, *minor = 990; return 0; }
 
-DEFINE(nvrtcCreateProgram, (NvrtcProgram *program, const char *text, const char *name, int n_headers, const char *const *headers, const char *const *header_names))
+DEFINE(nvrtcCreateProgram, (NvrtcProgram *program, const char *text, const char *name, int n_headers,
+                            const char *const *headers, const char *const *header_names))
 {
     (void)name, (void)n_headers, (void)headers, (void)header_names;
     char *own = malloc(strlen(text) + sizeof(CODE_HEAD));
@@ -980,11 +1113,13 @@ static void tell_phases(const char *path)
 {
     FILE *file = fopen(path, "a");
     if (!file) return;
-    fprintf(file, "File name, phase name, metric, unit\nkernel.cu, CUDA C++ Frontend, 41, ms\nkernel.cu, PTX Translation, %d, ms\n", compile_ms);
+    fprintf(file, "File name, phase name, metric, unit\nkernel.cu, CUDA C++ Frontend, 41, ms\n"
+                  "kernel.cu, PTX Translation, %d, ms\n", compile_ms);
     fclose(file);
 }
 
-// As NVRTC does: its destructors are registered when it is opened and in the middle of the first compile, and what it compiles after them falls.
+// As NVRTC does: its destructors are registered when it is opened and in the middle of the first compile, and what it
+// compiles after them falls.
 static atomic_bool is_taken_down;
 
 static void take_down(void)
@@ -1024,9 +1159,24 @@ static const char *program_log(void)
     return own ? own : "";
 }
 
-DEFINE(nvrtcGetProgramLogSize, (NvrtcProgram program, size_t *bytes)) { (void)program; *bytes = strlen(program_log()) + 1; return 0; }
+DEFINE(nvrtcGetProgramLogSize, (NvrtcProgram program, size_t *bytes))
+{
+    (void)program;
+    *bytes = strlen(program_log()) + 1;
+    return 0;
+}
+
 DEFINE(nvrtcGetProgramLog, (NvrtcProgram program, char *log)) { (void)program; strcpy(log, program_log()); return 0; }
-DEFINE(nvrtcGetCUBINSize, (NvrtcProgram program, size_t *bytes)) { *bytes = strlen((const char *)program) + 1; return 0; }
+DEFINE(nvrtcGetCUBINSize, (NvrtcProgram program, size_t *bytes))
+{
+    *bytes = strlen((const char *)program) + 1;
+    return 0;
+}
+
 DEFINE(nvrtcGetCUBIN, (NvrtcProgram program, char *cubin)) { strcpy(cubin, (const char *)program); return 0; }
 DEFINE(nvrtcGetNumSupportedArchs, (int *count)) { *count = 4; return 0; }
-DEFINE(nvrtcGetSupportedArchs, (int *architectures)) { architectures[0] = 70, architectures[1] = 75, architectures[2] = 89, architectures[3] = 90; return 0; }
+DEFINE(nvrtcGetSupportedArchs, (int *architectures))
+{
+    architectures[0] = 70, architectures[1] = 75, architectures[2] = 89, architectures[3] = 90;
+    return 0;
+}

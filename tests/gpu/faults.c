@@ -1,8 +1,9 @@
 // faults.c - every call of the driver fails once, at each place where a query makes it; the answers stay right.
 //
-// Run by tests/check-gpu with the fake driver.  For each call and each n: the nth such call fails, with an error that passes and with one
-// that takes the context along.  A query then runs on the CPU and says so, or SET device refuses; nothing is left, and the next
-// database finds the device as if nothing had happened.  An error that passes costs those their device that met it, and nobody after them.
+// Run by tests/check-gpu with the fake driver.  For each call and each n: the nth such call fails, with an error that
+// passes and with one that takes the context along.  A query then runs on the CPU and says so, or SET device refuses;
+// nothing is left, and the next database finds the device as if nothing had happened.  An error that passes costs those
+// their device that met it, and nobody after them.
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -12,9 +13,28 @@
 #include "weft.h"
 
 static const char *const calls[] = {
-    "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuStreamCreate", "cuMemHostAlloc", "cuMemAlloc", "cuEventCreate", "cuMemGetInfo", "cuModuleLoadData",
-    "cuModuleGetFunction", "cuFuncGetAttribute", "cuFuncSetAttribute", "cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuMemcpyHtoDAsync", "cuMemcpyDtoDAsync",
-    "cuMemcpyDtoHAsync", "cuMemsetD8Async", "cuEventRecord", "cuStreamWaitEvent", "cuLaunchKernel", "cuEventQuery", "cuEventSynchronize", "cuStreamSynchronize",
+    "cuDevicePrimaryCtxRetain",
+    "cuCtxSetCurrent",
+    "cuStreamCreate",
+    "cuMemHostAlloc",
+    "cuMemAlloc",
+    "cuEventCreate",
+    "cuMemGetInfo",
+    "cuModuleLoadData",
+    "cuModuleGetFunction",
+    "cuFuncGetAttribute",
+    "cuFuncSetAttribute",
+    "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+    "cuMemcpyHtoDAsync",
+    "cuMemcpyDtoDAsync",
+    "cuMemcpyDtoHAsync",
+    "cuMemsetD8Async",
+    "cuEventRecord",
+    "cuStreamWaitEvent",
+    "cuLaunchKernel",
+    "cuEventQuery",
+    "cuEventSynchronize",
+    "cuStreamSynchronize",
     "nvrtcCompileProgram",
 };
 
@@ -26,7 +46,12 @@ static const char *const queries[] = {
     "select v, x from f where v % 97 = 5",
     "select a.v, b.v from f a join f b on a.v = b.k where a.k < 20 order by 1, 2",
 };
-enum { N_QUERIES = sizeof queries / sizeof *queries, N_CALLS = sizeof calls / sizeof *calls, NTH_MOST = 400, STAYS = 700 };
+enum {
+    N_QUERIES = sizeof queries / sizeof *queries,
+    N_CALLS = sizeof calls / sizeof *calls,
+    NTH_MOST = 400,
+    STAYS = 700
+};
 
 static char *expected[N_QUERIES];
 static int   n_passed, n_failed, n_fallbacks;
@@ -76,10 +101,12 @@ static void fill(weft_session *session)
     must(session, "create table f (k integer, g text, v integer, x double precision)");
     must(session, "create table d (k integer, name text)");
     for (int i = 0; i < 1500; i++)
-        length += (size_t)snprintf(sql + length, sizeof sql - length, "%s(%d, %s, %d, %d.5)", i ? "," : "", i * 7 % 113, i % 11 ? i % 3 ? "'a'" : "'b'" : "null", i, i % 50);
+        length += (size_t)snprintf(sql + length, sizeof sql - length, "%s(%d, %s, %d, %d.5)", i ? "," : "", i * 7 % 113,
+                                   i % 11 ? i % 3 ? "'a'" : "'b'" : "null", i, i % 50);
     must(session, sql);
     length = (size_t)snprintf(sql, sizeof sql, "insert into d values ");
-    for (int i = 0; i < 100; i++) length += (size_t)snprintf(sql + length, sizeof sql - length, "%s(%d, 'n%d')", i ? "," : "", i, i % 13);
+    for (int i = 0; i < 100; i++)
+        length += (size_t)snprintf(sql + length, sizeof sql - length, "%s(%d, 'n%d')", i ? "," : "", i, i % 13);
     must(session, sql);
 }
 
@@ -91,7 +118,8 @@ static void check_all(weft_session *session, const char *what, int nth, int resu
             n_passed++;
         } else {
             n_failed++;
-            printf("failed: %s call %d with %d: %s\n  expected %.200s\n  got      %.200s\n", what, nth, result, queries[q], expected[q], got);
+            printf("failed: %s call %d with %d: %s\n  expected %.200s\n  got      %.200s\n", what, nth, result,
+                   queries[q], expected[q], got);
         }
         free(got);
     }
@@ -112,14 +140,16 @@ static int try_fault(FailAt *fail_at, CallsSeen *calls_seen, const char *call, i
     if (weft_open(NULL, &db, &error) || weft_connect(db, &session, &error)) exit(1);
     fill(session);
     fail_at(call, nth, result);
-    if (run(session, "set device = cuda", &error) && strcmp(error.sqlstate, "58000") != 0 && strcmp(error.sqlstate, "53200") != 0) {
+    if (run(session, "set device = cuda", &error) && strcmp(error.sqlstate, "58000") != 0 &&
+        strcmp(error.sqlstate, "53200") != 0) {
         n_failed++;
         printf("failed: %s call %d with %d: SET said %s %s\n", call, nth, result, error.sqlstate, error.message);
     }
     check_all(session, call, nth, result);
     const int seen = calls_seen(), n_before = n_fallbacks;
     if (seen >= nth && result != STAYS) check_all(session, call, nth, result);
-    if (n_fallbacks != n_before) n_failed++, printf("failed: %s call %d with %d: queries after it ran on the CPU, too\n", call, nth, result);
+    if (n_fallbacks != n_before)
+        n_failed++, printf("failed: %s call %d with %d: queries after it ran on the CPU, too\n", call, nth, result);
     weft_disconnect(session);
     weft_close(db);
     fail_at("", 0, 0);
@@ -147,7 +177,10 @@ int main(int n_args, char **args)
     weft_close(db);
     for (int c = 0; c < N_CALLS; c++)
         for (int k = 0; k < 2; k++)
-            for (int nth = 1; nth < NTH_MOST && try_fault(fail_at, calls_seen, calls[c], nth, k ? STAYS : out_of_memory(calls[c])); nth += nth < 10 ? 1 : step) continue;
+            for (int nth = 1;
+                 nth < NTH_MOST && try_fault(fail_at, calls_seen, calls[c], nth, k ? STAYS : out_of_memory(calls[c]));
+                 nth += nth < 10 ? 1 : step)
+                continue;
     if (!n_fallbacks) n_failed++, puts("failed: no fault made a query run on the CPU");
     for (int q = 0; q < N_QUERIES; q++) free(expected[q]);
     printf("%d queries ran on the CPU for a fault\n%d passed, %d failed\n", n_fallbacks, n_passed, n_failed);

@@ -1,8 +1,8 @@
-// fetched.c - columns that come over the link while a scan waits for other queries: answers stay right when calls fail, queries are cancelled and
-// tables go meanwhile.
+// fetched.c - columns that come over the link while a scan waits for other queries: answers stay right when calls fail,
+// queries are cancelled and tables go meanwhile.
 //
-// Run by tests/check-gpu with the fake driver and a pool that the tables do not fit.  They pass through it again and again, so they are pinned and come
-// straight, which is when they are fetched ahead; the log tells how often.
+// Run by tests/check-gpu with the fake driver and a pool that the tables do not fit.  They pass through it again and
+// again, so they are pinned and come straight, which is when they are fetched ahead; the log tells how often.
 
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -23,18 +23,33 @@ static void make_query(int n, int round, const char *table, char *sql)
 {
     const int x = (n * 37 + round * 11) % 900;
     switch ((n + round) % 5) {
-        case 0: snprintf(sql, QUERY_BYTES, "select count(*), sum(a), min(b), max(c) from %s where b > %d", table, x); break;
-        case 1: snprintf(sql, QUERY_BYTES, "select b %% 10, count(*), sum(c), count(c) from %s where d < %d group by 1 order by 1", table, x % 97 + 1); break;
-        case 2: snprintf(sql, QUERY_BYTES, "select count(*), sum(a + b), sum(c), max(d) from %s where c is not null and d < %d", table, x % 97); break;
-        case 3: snprintf(sql, QUERY_BYTES, "select count(*), sum(a), sum(c), count(c) from %s where b = %d and d = 13", table, x); break;
-        default: snprintf(sql, QUERY_BYTES, "select count(*), sum(d), sum(c) from %s where b between %d and %d", table, x, x + 40); break;
+    case 0: snprintf(sql, QUERY_BYTES, "select count(*), sum(a), min(b), max(c) from %s where b > %d", table, x); break;
+    case 1:
+        snprintf(sql, QUERY_BYTES,
+                 "select b %% 10, count(*), sum(c), count(c) from %s where d < %d group by 1 order by 1", table,
+                 x % 97 + 1);
+        break;
+    case 2:
+        snprintf(sql, QUERY_BYTES, "select count(*), sum(a + b), sum(c), max(d) from %s where c is not null and d < %d",
+                 table, x % 97);
+        break;
+    case 3:
+        snprintf(sql, QUERY_BYTES, "select count(*), sum(a), sum(c), count(c) from %s where b = %d and d = 13", table,
+                 x);
+        break;
+    default:
+        snprintf(sql, QUERY_BYTES, "select count(*), sum(d), sum(c) from %s where b between %d and %d", table, x,
+                 x + 40);
+        break;
     }
 }
 
 static void make_one_fail(void)
 {
-    static const char *const calls[] = { "cuMemcpyBatchAsync", "cuMemcpyHtoDAsync", "cuEventRecord", "cuStreamWaitEvent", "cuMemsetD8Async", "cuLaunchKernel", "cuEventQuery",
-                                         "cuCtxSetCurrent", "cuEventSynchronize", "cuStreamSynchronize" };
+    static const char *const calls[] = { "cuMemcpyBatchAsync", "cuMemcpyHtoDAsync", "cuEventRecord",
+                                         "cuStreamWaitEvent",  "cuMemsetD8Async",   "cuLaunchKernel",
+                                         "cuEventQuery",       "cuCtxSetCurrent",   "cuEventSynchronize",
+                                         "cuStreamSynchronize" };
     fail_at(calls[rand_r(&seed) % 10], 1 + rand_r(&seed) % 60, 2);
 }
 
@@ -52,7 +67,8 @@ static void check_task(weft_session *onlooker, const char *sql, weft_task *task,
     weft_result *result = NULL;
     weft_error   error;
     char        *got = calloc(1, ANSWER_BYTES);
-    if (weft_wait(task, &result, &error)) check(table_goes || (scene->has_cancels && strcmp(error.sqlstate, "57014") == 0), sql, error.message);
+    if (weft_wait(task, &result, &error))
+        check(table_goes || (scene->has_cancels && strcmp(error.sqlstate, "57014") == 0), sql, error.message);
     else {
         print_result(result, got);
         char *expected = table_goes ? strdup(got) : answer(onlooker, sql);
@@ -90,7 +106,9 @@ static void run_scene(weft_session **sessions, weft_session *onlooker, const Sce
     const time_t start = time(NULL);
     const int    n_before = count_fetches();
     char         n_fetched[40];
-    for (int round = 0; time(NULL) - start < SECONDS || (time(NULL) - start < SECONDS_MOST && count_fetches() - n_before < FETCHES_LEAST); round++)
+    for (int round = 0; time(NULL) - start < SECONDS ||
+                        (time(NULL) - start < SECONDS_MOST && count_fetches() - n_before < FETCHES_LEAST);
+         round++)
         run_round(sessions, onlooker, scene, round);
     fail_at("", 0, 0);
     snprintf(n_fetched, sizeof n_fetched, "%d times", count_fetches() - n_before);
@@ -99,7 +117,9 @@ static void run_scene(weft_session **sessions, weft_session *onlooker, const Sce
 
 int main(void)
 {
-    static const Scene scenes[] = { { .what = "fetched ahead" }, { "fetched ahead, calls fail", .has_faults = true }, { "fetched ahead, queries are cancelled", .has_cancels = true },
+    static const Scene scenes[] = { { .what = "fetched ahead" },
+                                    { "fetched ahead, calls fail", .has_faults = true },
+                                    { "fetched ahead, queries are cancelled", .has_cancels = true },
                                     { "fetched ahead, tables go", .has_cancels = true, .has_drops = true } };
     weft_db      *db;
     weft_session *sessions[N_SESSIONS], *onlooker;

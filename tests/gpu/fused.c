@@ -1,8 +1,9 @@
 // fused.c - queries that meet on a GPU share a kernel, and each gets the answer that it gets alone on the CPU.
 //
-// Run by tests/check-gpu with the fake driver, and a pool that the table does not fit: riders then gather at the runs; --few by tests/check-stress-gpu.
-// Without WEFT_LIBCUDA it runs on a GPU (scripts/gpu-test), for as long as kernels may take to be compiled.
-// --few: fewer queries, whose kernels are the same in every round, since compute-sanitizer takes a second or more to make each its own.
+// Run by tests/check-gpu with the fake driver, and a pool that the table does not fit: riders then gather at the runs;
+// --few by tests/check-stress-gpu.  Without WEFT_LIBCUDA it runs on a GPU (scripts/gpu-test), for as long as kernels
+// may take to be compiled.  --few: fewer queries, whose kernels are the same in every round, since compute-sanitizer
+// takes a second or more to make each its own.
 
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -13,7 +14,20 @@
 
 #include "help.h"
 
-enum { N_ROWS = 60000, CHUNK_ROWS = 5000, N_SESSIONS = 16, SESSIONS_FEW = 6, ROUNDS_LEAST = 6, ROUNDS_BY_CHANCE = 30, ROUNDS_MOST = 150, LAUNCH_MS = 20, RIDES_ENOUGH = 100, RIDES_FEW = 4, SECONDS_MOST = 60, NAMES_ROUNDS = 40 };
+enum {
+    N_ROWS = 60000,
+    CHUNK_ROWS = 5000,
+    N_SESSIONS = 16,
+    SESSIONS_FEW = 6,
+    ROUNDS_LEAST = 6,
+    ROUNDS_BY_CHANCE = 30,
+    ROUNDS_MOST = 150,
+    LAUNCH_MS = 20,
+    RIDES_ENOUGH = 100,
+    RIDES_FEW = 4,
+    SECONDS_MOST = 60,
+    NAMES_ROUNDS = 40
+};
 
 static int n_sessions = N_SESSIONS, rides_enough = RIDES_ENOUGH;
 
@@ -33,7 +47,8 @@ static void fill(weft_session *session)
     free(sql);
 }
 
-// Shapes: the first three are asked for with several constants at once; of the third, each has a join table of its own.  Column f grows with the rows, so that queries want different chunks.
+// Shapes: the first three are asked for with several constants at once; of the third, each has a join table of its own.
+// Column f grows with the rows, so that queries want different chunks.
 static void make_query(int n, int round, char *sql, size_t room)
 {
     static const char *const others[] = {
@@ -44,9 +59,15 @@ static void make_query(int n, int round, char *sql, size_t room)
         "select k.name, sum(a + b) from t, k where t.c = k.id and b < 90 and a > %d group by k.name order by 1",
     };
     const int constant = (n * 37 + round * 11) % 80;
-    if (n < 5) snprintf(sql, room, "select sum(a * b), count(*) from t where b between %d and %d and a < %d", constant, constant + 10 + n, 50000 - n * 100);
-    else if (n < 8) snprintf(sql, room, "select sum(a * b) from t where b between %d and %d and f between %d and %d", constant, constant + 10 + n, n * 3000, n * 3000 + 20000);
-    else if (n < 13) snprintf(sql, room, "select sum(a + k.id) from t, k where t.b = k.id and k.id <= %d and a < %d", n - 7, 40000 - n * 100);
+    if (n < 5)
+        snprintf(sql, room, "select sum(a * b), count(*) from t where b between %d and %d and a < %d", constant,
+                 constant + 10 + n, 50000 - n * 100);
+    else if (n < 8)
+        snprintf(sql, room, "select sum(a * b) from t where b between %d and %d and f between %d and %d", constant,
+                 constant + 10 + n, n * 3000, n * 3000 + 20000);
+    else if (n < 13)
+        snprintf(sql, room, "select sum(a + k.id) from t, k where t.b = k.id and k.id <= %d and a < %d", n - 7,
+                 40000 - n * 100);
     else snprintf(sql, room, others[(n + round) % 5], constant);
 }
 
@@ -59,7 +80,9 @@ static void make_few(int n, int round, char *sql, size_t room)
         "select k.name, sum(a + b) from t, k where t.c = k.id and a > %d group by k.name order by 1",
     };
     const int constant = (n * 37 + round * 11) % 80;
-    if (round % 2) snprintf(sql, room, "select sum(a * b), count(*) from t where b between %d and %d and a < 50000", constant, constant + 10 + n);
+    if (round % 2)
+        snprintf(sql, room, "select sum(a * b), count(*) from t where b between %d and %d and a < 50000", constant,
+                 constant + 10 + n);
     else snprintf(sql, room, others[n % 3], constant);
 }
 
@@ -69,8 +92,10 @@ static void run_round(weft_session **sessions, weft_session *onlooker, int round
 {
     weft_task *tasks[N_SESSIONS];
     char       sql[N_SESSIONS][QUERY_BYTES];
-    for (int i = 0; i < n_sessions; i++) (n_sessions == SESSIONS_FEW ? make_few : make_query)(i, round, sql[i], sizeof sql[i]);
-    if (launch_takes && round >= ROUNDS_BY_CHANCE) launch_takes(LAUNCH_MS);    // they meet behind the first, however busy the machine is
+    for (int i = 0; i < n_sessions; i++)
+        (n_sessions == SESSIONS_FEW ? make_few : make_query)(i, round, sql[i], sizeof sql[i]);
+    // They meet behind the first, however busy the machine is.
+    if (launch_takes && round >= ROUNDS_BY_CHANCE) launch_takes(LAUNCH_MS);
     submit_all(sessions, n_sessions, sql, tasks);
     check_all(onlooker, n_sessions, sql, tasks);
 }
@@ -80,7 +105,8 @@ static void fill_names(weft_session *session)
 {
     char *sql = malloc((size_t)N_ROWS * 40 + 100), *at = sql + sprintf(sql, "insert into names values ");
     must(session, "create table names (\"Price\" integer, price integer, \"Qty\" integer, qty integer)");
-    for (int i = 0; i < N_ROWS; i++) at += sprintf(at, "%s(%d,%d,%d,%d)", i ? "," : "", i % 7, 100 + i % 13, i % 11, 50 + i % 17);
+    for (int i = 0; i < N_ROWS; i++)
+        at += sprintf(at, "%s(%d,%d,%d,%d)", i ? "," : "", i % 7, 100 + i % 13, i % 11, 50 + i % 17);
     must(session, sql);
     free(sql);
 }
@@ -92,7 +118,8 @@ static void run_names(weft_session **sessions, weft_session *onlooker, int round
     char       sql[N][QUERY_BYTES];
     for (int i = 0; i < N; i++) {
         const bool is_other = is_mixed && (i + round / 2) % 2;
-        snprintf(sql[i], QUERY_BYTES, "select sum(\"%s\" * %d + \"%s\") from names", is_other ? "price" : "Price", 3 + (round * N + i) % 50, is_other ? "qty" : "Qty");
+        snprintf(sql[i], QUERY_BYTES, "select sum(\"%s\" * %d + \"%s\") from names", is_other ? "price" : "Price",
+                 3 + (round * N + i) % 50, is_other ? "qty" : "Qty");
     }
     if (launch_takes) launch_takes(LAUNCH_MS);
     submit_all(sessions, N, sql, tasks);
@@ -110,14 +137,19 @@ static long long n_all_rides(weft_session *onlooker, const char *column)
 }
 
 // COLUMN of weft_scans, without what the CPU may have shared: it tells of each scan that it did instead.
-static long long n_rides(weft_session *onlooker, const char *column) { return n_all_rides(onlooker, column) - n_notices; }
+static long long n_rides(weft_session *onlooker, const char *column)
+{
+    return n_all_rides(onlooker, column) - n_notices;
+}
 
 // Each ride counts once, however many of its chunks had a kernel with others.
 static void check_once(weft_session *onlooker)
 {
-    char *right = answer(onlooker, "select rides_woven > 0, rides_woven <= rides, rides_fused <= rides_woven, rides_cubed <= rides_woven, "
-                                   "rides_sieved <= rides_woven, rides_woven <= rides_fused + rides_cubed + rides_sieved, "
-                                   "chunks_woven_ridden >= 2 * chunks_woven from weft_scans where table_name = 't'");
+    char *right =
+        answer(onlooker,
+               "select rides_woven > 0, rides_woven <= rides, rides_fused <= rides_woven, rides_cubed <= rides_woven, "
+               "rides_sieved <= rides_woven, rides_woven <= rides_fused + rides_cubed + rides_sieved, "
+               "chunks_woven_ridden >= 2 * chunks_woven from weft_scans where table_name = 't'");
     check(strcmp(right, "t|t|t|t|t|t|t|") == 0, "weft_scans counts rides that were woven", right);
     free(right);
 }
@@ -132,7 +164,8 @@ static void connect_all(weft_db *db, weft_session **sessions, const char *settin
     weft_error error;
     for (int i = 0; i < n_sessions; i++) {
         if (weft_connect(db, &sessions[i], &error)) exit(1);
-        if (!getenv("WEFT_DEVICE")) must(sessions[i], "set device = cuda");                   // else sessions begin with it
+        // Else sessions begin with it.
+        if (!getenv("WEFT_DEVICE")) must(sessions[i], "set device = cuda");
         must(sessions[i], setting);
     }
 }
@@ -154,11 +187,15 @@ int main(int argc, char **argv)
     fill(onlooker);
     connect_all(db, sessions, "set weave_queries = off");
     for (; round < 3; round++) run_round(sessions, onlooker, round);
-    check(n_all_rides(onlooker, "rides_fused") == 0 && n_all_rides(onlooker, "rides_cubed") == 0, "weave_queries = off", "shared a kernel");
+    check(n_all_rides(onlooker, "rides_fused") == 0 && n_all_rides(onlooker, "rides_cubed") == 0, "weave_queries = off",
+          "shared a kernel");
     for (int i = 0; i < n_sessions; i++) must(sessions[i], "set weave_queries = on");
     const time_t start = time(NULL);
-    while (round < ROUNDS_LEAST || ((is_fake ? round < ROUNDS_MOST : time(NULL) - start < SECONDS_MOST) && !are_enough(onlooker))) run_round(sessions, onlooker, round++);
-    printf("%d rounds: %lld scans were fused, %lld cubed\n", round, n_rides(onlooker, "rides_fused"), n_rides(onlooker, "rides_cubed"));
+    while (round < ROUNDS_LEAST ||
+           ((is_fake ? round < ROUNDS_MOST : time(NULL) - start < SECONDS_MOST) && !are_enough(onlooker)))
+        run_round(sessions, onlooker, round++);
+    printf("%d rounds: %lld scans were fused, %lld cubed\n", round, n_rides(onlooker, "rides_fused"),
+           n_rides(onlooker, "rides_cubed"));
     check(n_rides(onlooker, "rides_fused") > 0, "kernels are shared", "never");
     check(n_rides(onlooker, "rides_cubed") > 0, "queries of one shape are one", "never");
     check_once(onlooker);

@@ -29,7 +29,8 @@ static inline void print_result(weft_result *result, char *text)
         for (int c = 0; c < weft_result_columns(result); c++) {
             char value[512];
             weft_format(result, c, r, value, sizeof value);
-            if (length < ANSWER_BYTES - 600) length += (size_t)snprintf(text + length, ANSWER_BYTES - length, "%s|", value);
+            if (length < ANSWER_BYTES - 600)
+                length += (size_t)snprintf(text + length, ANSWER_BYTES - length, "%s|", value);
         }
     weft_result_free(result);
 }
@@ -39,7 +40,8 @@ static inline char *answer(weft_session *session, const char *sql)
     weft_result *result;
     weft_error   error;
     char        *text = calloc(1, ANSWER_BYTES);
-    if (weft_query(session, sql, &result, &error)) snprintf(text, ANSWER_BYTES, "error %s: %s", error.sqlstate, error.message);
+    if (weft_query(session, sql, &result, &error))
+        snprintf(text, ANSWER_BYTES, "error %s: %s", error.sqlstate, error.message);
     else print_result(result, text);
     return text;
 }

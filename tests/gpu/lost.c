@@ -1,8 +1,10 @@
-// lost.c - a kernel of somebody else writes to an address that is not there, in the midst of our queries: the driver refuses every call from then on.
+// lost.c - a kernel of somebody else writes to an address that is not there, in the midst of our queries: the driver
+// refuses every call from then on.
 //
-// On a GPU (scripts/gpu-test) it is done with code of its own in the context that Weft uses, too; with the fake driver (tests/check-gpu) the next launch
-// fails as that would.  Queries that run, and all that come, give the CPU's answers and say why.  A database that the process opens later cannot have the device, and says
-// that another process can: a driver that has seen such an error serves nobody in the process any more.
+// On a GPU (scripts/gpu-test) it is done with code of its own in the context that Weft uses, too; with the fake driver
+// (tests/check-gpu) the next launch fails as that would.  Queries that run, and all that come, give the CPU's answers
+// and say why.  A database that the process opens later cannot have the device, and says that another process can: a
+// driver that has seen such an error serves nobody in the process any more.
 
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -11,8 +13,10 @@
 
 enum { N_SESSIONS = 8, N_ROWS = 100000, ROUNDS = 3, ILLEGAL_ADDRESS = 700 };
 
-static const char bad_text[] = ".version 6.0\n.target sm_60\n.address_size 64\n"
-                               ".visible .entry bad()\n{\n    .reg .b64 %rd<2>;\n    mov.u64 %rd1, 8;\n    st.global.u64 [%rd1], %rd1;\n    ret;\n}\n";
+static const char bad_text[] =
+    ".version 6.0\n.target sm_60\n.address_size 64\n"
+    ".visible .entry bad()\n{\n    .reg .b64 %rd<2>;\n    mov.u64 %rd1, 8;\n    st.global.u64 [%rd1], %rd1;\n    ret;\n"
+    "}\n";
 
 static void *driver;
 
@@ -36,7 +40,8 @@ static void hold_context(void)
     int (*use)(void *) = (int (*)(void *))call_named("cuCtxSetCurrent");
     int   device;
     void *context;
-    must_be(get(&device, 0) == 0 && retain(&context, device) == 0 && use(context) == 0, "the context of cuda:0 can be used");
+    must_be(get(&device, 0) == 0 && retain(&context, device) == 0 && use(context) == 0,
+            "the context of cuda:0 can be used");
 }
 
 static void let_go(void)
@@ -48,9 +53,11 @@ static void let_go(void)
 static void write_nowhere(void)
 {
     int (*load)(void **, const void *) = (int (*)(void **, const void *))call_named("cuModuleLoadData");
-    int (*find)(void **, void *, const char *) = (int (*)(void **, void *, const char *))call_named("cuModuleGetFunction");
-    int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **) =
-        (int (*)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **))call_named("cuLaunchKernel");
+    int (*find)(void **, void *, const char *) =
+        (int (*)(void **, void *, const char *))call_named("cuModuleGetFunction");
+    int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                  void **) = (int (*)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                                      void *, void **, void **))call_named("cuLaunchKernel");
     void *module = NULL, *function = NULL;
     must_be(load(&module, bad_text) == 0 && find(&function, module, "bad") == 0, "a kernel of its own is loaded");
     must_be(launch(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL) == 0, "it is launched");
@@ -91,7 +98,8 @@ static void check_notice(weft_session *session)
     weft_error   error;
     must_be(!weft_query(session, "select sum(b) from t", &result, &error), "a query is answered");
     const char *notice = weft_result_notice(result, 0);
-    check(notice && strstr(notice, "the CPU did") && strstr(notice, "lost"), "a query says that the device is lost", notice ? notice : "nothing");
+    check(notice && strstr(notice, "the CPU did") && strstr(notice, "lost"), "a query says that the device is lost",
+          notice ? notice : "nothing");
     weft_result_free(result);
 }
 
@@ -135,8 +143,10 @@ static void open_again(const char *path)
     weft_db      *db = open_tables(path, &onlooker);
     must_be(!weft_connect(db, &session, &error), "a session");
     const int status = weft_query(session, "set device = cuda", &result, &error);
-    check(status && strcmp(error.sqlstate, "58000") == 0, "a lost device is refused", status ? error.sqlstate : "it is not");
-    check(status && strstr(error.hint, "a new process finds the GPU"), "the hint says what helps", status ? error.hint : "nothing");
+    check(status && strcmp(error.sqlstate, "58000") == 0, "a lost device is refused",
+          status ? error.sqlstate : "it is not");
+    check(status && strstr(error.hint, "a new process finds the GPU"), "the hint says what helps",
+          status ? error.hint : "nothing");
     weft_result_free(result);
     must(session, "set device = auto");
     for (int i = 0; i < N_SESSIONS; i++) {

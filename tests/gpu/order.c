@@ -1,7 +1,8 @@
-// order.c - the fake driver itself: work behind a wait is done after what is waited for, also when another thread looks at the stream meanwhile.
+// order.c - the fake driver itself: work behind a wait is done after what is waited for, also when another thread looks
+// at the stream meanwhile.
 //
-// Run by tests/check-gpu.  Stream 2 is at work for a while; stream 1 has a copy, and waits for stream 2; stream 0 waits for stream 1, and then copies what
-// stream 1 has copied last.  One thread waits for stream 0 while another does.
+// Run by tests/check-gpu.  Stream 2 is at work for a while; stream 1 has a copy, and waits for stream 2; stream 0 waits
+// for stream 1, and then copies what stream 1 has copied last.  One thread waits for stream 0 while another does.
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -55,7 +56,9 @@ int main(void)
     *(void **)&busy = fake ? dlsym(fake, "fake_cuda_busy") : NULL;
     if (!busy || cuda_need(&cu, &err)) return puts("failed: WEFT_LIBCUDA does not name the fake driver"), 1;
     must_be(cu->DevicePrimaryCtxRetain(&context, 0) || cu->CtxSetCurrent(context), "a context");
-    must_be(cu->MemAlloc(&memory, 4096) || cu->ModuleLoadData(&module, "weft_read") || cu->ModuleGetFunction(&function, module, "weft_read"), "memory and a kernel");
+    must_be(cu->MemAlloc(&memory, 4096) || cu->ModuleLoadData(&module, "weft_read") ||
+                cu->ModuleGetFunction(&function, module, "weft_read"),
+            "memory and a kernel");
     for (int s = 0; s < 3; s++) streams[s] = new_stream();
     for (int e = 0; e < 2; e++) must_be(cu->EventCreate(&events[e], CU_EVENT_DISABLE_TIMING), "an event");
     void *parameters[] = { &memory };
@@ -70,7 +73,8 @@ int main(void)
     must_be(pthread_create(&thread, NULL, wait_too, context), "a thread");
     must_be(cu->StreamSynchronize(streams[0]), "the first stream");
     pthread_join(thread, NULL);
-    must_be(cu->MemcpyDtoHAsync(&got, memory + 512, sizeof got, streams[0]) || cu->StreamSynchronize(streams[0]), "what has come");
+    must_be(cu->MemcpyDtoHAsync(&got, memory + 512, sizeof got, streams[0]) || cu->StreamSynchronize(streams[0]),
+            "what has come");
     char text[20];
     snprintf(text, sizeof text, "%u", got);
     check(got == value, "a copy behind two waits", text);

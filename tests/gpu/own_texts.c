@@ -1,4 +1,5 @@
-// own_texts.c - kernels that a GPU's device has for itself, printed for scripts/cuda-check: they are the same for all queries.
+// own_texts.c - kernels that a GPU's device has for itself, printed for scripts/cuda-check: they are the same for all
+// queries.
 
 #include <stdio.h>
 
@@ -14,7 +15,8 @@ int main(void)
     fputs(weave_order_text(&name), stdout);
     fputs(weave_fold_text(&name), stdout);
     fputs(weave_who_text(&name), stdout);
-    for (int lane = 1; lane <= 8; lane *= 2) fputs(weave_sieve_text(arena, widths, COUNT_OF(widths), lane, &name), stdout);
+    for (int lane = 1; lane <= 8; lane *= 2)
+        fputs(weave_sieve_text(arena, widths, COUNT_OF(widths), lane, &name), stdout);
     arena_free(arena);
     return 0;
 }

@@ -1,5 +1,6 @@
-// peak.c - EXPLAIN ANALYZE says what share of its memory's speed a GPU achieved: of the measured speed, which is measured when the first one asks, and once;
-// of the nominal one, and without a word more, where others are at work or it cannot be measured.
+// peak.c - EXPLAIN ANALYZE says what share of its memory's speed a GPU achieved: of the measured speed, which is
+// measured when the first one asks, and once; of the nominal one, and without a word more, where others are at work or
+// it cannot be measured.
 //
 // Run by tests/check-gpu with the fake driver and code that is waited for.
 
@@ -14,7 +15,8 @@ enum { COMPILE_MS = 1500, BUSY_MS = 20000 };
 #define ENOUGH    "268435456"
 #define TOO_LITTLE "37748736"
 
-static void (*fail_at)(const char *call, int nth, int result), (*compile_takes)(int ms), (*busy)(int ms), (*go_on)(void);
+static void (*fail_at)(const char *call, int nth, int result), (*compile_takes)(int ms), (*busy)(int ms),
+    (*go_on)(void);
 static int (*count)(const char *call);
 
 static weft_db      *db;
@@ -96,7 +98,8 @@ static void test_too_little_memory(void)
 
 static void test_calls_fail(void)
 {
-    static const char *const calls[] = { "cuMemGetInfo", "cuMemAlloc", "cuStreamCreate", "nvrtcCompileProgram", "cuModuleLoadData", "cuDevicePrimaryCtxRetain" };
+    static const char *const calls[] = { "cuMemGetInfo",        "cuMemAlloc",       "cuStreamCreate",
+                                         "nvrtcCompileProgram", "cuModuleLoadData", "cuDevicePrimaryCtxRetain" };
     for (int i = 0; i < (int)(sizeof calls / sizeof *calls); i++) {
         open_all(ENOUGH, "");
         fail_at(calls[i], 1, 2);
@@ -118,7 +121,8 @@ int main(void)
     *(void **)&busy = fake ? dlsym(fake, "fake_cuda_busy") : NULL;
     *(void **)&go_on = fake ? dlsym(fake, "fake_cuda_go_on") : NULL;
     *(void **)&count = fake ? dlsym(fake, "fake_cuda_count") : NULL;
-    if (!fail_at || !compile_takes || !busy || !go_on || !count) return puts("failed: WEFT_LIBCUDA does not name the fake driver"), 1;
+    if (!fail_at || !compile_takes || !busy || !go_on || !count)
+        return puts("failed: WEFT_LIBCUDA does not name the fake driver"), 1;
     if (!mkdtemp(cache)) return puts("failed: no temporary folder"), 1;
     setenv("WEFT_GPU_WAIT", "on", 1);
     test_is_measured_once(cache);

@@ -1,7 +1,8 @@
 // pins.c - columns that pass through a GPU are pinned where they lie: the answers stay, and so does nothing else.
 //
-// Run by tests/check-gpu with the fake driver, which says what is registered, takes copies as late as it may, and complains about memory that
-// is unmapped while it is registered.  Tables are larger than the device's pool, on disk (mapped files) and in memory.
+// Run by tests/check-gpu with the fake driver, which says what is registered, takes copies as late as it may, and
+// complains about memory that is unmapped while it is registered.  Tables are larger than the device's pool, on disk
+// (mapped files) and in memory.
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -40,7 +41,7 @@ static FakeRegistered registered(void)
     return figures;
 }
 
-// ---- a database -------------------------------------------------------------------------------------------------------------------
+// ---- a database -----------------------------------------------------------------------------------------------------
 
 static Db reopen_db(const char *name)
 {
@@ -69,13 +70,14 @@ static void close_db(Db made)
     weft_close(made.db);
 }
 
-// ---- what is looked at ---------------------------------------------------------------------------------------------------------------
+// ---- what is looked at ----------------------------------------------------------------------------------------------
 
 static void check_answers(Db made, const char *scene)
 {
     for (int q = 0; q < N_QUERIES; q++) {
         char *got = answer(made.session, queries[q]);
-        if (strcmp(got, expected[q]) != 0) printf("  %s\n  expected %.200s\n  got      %.200s\n", queries[q], expected[q], got);
+        if (strcmp(got, expected[q]) != 0)
+            printf("  %s\n  expected %.200s\n  got      %.200s\n", queries[q], expected[q], got);
         check(strcmp(got, expected[q]) == 0, scene, "an answer");
         free(got);
     }
@@ -99,7 +101,8 @@ static int comes_straight(Db made, const char *table)
 // Where few rows are left, kernels read the host's memory.
 static int reads_in_place(Db made)
 {
-    char     *text = answer(made.session, "explain analyze select count(*), sum(a), sum(c), count(c) from t where b = 500 and d = 13");
+    char *text = answer(made.session,
+                        "explain analyze select count(*), sum(a), sum(c), count(c) from t where b = 500 and d = 13");
     const int in_place = strstr(text, " of columns left in the host's memory") != NULL;
     if (!in_place) puts(text);
     free(text);
@@ -128,7 +131,7 @@ static const char *notice_of(Db made, const char *sql)
     return text;
 }
 
-// ---- scenes ---------------------------------------------------------------------------------------------------------------------------
+// ---- scenes ---------------------------------------------------------------------------------------------------------
 
 static void play(const char *scene, const char *name)
 {
@@ -220,7 +223,8 @@ static void play_faults(const char *scene)
         }
 }
 
-// A device that does not say any more whether it is done is lost, but its context is not: all that is pinned is unpinned, when its chunk goes and at the end.
+// A device that does not say any more whether it is done is lost, but its context is not: all that is pinned is
+// unpinned, when its chunk goes and at the end.
 static void play_unanswered(const char *scene)
 {
     Db made = open_db("unanswered");
@@ -255,7 +259,8 @@ static void play_dropped(const char *scene)
         must(other, "drop table t");
         if (i % 2) weft_cancel(made.session);
         const weft_status status = weft_wait(task, &result, &error);
-        check(status == WEFT_OK || strcmp(error.sqlstate, "57014") == 0 || strcmp(error.sqlstate, "42P01") == 0, scene, "a query ends as it should");
+        check(status == WEFT_OK || strcmp(error.sqlstate, "57014") == 0 || strcmp(error.sqlstate, "42P01") == 0, scene,
+              "a query ends as it should");
         weft_result_free(result);
         load_csv(made.session, "t", csv);
     }

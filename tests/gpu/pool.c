@@ -1,6 +1,8 @@
-// pool.c - how much memory of a GPU Weft takes: what WEFT_DEVICE_MEMORY says, at most what is free and at least a frame; where it is not understood, 80 % of what is free.
+// pool.c - how much memory of a GPU Weft takes: what WEFT_DEVICE_MEMORY says, at most what is free and at least a
+// frame; where it is not understood, 80 % of what is free.
 //
-// Run by tests/check-gpu with the fake driver.  A pool is whole frames, and a device takes a little memory besides before it asks what is free.
+// Run by tests/check-gpu with the fake driver.  A pool is whole frames, and a device takes a little memory besides
+// before it asks what is free.
 
 #include "device/cuda.h"
 #include "device/frames.h"
@@ -35,15 +37,22 @@ static void check_pool(const char *wanted, u64 least, u64 most)
 
 int main(void)
 {
-    static const struct { const char *wanted; u64 bytes; } sizes[] = {
-        { "67108864", 64 * MB }, { "65536kB", 64 * MB }, { "64MB", 64 * MB }, { "64 mib", 64 * MB }, { "64M", 64 * MB }, { "0.0625GB", 64 * MB }, { "0.0625 g", 64 * MB },
-        { "64kB", 64 << 10 }, { "63kB", 64 << 10 }, { "1kB", 64 << 10 }, { "100", 64 << 10 }, { "5", 64 << 10 }, { "0", 64 << 10 }, { "0%", 64 << 10 }, { "0.0001%", 64 << 10 },
+    static const struct { const char *wanted; u64 bytes;
+    } sizes[] = {
+        { "67108864", 64 * MB }, { "65536kB", 64 * MB },  { "64MB", 64 * MB },     { "64 mib", 64 * MB },
+        { "64M", 64 * MB },      { "0.0625GB", 64 * MB }, { "0.0625 g", 64 * MB }, { "64kB", 64 << 10 },
+        { "63kB", 64 << 10 },    { "1kB", 64 << 10 },     { "100", 64 << 10 },     { "5", 64 << 10 },
+        { "0", 64 << 10 },       { "0%", 64 << 10 },      { "0.0001%", 64 << 10 },
     };
-    static const char *const not_understood[] = { "lots", "2 G B", "-5", "inf", "nan", "nan%", "1e30", "0.5", "0x10", "0x10%", "64MBs", "%" };
+    static const char *const not_understood[] = { "lots", "2 G B", "-5",   "inf",   "nan",   "nan%",
+                                                  "1e30", "0.5",   "0x10", "0x10%", "64MBs", "%" };
     const u64 standard = pool_of(NULL);
-    check(standard > MEMORY / 100 * 70 && standard <= MEMORY / 100 * 80, "without a size", "another share of the memory");
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) check_pool(sizes[i].wanted, sizes[i].bytes, sizes[i].bytes);
-    for (size_t i = 0; i < sizeof not_understood / sizeof *not_understood; i++) check_pool(not_understood[i], standard, standard);
+    check(standard > MEMORY / 100 * 70 && standard <= MEMORY / 100 * 80, "without a size",
+          "another share of the memory");
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        check_pool(sizes[i].wanted, sizes[i].bytes, sizes[i].bytes);
+    for (size_t i = 0; i < sizeof not_understood / sizeof *not_understood; i++)
+        check_pool(not_understood[i], standard, standard);
     check_pool("", standard, standard);
     check_pool("80%", standard, standard + FRAME_BYTES);
     check_pool("40 %", standard / 2 - FRAME_BYTES, standard / 2 + FRAME_BYTES);

@@ -1,4 +1,5 @@
-// ready.c - the CPU stands in while code for a GPU is compiled, and only then; who waits for it can be cancelled; code that could not be made is made later, if it can.
+// ready.c - the CPU stands in while code for a GPU is compiled, and only then; who waits for it can be cancelled; code
+// that could not be made is made later, if it can.
 //
 // Run by tests/check-gpu with the fake driver, whose compiler takes as long as it is told.
 
@@ -21,7 +22,8 @@ static CallsSeen *calls_seen;
 static Takes     *takes;
 static int        n_passed, n_failed;
 
-#define SLOW_MS 700                    // of a compile: no query here takes that long, even on a busy machine under sanitizers
+#define SLOW_MS 700                    // of a compile: no query here takes that long, even on a busy machine under
+                                       // sanitizers
 
 static void check(int ok, const char *what, const char *seen)
 {
@@ -69,7 +71,8 @@ static void insert_rows(weft_session *session)
 {
     static char sql[60000];
     size_t      length = (size_t)snprintf(sql, sizeof sql, "insert into f values ");
-    for (int i = 0; i < 2000; i++) length += (size_t)snprintf(sql + length, sizeof sql - length, "%s(1, %d)", i ? "," : "", i);
+    for (int i = 0; i < 2000; i++)
+        length += (size_t)snprintf(sql + length, sizeof sql - length, "%s(1, %d)", i ? "," : "", i);
     ask(session, sql);
 }
 
@@ -118,10 +121,12 @@ static void test_stands_in(void)
     check(!strcmp(text, "45\n"), "the CPU answers, and nobody is alarmed", text);
     text = ask(desk.session, "explain analyze " SUM_OF_FEW);
     const double took_ms = now_ms() - start;
-    check(strstr(text, "woven on cpu") && strstr(text, "; code for cuda:0 is compiled meanwhile\n"), "EXPLAIN ANALYZE says why the CPU ran it", text);
+    check(strstr(text, "woven on cpu") && strstr(text, "; code for cuda:0 is compiled meanwhile\n"),
+          "EXPLAIN ANALYZE says why the CPU ran it", text);
     check(took_ms < SLOW_MS, "nobody waits for the compiler", text);
     text = explain_until(desk.session, "explain analyze " SUM_OF_FEW, "woven on cuda:0");
-    check(strstr(text, "woven on cuda:0") && !strstr(text, "meanwhile"), "the GPU runs it once the code is there", text);
+    check(strstr(text, "woven on cuda:0") && !strstr(text, "meanwhile"), "the GPU runs it once the code is there",
+          text);
     check(calls_seen() == 1, "it is compiled once", text);
     text = ask(desk.session, "select sum(v) from f where v < 20");
     check(!strcmp(text, "190\n") && calls_seen() == 1, "another constant shares the code", text);
@@ -141,7 +146,8 @@ static void test_cancels(void)
     usleep(100000);                    // it is compiled by now
     weft_cancel(desk.session);
     const int status = weft_wait(task, &result, &error);
-    check(status && !strcmp(error.sqlstate, "57014"), "who waits for the compiler can be cancelled", status ? error.message : "it was answered");
+    check(status && !strcmp(error.sqlstate, "57014"), "who waits for the compiler can be cancelled",
+          status ? error.message : "it was answered");
     weft_result_free(result);
     ask(desk.session, "set gpu_wait = off");
     const char *text = ask(desk.session, "explain analyze " SUM_OF_FEW);
@@ -166,7 +172,8 @@ static const char *sum_number(int n)
 {
     static char sql[200];
     size_t      length = (size_t)snprintf(sql, sizeof sql, "select sum(v");
-    for (int bit = 0; bit < 6; bit++) length += (size_t)snprintf(sql + length, sizeof sql - length, n >> bit & 1 ? " + k * v" : " - k");
+    for (int bit = 0; bit < 6; bit++)
+        length += (size_t)snprintf(sql + length, sizeof sql - length, n >> bit & 1 ? " + k * v" : " - k");
     snprintf(sql + length, sizeof sql - length, ") from f");
     return sql;
 }
@@ -218,7 +225,10 @@ static void test_waits(void)
     ask(desk.session, "set weave = off");
     takes(0);
     text = explain_until(desk.session, "explain analyze select min(v) from f where v < 7", "sink on cuda:0");
-    check(strstr(text, "filter on cuda:0") || strstr(explain_until(desk.session, "explain analyze select min(v) from f where v < 7", "filter on cuda:0"), "sink on"),
+    check(strstr(text, "filter on cuda:0") ||
+              strstr(explain_until(desk.session, "explain analyze select min(v) from f where v < 7",
+                                   "filter on cuda:0"),
+                     "sink on"),
           "operators as kernels of their own get their code, too", text);
     close_desk(&desk);
 }
@@ -251,9 +261,14 @@ static void test_fails_in_the_background(void)
 // Whatever fails while code is made, but for the text itself, may not fail the next time.
 static void test_tries_again(void)
 {
-    static const struct { const char *call; int result; } faults[] = {
-        { "cuModuleLoadData", 2 }, { "cuModuleGetFunction", 1 }, { "cuFuncGetAttribute", 1 }, { "cuFuncSetAttribute", 1 }, { "cuOccupancyMaxActiveBlocksPerMultiprocessor", 1 },
-        { "nvrtcCompileProgram", 1 },              // out of memory
+    static const struct { const char *call; int result;
+    } faults[] = {
+        { "cuModuleLoadData", 2 },
+        { "cuModuleGetFunction", 1 },
+        { "cuFuncGetAttribute", 1 },
+        { "cuFuncSetAttribute", 1 },
+        { "cuOccupancyMaxActiveBlocksPerMultiprocessor", 1 },
+        { "nvrtcCompileProgram", 1 },  // out of memory
     };
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         Desk desk = open_desk();
@@ -278,7 +293,8 @@ static void test_gives_up(void)
     Desk desk = open_desk();
     ask(desk.session, "set gpu_wait = on");
     fail_at("nvrtcCompileProgram", 1, 6);
-    for (int i = 0; i < 3; i++) check(!strcmp(ask(desk.session, SUM_OF_FEW), "45\nnotice"), "a text that does not compile", "it did later");
+    for (int i = 0; i < 3; i++)
+        check(!strcmp(ask(desk.session, SUM_OF_FEW), "45\nnotice"), "a text that does not compile", "it did later");
     check(calls_seen() == 1, "is compiled once", "and again");
     for (int is_waited_for = 0; is_waited_for < 2; is_waited_for++) {
         const char *sql = is_waited_for ? "select max(v) from f" : "select min(v) from f where k > 0";
@@ -297,8 +313,13 @@ static void test_gives_up(void)
 
 static void test_closes_meanwhile(void)
 {
-    static const char *const several[] = { "select min(v) from f", "select max(v) from f where v > 3", "select k, sum(v) from f group by k", "select v from f where v < 3",
-                                           "select sum(v * k) from f", "select sum(v), count(*) from f where k > 0 or v = 3", "select avg(v) from f" };
+    static const char *const several[] = { "select min(v) from f",
+                                           "select max(v) from f where v > 3",
+                                           "select k, sum(v) from f group by k",
+                                           "select v from f where v < 3",
+                                           "select sum(v * k) from f",
+                                           "select sum(v), count(*) from f where k > 0 or v = 3",
+                                           "select avg(v) from f" };
     enum { N_SEVERAL = sizeof several / sizeof *several };
     Desk desk = open_desk();
     char took[64];

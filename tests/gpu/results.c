@@ -1,7 +1,8 @@
-// results.c - results of several pieces, which several threads bring: whole and in order, also when calls fail and queries are cancelled meanwhile.
+// results.c - results of several pieces, which several threads bring: whole and in order, also when calls fail and
+// queries are cancelled meanwhile.
 //
-// Run by tests/check-gpu with the fake driver.  A call that fails for once leaves the query to the CPU; so does one that takes the context along, after which
-// the database is opened anew.
+// Run by tests/check-gpu with the fake driver.  A call that fails for once leaves the query to the CPU; so does one
+// that takes the context along, after which the database is opened anew.
 
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -13,7 +14,8 @@
 enum { N_ROWS = 400000, N_CANCELS = 12, NTH_MOST = 60, PASSES = 2, COPIES_LEAST = 14, TAKES_CONTEXT = 700 };
 
 // Rows, with NULLs in them; groups with their keys.
-static const char *const queries[] = { "select a * 5000000000, c from t where d < 90", "select a, count(*), sum(c) from t group by a" };
+static const char *const queries[] = { "select a * 5000000000, c from t where d < 90",
+                                       "select a, count(*), sum(c) from t group by a" };
 enum { N_QUERIES = sizeof queries / sizeof *queries };
 
 static void (*fail_at)(const char *call, int nth, int result);
@@ -52,7 +54,8 @@ static void check_query(int q, const char *what)
 static void open_device(void)
 {
     weft_error error;
-    if (weft_open(path, &db, &error) || weft_connect(db, &session, &error)) exit((printf("failed: %s\n", error.message), 1));
+    if (weft_open(path, &db, &error) || weft_connect(db, &session, &error))
+        exit((printf("failed: %s\n", error.message), 1));
     must(session, "set device = cuda");
 }
 
@@ -119,7 +122,8 @@ static void make_table(void)
 
 int main(void)
 {
-    static const char *const calls[] = { "cuMemcpyDtoHAsync", "cuEventRecord", "cuEventSynchronize", "cuStreamSynchronize", "cuCtxSetCurrent" };
+    static const char *const calls[] = { "cuMemcpyDtoHAsync", "cuEventRecord", "cuEventSynchronize",
+                                         "cuStreamSynchronize", "cuCtxSetCurrent" };
     const char *driver = getenv("WEFT_LIBCUDA");
     void       *fake = driver ? dlopen(driver, RTLD_NOW) : NULL;
     *(void **)&fail_at = fake ? dlsym(fake, "fake_cuda_fail") : NULL;

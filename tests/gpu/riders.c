@@ -1,4 +1,5 @@
-// riders.c - queries on a GPU are seen from outside: weft_riders and EXPLAIN (NETWORK) while they run, weft_scans after.
+// riders.c - queries on a GPU are seen from outside: weft_riders and EXPLAIN (NETWORK) while they run, weft_scans
+// after.
 //
 // Run by tests/check-stress-gpu with the fake driver.
 
@@ -26,7 +27,10 @@ typedef struct Seen { int riders, fellows, kernel, network; } Seen;
 // What an onlooker sees while queries are on the device.
 static void look(weft_session *onlooker, Seen *seen)
 {
-    char *riders = answer(onlooker, "select count(*), max(fellow_riders), min(kernel), max(chunks), min(chunks - chunks_done) from weft_riders where table_name = 't'");
+    char *riders = answer(
+        onlooker,
+        "select count(*), max(fellow_riders), min(kernel), max(chunks), min(chunks - chunks_done) from weft_riders "
+        "where table_name = 't'");
     char *network = answer(onlooker, "explain (network) select 1");
     int   n_riders = 0, n_fellows = 0;
     if (sscanf(riders, "%d|%d|", &n_riders, &n_fellows) == 2 && n_riders) {
@@ -45,7 +49,8 @@ static void run_at_once(weft_session **sessions, weft_session *onlooker, Seen *s
     weft_error error;
     for (int i = 0; i < N_AT_ONCE; i++) {                       // equal ones would run once
         char sql[120];
-        snprintf(sql, sizeof sql, "select b, sum(a), count(*), min(a * 3 + b), max(a - b) from t where a >= %d group by b", i);
+        snprintf(sql, sizeof sql,
+                 "select b, sum(a), count(*), min(a * 3 + b), max(a - b) from t where a >= %d group by b", i);
         if (weft_submit(sessions[i], sql, &tasks[i], &error)) exit(1);
     }
     while (!weft_is_done(tasks[0]) || !weft_is_done(tasks[N_AT_ONCE - 1])) look(onlooker, seen);
@@ -72,16 +77,22 @@ int main(void)
         if (weft_connect(db, &sessions[i], &error)) return 1;
         must(sessions[i], "set device = cuda");
     }
-    while (n_tries++ < MOST_TRIES && !(seen.riders && seen.fellows && seen.kernel && seen.network)) run_at_once(sessions, onlooker, &seen);
+    while (n_tries++ < MOST_TRIES && !(seen.riders && seen.fellows && seen.kernel && seen.network))
+        run_at_once(sessions, onlooker, &seen);
     check(seen.riders, "weft_riders shows them", "never");
     check(seen.fellows, "weft_riders shows who rides together", "never");
     check(seen.kernel, "weft_riders shows kernel and chunks", "never");
     check(seen.network, "EXPLAIN (NETWORK) shows them", "never");
-    char *scans = answer(onlooker, "select rides, chunks_read, chunks_ridden, rows_ridden, bytes_read, bytes_ridden from weft_scans where table_name = 't'");
-    sscanf(scans, "%lld|%lld|%lld|%lld|%lld|%lld|", &rides, &chunks_read, &chunks_ridden, &rows_ridden, &bytes_read, &bytes_ridden);
+    char *scans = answer(
+        onlooker,
+        "select rides, chunks_read, chunks_ridden, rows_ridden, bytes_read, bytes_ridden from weft_scans where "
+        "table_name = 't'");
+    sscanf(scans, "%lld|%lld|%lld|%lld|%lld|%lld|", &rides, &chunks_read, &chunks_ridden, &rows_ridden, &bytes_read,
+           &bytes_ridden);
     check(rides == (long long)(n_tries - 1) * N_AT_ONCE, "weft_scans counts rides", scans);
     check(chunks_ridden == rides * 10 && rows_ridden == rides * N_ROWS, "weft_scans counts what was ridden", scans);
-    check(chunks_read >= 10 && chunks_read <= chunks_ridden && bytes_read > 0 && bytes_read <= bytes_ridden, "weft_scans counts what was read", scans);
+    check(chunks_read >= 10 && chunks_read <= chunks_ridden && bytes_read > 0 && bytes_read <= bytes_ridden,
+          "weft_scans counts what was read", scans);
     free(scans);
     for (int i = 0; i < N_AT_ONCE; i++) weft_disconnect(sessions[i]);
     must(onlooker, "select sum(a) from t");

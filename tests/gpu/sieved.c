@@ -1,9 +1,10 @@
 // sieved.c - queries that meet on a GPU look at a row at once, and each gets the answer that it gets alone on the CPU.
 //
-// Run by tests/check-gpu with the fake driver, and a pool that the tables do not fit: riders then gather at the runs.  The fake hands a kernel only
-// the rows whose bits are set, so a bit that is missing shows.  Queries have much to read and little to keep, so that sharing their tests pays.
-// Without WEFT_LIBCUDA it runs on a GPU, where no call is made to fail (scripts/gpu-test), and takes the time that the kernels take to be compiled.
-// --few: fewer queries, of four shapes only, since compute-sanitizer takes a second or more to make each kernel its own.
+// Run by tests/check-gpu with the fake driver, and a pool that the tables do not fit: riders then gather at the runs.
+// The fake hands a kernel only the rows whose bits are set, so a bit that is missing shows.  Queries have much to read
+// and little to keep, so that sharing their tests pays.  Without WEFT_LIBCUDA it runs on a GPU, where no call is made
+// to fail (scripts/gpu-test), and takes the time that the kernels take to be compiled.  --few: fewer queries, of four
+// shapes only, since compute-sanitizer takes a second or more to make each kernel its own.
 
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -12,7 +13,22 @@
 
 #include "help.h"
 
-enum { N_ROWS = 60000, CHUNK_ROWS = 5000, N_SESSIONS = 20, ROUNDS_LEAST = 8, ROUNDS_MOST = 150, PARTS_ENOUGH = 300, RIDES_ENOUGH = 10, RIDES_FEW = 4, SECONDS_MOST = 60, SHAPES = 11, SHAPES_FEW = 4, INSERT_ROWS = 10000, MANY_COLUMNS = 14, SIEVE_COLUMNS = 12 };
+enum {
+    N_ROWS = 60000,
+    CHUNK_ROWS = 5000,
+    N_SESSIONS = 20,
+    ROUNDS_LEAST = 8,
+    ROUNDS_MOST = 150,
+    PARTS_ENOUGH = 300,
+    RIDES_ENOUGH = 10,
+    RIDES_FEW = 4,
+    SECONDS_MOST = 60,
+    SHAPES = 11,
+    SHAPES_FEW = 4,
+    INSERT_ROWS = 10000,
+    MANY_COLUMNS = 14,
+    SIEVE_COLUMNS = 12
+};
 
 static int (*parts_sieved)(void);      // of the fake driver
 static int n_woven_seen;               // by weft_riders, with how many others at most
@@ -26,7 +42,8 @@ static const char wide[] = "sum(g), sum(h), min(i), max(j)";
 
 static char *add_wide(char *at, long long i)
 {
-    return at + sprintf(at, "%lld,%lld,%lld,%lld)", i * 1000000007ll, i * 1000000009ll, i * -1000000021ll, i * 1000000033ll);
+    return at +
+           sprintf(at, "%lld,%lld,%lld,%lld)", i * 1000000007ll, i * 1000000009ll, i * -1000000021ll, i * 1000000033ll);
 }
 
 static char *begin_row(weft_session *session, const char *table, char *sql, char *at, int i)
@@ -41,7 +58,10 @@ static char *begin_row(weft_session *session, const char *table, char *sql, char
 static void fill_t(weft_session *session)
 {
     char *sql = malloc(4 << 20), *at = sql;
-    must(session, "create table t (a integer, b integer, n integer, c integer, d integer, e text, f integer, g bigint, h bigint, i bigint, j bigint)");
+    must(
+        session,
+        "create table t (a integer, b integer, n integer, c integer, d integer, e text, f integer, g bigint, h bigint, "
+        "i bigint, j bigint)");
     must(session, "create table k (id integer, name text, size integer)");
     must(session, "create table wide (id integer, v integer)");
     for (int i = 0; i < N_ROWS; i++) {
@@ -76,35 +96,75 @@ static void fill_many(weft_session *session)
     free(sql);
 }
 
-// Ranges, bit tables, tables with payloads, rows that nobody wants, NULLs, dictionary codes, groups in arrays and in hash tables, chunks that only some want.
+// Ranges, bit tables, tables with payloads, rows that nobody wants, NULLs, dictionary codes, groups in arrays and in
+// hash tables, chunks that only some want.
 static void any_shape(int n, int round, char *sql, size_t room)
 {
     const int x = (n * 37 + round * 11) % 60;
     switch (n % n_shapes) {
-        case 0: snprintf(sql, room, "select %s, sum(a * d), count(*) from t where b between %d and %d and d < %d", wide, x, x + 3, 1000 + x); break;
-        case 1: snprintf(sql, room, "select k.name, %s, count(*) from t, k where t.c = k.id and k.size = %d group by k.name order by 1", wide, x % 40); break;
-        case 2: snprintf(sql, room, "select wide.v, %s from t, wide where t.d = wide.id and wide.v between %d and %d group by wide.v order by 1", wide, x, x + 20); break;
-        case 3: snprintf(sql, room, "select count(*), %s from t, k, wide where t.c = k.id and t.d = wide.id and k.size < %d and wide.v < %d", wide, 1 + x % 8, 100 + x); break;
-        case 4: snprintf(sql, room, "select e, %s from t where f between %d and %d group by e order by e", wide, x * 50, x * 50 + 900); break;
-        case 5: snprintf(sql, room, "select a, %s from t where b = %d and d between 100 and %d group by a order by a", wide, x, 400 + x); break;
-        case 6: snprintf(sql, room, "select sum(a + %d), %s from t where c = %d", x, wide, x - 30); break;
-        case 7: snprintf(sql, room, "select sum(a), %s from t where d > 100000 + %d", wide, x); break;
-        case 8: snprintf(sql, room, "select %s from t, k where t.c = k.id and k.name = 'name %d' and k.size > %d and b < 20", wide, x % 9, x % 35); break;
-        case 9: snprintf(sql, room, "select count(n), %s from t where n = %d", wide, x - 30); break;
-        default: snprintf(sql, room, "select e, count(*), %s from t, wide where t.d = wide.id and wide.v = %d and e < 'd' group by e order by e", wide, x); break;
+    case 0:
+        snprintf(sql, room, "select %s, sum(a * d), count(*) from t where b between %d and %d and d < %d", wide, x,
+                 x + 3, 1000 + x);
+        break;
+    case 1:
+        snprintf(sql, room,
+                 "select k.name, %s, count(*) from t, k where t.c = k.id and k.size = %d group by k.name order by 1",
+                 wide, x % 40);
+        break;
+    case 2:
+        snprintf(
+            sql, room,
+            "select wide.v, %s from t, wide where t.d = wide.id and wide.v between %d and %d "
+             "group by wide.v order by 1",
+            wide, x, x + 20);
+        break;
+    case 3:
+        snprintf(
+            sql, room,
+            "select count(*), %s from t, k, wide where t.c = k.id and t.d = wide.id and k.size < %d and wide.v < %d",
+            wide, 1 + x % 8, 100 + x);
+        break;
+    case 4:
+        snprintf(sql, room, "select e, %s from t where f between %d and %d group by e order by e", wide, x * 50,
+                 x * 50 + 900);
+        break;
+    case 5:
+        snprintf(sql, room, "select a, %s from t where b = %d and d between 100 and %d group by a order by a", wide, x,
+                 400 + x);
+        break;
+    case 6: snprintf(sql, room, "select sum(a + %d), %s from t where c = %d", x, wide, x - 30); break;
+    case 7: snprintf(sql, room, "select sum(a), %s from t where d > 100000 + %d", wide, x); break;
+    case 8:
+        snprintf(sql, room, "select %s from t, k where t.c = k.id and k.name = 'name %d' and k.size > %d and b < 20",
+                 wide, x % 9, x % 35);
+        break;
+    case 9: snprintf(sql, room, "select count(n), %s from t where n = %d", wide, x - 30); break;
+    default:
+        snprintf(
+            sql, room,
+            "select e, count(*), %s from t, wide where t.d = wide.id and wide.v = %d and e < 'd' group by e order by e",
+            wide, x);
+        break;
     }
 }
 
 static void many_query(int n, int round, int first, int second, char *sql, size_t room)
 {
     const int x = (n * 7 + round) % 90;
-    snprintf(sql, room, "select %s(g), %s, count(*) from many where k%d between %d and %d and k%d < 50%s", n & 1 ? "sum" : "max", wide, first, x, x + 2, second, n & 2 ? " and h > -5" : "");
+    snprintf(sql, room, "select %s(g), %s, count(*) from many where k%d between %d and %d and k%d < 50%s",
+             n & 1 ? "sum" : "max", wide, first, x, x + 2, second, n & 2 ? " and h > -5" : "");
 }
 
-static void first_columns(int n, int round, char *sql, size_t room) { many_query(n, round, n % SIEVE_COLUMNS, (n + 4) % SIEVE_COLUMNS, sql, room); }
+static void first_columns(int n, int round, char *sql, size_t room)
+{
+    many_query(n, round, n % SIEVE_COLUMNS, (n + 4) % SIEVE_COLUMNS, sql, room);
+}
 
 // More than a sieve has.
-static void last_columns(int n, int round, char *sql, size_t room) { many_query(n, round, SIEVE_COLUMNS + n % 2, SIEVE_COLUMNS + n % 2, sql, room); }
+static void last_columns(int n, int round, char *sql, size_t room)
+{
+    many_query(n, round, SIEVE_COLUMNS + n % 2, SIEVE_COLUMNS + n % 2, sql, room);
+}
 
 static void run_round(weft_session **sessions, weft_session *onlooker, MakeQuery *make_query, int round)
 {
@@ -132,7 +192,10 @@ static void run_rounds(weft_session **sessions, weft_session *onlooker, MakeQuer
 {
     const int    enough = n_sieved(onlooker) + (parts_sieved ? PARTS_ENOUGH : rides_enough);
     const time_t start = time(NULL);
-    for (int round = 0; round < ROUNDS_LEAST || ((parts_sieved ? round < ROUNDS_MOST : time(NULL) - start < SECONDS_MOST) && n_sieved(onlooker) < enough); round++)
+    for (int round = 0;
+         round < ROUNDS_LEAST ||
+         ((parts_sieved ? round < ROUNDS_MOST : time(NULL) - start < SECONDS_MOST) && n_sieved(onlooker) < enough);
+         round++)
         run_round(sessions, onlooker, make_query, round);
     check(n_sieved(onlooker) >= enough, what, "are seldom sieved together");
 }
@@ -140,7 +203,8 @@ static void run_rounds(weft_session **sessions, weft_session *onlooker, MakeQuer
 // A call fails in the midst of a wave: what it has begun must be over before its memory is another's.
 static void run_failing(weft_session **sessions, weft_session *onlooker)
 {
-    static const char *const calls[] = { "cuLaunchKernel", "cuStreamWaitEvent", "cuEventRecord", "cuMemcpyHtoDAsync", "cuEventQuery" };
+    static const char *const calls[] = { "cuLaunchKernel", "cuStreamWaitEvent", "cuEventRecord", "cuMemcpyHtoDAsync",
+                                         "cuEventQuery" };
     for (int round = 0; round < 80; round++) {
         fail_at(calls[round % 5], 5 + round * 7 % 97, 701);    // too many resources: it passes
         run_round(sessions, onlooker, first_columns, round);
@@ -153,8 +217,12 @@ static void run_failing(weft_session **sessions, weft_session *onlooker)
 static void check_shown(weft_session **sessions, weft_session *onlooker)
 {
     const time_t start = time(NULL);
-    for (int round = 0; n_woven_seen <= 1 && time(NULL) - start < SECONDS_MOST; round++) run_round(sessions, onlooker, first_columns, round);
-    char *woven = answer(onlooker, "select chunks_woven > 0, chunks_woven_ridden >= 2 * chunks_woven, rides_woven between 2 and rides from weft_scans where table_name = 'many'");
+    for (int round = 0; n_woven_seen <= 1 && time(NULL) - start < SECONDS_MOST; round++)
+        run_round(sessions, onlooker, first_columns, round);
+    char *woven = answer(
+        onlooker,
+        "select chunks_woven > 0, chunks_woven_ridden >= 2 * chunks_woven, rides_woven between 2 and rides from "
+        "weft_scans where table_name = 'many'");
     check(strcmp(woven, "t|t|t|") == 0, "weft_scans counts what was woven", woven);
     free(woven);
     check(n_woven_seen > 1, "weft_riders shows who is woven with others", "never");
@@ -180,7 +248,8 @@ int main(int argc, char **argv)
     fill_many(onlooker);
     for (int i = 0; i < n_sessions; i++) {
         if (weft_connect(db, &sessions[i], &error)) return 1;
-        if (!getenv("WEFT_DEVICE")) must(sessions[i], "set device = cuda");                   // else sessions begin with it
+        // Else sessions begin with it.
+        if (!getenv("WEFT_DEVICE")) must(sessions[i], "set device = cuda");
     }
     run_rounds(sessions, onlooker, any_shape, "queries of any shapes");
     if (!is_few) run_rounds(sessions, onlooker, first_columns, "queries over many columns");

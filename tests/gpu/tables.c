@@ -1,8 +1,11 @@
-// tables.c - join tables of all kinds, made by the device: matches of a row come in the order of the source, and all is as on the CPU.
+// tables.c - join tables of all kinds, made by the device: matches of a row come in the order of the source, and all is
+// as on the CPU.
 //
-// Run by tests/check-gpu with the fake driver, and by scripts/gpu-test on a GPU.  Keys near each other and far apart, one and several rows to each, of one word
-// and of several, floats and texts; payloads with NULLs.  EXPLAIN ANALYZE tells who made the table: that is the device, but for a key that has too many rows.
-// --small-pool: there may be no room for it.  --few: for compute-sanitizer, which takes its time.  A number: only tables of one size, so that several processes compile.
+// Run by tests/check-gpu with the fake driver, and by scripts/gpu-test on a GPU.  Keys near each other and far apart,
+// one and several rows to each, of one word and of several, floats and texts; payloads with NULLs.  EXPLAIN ANALYZE
+// tells who made the table: that is the device, but for a key that has too many rows.  --small-pool: there may be no
+// room for it.  --few: for compute-sanitizer, which takes its time.  A number: only tables of one size, so that several
+// processes compile.
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,7 +19,7 @@ static char path[FOLDER_BYTES + 16], folder[FOLDER_BYTES] = "/tmp/weft-tables.XX
 
 typedef struct Rows { size_t n, n_columns; char **texts; long long *facts; } Rows;
 
-// ---- data -----------------------------------------------------------------------------------------------------------------------------------
+// ---- data -----------------------------------------------------------------------------------------------------------
 
 static uint64_t chance(uint64_t *state)
 {
@@ -34,7 +37,8 @@ static void put_float(FILE *out, uint64_t number)
 // The columns that both tables have: keys of about N_KEYS values.
 static void put_keys(FILE *out, uint64_t *state, int n_keys)
 {
-    const long long near = (long long)(chance(state) % (uint64_t)n_keys), far = (long long)(chance(state) % (uint64_t)n_keys) - n_keys / 2;
+    const long long near = (long long)(chance(state) % (uint64_t)n_keys),
+                    far = (long long)(chance(state) % (uint64_t)n_keys) - n_keys / 2;
     fprintf(out, ",%lld,%lld", near, far * 1000003000017);
     put_float(out, chance(state) % (uint64_t)n_keys);
     fprintf(out, ",k%llu", (unsigned long long)(chance(state) % (uint64_t)n_keys));
@@ -56,7 +60,8 @@ static void write_table(bool is_fact, int n_rows, int n_keys)
     FILE    *out = fopen(path, "w");
     uint64_t state = is_fact ? 88172645463325252ull : 1181783497276652981ull;
     for (int r = 0; r < n_rows; r++) {
-        fprintf(out, "%d,%d,%lld", r, r % n_keys, (r % n_keys) * 1000000000039ll);         // unique where there are as many keys as rows
+        // Unique where there are as many keys as rows.
+        fprintf(out, "%d,%d,%lld", r, r % n_keys, (r % n_keys) * 1000000000039ll);
         put_keys(out, &state, n_keys);
         if (is_fact) fputs("\n", out);
         else put_payloads(out, &state);
@@ -67,14 +72,18 @@ static void write_table(bool is_fact, int n_rows, int n_keys)
 static void load(weft_session *session, const char *table, const char *columns, bool is_fact, int n_rows, int n_keys)
 {
     char sql[400];
-    snprintf(sql, sizeof sql, "create table %s (id integer, one integer, lone bigint, near integer, far bigint, x double precision, t text%s)", table, columns);
+    snprintf(
+        sql, sizeof sql,
+        "create table %s (id integer, one integer, lone bigint, near integer, far bigint, "
+         "x double precision, t text%s)",
+        table, columns);
     must(session, sql);
     write_table(is_fact, n_rows, n_keys);
     snprintf(sql, sizeof sql, "copy %s from '%s' with (format csv)", table, path);
     must(session, sql);
 }
 
-// ---- rows, by fact --------------------------------------------------------------------------------------------------------------------------
+// ---- rows, by fact --------------------------------------------------------------------------------------------------
 
 static Rows read_rows(weft_session *session, const char *sql)
 {
@@ -129,13 +138,14 @@ static void compare_rows(const char *sql, const Rows *expected, const Rows *got)
     }
     size_t *a = by_fact(expected), *b = by_fact(got), r = 0;
     while (r < got->n && strcmp(expected->texts[a[r]], got->texts[b[r]]) == 0) r++;
-    if (r < got->n) snprintf(what, sizeof what, "row %zu is %.100s, not %.100s", r, got->texts[b[r]], expected->texts[a[r]]);
+    if (r < got->n)
+        snprintf(what, sizeof what, "row %zu is %.100s, not %.100s", r, got->texts[b[r]], expected->texts[a[r]]);
     check(r == got->n, sql, what);
     free(a);
     free(b);
 }
 
-// ---- checks ---------------------------------------------------------------------------------------------------------------------------------
+// ---- checks ---------------------------------------------------------------------------------------------------------
 
 static void check_rows(weft_session *cpu, weft_session *gpu, const char *sql)
 {
@@ -150,13 +160,22 @@ static void check_maker(weft_session *gpu, const char *sql, const char *maker)
     char explain[1000];
     snprintf(explain, sizeof explain, "explain analyze %s", sql);
     char *text = answer(gpu, explain), *made = strstr(text, ", built in");
-    check(made && strstr(made, maker) && strcspn(made, "|") > (size_t)(strstr(made, maker) - made), sql, made ? made : text);
+    check(made && strstr(made, maker) && strcspn(made, "|") > (size_t)(strstr(made, maker) - made), sql,
+          made ? made : text);
     free(text);
 }
 
 static const char *const joins[] = {
-    "f.one = d.one", "f.lone = d.lone", "f.near = d.near", "f.far = d.far", "f.x = d.x", "f.t = d.t", "f.near = d.near and f.far = d.far", "f.far = d.far and f.x = d.x",
-    "f.near = d.near and f.t = d.t", "f.lone = d.lone and f.far = d.far and f.near = d.near",
+    "f.one = d.one",
+    "f.lone = d.lone",
+    "f.near = d.near",
+    "f.far = d.far",
+    "f.x = d.x",
+    "f.t = d.t",
+    "f.near = d.near and f.far = d.far",
+    "f.far = d.far and f.x = d.x",
+    "f.near = d.near and f.t = d.t",
+    "f.lone = d.lone and f.far = d.far and f.near = d.near",
 };
 
 static const char *const payloads[] = { "d.id", "d.id, d.p, d.w, d.name, d.big", "d.w, d.id, d.p" };
@@ -174,11 +193,17 @@ static void check_joins(weft_session *cpu, weft_session *gpu, const char *maker)
         }
         snprintf(sql, sizeof sql, "select 0, count(*), sum(f.id) from f, d where %s", joins[j]);           // no payload
         check_rows(cpu, gpu, sql);
-        snprintf(sql, sizeof sql, "select 0, name, count(w), sum(p), min(big), max(w) from f, d where %s and d.p > 3 group by name order by name", joins[j]);
+        snprintf(
+            sql, sizeof sql,
+            "select 0, name, count(w), sum(p), min(big), max(w) from f, d where %s and d.p > 3 group by name order by "
+            "name",
+            joins[j]);
         check_rows(cpu, gpu, sql);
     }
     // The rows of a table that is joined with several of another.
-    check_rows(cpu, gpu, "select f.id, d.id, e.id from f, d, d e where f.far = d.far and d.near = e.near and e.p = 3 and f.id < 3000");
+    check_rows(
+        cpu, gpu,
+        "select f.id, d.id, e.id from f, d, d e where f.far = d.far and d.near = e.near and e.p = 3 and f.id < 3000");
 }
 
 static void check_size(weft_db *db, int n_dims, int n_keys, const char *maker)

@@ -1,6 +1,8 @@
-// tight.c - chunks that take nearly all of a pool: each of them finds room, wherever blocks and columns of the queries before have lain.
+// tight.c - chunks that take nearly all of a pool: each of them finds room, wherever blocks and columns of the queries
+// before have lain.
 //
-// Run by tests/check-gpu with the fake driver and a pool of 1 MB, which is 16 frames: of a chunk, b takes 9 and d takes 5.
+// Run by tests/check-gpu with the fake driver and a pool of 1 MB, which is 16 frames: of a chunk, b takes 9 and d takes
+// 5.
 
 #include "help.h"
 
@@ -10,7 +12,9 @@ static weft_session *onlooker, *sessions[N_SESSIONS];
 
 static void make(int n, char *sql)
 {
-    static const char *const shapes[] = { "select count(*), sum(b) from t where d < %d", "select count(*), sum(d) from t where b < %d", "select count(*) from t where d = %d" };
+    static const char *const shapes[] = { "select count(*), sum(b) from t where d < %d",
+                                          "select count(*), sum(d) from t where b < %d",
+                                          "select count(*) from t where d = %d" };
     snprintf(sql, QUERY_BYTES, shapes[n % 3], 5 + n);
 }
 

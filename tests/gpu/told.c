@@ -1,4 +1,5 @@
-// told.c - equal queries at once, which one of them runs for all: where the GPU did not run it, each that asked for a GPU is told so, and one that did not is not.
+// told.c - equal queries at once, which one of them runs for all: where the GPU did not run it, each that asked for a
+// GPU is told so, and one that did not is not.
 //
 // Run by tests/check-gpu with the fake driver and a pool of 64 kB, which has no room for a chunk.
 
@@ -8,7 +9,8 @@ enum { N_SESSIONS = 8, N_ROWS = 200000, ROUNDS = 4 };
 
 static weft_session *sessions[N_SESSIONS];
 
-// The first one asks for the CPU, and is at work when the others come: they share what one of them runs, not what it does.
+// The first one asks for the CPU, and is at work when the others come: they share what one of them runs, not what it
+// does.
 static void run_round(const char *sql)
 {
     weft_task *tasks[N_SESSIONS];

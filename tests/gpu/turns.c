@@ -1,6 +1,7 @@
 // turns.c - a short scan on a GPU has its turn between the runs of a long one, and need not wait for the last of them.
 //
-// Run by tests/check-stress-gpu with the fake driver, a pool that the long one passes through in many runs, and questions for events that take long.
+// Run by tests/check-stress-gpu with the fake driver, a pool that the long one passes through in many runs, and
+// questions for events that take long.
 
 #include <dlfcn.h>
 #include <unistd.h>

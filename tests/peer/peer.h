@@ -1,13 +1,13 @@
-// peer.h - engines side by side: Weft, SQLite and DuckDB behind one small interface, and their answers compared.
+// peer.h - Weft, SQLite, DuckDB and PostgreSQL side by side behind one small interface, and their answers compared.
 //
 //     Peer *weft = peer_open_weft(NULL, error), *sqlite = peer_open_sqlite(NULL, error);
 //     if (!peer_run(weft, "select a, sum(b) from t group by a", &ours)) puts(weft->error);
 //     peer_run(sqlite, ..., &theirs);
 //     char *difference = rows_difference(&ours, &theirs, NULL, NULL, 0);      // NULL: the same rows in any order
 //
-// Weft is used through weft.h alone, SQLite is linked, and libduckdb is opened at run time: nothing here needs it to
-// build.  Answers are rows of text, which is slow and simple, as a comparison may be; a benchmark passes NULL for ROWS,
-// and then the engine computes its whole answer in its own form and nothing is turned into text.
+// Weft is used through weft.h alone, SQLite is linked, libduckdb and libpq are opened at run time: nothing needs them
+// to build.  Answers are rows of text, which is slow and simple, as a comparison may be; a benchmark passes NULL for
+// ROWS, and then the engine computes its whole answer in its own form and nothing is turned into text.
 
 #ifndef WEFT_PEER_H
 #define WEFT_PEER_H
@@ -50,14 +50,16 @@ struct Peer {
     void (*close)(Peer *peer);
     Peer *(*connect)(Peer *peer, char error[PEER_ERROR_BYTES]);  // NULL: one connection only (SQLite)
     char error[PEER_ERROR_BYTES];      // of the last run that failed
-    char sqlstate[6];                  // Weft only
-    bool gave_up;                      // SQLite only: the last run went past its limit of steps
+    char sqlstate[6];                  // Weft and PostgreSQL only
+    bool gave_up;                      // SQLite and PostgreSQL: the last run went past its limit of steps or time
 };
 
 // Each opens the database at PATH, or one in memory when PATH is NULL.  NULL on failure, with the reason in ERROR.
 Peer *peer_open_weft(const char *path, char error[PEER_ERROR_BYTES]);
 Peer *peer_open_sqlite(const char *path, char error[PEER_ERROR_BYTES]);
 Peer *peer_open_duckdb(const char *library, const char *path, char error[PEER_ERROR_BYTES]);
+// A running server instead of a path; libpq is opened at run time.
+Peer *peer_open_postgres(const char *conninfo, char error[PEER_ERROR_BYTES]);
 
 bool peer_run(Peer *peer, const char *sql, Rows *rows);          // ROWS may be NULL: compute and discard
 bool peer_runf(Peer *peer, const char *format, ...) __attribute__((format(printf, 2, 3)));   // no rows

@@ -2,6 +2,8 @@
 //
 //     random [--seed S] [--first N] [--count N] [--seconds N] [--keep-going] [--verbose]
 //     random --seed S --first N --dump                 the tables and the query, as SQL for Weft's shell
+//     random --postgres CONNINFO ..                    PostgreSQL's answers, not SQLite's; empties the database
+//     random --generator CONNINFO ..                   PostgreSQL instead of Weft: checks the generator
 //
 // Each query runs woven and unwoven (SET weave = on | off), so the two ways Weft has of running a query are compared
 // with each other too.  Query N depends on the seed and on N alone: "--seed S --first N --count 1" runs it again.  A
@@ -33,12 +35,15 @@ enum { QUERIES_PER_DATA_SET = 100 };
 #define MEMORY_LIMIT     "1GB"
 #define SECONDS_LIMIT    5                                       // then the query is cancelled, unless told otherwise
 #define MOST_FAILURES    10                                      // then stop, unless told otherwise
+#define MOST_TRIES       1000                                    // to make a failing query smaller
 #define SECONDS_HANGING  60                                      // more, when it does not even end then
 
 typedef struct Options {
     uint64_t seed, first, count;
     int      seconds;                                             // for one query
     bool     keep_going, verbose, dump;
+    const char *postgres;                                         // a server that takes SQLite's place, or NULL
+    const char *generator;                                        // or Weft's
 } Options;
 
 typedef struct Counts {
@@ -57,14 +62,15 @@ typedef struct Reasons {                                          // messages of
 
 typedef struct Test {
     Options  options;
-    Peer    *weft, *sqlite;
+    Peer    *weft, *other;                                        // SQLite, or what the options put in their places
+    int      weft_dialect, other_dialect;
     DataSet  data;
     bool     has_data;
     char     folder[256];                                         // for files to COPY from, and databases on disk
     Counts   counts;
     Reasons  reasons;
     char     weave[8], jit[8];                                    // as set in the session now
-    char    *asked;                                               // SQLite's last query and its answer: each query
+    char    *asked;                                               // the other's last query and its answer: each query
     Rows     answer;                                              // is run with several settings of Weft
     bool     answer_ok;
 } Test;
@@ -202,6 +208,18 @@ static void copy_rows(Test *test, int table)
     unlink(path);
 }
 
+static Peer *open_postgres(const char *conninfo)
+{
+    char error[PEER_ERROR_BYTES] = "";
+    Peer *peer = peer_open_postgres(conninfo, error);
+    if (!peer) {
+        printf("FAIL: cannot open a database: %s\n", error);
+        exit(1);
+    }
+    must(peer, peer_run(peer, "drop schema public cascade; create schema public", NULL), "drop schema");
+    return peer;
+}
+
 static void open_weft(Test *test, Rng *rng)
 {
     char path[512], error[PEER_ERROR_BYTES] = "";
@@ -221,11 +239,18 @@ static void open_weft(Test *test, Rng *rng)
 static void close_data(Test *test)
 {
     peer_close(test->weft);
-    peer_close(test->sqlite);
-    test->weft = test->sqlite = NULL;
+    peer_close(test->other);
+    test->weft = test->other = NULL;
     rows_free(&test->answer);
     free(test->asked);
     test->asked = NULL;
+}
+
+static void open_other(Test *test)
+{
+    char error[PEER_ERROR_BYTES] = "";
+    test->other_dialect = test->options.postgres ? IN_POSTGRES : IN_SQLITE;
+    test->other = test->options.postgres ? open_postgres(test->options.postgres) : peer_open_sqlite(NULL, error);
 }
 
 // Small chunks, so that even these tables have several.
@@ -236,26 +261,36 @@ static void choose_chunk_rows(Test *test, Rng *rng)
     must(test->weft, peer_runf(test->weft, "set chunk_rows = %d", n_rows), "set chunk_rows");
 }
 
+static void open_ours(Test *test, Rng *rng)
+{
+    if (test->options.generator) {
+        test->weft_dialect = IN_POSTGRES;
+        test->weft = open_postgres(test->options.generator);
+        return;
+    }
+    open_weft(test, rng);
+    choose_chunk_rows(test, rng);
+}
+
 static void open_data(Test *test, uint64_t number)
 {
-    char error[PEER_ERROR_BYTES] = "";
     close_data(test);
     data_draw(&test->data, test->options.seed, number);
     test->has_data = true;
     Rng rng = rng_from(test->options.seed, 3, number);
-    open_weft(test, &rng);
-    choose_chunk_rows(test, &rng);
-    test->sqlite = peer_open_sqlite(NULL, error);
+    open_ours(test, &rng);
+    open_other(test);
     for (int t = 0; t < test->data.n_tables; t++) {
-        run_setup(test->weft, data_create_sql(&test->data, t, IN_WEFT));
-        run_setup(test->sqlite, data_create_sql(&test->data, t, IN_SQLITE));
-        insert_rows(test, test->sqlite, t, IN_SQLITE);
-        if (rng_chance(&rng, 50))
+        run_setup(test->weft, data_create_sql(&test->data, t, test->weft_dialect));
+        run_setup(test->other, data_create_sql(&test->data, t, test->other_dialect));
+        insert_rows(test, test->other, t, test->other_dialect);
+        if (rng_chance(&rng, 50) && test->weft_dialect == IN_WEFT)
             copy_rows(test, t);
         else
-            insert_rows(test, test->weft, t, IN_WEFT);
+            insert_rows(test, test->weft, t, test->weft_dialect);
     }
-    peer_sqlite_limit(test->sqlite, MOST_STEPS);
+    if (test->other_dialect == IN_SQLITE)
+        peer_sqlite_limit(test->other, MOST_STEPS);
 }
 
 static void dump(Test *test, const char *sql)
@@ -300,7 +335,7 @@ static void scale_cell(char *cell, int scale)
     sprintf(cell, "%s%s", is_negative ? "-" : "", first);          // never longer than the room rows are given below
 }
 
-// Weft's answers in SQLite's terms: booleans as 0 and 1, decimals scaled.
+// Weft's and PostgreSQL's answers in SQLite's terms: booleans as 0 and 1, decimals scaled.
 static void translate(const RandomQuery *query, Rows *rows)
 {
     for (size_t r = 0; r < rows->n_rows; r++) {
@@ -320,6 +355,8 @@ static void translate(const RandomQuery *query, Rows *rows)
 
 static void apply_settings(Test *test, const char *weave, const char *jit)
 {
+    if (test->options.generator)
+        return;
     if (strcmp(test->weave, weave))
         must(test->weft, peer_runf(test->weft, "set weave = %s", weave), "set weave");
     if (strcmp(test->jit, jit))
@@ -339,7 +376,7 @@ static void compare(const Test *test, const RandomQuery *query, Verdict *verdict
 }
 
 // Takes over SQL.
-static void ask_sqlite(Test *test, char *sql)
+static void ask_other(Test *test, const RandomQuery *query, char *sql)
 {
     if (test->asked && !strcmp(test->asked, sql)) {
         free(sql);
@@ -348,30 +385,32 @@ static void ask_sqlite(Test *test, char *sql)
     free(test->asked);
     rows_free(&test->answer);
     test->asked = sql;
-    test->answer_ok = peer_run(test->sqlite, sql, &test->answer);
+    test->answer_ok = peer_run(test->other, sql, &test->answer);
+    if (test->answer_ok && test->other_dialect != IN_SQLITE)
+        translate(query, &test->answer);
 }
 
 static Verdict judge(Test *test, const RandomQuery *query, const char *weave, const char *jit)
 {
     Verdict verdict = { 0 };
-    ask_sqlite(test, query_sql(query, &test->data, IN_SQLITE));
+    ask_other(test, query, query_sql(query, &test->data, test->other_dialect));
     // SQLite takes (0 and x) for the number 0, and that, in GROUP BY, for a position.
-    bool is_misread = !test->answer_ok && strstr(test->sqlite->error, "GROUP BY term out of range");
-    if (test->sqlite->gave_up || is_misread || test->answer.n_rows > MOST_ROWS) {
+    bool is_misread = !test->answer_ok && strstr(test->other->error, "GROUP BY term out of range");
+    if (test->other->gave_up || is_misread || test->answer.n_rows > MOST_ROWS) {
         verdict.outcome = SKIPPED;
         return verdict;
     }
     if (!test->answer_ok) {
         verdict.outcome = FAILED;
-        if (asprintf(&verdict.difference, "sqlite: %s\n      %s", test->sqlite->error, test->asked) < 0)
+        if (asprintf(&verdict.difference, "%s: %s\n      %s", test->other->name, test->other->error, test->asked) < 0)
             abort();
         return verdict;
     }
-    char *sql = query_sql(query, &test->data, IN_WEFT);
+    char *sql = query_sql(query, &test->data, test->weft_dialect);
     apply_settings(test, weave, jit);
     alarm((unsigned)(watchdog.seconds + SECONDS_HANGING));
     double start_ms = time_now_ms();
-    watch_peer(test->weft);
+    watch_peer(test->options.generator ? NULL : test->weft);
     bool ok = peer_run(test->weft, sql, &verdict.ours);
     watch_peer(NULL);
     verdict.time_ms = time_now_ms() - start_ms;
@@ -397,173 +436,28 @@ static void verdict_free(Verdict *verdict)
 
 // ---- cutting a failing query down ---------------------------------------------------------------------------------
 
-typedef struct Cutter {
-    Test         *test;
-    RandomQuery  *query;
-    const char   *weave, *jit;
-    Outcome       outcome;                                        // what must stay the same
-    char          sqlstate[6];
-    int           tries_left;
-} Cutter;
+typedef struct Failure {                                          // what must stay the same
+    Test        *test;
+    RandomQuery *query;
+    const char  *weave, *jit;
+    Outcome      outcome;
+    char         sqlstate[6];
+} Failure;
 
-static bool still_fails(Cutter *cutter)
+static bool fails_alike(void *context)
 {
-    if (cutter->tries_left-- <= 0)
-        return false;
-    Verdict verdict = judge(cutter->test, cutter->query, cutter->weave, cutter->jit);
-    bool is_same = verdict.outcome == cutter->outcome && !strcmp(verdict.sqlstate, cutter->sqlstate);
+    const Failure *failure = context;
+    Verdict verdict = judge(failure->test, failure->query, failure->weave, failure->jit);
+    bool is_same = verdict.outcome == failure->outcome && !strcmp(verdict.sqlstate, failure->sqlstate);
     verdict_free(&verdict);
     return is_same;
 }
 
-// Keeps the change already made to the query when it still fails, else puts BEFORE back.
-static bool keep_or_undo(Cutter *cutter, const RandomQuery *before)
-{
-    if (still_fails(cutter))
-        return true;
-    *cutter->query = *before;
-    return false;
-}
-
-static bool cut_list(Cutter *cutter, Term **list, int *n, int at_least)
-{
-    bool did = false;
-    for (int i = *n - 1; i >= 0 && *n > at_least; i--) {
-        RandomQuery before = *cutter->query;
-        memmove(&list[i], &list[i + 1], sizeof(Term *) * (size_t)(*n - i - 1));
-        (*n)--;
-        did |= keep_or_undo(cutter, &before);
-    }
-    return did;
-}
-
-static bool cut_items(Cutter *cutter)
-{
-    RandomQuery *query = cutter->query;
-    bool did = false;
-    for (int i = query->n_items - 1; i >= 0 && query->n_items > 1 && query->n_order == 0 && !query->keys_by_position;
-         i--) {
-        RandomQuery before = *query;
-        memmove(&query->items[i], &query->items[i + 1], sizeof(Term *) * (size_t)(query->n_items - i - 1));
-        query->n_items--;
-        did |= keep_or_undo(cutter, &before);
-    }
-    return did;
-}
-
-static uint32_t refs_of_list(Term *const *list, int n)
-{
-    uint32_t refs = 0;
-    for (int i = 0; i < n; i++)
-        refs |= term_refs(list[i]);
-    return refs;
-}
-
-static uint32_t refs_of_query(const RandomQuery *query)
-{
-    uint32_t refs = refs_of_list(query->items, query->n_items) | refs_of_list(query->keys, query->n_keys) |
-                    refs_of_list(query->where, query->n_where) | (query->having ? term_refs(query->having) : 0) |
-                    (query->order_last ? term_refs(query->order_last) : 0);
-    for (int r = 0; r < query->n_refs; r++)
-        refs |= refs_of_list(query->on[r], query->n_on[r]);
-    return refs;
-}
-
-static bool cut_tables(Cutter *cutter)
-{
-    bool did = false;
-    for (int r = cutter->query->n_refs - 1; r >= 0; r--) {
-        int n_used = 0;
-        for (int i = 0; i < cutter->query->n_refs; i++)
-            n_used += cutter->query->is_used[i];
-        if (n_used < 2 || !cutter->query->is_used[r] || (refs_of_query(cutter->query) >> r & 1))
-            continue;
-        RandomQuery before = *cutter->query;
-        cutter->query->is_used[r] = false;
-        did |= keep_or_undo(cutter, &before);
-    }
-    return did;
-}
-
-static bool cut_clauses(Cutter *cutter)
-{
-    RandomQuery *query = cutter->query;
-    bool did = false;
-    for (int clause = 0; clause < 7; clause++) {
-        RandomQuery before = *query;
-        bool is_there = clause == 0   ? query->limit >= 0 || query->offset >= 0
-                        : clause == 1 ? query->n_order > 0
-                        : clause == 2 ? query->is_distinct
-                        : clause == 3 ? query->having != NULL
-                        : clause == 4 ? query->keys_by_position
-                        : clause == 5 ? query->order_last != NULL
-                                      : query->offset >= 0;
-        if (!is_there)
-            continue;
-        switch (clause) {
-        case 0: query->limit = query->offset = -1; break;
-        case 1: query->n_order = 0; query->limit = query->offset = -1; break;
-        case 2: query->is_distinct = false; break;
-        case 3: query->having = NULL; break;
-        case 4: query->keys_by_position = false; break;
-        case 5: query->order_last = NULL; break;
-        default: query->offset = -1;
-        }
-        did |= keep_or_undo(cutter, &before);
-    }
-    return did;
-}
-
-// Replaces a term by one of its arguments, in place: a group key changes wherever it is used.
-static bool cut_term(Cutter *cutter, Term *term)
-{
-    bool did = false;
-    for (int i = 0; i < term->n_args; i++) {
-        if (term->args[i]->kind != term->kind || term->args[i]->scale != term->scale)
-            continue;
-        Term before = *term;
-        *term = *term->args[i];
-        if (still_fails(cutter))
-            return true;
-        *term = before;
-    }
-    for (int i = 0; i < term->n_args; i++)
-        did |= cut_term(cutter, term->args[i]);
-    return did;
-}
-
-static bool cut_terms(Cutter *cutter)
-{
-    RandomQuery *query = cutter->query;
-    bool did = query->having && cut_term(cutter, query->having);
-    for (int i = 0; i < query->n_where; i++)
-        did |= cut_term(cutter, query->where[i]);
-    for (int r = 0; r < query->n_refs; r++)
-        for (int i = 0; i < query->n_on[r]; i++)
-            did |= cut_term(cutter, query->on[r][i]);
-    for (int i = 0; i < query->n_items; i++)
-        did |= cut_term(cutter, query->items[i]);
-    return did;
-}
-
 static void cut_down(Test *test, RandomQuery *query, const Verdict *verdict, const char *weave, const char *jit)
 {
-    Cutter cutter = {
-        .test = test, .query = query, .weave = weave, .jit = jit, .outcome = verdict->outcome, .tries_left = 400
-    };
-    memcpy(cutter.sqlstate, verdict->sqlstate, sizeof cutter.sqlstate);
-    bool did = true;
-    while (did && cutter.tries_left > 0) {
-        did = cut_clauses(&cutter);
-        did |= cut_list(&cutter, query->where, &query->n_where, 0);
-        for (int r = 0; r < query->n_refs; r++)
-            did |= cut_list(&cutter, query->on[r], &query->n_on[r], 0);
-        did |= cut_items(&cutter);
-        if (!query->keys_by_position)
-            did |= cut_list(&cutter, query->keys, &query->n_keys, 0);
-        did |= cut_tables(&cutter);
-        did |= cut_terms(&cutter);
-    }
+    Failure failure = { .test = test, .query = query, .weave = weave, .jit = jit, .outcome = verdict->outcome };
+    memcpy(failure.sqlstate, verdict->sqlstate, sizeof failure.sqlstate);
+    query_cut(query, MOST_TRIES, fails_alike, &failure);
 }
 
 // ---- the run ------------------------------------------------------------------------------------------------------
@@ -578,15 +472,16 @@ static void show_failure(Test *test, uint64_t number, RandomQuery *query, Verdic
     if (strcmp(verdict->sqlstate, "42803"))                       // cut, a grouped query often gets this error rightly
         cut_down(test, query, verdict, weave, jit);
     Verdict small = judge(test, query, weave, jit);
-    char *weft_sql = query_sql(query, &test->data, IN_WEFT), *sqlite_sql = query_sql(query, &test->data, IN_SQLITE);
+    char *weft_sql = query_sql(query, &test->data, IN_WEFT);
+    char *other_sql = query_sql(query, &test->data, test->other_dialect);
     printf("  cut down to\n    %s\n    %s\n", weft_sql,
            small.difference ? small.difference : "(did not fail when run again)");
-    if (strcmp(weft_sql, sqlite_sql))
-        printf("    in SQLite: %s\n", sqlite_sql);
+    if (strcmp(weft_sql, other_sql))
+        printf("    in %s: %s\n", test->other->name, other_sql);
     if (small.outcome == DIFFERENT) {
-        printf("    weft, %zu rows:\n", small.ours.n_rows);
+        printf("    %s, %zu rows:\n", test->weft->name, small.ours.n_rows);
         rows_print(&small.ours, 8);
-        printf("    sqlite, %zu rows:\n", test->answer.n_rows);
+        printf("    %s, %zu rows:\n", test->other->name, test->answer.n_rows);
         rows_print(&test->answer, 8);
     }
     printf("  again: tests/check-random --seed %" PRIu64 " --first %" PRIu64 " --count 1      (--dump: as SQL)\n",
@@ -594,7 +489,7 @@ static void show_failure(Test *test, uint64_t number, RandomQuery *query, Verdic
     fflush(stdout);
     verdict_free(&small);
     free(weft_sql);
-    free(sqlite_sql);
+    free(other_sql);
 }
 
 static void count_reason(Reasons *reasons, const char *text)
@@ -641,6 +536,8 @@ static Outcome run_settings(Test *test, uint64_t number, RandomQuery *query, con
         }
         if (outcome == UNSUPPORTED || outcome == TOO_LARGE)
             count_reason(&test->reasons, verdict.difference);
+        if (test->options.verbose && (outcome == UNSUPPORTED || outcome == TOO_LARGE))
+            printf("    no answer (weave = %s): %s\n", WEAVE[w], verdict.difference);
         if (outcome == DIFFERENT || outcome == FAILED)
             show_failure(test, number, query, &verdict, WEAVE[w], jit);
         verdict_free(&verdict);
@@ -720,8 +617,10 @@ static bool parse_options(int argc, char **argv, Options *options)
 {
     static const struct option LONG[] = {
         { "seed", required_argument, NULL, 's' }, { "first", required_argument, NULL, 'f' },
-        { "count", required_argument, NULL, 'c' }, { "seconds", required_argument, NULL, 't' }, { "keep-going", no_argument, NULL, 'k' },
-        { "verbose", no_argument, NULL, 'v' }, { "dump", no_argument, NULL, 'd' }, { 0 } };
+        { "count", required_argument, NULL, 'c' }, { "seconds", required_argument, NULL, 't' },
+        { "keep-going", no_argument, NULL, 'k' }, { "verbose", no_argument, NULL, 'v' },
+        { "dump", no_argument, NULL, 'd' },
+        { "postgres", required_argument, NULL, 'p' }, { "generator", required_argument, NULL, 'g' }, { 0 } };
     *options = (Options){ .seed = 1, .count = 4000, .seconds = SECONDS_LIMIT };
     int option;
     while ((option = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
@@ -732,6 +631,8 @@ static bool parse_options(int argc, char **argv, Options *options)
         case 't': options->seconds = atoi(optarg); break;
         case 'k': options->keep_going = true; break;
         case 'v': options->verbose = true; break;
+        case 'p': options->postgres = optarg; break;
+        case 'g': options->generator = optarg; break;
         case 'd': options->dump = true; options->count = 1; break;
         default: return false;
         }
@@ -743,7 +644,8 @@ int main(int argc, char **argv)
 {
     Test test = { 0 };
     if (!parse_options(argc, argv, &test.options)) {
-        fprintf(stderr, "usage: random [--seed S] [--first N] [--count N] [--seconds N] [--keep-going] [--verbose] [--dump]\n");
+        fprintf(stderr, "usage: random [--seed S] [--first N] [--count N] [--seconds N] [--keep-going] [--verbose]\n"
+                        "              [--dump] [--postgres CONNINFO | --generator CONNINFO]\n");
         return 2;
     }
     make_folder(&test);

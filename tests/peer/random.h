@@ -17,7 +17,7 @@
 
 #include "base/base.h"
 
-enum { IN_WEFT, IN_SQLITE, N_DIALECTS };
+enum { IN_WEFT, IN_SQLITE, N_FORMS, IN_POSTGRES = N_FORMS };     // PostgreSQL reads Weft's form, but for extract()
 
 // ---- numbers ------------------------------------------------------------------------------------------------------
 
@@ -75,8 +75,9 @@ void  data_write_csv(const DataSet *data, int table, FILE *out);
 
 typedef enum Kind { KIND_INTEGER, KIND_DOUBLE, KIND_DECIMAL, KIND_TEXT, KIND_DATE, KIND_BOOLEAN } Kind;
 
-enum { MAX_ARGS = 6, MAX_REFS = 4, MAX_CONDITIONS = 16, MAX_KEYS = 3, MAX_ITEMS = 7 };
+enum { MAX_ARGS = 6, MAX_REFS = 4, MAX_CONDITIONS = 16, MAX_KEYS = 3, MAX_ITEMS = 7, MAX_WITH = 2, MAX_VALUES = 5 };
 
+typedef struct RandomQuery RandomQuery;
 typedef struct Term Term;
 struct Term {
     Kind        kind;
@@ -87,37 +88,68 @@ struct Term {
     bool        is_constant;
     uint32_t    refs;                  // bit r: this node (not its arguments) names a column of reference r
     const RandomColumn *column;        // a plain column, to draw fitting literals; else NULL
-    const char *form[N_DIALECTS];
+    const char *form[N_FORMS];         // @0, @1, .. are the arguments, @q the nested query
     int         n_args;
     Term       *args[MAX_ARGS];
+    RandomQuery *query;                // nested in this term, never correlated; or NULL
 };
 
-typedef struct RandomQuery {
-    int   n_refs;
-    int   table[MAX_REFS];
-    bool  is_used[MAX_REFS];           // false once minimised away
-    bool  is_join[MAX_REFS];           // "join .. on" instead of a comma; never for the first
+typedef enum QueryKind { QUERY_SELECT, QUERY_VALUES, QUERY_SET } QueryKind;
+typedef enum SourceKind { FROM_TABLE, FROM_QUERY, FROM_WITH } SourceKind;
+typedef enum JoinKind { JOIN_COMMA, JOIN_INNER, JOIN_LEFT, JOIN_RIGHT, JOIN_FULL, JOIN_CROSS } JoinKind;
+typedef enum SetKind {
+    SET_UNION_ALL, SET_UNION, SET_INTERSECT, SET_EXCEPT, SET_INTERSECT_ALL, SET_EXCEPT_ALL, SET_N
+} SetKind;
+
+// One relation in FROM.  Its alias is r0, r1, ..
+typedef struct Source {
+    SourceKind   kind;
+    int          table;                // of the data set, or of WITH
+    RandomQuery *query;                // FROM_QUERY
+    bool         is_used;              // false once minimised away
+    JoinKind     join;                 // to all before it; never read for the first
+    Term        *on[MAX_CONDITIONS];
+    int          n_on;
+} Source;
+
+// Outputs are named c0, c1, .. in every query.
+struct RandomQuery {
+    QueryKind kind;
+    RandomQuery *with[MAX_WITH];       // named w0, w1; only of a whole query
+    int   n_with;
+
+    SetKind      set;                  // QUERY_SET: LEFT and RIGHT have outputs of the same kinds
+    RandomQuery *left, *right;
+    Term *rows[MAX_VALUES][MAX_ITEMS]; // QUERY_VALUES
+    int   n_rows;
+
+    int   n_refs;                      // QUERY_SELECT, from here to keys_by_position
+    Source from[MAX_REFS];
     bool  has_aliases;
-    Term *on[MAX_REFS][MAX_CONDITIONS];
-    int   n_on[MAX_REFS];
     Term *where[MAX_CONDITIONS];
     int   n_where;
     bool  is_grouped, is_distinct;
-    bool  keys_by_position;            // "group by 1, 2": the keys are the first items
     Term *keys[MAX_KEYS];
     int   n_keys;
     Term *having;                      // or NULL
-    Term *items[MAX_ITEMS];
+    int   distinct_on;                 // the first so many of ORDER; then the order is over all items
+    Term *order_first;                 // sorted by before all others, not put out; only with an order over all items
+    Term *order_last;                  // sorted by after all others, not put out; or NULL
+    bool  keys_by_position;            // "group by 1, 2": the keys are the first items
+
+    Term *items[MAX_ITEMS];            // outputs; of QUERY_SET and QUERY_VALUES only what they measure
     int   n_items;
     int   order[MAX_ITEMS];            // items, the most important first
     bool  order_descends[MAX_ITEMS], order_nulls_first[MAX_ITEMS];
     int   n_order;
-    Term *order_last;                  // sorted by after all others, not put out; or NULL
     int   limit, offset;               // -1: none.  Only with an order over all items, all exact
-} RandomQuery;
+};
 
 void     query_draw(Arena *arena, const DataSet *data, uint64_t number, RandomQuery *query);
 char    *query_sql(const RandomQuery *query, const DataSet *data, int dialect);         // to be freed
 uint32_t term_refs(const Term *term);                                                   // of the whole tree
+
+// Makes the query smaller, part by part, as long as STILL_FAILS says that it does; asks at most N_TRIES times.
+void query_cut(RandomQuery *query, int n_tries, bool (*still_fails)(void *context), void *context);
 
 #endif

@@ -1,8 +1,8 @@
 // rows.c - rows of text from any engine, and whether two answers are the same.
 //
 // Answers are compared as multisets: both sides are sorted by one order of ours and then read in step.  Floating point
-// columns sort last, numerically, and as equal when they are close, so that two sums which differ in the last bit do not
-// tear rows apart that belong together.
+// columns sort last, numerically, and as equal when they are close, so that two sums which differ in the last bit do
+// not tear rows apart that belong together.
 
 #define _GNU_SOURCE
 #include "peer.h"

@@ -1,13 +1,13 @@
 # Programs that compare Weft with engines we did not write; included by the Makefile, built by the tests that run them.
 # They use the library as a user would, through weft.h; random also takes its arena from src/base.
 
-peer_objects := $(patsubst %,$(BUILD)/obj/tests/peer/%.o,peer rows sqlite duckdb)
+peer_objects := $(patsubst %,$(BUILD)/obj/tests/peer/%.o,peer rows sqlite duckdb postgres)
 peer_programs := $(BUILD)/peer/random $(BUILD)/peer/compare
 
 .PHONY: peer-programs
 peer-programs: $(peer_programs)
 
-$(BUILD)/peer/random: $(patsubst %,$(BUILD)/obj/tests/peer/%.o,random query data)
+$(BUILD)/peer/random: $(patsubst %,$(BUILD)/obj/tests/peer/%.o,random cut query query_text subqueries aggregates expressions terms data)
 $(BUILD)/peer/compare: $(BUILD)/obj/tests/peer/compare.o
 
 $(peer_programs): $(peer_objects) $(internals)

@@ -1,4 +1,5 @@
-// engine_help.h - what the tests of the engine share: a database, statements, answers as text, big tables.  Include after test.h.
+// engine_help.h - what the tests of the engine share: a database, statements, answers as text, big tables.  Include
+// after test.h.
 //
 // Inline, so that a program may leave some of them unused.
 

@@ -18,7 +18,8 @@ static u64 random_bits(void)
 static double random_float(int least, int most)             // exponents from LEAST to below MOST, any digits, any sign
 {
     double digits = 1 + (double)(random_bits() >> 12) * 0x1p-52;
-    return ldexp(random_bits() >> 60 & 1 ? -digits : digits, least + (int)(random_bits() % 1000003 % (u64)(most - least)));
+    return ldexp(random_bits() >> 60 & 1 ? -digits : digits,
+                 least + (int)(random_bits() % 1000003 % (u64)(most - least)));
 }
 
 #endif

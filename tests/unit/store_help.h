@@ -213,6 +213,87 @@ static inline int count_files(const char *path, const char *suffix)
     return n;
 }
 
+static inline void write_bytes(const char *path, const void *bytes, size_t length)
+{
+    File file;
+    CHECK_OK(file_create(path, &file, &err), err);
+    CHECK_OK(file_write(&file, bytes, length, &err), err);
+    file_close(&file);
+}
+
+// Of a manifest that was changed.
+static inline void set_checksum(Text *manifest)
+{
+    u64 checksum = hash_bytes(manifest->bytes, manifest->length - 8);
+    memcpy(manifest->bytes + manifest->length - 8, &checksum, 8);
+}
+
+// Where things are in a chunk file's header.
+enum { CHUNK_LENGTH_AT = 32, CHUNK_COLUMNS_AT = 64, CHUNK_COLUMN_BYTES = 40, CHUNK_SKETCH_AT = 38 };
+
+static inline u64 chunk_header_bytes(const char *bytes, int n_columns)
+{
+    u64 length = CHUNK_COLUMNS_AT + (u64)n_columns * CHUNK_COLUMN_BYTES;
+    for (int i = 0; i < n_columns; i++) {
+        u16 n_sketch;
+        memcpy(&n_sketch, bytes + CHUNK_COLUMNS_AT + i * CHUNK_COLUMN_BYTES + CHUNK_SKETCH_AT, 2);
+        length += n_sketch;
+    }
+    return aligned(length);
+}
+
+// Takes the sketches out of a chunk file, and, for format 1, the bits of the floats.
+static inline void make_older_chunk(const char *path, const TableMeta *meta, ChunkFile *info, char version)
+{
+    Text chunk = { 0 };
+    CHECK_OK(file_read_all(path, &chunk, &err), err);
+    u64 n_old = chunk_header_bytes(chunk.bytes, meta->n_columns);
+    for (int i = 0; i < meta->n_columns; i++) {
+        char *column = chunk.bytes + CHUNK_COLUMNS_AT + i * CHUNK_COLUMN_BYTES;
+        memset(column + CHUNK_SKETCH_AT, 0, 2);
+        if (version == '1' && type_is_float(meta->columns[i].type))
+            memset(column, 0, 8);
+    }
+    u64 n_used = CHUNK_COLUMNS_AT + (u64)meta->n_columns * CHUNK_COLUMN_BYTES, n_new = aligned(n_used);
+    memset(chunk.bytes + n_used, 0, n_new - n_used);
+    memmove(chunk.bytes + n_new, chunk.bytes + n_old, chunk.length - n_old);
+    info->length = chunk.length - n_old + n_new;
+    memcpy(chunk.bytes + CHUNK_LENGTH_AT, &info->length, 8);
+    info->checksum = hash_bytes(chunk.bytes, n_new);
+    write_bytes(path, chunk.bytes, info->length);
+    text_free(&chunk);
+}
+
+// Makes a database, which must be closed, one that an older Weft could have written: VERSION is '1' or '2'.
+static inline void make_older(const char *path, char version)
+{
+    char manifest_path[2048], chunk_path[2048];
+    Text manifest = { 0 };
+    snprintf(manifest_path, sizeof(manifest_path), "%s/manifest", path);
+    CHECK_OK(file_read_all(manifest_path, &manifest, &err), err);
+    Arena *arena = arena_new(NULL, "test");
+    TableMeta **tables;
+    int n_tables;
+    u64 next_id;
+    CHECK_OK(manifest_decode("manifest", manifest.bytes, manifest.length, arena, &tables, &n_tables, &next_id, &err),
+             err);
+    for (int t = 0; t < n_tables; t++)
+        for (int i = 0; i < tables[t]->n_chunks; i++) {
+            ChunkFile *info = &tables[t]->chunks[i];
+            snprintf(chunk_path, sizeof(chunk_path), "%s/%llx.chunk", path, (unsigned long long)info->file_id);
+            make_older_chunk(chunk_path, tables[t], info, version);
+        }
+    text_free(&manifest);
+    manifest_encode((const TableMeta *const *)tables, n_tables, next_id, &manifest);
+    manifest.bytes[7] = version;
+    set_checksum(&manifest);
+    write_bytes(manifest_path, manifest.bytes, manifest.length);
+    for (int t = 0; t < n_tables; t++)
+        meta_free(tables[t]);
+    arena_free(arena);
+    text_free(&manifest);
+}
+
 static inline u64 random_next(u64 *state)
 {
     *state ^= *state << 13;

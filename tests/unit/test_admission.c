@@ -1,7 +1,7 @@
 // test_admission.c - who may run beside whom: the rules by themselves, and queries that do not all fit at once.
 //
-// The first half asks and leaves on one thread, so every order is as written.  The second half runs queries under a memory limit that holds
-// a few of many: all must get the right answer, and none may fail because of the others.
+// The first half asks and leaves on one thread, so every order is as written.  The second half runs queries under a
+// memory limit that holds a few of many: all must get the right answer, and none may fail because of the others.
 
 #include <pthread.h>
 
@@ -392,7 +392,9 @@ TEST(whoever_waits_sees_its_stop_flag)
     begin(100);
     Claim *all = ask(100);
     for (int i = 0; i < 3; i++) {                           // the last can be stopped; it is not the first in the queue
-        waiters[i] = (Waiter){ .claim = admission_ask(admission, &(Wish){ .n_parts = 1, .parts = parts, .stop = i == 2 ? &stop : NULL }) };
+        waiters[i] =
+            (Waiter){ .claim = admission_ask(admission,
+                                             &(Wish){ .n_parts = 1, .parts = parts, .stop = i == 2 ? &stop : NULL }) };
         CHECK_INT(pthread_create(&threads[i], NULL, wait_on_thread, &waiters[i]), 0);
     }
     usleep(20000);
@@ -527,11 +529,13 @@ TEST(many_queries_that_do_not_fit_together_all_succeed)
     run_many(forms, COUNT_OF(forms), 24 * MB, "set sharing = off; set priority = 3");
 }
 
-// x %% 2147483647 = x is true of every row, and is thought to be of one in ten: three of these, and an estimate is a thousandth of the truth.
+// x %% 2147483647 = x is true of every row, and is thought to be of one in ten: three of these, and an estimate is a
+// thousandth of the truth.
 TEST(queries_whose_estimates_are_wrong_all_succeed)
 {
     static const char *const forms[] = {
-        "select mixed, id, count(*) from t where mixed %% 2147483647 = mixed and id %% 2147483647 = id and ten %% 11 = ten and id >= %d "
+        "select mixed, id, count(*) from t where mixed %% 2147483647 = mixed and id %% 2147483647 = id and ten %% 11 = "
+        "ten and id >= %d "
         "group by mixed, id order by mixed limit 3",
     };
     run_many(forms, COUNT_OF(forms), 24 * MB, "");
@@ -572,10 +576,13 @@ TEST(the_queue_can_be_seen)
     wait_until_in_queue(2);
     start_client(&clients[2], "", "explain analyze select ten, count(*) from t group by ten", NULL, 1);
     wait_until_in_queue(3);
-    CHECK_ANSWER("select state, position, priority, alone, bytes_wanted > 0, bytes_reserved, bytes_used, waited_ms >= 0 from weft_queue "
-                 "where state = 'waiting' order by position",
-                 "waiting|1|7|f|t|0|0|t;waiting|2|0|f|t|0|0|t;waiting|3|0|f|t|0|0|t;");
-    CHECK_ANSWER("select query, state, bytes_reserved from weft_queue where query = 4711", "4711|running|1125899906842624;");
+    CHECK_ANSWER(
+        "select state, position, priority, alone, bytes_wanted > 0, bytes_reserved, bytes_used, waited_ms >= 0 from "
+        "weft_queue "
+        "where state = 'waiting' order by position",
+        "waiting|1|7|f|t|0|0|t;waiting|2|0|f|t|0|0|t;waiting|3|0|f|t|0|0|t;");
+    CHECK_ANSWER("select query, state, bytes_reserved from weft_queue where query = 4711",
+                 "4711|running|1125899906842624;");
     CHECK_INT(weft_queue_position(clients[0].session), 2);
     CHECK_INT(weft_queue_position(clients[1].session), 1);
     CHECK_INT(weft_queue_position(session), 0);
@@ -660,8 +667,10 @@ TEST(one_can_look_at_a_full_house)
     CHECK_HAS(answer("explain (network) select 1"), "query 4711: running");
     CHECK_ANSWER("select id from t limit 0", "");
     CHECK_ANSWER("select count(*) from weft_queue", "1;");
-    CHECK_ANSWER("select a.name, b.column_name from weft_tables a join weft_columns b on a.name = b.table_name order by position",
-                 "t|id;t|ten;t|mixed;");
+    CHECK_ANSWER(
+        "select a.name, b.column_name from weft_tables a join weft_columns b on a.name = b.table_name "
+         "order by position",
+        "t|id;t|ten;t|mixed;");
     claim_leave(all);
     fails("select count(*) from t", WEFT_OUT_OF_MEMORY);    // nobody else is there: it is the limit itself
     CHECK_HAS(err.message, "memory_limit");
@@ -679,8 +688,10 @@ TEST(what_meets_the_limit_alone_fails)
     snprintf(limit, sizeof(limit), "set memory_limit = %lld", (long long)(used + MB));
     run(limit);
     for (int i = 0; i < 8; i++)
-        start_client(&clients[i], "", i % 2 ? "select count(*) from t where id < 50" : "select a.id, b.id from t a, t b where a.id * b.id = 77 and a.id < 2000", i % 2 ? "50;" : NULL,
-                     i % 2 ? 20 : 1);
+        start_client(&clients[i], "",
+                     i % 2 ? "select count(*) from t where id < 50"
+                           : "select a.id, b.id from t a, t b where a.id * b.id = 77 and a.id < 2000",
+                     i % 2 ? "50;" : NULL, i % 2 ? 20 : 1);
     for (int i = 1; i < 8; i += 2)
         check_client(&clients[i]);
     for (int i = 0; i < 8; i += 2)
@@ -688,7 +699,8 @@ TEST(what_meets_the_limit_alone_fails)
     for (int i = 0; i < 8; i += 2)
         end_client(&clients[i]);
     for (int i = 0; i < 8; i++)
-        start_client(&clients[i], "", i % 2 ? "select count(*) from t where id < 50" : "select * from t", i % 2 ? "50;" : NULL, i % 2 ? 20 : 1);
+        start_client(&clients[i], "", i % 2 ? "select count(*) from t where id < 50" : "select * from t",
+                     i % 2 ? "50;" : NULL, i % 2 ? 20 : 1);
     for (int i = 0; i < 8; i++) {
         if (i % 2) {
             check_client(&clients[i]);

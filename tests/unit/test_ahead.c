@@ -15,14 +15,18 @@ enum { N_COLUMNS = 4, N_ROWS = 500000, CHUNKS_MANY = 50 };
 
 static void fill(const char *path, int n_chunks)
 {
-    static const ColumnDef columns[N_COLUMNS] = { { "a", TYPE(BIGINT), false }, { "b", TYPE(BIGINT), false }, { "c", TYPE(BIGINT), false }, { "d", TYPE(BIGINT), false } };
+    static const ColumnDef columns[N_COLUMNS] = { { "a", TYPE(BIGINT), false },
+                                                  { "b", TYPE(BIGINT), false },
+                                                  { "c", TYPE(BIGINT), false },
+                                                  { "d", TYPE(BIGINT), false } };
     Store *store = open_store(path);
     i64 *values = malloc(sizeof(i64) * N_ROWS);
     for (i64 i = 0; i < N_ROWS; i++)
         values[i] = i * 0x123456789;                           // too far apart for few bits
     store_set_chunk_rows(store, N_ROWS / (u32)n_chunks);
     create(store, "t", columns, N_COLUMNS);
-    append_all(store, "t", (ColumnInput[]){ { .i = values }, { .i = values }, { .i = values }, { .i = values } }, N_ROWS);
+    append_all(store, "t", (ColumnInput[]){ { .i = values }, { .i = values }, { .i = values }, { .i = values } },
+               N_ROWS);
     free(values);
     store_close(store);
 }
@@ -47,7 +51,8 @@ static void drop_from_memory(const char *path)
 static double share_in_memory(const Chunk *chunk, int column)
 {
     const u64 page = (u64)sysconf(_SC_PAGESIZE);
-    const u8 *data = chunk->columns[column].data, *first = data + (page - (uintptr_t)data % page);     // pages of its own alone
+    // Pages of its own alone.
+    const u8 *data = chunk->columns[column].data, *first = data + (page - (uintptr_t)data % page);
     const u64 n_pages = (chunk_column_bytes(chunk, column) - page) / page;
     unsigned char *here = malloc(n_pages);
     u64 n_here = 0;

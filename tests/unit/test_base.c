@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -75,6 +76,97 @@ TEST(error_status_names)
     CHECK_STR(weft_status_name(WEFT_OK), "OK");
     CHECK_STR(weft_status_name(WEFT_UNDEFINED_TABLE), "UNDEFINED_TABLE");
     CHECK_STR(weft_status_name((weft_status)999), "UNKNOWN");
+}
+
+// ---- asserts --------------------------------------------------------------------------------------------------------
+
+// What a child process says before ASSERT(condition) ends it; its wait status in *STATE.
+static void run_failing_assert(char *said, size_t capacity, int *state)
+{
+    int pipe_fds[2];
+    CHECK_INT(pipe(pipe_fds), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        setrlimit(RLIMIT_CORE, &(struct rlimit){ 0 });
+        dup2(pipe_fds[1], STDERR_FILENO);
+        int one = 1;
+        ASSERT(one + one == 3);
+        _exit(0);
+    }
+    close(pipe_fds[1]);
+    size_t length = 0;
+    for (ssize_t n; length + 1 < capacity && (n = read(pipe_fds[0], said + length, capacity - length - 1)) > 0;)
+        length += (size_t)n;
+    said[length] = '\0';
+    close(pipe_fds[0]);
+    waitpid(child, state, 0);
+}
+
+TEST(assert_says_where_and_aborts)
+{
+    char said[400];
+    int state;
+    run_failing_assert(said, sizeof said, &state);
+#ifdef WEFT_ASSERTS
+    CHECK(WIFSIGNALED(state) && WTERMSIG(state) == SIGABRT);
+    CHECK_HAS(said, "test_base.c:");
+    CHECK_HAS(said, "assertion failed: one + one == 3");
+#else
+    CHECK(WIFEXITED(state) && WEXITSTATUS(state) == 0);
+    CHECK_STR(said, "");
+#endif
+}
+
+TEST(assert_evaluates_its_condition_at_most_once)
+{
+    int n = 0;
+    ASSERT(++n == 1);
+#ifdef WEFT_ASSERTS
+    CHECK_INT(n, 1);
+#else
+    CHECK_INT(n, 0);
+#endif
+}
+
+typedef struct Held { pthread_mutex_t mutex; bool here, there; } Held;
+
+static void *look_from_there(void *context)
+{
+    Held *held = context;
+    held->there = mutex_is_held(&held->mutex);
+    return NULL;
+}
+
+TEST(mutex_is_held_by_the_thread_that_locked_it)
+{
+    Held held = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+    pthread_t thread;
+    pthread_mutex_lock(&held.mutex);
+    held.here = mutex_is_held(&held.mutex);
+    CHECK_INT(pthread_create(&thread, NULL, look_from_there, &held), 0);
+    pthread_join(thread, NULL);
+    pthread_mutex_unlock(&held.mutex);
+    CHECK(held.here);
+#ifdef __GLIBC__
+    CHECK(!held.there);
+    CHECK(!mutex_is_held(&held.mutex));
+#endif
+}
+
+TEST(mutex_is_held_in_the_child_of_a_fork)
+{
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    int state = 0;
+    pthread_mutex_lock(&mutex);
+    CHECK(mutex_is_held(&mutex));                           // the parent's id is remembered from here on
+    pthread_mutex_unlock(&mutex);
+    pid_t child = fork();
+    if (child == 0) {
+        pthread_mutex_lock(&mutex);
+        _exit(mutex_is_held(&mutex) ? 0 : 1);
+    }
+    waitpid(child, &state, 0);
+    CHECK(WIFEXITED(state) && WEXITSTATUS(state) == 0);
 }
 
 // ---- arenas ---------------------------------------------------------------------------------------------------------
@@ -223,7 +315,8 @@ static void check_format(size_t room, const char *format, ...)
     va_end(again);
     va_end(args);
     if ((int)length != wanted || memcmp(is, should, room) != 0 || is[room] != '#')
-        CHECK_FAIL("\"%s\" in %zu bytes: %zu \"%.*s\", should be %d \"%.*s\"", format, room, length, (int)room, is, wanted, (int)room, should);
+        CHECK_FAIL("\"%s\" in %zu bytes: %zu \"%.*s\", should be %d \"%.*s\"", format, room, length, (int)room, is,
+                   wanted, (int)room, should);
 }
 
 TEST(formats_are_the_librarys)
@@ -388,8 +481,29 @@ TEST(fault_from_the_environment)
 TEST(memory_is_zeroed_and_aligned_at_every_size)
 {
     // The same again and nearly the same: what was freed may be handed out anew.
-    const size_t sizes[] = { 0, 1, 63, 64, 65, 4096, 65535, 65536, 65537, 100000, 110000, 100000, (1 << 20) - 65, (1 << 20) - 64, (1 << 20) - 1, (1 << 20) - 1,
-                             1 << 20, 1 << 20, (1 << 20) + 1, 1700000, (2 << 20) - 1, (4 << 20) + 5, (4 << 20) + 5 };
+    const size_t sizes[] = { 0,
+                             1,
+                             63,
+                             64,
+                             65,
+                             4096,
+                             65535,
+                             65536,
+                             65537,
+                             100000,
+                             110000,
+                             100000,
+                             (1 << 20) - 65,
+                             (1 << 20) - 64,
+                             (1 << 20) - 1,
+                             (1 << 20) - 1,
+                             1 << 20,
+                             1 << 20,
+                             (1 << 20) + 1,
+                             1700000,
+                             (2 << 20) - 1,
+                             (4 << 20) + 5,
+                             (4 << 20) + 5 };
     Budget budget = { 0 };
     for (int i = 0; i < COUNT_OF(sizes); i++) {
         Error err;
@@ -442,7 +556,8 @@ TEST(a_budget_counts_in_its_parent)
     CHECK_STATUS(mem_alloc(&one, 101, &none, &err), WEFT_OUT_OF_MEMORY);       // the parent's limit
     CHECK_HAS(err.message, "memory_limit");
     CHECK_STATUS(mem_alloc(&other, 1, &none, &(Error){ 0 }), WEFT_OUT_OF_MEMORY);
-    CHECK_INT(all.used, 900);                                                 // what its own limit refused is given back there
+    // What its own limit refused is given back there.
+    CHECK_INT(all.used, 900);
     CHECK_INT(one.used, 600);
     mem_free(&one, memory, 600);
     mem_free(&other, more, 300);
@@ -498,11 +613,30 @@ static void allocate_and_free(void *context, int worker)
 
 TEST(sizes_as_people_write_them)
 {
-    static const struct { const char *text; i64 bytes; } sizes[] = {
-        { "0", 0 }, { "0.0GB", 0 }, { "1000", 1000 }, { "1.5", 1 }, { "7b", 7 }, { "7 B", 7 }, { "64k", 64 << 10 }, { "64kB", 64 << 10 }, { "64 KiB", 64 << 10 }, { "512MB", 512 << 20 },
-        { "1.5M", 3 << 19 }, { ".5M", 1 << 19 }, { "2g", (i64)2 << 30 }, { "2GB", (i64)2 << 30 }, { "2 gib", (i64)2 << 30 }, { "3T", (i64)3 << 40 }, { "3tb", (i64)3 << 40 }, { "1e3", 1000 },
+    static const struct { const char *text; i64 bytes;
+    } sizes[] = {
+        { "0", 0 },
+        { "0.0GB", 0 },
+        { "1000", 1000 },
+        { "1.5", 1 },
+        { "7b", 7 },
+        { "7 B", 7 },
+        { "64k", 64 << 10 },
+        { "64kB", 64 << 10 },
+        { "64 KiB", 64 << 10 },
+        { "512MB", 512 << 20 },
+        { "1.5M", 3 << 19 },
+        { ".5M", 1 << 19 },
+        { "2g", (i64)2 << 30 },
+        { "2GB", (i64)2 << 30 },
+        { "2 gib", (i64)2 << 30 },
+        { "3T", (i64)3 << 40 },
+        { "3tb", (i64)3 << 40 },
+        { "1e3", 1000 },
     };
-    static const char *const others[] = { "", " ", ".", ".k", "lots", "-5", "+5", "inf", "nan", "1e30", "1e30GB", "9000000TB", "2 G B", "2GBs", "GB", "2ki", "2q", "0x10", "0.5", ".0001kB", "1,5GB", "50%", "2GB " };
+    static const char *const others[] = { "",    " ",    ".",      ".k",        "lots",  "-5",   "+5",  "inf",
+                                          "nan", "1e30", "1e30GB", "9000000TB", "2 G B", "2GBs", "GB",  "2ki",
+                                          "2q",  "0x10", "0.5",    ".0001kB",   "1,5GB", "50%",  "2GB " };
     i64 bytes;
     for (int i = 0; i < COUNT_OF(sizes); i++) {
         bytes = -1;
@@ -518,8 +652,16 @@ TEST(sizes_as_people_write_them)
 
 TEST(sizes_as_people_read_them)
 {
-    static const struct { u64 bytes; const char *text; } sizes[] = {
-        { 0, "0 B" }, { 1023, "1023 B" }, { 1024, "1 KiB" }, { 1536, "1.5 KiB" }, { (u64)48 << 20, "48 MiB" }, { ((u64)48 << 20) + 1, "48.0 MiB" }, { (u64)5 << 40, "5 TiB" }, { (u64)5 << 50, "5120 TiB" },
+    static const struct { u64 bytes; const char *text;
+    } sizes[] = {
+        { 0, "0 B" },
+        { 1023, "1023 B" },
+        { 1024, "1 KiB" },
+        { 1536, "1.5 KiB" },
+        { (u64)48 << 20, "48 MiB" },
+        { ((u64)48 << 20) + 1, "48.0 MiB" },
+        { (u64)5 << 40, "5 TiB" },
+        { (u64)5 << 50, "5120 TiB" },
     };
     for (int i = 0; i < COUNT_OF(sizes); i++)
         CHECK_STR(mem_size_text(sizes[i].bytes).text, sizes[i].text);

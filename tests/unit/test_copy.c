@@ -690,7 +690,7 @@ static bool read_simply(const char *text, size_t length, const CopyOptions *opti
                 text_add(rows, "-");
             } else {
                 CopySpace scratch = { 0 };
-                Span clean = { bytes, field_length };
+                FieldText clean = { bytes, field_length };
                 CHECK(copy_clean_field(options, &clean, &scratch, NULL, NULL) == WEFT_OK);
                 text_add_bytes(rows, clean.bytes, clean.length);
                 copy_space_free(&scratch, NULL);

@@ -39,12 +39,16 @@ TEST(library_without_a_needed_symbol_is_too_old)
 // The first symbol tells whether it is the library at all, the others how old it is.
 TEST(a_library_of_the_environment_is_named_with_its_variable)
 {
-    const LibrarySymbol known[] = { { "cos", offsetof(MathTable, cosine), false }, { "weft_no_such_function", offsetof(MathTable, none), false } };
+    const LibrarySymbol known[] = { { "cos", offsetof(MathTable, cosine), false },
+                                    { "weft_no_such_function", offsetof(MathTable, none), false } };
     const LibrarySymbol unknown[] = { known[1], known[0] };
-    static const struct { const char *name; bool knows_first; const char *message; } cases[] = {
+    static const struct { const char *name; bool knows_first; const char *message;
+    } cases[] = {
         { "libm.so.6", true, "WEFT_LIBMATHS names \"libm.so.6\", which is too old: it has no weft_no_such_function" },
-        { "libm.so.6", false, "WEFT_LIBMATHS names \"libm.so.6\", which is not a book of maths: it has no weft_no_such_function" },
-        { "/nowhere/libm.so", true, "WEFT_LIBMATHS names \"/nowhere/libm.so\", which cannot be opened: No such file or directory" },
+        { "libm.so.6", false,
+          "WEFT_LIBMATHS names \"libm.so.6\", which is not a book of maths: it has no weft_no_such_function" },
+        { "/nowhere/libm.so", true,
+          "WEFT_LIBMATHS names \"/nowhere/libm.so\", which cannot be opened: No such file or directory" },
         { "/", true, "WEFT_LIBMATHS names \"/\", which cannot be opened: cannot read file data: Is a directory" },
         { "/proc/self/status", true, "WEFT_LIBMATHS names \"/proc/self/status\", which cannot be opened: " },
     };
@@ -53,7 +57,8 @@ TEST(a_library_of_the_environment_is_named_with_its_variable)
         Text path = { 0 };
         Error err = { 0 };
         setenv("WEFT_LIBMATHS", cases[i].name, 1);
-        CHECK(!library_open_named("WEFT_LIBMATHS", "a book of maths", cases[i].knows_first ? known : unknown, 2, &table, &path, &err));
+        CHECK(!library_open_named("WEFT_LIBMATHS", "a book of maths", cases[i].knows_first ? known : unknown, 2, &table,
+                                  &path, &err));
         CHECK_STATUS(err.status, WEFT_NO_DEVICE);
         CHECK_HAS(err.message, cases[i].message);
         CHECK(!path.bytes);
@@ -69,7 +74,8 @@ TEST(a_missing_driver_is_named_with_a_hint)
     Error err = { 0 };
     CHECK_STATUS(cuda_need(&driver, &err), WEFT_NO_DEVICE);
     CHECK_STR(err.sqlstate, "55000");
-    CHECK_STR(err.message, "WEFT_LIBCUDA names \"/nowhere/libcuda.so.1\", which cannot be opened: No such file or directory");
+    CHECK_STR(err.message,
+              "WEFT_LIBCUDA names \"/nowhere/libcuda.so.1\", which cannot be opened: No such file or directory");
     CHECK_HAS(err.hint, "Correct WEFT_LIBCUDA, or unset it");
     CHECK(!driver->path && driver->n_gpus == 0);
 }
@@ -80,7 +86,8 @@ TEST(a_missing_nvrtc_is_named_with_a_hint)
     const Nvrtc *nvrtc;
     Error err = { 0 };
     CHECK_STATUS(nvrtc_need(12040, &nvrtc, &err), WEFT_NO_DEVICE);
-    CHECK_STR(err.message, "WEFT_LIBNVRTC names \"/nowhere/libnvrtc.so\", which cannot be opened: No such file or directory");
+    CHECK_STR(err.message,
+              "WEFT_LIBNVRTC names \"/nowhere/libnvrtc.so\", which cannot be opened: No such file or directory");
     CHECK_HAS(err.hint, "Correct WEFT_LIBNVRTC, or unset it");
     CHECK_HAS(err.hint, "CUDA 12 or older");
     CHECK(!nvrtc->path);
@@ -112,7 +119,9 @@ static weft_status allocate(const CudaDriver *driver, size_t bytes, Error *err)
 
 TEST(errors_of_the_driver_carry_the_name_of_the_call)
 {
-    const CudaDriver driver = { .GetErrorName = error_name, .GetErrorString = error_string, .MemAlloc = mem_alloc_fails };
+    const CudaDriver driver = { .GetErrorName = error_name,
+                                .GetErrorString = error_string,
+                                .MemAlloc = mem_alloc_fails };
     Error err = { 0 };
     CHECK_STATUS(allocate(&driver, 1, &err), WEFT_OUT_OF_MEMORY);
     CHECK_STR(err.message, "cuMemAlloc: out of memory (CUDA_ERROR_OUT_OF_MEMORY, 2)");

@@ -1,7 +1,8 @@
-// test_faults.c - statements while memory, compilers and files fail: a clean error, nothing lost, nothing left behind, and
-// the right answer the next time.
+// test_faults.c - statements while memory, compilers and files fail: a clean error, nothing lost, nothing left behind,
+// and the right answer the next time.
 //
-// Every statement is run with its first call of a kind failing, then with its second, and so on until it passes untouched.
+// Every statement is run with its first call of a kind failing, then with its second, and so on until it passes
+// untouched.
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -19,9 +20,10 @@ static void no_faults(void)
 
 // ---- tables ---------------------------------------------------------------------------------------------------------
 
-static const char *const setup = "set chunk_rows = 64;"
-                                 "create table fact (id bigint, digit bigint, price decimal(10,2), size real, name text);"
-                                 "create table dim (id bigint, name text, weight double precision)";
+static const char *const setup =
+    "set chunk_rows = 64;"
+    "create table fact (id bigint, digit bigint, price decimal(10,2), size real, name text);"
+    "create table dim (id bigint, name text, weight double precision)";
 
 static void make_tables(void)
 {
@@ -33,7 +35,8 @@ static void make_tables(void)
         text_add(&sql, i % 7 ? "'name %d')" : "null)", i % 20);
     }
     run(sql.bytes);
-    run("insert into dim values (0, 'name 0', 0), (1, 'name 1', 1.5), (2, 'name 2', 2.5), (3, null, null), (4, 'other', -1), (4, 'twice', 9)");
+    run("insert into dim values (0, 'name 0', 0), (1, 'name 1', 1.5), (2, 'name 2', 2.5), (3, null, null), (4, "
+        "'other', -1), (4, 'twice', 9)");
     text_free(&sql);
 }
 
@@ -50,12 +53,14 @@ static const char *const queries[] = {
     "select count(*), sum(d.weight) from fact f join dim d on f.name = d.name",
     "select count(*) from fact f join dim d on f.digit = d.id and f.name = d.name and f.size > d.weight",
     "select count(*), sum(a.id) from fact a, dim b where a.id < 50",
-    "select a.id, b.id, c.name from fact a join fact b on a.id = b.id + 1 join dim c on b.digit = c.id order by 1, 3 limit 6",
+    "select a.id, b.id, c.name from fact a join fact b on a.id = b.id + 1 join dim c on b.digit = c.id order by 1, 3 "
+    "limit 6",
     "select count(*) from fact where name like '%1%' or name is null",
     "select count(*) from fact where name in ('name 1', 'name 2') and price between 10 and 90.5",
     "select id from fact order by name desc nulls last, id limit 7 offset 3",
     "select case when id % 2 = 0 then name else 'odd' end as which, count(*) from fact group by 1 order by 1 limit 4",
-    "select coalesce(f.name, d.name), count(*) from fact f join dim d on f.digit = d.id group by 1 order by 2 desc, 1 limit 4",
+    "select coalesce(f.name, d.name), count(*) from fact f join dim d on f.digit = d.id group by 1 order by 2 desc, 1 "
+    "limit 4",
     "select count(*) from fact f join dim d on f.digit = d.id where f.name < d.name",
     "select sum(price) from fact having count(*) > 5",
     "select name, rows from weft_tables order by 1",
@@ -132,7 +137,8 @@ TEST(memory_faults_are_survived)
 }
 
 // Statements that change something: all or nothing.
-static void check_change_faults(FaultKind kind, const char *sql, const char *count, const char *before, const char *after)
+static void check_change_faults(FaultKind kind, const char *sql, const char *count, const char *before,
+                                const char *after)
 {
     for (int nth = 1;; nth++) {
         CHECK(nth < FAULTS_MOST);
@@ -170,7 +176,8 @@ static void check_changes(FaultKind kind)
     snprintf(copy, sizeof(copy), "copy made from '%s'", path);
     check_change_faults(kind, "create table made (n bigint, word text)", tables, "0;", "1;");
     run("insert into made values (1, 'one')");
-    check_change_faults(kind, "insert into made values (2, 'two'), (3, 'three'), (4, 'four')", rows, "1|one|one;", "4|four|two;");
+    check_change_faults(kind, "insert into made values (2, 'two'), (3, 'three'), (4, 'four')", rows, "1|one|one;",
+                        "4|four|two;");
     run("drop table made; create table made (n bigint, word text); insert into made values (1, 'one')");
     check_change_faults(kind, copy, rows, "1|one|one;", "4|four|two;");
     for (int nth = 1;; nth++) {
@@ -328,7 +335,8 @@ TEST(a_compiler_that_is_missing_or_fails_is_told_and_done_without)
     check_compiler(write_script("failing-cc", "echo 'sorry' >&2; exit 1"));
     check_compiler(write_script("empty-cc", "exit 0"));
     check_compiler(write_script("killed-cc", "kill -SEGV $$"));
-    check_compiler(write_script("garbage-cc", "while [ $# -gt 0 ]; do [ \"$1\" = -o ] && echo garbage >\"$2\"; shift; done"));
+    check_compiler(
+        write_script("garbage-cc", "while [ $# -gt 0 ]; do [ \"$1\" = -o ] && echo garbage >\"$2\"; shift; done"));
     check_compiler(test_path("failing-cc.txt"));
     setenv("WEFT_CC_TIMEOUT_MS", "200", 1);
     check_compiler(write_script("sleeping-cc", "exec sleep 100"));

@@ -1,4 +1,5 @@
-// test_float_range.c - what is proved about float expressions holds for all values: computed, and looked up in the range.
+// test_float_range.c - what is proved about float expressions holds for all values: computed, and looked up in the
+// range.
 
 #include "test.h"
 #include "float_help.h"
@@ -37,13 +38,15 @@ static bool holds(FloatRange range, double value)
     FloatBits bits = float_bits_of(value);
     if (value < range.low || value > range.high)
         return false;
-    return bits.least > bits.most || (bits.unit >= range.unit && bits.least >= range.least && bits.most <= float_range_most(range));
+    return bits.least > bits.most ||
+           (bits.unit >= range.unit && bits.least >= range.least && bits.most <= float_range_most(range));
 }
 
 static void check_holds(FloatRange range, double value, const char *what)
 {
     if (!holds(range, value))
-        CHECK_FAIL("%s gave %a, which is not in %a .. %a, unit %d, least %d", what, value, range.low, range.high, range.unit, range.least);
+        CHECK_FAIL("%s gave %a, which is not in %a .. %a, unit %d, least %d", what, value, range.low, range.high,
+                   range.unit, range.least);
 }
 
 TEST(ranges_of_floats_hold_what_is_computed)
@@ -53,7 +56,8 @@ TEST(ranges_of_floats_hold_what_is_computed)
         const Sample a = random_sample(), b = random_sample();
         const Op op = (Op[]){ OP_ADD, OP_SUB, OP_MUL, OP_DIV }[round % 4];
         const bool is_real = random_bits() % 2;
-        const FloatRange range = float_range_of_call(op, a.range, b.range, is_real), either = float_range_unite(a.range, b.range);
+        const FloatRange range = float_range_of_call(op, a.range, b.range, is_real),
+                         either = float_range_unite(a.range, b.range);
         for (int i = 0; i < 36; i++) {
             const double x = a.values[i / 6], y = b.values[i % 6];
             double z = op == OP_ADD ? x + y : op == OP_SUB ? x - y : op == OP_MUL ? x * y : x / y;
@@ -73,7 +77,8 @@ TEST(ranges_of_floats_hold_what_is_computed)
 
 TEST(ranges_know_what_cannot_overflow)
 {
-    const FloatRange one = float_range_of_value(1), large = float_range_of_value(1e200), infinity = float_range_of_value(INFINITY);
+    const FloatRange one = float_range_of_value(1), large = float_range_of_value(1e200),
+                     infinity = float_range_of_value(INFINITY);
     CHECK(!float_call_overflows(OP_MUL, TYPE(DOUBLE), one, large));
     CHECK(float_call_overflows(OP_MUL, TYPE(DOUBLE), large, large));
     CHECK(!float_call_overflows(OP_ADD, TYPE(DOUBLE), large, large));
@@ -86,7 +91,8 @@ TEST(ranges_know_what_cannot_overflow)
 
 TEST(ranges_know_what_is_special)
 {
-    const FloatRange nan = float_range_of_value(NAN), infinity = float_range_of_value(INFINITY), one = float_range_of_value(1);
+    const FloatRange nan = float_range_of_value(NAN), infinity = float_range_of_value(INFINITY),
+                     one = float_range_of_value(1);
     CHECK(nan.known && nan.has_special && infinity.has_special && !one.has_special);
     CHECK(float_range_unite(one, nan).has_special);
     const FloatRange zero = float_range_of_call(OP_DIV, one, infinity, false);
@@ -99,6 +105,11 @@ TEST(ranges_know_what_is_special)
         check_holds(cents, i / 100.0, "cents");
     check_holds(cents, 0.01, "cents");
     check_holds(float_range_of_exact(INT64_MIN, INT64_MAX, 0), (double)INT64_MAX, "bigint");
-    check_holds((FloatRange){ .known = true, .has_special = true, .low = -0x1.fffffffffffffp1023, .high = 0x1.fffffffffffffp1023,
-                              .unit = float_range_any().unit, .least = float_range_any().least }, 0x1p-1074, "any");
+    check_holds((FloatRange){ .known = true,
+                              .has_special = true,
+                              .low = -0x1.fffffffffffffp1023,
+                              .high = 0x1.fffffffffffffp1023,
+                              .unit = float_range_any().unit,
+                              .least = float_range_any().least },
+                0x1p-1074, "any");
 }

@@ -1,6 +1,7 @@
 // test_float_sum.c - sums of floats are the exact sum, rounded once: the same bits whatever the order.
 //
-// Compared with another exact algorithm (Shewchuk's: a sum is a few doubles that do not overlap), which shares no idea with ours.
+// Compared with another exact algorithm (Shewchuk's: a sum is a few doubles that do not overlap), which shares no idea
+// with ours.
 
 #include "test.h"
 #include "float_help.h"
@@ -8,7 +9,7 @@
 #include "engine/exact.h"
 #include "engine_help.h"
 
-// ---- the reference ----------------------------------------------------------------------------------------------------
+// ---- the reference --------------------------------------------------------------------------------------------------
 
 // a + b exactly, as the nearest double and what it lacks.  No multiplication: nothing that a compiler could fuse.
 static void add_exactly(double a, double b, double *sum, double *rest)
@@ -68,10 +69,11 @@ static double distance(const double *values, size_t n, double mean)
 static bool is_mean(const double *values, size_t n, double mean)
 {
     double is = distance(values, n, mean);
-    return is <= distance(values, n, nextafter(mean, INFINITY)) && is <= distance(values, n, nextafter(mean, -INFINITY));
+    return is <= distance(values, n, nextafter(mean, INFINITY)) &&
+           is <= distance(values, n, nextafter(mean, -INFINITY));
 }
 
-// ---- rounding ---------------------------------------------------------------------------------------------------------
+// ---- rounding -------------------------------------------------------------------------------------------------------
 
 static u64 bits_of(double value)
 {
@@ -94,12 +96,14 @@ TEST(parts_are_put_together_and_rounded_once)
     CHECK_SAME(exact_round((i64[]){ 5, -1 }, 2, 3, -1, 1), -1.5);
     CHECK_SAME(exact_round((i64[]){ ((i64)1 << 53) + 1 }, 1, 51, 0, 1), 0x1p53);               // half: to even
     CHECK_SAME(exact_round((i64[]){ ((i64)1 << 53) + 3 }, 1, 51, 0, 1), 0x1p53 + 4);
-    CHECK_SAME(exact_round((i64[]){ 1, 0, ((i64)1 << 53) + 1 }, 3, 40, -80, 1), 0x1p53 + 2);    // a little more than half
+    // A little more than half.
+    CHECK_SAME(exact_round((i64[]){ 1, 0, ((i64)1 << 53) + 1 }, 3, 40, -80, 1), 0x1p53 + 2);
     CHECK_SAME(exact_round((i64[]){ -1, 0, ((i64)1 << 53) + 1 }, 3, 40, -80, 1), 0x1p53);
     CHECK_SAME(exact_round((i64[]){ INT64_MAX, INT64_MAX }, 2, 51, 0, 1), 0x1p114 + 0x1p63);
     CHECK_SAME(exact_round((i64[]){ INT64_MIN, INT64_MIN }, 2, 51, 0, 1), -0x1p114 - 0x1p63);
     CHECK_SAME(exact_round((i64[]){ 3 }, 1, 51, -1074, 1), 3 * 0x1p-1074);
-    CHECK_SAME(exact_round((i64[]){ 3 }, 1, 51, -1074, 2), 2 * 0x1p-1074);                     // subnormals: half, to even
+    // Subnormals: half, to even.
+    CHECK_SAME(exact_round((i64[]){ 3 }, 1, 51, -1074, 2), 2 * 0x1p-1074);
     CHECK_SAME(exact_round((i64[]){ 1 }, 1, 51, -1074, 2), 0);
     CHECK_SAME(exact_round((i64[]){ 5 }, 1, 51, -1074, 3), 2 * 0x1p-1074);
     CHECK_SAME(exact_round((i64[]){ 1 }, 1, 51, 0, 3), 1.0 / 3);
@@ -195,7 +199,8 @@ static void check_row(const weft_result *result, size_t row, int first, const Da
 
 static void check_sums(const Data *data)
 {
-    const char *by[] = { "select g, " SUMS " from t group by g order by g", "select h, " SUMS " from t group by h order by h" };
+    const char *by[] = { "select g, " SUMS " from t group by g order by g",
+                         "select h, " SUMS " from t group by h order by h" };
     weft_result *result = query("select " SUMS " from t");
     check_row(result, 0, 0, data, -1);
     weft_result_free(result);
@@ -217,14 +222,17 @@ static void start_table(const char *chunk_rows)
     run("create table t (g integer, h bigint, x double precision, y double precision, r real)");
 }
 
-static const struct { const char *name; FloatOf one; } kinds[] = {
-    { "cents", one_of_cents }, { "integers", one_of_integers }, { "many exponents", one_of_many }, { "all exponents", one_of_all },
-    { "tiny", one_of_tiny }, { "huge", one_of_huge }, { "cancelling", one_that_cancels }, { "halves", one_half }, { "zeros", one_zero },
+static const struct { const char *name; FloatOf one;
+} kinds[] = {
+    { "cents", one_of_cents },          { "integers", one_of_integers }, { "many exponents", one_of_many },
+    { "all exponents", one_of_all },    { "tiny", one_of_tiny },         { "huge", one_of_huge },
+    { "cancelling", one_that_cancels }, { "halves", one_half },          { "zeros", one_zero },
 };
 
 TEST(sums_are_exact_whatever_the_values)
 {
-    const char *settings[] = { "set jit = tcc; set weave = on", "set jit = tcc; set weave = off", "set jit = cc; set weave = on" };
+    const char *settings[] = { "set jit = tcc; set weave = on", "set jit = tcc; set weave = off",
+                               "set jit = cc; set weave = on" };
     Data *data = calloc(1, sizeof(*data));
     for (int k = 0; k < COUNT_OF(kinds); k++)
         for (int small = 0; small < 2; small++) {
@@ -240,12 +248,14 @@ TEST(sums_are_exact_whatever_the_values)
     free(data);
 }
 
-// What a naive sum would give differs from chunk size to chunk size; this does not, and threads and company do not matter either.
+// What a naive sum would give differs from chunk size to chunk size; this does not, and threads and company do not
+// matter either.
 TEST(sums_do_not_depend_on_threads_or_on_other_queries)
 {
     enum { N_OTHERS = 5, N_ROUNDS = 12 };
-    const char *others[N_OTHERS] = { "select count(*) from t where x > 0", "select g, max(x) from t group by g", "select " SUMS " from t",
-                                     "select sum(x), sum(y * r) from t where g < 3", "select h, avg(y) from t where r > 0 group by h" };
+    const char *others[N_OTHERS] = { "select count(*) from t where x > 0", "select g, max(x) from t group by g",
+                                     "select " SUMS " from t", "select sum(x), sum(y * r) from t where g < 3",
+                                     "select h, avg(y) from t where r > 0 group by h" };
     Data *data = calloc(1, sizeof(*data));
     start_table("64");
     state = 99;

@@ -34,7 +34,8 @@ TEST(a_copy_is_found_until_its_room_is_wanted)
     Copy *three = copy_add(frames, key(3), 2 * FRAME_BYTES, false);
     CHECK(three);
     CHECK(!copy_find(frames, key(2)));
-    CHECK_INT((i64)frames_copied(frames), (i64)(2 * FRAME_BYTES) + (copy_find(frames, key(1)) ? (i64)(2 * FRAME_BYTES) : 0));
+    CHECK_INT((i64)frames_copied(frames),
+              (i64)(2 * FRAME_BYTES) + (copy_find(frames, key(1)) ? (i64)(2 * FRAME_BYTES) : 0));
     frames_free(frames);
 }
 
@@ -60,7 +61,8 @@ TEST(nothing_goes_for_what_finds_no_room_all_the_same)
     int     n_left = 0;
     for (int r = 0; r < N_RUNS; r++) {
         u64 held;
-        for (int f = 0; f < LENGTH; f++) copy_release(frames, copy_add(frames, key((u64)(1 + r * LENGTH + f)), FRAME_BYTES, false));
+        for (int f = 0; f < LENGTH; f++)
+            copy_release(frames, copy_add(frames, key((u64)(1 + r * LENGTH + f)), FRAME_BYTES, false));
         CHECK(frames_take(frames, FRAME_BYTES, &held));
     }
     CHECK(!copy_add(frames, key(1000), (LENGTH + 1) * FRAME_BYTES, false));
@@ -84,7 +86,8 @@ TEST(copies_that_pass_go_before_those_that_stay)
     copy_release(frames, copy_add(frames, key(3), FRAME_BYTES, true));
     CHECK(copy_add(frames, key(4), FRAME_BYTES, false));    // the last free one
     CHECK(copy_add(frames, key(5), FRAME_BYTES, false));
-    CHECK(!copy_find(frames, key(3)));                      // of those that pass the newest: a circular scan comes to it last
+    // Of those that pass the newest: a circular scan comes to it last.
+    CHECK(!copy_find(frames, key(3)));
     CHECK(copy_find(frames, key(1)) && copy_find(frames, key(2)));
     frames_free(frames);
 }
@@ -122,7 +125,8 @@ TEST(any_order_of_taking_and_giving_keeps_the_books)
         if (!frames_take(frames, wanted, &at[n])) continue;
         bytes[n] = wanted;
         for (int m = 0; m < N; m++)
-            CHECK(m == n || !bytes[m] || at[m] + (bytes[m] + FRAME_BYTES - 1) / FRAME_BYTES * FRAME_BYTES <= at[n] || at[n] + (bytes[n] + FRAME_BYTES - 1) / FRAME_BYTES * FRAME_BYTES <= at[m]);
+            CHECK(m == n || !bytes[m] || at[m] + (bytes[m] + FRAME_BYTES - 1) / FRAME_BYTES * FRAME_BYTES <= at[n] ||
+                  at[n] + (bytes[n] + FRAME_BYTES - 1) / FRAME_BYTES * FRAME_BYTES <= at[m]);
     }
     for (int n = 0; n < N; n++)
         if (bytes[n]) frames_give(frames, at[n], bytes[n]);

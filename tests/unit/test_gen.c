@@ -3,32 +3,18 @@
 
 #include <fcntl.h>
 
-#include "test.h"
-
-#include "shell/gen.h"
+#include "gen_data.h"
 
 // The generator is part of the program, not of the library.
 #include "shell/gen.c"
 #include "shell/gen_load.c"
+#include "shell/gen_random.c"
 #include "shell/gen_ssb.c"
+#include "shell/gen_tpch.c"
+#include "shell/gen_tpch_text.c"
+#include "shell/gen_words.c"
 
 // ---- a generated database -------------------------------------------------------------------------------------------
-
-typedef struct Data {
-    Budget *budget;
-    Store  *store;
-    Arena  *arena;
-    Error   err;
-} Data;
-
-static Data empty_data(void)
-{
-    Data data = { .arena = arena_new(NULL, "test") };
-    data.budget = arena_make(data.arena, Budget);
-    error_clear(&data.err);
-    CHECK_OK(store_open(NULL, data.budget, &data.store, &data.err), data.err);
-    return data;
-}
 
 static weft_status generate_into(Data *data, const GenOptions *options, int n_workers)
 {
@@ -45,56 +31,6 @@ static Data make_data(double scale, u64 seed, int n_workers)
     GenOptions options = { .scale = scale, .seed = seed };
     CHECK_OK(generate_into(&data, &options, n_workers), data.err);
     return data;
-}
-
-static void free_data(Data *data)
-{
-    store_close(data->store);
-    CHECK_INT(data->budget->used, 0);
-    arena_free(data->arena);
-}
-
-static i64 row_count(Data *data, const char *name)
-{
-    const Table *table = store_table(data->store, name);
-    i64 n_rows = table ? (i64)table->n_rows : -1;
-    table_release(table);
-    return n_rows;
-}
-
-// All values of a column; codes when it is text.
-static i64 *read_column(Data *data, const char *name, const char *column_name)
-{
-    const Table *table = store_table(data->store, name);
-    CHECK(table != NULL);
-    int number = table_find_column(table, column_name);
-    CHECK(number >= 0);
-    i64 *values = arena_array(data->arena, i64, table->n_rows + 1), *to = values;
-    for (int i = 0; i < table->n_chunks; i++) {
-        const ColumnChunk *chunk = &table->chunks[i]->columns[number];
-        CHECK(chunk->valid == NULL);
-        for (u32 row = 0; row < table->chunks[i]->n_rows; row++) {
-            *to++ = chunk->base + (chunk->width == 1   ? ((const u8 *)chunk->data)[row]
-                                   : chunk->width == 2 ? ((const u16 *)chunk->data)[row]
-                                   : chunk->width == 4 ? (i64)((const u32 *)chunk->data)[row]
-                                                       : ((const i64 *)chunk->data)[row]);
-        }
-    }
-    table_release(table);
-    return values;
-}
-
-// All texts of a column, kept as long as the data.
-static const char **read_texts(Data *data, const char *name, const char *column_name)
-{
-    const i64 *codes = read_column(data, name, column_name);
-    const Table *table = store_table(data->store, name);
-    const Dictionary *dict = table->columns[table_find_column(table, column_name)].dict;
-    const char **texts = arena_array(data->arena, const char *, table->n_rows + 1);
-    for (u64 row = 0; row < table->n_rows; row++)
-        texts[row] = dict_get(dict, (u32)codes[row]).bytes;
-    table_release(table);
-    return texts;
 }
 
 static void check_between(const i64 *values, i64 n, i64 low, i64 high)
@@ -462,29 +398,6 @@ TEST(gen_queries_select_what_the_paper_says)
 
 // ---- the same again -------------------------------------------------------------------------------------------------
 
-static bool same_bytes(const ColumnChunk *a, const ColumnChunk *b, u32 n_rows)
-{
-    return a->width == b->width && a->base == b->base && memcmp(a->data, b->data, (size_t)a->width * n_rows) == 0;
-}
-
-static bool same_table(Data *a, Data *b, const char *name)
-{
-    const Table *x = store_table(a->store, name), *y = store_table(b->store, name);
-    bool is_same = x->n_rows == y->n_rows && x->n_chunks == y->n_chunks;
-    for (int column = 0; is_same && column < x->n_columns; column++) {
-        const Column *left = &x->columns[column], *right = &y->columns[column];
-        is_same = left->dict_count == right->dict_count;
-        for (u32 code = 0; is_same && code < left->dict_count; code++)
-            is_same = !strcmp(dict_get(left->dict, code).bytes, dict_get(right->dict, code).bytes);
-        for (int i = 0; is_same && i < x->n_chunks; i++)
-            is_same = x->chunks[i]->n_rows == y->chunks[i]->n_rows &&
-                      same_bytes(&x->chunks[i]->columns[column], &y->chunks[i]->columns[column], x->chunks[i]->n_rows);
-    }
-    table_release(x);
-    table_release(y);
-    return is_same;
-}
-
 static const char *const all_tables[] = { "part", "customer", "supplier", "date", "lineorder" };
 
 TEST(gen_is_the_same_with_any_number_of_workers)
@@ -497,13 +410,6 @@ TEST(gen_is_the_same_with_any_number_of_workers)
     free_data(&one);
     free_data(&four);
     free_data(&other);
-}
-
-static const char *tbl_path(const char *dir, const char *table)
-{
-    char name[256];
-    snprintf(name, sizeof(name), "%s/%s.tbl", dir, table);
-    return test_path(name);
 }
 
 TEST(gen_files_are_the_same_with_any_number_of_workers)
@@ -534,32 +440,8 @@ TEST(gen_files_and_tables_agree)
     Data data = empty_data(), copied = empty_data();
     GenOptions options = { .scale = 0.02, .seed = 9, .tbl_dir = test_path("agree") };
     CHECK_OK(generate_into(&data, &options, 2), data.err);
-    CopyOptions form = { .delimiter = '|', .trailing_delimiter = true, .null_text = "\\N" };
-    Pool *pool = pool_new(1);                               // so that words get their codes in the order of the rows
-    for (int i = 0; i < GEN_SSB_TABLES; i++) {
-        const Table *table = store_table(data.store, all_tables[i]);
-        ColumnDef columns[17];
-        u64 n_rows;
-        for (int column = 0; column < table->n_columns; column++)
-            columns[column] = (ColumnDef){ table->columns[column].name, table->columns[column].type, true };
-        CHECK_OK(store_create_table(copied.store, all_tables[i], columns, table->n_columns, &copied.err), copied.err);
-        const char *path = tbl_path("agree", all_tables[i]);
-        CHECK_OK(copy_from_file(copied.store, pool, copied.budget, all_tables[i], path, &form, NULL, NULL, &n_rows,
-                                &copied.err),
-                 copied.err);
-        CHECK_INT(n_rows, table->n_rows);
-        for (int column = 0; column < table->n_columns; column++) {
-            const char *name = table->columns[column].name;
-            bool is_text = table->columns[column].dict != NULL;
-            const i64 *a = read_column(&data, all_tables[i], name), *b = read_column(&copied, all_tables[i], name);
-            const char **x = is_text ? read_texts(&data, all_tables[i], name) : NULL;
-            const char **y = is_text ? read_texts(&copied, all_tables[i], name) : NULL;
-            for (u64 row = 0; row < n_rows; row++)
-                CHECK(is_text ? !strcmp(x[row], y[row]) : a[row] == b[row]);
-        }
-        table_release(table);
-    }
-    pool_free(pool);
+    for (int i = 0; i < GEN_SSB_TABLES; i++)
+        check_file(&data, &copied, "agree", all_tables[i]);
     free_data(&data);
     free_data(&copied);
 }
@@ -684,11 +566,23 @@ TEST(gen_command)
     CHECK(file_exists(tbl_path("made", "lineorder")));
 }
 
+TEST(gen_command_tpch)
+{
+    const char *dir = test_path("tpch");
+    CHECK_INT(COMMAND("tpch", "--sf", "0.001", "--threads", "2", "--tbl", dir), 0);
+    CHECK(file_exists(tbl_path("tpch", "lineitem")) && file_exists(tbl_path("tpch", "region")));
+    CHECK_INT(COMMAND("tpch", "--sf", "0.001", "--tbl", dir), 1);
+}
+
 TEST(gen_command_line_errors)
 {
     CHECK_INT(COMMAND("--help"), 0);
     CHECK_INT(run_command((const char *const[]){ "gen", NULL }), 2);
+    CHECK_INT(COMMAND("tpcds", "x"), 2);
     CHECK_INT(COMMAND("tpch"), 2);
+    CHECK_INT(COMMAND("tpch", "--sf", "351", "x"), 2);
+    CHECK_INT(COMMAND("tpch", "--seed", "1", "x"), 2);
+    CHECK_INT(COMMAND("--seed", "1", "tpch", "x"), 2);
     CHECK_INT(COMMAND("ssb"), 2);
     CHECK_INT(COMMAND("ssb", "--sf", "0", "x"), 2);
     CHECK_INT(COMMAND("ssb", "--sf", "nan", "x"), 2);

@@ -1,4 +1,5 @@
-// NVRTC's code: made from the samples of kernel text, remembered on disk.  Passes over where there is no NVRTC; needs no GPU.
+// NVRTC's code: made from the samples of kernel text, remembered on disk.  Passes over where there is no NVRTC; needs
+// no GPU.
 
 #include "test.h"
 
@@ -40,7 +41,12 @@ static void check_compiles(const char *name, const char *items, const char *tabl
     char       *prelude = words();
     Cubins     *cubins = cubins_new("");
     read_sample(name, &text);
-    const CubinJob job = { .prelude = prelude, .text = text.bytes, .major = 9, .minor = 0, .n_defines = 3, .defines = (const char *[]){ items, tables, groups } };
+    const CubinJob job = { .prelude = prelude,
+                           .text = text.bytes,
+                           .major = 9,
+                           .minor = 0,
+                           .n_defines = 3,
+                           .defines = (const char *[]){ items, tables, groups } };
     CHECK_OK(cubins_get(cubins, &job, &cubin, &was_cached, &err), err);
     CHECK(!was_cached);
     CHECK(cubin.length > 4 && memcmp(cubin.bytes, "\177ELF", 4) == 0);
@@ -52,7 +58,8 @@ static void check_compiles(const char *name, const char *items, const char *tabl
 
 TEST(samples_compile_in_all_shapes)
 {
-    static const char *const names[] = { "totals", "groups_array", "groups_hash", "groups_words", "joins", "rows", "arithmetic", "dates" };
+    static const char *const names[] = { "totals", "groups_array", "groups_hash", "groups_words",
+                                         "joins",  "rows",         "arithmetic",  "dates",        "math" };
     if (!has_nvrtc()) return;
     for (int n = 0; n < COUNT_OF(names); n++) {
         check_compiles(names[n], "ITEMS=8", "SHARED_TABLES_=0", "SHARED_GROUPS_=0");
@@ -71,7 +78,12 @@ TEST(a_cubin_is_found_again_and_its_options_count)
     char   *prelude = words();
     Cubins *cubins = cubins_new(directory);
     read_sample("totals", &text);
-    CubinJob job = { .prelude = prelude, .text = text.bytes, .major = 9, .minor = 0, .n_defines = 1, .defines = (const char *[]){ "ITEMS=2" } };
+    CubinJob job = { .prelude = prelude,
+                     .text = text.bytes,
+                     .major = 9,
+                     .minor = 0,
+                     .n_defines = 1,
+                     .defines = (const char *[]){ "ITEMS=2" } };
     CHECK(!cubins_have(cubins, &job));
     CHECK_OK(cubins_get(cubins, &job, &first, &was_cached, &err), err);
     CHECK(!was_cached);

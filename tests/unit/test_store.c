@@ -135,7 +135,8 @@ TEST(a_chunk_knows_its_own_pages)
     table_release(table);
     ChunkPages pages = pages_of(large, &table);
     const u8 *data = table->chunks[0]->columns[0].data;
-    CHECK(!pages.is_file && data >= pages.first && data + 900000 * table->chunks[0]->columns[0].width <= pages.first + pages.bytes);
+    CHECK(!pages.is_file && data >= pages.first &&
+          data + 900000 * table->chunks[0]->columns[0].width <= pages.first + pages.bytes);
     table_release(table);
     pages = pages_of(mapped, &table);
     data = table->chunks[0]->columns[0].data;

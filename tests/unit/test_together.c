@@ -1,7 +1,8 @@
-// test_together.c - queries that share a scan and are served by one kernel: their answers are those that each has alone.
+// test_together.c - queries that share a scan and are served by one kernel: their answers are those that each has
+// alone.
 //
-// A table of many small chunks, so that queries meet: the kernels for several of them are compiled when they first meet, and used
-// from the next time on.
+// A table of many small chunks, so that queries meet: the kernels for several of them are compiled when they first
+// meet, and used from the next time on.
 
 #include "test.h"
 #include "engine_help.h"
@@ -15,7 +16,8 @@ static void open_tables(void)
     open_db(NULL);
     run("set chunk_rows = 4096");
     run("create table d (k integer, class integer, name text)");
-    run("create table f (small integer, middle integer, wide integer, big bigint, key integer, word text, maybe integer, x double precision, y double precision)");
+    run("create table f (small integer, middle integer, wide integer, big bigint, key integer, word text, maybe "
+        "integer, x double precision, y double precision)");
     Text sql = { 0 };
     for (int k = 0; k < 40; k++) {
         text_clear(&sql);
@@ -28,9 +30,12 @@ static void open_tables(void)
     u64 x = 88172645463325252ull;
     for (int i = 0; i < 200000; i++) {
         x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-        fprintf(file, "%d,%d,%d,%lld,%d,w%d,%s,%.3f,%s\n", (int)(x % 11), (int)(x / 11 % 50) - 20, (int)(x / 550 % 2000) - 1000,
-                (long long)(x / 7 % 4000000000000000000ull) - 2000000000000000000ll, (int)(x / 1100000 % 40) * 3, (int)(x % 9),
-                x % 13 ? "5" : "", (double)(x % 100000) / 7, i % 1000 == 3 ? "1e200" : i % 1000 == 5 ? "-1e200" : "0.001");
+        fprintf(file, "%d,%d,%d,%lld,%d,w%d,%s,%.3f,%s\n", (int)(x % 11), (int)(x / 11 % 50) - 20,
+                (int)(x / 550 % 2000) - 1000, (long long)(x / 7 % 4000000000000000000ull) - 2000000000000000000ll,
+                (int)(x / 1100000 % 40) * 3, (int)(x % 9), x % 13 ? "5" : "", (double)(x % 100000) / 7,
+                i % 1000 == 3   ? "1e200"
+                : i % 1000 == 5 ? "-1e200"
+                                : "0.001");
     }
     fclose(file);
     text_clear(&sql);
@@ -44,7 +49,8 @@ static void open_tables(void)
 
 static void close_tables(void)
 {
-    CHECK_INT(jit_counts(db->jit)->failures, 0);            // a kernel for several that does not compile is never missed
+    // A kernel for several that does not compile is never missed.
+    CHECK_INT(jit_counts(db->jit)->failures, 0);
     for (int i = 0; i < N_TOGETHER; i++)
         weft_disconnect(sessions[i]);
     weft_disconnect(alone);
@@ -131,10 +137,12 @@ static ScanFigures check_together(char **queries, bool is_cube)
     for (int i = 0; i < N_TOGETHER; i++)
         answers[i] = answer_of(alone, queries[i]);
     jit_wait_idle(db->jit);
-    for (int round = 0; round < ROUNDS || (round < 45 && after.rides_cubed + (is_cube ? 0 : after.rides_fused) == 0); round++) {
+    for (int round = 0; round < ROUNDS || (round < 45 && after.rides_cubed + (is_cube ? 0 : after.rides_fused) == 0);
+         round++) {
         check_round(queries, answers, round >= 40);
         after = figures();
-        CHECK(after.rides_woven <= after.n_rides && after.rides_fused <= after.rides_woven && after.rides_cubed <= after.rides_woven);
+        CHECK(after.rides_woven <= after.n_rides && after.rides_fused <= after.rides_woven &&
+              after.rides_cubed <= after.rides_woven);
         after.rides_cubed -= before.rides_cubed, after.rides_fused -= before.rides_fused;
     }
     for (int i = 0; i < N_TOGETHER; i++) {
@@ -158,16 +166,21 @@ TEST(one_body_serves_queries_of_one_shape)
     static const char *const shapes[] = {
         "select sum(middle * small) from f where small between %d and %d and middle < %d",
         "select count(*) from f where small between %d and %d",
-        "select count(*), min(wide), max(big), sum(small), avg(middle) from f where small >= %d and small < %d and middle >= %d",
+        "select count(*), min(wide), max(big), sum(small), avg(middle) from f where small >= %d and small < %d and "
+        "middle >= %d",
         "select sum(big) from f where small between %d and %d and middle <> 3 and middle > %d",
-        "select word, count(*), sum(wide) from f where small between %d and %d and middle < %d group by word order by word",
-        "select small, word, max(middle) from f where small between %d and %d and middle < %d group by small, word order by 1, 2",
+        "select word, count(*), sum(wide) from f where small between %d and %d and middle < %d group by word order by "
+        "word",
+        "select small, word, max(middle) from f where small between %d and %d and middle < %d group by small, word "
+        "order by 1, 2",
         "select sum(wide) from f, d where key = k and small between %d and %d and middle < %d and class = %d",
-        "select class, sum(wide) from f, d where key = k and small between %d and %d and middle < %d group by class order by 1",
+        "select class, sum(wide) from f, d where key = k and small between %d and %d and middle < %d group by class "
+        "order by 1",
         "select sum(wide) from f where small between %d and %d and middle < %d and word like '%%%d%%' and wide > %d",
         "select sum(x), avg(x * middle), count(*) from f where small between %d and %d and middle < %d",
         "select sum(y), min(small) from f where small between %d and %d and middle < %d",
-        "select word, sum(y), sum(x), max(wide) from f where small between %d and %d and middle < %d group by word order by word",
+        "select word, sum(y), sum(x), max(wide) from f where small between %d and %d and middle < %d group by word "
+        "order by word",
     };
     open_tables();
     for (int s = 0; s < COUNT_OF(shapes); s++)
@@ -183,7 +196,8 @@ TEST(others_are_right_as_well)
         "select count(*) from f where maybe = 5 and small between %d and %d",
         "select small, middle from f where wide = 7 and small between %d and %d order by 1, 2 limit 5",
         "select big, count(*) from f where small between %d and %d and middle = %d group by big order by 1 limit 3",
-        "select name, sum(wide) from f, d where key = k and small between %d and %d and middle < %d and class = %d group by name order by 1",
+        ("select name, sum(wide) from f, d where key = k and small between %d and %d and middle < %d and class = %d "
+         "group by name order by 1"),
         "select sum(big / (wide + 2000)) from f where small between %d and %d",
     };
     open_tables();
@@ -203,10 +217,19 @@ TEST(queries_with_the_same_filters_are_fused)
         "from f where maybe > 3 and small < 10",
     };
     static const char *const sinks[] = {
-        "select count(*) %s", "select sum(middle) %s", "select sum(wide), min(big) %s", "select word, sum(small) %s group by word order by word",
-        "select big, count(*) %s group by big order by big limit 3", "select small, max(middle), avg(wide) %s group by small order by 1",
-        "select sum(big), count(maybe) %s", "select sum(x), sum(y) %s", "select word, avg(y) %s group by 1 order by 1", "select maybe, sum(big) %s group by maybe order by 1", "select sum(wide / (wide + 1001)) %s",
-        "select count(*), max(word) %s", "select middle, small, count(*) %s group by middle, small order by 1, 2 limit 9",
+        "select count(*) %s",
+        "select sum(middle) %s",
+        "select sum(wide), min(big) %s",
+        "select word, sum(small) %s group by word order by word",
+        "select big, count(*) %s group by big order by big limit 3",
+        "select small, max(middle), avg(wide) %s group by small order by 1",
+        "select sum(big), count(maybe) %s",
+        "select sum(x), sum(y) %s",
+        "select word, avg(y) %s group by 1 order by 1",
+        "select maybe, sum(big) %s group by maybe order by 1",
+        "select sum(wide / (wide + 1001)) %s",
+        "select count(*), max(word) %s",
+        "select middle, small, count(*) %s group by middle, small order by 1, 2 limit 9",
     };
     open_tables();
     for (int f = 0; f < COUNT_OF(froms); f++) {
@@ -226,19 +249,32 @@ TEST(queries_that_begin_alike_are_fused)
 {
     static const char *const froms[][6] = {
         { "f where small between 2 and 6 and middle < 9", "f where middle < 9 and small between 2 and 6 and wide > 0",
-          "f where small between 2 and 6 and middle < 9 and wide % 3 = 1", "f, d where key = k and class = 3 and small between 2 and 6 and middle < 9",
-          "f where small between 2 and 6 and middle < 9 and maybe > 3", "f where small between 2 and 6 and word like '%4%' and middle < 9" },
-        { "f, d where key = k and class = 3 and small < 7", "f, d where key = k and class = 3 and small < 7 and wide % 2 = 0",
-          "f, d where key = k and class = 3 and small < 7 and middle * small > wide", "f, d where key = k and class = 3 and small < 7 and name = 'name 3'",
-          "f, d where key = k and class = 3 and small < 7 and x > 20.5", "f, d where key = k and class = 3 and small < 7 and maybe is null" },
-        { "f where maybe > 3 and small < 10", "f where maybe > 3 and small < 10 and big / 7 > wide", "f where small < 10 and maybe > 3 and word = 'w3'",
-          "f where maybe > 3 and small < 10 and 100 / (middle + 21) > 4", "f where maybe > 3 and middle between -3 and 8 and small < 10", "f where maybe > 3 and small < 10" },
-        { "f where word like '%3%' or middle = 2", "f where (word like '%3%' or middle = 2) and wide / 5 > 7", "f where (word like '%3%' or middle = 2) and maybe = 5",
-          "f where (word like '%3%' or middle = 2) and x * 2 < 9000", "f where (word like '%3%' or middle = 2) and y < 1", "f where (word like '%3%' or middle = 2)" },
+          "f where small between 2 and 6 and middle < 9 and wide % 3 = 1",
+          "f, d where key = k and class = 3 and small between 2 and 6 and middle < 9",
+          "f where small between 2 and 6 and middle < 9 and maybe > 3",
+          "f where small between 2 and 6 and word like '%4%' and middle < 9" },
+        { "f, d where key = k and class = 3 and small < 7",
+          "f, d where key = k and class = 3 and small < 7 and wide % 2 = 0",
+          "f, d where key = k and class = 3 and small < 7 and middle * small > wide",
+          "f, d where key = k and class = 3 and small < 7 and name = 'name 3'",
+          "f, d where key = k and class = 3 and small < 7 and x > 20.5",
+          "f, d where key = k and class = 3 and small < 7 and maybe is null" },
+        { "f where maybe > 3 and small < 10", "f where maybe > 3 and small < 10 and big / 7 > wide",
+          "f where small < 10 and maybe > 3 and word = 'w3'",
+          "f where maybe > 3 and small < 10 and 100 / (middle + 21) > 4",
+          "f where maybe > 3 and middle between -3 and 8 and small < 10", "f where maybe > 3 and small < 10" },
+        { "f where word like '%3%' or middle = 2", "f where (word like '%3%' or middle = 2) and wide / 5 > 7",
+          "f where (word like '%3%' or middle = 2) and maybe = 5",
+          "f where (word like '%3%' or middle = 2) and x * 2 < 9000",
+          "f where (word like '%3%' or middle = 2) and y < 1", "f where (word like '%3%' or middle = 2)" },
     };
     static const char *const sinks[] = {
-        "select count(*) from %s", "select sum(wide), min(big) from %s", "select word, sum(small) from %s group by word order by word",
-        "select big, count(*) from %s group by big order by big limit 3", "select sum(x), sum(y), avg(x * middle) from %s", "select maybe, sum(big), sum(y) from %s group by maybe order by 1",
+        "select count(*) from %s",
+        "select sum(wide), min(big) from %s",
+        "select word, sum(small) from %s group by word order by word",
+        "select big, count(*) from %s group by big order by big limit 3",
+        "select sum(x), sum(y), avg(x * middle) from %s",
+        "select maybe, sum(big), sum(y) from %s group by maybe order by 1",
         "select small, max(middle), avg(wide) from %s group by small order by 1",
     };
     open_tables();
@@ -257,10 +293,12 @@ TEST(queries_that_begin_alike_are_fused)
 // A filter that fails for one fails for all that have it: each is told.
 TEST(an_error_in_a_filter_of_several_is_told_to_each)
 {
-    static const char *const queries[] = { "select count(*) from f where small between 2 and 6 and middle < 9 and 7 / (wide - 7) < 3",
-                                           "select sum(wide), max(word) from f where small between 2 and 6 and middle < 9 and 7 / (wide - 7) < 3",
-                                           "select sum(big), min(middle) from f where small between 2 and 6 and middle < 9",
-                                           "select max(big), min(small) from f where small between 2 and 6 and middle < 9" };
+    static const char *const queries[] = {
+        "select count(*) from f where small between 2 and 6 and middle < 9 and 7 / (wide - 7) < 3",
+        "select sum(wide), max(word) from f where small between 2 and 6 and middle < 9 and 7 / (wide - 7) < 3",
+        "select sum(big), min(middle) from f where small between 2 and 6 and middle < 9",
+        "select max(big), min(small) from f where small between 2 and 6 and middle < 9"
+    };
     open_tables();
     char *last[2] = { answer_of(session, queries[2]), answer_of(session, queries[3]) };
     for (int round = 0; round < 30; round++) {
@@ -290,9 +328,11 @@ TEST(an_error_in_a_fused_kernel_is_told_to_its_query_alone)
 {
     open_tables();
     weft_task *tasks[3];
-    static const char *const queries[] = { "select count(*) from f where small between 2 and 6 and middle < 9",
-                                           "select sum(wide / (wide - 7)) from f where small between 2 and 6 and middle < 9",
-                                           "select max(wide), min(word) from f where small between 2 and 6 and middle < 9" };
+    static const char *const queries[] = {
+        "select count(*) from f where small between 2 and 6 and middle < 9",
+        "select sum(wide / (wide - 7)) from f where small between 2 and 6 and middle < 9",
+        "select max(wide), min(word) from f where small between 2 and 6 and middle < 9"
+    };
     char *first = answer_of(session, queries[0]), *last = answer_of(session, queries[2]);
     for (int round = 0; round < 30; round++) {
         for (int i = 0; i < 3; i++)
@@ -352,4 +392,3 @@ TEST(members_may_leave_a_cube)
     }
     close_tables();
 }
-

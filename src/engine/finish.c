@@ -1,0 +1,567 @@
+// finish.c - what is done with the rows, groups or values of a pipeline once all are there.
+//
+// Rows come as columns of numbers (text as codes).  Groups are filtered and decoded column by column; only outputs that
+// are
+// more than a key or an aggregate go through the interpreter.  Values are constants.  All become views, one for each
+// output,
+// and an order: sorted and cut (sort.c).  result.c copies them for the user, stored.c for the pipelines that read them.
+
+#include "engine/engine.h"
+#include "engine/exact.h"
+
+#include <math.h>
+
+typedef struct Cells {                 // an output column
+    ViewKind    kind;
+    Type        type;
+    void       *data;
+    u8         *nulls;                 // NULL: there are none
+    size_t      size;
+    Dictionary *dict;                  // text: where it lies; NULL: in the query's arena
+} Cells;
+
+typedef struct Groups {
+    QueryRun       *run;
+    const Pipeline *pipeline;
+    const Finish   *finish;
+    const Woven    *woven;             // NULL: values
+    const GroupSet *set;
+    const u64      *words;             // hashed keys of several words, else NULL
+    const u32     **code_of_rank;      // by aggregate: min and max of text
+    const int *places;  // by column of the plan: the number of the key, n_keys + that of the aggregate, or of the value
+    bool            as_codes;
+    Cells          *cells;
+    u64            *kept;              // the groups that become rows; NULL: all, in order
+    u64             n_rows;
+    u64             group;             // at hand, for the interpreter
+} Groups;
+
+static u64 group_of(const Groups *groups, u64 row) { return groups->kept ? groups->kept[row] : row; }
+
+// ---- one value of a group -------------------------------------------------------------------------------------------
+
+static u64 key_code(const Groups *groups, int k, u64 group, bool *is_null)
+{
+    const Woven    *woven = groups->woven;
+    const GroupKey *key = &woven->group_keys[k];
+    if (groups->words) {
+        const u64 *words = groups->words + group * (u64)woven->n_words;
+        const u64  null_bits = woven->has_null_word ? words[groups->pipeline->n_keys] : 0;
+        *is_null = key->nullable && (key->n_codes ? words[k] == key->null_code : (null_bits >> k & 1) != 0);
+        return words[k];
+    }
+    const u64 word = woven->group_kind == GROUP_ARRAY ? group : groups->set->keys[group];
+    const u64 code = word / key->stride % MAX_OF(key->n_codes, 1);
+    *is_null = key->nullable && key->n_codes && code == key->null_code;
+    return code;
+}
+
+static i64 key_number(const GroupKey *key, u64 code)
+{
+    return key->decode ? key->decode[code] : (i64)((u64)key->base + code);
+}
+
+static void decode_key(const Groups *groups, int k, u64 group, Value *value)
+{
+    const GroupKey *key = &groups->woven->group_keys[k];
+    bool            is_null;
+    const u64       code = key_code(groups, k, group, &is_null);
+    *value = (Value){ .type = key->type, .is_null = is_null };
+    if (is_null) return;
+    if (type_is_float(key->type)) {
+        memcpy(&value->f, &code, sizeof value->f);
+    } else if (key->type.kind == TYPE_TEXT) {
+        const weft_text text = dict_get(key->dict, (u32)key_number(key, code));
+        value->text.bytes = text.bytes, value->text.length = (u32)text.length;
+    } else {
+        value->i = key_number(key, code);
+    }
+}
+
+static i64 cell_of(const Groups *groups, int slot, u64 group) { return ((const i64 *)groups->set->state[slot])[group]; }
+
+// NaN counts as an infinity of both signs, and so do infinities of both signs make NaN.
+static bool special_sum(const Groups *groups, const AggState *state, u64 group, double *sum)
+{
+    if (state->special < 0) return false;
+    const bool has_infinity = cell_of(groups, state->special, group) != 0,
+               has_minus_infinity = cell_of(groups, state->special + 1, group) != 0;
+    *sum = has_infinity && has_minus_infinity ? NAN : has_infinity ? INFINITY : -INFINITY;
+    return has_infinity || has_minus_infinity;
+}
+
+static double float_sum(const Groups *groups, const AggState *state, u64 group, u64 divisor)
+{
+    i64    parts[EXACT_BITS / 8];
+    double sum;
+    if (special_sum(groups, state, group, &sum)) return sum;
+    for (int p = 0; p < state->n_parts; p++) parts[p] = cell_of(groups, state->sum + p, group);
+    return exact_round(parts, state->n_parts, state->digits, state->unit, divisor);
+}
+
+static i128 sum_of(const Groups *groups, const AggState *state, u64 group)
+{
+    const i64 low = cell_of(groups, state->sum, group);
+    return state->high < 0 ? low : (i128)((u128)(u64)low | (u128)(u64)cell_of(groups, state->high, group) << 64);
+}
+
+// Also of groups and sums that nobody comes to see: what a statement says must not depend on how it is computed.
+static weft_status check_sums(const Groups *groups)
+{
+    for (int a = 0; a < groups->pipeline->n_aggs; a++) {
+        const Agg      *agg = &groups->pipeline->aggs[a];
+        const AggState *state = &groups->woven->aggs[a];
+        if (agg->kind != AGG_SUM || agg->type.kind != TYPE_BIGINT || state->high < 0) continue;
+        for (u64 r = 0; r < groups->n_rows; r++) {
+            if (query_should_stop(groups->run, r)) return query_canceled(groups->run);
+            const i128 sum = sum_of(groups, state, group_of(groups, r));
+            if (sum < INT64_MIN || sum > INT64_MAX)
+                return fail(groups->run->err, WEFT_OUT_OF_RANGE, agg->at, "bigint out of range");
+        }
+    }
+    return WEFT_OK;
+}
+
+// One division of exact numbers: avg of equal values is that value.
+static void average(Value *value, const Agg *agg, i64 count)
+{
+    const bool is_decimal = agg->arg->type.kind == TYPE_DECIMAL || agg->arg->type.kind == TYPE_NUMERIC;
+    value->f = (double)value->i / ((double)count * (is_decimal ? pow(10, agg->arg->type.scale) : 1));
+}
+
+static weft_text extreme_text(const Groups *groups, int a, const AggState *state, u64 group)
+{
+    const i64 cell = cell_of(groups, state->sum, group);
+    return dict_get(state->dict, state->is_rank ? groups->code_of_rank[a][cell] : (u32)cell);
+}
+
+static void extreme_value(const Groups *groups, int a, const AggState *state, u64 group, Value *value)
+{
+    if (state->is_float) {
+        value->f = ((const double *)groups->set->state[state->sum])[group] +
+                   0.0;  // -0 and 0 are equal: which one came first must not show
+    } else if (state->dict) {
+        const weft_text text = extreme_text(groups, a, state, group);
+        value->text.bytes = text.bytes, value->text.length = (u32)text.length;
+    } else {
+        value->i = cell_of(groups, state->sum, group);
+    }
+}
+
+static void decode_agg(const Groups *groups, int a, u64 group, Value *value)
+{
+    const Agg      *agg = &groups->pipeline->aggs[a];
+    const AggState *state = &groups->woven->aggs[a];
+    const i64       count = state->count >= 0 ? cell_of(groups, state->count, group) : 1;
+    *value = (Value){ .type = agg->type };
+    if (agg->kind == AGG_COUNT || agg->kind == AGG_COUNT_ALL) {
+        value->i = count;
+    } else if (count == 0) {
+        value->is_null = true;
+    } else if (agg->kind == AGG_MIN || agg->kind == AGG_MAX || agg->kind == AGG_ANY) {
+        extreme_value(groups, a, state, group, value);
+    } else if (state->is_float) {
+        value->f = float_sum(groups, state, group, agg->kind == AGG_AVG ? (u64)count : 1);
+    } else {
+        value->i = sum_of(groups, state, group);
+        if (agg->kind == AGG_AVG) average(value, agg, count);
+    }
+}
+
+static void give_value(void *context, const Expr *node, Value *value)
+{
+    const Groups *groups = context;
+    const int     place = groups->places[node->column], n_keys = groups->pipeline->n_keys;
+    if (!groups->woven)
+        *value = groups->pipeline->values->values[groups->group * (u64)groups->pipeline->n_columns + (u64)place];
+    else if (place < n_keys) decode_key(groups, place, groups->group, value);
+    else decode_agg(groups, place - n_keys, groups->group, value);
+}
+
+// Texts stay where they are, in a dictionary or the query's arena; the result gets copies in the end.
+static void put_value(Cells *cells, u64 at, const Value *value)
+{
+    if (value->is_null) {
+        cells->nulls[at] = 1;
+        return;
+    }
+    switch (cells->kind) {
+        case VIEW_INT: ((i64 *)cells->data)[at] = (i64)value->i; break;
+        case VIEW_FLOAT: ((double *)cells->data)[at] = value->f; break;
+        case VIEW_WIDE: ((i128 *)cells->data)[at] = value->i; break;
+        default: ((weft_text *)cells->data)[at] = (weft_text){ value->text.bytes, value->text.length }; break;
+    }
+}
+
+// ---- which groups become rows ---------------------------------------------------------------------------------------
+
+static bool group_exists(const Groups *groups, u64 group)
+{
+    const int seen = groups->woven->seen;
+    return groups->woven->state[seen].bytes == 1 ? ((const u8 *)groups->set->state[seen])[group] != 0
+                                                 : cell_of(groups, seen, group) != 0;
+}
+
+static weft_status find_groups(Groups *groups)
+{
+    const u64 n_groups = groups->set->n_groups;
+    u64       n = 0;
+    groups->n_rows = n_groups;
+    if (groups->woven->group_kind != GROUP_ARRAY) return WEFT_OK;
+    for (u64 g = 0; g < n_groups; g++) {
+        if (query_should_stop(groups->run, g)) return query_canceled(groups->run);
+        n += group_exists(groups, g);
+    }
+    TRY(query_alloc(groups->run, (n + 1) * sizeof *groups->kept, (void **)&groups->kept));
+    groups->n_rows = n, n = 0;
+    for (u64 g = 0; n < groups->n_rows; g++) {
+        if (query_should_stop(groups->run, g)) return query_canceled(groups->run);
+        groups->kept[n] = g;
+        n += group_exists(groups, g);
+    }
+    return WEFT_OK;
+}
+
+static weft_status all_hold(const Groups *groups, const EvalContext *context, bool *holds)
+{
+    Value value;
+    *holds = true;
+    for (int i = 0; *holds && i < groups->finish->n_conditions; i++) {
+        TRY(expr_eval(groups->finish->conditions[i], context, &value, groups->run->err));
+        *holds = !value.is_null && value.i;
+    }
+    return WEFT_OK;
+}
+
+static weft_status keep_where(Groups *groups, const EvalContext *context)
+{
+    const Finish *finish = groups->finish;
+    u64           n = 0, *places = groups->kept;
+    if (!finish->n_conditions) return WEFT_OK;
+    if (!places) TRY(query_alloc(groups->run, (groups->n_rows + 1) * sizeof *places, (void **)&places));
+    for (u64 r = 0; r < groups->n_rows; r++) {
+        if (query_should_stop(groups->run, r)) return query_canceled(groups->run);
+        groups->group = group_of(groups, r);
+        bool holds;
+        TRY(all_hold(groups, context, &holds));
+        if (holds) places[n++] = groups->group;
+    }
+    groups->kept = places, groups->n_rows = n;
+    return WEFT_OK;
+}
+
+// ---- outputs --------------------------------------------------------------------------------------------------------
+
+// Which key an output is as it is, or -1; then which aggregate.
+static int key_of(const Groups *groups, const Expr *expr)
+{
+    const int place = groups->woven && expr->kind == EXPR_COLUMN ? groups->places[expr->column] : -1;
+    return place < groups->pipeline->n_keys ? place : -1;
+}
+
+static int agg_of(const Groups *groups, const Expr *expr)
+{
+    const int place = groups->woven && expr->kind == EXPR_COLUMN ? groups->places[expr->column] : -1;
+    return place >= groups->pipeline->n_keys ? place - groups->pipeline->n_keys : -1;
+}
+
+static bool can_be_null(const Groups *groups, const Expr *expr)
+{
+    const int     key = key_of(groups, expr), agg = agg_of(groups, expr);
+    const AggKind kind = agg >= 0 ? groups->pipeline->aggs[agg].kind : AGG_SUM;
+    if (key >= 0) return groups->woven->group_keys[key].nullable;
+    if (agg < 0) return true;
+    return kind != AGG_COUNT && kind != AGG_COUNT_ALL && groups->woven->aggs[agg].count >= 0;
+}
+
+static weft_status room_for_cells(QueryRun *run, Cells *cells, u64 n_rows, bool has_nulls)
+{
+    TRY(query_alloc(run, (n_rows + 1) * cells->size, &cells->data));
+    return has_nulls ? query_alloc(run, n_rows + 1, (void **)&cells->nulls) : WEFT_OK;
+}
+
+// Texts that were looked up, by code; where rows are not many more than codes, each row looks up its own.  (Not all
+// codes have a text:
+// the domain of a key is as wide as ranges prove, and values need not be dense in it.)
+static weft_status room_for_texts(const Groups *groups, const GroupKey *key, weft_text **texts)
+{
+    *texts = NULL;
+    if (!key->n_codes || key->n_codes > groups->n_rows / 2) return WEFT_OK;
+    return query_alloc(groups->run, key->n_codes * sizeof **texts, (void **)texts);
+}
+
+static weft_text key_text(const GroupKey *key, u64 code, weft_text *texts)
+{
+    if (!texts) return dict_get(key->dict, (u32)key_number(key, code));
+    if (!texts[code].bytes) texts[code] = dict_get(key->dict, (u32)key_number(key, code));
+    return texts[code];
+}
+
+static weft_status put_key_texts(const Groups *groups, int k, Cells *cells)
+{
+    const GroupKey *key = &groups->woven->group_keys[k];
+    weft_text      *out = cells->data, *texts;
+    TRY(room_for_texts(groups, key, &texts));
+    for (u64 r = 0; r < groups->n_rows; r++) {
+        bool      is_null;
+        const u64 code = key_code(groups, k, group_of(groups, r), &is_null);
+        if (query_should_stop(groups->run, r)) return query_canceled(groups->run);
+        if (is_null) cells->nulls[r] = 1;
+        else out[r] = key_text(key, code, texts);
+    }
+    return WEFT_OK;
+}
+
+static weft_status put_key(const Groups *groups, int k, Cells *cells)
+{
+    const GroupKey *key = &groups->woven->group_keys[k];
+    const bool      is_float = type_is_float(key->type);
+    u64            *out = cells->data; // a double goes as its bits
+    cells->dict = key->dict;
+    if (key->type.kind == TYPE_TEXT && !groups->as_codes) return put_key_texts(groups, k, cells);
+    for (u64 r = 0; r < groups->n_rows; r++) {
+        bool      is_null;
+        const u64 code = key_code(groups, k, group_of(groups, r), &is_null);
+        if (query_should_stop(groups->run, r)) return query_canceled(groups->run);
+        if (is_null) cells->nulls[r] = 1;
+        else if (cells->kind == VIEW_WIDE) ((i128 *)cells->data)[r] = key_number(key, code);
+        else out[r] = is_float ? code : (u64)key_number(key, code);
+    }
+    return WEFT_OK;
+}
+
+// Sums and counts of 64 bits that are never NULL: the cells as they are.
+static bool is_plain_agg(const Groups *groups, int a, int *slot)
+{
+    const Agg      *agg = &groups->pipeline->aggs[a];
+    const AggState *state = &groups->woven->aggs[a];
+    const bool      is_count = agg->kind == AGG_COUNT || agg->kind == AGG_COUNT_ALL;
+    *slot = is_count ? state->count : state->sum;
+    if (is_count) return state->count >= 0;
+    return agg->kind != AGG_AVG && !state->is_float && !state->is_rank && state->count < 0;
+}
+
+static void put_extreme_code(const Groups *groups, int a, u64 group, Cells *cells, u64 row)
+{
+    const AggState *state = &groups->woven->aggs[a];
+    if (state->count >= 0 && cell_of(groups, state->count, group) == 0) cells->nulls[row] = 1;
+    else
+        ((i64 *)cells->data)[row] = state->is_rank ? groups->code_of_rank[a][cell_of(groups, state->sum, group)]
+                                                   : cell_of(groups, state->sum, group);
+}
+
+static weft_status put_agg(const Groups *groups, int a, Cells *cells)
+{
+    const AggState *state = &groups->woven->aggs[a];
+    int             slot;
+    const bool      is_plain = is_plain_agg(groups, a, &slot) && cells->kind == VIEW_INT;
+    cells->dict = state->dict;
+    for (u64 r = 0; r < groups->n_rows; r++) {
+        const u64 group = group_of(groups, r);
+        Value     value;
+        if (query_should_stop(groups->run, r)) return query_canceled(groups->run);
+        if (is_plain) {
+            ((i64 *)cells->data)[r] = cell_of(groups, slot, group);
+        } else if (cells->kind == VIEW_CODE) {
+            put_extreme_code(groups, a, group, cells, r);
+        } else {
+            decode_agg(groups, a, group, &value);
+            put_value(cells, r, &value);
+        }
+    }
+    return WEFT_OK;
+}
+
+static bool is_plain_output(const Groups *groups, const Expr *expr)
+{
+    return key_of(groups, expr) >= 0 || agg_of(groups, expr) >= 0;
+}
+
+static weft_status put_plain_outputs(Groups *groups)
+{
+    for (int c = 0; c < groups->finish->n_outputs; c++) {
+        const Expr *expr = groups->finish->outputs[c].value;
+        Cells      *cells = &groups->cells[c];
+        const int   key = key_of(groups, expr), agg = agg_of(groups, expr);
+        if (groups->as_codes && cells->kind == VIEW_TEXT && (key >= 0 || agg >= 0))
+            cells->kind = VIEW_CODE, cells->size = 8;
+        TRY(room_for_cells(groups->run, cells, groups->n_rows, can_be_null(groups, expr)));
+        if (key >= 0) TRY(put_key(groups, key, cells));
+        if (agg >= 0) TRY(put_agg(groups, agg, cells));
+    }
+    return WEFT_OK;
+}
+
+static weft_status put_other_outputs(Groups *groups, const EvalContext *context)
+{
+    const Finish *finish = groups->finish;
+    int           n_others = 0;
+    int          *others = arena_array(groups->run->arena, int, finish->n_outputs + 1);
+    Value         value;
+    for (int c = 0; c < finish->n_outputs; c++)
+        if (!is_plain_output(groups, finish->outputs[c].value)) others[n_others++] = c;
+    for (u64 r = 0; n_others && r < groups->n_rows; r++) {
+        if (query_should_stop(groups->run, r)) return query_canceled(groups->run);
+        groups->group = group_of(groups, r);
+        for (int o = 0; o < n_others; o++) {
+            TRY(expr_eval(finish->outputs[others[o]].value, context, &value, groups->run->err));
+            put_value(&groups->cells[others[o]], r, &value);
+        }
+    }
+    return WEFT_OK;
+}
+
+static weft_status invert_ranks(Groups *groups)
+{
+    groups->code_of_rank = arena_array(groups->run->arena, const u32 *, groups->pipeline->n_aggs + 1);
+    for (int a = 0; a < groups->pipeline->n_aggs; a++) {
+        const AggState *state = &groups->woven->aggs[a];
+        if (!state->is_rank) continue;
+        const u32 *ranks;
+        u32       *codes;
+        TRY(query_ranks(groups->run, state->dict, state->dict_count, &ranks));
+        TRY(query_alloc(groups->run, ((size_t)state->dict_count + 1) * sizeof *codes, (void **)&codes));
+        for (u32 code = 0; code < state->dict_count; code++) {
+            if (query_should_stop(groups->run, code)) return query_canceled(groups->run);
+            codes[ranks[code]] = code;
+        }
+        groups->code_of_rank[a] = codes;
+    }
+    return WEFT_OK;
+}
+
+// ---- which groups a LIMIT lets through ------------------------------------------------------------------------------
+
+// Codes of texts and floats are in no order.  NULLs last.
+static int compare_key(const Groups *groups, int k, u64 a, u64 b)
+{
+    const GroupKey *key = &groups->woven->group_keys[k];
+    bool            a_null, b_null;
+    const u64       a_code = key_code(groups, k, a, &a_null), b_code = key_code(groups, k, b, &b_null);
+    if (a_null || b_null) return a_null - b_null;
+    if (a_code == b_code) return 0;
+    if (type_is_float(key->type) || key->type.kind == TYPE_TEXT) {
+        Value x, y;
+        decode_key(groups, k, a, &x);
+        decode_key(groups, k, b, &y);
+        return value_compare(&x, &y);
+    }
+    return key_number(key, a_code) < key_number(key, b_code) ? -1 : 1;
+}
+
+// Groups of a hash table come as they were found, by the device and its threads.
+static int compare_keys(const void *context, u64 a, u64 b)
+{
+    const Groups *groups = context;
+    int           order = 0;
+    for (int k = 0; k < groups->pipeline->n_keys && !order; k++)
+        order = compare_key(groups, k, group_of(groups, a), group_of(groups, b));
+    return order;
+}
+
+// ---- all together ---------------------------------------------------------------------------------------------------
+
+static Cells *make_cells(QueryRun *run, const Finish *finish)
+{
+    Cells *cells = arena_array(run->arena, Cells, finish->n_outputs + 1);
+    for (int c = 0; c < finish->n_outputs; c++) {
+        const Type type = finish->outputs[c].value->type;
+        cells[c] = (Cells){ .kind = view_kind(type), .type = type };
+        cells[c].size = cells[c].kind == VIEW_INT || cells[c].kind == VIEW_FLOAT ? 8 : 16;
+    }
+    return cells;
+}
+
+static int *find_places(QueryRun *run, const Pipeline *pipeline)
+{
+    int *places = arena_array(run->arena, int, run->plan->n_columns + 1);
+    if (pipeline->sink == SINK_VALUES)
+        for (int c = 0; c < pipeline->n_columns; c++) places[pipeline->columns[c]] = c;
+    for (int k = 0; pipeline->sink == SINK_GROUPS && k < pipeline->n_keys; k++) places[pipeline->keys[k].column] = k;
+    for (int a = 0; a < pipeline->n_aggs; a++) places[pipeline->agg_columns[a]] = pipeline->n_keys + a;
+    return places;
+}
+
+static weft_status views_of_cells(Groups *groups, const Tie *tie, Finished *out)
+{
+    QueryRun *run = groups->run;
+    out->views = arena_array(run->arena, View, groups->finish->n_outputs + 1);
+    out->n_rows = groups->n_rows;
+    for (int c = 0; c < groups->finish->n_outputs; c++) {
+        const Cells *cells = &groups->cells[c];
+        out->views[c] = (View){
+            .kind = cells->kind, .type = cells->type, .data = cells->data, .nulls = cells->nulls, .dict = cells->dict
+        };
+        if (cells->kind == VIEW_CODE) out->views[c].dict_count = dict_count(cells->dict);
+    }
+    return order_rows(run, groups->finish, out->views, out->n_rows, tie, &out->order);
+}
+
+// Groups of an array come by key; codes of text are in no order that a user would know.
+static bool come_by_key(const Groups *groups)
+{
+    if (!groups->woven) return true;
+    for (int k = 0; k < groups->pipeline->n_keys; k++)
+        if (groups->woven->group_keys[k].type.kind == TYPE_TEXT) return false;
+    return groups->woven->group_kind != GROUP_HASH;
+}
+
+static weft_status finish_groups(Groups *groups, bool is_stable, Finished *out)
+{
+    const EvalContext context = { .arena = groups->run->arena, .column = give_value, .context = groups };
+    const Tie         tie = { compare_keys, groups };
+    const bool        is_hash = groups->woven && groups->woven->group_kind == GROUP_HASH;
+    if (groups->woven) {
+        if (is_hash && !groups->woven->is_one_word) groups->words = groups->set->words;
+        TRY(invert_ranks(groups));
+        TRY(find_groups(groups));
+        TRY(check_sums(groups));
+    } else {
+        groups->n_rows = groups->pipeline->values->n_rows;
+    }
+    TRY(keep_where(groups, &context));
+    TRY(put_plain_outputs(groups));
+    TRY(put_other_outputs(groups, &context));
+    return views_of_cells(groups, come_by_key(groups) || is_stable ? NULL : &tie, out);
+}
+
+static weft_status finish_rows(QueryRun *run, const Pipeline *pipeline, const Launch *launch, const Woven *woven,
+                               Finished *out)
+{
+    out->views = arena_array(run->arena, View, pipeline->n_outputs + 1);
+    out->n_rows = launch->rows.n_rows;
+    for (int c = 0; c < pipeline->n_outputs; c++) {
+        const OutColumn *column = &woven->outputs[c];
+        out->views[c] = (View){ .kind = view_kind(column->type),
+                                .type = column->type,
+                                .data = launch->rows.columns[column->value],
+                                .dict = column->dict,
+                                .dict_count = column->dict_count,
+                                .nulls = column->null < 0 ? NULL : launch->rows.columns[column->null] };
+        if (out->views[c].kind == VIEW_TEXT) out->views[c].kind = VIEW_CODE;
+        if (out->views[c].kind == VIEW_WIDE) out->views[c].kind = VIEW_INT;        // kernels have 64 bits
+    }
+    return order_rows(run, &pipeline->finish, out->views, out->n_rows, NULL, &out->order);
+}
+
+weft_status finish_pipeline(QueryRun *run, int number, const Launch *launch, const Woven *woven, bool as_codes,
+                            bool is_stable, Finished *out)
+{
+    const Pipeline *pipeline = &run->graph->pipelines[number];
+    if (pipeline->sink == SINK_ROWS) return finish_rows(run, pipeline, launch, woven, out);
+    Groups groups = { .run = run, .pipeline = pipeline, .finish = &pipeline->finish, .as_codes = as_codes };
+    groups.cells = make_cells(run, &pipeline->finish);
+    groups.places = find_places(run, pipeline);
+    if (pipeline->sink == SINK_GROUPS) groups.woven = woven, groups.set = &launch->groups;
+    return finish_groups(&groups, is_stable, out);
+}
+
+weft_status finish_nothing(QueryRun *run, const Finish *finish, Finished *out)
+{
+    *out = (Finished){ .views = arena_array(run->arena, View, finish->n_outputs + 1) };
+    for (int c = 0; c < finish->n_outputs; c++) {
+        const Type type = finish->outputs[c].value->type;
+        out->views[c] = (View){ .kind = view_kind(type), .type = type };
+    }
+    return WEFT_OK;
+}

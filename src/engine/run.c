@@ -1,0 +1,77 @@
+// run.c - what everything that works for a query needs: memory that is counted, the stop flag, notices.
+
+#include "engine/engine.h"
+
+// ---- memory of the query --------------------------------------------------------------------------------------------
+
+typedef struct Counted { Budget *budget; void *memory; size_t bytes; } Counted;
+
+static void free_counted(void *context)
+{
+    Counted *counted = context;
+    mem_free(counted->budget, counted->memory, counted->bytes);
+}
+
+weft_status counted_alloc(Arena *arena, Budget *budget, size_t bytes, void **out, Error *err)
+{
+    Counted *counted = arena_make(arena, Counted);
+    *counted = (Counted){ .budget = budget, .bytes = bytes };
+    TRY(mem_alloc(counted->budget, bytes, &counted->memory, err));
+    arena_defer(arena, free_counted, counted);
+    *out = counted->memory;
+    return WEFT_OK;
+}
+
+Budget *query_budget(const QueryRun *run) { return run->claim ? claim_budget(run->claim) : &run->session->db->looks; }
+
+weft_status query_alloc(QueryRun *run, size_t bytes, void **out)
+{
+    return counted_alloc(run->arena, query_budget(run), bytes, out, run->err);
+}
+
+weft_status query_ranks(QueryRun *run, Dictionary *dict, u32 count, const u32 **ranks)
+{
+    return dict_hold_ranks(run->arena, dict, count, &run->session->stop, ranks, run->err);
+}
+
+void query_notice(QueryRun *run, const char *notice)
+{
+    for (int i = 0; i < run->n_notices; i++)
+        if (strcmp(run->notices[i], notice) == 0) return;
+    *LIST_PUSH(run->own, run->notices, run->n_notices) = arena_strdup(run->own, notice);
+}
+
+bool query_should_stop(const QueryRun *run, u64 step)
+{
+    return (step & 4095) == 0 && atomic_load_explicit(&run->session->stop, memory_order_relaxed);
+}
+
+weft_status query_copy(QueryRun *run, void *to, const void *from, u64 bytes)
+{
+    const u64 piece = 4 << 20;
+    for (u64 at = 0; at < bytes; at += piece) {
+        if (query_should_stop(run, 0)) return query_canceled(run);
+        memcpy((u8 *)to + at, (const u8 *)from + at, MIN_OF(piece, bytes - at));
+    }
+    return WEFT_OK;
+}
+
+weft_status query_canceled(QueryRun *run)
+{
+    return fail(run->err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
+}
+
+// ---- what others ask of a run ---------------------------------------------------------------------------------------
+
+weft_status query_device_failed(QueryRun *run, weft_status status)
+{
+    if (status && status != WEFT_QUERY_CANCELED) run->has_lost_tables = true;
+    return status;
+}
+
+i64 query_rows_enough(const Pipeline *pipeline)
+{
+    const Finish *finish = &pipeline->finish;
+    if (pipeline->sink != SINK_ROWS || finish->limit < 0 || finish->n_sort || finish->copies >= 0) return -1;
+    return finish->limit > INT64_MAX - finish->offset ? -1 : finish->limit + finish->offset;
+}

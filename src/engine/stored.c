@@ -1,0 +1,326 @@
+// stored.c - rows that a pipeline left, as the source of later ones.
+//
+// Each column becomes cells of 8 bytes: numbers, doubles, or codes of a dictionary.  What is known of the rows now is
+// exact,
+// so ranges are measured here, and kernels over the rows can rest on them.  Several pipelines can be read one after the
+// other (UNION ALL): a chunk each, and one dictionary for a text column of all of them.
+
+#include "engine/engine.h"
+
+#define STORED_CHUNK_ROWS (1u << 30)
+
+static void release_dict(void *dict) { dict_release(dict); }
+
+static Dictionary *keep_dict(QueryRun *run, Dictionary *dict)
+{
+    if (dict) arena_defer(run->arena, release_dict, dict_hold(dict));
+    return dict;
+}
+
+static u64 row_of(const Order *order, u64 r) { return order->rows ? order->rows[order->first + r] : order->first + r; }
+
+// ---- one column -----------------------------------------------------------------------------------------------------
+
+static weft_status too_wide(QueryRun *run)
+{
+    fail(run->err, WEFT_OUT_OF_RANGE, -1, "a number of a subquery does not fit 64 bits");
+    error_hint(run->err, "Cast it to double precision in the subquery.");
+    return WEFT_OUT_OF_RANGE;
+}
+
+// The cell of ROW, which is not NULL, as 8 bytes.
+static weft_status cell_of(QueryRun *run, const View *view, Dictionary *dict, u64 row, i64 *cell)
+{
+    u32 code;
+    switch (view->kind) {
+        case VIEW_INT: case VIEW_FLOAT: case VIEW_CODE: *cell = ((const i64 *)view->data)[row]; return WEFT_OK;
+        case VIEW_WIDE: {
+            const i128 wide = ((const i128 *)view->data)[row];
+            if (wide < INT64_MIN || wide > INT64_MAX) return too_wide(run);
+            *cell = (i64)wide;
+            return WEFT_OK;
+        }
+        case VIEW_TEXT: break;
+    }
+    const weft_text *text = &((const weft_text *)view->data)[row];
+    TRY(dict_intern(dict, text->bytes, text->length, &code, run->err));
+    *cell = code;
+    return WEFT_OK;
+}
+
+static weft_status copy_cells(QueryRun *run, const View *view, const Order *order, Dictionary *dict, i64 *cells,
+                              u64 **valid, u64 *n_null)
+{
+    *n_null = 0, *valid = NULL;
+    for (u64 r = 0; r < order->n_rows; r++) {
+        const u64 row = row_of(order, r);
+        if (query_should_stop(run, r)) return query_canceled(run);
+        if (!view->nulls || !view->nulls[row]) TRY(cell_of(run, view, dict, row, &cells[r]));
+        else ++*n_null;
+    }
+    if (!*n_null) return WEFT_OK;
+    TRY(query_alloc(run, order->n_rows / 8 + 64, (void **)valid));
+    for (u64 r = 0; r < order->n_rows; r++) {
+        if (query_should_stop(run, r)) return query_canceled(run);
+        if (!view->nulls[row_of(order, r)]) (*valid)[r >> 6] |= (u64)1 << (r & 63);
+    }
+    return WEFT_OK;
+}
+
+static bool is_valid(const u64 *valid, u64 r) { return !valid || (valid[r >> 6] >> (r & 63) & 1); }
+
+// Cells of NULL rows get a value of the range, since kernels may compute with them before they look at the bits.
+static weft_status measure(QueryRun *run, StoredColumn *column, i64 *cells, u64 n_rows)
+{
+    i64 low = INT64_MAX, high = INT64_MIN;
+    column->range = range_of_type(column->type);
+    column->range.nullable = column->valid != NULL;
+    if (type_is_float(column->type)) return WEFT_OK;
+    for (u64 r = 0; r < n_rows; r++) {
+        if (query_should_stop(run, r)) return query_canceled(run);
+        if (!is_valid(column->valid, r)) continue;
+        low = MIN_OF(low, cells[r]), high = MAX_OF(high, cells[r]);
+    }
+    column->range.known = true, column->range.low = low, column->range.high = high;
+    if (low > high) column->range.low = 0, column->range.high = -1;
+    for (u64 r = 0; column->valid && r < n_rows; r++)
+        if (!is_valid(column->valid, r)) cells[r] = low > high ? 0 : low;
+    return WEFT_OK;
+}
+
+static weft_status keep_column(QueryRun *run, const View *view, const Order *order, StoredColumn *out)
+{
+    i64 *cells;
+    u64 *valid, n_null;
+    *out = (StoredColumn){ .type = view->type };
+    if (view->type.kind == TYPE_NULL) out->type = TYPE(TEXT);
+    if (view->kind == VIEW_CODE) out->dict = keep_dict(run, view->dict), out->dict_count = view->dict_count;
+    if (view->kind == VIEW_TEXT) arena_defer(run->arena, release_dict, out->dict = dict_new());
+    TRY(query_alloc(run, order->n_rows * 8 + 64, (void **)&cells));
+    TRY(copy_cells(run, view, order, out->dict, cells, &valid, &n_null));
+    if (view->kind == VIEW_TEXT) out->dict_count = dict_count(out->dict);
+    out->cells = cells, out->valid = valid;
+    return measure(run, out, cells, order->n_rows);
+}
+
+weft_status stored_keep(QueryRun *run, int number, const Finished *finished, Stored **out)
+{
+    const Finish *finish = &run->graph->pipelines[number].finish;
+    Stored       *stored = *out = arena_make(run->arena, Stored);
+    stored->n_rows = finished->order.n_rows;
+    stored->columns = arena_array(run->arena, StoredColumn, finish->n_outputs + 1);
+    for (int o = 0; o < finish->n_outputs; o++)
+        TRY(keep_column(run, &finished->views[o], &finished->order, &stored->columns[o]));
+    return WEFT_OK;
+}
+
+// ---- parameters -----------------------------------------------------------------------------------------------------
+
+static Value value_of_view(const View *view, u64 row)
+{
+    Value value = { .type = view->type, .is_null = view->nulls && view->nulls[row] };
+    if (value.is_null) return value;
+    switch (view->kind) {
+        case VIEW_INT:   value.i = ((const i64 *)view->data)[row]; break;
+        case VIEW_FLOAT: value.f = ((const double *)view->data)[row]; break;
+        case VIEW_WIDE:  value.i = ((const i128 *)view->data)[row]; break;
+        case VIEW_TEXT: case VIEW_CODE: {
+            const weft_text text = view->kind == VIEW_TEXT ? ((const weft_text *)view->data)[row]
+                                                           : dict_get(view->dict, (u32)((const i64 *)view->data)[row]);
+            value.text.bytes = text.bytes, value.text.length = (u32)text.length;
+            break;
+        }
+    }
+    return value;
+}
+
+weft_status stored_param(QueryRun *run, int number, const Finished *finished)
+{
+    const int        param = run->graph->pipelines[number].param;
+    const PlanParam *wanted = &run->plan->params[param];
+    const u64        n_rows = finished->order.n_rows;
+    if (n_rows > 1)
+        return fail(run->err, WEFT_CARDINALITY, wanted->at,
+                    "more than one row returned by a subquery used as an expression");
+    Value value = n_rows ? value_of_view(&finished->views[0], row_of(&finished->order, 0)) : (Value){ .is_null = true };
+    value.type = wanted->type;
+    run->params[param] = expr_const(run->own, value, wanted->at);
+    return WEFT_OK;
+}
+
+// ---- sources --------------------------------------------------------------------------------------------------------
+
+// One dictionary for column PLACE of all INPUTS: theirs, where they have the same one, or a new one with all their
+// texts.
+static weft_status common_dict(QueryRun *run, const Pipeline *pipeline, int place, Dictionary **dict, u32 *count)
+{
+    bool is_mixed = false;
+    *dict = NULL, *count = 0;
+    for (int i = 0; i < pipeline->n_inputs; i++) {
+        const StoredColumn *column = &run->stored[pipeline->inputs[i]]->columns[place];
+        is_mixed |= *dict && column->dict != *dict;
+        *dict = column->dict, *count = MAX_OF(*count, column->dict_count);
+    }
+    if (!is_mixed) return WEFT_OK;
+    arena_defer(run->arena, release_dict, *dict = dict_new());
+    for (int i = 0; i < pipeline->n_inputs; i++) {
+        const StoredColumn *column = &run->stored[pipeline->inputs[i]]->columns[place];
+        for (u32 code = 0; code < column->dict_count; code++) {
+            const weft_text text = dict_get(column->dict, code);
+            u32             ignored;
+            if (query_should_stop(run, code)) return query_canceled(run);
+            TRY(dict_intern(*dict, text.bytes, text.length, &ignored, run->err));
+        }
+    }
+    *count = dict_count(*dict);
+    return WEFT_OK;
+}
+
+static weft_status recode(QueryRun *run, const StoredColumn *column, u64 n_rows, const Dictionary *dict,
+                          const i64 **out)
+{
+    u32 *codes;
+    i64 *cells;
+    TRY(query_alloc(run, ((size_t)column->dict_count + 1) * sizeof *codes, (void **)&codes));
+    TRY(query_alloc(run, n_rows * 8 + 64, (void **)&cells));
+    for (u32 code = 0; code < column->dict_count; code++) {
+        const weft_text text = dict_get(column->dict, code);
+        if (query_should_stop(run, code)) return query_canceled(run);
+        dict_find(dict, text.bytes, text.length, &codes[code]);
+    }
+    for (u64 r = 0; r < n_rows; r++) {
+        if (query_should_stop(run, r)) return query_canceled(run);
+        cells[r] = column->dict_count ? codes[column->cells[r]] : 0;
+    }
+    *out = cells;
+    return WEFT_OK;
+}
+
+static ColumnChunk chunk_of(const StoredColumn *column, const i64 *cells)
+{
+    ColumnChunk chunk = {
+        .data = cells, .valid = column->valid, .width = 8, .has_range = true, .min = INT64_MIN, .max = INT64_MAX
+    };
+    if (type_is_float(column->type) || !column->range.known) return chunk;
+    chunk.min = (i64)column->range.low, chunk.max = (i64)column->range.high;
+    if (chunk.min > chunk.max) chunk.has_range = false, chunk.min = chunk.max = 0;
+    return chunk;
+}
+
+static Range unite(Range a, Range b)
+{
+    if (!a.known || !b.known) a.known = false;
+    a.nullable |= b.nullable;
+    if (a.low > a.high) a.low = b.low, a.high = b.high;
+    else if (b.low <= b.high) a.low = MIN_OF(a.low, b.low), a.high = MAX_OF(a.high, b.high);
+    a.f = float_range_any();
+    return a;
+}
+
+// Column C of the source: its cells in every chunk, and what is known of all of them.
+static weft_status add_source_column(QueryRun *run, const Pipeline *pipeline, int c, Source *source, Chunk *chunks)
+{
+    const int     place = pipeline->places[c], id = pipeline->columns[c], at = source->n_columns;
+    SourceColumn *out = &source->columns[source->n_columns++];
+    int           chunk = 0;
+    *out = (SourceColumn){
+        .id = id, .name = run->plan->columns[id].name, .type = run->plan->columns[id].type, .width = 8
+    };
+    if (out->type.kind == TYPE_TEXT) TRY(common_dict(run, pipeline, place, &out->dict, &out->dict_count));
+    out->range = (Range){ .known = true, .low = 0, .high = -1 };
+    for (int i = 0; i < pipeline->n_inputs; i++) {
+        const Stored       *stored = run->stored[pipeline->inputs[i]];
+        const StoredColumn *column = &stored->columns[place];
+        const i64          *cells = column->cells;
+        if (!stored->n_rows) continue;
+        if (out->dict && out->dict != column->dict) TRY(recode(run, column, stored->n_rows, out->dict, &cells));
+        chunks[chunk].columns[at] = chunk_of(column, cells);
+        out->range = unite(out->range, column->range);
+        if (out->dict) {               // codes of the common dictionary: any of them
+            out->range.low = 0, out->range.high = (i128)out->dict_count - 1;
+            chunks[chunk].columns[at].has_range = true, chunks[chunk].columns[at].min = 0,
+            chunks[chunk].columns[at].max = (i64)out->dict_count - 1;
+        }
+        chunk++;
+    }
+    if (type_is_float(out->type)) out->range.known = false;
+    return WEFT_OK;
+}
+
+weft_status stored_source(QueryRun *run, const Pipeline *pipeline, const ColumnSet *needed, Source **out)
+{
+    Source       *source = *out = arena_make(run->arena, Source);
+    Chunk        *chunks = arena_array(run->arena, Chunk, pipeline->n_inputs + 1);
+    const Chunk **list = arena_array(run->arena, const Chunk *, pipeline->n_inputs + 1);
+    int          *chunk_column = arena_array(run->arena, int, pipeline->n_columns + 1);
+    *source = (Source){ .name = pipeline->name, .chunks = list, .chunk_column = chunk_column };
+    source->columns = arena_array(run->arena, SourceColumn, pipeline->n_columns + 1);
+    for (int i = 0; i < pipeline->n_inputs; i++) {
+        const u64 n_rows = run->stored[pipeline->inputs[i]]->n_rows;
+        if (n_rows > STORED_CHUNK_ROWS)
+            return fail(run->err, WEFT_UNSUPPORTED, -1, "more than %u rows of a subquery", STORED_CHUNK_ROWS);
+        if (!n_rows) continue;
+        chunks[source->n_chunks] =
+            (Chunk){ .n_rows = (u32)n_rows, .columns = arena_array(run->arena, ColumnChunk, pipeline->n_columns + 1) };
+        list[source->n_chunks] = &chunks[source->n_chunks];
+        source->n_chunks++, source->n_rows += n_rows;
+    }
+    for (int c = 0; c < pipeline->n_columns; c++)
+        if (columns_has(needed, pipeline->columns[c])) TRY(add_source_column(run, pipeline, c, source, chunks));
+    for (int c = 0; c < source->n_columns; c++) chunk_column[c] = c;
+    return WEFT_OK;
+}
+
+// ---- between the kernels of one pipeline (weave = off) --------------------------------------------------------------
+
+static weft_status bitmap_of(QueryRun *run, const u8 *nulls, u64 n_rows, u64 **valid)
+{
+    TRY(query_alloc(run, n_rows / 8 + 64, (void **)valid));
+    for (u64 r = 0; r < n_rows; r++) {
+        if (query_should_stop(run, r)) return query_canceled(run);
+        if (!nulls[r]) (*valid)[r >> 6] |= (u64)1 << (r & 63);
+    }
+    return WEFT_OK;
+}
+
+// The rows a kernel left, as the source of the next one: OUTPUTS[i] is the column that output i holds.
+weft_status stored_from_launch(QueryRun *run, const Launch *launch, Expr *const *outputs, int n_outputs, Source **out)
+{
+    Source       *source = *out = arena_make(run->arena, Source);
+    Chunk        *chunk = arena_make(run->arena, Chunk);
+    const Chunk **chunks = arena_array(run->arena, const Chunk *, 1);
+    int          *chunk_column = arena_array(run->arena, int, n_outputs + 1);
+    if (launch->rows.n_rows > STORED_CHUNK_ROWS)
+        return fail(run->err, WEFT_UNSUPPORTED, -1, "more than %u rows between two operators with weave = off",
+                    STORED_CHUNK_ROWS);
+    *source = (Source){ .name = "stored",
+                        .n_columns = n_outputs,
+                        .n_chunks = 1,
+                        .chunks = chunks,
+                        .chunk_column = chunk_column,
+                        .n_rows = launch->rows.n_rows };
+    source->columns = arena_array(run->arena, SourceColumn, n_outputs + 1);
+    chunks[0] = chunk;
+    chunk->n_rows = (u32)launch->rows.n_rows;
+    chunk->columns = arena_array(run->arena, ColumnChunk, n_outputs + 1);
+    for (int o = 0; o < n_outputs; o++) {
+        const OutColumn *column = &launch->woven->outputs[o];
+        void            *data;
+        u64             *valid = NULL;
+        TRY(query_alloc(run, launch->rows.n_rows * 8 + 64, &data));
+        TRY(query_copy(run, data, launch->rows.columns[column->value], launch->rows.n_rows * 8));
+        if (column->null >= 0) TRY(bitmap_of(run, launch->rows.columns[column->null], launch->rows.n_rows, &valid));
+        chunk_column[o] = o;
+        chunk->columns[o] = (ColumnChunk){
+            .data = data, .valid = valid, .width = 8, .has_range = true, .min = INT64_MIN, .max = INT64_MAX
+        };
+        source->columns[o] = (SourceColumn){ .id = outputs[o]->column,
+                                             .name = run->plan->columns[outputs[o]->column].name,
+                                             .type = outputs[o]->type,
+                                             .dict = column->dict,
+                                             .dict_count = column->dict_count,
+                                             .width = 8,
+                                             .range = column->range };
+    }
+    return WEFT_OK;
+}

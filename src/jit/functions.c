@@ -1,0 +1,28 @@
+// functions.c - what goes between the words and a kernel: functions, for the few kernels that call them.
+//
+// They are longer than most kernels, so a text that calls none is compiled without them.  Code by tcc calls those of
+// the library instead.
+
+#include "jit/jit_int.h"
+
+// Words of src/kernel/cpu.h and cuda.h, without the _F64( that all of them end in.
+static const char *const math_words[] = { "SQRT", "EXP",   "LN",   "LOG10",   "LOG2",
+                                          "POWER", "FLOOR", "CEIL", "NEAREST", "TRUNC" };
+
+static bool ends_in_math_word(const char *text, const char *end)
+{
+    for (int i = 0; i < COUNT_OF(math_words); i++) {
+        size_t length = strlen(math_words[i]);
+        if ((size_t)(end - text) >= length && memcmp(end - length, math_words[i], length) == 0)
+            return true;
+    }
+    return false;
+}
+
+const char *jit_functions(const char *text)
+{
+    for (const char *at = text; (at = strstr(at, "_F64(")); at++)
+        if (ends_in_math_word(text, at))
+            return math_text;
+    return "";
+}

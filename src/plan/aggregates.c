@@ -1,0 +1,214 @@
+// aggregates.c - the list of aggregates, and how those are built that no accumulator computes.
+//
+//     var_pop(x)     m / n        with n = count(x), m = sum(x * x) - sum(x)^2 / n
+//     var_samp(x)    m / (n - 1)  where n > 1
+//     bool_and(x)    min(x), as false < true
+//
+// The sums are exact.  For smallint, integer and decimals of up to 9 digits x * x is exact too, and so is m but for its
+// last rounding, as long as n * sum(x * x) fits 128 bits.
+// Not done: doubles and longer numbers, whose squares would be rounded.  They are refused.
+
+#include "plan/aggregates.h"
+
+#include "plan/expr_int.h"
+#include "plan/functions.h"
+
+// ---- types ----------------------------------------------------------------------------------------------------------
+
+static bool takes_any(Type type)
+{
+    return true;
+}
+
+static bool takes_order(Type type)
+{
+    return type_is_number(type) || type.kind == TYPE_DATE || type.kind == TYPE_TEXT;
+}
+
+static bool takes_boolean(Type type)
+{
+    return type.kind == TYPE_BOOLEAN;
+}
+
+static Type give_count(Type type)
+{
+    return TYPE(BIGINT);
+}
+
+static Type give_sum(Type type)
+{
+    switch ((TypeKind)type.kind) {
+        case TYPE_SMALLINT: case TYPE_INTEGER: return TYPE(BIGINT);
+        case TYPE_BIGINT:   return (Type){ TYPE_NUMERIC, NUMERIC_DIGITS, 0 };
+        case TYPE_DECIMAL: case TYPE_NUMERIC: return (Type){ TYPE_NUMERIC, NUMERIC_DIGITS, type.scale };
+        default:            return TYPE(DOUBLE);
+    }
+}
+
+static Type give_same(Type type)
+{
+    return type;
+}
+
+static Type give_double(Type type)
+{
+    return TYPE(DOUBLE);
+}
+
+// ---- variances ------------------------------------------------------------------------------------------------------
+
+static weft_status call2(const AggBuilder *builder, Op op, Expr *a, Expr *b, Expr **out)
+{
+    return expr_call(builder->arena, op, (Expr *[]){ a, b }, 2, builder->at, out, builder->err);
+}
+
+static Expr *integer(const AggBuilder *builder, int value)
+{
+    return expr_const(builder->arena, (Value){ .type = TYPE(INTEGER), .i = value }, builder->at);
+}
+
+// The type in which x is squared: exact where no square can leave it.
+static Type type_to_square(Type type)
+{
+    if (type.kind == TYPE_SMALLINT || type.kind == TYPE_INTEGER) return TYPE(BIGINT);
+    return type.kind == TYPE_DECIMAL && type.precision <= DECIMAL_DIGITS / 2 ? type : TYPE(DOUBLE);
+}
+
+// Squares of doubles are rounded: where the mean is large beside the deviation nothing right would be left.
+static weft_status refuse_rounded(const AggBuilder *builder, Type type)
+{
+    char buffer[32];
+    fail(builder->err, WEFT_UNSUPPORTED, builder->at, "a variance of type %s is not supported yet",
+         type_label(type, buffer));
+    error_hint(builder->err, "Cast the argument to integer or to a decimal of up to 9 digits.");
+    return WEFT_UNSUPPORTED;
+}
+
+// *COUNT: the number of values, *SQUARES: the sum of the squares of their distances from the mean.
+static weft_status build_squares(const AggBuilder *builder, Expr *arg, Expr **count, Expr **squares)
+{
+    Expr *x, *square, *args[3];
+    if (type_is_float(type_to_square(arg->type))) return refuse_rounded(builder, arg->type);
+    TRY(expr_cast(builder->arena, arg, type_to_square(arg->type), builder->at, &x, builder->err));
+    TRY(call2(builder, OP_MUL, x, x, &square));
+    TRY(builder->add(builder->context, AGG_COUNT, arg, count));
+    args[0] = *count;
+    TRY(builder->add(builder->context, AGG_SUM, x, &args[1]));
+    TRY(builder->add(builder->context, AGG_SUM, square, &args[2]));
+    const Op op = function_find_hidden("squares");
+    return expr_call(builder->arena, op, args, 3, builder->at, squares, builder->err);
+}
+
+static weft_status build_var_pop(const AggBuilder *builder, Expr *arg, Expr **out)
+{
+    Expr *count, *squares;
+    TRY(build_squares(builder, arg, &count, &squares));
+    return call2(builder, OP_DIV, squares, count, out);
+}
+
+static weft_status build_var_samp(const AggBuilder *builder, Expr *arg, Expr **out)
+{
+    Expr *count, *squares, *args[3];
+    TRY(build_squares(builder, arg, &count, &squares));
+    TRY(call2(builder, OP_GT, count, integer(builder, 1), &args[0]));
+    TRY(call2(builder, OP_SUB, count, integer(builder, 1), &args[1]));
+    TRY(call2(builder, OP_DIV, squares, args[1], &args[1]));
+    args[2] = expr_null(builder->arena, TYPE(DOUBLE), builder->at);
+    return expr_case(builder->arena, args, 3, builder->at, out, builder->err);
+}
+
+static weft_status build_root(const AggBuilder *builder, Expr *variance, Expr **out)
+{
+    return expr_call(builder->arena, function_find("sqrt", &variance, 1), &variance, 1, builder->at, out, builder->err);
+}
+
+static weft_status build_stddev_pop(const AggBuilder *builder, Expr *arg, Expr **out)
+{
+    TRY(build_var_pop(builder, arg, out));
+    return build_root(builder, *out, out);
+}
+
+static weft_status build_stddev_samp(const AggBuilder *builder, Expr *arg, Expr **out)
+{
+    TRY(build_var_samp(builder, arg, out));
+    return build_root(builder, *out, out);
+}
+
+// ---- the list -------------------------------------------------------------------------------------------------------
+
+#define NUMBER_TO_DOUBLE .takes = type_is_number, .gives = "double precision"
+
+static const Aggregate aggregates[] = {
+    { .names = { "count" }, .usage = "count(*), count(x)", .gives = "bigint",
+      .about = "rows, or values that are not NULL", .takes = takes_any, .kind = AGG_COUNT, .type = give_count },
+    { .names = { "sum" }, .usage = "sum(number)",
+      .gives = "bigint, numeric or double precision",
+      .about = "the sum, exact; of floats rounded once", .takes = type_is_number, .kind = AGG_SUM,
+      .type = give_sum },
+    { .names = { "min" }, .usage = "min(x)", .gives = "the argument's type", .about = "the smallest value",
+      .takes = takes_order, .kind = AGG_MIN, .type = give_same, .ignores_repeats = true },
+    { .names = { "max" }, .usage = "max(x)", .gives = "the argument's type", .about = "the largest value",
+      .takes = takes_order, .kind = AGG_MAX, .type = give_same, .ignores_repeats = true },
+    { .names = { "avg" }, .usage = "avg(number)", .about = "the mean", .kind = AGG_AVG, .type = give_double,
+      NUMBER_TO_DOUBLE },
+    { .names = { "stddev_samp", "stddev" }, .usage = "stddev_samp(number), stddev(number)", NUMBER_TO_DOUBLE,
+      .about = "the standard deviation of a sample, of two at least", .build = build_stddev_samp },
+    { .names = { "stddev_pop" }, .usage = "stddev_pop(number)", NUMBER_TO_DOUBLE,
+      .about = "the standard deviation of all there is", .build = build_stddev_pop },
+    { .names = { "var_samp", "variance" }, .usage = "var_samp(number), variance(number)", NUMBER_TO_DOUBLE,
+      .about = "the variance of a sample, of two at least", .build = build_var_samp },
+    { .names = { "var_pop" }, .usage = "var_pop(number)", NUMBER_TO_DOUBLE, .about = "the variance of all there is",
+      .build = build_var_pop },
+    { .names = { "bool_and", "every" }, .usage = "bool_and(boolean), every(boolean)", .gives = "boolean",
+      .about = "whether all values are true", .takes = takes_boolean, .kind = AGG_MIN, .type = give_same,
+      .ignores_repeats = true },
+    { .names = { "bool_or" }, .usage = "bool_or(boolean)", .gives = "boolean", .about = "whether any value is true",
+      .takes = takes_boolean, .kind = AGG_MAX, .type = give_same, .ignores_repeats = true },
+};
+
+const Aggregate *aggregate_at(int i)
+{
+    return i < COUNT_OF(aggregates) ? &aggregates[i] : NULL;
+}
+
+const Aggregate *aggregate_find(const char *name)
+{
+    for (int i = 0; i < COUNT_OF(aggregates); i++)
+        for (int n = 0; n < COUNT_OF(aggregates[i].names) && aggregates[i].names[n]; n++)
+            if (strcmp(aggregates[i].names[n], name) == 0) return &aggregates[i];
+    return NULL;
+}
+
+static const Aggregate *aggregate_of(AggKind kind)
+{
+    for (int i = 0; i < COUNT_OF(aggregates); i++)
+        if (!aggregates[i].build && aggregates[i].kind == kind) return &aggregates[i];
+    return NULL;
+}
+
+const char *agg_name(AggKind kind)
+{
+    if (kind == AGG_ANY) return "any";
+    return aggregate_of(kind == AGG_COUNT_ALL ? AGG_COUNT : kind)->names[0];
+}
+
+weft_status aggregate_check(const Aggregate *aggregate, const char *name, const Expr *arg, int at, Error *err)
+{
+    char buffer[32];
+    if (!arg || aggregate->takes(arg->type)) return WEFT_OK;
+    return fail(err, WEFT_UNDEFINED_FUNCTION, at, "function %s(%s) does not exist", name,
+                type_label(arg->type, buffer));
+}
+
+Agg aggregate_make(const Aggregate *aggregate, AggKind kind, Expr *arg, int at)
+{
+    return (Agg){ .kind = kind, .arg = arg, .type = aggregate->type(arg ? arg->type : TYPE(BIGINT)), .at = at };
+}
+
+weft_status expr_agg(AggKind kind, Expr *arg, int at, Agg *out, Error *err)
+{
+    const Aggregate *aggregate = aggregate_of(kind == AGG_COUNT_ALL ? AGG_COUNT : kind == AGG_ANY ? AGG_MAX : kind);
+    if (kind != AGG_ANY) TRY(aggregate_check(aggregate, agg_name(kind), arg, at, err));
+    *out = aggregate_make(aggregate, kind, arg, at);
+    return WEFT_OK;
+}

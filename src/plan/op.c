@@ -1,0 +1,34 @@
+// op.c - the properties of operators, from their list.
+
+#include "plan/expr_int.h"
+#include "plan/functions.h"
+
+const char *op_text(Op op)
+{
+    static const char *const texts[] = {
+#define OP_TEXT(name, text, n_args, properties) text,
+        PLAN_OP_LIST(OP_TEXT)
+#undef OP_TEXT
+    };
+    return texts[op];
+}
+
+bool expr_is_interpreted(const Expr *expr)
+{
+    const Function *function = expr->kind == EXPR_CALL ? function_of(expr->op) : NULL;
+    if (function && !function->formula) return true;
+    for (int i = 0; i < expr->n_args; i++)
+        if (expr_is_interpreted(expr->args[i])) return true;
+    return false;
+}
+
+bool op_has(Op op, int property)
+{
+    static const int properties[] = {
+#define OP_PROPERTIES(name, text, n_args, properties) properties,
+        PLAN_OP_LIST(OP_PROPERTIES)
+#undef OP_PROPERTIES
+    };
+    if (op >= OP_N) return property == OP_FAILS && function_can_fail(function_of(op));
+    return (properties[op] & property) != 0;
+}

@@ -1,0 +1,146 @@
+// rewrite_sets.c - UNION, INTERSECT and EXCEPT become groups over UNION ALL: groups take NULLs to be equal, as sets do.
+//
+//     a union b             aggregate by all columns over a union all b
+//     a intersect b         the rows that both sides have:        count(a's mark) > 0 and count(b's mark) > 0
+//     a except b            that only the left one has:           count(a's mark) > 0 and count(b's mark) = 0
+//     ... all               each so many times:                   the smaller of the counts; the first less the second
+
+#include "plan/rewrite.h"
+
+typedef struct Sets { Plan *plan; Error *err; } Sets;
+
+static Expr *whole_number(Plan *plan, TypeKind kind, i64 value)
+{
+    return expr_const(plan->arena, (Value){ .type = { .kind = (u8)kind }, .i = value }, -1);
+}
+
+static int *copied_columns(Plan *plan, const int *columns, int n_columns, int n_more)
+{
+    int *copy = arena_array(plan->arena, int, n_columns + n_more + 1);
+    for (int c = 0; c < n_columns; c++) {
+        copy[c] = plan_copy_column(plan, columns[c]);
+        plan->columns[copy[c]].value = NULL, plan->columns[copy[c]].agg = NULL;
+    }
+    return copy;
+}
+
+static Expr **column_exprs(Plan *plan, const int *columns, int n_columns, int n_more)
+{
+    Expr **exprs = arena_array(plan->arena, Expr *, n_columns + n_more + 1);
+    for (int c = 0; c < n_columns; c++) exprs[c] = plan_column_expr(plan, columns[c], -1);
+    return exprs;
+}
+
+static Node *union_to_groups(Plan *plan, Node *node)
+{
+    const int *columns = copied_columns(plan, node->out, node->n_out, 0);
+    Node      *all = plan_set(plan, SET_UNION, true, node->inputs[0], node->inputs[1], columns);
+    return plan_aggregate(plan, all, column_exprs(plan, columns, node->n_out, 0), node->out, node->n_out, NULL, NULL,
+                          0);
+}
+
+// SIDE's rows with two more columns: 1 in its own, NULL in the other's.
+static Node *marked_side(Plan *plan, Node *side, int number)
+{
+    const int n = side->n_out;
+    int      *columns = arena_array(plan->arena, int, n + 2);
+    Expr    **exprs = column_exprs(plan, side->out, n, 2);
+    for (int c = 0; c < n; c++) columns[c] = side->out[c];
+    for (int mark = 0; mark < 2; mark++) {
+        columns[n + mark] = plan_add_column(plan, TYPE(INTEGER), mark ? "in_right" : "in_left", NULL);
+        exprs[n + mark] = mark == number ? whole_number(plan, TYPE_INTEGER, 1)
+                                         : expr_null(plan->arena, TYPE(INTEGER), -1);
+    }
+    return plan_project(plan, side, exprs, columns, n + 2);
+}
+
+// Groups of equal rows, with how many of them each side has: columns COUNTS[0] and COUNTS[1].
+static weft_status counted_rows(const Sets *sets, Node *node, int counts[2], Node **out)
+{
+    Plan      *plan = sets->plan;
+    const int  n = node->n_out;
+    int       *columns = copied_columns(plan, node->out, n, 2);
+    Agg       *aggs = arena_array(plan->arena, Agg, 2);
+    for (int mark = 0; mark < 2; mark++)
+        columns[n + mark] = plan_add_column(plan, TYPE(INTEGER), mark ? "in_right" : "in_left", NULL);
+    Node *left = marked_side(plan, node->inputs[0], 0), *right = marked_side(plan, node->inputs[1], 1);
+    Node *all = plan_set(plan, SET_UNION, true, left, right, columns);
+    for (int mark = 0; mark < 2; mark++) {
+        TRY(expr_agg(AGG_COUNT, plan_column_expr(plan, columns[n + mark], -1), -1, &aggs[mark], sets->err));
+        counts[mark] = plan_add_column(plan, TYPE(BIGINT), "count", NULL);
+    }
+    *out = plan_aggregate(plan, all, column_exprs(plan, columns, n, 0), node->out, n, aggs, counts, 2);
+    return WEFT_OK;
+}
+
+static weft_status compare_counts(const Sets *sets, Op op, Expr *a, Expr *b, Conditions *list)
+{
+    Expr *condition;
+    TRY(expr_call(sets->plan->arena, op, (Expr *[]){ a, b }, 2, -1, &condition, sets->err));
+    *LIST_PUSH(sets->plan->arena, list->items, list->n) = condition;
+    return WEFT_OK;
+}
+
+static weft_status keep_by_counts(const Sets *sets, const Node *set, const int counts[2], Node **node)
+{
+    Conditions list = { 0 };
+    Expr      *left = plan_column_expr(sets->plan, counts[0], -1), *right = plan_column_expr(sets->plan, counts[1], -1);
+    Expr      *zero = whole_number(sets->plan, TYPE_BIGINT, 0);
+    if (set->set == SET_EXCEPT && set->is_all) {
+        TRY(compare_counts(sets, OP_GT, left, right, &list));
+    } else {
+        TRY(compare_counts(sets, OP_GT, left, zero, &list));
+        TRY(compare_counts(sets, set->set == SET_INTERSECT ? OP_GT : OP_EQ, right, zero, &list));
+    }
+    *node = plan_filter(sets->plan, *node, list.items, list.n);
+    return WEFT_OK;
+}
+
+// How many copies of a group's row there are.
+static weft_status copies_of(const Sets *sets, const Node *set, const int counts[2], Expr **out)
+{
+    Arena *arena = sets->plan->arena;
+    Expr *left = plan_column_expr(sets->plan, counts[0], -1), *right = plan_column_expr(sets->plan, counts[1], -1),
+         *is_less;
+    if (set->set == SET_EXCEPT) return expr_call(arena, OP_SUB, (Expr *[]){ left, right }, 2, -1, out, sets->err);
+    TRY(expr_call(arena, OP_LT, (Expr *[]){ left, right }, 2, -1, &is_less, sets->err));
+    return expr_case(arena, (Expr *[]){ is_less, left, right }, 3, -1, out, sets->err);
+}
+
+static weft_status repeat_rows(const Sets *sets, const Node *set, const int counts[2], Node **node)
+{
+    Plan     *plan = sets->plan;
+    const int n = set->n_out;
+    int      *columns = arena_array(plan->arena, int, n + 1);
+    Expr    **exprs = column_exprs(plan, set->out, n, 1);
+    for (int c = 0; c < n; c++) columns[c] = set->out[c];
+    TRY(copies_of(sets, set, counts, &exprs[n]));
+    columns[n] = plan_add_column(plan, TYPE(BIGINT), "copies", NULL);
+    Node *with_copies = plan_project(plan, *node, exprs, columns, n + 1);
+    *node = plan_project(plan, with_copies, column_exprs(plan, set->out, n, 0), set->out, n);
+    (*node)->copies = columns[n];
+    return WEFT_OK;
+}
+
+static weft_status rewrite_set(void *context, Node **slot)
+{
+    const Sets *sets = context;
+    Node       *set = *slot;
+    int         counts[2];
+    if (set->kind != NODE_SET || (set->set == SET_UNION && set->is_all)) return WEFT_OK;
+    if (set->set == SET_UNION) {
+        *slot = union_to_groups(sets->plan, set);
+        return WEFT_OK;
+    }
+    TRY(counted_rows(sets, set, counts, slot));
+    TRY(keep_by_counts(sets, set, counts, slot));
+    if (set->is_all) return repeat_rows(sets, set, counts, slot);
+    *slot = node_in_order(sets->plan, *slot, set->out, set->n_out);
+    return WEFT_OK;
+}
+
+weft_status rewrite_sets(Plan *plan, Node **root, Error *err)
+{
+    Sets sets = { plan, err };
+    return tree_visit(root, rewrite_set, &sets);
+}

@@ -1,0 +1,235 @@
+// bind_group.c - GROUP BY and HAVING.
+//
+// Every clause is bound over columns first.  When the query turns out to be grouped, a last pass looks at each output
+// from the top down: what equals a key becomes the key's column, and a column that no key covers is the error everyone
+// knows:
+//
+//     select a + 1, b, sum(c) from t group by a + 1        outputs: the key; b: 42803; the aggregate's column
+
+#include "sql/sql_int.h"
+
+#include <stdlib.h>
+
+// ---- keys -----------------------------------------------------------------------------------------------------------
+
+static int order_agg(const void *column, const void *agg)
+{
+    return *(const int *)column - ((const BoundAgg *)agg)->column;
+}
+
+// Ids grow, so the aggregates are in order.
+static bool is_agg(const Block *block, int column)
+{
+    return block->n_aggs && bsearch(&column, block->aggs, (size_t)block->n_aggs, sizeof *block->aggs, order_agg);
+}
+
+static bool has_agg(const Block *block, const Expr *expr)
+{
+    if (expr->kind == EXPR_COLUMN) {
+        const Mark *mark = find_mark(block, expr->column);
+        return is_agg(block, expr->column) || (mark && has_agg(block, mark->arg));
+    }
+    for (int i = 0; i < expr->n_args; i++)
+        if (has_agg(block, expr->args[i])) return true;
+    return false;
+}
+
+static bool is_input_column(const Block *block, const ParseNode *node)
+{
+    const char *name = bare_name(node);
+    return name && scope_has_name(&block->scope, name);
+}
+
+static weft_status bind_key(Binder *binder, Block *block, const ParseNode *node)
+{
+    Expr *key;
+    int   output;
+    if (node->node_case == PG_QUERY__NODE__NODE_GROUPING_SET)
+        return refuse(binder, node_at(node), "GROUPING SETS, ROLLUP or CUBE");
+    TRY(output_by_number(binder, block, node, "GROUP BY", &output));
+    if (output < 0 && !is_input_column(block, node)) TRY(output_by_name(binder, block, node, "GROUP BY", &output));
+    if (output >= 0) key = block->outputs[output].expr;
+    else TRY(bind_expr(binder, node, &key));
+    if (has_agg(block, key))
+        return fail(binder->err, WEFT_GROUPING_ERROR, node_at(node), "aggregate functions are not allowed in GROUP BY");
+    TRY(bind_settle(binder, key, &key));
+    for (int i = 0; i < block->n_keys; i++)
+        if (expr_equal(block->keys[i], key)) return WEFT_OK;
+    *LIST_PUSH(binder->arena, block->keys, block->n_keys) = key;
+    return bind_count(binder, key);
+}
+
+// Constant keys change nothing, except that even one of them makes no rows no group.
+static void drop_constant_keys(Block *block)
+{
+    int n_kept = 0;
+    for (int i = 0; i < block->n_keys; i++)
+        if (!expr_is_const(block->keys[i])) block->keys[n_kept++] = block->keys[i];
+    block->n_keys = n_kept ? n_kept : MIN_OF(block->n_keys, 1);
+}
+
+weft_status bind_keys(Binder *binder, Block *block)
+{
+    const PgQuery__SelectStmt *stmt = block->stmt;
+    binder->place.clause = "GROUP BY";
+    binder->place.allows_aggs = false;
+    TRY(check_list_length(binder, "GROUP BY", stmt->n_group_clause));
+    for (size_t i = 0; i < stmt->n_group_clause; i++) TRY(bind_key(binder, block, stmt->group_clause[i]));
+    drop_constant_keys(block);
+    return WEFT_OK;
+}
+
+weft_status bind_having(Binder *binder, Block *block)
+{
+    Expr *having;
+    if (!block->stmt->having_clause) return WEFT_OK;
+    binder->place.clause = "HAVING";
+    binder->place.allows_aggs = true;
+    block->is_grouped = true;
+    block->having_first = block->n_marks;
+    TRY(bind_condition(binder, block->stmt->having_clause, &having));
+    block->having_last = block->n_marks;
+    *LIST_PUSH(binder->arena, block->having, block->n_having) = having;        // whole: a key may be one of its ANDs
+    return WEFT_OK;
+}
+
+bool shows_all_keys(const Block *block)
+{
+    for (int k = 0; k < block->n_keys; k++) {
+        int i = 0;
+        while (i < block->n_visible && !expr_equal(block->outputs[i].expr, block->keys[k])) i++;
+        if (i == block->n_visible) return false;
+    }
+    return true;
+}
+
+// ---- keys in place of what they cover -------------------------------------------------------------------------------
+
+static weft_status not_grouped(Binder *binder, const Block *block, const Expr *column)
+{
+    const PlanColumn *own = &binder->plan->columns[column->column];
+    const char       *table = own->qualifier, *name = own->name;
+    for (int s = 0; s < block->n_sources; s++) {
+        const Source *source = block->sources[s];
+        for (int c = 0; c < source->n_columns; c++)
+            if (source->columns[c] == column->column) table = source->name, name = source->names[c];
+    }
+    return fail(binder->err, WEFT_GROUPING_ERROR, column->at,
+                "column \"%s%s%s\" must appear in the GROUP BY clause or be used in an aggregate function",
+                table ? table : "", table ? "." : "", name);
+}
+
+static Expr *key_expr(Binder *binder, const Block *block, int key, int at)
+{
+    return plan_column_expr(binder->plan, block->key_columns[key], at);
+}
+
+// NOT (a < b) was made a >= b when it was bound, so a key a < b has to be found behind that, too.
+static weft_status use_negated_key(Binder *binder, const Block *block, Expr *expr, Expr **out)
+{
+    Expr *negated;
+    if (expr->kind != EXPR_CALL || expr->type.kind != TYPE_BOOLEAN || expr->n_args > 2) return WEFT_OK;
+    TRY(bind_call(binder, OP_NOT, expr, NULL, expr->at, &negated));
+    for (int i = 0; i < block->n_keys; i++)
+        if (expr_equal(block->keys[i], negated))
+            return bind_call(binder, OP_NOT, key_expr(binder, block, i, expr->at), NULL, expr->at, out);
+    return WEFT_OK;
+}
+
+static weft_status use_keys(Binder *binder, const Block *block, Expr *expr, Expr **out);
+
+// The types above still hold, since a key's column has the type of what it covers.
+static weft_status use_keys_in_args(Binder *binder, const Block *block, const Expr *expr, Expr **out)
+{
+    Expr *copy = arena_make(binder->arena, Expr);
+    *copy = *expr;
+    copy->args = arena_array(binder->arena, Expr *, expr->n_args);
+    copy->depth = copy->size = 1;
+    for (int i = 0; i < expr->n_args; i++) {
+        TRY(use_keys(binder, block, expr->args[i], &copy->args[i]));
+        copy->size += copy->args[i]->size;
+        copy->depth = MAX_OF(copy->depth, copy->args[i]->depth + 1);
+    }
+    *out = copy;
+    return WEFT_OK;
+}
+
+static weft_status use_keys(Binder *binder, const Block *block, Expr *expr, Expr **out)
+{
+    for (int i = 0; i < block->n_keys; i++) {
+        if (!expr_equal(block->keys[i], expr)) continue;
+        *out = key_expr(binder, block, i, expr->at);
+        return WEFT_OK;
+    }
+    *out = NULL;
+    TRY(use_negated_key(binder, block, expr, out));
+    if (*out) return WEFT_OK;
+    *out = expr;
+    if (expr->kind == EXPR_COLUMN && !is_agg(block, expr->column)) {
+        const Mark *mark = find_mark(block, expr->column);
+        return mark && !mark->is_below ? WEFT_OK : not_grouped(binder, block, expr);
+    }
+    return expr->n_args ? use_keys_in_args(binder, block, expr, out) : WEFT_OK;
+}
+
+// ---- the aggregate --------------------------------------------------------------------------------------------------
+
+// What a key is made of is joined below.
+static void put_below(const Block *block, const Expr *key)
+{
+    Mark *mark = key->kind == EXPR_COLUMN ? find_mark(block, key->column) : NULL;
+    if (mark) {
+        mark->is_below = true;
+        put_below(block, mark->arg);
+    }
+    for (int i = 0; i < key->n_args; i++) put_below(block, key->args[i]);
+}
+
+static int add_key_column(Binder *binder, const Expr *key)
+{
+    const PlanColumn *own = key->kind == EXPR_COLUMN ? &binder->plan->columns[key->column] : NULL;
+    const int column = plan_add_column(binder->plan, key->type, own ? own->name : "key", own ? own->qualifier : NULL);
+    if (term_is_not_null(binder, key)) columns_add(binder->arena, &binder->not_null, column);
+    return column;
+}
+
+static weft_status build_aggregate(Binder *binder, Block *block)
+{
+    const int n_keys = block->n_keys, n_aggs = block->n_aggs;
+    Expr    **keys = arena_array(binder->arena, Expr *, n_keys + 1);
+    Agg      *aggs = arena_array(binder->arena, Agg, n_aggs + 1);
+    int      *agg_columns = arena_array(binder->arena, int, n_aggs + 1);
+    for (int k = 0; k < n_keys; k++) {
+        TRY(bind_values_of_marks(binder, block, block->keys[k], &keys[k]));
+        block->key_columns[k] = add_key_column(binder, keys[k]);
+    }
+    for (int a = 0; a < n_aggs; a++) {
+        aggs[a] = block->aggs[a].agg;
+        agg_columns[a] = block->aggs[a].column;
+        if (aggs[a].arg) TRY(bind_values_of_marks(binder, block, aggs[a].arg, &aggs[a].arg));
+    }
+    block->node = plan_aggregate(binder->plan, block->node, keys, block->key_columns, n_keys, aggs, agg_columns,
+                                 n_aggs);
+    term_name_long_columns(binder, block->node->out, block->node->n_out);
+    return WEFT_OK;
+}
+
+weft_status build_groups(Binder *binder, Block *block)
+{
+    block->key_columns = arena_array(binder->arena, int, block->n_keys + 1);
+    for (int k = 0; k < block->n_keys; k++) put_below(block, block->keys[k]);
+    TRY(place_marks(binder, block, true, &block->node));
+    TRY(build_aggregate(binder, block));
+    for (int i = 0; i < block->n_outputs; i++)
+        TRY(use_keys(binder, block, block->outputs[i].expr, &block->outputs[i].expr));
+    if (block->n_having) {
+        Expr *having;
+        TRY(use_keys(binder, block, block->having[0], &having));
+        block->having = NULL, block->n_having = 0;
+        TRY(bind_conjuncts(binder, having, &block->having, &block->n_having));
+    }
+    for (int i = 0; i < block->n_marks; i++)
+        if (!block->marks[i].is_placed)
+            TRY(use_keys(binder, block, block->marks[i].arg, &block->marks[i].arg));
+    return WEFT_OK;
+}

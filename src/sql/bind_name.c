@@ -1,0 +1,157 @@
+// bind_name.c - what a column's name means.
+//
+// A scope lists the columns that can be named without a table, in the order of *, and the items of FROM that can stand
+// before the dot.  A condition of a join sees only the two sides of its join, so it has a scope of its own:
+//
+//     a(x, y) join b(x, z) using (x)     scope: x, y, z      a.x and b.x are still there when asked for by table
+//
+// A name that is not found is looked for in the scopes of the enclosing queries.
+
+#include "sql/sql_int.h"
+
+// ---- scopes ---------------------------------------------------------------------------------------------------------
+
+void scope_add_column(Binder *binder, Scope *scope, ScopeColumn column)
+{
+    *LIST_PUSH(binder->arena, scope->columns, scope->n_columns) = column;
+}
+
+bool scope_has_name(const Scope *scope, const char *name)
+{
+    for (int i = 0; i < scope->n_columns; i++)
+        if (strcmp(scope->columns[i].name, name) == 0) return true;
+    return false;
+}
+
+static const Source *find_among(const Source *const *sources, int n_sources, const char *name)
+{
+    for (int i = 0; i < n_sources; i++)
+        if (sources[i]->name && strcmp(sources[i]->name, name) == 0) return sources[i];
+    return NULL;
+}
+
+weft_status scope_add_source(Binder *binder, Scope *scope, const Source *source, int at)
+{
+    Block *block = binder->place.block;
+    if (source->name && find_among(block->sources, block->n_sources, source->name))
+        return fail(binder->err, WEFT_DUPLICATE_ALIAS, at, "table name \"%s\" specified more than once", source->name);
+    *LIST_PUSH(binder->arena, block->sources, block->n_sources) = source;
+    *LIST_PUSH(binder->arena, scope->sources, scope->n_sources) = source;
+    for (int c = 0; c < source->n_columns; c++)
+        scope_add_column(binder, scope, (ScopeColumn){ source->names[c], source->columns[c] });
+    return WEFT_OK;
+}
+
+// ---- tables before the dot ------------------------------------------------------------------------------------------
+
+static weft_status correlated(Binder *binder, int at)
+{
+    return refuse(binder, at, "a correlated subquery");
+}
+
+static weft_status out_of_sight(Binder *binder, const char *name, int at)
+{
+    fail(binder->err, WEFT_UNDEFINED_TABLE, at, "invalid reference to FROM-clause entry for table \"%s\"", name);
+    error_hint(binder->err,
+               "There is an entry for table \"%s\", but it cannot be referenced from this part of the query.", name);
+    return WEFT_UNDEFINED_TABLE;
+}
+
+static weft_status find_source(Binder *binder, const char *name, int at, const Source **source)
+{
+    const Scope *own = binder->place.scope;
+    *source = own ? find_among(own->sources, own->n_sources, name) : NULL;
+    if (*source) return WEFT_OK;
+    for (const Scope *scope = own ? own->outer : NULL; scope; scope = scope->outer)
+        if (find_among(scope->sources, scope->n_sources, name)) return correlated(binder, at);
+    for (const Block *block = binder->place.block; block; block = block->around)
+        if (find_among(block->sources, block->n_sources, name)) return out_of_sight(binder, name, at);
+    return fail(binder->err, WEFT_UNDEFINED_TABLE, at, "missing FROM-clause entry for table \"%s\"", name);
+}
+
+// The table's name in schema.table.column, table.column or table.*; NULL when there is none.
+static weft_status qualifier(Binder *binder, const PgQuery__ColumnRef *ref, const char **table)
+{
+    *table = NULL;
+    if (ref->n_fields > 3) return refuse(binder, ref->location, "naming a database");
+    if (ref->n_fields == 3) {
+        const char *schema = node_string(ref->fields[0]);
+        if (!schema || strcmp(schema, "public") != 0)
+            return refuse(binder, ref->location, "a schema other than public");
+    }
+    if (ref->n_fields > 1) {
+        *table = node_string(ref->fields[ref->n_fields - 2]);
+        if (!*table) return fail(binder->err, WEFT_SYNTAX_ERROR, ref->location, "improper use of \"*\"");
+    }
+    return WEFT_OK;
+}
+
+// ---- columns --------------------------------------------------------------------------------------------------------
+
+static weft_status ambiguous(Binder *binder, const char *name, int at)
+{
+    return fail(binder->err, WEFT_AMBIGUOUS_COLUMN, at, "column reference \"%s\" is ambiguous", name);
+}
+
+static weft_status bind_qualified(Binder *binder, const char *table, const char *name, int at, Expr **out)
+{
+    const Source *source;
+    int           found = -1;
+    TRY(find_source(binder, table, at, &source));
+    for (int i = 0; i < source->n_columns; i++) {
+        if (strcmp(source->names[i], name) != 0) continue;
+        if (found >= 0) return ambiguous(binder, name, at);
+        found = i;
+    }
+    if (found < 0) return no_such_column(binder, source->shown, source->names, source->n_columns, name, at);
+    *out = plan_column_expr(binder->plan, source->columns[found], at);
+    return WEFT_OK;
+}
+
+static weft_status no_column(Binder *binder, const char *name, int at)
+{
+    const Scope *scope = binder->place.scope;
+    const int    n_columns = scope ? scope->n_columns : 0;
+    const char **names = arena_array(binder->arena, const char *, n_columns + 1);
+    for (const Scope *outer = scope ? scope->outer : NULL; outer; outer = outer->outer)
+        if (scope_has_name(outer, name)) return correlated(binder, at);
+    for (int i = 0; i < n_columns; i++) names[i] = scope->columns[i].name;
+    return no_such_column(binder, NULL, names, n_columns, name, at);
+}
+
+weft_status bind_column(Binder *binder, const PgQuery__ColumnRef *ref, Expr **out)
+{
+    const int    at = ref->location;
+    const Scope *scope = binder->place.scope;
+    const char  *table, *name = ref->n_fields ? node_string(ref->fields[ref->n_fields - 1]) : NULL;
+    const ScopeColumn *found = NULL;
+    if (!name) return fail(binder->err, WEFT_SYNTAX_ERROR, at, "row expansion via \"*\" is not supported here");
+    TRY(qualifier(binder, ref, &table));
+    if (table) return bind_qualified(binder, table, name, at, out);
+    for (int i = 0; scope && i < scope->n_columns; i++) {
+        if (strcmp(scope->columns[i].name, name) != 0) continue;
+        if (found) return ambiguous(binder, name, at);
+        found = &scope->columns[i];
+    }
+    if (!found) return no_column(binder, name, at);
+    *out = plan_column_expr(binder->plan, found->column, at);
+    return WEFT_OK;
+}
+
+weft_status bind_star(Binder *binder, const PgQuery__ColumnRef *ref, const ScopeColumn **columns, int *n_columns)
+{
+    const Scope  *scope = binder->place.scope;
+    const char   *table;
+    const Source *source;
+    TRY(qualifier(binder, ref, &table));
+    *columns = scope->columns, *n_columns = scope->n_columns;
+    if (!table) {
+        if (scope->n_sources) return WEFT_OK;
+        return fail(binder->err, WEFT_SYNTAX_ERROR, ref->location, "SELECT * with no tables specified is not valid");
+    }
+    TRY(find_source(binder, table, ref->location, &source));
+    ScopeColumn *list = arena_array(binder->arena, ScopeColumn, source->n_columns + 1);
+    for (int i = 0; i < source->n_columns; i++) list[i] = (ScopeColumn){ source->names[i], source->columns[i] };
+    *columns = list, *n_columns = source->n_columns;
+    return WEFT_OK;
+}

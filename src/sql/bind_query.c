@@ -1,0 +1,251 @@
+// bind_query.c - a query of any kind: WITH before it, then SELECT, VALUES or a set operation.
+//
+// The two sides of a set operation are brought to the same types, column by column, by a project above a side that
+// needs it.  A literal takes the other side's type, so a SELECT that is a side leaves its literals open (Bound.exprs).
+
+#include "sql/sql_int.h"
+
+enum { QUERIES_MAX = 512, VALUES_MAX = 1 << 18 };
+
+static weft_status bind_query(Binder *binder, const PgQuery__SelectStmt *stmt, Bound *out);
+
+// ---- WITH -----------------------------------------------------------------------------------------------------------
+
+static weft_status bind_with_query(Binder *binder, const PgQuery__CommonTableExpr *expr, const With *outside)
+{
+    const int at = expr->location;
+    Bound     bound;
+    for (const With *with = binder->with; with != outside; with = with->next)
+        if (strcmp(with->name, expr->ctename) == 0)
+            return fail(binder->err, WEFT_DUPLICATE_ALIAS, at, "WITH query name \"%s\" specified more than once",
+                        expr->ctename);
+    if (expr->ctequery->node_case != PG_QUERY__NODE__NODE_SELECT_STMT)
+        return refuse(binder, at, "INSERT, UPDATE or DELETE in WITH");
+    TRY(bind_query(binder, expr->ctequery->select_stmt, &bound));
+    With *with = arena_make(binder->arena, With);
+    with->name = arena_strdup(binder->arena, expr->ctename);
+    with->names = bound.names;
+    TRY(bind_column_names(binder, "WITH query", with->name, expr->aliascolnames, expr->n_aliascolnames, with->names,
+                          bound.n_columns, at));
+    with->shared = plan_share(binder->plan, visible_rows(binder, &bound), with->name);
+    with->next = binder->with;
+    binder->with = with;
+    return WEFT_OK;
+}
+
+static weft_status bind_with(Binder *binder, const PgQuery__WithClause *clause)
+{
+    const With *outside = binder->with;
+    if (!clause) return WEFT_OK;
+    if (clause->recursive) return refuse(binder, clause->location, "WITH RECURSIVE");
+    for (size_t i = 0; i < clause->n_ctes; i++)
+        TRY(bind_with_query(binder, clause->ctes[i]->common_table_expr, outside));
+    return WEFT_OK;
+}
+
+// ---- set operations -------------------------------------------------------------------------------------------------
+
+static const char *set_name(SetKind kind)
+{
+    static const char *const names[] = { "UNION", "INTERSECT", "EXCEPT" };
+    return names[kind];
+}
+
+static SetKind set_kind(const PgQuery__SelectStmt *stmt)
+{
+    switch (stmt->op) {
+        case PG_QUERY__SET_OPERATION__SETOP_INTERSECT: return SET_INTERSECT;
+        case PG_QUERY__SET_OPERATION__SETOP_EXCEPT:    return SET_EXCEPT;
+        default:                                       return SET_UNION;
+    }
+}
+
+static weft_status unify_sides(Binder *binder, SetKind kind, Bound sides[2])
+{
+    const int at = sides[1].n_columns ? sides[1].exprs[0]->at : -1;
+    if (sides[0].n_columns != sides[1].n_columns)
+        return fail(binder->err, WEFT_SYNTAX_ERROR, at, "each %s query must have the same number of columns",
+                    set_name(kind));
+    for (int i = 0; i < sides[0].n_columns; i++) {
+        Expr *pair[2] = { sides[0].exprs[i], sides[1].exprs[i] };
+        TRY(expr_unify(binder->arena, pair, 2, 1, set_name(kind), pair[1]->at, binder->err));
+        sides[0].exprs[i] = pair[0], sides[1].exprs[i] = pair[1];
+    }
+    return WEFT_OK;
+}
+
+// The rows of a side with what its columns have become.
+static Node *side_rows(Binder *binder, const Bound *side)
+{
+    bool is_same = side->node->n_out == side->n_columns;
+    for (int i = 0; is_same && i < side->n_columns; i++)
+        is_same = side->exprs[i]->kind == EXPR_COLUMN && side->exprs[i]->column == side->node->out[i];
+    return is_same ? side->node : term_project(binder, side->node, side->exprs, side->names, side->n_columns);
+}
+
+static weft_status add_set_output(Binder *binder, Block *block, const Bound sides[2], int i, int *column)
+{
+    const Expr *left = sides[0].exprs[i];
+    *column = plan_add_column(binder->plan, left->type, sides[0].names[i], NULL);
+    if (term_is_not_null(binder, left) && term_is_not_null(binder, sides[1].exprs[i]))
+        columns_add(binder->arena, &binder->not_null, *column);
+    scope_add_column(binder, &block->scope, (ScopeColumn){ sides[0].names[i], *column });
+    return add_output(binder, block, plan_column_expr(binder->plan, *column, left->at), sides[0].names[i]);
+}
+
+static weft_status bind_set(Binder *binder, Block *block, Bound *out)
+{
+    const PgQuery__SelectStmt *stmt = block->stmt;
+    const SetKind kind = set_kind(stmt);
+    Bound        *sides = arena_array(binder->arena, Bound, 2);
+    binder->place.keeps_literals = true;
+    TRY(bind_query(binder, stmt->larg, &sides[0]));
+    TRY(bind_query(binder, stmt->rarg, &sides[1]));
+    TRY(unify_sides(binder, kind, sides));
+    int  *columns = arena_array(binder->arena, int, sides[0].n_columns + 1);
+    Node *left = side_rows(binder, &sides[0]), *right = side_rows(binder, &sides[1]);
+    block->is_set = true;
+    block->keeps_literals = false;
+    binder->place = (Place){ .block = block, .scope = &block->scope };
+    for (int i = 0; i < sides[0].n_columns; i++) TRY(add_set_output(binder, block, sides, i, &columns[i]));
+    block->n_visible = block->n_outputs;
+    block->node = plan_set(binder->plan, kind, stmt->all, left, right, columns);
+    TRY(bind_sort(binder, block));
+    return finish_block(binder, block, false, out);
+}
+
+// ---- VALUES ---------------------------------------------------------------------------------------------------------
+
+typedef struct Rows { int n_rows, n_columns; Expr **exprs; } Rows;
+
+static weft_status bind_rows(Binder *binder, const PgQuery__SelectStmt *stmt, Rows *rows)
+{
+    const size_t n_rows = stmt->n_values_lists, n_columns = stmt->values_lists[0]->list->n_items;
+    if (n_rows > VALUES_MAX / MAX_OF(n_columns, 1))
+        return fail(binder->err, WEFT_TOO_LONG, -1, "VALUES can have at most %d values", VALUES_MAX);
+    *rows = (Rows){ (int)n_rows, (int)n_columns, arena_array(binder->arena, Expr *, n_rows * n_columns + 1) };
+    for (size_t r = 0; r < n_rows; r++) {
+        const PgQuery__List *list = stmt->values_lists[r]->list;
+        if (list->n_items != n_columns)
+            return fail(binder->err, WEFT_SYNTAX_ERROR, list->n_items ? node_at(list->items[0]) : -1,
+                        "VALUES lists must all be the same length");
+        for (size_t c = 0; c < n_columns; c++) TRY(bind_expr(binder, list->items[c], &rows->exprs[r * n_columns + c]));
+    }
+    return WEFT_OK;
+}
+
+static bool has_input(const Expr *expr)
+{
+    if (expr->kind == EXPR_PARAM || expr->kind == EXPR_COLUMN) return true;
+    for (int i = 0; i < expr->n_args; i++)
+        if (has_input(expr->args[i])) return true;
+    return false;
+}
+
+static weft_status evaluate_column(Binder *binder, const Rows *rows, int column, Value *values, bool *has_null)
+{
+    const EvalContext context = { .arena = binder->arena };
+    *has_null = false;
+    for (int r = 0; r < rows->n_rows; r++) {
+        const int   i = r * rows->n_columns + column;
+        const Expr *expr = rows->exprs[i];
+        if (has_input(expr)) return refuse(binder, expr->at, "a subquery in VALUES");
+        TRY(expr_eval(expr, &context, &values[i], binder->err));
+        values[i].type = expr->type;
+        *has_null |= values[i].is_null;
+    }
+    return WEFT_OK;
+}
+
+static weft_status bind_values_column(Binder *binder, Block *block, Rows *rows, int c, Value *values, int *column)
+{
+    const char *name = arena_printf(binder->arena, "column%d", c + 1);
+    bool        has_null;
+    TRY(expr_unify(binder->arena, rows->exprs + c, rows->n_rows, rows->n_columns, "VALUES", rows->exprs[c]->at,
+                   binder->err));
+    const Expr *first = rows->exprs[c];
+    *column = plan_add_column(binder->plan, first->type, name, NULL);
+    TRY(add_output(binder, block, plan_column_expr(binder->plan, *column, first->at), name));
+    TRY(evaluate_column(binder, rows, c, values, &has_null));
+    if (!has_null) columns_add(binder->arena, &binder->not_null, *column);
+    scope_add_column(binder, &block->scope, (ScopeColumn){ name, *column });
+    return WEFT_OK;
+}
+
+static weft_status bind_values(Binder *binder, Block *block, Bound *out)
+{
+    Rows rows = { 0 };
+    binder->place = (Place){ .block = block, .scope = &block->scope, .clause = "VALUES" };
+    block->keeps_literals = false;
+    TRY(bind_rows(binder, block->stmt, &rows));
+    int   *columns = arena_array(binder->arena, int, rows.n_columns + 1);
+    Value *values = arena_array(binder->arena, Value, (size_t)rows.n_rows * (size_t)rows.n_columns + 1);
+    for (int c = 0; c < rows.n_columns; c++) TRY(bind_values_column(binder, block, &rows, c, values, &columns[c]));
+    block->n_visible = block->n_outputs;
+    block->node = plan_values(binder->plan, (u64)rows.n_rows, rows.n_columns, columns, values);
+    TRY(bind_sort(binder, block));
+    TRY(place_marks(binder, block, false, &block->node));
+    for (int i = 0; i < block->n_outputs; i++)
+        TRY(bind_values_of_marks(binder, block, block->outputs[i].expr, &block->outputs[i].expr));
+    return finish_block(binder, block, block->n_outputs > block->n_visible, out);
+}
+
+// ---- any query ------------------------------------------------------------------------------------------------------
+
+static weft_status refuse_clauses(Binder *binder, const PgQuery__SelectStmt *stmt)
+{
+    if (stmt->n_locking_clause) return refuse_word(binder, "for", "FOR UPDATE or FOR SHARE");
+    if (stmt->limit_option == PG_QUERY__LIMIT_OPTION__LIMIT_OPTION_WITH_TIES)
+        return refuse_word(binder, "ties", "WITH TIES");
+    return WEFT_OK;
+}
+
+static weft_status count_query(Binder *binder, const PgQuery__SelectStmt *stmt)
+{
+    if (++binder->n_queries <= QUERIES_MAX) return WEFT_OK;
+    fail(binder->err, WEFT_TOO_COMPLEX, stmt->n_target_list ? node_at(stmt->target_list[0]) : -1,
+         "statement is too complex");
+    error_hint(binder->err, "The limit is %d queries: subqueries, and the members of UNION and the like.", QUERIES_MAX);
+    return WEFT_TOO_COMPLEX;
+}
+
+static weft_status bind_kind(Binder *binder, Block *block, Bound *out)
+{
+    const PgQuery__SelectStmt *stmt = block->stmt;
+    if (stmt->larg && stmt->rarg) return bind_set(binder, block, out);
+    if (stmt->n_values_lists) return bind_values(binder, block, out);
+    TRY(bind_select(binder, block));
+    return finish_block(binder, block, true, out);
+}
+
+// Stands in the binder's place, and leaves the place and WITH as they were.
+static weft_status bind_query(Binder *binder, const PgQuery__SelectStmt *stmt, Bound *out)
+{
+    const Place place = binder->place;
+    const With *with = binder->with;
+    Block      *block = arena_make(binder->arena, Block);
+    *block = (Block){ .stmt = stmt, .around = place.block, .keeps_literals = place.keeps_literals };
+    block->scope.outer = place.scope;
+    TRY(count_query(binder, stmt));
+    TRY(refuse_clauses(binder, stmt));
+    binder->place.keeps_literals = false;
+    TRY(bind_with(binder, stmt->with_clause));
+    TRY(bind_kind(binder, block, out));
+    binder->place = place;
+    binder->with = with;
+    return WEFT_OK;
+}
+
+weft_status bind_plan(Binder *binder, const PgQuery__SelectStmt *stmt, Plan **out)
+{
+    Bound bound;
+    binder->plan = *out = plan_new(binder->arena);
+    binder->bind_expr = bind_expr;
+    binder->bind_query = bind_query;
+    binder->bind_subquery = bind_subquery;
+    TRY(bind_query(binder, stmt, &bound));
+    binder->plan->root = bound.node;
+    binder->plan->n_visible = bound.n_columns;
+    binder->plan->names = bound.names;
+    return WEFT_OK;
+}
