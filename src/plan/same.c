@@ -1,8 +1,7 @@
 // same.c - whether two trees compute the same rows.
 //
 // The ids of their columns differ, since every column has its own, so a map from one tree's ids to the other's is
-// filled
-// in on the way up: columns that leaves and computing nodes make are paired by place.
+// filled in on the way up: columns that leaves and computing nodes make are paired by place.
 
 #include "plan/expr_int.h"
 
@@ -89,7 +88,7 @@ static bool same_work(const Pairing *pairing, const Node *a, const Node *b)
     case NODE_SORT: return same_sort(pairing, a, b);
     case NODE_LIMIT: return a->limit == b->limit && a->offset == b->offset;
     case NODE_SET: return a->set == b->set && a->is_all == b->is_all;
-    case NODE_SHARED: return a->shared == b->shared;
+    case NODE_SHARED: return true;                     // the shared trees are, as the inputs of other nodes
     case NODE_WINDOW:
     case NODE_REPEAT: break;
     }
@@ -102,6 +101,7 @@ static bool same_tree(Pairing *pairing, const Node *a, const Node *b)
     if (!same_counts(a, b)) return false;
     for (int i = 0; i < a->n_inputs; i++)
         if (!same_tree(pairing, a->inputs[i], b->inputs[i])) return false;
+    if (a->kind == NODE_SHARED && !same_tree(pairing, a->shared->root, b->shared->root)) return false;
     if (!same_work(pairing, a, b)) return false;
     for (int i = 0; i < a->n_out; i++) {
         if (a->out[i] == b->out[i]) continue;
