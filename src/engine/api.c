@@ -32,6 +32,7 @@ weft_status weft_open(const char *path, weft_db **out, weft_error *error)
     db->network = network_new(cpu_count());
     db->squad = squad_new();
     db->pieces = pieces_new();
+    db->plans = plans_new();
     db->deadlines = deadlines_new();
     db->cpu = device_cpu_open();
     db->gpus = gpus_new();
@@ -47,6 +48,7 @@ void weft_close(weft_db *db)
     network_free(db->network);
     squad_free(db->squad);
     pieces_free(db->pieces);
+    plans_free(db->plans);
     jit_free(db->jit);
     gpus_free(db->gpus);
     db->cpu->close(db->cpu);
@@ -99,6 +101,9 @@ typedef struct Execution {
     weft_result  *result;
     Error        *err;
     weft_status   lookup;              // a failure while looking up a name
+    int           n_tables;            // that were looked up and are stored
+    const Table **tables;
+    bool          uses_virtual;        // tables whose rows are made for this query
 } Execution;
 
 static const Table *find_table(void *context, const char *name)
@@ -108,12 +113,14 @@ static const Table *find_table(void *context, const char *name)
     weft_status  status;
     if (strncmp(name, "weft_", 5) == 0) {
         status = virtual_table(ex->session->db, ex->arena, name, &table, ex->err);
+        ex->uses_virtual = true;
     } else {
         Error reason;
         error_clear(&reason);
         status = store_peek_table(ex->session->db->store, name, &table, &reason);
         if (status == WEFT_UNDEFINED_TABLE) return NULL;
         if (status) *ex->err = reason;
+        else *LIST_PUSH(ex->arena, ex->tables, ex->n_tables) = table;
     }
     if (status) ex->lookup = status;
     return table;
@@ -189,7 +196,6 @@ static weft_status select_body(Execution *ex, QueryRun *run, const Statement *st
 
 static weft_status run_select(Execution *ex, const Statement *statement)
 {
-    TRY(plan_rewrite(statement->plan, NULL, ex->err));
     const weft_status status = run_with_memory(ex, statement, select_body);
     snprintf(ex->result->tag, sizeof ex->result->tag, "SELECT %zu", ex->result->n_rows);
     return status;
@@ -416,15 +422,25 @@ static weft_status run_show(Execution *ex, const Statement *statement)
     return status;
 }
 
+// Plans that were kept hold snapshots, which have become old.
+static weft_status run_change(Execution *ex, const Statement *statement)
+{
+    const weft_status status = statement->kind == STATEMENT_DROP_TABLE ? run_drop(ex, statement)
+                             : statement->kind == STATEMENT_INSERT     ? run_insert(ex, statement)
+                                                                       : run_copy(ex, statement);
+    plans_forget(ex->session->db->plans);
+    return status;
+}
+
 static weft_status run_statement(Execution *ex, const Statement *statement)
 {
     switch (statement->kind) {
         case STATEMENT_SELECT:       return run_select(ex, statement);
         case STATEMENT_EXPLAIN:      return run_explain(ex, statement);
         case STATEMENT_CREATE_TABLE: return run_create(ex, statement);
-        case STATEMENT_DROP_TABLE:   return run_drop(ex, statement);
-        case STATEMENT_INSERT:       return run_insert(ex, statement);
-        case STATEMENT_COPY:         return run_copy(ex, statement);
+        case STATEMENT_DROP_TABLE:
+        case STATEMENT_INSERT:
+        case STATEMENT_COPY:         return run_change(ex, statement);
         case STATEMENT_SHOW:         return run_show(ex, statement);
         case STATEMENT_SET:
             snprintf(ex->result->tag, sizeof ex->result->tag, "SET");
@@ -434,14 +450,34 @@ static weft_status run_statement(Execution *ex, const Statement *statement)
     return WEFT_OK;
 }
 
+static void free_statement(void *home) { arena_free(home); }
+
+// What is bound lies in an arena of its own, which a plan that is kept takes along.  A plan is rewritten once.
+static weft_status prepare(Execution *ex, const char *sql, Statement **statement, KeptPlan **kept)
+{
+    const Names names = { find_table, ex, &ex->session->stop };
+    Arena      *home = arena_new(NULL, "statement");
+    weft_status status = sql_bind(home, sql, &names, statement, ex->err);
+    if (ex->lookup) status = ex->lookup;
+    if (!status && (*statement)->kind == STATEMENT_SELECT) {
+        status = plan_rewrite((*statement)->plan, NULL, ex->err);
+        if (!status && !ex->uses_virtual && !(*statement)->plan->n_params) {
+            *kept = plans_keep(ex->session->db->plans, sql, home, *statement, ex->tables, ex->n_tables);
+            return WEFT_OK;
+        }
+    }
+    arena_defer(ex->arena, free_statement, home);
+    return status;
+}
+
 // *RESULT is the last statement's: it stays when this one is empty (a comment after the last ';').
 static weft_status execute(weft_session *session, const char *sql, weft_result **result, Error *err)
 {
     Execution   ex = { .session = session, .arena = arena_new(NULL, "query"), .err = err };
-    const Names names = { find_table, &ex, &session->stop };
-    Statement  *statement;
-    weft_status status = sql_bind(ex.arena, sql, &names, &statement, err);
-    if (ex.lookup) status = ex.lookup;
+    KeptPlan   *kept = plans_find(session->db->plans, session->db->store, sql);
+    Statement  *bound = NULL;
+    weft_status status = kept ? WEFT_OK : prepare(&ex, sql, &bound, &kept);
+    const Statement *statement = kept ? plan_statement(kept) : bound;
     if (status || !*result || statement->kind != STATEMENT_EMPTY) {
         weft_result_free(*result);
         *result = ex.result = result_new(session->db);
@@ -449,6 +485,7 @@ static weft_status execute(weft_session *session, const char *sql, weft_result *
         *result = ex.result;           // a second try has a result of its own
     }
     arena_free(ex.arena);
+    plan_release(kept);
     if (status) {
         weft_result_free(*result);
         *result = NULL;

@@ -12,6 +12,7 @@
 #include "engine/gpus.h"
 #include "engine/network.h"
 #include "engine/pieces.h"
+#include "engine/plans.h"
 #include "engine/squad.h"
 #include "sql/sql.h"
 
@@ -29,6 +30,7 @@ struct weft_db {
     Admission *admission;              // which queries may run beside which
     Network *network;                  // for queries
     Pieces  *pieces;                   // what running queries have in common
+    Plans   *plans;                    // of texts that came before
     Squad    *squad;                     // threads of submitted queries
     Deadlines *deadlines;              // of statements with a timeout
     Jit     *jit;

@@ -529,6 +529,15 @@ weft_status store_get_table(Store *store, const char *name, const Table **table,
     return get_snapshot(store, name, true, table, err);
 }
 
+bool store_is_newest(Store *store, const Table *table)
+{
+    pthread_mutex_lock(&store->lock);
+    const int at = find_entry(store, table->name);
+    const Snapshot *current = at >= 0 ? store->entries[at]->current : NULL;
+    pthread_mutex_unlock(&store->lock);
+    return current && &current->table == table;
+}
+
 const Table *store_table(Store *store, const char *name)
 {
     const Table *table;

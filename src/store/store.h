@@ -229,6 +229,7 @@ weft_status  store_get_table(Store *store, const char *name, const Table **table
 // The same without reading the column data: names, types, dictionaries and statistics may be used at once, the data of
 // a column chunk only after chunk_verify has returned OK for it.
 weft_status  store_peek_table(Store *store, const char *name, const Table **table, Error *err);
+bool         store_is_newest(Store *store, const Table *table);             // what store_peek_table would give
 weft_status  store_list(Store *store, Arena *arena, const char ***names, int *n_names);   // sorted
 i64          store_bytes_on_disk(Store *store, const char *name);           // 0 in memory
 
