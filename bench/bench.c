@@ -15,7 +15,12 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char *const TABLES[] = { "part", "supplier", "customer", "date", "lineorder" };
+static const char *const SSB_TABLES[] = { "part", "supplier", "customer", "date", "lineorder" };
+static const char *const TPCH_TABLES[] = { "region", "nation",   "part",   "supplier",
+                                           "partsupp", "customer", "orders", "lineitem" };
+
+const Workload WORKLOAD_SSB = { "ssb", SSB_TABLES, COUNT(SSB_TABLES) };
+const Workload WORKLOAD_TPCH = { "tpch", TPCH_TABLES, COUNT(TPCH_TABLES) };
 
 #ifdef __clang__
 #define BUILT_WITH __VERSION__
@@ -59,7 +64,7 @@ bool bench_options(int argc, char **argv, Options *options, const OwnOption *own
     const char *threads = NULL, *repeats = NULL, *command = NULL;
     const OwnOption common[] = {
         { "db", &options->db, NULL },           { "tbl", &options->tbl, NULL },
-        { "ssb", &options->ssb, NULL },         { "duckdb", &options->duckdb, NULL },
+        { "folder", &options->folder, NULL },   { "duckdb", &options->duckdb, NULL },
         { "scratch", &options->scratch, NULL }, { "scale", &options->scale, NULL },
         { "parts", &options->parts, NULL },     { "record", &options->record, NULL },
         { "child", &options->child, NULL },     { "child-query", &options->child_query, NULL },
@@ -180,8 +185,10 @@ Peer *open_duckdb(const Bench *bench)
         die(bench->options.duckdb, error);
     must(duckdb, peer_runf(duckdb, "set threads = %d", bench->options.threads), "set threads");
     must(duckdb, peer_runf(duckdb, "attach '%s' as disk (read_only)", bench->duckdb_path), "attach");
-    for (int t = 0; t < COUNT(TABLES); t++)
-        must(duckdb, peer_runf(duckdb, "create table %s as select * from disk.%s", TABLES[t], TABLES[t]), TABLES[t]);
+    for (int t = 0; t < bench->workload->n_tables; t++) {
+        const char *table = bench->workload->tables[t];
+        must(duckdb, peer_runf(duckdb, "create table %s as select * from disk.%s", table, table), table);
+    }
     must(duckdb, peer_run(duckdb, "detach disk", NULL), "detach");
     return duckdb;
 }
@@ -189,7 +196,7 @@ Peer *open_duckdb(const Bench *bench)
 void create_tables(Bench *bench, Peer *peer)
 {
     char path[512];
-    snprintf(path, sizeof path, "%s/schema.sql", bench->options.ssb);
+    snprintf(path, sizeof path, "%s/schema.sql", bench->options.folder);
     char *schema = read_whole_file(path);
     if (!schema)
         die(path, "cannot be read");
@@ -199,7 +206,8 @@ void create_tables(Bench *bench, Peer *peer)
 
 void set_duckdb_path(Bench *bench)
 {
-    snprintf(bench->duckdb_path, sizeof bench->duckdb_path, "%s/ssb.duckdb", bench->options.scratch);
+    snprintf(bench->duckdb_path, sizeof bench->duckdb_path, "%s/%s.duckdb", bench->options.scratch,
+             bench->workload->name);
 }
 
 // Made once from the .tbl files, under another name until it is complete.
@@ -216,9 +224,9 @@ static void make_duckdb_file(Bench *bench)
     if (!duckdb)
         die(begun, error);
     create_tables(bench, duckdb);
-    for (int t = 0; t < COUNT(TABLES); t++) {
-        snprintf(path, sizeof path, "%s/%s.tbl", bench->options.tbl, TABLES[t]);
-        must(duckdb, peer_load_duckdb(duckdb, TABLES[t], path), path);
+    for (int t = 0; t < bench->workload->n_tables; t++) {
+        snprintf(path, sizeof path, "%s/%s.tbl", bench->options.tbl, bench->workload->tables[t]);
+        must(duckdb, peer_load_duckdb(duckdb, bench->workload->tables[t], path), path);
     }
     must(duckdb, peer_run(duckdb, "checkpoint", NULL), "checkpoint");
     peer_close(duckdb);
@@ -226,14 +234,28 @@ static void make_duckdb_file(Bench *bench)
         die(begun, "cannot be renamed");
 }
 
+// Averages are doubles on both sides, added up in another order: numbers with a point are compared as such.
+static void find_floats(const Rows *rows, bool *is_float)
+{
+    for (size_t row = 0; row < rows->n_rows; row++)
+        for (int column = 0; column < rows->n_columns; column++) {
+            const char *cell = rows_cell(rows, row, column);
+            if (cell && *cell && strspn(cell, "-0123456789.") == strlen(cell) && strchr(cell, '.'))
+                is_float[column] = true;
+        }
+}
+
 void check_answers(Peer *weft, Peer *duckdb, const char *name, const char *sql)
 {
     Rows ours, theirs;
     must(weft, peer_run(weft, sql, &ours), name);
     must(duckdb, peer_run(duckdb, sql, &theirs), name);
-    char *difference = rows_difference(&ours, &theirs, NULL, NULL, 0);
+    bool *is_float = calloc((size_t)ours.n_columns + 1, sizeof *is_float);
+    find_floats(&ours, is_float);
+    char *difference = rows_difference(&ours, &theirs, is_float, NULL, 0);
     if (difference)
         die(name, difference);
+    free(is_float);
     rows_free(&ours);
     rows_free(&theirs);
 }
@@ -267,7 +289,7 @@ static void start_child(const Bench *bench, const Child *child)
     snprintf(repeats, sizeof repeats, "%d", o->repeats);
     setenv(child->name, child->value, 1);
     execl(o->program, o->program, "--child", child->what, "--child-query", child->query_path, "--db", o->db, "--tbl",
-          o->tbl, "--ssb", o->ssb, "--duckdb", o->duckdb, "--scratch", o->scratch, "--threads", threads, "--repeats",
+          o->tbl, "--folder", o->folder, "--duckdb", o->duckdb, "--scratch", o->scratch, "--threads", threads, "--repeats",
           repeats, child->device ? "--device" : NULL, child->device, (char *)NULL);
     perror(o->program);
     _exit(127);
@@ -302,11 +324,11 @@ static void load_queries(Bench *bench)
 {
     char pattern[512];
     glob_t files;
-    snprintf(pattern, sizeof pattern, "%s/queries/q*.sql", bench->options.ssb);
+    snprintf(pattern, sizeof pattern, "%s/queries/q*.sql", bench->options.folder);
     if (glob(pattern, 0, NULL, &files))
         die(pattern, "no queries");
     for (size_t i = 0; i < files.gl_pathc && bench->n_queries < MAX_QUERIES; i++) {
-        SsbQuery *query = &bench->queries[bench->n_queries++];
+        BenchQuery *query = &bench->queries[bench->n_queries++];
         query->sql = read_whole_file(files.gl_pathv[i]);
         if (!query->sql)
             die(files.gl_pathv[i], "cannot be read");

@@ -1,4 +1,4 @@
-// bench.h - what the benchmarks share: options, the report, the two engines on the same data, the SSB queries.
+// bench.h - what the benchmarks share: options, the report, the two engines on the same data, the queries.
 //
 //     Bench bench = { .options = ... };                // what holds when nothing is said
 //     if (!bench_options(argc, argv, &bench.options, own, COUNT(own))) return usage();
@@ -23,23 +23,29 @@
 enum { MAX_QUERIES = 32 };
 
 typedef struct Options {
-    const char *db, *tbl, *ssb, *duckdb, *scratch, *scale, *parts, *record;
+    const char *db, *tbl, *duckdb, *scratch, *scale, *parts, *record;
+    const char *folder;                // of the workload: schema.sql and queries/q*.sql
     int         threads, repeats;
     const char *child, *child_query;   // in the processes that a benchmark starts: what they do, and with which query
     const char *program;
     char        command[1024];
 } Options;
 
-typedef struct SsbQuery { char name[16], path[512]; char *sql; } SsbQuery;
+typedef struct Workload { const char *name; const char *const *tables; int n_tables; } Workload;
+
+extern const Workload WORKLOAD_SSB, WORKLOAD_TPCH;
+
+typedef struct BenchQuery { char name[16], path[512]; char *sql; } BenchQuery;
 
 typedef struct Bench {
-    Options  options;
-    SsbQuery queries[MAX_QUERIES];
-    int      n_queries;
-    char     duckdb_path[512];
-    char    *text;                     // the report, also when it is printed as it grows
-    size_t   text_length;
-    FILE    *report;
+    const Workload *workload;
+    Options         options;
+    BenchQuery      queries[MAX_QUERIES];
+    int             n_queries;
+    char            duckdb_path[512];
+    char           *text;              // the report, also when it is printed as it grows
+    size_t          text_length;
+    FILE           *report;
 } Bench;
 
 // What a benchmark takes beside the options of all: TEXT is what follows the name, or FLAG is set and nothing follows
@@ -76,5 +82,18 @@ Peer *open_duckdb(const Bench *bench);                         // its tables in 
 void  create_tables(Bench *bench, Peer *peer);
 void  set_duckdb_path(Bench *bench);
 void  check_answers(Peer *weft, Peer *duckdb, const char *name, const char *sql);      // dies when they differ
+
+// ---- a table of times, and the part that all workloads have (hot.c) -------------------------------------------------
+
+typedef struct TimeTable { double weft_sum, duckdb_sum, log_sum; int n; } TimeTable;
+
+void table_begin(Bench *bench, const char *first_column);
+void table_row(Bench *bench, TimeTable *table, const char *name, double weft_ms, double duckdb_ms);
+void table_end(Bench *bench, const TimeTable *table);
+
+// All data is in memory and all code is compiled (for Weft by cc, waited for) before the clock runs.  Answers are
+// compared first.  Runs of the two engines alternate, and the best of each counts: what else the machine does hits
+// both.
+void part_hot(Bench *bench);
 
 #endif

@@ -1,6 +1,6 @@
 # shellcheck shell=sh disable=SC2154
 # Sourced by bench/*/run.sh, which has set $program, $options (each followed by a value), $flags (followed by none) and $parts: reads its
-# arguments, builds the program, makes the SSB data of the asked scale, and runs it.
+# arguments, builds the program, makes the data of the asked scale, and runs it.  $workload is ssb unless it was set.
 
 BUILD=${BUILD:-build}
 folder=${BENCH_DIR:-$BUILD/bench}
@@ -97,11 +97,13 @@ duckdb=$(scripts/duckdb)
 
 # ---- data ------------------------------------------------------------------------------------------------------------
 
+workload=${workload:-ssb}
 data=$folder/sf$scale
+[ "$workload" = ssb ] || data=$folder/$workload-sf$scale
 if [ ! -e "$data/complete" ]; then
     rm -rf "$data"
     mkdir -p "$data"
-    "$BUILD/weft" gen ssb --sf "$scale" --tbl "$data/tbl" "$data/ssb.weft"
+    "$BUILD/weft" gen "$workload" --sf "$scale" --tbl "$data/tbl" "$data/$workload.weft"
     : >"$data/complete"
 fi
 
@@ -109,5 +111,5 @@ fi
 [ -d "$data/cache" ] || mkdir -m 700 "$data/cache"
 WEFT_CACHE=$(cd "$data/cache" && pwd)
 export WEFT_CACHE
-exec "$BUILD/bench/$program" --db "$data/ssb.weft" --tbl "$data/tbl" --ssb bench/ssb --duckdb "$duckdb" --scratch "$data" \
-    --command "$command" "$@"
+exec "$BUILD/bench/$program" --db "$data/$workload.weft" --tbl "$data/tbl" --folder "bench/$workload" \
+    --duckdb "$duckdb" --scratch "$data" --command "$command" "$@"

@@ -1,6 +1,6 @@
 // concurrency.c - many queries at the same time, Weft beside DuckDB: same rows, same machine, same process, same cores.
 //
-//     concurrency --db DB --tbl DIR --ssb bench/ssb --duckdb LIBRARY --scratch DIR [--threads N] [--repeats N]
+//     concurrency --db DB --tbl DIR --folder bench/ssb --duckdb LIBRARY --scratch DIR [--threads N] [--repeats N]
 //         [--seconds S] [--seed N] [--scale SF] [--duckdb-clients N] [--quick] [--record FILE]
 //         [--parts thirteen,random,loop,marginal,alone,attach,new]
 //
@@ -88,7 +88,7 @@ Reads reads_since(Peer *weft, const Reads *before)
 static bool parse_options(int argc, char **argv, Options *options)
 {
     const char *seconds = NULL, *seed = NULL, *duckdb_clients = NULL;
-    *options = (Options){ .ssb = "bench/ssb", .scale = "1", .parts = "thirteen,random,loop,marginal,alone,attach,new",
+    *options = (Options){ .folder = "bench/ssb", .scale = "1", .parts = "thirteen,random,loop,marginal,alone,attach,new",
                           .threads = 2, .command = "bench/concurrency/run.sh" };
     settings = (BenchSettings){ .seed = 1 };
     const OwnOption own[] = { { "seconds", &seconds, NULL },
@@ -126,10 +126,10 @@ int main(int argc, char **argv)
         { "marginal", part_marginal }, { "alone", part_alone },   { "attach", part_attach },
         { "new", part_new },
     };
-    static Bench bench;
+    static Bench bench = { .workload = &WORKLOAD_SSB };
     if (!parse_options(argc, argv, &bench.options)) {
         fprintf(stderr,
-                "usage: concurrency --db DB --tbl DIR --ssb DIR --duckdb LIBRARY --scratch DIR [--threads N]\n"
+                "usage: concurrency --db DB --tbl DIR --folder DIR --duckdb LIBRARY --scratch DIR [--threads N]\n"
                 "           [--repeats N] [--seconds S] [--seed N] [--scale SF] [--quick] [--record FILE]\n"
                 "           [--duckdb-clients N] [--parts thirteen,random,loop,marginal,alone,attach,new]\n");
         return 2;

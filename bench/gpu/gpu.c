@@ -1,6 +1,6 @@
 // gpu.c - the Star Schema Benchmark on a GPU: kernels, single and at once, resident and streamed, beside DuckDB.
 //
-//     gpu --db DB --tbl DIR --ssb bench/ssb --duckdb LIBRARY --scratch DIR [--device cuda] [--pool 128MB] [--threads N]
+//     gpu --db DB --tbl DIR --folder bench/ssb --duckdb LIBRARY --scratch DIR [--device cuda] [--pool 128MB] [--threads N]
 //         [--repeats N] [--scale SF] [--rows N] [--record FILE]
 //         [--parts single,together,shape,shapes,tables,stream,duckdb,first,disk]
 //     gpu --figures FILE                  what it reads out of a text of EXPLAIN ANALYZE; for its test
@@ -35,7 +35,8 @@ static int print_figures(const char *path)
 static bool parse_options(int argc, char **argv, GpuBench *gpu, const char **figures)
 {
     Options *options = &gpu->bench.options;
-    *options = (Options){ .ssb = "bench/ssb",
+    gpu->bench.workload = &WORKLOAD_SSB;
+    *options = (Options){ .folder = "bench/ssb",
                           .scale = "20",
                           .parts = "single,together,shape,shapes,tables,stream,duckdb,first,disk",
                           .threads = (int)sysconf(_SC_NPROCESSORS_ONLN),
@@ -66,7 +67,7 @@ int main(int argc, char **argv)
     const char *figures = NULL;
     if (!parse_options(argc, argv, &gpu, &figures)) {
         fprintf(stderr,
-                "usage: gpu --db DB --tbl DIR --ssb DIR --duckdb LIBRARY --scratch DIR [--device cuda] [--pool 128MB]\n"
+                "usage: gpu --db DB --tbl DIR --folder DIR --duckdb LIBRARY --scratch DIR [--device cuda] [--pool 128MB]\n"
                 "           [--threads N] [--repeats N] [--scale SF] [--rows N]\n"
                 "           [--parts single,together,shape,shapes,tables,stream,duckdb,first,disk] [--record FILE]\n");
         return 2;

@@ -221,7 +221,7 @@ void part_single(GpuBench *gpu)
         "result ms | "
         "over kernels ms | kernels on the device |\n| :-- | --: | --: | --: | --: | --: | --: | --: | --: | --: |\n");
     for (int q = 0; q < bench->n_queries; q++) {
-        const SsbQuery *query = &bench->queries[q];
+        const BenchQuery *query = &bench->queries[q];
         check_answers(gpu->weft, gpu->duckdb, query->name, query->sql);
         Single single = time_single(gpu, query->sql);
         say_single(gpu, query->name, &single);

@@ -1,10 +1,9 @@
 // ssb.c - the Star Schema Benchmark, Weft beside DuckDB: same rows, same machine, same process, same number of threads.
 //
-//     ssb --db DB --tbl DIR --ssb bench/ssb --duckdb LIBRARY --scratch DIR [--threads N] [--repeats N] [--scale SF]
+//     ssb --db DB --tbl DIR --folder bench/ssb --duckdb LIBRARY --scratch DIR [--threads N] [--repeats N] [--scale SF]
 //         [--parts hot,first,copy] [--record FILE]
 //
-// hot     All data is in memory and all code is compiled (for Weft by cc, waited for) before the clock runs.  Runs of
-//         the two engines alternate, and the best of each counts: what else the machine does hits both.
+// hot     see bench.h
 // first   The first run of a query in a new process.  Weft has nothing compiled: its cache folder is new and empty.
 //         All columns that any of the queries needs were read once on both sides before, so files and buffers are
 //         warm, queries are not.  Reported is the best of several such processes.
@@ -36,63 +35,6 @@ static const char *const TOUCH[] = {
     "select sum(s_suppkey), " TEXT("s_city") ", " TEXT("s_nation") ", " TEXT("s_region") " from supplier",
     "select sum(c_custkey), " TEXT("c_city") ", " TEXT("c_nation") ", " TEXT("c_region") " from customer",
 };
-
-// ---- hot ----------------------------------------------------------------------------------------------------------
-
-static void time_hot(Bench *bench, Peer *weft, Peer *duckdb, const SsbQuery *query, double *weft_ms, double *duckdb_ms)
-{
-    must(weft, peer_run(weft, "set jit = cc", NULL), "set jit");
-    check_answers(weft, duckdb, query->name, query->sql);
-    must(weft, peer_run(weft, "set jit = auto", NULL), "set jit");
-    *weft_ms = *duckdb_ms = INFINITY;
-    for (int r = -2; r < bench->options.repeats; r++) {        // the first two are warm-up
-        double ours = run_ms(weft, query->sql), theirs = run_ms(duckdb, query->sql);
-        if (r < 0)
-            continue;
-        *weft_ms = fmin(*weft_ms, ours);
-        *duckdb_ms = fmin(*duckdb_ms, theirs);
-    }
-}
-
-typedef struct Table { double weft_sum, duckdb_sum, log_sum; int n; } Table;
-
-static void table_begin(Bench *bench, const char *first_column)
-{
-    say(bench, "| %-5s | Weft ms | DuckDB ms | DuckDB / Weft |\n| :---- | ------: | --------: | ------------: |\n",
-        first_column);
-}
-
-static void table_row(Bench *bench, Table *table, const char *name, double weft_ms, double duckdb_ms)
-{
-    say(bench, "| %-5s | %7.2f | %9.2f | %13.2f |\n", name, weft_ms, duckdb_ms, duckdb_ms / weft_ms);
-    table->weft_sum += weft_ms;
-    table->duckdb_sum += duckdb_ms;
-    table->log_sum += log(duckdb_ms / weft_ms);
-    table->n++;
-}
-
-static void table_end(Bench *bench, const Table *table)
-{
-    say(bench, "| sum   | %7.2f | %9.2f | %13.2f |\n", table->weft_sum, table->duckdb_sum,
-        table->duckdb_sum / table->weft_sum);
-    say(bench, "\nGeometric mean of DuckDB / Weft: **%.2f**\n\n", exp(table->log_sum / table->n));
-}
-
-static void part_hot(Bench *bench)
-{
-    Peer *weft = open_weft(bench), *duckdb = open_duckdb(bench);
-    Table table = { 0 };
-    say(bench, "## Hot: data in memory, code compiled; best of %d alternating runs\n\n", bench->options.repeats);
-    table_begin(bench, "query");
-    for (int q = 0; q < bench->n_queries; q++) {
-        double weft_ms, duckdb_ms;
-        time_hot(bench, weft, duckdb, &bench->queries[q], &weft_ms, &duckdb_ms);
-        table_row(bench, &table, bench->queries[q].name, weft_ms, duckdb_ms);
-    }
-    table_end(bench, &table);
-    peer_close(weft);
-    peer_close(duckdb);
-}
 
 // ---- first run: in processes of their own -------------------------------------------------------------------------
 
@@ -130,7 +72,7 @@ static double first_run_ms(const Bench *bench, const char *engine, const char *q
 
 static void part_first(Bench *bench)
 {
-    Table table = { 0 };
+    TimeTable table = { 0 };
     say(bench, "## First run: new process, no compiled code, warm data; best of %d processes\n\n", PROCESSES_PER_QUERY);
     table_begin(bench, "query");
     for (int q = 0; q < bench->n_queries; q++) {
@@ -193,7 +135,8 @@ static void part_copy(Bench *bench)
 
 int main(int argc, char **argv)
 {
-    static Bench bench = { .options = { .ssb = "bench/ssb",
+    static Bench bench = { .workload = &WORKLOAD_SSB,
+                           .options = { .folder = "bench/ssb",
                                         .scale = "1",
                                         .parts = "hot,first,copy",
                                         .threads = 2,
@@ -201,7 +144,7 @@ int main(int argc, char **argv)
                                         .command = "bench/ssb/run.sh" } };
     if (!bench_options(argc, argv, &bench.options, NULL, 0) || !options_are_whole(&bench.options)) {
         fprintf(stderr,
-                "usage: ssb --db DB --tbl DIR --ssb DIR --duckdb LIBRARY --scratch DIR [--threads N] [--repeats N]\n"
+                "usage: ssb --db DB --tbl DIR --folder DIR --duckdb LIBRARY --scratch DIR [--threads N] [--repeats N]\n"
                 "           [--scale SF] [--parts hot,first,copy] [--record FILE]\n");
         return 2;
     }

@@ -1,0 +1,16 @@
+#!/bin/sh
+# TPC-H, Weft beside DuckDB: builds, makes the data, runs, prints a table in Markdown (bench/tpch/tpch.c).
+#
+#     bench/tpch/run.sh [--scale SF] [--queries q01,q03] [--threads N] [--repeats N] [--record FILE]
+#
+# Scale 1 and the 16 queries that run unless told otherwise: some five minutes and 3 GB in build/bench (or $BENCH_DIR),
+# kept for the next time.  --record writes the same text to a file, for bench/results.  Leave the machine alone
+# meanwhile.
+set -eu
+cd "$(dirname "$0")/../.."
+program=tpch
+workload=tpch
+options='scale queries threads repeats record'
+flags=''
+parts='hot'
+. bench/prepare.sh

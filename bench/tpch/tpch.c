@@ -1,0 +1,61 @@
+// tpch.c - TPC-H, Weft beside DuckDB: same rows, same machine, same process, same number of threads.
+//
+//     tpch --db DB --tbl DIR --folder bench/tpch --duckdb LIBRARY --scratch DIR [--queries q01,q03] [--threads N]
+//          [--repeats N] [--scale SF] [--record FILE]
+//
+// Each query by itself, hot (see bench.h).  A run ends when the engine has the whole answer in its own form.  Neither
+// side caches results.  Weft works on a database folder, DuckDB on tables in memory.
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../bench.h"
+
+// The others have correlated subqueries or functions of text.
+static const char *const RUN[] = { "q01", "q03", "q05", "q06", "q07", "q08", "q09", "q10",
+                                   "q11", "q12", "q13", "q14", "q15", "q16", "q18", "q19" };
+
+static bool is_wanted(const char *name, const char *wanted)
+{
+    if (wanted) return strstr(wanted, name) != NULL;
+    for (int i = 0; i < COUNT(RUN); i++)
+        if (strcmp(RUN[i], name) == 0) return true;
+    return false;
+}
+
+static void choose_queries(Bench *bench, const char *wanted)
+{
+    int n_kept = 0;
+    for (int q = 0; q < bench->n_queries; q++) {
+        if (is_wanted(bench->queries[q].name, wanted)) bench->queries[n_kept++] = bench->queries[q];
+        else free(bench->queries[q].sql);
+    }
+    bench->n_queries = n_kept;
+}
+
+int main(int argc, char **argv)
+{
+    static Bench bench = { .workload = &WORKLOAD_TPCH,
+                           .options = { .folder = "bench/tpch",
+                                        .scale = "1",
+                                        .parts = "hot",
+                                        .threads = 2,
+                                        .repeats = 7,
+                                        .command = "bench/tpch/run.sh" } };
+    const char     *wanted = NULL;
+    const OwnOption own[] = { { "queries", &wanted, NULL } };
+    if (!bench_options(argc, argv, &bench.options, own, COUNT(own)) || !options_are_whole(&bench.options)) {
+        fprintf(stderr,
+                "usage: tpch --db DB --tbl DIR --folder DIR --duckdb LIBRARY --scratch DIR [--queries q01,q03]\n"
+                "            [--threads N] [--repeats N] [--scale SF] [--record FILE]\n");
+        return 2;
+    }
+    bench_begin(&bench);
+    choose_queries(&bench, wanted);
+    if (!bench.n_queries) die(wanted ? wanted : "queries", "there is no such query");
+    write_heading(&bench, "TPC-H");
+    part_hot(&bench);
+    bench_end(&bench);
+    return 0;
+}
