@@ -92,13 +92,38 @@ static double nearest(const Number *number)
     return ldexp((double)digits, number->unit + last);
 }
 
+static void add_parts(Number *number, const i64 *parts, int n_parts, int digits, int first_bit)
+{
+    for (int i = 0; i < n_parts; i++) add_part(number, parts[i], first_bit + i * digits);
+}
+
+static double signed_nearest(Number *number, u64 divisor)
+{
+    take_sign(number);
+    if (divisor > 1) divide(number, divisor);
+    const double magnitude = nearest(number);
+    return number->is_negative ? -magnitude : magnitude;
+}
+
 double exact_round(const i64 *parts, int n_parts, int digits, int unit, u64 divisor)
 {
     const int spare = divisor > 1 ? SPARE_WORDS : 0;
     Number    number = { .n_words = (n_parts * digits + 63) / 64 + 2 + spare, .unit = unit - 64 * spare };
-    for (int i = 0; i < n_parts; i++) add_part(&number, parts[i], 64 * spare + i * digits);
-    take_sign(&number);
-    if (divisor > 1) divide(&number, divisor);
-    const double magnitude = nearest(&number);
-    return number.is_negative ? -magnitude : magnitude;
+    add_parts(&number, parts, n_parts, digits, 64 * spare);
+    return signed_nearest(&number, divisor);
+}
+
+// The rounded sum is a multiple of 2^unit, too: its last bit is one that the sum has, or a higher one.
+double exact_rest(const i64 *parts, int n_parts, int digits, int unit)
+{
+    const double rounded = exact_round(parts, n_parts, digits, unit, 1);
+    Number       number = { .n_words = (n_parts * digits + 63) / 64 + 2, .unit = unit };
+    int          exponent;
+    if (rounded == 0 || isinf(rounded)) return 0;
+    const i64 mantissa = (i64)ldexp(frexp(rounded, &exponent), DIGITS);
+    const int bit = exponent - DIGITS - unit;               // of the mantissa's last one
+    add_parts(&number, parts, n_parts, digits, 0);
+    if (bit >= 0) add_part(&number, -mantissa, bit);
+    else add_part(&number, -(mantissa >> -bit), 0);         // what is cut off is 0
+    return signed_nearest(&number, 1);
 }

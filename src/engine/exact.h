@@ -15,5 +15,7 @@
 // The sum divided by DIVISOR (1, or the count of an average), to nearest, ties to even; beyond the largest double an
 // infinity.
 double exact_round(const i64 *parts, int n_parts, int digits, int unit, u64 divisor);
+// What that rounding took away (of the sum itself), rounded in its turn; 0 of an infinity.
+double exact_rest(const i64 *parts, int n_parts, int digits, int unit);
 
 #endif

@@ -90,13 +90,14 @@ static bool special_sum(const Groups *groups, const AggState *state, u64 group, 
     return has_infinity || has_minus_infinity;
 }
 
-static double float_sum(const Groups *groups, const AggState *state, u64 group, u64 divisor)
+static double float_sum(const Groups *groups, const AggState *state, u64 group, AggKind kind, u64 count)
 {
     i64    parts[EXACT_BITS / 8];
     double sum;
     if (special_sum(groups, state, group, &sum)) return sum;
     for (int p = 0; p < state->n_parts; p++) parts[p] = cell_of(groups, state->sum + p, group);
-    return exact_round(parts, state->n_parts, state->digits, state->unit, divisor);
+    if (kind == AGG_SUM_REST) return exact_rest(parts, state->n_parts, state->digits, state->unit);
+    return exact_round(parts, state->n_parts, state->digits, state->unit, kind == AGG_AVG ? count : 1);
 }
 
 static i128 sum_of(const Groups *groups, const AggState *state, u64 group)
@@ -161,7 +162,7 @@ static void decode_agg(const Groups *groups, int a, u64 group, Value *value)
     } else if (agg->kind == AGG_MIN || agg->kind == AGG_MAX || agg->kind == AGG_ANY) {
         extreme_value(groups, a, state, group, value);
     } else if (state->is_float) {
-        value->f = float_sum(groups, state, group, agg->kind == AGG_AVG ? (u64)count : 1);
+        value->f = float_sum(groups, state, group, agg->kind, (u64)count);
     } else {
         value->i = sum_of(groups, state, group);
         if (agg->kind == AGG_AVG) average(value, agg, count);

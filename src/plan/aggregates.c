@@ -4,9 +4,14 @@
 //     var_samp(x)    m / (n - 1)  where n > 1
 //     bool_and(x)    min(x), as false < true
 //
-// The sums are exact.  For smallint, integer and decimals of up to 9 digits x * x is exact too, and so is m but for its
-// last rounding, as long as n * sum(x * x) fits 128 bits.
-// Not done: doubles and longer numbers, whose squares would be rounded.  They are refused.
+// The sums are exact, so m is good however large the mean is beside the deviation; of doubles, up to 2^49 times.
+//
+//     smallint, integer, decimals of up to 9 digits     x * x is exact in 64 bits
+//     bigint, longer decimals                           x = h * 2^32 + l: the sums of h * h, h * l and l * l
+//     double                                            x * x is rounded; what it lost is a double, too (square_low)
+//     real                                              x * x is exact as a double
+//
+// Sums of doubles are rounded once; AGG_SUM_REST is what that took away.  Numerics become doubles.
 
 #include "plan/aggregates.h"
 
@@ -67,36 +72,65 @@ static Expr *integer(const AggBuilder *builder, int value)
     return expr_const(builder->arena, (Value){ .type = TYPE(INTEGER), .i = value }, builder->at);
 }
 
-// The type in which x is squared: exact where no square can leave it.
-static Type type_to_square(Type type)
+static weft_status hidden(const AggBuilder *builder, const char *name, Expr **args, int n_args, Expr **out)
 {
-    if (type.kind == TYPE_SMALLINT || type.kind == TYPE_INTEGER) return TYPE(BIGINT);
-    return type.kind == TYPE_DECIMAL && type.precision <= DECIMAL_DIGITS / 2 ? type : TYPE(DOUBLE);
+    return expr_call(builder->arena, function_find_hidden(name), args, n_args, builder->at, out, builder->err);
 }
 
-// Squares of doubles are rounded: where the mean is large beside the deviation nothing right would be left.
-static weft_status refuse_rounded(const AggBuilder *builder, Type type)
+static weft_status sum(const AggBuilder *builder, Expr *arg, Expr **out)
 {
-    char buffer[32];
-    fail(builder->err, WEFT_UNSUPPORTED, builder->at, "a variance of type %s is not supported yet",
-         type_label(type, buffer));
-    error_hint(builder->err, "Cast the argument to integer or to a decimal of up to 9 digits.");
-    return WEFT_UNSUPPORTED;
+    return builder->add(builder->context, AGG_SUM, arg, out);
+}
+
+// Squares that fit the type of x.
+static weft_status short_squares(const AggBuilder *builder, Expr *x, Expr *count, Expr **squares)
+{
+    Expr *square, *args[3] = { count };
+    TRY(call2(builder, OP_MUL, x, x, &square));
+    TRY(sum(builder, x, &args[1]));
+    TRY(sum(builder, square, &args[2]));
+    return hidden(builder, "squares", args, 3, squares);
+}
+
+static weft_status long_squares(const AggBuilder *builder, Expr *x, Expr *count, Expr **squares)
+{
+    Expr *high, *low, *args[5] = { count };
+    TRY(hidden(builder, "high_half", &x, 1, &high));
+    TRY(hidden(builder, "low_half", &x, 1, &low));
+    TRY(sum(builder, x, &args[1]));
+    TRY(call2(builder, OP_MUL, high, high, &args[2]));
+    TRY(call2(builder, OP_MUL, high, low, &args[3]));
+    TRY(call2(builder, OP_MUL, low, low, &args[4]));
+    for (int i = 2; i < 5; i++) TRY(sum(builder, args[i], &args[i]));
+    return hidden(builder, "long_squares", args, 5, squares);
+}
+
+static weft_status float_squares(const AggBuilder *builder, Expr *x, bool is_real, Expr *count, Expr **squares)
+{
+    Expr *square, *args[6] = { count };
+    TRY(hidden(builder, "square", &x, 1, &square));
+    TRY(sum(builder, x, &args[1]));
+    TRY(builder->add(builder->context, AGG_SUM_REST, x, &args[2]));
+    TRY(sum(builder, square, &args[3]));
+    TRY(builder->add(builder->context, AGG_SUM_REST, square, &args[4]));
+    if (is_real) return hidden(builder, "real_squares", args, 5, squares);
+    TRY(hidden(builder, "square_low", &x, 1, &args[5]));
+    TRY(sum(builder, args[5], &args[5]));
+    return hidden(builder, "double_squares", args, 6, squares);
 }
 
 // *COUNT: the number of values, *SQUARES: the sum of the squares of their distances from the mean.
 static weft_status build_squares(const AggBuilder *builder, Expr *arg, Expr **count, Expr **squares)
 {
-    Expr *x, *square, *args[3];
-    if (type_is_float(type_to_square(arg->type))) return refuse_rounded(builder, arg->type);
-    TRY(expr_cast(builder->arena, arg, type_to_square(arg->type), builder->at, &x, builder->err));
-    TRY(call2(builder, OP_MUL, x, x, &square));
+    const bool is_long = arg->type.kind == TYPE_DECIMAL && arg->type.precision > DECIMAL_DIGITS / 2;
+    const bool is_short = arg->type.kind == TYPE_SMALLINT || arg->type.kind == TYPE_INTEGER;
+    Expr      *x = arg;
     TRY(builder->add(builder->context, AGG_COUNT, arg, count));
-    args[0] = *count;
-    TRY(builder->add(builder->context, AGG_SUM, x, &args[1]));
-    TRY(builder->add(builder->context, AGG_SUM, square, &args[2]));
-    const Op op = function_find_hidden("squares");
-    return expr_call(builder->arena, op, args, 3, builder->at, squares, builder->err);
+    if (is_short) TRY(expr_cast(builder->arena, arg, TYPE(BIGINT), builder->at, &x, builder->err));
+    if (is_short || (arg->type.kind == TYPE_DECIMAL && !is_long)) return short_squares(builder, x, *count, squares);
+    if (is_long || arg->type.kind == TYPE_BIGINT) return long_squares(builder, x, *count, squares);
+    TRY(expr_cast(builder->arena, arg, TYPE(DOUBLE), builder->at, &x, builder->err));
+    return float_squares(builder, x, arg->type.kind == TYPE_REAL, *count, squares);
 }
 
 static weft_status build_var_pop(const AggBuilder *builder, Expr *arg, Expr **out)
@@ -189,6 +223,7 @@ static const Aggregate *aggregate_of(AggKind kind)
 const char *agg_name(AggKind kind)
 {
     if (kind == AGG_ANY) return "any";
+    if (kind == AGG_SUM_REST) return "sum_rest";
     return aggregate_of(kind == AGG_COUNT_ALL ? AGG_COUNT : kind)->names[0];
 }
 
@@ -207,7 +242,10 @@ Agg aggregate_make(const Aggregate *aggregate, AggKind kind, Expr *arg, int at)
 
 weft_status expr_agg(AggKind kind, Expr *arg, int at, Agg *out, Error *err)
 {
-    const Aggregate *aggregate = aggregate_of(kind == AGG_COUNT_ALL ? AGG_COUNT : kind == AGG_ANY ? AGG_MAX : kind);
+    const Aggregate *aggregate = aggregate_of(kind == AGG_COUNT_ALL  ? AGG_COUNT
+                                              : kind == AGG_ANY      ? AGG_MAX
+                                              : kind == AGG_SUM_REST ? AGG_SUM
+                                                                     : kind);
     if (kind != AGG_ANY) TRY(aggregate_check(aggregate, agg_name(kind), arg, at, err));
     *out = aggregate_make(aggregate, kind, arg, at);
     return WEFT_OK;

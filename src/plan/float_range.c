@@ -195,6 +195,18 @@ FloatRange float_range_abs(FloatRange a)
     return a;
 }
 
+// At most half of the last place of the rounded square, and a multiple of what x * x is one of.
+FloatRange float_range_of_square_low(FloatRange a)
+{
+    a = spelled_out(a);
+    if (is_none(a)) return a;
+    const int  most = 2 * float_range_most(a) + 1, unit = MAX_OF(2 * a.unit, UNIT_MIN);
+    const bool is_exact = most - unit < DIGITS;
+    const double bound = is_exact ? 0 : ldexp(1, MAX_OF(most - DIGITS, UNIT_MIN));
+    FloatRange range = { .has_special = a.has_special, .low = -bound, .high = bound, .unit = unit, .least = unit };
+    return settled(range);
+}
+
 // A double beyond the reals becomes an infinity.
 FloatRange float_range_to_real(FloatRange a)
 {

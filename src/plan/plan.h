@@ -91,6 +91,7 @@ typedef enum AggKind {
     AGG_MIN,
     AGG_MAX,
     AGG_AVG,
+    AGG_SUM_REST,                      // what a sum of floats lost when it was rounded, for what is built from sums
     AGG_ANY  // the value of any row, NULL or not: a rewrite makes it where all rows of a group agree
 } AggKind;
 

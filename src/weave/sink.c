@@ -339,6 +339,8 @@ static void write_extreme(Weaver *w, Sink *sink, AggState *state, bool is_min, c
              val->value);
 }
 
+static bool is_sum(AggKind kind) { return kind == AGG_SUM || kind == AGG_AVG || kind == AGG_SUM_REST; }
+
 static weft_status write_agg(Weaver *w, Sink *sink, const Agg *agg, AggState *state)
 {
     Val  val;
@@ -363,7 +365,7 @@ static weft_status write_agg(Weaver *w, Sink *sink, const Agg *agg, AggState *st
         state->is_rank = true;
     }
     Text writes = { 0 };
-    if (agg->kind == AGG_SUM || agg->kind == AGG_AVG) share_sum(w, sink, agg->arg, state, &val, &writes);
+    if (is_sum(agg->kind)) share_sum(w, sink, agg->arg, state, &val, &writes);
     else if (agg->kind != AGG_COUNT) write_extreme(w, sink, state, agg->kind == AGG_MIN, &val, &writes);
     if (counts) text_add(&writes, "ADD(%s, 1)\n", cell(w, state->count));
     char *lines = text_keep(w->arena, &writes);
@@ -415,7 +417,7 @@ static u64 bytes_per_group(Weaver *w)
     u64 bytes = 8;
     for (int a = 0; a < w->job->n_aggs; a++) {
         const Agg *agg = &w->job->aggs[a];
-        const bool is_float_sum = (agg->kind == AGG_SUM || agg->kind == AGG_AVG) && type_is_float(agg->arg->type);
+        const bool is_float_sum = is_sum(agg->kind) && type_is_float(agg->arg->type);
         bytes += is_float_sum ? 8 * (u64)float_sum(w, agg->arg).n_parts + 16 : 16;
     }
     return bytes;

@@ -115,6 +115,19 @@ TEST(parts_are_put_together_and_rounded_once)
     CHECK_SAME(exact_round((i64[]){ ((i64)1 << 54) - 1 }, 1, 51, 970, 1), INFINITY);           // rounds up to 2^1024
 }
 
+// The sum is the rounded one and the rest together, to twice as many bits.
+TEST(what_rounding_took_away)
+{
+    CHECK_SAME(exact_rest((i64[]){ 0 }, 1, 40, 0), 0);
+    CHECK_SAME(exact_rest((i64[]){ 77 }, 1, 40, -3), 0);
+    CHECK_SAME(exact_rest((i64[]){ ((i64)1 << 53) + 1 }, 1, 51, 0), 1);
+    CHECK_SAME(exact_rest((i64[]){ ((i64)1 << 53) + 3 }, 1, 51, 0), -1);
+    CHECK_SAME(exact_rest((i64[]){ -((i64)1 << 53) - 3 }, 1, 51, 0), 1);
+    CHECK_SAME(exact_rest((i64[]){ 1, 0, (i64)1 << 52 }, 3, 40, -80), 0x1p-80);
+    CHECK_SAME(exact_rest((i64[]){ -1, 0, ((i64)1 << 53) + 1 }, 3, 40, -80), 1);       // 1 - 2^-80, rounded
+    CHECK_SAME(exact_rest((i64[]){ 3 }, 1, 51, -1074), 0);
+}
+
 // ---- sums through SQL -----------------------------------------------------------------------------------------------
 
 enum { N_ROWS = 3000, N_GROUPS = 5 };
