@@ -176,14 +176,15 @@ static Range range_of_low_half(const Function *function, const Expr *call, const
 {
     const i128 half = (i128)1 << 31;
     Range      range = { .known = true, .low = -half, .high = half - 1 };
-    if (args[0].known && args[0].low >= -half && args[0].high < half) range.low = args[0].low, range.high = args[0].high;
+    const bool is_whole = args[0].known && args[0].low >= -half && args[0].high < half;
+    if (is_whole) range.low = args[0].low, range.high = args[0].high;
     return range;
 }
 
 FORMULA_F64(square, x * x)
 FORMULA_F64(overflows, !FINITE(r) && FINITE(x))
 
-// x * x - square(x), exact (Dekker): c = 134217729 * x, h = c - (c - x) are the upper 26 bits of x, l = x - h the others.
+// x * x - square(x), exact (Dekker): c = 134217729 * x; h = c - (c - x), the upper 26 bits of x; l = x - h, the others.
 // ((h * h - x * x) + 2 * h * l) + l * l
 FORMULA_F64(square_low,
             (((134217729 * x - (134217729 * x - x)) * (134217729 * x - (134217729 * x - x)) - x * x) +
