@@ -4,7 +4,8 @@
 
 #include "bench.h"
 
-static void time_hot(Bench *bench, Peer *weft, Peer *duckdb, const BenchQuery *query, double *weft_ms, double *duckdb_ms)
+static void time_hot(Bench *bench, Peer *weft, Peer *duckdb, const BenchQuery *query, double *weft_ms,
+                     double *duckdb_ms)
 {
     must(weft, peer_run(weft, "set jit = cc", NULL), "set jit");
     check_answers(weft, duckdb, query->name, query->sql);

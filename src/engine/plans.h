@@ -1,7 +1,7 @@
 // plans.h - plans of the queries that came last, found again by their text.
 //
 //     KeptPlan *kept = plans_find(plans, store, sql);
-//     if (!kept) ... bind and rewrite in an arena; kept = plans_keep(plans, sql, arena, statement, tables, n_tables) ...
+//     if (!kept) ... bind and rewrite in an arena ..., kept = plans_keep(plans, sql, arena, statement, tables, n);
 //     ... run plan_statement(kept): it is never changed, so any number of queries may run it at a time ...
 //     plan_release(kept);
 //
