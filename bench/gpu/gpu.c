@@ -1,7 +1,7 @@
 // gpu.c - the Star Schema Benchmark on a GPU: kernels, single and at once, resident and streamed, beside DuckDB.
 //
-//     gpu --db DB --tbl DIR --folder bench/ssb --duckdb LIBRARY --scratch DIR [--device cuda] [--pool 128MB] [--threads N]
-//         [--repeats N] [--scale SF] [--rows N] [--record FILE]
+//     gpu --db DB --tbl DIR --folder bench/ssb --duckdb LIBRARY --scratch DIR [--device cuda] [--pool 128MB]
+//         [--threads N] [--repeats N] [--scale SF] [--rows N] [--record FILE]
 //         [--parts single,together,shape,shapes,tables,stream,duckdb,first,disk]
 //     gpu --figures FILE                  what it reads out of a text of EXPLAIN ANALYZE; for its test
 //
@@ -67,8 +67,8 @@ int main(int argc, char **argv)
     const char *figures = NULL;
     if (!parse_options(argc, argv, &gpu, &figures)) {
         fprintf(stderr,
-                "usage: gpu --db DB --tbl DIR --folder DIR --duckdb LIBRARY --scratch DIR [--device cuda] [--pool 128MB]\n"
-                "           [--threads N] [--repeats N] [--scale SF] [--rows N]\n"
+                "usage: gpu --db DB --tbl DIR --folder DIR --duckdb LIBRARY --scratch DIR [--device cuda]\n"
+                "           [--pool 128MB] [--threads N] [--repeats N] [--scale SF] [--rows N]\n"
                 "           [--parts single,together,shape,shapes,tables,stream,duckdb,first,disk] [--record FILE]\n");
         return 2;
     }
