@@ -467,7 +467,6 @@ static weft_status truth_of_text_test(Weaver *w, const Expr *expr, bool wanted, 
 // Few constants are compared one by one, as compilers make short work of that.  Of many the code would grow with them,
 // and what compilers take for it faster:
 // they are a table, of bits where they lie close together, or of themselves in order.
-#define FEW_CONSTANTS 24
 #define BITS_OF_EACH  256  // of a table of bits, at most, for each constant: four times what it takes as a word
 
 static const char *one_by_one(Weaver *w, const Expr *expr, const Val *a)

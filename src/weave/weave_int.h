@@ -132,6 +132,7 @@ void weave_pass(Weaver *w, double share);  // of the rows, about, that the newes
 void        weave_count(Weaver *w, const char *what, int at_step);             // counts the rows that are left
 
 // ---- value.c
+#define FEW_CONSTANTS 24               // of x in (...): compared one by one; more are a table
 weft_status weave_value(Weaver *w, const Expr *expr, Val *out);
 weft_status weave_truth(Weaver *w, const Expr *expr, bool wanted,
                         const char **condition);  // 1 where expr is WANTED, not NULL
@@ -161,7 +162,6 @@ weft_status weave_let(Weaver *w, const WeaveStep *step);
 
 // ---- probe.c
 bool        weave_is_sure_probe(Weaver *w, const WeaveStep *step);             // a bit table, by one stored column
-const char *weave_join_name(const WeaveStep *step);                            // "left join"
 weft_status weave_probe(Weaver *w, const WeaveStep *step, int at_step);
 
 // ---- sink.c
