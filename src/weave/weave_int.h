@@ -140,6 +140,8 @@ weft_status weave_truth(Weaver *w, const Expr *expr, bool wanted,
 weft_status weave_truth_apart(Weaver *w, const Expr *expr, bool wanted, const char **condition,
                               const char **statements);
 weft_status weave_column(Weaver *w, const Expr *expr, Val *out);
+weft_status weave_text_in(Weaver *w, const Expr *expr, Dictionary *dict, u32 dict_count,
+                          Val *out);                                           // as a code of DICT; -1: not there
 FloatRange  weave_float_range(Weaver *w, const Expr *expr);                    // what is proved of a float's values
 
 // ---- dictionary.c
@@ -147,9 +149,9 @@ bool weave_is_text_test(const Expr *expr);  // a comparison, LIKE or IN of one t
 weft_status weave_text_test(Weaver *w, const Expr *expr, TextTest *out);
 weft_status weave_text_dict(Weaver *w, const Expr *expr, Dictionary **dict, u32 *dict_count);  // what its codes mean
 weft_status weave_text_const(Weaver *w, const Expr *expr, Val *out);           // its code in that dictionary
-weft_status weave_text_in(Weaver *w, const Expr *expr, Dictionary *dict, u32 dict_count,
-                          Val *out);                                           // in DICT; -1: not there
-weft_status weave_text_compare(Weaver *w, const Expr *expr, Val *a, Val *b);   // comparable numbers of both sides
+Val         weave_code_in(Weaver *w, const Value *text, Dictionary *dict, u32 dict_count);        // -1: not there
+weft_status weave_recode(Weaver *w, Val *text, Dictionary *dict, u32 dict_count);  // to codes of DICT; -1: not there
+weft_status weave_text_compare(Weaver *w, Op op, Val *a, Val *b);              // comparable numbers of both sides
 weft_status weave_ranks(Weaver *w, Dictionary *dict, u32 dict_count, const u32 **ranks);  // held as long as the arena
 
 // ---- steps.c
