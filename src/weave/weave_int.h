@@ -59,7 +59,7 @@ typedef struct TextTest {              // a predicate on one text, worked out fo
     i64         low, high;
 } TextTest;
 
-typedef struct Names { Arena *arena; Map *taken, *numbers; } Names;    // taken, and the last number given to each stem
+typedef struct TakenNames { Arena *arena; Map *taken, *numbers; } TakenNames;  // numbers: the last one of each stem
 
 typedef struct Weaver {
     Arena          *arena;
@@ -78,7 +78,7 @@ typedef struct Weaver {
     int             n_lives;
     bool            is_all;            // no row of the tile has been dropped: no selection yet
     double          max_rows;          // rows that can reach the sink: proves sums
-    Names           names;
+    TakenNames      names;
     double          pass;              // share of the rows that is expected to be left by now
     bool           *done;              // by step: written already
     ColumnSet       later;             // columns that more than range tests and bit tables look at
@@ -89,11 +89,11 @@ typedef struct Weaver {
 } Weaver;
 
 // ---- names.c
-Names       names_begin(Arena *arena);
-const char *names_new(Names *names, const char *wanted);                       // a fresh identifier close to WANTED
-bool names_are_taken(const Names *names,
+TakenNames  names_begin(Arena *arena);
+const char *names_new(TakenNames *names, const char *wanted);                  // a fresh identifier close to WANTED
+bool names_are_taken(const TakenNames *names,
                      const char *name);  // it, or one from which words derive it, or that words derive from it
-void        names_take(Names *names, const char *name);
+void        names_take(TakenNames *names, const char *name);
 
 // ---- weave.c
 Var        *weave_var(Weaver *w, int id);
