@@ -537,7 +537,8 @@ static weft_status run_segments(QueryRun *run, PipelineJob *pj, Launch *launch)
         TRY(store_segment(run, pj, &segment, end, &stored));
         last.source = stored, last.steps = pj->job.steps + end, last.n_steps = pj->job.n_steps - end;
     }
-    return run_job(run, pj->number, n_cuts && !last.n_steps ? "sink" : "woven", &last, pj->limit, launch);
+    const bool is_sink = !last.n_steps && (n_cuts || !run->session->settings.weave);
+    return run_job(run, pj->number, is_sink ? "sink" : "woven", &last, pj->limit, launch);
 }
 
 // ---- parameters: known by the time that a pipeline runs -------------------------------------------------------------

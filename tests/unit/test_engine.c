@@ -1433,6 +1433,7 @@ TEST(explain_says_where_a_pipeline_is_split_and_why)
     run("set weave_budget = 28");
     run("set weave = off");
     CHECK(!strstr(answer(analyze), "split before"));        // every step is a kernel, whatever it needs
+    CHECK_HAS(answer("explain analyze select sum(id) from t"), "  sink on cpu");
     close_db();
 }
 
