@@ -289,8 +289,8 @@ static void start_child(const Bench *bench, const Child *child)
     snprintf(repeats, sizeof repeats, "%d", o->repeats);
     setenv(child->name, child->value, 1);
     execl(o->program, o->program, "--child", child->what, "--child-query", child->query_path, "--db", o->db, "--tbl",
-          o->tbl, "--folder", o->folder, "--duckdb", o->duckdb, "--scratch", o->scratch, "--threads", threads, "--repeats",
-          repeats, child->device ? "--device" : NULL, child->device, (char *)NULL);
+          o->tbl, "--folder", o->folder, "--duckdb", o->duckdb, "--scratch", o->scratch, "--threads", threads,
+          "--repeats", repeats, child->device ? "--device" : NULL, child->device, (char *)NULL);
     perror(o->program);
     _exit(127);
 }

@@ -30,7 +30,7 @@
 #define BUCKETS   4096
 #define PIN_FLAGS (CU_REGISTER_PORTABLE | CU_REGISTER_DEVICE_MAP)
 
-typedef struct Extent { u8 *first; u64 bytes; CuAddress at; } Extent;      // at: for kernels; 0: they cannot read it
+typedef struct PinExtent { u8 *first; u64 bytes; CuAddress at; } PinExtent;  // at: for kernels; 0: they cannot read it
 
 typedef struct PinColumn { int column, n_passes; } PinColumn;
 
@@ -43,7 +43,7 @@ struct Pin {
     bool       is_refused;             // by the driver: not asked again
     u64        used_at;                // in passes of chunks
     int        n_extents, n_columns;
-    Extent    *extents;
+    PinExtent *extents;
     PinColumn *columns;                // that passed
     Pin       *chain;
 };
@@ -106,7 +106,7 @@ static CuResult pin_pages(Pins *pins, const Pin *pin, u8 *first, u64 bytes)
 }
 
 // Any thread may call.
-static void unpin_pages(Pins *pins, const Pin *pin, const Extent *extents, int n_extents, bool is_kept)
+static void unpin_pages(Pins *pins, const Pin *pin, const PinExtent *extents, int n_extents, bool is_kept)
 {
     Gpu  *gpu = pins->gpu;
     Error ignored = { 0 };
@@ -158,7 +158,7 @@ static u64 extents_bytes(const Pin *pin)
     return bytes;
 }
 
-static const Extent *extent_at(const Pin *pin, const u8 *at)
+static const PinExtent *extent_at(const Pin *pin, const u8 *at)
 {
     for (int e = 0; e < pin->n_extents; e++)
         if (at >= pin->extents[e].first && at < pin->extents[e].first + pin->extents[e].bytes) return &pin->extents[e];
@@ -231,8 +231,8 @@ static void set_idle(Pins *pins, Pin *pin)
 
 static void unpin(Pins *pins, Pin *pin)
 {
-    Extent   *extents = pin->extents;
-    const int n_extents = pin->n_extents;
+    PinExtent *extents = pin->extents;
+    const int  n_extents = pin->n_extents;
     ASSERT(mutex_is_held(&pins->lock) && !pin->is_busy);
     ASSERT(pins->bytes >= extents_bytes(pin));
     pins->bytes -= extents_bytes(pin);
@@ -270,7 +270,7 @@ static bool pin_stretch(Pins *pins, Pin *pin, u8 *first, u64 bytes)
     pthread_mutex_lock(&pins->lock);
     if (result) return false;
     pin->extents = realloc(pin->extents, (size_t)(pin->n_extents + 1) * sizeof *pin->extents);
-    pin->extents[pin->n_extents++] = (Extent){ first, bytes, at };
+    pin->extents[pin->n_extents++] = (PinExtent){ first, bytes, at };
     pins->bytes += bytes;
     return true;
 }
@@ -308,8 +308,8 @@ static void pin_columns(Pins *pins, Pin *pin, PinJob *job)
     if ((u64)(end - job->first) > job->bytes) end = job->first + job->bytes;
     end += (page - (uintptr_t)end % page) % page;
     while (at < end && !pin->is_refused && !pins->is_closing) {
-        const Extent *there = extent_at(pin, at);
-        u8           *until = there ? there->first + there->bytes : stretch_end(pin, at, end);
+        const PinExtent *there = extent_at(pin, at);
+        u8              *until = there ? there->first + there->bytes : stretch_end(pin, at, end);
         if (!there && !make_room(pins, (u64)(until - at))) {
             ask_again(pin);
             return;
@@ -403,8 +403,8 @@ u64 pin_reach(Pin *pin, const void *from)
 {
     if (!pin) return 0;
     pthread_mutex_lock(&pin->pins->lock);
-    const Extent *extent = extent_at(pin, from);
-    const u64     bytes = extent ? (u64)(extent->first + extent->bytes - (const u8 *)from) : 0;
+    const PinExtent *extent = extent_at(pin, from);
+    const u64        bytes = extent ? (u64)(extent->first + extent->bytes - (const u8 *)from) : 0;
     pthread_mutex_unlock(&pin->pins->lock);
     return bytes;
 }
@@ -414,8 +414,8 @@ CuAddress pin_address(Pin *pin, const void *from, u64 bytes)
     CuAddress at = 0;
     if (!pin) return 0;
     pthread_mutex_lock(&pin->pins->lock);
-    const Extent *extent = extent_at(pin, from);
-    const u64     offset = extent ? (u64)((const u8 *)from - extent->first) : 0;
+    const PinExtent *extent = extent_at(pin, from);
+    const u64        offset = extent ? (u64)((const u8 *)from - extent->first) : 0;
     if (extent && extent->at && offset + bytes <= extent->bytes) at = extent->at + offset;
     pthread_mutex_unlock(&pin->pins->lock);
     return at;

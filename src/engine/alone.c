@@ -12,13 +12,13 @@
 
 #define SLICE_ROWS TILE
 
-typedef struct Slice { int chunk; u32 first, end; } Slice;
+typedef struct AloneSlice { int chunk; u32 first, end; } AloneSlice;
 
 typedef struct Alone {
-    const Ride  *ride;
-    u64          n_slices;
-    Slice       *slices;
-    _Atomic u64  next;
+    const Ride *ride;
+    u64         n_slices;
+    AloneSlice *slices;
+    _Atomic u64 next;
 } Alone;
 
 static void cut_chunk(Alone *alone, int number)
@@ -29,7 +29,7 @@ static void cut_chunk(Alone *alone, int number)
     launch->rows_in += chunk->n_rows;
     launch->bytes_read += launch_column_bytes(launch, number);
     for (u32 first = 0; first < chunk->n_rows; first += SLICE_ROWS)
-        alone->slices[alone->n_slices++] = (Slice){ number, first, MIN_OF(first + SLICE_ROWS, chunk->n_rows) };
+        alone->slices[alone->n_slices++] = (AloneSlice){ number, first, MIN_OF(first + SLICE_ROWS, chunk->n_rows) };
 }
 
 static void cut_slices(Alone *alone)
@@ -53,7 +53,7 @@ static void push_slices(void *context, int slot)
            !ride->device->is_enough(ride->device, launch)) {
         const u64 number = atomic_fetch_add(&alone->next, 1);
         if (number >= alone->n_slices) return;
-        const Slice *slice = &alone->slices[number];
+        const AloneSlice *slice = &alone->slices[number];
         ride->device->push(ride->device, launch, slot, slice->chunk, slice->first, slice->end);
         if (launch->rows_done)
             atomic_fetch_add_explicit(launch->rows_done, slice->end - slice->first, memory_order_relaxed);

@@ -254,7 +254,7 @@ static weft_status explain_only(Execution *ex, QueryRun *run, const Statement *s
         explain_network(ex->session->db, run->arena, statement->explain_dot, text);
         return WEFT_OK;
     }
-    TRY(plan_cut(run->arena, run->plan, &run->graph, ex->err));
+    TRY(query_foresee(run));
     if (query_has_kernels(run)) explain_plan(run, false, text);
     else text_add(text, "constants: no pipeline\n");
     return WEFT_OK;

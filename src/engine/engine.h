@@ -38,6 +38,10 @@ struct weft_db {
     Gpus    *gpus;
 };
 
+// A GPU is asked by itself (SET device = auto) from so many rows on: below, the CPU is done before a launch would be
+// prepared.
+#define GPU_ROWS (4u << 20)            // why_not_on_gpu (query.c) says it in words
+
 typedef enum DeviceChoice { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA } DeviceChoice;
 
 typedef struct Settings {
@@ -45,6 +49,7 @@ typedef struct Settings {
     int     gpu;                       // number, for cuda
     bool    gpu_wait;                  // on: always wait for a GPU's code, even where the CPU would be done sooner
     bool    weave;                     // off: every operator is its own kernel
+    WeaveNeed weave_budget;            // a pipeline that needs more is several kernels; 0: what the device has
     JitMode jit;
     int     threads;
     bool    sharing;                   // off: every query scans alone
@@ -104,9 +109,17 @@ typedef struct KernelReport {          // for EXPLAIN ANALYZE
     const char  *woven_as;
 } KernelReport;
 
+typedef struct SplitReport {           // a pipeline is several kernels, as one would pass weave_budget: for EXPLAIN
+    WeaveCut    cut;
+    WeaveNeed   budget;
+    const char *before, *passed_by;    // steps of the cut, for people
+} SplitReport;
+
 typedef struct PipelineReport {
     int              n_kernels;
     KernelReport    *kernels;
+    int              n_splits;
+    SplitReport     *splits;
     const JoinTable *table;
     double           build_ms;         // by a device: of its kernels
 } PipelineReport;
@@ -169,6 +182,7 @@ typedef struct QueryRun {
 } QueryRun;
 
 weft_status query_run(QueryRun *run);  // all pipelines; run->last holds what came out
+weft_status query_foresee(QueryRun *run);  // runs nothing: where its pipelines will be split, in run->reports
 void        query_free(QueryRun *run);
 Budget *query_budget(const QueryRun *run);  // what its memory is counted in; may be used after the query is gone
 bool query_may_try_again(const QueryRun *run,
@@ -178,6 +192,13 @@ weft_status query_alloc(QueryRun *run, size_t bytes, void **out);          // co
 weft_status query_ranks(QueryRun *run, Dictionary *dict, u32 count,
                         const u32 **ranks);  // of a dictionary's codes; held as long as the query
 void        query_notice(QueryRun *run, const char *notice);
+
+// Where a pipeline's steps are divided between kernels (segments.c).  Gives the number of cuts: 0, it is one kernel.
+int         segments_of(QueryRun *run, int pipeline, const WeaveJob *job, WeaveCut **cuts);
+bool        segments_may_be_many(const QueryRun *run);                     // rows may be stored within a pipeline
+double      probe_pass_rate(ProbeKind probe, const JoinTable *table);      // rows that pass per row that comes
+JoinTable  *expected_table(QueryRun *run, int pipeline);                   // as the plan expects it, without contents
+Source     *expected_source(QueryRun *run, const Pipeline *pipeline);      // of rows that other pipelines will leave
 
 // The table lives in HOME, and so does all it points to.
 weft_status table_build(QueryRun *run, Arena *home, int pipeline, Launch *launch, JoinTable **out, double *kernel_ms);

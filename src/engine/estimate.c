@@ -46,10 +46,11 @@ static double bytes_of_rows(const QueryRun *run, const Pipeline *pipeline, doubl
     return (n_rows * GROWING + n_workers(run, pipeline) * 2 * TILE) * 9 * n_columns;
 }
 
-// Weaving off, every step stores its rows; the columns between steps are at most about those of the sink and the keys.
+// Where a pipeline is several kernels, each stores its rows; the columns between them are at most about those of the
+// sink and the keys.
 static double bytes_unwoven(const QueryRun *run, const Pipeline *pipeline, int n_columns)
 {
-    if (run->session->settings.weave || pipeline->n_filters + pipeline->n_probes == 0) return 0;
+    if (!segments_may_be_many(run) || pipeline->n_filters + pipeline->n_probes == 0) return 0;
     return pipeline->rows_in * (GROWING + 1) * 9 * (n_columns + pipeline->n_probes);
 }
 

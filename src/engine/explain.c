@@ -193,6 +193,33 @@ static void print_finish(const QueryRun *run, const Pipeline *pipeline, int dept
     if (finish->offset > 0) indent(text, depth), text_add(text, "offset %lld\n", (long long)finish->offset);
 }
 
+static void print_need(WeaveNeed need, WeaveNeed limits, Text *text)
+{
+    if (limits.registers) text_add(text, "%d registers", need.registers);
+    if (!limits.shared_bytes) return;
+    text_add(text, limits.registers ? ", " : "");
+    print_bytes(text, (double)need.shared_bytes);
+    text_add(text, " shared");
+}
+
+// "split before join b: about 18 registers so far, 24 registers with join b, the budget is 20 registers; stores about
+// 14400 rows of 3 columns, 345.6 kB"
+static void print_split(const SplitReport *split, int depth, Text *text)
+{
+    const WeaveCut *cut = &split->cut;
+    indent(text, depth);
+    text_add(text, "  split before %s: about ", split->before);
+    print_need(cut->need, split->budget, text);
+    text_add(text, " so far, ");
+    print_need(cut->passed, split->budget, text);
+    text_add(text, " with %s, the budget is ", split->passed_by);
+    print_need(split->budget, split->budget, text);
+    text_add(text, "; stores about %.0f rows of %d column%s, ", cut->n_rows, cut->n_columns,
+             cut->n_columns == 1 ? "" : "s");
+    print_bytes(text, cut->bytes);
+    text_add(text, "\n");
+}
+
 static void print_built(const PipelineReport *figures, int depth, Text *text)
 {
     if (!figures || !figures->table) return;
@@ -258,6 +285,7 @@ static void print_pipeline(const QueryRun *run, int number, int depth, bool with
     text_add(text, "  (rows %.0f, estimated out %.0f)\n", pipeline->rows_in, pipeline->rows_out);
     for (int f = 0; f < pipeline->n_filters; f++) print_condition(run, "  filter", pipeline->filters[f], depth, text);
     for (int l = 0; l < pipeline->n_lets; l++) print_condition(run, "  compute", pipeline->lets[l].value, depth, text);
+    for (int s = 0; s < run->reports[number].n_splits; s++) print_split(&run->reports[number].splits[s], depth, text);
     for (int k = 0; figures && k < figures->n_kernels; k++) print_kernel_figures(&figures->kernels[k], depth, text);
     print_built(figures, depth, text);
     for (int p = 0; p < pipeline->n_probes; p++) print_probe(run, &pipeline->probes[p], depth, with_figures, text);

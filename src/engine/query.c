@@ -1,8 +1,8 @@
 // query.c - a query's pipelines, run in order: each is woven, compiled and pushed through a device.
 //
-// Weaving on, a pipeline is one kernel.  Weaving off, every step is a kernel of its own whose rows are stored and read
-// again by
-// the next one: slower, and a second implementation that all answers are compared with.
+// Weaving on, a pipeline is one kernel, or several where one would need more than weave_budget (segments.c): rows are
+// stored and read again between two of them.  Weaving off, every step is a kernel of its own: slower, and a second
+// implementation that all answers are compared with.
 // A pipeline is woven when the tables it probes are built, so their real hit rates order the probes and their real
 // contents
 // decide the shape of the text.
@@ -19,10 +19,6 @@
 
 // A row that meets more rows than this takes so long that nobody else should wait for it.
 #define FAN_OUT_SHARED 16384.0
-
-// A GPU is asked by itself (SET device = auto) from so many rows on: below, the CPU is done before a launch would be
-// prepared.
-#define GPU_ROWS (4u << 20)            // why_not_on_gpu says it in words
 
 // Code for a GPU that is not there yet is waited for (100 to 600 ms) unless the CPU will be done sooner: then the CPU
 // runs the pipeline, and the
@@ -117,17 +113,6 @@ static weft_status add_key_filters(QueryRun *run, const Pipeline *pipeline, Step
     return WEFT_OK;
 }
 
-// Rows that pass per row that comes: the share of the scanned rows that entered the table, or more where keys repeat.
-static double pass_rate(const Probe *probe, const JoinTable *table)
-{
-    const double share = (double)table->n_rows / (double)MAX_OF(table->n_scanned, 1);
-    if (probe->join == JOIN_MARK || probe->join == JOIN_LEFT || probe->join == JOIN_SINGLE) return 1;
-    if (probe->join == JOIN_ANTI) return 1 - 0.5 * MIN_OF(share, 1);
-    if (probe->join == JOIN_INNER && !table->is_unique && table->shape != SHAPE_BITS)
-        return 1 + (double)table->n_rows / (double)MAX_OF(table->n_distinct, 1);
-    return share;
-}
-
 // What a probe costs, about: where in the caches the table lies decides.
 static double probe_cost(const JoinTable *table)
 {
@@ -135,10 +120,19 @@ static double probe_cost(const JoinTable *table)
     return table->shape == SHAPE_HASH ? 2 * reach : reach;
 }
 
+static ProbeKind probe_kind(JoinKind join)
+{
+    static const ProbeKind kinds[] = {
+        [JOIN_INNER] = PROBE_INNER, [JOIN_LEFT] = PROBE_LEFT,     [JOIN_SEMI] = PROBE_SEMI,
+        [JOIN_ANTI] = PROBE_ANTI,   [JOIN_SINGLE] = PROBE_SINGLE, [JOIN_MARK] = PROBE_MARK
+    };
+    return kinds[join];
+}
+
 // Cheap tests that drop many rows first: cost per row dropped.  Those that drop none, or multiply rows, go last.
 static double probe_rank(const Probe *probe, const JoinTable *table)
 {
-    const double pass = pass_rate(probe, table);
+    const double pass = probe_pass_rate(probe_kind(probe->join), table);
     return pass < 0.999 ? probe_cost(table) / (1 - pass) : 1e6 * (pass + probe_cost(table) * 1e-3);
 }
 
@@ -174,15 +168,6 @@ static int best_probe(const QueryRun *run, const Pipeline *pipeline, const Steps
         best = p, best_rank = rank;
     }
     return best;
-}
-
-static ProbeKind probe_kind(JoinKind join)
-{
-    static const ProbeKind kinds[] = {
-        [JOIN_INNER] = PROBE_INNER, [JOIN_LEFT] = PROBE_LEFT,     [JOIN_SEMI] = PROBE_SEMI,
-        [JOIN_ANTI] = PROBE_ANTI,   [JOIN_SINGLE] = PROBE_SINGLE, [JOIN_MARK] = PROBE_MARK
-    };
-    return kinds[join];
 }
 
 static void add_probe(QueryRun *run, const Pipeline *pipeline, int number, Steps *steps)
@@ -503,69 +488,57 @@ static void set_sink(QueryRun *run, PipelineJob *pj)
     }
 }
 
-// The columns that the job needs from step FIRST_STEP on.
-static ColumnSet needed_from(QueryRun *run, const WeaveJob *job, int first_step)
+// Columns that are stored before STEP, as outputs of the kernel that ends there.
+static Expr **columns_before(QueryRun *run, const WeaveJob *job, int step, int *n_outputs)
 {
-    ColumnSet needed = { 0 };
-    Arena    *arena = run->arena;
-    for (int s = first_step; s < job->n_steps; s++) weave_step_columns(arena, &job->steps[s], &needed);
-    for (int k = 0; k < job->n_keys; k++) columns_add_expr(arena, &needed, job->keys[k]);
-    for (int a = 0; a < job->n_aggs; a++)
-        if (job->aggs[a].arg) columns_add_expr(arena, &needed, job->aggs[a].arg);
-    for (int o = 0; o < job->n_outputs; o++) columns_add_expr(arena, &needed, job->outputs[o]);
-    return needed;
-}
-
-// What a step adds to the columns that are there.
-static void add_step_columns(QueryRun *run, const WeaveStep *step, ColumnSet *available)
-{
-    if (step->value) columns_add(run->arena, available, step->let);
-    if (!step->table) return;
-    if (step->probe == PROBE_MARK) columns_add(run->arena, available, step->mark);
-    for (int p = 0; p < step->table->n_payloads; p++)
-        if (step->probe == PROBE_INNER || step->probe == PROBE_LEFT || step->probe == PROBE_SINGLE)
-            columns_add(run->arena, available, step->table->payloads[p].id);
-}
-
-// Columns that steps after STEP need and that are there once it is done, as outputs of its kernel.
-static Expr **columns_after(QueryRun *run, const WeaveJob *job, int step, const ColumnSet *available, int *n_outputs)
-{
-    const ColumnSet needed = needed_from(run, job, step + 1);
-    Expr          **outputs = arena_array(run->arena, Expr *, columns_count(&needed) + 1);
+    const ColumnSet across = weave_columns_across(run->arena, job, step);
+    Expr          **outputs = arena_array(run->arena, Expr *, columns_count(&across) + 1);
     *n_outputs = 0;
-    for (int c = columns_next(&needed, -1); c >= 0; c = columns_next(&needed, c))
-        if (columns_has(available, c)) outputs[(*n_outputs)++] = plan_column_expr_in(run->arena, run->plan, c);
+    for (int c = columns_next(&across, -1); c >= 0; c = columns_next(&across, c))
+        outputs[(*n_outputs)++] = plan_column_expr_in(run->arena, run->plan, c);
     return outputs;
 }
 
-// Weaving off: every step a kernel, its rows stored; then the sink as a kernel of its own.
-static weft_status run_unwoven(QueryRun *run, PipelineJob *pj, Launch *launch)
+static const char *label_of(const WeaveJob *segment)
 {
-    const WeaveJob whole = pj->job;
-    const Source  *source = whole.source;
-    ColumnSet      available = { 0 };
-    for (int c = 0; c < pj->pipeline->n_columns; c++) columns_add(run->arena, &available, pj->pipeline->columns[c]);
-    for (int s = 0; s < whole.n_steps; s++) {
-        Launch   step = { 0 };
-        WeaveJob job = {
-            .source = source, .steps = &whole.steps[s], .n_steps = 1, .sink = SINK_ROWS, .stop = whole.stop
-        };
-        Source  *stored = NULL;
-        add_step_columns(run, &whole.steps[s], &available);
-        job.outputs = columns_after(run, &whole, s, &available, &job.n_outputs);
-        const bool only_weave = run->only_weave;
-        run->only_weave = false;       // the shape of a kernel depends on what the one before left
-        const char *label = whole.steps[s].table ? "join" : whole.steps[s].value ? "compute" : "filter";
-        weft_status status = run_job(run, pj->number, label, &job, -1, &step);
-        run->only_weave = only_weave;
-        if (!status) status = stored_from_launch(run, &step, job.outputs, job.n_outputs, &stored);
-        if (step.memory) step.device->free_launch(step.device, &step);
-        if (status) return status;
-        source = stored;
+    const WeaveStep *step = segment->steps;
+    if (segment->n_steps != 1) return "woven";
+    return step->table ? "join" : step->value ? "compute" : "filter";
+}
+
+// A segment that is not the last: its rows become the source of the next one.
+static weft_status store_segment(QueryRun *run, const PipelineJob *pj, WeaveJob *segment, int end, Source **stored)
+{
+    Launch     launch = { 0 };
+    const bool only_weave = run->only_weave;
+    segment->sink = SINK_ROWS;
+    segment->outputs = columns_before(run, &pj->job, end, &segment->n_outputs);
+    run->only_weave = false;           // the shape of a kernel depends on what the one before left
+    weft_status status = run_job(run, pj->number, label_of(segment), segment, -1, &launch);
+    run->only_weave = only_weave;
+    if (!status) status = stored_from_launch(run, &launch, segment->outputs, segment->n_outputs, stored);
+    if (launch.memory) launch.device->free_launch(launch.device, &launch);
+    return status;
+}
+
+// Each segment is a kernel; the last one ends in the sink.
+static weft_status run_segments(QueryRun *run, PipelineJob *pj, Launch *launch)
+{
+    WeaveCut  *cuts;
+    const int  n_cuts = segments_of(run, pj->number, &pj->job, &cuts);
+    WeaveJob   last = pj->job;
+    for (int c = 0; c < n_cuts; c++) {
+        const int first = c ? cuts[c - 1].before : 0, end = cuts[c].before;
+        WeaveJob  segment = { .source = last.source,
+                              .steps = pj->job.steps + first,
+                              .n_steps = end - first,
+                              .stop = pj->job.stop };
+        Source   *stored = NULL;
+        TRY(store_segment(run, pj, &segment, end, &stored));
+        last.source = stored, last.steps = pj->job.steps + end, last.n_steps = pj->job.n_steps - end;
     }
-    WeaveJob sink = whole;
-    sink.source = source, sink.n_steps = 0;
-    return run_job(run, pj->number, "sink", &sink, pj->limit, launch);
+    const bool is_sink = !last.n_steps && (n_cuts || !run->session->settings.weave);
+    return run_job(run, pj->number, is_sink ? "sink" : "woven", &last, pj->limit, launch);
 }
 
 // ---- parameters: known by the time that a pipeline runs -------------------------------------------------------------
@@ -610,25 +583,33 @@ static weft_status fill_in_params(QueryRun *run, Pipeline *pipeline)
     return fill_in_bindings(run, pipeline->finish.outputs, pipeline->finish.n_outputs);
 }
 
+// All but the source of what another pipeline left.
+static weft_status make_job(QueryRun *run, int number, PipelineJob *pj)
+{
+    const Pipeline *pipeline = &run->graph->pipelines[number];
+    Steps           steps;
+    *pj = (PipelineJob){ .pipeline = pipeline, .number = number, .limit = query_rows_enough(pipeline) };
+    TRY(list_steps(run, pipeline, &steps));
+    pj->job = (WeaveJob){ .steps = steps.steps, .n_steps = steps.n_steps, .stop = &run->session->stop };
+    set_sink(run, pj);
+    if (!pipeline->table) return WEFT_OK;
+    const ColumnSet needed = weave_columns_needed(run->arena, &pj->job, 0);
+    pj->job.source = table_source(run, pipeline, &needed);
+    return WEFT_OK;
+}
+
 // The pipeline's rows or groups, in LAUNCH.  What it points to lives in run->arena.
 static weft_status push_pipeline(QueryRun *run, int number, Launch *launch)
 {
-    const Pipeline *pipeline = &run->graph->pipelines[number];
-    PipelineJob     pj = { .pipeline = pipeline, .number = number, .limit = query_rows_enough(pipeline) };
-    Steps           steps;
-    Source         *stored;
-    TRY(list_steps(run, pipeline, &steps));
-    pj.job = (WeaveJob){ .steps = steps.steps, .n_steps = steps.n_steps, .stop = &run->session->stop };
-    set_sink(run, &pj);
-    const ColumnSet needed = needed_from(run, &pj.job, 0);
-    if (pipeline->table) {
-        pj.job.source = table_source(run, pipeline, &needed);
-    } else {
-        TRY(stored_source(run, pipeline, &needed, &stored));
+    PipelineJob pj;
+    TRY(make_job(run, number, &pj));
+    if (!pj.pipeline->table) {
+        const ColumnSet needed = weave_columns_needed(run->arena, &pj.job, 0);
+        Source         *stored;
+        TRY(stored_source(run, pj.pipeline, &needed, &stored));
         pj.job.source = stored;
     }
-    return run->session->settings.weave ? run_job(run, number, "woven", &pj.job, pj.limit, launch)
-                                        : run_unwoven(run, &pj, launch);
+    return run_segments(run, &pj, launch);
 }
 
 static weft_status build_table(QueryRun *run, int number, Arena *home, JoinTable **table)
@@ -850,7 +831,7 @@ static void set_progress(QueryRun *run)
     atomic_store(&run->session->rows_total, n_rows);
 }
 
-weft_status query_run(QueryRun *run)
+static weft_status cut_plan(QueryRun *run)
 {
     TRY(plan_cut(run->arena, run->plan, &run->graph, run->err));
     const int n_pipelines = run->graph->n_pipelines;
@@ -859,6 +840,29 @@ weft_status query_run(QueryRun *run)
     run->params = arena_array(run->arena, Expr *, run->plan->n_params + 1);
     run->reports = arena_array(run->arena, PipelineReport, n_pipelines);
     run->signatures = arena_array(run->arena, Signature, n_pipelines);
+    return WEFT_OK;
+}
+
+weft_status query_foresee(QueryRun *run)
+{
+    TRY(cut_plan(run));
+    for (int p = 0; p < run->graph->n_pipelines; p++) {
+        const Pipeline *pipeline = &run->graph->pipelines[p];
+        PipelineJob     pj;
+        WeaveCut       *ignored;
+        if (pipeline->sink == SINK_VALUES) continue;
+        TRY(make_job(run, p, &pj));
+        if (!pipeline->table) pj.job.source = expected_source(run, pipeline);
+        segments_of(run, p, &pj.job, &ignored);
+        if (pipeline->sink == SINK_TABLE) run->tables[p] = expected_table(run, p);
+    }
+    return WEFT_OK;
+}
+
+weft_status query_run(QueryRun *run)
+{
+    TRY(cut_plan(run));
+    const int n_pipelines = run->graph->n_pipelines;
     run->is_empty = !run->only_weave && plan_is_empty(run->plan, run->plan->root);
     if (run->is_empty) return WEFT_OK;
     set_progress(run);

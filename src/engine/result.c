@@ -6,14 +6,6 @@
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
-typedef struct Counted { Budget *budget; void *memory; size_t bytes; } Counted;
-
-static void free_counted(void *context)
-{
-    Counted *counted = context;
-    mem_free(counted->budget, counted->memory, counted->bytes);
-}
-
 static void release_dict(void *dict) { dict_release(dict); }
 
 weft_result *result_new(weft_db *db)
@@ -27,12 +19,7 @@ weft_result *result_new(weft_db *db)
 
 weft_status result_alloc(weft_result *result, size_t bytes, void **out, Error *err)
 {
-    Counted *counted = arena_make(result->arena, Counted);
-    *counted = (Counted){ .budget = result->budget, .bytes = bytes };
-    TRY(mem_alloc(counted->budget, bytes, &counted->memory, err));
-    arena_defer(result->arena, free_counted, counted);
-    *out = counted->memory;
-    return WEFT_OK;
+    return counted_alloc(result->arena, result->budget, bytes, out, err);
 }
 
 void result_add_notice(weft_result *result, const char *notice)

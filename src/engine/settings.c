@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#define REGISTERS_MOST 255              // of weave_budget: no GPU gives a thread more
+
 typedef struct Setting {
     const char *name, *values;         // what it takes, for the hint
     weft_status (*set)(weft_session *session, const char *value, bool *understood, Error *err);   // value NULL: default
@@ -196,6 +198,44 @@ static void show_timeout(const weft_session *session, Text *text)
     text_add(text, "%lldms", (long long)session->settings.timeout_ms);
 }
 
+// The number that VALUE begins with; *REST is what comes after it.
+static bool parse_registers(const char *value, int *registers, const char **rest)
+{
+    char         digits[4] = "";
+    const size_t n_digits = strspn(value, "0123456789");
+    *rest = value + n_digits;
+    if (n_digits == 0 || n_digits >= sizeof digits) return false;
+    memcpy(digits, value, n_digits);
+    *registers = (int)strtol(digits, NULL, 10);
+    return *registers <= REGISTERS_MOST;
+}
+
+static weft_status set_weave_budget(weft_session *session, const char *value, bool *understood, Error *err)
+{
+    WeaveNeed   budget = { 0 };
+    i64         bytes = 0;
+    const char *rest = "";
+    (void)err;
+    *understood = !value || strcasecmp(value, "auto") == 0 || parse_registers(value, &budget.registers, &rest);
+    if (*understood && *rest == ',') {
+        rest += 1 + strspn(rest + 1, " ");
+        *understood = mem_parse_size(rest, &bytes);
+        rest = "";
+    }
+    *understood = *understood && !*rest;
+    budget.shared_bytes = (u64)bytes;
+    if (*understood) session->settings.weave_budget = budget;
+    return WEFT_OK;
+}
+
+static void show_weave_budget(const weft_session *session, Text *text)
+{
+    const WeaveNeed budget = session->settings.weave_budget;
+    if (!budget.registers && !budget.shared_bytes) text_add(text, "auto");
+    else text_add(text, "%d", budget.registers);
+    if (budget.shared_bytes) text_add(text, ", %lluB", (unsigned long long)budget.shared_bytes);
+}
+
 static const Setting settings[] = {
     { "chunk_rows", "a number of rows from 64 on, for later appends", .set = set_chunk_rows, .show = show_chunk_rows },
     { "device", "auto, cpu, cuda or cuda:N", .set = set_device, .show = show_device },
@@ -210,6 +250,8 @@ static const Setting settings[] = {
     { "threads", "a number from 1 on; more than there are cores is as many as there are", .set = set_threads,
       .show = show_threads },
     { "weave", "on or off", .flag = offsetof(Settings, weave), .standard = is_on },
+    { "weave_budget", "registers per thread up to 255, also with shared memory as in '64, 48kB'; 0 or auto for all",
+      .set = set_weave_budget, .show = show_weave_budget },
     { "weave_queries", "on or off", .flag = offsetof(Settings, weave_queries), .standard = is_on },
 };
 
@@ -226,7 +268,7 @@ static weft_status no_such_setting(const char *name, int at, Error *err)
     error_hint(
         err,
         "settings are chunk_rows, device, gpu_wait, jit, memory_limit, priority, sharing, statement_timeout,"
-        " threads, weave and weave_queries");
+        " threads, weave, weave_budget and weave_queries");
     return WEFT_UNDEFINED_OBJECT;
 }
 

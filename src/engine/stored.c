@@ -271,7 +271,7 @@ weft_status stored_source(QueryRun *run, const Pipeline *pipeline, const ColumnS
     return WEFT_OK;
 }
 
-// ---- between the kernels of one pipeline (weave = off) --------------------------------------------------------------
+// ---- between the kernels of one pipeline (segments.c) ---------------------------------------------------------------
 
 static weft_status bitmap_of(QueryRun *run, const u8 *nulls, u64 n_rows, u64 **valid)
 {
@@ -291,7 +291,7 @@ weft_status stored_from_launch(QueryRun *run, const Launch *launch, Expr *const 
     const Chunk **chunks = arena_array(run->arena, const Chunk *, 1);
     int          *chunk_column = arena_array(run->arena, int, n_outputs + 1);
     if (launch->rows.n_rows > STORED_CHUNK_ROWS)
-        return fail(run->err, WEFT_UNSUPPORTED, -1, "more than %u rows between two operators with weave = off",
+        return fail(run->err, WEFT_UNSUPPORTED, -1, "more than %u rows between two kernels of a pipeline",
                     STORED_CHUNK_ROWS);
     *source = (Source){ .name = "stored",
                         .n_columns = n_outputs,

@@ -29,7 +29,9 @@ enum { N_TIERS = 2, CC_TIMEOUT_MS = 20000, WANTED_OFTEN = 3 };
 
 _Static_assert((int)TIER_TCC < N_TIERS && (int)TIER_CC < N_TIERS, "a place for each tier");
 
-typedef enum Step { STEP_NONE, STEP_QUEUED, STEP_LOADING, STEP_RUNNING, STEP_DONE, STEP_FAILED } Step;
+typedef enum CompileStep {
+    COMPILE_NONE, COMPILE_QUEUED, COMPILE_LOADING, COMPILE_RUNNING, COMPILE_DONE, COMPILE_FAILED
+} CompileStep;
 
 struct Code {
     KernelText kernel;
@@ -38,7 +40,7 @@ struct Code {
     _Atomic int n_wanted;                                   // see jit_want
 
     // Under the jit's lock.
-    Step        steps[N_TIERS];
+    CompileStep steps[N_TIERS];
     const char *reasons[N_TIERS];                           // why it failed
     const char *notices[N_TIERS];                           // the same for the user
     bool        is_cc_notice_given;                         // in AUTO, once
@@ -147,9 +149,9 @@ void jit_free(Jit *jit)
 static void end_step(Jit *jit, Code *code, JitTier tier, weft_status status, const Error *err)
 {
     pthread_mutex_lock(&jit->lock);
-    ASSERT(code->steps[tier] == STEP_RUNNING);
+    ASSERT(code->steps[tier] == COMPILE_RUNNING);
     ASSERT(status || code->functions[tier]);
-    code->steps[tier] = status ? STEP_FAILED : STEP_DONE;
+    code->steps[tier] = status ? COMPILE_FAILED : COMPILE_DONE;
     if (status) {
         jit->counts.failures++;
         code->reasons[tier] = arena_strdup(jit->arena, err->message);
@@ -188,10 +190,10 @@ static weft_status compile_with_tcc(Jit *jit, Code *code, Error *err)
 static bool get_tcc(Jit *jit, Code *code)
 {
     ASSERT(mutex_is_held(&jit->lock));
-    while (code->steps[TIER_TCC] == STEP_RUNNING)
+    while (code->steps[TIER_TCC] == COMPILE_RUNNING)
         pthread_cond_wait(&jit->changed, &jit->lock);
-    if (code->steps[TIER_TCC] == STEP_NONE) {
-        code->steps[TIER_TCC] = STEP_RUNNING;
+    if (code->steps[TIER_TCC] == COMPILE_NONE) {
+        code->steps[TIER_TCC] = COMPILE_RUNNING;
         pthread_mutex_unlock(&jit->lock);
         Error err = { 0 };
         weft_status status = compile_with_tcc(jit, code, &err);
@@ -231,8 +233,8 @@ static weft_status compile_with_cc(Jit *jit, Code *code, bool is_background, Err
 static void run_cc_step(Jit *jit, Code *code, bool is_background)
 {
     ASSERT(mutex_is_held(&jit->lock));
-    ASSERT(code->steps[TIER_CC] == STEP_NONE || code->steps[TIER_CC] == STEP_QUEUED);
-    code->steps[TIER_CC] = STEP_RUNNING;
+    ASSERT(code->steps[TIER_CC] == COMPILE_NONE || code->steps[TIER_CC] == COMPILE_QUEUED);
+    code->steps[TIER_CC] = COMPILE_RUNNING;
     pthread_mutex_unlock(&jit->lock);
     Error err = { 0 };
     weft_status status = compile_with_cc(jit, code, is_background, &err);
@@ -244,9 +246,9 @@ static void run_cc_step(Jit *jit, Code *code, bool is_background)
 static bool get_cc(Jit *jit, Code *code)
 {
     ASSERT(mutex_is_held(&jit->lock));
-    while (code->steps[TIER_CC] == STEP_LOADING || code->steps[TIER_CC] == STEP_RUNNING)
+    while (code->steps[TIER_CC] == COMPILE_LOADING || code->steps[TIER_CC] == COMPILE_RUNNING)
         pthread_cond_wait(&jit->changed, &jit->lock);
-    if (code->steps[TIER_CC] == STEP_NONE || code->steps[TIER_CC] == STEP_QUEUED)
+    if (code->steps[TIER_CC] == COMPILE_NONE || code->steps[TIER_CC] == COMPILE_QUEUED)
         run_cc_step(jit, code, false);
     return code->functions[TIER_CC] != NULL;
 }
@@ -255,14 +257,14 @@ static bool get_cc(Jit *jit, Code *code)
 static bool get_cc_from_disk(Jit *jit, Code *code)
 {
     ASSERT(mutex_is_held(&jit->lock));
-    while (code->steps[TIER_CC] == STEP_LOADING)
+    while (code->steps[TIER_CC] == COMPILE_LOADING)
         pthread_cond_wait(&jit->changed, &jit->lock);
-    if (code->steps[TIER_CC] == STEP_NONE) {
-        code->steps[TIER_CC] = STEP_LOADING;
+    if (code->steps[TIER_CC] == COMPILE_NONE) {
+        code->steps[TIER_CC] = COMPILE_LOADING;
         pthread_mutex_unlock(&jit->lock);
         bool is_loaded = load_from_disk(jit, code);
         pthread_mutex_lock(&jit->lock);
-        code->steps[TIER_CC] = is_loaded ? STEP_DONE : STEP_NONE;
+        code->steps[TIER_CC] = is_loaded ? COMPILE_DONE : COMPILE_NONE;
         pthread_cond_broadcast(&jit->changed);
     }
     return code->functions[TIER_CC] != NULL;
@@ -338,8 +340,8 @@ static weft_status fail_both(Code *code, Error *err)
     fail(err, WEFT_KERNEL_BUILD, -1, "kernel %.40s did not compile; %.200s; %.200s", code->kernel.name,
          code->reasons[TIER_TCC], code->reasons[TIER_CC]);
     for (int tier = 0; tier < N_TIERS; tier++)
-        if (code->steps[tier] == STEP_FAILED)
-            code->steps[tier] = STEP_NONE;
+        if (code->steps[tier] == COMPILE_FAILED)
+            code->steps[tier] = COMPILE_NONE;
     return err->status;
 }
 
@@ -405,7 +407,7 @@ static Code *take_queued(Jit *jit)
 static void put_queued(Jit *jit, Code *code)
 {
     ASSERT(mutex_is_held(&jit->lock));
-    ASSERT(code->steps[TIER_CC] == STEP_QUEUED && !code->is_for_tcc);
+    ASSERT(code->steps[TIER_CC] == COMPILE_QUEUED && !code->is_for_tcc);
     code->next_queued = code->is_for_several ? jit->later_newest : NULL;
     if (code->is_for_several) {
         jit->later_newest = code;
@@ -428,7 +430,7 @@ static void *work_off_queue(void *context)
             pthread_cond_wait(&jit->changed, &jit->lock);
             continue;
         }
-        if (code->steps[TIER_CC] != STEP_QUEUED)            // a query has compiled it itself
+        if (code->steps[TIER_CC] != COMPILE_QUEUED)         // a query has compiled it itself
             continue;
         jit->is_busy = true;
         run_cc_step(jit, code, true);
@@ -455,8 +457,8 @@ void jit_improve(Jit *jit, Code *code)
     if (code->is_for_tcc || code->functions[TIER_CC])
         return;
     pthread_mutex_lock(&jit->lock);
-    if (code->steps[TIER_CC] == STEP_NONE && start_thread(jit)) {
-        code->steps[TIER_CC] = STEP_QUEUED;
+    if (code->steps[TIER_CC] == COMPILE_NONE && start_thread(jit)) {
+        code->steps[TIER_CC] = COMPILE_QUEUED;
         put_queued(jit, code);
         pthread_cond_broadcast(&jit->changed);
     }

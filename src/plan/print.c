@@ -20,9 +20,9 @@ enum {
     BIND_ALL
 };
 
-typedef struct Printer { const Plan *plan; Text *text; } Printer;
+typedef struct ExprPrinter { const Plan *plan; Text *text; } ExprPrinter;
 
-static void print(const Printer *printer, const Expr *expr, int least);
+static void print(const ExprPrinter *printer, const Expr *expr, int least);
 
 static bool is_negative_const(const Expr *expr)
 {
@@ -52,7 +52,7 @@ static int binding(const Expr *expr)
 
 // ---- leaves ---------------------------------------------------------------------------------------------------------
 
-static void print_quoted(const Printer *printer, const char *bytes, size_t length, char quote)
+static void print_quoted(const ExprPrinter *printer, const char *bytes, size_t length, char quote)
 {
     text_add_bytes(printer->text, &quote, 1);
     for (size_t i = 0; i < length; i++) {
@@ -62,7 +62,7 @@ static void print_quoted(const Printer *printer, const char *bytes, size_t lengt
     text_add_bytes(printer->text, &quote, 1);
 }
 
-static void print_name(const Printer *printer, const char *name)
+static void print_name(const ExprPrinter *printer, const char *name)
 {
     bool is_plain = (name[0] >= 'a' && name[0] <= 'z') || name[0] == '_';
     for (const char *p = name; *p; p++) is_plain &= (*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9') || *p == '_';
@@ -70,7 +70,7 @@ static void print_name(const Printer *printer, const char *name)
     else print_quoted(printer, name, strlen(name), '"');
 }
 
-static void print_const(const Printer *printer, const Value *value)
+static void print_const(const ExprPrinter *printer, const Value *value)
 {
     char buffer[512];
     Text *text = printer->text;
@@ -95,7 +95,7 @@ static void print_const(const Printer *printer, const Value *value)
     }
 }
 
-static void print_agg(const Printer *printer, const Agg *agg)
+static void print_agg(const ExprPrinter *printer, const Agg *agg)
 {
     text_add(printer->text, "%s(%s", agg_name(agg->kind), agg->is_distinct ? "distinct " : "");
     if (agg->arg) print(printer, agg->arg, 0);
@@ -104,7 +104,7 @@ static void print_agg(const Printer *printer, const Agg *agg)
 }
 
 // A column that a node made prints as what it stands for.
-static void print_column(const Printer *printer, const Expr *expr, int least)
+static void print_column(const ExprPrinter *printer, const Expr *expr, int least)
 {
     if (!printer->plan || expr->column >= printer->plan->n_columns) {
         text_add(printer->text, "c%d", expr->column);
@@ -126,7 +126,7 @@ static void print_column(const Printer *printer, const Expr *expr, int least)
 
 // ---- inner nodes ----------------------------------------------------------------------------------------------------
 
-static void print_list(const Printer *printer, Expr *const *args, int n_args)
+static void print_list(const ExprPrinter *printer, Expr *const *args, int n_args)
 {
     for (int i = 0; i < n_args; i++) {
         if (i > 0) text_add(printer->text, ", ");
@@ -134,7 +134,7 @@ static void print_list(const Printer *printer, Expr *const *args, int n_args)
     }
 }
 
-static void print_case(const Printer *printer, const Expr *expr)
+static void print_case(const ExprPrinter *printer, const Expr *expr)
 {
     text_add(printer->text, "case");
     for (int i = 0; i + 1 < expr->n_args; i += 2) {
@@ -148,7 +148,7 @@ static void print_case(const Printer *printer, const Expr *expr)
     text_add(printer->text, " end");
 }
 
-static void print_like(const Printer *printer, const Expr *expr)
+static void print_like(const ExprPrinter *printer, const Expr *expr)
 {
     print(printer, expr->args[0], BIND_IN + 1);
     text_add(printer->text, " %s ", op_text(expr->op));
@@ -158,7 +158,7 @@ static void print_like(const Printer *printer, const Expr *expr)
     print(printer, expr->args[2], BIND_IN + 1);
 }
 
-static void print_in(const Printer *printer, const Expr *expr)
+static void print_in(const ExprPrinter *printer, const Expr *expr)
 {
     print(printer, expr->args[0], BIND_IN + 1);
     text_add(printer->text, " in (");
@@ -167,7 +167,7 @@ static void print_in(const Printer *printer, const Expr *expr)
 }
 
 // AND and OR read the same in any grouping, comparisons do not chain, the rest groups to the left.
-static void print_binary(const Printer *printer, const Expr *expr)
+static void print_binary(const ExprPrinter *printer, const Expr *expr)
 {
     const int  own = binding(expr);
     const bool is_logic = own == BIND_AND || own == BIND_OR;
@@ -176,7 +176,7 @@ static void print_binary(const Printer *printer, const Expr *expr)
     print(printer, expr->args[1], is_logic ? own : own + 1);
 }
 
-static void print_function(const Printer *printer, const Expr *expr, const char *name, bool is_field)
+static void print_function(const ExprPrinter *printer, const Expr *expr, const char *name, bool is_field)
 {
     if (is_field) text_add(printer->text, "extract(%s from ", name);
     else text_add(printer->text, "%s(", name);
@@ -184,7 +184,7 @@ static void print_function(const Printer *printer, const Expr *expr, const char 
     text_add(printer->text, ")");
 }
 
-static void print_call(const Printer *printer, const Expr *expr)
+static void print_call(const ExprPrinter *printer, const Expr *expr)
 {
     const Function *function = function_of(expr->op);
     char            buffer[32];
@@ -216,7 +216,7 @@ static void print_call(const Printer *printer, const Expr *expr)
     }
 }
 
-static void print(const Printer *printer, const Expr *expr, int least)
+static void print(const ExprPrinter *printer, const Expr *expr, int least)
 {
     const bool needs_parens = binding(expr) < least;
     if (needs_parens) text_add(printer->text, "(");
@@ -232,12 +232,12 @@ static void print(const Printer *printer, const Expr *expr, int least)
 
 void expr_print(const Expr *expr, const Plan *plan, Text *text)
 {
-    const Printer printer = { plan, text };
+    const ExprPrinter printer = { plan, text };
     print(&printer, expr, 0);
 }
 
 void agg_print(const Agg *agg, const Plan *plan, Text *text)
 {
-    const Printer printer = { plan, text };
+    const ExprPrinter printer = { plan, text };
     print_agg(&printer, agg);
 }

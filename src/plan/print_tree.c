@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-typedef struct Printer { const Plan *plan; Text *text; } Printer;
+typedef struct TreePrinter { const Plan *plan; Text *text; } TreePrinter;
 
 static const char *const join_names[] = {
     [JOIN_INNER] = "inner", [JOIN_LEFT] = "left", [JOIN_RIGHT] = "right", [JOIN_FULL] = "full",
@@ -23,19 +23,19 @@ static const char *const set_names[] = {
     [SET_UNION] = "union", [SET_INTERSECT] = "intersect", [SET_EXCEPT] = "except"
 };
 
-static void print_column(const Printer *printer, int column)
+static void print_column(const TreePrinter *printer, int column)
 {
     expr_print(plan_column_expr(printer->plan, column, -1), printer->plan, printer->text);
 }
 
-static void print_separator(const Printer *printer, int i, const char *separator)
+static void print_separator(const TreePrinter *printer, int i, const char *separator)
 {
     if (i > 0) text_add(printer->text, "%s", separator);
 }
 
 
 // " as name", where the column is called by another name than it reads.
-static void print_name(const Printer *printer, int column, size_t from)
+static void print_name(const TreePrinter *printer, int column, size_t from)
 {
     const char  *name = printer->plan->columns[column].name;
     const char  *read = printer->text->bytes ? printer->text->bytes + from : "";
@@ -44,14 +44,14 @@ static void print_name(const Printer *printer, int column, size_t from)
     text_add(printer->text, " as %s", name);
 }
 
-static void print_named_expr(const Printer *printer, const Expr *expr, int column)
+static void print_named_expr(const TreePrinter *printer, const Expr *expr, int column)
 {
     const size_t from = printer->text->length;
     expr_print(expr, printer->plan, printer->text);
     print_name(printer, column, from);
 }
 
-static void print_conditions(const Printer *printer, Expr *const *conditions, int n_conditions)
+static void print_conditions(const TreePrinter *printer, Expr *const *conditions, int n_conditions)
 {
     for (int c = 0; c < n_conditions; c++) {
         const bool is_or = n_conditions > 1 && conditions[c]->kind == EXPR_CALL && conditions[c]->op == OP_OR;
@@ -70,7 +70,7 @@ static void print_count(Text *text, double count)
     for (int i = 0; i < n; i++) text_add(text, "%c%s", digits[i], (n - i) % 3 == 1 && i + 1 < n ? "," : "");
 }
 
-static void print_rows(const Printer *printer, const Node *node)
+static void print_rows(const TreePrinter *printer, const Node *node)
 {
     text_add(printer->text, "    (rows ");
     print_count(printer->text, node->rows);
@@ -79,7 +79,7 @@ static void print_rows(const Printer *printer, const Node *node)
 
 // ---- nodes ----------------------------------------------------------------------------------------------------------
 
-static void print_scan(const Printer *printer, const Node *node)
+static void print_scan(const TreePrinter *printer, const Node *node)
 {
     text_add(printer->text, "scan %s", node->table->name);
     if (node->alias && strcmp(node->alias, node->table->name) != 0) text_add(printer->text, " %s", node->alias);
@@ -91,7 +91,7 @@ static void print_scan(const Printer *printer, const Node *node)
     }
 }
 
-static void print_project(const Printer *printer, const Node *node)
+static void print_project(const TreePrinter *printer, const Node *node)
 {
     text_add(printer->text, "project%s", node->n_out ? " " : "");
     for (int c = 0; c < node->n_out; c++) {
@@ -103,7 +103,7 @@ static void print_project(const Printer *printer, const Node *node)
     print_column(printer, node->copies);
 }
 
-static void print_join(const Printer *printer, const Node *node)
+static void print_join(const TreePrinter *printer, const Node *node)
 {
     text_add(printer->text, "join %s%s", join_names[node->join], node->n_keys + node->n_conditions ? " on " : "");
     for (int k = 0; k < node->n_keys; k++) {
@@ -117,7 +117,7 @@ static void print_join(const Printer *printer, const Node *node)
     print_rows(printer, node);
 }
 
-static void print_aggregate(const Printer *printer, const Node *node)
+static void print_aggregate(const TreePrinter *printer, const Node *node)
 {
     text_add(printer->text, "aggregate%s", node->n_aggs ? " " : "");
     for (int a = 0; a < node->n_aggs; a++) {
@@ -135,7 +135,7 @@ static void print_aggregate(const Printer *printer, const Node *node)
     print_rows(printer, node);
 }
 
-static void print_sort_keys(const Printer *printer, const Node *node, int first, int end)
+static void print_sort_keys(const TreePrinter *printer, const Node *node, int first, int end)
 {
     for (int k = first; k < end; k++) {
         print_separator(printer, k - first, ", ");
@@ -146,7 +146,7 @@ static void print_sort_keys(const Printer *printer, const Node *node, int first,
     }
 }
 
-static void print_sort(const Printer *printer, const Node *node)
+static void print_sort(const TreePrinter *printer, const Node *node)
 {
     text_add(printer->text, "sort ");
     print_sort_keys(printer, node, 0, node->n_sort);
@@ -155,14 +155,14 @@ static void print_sort(const Printer *printer, const Node *node)
     print_sort_keys(printer, node, 0, node->n_distinct_on);
 }
 
-static void print_limit(const Printer *printer, const Node *node)
+static void print_limit(const TreePrinter *printer, const Node *node)
 {
     if (node->limit >= 0) text_add(printer->text, "limit %lld", (long long)node->limit);
     if (node->offset) text_add(printer->text, "%soffset %lld", node->limit >= 0 ? " " : "", (long long)node->offset);
     if (node->limit < 0 && !node->offset) text_add(printer->text, "limit all");
 }
 
-static void print_values(const Printer *printer, const Node *node)
+static void print_values(const TreePrinter *printer, const Node *node)
 {
     text_add(printer->text, "values    (rows ");
     print_count(printer->text, (double)node->n_rows);
@@ -174,13 +174,13 @@ static void print_values(const Printer *printer, const Node *node)
     }
 }
 
-static void print_shared_name(const Printer *printer, const Shared *shared)
+static void print_shared_name(const TreePrinter *printer, const Shared *shared)
 {
     if (shared->name) text_add(printer->text, "%s", shared->name);
     else text_add(printer->text, "shared %d", shared->number + 1);
 }
 
-static void print_reference(const Printer *printer, const Node *node)
+static void print_reference(const TreePrinter *printer, const Node *node)
 {
     text_add(printer->text, "rows of ");
     print_shared_name(printer, node->shared);
@@ -189,13 +189,13 @@ static void print_reference(const Printer *printer, const Node *node)
     print_rows(printer, node);
 }
 
-static void print_set(const Printer *printer, const Node *node)
+static void print_set(const TreePrinter *printer, const Node *node)
 {
     text_add(printer->text, "%s%s", set_names[node->set], node->is_all ? " all" : "");
     print_rows(printer, node);
 }
 
-static void print_line(const Printer *printer, const Node *node)
+static void print_line(const TreePrinter *printer, const Node *node)
 {
     switch (node->kind) {
         case NODE_SCAN:      print_scan(printer, node); break;
@@ -217,7 +217,7 @@ static void print_line(const Printer *printer, const Node *node)
     }
 }
 
-static void print_tree(const Printer *printer, const Node *node, int depth)
+static void print_tree(const TreePrinter *printer, const Node *node, int depth)
 {
     text_add(printer->text, "%*s", depth * 2, "");
     print_line(printer, node);
@@ -227,7 +227,7 @@ static void print_tree(const Printer *printer, const Node *node, int depth)
 
 void plan_print(const Plan *plan, Text *text)
 {
-    const Printer printer = { plan, text };
+    const TreePrinter printer = { plan, text };
     print_tree(&printer, plan->root, 0);
     for (int p = 0; p < plan->n_params; p++) {
         if (!plan->params[p].subplan) continue;

@@ -25,16 +25,6 @@ typedef struct Prover {
     Narrowed *narrowed;                // what the columns' nodes proved
 } Prover;
 
-static Range range_of_column(void *context, const Expr *column)
-{
-    return ((const Plan *)context)->columns[column->column].range;
-}
-
-Range plan_range(const Plan *plan, const Expr *expr)
-{
-    return range_of(expr, range_of_column, (void *)(uintptr_t)plan);
-}
-
 // ---- narrowing ------------------------------------------------------------------------------------------------------
 
 static void narrow(Prover *prover, int column, Range range)

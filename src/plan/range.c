@@ -249,6 +249,16 @@ Range range_of(const Expr *expr, RangeOfColumn column, void *context)
     }
 }
 
+static Range range_of_column(void *context, const Expr *column)
+{
+    return ((const Plan *)context)->columns[column->column].range;
+}
+
+Range plan_range(const Plan *plan, const Expr *expr)
+{
+    return range_of(expr, range_of_column, (void *)(uintptr_t)plan);
+}
+
 bool expr_can_fail(const Expr *expr)
 {
     if (expr->kind == EXPR_CALL && op_has(expr->op, OP_FAILS)) return true;

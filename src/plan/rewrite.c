@@ -26,15 +26,15 @@ static const Rewrite rewrites[] = {
     { "merge nodes", NULL, rewrite_merge },
 };
 
-typedef struct Run { Plan *plan; const Rewrite *rewrite; Error *err; } Run;
+typedef struct RewriteRun { Plan *plan; const Rewrite *rewrite; Error *err; } RewriteRun;
 
 static weft_status apply_to_tree(void *context, Node **root)
 {
-    const Run *run = context;
+    const RewriteRun *run = context;
     return run->rewrite->apply(run->plan, root, run->err);
 }
 
-static weft_status apply(Run *run)
+static weft_status apply(RewriteRun *run)
 {
     if (run->rewrite->apply_plan) return run->rewrite->apply_plan(run->plan, run->err);
     TRY(plan_visit_trees(run->plan, apply_to_tree, run));
@@ -64,7 +64,7 @@ weft_status plan_rewrite(Plan *plan, Text *trace, Error *err)
     weft_status status = WEFT_OK;
     if (trace) trace_tree(plan, "as bound", &before, trace);
     for (int r = 0; r < COUNT_OF(rewrites) && !status; r++) {
-        Run run = { plan, &rewrites[r], err };
+        RewriteRun run = { plan, &rewrites[r], err };
         status = apply(&run);
         if (!status && trace) trace_tree(plan, rewrites[r].name, &before, trace);
     }

@@ -13,7 +13,7 @@
 
 #include "plan/rewrite.h"
 
-typedef struct Distinct { Plan *plan; Error *err; } Distinct;
+typedef struct DistinctRewrite { Plan *plan; Error *err; } DistinctRewrite;
 
 // Aggregates that can share groups: the plain ones, or those of one distinct argument.
 typedef struct Kind { const Expr *distinct; int n_aggs; int *aggs; } Kind;
@@ -23,7 +23,7 @@ static int fresh_column(Plan *plan, Type type, int like)
     return plan_add_column(plan, type, plan->columns[like].name, NULL);
 }
 
-static void add_to_kind(const Distinct *d, Kind **kinds, int *n_kinds, const Agg *agg, int number)
+static void add_to_kind(const DistinctRewrite *d, Kind **kinds, int *n_kinds, const Agg *agg, int number)
 {
     const Expr *distinct = agg->is_distinct ? agg->arg : NULL;
     int         k = 0;
@@ -34,14 +34,14 @@ static void add_to_kind(const Distinct *d, Kind **kinds, int *n_kinds, const Agg
     *LIST_PUSH(d->plan->arena, kind->aggs, kind->n_aggs) = number;
 }
 
-static weft_status substituted(const Distinct *d, const Substitution *names, const Expr *expr, Expr **out)
+static weft_status substituted(const DistinctRewrite *d, const Substitution *names, const Expr *expr, Expr **out)
 {
     *out = (Expr *)(uintptr_t)expr;
     return names ? expr_substitute(d->plan, expr, names, out, d->err) : WEFT_OK;
 }
 
 // Groups by NODE's keys and the distinct argument; the columns of the keys, then of the argument.
-static weft_status inner_groups(const Distinct *d, const Node *node, const Kind *kind, Node *input,
+static weft_status inner_groups(const DistinctRewrite *d, const Node *node, const Kind *kind, Node *input,
                                 const Substitution *names, Node **out)
 {
     const int n = node->n_keys;
@@ -58,7 +58,7 @@ static weft_status inner_groups(const Distinct *d, const Node *node, const Kind 
 }
 
 // NODE's aggregates of one kind over INPUT.  KEY_COLUMNS and AGG_COLUMNS are what comes out.
-static weft_status kind_groups(const Distinct *d, const Node *node, const Kind *kind, Node *input,
+static weft_status kind_groups(const DistinctRewrite *d, const Node *node, const Kind *kind, Node *input,
                                const Substitution *names, const int *key_columns, const int *agg_columns, Node **out)
 {
     Plan  *plan = d->plan;
@@ -82,7 +82,8 @@ static weft_status kind_groups(const Distinct *d, const Node *node, const Kind *
 // ---- several kinds --------------------------------------------------------------------------------------------------
 
 // Another tree with the input's rows, and NAMES: the input's columns -> its own.
-static weft_status another_input(const Distinct *d, const Node *input, Shared **shared, Substitution *names, Node **out)
+static weft_status another_input(const DistinctRewrite *d, const Node *input, Shared **shared, Substitution *names,
+                                 Node **out)
 {
     Plan *plan = d->plan;
     int  *map = plan_new_map(plan);
@@ -99,7 +100,7 @@ static weft_status another_input(const Distinct *d, const Node *input, Shared **
 }
 
 // The kind's groups with a column for each of NODE's aggregates, NULL for those of other kinds.
-static weft_status padded_groups(const Distinct *d, const Node *node, const Kind *kind, Node *input,
+static weft_status padded_groups(const DistinctRewrite *d, const Node *node, const Kind *kind, Node *input,
                                  const Substitution *names, Node **out)
 {
     Plan  *plan = d->plan;
@@ -118,7 +119,7 @@ static weft_status padded_groups(const Distinct *d, const Node *node, const Kind
 }
 
 // By hand: max takes a sum's type here, which no query can ask for.
-static Node *collected(const Distinct *d, const Node *node, Node *all)
+static Node *collected(const DistinctRewrite *d, const Node *node, Node *all)
 {
     Plan  *plan = d->plan;
     Expr **keys = arena_array(plan->arena, Expr *, node->n_keys + 1);
@@ -132,7 +133,7 @@ static Node *collected(const Distinct *d, const Node *node, Node *all)
     return plan_aggregate(plan, all, keys, node->out, node->n_keys, aggs, node->out + node->n_keys, node->n_aggs);
 }
 
-static weft_status rewrite_kinds(const Distinct *d, Node **slot, const Kind *kinds, int n_kinds)
+static weft_status rewrite_kinds(const DistinctRewrite *d, Node **slot, const Kind *kinds, int n_kinds)
 {
     const Node *node = *slot, *input = node->inputs[0];
     Node       *all = NULL, *groups, *tree;
@@ -153,11 +154,11 @@ static weft_status rewrite_kinds(const Distinct *d, Node **slot, const Kind *kin
 
 static weft_status rewrite_node(void *context, Node **slot)
 {
-    const Distinct *d = context;
-    Node           *node = *slot;
-    Kind           *kinds = NULL;
-    int             n_kinds = 0;
-    bool            has_distinct = false;
+    const DistinctRewrite *d = context;
+    Node                  *node = *slot;
+    Kind                  *kinds = NULL;
+    int                    n_kinds = 0;
+    bool                   has_distinct = false;
     for (int a = 0; node->kind == NODE_AGGREGATE && a < node->n_aggs; a++) {
         if (node->aggs[a].kind == AGG_MIN || node->aggs[a].kind == AGG_MAX) node->aggs[a].is_distinct = false;
         has_distinct |= node->aggs[a].is_distinct;
@@ -170,6 +171,6 @@ static weft_status rewrite_node(void *context, Node **slot)
 
 weft_status rewrite_distinct_aggs(Plan *plan, Node **root, Error *err)
 {
-    Distinct d = { plan, err };
+    DistinctRewrite d = { plan, err };
     return tree_visit(root, rewrite_node, &d);
 }

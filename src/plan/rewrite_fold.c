@@ -7,15 +7,15 @@
 
 #include "plan/rewrite.h"
 
-typedef struct Fold { Plan *plan; Error *err; bool has_empty; } Fold;
+typedef struct FoldRewrite { Plan *plan; Error *err; bool has_empty; } FoldRewrite;
 
-static weft_status fold_expr(Fold *fold, Expr *expr, Expr **out);
+static weft_status fold_expr(FoldRewrite *fold, Expr *expr, Expr **out);
 
-static bool is_never_null(const Fold *fold, const Expr *expr) { return !plan_range(fold->plan, expr).nullable; }
+static bool is_never_null(const FoldRewrite *fold, const Expr *expr) { return !plan_range(fold->plan, expr).nullable; }
 
 // ---- expressions ----------------------------------------------------------------------------------------------------
 
-static weft_status fold_coalesce(Fold *fold, Expr *expr, Expr **args, Expr **out)
+static weft_status fold_coalesce(FoldRewrite *fold, Expr *expr, Expr **args, Expr **out)
 {
     int n_args = 0;
     while (n_args < expr->n_args && (n_args == 0 || !is_never_null(fold, args[n_args - 1]))) n_args++;
@@ -24,7 +24,7 @@ static weft_status fold_coalesce(Fold *fold, Expr *expr, Expr **args, Expr **out
     return expr_call(fold->plan->arena, OP_COALESCE, args, n_args, expr->at, out, fold->err);
 }
 
-static weft_status fold_call(Fold *fold, Expr *expr, Expr **args, bool is_changed, Expr **out)
+static weft_status fold_call(FoldRewrite *fold, Expr *expr, Expr **args, bool is_changed, Expr **out)
 {
     switch (expr->op) {
         case OP_IS_NULL: case OP_IS_NOT_NULL:
@@ -55,7 +55,7 @@ static bool results_are_equal(Expr *const *args, int n_args)
     return true;
 }
 
-static weft_status fold_case(Fold *fold, Expr *expr, Expr **args, bool is_changed, Expr **out)
+static weft_status fold_case(FoldRewrite *fold, Expr *expr, Expr **args, bool is_changed, Expr **out)
 {
     *out = args[expr->n_args - 1];
     if (results_are_equal(args, expr->n_args)) return WEFT_OK;
@@ -75,7 +75,7 @@ static bool is_foldable(const Expr *expr)
     return false;
 }
 
-static weft_status fold_expr(Fold *fold, Expr *expr, Expr **out)
+static weft_status fold_expr(FoldRewrite *fold, Expr *expr, Expr **out)
 {
     bool is_changed = false;
     *out = expr;
@@ -95,9 +95,9 @@ static weft_status fold_slot(void *context, Expr **slot) { return fold_expr(cont
 
 static weft_status fold_node(void *context, Node **slot)
 {
-    Fold      *fold = context;
-    Node      *node = *slot;
-    Conditions list = { 0 };
+    FoldRewrite *fold = context;
+    Node        *node = *slot;
+    Conditions   list = { 0 };
     TRY(node_visit_exprs(node, fold_slot, fold));
     if (node->n_conditions) {
         conditions_add_all(fold->plan, &list, node->conditions, node->n_conditions);
@@ -122,8 +122,8 @@ static Node *remaining_side(Plan *plan, const Node *set, Node *side)
 
 static weft_status drop_empty(void *context, Node **slot)
 {
-    Fold *fold = context;
-    Node *node = *slot;
+    FoldRewrite *fold = context;
+    Node        *node = *slot;
     if (node->kind == NODE_VALUES) return WEFT_OK;
     if (plan_is_empty(fold->plan, node)) {
         *slot = node_empty(fold->plan, node);
@@ -138,7 +138,7 @@ static weft_status drop_empty(void *context, Node **slot)
 
 weft_status rewrite_fold(Plan *plan, Node **root, Error *err)
 {
-    Fold fold = { .plan = plan, .err = err };
+    FoldRewrite fold = { .plan = plan, .err = err };
     plan_prove(plan, *root);
     TRY(tree_visit(root, fold_node, &fold));
     return fold.has_empty ? tree_visit(root, drop_empty, &fold) : WEFT_OK;

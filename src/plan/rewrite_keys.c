@@ -17,20 +17,20 @@ typedef struct Determines { ColumnSet from, to; } Determines;
 
 typedef struct Equality { int column; Expr *expr; } Equality;          // a column and what it equals
 
-typedef struct Keys {
+typedef struct KeysRewrite {
     Plan       *plan;
     Error      *err;
     int         n_facts;
     Determines *facts;
     int         n_equalities;
     Equality   *equalities;
-} Keys;
+} KeysRewrite;
 
 // ---- what determines what -------------------------------------------------------------------------------------------
 
-static Determines *add_fact(Keys *keys) { return LIST_PUSH(keys->plan->arena, keys->facts, keys->n_facts); }
+static Determines *add_fact(KeysRewrite *keys) { return LIST_PUSH(keys->plan->arena, keys->facts, keys->n_facts); }
 
-static void add_equality(Keys *keys, Expr *a, Expr *b)
+static void add_equality(KeysRewrite *keys, Expr *a, Expr *b)
 {
     for (int i = 0; i < 2; i++) {
         Expr *from = i ? b : a, *to = i ? a : b;
@@ -42,7 +42,7 @@ static void add_equality(Keys *keys, Expr *a, Expr *b)
     }
 }
 
-static void add_conditions(Keys *keys, const Node *node)
+static void add_conditions(KeysRewrite *keys, const Node *node)
 {
     for (int c = 0; c < node->n_conditions; c++) {
         const Expr *condition = node->conditions[c];
@@ -51,7 +51,7 @@ static void add_conditions(Keys *keys, const Node *node)
     }
 }
 
-static void add_scan(Keys *keys, const Node *node)
+static void add_scan(KeysRewrite *keys, const Node *node)
 {
     for (int c = 0; c < node->n_out; c++) {
         if (!table_column_is_unique(node->table, node->table_columns[c])) continue;
@@ -61,14 +61,14 @@ static void add_scan(Keys *keys, const Node *node)
     }
 }
 
-static void add_groups(Keys *keys, const Node *node)
+static void add_groups(KeysRewrite *keys, const Node *node)
 {
     Determines *fact = add_fact(keys);
     for (int k = 0; k < node->n_keys; k++) columns_add(keys->plan->arena, &fact->from, node->out[k]);
     node_columns(keys->plan->arena, node, &fact->to);
 }
 
-static void add_project(Keys *keys, const Node *node)
+static void add_project(KeysRewrite *keys, const Node *node)
 {
     for (int c = 0; c < node->n_out; c++) {
         Determines *fact = add_fact(keys);
@@ -82,7 +82,7 @@ static void add_project(Keys *keys, const Node *node)
 // Everything that holds for the rows of NODE.  On the far side of an outer join only what a unique column determines:
 // rows without a match are NULL in all columns there, which no equality, no expression and no group with a NULL key
 // agrees with.
-static void add_facts(Keys *keys, const Node *node, bool with_equalities)
+static void add_facts(KeysRewrite *keys, const Node *node, bool with_equalities)
 {
     switch (node->kind) {
         case NODE_SCAN:      add_scan(keys, node); return;
@@ -112,7 +112,7 @@ static void add_facts(Keys *keys, const Node *node, bool with_equalities)
 }
 
 // All that the columns in SET determine.
-static ColumnSet closure(const Keys *keys, const ColumnSet *set)
+static ColumnSet closure(const KeysRewrite *keys, const ColumnSet *set)
 {
     ColumnSet all = { 0 };
     columns_add_all(keys->plan->arena, &all, set);
@@ -129,7 +129,7 @@ static ColumnSet closure(const Keys *keys, const ColumnSet *set)
 
 // ---- keys that go ---------------------------------------------------------------------------------------------------
 
-static bool is_determined(const Keys *keys, const Node *node, const bool *is_dropped, int key)
+static bool is_determined(const KeysRewrite *keys, const Node *node, const bool *is_dropped, int key)
 {
     ColumnSet others = { 0 };
     for (int k = 0; k < node->n_keys; k++) {
@@ -142,7 +142,7 @@ static bool is_determined(const Keys *keys, const Node *node, const bool *is_dro
 }
 
 // Texts first: they are the widest keys.  Gives how many go.
-static int find_dropped(const Keys *keys, const Node *node, bool *is_dropped)
+static int find_dropped(const KeysRewrite *keys, const Node *node, bool *is_dropped)
 {
     int n_dropped = 0;
     for (int round = 0; round < 2; round++)
@@ -155,7 +155,7 @@ static int find_dropped(const Keys *keys, const Node *node, bool *is_dropped)
     return n_dropped;
 }
 
-static Expr *kept_key(const Keys *keys, const Node *node, const bool *is_dropped, const Expr *expr)
+static Expr *kept_key(const KeysRewrite *keys, const Node *node, const bool *is_dropped, const Expr *expr)
 {
     for (int k = 0; k < node->n_keys; k++)
         if (!is_dropped[k] && expr_equal(node->keys[k], expr)) return plan_column_expr(keys->plan, node->out[k], -1);
@@ -164,7 +164,7 @@ static Expr *kept_key(const Keys *keys, const Node *node, const bool *is_dropped
 
 // What stands for a key that goes: a constant, or a key that stays and is equal; NULL: neither.  Floats that are equal
 // may be 0 and -0, and equal decimals and integers of another type would need a cast.
-static Expr *stand_in(const Keys *keys, const Node *node, const bool *is_dropped, Expr *key)
+static Expr *stand_in(const KeysRewrite *keys, const Node *node, const bool *is_dropped, Expr *key)
 {
     if (expr_is_const(key)) return key;
     Expr *instead = kept_key(keys, node, is_dropped, key);
@@ -177,7 +177,7 @@ static Expr *stand_in(const Keys *keys, const Node *node, const bool *is_dropped
     return instead;
 }
 
-static void drop_keys(const Keys *keys, Node **slot, const bool *is_dropped)
+static void drop_keys(const KeysRewrite *keys, Node **slot, const bool *is_dropped)
 {
     Node  *node = *slot;
     Plan  *plan = keys->plan;
@@ -208,8 +208,8 @@ static void drop_keys(const Keys *keys, Node **slot, const bool *is_dropped)
 
 static weft_status rewrite_node(void *context, Node **slot)
 {
-    Keys *keys = context;
-    Node *node = *slot;
+    KeysRewrite *keys = context;
+    Node        *node = *slot;
     if (node->kind != NODE_AGGREGATE || node->n_keys < 2) return WEFT_OK;
     bool *is_dropped = arena_array(keys->plan->arena, bool, node->n_keys);
     keys->facts = NULL, keys->n_facts = 0, keys->equalities = NULL, keys->n_equalities = 0;
@@ -220,6 +220,6 @@ static weft_status rewrite_node(void *context, Node **slot)
 
 weft_status rewrite_drop_keys(Plan *plan, Node **root, Error *err)
 {
-    Keys keys = { .plan = plan, .err = err };
+    KeysRewrite keys = { .plan = plan, .err = err };
     return tree_visit(root, rewrite_node, &keys);
 }

@@ -7,20 +7,20 @@
 #include "plan/functions.h"
 #include "plan/rewrite.h"
 
-typedef struct Merge { Plan *plan; Error *err; } Merge;
+typedef struct MergeRewrite { Plan *plan; Error *err; } MergeRewrite;
 
 // What a node above relies on, beyond which columns and which rows there are.
-typedef struct Demand { bool columns_in_order, rows_in_order; } Demand;
+typedef struct OrderDemand { bool columns_in_order, rows_in_order; } OrderDemand;
 
-static Demand demand_of_input(const Node *node, Demand demand)
+static OrderDemand demand_of_input(const Node *node, OrderDemand demand)
 {
     switch (node->kind) {
         case NODE_FILTER:  return demand;
-        case NODE_LIMIT:   return (Demand){ demand.columns_in_order, true };
-        case NODE_SORT: case NODE_JOIN: return (Demand){ demand.columns_in_order, false };
-        case NODE_PROJECT: return (Demand){ false, demand.rows_in_order };
-        case NODE_SET:     return (Demand){ true, false };
-        default:           return (Demand){ false, false };
+        case NODE_LIMIT:   return (OrderDemand){ demand.columns_in_order, true };
+        case NODE_SORT: case NODE_JOIN: return (OrderDemand){ demand.columns_in_order, false };
+        case NODE_PROJECT: return (OrderDemand){ false, demand.rows_in_order };
+        case NODE_SET:     return (OrderDemand){ true, false };
+        default:           return (OrderDemand){ false, false };
     }
 }
 
@@ -50,7 +50,7 @@ static weft_status count_visited(void *context, Expr **expr)
 static bool is_leaf(const Expr *expr) { return expr->kind != EXPR_CALL && expr->kind != EXPR_CASE; }
 
 // Whether NODE can compute what PROJECT below it computes without computing anything twice.
-static bool stays_small(const Merge *m, Node *node, const Node *project)
+static bool stays_small(const MergeRewrite *m, Node *node, const Node *project)
 {
     Uses uses = { .n = m->plan->n_columns };
     uses.counts = arena_array(m->plan->arena, int, uses.n + 1);
@@ -61,19 +61,19 @@ static bool stays_small(const Merge *m, Node *node, const Node *project)
     return true;
 }
 
-typedef struct Put { const Merge *m; Substitution substitution; } Put;
+typedef struct MergeSubstitution { const MergeRewrite *m; Substitution substitution; } MergeSubstitution;
 
 static weft_status put_expr(void *context, Expr **expr)
 {
-    const Put *put = context;
+    const MergeSubstitution *put = context;
     return expr_substitute(put->m->plan, *expr, &put->substitution, expr, put->m->err);
 }
 
 // NODE computes what the project below it computed, which goes.
-static weft_status absorb_project(const Merge *m, Node *node)
+static weft_status absorb_project(const MergeRewrite *m, Node *node)
 {
-    Node *project = node->inputs[0];
-    Put   put = { m, substitution_of(m->plan, project) };
+    Node             *project = node->inputs[0];
+    MergeSubstitution put = { m, substitution_of(m->plan, project) };
     TRY(node_visit_exprs(node, put_expr, &put));
     for (int k = 0; k < node->n_keys && node->kind == NODE_AGGREGATE; k++)
         m->plan->columns[node->out[k]].value = node->keys[k];
@@ -91,7 +91,7 @@ static int copies_through(const Node *node, const Node *project)
     return -2;
 }
 
-static weft_status merge_projects(const Merge *m, Node *node)
+static weft_status merge_projects(const MergeRewrite *m, Node *node)
 {
     Node     *below = node->inputs[0];
     const int copies = below->kind == NODE_PROJECT ? copies_through(node, below) : -2;
@@ -109,7 +109,7 @@ static bool is_interpreted(const Node *project)
     return false;
 }
 
-static weft_status merge_into_aggregate(const Merge *m, Node *node)
+static weft_status merge_into_aggregate(const MergeRewrite *m, Node *node)
 {
     const Node *below = node->inputs[0];
     if (below->kind != NODE_PROJECT || below->copies >= 0 || is_interpreted(below) || !stays_small(m, node, below))
@@ -119,7 +119,7 @@ static weft_status merge_into_aggregate(const Merge *m, Node *node)
 
 // ---- filters --------------------------------------------------------------------------------------------------------
 
-static void merge_filters(const Merge *m, Node *node)
+static void merge_filters(const MergeRewrite *m, Node *node)
 {
     const Node *below = node->inputs[0];
     Conditions  all = { 0 };
@@ -130,7 +130,7 @@ static void merge_filters(const Merge *m, Node *node)
     node->inputs[0] = below->inputs[0];
 }
 
-static weft_status merge(const Merge *m, Node **slot, Demand demand)
+static weft_status merge(const MergeRewrite *m, Node **slot, OrderDemand demand)
 {
     Node *node = *slot;
     for (int i = 0; i < node->n_inputs; i++) TRY(merge(m, &node->inputs[i], demand_of_input(node, demand)));
@@ -154,12 +154,12 @@ static weft_status merge(const Merge *m, Node **slot, Demand demand)
 
 static weft_status merge_tree(void *context, Node **root)
 {
-    const Merge *m = context;
-    return merge(m, root, (Demand){ true, *root == m->plan->root });
+    const MergeRewrite *m = context;
+    return merge(m, root, (OrderDemand){ true, *root == m->plan->root });
 }
 
 weft_status rewrite_merge(Plan *plan, Error *err)
 {
-    Merge m = { plan, err };
+    MergeRewrite m = { plan, err };
     return plan_visit_trees(plan, merge_tree, &m);
 }

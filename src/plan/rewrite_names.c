@@ -10,22 +10,22 @@
 
 #include "plan/rewrite.h"
 
-typedef struct Names {
+typedef struct NamesRewrite {
     Plan        *plan;
     Substitution instead;              // column -> the column whose name it is
     Node        *top;                  // the topmost project
     bool         has_any;
     Error       *err;
-} Names;
+} NamesRewrite;
 
-static int name_of(const Names *names, int column)
+static int name_of(const NamesRewrite *names, int column)
 {
     const Expr *instead = column >= 0 && column < names->instead.n ? names->instead.map[column] : NULL;
     return instead ? instead->column : column;
 }
 
 // A second name for the same column stays, so that no list has a column twice.
-static bool is_taken(const Names *names, const Node *project, int place, int column)
+static bool is_taken(const NamesRewrite *names, const Node *project, int place, int column)
 {
     for (int c = 0; c < project->n_out; c++)
         if (c != place && name_of(names, project->out[c]) == column) return true;
@@ -34,8 +34,8 @@ static bool is_taken(const Names *names, const Node *project, int place, int col
 
 static weft_status find_names(void *context, Node **slot)
 {
-    Names *names = context;
-    Node  *node = *slot;
+    NamesRewrite *names = context;
+    Node         *node = *slot;
     if (node->kind != NODE_PROJECT || node->copies >= 0 || node == names->top) return WEFT_OK;
     for (int c = 0; c < node->n_out; c++) {
         const Expr *expr = node->exprs[c];
@@ -49,14 +49,14 @@ static weft_status find_names(void *context, Node **slot)
 
 static weft_status use_name(void *context, Expr **expr)
 {
-    Names *names = context;
+    NamesRewrite *names = context;
     return expr_substitute(names->plan, *expr, &names->instead, expr, names->err);
 }
 
 static weft_status use_names(void *context, Node **slot)
 {
-    Names *names = context;
-    Node  *node = *slot;
+    NamesRewrite *names = context;
+    Node         *node = *slot;
     TRY(node_visit_exprs(node, use_name, names));
     for (int c = 0; c < node->n_out; c++) node->out[c] = name_of(names, node->out[c]);
     for (int k = 0; k < node->n_sort; k++) node->sort[k].column = name_of(names, node->sort[k].column);
@@ -68,7 +68,7 @@ static weft_status find_in_tree(void *context, Node **root) { return tree_visit(
 
 static weft_status use_in_tree(void *context, Node **root)
 {
-    Names *names = context;
+    NamesRewrite *names = context;
     if (*root != names->plan->root) return tree_visit(root, use_names, names);
     TRY(node_visit_exprs(names->top, use_name, names));
     names->top->copies = name_of(names, names->top->copies);
@@ -93,7 +93,7 @@ static Node *top_project(Plan *plan)
 
 weft_status rewrite_drop_names(Plan *plan, Error *err)
 {
-    Names names = { .plan = plan, .err = err, .instead.n = plan->n_columns, .top = top_project(plan) };
+    NamesRewrite names = { .plan = plan, .err = err, .instead.n = plan->n_columns, .top = top_project(plan) };
     names.instead.map = arena_array(plan->arena, const Expr *, plan->n_columns + 1);
     TRY(plan_visit_trees(plan, find_in_tree, &names));
     if (names.has_any) TRY(plan_visit_trees(plan, use_in_tree, &names));

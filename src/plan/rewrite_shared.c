@@ -91,12 +91,12 @@ weft_status rewrite_inline_shared(Plan *plan, Error *err)
 
 // ---- the order of shared subplans -----------------------------------------------------------------------------------
 
-typedef struct Order { Plan *plan; Shared **list; int n_list; } Order;
+typedef struct SharedOrder { Plan *plan; Shared **list; int n_list; } SharedOrder;
 
 static weft_status order_reference(void *context, Node **node)
 {
-    Order  *order = context;
-    Shared *shared = (*node)->kind == NODE_SHARED ? (*node)->shared : NULL;
+    SharedOrder *order = context;
+    Shared      *shared = (*node)->kind == NODE_SHARED ? (*node)->shared : NULL;
     if (!shared) return WEFT_OK;
     const bool is_first = shared->n_uses++ == 0;
     if (!is_first) return WEFT_OK;
@@ -109,7 +109,7 @@ static weft_status order_tree(void *context, Node **root) { return tree_visit(ro
 
 weft_status plan_order_shared(Plan *plan)
 {
-    Order order = { .plan = plan };
+    SharedOrder order = { .plan = plan };
     if (!plan->n_shared) return WEFT_OK;
     for (int s = 0; s < plan->n_shared; s++) plan->shared[s]->n_uses = 0;
     for (int p = 0; p < plan->n_params; p++)

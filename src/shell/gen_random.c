@@ -66,11 +66,11 @@ static u32 stream_power(u32 base, u64 exponent)
     return result;
 }
 
-void streams_enter(Stream *streams, StreamName first, StreamName last, u64 row)
+void streams_enter(RandomStream *streams, StreamName first, StreamName last, u64 row)
 {
     for (int i = first; i <= (int)last; i++) {
         u32 factor = stream_power(STREAM_FACTOR, (u64)stream_rules[i].n_draws);
         u32 value = stream_times(stream_rules[i].seed, stream_power(factor, row));
-        streams[i] = (Stream){ .value = value, .row_value = value, .row_factor = factor };
+        streams[i] = (RandomStream){ .value = value, .row_value = value, .row_factor = factor };
     }
 }

@@ -154,20 +154,20 @@ static inline void put_cells(GenBatch *batch, u32 row, const i64 *cells, int n_c
         batch->cells[column][row] = cells[column];
 }
 
-typedef struct Piece { const char *bytes; size_t length; } Piece;
+typedef struct TextPiece { const char *bytes; size_t length; } TextPiece;
 
 // A piece of the text, as long as AVERAGE or 60% of it shorter or longer.
-static inline Piece draw_piece(const Tpch *tpch, Stream *stream, int average)
+static inline TextPiece draw_piece(const Tpch *tpch, RandomStream *stream, int average)
 {
     i64 shortest = average * 4 / 10, longest = average * 16 / 10;
     i64 offset = stream_draw(stream, 0, TPCH_TEXT_BYTES - longest);
     i64 length = stream_draw(stream, shortest, longest);
-    return (Piece){ tpch->text + offset, (size_t)length };
+    return (TextPiece){ tpch->text + offset, (size_t)length };
 }
 
-static inline i64 add_comment(const Tpch *tpch, GenBatch *batch, Stream *stream, int average)
+static inline i64 add_comment(const Tpch *tpch, GenBatch *batch, RandomStream *stream, int average)
 {
-    Piece piece = draw_piece(tpch, stream, average);
+    TextPiece piece = draw_piece(tpch, stream, average);
     return gen_add_text(batch, piece.bytes, piece.length);
 }
 
@@ -180,7 +180,7 @@ static i64 add_name(GenBatch *batch, const char *kind, u64 number)
 }
 
 // 10 to 40 characters.  dbgen's range for their bits overflows its 32 bits to -2^31, and so does ours.
-static i64 add_address(GenBatch *batch, Stream *stream)
+static i64 add_address(GenBatch *batch, RandomStream *stream)
 {
     char text[40];
     i64 length = stream_draw(stream, 10, 40);
@@ -193,7 +193,7 @@ static i64 add_address(GenBatch *batch, Stream *stream)
     return gen_add_text(batch, text, (size_t)length);
 }
 
-static i64 add_phone(GenBatch *batch, Stream *stream, i64 nation)
+static i64 add_phone(GenBatch *batch, RandomStream *stream, i64 nation)
 {
     char text[40];
     int area = (int)stream_draw(stream, 100, 999);
@@ -207,7 +207,7 @@ static i64 add_phone(GenBatch *batch, Stream *stream, i64 nation)
 
 static void fill_tpch_region(const void *context, u64 first, u32 n, GenBatch *batch)
 {
-    Stream streams[STREAM_N];
+    RandomStream streams[STREAM_N];
     streams_enter(streams, STREAM_R_COMMENT, STREAM_R_COMMENT, first);
     for (u32 row = 0; row < n; row++) {
         i64 region = (i64)first + row;
@@ -220,7 +220,7 @@ static void fill_tpch_region(const void *context, u64 first, u32 n, GenBatch *ba
 
 static void fill_tpch_nation(const void *context, u64 first, u32 n, GenBatch *batch)
 {
-    Stream streams[STREAM_N];
+    RandomStream streams[STREAM_N];
     streams_enter(streams, STREAM_N_COMMENT, STREAM_N_COMMENT, first);
     for (u32 row = 0; row < n; row++) {
         i64 nation = (i64)first + row;
@@ -235,7 +235,7 @@ static void fill_tpch_nation(const void *context, u64 first, u32 n, GenBatch *ba
 // ---- the rows of part and partsupp ----------------------------------------------------------------------------------
 
 // Different colours: the first five of a shuffle, whose other steps would change nothing.
-static i64 add_part_name(GenBatch *batch, Stream *stream)
+static i64 add_part_name(GenBatch *batch, RandomStream *stream)
 {
     u8 colors[GEN_COLORS];
     char text[64];
@@ -253,7 +253,7 @@ static i64 add_part_name(GenBatch *batch, Stream *stream)
 
 static void fill_tpch_part(const void *context, u64 first, u32 n, GenBatch *batch)
 {
-    Stream streams[STREAM_N];
+    RandomStream streams[STREAM_N];
     streams_enter(streams, STREAM_P_NAME, STREAM_P_COMMENT, first);
     for (u32 row = 0; row < n; row++) {
         i64 part = (i64)first + row + 1;
@@ -282,7 +282,7 @@ static inline i64 part_supplier(const Tpch *tpch, i64 part, i64 number)
 
 static void fill_tpch_partsupp(const void *context, u64 first, u32 n, GenBatch *batch)
 {
-    Stream streams[STREAM_N];
+    RandomStream streams[STREAM_N];
     u32 row = 0;
     streams_enter(streams, STREAM_PS_QUANTITY, STREAM_PS_COMMENT, first);
     for (u32 i = 0; i < n; i++) {
@@ -302,10 +302,10 @@ static void fill_tpch_partsupp(const void *context, u64 first, u32 n, GenBatch *
 // ---- the rows of supplier and customer ------------------------------------------------------------------------------
 
 // One supplier in a thousand has "Customer ... Complaints" or "Customer ... Recommends" in its comment.
-static i64 add_supplier_comment(const Tpch *tpch, GenBatch *batch, Stream *streams)
+static i64 add_supplier_comment(const Tpch *tpch, GenBatch *batch, RandomStream *streams)
 {
     enum { CUSTOMER_LENGTH = 9, KIND_LENGTH = 10, BOTH_LENGTH = CUSTOMER_LENGTH + KIND_LENGTH };
-    Piece piece = draw_piece(tpch, &streams[STREAM_S_COMMENT], 63);
+    TextPiece piece = draw_piece(tpch, &streams[STREAM_S_COMMENT], 63);
     i64 room = (i64)piece.length - BOTH_LENGTH;
     bool has_press = stream_draw(&streams[STREAM_S_PRESS], 1, 10000) <= 10;
     bool is_bad = stream_draw(&streams[STREAM_S_PRESS_KIND], 0, 100) < 50;
@@ -322,7 +322,7 @@ static i64 add_supplier_comment(const Tpch *tpch, GenBatch *batch, Stream *strea
 
 static void fill_tpch_supplier(const void *context, u64 first, u32 n, GenBatch *batch)
 {
-    Stream streams[STREAM_N];
+    RandomStream streams[STREAM_N];
     streams_enter(streams, STREAM_S_ADDRESS, STREAM_S_PRESS_PLACE, first);
     for (u32 row = 0; row < n; row++) {
         u64 number = first + row + 1;
@@ -342,7 +342,7 @@ static void fill_tpch_supplier(const void *context, u64 first, u32 n, GenBatch *
 
 static void fill_tpch_customer(const void *context, u64 first, u32 n, GenBatch *batch)
 {
-    Stream streams[STREAM_N];
+    RandomStream streams[STREAM_N];
     streams_enter(streams, STREAM_C_ADDRESS, STREAM_C_COMMENT, first);
     for (u32 row = 0; row < n; row++) {
         u64 number = first + row + 1;
@@ -365,16 +365,16 @@ static void fill_tpch_customer(const void *context, u64 first, u32 n, GenBatch *
 
 // What an order needs of its lines, and what a line needs of its order.
 typedef struct Line { i64 part, quantity, price, discount, tax, ship_date; bool is_shipped; } Line;
-typedef struct Order { i64 key, date; int n_lines; } Order;
+typedef struct GenOrder { i64 key, date; int n_lines; } GenOrder;
 
-static inline Order draw_order(const Tpch *tpch, Stream *streams, u64 number)
+static inline GenOrder draw_order(const Tpch *tpch, RandomStream *streams, u64 number)
 {
-    return (Order){ .key = gen_order_key(number),
-                    .date = tpch->first_day + stream_draw(&streams[STREAM_O_DATE], 0, TPCH_ORDER_DAYS - 1),
-                    .n_lines = (int)stream_draw(&streams[STREAM_O_LINES], 1, TPCH_LINES_MAX) };
+    return (GenOrder){ .key = gen_order_key(number),
+                       .date = tpch->first_day + stream_draw(&streams[STREAM_O_DATE], 0, TPCH_ORDER_DAYS - 1),
+                       .n_lines = (int)stream_draw(&streams[STREAM_O_LINES], 1, TPCH_LINES_MAX) };
 }
 
-static inline Line draw_line(const Tpch *tpch, Stream *streams, i64 order_date)
+static inline Line draw_line(const Tpch *tpch, RandomStream *streams, i64 order_date)
 {
     Line line = { .part = stream_draw(&streams[STREAM_L_PART], 1, tpch->n_parts),
                   .quantity = stream_draw(&streams[STREAM_L_QUANTITY], 1, 50),
@@ -386,9 +386,9 @@ static inline Line draw_line(const Tpch *tpch, Stream *streams, i64 order_date)
     return line;
 }
 
-static inline void put_tpch_order(const Tpch *tpch, GenBatch *batch, u32 row, Stream *streams, u64 number)
+static inline void put_tpch_order(const Tpch *tpch, GenBatch *batch, u32 row, RandomStream *streams, u64 number)
 {
-    Order order = draw_order(tpch, streams, number);
+    GenOrder order = draw_order(tpch, streams, number);
     i64 total = 0;
     int n_shipped = 0;
     for (int i = 0; i < order.n_lines; i++) {
@@ -411,7 +411,7 @@ static inline void put_tpch_order(const Tpch *tpch, GenBatch *batch, u32 row, St
 
 static void fill_tpch_orders(const void *context, u64 first, u32 n, GenBatch *batch)
 {
-    Stream streams[STREAM_N];
+    RandomStream streams[STREAM_N];
     streams_enter(streams, STREAM_O_CUSTOMER, STREAM_L_SHIP_DATE, first);
     for (u32 row = 0; row < n; row++) {
         put_tpch_order(context, batch, row, streams, first + row + 1);
@@ -420,8 +420,8 @@ static void fill_tpch_orders(const void *context, u64 first, u32 n, GenBatch *ba
     batch->n_rows = n;
 }
 
-static inline void put_tpch_line(const Tpch *tpch, GenBatch *batch, u32 row, Stream *streams, const Order *order,
-                                 int number)
+static inline void put_tpch_line(const Tpch *tpch, GenBatch *batch, u32 row, RandomStream *streams,
+                                 const GenOrder *order, int number)
 {
     Line line = draw_line(tpch, streams, order->date);
     i64 supplier = stream_draw(&streams[STREAM_L_SUPPLIER], 0, TPCH_SUPPLIERS - 1);
@@ -448,11 +448,11 @@ static inline void put_tpch_line(const Tpch *tpch, GenBatch *batch, u32 row, Str
 
 static void fill_tpch_lineitem(const void *context, u64 first, u32 n, GenBatch *batch)
 {
-    Stream streams[STREAM_N];
+    RandomStream streams[STREAM_N];
     u32 row = 0;
     streams_enter(streams, STREAM_O_DATE, STREAM_L_COMMENT, first);
     for (u32 i = 0; i < n; i++) {
-        Order order = draw_order(context, streams, first + i + 1);
+        GenOrder order = draw_order(context, streams, first + i + 1);
         for (int line = 1; line <= order.n_lines; line++)
             put_tpch_line(context, batch, row++, streams, &order, line);
         streams_next_row(streams, STREAM_O_DATE, STREAM_L_COMMENT);

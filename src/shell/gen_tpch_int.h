@@ -39,11 +39,11 @@ typedef enum StreamName {
     STREAM_N
 } StreamName;
 
-typedef struct Stream {
+typedef struct RandomStream {
     u32 value;                         // the last number drawn
     u32 row_value;                     // the last number before this row's
     u32 row_factor;                    // leads from row to row: 16807 to the power of a row's draws
-} Stream;
+} RandomStream;
 
 enum { STREAM_FACTOR = 16807, STREAM_MODULUS = 2147483647 };
 
@@ -53,26 +53,26 @@ static inline u32 stream_times(u32 value, u32 factor)
 }
 
 // A share of RANGE: from 0 to below it, or, where the range is negative, from above it to 0.
-static inline i64 stream_share(Stream *stream, double range)
+static inline i64 stream_share(RandomStream *stream, double range)
 {
     stream->value = stream_times(stream->value, STREAM_FACTOR);
     return (i64)((double)stream->value / STREAM_MODULUS * range);
 }
 
 // LOW to HIGH, both included.
-static inline i64 stream_draw(Stream *stream, i64 low, i64 high)
+static inline i64 stream_draw(RandomStream *stream, i64 low, i64 high)
 {
     return low + stream_share(stream, (double)(high - low + 1));
 }
 
-static inline void streams_next_row(Stream *streams, StreamName first, StreamName last)
+static inline void streams_next_row(RandomStream *streams, StreamName first, StreamName last)
 {
     for (int i = first; i <= (int)last; i++)
         streams[i].value = streams[i].row_value = stream_times(streams[i].row_value, streams[i].row_factor);
 }
 
 // Makes streams FIRST to LAST ready for row ROW, counted from 0.
-void streams_enter(Stream *streams, StreamName first, StreamName last, u64 row);
+void streams_enter(RandomStream *streams, StreamName first, StreamName last, u64 row);
 
 // ---- text -----------------------------------------------------------------------------------------------------------
 

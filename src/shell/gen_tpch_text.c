@@ -153,9 +153,9 @@ static Grammar *make_grammar(Arena *arena)
     return grammar;
 }
 
-typedef struct Source { Stream stream; u64 n_draws; } Source;             // draws from the beginning of the stream
+typedef struct Draws { RandomStream stream; u64 n_draws; } Draws;         // draws from the beginning of the stream
 
-static inline const Member *draw_member(Source *source, const WeightedChoice *choice)
+static inline const Member *draw_member(Draws *source, const WeightedChoice *choice)
 {
     source->n_draws++;
     return &choice->members[choice->places[stream_share(&source->stream, choice->weight)]];
@@ -164,14 +164,14 @@ static inline const Member *draw_member(Source *source, const WeightedChoice *ch
 // ---- sentences ------------------------------------------------------------------------------------------------------
 // Each writes at TO and returns the place behind.  Up to MEMBER_BYTES behind that may be overwritten.
 
-static inline char *put_word(char *to, Source *source, const WeightedChoice *choice)
+static inline char *put_word(char *to, Draws *source, const WeightedChoice *choice)
 {
     const Member *member = draw_member(source, choice);
     memcpy(to, member->bytes, MEMBER_BYTES);
     return to + member->length;
 }
 
-static char *put_noun_phrase(const Grammar *grammar, char *to, Source *source)
+static char *put_noun_phrase(const Grammar *grammar, char *to, Draws *source)
 {
     for (const char *word = draw_member(source, &grammar->noun_phrases)->bytes; *word; word++) {
         switch (*word) {
@@ -186,7 +186,7 @@ static char *put_noun_phrase(const Grammar *grammar, char *to, Source *source)
     return to;
 }
 
-static char *put_verb_phrase(const Grammar *grammar, char *to, Source *source)
+static char *put_verb_phrase(const Grammar *grammar, char *to, Draws *source)
 {
     for (const char *word = draw_member(source, &grammar->verb_phrases)->bytes; *word; word++) {
         switch (*word) {
@@ -198,14 +198,14 @@ static char *put_verb_phrase(const Grammar *grammar, char *to, Source *source)
     return to;
 }
 
-static char *put_prepositional_phrase(const Grammar *grammar, char *to, Source *source)
+static char *put_prepositional_phrase(const Grammar *grammar, char *to, Draws *source)
 {
     to = put_word(to, source, &grammar->prepositions);
     memcpy(to, "the ", 4);
     return put_noun_phrase(grammar, to + 4, source);
 }
 
-static char *put_sentence(const Grammar *grammar, char *to, Source *source)
+static char *put_sentence(const Grammar *grammar, char *to, Draws *source)
 {
     for (const char *phrase = draw_member(source, &grammar->sentences)->bytes; *phrase; phrase++) {
         switch (*phrase) {
@@ -232,11 +232,11 @@ typedef struct TextMaker {
     u64             n_draws;           // they took
 } TextMaker;
 
-static Source enter_stream(u64 n_draws)
+static Draws enter_stream(u64 n_draws)
 {
-    Stream streams[STREAM_N];
+    RandomStream streams[STREAM_N];
     streams_enter(streams, STREAM_TEXT, STREAM_TEXT, n_draws);
-    return (Source){ streams[STREAM_TEXT], n_draws };
+    return (Draws){ streams[STREAM_TEXT], n_draws };
 }
 
 typedef struct Made { size_t length; u64 first_draw, last_draw; } Made;
@@ -245,7 +245,7 @@ typedef struct Made { size_t length; u64 first_draw, last_draw; } Made;
 static Made make_piece(const Grammar *grammar, u64 piece, char *room)
 {
     u64 first = piece * PIECE_DRAWS;
-    Source source = enter_stream(piece > 0 ? first - EARLY_DRAWS : 0);
+    Draws source = enter_stream(piece > 0 ? first - EARLY_DRAWS : 0);
     while (source.n_draws < first)
         put_sentence(grammar, room, &source);
     Made made = { .first_draw = source.n_draws };

@@ -48,8 +48,8 @@ weft_status bind_column_names(Binder *binder, const char *what, const char *name
 static weft_status add_source(Binder *binder, Scope *scope, const Node *node, const char *name, const char *shown,
                               const char *const *names, const PgQuery__Alias *alias, int at)
 {
-    Source *source = arena_make(binder->arena, Source);
-    *source = (Source){ .name = name, .shown = shown, .n_columns = node->n_out, .columns = node->out };
+    FromItem *source = arena_make(binder->arena, FromItem);
+    *source = (FromItem){ .name = name, .shown = shown, .n_columns = node->n_out, .columns = node->out };
     source->names = arena_array(binder->arena, const char *, node->n_out + 1);
     for (int i = 0; i < node->n_out; i++) source->names[i] = names[i];
     if (alias)

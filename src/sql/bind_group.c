@@ -110,7 +110,7 @@ static weft_status not_grouped(Binder *binder, const Block *block, const Expr *c
     const PlanColumn *own = &binder->plan->columns[column->column];
     const char       *table = own->qualifier, *name = own->name;
     for (int s = 0; s < block->n_sources; s++) {
-        const Source *source = block->sources[s];
+        const FromItem *source = block->sources[s];
         for (int c = 0; c < source->n_columns; c++)
             if (source->columns[c] == column->column) table = source->name, name = source->names[c];
     }

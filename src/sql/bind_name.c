@@ -23,14 +23,14 @@ bool scope_has_name(const Scope *scope, const char *name)
     return false;
 }
 
-static const Source *find_among(const Source *const *sources, int n_sources, const char *name)
+static const FromItem *find_among(const FromItem *const *sources, int n_sources, const char *name)
 {
     for (int i = 0; i < n_sources; i++)
         if (sources[i]->name && strcmp(sources[i]->name, name) == 0) return sources[i];
     return NULL;
 }
 
-weft_status scope_add_source(Binder *binder, Scope *scope, const Source *source, int at)
+weft_status scope_add_source(Binder *binder, Scope *scope, const FromItem *source, int at)
 {
     Block *block = binder->place.block;
     if (source->name && find_among(block->sources, block->n_sources, source->name))
@@ -57,7 +57,7 @@ static weft_status out_of_sight(Binder *binder, const char *name, int at)
     return WEFT_UNDEFINED_TABLE;
 }
 
-static weft_status find_source(Binder *binder, const char *name, int at, const Source **source)
+static weft_status find_source(Binder *binder, const char *name, int at, const FromItem **source)
 {
     const Scope *own = binder->place.scope;
     *source = own ? find_among(own->sources, own->n_sources, name) : NULL;
@@ -95,8 +95,8 @@ static weft_status ambiguous(Binder *binder, const char *name, int at)
 
 static weft_status bind_qualified(Binder *binder, const char *table, const char *name, int at, Expr **out)
 {
-    const Source *source;
-    int           found = -1;
+    const FromItem *source;
+    int             found = -1;
     TRY(find_source(binder, table, at, &source));
     for (int i = 0; i < source->n_columns; i++) {
         if (strcmp(source->names[i], name) != 0) continue;
@@ -140,9 +140,9 @@ weft_status bind_column(Binder *binder, const PgQuery__ColumnRef *ref, Expr **ou
 
 weft_status bind_star(Binder *binder, const PgQuery__ColumnRef *ref, const ScopeColumn **columns, int *n_columns)
 {
-    const Scope  *scope = binder->place.scope;
-    const char   *table;
-    const Source *source;
+    const Scope    *scope = binder->place.scope;
+    const char     *table;
+    const FromItem *source;
     TRY(qualifier(binder, ref, &table));
     *columns = scope->columns, *n_columns = scope->n_columns;
     if (!table) {

@@ -54,20 +54,20 @@ TreeCounts  tree_counts(void);
 
 enum { OUTPUTS_MAX = 1664, AGGS_MAX = 1664 };               // as in PostgreSQL; as many aggregates as outputs
 
-typedef struct Source {                // an item of FROM that has a name: a table, a subquery, a use of WITH
+typedef struct FromItem {              // an item of FROM that has a name: a table, a subquery, a use of WITH
     const char  *name;
     const char  *shown;                // what messages call it: the table's own name
     int          n_columns;
     const char **names;
     int         *columns;              // ids
-} Source;
+} FromItem;
 
 typedef struct ScopeColumn { const char *name; int column; } ScopeColumn;
 
 typedef struct Scope {                 // what names mean in a clause
     ScopeColumn        *columns;       // names without a table, in the order of *
     int                 n_columns;
-    const Source      **sources;       // what can stand before the dot
+    const FromItem    **sources;       // what can stand before the dot
     int                 n_sources;
     const struct Scope *outer;         // the enclosing query's; NULL: there is none
 } Scope;
@@ -106,7 +106,7 @@ typedef struct Block {                 // a SELECT, VALUES or set operation whil
     const PgQuery__SelectStmt *stmt;
     const struct Block        *around; // the query in which it stands
     Scope                      scope;
-    const Source             **sources;    // all of FROM, those too that a condition of a join cannot see
+    const FromItem           **sources;    // all of FROM, those too that a condition of a join cannot see
     int                        n_sources;
     Node                      *node;       // the rows so far
     Output                    *outputs;    // visible ones first
@@ -204,7 +204,7 @@ weft_status bind_cast(Binder *binder, const PgQuery__TypeCast *cast, Expr *arg, 
 // bind_name.c: columns
 weft_status bind_column(Binder *binder, const PgQuery__ColumnRef *ref, Expr **out);
 weft_status bind_star(Binder *binder, const PgQuery__ColumnRef *ref, const ScopeColumn **columns, int *n_columns);
-weft_status scope_add_source(Binder *binder, Scope *scope, const Source *source, int at);   // 42712: its name is taken
+weft_status scope_add_source(Binder *binder, Scope *scope, const FromItem *source, int at);  // 42712: its name is taken
 void        scope_add_column(Binder *binder, Scope *scope, ScopeColumn column);
 bool        scope_has_name(const Scope *scope, const char *name);
 

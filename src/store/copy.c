@@ -230,7 +230,7 @@ static bool is_line_end(const CopyOptions *options, const char *bytes, size_t en
 }
 
 // The mark that some editors put at the begin of UTF-8 files.
-static void skip_mark(Block *block)
+static void skip_mark(CopyBlock *block)
 {
     if (block->length > 3 && memcmp(block->bytes, "\xEF\xBB\xBF", 3) == 0) {
         block->bytes += 3;
@@ -239,10 +239,10 @@ static void skip_mark(Block *block)
 }
 
 // The next block, of length 0 at the end of the file.
-static weft_status read_block(CopyRun *copy, CopySpace *space, Block *block, Error *err)
+static weft_status read_block(CopyRun *copy, CopySpace *space, CopyBlock *block, Error *err)
 {
     ASSERT(mutex_is_held(&copy->mutex));
-    *block = (Block){ .sequence = (u64)copy->n_blocks };
+    *block = (CopyBlock){ .sequence = (u64)copy->n_blocks };
     if (copy->is_at_end)
         return WEFT_OK;
     TRY(copy_space_reserve(space, block_capacity(copy), copy->budget, err));
@@ -279,7 +279,7 @@ static void show_progress(CopyRun *copy)
         *copy->progress = (int)(999.0 * (double)MIN_OF(copy->offset, copy->size) / (double)copy->size);
 }
 
-static bool take_block(CopyRun *copy, CopyWorker *worker, Block *block)
+static bool take_block(CopyRun *copy, CopyWorker *worker, CopyBlock *block)
 {
     CopyProblem problem = { .line = -1, .column = -1 };
     pthread_mutex_lock(&copy->mutex);
@@ -304,7 +304,7 @@ static bool take_block(CopyRun *copy, CopyWorker *worker, Block *block)
     return is_going_on;
 }
 
-static void finish_block(CopyRun *copy, const CopyWorker *worker, const Block *block, const CopyProblem *problem)
+static void finish_block(CopyRun *copy, const CopyWorker *worker, const CopyBlock *block, const CopyProblem *problem)
 {
     pthread_mutex_lock(&copy->mutex);
     ASSERT(block->sequence < (u64)copy->n_blocks);
@@ -318,7 +318,7 @@ static void copy_blocks(void *context, int number)
 {
     CopyRun *copy = context;
     CopyWorker *worker = &copy->workers[number];
-    Block block;
+    CopyBlock block;
     while (take_block(copy, worker, &block)) {
         CopyProblem problem;
         if (copy_parser_run(worker->parser, &block, &problem) == WEFT_OK) {

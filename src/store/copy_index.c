@@ -158,7 +158,7 @@ static void drop_data(FieldIndex *index, const CopyOptions *options, DataState *
     found->lines &= ~is_data;
 }
 
-static void index_words(FieldIndex *index, const Block *block, const CopyOptions *options)
+static void index_words(FieldIndex *index, const CopyBlock *block, const CopyOptions *options)
 {
     Bytes16 delimiter = all_bytes(options->delimiter);
     Bytes16 newline = all_bytes('\n');
@@ -185,7 +185,7 @@ static void index_words(FieldIndex *index, const Block *block, const CopyOptions
 
 // ---- byte by byte ---------------------------------------------------------------------------------------------------
 
-static void index_bytes(FieldIndex *index, const Block *block, const CopyOptions *options)
+static void index_bytes(FieldIndex *index, const CopyBlock *block, const CopyOptions *options)
 {
     bool is_inside = false, is_escaped = false;
     index->has_special = true;
@@ -224,7 +224,7 @@ bool copy_is_odd(const char *bytes, size_t length, char quote)
 
 // ---- both -----------------------------------------------------------------------------------------------------------
 
-weft_status copy_index_block(FieldIndex *index, const Block *block, const CopyOptions *options, Budget *budget,
+weft_status copy_index_block(FieldIndex *index, const CopyBlock *block, const CopyOptions *options, Budget *budget,
                              Error *err)
 {
     // Every byte may be a delimiter or a new line.  One entry is before the first, and put_ends() writes past the last.

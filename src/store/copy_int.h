@@ -20,12 +20,12 @@ void        copy_space_free(CopySpace *space, Budget *budget);
 
 // ---- a block: whole lines of the file -------------------------------------------------------------------------------
 
-typedef struct Block {
+typedef struct CopyBlock {
     const char *bytes;                 // the first byte of a line
     size_t      length;                // up to and with the last line's '\n'
     u64         sequence;              // 0, 1, 2, ... in file order
     bool        is_last;
-} Block;
+} CopyBlock;
 
 // ---- where the fields end -------------------------------------------------------------------------------------------
 
@@ -39,7 +39,7 @@ typedef struct FieldIndex {
     CopySpace ends_memory, rows_memory;
 } FieldIndex;
 
-weft_status copy_index_block(FieldIndex *index, const Block *block, const CopyOptions *options, Budget *budget,
+weft_status copy_index_block(FieldIndex *index, const CopyBlock *block, const CopyOptions *options, Budget *budget,
                              Error *err);
 void        copy_index_free(FieldIndex *index, Budget *budget);
 bool        copy_is_odd(const char *bytes, size_t length, char quote);          // the number of quotes in them
@@ -68,7 +68,7 @@ CopyParser *copy_parser_new(Arena *arena, const Table *table, const CopyOptions 
                             int n_fields, Budget *budget);
 void        copy_parser_free(CopyParser *parser);          // its large memory; the rest lives in the arena
 // On failure PROBLEM tells the first bad line of the block, and of that line the first bad field.
-weft_status copy_parser_run(CopyParser *parser, const Block *block, CopyProblem *problem);
+weft_status copy_parser_run(CopyParser *parser, const CopyBlock *block, CopyProblem *problem);
 const ColumnInput *copy_parser_columns(const CopyParser *parser, u32 *n_rows);
 u32         copy_parser_newlines(const CopyParser *parser);       // in the last block
 

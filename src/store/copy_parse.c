@@ -45,7 +45,7 @@ struct CopyParser {
     Field             *fields;
     int                n_fields;
     FieldIndex         index;
-    const Block       *block;
+    const CopyBlock   *block;
     const u32         *row_ends;       // of the rows to parse: without the header
     u32                n_rows;
     bool               is_plain;       // no quote or backslash in the block
@@ -617,7 +617,7 @@ static weft_status reserve_cache(CopyParser *parser, Field *field, Error *err)
     return copy_space_reserve(&field->cache, CACHE_ENTRIES * sizeof(CacheEntry), parser->budget, err);
 }
 
-static weft_status prepare(CopyParser *parser, const Block *block, Error *err)
+static weft_status prepare(CopyParser *parser, const CopyBlock *block, Error *err)
 {
     TRY(copy_index_block(&parser->index, block, parser->options, parser->budget, err));
     parser->block = block;
@@ -647,7 +647,7 @@ static void parse_column(CopyParser *parser, int number, CopyProblem *problem)
     parser->inputs[field->column] = (ColumnInput){ .i = field->i, .is_null = field->has_nulls ? field->is_null : NULL };
 }
 
-weft_status copy_parser_run(CopyParser *parser, const Block *block, CopyProblem *problem)
+weft_status copy_parser_run(CopyParser *parser, const CopyBlock *block, CopyProblem *problem)
 {
     *problem = (CopyProblem){ .line = -1, .column = -1 };
     if (prepare(parser, block, &problem->error) == WEFT_OK) {

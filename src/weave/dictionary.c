@@ -10,8 +10,6 @@
 
 #define PRINT(...) arena_printf(w->arena, __VA_ARGS__)
 
-static bool is_const_text(const Expr *expr) { return expr->kind == EXPR_CONST; }
-
 static void release_dict(void *dict) { dict_release(dict); }
 
 // Loops over a dictionary can take long: a cancel is seen in them.
@@ -148,23 +146,21 @@ static Val look_up(Weaver *w, Val text, const char *type, const void *map, size_
     return (Val){ .value = PRINT("(i64)%s[%s]", table, safe_code(w, &text)), .null = text.null, .range = range };
 }
 
-weft_status weave_text_in(Weaver *w, const Expr *expr, Dictionary *dict, u32 dict_count, Val *out)
+Val weave_code_in(Weaver *w, const Value *text, Dictionary *dict, u32 dict_count)
 {
-    if (is_const_text(expr) && !expr->value.is_null) {
-        u32        code;
-        const bool found = dict_find(dict, expr->value.text.bytes, expr->value.text.length, &code) && code < dict_count;
-        *out = (Val){ .value = weave_param_i64(w, NULL, found ? (i64)code : -1), .dict = dict, .dict_count = dict_count,
-                      .range = { .known = true, .low = -1, .high = (i128)dict_count - 1 } };
-        return WEFT_OK;
-    }
-    TRY(weave_value(w, expr, out));
-    if (out->dict != dict && !(is_const_text(expr) && expr->value.is_null)) {
-        const Range range = { .known = true, .low = -1, .high = (i128)dict_count - 1 };
-        i32        *map;
-        TRY(map_codes(w, out->dict, out->dict_count, dict, dict_count, &map));
-        *out = look_up(w, *out, "i32", map, ((size_t)out->dict_count + 1) * sizeof *map, range);
-    }
-    out->dict = dict, out->dict_count = dict_count;
+    u32        code;
+    const bool found = dict_find(dict, text->text.bytes, text->text.length, &code) && code < dict_count;
+    return (Val){ .value = weave_param_i64(w, NULL, found ? (i64)code : -1), .dict = dict, .dict_count = dict_count,
+                  .range = { .known = true, .low = -1, .high = (i128)dict_count - 1 } };
+}
+
+weft_status weave_recode(Weaver *w, Val *text, Dictionary *dict, u32 dict_count)
+{
+    const Range range = { .known = true, .low = -1, .high = (i128)dict_count - 1 };
+    i32        *map;
+    if (text->dict == dict) return WEFT_OK;
+    TRY(map_codes(w, text->dict, text->dict_count, dict, dict_count, &map));
+    *text = look_up(w, *text, "i32", map, ((size_t)text->dict_count + 1) * sizeof *map, range);
     return WEFT_OK;
 }
 
@@ -189,11 +185,9 @@ static weft_status rank_in(Weaver *w, Val *text, const Dictionary *merged, const
     return WEFT_OK;
 }
 
-weft_status weave_text_compare(Weaver *w, const Expr *expr, Val *a, Val *b)
+weft_status weave_text_compare(Weaver *w, Op op, Val *a, Val *b)
 {
-    TRY(weave_value(w, expr->args[0], a));
-    TRY(weave_value(w, expr->args[1], b));
-    const bool only_equality = expr->op == OP_EQ || expr->op == OP_NE;
+    const bool only_equality = op == OP_EQ || op == OP_NE;
     if (a->dict == b->dict && only_equality) return WEFT_OK;
     Dictionary *merged = dict_new();
     arena_defer(w->arena, release_dict, merged);

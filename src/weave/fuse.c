@@ -180,10 +180,10 @@ int weave_shared_steps(const FuseSteps *const *members, int n_members, FuseStep 
 // ---- names ----------------------------------------------------------------------------------------------------------
 
 typedef struct Naming {
-    Arena *arena;
-    Names  taken;                      // by earlier members
-    Map   *by_meaning;                 // the name that what it means goes by
-    Map   *nulls;                      // names of columns whose bitmap is declared
+    Arena     *arena;
+    TakenNames taken;                  // by earlier members
+    Map       *by_meaning;             // the name that what it means goes by
+    Map       *nulls;                  // names of columns whose bitmap is declared
 } Naming;
 
 // No column's name ends in '_', so nobody else has this one.

@@ -192,14 +192,14 @@ static size_t next_stem(const char *name, size_t length, size_t stem)
 
 typedef enum NameMark { NAME_TAKEN = 1, NAME_IS_STEM = 2 } NameMark;    // a stem: a taken name is this and an ending
 
-static u64 name_marks(const Names *names, const char *name, size_t length)
+static u64 name_marks(const TakenNames *names, const char *name, size_t length)
 {
     u64 marks = 0;
     map_get(names->taken, name, length, &marks);
     return marks;
 }
 
-static bool is_taken(const Names *names, const char *name, size_t length)
+static bool is_taken(const TakenNames *names, const char *name, size_t length)
 {
     if (name_marks(names, name, length)) return true;
     for (size_t stem = next_stem(name, length, length); stem; stem = next_stem(name, length, stem))
@@ -207,14 +207,14 @@ static bool is_taken(const Names *names, const char *name, size_t length)
     return false;
 }
 
-static void take_name(Names *names, const char *name, size_t length)
+static void take_name(TakenNames *names, const char *name, size_t length)
 {
     map_set(names->taken, name, length, name_marks(names, name, length) | NAME_TAKEN);
     for (size_t stem = next_stem(name, length, length); stem; stem = next_stem(name, length, stem))
         map_set(names->taken, name, stem, name_marks(names, name, stem) | NAME_IS_STEM);
 }
 
-const char *names_new(Names *names, const char *wanted)
+const char *names_new(TakenNames *names, const char *wanted)
 {
     char   clean[48];
     size_t length = 0;
@@ -242,8 +242,8 @@ const char *names_new(Names *names, const char *wanted)
     return arena_strndup(names->arena, name, n_name);
 }
 
-Names names_begin(Arena *arena) { return (Names){ arena, map_new(arena), map_new(arena) }; }
+TakenNames names_begin(Arena *arena) { return (TakenNames){ arena, map_new(arena), map_new(arena) }; }
 
-bool names_are_taken(const Names *names, const char *name) { return is_taken(names, name, strlen(name)); }
+bool names_are_taken(const TakenNames *names, const char *name) { return is_taken(names, name, strlen(name)); }
 
-void names_take(Names *names, const char *name) { take_name(names, name, strlen(name)); }
+void names_take(TakenNames *names, const char *name) { take_name(names, name, strlen(name)); }

@@ -427,17 +427,27 @@ static weft_status truth_of_comparison(Weaver *w, const Expr *expr, bool wanted,
         [OP_EQ] = "==", [OP_NE] = "!=", [OP_LT] = "<", [OP_LE] = "<=", [OP_GT] = ">", [OP_GE] = ">="
     };
     Val                      a, b;
-    if (expr->args[0]->type.kind == TYPE_TEXT) {
-        TRY(weave_text_compare(w, expr, &a, &b));
-    } else {
-        TRY(weave_value(w, expr->args[0], &a));
-        TRY(weave_value(w, expr->args[1], &b));
-    }
+    TRY(weave_value(w, expr->args[0], &a));
+    TRY(weave_value(w, expr->args[1], &b));
+    if (expr->args[0]->type.kind == TYPE_TEXT) TRY(weave_text_compare(w, expr->op, &a, &b));
     a = named(w, a), b = named(w, b);
     const char *null = either(w, a.null, b.null);
     const char *holds = a.is_float ? compare_floats(w, expr->op, a.value, b.value)
                                    : PRINT("(%s %s %s)", a.value, symbols[expr->op], b.value);
     *condition = and_not_null(w, wanted ? holds : PRINT("!%s", holds), null);
+    return WEFT_OK;
+}
+
+weft_status weave_text_in(Weaver *w, const Expr *expr, Dictionary *dict, u32 dict_count, Val *out)
+{
+    const bool is_const = expr->kind == EXPR_CONST, is_null = is_const && expr->value.is_null;
+    if (is_const && !is_null) {
+        *out = weave_code_in(w, &expr->value, dict, dict_count);
+        return WEFT_OK;
+    }
+    TRY(weave_value(w, expr, out));
+    if (!is_null) TRY(weave_recode(w, out, dict, dict_count));     // the code of NULL is looked at by nobody
+    out->dict = dict, out->dict_count = dict_count;
     return WEFT_OK;
 }
 
@@ -467,7 +477,6 @@ static weft_status truth_of_text_test(Weaver *w, const Expr *expr, bool wanted, 
 // Few constants are compared one by one, as compilers make short work of that.  Of many the code would grow with them,
 // and what compilers take for it faster:
 // they are a table, of bits where they lie close together, or of themselves in order.
-#define FEW_CONSTANTS 24
 #define BITS_OF_EACH  256  // of a table of bits, at most, for each constant: four times what it takes as a word
 
 static const char *one_by_one(Weaver *w, const Expr *expr, const Val *a)

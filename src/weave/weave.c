@@ -25,7 +25,7 @@ static void add_source_vars(Weaver *w)
 
 static const char *title(Weaver *w)
 {
-    Names names = names_begin(w->arena);  // titles pass the same alphabet as identifiers
+    TakenNames names = names_begin(w->arena);  // titles pass the same alphabet as identifiers
     const char *separator = ": ";
     Text        text = { 0 };
     text_add(&text, "%s", names_new(&names, w->job->source->name));

@@ -279,6 +279,32 @@ weft_status weave(Arena *arena, const WeaveJob *job, Woven **woven, Error *err);
 
 void weave_step_columns(Arena *arena, const WeaveStep *step, ColumnSet *columns);      // adds those that it reads
 bool weave_probe_filters(const WeaveStep *step);        // a row without a match is dropped: inner and semi-joins
+const char *weave_join_name(const WeaveStep *step);     // "left join"
+
+// ---- a budget for a kernel (budget.c) -------------------------------------------------------------------------------
+
+// Columns that FIRST_STEP or a later step, or the sink, reads.
+ColumnSet weave_columns_needed(Arena *arena, const WeaveJob *job, int first_step);
+// Those of them that are there before STEP (n_steps: before the sink): what a kernel that ends there must store.
+ColumnSet weave_columns_across(Arena *arena, const WeaveJob *job, int step);
+
+typedef struct WeaveNeed { int registers; u64 shared_bytes; } WeaveNeed;       // per thread; per block
+
+typedef struct WeaveCut {              // rows are stored between two steps: one kernel ends, the next one begins
+    int       before;                  // step; n_steps: the sink
+    WeaveNeed need;                    // of the kernel that ends here
+    int       passed_by;               // the step (n_steps: the sink) with which that kernel would pass the budget
+    WeaveNeed passed;                  // what it would need then
+    int       n_columns;               // that are stored
+    double    n_rows, bytes;           // about
+} WeaveCut;
+
+// What a kernel of the steps FIRST .. END - 1 needs, estimated; END == n_steps + 1: with the sink.  Never less with a
+// larger END.
+WeaveNeed weave_need(Arena *arena, const WeaveJob *job, int first, int end);
+// Cuts, in order, such that each kernel is within the budget (0: no limit) or has one step alone.  PASS, by step: rows
+// that leave it for each row that comes; NULL: not known.  Gives their number; *CUTS lives in ARENA.
+int weave_split(Arena *arena, const WeaveJob *job, WeaveNeed budget, const double *pass, WeaveCut **cuts);
 
 // A kernel that makes a join table of rows that are in a device's memory (tables.c): columns of 8 bytes, NULL flags of
 // one.

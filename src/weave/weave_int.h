@@ -59,7 +59,7 @@ typedef struct TextTest {              // a predicate on one text, worked out fo
     i64         low, high;
 } TextTest;
 
-typedef struct Names { Arena *arena; Map *taken, *numbers; } Names;    // taken, and the last number given to each stem
+typedef struct TakenNames { Arena *arena; Map *taken, *numbers; } TakenNames;  // numbers: the last one of each stem
 
 typedef struct Weaver {
     Arena          *arena;
@@ -78,7 +78,7 @@ typedef struct Weaver {
     int             n_lives;
     bool            is_all;            // no row of the tile has been dropped: no selection yet
     double          max_rows;          // rows that can reach the sink: proves sums
-    Names           names;
+    TakenNames      names;
     double          pass;              // share of the rows that is expected to be left by now
     bool           *done;              // by step: written already
     ColumnSet       later;             // columns that more than range tests and bit tables look at
@@ -89,11 +89,11 @@ typedef struct Weaver {
 } Weaver;
 
 // ---- names.c
-Names       names_begin(Arena *arena);
-const char *names_new(Names *names, const char *wanted);                       // a fresh identifier close to WANTED
-bool names_are_taken(const Names *names,
+TakenNames  names_begin(Arena *arena);
+const char *names_new(TakenNames *names, const char *wanted);                  // a fresh identifier close to WANTED
+bool names_are_taken(const TakenNames *names,
                      const char *name);  // it, or one from which words derive it, or that words derive from it
-void        names_take(Names *names, const char *name);
+void        names_take(TakenNames *names, const char *name);
 
 // ---- weave.c
 Var        *weave_var(Weaver *w, int id);
@@ -132,6 +132,7 @@ void weave_pass(Weaver *w, double share);  // of the rows, about, that the newes
 void        weave_count(Weaver *w, const char *what, int at_step);             // counts the rows that are left
 
 // ---- value.c
+#define FEW_CONSTANTS 24               // of x in (...): compared one by one; more are a table
 weft_status weave_value(Weaver *w, const Expr *expr, Val *out);
 weft_status weave_truth(Weaver *w, const Expr *expr, bool wanted,
                         const char **condition);  // 1 where expr is WANTED, not NULL
@@ -139,6 +140,8 @@ weft_status weave_truth(Weaver *w, const Expr *expr, bool wanted,
 weft_status weave_truth_apart(Weaver *w, const Expr *expr, bool wanted, const char **condition,
                               const char **statements);
 weft_status weave_column(Weaver *w, const Expr *expr, Val *out);
+weft_status weave_text_in(Weaver *w, const Expr *expr, Dictionary *dict, u32 dict_count,
+                          Val *out);                                           // as a code of DICT; -1: not there
 FloatRange  weave_float_range(Weaver *w, const Expr *expr);                    // what is proved of a float's values
 
 // ---- dictionary.c
@@ -146,9 +149,9 @@ bool weave_is_text_test(const Expr *expr);  // a comparison, LIKE or IN of one t
 weft_status weave_text_test(Weaver *w, const Expr *expr, TextTest *out);
 weft_status weave_text_dict(Weaver *w, const Expr *expr, Dictionary **dict, u32 *dict_count);  // what its codes mean
 weft_status weave_text_const(Weaver *w, const Expr *expr, Val *out);           // its code in that dictionary
-weft_status weave_text_in(Weaver *w, const Expr *expr, Dictionary *dict, u32 dict_count,
-                          Val *out);                                           // in DICT; -1: not there
-weft_status weave_text_compare(Weaver *w, const Expr *expr, Val *a, Val *b);   // comparable numbers of both sides
+Val         weave_code_in(Weaver *w, const Value *text, Dictionary *dict, u32 dict_count);        // -1: not there
+weft_status weave_recode(Weaver *w, Val *text, Dictionary *dict, u32 dict_count);  // to codes of DICT; -1: not there
+weft_status weave_text_compare(Weaver *w, Op op, Val *a, Val *b);              // comparable numbers of both sides
 weft_status weave_ranks(Weaver *w, Dictionary *dict, u32 dict_count, const u32 **ranks);  // held as long as the arena
 
 // ---- steps.c
@@ -161,7 +164,6 @@ weft_status weave_let(Weaver *w, const WeaveStep *step);
 
 // ---- probe.c
 bool        weave_is_sure_probe(Weaver *w, const WeaveStep *step);             // a bit table, by one stored column
-const char *weave_join_name(const WeaveStep *step);                            // "left join"
 weft_status weave_probe(Weaver *w, const WeaveStep *step, int at_step);
 
 // ---- sink.c

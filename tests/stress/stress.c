@@ -78,6 +78,7 @@ static const char *draw_settings(Random *random)
                                         "set threads = 1; ",
                                         "set priority = 5; ",
                                         "set weave_queries = off; ",
+                                        "set weave_budget = 20; ",
                                         "set weave = off; set sharing = off; " };
     return random_chance(random, 30) ? some[random_below(random, COUNT_OF(some))] : "";
 }
@@ -397,7 +398,8 @@ static void run_call(Client *client, Call *call)
 }
 
 static const char *const reset_settings =
-    "set weave = on; set weave_queries = on; set sharing = on; set jit = auto; set threads = 1000; set priority = 0";
+    "set weave = on; set weave_queries = on; set weave_budget = auto; set sharing = on; set jit = auto;"
+    " set threads = 1000; set priority = 0";
 
 static void *client_thread(void *context)
 {

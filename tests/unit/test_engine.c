@@ -1397,6 +1397,78 @@ TEST(rows_with_several_matches_are_counted_as_often)
     close_db();
 }
 
+// ---- weave_budget ---------------------------------------------------------------------------------------------------
+
+static int times_in(const char *text, const char *word)
+{
+    int n = 0;
+    while ((text = strstr(text, word))) text++, n++;
+    return n;
+}
+
+TEST(explain_says_where_a_pipeline_is_split_and_why)
+{
+    static const char *const sql = "select u.ten, sum(t.id) from u join t on u.id = t.id"
+                                   " where u.mixed + 1 > 5 and u.ten < 4 group by u.ten";
+    char explain[300], analyze[300], kernel[300];
+    snprintf(explain, sizeof explain, "explain %s", sql);
+    snprintf(analyze, sizeof analyze, "explain analyze %s", sql);
+    snprintf(kernel, sizeof kernel, "explain (kernel) %s", sql);
+    open_db(NULL);
+    make_big("t", 100, false);
+    make_big("u", 1000, false);
+    CHECK(!strstr(answer(explain), "split before") && !strstr(answer(analyze), "split before"));
+    CHECK_INT(times_in(answer(kernel), "KERNEL("), 2);      // the table, and the sum
+    run("set weave_budget = 28");
+    CHECK_HAS(answer(explain), "  split before join t: about ");
+    CHECK_HAS(answer(explain), " registers with join t, the budget is 28 registers; stores about ");
+    CHECK_HAS(answer(analyze), "  split before join t: about ");
+    CHECK_HAS(answer(analyze), "; stores about 444 rows of 2 columns, 7.1 kB");
+    CHECK_HAS(answer(analyze), "  woven on cpu");
+    CHECK_HAS(answer(analyze), "  join on cpu");
+    CHECK_INT(times_in(answer(kernel), "KERNEL("), 4);
+    run("set weave_budget = '0, 16B'");
+    CHECK_HAS(answer(analyze), " shared with ");
+    CHECK_HAS(answer(analyze), ", the budget is 16 B shared; stores about ");
+    run("set weave_budget = 28");
+    run("set weave = off");
+    CHECK(!strstr(answer(analyze), "split before"));        // every step is a kernel, whatever it needs
+    CHECK_HAS(answer("explain analyze select sum(id) from t"), "  sink on cpu");
+    close_db();
+}
+
+TEST(a_split_is_where_few_rows_pass)
+{
+    open_db(NULL);
+    make_big("a", 5000, false);
+    make_big("b", 1000, false);
+    // With the sink it is too much; least is stored before the join multiplies the rows.
+    run("set weave_budget = 36");
+    const char *text = answer("explain analyze select sum(a.id + b.id), sum(a.mixed), min(b.mixed) from a join b"
+                              " on a.ten = b.ten where a.id < 2000");
+    CHECK_HAS(text, "  split before join b: ");
+    CHECK_HAS(text, "registers with the sink, ");
+    close_db();
+}
+
+// Rows that are stored between kernels are counted when a query is admitted.
+TEST(stored_rows_of_a_split_are_part_of_the_estimate)
+{
+    open_db(NULL);
+    make_big("t", 20000, false);
+    double bytes[2];
+    for (int i = 0; i < 2; i++) {
+        if (i) run("set weave_budget = 16");
+        const char *text = answer("explain analyze select sum(id + mixed) from t where ten + 1 > 3");
+        const char *estimate = strstr(text, "memory: estimated ");
+        char        unit[3];
+        CHECK(estimate && sscanf(estimate, "memory: estimated %lf %2s", &bytes[i], unit) == 2);
+        bytes[i] *= unit[0] == 'M' ? 1e6 : 1e3;
+    }
+    CHECK(bytes[1] > bytes[0] + 20000 * 9);
+    close_db();
+}
+
 // Of `10 / n = 3 or 10 / n = 4 or ...`, and of `n in (3, 4, ...)`.
 static size_t kernel_length(const char *first, const char *next, const char *last, int count)
 {

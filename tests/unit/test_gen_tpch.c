@@ -135,7 +135,7 @@ TEST(gen_tpch_wrong_scales)
 // Park and Miller give the 10,000th number after 1 to check an implementation with.
 TEST(gen_tpch_streams_are_park_and_miller)
 {
-    Stream stream = { .value = 1 };
+    RandomStream stream = { .value = 1 };
     for (int i = 0; i < 10000; i++)
         stream_draw(&stream, 1, 6);
     CHECK_INT(stream.value, 1043618065);
@@ -145,7 +145,7 @@ TEST(gen_tpch_streams_are_park_and_miller)
 
 TEST(gen_tpch_streams_are_entered_at_any_row)
 {
-    Stream walked[STREAM_N], entered[STREAM_N];
+    RandomStream walked[STREAM_N], entered[STREAM_N];
     streams_enter(walked, 0, STREAM_N - 1, 0);
     for (u64 row = 0; row < 1000; row++) {
         if (row % 97 == 0) {

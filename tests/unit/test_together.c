@@ -206,6 +206,29 @@ TEST(others_are_right_as_well)
     close_tables();
 }
 
+// A pipeline that is split rides with its first kernel only; those that are not are still one body.
+TEST(split_pipelines_run_beside_those_that_are_not)
+{
+    static const char *const shapes[] = {
+        "select class, sum(wide) from f, d where key = k and small between %d and %d and middle < %d group by class "
+        "order by 1",
+        "select sum(wide) from f, d where key = k and small between %d and %d and middle < %d and class = %d",
+        "select word, count(*), sum(wide) from f where small between %d and %d and middle < %d group by word order by "
+        "word",
+    };
+    open_tables();
+    for (int i = 0; i < N_TOGETHER; i += 3) {
+        weft_result *result;
+        const char  *budget = i % 2 ? "set weave_budget = 16" : "set weave_budget = 34";
+        CHECK_OK(weft_query(sessions[i], budget, &result, &err), err);
+        weft_result_free(result);
+    }
+    for (int s = 0; s < COUNT_OF(shapes); s++)
+        if (!check_shape(shapes[s], true))
+            CHECK_FAIL("no cube for %s", shapes[s]);
+    close_tables();
+}
+
 // Queries that look at the same rows: the same filters and joins, other sums and groups.
 TEST(queries_with_the_same_filters_are_fused)
 {
