@@ -89,7 +89,8 @@ static bool parse_options(int argc, char **argv, Options *options)
 {
     const char *seconds = NULL, *seed = NULL, *duckdb_clients = NULL;
     *options = (Options){ .folder = "bench/ssb", .scale = "1", .threads = 2,
-                          .parts = "thirteen,random,loop,marginal,alone,attach,new", .command = "bench/concurrency/run.sh" };
+                          .parts = "thirteen,random,loop,marginal,alone,attach,new",
+                          .command = "bench/concurrency/run.sh" };
     settings = (BenchSettings){ .seed = 1 };
     const OwnOption own[] = { { "seconds", &seconds, NULL },
                               { "seed", &seed, NULL },
