@@ -34,7 +34,7 @@ static u64 rounded(u64 bytes) { return (bytes + 63) / 64 * 64; }
 static bool is_joined(const Chunk *chunk, int column)
 {
     const ColumnChunk *stored = &chunk->columns[column];
-    return stored->valid &&
+    return stored->valid && stored->data &&
            (const u8 *)stored->valid == (const u8 *)stored->data + rounded(column_data_bytes(chunk, column));
 }
 

@@ -160,12 +160,13 @@ static u64 tables_bytes(const Woven *woven)
     return bytes;
 }
 
-// Of what a query may have, what its tables leave: those that the device made are admitted, too.
+// Of what a query may have, what its tables leave, and its rows of the kernel before: those that the device made are
+// admitted, too.
 static u64 beside_tables(const GpuRun *run)
 {
     const Woven *woven = run->launch->woven;
     const u64    most = launch_admitted_most(run->gpu);
-    u64          bytes = 0;
+    u64          bytes = rows_kept_bytes(run->launch);
     for (int t = 0; t < woven->n_tables; t++) bytes += aligned(woven->table_facts[t].bytes + 1);
     return most - MIN_OF(most, bytes);
 }

@@ -242,6 +242,7 @@ static KernelReport *report(QueryRun *run, int pipeline, const char *label, cons
     kernel->time_ms = launch->time_ms, kernel->wait_ms = launch->wait_ms, kernel->n_beside = launch->n_beside;
     kernel->woven_as = launch->woven_as, kernel->n_woven = launch->n_woven, kernel->gain = launch->gain;
     kernel->gpu = launch->gpu;
+    kernel->reads_kept = launch->source->kept != NULL;
     kernel->counts = arena_array(run->own, u64, woven->n_counts + 1);
     if (launch->counts) memcpy(kernel->counts, launch->counts, (size_t)woven->n_counts * sizeof(u64));
     return kernel;
@@ -301,6 +302,7 @@ static weft_status choose_device(QueryRun *run, const WeaveJob *job, const Woven
     *device = db->cpu;
     if (settings->device == DEVICE_CPU || run->must_use_cpu || unsuited(woven, limit)) return WEFT_OK;
     if (settings->device == DEVICE_CUDA) TRY(gpus_get(db->gpus, settings->gpu, &gpu, run->err));
+    else if (stored_device(job->source)) gpu = stored_device(job->source);     // however few: they are there
     else if (job->source->n_rows >= GPU_ROWS) gpu = gpus_ready(db->gpus);
     if (gpu) *device = gpu;
     return WEFT_OK;
@@ -361,6 +363,7 @@ static weft_status run_on_cpu(QueryRun *run, int pipeline, const char *label, co
     const Woven  *woven = launch->woven;
     const char   *notice = NULL;
     TRY(bring_tables(run, job, (Woven *)(uintptr_t)woven, session->db->cpu));
+    TRY(stored_fetch(run, job->source));
     const double  start = time_now_ms();
     launch->device = session->db->cpu;
     TRY(jit_get(session->db->jit, woven->text, woven->name, session->settings.jit, &launch->code, &notice, run->err));
@@ -457,7 +460,9 @@ static weft_status run_job(QueryRun *run, int pipeline, const char *label, const
                         .stop = &session->stop,
                         .rows_done = &session->rows_done };
     if (job->sink == SINK_TABLE && device->make_table) table_facts(run, pipeline, woven, job->notes, launch);
+    if (job->sink == SINK_ROWS && job->notes && device->keep_rows) stored_facts(run, job->n_outputs, woven, launch);
     if (device->scan) TRY(bring_tables(run, job, woven, device));
+    if (stored_device(job->source) != device) TRY(stored_fetch(run, job->source));
     const bool stands_in = should_stand_in(run, job, launch), is_asked = device->scan && !stands_in;
     if (is_asked) arrive(run, pipeline, launch);
     if (is_asked) status = run_on_gpu(run, launch, &refused);
@@ -538,6 +543,38 @@ static Expr **columns_after(QueryRun *run, const WeaveJob *job, int step, const 
     return outputs;
 }
 
+// A GPU may run it: its rows may stay there.
+static bool may_stay(const QueryRun *run, const Source *source)
+{
+    const Settings *settings = &run->session->settings;
+    if (run->must_use_cpu || settings->device == DEVICE_CPU) return false;
+    return settings->device == DEVICE_CUDA || source->n_rows >= GPU_ROWS || stored_device(source);
+}
+
+// One kernel, and its rows as *SOURCE, which is what it reads.  The rows that it read are no longer needed then: at most
+// two such sources are there at a time.
+static weft_status run_step(QueryRun *run, const PipelineJob *pj, const char *label, WeaveJob *job,
+                            const Source **source)
+{
+    Launch  step = { 0 };
+    Source *stored = NULL;
+    job->source = *source, job->sink = SINK_ROWS, job->stop = pj->job.stop;
+    if (may_stay(run, *source)) job->notes = stored_notes(run, job->n_outputs);
+    const bool only_weave = run->only_weave;
+    run->only_weave = false;           // the shape of a kernel depends on what the one before left
+    weft_status status = run_job(run, pj->number, label, job, -1, &step);
+    run->only_weave = only_weave;
+    stored_drop(*source);
+    if (!status) {
+        PipelineReport *reports = &run->reports[pj->number];
+        status = stored_after(run, &step, job, pj->pipeline->sink != SINK_GROUPS,
+                              &reports->kernels[reports->n_kernels - 1], &stored);
+    }
+    if (step.memory) step.device->free_launch(step.device, &step);
+    *source = stored;
+    return status;
+}
+
 // Weaving off: every step a kernel, its rows stored; then the sink as a kernel of its own.
 static weft_status run_unwoven(QueryRun *run, PipelineJob *pj, Launch *launch)
 {
@@ -546,26 +583,17 @@ static weft_status run_unwoven(QueryRun *run, PipelineJob *pj, Launch *launch)
     ColumnSet      available = { 0 };
     for (int c = 0; c < pj->pipeline->n_columns; c++) columns_add(run->arena, &available, pj->pipeline->columns[c]);
     for (int s = 0; s < whole.n_steps; s++) {
-        Launch   step = { 0 };
-        WeaveJob job = {
-            .source = source, .steps = &whole.steps[s], .n_steps = 1, .sink = SINK_ROWS, .stop = whole.stop
-        };
-        Source  *stored = NULL;
+        WeaveJob    job = { .steps = &whole.steps[s], .n_steps = 1 };
+        const char *label = whole.steps[s].table ? "join" : whole.steps[s].value ? "compute" : "filter";
         add_step_columns(run, &whole.steps[s], &available);
         job.outputs = columns_after(run, &whole, s, &available, &job.n_outputs);
-        const bool only_weave = run->only_weave;
-        run->only_weave = false;       // the shape of a kernel depends on what the one before left
-        const char *label = whole.steps[s].table ? "join" : whole.steps[s].value ? "compute" : "filter";
-        weft_status status = run_job(run, pj->number, label, &job, -1, &step);
-        run->only_weave = only_weave;
-        if (!status) status = stored_from_launch(run, &step, job.outputs, job.n_outputs, &stored);
-        if (step.memory) step.device->free_launch(step.device, &step);
-        if (status) return status;
-        source = stored;
+        TRY(run_step(run, pj, label, &job, &source));
     }
     WeaveJob sink = whole;
     sink.source = source, sink.n_steps = 0;
-    return run_job(run, pj->number, "sink", &sink, pj->limit, launch);
+    const weft_status status = run_job(run, pj->number, "sink", &sink, pj->limit, launch);
+    stored_drop(source);
+    return status;
 }
 
 // ---- parameters: known by the time that a pipeline runs -------------------------------------------------------------

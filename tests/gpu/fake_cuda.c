@@ -25,7 +25,7 @@
 // for an event so many microseconds, fake_cuda_launch_takes(200) the next launch so many milliseconds,
 // fake_cuda_busy(200) keeps its stream at work before it, until fake_cuda_go_on.  WEFT_FAKE_NVRTC_LOG is what a compile
 // leaves in its log.  fake_cuda_count("cuLaunchKernel") says how often a call was made so far, by whomever;
-// fake_cuda_bytes_to_device() what copies brought.  There are two GPUs of compute capability 9.0 and 256 MiB, or as
+// fake_cuda_bytes_to_device() and fake_cuda_bytes_to_host() what copies brought.  There are two GPUs of compute capability 9.0 and 256 MiB, or as
 // WEFT_FAKE_CUDA_GPUS, WEFT_FAKE_CUDA_CAPABILITY (61) and WEFT_FAKE_CUDA_MEMORY (bytes) say.  Not covered: the words of
 // cuda.h itself (scripts/cuda-check compiles them, a GPU runs them).
 
@@ -99,7 +99,7 @@ static Module *modules;
 static int     n_streams, n_events, n_modules, n_retained, sticky;
 static Context contexts[64];           // by number of the GPU
 static _Thread_local Context *current;
-static size_t  bytes_device, bytes_registered, bytes_registered_most, bytes_straight, bytes_to_device;
+static size_t  bytes_device, bytes_registered, bytes_registered_most, bytes_straight, bytes_to_device, bytes_to_host;
 static int     n_registering;
 
 // ---- faults ---------------------------------------------------------------------------------------------------------
@@ -135,6 +135,7 @@ static Counted counted[64];
 
 CALL int    fake_cuda_count(const char *call);     // how often it was called so far
 CALL size_t fake_cuda_bytes_to_device(void);       // that copies from the host were to bring so far
+CALL size_t fake_cuda_bytes_to_host(void);         // the same, to the host
 
 // With the lock held.
 static int *count_of(const char *call)
@@ -159,6 +160,14 @@ CALL size_t fake_cuda_bytes_to_device(void)
 {
     pthread_mutex_lock(&lock);
     const size_t bytes = bytes_to_device;
+    pthread_mutex_unlock(&lock);
+    return bytes;
+}
+
+CALL size_t fake_cuda_bytes_to_host(void)
+{
+    pthread_mutex_lock(&lock);
+    const size_t bytes = bytes_to_host;
     pthread_mutex_unlock(&lock);
     return bytes;
 }
@@ -941,6 +950,7 @@ DEFINE(cuMemcpyDtoHAsync_v2, (void *to, CuAddress from, size_t bytes, CuStream s
 {
     ENTER("cuMemcpyDtoHAsync");
     if (!is_device((const void *)(uintptr_t)from, bytes)) LEAVE(complain("a copy from what is not device memory"));
+    bytes_to_host += bytes;
     const int result =
         push(stream, (Op){ .kind = OP_COPY, .to = to, .from = (const void *)(uintptr_t)from, .bytes = bytes });
     if (!result && !is_pinned(to, bytes)) run_all((Stream *)stream);
