@@ -22,7 +22,8 @@
 // can be registered: "none", or "writable", as by drivers that know no read-only memory, or by default with the flag
 // where it is read-only.  "A compiler" keeps the text: the module that is loaded from it is compiled with libtcc.
 // fake_nvrtc_takes(200) makes each compile take so many milliseconds, fake_cuda_asking_takes(200) every third question
-// for an event so many microseconds, fake_cuda_launch_takes(200) the next launch so many milliseconds,
+// for an event so many microseconds, fake_cuda_entering_takes(200) the next thread that never had a context so many
+// milliseconds to get one, fake_cuda_launch_takes(200) the next launch so many milliseconds,
 // fake_cuda_busy(200) keeps its stream at work before it, until fake_cuda_go_on.  WEFT_FAKE_NVRTC_LOG is what a compile
 // leaves in its log.  fake_cuda_count("cuLaunchKernel") says how often a call was made so far, by whomever;
 // fake_cuda_bytes_to_device() and fake_cuda_bytes_to_host() what copies brought.  There are two GPUs of compute capability 9.0 and 256 MiB, or as
@@ -185,6 +186,11 @@ static _Atomic int ask_us, n_asked;
 
 CALL void fake_cuda_asking_takes(int us);
 CALL void fake_cuda_asking_takes(int us) { ask_us = us; }
+
+static _Atomic int entering_ms;
+
+CALL void fake_cuda_entering_takes(int ms);
+CALL void fake_cuda_entering_takes(int ms) { entering_ms = ms; }
 
 static _Atomic int launch_ms;
 
@@ -748,7 +754,17 @@ DEFINE(cuDevicePrimaryCtxRelease_v2, (CuDevice device))
     abort();
 }
 
-DEFINE(cuCtxSetCurrent, (CuContext context)) { ENTER("cuCtxSetCurrent"); current = (Context *)context; LEAVE(0); }
+DEFINE(cuCtxSetCurrent, (CuContext context))
+{
+    static _Thread_local bool has_come;
+    const int                 ms = has_come ? 0 : atomic_exchange(&entering_ms, 0);
+    has_come = true;
+    if (ms) usleep((useconds_t)ms * 1000);
+    ENTER("cuCtxSetCurrent");
+    current = (Context *)context;
+    LEAVE(0);
+}
+
 DEFINE(cuCtxGetCurrent, (CuContext *context)) { *context = (CuContext)(void *)current; return 0; }
 
 DEFINE(cuCtxSynchronize, (void))
