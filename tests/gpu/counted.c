@@ -128,8 +128,8 @@ static void check_resident(weft_session *session)
 
 // Nearly all rows pass all steps, so that one column of a byte, copied once, would be seen.
 static const char *const unwoven[] = {
-    "select l.name, sum(a), count(c), min(r.name) from t, names l, names r "
-    "where d % 5 = l.id and d % 3 = r.id and b >= 1 group by l.name order by l.name",
+    ("select l.name, sum(a), count(c), min(r.name) from t, names l, names r "
+     "where d % 5 = l.id and d % 3 = r.id and b >= 1 group by l.name order by l.name"),
     "select count(*) from t, names l, names r where d % 5 = l.id and d % 3 = r.id and b >= 1",
     "select sum(a) from (select a, b + c as e from t, names l where d % 5 = l.id and b >= 1) s where e > 20",
 };

@@ -46,8 +46,8 @@ static const char *const queries[] = {
     "select d.name, sum(f.v) from f join d on f.k = d.k group by d.name order by d.name",
     "select v, x from f where v % 97 = 5",
     "select a.v, b.v from f a join f b on a.v = b.k where a.k < 20 order by 1, 2",
-    "select a.name, count(b.name), sum(f.v) from f join d a on f.k = a.k join d b on f.v % 100 = b.k "
-    "where f.g is not null and f.x < 40 group by a.name order by a.name",
+    ("select a.name, count(b.name), sum(f.v) from f join d a on f.k = a.k join d b on f.v % 100 = b.k "
+     "where f.g is not null and f.x < 40 group by a.name order by a.name"),
 };
 enum {
     N_QUERIES = sizeof queries / sizeof *queries,
