@@ -152,6 +152,7 @@ static GpuRun *new_run(Gpu *gpu, Launch *launch)
         run->rows_wanted += launch->source->chunks[c]->n_rows;
         const u64 bytes = launch_column_bytes(launch, c);
         run->bytes_wanted += bytes;
+        if (launch->source->kept) continue;            // its columns are in the pool already
         run->chunk_bytes = MAX_OF(run->chunk_bytes, bytes + (u64)woven->n_columns * FRAME_BYTES);
     }
     run->number = gpu->n_launches++;
@@ -621,6 +622,9 @@ weft_status device_cuda_open(int number, const CudaOptions *options, Device **de
                             .fetch_rows = gpu_fetch_rows,
                             .fetch_table = gpu_fetch_table,
                             .drop_table = gpu_drop_table,
+                            .keep_rows = gpu_keep_rows,
+                            .fetch_column = gpu_fetch_column,
+                            .drop_rows = gpu_drop_rows,
                             .wait_ms = gpu_wait_ms,
                             .get_ready = gpu_get_ready,
                             .list = gpu_list,

@@ -34,7 +34,7 @@ static u64 rounded(u64 bytes) { return (bytes + 63) / 64 * 64; }
 static bool is_joined(const Chunk *chunk, int column)
 {
     const ColumnChunk *stored = &chunk->columns[column];
-    return stored->valid &&
+    return stored->valid && stored->data &&
            (const u8 *)stored->valid == (const u8 *)stored->data + rounded(column_data_bytes(chunk, column));
 }
 
@@ -318,13 +318,14 @@ bool slot_has_arrived(Gpu *gpu, RunSlot *slot)
 }
 
 // A long run takes about 300 us over the link, two take turns there, and waking up from sleep takes as long again on
-// some machines: the link would run dry.  So at first an event is looked at again and again.
+// some machines: the link would run dry.  So at first an event is looked at again and again.  A dispatcher that began when
+// the device was lost has no context to ask in.
 void event_wait(Gpu *gpu, CuEvent event)
 {
     const double start = time_now_ms();
     Error        why = { 0 };
-    bool         has_arrived;
-    while (!(has_arrived = event_has_arrived(gpu, event)) && !gpu->is_lost && time_now_ms() - start < SPIN_MS)
+    bool         has_arrived = false;
+    while (!gpu->is_lost && !(has_arrived = event_has_arrived(gpu, event)) && time_now_ms() - start < SPIN_MS)
         sched_yield();
     for (int t = 0; t < CALL_TRIES && !has_arrived && !gpu->is_lost; t++)
         has_arrived = !gpu_check(gpu, gpu->cu->EventSynchronize(event), "cuEventSynchronize", &why);

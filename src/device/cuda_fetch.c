@@ -224,11 +224,18 @@ static void order_segments(const GpuRun *run, KernelSegment *segments, u64 n_seg
     else order_by_counting(run, segments, n_segments, n_tiles);
 }
 
+weft_status fetch_segments(GpuRun *run, KernelSegment *segments, Error *err)
+{
+    TRY(fetch_long(run, segments, run->segments_at, run->n_segments * sizeof *segments, err));
+    order_segments(run, segments, run->n_segments);
+    return WEFT_OK;
+}
+
 static weft_status fetch_columns(GpuRun *run, KernelSegment *segments, Error *err)
 {
     const Woven *woven = run->launch->woven;
-    TRY(fetch_long(run, segments, run->segments_at, run->n_segments * sizeof *segments, err));
-    order_segments(run, segments, run->n_segments);
+    if (!woven->n_state) return WEFT_OK;           // only their number is wanted
+    TRY(fetch_segments(run, segments, err));
     for (int s = 0; s < woven->n_state; s++)
         TRY(fetch_all(&(Fetch){ .run = run,
                                 .to = run->state[s],

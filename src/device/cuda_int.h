@@ -5,7 +5,7 @@
 //     cuda_ready.c    kernels compiled in the background
 //     cuda_peak.c     how fast its memory is read
 //     cuda_launch.c   what one launch needs in device memory, and what it leaves
-//     cuda_table.c    join tables made of the rows that a launch left in device memory
+//     cuda_table.c    join tables and chunks made of the rows that a launch left in device memory
 //     cuda_scan.c     the dispatcher: runs of chunks through the kernels of all riders
 //     cuda_copy.c     the columns of a run copied to the device
 //     cuda_pin.c      host memory pinned in place
@@ -231,7 +231,7 @@ struct Gpu {
     u64               bytes_admitted;  // of blocks and tables
     double            freed_ms;        // when some of it was last given back
     CudaKernel       *_Atomic kernels; // added under the lock, and none goes
-    MadeTable        *made;            // tables that it made
+    MadeTable        *made;            // tables and chunks that it made
     struct FusedKernel *fused;         // used by the dispatcher only, as the next one
     struct Partners  *partners;
     struct CubeKernel *cubes;
@@ -350,6 +350,8 @@ static inline CuAddress in_block(const GpuRun *run, u64 at) { return gpu_address
 weft_status fetch_short(GpuRun *run, void *to, u64 at, u64 bytes, Error *err);
 weft_status fetch_long(GpuRun *run, void *to, u64 at, u64 bytes, Error *err);
 weft_status fetch_in_order(GpuRun *run, Error *err);         // rows, as the source has them, to run->state
+// All of the run's, in the order of its rows: places say where these belong.
+weft_status fetch_segments(GpuRun *run, KernelSegment *segments, Error *err);
 
 // cuda_table.c
 enum {
@@ -368,9 +370,13 @@ void        notes_read(const GpuRun *run);                  // once the head of 
 bool        gpu_make_table(Device *device, Launch *launch, TableFill *fill);
 weft_status gpu_fetch_table(Device *device, u64 table, int number, void *to, u64 bytes, Error *err);
 void        gpu_drop_table(Device *device, u64 table);
+bool        gpu_keep_rows(Device *device, Launch *launch, RowKeep *keep);
+weft_status gpu_fetch_column(Device *device, const Chunk *chunk, int column, void *data, void *valid, Error *err);
+void        gpu_drop_rows(Device *device, u64 chunk);
+u64         rows_kept_bytes(const Launch *launch);          // of its source, where that stayed here: admitted already
 void        tables_warm(Gpu *gpu);
-bool        tables_of_others(const GpuRun *run);            // are here, which go when their queries end.  Under the
-                                                            // lock.
+bool        tables_of_others(const GpuRun *run);            // or rows are here, which go when their queries end.
+                                                            // Under the lock.
 
 // cuda_fuse.c
 void        units_free(Gpu *gpu);

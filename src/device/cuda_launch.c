@@ -11,10 +11,10 @@
 // again by their id: several queries, and the next ones, use one copy.  A launch that finds no room for columns or
 // tables beside others gives its block back, and starts again when it has the pool to itself.
 //
-// Room: totals and arrays of groups know theirs.  Rows get room for all where that is not much, else for an eighth;
-// groups in a hash table for a million, or for all where these are known to be few; what is a guess is at first no more
-// than a quarter of what a query may have beside its tables.  A kernel that wants more counts on, and the whole launch
-// is repeated with what it counted (rows) or up to eight times as much.
+// Room: totals and arrays of groups know theirs.  Rows get room for all where that is not much, or where they stay for
+// the next kernel; else for an eighth; groups in a hash table for a million, or for all where these are known to be few;
+// what is a guess is at first no more than a quarter of what a query may have beside its tables.  A kernel that wants
+// more counts on, and the whole launch is repeated with what it counted (rows) or up to eight times as much.
 
 #include "device/cuda_int.h"
 #include "kernel/kernel.h"
@@ -160,12 +160,13 @@ static u64 tables_bytes(const Woven *woven)
     return bytes;
 }
 
-// Of what a query may have, what its tables leave: those that the device made are admitted, too.
+// Of what a query may have, what its tables leave, and its rows of the kernel before: those that the device made are
+// admitted, too.
 static u64 beside_tables(const GpuRun *run)
 {
     const Woven *woven = run->launch->woven;
     const u64    most = launch_admitted_most(run->gpu);
-    u64          bytes = 0;
+    u64          bytes = rows_kept_bytes(run->launch);
     for (int t = 0; t < woven->n_tables; t++) bytes += aligned(woven->table_facts[t].bytes + 1);
     return most - MIN_OF(most, bytes);
 }
@@ -186,6 +187,9 @@ static bool groups_fit(const GpuRun *run, u64 n_groups, u64 most)
     return bytes <= most;
 }
 
+// A step of a query whose operators are kernels of their own: often most rows pass.
+static bool stays_for_next(const GpuRun *run) { return run->launch->sink == SINK_ROWS && run->launch->n_facts; }
+
 static void first_room(GpuRun *run)
 {
     const Woven *woven = run->launch->woven;
@@ -193,7 +197,8 @@ static void first_room(GpuRun *run)
     if (run->n_room) return;           // it was found to be too little
     if (is_rows(run)) {
         const u64 rows = run->rows_wanted + 1, bytes = MAX_OF(row_bytes(woven), 1);
-        run->n_room = MIN_OF(rows * bytes <= ROWS_BYTES_FREE ? rows : rows / 8 + 1, MAX_OF(most / bytes, ROOM_LEAST));
+        const bool for_all = rows * bytes <= ROWS_BYTES_FREE || stays_for_next(run);
+        run->n_room = MIN_OF(for_all ? rows : rows / 8 + 1, MAX_OF(most / bytes, ROOM_LEAST));
         run->segments_room = MIN_OF(most_segments(run), run->n_room + 64);
     } else if (is_hash(run)) {
         u64 n_groups = groups_at_first(run);

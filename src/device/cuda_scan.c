@@ -131,7 +131,8 @@ static bool needs_little(const Wave *wave, const RunChunk *chunk, int column)
     return share < IN_PLACE_SHARE;
 }
 
-// Chunks with id 0 are rows of one query and are not looked up: only that query could use a copy.
+// Chunks with id 0 are rows of one query and are not looked up: only that query could use a copy.  Rows that stayed here
+// (cuda_table.c) are held by it, so they are found.
 static bool hold_column(Wave *wave, RunChunk *chunk, int column, bool is_passing)
 {
     ASSERT(mutex_is_held(&wave->gpu->lock));
@@ -141,6 +142,7 @@ static bool hold_column(Wave *wave, RunChunk *chunk, int column, bool is_passing
     ColumnCopy copied = { .column = column,
                           .copy = copy_find(gpu->frames, key),
                           .valid_at = column_valid_at(stored, column) };
+    ASSERT(copied.copy || stored->columns[column].data);
     if (copied.copy && !is_passing) copied.copy->is_passing = false;       // it belongs to something that fits
     if (!copied.copy && is_passing && chunk->from_store && !chunk->pin) chunk->pin = pin_hold(gpu->pins, stored);
     if (!copied.copy && needs_little(wave, chunk, column)) copied.in_place = column_in_place(chunk, column);

@@ -1,4 +1,4 @@
-// cuda_table.c - a join table made on the GPU, of rows that a launch left there.
+// cuda_table.c - a join table, or a chunk for the next kernel, made on the GPU of rows that a launch left there.
 //
 //     stream of the launch    its kernel, which notes ranges on the way | (head and marks to the host)
 //                             ... zeros | link, order | fill | (counts to the host)
@@ -10,8 +10,20 @@
 // The parts of a table are copies in the pool without a source elsewhere, so they are held until the table is dropped,
 // and count as admitted memory.  A launch that probes the table finds them by its id, like those that came over the
 // link.
+//
+// The rows between two kernels of a query (weave = off) become the columns of a chunk in the same way: as many as there
+// are, in as few bytes as they need, with bits that say which are not NULL.  The block of the launch, which has room for
+// all rows that there might have been, is given back then.  The next launch finds the columns by the id of the chunk, as
+// if they had come over the link before.
+//
+//     block         [value value value value ...  (room)] [NULL flags ... (room)]      segments: where rows are from
+//     t_keep         v part per column                      v
+//     column        [code code code | past] [bits | past]                              held until it is dropped
+//
+// Blocks of threads put out rows in any order.  Where the order matters, segments are fetched, ordered by the host
+// (cuda_fetch.c) and sent back as the distances that rows have to move: 24 bytes for some hundred rows.
 
-#include "device/cuda_int.h"
+#include "device/cuda_wave.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,8 +41,9 @@ typedef struct FillArgs {              // what a part's KernelArgs point to, in 
     i64          totals[2];            // places or keys that have a row; the longest chain
 } FillArgs;
 
-struct MadeTable {
+struct MadeTable {                     // or a chunk
     u64               id, bytes;
+    bool              is_rows;
     int               n_parts;
     Copy            **parts;
     struct MadeTable *next;
@@ -91,26 +104,36 @@ static void free_table(Gpu *gpu, MadeTable *table)                     // under 
     free(table);
 }
 
-// NULL: there is no room.
-static MadeTable *new_table(Gpu *gpu, const TableFill *fill)
+typedef struct PartSize { CopyKey key; u64 bytes; } PartSize;
+
+// Under the lock.  NULL: there is no room.
+static MadeTable *take_parts(Gpu *gpu, const PartSize *sizes, int n_parts)
 {
     MadeTable *table = calloc(1, sizeof *table);
-    *table = (MadeTable){ .id = fill->table, .parts = calloc((size_t)fill->n_parts + 1, sizeof *table->parts) };
-    for (int p = 0; p < fill->n_parts; p++) table->bytes += aligned(fill->parts[p].bytes + 1);
-    pthread_mutex_lock(&gpu->lock);
+    table->parts = calloc((size_t)n_parts + 1, sizeof *table->parts);
+    for (int p = 0; p < n_parts; p++) table->bytes += aligned(sizes[p].bytes + 1);
     bool fits = gpu->bytes_admitted + table->bytes <= launch_admitted_most(gpu);
     gpu->bytes_admitted += table->bytes;
-    for (int p = 0; p < fill->n_parts && fits; p++) {
-        Copy *copy = copy_add(gpu->frames, table_key(fill->table, fill->parts[p].number),
-                              fill->parts[p].bytes + TABLE_PAST, false);
+    for (int p = 0; p < n_parts && fits; p++) {
+        Copy *copy = copy_add(gpu->frames, sizes[p].key, sizes[p].bytes + TABLE_PAST, false);
         if (copy) table->parts[table->n_parts++] = copy;
         else fits = false;
     }
-    if (!fits) {
-        free_table(gpu, table);
-        table = NULL;
-    }
+    if (fits) return table;
+    free_table(gpu, table);
+    return NULL;
+}
+
+static MadeTable *new_table(Gpu *gpu, const TableFill *fill)
+{
+    PartSize *sizes = calloc((size_t)fill->n_parts + 1, sizeof *sizes);
+    for (int p = 0; p < fill->n_parts; p++)
+        sizes[p] = (PartSize){ table_key(fill->table, fill->parts[p].number), fill->parts[p].bytes };
+    pthread_mutex_lock(&gpu->lock);
+    MadeTable *table = take_parts(gpu, sizes, fill->n_parts);
+    if (table) table->id = fill->table;
     pthread_mutex_unlock(&gpu->lock);
+    free(sizes);
     return table;
 }
 
@@ -122,6 +145,14 @@ static bool has_bits(const TableFill *fill) { return fill->kind == FILL_BY_KEY &
 
 static u64 bits_bytes(const TableFill *fill) { return has_bits(fill) ? aligned(fill->span / 8 + 8) : 0; }
 
+static bool add_scratch(Gpu *gpu, FillScratch *scratch)
+{
+    pthread_mutex_lock(&gpu->lock);
+    scratch->copy = copy_add(gpu->frames, (CopyKey){ 0 }, scratch->bytes, false);
+    pthread_mutex_unlock(&gpu->lock);
+    return scratch->copy != NULL;
+}
+
 static bool take_scratch(Gpu *gpu, const TableFill *fill, u64 n_rows, FillScratch *scratch)
 {
     const u64 n_parts = (u64)fill->n_parts;
@@ -130,10 +161,7 @@ static bool take_scratch(Gpu *gpu, const TableFill *fill, u64 n_rows, FillScratc
     scratch->bits_at = scratch->maps_at;
     for (int p = 0; p < fill->n_parts; p++) scratch->bits_at += aligned(fill->parts[p].n_codes * sizeof(u32));
     scratch->bytes = scratch->bits_at + (fill->kind == FILL_BY_KEY ? bits_bytes(fill) : n_rows * sizeof(u64));
-    pthread_mutex_lock(&gpu->lock);
-    scratch->copy = copy_add(gpu->frames, (CopyKey){ 0 }, scratch->bytes, false);
-    pthread_mutex_unlock(&gpu->lock);
-    return scratch->copy != NULL;
+    return add_scratch(gpu, scratch);
 }
 
 static CuAddress in_scratch(const Gpu *gpu, const FillScratch *scratch, u64 at)
@@ -262,14 +290,32 @@ static void write_order(const FillWriter *w)
     write_args(w, ORDER_ARGS, w->fill->span);
 }
 
-// All in one copy.  The stream is idle: the rows are there, and counted.
+// What goes to the scratch in one copy.  The stream is idle: the rows are there, and counted.
+static bool area_is_pinned(const GpuRun *run, const FillScratch *scratch)
+{
+    return run->pinned && scratch->bits_at <= PINNED_SLOT_BYTES;
+}
+
+static u8 *area_new(const GpuRun *run, const FillScratch *scratch)
+{
+    return area_is_pinned(run, scratch) ? memset(run->pinned, 0, scratch->bits_at) : calloc(1, scratch->bits_at);
+}
+
+static weft_status area_send(const GpuRun *run, const FillScratch *scratch, u8 *area, Error *err)
+{
+    Gpu              *gpu = run->gpu;
+    const weft_status status =
+        gpu_check(gpu, gpu->cu->MemcpyHtoDAsync(in_scratch(gpu, scratch, 0), area, scratch->bits_at, run->stream),
+                  "cuMemcpyHtoDAsync", err);
+    if (!area_is_pinned(run, scratch)) free(area);         // pageable: the driver has taken a copy
+    return status;
+}
+
 static weft_status send_args(GpuRun *run, const TableFill *fill, const MadeTable *table, const FillScratch *scratch,
                              Error *err)
 {
-    Gpu       *gpu = run->gpu;
-    const bool is_small = run->pinned && scratch->bits_at <= PINNED_SLOT_BYTES;
-    u8        *area = is_small ? memset(run->pinned, 0, scratch->bits_at) : calloc(1, scratch->bits_at);
-    u64        map_at = scratch->maps_at;
+    u8              *area = area_new(run, scratch);
+    u64              map_at = scratch->maps_at;
     const FillWriter writer = {
         run, fill, table, scratch, (KernelArgs *)(void *)area, (FillArgs *)(void *)(area + scratch->parts_at)
     };
@@ -280,11 +326,7 @@ static weft_status send_args(GpuRun *run, const TableFill *fill, const MadeTable
         if (map_bytes) memcpy(area + map_at, fill->parts[p].codes, map_bytes);
         map_at += aligned(map_bytes);
     }
-    const weft_status status =
-        gpu_check(gpu, gpu->cu->MemcpyHtoDAsync(in_scratch(gpu, scratch, 0), area, scratch->bits_at, run->stream),
-                  "cuMemcpyHtoDAsync", err);
-    if (!is_small) free(area);
-    return status;
+    return area_send(run, scratch, area, err);
 }
 
 // ---- filling --------------------------------------------------------------------------------------------------------
@@ -319,13 +361,17 @@ static weft_status get_code(Gpu *gpu, Fixed *fixed, Error *err)
     return kernel_shape(gpu, &fixed->run, err);
 }
 
-typedef enum FixedKind { KERNEL_FILL, KERNEL_LINK, KERNEL_ORDER } FixedKind;
+typedef enum FixedKind { KERNEL_FILL, KERNEL_LINK, KERNEL_ORDER, KERNEL_KEEP } FixedKind;
 
 static void describe_kernel(Gpu *gpu, Arena *arena, FixedKind kind, int n_keys, Fixed *fixed)
 {
     const char *name, *text;
-    if (kind == KERNEL_FILL) text = weave_fill_text(arena, n_keys, &name);
-    else text = kind == KERNEL_LINK ? weave_link_text(arena, n_keys, &name) : weave_order_text(&name);
+    switch (kind) {
+        case KERNEL_FILL: text = weave_fill_text(arena, n_keys, &name); break;
+        case KERNEL_LINK: text = weave_link_text(arena, n_keys, &name); break;
+        case KERNEL_ORDER: text = weave_order_text(&name); break;
+        default: text = weave_keep_text(&name); break;
+    }
     set_text(fixed, gpu, text, name);
 }
 
@@ -353,11 +399,11 @@ static weft_status launch_kernel(GpuRun *run, const Work *work, const Fixed *fix
     return WEFT_OK;
 }
 
-static weft_status do_work(GpuRun *run, const TableFill *fill, const Work *work, const FillScratch *scratch, Error *err)
+static weft_status do_work(GpuRun *run, int n_keys, const Work *work, const FillScratch *scratch, Error *err)
 {
     Arena *arena = arena_new(NULL, "fill");
     Fixed  fixed;
-    describe_kernel(run->gpu, arena, work->kind, fill->n_keys, &fixed);
+    describe_kernel(run->gpu, arena, work->kind, n_keys, &fixed);
     fixed.launch.stop = run->launch->stop;
     weft_status status = get_code(run->gpu, &fixed, err);
     if (!status) status = launch_kernel(run, work, &fixed, scratch, err);
@@ -369,10 +415,11 @@ static weft_status launch_all(GpuRun *run, const TableFill *fill, const FillScra
 {
     int n_links = 0;
     while (n_links < fill->n_parts && fill->parts[n_links].is_link) n_links++;
-    if (n_links) TRY(do_work(run, fill, &(Work){ KERNEL_LINK, LINK_ARGS, 1, run->n_used }, scratch, err));
-    if (n_links) TRY(do_work(run, fill, &(Work){ KERNEL_ORDER, ORDER_ARGS, 1, fill->span }, scratch, err));
-    if (n_links == fill->n_parts) return WEFT_OK;
-    return do_work(run, fill, &(Work){ KERNEL_FILL, n_links, fill->n_parts - n_links, run->n_used }, scratch, err);
+    const int n_keys = fill->n_keys, n_fills = fill->n_parts - n_links;
+    if (n_links) TRY(do_work(run, n_keys, &(Work){ KERNEL_LINK, LINK_ARGS, 1, run->n_used }, scratch, err));
+    if (n_links) TRY(do_work(run, n_keys, &(Work){ KERNEL_ORDER, ORDER_ARGS, 1, fill->span }, scratch, err));
+    return n_fills ? do_work(run, n_keys, &(Work){ KERNEL_FILL, n_links, n_fills, run->n_used }, scratch, err)
+                   : WEFT_OK;
 }
 
 // Whether the code is compiled.  If not, it is compiled in the background.
@@ -474,31 +521,31 @@ bool gpu_make_table(Device *device, Launch *launch, TableFill *fill)
     return is_made;
 }
 
+static bool is_probed_by(const Woven *woven, u64 table)
+{
+    int t = 0;
+    while (t < woven->n_tables && woven->table_facts[t].owner != table) t++;
+    return t < woven->n_tables;
+}
+
 bool tables_of_others(const GpuRun *run)
 {
-    const Woven *woven = run->launch->woven;
+    const Source *source = run->launch->source;
     ASSERT(mutex_is_held(&run->gpu->lock));
     for (const MadeTable *made = run->gpu->made; made; made = made->next) {
-        int t = 0;
-        while (t < woven->n_tables && woven->table_facts[t].owner != made->id) t++;
-        if (t == woven->n_tables) return true;
+        const bool is_own = made->is_rows ? source->kept && source->chunks[0]->id == made->id
+                                          : is_probed_by(run->launch->woven, made->id);
+        if (!is_own) return true;
     }
     return false;
 }
 
-static MadeTable **find_table(Gpu *gpu, u64 id)                         // under the lock
+static void drop_made(Gpu *gpu, u64 id, bool is_rows)
 {
-    MadeTable **link = &gpu->made;
-    ASSERT(mutex_is_held(&gpu->lock));
-    while (*link && (*link)->id != id) link = &(*link)->next;
-    return link;
-}
-
-void gpu_drop_table(Device *device, u64 id)
-{
-    Gpu *gpu = (Gpu *)device;
     pthread_mutex_lock(&gpu->lock);
-    MadeTable **link = find_table(gpu, id), *table = *link;
+    MadeTable **link = &gpu->made;
+    while (*link && ((*link)->id != id || (*link)->is_rows != is_rows)) link = &(*link)->next;
+    MadeTable *table = *link;
     if (table) {
         *link = table->next;
         free_table(gpu, table);
@@ -506,17 +553,28 @@ void gpu_drop_table(Device *device, u64 id)
     pthread_mutex_unlock(&gpu->lock);
 }
 
-static weft_status fetch_table(Gpu *gpu, u64 id, int number, void *to, u64 bytes, Error *err)
+void gpu_drop_table(Device *device, u64 id) { drop_made((Gpu *)device, id, false); }
+
+// BYTES of it from AT on.
+typedef struct PartRead { void *to; u64 at, bytes; } PartRead;
+
+static weft_status read_copy(Gpu *gpu, const Copy *copy, const PartRead *reads, int n_reads, Error *err)
+{
+    for (int r = 0; r < n_reads; r++)
+        GPU_TRY(gpu, MemcpyDtoHAsync,
+                (reads[r].to, gpu_address(gpu, copy->at + reads[r].at), reads[r].bytes, gpu->table_stream), err);
+    GPU_TRY(gpu, StreamSynchronize, (gpu->table_stream), err);
+    return WEFT_OK;
+}
+
+static weft_status fetch_made(Gpu *gpu, CopyKey key, const PartRead *reads, int n_reads, Error *err)
 {
     TRY(gpu_enter(gpu, err));
     pthread_mutex_lock(&gpu->lock);
-    Copy *copy = copy_find(gpu->frames, table_key(id, number));
+    Copy *copy = copy_find(gpu->frames, key);
     pthread_mutex_unlock(&gpu->lock);
-    if (!copy) return fail(err, WEFT_DEVICE_FAILED, -1, "%s has lost a join table", gpu->name);
-    weft_status status =
-        gpu_check(gpu, gpu->cu->MemcpyDtoHAsync(to, gpu_address(gpu, copy->at), bytes, gpu->table_stream),
-                  "cuMemcpyDtoHAsync", err);
-    if (!status) status = gpu_check(gpu, gpu->cu->StreamSynchronize(gpu->table_stream), "cuStreamSynchronize", err);
+    if (!copy) return fail(err, WEFT_DEVICE_FAILED, -1, "%s has lost a join table or rows", gpu->name);
+    weft_status status = read_copy(gpu, copy, reads, n_reads, err);
     if (status) gpu_wait_for(gpu, gpu->table_stream);
     pthread_mutex_lock(&gpu->lock);
     copy_release(gpu->frames, copy);
@@ -528,9 +586,194 @@ weft_status gpu_fetch_table(Device *device, u64 id, int number, void *to, u64 by
 {
     Gpu              *gpu = (Gpu *)device;
     const CuContext   before = gpu_visit(gpu);
-    const weft_status status = fetch_table(gpu, id, number, to, bytes, err);
+    const PartRead    read = { .to = to, .bytes = bytes };
+    const weft_status status = fetch_made(gpu, table_key(id, number), &read, 1, err);
     gpu_leave(gpu, before);
     return status;
+}
+
+// ---- rows between two kernels ---------------------------------------------------------------------------------------
+
+enum { ROOM_TRIES = 3 };               // for a run that has ended and still holds the columns that it read
+
+static PartSize *column_sizes(const RowKeep *keep)
+{
+    PartSize *sizes = calloc((size_t)keep->n_columns + 1, sizeof *sizes);
+    for (int c = 0; c < keep->n_columns; c++)
+        sizes[c] = (PartSize){ { keep->chunk->id, (u64)(u32)c }, column_copy_bytes(keep->chunk, c) };
+    return sizes;
+}
+
+// NULL: there is no room.
+static MadeTable *new_rows(Gpu *gpu, const RowKeep *keep)
+{
+    PartSize  *sizes = column_sizes(keep);
+    MadeTable *rows = NULL;
+    pthread_mutex_lock(&gpu->lock);
+    for (int t = 0; !rows && t < ROOM_TRIES; t++) {
+        if (t && !scan_is_busy(gpu)) break;
+        if (t) gpu_wait_a_little(gpu, &gpu->changed);
+        rows = take_parts(gpu, sizes, keep->n_columns);
+    }
+    if (rows) rows->id = keep->chunk->id, rows->is_rows = true;
+    pthread_mutex_unlock(&gpu->lock);
+    free(sizes);
+    return rows;
+}
+
+// [KernelArgs by column | FillArgs by column | distances, where rows are to be in order]
+static bool take_rows_scratch(Gpu *gpu, const RowKeep *keep, u64 n_segments, FillScratch *scratch)
+{
+    const u64 n_columns = (u64)keep->n_columns;
+    scratch->parts_at = aligned(n_columns * sizeof(KernelArgs));
+    scratch->bits_at = scratch->parts_at + aligned(n_columns * sizeof(FillArgs));
+    scratch->bytes = scratch->bits_at + MAX_OF(n_segments, 1) * sizeof(KernelSegment);
+    return add_scratch(gpu, scratch);
+}
+
+static void write_column(const FillWriter *w, const RowKeep *keep, int c, u64 n_segments)
+{
+    const ColumnChunk *column = &keep->chunk->columns[c];
+    FillArgs          *own = &w->own[c];
+    const CuAddress    at = gpu_address(w->run->gpu, w->table->parts[c]->at);
+    const bool         has_nulls = column->valid != NULL;
+    ASSERT(!has_nulls || keep->nulls[c] >= 0);
+    own->columns[KEEP_VALUE] = slot_column(w->run, keep->values[c], 8);
+    // A column that is not looked at is loaded all the same.
+    own->columns[KEEP_NULL] = slot_column(w->run, has_nulls ? keep->nulls[c] : keep->values[c], 1);
+    own->params[KEEP_WIDTH] = column->width, own->params[KEEP_BASE] = column->base;
+    own->params[KEEP_HAS_NULLS] = has_nulls, own->params[KEEP_SEGMENTS] = (i64)n_segments;
+    own->tables[0] = from_address(w);
+    own->state[KEEP_PLACES] = pointer(at);
+    own->state[KEEP_VALID] = pointer(at + column_valid_at(keep->chunk, c));
+    write_args(w, c, w->run->n_used);
+}
+
+static weft_status send_columns(GpuRun *run, const RowKeep *keep, const MadeTable *rows, const FillScratch *scratch,
+                                u64 n_segments, Error *err)
+{
+    u8              *area = area_new(run, scratch);
+    const FillWriter writer = {
+        run, NULL, rows, scratch, (KernelArgs *)(void *)area, (FillArgs *)(void *)(area + scratch->parts_at)
+    };
+    for (int c = 0; c < keep->n_columns; c++) write_column(&writer, keep, c, n_segments);
+    return area_send(run, scratch, area, err);
+}
+
+// Bits, and what kernels may read past the last row.
+static weft_status clear_ends(GpuRun *run, const RowKeep *keep, const MadeTable *rows, Error *err)
+{
+    Gpu *gpu = run->gpu;
+    for (int c = 0; c < keep->n_columns; c++) {
+        const u64 from = column_data_bytes(keep->chunk, c), bytes = column_copy_bytes(keep->chunk, c) - from;
+        GPU_TRY(gpu, MemsetD8Async, (gpu_address(gpu, rows->parts[c]->at + from), 0, bytes, run->stream), err);
+    }
+    return WEFT_OK;
+}
+
+// SEGMENTS become the distances that rows move; *N_SEGMENTS 0: none does.
+static weft_status get_distances(GpuRun *run, KernelSegment *segments, u64 *n_segments, Error *err)
+{
+    bool moves = false;
+    TRY(fetch_segments(run, segments, err));
+    for (u64 s = 0; s < run->n_segments; s++) {
+        moves |= segments[s].place != segments[s].first;
+        segments[s].place -= segments[s].first;
+    }
+    *n_segments = moves ? run->n_segments : 0;
+    return WEFT_OK;
+}
+
+static weft_status fill_columns(GpuRun *run, const RowKeep *keep, const MadeTable *rows, const FillScratch *scratch,
+                                KernelSegment *segments, Error *err)
+{
+    Gpu *gpu = run->gpu;
+    u64  n_segments = 0;
+    if (segments) TRY(get_distances(run, segments, &n_segments, err));
+    if (n_segments)
+        GPU_TRY(gpu, MemcpyHtoDAsync,
+                (in_scratch(gpu, scratch, scratch->bits_at), segments, n_segments * sizeof *segments, run->stream),
+                err);
+    TRY(clear_ends(run, keep, rows, err));
+    TRY(send_columns(run, keep, rows, scratch, n_segments, err));
+    TRY(do_work(run, 0, &(Work){ KERNEL_KEEP, 0, keep->n_columns, run->n_used }, scratch, err));
+    GPU_TRY(gpu, StreamSynchronize, (run->stream), err);
+    return WEFT_OK;
+}
+
+static weft_status fill_in_order(GpuRun *run, const RowKeep *keep, const MadeTable *rows, const FillScratch *scratch,
+                                 Error *err)
+{
+    Budget     *budget = run->launch->budget;
+    const u64   bytes = run->n_segments * sizeof(KernelSegment) + 8;
+    void       *segments = NULL;
+    weft_status status = keep->in_order ? mem_alloc(budget, bytes, &segments, err) : WEFT_OK;
+    if (!status) status = fill_columns(run, keep, rows, scratch, segments, err);
+    if (status) run_wait_quietly(run);             // it may still read the segments
+    if (segments) mem_free(budget, segments, bytes);
+    return status;
+}
+
+static bool can_keep(const GpuRun *run, const RowKeep *keep)
+{
+    return run->n_used && run->n_used <= SPAN_MOST && keep->n_columns &&
+           (keep->may_compile || has_code(run->gpu, KERNEL_KEEP, 0));
+}
+
+static bool keep_rows(Gpu *gpu, GpuRun *run, RowKeep *keep)
+{
+    const double before_ms = run->launch->gpu.kernel_ms;
+    FillScratch  scratch = { 0 };
+    Error        err = { 0 };          // the host gets the rows then
+    if (!can_keep(run, keep) || gpu_enter(gpu, &err)) return false;
+    MadeTable *rows = new_rows(gpu, keep);
+    if (!rows) return false;
+    const bool        fits = take_rows_scratch(gpu, keep, keep->in_order ? run->n_segments : 0, &scratch);
+    const weft_status status = fits ? fill_in_order(run, keep, rows, &scratch, &err) : WEFT_OK;
+    if (status && status != WEFT_QUERY_CANCELED)
+        snprintf(keep->refused, sizeof keep->refused, "%.290s", err.message);
+    give_scratch(gpu, &scratch);
+    keep->bytes = rows->bytes;
+    if (fits && !status) keep_table(gpu, rows);
+    else give_up_table(gpu, rows);
+    run_read_timers(run);
+    keep->kernel_ms = run->launch->gpu.kernel_ms - before_ms;
+    run->launch->gpu.kernel_ms = before_ms;
+    return fits && !status;
+}
+
+bool gpu_keep_rows(Device *device, Launch *launch, RowKeep *keep)
+{
+    Gpu            *gpu = (Gpu *)device;
+    GpuRun         *run = launch->memory;
+    const CuContext before = gpu_visit(gpu);
+    run->launch = launch;
+    run->is_timed = launch->is_explained;
+    const bool are_kept = keep_rows(gpu, run, keep);
+    gpu_leave(gpu, before);
+    return are_kept;
+}
+
+void gpu_drop_rows(Device *device, u64 chunk) { drop_made((Gpu *)device, chunk, true); }
+
+weft_status gpu_fetch_column(Device *device, const Chunk *chunk, int column, void *data, void *valid, Error *err)
+{
+    Gpu              *gpu = (Gpu *)device;
+    const CuContext   before = gpu_visit(gpu);
+    const PartRead    reads[] = { { data, 0, column_data_bytes(chunk, column) },
+                                  { valid, column_valid_at(chunk, column), column_valid_bytes(chunk, column) } };
+    const weft_status status = fetch_made(gpu, (CopyKey){ chunk->id, (u64)(u32)column }, reads, valid ? 2 : 1, err);
+    gpu_leave(gpu, before);
+    return status;
+}
+
+u64 rows_kept_bytes(const Launch *launch)
+{
+    const Source *source = launch->source;
+    u64           bytes = 0;
+    for (int c = 0; source->kept && c < source->n_columns; c++)
+        bytes += aligned(column_copy_bytes(source->chunks[0], source->chunk_column[c]) + 1);
+    return bytes;
 }
 
 // The kernel that nearly all want.

@@ -7,9 +7,9 @@
 //     device->free_launch(device, &launch);
 //
 // The engine decides which rows are pushed when (engine/network.c): that is where queries share a scan.  A device with
-// memory of its own may also keep the rows of a launch and make a join table of them there (make_table). cpu.c is the
-// reference.  A GPU (cuda.h) has its own way of scanning: it takes whole chunks, many at a time (scan).  It may refuse
-// a launch, and say why; the engine then gives it to the CPU and says so.
+// memory of its own may also keep the rows of a launch and make a join table of them there (make_table), or a chunk that
+// the next launch reads (keep_rows).  cpu.c is the reference.  A GPU (cuda.h) has its own way of scanning: it takes whole
+// chunks, many at a time (scan).  It may refuse a launch, and say why; the engine then gives it to the CPU and says so.
 
 #ifndef WEFT_DEVICE_H
 #define WEFT_DEVICE_H
@@ -32,8 +32,8 @@ typedef struct GroupSet {              // merged over workers
     const u64  *words;                 // hash, several words: n_words by group
 } GroupSet;
 
-// What is to be known of an output column of a launch whose rows stay on the device, before a join table is made of
-// them.
+// What is to be known of an output column of a launch whose rows stay on the device, before a join table or a chunk is
+// made of them.
 typedef struct RowFacts {
     int   value, null;                 // state slots; null -1: never NULL
     i64   marks_low;
@@ -84,6 +84,20 @@ typedef struct TableFill {
 } TableFill;
 
 #define FILL_KEYS 8                    // at most
+
+// How the rows of a launch that stayed on the device become columns of a chunk that the next launch reads there.
+typedef struct RowKeep {
+    const Chunk *chunk;                // its id and number of rows; of each column width, base, and valid: whether
+                                       // there are NULLs
+    int          n_columns;
+    const int   *values, *nulls;       // by column: state slots; NULL flags -1: never NULL
+    bool         in_order;             // rows come in the order of the source; else in any
+    bool         may_compile;          // as of a TableFill, and so are the next two
+    // out
+    double       kernel_ms;
+    char         refused[300];
+    u64          bytes;                // of the device's memory
+} RowKeep;
 
 // How a GPU ran it, for EXPLAIN ANALYZE.
 typedef struct GpuFigures {
@@ -155,7 +169,7 @@ typedef struct Launch {
     Jit              *jit;             // for kernels that serve several queries; NULL: this one runs by itself
     _Atomic u32      *stop;            // set by a cancel, or by a worker that failed
     _Atomic u64      *rows_done;       // progress; may be NULL
-    int               n_facts;         // not 0: rows stay on a device that can make tables, and these are found out
+    int               n_facts;         // not 0: rows stay on a device that can keep them, and these are found out
                                        // about them
     RowFacts         *facts;
     // out
@@ -218,6 +232,11 @@ struct Device {
     weft_status (*fetch_rows)(Device *device, Launch *launch, Error *err);     // as if they had never stayed
     weft_status (*fetch_table)(Device *device, u64 table, int number, void *to, u64 bytes, Error *err);
     void        (*drop_table)(Device *device, u64 table);
+    // For launches that keep rows, too: they become a chunk, which later launches find by its id until it is dropped.
+    // False: as of make_table.  Fetch: VALID may be NULL where no row is.
+    bool        (*keep_rows)(Device *device, Launch *launch, RowKeep *keep);
+    weft_status (*fetch_column)(Device *device, const Chunk *chunk, int column, void *data, void *valid, Error *err);
+    void        (*drop_rows)(Device *device, u64 chunk);
     // Optional.  N queries more, or fewer, are about to scan this table: others may wait for them a little, to share
     // the scan.
     void        (*expect)(Device *device, u64 table, int n);

@@ -107,6 +107,9 @@ typedef struct KernelReport {          // for EXPLAIN ANALYZE
     double       wait_ms, gain;        // see Launch
     int          n_beside, n_woven;
     const char  *woven_as;
+    bool         reads_kept;           // its rows were in the memory of the device
+    u64          bytes_kept;           // that its rows take there, for the next kernel; 0: they did not stay
+    double       keep_ms;              // to put them together, by the device's clock; 0: not asked for
 } KernelReport;
 
 typedef struct SplitReport {           // a pipeline is several kernels, as one would pass weave_budget: for EXPLAIN
@@ -256,7 +259,18 @@ weft_status finish_nothing(QueryRun *run, const Finish *finish, Finished *out); 
 weft_status stored_keep(QueryRun *run, int pipeline, const Finished *finished, Stored **out);
 weft_status stored_param(QueryRun *run, int pipeline, const Finished *finished);  // its one value becomes a constant
 weft_status stored_source(QueryRun *run, const Pipeline *pipeline, const ColumnSet *needed, Source **out);
-weft_status stored_from_launch(QueryRun *run, const Launch *launch, Expr *const *outputs, int n_outputs, Source **out);
+
+// Rows between two kernels of one pipeline (weave = off): where a device made them, they stay in its memory.
+// NOTES and FACTS: what the device is to find out about them, as of a table.
+const u8 *stored_notes(QueryRun *run, int n_outputs);
+void      stored_facts(QueryRun *run, int n_outputs, const Woven *woven, Launch *launch);
+// The rows that the launch of JOB left, as the source of the next kernel.  IN_ORDER: their order matters.  REPORT: of the
+// launch.
+weft_status stored_after(QueryRun *run, Launch *launch, const WeaveJob *job, bool in_order, KernelReport *report,
+                         Source **out);
+Device     *stored_device(const Source *source);                           // that has the rows; NULL: they are here
+weft_status stored_fetch(QueryRun *run, const Source *source);             // rows that stayed on any device are here then
+void        stored_drop(const Source *source);                             // gives a device its memory back
 
 // ---- results --------------------------------------------------------------------------------------------------------
 

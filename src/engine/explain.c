@@ -68,8 +68,9 @@ static void print_sink(const QueryRun *run, const Pipeline *pipeline, Text *text
 static void indent(Text *text, int depth) { text_add(text, "%*s", 4 * depth, ""); }
 
 // "9 x 115 blocks of 256 threads x 8 rows, 40 registers, 12.3 kB shared, occupancy 75 %, 3 launches"
-static void print_shape(const GpuFigures *gpu, Text *text)
+static void print_shape(const KernelReport *kernel, Text *text)
 {
+    const GpuFigures *gpu = &kernel->gpu;
     text_add(text, "%u x %u blocks of %d threads x %d rows, %d registers, ", gpu->grid_x, gpu->grid_y, gpu->threads,
              gpu->items, gpu->registers);
     print_bytes(text, gpu->shared_bytes);
@@ -104,6 +105,9 @@ static void print_transfer(const KernelReport *kernel, Text *text)
             text_add(text, " (%.0f %% from pinned columns)",
                      100 * (double)gpu->bytes_straight / (double)gpu->bytes_host);
     }
+    if (kernel->reads_kept)
+        text_add(text, "%s%sits rows were in the memory of %s", gpu->kernel_ms > 0 || gpu->bytes_host ? ", " : "",
+                 gpu->bytes_host ? "" : "0 B over the link: ", kernel->device->name);
     if (gpu->bytes_in_place) {
         text_add(text, gpu->kernel_ms > 0 || gpu->bytes_host ? ", " : "");
         print_bytes(text, (double)gpu->bytes_in_place);
@@ -111,18 +115,30 @@ static void print_transfer(const KernelReport *kernel, Text *text)
     }
 }
 
+// "its rows stay in the memory of cuda:0: 1.2 MB, put together in 0.010 ms"
+static void print_kept(const KernelReport *kernel, Text *text)
+{
+    text_add(text, "its rows stay in the memory of %s: ", kernel->device->name);
+    print_bytes(text, (double)kernel->bytes_kept);
+    if (kernel->keep_ms > 0) text_add(text, ", put together in %.3f ms", kernel->keep_ms);
+}
+
+static void print_gpu_line(const KernelReport *kernel, void (*print)(const KernelReport *, Text *), int depth,
+                           Text *text)
+{
+    indent(text, depth);
+    text_add(text, "    ");
+    print(kernel, text);
+    text_add(text, "\n");
+}
+
 static void print_gpu(const KernelReport *kernel, int depth, Text *text)
 {
     const GpuFigures *gpu = &kernel->gpu;
-    indent(text, depth);
-    text_add(text, "    ");
-    print_shape(gpu, text);
-    text_add(text, "\n");
-    if (gpu->kernel_ms <= 0 && !gpu->bytes_host && !gpu->bytes_in_place) return;
-    indent(text, depth);
-    text_add(text, "    ");
-    print_transfer(kernel, text);
-    text_add(text, "\n");
+    print_gpu_line(kernel, print_shape, depth, text);
+    if (gpu->kernel_ms > 0 || gpu->bytes_host || gpu->bytes_in_place || kernel->reads_kept)
+        print_gpu_line(kernel, print_transfer, depth, text);
+    if (kernel->bytes_kept) print_gpu_line(kernel, print_kept, depth, text);
 }
 
 static void print_kernel_figures(const KernelReport *kernel, int depth, Text *text)

@@ -227,6 +227,7 @@ static KernelReport *report(QueryRun *run, int pipeline, const char *label, cons
     kernel->time_ms = launch->time_ms, kernel->wait_ms = launch->wait_ms, kernel->n_beside = launch->n_beside;
     kernel->woven_as = launch->woven_as, kernel->n_woven = launch->n_woven, kernel->gain = launch->gain;
     kernel->gpu = launch->gpu;
+    kernel->reads_kept = launch->source->kept != NULL;
     kernel->counts = arena_array(run->own, u64, woven->n_counts + 1);
     if (launch->counts) memcpy(kernel->counts, launch->counts, (size_t)woven->n_counts * sizeof(u64));
     return kernel;
@@ -286,6 +287,7 @@ static weft_status choose_device(QueryRun *run, const WeaveJob *job, const Woven
     *device = db->cpu;
     if (settings->device == DEVICE_CPU || run->must_use_cpu || unsuited(woven, limit)) return WEFT_OK;
     if (settings->device == DEVICE_CUDA) TRY(gpus_get(db->gpus, settings->gpu, &gpu, run->err));
+    else if (stored_device(job->source)) gpu = stored_device(job->source);     // however few: they are there
     else if (job->source->n_rows >= GPU_ROWS) gpu = gpus_ready(db->gpus);
     if (gpu) *device = gpu;
     return WEFT_OK;
@@ -346,6 +348,7 @@ static weft_status run_on_cpu(QueryRun *run, int pipeline, const char *label, co
     const Woven  *woven = launch->woven;
     const char   *notice = NULL;
     TRY(bring_tables(run, job, (Woven *)(uintptr_t)woven, session->db->cpu));
+    TRY(stored_fetch(run, job->source));
     const double  start = time_now_ms();
     launch->device = session->db->cpu;
     TRY(jit_get(session->db->jit, woven->text, woven->name, session->settings.jit, &launch->code, &notice, run->err));
@@ -442,7 +445,9 @@ static weft_status run_job(QueryRun *run, int pipeline, const char *label, const
                         .stop = &session->stop,
                         .rows_done = &session->rows_done };
     if (job->sink == SINK_TABLE && device->make_table) table_facts(run, pipeline, woven, job->notes, launch);
+    if (job->sink == SINK_ROWS && job->notes && device->keep_rows) stored_facts(run, job->n_outputs, woven, launch);
     if (device->scan) TRY(bring_tables(run, job, woven, device));
+    if (stored_device(job->source) != device) TRY(stored_fetch(run, job->source));
     const bool stands_in = should_stand_in(run, job, launch), is_asked = device->scan && !stands_in;
     if (is_asked) arrive(run, pipeline, launch);
     if (is_asked) status = run_on_gpu(run, launch, &refused);
@@ -506,39 +511,56 @@ static const char *label_of(const WeaveJob *segment)
     return step->table ? "join" : step->value ? "compute" : "filter";
 }
 
-// A segment that is not the last: its rows become the source of the next one.
-static weft_status store_segment(QueryRun *run, const PipelineJob *pj, WeaveJob *segment, int end, Source **stored)
+// A GPU may run it: its rows may stay there.
+static bool may_stay(const QueryRun *run, const Source *source)
 {
-    Launch     launch = { 0 };
-    const bool only_weave = run->only_weave;
-    segment->sink = SINK_ROWS;
+    const Settings *settings = &run->session->settings;
+    if (run->must_use_cpu || settings->device == DEVICE_CPU) return false;
+    return settings->device == DEVICE_CUDA || source->n_rows >= GPU_ROWS || stored_device(source);
+}
+
+// A segment that ends before step END, and its rows as *SOURCE, which is what it reads.  The rows that it read are no
+// longer needed then: at most two such sources are there at a time.
+static weft_status store_segment(QueryRun *run, const PipelineJob *pj, WeaveJob *segment, int end,
+                                 const Source **source)
+{
+    Launch  launch = { 0 };
+    Source *stored = NULL;
+    segment->source = *source, segment->sink = SINK_ROWS, segment->stop = pj->job.stop;
     segment->outputs = columns_before(run, &pj->job, end, &segment->n_outputs);
+    if (may_stay(run, *source)) segment->notes = stored_notes(run, segment->n_outputs);
+    const bool only_weave = run->only_weave;
     run->only_weave = false;           // the shape of a kernel depends on what the one before left
     weft_status status = run_job(run, pj->number, label_of(segment), segment, -1, &launch);
     run->only_weave = only_weave;
-    if (!status) status = stored_from_launch(run, &launch, segment->outputs, segment->n_outputs, stored);
+    stored_drop(*source);
+    if (!status) {
+        PipelineReport *reports = &run->reports[pj->number];
+        status = stored_after(run, &launch, segment, pj->pipeline->sink != SINK_GROUPS,
+                              &reports->kernels[reports->n_kernels - 1], &stored);
+    }
     if (launch.memory) launch.device->free_launch(launch.device, &launch);
+    *source = stored;
     return status;
 }
 
 // Each segment is a kernel; the last one ends in the sink.
 static weft_status run_segments(QueryRun *run, PipelineJob *pj, Launch *launch)
 {
-    WeaveCut  *cuts;
-    const int  n_cuts = segments_of(run, pj->number, &pj->job, &cuts);
-    WeaveJob   last = pj->job;
+    WeaveCut     *cuts;
+    const int     n_cuts = segments_of(run, pj->number, &pj->job, &cuts);
+    const Source *source = pj->job.source;
+    WeaveJob      last = pj->job;
     for (int c = 0; c < n_cuts; c++) {
         const int first = c ? cuts[c - 1].before : 0, end = cuts[c].before;
-        WeaveJob  segment = { .source = last.source,
-                              .steps = pj->job.steps + first,
-                              .n_steps = end - first,
-                              .stop = pj->job.stop };
-        Source   *stored = NULL;
-        TRY(store_segment(run, pj, &segment, end, &stored));
-        last.source = stored, last.steps = pj->job.steps + end, last.n_steps = pj->job.n_steps - end;
+        WeaveJob  segment = { .steps = pj->job.steps + first, .n_steps = end - first };
+        TRY(store_segment(run, pj, &segment, end, &source));
+        last.source = source, last.steps = pj->job.steps + end, last.n_steps = pj->job.n_steps - end;
     }
-    const bool is_sink = !last.n_steps && (n_cuts || !run->session->settings.weave);
-    return run_job(run, pj->number, is_sink ? "sink" : "woven", &last, pj->limit, launch);
+    const bool        is_sink = !last.n_steps && (n_cuts || !run->session->settings.weave);
+    const weft_status status = run_job(run, pj->number, is_sink ? "sink" : "woven", &last, pj->limit, launch);
+    stored_drop(source);
+    return status;
 }
 
 // ---- parameters: known by the time that a pipeline runs -------------------------------------------------------------

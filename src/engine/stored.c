@@ -8,6 +8,7 @@
 #include "engine/engine.h"
 
 #define STORED_CHUNK_ROWS (1u << 30)
+#define COMPILE_ROWS ((u64)1 << 23)      // so many are worth waiting for the compiler (as in table.c)
 
 static void release_dict(void *dict) { dict_release(dict); }
 
@@ -272,6 +273,11 @@ weft_status stored_source(QueryRun *run, const Pipeline *pipeline, const ColumnS
 }
 
 // ---- between the kernels of one pipeline (segments.c) ---------------------------------------------------------------
+//
+// A kernel leaves rows, and the next one reads them: from the host's memory, or where they are, in that of a device.
+// There they become a chunk without data here, of which the device was told the widths; the range of its columns was
+// found out by the kernel that left the rows, and is what the next one is woven with.  At most two such chunks are there
+// at a time: the one that a kernel reads goes when that is done.
 
 static weft_status bitmap_of(QueryRun *run, const u8 *nulls, u64 n_rows, u64 **valid)
 {
@@ -283,44 +289,197 @@ static weft_status bitmap_of(QueryRun *run, const u8 *nulls, u64 n_rows, u64 **v
     return WEFT_OK;
 }
 
-// The rows a kernel left, as the source of the next one: OUTPUTS[i] is the column that output i holds.
-weft_status stored_from_launch(QueryRun *run, const Launch *launch, Expr *const *outputs, int n_outputs, Source **out)
+struct Kept {
+    Device *device;                    // NULL: it was told to drop them
+    Source *source;
+    Chunk  *chunk;
+};
+
+// A source of one chunk with so many rows; what its columns hold is for the caller to say.
+static Source *one_chunk(QueryRun *run, const Launch *launch, const WeaveJob *job, Chunk **out)
 {
-    Source       *source = *out = arena_make(run->arena, Source);
-    Chunk        *chunk = arena_make(run->arena, Chunk);
+    const int     n = job->n_outputs;
+    Source       *source = arena_make(run->arena, Source);
+    Chunk        *chunk = *out = arena_make(run->arena, Chunk);
     const Chunk **chunks = arena_array(run->arena, const Chunk *, 1);
-    int          *chunk_column = arena_array(run->arena, int, n_outputs + 1);
-    if (launch->rows.n_rows > STORED_CHUNK_ROWS)
-        return fail(run->err, WEFT_UNSUPPORTED, -1, "more than %u rows between two kernels of a pipeline",
-                    STORED_CHUNK_ROWS);
+    int          *chunk_column = arena_array(run->arena, int, n + 1);
+    chunks[0] = chunk;
+    *chunk = (Chunk){ .n_rows = (u32)launch->rows.n_rows, .columns = arena_array(run->arena, ColumnChunk, n + 1) };
     *source = (Source){ .name = "stored",
-                        .n_columns = n_outputs,
+                        .n_columns = n,
+                        .columns = arena_array(run->arena, SourceColumn, n + 1),
                         .n_chunks = 1,
                         .chunks = chunks,
                         .chunk_column = chunk_column,
                         .n_rows = launch->rows.n_rows };
-    source->columns = arena_array(run->arena, SourceColumn, n_outputs + 1);
-    chunks[0] = chunk;
-    chunk->n_rows = (u32)launch->rows.n_rows;
-    chunk->columns = arena_array(run->arena, ColumnChunk, n_outputs + 1);
-    for (int o = 0; o < n_outputs; o++) {
+    for (int o = 0; o < n; o++) {
         const OutColumn *column = &launch->woven->outputs[o];
-        void            *data;
-        u64             *valid = NULL;
-        TRY(query_alloc(run, launch->rows.n_rows * 8 + 64, &data));
-        TRY(query_copy(run, data, launch->rows.columns[column->value], launch->rows.n_rows * 8));
-        if (column->null >= 0) TRY(bitmap_of(run, launch->rows.columns[column->null], launch->rows.n_rows, &valid));
+        const Expr      *output = job->outputs[o];
         chunk_column[o] = o;
-        chunk->columns[o] = (ColumnChunk){
-            .data = data, .valid = valid, .width = 8, .has_range = true, .min = INT64_MIN, .max = INT64_MAX
-        };
-        source->columns[o] = (SourceColumn){ .id = outputs[o]->column,
-                                             .name = run->plan->columns[outputs[o]->column].name,
-                                             .type = outputs[o]->type,
+        source->columns[o] = (SourceColumn){ .id = output->column,
+                                             .name = run->plan->columns[output->column].name,
+                                             .type = output->type,
                                              .dict = column->dict,
                                              .dict_count = column->dict_count,
                                              .width = 8,
                                              .range = column->range };
     }
+    return source;
+}
+
+static weft_status store_here(QueryRun *run, const Launch *launch, const WeaveJob *job, Source **out)
+{
+    Chunk    *chunk;
+    const u64 n_rows = launch->rows.n_rows;
+    if (n_rows > STORED_CHUNK_ROWS)
+        return fail(run->err, WEFT_UNSUPPORTED, -1, "more than %u rows between two kernels of a pipeline",
+                    STORED_CHUNK_ROWS);
+    *out = one_chunk(run, launch, job, &chunk);
+    for (int o = 0; o < job->n_outputs; o++) {
+        const OutColumn *column = &launch->woven->outputs[o];
+        void            *data;
+        u64             *valid = NULL;
+        TRY(query_alloc(run, n_rows * 8 + 64, &data));
+        TRY(query_copy(run, data, launch->rows.columns[column->value], n_rows * 8));
+        if (column->null >= 0) TRY(bitmap_of(run, launch->rows.columns[column->null], n_rows, &valid));
+        chunk->columns[o] = (ColumnChunk){
+            .data = data, .valid = valid, .width = 8, .has_range = true, .min = INT64_MIN, .max = INT64_MAX
+        };
+    }
     return WEFT_OK;
+}
+
+const u8 *stored_notes(QueryRun *run, int n_outputs)
+{
+    u8 *notes = arena_alloc(run->arena, (size_t)n_outputs + 1);
+    for (int o = 0; o < n_outputs; o++) notes[o] = NOTE_RANGE;
+    return notes;
+}
+
+void stored_facts(QueryRun *run, int n_outputs, const Woven *woven, Launch *launch)
+{
+    launch->n_facts = n_outputs;
+    launch->facts = arena_array(run->arena, RowFacts, n_outputs + 1);
+    for (int o = 0; o < n_outputs; o++)
+        launch->facts[o] = (RowFacts){ .value = woven->outputs[o].value, .null = woven->outputs[o].null };
+}
+
+static u8 width_of(i64 low, i64 high)
+{
+    const u64 span = (u64)high - (u64)low;
+    return span <= UINT8_MAX ? 1 : span <= UINT16_MAX ? 2 : span <= UINT32_MAX ? 4 : 8;
+}
+
+// As a store describes a column: what the kernel found out about it.  A column that is nothing but NULL has no range.
+static ColumnChunk describe_column(const RowFacts *facts, bool is_float)
+{
+    static const u64  somewhere_else;  // validity that is not here either
+    const bool        has_range = is_float || facts->low <= facts->high;
+    ColumnChunk       column = { .valid = facts->has_null ? &somewhere_else : NULL, .width = 8, .has_range = has_range };
+    if (is_float) column.min = INT64_MIN, column.max = INT64_MAX;
+    else if (!has_range) column.width = 1;
+    else {
+        column.base = column.min = facts->low, column.max = facts->high;
+        column.width = width_of(facts->low, facts->high);
+    }
+    return column;
+}
+
+static void describe_source_column(const ColumnChunk *column, bool is_float, SourceColumn *out)
+{
+    out->width = column->width;
+    out->range.nullable = column->valid != NULL;
+    if (is_float) return;
+    out->range.known = true;
+    out->range.low = column->has_range ? column->min : 0, out->range.high = column->has_range ? column->max : -1;
+}
+
+static void drop_kept(void *context)
+{
+    Kept *kept = context;
+    if (kept->device) kept->device->drop_rows(kept->device, kept->chunk->id);
+    kept->device = NULL;
+}
+
+static void describe_kept(QueryRun *run, const Launch *launch, const WeaveJob *job, Kept *kept, RowKeep *keep)
+{
+    const int n = job->n_outputs;
+    int      *values = arena_array(run->arena, int, n + 1), *nulls = arena_array(run->arena, int, n + 1);
+    kept->source = one_chunk(run, launch, job, &kept->chunk);
+    kept->chunk->id = chunk_new_id();
+    for (int o = 0; o < n; o++) {
+        const RowFacts *facts = &launch->facts[o];
+        const bool      is_float = launch->woven->outputs[o].is_float;
+        kept->chunk->columns[o] = describe_column(facts, is_float);
+        describe_source_column(&kept->chunk->columns[o], is_float, &kept->source->columns[o]);
+        values[o] = facts->value, nulls[o] = facts->null;
+    }
+    *keep = (RowKeep){ .chunk = kept->chunk, .n_columns = n, .values = values, .nulls = nulls };
+}
+
+// *OUT NULL: they did not stay there.
+static void keep_there(QueryRun *run, Launch *launch, const WeaveJob *job, bool in_order, KernelReport *report,
+                       Source **out)
+{
+    Device *device = launch->device;
+    Kept   *kept = arena_make(run->arena, Kept);
+    RowKeep keep;
+    *out = NULL;
+    if (launch->rows.n_rows > STORED_CHUNK_ROWS) return;
+    describe_kept(run, launch, job, kept, &keep);
+    keep.in_order = in_order;
+    keep.may_compile = run->session->settings.gpu_wait || launch->rows.n_rows >= COMPILE_ROWS;
+    const bool are_there = device->keep_rows(device, launch, &keep);
+    if (keep.refused[0])
+        query_notice(run, arena_printf(run->own, "%s did not keep the rows between two kernels, the CPU did: %s",
+                                       device->name, keep.refused));
+    if (!are_there) return;
+    kept->device = device, kept->source->kept = kept;
+    arena_defer(run->arena, drop_kept, kept);
+    report->bytes_kept = keep.bytes, report->keep_ms = keep.kernel_ms;
+    *out = kept->source;
+}
+
+weft_status stored_after(QueryRun *run, Launch *launch, const WeaveJob *job, bool in_order, KernelReport *report,
+                         Source **out)
+{
+    if (launch->keeps_rows) {
+        keep_there(run, launch, job, in_order, report, out);
+        if (*out) return WEFT_OK;
+        TRY(query_device_failed(run, launch->device->fetch_rows(launch->device, launch, run->err)));
+    }
+    return store_here(run, launch, job, out);
+}
+
+Device *stored_device(const Source *source) { return source->kept ? source->kept->device : NULL; }
+
+static weft_status fetch_kept(QueryRun *run, Kept *kept)
+{
+    Chunk *chunk = kept->chunk;
+    for (int c = 0; c < kept->source->n_columns; c++) {
+        ColumnChunk *column = &chunk->columns[c];
+        void        *data, *valid = NULL;
+        TRY(query_alloc(run, (u64)chunk->n_rows * column->width + 64, &data));
+        if (column->valid) TRY(query_alloc(run, chunk->n_rows / 8 + 64, &valid));
+        if (query_should_stop(run, 0)) return query_canceled(run);
+        TRY(query_device_failed(run, kept->device->fetch_column(kept->device, chunk, c, data, valid, run->err)));
+        column->data = data, column->valid = valid;
+    }
+    return WEFT_OK;
+}
+
+weft_status stored_fetch(QueryRun *run, const Source *source)
+{
+    Kept *kept = source->kept;
+    if (!kept) return WEFT_OK;
+    TRY(fetch_kept(run, kept));
+    stored_drop(source);
+    kept->source->kept = NULL;
+    kept->chunk->id = 0;               // what a device copies of it is not looked up
+    return WEFT_OK;
+}
+
+void stored_drop(const Source *source)
+{
+    if (source && source->kept) drop_kept(source->kept);
 }

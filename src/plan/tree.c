@@ -15,11 +15,16 @@ Plan *plan_new(Arena *arena)
     return plan;
 }
 
+// Names may lie in the tree that the parser made, and a plan outlives it.
+static const char *own_name(const Plan *plan, const char *name) { return name ? arena_strdup(plan->arena, name) : NULL; }
+
 int plan_add_column(Plan *plan, Type type, const char *name, const char *qualifier)
 {
-    *LIST_PUSH(plan->arena, plan->columns, plan->n_columns) = (PlanColumn){
-        .type = type, .range = range_of_type(type), .n_distinct = 1, .name = name, .qualifier = qualifier
-    };
+    *LIST_PUSH(plan->arena, plan->columns, plan->n_columns) = (PlanColumn){ .type = type,
+                                                                            .range = range_of_type(type),
+                                                                            .n_distinct = 1,
+                                                                            .name = own_name(plan, name),
+                                                                            .qualifier = own_name(plan, qualifier) };
     return plan->n_columns - 1;
 }
 

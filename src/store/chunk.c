@@ -107,6 +107,12 @@ static void place_columns(StoredChunk *chunk, const u8 *at)
 
 // ---- life ----------------------------------------------------------------------------------------------------------
 
+u64 chunk_new_id(void)
+{
+    static _Atomic u64 n_chunks;
+    return ++n_chunks;
+}
+
 static weft_status chunk_new(Budget *budget, int n_columns, u32 n_rows, const char *path, StoredChunk **out, Error *err)
 {
     size_t columns_bytes = sizeof(ColumnChunk) * (size_t)n_columns, checksums_bytes = sizeof(u64) * (size_t)n_columns;
@@ -118,8 +124,7 @@ static weft_status chunk_new(Budget *budget, int n_columns, u32 n_rows, const ch
     StoredChunk *chunk = memory;
     u8 *rest = (u8 *)memory + sizeof(StoredChunk);
     *chunk = (StoredChunk){ .n_holds = 1, .n_columns = n_columns, .budget = budget, .bytes = bytes };
-    static _Atomic u64 n_chunks;
-    chunk->chunk.id = ++n_chunks;
+    chunk->chunk.id = chunk_new_id();
     chunk->chunk.n_rows = n_rows;
     chunk->chunk.columns = (ColumnChunk *)(void *)rest;
     chunk->checksums = (u64 *)(void *)(rest += columns_bytes);

@@ -105,7 +105,7 @@ FloatBits float_bits_unite(FloatBits a, FloatBits b);
 
 typedef struct ColumnChunk {
     const void *data;                  // n_rows values, 64-byte aligned, readable to a multiple of 64 bytes past the
-                                       // end
+                                       // end; NULL: they are in the memory of a device only (Source.kept)
     const u64  *valid;                 // bit i is 1 where row i is not NULL; NULL when no row is NULL
     i64         base;                  // value = base + stored; 0 for real and double
     u8          width;                 // bytes per stored value: 1, 2, 4, 8 (real 4, double 8, both raw)
@@ -125,6 +125,8 @@ typedef struct Chunk {
     u32          n_rows;
     ColumnChunk *columns;              // one per table column
 } Chunk;
+
+u64 chunk_new_id(void);                // for a chunk that is not from a store and of which a device has copies
 
 // Checks the column's data against its checksum, the first time; later calls cost one atomic read.  Any thread.  Needed
 // only in tables from store_peek_table.

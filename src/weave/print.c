@@ -409,6 +409,7 @@ static void print_rows(Printer *p, const char *live)
     }
     add_fragment(p, &block, sink->adds);
     if (sink->n_outs) print_block(p, p->has_selection ? "EACH" : "EACH_ROW", live, &block);
+    else text_free(&block);
 }
 
 static void add_cube(const Printer *p, Text *block)
@@ -439,6 +440,7 @@ static void print_groups(Printer *p, const char *live)
         text_add(&block, ", 1)\n");
     }
     if (block.length) print_block(p, p->has_selection ? "EACH" : "EACH_ROW", live, &block);
+    else text_free(&block);
     if (is_total && !p->ir->n_dims) print_line(p, "TOTAL_ROWS(%sa%d_, %s)", p->prefix, sink->rows, live);
 }
 

@@ -14,6 +14,10 @@
 // CHAIN_PIECES of them at most.  Of a longer chain the
 // host makes the table.
 //
+// And the kernel that makes columns of rows, for the next kernel of the query to read: with weaving off, rows stay where
+// they are.  A part of its launch is a column.  Where the order of the source matters, segments say how far each row has
+// to move.
+//
 // And the kernel that puts cells of a cube (cube.c) together for one of its queries.  A part is one of its
 // accumulators, a sum of 128 bits as a whole; a row is a
 // group, or one of several lanes that share a group's cells: few groups would leave most threads without any, and one
@@ -232,6 +236,42 @@ const char *weave_order_text(const char **name)
            "    }\n"
            "    TOTAL_END(sum, i64, n_keys, 2)\n"
            "    TOTAL_END(most, i64, longest, 3)\n"
+           "}\n";
+}
+
+const char *weave_keep_text(const char **name)
+{
+    *name = "t_keep";
+    return "// rows to columns that the next kernel reads\n"
+           "KERNEL(t_keep)\n"
+           "{\n"
+           "    PARAM(u64, width, 0)\n"
+           "    PARAM(u64, base, 1)\n"
+           "    PARAM(u64, has_nulls, 2)\n"
+           "    PARAM(u64, n_segments, 3)\n"
+           "    TABLE(KernelSegment, segments, 0)\n"
+           "    COLUMN(u64, value, 0)\n"
+           "    COLUMN(u8, is_null, 1)\n"
+           "    PLACES(places, 0)\n"
+           "    PLACES(valid, 1)\n"
+           "    TILES {\n"
+           "        ROWS(live)\n"
+           "        LOAD(u64, value, live)\n"
+           "        LOAD(u8, is_null, live)\n"
+           "        EACH_ROW(live) {\n"
+           "            u64 at = ROW_NUMBER;\n"
+           "            if (n_segments) {\n"
+           "                PLACE_OF(distance, segments, n_segments, at)\n"
+           "                at += distance;\n"
+           "            }\n"
+           "            const u64 is_there = !(has_nulls && is_null[i]);\n"
+           "            PLACE(places, width, at, is_there ? value[i] - base : 0)\n"
+           "            if (has_nulls && is_there) {\n"
+           "                FRESH(is_fresh, valid, at)\n"
+           "                (void)is_fresh;\n"
+           "            }\n"
+           "        }\n"
+           "    }\n"
            "}\n";
 }
 

@@ -26,6 +26,8 @@ typedef struct SourceColumn {
     Range       range;
 } SourceColumn;
 
+typedef struct Kept Kept;              // rows that stayed in the memory of a device (engine/stored.c)
+
 typedef struct Source {                // a table snapshot, or the rows another kernel left
     const char    *name;
     int            n_columns;
@@ -35,6 +37,7 @@ typedef struct Source {                // a table snapshot, or the rows another 
     const int     *chunk_column;       // source column -> column number in the chunks
     u64            n_rows;
     bool           from_store;         // chunks are to be checked (chunk_verify) before they are read
+    Kept          *kept;               // not NULL: columns have no data here until they are fetched
 } Source;
 
 // ---- tables to probe ------------------------------------------------------------------------------------------------
@@ -312,6 +315,8 @@ const char *weave_fill_text(Arena *arena, int n_keys, const char **name);
 // Two that chain rows of equal key: in any order; in that of the source.
 const char *weave_link_text(Arena *arena, int n_keys, const char **name);
 const char *weave_order_text(const char **name);
+// One that makes columns of the rows, of as few bytes as they need, for the next kernel to read.
+const char *weave_keep_text(const char **name);
 
 // A kernel that puts cells of a cube together for a query: a part for each accumulator, a row for each group and lane.
 const char *weave_fold_text(const char **name);
@@ -358,6 +363,19 @@ enum {  // what it is handed, by number: parameters; columns; state slots
     FILL_PLACES = 0,
     FILL_BITS,
     FILL_COUNT,
+};
+
+// the same for the kernel that makes columns of rows
+enum {
+    KEEP_WIDTH = 0,
+    KEEP_BASE,
+    KEEP_HAS_NULLS,
+    KEEP_SEGMENTS,  // 0: rows keep their places
+    KEEP_PARAMS,
+    KEEP_VALUE = 0,
+    KEEP_NULL,
+    KEEP_PLACES = 0,
+    KEEP_VALID,
 };
 
 // the same for the kernels that chain rows; keys are columns, and tables, from 0 on, and segments the table after them

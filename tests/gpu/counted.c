@@ -5,7 +5,8 @@
 //   - chunks that lie in the device's memory are scanned in one launch, however many they are;
 //   - a query allocates nothing from the driver;
 //   - the host waits for no kernel before it starts the next one: neither for each chunk nor for each launch;
-//   - queries that meet have each column copied once for all of them.
+//   - queries that meet have each column copied once for all of them;
+//   - with weaving off, the rows between two kernels stay where they are.
 //
 // Run by tests/check-gpu with the fake driver.
 
@@ -25,10 +26,10 @@ enum {
 };
 enum { N_AT_ONCE = 8, TRIES = 10 };
 
-typedef struct Counts { int launches, allocations, waits; size_t bytes; } Counts;
+typedef struct Counts { int launches, allocations, waits; size_t bytes, bytes_back; } Counts;
 
 static int (*count)(const char *call);
-static size_t (*bytes_to_device)(void);
+static size_t (*bytes_to_device)(void), (*bytes_to_host)(void);
 
 static Counts counts_now(void)
 {
@@ -36,6 +37,7 @@ static Counts counts_now(void)
                      .allocations = count("cuMemAlloc") + count("cuMemHostAlloc") + count("cuEventCreate") +
                                     count("cuStreamCreate"),
                      .bytes = bytes_to_device(),
+                     .bytes_back = bytes_to_host(),
                      .waits = count("cuStreamSynchronize") + count("cuEventSynchronize") + count("cuCtxSynchronize") };
 }
 
@@ -43,7 +45,7 @@ static Counts counts_since(Counts before)
 {
     const Counts now = counts_now();
     return (Counts){ now.launches - before.launches, now.allocations - before.allocations, now.waits - before.waits,
-                     now.bytes - before.bytes };
+                     now.bytes - before.bytes, now.bytes_back - before.bytes_back };
 }
 
 static Counts counts_of(weft_session *session, const char *sql)
@@ -56,8 +58,8 @@ static Counts counts_of(weft_session *session, const char *sql)
 static void check_counts(int is_right, const char *what, Counts counts)
 {
     char got[200];
-    snprintf(got, sizeof got, "%d launches, %d allocations, %d waits, %zu bytes to the device", counts.launches,
-             counts.allocations, counts.waits, counts.bytes);
+    snprintf(got, sizeof got, "%d launches, %d allocations, %d waits, %zu bytes to the device, %zu back",
+             counts.launches, counts.allocations, counts.waits, counts.bytes, counts.bytes_back);
     check(is_right, what, got);
 }
 
@@ -120,6 +122,76 @@ static void check_resident(weft_session *session)
         const Counts counts = counts_of(session, kinds[k]);
         check_counts(counts.launches > 0 && !counts.allocations, kinds[k], counts);
     }
+}
+
+// ---- kernels of their own: rows stay in between ---------------------------------------------------------------------
+
+// Nearly all rows pass all steps, so that one column of a byte, copied once, would be seen.
+static const char *const unwoven[] = {
+    ("select l.name, sum(a), count(c), min(r.name) from t, names l, names r "
+     "where d % 5 = l.id and d % 3 = r.id and b >= 1 group by l.name order by l.name"),
+    "select count(*) from t, names l, names r where d % 5 = l.id and d % 3 = r.id and b >= 1",
+    "select sum(a) from (select a, b + c as e from t, names l where d % 5 = l.id and b >= 1) s where e > 20",
+};
+// The order of rows matters: what comes back is the answer, and segments.
+static const char in_order[] = "select a, l.name from t, names l where d % 5 = l.id and b >= 1 and a % 500 = 0";
+enum { N_UNWOVEN = sizeof unwoven / sizeof *unwoven, N_ROWS = N_CHUNKS * CHUNK_ROWS, LITTLE = N_ROWS / 2 };
+
+static void check_answer(weft_session *session, const char *sql)
+{
+    char *got, *expected;
+    must(session, "set device = cpu");
+    expected = answer(session, sql);
+    must(session, "set device = cuda");
+    n_notices = 0;
+    got = answer(session, sql);
+    check(strcmp(got, expected) == 0 && !n_notices, sql, got);
+    free(got);
+    free(expected);
+}
+
+// A run that has ended may hold what it read for a moment.
+static void check_given_back(weft_session *session)
+{
+    char *held = NULL;
+    for (int i = 0; i < 1000 && (!held || strcmp(held, "0|") != 0); i++) {
+        if (held) usleep(1000);
+        free(held);
+        held = answer(session, "select bytes_held from weft_devices where device = 'cuda:0'");
+    }
+    check(strcmp(held, "0|") == 0, "all that was held for rows is given back", held);
+    free(held);
+}
+
+static void check_explained(weft_session *session)
+{
+    char        sql[QUERY_BYTES + 20];
+    snprintf(sql, sizeof sql, "explain analyze %s", unwoven[0]);
+    char       *text = answer(session, sql);
+    const char *kept = "0 B over the link: its rows were in the memory of cuda:0", *at = text;
+    int         n = 0;
+    for (; (at = strstr(at, kept)); at++) n++;
+    check(n >= 3, "EXPLAIN ANALYZE says that both joins and the sink found their rows on the device", text);
+    check(strstr(text, "its rows stay in the memory of cuda:0: ") != NULL, "and that they stayed there", text);
+    free(text);
+}
+
+static void check_unwoven(weft_session *session)
+{
+    must(session, "insert into names values (3, 'three'), (4, 'four'), (0, 'none')");
+    must(session, "set weave = off");
+    for (int k = 0; k < N_UNWOVEN; k++) {
+        check_answer(session, unwoven[k]);
+        const Counts counts = counts_of(session, unwoven[k]);
+        check_counts(counts.launches > 3 && counts.bytes < LITTLE && counts.bytes_back < LITTLE, unwoven[k], counts);
+        check_counts(!counts.allocations, "rows that stay take nothing from the driver", counts);
+    }
+    check_answer(session, in_order);
+    const Counts counts = counts_of(session, in_order);
+    check_counts(counts.bytes < LITTLE && counts.bytes_back < LITTLE, in_order, counts);
+    check_explained(session);
+    check_given_back(session);
+    must(session, "set weave = on");
 }
 
 // The fewest of several runs: on a busy machine the link is waited for now and then.
@@ -194,10 +266,12 @@ int main(void)
     Bench       bench;
     *(void **)&count = fake ? dlsym(fake, "fake_cuda_count") : NULL;
     *(void **)&bytes_to_device = fake ? dlsym(fake, "fake_cuda_bytes_to_device") : NULL;
-    if (!count || !bytes_to_device) return puts("failed: WEFT_LIBCUDA does not name the fake driver"), 1;
+    *(void **)&bytes_to_host = fake ? dlsym(fake, "fake_cuda_bytes_to_host") : NULL;
+    if (!count || !bytes_to_device || !bytes_to_host) return puts("failed: WEFT_LIBCUDA does not name the fake driver"), 1;
     setenv("WEFT_FAKE_CUDA_MEMORY", "60000000", 1);
     open_bench(&bench, "24MB");
     check_resident(bench.sessions[0]);
+    check_unwoven(bench.sessions[0]);
     check_waits(bench.sessions[0]);
     close_bench(&bench);
     open_bench(&bench, "4MB");

@@ -22,10 +22,11 @@
 // can be registered: "none", or "writable", as by drivers that know no read-only memory, or by default with the flag
 // where it is read-only.  "A compiler" keeps the text: the module that is loaded from it is compiled with libtcc.
 // fake_nvrtc_takes(200) makes each compile take so many milliseconds, fake_cuda_asking_takes(200) every third question
-// for an event so many microseconds, fake_cuda_launch_takes(200) the next launch so many milliseconds,
+// for an event so many microseconds, fake_cuda_entering_takes(200) the next thread that never had a context so many
+// milliseconds to get one, fake_cuda_launch_takes(200) the next launch so many milliseconds,
 // fake_cuda_busy(200) keeps its stream at work before it, until fake_cuda_go_on.  WEFT_FAKE_NVRTC_LOG is what a compile
 // leaves in its log.  fake_cuda_count("cuLaunchKernel") says how often a call was made so far, by whomever;
-// fake_cuda_bytes_to_device() what copies brought.  There are two GPUs of compute capability 9.0 and 256 MiB, or as
+// fake_cuda_bytes_to_device() and fake_cuda_bytes_to_host() what copies brought.  There are two GPUs of compute capability 9.0 and 256 MiB, or as
 // WEFT_FAKE_CUDA_GPUS, WEFT_FAKE_CUDA_CAPABILITY (61) and WEFT_FAKE_CUDA_MEMORY (bytes) say.  Not covered: the words of
 // cuda.h itself (scripts/cuda-check compiles them, a GPU runs them).
 
@@ -99,7 +100,7 @@ static Module *modules;
 static int     n_streams, n_events, n_modules, n_retained, sticky;
 static Context contexts[64];           // by number of the GPU
 static _Thread_local Context *current;
-static size_t  bytes_device, bytes_registered, bytes_registered_most, bytes_straight, bytes_to_device;
+static size_t  bytes_device, bytes_registered, bytes_registered_most, bytes_straight, bytes_to_device, bytes_to_host;
 static int     n_registering;
 
 // ---- faults ---------------------------------------------------------------------------------------------------------
@@ -135,6 +136,7 @@ static Counted counted[64];
 
 CALL int    fake_cuda_count(const char *call);     // how often it was called so far
 CALL size_t fake_cuda_bytes_to_device(void);       // that copies from the host were to bring so far
+CALL size_t fake_cuda_bytes_to_host(void);         // the same, to the host
 
 // With the lock held.
 static int *count_of(const char *call)
@@ -163,6 +165,14 @@ CALL size_t fake_cuda_bytes_to_device(void)
     return bytes;
 }
 
+CALL size_t fake_cuda_bytes_to_host(void)
+{
+    pthread_mutex_lock(&lock);
+    const size_t bytes = bytes_to_host;
+    pthread_mutex_unlock(&lock);
+    return bytes;
+}
+
 static _Atomic int compile_ms;
 
 static _Atomic int n_sieved;
@@ -176,6 +186,11 @@ static _Atomic int ask_us, n_asked;
 
 CALL void fake_cuda_asking_takes(int us);
 CALL void fake_cuda_asking_takes(int us) { ask_us = us; }
+
+static _Atomic int entering_ms;
+
+CALL void fake_cuda_entering_takes(int ms);
+CALL void fake_cuda_entering_takes(int ms) { entering_ms = ms; }
 
 static _Atomic int launch_ms;
 
@@ -739,7 +754,17 @@ DEFINE(cuDevicePrimaryCtxRelease_v2, (CuDevice device))
     abort();
 }
 
-DEFINE(cuCtxSetCurrent, (CuContext context)) { ENTER("cuCtxSetCurrent"); current = (Context *)context; LEAVE(0); }
+DEFINE(cuCtxSetCurrent, (CuContext context))
+{
+    static _Thread_local bool has_come;
+    const int                 ms = has_come ? 0 : atomic_exchange(&entering_ms, 0);
+    has_come = true;
+    if (ms) usleep((useconds_t)ms * 1000);
+    ENTER("cuCtxSetCurrent");
+    current = (Context *)context;
+    LEAVE(0);
+}
+
 DEFINE(cuCtxGetCurrent, (CuContext *context)) { *context = (CuContext)(void *)current; return 0; }
 
 DEFINE(cuCtxSynchronize, (void))
@@ -941,6 +966,7 @@ DEFINE(cuMemcpyDtoHAsync_v2, (void *to, CuAddress from, size_t bytes, CuStream s
 {
     ENTER("cuMemcpyDtoHAsync");
     if (!is_device((const void *)(uintptr_t)from, bytes)) LEAVE(complain("a copy from what is not device memory"));
+    bytes_to_host += bytes;
     const int result =
         push(stream, (Op){ .kind = OP_COPY, .to = to, .from = (const void *)(uintptr_t)from, .bytes = bytes });
     if (!result && !is_pinned(to, bytes)) run_all((Stream *)stream);

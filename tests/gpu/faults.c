@@ -3,7 +3,8 @@
 // Run by tests/check-gpu with the fake driver.  For each call and each n: the nth such call fails, with an error that
 // passes and with one that takes the context along.  A query then runs on the CPU and says so, or SET device refuses;
 // nothing is left, and the next database finds the device as if nothing had happened.  An error that passes costs those
-// their device that met it, and nobody after them.
+// their device that met it, and nobody after them.  With "unwoven" every operator is a kernel of its own, and rows
+// stay on the device in between.
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -45,6 +46,8 @@ static const char *const queries[] = {
     "select d.name, sum(f.v) from f join d on f.k = d.k group by d.name order by d.name",
     "select v, x from f where v % 97 = 5",
     "select a.v, b.v from f a join f b on a.v = b.k where a.k < 20 order by 1, 2",
+    ("select a.name, count(b.name), sum(f.v) from f join d a on f.k = a.k join d b on f.v % 100 = b.k "
+     "where f.g is not null and f.x < 40 group by a.name order by a.name"),
 };
 enum {
     N_QUERIES = sizeof queries / sizeof *queries,
@@ -55,6 +58,7 @@ enum {
 
 static char *expected[N_QUERIES];
 static int   n_passed, n_failed, n_fallbacks;
+static int   is_unwoven;
 
 static char *answer(weft_session *session, const char *sql)
 {
@@ -98,6 +102,7 @@ static void fill(weft_session *session)
     static char sql[200000];
     size_t      length = (size_t)snprintf(sql, sizeof sql, "insert into f values ");
     must(session, "set chunk_rows = 256");
+    if (is_unwoven) must(session, "set weave = off");
     must(session, "create table f (k integer, g text, v integer, x double precision)");
     must(session, "create table d (k integer, name text)");
     for (int i = 0; i < 1500; i++)
@@ -162,6 +167,7 @@ int main(int n_args, char **args)
     weft_session *session;
     weft_error    error;
     const int     step = n_args > 1 ? atoi(args[1]) : 1;       // of n, after the first ten
+    is_unwoven = n_args > 2 && strcmp(args[2], "unwoven") == 0;
     void         *fake = dlopen(getenv("WEFT_LIBCUDA"), RTLD_NOW);
     FailAt       *fail_at = fake ? (FailAt *)dlsym(fake, "fake_cuda_fail") : NULL;
     CallsSeen    *calls_seen = fake ? (CallsSeen *)dlsym(fake, "fake_cuda_calls") : NULL;
