@@ -289,7 +289,7 @@ static weft_status bitmap_of(QueryRun *run, const u8 *nulls, u64 n_rows, u64 **v
     return WEFT_OK;
 }
 
-struct Kept {
+struct KeptRows {
     Device *device;                    // NULL: it was told to drop them
     Source *source;
     Chunk  *chunk;
@@ -396,12 +396,12 @@ static void describe_source_column(const ColumnChunk *column, bool is_float, Sou
 
 static void drop_kept(void *context)
 {
-    Kept *kept = context;
+    KeptRows *kept = context;
     if (kept->device) kept->device->drop_rows(kept->device, kept->chunk->id);
     kept->device = NULL;
 }
 
-static void describe_kept(QueryRun *run, const Launch *launch, const WeaveJob *job, Kept *kept, RowKeep *keep)
+static void describe_kept(QueryRun *run, const Launch *launch, const WeaveJob *job, KeptRows *kept, RowKeep *keep)
 {
     const int n = job->n_outputs;
     int      *values = arena_array(run->arena, int, n + 1), *nulls = arena_array(run->arena, int, n + 1);
@@ -422,7 +422,7 @@ static void keep_there(QueryRun *run, Launch *launch, const WeaveJob *job, bool 
                        Source **out)
 {
     Device *device = launch->device;
-    Kept   *kept = arena_make(run->arena, Kept);
+    KeptRows   *kept = arena_make(run->arena, KeptRows);
     RowKeep keep;
     *out = NULL;
     if (launch->rows.n_rows > STORED_CHUNK_ROWS) return;
@@ -453,7 +453,7 @@ weft_status stored_after(QueryRun *run, Launch *launch, const WeaveJob *job, boo
 
 Device *stored_device(const Source *source) { return source->kept ? source->kept->device : NULL; }
 
-static weft_status fetch_kept(QueryRun *run, Kept *kept)
+static weft_status fetch_kept(QueryRun *run, KeptRows *kept)
 {
     Chunk *chunk = kept->chunk;
     for (int c = 0; c < kept->source->n_columns; c++) {
@@ -470,7 +470,7 @@ static weft_status fetch_kept(QueryRun *run, Kept *kept)
 
 weft_status stored_fetch(QueryRun *run, const Source *source)
 {
-    Kept *kept = source->kept;
+    KeptRows *kept = source->kept;
     if (!kept) return WEFT_OK;
     TRY(fetch_kept(run, kept));
     stored_drop(source);

@@ -26,7 +26,7 @@ typedef struct SourceColumn {
     Range       range;
 } SourceColumn;
 
-typedef struct Kept Kept;              // rows that stayed in the memory of a device (engine/stored.c)
+typedef struct KeptRows KeptRows;              // rows that stayed in the memory of a device (engine/stored.c)
 
 typedef struct Source {                // a table snapshot, or the rows another kernel left
     const char    *name;
@@ -37,7 +37,7 @@ typedef struct Source {                // a table snapshot, or the rows another 
     const int     *chunk_column;       // source column -> column number in the chunks
     u64            n_rows;
     bool           from_store;         // chunks are to be checked (chunk_verify) before they are read
-    Kept          *kept;               // not NULL: columns have no data here until they are fetched
+    KeptRows          *kept;               // not NULL: columns have no data here until they are fetched
 } Source;
 
 // ---- tables to probe ------------------------------------------------------------------------------------------------
