@@ -84,8 +84,8 @@ program := $(BUILD)/weft
 
 # ---- what people type ------------------------------------------------------------------------------------------------
 
-.PHONY: all lib demo test run-tests test-programs peer-programs bench-programs examples lint fmt bench gpu-test gpu-bench cuda-check deps \
-        clean distclean help FORCE
+.PHONY: all lib demo test run-tests test-programs check-programs peer-programs bench-programs examples lint fmt bench \
+        gpu-test gpu-bench cuda-check deps clean distclean help FORCE
 
 all: $(program) $(library) ## build build/libweft.a and build/weft (the default)
 	@:
@@ -99,7 +99,7 @@ demo: ## build, then show what Weft does (scripts/demo)
 
 test: ## build and run all tests; T=name runs those whose name matches, PARTS="unit slt" only these parts
 	@scripts/deps test
-	@+$(MAKE) --no-print-directory all test-programs
+	@+$(MAKE) --no-print-directory all test-programs $(if $(filter check,$(or $(PARTS),check)),check-programs)
 	@+$(MAKE) --no-print-directory run-tests
 
 # A make of its own: a recipe is expanded as a whole, so in `test` pkg-config would be asked before it is installed.
@@ -108,6 +108,10 @@ run-tests:
 	    WEFT_LIBS='$(internals) $(ALL_LIBS)' WEFT_LDFLAGS='$(ALL_LDFLAGS)' tests/run
 
 test-programs: $(unit_programs) $(example_programs) peer-programs
+	@:
+
+# Built before they run: they run side by side, and two of them must not build the same.
+check-programs: fake-cuda $(BUILD)/stress/stress $(BUILD)/bench/gpu
 	@:
 
 examples: $(example_programs) ## build the programs in examples/

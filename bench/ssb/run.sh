@@ -1,5 +1,6 @@
 #!/bin/sh
-# The Star Schema Benchmark, Weft beside DuckDB: builds, makes the data, runs, prints tables in Markdown (bench/ssb/ssb.c).
+# The Star Schema Benchmark, Weft beside DuckDB: builds, makes the data, runs, prints tables in Markdown
+# (bench/ssb/ssb.c).
 #
 #     bench/ssb/run.sh [--scale SF] [--parts hot,first,copy] [--threads N] [--repeats N] [--record FILE]
 #

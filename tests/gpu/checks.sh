@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# Sourced by tests/check-gpu and tests/check-stress-gpu, in the root of the tree: the fake driver is the driver, and what programs say is added up.
+# Sourced by tests/check-gpu and tests/check-stress-gpu, in the root of the tree: the fake driver is the driver, and
+# what programs say is added up.
 
 BUILD=${BUILD:-build}
 make -s BUILD="$BUILD" fake-cuda || exit 1
@@ -29,7 +30,8 @@ run() { # NAME COMMAND...
     add_up "$name" $? "$output"
 }
 
-# begin NAME COMMAND...: as run, beside others that were begun, one on each core; for what looks at no clock and takes one core.  finish waits for all of them.
+# begin NAME COMMAND...: as run, beside others that were begun, one on each core; for what looks at no clock and takes
+# one core.  finish waits for all of them.
 begun=() n_begun=0
 begin() {
     local output
