@@ -318,8 +318,8 @@ bool slot_has_arrived(Gpu *gpu, RunSlot *slot)
 }
 
 // A long run takes about 300 us over the link, two take turns there, and waking up from sleep takes as long again on
-// some machines: the link would run dry.  So at first an event is looked at again and again.  A dispatcher that began when
-// the device was lost has no context to ask in.
+// some machines: the link would run dry.  So at first an event is looked at again and again.  A dispatcher that began
+// when the device was lost has no context to ask in.
 void event_wait(Gpu *gpu, CuEvent event)
 {
     const double start = time_now_ms();

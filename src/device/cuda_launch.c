@@ -12,9 +12,9 @@
 // tables beside others gives its block back, and starts again when it has the pool to itself.
 //
 // Room: totals and arrays of groups know theirs.  Rows get room for all where that is not much, or where they stay for
-// the next kernel; else for an eighth; groups in a hash table for a million, or for all where these are known to be few;
-// what is a guess is at first no more than a quarter of what a query may have beside its tables.  A kernel that wants
-// more counts on, and the whole launch is repeated with what it counted (rows) or up to eight times as much.
+// the next kernel; else for an eighth; groups in a hash table for a million, or for all where these are known to be
+// few; what is a guess is at first no more than a quarter of what a query may have beside its tables.  A kernel that
+// wants more counts on, and the whole launch is repeated with what it counted (rows) or up to eight times as much.
 
 #include "device/cuda_int.h"
 #include "kernel/kernel.h"

@@ -131,8 +131,8 @@ static bool needs_little(const Wave *wave, const RunChunk *chunk, int column)
     return share < IN_PLACE_SHARE;
 }
 
-// Chunks with id 0 are rows of one query and are not looked up: only that query could use a copy.  Rows that stayed here
-// (cuda_table.c) are held by it, so they are found.
+// Chunks with id 0 are rows of one query and are not looked up: only that query could use a copy.  Rows that stayed
+// here (cuda_table.c) are held by it, so they are found.
 static bool hold_column(Wave *wave, RunChunk *chunk, int column, bool is_passing)
 {
     ASSERT(mutex_is_held(&wave->gpu->lock));

@@ -12,9 +12,9 @@
 // link.
 //
 // The rows between two kernels of a query (weave = off) become the columns of a chunk in the same way: as many as there
-// are, in as few bytes as they need, with bits that say which are not NULL.  The block of the launch, which has room for
-// all rows that there might have been, is given back then.  The next launch finds the columns by the id of the chunk, as
-// if they had come over the link before.
+// are, in as few bytes as they need, with bits that say which are not NULL.  The block of the launch, which has room
+// for all rows that there might have been, is given back then.  The next launch finds the columns by the id of the
+// chunk, as if they had come over the link before.
 //
 //     block         [value value value value ...  (room)] [NULL flags ... (room)]      segments: where rows are from
 //     t_keep         v part per column                      v

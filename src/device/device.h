@@ -7,9 +7,10 @@
 //     device->free_launch(device, &launch);
 //
 // The engine decides which rows are pushed when (engine/network.c): that is where queries share a scan.  A device with
-// memory of its own may also keep the rows of a launch and make a join table of them there (make_table), or a chunk that
-// the next launch reads (keep_rows).  cpu.c is the reference.  A GPU (cuda.h) has its own way of scanning: it takes whole
-// chunks, many at a time (scan).  It may refuse a launch, and say why; the engine then gives it to the CPU and says so.
+// memory of its own may also keep the rows of a launch and make a join table of them there (make_table), or a chunk
+// that the next launch reads (keep_rows).  cpu.c is the reference.  A GPU (cuda.h) has its own way of scanning: it
+// takes whole chunks, many at a time (scan).  It may refuse a launch, and say why; the engine then gives it to the CPU
+// and says so.
 
 #ifndef WEFT_DEVICE_H
 #define WEFT_DEVICE_H

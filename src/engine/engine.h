@@ -264,12 +264,12 @@ weft_status stored_source(QueryRun *run, const Pipeline *pipeline, const ColumnS
 // NOTES and FACTS: what the device is to find out about them, as of a table.
 const u8 *stored_notes(QueryRun *run, int n_outputs);
 void      stored_facts(QueryRun *run, int n_outputs, const Woven *woven, Launch *launch);
-// The rows that the launch of JOB left, as the source of the next kernel.  IN_ORDER: their order matters.  REPORT: of the
-// launch.
+// The rows that the launch of JOB left, as the source of the next kernel.  IN_ORDER: their order matters.  REPORT: of
+// the launch.
 weft_status stored_after(QueryRun *run, Launch *launch, const WeaveJob *job, bool in_order, KernelReport *report,
                          Source **out);
 Device     *stored_device(const Source *source);                           // that has the rows; NULL: they are here
-weft_status stored_fetch(QueryRun *run, const Source *source);             // rows that stayed on any device are here then
+weft_status stored_fetch(QueryRun *run, const Source *source);           // rows that stayed on any device are here then
 void        stored_drop(const Source *source);                             // gives a device its memory back
 
 // ---- results --------------------------------------------------------------------------------------------------------

@@ -276,8 +276,8 @@ weft_status stored_source(QueryRun *run, const Pipeline *pipeline, const ColumnS
 //
 // A kernel leaves rows, and the next one reads them: from the host's memory, or where they are, in that of a device.
 // There they become a chunk without data here, of which the device was told the widths; the range of its columns was
-// found out by the kernel that left the rows, and is what the next one is woven with.  At most two such chunks are there
-// at a time: the one that a kernel reads goes when that is done.
+// found out by the kernel that left the rows, and is what the next one is woven with.  At most two such chunks are
+// there at a time: the one that a kernel reads goes when that is done.
 
 static weft_status bitmap_of(QueryRun *run, const u8 *nulls, u64 n_rows, u64 **valid)
 {
@@ -375,7 +375,8 @@ static ColumnChunk describe_column(const RowFacts *facts, bool is_float)
 {
     static const u64  somewhere_else;  // validity that is not here either
     const bool        has_range = is_float || facts->low <= facts->high;
-    ColumnChunk       column = { .valid = facts->has_null ? &somewhere_else : NULL, .width = 8, .has_range = has_range };
+    ColumnChunk       column = { .width = 8, .has_range = has_range };
+    column.valid = facts->has_null ? &somewhere_else : NULL;
     if (is_float) column.min = INT64_MIN, column.max = INT64_MAX;
     else if (!has_range) column.width = 1;
     else {

@@ -16,7 +16,10 @@ Plan *plan_new(Arena *arena)
 }
 
 // Names may lie in the tree that the parser made, and a plan outlives it.
-static const char *own_name(const Plan *plan, const char *name) { return name ? arena_strdup(plan->arena, name) : NULL; }
+static const char *own_name(const Plan *plan, const char *name)
+{
+    return name ? arena_strdup(plan->arena, name) : NULL;
+}
 
 int plan_add_column(Plan *plan, Type type, const char *name, const char *qualifier)
 {

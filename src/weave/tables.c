@@ -14,9 +14,9 @@
 // CHAIN_PIECES of them at most.  Of a longer chain the
 // host makes the table.
 //
-// And the kernel that makes columns of rows, for the next kernel of the query to read: with weaving off, rows stay where
-// they are.  A part of its launch is a column.  Where the order of the source matters, segments say how far each row has
-// to move.
+// And the kernel that makes columns of rows, for the next kernel of the query to read: with weaving off, rows stay
+// where they are.  A part of its launch is a column.  Where the order of the source matters, segments say how far each
+// row has to move.
 //
 // And the kernel that puts cells of a cube (cube.c) together for one of its queries.  A part is one of its
 // accumulators, a sum of 128 bits as a whole; a row is a

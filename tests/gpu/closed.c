@@ -41,7 +41,8 @@ int main(void)
     *(void **)&asking_takes = fake ? dlsym(fake, "fake_cuda_asking_takes") : NULL;
     *(void **)&entering_takes = fake ? dlsym(fake, "fake_cuda_entering_takes") : NULL;
     *(void **)&fail_at = fake ? dlsym(fake, "fake_cuda_fail") : NULL;
-    if (!asking_takes || !entering_takes || !fail_at) return puts("failed: WEFT_LIBCUDA does not name the fake driver"), 1;
+    if (!asking_takes || !entering_takes || !fail_at)
+        return puts("failed: WEFT_LIBCUDA does not name the fake driver"), 1;
     asking_takes(ASK_US);
     for (int i = 0; i < N_TIMES; i++) run_and_close(i * 331 % 5000);
     // The dispatcher is the first new thread; the launch that takes the device along leaves it a run to wait for.

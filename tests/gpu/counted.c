@@ -267,7 +267,8 @@ int main(void)
     *(void **)&count = fake ? dlsym(fake, "fake_cuda_count") : NULL;
     *(void **)&bytes_to_device = fake ? dlsym(fake, "fake_cuda_bytes_to_device") : NULL;
     *(void **)&bytes_to_host = fake ? dlsym(fake, "fake_cuda_bytes_to_host") : NULL;
-    if (!count || !bytes_to_device || !bytes_to_host) return puts("failed: WEFT_LIBCUDA does not name the fake driver"), 1;
+    if (!count || !bytes_to_device || !bytes_to_host)
+        return puts("failed: WEFT_LIBCUDA does not name the fake driver"), 1;
     setenv("WEFT_FAKE_CUDA_MEMORY", "60000000", 1);
     open_bench(&bench, "24MB");
     check_resident(bench.sessions[0]);

@@ -26,9 +26,9 @@
 // milliseconds to get one, fake_cuda_launch_takes(200) the next launch so many milliseconds,
 // fake_cuda_busy(200) keeps its stream at work before it, until fake_cuda_go_on.  WEFT_FAKE_NVRTC_LOG is what a compile
 // leaves in its log.  fake_cuda_count("cuLaunchKernel") says how often a call was made so far, by whomever;
-// fake_cuda_bytes_to_device() and fake_cuda_bytes_to_host() what copies brought.  There are two GPUs of compute capability 9.0 and 256 MiB, or as
-// WEFT_FAKE_CUDA_GPUS, WEFT_FAKE_CUDA_CAPABILITY (61) and WEFT_FAKE_CUDA_MEMORY (bytes) say.  Not covered: the words of
-// cuda.h itself (scripts/cuda-check compiles them, a GPU runs them).
+// fake_cuda_bytes_to_device() and fake_cuda_bytes_to_host() what copies brought.  There are two GPUs of compute
+// capability 9.0 and 256 MiB, or as WEFT_FAKE_CUDA_GPUS, WEFT_FAKE_CUDA_CAPABILITY (61) and WEFT_FAKE_CUDA_MEMORY
+// (bytes) say.  Not covered: the words of cuda.h itself (scripts/cuda-check compiles them, a GPU runs them).
 
 #include "device/cuda_driver.h"
 #include "jit/jit_int.h"

@@ -1,4 +1,5 @@
-// kept.c - with weaving off, rows stay on the device between two kernels: in a pool of any size, whatever comes of them.
+// kept.c - with weaving off, rows stay on the device between two kernels: in a pool of any size, whatever comes of
+// them.
 //
 //   - with room to spare, no kernel runs twice because too little room was guessed for its rows;
 //   - SET device = auto goes on where the rows are, however few are left;
@@ -61,7 +62,8 @@ static void load_wide(weft_session *session, const char *table, const char *path
 static int launches_of(weft_session *session, const char *table)
 {
     char sql[300];
-    snprintf(sql, sizeof sql, "select sum(c0 + c1 + c2 + c3), sum(c4 + c5 + c6 + c7) from %s where c0 + c1 >= 0", table);
+    snprintf(sql, sizeof sql, "select sum(c0 + c1 + c2 + c3), sum(c4 + c5 + c6 + c7) from %s where c0 + c1 >= 0",
+             table);
     const int before = count("cuLaunchKernel");
     must(session, sql);
     return count("cuLaunchKernel") - before;
@@ -109,7 +111,8 @@ static void check_many(void)
 // ---- little room ----------------------------------------------------------------------------------------------------
 
 static const char *const queries[] = {
-    "select k.name, count(*), sum(a), count(c), min(c) from t, k where d % 7 = k.id and b > 3 group by k.name order by 1",
+    ("select k.name, count(*), sum(a), count(c), min(c) from t, k where d % 7 = k.id and b > 3"
+     " group by k.name order by 1"),
     "select sum(x.a), count(y.c) from t x, t y, k where x.a = y.a and y.d % 7 = k.id and x.b < 900",
     "select a, c, k.name from t, k where d % 7 = k.id and b % 100 = 3 order by a",
     "select a, c from t where b > 500 and a % 1000 = 0",
