@@ -453,25 +453,21 @@ typedef struct BitsWork { const i64 *keys; i64 low; u8 *bits; } BitsWork;
 
 static void add_bits(u8 *byte, u32 bits) { atomic_fetch_or_explicit((_Atomic u8 *)byte, (u8)bits, memory_order_relaxed); }
 
-// Keys ascend, so a byte's bits come one after the other, and only the first and the last byte can be another part's,
-// too.
+// Keys ascend, so only the first and the last byte can be another part's, too.
 static void set_ascending_bits(void *context, int part, u64 first, u64 end)
 {
     const BitsWork *work = context;
-    const u64       at_first = (u64)(work->keys[first] - work->low) >> 3;
-    u64             at = at_first;
-    u32             byte = 0;
+    const i64      *keys = work->keys, low = work->low;
+    const u64       at_first = (u64)(keys[first] - low) >> 3, at_last = (u64)(keys[end - 1] - low) >> 3;
     (void)part;
-    for (u64 r = first; r < end; r++) {
-        const u64 place = (u64)(work->keys[r] - work->low);
-        if (place >> 3 != at) {
-            if (at == at_first) add_bits(&work->bits[at], byte);
-            else work->bits[at] = (u8)byte;
-            at = place >> 3, byte = 0;
-        }
-        byte |= 1u << (place & 7);
+    for (; first < end && (u64)(keys[first] - low) >> 3 == at_first; first++)
+        add_bits(&work->bits[at_first], 1u << ((keys[first] - low) & 7));
+    for (; first < end && (u64)(keys[end - 1] - low) >> 3 == at_last; end--)
+        add_bits(&work->bits[at_last], 1u << ((keys[end - 1] - low) & 7));
+    for (; first < end; first++) {
+        const u64 place = (u64)(keys[first] - low);
+        work->bits[place >> 3] = (u8)(work->bits[place >> 3] | 1u << (place & 7));
     }
-    add_bits(&work->bits[at], byte);
 }
 
 static Chains chains_of(const Builder *b, u32 *next)
@@ -684,6 +680,55 @@ static bool is_direct(const Builder *b, u128 span)
     return span <= DIRECT_SPAN_FREE || (span <= (u128)DIRECT_SPAN_SHARE * b->rows->n_rows && span < UINT32_MAX);
 }
 
+// ---- filters --------------------------------------------------------------------------------------------------------
+
+#define FILTER_BYTES ((u128)1 << 20)           // stays in a core's cache, whatever the table
+#define FILTER_HITS  0.5                       // of the rows that will ask: at most
+
+// Rows of the pipeline that will probe the table.
+static double rows_probing(const Builder *b)
+{
+    const Graph *graph = b->run->graph;
+    for (int p = b->number + 1; p < graph->n_pipelines; p++)
+        for (int q = 0; q < graph->pipelines[p].n_probes; q++)
+            if (graph->pipelines[p].probes[q].build == b->number) return graph->pipelines[p].rows_in;
+    return 0;
+}
+
+// A GPU's kernels are the same for tables that it made itself, which have no filter.
+static bool is_for_cpu(const QueryRun *run)
+{
+    const DeviceChoice device = run->session->settings.device;
+    return device == DEVICE_CPU || run->must_use_cpu ||
+           (device == DEVICE_AUTO && !gpus_is_wanted(run->session->db->gpus));
+}
+
+// A bit for each key that could be: where few rows will find theirs, the others need not look at the hash table.  It
+// must pay: not much larger than a cache or than the slots, and asked for at least every fourth of its bytes.
+static bool wants_filter(const Builder *b, u128 span)
+{
+    const JoinTable *table = b->table;
+    const u128       bytes = span / 8, slots_bytes = (u128)count_slots(table->n_rows) * sizeof(KernelSlot);
+    if (table->n_keys != 1 || type_is_float(table->keys[0].type) || table->keys[0].type.kind == TYPE_TEXT) return false;
+    if (bytes > MAX_OF(FILTER_BYTES, slots_bytes / 2) || span >= UINT32_MAX || !is_for_cpu(b->run)) return false;
+    return (double)table->n_rows < FILTER_HITS * (double)table->n_scanned && 4 * rows_probing(b) > (double)bytes;
+}
+
+static weft_status add_filter(Builder *b, u128 span)
+{
+    JoinTable *table = b->table;
+    u64        n_distinct;
+    u8        *bits;
+    if (!wants_filter(b, span)) return WEFT_OK;
+    table->span = (u64)span;
+    TRY(home_alloc(b, (size_t)table->span / 8 + 8, (void **)&bits));
+    TRY(set_bits(b, bits, &n_distinct));
+    ASSERT(n_distinct == table->n_distinct);
+    table->filter = bits;
+    table->bytes += (size_t)table->span / 8;
+    return WEFT_OK;
+}
+
 static weft_status make_here(Builder *b)
 {
     Coding *codings;
@@ -693,6 +738,7 @@ static weft_status make_here(Builder *b)
     JoinTable *table = b->table;
     if (!is_direct(b, span)) {
         TRY(build_hash(b));
+        TRY(add_filter(b, span));
         return store_by_row(b, codings);
     }
     table->span = (u64)span;
