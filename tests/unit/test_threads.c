@@ -217,12 +217,11 @@ static void *ask_all(void *context)
     weft_error    problem;
     if (weft_connect(db, &own, &problem)) return NULL;
     own->settings.threads = 4;
-    for (int q = 0; q < COUNT_OF(queries); q++) {
-        const int    number = (q + client->number * 3) % COUNT_OF(queries);
+    for (int q = client->number % 2; q < COUNT_OF(queries); q += 2) {          // two of them ask the same
         weft_result *result = NULL;
-        if (weft_query(own, queries[number], &result, &problem)) client->is_wrong = true;
+        if (weft_query(own, queries[q], &result, &problem)) client->is_wrong = true;
         else result_text(result, &text);
-        client->is_wrong |= !result || strcmp(text.bytes, wanted[number]) != 0;
+        client->is_wrong |= !result || strcmp(text.bytes, wanted[q]) != 0;
         weft_result_free(result);
     }
     text_free(&text);
@@ -232,7 +231,7 @@ static void *ask_all(void *context)
 
 TEST(queries_help_each_other)
 {
-    Client clients[6] = { 0 };
+    Client clients[4] = { 0 };
     make_tables();
     use_threads(4);
     for (int q = 0; q < COUNT_OF(queries); q++) wanted[q] = copy_answer(queries[q]);
