@@ -216,6 +216,36 @@ void  pool_free(Pool *pool);
 int   pool_size(const Pool *pool);
 void  pool_run(Pool *pool, int n_workers, void (*work)(void *context, int worker), void *context);
 
+// Threads that have other things to do, lent to whoever has parts of work for them (team.c).  WAKE is to see to it that
+// up to so many idle threads call helpers_help; it is called without a lock, and any number of times.
+typedef struct Helpers Helpers;
+Helpers *helpers_new(void (*wake)(void *context, int n_threads), void *context);
+void     helpers_free(Helpers *helpers);                    // no run is open
+bool     helpers_are_wanted(Helpers *helpers);              // any thread; a helper asks before it goes to sleep
+bool     helpers_help(Helpers *helpers);                    // does one part of somebody's run; false: there was none
+// work(context, part) for part 0 .. n-1, on the calling thread and on helpers, N_THREADS at most; returns when all have
+// returned.  Parts must not wait for each other, but may begin runs themselves.  HELPERS may be NULL: the caller alone.
+void     helpers_run(Helpers *helpers, int n_threads, int n_parts, void (*work)(void *context, int part),
+                     void *context);
+
+// What a query works with.  Parts have no way to fail: memory is taken before, and a query that is stopped just does
+// not finish them, which the functions below tell.
+typedef struct Team {
+    Helpers           *helpers;                             // NULL: none
+    int                n_threads;                           // at most, the caller's own included
+    const _Atomic u32 *stop;                                // not 0: leave soon; NULL: never
+} Team;
+
+typedef struct RowParts { u64 n_rows, part_rows; int n_parts; } RowParts;  // part p begins at row p * part_rows
+
+bool     team_is_stopped(const Team *team);
+RowParts team_split(const Team *team, u64 n_rows);          // one part where rows are few; it begins at multiples of 64
+// False: it was stopped, and some parts, or rows of parts, were left out.
+bool     team_parts(const Team *team, int n_parts, void (*work)(void *context, int part), void *context);
+// The rows of a part come in order and in several calls, by one thread.
+bool     team_rows(const Team *team, const RowParts *parts, void (*work)(void *context, int part, u64 first, u64 end),
+                   void *context);
+
 // Runs WORK on a thread with a stack of at least STACK_BYTES (less when the system refuses; the size had is passed on)
 // and waits for it.  For code that recurses on user input.
 weft_status run_with_stack(size_t stack_bytes, void (*work)(void *context, size_t stack_bytes), void *context,

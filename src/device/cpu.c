@@ -7,7 +7,7 @@
 // neither on the number of threads nor on where in the table its scan began.  The kernel calls back only for what is
 // rare: more room for rows, a new group.
 
-#include "device/device.h"
+#include "device/merge.h"
 #include "kernel/kernel.h"
 
 #include <stdlib.h>
@@ -40,6 +40,7 @@ struct CpuRun {
     SlotWorker   *workers;             // by slot
     double        start_ms;
     bool          rows_merged;
+    GroupSet      merged;              // state NULL: groups are in the first worker's state
 };
 
 // ---- state that grows -----------------------------------------------------------------------------------------------
@@ -219,31 +220,6 @@ static u32 find_group(SlotWorker *worker, u64 key, const u64 *words)
 
 // ---- merging workers ------------------------------------------------------------------------------------------------
 
-static void merge_cell(const Woven *woven, int slot, SlotWorker *to, u64 at, const SlotWorker *from, u64 from_at)
-{
-    void *const *a = to->args.state, *const *b = from->args.state;
-    i64         *cell = &((i64 *)a[slot])[at];
-    const i64    value = woven->state[slot].bytes == 8 ? ((const i64 *)b[slot])[from_at] : 0;
-    double      *real = &((double *)a[slot])[at];
-    const double number = woven->state[slot].bytes == 8 ? ((const double *)b[slot])[from_at] : 0;
-    switch (woven->state[slot].kind) {
-        case SLOT_SEEN: ((u8 *)a[slot])[at] |= ((const u8 *)b[slot])[from_at]; break;
-        case SLOT_ADD: *cell = (i64)((u64)*cell + (u64)value); break;
-        case SLOT_MIN: *cell = MIN_OF(*cell, value); break;
-        case SLOT_MAX: *cell = MAX_OF(*cell, value); break;
-        case SLOT_MIN_F64: if (number < *real || *real != *real) *real = number; break;
-        case SLOT_MAX_F64: if (number > *real || number != number) *real = number; break;
-        case SLOT_WIDE_LOW: {          // low is an unsigned word: one carry
-            const u64 sum = (u64)*cell + (u64)value;
-            i64      *high = &((i64 *)a[slot + 1])[at];
-            *high += ((const i64 *)b[slot + 1])[from_at] + (sum < (u64)value);
-            *cell = (i64)sum;
-            break;
-        }
-        case SLOT_WIDE_HIGH: case SLOT_OUT: break;
-    }
-}
-
 static SlotWorker *first_open(const CpuRun *run)
 {
     for (int n = 0; n < run->launch->n_slots; n++)
@@ -262,28 +238,68 @@ u64 launch_count_groups(const Launch *launch)
     return n_groups;
 }
 
+static GroupSet groups_of(const SlotWorker *worker)
+{
+    return (GroupSet){ .n_groups = worker->n_used,
+                       .state = worker->args.state,
+                       .keys = worker->group_keys,
+                       .words = worker->args.group_words };
+}
+
+// All that have any, those of INTO first, and how many they have in all.
+static int list_groups(const CpuRun *run, const SlotWorker *into, GroupSet *sets, u64 *n_groups)
+{
+    int n_sets = 1;
+    sets[0] = groups_of(into);
+    *n_groups = into->n_used;
+    for (int n = 0; n < run->launch->n_slots; n++) {
+        const SlotWorker *worker = &run->workers[n];
+        if (!worker->is_open || worker == into || !worker->n_used) continue;
+        sets[n_sets++] = groups_of(worker);
+        *n_groups += worker->n_used;
+    }
+    return n_sets;
+}
+
+// Few groups: those of the others are put into one worker's table.
+static weft_status insert_groups(SlotWorker *into, const GroupSet *sets, int n_sets)
+{
+    const Woven *woven = into->run->launch->woven;
+    for (int n = 1; n < n_sets; n++)
+        for (u64 g = 0; g < sets[n].n_groups; g++) {
+            const u64 *words = woven->is_one_word ? NULL : sets[n].words + g * (u64)woven->n_words;
+            if ((g & 4095) == 0 && is_stopped(into)) return canceled(&into->error);
+            const u64 at = find_group(into, sets[n].keys[g], words);
+            if (into->status) return into->status;
+            for (int s = 0; s < woven->n_state; s++) merge_cell(woven, s, into->args.state, at, sets[n].state, g);
+        }
+    return WEFT_OK;
+}
+
+#define MERGE_LEAST ((u64)1 << 15)     // groups: fewer are merged before other threads are awake
+
+static weft_status merge_sets(CpuRun *run, SlotWorker *into, const GroupSet *sets, int n_sets, u64 n_groups)
+{
+    const Launch *launch = run->launch;
+    if (n_sets == 1) return WEFT_OK;
+    if (launch->woven->group_kind != GROUP_HASH)
+        return groups_add(&launch->team, launch->woven, sets, n_sets) ? WEFT_OK : canceled(&into->error);
+    if (n_groups < MERGE_LEAST || n_groups >= UINT32_MAX || launch->team.n_threads <= 1)
+        return insert_groups(into, sets, n_sets);
+    return groups_merge(&launch->team, launch->woven, launch->budget, sets, n_sets, &run->merged, &into->error);
+}
+
 static weft_status merge_groups(CpuRun *run)
 {
-    const Woven *woven = run->launch->woven;
-    SlotWorker  *into = first_open(run);
+    SlotWorker *into = first_open(run);
+    u64         n_groups;
     ASSERT(into);
-    for (int n = 0; n < run->launch->n_slots; n++) {
-        const SlotWorker *from = &run->workers[n];
-        if (!from->is_open || from == into) continue;
-        for (u64 g = 0; g < from->n_used; g++) {
-            u64 at = g;
-            if ((g & 4095) == 0 && is_stopped(into)) return canceled(&into->error);
-            if (woven->group_kind == GROUP_HASH) {
-                const u64 *words = woven->is_one_word ? NULL : from->args.group_words + g * (u64)woven->n_words;
-                at = find_group(into, from->group_keys[g], words);
-                if (into->status) return into->status;
-            }
-            for (int s = 0; s < woven->n_state; s++) merge_cell(woven, s, into, at, from, g);
-        }
-    }
-    run->launch->groups = (GroupSet){
-        .n_groups = into->n_used, .state = into->args.state, .keys = into->group_keys, .words = into->args.group_words
-    };
+    GroupSet         *sets = calloc((size_t)run->launch->n_slots + 1, sizeof *sets);
+    const int         n_sets = list_groups(run, into, sets, &n_groups);
+    const weft_status status = merge_sets(run, into, sets, n_sets, n_groups);
+    free(sets);
+    if (status) return status;
+    run->launch->groups = run->merged.state ? run->merged : groups_of(into);
     run->launch->rows_out = launch_count_groups(run->launch);
     return WEFT_OK;
 }
@@ -294,19 +310,29 @@ static int by_place(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-typedef struct PlacedSegment { Segment segment; const SlotWorker *worker; } PlacedSegment;
+typedef struct PlacedSegment { Segment segment; const SlotWorker *worker; u64 to; } PlacedSegment;
 
-static weft_status copy_pieces(const CpuRun *run, const PlacedSegment *pieces, u64 n_pieces, int slot, u8 *out,
-                               Error *err)
+typedef struct RowCopy {
+    const CpuRun        *run;
+    const PlacedSegment *pieces;
+    u64                  n_pieces;
+    int                  n_shares;     // of the pieces, for each column
+    void               **columns;
+} RowCopy;
+
+// A share of the pieces of one column.
+static void copy_pieces(void *context, int part)
 {
-    const u64 size = slot_bytes(run->launch->woven, slot);
-    for (u64 p = 0; p < n_pieces; p++) {
-        const Segment *segment = &pieces[p].segment;
-        TRY(copy_cells(pieces[p].worker, out, (const u8 *)pieces[p].worker->args.state[slot] + segment->first * size,
-                       segment->n_rows * size, err));
-        out += segment->n_rows * size;
+    const RowCopy *copy = context;
+    const int      slot = part / copy->n_shares, share = part % copy->n_shares;
+    const u64      size = slot_bytes(copy->run->launch->woven, slot);
+    const u64      first = copy->n_pieces * (u64)share / (u64)copy->n_shares,
+                   end = copy->n_pieces * (u64)(share + 1) / (u64)copy->n_shares;
+    for (u64 p = first; p < end && !team_is_stopped(&copy->run->launch->team); p++) {
+        const PlacedSegment *piece = &copy->pieces[p];
+        memcpy((u8 *)copy->columns[slot] + piece->to * size,
+               (const u8 *)piece->worker->args.state[slot] + piece->segment.first * size, piece->segment.n_rows * size);
     }
-    return WEFT_OK;
 }
 
 static u64 collect_pieces(const CpuRun *run, PlacedSegment *pieces)
@@ -314,8 +340,9 @@ static u64 collect_pieces(const CpuRun *run, PlacedSegment *pieces)
     u64 n_pieces = 0;
     for (int n = 0; n < run->launch->n_slots; n++)
         for (u64 s = 0; s < run->workers[n].n_segments; s++)
-            pieces[n_pieces++] = (PlacedSegment){ run->workers[n].segments[s], &run->workers[n] };
+            pieces[n_pieces++] = (PlacedSegment){ run->workers[n].segments[s], &run->workers[n], 0 };
     qsort(pieces, n_pieces, sizeof *pieces, by_place);                        // the segment comes first in a piece
+    for (u64 p = 1; p < n_pieces; p++) pieces[p].to = pieces[p - 1].to + pieces[p - 1].segment.n_rows;
     return n_pieces;
 }
 
@@ -343,10 +370,13 @@ static weft_status merge_rows(CpuRun *run, Error *err)
     weft_status status = WEFT_OK;
     run->rows_merged = true;
     launch->rows.columns = columns;
-    for (int s = 0; s < woven->n_state && !status; s++) {
+    for (int s = 0; s < woven->n_state && !status; s++)
         status = mem_alloc(launch->budget, n_rows * slot_bytes(woven, s) + 8, &columns[s], err);
-        if (!status) status = copy_pieces(run, pieces, n_pieces, s, columns[s], err);
-    }
+    RowCopy   copy = { run, pieces, n_pieces, team_split(&launch->team, n_rows).n_parts, columns };
+    const int n_parts = woven->n_state * copy.n_shares;
+    if (!status && !team_parts(copy.n_shares > 1 ? &launch->team : &(Team){ .n_threads = 1, .stop = launch->stop },
+                               n_parts, copy_pieces, &copy))
+        status = canceled(err);
     free(pieces);
     return status;
 }
@@ -539,6 +569,7 @@ static void cpu_free_launch(Device *device, Launch *launch)
             mem_free(launch->budget, launch->rows.columns[s], launch->rows.n_rows * slot_bytes(launch->woven, s) + 8);
         free(launch->rows.columns);
     }
+    if (run->merged.state) groups_free(launch->woven, launch->budget, &run->merged);
     for (int n = 0; n < launch->n_slots; n++)
         if (run->workers[n].is_open) close_worker(run, &run->workers[n]);
     free(launch->counts);
@@ -672,7 +703,7 @@ static void cpu_fold(Device *device, const Launch *cube, const Fold *fold)
         for (u32 c = 0; c < fold->n_cells; c++)
             for (u64 g = 0, at = fold->cells[c] * n_groups; g < n_groups; g++, at++) {
                 if (!has_rows(from, woven, at)) continue;
-                for (int s = 0; s < woven->n_state; s++) merge_cell(woven, s, to, g, from, at);
+                for (int s = 0; s < woven->n_state; s++) merge_cell(woven, s, to->args.state, g, from->args.state, at);
             }
     }
     if (to) to->morsels[TIER_CC]++;

@@ -165,6 +165,7 @@ typedef struct Launch {
     const Source     *source;
     SinkKind          sink;
     int               n_slots;         // threads that may push at once
+    Team              team;            // and that may merge what they left
     i64               limit;           // rows: enough when this many are there; -1: all
     Budget           *budget;
     Jit              *jit;             // for kernels that serve several queries; NULL: this one runs by itself

@@ -220,6 +220,7 @@ i64 query_rows_enough(const Pipeline *pipeline);  // its kernel may stop at so m
 
 bool query_should_stop(const QueryRun *run, u64 step);  // looks at the flag every few thousand steps of a loop
 weft_status query_canceled(QueryRun *run);
+Team        query_team(const QueryRun *run);           // the threads it may use, and its stop flag
 weft_status query_copy(QueryRun *run, void *to, const void *from, u64 bytes);      // memcpy that a cancel can end
 
 // ---- views: columns of the answer before they are ordered -----------------------------------------------------------

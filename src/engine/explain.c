@@ -32,7 +32,9 @@ static void print_table(const JoinTable *table, Text *text)
              table->shape == SHAPE_HASH && !table->is_unique   ? "hash, chained"
              : table->shape == SHAPE_HEADS && table->is_unique ? "direct to rows"
                                                                : shapes[table->shape]);
-    if (table->shape != SHAPE_HASH) text_add(text, " over %llu keys", (unsigned long long)table->span);
+    if (table->filter) text_add(text, ", filter");
+    if (table->shape != SHAPE_HASH || table->filter)
+        text_add(text, " over %llu keys", (unsigned long long)table->span);
     for (int p = 0; p < table->n_payloads; p++)
         text_add(text, "%s%s in %d bits", p ? ", " : ": ", table->payloads[p].name, 8 * table->payloads[p].width);
 }

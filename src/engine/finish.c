@@ -319,7 +319,7 @@ static weft_status put_key(const Groups *groups, int k, Cells *cells)
     const bool      is_float = type_is_float(key->type);
     u64            *out = cells->data; // a double goes as its bits
     cells->dict = key->dict;
-    if (key->type.kind == TYPE_TEXT && !groups->as_codes) return put_key_texts(groups, k, cells);
+    if (cells->kind == VIEW_TEXT) return put_key_texts(groups, k, cells);
     for (u64 r = 0; r < groups->n_rows; r++) {
         bool      is_null;
         const u64 code = key_code(groups, k, group_of(groups, r), &is_null);
@@ -378,13 +378,29 @@ static bool is_plain_output(const Groups *groups, const Expr *expr)
     return key_of(groups, expr) >= 0 || agg_of(groups, expr) >= 0;
 }
 
+static bool is_sorted_by(const Finish *finish, int output)
+{
+    for (int s = 0; s < finish->n_sort; s++)
+        if (finish->sort[s].column == finish->outputs[output].column) return true;
+    return false;
+}
+
+// Where most rows are left out in the end, texts that do not decide which are looked up for the rows that stay.
+static bool stays_code(const Groups *groups, int output)
+{
+    const Finish *finish = groups->finish;
+    if (groups->as_codes) return true;
+    return finish->limit >= 0 && finish->limit < (i64)(groups->n_rows / 4) &&
+           finish->offset < (i64)(groups->n_rows / 4) && !is_sorted_by(finish, output);
+}
+
 static weft_status put_plain_outputs(Groups *groups)
 {
     for (int c = 0; c < groups->finish->n_outputs; c++) {
         const Expr *expr = groups->finish->outputs[c].value;
         Cells      *cells = &groups->cells[c];
         const int   key = key_of(groups, expr), agg = agg_of(groups, expr);
-        if (groups->as_codes && cells->kind == VIEW_TEXT && (key >= 0 || agg >= 0))
+        if (cells->kind == VIEW_TEXT && (key >= 0 || agg >= 0) && stays_code(groups, c))
             cells->kind = VIEW_CODE, cells->size = 8;
         TRY(room_for_cells(groups->run, cells, groups->n_rows, can_be_null(groups, expr)));
         if (key >= 0) TRY(put_key(groups, key, cells));

@@ -131,6 +131,7 @@ struct Network {
     u64             n_rides;
     void          **scratch;           // by slot
     Ahead          *ahead;
+    Helpers        *helpers;           // its idle threads, for parts of anybody's work
 };
 
 // ---- opening chunks -------------------------------------------------------------------------------------------------
@@ -664,12 +665,27 @@ static void *worker(void *context)
     while (!network->is_closing) {
         push_while(network, NULL);
         if (network->is_closing) break;
+        if (helpers_are_wanted(network->helpers)) {            // slices go first: one part, and look again
+            pthread_mutex_unlock(&network->lock);
+            helpers_help(network->helpers);
+            pthread_mutex_lock(&network->lock);
+            continue;
+        }
         network->n_idle++;
         pthread_cond_wait(&network->has_work, &network->lock);
         network->n_idle--;
     }
     pthread_mutex_unlock(&network->lock);
     return NULL;
+}
+
+// Whoever went to sleep before the lock was had is signalled, and whoever had not yet looks first.
+static void wake_helpers(void *context, int n_threads)
+{
+    Network *network = context;
+    pthread_mutex_lock(&network->lock);
+    for (int t = 0; t < MIN_OF(n_threads, network->n_idle); t++) pthread_cond_signal(&network->has_work);
+    pthread_mutex_unlock(&network->lock);
 }
 
 // ---- riding ---------------------------------------------------------------------------------------------------------
@@ -835,6 +851,7 @@ Network *network_new(int n_threads)
     network->threads = calloc((size_t)network->n_slots, sizeof(pthread_t));
     network->scratch = calloc((size_t)network->n_slots, sizeof(void *));
     network->ahead = ahead_new();
+    network->helpers = helpers_new(wake_helpers, network);
     for (int t = 0; t < network->n_slots; t++) {               // one for each slot: the callers' threads may be waiting
         if (thread_start(&network->threads[network->n_threads], NULL, worker, network) != 0) {
             log_warn("the system refused a thread: going on with %d", network->n_threads);
@@ -861,10 +878,13 @@ void network_free(Network *network)
     free(network->scratch);
     free(network->tallies);
     ahead_free(network->ahead);
+    helpers_free(network->helpers);
     free(network);
 }
 
 int network_threads(const Network *network) { return network->n_slots; }
+
+Helpers *network_helpers(Network *network) { return network->helpers; }
 
 void network_scans(Network *network, Arena *arena, ScanFigures **figures, int *n_figures)
 {

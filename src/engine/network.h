@@ -63,6 +63,7 @@ weft_status ride_alone(Ride *ride,
 Network *network_new(int n_threads);
 void     network_free(Network *network);
 int      network_threads(const Network *network);
+Helpers *network_helpers(Network *network);            // its threads, while they have nothing to push
 weft_status network_ride(Network *network, Ride *ride, Error *err);
 
 // Copies into the arena; for weft_scans, weft_riders and EXPLAIN (NETWORK).

@@ -439,6 +439,7 @@ static weft_status run_job(QueryRun *run, int pipeline, const char *label, const
                         .source = job->source,
                         .sink = job->sink,
                         .n_slots = network_threads(session->db->network),
+                        .team = query_team(run),
                         .limit = limit,
                         .budget = query_budget(run),
                         .jit = session->settings.jit == JIT_TCC ? NULL : session->db->jit,

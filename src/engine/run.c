@@ -56,6 +56,14 @@ weft_status query_copy(QueryRun *run, void *to, const void *from, u64 bytes)
     return WEFT_OK;
 }
 
+Team query_team(const QueryRun *run)
+{
+    const weft_session *session = run->session;
+    return (Team){ .helpers = network_helpers(session->db->network),
+                   .n_threads = session->settings.threads,
+                   .stop = &session->stop };
+}
+
 weft_status query_canceled(QueryRun *run)
 {
     return fail(run->err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");

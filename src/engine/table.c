@@ -19,6 +19,7 @@
 // densely, so
 // that groups over it become a small array.
 
+#include "engine/chains.h"
 #include "engine/engine.h"
 #include "engine/remote.h"
 
@@ -38,8 +39,6 @@
 // a table of chained rows (bench/results/2026-11-16-join-tables-h200.md).
 #define COMPILE_ROWS      ((u64)1 << 23)
 
-#define BLOCK_ROWS        4096  // between two looks at the stop flag: loops that keep what they need in registers
-
 typedef struct Builder {
     QueryRun       *run;
     Arena          *home;              // where the table lives
@@ -51,7 +50,11 @@ typedef struct Builder {
     u64             n_scanned;         // rows that the pipeline read
     const RowFacts *facts;             // by output, where the rows are on a device; NULL: they are here
     JoinTable      *table;
-    u32            *at;                // direct tables of several keys: the place of each row
+    Team            team;
+    RowParts        parts;             // of the rows, where they are here
+    Arena          *scratch;           // until the table is made
+    u32            *at;                // the place of each row, where it was worked out
+    bool            is_ascending;      // the one key of each row is larger than that of the row before: all differ
 } Builder;
 
 static const i64 *int_column(const Builder *b, int output)
@@ -69,6 +72,17 @@ static weft_status home_alloc(Builder *b, size_t bytes, void **out)
     return counted_alloc(b->home, query_budget(b->run), bytes, out, b->run->err);
 }
 
+static weft_status scratch_alloc(Builder *b, size_t bytes, void **out)
+{
+    return counted_alloc(b->scratch, query_budget(b->run), bytes, out, b->run->err);
+}
+
+// WORK gets the rows in blocks, those of a part in order.
+static weft_status each_row(const Builder *b, void (*work)(void *context, int part, u64 first, u64 end), void *context)
+{
+    return team_rows(&b->team, &b->parts, work, context) ? WEFT_OK : query_canceled(b->run);
+}
+
 static void release_dict(void *dict) { dict_release(dict); }
 
 static Dictionary *keep_dict(Builder *b, Dictionary *dict)
@@ -79,25 +93,46 @@ static Dictionary *keep_dict(Builder *b, Dictionary *dict)
 
 // ---- keys -----------------------------------------------------------------------------------------------------------
 
-static weft_status find_range(const Builder *b, const i64 *values, const u8 *nulls, i64 *low, i64 *high)
+typedef struct PartRange { i64 low, high; u64 n_down; } PartRange;        // down: not larger than the one before
+
+typedef struct RangeWork { const i64 *values; const u8 *nulls; PartRange *parts; } RangeWork;
+
+static void find_part_range(void *context, int part, u64 first, u64 end)
 {
-    i64 least = INT64_MAX, most = INT64_MIN;
-    for (u64 first = 0; first < b->rows->n_rows; first += BLOCK_ROWS) {
-        const u64 end = MIN_OF(first + BLOCK_ROWS, b->rows->n_rows);
-        if (query_should_stop(b->run, 0)) return query_canceled(b->run);
-        for (u64 r = first; r < end; r++) {
-            if (nulls && nulls[r]) continue;
-            least = MIN_OF(least, values[r]);
-            most = MAX_OF(most, values[r]);
-        }
+    const RangeWork *work = context;
+    const i64       *values = work->values;
+    const u8        *nulls = work->nulls;
+    PartRange        range = work->parts[part];
+    for (u64 r = first; r < end; r++) {
+        if (nulls && nulls[r]) continue;
+        range.low = MIN_OF(range.low, values[r]);
+        range.high = MAX_OF(range.high, values[r]);
     }
-    *low = least, *high = most;
+    for (u64 r = MAX_OF(first, 1); !nulls && r < end; r++) range.n_down += values[r] <= values[r - 1];
+    work->parts[part] = range;
+}
+
+// IS_ASCENDING may be NULL, and is not told where there are NULLs.
+static weft_status find_range(const Builder *b, const i64 *values, const u8 *nulls, i64 *low, i64 *high,
+                              bool *is_ascending)
+{
+    const RangeWork work = { values, nulls, arena_array(b->scratch, PartRange, b->parts.n_parts + 1) };
+    u64             n_down = 0;
+    for (int p = 0; p < b->parts.n_parts; p++) work.parts[p] = (PartRange){ .low = INT64_MAX, .high = INT64_MIN };
+    TRY(each_row(b, find_part_range, (void *)&work));
+    *low = INT64_MAX, *high = INT64_MIN;
+    for (int p = 0; p < b->parts.n_parts; p++) {
+        *low = MIN_OF(*low, work.parts[p].low);
+        *high = MAX_OF(*high, work.parts[p].high);
+        n_down += work.parts[p].n_down;
+    }
+    if (is_ascending) *is_ascending = !n_down;
     return WEFT_OK;
 }
 
-static weft_status output_range(const Builder *b, int output, const u8 *nulls, i64 *low, i64 *high)
+static weft_status output_range(const Builder *b, int output, const u8 *nulls, i64 *low, i64 *high, bool *is_ascending)
 {
-    if (!b->facts) return find_range(b, int_column(b, output), nulls, low, high);
+    if (!b->facts) return find_range(b, int_column(b, output), nulls, low, high, is_ascending);
     *low = b->facts[output].low, *high = b->facts[output].high;
     return WEFT_OK;
 }
@@ -130,7 +165,8 @@ static weft_status describe_keys(Builder *b, u128 *span)
             table->is_one_word = table->n_keys == 1;
             continue;
         }
-        if (b->rows->n_rows) TRY(output_range(b, k, NULL, &key->low, &key->high));
+        if (b->rows->n_rows)
+            TRY(output_range(b, k, NULL, &key->low, &key->high, table->n_keys == 1 ? &b->is_ascending : NULL));
         key->zone_low = key->low, key->zone_high = key->high;
         if (b->rows->n_rows) cover_probe(b, k, key);
         key->stride = (u64)*span;
@@ -204,16 +240,26 @@ bool query_only_grouped_by(const QueryRun *run, int number, int column)
 
 typedef struct Coding { const i64 *values; const u8 *nulls; const u32 *renumbered; const Payload *payload; } Coding;
 
+typedef struct MarkWork { const Coding *coding; i64 low; _Atomic u32 *codes; } MarkWork;
+
+// Several threads may mark the same value: all write a 1.
+static void mark_rows(void *context, int part, u64 first, u64 end)
+{
+    const MarkWork *work = context;
+    const Coding   *coding = work->coding;
+    (void)part;
+    for (u64 r = first; r < end; r++)
+        if (!coding->nulls || !coding->nulls[r])
+            atomic_store_explicit(&work->codes[coding->values[r] - work->low], 1, memory_order_relaxed);
+}
+
 // CODES[value - low] is not 0 where the value occurs.
 static weft_status mark_values(Builder *b, int output, const Coding *coding, i64 low, u64 span, u32 *codes)
 {
+    MarkWork work = { coding, low, (_Atomic u32 *)codes };
     for (u64 v = 0; b->facts && v < span; v++)
         codes[v] = b->facts[output].marks[(u64)(low - b->facts[output].marks_low) + v] != 0;
-    for (u64 r = 0; !b->facts && r < b->rows->n_rows; r++) {
-        if (query_should_stop(b->run, r)) return query_canceled(b->run);
-        if (!coding->nulls || !coding->nulls[r]) codes[coding->values[r] - low] = 1;
-    }
-    return WEFT_OK;
+    return b->facts ? WEFT_OK : each_row(b, mark_rows, &work);
 }
 
 // Values in use, in order, get the codes 0, 1, 2, ...
@@ -265,7 +311,7 @@ static weft_status describe_payload(Builder *b, int p, Payload *payload, Coding 
     if (!payload->range.nullable) coding->nulls = NULL;
     if (out->is_float) return WEFT_OK;
     i64 low, high;
-    TRY(output_range(b, output, coding->nulls, &low, &high));
+    TRY(output_range(b, output, coding->nulls, &low, &high, NULL));
     if (low > high) low = 0, high = 0;
     payload->base = low;
     payload->range.known = true, payload->range.low = low, payload->range.high = high;
@@ -329,77 +375,131 @@ static void put_codes(const Coding *coding, void *data, u8 width, Places places,
     }
 }
 
+typedef struct StoreWork {
+    const Coding *coding;
+    void         *data;
+    u8           *valid;
+    u8            width;
+    bool          is_float;
+    Places        places;
+    u64           plus;
+} StoreWork;
+
+// By key no two rows have the same place, so threads do not meet.
+static void store_rows(void *context, int part, u64 first, u64 end)
+{
+    const StoreWork *work = context;
+    (void)part;
+    if (!work->is_float) put_codes(work->coding, work->data, work->width, work->places, work->plus, first, end);
+    for (u64 r = first; work->is_float && r < end; r++)
+        ((i64 *)work->data)[place_of(&work->places, r)] = work->coding->values[r];
+}
+
+static void store_valid(void *context, int part, u64 first, u64 end)
+{
+    const StoreWork *work = context;
+    (void)part;
+    for (u64 r = first; r < end; r++) {
+        const u64 place = place_of(&work->places, r);
+        if (!work->coding->nulls[r]) work->valid[place >> 3] |= (u8)(1u << (place & 7));
+    }
+}
+
 // PLUS is 1 for the one that says "match".
 static weft_status store_payload(Builder *b, Payload *payload, const Coding *coding, Places places, u64 size, u64 plus)
 {
-    void      *data;
-    const bool is_float = type_is_float(payload->type);
-    payload->width = payload_width(payload, plus);
-    TRY(home_alloc(b, size * payload->width + 8, &data));
-    payload->data = data;
+    const bool is_by_row = !places.keys && !places.at;
+    StoreWork  work = { .coding = coding, .is_float = type_is_float(payload->type), .places = places, .plus = plus };
+    work.width = payload->width = payload_width(payload, plus);
+    TRY(home_alloc(b, size * payload->width + 8, &work.data));
+    payload->data = work.data;
     payload->bytes = size * payload->width;
     b->table->bytes += size * payload->width;
-    for (u64 first = 0; first < b->rows->n_rows; first += BLOCK_ROWS) {
-        const u64 end = MIN_OF(first + BLOCK_ROWS, b->rows->n_rows);
-        if (query_should_stop(b->run, 0)) return query_canceled(b->run);
-        if (!is_float) put_codes(coding, data, payload->width, places, plus, first, end);
-        for (u64 r = first; is_float && r < end; r++) ((i64 *)data)[place_of(&places, r)] = coding->values[r];
-    }
+    TRY(each_row(b, store_rows, &work));
     if (!has_valid(payload)) return WEFT_OK;
-    u8 *valid;
-    TRY(home_alloc(b, size / 8 + 8, (void **)&valid));
-    for (u64 r = 0; r < b->rows->n_rows; r++) {
-        const u64 place = place_of(&places, r);
-        if (query_should_stop(b->run, r)) return query_canceled(b->run);
-        if (!coding->nulls[r]) valid[place >> 3] |= (u8)(1u << (place & 7));
-    }
-    payload->valid = (const u64 *)(const void *)valid;
+    TRY(home_alloc(b, size / 8 + 8, (void **)&work.valid));
+    // Bits of rows are apart where parts are, bits of keys are not.
+    const RowParts parts = is_by_row ? b->parts : team_split(&(Team){ .n_threads = 1 }, b->rows->n_rows);
+    if (!team_rows(&b->team, &parts, store_valid, &work)) return query_canceled(b->run);
+    payload->valid = (const u64 *)(const void *)work.valid;
     payload->valid_bytes = size / 8 + 1;
     return WEFT_OK;
 }
 
 // ---- the kinds ------------------------------------------------------------------------------------------------------
 
+static void place_rows(void *context, int part, u64 first, u64 end)
+{
+    const Builder *b = context;
+    u32           *at = b->at;
+    (void)part;
+    for (int k = 0; k < b->table->n_keys; k++) {
+        const i64 *values = int_column(b, k);
+        const u32  low = (u32)(u64)b->table->keys[k].low,
+                   stride = b->table->n_keys > 1 ? (u32)b->table->keys[k].stride : 1;
+        for (u64 r = first; r < end; r++) at[r] = (k ? at[r] : 0) + ((u32)(u64)values[r] - low) * stride;
+    }
+}
+
 // Worked out once, for the several passes over the rows; of one key only where something is long in the making anyway.
 static weft_status find_places(Builder *b)
 {
-    const u64 n_rows = b->rows->n_rows;
     if (b->at) return WEFT_OK;
-    TRY(query_alloc(b->run, (n_rows + 1) * sizeof *b->at, (void **)&b->at));
-    u32 *at = b->at;
-    for (u64 first = 0; first < n_rows; first += BLOCK_ROWS) {
-        const u64 end = MIN_OF(first + BLOCK_ROWS, n_rows);
-        if (query_should_stop(b->run, 0)) return query_canceled(b->run);
-        for (int k = 0; k < b->table->n_keys; k++) {
-            const i64 *values = int_column(b, k);
-            const u32 low = (u32)(u64)b->table->keys[k].low,
-                      stride = b->table->n_keys > 1 ? (u32)b->table->keys[k].stride : 1;
-            for (u64 r = first; r < end; r++) at[r] = (k ? at[r] : 0) + ((u32)(u64)values[r] - low) * stride;
-        }
+    TRY(scratch_alloc(b, (b->rows->n_rows + 1) * sizeof *b->at, (void **)&b->at));
+    return each_row(b, place_rows, b);
+}
+
+typedef struct BitsWork { const i64 *keys; i64 low; u8 *bits; } BitsWork;
+
+static void add_bits(u8 *byte, u32 bits) { atomic_fetch_or_explicit((_Atomic u8 *)byte, (u8)bits, memory_order_relaxed); }
+
+// Keys ascend, so only the first and the last byte can be another part's, too.
+static void set_ascending_bits(void *context, int part, u64 first, u64 end)
+{
+    const BitsWork *work = context;
+    const i64      *keys = work->keys, low = work->low;
+    const u64       at_first = (u64)(keys[first] - low) >> 3, at_last = (u64)(keys[end - 1] - low) >> 3;
+    (void)part;
+    for (; first < end && (u64)(keys[first] - low) >> 3 == at_first; first++)
+        add_bits(&work->bits[at_first], 1u << ((keys[first] - low) & 7));
+    for (; first < end && (u64)(keys[end - 1] - low) >> 3 == at_last; end--)
+        add_bits(&work->bits[at_last], 1u << ((keys[end - 1] - low) & 7));
+    for (; first < end; first++) {
+        const u64 place = (u64)(keys[first] - low);
+        work->bits[place >> 3] = (u8)(work->bits[place >> 3] | 1u << (place & 7));
     }
+}
+
+static Chains chains_of(const Builder *b, u32 *next)
+{
+    return (Chains){ .team = b->team, .budget = query_budget(b->run), .n_rows = b->rows->n_rows, .next = next };
+}
+
+static weft_status set_bits(Builder *b, u8 *bits, u64 *n_distinct)
+{
+    Chains chains = chains_of(b, NULL);
+    *n_distinct = b->rows->n_rows;
+    if (b->is_ascending) {
+        BitsWork work = { .keys = int_column(b, 0), .low = b->table->keys[0].low, .bits = bits };
+        return each_row(b, set_ascending_bits, &work);
+    }
+    TRY(find_places(b));
+    TRY(chains_set_bits(&chains, b->at, bits, b->table->span, b->run->err));
+    *n_distinct = chains.n_distinct;
     return WEFT_OK;
 }
 
+// A bit for each key that occurs: *OUT NULL where nobody needs them, as keys that ascend are unique without.
 static weft_status make_bits(Builder *b, u8 **out)
 {
-    const u64 n_rows = b->rows->n_rows;
-    u64       n_distinct = 0;
-    TRY(home_alloc(b, (size_t)b->table->span / 8 + 8, (void **)out));
-    if (b->table->n_keys != 1) TRY(find_places(b));
-    u8          *bits = *out;
-    const Places places = places_by_key(b);
-    for (u64 first = 0; first < n_rows; first += BLOCK_ROWS) {
-        const u64 end = MIN_OF(first + BLOCK_ROWS, n_rows);
-        if (query_should_stop(b->run, 0)) return query_canceled(b->run);
-        for (u64 r = first; r < end; r++) {
-            const u64 at = place_of(&places, r);
-            const u32 bit = 1u << (at & 7), byte = bits[at >> 3];
-            n_distinct += !(byte & bit);
-            bits[at >> 3] = (u8)(byte | bit);
-        }
+    u64 n_distinct = b->rows->n_rows;
+    *out = NULL;
+    if (!b->is_ascending || !b->table->n_payloads) {
+        TRY(home_alloc(b, (size_t)b->table->span / 8 + 8, (void **)out));
+        TRY(set_bits(b, *out, &n_distinct));
     }
     b->table->n_distinct = n_distinct;
-    b->table->is_unique = n_distinct == n_rows;
+    b->table->is_unique = n_distinct == b->rows->n_rows;
     return WEFT_OK;
 }
 
@@ -410,27 +510,13 @@ static weft_status chain_rows(Builder *b, u32 **next)
     return home_alloc(b, (b->rows->n_rows + 1) * sizeof **next, (void **)next);
 }
 
-static weft_status measure_chains(const Builder *b, const u32 *next, u32 *lengths)
+static void finish_chains(JoinTable *table, const Chains *chains)
 {
-    JoinTable *table = b->table;
-    // Rows were chained from the last to the first, so a row's successor has a larger number.
-    for (u64 r = table->n_rows; r-- > 0;) {
-        if (query_should_stop(b->run, r)) return query_canceled(b->run);
-        lengths[r] = next[r] ? lengths[next[r] - 1] + 1 : 1;
-        table->max_chain = MAX_OF(table->max_chain, lengths[r]);
-    }
-    return WEFT_OK;
-}
-
-static weft_status finish_chains(Builder *b, u32 *next)
-{
-    u32 *lengths;
-    TRY(chain_rows(b, &lengths));
-    TRY(measure_chains(b, next, lengths));
-    b->table->next = next;
-    b->table->is_unique = b->table->max_chain <= 1;
-    b->table->bytes += b->table->n_rows * 4;
-    return WEFT_OK;
+    table->next = chains->next;
+    table->n_distinct = chains->n_distinct;
+    table->max_chain = chains->longest;
+    table->is_unique = table->max_chain <= 1;
+    table->bytes += table->n_rows * 4;
 }
 
 static weft_status build_heads(Builder *b)
@@ -439,16 +525,13 @@ static weft_status build_heads(Builder *b)
     TRY(find_places(b));
     TRY(home_alloc(b, (size_t)b->table->span * 4 + 8, (void **)&heads));
     TRY(chain_rows(b, &next));
-    for (u64 r = b->rows->n_rows; r-- > 0;) {
-        if (query_should_stop(b->run, r)) return query_canceled(b->run);
-        const u64 at = b->at[r];
-        next[r] = heads[at];
-        heads[at] = (u32)r + 1;
-    }
+    Chains chains = chains_of(b, next);
+    TRY(chains_by_place(&chains, b->at, heads, b->table->span, b->run->err));
     b->table->shape = SHAPE_HEADS;
     b->table->slots = heads;
     b->table->bytes += (size_t)b->table->span * 4;
-    return finish_chains(b, next);
+    finish_chains(b->table, &chains);
+    return WEFT_OK;
 }
 
 static u64 count_slots(u64 n_rows)
@@ -458,9 +541,34 @@ static u64 count_slots(u64 n_rows)
     return n_slots;
 }
 
-static bool same_words(const u64 *words, int n, u64 a, u64 b)
+typedef struct KeyWork { const Builder *b; u64 *keys, *words; } KeyWork;
+
+static void find_row_keys(void *context, int part, u64 first, u64 end)
 {
-    return memcmp(words + a * (u64)n, words + b * (u64)n, 8 * (size_t)n) == 0;
+    const KeyWork *work = context;
+    const Builder *b = work->b;
+    const int      n_keys = b->table->n_keys;
+    (void)part;
+    for (u64 r = first; r < end; r++) {
+        u64 key = b->table->is_one_word ? (n_keys == 1 ? word_of(b, 0, r) : direct_key(b, r)) : HASH_SEED;
+        for (int k = 0; work->words && k < n_keys; k++) {
+            const u64 word = word_of(b, k, r);
+            work->words[r * (u64)n_keys + (u64)k] = word;
+            key = HASH_MIX(key, word);
+        }
+        work->keys[r] = key;
+    }
+}
+
+// The word that is hashed, of each row.  A column of numbers is it as it is.
+static weft_status find_keys(Builder *b, const u64 **keys, u64 *words)
+{
+    KeyWork work = { .b = b, .words = words };
+    *keys = (const u64 *)int_column(b, 0);
+    if (b->table->n_keys == 1 && !b->woven->outputs[0].is_float) return WEFT_OK;
+    TRY(scratch_alloc(b, (b->rows->n_rows + 1) * sizeof **keys, (void **)&work.keys));
+    *keys = work.keys;
+    return each_row(b, find_row_keys, &work);
 }
 
 static weft_status build_hash(Builder *b)
@@ -468,30 +576,20 @@ static weft_status build_hash(Builder *b)
     JoinTable  *table = b->table;
     const u64   n_slots = count_slots(table->n_rows);
     KernelSlot *slots;
+    const u64  *keys;
     u64        *words = NULL;
     u32        *next;
     TRY(home_alloc(b, n_slots * sizeof *slots, (void **)&slots));
     TRY(chain_rows(b, &next));
     if (!table->is_one_word) TRY(home_alloc(b, (table->n_rows * (u64)table->n_keys + 1) * 8, (void **)&words));
-    for (u64 r = table->n_rows; r-- > 0;) {
-        if (query_should_stop(b->run, r)) return query_canceled(b->run);
-        u64 key = table->is_one_word ? (table->n_keys == 1 ? word_of(b, 0, r) : direct_key(b, r)) : HASH_SEED;
-        for (int k = 0; words && k < table->n_keys; k++) {
-            words[r * (u64)table->n_keys + (u64)k] = word_of(b, k, r);
-            key = HASH_MIX(key, words[r * (u64)table->n_keys + (u64)k]);
-        }
-        u64 at = HASH_SLOT(key) & (n_slots - 1);
-        while (slots[at].row &&
-               !(slots[at].key == key && (!words || same_words(words, table->n_keys, r, slots[at].row - 1))))
-            at = (at + 1) & (n_slots - 1);
-        table->n_distinct += slots[at].row == 0;
-        next[r] = slots[at].row;
-        slots[at] = (KernelSlot){ .key = key, .row = (u32)r + 1 };
-    }
+    TRY(find_keys(b, &keys, words));
+    Chains chains = chains_of(b, next);
+    TRY(chains_by_hash(&chains, keys, words, table->n_keys, slots, n_slots, b->run->err));
     table->shape = SHAPE_HASH;
     table->slots = slots, table->mask = n_slots - 1, table->words = words;
     table->bytes += n_slots * sizeof *slots + (words ? table->n_rows * (u64)table->n_keys * sizeof *words : 0);
-    return finish_chains(b, next);
+    finish_chains(table, &chains);
+    return WEFT_OK;
 }
 
 static weft_status store_by_row(Builder *b, Coding *codings)
@@ -582,7 +680,56 @@ static bool is_direct(const Builder *b, u128 span)
     return span <= DIRECT_SPAN_FREE || (span <= (u128)DIRECT_SPAN_SHARE * b->rows->n_rows && span < UINT32_MAX);
 }
 
-static weft_status build_here(Builder *b)
+// ---- filters --------------------------------------------------------------------------------------------------------
+
+#define FILTER_BYTES ((u128)1 << 20)           // stays in a core's cache, whatever the table
+#define FILTER_HITS  0.5                       // of the rows that will ask: at most
+
+// Rows of the pipeline that will probe the table.
+static double rows_probing(const Builder *b)
+{
+    const Graph *graph = b->run->graph;
+    for (int p = b->number + 1; p < graph->n_pipelines; p++)
+        for (int q = 0; q < graph->pipelines[p].n_probes; q++)
+            if (graph->pipelines[p].probes[q].build == b->number) return graph->pipelines[p].rows_in;
+    return 0;
+}
+
+// A GPU's kernels are the same for tables that it made itself, which have no filter.
+static bool is_for_cpu(const QueryRun *run)
+{
+    const DeviceChoice device = run->session->settings.device;
+    return device == DEVICE_CPU || run->must_use_cpu ||
+           (device == DEVICE_AUTO && !gpus_is_wanted(run->session->db->gpus));
+}
+
+// A bit for each key that could be: where few rows will find theirs, the others need not look at the hash table.  It
+// must pay: not much larger than a cache or than the slots, and asked for at least every fourth of its bytes.
+static bool wants_filter(const Builder *b, u128 span)
+{
+    const JoinTable *table = b->table;
+    const u128       bytes = span / 8, slots_bytes = (u128)count_slots(table->n_rows) * sizeof(KernelSlot);
+    if (table->n_keys != 1 || type_is_float(table->keys[0].type) || table->keys[0].type.kind == TYPE_TEXT) return false;
+    if (bytes > MAX_OF(FILTER_BYTES, slots_bytes / 2) || span >= UINT32_MAX || !is_for_cpu(b->run)) return false;
+    return (double)table->n_rows < FILTER_HITS * (double)table->n_scanned && 4 * rows_probing(b) > (double)bytes;
+}
+
+static weft_status add_filter(Builder *b, u128 span)
+{
+    JoinTable *table = b->table;
+    u64        n_distinct;
+    u8        *bits;
+    if (!wants_filter(b, span)) return WEFT_OK;
+    table->span = (u64)span;
+    TRY(home_alloc(b, (size_t)table->span / 8 + 8, (void **)&bits));
+    TRY(set_bits(b, bits, &n_distinct));
+    ASSERT(n_distinct == table->n_distinct);
+    table->filter = bits;
+    table->bytes += (size_t)table->span / 8;
+    return WEFT_OK;
+}
+
+static weft_status make_here(Builder *b)
 {
     Coding *codings;
     u128    span;
@@ -591,6 +738,7 @@ static weft_status build_here(Builder *b)
     JoinTable *table = b->table;
     if (!is_direct(b, span)) {
         TRY(build_hash(b));
+        TRY(add_filter(b, span));
         return store_by_row(b, codings);
     }
     table->span = (u64)span;
@@ -606,6 +754,16 @@ static weft_status build_here(Builder *b)
     }
     TRY(build_heads(b));
     return store_by_row(b, codings);
+}
+
+static weft_status build_here(Builder *b)
+{
+    b->scratch = arena_new(b->run->arena, "join table");
+    b->team = query_team(b->run);
+    b->parts = team_split(&b->team, b->rows->n_rows);
+    const weft_status status = make_here(b);
+    arena_free(b->scratch);
+    return status;
 }
 
 // ---- on a device ----------------------------------------------------------------------------------------------------

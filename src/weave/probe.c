@@ -25,6 +25,7 @@ typedef struct ProbeKey {
     const char *at;                    // the one-word key, or
     const char **words;                // its words
     const char *inside;                // condition under which there can be a match; NULL: always
+    bool        is_filtered;           // the table's filter was asked before
 } ProbeKey;
 
 static void require(Weaver *w, ProbeKey *key, const char *condition)
@@ -56,6 +57,12 @@ static const char *key_offset(Weaver *w, const Val *val, const JoinKey *join, co
     return offset;
 }
 
+static const char *filter_bits(Weaver *w, const JoinTable *table, const char *name)
+{
+    return weave_table_of(w, table, TABLE_FILTER, "u8", weave_name(w, PRINT("%s_may", name)), table->filter,
+                          (size_t)table->span / 8 + 1);
+}
+
 static weft_status one_word(Weaver *w, const WeaveStep *step, const char *name, ProbeKey *key)
 {
     const JoinTable *table = step->table;
@@ -65,6 +72,9 @@ static weft_status one_word(Weaver *w, const WeaveStep *step, const char *name, 
         TRY(key_word(w, step->keys[k], &table->keys[k], key, &val));
         if (table->shape == SHAPE_HASH && table->n_keys == 1) {
             key->at = weave_temp(w, "u64", PRINT("(u64)%s", val.value));
+            if (!table->filter || key->is_filtered) return WEFT_OK;
+            const char *offset = key_offset(w, &val, &table->keys[k], name, key);
+            require(w, key, PRINT("BIT(%s, %s)", filter_bits(w, table, name), offset));
             return WEFT_OK;
         }
         const char *offset = key_offset(w, &val, &table->keys[k], name, key);
@@ -148,15 +158,18 @@ static bool is_chained(const JoinTable *table) { return !table->is_unique && tab
 
 // ---- inner joins ----------------------------------------------------------------------------------------------------
 
-// A probe by one stored column that is proved to be inside needs no row block: it is a word of its own.
-static bool is_plain(Weaver *w, const WeaveStep *step, Var **var)
+// One stored column that is proved to be inside needs no row block to be looked up: that is a word of its own.
+static bool has_plain_key(Weaver *w, const WeaveStep *step, Var **var)
 {
     const JoinTable *table = step->table;
-    if (table->n_keys != 1 || table->shape > SHAPE_DIRECT || table->n_payloads > 1 ||
-        table->keys[0].type.kind == TYPE_TEXT)
-        return false;
+    if (table->n_keys != 1 || table->keys[0].type.kind == TYPE_TEXT) return false;
     if (!weave_source_var(w, step->keys[0], var) || (*var)->width == 0 || (*var)->range.nullable) return false;
     return (*var)->range.low >= table->keys[0].low && (*var)->range.high <= table->keys[0].high;
+}
+
+static bool is_plain(Weaver *w, const WeaveStep *step, Var **var)
+{
+    return step->table->shape <= SHAPE_DIRECT && step->table->n_payloads <= 1 && has_plain_key(w, step, var);
 }
 
 bool weave_probe_filters(const WeaveStep *step)
@@ -306,6 +319,19 @@ static weft_status find_key(Weaver *w, const WeaveStep *step, const char *name, 
     return step->table->is_one_word ? one_word(w, step, name, key) : several_words(w, step, key);
 }
 
+// Most rows are gone before the hash table is looked at.
+static void filter_plain(Weaver *w, const JoinTable *table, const char *name, Var *var)
+{
+    weave_load(w, var);
+    const Param offset = { .kind = PARAM_OFFSET, .value = table->keys[0].low, .column = var->column };
+    const char *from = weave_param(w, "u64", weave_name(w, PRINT("%s_from", name)), offset);
+    const char *type = weave_width_type(var->width), *column = var->ref;
+    weave_step(w, (Step){ .kind = STEP_LOOKUP,
+                          .word = "BIT",
+                          .text = PRINT("%s, %s, %s, %s", type, column, from, filter_bits(w, table, name)) });
+    w->is_all = false;
+}
+
 static weft_status probe_inner(Weaver *w, const WeaveStep *step, const char *name)
 {
     const JoinTable *table = step->table;
@@ -316,6 +342,10 @@ static weft_status probe_inner(Weaver *w, const WeaveStep *step, const char *nam
         probe_plain(w, table, name, var);
         weave_pass(w, hit_rate(table));
         return WEFT_OK;
+    }
+    if (table->filter && has_plain_key(w, step, &var)) {
+        filter_plain(w, table, name, var);
+        key.is_filtered = true;
     }
     TRY(find_key(w, step, name, &key));
     if (table->shape == SHAPE_BITS) probe_bits(w, table, name, &key);

@@ -87,7 +87,7 @@ typedef struct JoinTable {
     int               n_keys;
     JoinKey          *keys;
     bool              is_one_word;     // the key fits one word (a single key always does)
-    u64               span;            // of the one-word key: it is below this (bits, direct, heads)
+    u64               span;            // of the one-word key: it is below this (bits, direct, heads, filter)
     u64               n_rows, n_distinct, max_chain;
     u64               n_scanned;       // rows of the relation it was built from
     int               n_payloads;
@@ -95,6 +95,7 @@ typedef struct JoinTable {
     const void       *slots;           // bits, heads or KernelSlots by shape
     u64               mask;            // hash
     const u64        *words;           // hash, several words: n_keys per row
+    const u8         *filter;          // hash of one key, which is a number: a bit for each that occurs; NULL: none
     const u32        *next;            // row + 1 of the next row with this key, 0: last
     size_t            bytes;
     Remote *remote;  // not NULL: all of it that has an address is there, and NULL here until it is fetched
@@ -233,6 +234,7 @@ enum {
     TABLE_SLOTS,
     TABLE_WORDS,
     TABLE_NEXT,
+    TABLE_FILTER,
     TABLE_PAYLOADS
 };  // parts of a join table; a payload has three numbers: data, valid, decode
 
