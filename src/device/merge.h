@@ -10,8 +10,8 @@
 
 #include "device/device.h"
 
-// Adds cell FROM_AT of a worker's state to cell AT of another's; both by state slot.  Of a wide sum, the slot of the low
-// word does both.
+// Adds cell FROM_AT of a worker's state to cell AT of another's; both by state slot.  Of a wide sum, the slot of the
+// low word does both.
 void merge_cell(const Woven *woven, int slot, void *const *to, u64 at, void *const *from, u64 from_at);
 
 // Array groups: all cells of the sets after the first are added to those of the first.  False: it was stopped.

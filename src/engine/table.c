@@ -451,7 +451,10 @@ static weft_status find_places(Builder *b)
 
 typedef struct BitsWork { const i64 *keys; i64 low; u8 *bits; } BitsWork;
 
-static void add_bits(u8 *byte, u32 bits) { atomic_fetch_or_explicit((_Atomic u8 *)byte, (u8)bits, memory_order_relaxed); }
+static void add_bits(u8 *byte, u32 bits)
+{
+    atomic_fetch_or_explicit((_Atomic u8 *)byte, (u8)bits, memory_order_relaxed);
+}
 
 // Keys ascend, so only the first and the last byte can be another part's, too.
 static void set_ascending_bits(void *context, int part, u64 first, u64 end)
