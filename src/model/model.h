@@ -118,4 +118,40 @@ typedef struct BlockSize {
 // beyond N_THREADS, then the largest occupancy, then the smallest block.  False: the kernel cannot run on this card.
 bool best_block_size(const GpuLimits *limits, const KernelNeeds *needs, i64 n_threads, BlockSize *best);
 
+// ---- streams: the block scheduler, simulated ------------------------------------------------------------------------
+// Streams are ranked by their place in the array.  The kernels of a stream run one after the other.
+
+enum { SIM_BLOCKS_MAX = 1 << 20, SIM_KERNELS_MAX = 1 << 12 };   // of one run
+
+typedef struct SimKernel {
+    KernelNeeds needs;
+    int threads_per_block;
+    int n_blocks;
+    i64 duration_ns;                                        // of a block, whatever runs beside it
+} SimKernel;
+
+typedef struct SimStream {
+    const SimKernel *kernels;
+    int n_kernels;
+} SimStream;
+
+typedef struct SimSpan {                                    // a block ran here, from then to then
+    int multiprocessor;
+    int stream, kernel, block;                              // kernel: of the stream; block: of the kernel
+    i64 start_ns, end_ns;
+} SimSpan;
+
+typedef struct Timeline {
+    SimSpan *spans;                                         // by multiprocessor, then by start
+    int n_spans;
+    int *first_span;                                        // of each multiprocessor, and n_spans at the end
+    i64 *phase_ends_ns;                                     // ascending: the times at which blocks ended
+    int n_phases;
+} Timeline;
+
+// Runs the streams on an idle card.  What TIMELINE points to lives in ARENA.  INVALID_PARAMETER for a kernel that no
+// multiprocessor can run or that has no blocks; TOO_LONG for more blocks or a longer time than the simulator counts.
+weft_status sim_run(Arena *arena, const GpuLimits *limits, const SimStream *streams, int n_streams, Timeline *timeline,
+                    Error *err);
+
 #endif
