@@ -143,7 +143,7 @@ weft_status limits_of_card(const char *name, GpuLimits *limits, Error *err)
 
 // ---- a driver's numbers ---------------------------------------------------------------------------------------------
 
-// Wide enough for GPUs to come, narrow enough that no sum or product in this folder overflows.
+// Wide enough for GPUs to come, narrow enough that no sum in this folder overflows and no table in it gets large.
 static weft_status check_report(const DriverReport *report, Error *err)
 {
     const struct {
@@ -153,10 +153,10 @@ static weft_status check_report(const DriverReport *report, Error *err)
         { "compute capability", report->major, 1, 1000 },
         { "minor compute capability", report->minor, 0, 999 },
         { "multiprocessors", report->n_multiprocessors, 1, 1 << 16 },
-        { "threads per warp", report->threads_per_warp, 16, 128 },
-        { "threads per block", report->threads_per_block, 1, 1 << 16 },
-        { "threads per multiprocessor", report->threads_per_multiprocessor, 1, 1 << 16 },
-        { "blocks per multiprocessor", report->blocks_per_multiprocessor, 1, 1 << 12 },
+        { "threads per warp", report->threads_per_warp, 32, 128 },
+        { "threads per block", report->threads_per_block, 1, 1 << 13 },
+        { "threads per multiprocessor", report->threads_per_multiprocessor, 1, 1 << 13 },
+        { "blocks per multiprocessor", report->blocks_per_multiprocessor, 1, 1 << 8 },
         { "registers per block", report->registers_per_block, 1, 1 << 24 },
         { "registers per multiprocessor", report->registers_per_multiprocessor, 1, 1 << 24 },
         { "bytes of shared memory per block", report->shared_per_block, 0, 1 << 26 },

@@ -154,4 +154,35 @@ typedef struct Timeline {
 weft_status sim_run(Arena *arena, const GpuLimits *limits, const SimStream *streams, int n_streams, Timeline *timeline,
                     Error *err);
 
+// ---- several kernels at once: launch parameters ---------------------------------------------------------------------
+
+enum { GROUP_MAX = 2 };                                     // multiprocessors that share the blocks of a launch
+
+typedef struct LaunchKernel {
+    KernelNeeds needs;
+    i64 n_threads;                                          // of the whole grid, 1 or more: all of them run at once
+} LaunchKernel;
+
+typedef struct LaunchShape {
+    int threads_per_block;
+    int blocks;                                             // per group of multiprocessors
+    i64 n_blocks;                                           // of the grid: blocks times groups
+} LaunchShape;
+
+typedef struct LaunchPlan {
+    int group;                                              // multiprocessors that share blocks: 1, else 2
+    int n_groups;
+    int blocks, warps, registers;                           // sums over all kernels, per group
+    i64 shared;                                             // bytes, likewise: the least that is possible
+    LaunchShape *shapes;                                    // of each kernel
+} LaunchPlan;
+
+// Block sizes and grids with which all threads of all kernels run at once, with the least shared memory.  Launched in
+// the order of the array on an idle card, every block starts at once.  False: there are none, so the kernels need
+// several batches.  What PLAN points to lives in ARENA.
+bool launch_plan(Arena *arena, const GpuLimits *limits, const LaunchKernel *kernels, int n_kernels, LaunchPlan *plan);
+// The same for groups of so many multiprocessors.
+bool launch_plan_group(Arena *arena, const GpuLimits *limits, int group, const LaunchKernel *kernels, int n_kernels,
+                       LaunchPlan *plan);
+
 #endif

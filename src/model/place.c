@@ -74,15 +74,22 @@ void load_remove(Load *load, const BlockCost *cost, const Place *place)
 int loads_spread(const GpuLimits *limits, Load *loads, const int *own, int n_loads, const BlockCost *cost,
                  Place *place)
 {
+    Load with;
     int best = -1;
     for (int i = 0; i < n_loads; i++) {
         const bool is_better =
             best < 0 || own[i] < own[best] || (own[i] == own[best] && loads[i].warps < loads[best].warps);
+        if (!is_better || !has_slots(limits, &loads[i], cost))
+            continue;
         Load tried = loads[i];
-        if (is_better && load_add(limits, &tried, cost, place))
-            best = i;
+        Place tried_place;
+        if (!load_add(limits, &tried, cost, &tried_place))
+            continue;
+        best = i;
+        with = tried;
+        *place = tried_place;
     }
     if (best >= 0)
-        load_add(limits, &loads[best], cost, place);
+        loads[best] = with;
     return best;
 }
