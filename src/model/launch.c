@@ -14,8 +14,8 @@
 //   - Registers depend on the choice too, since a rounded-up warp has registers.  So a cell holds not one value but
 //     every pair of registers and shared memory that no other pair in the cell beats: its labels.
 //   - Sums are not everything: warps must fit into partitions, and blocks of a pair into one multiprocessor each.  If
-//     the label with the least shared memory can be placed, nothing is better.  Else the other labels are tried, and a
-//     search places kernel after kernel with every number of blocks, for a limited number of steps.
+//     the label with the least shared memory can be placed, nothing is better.  Else the other labels are tried, and
+//     for a pair a search places kernel after kernel with every number of blocks, for a limited number of steps.
 
 #include <stdlib.h>
 
@@ -47,10 +47,12 @@ typedef struct Label {                                      // one way to choose
 typedef struct Solver {
     Arena *scratch;
     const GpuLimits *limits;
-    const LaunchKernel *kernels;
+    const LaunchKernel *kernels;                            // the caller's
+    int *order;                                             // in which the solver has them, and in which they start
     int n_kernels;
     int group, n_groups;
-    Share *shares;
+    Share *shares;                                          // of each kernel, in this order
+    LaunchShape *shapes;                                    // likewise
     int blocks_left, warps_left;                            // beyond what all kernels need at least
     int registers_least;
     i64 shared_least;
@@ -137,6 +139,62 @@ static bool add_up(Solver *solver)
     return true;
 }
 
+// ---- the order ------------------------------------------------------------------------------------------------------
+// The largest kernel first: small ones find a place in what is left.  The order depends on nothing but what kernels
+// need, so whether there is a plan does not depend on the order in which the caller has them.
+
+typedef struct Sized {
+    double size;                                            // of the scarcest resource
+    Share share;
+    int kernel;
+} Sized;
+
+static double size_of(const Solver *solver, const Share *share)
+{
+    const GpuLimits *limits = solver->limits;
+    const double blocks = share->choices[0].blocks, warps = share->warps;
+    double size = MAX_OF(blocks / limits->blocks, warps / limits->warps);
+    size = MAX_OF(size, warps * share->warp.registers_per_warp / limits->registers);
+    return limits->shared == 0 ? size : MAX_OF(size, blocks * share->warp.shared / limits->shared);
+}
+
+static int compare_ints(i64 a, i64 b)
+{
+    return (a > b) - (a < b);
+}
+
+// Shares that are equal in all of this have the same choices.
+static int compare_sized(const void *a, const void *b)
+{
+    const Sized *x = a, *y = b;
+    int order = (x->size < y->size) - (x->size > y->size);
+    if (order == 0)
+        order = compare_ints(y->share.warp.shared, x->share.warp.shared);
+    if (order == 0)
+        order = compare_ints(y->share.warp.registers_per_warp, x->share.warp.registers_per_warp);
+    if (order == 0)
+        order = compare_ints(y->share.warps_needed, x->share.warps_needed);
+    if (order == 0)
+        order = compare_ints(y->share.warps_max, x->share.warps_max);
+    return order ? order : compare_ints(x->kernel, y->kernel);
+}
+
+static void sort_shares(Solver *solver)
+{
+    Sized *sized = arena_array(solver->scratch, Sized, solver->n_kernels);
+    for (int i = 0; i < solver->n_kernels; i++)
+        sized[i] = (Sized){ size_of(solver, &solver->shares[i]), solver->shares[i], i };
+    if (solver->n_kernels > 1)
+        qsort(sized, (size_t)solver->n_kernels, sizeof(Sized), compare_sized);
+    solver->order = arena_array(solver->scratch, int, solver->n_kernels);
+    for (int i = 0; i < solver->n_kernels; i++) {
+        solver->shares[i] = sized[i].share;
+        solver->order[i] = sized[i].kernel;
+    }
+}
+
+// ---- the dynamic program --------------------------------------------------------------------------------------------
+
 static bool is_within(const Solver *solver, const Label *label)
 {
     return label->extra_blocks <= solver->blocks_left && label->extra_warps <= solver->warps_left &&
@@ -155,8 +213,6 @@ static Label extend(const Label *label, int before, const Share *share, int choi
                     .before = before,
                     .next = -1 };
 }
-
-// ---- the dynamic program --------------------------------------------------------------------------------------------
 
 static bool beats(const Label *a, const Label *b)
 {
@@ -245,7 +301,7 @@ static LaunchShape shape_of(const Solver *solver, const Choice *choice)
                           .n_blocks = (i64)choice->blocks * solver->n_groups };
 }
 
-static void take_choices(const Solver *solver, int label, LaunchPlan *plan)
+static void take_choices(Solver *solver, int label)
 {
     for (int i = solver->n_kernels - 1; i >= 0; i--) {
         const Share *share = &solver->shares[i];
@@ -254,7 +310,7 @@ static void take_choices(const Solver *solver, int label, LaunchPlan *plan)
             choice = solver->labels[label].choice;
             label = solver->labels[label].before;
         }
-        plan->shapes[i] = shape_of(solver, &share->choices[choice]);
+        solver->shapes[i] = shape_of(solver, &share->choices[choice]);
     }
 }
 
@@ -275,35 +331,21 @@ static bool place_kernel(const Solver *solver, Load *loads, const Share *share, 
     return true;
 }
 
-static bool can_be_placed(const Solver *solver, const LaunchPlan *plan)
+static bool can_be_placed(const Solver *solver)
 {
     Load loads[GROUP_MAX];
     memset(loads, 0, sizeof(loads));
     for (int i = 0; i < solver->n_kernels; i++)
-        if (!place_kernel(solver, loads, &solver->shares[i], &plan->shapes[i]))
+        if (!place_kernel(solver, loads, &solver->shares[i], &solver->shapes[i]))
             return false;
     return true;
 }
 
-static void sum_up(const Solver *solver, LaunchPlan *plan)
-{
-    plan->group = solver->group;
-    plan->n_groups = solver->n_groups;
-    for (int i = 0; i < solver->n_kernels; i++) {
-        const LaunchShape *shape = &plan->shapes[i];
-        const int warps = shape->blocks * (shape->threads_per_block / solver->limits->threads_per_warp);
-        plan->blocks += shape->blocks;
-        plan->warps += warps;
-        plan->registers += warps * solver->shares[i].warp.registers_per_warp;
-        plan->shared += (i64)shape->blocks * solver->shares[i].warp.shared;
-    }
-}
-
 // ---- the search for a place -----------------------------------------------------------------------------------------
-// Only for kernels whose sums fit and whose best label does not.  More blocks than the sums ask for may be easier to
-// place, as two small ones on a pair.
+// Only for pairs, and for kernels whose sums fit and whose best label does not.  More blocks than the sums ask for may
+// be easier to place on a pair.  On one multiprocessor they are not: warps are placed one by one, whatever their block.
 
-enum { SEARCH_STEPS = 400 };                                // kernels placed, well under a microsecond each
+enum { SEARCH_STEPS = 100 };                                // kernels placed, well under a microsecond each
 
 typedef struct PlaceSearch {
     const Solver *solver;
@@ -347,12 +389,12 @@ static void search_from(PlaceSearch *search, int i, const Load *before, i64 shar
     }
 }
 
-static bool search_places(const Solver *solver, i64 shared_least, i64 shared_best, LaunchPlan *plan)
+static bool search_places(const Solver *solver, i64 shared_least, i64 shared_best)
 {
     const Load empty[GROUP_MAX] = { 0 };
     PlaceSearch search = { .solver = solver,
                            .shapes = arena_array(solver->scratch, LaunchShape, solver->n_kernels),
-                           .best = plan->shapes,
+                           .best = solver->shapes,
                            .shared_best = shared_best,
                            .shared_least = shared_least,
                            .steps_left = SEARCH_STEPS };
@@ -385,47 +427,62 @@ static Ranked *rank_labels(Solver *solver, int *n)
     return ranked;
 }
 
-static bool take_best(Solver *solver, LaunchPlan *plan)
+static bool take_best(Solver *solver)
 {
     int n;
     i64 shared_best = INT64_MAX;
     const Ranked *ranked = rank_labels(solver, &n);
     for (int i = 0; i < n && shared_best == INT64_MAX; i++) {
-        take_choices(solver, ranked[i].label, plan);
-        if (can_be_placed(solver, plan))
+        take_choices(solver, ranked[i].label);
+        if (can_be_placed(solver))
             shared_best = ranked[i].shared;
     }
-    if (n == 0 || shared_best == ranked[0].shared)
-        return n > 0;
-    return search_places(solver, ranked[0].shared, shared_best, plan);
+    if (n > 0 && shared_best > ranked[0].shared && solver->group > 1)
+        return search_places(solver, ranked[0].shared, shared_best);
+    return shared_best < INT64_MAX;
 }
 
 // The fewest blocks of every kernel take the least shared memory, so when their warps and registers fit, nothing is
 // better.  Most plans end here.
-static bool take_fewest_blocks(const Solver *solver, LaunchPlan *plan)
+static bool take_fewest_blocks(Solver *solver)
 {
     Label label = first_label(solver);
     for (int i = 0; i < solver->n_kernels; i++) {
         label = extend(&label, -1, &solver->shares[i], 0);
-        plan->shapes[i] = shape_of(solver, &solver->shares[i].choices[0]);
+        solver->shapes[i] = shape_of(solver, &solver->shares[i].choices[0]);
     }
-    return is_within(solver, &label) && can_be_placed(solver, plan);
+    return is_within(solver, &label) && can_be_placed(solver);
 }
 
-static bool plan_with(Solver *solver, Arena *arena, LaunchPlan *plan)
+// In the caller's order of kernels.
+static void fill_plan(const Solver *solver, Arena *arena, LaunchPlan *plan)
+{
+    *plan = (LaunchPlan){ .group = solver->group, .n_groups = solver->n_groups };
+    plan->shapes = arena_array(arena, LaunchShape, solver->n_kernels);
+    plan->order = arena_array(arena, int, solver->n_kernels);
+    for (int i = 0; i < solver->n_kernels; i++) {
+        const LaunchShape *shape = &solver->shapes[i];
+        const int warps = shape->blocks * (shape->threads_per_block / solver->limits->threads_per_warp);
+        plan->order[i] = solver->order[i];
+        plan->shapes[solver->order[i]] = *shape;
+        plan->blocks += shape->blocks;
+        plan->warps += warps;
+        plan->registers += warps * solver->shares[i].warp.registers_per_warp;
+        plan->shared += (i64)shape->blocks * solver->shares[i].warp.shared;
+    }
+}
+
+static bool plan_with(Solver *solver)
 {
     solver->shares = arena_array(solver->scratch, Share, solver->n_kernels);
+    solver->shapes = arena_array(solver->scratch, LaunchShape, solver->n_kernels);
     for (int i = 0; i < solver->n_kernels; i++)
         if (!share_out(solver, &solver->kernels[i], &solver->shares[i]))
             return false;
     if (!add_up(solver))
         return false;
-    memset(plan, 0, sizeof(*plan));
-    plan->shapes = arena_array(arena, LaunchShape, solver->n_kernels);
-    if (!take_fewest_blocks(solver, plan) && !take_best(solver, plan))
-        return false;
-    sum_up(solver, plan);
-    return true;
+    sort_shares(solver);
+    return take_fewest_blocks(solver) || take_best(solver);
 }
 
 bool launch_plan_group(Arena *arena, const GpuLimits *limits, int group, const LaunchKernel *kernels, int n_kernels,
@@ -440,7 +497,9 @@ bool launch_plan_group(Arena *arena, const GpuLimits *limits, int group, const L
                       .n_kernels = n_kernels,
                       .group = group,
                       .n_groups = limits->n_multiprocessors / group };
-    const bool is_found = plan_with(&solver, arena, plan);
+    const bool is_found = plan_with(&solver);
+    if (is_found)
+        fill_plan(&solver, arena, plan);
     arena_free(solver.scratch);
     return is_found;
 }

@@ -175,11 +175,12 @@ typedef struct LaunchPlan {
     int blocks, warps, registers;                           // sums over all kernels, per group
     i64 shared;                                             // bytes, likewise: the least that is possible
     LaunchShape *shapes;                                    // of each kernel
+    int *order;                                             // in which the kernels are to be launched
 } LaunchPlan;
 
 // Block sizes and grids with which all threads of all kernels run at once, with the least shared memory.  Launched in
-// the order of the array on an idle card, every block starts at once.  False: there are none, so the kernels need
-// several batches.  What PLAN points to lives in ARENA.
+// the plan's order on an idle card, every block starts at once.  False: there are none, so the kernels need several
+// batches.  Whether there are does not depend on the order of the array.  What PLAN points to lives in ARENA.
 bool launch_plan(Arena *arena, const GpuLimits *limits, const LaunchKernel *kernels, int n_kernels, LaunchPlan *plan);
 // The same for groups of so many multiprocessors.
 bool launch_plan_group(Arena *arena, const GpuLimits *limits, int group, const LaunchKernel *kernels, int n_kernels,

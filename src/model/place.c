@@ -25,15 +25,46 @@ static int find_partition(const GpuLimits *limits, const Load *load, int registe
     return best;
 }
 
+static void add_to_partition(Load *load, const BlockCost *cost, Place *place, int i, int n)
+{
+    load->partitions[i].warps += n;
+    load->partitions[i].registers += n * cost->registers_per_warp;
+    place->warps[i] += (u16)n;
+}
+
+// How many warps every partition can take, if one by one they would go round all partitions: that is so while none is
+// ahead of another by as much as a warp takes.  0: it is not so.
+static int count_rounds(const GpuLimits *limits, const Load *load, int registers_per_warp, int n_warps)
+{
+    const int warps_most = ceil_div(limits->warps, limits->n_partitions);
+    const int registers_most = limits->registers / limits->n_partitions;
+    const int n_rounds = n_warps / limits->n_partitions;
+    int least = INT32_MAX, most = 0, warps = 0;
+    for (int i = 0; n_rounds > 0 && i < limits->n_partitions; i++) {
+        least = MIN_OF(least, load->partitions[i].registers);
+        most = MAX_OF(most, load->partitions[i].registers);
+        warps = MAX_OF(warps, load->partitions[i].warps);
+    }
+    if (most - least >= registers_per_warp || warps + n_rounds > warps_most ||
+        most + n_rounds * registers_per_warp > registers_most)
+        return 0;
+    return n_rounds;
+}
+
 static bool add_warps(const GpuLimits *limits, Load *load, const BlockCost *cost, Place *place)
 {
-    for (int warp = 0; warp < cost->warps; warp++) {
+    for (int left = cost->warps; left > 0;) {
+        const int n_rounds = count_rounds(limits, load, cost->registers_per_warp, left);
+        for (int i = 0; n_rounds > 0 && i < limits->n_partitions; i++)
+            add_to_partition(load, cost, place, i, n_rounds);
+        left -= n_rounds * limits->n_partitions;
+        if (n_rounds > 0)
+            continue;
         const int i = find_partition(limits, load, cost->registers_per_warp);
         if (i < 0)
             return false;
-        load->partitions[i].warps++;
-        load->partitions[i].registers += cost->registers_per_warp;
-        place->warps[i]++;
+        add_to_partition(load, cost, place, i, 1);
+        left--;
     }
     return true;
 }
