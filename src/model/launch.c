@@ -511,3 +511,38 @@ bool launch_plan(Arena *arena, const GpuLimits *limits, const LaunchKernel *kern
             return true;
     return false;
 }
+
+// ---- for batches ----------------------------------------------------------------------------------------------------
+
+Amounts group_capacity(const GpuLimits *limits, int group)
+{
+    return (Amounts){ .of = { [RESOURCE_BLOCKS] = (i64)limits->blocks * group,
+                              [RESOURCE_WARPS] = (i64)limits->warps * group,
+                              [RESOURCE_REGISTERS] = (i64)limits->registers * group,
+                              [RESOURCE_SHARED] = (i64)limits->shared * group,
+                              [RESOURCE_GRIDS] = limits->grids } };
+}
+
+static Amounts amounts_of(const Share *share, const Choice *choice)
+{
+    const i64 warps = (i64)choice->blocks * choice->warps_per_block;
+    return (Amounts){ .of = { [RESOURCE_BLOCKS] = choice->blocks,
+                              [RESOURCE_WARPS] = warps,
+                              [RESOURCE_REGISTERS] = warps * share->warp.registers_per_warp,
+                              [RESOURCE_SHARED] = (i64)choice->blocks * share->warp.shared,
+                              [RESOURCE_GRIDS] = 1 } };
+}
+
+int launch_choices(Arena *arena, const GpuLimits *limits, int group, const LaunchKernel *kernel, Amounts **choices)
+{
+    LaunchPlan alone;
+    if (!launch_plan_group(arena, limits, group, kernel, 1, &alone))
+        return 0;
+    Solver solver = { .scratch = arena, .limits = limits, .group = group, .n_groups = alone.n_groups };
+    Share share = { 0 };
+    share_out(&solver, kernel, &share);
+    *choices = arena_array(arena, Amounts, share.n_choices);
+    for (int i = 0; i < share.n_choices; i++)
+        (*choices)[i] = amounts_of(&share, &share.choices[i]);
+    return share.n_choices;
+}

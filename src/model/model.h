@@ -186,4 +186,34 @@ bool launch_plan(Arena *arena, const GpuLimits *limits, const LaunchKernel *kern
 bool launch_plan_group(Arena *arena, const GpuLimits *limits, int group, const LaunchKernel *kernels, int n_kernels,
                        LaunchPlan *plan);
 
+// ---- more kernels than fit at once: batches -------------------------------------------------------------------------
+
+// A library that solves linear programs: COIN-OR's CLP, which is opened at the first call and never closed.  NULL where
+// it is not installed; WHY says what was tried.
+typedef struct LpLibrary LpLibrary;
+const LpLibrary *lp_library(Error *why);
+
+typedef struct Batch {
+    int *kernels;                                           // places in the caller's array
+    int n_kernels;
+    LaunchPlan plan;                                        // of these kernels, in this order
+} Batch;
+
+typedef struct BatchPlan {
+    Batch *batches;
+    int n_batches;
+    int group;                                              // multiprocessors that share blocks, in all batches
+    bool is_bound_known;                                    // false without a library
+    int  bound;                                             // no plan for such groups has fewer batches
+    double lp_value;                                        // of the linear program, to see how near the bound was
+    int  n_types;                                           // kernels with equal needs and threads are one type
+    int  n_patterns;                                        // sets of kernels that the linear program saw
+} BatchPlan;
+
+// Packs the kernels into few batches, each of which launch_plan can run at once.  Without a library (LP is NULL) it is
+// first-fit decreasing, and the bound is not known.  What PLAN points to lives in ARENA.  TOO_LONG for a kernel that
+// does not fit by itself; INVALID_PARAMETER for one without threads.
+weft_status batch_plan(Arena *arena, const GpuLimits *limits, const LpLibrary *lp, const LaunchKernel *kernels,
+                       int n_kernels, BatchPlan *plan, Error *err);
+
 #endif
