@@ -151,6 +151,7 @@ cuda-check: all $(BUILD)/gpu/own_texts ## compile generated kernels with nvcc
 deps: ## install the packages that are missing
 	@scripts/deps build
 	@scripts/deps test
+	@scripts/deps optional || true
 
 clean: ## remove what was built, in all variants (keeps what was fetched)
 	@for dir in build build-*; do \
