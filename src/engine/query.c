@@ -527,7 +527,7 @@ static weft_status store_segment(QueryRun *run, const PipelineJob *pj, WeaveJob 
 {
     Launch  launch = { 0 };
     Source *stored = NULL;
-    segment->source = *source, segment->sink = SINK_ROWS, segment->stop = pj->job.stop;
+    segment->source = *source, segment->sink = SINK_ROWS, segment->team = pj->job.team;
     segment->outputs = columns_before(run, &pj->job, end, &segment->n_outputs);
     if (may_stay(run, *source)) segment->notes = stored_notes(run, segment->n_outputs);
     const bool only_weave = run->only_weave;
@@ -613,7 +613,7 @@ static weft_status make_job(QueryRun *run, int number, PipelineJob *pj)
     Steps           steps;
     *pj = (PipelineJob){ .pipeline = pipeline, .number = number, .limit = query_rows_enough(pipeline) };
     TRY(list_steps(run, pipeline, &steps));
-    pj->job = (WeaveJob){ .steps = steps.steps, .n_steps = steps.n_steps, .stop = &run->session->stop };
+    pj->job = (WeaveJob){ .steps = steps.steps, .n_steps = steps.n_steps, .team = query_team(run) };
     set_sink(run, pj);
     if (!pipeline->table) return WEFT_OK;
     const ColumnSet needed = weave_columns_needed(run->arena, &pj->job, 0);

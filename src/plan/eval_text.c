@@ -4,6 +4,7 @@
 // the last % by one character.  At worst text length times pattern length, never exponential. ILIKE folds the case of
 // ASCII letters only.
 
+#define _GNU_SOURCE                    // memmem
 #include "plan/expr_int.h"
 
 typedef struct Matcher {
@@ -61,20 +62,42 @@ static bool match_one(Matcher *m)
     return true;
 }
 
+// How many bytes of the pattern, from here on, stand for themselves.
+static size_t literal_length(const Matcher *m)
+{
+    Matcher at = *m;
+    while (at.pattern < at.pattern_end && !at_percent(&at) && !at_escape(&at) && *at.pattern != '_') at.pattern++;
+    return (size_t)(at.pattern - m->pattern);
+}
+
+// After a %: on to the next place in the text where the literal that follows begins.  False: there is none.  A character
+// never begins within another, so that place is the beginning of one.
+static bool skip_to_literal(Matcher *m)
+{
+    const size_t length = m->fold_case ? 0 : literal_length(m);
+    if (!length) return true;
+    const void *found = memmem(m->text, (size_t)(m->text_end - m->text), m->pattern, length);
+    if (!found) return false;
+    m->text = found;
+    return true;
+}
+
 static bool match_all(Matcher *m)
 {
     const unsigned char *retry_text = NULL, *retry_pattern = NULL;     // where the last % stands
     while (m->text < m->text_end) {
         if (at_percent(m)) {
             retry_pattern = ++m->pattern;
-            retry_text = m->text;
             if (m->pattern == m->pattern_end) return true;
         } else if (!match_one(m)) {
             if (m->is_cut || !retry_text) return false;
-            retry_text += character_length(retry_text, m->text_end);
-            m->text = retry_text;
+            m->text = retry_text + character_length(retry_text, m->text_end);
             m->pattern = retry_pattern;
+        } else {
+            continue;
         }
+        if (!skip_to_literal(m)) return false;
+        retry_text = m->text;
     }
     while (at_percent(m)) m->pattern++;
     return m->pattern == m->pattern_end;

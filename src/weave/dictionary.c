@@ -13,10 +13,14 @@
 static void release_dict(void *dict) { dict_release(dict); }
 
 // Loops over a dictionary can take long: a cancel is seen in them.
+static weft_status canceled(Weaver *w)
+{
+    return fail(w->err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
+}
+
 static weft_status check_stop(Weaver *w, u32 code)
 {
-    if ((code & 255) || !w->job->stop || !atomic_load_explicit(w->job->stop, memory_order_relaxed)) return WEFT_OK;
-    return fail(w->err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
+    return (code & 255) || !team_is_stopped(&w->job->team) ? WEFT_OK : canceled(w);
 }
 
 static weft_status intern_all(Weaver *w, Dictionary *into, const Dictionary *from, u32 count)
@@ -168,7 +172,7 @@ weft_status weave_recode(Weaver *w, Val *text, Dictionary *dict, u32 dict_count)
 
 weft_status weave_ranks(Weaver *w, Dictionary *dict, u32 dict_count, const u32 **ranks)
 {
-    return dict_hold_ranks(w->arena, dict, dict_count, w->job->stop, ranks, w->err);
+    return dict_hold_ranks(w->arena, dict, dict_count, w->job->team.stop, ranks, w->err);
 }
 
 static weft_status rank_in(Weaver *w, Val *text, const Dictionary *merged, const u32 *ranks, u32 n_ranks)
@@ -251,24 +255,43 @@ static void give_text(void *context, const Expr *node, Value *value)
     *value = *(const Value *)context;
 }
 
-static weft_status test_by_value(Weaver *w, const Expr *expr, const TextTest *test, u8 *outcome)
+typedef struct TextWork {
+    const Expr     *expr;
+    const TextTest *test;
+    u8             *outcome;
+    Error          *errors;            // by part: its first
+} TextWork;
+
+static void test_values(void *context, int part, u64 first, u64 end)
 {
-    Expr  *column = expr_column(w->arena, 0, TYPE(TEXT), expr->at), copy = *expr;
-    Value  text = { .type = TYPE(TEXT) }, result;
-    Arena *scratch = arena_new(w->arena, "text test");
-    copy.args = arena_array(w->arena, Expr *, expr->n_args);
-    for (int i = 0; i < expr->n_args; i++) copy.args[i] = expr->args[i] == test->text ? column : expr->args[i];
-    const EvalContext context = { .arena = scratch, .column = give_text, .context = &text };
-    weft_status       status = WEFT_OK;
-    for (u32 code = 0; code < test->dict_count && !status; code++) {
-        const weft_text bytes = dict_get(test->dict, code);
+    const TextWork   *work = context;
+    Value             text = { .type = TYPE(TEXT) }, result;
+    Arena            *scratch = arena_new(NULL, "text test");
+    const EvalContext of = { .arena = scratch, .column = give_text, .context = &text };
+    for (u64 code = first; code < end && !work->errors[part].status; code++) {
+        const weft_text bytes = dict_get(work->test->dict, (u32)code);
         text.text.bytes = bytes.bytes, text.text.length = (u32)bytes.length;
-        status = check_stop(w, code);
-        if (!status) status = expr_eval(&copy, &context, &result, w->err);
-        if (!status) outcome[code] = result.is_null ? 2 : result.i != 0;
+        if (!expr_eval(work->expr, &of, &result, &work->errors[part]))
+            work->outcome[code] = result.is_null ? 2 : result.i != 0;
     }
     arena_free(scratch);
-    return status;
+}
+
+static weft_status test_by_value(Weaver *w, const Expr *expr, const TextTest *test, u8 *outcome)
+{
+    const RowParts parts = team_split(&w->job->team, test->dict_count);
+    Expr          *column = expr_column(w->arena, 0, TYPE(TEXT), expr->at), copy = *expr;
+    TextWork       work = { &copy, test, outcome, arena_array(w->arena, Error, parts.n_parts) };
+    copy.args = arena_array(w->arena, Expr *, expr->n_args);
+    for (int i = 0; i < expr->n_args; i++) copy.args[i] = expr->args[i] == test->text ? column : expr->args[i];
+    for (int p = 0; p < parts.n_parts; p++) error_clear(&work.errors[p]);
+    if (!team_rows(&w->job->team, &parts, test_values, &work)) return canceled(w);
+    for (int p = 0; p < parts.n_parts; p++)
+        if (work.errors[p].status) {
+            *w->err = work.errors[p];
+            return w->err->status;
+        }
+    return WEFT_OK;
 }
 
 // Whether the matches are neighbours: then two numbers say it all.

@@ -142,7 +142,7 @@ typedef struct WeaveJob {
     int              n_outputs;        // rows
     Expr *const     *outputs;
     const u8        *notes;            // by output: what a device is to find out about it (NOTE_...); NULL: nothing
-    const _Atomic u32 *stop;           // looked at in loops over dictionaries; may be NULL
+    Team             team;             // for loops over dictionaries: who takes part, and what ends them
 } WeaveJob;
 
 // ---- what comes out -------------------------------------------------------------------------------------------------
