@@ -30,14 +30,17 @@ weft_status bind_call(Binder *binder, Op op, Expr *a, Expr *b, int at, Expr **ou
     return expr_call(binder->arena, op, args, b ? 2 : 1, at, out, binder->err);
 }
 
-// n terms are log n deep.
+// The parser makes one list of (a or b) or c.  A few terms become what was written, so that a group key a or b is found
+// in it; many are log n deep.
 weft_status bind_chain(Binder *binder, Op op, Expr **args, int n_args, int at, Expr **out)
 {
-    Expr *left, *right;
+    enum { FEW_TERMS = 16 };
+    const int n_left = n_args <= FEW_TERMS ? n_args - 1 : n_args / 2;
+    Expr     *left, *right;
     *out = args[0];
     if (n_args == 1) return WEFT_OK;
-    TRY(bind_chain(binder, op, args, n_args / 2, at, &left));
-    TRY(bind_chain(binder, op, args + n_args / 2, n_args - n_args / 2, at, &right));
+    TRY(bind_chain(binder, op, args, n_left, at, &left));
+    TRY(bind_chain(binder, op, args + n_left, n_args - n_left, at, &right));
     return bind_call(binder, op, left, right, at, out);
 }
 

@@ -80,6 +80,7 @@ Term *draw_exists(Scope *s)
     Scope below = scope_below(s);
     RandomQuery *query = query_new(s, QUERY_SELECT);
     draw_query(&below, query, NULL);
+    if (query->is_distinct) query->offset = -1;             // SQLite drops the DISTINCT of EXISTS, offset or not
     return query_term(s, KIND_BOOLEAN, rng_chance(s->rng, 60) ? "exists @q" : "(not exists @q)", query, 0, NULL);
 }
 
