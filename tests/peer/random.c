@@ -8,8 +8,8 @@
 // Each query runs woven and unwoven (SET weave = on | off), so the two ways Weft has of running a query are compared
 // with each other too.  Query N depends on the seed and on N alone: "--seed S --first N --count 1" runs it again.  A
 // query that fails is cut down before it is shown: conditions, columns, tables and parts of expressions go as long as
-// it fails the same way.  "Not supported" (0A000), "out of memory" (53200) and queries cancelled after some
-// seconds (--seconds, 5 otherwise) are counted apart, and too many of them are a failure.
+// it fails the same way.  "Not supported" (0A000), "out of memory" (53200), "too many tables" (54001) and queries
+// cancelled after some seconds (--seconds, 5 otherwise) are counted apart, and too many of them are a failure.
 
 #define _GNU_SOURCE
 #include "random.h"
@@ -394,8 +394,8 @@ static Verdict judge(Test *test, const RandomQuery *query, const char *weave, co
 {
     Verdict verdict = { 0 };
     ask_other(test, query, query_sql(query, &test->data, test->other_dialect));
-    // SQLite takes (0 and x) for the number 0, and that, in GROUP BY, for a position.
-    bool is_misread = !test->answer_ok && strstr(test->other->error, "GROUP BY term out of range");
+    // SQLite takes (0 and x) for the number 0, and that, in GROUP BY and ORDER BY, for a position.
+    bool is_misread = !test->answer_ok && strstr(test->other->error, "BY term out of range");
     if (test->other->gave_up || is_misread || test->answer.n_rows > MOST_ROWS) {
         verdict.outcome = SKIPPED;
         return verdict;
@@ -419,7 +419,8 @@ static Verdict judge(Test *test, const RandomQuery *query, const char *weave, co
     } else {
         memcpy(verdict.sqlstate, test->weft->sqlstate, sizeof verdict.sqlstate);
         verdict.difference = strdup(test->weft->error);
-        bool is_too_large = !strcmp(verdict.sqlstate, "53200") || !strcmp(verdict.sqlstate, "57014");
+        bool is_too_large = !strcmp(verdict.sqlstate, "53200") || !strcmp(verdict.sqlstate, "57014") ||
+                            !strcmp(verdict.sqlstate, "54001");
         verdict.outcome = is_too_large ? TOO_LARGE : !strcmp(verdict.sqlstate, "0A000") ? UNSUPPORTED : FAILED;
     }
     alarm(0);
