@@ -70,8 +70,8 @@ static size_t literal_length(const Matcher *m)
     return (size_t)(at.pattern - m->pattern);
 }
 
-// After a %: on to the next place in the text where the literal that follows begins.  False: there is none.  A character
-// never begins within another, so that place is the beginning of one.
+// After a %: on to the next place in the text where the literal that follows begins.  False: there is none.  No
+// character begins within another, so that place is the beginning of one.
 static bool skip_to_literal(Matcher *m)
 {
     const size_t length = m->fold_case ? 0 : literal_length(m);
