@@ -124,11 +124,13 @@ static Expr *key_expr(Binder *binder, const Block *block, int key, int at)
     return plan_column_expr(binder->plan, block->key_columns[key], at);
 }
 
-// NOT (a < b) was made a >= b when it was bound, so a key a < b has to be found behind that, too.
+// NOT (a < b) was made a >= b when it was bound, so a key a < b has to be found behind that, too; and a NOT IN behind an
+// IN.
 static weft_status use_negated_key(Binder *binder, const Block *block, Expr *expr, Expr **out)
 {
     Expr *negated;
-    if (expr->kind != EXPR_CALL || expr->type.kind != TYPE_BOOLEAN || expr->n_args > 2) return WEFT_OK;
+    if (expr->kind != EXPR_CALL || expr->type.kind != TYPE_BOOLEAN) return WEFT_OK;
+    if (expr->n_args > 2 && expr->op != OP_IN) return WEFT_OK;
     TRY(bind_call(binder, OP_NOT, expr, NULL, expr->at, &negated));
     for (int i = 0; i < block->n_keys; i++)
         if (expr_equal(block->keys[i], negated))
