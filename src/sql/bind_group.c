@@ -124,7 +124,7 @@ static Expr *key_expr(Binder *binder, const Block *block, int key, int at)
     return plan_column_expr(binder->plan, block->key_columns[key], at);
 }
 
-// NOT (a < b) was made a >= b when it was bound, so a key a < b has to be found behind that, too, and a key NOT IN behind
+// NOT (a < b) was made a >= b when it was bound, so a key a < b has to be found behind that, too.  So has NOT IN behind
 // IN.
 static weft_status use_negated_key(Binder *binder, const Block *block, Expr *expr, Expr **out)
 {
