@@ -4,8 +4,9 @@
 //     helper 1          part 1     part 3
 //     helper 2    (busy elsewhere: takes none)
 //
-// The threads belong to somebody else, who calls helpers_help when they are idle.  The caller takes parts until none is
-// left, whoever helps, so a run never waits for a thread to come; it waits at its end for parts that others have begun.
+// The threads belong to the scans (engine/network.c), which call helpers_help when they are idle.  The caller takes
+// parts itself until none is left.  So a run never waits for a helper to come.  At its end it waits for parts that
+// helpers have begun.
 // A part may begin a run of its own for the same reason.  Several runs may be open at a time: the newest is helped
 // first, since others may wait for it.
 //
