@@ -12,16 +12,16 @@
 #ifndef WEFT_CUDA_DRIVER_H
 #define WEFT_CUDA_DRIVER_H
 
-#include "base/base.h"
+#include "device/gpu_driver.h"
 
-typedef int                  CuResult;
-typedef int                  CuDevice;
-typedef u64                  CuAddress;                     // CUdeviceptr: an address in device memory
-typedef struct CuContext_   *CuContext;
-typedef struct CuModule_    *CuModule;
-typedef struct CuFunction_  *CuFunction;
-typedef struct CuStream_    *CuStream;                      // NULL: the default stream
-typedef struct CuEvent_     *CuEvent;
+typedef GpuResult   CuResult;
+typedef int         CuDevice;
+typedef GpuAddress  CuAddress;                              // CUdeviceptr: an address in device memory
+typedef GpuContext  CuContext;
+typedef GpuModule   CuModule;
+typedef GpuFunction CuFunction;
+typedef GpuStream   CuStream;                               // NULL: the default stream
+typedef GpuEvent    CuEvent;
 
 enum {                                                      // of CuResult
     CU_SUCCESS = 0,

@@ -1,4 +1,4 @@
-// cuda_cube.c - see cuda_cube.h.
+// gpu_cube.c - see gpu_cube.h.
 //
 //     args of the run    [common | tables | state | cells' places][cells][class tables]
 //                        [KernelArgs by chunk | columns | params][KernelArgs of the fold | lists of cells]
@@ -10,9 +10,9 @@
 //
 // Only range tests: queries that join must join the same tables, and a table that only says whether there is a match
 // counts as a test, too.  Groups in an array, or none.  Only cells that fit shared memory; where they do not, there are
-// several cubes (cuda_fuse.c).  Others are sieved (cuda_sieve.c) or fused (cuda_fuse.c).
+// several cubes (gpu_fuse.c).  Others are sieved (gpu_sieve.c) or fused (gpu_fuse.c).
 
-#include "device/cuda_cube.h"
+#include "device/gpu_cube.h"
 #include "kernel/kernel.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ typedef struct CubeKernel {            // of a shape; lives as long as the devic
     u64                table;
     char               name[40];       // of the members' kernel
     int                n_met;
-    CudaKernel        *kernel;
+    GpuKernel        *kernel;
     Shape              shape;
     struct CubeKernel *next;
 } CubeKernel;
@@ -63,10 +63,10 @@ struct GpuCube {
     // once written
     int         n_parts, n_folds;
     u32         most_rows, fold_rows;
-    CuAddress   parts_at, folds_at;
+    GpuAddress   parts_at, folds_at;
 };
 
-static void *pointer(CuAddress address) { return (void *)(uintptr_t)address; }
+static void *pointer(GpuAddress address) { return (void *)(uintptr_t)address; }
 
 static const Woven *woven_of(const GpuCube *cube) { return cube->runs[0]->launch->woven; }
 
@@ -270,7 +270,7 @@ static void ask_for(Gpu *gpu, CubeKernel *code, const GpuCube *cube)
     arena_free(arena);
 }
 
-static CudaKernel *fold_kernel(Gpu *gpu)
+static GpuKernel *fold_kernel(Gpu *gpu)
 {
     const char *name, *text = weave_fold_text(&name);
     if (!gpu->fold_kernel)
@@ -292,7 +292,7 @@ static void look_for_code(Gpu *gpu, CubeKernel *code, GpuRun *run)
 
 bool gpu_cube_is_ready(Gpu *gpu, GpuRun *run)
 {
-    CudaKernel *fold = fold_kernel(gpu);
+    GpuKernel *fold = fold_kernel(gpu);
     CubeKernel *code = find_code(gpu, run);
     if (!code->kernel && ++code->n_met >= MET_BEFORE) look_for_code(gpu, code, run);
     return code->kernel && code->kernel->state == KERNEL_READY && fold->state == KERNEL_READY;
@@ -333,10 +333,10 @@ void gpu_cubes_free(Gpu *gpu)
 
 // ---- what the kernels are handed ------------------------------------------------------------------------------------
 
-static CuAddress write_class_table(Wave *wave, const CubeDim *dim)
+static GpuAddress write_class_table(Wave *wave, const CubeDim *dim)
 {
     _Static_assert(2 * CUBE_MOST + 1 <= UINT8_MAX, "a byte tells all classes of a column");
-    CuAddress at;
+    GpuAddress at;
     u8       *classes = wave_take_args(wave, dim->size + 16, &at);
     for (int c = 0; c < dim->n_classes; c++) {
         const u64 end = c + 1 < dim->n_classes ? dim->cuts[c + 1] : dim->size;
@@ -345,18 +345,18 @@ static CuAddress write_class_table(Wave *wave, const CubeDim *dim)
     return at;
 }
 
-typedef struct CubeHead { CuAddress common, tables, state, cells; } CubeHead;
+typedef struct CubeHead { GpuAddress common, tables, state, cells; } CubeHead;
 
-static CuAddress cells_address(const GpuCube *cube, const CubeHead *head, int s)
+static GpuAddress cells_address(const GpuCube *cube, const CubeHead *head, int s)
 {
     return head->cells + cube->cells[s].at;
 }
 
 // As they are before the first row.
-static CuAddress write_cells(Wave *wave, const GpuCube *cube)
+static GpuAddress write_cells(Wave *wave, const GpuCube *cube)
 {
     const Woven *woven = woven_of(cube);
-    CuAddress    at;
+    GpuAddress    at;
     u8 *cells = wave_take_args(wave, cube->cells_bytes, &at);
     for (int s = 0; s < woven->n_state; s++)
         for (u64 c = 0; c < cube->n_cells * cube->n_groups && cube->cells[s].init; c++)
@@ -370,7 +370,7 @@ static CubeHead write_head(Wave *wave, const GpuCube *cube)
     const GpuRun *first = cube->runs[0];
     const int     n_state = woven->n_state;
     CubeHead      head;
-    CuAddress     places_at;
+    GpuAddress     places_at;
     KernelCommon *common = wave_take_args(wave, sizeof *common, &head.common);
     void **tables = wave_take_args(wave, (u64)(woven->n_tables + cube->n_dims + 1) * sizeof *tables, &head.tables);
     void        **state = wave_take_args(wave, (u64)(n_state + 1) * sizeof *state, &head.state);
@@ -406,7 +406,7 @@ static void write_parts(Wave *wave, GpuCube *cube, const CubeHead *head, const i
 {
     const Woven *woven = woven_of(cube);
     const u64    n_columns = (u64)woven->n_columns, n_params = (u64)(woven->n_params + 2 * cube->n_dims);
-    CuAddress    columns_at, params_at;
+    GpuAddress    columns_at, params_at;
     KernelArgs  *args = wave_take_args(wave, (u64)n_chunks * sizeof *args, &cube->parts_at);
     KernelColumn *columns = wave_take_args(wave, (u64)n_chunks * n_columns * sizeof *columns, &columns_at);
     i64         *params = wave_take_args(wave, (u64)n_chunks * n_params * sizeof *params, &params_at);
@@ -449,7 +449,7 @@ static u32 lanes_for(const GpuCube *cube, u64 n_wanted)
     return (u32)MIN_OF(MAX_OF(MAX_OF(to_be_busy, to_be_short), 1), n_wanted);
 }
 
-typedef struct CellList { CuAddress at; u64 n; } CellList;
+typedef struct CellList { GpuAddress at; u64 n; } CellList;
 
 // The high words of a sum of 128 bits are the next slot's.
 static FoldArgs fold_args(const GpuCube *cube, const CubeHead *head, int r, int s, const CellList *list)
@@ -478,13 +478,13 @@ static CellList write_list(Wave *wave, const GpuCube *cube, int r)
 static void write_folds(Wave *wave, GpuCube *cube, const CubeHead *head)
 {
     const int   n_state = woven_of(cube)->n_state;
-    CuAddress   own_at;
+    GpuAddress   own_at;
     KernelArgs *args = wave_take_args(wave, (u64)(cube->n_runs * n_state) * sizeof *args, &cube->folds_at);
     FoldArgs   *own = wave_take_args(wave, (u64)(cube->n_runs * n_state) * sizeof *own, &own_at);
     for (int r = 0; r < cube->n_runs; r++) {
         const CellList list = write_list(wave, cube, r);
         for (int s = 0; s < n_state && list.n; s++) {
-            const CuAddress at = own_at + (u64)cube->n_folds * sizeof *own;
+            const GpuAddress at = own_at + (u64)cube->n_folds * sizeof *own;
             const u32       n_rows = (u32)cube->n_groups * lanes_for(cube, list.n);
             if (cube->cells[s].kind == CELLS_WIDE_HIGH) continue;
             own[cube->n_folds] = fold_args(cube, head, r, s, &list);

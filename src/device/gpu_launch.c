@@ -1,4 +1,4 @@
-// cuda_launch.c - what a launch needs in device memory, and what it leaves there.
+// gpu_launch.c - what a launch needs in device memory, and what it leaves there.
 //
 //     block    [common | tables | state | spots | cells | counts | notes]   the head: written by the host, and read
 //                                                                           back with small states in one copy
@@ -16,7 +16,7 @@
 // few; what is a guess is at first no more than a quarter of what a query may have beside its tables.  A kernel that
 // wants more counts on, and the whole launch is repeated with what it counted (rows) or up to eight times as much.
 
-#include "device/cuda_int.h"
+#include "device/gpu_int.h"
 #include "kernel/kernel.h"
 
 #include <stdlib.h>
@@ -359,7 +359,7 @@ void launch_admit_others(GpuRun *run)
 
 // ---- tables ---------------------------------------------------------------------------------------------------------
 
-static weft_status upload_table(Gpu *gpu, CuStream stream, const Copy *copy, const void *data, u64 bytes, Error *err)
+static weft_status upload_table(Gpu *gpu, GpuStream stream, const Copy *copy, const void *data, u64 bytes, Error *err)
 {
     GPU_TRY(gpu, MemcpyHtoDAsync, (gpu_address(gpu, copy->at), data, bytes, stream), err);
     GPU_TRY(gpu, MemsetD8Async, (gpu_address(gpu, copy->at + bytes), 0, TABLE_PAST, stream), err);
@@ -372,9 +372,9 @@ static weft_status upload_table(Gpu *gpu, CuStream stream, const Copy *copy, con
 static weft_status send_table(GpuRun *run, const Copy *copy, const void *data, u64 bytes, bool is_shared, Error *err)
 {
     Gpu           *gpu = run->gpu;
-    const CuStream stream = is_shared ? gpu->table_stream : run->stream;
+    const GpuStream stream = is_shared ? gpu->table_stream : run->stream;
     weft_status    status = upload_table(gpu, stream, copy, data, bytes, err);
-    if (!status && is_shared) status = gpu_check(gpu, gpu->cu->StreamSynchronize(stream), "cuStreamSynchronize", err);
+    if (!status && is_shared) status = gpu_check(gpu, gpu->calls->StreamSynchronize(stream), "StreamSynchronize", err);
     if (status) gpu_wait_for(gpu, stream);
     return status;
 }
@@ -421,7 +421,7 @@ static weft_status get_tables(GpuRun *run, Error *err)
 
 // ---- the block ------------------------------------------------------------------------------------------------------
 
-static void *device_pointer(CuAddress address) { return (void *)(uintptr_t)address; }
+static void *device_pointer(GpuAddress address) { return (void *)(uintptr_t)address; }
 
 static void write_head(const GpuRun *run, u8 *head)
 {
@@ -494,12 +494,12 @@ static weft_status write_large_block(GpuRun *run, Error *err)
     write_head(run, head);
     if (set_bytes(run) > run->head_bytes)
         status = gpu_check(gpu,
-                           gpu->cu->MemsetD8Async(in_block(run, run->head_bytes), 0, set_bytes(run) - run->head_bytes,
-                                                  run->stream),
-                           "cuMemsetD8Async", err);
+                           gpu->calls->MemsetD8Async(in_block(run, run->head_bytes), 0,
+                                                     set_bytes(run) - run->head_bytes, run->stream),
+                           "MemsetD8Async", err);
     if (!status)
-        status = gpu_check(gpu, gpu->cu->MemcpyHtoDAsync(in_block(run, 0), head, run->head_bytes, run->stream),
-                           "cuMemcpyHtoDAsync", err);
+        status = gpu_check(gpu, gpu->calls->MemcpyHtoDAsync(in_block(run, 0), head, run->head_bytes, run->stream),
+                           "MemcpyHtoDAsync", err);
     free(head);                        // pageable: the driver has taken a copy
     for (int s = 0; s < run->launch->woven->n_state && !status; s++)
         if (has_init(run, s)) status = fill_slot(run, s, err);

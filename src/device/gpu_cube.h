@@ -1,4 +1,4 @@
-// cuda_cube.h - queries of one shape on a GPU as one: classes of values, a cell for each combination (compare
+// gpu_cube.h - queries of one shape on a GPU as one: classes of values, a cell for each combination (compare
 // engine/cube.h).
 //
 //     if (!gpu_cube_is_ready(gpu, runs[0])) ...           // its kernel is not compiled yet
@@ -11,10 +11,10 @@
 // Here all tests are ranges, so classes are intervals and a query wants some that lie side by side: they are worked out
 // for each run anew.
 
-#ifndef WEFT_CUDA_CUBE_H
-#define WEFT_CUDA_CUBE_H
+#ifndef WEFT_GPU_CUBE_H
+#define WEFT_GPU_CUBE_H
 
-#include "device/cuda_wave.h"
+#include "device/gpu_wave.h"
 
 enum { CUBE_MOST = 64 };               // queries
 

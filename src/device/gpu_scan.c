@@ -1,7 +1,7 @@
-// cuda_scan.c - the dispatcher of a GPU: runs of chunks through the kernels of all launches that want them.
+// gpu_scan.c - the dispatcher of a GPU: runs of chunks through the kernels of all launches that want them.
 //
 //     run      [chunk 3][chunk 4]...[chunk 9]     q7: one launch over 3 .. 9      columns that are not in the pool
-//                                                 q9: one launch over 3, 4, 8     are copied once (cuda_copy.c)
+//                                                 q9: one launch over 3, 4, 8     are copied once (gpu_copy.c)
 //
 // The dispatcher takes the oldest launch, a run of chunks that it wants, and every other launch that wants some of
 // them: that is the wave.  Where all their columns are in the pool a run is the whole table and a launch covers all of
@@ -35,7 +35,7 @@
 // Columns are held from when a run is put together until it is done; then they stay in the pool until their room is
 // wanted.
 
-#include "device/cuda_fuse.h"
+#include "device/gpu_fuse.h"
 #include "kernel/kernel.h"
 
 #include <errno.h>
@@ -132,7 +132,7 @@ static bool needs_little(const Wave *wave, const RunChunk *chunk, int column)
 }
 
 // Chunks with id 0 are rows of one query and are not looked up: only that query could use a copy.  Rows that stayed
-// here (cuda_table.c) are held by it, so they are found.
+// here (gpu_table.c) are held by it, so they are found.
 static bool hold_column(Wave *wave, RunChunk *chunk, int column, bool is_passing)
 {
     ASSERT(mutex_is_held(&wave->gpu->lock));
@@ -344,9 +344,9 @@ static void read_ahead(Wave *wave, const GpuRun *leader)
 
 // ---- launching (without the lock) -----------------------------------------------------------------------------------
 
-static void *device_pointer(CuAddress address) { return (void *)(uintptr_t)address; }
+static void *device_pointer(GpuAddress address) { return (void *)(uintptr_t)address; }
 
-static CuAddress block_address(const GpuRun *run, u64 at) { return gpu_address(run->gpu, run->block_at + at); }
+static GpuAddress block_address(const GpuRun *run, u64 at) { return gpu_address(run->gpu, run->block_at + at); }
 
 KernelColumn wave_column(const Gpu *gpu, const RunChunk *chunk, int number)
 {
@@ -354,7 +354,7 @@ KernelColumn wave_column(const Gpu *gpu, const RunChunk *chunk, int number)
     const ColumnCopy  *copied = find_column(chunk, number);
     KernelColumn       column = { .base = stored->base, .width = stored->width };
     if (!copied) return column;
-    const CuAddress at = copied->copy ? gpu_address(gpu, copied->copy->at) : copied->in_place;
+    const GpuAddress at = copied->copy ? gpu_address(gpu, copied->copy->at) : copied->in_place;
     column.data = device_pointer(at), column.valid = stored->valid ? device_pointer(at + copied->valid_at) : NULL;
     return column;
 }
@@ -393,7 +393,7 @@ static Parts write_parts(const Wave *wave, const GpuRun *run, const int *chunks,
               params_size = (u64)woven->n_params * sizeof(i64);
     const u64     base = slot->args_used;
     u8           *host = slot->args + base;
-    const CuAddress device = slot->args_at + base;
+    const GpuAddress device = slot->args_at + base;
     parts.at = device;
     for (int p = 0; p < n_chunks; p++) {
         const RunChunk *chunk = &wave->chunks[chunks[p]];
@@ -524,7 +524,7 @@ static weft_status launch_riders(Wave *wave, Error *err)
     for (int r = 0; r < wave->n_riders && !status; r++) {
         const int s = wave->riders[r]->at_stream;
         if (slot->streams >> s & 1) continue;
-        status = gpu_check(gpu, gpu->cu->EventRecord(slot->done[s], gpu->streams[s]), "cuEventRecord", err);
+        status = gpu_check(gpu, gpu->calls->EventRecord(slot->done[s], gpu->streams[s]), "EventRecord", err);
         slot->streams |= 1u << s;
     }
     for (int r = 0; r < wave->n_riders && !status; r++)
@@ -1220,7 +1220,7 @@ weft_status scan_ride(GpuRun *run, Error *err)
 static void pass_on_cancel(GpuRun *run)
 {
     Gpu *gpu = run->gpu;
-    gpu->cu->MemcpyHtoDAsync(block_address(run, offsetof(KernelCommon, cancel)), gpu->one, sizeof(u32),
+    gpu->calls->MemcpyHtoDAsync(block_address(run, offsetof(KernelCommon, cancel)), gpu->one, sizeof(u32),
                              gpu->control_stream);
 }
 
@@ -1234,10 +1234,10 @@ weft_status scan_wait(GpuRun *run, Error *err)
     pthread_mutex_unlock(&gpu->lock);
     GPU_TRY(gpu, EventRecord, (run->done, run->stream), err);
     for (;;) {
-        const CuResult result = gpu->cu->EventQuery(run->done);
+        const GpuResult result = gpu->calls->EventQuery(run->done);
         // The block may be another's next.
-        if (result != CU_NOT_READY && passed_on_ms > 0) gpu_wait_for(gpu, gpu->control_stream);
-        if (result != CU_NOT_READY) return gpu_check(gpu, result, "cuEventQuery", err);
+        if (result != GPU_NOT_READY && passed_on_ms > 0) gpu_wait_for(gpu, gpu->control_stream);
+        if (result != GPU_NOT_READY) return gpu_check(gpu, result, "EventQuery", err);
         if (is_stopped(run) && time_now_ms() - passed_on_ms > CANCEL_MS) {
             pass_on_cancel(run);
             passed_on_ms = time_now_ms();

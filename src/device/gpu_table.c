@@ -1,4 +1,4 @@
-// cuda_table.c - a join table, or a chunk for the next kernel, made on the GPU of rows that a launch left there.
+// gpu_table.c - a join table, or a chunk for the next kernel, made on the GPU of rows that a launch left there.
 //
 //     stream of the launch    its kernel, which notes ranges on the way | (head and marks to the host)
 //                             ... zeros | link, order | fill | (counts to the host)
@@ -21,9 +21,9 @@
 //     column        [code code code | past] [bits | past]                              held until it is dropped
 //
 // Blocks of threads put out rows in any order.  Where the order matters, segments are fetched, ordered by the host
-// (cuda_fetch.c) and sent back as the distances that rows have to move: 24 bytes for some hundred rows.
+// (gpu_fetch.c) and sent back as the distances that rows have to move: 24 bytes for some hundred rows.
 
-#include "device/cuda_wave.h"
+#include "device/gpu_wave.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ struct MadeTable {                     // or a chunk
 
 static u64 aligned(u64 bytes) { return (bytes + ALIGNED - 1) / ALIGNED * ALIGNED; }
 
-static void *pointer(CuAddress address) { return (void *)(uintptr_t)address; }
+static void *pointer(GpuAddress address) { return (void *)(uintptr_t)address; }
 
 // ---- notes: part of the launch's block ------------------------------------------------------------------------------
 
@@ -164,7 +164,7 @@ static bool take_scratch(Gpu *gpu, const TableFill *fill, u64 n_rows, FillScratc
     return add_scratch(gpu, scratch);
 }
 
-static CuAddress in_scratch(const Gpu *gpu, const FillScratch *scratch, u64 at)
+static GpuAddress in_scratch(const Gpu *gpu, const FillScratch *scratch, u64 at)
 {
     return gpu_address(gpu, scratch->copy->at + at);
 }
@@ -223,7 +223,7 @@ static void *part_address(const FillWriter *w, int p)
     return pointer(gpu_address(w->run->gpu, w->table->parts[p]->at));
 }
 
-static CuAddress own_address(const FillWriter *w, int p)
+static GpuAddress own_address(const FillWriter *w, int p)
 {
     return in_scratch(w->run->gpu, w->scratch, w->scratch->parts_at + (u64)p * sizeof(FillArgs));
 }
@@ -235,7 +235,7 @@ static void *from_address(const FillWriter *w)
 
 static void write_args(const FillWriter *w, int p, u64 n_rows)
 {
-    const CuAddress at = own_address(w, p);
+    const GpuAddress at = own_address(w, p);
     w->args[p] = (KernelArgs){ .row_end = (u32)n_rows,
                                .columns = pointer(at + offsetof(FillArgs, columns)),
                                .params = pointer(at + offsetof(FillArgs, params)),
@@ -305,8 +305,8 @@ static weft_status area_send(const GpuRun *run, const FillScratch *scratch, u8 *
 {
     Gpu              *gpu = run->gpu;
     const weft_status status =
-        gpu_check(gpu, gpu->cu->MemcpyHtoDAsync(in_scratch(gpu, scratch, 0), area, scratch->bits_at, run->stream),
-                  "cuMemcpyHtoDAsync", err);
+        gpu_check(gpu, gpu->calls->MemcpyHtoDAsync(in_scratch(gpu, scratch, 0), area, scratch->bits_at, run->stream),
+                  "MemcpyHtoDAsync", err);
     if (!area_is_pinned(run, scratch)) free(area);         // pageable: the driver has taken a copy
     return status;
 }
@@ -382,7 +382,7 @@ static weft_status launch_kernel(GpuRun *run, const Work *work, const Fixed *fix
                                  Error *err)
 {
     Gpu         *gpu = run->gpu;
-    CuAddress    at = in_scratch(gpu, scratch, (u64)work->first * sizeof(KernelArgs));
+    GpuAddress    at = in_scratch(gpu, scratch, (u64)work->first * sizeof(KernelArgs));
     void        *parameters[] = { &at };
     const Shape *shape = &fixed->run.shape;
     const u64 tile = (u64)shape->threads * (u64)shape->items,
@@ -513,7 +513,7 @@ bool gpu_make_table(Device *device, Launch *launch, TableFill *fill)
 {
     Gpu            *gpu = (Gpu *)device;
     GpuRun         *run = launch->memory;
-    const CuContext before = gpu_visit(gpu);
+    const GpuContext before = gpu_visit(gpu);
     run->launch = launch;
     run->is_timed = launch->is_explained;
     const bool is_made = make_table(gpu, run, fill);
@@ -585,7 +585,7 @@ static weft_status fetch_made(Gpu *gpu, CopyKey key, const PartRead *reads, int 
 weft_status gpu_fetch_table(Device *device, u64 id, int number, void *to, u64 bytes, Error *err)
 {
     Gpu              *gpu = (Gpu *)device;
-    const CuContext   before = gpu_visit(gpu);
+    const GpuContext   before = gpu_visit(gpu);
     const PartRead    read = { .to = to, .bytes = bytes };
     const weft_status status = fetch_made(gpu, table_key(id, number), &read, 1, err);
     gpu_leave(gpu, before);
@@ -635,7 +635,7 @@ static void write_column(const FillWriter *w, const RowKeep *keep, int c, u64 n_
 {
     const ColumnChunk *column = &keep->chunk->columns[c];
     FillArgs          *own = &w->own[c];
-    const CuAddress    at = gpu_address(w->run->gpu, w->table->parts[c]->at);
+    const GpuAddress    at = gpu_address(w->run->gpu, w->table->parts[c]->at);
     const bool         has_nulls = column->valid != NULL;
     ASSERT(!has_nulls || keep->nulls[c] >= 0);
     own->columns[KEEP_VALUE] = slot_column(w->run, keep->values[c], 8);
@@ -746,7 +746,7 @@ bool gpu_keep_rows(Device *device, Launch *launch, RowKeep *keep)
 {
     Gpu            *gpu = (Gpu *)device;
     GpuRun         *run = launch->memory;
-    const CuContext before = gpu_visit(gpu);
+    const GpuContext before = gpu_visit(gpu);
     run->launch = launch;
     run->is_timed = launch->is_explained;
     const bool are_kept = keep_rows(gpu, run, keep);
@@ -759,7 +759,7 @@ void gpu_drop_rows(Device *device, u64 chunk) { drop_made((Gpu *)device, chunk, 
 weft_status gpu_fetch_column(Device *device, const Chunk *chunk, int column, void *data, void *valid, Error *err)
 {
     Gpu              *gpu = (Gpu *)device;
-    const CuContext   before = gpu_visit(gpu);
+    const GpuContext   before = gpu_visit(gpu);
     const PartRead    reads[] = { { data, 0, column_data_bytes(chunk, column) },
                                   { valid, column_valid_at(chunk, column), column_valid_bytes(chunk, column) } };
     const weft_status status = fetch_made(gpu, (CopyKey){ chunk->id, (u64)(u32)column }, reads, valid ? 2 : 1, err);

@@ -1,10 +1,10 @@
-// cuda_fuse.h - riders of a run in one kernel.  Shared by cuda_fuse.c and cuda_scan.c; used by the dispatcher only.
+// gpu_fuse.h - riders of a run in one kernel.  Shared by gpu_fuse.c and gpu_scan.c; used by the dispatcher only.
 
-#ifndef WEFT_CUDA_FUSE_H
-#define WEFT_CUDA_FUSE_H
+#ifndef WEFT_GPU_FUSE_H
+#define WEFT_GPU_FUSE_H
 
-#include "device/cuda_cube.h"
-#include "device/cuda_sieve.h"
+#include "device/gpu_cube.h"
+#include "device/gpu_sieve.h"
 
 enum { FUSE_MOST = 8 };                // riders in one kernel
 
@@ -26,7 +26,7 @@ typedef struct Unit {                  // of a run: what is one launch
 bool        unit_suits(const GpuRun *run);
 u64         unit_columns(const GpuRun *run);                 // see GpuRun.columns
 int         units_choose(Wave *wave, Unit *units);  // n_riders of them at most.  Returns how many.
-// cuda_scan.c; hint: where in its source it may be.
+// gpu_scan.c; hint: where in its source it may be.
 bool        wants_chunk(const GpuRun *run, const Chunk *chunk, int hint);
 u64         unit_args_bytes(const GpuRun *run);                                // that a chunk needs more, at most
 void        unit_write(Wave *wave, const Parts *parts, Unit *unit);            // its parts, in the args of the run

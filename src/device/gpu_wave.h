@@ -1,15 +1,15 @@
-// cuda_wave.h - a run of chunks while it is put together: shared by cuda_scan.c, which decides, and cuda_copy.c, which
+// gpu_wave.h - a run of chunks while it is put together: shared by gpu_scan.c, which decides, and gpu_copy.c, which
 // brings the columns.
 
-#ifndef WEFT_CUDA_WAVE_H
-#define WEFT_CUDA_WAVE_H
+#ifndef WEFT_GPU_WAVE_H
+#define WEFT_GPU_WAVE_H
 
-#include "device/cuda_int.h"
+#include "device/gpu_int.h"
 
 typedef struct ColumnCopy {
     int       column;
     Copy     *copy;                    // NULL: kernels read it where it is
-    CuAddress in_place;
+    GpuAddress in_place;
     u64       valid_at;
     bool      is_straight;             // it need not go through stages
 } ColumnCopy;
@@ -64,37 +64,37 @@ typedef struct Wave {
 u64 column_valid_at(const Chunk *chunk, int column);        // offset of the validity
 u64 column_copy_bytes(const Chunk *chunk, int column);      // all of it
 
-CuAddress   column_in_place(const RunChunk *chunk, int column);        // where kernels can read it in the host's
+GpuAddress  column_in_place(const RunChunk *chunk, int column);        // where kernels can read it in the host's
                                                                        // memory; 0: nowhere
 bool        column_is_straight(const RunChunk *chunk, int column);     // most of it need not go through a stage
 void        wave_list_pieces(Wave *wave);
 void        wave_copy(Wave *wave);                          // a failure shows in wave->status
 void        wave_failed(Wave *wave, weft_status status, const Error *err);
-void        figures_read(const Wave *wave);                 // cuda_figures.c.  Under the lock.
+void        figures_read(const Wave *wave);                 // gpu_figures.c.  Under the lock.
 // Room in the args of the run, zeroed: pieces begin at multiples of 64 bytes.
 static inline u64 args_rounded(u64 bytes) { return (bytes + 63) / 64 * 64; }
-void       *wave_take_args(Wave *wave, u64 bytes, CuAddress *at);
+void       *wave_take_args(Wave *wave, u64 bytes, GpuAddress *at);
 bool        wave_may_share(const GpuRun *run);              // a kernel, with others
 // Of KERNEL, its code and shape.
-weft_status wave_launch(Gpu *gpu, const GpuRun *kernel, CuStream stream, CuAddress parts, u32 grid_x, int n_parts,
+weft_status wave_launch(Gpu *gpu, const GpuRun *kernel, GpuStream stream, GpuAddress parts, u32 grid_x, int n_parts,
                         Error *err);
 // Of the table; no data: no rider wants it of this chunk.
 KernelColumn wave_column(const Gpu *gpu, const RunChunk *chunk, int number);
-// cuda_scan.c: as a kernel gets them.
+// gpu_scan.c: as a kernel gets them.
 void        wave_columns(const GpuRun *run, const RunChunk *chunk, KernelColumn *columns);
 // A run's work is in one stream at a time, its own or that of another rider whose kernel serves both (at_stream;
-// cuda_fuse.c).  Join: the first one's stream goes on behind the work of all, and has it from then on; as long as they
+// gpu_fuse.c).  Join: the first one's stream goes on behind the work of all, and has it from then on; as long as they
 // stay together there is nothing to wait for.  Fork: all go on behind the first one's stream, each in its own.
 weft_status wave_join(Gpu *gpu, GpuRun *const *riders, int n_riders, Error *err);
 weft_status wave_fork(Gpu *gpu, GpuRun *const *riders, int n_riders, Error *err);
 weft_status run_use_own_stream(GpuRun *run, Error *err);         // its own stream goes on behind its work
 weft_status wave_gate(Wave *wave, Error *err);              // sends the args written so far; behind them and all
                                                             // columns of this run and those before is the gate
-weft_status wave_wait(const Wave *wave, CuStream stream, Error *err);  // what is put into the stream from here on waits
-                                                                       // for the gate
-bool        event_has_arrived(Gpu *gpu, CuEvent event);
+// What is put into the stream from here on waits for the gate.
+weft_status wave_wait(const Wave *wave, GpuStream stream, Error *err);
+bool        event_has_arrived(Gpu *gpu, GpuEvent event);
 bool        slot_has_arrived(Gpu *gpu, RunSlot *slot);                // the host asks whether it has been passed,
 void        slot_wait(Gpu *gpu, const RunSlot *slot);       // or waits
-void        event_wait(Gpu *gpu, CuEvent event);            // until it has come, or the device is lost
+void        event_wait(Gpu *gpu, GpuEvent event);            // until it has come, or the device is lost
 
 #endif

@@ -1,4 +1,4 @@
-// cuda_sieve.c - see cuda_sieve.h.
+// gpu_sieve.c - see gpu_sieve.h.
 //
 //     memory of the run   [who wants a value: a table for each column][a bit per row: chunk by chunk, for each query]
 //     args of the run     [KernelArgs of t_who by column | its tests]
@@ -17,8 +17,8 @@
 // most, those with small tables first, and does not load columns that no query tests in this run.  So it is compiled
 // anew only when a column is added, or more queries than a bit set holds have come together.
 
-#include "device/cuda_sieve.h"
-#include "device/cuda_fuse.h"
+#include "device/gpu_sieve.h"
+#include "device/gpu_fuse.h"
 #include "kernel/kernel.h"
 
 #include <stdlib.h>
@@ -47,7 +47,7 @@ typedef struct SieveTable {            // of a table of the database; lives as l
     u8                 widths[SIEVE_COLUMNS];
     u64                sizes[SIEVE_COLUMNS];       // values, when they were added: their order
     u64                most[SIEVE_COLUMNS];        // values, that were ever seen
-    CudaKernel        *kernels[4];     // by lane: 1, 2, 4, 8 bytes; NULL: not asked for with these columns
+    GpuKernel        *kernels[4];     // by lane: 1, 2, 4, 8 bytes; NULL: not asked for with these columns
     u32                shared[4];      // bit c: the table of column c is in shared memory
     Shape              shapes[4];
     struct SieveTable *next;
@@ -58,7 +58,7 @@ typedef struct PickedKernel {          // a query's kernel, over some of the row
     char                 name[NAME_BYTES];
     u32                  groups;       // kinds of accumulators in shared memory
     int                  n_met;
-    CudaKernel          *kernel;
+    GpuKernel          *kernel;
     Shape                shape;
     struct PickedKernel *next;
 } PickedKernel;
@@ -86,10 +86,10 @@ struct GpuSieve {
     // once written
     int         n_whos, n_parts;
     u32         most_rows, most_values;
-    CuAddress   whos_at, parts_at;
+    GpuAddress   whos_at, parts_at;
 };
 
-static void *pointer(CuAddress address) { return (void *)(uintptr_t)address; }
+static void *pointer(GpuAddress address) { return (void *)(uintptr_t)address; }
 
 // ---- which can ------------------------------------------------------------------------------------------------------
 
@@ -226,7 +226,7 @@ static u32 near_tables(const SieveTable *table, int lane, u64 most)
     return near;
 }
 
-static CudaKernel *table_kernel(Gpu *gpu, SieveTable *table, int lane)
+static GpuKernel *table_kernel(Gpu *gpu, SieveTable *table, int lane)
 {
     if (!table->kernels[lane]) {
         table->shared[lane] = near_tables(table, lane, gpu->shared_most);
@@ -240,7 +240,7 @@ static CudaKernel *table_kernel(Gpu *gpu, SieveTable *table, int lane)
     return table->kernels[lane];
 }
 
-static CudaKernel *who_kernel(Gpu *gpu)
+static GpuKernel *who_kernel(Gpu *gpu)
 {
     const char *name, *text = weave_who_text(&name);
     if (!gpu->who_kernel)
@@ -272,7 +272,7 @@ static u32 groups_bytes(const GpuRun *run)
     return bytes;
 }
 
-static bool is_ready(const CudaKernel *kernel) { return kernel && kernel->state == KERNEL_READY; }
+static bool is_ready(const GpuKernel *kernel) { return kernel && kernel->state == KERNEL_READY; }
 
 // Its kernel over some of the rows, if that is there; they have met once more.
 static bool add_rider(Gpu *gpu, GpuSieve *sieve, GpuRun *run)
@@ -315,7 +315,7 @@ static bool place_near(Gpu *gpu, GpuSieve *sieve)
 static bool has_code(Gpu *gpu, GpuSieve *sieve)
 {
     const Woven *woven = sieve->riders[0].run->launch->woven;  // for messages
-    CudaKernel  *kernel = table_kernel(gpu, sieve->table, sieve->lane), *who = who_kernel(gpu);
+    GpuKernel  *kernel = table_kernel(gpu, sieve->table, sieve->lane), *who = who_kernel(gpu);
     if (!is_ready(kernel) || !is_ready(who) || !place_near(gpu, sieve)) return false;
     return kernel_fit(gpu, kernel, &sieve->table->shapes[sieve->lane], sieve->near_bytes, woven, &sieve->sieve) &&
            kernel_fit(gpu, who, &gpu->who_shape, 0, woven, &sieve->who);
@@ -474,7 +474,7 @@ u64 gpu_sieve_args_once(void)
 }
 
 // The part of a join table that tells which keys it has, among what the run's kernel is handed; 0: none of it.
-static CuAddress keys_of(const GpuRun *run, const JoinTable *table, u64 *width)
+static GpuAddress keys_of(const GpuRun *run, const JoinTable *table, u64 *width)
 {
     const Woven *woven = run->launch->woven;
     const int    number = table->shape == SHAPE_DIRECT ? TABLE_PAYLOADS : TABLE_SLOTS;
@@ -516,16 +516,16 @@ static int list_tests(const GpuSieve *sieve, int c, KernelTest *tests)
 
 typedef struct WhoArgs { i64 params[WHO_PARAMS]; const void *tables[1]; void *state[1]; } WhoArgs;
 
-static void write_whos(Wave *wave, GpuSieve *sieve, CuAddress common)
+static void write_whos(Wave *wave, GpuSieve *sieve, GpuAddress common)
 {
-    CuAddress   own_at, tests_at;
+    GpuAddress   own_at, tests_at;
     KernelArgs *args = wave_take_args(wave, SIEVE_COLUMNS * sizeof *args, &sieve->whos_at);
     WhoArgs    *own = wave_take_args(wave, SIEVE_COLUMNS * sizeof *own, &own_at);
     KernelTest *tests = wave_take_args(wave, TESTS_MOST * sizeof *tests, &tests_at);
     int         n_tests = 0;
     for (int c = 0; c < sieve->table->n_columns; c++) {
         if (!sieve->columns[c].wants) continue;
-        const CuAddress at = own_at + (u64)sieve->n_whos * sizeof *own;
+        const GpuAddress at = own_at + (u64)sieve->n_whos * sizeof *own;
         const int       n = list_tests(sieve, c, tests + n_tests);
         ASSERT(n_tests + n <= TESTS_MOST);
         own[sieve->n_whos] = (WhoArgs){ .params = { [WHO_WIDTH] = 1 << sieve->lane, [WHO_ALL] = -1, [WHO_TESTS] = n },
@@ -549,7 +549,7 @@ typedef struct SievedArgs {
     void *state[SIEVE_RIDERS];
 } SievedArgs;
 
-static CuAddress bits_address(const Gpu *gpu, const GpuSieve *sieve, int rider, int k)
+static GpuAddress bits_address(const Gpu *gpu, const GpuSieve *sieve, int rider, int k)
 {
     return gpu_address(gpu, sieve->bits_at + sieve->bits_bytes * (u64)rider + sieve->chunk_at[k]);
 }
@@ -578,7 +578,7 @@ static void write_chunk(Wave *wave, const GpuSieve *sieve, int k, u64 all, Sieve
 
 static void write_chunks(Wave *wave, GpuSieve *sieve)
 {
-    CuAddress   own_at, tables_at, common, spots_at;
+    GpuAddress   own_at, tables_at, common, spots_at;
     KernelCommon *in_common = wave_take_args(wave, sizeof *in_common, &common);
     memcpy(wave_take_args(wave, sizeof sieve->spots, &spots_at), sieve->spots, sizeof sieve->spots);
     in_common->spots = pointer(spots_at);
@@ -588,7 +588,7 @@ static void write_chunks(Wave *wave, GpuSieve *sieve)
     for (int c = 0; c < sieve->table->n_columns; c++) tables[c] = pointer(gpu_address(wave->gpu, sieve->columns[c].at));
     for (int k = 0; k < wave->n_chunks; k++) {
         const u64       all = who_wants(sieve, &wave->chunks[k]);
-        const CuAddress at = own_at + (u64)sieve->n_parts * sizeof *own;
+        const GpuAddress at = own_at + (u64)sieve->n_parts * sizeof *own;
         if (!all) continue;
         write_chunk(wave, sieve, k, all, &own[sieve->n_parts]);
         args[sieve->n_parts++] = (KernelArgs){ .row_end = wave->chunks[k].chunk->n_rows,
@@ -673,7 +673,7 @@ weft_status gpu_sieve_begin(Wave *wave, GpuSieve *sieve, Error *err)
     Gpu         *gpu = wave->gpu;
     GpuRun      *runs[SIEVE_RIDERS] = { 0 }, *first = sieve->riders[0].run;
     const Shape *who = &sieve->who.shape;
-    CuAddress    common;
+    GpuAddress    common;
     wave_take_args(wave, sizeof(KernelCommon), &common);
     write_whos(wave, sieve, common);
     write_chunks(wave, sieve);

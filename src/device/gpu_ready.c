@@ -1,4 +1,4 @@
-// cuda_ready.c - kernels compiled in the background.
+// gpu_ready.c - kernels compiled in the background.
 //
 // A compile takes 100 to 600 ms (30 where NVRTC has the same text in its own cache), and a query has a pipeline for
 // each table.  So a query waits for a kernel only where the CPU would take as long (the engine decides, by how long
@@ -18,62 +18,27 @@
 // The compiler's own start (130 to 300 ms) is the first thing that is done here, with a kernel that uses the words as
 // real ones do.
 
-#include "device/cuda_int.h"
-#include "jit/nvrtc_library.h"
-
-// Tests, look-ups, sums: what most kernels have.
-static const char warm_text[] =
-    "KERNEL(weft_warm)\n"
-    "{\n"
-    "    COLUMN(u8, day, 0)\n"
-    "    PARAM(u8, day_low, 0)\n"
-    "    PARAM(u8, day_span, 1)\n"
-    "    COLUMN(u32, item, 1)\n"
-    "    PARAM(u64, first, 2)\n"
-    "    SUMS(i64, a0_, 0)\n"
-    "    SUMS(u8, a1_, 1)\n"
-    "    TILES {\n"
-    "        ROWS(live)\n"
-    "        MASK(live)\n"
-    "        LOAD(u8, day, live)\n"
-    "        BETWEEN_TEST(live, u8, day, day_low, day_span)\n"
-    "        PICK(live)\n"
-    "        STEP(0, live)\n"
-    "        LOAD(u32, item, live)\n"
-    "        EACH(live) {\n"
-    "            const u64 group = (item[i] + first);\n"
-    "            ADD(a0_[group], VALUE(item))\n"
-    "            SEEN(a1_[group])\n"
-    "        }\n"
-    "    }\n"
-    "}\n";
+#include "device/gpu_int.h"
 
 static void warm(Gpu *gpu)
 {
-    const CubinJob job = { .prelude = gpu->prelude,
-                           .text = warm_text,
-                           .driver_version = gpu->cu->version,
-                           .major = gpu->major,
-                           .minor = gpu->minor,
-                           .n_defines = 1,
-                           .defines = (const char *[]){ "ITEMS=4" } };
-    const double   start = time_now_ms();
-    cubins_warm(gpu->cubins, &job);
+    const double start = time_now_ms();
+    gpu->vendor->warm_compiler(gpu);
     tables_warm(gpu);
     log_debug("%s: the compiler's start took %.0f ms", gpu->name, time_now_ms() - start);
 }
 
 // ---- the threads ----------------------------------------------------------------------------------------------------
 
-static CudaKernel *next_queued(const Gpu *gpu)
+static GpuKernel *next_queued(const Gpu *gpu)
 {
-    CudaKernel *oldest = NULL;         // the list has the newest first
-    for (CudaKernel *kernel = gpu->kernels; kernel; kernel = kernel->next)
+    GpuKernel *oldest = NULL;         // the list has the newest first
+    for (GpuKernel *kernel = gpu->kernels; kernel; kernel = kernel->next)
         if (kernel->state == KERNEL_QUEUED) oldest = kernel;
     return oldest;
 }
 
-static void build_quietly(Gpu *gpu, CudaKernel *kernel)
+static void build_quietly(Gpu *gpu, GpuKernel *kernel)
 {
     Error err = { 0 };
     if (kernel_build(gpu, kernel, &err))
@@ -84,7 +49,7 @@ static void build_quietly(Gpu *gpu, CudaKernel *kernel)
 static bool build_next(Gpu *gpu)
 {
     ASSERT(mutex_is_held(&gpu->lock));
-    CudaKernel *kernel = gpu->n_demanded ? NULL : next_queued(gpu);
+    GpuKernel *kernel = gpu->n_demanded ? NULL : next_queued(gpu);
     const bool  is_cold = gpu->is_cold && !gpu->n_demanded;    // else that one starts the compiler
     if (!is_cold && !kernel) return false;
     if (is_cold) gpu->is_cold = false;
@@ -122,7 +87,7 @@ void ready_begin(Gpu *gpu)
 {
     int n_queued = 0;
     pthread_mutex_lock(&gpu->lock);
-    for (CudaKernel *kernel = gpu->kernels; kernel; kernel = kernel->next) {
+    for (GpuKernel *kernel = gpu->kernels; kernel; kernel = kernel->next) {
         kernel_revive(kernel);
         if (kernel->state == KERNEL_NOTED) kernel->state = KERNEL_QUEUED;
         n_queued += kernel->state == KERNEL_QUEUED;
@@ -131,19 +96,8 @@ void ready_begin(Gpu *gpu)
     pthread_mutex_unlock(&gpu->lock);
 }
 
-// NVRTC is opened on the thread that opens the device: if the program ended while another thread opens it, that thread
-// would crash.  A device without a compiler is not opened at all: the CPU would stand in for it for ever, without a
-// notice.
-weft_status ready_compiler(const Gpu *gpu, Error *err)
+void ready_warm(Gpu *gpu)
 {
-    const Nvrtc *nvrtc;
-    TRY(nvrtc_need(gpu->cu->version, &nvrtc, err));
-    return nvrtc_check_capability(nvrtc, gpu->major, gpu->minor, err);
-}
-
-void cuda_warm(Device *device)
-{
-    Gpu *gpu = (Gpu *)device;
     pthread_mutex_lock(&gpu->lock);
     gpu->is_cold = true;
     start_threads(gpu, 1);

@@ -1,4 +1,4 @@
-// cuda_fuse.c - riders of a run in one kernel (weave/fuse.c), which loads each column once for all of them.
+// gpu_fuse.c - riders of a run in one kernel (weave/fuse.c), which loads each column once for all of them.
 //
 // A GPU's kernels wait for memory, so what is saved is loads:
 //
@@ -11,7 +11,7 @@
 // must fit shared memory together.  Only columns are shared: that two queries have the same constant, too, would make
 // another text of it each time.
 //
-// Queries of one shape whose tests are ranges are better off in a cube (cuda_cube.c), which costs the same for any
+// Queries of one shape whose tests are ranges are better off in a cube (gpu_cube.c), which costs the same for any
 // number.
 //
 // Which chunks: queries of one shape go through all that any of them wants, as their columns are the same; a query that
@@ -23,7 +23,7 @@
 // dashboards meet again and again, in another order each time.  A kernel is compiled in the background when its members
 // have met MET_BEFORE times; until then they run side by side.
 
-#include "device/cuda_fuse.h"
+#include "device/gpu_fuse.h"
 #include "kernel/kernel.h"
 
 #include <stdlib.h>
@@ -46,7 +46,7 @@ typedef struct FusedKernel {
     int                 n_members;
     KernelName          names[FUSE_MOST];
     int                 n_met;
-    CudaKernel         *kernel;        // NULL: not asked for yet
+    GpuKernel         *kernel;        // NULL: not asked for yet
     Shape               shape;
     double              gain;
     struct FusedKernel *next;
@@ -487,7 +487,7 @@ int units_choose(Wave *wave, Unit *units)
 
 u64 unit_args_bytes(const GpuRun *run) { return run->can_fuse ? sizeof(KernelArgs) + sizeof(void *) : 0; }
 
-static void *device_pointer(CuAddress address) { return (void *)(uintptr_t)address; }
+static void *device_pointer(GpuAddress address) { return (void *)(uintptr_t)address; }
 
 static KernelArgs *args_of(const RunSlot *slot, const Parts *parts)
 {
@@ -523,7 +523,7 @@ void unit_write(Wave *wave, const Parts *parts, Unit *unit)
     ASSERT(slot->args_used <= ARGS_BYTES);
 }
 
-void *wave_take_args(Wave *wave, u64 bytes, CuAddress *at)
+void *wave_take_args(Wave *wave, u64 bytes, GpuAddress *at)
 {
     RunSlot *slot = wave->slot;
     void    *host = slot->args + slot->args_used;
@@ -534,7 +534,7 @@ void *wave_take_args(Wave *wave, u64 bytes, CuAddress *at)
     return host;
 }
 
-weft_status wave_launch(Gpu *gpu, const GpuRun *kernel, CuStream stream, CuAddress parts, u32 grid_x, int n_parts,
+weft_status wave_launch(Gpu *gpu, const GpuRun *kernel, GpuStream stream, GpuAddress parts, u32 grid_x, int n_parts,
                         Error *err)
 {
     const Shape *shape = &kernel->shape;

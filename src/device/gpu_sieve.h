@@ -1,4 +1,4 @@
-// cuda_sieve.h - many queries of a run look at a row at once: which of them does it matter to?  (Compare
+// gpu_sieve.h - many queries of a run look at a row at once: which of them does it matter to?  (Compare
 // engine/sieve.h.)
 //
 //     GpuSieve *sieve = gpu_sieve_of(wave, runs, n, took);            // NULL: it does not pay, or is not compiled yet
@@ -12,10 +12,10 @@
 // them.  Every query then runs its own kernel over its rows alone: the same text, compiled to list them first (PICKED_
 // in kernel/cuda.h).
 
-#ifndef WEFT_CUDA_SIEVE_H
-#define WEFT_CUDA_SIEVE_H
+#ifndef WEFT_GPU_SIEVE_H
+#define WEFT_GPU_SIEVE_H
 
-#include "device/cuda_wave.h"
+#include "device/gpu_wave.h"
 
 enum { SIEVE_RIDERS = 64, SIEVE_COLUMNS = 12 };
 
@@ -23,7 +23,7 @@ _Static_assert(SIEVE_RIDERS <= 64, "a bit set has a bit for each rider");
 
 typedef struct GpuSieve GpuSieve;
 // A launch's KernelArgs in the args of its run, one for each chunk.
-typedef struct Parts { int n_parts; u32 most_rows; CuAddress at; } Parts;
+typedef struct Parts { int n_parts; u32 most_rows; GpuAddress at; } Parts;
 
 bool        gpu_sieve_suits(const GpuRun *run);
 bool        gpu_sieve_tests(const GpuRun *run, int column);            // of the table: a sieve would look at it for

@@ -1,4 +1,4 @@
-// cuda_kernel.c - code for a GPU, and the shape of a launch.
+// gpu_kernel.c - code for a GPU, and the shape of a launch.
 //
 // What goes to shared memory is decided before compiling, since it is an option of the compiler: first the accumulators
 // of groups, then join tables from the smallest on, as long as they leave room for enough threads.  Rows per thread,
@@ -7,8 +7,7 @@
 // one where shared memory is used, since a block's tables serve more rows.  Where few threads stay busy, the kernel is
 // compiled for fewer rows per thread as well, and the better one is kept.
 
-#include "device/cuda_int.h"
-#include "kernel/kernel.h"
+#include "device/gpu_int.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -153,21 +152,11 @@ static u32 eager_columns(const GpuRun *run)
 #define PAUSE_MOST_MS  60000.0
 #define DEMANDS_MOST   8                // compiles that queries wait for, at once: NVRTC does not do three side by side
 
-static CudaKernel *find_kernel(Gpu *gpu, const char *key)
+static GpuKernel *find_kernel(Gpu *gpu, const char *key)
 {
-    CudaKernel *kernel = gpu->kernels;
+    GpuKernel *kernel = gpu->kernels;
     while (kernel && strcmp(kernel->key, key) != 0) kernel = kernel->next;
     return kernel;
-}
-
-static weft_status read_attributes(Gpu *gpu, GpuCode *code, Error *err)
-{
-    GPU_TRY(gpu, FuncGetAttribute, (&code->registers, CU_FUNC_REGISTERS, code->function), err);
-    GPU_TRY(gpu, FuncGetAttribute, (&code->local_bytes, CU_FUNC_LOCAL_BYTES, code->function), err);
-    GPU_TRY(gpu, FuncGetAttribute, (&code->static_shared, CU_FUNC_SHARED_BYTES, code->function), err);
-    GPU_TRY(gpu, FuncSetAttribute,
-            (code->function, CU_FUNC_MAX_DYNAMIC_SHARED_BYTES, gpu->shared_per_block - code->static_shared), err);
-    return WEFT_OK;
 }
 
 static u32 list_bytes(const GpuCode *code, const Shape *shape, int threads)
@@ -202,45 +191,17 @@ static char *copy_text(const char *text)
     return copy.bytes;
 }
 
-typedef struct Defines { char text[6][40]; const char *list[6]; } Defines;
-
-static CubinJob cubin_job(const Gpu *gpu, const Shape *shape, int items, const char *text, Defines *defines)
+static weft_status compile_and_load(Gpu *gpu, GpuKernel *kernel, int items, GpuCode *code, Error *err)
 {
-    snprintf(defines->text[0], sizeof defines->text[0], "ITEMS=%d", items);
-    snprintf(defines->text[1], sizeof defines->text[1], "SHARED_TABLES_=0x%xu", shape->shared_tables);
-    snprintf(defines->text[2], sizeof defines->text[2], "SHARED_GROUPS_=0x%xu", shape->shared_groups);
-    snprintf(defines->text[3], sizeof defines->text[3], "EAGER_=0x%xu", shape->eager);
-    snprintf(defines->text[4], sizeof defines->text[4], "NEAR_GROUPS_=0x%xu", shape->near_groups);
-    if (shape->is_picked) strcpy(defines->text[5], "PICKED_=1");
-    for (int d = 0; d < COUNT_OF(defines->list); d++) defines->list[d] = defines->text[d];
-    return (CubinJob){ .prelude = gpu->prelude,
-                       .text = text,
-                       .driver_version = gpu->cu->version,
-                       .major = gpu->major,
-                       .minor = gpu->minor,
-                       .n_defines = shape->is_picked ? 6 : 5,
-                       .defines = defines->list };
-}
-
-static weft_status compile_and_load(Gpu *gpu, CudaKernel *kernel, int items, GpuCode *code, Error *err)
-{
-    Defines        defines = { 0 };
-    Text           cubin = { 0 };
-    Fit            fit = { 0 };
-    bool           was_cached = false;
-    const CubinJob job = cubin_job(gpu, &kernel->shape, items, kernel->text, &defines);
-    weft_status    status = gpu_enter(gpu, err);
+    Fit           fit = { 0 };
+    bool          was_cached = false;
+    const CodeJob job = { .text = kernel->text, .name = kernel->name, .shape = &kernel->shape, .items = items };
+    weft_status   status = gpu_enter(gpu, err);
     *code = (GpuCode){ .items = items };
-    if (!status) status = cubins_get(gpu->cubins, &job, &cubin, &was_cached, err);
-    if (!status) status = gpu_check(gpu, gpu->cu->ModuleLoadData(&code->module, cubin.bytes), "cuModuleLoadData", err);
-    if (!status)
-        status = gpu_check(gpu, gpu->cu->ModuleGetFunction(&code->function, code->module, kernel->name),
-                           "cuModuleGetFunction", err);
-    if (!status) status = read_attributes(gpu, code, err);
+    if (!status) status = gpu->vendor->load_code(gpu, &job, code, &was_cached, err);
     if (!status) status = find_fit(gpu, code, &kernel->shape, &fit, err);
     code->busy = fit.threads * fit.blocks_per_sm;
     kernel->was_cached = kernel->was_cached && was_cached;
-    text_free(&cubin);
     return status;
 }
 
@@ -269,12 +230,12 @@ static bool is_better(const GpuCode *fewer, const GpuCode *code)
 
 static void unload(Gpu *gpu, GpuCode *code)
 {
-    if (code->module && !gpu->is_gone) gpu->cu->ModuleUnload(code->module);
+    if (code->module && !gpu->is_gone) gpu->calls->ModuleUnload(code->module);
     *code = (GpuCode){ 0 };
 }
 
 // Where the device or the compiler cannot make it for fewer rows, what there is will do.
-static weft_status load_code(Gpu *gpu, CudaKernel *kernel, Error *err)
+static weft_status load_code(Gpu *gpu, GpuKernel *kernel, Error *err)
 {
     kernel->was_cached = true;
     weft_status status = compile_and_load(gpu, kernel, kernel->shape.items, &kernel->code, err);
@@ -290,14 +251,14 @@ static weft_status load_code(Gpu *gpu, CudaKernel *kernel, Error *err)
     return status;
 }
 
-static void forget_text(CudaKernel *kernel)
+static void forget_text(GpuKernel *kernel)
 {
     free(kernel->text);
     free(kernel->name);
     kernel->text = kernel->name = NULL;
 }
 
-void kernel_begin(CudaKernel *kernel)
+void kernel_begin(GpuKernel *kernel)
 {
     ASSERT(kernel->state == KERNEL_NOTED || kernel->state == KERNEL_QUEUED);
     kernel->begun_ms = time_now_ms();
@@ -307,20 +268,20 @@ void kernel_begin(CudaKernel *kernel)
 // A text that does not compile will not get better.  Other errors may pass, and the kernel is tried again when a query
 // asks for it: the first time at once, then after 1 s, 3, 7, and every minute at last, so that a card on which it never
 // passes does not have its compiler at work for each query.
-static void note_failure(CudaKernel *kernel, const Error *err)
+static void note_failure(GpuKernel *kernel, const Error *err)
 {
     kernel->error = *err;
     kernel->again_ms = time_now_ms() + kernel->pause_ms;
     kernel->pause_ms = MIN_OF(2 * kernel->pause_ms + PAUSE_MS, PAUSE_MOST_MS);
 }
 
-void kernel_revive(CudaKernel *kernel)
+void kernel_revive(GpuKernel *kernel)
 {
     if (kernel->state == KERNEL_FAILED && kernel->text && time_now_ms() >= kernel->again_ms)
         kernel->state = KERNEL_NOTED;
 }
 
-weft_status kernel_build(Gpu *gpu, CudaKernel *kernel, Error *err)
+weft_status kernel_build(Gpu *gpu, GpuKernel *kernel, Error *err)
 {
     ASSERT(kernel->text && kernel->name);
     const weft_status status = load_code(gpu, kernel, err);
@@ -336,7 +297,7 @@ weft_status kernel_build(Gpu *gpu, CudaKernel *kernel, Error *err)
     return status;
 }
 
-typedef struct KernelKey { char bytes[sizeof(((CudaKernel *)0)->key)]; } KernelKey;
+typedef struct KernelKey { char bytes[sizeof(((GpuKernel *)0)->key)]; } KernelKey;
 
 // What the compiler has to know, and with it which code it is.
 static KernelKey choose_code(Gpu *gpu, GpuRun *run)
@@ -352,13 +313,13 @@ static KernelKey choose_code(Gpu *gpu, GpuRun *run)
 }
 
 // Under the lock.
-static CudaKernel *note_kernel(Gpu *gpu, const GpuRun *run, const KernelKey *key)
+static GpuKernel *note_kernel(Gpu *gpu, const GpuRun *run, const KernelKey *key)
 {
     ASSERT(mutex_is_held(&gpu->lock));
-    CudaKernel *kernel = find_kernel(gpu, key->bytes);
+    GpuKernel *kernel = find_kernel(gpu, key->bytes);
     if (kernel) return kernel;
     kernel = calloc(1, sizeof *kernel);
-    *kernel = (CudaKernel){ .state = KERNEL_NOTED,
+    *kernel = (GpuKernel){ .state = KERNEL_NOTED,
                             .text = copy_text(run->launch->woven->text),
                             .name = copy_text(run->launch->woven->name),
                             .shape = run->shape,
@@ -370,9 +331,9 @@ static CudaKernel *note_kernel(Gpu *gpu, const GpuRun *run, const KernelKey *key
 
 // ---- code that a query waits for: a thread of its own makes it, as a compiler cannot be told to stop, and a query can
 
-struct Demand { pthread_t thread; Gpu *gpu; CudaKernel *kernel; bool is_done; struct Demand *next; };
+struct Demand { pthread_t thread; Gpu *gpu; GpuKernel *kernel; bool is_done; struct Demand *next; };
 
-static void build_on_demand(Gpu *gpu, CudaKernel *kernel)
+static void build_on_demand(Gpu *gpu, GpuKernel *kernel)
 {
     Error own = { 0 };
     kernel_build(gpu, kernel, &own);   // a failure is the kernel's
@@ -395,7 +356,7 @@ static void *demand_thread(void *context)
 }
 
 // Under the lock, so that the thread reports its result only after kernel_begin.  False: the system refused a thread.
-static bool start_demand(Gpu *gpu, CudaKernel *kernel)
+static bool start_demand(Gpu *gpu, GpuKernel *kernel)
 {
     Demand *demand = calloc(1, sizeof *demand);
     *demand = (Demand){ .gpu = gpu, .kernel = kernel, .next = gpu->demands };
@@ -440,7 +401,7 @@ void demands_stop(Gpu *gpu)
 
 // Under the lock.  If the system refuses a thread and no other query builds, the caller builds it itself, without the
 // lock, and cannot be cancelled until it is done.
-static bool build_for(Gpu *gpu, CudaKernel *kernel)
+static bool build_for(Gpu *gpu, GpuKernel *kernel)
 {
     ASSERT(mutex_is_held(&gpu->lock) && gpu->n_demanded < DEMANDS_MOST);
     const bool has_thread = start_demand(gpu, kernel);
@@ -454,13 +415,13 @@ static bool build_for(Gpu *gpu, CudaKernel *kernel)
     return true;
 }
 
-static bool is_to_be_built(const CudaKernel *kernel)
+static bool is_to_be_built(const GpuKernel *kernel)
 {
     return kernel->state == KERNEL_NOTED || kernel->state == KERNEL_QUEUED;
 }
 
 // Under the lock.  At most DEMANDS_MOST are built at once; a kernel whose query gave up before its turn is not built.
-static weft_status wait_for_code(Gpu *gpu, const GpuRun *run, CudaKernel *kernel, bool *was_built, Error *err)
+static weft_status wait_for_code(Gpu *gpu, const GpuRun *run, GpuKernel *kernel, bool *was_built, Error *err)
 {
     const _Atomic u32 *stop = run->launch->stop;
     while (kernel->state == KERNEL_BUILDING || is_to_be_built(kernel)) {
@@ -472,9 +433,9 @@ static weft_status wait_for_code(Gpu *gpu, const GpuRun *run, CudaKernel *kernel
     return kernel->state == KERNEL_READY ? WEFT_OK : fail(err, kernel->error.status, -1, "%s", kernel->error.message);
 }
 
-static CudaKernel *find_ready(Gpu *gpu, const KernelKey *key)
+static GpuKernel *find_ready(Gpu *gpu, const KernelKey *key)
 {
-    CudaKernel *kernel = find_kernel(gpu, key->bytes);
+    GpuKernel *kernel = find_kernel(gpu, key->bytes);
     return kernel && kernel->state == KERNEL_READY ? kernel : NULL;
 }
 
@@ -487,7 +448,7 @@ weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err)
     run->kernel = find_ready(gpu, &key);
     if (run->kernel) return WEFT_OK;
     pthread_mutex_lock(&gpu->lock);
-    CudaKernel *kernel = note_kernel(gpu, run, &key);
+    GpuKernel *kernel = note_kernel(gpu, run, &key);
     Demand     *done = take_demands(gpu, false);
     kernel_revive(kernel);
     bool              was_built = false;
@@ -500,7 +461,7 @@ weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err)
 }
 
 // Under the lock.  A kernel that failed counts as ready (to be refused) until it is tried again.
-static double build_ms(const Gpu *gpu, CudaKernel *kernel)
+static double build_ms(const Gpu *gpu, GpuKernel *kernel)
 {
     ASSERT(mutex_is_held(&gpu->lock));
     kernel_revive(kernel);
@@ -516,7 +477,6 @@ double kernel_wait_ms(Gpu *gpu, const Launch *launch)
     const Woven *woven = launch->woven;
     Launch       look = *launch;
     GpuRun       run = { .gpu = gpu, .launch = &look };
-    Defines      defines = { 0 };
     if (gpu->is_lost) return 0;
     run.cells = calloc((size_t)woven->n_state + 1, sizeof *run.cells);
     run.spots = calloc((size_t)woven->n_tables + 1, sizeof *run.spots);
@@ -527,20 +487,20 @@ double kernel_wait_ms(Gpu *gpu, const Launch *launch)
     free(run.spots);
     if (find_ready(gpu, &key)) return 0;
     pthread_mutex_lock(&gpu->lock);
-    CudaKernel *kernel = find_kernel(gpu, key.bytes);
+    GpuKernel *kernel = find_kernel(gpu, key.bytes);
     double      wait_ms = kernel ? build_ms(gpu, kernel) : gpu->compile_ms;
     const bool  is_known = kernel != NULL;
     pthread_mutex_unlock(&gpu->lock);
     if (is_known) return wait_ms;
-    const CubinJob job = cubin_job(gpu, &run.shape, run.shape.items, woven->text, &defines);
-    if (cubins_have(gpu->cubins, &job)) return 0;
+    const CodeJob job = { .text = woven->text, .name = woven->name, .shape = &run.shape, .items = run.shape.items };
+    if (gpu->vendor->has_code(gpu, &job)) return 0;
     pthread_mutex_lock(&gpu->lock);
     wait_ms = build_ms(gpu, note_kernel(gpu, &run, &key));
     pthread_mutex_unlock(&gpu->lock);
     return wait_ms;
 }
 
-CudaKernel *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape)
+GpuKernel *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape)
 {
     Woven     woven = { .name = wish->name, .text = wish->text };
     Launch    launch = { .woven = &woven };
@@ -553,7 +513,7 @@ CudaKernel *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape)
     snprintf(key.bytes, sizeof key.bytes, "%.60s %d %x %x 0 0%s", wish->name, run.shape.items, wish->shared_tables,
              wish->shared_groups, wish->is_picked ? " picked" : "");
     pthread_mutex_lock(&gpu->lock);
-    CudaKernel *kernel = note_kernel(gpu, &run, &key);
+    GpuKernel *kernel = note_kernel(gpu, &run, &key);
     pthread_mutex_unlock(&gpu->lock);
     ready_begin(gpu);
     return kernel;
@@ -561,7 +521,7 @@ CudaKernel *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape)
 
 // ---- the shape ------------------------------------------------------------------------------------------------------
 
-static bool recall_fit(Gpu *gpu, const CudaKernel *kernel, u32 dynamic_shared, Fit *fit)
+static bool recall_fit(Gpu *gpu, const GpuKernel *kernel, u32 dynamic_shared, Fit *fit)
 {
     bool is_found = false;
     pthread_mutex_lock(&gpu->slots_lock);
@@ -573,7 +533,7 @@ static bool recall_fit(Gpu *gpu, const CudaKernel *kernel, u32 dynamic_shared, F
     return is_found;
 }
 
-static void note_fit(Gpu *gpu, CudaKernel *kernel, const Fit *fit)
+static void note_fit(Gpu *gpu, GpuKernel *kernel, const Fit *fit)
 {
     pthread_mutex_lock(&gpu->slots_lock);
     kernel->fits[kernel->n_fits % N_FITS] = *fit;
@@ -605,7 +565,7 @@ weft_status kernel_shape(Gpu *gpu, GpuRun *run, Error *err)
     return WEFT_OK;
 }
 
-bool kernel_fit(Gpu *gpu, CudaKernel *kernel, const Shape *shape, u32 dynamic_shared, const Woven *woven, GpuRun *run)
+bool kernel_fit(Gpu *gpu, GpuKernel *kernel, const Shape *shape, u32 dynamic_shared, const Woven *woven, GpuRun *run)
 {
     Launch launch = { .woven = woven };
     Error  ignored = { 0 };
@@ -619,7 +579,7 @@ bool kernel_fit(Gpu *gpu, CudaKernel *kernel, const Shape *shape, u32 dynamic_sh
 
 void kernels_free(Gpu *gpu)
 {
-    for (CudaKernel *kernel = gpu->kernels, *next; kernel; kernel = next) {
+    for (GpuKernel *kernel = gpu->kernels, *next; kernel; kernel = next) {
         next = kernel->next;
         unload(gpu, &kernel->code);
         forget_text(kernel);

@@ -1,10 +1,10 @@
-// cuda_figures.c - the launches on a GPU, and what it has scanned: for weft_riders, weft_scans and EXPLAIN (NETWORK).
+// gpu_figures.c - the launches on a GPU, and what it has scanned: for weft_riders, weft_scans and EXPLAIN (NETWORK).
 //
 // A launch is listed from when it comes until it has its results, since the dispatcher may have issued all of it long
 // before the device is done.  Tables are counted once for a run of chunks, and once for each rider: the difference is
 // what sharing saved.
 
-#include "device/cuda_wave.h"
+#include "device/gpu_wave.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,4 +146,11 @@ void gpu_list(Device *device, Arena *arena, DeviceFigures *figures)
     }
     pthread_mutex_unlock(&gpu->slots_lock);
     pthread_mutex_unlock(&gpu->lock);
+}
+
+void peak_known(const Gpu *gpu, GpuFigures *figures)
+{
+    const int measured = gpu->measured_gbs;
+    figures->peak_gbs = measured ? measured : gpu->peak_gbs;
+    figures->is_peak_measured = measured > 0;
 }

@@ -1,4 +1,4 @@
-// cuda_fetch.c - what a launch left, on its way to the host.
+// gpu_fetch.c - what a launch left, on its way to the host.
 //
 //     short    straight: the driver has stages of its own
 //     long     piece by piece through pinned stages, by several threads: one piece comes over the link while others
@@ -12,7 +12,7 @@
 // One thread that puts pieces where they belong, in memory that has just been taken from the system, does not keep up
 // with the link: 60 million rows took 584 ms with one and 342 with several (bench/results/2026-11-16-rows-out-h200.md).
 
-#include "device/cuda_int.h"
+#include "device/gpu_int.h"
 #include "kernel/kernel.h"
 
 #include <stdlib.h>

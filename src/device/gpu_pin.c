@@ -1,4 +1,4 @@
-// cuda_pin.c - the host's memory pinned where it lies, so that columns that pass through a GPU are copied without a
+// gpu_pin.c - the host's memory pinned where it lies, so that columns that pass through a GPU are copied without a
 // stage.
 //
 //     chunk    |.....column 0.....|...column 1...|.......column 2.......|   pages of its own: a mapped file, or large
@@ -21,16 +21,16 @@
 // all to pass: the plain least-recently-used rule would pin and unpin forever while a table larger than the limit is
 // scanned in a circle.
 
-#include "device/cuda_int.h"
+#include "device/gpu_int.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #define BUCKETS   4096
-#define PIN_FLAGS (CU_REGISTER_PORTABLE | CU_REGISTER_DEVICE_MAP)
+#define PIN_FLAGS (GPU_REGISTER_PORTABLE | GPU_REGISTER_DEVICE_MAP)
 
-typedef struct PinExtent { u8 *first; u64 bytes; CuAddress at; } PinExtent;  // at: for kernels; 0: they cannot read it
+typedef struct PinExtent { u8 *first; u64 bytes; GpuAddress at; } PinExtent;  // at: for kernels; 0: they cannot read it
 
 typedef struct PinColumn { int column, n_passes; } PinColumn;
 
@@ -77,28 +77,28 @@ static void copy_pages(u8 *first, u64 bytes)
     for (u64 at = 0; at < bytes; at += page) ((volatile u8 *)first)[at] = first[at];
 }
 
-static CuResult pin_file(const Gpu *gpu, u8 *first, u64 bytes)
+static GpuResult pin_file(const Gpu *gpu, u8 *first, u64 bytes)
 {
-    if (mprotect(first, bytes, PROT_READ | PROT_WRITE) != 0) return CU_OUT_OF_MEMORY;
+    if (mprotect(first, bytes, PROT_READ | PROT_WRITE) != 0) return GPU_OUT_OF_MEMORY;
     copy_pages(first, bytes);
-    const CuResult result = gpu->cu->MemHostRegister(first, bytes, PIN_FLAGS);
+    const GpuResult result = gpu->calls->MemHostRegister(first, bytes, PIN_FLAGS);
     mprotect(first, bytes, PROT_READ);
     if (result) madvise(first, bytes, MADV_DONTNEED);      // the copies
     return result;
 }
 
-static CuResult pin_pages(Pins *pins, const Pin *pin, u8 *first, u64 bytes)
+static GpuResult pin_pages(Pins *pins, const Pin *pin, u8 *first, u64 bytes)
 {
     Gpu  *gpu = pins->gpu;
     Error ignored = { 0 };
-    if (gpu_enter(gpu, &ignored)) return CU_OUT_OF_MEMORY;
+    if (gpu_enter(gpu, &ignored)) return GPU_OUT_OF_MEMORY;
     const double   start = time_now_ms();
-    const CuResult result =
-        pin->pages.is_file ? pin_file(gpu, first, bytes) : gpu->cu->MemHostRegister(first, bytes, PIN_FLAGS);
+    const GpuResult result =
+        pin->pages.is_file ? pin_file(gpu, first, bytes) : gpu->calls->MemHostRegister(first, bytes, PIN_FLAGS);
     if (!result)
         log_debug("%s: %llu KiB of the host's memory were pinned in %.1f ms", gpu->name,
                   (unsigned long long)bytes >> 10, time_now_ms() - start);
-    gpu_check(gpu, result, "cuMemHostRegister", &ignored);
+    gpu_check(gpu, result, "MemHostRegister", &ignored);
     if (result)
         log_debug("%s: %llu KiB of the host's memory are not pinned: %s", gpu->name, (unsigned long long)bytes >> 10,
                   ignored.message);
@@ -111,11 +111,11 @@ static void unpin_pages(Pins *pins, const Pin *pin, const PinExtent *extents, in
     Gpu  *gpu = pins->gpu;
     Error ignored = { 0 };
     if (!n_extents || gpu->is_gone) return;                // what such a context had went with it
-    const CuContext before = gpu_visit(gpu);
-    if (gpu->cu->CtxSetCurrent(gpu->context) == CU_SUCCESS) {
-        if (gpu->is_lost) gpu->cu->CtxSynchronize();       // copies may still be under way
+    const GpuContext before = gpu_visit(gpu);
+    if (gpu->calls->CtxSetCurrent(gpu->context) == GPU_SUCCESS) {
+        if (gpu->is_lost) gpu->calls->CtxSynchronize();       // copies may still be under way
         for (int e = 0; e < n_extents; e++)
-            gpu_check(gpu, gpu->cu->MemHostUnregister(extents[e].first), "cuMemHostUnregister", &ignored);
+            gpu_check(gpu, gpu->calls->MemHostUnregister(extents[e].first), "MemHostUnregister", &ignored);
         gpu_leave(gpu, before);
     }
     for (int e = 0; e < n_extents && is_kept && pin->pages.is_file; e++)
@@ -263,10 +263,10 @@ static void ask_again(Pin *pin)
 
 static bool pin_stretch(Pins *pins, Pin *pin, u8 *first, u64 bytes)
 {
-    CuAddress at = 0;
+    GpuAddress at = 0;
     pthread_mutex_unlock(&pins->lock);
-    const CuResult result = pin_pages(pins, pin, first, bytes);
-    if (!result && pins->gpu->cu->MemHostGetDevicePointer(&at, first, 0)) at = 0;
+    const GpuResult result = pin_pages(pins, pin, first, bytes);
+    if (!result && pins->gpu->calls->MemHostGetDevicePointer(&at, first, 0)) at = 0;
     pthread_mutex_lock(&pins->lock);
     if (result) return false;
     pin->extents = realloc(pin->extents, (size_t)(pin->n_extents + 1) * sizeof *pin->extents);
@@ -409,9 +409,9 @@ u64 pin_reach(Pin *pin, const void *from)
     return bytes;
 }
 
-CuAddress pin_address(Pin *pin, const void *from, u64 bytes)
+GpuAddress pin_address(Pin *pin, const void *from, u64 bytes)
 {
-    CuAddress at = 0;
+    GpuAddress at = 0;
     if (!pin) return 0;
     pthread_mutex_lock(&pin->pins->lock);
     const PinExtent *extent = extent_at(pin, from);

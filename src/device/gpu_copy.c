@@ -1,4 +1,4 @@
-// cuda_copy.c - the columns of a run on their way to a GPU.
+// gpu_copy.c - the columns of a run on their way to a GPU.
 //
 //     pinned columns    --> straight, whole, many in a call; the host does not wait
 //     all others        --> through pinned stages of 2 MiB, filled by several threads
@@ -15,7 +15,7 @@
 // Kernels read up to 31 values past the last row, and the rest of a word of validity.  What is there does not matter,
 // but it must be something: zeros from a stage, and from a pinned column whatever follows it in its pages.
 
-#include "device/cuda_wave.h"
+#include "device/gpu_wave.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -56,7 +56,7 @@ bool column_is_straight(const RunChunk *chunk, int column)
     return pin_covers(chunk->pin, chunk->chunk->columns[column].data, bytes) > bytes / 2;
 }
 
-CuAddress column_in_place(const RunChunk *chunk, int column)
+GpuAddress column_in_place(const RunChunk *chunk, int column)
 {
     const ColumnChunk *stored = &chunk->chunk->columns[column];
     if (stored->valid && !is_joined(chunk->chunk, column)) return 0;
@@ -116,7 +116,7 @@ Stage *stage_next(Gpu *gpu)
     return stage;
 }
 
-static weft_status through_stage(Gpu *gpu, Stage *stage, CuStream stream, const CopyPiece *piece, Error *err)
+static weft_status through_stage(Gpu *gpu, Stage *stage, GpuStream stream, const CopyPiece *piece, Error *err)
 {
     ASSERT(mutex_is_held(&stage->lock) && piece->bytes <= STAGE_BYTES);
     if (stage->is_used) GPU_TRY(gpu, EventSynchronize, (stage->done), err);
@@ -141,7 +141,7 @@ static weft_status check_piece(Wave *wave, const CopyPiece *piece, Error *err)
     return status;
 }
 
-static weft_status copy_staged(Wave *wave, const CopyPiece *piece, CuStream stream, Error *err)
+static weft_status copy_staged(Wave *wave, const CopyPiece *piece, GpuStream stream, Error *err)
 {
     Gpu *gpu = wave->gpu;
     TRY(check_piece(wave, piece, err));
@@ -182,20 +182,17 @@ enum { BATCH_MOST = 32 };
 
 typedef struct Batch {
     u64 n;
-    CuAddress to[BATCH_MOST], from[BATCH_MOST];
+    GpuAddress to[BATCH_MOST], from[BATCH_MOST];
     size_t bytes[BATCH_MOST];
-    CuStream stream;
+    GpuStream stream;
 } Batch;
 
 static weft_status copy_batch(Gpu *gpu, Batch *batch, Error *err)
 {
-    CuCopyAttributes attributes = { .source_order = CU_SOURCE_ORDER_STREAM };
-    size_t           first = 0;
-    const u64        n = batch->n;
+    const u64 n = batch->n;
     batch->n = 0;
-    if (n > 1 && gpu->cu->MemcpyBatchAsync) {
-        GPU_TRY(gpu, MemcpyBatchAsync, (batch->to, batch->from, batch->bytes, n, &attributes, &first, 1, batch->stream),
-                err);
+    if (n > 1 && gpu->calls->MemcpyBatchAsync) {
+        GPU_TRY(gpu, MemcpyBatchAsync, (batch->to, batch->from, batch->bytes, n, batch->stream), err);
         return WEFT_OK;
     }
     for (u64 i = 0; i < n; i++)
@@ -214,13 +211,13 @@ static weft_status copy_straight(Wave *wave, const CopyPiece *piece, Batch *batc
         return WEFT_OK;
     }
     ASSERT(batch->n < BATCH_MOST);
-    batch->to[batch->n] = gpu_address(gpu, piece->at), batch->from[batch->n] = (CuAddress)(uintptr_t)piece->from,
+    batch->to[batch->n] = gpu_address(gpu, piece->at), batch->from[batch->n] = (GpuAddress)(uintptr_t)piece->from,
     batch->bytes[batch->n] = piece->bytes;
     return ++batch->n == BATCH_MOST ? copy_batch(gpu, batch, err) : WEFT_OK;
 }
 
 // Runs that bring columns take turns with the streams, so that the next one is at the link when this one ends.
-static CuStream run_copy_stream(const Wave *wave) { return wave->gpu->copy_streams[wave->slot->copy_stream]; }
+static GpuStream run_copy_stream(const Wave *wave) { return wave->gpu->copy_streams[wave->slot->copy_stream]; }
 
 static weft_status copy_all_straight(Wave *wave, Error *err)
 {
@@ -245,7 +242,7 @@ void wave_copy(Wave *wave)
 
 // Args come right behind the columns of their run, in its stream: in another one they would come after the columns of
 // all runs that the link has been handed by then.
-static CuStream args_stream(const Wave *wave)
+static GpuStream args_stream(const Wave *wave)
 {
     const RunSlot *slot = wave->slot;
     if (slot->waits_for_copies) return run_copy_stream(wave);
@@ -282,34 +279,34 @@ weft_status wave_gate(Wave *wave, Error *err)
 // Everybody asks the streams of the copies themselves.  A stream that waited for both and told the rest told it up to a
 // millisecond late on an H200, of several runs at once, and the link had nothing to do meanwhile (most likely it is not
 // looked at before the engine has done what the others were handed).
-static int gate_events(const RunSlot *slot, const CuEvent **events)
+static int gate_events(const RunSlot *slot, const GpuEvent **events)
 {
     *events = slot->waits_for_copies ? slot->columns_copied : &slot->args_copied;
     return !slot->has_gate ? 0 : slot->waits_for_copies ? N_COPY_STREAMS : 1;
 }
 
-weft_status wave_wait(const Wave *wave, CuStream stream, Error *err)
+weft_status wave_wait(const Wave *wave, GpuStream stream, Error *err)
 {
-    const CuEvent *events;
+    const GpuEvent *events;
     const int      n = gate_events(wave->slot, &events);
     for (int e = 0; e < n; e++) GPU_TRY(wave->gpu, StreamWaitEvent, (stream, events[e], 0), err);
     return WEFT_OK;
 }
 
 // One that cannot be asked has not come: what waits for it may still be at work.
-bool event_has_arrived(Gpu *gpu, CuEvent event)
+bool event_has_arrived(Gpu *gpu, GpuEvent event)
 {
-    const CuResult result = gpu->cu->EventQuery(event);
+    const GpuResult result = gpu->calls->EventQuery(event);
     Error          why = { 0 };
-    if (result == CU_SUCCESS || result == CU_NOT_READY) gpu->n_unanswered = 0;
-    else if (gpu_check(gpu, result, "cuEventQuery", &why) && ++gpu->n_unanswered >= UNANSWERED_MOST)
+    if (result == GPU_SUCCESS || result == GPU_NOT_READY) gpu->n_unanswered = 0;
+    else if (gpu_check(gpu, result, "EventQuery", &why) && ++gpu->n_unanswered >= UNANSWERED_MOST)
         gpu_lose(gpu, &why);
-    return result == CU_SUCCESS;
+    return result == GPU_SUCCESS;
 }
 
 bool slot_has_arrived(Gpu *gpu, RunSlot *slot)
 {
-    const CuEvent *events;
+    const GpuEvent *events;
     const int      n = gate_events(slot, &events);
     for (int e = 0; e < n && !slot->has_arrived; e++)
         if (!event_has_arrived(gpu, events[e])) return false;
@@ -320,7 +317,7 @@ bool slot_has_arrived(Gpu *gpu, RunSlot *slot)
 // A long run takes about 300 us over the link, two take turns there, and waking up from sleep takes as long again on
 // some machines: the link would run dry.  So at first an event is looked at again and again.  A dispatcher that began
 // when the device was lost has no context to ask in.
-void event_wait(Gpu *gpu, CuEvent event)
+void event_wait(Gpu *gpu, GpuEvent event)
 {
     const double start = time_now_ms();
     Error        why = { 0 };
@@ -328,13 +325,13 @@ void event_wait(Gpu *gpu, CuEvent event)
     while (!gpu->is_lost && !(has_arrived = event_has_arrived(gpu, event)) && time_now_ms() - start < SPIN_MS)
         sched_yield();
     for (int t = 0; t < CALL_TRIES && !has_arrived && !gpu->is_lost; t++)
-        has_arrived = !gpu_check(gpu, gpu->cu->EventSynchronize(event), "cuEventSynchronize", &why);
+        has_arrived = !gpu_check(gpu, gpu->calls->EventSynchronize(event), "EventSynchronize", &why);
     if (!has_arrived && !gpu->is_lost) gpu_lose(gpu, &why);
 }
 
 void slot_wait(Gpu *gpu, const RunSlot *slot)
 {
-    const CuEvent *events;
+    const GpuEvent *events;
     const int      n = gate_events(slot, &events);
     for (int e = 0; e < n; e++) event_wait(gpu, events[e]);
 }
