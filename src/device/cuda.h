@@ -7,7 +7,7 @@
 //     device->get_ready(device);                         // compiles missing kernels in the background
 //
 // A scan fails with what the query did wrong (a division by zero), or with QUERY_CANCELED.  What the device cannot do
-// or could not do this time is not the query's fault: launch.refused says it, and the CPU runs the query.  After an
+// or could not do this time is not the query's fault: launch.out.refused says it, and the CPU runs the query.  After an
 // error that ends the driver's context the device is lost: it refuses everything, and says why.
 
 #ifndef WEFT_CUDA_H

@@ -3,8 +3,10 @@
 //     Launch launch = { .woven = woven, .code = code, .source = source, .sink = job.sink, ... };
 //     TRY(device->open(device, &launch, err));
 //     device->push(device, &launch, slot, chunk, first, end);      // any thread, one per slot at a time; in any order
-//     TRY(device->finish(device, &launch, err));                   // merges the slots: launch.rows or launch.groups
+//     TRY(device->finish(device, &launch, err));                   // merges the slots: launch.out.rows or .groups
 //     device->free_launch(device, &launch);
+//
+// A launch is a request with room for its outcome.
 //
 // The engine decides which rows are pushed when (engine/network.c): that is where queries share a scan.  A device with
 // memory of its own may also keep the rows of a launch and make a join table of them there (make_table), or a chunk
@@ -149,8 +151,31 @@ typedef struct DeviceFigures {
                                                                // way; copies of columns and tables
 } DeviceFigures;
 
+// What came of a launch.  The device writes it, and owns what it points to until free_launch.
+typedef struct LaunchOutcome {
+    bool        keeps_rows;            // they stayed there: rows.columns are NULL until fetch_rows
+    RowSet      rows;
+    GroupSet    groups;
+    u64         rows_in, rows_out;
+    u64         bytes_read;            // whole columns that it may look at: late loads skip some, so it read this at
+                                       // most
+    int         chunks_read, chunks_skipped;
+    int         n_workers;             // slots that were used
+    u64        *counts;                // by woven->counts
+    u32         morsels[2];            // by JitTier: which code ran
+    double      time_ms;
+    double      wait_ms;               // from when it asked for its first chunk until that was opened
+    int         n_beside;              // most others on its scan
+    const char *woven_as;              // how it ran with most others: "sieved", "fused", "one body"; NULL: it did not
+    int         n_woven;               // how many they were, itself counted in
+    double      gain;                  // what the cost model expected of that: time alone / together
+    double      compile_ms;            // scan: to get the code
+    GpuFigures  gpu;                   // scan
+    char        refused[300];          // scan: why the device did not run it; empty: it did
+} LaunchOutcome;
+
+// What is asked of a device.  It only reads this, but for is_expected.
 typedef struct Launch {
-    // in
     Device           *device;
     u64               table;           // id of the table that is scanned, for sharing the scan; 0: rows of the query's
                                        // own
@@ -174,26 +199,7 @@ typedef struct Launch {
     int               n_facts;         // not 0: rows stay on a device that can keep them, and these are found out
                                        // about them
     RowFacts         *facts;
-    // out
-    bool              keeps_rows;      // they stayed there: rows.columns are NULL until fetch_rows
-    RowSet            rows;
-    GroupSet          groups;
-    u64               rows_in, rows_out;
-    u64               bytes_read;      // whole columns that it may look at: late loads skip some, so it read this at
-                                       // most
-    int               chunks_read, chunks_skipped;
-    int               n_workers;       // slots that were used
-    u64              *counts;          // by woven->counts
-    u32               morsels[2];      // by JitTier: which code ran
-    double            time_ms;
-    double            wait_ms;         // from when it asked for its first chunk until that was opened
-    int               n_beside;        // most others on its scan
-    const char       *woven_as;        // how it ran with most others: "sieved", "fused", "one body"; NULL: it did not
-    int               n_woven;         // how many they were, itself counted in
-    double            gain;            // what the cost model expected of that: time alone / together
-    double            compile_ms;      // scan: to get the code
-    GpuFigures        gpu;             // scan
-    char              refused[300];    // scan: why the device did not run it; empty: it did
+    LaunchOutcome     out;
     void             *memory;          // the device's own; free_launch gives it back
 } Launch;
 
@@ -260,6 +266,6 @@ bool launch_wants_chunk(const Launch *launch, int chunk);                      /
 u64  launch_column_bytes(const Launch *launch, int chunk);  // of the chunk's columns that the kernel reads
 // As the kernel gets it for a chunk with these columns.
 i64  launch_param(const Param *param, const KernelColumn *columns);
-u64  launch_count_groups(const Launch *launch);  // of launch->groups, those that have rows
+u64  launch_count_groups(const Launch *launch);  // of launch->out.groups, those that have rows
 
 #endif

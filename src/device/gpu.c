@@ -142,7 +142,7 @@ static GpuRun *new_run(Gpu *gpu, Launch *launch)
     run->tables = calloc((size_t)woven->n_tables + 1, sizeof *run->tables);
     for (int c = 0; c < n_chunks; c++) {
         if (!launch_wants_chunk(launch, c)) {
-            launch->chunks_skipped++;
+            launch->out.chunks_skipped++;
             continue;
         }
         run->n_chunks_wanted++;
@@ -175,8 +175,8 @@ static void free_run(GpuRun *run)
 
 static void forget_progress(Launch *launch)
 {
-    launch->chunks_read = 0, launch->rows_in = 0, launch->bytes_read = 0;
-    launch->gpu.n_repeats++;
+    launch->out.chunks_read = 0, launch->out.rows_in = 0, launch->out.bytes_read = 0;
+    launch->out.gpu.n_repeats++;
 }
 
 // Memory is given back after it.  A device that cannot say that it is done with it is as good as lost.
@@ -201,7 +201,7 @@ static weft_status run_once(GpuRun *run, bool *again, Error *err)
     if (!status) status = launch_results(run, again, err);
     if (status) run_wait_quietly(run);
     // Else with its rows, when they are no longer wanted.
-    if (status || *again || !run->launch->keeps_rows) launch_close(run);
+    if (status || *again || !run->launch->out.keeps_rows) launch_close(run);
     return status;
 }
 
@@ -213,7 +213,7 @@ void run_read_timers(GpuRun *run)
         float ms = 0;
         if (t % 2 == 0 && t + 1 < run->n_timers &&
             gpu->calls->EventElapsedTime(&ms, run->timers[t], run->timers[t + 1]) == GPU_SUCCESS)
-            run->launch->gpu.kernel_ms += ms;
+            run->launch->out.gpu.kernel_ms += ms;
     }
     for (int t = 0; t < run->n_timers; t++) gpu->calls->EventDestroy(run->timers[t]);
     run->n_timers = 0;
@@ -241,16 +241,16 @@ static weft_status run_until_done(GpuRun *run, Error *err)
 // then runs again.
 static weft_status count_steps(GpuRun *run, Error *err)
 {
-    Launch      *launch = run->launch;
-    const Launch timed = *launch;
-    const double start = time_now_ms();
+    Launch             *launch = run->launch;
+    const LaunchOutcome timed = launch->out;
+    const double        start = time_now_ms();
     run->is_timed = false, run->is_counted = true;
     launch_free_results(run);
     if (run->has_block) launch_close(run);
     const weft_status status = run_until_done(run, err);
-    launch->gpu = timed.gpu, launch->chunks_read = timed.chunks_read, launch->rows_in = timed.rows_in,
-    launch->bytes_read = timed.bytes_read;
-    launch->gpu.count_ms = time_now_ms() - start;
+    launch->out.gpu = timed.gpu, launch->out.chunks_read = timed.chunks_read, launch->out.rows_in = timed.rows_in,
+    launch->out.bytes_read = timed.bytes_read;
+    launch->out.gpu.count_ms = time_now_ms() - start;
     return status;
 }
 
@@ -261,12 +261,12 @@ static weft_status run_launch(GpuRun *run, Error *err)
     TRY(gpu_enter(gpu, err));
     TRY(kernel_get(gpu, run, err));
     TRY(kernel_shape(gpu, run, err));
-    run->launch->compile_ms = time_now_ms() - start;
+    run->launch->out.compile_ms = time_now_ms() - start;
     TRY(take_event(gpu, &run->done, err));
     run->is_timed = run->launch->is_explained;
     weft_status status = run_until_done(run, err);
     run_read_timers(run);
-    run->launch->time_ms = time_now_ms() - start - run->launch->compile_ms;
+    run->launch->out.time_ms = time_now_ms() - start - run->launch->out.compile_ms;
     if (!status && run->launch->is_explained && run->launch->woven->n_counts) status = count_steps(run, err);
     give_event(gpu, run->done);
     return status;
@@ -303,7 +303,7 @@ static weft_status gpu_scan(Device *device, Launch *launch, Error *err)
     if (!status) return WEFT_OK;
     if (is_device_fault(status)) {
         gpu_free_launch(device, launch);
-        snprintf(launch->refused, sizeof launch->refused, "%.290s", own.message);
+        snprintf(launch->out.refused, sizeof launch->out.refused, "%.290s", own.message);
         return WEFT_OK;
     }
     if (!err->status) *err = own;

@@ -513,9 +513,9 @@ static void tell(const GpuCube *cube, u32 grid_x)
     for (int r = 0; r < cube->n_runs; r++) {
         Launch *launch = cube->runs[r]->launch;
         cube->runs[r]->n_cubed_chunks = (u64)cube->n_parts;
-        launch->woven_as = "one body", launch->n_woven = cube->n_runs, launch->gain = cube->n_runs;
-        launch->gpu.n_launches++;
-        launch->gpu.grid_x = grid_x, launch->gpu.grid_y = (u32)cube->n_parts;
+        launch->out.woven_as = "one body", launch->out.n_woven = cube->n_runs, launch->out.gain = cube->n_runs;
+        launch->out.gpu.n_launches++;
+        launch->out.gpu.grid_x = grid_x, launch->out.gpu.grid_y = (u32)cube->n_parts;
     }
 }
 

@@ -124,9 +124,9 @@ static LaunchFigures launch_figures(const Gpu *gpu, const GpuRun *run, Arena *ar
                             .n_chunks_done =
                                 run->is_attached || run->is_issued ? run->n_chunks_wanted - run->n_wanted : 0,
                             .n_fellow = count_fellows(gpu, run),
-                            .woven_as = is_woven ? launch->woven_as : NULL,
-                            .n_woven = is_woven ? launch->n_woven : 0,
-                            .gain = is_woven ? launch->gain : 1 };
+                            .woven_as = is_woven ? launch->out.woven_as : NULL,
+                            .n_woven = is_woven ? launch->out.n_woven : 0,
+                            .gain = is_woven ? launch->out.gain : 1 };
 }
 
 void gpu_list(Device *device, Arena *arena, DeviceFigures *figures)

@@ -593,9 +593,9 @@ static void report_launch(Wave *wave, const Unit *unit, u32 grid_x)
     for (int i = 0; i < unit->n_riders; i++) {
         Launch *launch = wave->riders[unit->riders[i]]->launch;
         wave->riders[unit->riders[i]]->n_fused_chunks = (u64)unit->n_chunks;
-        launch->woven_as = "fused", launch->n_woven = unit->n_riders, launch->gain = unit->fused->gain;
-        launch->gpu.n_launches++;
-        launch->gpu.grid_x = grid_x, launch->gpu.grid_y = (u32)unit->parts.n_parts;
+        launch->out.woven_as = "fused", launch->out.n_woven = unit->n_riders, launch->out.gain = unit->fused->gain;
+        launch->out.gpu.n_launches++;
+        launch->out.gpu.grid_x = grid_x, launch->out.gpu.grid_y = (u32)unit->parts.n_parts;
     }
 }
 

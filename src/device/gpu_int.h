@@ -143,7 +143,7 @@ typedef struct GpuRun {
     u64          columns;              // that it reads, hashed
     u64          n_fused_chunks, n_cubed_chunks, n_sieved_chunks;              // of the run at hand
     bool         was_woven, was_fused, was_cubed, was_sieved;                  // in any run
-    bool         is_woven;             // in its last run, as launch->woven_as says
+    bool         is_woven;             // in its last run, as launch->out.woven_as says
     pthread_cond_t issued;             // one for each rider: a run must not wake up all riders
     weft_status  status;               // the dispatcher failed it
     Error        error;

@@ -444,7 +444,7 @@ static GpuKernel *find_ready(Gpu *gpu, const KernelKey *key)
 weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err)
 {
     const KernelKey key = choose_code(gpu, run);
-    run->launch->gpu.was_cached = true;
+    run->launch->out.gpu.was_cached = true;
     run->kernel = find_ready(gpu, &key);
     if (run->kernel) return WEFT_OK;
     pthread_mutex_lock(&gpu->lock);
@@ -456,7 +456,7 @@ weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err)
     pthread_mutex_unlock(&gpu->lock);
     join_demands(done);
     run->kernel = kernel;
-    run->launch->gpu.was_cached = !was_built || status || kernel->was_cached;
+    run->launch->out.gpu.was_cached = !was_built || status || kernel->was_cached;
     return status;
 }
 
@@ -545,7 +545,7 @@ weft_status kernel_shape(Gpu *gpu, GpuRun *run, Error *err)
 {
     const GpuCode *code = &run->kernel->code;
     Shape      *shape = &run->shape;
-    GpuFigures *figures = &run->launch->gpu;
+    GpuFigures *figures = &run->launch->out.gpu;
     Fit         fit;
     ASSERT(run->kernel->state == KERNEL_READY);
     if (!recall_fit(gpu, run->kernel, shape->dynamic_shared, &fit)) {

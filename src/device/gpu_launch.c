@@ -562,8 +562,8 @@ static weft_status fetch_rows(GpuRun *run, Error *err)
     Launch     *launch = run->launch;
     weft_status status = new_state(run, run->n_used, err);
     if (!status) status = fetch_in_order(run, err);
-    launch->rows = (RowSet){ .n_rows = run->n_used, .columns = run->state };
-    launch->keeps_rows = false;
+    launch->out.rows = (RowSet){ .n_rows = run->n_used, .columns = run->state };
+    launch->out.keeps_rows = false;
     return status;
 }
 
@@ -572,8 +572,8 @@ weft_status launch_fetch_rows(GpuRun *run, Error *err) { return fetch_rows(run, 
 static weft_status keep_rows(GpuRun *run)
 {
     Launch *launch = run->launch;
-    launch->rows = (RowSet){ .n_rows = run->n_used };
-    launch->keeps_rows = true;
+    launch->out.rows = (RowSet){ .n_rows = run->n_used };
+    launch->out.keeps_rows = true;
     notes_read(run);
     return WEFT_OK;
 }
@@ -601,8 +601,8 @@ static weft_status fetch_groups(GpuRun *run, Error *err)
         else TRY(fetch_long(run, run->state[s], run->slot_at[s], bytes, err));
     }
     if (is_hash(run)) TRY(fetch_keys(run, n, err));
-    launch->groups = (GroupSet){ .n_groups = n, .state = run->state, .keys = run->keys, .words = run->words };
-    launch->rows_out = launch_count_groups(launch);
+    launch->out.groups = (GroupSet){ .n_groups = n, .state = run->state, .keys = run->keys, .words = run->words };
+    launch->out.rows_out = launch_count_groups(launch);
     return WEFT_OK;
 }
 
@@ -677,10 +677,10 @@ weft_status launch_results(GpuRun *run, bool *again, Error *err)
     }
     run->n_used = is_rows(run) ? TAKEN_ROWS(common->n_used) : common->n_used;
     run->n_segments = is_rows(run) ? TAKEN_SEGMENTS(common->n_used) : 0;
-    launch->counts = calloc((size_t)woven->n_counts + 1, sizeof(u64));
-    memcpy(launch->counts, run->back + run->counts_at, (size_t)woven->n_counts * sizeof(u64));
+    launch->out.counts = calloc((size_t)woven->n_counts + 1, sizeof(u64));
+    memcpy(launch->out.counts, run->back + run->counts_at, (size_t)woven->n_counts * sizeof(u64));
     if (!is_rows(run)) return fetch_groups(run, err);
-    launch->rows_out = run->n_used;
+    launch->out.rows_out = run->n_used;
     return launch->n_facts ? keep_rows(run) : fetch_rows(run, err);
 }
 
@@ -694,7 +694,7 @@ void launch_free_results(GpuRun *run)
     free(run->state);
     free(run->state_bytes);
     forget_back(run);
-    free(run->launch->counts);
-    run->launch->counts = NULL;
+    free(run->launch->out.counts);
+    run->launch->out.counts = NULL;
     run->state = NULL, run->state_bytes = NULL, run->keys = NULL, run->words = NULL;
 }

@@ -434,7 +434,7 @@ static weft_status start_timer(GpuRun *run, Error *err)
 static weft_status launch_parts(Wave *wave, GpuRun *run, const Parts *parts, Error *err)
 {
     Gpu      *gpu = wave->gpu;
-    GpuFigures *figures = &run->launch->gpu;
+    GpuFigures *figures = &run->launch->out.gpu;
     const u32 grid_x = blocks_per_part(gpu, &run->shape, parts);
     TRY(run_use_own_stream(run, err));
     TRY(wave_wait(wave, run->stream, err));
@@ -683,17 +683,17 @@ static void count_chunks(const Wave *wave, GpuRun *run)
         for (int c = 0; c < launch->woven->n_columns; c++) {
             const int         column = source_column(run, c);
             const ColumnCopy *copied = find_column(chunk, column);
-            if (!copied->copy) launch->gpu.bytes_in_place += column_read_bytes(chunk->chunk, column);
+            if (!copied->copy) launch->out.gpu.bytes_in_place += column_read_bytes(chunk->chunk, column);
             if (!copied->copy || copied->copy->is_filled) continue;
-            launch->gpu.bytes_host += column_read_bytes(chunk->chunk, column);
-            if (copied->is_straight) launch->gpu.bytes_straight += column_read_bytes(chunk->chunk, column);
+            launch->out.gpu.bytes_host += column_read_bytes(chunk->chunk, column);
+            if (copied->is_straight) launch->out.gpu.bytes_straight += column_read_bytes(chunk->chunk, column);
         }
         n_chunks++, n_rows += chunk->chunk->n_rows, bytes += launch_column_bytes(launch, number);
         ASSERT(run->n_wanted > 0);
         run->wants[number] = false;
         run->n_wanted--;
     }
-    launch->chunks_read += n_chunks, launch->rows_in += n_rows, launch->bytes_read += bytes;
+    launch->out.chunks_read += n_chunks, launch->out.rows_in += n_rows, launch->out.bytes_read += bytes;
     figures_ridden(run, n_chunks, n_rows, bytes);
     if (launch->rows_done) atomic_fetch_add_explicit(launch->rows_done, n_rows, memory_order_relaxed);
 }

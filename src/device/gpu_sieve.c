@@ -652,9 +652,9 @@ static void tell(const GpuSieve *sieve, const SievedRider *rider, u32 grid_x)
 {
     Launch *launch = rider->run->launch;
     rider->run->n_sieved_chunks = (u64)rider->parts.n_parts;
-    launch->woven_as = "sieved", launch->n_woven = sieve->n_riders, launch->gain = sieve->gain;
-    launch->gpu.n_launches++;
-    launch->gpu.grid_x = grid_x, launch->gpu.grid_y = (u32)rider->parts.n_parts;
+    launch->out.woven_as = "sieved", launch->out.n_woven = sieve->n_riders, launch->out.gain = sieve->gain;
+    launch->out.gpu.n_launches++;
+    launch->out.gpu.grid_x = grid_x, launch->out.gpu.grid_y = (u32)rider->parts.n_parts;
 }
 
 static weft_status launch_rider(Wave *wave, const GpuSieve *sieve, const SievedRider *rider, Error *err)

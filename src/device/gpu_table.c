@@ -488,7 +488,7 @@ static bool can_make(const GpuRun *run, const TableFill *fill)
 
 static bool make_table(Gpu *gpu, GpuRun *run, TableFill *fill)
 {
-    const double before_ms = run->launch->gpu.kernel_ms;
+    const double before_ms = run->launch->out.gpu.kernel_ms;
     FillScratch  scratch = { 0 };
     Error        err = { 0 };          // the host makes the table then
     if (!can_make(run, fill) || gpu_enter(gpu, &err)) return false;
@@ -505,7 +505,7 @@ static bool make_table(Gpu *gpu, GpuRun *run, TableFill *fill)
     if (fits && !status) keep_table(gpu, table);
     else give_up_table(gpu, table);
     run_read_timers(run);
-    fill->kernel_ms = run->launch->gpu.kernel_ms - before_ms;
+    fill->kernel_ms = run->launch->out.gpu.kernel_ms - before_ms;
     return fits && !status;
 }
 
@@ -722,7 +722,7 @@ static bool can_keep(const GpuRun *run, const RowKeep *keep)
 
 static bool keep_rows(Gpu *gpu, GpuRun *run, RowKeep *keep)
 {
-    const double before_ms = run->launch->gpu.kernel_ms;
+    const double before_ms = run->launch->out.gpu.kernel_ms;
     FillScratch  scratch = { 0 };
     Error        err = { 0 };          // the host gets the rows then
     if (!can_keep(run, keep) || gpu_enter(gpu, &err)) return false;
@@ -737,8 +737,8 @@ static bool keep_rows(Gpu *gpu, GpuRun *run, RowKeep *keep)
     if (fits && !status) keep_table(gpu, rows);
     else give_up_table(gpu, rows);
     run_read_timers(run);
-    keep->kernel_ms = run->launch->gpu.kernel_ms - before_ms;
-    run->launch->gpu.kernel_ms = before_ms;
+    keep->kernel_ms = run->launch->out.gpu.kernel_ms - before_ms;
+    run->launch->out.gpu.kernel_ms = before_ms;
     return fits && !status;
 }
 

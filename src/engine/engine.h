@@ -104,7 +104,7 @@ typedef struct KernelReport {          // for EXPLAIN ANALYZE
     double       time_ms, compile_ms;
     const char  *meanwhile;            // the CPU ran it while code for this device is made; NULL: it did not
     const char *unsuited;  // why it is none for the GPU that was asked for, or why that did not run it; NULL: it is one
-    double       wait_ms, gain;        // see Launch
+    double       wait_ms, gain;        // see LaunchOutcome
     int          n_beside, n_woven;
     const char  *woven_as;
     bool         reads_kept;           // its rows were in the memory of the device

@@ -546,15 +546,15 @@ static weft_status finish_rows(QueryRun *run, const Pipeline *pipeline, const La
                                Finished *out)
 {
     out->views = arena_array(run->arena, View, pipeline->n_outputs + 1);
-    out->n_rows = launch->rows.n_rows;
+    out->n_rows = launch->out.rows.n_rows;
     for (int c = 0; c < pipeline->n_outputs; c++) {
         const OutColumn *column = &woven->outputs[c];
         out->views[c] = (View){ .kind = view_kind(column->type),
                                 .type = column->type,
-                                .data = launch->rows.columns[column->value],
+                                .data = launch->out.rows.columns[column->value],
                                 .dict = column->dict,
                                 .dict_count = column->dict_count,
-                                .nulls = column->null < 0 ? NULL : launch->rows.columns[column->null] };
+                                .nulls = column->null < 0 ? NULL : launch->out.rows.columns[column->null] };
         if (out->views[c].kind == VIEW_TEXT) out->views[c].kind = VIEW_CODE;
         if (out->views[c].kind == VIEW_WIDE) out->views[c].kind = VIEW_INT;        // kernels have 64 bits
     }
@@ -569,7 +569,7 @@ weft_status finish_pipeline(QueryRun *run, int number, const Launch *launch, con
     Groups groups = { .run = run, .pipeline = pipeline, .finish = &pipeline->finish, .as_codes = as_codes };
     groups.cells = make_cells(run, &pipeline->finish);
     groups.places = find_places(run, pipeline);
-    if (pipeline->sink == SINK_GROUPS) groups.woven = woven, groups.set = &launch->groups;
+    if (pipeline->sink == SINK_GROUPS) groups.woven = woven, groups.set = &launch->out.groups;
     return finish_groups(&groups, is_stable, out);
 }
 
