@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 _Static_assert((int)GPU_SUCCESS == (int)CU_SUCCESS && (int)GPU_OUT_OF_MEMORY == (int)CU_OUT_OF_MEMORY &&
                    (int)GPU_NOT_READY == (int)CU_NOT_READY,
@@ -45,6 +46,30 @@ static bool is_ending(GpuResult result) { return result == CU_DEINITIALIZED; }
 
 // ---- opening --------------------------------------------------------------------------------------------------------
 
+// What the model is to know of the card.  A driver that does not say is no failure: then nothing is predicted.
+static void read_limits(CudaGpu *cuda)
+{
+    DriverReport report = { .major = cuda->gpu.major, .minor = cuda->gpu.minor };
+    Error        why = { 0 };
+    const struct { int *to, attribute;
+    } wanted[] = {
+        { &report.n_multiprocessors, CU_DEVICE_MULTIPROCESSORS },
+        { &report.threads_per_warp, CU_DEVICE_WARP_SIZE },
+        { &report.threads_per_block, CU_DEVICE_THREADS_PER_BLOCK },
+        { &report.threads_per_multiprocessor, CU_DEVICE_THREADS_PER_MULTIPROCESSOR },
+        { &report.blocks_per_multiprocessor, CU_DEVICE_BLOCKS_PER_MULTIPROCESSOR },
+        { &report.registers_per_block, CU_DEVICE_REGISTERS_PER_BLOCK },
+        { &report.registers_per_multiprocessor, CU_DEVICE_REGISTERS_PER_MULTIPROCESSOR },
+        { &report.shared_per_block, CU_DEVICE_SHARED_PER_BLOCK_OPTIN },
+        { &report.shared_per_multiprocessor, CU_DEVICE_SHARED_PER_MULTIPROCESSOR },
+        { &report.shared_reserved, CU_DEVICE_SHARED_RESERVED_PER_BLOCK },
+    };
+    for (int i = 0; i < COUNT_OF(wanted); i++)
+        if (cuda->cu->DeviceGetAttribute(wanted[i].to, wanted[i].attribute, cuda->handle)) *wanted[i].to = 0;
+    cuda->gpu.has_limits = limits_of_driver(&report, &cuda->gpu.limits, &why) == WEFT_OK;
+    if (!cuda->gpu.has_limits) log_debug("%s: the model does not know the card: %s", cuda->gpu.name, why.message);
+}
+
 static weft_status read_properties(CudaGpu *cuda, Error *err)
 {
     Gpu *gpu = &cuda->gpu;
@@ -62,6 +87,7 @@ static weft_status read_properties(CudaGpu *cuda, Error *err)
     for (int i = 0; i < COUNT_OF(wanted); i++)
         CUDA_GPU_TRY(cuda, DeviceGetAttribute, (wanted[i].to, wanted[i].attribute, cuda->handle), err);
     gpu->shared_most = gpu_shared_most(gpu);
+    read_limits(cuda);
     int clock_khz = 0, bus_bits = 0;       // a card may not say
     cuda->cu->DeviceGetAttribute(&clock_khz, CU_DEVICE_MEMORY_CLOCK_KHZ, cuda->handle);
     cuda->cu->DeviceGetAttribute(&bus_bits, CU_DEVICE_MEMORY_BUS_BITS, cuda->handle);
@@ -119,6 +145,22 @@ static void hint_opening(weft_status status, Error *err)
     else error_hint(err, "nvidia-smi says more about the GPU and its driver.");
 }
 
+// For tests: WEFT_CHECK_OCCUPANCY=on.
+static void close_checked(Device *device)
+{
+    const char    *wanted = getenv("WEFT_CHECK_OCCUPANCY");
+    OccupancyCheck check;
+    if (wanted && strcmp(wanted, "on") == 0 && cuda_check_occupancy(device, &check)) {
+        if (check.n_wrong)
+            log_warn("occupancy of %s: %d of %d shapes of %d kernels differ: %s", device->name, check.n_wrong,
+                     check.n_shapes, check.n_kernels, check.first_wrong);
+        else
+            log_warn("occupancy of %s: %d shapes of %d kernels agree with the driver", device->name, check.n_shapes,
+                     check.n_kernels);
+    }
+    cuda_gpu((Gpu *)device)->close(device);
+}
+
 weft_status device_cuda_open(int number, const CudaOptions *options, Device **device, Error *err)
 {
     CudaGpu *cuda = calloc(1, sizeof *cuda);
@@ -128,6 +170,7 @@ weft_status device_cuda_open(int number, const CudaOptions *options, Device **de
     snprintf(cuda->gpu.name, sizeof cuda->gpu.name, "cuda:%d", number);
     gpu_init(&cuda->gpu);
     cuda->gpu.device.tell_peak = peak_tell;
+    cuda->close = cuda->gpu.device.close, cuda->gpu.device.close = close_checked;
     text_add(&prelude, "%s\n%s", kernel_args_text, kernel_cuda_text);
     cuda->prelude = prelude.bytes;
     cuda->cubins = cubins_new(options->cache_dir);

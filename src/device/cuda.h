@@ -26,9 +26,17 @@ typedef struct CudaMemory {            // of the pool
     u64 bytes, bytes_held, bytes_copied;
 } CudaMemory;
 
+typedef struct OccupancyCheck {
+    int  n_kernels, n_shapes, n_wrong;
+    char first_wrong[256];
+} OccupancyCheck;
+
 weft_status device_cuda_open(int number, const CudaOptions *options, Device **device, Error *err);
 void        cuda_warm(Device *device);
 bool        cuda_is_lost(const Device *device, char *why, size_t capacity);
 CudaMemory  cuda_memory(Device *device);
+// Compares the model's concurrent blocks with the driver's, for all compiled kernels; no query runs meanwhile.  False:
+// the model does not know the card, or the device is lost.
+bool        cuda_check_occupancy(Device *device, OccupancyCheck *check);
 
 #endif

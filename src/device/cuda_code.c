@@ -33,6 +33,7 @@ static weft_status read_attributes(CudaGpu *cuda, GpuCode *code, Error *err)
     CUDA_GPU_TRY(cuda, FuncGetAttribute, (&code->registers, CU_FUNC_REGISTERS, code->function), err);
     CUDA_GPU_TRY(cuda, FuncGetAttribute, (&code->local_bytes, CU_FUNC_LOCAL_BYTES, code->function), err);
     CUDA_GPU_TRY(cuda, FuncGetAttribute, (&code->static_shared, CU_FUNC_SHARED_BYTES, code->function), err);
+    CUDA_GPU_TRY(cuda, FuncGetAttribute, (&code->threads_most, CU_FUNC_MAX_THREADS_PER_BLOCK, code->function), err);
     CUDA_GPU_TRY(cuda, FuncSetAttribute,
                  (code->function, CU_FUNC_MAX_DYNAMIC_SHARED_BYTES, shared_per_block - code->static_shared), err);
     return WEFT_OK;

@@ -36,6 +36,7 @@ enum {                                                      // of DeviceGetAttri
     CU_DEVICE_THREADS_PER_BLOCK = 1,
     CU_DEVICE_SHARED_PER_BLOCK = 8,                         // bytes, without opting in
     CU_DEVICE_WARP_SIZE = 10,
+    CU_DEVICE_REGISTERS_PER_BLOCK = 12,
     CU_DEVICE_CLOCK_KHZ = 13,
     CU_DEVICE_MULTIPROCESSORS = 16,
     CU_DEVICE_IS_INTEGRATED = 18,

@@ -15,6 +15,7 @@ typedef struct CudaGpu {
     CuDevice          handle;
     char             *prelude;         // the words of kernel texts
     Cubins           *cubins;
+    void            (*close)(Device *device);              // of any GPU
 } CudaGpu;
 
 static inline CudaGpu *cuda_gpu(Gpu *gpu) { return (CudaGpu *)(void *)gpu; }

@@ -102,6 +102,11 @@ typedef struct RowKeep {
     u64          bytes;                // of the device's memory
 } RowKeep;
 
+// Shapes, order and streams of the kernels that a GPU runs for several queries (README.md).
+typedef enum GpuSchedule {
+    SCHEDULE_PLAIN, SCHEDULE_SEQUENTIAL, SCHEDULE_RANDOM, SCHEDULE_MULTIQX, SCHEDULE_MODEL
+} GpuSchedule;
+
 // How a GPU ran it, for EXPLAIN ANALYZE.
 typedef struct GpuFigures {
     int    registers, shared_bytes;    // per thread; per block
@@ -109,6 +114,9 @@ typedef struct GpuFigures {
     u32    grid_x, grid_y;             // of the largest launch: blocks per chunk, chunks
     int    n_launches, n_repeats;      // repeats: there was too little room, and all of it ran again
     int    occupancy;                  // percent of the threads a multiprocessor can hold
+    i64    rounds;                     // predicted running rounds of the largest launch (src/model); 0: not known
+    double model_occupancy;            // predicted, from 0 to 1
+    const char *limit;                 // the resource that keeps one more block away
     u64    bytes_host;                 // of bytes_read, what had to come over the link first
     u64    bytes_straight;             // of these, what came from pinned columns, without a stage
     u64    bytes_in_place;             // of bytes_read, columns of which kernels read a little in the host's memory
@@ -149,6 +157,9 @@ typedef struct DeviceFigures {
     u64            n_kernels;                  // started so far
     u64            bytes, bytes_held, bytes_copied;            // its memory: all that Weft has of it; what cannot make
                                                                // way; copies of columns and tables
+    u64            n_waves, n_planned;                         // runs of kernels; those with shapes of the model
+    u64            n_solved, n_unsolved;                       // sets of kernels that the model was asked for
+    u64            n_measured, measured_us;                    // waves whose span was measured, and their spans
 } DeviceFigures;
 
 // What came of a launch.  The device writes it, and owns what it points to until free_launch.
@@ -184,6 +195,7 @@ typedef struct Launch {
     u64               query;
     bool              is_explained;    // figures that cost time are wanted
     bool              may_weave;       // together with other queries
+    GpuSchedule       schedule;
     bool              is_expected;     // it was announced (Device.expect); the device takes that back when it gets on
     const Woven      *woven;
     Code             *code;

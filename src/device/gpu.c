@@ -9,7 +9,7 @@
 // fails, so the device is marked lost and refuses all that comes; other launches that were on it find out by
 // themselves.
 
-#include "device/gpu_int.h"
+#include "device/gpu_schedule.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,73 +20,8 @@
 #define PINNED_SHARE   50              // percent of the host's memory
 #define COPIERS_MOST   14
 #define FETCHERS_MOST  14
-#define SMALL_ROWS     ((u64)8 << 20)  // of a scan that goes first
 #define FIRST_PRIORITY (-100)          // the driver takes the highest that it has
 #define COMPILE_MS     150.0           // expected of the first compile
-
-GpuAddress gpu_address(const Gpu *gpu, u64 at) { return gpu->memory + at; }
-
-// ---- errors ---------------------------------------------------------------------------------------------------------
-
-// When the program ends while a thread of the device works, that is logged for debugging only.
-static void lose(Gpu *gpu, const Error *err, bool is_ending)
-{
-    pthread_mutex_lock(&gpu->stage_lock);          // is_lost and its reason become visible together
-    const bool is_first = !atomic_exchange(&gpu->is_lost, true);
-    if (is_first) gpu->lost_error = *err;
-    pthread_mutex_unlock(&gpu->stage_lock);
-    if (is_first && is_ending) log_debug("device %s went with the program: %s", gpu->name, err->message);
-    else if (is_first)
-        log_warn("device %s is lost: %s; queries run on the CPU until Weft is started anew", gpu->name, err->message);
-}
-
-void gpu_lose(Gpu *gpu, const Error *err) { lose(gpu, err, false); }
-
-weft_status gpu_check(Gpu *gpu, GpuResult result, const char *call, Error *err)
-{
-    if (result == GPU_SUCCESS) return WEFT_OK;
-    const weft_status status = gpu->vendor->check(result, call, err);
-    if (!gpu->vendor->is_sticky(result)) return status;
-    // Tried on an H200: neither the context's last release nor a reset mends it, and contexts beside it fail, too.
-    gpu->is_gone = true;
-    error_hint(err, "%s", gpu->vendor->lost_hint);
-    lose(gpu, err, gpu->vendor->is_ending(result));
-    return status;
-}
-
-static void lost_reason(Gpu *gpu, char *why, size_t capacity)
-{
-    pthread_mutex_lock(&gpu->stage_lock);
-    snprintf(why, capacity, "device %s was lost: %.200s", gpu->name, gpu->lost_error.message);
-    pthread_mutex_unlock(&gpu->stage_lock);
-}
-
-bool gpu_is_lost(Gpu *gpu, char *why, size_t capacity)
-{
-    if (!gpu->is_lost) return false;
-    if (why) lost_reason(gpu, why, capacity);
-    return true;
-}
-
-weft_status gpu_enter(Gpu *gpu, Error *err)
-{
-    char why[300];
-    if (gpu_is_lost(gpu, why, sizeof why)) return fail(err, WEFT_DEVICE_FAILED, -1, "%s", why);
-    GPU_TRY(gpu, CtxSetCurrent, (gpu->context), err);
-    return WEFT_OK;
-}
-
-GpuContext gpu_visit(const Gpu *gpu)
-{
-    GpuContext before = NULL;
-    gpu->calls->CtxGetCurrent(&before);
-    return before;
-}
-
-void gpu_leave(const Gpu *gpu, GpuContext before)
-{
-    if (before != gpu->context) gpu->calls->CtxSetCurrent(before);
-}
 
 // ---- a scan ---------------------------------------------------------------------------------------------------------
 
@@ -154,7 +89,7 @@ static GpuRun *new_run(Gpu *gpu, Launch *launch)
     }
     run->number = gpu->n_launches++;
     run->pinned = take_pinned_slot(gpu);
-    run->stream_number = (int)(run->number % N_SMALL_STREAMS) + (run->rows_wanted < SMALL_ROWS ? 0 : N_SMALL_STREAMS);
+    run->stream_number = schedule_stream(gpu, run);
     run->stream = gpu->streams[run->stream_number];
     return run;
 }
@@ -179,18 +114,6 @@ static void forget_progress(Launch *launch)
     launch->out.gpu.n_repeats++;
 }
 
-// Memory is given back after it.  A device that cannot say that it is done with it is as good as lost.
-void gpu_wait_for(Gpu *gpu, GpuStream stream)
-{
-    Error why = { 0 };
-    bool  is_done = false;
-    for (int t = 0; t < CALL_TRIES && !is_done && !gpu->is_lost; t++)
-        is_done = !gpu_check(gpu, gpu->calls->StreamSynchronize(stream), "StreamSynchronize", &why);
-    if (!is_done && !gpu->is_lost) gpu_lose(gpu, &why);
-}
-
-void run_wait_quietly(GpuRun *run) { gpu_wait_for(run->gpu, run->stream); }
-
 static weft_status run_once(GpuRun *run, bool *again, Error *err)
 {
     weft_status status = launch_open(run, err);
@@ -203,20 +126,6 @@ static weft_status run_once(GpuRun *run, bool *again, Error *err)
     // Else with its rows, when they are no longer wanted.
     if (status || *again || !run->launch->out.keeps_rows) launch_close(run);
     return status;
-}
-
-// EXPLAIN ANALYZE leaves out times that the driver does not give.
-void run_read_timers(GpuRun *run)
-{
-    Gpu *gpu = run->gpu;
-    for (int t = 0; t < run->n_timers; t++) {
-        float ms = 0;
-        if (t % 2 == 0 && t + 1 < run->n_timers &&
-            gpu->calls->EventElapsedTime(&ms, run->timers[t], run->timers[t + 1]) == GPU_SUCCESS)
-            run->launch->out.gpu.kernel_ms += ms;
-    }
-    for (int t = 0; t < run->n_timers; t++) gpu->calls->EventDestroy(run->timers[t]);
-    run->n_timers = 0;
 }
 
 static weft_status run_until_done(GpuRun *run, Error *err)
@@ -500,6 +409,7 @@ static void close_driver(Gpu *gpu)
         is_here = gpu->calls->CtxSetCurrent(gpu->context) == GPU_SUCCESS;
     if (!is_here) gpu->is_gone = true;
     kernels_free(gpu);
+    schedule_close(gpu);
     if (is_here) close_memory(gpu);
     gpu_leave(gpu, before);
 }
@@ -530,6 +440,17 @@ static void gpu_close(Device *device)
     free(gpu);
 }
 
+// For benchmarks and tests: small scans that were announced wait until so many of their table are there.
+static int gather_setting(void)
+{
+    const char *own = getenv("WEFT_GPU_GATHER");
+    char       *end = NULL;
+    const long  n = own && *own ? strtol(own, &end, 10) : 0;
+    if (!end || (!*end && n >= 0 && n <= 1000)) return (int)n;
+    log_warn("WEFT_GPU_GATHER=%s is not understood: a number of queries up to 1000, 0 for none", own);
+    return 0;
+}
+
 weft_status gpu_open(Gpu *gpu, u64 memory_bytes, Error *err)
 {
     TRY(gpu_enter(gpu, err));
@@ -541,6 +462,8 @@ weft_status gpu_open(Gpu *gpu, u64 memory_bytes, Error *err)
     gpu->fetchers = pool_new(MAX_OF(2, MIN_OF(FETCHERS_MOST, cpu_count() - 2)));
     gpu->pins = pins_new(gpu, pinned_most());
     gpu->ahead = ahead_new();
+    gpu->gather_n = gather_setting();
+    schedule_open(gpu);
     return scan_start(gpu, err);
 }
 

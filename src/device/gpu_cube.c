@@ -13,6 +13,7 @@
 // several cubes (gpu_fuse.c).  Others are sieved (gpu_sieve.c) or fused (gpu_fuse.c).
 
 #include "device/gpu_cube.h"
+#include "device/gpu_schedule.h"
 #include "kernel/kernel.h"
 
 #include <stdlib.h>
@@ -508,23 +509,20 @@ void gpu_cube_write(Wave *wave, GpuCube *cube, const int *chunks, int n_chunks)
 
 // ---- launching ------------------------------------------------------------------------------------------------------
 
-static void tell(const GpuCube *cube, u32 grid_x)
+static void tell(const GpuCube *cube, const Grid *grid)
 {
     for (int r = 0; r < cube->n_runs; r++) {
         Launch *launch = cube->runs[r]->launch;
         cube->runs[r]->n_cubed_chunks = (u64)cube->n_parts;
         launch->out.woven_as = "one body", launch->out.n_woven = cube->n_runs, launch->out.gain = cube->n_runs;
-        launch->out.gpu.n_launches++;
-        launch->out.gpu.grid_x = grid_x, launch->out.gpu.grid_y = (u32)cube->n_parts;
+        schedule_note(&launch->out.gpu, &cube->kernel, grid);
     }
 }
 
 // Blocks for each of N parts, no more than fit at once.
-static u32 blocks_for(const Gpu *gpu, const Shape *shape, u64 rows, int n)
+static Grid blocks_for(const Gpu *gpu, const Shape *shape, u64 rows, int n)
 {
-    const u64 tile = (u64)shape->threads * (u64)shape->items, tiles = (rows + tile - 1) / tile,
-              room = (u64)gpu->n_sms * (u64)shape->blocks_per_sm / (u64)n;
-    return (u32)MAX_OF(1, MIN_OF(room, tiles));
+    return schedule_grid(gpu, shape, &(GridWish){ .rows = rows, .n_parts = n, .rounds = 1, .is_strict = true });
 }
 
 weft_status gpu_cube_launch(Wave *wave, const GpuCube *cube, Error *err)
@@ -532,13 +530,14 @@ weft_status gpu_cube_launch(Wave *wave, const GpuCube *cube, Error *err)
     Gpu      *gpu = wave->gpu;
     GpuRun   *first = cube->runs[0];
     // Each block has cells to add up.
-    const u32 grid_x = blocks_for(gpu, &cube->kernel.shape, cube->most_rows, cube->n_parts);
+    const Grid grid = blocks_for(gpu, &cube->kernel.shape, cube->most_rows, cube->n_parts);
     TRY(wave_wait(wave, first->stream, err));
     TRY(wave_join(gpu, cube->runs, cube->n_runs, err));
-    TRY(wave_launch(gpu, &cube->kernel, first->stream, cube->parts_at, grid_x, cube->n_parts, err));
-    if (cube->n_folds)
-        TRY(wave_launch(gpu, &cube->fold, first->stream, cube->folds_at,
-                        blocks_for(gpu, &cube->fold.shape, cube->fold_rows, cube->n_folds), cube->n_folds, err));
-    tell(cube, grid_x);
+    TRY(wave_launch(gpu, &cube->kernel, first->stream, cube->parts_at, &grid, err));
+    if (cube->n_folds) {
+        const Grid folds = blocks_for(gpu, &cube->fold.shape, cube->fold_rows, cube->n_folds);
+        TRY(wave_launch(gpu, &cube->fold, first->stream, cube->folds_at, &folds, err));
+    }
+    tell(cube, &grid);
     return WEFT_OK;
 }

@@ -4,7 +4,7 @@
 // before the device is done.  Tables are counted once for a run of chunks, and once for each rider: the difference is
 // what sharing saved.
 
-#include "device/gpu_wave.h"
+#include "device/gpu_schedule.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,6 +146,7 @@ void gpu_list(Device *device, Arena *arena, DeviceFigures *figures)
     }
     pthread_mutex_unlock(&gpu->slots_lock);
     pthread_mutex_unlock(&gpu->lock);
+    schedule_count(gpu, figures);
 }
 
 void peak_known(const Gpu *gpu, GpuFigures *figures)

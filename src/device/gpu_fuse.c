@@ -24,6 +24,7 @@
 // have met MET_BEFORE times; until then they run side by side.
 
 #include "device/gpu_fuse.h"
+#include "device/gpu_schedule.h"
 #include "kernel/kernel.h"
 
 #include <stdlib.h>
@@ -69,12 +70,6 @@ static u32 groups_bytes(const GpuRun *run)
     if (woven->group_kind != GROUP_ARRAY) return 0;
     for (int s = 0; s < woven->n_state; s++) bytes += (woven->n_groups * woven->state[s].bytes + 15) / 16 * 16;
     return (u32)MIN_OF(bytes, UINT32_MAX);
-}
-
-bool wave_may_share(const GpuRun *run)
-{
-    const Launch *launch = run->launch;
-    return launch->may_weave && launch->table && !run->is_timed && !run->is_counted && launch->sink == SINK_GROUPS;
 }
 
 bool unit_suits(const GpuRun *run)
@@ -523,92 +518,27 @@ void unit_write(Wave *wave, const Parts *parts, Unit *unit)
     ASSERT(slot->args_used <= ARGS_BYTES);
 }
 
-void *wave_take_args(Wave *wave, u64 bytes, GpuAddress *at)
-{
-    RunSlot *slot = wave->slot;
-    void    *host = slot->args + slot->args_used;
-    *at = slot->args_at + slot->args_used;
-    slot->args_used += args_rounded(bytes);
-    ASSERT(slot->args_used <= ARGS_BYTES);
-    memset(host, 0, bytes);
-    return host;
-}
-
-weft_status wave_launch(Gpu *gpu, const GpuRun *kernel, GpuStream stream, GpuAddress parts, u32 grid_x, int n_parts,
-                        Error *err)
-{
-    const Shape *shape = &kernel->shape;
-    void        *parameters[] = { &parts };
-    ASSERT(grid_x > 0 && n_parts > 0 && shape->threads > 0);
-    GPU_TRY(gpu, LaunchKernel,
-            (kernel->kernel->code.function, grid_x, (unsigned)n_parts, 1, (unsigned)shape->threads, 1, 1,
-             shape->launch_shared, stream, parameters, NULL),
-            err);
-    gpu->n_kernels++;
-    return WEFT_OK;
-}
-
-weft_status wave_join(Gpu *gpu, GpuRun *const *riders, int n_riders, Error *err)
-{
-    const GpuRun *first = riders[0];
-    // Once for each stream: what riders have there is there before they get on.
-    u32           joined = 1u << first->stream_number;
-    for (int i = 0; i < n_riders; i++) {
-        const GpuRun *run = riders[i];
-        if (joined >> run->at_stream & 1) continue;
-        joined |= 1u << run->at_stream;
-        GPU_TRY(gpu, EventRecord, (run->done, gpu->streams[run->at_stream]), err);
-        GPU_TRY(gpu, StreamWaitEvent, (first->stream, run->done, 0), err);
-    }
-    for (int i = 0; i < n_riders; i++) riders[i]->at_stream = first->stream_number;
-    return WEFT_OK;
-}
-
-weft_status wave_fork(Gpu *gpu, GpuRun *const *riders, int n_riders, Error *err)
-{
-    const GpuRun *first = riders[0];
-    u32           notified = 1u << first->stream_number;
-    GPU_TRY(gpu, EventRecord, (first->done, first->stream), err);
-    for (int i = 1; i < n_riders; i++) {
-        if (notified >> riders[i]->stream_number & 1) continue;
-        notified |= 1u << riders[i]->stream_number;
-        GPU_TRY(gpu, StreamWaitEvent, (riders[i]->stream, first->done, 0), err);
-    }
-    for (int i = 0; i < n_riders; i++) riders[i]->at_stream = riders[i]->stream_number;
-    return WEFT_OK;
-}
-
-weft_status run_use_own_stream(GpuRun *run, Error *err)
-{
-    Gpu *gpu = run->gpu;
-    if (run->at_stream == run->stream_number) return WEFT_OK;
-    GPU_TRY(gpu, EventRecord, (run->done, gpu->streams[run->at_stream]), err);
-    GPU_TRY(gpu, StreamWaitEvent, (run->stream, run->done, 0), err);
-    run->at_stream = run->stream_number;
-    return WEFT_OK;
-}
-
-static void report_launch(Wave *wave, const Unit *unit, u32 grid_x)
+static void report_launch(Wave *wave, const Unit *unit, const Grid *grid)
 {
     for (int i = 0; i < unit->n_riders; i++) {
         Launch *launch = wave->riders[unit->riders[i]]->launch;
         wave->riders[unit->riders[i]]->n_fused_chunks = (u64)unit->n_chunks;
         launch->out.woven_as = "fused", launch->out.n_woven = unit->n_riders, launch->out.gain = unit->fused->gain;
-        launch->out.gpu.n_launches++;
-        launch->out.gpu.grid_x = grid_x, launch->out.gpu.grid_y = (u32)unit->parts.n_parts;
+        schedule_note(&launch->out.gpu, &unit->kernel, grid);
     }
 }
 
-weft_status unit_launch_fused(Wave *wave, const Unit *unit, u32 grid_x, Error *err)
+weft_status unit_launch_fused(Wave *wave, const Unit *unit, Error *err)
 {
-    Gpu    *gpu = wave->gpu;
-    GpuRun *first = wave->riders[unit->riders[0]];
+    Gpu       *gpu = wave->gpu;
+    GpuRun    *first = wave->riders[unit->riders[0]];
+    const Grid grid = schedule_parts_grid(gpu, &unit->kernel.shape, &unit->parts);
     TRY(wave_wait(wave, first->stream, err));
     GpuRun *riders[FUSE_MOST] = { 0 };
     for (int i = 0; i < unit->n_riders; i++) riders[i] = wave->riders[unit->riders[i]];
     TRY(wave_join(gpu, riders, unit->n_riders, err));
-    TRY(wave_launch(gpu, &unit->kernel, first->stream, unit->parts.at, grid_x, unit->parts.n_parts, err));
-    report_launch(wave, unit, grid_x);
+    TRY(wave_launch(gpu, &unit->kernel, first->stream, unit->parts.at, &grid, err));
+    report_launch(wave, unit, &grid);
     return WEFT_OK;
 }
 

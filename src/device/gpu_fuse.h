@@ -26,10 +26,8 @@ typedef struct Unit {                  // of a run: what is one launch
 bool        unit_suits(const GpuRun *run);
 u64         unit_columns(const GpuRun *run);                 // see GpuRun.columns
 int         units_choose(Wave *wave, Unit *units);  // n_riders of them at most.  Returns how many.
-// gpu_scan.c; hint: where in its source it may be.
-bool        wants_chunk(const GpuRun *run, const Chunk *chunk, int hint);
 u64         unit_args_bytes(const GpuRun *run);                                // that a chunk needs more, at most
 void        unit_write(Wave *wave, const Parts *parts, Unit *unit);            // its parts, in the args of the run
-weft_status unit_launch_fused(Wave *wave, const Unit *unit, u32 grid_x, Error *err);
+weft_status unit_launch_fused(Wave *wave, const Unit *unit, Error *err);
 
 #endif

@@ -1,11 +1,13 @@
 // gpu_int.h - shared by the files of a GPU, whoever made it.
 //
-//     gpu.c          a GPU used: pool of memory, streams, scans; losing it
+//     gpu.c          a GPU used: pool of memory, streams, scans
+//     gpu_context.c  its driver asked: errors, the context, waiting; losing it
 //     gpu_kernel.c   code for it, and the shape of a launch
 //     gpu_ready.c    kernels compiled in the background
 //     gpu_launch.c   what one launch needs in device memory, and what it leaves
 //     gpu_table.c    join tables and chunks made of the rows that a launch left in device memory
 //     gpu_scan.c     the dispatcher: runs of chunks through the kernels of all riders
+//     gpu_schedule.c shapes of launches, their order and streams (with gpu_plan.c, which asks src/model)
 //     gpu_copy.c     the columns of a run copied to the device
 //     gpu_pin.c      host memory pinned in place
 //     gpu_figures.c  running launches and scanned tables
@@ -19,10 +21,12 @@
 #include "device/device.h"
 #include "device/frames.h"
 #include "device/gpu_driver.h"
+#include "model/model.h"
 
 enum {
-    N_STREAMS = 16,                    // shared by launches; more could not run side by side
+    N_STREAMS = 32,                    // shared by launches
     N_SMALL_STREAMS = N_STREAMS / 2,   // the first of them: for small scans
+    N_PLAIN_STREAMS = 8,               // of the small ones, and of the others, that the plain schedule uses
     N_COPY_STREAMS = 2,
     N_RUNS = 6,                        // runs of chunks in flight
     N_STAGES = 32,                     // pinned frames through which the host's memory goes
@@ -40,6 +44,7 @@ _Static_assert(N_STREAMS <= 32, "RunSlot.streams has a bit for each");
 _Static_assert(N_PINNED_SLOTS == 64, "Gpu.pinned_taken has a bit for each");
 
 #define SHARED_LIMIT ((u64)96 << 10)   // of Gpu.shared_most: that of the largest multiprocessors so far, with 228 KiB
+#define SMALL_ROWS  ((u64)8 << 20)     // of a scan that goes first
 #define STAGE_BYTES ((u64)2 << 20)
 #define STAGE_SPARE ((u64)4096)        // behind it, for what follows a column
 #define ARGS_BYTES  ((u64)4 << 20)     // of all launches of a run
@@ -70,6 +75,9 @@ typedef struct Shape {                 // of a launch
     int  threads, blocks_per_sm;
 } Shape;
 
+// Of a launch: threads of a block, and blocks for each of so many parts.
+typedef struct Grid { int threads; u32 x, y; } Grid;
+
 // What the driver said for so much shared memory.
 typedef struct Fit { u32 dynamic_shared, launch_shared; int threads, blocks_per_sm; } Fit;
 
@@ -78,6 +86,7 @@ typedef struct GpuCode {               // for so many rows per thread
     GpuModule   module;
     GpuFunction function;
     int        registers, local_bytes, static_shared;
+    int        threads_most;           // of a block, with these registers
     int        busy;                   // threads of a multiprocessor that it leaves room for, with the shared memory of
                                        // its first user
 } GpuCode;
@@ -132,6 +141,7 @@ typedef struct GpuRun {
     bool        *wants;                // by chunk
     int          n_wanted, n_chunks_wanted;
     double       attached_ms;
+    bool         was_expected;         // before it came
     int          n_prefetches;            // of its columns, while it waited for others
     int          asked_until;          // chunks before were asked to be read from disk
     u64          bytes_wanted;
@@ -220,6 +230,10 @@ struct Gpu {
     int               major, minor, n_sms, threads_per_sm, shared_per_block, shared_per_sm;
     u64               shared_most;     // of a block's tables and groups, so that as many blocks of 1024 threads fit a
                                        // multiprocessor as its threads allow
+    bool              has_limits;      // the driver's figures are those of a GPU that the model knows
+    GpuLimits         limits;
+    struct GpuScheduler *scheduler;    // gpu_schedule.c
+    int               gather_n;        // $WEFT_GPU_GATHER: small scans wait until so many are there; 0: not set
     double            peak_gbs;        // of its memory, by clock and width; 0: not known
     _Atomic int       measured_gbs;    // as a kernel reads it; 0: not measured yet
     char              card[96];
@@ -311,6 +325,10 @@ u64         gpu_shared_most(const Gpu *gpu);
 weft_status gpu_check(Gpu *gpu, GpuResult result, const char *call, Error *err);
 void        gpu_lose(Gpu *gpu, const Error *err);         // no query goes to it any more
 void        gpu_wait_for(Gpu *gpu, GpuStream stream);      // until it is idle, or the device is lost
+void        run_wait_quietly(GpuRun *run);                  // the same for its stream: what failed may still be at work
+void        gpu_wait_a_little(Gpu *gpu, pthread_cond_t *changed);  // with the lock: until something changes, or it is
+                                                                   // time to look again
+bool        scan_is_busy(const Gpu *gpu);                   // runs are in flight, which hold memory.  Under the lock.
 #define GPU_TRY(gpu, field, arguments, err) TRY(gpu_check((gpu), (gpu)->calls->field arguments, #field, (err)))
 GpuAddress  gpu_address(const Gpu *gpu, u64 at);
 weft_status gpu_enter(Gpu *gpu, Error *err);               // the calling thread's calls go to this GPU; fails when it
@@ -353,10 +371,9 @@ void        launch_write_params(const GpuRun *run, const KernelColumn *columns, 
 u64         launch_admitted_most(const Gpu *gpu);           // bytes of blocks and tables together
 bool        launch_wait_for_room(GpuRun *run);              // until it has the pool for itself; false: it had, or
                                                             // waited for too long
-void        gpu_wait_a_little(Gpu *gpu, pthread_cond_t *changed);  // with the lock: until something changes, or it is
-                                                                   // time to look again
 void        launch_admit_others(GpuRun *run);                 // be admitted again
 weft_status launch_add_timer(GpuRun *run, Error *err);      // room for two more events
+void        run_read_timers(GpuRun *run);                   // adds them up for EXPLAIN ANALYZE
 weft_status launch_fetch_rows(GpuRun *run, Error *err);     // of a launch that kept them
 weft_status launch_ask_back(GpuRun *run, Error *err);       // the begin of the block, once its kernels are issued
 weft_status launch_results(GpuRun *run, bool *again, Error *err);
@@ -401,11 +418,6 @@ bool        tables_of_others(const GpuRun *run);            // or rows are here,
 // gpu_fuse.c
 void        units_free(Gpu *gpu);
 
-// gpu.c
-void        run_wait_quietly(GpuRun *run);                  // what failed may still be at work: until its stream is
-                                                            // idle
-void        run_read_timers(GpuRun *run);
-
 // gpu_copy.c
 Stage      *stage_next(Gpu *gpu);                           // in turn; lock it to use it
 
@@ -436,7 +448,6 @@ void        peak_known(const Gpu *gpu, GpuFigures *figures);    // how fast its 
 weft_status scan_start(Gpu *gpu, Error *err);
 void        scan_stop(Gpu *gpu);
 void        gpu_expect(Device *device, u64 table, int n);
-bool        scan_is_busy(const Gpu *gpu);                   // runs are in flight, which hold memory.  Under the lock.
 weft_status scan_ride(GpuRun *run, Error *err);             // through all chunks; its stream still works when this
                                                             // returns
 weft_status scan_wait(GpuRun *run, Error *err);             // until its stream is done; a cancel is passed on

@@ -33,7 +33,6 @@
 #define BACK_BYTES        ((u64)4 << 20)       // states up to this come back together with the head
 #define ADMITTED_SHARE    4                    // quarters of the pool: three of them
 #define GROUPS_SHARE      8                    // of what a query may have: room for groups that there may be
-#define WAIT_MS           20
 #define OVERTAKEN_MS      100.0
 #define HELD_UP_MS        200.0
 #define OPEN_MS           1000.0
@@ -135,16 +134,6 @@ static void lay_out_room(GpuRun *run)
 // ---- admission ------------------------------------------------------------------------------------------------------
 
 u64 launch_admitted_most(const Gpu *gpu) { return frames_total(gpu->frames) / ADMITTED_SHARE * (ADMITTED_SHARE - 1); }
-
-void gpu_wait_a_little(Gpu *gpu, pthread_cond_t *changed)
-{
-    struct timespec until;
-    ASSERT(mutex_is_held(&gpu->lock));
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += WAIT_MS * 1000000;
-    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
-    pthread_cond_timedwait(changed, &gpu->lock, &until);
-}
 
 // A part that the host does not have: the device made it, and has counted it already.
 static bool is_made_here(const Woven *woven, int table)
@@ -541,6 +530,20 @@ weft_status launch_add_timer(GpuRun *run, Error *err)
         run->n_timers++;
     }
     return WEFT_OK;
+}
+
+// EXPLAIN ANALYZE leaves out times that the driver does not give.
+void run_read_timers(GpuRun *run)
+{
+    Gpu *gpu = run->gpu;
+    for (int t = 0; t < run->n_timers; t++) {
+        float ms = 0;
+        if (t % 2 == 0 && t + 1 < run->n_timers &&
+            gpu->calls->EventElapsedTime(&ms, run->timers[t], run->timers[t + 1]) == GPU_SUCCESS)
+            run->launch->out.gpu.kernel_ms += ms;
+    }
+    for (int t = 0; t < run->n_timers; t++) gpu->calls->EventDestroy(run->timers[t]);
+    run->n_timers = 0;
 }
 
 // ---- results --------------------------------------------------------------------------------------------------------

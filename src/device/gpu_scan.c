@@ -36,6 +36,7 @@
 // wanted.
 
 #include "device/gpu_fuse.h"
+#include "device/gpu_schedule.h"
 #include "kernel/kernel.h"
 
 #include <errno.h>
@@ -63,18 +64,13 @@
 #define GATHER_SHARE     12                // or 1 / this of the time that it takes alone, where that is more,
 #define GATHER_MOST_MS   5.0               // and never longer: a query that has not come by then waits for its join
                                            // tables;
+#define GATHER_SMALL_MS  0.1               // that a small scan waits, where several are planned together
+#define GATHER_FORCED_MS 200.0             // and where a benchmark has said how many are to come
 #define PREFETCHES_MOST  8                 // runs of columns that are copied during the wait;
 #define GATHER_SIEVE_MS  2.5               // and where it would be sieved with them in the device's memory
 #define LINK_BYTES_PER_MS   5e7        // of PCI Express 5 with 16 lanes: over a slower link a scan waits a smaller part
                                        // of its time
 #define UNKNOWN_PEAK_GBS    1000.0     // of memory of which nothing is known
-#define FILL_WAVES  4                  // blocks, in multiples of what fits the multiprocessors at once, where a block
-                                       // has no tables to fetch
-
-static int source_column(const GpuRun *run, int c)
-{
-    return run->launch->source->chunk_column[run->launch->woven->columns[c]];
-}
 
 static bool is_stopped(const GpuRun *run) { return atomic_load_explicit(run->launch->stop, memory_order_relaxed); }
 
@@ -82,28 +78,6 @@ static void want_nothing(GpuRun *run)
 {
     memset(run->wants, 0, (size_t)run->launch->source->n_chunks * sizeof(bool));
     run->n_wanted = 0;
-}
-
-static int chunk_number(const GpuRun *run, const Chunk *chunk, int hint)
-{
-    const Source *source = run->launch->source;
-    if (hint < source->n_chunks && source->chunks[hint] == chunk) return hint;
-    for (int c = 0; c < source->n_chunks; c++)
-        if (source->chunks[c] == chunk) return c;
-    return -1;
-}
-
-bool wants_chunk(const GpuRun *run, const Chunk *chunk, int hint)
-{
-    const int number = chunk_number(run, chunk, hint);
-    return number >= 0 && run->wants[number];
-}
-
-static const ColumnCopy *find_column(const RunChunk *chunk, int column)
-{
-    for (int c = 0; c < chunk->n_columns; c++)
-        if (chunk->columns[c].column == column) return &chunk->columns[c];
-    return NULL;
 }
 
 // ---- getting columns (under the lock) -------------------------------------------------------------------------------
@@ -125,7 +99,7 @@ static bool needs_little(const Wave *wave, const RunChunk *chunk, int column)
         // A sieve reads all of it.
         if (wave->n_riders > 1 && gpu_sieve_tests(run, column)) return false;
         for (int c = 0; c < run->launch->woven->n_columns; c++)
-            if (source_column(run, c) == column)
+            if (table_column(run, c) == column)
                 share += run->launch->woven->column_pass[c] * IN_PLACE_SECTOR / chunk->chunk->columns[column].width;
     }
     return share < IN_PLACE_SHARE;
@@ -230,8 +204,8 @@ static bool add_chunk(Wave *wave, const GpuRun *leader, int number)
     for (int r = 0; r < wave->n_riders && is_complete; r++) {
         if (!wants_chunk(wave->riders[r], stored, number)) continue;
         for (int c = 0; c < wave->riders[r]->launch->woven->n_columns && is_complete; c++) {
-            const int column = source_column(wave->riders[r], c);
-            if (column < 64 ? has >> column & 1 : find_column(&chunk, column) != NULL) continue;
+            const int column = table_column(wave->riders[r], c);
+            if (column < 64 ? has >> column & 1 : chunk_column(&chunk, column) != NULL) continue;
             is_complete = hold_column(wave, &chunk, column, wave->is_passing);
             if (column < 64) has |= (u64)1 << column;
         }
@@ -321,7 +295,7 @@ static u64 ask_for_chunk(Wave *wave, const Chunk *chunk, int hint)
         const int  number = chunk_number(run, chunk, hint);
         if (number < 0 || !run->wants[number]) continue;
         for (int c = 0; c < run->launch->woven->n_columns; c++) {
-            const int column = source_column(run, c);
+            const int column = table_column(run, c);
             if (column < 64 && has >> column & 1) continue;
             if (column < 64) has |= (u64)1 << column;
             bytes += column_read_bytes(chunk, column);
@@ -347,23 +321,6 @@ static void read_ahead(Wave *wave, const GpuRun *leader)
 static void *device_pointer(GpuAddress address) { return (void *)(uintptr_t)address; }
 
 static GpuAddress block_address(const GpuRun *run, u64 at) { return gpu_address(run->gpu, run->block_at + at); }
-
-KernelColumn wave_column(const Gpu *gpu, const RunChunk *chunk, int number)
-{
-    const ColumnChunk *stored = &chunk->chunk->columns[number];
-    const ColumnCopy  *copied = find_column(chunk, number);
-    KernelColumn       column = { .base = stored->base, .width = stored->width };
-    if (!copied) return column;
-    const GpuAddress at = copied->copy ? gpu_address(gpu, copied->copy->at) : copied->in_place;
-    column.data = device_pointer(at), column.valid = stored->valid ? device_pointer(at + copied->valid_at) : NULL;
-    return column;
-}
-
-void wave_columns(const GpuRun *run, const RunChunk *chunk, KernelColumn *columns)
-{
-    for (int c = 0; c < run->launch->woven->n_columns; c++)
-        columns[c] = wave_column(run->gpu, chunk, source_column(run, c));
-}
 
 static KernelArgs part_args(const GpuRun *run, const RunChunk *chunk, u64 place)
 {
@@ -414,14 +371,6 @@ static Parts write_parts(const Wave *wave, const GpuRun *run, const int *chunks,
     return parts;
 }
 
-static u32 blocks_per_part(const Gpu *gpu, const Shape *shape, const Parts *parts)
-{
-    const u64    tile = (u64)shape->threads * (u64)shape->items, tiles = (parts->most_rows + tile - 1) / tile;
-    const u64    room = (u64)gpu->n_sms * (u64)shape->blocks_per_sm, n = (u64)parts->n_parts;
-    const u64    wanted = shape->dynamic_shared > ((u32)16 << 10) ? room / n : (FILL_WAVES * room + n - 1) / n;
-    return (u32)MAX_OF(MIN_OF(wanted, tiles), 1);
-}
-
 static weft_status start_timer(GpuRun *run, Error *err)
 {
     Gpu *gpu = run->gpu;
@@ -431,19 +380,18 @@ static weft_status start_timer(GpuRun *run, Error *err)
     return WEFT_OK;
 }
 
-static weft_status launch_parts(Wave *wave, GpuRun *run, const Parts *parts, Error *err)
+static weft_status launch_parts(Wave *wave, const WaveLaunch *launch, Error *err)
 {
-    Gpu      *gpu = wave->gpu;
-    GpuFigures *figures = &run->launch->out.gpu;
-    const u32 grid_x = blocks_per_part(gpu, &run->shape, parts);
+    Gpu    *gpu = wave->gpu;
+    GpuRun *run = launch->run;
     TRY(run_use_own_stream(run, err));
     TRY(wave_wait(wave, run->stream, err));
     TRY(start_timer(run, err));
-    TRY(wave_launch(gpu, run, run->stream, parts->at, grid_x, parts->n_parts, err));
+    TRY(schedule_begin_timer(wave, launch, err));
+    TRY(wave_launch(gpu, run, run->stream, launch->parts.at, &launch->grid, err));
+    TRY(schedule_end_timer(wave, launch, err));
     if (run->is_timed) GPU_TRY(gpu, EventRecord, (run->timers[run->n_timers - 1], run->stream), err);
-    figures->n_launches++;
-    if ((u64)grid_x * (u64)parts->n_parts >= (u64)figures->grid_x * figures->grid_y)
-        figures->grid_x = grid_x, figures->grid_y = (u32)parts->n_parts;
+    schedule_note(&run->launch->out.gpu, run, &launch->grid);
     return WEFT_OK;
 }
 
@@ -454,18 +402,45 @@ static Parts rest_of(const Parts *parts, const Unit *unit)
     return (Parts){ parts->n_parts - n_done, parts->most_rows, parts->at + (u64)n_done * sizeof(KernelArgs) };
 }
 
-static weft_status launch_unit(Wave *wave, const Unit *unit, const Parts *parts, Error *err)
+// What serves several riders of a unit.
+static weft_status launch_together(Wave *wave, const Unit *unit, Error *err)
 {
-    if (unit->fused)
-        TRY(unit_launch_fused(wave, unit, blocks_per_part(wave->gpu, &unit->kernel.shape, &unit->parts), err));
+    if (unit->fused) TRY(unit_launch_fused(wave, unit, err));
     if (unit->cube) TRY(gpu_cube_launch(wave, unit->cube, err));
-    if (unit->sieve) return gpu_sieve_end(wave, unit->sieve, err);
-    for (int i = 0; i < unit->n_riders; i++) {
-        const int   r = unit->riders[i];
-        const Parts rest = rest_of(&parts[r], unit);
-        if (rest.n_parts) TRY(launch_parts(wave, wave->riders[r], &rest, err));
+    return unit->sieve ? gpu_sieve_end(wave, unit->sieve, err) : WEFT_OK;
+}
+
+// A launch for what serves several riders, and one for each rider whose own kernel has something to do.
+static int list_launches(const Wave *wave, const Unit *units, int n_units, const Parts *parts, WaveLaunch *launches)
+{
+    int n = 0;
+    for (int u = 0; u < n_units; u++) {
+        const Unit *unit = &units[u];
+        if (unit->fused || unit->cube || unit->sieve) launches[n++] = (WaveLaunch){ .unit = unit };
+        for (int i = 0; i < unit->n_riders && !unit->sieve; i++) {
+            const Parts rest = rest_of(&parts[unit->riders[i]], unit);
+            if (rest.n_parts)
+                launches[n++] = (WaveLaunch){ .run = wave->riders[unit->riders[i]], .unit = unit, .parts = rest };
+        }
     }
-    return WEFT_OK;
+    return n;
+}
+
+static weft_status launch_all(Wave *wave, const Unit *units, int n_units, const Parts *parts, Error *err)
+{
+    const size_t room = (size_t)(wave->n_riders + n_units) + 1;
+    WaveLaunch  *launches = calloc(room, sizeof *launches);
+    int         *order = calloc(room, sizeof *order);
+    const int    n = list_launches(wave, units, n_units, parts, launches);
+    weft_status  status = WEFT_OK;
+    schedule_wave(wave, launches, n, order);
+    for (int i = 0; i < n && !status; i++) {
+        const WaveLaunch *launch = &launches[order[i]];
+        status = launch->run ? launch_parts(wave, launch, err) : launch_together(wave, launch->unit, err);
+    }
+    free(order);
+    free(launches);
+    return status;
 }
 
 static void write_unit(Wave *wave, Unit *unit, Parts *parts, int *chunks)
@@ -496,7 +471,7 @@ static weft_status launch_units(Wave *wave, Unit *units, Parts *parts, int *chun
         if (units[u].sieve) status = gpu_sieve_begin(wave, units[u].sieve, err);
     for (int u = 0; u < n_units && !status; u++) write_unit(wave, &units[u], parts, chunks);
     if (!status) status = wave_gate(wave, err);
-    for (int u = 0; u < n_units && !status; u++) status = launch_unit(wave, &units[u], parts, err);
+    if (!status) status = launch_all(wave, units, n_units, parts, err);
     for (int u = 0; u < n_units; u++) {
         free(units[u].chunks);
         gpu_cube_free(units[u].cube);
@@ -575,14 +550,6 @@ static void end_slot(Gpu *gpu, RunSlot *slot)
     pthread_cond_broadcast(&gpu->changed);
 }
 
-bool scan_is_busy(const Gpu *gpu)
-{
-    ASSERT(mutex_is_held(&gpu->lock));
-    for (int r = 0; r < N_RUNS; r++)
-        if (gpu->runs[r].is_used) return true;
-    return false;
-}
-
 static bool is_done(Gpu *gpu, RunSlot *slot)
 {
     if (gpu->is_lost) return true;
@@ -622,7 +589,10 @@ static void reap(Gpu *gpu)
 {
     bool       can_end[N_RUNS];
     const bool was_dispatching = unlock_for_driver(gpu);
-    for (int r = 0; r < N_RUNS; r++) can_end[r] = gpu->runs[r].is_used && is_done(gpu, &gpu->runs[r]);
+    for (int r = 0; r < N_RUNS; r++) {
+        can_end[r] = gpu->runs[r].is_used && is_done(gpu, &gpu->runs[r]);
+        if (can_end[r]) schedule_read_timers(gpu, &gpu->runs[r]);
+    }
     relock(gpu, was_dispatching);
     for (int r = 0; r < N_RUNS; r++)
         if (can_end[r]) end_slot(gpu, &gpu->runs[r]);
@@ -636,6 +606,7 @@ static void wait_for_oldest(Gpu *gpu)
     for (int s = 0; s < N_STREAMS; s++)
         if (slot->streams >> s & 1) event_wait(gpu, slot->done[s]);
     slot_wait(gpu, slot);
+    schedule_read_timers(gpu, slot);
     relock(gpu, was_dispatching);
     end_slot(gpu, slot);
 }
@@ -681,8 +652,8 @@ static void count_chunks(const Wave *wave, GpuRun *run)
         const int       number = chunk_number(run, chunk->chunk, chunk->number);
         if (number < 0 || !run->wants[number]) continue;
         for (int c = 0; c < launch->woven->n_columns; c++) {
-            const int         column = source_column(run, c);
-            const ColumnCopy *copied = find_column(chunk, column);
+            const int         column = table_column(run, c);
+            const ColumnCopy *copied = chunk_column(chunk, column);
             if (!copied->copy) launch->out.gpu.bytes_in_place += column_read_bytes(chunk->chunk, column);
             if (!copied->copy || copied->copy->is_filled) continue;
             launch->out.gpu.bytes_host += column_read_bytes(chunk->chunk, column);
@@ -740,7 +711,7 @@ static void set_issued(GpuRun *run)
 static bool reads(const GpuRun *run, int column)
 {
     int c = 0;
-    while (c < run->launch->woven->n_columns && source_column(run, c) != column) c++;
+    while (c < run->launch->woven->n_columns && table_column(run, c) != column) c++;
     return c < run->launch->woven->n_columns;
 }
 
@@ -785,7 +756,7 @@ static u64 chunk_frames_bytes(const GpuRun *run)
     int           number = 0;
     while (number < source->n_chunks && !run->wants[number]) number++;
     for (int c = 0; number < source->n_chunks && c < run->launch->woven->n_columns; c++)
-        n_frames += (column_copy_bytes(source->chunks[number], source_column(run, c)) + FRAME_BYTES - 1) / FRAME_BYTES;
+        n_frames += (column_copy_bytes(source->chunks[number], table_column(run, c)) + FRAME_BYTES - 1) / FRAME_BYTES;
     return n_frames * FRAME_BYTES;
 }
 
@@ -887,7 +858,11 @@ static void gather(Wave *wave, GpuRun *leader)
 
 static void step(Gpu *gpu, GpuRun *leader)
 {
-    Wave wave = { .gpu = gpu, .slot = free_slot(gpu) };
+    Wave wave = { .gpu = gpu, .slot = free_slot(gpu), .schedule = leader->launch->schedule };
+    if (wave.schedule == SCHEDULE_SEQUENTIAL && oldest_slot(gpu)) {
+        wait_for_oldest(gpu);          // and look again: the leader may have left
+        return;
+    }
     pthread_mutex_init(&wave.lock, NULL);
     gather(&wave, leader);
     if (wave.n_chunks) do_run(&wave, leader, false);
@@ -1005,11 +980,25 @@ static bool waits_for_others(Gpu *gpu, const GpuRun *run, Arrivals *arrivals)
     return arrivals->now - run->attached_ms < wait_ms;
 }
 
+// Small scans are planned together, and a set of kernels is found again only if it is the same: so where others are on
+// their way, as many as can be are to be in one wave.
+static bool waits_for_small_ones(Gpu *gpu, const GpuRun *run, Arrivals *arrivals)
+{
+    const bool   is_forced = gpu->gather_n && run->was_expected;
+    const double most_ms = is_forced ? GATHER_FORCED_MS : GATHER_SMALL_MS;
+    if (run->is_timed || (!is_forced && run->launch->schedule != SCHEDULE_MODEL)) return false;
+    if (arrivals->now - run->attached_ms >= most_ms) return false;
+    count_arrivals(gpu, run->launch->table, arrivals);
+    return is_forced ? arrivals->n_here < gpu->gather_n : arrivals->n_coming > 0;
+}
+
 // One that could share a kernel also waits while a scan of its table is at work in the device's memory: it would take
 // its turn only after that anyway, and meanwhile others come.
 static bool is_gathering(Gpu *gpu, const GpuRun *run, Arrivals *arrivals)
 {
-    if ((run->bytes_wanted < GATHER_BYTES && !passes_through(gpu, run)) || !run->launch->table) return false;
+    if (!run->launch->table) return false;
+    if (run->bytes_wanted < GATHER_BYTES && !passes_through(gpu, run))
+        return waits_for_small_ones(gpu, run, arrivals);
     if (waits_for_others(gpu, run, arrivals)) return true;
     for (int r = 0; r < N_RUNS && can_share(run); r++)
         if (gpu->runs[r].is_used && gpu->runs[r].gathers == run->launch->table) return true;
@@ -1061,7 +1050,7 @@ static bool comes_straight(Gpu *gpu, const GpuRun *run)
     const RunChunk chunk = {
         .chunk = source->chunks[c], .number = c, .from_store = true, .pin = pin_hold(gpu->pins, source->chunks[c])
     };
-    const bool     is_straight = chunk.pin && column_is_straight(&chunk, source_column(run, 0));
+    const bool     is_straight = chunk.pin && column_is_straight(&chunk, table_column(run, 0));
     pin_release(chunk.pin);
     return is_straight;
 }
@@ -1193,6 +1182,7 @@ weft_status scan_ride(GpuRun *run, Error *err)
         run->n_wanted += run->wants[c] = launch_wants_chunk(run->launch, c);
     run->is_issued = run->n_wanted == 0;
     run->attached_ms = time_now_ms();
+    run->was_expected = run->launch->is_expected;
     if (run->launch->is_expected) gpu_expect(&gpu->device, run->launch->table, -1);
     run->launch->is_expected = false;
     attach(run);

@@ -17,6 +17,7 @@
 // most, those with small tables first, and does not load columns that no query tests in this run.  So it is compiled
 // anew only when a column is added, or more queries than a bit set holds have come together.
 
+#include "device/gpu_schedule.h"
 #include "device/gpu_sieve.h"
 #include "device/gpu_fuse.h"
 #include "kernel/kernel.h"
@@ -622,11 +623,10 @@ void gpu_sieve_hand_out(Wave *wave, GpuSieve *sieve, Parts *const *parts)
 // ---- launching ------------------------------------------------------------------------------------------------------
 
 // Blocks for each of N parts: as many as fit the multiprocessors at once, some times.
-static u32 blocks_for(const Gpu *gpu, const Shape *shape, u64 rows, u64 rows_at_once, int n, int waves)
+static Grid blocks_for(const Gpu *gpu, const Shape *shape, u64 rows, u64 rows_at_once, int n, int waves)
 {
-    const u64 room = (u64)gpu->n_sms * (u64)shape->blocks_per_sm * (u64)waves,
-              blocks = (rows + rows_at_once - 1) / rows_at_once;
-    return (u32)MAX_OF(1, MIN_OF(blocks, (room + (u64)n - 1) / (u64)n));
+    return schedule_grid(
+        gpu, shape, &(GridWish){ .rows = rows, .rows_at_once = rows_at_once, .n_parts = n, .rounds = waves });
 }
 
 // Each block fetches the near tables.  5 M rows, 40 KB of tables, blocks of 1024: 0.056 ms with eight waves, 0.050 with
@@ -641,30 +641,29 @@ static int waves_for(const Gpu *gpu, const GpuSieve *sieve, u64 rows)
     return (int)MAX_OF(1, MIN_OF(WAVES, rows * width / (FETCH_SHARE * fetched)));
 }
 
-static u32 sieve_blocks(const Wave *wave, const GpuSieve *sieve)
+static Grid sieve_blocks(const Wave *wave, const GpuSieve *sieve)
 {
     const Shape *shape = &sieve->sieve.shape;
-    return blocks_for(wave->gpu, shape, sieve->most_rows, (u64)shape->threads * (u64)shape->items, sieve->n_parts,
+    return blocks_for(wave->gpu, shape, sieve->most_rows, 0, sieve->n_parts,
                       waves_for(wave->gpu, sieve, rows_of(wave)));
 }
 
-static void tell(const GpuSieve *sieve, const SievedRider *rider, u32 grid_x)
+static void tell(const GpuSieve *sieve, const SievedRider *rider, const Grid *grid)
 {
     Launch *launch = rider->run->launch;
     rider->run->n_sieved_chunks = (u64)rider->parts.n_parts;
     launch->out.woven_as = "sieved", launch->out.n_woven = sieve->n_riders, launch->out.gain = sieve->gain;
-    launch->out.gpu.n_launches++;
-    launch->out.gpu.grid_x = grid_x, launch->out.gpu.grid_y = (u32)rider->parts.n_parts;
+    schedule_note(&launch->out.gpu, &rider->kernel, grid);
 }
 
 static weft_status launch_rider(Wave *wave, const GpuSieve *sieve, const SievedRider *rider, Error *err)
 {
     const Shape *shape = &rider->kernel.shape;
     if (!rider->parts.n_parts) return WEFT_OK;
-    const u32 grid_x =
+    const Grid grid =
         blocks_for(wave->gpu, shape, rider->parts.most_rows, (u64)shape->threads * PICK_ROWS, rider->parts.n_parts, 1);
-    TRY(wave_launch(wave->gpu, &rider->kernel, rider->run->stream, rider->parts.at, grid_x, rider->parts.n_parts, err));
-    tell(sieve, rider, grid_x);
+    TRY(wave_launch(wave->gpu, &rider->kernel, rider->run->stream, rider->parts.at, &grid, err));
+    tell(sieve, rider, &grid);
     return WEFT_OK;
 }
 
@@ -681,11 +680,10 @@ weft_status gpu_sieve_begin(Wave *wave, GpuSieve *sieve, Error *err)
     TRY(wave_gate(wave, err));
     TRY(wave_wait(wave, first->stream, err));
     TRY(wave_join(gpu, runs, sieve->n_riders, err));
-    TRY(wave_launch(gpu, &sieve->who, first->stream, sieve->whos_at,
-                    blocks_for(gpu, who, sieve->most_values, (u64)who->threads * (u64)who->items, sieve->n_whos, WAVES),
-                    sieve->n_whos, err));
-    TRY(wave_launch(gpu, &sieve->sieve, first->stream, sieve->parts_at, sieve_blocks(wave, sieve), sieve->n_parts,
-                    err));
+    const Grid whos = blocks_for(gpu, who, sieve->most_values, 0, sieve->n_whos, WAVES),
+               sieved = sieve_blocks(wave, sieve);
+    TRY(wave_launch(gpu, &sieve->who, first->stream, sieve->whos_at, &whos, err));
+    TRY(wave_launch(gpu, &sieve->sieve, first->stream, sieve->parts_at, &sieved, err));
     return wave_fork(gpu, runs, sieve->n_riders, err);
 }
 

@@ -22,8 +22,6 @@ enum { SIEVE_RIDERS = 64, SIEVE_COLUMNS = 12 };
 _Static_assert(SIEVE_RIDERS <= 64, "a bit set has a bit for each rider");
 
 typedef struct GpuSieve GpuSieve;
-// A launch's KernelArgs in the args of its run, one for each chunk.
-typedef struct Parts { int n_parts; u32 most_rows; GpuAddress at; } Parts;
 
 bool        gpu_sieve_suits(const GpuRun *run);
 bool        gpu_sieve_tests(const GpuRun *run, int column);            // of the table: a sieve would look at it for

@@ -34,8 +34,12 @@ typedef struct CopyPiece {             // to be copied
 
 typedef struct CopyPieces { u64 n, room; CopyPiece *pieces; } CopyPieces;
 
+// A launch's KernelArgs in the args of its run, one for each chunk.
+typedef struct Parts { int n_parts; u32 most_rows; GpuAddress at; } Parts;
+
 typedef struct Wave {
     Gpu       *gpu;
+    GpuSchedule schedule;              // of its leader
     RunSlot   *slot;
     int        n_chunks, chunks_room;
     RunChunk  *chunks;
@@ -75,12 +79,17 @@ void        figures_read(const Wave *wave);                 // gpu_figures.c.  U
 static inline u64 args_rounded(u64 bytes) { return (bytes + 63) / 64 * 64; }
 void       *wave_take_args(Wave *wave, u64 bytes, GpuAddress *at);
 bool        wave_may_share(const GpuRun *run);              // a kernel, with others
-// Of KERNEL, its code and shape.
-weft_status wave_launch(Gpu *gpu, const GpuRun *kernel, GpuStream stream, GpuAddress parts, u32 grid_x, int n_parts,
+// Of KERNEL, its code and shared memory.
+weft_status wave_launch(Gpu *gpu, const GpuRun *kernel, GpuStream stream, GpuAddress parts, const Grid *grid,
                         Error *err);
+int         table_column(const GpuRun *run, int c);        // of the table that its kernel's column C is
+// Of the chunk in the run's source, -1: none; HINT: where it may be.
+int         chunk_number(const GpuRun *run, const Chunk *chunk, int hint);
+bool        wants_chunk(const GpuRun *run, const Chunk *chunk, int hint);
+const ColumnCopy *chunk_column(const RunChunk *chunk, int column);     // NULL: no rider wants it
 // Of the table; no data: no rider wants it of this chunk.
 KernelColumn wave_column(const Gpu *gpu, const RunChunk *chunk, int number);
-// gpu_scan.c: as a kernel gets them.
+// As a kernel gets them.
 void        wave_columns(const GpuRun *run, const RunChunk *chunk, KernelColumn *columns);
 // A run's work is in one stream at a time, its own or that of another rider whose kernel serves both (at_stream;
 // gpu_fuse.c).  Join: the first one's stream goes on behind the work of all, and has it from then on; as long as they

@@ -47,6 +47,7 @@ typedef enum DeviceChoice { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA } DeviceChoice;
 typedef struct Settings {
     DeviceChoice device;               // auto: a GPU where there is one and the work is worth it
     int     gpu;                       // number, for cuda
+    GpuSchedule gpu_schedule;          // of kernels that a GPU runs for several queries
     bool    gpu_wait;                  // on: always wait for a GPU's code, even where the CPU would be done sooner
     bool    weave;                     // off: every operator is its own kernel
     WeaveNeed weave_budget;            // a pipeline that needs more is several kernels; 0: what the device has
@@ -288,6 +289,7 @@ void        explain_plan(QueryRun *run, bool with_figures, Text *text);    // fi
 void explain_network(weft_db *db, Arena *arena, bool as_dot, Text *text);  // what runs now, and what is woven with what
 void        settings_default_device(Settings *settings);                   // $WEFT_DEVICE, else auto
 i64         settings_default_memory_limit(void);                           // 80 % of the memory there is; 0: none
+GpuSchedule settings_default_gpu_schedule(void);                           // $WEFT_GPU_SCHEDULE, else plain
 bool        settings_default_gpu_wait(void);                               // $WEFT_GPU_WAIT, else off
 weft_status settings_set(weft_session *session, const char *name, const char *value, int at,
                          Error *err);  // value NULL: default

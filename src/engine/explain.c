@@ -117,6 +117,15 @@ static void print_transfer(const KernelReport *kernel, Text *text)
     }
 }
 
+// "predicted 3 running rounds, occupancy 75 %, limited by registers; measured 0.123 ms"
+static void print_predicted(const KernelReport *kernel, Text *text)
+{
+    const GpuFigures *gpu = &kernel->gpu;
+    text_add(text, "predicted %lld running round%s, occupancy %.0f %%, limited by %s", (long long)gpu->rounds,
+             gpu->rounds == 1 ? "" : "s", 100 * gpu->model_occupancy, gpu->limit);
+    if (gpu->kernel_ms > 0) text_add(text, "; measured %.3f ms", gpu->kernel_ms);
+}
+
 // "its rows stay in the memory of cuda:0: 1.2 MB, put together in 0.010 ms"
 static void print_kept(const KernelReport *kernel, Text *text)
 {
@@ -138,6 +147,7 @@ static void print_gpu(const KernelReport *kernel, int depth, Text *text)
 {
     const GpuFigures *gpu = &kernel->gpu;
     print_gpu_line(kernel, print_shape, depth, text);
+    if (gpu->rounds) print_gpu_line(kernel, print_predicted, depth, text);
     if (gpu->kernel_ms > 0 || gpu->bytes_host || gpu->bytes_in_place || kernel->reads_kept)
         print_gpu_line(kernel, print_transfer, depth, text);
     if (kernel->bytes_kept) print_gpu_line(kernel, print_kept, depth, text);

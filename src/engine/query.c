@@ -436,6 +436,7 @@ static weft_status run_job(QueryRun *run, int pipeline, const char *label, const
                         .query = ride.query,
                         .is_explained = run->is_explained,
                         .may_weave = ride.may_sieve,
+                        .schedule = session->settings.gpu_schedule,
                         .woven = woven,
                         .source = job->source,
                         .sink = job->sink,

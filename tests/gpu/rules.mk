@@ -5,7 +5,7 @@
 fake_cuda := $(BUILD)/gpu/libfake_cuda.so
 fake_cuda_tests := $(addprefix $(BUILD)/gpu/,faults ready pins riders fused cubed sieved fetched ahead args closed \
     ended results crowded tight told order busy door turns lost beside pool counted peak measured compile_times \
-    own_texts tables kept)
+    own_texts tables kept scheduled occupancy)
 
 .PHONY: fake-cuda
 fake-cuda: $(fake_cuda) $(fake_cuda_tests) ## build a driver for tests without a GPU, and these tests
