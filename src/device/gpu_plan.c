@@ -184,7 +184,7 @@ static weft_status solve_batches(Arena *arena, const GpuLimits *limits, const Wa
 
 static weft_status solve(const GpuLimits *limits, const WavePlan *plan, WaveSolution *solution, Error *err)
 {
-    int         all[PLAN_KERNELS];
+    int         all[PLAN_KERNELS] = { 0 };
     weft_status status = WEFT_OK;
     if (fault_now(FAULT_SOLVE)) return fail(err, WEFT_OUT_OF_MEMORY, -1, "a solution was made to fail by a fault");
     Arena *arena = arena_new(NULL, "wave plan");

@@ -380,16 +380,22 @@ static weft_status start_timer(GpuRun *run, Error *err)
     return WEFT_OK;
 }
 
+// WAITING: streams that wait for the gate already.
+static weft_status open_stream(Wave *wave, GpuRun *run, u32 *waiting, Error *err)
+{
+    const u32 own = 1u << run->stream_number;
+    TRY(run_use_own_stream(run, err));
+    if (!(*waiting & own)) TRY(wave_wait(wave, run->stream, err));
+    *waiting |= own;
+    return WEFT_OK;
+}
+
 static weft_status launch_parts(Wave *wave, const WaveLaunch *launch, Error *err)
 {
     Gpu    *gpu = wave->gpu;
     GpuRun *run = launch->run;
-    TRY(run_use_own_stream(run, err));
-    TRY(wave_wait(wave, run->stream, err));
     TRY(start_timer(run, err));
-    TRY(schedule_begin_timer(wave, launch, err));
     TRY(wave_launch(gpu, run, run->stream, launch->parts.at, &launch->grid, err));
-    TRY(schedule_end_timer(wave, launch, err));
     if (run->is_timed) GPU_TRY(gpu, EventRecord, (run->timers[run->n_timers - 1], run->stream), err);
     schedule_note(&run->launch->out.gpu, run, &launch->grid);
     return WEFT_OK;
@@ -426,18 +432,39 @@ static int list_launches(const Wave *wave, const Unit *units, int n_units, const
     return n;
 }
 
+// With the model all streams are opened first, while the args are on their way: kernels then begin as quickly one after
+// the other as the driver takes launches.
+static weft_status launch_in_order(Wave *wave, const WaveLaunch *launches, int n, const int *order, Error *err)
+{
+    const bool opens_first = wave->schedule == SCHEDULE_MODEL;
+    bool       has_begun = false;
+    u32        waiting = 0;
+    for (int i = 0; i < n && opens_first; i++)
+        if (launches[order[i]].run && !launches[order[i]].unit->fused && !launches[order[i]].unit->cube)
+            TRY(open_stream(wave, launches[order[i]].run, &waiting, err));
+    for (int i = 0; i < n; i++) {
+        const WaveLaunch *launch = &launches[order[i]];
+        if (!launch->run) {
+            TRY(launch_together(wave, launch->unit, err));
+            continue;
+        }
+        if (wave->schedule == SCHEDULE_PLAIN) waiting = 0;
+        TRY(open_stream(wave, launch->run, &waiting, err));
+        if (!has_begun) TRY(schedule_begin_timers(wave, launch, err));
+        has_begun = true;
+        TRY(launch_parts(wave, launch, err));
+    }
+    return schedule_end_timers(wave, launches, n, err);
+}
+
 static weft_status launch_all(Wave *wave, const Unit *units, int n_units, const Parts *parts, Error *err)
 {
     const size_t room = (size_t)(wave->n_riders + n_units) + 1;
     WaveLaunch  *launches = calloc(room, sizeof *launches);
     int         *order = calloc(room, sizeof *order);
     const int    n = list_launches(wave, units, n_units, parts, launches);
-    weft_status  status = WEFT_OK;
     schedule_wave(wave, launches, n, order);
-    for (int i = 0; i < n && !status; i++) {
-        const WaveLaunch *launch = &launches[order[i]];
-        status = launch->run ? launch_parts(wave, launch, err) : launch_together(wave, launch->unit, err);
-    }
+    const weft_status status = launch_in_order(wave, launches, n, order, err);
     free(order);
     free(launches);
     return status;

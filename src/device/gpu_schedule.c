@@ -21,14 +21,14 @@
 
 enum { SEED = 20181117 };
 
-typedef struct WaveTimer { GpuEvent start, end; } WaveTimer;
-
 struct WaveTimes {                     // of a run
-    bool      is_wanted;               // this run is measured
-    bool      has_plan;                // use is to be told
-    PlanUse   use;
-    int       n_timers, n_made;
-    WaveTimer timers[PLAN_KERNELS];
+    bool     is_wanted;                // this run is measured
+    bool     is_complete;              // all of it was noted
+    bool     has_plan;                 // use is to be told
+    PlanUse  use;
+    int      n_timers;
+    GpuEvent start;                    // of the first kernel
+    GpuEvent ends[PLAN_KERNELS];       // of each
 };
 
 struct GpuScheduler {
@@ -222,7 +222,7 @@ void schedule_wave(Wave *wave, WaveLaunch *launches, int n, int *order)
 {
     Gpu              *gpu = wave->gpu;
     struct WaveTimes *times = times_of(gpu, wave->slot);
-    times->is_wanted = times->has_plan = false, times->n_timers = 0;
+    times->is_wanted = times->is_complete = times->has_plan = false, times->n_timers = 0;
     for (int i = 0; i < n; i++) {
         order[i] = i;
         launches[i].timer = -1;
@@ -236,49 +236,50 @@ void schedule_wave(Wave *wave, WaveLaunch *launches, int n, int *order)
 }
 
 // ---- timers ---------------------------------------------------------------------------------------------------------
-// A timer that fails is left out, and the wave is not measured: the query does not depend on it.
+// Between the launches of a wave nothing else is asked of the driver, since that takes about as long as a small kernel:
+// the first begin is noted before them, and the end of each behind them, in its stream.  Where a timer cannot be made
+// the wave is not measured: no query depends on it.
 
-static void give_up_timers(struct WaveTimes *times) { times->is_wanted = false; }
-
-static bool make_timers(Gpu *gpu, struct WaveTimes *times, int n)
+static bool make_event(Gpu *gpu, GpuEvent *event)
 {
-    for (; times->n_made < n; times->n_made++) {
-        WaveTimer *timer = &times->timers[times->n_made];
-        if (!timer->start && gpu->calls->EventCreate(&timer->start, 0)) return timer->start = NULL, false;
-        if (!timer->end && gpu->calls->EventCreate(&timer->end, 0)) return timer->end = NULL, false;
-    }
-    return true;
+    if (!*event && gpu->calls->EventCreate(event, 0)) *event = NULL;
+    return *event != NULL;
 }
 
-static weft_status record(Wave *wave, const WaveLaunch *launch, bool is_end, Error *err)
+static bool make_timers(Gpu *gpu, struct WaveTimes *times)
+{
+    bool has_all = make_event(gpu, &times->start);
+    for (int t = 0; t < times->n_timers && has_all; t++) has_all = make_event(gpu, &times->ends[t]);
+    return has_all;
+}
+
+weft_status schedule_begin_timers(Wave *wave, const WaveLaunch *first, Error *err)
 {
     Gpu              *gpu = wave->gpu;
     struct WaveTimes *times = times_of(gpu, wave->slot);
-    if (launch->timer < 0 || !times->is_wanted) return WEFT_OK;
-    if (!make_timers(gpu, times, times->n_timers)) return give_up_timers(times), WEFT_OK;
-    const WaveTimer *timer = &times->timers[launch->timer];
-    GPU_TRY(gpu, EventRecord, (is_end ? timer->end : timer->start, launch->run->stream), err);
+    times->is_wanted = times->is_wanted && first->run && make_timers(gpu, times);
+    if (times->is_wanted) GPU_TRY(gpu, EventRecord, (times->start, first->run->stream), err);
     return WEFT_OK;
 }
 
-weft_status schedule_begin_timer(Wave *wave, const WaveLaunch *launch, Error *err)
+weft_status schedule_end_timers(Wave *wave, const WaveLaunch *launches, int n, Error *err)
 {
-    return record(wave, launch, false, err);
+    Gpu              *gpu = wave->gpu;
+    struct WaveTimes *times = times_of(gpu, wave->slot);
+    for (int i = 0; i < n && times->is_wanted; i++)
+        if (launches[i].timer >= 0)
+            GPU_TRY(gpu, EventRecord, (times->ends[launches[i].timer], launches[i].run->stream), err);
+    times->is_complete = times->is_wanted;
+    return WEFT_OK;
 }
 
-weft_status schedule_end_timer(Wave *wave, const WaveLaunch *launch, Error *err)
-{
-    return record(wave, launch, true, err);
-}
-
+// All from the first begin on: a kernel that was launched late and ends late is to get more of the card, too.
 static bool read_times(Gpu *gpu, const struct WaveTimes *times, KernelTime *read)
 {
     for (int t = 0; t < times->n_timers; t++) {
-        float start_ms = 0, end_ms = 0;
-        if ((t && gpu->calls->EventElapsedTime(&start_ms, times->timers[0].start, times->timers[t].start)) ||
-            gpu->calls->EventElapsedTime(&end_ms, times->timers[0].start, times->timers[t].end))
-            return false;
-        read[t] = (KernelTime){ start_ms, end_ms };
+        float end_ms = 0;
+        if (gpu->calls->EventElapsedTime(&end_ms, times->start, times->ends[t])) return false;
+        read[t] = (KernelTime){ 0, end_ms };
     }
     return times->n_timers > 0;
 }
@@ -297,7 +298,7 @@ void schedule_read_timers(Gpu *gpu, RunSlot *slot)
     KernelTime           read[PLAN_KERNELS];
     if (!times->is_wanted) return;
     times->is_wanted = false;
-    if (gpu->is_lost || !read_times(gpu, times, read)) return;
+    if (gpu->is_lost || !times->is_complete || !read_times(gpu, times, read)) return;
     scheduler->n_measured++;
     scheduler->span_us += (u64)(1000 * MAX_OF(span_of(read, times->n_timers), 0));
     if (times->has_plan) wave_plans_tell(scheduler->plans, &times->use, read);
@@ -315,15 +316,18 @@ void schedule_open(Gpu *gpu)
     if (gpu->has_limits) gpu->scheduler->plans = wave_plans_new(&gpu->limits, is_forced);
 }
 
+static void close_timers(Gpu *gpu, const struct WaveTimes *times)
+{
+    if (times->start) gpu->calls->EventDestroy(times->start);
+    for (int t = 0; t < PLAN_KERNELS; t++)
+        if (times->ends[t]) gpu->calls->EventDestroy(times->ends[t]);
+}
+
 void schedule_close(Gpu *gpu)
 {
     if (!gpu->scheduler) return;
     for (int r = 0; r < N_RUNS && !gpu->is_gone; r++)
-        for (int t = 0; t < PLAN_KERNELS; t++) {
-            const WaveTimer *timer = &gpu->scheduler->times[r].timers[t];
-            if (timer->start) gpu->calls->EventDestroy(timer->start);
-            if (timer->end) gpu->calls->EventDestroy(timer->end);
-        }
+        close_timers(gpu, &gpu->scheduler->times[r]);
     wave_plans_free(gpu->scheduler->plans);
     free(gpu->scheduler);
     gpu->scheduler = NULL;

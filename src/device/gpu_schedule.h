@@ -2,7 +2,7 @@
 //
 //     const Grid grid = schedule_grid(gpu, &shape, &(GridWish){ .rows = ..., .n_parts = n, .rounds = 4 });
 //     schedule_wave(wave, launches, n, order);             // several kernels: by the schedule of the wave
-//     TRY(schedule_begin_timer(wave, &launches[i], err));  // launch; then schedule_end_timer
+//     TRY(schedule_begin_timers(wave, first, err));        // launch all; then schedule_end_timers
 //     schedule_read_timers(gpu, slot);                     // when all kernels of the run are done
 //
 // Used by the dispatcher only, but for schedule_stream.  What the schedules are is in README.md.
@@ -34,8 +34,8 @@ Grid        schedule_parts_grid(const Gpu *gpu, const Shape *shape, const Parts 
 int         schedule_stream(const Gpu *gpu, const GpuRun *run);        // of a new launch: its number
 // Grids of all runs, and the order in which all N are launched.
 void        schedule_wave(Wave *wave, WaveLaunch *launches, int n, int *order);
-weft_status schedule_begin_timer(Wave *wave, const WaveLaunch *launch, Error *err);
-weft_status schedule_end_timer(Wave *wave, const WaveLaunch *launch, Error *err);
+weft_status schedule_begin_timers(Wave *wave, const WaveLaunch *first, Error *err);    // before it is launched
+weft_status schedule_end_timers(Wave *wave, const WaveLaunch *launches, int n, Error *err);
 void        schedule_read_timers(Gpu *gpu, RunSlot *slot);  // without the lock
 // For EXPLAIN ANALYZE: KERNEL was launched so.  With several launches, the largest.
 void        schedule_note(GpuFigures *figures, const GpuRun *kernel, const Grid *grid);
