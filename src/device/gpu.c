@@ -89,7 +89,7 @@ static GpuRun *new_run(Gpu *gpu, Launch *launch)
     }
     run->number = gpu->n_launches++;
     run->pinned = take_pinned_slot(gpu);
-    run->stream_number = schedule_stream(gpu, run);
+    run->stream_number = schedule_stream(run);
     run->stream = gpu->streams[run->stream_number];
     return run;
 }

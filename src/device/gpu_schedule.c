@@ -92,10 +92,9 @@ static u64 mixed(u64 number)           // splitmix64
 }
 
 // Plain uses half of them, as many as there were before others came; kernels of a planned wave have one each.
-int schedule_stream(const Gpu *gpu, const GpuRun *run)
+int schedule_stream(const GpuRun *run)
 {
     const int first = run->rows_wanted < SMALL_ROWS ? 0 : N_SMALL_STREAMS;
-    (void)gpu;
     switch (run->launch->schedule) {
         case SCHEDULE_SEQUENTIAL:
         case SCHEDULE_MULTIQX: return 0;

@@ -4,14 +4,16 @@
 // Run by tests/check-gpu with the fake driver, with pools that the table fits and does not; with --unsolved (and
 // WEFT_FAULT=solve:1+) no set can be solved, and all waves are plain.  Without WEFT_LIBCUDA it runs on a GPU.
 // WEFT_GPU_GATHER=12 makes waves of all queries, so that a set comes again; WEFT_GPU_PLAN=always uses plans whatever is
-// quicker, which the fake driver cannot tell.
+// quicker, which the fake driver cannot tell.  --few: fewer rounds, for tests/check-stress-gpu.
 
 #include <dlfcn.h>
 #include <stdbool.h>
 
 #include "help.h"
 
-enum { N_ROWS = 20000, N_SESSIONS = 12, N_ROUNDS = 6, MODEL_ROUNDS = 24 };
+enum { N_ROWS = 20000, N_SESSIONS = 12, N_ROUNDS = 5, MODEL_ROUNDS = 20, ROUNDS_FEW = 2, MODEL_ROUNDS_FEW = 10 };
+
+static int n_rounds = N_ROUNDS, n_model_rounds = MODEL_ROUNDS;
 
 static const char *const schedules[] = { "plain", "sequential", "random", "multiqx", "model" };
 
@@ -61,7 +63,7 @@ static void run_schedules(weft_session **sessions, weft_session *onlooker)
 {
     for (size_t s = 0; s < sizeof schedules / sizeof *schedules; s++) {
         set_all(sessions, schedules[s]);
-        for (int r = 0; r < N_ROUNDS; r++) run_round(sessions, onlooker);
+        for (int r = 0; r < n_rounds; r++) run_round(sessions, onlooker);
     }
     // Each session has its own.
     char sql[60];
@@ -69,7 +71,7 @@ static void run_schedules(weft_session **sessions, weft_session *onlooker)
         snprintf(sql, sizeof sql, "set gpu_schedule = %s", schedules[i % 5]);
         must(sessions[i], sql);
     }
-    for (int r = 0; r < N_ROUNDS; r++) run_round(sessions, onlooker);
+    for (int r = 0; r < n_rounds; r++) run_round(sessions, onlooker);
 }
 
 // The same set comes again and again, though not each time with all of it.
@@ -77,7 +79,7 @@ static void run_model(weft_session **sessions, weft_session *onlooker, bool is_u
 {
     const long long waves = counted(onlooker, "waves");
     set_all(sessions, "model");
-    for (int r = 0; r < MODEL_ROUNDS; r++) run_round(sessions, onlooker);
+    for (int r = 0; r < n_model_rounds; r++) run_round(sessions, onlooker);
     const long long n_waves = counted(onlooker, "waves") - waves, solved = counted(onlooker, "plans_solved"),
                     n_planned = counted(onlooker, "waves_planned"), failed = counted(onlooker, "plans_failed");
     printf("model: %lld waves, %lld planned; %lld sets solved, %lld not\n", n_waves, n_planned, solved, failed);
@@ -128,7 +130,9 @@ int main(int argc, char **argv)
     weft_error    error;
     const char   *driver = getenv("WEFT_LIBCUDA");
     void         *fake = driver ? dlopen(driver, RTLD_NOW) : NULL;
-    const bool    is_unsolved = argc > 1 && strcmp(argv[1], "--unsolved") == 0;
+    const bool    is_unsolved = argc > 1 && strcmp(argv[1], "--unsolved") == 0,
+                  is_few = argc > 1 && strcmp(argv[1], "--few") == 0;
+    if (is_few) n_rounds = ROUNDS_FEW, n_model_rounds = MODEL_ROUNDS_FEW;
     *(void **)&fail_at = fake ? dlsym(fake, "fake_cuda_fail") : NULL;
     if (driver && !fail_at) return puts("failed: WEFT_LIBCUDA does not name the fake driver"), 1;
     if (weft_open(NULL, &db, &error) || weft_connect(db, &onlooker, &error)) return 1;
@@ -142,7 +146,7 @@ int main(int argc, char **argv)
     }
     if (!is_unsolved) run_schedules(sessions, onlooker);
     run_model(sessions, onlooker, is_unsolved);
-    if (!is_unsolved) run_faults(sessions, onlooker);
+    if (!is_unsolved && !is_few) run_faults(sessions, onlooker);
     for (int i = 0; i < N_SESSIONS; i++) weft_disconnect(sessions[i]);
     weft_disconnect(onlooker);
     weft_close(db);
