@@ -16,10 +16,6 @@
 // the columns that it touches.  The index is made when it is first worth it: most queries look for a few texts at most,
 // and to look at the hashes of all entries takes a hundredth of the time.
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE                                         // qsort_r
-#endif
-
 #include <stdlib.h>
 
 #include "store/store_int.h"
@@ -30,7 +26,6 @@ enum {
     FIRST_SLOTS = 64,
     BYTES_BLOCK_MIN = 1 << 10,
     BYTES_BLOCK_MAX = 1 << 20,
-    PIECE_KEYS = 1 << 15,                                   // are sorted in a few milliseconds
     SCANS_MOST = 16                                         // that are cheaper than an index
 };
 
@@ -455,10 +450,10 @@ weft_status dict_copy(const Dictionary *from, u32 count, Budget *budget, Diction
 // Codes stand in order of first use, so ordering by text needs each code's rank.  We keep the newest ranks; when the
 // dictionary has grown since, only the new codes are sorted and merged into the old order.
 
-typedef struct TextKey {
-    u64 prefix;                                             // the first 8 bytes, so that most comparisons end here
-    u32 code;
-} TextKey;
+static weft_text text_of(const void *dict, u32 code)
+{
+    return dict_get(dict, code);
+}
 
 static TextKey sort_key(const Dictionary *dict, u32 code)
 {
@@ -487,46 +482,8 @@ static bool is_stopped(const _Atomic u32 *stop, u32 step)
 typedef struct Sorting {
     const Dictionary  *dict;
     const _Atomic u32 *stop;
-    TextKey           *keys, *spare;                        // room for all; the sorted keys end up in KEYS
+    TextKey           *keys, *spare;                        // room for all
 } Sorting;
-
-static bool merge_pieces(const Sorting *sorting, const TextKey *a, const TextKey *a_end, const TextKey *b,
-                         const TextKey *b_end, TextKey *out)
-{
-    void *context = (void *)(uintptr_t)sorting->dict;
-    for (u32 n = 0; a < a_end || b < b_end; n++) {
-        if (is_stopped(sorting->stop, n))
-            return false;
-        bool take_a = b == b_end || (a < a_end && compare_keys(a, b, context) < 0);
-        *out++ = take_a ? *a++ : *b++;
-    }
-    return true;
-}
-
-// Short pieces are sorted and then merged, so that a cancel is seen in between.
-static bool sort_keys(Sorting *sorting, u32 first, u32 end)
-{
-    for (u64 at = first; at < end; at += PIECE_KEYS) {
-        if (is_stopped(sorting->stop, 0))
-            return false;
-        qsort_r(sorting->keys + at, MIN_OF(PIECE_KEYS, end - at), sizeof(TextKey), compare_keys,
-                (void *)(uintptr_t)sorting->dict);
-    }
-    for (u64 width = PIECE_KEYS; width < end - first; width *= 2) {
-        for (u64 at = first; at < end; at += 2 * width) {
-            const TextKey *keys = sorting->keys;
-            u64 middle = MIN_OF(at + width, end), last = MIN_OF(at + 2 * width, end);
-            if (!merge_pieces(sorting, keys + at, keys + middle, keys + middle, keys + last, sorting->spare + at))
-                return false;
-        }
-        for (u64 at = 0; at < first; at++)
-            sorting->spare[at] = sorting->keys[at];
-        TextKey *sorted = sorting->spare;
-        sorting->spare = sorting->keys;
-        sorting->keys = sorted;
-    }
-    return true;
-}
 
 static bool rank_codes(Sorting *sorting, const Ranks *old, u32 count, u32 *ranks)
 {
@@ -534,10 +491,15 @@ static bool rank_codes(Sorting *sorting, const Ranks *old, u32 count, u32 *ranks
     for (u32 code = 0; code < count; code++) {
         if (is_stopped(sorting->stop, code))
             return false;
-        sorting->keys[code < n_old ? old->ranks[code] : code] = sort_key(sorting->dict, code);
+        sorting->keys[code < n_old ? old->ranks[code] : code].code = code;
     }
-    if (!sort_keys(sorting, n_old, count))
+    if (!texts_sort(sorting->keys + n_old, sorting->spare, count - n_old, text_of, sorting->dict, sorting->stop))
         return false;
+    for (u32 i = 0; n_old > 0 && i < count; i++) {          // to merge both
+        if (is_stopped(sorting->stop, i))
+            return false;
+        sorting->keys[i] = sort_key(sorting->dict, sorting->keys[i].code);
+    }
     void *context = (void *)(uintptr_t)sorting->dict;
     const TextKey *keys = sorting->keys;
     u32 rank = 0, i = 0, j = n_old;
