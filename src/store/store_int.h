@@ -66,7 +66,7 @@ Dictionary *dict_new_unloaded(Budget *budget, u32 count, DictLoader loader);
 bool        dict_is_loaded(const Dictionary *dict);
 weft_status dict_put(Dictionary *dict, u32 code, const char *bytes, size_t length, u64 hash, Error *err);  // a loader's
 
-// ---- texts in order (text_sort.c) ------------------------------------------------------------------------------------
+// ---- texts in order (text_sort.c) ----------------------------------------------------------------------------------
 
 typedef struct TextKey {
     u64 prefix;                        // for the sort itself
@@ -76,7 +76,8 @@ typedef struct TextKey {
 typedef weft_text (*TextOf)(const void *context, u32 code);
 
 // Sorts the keys by the bytes of their texts, which are all different.  SPARE has as much room.  False: stopped.
-bool texts_sort(TextKey *keys, TextKey *spare, u64 n_keys, TextOf text_of, const void *context, const _Atomic u32 *stop);
+bool texts_sort(TextKey *keys, TextKey *spare, u64 n_keys, TextOf text_of, const void *context,
+                const _Atomic u32 *stop);
 
 typedef struct DictFile {              // what the manifest says of a dictionary's file
     u64 file_id;
