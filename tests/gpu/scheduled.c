@@ -3,9 +3,9 @@
 //
 // Run by tests/check-gpu with the fake driver, with pools that the table fits and does not; with --unsolved (and
 // WEFT_FAULT=solve:1+) no set can be solved, and all waves are plain.  Without WEFT_LIBCUDA it runs on a GPU.
-// WEFT_GPU_GATHER=12 makes waves of all queries, so that a set comes again, and WEFT_GPU_PLAN=always uses plans whatever
-// is quicker, which the fake driver cannot tell: with both, a solution must be used again.  --few: fewer rounds, for
-// tests/check-stress-gpu.
+// WEFT_GPU_GATHER=12 makes waves of all queries, so that a set comes again, and WEFT_GPU_PLAN=always uses plans
+// whatever is quicker, which the fake driver cannot tell: with both, a solution must be used again.  --few: fewer
+// rounds, for tests/check-stress-gpu.
 
 #include <dlfcn.h>
 #include <stdbool.h>
