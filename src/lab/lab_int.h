@@ -40,7 +40,7 @@ struct Lab {
     Error      *err;
     const char *experiment;                                 // the name of the one that runs
     bool        is_sim;
-    GpuLimits   limits;                                     // of the card, simulated or real
+    GpuLimits   limits;                                     // of the card, simulated or real; with its name
     const char *device_title;                               // "Tesla K40, simulated"
     LabGpu     *gpu;                                        // NULL on a simulated card
     LabBlock   *blocks;                                     // of the page
@@ -83,7 +83,7 @@ const char *lab_percent(Lab *lab, double share);                            // "
 // ---- figures of many runs (figures.c) -------------------------------------------------------------------------------
 
 typedef struct LabFigures { int n; double mean, geomean, min, median, p99, max; } LabFigures;
-LabFigures lab_figures(const double *values, int n);        // all 0 for none
+LabFigures lab_figures(const double *values, int n);        // NAN for none, which tables show as "-"
 double     lab_pearson(const double *x, const double *y, int n);            // 0 where one of them is constant
 
 // Random numbers of an experiment: the same for the same seed, wherever it runs.

@@ -198,21 +198,32 @@ static const char *bottleneck(const GpuLimits *limits, const BlockCost *next, in
     return registers + next->registers > limits->registers ? "registers" : "registers of a partition";
 }
 
+static bool runs_on(const GpuLimits *limits, const LabKernel *kernel)
+{
+    return block_is_allowed(limits, &kernel->needs, kernel->threads_per_block);
+}
+
 static weft_status add_company(Lab *lab, LabTable *table, const GpuLimits *limits, const Company *company)
 {
     int counts[2];
-    TRY(count_together(lab, limits, company, counts));
     const LabKernel *first = lab_pool_find(LAB_POOL_TABLE3, company->first);
     const LabKernel *second = lab_pool_find(LAB_POOL_TABLE3, company->second);
+    if (!runs_on(limits, first) || !runs_on(limits, second)) {
+        lab_row(table, limits->name, arena_printf(lab->arena, "%s does not run there",
+                                                  runs_on(limits, first) ? company->second : company->first),
+                "", "", "", "", "block");
+        return WEFT_OK;
+    }
+    TRY(count_together(lab, limits, company, counts));
     const BlockCost a = block_cost(limits, &first->needs, first->threads_per_block);
     const BlockCost b = block_cost(limits, &second->needs, second->threads_per_block);
     const int warps = counts[0] * a.warps + counts[1] * b.warps;
     const int registers = counts[0] * a.registers + counts[1] * b.registers;
     const int shared = counts[0] * a.shared + counts[1] * b.shared;
-    const char *ours = arena_printf(lab->arena, "%d %s + %d %s", counts[0], company->first, counts[1], company->second);
-    lab_row(table, limits->name ? limits->name : lab->device_title, ours,
-            strcmp(limits->name ? limits->name : "", "GTX 680") ? "" : company->paper, lab_count_text(lab, warps),
-            lab_count_text(lab, registers), lab_count_text(lab, shared),
+    const char *ours =
+        arena_printf(lab->arena, "%d %s + %d %s", counts[0], company->first, counts[1], company->second);
+    lab_row(table, limits->name, ours, strcmp(limits->name, "GTX 680") ? "" : company->paper,
+            lab_count_text(lab, warps), lab_count_text(lab, registers), lab_count_text(lab, shared),
             bottleneck(limits, &b, counts[0] + counts[1], warps, registers, shared));
     return WEFT_OK;
 }
@@ -233,7 +244,7 @@ static weft_status show_together(Lab *lab)
     lab_column(table, "bottleneck", LAB_LEFT);
     for (int i = 0; i < COUNT_OF(companies); i++)
         TRY(add_company(lab, table, &paper_card, &companies[i]));
-    for (int i = 0; i < COUNT_OF(companies) && strcmp(lab->limits.name ? lab->limits.name : "", "GTX 680"); i++)
+    for (int i = 0; i < COUNT_OF(companies) && strcmp(lab->limits.name, "GTX 680"); i++)
         TRY(add_company(lab, table, &lab->limits, &companies[i]));
     return lab_table_end(table);
 }
@@ -268,7 +279,8 @@ static weft_status show_misprints(Lab *lab)
     lab_row(table, "Table III, F", "occupancy 63 %", occupancy_text(lab, &limits, "F"));
     lab_row(table, "text, E + F", "49,512 bytes of shared memory", "2 * 24576 = 49152, all that there is");
     lab_row(table, "figure 8, caption", "kernels B, A, and B", "the text, figure 7 and the phases are of A, B and A");
-    lab_row(table, "text on figure 8", "phase II ran for only 8ms", "phase II is 20 - 14 = 6 ms, phase III 14 - 6 = 8");
+    lab_row(table, "text on figure 8", "phase II ran for only 8ms",
+            "phase II is 20 - 14 = 6 ms, phase III 14 - 6 = 8");
     lab_row(table, "text on figure 5", "the same on the K40",
             "15 multiprocessors * 2 blocks / 4 blocks = 7.5 streams at once, not 4");
     lab_row(table, "section III-B", "at most 2048 threads in a block",
@@ -324,8 +336,16 @@ static weft_status show_own_card(Lab *lab)
 {
     SimKernel alone[2];
     LabLaunch launches[STREAMS_MAX * CHAIN_MAX];
-    TRY(measure_alone(lab, alone));
     lab_section(lab, arena_printf(lab->arena, "The same streams on this card: %s", lab->device_title));
+    for (int i = 0; i < 2; i++)
+        if (!runs_on(&lab->limits, lab_pool(LAB_POOL_TABLE3, i))) {
+            lab_say(lab, "A block of kernel %s does not run on this card: %d threads of %d registers are more than its "
+                         "%d registers.", lab_pool(LAB_POOL_TABLE3, i)->name,
+                    lab_pool(LAB_POOL_TABLE3, i)->threads_per_block, lab_pool(LAB_POOL_TABLE3, i)->needs.registers,
+                    lab->limits.registers);
+            return WEFT_OK;
+        }
+    TRY(measure_alone(lab, alone));
     lab_say(lab, "A block of A takes %s ms here and one of B %s ms. Predicted: by the paper's rules with these "
                  "durations. One after the other: the sum of all kernels alone.", lab_ms(lab, alone[0].duration_ns),
             lab_ms(lab, alone[1].duration_ns));
