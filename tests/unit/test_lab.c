@@ -45,7 +45,7 @@ static const char *file_of(const char *name)
     return text.bytes;
 }
 
-// ---- markup: every element ends where it must, attributes are quoted, entities are known -----------------------------
+// ---- markup: every element ends where it must, attributes are quoted, entities are known ----------------------------
 
 static bool is_void_element(const char *name)
 {
