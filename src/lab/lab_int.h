@@ -94,6 +94,8 @@ int       lab_random_below(LabRandom *random, int n);       // 0 .. n - 1
 
 // What the kernel needs on this card: recorded on a simulated one, from the compiled code on a real one.
 weft_status lab_needs(Lab *lab, const LabKernel *kernel, KernelNeeds *needs);
+// Threads of the kernel's grid on this card: its warps on every multiprocessor.
+i64         lab_threads(const Lab *lab, const LabKernel *kernel);
 // Runs the launches on the idle card and waits for all.  Launches of one stream run one after the other, in the order
 // of the array; streams are ranked by number.  MAKESPAN_NS is from the first start to the last end.
 weft_status lab_run_set(Lab *lab, const LabLaunch *launches, int n_launches, i64 *makespan_ns);
@@ -113,9 +115,8 @@ struct LabBlock {
 void        page_add(Lab *lab, LabBlockKind kind, const char *name, const char *title, const char *text);
 weft_status page_write(Lab *lab);                           // index.html
 weft_status lab_write_file(Lab *lab, const char *name, const char *extension, const Text *text);
-void        html_escape(Text *out, const char *text);       // & < > " become entities; control characters go
 
-// ---- experiments, each in a file of its name; the list is in lab.c ---------------------------------------------------
+// ---- experiments, each in a file of its name; the list is in lab.c --------------------------------------------------
 
 weft_status run_occupancy(Lab *lab);
 weft_status run_streams(Lab *lab);

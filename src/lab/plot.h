@@ -63,4 +63,7 @@ void plot_gantt(const GanttPlot *plot, Text *svg);
 extern const char plot_style[];                             // CSS, with light and dark
 void plot_file(const Text *svg, Text *file);                // the element as a file, with the style inside
 
+// & < > and " become entities, control characters go: for SVG and HTML (markup.c).
+void html_escape(Text *out, const char *text);
+
 #endif

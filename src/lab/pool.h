@@ -1,8 +1,9 @@
 // pool.h - the kernels that experiments run, and how they run on a GPU.
 //
 // A kernel has a fixed number of threads in all, as in papers 1 and 2; an experiment chooses how many of them make a
-// block.  Needs and durations are recorded here for simulated cards.  On a GPU the needs are those of the compiled
-// code, and the time is measured.
+// block.  Every thread does the same piece of work (thread i takes item i of the input, which begins anew at its end),
+// so the work is as many threads as were launched, whatever their block size.  Needs and durations are recorded here
+// for simulated cards.  On a GPU the needs are those of the compiled code, and the time is measured.
 
 #ifndef WEFT_LAB_POOL_H
 #define WEFT_LAB_POOL_H
@@ -19,7 +20,7 @@ typedef struct LabKernel {
     const char *name;                                       // one word: "matmul", "I", "A"
     const char *title;                                      // for people: "matrix multiplication"
     KernelNeeds needs;                                      // recorded; for a simulated card
-    i64 n_threads;                                          // of the whole grid
+    int warps;                                              // of the whole grid, per multiprocessor of the card
     i64 duration_ns;                                        // stated, of a block of any size; for a simulated card
     const char *duration_from;                              // where that figure comes from, in a few words
     int threads_per_block;                                  // where the source fixes it (Table III); else 0

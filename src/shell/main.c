@@ -214,6 +214,8 @@ int main(int argc, char **argv)
         return gen_main(argc - 1, argv + 1);
     if (argc == 2 && !strcmp(argv[1], "functions"))
         return print_functions();
+    if (argc > 1 && !strcmp(argv[1], "lab"))
+        return lab_main(argc - 1, argv + 1);
     if (argc > 1 && !strcmp(argv[1], "slt"))
         return slt_main(argc - 1, argv + 1);
     return shell_main(argc, argv);

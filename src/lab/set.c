@@ -1,0 +1,63 @@
+// set.c - a set of launches on the lab's card, simulated or real.
+
+#include "lab/lab_int.h"
+
+weft_status lab_needs(Lab *lab, const LabKernel *kernel, KernelNeeds *needs)
+{
+    if (!lab->is_sim)
+        return lab_gpu_needs(lab->gpu, kernel, needs, lab->err);
+    *needs = kernel->needs;
+    return WEFT_OK;
+}
+
+i64 lab_threads(const Lab *lab, const LabKernel *kernel)
+{
+    return (i64)kernel->warps * lab->limits.threads_per_warp * lab->limits.n_multiprocessors;
+}
+
+static int count_streams(const LabLaunch *launches, int n_launches)
+{
+    int n_streams = 0;
+    for (int i = 0; i < n_launches; i++)
+        n_streams = MAX_OF(n_streams, launches[i].stream + 1);
+    return n_streams;
+}
+
+static weft_status add_launch(Lab *lab, SimStream *stream, SimKernel *kernels, const LabLaunch *launch)
+{
+    if (launch->n_blocks > SIM_BLOCKS_MAX)
+        return fail(lab->err, WEFT_TOO_LONG, -1, "%s has %lld blocks, and the simulator counts %d",
+                    launch->kernel->name, (long long)launch->n_blocks, SIM_BLOCKS_MAX);
+    kernels[stream->n_kernels++] = (SimKernel){ launch->kernel->needs, launch->threads_per_block,
+                                                (int)launch->n_blocks, launch->kernel->duration_ns };
+    stream->kernels = kernels;
+    return WEFT_OK;
+}
+
+static weft_status run_simulated(Lab *lab, Arena *scratch, const LabLaunch *launches, int n_launches, i64 *makespan_ns)
+{
+    const int n_streams = count_streams(launches, n_launches);
+    SimStream *streams = arena_array(scratch, SimStream, n_streams);
+    int *n_kernels = arena_array(scratch, int, n_streams);
+    SimKernel **kernels = arena_array(scratch, SimKernel *, n_streams);
+    Timeline timeline;
+    for (int i = 0; i < n_launches; i++)
+        n_kernels[launches[i].stream]++;
+    for (int i = 0; i < n_streams; i++)
+        kernels[i] = arena_array(scratch, SimKernel, n_kernels[i]);
+    for (int i = 0; i < n_launches; i++)
+        TRY(add_launch(lab, &streams[launches[i].stream], kernels[launches[i].stream], &launches[i]));
+    TRY(sim_run(scratch, &lab->limits, streams, n_streams, &timeline, lab->err));
+    *makespan_ns = timeline.n_phases ? timeline.phase_ends_ns[timeline.n_phases - 1] : 0;
+    return WEFT_OK;
+}
+
+weft_status lab_run_set(Lab *lab, const LabLaunch *launches, int n_launches, i64 *makespan_ns)
+{
+    if (!lab->is_sim)
+        return lab_gpu_run(lab->gpu, launches, n_launches, makespan_ns, lab->err);
+    Arena *scratch = arena_new(NULL, "set");
+    const weft_status status = run_simulated(lab, scratch, launches, n_launches, makespan_ns);
+    arena_free(scratch);
+    return status;
+}
