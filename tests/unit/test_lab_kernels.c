@@ -3,33 +3,10 @@
 
 #include "test.h"
 
-#include "cuda_shim.h"
+#include "lab_kernels.h"
+#include "jit/nvrtc.h"
+#include "jit/nvrtc_library.h"
 #include "lab/work.h"
-
-#include "lab/kernels/black_scholes.cu"
-#include "lab/kernels/convolution.cu"
-#include "lab/kernels/histogram.cu"
-#include "lab/kernels/matrix_multiply.cu"
-#include "lab/kernels/md5.cu"
-#include "lab/kernels/monte_carlo.cu"
-#include "lab/kernels/nested_loop_join.cu"
-#include "lab/kernels/radial_distribution.cu"
-#include "lab/kernels/reduction.cu"
-#include "lab/kernels/scan.cu"
-#include "lab/kernels/transpose.cu"
-#include "lab/kernels/vector_add.cu"
-// On a GPU each is a program of its own.
-#define slot_of slot_of_join
-#include "lab/kernels/hash_join.cu"
-#undef slot_of
-#define slot_of slot_of_build
-#include "lab/kernels/hash_build.cu"
-#undef slot_of
-#define slot_of slot_of_probe
-#include "lab/kernels/hash_probe.cu"
-#undef slot_of
-#define LIVE 4
-#include "lab/kernels/synthetic.cu"
 
 typedef struct Shape { u32 n_blocks, threads; } Shape;
 
@@ -125,6 +102,31 @@ TEST(synthetic_kernel_ends_by_rounds_or_by_time)
     CHECK(time_now_ms() - start_ms >= 2);
     CHECK(outputs.times[0].end_ns - outputs.times[0].start_ns >= 1999000);
     free_outputs(&outputs);
+}
+
+// Where NVRTC is installed, with or without a GPU.
+TEST(nvrtc_compiles_every_kernel)
+{
+    extern const char lab_kernel_args_text[];
+    const Nvrtc *nvrtc;
+    Error err = { 0 };
+    if (nvrtc_need(0, &nvrtc, &err)) {
+        printf("skipped: %s\n", err.message);
+        return;
+    }
+    Cubins *cubins = cubins_new("");
+    for (int k = 0; k <= work_count(); k++) {
+        const WorkKind *kind = k < work_count() ? work_kind(k) : &work_synthetic;
+        const CubinJob job = { .prelude = lab_kernel_args_text, .text = kind->text, .major = 9, .n_defines = 1,
+                               .defines = (const char *const[]){ "LIVE=5" } };
+        Text cubin = { 0 };
+        bool was_cached;
+        error_clear(&err);
+        CHECK_OK(cubins_get(cubins, &job, &cubin, &was_cached, &err), err);
+        CHECK(cubin.length > 0);
+        text_free(&cubin);
+    }
+    cubins_free(cubins);
 }
 
 TEST(input_depends_on_the_seed_only)
