@@ -71,6 +71,8 @@ void        lab_row_cells(LabTable *table, int n_cells, const char *const *cells
 #define lab_row(table, ...) \
     lab_row_cells((table), COUNT_OF(((const char *const[]){ __VA_ARGS__ })), (const char *const[]){ __VA_ARGS__ })
 weft_status lab_table_end(LabTable *table);
+// Instead of lab_table_end, for tables too long to read: only the CSV file is written.
+weft_status lab_table_file(LabTable *table);
 
 // For cells: text in the lab's arena.
 const char *lab_number(Lab *lab, double value, int n_decimals);             // "-" for a value that is not finite
@@ -94,11 +96,34 @@ int       lab_random_below(LabRandom *random, int n);       // 0 .. n - 1
 
 // What the kernel needs on this card: recorded on a simulated one, from the compiled code on a real one.
 weft_status lab_needs(Lab *lab, const LabKernel *kernel, KernelNeeds *needs);
-// Threads of the kernel's grid on this card: its warps on every multiprocessor.
+// Threads of the kernel's grid on this card: its warps on every multiprocessor, of an even number of them, so that
+// pairs that share blocks have whole warps, too.
 i64         lab_threads(const Lab *lab, const LabKernel *kernel);
 // Runs the launches on the idle card and waits for all.  Launches of one stream run one after the other, in the order
 // of the array; streams are ranked by number.  MAKESPAN_NS is from the first start to the last end.
 weft_status lab_run_set(Lab *lab, const LabLaunch *launches, int n_launches, i64 *makespan_ns);
+
+// ---- shapes of launches (shapes.c) ----------------------------------------------------------------------------------
+
+// A kernel of a set, with what launches are computed from.
+typedef struct LabMember {
+    const LabKernel *kernel;
+    LaunchKernel     launch;                                // its needs and threads on this card
+} LabMember;
+
+weft_status lab_member(Lab *lab, const LabKernel *kernel, LabMember *member);
+// All kernels of a pool on this card, in the order of the pool.  Members live in the lab's arena.
+weft_status lab_members(Lab *lab, LabPool pool, LabMember **members, int *n_members);
+// With the fewest running rounds (paper 3, equations 10 to 13), as of a kernel that has the card for itself.
+weft_status lab_shape_alone(Lab *lab, const LabMember *member, int stream, LabLaunch *launch);
+// With a block size of whole warps, all equally likely.
+weft_status lab_shape_random(Lab *lab, const LabMember *member, LabRandom *random, int stream, LabLaunch *launch);
+// As the plan of these members says: a stream for each, in the plan's order.
+void        lab_shapes_planned(const LabMember *const *members, int n_members, const LaunchPlan *plan,
+                               LabLaunch *launches);
+
+// CPU time of the calling thread, for solve times: what else runs on the machine does not count.
+double      lab_cpu_ms(void);
 
 // ---- the page (page.c) ----------------------------------------------------------------------------------------------
 

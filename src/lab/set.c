@@ -12,7 +12,8 @@ weft_status lab_needs(Lab *lab, const LabKernel *kernel, KernelNeeds *needs)
 
 i64 lab_threads(const Lab *lab, const LabKernel *kernel)
 {
-    return (i64)kernel->warps * lab->limits.threads_per_warp * lab->limits.n_multiprocessors;
+    const int n = lab->limits.n_multiprocessors;
+    return (i64)kernel->warps * lab->limits.threads_per_warp * MAX_OF(n - n % GROUP_MAX, 1);
 }
 
 static int count_streams(const LabLaunch *launches, int n_launches)

@@ -183,3 +183,8 @@ weft_status lab_table_end(LabTable *table)
     add_to_page(table);
     return write_csv(table);
 }
+
+weft_status lab_table_file(LabTable *table)
+{
+    return write_csv(table);
+}
