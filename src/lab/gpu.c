@@ -669,7 +669,7 @@ static weft_status run_step(LabGpu *gpu, const LabStep *step, const ReadyStep *r
         CUDA_TRY(cu, StreamWaitEvent, (own->launch.stream, ready[step->after].done, 0), err);
     if (step->kind == LAB_STEP_KERNEL)
         TRY(launch_kernel(gpu, &step->launch, &own->launch, err));
-    else
+    else if (step->bytes > 0)
         CUDA_TRY(cu, MemcpyHtoDAsync,
                  (gpu->landing, is_pinned ? gpu->pinned : gpu->pageable, (size_t)step->bytes, own->launch.stream), err);
     if (own->done)

@@ -48,8 +48,8 @@ weft_status      lab_gpu_open(Arena *arena, int ordinal, LabGpu **gpu, Error *er
 const GpuLimits *lab_gpu_limits(const LabGpu *gpu);                         // name is set: the device's own
 void             lab_gpu_take_small_work(LabGpu *gpu);  // from now on, for tests: a 64th of the items
 weft_status      lab_gpu_needs(LabGpu *gpu, const LabKernel *kernel, KernelNeeds *needs, Error *err);
-// As lab_run_set.  The time is measured on the device and holds no compiling and no copy of input.  A kernel has the work
-// of the warps that the pool says; for a launch of more than twice as many threads it grows with them.
+// As lab_run_set.  The time is measured on the device and holds no compiling and no copy of input.  A kernel has the
+// work of the warps that the pool says; for a launch of more than twice as many threads it grows with them.
 weft_status      lab_gpu_run(LabGpu *gpu, const LabLaunch *launches, int n_launches, i64 *makespan_ns, Error *err);
 // The same, and when each block ran where, by the GPU's own clock from the first start on.  What TIMELINE points to
 // lives in ARENA.
