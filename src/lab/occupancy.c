@@ -18,7 +18,7 @@ typedef struct VerifiedKernel {
 } VerifiedKernel;
 
 static const VerifiedKernel verified[] = {
-    { "I", "rdf", 0.9974 },
+    { "I", "radial_distribution", 0.9974 },
     { "II", "histogram", 0.9791 },
     { "III", "nested_loop_join", 0.9606 },
 };
