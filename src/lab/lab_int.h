@@ -102,6 +102,8 @@ i64         lab_threads(const Lab *lab, const LabKernel *kernel);
 // Runs the launches on the idle card and waits for all.  Launches of one stream run one after the other, in the order
 // of the array; streams are ranked by number.  MAKESPAN_NS is from the first start to the last end.
 weft_status lab_run_set(Lab *lab, const LabLaunch *launches, int n_launches, i64 *makespan_ns);
+// The same, and when each block ran on which multiprocessor.  What TIMELINE points to lives in ARENA.
+weft_status lab_run_timeline(Lab *lab, Arena *arena, const LabLaunch *launches, int n_launches, Timeline *timeline);
 
 // ---- shapes of launches (shapes.c) ----------------------------------------------------------------------------------
 
