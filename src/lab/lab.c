@@ -13,6 +13,7 @@ static const Experiment experiments[] = {
     { "launch", "launch parameters: 16 and 31 kernels at once, against sequential and random (paper 1)", run_launch },
     { "batch", "batches: sets S, CR, CO, BO of 39, 52 and 65 kernels (paper 1)", run_batch },
     { "queries", "queries Q1 to Q5: alone, in pairs, 1 to 16 at once (paper 2)", run_queries },
+    { "fuse", "kernels fused and unfused: patterns (a) to (e), TPC-H Q1 (paper 4)", run_fuse },
 };
 
 _Static_assert(COUNT_OF(experiments) <= LAB_EXPERIMENTS_MAX, "room for all");

@@ -48,6 +48,14 @@ static const LabKernel query_kernels[] = {
     { "hash_probe_2",        "probe of two tables",     { 24,     0, 0 }, 24, 2, DURATION(2048 * 24, 2048 * 3) },
 };
 
+// price * (1 - discount) * (1 + tax), and its operations.
+static const LabKernel fuse_kernels[] = {
+    { "arithmetic",          "all of it",               { 16,     0, 0 }, 20, 2, DURATION(1024 * 10, 1024) },
+    { "one_minus",           "one minus a value",       { 16,     0, 0 }, 20, 2, DURATION(1024 * 8, 1024) },
+    { "one_plus",            "one plus a value",        { 16,     0, 0 }, 20, 2, DURATION(1024 * 8, 1024) },
+    { "product",             "product of two values",   { 16,     0, 0 }, 20, 2, DURATION(1024 * 8, 1024) },
+};
+
 // Registers and shared memory: paper 1, Table I.  Threads and durations are not published.  A kernel of 8 registers
 // cannot be had from today's compiler: on a GPU kernel I has 12, and is given 16, as II.
 static const LabKernel table1_kernels[] = {
@@ -77,6 +85,7 @@ static const struct {
     [LAB_POOL_TABLE1] = { table1_kernels, COUNT_OF(table1_kernels) },
     [LAB_POOL_TABLE3] = { table3_kernels, COUNT_OF(table3_kernels) },
     [LAB_POOL_QUERY] = { query_kernels, COUNT_OF(query_kernels) },
+    [LAB_POOL_FUSE] = { fuse_kernels, COUNT_OF(fuse_kernels) },
 };
 
 int lab_pool_count(LabPool pool)

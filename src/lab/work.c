@@ -6,7 +6,7 @@ static const WorkKind *const kinds[] = {
     &work_vector_add,     &work_reduction,        &work_scan,        &work_matrix_multiply,     &work_transpose,
     &work_histogram,      &work_black_scholes,    &work_convolution, &work_monte_carlo,         &work_md5,
     &work_radial_distribution, &work_nested_loop_join, &work_hash_join, &work_hash_build, &work_hash_probe,
-    &work_hash_probe_2,
+    &work_hash_probe_2, &work_arithmetic, &work_one_minus, &work_one_plus, &work_product,
 };
 
 int work_count(void)

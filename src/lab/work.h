@@ -71,7 +71,7 @@ weft_status work_check_pairs(const LabWork *work, const WorkPairs *should, const
 
 extern const WorkKind work_vector_add, work_reduction, work_scan, work_transpose, work_histogram;   // work_arrays.c
 extern const WorkKind work_matrix_multiply, work_convolution, work_black_scholes, work_monte_carlo, // work_numbers.c
-    work_md5, work_radial_distribution;
+    work_md5, work_radial_distribution, work_arithmetic, work_one_minus, work_one_plus, work_product;
 extern const WorkKind work_nested_loop_join, work_hash_join, work_hash_build, work_hash_probe,      // work_joins.c
     work_hash_probe_2;
 extern const WorkKind work_synthetic;                       // computes nothing: its time is what counts

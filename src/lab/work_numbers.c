@@ -282,3 +282,65 @@ const WorkKind work_radial_distribution = {
     "radial_distribution", "radial_distribution", lab_radial_distribution_text, 23300, NEIGHBOURS_MOST,
     make_radial_distribution, check_radial_distribution,
 };
+
+// ---- arithmetic: one kernel or one operation of it ------------------------------------------------------------------
+
+extern const char lab_arithmetic_text[];
+
+typedef enum ArithmeticPart { ALL_OF_IT, ONE_MINUS, ONE_PLUS, PRODUCT } ArithmeticPart;    // as in arithmetic.cu
+
+static void make_part(LabWork *work, const WorkSize *size, ArithmeticPart part, int n_inputs)
+{
+    const u64 n = work->n[0] = item_count(size);
+    work->n[1] = part;
+    for (int i = 0; i < n_inputs; i++)
+        work_input_floats(work, i, n, 0, i ? 0.1f : 100);
+    work->out_bytes[0] = n * sizeof(float);
+}
+
+static void make_all_of_it(LabWork *work, const WorkSize *size)
+{
+    make_part(work, size, ALL_OF_IT, 3);
+}
+
+static void make_one_minus(LabWork *work, const WorkSize *size)
+{
+    make_part(work, size, ONE_MINUS, 1);
+}
+
+static void make_one_plus(LabWork *work, const WorkSize *size)
+{
+    make_part(work, size, ONE_PLUS, 1);
+}
+
+static void make_product(LabWork *work, const WorkSize *size)
+{
+    make_part(work, size, PRODUCT, 2);
+}
+
+static weft_status check_arithmetic(const LabWork *work, const void *const out[WORK_OUTPUTS], Error *err)
+{
+    const float *a = work->in[0], *b = work->in[1], *c = work->in[2], *is = out[0];
+    for (u64 i = 0; i < work->n[0]; i++) {
+        const float should = work->n[1] == ALL_OF_IT   ? a[i] * (1.0f - b[i]) * (1.0f + c[i])
+                             : work->n[1] == ONE_MINUS ? 1.0f - a[i]
+                             : work->n[1] == ONE_PLUS  ? 1.0f + a[i]
+                                                       : a[i] * b[i];
+        if (is[i] != should)
+            return work_differs(work, "value", i, is[i], should, err);
+    }
+    return WEFT_OK;
+}
+
+const WorkKind work_arithmetic = {
+    "arithmetic", "arithmetic", lab_arithmetic_text, 1024, 64, make_all_of_it, check_arithmetic,
+};
+const WorkKind work_one_minus = {
+    "one_minus", "arithmetic", lab_arithmetic_text, 1024, 64, make_one_minus, check_arithmetic,
+};
+const WorkKind work_one_plus = {
+    "one_plus", "arithmetic", lab_arithmetic_text, 1024, 64, make_one_plus, check_arithmetic,
+};
+const WorkKind work_product = {
+    "product", "arithmetic", lab_arithmetic_text, 1024, 64, make_product, check_arithmetic,
+};

@@ -180,9 +180,10 @@ int main(void)
     LabGpu *gpu = open_lab(arena, &err);
     if (!gpu) return printf("failed: %s\n", err.message), 1;
     printf("%s\n", lab_gpu_limits(gpu)->name);
-    for (int pool = LAB_POOL_REAL; pool <= LAB_POOL_QUERY; pool++) show_needs(gpu, (LabPool)pool);
+    for (int pool = LAB_POOL_REAL; pool <= LAB_POOL_FUSE; pool++) show_needs(gpu, (LabPool)pool);
     check_kernels(gpu, LAB_POOL_REAL, fail_at ? some : many, fail_at ? COUNT_OF(some) : COUNT_OF(many));
     check_kernels(gpu, LAB_POOL_QUERY, fail_at ? some : many, fail_at ? COUNT_OF(some) : COUNT_OF(many));
+    check_kernels(gpu, LAB_POOL_FUSE, some, COUNT_OF(some));
     check_runs(gpu, arena);
     check_steps(gpu);
     check_synthetic(gpu);

@@ -5,6 +5,7 @@
 
 #include "cuda_shim.h"
 
+#include "lab/kernels/arithmetic.cu"
 #include "lab/kernels/black_scholes.cu"
 #include "lab/kernels/convolution.cu"
 #include "lab/kernels/histogram.cu"
@@ -36,6 +37,7 @@ typedef struct LabFunction {
 } LabFunction;
 
 static const LabFunction lab_functions[] = {
+    { "arithmetic", arithmetic },
     { "black_scholes", black_scholes }, { "convolution", convolution }, { "histogram", histogram },
     { "matrix_multiply", matrix_multiply }, { "md5", md5 }, { "monte_carlo", monte_carlo },
     { "nested_loop_join", nested_loop_join }, { "radial_distribution", radial_distribution },

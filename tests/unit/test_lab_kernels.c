@@ -90,6 +90,11 @@ TEST(hash_build) { check_kernel("hash_build", hash_build, 21); }
 TEST(hash_probe_of_one_table) { check_kernel("hash_probe", hash_probe, 21); }
 TEST(hash_probe_of_two_tables) { check_kernel("hash_probe_2", hash_probe, 21); }
 
+TEST(arithmetic_in_one_kernel) { check_kernel("arithmetic", arithmetic, 21); }
+TEST(arithmetic_minus) { check_kernel("one_minus", arithmetic, 21); }
+TEST(arithmetic_plus) { check_kernel("one_plus", arithmetic, 21); }
+TEST(arithmetic_product) { check_kernel("product", arithmetic, 21); }
+
 TEST(synthetic_kernel_ends_by_rounds_or_by_time)
 {
     LabWork work = { .kind = &work_synthetic, .n = { 1000 }, .out_bytes = { sizeof(float) } };
