@@ -281,7 +281,7 @@ static weft_status show_speedups(Lab *lab, const BatchRuns *runs)
 
 static weft_status show_solve_times(Lab *lab, const BatchRuns *runs)
 {
-    LabTable *table = lab_table_new(lab, "batch-solves", "Time to find the batches, ms of CPU time, and the proven gap");
+    LabTable *table = lab_table_new(lab, "batch-solves", "Time to find the batches, ms of CPU, and the proven gap");
     lab_column(table, "kernels", LAB_RIGHT);
     lab_column(table, "solves", LAB_RIGHT);
     lab_column(table, "mean", LAB_RIGHT);

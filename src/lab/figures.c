@@ -20,7 +20,7 @@ static double percentile(const double *sorted, int n, double share)
 
 LabFigures lab_figures(const double *values, int n)
 {
-    LabFigures figures = { .n = n };
+    LabFigures figures = { n, NAN, NAN, NAN, NAN, NAN, NAN };
     if (n < 1)
         return figures;
     Arena *arena = arena_new(NULL, "figures");

@@ -117,7 +117,9 @@ static weft_status open_device(Lab *lab)
         return no_such_device(lab, device);
     TRY(lab_gpu_open(lab->arena, ordinal, &lab->gpu, lab->err));
     lab->limits = *lab_gpu_limits(lab->gpu);
-    lab->device_title = lab->limits.name ? lab->limits.name : "a GPU";
+    if (!lab->limits.name)
+        lab->limits.name = "a GPU";
+    lab->device_title = lab->limits.name;
     return WEFT_OK;
 }
 

@@ -40,7 +40,7 @@ struct Lab {
     Error      *err;
     const char *experiment;                                 // the name of the one that runs
     bool        is_sim;
-    GpuLimits   limits;                                     // of the card, simulated or real
+    GpuLimits   limits;                                     // of the card, simulated or real; with its name
     const char *device_title;                               // "Tesla K40, simulated"
     LabGpu     *gpu;                                        // NULL on a simulated card
     LabBlock   *blocks;                                     // of the page
@@ -83,7 +83,7 @@ const char *lab_percent(Lab *lab, double share);                            // "
 // ---- figures of many runs (figures.c) -------------------------------------------------------------------------------
 
 typedef struct LabFigures { int n; double mean, geomean, min, median, p99, max; } LabFigures;
-LabFigures lab_figures(const double *values, int n);        // all 0 for none
+LabFigures lab_figures(const double *values, int n);        // NAN for none, which tables show as "-"
 double     lab_pearson(const double *x, const double *y, int n);            // 0 where one of them is constant
 
 // Random numbers of an experiment: the same for the same seed, wherever it runs.
@@ -102,6 +102,8 @@ i64         lab_threads(const Lab *lab, const LabKernel *kernel);
 // Runs the launches on the idle card and waits for all.  Launches of one stream run one after the other, in the order
 // of the array; streams are ranked by number.  MAKESPAN_NS is from the first start to the last end.
 weft_status lab_run_set(Lab *lab, const LabLaunch *launches, int n_launches, i64 *makespan_ns);
+// The same, and when each block ran on which multiprocessor.  What TIMELINE points to lives in ARENA.
+weft_status lab_run_timeline(Lab *lab, Arena *arena, const LabLaunch *launches, int n_launches, Timeline *timeline);
 
 // ---- shapes of launches (shapes.c) ----------------------------------------------------------------------------------
 

@@ -261,8 +261,8 @@ weft_status run_occupancy(Lab *lab)
     for (int i = 0; i < COUNT_OF(verified); i++)
         TRY(run_kernel(lab, &verified[i], &runs[i]));
     lab_section(lab, "Running rounds and time, by block size");
-    lab_say(lab, "Each kernel has %lld threads, %.1f times what the card holds, in blocks of 32 to 1024. Equations 1 to "
-                 "9 predict how many rounds that takes. Over a round number that several block sizes share, \"one per "
+    lab_say(lab, "Each kernel has %lld threads, %.1f times what the card holds, in blocks of 32 to 1024. Equations 1 "
+                 "to 9 predict how many rounds that takes. Where several block sizes share a round number, \"one per "
                  "round number\" takes the mean of their times.", (long long)grid_threads(lab), capacity_times);
     if (lab->is_sim)
         lab_say(lab, "On a simulated card a block takes the same time whatever its size, so time is rounds times "

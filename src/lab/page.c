@@ -115,7 +115,10 @@ static const char page_style[] =
     "tbody tr:hover { background: var(--hover) }\n"
     "td { white-space: nowrap }\n"
     ".number { text-align: right }\n"
-    ".plot svg { display: block; width: 100%; min-width: 36rem; height: auto }\n";
+    "th:first-child, td:first-child { position: sticky; left: 0; background: var(--card) }\n"
+    "tbody tr:hover td:first-child { background: var(--hover) }\n"
+    ".plot svg { display: block; width: 100%; min-width: 40rem; height: auto }\n"
+    "@media print { nav, figcaption a { display: none } }\n";
 
 static void add_head(Text *html, const Lab *lab)
 {

@@ -35,22 +35,26 @@ static weft_status add_launch(Lab *lab, SimStream *stream, SimKernel *kernels, c
     return WEFT_OK;
 }
 
-static weft_status run_simulated(Lab *lab, Arena *scratch, const LabLaunch *launches, int n_launches, i64 *makespan_ns)
+static weft_status simulate(Lab *lab, Arena *arena, const LabLaunch *launches, int n_launches, Timeline *timeline)
 {
     const int n_streams = count_streams(launches, n_launches);
-    SimStream *streams = arena_array(scratch, SimStream, n_streams);
-    int *n_kernels = arena_array(scratch, int, n_streams);
-    SimKernel **kernels = arena_array(scratch, SimKernel *, n_streams);
-    Timeline timeline;
+    SimStream *streams = arena_array(arena, SimStream, n_streams);
+    int *n_kernels = arena_array(arena, int, n_streams);
+    SimKernel **kernels = arena_array(arena, SimKernel *, n_streams);
     for (int i = 0; i < n_launches; i++)
         n_kernels[launches[i].stream]++;
     for (int i = 0; i < n_streams; i++)
-        kernels[i] = arena_array(scratch, SimKernel, n_kernels[i]);
+        kernels[i] = arena_array(arena, SimKernel, n_kernels[i]);
     for (int i = 0; i < n_launches; i++)
         TRY(add_launch(lab, &streams[launches[i].stream], kernels[launches[i].stream], &launches[i]));
-    TRY(sim_run(scratch, &lab->limits, streams, n_streams, &timeline, lab->err));
-    *makespan_ns = timeline.n_phases ? timeline.phase_ends_ns[timeline.n_phases - 1] : 0;
-    return WEFT_OK;
+    return sim_run(arena, &lab->limits, streams, n_streams, timeline, lab->err);
+}
+
+weft_status lab_run_timeline(Lab *lab, Arena *arena, const LabLaunch *launches, int n_launches, Timeline *timeline)
+{
+    if (lab->is_sim)
+        return simulate(lab, arena, launches, n_launches, timeline);
+    return lab_gpu_timeline(lab->gpu, arena, launches, n_launches, timeline, lab->err);
 }
 
 weft_status lab_run_set(Lab *lab, const LabLaunch *launches, int n_launches, i64 *makespan_ns)
@@ -58,7 +62,9 @@ weft_status lab_run_set(Lab *lab, const LabLaunch *launches, int n_launches, i64
     if (!lab->is_sim)
         return lab_gpu_run(lab->gpu, launches, n_launches, makespan_ns, lab->err);
     Arena *scratch = arena_new(NULL, "set");
-    const weft_status status = run_simulated(lab, scratch, launches, n_launches, makespan_ns);
+    Timeline timeline = { 0 };
+    const weft_status status = simulate(lab, scratch, launches, n_launches, &timeline);
+    *makespan_ns = timeline.n_phases ? timeline.phase_ends_ns[timeline.n_phases - 1] : 0;
     arena_free(scratch);
     return status;
 }

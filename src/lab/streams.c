@@ -1,12 +1,12 @@
 // streams.c - paper 3, section IV: how the block scheduler treats streams.
 //
 // The figures are those of the paper's own cards, whatever card was chosen, since their phases depend on the number of
-// multiprocessors.  The chosen card runs the same streams afterwards: a simulated one by the same rules, a real one
-// beside what the rules predict for it.
+// multiprocessors.  The chosen card runs streams of the same shape afterwards: a simulated one by the same rules, a
+// real one beside what the rules predict for it.
 
 #include "lab/lab_int.h"
 
-enum { STREAMS_MAX = 8, CHAIN_MAX = 2, NS_PER_MS = 1000000 };
+enum { STREAMS_MAX = 8, CHAIN_MAX = 2, NS_PER_MS = 1000000, PHASES_DRAWN = 12 };
 
 typedef struct FigureStream {
     const char *kernels[CHAIN_MAX];                         // of Table III; NULL: no second one
@@ -171,7 +171,17 @@ static const Company companies[] = {
     { "E", "F", "1 E + 1 F" },
 };
 
-// Blocks of each stream that start at once on the first multiprocessor.
+// Blocks of each of the two streams on a multiprocessor that start before the first ends.
+static void count_on(const Timeline *timeline, int multiprocessor, int counts[2])
+{
+    i64 first_end_ns = INT64_MAX;
+    counts[0] = counts[1] = 0;
+    for (int i = timeline->first_span[multiprocessor]; i < timeline->first_span[multiprocessor + 1]; i++)
+        first_end_ns = MIN_OF(first_end_ns, timeline->spans[i].end_ns);
+    for (int i = timeline->first_span[multiprocessor]; i < timeline->first_span[multiprocessor + 1]; i++)
+        counts[timeline->spans[i].stream] += timeline->spans[i].start_ns < first_end_ns;
+}
+
 static weft_status count_together(Lab *lab, const GpuLimits *limits, const Company *company, int counts[2])
 {
     const int n = limits->n_multiprocessors;
@@ -179,9 +189,36 @@ static weft_status count_together(Lab *lab, const GpuLimits *limits, const Compa
     const SimStream streams[] = { { &first, 1 }, { &second, 1 } };
     Timeline timeline;
     TRY(sim_run(lab->arena, limits, streams, 2, &timeline, lab->err));
-    counts[0] = counts[1] = 0;
-    for (int i = timeline.first_span[0]; i < timeline.first_span[1]; i++)
-        counts[timeline.spans[i].stream] += timeline.spans[i].start_ns == 0;
+    count_on(&timeline, 0, counts);
+    return WEFT_OK;
+}
+
+// On the GPU, as text: what most multiprocessors had.  There is one block more than is predicted to fit.
+static weft_status measure_together(Lab *lab, const Company *company, int n_predicted, const char **text)
+{
+    const LabKernel *kernels[] = { lab_pool_find(LAB_POOL_TABLE3, company->first),
+                                   lab_pool_find(LAB_POOL_TABLE3, company->second) };
+    const int n = lab->limits.n_multiprocessors;
+    const LabLaunch launches[] = { { kernels[0], kernels[0]->threads_per_block, n, 0 },
+                                   { kernels[1], kernels[1]->threads_per_block, (i64)n * (n_predicted + 1), 1 } };
+    int best[2] = { 0 }, n_best = 0;
+    Timeline timeline;
+    TRY(lab_run_timeline(lab, lab->arena, launches, 2, &timeline));
+    for (int mp = 0; mp < n; mp++) {
+        int counts[2], n_equal = 0;
+        count_on(&timeline, mp, counts);
+        for (int other = 0; other < n; other++) {
+            int others[2];
+            count_on(&timeline, other, others);
+            n_equal += others[0] == counts[0] && others[1] == counts[1];
+        }
+        if (n_equal > n_best) {
+            n_best = n_equal;
+            memcpy(best, counts, sizeof(best));
+        }
+    }
+    *text = arena_printf(lab->arena, "%d %s + %d %s (on %d of %d)", best[0], company->first, best[1], company->second,
+                         n_best, n);
     return WEFT_OK;
 }
 
@@ -198,22 +235,50 @@ static const char *bottleneck(const GpuLimits *limits, const BlockCost *next, in
     return registers + next->registers > limits->registers ? "registers" : "registers of a partition";
 }
 
+static bool runs_on(const GpuLimits *limits, const LabKernel *kernel)
+{
+    return block_is_allowed(limits, &kernel->needs, kernel->threads_per_block);
+}
+
+// What was measured has a place only where something is measured.
+static void add_company_row(const Lab *lab, LabTable *table, const char *const cells[8])
+{
+    const char *shown[8];
+    int n = 0;
+    for (int i = 0; i < 8; i++)
+        if (i != 3 || !lab->is_sim)
+            shown[n++] = cells[i];
+    lab_row_cells(table, n, shown);
+}
+
 static weft_status add_company(Lab *lab, LabTable *table, const GpuLimits *limits, const Company *company)
 {
     int counts[2];
-    TRY(count_together(lab, limits, company, counts));
+    const char *measured = "";
     const LabKernel *first = lab_pool_find(LAB_POOL_TABLE3, company->first);
     const LabKernel *second = lab_pool_find(LAB_POOL_TABLE3, company->second);
+    if (!runs_on(limits, first) || !runs_on(limits, second)) {
+        const char *missing = runs_on(limits, first) ? company->second : company->first;
+        add_company_row(lab, table,
+                        (const char *[]){ limits->name, arena_printf(lab->arena, "%s does not run there", missing), "",
+                                          "", "", "", "", "block" });
+        return WEFT_OK;
+    }
+    TRY(count_together(lab, limits, company, counts));
+    if (!lab->is_sim && limits == &lab->limits)
+        TRY(measure_together(lab, company, counts[1], &measured));
     const BlockCost a = block_cost(limits, &first->needs, first->threads_per_block);
     const BlockCost b = block_cost(limits, &second->needs, second->threads_per_block);
     const int warps = counts[0] * a.warps + counts[1] * b.warps;
     const int registers = counts[0] * a.registers + counts[1] * b.registers;
     const int shared = counts[0] * a.shared + counts[1] * b.shared;
-    const char *ours = arena_printf(lab->arena, "%d %s + %d %s", counts[0], company->first, counts[1], company->second);
-    lab_row(table, limits->name ? limits->name : lab->device_title, ours,
-            strcmp(limits->name ? limits->name : "", "GTX 680") ? "" : company->paper, lab_count_text(lab, warps),
-            lab_count_text(lab, registers), lab_count_text(lab, shared),
-            bottleneck(limits, &b, counts[0] + counts[1], warps, registers, shared));
+    const char *ours =
+        arena_printf(lab->arena, "%d %s + %d %s", counts[0], company->first, counts[1], company->second);
+    add_company_row(lab, table,
+                    (const char *[]){ limits->name, ours, strcmp(limits->name, "GTX 680") ? "" : company->paper,
+                                      measured, lab_count_text(lab, warps), lab_count_text(lab, registers),
+                                      lab_count_text(lab, shared),
+                                      bottleneck(limits, &b, counts[0] + counts[1], warps, registers, shared) });
     return WEFT_OK;
 }
 
@@ -225,15 +290,17 @@ static weft_status show_together(Lab *lab)
     lab_say(lab, "One block of the first kernel is on each multiprocessor; the second kernel fills what is left.");
     LabTable *table = lab_table_new(lab, "streams-together", "Blocks on one multiprocessor at once");
     lab_column(table, "card", LAB_LEFT);
-    lab_column(table, "together", LAB_LEFT);
+    lab_column(table, "predicted", LAB_LEFT);
     lab_column(table, "paper", LAB_LEFT);
+    if (!lab->is_sim)
+        lab_column(table, "measured here", LAB_LEFT);
     lab_column(table, "warps", LAB_RIGHT);
     lab_column(table, "registers", LAB_RIGHT);
     lab_column(table, "shared, bytes", LAB_RIGHT);
     lab_column(table, "bottleneck", LAB_LEFT);
     for (int i = 0; i < COUNT_OF(companies); i++)
         TRY(add_company(lab, table, &paper_card, &companies[i]));
-    for (int i = 0; i < COUNT_OF(companies) && strcmp(lab->limits.name ? lab->limits.name : "", "GTX 680"); i++)
+    for (int i = 0; i < COUNT_OF(companies) && strcmp(lab->limits.name, "GTX 680"); i++)
         TRY(add_company(lab, table, &lab->limits, &companies[i]));
     return lab_table_end(table);
 }
@@ -268,7 +335,8 @@ static weft_status show_misprints(Lab *lab)
     lab_row(table, "Table III, F", "occupancy 63 %", occupancy_text(lab, &limits, "F"));
     lab_row(table, "text, E + F", "49,512 bytes of shared memory", "2 * 24576 = 49152, all that there is");
     lab_row(table, "figure 8, caption", "kernels B, A, and B", "the text, figure 7 and the phases are of A, B and A");
-    lab_row(table, "text on figure 8", "phase II ran for only 8ms", "phase II is 20 - 14 = 6 ms, phase III 14 - 6 = 8");
+    lab_row(table, "text on figure 8", "phase II ran for only 8ms",
+            "phase II is 20 - 14 = 6 ms, phase III 14 - 6 = 8");
     lab_row(table, "text on figure 5", "the same on the K40",
             "15 multiprocessors * 2 blocks / 4 blocks = 7.5 streams at once, not 4");
     lab_row(table, "section III-B", "at most 2048 threads in a block",
@@ -277,21 +345,37 @@ static weft_status show_misprints(Lab *lab)
 }
 
 // ---- the chosen card ------------------------------------------------------------------------------------------------
+// The paper's figures are of eight multiprocessors.  On a card with more, kernels get as many more blocks, so that the
+// same phases must come out, but for Hyper-Q and for what runs together there.
 
-static int make_launches(const StreamFigure *figure, LabLaunch *launches)
+typedef struct OwnRun {
+    SimKernel alone[2];                                     // A and B there: needs, and how long a block takes
+    LabLaunch launches[STREAMS_MAX * CHAIN_MAX];
+    int       n_launches;
+    Timeline  predicted, timeline;
+    i64       serial_ns;
+} OwnRun;
+
+// Kernels of one block stay so: figure 10 is about streams, not about a full card.
+static int scaled_blocks(const Lab *lab, int n_blocks)
 {
-    int n = 0;
+    enum { PAPER_MULTIPROCESSORS = 8 };
+    return n_blocks == 1 ? 1 : MAX_OF(1, n_blocks * lab->limits.n_multiprocessors / PAPER_MULTIPROCESSORS);
+}
+
+static void make_launches(const Lab *lab, const StreamFigure *figure, OwnRun *run)
+{
+    run->n_launches = 0;
     for (int i = 0; i < figure->n_streams; i++) {
         const FigureStream *stream = stream_of(figure, i);
         for (int k = 0; k < chain_length(stream); k++) {
             const LabKernel *kernel = lab_pool_find(LAB_POOL_TABLE3, stream->kernels[k]);
-            launches[n++] = (LabLaunch){ kernel, kernel->threads_per_block, stream->n_blocks[k], i };
+            run->launches[run->n_launches++] =
+                (LabLaunch){ kernel, kernel->threads_per_block, scaled_blocks(lab, stream->n_blocks[k]), i };
         }
     }
-    return n;
 }
 
-// How long a block of A and of B takes there, and what they need.
 static weft_status measure_alone(Lab *lab, SimKernel alone[2])
 {
     for (int i = 0; i < 2; i++) {
@@ -304,48 +388,127 @@ static weft_status measure_alone(Lab *lab, SimKernel alone[2])
 }
 
 // By the rules, with the durations and needs of this card.
-static weft_status predict(Lab *lab, const StreamFigure *figure, const SimKernel alone[2], i64 *makespan_ns)
+static weft_status predict(Lab *lab, const StreamFigure *figure, OwnRun *own)
 {
     FigureRun *run = arena_make(lab->arena, FigureRun);
     TRY(simulate(lab, figure, &lab->limits, run));
     for (int i = 0; i < figure->n_streams; i++)
         for (int k = 0; k < run->streams[i].n_kernels; k++) {
             SimKernel *kernel = &run->kernels[i][k];
-            const SimKernel *own = &alone[stream_of(figure, i)->kernels[k][0] - 'A'];
-            kernel->needs = own->needs;
-            kernel->duration_ns = own->duration_ns;
+            const SimKernel *alone = &own->alone[stream_of(figure, i)->kernels[k][0] - 'A'];
+            *kernel = (SimKernel){ alone->needs, alone->threads_per_block, scaled_blocks(lab, kernel->n_blocks),
+                                   alone->duration_ns };
         }
-    TRY(sim_run(lab->arena, &lab->limits, run->streams, figure->n_streams, &run->timeline, lab->err));
-    *makespan_ns = run->timeline.phase_ends_ns[run->timeline.n_phases - 1];
-    return WEFT_OK;
+    return sim_run(lab->arena, &lab->limits, run->streams, figure->n_streams, &own->predicted, lab->err);
+}
+
+static i64 end_of(const Timeline *timeline)
+{
+    return timeline->n_phases ? timeline->phase_ends_ns[timeline->n_phases - 1] : 0;
+}
+
+// Ends within half a millisecond are one: blocks of a real card do not end at the same time.
+static const char *rough_phases(Lab *lab, const Timeline *timeline)
+{
+    enum { TOGETHER_NS = NS_PER_MS / 2 };
+    Text text = { 0 };
+    i64 before_ns = 0;
+    for (int i = 0; i < timeline->n_phases; i++) {
+        const i64 end_ns = timeline->phase_ends_ns[i];
+        if (i + 1 < timeline->n_phases && timeline->phase_ends_ns[i + 1] - end_ns < TOGETHER_NS)
+            continue;
+        text_add(&text, "%s%.0f", before_ns ? ", " : "", (double)(end_ns - before_ns) / NS_PER_MS);
+        before_ns = end_ns;
+    }
+    return text_keep(lab->arena, &text);
+}
+
+static weft_status run_own(Lab *lab, const StreamFigure *figure, OwnRun *run)
+{
+    LabLaunch serial[STREAMS_MAX * CHAIN_MAX];
+    make_launches(lab, figure, run);
+    TRY(predict(lab, figure, run));
+    TRY(lab_run_timeline(lab, lab->arena, run->launches, run->n_launches, &run->timeline));
+    for (int i = 0; i < run->n_launches; i++) {
+        serial[i] = run->launches[i];
+        serial[i].stream = 0;
+    }
+    return lab_run_set(lab, serial, run->n_launches, &run->serial_ns);
+}
+
+// The first multiprocessors: a large card has too many to draw.
+static weft_status draw_own(Lab *lab, const StreamFigure *figure, const OwnRun *run)
+{
+    enum { DRAWN = 8 };
+    FigureRun *named = arena_make(lab->arena, FigureRun);
+    Text svg = { 0 };
+    Timeline drawn = run->timeline;
+    if (drawn.n_phases > PHASES_DRAWN) {                    // one line per phase would be one per block
+        drawn.phase_ends_ns = run->predicted.phase_ends_ns;
+        drawn.n_phases = run->predicted.n_phases;
+    }
+    TRY(simulate(lab, figure, &lab->limits, named));        // for the names
+    plot_gantt(&(GanttPlot){ .title = arena_printf(lab->arena, "Streams of %s, %s", figure->title,
+                                                   lab->is_sim ? "simulated" : "measured"),
+                             .description = arena_printf(lab->arena, "Blocks on the first multiprocessors of the %s; "
+                                                         "phases of %s ms.", lab->device_title,
+                                                         rough_phases(lab, &run->timeline)),
+                             .timeline = &drawn,
+                             .n_multiprocessors = MIN_OF(DRAWN, lab->limits.n_multiprocessors),
+                             .n_streams = figure->n_streams,
+                             .names = named->names,
+                             .n_kernels = named->n_kernels },
+               &svg);
+    return lab_plot(lab, arena_printf(lab->arena, "%s-here", figure->name),
+                    arena_printf(lab->arena, "%s: the first %d multiprocessors", lab->device_title,
+                                 MIN_OF(DRAWN, lab->limits.n_multiprocessors)), &svg);
+}
+
+static bool can_run_here(Lab *lab)
+{
+    for (int i = 0; i < 2; i++) {
+        const LabKernel *kernel = lab_pool(LAB_POOL_TABLE3, i);
+        if (runs_on(&lab->limits, kernel))
+            continue;
+        lab_say(lab, "A block of kernel %s does not run on this card: %d threads of %d registers are more than its %d "
+                     "registers.", kernel->name, kernel->threads_per_block, kernel->needs.registers,
+                lab->limits.registers);
+        return false;
+    }
+    return true;
 }
 
 static weft_status show_own_card(Lab *lab)
 {
+    OwnRun *runs = arena_array(lab->arena, OwnRun, COUNT_OF(figures));
     SimKernel alone[2];
-    LabLaunch launches[STREAMS_MAX * CHAIN_MAX];
-    TRY(measure_alone(lab, alone));
     lab_section(lab, arena_printf(lab->arena, "The same streams on this card: %s", lab->device_title));
-    lab_say(lab, "A block of A takes %s ms here and one of B %s ms. Predicted: by the paper's rules with these "
-                 "durations. One after the other: the sum of all kernels alone.", lab_ms(lab, alone[0].duration_ns),
-            lab_ms(lab, alone[1].duration_ns));
-    LabTable *table = lab_table_new(lab, "streams-card", "Time of all streams, ms");
-    lab_column(table, "streams", LAB_LEFT);
+    if (!can_run_here(lab))
+        return WEFT_OK;
+    TRY(measure_alone(lab, alone));
+    lab_say(lab, "A block of A takes %s ms here and one of B %s ms. Kernels have as many blocks for each "
+                 "multiprocessor as in the figure. Predicted: by the paper's rules, %s Hyper-Q.",
+            lab_ms(lab, alone[0].duration_ns), lab_ms(lab, alone[1].duration_ns),
+            lab->limits.has_hyper_q ? "with" : "without");
+    LabTable *table = lab_table_new(lab, "streams-card", "Phases and times of all streams, ms");
+    lab_column(table, "figure", LAB_LEFT);
+    lab_column(table, "predicted phases", LAB_LEFT);
+    lab_column(table, lab->is_sim ? "simulated phases" : "measured phases", LAB_LEFT);
     lab_column(table, "predicted", LAB_RIGHT);
     lab_column(table, lab->is_sim ? "simulated" : "measured", LAB_RIGHT);
-    lab_column(table, "one after the other", LAB_RIGHT);
+    lab_column(table, "one kernel after the other", LAB_RIGHT);
     for (int i = 0; i < COUNT_OF(figures); i++) {
-        i64 predicted_ns, together_ns, serial_ns;
-        const int n = make_launches(&figures[i], launches);
-        TRY(predict(lab, &figures[i], alone, &predicted_ns));
-        TRY(lab_run_set(lab, launches, n, &together_ns));
-        for (int k = 0; k < n; k++)
-            launches[k].stream = 0;
-        TRY(lab_run_set(lab, launches, n, &serial_ns));
-        lab_row(table, streams_text(lab, &figures[i]), lab_ms(lab, predicted_ns), lab_ms(lab, together_ns),
-                lab_ms(lab, serial_ns));
+        OwnRun *run = &runs[i];
+        memcpy(run->alone, alone, sizeof(alone));
+        TRY(run_own(lab, &figures[i], run));
+        lab_row(table, figures[i].title, rough_phases(lab, &run->predicted), rough_phases(lab, &run->timeline),
+                lab_ms(lab, end_of(&run->predicted)), lab_ms(lab, end_of(&run->timeline)), lab_ms(lab, run->serial_ns));
+        lab_progress(lab, "this card", i + 1, COUNT_OF(figures));
     }
-    return lab_table_end(table);
+    TRY(lab_table_end(table));
+    for (int i = 0; i < COUNT_OF(figures) && !lab->is_sim; i++)
+        TRY(draw_own(lab, &figures[i], &runs[i]));
+    return WEFT_OK;
 }
 
 weft_status run_streams(Lab *lab)

@@ -12,10 +12,10 @@
 static const char help_text[] =
     "Usage: weft lab [EXPERIMENT [OPTION]...]\n"
     "\n"
-    "Runs an experiment of the papers behind Weft, prints its figures beside the paper's and writes tables (CSV), plots\n"
-    "(SVG) and a page (index.html).  Without an experiment: lists them.\n"
+    "Runs an experiment of the papers behind Weft, prints its figures beside the paper's and writes tables (CSV),\n"
+    "plots (SVG) and a page (index.html).  Without an experiment: lists them.\n"
     "\n"
-    "      --device DEVICE   sim:NAME, a simulated card (sim:k40, the default; part of a name will do), or cuda, cuda:N\n"
+    "      --device DEVICE   sim:NAME, a simulated card by part of its name (sim:k40), or cuda, or cuda:N\n"
     "      --runs N          runs of each random experiment (as many as the paper has)\n"
     "      --seed N          of what is random (1); the same seed gives the same experiment\n"
     "      --out DIR         folder of the files (weft-lab)\n"
