@@ -90,14 +90,15 @@ enum { PATTERN_D = 3, PATTERN_E = 4, N_PATTERNS = COUNT_OF(patterns) };
 // (d) as two queries at once.  Their time is the host's, so what a query costs beside its kernel is in it.
 static weft_status run_two_queries(const Fuse *fuse, FuseRun *run)
 {
-    const char *first = "select sum(c) from t where a < 1073741824";
-    const char *second = "select sum(d) from t where b < 1073741824";
-    const char *jit = fuse->is_quick ? "set jit = tcc;" : "set jit = cc;";
+    static const char *const queries[] = { "select sum(c) from t where a < 1073741824",
+                                           "select sum(d) from t where b < 1073741824" };
     char settings[128];
+    const SqlCrowd crowd = { queries, 2, settings, true };
+    const char *jit = fuse->is_quick ? "set jit = tcc;" : "set jit = cc;";
     snprintf(settings, sizeof(settings), "%sset weave_queries = on; set sharing = on", jit);
-    TRY(sql_measure_pair(fuse->sql, first, second, settings, fuse->n_runs, &run->fused.time_ms));
+    TRY(sql_measure_crowd(fuse->sql, &crowd, fuse->n_runs, &run->fused.time_ms));
     snprintf(settings, sizeof(settings), "%sset weave_queries = off; set sharing = off", jit);
-    TRY(sql_measure_pair(fuse->sql, first, second, settings, fuse->n_runs, &run->unfused.time_ms));
+    TRY(sql_measure_crowd(fuse->sql, &crowd, fuse->n_runs, &run->unfused.time_ms));
     run->fused.n_kernels = 1;
     run->unfused.n_kernels = 2;
     return WEFT_OK;
@@ -594,8 +595,8 @@ static weft_status run_q1(const Fuse *fuse)
     }
     TRY(lab_table_end(table));
     lab_say(lab, "The paper sorts all rows for its groups, which takes 71 %% of its time and gains nothing from "
-            "fusion. Weft has no such sort: groups are found by their number, and the answer's few rows are sorted at the end. The "
-            "builds of the six join tables count on both sides.");
+            "fusion. Weft has no such sort: groups are found by their number, and the answer's few rows are sorted at "
+            "the end. The builds of the six join tables count on both sides.");
     warn_of_fallbacks(lab, runs, 2);
     return WEFT_OK;
 }
