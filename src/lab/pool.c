@@ -48,12 +48,15 @@ static const LabKernel query_kernels[] = {
     { "hash_probe_2",        "probe of two tables",     { 24,     0, 0 }, 24, 2, DURATION(2048 * 24, 2048 * 3) },
 };
 
-// price * (1 - discount) * (1 + tax), and its operations.
+// price * (1 - discount) * (1 + tax), and its operations; two selects of one input, and each of them.
 static const LabKernel fuse_kernels[] = {
     { "arithmetic",          "all of it",               { 16,     0, 0 }, 20, 2, DURATION(1024 * 10, 1024) },
     { "one_minus",           "one minus a value",       { 16,     0, 0 }, 20, 2, DURATION(1024 * 8, 1024) },
     { "one_plus",            "one plus a value",        { 16,     0, 0 }, 20, 2, DURATION(1024 * 8, 1024) },
     { "product",             "product of two values",   { 16,     0, 0 }, 20, 2, DURATION(1024 * 8, 1024) },
+    { "two_selects",         "two selects",             { 24,     0, 0 }, 32, 2, DURATION(512 * 50, 512 * 3) },
+    { "first_select",        "the first select",        { 24,     0, 0 }, 32, 2, DURATION(512 * 28, 512 * 2) },
+    { "second_select",       "the second select",       { 24,     0, 0 }, 32, 2, DURATION(512 * 28, 512 * 2) },
 };
 
 // Registers and shared memory: paper 1, Table I.  Threads and durations are not published.  A kernel of 8 registers

@@ -14,7 +14,7 @@ typedef enum LabPool {
     LAB_POOL_TABLE1,                                        // synthetic kernels I to V of paper 1's Table I
     LAB_POOL_TABLE3,                                        // synthetic kernels A to F of paper 3's Table III
     LAB_POOL_QUERY,                                         // kernels that only queries Q1 and Q2 of paper 2 have
-    LAB_POOL_FUSE,                                          // paper 4's pattern (e): all of it, and its operations
+    LAB_POOL_FUSE,                                          // paper 4's patterns (d) and (e), fused and unfused
 } LabPool;
 
 typedef struct LabKernel {

@@ -10,7 +10,7 @@
 // On a simulated card copies take their bytes at a stated speed, and a kernel starts as soon as the model finds launch
 // parameters with which it fits beside those that run.  On a GPU each query has a stream, and all of it is measured.
 
-#include "lab/lab_int.h"
+#include "lab/sql.h"
 
 enum { N_QUERIES = 5, AT_ONCE_MAX = 16, CHAIN_MAX = 3, GPU_RUNS_MAX = 20 };
 
@@ -481,6 +481,60 @@ static void explain(Lab *lab)
             "The paper's inputs and speeds are not published, so both cases are shown.");
 }
 
+// ---- Q1 and Q2 as SQL -----------------------------------------------------------------------------------------------
+
+static weft_status make_sql_tables(LabSql *sql, i64 n_rows, int n_times)
+{
+    static const SqlColumn dimension[] = { { .is_row_number = true }, { .below = 1000 } };
+    static const SqlColumn facts[] = { { .below = 1 << 17 }, { .below = 1 << 17 }, { .below = 1000 } };
+    static const char *const names[] = { "r", "u" };
+    TRY(sql_run(sql, "create table r (k integer, v integer); create table u (k integer, v integer);"
+                     "create table s (k1 integer, k2 integer, v integer)"));
+    for (int i = 0; i < 2; i++)                             // half of the keys are there
+        TRY(sql_fill(sql, names[i], &(SqlRows){ dimension, 2, 1 << 16, 1 }));
+    return sql_fill(sql, "s", &(SqlRows){ facts, 3, n_rows, n_times });
+}
+
+// Queries differ in a constant, as those of several users would.
+static const char *sql_query(Lab *lab, int i)
+{
+    if (i % 2 == 0)
+        return arena_printf(lab->arena, "select count(*), sum(s.v * r.v) from s join r on s.k1 = r.k "
+                            "where s.v <> %d", i);
+    return arena_printf(lab->arena, "select count(*), sum(s.v * r.v * u.v) from s join r on s.k1 = r.k "
+                        "join u on s.k2 = u.k where s.v <> %d", i);
+}
+
+static weft_status run_sql(Lab *lab)
+{
+    static const int counts[] = { 1, 2, 5, 16 };
+    const bool is_quick = lab_runs(lab, GPU_RUNS_MAX) < 10;
+    const int n_runs = MIN_OF(lab_runs(lab, GPU_RUNS_MAX), 5);
+    const char *queries_sql[AT_ONCE_MAX];
+    LabSql *sql;
+    TRY(sql_open(lab, &sql));
+    TRY(make_sql_tables(sql, is_quick && lab->is_sim ? 1 << 16 : 1 << 20, lab->is_sim ? 1 : 4));
+    LabTable *table = lab_table_new(lab, "queries-sql", "Q1 and Q2 in turn, as SQL in Weft's engine");
+    lab_column(table, "queries", LAB_RIGHT);
+    lab_column(table, "one after the other, ms", LAB_RIGHT);
+    lab_column(table, "at once, ms", LAB_RIGHT);
+    lab_column(table, "times as fast", LAB_RIGHT);
+    for (int i = 0; i < AT_ONCE_MAX; i++)
+        queries_sql[i] = sql_query(lab, i);
+    for (int i = 0; i < COUNT_OF(counts); i++) {
+        double one_by_one_ms, at_once_ms;
+        SqlCrowd crowd = { queries_sql, counts[i], is_quick ? "set jit = tcc" : "set jit = cc", false };
+        lab_progress(lab, "queries as SQL", i, COUNT_OF(counts));
+        TRY(sql_measure_crowd(sql, &crowd, n_runs, &one_by_one_ms));
+        crowd.is_at_once = true;
+        TRY(sql_measure_crowd(sql, &crowd, n_runs, &at_once_ms));
+        lab_row(table, lab_count_text(lab, counts[i]), lab_number(lab, one_by_one_ms, 3),
+                lab_number(lab, at_once_ms, 3), lab_number(lab, one_by_one_ms / at_once_ms, 2));
+    }
+    sql_close(sql);
+    return lab_table_end(table);
+}
+
 weft_status run_queries(Lab *lab)
 {
     ReadyQuery *ready = arena_array(lab->arena, ReadyQuery, N_QUERIES);
@@ -502,5 +556,9 @@ weft_status run_queries(Lab *lab)
     TRY(run_pairs(lab, ready));
     TRY(run_both(lab, ready));
     explain(lab);
-    return WEFT_OK;
+    lab_section(lab, "Q1 and Q2 as SQL");
+    lab_say(lab, "SQL suffices for the joins. Queries at once share the scan of the large table, the join tables and, "
+            "where it pays, the kernel, which is another way to the same end than kernels side by side.%s",
+            lab->is_sim ? " Queries cannot be simulated: this is the CPU of this machine." : "");
+    return run_sql(lab);
 }

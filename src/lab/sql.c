@@ -235,58 +235,62 @@ weft_status sql_measure(LabSql *sql, const char *query, int n_runs, SqlFigures *
     return WEFT_OK;
 }
 
-// ---- two at once ----------------------------------------------------------------------------------------------------
+// ---- many at once ---------------------------------------------------------------------------------------------------
 
-static weft_status run_pair(LabSql *sql, weft_session *const sessions[2], const char *const queries[2], double *time_ms)
+static void wait_for(weft_task *task, weft_error *error)
 {
-    weft_task *tasks[2] = { NULL };
-    weft_error errors[2] = { 0 };
-    weft_status status = WEFT_OK;
-    const double start_ms = time_now_ms();
-    for (int i = 0; i < 2; i++)
-        if (weft_submit(sessions[i], queries[i], &tasks[i], &errors[i]))
-            tasks[i] = NULL;
-    for (int i = 0; i < 2; i++) {
-        weft_result *result = NULL;
-        if (tasks[i])
-            weft_wait(tasks[i], &result, &errors[i]);
-        weft_result_free(result);
-        if (errors[i].status && !status)
-            status = fail(sql->lab->err, errors[i].status, -1, "%s", errors[i].message);
-    }
-    *time_ms = time_now_ms() - start_ms;
-    return status;
+    weft_result *result = NULL;
+    if (task)
+        weft_wait(task, &result, error);
+    weft_result_free(result);
 }
 
-static weft_status measure_pair(LabSql *sql, weft_session *const sessions[2], const char *const queries[2],
-                                const char *settings, int n_runs, double *time_ms)
+static weft_status run_crowd(LabSql *sql, const SqlCrowd *crowd, weft_session *const *sessions, double *time_ms)
 {
-    const char *device = sql->is_on_gpu ? sql->lab->options.device : "cpu";
-    for (int i = 0; i < 2; i++) {
+    weft_task *tasks[SQL_AT_ONCE_MAX] = { NULL };
+    weft_error errors[SQL_AT_ONCE_MAX] = { 0 };
+    const double start_ms = time_now_ms();
+    for (int i = 0; i < crowd->n_queries; i++) {
+        if (weft_submit(sessions[i], crowd->queries[i], &tasks[i], &errors[i]))
+            tasks[i] = NULL;
+        if (!crowd->is_at_once)
+            wait_for(tasks[i], &errors[i]);
+    }
+    for (int i = 0; i < crowd->n_queries && crowd->is_at_once; i++)
+        wait_for(tasks[i], &errors[i]);
+    *time_ms = time_now_ms() - start_ms;
+    for (int i = 0; i < crowd->n_queries; i++)
+        if (errors[i].status)
+            return fail(sql->lab->err, errors[i].status, -1, "%s", errors[i].message);
+    return WEFT_OK;
+}
+
+static weft_status measure_crowd(LabSql *sql, const SqlCrowd *crowd, weft_session **sessions, int n_runs,
+                                 double *time_ms)
+{
+    for (int i = 0; i < crowd->n_queries; i++) {
         Text text = { 0 };
-        text_add(&text, "set device = %s;%s%s", device, sql->is_on_gpu ? "set gpu_wait = on;" : "", settings);
+        TRY(weft_connect(sql->db, &sessions[i], sql->lab->err));
+        text_add(&text, "set device = %s;%s%s", sql->is_on_gpu ? sql->lab->options.device : "cpu",
+                 sql->is_on_gpu ? "set gpu_wait = on;" : "", crowd->settings);
         const weft_status status = run_in(sql, sessions[i], text.bytes);
         text_free(&text);
         TRY(status);
     }
     for (int i = 0; i <= n_runs; i++) {
         double once_ms;
-        TRY(run_pair(sql, sessions, queries, &once_ms));
+        TRY(run_crowd(sql, crowd, sessions, &once_ms));
         *time_ms = i <= 1 ? once_ms : MIN_OF(*time_ms, once_ms);
     }
     return WEFT_OK;
 }
 
-weft_status sql_measure_pair(LabSql *sql, const char *first, const char *second, const char *settings, int n_runs,
-                             double *time_ms)
+weft_status sql_measure_crowd(LabSql *sql, const SqlCrowd *crowd, int n_runs, double *time_ms)
 {
-    weft_session *sessions[2] = { NULL };
-    weft_status status = weft_connect(sql->db, &sessions[0], sql->lab->err);
-    if (!status)
-        status = weft_connect(sql->db, &sessions[1], sql->lab->err);
-    if (!status)
-        status = measure_pair(sql, sessions, (const char *const[]){ first, second }, settings, n_runs, time_ms);
-    weft_disconnect(sessions[0]);
-    weft_disconnect(sessions[1]);
+    weft_session *sessions[SQL_AT_ONCE_MAX] = { NULL };
+    ASSERT(crowd->n_queries <= SQL_AT_ONCE_MAX);
+    const weft_status status = measure_crowd(sql, crowd, sessions, n_runs, time_ms);
+    for (int i = 0; i < SQL_AT_ONCE_MAX; i++)
+        weft_disconnect(sessions[i]);
     return status;
 }

@@ -54,8 +54,17 @@ typedef struct SqlFigures {
 void        sql_read_plan(const char *line, bool is_gpu_wanted, SqlFigures *figures);
 // The fastest of so many runs, after one that does not count.
 weft_status sql_measure(LabSql *sql, const char *query, int n_runs, SqlFigures *figures);
-// Two queries at once in sessions of their own, the same way: the time until both are done.
-weft_status sql_measure_pair(LabSql *sql, const char *first, const char *second, const char *settings, int n_runs,
-                             double *time_ms);
+enum { SQL_AT_ONCE_MAX = 16 };
+
+// Queries in sessions of their own with these settings, the same way: the time until all are done.  They run at once,
+// or each begins when the one before has ended.
+typedef struct SqlCrowd {
+    const char *const *queries;
+    int         n_queries;                                  // SQL_AT_ONCE_MAX at most
+    const char *settings;
+    bool        is_at_once;
+} SqlCrowd;
+
+weft_status sql_measure_crowd(LabSql *sql, const SqlCrowd *crowd, int n_runs, double *time_ms);
 
 #endif

@@ -7,6 +7,7 @@ static const WorkKind *const kinds[] = {
     &work_histogram,      &work_black_scholes,    &work_convolution, &work_monte_carlo,         &work_md5,
     &work_radial_distribution, &work_nested_loop_join, &work_hash_join, &work_hash_build, &work_hash_probe,
     &work_hash_probe_2, &work_arithmetic, &work_one_minus, &work_one_plus, &work_product,
+    &work_two_selects, &work_first_select, &work_second_select,
 };
 
 int work_count(void)

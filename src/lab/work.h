@@ -74,6 +74,7 @@ extern const WorkKind work_matrix_multiply, work_convolution, work_black_scholes
     work_md5, work_radial_distribution, work_arithmetic, work_one_minus, work_one_plus, work_product;
 extern const WorkKind work_nested_loop_join, work_hash_join, work_hash_build, work_hash_probe,      // work_joins.c
     work_hash_probe_2;
+extern const WorkKind work_two_selects, work_first_select, work_second_select;                      // work_selects.c
 extern const WorkKind work_synthetic;                       // computes nothing: its time is what counts
 
 #endif

@@ -13,6 +13,8 @@
 #include "device/cuda_driver.h"
 #include "jit/nvrtc_library.h"
 
+// It takes the stars of parameters in macros for products.
+// clang-format off
 #define CALL __attribute__((visibility("default")))
 #define DEFINE(symbol, parameters) CALL CuResult symbol parameters; CALL CuResult symbol parameters
 

@@ -1,7 +1,7 @@
 // lab.c - the lab's kernels through src/lab/gpu.c: compiled, launched, timed, checked, and any call failing.
 //
 //     WEFT_LIBCUDA=build/gpu/libfake_lab_cuda.so WEFT_LIBNVRTC=build/gpu/libfake_lab_cuda.so build/gpu/lab
-//     build/gpu/lab                                       # on a GPU: every kernel at many shapes, with its whole work
+//     build/gpu/lab                                       # on a GPU: small work at many shapes, all of it at three
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -19,12 +19,12 @@ static void check(bool is_right, const char *what, const char *got)
     else n_failed++, printf("failed: %s: %.300s\n", what, got);
 }
 
-static LabGpu *open_lab(Arena *arena, Error *err)
+static LabGpu *open_lab(Arena *arena, bool is_small, Error *err)
 {
     LabGpu *gpu = NULL;
     error_clear(err);
     if (lab_gpu_open(arena, 0, &gpu, err)) return NULL;
-    if (fail_at) lab_gpu_take_small_work(gpu);
+    if (is_small) lab_gpu_take_small_work(gpu);
     return gpu;
 }
 
@@ -135,7 +135,7 @@ static weft_status do_some_of_all(Arena *arena, Error *err)
 {
     LabLaunch launches[4];
     Timeline timeline;
-    LabGpu *gpu = open_lab(arena, err);
+    LabGpu *gpu = open_lab(arena, true, err);
     const LabKernel *sum = lab_pool_find(LAB_POOL_REAL, "reduction");
     i64 time_ns;
     if (!gpu) return err->status;
@@ -167,9 +167,28 @@ static void check_failures(void)
     check(nth > 50 && nth < 1000, "calls of all kinds failed", "too few");
 }
 
+static void check_all_kernels(LabGpu *gpu, const int *sizes, int n_sizes)
+{
+    check_kernels(gpu, LAB_POOL_REAL, sizes, n_sizes);
+    check_kernels(gpu, LAB_POOL_QUERY, sizes, n_sizes);
+    check_kernels(gpu, LAB_POOL_FUSE, sizes, n_sizes);
+}
+
+// Answers at every block size of so many warps, with little work: the CPU's side takes longest.
+static void check_many_shapes(void)
+{
+    static const int many[] = { 32, 64, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024 };
+    Arena *arena = arena_new(NULL, "test");
+    Error err = { 0 };
+    LabGpu *gpu = open_lab(arena, true, &err);
+    check(gpu != NULL, "the GPU opens", err.message);
+    if (gpu) check_all_kernels(gpu, many, COUNT_OF(many));
+    arena_free(arena);
+}
+
 int main(void)
 {
-    static const int some[] = { 64, 160 }, many[] = { 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024 };
+    static const int some[] = { 64, 160 }, three[] = { 64, 256, 1024 };
     const char *driver = getenv("WEFT_LIBCUDA");
     void *fake = driver ? dlopen(driver, RTLD_NOW) : NULL;
     *(void **)&count_left = fake ? dlsym(fake, "fake_lab_left") : NULL;
@@ -177,18 +196,17 @@ int main(void)
     *(void **)&fail_at = fake ? dlsym(fake, "fake_lab_fail") : NULL;
     Arena *arena = arena_new(NULL, "test");
     Error err = { 0 };
-    LabGpu *gpu = open_lab(arena, &err);
+    LabGpu *gpu = open_lab(arena, fail_at != NULL, &err);
     if (!gpu) return printf("failed: %s\n", err.message), 1;
     printf("%s\n", lab_gpu_limits(gpu)->name);
     for (int pool = LAB_POOL_REAL; pool <= LAB_POOL_FUSE; pool++) show_needs(gpu, (LabPool)pool);
-    check_kernels(gpu, LAB_POOL_REAL, fail_at ? some : many, fail_at ? COUNT_OF(some) : COUNT_OF(many));
-    check_kernels(gpu, LAB_POOL_QUERY, fail_at ? some : many, fail_at ? COUNT_OF(some) : COUNT_OF(many));
-    check_kernels(gpu, LAB_POOL_FUSE, some, COUNT_OF(some));
+    check_all_kernels(gpu, fail_at ? some : three, fail_at ? COUNT_OF(some) : COUNT_OF(three));
     check_runs(gpu, arena);
     check_steps(gpu);
     check_synthetic(gpu);
     arena_free(arena);
     if (fail_at) check_failures();
+    else check_many_shapes();
     printf("%d passed, %d failed\n", n_passed, n_failed);
     return n_failed != 0;
 }

@@ -56,6 +56,18 @@ static inline u64 shim_shuffle(u64 value, int from)
 #define __shfl_up_sync(mask, value, by) \
     ((__typeof__(value))shim_shuffle((u64)(value), (int)(threadIdx.x % 32) - (int)(by)))
 
+#define __shfl_sync(mask, value, from) ((__typeof__(value))shim_shuffle((u64)(value), (int)(from)))
+#define __popc(bits)                   __builtin_popcount(bits)
+
+// A bit for each lane of the warp whose value is true.
+static inline u32 __ballot_sync(u32 mask, bool is_true)
+{
+    u32 votes = 0;
+    for (int lane = 0; lane < 32; lane++)
+        votes |= (u32)(shim_shuffle(is_true, lane) != 0) << lane;
+    return votes & mask;
+}
+
 #define atomicAdd(at, value)  __atomic_fetch_add((at), (value), __ATOMIC_RELAXED)
 #define atomicExch(at, value) __atomic_exchange_n((at), (value), __ATOMIC_RELAXED)
 #define atomicCAS(at, is, to)                                                                          \

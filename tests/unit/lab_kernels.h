@@ -16,6 +16,7 @@
 #include "lab/kernels/radial_distribution.cu"
 #include "lab/kernels/reduction.cu"
 #include "lab/kernels/scan.cu"
+#include "lab/kernels/selects.cu"
 #include "lab/kernels/transpose.cu"
 #include "lab/kernels/vector_add.cu"
 // On a GPU each is a program of its own.
@@ -37,7 +38,7 @@ typedef struct LabFunction {
 } LabFunction;
 
 static const LabFunction lab_functions[] = {
-    { "arithmetic", arithmetic },
+    { "arithmetic", arithmetic }, { "selects", selects },
     { "black_scholes", black_scholes }, { "convolution", convolution }, { "histogram", histogram },
     { "matrix_multiply", matrix_multiply }, { "md5", md5 }, { "monte_carlo", monte_carlo },
     { "nested_loop_join", nested_loop_join }, { "radial_distribution", radial_distribution },

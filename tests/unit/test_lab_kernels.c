@@ -59,9 +59,12 @@ static void check_kernel(const char *name, void (*kernel)(const LabArgs), int it
         for (u32 b = 0; b < shapes[s].n_blocks; b++)
             CHECK(outputs.times[b].start_ns > 0 && outputs.times[b].end_ns >= outputs.times[b].start_ns);
         // A bit that is changed is found, in each output.
-        for (int i = 0; i < WORK_OUTPUTS && work->out_bytes[i]; i++) {
+        for (int i = 0; i < WORK_OUTPUTS; i++) {
             u8 *bytes = outputs.out[i];
-            const size_t last = work->out_bytes[i] - 1;
+            if (!work->out_bytes[i])
+                continue;
+            // Of outputs with room for more rows than there are, the first byte is of their number.
+            const size_t last = strstr(name, "select") ? 0 : work->out_bytes[i] - 1;
             bytes[last] ^= 0x40;
             CHECK(!is_right(work, &outputs, &err));
             CHECK_HAS(err.message, name);
@@ -94,6 +97,10 @@ TEST(arithmetic_in_one_kernel) { check_kernel("arithmetic", arithmetic, 21); }
 TEST(arithmetic_minus) { check_kernel("one_minus", arithmetic, 21); }
 TEST(arithmetic_plus) { check_kernel("one_plus", arithmetic, 21); }
 TEST(arithmetic_product) { check_kernel("product", arithmetic, 21); }
+
+TEST(two_selects_in_one_kernel) { check_kernel("two_selects", selects, 21); }
+TEST(first_select) { check_kernel("first_select", selects, 21); }
+TEST(second_select) { check_kernel("second_select", selects, 21); }
 
 TEST(synthetic_kernel_ends_by_rounds_or_by_time)
 {

@@ -76,10 +76,15 @@ TEST(explain_analyze_is_understood)
     CHECK_OK(sql_run(sql, "set weave = off"), err);
     CHECK_OK(sql_measure(sql, "select a, b from t where a >= 2700 and b < 15", 1, &figures), err);
     CHECK_INT(figures.n_kernels, 3);
-    double time_ms = 0;
-    CHECK_OK(sql_measure_pair(sql, "select sum(a) from t", "select sum(b) from t", "set jit = tcc", 1, &time_ms), err);
-    CHECK(time_ms > 0);
-    CHECK_STATUS(sql_measure_pair(sql, "select sum(a) from t", "select sum(x) from t", "set jit = tcc", 1, &time_ms),
-                 WEFT_UNDEFINED_COLUMN);
+    for (int is_at_once = 0; is_at_once < 2; is_at_once++) {
+        double time_ms = 0;
+        const char *queries[] = { "select sum(a) from t", "select sum(b) from t", "select count(*) from t" };
+        const SqlCrowd crowd = { queries, 3, "set jit = tcc", is_at_once };
+        error_clear(&err);
+        CHECK_OK(sql_measure_crowd(sql, &crowd, 1, &time_ms), err);
+        CHECK(time_ms > 0);
+        queries[1] = "select sum(x) from t";
+        CHECK_STATUS(sql_measure_crowd(sql, &crowd, 1, &time_ms), WEFT_UNDEFINED_COLUMN);
+    }
     arena_free(lab.arena);
 }
