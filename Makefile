@@ -65,7 +65,8 @@ shell_sources := $(wildcard src/shell/*.c)
 lib_sources := $(filter-out $(shell_sources),$(wildcard src/*/*.c))
 # The words of kernel text go into the library as text: src/kernel/cpu.h becomes kernel_cpu_text.
 kernel_headers := $(filter-out src/kernel/kernel.h,$(wildcard src/kernel/*.h))
-gen_sources := $(kernel_headers:src/kernel/%.h=$(BUILD)/gen/kernel_%.c) $(BUILD)/gen/math_text.c
+gen_sources := $(kernel_headers:src/kernel/%.h=$(BUILD)/gen/kernel_%.c) $(BUILD)/gen/math_text.c \
+               $(BUILD)/gen/wide_text.c $(BUILD)/gen/math_wide_text.c
 unit_sources := $(wildcard tests/unit/test_*.c)
 example_sources := $(wildcard examples/*.c)
 # Not the words themselves: they are macros beyond what clang-format understands.
@@ -203,6 +204,15 @@ $(BUILD)/gen/kernel_%.c: src/kernel/%.h scripts/embed
 $(BUILD)/gen/math_text.c: src/base/math_text.h scripts/embed
 	@mkdir -p $(@D)
 	$(Q)scripts/embed math_text $< >$@
+
+$(BUILD)/gen/wide_text.c: src/base/wide_text.h scripts/embed
+	@mkdir -p $(@D)
+	$(Q)scripts/embed wide_text $< >$@
+
+$(BUILD)/gen/math_wide_text.c: src/base/math_text.h src/base/wide_text.h scripts/embed
+	@mkdir -p $(@D)
+	$(Q)cat src/base/math_text.h src/base/wide_text.h >$(@D)/math_wide_text.h
+	$(Q)scripts/embed math_wide_text $(@D)/math_wide_text.h >$@
 
 $(BUILD)/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/settings
 	$(call say,CC,$<)

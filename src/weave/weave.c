@@ -21,6 +21,19 @@ static void add_source_vars(Weaver *w)
     }
 }
 
+Range weave_wide_range(Range high)
+{
+    const i128 limit = (i128)1 << 56;
+    if (high.low > high.high) return high;
+    if (!high.known || high.low < -limit || high.high >= limit) {
+        Range range = range_of_type((Type){ .kind = TYPE_NUMERIC });
+        range.nullable = high.nullable;
+        return range;
+    }
+    return (Range){ .known = true, .nullable = high.nullable, .low = high.low * ((i128)1 << 64),
+                    .high = (high.high + 1) * ((i128)1 << 64) - 1 };
+}
+
 // ---- the whole ------------------------------------------------------------------------------------------------------
 
 static const char *title(Weaver *w)
