@@ -113,7 +113,7 @@ static double float_sum(const Groups *groups, const AggState *state, u64 group, 
 // False: it leaves 38 digits.  Numbers of 128 bits were added word by word (write_wide_sum in weave/sink.c).
 static bool add_words(const Groups *groups, const AggState *state, u64 group, i128 low, i128 *sum)
 {
-    const i128 upper = wide_of_words(cell_of(groups, state->upper + 1, group), cell_of(groups, state->upper, group));
+    const i128 upper = wide_of_cells(cell_of(groups, state->upper + 1, group), cell_of(groups, state->upper, group));
     if (upper < INT64_MIN || upper > INT64_MAX) return false;
     if (__builtin_add_overflow((i128)((u128)upper << 64), low, sum)) return false;
     return wide_has_digits(*sum);
@@ -122,7 +122,7 @@ static bool add_words(const Groups *groups, const AggState *state, u64 group, i1
 static i128 sum_of(const Groups *groups, const AggState *state, u64 group)
 {
     const i64 low = cell_of(groups, state->sum, group);
-    i128      sum = state->high < 0 ? low : wide_of_words(cell_of(groups, state->high, group), low);
+    i128      sum = state->high < 0 ? low : wide_of_cells(cell_of(groups, state->high, group), low);
     if (state->upper >= 0 && !add_words(groups, state, group, sum, &sum)) sum = 0;             // check_sums has failed
     return sum;
 }
@@ -131,7 +131,7 @@ static weft_status check_wide_sums(const Groups *groups, const Agg *agg, const A
 {
     for (u64 r = 0; r < groups->n_rows; r++) {
         const u64 group = group_of(groups, r);
-        i128      sum = wide_of_words(cell_of(groups, state->high, group), cell_of(groups, state->sum, group));
+        i128      sum = wide_of_cells(cell_of(groups, state->high, group), cell_of(groups, state->sum, group));
         if (query_should_stop(groups->run, r)) return query_canceled(groups->run);
         if (!add_words(groups, state, group, sum, &sum))
             return fail(groups->run->err, WEFT_OUT_OF_RANGE, agg->at, "numeric out of range");
@@ -180,7 +180,7 @@ static void extreme_value(const Groups *groups, int a, const AggState *state, u6
         value->text.bytes = text.bytes, value->text.length = (u32)text.length;
     } else {
         value->i = cell_of(groups, state->sum, group);
-        if (state->high >= 0) value->i = wide_of_words(cell_of(groups, state->high, group), (i64)value->i);
+        if (state->high >= 0) value->i = wide_of_cells(cell_of(groups, state->high, group), (i64)value->i);
     }
 }
 

@@ -107,12 +107,12 @@ static weft_status keep_high_words(QueryRun *run, const View *view, const Order 
         const u64  row = row_of(order, r);
         const i128 value = is_null_at(view, row) ? range.low : ((const i128 *)view->data)[row];
         if (query_should_stop(run, r)) return query_canceled(run);
-        high[r] = (i64)(value >> 64), cells[r] = (i64)value;
+        high[r] = wide_high_word(value), cells[r] = (i64)value;
     }
     out->high = high;
     out->range = range.low < -limit || range.high > limit ? range_of_type(view->type) : range;
     out->range.nullable = out->valid != NULL;
-    out->high_low = (i64)(range.low >> 64), out->high_high = (i64)(range.high >> 64);
+    out->high_low = wide_high_word(range.low), out->high_high = wide_high_word(range.high);
     return WEFT_OK;
 }
 
@@ -259,19 +259,6 @@ static bool has_high_words(const QueryRun *run, const Pipeline *pipeline, int pl
     return false;
 }
 
-// Of rows that had no need of them.
-static weft_status signs_of(QueryRun *run, const StoredColumn *column, u64 n_rows, const i64 **out)
-{
-    i64 *high;
-    TRY(query_alloc(run, n_rows * 8 + 64, (void **)&high));
-    for (u64 r = 0; r < n_rows; r++) {
-        if (query_should_stop(run, r)) return query_canceled(run);
-        high[r] = -(i64)(column->cells[r] < 0);
-    }
-    *out = high;
-    return WEFT_OK;
-}
-
 static ColumnChunk chunk_of_words(const StoredColumn *column, const i64 *cells, i64 low, i64 high)
 {
     return (ColumnChunk){ .data = cells, .valid = column->valid, .width = 8, .has_range = true, .min = low, .max = high };
@@ -291,12 +278,11 @@ static weft_status add_word_columns(QueryRun *run, const Pipeline *pipeline, int
         const Stored       *stored = run->stored[pipeline->inputs[i]];
         const StoredColumn *column = &stored->columns[place];
         const i64          *words = column->high;
-        const i64           first = words ? column->high_low : -1, last = words ? column->high_high : 0;
         if (!stored->n_rows) continue;
-        if (!words) TRY(signs_of(run, column, stored->n_rows, &words));
-        chunks[chunk].columns[at] = chunk_of_words(column, words, first, last);
+        if (!words) TRY(query_alloc(run, stored->n_rows * 8 + 64, (void **)&words));      // all 0
+        chunks[chunk].columns[at] = chunk_of_words(column, words, column->high_low, column->high_high);
         chunks[chunk].columns[at + 1] = chunk_of_words(column, column->cells, INT64_MIN, INT64_MAX);
-        high->range = unite(high->range, (Range){ .known = true, .low = first, .high = last });
+        high->range = unite(high->range, (Range){ .known = true, .low = column->high_low, .high = column->high_high });
         high->range.nullable |= column->valid != NULL;
         chunk++;
     }

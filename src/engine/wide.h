@@ -17,6 +17,10 @@ int    wide_column_id(const Expr *output);     // of such an expression, for the
 const char *wide_column_name(const QueryRun *run, int id);     // for people, of low words too
 bool   wide_has_digits(i128 value);            // 38 at most
 
-static inline i128 wide_of_words(i64 high, i64 low) { return (i128)((u128)(u64)high << 64 | (u64)low); }
+// Words of a column (weave_low_id): both signed.
+static inline i128 wide_of_words(i64 high, i64 low) { return (i128)(((u128)(u64)high << 64) + (u128)(i128)low); }
+static inline i64  wide_high_word(i128 number) { return (i64)((number - (i64)number) >> 64); }
+// Words of an accumulator: two's complement.
+static inline i128 wide_of_cells(i64 high, i64 low) { return (i128)((u128)(u64)high << 64 | (u64)low); }
 
 #endif

@@ -5,13 +5,14 @@
 //
 //     group by total      ->      group by high_word(total), low_word(total)
 //
-// Both are NULL where the number is.  The low word is a signed number here, whatever it means.
+// Both are NULL where the number is.  The low word is signed: number = high * 2^64 + low, so the high word of a number
+// that fits 64 bits is 0, and statistics of the high words prove that.
 
 #include "plan/functions.h"
 
 #include "plan/expr_int.h"
 
-FORMULA_WHOLE(high_word, x >> 64)
+FORMULA_WHOLE(high_word, (x - (long long)x) >> 64)
 FORMULA_WHOLE(low_word, (long long)x)
 
 static bool give_bigint(Expr *const *args, Type *types, Type *result)
@@ -23,7 +24,8 @@ static bool give_bigint(Expr *const *args, Type *types, Type *result)
 static Range range_of_high_word(const Function *function, const Expr *call, const Range *args)
 {
     if (args[0].low > args[0].high) return args[0];
-    return (Range){ .known = true, .low = args[0].low >> 64, .high = args[0].high >> 64 };
+    return (Range){ .known = true, .low = high_word_host(args[0].low, 1, 1, 0),
+                    .high = high_word_host(args[0].high, 1, 1, 0) };
 }
 
 static Range range_of_low_word(const Function *function, const Expr *call, const Range *args)

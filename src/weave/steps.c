@@ -183,7 +183,7 @@ static weft_status let_words(Weaver *w, const WeaveStep *step, Val *val)
 {
     const char *name = weave_name(w, "value"), *high = weave_carry(w, "i64", PRINT("%s_high", name), 8),
                *low = weave_carry(w, "i64", name, 8), *null = NULL;
-    weave_stmt(w, "%s[i] = %s;", high, val->high);
+    weave_stmt(w, "%s[i] = %s - WIDE_HIGH(%s);", high, val->high, val->value);
     weave_stmt(w, "%s[i] = %s;", low, val->value);
     if (val->null) {
         null = weave_carry(w, "u8", PRINT("%s_null", name), 1);
@@ -192,7 +192,9 @@ static weft_status let_words(Weaver *w, const WeaveStep *step, Val *val)
     weave_each(w);
     Val word = { .null = null ? PRINT("%s[i]", null) : NULL, .range = val->range };
     word.range.known = true, word.range.nullable = null != NULL;
-    if (val->range.low <= val->range.high) word.range.low = val->range.low >> 64, word.range.high = val->range.high >> 64;
+    const i128 half = (i128)1 << 63;
+    if (val->range.low <= val->range.high)
+        word.range.low = (val->range.low + half) >> 64, word.range.high = (val->range.high + half) >> 64;
     word.value = PRINT("%s[i]", high);
     weave_add_value(w, step->let, name, step->value->type, &word);
     word.value = PRINT("%s[i]", low);

@@ -110,7 +110,14 @@ weft_status weave_column(Weaver *w, const Expr *expr, Val *out)
     Val low;
     const Range range = weave_wide_range(out->range);
     value_of_var(w, weave_low_var(w, expr->column), &low);
-    *out = (Val){ .value = low.value, .high = out->value, .null = out->null, .range = range };
+    if (range_is_word(range)) {        // all high words are 0
+        *out = low;
+        return WEFT_OK;
+    }
+    *out = (Val){ .value = low.value,
+                  .high = PRINT("(%s + WIDE_HIGH(%s))", out->value, low.value),
+                  .null = out->null,
+                  .range = range };
     return WEFT_OK;
 }
 
@@ -135,7 +142,7 @@ static Val value_of_const(Weaver *w, const Expr *expr)
 
 // ---- numbers of 128 bits --------------------------------------------------------------------------------------------
 //
-// Such a value is two words of text.  It is made where ranges do not prove that 64 bits are enough, and its type is
+// Such a value is two words of text, two's complement (not as columns have it, see weave_low_id).  It is made where ranges do not prove that 64 bits are enough, and its type is
 // numeric then: no other has so many digits.
 
 static Val constant_words(Weaver *w, i128 value)
@@ -220,7 +227,9 @@ static weft_status value_of_word(Weaver *w, const Expr *expr, Val *out)
     TRY(weave_value(w, expr->args[0], out));
     const Range range = function_range(expr, &out->range);
     *out = widened(w, *out);
-    *out = (Val){ .value = is_high ? out->high : out->value, .null = out->null, .range = range };
+    *out = (Val){ .value = is_high ? PRINT("(%s - WIDE_HIGH(%s))", out->high, out->value) : out->value,
+                  .null = out->null,
+                  .range = range };
     return WEFT_OK;
 }
 

@@ -30,8 +30,9 @@ Range weave_wide_range(Range high)
         range.nullable = high.nullable;
         return range;
     }
-    return (Range){ .known = true, .nullable = high.nullable, .low = high.low * ((i128)1 << 64),
-                    .high = (high.high + 1) * ((i128)1 << 64) - 1 };
+    const i128 word = (i128)1 << 64, half = (i128)1 << 63;
+    return (Range){ .known = true, .nullable = high.nullable, .low = high.low * word - half,
+                    .high = high.high * word + half - 1 };
 }
 
 // ---- the whole ------------------------------------------------------------------------------------------------------
