@@ -30,31 +30,56 @@
 
 // ---- sources --------------------------------------------------------------------------------------------------------
 
+static void add_word(QueryRun *run, const Table *table, int place, int id, int *chunk_column, Source *source)
+{
+    const ColumnRange known = table_column_range(table, place);
+    chunk_column[source->n_columns] = place;
+    source->columns[source->n_columns++] =
+        (SourceColumn){ .id = id,
+                        .name = wide_column_name(run, id),
+                        .type = TYPE(BIGINT),
+                        .width = known.width,
+                        .range = { .known = true, .nullable = known.n_nulls > 0, .low = known.min, .high = known.max } };
+}
+
+// A column of 128 bits is two of the source.
+static void add_words(QueryRun *run, const Table *table, int place, int id, int *chunk_column, Source *source)
+{
+    add_word(run, table, place, id, chunk_column, source);
+    add_word(run, table, table->columns[place].low, weave_low_id(id), chunk_column, source);
+}
+
 static Source *table_source(QueryRun *run, const Pipeline *pipeline, const ColumnSet *needed)
 {
     const Table *table = pipeline->table;
     Source      *source = arena_make(run->arena, Source);
-    int         *chunk_column = arena_array(run->arena, int, pipeline->n_columns + 1);
+    int         *chunk_column = arena_array(run->arena, int, 2 * pipeline->n_columns + 1);
     *source = (Source){ .name = pipeline->name,
                         .n_chunks = table->n_chunks,
                         .chunks = table->chunks,
                         .n_rows = table->n_rows,
                         .from_store = true };
-    source->columns = arena_array(run->arena, SourceColumn, pipeline->n_columns + 1);
+    source->columns = arena_array(run->arena, SourceColumn, 2 * pipeline->n_columns + 1);
     source->chunk_column = chunk_column;
     for (int i = 0; i < pipeline->n_columns; i++) {
         const int     place = pipeline->places[i];
         const Column *column = &table->columns[place];
+        const Range   range = plan_range_of_stored(table, place);
         if (!columns_has(needed, pipeline->columns[i])) continue;
-        chunk_column[source->n_columns] = place;
+        if (column->low && !range_is_word(range)) {
+            add_words(run, table, place, pipeline->columns[i], chunk_column, source);
+            continue;
+        }
+        const int stored = column->low ? column->low : place;          // high words are all 0
+        chunk_column[source->n_columns] = stored;
         source->columns[source->n_columns++] = (SourceColumn){
             .id = pipeline->columns[i],
             .name = column->name,
             .type = column->type,
             .dict = column->dict,
             .dict_count = column->dict_count,
-            .width = table_column_range(table, place).width,
-            .range = plan_range_of_stored(table, place),
+            .width = table_column_range(table, stored).width,
+            .range = range,
         };
     }
     return source;

@@ -44,7 +44,7 @@ static bool range_of_payload(const Scope *scope, int column, Range *range)
             if (table->payloads[p].id == column) *range = table->payloads[p].range, is_found = true;
             has_low |= table->payloads[p].id == weave_low_id(column);
         }
-        if (has_low) *range = weave_wide_range(*range);
+        if (has_low) *range = range_of_words(*range);
         if (is_found) return true;
     }
     return false;

@@ -189,6 +189,7 @@ typedef struct Range {
 
 Range range_of_type(Type type);
 bool  range_is_word(Range range);          // all of it fits 64 bits
+Range range_of_words(Range high);          // of numbers of 128 bits: what the range of their high words proves
 // COLUMN gives what is known of a column; called for EXPR_COLUMN only.
 typedef Range (*RangeOfColumn)(void *context, const Expr *column);
 Range range_of(const Expr *expr, RangeOfColumn column, void *context);

@@ -52,6 +52,16 @@ Range range_of_type(Type type)
     }
 }
 
+Range range_of_words(Range high)
+{
+    const i128 limit = (i128)1 << 56;
+    if (high.low > high.high) return high;
+    if (!high.known || high.low < -limit || high.high >= limit) return range_of_any_numeric(high.nullable);
+    const i128 word = (i128)1 << 64, half = (i128)1 << 63;
+    return (Range){ .known = true, .nullable = high.nullable, .low = high.low * word - half,
+                    .high = high.high * word + half - 1 };
+}
+
 static bool range_is_empty(Range range) { return range.low > range.high; }
 
 // Every arithmetic result is checked against its type when it is computed, so the type bounds it in any case.

@@ -200,7 +200,7 @@ void weave_on_stack(Weaver *w, int bytes)
 
 static bool is_needed_later(const Weaver *w, const Var *var)
 {
-    return columns_has(&w->later, var->id);
+    return var->id < 0 || columns_has(&w->later, var->id);         // low words: no test looks at them alone
 }
 
 static const char *stored_type(const Var *var)

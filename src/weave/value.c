@@ -108,7 +108,7 @@ weft_status weave_column(Weaver *w, const Expr *expr, Val *out)
     value_of_var(w, var, out);
     if (!weave_low_var(w, expr->column)) return WEFT_OK;
     Val low;
-    const Range range = weave_wide_range(out->range);
+    const Range range = range_of_words(out->range);
     value_of_var(w, weave_low_var(w, expr->column), &low);
     if (range_is_word(range)) {        // all high words are 0
         *out = low;
@@ -867,7 +867,7 @@ weft_status weave_truth(Weaver *w, const Expr *expr, bool wanted, const char **c
 static Range column_range(void *context, const Expr *column)
 {
     const Var *var = weave_var_of(context, column);
-    if (var && weave_low_var(context, column->column)) return weave_wide_range(var->range);
+    if (var && weave_low_var(context, column->column)) return range_of_words(var->range);
     return var ? var->range : range_of_type(column->type);
 }
 

@@ -21,20 +21,6 @@ static void add_source_vars(Weaver *w)
     }
 }
 
-Range weave_wide_range(Range high)
-{
-    const i128 limit = (i128)1 << 56;
-    if (high.low > high.high) return high;
-    if (!high.known || high.low < -limit || high.high >= limit) {
-        Range range = range_of_type((Type){ .kind = TYPE_NUMERIC });
-        range.nullable = high.nullable;
-        return range;
-    }
-    const i128 word = (i128)1 << 64, half = (i128)1 << 63;
-    return (Range){ .known = true, .nullable = high.nullable, .low = high.low * word - half,
-                    .high = high.high * word + half - 1 };
-}
-
 // ---- the whole ------------------------------------------------------------------------------------------------------
 
 static const char *title(Weaver *w)

@@ -20,7 +20,6 @@
 // high words have the column's id, the low words this one, which no column of the plan has.  So sources, join tables and what lies between kernels
 // know only words.  Steps and sinks that hand such values on are given both words by name (plan/functions_wide.c).
 static inline int weave_low_id(int column) { return -1 - column; }
-Range weave_wide_range(Range high);            // what the range of its high words says about such a column
 
 typedef struct SourceColumn {
     int         id;                    // which column of the plan this is; below 0: see weave_low_id

@@ -265,3 +265,59 @@ TEST(two_words_multiply_and_divide_as_one_of_128_bits)
         CHECK((i128)((u128)(u64)high << 64 | (u64)low) == rounded);
     }
 }
+
+// ---- tables ---------------------------------------------------------------------------------------------------------
+
+enum { COPIED = 5000 };
+
+static void write_numbers(const char *path, i128 *sum, i128 *least)
+{
+    FILE *file = fopen(path, "w");
+    CHECK(file);
+    *sum = 0, *least = 0;
+    for (int r = 0; r < COPIED; r++) {
+        const i128 number = random_number() / 100000;
+        char       text[TEXT_MAX];
+        print_number(number, 3, text);
+        fprintf(file, r % 10 ? "%d,%s\n" : "%d,\n", r, text);
+        if (r % 10 == 0) continue;
+        *sum += number, *least = MIN_OF(*least, number);
+    }
+    fclose(file);
+}
+
+static void check_table(i128 sum, i128 least)
+{
+    weft_result *result = query("select count(x), sum(x), min(x), count(*) from n");
+    char         got[TEXT_MAX], text[TEXT_MAX];
+    format_cell(result, 0, 0, got);
+    CHECK_INT(atoi(got), COPIED - COPIED / 10);
+    print_number(sum, 3, text);
+    format_cell(result, 1, 0, got);
+    CHECK_STR(got, text);
+    print_number(least, 3, text);
+    format_cell(result, 2, 0, got);
+    CHECK_STR(got, text);
+    weft_result_free(result);
+}
+
+TEST(numerics_of_two_words_are_copied_and_found_again)
+{
+    const char *path = fresh_path();
+    char        data[512], sql[1024];
+    i128        sum, least;
+    snprintf(data, sizeof data, "%s.csv", path);
+    snprintf(sql, sizeof sql, "copy n (id, x) from '%s' with (format csv)", data);
+    write_numbers(data, &sum, &least);
+    open_db(path);
+    run("set chunk_rows = 1024");
+    run("create table n (x numeric(38,3), id integer, y numeric(19,0))");
+    run(sql);
+    check_table(sum, least);
+    close_db();
+    open_db(path);
+    check_table(sum, least);
+    run("insert into n values (0.001, 1, 5), (-0.001, 2, null)");
+    run("select * from n where y = 5");
+    close_db();
+}
