@@ -90,6 +90,12 @@ static weft_status bind_text_type(Binder *binder, const PgQuery__TypeName *name,
         return fail(binder->err, WEFT_INVALID_PARAMETER, name->location, "invalid type modifier of varchar");
     if (length < 1)
         return fail(binder->err, WEFT_INVALID_PARAMETER, name->location, "length for type varchar must be at least 1");
+    if (length > TEXT_LENGTH_MAX) {
+        fail(binder->err, WEFT_UNSUPPORTED, name->location, "a length of %d is not supported", length);
+        error_hint(binder->err, "The largest length is %d; text has no limit.", TEXT_LENGTH_MAX);
+        return WEFT_UNSUPPORTED;
+    }
+    if (out->has_length) out->type = type_text(length);
     return WEFT_OK;
 }
 

@@ -461,6 +461,8 @@ static weft_status parse_text(CopyParser *parser, Field *field, FieldText raw, u
         return put_null(parser, field, row, err);
     FieldText clean;
     TRY(clean_field(parser, raw, &clean, err));
+    if (type_text_length(field->type))
+        TRY(value_fit_text(field->type, clean.bytes, &clean.length, err));
     return code_of(field, clean, &field->i[row], err);
 }
 

@@ -33,6 +33,11 @@ typedef struct Type { u8 kind, precision, scale; } Type;
 
 #define TYPE(k) ((Type){ .kind = TYPE_##k })
 
+// Text of a limited length, as varchar(n): the limit is where other types have their digits.  0: no limit.
+enum { TEXT_LENGTH_MAX = 0xffff };
+static inline Type type_text(int length) { return (Type){ TYPE_TEXT, (u8)length, (u8)(length >> 8) }; }
+static inline int  type_text_length(Type type) { return type.kind == TYPE_TEXT ? type.precision | type.scale << 8 : 0; }
+
 const char *type_name(Type type, char buffer[32]);                // "decimal(12,2)"; returns buffer
 bool        type_is_integer(Type type);                            // smallint, integer, bigint
 bool        type_is_float(Type type);                              // real, double
@@ -55,6 +60,8 @@ typedef struct Value {
 // Text to value, as PostgreSQL reads literals and COPY fields (surrounding blanks allowed except for text).
 // BAD_TEXT, BAD_DATETIME or OUT_OF_RANGE on failure.  Text values point into the input.
 weft_status value_parse(Type type, const char *bytes, size_t length, Value *value, Error *err);
+// Text for a column of TYPE: blanks past its length are cut off (*LENGTH), anything else is TEXT_TOO_LONG.
+weft_status value_fit_text(Type type, const char *bytes, size_t *length, Error *err);
 // As psql prints it; full length is returned.
 size_t      value_format(const Value *value, char *buffer, size_t capacity);
 int         value_compare(const Value *a, const Value *b);         // same type, neither NULL; NaN is largest, text by
