@@ -33,13 +33,14 @@
 static void add_word(QueryRun *run, const Table *table, int place, int id, int *chunk_column, Source *source)
 {
     const ColumnRange known = table_column_range(table, place);
+    const Range       range = { .known = true, .nullable = known.n_nulls > 0, .low = known.min, .high = known.max };
     chunk_column[source->n_columns] = place;
     source->columns[source->n_columns++] =
         (SourceColumn){ .id = id,
                         .name = wide_column_name(run, id),
                         .type = TYPE(BIGINT),
                         .width = known.width,
-                        .range = { .known = true, .nullable = known.n_nulls > 0, .low = known.min, .high = known.max } };
+                        .range = range };
 }
 
 // A column of 128 bits is two of the source.
@@ -49,10 +50,11 @@ static void add_words(QueryRun *run, const Table *table, int place, int id, int 
     add_word(run, table, table->columns[place].low, weave_low_id(id), chunk_column, source);
 }
 
-static Source *table_source(QueryRun *run, const Pipeline *pipeline, const ColumnSet *needed)
+// Texts are read here, where it is known which columns the pipeline needs.
+static weft_status table_source(QueryRun *run, const Pipeline *pipeline, const ColumnSet *needed, Source **out)
 {
     const Table *table = pipeline->table;
-    Source      *source = arena_make(run->arena, Source);
+    Source      *source = *out = arena_make(run->arena, Source);
     int         *chunk_column = arena_array(run->arena, int, 2 * pipeline->n_columns + 1);
     *source = (Source){ .name = pipeline->name,
                         .n_chunks = table->n_chunks,
@@ -66,6 +68,7 @@ static Source *table_source(QueryRun *run, const Pipeline *pipeline, const Colum
         const Column *column = &table->columns[place];
         const Range   range = plan_range_of_stored(table, place);
         if (!columns_has(needed, pipeline->columns[i])) continue;
+        if (column->dict) TRY(dict_load(column->dict, run->err));
         if (column->low && !range_is_word(range)) {
             add_words(run, table, place, pipeline->columns[i], chunk_column, source);
             continue;
@@ -82,7 +85,7 @@ static Source *table_source(QueryRun *run, const Pipeline *pipeline, const Colum
             .range = range,
         };
     }
-    return source;
+    return WEFT_OK;
 }
 
 // ---- steps: filters as early as they can be, probes by what they let through ----------------------------------------
@@ -640,7 +643,9 @@ static weft_status make_job(QueryRun *run, int number, PipelineJob *pj)
     set_sink(run, pj);
     if (!pipeline->table) return WEFT_OK;
     const ColumnSet needed = weave_columns_needed(run->arena, &pj->job, 0);
-    pj->job.source = table_source(run, pipeline, &needed);
+    Source         *source;
+    TRY(table_source(run, pipeline, &needed, &source));
+    pj->job.source = source;
     return WEFT_OK;
 }
 

@@ -261,7 +261,9 @@ static bool has_high_words(const QueryRun *run, const Pipeline *pipeline, int pl
 
 static ColumnChunk chunk_of_words(const StoredColumn *column, const i64 *cells, i64 low, i64 high)
 {
-    return (ColumnChunk){ .data = cells, .valid = column->valid, .width = 8, .has_range = true, .min = low, .max = high };
+    return (ColumnChunk){
+        .data = cells, .valid = column->valid, .width = 8, .has_range = true, .min = low, .max = high
+    };
 }
 
 static weft_status add_word_columns(QueryRun *run, const Pipeline *pipeline, int c, Source *source, Chunk *chunks)
@@ -334,7 +336,8 @@ weft_status stored_source(QueryRun *run, const Pipeline *pipeline, const ColumnS
             return fail(run->err, WEFT_UNSUPPORTED, -1, "more than %u rows of a subquery", STORED_CHUNK_ROWS);
         if (!n_rows) continue;
         chunks[source->n_chunks] =
-            (Chunk){ .n_rows = (u32)n_rows, .columns = arena_array(run->arena, ColumnChunk, 2 * pipeline->n_columns + 1) };
+            (Chunk){ .n_rows = (u32)n_rows,
+                     .columns = arena_array(run->arena, ColumnChunk, 2 * pipeline->n_columns + 1) };
         list[source->n_chunks] = &chunks[source->n_chunks];
         source->n_chunks++, source->n_rows += n_rows;
     }

@@ -298,10 +298,10 @@ static weft_status describe_payload(Builder *b, int p, Payload *payload, Coding 
     const int        output = b->table->n_keys + p;
     const OutColumn *out = &b->woven->outputs[output];
     const int        column = b->pipeline->payload[p].column;
-    const bool       is_low = expr_is_low_word(b->pipeline->payload[p].value);
-    *payload = (Payload){ .id = is_low ? weave_low_id(column) : column,
+    const int        id = expr_is_low_word(b->pipeline->payload[p].value) ? weave_low_id(column) : column;
+    *payload = (Payload){ .id = id,
                           .number = p,
-                          .name = arena_strdup(b->home, wide_column_name(b->run, is_low ? weave_low_id(column) : column)),
+                          .name = arena_strdup(b->home, wide_column_name(b->run, id)),
                           .type = out->type,
                           .dict = keep_dict(b, out->dict),
                           .dict_count = out->dict_count,

@@ -12,7 +12,7 @@
 
 // ---- what is known of a column when its pipeline runs ---------------------------------------------------------------
 
-typedef struct Scope { const QueryRun *run; const Pipeline *pipeline; } Scope;
+typedef struct WideScope { const QueryRun *run; const Pipeline *pipeline; } WideScope;
 
 static Range unite(Range a, Range b)
 {
@@ -25,7 +25,7 @@ static Range unite(Range a, Range b)
                     .high = MAX_OF(a.high, b.high) };
 }
 
-static Range range_of_stored(const Scope *scope, int place)
+static Range range_of_stored(const WideScope *scope, int place)
 {
     Range range = { .known = true, .low = 0, .high = -1 };
     for (int i = 0; i < scope->pipeline->n_inputs; i++) {
@@ -35,7 +35,7 @@ static Range range_of_stored(const Scope *scope, int place)
     return range;
 }
 
-static bool range_of_payload(const Scope *scope, int column, Range *range)
+static bool range_of_payload(const WideScope *scope, int column, Range *range)
 {
     for (int q = 0; q < scope->pipeline->n_probes; q++) {
         const JoinTable *table = scope->run->tables[scope->pipeline->probes[q].build];
@@ -52,7 +52,7 @@ static bool range_of_payload(const Scope *scope, int column, Range *range)
 
 static Range range_of_column(void *context, const Expr *column)
 {
-    const Scope    *scope = context;
+    const WideScope    *scope = context;
     const Pipeline *pipeline = scope->pipeline;
     Range           range;
     for (int c = 0; c < pipeline->n_columns; c++)
@@ -60,14 +60,15 @@ static Range range_of_column(void *context, const Expr *column)
             return pipeline->table ? plan_range_of_stored(pipeline->table, pipeline->places[c])
                                    : range_of_stored(scope, pipeline->places[c]);
     for (int l = 0; l < pipeline->n_lets; l++)
-        if (pipeline->lets[l].column == column->column) return range_of(pipeline->lets[l].value, range_of_column, context);
+        if (pipeline->lets[l].column == column->column)
+            return range_of(pipeline->lets[l].value, range_of_column, context);
     if (range_of_payload(scope, column->column, &range)) return range;
     return scope->run->plan->columns[column->column].range;
 }
 
 bool wide_is_needed(const QueryRun *run, const Pipeline *pipeline, const Expr *expr)
 {
-    Scope scope = { run, pipeline };
+    WideScope scope = { run, pipeline };
     return expr->type.kind == TYPE_NUMERIC && !range_is_word(range_of(expr, range_of_column, &scope));
 }
 

@@ -8,7 +8,8 @@
 
 extern const FunctionFamily functions_math, functions_date, functions_hidden, functions_wide;
 
-static const FunctionFamily *const families[] = { &functions_math, &functions_date, &functions_hidden, &functions_wide };
+static const FunctionFamily *const families[] = { &functions_math, &functions_date, &functions_hidden,
+                                                  &functions_wide };
 
 int functions_count(void)
 {

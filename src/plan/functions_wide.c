@@ -30,7 +30,8 @@ static Range range_of_high_word(const Function *function, const Expr *call, cons
 
 static Range range_of_low_word(const Function *function, const Expr *call, const Range *args)
 {
-    return range_is_word(args[0]) ? args[0] : range_of_type(TYPE(BIGINT));
+    const bool is_word = args[0].low >= INT64_MIN && args[0].high <= INT64_MAX;
+    return is_word ? args[0] : (Range){ .known = true, .low = INT64_MIN, .high = INT64_MAX };
 }
 
 static const Function functions[] = {
@@ -42,26 +43,3 @@ static const Function functions[] = {
 
 extern const FunctionFamily functions_wide;
 const FunctionFamily functions_wide = { NULL, functions, COUNT_OF(functions) };
-
-bool expr_is_high_word(const Expr *expr)
-{
-    return expr->kind == EXPR_CALL && function_of(expr->op) == &functions[0];
-}
-
-bool expr_is_low_word(const Expr *expr)
-{
-    return expr->kind == EXPR_CALL && function_of(expr->op) == &functions[1];
-}
-
-// Not folded: the engine looks for these calls.
-static Expr *word_call(Arena *arena, const char *name, Expr *expr)
-{
-    Expr *call = arena_make(arena, Expr), **args = arena_array(arena, Expr *, 1);
-    args[0] = expr;
-    *call = (Expr){ .kind = EXPR_CALL, .type = TYPE(BIGINT), .at = expr->at, .op = function_find_hidden(name),
-                    .n_args = 1, .args = args, .depth = MAX_OF(expr->depth, 1) + 1, .size = MAX_OF(expr->size, 1) + 1 };
-    return call;
-}
-
-Expr *expr_high_word(Arena *arena, Expr *expr) { return word_call(arena, "high_word", expr); }
-Expr *expr_low_word(Arena *arena, Expr *expr) { return word_call(arena, "low_word", expr); }

@@ -156,7 +156,7 @@ bool      expr_has_column(const Expr *expr, int column);
 typedef const Expr *ReplaceLeaf(void *context, const Expr *leaf);                        // NULL: it stays
 weft_status expr_replace(Arena *arena, const Expr *expr, ReplaceLeaf *give, void *context, Expr **out, Error *err);
 
-// A number of 128 bits as two of 64, for what knows no others (functions_wide.c).  Each is a call over EXPR, even where
+// A number of 128 bits as two of 64, for what knows no others (words.c).  Each is a call over EXPR, even where
 // that is constant.
 Expr *expr_high_word(Arena *arena, Expr *expr);
 Expr *expr_low_word(Arena *arena, Expr *expr);
@@ -181,7 +181,8 @@ FloatRange float_range_of_bits(FloatBits bits, bool has_range, double low, doubl
 int        float_range_most(FloatRange range);                                 // magnitudes are below 2^(most + 1)
 
 typedef struct Range {
-    bool known;  // false: floats, or nothing proved; LOW and HIGH then span the type.  Known: they have 120 bits at most
+    bool known;                        // false: floats, or nothing proved; LOW and HIGH then span the type.  Known:
+                                       // they have 120 bits at most
     bool nullable;
     i128 low, high;                    // of the non-NULL values; low > high: there are none
     FloatRange f;                      // the same for floats

@@ -174,8 +174,8 @@ Range plan_range_of_stored(const Table *table, int column)
         return range;
     }
     if (!known.has_range) return (Range){ .known = true, .nullable = range.nullable, .low = 0, .high = -1 };
-    if (def->low && (known.min || known.max))
-        return range_of_words((Range){ .known = true, .nullable = range.nullable, .low = known.min, .high = known.max });
+    const Range words = { .known = true, .nullable = range.nullable, .low = known.min, .high = known.max };
+    if (def->low && (known.min || known.max)) return range_of_words(words);
     if (def->low) {                    // every number is its low word
         const ColumnRange low = table_column_range(table, def->low);
         return (Range){ .known = true, .nullable = range.nullable, .low = low.min, .high = low.max };

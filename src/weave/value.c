@@ -142,8 +142,8 @@ static Val value_of_const(Weaver *w, const Expr *expr)
 
 // ---- numbers of 128 bits --------------------------------------------------------------------------------------------
 //
-// Such a value is two words of text, two's complement (not as columns have it, see weave_low_id).  It is made where ranges do not prove that 64 bits are enough, and its type is
-// numeric then: no other has so many digits.
+// Such a value is two words of text, two's complement (not as columns have it, see weave_low_id).  It is made where
+// ranges do not prove that 64 bits are enough, and its type is numeric then: no other has so many digits.
 
 static Val constant_words(Weaver *w, i128 value)
 {
@@ -168,8 +168,8 @@ static Val without_null(Weaver *w, Val val, const char *null)
     return val;
 }
 
-// R was made by a word of 128 bits, R_high with it.  38 digits are looked at where RANGE does not prove them (it is known
-// then); a row that fails goes on with 0.
+// R was made by a word of 128 bits, R_high with it.  38 digits are looked at where RANGE does not prove them (it is
+// known then); a row that fails goes on with 0.
 static Val wide_result(Weaver *w, const char *r, const char *null, Range range, const Expr *expr)
 {
     Val out = { .value = r, .high = PRINT("%s_high", r), .null = null, .range = range };
@@ -183,6 +183,7 @@ static Val wide_result(Weaver *w, const char *r, const char *null, Range range, 
 
 static Val wide_arithmetic(Weaver *w, const Expr *expr, Val a, Val b)
 {
+    static const char *const words[] = { [OP_ADD] = "ADD", [OP_SUB] = "SUB", [OP_MUL] = "MUL", [OP_MOD] = "MOD" };
     const Range range = range_of_call(expr->op, expr->type, a.range, b.range);
     const char *null = either(w, a.null, b.null), *r = PRINT("e%d", w->n_temps++);
     if (null) null = shorten(w, "u8", null);
@@ -191,12 +192,7 @@ static Val wide_arithmetic(Weaver *w, const Expr *expr, Val a, Val b)
     const int   check = divides ? weave_check(w, WEFT_DIVISION_BY_ZERO, expr->at, "division by zero")
                                 : weave_check(w, WEFT_OUT_OF_RANGE, expr->at, "numeric out of range");
     const char *divisor = divides && null ? PRINT("(%s | %s)", b.value, null) : b.value;
-    switch (expr->op) {
-        case OP_ADD: weave_stmt(w, "WIDE_ADD(%s, %s, %s, %s, %s, %d)", r, a.high, a.value, b.high, b.value, check); break;
-        case OP_SUB: weave_stmt(w, "WIDE_SUB(%s, %s, %s, %s, %s, %d)", r, a.high, a.value, b.high, b.value, check); break;
-        case OP_MUL: weave_stmt(w, "WIDE_MUL(%s, %s, %s, %s, %s, %d)", r, a.high, a.value, b.high, b.value, check); break;
-        default:     weave_stmt(w, "WIDE_MOD(%s, %s, %s, %s, %s, %d)", r, a.high, a.value, b.high, divisor, check); break;
-    }
+    weave_stmt(w, "WIDE_%s(%s, %s, %s, %s, %s, %d)", words[expr->op], r, a.high, a.value, b.high, divisor, check);
     return wide_result(w, r, null, range, expr);
 }
 
@@ -210,7 +206,8 @@ static Val narrowed(Weaver *w, Val val, weft_status status, const char *message,
     weave_stmt(w, "NARROW_CHECKED(%s, %s, %s, %d)", name, val.high, val.value, weave_check(w, status, at, message));
     val.value = name, val.high = NULL;
     val.range.known = true;
-    val.range.low = MIN_OF(MAX_OF(val.range.low, word.low), 0), val.range.high = MAX_OF(MIN_OF(val.range.high, word.high), 0);
+    val.range.low = MIN_OF(MAX_OF(val.range.low, word.low), 0);
+    val.range.high = MAX_OF(MIN_OF(val.range.high, word.high), 0);
     return val;
 }
 
@@ -529,8 +526,9 @@ static Val has_digits(Weaver *w, const Expr *expr, Val val)
     const char *name = PRINT("e%d", w->n_temps++);
     const int   check = weave_check(w, WEFT_OUT_OF_RANGE, expr->at, overflow_message(expr->type));
     weave_stmt(w, "i64 %s = %s, %s_high = %s;", name, val.value, name, val.high);
-    weave_stmt(w, "WIDE_CHECK(%s, WIDE_LESS(%s, %s, %s_high, %s) & WIDE_LESS(%s_high, %s, %s, %s), %d)", name, least.high,
-               least.value, name, name, name, name, end.high, end.value, check);
+    const char *above = PRINT("WIDE_LESS(%s, %s, %s_high, %s)", least.high, least.value, name, name),
+               *below = PRINT("WIDE_LESS(%s_high, %s, %s, %s)", name, name, end.high, end.value);
+    weave_stmt(w, "WIDE_CHECK(%s, %s & %s, %d)", name, above, below, check);
     val.value = name, val.high = PRINT("%s_high", name);
     return val;
 }

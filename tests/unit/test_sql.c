@@ -948,8 +948,9 @@ TEST(statements_that_are_missing_have_names)
 TEST(create_table)
 {
     const Statement *create = bind_ok(
-        "create table if not exists v (a int not null, b numeric(18,3), c decimal(10,2), d varchar(10), e char(3), f float,"
-        " g real, h date, i bool null, j double precision, k bigint, l smallint, m text, n numeric(5), o numeric(30,2), p numeric(38))");
+        "create table if not exists v (a int not null, b numeric(18,3), c decimal(10,2), d varchar(10), e char(3),"
+        " f float, g real, h date, i bool null, j double precision, k bigint, l smallint, m text, n numeric(5),"
+        " o numeric(30,2), p numeric(38))");
     const char *types[] = { "integer",          "decimal(18,3)", "decimal(10,2)", "text",        "text",
                             "double precision", "real",          "date",          "boolean",     "double precision",
                             "bigint",           "smallint",      "text",          "decimal(5,0)", "numeric(30,2)",
