@@ -32,6 +32,7 @@ extern "C" {
     X(UNSUPPORTED,         "0A000", "feature is not supported")                \
     X(BAD_COPY,            "22P04", "file does not have the expected form")    \
     X(BAD_TEXT,            "22P02", "text is not a value of the type")         \
+    X(TEXT_TOO_LONG,       "22001", "text is longer than its column allows")   \
     X(OUT_OF_RANGE,        "22003", "value is out of range of its type")       \
     X(DIVISION_BY_ZERO,    "22012", "division by zero")                        \
     X(BAD_DATETIME,        "22007", "text is not a date")                      \

@@ -139,6 +139,8 @@ typedef struct Signature {             // equal texts, equal work
 typedef struct StoredColumn {
     Type        type;
     const i64  *cells;                 // numbers, codes of DICT, or doubles; of a NULL row, some value of the range
+    const i64  *high;                  // numbers of 128 bits: their high words, and CELLS are the low ones; else NULL
+    i64         high_low, high_high;   // what lies between which
     const u64  *valid;                 // a bit per row, 1 where it is not NULL; NULL: there is no NULL
     Dictionary *dict;                  // text; held by the query
     u32         dict_count;

@@ -23,8 +23,7 @@
 // After expr_call, arguments obey:
 //   ADD SUB MUL MOD  both integer kinds (result: the wider kind), or both decimal (ADD SUB MOD: equal scale; MUL:
 //   scales add up),
-//                    or both real, or both double; NUMERIC (128 bits) only above aggregates.  Date + integer, date -
-//                    integer
+//                    or both real, or both double, or both numeric (38 digits).  Date + integer, date - integer
 //                    give a date, date - date an integer.  A result out of range of its type is an error, 22003.
 //   DIV              both integer kinds (truncates), or both double; decimal / anything is double / double.  22012 on
 //   zero.
@@ -157,6 +156,13 @@ bool      expr_has_column(const Expr *expr, int column);
 typedef const Expr *ReplaceLeaf(void *context, const Expr *leaf);                        // NULL: it stays
 weft_status expr_replace(Arena *arena, const Expr *expr, ReplaceLeaf *give, void *context, Expr **out, Error *err);
 
+// A number of 128 bits as two of 64, for what knows no others (words.c).  Each is a call over EXPR, even where
+// that is constant.
+Expr *expr_high_word(Arena *arena, Expr *expr);
+Expr *expr_low_word(Arena *arena, Expr *expr);
+bool  expr_is_high_word(const Expr *expr);
+bool  expr_is_low_word(const Expr *expr);
+
 // ---- ranges: what statistics prove about an expression --------------------------------------------------------------
 
 // Floats.  All zero: nothing is proved.
@@ -175,13 +181,16 @@ FloatRange float_range_of_bits(FloatBits bits, bool has_range, double low, doubl
 int        float_range_most(FloatRange range);                                 // magnitudes are below 2^(most + 1)
 
 typedef struct Range {
-    bool known;                        // false: floats, or nothing proved; LOW and HIGH then span the type
+    bool known;                        // false: floats, or nothing proved; LOW and HIGH then span the type.  Known:
+                                       // they have 120 bits at most
     bool nullable;
     i128 low, high;                    // of the non-NULL values; low > high: there are none
     FloatRange f;                      // the same for floats
 } Range;
 
 Range range_of_type(Type type);
+bool  range_is_word(Range range);          // all of it fits 64 bits
+Range range_of_words(Range high);          // of numbers of 128 bits: what the range of their high words proves
 // COLUMN gives what is known of a column; called for EXPR_COLUMN only.
 typedef Range (*RangeOfColumn)(void *context, const Expr *column);
 Range range_of(const Expr *expr, RangeOfColumn column, void *context);

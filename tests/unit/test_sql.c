@@ -948,11 +948,13 @@ TEST(statements_that_are_missing_have_names)
 TEST(create_table)
 {
     const Statement *create = bind_ok(
-        "create table if not exists v (a int not null, b numeric, c decimal(10,2), d varchar(10), e char(3), f float,"
-        " g real, h date, i bool null, j double precision, k bigint, l smallint, m text, n numeric(5))");
+        "create table if not exists v (a int not null, b numeric(18,3), c decimal(10,2), d varchar(10), e char(3),"
+        " f float, g real, h date, i bool null, j double precision, k bigint, l smallint, m text, n numeric(5),"
+        " o numeric(30,2), p numeric(38))");
     const char *types[] = { "integer",          "decimal(18,3)", "decimal(10,2)", "text",        "text",
                             "double precision", "real",          "date",          "boolean",     "double precision",
-                            "bigint",           "smallint",      "text",          "decimal(5,0)" };
+                            "bigint",           "smallint",      "text",          "decimal(5,0)", "numeric(30,2)",
+                            "numeric" };
     char name[32];
     CHECK_INT(create->kind, STATEMENT_CREATE_TABLE);
     CHECK_STR(create->name, "v");
@@ -983,7 +985,8 @@ TEST(create_table_refuses)
     CHECK_REFUSED("create table v (a interval)", "interval", "a column of type interval");
     CHECK_REFUSED("create table v ()", "v (", "a table without columns");
     CHECK_REFUSED("create table w.v (a int)", "w.v", "a schema other than public");
-    CHECK_FAILS("create table v (a numeric(19,2))", "0A000", "numeric", "numeric precision 19");
+    CHECK_FAILS("create table v (a numeric)", "0A000", "numeric", "numeric without a precision");
+    CHECK_FAILS("create table v (a numeric(39,2))", "0A000", "numeric", "numeric precision 39");
     CHECK_FAILS("create table v (a numeric(2,3))", "22023", "numeric",
                 "numeric scale 3 must be between 0 and precision 2");
     CHECK_FAILS("create table v (a numeric(0))", "22023", "numeric", "numeric precision 0");
