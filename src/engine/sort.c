@@ -526,7 +526,7 @@ weft_status order_rows(QueryRun *run, const Finish *finish, View *views, u64 n_r
     for (int k = 0; k < finish->n_sort; k++)
         keys[k] = (ViewKey){ view_of(finish, finish->sort[k].column), finish->sort[k].descending,
                              finish->sort[k].nulls_first };
-    if (wanted == n_rows && !offset && !finish->n_distinct_on) sorter.tie = NULL;
+    if (wanted == n_rows && !offset && !finish->n_distinct_on && !finish->windows) sorter.tie = NULL;
     if ((finish->n_sort || sorter.tie) && n_rows > 1 && (wanted > offset || drops_later))
         TRY(sort_rows(&sorter, views, n_rows, drops_later ? n_rows : wanted, &rows));
     if (finish->n_distinct_on) TRY(keep_distinct(&sorter, finish->n_distinct_on, &rows, &n_rows));

@@ -4,6 +4,7 @@
 
 #include "plan/aggregates.h"
 #include "plan/functions.h"
+#include "plan/window.h"
 
 enum { HINT_BYTES = 180 };                                  // names that a hint has room for
 
@@ -39,6 +40,8 @@ const char *manual_name(int n)
     const char *name;
     for (int i = 0; aggregate_at(i); i++)
         if ((name = nth(aggregate_at(i)->names, COUNT_OF(aggregate_at(i)->names), &n))) return name;
+    for (int i = 0; window_name_at(i); i++)
+        if (n-- == 0) return window_name_at(i)->name;
     for (int i = 0; i < functions_count(); i++) {
         const Function *function = function_at(i);
         if (function->is_field || function->is_hidden || is_repeated(i)) continue;
@@ -97,4 +100,9 @@ void manual_write(Text *text)
     begin_table(text, "Of groups, or of all rows");
     for (int i = 0; aggregate_at(i); i++)
         add_row(text, aggregate_at(i)->usage, aggregate_at(i)->gives, aggregate_at(i)->about);
+    text_add(text, "\n# Window functions\n\nWith OVER, of the rows of a partition. "
+                   "All aggregates work here, too, over the rows of the frame.\n");
+    begin_table(text, "Of a row among others");
+    for (int i = 0; window_name_at(i); i++)
+        add_row(text, window_name_at(i)->usage, window_name_at(i)->gives, window_name_at(i)->about);
 }

@@ -215,7 +215,7 @@ typedef enum NodeKind {
     NODE_PROJECT,                      // new columns from expressions
     NODE_JOIN,
     NODE_AGGREGATE,                    // groups; without keys one row, always
-    NODE_WINDOW,                       // not built by any front end yet
+    NODE_WINDOW,                       // the input's rows, each with the values of window functions (window.h)
     NODE_SORT,                         // order, and DISTINCT ON
     NODE_LIMIT,
     NODE_SET,                          // UNION, INTERSECT, EXCEPT, by position
@@ -239,6 +239,8 @@ typedef enum JoinKind {
 typedef enum SetKind { SET_UNION, SET_INTERSECT, SET_EXCEPT } SetKind;
 
 typedef struct SortKey { int column; bool descending, nulls_first; } SortKey;          // column: an id
+
+typedef struct Windows Windows;        // window.h
 
 typedef struct Shared {                // a subplan with several users: WITH, and rewrites that need rows twice
     struct Node *root;
@@ -268,7 +270,8 @@ struct Node {
     int          copies;               // project: each row so many times: a bigint column of the input; -1: once
     JoinKind     join;
     int          n_keys;               // join: pairs; aggregate: group keys
-    Expr       **keys;                 // join: over left; aggregate: expressions behind out[0 .. n_keys - 1]
+    Expr       **keys;                 // join: over left; aggregate: expressions behind out[0 .. n_keys - 1];
+                                       // window: what its functions and orders look at
     Expr       **right_keys;           // join: over right, of the same types
     int          mark;                 // join: the boolean column of JOIN_MARK
     int          n_aggs;               // aggregate: out[n_keys + a] is aggregate a
@@ -277,6 +280,7 @@ struct Node {
     SortKey     *sort;
     int n_distinct_on;  // sort: of rows equal in the first so many keys only the first stays; 0: all stay
     i64          limit, offset;        // limit -1: none
+    Windows     *windows;              // window: n_keys expressions are its keys
     SetKind      set;
     bool         is_all;               // set: ALL
     Shared      *shared;
@@ -413,6 +417,7 @@ typedef enum SinkKind {
 
 // What is done with groups, rows or values once they are all there: by the host, or by a kernel of its own.
 typedef struct Finish {
+    const struct FinishWindows *windows;       // window functions, computed before the outputs are ordered; NULL: none
     int        n_conditions;           // groups and values only: which of them stay
     Expr     **conditions;
     int        n_outputs;              // what is left, over the sink's columns; n_visible of the last one's are shown

@@ -50,6 +50,8 @@ static weft_status bind_key(Binder *binder, Block *block, const ParseNode *node)
     if (output < 0 && !is_input_column(block, node)) TRY(output_by_name(binder, block, node, "GROUP BY", &output));
     if (output >= 0) key = block->outputs[output].expr;
     else TRY(bind_expr(binder, node, &key));
+    if (has_window(block, key))
+        return fail(binder->err, WEFT_WINDOWING_ERROR, node_at(node), "window functions are not allowed in GROUP BY");
     if (has_agg(block, key))
         return fail(binder->err, WEFT_GROUPING_ERROR, node_at(node), "aggregate functions are not allowed in GROUP BY");
     TRY(bind_settle(binder, key, &key));
@@ -72,7 +74,7 @@ weft_status bind_keys(Binder *binder, Block *block)
 {
     const PgQuery__SelectStmt *stmt = block->stmt;
     binder->place.clause = "GROUP BY";
-    binder->place.allows_aggs = false;
+    binder->place.allows_aggs = binder->place.allows_windows = false;
     TRY(check_list_length(binder, "GROUP BY", stmt->n_group_clause));
     for (size_t i = 0; i < stmt->n_group_clause; i++) TRY(bind_key(binder, block, stmt->group_clause[i]));
     drop_constant_keys(block);
@@ -84,7 +86,7 @@ weft_status bind_having(Binder *binder, Block *block)
     Expr *having;
     if (!block->stmt->having_clause) return WEFT_OK;
     binder->place.clause = "HAVING";
-    binder->place.allows_aggs = true;
+    binder->place.allows_aggs = true, binder->place.allows_windows = false;
     block->is_grouped = true;
     block->having_first = block->n_marks;
     TRY(bind_condition(binder, block->stmt->having_clause, &having));
@@ -167,7 +169,7 @@ static weft_status use_keys(Binder *binder, const Block *block, Expr *expr, Expr
     TRY(use_negated_key(binder, block, expr, out));
     if (*out) return WEFT_OK;
     *out = expr;
-    if (expr->kind == EXPR_COLUMN && !is_agg(block, expr->column)) {
+    if (expr->kind == EXPR_COLUMN && !is_agg(block, expr->column) && !is_window_column(block, expr->column)) {
         const Mark *mark = find_mark(block, expr->column);
         return mark && !mark->is_below ? WEFT_OK : not_grouped(binder, block, expr);
     }
@@ -224,6 +226,8 @@ weft_status build_groups(Binder *binder, Block *block)
     TRY(build_aggregate(binder, block));
     for (int i = 0; i < block->n_outputs; i++)
         TRY(use_keys(binder, block, block->outputs[i].expr, &block->outputs[i].expr));
+    for (int k = 0; k < block->n_window_keys; k++)
+        TRY(use_keys(binder, block, block->window_keys[k], &block->window_keys[k]));
     if (block->n_having) {
         Expr *having;
         TRY(use_keys(binder, block, block->having[0], &having));

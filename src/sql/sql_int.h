@@ -124,6 +124,11 @@ typedef struct Block {                 // a SELECT, VALUES or set operation whil
     int                        n_having, having_first, having_last;    // and its marks: from first to before last
     Mark                      *marks;
     int                        n_marks;
+    struct Windows            *windows;    // its window functions; NULL: no SELECT
+    Expr                     **window_keys;    // what they look at, over the columns below (bind_window.c)
+    int                        n_window_keys;
+    struct BoundWindow        *named_windows;
+    int                        n_named_windows;
     i64                        limit, offset;
 } Block;
 
@@ -140,6 +145,8 @@ typedef struct Place {                 // where in the statement the binder is: 
     const char  *clause;               // "WHERE": for messages
     bool         allows_aggs;          // this clause may have aggregates
     bool         in_agg;               // inside an aggregate's argument
+    bool         allows_windows;       // this clause may have window functions
+    bool         in_window;            // inside a window function's argument
     bool         keeps_literals;       // a set operation asks: literals may stay untyped
 } Place;
 
@@ -159,6 +166,7 @@ struct Binder {
     // Calls back up, so that files need each other in one direction only.
     weft_status (*bind_expr)(Binder *binder, const ParseNode *node, Expr **out);
     weft_status (*bind_query)(Binder *binder, const PgQuery__SelectStmt *stmt, Bound *out);
+    weft_status (*bind_window)(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out);
     weft_status (*bind_subquery)(Binder *binder, const PgQuery__SubLink *link, Expr **out);   // NULL: none are allowed
 };
 
@@ -210,6 +218,11 @@ bool        scope_has_name(const Scope *scope, const char *name);
 
 // bind_func.c, bind_expr.c: expressions
 weft_status bind_function(Binder *binder, const PgQuery__FuncCall *call, Expr **out);
+// The argument of an aggregate, NULL for count(*); and with FILTER.  Both may change the kind.
+struct Aggregate;
+weft_status bind_agg_arg(Binder *binder, const PgQuery__FuncCall *call, const char *name,
+                         const struct Aggregate *aggregate, AggKind *kind, Expr **arg);
+weft_status bind_agg_filter(Binder *binder, const ParseNode *filter, AggKind *kind, Expr **arg);
 weft_status bind_expr(Binder *binder, const ParseNode *node, Expr **out);
 weft_status bind_condition(Binder *binder, const ParseNode *node, Expr **out);      // a boolean; the clause names it
 
@@ -237,8 +250,17 @@ weft_status output_by_number(Binder *binder, const Block *block, const ParseNode
                              int *output);
 weft_status output_by_name(Binder *binder, const Block *block, const ParseNode *node, const char *clause, int *output);
 weft_status check_list_length(Binder *binder, const char *clause, size_t n);
+weft_status sort_direction(Binder *binder, const PgQuery__SortBy *by, SortItem *item);
 weft_status bind_sort(Binder *binder, Block *block);
 weft_status bind_limits(Binder *binder, Block *block);
+
+// bind_window.c: window functions
+typedef struct BoundWindow BoundWindow;
+weft_status bind_window(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out);
+weft_status bind_named_windows(Binder *binder, Block *block);     // WINDOW; before any clause that may name one
+bool        is_window_column(const Block *block, int column);
+bool        has_window(const Block *block, const Expr *expr);
+weft_status build_windows(Binder *binder, Block *block);          // the window node, if it has functions
 
 // bind_group.c: GROUP BY, HAVING
 weft_status bind_keys(Binder *binder, Block *block);
