@@ -247,6 +247,7 @@ typedef struct Shared {                // a subplan with several users: WITH, an
     int          n_uses;               // references in the tree; counted by plan_rewrite at its end
     int          number;               // in plan->shared
     const char  *name;                 // WITH's; for people
+    bool         is_kept;              // too many read it to be computed by each: its rows are stored
 } Shared;
 
 typedef struct Node Node;

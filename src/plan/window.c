@@ -18,7 +18,7 @@ static const WindowName window_names[] = {
       "the share of rows that come before it or are its peers" },
     { "ntile", WINDOW_NTILE, 1, 1, "ntile(n)", "integer", "which of n equal parts it is in" },
     { "lag", WINDOW_LAG, 1, 3, "lag(x [, n [, other]])", "the argument's type",
-      "x of the row n rows before, 1 unless said; where there is none, other" },
+      "x of the row n (1) rows before; other where there is none" },
     { "lead", WINDOW_LEAD, 1, 3, "lead(x [, n [, other]])", "the argument's type", "x of the row n rows after" },
     { "first_value", WINDOW_FIRST_VALUE, 1, 1, "first_value(x)", "the argument's type", "x of the frame's first row" },
     { "last_value", WINDOW_LAST_VALUE, 1, 1, "last_value(x)", "the argument's type", "x of the frame's last row" },

@@ -137,6 +137,27 @@ static weft_status bind_agg(Binder *binder, const PgQuery__FuncCall *call, const
     return add_agg(binder, &agg, name, out);
 }
 
+weft_status bind_grouping(Binder *binder, const PgQuery__GroupingFunc *call, Expr **out)
+{
+    const Place  place = binder->place;
+    const int    at = call->location, n = (int)call->n_args;
+    GroupingCall grouping = { .n_args = n, .at = at, .args = arena_array(binder->arena, Expr *, n + 1) };
+    if (!place.allows_aggs || !place.block)
+        return fail(binder->err, WEFT_GROUPING_ERROR, at, "grouping operations are not allowed in %s",
+                    place.clause ? place.clause : "this context");
+    if (place.in_agg) return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate function calls cannot be nested");
+    if (n > 31) return fail(binder->err, WEFT_TOO_MANY_COLUMNS, at, "GROUPING must have fewer than 32 arguments");
+    for (int i = 0; i < n; i++) {
+        TRY(binder->bind_expr(binder, call->args[i], &grouping.args[i]));
+        TRY(bind_settle(binder, grouping.args[i], &grouping.args[i]));
+    }
+    grouping.column = plan_add_column(binder->plan, TYPE(INTEGER), "grouping", NULL);
+    columns_add(binder->arena, &binder->not_null, grouping.column);
+    *LIST_PUSH(binder->arena, place.block->groupings, place.block->n_groupings) = grouping;
+    *out = plan_column_expr(binder->plan, grouping.column, at);
+    return WEFT_OK;
+}
+
 static weft_status bind_two(Binder *binder, const PgQuery__FuncCall *call, Expr *args[2])
 {
     for (int i = 0; i < 2; i++) TRY(binder->bind_expr(binder, call->args[i], &args[i]));

@@ -10,7 +10,7 @@
 static weft_status refuse_clauses(Binder *binder, const PgQuery__SelectStmt *stmt)
 {
     if (stmt->into_clause) return refuse_word(binder, "into", "SELECT INTO");
-    if (stmt->group_distinct) return refuse_word(binder, "group", "GROUP BY DISTINCT");
+    if (stmt->group_distinct && !has_grouping_sets(stmt)) return refuse_word(binder, "group", "GROUP BY DISTINCT");
     if (!stmt->n_target_list) return refuse_word(binder, "select", "SELECT without columns");
     return WEFT_OK;
 }
@@ -109,7 +109,7 @@ weft_status bind_select(Binder *binder, Block *block)
     TRY(bind_keys(binder, block));
     TRY(bind_having(binder, block));
     TRY(bind_sort(binder, block));
-    block->is_grouped |= stmt->n_group_clause > 0 || block->n_aggs > 0;
+    block->is_grouped |= stmt->n_group_clause > 0 || block->n_aggs > 0 || block->n_groupings > 0;
     block->is_distinct = needs_distinct(block);
     return build_tree(binder, block);
 }

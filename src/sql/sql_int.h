@@ -102,6 +102,11 @@ typedef struct Mark {
     Expr *value;                       // when placed: what takes the column's place; NULL: the column stays
 } Mark;
 
+typedef struct GroupingCall {          // grouping(a, b)
+    Expr **args;
+    int    n_args, column, at;         // column: the id that stands for it
+} GroupingCall;
+
 typedef struct Block {                 // a SELECT, VALUES or set operation while it is bound
     const PgQuery__SelectStmt *stmt;
     const struct Block        *around; // the query in which it stands
@@ -124,6 +129,10 @@ typedef struct Block {                 // a SELECT, VALUES or set operation whil
     int                        n_having, having_first, having_last;    // and its marks: from first to before last
     Mark                      *marks;
     int                        n_marks;
+    u64                       *sets;       // GROUPING SETS: masks of keys (bind_sets.c); none: one of all keys
+    int                        n_sets;
+    GroupingCall              *groupings;
+    int                        n_groupings;
     struct Windows            *windows;    // its window functions; NULL: no SELECT
     Expr                     **window_keys;    // what they look at, over the columns below (bind_window.c)
     int                        n_window_keys;
@@ -218,6 +227,7 @@ bool        scope_has_name(const Scope *scope, const char *name);
 
 // bind_func.c, bind_expr.c: expressions
 weft_status bind_function(Binder *binder, const PgQuery__FuncCall *call, Expr **out);
+weft_status bind_grouping(Binder *binder, const PgQuery__GroupingFunc *call, Expr **out);
 // The argument of an aggregate, NULL for count(*); and with FILTER.  Both may change the kind.
 struct Aggregate;
 weft_status bind_agg_arg(Binder *binder, const PgQuery__FuncCall *call, const char *name,
@@ -261,6 +271,13 @@ weft_status bind_named_windows(Binder *binder, Block *block);     // WINDOW; bef
 bool        is_window_column(const Block *block, int column);
 bool        has_window(const Block *block, const Expr *expr);
 weft_status build_windows(Binder *binder, Block *block);          // the window node, if it has functions
+
+// bind_sets.c: GROUPING SETS.  BIND_KEY gives the number of a key of GROUP BY.
+typedef weft_status BindKey(Binder *binder, Block *block, const ParseNode *node, int *number);
+bool        has_grouping_sets(const PgQuery__SelectStmt *stmt);
+weft_status bind_sets(Binder *binder, Block *block, BindKey *bind_key);
+bool        is_grouping_column(const Block *block, int column);
+weft_status build_sets(Binder *binder, Block *block);             // the aggregates and their union
 
 // bind_group.c: GROUP BY, HAVING
 weft_status bind_keys(Binder *binder, Block *block);
