@@ -250,7 +250,7 @@ static weft_status make_items(Sorter *sorter, Item *items, u64 n_rows)
     if (!team_rows(&sorter->team, &parts, number_items, &add)) return query_canceled(sorter->run);
     sorter->is_exact = true;
     for (int k = 0; k < sorter->n_keys && sorter->is_exact; k++) {
-        KeyFacts facts;
+        KeyFacts facts = { 0 };
         TRY(key_facts(sorter, &parts, &sorter->keys[k], prefixes, &facts));
         const int bits = bits_of(facts.high - facts.low), cut = MAX_OF(bits - n_free, 0);
         add.prefixes = prefixes, add.low = facts.low, add.cut = cut, add.n_bits = bits - cut;

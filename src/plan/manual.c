@@ -17,6 +17,12 @@ static const struct { const char *name, *usage, *gives, *about; } forms[] = {
     { "extract", "extract(field from date)", "integer", "a field of a date, see above" },
     { "date_part", "date_part('field', date)", "integer", "the same" },
     { "cast", "cast(x as type), x::type", "the type", "x as a value of another type" },
+    { "percentile_cont", "percentile_cont(share) within group (order by number)", "double precision",
+      "the value below which this share lies, between two rows if need be" },
+    { "percentile_disc", "percentile_disc(share) within group (order by x)", "the type of x",
+      "the first value with at least this share at or below it" },
+    { "mode", "mode() within group (order by x)", "the type of x", "the most frequent value, the first of several" },
+    { "grouping", "grouping(key, ...)", "integer", "a bit for each key: 1 where the grouping set leaves it out" },
 };
 
 // Whether an earlier descriptor has told this name: overloads do not count.

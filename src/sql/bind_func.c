@@ -16,9 +16,8 @@ static const char *const missing_functions[] = {
     "radians", "div", "gcd", "lcm", "random", "setseed", "width_bucket", "now", "current_timestamp",
     "clock_timestamp", "statement_timestamp", "timeofday", "age", "date_trunc", "date_bin", "make_date",
     "make_interval", "isfinite", "timezone", "like_escape", "similar_to_escape", "corr", "covar_pop", "covar_samp",
-    "regr_slope", "bit_and", "bit_or", "string_agg", "array_agg", "json_agg", "jsonb_agg", "mode",
-    "percentile_cont", "percentile_disc", "generate_series", "unnest", "version",
-    "current_database", "current_schema", "pg_typeof", "gen_random_uuid", "nextval",
+    "regr_slope", "bit_and", "bit_or", "string_agg", "array_agg", "json_agg", "jsonb_agg", "generate_series", "unnest",
+    "version", "current_database", "current_schema", "pg_typeof", "gen_random_uuid", "nextval",
 };
 
 // ---- aggregates -----------------------------------------------------------------------------------------------------
@@ -30,7 +29,7 @@ static bool same_agg(const Agg *a, const Agg *b)
 }
 
 // The same aggregate twice is computed once.
-static weft_status add_agg(Binder *binder, const Agg *agg, const char *name, Expr **out)
+weft_status bind_add_agg(Binder *binder, const Agg *agg, const char *name, Expr **out)
 {
     Block *block = binder->place.block;
     int    index = 0;
@@ -51,8 +50,10 @@ static weft_status add_agg(Binder *binder, const Agg *agg, const char *name, Exp
 static weft_status refuse_agg_options(Binder *binder, const PgQuery__FuncCall *call)
 {
     const int at = call->location;
+    if (call->agg_within_group)
+        return fail(binder->err, WEFT_UNDEFINED_FUNCTION, at,
+                    "an aggregate that is no ordered-set aggregate cannot have WITHIN GROUP");
     if (call->n_agg_order) return refuse(binder, at, "ORDER BY in an aggregate");
-    if (call->agg_within_group) return refuse(binder, at, "WITHIN GROUP");
     if (call->func_variadic) return refuse(binder, at, "VARIADIC");
     return WEFT_OK;
 }
@@ -102,7 +103,7 @@ static weft_status add_part(void *context, AggKind kind, Expr *arg, Expr **out)
     Binder *binder = context;
     Agg     agg;
     TRY(expr_agg(kind, arg, arg->at, &agg, binder->err));
-    return add_agg(binder, &agg, agg_name(kind), out);
+    return bind_add_agg(binder, &agg, agg_name(kind), out);
 }
 
 // One that is built from others.
@@ -134,7 +135,7 @@ static weft_status bind_agg(Binder *binder, const PgQuery__FuncCall *call, const
     if (aggregate->build) return build_agg(binder, call, name, aggregate, arg, out);
     Agg agg = aggregate_make(aggregate, kind, arg, at);
     agg.is_distinct = call->agg_distinct && !aggregate->ignores_repeats;
-    return add_agg(binder, &agg, name, out);
+    return bind_add_agg(binder, &agg, name, out);
 }
 
 weft_status bind_grouping(Binder *binder, const PgQuery__GroupingFunc *call, Expr **out)
@@ -249,6 +250,11 @@ weft_status bind_function(Binder *binder, const PgQuery__FuncCall *call, Expr **
                     binder->place.clause ? binder->place.clause : "this context");
     const Aggregate *aggregate = aggregate_find(name);
     if (aggregate) return bind_agg(binder, call, name, aggregate, out);
+    const bool is_ordered = strcmp(name, "mode") == 0 || strncmp(name, "percentile_", 11) == 0;
+    if (call->agg_within_group && binder->bind_ordered) return binder->bind_ordered(binder, call, name, out);
+    if (is_ordered && !call->agg_within_group && !call->over)
+        return fail(binder->err, WEFT_UNDEFINED_FUNCTION, call->location,
+                    "WITHIN GROUP is required for ordered-set aggregate %s", name);
     if (window_find(name))
         return fail(binder->err, WEFT_WRONG_OBJECT, call->location, "window function %s requires an OVER clause",
                     name);

@@ -239,6 +239,7 @@ weft_status build_groups(Binder *binder, Block *block)
     block->key_columns = arena_array(binder->arena, int, block->n_keys + 1);
     for (int k = 0; k < block->n_keys; k++) put_below(block, block->keys[k]);
     TRY(place_marks(binder, block, true, &block->node));
+    TRY(build_ordered(binder, block));
     const bool has_sets = block->n_sets || block->n_groupings;
     if (has_sets) add_set_columns(binder, block);
     else TRY(build_aggregate(binder, block));

@@ -226,7 +226,7 @@ static weft_status find_window(Binder *binder, const Block *block, const char *n
 // What DEF takes from the window that it names.
 static weft_status inherit(Binder *binder, const Block *block, const PgQuery__WindowDef *def, WindowOrder *order)
 {
-    const BoundWindow *base;
+    const BoundWindow *base = NULL;
     TRY(find_window(binder, block, def->refname, def->location, &base));
     const WindowOrder *from = &block->windows->orders[base->order];
     const bool         has_order = from->n_keys > from->n_partition;
@@ -285,7 +285,7 @@ weft_status bind_named_windows(Binder *binder, Block *block)
 
 static weft_status bind_over(Binder *binder, Block *block, const PgQuery__WindowDef *over, BoundWindow *out)
 {
-    const BoundWindow *named;
+    const BoundWindow *named = NULL;
     if (!over->name[0]) return bind_definition(binder, block, over, out);
     TRY(find_window(binder, block, over->name, over->location, &named));
     *out = *named;

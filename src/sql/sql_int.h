@@ -133,6 +133,8 @@ typedef struct Block {                 // a SELECT, VALUES or set operation whil
     int                        n_sets;
     GroupingCall              *groupings;
     int                        n_groupings;
+    struct OrderedSet         *ordered;    // what ordered-set aggregates need below the groups (bind_ordered.c)
+    int                        n_ordered;
     struct Windows            *windows;    // its window functions; NULL: no SELECT
     Expr                     **window_keys;    // what they look at, over the columns below (bind_window.c)
     int                        n_window_keys;
@@ -175,6 +177,7 @@ struct Binder {
     // Calls back up, so that files need each other in one direction only.
     weft_status (*bind_expr)(Binder *binder, const ParseNode *node, Expr **out);
     weft_status (*bind_query)(Binder *binder, const PgQuery__SelectStmt *stmt, Bound *out);
+    weft_status (*bind_ordered)(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out);
     weft_status (*bind_window)(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out);
     weft_status (*bind_subquery)(Binder *binder, const PgQuery__SubLink *link, Expr **out);   // NULL: none are allowed
 };
@@ -233,6 +236,7 @@ struct Aggregate;
 weft_status bind_agg_arg(Binder *binder, const PgQuery__FuncCall *call, const char *name,
                          const struct Aggregate *aggregate, AggKind *kind, Expr **arg);
 weft_status bind_agg_filter(Binder *binder, const ParseNode *filter, AggKind *kind, Expr **arg);
+weft_status bind_add_agg(Binder *binder, const Agg *agg, const char *name, Expr **out);    // *OUT: its column
 weft_status bind_expr(Binder *binder, const ParseNode *node, Expr **out);
 weft_status bind_condition(Binder *binder, const ParseNode *node, Expr **out);      // a boolean; the clause names it
 
@@ -271,6 +275,11 @@ weft_status bind_named_windows(Binder *binder, Block *block);     // WINDOW; bef
 bool        is_window_column(const Block *block, int column);
 bool        has_window(const Block *block, const Expr *expr);
 weft_status build_windows(Binder *binder, Block *block);          // the window node, if it has functions
+
+// bind_ordered.c: WITHIN GROUP
+typedef struct OrderedSet OrderedSet;
+weft_status bind_ordered(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out);
+weft_status build_ordered(Binder *binder, Block *block);          // windows below the groups, where they are needed
 
 // bind_sets.c: GROUPING SETS.  BIND_KEY gives the number of a key of GROUP BY.
 typedef weft_status BindKey(Binder *binder, Block *block, const ParseNode *node, int *number);
