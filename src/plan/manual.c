@@ -18,9 +18,9 @@ static const struct { const char *name, *usage, *gives, *about; } forms[] = {
     { "date_part", "date_part('field', date)", "integer", "the same" },
     { "cast", "cast(x as type), x::type", "the type", "x as a value of another type" },
     { "percentile_cont", "percentile_cont(share) within group (order by number)", "double precision",
-      "the value below which this share lies, between two rows if need be" },
+      "the value below which this share lies" },
     { "percentile_disc", "percentile_disc(share) within group (order by x)", "the type of x",
-      "the first value with at least this share at or below it" },
+      "the first value with this share up to it" },
     { "mode", "mode() within group (order by x)", "the type of x", "the most frequent value, the first of several" },
     { "grouping", "grouping(key, ...)", "integer", "a bit for each key: 1 where the grouping set leaves it out" },
 };
