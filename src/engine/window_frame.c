@@ -25,13 +25,18 @@ static bool begins(const Grouping *grouping, bool all_keys, u64 place)
                                             sorted_row(grouping->sorted, place));
 }
 
+enum { BEGINS_GROUP = 1, BEGINS_PART = 2 };
+
+// Rows are compared once: what begins where is noted in the place of the groups' numbers.
 static void count_groups(void *context, int part, u64 first, u64 end)
 {
     const Grouping *grouping = context;
     for (u64 i = first; i < end; i++) {
-        if (!begins(grouping, true, i)) continue;
-        grouping->counts[part].n_groups++;
-        grouping->counts[part].n_parts += begins(grouping, false, i);
+        u32 *note = &grouping->sorted->group_of[i];
+        *note = begins(grouping, true, i) ? BEGINS_GROUP : 0;
+        if (*note && begins(grouping, false, i)) *note |= BEGINS_PART;
+        grouping->counts[part].n_groups += *note & BEGINS_GROUP;
+        grouping->counts[part].n_parts += *note & BEGINS_PART ? 1 : 0;
     }
 }
 
@@ -41,8 +46,8 @@ static void list_groups(void *context, int part, u64 first, u64 end)
     Sorted         *sorted = grouping->sorted;
     GroupCount     *next = &grouping->counts[part];
     for (u64 i = first; i < end; i++) {
-        if (begins(grouping, true, i)) {
-            if (begins(grouping, false, i)) sorted->part_group[next->n_parts++] = next->n_groups;
+        if (sorted->group_of[i] & BEGINS_GROUP) {
+            if (sorted->group_of[i] & BEGINS_PART) sorted->part_group[next->n_parts++] = next->n_groups;
             sorted->part_of[next->n_groups] = next->n_parts - 1;
             sorted->group_first[next->n_groups++] = (u32)i;
         }
@@ -56,6 +61,7 @@ weft_status sorted_group(const WindowMemory *memory, const Likeness *likeness, S
     Grouping       grouping = { .likeness = likeness, .sorted = sorted };
     GroupCount     before = { 0 };
     TRY(memory->alloc(memory->context, (size_t)parts.n_parts * sizeof *grouping.counts, (void **)&grouping.counts));
+    TRY(memory->alloc(memory->context, (sorted->n_rows + 1) * sizeof(u32), (void **)&sorted->group_of));
     *is_stopped = !team_rows(&memory->team, &parts, count_groups, &grouping);
     if (*is_stopped) return WEFT_OK;
     for (int p = 0; p < parts.n_parts; p++) {
@@ -64,7 +70,6 @@ weft_status sorted_group(const WindowMemory *memory, const Likeness *likeness, S
         before.n_groups += own.n_groups, before.n_parts += own.n_parts;
     }
     sorted->n_groups = before.n_groups, sorted->n_parts = before.n_parts;
-    TRY(memory->alloc(memory->context, (sorted->n_rows + 1) * sizeof(u32), (void **)&sorted->group_of));
     TRY(memory->alloc(memory->context, ((size_t)sorted->n_groups + 1) * sizeof(u32), (void **)&sorted->group_first));
     TRY(memory->alloc(memory->context, ((size_t)sorted->n_groups + 1) * sizeof(u32), (void **)&sorted->part_of));
     TRY(memory->alloc(memory->context, ((size_t)sorted->n_parts + 1) * sizeof(u32), (void **)&sorted->part_group));
