@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "engine/remote.h"
 #include "engine/wide.h"
+#include "plan/window.h"
 
 #include <stdlib.h>
 
@@ -631,6 +632,8 @@ static weft_status fill_in_params(QueryRun *run, Pipeline *pipeline)
     for (int a = 0; a < pipeline->n_aggs; a++) TRY(fill_in(run, &pipeline->aggs[a].arg));
     TRY(fill_in_bindings(run, pipeline->outputs, pipeline->n_outputs));
     TRY(fill_in_list(run, pipeline->finish.conditions, pipeline->finish.n_conditions));
+    const FinishWindows *windows = pipeline->finish.windows;
+    if (windows) TRY(fill_in_bindings(run, windows->inputs, windows->n_inputs));
     return fill_in_bindings(run, pipeline->finish.outputs, pipeline->finish.n_outputs);
 }
 
@@ -777,7 +780,9 @@ static weft_status get_answer(QueryRun *run, int number)
 static bool needs_order(const QueryRun *run, int number)
 {
     for (int p = number; p < run->graph->n_pipelines; p++)
-        if (run->graph->pipelines[p].finish.limit >= 0 || run->graph->pipelines[p].finish.n_distinct_on) return true;
+        if (run->graph->pipelines[p].finish.limit >= 0 || run->graph->pipelines[p].finish.n_distinct_on ||
+            run->graph->pipelines[p].finish.windows)
+            return true;
     return false;
 }
 

@@ -224,7 +224,7 @@ typedef enum NodeKind {
     NODE_PROJECT,                      // new columns from expressions
     NODE_JOIN,
     NODE_AGGREGATE,                    // groups; without keys one row, always
-    NODE_WINDOW,                       // not built by any front end yet
+    NODE_WINDOW,                       // the input's rows, each with the values of window functions (window.h)
     NODE_SORT,                         // order, and DISTINCT ON
     NODE_LIMIT,
     NODE_SET,                          // UNION, INTERSECT, EXCEPT, by position
@@ -249,11 +249,14 @@ typedef enum SetKind { SET_UNION, SET_INTERSECT, SET_EXCEPT } SetKind;
 
 typedef struct SortKey { int column; bool descending, nulls_first; } SortKey;          // column: an id
 
+typedef struct Windows Windows;        // window.h
+
 typedef struct Shared {                // a subplan with several users: WITH, and rewrites that need rows twice
     struct Node *root;
     int          n_uses;               // references in the tree; counted by plan_rewrite at its end
     int          number;               // in plan->shared
     const char  *name;                 // WITH's; for people
+    bool         is_kept;              // too many read it to be computed by each: its rows are stored
 } Shared;
 
 typedef struct Node Node;
@@ -277,7 +280,8 @@ struct Node {
     int          copies;               // project: each row so many times: a bigint column of the input; -1: once
     JoinKind     join;
     int          n_keys;               // join: pairs; aggregate: group keys
-    Expr       **keys;                 // join: over left; aggregate: expressions behind out[0 .. n_keys - 1]
+    Expr       **keys;                 // join: over left; aggregate: expressions behind out[0 .. n_keys - 1];
+                                       // window: what its functions and orders look at
     Expr       **right_keys;           // join: over right, of the same types
     int          mark;                 // join: the boolean column of JOIN_MARK
     int          n_aggs;               // aggregate: out[n_keys + a] is aggregate a
@@ -286,6 +290,7 @@ struct Node {
     SortKey     *sort;
     int n_distinct_on;  // sort: of rows equal in the first so many keys only the first stays; 0: all stay
     i64          limit, offset;        // limit -1: none
+    Windows     *windows;              // window: n_keys expressions are its keys
     SetKind      set;
     bool         is_all;               // set: ALL
     Shared      *shared;
@@ -422,6 +427,7 @@ typedef enum SinkKind {
 
 // What is done with groups, rows or values once they are all there: by the host, or by a kernel of its own.
 typedef struct Finish {
+    const struct FinishWindows *windows;       // window functions, computed before the outputs are ordered; NULL: none
     int        n_conditions;           // groups and values only: which of them stay
     Expr     **conditions;
     int        n_outputs;              // what is left, over the sink's columns; n_visible of the last one's are shown

@@ -12,6 +12,7 @@
 // Estimates (rows, distinct values) are made on the same walk, see cost.c.
 
 #include "plan/rewrite.h"
+#include "plan/window.h"
 
 #include <math.h>
 
@@ -394,7 +395,11 @@ static void prove(Prover *prover, Node *node)
         case NODE_LIMIT:     prove_limit(node); break;
         case NODE_SET:       prove_set(prover, node); break;
         case NODE_SHARED:    prove_reference(prover, node); break;
-        case NODE_WINDOW: case NODE_REPEAT: node->rows = node->n_inputs ? node->inputs[0]->rows : 1; break;
+        case NODE_WINDOW:
+            node->rows = node->inputs[0]->rows;
+            window_prove(prover->plan, node, rows_most(node->inputs[0], 0));
+            break;
+        case NODE_REPEAT: node->rows = node->n_inputs ? node->inputs[0]->rows : 1; break;
     }
 }
 
@@ -430,7 +435,7 @@ bool plan_is_empty(const Plan *plan, const Node *node)
     switch (node->kind) {
         case NODE_VALUES:    return node->n_rows == 0;
         case NODE_FILTER:    return has_never(node) || plan_is_empty(plan, node->inputs[0]);
-        case NODE_PROJECT: case NODE_SORT: return plan_is_empty(plan, node->inputs[0]);
+        case NODE_PROJECT: case NODE_SORT: case NODE_WINDOW: return plan_is_empty(plan, node->inputs[0]);
         case NODE_JOIN:      return join_is_empty(plan, node);
         case NODE_AGGREGATE: return node->n_keys > 0 && plan_is_empty(plan, node->inputs[0]);
         case NODE_LIMIT:     return node->limit == 0 || plan_is_empty(plan, node->inputs[0]);

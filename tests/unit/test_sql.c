@@ -498,9 +498,6 @@ TEST(groups_refuse)
     CHECK_FAILS("select count() from t", "42883", "count", "count(*) must be used");
     CHECK_FAILS("select sum(a, b) from t", "42883", "sum", "function sum with 2 arguments does not exist");
     CHECK_FAILS("select a from t having a", "42804", "a", "");
-    CHECK_REFUSED("select sum(a) over () from t", "()", "a window function (OVER)");
-    CHECK_REFUSED("select row_number() over (order by a) from t", "(order", "a window function (OVER)");
-    CHECK_REFUSED("select a from t group by rollup (a)", "rollup", "GROUPING SETS, ROLLUP or CUBE");
     CHECK_REFUSED("select a from t group by distinct a", "group", "GROUP BY DISTINCT");
 }
 
@@ -560,7 +557,6 @@ TEST(clauses_that_are_missing)
     CHECK_REFUSED("with v as (delete from t returning a) select * from v", "v as", "INSERT, UPDATE or DELETE in WITH");
     CHECK_REFUSED("select a into v from t", "into", "SELECT INTO");
     CHECK_REFUSED("select a from t for update", "for", "FOR UPDATE or FOR SHARE");
-    CHECK_REFUSED("select a from t window w as (order by a)", "window", "WINDOW");
     CHECK_REFUSED("select from t", "select", "SELECT without columns");
 }
 
@@ -1461,7 +1457,7 @@ TEST(errors_are_the_same_the_second_time)
 {
     const char *wrong[] = { "select 1 +", "select ä +", "select ä, nothing from t", "select * from nowhere",
                             "select a from t limit -1",
-                            "select sum(a) over () from t", "select x + 1 from t" };
+                            "select sum(a) over w from t", "select x + 1 from t" };
     for (int i = 0; i < COUNT_OF(wrong); i++) {
         CHECK(!try_bind(wrong[i]));
         const Error first = err;
