@@ -29,10 +29,11 @@
 
 // ---- sources --------------------------------------------------------------------------------------------------------
 
-static Source *table_source(QueryRun *run, const Pipeline *pipeline, const ColumnSet *needed)
+// Texts are read here, where it is known which columns the pipeline needs.
+static weft_status table_source(QueryRun *run, const Pipeline *pipeline, const ColumnSet *needed, Source **out)
 {
     const Table *table = pipeline->table;
-    Source      *source = arena_make(run->arena, Source);
+    Source      *source = *out = arena_make(run->arena, Source);
     int         *chunk_column = arena_array(run->arena, int, pipeline->n_columns + 1);
     *source = (Source){ .name = pipeline->name,
                         .n_chunks = table->n_chunks,
@@ -45,6 +46,7 @@ static Source *table_source(QueryRun *run, const Pipeline *pipeline, const Colum
         const int     place = pipeline->places[i];
         const Column *column = &table->columns[place];
         if (!columns_has(needed, pipeline->columns[i])) continue;
+        if (column->dict) TRY(dict_load(column->dict, run->err));
         chunk_column[source->n_columns] = place;
         source->columns[source->n_columns++] = (SourceColumn){
             .id = pipeline->columns[i],
@@ -56,7 +58,7 @@ static Source *table_source(QueryRun *run, const Pipeline *pipeline, const Colum
             .range = plan_range_of_stored(table, place),
         };
     }
-    return source;
+    return WEFT_OK;
 }
 
 // ---- steps: filters as early as they can be, probes by what they let through ----------------------------------------
@@ -617,7 +619,9 @@ static weft_status make_job(QueryRun *run, int number, PipelineJob *pj)
     set_sink(run, pj);
     if (!pipeline->table) return WEFT_OK;
     const ColumnSet needed = weave_columns_needed(run->arena, &pj->job, 0);
-    pj->job.source = table_source(run, pipeline, &needed);
+    Source         *source;
+    TRY(table_source(run, pipeline, &needed, &source));
+    pj->job.source = source;
     return WEFT_OK;
 }
 

@@ -98,6 +98,16 @@ static Append *append_new(Store *store, TableEntry *entry, Snapshot *base)
     return append;
 }
 
+// Texts of rows are looked up in all of the table's dictionaries.
+static weft_status load_base(Store *store, TableEntry *entry, Snapshot **base, Error *err)
+{
+    TRY(store_load(store, entry, base, err));
+    weft_status status = table_load_dicts(&(*base)->table, err);
+    if (status)
+        table_release(&(*base)->table);
+    return status;
+}
+
 weft_status append_begin(Store *store, const char *table, Append **append, Error *err)
 {
     return append_begin_unless(store, table, NULL, append, err);
@@ -113,7 +123,7 @@ weft_status append_begin_unless(Store *store, const char *table, const _Atomic b
     weft_status status = wait_for_turn(store, entry, cancel, err);
     if (!status) {
         Snapshot *base;
-        status = store_load(store, entry, &base, err);
+        status = load_base(store, entry, &base, err);
         if (!status)
             *append = append_new(store, entry, base);
         else

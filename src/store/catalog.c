@@ -421,7 +421,7 @@ static weft_status load_dicts(const Store *store, const TableMeta *meta, Loading
         if (column->type.kind != TYPE_TEXT)
             continue;
         store_file_path(store, FILE_DICT, column->dict.file_id, path);
-        TRY(dict_file_load(path, &column->dict, store->budget, &loading->dicts[i], err));
+        TRY(dict_file_open(path, &column->dict, store->budget, &loading->dicts[i], err));
         loading->columns[i].dict = loading->dicts[i];
         loading->dict_counts[i] = dict_count(loading->dicts[i]);
     }

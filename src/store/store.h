@@ -74,6 +74,9 @@ Dictionary *dict_new(void);                                        // reference 
 Dictionary *dict_hold(Dictionary *dict);
 void        dict_release(Dictionary *dict);                        // NULL is fine
 u32         dict_count(const Dictionary *dict);
+// Reads the texts of a stored column, once.  To be called before all that follows for dictionaries of tables that were
+// only peeked at.  CORRUPT for a damaged file, OUT_OF_MEMORY.
+weft_status dict_load(Dictionary *dict, Error *err);
 weft_text   dict_get(const Dictionary *dict, u32 code);            // NUL-terminated
 bool        dict_find(const Dictionary *dict, const char *bytes, size_t length, u32 *code);
 // Up to 2^31 entries.

@@ -62,11 +62,20 @@ void table_release(const Table *table)
     arena_free(snapshot_of(table)->arena);
 }
 
+weft_status table_load_dicts(const Table *table, Error *err)
+{
+    for (int column = 0; column < table->n_columns; column++)
+        if (table->columns[column].dict)
+            TRY(dict_load(table->columns[column].dict, err));
+    return WEFT_OK;
+}
+
 weft_status snapshot_verify(Snapshot *snapshot, Error *err)
 {
     if (atomic_load_explicit(&snapshot->is_verified, memory_order_acquire))
         return WEFT_OK;
     const Table *table = &snapshot->table;
+    TRY(table_load_dicts(table, err));
     for (int i = 0; i < table->n_chunks; i++)
         for (int column = 0; column < table->n_columns; column++)
             TRY(chunk_verify(table->chunks[i], column, err));

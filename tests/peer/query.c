@@ -137,12 +137,33 @@ static bool is_outer(JoinKind kind)
     return kind == JOIN_LEFT || kind == JOIN_RIGHT || kind == JOIN_FULL;
 }
 
+static bool names_column(const Term *term)
+{
+    bool is_there = term->refs != 0;
+    for (int i = 0; i < term->n_args; i++)
+        is_there |= names_column(term->args[i]);
+    return is_there;
+}
+
+// SQLite 3.40 tests ON conditions of an inner join that name no column too late where a RIGHT or FULL JOIN follows: of
+// "t join t on false full join u on true" it gives no row of u.
+static bool has_inner_on_without_columns(const RandomQuery *query, int n_refs)
+{
+    for (int ref = 0; ref < n_refs; ref++)
+        for (int i = 0; query->from[ref].join == JOIN_INNER && i < query->from[ref].n_on; i++)
+            if (!names_column(query->from[ref].on[i]))
+                return true;
+    return false;
+}
+
 // Conditions of a comma or CROSS JOIN are in WHERE.
 static void draw_join(Scope *s, RandomQuery *query, int ref, bool is_loose)
 {
     int first_new = s->n_leaves;
     add_columns(s, query, ref);
     Source *source = &query->from[ref];
+    if ((source->join == JOIN_RIGHT || source->join == JOIN_FULL) && has_inner_on_without_columns(query, ref))
+        source->join = JOIN_LEFT;
     bool has_on = source->join != JOIN_COMMA && source->join != JOIN_CROSS;
     Term **list = has_on ? source->on : query->where;
     int *n = has_on ? &source->n_on : &query->n_where;
