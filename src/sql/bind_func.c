@@ -7,7 +7,7 @@
 
 // PostgreSQL has them, we do not: 0A000 and not "no such function".
 static const char *const missing_functions[] = {
-    "substring", "substr", "upper", "lower", "length", "char_length", "character_length", "octet_length", "btrim",
+    "upper", "lower", "length", "char_length", "character_length", "octet_length", "btrim",
     "ltrim", "rtrim", "trim", "replace", "position", "strpos", "concat", "concat_ws", "left", "right", "lpad",
     "rpad", "repeat", "reverse", "initcap", "split_part", "translate", "overlay", "format", "md5", "ascii", "chr",
     "regexp_replace", "regexp_match", "regexp_matches", "regexp_like", "starts_with", "to_char", "to_date",
