@@ -214,6 +214,7 @@ static void print_finish(const QueryRun *run, const Pipeline *pipeline, int dept
     for (int k = 0; k < finish->n_sort; k++)
         text_add(text, "%s%s%s%s",
                  k                       ? ", "
+                 : finish->run_more || finish->run_skipped ? "some of each, by "
                  : finish->n_distinct_on ? "first of each, by "
                                          : "sort by ",
                  run->plan->columns[finish->sort[k].column].name, finish->sort[k].descending ? " desc" : "",

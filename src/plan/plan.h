@@ -233,7 +233,8 @@ typedef enum NodeKind {
 } NodeKind;
 
 // Left is inputs[0], right inputs[1].  Pairs match where all keys are equal (NULL equals nothing) and all conditions
-// hold.
+// hold.  The right side of a join may name columns of the left one (a correlated subquery, LATERAL): it is then
+// computed for each left row, until rewrite_remove_correlation has found a way without that.
 typedef enum JoinKind {
     JOIN_INNER,                        // matching pairs
     JOIN_LEFT,                         // and left rows without a match, the right columns NULL
@@ -289,6 +290,7 @@ struct Node {
     int          n_sort;               // sort
     SortKey     *sort;
     int n_distinct_on;  // sort: of rows equal in the first so many keys only the first stays; 0: all stay
+    i64 run_skipped, run_more;         // of such a run so many are left out first, and so many more than one stay
     i64          limit, offset;        // limit -1: none
     Windows     *windows;              // window: n_keys expressions are its keys
     SetKind      set;
@@ -311,12 +313,14 @@ typedef struct Plan {
     int         n_shared;
     Shared    **shared;                // a subplan comes after those that it uses
     int         n_scans;               // how many tables it scans: MAX_RELATIONS at most
+    bool        is_correlated;         // has a join whose right side names columns of its left side, until a rewrite
     Node       *root;                  // its out: the result's columns first
     int         n_visible;             // so many of them are shown; the rest is only sorted by
     const char **names;                // n_visible: what the result calls them
 } Plan;
 
 #define MAX_RELATIONS 64
+#define RUN_ALL ((i64)1 << 62)         // run_more: no limit
 
 Plan *plan_new(Arena *arena);
 int   plan_add_column(Plan *plan, Type type, const char *name, const char *qualifier);          // gives its id
@@ -344,6 +348,12 @@ Node *plan_reference(Plan *plan, Shared *shared, const char *alias, int at);  //
 bool  node_gives(const Node *node, int column);                                                  // among its out
 void  node_columns(Arena *arena, const Node *node, ColumnSet *set);                              // all of its out
 bool plan_is_same_tree(const Plan *plan, const Node *a, const Node *b);               // same rows, column by column
+// The columns that the tree names and does not make: those of the queries around a correlated subquery.
+void  plan_free_columns(Arena *arena, const Node *node, ColumnSet *free_columns);
+// expr_replace in all expressions of the tree; what others share is left alone.
+weft_status plan_replace_leaves(Arena *arena, Node *node, ReplaceLeaf *give, void *context, Error *err);
+// A copy of the tree with fresh columns, paired with the tree's by place in out.
+weft_status plan_copy_tree(Plan *plan, const Node *node, Node **copy, Error *err);
 void plan_split_condition(Arena *arena, Expr *condition, Expr ***list, int *n_list);  // at its ANDs; true is left out
 
 // Ranges, NULLs, distinct counts and row estimates of all columns and nodes, from the leaves up.
@@ -434,7 +444,8 @@ typedef struct Finish {
     Binding   *outputs;
     int        n_sort;                 // column: an id among the outputs
     SortKey   *sort;
-    int        n_distinct_on;          // as in NODE_SORT
+    int        n_distinct_on;          // as in NODE_SORT, and
+    i64        run_skipped, run_more;
     i64        limit, offset;          // limit -1: none
     int        copies;                 // each row so many times: the id of an output; -1: once
 } Finish;

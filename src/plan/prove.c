@@ -352,7 +352,7 @@ static void prove_sort(Prover *prover, Node *node)
     double product = 1;
     node->rows = node->inputs[0]->rows;
     for (int k = 0; k < node->n_distinct_on; k++) product *= prover->plan->columns[node->sort[k].column].n_distinct;
-    if (node->n_distinct_on) node->rows = fmin(node->rows, product);
+    if (node->n_distinct_on) node->rows = fmin(node->rows, product * ((double)node->run_more + 1));
 }
 
 static void prove_limit(Node *node)
