@@ -402,7 +402,9 @@ static void add_group(const PlotFrame *frame, const BarPlot *plot, int group)
         if (bar >= 24)
             add_text(frame->svg, "small", "middle", x + bar / 2, at_y(frame, value) - 4, value_text);
     }
-    add_text(frame->svg, "soft", "middle", left + width / 2, frame->top + frame->height + 18, plot->groups[group]);
+    const bool is_tight = text_units(plot->groups[group]) > width;
+    add_text(frame->svg, is_tight ? "soft small" : "soft", "middle", left + width / 2, frame->top + frame->height + 18,
+             plot->groups[group]);
 }
 
 void plot_bars(const BarPlot *plot, Text *svg)

@@ -28,7 +28,7 @@ static weft_status cannot_run(Lab *lab, const LabMember *member)
 
 weft_status lab_shape_alone(Lab *lab, const LabMember *member, int stream, LabLaunch *launch)
 {
-    BlockSize best;
+    BlockSize best = { 0 };
     if (!best_block_size(&lab->limits, &member->launch.needs, member->launch.n_threads, &best))
         return cannot_run(lab, member);
     *launch = (LabLaunch){ member->kernel, best.threads_per_block, best.n_blocks, stream };

@@ -38,9 +38,11 @@ static const StreamFigure figures[] = {
 
 static const FigureStream *stream_of(const StreamFigure *figure, int stream)
 {
-    while (stream > 0 && !figure->streams[stream].kernels[0])
-        stream--;
-    return &figure->streams[stream];
+    const FigureStream *found = &figure->streams[0];
+    for (int i = 1; i <= stream && i < STREAMS_MAX; i++)
+        if (figure->streams[i].kernels[0])
+            found = &figure->streams[i];
+    return found;
 }
 
 static int chain_length(const FigureStream *stream)
