@@ -152,6 +152,7 @@ weft_status lab_gpu_open(Arena *arena, int ordinal, LabGpu **out, Error *err)
     gpu->arena = arena;
     gpu->cu = cu;
     gpu->cubins = cubins_new(NULL);
+    gpu->is_small = getenv("WEFT_LAB_SMALL") != NULL;
     arena_defer(arena, close_gpu, gpu);
     TRY(open_gpu(gpu, ordinal, err));
     *out = gpu;
@@ -161,11 +162,6 @@ weft_status lab_gpu_open(Arena *arena, int ordinal, LabGpu **out, Error *err)
 const GpuLimits *lab_gpu_limits(const LabGpu *gpu)
 {
     return &gpu->limits;
-}
-
-void lab_gpu_take_small_work(LabGpu *gpu)
-{
-    gpu->is_small = true;
 }
 
 // Others, as the engine, may have set another context for this thread.

@@ -41,13 +41,13 @@ const LabKernel *lab_pool_find(LabPool pool, const char *name);             // N
 
 // ---- on a GPU (gpu.c) -----------------------------------------------------------------------------------------------
 // Kernels are compiled when they are first needed; their input is made then, and stays on the device.
+// $WEFT_LAB_SMALL makes their work a 64th of what it is, for tests.
 
 typedef struct LabGpu LabGpu;
 
 // GPU ORDINAL of the machine.  NO_DEVICE where there is none, or no compiler for it.  Closed with the arena.
 weft_status      lab_gpu_open(Arena *arena, int ordinal, LabGpu **gpu, Error *err);
 const GpuLimits *lab_gpu_limits(const LabGpu *gpu);                         // name is set: the device's own
-void             lab_gpu_take_small_work(LabGpu *gpu);  // from now on, for tests: a 64th of the items
 weft_status      lab_gpu_needs(LabGpu *gpu, const LabKernel *kernel, KernelNeeds *needs, Error *err);
 // As lab_run_set.  The time is measured on the device and holds no compiling and no copy of input.  A kernel has the
 // work of the warps that the pool says; for a launch of more than twice as many threads it grows with them.

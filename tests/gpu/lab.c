@@ -23,9 +23,9 @@ static LabGpu *open_lab(Arena *arena, bool is_small, Error *err)
 {
     LabGpu *gpu = NULL;
     error_clear(err);
-    if (lab_gpu_open(arena, 0, &gpu, err)) return NULL;
-    if (is_small) lab_gpu_take_small_work(gpu);
-    return gpu;
+    if (is_small) setenv("WEFT_LAB_SMALL", "on", 1);
+    else unsetenv("WEFT_LAB_SMALL");
+    return lab_gpu_open(arena, 0, &gpu, err) ? NULL : gpu;
 }
 
 // ---- answers --------------------------------------------------------------------------------------------------------
