@@ -269,6 +269,15 @@ double math_trunc(double x);
 
 extern const char math_text[];                              // math_text.h, for the compilers of kernels
 
+// ---- numbers of 128 bits as two words (wide_text.h) -----------------------------------------------------------------
+
+int    wide_multiply(i64 a_high, i64 a_low, i64 b_high, i64 b_low, i64 *high, i64 *low);       // 0: beyond 128 bits
+// A / B rounded half away from zero, or (IS_REST) what is left when it is cut towards zero.  B is not 0.
+void   wide_divide(i64 a_high, i64 a_low, i64 b_high, i64 b_low, int is_rest, i64 *high, i64 *low);
+double wide_to_f64(i64 high, i64 low);                      // the nearest double
+
+extern const char wide_text[], math_wide_text[];            // wide_text.h; both headers
+
 // ---- log: WEFT_LOG=debug|info|warn in the environment, to standard error --------------------------------------------
 
 void log_debug(const char *format, ...) PRINTF_LIKE(1, 2);

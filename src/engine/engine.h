@@ -126,6 +126,8 @@ typedef struct PipelineReport {
     SplitReport     *splits;
     const JoinTable *table;
     double           build_ms;         // by a device: of its kernels
+    double           window_ms;        // of window functions, by the host
+    u64              window_rows;
 } PipelineReport;
 
 typedef struct Signature {             // equal texts, equal work
@@ -139,6 +141,8 @@ typedef struct Signature {             // equal texts, equal work
 typedef struct StoredColumn {
     Type        type;
     const i64  *cells;                 // numbers, codes of DICT, or doubles; of a NULL row, some value of the range
+    const i64  *high;                  // numbers of 128 bits: their high words, and CELLS are the low ones; else NULL
+    i64         high_low, high_high;   // what lies between which
     const u64  *valid;                 // a bit per row, 1 where it is not NULL; NULL: there is no NULL
     Dictionary *dict;                  // text; held by the query
     u32         dict_count;
@@ -248,8 +252,15 @@ typedef struct Tie {
     int (*compare)(const void *context, u64 a, u64 b);
     const void *context;
 } Tie;  // of rows that come in no order of their own
+typedef struct ViewKey { int view; bool descending, nulls_first; } ViewKey;
+// The rows by KEYS, on all threads; rows that are equal stay in order.  *ROWS NULL: they are as they should be.  Codes
+// that are sorted by get their ranks.
+weft_status sort_views(QueryRun *run, View *views, u64 n_rows, const ViewKey *keys, int n_keys, u64 **rows);
 // ORDER BY, DISTINCT ON, copies, LIMIT, OFFSET; TIE may be NULL.  VIEWS are the finish's outputs.
 weft_status order_rows(QueryRun *run, const Finish *finish, View *views, u64 n_rows, const Tie *tie, Order *order);
+
+// avg, from the sum in VALUE: one division of exact numbers, so that avg of equal values is that value.
+void        finish_average(Value *value, Type arg, i64 count);
 
 // ---- what is done with the rows or groups of a pipeline once they are there -----------------------------------------
 

@@ -3,6 +3,7 @@
 
 #include "engine/engine.h"
 #include "engine/remote.h"
+#include "plan/window.h"
 
 #include <stdio.h>
 
@@ -213,6 +214,7 @@ static void print_finish(const QueryRun *run, const Pipeline *pipeline, int dept
     for (int k = 0; k < finish->n_sort; k++)
         text_add(text, "%s%s%s%s",
                  k                       ? ", "
+                 : finish->run_more || finish->run_skipped ? "some of each, by "
                  : finish->n_distinct_on ? "first of each, by "
                                          : "sort by ",
                  run->plan->columns[finish->sort[k].column].name, finish->sort[k].descending ? " desc" : "",
@@ -299,11 +301,28 @@ static void print_probe(const QueryRun *run, const Probe *probe, int depth, bool
     print_pipeline(run, probe->build, depth + 1, with_figures, text);
 }
 
+// Window functions are not computed by kernels, wherever the pipeline runs.
+static void print_windows(const QueryRun *run, const FinishWindows *windows, const PipelineReport *figures, int depth,
+                          Text *text)
+{
+    indent(text, depth);
+    text_add(text, "window ");
+    window_print(run->plan, windows->windows, windows->keys, text);
+    text_add(text, "\n");
+    if (!figures) return;
+    indent(text, depth);
+    text_add(text, "  by the host, %d thread%s: rows ", run->session->settings.threads,
+             run->session->settings.threads == 1 ? "" : "s");
+    print_count(text, figures->window_rows);
+    text_add(text, ", time %.2f ms\n", figures->window_ms);
+}
+
 static void print_pipeline(const QueryRun *run, int number, int depth, bool with_figures, Text *text)
 {
     const Pipeline       *pipeline = &run->graph->pipelines[number];
     const PipelineReport *figures = with_figures ? &run->reports[number] : NULL;
     if (pipeline->sink != SINK_TABLE) print_finish(run, pipeline, depth, text);
+    if (pipeline->finish.windows) print_windows(run, pipeline->finish.windows, figures, depth, text);
     indent(text, depth);
     text_add(text, "pipeline %d: ", number + 1);
     print_source(run, pipeline, text);

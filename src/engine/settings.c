@@ -145,6 +145,11 @@ static weft_status set_device(weft_session *session, const char *value, bool *un
         settings_default_device(settings);
         return WEFT_OK;
     }
+    if (strncasecmp(value, "sim:", 4) == 0) {
+        fail(err, WEFT_UNSUPPORTED, -1, "queries do not run on a simulated card");
+        error_hint(err, "The experiments do: weft lab all --device %s", value);
+        return err->status;
+    }
     *understood = parse_device(value, &device, &gpu);
     if (*understood && device == DEVICE_CUDA) TRY(gpus_get(session->db->gpus, gpu, &ignored, err));
     if (*understood) settings->device = device, settings->gpu = gpu;

@@ -22,6 +22,7 @@
 #include "engine/chains.h"
 #include "engine/engine.h"
 #include "engine/remote.h"
+#include "engine/wide.h"
 
 #define DIRECT_SPAN_FREE  ((u128)1 << 20)      // a range up to this is worth a direct table whatever the number of rows
 #define DIRECT_SPAN_SHARE 32                   // beyond it, at most this many keys per row
@@ -297,9 +298,10 @@ static weft_status describe_payload(Builder *b, int p, Payload *payload, Coding 
     const int        output = b->table->n_keys + p;
     const OutColumn *out = &b->woven->outputs[output];
     const int        column = b->pipeline->payload[p].column;
-    *payload = (Payload){ .id = column,
+    const int        id = expr_is_low_word(b->pipeline->payload[p].value) ? weave_low_id(column) : column;
+    *payload = (Payload){ .id = id,
                           .number = p,
-                          .name = arena_strdup(b->home, b->run->plan->columns[column].name),
+                          .name = arena_strdup(b->home, wide_column_name(b->run, id)),
                           .type = out->type,
                           .dict = keep_dict(b, out->dict),
                           .dict_count = out->dict_count,
