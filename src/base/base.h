@@ -117,7 +117,7 @@ u64   hash_bytes(const void *bytes, size_t length);         // xxh3, 64 bits
 // ---- faults: make the Nth call fail ---------------------------------------------------------------------------------
 // WEFT_FAULT="file:12" in the environment does the same for a whole process; "file:12+" fails all calls from the 12th.
 
-typedef enum FaultKind { FAULT_FILE, FAULT_MEMORY, FAULT_COMPILE, FAULT_N } FaultKind;
+typedef enum FaultKind { FAULT_FILE, FAULT_MEMORY, FAULT_COMPILE, FAULT_SOLVE, FAULT_N } FaultKind;
 
 void fault_set(FaultKind kind, i64 nth, bool and_all_after); // nth counts from 1; 0 switches faults of that kind off
 bool fault_now(FaultKind kind);                              // counts one call; true when it must fail

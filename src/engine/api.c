@@ -69,6 +69,7 @@ weft_status weft_connect(weft_db *db, weft_session **out, weft_error *error)
         .weave = true, .jit = JIT_AUTO, .threads = network_threads(db->network), .sharing = true, .weave_queries = true
     };
     settings_default_device(&session->settings);
+    session->settings.gpu_schedule = settings_default_gpu_schedule();
     session->settings.gpu_wait = settings_default_gpu_wait();
     return WEFT_OK;
 }

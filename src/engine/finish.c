@@ -8,6 +8,7 @@
 
 #include "engine/exact.h"
 #include "engine/wide.h"
+#include "engine/window.h"
 
 #include <math.h>
 
@@ -157,11 +158,10 @@ static weft_status check_sums(const Groups *groups)
     return WEFT_OK;
 }
 
-// One division of exact numbers: avg of equal values is that value.
-static void average(Value *value, const Agg *agg, i64 count)
+void finish_average(Value *value, Type arg, i64 count)
 {
-    const bool is_decimal = agg->arg->type.kind == TYPE_DECIMAL || agg->arg->type.kind == TYPE_NUMERIC;
-    value->f = (double)value->i / ((double)count * (is_decimal ? pow(10, agg->arg->type.scale) : 1));
+    const bool is_decimal = arg.kind == TYPE_DECIMAL || arg.kind == TYPE_NUMERIC;
+    value->f = (double)value->i / ((double)count * (is_decimal ? pow(10, arg.scale) : 1));
 }
 
 static weft_text extreme_text(const Groups *groups, int a, const AggState *state, u64 group)
@@ -200,7 +200,7 @@ static void decode_agg(const Groups *groups, int a, u64 group, Value *value)
         value->f = float_sum(groups, state, group, agg->kind, (u64)count);
     } else {
         value->i = sum_of(groups, state, group);
-        if (agg->kind == AGG_AVG) average(value, agg, count);
+        if (agg->kind == AGG_AVG) finish_average(value, agg->arg->type, count);
     }
 }
 
@@ -587,10 +587,10 @@ static weft_status finish_groups(Groups *groups, bool is_stable, Finished *out)
 static weft_status join_words(QueryRun *run, const Launch *launch, const OutColumn *high, const OutColumn *low,
                               const void **out)
 {
-    const i64 *high_words = launch->rows.columns[high->value], *low_words = launch->rows.columns[low->value];
+    const i64 *high_words = launch->out.rows.columns[high->value], *low_words = launch->out.rows.columns[low->value];
     i128      *numbers;
-    TRY(query_alloc(run, (launch->rows.n_rows + 1) * sizeof *numbers, (void **)&numbers));
-    for (u64 r = 0; r < launch->rows.n_rows; r++) {
+    TRY(query_alloc(run, (launch->out.rows.n_rows + 1) * sizeof *numbers, (void **)&numbers));
+    for (u64 r = 0; r < launch->out.rows.n_rows; r++) {
         if (query_should_stop(run, r)) return query_canceled(run);
         numbers[r] = wide_of_words(high_words[r], low_words[r]);
     }
@@ -602,10 +602,10 @@ static View view_of_rows(const Launch *launch, const OutColumn *column)
 {
     View view = { .kind = view_kind(column->type),
                   .type = column->type,
-                  .data = launch->rows.columns[column->value],
+                  .data = launch->out.rows.columns[column->value],
                   .dict = column->dict,
                   .dict_count = column->dict_count,
-                  .nulls = column->null < 0 ? NULL : launch->rows.columns[column->null] };
+                  .nulls = column->null < 0 ? NULL : launch->out.rows.columns[column->null] };
     if (view.kind == VIEW_TEXT) view.kind = VIEW_CODE;
     if (view.kind == VIEW_WIDE) view.kind = VIEW_INT;          // an output has one word
     return view;
@@ -616,7 +616,7 @@ static weft_status finish_rows(QueryRun *run, const Pipeline *pipeline, const La
 {
     int n_views = 0;
     out->views = arena_array(run->arena, View, pipeline->n_outputs + 1);
-    out->n_rows = launch->rows.n_rows;
+    out->n_rows = launch->out.rows.n_rows;
     for (int c = 0; c < pipeline->n_outputs; c++) {
         const Expr *value = pipeline->outputs[c].value;
         View       *view = &out->views[n_views++];
@@ -626,19 +626,34 @@ static weft_status finish_rows(QueryRun *run, const Pipeline *pipeline, const La
         TRY(join_words(run, launch, &woven->outputs[c], &woven->outputs[c + 1], &view->data));
         c++;
     }
-    return order_rows(run, &pipeline->finish, out->views, out->n_rows, NULL, &out->order);
+    return WEFT_OK;
+}
+
+// What comes of the sink: the outputs, or what window functions are computed from.
+static Finish finish_of_sink(const Pipeline *pipeline)
+{
+    Finish finish = pipeline->finish;
+    if (!finish.windows) return finish;
+    finish.outputs = finish.windows->inputs, finish.n_outputs = finish.windows->n_inputs;
+    return finish;
 }
 
 weft_status finish_pipeline(QueryRun *run, int number, const Launch *launch, const Woven *woven, bool as_codes,
                             bool is_stable, Finished *out)
 {
     const Pipeline *pipeline = &run->graph->pipelines[number];
-    if (pipeline->sink == SINK_ROWS) return finish_rows(run, pipeline, launch, woven, out);
-    Groups groups = { .run = run, .pipeline = pipeline, .finish = &pipeline->finish, .as_codes = as_codes };
-    groups.cells = make_cells(run, &pipeline->finish);
-    groups.places = find_places(run, pipeline);
-    if (pipeline->sink == SINK_GROUPS) groups.woven = woven, groups.set = &launch->groups;
-    return finish_groups(&groups, is_stable, out);
+    const Finish    finish = finish_of_sink(pipeline);
+    if (pipeline->sink == SINK_ROWS) {
+        TRY(finish_rows(run, pipeline, launch, woven, out));
+        TRY(order_rows(run, &finish, out->views, out->n_rows, NULL, &out->order));
+    } else {
+        Groups groups = { .run = run, .pipeline = pipeline, .finish = &finish, .as_codes = as_codes };
+        groups.cells = make_cells(run, &finish);
+        groups.places = find_places(run, pipeline);
+        if (pipeline->sink == SINK_GROUPS) groups.woven = woven, groups.set = &launch->out.groups;
+        TRY(finish_groups(&groups, is_stable, out));
+    }
+    return finish.windows ? window_finish(run, number, out) : WEFT_OK;
 }
 
 weft_status finish_nothing(QueryRun *run, const Finish *finish, Finished *out)

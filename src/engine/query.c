@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "engine/remote.h"
 #include "engine/wide.h"
+#include "plan/window.h"
 
 #include <stdlib.h>
 
@@ -249,16 +250,17 @@ static KernelReport *report(QueryRun *run, int pipeline, const char *label, cons
                               .device = launch ? launch->device : run->session->db->cpu,
                               .compile_ms = compile_ms };
     if (!launch) return kernel;
-    kernel->morsels[0] = launch->morsels[0], kernel->morsels[1] = launch->morsels[1];
-    kernel->rows_in = launch->rows_in, kernel->rows_out = launch->rows_out, kernel->bytes_read = launch->bytes_read;
-    kernel->chunks_read = launch->chunks_read, kernel->chunks_skipped = launch->chunks_skipped,
-    kernel->n_workers = launch->n_workers;
-    kernel->time_ms = launch->time_ms, kernel->wait_ms = launch->wait_ms, kernel->n_beside = launch->n_beside;
-    kernel->woven_as = launch->woven_as, kernel->n_woven = launch->n_woven, kernel->gain = launch->gain;
-    kernel->gpu = launch->gpu;
+    const LaunchOutcome *out = &launch->out;
+    kernel->morsels[0] = out->morsels[0], kernel->morsels[1] = out->morsels[1];
+    kernel->rows_in = out->rows_in, kernel->rows_out = out->rows_out, kernel->bytes_read = out->bytes_read;
+    kernel->chunks_read = out->chunks_read, kernel->chunks_skipped = out->chunks_skipped,
+    kernel->n_workers = out->n_workers;
+    kernel->time_ms = out->time_ms, kernel->wait_ms = out->wait_ms, kernel->n_beside = out->n_beside;
+    kernel->woven_as = out->woven_as, kernel->n_woven = out->n_woven, kernel->gain = out->gain;
+    kernel->gpu = out->gpu;
     kernel->reads_kept = launch->source->kept != NULL;
     kernel->counts = arena_array(run->own, u64, woven->n_counts + 1);
-    if (launch->counts) memcpy(kernel->counts, launch->counts, (size_t)woven->n_counts * sizeof(u64));
+    if (out->counts) memcpy(kernel->counts, out->counts, (size_t)woven->n_counts * sizeof(u64));
     return kernel;
 }
 
@@ -433,7 +435,7 @@ static weft_status run_on_gpu(QueryRun *run, Launch *launch, const char **refuse
     const weft_status status = launch->device->scan(launch->device, launch, run->err);
     if (launch->is_expected) launch->device->expect(launch->device, launch->table, -1);
     launch->is_expected = before.is_expected = false;
-    *refused = launch->refused[0] ? arena_printf(run->own, "%s", launch->refused) : NULL;
+    *refused = launch->out.refused[0] ? arena_printf(run->own, "%s", launch->out.refused) : NULL;
     if (!*refused) return status;
     query_notice(run,
                  arena_printf(run->own, "%s did not run a pipeline, the CPU did: %s", launch->device->name, *refused));
@@ -465,6 +467,7 @@ static weft_status run_job(QueryRun *run, int pipeline, const char *label, const
                         .query = ride.query,
                         .is_explained = run->is_explained,
                         .may_weave = ride.may_sieve,
+                        .schedule = session->settings.gpu_schedule,
                         .woven = woven,
                         .source = job->source,
                         .sink = job->sink,
@@ -483,7 +486,7 @@ static weft_status run_job(QueryRun *run, int pipeline, const char *label, const
     if (is_asked) arrive(run, pipeline, launch);
     if (is_asked) status = run_on_gpu(run, launch, &refused);
     if (pipeline == run->graph->n_pipelines - 1) take_back(run);
-    if (is_asked && !refused) compile_ms = launch->compile_ms;
+    if (is_asked && !refused) compile_ms = launch->out.compile_ms;
     else status = run_on_cpu(run, pipeline, label, job, !stands_in, launch, &compile_ms);
     KernelReport *kernel = report(run, pipeline, label, launch, woven, compile_ms);
     if (stands_in) kernel->meanwhile = device->name;
@@ -629,6 +632,8 @@ static weft_status fill_in_params(QueryRun *run, Pipeline *pipeline)
     for (int a = 0; a < pipeline->n_aggs; a++) TRY(fill_in(run, &pipeline->aggs[a].arg));
     TRY(fill_in_bindings(run, pipeline->outputs, pipeline->n_outputs));
     TRY(fill_in_list(run, pipeline->finish.conditions, pipeline->finish.n_conditions));
+    const FinishWindows *windows = pipeline->finish.windows;
+    if (windows) TRY(fill_in_bindings(run, windows->inputs, windows->n_inputs));
     return fill_in_bindings(run, pipeline->finish.outputs, pipeline->finish.n_outputs);
 }
 
@@ -775,7 +780,9 @@ static weft_status get_answer(QueryRun *run, int number)
 static bool needs_order(const QueryRun *run, int number)
 {
     for (int p = number; p < run->graph->n_pipelines; p++)
-        if (run->graph->pipelines[p].finish.limit >= 0 || run->graph->pipelines[p].finish.n_distinct_on) return true;
+        if (run->graph->pipelines[p].finish.limit >= 0 || run->graph->pipelines[p].finish.n_distinct_on ||
+            run->graph->pipelines[p].finish.windows)
+            return true;
     return false;
 }
 

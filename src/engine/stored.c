@@ -382,14 +382,14 @@ static Source *one_chunk(QueryRun *run, const Launch *launch, const WeaveJob *jo
     const Chunk **chunks = arena_array(run->arena, const Chunk *, 1);
     int          *chunk_column = arena_array(run->arena, int, n + 1);
     chunks[0] = chunk;
-    *chunk = (Chunk){ .n_rows = (u32)launch->rows.n_rows, .columns = arena_array(run->arena, ColumnChunk, n + 1) };
+    *chunk = (Chunk){ .n_rows = (u32)launch->out.rows.n_rows, .columns = arena_array(run->arena, ColumnChunk, n + 1) };
     *source = (Source){ .name = "stored",
                         .n_columns = n,
                         .columns = arena_array(run->arena, SourceColumn, n + 1),
                         .n_chunks = 1,
                         .chunks = chunks,
                         .chunk_column = chunk_column,
-                        .n_rows = launch->rows.n_rows };
+                        .n_rows = launch->out.rows.n_rows };
     for (int o = 0; o < n; o++) {
         const OutColumn *column = &launch->woven->outputs[o];
         const Expr      *output = job->outputs[o];
@@ -409,7 +409,7 @@ static Source *one_chunk(QueryRun *run, const Launch *launch, const WeaveJob *jo
 static weft_status store_here(QueryRun *run, const Launch *launch, const WeaveJob *job, Source **out)
 {
     Chunk    *chunk;
-    const u64 n_rows = launch->rows.n_rows;
+    const u64 n_rows = launch->out.rows.n_rows;
     if (n_rows > STORED_CHUNK_ROWS)
         return fail(run->err, WEFT_UNSUPPORTED, -1, "more than %u rows between two kernels of a pipeline",
                     STORED_CHUNK_ROWS);
@@ -419,8 +419,8 @@ static weft_status store_here(QueryRun *run, const Launch *launch, const WeaveJo
         void            *data;
         u64             *valid = NULL;
         TRY(query_alloc(run, n_rows * 8 + 64, &data));
-        TRY(query_copy(run, data, launch->rows.columns[column->value], n_rows * 8));
-        if (column->null >= 0) TRY(bitmap_of(run, launch->rows.columns[column->null], n_rows, &valid));
+        TRY(query_copy(run, data, launch->out.rows.columns[column->value], n_rows * 8));
+        if (column->null >= 0) TRY(bitmap_of(run, launch->out.rows.columns[column->null], n_rows, &valid));
         chunk->columns[o] = (ColumnChunk){
             .data = data, .valid = valid, .width = 8, .has_range = true, .min = INT64_MIN, .max = INT64_MAX
         };
@@ -505,10 +505,10 @@ static void keep_there(QueryRun *run, Launch *launch, const WeaveJob *job, bool 
     KeptRows   *kept = arena_make(run->arena, KeptRows);
     RowKeep keep;
     *out = NULL;
-    if (launch->rows.n_rows > STORED_CHUNK_ROWS) return;
+    if (launch->out.rows.n_rows > STORED_CHUNK_ROWS) return;
     describe_kept(run, launch, job, kept, &keep);
     keep.in_order = in_order;
-    keep.may_compile = run->session->settings.gpu_wait || launch->rows.n_rows >= COMPILE_ROWS;
+    keep.may_compile = run->session->settings.gpu_wait || launch->out.rows.n_rows >= COMPILE_ROWS;
     const bool are_there = device->keep_rows(device, launch, &keep);
     if (keep.refused[0])
         query_notice(run, arena_printf(run->own, "%s did not keep the rows between two kernels, the CPU did: %s",
@@ -523,7 +523,7 @@ static void keep_there(QueryRun *run, Launch *launch, const WeaveJob *job, bool 
 weft_status stored_after(QueryRun *run, Launch *launch, const WeaveJob *job, bool in_order, KernelReport *report,
                          Source **out)
 {
-    if (launch->keeps_rows) {
+    if (launch->out.keeps_rows) {
         keep_there(run, launch, job, in_order, report, out);
         if (*out) return WEFT_OK;
         TRY(query_device_failed(run, launch->device->fetch_rows(launch->device, launch, run->err)));

@@ -963,10 +963,10 @@ weft_status table_build(QueryRun *run, Arena *home, int number, Launch *launch, 
                   .pipeline = pipeline,
                   .probe = query_probe_of(run->graph, number),
                   .woven = launch->woven,
-                  .rows = &launch->rows,
+                  .rows = &launch->out.rows,
                   .n_scanned = rows_read(run, pipeline) };
     bool            is_done = false;
-    if (launch->keeps_rows) {
+    if (launch->out.keeps_rows) {
         b.facts = launch->facts;
         TRY(build_there(&b, launch, kernel_ms, &is_done));
         if (!is_done) TRY(query_device_failed(run, launch->device->fetch_rows(launch->device, launch, run->err)));

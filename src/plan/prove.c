@@ -12,6 +12,7 @@
 // Estimates (rows, distinct values) are made on the same walk, see cost.c.
 
 #include "plan/rewrite.h"
+#include "plan/window.h"
 
 #include <math.h>
 
@@ -351,7 +352,7 @@ static void prove_sort(Prover *prover, Node *node)
     double product = 1;
     node->rows = node->inputs[0]->rows;
     for (int k = 0; k < node->n_distinct_on; k++) product *= prover->plan->columns[node->sort[k].column].n_distinct;
-    if (node->n_distinct_on) node->rows = fmin(node->rows, product);
+    if (node->n_distinct_on) node->rows = fmin(node->rows, product * ((double)node->run_more + 1));
 }
 
 static void prove_limit(Node *node)
@@ -394,7 +395,11 @@ static void prove(Prover *prover, Node *node)
         case NODE_LIMIT:     prove_limit(node); break;
         case NODE_SET:       prove_set(prover, node); break;
         case NODE_SHARED:    prove_reference(prover, node); break;
-        case NODE_WINDOW: case NODE_REPEAT: node->rows = node->n_inputs ? node->inputs[0]->rows : 1; break;
+        case NODE_WINDOW:
+            node->rows = node->inputs[0]->rows;
+            window_prove(prover->plan, node, rows_most(node->inputs[0], 0));
+            break;
+        case NODE_REPEAT: node->rows = node->n_inputs ? node->inputs[0]->rows : 1; break;
     }
 }
 
@@ -430,7 +435,7 @@ bool plan_is_empty(const Plan *plan, const Node *node)
     switch (node->kind) {
         case NODE_VALUES:    return node->n_rows == 0;
         case NODE_FILTER:    return has_never(node) || plan_is_empty(plan, node->inputs[0]);
-        case NODE_PROJECT: case NODE_SORT: return plan_is_empty(plan, node->inputs[0]);
+        case NODE_PROJECT: case NODE_SORT: case NODE_WINDOW: return plan_is_empty(plan, node->inputs[0]);
         case NODE_JOIN:      return join_is_empty(plan, node);
         case NODE_AGGREGATE: return node->n_keys > 0 && plan_is_empty(plan, node->inputs[0]);
         case NODE_LIMIT:     return node->limit == 0 || plan_is_empty(plan, node->inputs[0]);

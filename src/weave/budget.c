@@ -14,7 +14,7 @@
 //             needs it.  A value of up to 32 bits takes 1, one of 64 bits 2, and one that can be NULL 1 more.  To this
 //             come values on the way in the deepest expression of the part, and of a probe its key and slot.
 //
-// A device takes more rows per thread where registers are left (device/cuda_kernel.c), so one row is the least that
+// A device takes more rows per thread where registers are left (device/gpu_kernel.c), so one row is the least that
 // works.  On a CPU the values of a row are arrays of a tile; they grow in the same way.  The shared memory of a block
 // is that of the tables and groups that a GPU would like to have there.
 //
@@ -40,7 +40,7 @@ enum {
     STORED_BYTES = 8,                  // per value between two kernels
 };
 
-#define SHARED_TABLE_MOST  ((u64)32 << 10)     // larger ones stay in the GPU's memory (device/cuda_kernel.c)
+#define SHARED_TABLE_MOST  ((u64)32 << 10)     // larger ones stay in the GPU's memory (device/gpu_kernel.c)
 #define SHARED_GROUPS_MOST ((u64)48 << 10)
 
 // ---- columns: which parts need them, which give them ----------------------------------------------------------------

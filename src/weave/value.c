@@ -991,6 +991,28 @@ static weft_status value_of_coalesce(Weaver *w, const Expr *expr, Val *out)
     return WEFT_OK;
 }
 
+// ---- functions of text (text_map.c) ---------------------------------------------------------------------------------
+
+static weft_status value_of_text_function(Weaver *w, const Expr *call, Val *out)
+{
+    const TextMap *map;
+    Dictionary    *from;
+    u32            from_count;
+    Val            text;
+    TRY(weave_text_map(w, call, &map));
+    TRY(weave_text_dict(w, call->args[0], &from, &from_count));
+    TRY(weave_text_in(w, call->args[0], from, from_count, &text));
+    const char *table = weave_table(w, "i32", weave_name(w, "codes"), map->codes,
+                                    ((size_t)map->from_count + 1) * sizeof *map->codes);
+    const char *old = text.null ? PRINT("(%s ? 0 : %s)", text.null, text.value) : text.value;
+    const char *code = weave_temp(w, "i64", PRINT("(i64)%s[%s]", table, old));
+    *out = (Val){ .value = code, .null = text.null, .dict = map->dict, .dict_count = map->dict_count };
+    out->range = (Range){ .known = true, .low = map->has_null ? -1 : 0, .high = (i128)map->dict_count - 1 };
+    if (map->has_null) out->null = text.null ? PRINT("(%s || %s < 0)", text.null, code) : PRINT("(%s < 0)", code);
+    out->range.nullable = out->null != NULL;
+    return WEFT_OK;
+}
+
 // ---- functions (plan/functions.h) -----------------------------------------------------------------------------------
 
 // What stands for the words of a formula: x, y, k, m, r, and t, which names what its setup declares.
@@ -1117,6 +1139,7 @@ weft_status weave_value(Weaver *w, const Expr *expr, Val *out)
         case OP_CAST: return value_of_cast(w, expr, out);
         default:
             if (expr_is_high_word(expr) || expr_is_low_word(expr)) return value_of_word(w, expr, out);
+            if (weave_is_text_map(expr)) return value_of_text_function(w, expr, out);
             if (function_of(expr->op)) return value_of_function(w, expr, function_of(expr->op), out);
             return value_of_condition(w, expr, out);
     }

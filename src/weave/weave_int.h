@@ -50,6 +50,15 @@ typedef struct MergedDict {            // a dictionary made for one expression
     u32         count;
 } MergedDict;
 
+typedef struct TextMap {               // a function of text, worked out for every code of its argument
+    const Expr *call;
+    u32         from_count;            // codes of the argument
+    const i32  *codes;                 // by code of the argument: in DICT; -1: NULL
+    Dictionary *dict;
+    u32         dict_count;
+    bool        has_null;
+} TextMap;
+
 typedef struct TextTest {              // a predicate on one text, worked out for every code
     const Expr *test;                  // the predicate
     const Expr *text;                  // the expression it tests
@@ -83,6 +92,8 @@ typedef struct Weaver {
     double          pass;              // share of the rows that is expected to be left by now
     bool           *done;              // by step: written already
     ColumnSet       later;             // columns that more than range tests and bit tables look at
+    int             n_maps;            // functions of text
+    TextMap       **maps;
     int             n_merged;          // dictionaries made for texts that come from several columns or constants
     MergedDict     *merged;
     int             n_tests;           // predicates on texts that were worked out already
@@ -149,6 +160,9 @@ weft_status weave_text_in(Weaver *w, const Expr *expr, Dictionary *dict, u32 dic
 FloatRange  weave_float_range(Weaver *w, const Expr *expr);                    // what is proved of a float's values
 
 // ---- dictionary.c
+bool weave_is_text_map(const Expr *expr);                                               // a function of text
+weft_status text_map_make(Weaver *w, const Expr *call, const Dictionary *from, u32 from_count, TextMap *map);
+weft_status weave_text_map(Weaver *w, const Expr *call, const TextMap **out);           // 0A000: not of constants
 bool weave_is_text_test(const Expr *expr);  // a comparison, LIKE or IN of one text with constants
 weft_status weave_text_test(Weaver *w, const Expr *expr, TextTest *out);
 weft_status weave_text_dict(Weaver *w, const Expr *expr, Dictionary **dict, u32 *dict_count);  // what its codes mean
