@@ -317,19 +317,20 @@ static weft_status add_work(LabGpu *gpu, GpuKernel *loaded, i64 n_threads, bool 
     return WEFT_OK;
 }
 
-// Work for so many threads: the pool's, unless there are many more of them than the pool has.
+// Work for so many threads: the pool's, unless there are many more of them than the pool has.  The same number of
+// threads comes with different block sizes, rounded up by less than a block.  All of them get the same work, and none
+// may have fewer threads than it was made for: a block that goes round once more would take as long as a whole round.
 static weft_status find_work(LabGpu *gpu, GpuKernel *loaded, i64 n_threads, GpuWork **found, Error *err)
 {
-    const i64 pool = pool_threads(gpu, loaded->kernel);
-    const bool is_alone = loaded->kind != &work_synthetic && n_threads > 2 * pool;
-    if (!is_alone)
-        n_threads = pool;
+    const i64 pool = pool_threads(gpu, loaded->kernel), block = gpu->limits.threads_per_block;
+    const bool is_alone = loaded->kind != &work_synthetic && n_threads > 2 * pool, is_large = n_threads > 32 * block;
+    const i64 at_most = is_alone ? n_threads : pool, slack = is_alone && is_large ? 2 * block : 0;
     for (int i = 0; i < loaded->n_works; i++)
-        if (llabs(loaded->works[i]->n_threads - n_threads) <= n_threads / 16) {
+        if (loaded->works[i]->n_threads <= at_most && at_most - loaded->works[i]->n_threads <= slack) {
             *found = loaded->works[i];
             return WEFT_OK;
         }
-    return add_work(gpu, loaded, n_threads, is_alone, found, err);
+    return add_work(gpu, loaded, at_most - slack / 2, is_alone, found, err);
 }
 
 static weft_status add_instance(LabGpu *gpu, GpuWork *work, Error *err)
