@@ -68,6 +68,7 @@ kernel_headers := $(filter-out src/kernel/kernel.h,$(wildcard src/kernel/*.h))
 # So do the kernels of the lab: src/lab/kernels/md5.cu becomes lab_md5_text.
 lab_kernels := $(wildcard src/lab/kernels/*.cu)
 gen_sources := $(kernel_headers:src/kernel/%.h=$(BUILD)/gen/kernel_%.c) $(BUILD)/gen/math_text.c \
+               $(BUILD)/gen/wide_text.c $(BUILD)/gen/math_wide_text.c \
                $(lab_kernels:src/lab/kernels/%.cu=$(BUILD)/gen/lab_%.c) $(BUILD)/gen/lab_kernel_args.c
 unit_sources := $(wildcard tests/unit/test_*.c)
 example_sources := $(wildcard examples/*.c)
@@ -140,7 +141,7 @@ bench: ## build and run the benchmarks (bench/run; ARGS=... are passed on, as in
 
 gpu-test: ## the tests that matter to a GPU, on the GPU (scripts/gpu-test; ARGS="slt ssb" runs only these parts)
 	@scripts/deps test
-	@+$(MAKE) --no-print-directory all peer-programs $(BUILD)/stress/stress $(addprefix $(BUILD)/gpu/,compile_times fused cubed sieved tables lost)
+	@+$(MAKE) --no-print-directory all peer-programs $(BUILD)/stress/stress $(addprefix $(BUILD)/gpu/,compile_times fused cubed sieved tables scheduled occupancy lost)
 	@BUILD='$(BUILD)' scripts/gpu-test $(ARGS)
 
 gpu-bench: ## the tables of bench/gpu: SSB SF 20 on the GPU, single, at once, streamed, beside DuckDB (ARGS=... as of bench/gpu/run.sh)
@@ -214,6 +215,15 @@ $(BUILD)/gen/lab_kernel_args.c: src/lab/kernel_args.h scripts/embed
 $(BUILD)/gen/math_text.c: src/base/math_text.h scripts/embed
 	@mkdir -p $(@D)
 	$(Q)scripts/embed math_text $< >$@
+
+$(BUILD)/gen/wide_text.c: src/base/wide_text.h scripts/embed
+	@mkdir -p $(@D)
+	$(Q)scripts/embed wide_text $< >$@
+
+$(BUILD)/gen/math_wide_text.c: src/base/math_text.h src/base/wide_text.h scripts/embed
+	@mkdir -p $(@D)
+	$(Q)cat src/base/math_text.h src/base/wide_text.h >$(@D)/math_wide_text.h
+	$(Q)scripts/embed math_wide_text $(@D)/math_wide_text.h >$@
 
 $(BUILD)/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/settings
 	$(call say,CC,$<)

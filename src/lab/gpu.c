@@ -17,7 +17,6 @@
 #include "lab/work.h"
 
 enum {
-    CU_DEVICE_REGISTERS_PER_BLOCK = 12,                     // of DeviceGetAttribute
     STREAMS_MAX = 256,
     SEED = 24,
     SMALL = 64,

@@ -75,6 +75,8 @@ static int byte_offset(const char *text, int cursor)
 static weft_status syntax_error(const BindJob *job, const PgQueryError *error)
 {
     const int at = byte_offset(job->text, error->cursorpos);
+    if (strncmp(error->message, "frame ", 6) == 0)          // the grammar checks the ends of frames
+        return fail(job->err, WEFT_WINDOWING_ERROR, at, "%s", error->message);
     if (strncmp(error->message, "memory exhausted", 16) != 0)
         return fail(job->err, WEFT_SYNTAX_ERROR, at, "%s", error->message);
     fail(job->err, WEFT_TOO_COMPLEX, at, "statement is nested too deeply");    // bison's own stack: 10,000 symbols
