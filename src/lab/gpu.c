@@ -298,7 +298,8 @@ static int synthetic_rounds(const LabKernel *kernel)
     return 1700000 / (2 * live_values(kernel->needs.registers) + 10);
 }
 
-static weft_status add_work(LabGpu *gpu, LoadedKernel *loaded, i64 n_threads, bool is_alone, GpuWork **found, Error *err)
+static weft_status add_work(LabGpu *gpu, LoadedKernel *loaded, i64 n_threads, bool is_alone, GpuWork **found,
+                            Error *err)
 {
     const LabKernel *kernel = loaded->kernel;
     const bool is_synthetic = loaded->kind == &work_synthetic, is_timed = kernel->threads_per_block > 0;
