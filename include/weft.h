@@ -32,6 +32,7 @@ extern "C" {
     X(UNSUPPORTED,         "0A000", "feature is not supported")                \
     X(BAD_COPY,            "22P04", "file does not have the expected form")    \
     X(BAD_TEXT,            "22P02", "text is not a value of the type")         \
+    X(TEXT_TOO_LONG,       "22001", "text is longer than its column allows")   \
     X(OUT_OF_RANGE,        "22003", "value is out of range of its type")       \
     X(DIVISION_BY_ZERO,    "22012", "division by zero")                        \
     X(BAD_DATETIME,        "22007", "text is not a date")                      \
@@ -46,6 +47,7 @@ extern "C" {
     X(NULL_NOT_ALLOWED,    "22004", "null where a value is needed")            \
     X(BAD_POWER,           "2201F", "no real number is the root or power")     \
     X(BAD_LOGARITHM,       "2201E", "logarithm of zero or a negative number")  \
+    X(SUBSTRING_ERROR,     "22011", "length of a substring is negative")       \
     X(NOT_NULL_VIOLATION,  "23502", "null in a column that forbids it")        \
     X(CARDINALITY,         "21000", "more than one row where one was expected") \
     X(SYNTAX_ERROR,        "42601", "syntax error")                            \

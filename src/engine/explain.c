@@ -118,6 +118,15 @@ static void print_transfer(const KernelReport *kernel, Text *text)
     }
 }
 
+// "predicted 3 running rounds, occupancy 75 %, limited by registers; measured 0.123 ms"
+static void print_predicted(const KernelReport *kernel, Text *text)
+{
+    const GpuFigures *gpu = &kernel->gpu;
+    text_add(text, "predicted %lld running round%s, occupancy %.0f %%, limited by %s", (long long)gpu->rounds,
+             gpu->rounds == 1 ? "" : "s", 100 * gpu->model_occupancy, gpu->limit);
+    if (gpu->kernel_ms > 0) text_add(text, "; measured %.3f ms", gpu->kernel_ms);
+}
+
 // "its rows stay in the memory of cuda:0: 1.2 MB, put together in 0.010 ms"
 static void print_kept(const KernelReport *kernel, Text *text)
 {
@@ -139,6 +148,7 @@ static void print_gpu(const KernelReport *kernel, int depth, Text *text)
 {
     const GpuFigures *gpu = &kernel->gpu;
     print_gpu_line(kernel, print_shape, depth, text);
+    if (gpu->rounds) print_gpu_line(kernel, print_predicted, depth, text);
     if (gpu->kernel_ms > 0 || gpu->bytes_host || gpu->bytes_in_place || kernel->reads_kept)
         print_gpu_line(kernel, print_transfer, depth, text);
     if (kernel->bytes_kept) print_gpu_line(kernel, print_kept, depth, text);
@@ -204,6 +214,7 @@ static void print_finish(const QueryRun *run, const Pipeline *pipeline, int dept
     for (int k = 0; k < finish->n_sort; k++)
         text_add(text, "%s%s%s%s",
                  k                       ? ", "
+                 : finish->run_more || finish->run_skipped ? "some of each, by "
                  : finish->n_distinct_on ? "first of each, by "
                                          : "sort by ",
                  run->plan->columns[finish->sort[k].column].name, finish->sort[k].descending ? " desc" : "",

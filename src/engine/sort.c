@@ -471,16 +471,18 @@ static bool same_keys(const Sorter *sorter, int n_keys, u64 a, u64 b)
     return true;
 }
 
-// Of neighbours that are equal in the first keys the first one stays.
-static weft_status keep_distinct(const Sorter *sorter, int n_keys, u64 **rows, u64 *n_rows)
+// Of neighbours that are equal in the first keys the first one stays, or those that the Finish says.
+static weft_status keep_distinct(const Sorter *sorter, const Finish *finish, u64 **rows, u64 *n_rows)
 {
-    u64 n_kept = 0, *kept;
+    const u64 first = (u64)finish->run_skipped, n_most = (u64)finish->run_more + 1;
+    u64       n_kept = 0, *kept, head = 0, n_run = 0;        // a run's first row, and how many of it came so far
     TRY(query_alloc(sorter->run, (*n_rows + 1) * sizeof *kept, (void **)&kept));
     for (u64 r = 0; r < *n_rows; r++) {
         const u64 row = row_at(*rows, r);
         if (query_should_stop(sorter->run, r)) return query_canceled(sorter->run);
-        if (n_kept && same_keys(sorter, n_keys, kept[n_kept - 1], row)) continue;
-        kept[n_kept++] = row;
+        if (!r || !same_keys(sorter, finish->n_distinct_on, head, row)) head = row, n_run = 0;
+        if (n_run >= first && n_run - first < n_most) kept[n_kept++] = row;
+        n_run++;
     }
     *rows = kept, *n_rows = n_kept;
     return WEFT_OK;
@@ -529,7 +531,7 @@ weft_status order_rows(QueryRun *run, const Finish *finish, View *views, u64 n_r
     if (wanted == n_rows && !offset && !finish->n_distinct_on && !finish->windows) sorter.tie = NULL;
     if ((finish->n_sort || sorter.tie) && n_rows > 1 && (wanted > offset || drops_later))
         TRY(sort_rows(&sorter, views, n_rows, drops_later ? n_rows : wanted, &rows));
-    if (finish->n_distinct_on) TRY(keep_distinct(&sorter, finish->n_distinct_on, &rows, &n_rows));
+    if (finish->n_distinct_on) TRY(keep_distinct(&sorter, finish, &rows, &n_rows));
     if (finish->copies >= 0) TRY(make_copies(run, &views[view_of(finish, finish->copies)], &rows, &n_rows));
     wanted = is_all ? n_rows : MIN_OF(n_rows, offset + limit);
     *order = (Order){ .rows = rows, .first = MIN_OF(offset, wanted), .n_rows = wanted - MIN_OF(offset, wanted) };

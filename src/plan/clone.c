@@ -113,3 +113,8 @@ weft_status plan_clone(Plan *plan, const Node *node, int *map, Node **copy, Erro
     Clone clone = { .plan = plan, .map = map, .n_map = plan->n_columns, .err = err };
     return clone_tree(&clone, node, copy);
 }
+
+weft_status plan_copy_tree(Plan *plan, const Node *node, Node **copy, Error *err)
+{
+    return plan_clone(plan, node, plan_new_map(plan), copy, err);
+}

@@ -482,6 +482,7 @@ static weft_status cut_sort(Cutter *c, const Node *node, const ColumnSet *needed
     if (s->state == STREAM_OPEN) s->state = STREAM_ROWS;
     s->is_ordered = true;
     s->p.finish.n_sort = node->n_sort, s->p.finish.sort = node->sort, s->p.finish.n_distinct_on = node->n_distinct_on;
+    s->p.finish.run_skipped = node->run_skipped, s->p.finish.run_more = node->run_more;
     return WEFT_OK;
 }
 

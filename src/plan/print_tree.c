@@ -154,6 +154,9 @@ static void print_sort(const TreePrinter *printer, const Node *node)
     if (!node->n_distinct_on) return;
     text_add(printer->text, ", distinct on ");
     print_sort_keys(printer, node, 0, node->n_distinct_on);
+    if (node->run_more >= RUN_ALL) text_add(printer->text, ", all of each");
+    else if (node->run_more > 0) text_add(printer->text, ", %lld each", (long long)node->run_more + 1);
+    if (node->run_skipped) text_add(printer->text, " but the first %lld", (long long)node->run_skipped);
 }
 
 static void print_limit(const TreePrinter *printer, const Node *node)

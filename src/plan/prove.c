@@ -175,6 +175,12 @@ Range plan_range_of_stored(const Table *table, int column)
         return range;
     }
     if (!known.has_range) return (Range){ .known = true, .nullable = range.nullable, .low = 0, .high = -1 };
+    const Range words = { .known = true, .nullable = range.nullable, .low = known.min, .high = known.max };
+    if (def->low && (known.min || known.max)) return range_of_words(words);
+    if (def->low) {                    // every number is its low word
+        const ColumnRange low = table_column_range(table, def->low);
+        return (Range){ .known = true, .nullable = range.nullable, .low = low.min, .high = low.max };
+    }
     if (def->type.kind == TYPE_TEXT)
         return (Range){ .known = true, .nullable = range.nullable, .low = 0, .high = (i128)def->dict_count - 1 };
     return (Range){ .known = true, .nullable = range.nullable, .low = known.min, .high = known.max };
@@ -346,7 +352,7 @@ static void prove_sort(Prover *prover, Node *node)
     double product = 1;
     node->rows = node->inputs[0]->rows;
     for (int k = 0; k < node->n_distinct_on; k++) product *= prover->plan->columns[node->sort[k].column].n_distinct;
-    if (node->n_distinct_on) node->rows = fmin(node->rows, product);
+    if (node->n_distinct_on) node->rows = fmin(node->rows, product * ((double)node->run_more + 1));
 }
 
 static void prove_limit(Node *node)

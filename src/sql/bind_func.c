@@ -8,7 +8,7 @@
 
 // PostgreSQL has them, we do not: 0A000 and not "no such function".
 static const char *const missing_functions[] = {
-    "substring", "substr", "upper", "lower", "length", "char_length", "character_length", "octet_length", "btrim",
+    "upper", "lower", "length", "char_length", "character_length", "octet_length", "btrim",
     "ltrim", "rtrim", "trim", "replace", "position", "strpos", "concat", "concat_ws", "left", "right", "lpad",
     "rpad", "repeat", "reverse", "initcap", "split_part", "translate", "overlay", "format", "md5", "ascii", "chr",
     "regexp_replace", "regexp_match", "regexp_matches", "regexp_like", "starts_with", "to_char", "to_date",
@@ -115,6 +115,13 @@ static weft_status build_agg(Binder *binder, const PgQuery__FuncCall *call, cons
     return aggregate->build(&builder, arg, out);
 }
 
+// SQL gives an aggregate whose columns are all of a query around to that query.
+static bool is_of_outer(const Block *block, const Expr *arg)
+{
+    ColumnSet none = { 0 };
+    return !expr_uses_only(arg, &none) && expr_uses_only(arg, &block->outer);
+}
+
 static weft_status bind_agg(Binder *binder, const PgQuery__FuncCall *call, const char *name,
                             const Aggregate *aggregate, Expr **out)
 {
@@ -131,6 +138,8 @@ static weft_status bind_agg(Binder *binder, const PgQuery__FuncCall *call, const
     TRY(bind_agg_arg(binder, call, name, aggregate, &kind, &arg));
     if (call->agg_filter) TRY(bind_agg_filter(binder, call->agg_filter, &kind, &arg));
     binder->place = place;
+    if (arg && is_of_outer(place.block, arg))
+        return refuse(binder, at, "an aggregate of the outer query in a subquery");
     TRY(aggregate_check(aggregate, name, arg, at, binder->err));
     if (aggregate->build) return build_agg(binder, call, name, aggregate, arg, out);
     Agg agg = aggregate_make(aggregate, kind, arg, at);

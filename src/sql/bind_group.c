@@ -23,14 +23,27 @@ static bool is_agg(const Block *block, int column)
     return block->n_aggs && bsearch(&column, block->aggs, (size_t)block->n_aggs, sizeof *block->aggs, order_agg);
 }
 
-static bool has_agg(const Block *block, const Expr *expr)
+static bool has_agg(const Binder *binder, const Block *block, const Expr *expr);
+
+static bool mark_has_agg(const Binder *binder, const Block *block, const Mark *mark)
+{
+    ColumnSet columns = { 0 };
+    mark_columns(binder->arena, mark, &columns);
+    for (int column = columns_next(&columns, -1); column >= 0; column = columns_next(&columns, column)) {
+        const Mark *other = find_mark(block, column);
+        if (is_agg(block, column) || (other && mark_has_agg(binder, block, other))) return true;
+    }
+    return false;
+}
+
+static bool has_agg(const Binder *binder, const Block *block, const Expr *expr)
 {
     if (expr->kind == EXPR_COLUMN) {
         const Mark *mark = find_mark(block, expr->column);
-        return is_agg(block, expr->column) || (mark && has_agg(block, mark->arg));
+        return is_agg(block, expr->column) || (mark && mark_has_agg(binder, block, mark));
     }
     for (int i = 0; i < expr->n_args; i++)
-        if (has_agg(block, expr->args[i])) return true;
+        if (has_agg(binder, block, expr->args[i])) return true;
     return false;
 }
 
@@ -50,7 +63,7 @@ static weft_status bind_key(Binder *binder, Block *block, const ParseNode *node,
     else TRY(bind_expr(binder, node, &key));
     if (has_window(block, key))
         return fail(binder->err, WEFT_WINDOWING_ERROR, node_at(node), "window functions are not allowed in GROUP BY");
-    if (has_agg(block, key))
+    if (has_agg(binder, block, key))
         return fail(binder->err, WEFT_GROUPING_ERROR, node_at(node), "aggregate functions are not allowed in GROUP BY");
     TRY(bind_settle(binder, key, &key));
     for (*number = 0; *number < block->n_keys; ++*number)
@@ -174,7 +187,7 @@ static weft_status use_keys(Binder *binder, const Block *block, Expr *expr, Expr
     if (*out) return WEFT_OK;
     *out = expr;
     if (expr->kind == EXPR_COLUMN && !is_agg(block, expr->column) && !is_window_column(block, expr->column) &&
-        !is_grouping_column(block, expr->column)) {
+        !is_grouping_column(block, expr->column) && !columns_has(&block->outer, expr->column)) {
         const Mark *mark = find_mark(block, expr->column);
         return mark && !mark->is_below ? WEFT_OK : not_grouped(binder, block, expr);
     }
@@ -183,15 +196,48 @@ static weft_status use_keys(Binder *binder, const Block *block, Expr *expr, Expr
 
 // ---- the aggregate --------------------------------------------------------------------------------------------------
 
+static void put_mark_below(const Binder *binder, const Block *block, Mark *mark)
+{
+    ColumnSet columns = { 0 };
+    mark->is_below = true;
+    mark_columns(binder->arena, mark, &columns);
+    for (int column = columns_next(&columns, -1); column >= 0; column = columns_next(&columns, column)) {
+        Mark *other = find_mark(block, column);
+        if (other) put_mark_below(binder, block, other);
+    }
+}
+
 // What a key is made of is joined below.
-static void put_below(const Block *block, const Expr *key)
+static void put_below(const Binder *binder, const Block *block, const Expr *key)
 {
     Mark *mark = key->kind == EXPR_COLUMN ? find_mark(block, key->column) : NULL;
-    if (mark) {
-        mark->is_below = true;
-        put_below(block, mark->arg);
-    }
-    for (int i = 0; i < key->n_args; i++) put_below(block, key->args[i]);
+    if (mark) put_mark_below(binder, block, mark);
+    for (int i = 0; i < key->n_args; i++) put_below(binder, block, key->args[i]);
+}
+
+// A subquery above the groups sees the keys, and of the rows below them nothing else.
+typedef struct KeyLeaves { Binder *binder; const Block *block; weft_status status; } KeyLeaves;
+
+static const Expr *give_key(void *context, const Expr *leaf)
+{
+    KeyLeaves   *keys = context;
+    const Block *block = keys->block;
+    if (leaf->kind != EXPR_COLUMN || !columns_has(&block->below, leaf->column)) return NULL;
+    for (int k = 0; k < block->n_keys; k++)
+        if (expr_equal(block->keys[k], leaf)) return key_expr(keys->binder, block, k, leaf->at);
+    const PlanColumn *own = &keys->binder->plan->columns[leaf->column];
+    keys->status = fail(keys->binder->err, WEFT_GROUPING_ERROR, leaf->at,
+                        "subquery uses ungrouped column \"%s%s%s\" from outer query",
+                        own->qualifier ? own->qualifier : "", own->qualifier ? "." : "", own->name);
+    return NULL;
+}
+
+static weft_status use_keys_in_mark(Binder *binder, const Block *block, Mark *mark)
+{
+    KeyLeaves keys = { binder, block, WEFT_OK };
+    if (mark->arg) TRY(use_keys(binder, block, mark->arg, &mark->arg));
+    TRY(plan_replace_leaves(binder->arena, mark->rows, give_key, &keys, binder->err));
+    return keys.status;
 }
 
 static int add_key_column(Binder *binder, const Expr *key)
@@ -237,9 +283,10 @@ static void add_set_columns(Binder *binder, Block *block)
 weft_status build_groups(Binder *binder, Block *block)
 {
     block->key_columns = arena_array(binder->arena, int, block->n_keys + 1);
-    for (int k = 0; k < block->n_keys; k++) put_below(block, block->keys[k]);
+    for (int k = 0; k < block->n_keys; k++) put_below(binder, block, block->keys[k]);
     TRY(place_marks(binder, block, true, &block->node));
     TRY(build_ordered(binder, block));
+    node_columns(binder->arena, block->node, &block->below);
     const bool has_sets = block->n_sets || block->n_groupings;
     if (has_sets) add_set_columns(binder, block);
     else TRY(build_aggregate(binder, block));
@@ -254,7 +301,6 @@ weft_status build_groups(Binder *binder, Block *block)
         TRY(bind_conjuncts(binder, having, &block->having, &block->n_having));
     }
     for (int i = 0; i < block->n_marks; i++)
-        if (!block->marks[i].is_placed)
-            TRY(use_keys(binder, block, block->marks[i].arg, &block->marks[i].arg));
+        if (!block->marks[i].is_placed) TRY(use_keys_in_mark(binder, block, &block->marks[i]));
     return has_sets ? build_sets(binder, block) : WEFT_OK;
 }
