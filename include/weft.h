@@ -37,6 +37,8 @@ extern "C" {
     X(BAD_DATETIME,        "22007", "text is not a date")                      \
     X(DATETIME_OVERFLOW,   "22008", "date is out of range")                    \
     X(BAD_ESCAPE,          "22025", "pattern ends with its escape character")  \
+    X(BAD_SUBSTRING,       "22011", "length of a substring is negative")       \
+    X(BAD_REGEXP,          "2201B", "regular expression is not valid")         \
     X(BAD_ENCODING,        "22021", "text is not UTF-8")                       \
     X(INVALID_PARAMETER,   "22023", "setting or option has no such value")     \
     X(BAD_LIMIT,           "2201W", "limit is negative")                       \

@@ -558,6 +558,7 @@ static weft_status finish_rows(QueryRun *run, const Pipeline *pipeline, const La
         if (out->views[c].kind == VIEW_TEXT) out->views[c].kind = VIEW_CODE;
         if (out->views[c].kind == VIEW_WIDE) out->views[c].kind = VIEW_INT;        // kernels have 64 bits
     }
+    if (pipeline->finish.outputs != pipeline->outputs) TRY(compute_outputs(run, pipeline, out));
     return order_rows(run, &pipeline->finish, out->views, out->n_rows, NULL, &out->order);
 }
 

@@ -117,7 +117,7 @@ weft_status stored_keep(QueryRun *run, int number, const Finished *finished, Sto
 
 // ---- parameters -----------------------------------------------------------------------------------------------------
 
-static Value value_of_view(const View *view, u64 row)
+Value view_value(const View *view, u64 row)
 {
     Value value = { .type = view->type, .is_null = view->nulls && view->nulls[row] };
     if (value.is_null) return value;
@@ -143,7 +143,7 @@ weft_status stored_param(QueryRun *run, int number, const Finished *finished)
     if (n_rows > 1)
         return fail(run->err, WEFT_CARDINALITY, wanted->at,
                     "more than one row returned by a subquery used as an expression");
-    Value value = n_rows ? value_of_view(&finished->views[0], row_of(&finished->order, 0)) : (Value){ .is_null = true };
+    Value value = n_rows ? view_value(&finished->views[0], row_of(&finished->order, 0)) : (Value){ .is_null = true };
     value.type = wanted->type;
     run->params[param] = expr_const(run->own, value, wanted->at);
     return WEFT_OK;

@@ -284,16 +284,11 @@ static bool is_castable(TypeKind from, TypeKind to)
 
 weft_status expr_cast(Arena *arena, Expr *arg, Type type, int at, Expr **out, Error *err)
 {
-    char buffer[32];
     *out = arg;
     if (type_equal(arg->type, type)) return WEFT_OK;
     const bool with_text = expr_is_untyped(arg) || arg->type.kind == TYPE_TEXT || type.kind == TYPE_TEXT;
     if (with_text && arg->kind == EXPR_CONST) return cast_const_now(arena, arg, type, at, out, err);
-    if (with_text)
-        return fail(err, WEFT_UNSUPPORTED, at,
-                    "casts %s text of anything but constants are not supported yet (here: %s)",
-                    type.kind == TYPE_TEXT ? "to" : "from",
-                    type_label(type.kind == TYPE_TEXT ? arg->type : type, buffer));
+    if (with_text) return expr_make_cast(arena, arg, type, at, out, err);
     if (!is_castable(arg->type.kind, type.kind)) return cannot_cast(arg, type, at, err);
     return expr_make_cast(arena, arg, type, at, out, err);
 }

@@ -421,9 +421,9 @@ static weft_status type_like(Call *call)
     for (int i = 0; i < call->n_args; i++) {
         if (expr_is_untyped(call->args[i])) TRY(coerce_arg(call, i, TYPE(TEXT)));
         if (!is_kind(call->args[i], TYPE_TEXT)) return no_operator(call);
-        if (i > 0 && call->args[i]->kind != EXPR_CONST)
+        if (i > 1 && call->args[i]->kind != EXPR_CONST)
             return fail(call->err, WEFT_UNSUPPORTED, call->args[i]->at,
-                        "LIKE patterns that are not constant are not supported yet");
+                        "escape characters that are not constant are not supported yet");
     }
     return call->n_args == 3 ? check_escape(call, call->args[2]) : WEFT_OK;
 }

@@ -6,9 +6,12 @@
 
 #include "plan/expr_int.h"
 
-extern const FunctionFamily functions_math, functions_date, functions_hidden;
+extern const FunctionFamily functions_math, functions_date, functions_text, functions_regexp,
+    functions_hidden;
 
-static const FunctionFamily *const families[] = { &functions_math, &functions_date, &functions_hidden };
+static const FunctionFamily *const families[] = {
+    &functions_math, &functions_date, &functions_regexp, &functions_text, &functions_hidden
+};
 
 int functions_count(void)
 {
@@ -74,6 +77,12 @@ static bool obeys(ArgRule rule, const Expr *arg, Type *type)
             return is_literal || arg->type.kind == TYPE_DATE;
         case ARG_DIGITS: return type_is_integer(arg->type) || (arg->kind == EXPR_CONST && arg->value.is_null);
         case ARG_BIGINT: return arg->type.kind == TYPE_BIGINT;
+        case ARG_TEXT:
+            *type = TYPE(TEXT);
+            return is_literal || arg->type.kind == TYPE_TEXT;
+        case ARG_INTEGER:
+            *type = TYPE(INTEGER);
+            return is_literal || arg->type.kind == TYPE_INTEGER || arg->type.kind == TYPE_SMALLINT;
     }
     return false;
 }
@@ -138,7 +147,7 @@ int function_n_values(const Function *function)
 
 bool function_can_fail(const Function *function)
 {
-    return function->checks[0].fails || function->overflow || function->can_overflow;
+    return function->checks[0].fails || function->overflow || function->can_overflow || function->can_fail;
 }
 
 static weft_status eval_f64(const Function *function, const Expr *call, const Value *args, Value *value, Error *err)
@@ -162,9 +171,10 @@ static weft_status eval_whole(const Function *function, const Expr *call, const 
     return value_fits(value->i, call->type) ? WEFT_OK : range_error(call->type, call->at, err);
 }
 
-weft_status function_eval(const Expr *call, const Value *args, Value *value, Error *err)
+weft_status function_eval(Arena *arena, const Expr *call, const Value *args, Value *value, Error *err)
 {
     const Function *function = function_of(call->op);
+    if (function->eval_in) return function->eval_in(arena, call, args, value, err);
     if (function->eval) return function->eval(call, args, value, err);
     if (type_is_float(args[0].type)) return eval_f64(function, call, args, value, err);
     return eval_whole(function, call, args, value, err);

@@ -51,6 +51,8 @@ typedef enum ArgRule {
     ARG_DECIMAL,                       // a decimal or numeric
     ARG_DATE,
     ARG_BIGINT,
+    ARG_TEXT,                          // a text or a literal
+    ARG_INTEGER,                       // an integer, smallint or a literal; becomes an integer
     ARG_DIGITS                         // a constant integer that decides about the type; no formula sees it
 } ArgRule;
 
@@ -86,6 +88,10 @@ typedef struct Function {
 
     // Optional: NULL = as the formula says.
     weft_status  (*eval)(const Expr *call, const Value *args, Value *value, Error *err);
+    // The same for values that need memory.  What has no formula is computed by the host: once per distinct text where
+    // it reads one text column and constants (weave/island.c), else row by row (engine/compute.c).
+    weft_status  (*eval_in)(Arena *arena, const Expr *call, const Value *args, Value *value, Error *err);
+    bool           can_fail;           // EVAL or EVAL_IN may be an error
     // Before the check against the type.  Optional: NULL = whatever the type holds.
     Range        (*range)(const struct Function *function, const Expr *call, const Range *args);
 } Function;
@@ -109,9 +115,14 @@ Op   function_find_hidden(const char *name);
 
 // Whether the arguments obey the rules and *TYPES takes them: the types that they become, and the result's.
 bool        function_types(const Function *function, Expr *const *args, int n_args, Type *types, Type *result);
-weft_status function_eval(const Expr *call, const Value *args, Value *value, Error *err);     // no argument is NULL
+// No argument is NULL.  What the value needs of memory comes from the arena.
+weft_status function_eval(Arena *arena, const Expr *call, const Value *args, Value *value, Error *err);
 Range       function_range(const Expr *call, const Range *args);
-bool        expr_is_interpreted(const Expr *expr);          // has a function that kernels do not know
+bool        expr_is_interpreted(const Expr *expr);          // has something in it that kernels do not know
+bool        expr_is_unknown(const Expr *expr);              // it is such a thing itself
+// The text column that is the only column it reads; -1: there is none, or there are others.
+int         expr_only_text_column(const Expr *expr);
+bool        expr_needs_host(const Expr *expr);              // interpreted, and not per value of one text column
 bool        function_can_fail(const Function *function);
 int         function_n_values(const Function *function);    // arguments that the formula sees: the first ones
 

@@ -178,6 +178,12 @@ static void print_binary(const ExprPrinter *printer, const Expr *expr)
 
 static void print_function(const ExprPrinter *printer, const Expr *expr, const char *name, bool is_field)
 {
+    if (strchr("~!", *name)) {                              // operators of regular expressions
+        print(printer, expr->args[0], BIND_IN + 1);
+        text_add(printer->text, " %s ", name);
+        print(printer, expr->args[1], BIND_IN + 1);
+        return;
+    }
     if (is_field) text_add(printer->text, "extract(%s from ", name);
     else text_add(printer->text, "%s(", name);
     print_list(printer, expr->args, expr->n_args);

@@ -177,7 +177,7 @@ static Range range_of_cast(const Expr *expr, Range a)
     Range      range = range_of_type(expr->type);
     range.nullable = a.nullable;
     if (type_is_float(expr->type)) range.f = float_range_of_cast(a, from, expr->type);
-    if (!range.known || type_is_float(from) || from.kind == TYPE_NULL) return range;
+    if (!range.known || type_is_float(from) || from.kind == TYPE_NULL || from.kind == TYPE_TEXT) return range;
     if (expr->type.kind == TYPE_TEXT || expr->type.kind == TYPE_BOOLEAN) return range;
     return range_rescaled(a, from, expr->type);
 }
@@ -187,9 +187,9 @@ static Range range_of_condition(const Expr *expr, RangeOfColumn column, void *co
     bool nullable = false;
     if (expr->op == OP_IS_NULL || expr->op == OP_IS_NOT_NULL) return range_make(0, 1, false);
     for (int i = 0; i < expr->n_args; i++) {
-        if (expr->op == OP_LIKE || expr->op == OP_ILIKE)
-            nullable |= i == 0 && range_of(expr->args[0], column, context).nullable;
-        else nullable |= range_of(expr->args[i], column, context).nullable;
+        const bool is_pattern = i > 0 && (expr->op == OP_LIKE || expr->op == OP_ILIKE);
+        if (!is_pattern || expr->args[i]->kind != EXPR_CONST)
+            nullable |= range_of(expr->args[i], column, context).nullable;
     }
     return range_make(0, 1, nullable);
 }

@@ -73,7 +73,7 @@ static const NamedOp named_ops[] = {
 
 // PostgreSQL has them, we do not: 0A000 and not "no such operator".
 static const char *const missing_ops[] = {
-    "||", "^", "&", "|", "#", "~", "<<", ">>", "!~", "~*", "!~*", "~~", "!~~", "~~*", "!~~*", "^@", "->", "->>", "#>",
+    "^", "&", "|", "#", "<<", ">>", "~~", "!~~", "~~*", "!~~*", "^@", "->", "->>", "#>",
     "#>>", "@>", "<@", "?", "?|", "?&", "@@", "&&", "-|-", "|/", "||/", "@", "!!", "#-", "@?", "~>=~", "~<=~",
 };
 
@@ -106,6 +106,14 @@ static weft_status bind_prefix(Binder *binder, const PgQuery__AExpr *expr, Expr 
                                        : WEFT_OK;
 }
 
+static bool is_text_operator(const char *name)
+{
+    static const char *const names[] = { "||", "~", "~*", "!~", "!~*" };
+    for (int i = 0; i < COUNT_OF(names); i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
 static weft_status bind_operator(Binder *binder, const PgQuery__AExpr *expr, Expr **out)
 {
     const char *name = op_name(expr);
@@ -117,7 +125,11 @@ static weft_status bind_operator(Binder *binder, const PgQuery__AExpr *expr, Exp
         TRY(bind_expr(binder, expr->rexpr, &right));
         return bind_call(binder, named_ops[i].op, left, right, expr->location, out);
     }
-    return unknown_operator(binder, expr);
+    if (!is_text_operator(name)) return unknown_operator(binder, expr);
+    TRY(bind_expr(binder, expr->lexpr, &left));
+    TRY(bind_expr(binder, expr->rexpr, &right));
+    if (*name == '|') return bind_concat_operator(binder, left, right, expr->location, out);
+    return bind_regexp_operator(binder, name, left, right, expr->location, out);
 }
 
 // LIKE ... ESCAPE arrives as like_escape(pattern, escape).

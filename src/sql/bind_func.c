@@ -7,10 +7,7 @@
 
 // PostgreSQL has them, we do not: 0A000 and not "no such function".
 static const char *const missing_functions[] = {
-    "substring", "substr", "upper", "lower", "length", "char_length", "character_length", "octet_length", "btrim",
-    "ltrim", "rtrim", "trim", "replace", "position", "strpos", "concat", "concat_ws", "left", "right", "lpad",
-    "rpad", "repeat", "reverse", "initcap", "split_part", "translate", "overlay", "format", "md5", "ascii", "chr",
-    "regexp_replace", "regexp_match", "regexp_matches", "regexp_like", "starts_with", "to_char", "to_date",
+    "format", "regexp_match", "regexp_matches", "regexp_instr", "regexp_split_to_array", "to_char", "to_date",
     "to_number", "to_timestamp", "cbrt", "pi", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "degrees",
     "radians", "div", "gcd", "lcm", "random", "setseed", "width_bucket", "now", "current_timestamp",
     "clock_timestamp", "statement_timestamp", "timeofday", "age", "date_trunc", "date_bin", "make_date",
@@ -199,6 +196,21 @@ static weft_status bind_scalar(Binder *binder, const PgQuery__FuncCall *call, co
     return WEFT_UNDEFINED_FUNCTION;
 }
 
+// Any number of arguments, NULLs among them.
+static weft_status bind_any_concat(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out)
+{
+    const bool has_separator = strcmp(name, "concat_ws") == 0;
+    const int  n_args = (int)call->n_args;
+    Expr     **args = arena_array(binder->arena, Expr *, n_args + 1);
+    if (n_args < 1 + has_separator)
+        return fail(binder->err, WEFT_UNDEFINED_FUNCTION, call->location, "function %s with %d arguments does not exist",
+                    name, n_args);
+    if (call->func_variadic) return refuse(binder, call->location, "VARIADIC");
+    for (int i = 0; i < n_args; i++) TRY(binder->bind_expr(binder, call->args[i], &args[i]));
+    return has_separator ? bind_concat_ws(binder, args, n_args, call->location, out)
+                         : bind_concat(binder, args, n_args, call->location, out);
+}
+
 static weft_status unknown_function(Binder *binder, const PgQuery__FuncCall *call, const char *name)
 {
     for (int i = 0; i < COUNT_OF(missing_functions); i++)
@@ -228,6 +240,8 @@ weft_status bind_function(Binder *binder, const PgQuery__FuncCall *call, Expr **
     if (call->over)
         return refuse(binder, call->over->location >= 0 ? call->over->location : call->location,
                       "a window function (OVER)");
+    if (strcmp(name, "concat") == 0 || strcmp(name, "concat_ws") == 0)
+        return bind_any_concat(binder, call, name, out);
     const bool is_extract = strcmp(name, "extract") == 0 || strcmp(name, "date_part") == 0;
     if (is_extract ? call->n_args != 2 : call->n_args > FUNCTION_ARGS || !function_is_name(name))
         return unknown_function(binder, call, name);

@@ -261,4 +261,12 @@ weft_status bind_insert(Binder *binder, const PgQuery__InsertStmt *insert, State
 weft_status bind_copy(Binder *binder, const PgQuery__CopyStmt *copy, Statement *statement);
 weft_status bind_statement(Binder *binder, const PgQuery__RawStmt *raw, Statement **out);
 
+// ---- bind_text.c
+
+weft_status bind_concat_operator(Binder *binder, Expr *a, Expr *b, int at, Expr **out);              // a || b
+weft_status bind_regexp_operator(Binder *binder, const char *name, Expr *a, Expr *b, int at, Expr **out);   // a ~ b
+// The arguments are bound; the list is changed.
+weft_status bind_concat(Binder *binder, Expr **args, int n_args, int at, Expr **out);
+weft_status bind_concat_ws(Binder *binder, Expr **args, int n_args, int at, Expr **out);             // at least one
+
 #endif

@@ -32,10 +32,14 @@ typedef enum TypeKind {
 typedef struct Type { u8 kind, precision, scale; } Type;
 
 #define TYPE(k) ((Type){ .kind = TYPE_##k })
+// A uuid is a text of 36 characters, always in its canonical form: texts and uuids have the same order then.
+#define UUID_SCALE 255
+#define TYPE_OF_UUID ((Type){ .kind = TYPE_TEXT, .scale = UUID_SCALE })
 
 const char *type_name(Type type, char buffer[32]);                // "decimal(12,2)"; returns buffer
 bool        type_is_integer(Type type);                            // smallint, integer, bigint
 bool        type_is_float(Type type);                              // real, double
+bool        type_is_uuid(Type type);
 bool        type_equal(Type a, Type b);
 i64         power_of_ten(int n);                                   // 0 <= n <= 18
 

@@ -14,6 +14,8 @@ static const char *const names[] = {
 const char *type_name(Type type, char buffer[32])
 {
     const char *name = type.kind < COUNT_OF(names) ? names[type.kind] : "unknown";
+    if (type_is_uuid(type))
+        name = "uuid";
     if (type.kind == TYPE_DECIMAL)
         snprintf(buffer, 32, "%s(%d,%d)", name, type.precision, type.scale);
     else
@@ -31,9 +33,14 @@ bool type_is_float(Type type)
     return type.kind == TYPE_REAL || type.kind == TYPE_DOUBLE;
 }
 
+bool type_is_uuid(Type type)
+{
+    return type.kind == TYPE_TEXT && type.scale == UUID_SCALE;
+}
+
 bool type_equal(Type a, Type b)
 {
-    if (a.kind != b.kind)
+    if (a.kind != b.kind || type_is_uuid(a) != type_is_uuid(b))
         return false;
     bool has_scale = a.kind == TYPE_DECIMAL || a.kind == TYPE_NUMERIC;
     return !has_scale || (a.precision == b.precision && a.scale == b.scale);

@@ -40,7 +40,9 @@ typedef void LeafVisit(void *context, const Expr *leaf);
 
 static void visit_leaves(const Expr *expr, LeafVisit *visit, void *context)
 {
-    if (expr->kind == EXPR_CASE) {
+    if (weave_is_island(expr)) {
+        visit(context, expr);
+    } else if (expr->kind == EXPR_CASE) {
         for (int i = 1; i < expr->n_args; i += 2) visit_leaves(expr->args[i], visit, context);
         visit_leaves(expr->args[expr->n_args - 1], visit, context);
     } else if (expr->kind == EXPR_CALL) {      // COALESCE, CAST
@@ -59,18 +61,32 @@ typedef struct Leaves {
     weft_status status;
 } Leaves;
 
+// The dictionary of a column or an island; false: there is none.
+static bool dict_of_leaf(Leaves *leaves, const Expr *leaf, Dictionary **dict, u32 *count)
+{
+    if (leaves->status) return false;
+    if (leaf->kind != EXPR_COLUMN) {
+        leaves->status = weave_island_dict(leaves->w, leaf, dict, count);
+        return !leaves->status;
+    }
+    const Var *var = weave_var_of(leaves->w, leaf);
+    if (var) *dict = var->dict, *count = var->dict_count;
+    return var != NULL;
+}
+
 static void look_at_leaf(void *context, const Expr *leaf)
 {
-    Leaves *leaves = context;
+    Leaves     *leaves = context;
+    Dictionary *dict;
+    u32         count;
     if (leaf->kind == EXPR_CONST) {
         leaves->is_mixed |= !leaf->value.is_null;
         return;
     }
-    const Var *var = weave_var_of(leaves->w, leaf);
-    if (!var) return;
-    if (leaves->only && leaves->only != var->dict) leaves->is_mixed = true;
-    leaves->only = var->dict;
-    leaves->count = MAX_OF(leaves->count, var->dict_count);
+    if (!dict_of_leaf(leaves, leaf, &dict, &count)) return;
+    if (leaves->only && leaves->only != dict) leaves->is_mixed = true;
+    leaves->only = dict;
+    leaves->count = MAX_OF(leaves->count, count);
 }
 
 static void merge_leaf(void *context, const Expr *leaf)
@@ -84,8 +100,10 @@ static void merge_leaf(void *context, const Expr *leaf)
                 dict_intern(leaves->merged, leaf->value.text.bytes, leaf->value.text.length, &ignored, leaves->w->err);
         return;
     }
-    const Var *var = weave_var_of(leaves->w, leaf);
-    if (var) leaves->status = intern_all(leaves->w, leaves->merged, var->dict, var->dict_count);
+    Dictionary *dict;
+    u32         count;
+    if (dict_of_leaf(leaves, leaf, &dict, &count))
+        leaves->status = intern_all(leaves->w, leaves->merged, dict, count);
 }
 
 weft_status weave_text_dict(Weaver *w, const Expr *expr, Dictionary **dict, u32 *n_codes)
@@ -97,6 +115,7 @@ weft_status weave_text_dict(Weaver *w, const Expr *expr, Dictionary **dict, u32 
         }
     Leaves leaves = { .w = w };
     visit_leaves(expr, look_at_leaf, &leaves);
+    TRY(leaves.status);
     if (leaves.only && !leaves.is_mixed) {
         *dict = leaves.only, *n_codes = leaves.count;
         return WEFT_OK;

@@ -614,7 +614,7 @@ static weft_status truth_of_null_test(Weaver *w, const Expr *expr, bool wanted, 
 
 weft_status weave_truth(Weaver *w, const Expr *expr, bool wanted, const char **condition)
 {
-    if (expr->kind != EXPR_CALL) return truth_of_value(w, expr, wanted, condition);
+    if (expr->kind != EXPR_CALL || weave_is_island(expr)) return truth_of_value(w, expr, wanted, condition);
     if (weave_is_text_test(expr)) return truth_of_text_test(w, expr, wanted, condition);
     switch (expr->op) {
         case OP_AND: case OP_OR: return truth_of_both(w, expr, wanted, condition);
@@ -864,6 +864,7 @@ static weft_status value_of_function(Weaver *w, const Expr *expr, const Function
 weft_status weave_value(Weaver *w, const Expr *expr, Val *out)
 {
     if (expr->type.kind == TYPE_TEXT && expr->kind == EXPR_CONST) return weave_text_const(w, expr, out);
+    if (weave_is_island(expr)) return weave_island(w, expr, out);
     switch (expr->kind) {
         case EXPR_CONST:
             if (expr->type.kind == TYPE_NUMERIC && !fits_word(expr))

@@ -59,6 +59,20 @@ typedef struct TextTest {              // a predicate on one text, worked out fo
     i64         low, high;
 } TextTest;
 
+typedef struct Island {                // an expression over one text column, worked out for every code (island.c)
+    const Expr *expr;
+    const Expr *column;                // what it reads
+    u32         n_codes;               // of the column; the entry behind them is what NULL gives
+    const void *values;                // i64, double or i32 codes of DICT
+    const u8   *states;                // by code: ISLAND_...; NULL: all texts have a value
+    bool        has_null;              // some text gives NULL
+    bool        null_is_null;          // and so does NULL
+    Dictionary *dict;                  // text: of the results
+    u32         dict_count;
+    Range       range;
+    Error      *error;                 // the first one; NULL: there is none
+} Island;
+
 typedef struct TakenNames { Arena *arena; Map *taken, *numbers; } TakenNames;  // numbers: the last one of each stem
 
 typedef struct Weaver {
@@ -86,6 +100,8 @@ typedef struct Weaver {
     MergedDict     *merged;
     int             n_tests;           // predicates on texts that were worked out already
     TextTest       *tests;
+    int             n_islands;         // the same of expressions over one text column
+    Island         *islands;
 } Weaver;
 
 // ---- names.c
@@ -153,6 +169,11 @@ Val         weave_code_in(Weaver *w, const Value *text, Dictionary *dict, u32 di
 weft_status weave_recode(Weaver *w, Val *text, Dictionary *dict, u32 dict_count);  // to codes of DICT; -1: not there
 weft_status weave_text_compare(Weaver *w, Op op, Val *a, Val *b);              // comparable numbers of both sides
 weft_status weave_ranks(Weaver *w, Dictionary *dict, u32 dict_count, const u32 **ranks);  // held as long as the arena
+
+// ---- island.c
+bool        weave_is_island(const Expr *expr);              // kernels do not know it, and it reads one text column only
+weft_status weave_island(Weaver *w, const Expr *expr, Val *out);
+weft_status weave_island_dict(Weaver *w, const Expr *expr, Dictionary **dict, u32 *dict_count);       // of a text
 
 // ---- steps.c
 weft_status weave_tests(Weaver *w);  // the filters at the start that need no selection
