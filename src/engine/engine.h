@@ -56,6 +56,7 @@ typedef struct Settings {
     bool    weave_queries;             // off: queries on one scan run side by side, never together (sieve.h)
     int     priority;                  // 0 to 10; larger goes first
     i64     timeout_ms;                // statement_timeout; 0: none
+    u8      zone;                      // timezone: its number (store.h)
 } Settings;
 
 struct weft_session {

@@ -37,6 +37,9 @@ static weft_status cell_of(QueryRun *run, const View *view, Dictionary *dict, u6
         case VIEW_INT: case VIEW_FLOAT: case VIEW_CODE: *cell = ((const i64 *)view->data)[row]; return WEFT_OK;
         case VIEW_WIDE: {
             const i128 wide = ((const i128 *)view->data)[row];
+            if (view->type.kind == TYPE_INTERVAL)
+                return fail(run->err, WEFT_UNSUPPORTED, -1, "an interval among the rows of a subquery is not supported "
+                            "yet");
             if (wide < INT64_MIN || wide > INT64_MAX) return too_wide(run);
             *cell = (i64)wide;
             return WEFT_OK;

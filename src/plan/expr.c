@@ -8,6 +8,7 @@
 // CASE WHEN false THEN 1/0 ELSE 2 END is 2.
 
 #include "plan/expr_int.h"
+#include "plan/time.h"
 
 enum { DEPTH_MAX = 1000, SIZE_MAX_NODES = 1 << 20 };
 
@@ -102,7 +103,8 @@ static bool values_equal(const Value *a, const Value *b)
             return a->text.length == b->text.length &&
                    (a->text.length == 0 || memcmp(a->text.bytes, b->text.bytes, a->text.length) == 0);
         case TYPE_INTERVAL:
-            return a->interval.months == b->interval.months && a->interval.days == b->interval.days;
+            return a->interval.months == b->interval.months && a->interval.days == b->interval.days &&
+                   a->interval.micros == b->interval.micros;
         default:
             return a->i == b->i;
     }
@@ -218,6 +220,7 @@ weft_status expr_make_cast(Arena *arena, Expr *arg, Type type, int at, Expr **ou
 {
     *out = arg;
     if (type_equal(arg->type, type)) return WEFT_OK;
+    if (type_is_time(arg->type) && type_is_time(type)) return time_cast(arena, arg, type, at, out, err);
     Expr **args = arena_array(arena, Expr *, 1);
     args[0] = arg;
     return expr_make_call(arena, OP_CAST, type, args, 1, at, out, err);
@@ -279,6 +282,7 @@ static bool is_castable(TypeKind from, TypeKind to)
 {
     if (from == to) return true;
     if (type_is_number((Type){ .kind = (u8)from }) && type_is_number((Type){ .kind = (u8)to })) return true;
+    if (type_is_time((Type){ .kind = (u8)from }) && time_can_cast(from, to, false)) return true;
     return (from == TYPE_BOOLEAN && to == TYPE_INTEGER) || (from == TYPE_INTEGER && to == TYPE_BOOLEAN);
 }
 
@@ -321,6 +325,8 @@ weft_status expr_coerce(Arena *arena, Expr *arg, Type type, int at, Expr **out, 
     *out = arg;
     if (type_equal(arg->type, type)) return WEFT_OK;
     if (expr_is_untyped(arg) && arg->kind == EXPR_CONST) return cast_const_now(arena, arg, type, at, out, err);
+    if (type_is_time(arg->type) && time_can_cast(arg->type.kind, type.kind, true))
+        return expr_make_cast(arena, arg, type, at, out, err);
     if (is_widening(arg->type, type)) return expr_make_cast(arena, arg, type, at, out, err);
     return fail(err, WEFT_TYPE_MISMATCH, at, "type %s where %s is expected", type_label(arg->type, from),
                 type_label(type, to));

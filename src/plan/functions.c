@@ -6,11 +6,11 @@
 
 #include "plan/expr_int.h"
 
-extern const FunctionFamily functions_math, functions_date, functions_text, functions_regexp,
+extern const FunctionFamily functions_math, functions_date, functions_time, functions_text, functions_regexp,
     functions_hidden;
 
 static const FunctionFamily *const families[] = {
-    &functions_math, &functions_date, &functions_regexp, &functions_text, &functions_hidden
+    &functions_math, &functions_date, &functions_time, &functions_regexp, &functions_text, &functions_hidden
 };
 
 int functions_count(void)
@@ -77,6 +77,16 @@ static bool obeys(ArgRule rule, const Expr *arg, Type *type)
             return is_literal || arg->type.kind == TYPE_DATE;
         case ARG_DIGITS: return type_is_integer(arg->type) || (arg->kind == EXPR_CONST && arg->value.is_null);
         case ARG_BIGINT: return arg->type.kind == TYPE_BIGINT;
+        case ARG_MOMENT: return arg->type.kind == TYPE_DATE || arg->type.kind >= TYPE_TIMESTAMP;
+        case ARG_TIME:   return arg->type.kind == TYPE_TIME;
+        case ARG_TIMESTAMP:
+            *type = TYPE(TIMESTAMP);
+            return is_literal || arg->type.kind == TYPE_DATE || arg->type.kind == TYPE_TIMESTAMP ||
+                   arg->type.kind == TYPE_TIMESTAMPTZ;
+        case ARG_INTERVAL:
+            *type = TYPE(INTERVAL);
+            return is_literal || arg->type.kind == TYPE_INTERVAL;
+        case ARG_CONSTANT: return arg->kind == EXPR_CONST;
         case ARG_TEXT:
             *type = TYPE(TEXT);
             return is_literal || arg->type.kind == TYPE_TEXT;
@@ -122,11 +132,21 @@ Op function_find(const char *name, Expr *const *args, int n_args)
     return OP_N;
 }
 
-Op function_find_field(const char *name)
+Op function_find_field(const char *name, Expr *arg)
+{
+    Type types[FUNCTION_ARGS], result;
+    for (int i = 0; i < functions_count(); i++)
+        if (function_at(i)->is_field && has_name(function_at(i), name) &&
+            function_types(function_at(i), &arg, 1, types, &result))
+            return op_at(i);
+    return OP_N;
+}
+
+bool function_is_field(const char *name)
 {
     for (int i = 0; i < functions_count(); i++)
-        if (function_at(i)->is_field && has_name(function_at(i), name)) return op_at(i);
-    return OP_N;
+        if (function_at(i)->is_field && has_name(function_at(i), name)) return true;
+    return false;
 }
 
 Op function_find_hidden(const char *name)
@@ -141,7 +161,7 @@ Op function_find_hidden(const char *name)
 int function_n_values(const Function *function)
 {
     int n = 0;
-    while (n < function->n_args && function->args[n] != ARG_DIGITS) n++;
+    while (n < function->n_args && function->args[n] != ARG_DIGITS && function->args[n] != ARG_CONSTANT) n++;
     return n;
 }
 

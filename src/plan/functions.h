@@ -53,6 +53,11 @@ typedef enum ArgRule {
     ARG_BIGINT,
     ARG_TEXT,                          // a text or a literal
     ARG_INTEGER,                       // an integer, smallint or a literal; becomes an integer
+    ARG_MOMENT,                        // a date, time or timestamp as it is: hidden functions alone
+    ARG_TIME,
+    ARG_TIMESTAMP,                     // what can become a timestamp, or a literal
+    ARG_INTERVAL,                      // an interval or a literal
+    ARG_CONSTANT,                      // a constant of any type; no formula sees it: hidden functions alone
     ARG_DIGITS                         // a constant integer that decides about the type; no formula sees it
 } ArgRule;
 
@@ -110,7 +115,8 @@ const Function       *function_of(Op op);                   // NULL: it is an op
 // By name; OP_N: there is none, or none that takes these arguments.
 bool function_is_name(const char *name);
 Op   function_find(const char *name, Expr *const *args, int n_args);
-Op   function_find_field(const char *name);                 // of extract
+Op   function_find_field(const char *name, Expr *arg);      // of extract
+bool function_is_field(const char *name);
 Op   function_find_hidden(const char *name);
 
 // Whether the arguments obey the rules and *TYPES takes them: the types that they become, and the result's.

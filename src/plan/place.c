@@ -22,11 +22,21 @@ static bool is_unknown_cast(Type from, Type to)
     return from.kind == TYPE_TEXT || to.kind == TYPE_TEXT;
 }
 
+// Intervals are no numbers; constant ones may be part of a formula.
+static bool has_interval(const Expr *expr)
+{
+    for (int i = 0; i < expr->n_args; i++)
+        if (expr->args[i]->type.kind == TYPE_INTERVAL) return true;
+    return expr->type.kind == TYPE_INTERVAL;
+}
+
 bool expr_is_unknown(const Expr *expr)
 {
-    if (expr->kind != EXPR_CALL) return false;
-    const Function *function = function_of(expr->op);
+    if (expr->kind != EXPR_CALL && expr->kind != EXPR_CASE) return false;
+    const Function *function = expr->kind == EXPR_CALL ? function_of(expr->op) : NULL;
     if (function) return !function->formula;
+    if (has_interval(expr)) return true;
+    if (expr->kind == EXPR_CASE) return false;
     if (expr->op == OP_CAST) return is_unknown_cast(expr->args[0]->type, expr->type);
     if (expr->op != OP_LIKE && expr->op != OP_ILIKE) return false;
     for (int i = 1; i < expr->n_args; i++)

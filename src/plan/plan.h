@@ -300,6 +300,7 @@ typedef struct Plan {
     Node       *root;                  // its out: the result's columns first
     int         n_visible;             // so many of them are shown; the rest is only sorted by
     const char **names;                // n_visible: what the result calls them
+    bool        is_momentary;          // it holds for the moment and the session's time zone: not to be kept
 } Plan;
 
 #define MAX_RELATIONS 64

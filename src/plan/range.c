@@ -7,6 +7,7 @@
 
 #include "plan/expr_int.h"
 #include "plan/functions.h"
+#include "plan/time.h"
 
 static Range range_make(i128 low, i128 high, bool nullable)
 {
@@ -28,6 +29,10 @@ Range range_of_type(Type type)
         case TYPE_SMALLINT: return range_make(INT16_MIN, INT16_MAX, true);
         case TYPE_INTEGER:  return range_make(INT32_MIN, INT32_MAX, true);
         case TYPE_DATE:     return range_make(date_from_civil(1, 1, 1), date_from_civil(9999, 12, 31), true);
+        case TYPE_TIMESTAMP: case TYPE_TIMESTAMPTZ:
+            return range_make(date_from_civil(1, 1, 1) * (i128)DAY_MICROS,
+                              (date_from_civil(9999, 12, 31) + 1) * (i128)DAY_MICROS - 1, true);
+        case TYPE_TIME:     return range_make(0, DAY_MICROS, true);
         case TYPE_BIGINT:   return range_make(INT64_MIN, INT64_MAX, true);
         case TYPE_DECIMAL:  return range_make(-decimal_max, decimal_max, true);
         case TYPE_TEXT:     return range_make(0, INT32_MAX, true);

@@ -348,21 +348,26 @@ static weft_status bind_sub_link(Binder *binder, const PgQuery__SubLink *link, E
 
 // ---- what is refused ------------------------------------------------------------------------------------------------
 
-static const char *value_function_name(int kind)
+static weft_status bind_value_function(Binder *binder, const PgQuery__SQLValueFunction *function, Expr **out)
 {
-    switch (kind) {
-        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_DATE: return "CURRENT_DATE";
+    const int at = function->location, digits = (int)function->typmod;
+    switch ((int)function->op) {
+        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_DATE: return bind_now(binder, TYPE(DATE), -1, at, out);
         case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_TIMESTAMP:
-        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_TIMESTAMP_N: return "CURRENT_TIMESTAMP";
-        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_TIME:
-        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_TIME_N: return "CURRENT_TIME";
-        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_LOCALTIME:
-        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_LOCALTIME_N: return "LOCALTIME";
+            return bind_now(binder, TYPE(TIMESTAMPTZ), -1, at, out);
+        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_TIMESTAMP_N:
+            return bind_now(binder, TYPE(TIMESTAMPTZ), digits, at, out);
+        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_LOCALTIME: return bind_now(binder, TYPE(TIME), -1, at, out);
+        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_LOCALTIME_N: return bind_now(binder, TYPE(TIME), digits, at, out);
         case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_LOCALTIMESTAMP:
-        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_LOCALTIMESTAMP_N: return "LOCALTIMESTAMP";
-        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_CATALOG: return "CURRENT_CATALOG";
-        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_SCHEMA: return "CURRENT_SCHEMA";
-        default: return "CURRENT_USER";
+            return bind_now(binder, TYPE(TIMESTAMP), -1, at, out);
+        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_LOCALTIMESTAMP_N:
+            return bind_now(binder, TYPE(TIMESTAMP), digits, at, out);
+        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_TIME:
+        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_TIME_N: return refuse(binder, at, "CURRENT_TIME");
+        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_CATALOG: return refuse(binder, at, "CURRENT_CATALOG");
+        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_SCHEMA: return refuse(binder, at, "CURRENT_SCHEMA");
+        default: return refuse(binder, at, "CURRENT_USER");
     }
 }
 
@@ -370,8 +375,6 @@ static weft_status refuse_expr(Binder *binder, const ParseNode *node)
 {
     const int at = node_at(node);
     switch (node->node_case) {
-        case PG_QUERY__NODE__NODE_SQLVALUE_FUNCTION:
-            return refuse(binder, at, value_function_name((int)node->sqlvalue_function->op));
         case PG_QUERY__NODE__NODE_PARAM_REF:         return refuse(binder, at, "a parameter ($1)");
         case PG_QUERY__NODE__NODE_ROW_EXPR:          return refuse(binder, at, "a row (a, b)");
         case PG_QUERY__NODE__NODE_A_ARRAY_EXPR:      return refuse(binder, at, "ARRAY");
@@ -404,6 +407,8 @@ weft_status bind_expr(Binder *binder, const ParseNode *node, Expr **out)
         case PG_QUERY__NODE__NODE_MIN_MAX_EXPR:  return bind_min_max(binder, node->min_max_expr, out);
         case PG_QUERY__NODE__NODE_TYPE_CAST:     return bind_type_cast(binder, node->type_cast, out);
         case PG_QUERY__NODE__NODE_FUNC_CALL:     return bind_function(binder, node->func_call, out);
+        case PG_QUERY__NODE__NODE_SQLVALUE_FUNCTION:
+            return bind_value_function(binder, node->sqlvalue_function, out);
         case PG_QUERY__NODE__NODE_SUB_LINK:      return bind_sub_link(binder, node->sub_link, out);
         default:                                 return refuse_expr(binder, node);
     }

@@ -69,6 +69,8 @@ static weft_status bind_scan(Binder *binder, const PgQuery__RangeVar *range, con
     const char **names = arena_array(binder->arena, const char *, table->n_columns + 1);
     for (int c = 0; c < table->n_columns; c++) {
         names[c] = table->columns[c].name;
+        if (table->columns[c].type.kind == TYPE_TIMESTAMPTZ)
+            binder->plan->columns[(*out)->out[c]].type = bind_zoned(binder);
         if (table->columns[c].not_null) columns_add(binder->arena, &binder->not_null, (*out)->out[c]);
     }
     return add_source(binder, scope, *out, name, table->name, names, range->alias, at);

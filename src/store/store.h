@@ -23,10 +23,14 @@ typedef enum TypeKind {
     TYPE_REAL, TYPE_DOUBLE,
     TYPE_DATE,                         // days since 1970-01-01
     TYPE_TEXT,                         // code in a dictionary
-    // Below: only in expressions and results, never in a table.
+    // Only in expressions and results, never in a table:
     TYPE_NUMERIC,                      // i128 scaled by 10^scale, precision 38
-    TYPE_INTERVAL,                     // months and days, constants only
-    TYPE_NULL                          // an untyped NULL or, before binding settles it, an untyped literal
+    TYPE_INTERVAL,                     // months, days, microseconds
+    TYPE_NULL,                         // an untyped NULL or, before binding settles it, an untyped literal
+    // In tables again; numbers are in files, so they stay as they are:
+    TYPE_TIMESTAMP,                    // microseconds since 1970-01-01, years 1 to 9999
+    TYPE_TIMESTAMPTZ,                  // the same in UTC; scale: the zone in which it is shown and read (zone.c)
+    TYPE_TIME                          // microseconds since midnight, up to 24:00
 } TypeKind;
 
 typedef struct Type { u8 kind, precision, scale; } Type;
@@ -40,6 +44,7 @@ const char *type_name(Type type, char buffer[32]);                // "decimal(12
 bool        type_is_integer(Type type);                            // smallint, integer, bigint
 bool        type_is_float(Type type);                              // real, double
 bool        type_is_uuid(Type type);
+bool        type_is_time(Type type);                               // date, time, timestamps, interval
 bool        type_equal(Type a, Type b);
 i64         power_of_ten(int n);                                   // 0 <= n <= 18
 
@@ -51,7 +56,7 @@ typedef struct Value {
     union {
         i128   i;                      // boolean, integers, decimal, numeric, date
         double f;                      // real (already rounded to float), double
-        struct { i32 months, days; } interval;
+        struct { i32 months, days; i64 micros; } interval;         // as many bytes as I, which carries it about
         struct { const char *bytes; u32 length; } text;            // not owned
     };
 } Value;
@@ -63,6 +68,17 @@ weft_status value_parse(Type type, const char *bytes, size_t length, Value *valu
 size_t      value_format(const Value *value, char *buffer, size_t capacity);
 int         value_compare(const Value *a, const Value *b);         // same type, neither NULL; NaN is largest, text by
                                                                    // bytes
+
+i128 interval_micros(const Value *interval);                       // by which it is compared: a month has 30 days
+bool uuid_canonical(const char *bytes, size_t length, char out[37]);           // false: it is none
+
+// Time zones, by number; 0 is UTC.  Numbers and names stay until the process ends.  Any thread may call.
+bool        zone_find(const char *name, size_t length, u8 *number); // false: there is none, or too many are in use
+const char *zone_name(u8 number);
+i32         zone_offset(u8 number, i64 seconds);                   // from UTC, in seconds, at a moment of UTC
+i32         zone_offset_of_local(u8 number, i64 local_seconds);
+i64         zone_to_local(u8 number, i64 micros);                  // a timestamptz as the clock there shows it
+i64         zone_from_local(u8 number, i64 micros);
 
 i32  date_from_civil(int year, int month, int day);
 void date_to_civil(i32 days, int *year, int *month, int *day);
@@ -271,6 +287,7 @@ typedef struct CopyOptions {
     char        quote, escape;         // csv only; '"' both by default
     const int  *columns;               // table column of each field, or NULL for all in order
     int         n_columns;
+    u8          zone;                  // of timestamps with time zone that do not say theirs
 } CopyOptions;
 
 // Reads PATH into TABLE with the pool's workers, all or nothing.  An error names the line and the column.

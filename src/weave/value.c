@@ -130,6 +130,7 @@ static const char *overflow_message(Type type)
         case TYPE_INTEGER:  return "integer out of range";
         case TYPE_BIGINT:   return "bigint out of range";
         case TYPE_DATE:     return "date out of range";
+        case TYPE_TIMESTAMP: case TYPE_TIMESTAMPTZ: case TYPE_TIME: return "timestamp out of range";
         case TYPE_NUMERIC:  return "a numeric value does not fit 64 bits";
         default:            return "decimal out of range";
     }
@@ -144,7 +145,7 @@ static const char *checked_inside(Weaver *w, const char *value, const char *null
     if (fits(range, bound)) return value;
     const char *name = weave_temp(w, "i64", value);
     const int check =
-        weave_check(w, type.kind == TYPE_DATE ? WEFT_DATETIME_OVERFLOW : WEFT_OUT_OF_RANGE, at, overflow_message(type));
+        weave_check(w, type_is_time(type) ? WEFT_DATETIME_OVERFLOW : WEFT_OUT_OF_RANGE, at, overflow_message(type));
     weave_stmt(w, "CHECK(%s%s(%s >= %lldll && %s <= %lldll), %d)", null ? null : "", null ? " || " : "", name,
                (long long)bound.low, name, (long long)bound.high, check);
     return name;
