@@ -7,8 +7,8 @@
 
 // PostgreSQL has them, we do not: 0A000 and not "no such function".
 static const char *const missing_functions[] = {
-    "format", "regexp_match", "regexp_matches", "regexp_instr", "regexp_split_to_array", "to_char", "to_date",
-    "to_number", "to_timestamp", "cbrt", "pi", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "degrees",
+    "format", "regexp_match", "regexp_matches", "regexp_instr", "regexp_split_to_array", 
+    "to_number", "cbrt", "pi", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "degrees",
     "radians", "div", "gcd", "lcm", "random", "setseed", "width_bucket", "timeofday", "isfinite", "like_escape", "similar_to_escape", "corr", "covar_pop", "covar_samp",
     "regr_slope", "bit_and", "bit_or", "string_agg", "array_agg", "json_agg", "jsonb_agg", "mode",
     "percentile_cont", "percentile_disc", "row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile",
@@ -137,6 +137,19 @@ static weft_status bind_agg(Binder *binder, const PgQuery__FuncCall *call, const
 
 // ---- other functions ------------------------------------------------------------------------------------------------
 
+// What a text says is the clock of the session's zone, what a number says is UTC.
+static weft_status bind_stamp_result(Binder *binder, Expr **args, int n_args, int at, Expr **out)
+{
+    Type       type = bind_zoned(binder);
+    const bool is_local = n_args > 0 && (args[0]->type.kind == TYPE_TEXT || args[0]->type.kind == TYPE_NULL);
+    if (is_local && type.scale) {
+        TRY(expr_cast(binder->arena, *out, TYPE(TIMESTAMP), at, out, binder->err));
+        return expr_cast(binder->arena, *out, type, at, out, binder->err);
+    }
+    *out = bind_shown_in(binder, *out, type);
+    return WEFT_OK;
+}
+
 static weft_status bind_scalar(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out)
 {
     Expr *args[FUNCTION_ARGS];
@@ -152,8 +165,8 @@ static weft_status bind_scalar(Binder *binder, const PgQuery__FuncCall *call, co
     const Op    op = function_find(name, args, n_args);
     if (op != OP_N) {
         TRY(expr_call(binder->arena, op, args, n_args, call->location, out, binder->err));
-        if ((*out)->type.kind == TYPE_TIMESTAMPTZ) *out = bind_shown_in(binder, *out, bind_zoned(binder));
-        return WEFT_OK;
+        return (*out)->type.kind == TYPE_TIMESTAMPTZ ? bind_stamp_result(binder, args, n_args, call->location, out)
+                                                     : WEFT_OK;
     }
     fail(binder->err, WEFT_UNDEFINED_FUNCTION, call->location, "function %s(%s) does not exist", name, shown);
     error_hint(binder->err, "A cast may make the types fit.");

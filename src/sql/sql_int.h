@@ -262,6 +262,10 @@ weft_status bind_insert(Binder *binder, const PgQuery__InsertStmt *insert, State
 weft_status bind_copy(Binder *binder, const PgQuery__CopyStmt *copy, Statement *statement);
 weft_status bind_statement(Binder *binder, const PgQuery__RawStmt *raw, Statement **out);
 
+// ---- bind_series.c
+
+weft_status bind_series(Binder *binder, const PgQuery__FuncCall *call, const char *name, Node **out);
+
 // ---- bind_time.c
 
 Type        bind_zoned(Binder *binder);                     // timestamptz, shown in the session's zone
