@@ -167,11 +167,19 @@ static bool give_bigint(Expr *const *args, Type *types, Type *result)
     { .names = { name_ }, .usage = "extract(" name_ " from date)", .gives = "integer", .about = about_, \
       .is_field = true, .n_args = 1, .args = { ARG_DATE }, .types = give_integer, .formula = &formula_, \
       .setup = setup_, .range = range_ }
+// The decade of year 1 began in year 0, which is none of ours.
+static Range range_of_trunc(const Function *function, const Expr *call, const Range *args)
+{
+    const bool is_known = args[0].known && args[0].low <= args[0].high;
+    const i128 low = is_known ? args[0].low : date_from_civil(1, 1, 1);
+    return between(function->formula->whole(low, 0, 0, 0), is_known ? args[0].high : date_from_civil(9999, 12, 31));
+}
+
 #define PARTS "DATE_PARTS(t, x)"
 #define THURSDAY "DATE_PARTS(t, x - WEEKDAY(x - 1) + 3)"
 #define TRUNC(name_, formula_, setup_)                                                              \
     { .names = { "trunc_" name_ }, .is_hidden = true, .n_args = 1, .args = { ARG_DATE }, .formula = &formula_, \
-      .setup = setup_, .can_overflow = true }
+      .setup = setup_, .can_overflow = true, .range = range_of_trunc }
 
 static const Function functions[] = {
     FIELD("year", "the year", year, PARTS, range_of_year),

@@ -82,6 +82,18 @@ static Range range_of_time_of_day(const Function *function, const Expr *call, co
     return (Range){ .known = true, .low = 0, .high = DAY - 1 };
 }
 
+static Range arg_range(const Expr *call, const Range *args)
+{
+    return args[0].known && args[0].low <= args[0].high ? args[0] : range_of_type(call->args[0]->type);
+}
+
+static Range range_of_bin(const Function *function, const Expr *call, const Range *args)
+{
+    Range range = arg_range(call, args);
+    range.low -= constant_1(call);
+    return range;
+}
+
 // ---- timestamp + a constant interval --------------------------------------------------------------------------------
 
 // Beyond these every result is out of range, and within them no step leaves 64 bits.
@@ -107,6 +119,16 @@ static i128 shift_months_of(i128 x, i128 k, i128 m, i128 r)
     calendar.year = (int)year, calendar.month = (int)(all - year * 12) + 1;
     calendar.day = MIN_OF(calendar.day, days_in_month(year < 0 ? -year : year, calendar.month));
     return calendar_micros(calendar) + m;
+}
+
+// The last days of a month may become one, so the order of times is kept but for a few days.
+static Range range_of_shift_months(const Function *function, const Expr *call, const Range *args)
+{
+    Range      range = arg_range(call, args);
+    const i128 k = months_of_shift(call), m = micros_of_shift(call);
+    range.low = shift_months_of(range.low, k, m, 0) - 4 * DAY;
+    range.high = shift_months_of(range.high, k, m, 0) + 4 * DAY;
+    return range;
 }
 
 static const Formula shift_months = { .text = "(t_later * 86400000000ll + "
@@ -389,11 +411,12 @@ static const Function functions[] = {
     HIDDEN("floor_to", 2, .args = { ARG_MOMENT, ARG_CONSTANT }, .formula = &floor_to, .k = constant_1,
            .can_overflow = true, .range = range_of_whole),
     HIDDEN("bin", 3, .args = { ARG_MOMENT, ARG_CONSTANT, ARG_CONSTANT }, .formula = &bin, .k = constant_1,
-           .m = constant_2, .can_overflow = true),
+           .m = constant_2, .can_overflow = true, .range = range_of_bin),
     HIDDEN("timestamp_shift", 2, .args = { ARG_MOMENT, ARG_CONSTANT }, .formula = &shift_micros, .m = micros_of_shift,
            .can_overflow = true, .range = range_of_whole),
     HIDDEN("timestamp_shift_months", 2, .args = { ARG_MOMENT, ARG_CONSTANT }, .formula = &shift_months,
-           .setup = PARTS_OF_TIMESTAMP, .k = months_of_shift, .m = micros_of_shift, .can_overflow = true),
+           .setup = PARTS_OF_TIMESTAMP, .k = months_of_shift, .m = micros_of_shift, .can_overflow = true,
+           .range = range_of_shift_months),
     HIDDEN("time_shift", 2, .args = { ARG_MOMENT, ARG_CONSTANT }, .formula = &time_shifted, .m = micros_of_time_shift,
            .range = range_of_time_of_day),
 
