@@ -92,7 +92,11 @@ static weft_status compute_output(QueryRun *run, Computing *computing, u64 n_row
 static int *find_places(QueryRun *run, const Pipeline *pipeline)
 {
     int *places = arena_array(run->arena, int, run->plan->n_columns + 1);
-    for (int o = 0; o < pipeline->n_outputs; o++) places[pipeline->outputs[o].column] = o;
+    int  n = 0;
+    for (int o = 0; o < pipeline->n_outputs; o++) {
+        places[pipeline->outputs[o].column] = n++;
+        o += expr_is_high_word(pipeline->outputs[o].value);             // two words are one number
+    }
     return places;
 }
 

@@ -12,18 +12,15 @@
 #include "plan/functions.h"
 #include "plan/time.h"
 
-bool is_moment(Type type)
-{
-    return type.kind == TYPE_DATE || type.kind >= TYPE_TIMESTAMP;
-}
-
 static bool is_kind(const Expr *expr, TypeKind kind) { return expr->type.kind == kind; }
 static bool is_stamp(const Expr *expr) { return is_kind(expr, TYPE_TIMESTAMP) || is_kind(expr, TYPE_TIMESTAMPTZ); }
 static bool is_dated(const Expr *expr) { return is_kind(expr, TYPE_DATE) || is_stamp(expr); }
 
-weft_status time_call(Arena *arena, const char *hidden, Expr *const *args, int n_args, int at, Expr **out, Error *err)
+static weft_status make2(Arena *arena, Op op, Type type, Expr *a, Expr *b, int at, Expr **out, Error *err)
 {
-    return expr_call(arena, function_find_hidden(hidden), args, n_args, at, out, err);
+    Expr **args = arena_array(arena, Expr *, 2);
+    args[0] = a, args[1] = b;
+    return expr_make_call(arena, op, type, args, 2, at, out, err);
 }
 
 static weft_status call1(const Call *call, const char *hidden, Expr *a, Expr **out)
@@ -37,63 +34,7 @@ static weft_status call2(const Call *call, const char *hidden, Expr *a, Expr *b,
     return time_call(call->arena, hidden, args, 2, call->at, out, call->err);
 }
 
-// ---- casts ----------------------------------------------------------------------------------------------------------
-
-bool time_can_cast(TypeKind from, TypeKind to, bool is_implicit)
-{
-    if (from == to) return true;
-    switch (from) {
-        case TYPE_DATE:        return to == TYPE_TIMESTAMP || to == TYPE_TIMESTAMPTZ;
-        case TYPE_TIMESTAMP:   return to == TYPE_TIMESTAMPTZ || (!is_implicit && (to == TYPE_DATE || to == TYPE_TIME));
-        case TYPE_TIMESTAMPTZ: return !is_implicit && (to == TYPE_TIMESTAMP || to == TYPE_DATE || to == TYPE_TIME);
-        case TYPE_TIME:        return to == TYPE_INTERVAL;
-        case TYPE_INTERVAL:    return !is_implicit && to == TYPE_TIME;
-        default:               return false;
-    }
-}
-
-static Expr *zone_const(Arena *arena, u8 zone, int at)
-{
-    return expr_const(arena, (Value){ .type = TYPE(INTEGER), .i = zone }, at);
-}
-
-static weft_status to_local(Arena *arena, Expr *arg, int at, Expr **out, Error *err)
-{
-    Expr *args[2] = { arg, zone_const(arena, arg->type.scale, at) };
-    if (!arg->type.scale) return time_call(arena, "as_timestamp", args, 1, at, out, err);
-    return time_call(arena, "zone_to_local", args, 2, at, out, err);
-}
-
-// The zone is part of the type, where functions do not put it.
-static weft_status from_local(Arena *arena, Expr *arg, Type type, int at, Expr **out, Error *err)
-{
-    Expr *args[2] = { arg, zone_const(arena, type.scale, at) };
-    if (!type.scale) return time_call(arena, "as_timestamptz", args, 1, at, out, err);
-    TRY(time_call(arena, "zone_from_local", args, 2, at, out, err));
-    (*out)->type = type;
-    if ((*out)->kind == EXPR_CONST) (*out)->value.type = type;
-    return WEFT_OK;
-}
-
-weft_status time_cast(Arena *arena, Expr *arg, Type type, int at, Expr **out, Error *err)
-{
-    const TypeKind from = arg->type.kind, to = type.kind;
-    Expr          *stamp = arg;
-    if (expr_is_null_const(arg)) {
-        *out = expr_null(arena, type, at);
-        return WEFT_OK;
-    }
-    if (from == TYPE_TIME) return time_call(arena, "time_interval", &arg, 1, at, out, err);
-    if (from == TYPE_INTERVAL) return time_call(arena, "interval_to_time", &arg, 1, at, out, err);
-    if (from == TYPE_DATE) TRY(time_call(arena, "date_to_timestamp", &arg, 1, at, &stamp, err));
-    if (from == TYPE_TIMESTAMPTZ) TRY(to_local(arena, arg, at, &stamp, err));
-    switch (to) {
-        case TYPE_DATE:        return time_call(arena, "timestamp_to_date", &stamp, 1, at, out, err);
-        case TYPE_TIME:        return time_call(arena, "timestamp_to_time", &stamp, 1, at, out, err);
-        case TYPE_TIMESTAMPTZ: return from_local(arena, stamp, type, at, out, err);
-        default:               *out = stamp; return WEFT_OK;
-    }
-}
+// ---- types -----------------------------------------------------------------------------------------------------------
 
 bool time_common(Type a, Type b, Type *common)
 {
@@ -158,7 +99,7 @@ static weft_status add_date_and_time(Call *call, Expr *date, Expr *time)
     TRY(as_kind(call, date, TYPE(TIMESTAMP), &date));
     TRY(call1(call, "micros", date, &sum[0]));
     TRY(call1(call, "micros", time, &sum[1]));
-    TRY(expr_call(call->arena, OP_ADD, sum, 2, call->at, &sum[0], call->err));
+    TRY(make2(call->arena, OP_ADD, TYPE(BIGINT), sum[0], sum[1], call->at, &sum[0], call->err));
     return call1(call, "timestamp_of_micros", sum[0], &call->result);
 }
 
@@ -239,9 +180,8 @@ static weft_status compare_date(Call *call, int side)
     const bool  is_day = date_of_stamp(constant, &days);
     if (!is_day && (op == OP_EQ || op == OP_NE)) return WEFT_UNDEFINED_FUNCTION;
     if (!is_day) op = op == OP_LT || op == OP_LE ? OP_LE : OP_GT;
-    Expr *args[2] = { call->args[1 - side],
-                      expr_const(call->arena, (Value){ .type = TYPE(DATE), .i = days }, constant->at) };
-    return expr_call(call->arena, op, args, 2, call->at, &call->result, call->err);
+    Expr *date = expr_const(call->arena, (Value){ .type = TYPE(DATE), .i = days }, constant->at);
+    return make2(call->arena, op, TYPE(BOOLEAN), call->args[1 - side], date, call->at, &call->result, call->err);
 }
 
 static bool is_utc_stamp(const Expr *expr) { return is_value(expr) && is_stamp(expr) && !expr->type.scale; }
@@ -256,7 +196,7 @@ weft_status time_difference(Arena *arena, const Expr *interval, int at, Expr **o
 {
     Expr *micros[2];
     for (int i = 0; i < 2; i++) TRY(time_call(arena, "micros", &interval->args[i], 1, at, &micros[i], err));
-    return expr_call(arena, OP_SUB, micros, 2, at, out, err);
+    return make2(arena, OP_SUB, TYPE(BIGINT), micros[0], micros[1], at, out, err);
 }
 
 bool time_is_difference(const Expr *expr) { return is_difference(expr); }
@@ -270,7 +210,7 @@ static weft_status compare_difference(Call *call, int side)
     TRY(time_difference(call->arena, call->args[1 - side], call->at, &args[1 - side], call->err));
     const Value bound = { .type = TYPE(BIGINT), .i = total > most ? most : total < -most ? -most : total };
     args[side] = expr_const(call->arena, bound, call->args[side]->at);
-    return expr_call(call->arena, call->op, args, 2, call->at, &call->result, call->err);
+    return make2(call->arena, call->op, TYPE(BOOLEAN), args[0], args[1], call->at, &call->result, call->err);
 }
 
 static weft_status compare_intervals(Call *call)

@@ -42,15 +42,15 @@ static weft_status keep_text(Arena *arena, const Expr *call, Text *text, Value *
 
 // ---- patterns of dates and times ------------------------------------------------------------------------------------
 
-typedef enum Field {
+typedef enum FormatField {
     F_YYYY, F_YYY, F_YY, F_Y, F_IYYY, F_IY, F_MM, F_DDD, F_DD, F_D, F_ID, F_HH24, F_HH12, F_MI, F_SSSS, F_SS, F_MS,
     F_US, F_AM, F_A_M, F_MONTH, F_MON, F_DAY, F_DY, F_WW, F_IW, F_W, F_Q, F_CC, F_J, F_NONE, F_REFUSED
-} Field;
+} FormatField;
 
-typedef struct Pattern { const char *text; Field field; } Pattern;
+typedef struct FormatPattern { const char *text; FormatField field; } FormatPattern;
 
 // Longer ones first.  Names of months and days, and AM, are in the case of their letters.
-static const Pattern patterns[] = {
+static const FormatPattern patterns[] = {
     { "SSSSS", F_SSSS }, { "SSSS", F_SSSS }, { "IYYY", F_IYYY }, { "YYYY", F_YYYY }, { "Y,YYY", F_REFUSED },
     { "YYY", F_YYY },    { "HH24", F_HH24 }, { "HH12", F_HH12 }, { "Month", F_MONTH }, { "IDDD", F_REFUSED },
     { "DDD", F_DDD },    { "A.M.", F_A_M },  { "P.M.", F_A_M },  { "FF3", F_MS },    { "FF6", F_US },
@@ -77,34 +77,34 @@ static bool begins(Chars in, const char *with)
     return true;
 }
 
-static const Pattern *find_pattern(Chars format)
+static const FormatPattern *find_pattern(Chars format)
 {
     for (int i = 0; i < COUNT_OF(patterns); i++)
         if (begins(format, patterns[i].text)) return &patterns[i];
     return NULL;
 }
 
-static weft_status refuse_pattern(const Expr *call, const Pattern *pattern, Error *err)
+static weft_status refuse_pattern(const Expr *call, const FormatPattern *pattern, Error *err)
 {
     return fail(err, WEFT_UNSUPPORTED, call->at, "the pattern \"%s\" is not supported yet", pattern->text);
 }
 
 // ---- to_char of a timestamp -----------------------------------------------------------------------------------------
 
-typedef struct Moment { Calendar c; i64 days; int hour, minute, second; i64 micros; } Moment;
+typedef struct FormatMoment { Calendar c; i64 days; int hour, minute, second; i64 micros; } FormatMoment;
 
-static Moment moment_of(i64 micros)
+static FormatMoment moment_of(i64 micros)
 {
-    Moment m = { .c = calendar_of(micros), .days = days_of_micros(micros) };
+    FormatMoment m = { .c = calendar_of(micros), .days = days_of_micros(micros) };
     m.hour = (int)(m.c.micros / HOUR_MICROS), m.minute = (int)(m.c.micros / MINUTE_MICROS % 60);
     m.second = (int)(m.c.micros / SECOND_MICROS % 60), m.micros = m.c.micros % SECOND_MICROS;
     return m;
 }
 
-static int day_of_year(const Moment *m) { return (int)(m->days - date_from_civil(m->c.year, 1, 1)) + 1; }
-static int weekday(const Moment *m) { return (int)(((m->days + 4) % 7 + 7) % 7); }
+static int day_of_year(const FormatMoment *m) { return (int)(m->days - date_from_civil(m->c.year, 1, 1)) + 1; }
+static int weekday(const FormatMoment *m) { return (int)(((m->days + 4) % 7 + 7) % 7); }
 
-static void iso_week(const Moment *m, int *year, int *week)
+static void iso_week(const FormatMoment *m, int *year, int *week)
 {
     const i64 thursday = m->days - (weekday(m) + 6) % 7 + 3;
     int       month, day;
@@ -112,7 +112,7 @@ static void iso_week(const Moment *m, int *year, int *week)
     *week = (int)(thursday - date_from_civil(*year, 1, 1)) / 7 + 1;
 }
 
-static i64 number_of(const Moment *m, Field field, int *width)
+static i64 number_of(const FormatMoment *m, FormatField field, int *width)
 {
     int       year, week;
     const int twelve = m->hour % 12 ? m->hour % 12 : 12;
@@ -160,7 +160,7 @@ static void add_name(Text *out, const char *name, const char *pattern, size_t le
     for (; is_padded && n < 9; n++) text_add_bytes(out, " ", 1);
 }
 
-static bool add_words(Text *out, const Moment *m, Field field, const char *pattern, bool fills)
+static bool add_words(Text *out, const FormatMoment *m, FormatField field, const char *pattern, bool fills)
 {
     const bool  is_small = lower(pattern[0]) == pattern[0];
     switch (field) {
@@ -203,12 +203,12 @@ static void add_literal(Text *out, Chars *format)
     if (format->at < format->end) format->at++;
 }
 
-static weft_status format_moment(const Expr *call, const Moment *m, Chars format, Text *out, Error *err)
+static weft_status format_moment(const Expr *call, const FormatMoment *m, Chars format, Text *out, Error *err)
 {
     while (format.at < format.end) {
         const bool fills = !begins(format, "FM");
         if (!fills) format.at += 2;
-        const Pattern *pattern = find_pattern(format);
+        const FormatPattern *pattern = find_pattern(format);
         if (!pattern) {
             if (format.at < format.end) add_literal(out, &format);
             continue;
@@ -230,7 +230,7 @@ static weft_status format_moment(const Expr *call, const Moment *m, Chars format
 EVAL(eval_char_of_time)
 {
     Text              out = { 0 };
-    const Moment      m = moment_of((i64)args[0].i);
+    const FormatMoment      m = moment_of((i64)args[0].i);
     const weft_status status = format_moment(call, &m, chars_of(&args[1]), &out, err);
     if (!status) return keep_text(arena, call, &out, value, err);
     text_free(&out);
@@ -422,7 +422,7 @@ static bool take_name(Chars *text, const char *const *names, int n_names, size_t
 }
 
 // A number of at most so many digits; where digits follow in the pattern, of exactly so many.
-static bool take_field(Chars *text, Field field, bool is_tight, Parsed *p)
+static bool take_field(Chars *text, FormatField field, bool is_tight, Parsed *p)
 {
     i64       number;
     int       ignored;
@@ -485,7 +485,7 @@ static weft_status parse_moment(const Expr *call, const Value *args, Parsed *p, 
     *p = (Parsed){ .year = 0, .month = 1, .day = 1 };
     while (format.at < format.end) {
         if (begins(format, "FM")) format.at += 2;
-        const Pattern *pattern = find_pattern(format);
+        const FormatPattern *pattern = find_pattern(format);
         if (!pattern) {
             Text literal = { 0 };
             const char c = format.at < format.end ? *format.at : ' ';
@@ -501,7 +501,7 @@ static weft_status parse_moment(const Expr *call, const Value *args, Parsed *p, 
             return refuse_pattern(call, pattern, err);
         format.at += strlen(pattern->text);
         while (text.at < text.end && *text.at == ' ') text.at++;
-        const Pattern *next = find_pattern(format);
+        const FormatPattern *next = find_pattern(format);
         if (text.at == text.end) break;
         if (!take_field(&text, pattern->field, next != NULL, p)) return bad_value(call, &args[0], err);
     }

@@ -30,15 +30,15 @@ static size_t bytes_of(Chars chars) { return (size_t)(chars.end - chars.at); }
 
 // ---- all matches of a text ------------------------------------------------------------------------------------------
 
-typedef struct Search {
+typedef struct RegexSearch {
     const Regex *regex;
     Chars        text;
     size_t       from;                                      // SIZE_MAX: the text is at its end
     int          at;
     RegexMatch   match;
-} Search;
+} RegexSearch;
 
-static weft_status next_match(Search *search, Error *err)
+static weft_status next_match(RegexSearch *search, Error *err)
 {
     search->match.is_found = false;
     if (search->from == SIZE_MAX) return WEFT_OK;
@@ -53,19 +53,18 @@ static weft_status next_match(Search *search, Error *err)
 
 // FLAGS: the argument that holds them, or -1; *IS_GLOBAL may be NULL, then g is an error.
 static weft_status begin_search(const Expr *call, const Value *args, int flags, i64 start, bool *is_global,
-                                Search *search, Error *err)
+                                RegexSearch *search, Error *err)
 {
     char         own[16];
     size_t       n = 0;
     const Chars  given = flags >= 0 ? chars_of(&args[flags]) : (Chars){ "", "" };
-    *search = (Search){ .text = chars_of(&args[0]), .at = call->at };
+    *search = (RegexSearch){ .text = chars_of(&args[0]), .at = call->at };
     if (start < 1) return fail(err, WEFT_INVALID_PARAMETER, call->at, "invalid value for parameter \"%s\": %lld",
                                "start", (long long)start);
     for (const char *p = given.at; p < given.end; p++) {
         if (*p == 'g' && is_global) *is_global = true;
         else if (*p == 'g')
-            return fail(err, WEFT_INVALID_PARAMETER, call->at, "%s() does not support the \"global\" option",
-                        function_of(call->op)->names[0]);
+            return fail(err, WEFT_INVALID_PARAMETER, call->at, "only regexp_replace supports the \"global\" option");
         else if (n < sizeof own) own[n++] = *p;
         else return fail(err, WEFT_INVALID_PARAMETER, call->at, "too many regular expression options");
     }
@@ -94,7 +93,7 @@ EVAL(eval_no_match_any_case) { return test(call, args, "i", false, value, err); 
 
 EVAL(eval_like)
 {
-    Search search;
+    RegexSearch search;
     TRY(begin_search(call, args, call->n_args > 2 ? 2 : -1, 1, NULL, &search, err));
     TRY(next_match(&search, err));
     value->i = search.match.is_found;
@@ -103,7 +102,7 @@ EVAL(eval_like)
 
 EVAL(eval_count)
 {
-    Search search;
+    RegexSearch search;
     TRY(begin_search(call, args, call->n_args > 3 ? 3 : -1, call->n_args > 2 ? (i64)args[2].i : 1, NULL, &search, err));
     value->i = 0;
     for (;;) {
@@ -115,18 +114,19 @@ EVAL(eval_count)
 
 // ---- parts ----------------------------------------------------------------------------------------------------------
 
-static weft_status give_group(const Search *search, int group, Value *value)
+static weft_status give_group(const RegexSearch *search, int group, Value *value)
 {
     const RegexMatch *match = &search->match;
     value->is_null = !match->is_found || group >= REGEX_GROUPS || match->begin[group] == SIZE_MAX;
-    if (!value->is_null) text_set(value, search->text.at + match->begin[group], match->end[group] - match->begin[group]);
+    if (value->is_null) return WEFT_OK;
+    text_set(value, search->text.at + match->begin[group], match->end[group] - match->begin[group]);
     return WEFT_OK;
 }
 
 // The nth match; then of it the whole, or what a pair of brackets in the pattern matched.
 EVAL(eval_substr)
 {
-    Search    search;
+    RegexSearch    search;
     const i64 start = call->n_args > 2 ? (i64)args[2].i : 1, n = call->n_args > 3 ? (i64)args[3].i : 1;
     const i64 group = call->n_args > 5 ? (i64)args[5].i : 0;
     if (n < 1 || group < 0)
@@ -142,7 +142,7 @@ EVAL(eval_substr)
 
 EVAL(eval_substring)
 {
-    Search search;
+    RegexSearch search;
     TRY(begin_search(call, args, -1, 1, NULL, &search, err));
     TRY(next_match(&search, err));
     return give_group(&search, search.match.n_groups > 0 ? 1 : 0, value);
@@ -151,7 +151,7 @@ EVAL(eval_substring)
 // ---- replace --------------------------------------------------------------------------------------------------------
 
 // \1 to \9 are what the brackets matched, \& is all of it, \\ a backslash.
-static void add_replacement(Text *out, const Search *search, Chars with)
+static void add_replacement(Text *out, const RegexSearch *search, Chars with)
 {
     const RegexMatch *match = &search->match;
     for (const char *p = with.at; p < with.end; p++) {
@@ -170,7 +170,7 @@ static void add_replacement(Text *out, const Search *search, Chars with)
 
 typedef struct Replacing { i64 start, nth; bool is_global; } Replacing;        // nth 0: all
 
-static weft_status replace_matches(const Replacing *how, Search *search, Chars with, Text *out, Error *err)
+static weft_status replace_matches(const Replacing *how, RegexSearch *search, Chars with, Text *out, Error *err)
 {
     size_t done = 0;
     for (i64 n = 1;; n++) {
@@ -191,7 +191,7 @@ static weft_status replace_matches(const Replacing *how, Search *search, Chars w
 static weft_status replace(Arena *arena, const Expr *call, const Value *args, Replacing how, int flags, Value *value,
                            Error *err)
 {
-    Search search;
+    RegexSearch search;
     Text   out = { 0 };
     char  *bytes;
     TRY(begin_search(call, args, flags, how.start, &how.is_global, &search, err));

@@ -84,7 +84,9 @@ static Range range_of_time_of_day(const Function *function, const Expr *call, co
 
 static Range arg_range(const Expr *call, const Range *args)
 {
-    return args[0].known && args[0].low <= args[0].high ? args[0] : range_of_type(call->args[0]->type);
+    const Range all = { .known = true, .nullable = true, .low = date_from_civil(1, 1, 1) * (i128)DAY,
+                        .high = (date_from_civil(9999, 12, 31) + 1) * (i128)DAY };
+    return args[0].known && args[0].low <= args[0].high ? args[0] : all;
 }
 
 static Range range_of_bin(const Function *function, const Expr *call, const Range *args)
@@ -144,22 +146,35 @@ static i128 micros_of_time_shift(const Expr *call) { return call->args[1]->value
 
 #define PARTS_OF_TIMESTAMP "SHIFT_MONTHS(t, x / 86400000000ll - (x % 86400000000ll < 0), k)"
 
-static weft_status eval_shift(const Expr *call, const Value *args, Value *value, Error *err)
+static weft_status shift_stamp(const Expr *call, const Value *args, int sign, Value *value, Error *err)
 {
-    const Function *function = function_of(call->op);
-    const int       sign = strcmp(function->names[0], "timestamp_minus") == 0 ? -1 : 1;
-    i64             out;
-    const bool      fits = call->type.kind == TYPE_TIMESTAMPTZ
-                               ? timestamptz_shift(call->type.scale, (i64)args[0].i, &args[1], sign, &out)
-                               : timestamp_shift((i64)args[0].i, &args[1], sign, &out);
+    i64        out;
+    const bool fits = call->type.kind == TYPE_TIMESTAMPTZ
+                          ? timestamptz_shift(call->type.scale, (i64)args[0].i, &args[1], sign, &out)
+                          : timestamp_shift((i64)args[0].i, &args[1], sign, &out);
     value->i = out;
     return fits ? WEFT_OK : range_error(call->type, call->at, err);
 }
 
+static weft_status eval_plus(const Expr *call, const Value *args, Value *value, Error *err)
+{
+    return shift_stamp(call, args, 1, value, err);
+}
+
+static weft_status eval_minus(const Expr *call, const Value *args, Value *value, Error *err)
+{
+    return shift_stamp(call, args, -1, value, err);
+}
+
 static weft_status eval_time_plus(const Expr *call, const Value *args, Value *value, Error *err)
 {
-    const int sign = strcmp(function_of(call->op)->names[0], "time_minus") == 0 ? -1 : 1;
-    value->i = ((args[0].i + sign * (i128)args[1].interval.micros) % DAY + DAY) % DAY;
+    value->i = ((args[0].i + args[1].interval.micros % DAY) % DAY + DAY) % DAY;
+    return WEFT_OK;
+}
+
+static weft_status eval_time_minus(const Expr *call, const Value *args, Value *value, Error *err)
+{
+    value->i = ((args[0].i - args[1].interval.micros % DAY) % DAY + DAY) % DAY;
     return WEFT_OK;
 }
 
@@ -420,10 +435,10 @@ static const Function functions[] = {
     HIDDEN("time_shift", 2, .args = { ARG_MOMENT, ARG_CONSTANT }, .formula = &time_shifted, .m = micros_of_time_shift,
            .range = range_of_time_of_day),
 
-    HIDDEN("timestamp_plus", 2, .args = { ARG_MOMENT, ARG_INTERVAL }, .eval = eval_shift, .can_fail = true),
-    HIDDEN("timestamp_minus", 2, .args = { ARG_MOMENT, ARG_INTERVAL }, .eval = eval_shift, .can_fail = true),
+    HIDDEN("timestamp_plus", 2, .args = { ARG_MOMENT, ARG_INTERVAL }, .eval = eval_plus, .can_fail = true),
+    HIDDEN("timestamp_minus", 2, .args = { ARG_MOMENT, ARG_INTERVAL }, .eval = eval_minus, .can_fail = true),
     HIDDEN("time_plus", 2, .args = { ARG_MOMENT, ARG_INTERVAL }, .eval = eval_time_plus),
-    HIDDEN("time_minus", 2, .args = { ARG_MOMENT, ARG_INTERVAL }, .eval = eval_time_plus),
+    HIDDEN("time_minus", 2, .args = { ARG_MOMENT, ARG_INTERVAL }, .eval = eval_time_minus),
     HIDDEN("zone_to_local", 2, .args = { ARG_MOMENT, ARG_CONSTANT }, .types = give_timestamp, .eval = eval_to_local,
            .can_fail = true),
     HIDDEN("zone_from_local", 2, .args = { ARG_MOMENT, ARG_CONSTANT }, .types = give_timestamptz,

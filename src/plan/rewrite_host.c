@@ -152,6 +152,10 @@ static weft_status compute_for(void *context, Node **slot)
             for (int a = 0; a < node->n_aggs; a++)
                 if (node->aggs[a].arg) TRY(take_out(h, &node->aggs[a].arg));
             break;
+        case NODE_WINDOW:
+            if (is_interpreted_input(node->inputs[0])) return WEFT_OK;
+            TRY(take_out_all(h, node->keys, node->n_keys));
+            break;
         case NODE_JOIN: return compute_for_join(h, slot);
         default: return WEFT_OK;
     }

@@ -18,7 +18,7 @@ const char *type_name(Type type, char buffer[32])
     const char *name = type.kind < COUNT_OF(names) ? names[type.kind] : "unknown";
     if (type_is_uuid(type))
         name = "uuid";
-    if (type.kind == TYPE_DECIMAL)
+    if (type.kind == TYPE_DECIMAL || (type.kind == TYPE_NUMERIC && type.precision && type.precision < NUMERIC_DIGITS))
         snprintf(buffer, 32, "%s(%d,%d)", name, type.precision, type.scale);
     else
         snprintf(buffer, 32, "%s", name);
@@ -37,7 +37,7 @@ bool type_is_float(Type type)
 
 bool type_is_uuid(Type type)
 {
-    return type.kind == TYPE_TEXT && type.scale == UUID_SCALE;
+    return type.kind == TYPE_TEXT && type.precision == 255 && type.scale == 255;
 }
 
 bool type_is_time(Type type)
@@ -57,6 +57,8 @@ bool type_is_storable(Type type)
 {
     if (type.kind == TYPE_DECIMAL)
         return type.precision >= 1 && type.precision <= DECIMAL_DIGITS && type.scale <= type.precision;
+    if (type.kind == TYPE_NUMERIC)
+        return type.precision > DECIMAL_DIGITS && type.precision <= NUMERIC_DIGITS && type.scale <= type.precision;
     return type.kind <= TYPE_TEXT || (type.kind >= TYPE_TIMESTAMP && type.kind <= TYPE_TIME);
 }
 

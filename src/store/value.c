@@ -9,36 +9,6 @@
 
 typedef struct Input { const char *at, *end; } Input;       // what is left of the input
 
-enum { QUOTE_BYTES = VALUE_QUOTE_BYTES - 4 };
-
-// The input for a message: cut to a sensible length, and always UTF-8, since the message goes to a client.
-const char *value_quote(const char *bytes, size_t length, char buffer[VALUE_QUOTE_BYTES])
-{
-    size_t shown = MIN_OF(length, QUOTE_BYTES), n = 0;
-    while (n < shown) {
-        size_t good = utf8_valid_length(bytes + n, shown - n);
-        memcpy(buffer + n, bytes + n, good);
-        n += good;
-        if (n < shown)
-            buffer[n++] = '?';
-    }
-    strcpy(buffer + n, shown < length ? "..." : "");
-    return buffer;
-}
-
-weft_status value_bad_text(Type type, const char *bytes, size_t length, Error *err)
-{
-    char name[32], quoted[QUOTE_BYTES + 4];
-    bool is_time = type_is_time(type);
-    if (type.kind == TYPE_DECIMAL)
-        type = TYPE(NUMERIC);                               // "numeric", without the digits
-    if (type.kind == TYPE_TIMESTAMP || type.kind == TYPE_TIME)
-        return fail(err, WEFT_BAD_DATETIME, -1, "invalid input syntax for type %s: \"%s\"",
-                    type.kind == TYPE_TIME ? "time" : "timestamp", value_quote(bytes, length, quoted));
-    return fail(err, is_time ? WEFT_BAD_DATETIME : WEFT_BAD_TEXT, -1, "invalid input syntax for type %s: \"%s\"",
-                type_name(type, name), value_quote(bytes, length, quoted));
-}
-
 static bool is_blank(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
@@ -122,7 +92,7 @@ static weft_status parse_integer(Type type, const char *bytes, size_t length, Va
     value->i = is_negative ? -(i128)magnitude : (i128)magnitude;
     if (!is_too_large && value->i >= min && value->i <= max)
         return WEFT_OK;
-    char name[32], quoted[QUOTE_BYTES + 4];
+    char name[32], quoted[VALUE_QUOTE_BYTES];
     return fail(err, WEFT_OUT_OF_RANGE, -1, "value \"%s\" is out of range for type %s", value_quote(bytes, length, quoted),
                 type_name(type, name));
 }
@@ -222,7 +192,7 @@ static weft_status parse_decimal(Type type, const char *bytes, size_t length, Va
 
 static weft_status parse_float(Type type, const char *bytes, size_t length, Value *value, Error *err)
 {
-    char short_text[128], name[32], quoted[QUOTE_BYTES + 4];
+    char short_text[128], name[32], quoted[VALUE_QUOTE_BYTES];
     Input span = trimmed(bytes, length);
     size_t n = (size_t)(span.end - span.at);
     if (n == 0 || memchr(span.at, '\0', n))
@@ -280,6 +250,29 @@ static weft_status parse_text(const char *bytes, size_t length, Value *value, Er
         return fail(err, WEFT_TOO_LONG, -1, "text of %zu bytes is too long", length);
     value->text.bytes = length ? bytes : "";
     value->text.length = (u32)length;
+    return WEFT_OK;
+}
+
+// The bytes of the first N characters.
+static size_t bytes_of_characters(const char *bytes, size_t length, int n)
+{
+    size_t at = 0;
+    for (; at < length; at++)
+        if (((unsigned char)bytes[at] & 0xC0) != 0x80 && n-- == 0)
+            break;
+    return at;
+}
+
+weft_status value_fit_text(Type type, const char *bytes, size_t *length, Error *err)
+{
+    const int most = type_text_length(type);
+    if (!most || *length <= (size_t)most)
+        return WEFT_OK;
+    const size_t fits = bytes_of_characters(bytes, *length, most);
+    for (size_t i = fits; i < *length; i++)
+        if (bytes[i] != ' ')
+            return fail(err, WEFT_TEXT_TOO_LONG, -1, "value too long for type character varying(%d)", most);
+    *length = fits;
     return WEFT_OK;
 }
 

@@ -134,8 +134,6 @@ static weft_status make_island(Weaver *w, const Expr *expr, Island *island)
     u32         ignored;
     if (!var) return fail(w->err, WEFT_INTERNAL, expr->at, "column is not available in this pipeline");
     *island = (Island){ .expr = expr, .n_codes = var->dict_count };
-    Expr *reads = arena_make(w->arena, Expr);
-    *reads = column, island->column = reads;
     TRY(work_out_all(w, expr, var, island, &work));
     if (work.into) {
         // A code must have a text, even where only rows that fail or are NULL look at it.
@@ -191,13 +189,12 @@ static const char *table_of_values(Weaver *w, const Island *island)
     return weave_table(w, "i64", name, values, n * 8);
 }
 
-weft_status weave_island(Weaver *w, const Expr *expr, Val *out)
+weft_status weave_island(Weaver *w, const Expr *expr, const Val *column, Val *out)
 {
     const Island *island;
-    Val           text;
+    const Val     text = *column;
     TRY(find_island(w, expr, &island));
     const Island it = *island;
-    TRY(weave_column(w, it.column, &text));
     const char *code = text.null ? PRINT("(%s ? %s : %s)", text.null, weave_param_i64(w, NULL, it.n_codes), text.value)
                                  : text.value;
     code = weave_temp(w, "i64", code);
@@ -209,7 +206,8 @@ weft_status weave_island(Weaver *w, const Expr *expr, Val *out)
     if (!it.states) return WEFT_OK;
     const char *states = weave_table(w, "u8", weave_name(w, "states"), it.states, (size_t)it.n_codes + 1);
     if (it.error) {
-        const int check = weave_check(w, it.error->status, it.error->position, arena_strdup(w->arena, it.error->message));
+        const char *message = arena_strdup(w->arena, it.error->message);
+        const int   check = weave_check(w, it.error->status, it.error->position, message);
         weave_stmt(w, "CHECK(%s[%s] != %d, %d)", states, code, ISLAND_FAILS, check);
     }
     if (it.has_null) out->null = PRINT("(%s[%s] == %d)", states, code, ISLAND_NULL);    // NULL's entry says so, too
