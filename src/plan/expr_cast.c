@@ -27,7 +27,7 @@ weft_status time_call(Arena *arena, const char *hidden, Expr *const *args, int n
     return expr_make_call(arena, op, result, own, n_args, at, out, err);
 }
 
-// ---- dates and times -------------------------------------------------------------------------------------------------
+// ---- dates and times -----------------------------------------------------------------------------------------------
 
 bool time_can_cast(TypeKind from, TypeKind to, bool is_implicit)
 {
@@ -85,7 +85,7 @@ weft_status time_cast(Arena *arena, Expr *arg, Type type, int at, Expr **out, Er
     }
 }
 
-// ---- any types -------------------------------------------------------------------------------------------------------
+// ---- any types -----------------------------------------------------------------------------------------------------
 
 weft_status expr_make_cast(Arena *arena, Expr *arg, Type type, int at, Expr **out, Error *err)
 {

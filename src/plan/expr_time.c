@@ -34,7 +34,7 @@ static weft_status call2(const Call *call, const char *hidden, Expr *a, Expr *b,
     return time_call(call->arena, hidden, args, 2, call->at, out, call->err);
 }
 
-// ---- types -----------------------------------------------------------------------------------------------------------
+// ---- types ---------------------------------------------------------------------------------------------------------
 
 bool time_common(Type a, Type b, Type *common)
 {
@@ -50,7 +50,7 @@ static weft_status as_kind(const Call *call, Expr *arg, Type type, Expr **out)
     return type_equal(arg->type, type) ? WEFT_OK : time_cast(call->arena, arg, type, call->at, out, call->err);
 }
 
-// ---- arithmetic -----------------------------------------------------------------------------------------------------
+// ---- arithmetic ----------------------------------------------------------------------------------------------------
 
 static weft_status negated(const Call *call, Expr *interval, Expr **out)
 {
@@ -150,7 +150,7 @@ weft_status type_time_call(Call *call)
 
 weft_status type_interval_sign(Call *call) { return negated(call, call->args[0], &call->result); }
 
-// ---- comparison -----------------------------------------------------------------------------------------------------
+// ---- comparison ----------------------------------------------------------------------------------------------------
 
 static Op mirrored(Op op)
 {

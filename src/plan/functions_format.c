@@ -168,7 +168,9 @@ static bool add_words(Text *out, const FormatMoment *m, FormatField field, const
         case F_MON:   add_name(out, month_names[m->c.month - 1], pattern, 3, false); return true;
         case F_DAY:   add_name(out, day_names[weekday(m)], pattern, 9, fills); return true;
         case F_DY:    add_name(out, day_names[weekday(m)], pattern, 3, false); return true;
-        case F_AM:    text_add(out, "%s", m->hour < 12 ? (is_small ? "am" : "AM") : is_small ? "pm" : "PM"); return true;
+        case F_AM:
+            text_add(out, "%s", m->hour < 12 ? (is_small ? "am" : "AM") : is_small ? "pm" : "PM");
+            return true;
         case F_A_M:
             text_add(out, "%s", m->hour < 12 ? (is_small ? "a.m." : "A.M.") : is_small ? "p.m." : "P.M.");
             return true;
@@ -399,7 +401,11 @@ EVAL(eval_char_of_number)
 
 // ---- from text ------------------------------------------------------------------------------------------------------
 
-typedef struct Parsed { int year, month, day, day_of_year, hour, minute, second; i64 micros, julian; bool is_pm, has_half; } Parsed;
+typedef struct Parsed {
+    int  year, month, day, day_of_year, hour, minute, second;
+    i64  micros, julian;               // julian: 0 where there is none
+    bool is_pm, has_half;              // has_half: AM or PM was there
+} Parsed;
 
 static bool take_number(Chars *text, int n_most, i64 *number)
 {
@@ -456,7 +462,9 @@ static bool take_field(Chars *text, FormatField field, bool is_tight, Parsed *p)
         case F_HH24: case F_HH12: p->hour = (int)number; break;
         case F_MI:   p->minute = (int)number; break;
         case F_SS:   p->second = (int)number; break;
-        case F_SSSS: p->hour = (int)number / 3600, p->minute = (int)number / 60 % 60, p->second = (int)number % 60; break;
+        case F_SSSS:
+            p->hour = (int)number / 3600, p->minute = (int)number / 60 % 60, p->second = (int)number % 60;
+            break;
         case F_MS: case F_US: {
             for (int i = n; i < 6; i++) number *= 10;
             p->micros = number;
@@ -479,6 +487,11 @@ static weft_status bad_value(const Expr *call, const Value *text, Error *err)
                 (int)MIN_OF(text->text.length, 60), text->text.bytes ? text->text.bytes : "");
 }
 
+static bool is_readable(FormatField field)
+{
+    return field != F_REFUSED && field != F_IYYY && field != F_IY && field != F_IW && field != F_WW && field != F_CC;
+}
+
 static weft_status parse_moment(const Expr *call, const Value *args, Parsed *p, Error *err)
 {
     Chars text = chars_of(&args[0]), format = chars_of(&args[1]);
@@ -496,8 +509,7 @@ static weft_status parse_moment(const Expr *call, const Value *args, Parsed *p, 
             else if (text.at < text.end && (is_separator(*text.at) || !is_separator(c))) text = chars_skip(text, 1);
             continue;
         }
-        if (pattern->field == F_REFUSED || pattern->field == F_IYYY || pattern->field == F_IY || pattern->field == F_IW ||
-            pattern->field == F_WW || pattern->field == F_CC)
+        if (!is_readable(pattern->field))
             return refuse_pattern(call, pattern, err);
         format.at += strlen(pattern->text);
         while (text.at < text.end && *text.at == ' ') text.at++;

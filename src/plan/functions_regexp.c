@@ -168,9 +168,9 @@ static void add_replacement(Text *out, const RegexSearch *search, Chars with)
     }
 }
 
-typedef struct Replacing { i64 start, nth; bool is_global; } Replacing;        // nth 0: all
+typedef struct RegexReplacing { i64 start, nth; bool is_global; } RegexReplacing;        // nth 0: all
 
-static weft_status replace_matches(const Replacing *how, RegexSearch *search, Chars with, Text *out, Error *err)
+static weft_status replace_matches(const RegexReplacing *how, RegexSearch *search, Chars with, Text *out, Error *err)
 {
     size_t done = 0;
     for (i64 n = 1;; n++) {
@@ -188,8 +188,8 @@ static weft_status replace_matches(const Replacing *how, RegexSearch *search, Ch
     return WEFT_OK;
 }
 
-static weft_status replace(Arena *arena, const Expr *call, const Value *args, Replacing how, int flags, Value *value,
-                           Error *err)
+static weft_status replace(Arena *arena, const Expr *call, const Value *args, RegexReplacing how, int flags,
+                           Value *value, Error *err)
 {
     RegexSearch search;
     Text   out = { 0 };
@@ -208,12 +208,12 @@ static weft_status replace(Arena *arena, const Expr *call, const Value *args, Re
 
 EVAL(eval_replace)
 {
-    return replace(arena, call, args, (Replacing){ .start = 1 }, call->n_args > 3 ? 3 : -1, value, err);
+    return replace(arena, call, args, (RegexReplacing){ .start = 1 }, call->n_args > 3 ? 3 : -1, value, err);
 }
 
 EVAL(eval_replace_from)
 {
-    const Replacing how = { .start = (i64)args[3].i, .nth = call->n_args > 4 ? (i64)args[4].i : 1 };
+    const RegexReplacing how = { .start = (i64)args[3].i, .nth = call->n_args > 4 ? (i64)args[4].i : 1 };
     return replace(arena, call, args, how, call->n_args > 5 ? 5 : -1, value, err);
 }
 
@@ -243,8 +243,8 @@ static const Function functions[] = {
            L(T, T, N), give_integer, eval_count),
     REGEXP("regexp_count", "regexp_count(text, pattern, start, flags)", "integer", "the same with flags", 4,
            L(T, T, N, T), give_integer, eval_count),
-    REGEXP("regexp_replace", "regexp_replace(text, pattern, with)", "text", "the first match replaced; \\1 to \\9 and "
-           "\\& in with stand for what matched", 3, L(T, T, T), give_text, eval_replace),
+    REGEXP("regexp_replace", "regexp_replace(text, pattern, with)", "text", "the first match replaced; \\1 to \\9 in "
+           "with stand for brackets", 3, L(T, T, T), give_text, eval_replace),
     REGEXP("regexp_replace", "regexp_replace(text, pattern, with, flags)", "text", "the same with flags: g replaces "
            "every match", 4, L(T, T, T, T), give_text, eval_replace),
     REGEXP("regexp_replace", "regexp_replace(text, pattern, with, start)", "text", "the same from a character on", 4,

@@ -25,8 +25,9 @@ static weft_status become_column(HostRewrite *h, Expr *expr, Expr **out)
 {
     char buffer[32];
     if (expr->type.kind == TYPE_INTERVAL) {
-        fail(h->err, WEFT_UNSUPPORTED, expr->at, "a value of type %s in a condition, a join, a group or an aggregate is "
-             "not supported yet", type_label(expr->type, buffer));
+        fail(h->err, WEFT_UNSUPPORTED, expr->at,
+             "a value of type %s in a condition, a join, a group or an aggregate is not supported yet",
+             type_label(expr->type, buffer));
         error_hint(h->err, "extract(epoch from ...) makes a number of it.");
         return WEFT_UNSUPPORTED;
     }

@@ -210,8 +210,8 @@ static weft_status bind_any_concat(Binder *binder, const PgQuery__FuncCall *call
     const int  n_args = (int)call->n_args;
     Expr     **args = arena_array(binder->arena, Expr *, n_args + 1);
     if (n_args < 1 + has_separator)
-        return fail(binder->err, WEFT_UNDEFINED_FUNCTION, call->location, "function %s with %d arguments does not exist",
-                    name, n_args);
+        return fail(binder->err, WEFT_UNDEFINED_FUNCTION, call->location,
+                    "function %s with %d arguments does not exist", name, n_args);
     if (call->func_variadic) return refuse(binder, call->location, "VARIADIC");
     for (int i = 0; i < n_args; i++) TRY(binder->bind_expr(binder, call->args[i], &args[i]));
     return has_separator ? bind_concat_ws(binder, args, n_args, call->location, out)

@@ -2,6 +2,7 @@
 //
 // The grammar has already turned INT into pg_catalog.int4 and so on, so the names here are PostgreSQL's internal ones.
 
+#include "plan/functions.h"
 #include "sql/sql_int.h"
 
 enum { DECIMAL_MOST = 18, NUMERIC_MOST = 38 };               // digits: up to 18 take a word, up to 38 two
@@ -180,10 +181,10 @@ weft_status bind_cast(Binder *binder, const PgQuery__TypeCast *cast, Expr *arg, 
     TypeDetail detail;
     const int  at = cast->location >= 0 ? cast->location : cast->type_name->location;
     TRY(bind_type(binder, cast->type_name, &detail));
-    if (detail.has_length) {
-        refuse(binder, cast->type_name->location, "a cast to a text type with a length");
-        error_hint(binder->err, "Use text.");
-        return WEFT_UNSUPPORTED;
+    if (detail.has_length) {                                // it cuts, where a column refuses what is too long
+        Expr *args[2] = { NULL, term_integer(binder, type_text_length(detail.type), at) };
+        TRY(expr_cast(binder->arena, arg, TYPE(TEXT), at, &args[0], binder->err));
+        return expr_call(binder->arena, function_find("left", args, 2), args, 2, at, out, binder->err);
     }
     if (detail.type.kind == TYPE_INTERVAL) return bind_interval(binder, cast, arg, at, out);
     if (detail.is_bare) return bind_bare_numeric(binder, arg, detail.type, at, out);

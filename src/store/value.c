@@ -93,8 +93,8 @@ static weft_status parse_integer(Type type, const char *bytes, size_t length, Va
     if (!is_too_large && value->i >= min && value->i <= max)
         return WEFT_OK;
     char name[32], quoted[VALUE_QUOTE_BYTES];
-    return fail(err, WEFT_OUT_OF_RANGE, -1, "value \"%s\" is out of range for type %s", value_quote(bytes, length, quoted),
-                type_name(type, name));
+    return fail(err, WEFT_OUT_OF_RANGE, -1, "value \"%s\" is out of range for type %s",
+                value_quote(bytes, length, quoted), type_name(type, name));
 }
 
 // ---- decimals ------------------------------------------------------------------------------------------------------
@@ -208,8 +208,8 @@ static weft_status parse_float(Type type, const char *bytes, size_t length, Valu
     if (kind == FLOAT_NONE)
         return value_bad_text(type, bytes, length, err);
     if (kind == FLOAT_TOO_LARGE)
-        return fail(err, WEFT_OUT_OF_RANGE, -1, "\"%s\" is out of range for type %s", value_quote(bytes, length, quoted),
-                    type_name(type, name));
+        return fail(err, WEFT_OUT_OF_RANGE, -1, "\"%s\" is out of range for type %s",
+                    value_quote(bytes, length, quoted), type_name(type, name));
     return WEFT_OK;
 }
 

@@ -225,7 +225,8 @@ static bool scan_moment(Reader r, Moment *m)
 // What PostgreSQL reads and we do not.
 static weft_status refuse_special(Reader r, Error *err)
 {
-    static const char *const words[] = { "infinity", "-infinity", "+infinity", "now", "today", "tomorrow", "yesterday" };
+    static const char *const words[] = { "infinity", "-infinity", "+infinity",
+                                         "now",      "today",     "tomorrow", "yesterday" };
     for (int i = 0; i < COUNT_OF(words); i++) {
         Reader rest = r;
         if (!take_word(&rest, words[i]) || rest.at != rest.end)
@@ -442,7 +443,7 @@ static bool take_parts(Reader *r, Span *span)
             continue;
         }
         skip_blanks(r);
-        const IntervalUnit *unit = r->at == r->end ? &seconds : r->at < r->end && !is_letter(*r->at) ? &day : take_unit(r);
+        const IntervalUnit *unit = r->at == r->end ? &seconds : !is_letter(*r->at) ? &day : take_unit(r);
         if (!unit)
             return false;
         add_amount(span, &amount, unit);

@@ -281,8 +281,10 @@ TEST(intervals_move_constant_dates)
     CHECK_STR(compute(OP_SUB, "0001-01-01", date, "1 day", interval), "22008 timestamp out of range");
     CHECK_STR(compute(OP_ADD, "9999-12-31", date, "1 month", interval), "22008 timestamp out of range");
     CHECK_STR(compute(OP_ADD, "2000-01-01", date, "2147483647 months", interval), "22008 timestamp out of range");
-    CHECK_STR(shown(call(OP_ADD, column(DATE), typed("3 days", interval))), "timestamp_shift(date_to_timestamp(c7), interval '3 days') timestamp without time zone");
-    CHECK_STR(shown(call(OP_SUB, column(DATE), typed("2 weeks", interval))), "timestamp_shift(date_to_timestamp(c7), interval '-14 days') timestamp without time zone");
+    CHECK_STR(shown(call(OP_ADD, column(DATE), typed("3 days", interval))),
+              "timestamp_shift(date_to_timestamp(c7), interval '3 days') timestamp without time zone");
+    CHECK_STR(shown(call(OP_SUB, column(DATE), typed("2 weeks", interval))),
+              "timestamp_shift(date_to_timestamp(c7), interval '-14 days') timestamp without time zone");
     CHECK_STR(shown(call(OP_ADD, column(DATE), typed("1 month", interval))),
               "timestamp_shift_months(date_to_timestamp(c7), interval '1 mon') timestamp without time zone");
     CHECK_STR(shown(call(OP_ADD, typed("1 year", interval), typed("1 month", interval))),
