@@ -338,7 +338,11 @@ DEVICE_ u32 gather_valid_(const u8 *valid, const u32 *rows, u32 live)
 #define FLAG_TEST(live, type, column, from, table)       HIT_(live, FLAG(table, KEY_(column, from)))
 #define FLAG_FILTER(live, type, column, from, table)     HIT_(live, FLAG(table, KEY_(column, from)))
 #define BIT_TEST(live, type, column, from, table)        HIT_(live, BIT(table, KEY_(column, from)))
-#define BIT_FILTER(live, type, column, from, table)      HIT_(live, BIT(table, KEY_(column, from)))
+// All bytes are asked for before the first is looked at, as in LOOKUP_FILTER.  Where the table is in the L2 cache, one
+// by one took 0.39 ms for SSB Q2.3 at SF 20 on an H200.
+#define BIT_FILTER(live, type, column, from, table)                                                                    \
+    { Values_<u8> found_ = {}; EACH(live) found_[i] = (table)[(u64)KEY_(column, from) >> 3];                           \
+      HIT_(live, found_[i] >> ((u64)KEY_(column, from) & 7) & 1) }
 #define LOOKUP_FILTER(live, type, column, from, ptype, table, carried)                                                 \
     { Values_<ptype> found_ = {}; EACH(live) found_[i] = (table)[KEY_(column, from)];                                  \
       FILTER(live) { (carried)[i] = (ptype)(found_[i] - 1); DROP_UNLESS_(live, found_[i]); } }

@@ -109,8 +109,8 @@ static void ask_interpreter(void)
         for (int r = 0; r < ROWS; r++) {
             Text sql = { 0 };
             char x[2 * TEXT_MAX], y[2 * TEXT_MAX];
-            snprintf(x, sizeof x, "cast(%s as numeric(38,2))", values[0][r]);
-            snprintf(y, sizeof y, "cast(%s as numeric(38,2))", values[1][r]);
+            snprintf(x, sizeof x, "cast(%.63s as numeric(38,2))", values[0][r]);
+            snprintf(y, sizeof y, "cast(%.63s as numeric(38,2))", values[1][r]);
             text_add(&sql, "select ");
             add_applied(&sql, calls[c], x, y);
             ask_one(sql.bytes, wanted[c][r]);
