@@ -6,6 +6,7 @@
 
 #include "plan/aggregates.h"
 #include "plan/rewrite.h"
+#include "plan/time.h"
 
 // ---- names ----------------------------------------------------------------------------------------------------------
 
@@ -63,14 +64,13 @@ bool frame_equal(const Frame *a, const Frame *b)
            bound_equal(&a->end, &b->end);
 }
 
-bool frame_shift_date(i64 days, const Value *interval, int sign, i64 *out)
+bool frame_shift_time(Type type, i64 number, const Value *interval, int sign, i64 *out)
 {
-    Error ignored = { 0 };
-    i128  shifted;
-    if (date_shift(days, interval, sign, -1, &shifted, &ignored)) return false;
-    *out = (i64)shifted;
-    return true;
+    if (type.kind == TYPE_TIMESTAMPTZ) return timestamptz_shift(type.scale, number, interval, sign, out);
+    return timestamp_shift(frame_micros(type, number), interval, sign, out);
 }
+
+i64 frame_micros(Type type, i64 number) { return type.kind == TYPE_DATE ? number * DAY_MICROS : number; }
 
 // ---- nodes ----------------------------------------------------------------------------------------------------------
 

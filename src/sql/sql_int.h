@@ -187,6 +187,7 @@ struct Binder {
     ColumnSet    not_null;             // ids that are not NULL where they are made,
     ColumnSet    made_null;            // and those that an outer join fills with NULLs
     i64          size;                 // of all expressions kept so far
+    i64          now;                  // the statement's time; 0: not asked for yet
     int          n_queries, n_items;   // bound so far: SELECTs and the like; items of FROM
     int          n_copied;             // nodes of correlated queries that were copied
     // Calls back up, so that files need each other in one direction only.
@@ -332,5 +333,27 @@ weft_status bind_drop(Binder *binder, const PgQuery__DropStmt *drop, Statement *
 weft_status bind_insert(Binder *binder, const PgQuery__InsertStmt *insert, Statement *statement);
 weft_status bind_copy(Binder *binder, const PgQuery__CopyStmt *copy, Statement *statement);
 weft_status bind_statement(Binder *binder, const PgQuery__RawStmt *raw, Statement **out);
+
+// ---- bind_series.c
+
+weft_status bind_series(Binder *binder, const PgQuery__FuncCall *call, const char *name, Node **out);
+
+// ---- bind_time.c
+
+Type        bind_zoned(Binder *binder);                     // timestamptz, shown in the session's zone
+Expr       *bind_shown_in(Binder *binder, const Expr *stamp, Type type);       // the same timestamptz, of another zone
+// The statement's time as TYPE, with so many digits of a second; -1: all.
+weft_status bind_now(Binder *binder, Type type, int digits, int at, Expr **out);
+weft_status bind_extract(Binder *binder, Expr *field, Expr *arg, bool as_double, int at, Expr **out);
+bool        bind_is_time_function(const char *name, size_t n_args);
+weft_status bind_time_function(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out);
+
+// ---- bind_text.c
+
+weft_status bind_concat_operator(Binder *binder, Expr *a, Expr *b, int at, Expr **out);              // a || b
+weft_status bind_regexp_operator(Binder *binder, const char *name, Expr *a, Expr *b, int at, Expr **out);   // a ~ b
+// The arguments are bound; the list is changed.
+weft_status bind_concat(Binder *binder, Expr **args, int n_args, int at, Expr **out);
+weft_status bind_concat_ws(Binder *binder, Expr **args, int n_args, int at, Expr **out);             // at least one
 
 #endif
