@@ -144,7 +144,8 @@ typedef struct Bound {                 // a query that is bound
     int          n_columns;            // visible
     const char **names;
     Expr       **exprs;                // each as a column of the node, or as a literal whose type is still open
-    bool         is_correlated;        // names columns of queries around it
+    ColumnSet    outer;                // columns of queries around it that it names
+    bool         is_correlated;        // there are such
 } Bound;
 
 typedef struct Place {                 // where in the statement the binder is: saved and put back around a subquery
