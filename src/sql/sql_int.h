@@ -134,6 +134,7 @@ typedef struct Block {                 // a SELECT, VALUES or set operation whil
     int                        n_having, having_first, having_last;    // and its marks: from first to before last
     Mark                      *marks;
     int                        n_marks;
+    bool                       lends_aggs; // the clause of it that is bound may have aggregates within a subquery
     ColumnSet                  below;      // columns of the rows that are grouped
     ColumnSet                  outer;      // columns of queries around it that it names, or a query within it does
     i64                        limit, offset;
