@@ -69,6 +69,7 @@ weft_status weft_connect(weft_db *db, weft_session **out, weft_error *error)
         .weave = true, .jit = JIT_AUTO, .threads = network_threads(db->network), .sharing = true, .weave_queries = true
     };
     settings_default_device(&session->settings);
+    session->settings.gpu_schedule = settings_default_gpu_schedule();
     session->settings.gpu_wait = settings_default_gpu_wait();
     return WEFT_OK;
 }
@@ -292,7 +293,7 @@ static weft_status run_explain(Execution *ex, const Statement *statement)
     return status;
 }
 
-typedef struct InsertColumn { i64 *numbers; u8 *nulls; } InsertColumn;
+typedef struct InsertColumn { i64 *numbers; u8 *nulls; i64 *low; } InsertColumn;        // low words of a numeric
 
 static weft_status convert_column(Append *append, const Statement *statement, int c, InsertColumn *out, Error *err)
 {
@@ -310,6 +311,8 @@ static weft_status convert_column(Append *append, const Statement *statement, in
             out->numbers[r] = code;
         } else if (type_is_float(table->columns[c].type)) {
             memcpy(&out->numbers[r], &value->f, sizeof(double));
+        } else if (table->columns[c].low) {
+            value_words(value->i, &out->numbers[r], &out->low[r]);
         } else {
             out->numbers[r] = (i64)value->i;
         }
@@ -320,14 +323,17 @@ static weft_status convert_column(Append *append, const Statement *statement, in
 static weft_status insert_into(Execution *ex, const Statement *statement, Append *append)
 {
     const Table *table = append_table(append);
-    ColumnInput *inputs = arena_array(ex->arena, ColumnInput, table->n_columns);
+    ColumnInput *inputs = arena_array(ex->arena, ColumnInput, table->n_stored);
     if (statement->n_rows > UINT32_MAX) return fail(ex->err, WEFT_TOO_LONG, -1, "too many rows in one INSERT");
     for (int c = 0; c < table->n_columns; c++) {
+        const int    low = table->columns[c].low;
         InsertColumn column = { arena_array(ex->arena, i64, statement->n_rows + 1),
-                                arena_array(ex->arena, u8, statement->n_rows + 1) };
+                                arena_array(ex->arena, u8, statement->n_rows + 1),
+                                low ? arena_array(ex->arena, i64, statement->n_rows + 1) : NULL };
         TRY(convert_column(append, statement, c, &column, ex->err));
-        inputs[c] = (ColumnInput){ .i = column.numbers,
-                                   .is_null = memchr(column.nulls, 1, statement->n_rows) ? column.nulls : NULL };
+        const u8 *nulls = memchr(column.nulls, 1, statement->n_rows) ? column.nulls : NULL;
+        inputs[c] = (ColumnInput){ .i = column.numbers, .is_null = nulls };
+        if (low) inputs[low] = (ColumnInput){ .i = column.low, .is_null = nulls };
     }
     return append_rows(append, 0, inputs, (u32)statement->n_rows, ex->err);
 }

@@ -6,10 +6,10 @@
 
 #include "plan/expr_int.h"
 
-extern const FunctionFamily functions_math, functions_text, functions_date, functions_hidden;
+extern const FunctionFamily functions_math, functions_text, functions_date, functions_hidden, functions_wide;
 
-static const FunctionFamily *const families[] = { &functions_math, &functions_text, &functions_date,
-                                                 &functions_hidden };
+static const FunctionFamily *const families[] = { &functions_math, &functions_text, &functions_date, &functions_hidden,
+                                                  &functions_wide };
 
 int functions_count(void)
 {

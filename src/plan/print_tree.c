@@ -10,6 +10,7 @@
 
 #include "plan/aggregates.h"
 #include "plan/rewrite.h"
+#include "plan/window.h"
 
 #include <stdio.h>
 
@@ -210,7 +211,11 @@ static void print_line(const TreePrinter *printer, const Node *node)
         case NODE_LIMIT:     print_limit(printer, node); break;
         case NODE_SET:       print_set(printer, node); break;
         case NODE_SHARED:    print_reference(printer, node); break;
-        case NODE_WINDOW:    text_add(printer->text, "window"); break;
+        case NODE_WINDOW:
+            text_add(printer->text, "window ");
+            window_print(printer->plan, node->windows, node->keys, printer->text);
+            print_rows(printer, node);
+            break;
         case NODE_REPEAT:    text_add(printer->text, "repeat"); break;
         case NODE_FILTER:
             text_add(printer->text, "filter ");

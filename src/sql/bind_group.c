@@ -53,21 +53,21 @@ static bool is_input_column(const Block *block, const ParseNode *node)
     return name && scope_has_name(&block->scope, name);
 }
 
-static weft_status bind_key(Binder *binder, Block *block, const ParseNode *node)
+static weft_status bind_key(Binder *binder, Block *block, const ParseNode *node, int *number)
 {
     Expr *key;
     int   output;
-    if (node->node_case == PG_QUERY__NODE__NODE_GROUPING_SET)
-        return refuse(binder, node_at(node), "GROUPING SETS, ROLLUP or CUBE");
     TRY(output_by_number(binder, block, node, "GROUP BY", &output));
     if (output < 0 && !is_input_column(block, node)) TRY(output_by_name(binder, block, node, "GROUP BY", &output));
     if (output >= 0) key = block->outputs[output].expr;
     else TRY(bind_expr(binder, node, &key));
+    if (has_window(block, key))
+        return fail(binder->err, WEFT_WINDOWING_ERROR, node_at(node), "window functions are not allowed in GROUP BY");
     if (has_agg(binder, block, key))
         return fail(binder->err, WEFT_GROUPING_ERROR, node_at(node), "aggregate functions are not allowed in GROUP BY");
     TRY(bind_settle(binder, key, &key));
-    for (int i = 0; i < block->n_keys; i++)
-        if (expr_equal(block->keys[i], key)) return WEFT_OK;
+    for (*number = 0; *number < block->n_keys; ++*number)
+        if (expr_equal(block->keys[*number], key)) return WEFT_OK;
     *LIST_PUSH(binder->arena, block->keys, block->n_keys) = key;
     return bind_count(binder, key);
 }
@@ -85,10 +85,14 @@ weft_status bind_keys(Binder *binder, Block *block)
 {
     const PgQuery__SelectStmt *stmt = block->stmt;
     binder->place.clause = "GROUP BY";
-    binder->place.allows_aggs = false;
+    binder->place.allows_aggs = binder->place.allows_windows = false;
     TRY(check_list_length(binder, "GROUP BY", stmt->n_group_clause));
-    for (size_t i = 0; i < stmt->n_group_clause; i++) TRY(bind_key(binder, block, stmt->group_clause[i]));
-    drop_constant_keys(block);
+    if (has_grouping_sets(stmt)) return bind_sets(binder, block, bind_key);
+    for (size_t i = 0; i < stmt->n_group_clause; i++) {
+        int ignored;
+        TRY(bind_key(binder, block, stmt->group_clause[i], &ignored));
+    }
+    if (!block->n_groupings) drop_constant_keys(block);
     return WEFT_OK;
 }
 
@@ -97,7 +101,7 @@ weft_status bind_having(Binder *binder, Block *block)
     Expr *having;
     if (!block->stmt->having_clause) return WEFT_OK;
     binder->place.clause = "HAVING";
-    binder->place.allows_aggs = true;
+    binder->place.allows_aggs = true, binder->place.allows_windows = false;
     block->is_grouped = true;
     block->having_first = block->n_marks;
     TRY(bind_condition(binder, block->stmt->having_clause, &having));
@@ -106,8 +110,10 @@ weft_status bind_having(Binder *binder, Block *block)
     return WEFT_OK;
 }
 
+// Of several sets, two can give the same row.
 bool shows_all_keys(const Block *block)
 {
+    if (block->n_sets > 1) return false;
     for (int k = 0; k < block->n_keys; k++) {
         int i = 0;
         while (i < block->n_visible && !expr_equal(block->outputs[i].expr, block->keys[k])) i++;
@@ -180,7 +186,8 @@ static weft_status use_keys(Binder *binder, const Block *block, Expr *expr, Expr
     TRY(use_negated_key(binder, block, expr, out));
     if (*out) return WEFT_OK;
     *out = expr;
-    if (expr->kind == EXPR_COLUMN && !is_agg(block, expr->column) && !columns_has(&block->outer, expr->column)) {
+    if (expr->kind == EXPR_COLUMN && !is_agg(block, expr->column) && !is_window_column(block, expr->column) &&
+        !is_grouping_column(block, expr->column) && !columns_has(&block->outer, expr->column)) {
         const Mark *mark = find_mark(block, expr->column);
         return mark && !mark->is_below ? WEFT_OK : not_grouped(binder, block, expr);
     }
@@ -262,15 +269,31 @@ static weft_status build_aggregate(Binder *binder, Block *block)
     return WEFT_OK;
 }
 
+// A key that a set leaves out is NULL in its rows.
+static void add_set_columns(Binder *binder, Block *block)
+{
+    for (int k = 0; k < block->n_keys; k++) {
+        const PlanColumn *own = block->keys[k]->kind == EXPR_COLUMN ? &binder->plan->columns[block->keys[k]->column]
+                                                                    : NULL;
+        block->key_columns[k] = plan_add_column(binder->plan, block->keys[k]->type, own ? own->name : "key",
+                                                own ? own->qualifier : NULL);
+    }
+}
+
 weft_status build_groups(Binder *binder, Block *block)
 {
     block->key_columns = arena_array(binder->arena, int, block->n_keys + 1);
     for (int k = 0; k < block->n_keys; k++) put_below(binder, block, block->keys[k]);
     TRY(place_marks(binder, block, true, &block->node));
+    TRY(build_ordered(binder, block));
     node_columns(binder->arena, block->node, &block->below);
-    TRY(build_aggregate(binder, block));
+    const bool has_sets = block->n_sets || block->n_groupings;
+    if (has_sets) add_set_columns(binder, block);
+    else TRY(build_aggregate(binder, block));
     for (int i = 0; i < block->n_outputs; i++)
         TRY(use_keys(binder, block, block->outputs[i].expr, &block->outputs[i].expr));
+    for (int k = 0; k < block->n_window_keys; k++)
+        TRY(use_keys(binder, block, block->window_keys[k], &block->window_keys[k]));
     if (block->n_having) {
         Expr *having;
         TRY(use_keys(binder, block, block->having[0], &having));
@@ -279,5 +302,5 @@ weft_status build_groups(Binder *binder, Block *block)
     }
     for (int i = 0; i < block->n_marks; i++)
         if (!block->marks[i].is_placed) TRY(use_keys_in_mark(binder, block, &block->marks[i]));
-    return WEFT_OK;
+    return has_sets ? build_sets(binder, block) : WEFT_OK;
 }

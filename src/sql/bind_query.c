@@ -246,6 +246,8 @@ weft_status bind_plan(Binder *binder, const PgQuery__SelectStmt *stmt, Plan **ou
     binder->bind_expr = bind_expr;
     binder->bind_query = bind_query;
     binder->bind_subquery = bind_subquery;
+    binder->bind_window = bind_window;
+    binder->bind_ordered = bind_ordered;
     TRY(bind_query(binder, stmt, &bound));
     binder->plan->root = bound.node;
     binder->plan->n_visible = bound.n_columns;

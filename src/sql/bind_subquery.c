@@ -22,6 +22,7 @@ static weft_status bind_inner(Binder *binder, const PgQuery__SubLink *link, Boun
     TRY(binder->bind_query(binder, link->subselect->select_stmt, bound));      // it puts the place back
     if (place.block) place.block->lends_aggs = lent;
     binder->place = place;
+    binder->plan->is_correlated |= bound->is_correlated;
     if (!bound->is_correlated || place.block) return WEFT_OK;
     return fail(binder->err, WEFT_UNSUPPORTED, link->location, "a correlated subquery in %s is not supported yet",
                 place.clause);

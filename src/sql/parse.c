@@ -12,6 +12,8 @@
 
 #include "sql/sql_int.h"
 
+#include <ctype.h>
+
 #include <pg_query.h>
 
 enum {
@@ -73,6 +75,8 @@ static int byte_offset(const char *text, int cursor)
 static weft_status syntax_error(const BindJob *job, const PgQueryError *error)
 {
     const int at = byte_offset(job->text, error->cursorpos);
+    if (strncmp(error->message, "frame ", 6) == 0)          // the grammar checks the ends of frames
+        return fail(job->err, WEFT_WINDOWING_ERROR, at, "%s", error->message);
     if (strncmp(error->message, "memory exhausted", 16) != 0)
         return fail(job->err, WEFT_SYNTAX_ERROR, at, "%s", error->message);
     fail(job->err, WEFT_TOO_COMPLEX, at, "statement is nested too deeply");    // bison's own stack: 10,000 symbols
@@ -100,15 +104,17 @@ static const char *skip_word(const char *p, const char *word)
 }
 
 // SET device = cuda:1 with the quotes that the grammar needs; NULL: it is something else.  What stands before the value
-// stays in its place.
+// stays in its place.  sim:k40 gets them, too, so that it is refused for what it is.
 static const char *quote_device(const BindJob *job)
 {
     const char *name_end = skip_word(job->text, "set"), *is_end = NULL, *number = NULL;
     if (name_end) name_end = skip_word(name_end, "device");
     if (name_end && !(is_end = skip_word(name_end, "="))) is_end = skip_word(name_end, "to");
-    if (is_end) number = skip_word(is_end, "cuda:");
+    if (is_end && !(number = skip_word(is_end, "cuda:"))) number = skip_word(is_end, "sim:");
     if (!number) return NULL;
-    const char *value = skip_space(is_end), *end = number + strspn(number, "0123456789"), *rest = skip_space(end);
+    const char *value = skip_space(is_end), *end = number, *rest;
+    while (isalnum((u8)*end)) end++;
+    rest = skip_space(end);
     if (end == number || *skip_space(rest + (*rest == ';'))) return NULL;
     if (value == is_end && is_end[-1] != '=') return NULL;   // "tocuda" is one word
     return arena_printf(job->arena, "%.*s'%.*s'", (int)(value - job->text), job->text, (int)(end - value), value);

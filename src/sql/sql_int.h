@@ -112,6 +112,11 @@ typedef struct Mark {
     Expr *value;                       // when placed: what takes the column's place; NULL: the column stays
 } Mark;
 
+typedef struct GroupingCall {          // grouping(a, b)
+    Expr **args;
+    int    n_args, column, at;         // column: the id that stands for it
+} GroupingCall;
+
 typedef struct Block {                 // a SELECT, VALUES or set operation while it is bound
     const PgQuery__SelectStmt *stmt;
     struct Block              *around; // the query in which it stands
@@ -135,6 +140,17 @@ typedef struct Block {                 // a SELECT, VALUES or set operation whil
     Mark                      *marks;
     int                        n_marks;
     bool                       lends_aggs; // the clause of it that is bound may have aggregates within a subquery
+    u64                       *sets;       // GROUPING SETS: masks of keys (bind_sets.c); none: one of all keys
+    int                        n_sets;
+    GroupingCall              *groupings;
+    int                        n_groupings;
+    struct OrderedSet         *ordered;    // what ordered-set aggregates need below the groups (bind_ordered.c)
+    int                        n_ordered;
+    struct Windows            *windows;    // its window functions; NULL: no SELECT
+    Expr                     **window_keys;    // what they look at, over the columns below (bind_window.c)
+    int                        n_window_keys;
+    struct BoundWindow        *named_windows;
+    int                        n_named_windows;
     ColumnSet                  below;      // columns of the rows that are grouped
     ColumnSet                  outer;      // columns of queries around it that it names, or a query within it does
     i64                        limit, offset;
@@ -155,6 +171,8 @@ typedef struct Place {                 // where in the statement the binder is: 
     const char  *clause;               // "WHERE": for messages
     bool         allows_aggs;          // this clause may have aggregates
     bool         in_agg;               // inside an aggregate's argument
+    bool         allows_windows;       // this clause may have window functions
+    bool         in_window;            // inside a window function's argument
     bool         keeps_literals;       // a set operation asks: literals may stay untyped
     const Scope *lateral;              // FROM: what LATERAL sees beside the queries around; NULL: nothing
 } Place;
@@ -176,6 +194,8 @@ struct Binder {
     // Calls back up, so that files need each other in one direction only.
     weft_status (*bind_expr)(Binder *binder, const ParseNode *node, Expr **out);
     weft_status (*bind_query)(Binder *binder, const PgQuery__SelectStmt *stmt, Bound *out);
+    weft_status (*bind_ordered)(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out);
+    weft_status (*bind_window)(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out);
     weft_status (*bind_subquery)(Binder *binder, const PgQuery__SubLink *link, Expr **out);   // NULL: none are allowed
 };
 
@@ -227,6 +247,13 @@ bool        scope_has_name(const Scope *scope, const char *name);
 
 // bind_func.c, bind_expr.c: expressions
 weft_status bind_function(Binder *binder, const PgQuery__FuncCall *call, Expr **out);
+weft_status bind_grouping(Binder *binder, const PgQuery__GroupingFunc *call, Expr **out);
+// The argument of an aggregate, NULL for count(*); and with FILTER.  Both may change the kind.
+struct Aggregate;
+weft_status bind_agg_arg(Binder *binder, const PgQuery__FuncCall *call, const char *name,
+                         const struct Aggregate *aggregate, AggKind *kind, Expr **arg);
+weft_status bind_agg_filter(Binder *binder, const ParseNode *filter, AggKind *kind, Expr **arg);
+weft_status bind_add_agg(Binder *binder, const Agg *agg, const char *name, Expr **out);    // *OUT: its column
 weft_status bind_expr(Binder *binder, const ParseNode *node, Expr **out);
 weft_status bind_condition(Binder *binder, const ParseNode *node, Expr **out);      // a boolean; the clause names it
 
@@ -263,8 +290,29 @@ weft_status output_by_number(Binder *binder, const Block *block, const ParseNode
                              int *output);
 weft_status output_by_name(Binder *binder, const Block *block, const ParseNode *node, const char *clause, int *output);
 weft_status check_list_length(Binder *binder, const char *clause, size_t n);
+weft_status sort_direction(Binder *binder, const PgQuery__SortBy *by, SortItem *item);
 weft_status bind_sort(Binder *binder, Block *block);
 weft_status bind_limits(Binder *binder, Block *block);
+
+// bind_window.c: window functions
+typedef struct BoundWindow BoundWindow;
+weft_status bind_window(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out);
+weft_status bind_named_windows(Binder *binder, Block *block);     // WINDOW; before any clause that may name one
+bool        is_window_column(const Block *block, int column);
+bool        has_window(const Block *block, const Expr *expr);
+weft_status build_windows(Binder *binder, Block *block);          // the window node, if it has functions
+
+// bind_ordered.c: WITHIN GROUP
+typedef struct OrderedSet OrderedSet;
+weft_status bind_ordered(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out);
+weft_status build_ordered(Binder *binder, Block *block);          // windows below the groups, where they are needed
+
+// bind_sets.c: GROUPING SETS.  BIND_KEY gives the number of a key of GROUP BY.
+typedef weft_status BindKey(Binder *binder, Block *block, const ParseNode *node, int *number);
+bool        has_grouping_sets(const PgQuery__SelectStmt *stmt);
+weft_status bind_sets(Binder *binder, Block *block, BindKey *bind_key);
+bool        is_grouping_column(const Block *block, int column);
+weft_status build_sets(Binder *binder, Block *block);             // the aggregates and their union
 
 // bind_group.c: GROUP BY, HAVING
 weft_status bind_keys(Binder *binder, Block *block);

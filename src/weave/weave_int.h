@@ -35,6 +35,7 @@ typedef struct Var {                   // a column of the query, as this kernel 
 
 typedef struct Val {                   // an expression in C: pure text, safe to repeat
     const char *value;                 // i64 or f64
+    const char *high;                  // numbers of 128 bits: i64, and VALUE is the low word; NULL: VALUE is all of it
     const char *null;                  // 1 where NULL; NULL pointer: never
     Range       range;
     bool        is_float;
@@ -109,6 +110,7 @@ void        names_take(TakenNames *names, const char *name);
 // ---- weave.c
 Var        *weave_var(Weaver *w, int id);
 Var        *weave_var_of(Weaver *w, const Expr *column);
+Var        *weave_low_var(Weaver *w, int id);          // of a column of 128 bits: its low words; NULL: it is no such
 Var *weave_add_value(Weaver *w, int id, const char *name, Type type,
                      const Val *val);       // VAL's texts hold in every later block
 void weave_load(Weaver *w, Var *var);       // declared; the step at hand, or an earlier one, loads it
@@ -151,6 +153,8 @@ weft_status weave_truth(Weaver *w, const Expr *expr, bool wanted,
 weft_status weave_truth_apart(Weaver *w, const Expr *expr, bool wanted, const char **condition,
                               const char **statements);
 weft_status weave_column(Weaver *w, const Expr *expr, Val *out);
+// As a number of 64 bits: a value that has more is an error, 22003.
+weft_status weave_word(Weaver *w, const Expr *expr, Val *out);
 weft_status weave_text_in(Weaver *w, const Expr *expr, Dictionary *dict, u32 dict_count,
                           Val *out);                                           // as a code of DICT; -1: not there
 FloatRange  weave_float_range(Weaver *w, const Expr *expr);                    // what is proved of a float's values

@@ -12,7 +12,7 @@
 //   conditions of FULL    that have no equality: PostgreSQL refuses them, so most have one
 //
 // Half of the queries are one SELECT over tables.  The others nest up to three levels: derived tables, VALUES, WITH,
-// set operations and subqueries, with outer joins, DISTINCT ON, FILTER and DISTINCT in aggregates.
+// set operations and subqueries, with outer joins, DISTINCT ON, FILTER and DISTINCT in aggregates, window functions.
 
 #define _GNU_SOURCE
 #include "query_int.h"
@@ -320,6 +320,18 @@ static void draw_shaped_items(Scope *s, RandomQuery *query, const Shape *shape)
         query->items[query->n_items++] = draw_shaped(s, shape->kinds[i], rng_between(s->rng, 0, 2));
 }
 
+// One more item, or several.  Not where a set operation counts them.
+static void draw_windows(Scope *s, RandomQuery *query, const Shape *shape)
+{
+    if (shape || !s->has_all || s->n_leaves == 0 || !rng_chance(s->rng, 25))
+        return;
+    for (int n = rng_between(s->rng, 1, 3); n > 0 && query->n_items < MAX_ITEMS; n--) {
+        Term *window = draw_window(s);
+        if (window->is_exact || !query->is_distinct)
+            query->items[query->n_items++] = window;
+    }
+}
+
 static void draw_grouped(Scope *rows, RandomQuery *query, const Shape *shape)
 {
     query->is_grouped = true;
@@ -333,6 +345,7 @@ static void draw_grouped(Scope *rows, RandomQuery *query, const Shape *shape)
         Kind kind = groups.leaves[rng_below(rows->rng, groups.n_leaves)]->kind;
         query->items[query->n_items++] = draw_kind(&groups, kind, 2);
     }
+    draw_windows(&groups, query, shape);
     if (rng_chance(rows->rng, 20) && (query->n_keys > 0 || !shape))
         query->having = draw_boolean(&groups, 2);
     query->is_distinct = rng_chance(rows->rng, 3);
@@ -358,6 +371,7 @@ static void draw_plain(Scope *s, RandomQuery *query, const Shape *shape)
             is_leaf ? leaf : draw_kind(s, (Kind)rng_below(s->rng, KIND_BOOLEAN + 1), rng_between(s->rng, 1, 3));
     }
     s->needs_exact = false;
+    draw_windows(s, query, shape);
     draw_order_terms(s, query);
 }
 

@@ -72,6 +72,7 @@ static inline const Table *fake_table(const char *name, u64 n_rows, const char *
         snapshot->distincts[table->n_columns] = MAX_OF(1,
                                                        MIN_OF((double)(stored->max - stored->min + 1), (double)n_rows));
     }
+    table->n_stored = table->n_columns;
     return table;
 }
 

@@ -497,9 +497,6 @@ TEST(groups_refuse)
     CHECK_FAILS("select count() from t", "42883", "count", "count(*) must be used");
     CHECK_FAILS("select sum(a, b) from t", "42883", "sum", "function sum with 2 arguments does not exist");
     CHECK_FAILS("select a from t having a", "42804", "a", "");
-    CHECK_REFUSED("select sum(a) over () from t", "()", "a window function (OVER)");
-    CHECK_REFUSED("select row_number() over (order by a) from t", "(order", "a window function (OVER)");
-    CHECK_REFUSED("select a from t group by rollup (a)", "rollup", "GROUPING SETS, ROLLUP or CUBE");
     CHECK_REFUSED("select a from t group by distinct a", "group", "GROUP BY DISTINCT");
 }
 
@@ -559,7 +556,6 @@ TEST(clauses_that_are_missing)
     CHECK_REFUSED("with v as (delete from t returning a) select * from v", "v as", "INSERT, UPDATE or DELETE in WITH");
     CHECK_REFUSED("select a into v from t", "into", "SELECT INTO");
     CHECK_REFUSED("select a from t for update", "for", "FOR UPDATE or FOR SHARE");
-    CHECK_REFUSED("select a from t window w as (order by a)", "window", "WINDOW");
     CHECK_REFUSED("select from t", "select", "SELECT without columns");
 }
 
@@ -970,11 +966,13 @@ TEST(statements_that_are_missing_have_names)
 TEST(create_table)
 {
     const Statement *create = bind_ok(
-        "create table if not exists v (a int not null, b numeric, c decimal(10,2), d varchar(10), e char(3), f float,"
-        " g real, h date, i bool null, j double precision, k bigint, l smallint, m text, n numeric(5))");
+        "create table if not exists v (a int not null, b numeric(18,3), c decimal(10,2), d varchar(10), e char(3),"
+        " f float, g real, h date, i bool null, j double precision, k bigint, l smallint, m text, n numeric(5),"
+        " o numeric(30,2), p numeric(38))");
     const char *types[] = { "integer",          "decimal(18,3)", "decimal(10,2)", "text",        "text",
                             "double precision", "real",          "date",          "boolean",     "double precision",
-                            "bigint",           "smallint",      "text",          "decimal(5,0)" };
+                            "bigint",           "smallint",      "text",          "decimal(5,0)", "numeric(30,2)",
+                            "numeric" };
     char name[32];
     CHECK_INT(create->kind, STATEMENT_CREATE_TABLE);
     CHECK_STR(create->name, "v");
@@ -1005,7 +1003,8 @@ TEST(create_table_refuses)
     CHECK_REFUSED("create table v (a interval)", "interval", "a column of type interval");
     CHECK_REFUSED("create table v ()", "v (", "a table without columns");
     CHECK_REFUSED("create table w.v (a int)", "w.v", "a schema other than public");
-    CHECK_FAILS("create table v (a numeric(19,2))", "0A000", "numeric", "numeric precision 19");
+    CHECK_FAILS("create table v (a numeric)", "0A000", "numeric", "numeric without a precision");
+    CHECK_FAILS("create table v (a numeric(39,2))", "0A000", "numeric", "numeric precision 39");
     CHECK_FAILS("create table v (a numeric(2,3))", "22023", "numeric",
                 "numeric scale 3 must be between 0 and precision 2");
     CHECK_FAILS("create table v (a numeric(0))", "22023", "numeric", "numeric precision 0");
@@ -1480,7 +1479,7 @@ TEST(errors_are_the_same_the_second_time)
 {
     const char *wrong[] = { "select 1 +", "select ä +", "select ä, nothing from t", "select * from nowhere",
                             "select a from t limit -1",
-                            "select sum(a) over () from t", "select x + 1 from t" };
+                            "select sum(a) over w from t", "select x + 1 from t" };
     for (int i = 0; i < COUNT_OF(wrong); i++) {
         CHECK(!try_bind(wrong[i]));
         const Error first = err;
