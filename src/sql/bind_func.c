@@ -24,10 +24,24 @@ static bool same_agg(const Agg *a, const Agg *b)
     return a->kind == AGG_COUNT_ALL || expr_equal(a->arg, b->arg);
 }
 
+static bool is_of_outer(const Block *block, const Expr *arg)
+{
+    ColumnSet none = { 0 };
+    return arg && !expr_uses_only(arg, &none) && expr_uses_only(arg, &block->outer);
+}
+
+// SQL gives an aggregate whose columns are all of a query around to that query.
+static Block *owner_of(const Binder *binder, const Expr *arg)
+{
+    Block *block = binder->place.block;
+    while (block->around && is_of_outer(block, arg)) block = block->around;
+    return block;
+}
+
 // The same aggregate twice is computed once.
 weft_status bind_add_agg(Binder *binder, const Agg *agg, const char *name, Expr **out)
 {
-    Block *block = binder->place.block;
+    Block *block = owner_of(binder, agg->arg);
     int    index = 0;
     while (index < block->n_aggs && !same_agg(&block->aggs[index].agg, agg)) index++;
     if (index == AGGS_MAX)
@@ -40,6 +54,8 @@ weft_status bind_add_agg(Binder *binder, const Agg *agg, const char *name, Expr 
         if (agg->arg) TRY(bind_count(binder, agg->arg));
     }
     *out = plan_column_expr(binder->plan, block->aggs[index].column, agg->at);
+    for (Block *inner = binder->place.block; inner != block; inner = inner->around)
+        columns_add(binder->arena, &inner->outer, (*out)->column);
     return WEFT_OK;
 }
 
@@ -111,11 +127,19 @@ static weft_status build_agg(Binder *binder, const PgQuery__FuncCall *call, cons
     return aggregate->build(&builder, arg, out);
 }
 
-// SQL gives an aggregate whose columns are all of a query around to that query.
-static bool is_of_outer(const Block *block, const Expr *arg)
+// Where an aggregate may stand depends on the query that it belongs to.
+static weft_status check_place(Binder *binder, const Expr *arg, int at)
 {
-    ColumnSet none = { 0 };
-    return !expr_uses_only(arg, &none) && expr_uses_only(arg, &block->outer);
+    const Place *place = &binder->place;
+    const Block *owner = owner_of(binder, arg);
+    const bool   is_own = owner == place->block;
+    if (!is_own && owner->lends_aggs && !place->in_agg) return WEFT_OK;
+    if (!is_own) return refuse(binder, at, "this aggregate of the outer query in a subquery");
+    if (!place->allows_aggs)
+        return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate functions are not allowed in %s",
+                    place->clause ? place->clause : "this context");
+    if (place->in_agg) return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate function calls cannot be nested");
+    return WEFT_OK;
 }
 
 static weft_status bind_agg(Binder *binder, const PgQuery__FuncCall *call, const char *name,
@@ -126,17 +150,16 @@ static weft_status bind_agg(Binder *binder, const PgQuery__FuncCall *call, const
     AggKind     kind = aggregate->build ? AGG_SUM : aggregate->kind;
     Expr       *arg;
     TRY(refuse_agg_options(binder, call));
-    if (!place.allows_aggs || !place.block)
+    if (!place.block)
         return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate functions are not allowed in %s",
                     place.clause ? place.clause : "this context");
-    if (place.in_agg) return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate function calls cannot be nested");
+    if (place.in_agg || (!place.allows_aggs && !place.block->around)) TRY(check_place(binder, NULL, at));
     binder->place.in_agg = true;
     TRY(bind_agg_arg(binder, call, name, aggregate, &kind, &arg));
     if (call->agg_filter) TRY(bind_agg_filter(binder, call->agg_filter, &kind, &arg));
     binder->place = place;
     if (arg && arg->type.kind == TYPE_INTERVAL && aggregate_of_interval(name)) aggregate = aggregate_of_interval(name);
-    if (arg && is_of_outer(place.block, arg))
-        return refuse(binder, at, "an aggregate of the outer query in a subquery");
+    TRY(check_place(binder, arg, at));
     TRY(aggregate_check(aggregate, name, arg, at, binder->err));
     if (aggregate->build) return build_agg(binder, call, name, aggregate, arg, out);
     Agg agg = aggregate_make(aggregate, kind, arg, at);

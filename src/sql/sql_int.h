@@ -139,6 +139,7 @@ typedef struct Block {                 // a SELECT, VALUES or set operation whil
     int                        n_having, having_first, having_last;    // and its marks: from first to before last
     Mark                      *marks;
     int                        n_marks;
+    bool                       lends_aggs; // the clause of it that is bound may have aggregates within a subquery
     u64                       *sets;       // GROUPING SETS: masks of keys (bind_sets.c); none: one of all keys
     int                        n_sets;
     GroupingCall              *groupings;
@@ -160,7 +161,8 @@ typedef struct Bound {                 // a query that is bound
     int          n_columns;            // visible
     const char **names;
     Expr       **exprs;                // each as a column of the node, or as a literal whose type is still open
-    bool         is_correlated;        // names columns of queries around it
+    ColumnSet    outer;                // columns of queries around it that it names
+    bool         is_correlated;        // there are such
 } Bound;
 
 typedef struct Place {                 // where in the statement the binder is: saved and put back around a subquery

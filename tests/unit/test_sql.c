@@ -907,7 +907,10 @@ TEST(correlated_subqueries_are_dependent_joins)
     CHECK_FAILS("select (select t.*) from t", "42601", "(select t", "subquery must return only one column");
     CHECK_FAILS("select (select b) from t group by a", "42803", "b)",
                 "subquery uses ungrouped column \"t.b\" from outer query");
-    CHECK_REFUSED("select (select sum(b)) from t", "sum", "an aggregate of the outer query in a subquery");
+    CHECK_TREE("select (select sum(b)) from t",
+               "project[sum](single[](group[sum(b)](t), project[sum(b)](project[sum(b)](values ()))))");
+    CHECK_REFUSED("select 1 from t where a in (select sum(b) from u)", "sum",
+                  "this aggregate of the outer query in a subquery");
     CHECK_REFUSED("select (values (b)) from t", "b)", "a subquery in VALUES");
     CHECK_BOUND("select 1 from t where a in (select a from u)", "select 1 where t.a = u.a");
 }
