@@ -167,5 +167,6 @@ weft_status bind_copy(Binder *binder, const PgQuery__CopyStmt *copy, Statement *
     TRY(bind_table(binder, copy->relation, &table));
     statement->path = arena_strdup(binder->arena, copy->filename);
     TRY(bind_columns(binder, copy, table, &statement->copy));
+    statement->copy.zone = binder->names->zone;
     return bind_options(binder, copy, &statement->copy);
 }

@@ -16,6 +16,8 @@ typedef struct Names {                 // how table names are looked up; the eng
     const Table *(*table)(void *context, const char *name);    // held for the caller; NULL when there is none
     void *context;
     const _Atomic u32 *stop;           // looked at while waiting for a thread to parse on; may be NULL
+    u8    zone;                        // the session's time zone
+    i64   now;                         // the statement's time, in microseconds since 1970; 0: whatever the clock says
 } Names;
 
 weft_status sql_bind(Arena *arena, const char *text, const Names *names, Statement **statement, Error *err);

@@ -905,7 +905,7 @@ static const Table *table_named(void *context, const char *name)
 // Of the last pipeline, with those of its tables in it where ARE_BUILDS_SIGNED, as in a query.
 static char *signature_of(Arena *arena, const char *sql, bool are_builds_signed)
 {
-    const Names names = { table_named, db->store, NULL };
+    const Names names = { .table = table_named, .context = db->store, .stop = NULL };
     Statement  *statement;
     QueryRun    run = { .own = arena, .arena = arena, .session = session, .err = &err };
     CHECK_OK(sql_bind(arena, sql, &names, &statement, &err), err);
