@@ -29,7 +29,7 @@ OPTIMIZE ?= $(if $(SAN)$(TSAN),-O1,-O2) -g
 WARNINGS ?= -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla \
             -Wno-unused-parameter -Werror
 
-packages := libprotobuf-c libxxhash libedit libmd
+packages := libprotobuf-c libxxhash libedit libmd zlib libzstd
 # Found out on first use, since scripts/deps may have to install pkg-config first.
 package_cflags = $(eval package_cflags := $(shell $(PKG_CONFIG) --cflags $(packages)))$(package_cflags)
 package_libs = $(eval package_libs := $(shell $(PKG_CONFIG) --libs $(packages)))$(package_libs)
@@ -173,7 +173,8 @@ help: ## list these targets
 
 # Say which packages are missing before the compiler stumbles over a header.  demo, test and deps install them.
 ifneq ($(filter-out demo test bench gpu-test gpu-bench deps lint fmt clean distclean help,$(or $(MAKECMDGOALS),all)),)
-ifeq ($(shell scripts/deps --check build >&2 || echo missing),missing)
+# OFFLINE is handed over by name: $(shell) of GNU make 4.3 and older sees no exported variable.
+ifeq ($(shell OFFLINE='$(OFFLINE)' scripts/deps --check build >&2 || echo missing),missing)
 $(error packages are missing: scripts/deps installs them)
 endif
 endif

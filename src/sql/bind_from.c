@@ -58,20 +58,55 @@ static weft_status add_source(Binder *binder, Scope *scope, const Node *node, co
     return scope_add_source(binder, scope, source, at);
 }
 
-static weft_status bind_scan(Binder *binder, const PgQuery__RangeVar *range, const char *name, Scope *scope, Node **out)
+static weft_status scan_table(Binder *binder, const Table *table, const char *name, const PgQuery__Alias *alias, int at,
+                              Scope *scope, Node **out)
 {
-    const int    at = range->location;
-    const Table *table;
     if (binder->plan->n_scans == MAX_RELATIONS)
         return fail(binder->err, WEFT_TOO_COMPLEX, at, "a query can have at most %d tables", MAX_RELATIONS);
-    TRY(bind_table(binder, range, &table));
     *out = plan_scan(binder->plan, table, name, at);
     const char **names = arena_array(binder->arena, const char *, table->n_columns + 1);
     for (int c = 0; c < table->n_columns; c++) {
         names[c] = table->columns[c].name;
         if (table->columns[c].not_null) columns_add(binder->arena, &binder->not_null, (*out)->out[c]);
     }
-    return add_source(binder, scope, *out, name, table->name, names, range->alias, at);
+    return add_source(binder, scope, *out, name, table->name, names, alias, at);
+}
+
+static weft_status bind_scan(Binder *binder, const PgQuery__RangeVar *range, const char *name, Scope *scope, Node **out)
+{
+    const Table *table;
+    TRY(bind_table(binder, range, &table));
+    return scan_table(binder, table, name, range->alias, range->location, scope, out);
+}
+
+// Rows of a subquery or view as an item of FROM.
+static weft_status add_rows(Binder *binder, const Bound *bound, const char *name, const PgQuery__Alias *alias, int at,
+                            Scope *scope, Node **out)
+{
+    *out = visible_rows(binder, bound);
+    for (int c = 0; c < (*out)->n_out; c++) {
+        PlanColumn *column = &binder->plan->columns[(*out)->out[c]];
+        if (!column->value && !column->agg && !column->qualifier) column->qualifier = name;
+    }
+    return add_source(binder, scope, *out, name, name, bound->names, alias, at);
+}
+
+static weft_status bind_view_use(Binder *binder, const PgQuery__RangeVar *range, const ViewText *view, const char *name,
+                                 Scope *scope, Node **out)
+{
+    Bound bound;
+    TRY(bind_view(binder, view, range->relname, range->location, &bound));
+    return add_rows(binder, &bound, name, range->alias, range->location, scope, out);
+}
+
+static weft_status bind_range_function(Binder *binder, const PgQuery__RangeFunction *function, Scope *scope, Node **out)
+{
+    const Table *table;
+    const char  *name;
+    TRY(count_item(binder, -1));
+    TRY(bind_table_function(binder, function, &table, &name));
+    if (function->alias) name = arena_strdup(binder->arena, function->alias->aliasname);
+    return scan_table(binder, table, name, function->alias, -1, scope, out);
 }
 
 static const With *find_with(const Binder *binder, const PgQuery__RangeVar *range)
@@ -102,6 +137,10 @@ static weft_status bind_relation(Binder *binder, const PgQuery__RangeVar *range,
     const With *with = find_with(binder, range);
     TRY(count_item(binder, range->location));
     if (with) return bind_with_use(binder, range, with, name, scope, out);
+    const char *whole;
+    TRY(bind_table_name(binder, range, &whole));
+    const ViewText *view = find_view(binder, whole);
+    if (view) return bind_view_use(binder, range, view, name, scope, out);
     return bind_scan(binder, range, name, scope, out);
 }
 
@@ -112,13 +151,8 @@ static weft_status bind_derived(Binder *binder, const PgQuery__RangeSubselect *i
     if (item->lateral) return refuse_word(binder, "lateral", "LATERAL");
     TRY(count_item(binder, at));
     TRY(binder->bind_query(binder, item->subquery->select_stmt, &bound));
-    *out = visible_rows(binder, &bound);
     const char *name = item->alias ? arena_strdup(binder->arena, item->alias->aliasname) : NULL;
-    for (int c = 0; c < (*out)->n_out; c++) {
-        PlanColumn *column = &binder->plan->columns[(*out)->out[c]];
-        if (!column->value && !column->agg && !column->qualifier) column->qualifier = name;
-    }
-    return add_source(binder, scope, *out, name, name, bound.names, item->alias, at);
+    return add_rows(binder, &bound, name, item->alias, at, scope, out);
 }
 
 // ---- merged columns -------------------------------------------------------------------------------------------------
@@ -347,7 +381,7 @@ static weft_status bind_item(Binder *binder, const ParseNode *node, Scope *scope
         case PG_QUERY__NODE__NODE_RANGE_VAR:       return bind_relation(binder, node->range_var, scope, out);
         case PG_QUERY__NODE__NODE_JOIN_EXPR:       return bind_join(binder, node->join_expr, scope, out);
         case PG_QUERY__NODE__NODE_RANGE_SUBSELECT: return bind_derived(binder, node->range_subselect, scope, out);
-        case PG_QUERY__NODE__NODE_RANGE_FUNCTION:  return refuse_word(binder, "from", "a function in FROM");
+        case PG_QUERY__NODE__NODE_RANGE_FUNCTION:  return bind_range_function(binder, node->range_function, scope, out);
         case PG_QUERY__NODE__NODE_RANGE_TABLE_SAMPLE:
             return refuse(binder, node->range_table_sample->location, "TABLESAMPLE");
         case PG_QUERY__NODE__NODE_RANGE_TABLE_FUNC:

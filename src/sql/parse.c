@@ -17,6 +17,7 @@
 enum {
     TEXT_BYTES_MAX = 4 << 20,
     NESTING_MAX = 10000,
+    VIEW_NESTING = 1000,               // of a view's text: parsed while the statement that uses it is bound
     NESTING_KEPT = 100,                // of trees that are bound on the caller's stack: less than 100 kB of it
     STACK_PER_TOKEN = 8 << 10,
     RESCANS_MAX = 300000000
@@ -31,6 +32,8 @@ typedef struct BindJob {
     Statement  **statement;
     Error       *err;
     weft_status  status;
+    const ParseTree *tree;             // that was kept; NULL: the text is to be parsed
+    bool         is_on_worker, needs_worker;
 } BindJob;
 
 static weft_status check_text(BindJob *job, size_t stack_bytes)
@@ -80,14 +83,17 @@ static weft_status syntax_error(const BindJob *job, const PgQueryError *error)
     return WEFT_TOO_COMPLEX;
 }
 
-static weft_status bind_tree(const BindJob *job, const ParseTree *tree)
+static weft_status bind_tree(BindJob *job, const ParseTree *tree)
 {
     const PgQuery__ParseResult *result = tree_result(tree);
-    Binder binder = { .arena = job->arena, .text = job->text, .names = job->names, .err = job->err };
+    Binder binder = { .arena = job->arena, .text = job->text, .names = job->names, .err = job->err,
+                      .is_on_worker = job->is_on_worker };
     if (result->n_stmts > 1)
         return fail(job->err, WEFT_SYNTAX_ERROR, result->stmts[1]->stmt_location,
                     "more than one statement where one is expected");
-    return bind_statement(&binder, result->n_stmts ? result->stmts[0] : NULL, job->statement);
+    const weft_status status = bind_statement(&binder, result->n_stmts ? result->stmts[0] : NULL, job->statement);
+    job->needs_worker = binder.needs_worker;
+    return status;
 }
 
 static const char *skip_space(const char *p) { return p + strspn(p, " \t\n\r\f"); }
@@ -114,9 +120,32 @@ static const char *quote_device(const BindJob *job)
     return arena_printf(job->arena, "%.*s'%.*s'", (int)(value - job->text), job->text, (int)(end - value), value);
 }
 
-static weft_status parse_and_bind(const BindJob *job)
+// ---- a text of its own: a view's -------------------------------------------------------------------------------------
+
+weft_status sql_parse_text(Arena *arena, const char *text, ParseTree **tree, Error *err)
+{
+    const size_t length = strlen(text);
+    *tree = tree_find(text, length);
+    if (*tree) return WEFT_OK;
+    BindJob     job = { .arena = arena, .text = text, .length = length, .err = err };
+    const char *quoted = sql_quote_files(arena, text);
+    TRY(check_text(&job, (size_t)VIEW_NESTING * STACK_PER_TOKEN));
+    PgQueryProtobufParseResult parsed = pg_query_parse_protobuf(quoted ? quoted : text);
+    *tree = parsed.error ? NULL : tree_unpack(parsed.parse_tree.data, parsed.parse_tree.len);
+    const weft_status status = parsed.error ? syntax_error(&job, parsed.error)
+                               : *tree      ? WEFT_OK
+                                            : fail(err, WEFT_INTERNAL, -1, "the parse tree could not be read");
+    if (*tree && job.nesting <= NESTING_KEPT) tree_keep(*tree, text, length);
+    pg_query_free_protobuf_parse_result(parsed);
+    return status;
+}
+
+// ---- all of it ------------------------------------------------------------------------------------------------------
+
+static weft_status parse_and_bind(BindJob *job)
 {
     const char *quoted = quote_device(job);
+    if (!quoted) quoted = sql_quote_files(job->arena, job->text);
     PgQueryProtobufParseResult parsed = pg_query_parse_protobuf(quoted ? quoted : job->text);
     ParseTree  *tree = parsed.error ? NULL : tree_unpack(parsed.parse_tree.data, parsed.parse_tree.len);
     weft_status status;
@@ -136,6 +165,11 @@ static weft_status parse_and_bind(const BindJob *job)
 static void run_job(void *context, size_t stack_bytes)
 {
     BindJob *job = context;
+    job->is_on_worker = true;
+    if (job->tree) {
+        job->status = bind_tree(job, job->tree);
+        return;
+    }
     job->status = check_text(job, stack_bytes);
     if (job->status == WEFT_OK) job->status = parse_and_bind(job);
 }
@@ -150,11 +184,13 @@ weft_status sql_bind(Arena *arena, const char *text, const Names *names, Stateme
         return bind_statement(&binder, NULL, statement);
     }
     ParseTree *tree = tree_find(text, job.length);
-    if (tree) {
-        job.status = bind_tree(&job, tree);
-        tree_release(tree);
-        return job.status;
+    if (tree) job.status = bind_tree(&job, tree);
+    if (!tree || job.needs_worker) {
+        job.tree = tree;
+        if (tree) error_clear(err);
+        const weft_status refused = sql_worker_run(run_job, &job, names->stop, err);
+        if (refused) job.status = refused;
     }
-    TRY(sql_worker_run(run_job, &job, names->stop, err));
+    tree_release(tree);
     return job.status;
 }

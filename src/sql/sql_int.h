@@ -20,6 +20,8 @@ typedef enum TokenKind {
     TOKEN_OTHER                        // a number, a literal, a quoted name, a parameter
 } TokenKind;
 
+typedef struct ParseTree ParseTree;                         // opened up only in trees.c
+
 typedef struct Token { TokenKind kind; const char *start; size_t length; } Token;
 
 Token token_next(const char **text);                                           // skips blanks and comments first
@@ -33,6 +35,12 @@ int   sql_nesting(const char *text, int limit, int *at);
 // Characters that libpg_query's lexer looks at again: /*/*/*... and +-+-... take it the square of their length.
 i64   sql_rescans(const char *text);
 
+// The text before the parser sees it: FROM 'file.csv' becomes FROM "file.csv".  NULL: nothing is to be changed.
+char *sql_quote_files(Arena *arena, const char *text);
+
+// The tree of a text, kept or parsed here and now; for a thread with a large stack.
+weft_status sql_parse_text(Arena *arena, const char *text, ParseTree **tree, Error *err);
+
 // Runs WORK on a thread with a large stack and waits for it.
 weft_status sql_worker_run(void (*work)(void *context, size_t stack_bytes), void *context,
                            const _Atomic u32 *stop, Error *err);
@@ -40,7 +48,6 @@ weft_status sql_worker_run(void (*work)(void *context, size_t stack_bytes), void
 // ---- parse trees: kept by their text for the next time (trees.c) ----------------------------------------------------
 // A tree has users, who release it, and nobody changes it.  Any thread may call.
 
-typedef struct ParseTree ParseTree;                         // opened up only in trees.c
 typedef struct TreeCounts { i64 n_found, n_missed; int n_trees; size_t bytes; } TreeCounts;
 
 ParseTree  *tree_unpack(const void *packed, size_t length); // NULL when it cannot be read
@@ -156,6 +163,9 @@ struct Binder {
     ColumnSet    made_null;            // and those that an outer join fills with NULLs
     i64          size;                 // of all expressions kept so far
     int          n_queries, n_items;   // bound so far: SELECTs and the like; items of FROM
+    int          n_views;              // inside of which the binder is
+    bool         is_on_worker;         // its stack is large
+    bool         needs_worker;         // a view was met where the stack may be small
     // Calls back up, so that files need each other in one direction only.
     weft_status (*bind_expr)(Binder *binder, const ParseNode *node, Expr **out);
     weft_status (*bind_query)(Binder *binder, const PgQuery__SelectStmt *stmt, Bound *out);
@@ -226,6 +236,12 @@ weft_status place_marks(Binder *binder, Block *block, bool is_below, Node **node
 weft_status place_condition_marks(Binder *binder, Block *block, int first, int last, Expr **conditions,
                                   int *n_conditions, Node **node);
 
+// bind_view.c: views and files in FROM
+const ViewText *find_view(const Binder *binder, const char *name);               // NULL: there is none
+weft_status bind_view(Binder *binder, const ViewText *view, const char *name, int at, Bound *out);
+weft_status bind_table_function(Binder *binder, const PgQuery__RangeFunction *function, const Table **table,
+                                const char **name);
+
 // bind_from.c: FROM
 weft_status bind_from(Binder *binder, Block *block);              // the block's node, scope and sources
 weft_status bind_column_names(Binder *binder, const char *what, const char *name, ParseNode *const *aliases,
@@ -259,6 +275,15 @@ weft_status bind_create(Binder *binder, const PgQuery__CreateStmt *create, State
 weft_status bind_drop(Binder *binder, const PgQuery__DropStmt *drop, Statement *statement);
 weft_status bind_insert(Binder *binder, const PgQuery__InsertStmt *insert, Statement *statement);
 weft_status bind_copy(Binder *binder, const PgQuery__CopyStmt *copy, Statement *statement);
+weft_status bind_create_as(Binder *binder, const PgQuery__CreateTableAsStmt *create, Statement *statement);
+weft_status bind_create_view(Binder *binder, const PgQuery__ViewStmt *view, Statement *statement);
+weft_status bind_truncate(Binder *binder, const PgQuery__TruncateStmt *truncate, Statement *statement);
+weft_status bind_rename(Binder *binder, const PgQuery__RenameStmt *rename, Statement *statement);
+weft_status bind_prepare(Binder *binder, const PgQuery__PrepareStmt *prepare, Statement *statement);
+weft_status bind_execute(Binder *binder, const PgQuery__ExecuteStmt *execute, Statement *statement);
+weft_status bind_deallocate(Binder *binder, const PgQuery__DeallocateStmt *deallocate, Statement *statement);
+// The plan's visible columns become EXPRS, by a project above it where they are not just that.
+void        bind_outputs(Binder *binder, Plan *plan, Expr **exprs, const char **names, int n_exprs);
 weft_status bind_statement(Binder *binder, const PgQuery__RawStmt *raw, Statement **out);
 
 #endif

@@ -94,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(sql, data, size);
     sql[size] = '\0';
     Arena *arena = arena_new(NULL, "fuzz");
-    const Names names = { find_table, NULL, NULL };
+    const Names names = { .table = find_table, .context = NULL, .stop = NULL };
     Statement *statement;
     Error err;
     error_clear(&err);

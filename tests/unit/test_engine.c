@@ -233,7 +233,7 @@ TEST(cancel_ends_a_copy)
     for (int on_disk = 0; on_disk < 2; on_disk++) {
         open_db(on_disk ? fresh_path() : NULL);
         run("create table c (id bigint, n bigint, word text)");
-        snprintf(sql, sizeof(sql), "copy c from '%s'", path);
+        snprintf(sql, sizeof(sql), "copy c from '%s' (delimiter '|')", path);
         weft_status status;
         double begin = time_now_ms(), took = 0;
         cancel_at(sql, 60000, &status);
@@ -456,7 +456,7 @@ TEST(memory_limit_ends_copy_and_insert)
     CHECK_INT(fclose(file), 0);
     open_db(NULL);
     run("create table c (n bigint, word text); insert into c values (1, 'one')");
-    snprintf(sql, sizeof(sql), "copy c from '%s'", path);
+    snprintf(sql, sizeof(sql), "copy c from '%s' (delimiter '|')", path);
     i64 used = db->budget.used;
     limit_memory(1 << 20);
     fails(sql, WEFT_OUT_OF_MEMORY);
@@ -905,7 +905,7 @@ static const Table *table_named(void *context, const char *name)
 // Of the last pipeline, with those of its tables in it where ARE_BUILDS_SIGNED, as in a query.
 static char *signature_of(Arena *arena, const char *sql, bool are_builds_signed)
 {
-    const Names names = { table_named, db->store, NULL };
+    const Names names = { .table = table_named, .context = db->store, .stop = NULL };
     Statement  *statement;
     QueryRun    run = { .own = arena, .arena = arena, .session = session, .err = &err };
     CHECK_OK(sql_bind(arena, sql, &names, &statement, &err), err);
