@@ -22,6 +22,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#ifdef __GNUC__
+#pragma GCC visibility push(default)  // what libweft.so shows
+#endif
 
 #define WEFT_VERSION "0.1.0"
 
@@ -186,6 +189,9 @@ size_t weft_statement_length(const char *sql);
 const char *weft_status_name(weft_status status);                        // "UNDEFINED_TABLE"
 const char *weft_type_name(weft_type type);                              // "bigint"
 
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

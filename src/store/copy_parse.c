@@ -546,8 +546,8 @@ static i64 count_newlines(const char *bytes, size_t length)
 // An empty last line is not a row, unless the table has one column; nor is the end marker of the text format.
 static void drop_last_row(CopyParser *parser)
 {
-    if (!parser->block->is_last || parser->n_rows == 0)
-        return;
+    if (!parser->block->is_last || parser->n_rows == 0 || !parser->index.is_whole)
+        return;                                             // not whole: another line follows, which does not end
     u32 last = parser->n_rows - 1;
     if ((parser->n_fields > 1 && is_row(parser, last, "")) || (!parser->options->csv && is_row(parser, last, "\\.")))
         parser->n_rows--;
