@@ -152,10 +152,10 @@ weft_status weft_submit(weft_session *session, const char *sql, weft_task **task
 bool        weft_is_done(const weft_task *task);                         // weft_wait will not block
 weft_status weft_wait(weft_task *task, weft_result **result, weft_error *error);
 
-// A statement with parameters ($1, $2, ...), to be run many times.  It belongs to its session, whose thread uses it, and
-// must be freed before the session is disconnected.  Parameters count from 1; one that was never bound is NULL.  A text
-// becomes what its place asks for, as a literal in quotes does: '2026-01-31' is a date beside a date.  Texts are copied;
-// LENGTH -1: up to the NUL.  Each value stays until it is bound again.
+// A statement with parameters ($1, $2, ...), to be run many times.  It belongs to its session, whose thread uses it,
+// and must be freed before the session is disconnected.  Parameters count from 1; one that was never bound is NULL.  A
+// text becomes what its place asks for, as a literal in quotes does: '2026-01-31' is a date beside a date.  Texts are
+// copied; LENGTH -1: up to the NUL.  Each value stays until it is bound again.
 typedef struct weft_statement weft_statement;
 weft_status weft_prepare(weft_session *session, const char *sql, weft_statement **statement, weft_error *error);
 weft_status weft_bind_null(weft_statement *statement, int number);       // UNDEFINED_PARAMETER: the number is none

@@ -544,6 +544,8 @@ weft_status weft_prepare(weft_session *session, const char *sql, weft_statement 
     }
     weft_statement *made = arena_make(arena, weft_statement);
     *made = (weft_statement){ .session = session, .arena = arena, .sql = arena_strdup(arena, sql ? sql : "") };
+    const int n_params = sql_count_params(made->sql);
+    if (n_params) (void)weft_bind_null(made, n_params);     // and all before it
     *out = made;
     return WEFT_OK;
 }

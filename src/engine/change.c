@@ -1,7 +1,8 @@
 // change.c - statements that change what is stored: INSERT, COPY FROM, CREATE, DROP, TRUNCATE, ALTER ... RENAME, views.
 //
 // Rows come from the statement, from a file or from a query, whose result is put into the table once it is complete:
-// INSERT INTO t SELECT ... FROM t reads what was there before.  A table that CREATE TABLE AS makes appears with its rows.
+// INSERT INTO t SELECT ... FROM t reads what was there before.  A table that CREATE TABLE AS makes appears with its
+// rows.
 
 #include <stdio.h>
 
@@ -55,7 +56,8 @@ static weft_status insert_once(Execution *ex, const Statement *statement)
 {
     Append *append;
     u64     n_rows = 0;
-    TRY(append_begin_unless(execution_store(ex, statement->name), statement->name, &ex->session->cancelled, &append, ex->err));
+    TRY(append_begin_unless(execution_store(ex, statement->name), statement->name, &ex->session->cancelled, &append,
+                            ex->err));
     const weft_status status = insert_into(ex, statement, append);
     if (status) append_abort(append);
     else TRY(append_commit(append, &n_rows, ex->err));
@@ -374,8 +376,8 @@ static weft_status run_truncate(Execution *ex, const Statement *statement)
 // A view is the text of its query, in which names would have to be changed.
 static weft_status check_no_users(Execution *ex, const Statement *statement, const Store *store)
 {
-    const char *user = store == ex->session->db->store ? store_user_of(ex->session->db->store, ex->arena, statement->name)
-                                                       : NULL;
+    Store      *lasting = ex->session->db->store;
+    const char *user = store == lasting ? store_user_of(lasting, ex->arena, statement->name) : NULL;
     if (!user) return WEFT_OK;
     return fail(ex->err, WEFT_UNSUPPORTED, statement->at, "renaming what the view \"%s\" reads is not supported yet",
                 user);

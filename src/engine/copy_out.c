@@ -15,7 +15,7 @@ enum { PIECE_BYTES = 1 << 20, FORMAT_BYTES = 512 };
 typedef struct Writer {
     const CopyOptions *options;
     const weft_result *result;
-    Stream            *stream;
+    CopyStream            *stream;
     Text               text;           // not yet written
     char              *value;          // as text
     size_t             capacity, length;

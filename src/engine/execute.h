@@ -23,7 +23,7 @@ typedef struct Execution {
 Names       execution_names(Execution *ex, const Value *params, int n_params);
 // The store that has the table: the session's own or the database's.  The latter when neither has.
 Store      *execution_store(const Execution *ex, const char *table);
-Store      *execution_temporary(Execution *ex);                   // the session's own, made when it is missing; NULL: failed
+Store      *execution_temporary(Execution *ex);                   // the session's own, made if missing; NULL: failed
 
 // change.c: statements that change tables and views; api.c runs their queries, if any, with run_query.
 weft_status run_plan(Execution *ex, const Statement *statement);  // api.c: the statement's plan; its rows in ex->result

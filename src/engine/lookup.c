@@ -1,5 +1,5 @@
-// lookup.c - what a name in FROM means: a table of the session, of the database, one that is made for the query, a view,
-// a file.
+// lookup.c - what a name in FROM means: a table of the session, of the database, one that is made for the query, a
+// view, a file.
 
 #include "engine/execute.h"
 

@@ -1,8 +1,8 @@
 // prepared.c - statements that a session keeps by name, and their parameters.
 //
-// A prepared statement is its text.  Its tree is kept (sql/trees.c), its kernels are (literals are parameters of kernels
-// anyway), so that binding it again with the values at hand costs little, and plans can use what the values prove.
-// A parameter without a type is a literal without a type: it becomes what its place asks for, as in PostgreSQL.
+// A prepared statement is its text.  Its tree is kept (sql/trees.c), its kernels are (literals are parameters of
+// kernels anyway), so that binding it again with the values at hand costs little, and plans can use what the values
+// prove. A parameter without a type is a literal without a type: it becomes what its place asks for, as in PostgreSQL.
 
 #include <stdio.h>
 

@@ -82,7 +82,8 @@ static weft_status show_tables_of(Maker *maker, Arena *arena, Store *store, cons
     TRY(store_list(store, arena, &names, &n_names));
     for (int i = 0; i < n_names; i++) {
         Relation relation = *like;
-        if (store_peek_table(store, names[i], &relation.table, &(Error){ 0 })) continue;   // dropped meanwhile, or damaged
+        if (store_peek_table(store, names[i], &relation.table, &(Error){ 0 }))
+            continue;  // dropped meanwhile, or damaged
         const weft_status status = show(maker, &relation);
         table_release(relation.table);
         TRY(status);
@@ -136,7 +137,10 @@ static weft_status show_columns(Maker *maker, const Relation *relation)
     return WEFT_OK;
 }
 
-static weft_status fill_schema_columns(Maker *maker, Arena *arena) { return show_relations(maker, arena, show_columns); }
+static weft_status fill_schema_columns(Maker *maker, Arena *arena)
+{
+    return show_relations(maker, arena, show_columns);
+}
 
 static weft_status fill_one_row(Maker *maker, Arena *arena)
 {

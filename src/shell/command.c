@@ -176,7 +176,8 @@ static bool set_output(Shell *shell, const char *argument)
     return output_to(shell, argument);
 }
 
-// ---- the statement before --------------------------------------------------------------------------------------------
+// ---- the statement before
+// --------------------------------------------------------------------------------------------
 
 static bool has_last(Shell *shell, const char *command)
 {
@@ -237,7 +238,8 @@ static bool watch(Shell *shell, const char *argument)
     bool is_fine = true;
     while (is_fine && !watch_interrupted()) {
         is_fine = run_statement(shell, shell->last_sql, NULL, 1);
-        struct timespec pause = { .tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9) };
+        time_t whole = (time_t)seconds;
+        struct timespec pause = { .tv_sec = whole, .tv_nsec = (long)((seconds - (double)whole) * 1e9) };
         if (is_fine && !watch_interrupted())
             nanosleep(&pause, NULL);
     }

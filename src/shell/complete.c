@@ -1,7 +1,7 @@
 // complete.c - the Tab key: names of tables, columns and functions, words of SQL, commands.
 //
-// The word before tells what may come: behind FROM, JOIN, INTO and the like only tables and views do.  Elsewhere all names
-// and words are candidates: more would need the grammar, and a short list to choose from is good enough.
+// The word before tells what may come: behind FROM, JOIN, INTO and the like only tables and views do.  Elsewhere all
+// names and words are candidates: more would need the grammar, and a short list to choose from is good enough.
 
 #include <ctype.h>
 #include <histedit.h>
@@ -133,7 +133,8 @@ static unsigned char apply(Completions *matches, EditLine *edit)
 // Whether the word before START, on this line, is one that a table follows; or a comma behind such a name.
 static bool wants_table(const char *line, const char *start)
 {
-    static const char *const before[] = { "from", "join", "into", "table", "truncate", "copy", "describe", "view", "d" };
+    static const char *const before[] = { "from", "join",     "into", "table", "truncate",
+                                          "copy", "describe", "view", "d" };
     while (start > line && strchr(" \t", start[-1]))
         start--;
     const char *end = start;
@@ -165,7 +166,8 @@ unsigned char complete_word(Shell *shell, struct editline *edit)
         offer_names(&matches, shell, tables);
     } else if (!is_command) {
         offer_names(&matches, shell, tables);
-        offer_names(&matches, shell, "select distinct column_name from information_schema.columns order by column_name");
+        offer_names(&matches, shell,
+                    "select distinct column_name from information_schema.columns order by column_name");
         if (matches.prefix_length)
             offer_words(&matches);
     }

@@ -1,7 +1,7 @@
 // import.c - the command `weft import FILE [TABLE]`: a table from a file, names and types guessed.
 //
-// What is guessed is printed as the SQL that does it, CREATE TABLE and COPY, so that it can be kept and changed.  When a
-// value further down does not fit its column's type, the column becomes text and the file is read again.
+// What is guessed is printed as the SQL that does it, CREATE TABLE and COPY, so that it can be kept and changed.  When
+// a value further down does not fit its column's type, the column becomes text and the file is read again.
 
 #include <ctype.h>
 #include <getopt.h>

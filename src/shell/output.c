@@ -1,7 +1,8 @@
 // output.c - where results go: standard output, the file of \o, or a pager.
 //
 // A pager is used where a person looks: at the prompt, for a table with more lines than the terminal.  $PAGER names it;
-// without one it is `less`, told to leave when all fits, to keep colours, and to cut long lines instead of wrapping them.
+// without one it is `less`, told to leave when all fits, to keep colours, and to cut long lines instead of wrapping
+// them.
 
 #include <errno.h>
 #include <signal.h>

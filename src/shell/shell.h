@@ -76,7 +76,7 @@ bool run_statement(Shell *shell, const char *sql, const char *name, int line);
 
 // The result to where results go: a file of \o, a pager, standard output (output.c).
 void show_result(Shell *shell, const weft_result *result);
-bool output_to(Shell *shell, const char *path);                                // "": standard output; false: it said why
+bool output_to(Shell *shell, const char *path);                                // "": standard output; false: it failed
 
 double now_ms(void);                                                           // a clock that only goes forward
 

@@ -31,7 +31,8 @@ static void add_text(const char *text, Buffer *value)
         buffer_add(value, (unsigned char)*text < ' ' || *text == 0x7f ? "@" : text, 1);
 }
 
-// As C reads a whole number: what is behind the digits is dropped, and what has none is 0.  So does the standard runner.
+// As C reads a whole number: what is behind the digits is dropped, and what has none is 0.  So does the standard
+// runner.
 static void add_integer(const weft_result *result, int column, size_t row, const char *text, Buffer *value)
 {
     char number[32];

@@ -86,9 +86,8 @@ static const PgQuery__FuncCall *only_call(const PgQuery__RangeFunction *function
 static weft_status file_path(Binder *binder, const PgQuery__FuncCall *call, const char **path)
 {
     const ParseNode *argument = call->n_args == 1 ? call->args[0] : NULL;
-    const bool is_text = argument && argument->node_case == PG_QUERY__NODE__NODE_A_CONST && !argument->a_const->isnull &&
-                         argument->a_const->val_case == PG_QUERY__A__CONST__VAL_SVAL;
-    if (!is_text) {
+    const bool is_const = argument && argument->node_case == PG_QUERY__NODE__NODE_A_CONST;
+    if (!is_const || argument->a_const->isnull || argument->a_const->val_case != PG_QUERY__A__CONST__VAL_SVAL) {
         fail(binder->err, WEFT_UNSUPPORTED, call->location, "a file is named by one literal text");
         error_hint(binder->err, "As in read_csv('sales.csv'); COPY has options for files that look unusual.");
         return WEFT_UNSUPPORTED;

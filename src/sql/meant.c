@@ -1,9 +1,11 @@
-// meant.c - texts that PostgreSQL's grammar does not know and whose meaning is plain: DESCRIBE t, SHOW TABLES, and a file
-// in quotes behind FROM or JOIN.
+// meant.c - texts that PostgreSQL's grammar does not know and whose meaning is plain: DESCRIBE t, SHOW TABLES, and a
+// file in quotes behind FROM or JOIN.
 
 #include "sql/sql_int.h"
 
-enum { LEVELS_MOST = 64, NAME_BYTES_MAX = 63 };
+#include <stdlib.h>
+
+enum { LEVELS_MOST = 64, NAME_BYTES_MAX = 63, PARAMS_MOST = 65535 };
 
 static bool is_last(const char *p)
 {
@@ -33,6 +35,18 @@ bool sql_is_show_tables(const char *text)
     return token_is(&show, "show") && token_is(&tables, "tables") && is_last(p);
 }
 
+int sql_count_params(const char *text)
+{
+    const char *p = text;
+    int         most = 0;
+    for (Token token = token_next(&p); token.kind != TOKEN_END && token.kind != TOKEN_CUT; token = token_next(&p)) {
+        if (token.kind != TOKEN_SYMBOL || *token.start != '$' || strspn(token.start + 1, "0123456789") > 5) continue;
+        const int number = atoi(token.start + 1);
+        most = MAX_OF(most, MIN_OF(number, PARAMS_MOST));
+    }
+    return most;
+}
+
 // ---- files in FROM --------------------------------------------------------------------------------------------------
 
 // Whether a SELECT has begun at this level of brackets, and its FROM: extract(year from 'x') has none.
@@ -50,7 +64,8 @@ static void see_word(FileLevel *level, const Token *token, bool is_after_distinc
     static const char *const ends[] = { "where", "group", "having", "window", "order", "limit",
                                         "union", "intersect", "except", "offset", "fetch", "for" };
     if (token_is(token, "select")) *level = (FileLevel){ .has_select = true };
-    else if (token_is(token, "from") && level->has_select && !is_after_distinct) level->is_in_from = level->can_begin = true;
+    else if (token_is(token, "from") && level->has_select && !is_after_distinct)
+        level->is_in_from = level->can_begin = true;
     else if (token_is(token, "join") && level->is_in_from) level->can_begin = true;
     else level->can_begin = false;
     for (int i = 0; i < COUNT_OF(ends); i++)

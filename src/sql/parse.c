@@ -1,27 +1,8 @@
 // parse.c - text to parse tree to statement, on a worker's stack; from a tree that was kept (trees.c), on the caller's.
-//
-// What libpg_query and protobuf-c need of the stack was measured (arm64, libpg_query 15-4.0.0), all in reading the tree
-// back:
-//
-//     1+1+...  a::int::int...  - - -a  f(f(...     1.85 kB a level, and so for all other chains
-//     x is null between 1 and 2 is null ...        3.7 kB a round of six tokens
-//     (select (select ...                          5.5 kB a level of two tokens
-//
-// so 8 KiB for each token that can nest (see sql_nesting) is at least twice what is used.  A limit on the length alone
-// would have to assume a level for every two bytes, and refuse an INSERT of a few thousand rows.
 
 #include "sql/sql_int.h"
 
 #include <pg_query.h>
-
-enum {
-    TEXT_BYTES_MAX = 4 << 20,
-    NESTING_MAX = 10000,
-    VIEW_NESTING = 1000,               // of a view's text: parsed while the statement that uses it is bound
-    NESTING_KEPT = 100,                // of trees that are bound on the caller's stack: less than 100 kB of it
-    STACK_PER_TOKEN = 8 << 10,
-    RESCANS_MAX = 300000000
-};  // rescans: a second
 
 typedef struct BindJob {
     Arena       *arena;
@@ -35,53 +16,6 @@ typedef struct BindJob {
     const ParseTree *tree;             // that was kept; NULL: the text is to be parsed
     bool         is_on_worker, needs_worker;
 } BindJob;
-
-static weft_status check_text(BindJob *job, size_t stack_bytes)
-{
-    const size_t length = job->length;
-    if (length > TEXT_BYTES_MAX) {
-        fail(job->err, WEFT_TOO_LONG, -1, "statement of %zu bytes is too long", length);
-        error_hint(job->err, "The limit is %d bytes. COPY loads more rows than INSERT can.", TEXT_BYTES_MAX);
-        return WEFT_TOO_LONG;
-    }
-    Value     ignored;
-    const int limit = (int)MIN_OF((size_t)NESTING_MAX, stack_bytes / STACK_PER_TOKEN);
-    int       at = -1;
-    TRY(value_parse(TYPE(TEXT), job->text, length, &ignored, job->err));       // UTF-8
-    if (sql_rescans(job->text) > RESCANS_MAX) {
-        fail(job->err, WEFT_TOO_COMPLEX, -1, "statement is too complex");
-        error_hint(job->err, "A run of comments or operators is too long.");
-        return WEFT_TOO_COMPLEX;
-    }
-    job->nesting = sql_nesting(job->text, limit, &at);
-    if (job->nesting <= limit) return WEFT_OK;
-    fail(job->err, WEFT_TOO_COMPLEX, at, "statement is too complex");
-    error_hint(job->err, "An expression or a chain of joins has more than %d tokens without a comma, AND or OR.",
-               limit);
-    return WEFT_TOO_COMPLEX;
-}
-
-// libpg_query counts characters from 1.
-static int byte_offset(const char *text, int cursor)
-{
-    const char *p = text;
-    if (cursor <= 0) return -1;
-    for (int i = 1; i < cursor && *p; i++) {
-        p++;
-        while (((unsigned char)*p & 0xC0) == 0x80) p++;
-    }
-    return (int)(p - text);
-}
-
-static weft_status syntax_error(const BindJob *job, const PgQueryError *error)
-{
-    const int at = byte_offset(job->text, error->cursorpos);
-    if (strncmp(error->message, "memory exhausted", 16) != 0)
-        return fail(job->err, WEFT_SYNTAX_ERROR, at, "%s", error->message);
-    fail(job->err, WEFT_TOO_COMPLEX, at, "statement is nested too deeply");    // bison's own stack: 10,000 symbols
-    error_hint(job->err, "The parser's limit is about 10,000 brackets.");
-    return WEFT_TOO_COMPLEX;
-}
 
 static weft_status bind_tree(BindJob *job, const ParseTree *tree)
 {
@@ -120,26 +54,6 @@ static const char *quote_device(const BindJob *job)
     return arena_printf(job->arena, "%.*s'%.*s'", (int)(value - job->text), job->text, (int)(end - value), value);
 }
 
-// ---- a text of its own: a view's -------------------------------------------------------------------------------------
-
-weft_status sql_parse_text(Arena *arena, const char *text, ParseTree **tree, Error *err)
-{
-    const size_t length = strlen(text);
-    *tree = tree_find(text, length);
-    if (*tree) return WEFT_OK;
-    BindJob     job = { .arena = arena, .text = text, .length = length, .err = err };
-    const char *quoted = sql_quote_files(arena, text);
-    TRY(check_text(&job, (size_t)VIEW_NESTING * STACK_PER_TOKEN));
-    PgQueryProtobufParseResult parsed = pg_query_parse_protobuf(quoted ? quoted : text);
-    *tree = parsed.error ? NULL : tree_unpack(parsed.parse_tree.data, parsed.parse_tree.len);
-    const weft_status status = parsed.error ? syntax_error(&job, parsed.error)
-                               : *tree      ? WEFT_OK
-                                            : fail(err, WEFT_INTERNAL, -1, "the parse tree could not be read");
-    if (*tree && job.nesting <= NESTING_KEPT) tree_keep(*tree, text, length);
-    pg_query_free_protobuf_parse_result(parsed);
-    return status;
-}
-
 // ---- all of it ------------------------------------------------------------------------------------------------------
 
 static weft_status parse_and_bind(BindJob *job)
@@ -150,7 +64,7 @@ static weft_status parse_and_bind(BindJob *job)
     ParseTree  *tree = parsed.error ? NULL : tree_unpack(parsed.parse_tree.data, parsed.parse_tree.len);
     weft_status status;
     if (parsed.error) {
-        status = syntax_error(job, parsed.error);
+        status = sql_syntax_error(job->text, parsed.error->message, parsed.error->cursorpos, job->err);
     } else if (!tree) {
         status = fail(job->err, WEFT_INTERNAL, -1, "the parse tree could not be read");
     } else {
@@ -170,7 +84,7 @@ static void run_job(void *context, size_t stack_bytes)
         job->status = bind_tree(job, job->tree);
         return;
     }
-    job->status = check_text(job, stack_bytes);
+    job->status = sql_check_text(job->text, job->length, stack_bytes, &job->nesting, job->err);
     if (job->status == WEFT_OK) job->status = parse_and_bind(job);
 }
 

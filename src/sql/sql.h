@@ -24,7 +24,7 @@ typedef struct Names {                 // how table names are looked up; the eng
     const _Atomic u32 *stop;           // looked at while waiting for a thread to parse on; may be NULL
     // Each of these may be NULL: then there are none.
     const ViewText *(*view)(void *context, const char *name);                  // NULL: no such view
-    const Table *(*file)(void *context, const char *path, const char *format); // its rows; format: csv, json, NULL: by name
+    const Table *(*file)(void *context, const char *path, const char *format); // csv, json, or NULL: by its name
     int  (*list)(void *context, Arena *arena, const char ***names);            // of all tables and views, for hints
     const Value *params;               // $1, $2, ...; of type NULL: as untyped literals
     int  n_params;                     // -1: any number, all NULL: what PREPARE checks with
@@ -39,5 +39,6 @@ size_t sql_statement_length(const char *text);
 // What a text means that PostgreSQL's grammar does not know.  DESCRIBE t, DESC t: the name (in ARENA), else NULL.
 char *sql_described(Arena *arena, const char *text);
 bool  sql_is_show_tables(const char *text);                        // SHOW TABLES
+int   sql_count_params(const char *text);                          // the largest n of $n; at most 65,535
 
 #endif

@@ -38,6 +38,12 @@ i64   sql_rescans(const char *text);
 // The text before the parser sees it: FROM 'file.csv' becomes FROM "file.csv".  NULL: nothing is to be changed.
 char *sql_quote_files(Arena *arena, const char *text);
 
+enum { NESTING_KEPT = 100 };           // of trees that are bound on the caller's stack: less than 100 kB of it
+
+// UTF-8, not too long, and not nested deeper than the stack allows; *NESTING: how deep.
+weft_status sql_check_text(const char *text, size_t length, size_t stack_bytes, int *nesting, Error *err);
+// MESSAGE and CURSOR are libpg_query's.
+weft_status sql_syntax_error(const char *text, const char *message, int cursor, Error *err);
 // The tree of a text, kept or parsed here and now; for a thread with a large stack.
 weft_status sql_parse_text(Arena *arena, const char *text, ParseTree **tree, Error *err);
 

@@ -15,11 +15,9 @@
 // A failure at any point leaves the table as it was.  What may stay behind are texts in dictionaries, which no row
 // uses; when they are many, the dictionaries are replaced by copies without them.
 
-#include <time.h>
-
 #include "store/store_int.h"
 
-enum { ROWS_MAX = 1 << 30, SPARE_TEXTS = 4096, WAKE_MS = 20 };
+enum { ROWS_MAX = 1 << 30, SPARE_TEXTS = 4096 };
 
 struct Append {
     Arena          *arena;
@@ -43,46 +41,6 @@ struct Append {
 };
 
 // ---- begin and end -------------------------------------------------------------------------------------------------
-
-// Wakes up now and then, to check for a cancel.
-static void wait_a_little(Store *store)
-{
-    struct timespec until;
-    ASSERT(mutex_is_held(&store->lock));
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += WAKE_MS * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
-    pthread_cond_timedwait(&store->append_ended, &store->lock, &until);
-}
-
-weft_status store_take_turn(Store *store, TableEntry *entry, const _Atomic bool *cancel, Error *err)
-{
-    bool is_canceled = false;
-    pthread_mutex_lock(&store->lock);
-    while (entry->is_appending && !entry->is_dropped && !is_canceled) {
-        wait_a_little(store);
-        is_canceled = cancel && *cancel;
-    }
-    bool is_dropped = entry->is_dropped;
-    if (!is_dropped && !is_canceled)
-        entry->is_appending = true;
-    pthread_mutex_unlock(&store->lock);
-    if (is_canceled)
-        return fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
-    return is_dropped ? fail_no_table(err, entry->name) : WEFT_OK;
-}
-
-void store_end_turn(Store *store, TableEntry *entry)
-{
-    pthread_mutex_lock(&store->lock);
-    ASSERT(entry->is_appending);
-    entry->is_appending = false;
-    pthread_cond_broadcast(&store->append_ended);
-    pthread_mutex_unlock(&store->lock);
-}
 
 static Append *append_new(Store *store, TableEntry *entry, Snapshot *base)
 {

@@ -9,11 +9,12 @@
 // names, renames manifest.new over manifest, and syncs the directory.  That rename is the moment: before it the old
 // state holds, in memory and on disk; after it the new.
 //
-// What a crash leaves goes at the next open: *.chunk.new; what a whole manifest.new names and manifest does not; and what
-// is older than the manifest (ids below its next one) and not in it.  Files that are newer than the manifest and that
-// nothing explains stay: somebody may have put an older manifest back.
+// What a crash leaves goes at the next open: *.chunk.new; what a whole manifest.new names and manifest does not; and
+// what is older than the manifest (ids below its next one) and not in it.  Files that are newer than the manifest and
+// that nothing explains stay: somebody may have put an older manifest back.
 //
-// Between changes manifest.new is a spare: space on disk for the next manifest, so that DROP TABLE works on a full disk.
+// Between changes manifest.new is a spare: space on disk for the next manifest, so that DROP TABLE works on a full
+// disk.
 //
 // One case is left: the rename worked, but the directory could not be synced.  Then it is not known which manifest a
 // crash would leave, so we put the old one back and report the failure.  If even that fails, the change is in doubt: in
@@ -26,13 +27,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "store/store_int.h"
 
-enum { SPARE_BYTES = 16 << 10 };                            // of manifest.new between changes, at least
+enum {
+    SPARE_BYTES = 16 << 10,                                 // of manifest.new between changes, at least
+    WAKE_MS = 20,
+};
 
 // ---- files ---------------------------------------------------------------------------------------------------------
 
@@ -827,6 +832,48 @@ static weft_status drop(Store *store, const char *name, Error *err)
     remove_files(store, entry->meta);
     store_drop_user(store, entry);
     return WEFT_OK;
+}
+
+// ---- turns: one at a time appends to a table, or changes it as a whole -------------------------------------------
+
+// Wakes up now and then, to check for a cancel.
+static void wait_a_little(Store *store)
+{
+    struct timespec until;
+    ASSERT(mutex_is_held(&store->lock));
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += WAKE_MS * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    pthread_cond_timedwait(&store->append_ended, &store->lock, &until);
+}
+
+weft_status store_take_turn(Store *store, TableEntry *entry, const _Atomic bool *cancel, Error *err)
+{
+    bool is_canceled = false;
+    pthread_mutex_lock(&store->lock);
+    while (entry->is_appending && !entry->is_dropped && !is_canceled) {
+        wait_a_little(store);
+        is_canceled = cancel && *cancel;
+    }
+    bool is_dropped = entry->is_dropped;
+    if (!is_dropped && !is_canceled)
+        entry->is_appending = true;
+    pthread_mutex_unlock(&store->lock);
+    if (is_canceled)
+        return fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
+    return is_dropped ? fail_no_table(err, entry->name) : WEFT_OK;
+}
+
+void store_end_turn(Store *store, TableEntry *entry)
+{
+    pthread_mutex_lock(&store->lock);
+    ASSERT(entry->is_appending);
+    entry->is_appending = false;
+    pthread_cond_broadcast(&store->append_ended);
+    pthread_mutex_unlock(&store->lock);
 }
 
 // ---- changes of a table as a whole ---------------------------------------------------------------------------------

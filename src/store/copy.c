@@ -56,7 +56,7 @@ typedef struct CopyRun {
     pthread_mutex_t mutex;             // guards all below
     Arena       *arena;
     const char  *path;                 // for messages
-    Stream      *input;
+    CopyStream      *input;
     bool         is_at_end;
     int          n_fields;
     CopySpace    carry;                // the begin of a line that the block before left over
@@ -68,7 +68,7 @@ typedef struct CopyRun {
     u64          n_rejected;
     bool         has_rejected;
     CopyProblem  first_rejected;       // the first in the file so far
-    Stream      *reject_file;          // NULL: rejected rows are only counted
+    CopyStream      *reject_file;          // NULL: rejected rows are only counted
     Rejects     *rejects;              // by block
     int          n_rejects, n_rejects_written;
 } CopyRun;

@@ -32,7 +32,8 @@ static bool hint_of_file(const CopyBlock *block, Error *err)
                    packed[0] == 'g' ? ".gz" : ".zst");
     else if (packed)
         error_hint(err, "The file is %s, not text.", packed);
-    else if (block->length >= 2 && (memcmp(block->bytes, "\xff\xfe", 2) == 0 || memcmp(block->bytes, "\xfe\xff", 2) == 0))
+    else if (block->length >= 2 &&
+             (memcmp(block->bytes, "\xff\xfe", 2) == 0 || memcmp(block->bytes, "\xfe\xff", 2) == 0))
         error_hint(err, "The file is UTF-16; only UTF-8 can be read.");
     else if (memchr(block->bytes, '\r', block->length) &&
              count_bytes(block->bytes, block->length, '\n') <= 1)
@@ -67,7 +68,8 @@ static void hint_of_fields(const CopyOptions *options, const char *row, size_t l
     const int n_found = count_bytes(row, length, options->delimiter) + 1;
     const char other = other_delimiter(options, row, length, n_fields, &is_behind);
     if (n_found == n_fields + 1 && is_trailing(row, length, options->delimiter))
-        error_hint(err, "Lines end in a delimiter, as dbgen writes them: say WITH (%sDELIMITER %s, TRAILING_DELIMITER).",
+        error_hint(err,
+                   "Lines end in a delimiter, as dbgen writes them: say WITH (%sDELIMITER %s, TRAILING_DELIMITER).",
                    options->csv ? "FORMAT csv, " : "", delimiter_name(options->delimiter, buffer));
     else if (row[0] == '{')
         error_hint(err, "The file looks like JSON: say WITH (FORMAT json).");

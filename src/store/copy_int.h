@@ -1,6 +1,6 @@
-// copy_int.h - shared by the parts of COPY only: copy.c reads blocks of whole lines, copy_json.c turns lines of JSON into
-// lines of text, copy_index.c finds where the fields end, copy_clean.c takes off quotes and escapes, copy_parse.c turns
-// fields into column values, copy_sift.c leaves out bad rows, copy_hint.c guesses why a row is bad.
+// copy_int.h - shared by the parts of COPY only: copy.c reads blocks of whole lines, copy_json.c turns lines of JSON
+// into lines of text, copy_index.c finds where the fields end, copy_clean.c takes off quotes and escapes, copy_parse.c
+// turns fields into column values, copy_sift.c leaves out bad rows, copy_hint.c guesses why a row is bad.
 
 #ifndef WEFT_COPY_INT_H
 #define WEFT_COPY_INT_H
@@ -60,7 +60,7 @@ typedef struct CopyProblem {
     u64   sequence;                    // of the block
     i64   line;                        // new lines in the block before the bad one; -1: it has no line
     int   column;                      // of the table; -1: none
-    u32   row, row_start, row_end;     // the row's number in the block, and its bytes with the new line; where there is one
+    u32   row, row_start, row_end;     // the row's number in the block, and its bytes with the new line
 } CopyProblem;
 
 typedef struct CopyParser CopyParser;                      // one per worker
@@ -78,7 +78,7 @@ void        copy_parser_clear(CopyParser *parser);                // as after a 
 
 // ---- JSON: an object on each line -----------------------------------------------------------------------------------
 
-typedef struct CopyJson CopyJson;                          // one per worker; lives in the arena, but for its large memory
+typedef struct CopyJson CopyJson;                          // one per worker
 
 CopyJson   *copy_json_new(Arena *arena, const Table *table, const int *columns, int n_fields, Budget *budget);
 void        copy_json_free(CopyJson *json);                // NULL is fine
@@ -87,8 +87,8 @@ weft_status copy_json_block(CopyJson *json, const CopyBlock *block, CopyBlock *m
 // From the place of a problem in what was made to its place in BLOCK.
 void        copy_json_place(const CopyJson *json, const CopyBlock *block, CopyProblem *problem);
 
-// Calls MEMBER for each key and value of the object on a line, escapes resolved, up to the first mistake; false: there is
-// one.
+// Calls MEMBER for each key and value of the object on a line, escapes resolved, up to the first mistake; false: there
+// is one.
 typedef void JsonMember(void *context, FieldText key, FieldText value, bool is_string);
 bool        copy_json_members(const char *line, size_t length, JsonMember *member, void *context);
 

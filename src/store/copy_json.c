@@ -330,8 +330,9 @@ static bool read_object(CopyJson *json, JsonCursor *cursor)
 {
     memset(json->values, 0, (size_t)json->n_fields * sizeof(JsonValue));
     if (!take(cursor, '{'))
-        return complain(cursor, cursor->at < cursor->end && *cursor->at == '[' ? "an array; one object on each line is expected"
-                                                   : "no JSON object; one on each line is expected");
+        return complain(cursor, cursor->at < cursor->end && *cursor->at == '['
+                                    ? "an array; one object on each line is expected"
+                                    : "no JSON object; one on each line is expected");
     if (!take(cursor, '}')) {
         do {
             if (!read_member(json, cursor))
@@ -429,7 +430,8 @@ void copy_json_place(const CopyJson *json, const CopyBlock *block, CopyProblem *
     problem->row_end = newline ? (u32)(newline - block->bytes) + 1 : (u32)block->length;
 }
 
-// ---- members, for who wants to know what there is --------------------------------------------------------------------
+// ---- members, for who wants to know what there is
+// --------------------------------------------------------------------
 
 static void show_member(JsonCursor *cursor, const JsonValue *key, const JsonValue *value, JsonMember *member,
                         void *context)

@@ -1,12 +1,12 @@
 // guess.c - names and types of the columns of a file, from its beginning.
 //
-// CSV: the delimiter is the one of , ; tab | that cuts the most lines into the same number of fields, more than one.  The
-// first line holds names when none of its fields looks like a value and no name comes twice, and either some column
+// CSV: the delimiter is the one of , ; tab | that cuts the most lines into the same number of fields, more than one.
+// The first line holds names when none of its fields looks like a value and no name comes twice, and either some column
 // below it has another type than text or all its fields are words.  JSON: names are keys, in order of first appearance.
 //
-// A column's type is the narrowest that holds all values seen: boolean (true, false), integer, bigint, double precision,
-// date, else text.  Digits behind a leading zero are text: nobody adds up post codes.  Numbers with a point are double
-// precision: a decimal's scale would round what comes further down.
+// A column's type is the narrowest that holds all values seen: boolean (true, false), integer, bigint, double
+// precision, date, else text.  Digits behind a leading zero are text: nobody adds up post codes.  Numbers with a point
+// are double precision: a decimal's scale would round what comes further down.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,9 @@ enum { SAMPLE_BYTES = 8 << 20, NAMES_LONG = NAME_BYTES_MAX };
 
 // ---- types ----------------------------------------------------------------------------------------------------------
 
-typedef enum Looks { LOOKS_NONE, LOOKS_BOOLEAN, LOOKS_INTEGER, LOOKS_BIGINT, LOOKS_DOUBLE, LOOKS_DATE, LOOKS_TEXT } Looks;
+typedef enum Looks {
+    LOOKS_NONE, LOOKS_BOOLEAN, LOOKS_INTEGER, LOOKS_BIGINT, LOOKS_DOUBLE, LOOKS_DATE, LOOKS_TEXT
+} Looks;
 
 static bool has_leading_zero(const char *bytes, size_t length)
 {
@@ -138,7 +140,7 @@ static void free_bytes(void *bytes)
 // Whole lines, with room behind them for the parser of fields.
 static weft_status read_sample(Arena *arena, const char *path, const _Atomic bool *cancel, Sample *sample, Error *err)
 {
-    Stream *stream;
+    CopyStream *stream;
     *sample = (Sample){ .bytes = malloc(SAMPLE_BYTES + BLOCK_PADDING) };
     if (!sample->bytes)
         return fail(err, WEFT_OUT_OF_MEMORY, -1, "out of memory");
@@ -252,7 +254,8 @@ static weft_status name_csv_columns(CsvLook *look, const Looks *looks, Error *er
         if (guess->has_header)
             TRY(field_at(look, 0, c, &field, &is_empty, err));
         guess->columns[c] =
-            (ColumnDef){ .name = free_name(look->arena, guess, c, field.bytes, field.length), .type = type_of(looks[c]) };
+            (ColumnDef){ .name = free_name(look->arena, guess, c, field.bytes, field.length),
+                         .type = type_of(looks[c]) };
     }
     guess->n_columns = look->n_fields;
     return WEFT_OK;

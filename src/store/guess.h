@@ -12,8 +12,8 @@ typedef struct Guess {
     bool        has_header;            // csv: the first line has the names
 } Guess;
 
-// "csv" or "json" by the suffix of a file's name (.csv, .tsv, .json, .jsonl, .ndjson, with .gz or .zst behind it or not);
-// NULL: it has another.
+// "csv" or "json" by the suffix of a file's name (.csv, .tsv, .json, .jsonl, .ndjson, with .gz or .zst behind it or
+// not); NULL: it has another.
 const char *guess_format(const char *name);
 
 // Looks at the first few megabytes.  FORMAT NULL: by the name, else csv.  All of *OUT lives in the arena.

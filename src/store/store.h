@@ -257,7 +257,7 @@ weft_status  store_drop_view(Store *store, const char *name, Error *err);  // UN
 weft_status  store_rename_view(Store *store, const char *name, const char *new_name, Error *err);
 const ViewDef *store_view(Store *store, Arena *arena, const char *name);   // a copy; NULL: there is none
 void         store_list_views(Store *store, Arena *arena, const ViewDef **views, int *n_views);   // copies, by name
-const char  *store_user_of(Store *store, Arena *arena, const char *name);  // a view that reads NAME; NULL: there is none
+const char  *store_user_of(Store *store, Arena *arena, const char *name);  // a view that reads NAME; NULL: none does
 
 // ---- appending ------------------------------------------------------------------------------------------------------
 

@@ -150,8 +150,8 @@ weft_status chunk_merge(Budget *budget, const Table *table, const ChunkSlice *sl
 // chunk is large.  Nobody else may know the chunk yet.
 weft_status chunk_sketch(StoredChunk *chunk, const Column *columns, int n_threads, Error *err);
 
-// Writes the chunk to PATH with NEW_SUFFIX, syncs, and gives back its mapped twin (held once); the one in memory stays the
-// caller's.  A commit takes the suffix off (store_switch).
+// Writes the chunk to PATH with NEW_SUFFIX, syncs, and gives back its mapped twin (held once); the one in memory stays
+// the caller's.  A commit takes the suffix off (store_switch).
 weft_status chunk_write(const StoredChunk *chunk, const char *path, u64 file_id, u64 table_id, Budget *budget,
                         const Column *columns, StoredChunk **out, Error *err);
 // Maps a file; nothing of it may be used before chunk_check, which checks all but the column data.  Its header is read
@@ -264,17 +264,20 @@ weft_status fail_no_table(Error *err, const char *name);
 // A table that is in no catalog yet: one user, loaded.
 weft_status store_make_entry(Store *store, const char *name, const ColumnDef *columns, int n_columns, TableEntry **out,
                              Error *err);
-// One at a time appends to a table or changes it as a whole (append.c).  A wait ends with QUERY_CANCELED when *CANCEL
+// One at a time appends to a table or changes it as a whole.  A wait ends with QUERY_CANCELED when *CANCEL
 // (may be NULL) becomes true.
 weft_status store_take_turn(Store *store, TableEntry *entry, const _Atomic bool *cancel, Error *err);
 void        store_end_turn(Store *store, TableEntry *entry);
 
-// ---- views (views.c) -----------------------------------------------------------------------------------------------
+// ---- views (view_list.c)
+// -----------------------------------------------------------------------------------------------
 
 typedef struct ViewList ViewList;      // all views, never changed once made; by store->lock
 
 weft_status views_load(Store *store, Error *err);                   // when the store is opened
 void        views_free(Store *store);
 bool        views_find(Store *store, const char *name);
+// A list with ADDED (may be NULL) and without REMOVED (may be NULL), on disk and in memory.  Needs commit_lock.
+weft_status views_change(Store *store, const ViewDef *added, const char *removed, Error *err);
 
 #endif

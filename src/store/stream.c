@@ -16,12 +16,12 @@
 
 enum { BUFFER_BYTES = 256 << 10, POLL_MS = 20, GZIP_WINDOW = 15 + 16 };
 
-typedef enum Packing { PACKED_NOT, PACKED_GZIP, PACKED_ZSTD } Packing;
+typedef enum StreamPacking { PACKED_NOT, PACKED_GZIP, PACKED_ZSTD } StreamPacking;
 
-struct Stream {
+struct CopyStream {
     File     file;                     // fd is the caller's when is_borrowed
     bool     is_borrowed, is_regular, is_writing, is_made;     // made: a new file that goes when it is not finished
-    Packing  packing;
+    StreamPacking  packing;
     u64      size, offset;
     const _Atomic bool *cancel;
     char    *buffer;                   // packed bytes
@@ -42,9 +42,11 @@ static bool ends_in(const char *path, const char *suffix)
     return length > n && strcmp(path + length - n, suffix) == 0;
 }
 
-static Packing packing_of(const char *path)
+static StreamPacking packing_of(const char *path)
 {
-    return ends_in(path, ".gz") ? PACKED_GZIP : ends_in(path, ".zst") || ends_in(path, ".zstd") ? PACKED_ZSTD : PACKED_NOT;
+    if (ends_in(path, ".gz"))
+        return PACKED_GZIP;
+    return ends_in(path, ".zst") || ends_in(path, ".zstd") ? PACKED_ZSTD : PACKED_NOT;
 }
 
 const char *stream_compression(const char *bytes, size_t length)
@@ -64,14 +66,14 @@ static weft_status no_memory(Error *err)
     return fail(err, WEFT_OUT_OF_MEMORY, -1, "out of memory");
 }
 
-static weft_status damaged(const Stream *stream, const char *why, Error *err)
+static weft_status damaged(const CopyStream *stream, const char *why, Error *err)
 {
     return fail(err, WEFT_BAD_COPY, -1, "\"%s\" cannot be decompressed: %s", stream->file.path, why);
 }
 
-static weft_status stream_new(const char *path, int fd, Stream **out, Error *err)
+static weft_status stream_new(const char *path, int fd, CopyStream **out, Error *err)
 {
-    Stream *stream = calloc(1, sizeof *stream);
+    CopyStream *stream = calloc(1, sizeof *stream);
     *out = NULL;
     if (!stream)
         return no_memory(err);
@@ -88,7 +90,7 @@ static weft_status stream_new(const char *path, int fd, Stream **out, Error *err
     return WEFT_OK;
 }
 
-static void take_back(Stream *stream)
+static void take_back(CopyStream *stream)
 {
     if (stream->has_zip && stream->is_writing)
         deflateEnd(&stream->zip);
@@ -101,7 +103,7 @@ static void take_back(Stream *stream)
         file_close(&stream->file);
 }
 
-void stream_close(Stream *stream)
+void stream_close(CopyStream *stream)
 {
     if (!stream)
         return;
@@ -113,7 +115,7 @@ void stream_close(Stream *stream)
 
 // ---- reading --------------------------------------------------------------------------------------------------------
 
-static weft_status begin_unpacking(Stream *stream, Error *err)
+static weft_status begin_unpacking(CopyStream *stream, Error *err)
 {
     stream->buffer = malloc(BUFFER_BYTES);
     if (!stream->buffer)
@@ -126,7 +128,7 @@ static weft_status begin_unpacking(Stream *stream, Error *err)
     return stream->has_zip ? WEFT_OK : no_memory(err);
 }
 
-static weft_status open_read(Stream *stream, Error *err)
+static weft_status open_read(CopyStream *stream, Error *err)
 {
     struct stat info;
     if (!stream->is_borrowed)
@@ -144,7 +146,7 @@ static weft_status open_read(Stream *stream, Error *err)
     return stream->packing ? begin_unpacking(stream, err) : WEFT_OK;
 }
 
-weft_status stream_open_read(const char *path, int fd, const _Atomic bool *cancel, Stream **out, Error *err)
+weft_status stream_open_read(const char *path, int fd, const _Atomic bool *cancel, CopyStream **out, Error *err)
 {
     TRY(stream_new(path, fd, out, err));
     (*out)->cancel = cancel;
@@ -156,7 +158,7 @@ weft_status stream_open_read(const char *path, int fd, const _Atomic bool *cance
     return status;
 }
 
-static weft_status read_some(Stream *stream, char *to, size_t length, size_t *n_read, Error *err)
+static weft_status read_some(CopyStream *stream, char *to, size_t length, size_t *n_read, Error *err)
 {
     for (;;) {
         struct pollfd waiting = { .fd = stream->file.fd, .events = POLLIN };
@@ -180,7 +182,7 @@ static weft_status read_some(Stream *stream, char *to, size_t length, size_t *n_
     }
 }
 
-static weft_status unpack_gzip(Stream *stream, char *to, size_t length, size_t *n_made, Error *err)
+static weft_status unpack_gzip(CopyStream *stream, char *to, size_t length, size_t *n_made, Error *err)
 {
     z_stream *zip = &stream->zip;
     zip->next_in = (Bytef *)(void *)(stream->buffer + stream->at);
@@ -201,7 +203,7 @@ static weft_status unpack_gzip(Stream *stream, char *to, size_t length, size_t *
     return WEFT_OK;
 }
 
-static weft_status unpack_zstd(Stream *stream, char *to, size_t length, size_t *n_made, Error *err)
+static weft_status unpack_zstd(CopyStream *stream, char *to, size_t length, size_t *n_made, Error *err)
 {
     ZSTD_inBuffer in = { stream->buffer + stream->at, stream->n_buffer - stream->at, 0 };
     ZSTD_outBuffer out = { to, length, 0 };
@@ -215,7 +217,7 @@ static weft_status unpack_zstd(Stream *stream, char *to, size_t length, size_t *
 }
 
 // Until something came out, or the file is at its end and nothing is left in the library.
-static weft_status read_unpacked(Stream *stream, char *to, size_t length, size_t *n_read, Error *err)
+static weft_status read_unpacked(CopyStream *stream, char *to, size_t length, size_t *n_read, Error *err)
 {
     *n_read = 0;
     for (;;) {
@@ -237,7 +239,7 @@ static weft_status read_unpacked(Stream *stream, char *to, size_t length, size_t
     }
 }
 
-weft_status stream_read(Stream *stream, char *to, size_t length, size_t *n_read, Error *err)
+weft_status stream_read(CopyStream *stream, char *to, size_t length, size_t *n_read, Error *err)
 {
     *n_read = 0;
     while (*n_read < length) {
@@ -253,24 +255,24 @@ weft_status stream_read(Stream *stream, char *to, size_t length, size_t *n_read,
     return WEFT_OK;
 }
 
-bool stream_is_plain_file(const Stream *stream)
+bool stream_is_plain_file(const CopyStream *stream)
 {
     return stream->is_regular && !stream->packing;
 }
 
-u64 stream_size(const Stream *stream)
+u64 stream_size(const CopyStream *stream)
 {
     return stream->size;
 }
 
-u64 stream_offset(const Stream *stream)
+u64 stream_offset(const CopyStream *stream)
 {
     return stream->offset;
 }
 
 // ---- writing --------------------------------------------------------------------------------------------------------
 
-static weft_status begin_packing(Stream *stream, Error *err)
+static weft_status begin_packing(CopyStream *stream, Error *err)
 {
     stream->buffer = malloc(BUFFER_BYTES);
     if (!stream->buffer)
@@ -285,7 +287,7 @@ static weft_status begin_packing(Stream *stream, Error *err)
 }
 
 // A file that was there before is written over and stays, whatever happens; a new one goes when it cannot be finished.
-static weft_status open_write(Stream *stream, Error *err)
+static weft_status open_write(CopyStream *stream, Error *err)
 {
     if (!stream->is_borrowed) {
         struct stat info;
@@ -296,7 +298,7 @@ static weft_status open_write(Stream *stream, Error *err)
     return stream->packing ? begin_packing(stream, err) : WEFT_OK;
 }
 
-weft_status stream_open_write(const char *path, int fd, Stream **out, Error *err)
+weft_status stream_open_write(const char *path, int fd, CopyStream **out, Error *err)
 {
     TRY(stream_new(path, fd, out, err));
     (*out)->is_writing = true;
@@ -308,7 +310,7 @@ weft_status stream_open_write(const char *path, int fd, Stream **out, Error *err
     return status;
 }
 
-static weft_status pack_gzip(Stream *stream, const char *bytes, size_t length, bool is_end, Error *err)
+static weft_status pack_gzip(CopyStream *stream, const char *bytes, size_t length, bool is_end, Error *err)
 {
     z_stream *zip = &stream->zip;
     int code = Z_OK;
@@ -325,7 +327,7 @@ static weft_status pack_gzip(Stream *stream, const char *bytes, size_t length, b
     return WEFT_OK;
 }
 
-static weft_status pack_zstd(Stream *stream, const char *bytes, size_t length, bool is_end, Error *err)
+static weft_status pack_zstd(CopyStream *stream, const char *bytes, size_t length, bool is_end, Error *err)
 {
     ZSTD_inBuffer in = { bytes, length, 0 };
     for (;;) {
@@ -339,7 +341,7 @@ static weft_status pack_zstd(Stream *stream, const char *bytes, size_t length, b
     }
 }
 
-static weft_status write_piece(Stream *stream, const char *bytes, size_t length, bool is_end, Error *err)
+static weft_status write_piece(CopyStream *stream, const char *bytes, size_t length, bool is_end, Error *err)
 {
     switch (stream->packing) {
     case PACKED_GZIP: return pack_gzip(stream, bytes, length, is_end, err);
@@ -348,7 +350,7 @@ static weft_status write_piece(Stream *stream, const char *bytes, size_t length,
     }
 }
 
-weft_status stream_write(Stream *stream, const char *bytes, size_t length, Error *err)
+weft_status stream_write(CopyStream *stream, const char *bytes, size_t length, Error *err)
 {
     while (length > 0) {
         const size_t piece = MIN_OF(length, (size_t)1 << 30);                  // zlib counts in 32 bits
@@ -359,7 +361,7 @@ weft_status stream_write(Stream *stream, const char *bytes, size_t length, Error
     return WEFT_OK;
 }
 
-weft_status stream_finish(Stream *stream, Error *err)
+weft_status stream_finish(CopyStream *stream, Error *err)
 {
     weft_status status = write_piece(stream, "", 0, true, err);
     if (!status)

@@ -15,19 +15,19 @@
 
 #include "base/base.h"
 
-typedef struct Stream Stream;
+typedef struct CopyStream CopyStream;
 
 // FD 0 or more: that descriptor, which stays open; PATH is then only its name in messages.
-weft_status stream_open_read(const char *path, int fd, const _Atomic bool *cancel, Stream **out, Error *err);
-weft_status stream_read(Stream *stream, char *to, size_t length, size_t *n_read, Error *err);
-bool        stream_is_plain_file(const Stream *stream);      // a regular file that is not compressed: can be read anywhere
-u64         stream_size(const Stream *stream);               // of a regular file, as it lies there; else 0
-u64         stream_offset(const Stream *stream);             // bytes of it that were read
+weft_status stream_open_read(const char *path, int fd, const _Atomic bool *cancel, CopyStream **out, Error *err);
+weft_status stream_read(CopyStream *stream, char *to, size_t length, size_t *n_read, Error *err);
+bool        stream_is_plain_file(const CopyStream *stream);      // a regular file that is not compressed
+u64         stream_size(const CopyStream *stream);               // of a regular file, as it lies there; else 0
+u64         stream_offset(const CopyStream *stream);             // bytes of it that were read
 
-weft_status stream_open_write(const char *path, int fd, Stream **out, Error *err);
-weft_status stream_write(Stream *stream, const char *bytes, size_t length, Error *err);
-weft_status stream_finish(Stream *stream, Error *err);       // all is with the system; the stream is closed, also on failure
-void        stream_close(Stream *stream);                    // NULL is fine
+weft_status stream_open_write(const char *path, int fd, CopyStream **out, Error *err);
+weft_status stream_write(CopyStream *stream, const char *bytes, size_t length, Error *err);
+weft_status stream_finish(CopyStream *stream, Error *err);       // closes it, also on failure
+void        stream_close(CopyStream *stream);                    // NULL is fine
 
 // "gzip" and the like, when the bytes begin as such a file does; NULL: they do not.
 const char *stream_compression(const char *bytes, size_t length);

@@ -62,8 +62,8 @@ static CopyOptions csv_options(void)
 static weft_status copy_file(Fixture *fixture, const char *path, CopyOptions options)
 {
     error_clear(&fixture->err);
-    const weft_status status = copy_from_file(fixture->store, fixture->pool, &fixture->budget, "t", path, &options, NULL,
-                                              NULL, &fixture->figures, &fixture->err);
+    const weft_status status = copy_from_file(fixture->store, fixture->pool, &fixture->budget, "t", path, &options,
+                                              NULL, NULL, &fixture->figures, &fixture->err);
     fixture->n_rows = fixture->figures.n_rows;
     return status;
 }
