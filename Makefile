@@ -65,7 +65,11 @@ shell_sources := $(wildcard src/shell/*.c)
 lib_sources := $(filter-out $(shell_sources),$(wildcard src/*/*.c))
 # The words of kernel text go into the library as text: src/kernel/cpu.h becomes kernel_cpu_text.
 kernel_headers := $(filter-out src/kernel/kernel.h,$(wildcard src/kernel/*.h))
-gen_sources := $(kernel_headers:src/kernel/%.h=$(BUILD)/gen/kernel_%.c) $(BUILD)/gen/math_text.c
+# So do the kernels of the lab: src/lab/kernels/md5.cu becomes lab_md5_text.
+lab_kernels := $(wildcard src/lab/kernels/*.cu)
+gen_sources := $(kernel_headers:src/kernel/%.h=$(BUILD)/gen/kernel_%.c) $(BUILD)/gen/math_text.c \
+               $(BUILD)/gen/wide_text.c $(BUILD)/gen/math_wide_text.c \
+               $(lab_kernels:src/lab/kernels/%.cu=$(BUILD)/gen/lab_%.c) $(BUILD)/gen/lab_kernel_args.c
 unit_sources := $(wildcard tests/unit/test_*.c)
 example_sources := $(wildcard examples/*.c)
 # Not the words themselves: they are macros beyond what clang-format understands.
@@ -148,7 +152,7 @@ bench: ## build and run the benchmarks (bench/run; ARGS=... are passed on, as in
 
 gpu-test: ## the tests that matter to a GPU, on the GPU (scripts/gpu-test; ARGS="slt ssb" runs only these parts)
 	@scripts/deps test
-	@+$(MAKE) --no-print-directory all peer-programs $(BUILD)/stress/stress $(addprefix $(BUILD)/gpu/,compile_times fused cubed sieved tables lost)
+	@+$(MAKE) --no-print-directory all peer-programs $(BUILD)/stress/stress $(addprefix $(BUILD)/gpu/,compile_times fused cubed sieved tables scheduled occupancy lost)
 	@BUILD='$(BUILD)' scripts/gpu-test $(ARGS)
 
 gpu-bench: ## the tables of bench/gpu: SSB SF 20 on the GPU, single, at once, streamed, beside DuckDB (ARGS=... as of bench/gpu/run.sh)
@@ -234,9 +238,26 @@ $(BUILD)/gen/kernel_%.c: src/kernel/%.h scripts/embed
 	@mkdir -p $(@D)
 	$(Q)scripts/embed kernel_$*_text $< >$@
 
+$(BUILD)/gen/lab_%.c: src/lab/kernels/%.cu scripts/embed
+	@mkdir -p $(@D)
+	$(Q)scripts/embed lab_$*_text $< >$@
+
+$(BUILD)/gen/lab_kernel_args.c: src/lab/kernel_args.h scripts/embed
+	@mkdir -p $(@D)
+	$(Q)scripts/embed lab_kernel_args_text $< >$@
+
 $(BUILD)/gen/math_text.c: src/base/math_text.h scripts/embed
 	@mkdir -p $(@D)
 	$(Q)scripts/embed math_text $< >$@
+
+$(BUILD)/gen/wide_text.c: src/base/wide_text.h scripts/embed
+	@mkdir -p $(@D)
+	$(Q)scripts/embed wide_text $< >$@
+
+$(BUILD)/gen/math_wide_text.c: src/base/math_text.h src/base/wide_text.h scripts/embed
+	@mkdir -p $(@D)
+	$(Q)cat src/base/math_text.h src/base/wide_text.h >$(@D)/math_wide_text.h
+	$(Q)scripts/embed math_wide_text $(@D)/math_wide_text.h >$@
 
 $(BUILD)/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/settings
 	$(call say,CC,$<)

@@ -1,6 +1,6 @@
 # Benchmark programs; included by the Makefile after tests/peer/rules.mk, whose objects they share.
 
-bench_programs := $(BUILD)/bench/ssb $(BUILD)/bench/tpch $(BUILD)/bench/concurrency $(BUILD)/bench/gpu
+bench_programs := $(BUILD)/bench/ssb $(BUILD)/bench/tpch $(BUILD)/bench/concurrency $(BUILD)/bench/gpu $(BUILD)/bench/schedule
 
 .PHONY: bench-programs
 bench-programs: $(bench_programs)
@@ -9,6 +9,8 @@ $(BUILD)/bench/ssb: $(BUILD)/obj/bench/ssb/ssb.o $(BUILD)/obj/bench/hot.o
 $(BUILD)/bench/tpch: $(BUILD)/obj/bench/tpch/tpch.o $(BUILD)/obj/bench/hot.o
 $(BUILD)/bench/concurrency: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard bench/concurrency/*.c))
 $(BUILD)/bench/gpu: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard bench/gpu/*.c)) $(patsubst %,$(BUILD)/obj/bench/concurrency/%.o,crew draw) $(BUILD)/obj/src/shell/gen_load.o
+
+$(BUILD)/bench/schedule: $(BUILD)/obj/bench/schedule/schedule.o
 
 $(bench_programs): $(BUILD)/obj/bench/bench.o $(peer_objects) $(internals)
 	@mkdir -p $(@D)

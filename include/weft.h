@@ -35,6 +35,7 @@ extern "C" {
     X(UNSUPPORTED,         "0A000", "feature is not supported")                \
     X(BAD_COPY,            "22P04", "file does not have the expected form")    \
     X(BAD_TEXT,            "22P02", "text is not a value of the type")         \
+    X(TEXT_TOO_LONG,       "22001", "text is longer than its column allows")   \
     X(OUT_OF_RANGE,        "22003", "value is out of range of its type")       \
     X(DIVISION_BY_ZERO,    "22012", "division by zero")                        \
     X(BAD_DATETIME,        "22007", "text is not a date")                      \
@@ -43,8 +44,13 @@ extern "C" {
     X(BAD_ENCODING,        "22021", "text is not UTF-8")                       \
     X(INVALID_PARAMETER,   "22023", "setting or option has no such value")     \
     X(BAD_LIMIT,           "2201W", "limit is negative")                       \
+    X(BAD_FRAME,           "22013", "frame of a window is not valid")          \
+    X(BAD_NTILE,           "22014", "ntile of less than one")                  \
+    X(BAD_NTH_VALUE,       "22016", "nth_value of less than one")              \
+    X(NULL_NOT_ALLOWED,    "22004", "null where a value is needed")            \
     X(BAD_POWER,           "2201F", "no real number is the root or power")     \
     X(BAD_LOGARITHM,       "2201E", "logarithm of zero or a negative number")  \
+    X(SUBSTRING_ERROR,     "22011", "length of a substring is negative")       \
     X(NOT_NULL_VIOLATION,  "23502", "null in a column that forbids it")        \
     X(CARDINALITY,         "21000", "more than one row where one was expected") \
     X(SYNTAX_ERROR,        "42601", "syntax error")                            \
@@ -64,6 +70,7 @@ extern "C" {
     X(TYPE_MISMATCH,       "42804", "types do not fit")                        \
     X(CANNOT_COERCE,       "42846", "type cannot be cast to the other")        \
     X(GROUPING_ERROR,      "42803", "column must be grouped or aggregated")    \
+    X(WINDOWING_ERROR,     "42P20", "window function is not allowed here")     \
     X(INVALID_REFERENCE,   "42P10", "position is not in the select list")      \
     X(INVALID_NAME,        "42602", "name is not valid")                       \
     X(TOO_MANY_COLUMNS,    "54011", "too many columns")                        \

@@ -117,7 +117,7 @@ u64   hash_bytes(const void *bytes, size_t length);         // xxh3, 64 bits
 // ---- faults: make the Nth call fail ---------------------------------------------------------------------------------
 // WEFT_FAULT="file:12" in the environment does the same for a whole process; "file:12+" fails all calls from the 12th.
 
-typedef enum FaultKind { FAULT_FILE, FAULT_MEMORY, FAULT_COMPILE, FAULT_N } FaultKind;
+typedef enum FaultKind { FAULT_FILE, FAULT_MEMORY, FAULT_COMPILE, FAULT_SOLVE, FAULT_N } FaultKind;
 
 void fault_set(FaultKind kind, i64 nth, bool and_all_after); // nth counts from 1; 0 switches faults of that kind off
 bool fault_now(FaultKind kind);                              // counts one call; true when it must fail
@@ -270,6 +270,15 @@ double math_round(double x);                                // half away from ze
 double math_trunc(double x);
 
 extern const char math_text[];                              // math_text.h, for the compilers of kernels
+
+// ---- numbers of 128 bits as two words (wide_text.h) -----------------------------------------------------------------
+
+int    wide_multiply(i64 a_high, i64 a_low, i64 b_high, i64 b_low, i64 *high, i64 *low);       // 0: beyond 128 bits
+// A / B rounded half away from zero, or (IS_REST) what is left when it is cut towards zero.  B is not 0.
+void   wide_divide(i64 a_high, i64 a_low, i64 b_high, i64 b_low, int is_rest, i64 *high, i64 *low);
+double wide_to_f64(i64 high, i64 low);                      // the nearest double
+
+extern const char wide_text[], math_wide_text[];            // wide_text.h; both headers
 
 // ---- log: WEFT_LOG=debug|info|warn in the environment, to standard error --------------------------------------------
 

@@ -231,9 +231,9 @@ u64 launch_count_groups(const Launch *launch)
 {
     const Woven *woven = launch->woven;
     u64          n_groups = 0;
-    if (woven->group_kind != GROUP_ARRAY) return launch->groups.n_groups;
-    const void *seen = launch->groups.state[woven->seen];
-    for (u64 g = 0; g < launch->groups.n_groups; g++)
+    if (woven->group_kind != GROUP_ARRAY) return launch->out.groups.n_groups;
+    const void *seen = launch->out.groups.state[woven->seen];
+    for (u64 g = 0; g < launch->out.groups.n_groups; g++)
         n_groups += woven->state[woven->seen].bytes == 1 ? ((const u8 *)seen)[g] != 0 : ((const i64 *)seen)[g] != 0;
     return n_groups;
 }
@@ -299,8 +299,8 @@ static weft_status merge_groups(CpuRun *run)
     const weft_status status = merge_sets(run, into, sets, n_sets, n_groups);
     free(sets);
     if (status) return status;
-    run->launch->groups = run->merged.state ? run->merged : groups_of(into);
-    run->launch->rows_out = launch_count_groups(run->launch);
+    run->launch->out.groups = run->merged.state ? run->merged : groups_of(into);
+    run->launch->out.rows_out = launch_count_groups(run->launch);
     return WEFT_OK;
 }
 
@@ -361,15 +361,15 @@ static weft_status merge_rows(CpuRun *run, Error *err)
     for (int n = 0; n < launch->n_slots; n++)
         n_rows += run->workers[n].n_used, n_segments += run->workers[n].n_segments;
     SlotWorker *only = first_open(run);
-    launch->rows_out = n_rows;
-    launch->rows = (RowSet){ .n_rows = n_rows, .columns = only->args.state };
+    launch->out.rows_out = n_rows;
+    launch->out.rows = (RowSet){ .n_rows = n_rows, .columns = only->args.state };
     if (only->n_used == n_rows && is_in_order(only)) return WEFT_OK;
     PlacedSegment *pieces = malloc((n_segments + 1) * sizeof *pieces);
     const u64 n_pieces = collect_pieces(run, pieces);
     void    **columns = calloc((size_t)woven->n_state + 1, sizeof *columns);
     weft_status status = WEFT_OK;
     run->rows_merged = true;
-    launch->rows.columns = columns;
+    launch->out.rows.columns = columns;
     for (int s = 0; s < woven->n_state && !status; s++)
         status = mem_alloc(launch->budget, n_rows * slot_bytes(woven, s) + 8, &columns[s], err);
     RowCopy   copy = { run, pieces, n_pieces, team_split(&launch->team, n_rows).n_parts, columns };
@@ -566,13 +566,14 @@ static void cpu_free_launch(Device *device, Launch *launch)
     run->launch = launch;              // it may have been moved since the run
     if (run->rows_merged) {
         for (int s = 0; s < launch->woven->n_state; s++)
-            mem_free(launch->budget, launch->rows.columns[s], launch->rows.n_rows * slot_bytes(launch->woven, s) + 8);
-        free(launch->rows.columns);
+            mem_free(launch->budget, launch->out.rows.columns[s],
+                     launch->out.rows.n_rows * slot_bytes(launch->woven, s) + 8);
+        free(launch->out.rows.columns);
     }
     if (run->merged.state) groups_free(launch->woven, launch->budget, &run->merged);
     for (int n = 0; n < launch->n_slots; n++)
         if (run->workers[n].is_open) close_worker(run, &run->workers[n]);
-    free(launch->counts);
+    free(launch->out.counts);
     free(run->workers);
     free(run);
     launch->memory = NULL;
@@ -581,13 +582,13 @@ static void cpu_free_launch(Device *device, Launch *launch)
 static void add_up(CpuRun *run)
 {
     Launch *launch = run->launch;
-    launch->counts = calloc((size_t)launch->woven->n_counts + 1, sizeof(u64));
-    launch->n_workers = 0;
+    launch->out.counts = calloc((size_t)launch->woven->n_counts + 1, sizeof(u64));
+    launch->out.n_workers = 0;
     for (int n = 0; n < launch->n_slots; n++) {
         if (!run->workers[n].is_open) continue;
-        launch->n_workers++;
-        for (int c = 0; c < launch->woven->n_counts; c++) launch->counts[c] += run->workers[n].args.counts[c];
-        for (int t = 0; t < 2; t++) launch->morsels[t] += run->workers[n].morsels[t];
+        launch->out.n_workers++;
+        for (int c = 0; c < launch->woven->n_counts; c++) launch->out.counts[c] += run->workers[n].args.counts[c];
+        for (int t = 0; t < 2; t++) launch->out.morsels[t] += run->workers[n].morsels[t];
     }
 }
 
@@ -726,7 +727,7 @@ static weft_status cpu_finish(Device *device, Launch *launch, Error *err)
     status = first_error(run, err);
     if (!status) status = launch->sink == SINK_GROUPS ? merge_groups(run) : merge_rows(run, err);
     if (status && !err->status) *err = first_open(run)->error;
-    launch->time_ms = time_now_ms() - run->start_ms;
+    launch->out.time_ms = time_now_ms() - run->start_ms;
     return status;
 }
 

@@ -1,418 +1,80 @@
-// cuda.c - an NVIDIA GPU as a device: opened, used, lost, closed.
-//
-// Everything a query needs of the driver is taken when the device is opened: one pool of memory, streams, pinned
-// stages, slots for runs, events for 64 launches at once (more make theirs, which are kept for the next ones; EXPLAIN
-// ANALYZE makes its own).  A query takes frames of the pool and gives them back.
-//
-// A failed check in the kernel, a cancel and a damaged chunk fail the query.  Errors of the driver, its compiler or the
-// pool only refuse the launch, and the CPU runs it.  After an error that is sticky by the driver's manual every call
-// fails, so the device is marked lost and refuses all that comes; other launches that were on it find out by
-// themselves.
+// cuda.c - an NVIDIA GPU: its driver's calls, its properties and its context.  What is done with it is in gpu.c.
 
 #include "device/cuda_int.h"
 #include "kernel/kernel.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <string.h>
 
-#define POOL_SHARE     80              // percent of the memory that is free
-#define POOL_LEAST     ((u64)1 << 20)
-#define PINNED_SHARE   50              // percent of the host's memory
-#define COPIERS_MOST   14
-#define FETCHERS_MOST  14
-#define SMALL_ROWS     ((u64)8 << 20)  // of a scan that goes first
-#define FIRST_PRIORITY (-100)          // the driver takes the highest that it has
-#define COMPILE_MS     150.0           // expected of the first compile
+_Static_assert((int)GPU_SUCCESS == (int)CU_SUCCESS && (int)GPU_OUT_OF_MEMORY == (int)CU_OUT_OF_MEMORY &&
+                   (int)GPU_NOT_READY == (int)CU_NOT_READY,
+               "results are CUDA's");
+_Static_assert((int)GPU_STREAM_NON_BLOCKING == (int)CU_STREAM_NON_BLOCKING &&
+                   (int)GPU_EVENT_BLOCKING_SYNC == (int)CU_EVENT_BLOCKING_SYNC &&
+                   (int)GPU_EVENT_DISABLE_TIMING == (int)CU_EVENT_DISABLE_TIMING &&
+                   (int)GPU_HOST_PORTABLE == (int)CU_HOST_PORTABLE &&
+                   (int)GPU_REGISTER_PORTABLE == (int)CU_REGISTER_PORTABLE &&
+                   (int)GPU_REGISTER_DEVICE_MAP == (int)CU_REGISTER_DEVICE_MAP,
+               "flags are CUDA's");
 
-CuAddress gpu_address(const Gpu *gpu, u64 at) { return gpu->memory + at; }
+// ---- calls ----------------------------------------------------------------------------------------------------------
 
-// ---- errors ---------------------------------------------------------------------------------------------------------
-
-// When the program ends while a thread of the device works, that is logged for debugging only.
-static void lose(Gpu *gpu, const Error *err, bool is_ending)
+static GpuResult copy_batch(GpuAddress *to, GpuAddress *from, size_t *bytes, size_t count, GpuStream stream)
 {
-    pthread_mutex_lock(&gpu->stage_lock);          // is_lost and its reason become visible together
-    const bool is_first = !atomic_exchange(&gpu->is_lost, true);
-    if (is_first) gpu->lost_error = *err;
-    pthread_mutex_unlock(&gpu->stage_lock);
-    if (is_first && is_ending) log_debug("device %s went with the program: %s", gpu->name, err->message);
-    else if (is_first)
-        log_warn("device %s is lost: %s; queries run on the CPU until Weft is started anew", gpu->name, err->message);
+    CuCopyAttributes attributes = { .source_order = CU_SOURCE_ORDER_STREAM };
+    size_t           first = 0;
+    return cuda_driver()->MemcpyBatchAsync(to, from, bytes, count, &attributes, &first, 1, stream);
 }
 
-void gpu_lose(Gpu *gpu, const Error *err) { lose(gpu, err, false); }
-
-weft_status gpu_check(Gpu *gpu, CuResult result, const char *call, Error *err)
+static void take_calls(CudaGpu *cuda)
 {
-    if (result == CU_SUCCESS) return WEFT_OK;
-    const weft_status status = cuda_check(gpu->cu, result, call, err);
-    if (!cuda_is_sticky(result)) return status;
-    // Tried on an H200: neither the context's last release nor a reset mends it, and contexts beside it fail, too.
-    gpu->is_gone = true;
-    error_hint(err,
-               "The driver refuses all that this process asks of it from now on; a new process finds the GPU again.");
-    lose(gpu, err, result == CU_DEINITIALIZED);
-    return status;
+#define CUDA_TAKE(field, parameters) .field = cuda->cu->field,
+    cuda->calls = (GpuCalls){ GPU_CALLS(CUDA_TAKE).MemcpyBatchAsync = cuda->cu->MemcpyBatchAsync ? copy_batch : NULL };
+#undef CUDA_TAKE
+    cuda->gpu.calls = &cuda->calls;
 }
 
-static void lost_reason(Gpu *gpu, char *why, size_t capacity)
+static weft_status check(GpuResult result, const char *call, Error *err)
 {
-    pthread_mutex_lock(&gpu->stage_lock);
-    snprintf(why, capacity, "device %s was lost: %.200s", gpu->name, gpu->lost_error.message);
-    pthread_mutex_unlock(&gpu->stage_lock);
+    char name[80];
+    snprintf(name, sizeof name, "cu%s", call);
+    return cuda_check(cuda_driver(), result, name, err);
 }
 
-bool cuda_is_lost(const Device *device, char *why, size_t capacity)
-{
-    Gpu *gpu = (Gpu *)(uintptr_t)device;
-    if (!gpu->is_lost) return false;
-    if (why) lost_reason(gpu, why, capacity);
-    return true;
-}
-
-weft_status gpu_enter(Gpu *gpu, Error *err)
-{
-    char why[300];
-    if (cuda_is_lost(&gpu->device, why, sizeof why)) return fail(err, WEFT_DEVICE_FAILED, -1, "%s", why);
-    GPU_TRY(gpu, CtxSetCurrent, (gpu->context), err);
-    return WEFT_OK;
-}
-
-CuContext gpu_visit(const Gpu *gpu)
-{
-    CuContext before = NULL;
-    gpu->cu->CtxGetCurrent(&before);
-    return before;
-}
-
-void gpu_leave(const Gpu *gpu, CuContext before)
-{
-    if (before != gpu->context) gpu->cu->CtxSetCurrent(before);
-}
-
-// ---- a scan ---------------------------------------------------------------------------------------------------------
-
-static u8 *take_pinned_slot(Gpu *gpu)
-{
-    pthread_mutex_lock(&gpu->slots_lock);
-    const bool has_one = gpu->pinned_taken != UINT64_MAX;
-    const int  slot = has_one ? __builtin_ctzll(~gpu->pinned_taken) : 0;
-    gpu->pinned_taken |= (u64)1 << slot;
-    pthread_mutex_unlock(&gpu->slots_lock);
-    return has_one ? gpu->pinned_slots + (u64)slot * PINNED_SLOT_BYTES : NULL;
-}
-
-static void give_pinned_slot(Gpu *gpu, const u8 *slot)
-{
-    if (!slot) return;
-    ASSERT(slot >= gpu->pinned_slots && slot < gpu->pinned_slots + N_PINNED_SLOTS * PINNED_SLOT_BYTES);
-    pthread_mutex_lock(&gpu->slots_lock);
-    gpu->pinned_taken &= ~((u64)1 << ((u64)(slot - gpu->pinned_slots) / PINNED_SLOT_BYTES));
-    pthread_mutex_unlock(&gpu->slots_lock);
-}
-
-// Making an event takes the driver longer than all that is done with it.
-static weft_status take_event(Gpu *gpu, CuEvent *event, Error *err)
-{
-    pthread_mutex_lock(&gpu->slots_lock);
-    *event = gpu->n_events ? gpu->events[--gpu->n_events] : NULL;
-    pthread_mutex_unlock(&gpu->slots_lock);
-    if (!*event) GPU_TRY(gpu, EventCreate, (event, CU_EVENT_DISABLE_TIMING), err);
-    return WEFT_OK;
-}
-
-static void give_event(Gpu *gpu, CuEvent event)
-{
-    pthread_mutex_lock(&gpu->slots_lock);
-    const bool has_room = gpu->n_events < N_EVENTS_KEPT;
-    if (has_room) gpu->events[gpu->n_events++] = event;
-    pthread_mutex_unlock(&gpu->slots_lock);
-    if (!has_room) gpu->cu->EventDestroy(event);
-}
-
-static GpuRun *new_run(Gpu *gpu, Launch *launch)
-{
-    GpuRun      *run = calloc(1, sizeof *run);
-    const Woven *woven = launch->woven;
-    const int    n_chunks = launch->source->n_chunks;
-    *run = (GpuRun){ .gpu = gpu, .launch = launch };
-    pthread_cond_init(&run->issued, NULL);
-    run->wants = calloc((size_t)n_chunks + 1, sizeof *run->wants);
-    run->slot_at = calloc((size_t)woven->n_state + 1, sizeof *run->slot_at);
-    run->cells = calloc((size_t)woven->n_state + 1, sizeof *run->cells);
-    run->spots = calloc((size_t)woven->n_tables + 1, sizeof *run->spots);
-    run->tables = calloc((size_t)woven->n_tables + 1, sizeof *run->tables);
-    for (int c = 0; c < n_chunks; c++) {
-        if (!launch_wants_chunk(launch, c)) {
-            launch->chunks_skipped++;
-            continue;
-        }
-        run->n_chunks_wanted++;
-        run->rows_wanted += launch->source->chunks[c]->n_rows;
-        const u64 bytes = launch_column_bytes(launch, c);
-        run->bytes_wanted += bytes;
-        if (launch->source->kept) continue;            // its columns are in the pool already
-        run->chunk_bytes = MAX_OF(run->chunk_bytes, bytes + (u64)woven->n_columns * FRAME_BYTES);
-    }
-    run->number = gpu->n_launches++;
-    run->pinned = take_pinned_slot(gpu);
-    run->stream_number = (int)(run->number % N_SMALL_STREAMS) + (run->rows_wanted < SMALL_ROWS ? 0 : N_SMALL_STREAMS);
-    run->stream = gpu->streams[run->stream_number];
-    return run;
-}
-
-static void free_run(GpuRun *run)
-{
-    ASSERT(!run->has_block && !run->is_attached);
-    pthread_cond_destroy(&run->issued);
-    give_pinned_slot(run->gpu, run->pinned);
-    free(run->wants);
-    free(run->slot_at);
-    free(run->cells);
-    free(run->spots);
-    free(run->tables);
-    free(run->timers);
-    free(run);
-}
-
-static void forget_progress(Launch *launch)
-{
-    launch->chunks_read = 0, launch->rows_in = 0, launch->bytes_read = 0;
-    launch->gpu.n_repeats++;
-}
-
-// Memory is given back after it.  A device that cannot say that it is done with it is as good as lost.
-void gpu_wait_for(Gpu *gpu, CuStream stream)
-{
-    Error why = { 0 };
-    bool  is_done = false;
-    for (int t = 0; t < CALL_TRIES && !is_done && !gpu->is_lost; t++)
-        is_done = !gpu_check(gpu, gpu->cu->StreamSynchronize(stream), "cuStreamSynchronize", &why);
-    if (!is_done && !gpu->is_lost) gpu_lose(gpu, &why);
-}
-
-void run_wait_quietly(GpuRun *run) { gpu_wait_for(run->gpu, run->stream); }
-
-static weft_status run_once(GpuRun *run, bool *again, Error *err)
-{
-    weft_status status = launch_open(run, err);
-    if (!status) status = scan_ride(run, err);
-    if (!status) launch_admit_others(run);           // its columns need no more room
-    if (!status) status = launch_ask_back(run, err);
-    if (!status) status = scan_wait(run, err);
-    if (!status) status = launch_results(run, again, err);
-    if (status) run_wait_quietly(run);
-    // Else with its rows, when they are no longer wanted.
-    if (status || *again || !run->launch->keeps_rows) launch_close(run);
-    return status;
-}
-
-// EXPLAIN ANALYZE leaves out times that the driver does not give.
-void run_read_timers(GpuRun *run)
-{
-    Gpu *gpu = run->gpu;
-    for (int t = 0; t < run->n_timers; t++) {
-        float ms = 0;
-        if (t % 2 == 0 && t + 1 < run->n_timers &&
-            gpu->cu->EventElapsedTime(&ms, run->timers[t], run->timers[t + 1]) == CU_SUCCESS)
-            run->launch->gpu.kernel_ms += ms;
-    }
-    for (int t = 0; t < run->n_timers; t++) gpu->cu->EventDestroy(run->timers[t]);
-    run->n_timers = 0;
-}
-
-static weft_status run_until_done(GpuRun *run, Error *err)
-{
-    bool        again = true;
-    weft_status status = WEFT_OK;
-    while (again && !status) {
-        // gpu_list looks at what lies beside it, and a compiler may read both at once.
-        pthread_mutex_lock(&run->gpu->lock);
-        run->is_crowded = false;
-        pthread_mutex_unlock(&run->gpu->lock);
-        status = run_once(run, &again, err);
-        if (status == WEFT_OUT_OF_MEMORY && run->is_crowded && launch_wait_for_room(run))
-            *err = (Error){ 0 }, again = true, status = WEFT_OK;
-        if (again && !status) forget_progress(run->launch);
-    }
-    launch_admit_others(run);
-    return status;
-}
-
-// EXPLAIN ANALYZE: rows that left each step.  Counting makes a kernel up to a third slower, so it is timed without and
-// then runs again.
-static weft_status count_steps(GpuRun *run, Error *err)
-{
-    Launch      *launch = run->launch;
-    const Launch timed = *launch;
-    const double start = time_now_ms();
-    run->is_timed = false, run->is_counted = true;
-    launch_free_results(run);
-    if (run->has_block) launch_close(run);
-    const weft_status status = run_until_done(run, err);
-    launch->gpu = timed.gpu, launch->chunks_read = timed.chunks_read, launch->rows_in = timed.rows_in,
-    launch->bytes_read = timed.bytes_read;
-    launch->gpu.count_ms = time_now_ms() - start;
-    return status;
-}
-
-static weft_status run_launch(GpuRun *run, Error *err)
-{
-    Gpu         *gpu = run->gpu;
-    const double start = time_now_ms();
-    TRY(gpu_enter(gpu, err));
-    TRY(kernel_get(gpu, run, err));
-    TRY(kernel_shape(gpu, run, err));
-    run->launch->compile_ms = time_now_ms() - start;
-    TRY(take_event(gpu, &run->done, err));
-    run->is_timed = run->launch->is_explained;
-    weft_status status = run_until_done(run, err);
-    run_read_timers(run);
-    run->launch->time_ms = time_now_ms() - start - run->launch->compile_ms;
-    if (!status && run->launch->is_explained && run->launch->woven->n_counts) status = count_steps(run, err);
-    give_event(gpu, run->done);
-    return status;
-}
-
-static bool is_device_fault(weft_status status)
-{
-    return status == WEFT_DEVICE_FAILED || status == WEFT_NO_DEVICE || status == WEFT_KERNEL_BUILD ||
-           status == WEFT_OUT_OF_MEMORY;
-}
-
-static void gpu_free_launch(Device *device, Launch *launch)
-{
-    GpuRun *run = launch->memory;
-    (void)device;
-    if (!run) return;
-    run->launch = launch;              // it may have been moved since
-    launch_free_results(run);
-    if (run->has_block) launch_close(run);
-    free_run(run);
-    launch->memory = NULL;
-}
-
-static weft_status gpu_scan(Device *device, Launch *launch, Error *err)
-{
-    Gpu            *gpu = (Gpu *)device;
-    Error           own = { 0 };
-    const CuContext before = gpu_visit(gpu);
-    launch->memory = new_run(gpu, launch);
-    figures_begin(launch->memory);
-    const weft_status status = run_launch(launch->memory, &own);
-    figures_end(launch->memory);
-    gpu_leave(gpu, before);
-    if (!status) return WEFT_OK;
-    if (is_device_fault(status)) {
-        gpu_free_launch(device, launch);
-        snprintf(launch->refused, sizeof launch->refused, "%.290s", own.message);
-        return WEFT_OK;
-    }
-    if (!err->status) *err = own;
-    return err->status;
-}
-
-static weft_status fetch_rows(GpuRun *run, Error *err)
-{
-    TRY(gpu_enter(run->gpu, err));
-    const weft_status status = launch_fetch_rows(run, err);
-    if (status) run_wait_quietly(run);
-    launch_close(run);
-    return status;
-}
-
-static weft_status gpu_fetch_rows(Device *device, Launch *launch, Error *err)
-{
-    Gpu            *gpu = (Gpu *)device;
-    GpuRun         *run = launch->memory;
-    const CuContext before = gpu_visit(gpu);
-    run->launch = launch;
-    const weft_status status = fetch_rows(run, err);
-    gpu_leave(gpu, before);
-    return status;
-}
-
-static double gpu_wait_ms(Device *device, const Launch *launch) { return kernel_wait_ms((Gpu *)device, launch); }
-static void gpu_get_ready(Device *device) { ready_begin((Gpu *)device); }
+static bool is_ending(GpuResult result) { return result == CU_DEINITIALIZED; }
 
 // ---- opening --------------------------------------------------------------------------------------------------------
 
-// "50%", "12.5 %"
-static bool parse_share(const char *text, double *percent)
+// What the model is to know of the card.  A driver that does not say is no failure: then nothing is predicted.
+static void read_limits(CudaGpu *cuda)
 {
-    char *end;
-    if (*text < '0' || *text > '9' || strpbrk(text, "xX")) return false;       // strtod takes 0x10 for a number
-    *percent = MIN_OF(strtod(text, &end), 1e6);            // whatever is more than all is the same
-    while (*end == ' ') end++;
-    return strcmp(end, "%") == 0;
+    DriverReport report = { .major = cuda->gpu.major, .minor = cuda->gpu.minor };
+    Error        why = { 0 };
+    const struct { int *to, attribute;
+    } wanted[] = {
+        { &report.n_multiprocessors, CU_DEVICE_MULTIPROCESSORS },
+        { &report.threads_per_warp, CU_DEVICE_WARP_SIZE },
+        { &report.threads_per_block, CU_DEVICE_THREADS_PER_BLOCK },
+        { &report.threads_per_multiprocessor, CU_DEVICE_THREADS_PER_MULTIPROCESSOR },
+        { &report.blocks_per_multiprocessor, CU_DEVICE_BLOCKS_PER_MULTIPROCESSOR },
+        { &report.registers_per_block, CU_DEVICE_REGISTERS_PER_BLOCK },
+        { &report.registers_per_multiprocessor, CU_DEVICE_REGISTERS_PER_MULTIPROCESSOR },
+        { &report.shared_per_block, CU_DEVICE_SHARED_PER_BLOCK_OPTIN },
+        { &report.shared_per_multiprocessor, CU_DEVICE_SHARED_PER_MULTIPROCESSOR },
+        { &report.shared_reserved, CU_DEVICE_SHARED_RESERVED_PER_BLOCK },
+    };
+    for (int i = 0; i < COUNT_OF(wanted); i++)
+        if (cuda->cu->DeviceGetAttribute(wanted[i].to, wanted[i].attribute, cuda->handle)) *wanted[i].to = 0;
+    cuda->gpu.has_limits = limits_of_driver(&report, &cuda->gpu.limits, &why) == WEFT_OK;
+    if (!cuda->gpu.has_limits) log_debug("%s: the model does not know the card: %s", cuda->gpu.name, why.message);
 }
 
-static bool parse_memory(const char *text, u64 bytes_there, i64 *bytes)
+static weft_status read_properties(CudaGpu *cuda, Error *err)
 {
-    double percent;
-    if (!parse_share(text, &percent)) return mem_parse_size(text, bytes);
-    *bytes = (i64)MIN_OF((double)bytes_there * percent / 100, 9e18);
-    return true;
-}
-
-// A size, or a share of BYTES_THERE, from an environment variable.  Values out of range are clamped with a warning;
-// invalid values are ignored with a warning.
-static u64 memory_setting(const char *variable, u64 bytes_there, u64 least, u64 standard)
-{
-    const char *own = getenv(variable);
-    i64         bytes;
-    if (!own || !*own) return standard;
-    if (!parse_memory(own, bytes_there, &bytes)) {
-        log_warn("%s=%s is not understood: a size such as 2GB%s, or a share such as 50%%", variable, own,
-                 least ? ", 64kB at least" : ", 0 for none");
-        return standard;
-    }
-    if ((u64)bytes < least)
-        log_warn("%s=%s is too small: %s are taken, the least", variable, own, mem_size_text(least).text);
-    if ((u64)bytes > bytes_there)
-        log_warn("%s=%s is more than there is: %s at most are taken", variable, own, mem_size_text(bytes_there).text);
-    return MAX_OF(MIN_OF((u64)bytes, bytes_there), least);
-}
-
-// Of the host's memory, for columns that pass through: WEFT_PINNED_MEMORY, or half of what the machine has.
-static u64 pinned_most(void)
-{
-    const u64 all = (u64)sysconf(_SC_PHYS_PAGES) * (u64)sysconf(_SC_PAGESIZE);
-    return memory_setting("WEFT_PINNED_MEMORY", all, 0, all / 100 * PINNED_SHARE);
-}
-
-// Of all that is free the driver keeps a little for itself, and another process may be quicker: then somewhat less,
-// again and again.
-static weft_status open_memory(Gpu *gpu, u64 wanted, Error *err)
-{
-    size_t   bytes_free, bytes_total;
-    CuResult result;
-    GPU_TRY(gpu, MemGetInfo, (&bytes_free, &bytes_total), err);
-    if (!wanted) wanted = memory_setting("WEFT_DEVICE_MEMORY", bytes_free, FRAME_BYTES, bytes_free / 100 * POOL_SHARE);
-    wanted = MAX_OF(wanted, FRAME_BYTES);
-    while ((result = gpu->cu->MemAlloc(&gpu->memory, wanted)) == CU_OUT_OF_MEMORY && wanted > POOL_LEAST)
-        wanted -= wanted / 8;
-    TRY(gpu_check(gpu, result, "cuMemAlloc", err));
-    gpu->memory_bytes = wanted;
-    gpu->frames = frames_new(wanted);
-    return WEFT_OK;
-}
-
-#define SHARED_OWN  ((u64)5 << 10)     // of a block: 1 KiB that the driver takes, and words like TOTAL_END
-#define SHARED_UNIT ((u64)16 << 10)    // of 109 KiB an H200 keeps 96 so: with these all was measured
-
-static u64 shared_most(const Gpu *gpu)
-{
-    const u64 each =
-        MIN_OF((u64)gpu->shared_per_sm / (u64)MAX_OF(gpu->threads_per_sm / 1024, 1), (u64)gpu->shared_per_block);
-    return MIN_OF((MAX_OF(each, SHARED_OWN) - SHARED_OWN) / SHARED_UNIT * SHARED_UNIT, SHARED_LIMIT);
-}
-
-static weft_status read_properties(Gpu *gpu, Error *err)
-{
-    GPU_TRY(gpu, DeviceGet, (&gpu->handle, gpu->number), err);
-    GPU_TRY(gpu, DeviceGetName, (gpu->card, sizeof gpu->card, gpu->handle), err);
+    Gpu *gpu = &cuda->gpu;
+    CUDA_GPU_TRY(cuda, DeviceGet, (&cuda->handle, cuda->number), err);
+    CUDA_GPU_TRY(cuda, DeviceGetName, (gpu->card, sizeof gpu->card, cuda->handle), err);
     const struct { int *to, attribute;
     } wanted[] = {
         { &gpu->major, CU_DEVICE_CAPABILITY_MAJOR },
@@ -423,165 +85,52 @@ static weft_status read_properties(Gpu *gpu, Error *err)
         { &gpu->shared_per_sm, CU_DEVICE_SHARED_PER_MULTIPROCESSOR },
     };
     for (int i = 0; i < COUNT_OF(wanted); i++)
-        GPU_TRY(gpu, DeviceGetAttribute, (wanted[i].to, wanted[i].attribute, gpu->handle), err);
-    gpu->shared_most = shared_most(gpu);
+        CUDA_GPU_TRY(cuda, DeviceGetAttribute, (wanted[i].to, wanted[i].attribute, cuda->handle), err);
+    gpu->shared_most = gpu_shared_most(gpu);
+    read_limits(cuda);
     int clock_khz = 0, bus_bits = 0;       // a card may not say
-    gpu->cu->DeviceGetAttribute(&clock_khz, CU_DEVICE_MEMORY_CLOCK_KHZ, gpu->handle);
-    gpu->cu->DeviceGetAttribute(&bus_bits, CU_DEVICE_MEMORY_BUS_BITS, gpu->handle);
+    cuda->cu->DeviceGetAttribute(&clock_khz, CU_DEVICE_MEMORY_CLOCK_KHZ, cuda->handle);
+    cuda->cu->DeviceGetAttribute(&bus_bits, CU_DEVICE_MEMORY_BUS_BITS, cuda->handle);
     gpu->peak_gbs = 2e-6 * clock_khz * bus_bits / 8;       // two transfers per clock
     return cuda_check_capability(gpu->name, gpu->card, gpu->major, gpu->minor, err);
 }
 
-static weft_status open_streams(Gpu *gpu, Error *err)
+static void cuda_close(Gpu *gpu)
 {
-    // Small scans, as of tables that are joined, do not wait for the end of large ones.
-    for (int s = 0; s < N_STREAMS; s++)
-        GPU_TRY(gpu, StreamCreateWithPriority,
-                (&gpu->streams[s], CU_STREAM_NON_BLOCKING, s < N_SMALL_STREAMS ? FIRST_PRIORITY : 0), err);
-    for (int s = 0; s < N_COPY_STREAMS; s++)
-        GPU_TRY(gpu, StreamCreate, (&gpu->copy_streams[s], CU_STREAM_NON_BLOCKING), err);
-    GPU_TRY(gpu, StreamCreate, (&gpu->gate_stream, CU_STREAM_NON_BLOCKING), err);
-    GPU_TRY(gpu, StreamCreate, (&gpu->table_stream, CU_STREAM_NON_BLOCKING), err);
-    GPU_TRY(gpu, StreamCreate, (&gpu->fetch_stream, CU_STREAM_NON_BLOCKING), err);
-    GPU_TRY(gpu, StreamCreate, (&gpu->control_stream, CU_STREAM_NON_BLOCKING), err);
-    GPU_TRY(gpu, MemHostAlloc, ((void **)&gpu->one, sizeof *gpu->one, CU_HOST_PORTABLE), err);
-    GPU_TRY(gpu, MemHostAlloc, ((void **)&gpu->pinned_slots, N_PINNED_SLOTS * PINNED_SLOT_BYTES, CU_HOST_PORTABLE),
-            err);
-    *gpu->one = 1;
-    return WEFT_OK;
+    CudaGpu *cuda = cuda_gpu(gpu);
+    if (gpu->context) cuda->cu->DevicePrimaryCtxRelease(cuda->handle);
+    cubins_free(cuda->cubins);
+    free(cuda->prelude);
 }
 
-static weft_status open_events(Gpu *gpu, Error *err)
+static const GpuVendor nvidia = {
+    .lost_hint = "The driver refuses all that this process asks of it from now on; a new process finds the GPU again.",
+    .check = check,
+    .is_sticky = cuda_is_sticky,
+    .is_ending = is_ending,
+    .load_code = cuda_load_code,
+    .has_code = cuda_has_code,
+    .warm_compiler = cuda_warm_compiler,
+    .close = cuda_close,
+};
+
+static weft_status open_parts(CudaGpu *cuda, const CudaOptions *options, Error *err)
 {
-    for (; gpu->n_events < N_EVENTS; gpu->n_events++)
-        GPU_TRY(gpu, EventCreate, (&gpu->events[gpu->n_events], CU_EVENT_DISABLE_TIMING), err);
-    return WEFT_OK;
+    TRY(cuda_check_number(cuda->number, err));
+    TRY(read_properties(cuda, err));
+    TRY(cuda_check_compiler(cuda, err));
+    CUDA_GPU_TRY(cuda, DevicePrimaryCtxRetain, (&cuda->gpu.context, cuda->handle), err);
+    return gpu_open(&cuda->gpu, options->memory_bytes, err);
 }
 
-static weft_status open_stages(Gpu *gpu, Error *err)
+static weft_status open_gpu(CudaGpu *cuda, const CudaOptions *options, Error *err)
 {
-    const unsigned quiet = CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC;
-    for (int s = 0; s < N_STAGES; s++) {
-        GPU_TRY(gpu, MemHostAlloc, ((void **)&gpu->stages[s].memory, STAGE_BYTES + STAGE_SPARE, CU_HOST_PORTABLE), err);
-        GPU_TRY(gpu, EventCreate, (&gpu->stages[s].done, quiet), err);
-    }
-    for (int r = 0; r < N_RUNS; r++) {
-        RunSlot *slot = &gpu->runs[r];
-        GPU_TRY(gpu, MemHostAlloc, ((void **)&slot->args, ARGS_BYTES, CU_HOST_PORTABLE), err);
-        GPU_TRY(gpu, MemAlloc, (&slot->args_at, ARGS_BYTES), err);
-        GPU_TRY(gpu, EventCreate, (&slot->args_copied, quiet), err);
-        for (int s = 0; s < N_COPY_STREAMS; s++) GPU_TRY(gpu, EventCreate, (&slot->columns_copied[s], quiet), err);
-        for (int s = 0; s < N_STREAMS; s++) GPU_TRY(gpu, EventCreate, (&slot->done[s], quiet), err);
-    }
-    return WEFT_OK;
-}
-
-static void close_stream(const Gpu *gpu, CuStream stream)
-{
-    if (!stream) return;
-    gpu->cu->StreamSynchronize(stream);
-    gpu->cu->StreamDestroy(stream);
-}
-
-static void close_slot(const Gpu *gpu, const RunSlot *slot)
-{
-    const CudaDriver *cu = gpu->cu;
-    if (slot->args) cu->MemFreeHost(slot->args);
-    if (slot->args_at) cu->MemFree(slot->args_at);
-    if (slot->args_copied) cu->EventDestroy(slot->args_copied);
-    for (int s = 0; s < N_COPY_STREAMS; s++)
-        if (slot->columns_copied[s]) cu->EventDestroy(slot->columns_copied[s]);
-    for (int s = 0; s < N_STREAMS; s++)
-        if (slot->done[s]) cu->EventDestroy(slot->done[s]);
-}
-
-static void close_memory(Gpu *gpu)
-{
-    const CudaDriver *cu = gpu->cu;
-    for (int s = 0; s < N_STREAMS; s++) close_stream(gpu, gpu->streams[s]);
-    for (int s = 0; s < N_COPY_STREAMS; s++) close_stream(gpu, gpu->copy_streams[s]);
-    close_stream(gpu, gpu->gate_stream);
-    close_stream(gpu, gpu->table_stream);
-    close_stream(gpu, gpu->fetch_stream);
-    close_stream(gpu, gpu->control_stream);
-    if (gpu->one) cu->MemFreeHost(gpu->one);
-    if (gpu->pinned_slots) cu->MemFreeHost(gpu->pinned_slots);
-    for (int e = 0; e < gpu->n_events; e++) cu->EventDestroy(gpu->events[e]);
-    for (int s = 0; s < N_STAGES; s++) {
-        if (gpu->stages[s].memory) cu->MemFreeHost(gpu->stages[s].memory);
-        if (gpu->stages[s].done) cu->EventDestroy(gpu->stages[s].done);
-    }
-    for (int r = 0; r < N_RUNS; r++) close_slot(gpu, &gpu->runs[r]);
-    if (gpu->memory) cu->MemFree(gpu->memory);
-}
-
-// A context that is gone, or cannot be entered, frees its memory itself when it is released.
-static void close_driver(Gpu *gpu)
-{
-    if (!gpu->context) return;
-    const CuContext before = gpu_visit(gpu);
-    bool            is_here = false;
-    for (int t = 0; t < CALL_TRIES && !is_here && !gpu->is_gone; t++)
-        is_here = gpu->cu->CtxSetCurrent(gpu->context) == CU_SUCCESS;
-    if (!is_here) gpu->is_gone = true;
-    kernels_free(gpu);
-    if (is_here) close_memory(gpu);
-    gpu_leave(gpu, before);
-    gpu->cu->DevicePrimaryCtxRelease(gpu->handle);
-}
-
-static void gpu_close(Device *device)
-{
-    Gpu *gpu = (Gpu *)device;
-    ASSERT(!gpu->first && !gpu->n_active && !gpu->listed);     // no query is on it any more
-    ready_stop(gpu);
-    scan_stop(gpu);
-    pins_free(gpu->pins);
-    ahead_free(gpu->ahead);
-    units_free(gpu);
-    close_driver(gpu);
-    cubins_free(gpu->cubins);
-    pool_free(gpu->copiers);
-    pool_free(gpu->fetchers);
-    frames_free(gpu->frames);
-    for (int s = 0; s < N_STAGES; s++) pthread_mutex_destroy(&gpu->stages[s].lock);
-    pthread_mutex_destroy(&gpu->lock);
-    pthread_mutex_destroy(&gpu->slots_lock);
-    pthread_mutex_destroy(&gpu->stage_lock);
-    pthread_mutex_destroy(&gpu->tables_lock);
-    pthread_cond_destroy(&gpu->changed);
-    pthread_cond_destroy(&gpu->built);
-    pthread_cond_destroy(&gpu->wanted);
-    free(gpu->tables);
-    free(gpu->prelude);
-    free(gpu);
-}
-
-static weft_status open_parts(Gpu *gpu, const CudaOptions *options, Error *err)
-{
-    TRY(cuda_check_number(gpu->number, err));
-    TRY(read_properties(gpu, err));
-    TRY(ready_compiler(gpu, err));
-    GPU_TRY(gpu, DevicePrimaryCtxRetain, (&gpu->context, gpu->handle), err);
-    TRY(gpu_enter(gpu, err));
-    TRY(open_streams(gpu, err));
-    TRY(open_events(gpu, err));
-    TRY(open_stages(gpu, err));
-    TRY(open_memory(gpu, options->memory_bytes, err));
-    gpu->copiers = pool_new(MAX_OF(1, MIN_OF(COPIERS_MOST, cpu_count() - 2)));
-    gpu->fetchers = pool_new(MAX_OF(2, MIN_OF(FETCHERS_MOST, cpu_count() - 2)));
-    gpu->pins = pins_new(gpu, pinned_most());
-    gpu->ahead = ahead_new();
-    return scan_start(gpu, err);
-}
-
-static weft_status open_gpu(Gpu *gpu, const CudaOptions *options, Error *err)
-{
-    TRY(cuda_need(&gpu->cu, err));
-    const CuContext   before = gpu_visit(gpu);
-    const weft_status status = open_parts(gpu, options, err);
-    if (!status) peak_recall(gpu);
-    gpu_leave(gpu, before);
+    TRY(cuda_need(&cuda->cu, err));
+    take_calls(cuda);
+    const GpuContext  before = gpu_visit(&cuda->gpu);
+    const weft_status status = open_parts(cuda, options, err);
+    if (!status) peak_recall(cuda);
+    gpu_leave(&cuda->gpu, before);
     return status;
 }
 
@@ -596,60 +145,49 @@ static void hint_opening(weft_status status, Error *err)
     else error_hint(err, "nvidia-smi says more about the GPU and its driver.");
 }
 
-// Waking a thread takes longer than most work under these locks, so a waiting thread spins for a while before it
-// sleeps.
-static void init_lock(pthread_mutex_t *lock)
+// For tests: WEFT_CHECK_OCCUPANCY=on.
+static void close_checked(Device *device)
 {
-    pthread_mutexattr_t kind;
-    pthread_mutexattr_init(&kind);
-#ifdef __GLIBC__
-    pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ADAPTIVE_NP);
-#endif
-    pthread_mutex_init(lock, &kind);
-    pthread_mutexattr_destroy(&kind);
+    const char    *wanted = getenv("WEFT_CHECK_OCCUPANCY");
+    OccupancyCheck check;
+    if (wanted && strcmp(wanted, "on") == 0 && cuda_check_occupancy(device, &check)) {
+        if (check.n_wrong)
+            log_warn("occupancy of %s: %d of %d shapes of %d kernels differ: %s", device->name, check.n_wrong,
+                     check.n_shapes, check.n_kernels, check.first_wrong);
+        else
+            log_warn("occupancy of %s: %d shapes of %d kernels agree with the driver", device->name, check.n_shapes,
+                     check.n_kernels);
+    }
+    cuda_gpu((Gpu *)device)->close(device);
 }
 
 weft_status device_cuda_open(int number, const CudaOptions *options, Device **device, Error *err)
 {
-    Gpu *gpu = calloc(1, sizeof *gpu);
-    Text prelude = { 0 };
-    gpu->number = number;
-    gpu->compile_ms = COMPILE_MS;
-    snprintf(gpu->name, sizeof gpu->name, "cuda:%d", number);
-    gpu->device = (Device){ .name = gpu->name,
-                            .scan = gpu_scan,
-                            .make_table = gpu_make_table,
-                            .fetch_rows = gpu_fetch_rows,
-                            .fetch_table = gpu_fetch_table,
-                            .drop_table = gpu_drop_table,
-                            .keep_rows = gpu_keep_rows,
-                            .fetch_column = gpu_fetch_column,
-                            .drop_rows = gpu_drop_rows,
-                            .wait_ms = gpu_wait_ms,
-                            .get_ready = gpu_get_ready,
-                            .list = gpu_list,
-                            .tell_peak = peak_tell,
-                            .expect = gpu_expect,
-                            .free_launch = gpu_free_launch,
-                            .close = gpu_close };
+    CudaGpu *cuda = calloc(1, sizeof *cuda);
+    Text     prelude = { 0 };
+    cuda->number = number;
+    cuda->gpu.vendor = &nvidia;
+    snprintf(cuda->gpu.name, sizeof cuda->gpu.name, "cuda:%d", number);
+    gpu_init(&cuda->gpu);
+    cuda->gpu.device.tell_peak = peak_tell;
+    cuda->close = cuda->gpu.device.close, cuda->gpu.device.close = close_checked;
     text_add(&prelude, "%s\n%s", kernel_args_text, kernel_cuda_text);
-    gpu->prelude = prelude.bytes;
-    gpu->cubins = cubins_new(options->cache_dir);
-    init_lock(&gpu->lock);
-    init_lock(&gpu->slots_lock);
-    pthread_mutex_init(&gpu->stage_lock, NULL);
-    pthread_mutex_init(&gpu->tables_lock, NULL);
-    for (int s = 0; s < N_STAGES; s++) pthread_mutex_init(&gpu->stages[s].lock, NULL);
-    pthread_cond_init(&gpu->changed, NULL);
-    pthread_cond_init(&gpu->built, NULL);
-    pthread_cond_init(&gpu->wanted, NULL);
-    *device = &gpu->device;
-    const weft_status status = open_gpu(gpu, options, err);
+    cuda->prelude = prelude.bytes;
+    cuda->cubins = cubins_new(options->cache_dir);
+    *device = &cuda->gpu.device;
+    const weft_status status = open_gpu(cuda, options, err);
     if (!status) return WEFT_OK;
     hint_opening(status, err);
-    gpu_close(&gpu->device);
+    (*device)->close(*device);
     *device = NULL;
     return status;
+}
+
+void cuda_warm(Device *device) { ready_warm((Gpu *)device); }
+
+bool cuda_is_lost(const Device *device, char *why, size_t capacity)
+{
+    return gpu_is_lost((Gpu *)(uintptr_t)device, why, capacity);
 }
 
 CudaMemory cuda_memory(Device *device)

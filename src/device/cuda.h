@@ -7,7 +7,7 @@
 //     device->get_ready(device);                         // compiles missing kernels in the background
 //
 // A scan fails with what the query did wrong (a division by zero), or with QUERY_CANCELED.  What the device cannot do
-// or could not do this time is not the query's fault: launch.refused says it, and the CPU runs the query.  After an
+// or could not do this time is not the query's fault: launch.out.refused says it, and the CPU runs the query.  After an
 // error that ends the driver's context the device is lost: it refuses everything, and says why.
 
 #ifndef WEFT_CUDA_H
@@ -26,9 +26,17 @@ typedef struct CudaMemory {            // of the pool
     u64 bytes, bytes_held, bytes_copied;
 } CudaMemory;
 
+typedef struct OccupancyCheck {
+    int  n_kernels, n_shapes, n_wrong;
+    char first_wrong[256];
+} OccupancyCheck;
+
 weft_status device_cuda_open(int number, const CudaOptions *options, Device **device, Error *err);
 void        cuda_warm(Device *device);
 bool        cuda_is_lost(const Device *device, char *why, size_t capacity);
 CudaMemory  cuda_memory(Device *device);
+// Compares the model's concurrent blocks with the driver's, for all compiled kernels; no query runs meanwhile.  False:
+// the model does not know the card, or the device is lost.
+bool        cuda_check_occupancy(Device *device, OccupancyCheck *check);
 
 #endif

@@ -12,16 +12,16 @@
 #ifndef WEFT_CUDA_DRIVER_H
 #define WEFT_CUDA_DRIVER_H
 
-#include "base/base.h"
+#include "device/gpu_driver.h"
 
-typedef int                  CuResult;
-typedef int                  CuDevice;
-typedef u64                  CuAddress;                     // CUdeviceptr: an address in device memory
-typedef struct CuContext_   *CuContext;
-typedef struct CuModule_    *CuModule;
-typedef struct CuFunction_  *CuFunction;
-typedef struct CuStream_    *CuStream;                      // NULL: the default stream
-typedef struct CuEvent_     *CuEvent;
+typedef GpuResult   CuResult;
+typedef int         CuDevice;
+typedef GpuAddress  CuAddress;                              // CUdeviceptr: an address in device memory
+typedef GpuContext  CuContext;
+typedef GpuModule   CuModule;
+typedef GpuFunction CuFunction;
+typedef GpuStream   CuStream;                               // NULL: the default stream
+typedef GpuEvent    CuEvent;
 
 enum {                                                      // of CuResult
     CU_SUCCESS = 0,
@@ -36,6 +36,7 @@ enum {                                                      // of DeviceGetAttri
     CU_DEVICE_THREADS_PER_BLOCK = 1,
     CU_DEVICE_SHARED_PER_BLOCK = 8,                         // bytes, without opting in
     CU_DEVICE_WARP_SIZE = 10,
+    CU_DEVICE_REGISTERS_PER_BLOCK = 12,
     CU_DEVICE_CLOCK_KHZ = 13,
     CU_DEVICE_MULTIPROCESSORS = 16,
     CU_DEVICE_IS_INTEGRATED = 18,

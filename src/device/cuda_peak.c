@@ -13,41 +13,35 @@
 
 #define TRIES 5                        // of a process: each compiles, too
 
-void peak_known(const Gpu *gpu, GpuFigures *figures)
-{
-    const int measured = gpu->measured_gbs;
-    figures->peak_gbs = measured ? measured : gpu->peak_gbs;
-    figures->is_peak_measured = measured > 0;
-}
-
 typedef struct PeakName { char text[300]; } PeakName;
 
-static PeakName peak_name(const Gpu *gpu)
+static PeakName peak_name(const CudaGpu *cuda)
 {
     PeakName name;
     char     bus[32] = "", driver[64];
-    gpu->cu->DeviceGetPCIBusId(bus, sizeof bus, gpu->handle);
+    cuda->cu->DeviceGetPCIBusId(bus, sizeof bus, cuda->handle);
     survey_driver_version(driver, sizeof driver);
-    snprintf(name.text, sizeof name.text, "GB/s of %s at %s, driver %s, CUDA %d", gpu->card, bus, driver,
-             gpu->cu->version);
+    snprintf(name.text, sizeof name.text, "GB/s of %s at %s, driver %s, CUDA %d", cuda->gpu.card, bus, driver,
+             cuda->cu->version);
     return name;
 }
 
-void peak_recall(Gpu *gpu)
+void peak_recall(CudaGpu *cuda)
 {
-    const PeakName name = peak_name(gpu);
+    Gpu           *gpu = &cuda->gpu;
+    const PeakName name = peak_name(cuda);
     Text           text = { 0 };
-    if (cubins_recall(gpu->cubins, name.text, &text)) gpu->measured_gbs = atoi(text.bytes);
+    if (cubins_recall(cuda_gpu(gpu)->cubins, name.text, &text)) gpu->measured_gbs = atoi(text.bytes);
     text_free(&text);
     gpu->n_tries_left = gpu->measured_gbs > 0 ? 0 : TRIES;
 }
 
 static void remember(Gpu *gpu)
 {
-    const PeakName name = peak_name(gpu);
+    const PeakName name = peak_name(cuda_gpu(gpu));
     char           figure[32];
     snprintf(figure, sizeof figure, "%d", gpu->measured_gbs);
-    cubins_remember(gpu->cubins, name.text, figure);
+    cubins_remember(cuda_gpu(gpu)->cubins, name.text, figure);
 }
 
 // With the lock, which is given up meanwhile.
@@ -60,7 +54,7 @@ static void measure(Gpu *gpu)
     gpu->n_tries_left--;
     gpu->is_measuring = true;
     pthread_mutex_unlock(&gpu->lock);
-    const weft_status status = measure_gpu_reads(gpu->number, &speed, &err);
+    const weft_status status = measure_gpu_reads(cuda_gpu(gpu)->number, &speed, &err);
     const bool        can_measure = !status && speed >= 1, was_alone = gpu->n_launches == n_before;
     if (status) log_debug("%s: the speed of its memory was not measured: %s", gpu->name, err.message);
     if (can_measure && was_alone) {

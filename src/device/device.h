@@ -3,8 +3,10 @@
 //     Launch launch = { .woven = woven, .code = code, .source = source, .sink = job.sink, ... };
 //     TRY(device->open(device, &launch, err));
 //     device->push(device, &launch, slot, chunk, first, end);      // any thread, one per slot at a time; in any order
-//     TRY(device->finish(device, &launch, err));                   // merges the slots: launch.rows or launch.groups
+//     TRY(device->finish(device, &launch, err));                   // merges the slots: launch.out.rows or .groups
 //     device->free_launch(device, &launch);
+//
+// A launch is a request with room for its outcome.
 //
 // The engine decides which rows are pushed when (engine/network.c): that is where queries share a scan.  A device with
 // memory of its own may also keep the rows of a launch and make a join table of them there (make_table), or a chunk
@@ -100,6 +102,11 @@ typedef struct RowKeep {
     u64          bytes;                // of the device's memory
 } RowKeep;
 
+// Shapes, order and streams of the kernels that a GPU runs for several queries (README.md).
+typedef enum GpuSchedule {
+    SCHEDULE_PLAIN, SCHEDULE_SEQUENTIAL, SCHEDULE_RANDOM, SCHEDULE_MULTIQX, SCHEDULE_MODEL
+} GpuSchedule;
+
 // How a GPU ran it, for EXPLAIN ANALYZE.
 typedef struct GpuFigures {
     int    registers, shared_bytes;    // per thread; per block
@@ -107,6 +114,9 @@ typedef struct GpuFigures {
     u32    grid_x, grid_y;             // of the largest launch: blocks per chunk, chunks
     int    n_launches, n_repeats;      // repeats: there was too little room, and all of it ran again
     int    occupancy;                  // percent of the threads a multiprocessor can hold
+    i64    rounds;                     // predicted running rounds of the largest launch (src/model); 0: not known
+    double model_occupancy;            // predicted, from 0 to 1
+    const char *limit;                 // the resource that keeps one more block away
     u64    bytes_host;                 // of bytes_read, what had to come over the link first
     u64    bytes_straight;             // of these, what came from pinned columns, without a stage
     u64    bytes_in_place;             // of bytes_read, columns of which kernels read a little in the host's memory
@@ -147,10 +157,36 @@ typedef struct DeviceFigures {
     u64            n_kernels;                  // started so far
     u64            bytes, bytes_held, bytes_copied;            // its memory: all that Weft has of it; what cannot make
                                                                // way; copies of columns and tables
+    u64            n_waves, n_planned;                         // runs of kernels; those with shapes of the model
+    u64            n_solved, n_unsolved;                       // sets of kernels that the model was asked for
+    u64            n_measured, measured_us;                    // waves whose span was measured, and their spans
 } DeviceFigures;
 
+// What came of a launch.  The device writes it, and owns what it points to until free_launch.
+typedef struct LaunchOutcome {
+    bool        keeps_rows;            // they stayed there: rows.columns are NULL until fetch_rows
+    RowSet      rows;
+    GroupSet    groups;
+    u64         rows_in, rows_out;
+    u64         bytes_read;            // whole columns that it may look at: late loads skip some, so it read this at
+                                       // most
+    int         chunks_read, chunks_skipped;
+    int         n_workers;             // slots that were used
+    u64        *counts;                // by woven->counts
+    u32         morsels[2];            // by JitTier: which code ran
+    double      time_ms;
+    double      wait_ms;               // from when it asked for its first chunk until that was opened
+    int         n_beside;              // most others on its scan
+    const char *woven_as;              // how it ran with most others: "sieved", "fused", "one body"; NULL: it did not
+    int         n_woven;               // how many they were, itself counted in
+    double      gain;                  // what the cost model expected of that: time alone / together
+    double      compile_ms;            // scan: to get the code
+    GpuFigures  gpu;                   // scan
+    char        refused[300];          // scan: why the device did not run it; empty: it did
+} LaunchOutcome;
+
+// What is asked of a device.  It only reads this, but for is_expected.
 typedef struct Launch {
-    // in
     Device           *device;
     u64               table;           // id of the table that is scanned, for sharing the scan; 0: rows of the query's
                                        // own
@@ -159,6 +195,7 @@ typedef struct Launch {
     u64               query;
     bool              is_explained;    // figures that cost time are wanted
     bool              may_weave;       // together with other queries
+    GpuSchedule       schedule;
     bool              is_expected;     // it was announced (Device.expect); the device takes that back when it gets on
     const Woven      *woven;
     Code             *code;
@@ -174,26 +211,7 @@ typedef struct Launch {
     int               n_facts;         // not 0: rows stay on a device that can keep them, and these are found out
                                        // about them
     RowFacts         *facts;
-    // out
-    bool              keeps_rows;      // they stayed there: rows.columns are NULL until fetch_rows
-    RowSet            rows;
-    GroupSet          groups;
-    u64               rows_in, rows_out;
-    u64               bytes_read;      // whole columns that it may look at: late loads skip some, so it read this at
-                                       // most
-    int               chunks_read, chunks_skipped;
-    int               n_workers;       // slots that were used
-    u64              *counts;          // by woven->counts
-    u32               morsels[2];      // by JitTier: which code ran
-    double            time_ms;
-    double            wait_ms;         // from when it asked for its first chunk until that was opened
-    int               n_beside;        // most others on its scan
-    const char       *woven_as;        // how it ran with most others: "sieved", "fused", "one body"; NULL: it did not
-    int               n_woven;         // how many they were, itself counted in
-    double            gain;            // what the cost model expected of that: time alone / together
-    double            compile_ms;      // scan: to get the code
-    GpuFigures        gpu;             // scan
-    char              refused[300];    // scan: why the device did not run it; empty: it did
+    LaunchOutcome     out;
     void             *memory;          // the device's own; free_launch gives it back
 } Launch;
 
@@ -260,6 +278,6 @@ bool launch_wants_chunk(const Launch *launch, int chunk);                      /
 u64  launch_column_bytes(const Launch *launch, int chunk);  // of the chunk's columns that the kernel reads
 // As the kernel gets it for a chunk with these columns.
 i64  launch_param(const Param *param, const KernelColumn *columns);
-u64  launch_count_groups(const Launch *launch);  // of launch->groups, those that have rows
+u64  launch_count_groups(const Launch *launch);  // of launch->out.groups, those that have rows
 
 #endif

@@ -38,7 +38,14 @@ void merge_cell(const Woven *woven, int slot, void *const *to, u64 at, void *con
             *cell = (i64)sum;
             break;
         }
-        case SLOT_WIDE_HIGH: case SLOT_OUT: break;
+        case SLOT_MIN_WIDE: case SLOT_MAX_WIDE: {
+            i64       *low = &((i64 *)to[slot + 1])[at];
+            const i64  other = ((const i64 *)from[slot + 1])[from_at];
+            const bool is_less = value != *cell ? value < *cell : (u64)other < (u64)*low;
+            if (is_less == (woven->state[slot].kind == SLOT_MIN_WIDE)) *cell = value, *low = other;
+            break;
+        }
+        case SLOT_WIDE_HIGH: case SLOT_EXTREME_LOW: case SLOT_OUT: break;
     }
 }
 

@@ -25,9 +25,9 @@ static void cut_chunk(Alone *alone, int number)
 {
     Launch      *launch = alone->ride->launch;
     const Chunk *chunk = launch->source->chunks[number];
-    launch->chunks_read++;
-    launch->rows_in += chunk->n_rows;
-    launch->bytes_read += launch_column_bytes(launch, number);
+    launch->out.chunks_read++;
+    launch->out.rows_in += chunk->n_rows;
+    launch->out.bytes_read += launch_column_bytes(launch, number);
     for (u32 first = 0; first < chunk->n_rows; first += SLICE_ROWS)
         alone->slices[alone->n_slices++] = (AloneSlice){ number, first, MIN_OF(first + SLICE_ROWS, chunk->n_rows) };
 }
@@ -40,7 +40,7 @@ static void cut_slices(Alone *alone)
     alone->slices = calloc(n_most + 1, sizeof *alone->slices);
     for (int c = 0; c < launch->source->n_chunks; c++) {
         if (launch_wants_chunk(launch, c)) cut_chunk(alone, c);
-        else launch->chunks_skipped++;
+        else launch->out.chunks_skipped++;
     }
 }
 

@@ -12,7 +12,7 @@ enum { PIECE_ROWS = 1 << 20 };         // of a query's result that are appended 
 
 // ---- INSERT ... VALUES ----------------------------------------------------------------------------------------------
 
-typedef struct InsertColumn { i64 *numbers; u8 *nulls; } InsertColumn;
+typedef struct InsertColumn { i64 *numbers; u8 *nulls; i64 *low; } InsertColumn;        // low words of a numeric
 
 static weft_status convert_column(Append *append, const Statement *statement, int c, InsertColumn *out, Error *err)
 {
@@ -30,6 +30,8 @@ static weft_status convert_column(Append *append, const Statement *statement, in
             out->numbers[r] = code;
         } else if (type_is_float(table->columns[c].type)) {
             memcpy(&out->numbers[r], &value->f, sizeof(double));
+        } else if (table->columns[c].low) {
+            value_words(value->i, &out->numbers[r], &out->low[r]);
         } else {
             out->numbers[r] = (i64)value->i;
         }
@@ -40,14 +42,17 @@ static weft_status convert_column(Append *append, const Statement *statement, in
 static weft_status insert_into(Execution *ex, const Statement *statement, Append *append)
 {
     const Table *table = append_table(append);
-    ColumnInput *inputs = arena_array(ex->arena, ColumnInput, table->n_columns);
+    ColumnInput *inputs = arena_array(ex->arena, ColumnInput, table->n_stored);
     if (statement->n_rows > UINT32_MAX) return fail(ex->err, WEFT_TOO_LONG, -1, "too many rows in one INSERT");
     for (int c = 0; c < table->n_columns; c++) {
+        const int    low = table->columns[c].low;
         InsertColumn column = { arena_array(ex->arena, i64, statement->n_rows + 1),
-                                arena_array(ex->arena, u8, statement->n_rows + 1) };
+                                arena_array(ex->arena, u8, statement->n_rows + 1),
+                                low ? arena_array(ex->arena, i64, statement->n_rows + 1) : NULL };
         TRY(convert_column(append, statement, c, &column, ex->err));
-        inputs[c] = (ColumnInput){ .i = column.numbers,
-                                   .is_null = memchr(column.nulls, 1, statement->n_rows) ? column.nulls : NULL };
+        const u8 *nulls = memchr(column.nulls, 1, statement->n_rows) ? column.nulls : NULL;
+        inputs[c] = (ColumnInput){ .i = column.numbers, .is_null = nulls };
+        if (low) inputs[low] = (ColumnInput){ .i = column.low, .is_null = nulls };
     }
     return append_rows(append, 0, inputs, (u32)statement->n_rows, ex->err);
 }
@@ -105,10 +110,24 @@ static weft_status intern_texts(Execution *ex, const Column *column, const weft_
     return WEFT_OK;
 }
 
+// Numbers of 128 bits as two columns of words.
+static void split_words(Execution *ex, const weft_column *from, ResultPiece piece, ColumnInput *high, ColumnInput *low)
+{
+    i64 *highs = arena_array(ex->arena, i64, piece.n_rows + 1), *lows = arena_array(ex->arena, i64, piece.n_rows + 1);
+    for (u32 r = 0; r < piece.n_rows; r++) {
+        const weft_int128 number = from->i128[piece.first + r];
+        if (from->is_null && from->is_null[piece.first + r]) continue;
+        value_words((i128)((u128)number.low | (u128)(u64)number.high << 64), &highs[r], &lows[r]);
+    }
+    high->i = highs;
+    *low = (ColumnInput){ .i = lows, .is_null = high->is_null };
+}
+
 // A column of the result as the store takes it.  The plan has given it the type of the table's column.
-static weft_status convert_piece(Execution *ex, const Table *table, int c, ResultPiece piece, ColumnInput *input)
+static weft_status convert_piece(Execution *ex, const Table *table, int c, ResultPiece piece, ColumnInput *inputs)
 {
     const weft_column *from = &ex->result->columns[c];
+    ColumnInput       *input = &inputs[c];
     const Column      *column = &table->columns[c];
     const u8          *nulls = from->is_null ? from->is_null + piece.first : NULL;
     const bool         has_null = nulls && memchr(nulls, 1, piece.n_rows);
@@ -118,8 +137,10 @@ static weft_status convert_piece(Execution *ex, const Table *table, int c, Resul
                     table->name);
     *input = (ColumnInput){ .is_null = has_null ? nulls : NULL };
     if (column->type.kind == TYPE_TEXT) return intern_texts(ex, column, from, piece, input);
-    if (from->type == WEFT_NUMERIC) return fail(ex->err, WEFT_INTERNAL, -1, "a sum was not made a decimal");
-    if (type_is_float(column->type)) input->f = from->f64 + piece.first;
+    if ((from->type == WEFT_NUMERIC) != (column->low != 0))
+        return fail(ex->err, WEFT_INTERNAL, -1, "a number has another width than its column");
+    if (column->low) split_words(ex, from, piece, input, &inputs[column->low]);
+    else if (type_is_float(column->type)) input->f = from->f64 + piece.first;
     else input->i = from->i64 + piece.first;
     return WEFT_OK;
 }
@@ -132,10 +153,10 @@ static weft_status append_result(Execution *ex, Append *append)
     for (u64 first = 0; first < n_rows; first += PIECE_ROWS) {
         Arena      *scratch = arena_new(NULL, "piece"), *outer = ex->arena;
         const ResultPiece piece = { first, (u32)MIN_OF(n_rows - first, (u64)PIECE_ROWS) };
-        ColumnInput *inputs = arena_array(scratch, ColumnInput, table->n_columns);
+        ColumnInput *inputs = arena_array(scratch, ColumnInput, table->n_stored);
         weft_status  status = WEFT_OK;
         ex->arena = scratch;
-        for (int c = 0; c < table->n_columns && !status; c++) status = convert_piece(ex, table, c, piece, &inputs[c]);
+        for (int c = 0; c < table->n_columns && !status; c++) status = convert_piece(ex, table, c, piece, inputs);
         ex->arena = outer;
         if (!status) status = append_rows(append, sequence++, inputs, piece.n_rows, ex->err);
         arena_free(scratch);

@@ -47,6 +47,7 @@ typedef enum DeviceChoice { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA } DeviceChoice;
 typedef struct Settings {
     DeviceChoice device;               // auto: a GPU where there is one and the work is worth it
     int     gpu;                       // number, for cuda
+    GpuSchedule gpu_schedule;          // of kernels that a GPU runs for several queries
     bool    gpu_wait;                  // on: always wait for a GPU's code, even where the CPU would be done sooner
     bool    weave;                     // off: every operator is its own kernel
     WeaveNeed weave_budget;            // a pipeline that needs more is several kernels; 0: what the device has
@@ -107,7 +108,7 @@ typedef struct KernelReport {          // for EXPLAIN ANALYZE
     double       time_ms, compile_ms;
     const char  *meanwhile;            // the CPU ran it while code for this device is made; NULL: it did not
     const char *unsuited;  // why it is none for the GPU that was asked for, or why that did not run it; NULL: it is one
-    double       wait_ms, gain;        // see Launch
+    double       wait_ms, gain;        // see LaunchOutcome
     int          n_beside, n_woven;
     const char  *woven_as;
     bool         reads_kept;           // its rows were in the memory of the device
@@ -128,6 +129,8 @@ typedef struct PipelineReport {
     SplitReport     *splits;
     const JoinTable *table;
     double           build_ms;         // by a device: of its kernels
+    double           window_ms;        // of window functions, by the host
+    u64              window_rows;
 } PipelineReport;
 
 typedef struct Signature {             // equal texts, equal work
@@ -141,6 +144,8 @@ typedef struct Signature {             // equal texts, equal work
 typedef struct StoredColumn {
     Type        type;
     const i64  *cells;                 // numbers, codes of DICT, or doubles; of a NULL row, some value of the range
+    const i64  *high;                  // numbers of 128 bits: their high words, and CELLS are the low ones; else NULL
+    i64         high_low, high_high;   // what lies between which
     const u64  *valid;                 // a bit per row, 1 where it is not NULL; NULL: there is no NULL
     Dictionary *dict;                  // text; held by the query
     u32         dict_count;
@@ -250,8 +255,15 @@ typedef struct Tie {
     int (*compare)(const void *context, u64 a, u64 b);
     const void *context;
 } Tie;  // of rows that come in no order of their own
+typedef struct ViewKey { int view; bool descending, nulls_first; } ViewKey;
+// The rows by KEYS, on all threads; rows that are equal stay in order.  *ROWS NULL: they are as they should be.  Codes
+// that are sorted by get their ranks.
+weft_status sort_views(QueryRun *run, View *views, u64 n_rows, const ViewKey *keys, int n_keys, u64 **rows);
 // ORDER BY, DISTINCT ON, copies, LIMIT, OFFSET; TIE may be NULL.  VIEWS are the finish's outputs.
 weft_status order_rows(QueryRun *run, const Finish *finish, View *views, u64 n_rows, const Tie *tie, Order *order);
+
+// avg, from the sum in VALUE: one division of exact numbers, so that avg of equal values is that value.
+void        finish_average(Value *value, Type arg, i64 count);
 
 // ---- what is done with the rows or groups of a pipeline once they are there -----------------------------------------
 
@@ -291,6 +303,7 @@ void        explain_plan(QueryRun *run, bool with_figures, Text *text);    // fi
 void explain_network(weft_db *db, Arena *arena, bool as_dot, Text *text);  // what runs now, and what is woven with what
 void        settings_default_device(Settings *settings);                   // $WEFT_DEVICE, else auto
 i64         settings_default_memory_limit(void);                           // 80 % of the memory there is; 0: none
+GpuSchedule settings_default_gpu_schedule(void);                           // $WEFT_GPU_SCHEDULE, else plain
 bool        settings_default_gpu_wait(void);                               // $WEFT_GPU_WAIT, else off
 weft_status settings_set(weft_session *session, const char *name, const char *value, int at,
                          Error *err);  // value NULL: default

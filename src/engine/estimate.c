@@ -9,6 +9,7 @@
 // others wait until the pipeline is done and the facts are known.
 
 #include "engine/engine.h"
+#include "plan/window.h"
 
 #include <math.h>
 
@@ -121,6 +122,13 @@ static double output_bytes(const Finish *finish, int n_outputs)
     return bytes;
 }
 
+// Of each order the sort and its groups; of each function its values, and prefix sums or a tree.
+static double window_bytes(const Finish *finish, double n_rows)
+{
+    if (!finish->windows) return 0;
+    return n_rows * (finish->windows->windows->n_orders * (SORT_BYTES + 24) + finish->windows->n_funcs * 40.0);
+}
+
 // What is done with N_ROWS rows or groups: outputs of groups in arrays that double, the order, the copy for the user or
 // the next pipeline.
 static double estimate_finish(const Pipeline *pipeline, double n_rows)
@@ -128,7 +136,8 @@ static double estimate_finish(const Pipeline *pipeline, double n_rows)
     const Finish *finish = &pipeline->finish;
     const double  n_result = finish->limit >= 0 ? fmin((double)finish->limit, n_rows) : n_rows;
     const double  cells = pipeline->sink == SINK_ROWS ? 0 : n_rows * GROWING * output_bytes(finish, finish->n_outputs);
-    return cells + (finish->n_sort ? n_rows * SORT_BYTES : 0) + n_result * output_bytes(finish, finish->n_outputs);
+    return cells + window_bytes(finish, n_rows) + (finish->n_sort ? n_rows * SORT_BYTES : 0) +
+           n_result * output_bytes(finish, finish->n_outputs);
 }
 
 static double rows_of(const Pipeline *pipeline)

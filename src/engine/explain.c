@@ -3,6 +3,7 @@
 
 #include "engine/engine.h"
 #include "engine/remote.h"
+#include "plan/window.h"
 
 #include <stdio.h>
 
@@ -117,6 +118,15 @@ static void print_transfer(const KernelReport *kernel, Text *text)
     }
 }
 
+// "predicted 3 running rounds, occupancy 75 %, limited by registers; measured 0.123 ms"
+static void print_predicted(const KernelReport *kernel, Text *text)
+{
+    const GpuFigures *gpu = &kernel->gpu;
+    text_add(text, "predicted %lld running round%s, occupancy %.0f %%, limited by %s", (long long)gpu->rounds,
+             gpu->rounds == 1 ? "" : "s", 100 * gpu->model_occupancy, gpu->limit);
+    if (gpu->kernel_ms > 0) text_add(text, "; measured %.3f ms", gpu->kernel_ms);
+}
+
 // "its rows stay in the memory of cuda:0: 1.2 MB, put together in 0.010 ms"
 static void print_kept(const KernelReport *kernel, Text *text)
 {
@@ -138,6 +148,7 @@ static void print_gpu(const KernelReport *kernel, int depth, Text *text)
 {
     const GpuFigures *gpu = &kernel->gpu;
     print_gpu_line(kernel, print_shape, depth, text);
+    if (gpu->rounds) print_gpu_line(kernel, print_predicted, depth, text);
     if (gpu->kernel_ms > 0 || gpu->bytes_host || gpu->bytes_in_place || kernel->reads_kept)
         print_gpu_line(kernel, print_transfer, depth, text);
     if (kernel->bytes_kept) print_gpu_line(kernel, print_kept, depth, text);
@@ -203,6 +214,7 @@ static void print_finish(const QueryRun *run, const Pipeline *pipeline, int dept
     for (int k = 0; k < finish->n_sort; k++)
         text_add(text, "%s%s%s%s",
                  k                       ? ", "
+                 : finish->run_more || finish->run_skipped ? "some of each, by "
                  : finish->n_distinct_on ? "first of each, by "
                                          : "sort by ",
                  run->plan->columns[finish->sort[k].column].name, finish->sort[k].descending ? " desc" : "",
@@ -289,11 +301,28 @@ static void print_probe(const QueryRun *run, const Probe *probe, int depth, bool
     print_pipeline(run, probe->build, depth + 1, with_figures, text);
 }
 
+// Window functions are not computed by kernels, wherever the pipeline runs.
+static void print_windows(const QueryRun *run, const FinishWindows *windows, const PipelineReport *figures, int depth,
+                          Text *text)
+{
+    indent(text, depth);
+    text_add(text, "window ");
+    window_print(run->plan, windows->windows, windows->keys, text);
+    text_add(text, "\n");
+    if (!figures) return;
+    indent(text, depth);
+    text_add(text, "  by the host, %d thread%s: rows ", run->session->settings.threads,
+             run->session->settings.threads == 1 ? "" : "s");
+    print_count(text, figures->window_rows);
+    text_add(text, ", time %.2f ms\n", figures->window_ms);
+}
+
 static void print_pipeline(const QueryRun *run, int number, int depth, bool with_figures, Text *text)
 {
     const Pipeline       *pipeline = &run->graph->pipelines[number];
     const PipelineReport *figures = with_figures ? &run->reports[number] : NULL;
     if (pipeline->sink != SINK_TABLE) print_finish(run, pipeline, depth, text);
+    if (pipeline->finish.windows) print_windows(run, pipeline->finish.windows, figures, depth, text);
     indent(text, depth);
     text_add(text, "pipeline %d: ", number + 1);
     print_source(run, pipeline, text);

@@ -6,8 +6,9 @@
 // output,
 // and an order: sorted and cut (sort.c).  result.c copies them for the user, stored.c for the pipelines that read them.
 
-#include "engine/engine.h"
 #include "engine/exact.h"
+#include "engine/wide.h"
+#include "engine/window.h"
 
 #include <math.h>
 
@@ -61,6 +62,16 @@ static i64 key_number(const GroupKey *key, u64 code)
     return key->decode ? key->decode[code] : (i64)((u64)key->base + code);
 }
 
+// The number of a key that is one word, or whose low word is the next key.
+static i128 whole_key(const Groups *groups, int k, u64 group, u64 code)
+{
+    const GroupKey *keys = groups->woven->group_keys;
+    bool            is_null;
+    if (!expr_is_high_word(groups->pipeline->keys[k].value)) return key_number(&keys[k], code);
+    const u64 low = key_code(groups, k + 1, group, &is_null);
+    return wide_of_words(key_number(&keys[k], code), key_number(&keys[k + 1], low));
+}
+
 static void decode_key(const Groups *groups, int k, u64 group, Value *value)
 {
     const GroupKey *key = &groups->woven->group_keys[k];
@@ -74,7 +85,7 @@ static void decode_key(const Groups *groups, int k, u64 group, Value *value)
         const weft_text text = dict_get(key->dict, (u32)key_number(key, code));
         value->text.bytes = text.bytes, value->text.length = (u32)text.length;
     } else {
-        value->i = key_number(key, code);
+        value->i = whole_key(groups, k, group, code);
     }
 }
 
@@ -100,10 +111,33 @@ static double float_sum(const Groups *groups, const AggState *state, u64 group, 
     return exact_round(parts, state->n_parts, state->digits, state->unit, kind == AGG_AVG ? count : 1);
 }
 
+// False: it leaves 38 digits.  Numbers of 128 bits were added word by word (write_wide_sum in weave/sink.c).
+static bool add_words(const Groups *groups, const AggState *state, u64 group, i128 low, i128 *sum)
+{
+    const i128 upper = wide_of_cells(cell_of(groups, state->upper + 1, group), cell_of(groups, state->upper, group));
+    if (upper < INT64_MIN || upper > INT64_MAX) return false;
+    if (__builtin_add_overflow((i128)((u128)upper << 64), low, sum)) return false;
+    return wide_has_digits(*sum);
+}
+
 static i128 sum_of(const Groups *groups, const AggState *state, u64 group)
 {
     const i64 low = cell_of(groups, state->sum, group);
-    return state->high < 0 ? low : (i128)((u128)(u64)low | (u128)(u64)cell_of(groups, state->high, group) << 64);
+    i128      sum = state->high < 0 ? low : wide_of_cells(cell_of(groups, state->high, group), low);
+    if (state->upper >= 0 && !add_words(groups, state, group, sum, &sum)) sum = 0;             // check_sums has failed
+    return sum;
+}
+
+static weft_status check_wide_sums(const Groups *groups, const Agg *agg, const AggState *state)
+{
+    for (u64 r = 0; r < groups->n_rows; r++) {
+        const u64 group = group_of(groups, r);
+        i128      sum = wide_of_cells(cell_of(groups, state->high, group), cell_of(groups, state->sum, group));
+        if (query_should_stop(groups->run, r)) return query_canceled(groups->run);
+        if (!add_words(groups, state, group, sum, &sum))
+            return fail(groups->run->err, WEFT_OUT_OF_RANGE, agg->at, "numeric out of range");
+    }
+    return WEFT_OK;
 }
 
 // Also of groups and sums that nobody comes to see: what a statement says must not depend on how it is computed.
@@ -112,6 +146,7 @@ static weft_status check_sums(const Groups *groups)
     for (int a = 0; a < groups->pipeline->n_aggs; a++) {
         const Agg      *agg = &groups->pipeline->aggs[a];
         const AggState *state = &groups->woven->aggs[a];
+        if (state->upper >= 0) TRY(check_wide_sums(groups, agg, state));
         if (agg->kind != AGG_SUM || agg->type.kind != TYPE_BIGINT || state->high < 0) continue;
         for (u64 r = 0; r < groups->n_rows; r++) {
             if (query_should_stop(groups->run, r)) return query_canceled(groups->run);
@@ -123,11 +158,10 @@ static weft_status check_sums(const Groups *groups)
     return WEFT_OK;
 }
 
-// One division of exact numbers: avg of equal values is that value.
-static void average(Value *value, const Agg *agg, i64 count)
+void finish_average(Value *value, Type arg, i64 count)
 {
-    const bool is_decimal = agg->arg->type.kind == TYPE_DECIMAL || agg->arg->type.kind == TYPE_NUMERIC;
-    value->f = (double)value->i / ((double)count * (is_decimal ? pow(10, agg->arg->type.scale) : 1));
+    const bool is_decimal = arg.kind == TYPE_DECIMAL || arg.kind == TYPE_NUMERIC;
+    value->f = (double)value->i / ((double)count * (is_decimal ? pow(10, arg.scale) : 1));
 }
 
 static weft_text extreme_text(const Groups *groups, int a, const AggState *state, u64 group)
@@ -146,6 +180,7 @@ static void extreme_value(const Groups *groups, int a, const AggState *state, u6
         value->text.bytes = text.bytes, value->text.length = (u32)text.length;
     } else {
         value->i = cell_of(groups, state->sum, group);
+        if (state->high >= 0) value->i = wide_of_cells(cell_of(groups, state->high, group), (i64)value->i);
     }
 }
 
@@ -165,7 +200,7 @@ static void decode_agg(const Groups *groups, int a, u64 group, Value *value)
         value->f = float_sum(groups, state, group, agg->kind, (u64)count);
     } else {
         value->i = sum_of(groups, state, group);
-        if (agg->kind == AGG_AVG) average(value, agg, count);
+        if (agg->kind == AGG_AVG) finish_average(value, agg->arg->type, count);
     }
 }
 
@@ -325,7 +360,8 @@ static weft_status put_key(const Groups *groups, int k, Cells *cells)
         const u64 code = key_code(groups, k, group_of(groups, r), &is_null);
         if (query_should_stop(groups->run, r)) return query_canceled(groups->run);
         if (is_null) cells->nulls[r] = 1;
-        else if (cells->kind == VIEW_WIDE) ((i128 *)cells->data)[r] = key_number(key, code);
+        else if (cells->kind == VIEW_WIDE)
+            ((i128 *)cells->data)[r] = whole_key(groups, k, group_of(groups, r), code);
         else out[r] = is_float ? code : (u64)key_number(key, code);
     }
     return WEFT_OK;
@@ -456,6 +492,10 @@ static int compare_key(const Groups *groups, int k, u64 a, u64 b)
     bool            a_null, b_null;
     const u64       a_code = key_code(groups, k, a, &a_null), b_code = key_code(groups, k, b, &b_null);
     if (a_null || b_null) return a_null - b_null;
+    if (expr_is_high_word(groups->pipeline->keys[k].value)) {
+        const i128 x = whole_key(groups, k, a, a_code), y = whole_key(groups, k, b, b_code);
+        return (x > y) - (x < y);
+    }
     if (a_code == b_code) return 0;
     if (type_is_float(key->type) || key->type.kind == TYPE_TEXT) {
         Value x, y;
@@ -494,7 +534,8 @@ static int *find_places(QueryRun *run, const Pipeline *pipeline)
     int *places = arena_array(run->arena, int, run->plan->n_columns + 1);
     if (pipeline->sink == SINK_VALUES)
         for (int c = 0; c < pipeline->n_columns; c++) places[pipeline->columns[c]] = c;
-    for (int k = 0; pipeline->sink == SINK_GROUPS && k < pipeline->n_keys; k++) places[pipeline->keys[k].column] = k;
+    for (int k = 0; pipeline->sink == SINK_GROUPS && k < pipeline->n_keys; k++)
+        if (!expr_is_low_word(pipeline->keys[k].value)) places[pipeline->keys[k].column] = k;
     for (int a = 0; a < pipeline->n_aggs; a++) places[pipeline->agg_columns[a]] = pipeline->n_keys + a;
     return places;
 }
@@ -542,35 +583,77 @@ static weft_status finish_groups(Groups *groups, bool is_stable, Finished *out)
     return views_of_cells(groups, come_by_key(groups) || is_stable ? NULL : &tie, out);
 }
 
+// Two columns of words as one of whole numbers.
+static weft_status join_words(QueryRun *run, const Launch *launch, const OutColumn *high, const OutColumn *low,
+                              const void **out)
+{
+    const i64 *high_words = launch->out.rows.columns[high->value], *low_words = launch->out.rows.columns[low->value];
+    i128      *numbers;
+    TRY(query_alloc(run, (launch->out.rows.n_rows + 1) * sizeof *numbers, (void **)&numbers));
+    for (u64 r = 0; r < launch->out.rows.n_rows; r++) {
+        if (query_should_stop(run, r)) return query_canceled(run);
+        numbers[r] = wide_of_words(high_words[r], low_words[r]);
+    }
+    *out = numbers;
+    return WEFT_OK;
+}
+
+static View view_of_rows(const Launch *launch, const OutColumn *column)
+{
+    View view = { .kind = view_kind(column->type),
+                  .type = column->type,
+                  .data = launch->out.rows.columns[column->value],
+                  .dict = column->dict,
+                  .dict_count = column->dict_count,
+                  .nulls = column->null < 0 ? NULL : launch->out.rows.columns[column->null] };
+    if (view.kind == VIEW_TEXT) view.kind = VIEW_CODE;
+    if (view.kind == VIEW_WIDE) view.kind = VIEW_INT;          // an output has one word
+    return view;
+}
+
 static weft_status finish_rows(QueryRun *run, const Pipeline *pipeline, const Launch *launch, const Woven *woven,
                                Finished *out)
 {
+    int n_views = 0;
     out->views = arena_array(run->arena, View, pipeline->n_outputs + 1);
-    out->n_rows = launch->rows.n_rows;
+    out->n_rows = launch->out.rows.n_rows;
     for (int c = 0; c < pipeline->n_outputs; c++) {
-        const OutColumn *column = &woven->outputs[c];
-        out->views[c] = (View){ .kind = view_kind(column->type),
-                                .type = column->type,
-                                .data = launch->rows.columns[column->value],
-                                .dict = column->dict,
-                                .dict_count = column->dict_count,
-                                .nulls = column->null < 0 ? NULL : launch->rows.columns[column->null] };
-        if (out->views[c].kind == VIEW_TEXT) out->views[c].kind = VIEW_CODE;
-        if (out->views[c].kind == VIEW_WIDE) out->views[c].kind = VIEW_INT;        // kernels have 64 bits
+        const Expr *value = pipeline->outputs[c].value;
+        View       *view = &out->views[n_views++];
+        *view = view_of_rows(launch, &woven->outputs[c]);
+        if (!expr_is_high_word(value)) continue;
+        view->kind = VIEW_WIDE, view->type = value->args[0]->type;
+        TRY(join_words(run, launch, &woven->outputs[c], &woven->outputs[c + 1], &view->data));
+        c++;
     }
-    return order_rows(run, &pipeline->finish, out->views, out->n_rows, NULL, &out->order);
+    return WEFT_OK;
+}
+
+// What comes of the sink: the outputs, or what window functions are computed from.
+static Finish finish_of_sink(const Pipeline *pipeline)
+{
+    Finish finish = pipeline->finish;
+    if (!finish.windows) return finish;
+    finish.outputs = finish.windows->inputs, finish.n_outputs = finish.windows->n_inputs;
+    return finish;
 }
 
 weft_status finish_pipeline(QueryRun *run, int number, const Launch *launch, const Woven *woven, bool as_codes,
                             bool is_stable, Finished *out)
 {
     const Pipeline *pipeline = &run->graph->pipelines[number];
-    if (pipeline->sink == SINK_ROWS) return finish_rows(run, pipeline, launch, woven, out);
-    Groups groups = { .run = run, .pipeline = pipeline, .finish = &pipeline->finish, .as_codes = as_codes };
-    groups.cells = make_cells(run, &pipeline->finish);
-    groups.places = find_places(run, pipeline);
-    if (pipeline->sink == SINK_GROUPS) groups.woven = woven, groups.set = &launch->groups;
-    return finish_groups(&groups, is_stable, out);
+    const Finish    finish = finish_of_sink(pipeline);
+    if (pipeline->sink == SINK_ROWS) {
+        TRY(finish_rows(run, pipeline, launch, woven, out));
+        TRY(order_rows(run, &finish, out->views, out->n_rows, NULL, &out->order));
+    } else {
+        Groups groups = { .run = run, .pipeline = pipeline, .finish = &finish, .as_codes = as_codes };
+        groups.cells = make_cells(run, &finish);
+        groups.places = find_places(run, pipeline);
+        if (pipeline->sink == SINK_GROUPS) groups.woven = woven, groups.set = &launch->out.groups;
+        TRY(finish_groups(&groups, is_stable, out));
+    }
+    return finish.windows ? window_finish(run, number, out) : WEFT_OK;
 }
 
 weft_status finish_nothing(QueryRun *run, const Finish *finish, Finished *out)

@@ -195,8 +195,8 @@ static void take_seat(Task *task, Rider *rider, int chunk)
     rider->rows_left -= task->chunk->n_rows;
     rider->n_tasks++;
     rider->served = task->scan->n_opened;
-    if (launch->chunks_read++ == 0) launch->wait_ms = time_now_ms() - rider->start_ms;
-    launch->n_beside = MAX_OF(launch->n_beside, task->scan->n_riders - 1);
+    if (launch->out.chunks_read++ == 0) launch->out.wait_ms = time_now_ms() - rider->start_ms;
+    launch->out.n_beside = MAX_OF(launch->out.n_beside, task->scan->n_riders - 1);
 }
 
 static Tally *tally_of(Network *network, const Table *table)
@@ -227,8 +227,8 @@ static void count_task(Network *network, const Task *task)
             own += size;
             if (number < (int)sizeof read && !read[number]) bytes += size, read[number] = 1;
         }
-        launch->rows_in += task->chunk->n_rows;
-        launch->bytes_read += own;
+        launch->out.rows_in += task->chunk->n_rows;
+        launch->out.bytes_read += own;
         ridden += own;
     }
     if (!tally) return;
@@ -266,8 +266,8 @@ static void note_rider(Rider *rider, WovenAs as, int n_woven, double gain)
 {
     Launch *launch = rider->ride->launch;
     rider->woven_as = as, rider->n_woven = n_woven, rider->gain = gain;
-    if (n_woven <= launch->n_woven) return;
-    launch->woven_as = woven_as_name(as), launch->n_woven = n_woven, launch->gain = gain;
+    if (n_woven <= launch->out.n_woven) return;
+    launch->out.woven_as = woven_as_name(as), launch->out.n_woven = n_woven, launch->out.gain = gain;
 }
 
 static void note_woven(const Seating *seating)
@@ -719,7 +719,7 @@ static void get_on(Network *network, Rider *rider)
     for (int c = 0; c < n_chunks; c++) {
         rider->wants[c] = launch_wants_chunk(launch, c);
         if (rider->wants[c]) rider->n_wanted++, rider->rows_left += launch->source->chunks[c]->n_rows;
-        else launch->chunks_skipped++;
+        else launch->out.chunks_skipped++;
     }
     rider->n_chunks = rider->n_wanted;
     if (launch->source->from_store && rider->n_wanted && launch_column_bytes(launch, 0) >= AHEAD_LEAST &&

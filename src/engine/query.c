@@ -9,6 +9,8 @@
 
 #include "engine/engine.h"
 #include "engine/remote.h"
+#include "engine/wide.h"
+#include "plan/window.h"
 
 #include <stdlib.h>
 
@@ -29,34 +31,62 @@
 
 // ---- sources --------------------------------------------------------------------------------------------------------
 
-static Source *table_source(QueryRun *run, const Pipeline *pipeline, const ColumnSet *needed)
+static void add_word(QueryRun *run, const Table *table, int place, int id, int *chunk_column, Source *source)
+{
+    const ColumnRange known = table_column_range(table, place);
+    const Range       range = { .known = true, .nullable = known.n_nulls > 0, .low = known.min, .high = known.max };
+    chunk_column[source->n_columns] = place;
+    source->columns[source->n_columns++] =
+        (SourceColumn){ .id = id,
+                        .name = wide_column_name(run, id),
+                        .type = TYPE(BIGINT),
+                        .width = known.width,
+                        .range = range };
+}
+
+// A column of 128 bits is two of the source.
+static void add_words(QueryRun *run, const Table *table, int place, int id, int *chunk_column, Source *source)
+{
+    add_word(run, table, place, id, chunk_column, source);
+    add_word(run, table, table->columns[place].low, weave_low_id(id), chunk_column, source);
+}
+
+// Texts are read here, where it is known which columns the pipeline needs.
+static weft_status table_source(QueryRun *run, const Pipeline *pipeline, const ColumnSet *needed, Source **out)
 {
     const Table *table = pipeline->table;
-    Source      *source = arena_make(run->arena, Source);
-    int         *chunk_column = arena_array(run->arena, int, pipeline->n_columns + 1);
+    Source      *source = *out = arena_make(run->arena, Source);
+    int         *chunk_column = arena_array(run->arena, int, 2 * pipeline->n_columns + 1);
     *source = (Source){ .name = pipeline->name,
                         .n_chunks = table->n_chunks,
                         .chunks = table->chunks,
                         .n_rows = table->n_rows,
                         .from_store = true };
-    source->columns = arena_array(run->arena, SourceColumn, pipeline->n_columns + 1);
+    source->columns = arena_array(run->arena, SourceColumn, 2 * pipeline->n_columns + 1);
     source->chunk_column = chunk_column;
     for (int i = 0; i < pipeline->n_columns; i++) {
         const int     place = pipeline->places[i];
         const Column *column = &table->columns[place];
+        const Range   range = plan_range_of_stored(table, place);
         if (!columns_has(needed, pipeline->columns[i])) continue;
-        chunk_column[source->n_columns] = place;
+        if (column->dict) TRY(dict_load(column->dict, run->err));
+        if (column->low && !range_is_word(range)) {
+            add_words(run, table, place, pipeline->columns[i], chunk_column, source);
+            continue;
+        }
+        const int stored = column->low ? column->low : place;          // high words are all 0
+        chunk_column[source->n_columns] = stored;
         source->columns[source->n_columns++] = (SourceColumn){
             .id = pipeline->columns[i],
             .name = column->name,
             .type = column->type,
             .dict = column->dict,
             .dict_count = column->dict_count,
-            .width = table_column_range(table, place).width,
-            .range = plan_range_of_stored(table, place),
+            .width = table_column_range(table, stored).width,
+            .range = range,
         };
     }
-    return source;
+    return WEFT_OK;
 }
 
 // ---- steps: filters as early as they can be, probes by what they let through ----------------------------------------
@@ -220,16 +250,17 @@ static KernelReport *report(QueryRun *run, int pipeline, const char *label, cons
                               .device = launch ? launch->device : run->session->db->cpu,
                               .compile_ms = compile_ms };
     if (!launch) return kernel;
-    kernel->morsels[0] = launch->morsels[0], kernel->morsels[1] = launch->morsels[1];
-    kernel->rows_in = launch->rows_in, kernel->rows_out = launch->rows_out, kernel->bytes_read = launch->bytes_read;
-    kernel->chunks_read = launch->chunks_read, kernel->chunks_skipped = launch->chunks_skipped,
-    kernel->n_workers = launch->n_workers;
-    kernel->time_ms = launch->time_ms, kernel->wait_ms = launch->wait_ms, kernel->n_beside = launch->n_beside;
-    kernel->woven_as = launch->woven_as, kernel->n_woven = launch->n_woven, kernel->gain = launch->gain;
-    kernel->gpu = launch->gpu;
+    const LaunchOutcome *out = &launch->out;
+    kernel->morsels[0] = out->morsels[0], kernel->morsels[1] = out->morsels[1];
+    kernel->rows_in = out->rows_in, kernel->rows_out = out->rows_out, kernel->bytes_read = out->bytes_read;
+    kernel->chunks_read = out->chunks_read, kernel->chunks_skipped = out->chunks_skipped,
+    kernel->n_workers = out->n_workers;
+    kernel->time_ms = out->time_ms, kernel->wait_ms = out->wait_ms, kernel->n_beside = out->n_beside;
+    kernel->woven_as = out->woven_as, kernel->n_woven = out->n_woven, kernel->gain = out->gain;
+    kernel->gpu = out->gpu;
     kernel->reads_kept = launch->source->kept != NULL;
     kernel->counts = arena_array(run->own, u64, woven->n_counts + 1);
-    if (launch->counts) memcpy(kernel->counts, launch->counts, (size_t)woven->n_counts * sizeof(u64));
+    if (out->counts) memcpy(kernel->counts, out->counts, (size_t)woven->n_counts * sizeof(u64));
     return kernel;
 }
 
@@ -276,6 +307,7 @@ static Ride make_ride(QueryRun *run, int pipeline, const char *label, Launch *la
 static const char *unsuited(const Woven *woven, i64 limit)
 {
     if (limit >= 0) return "the LIMIT may soon be reached";
+    if (woven->is_for_cpu) return "min or max of numbers beyond 64 bits";
     return woven->fan_out > FAN_OUT_SHARED ? "each row may meet very many" : NULL;
 }
 
@@ -403,7 +435,7 @@ static weft_status run_on_gpu(QueryRun *run, Launch *launch, const char **refuse
     const weft_status status = launch->device->scan(launch->device, launch, run->err);
     if (launch->is_expected) launch->device->expect(launch->device, launch->table, -1);
     launch->is_expected = before.is_expected = false;
-    *refused = launch->refused[0] ? arena_printf(run->own, "%s", launch->refused) : NULL;
+    *refused = launch->out.refused[0] ? arena_printf(run->own, "%s", launch->out.refused) : NULL;
     if (!*refused) return status;
     query_notice(run,
                  arena_printf(run->own, "%s did not run a pipeline, the CPU did: %s", launch->device->name, *refused));
@@ -435,6 +467,7 @@ static weft_status run_job(QueryRun *run, int pipeline, const char *label, const
                         .query = ride.query,
                         .is_explained = run->is_explained,
                         .may_weave = ride.may_sieve,
+                        .schedule = session->settings.gpu_schedule,
                         .woven = woven,
                         .source = job->source,
                         .sink = job->sink,
@@ -453,7 +486,7 @@ static weft_status run_job(QueryRun *run, int pipeline, const char *label, const
     if (is_asked) arrive(run, pipeline, launch);
     if (is_asked) status = run_on_gpu(run, launch, &refused);
     if (pipeline == run->graph->n_pipelines - 1) take_back(run);
-    if (is_asked && !refused) compile_ms = launch->compile_ms;
+    if (is_asked && !refused) compile_ms = launch->out.compile_ms;
     else status = run_on_cpu(run, pipeline, label, job, !stands_in, launch, &compile_ms);
     KernelReport *kernel = report(run, pipeline, label, launch, woven, compile_ms);
     if (stands_in) kernel->meanwhile = device->name;
@@ -495,14 +528,10 @@ static void set_sink(QueryRun *run, PipelineJob *pj)
 }
 
 // Columns that are stored before STEP, as outputs of the kernel that ends there.
-static Expr **columns_before(QueryRun *run, const WeaveJob *job, int step, int *n_outputs)
+static Expr **columns_before(QueryRun *run, const PipelineJob *pj, int step, int *n_outputs)
 {
-    const ColumnSet across = weave_columns_across(run->arena, job, step);
-    Expr          **outputs = arena_array(run->arena, Expr *, columns_count(&across) + 1);
-    *n_outputs = 0;
-    for (int c = columns_next(&across, -1); c >= 0; c = columns_next(&across, c))
-        outputs[(*n_outputs)++] = plan_column_expr_in(run->arena, run->plan, c);
-    return outputs;
+    const ColumnSet across = weave_columns_across(run->arena, &pj->job, step);
+    return wide_columns(run, pj->pipeline, &across, n_outputs);
 }
 
 static const char *label_of(const WeaveJob *segment)
@@ -528,7 +557,7 @@ static weft_status store_segment(QueryRun *run, const PipelineJob *pj, WeaveJob 
     Launch  launch = { 0 };
     Source *stored = NULL;
     segment->source = *source, segment->sink = SINK_ROWS, segment->team = pj->job.team;
-    segment->outputs = columns_before(run, &pj->job, end, &segment->n_outputs);
+    segment->outputs = columns_before(run, pj, end, &segment->n_outputs);
     if (may_stay(run, *source)) segment->notes = stored_notes(run, segment->n_outputs);
     const bool only_weave = run->only_weave;
     run->only_weave = false;           // the shape of a kernel depends on what the one before left
@@ -603,6 +632,8 @@ static weft_status fill_in_params(QueryRun *run, Pipeline *pipeline)
     for (int a = 0; a < pipeline->n_aggs; a++) TRY(fill_in(run, &pipeline->aggs[a].arg));
     TRY(fill_in_bindings(run, pipeline->outputs, pipeline->n_outputs));
     TRY(fill_in_list(run, pipeline->finish.conditions, pipeline->finish.n_conditions));
+    const FinishWindows *windows = pipeline->finish.windows;
+    if (windows) TRY(fill_in_bindings(run, windows->inputs, windows->n_inputs));
     return fill_in_bindings(run, pipeline->finish.outputs, pipeline->finish.n_outputs);
 }
 
@@ -617,7 +648,9 @@ static weft_status make_job(QueryRun *run, int number, PipelineJob *pj)
     set_sink(run, pj);
     if (!pipeline->table) return WEFT_OK;
     const ColumnSet needed = weave_columns_needed(run->arena, &pj->job, 0);
-    pj->job.source = table_source(run, pipeline, &needed);
+    Source         *source;
+    TRY(table_source(run, pipeline, &needed, &source));
+    pj->job.source = source;
     return WEFT_OK;
 }
 
@@ -655,7 +688,8 @@ static JoinTable *own_view(QueryRun *run, const Pipeline *pipeline, const JoinTa
     table->payloads = arena_array(run->arena, Payload, shared->n_payloads + 1);
     for (int p = 0; p < shared->n_payloads; p++) {
         table->payloads[p] = shared->payloads[p];
-        table->payloads[p].id = pipeline->payload[shared->payloads[p].number].column;
+        const Binding *payload = &pipeline->payload[shared->payloads[p].number];
+        table->payloads[p].id = expr_is_low_word(payload->value) ? weave_low_id(payload->column) : payload->column;
     }
     return table;
 }
@@ -746,7 +780,9 @@ static weft_status get_answer(QueryRun *run, int number)
 static bool needs_order(const QueryRun *run, int number)
 {
     for (int p = number; p < run->graph->n_pipelines; p++)
-        if (run->graph->pipelines[p].finish.limit >= 0 || run->graph->pipelines[p].finish.n_distinct_on) return true;
+        if (run->graph->pipelines[p].finish.limit >= 0 || run->graph->pipelines[p].finish.n_distinct_on ||
+            run->graph->pipelines[p].finish.windows)
+            return true;
     return false;
 }
 
@@ -780,6 +816,7 @@ static weft_status run_pipeline(QueryRun *run, int number)
     Pipeline   *pipeline = &run->graph->pipelines[number];
     const bool  is_table = pipeline->sink == SINK_TABLE, is_last = number == run->graph->n_pipelines - 1;
     weft_status status = fill_in_params(run, pipeline);
+    if (!status) wide_prepare(run, number);
     if (!status && pipeline->sink != SINK_VALUES) status = is_table ? get_table(run, number) : get_answer(run, number);
     run->reports[number].table = run->tables[number];
     if (!status && !is_table && !is_last) {

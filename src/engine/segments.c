@@ -11,7 +11,7 @@
 #include "engine/engine.h"
 
 // What the compiler may give a thread, on every NVIDIA GPU that is used.  Shared memory has no limit of its own: what
-// does not fit stays in the device's memory (device/cuda_kernel.c).
+// does not fit stays in the device's memory (device/gpu_kernel.c).
 #define GPU_REGISTERS 255
 
 // ---- what the plan expects, before anything is built ----------------------------------------------------------------

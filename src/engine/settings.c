@@ -145,6 +145,11 @@ static weft_status set_device(weft_session *session, const char *value, bool *un
         settings_default_device(settings);
         return WEFT_OK;
     }
+    if (strncasecmp(value, "sim:", 4) == 0) {
+        fail(err, WEFT_UNSUPPORTED, -1, "queries do not run on a simulated card");
+        error_hint(err, "The experiments do: weft lab all --device %s", value);
+        return err->status;
+    }
     *understood = parse_device(value, &device, &gpu);
     if (*understood && device == DEVICE_CUDA) TRY(gpus_get(session->db->gpus, gpu, &ignored, err));
     if (*understood) settings->device = device, settings->gpu = gpu;
@@ -164,6 +169,45 @@ bool settings_default_gpu_wait(void)
     bool        wait = false;
     if (own && *own && !parse_bool(own, &wait)) log_warn("WEFT_GPU_WAIT=%s is not understood: on or off", own);
     return wait;
+}
+
+static const char *const schedule_names[] = { [SCHEDULE_PLAIN] = "plain",
+                                              [SCHEDULE_SEQUENTIAL] = "sequential",
+                                              [SCHEDULE_RANDOM] = "random",
+                                              [SCHEDULE_MULTIQX] = "multiqx",
+                                              [SCHEDULE_MODEL] = "model" };
+static const char         schedule_values[] = "plain, sequential, random, multiqx or model";
+
+static bool parse_schedule(const char *value, GpuSchedule *schedule)
+{
+    for (int i = 0; i < COUNT_OF(schedule_names); i++) {
+        if (strcasecmp(value, schedule_names[i]) != 0) continue;
+        *schedule = (GpuSchedule)i;
+        return true;
+    }
+    return false;
+}
+
+GpuSchedule settings_default_gpu_schedule(void)
+{
+    const char *own = getenv("WEFT_GPU_SCHEDULE");
+    GpuSchedule schedule = SCHEDULE_PLAIN;
+    if (own && *own && !parse_schedule(own, &schedule))
+        log_warn("WEFT_GPU_SCHEDULE=%s is not understood: %s", own, schedule_values);
+    return schedule;
+}
+
+static weft_status set_gpu_schedule(weft_session *session, const char *value, bool *understood, Error *err)
+{
+    (void)err;
+    if (!value) session->settings.gpu_schedule = settings_default_gpu_schedule();
+    else *understood = parse_schedule(value, &session->settings.gpu_schedule);
+    return WEFT_OK;
+}
+
+static void show_gpu_schedule(const weft_session *session, Text *text)
+{
+    text_add(text, "%s", schedule_names[session->settings.gpu_schedule]);
 }
 
 static weft_status set_priority(weft_session *session, const char *value, bool *understood, Error *err)
@@ -239,6 +283,7 @@ static void show_weave_budget(const weft_session *session, Text *text)
 static const Setting settings[] = {
     { "chunk_rows", "a number of rows from 64 on, for later appends", .set = set_chunk_rows, .show = show_chunk_rows },
     { "device", "auto, cpu, cuda or cuda:N", .set = set_device, .show = show_device },
+    { "gpu_schedule", schedule_values, .set = set_gpu_schedule, .show = show_gpu_schedule },
     { "gpu_wait", "on or off", .flag = offsetof(Settings, gpu_wait), .standard = settings_default_gpu_wait },
     { "jit", "auto, tcc or cc", .set = set_jit, .show = show_jit },
     { "memory_limit", "a size such as 512MB or 8GB; 0 for none", .set = set_memory_limit, .show = show_memory_limit },
@@ -267,8 +312,8 @@ static weft_status no_such_setting(const char *name, int at, Error *err)
     fail(err, WEFT_UNDEFINED_OBJECT, at, "there is no setting \"%s\"", name);
     error_hint(
         err,
-        "settings are chunk_rows, device, gpu_wait, jit, memory_limit, priority, sharing, statement_timeout,"
-        " threads, weave, weave_budget and weave_queries");
+        "settings are chunk_rows, device, gpu_schedule, gpu_wait, jit, memory_limit, priority, sharing,"
+        " statement_timeout, threads, weave, weave_budget and weave_queries");
     return WEFT_UNDEFINED_OBJECT;
 }
 

@@ -4,9 +4,8 @@
 // bits as its range over
 // these rows takes, as far as 64 bits go.  Only equal prefixes are compared in full, and not even these where the
 // prefix holds all of
-// every key.  A merge sort, so ties keep the order of the source and a cancel is seen in the middle.  With a small
-// LIMIT a heap of the
-// first rows replaces the sort.
+// every key.  A merge sort on all threads, so ties keep the order of the source and a cancel is seen in the middle.
+// With a small LIMIT heaps of the first rows replace most of the sort.
 
 #include "engine/engine.h"
 
@@ -41,10 +40,9 @@ int compare_view_cells(const View *view, u64 a, u64 b)
     return x != x || y != y ? (x != x) - (y != y) : COMPARE(x, y);
 }
 
-typedef struct ViewKey { int view; bool descending, nulls_first; } ViewKey;
-
 typedef struct Sorter {
     QueryRun *run;
+    Team team;
     const View *views;
     const ViewKey *keys;
     int n_keys;
@@ -108,9 +106,21 @@ static u64 prefix_of(const View *view, const ViewKey *key, size_t skip, u64 row)
 // What the rows have in one key.
 typedef struct KeyFacts {
     u64    low, high;                  // of its prefixes
-    size_t skip;                       // text: bytes that all have in common
+    size_t skip, longest, shortest;    // text: bytes that all have in common; lengths
     bool is_exact;  // a prefix says all: no NULL, whose prefix a value could have, and nothing cut off
 } KeyFacts;
+
+// A key that is looked at by all threads, each with facts of its own for each part.
+typedef struct KeyLook {
+    const View      *view;
+    const ViewKey   *key;
+    const weft_text *first;            // text: of the first row that is not NULL
+    size_t           skip;
+    u64             *prefixes;
+    KeyFacts        *facts;            // by part
+} KeyLook;
+
+static bool view_is_null(const View *view, u64 row) { return view->nulls && view->nulls[row]; }
 
 static size_t common_length(weft_text a, weft_text b, size_t most)
 {
@@ -119,36 +129,79 @@ static size_t common_length(weft_text a, weft_text b, size_t most)
     return n;
 }
 
-static weft_status text_facts(const Sorter *sorter, const View *view, u64 n_rows, KeyFacts *facts)
+static void look_at_texts(void *context, int part, u64 first, u64 end)
 {
-    const weft_text *texts = view->data;
-    const weft_text *first = NULL;
-    size_t           longest = 0, shortest = SIZE_MAX;
-    for (u64 r = 0; r < n_rows; r++) {
-        if (query_should_stop(sorter->run, r)) return query_canceled(sorter->run);
-        if (view->nulls && view->nulls[r]) continue;
-        if (!first) first = &texts[r], facts->skip = first->length;
-        if (texts[r].length < facts->skip || memcmp(first->bytes, texts[r].bytes, facts->skip) != 0)
-            facts->skip = common_length(*first, texts[r], facts->skip);
-        longest = MAX_OF(longest, texts[r].length), shortest = MIN_OF(shortest, texts[r].length);
+    const KeyLook *look = context;
+    KeyFacts      *facts = &look->facts[part];
+    for (u64 r = first; r < end; r++) {
+        const weft_text text = ((const weft_text *)look->view->data)[r];
+        if (view_is_null(look->view, r)) continue;
+        if (text.length < facts->skip || memcmp(look->first->bytes, text.bytes, facts->skip) != 0)
+            facts->skip = common_length(*look->first, text, facts->skip);
+        facts->longest = MAX_OF(facts->longest, text.length), facts->shortest = MIN_OF(facts->shortest, text.length);
     }
-    facts->is_exact = longest == shortest && longest <= facts->skip + 8;
-    return WEFT_OK;
 }
 
-static weft_status key_facts(const Sorter *sorter, const ViewKey *key, u64 *prefixes, u64 n_rows, KeyFacts *facts)
+static void look_at_prefixes(void *context, int part, u64 first, u64 end)
 {
-    const View *view = &sorter->views[key->view];
-    *facts = (KeyFacts){ .low = UINT64_MAX, .is_exact = true };
-    if (view->kind == VIEW_TEXT) TRY(text_facts(sorter, view, n_rows, facts));
-    for (u64 r = 0; r < n_rows; r++) {
-        const u64 prefix = prefixes[r] = prefix_of(view, key, facts->skip, r);
-        if (query_should_stop(sorter->run, r)) return query_canceled(sorter->run);
+    const KeyLook *look = context;
+    const View    *view = look->view;
+    KeyFacts      *facts = &look->facts[part];
+    for (u64 r = first; r < end; r++) {
+        const u64 prefix = look->prefixes[r] = prefix_of(view, look->key, look->skip, r);
         facts->low = MIN_OF(facts->low, prefix), facts->high = MAX_OF(facts->high, prefix);
-        if (view->nulls && view->nulls[r]) facts->is_exact = false;
+        if (view_is_null(view, r)) facts->is_exact = false;
         else if (view->kind == VIEW_WIDE && clamped(((const i128 *)view->data)[r]) != ((const i128 *)view->data)[r])
             facts->is_exact = false;
     }
+}
+
+static KeyFacts *new_facts(const Sorter *sorter, int n_parts, size_t skip)
+{
+    KeyFacts *facts = arena_array(sorter->run->arena, KeyFacts, n_parts + 1);
+    for (int p = 0; p <= n_parts; p++)
+        facts[p] = (KeyFacts){ .low = UINT64_MAX, .skip = skip, .shortest = SIZE_MAX, .is_exact = true };
+    return facts;
+}
+
+static KeyFacts all_facts(const KeyFacts *parts, int n_parts)
+{
+    KeyFacts all = parts[0];
+    for (int p = 1; p < n_parts; p++) {
+        all.low = MIN_OF(all.low, parts[p].low), all.high = MAX_OF(all.high, parts[p].high);
+        all.skip = MIN_OF(all.skip, parts[p].skip);
+        all.longest = MAX_OF(all.longest, parts[p].longest), all.shortest = MIN_OF(all.shortest, parts[p].shortest);
+        all.is_exact &= parts[p].is_exact;
+    }
+    return all;
+}
+
+// Sets what the texts have in common, before their prefixes are made.
+static weft_status text_facts(const Sorter *sorter, const RowParts *parts, KeyLook *look, bool *is_exact)
+{
+    const weft_text *texts = look->view->data;
+    u64              r = 0;
+    while (r < parts->n_rows && view_is_null(look->view, r)) r++;
+    if (r == parts->n_rows) return WEFT_OK;
+    look->first = &texts[r];
+    look->facts = new_facts(sorter, parts->n_parts, look->first->length);
+    if (!team_rows(&sorter->team, parts, look_at_texts, look)) return query_canceled(sorter->run);
+    const KeyFacts all = all_facts(look->facts, parts->n_parts);
+    look->skip = all.skip;
+    *is_exact = all.longest == all.shortest && all.longest <= all.skip + 8;
+    return WEFT_OK;
+}
+
+static weft_status key_facts(const Sorter *sorter, const RowParts *parts, const ViewKey *key, u64 *prefixes,
+                             KeyFacts *facts)
+{
+    KeyLook look = { .view = &sorter->views[key->view], .key = key, .prefixes = prefixes };
+    bool    is_exact = true;
+    if (look.view->kind == VIEW_TEXT) TRY(text_facts(sorter, parts, &look, &is_exact));
+    look.facts = new_facts(sorter, parts->n_parts, 0);
+    if (!team_rows(&sorter->team, parts, look_at_prefixes, &look)) return query_canceled(sorter->run);
+    *facts = all_facts(look.facts, parts->n_parts);
+    facts->is_exact &= is_exact;
     return WEFT_OK;
 }
 
@@ -159,7 +212,7 @@ static int bits_of(u64 number)
     return bits;
 }
 
-// ---- merge sort -----------------------------------------------------------------------------------------------------
+// ---- items ----------------------------------------------------------------------------------------------------------
 
 typedef struct Item { u64 prefix, row; } Item;
 
@@ -169,31 +222,39 @@ static bool is_before(const Sorter *sorter, const Item *a, const Item *b)
     return sorter->is_exact ? a->row < b->row : compare_rows(sorter, a->row, b->row) < 0;
 }
 
-// A key goes behind the keys before it, which left N_FREE bits; its last bits are cut off where they do not fit.
-static weft_status add_prefixes(const Sorter *sorter, const u64 *prefixes, u64 low, int bits, int n_free, Item *items,
-                                u64 n_rows)
+// A key goes behind the keys before it, which left some bits; its last bits are cut off where they do not fit.
+typedef struct AddKey { Item *items; const u64 *prefixes; u64 low; int cut, n_bits; } AddKey;
+
+static void number_items(void *context, int part, u64 first, u64 end)
 {
-    const int cut = MAX_OF(bits - n_free, 0), n_bits = bits - cut;
-    for (u64 r = 0; r < n_rows && n_bits; r++) {
-        if (query_should_stop(sorter->run, r)) return query_canceled(sorter->run);
-        const u64 prefix = (prefixes[r] - low) >> cut;
-        items[r].prefix = n_bits == 64 ? prefix : items[r].prefix << n_bits | prefix;
+    const AddKey *add = context;
+    for (u64 r = first; r < end; r++) add->items[r] = (Item){ 0, r };
+}
+
+static void add_prefixes(void *context, int part, u64 first, u64 end)
+{
+    const AddKey *add = context;
+    for (u64 r = first; r < end; r++) {
+        const u64 prefix = (add->prefixes[r] - add->low) >> add->cut;
+        add->items[r].prefix = add->n_bits == 64 ? prefix : add->items[r].prefix << add->n_bits | prefix;
     }
-    return WEFT_OK;
 }
 
 static weft_status make_items(Sorter *sorter, Item *items, u64 n_rows)
 {
-    int  n_free = 64;
-    u64 *prefixes;
+    const RowParts parts = team_split(&sorter->team, n_rows);
+    AddKey         add = { .items = items };
+    int            n_free = 64;
+    u64           *prefixes;
     TRY(query_alloc(sorter->run, (n_rows + 1) * sizeof *prefixes, (void **)&prefixes));
-    for (u64 r = 0; r < n_rows; r++) items[r] = (Item){ 0, r };
+    if (!team_rows(&sorter->team, &parts, number_items, &add)) return query_canceled(sorter->run);
     sorter->is_exact = true;
     for (int k = 0; k < sorter->n_keys && sorter->is_exact; k++) {
-        KeyFacts facts;
-        TRY(key_facts(sorter, &sorter->keys[k], prefixes, n_rows, &facts));
-        const int bits = bits_of(facts.high - facts.low);
-        TRY(add_prefixes(sorter, prefixes, facts.low, bits, n_free, items, n_rows));
+        KeyFacts facts = { 0 };
+        TRY(key_facts(sorter, &parts, &sorter->keys[k], prefixes, &facts));
+        const int bits = bits_of(facts.high - facts.low), cut = MAX_OF(bits - n_free, 0);
+        add.prefixes = prefixes, add.low = facts.low, add.cut = cut, add.n_bits = bits - cut;
+        if (add.n_bits && !team_rows(&sorter->team, &parts, add_prefixes, &add)) return query_canceled(sorter->run);
         sorter->is_exact = facts.is_exact && bits <= n_free;
         n_free = MAX_OF(n_free - bits, 0);
     }
@@ -201,7 +262,18 @@ static weft_status make_items(Sorter *sorter, Item *items, u64 n_rows)
     return WEFT_OK;
 }
 
-#define RUN_ROWS 16
+// ---- merge sort -----------------------------------------------------------------------------------------------------
+//
+// Runs of RUN_ITEMS are sorted, a part of work each.  Then pairs of runs are merged, level by level.  The items of a
+// level are cut into pieces of PIECE_ITEMS, again a part of work each, wherever the runs end: a binary search finds
+// what each of the two runs gives to a piece.  So the last merge, of two runs, is as parallel as the first, and no
+// result depends on the number of threads.
+
+#define SHORT_ITEMS 16
+#define RUN_ITEMS   ((u64)1 << 14)
+#define PIECE_ITEMS ((u64)1 << 14)
+
+typedef struct MergeSort { const Sorter *sorter; Item *from, *to; u64 n_items, width; } MergeSort;
 
 static void sort_short(const Sorter *sorter, Item *items, u64 n)
 {
@@ -213,37 +285,90 @@ static void sort_short(const Sorter *sorter, Item *items, u64 n)
     }
 }
 
-static weft_status merge(const Sorter *sorter, const Item *a, u64 n_a, const Item *b, u64 n_b, Item *out)
+static void merge(const Sorter *sorter, const Item *a, u64 n_a, const Item *b, u64 n_b, Item *out)
 {
-    for (u64 n = 0; n_a && n_b; n++) {
-        if (query_should_stop(sorter->run, n)) return query_canceled(sorter->run);
+    while (n_a && n_b) {
         if (is_before(sorter, b, a)) *out++ = *b++, n_b--;
         else *out++ = *a++, n_a--;
     }
-    TRY(query_copy(sorter->run, out, a, n_a * sizeof *a));
-    return query_copy(sorter->run, out + n_a, b, n_b * sizeof *b);
+    if (n_a) memcpy(out, a, n_a * sizeof *a);
+    if (n_b) memcpy(out + n_a, b, n_b * sizeof *b);
 }
+
+// Gives where the sorted items are: in ITEMS or in SPARE.
+static Item *sort_run(const Sorter *sorter, Item *items, Item *spare, u64 n)
+{
+    for (u64 first = 0; first < n; first += SHORT_ITEMS)
+        sort_short(sorter, items + first, MIN_OF(SHORT_ITEMS, n - first));
+    for (u64 width = SHORT_ITEMS; width < n; width *= 2) {
+        for (u64 first = 0; first < n; first += 2 * width) {
+            const u64 n_a = MIN_OF(width, n - first), n_b = MIN_OF(width, n - first - n_a);
+            merge(sorter, items + first, n_a, items + first + n_a, n_b, spare + first);
+        }
+        Item *swap = items;
+        items = spare, spare = swap;
+    }
+    return items;
+}
+
+static void sort_part(void *context, int part)
+{
+    const MergeSort *sort = context;
+    const u64        first = (u64)part * RUN_ITEMS, n = MIN_OF(RUN_ITEMS, sort->n_items - first);
+    if (team_is_stopped(&sort->sorter->team)) return;
+    const Item *sorted = sort_run(sort->sorter, sort->from + first, sort->to + first, n);
+    if (sorted != sort->from + first) memcpy(sort->from + first, sorted, n * sizeof *sorted);
+}
+
+// Of the first K items of A and B merged, how many are A's.
+static u64 items_of_first(const Sorter *sorter, const Item *a, u64 n_a, const Item *b, u64 n_b, u64 k)
+{
+    u64 low = k > n_b ? k - n_b : 0, high = MIN_OF(k, n_a);
+    while (low < high) {
+        const u64 middle = low + (high - low) / 2;
+        if (is_before(sorter, &b[k - middle - 1], &a[middle])) high = middle;
+        else low = middle + 1;
+    }
+    return low;
+}
+
+// The width is a multiple of the piece, so a piece lies within a pair.
+static void merge_part(void *context, int part)
+{
+    const MergeSort *sort = context;
+    const u64        first = (u64)part * PIECE_ITEMS, end = MIN_OF(first + PIECE_ITEMS, sort->n_items);
+    const u64        pair = first / (2 * sort->width) * 2 * sort->width;
+    const u64        n_a = MIN_OF(sort->width, sort->n_items - pair);
+    const u64        n_b = MIN_OF(sort->width, sort->n_items - pair - n_a);
+    const Item      *a = sort->from + pair, *b = a + n_a;
+    if (team_is_stopped(&sort->sorter->team)) return;
+    const u64 a_first = items_of_first(sort->sorter, a, n_a, b, n_b, first - pair),
+              a_end = items_of_first(sort->sorter, a, n_a, b, n_b, end - pair);
+    const u64 b_first = first - pair - a_first, b_end = end - pair - a_end;
+    merge(sort->sorter, a + a_first, a_end - a_first, b + b_first, b_end - b_first, sort->to + first);
+}
+
+static int n_pieces(u64 n_items, u64 piece) { return (int)((n_items + piece - 1) / piece); }
 
 static weft_status merge_sort(const Sorter *sorter, Item **items, Item *spare, u64 n)
 {
-    for (u64 first = 0; first < n; first += RUN_ROWS) {
-        if (query_should_stop(sorter->run, first / RUN_ROWS)) return query_canceled(sorter->run);
-        sort_short(sorter, *items + first, MIN_OF(RUN_ROWS, n - first));
+    MergeSort sort = { sorter, *items, spare, n, RUN_ITEMS };
+    if (!team_parts(&sorter->team, n_pieces(n, RUN_ITEMS), sort_part, &sort)) return query_canceled(sorter->run);
+    for (; sort.width < n; sort.width *= 2) {
+        if (!team_parts(&sorter->team, n_pieces(n, PIECE_ITEMS), merge_part, &sort)) return query_canceled(sorter->run);
+        Item *swap = sort.from;
+        sort.from = sort.to, sort.to = swap;
     }
-    for (u64 width = RUN_ROWS; width < n; width *= 2) {
-        for (u64 first = 0; first < n; first += 2 * width) {
-            const u64 n_a = MIN_OF(width, n - first), n_b = MIN_OF(width, n - first - n_a);
-            TRY(merge(sorter, *items + first, n_a, *items + first + n_a, n_b, spare + first));
-        }
-        Item *swap = *items;
-        *items = spare, spare = swap;
-    }
+    *items = sort.from;
     return WEFT_OK;
 }
 
 // ---- the first few --------------------------------------------------------------------------------------------------
+//
+// Each part of the rows keeps its first ones in a heap, the last of them on top; what is left of all parts is sorted.
 
-// A heap of the first N rows, the last of them on top.
+typedef struct FirstItems { const Sorter *sorter; const RowParts *parts; Item *items; u64 n_wanted; } FirstItems;
+
 static void sift_down(const Sorter *sorter, Item *heap, u64 n, u64 at)
 {
     for (;;) {
@@ -257,17 +382,41 @@ static void sift_down(const Sorter *sorter, Item *heap, u64 n, u64 at)
     }
 }
 
-static weft_status keep_first(const Sorter *sorter, Item *items, u64 n_rows, u64 n_wanted)
+// The first rows of a part become a heap in their place.
+static void keep_first_of_part(void *context, int part)
 {
-    for (u64 at = n_wanted / 2; at-- > 0;) {
-        if (query_should_stop(sorter->run, at)) return query_canceled(sorter->run);
-        sift_down(sorter, items, n_wanted, at);
+    const FirstItems *first = context;
+    const Sorter     *sorter = first->sorter;
+    const u64         begin = (u64)part * first->parts->part_rows;
+    Item             *items = first->items + begin;
+    const u64         n_rows = MIN_OF(first->parts->part_rows, first->parts->n_rows - begin);
+    const u64         n = MIN_OF(first->n_wanted, n_rows);
+    for (u64 at = n / 2; at-- > 0;) {
+        if ((at & 4095) == 0 && team_is_stopped(&sorter->team)) return;
+        sift_down(sorter, items, n, at);
     }
-    for (u64 r = n_wanted; r < n_rows; r++) {
-        if (query_should_stop(sorter->run, r)) return query_canceled(sorter->run);
+    for (u64 r = n; r < n_rows; r++) {
+        if ((r & 4095) == 0 && team_is_stopped(&sorter->team)) return;
         if (!is_before(sorter, &items[r], &items[0])) continue;
         items[0] = items[r];
-        sift_down(sorter, items, n_wanted, 0);
+        sift_down(sorter, items, n, 0);
+    }
+}
+
+// *N_LEFT: so many items, from the first on, hold all that are wanted.
+static weft_status keep_first(const Sorter *sorter, Item *items, u64 n_rows, u64 n_wanted, u64 *n_left)
+{
+    const RowParts   parts = team_split(&sorter->team, n_rows);
+    const FirstItems first = { sorter, &parts, items, n_wanted };
+    *n_left = n_rows;
+    if (!n_wanted || n_wanted >= parts.part_rows / 4) return WEFT_OK;          // little would be left out
+    if (!team_parts(&sorter->team, parts.n_parts, keep_first_of_part, (void *)(uintptr_t)&first))
+        return query_canceled(sorter->run);
+    *n_left = 0;
+    for (int p = 0; p < parts.n_parts; p++) {
+        const u64 begin = (u64)p * parts.part_rows, n = MIN_OF(n_wanted, n_rows - begin);
+        memmove(items + *n_left, items + begin, n * sizeof *items);
+        *n_left += n;
     }
     return WEFT_OK;
 }
@@ -285,15 +434,12 @@ static weft_status sort_rows(Sorter *sorter, View *views, u64 n_rows, u64 n_want
 {
     QueryRun *run = sorter->run;
     Item     *items, *spare;
-    u64       n_sorted = n_rows, *out;
+    u64       n_sorted, *out;
     TRY(rank_codes(run, views, sorter->keys, sorter->n_keys));
-    TRY(query_alloc(run, n_rows * sizeof *items, (void **)&items));
+    TRY(query_alloc(run, (n_rows + 1) * sizeof *items, (void **)&items));
     TRY(make_items(sorter, items, n_rows));
-    if (n_wanted > 0 && n_wanted < n_rows / 4) {
-        TRY(keep_first(sorter, items, n_rows, n_wanted));
-        n_sorted = n_wanted;
-    }
-    TRY(query_alloc(run, n_sorted * sizeof *spare, (void **)&spare));
+    TRY(keep_first(sorter, items, n_rows, n_wanted, &n_sorted));
+    TRY(query_alloc(run, (n_sorted + 1) * sizeof *spare, (void **)&spare));
     TRY(query_alloc(run, (n_sorted + 1) * sizeof *out, (void **)&out));
     TRY(merge_sort(sorter, &items, spare, n_sorted));
     for (u64 r = 0; r < n_sorted; r++) {
@@ -302,6 +448,13 @@ static weft_status sort_rows(Sorter *sorter, View *views, u64 n_rows, u64 n_want
     }
     *rows = out;
     return WEFT_OK;
+}
+
+weft_status sort_views(QueryRun *run, View *views, u64 n_rows, const ViewKey *keys, int n_keys, u64 **rows)
+{
+    Sorter sorter = { .run = run, .team = query_team(run), .views = views, .keys = keys, .n_keys = n_keys };
+    *rows = NULL;
+    return n_keys && n_rows > 1 ? sort_rows(&sorter, views, n_rows, n_rows, rows) : WEFT_OK;
 }
 
 // ---- DISTINCT ON, copies --------------------------------------------------------------------------------------------
@@ -318,16 +471,18 @@ static bool same_keys(const Sorter *sorter, int n_keys, u64 a, u64 b)
     return true;
 }
 
-// Of neighbours that are equal in the first keys the first one stays.
-static weft_status keep_distinct(const Sorter *sorter, int n_keys, u64 **rows, u64 *n_rows)
+// Of neighbours that are equal in the first keys the first one stays, or those that the Finish says.
+static weft_status keep_distinct(const Sorter *sorter, const Finish *finish, u64 **rows, u64 *n_rows)
 {
-    u64 n_kept = 0, *kept;
+    const u64 first = (u64)finish->run_skipped, n_most = (u64)finish->run_more + 1;
+    u64       n_kept = 0, *kept, head = 0, n_run = 0;        // a run's first row, and how many of it came so far
     TRY(query_alloc(sorter->run, (*n_rows + 1) * sizeof *kept, (void **)&kept));
     for (u64 r = 0; r < *n_rows; r++) {
         const u64 row = row_at(*rows, r);
         if (query_should_stop(sorter->run, r)) return query_canceled(sorter->run);
-        if (n_kept && same_keys(sorter, n_keys, kept[n_kept - 1], row)) continue;
-        kept[n_kept++] = row;
+        if (!r || !same_keys(sorter, finish->n_distinct_on, head, row)) head = row, n_run = 0;
+        if (n_run >= first && n_run - first < n_most) kept[n_kept++] = row;
+        n_run++;
     }
     *rows = kept, *n_rows = n_kept;
     return WEFT_OK;
@@ -366,15 +521,17 @@ weft_status order_rows(QueryRun *run, const Finish *finish, View *views, u64 n_r
     const bool is_all = finish->limit < 0 || offset + limit < offset,
                drops_later = finish->n_distinct_on || finish->copies >= 0;
     ViewKey   *keys = arena_array(run->arena, ViewKey, finish->n_sort + 1);
-    Sorter     sorter = { .run = run, .views = views, .keys = keys, .n_keys = finish->n_sort, .tie = tie };
+    Sorter     sorter = {
+        .run = run, .team = query_team(run), .views = views, .keys = keys, .n_keys = finish->n_sort, .tie = tie
+    };
     u64       *rows = NULL, wanted = is_all ? n_rows : MIN_OF(n_rows, offset + limit);
     for (int k = 0; k < finish->n_sort; k++)
         keys[k] = (ViewKey){ view_of(finish, finish->sort[k].column), finish->sort[k].descending,
                              finish->sort[k].nulls_first };
-    if (wanted == n_rows && !offset && !finish->n_distinct_on) sorter.tie = NULL;
+    if (wanted == n_rows && !offset && !finish->n_distinct_on && !finish->windows) sorter.tie = NULL;
     if ((finish->n_sort || sorter.tie) && n_rows > 1 && (wanted > offset || drops_later))
         TRY(sort_rows(&sorter, views, n_rows, drops_later ? n_rows : wanted, &rows));
-    if (finish->n_distinct_on) TRY(keep_distinct(&sorter, finish->n_distinct_on, &rows, &n_rows));
+    if (finish->n_distinct_on) TRY(keep_distinct(&sorter, finish, &rows, &n_rows));
     if (finish->copies >= 0) TRY(make_copies(run, &views[view_of(finish, finish->copies)], &rows, &n_rows));
     wanted = is_all ? n_rows : MIN_OF(n_rows, offset + limit);
     *order = (Order){ .rows = rows, .first = MIN_OF(offset, wanted), .n_rows = wanted - MIN_OF(offset, wanted) };

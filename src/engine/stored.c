@@ -5,7 +5,7 @@
 // so ranges are measured here, and kernels over the rows can rest on them.  Several pipelines can be read one after the
 // other (UNION ALL): a chunk each, and one dictionary for a text column of all of them.
 
-#include "engine/engine.h"
+#include "engine/wide.h"
 
 #define STORED_CHUNK_ROWS (1u << 30)
 #define COMPILE_ROWS ((u64)1 << 23)      // so many are worth waiting for the compiler (as in table.c)
@@ -22,25 +22,13 @@ static u64 row_of(const Order *order, u64 r) { return order->rows ? order->rows[
 
 // ---- one column -----------------------------------------------------------------------------------------------------
 
-static weft_status too_wide(QueryRun *run)
-{
-    fail(run->err, WEFT_OUT_OF_RANGE, -1, "a number of a subquery does not fit 64 bits");
-    error_hint(run->err, "Cast it to double precision in the subquery.");
-    return WEFT_OUT_OF_RANGE;
-}
-
 // The cell of ROW, which is not NULL, as 8 bytes.
 static weft_status cell_of(QueryRun *run, const View *view, Dictionary *dict, u64 row, i64 *cell)
 {
     u32 code;
     switch (view->kind) {
         case VIEW_INT: case VIEW_FLOAT: case VIEW_CODE: *cell = ((const i64 *)view->data)[row]; return WEFT_OK;
-        case VIEW_WIDE: {
-            const i128 wide = ((const i128 *)view->data)[row];
-            if (wide < INT64_MIN || wide > INT64_MAX) return too_wide(run);
-            *cell = (i64)wide;
-            return WEFT_OK;
-        }
+        case VIEW_WIDE: *cell = (i64)((const i128 *)view->data)[row]; return WEFT_OK;      // the low word
         case VIEW_TEXT: break;
     }
     const weft_text *text = &((const weft_text *)view->data)[row];
@@ -89,6 +77,45 @@ static weft_status measure(QueryRun *run, StoredColumn *column, i64 *cells, u64 
     return WEFT_OK;
 }
 
+// ---- numbers of 128 bits: a column of high words beside the low ones ------------------------------------------------
+
+static bool is_null_at(const View *view, u64 row) { return view->nulls && view->nulls[row]; }
+
+// RANGE stays empty where all rows are NULL.
+static weft_status find_wide_range(QueryRun *run, const View *view, const Order *order, Range *range)
+{
+    *range = (Range){ .known = true, .low = 0, .high = -1 };
+    for (u64 r = 0; r < order->n_rows; r++) {
+        const u64  row = row_of(order, r);
+        const i128 value = ((const i128 *)view->data)[row];
+        if (query_should_stop(run, r)) return query_canceled(run);
+        if (is_null_at(view, row)) continue;
+        if (range->low > range->high) range->low = range->high = value;
+        range->low = MIN_OF(range->low, value), range->high = MAX_OF(range->high, value);
+    }
+    return WEFT_OK;
+}
+
+// Words of NULL rows get values of the range, as in measure.  A range of more than 120 bits is not known (plan.h).
+static weft_status keep_high_words(QueryRun *run, const View *view, const Order *order, Range range, i64 *cells,
+                                   StoredColumn *out)
+{
+    const i128 limit = (i128)1 << 120;
+    i64       *high;
+    TRY(query_alloc(run, order->n_rows * 8 + 64, (void **)&high));
+    for (u64 r = 0; r < order->n_rows; r++) {
+        const u64  row = row_of(order, r);
+        const i128 value = is_null_at(view, row) ? range.low : ((const i128 *)view->data)[row];
+        if (query_should_stop(run, r)) return query_canceled(run);
+        high[r] = wide_high_word(value), cells[r] = (i64)value;
+    }
+    out->high = high;
+    out->range = range.low < -limit || range.high > limit ? range_of_type(view->type) : range;
+    out->range.nullable = out->valid != NULL;
+    out->high_low = wide_high_word(range.low), out->high_high = wide_high_word(range.high);
+    return WEFT_OK;
+}
+
 static weft_status keep_column(QueryRun *run, const View *view, const Order *order, StoredColumn *out)
 {
     i64 *cells;
@@ -101,6 +128,11 @@ static weft_status keep_column(QueryRun *run, const View *view, const Order *ord
     TRY(copy_cells(run, view, order, out->dict, cells, &valid, &n_null));
     if (view->kind == VIEW_TEXT) out->dict_count = dict_count(out->dict);
     out->cells = cells, out->valid = valid;
+    if (view->kind == VIEW_WIDE) {
+        Range range;
+        TRY(find_wide_range(run, view, order, &range));
+        if (!range_is_word(range)) return keep_high_words(run, view, order, range, cells, out);
+    }
     return measure(run, out, cells, order->n_rows);
 }
 
@@ -218,6 +250,48 @@ static Range unite(Range a, Range b)
     return a;
 }
 
+// ---- columns of 128 bits: two of the source, of a word each (weave_low_id) ------------------------------------------
+
+static bool has_high_words(const QueryRun *run, const Pipeline *pipeline, int place)
+{
+    for (int i = 0; i < pipeline->n_inputs; i++)
+        if (run->stored[pipeline->inputs[i]]->columns[place].high) return true;
+    return false;
+}
+
+static ColumnChunk chunk_of_words(const StoredColumn *column, const i64 *cells, i64 low, i64 high)
+{
+    return (ColumnChunk){
+        .data = cells, .valid = column->valid, .width = 8, .has_range = true, .min = low, .max = high
+    };
+}
+
+static weft_status add_word_columns(QueryRun *run, const Pipeline *pipeline, int c, Source *source, Chunk *chunks)
+{
+    const int     place = pipeline->places[c], id = pipeline->columns[c], at = source->n_columns;
+    SourceColumn *high = &source->columns[source->n_columns++], *low = &source->columns[source->n_columns++];
+    int           chunk = 0;
+    *high = (SourceColumn){ .id = id, .name = run->plan->columns[id].name, .type = TYPE(BIGINT), .width = 8,
+                            .range = { .known = true, .low = 0, .high = -1 } };
+    *low = *high;
+    low->id = weave_low_id(id), low->name = arena_printf(run->arena, "%s_low", high->name);
+    low->range = range_of_type(TYPE(BIGINT)), low->range.nullable = false;
+    for (int i = 0; i < pipeline->n_inputs; i++) {
+        const Stored       *stored = run->stored[pipeline->inputs[i]];
+        const StoredColumn *column = &stored->columns[place];
+        const i64          *words = column->high;
+        if (!stored->n_rows) continue;
+        if (!words) TRY(query_alloc(run, stored->n_rows * 8 + 64, (void **)&words));      // all 0
+        chunks[chunk].columns[at] = chunk_of_words(column, words, column->high_low, column->high_high);
+        chunks[chunk].columns[at + 1] = chunk_of_words(column, column->cells, INT64_MIN, INT64_MAX);
+        high->range = unite(high->range, (Range){ .known = true, .low = column->high_low, .high = column->high_high });
+        high->range.nullable |= column->valid != NULL;
+        chunk++;
+    }
+    low->range.nullable = high->range.nullable;
+    return WEFT_OK;
+}
+
 // Column C of the source: its cells in every chunk, and what is known of all of them.
 static weft_status add_source_column(QueryRun *run, const Pipeline *pipeline, int c, Source *source, Chunk *chunks)
 {
@@ -253,21 +327,25 @@ weft_status stored_source(QueryRun *run, const Pipeline *pipeline, const ColumnS
     Source       *source = *out = arena_make(run->arena, Source);
     Chunk        *chunks = arena_array(run->arena, Chunk, pipeline->n_inputs + 1);
     const Chunk **list = arena_array(run->arena, const Chunk *, pipeline->n_inputs + 1);
-    int          *chunk_column = arena_array(run->arena, int, pipeline->n_columns + 1);
+    int          *chunk_column = arena_array(run->arena, int, 2 * pipeline->n_columns + 1);
     *source = (Source){ .name = pipeline->name, .chunks = list, .chunk_column = chunk_column };
-    source->columns = arena_array(run->arena, SourceColumn, pipeline->n_columns + 1);
+    source->columns = arena_array(run->arena, SourceColumn, 2 * pipeline->n_columns + 1);
     for (int i = 0; i < pipeline->n_inputs; i++) {
         const u64 n_rows = run->stored[pipeline->inputs[i]]->n_rows;
         if (n_rows > STORED_CHUNK_ROWS)
             return fail(run->err, WEFT_UNSUPPORTED, -1, "more than %u rows of a subquery", STORED_CHUNK_ROWS);
         if (!n_rows) continue;
         chunks[source->n_chunks] =
-            (Chunk){ .n_rows = (u32)n_rows, .columns = arena_array(run->arena, ColumnChunk, pipeline->n_columns + 1) };
+            (Chunk){ .n_rows = (u32)n_rows,
+                     .columns = arena_array(run->arena, ColumnChunk, 2 * pipeline->n_columns + 1) };
         list[source->n_chunks] = &chunks[source->n_chunks];
         source->n_chunks++, source->n_rows += n_rows;
     }
-    for (int c = 0; c < pipeline->n_columns; c++)
-        if (columns_has(needed, pipeline->columns[c])) TRY(add_source_column(run, pipeline, c, source, chunks));
+    for (int c = 0; c < pipeline->n_columns; c++) {
+        if (!columns_has(needed, pipeline->columns[c])) continue;
+        if (has_high_words(run, pipeline, pipeline->places[c])) TRY(add_word_columns(run, pipeline, c, source, chunks));
+        else TRY(add_source_column(run, pipeline, c, source, chunks));
+    }
     for (int c = 0; c < source->n_columns; c++) chunk_column[c] = c;
     return WEFT_OK;
 }
@@ -304,20 +382,21 @@ static Source *one_chunk(QueryRun *run, const Launch *launch, const WeaveJob *jo
     const Chunk **chunks = arena_array(run->arena, const Chunk *, 1);
     int          *chunk_column = arena_array(run->arena, int, n + 1);
     chunks[0] = chunk;
-    *chunk = (Chunk){ .n_rows = (u32)launch->rows.n_rows, .columns = arena_array(run->arena, ColumnChunk, n + 1) };
+    *chunk = (Chunk){ .n_rows = (u32)launch->out.rows.n_rows, .columns = arena_array(run->arena, ColumnChunk, n + 1) };
     *source = (Source){ .name = "stored",
                         .n_columns = n,
                         .columns = arena_array(run->arena, SourceColumn, n + 1),
                         .n_chunks = 1,
                         .chunks = chunks,
                         .chunk_column = chunk_column,
-                        .n_rows = launch->rows.n_rows };
+                        .n_rows = launch->out.rows.n_rows };
     for (int o = 0; o < n; o++) {
         const OutColumn *column = &launch->woven->outputs[o];
         const Expr      *output = job->outputs[o];
+        const int        id = wide_column_id(output);
         chunk_column[o] = o;
-        source->columns[o] = (SourceColumn){ .id = output->column,
-                                             .name = run->plan->columns[output->column].name,
+        source->columns[o] = (SourceColumn){ .id = id,
+                                             .name = wide_column_name(run, id),
                                              .type = output->type,
                                              .dict = column->dict,
                                              .dict_count = column->dict_count,
@@ -330,7 +409,7 @@ static Source *one_chunk(QueryRun *run, const Launch *launch, const WeaveJob *jo
 static weft_status store_here(QueryRun *run, const Launch *launch, const WeaveJob *job, Source **out)
 {
     Chunk    *chunk;
-    const u64 n_rows = launch->rows.n_rows;
+    const u64 n_rows = launch->out.rows.n_rows;
     if (n_rows > STORED_CHUNK_ROWS)
         return fail(run->err, WEFT_UNSUPPORTED, -1, "more than %u rows between two kernels of a pipeline",
                     STORED_CHUNK_ROWS);
@@ -340,8 +419,8 @@ static weft_status store_here(QueryRun *run, const Launch *launch, const WeaveJo
         void            *data;
         u64             *valid = NULL;
         TRY(query_alloc(run, n_rows * 8 + 64, &data));
-        TRY(query_copy(run, data, launch->rows.columns[column->value], n_rows * 8));
-        if (column->null >= 0) TRY(bitmap_of(run, launch->rows.columns[column->null], n_rows, &valid));
+        TRY(query_copy(run, data, launch->out.rows.columns[column->value], n_rows * 8));
+        if (column->null >= 0) TRY(bitmap_of(run, launch->out.rows.columns[column->null], n_rows, &valid));
         chunk->columns[o] = (ColumnChunk){
             .data = data, .valid = valid, .width = 8, .has_range = true, .min = INT64_MIN, .max = INT64_MAX
         };
@@ -426,10 +505,10 @@ static void keep_there(QueryRun *run, Launch *launch, const WeaveJob *job, bool 
     KeptRows   *kept = arena_make(run->arena, KeptRows);
     RowKeep keep;
     *out = NULL;
-    if (launch->rows.n_rows > STORED_CHUNK_ROWS) return;
+    if (launch->out.rows.n_rows > STORED_CHUNK_ROWS) return;
     describe_kept(run, launch, job, kept, &keep);
     keep.in_order = in_order;
-    keep.may_compile = run->session->settings.gpu_wait || launch->rows.n_rows >= COMPILE_ROWS;
+    keep.may_compile = run->session->settings.gpu_wait || launch->out.rows.n_rows >= COMPILE_ROWS;
     const bool are_there = device->keep_rows(device, launch, &keep);
     if (keep.refused[0])
         query_notice(run, arena_printf(run->own, "%s did not keep the rows between two kernels, the CPU did: %s",
@@ -444,7 +523,7 @@ static void keep_there(QueryRun *run, Launch *launch, const WeaveJob *job, bool 
 weft_status stored_after(QueryRun *run, Launch *launch, const WeaveJob *job, bool in_order, KernelReport *report,
                          Source **out)
 {
-    if (launch->keeps_rows) {
+    if (launch->out.keeps_rows) {
         keep_there(run, launch, job, in_order, report, out);
         if (*out) return WEFT_OK;
         TRY(query_device_failed(run, launch->device->fetch_rows(launch->device, launch, run->err)));

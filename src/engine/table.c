@@ -22,6 +22,7 @@
 #include "engine/chains.h"
 #include "engine/engine.h"
 #include "engine/remote.h"
+#include "engine/wide.h"
 
 #define DIRECT_SPAN_FREE  ((u128)1 << 20)      // a range up to this is worth a direct table whatever the number of rows
 #define DIRECT_SPAN_SHARE 32                   // beyond it, at most this many keys per row
@@ -297,9 +298,10 @@ static weft_status describe_payload(Builder *b, int p, Payload *payload, Coding 
     const int        output = b->table->n_keys + p;
     const OutColumn *out = &b->woven->outputs[output];
     const int        column = b->pipeline->payload[p].column;
-    *payload = (Payload){ .id = column,
+    const int        id = expr_is_low_word(b->pipeline->payload[p].value) ? weave_low_id(column) : column;
+    *payload = (Payload){ .id = id,
                           .number = p,
-                          .name = arena_strdup(b->home, b->run->plan->columns[column].name),
+                          .name = arena_strdup(b->home, wide_column_name(b->run, id)),
                           .type = out->type,
                           .dict = keep_dict(b, out->dict),
                           .dict_count = out->dict_count,
@@ -961,10 +963,10 @@ weft_status table_build(QueryRun *run, Arena *home, int number, Launch *launch, 
                   .pipeline = pipeline,
                   .probe = query_probe_of(run->graph, number),
                   .woven = launch->woven,
-                  .rows = &launch->rows,
+                  .rows = &launch->out.rows,
                   .n_scanned = rows_read(run, pipeline) };
     bool            is_done = false;
-    if (launch->keeps_rows) {
+    if (launch->out.keeps_rows) {
         b.facts = launch->facts;
         TRY(build_there(&b, launch, kernel_ms, &is_done));
         if (!is_done) TRY(query_device_failed(run, launch->device->fetch_rows(launch->device, launch, run->err)));

@@ -207,7 +207,13 @@ static weft_status fill_devices(Maker *maker, Arena *arena)
         const Value row[] = { text_value(name), int_value(TYPE_BIGINT, (i64)figures.n_kernels),
                               int_value(TYPE_BIGINT, (i64)figures.bytes),
                               int_value(TYPE_BIGINT, (i64)figures.bytes_held),
-                              int_value(TYPE_BIGINT, (i64)figures.bytes_copied) };
+                              int_value(TYPE_BIGINT, (i64)figures.bytes_copied),
+                              int_value(TYPE_BIGINT, (i64)figures.n_waves),
+                              int_value(TYPE_BIGINT, (i64)figures.n_planned),
+                              int_value(TYPE_BIGINT, (i64)figures.n_solved),
+                              int_value(TYPE_BIGINT, (i64)figures.n_unsolved),
+                              int_value(TYPE_BIGINT, (i64)figures.n_measured),
+                              int_value(TYPE_BIGINT, (i64)figures.measured_us) };
         TRY(add_row(maker, row, COUNT_OF(row)));
     }
     return WEFT_OK;
@@ -291,8 +297,14 @@ static const struct VirtualTable {
         { "kernels", TYPE(BIGINT), true },
         { "bytes", TYPE(BIGINT), true },
         { "bytes_held", TYPE(BIGINT), true },
-        { "bytes_copied", TYPE(BIGINT), true } },
-      5,
+        { "bytes_copied", TYPE(BIGINT), true },
+        { "waves", TYPE(BIGINT), true },
+        { "waves_planned", TYPE(BIGINT), true },
+        { "plans_solved", TYPE(BIGINT), true },
+        { "plans_failed", TYPE(BIGINT), true },
+        { "waves_measured", TYPE(BIGINT), true },
+        { "measured_us", TYPE(BIGINT), true } },
+      11,
       NULL,
       fill_devices },
     { "weft_queue",

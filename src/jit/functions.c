@@ -19,10 +19,25 @@ static bool ends_in_math_word(const char *text, const char *end)
     return false;
 }
 
-const char *jit_functions(const char *text)
+static bool has_math_word(const char *text)
 {
     for (const char *at = text; (at = strstr(at, "_F64(")); at++)
         if (ends_in_math_word(text, at))
-            return math_text;
-    return "";
+            return true;
+    return false;
+}
+
+// Words for numbers of 128 bits that are more than a few additions.
+static bool has_wide_word(const char *text)
+{
+    static const char *const words[] = { "WIDE_MUL(", "WIDE_ROUND(", "WIDE_MOD(", "WIDE_F64(" };
+    for (int i = 0; i < COUNT_OF(words); i++)
+        if (strstr(text, words[i])) return true;
+    return false;
+}
+
+const char *jit_functions(const char *text)
+{
+    const bool has_math = has_math_word(text), has_wide = has_wide_word(text);
+    return has_math && has_wide ? math_wide_text : has_math ? math_text : has_wide ? wide_text : "";
 }

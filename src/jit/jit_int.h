@@ -17,7 +17,7 @@ typedef struct KernelText {
 
 // ---- functions.c ---------------------------------------------------------------------------------------------------
 
-// What cc and NVRTC need between the prelude and TEXT: math_text where it has one of its words, else "".
+// What cc and NVRTC need between the prelude and TEXT: math_text and wide_text, each where TEXT has one of its words.
 const char *jit_functions(const char *text);
 
 // ---- tcc.c: text to code in memory ---------------------------------------------------------------------------------

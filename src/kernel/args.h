@@ -54,6 +54,9 @@ typedef struct KernelWords {
     // likewise
     f64  (*sqrt)(f64 x), (*exp)(f64 x), (*ln)(f64 x), (*log10)(f64 x), (*log2)(f64 x), (*power)(f64 x, f64 y);
     f64  (*floor)(f64 x), (*ceil)(f64 x), (*round)(f64 x), (*trunc)(f64 x);
+    int  (*wide_multiply)(i64 a_high, i64 a_low, i64 b_high, i64 b_low, i64 *high, i64 *low);
+    void (*wide_divide)(i64 a_high, i64 a_low, i64 b_high, i64 b_low, int is_rest, i64 *high, i64 *low);
+    f64  (*wide_to_f64)(i64 high, i64 low);
 } KernelWords;
 
 // GPU: rows that a block, or a warp, put out together, and where they are from.  Rows come in any order; the host puts

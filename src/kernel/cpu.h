@@ -258,6 +258,11 @@ typedef u16 eight_rows_ __attribute__((vector_size(16), aligned(2), may_alias));
 #endif
 #define LEAST(cell, value)         { const i64 v_ = (value); if (v_ < cell) cell = v_; }
 #define MOST(cell, value)          { const i64 v_ = (value); if (v_ > cell) cell = v_; }
+// Of 128 bits: both words of a cell change together.
+#define LEAST_WIDE(cell_high, cell_low, high, low) { const i64 h_ = (high), v_ = (low);                                \
+    if (WIDE_LESS(h_, v_, cell_high, cell_low)) { cell_high = h_; cell_low = v_; } }
+#define MOST_WIDE(cell_high, cell_low, high, low) { const i64 h_ = (high), v_ = (low);                                 \
+    if (WIDE_LESS(cell_high, cell_low, h_, v_)) { cell_high = h_; cell_low = v_; } }
 // NaN is the largest number, as in PostgreSQL.
 #define LEAST_F64(cell, value)     { const f64 v_ = (value); if (v_ < cell || cell != cell) cell = v_; }
 #define MOST_F64(cell, value)      { const f64 v_ = (value); if (v_ > cell || v_ != v_) cell = v_; }
@@ -347,6 +352,48 @@ typedef u16 eight_rows_ __attribute__((vector_size(16), aligned(2), may_alias));
     for (u64 n_ = (u64)(n); n_ > 1;) { const u64 half_ = n_ >> 1;                                                      \
     if (!LESS_F64(v_, (constants)[at_ + half_])) at_ += half_; n_ -= half_; }                                          \
     r = SAME_F64(v_, (constants)[at_]); }
+
+// ---- numbers of 128 bits: two words, where ranges do not prove that one will do ------------------------------------
+// A number is its high and its low word, two's complement; what is made is r_high and r.  Where a check fails both
+// become 0, which is in the range that the text after it rests on.  Numbers have 38 digits at most.
+#define WIDE_HIGH(low)             (-(i64)((i64)(low) < 0))                             // of a number of one word
+#define WIDE_FITS(high, low)       ((high) == WIDE_HIGH(low))
+#define WIDE_SAME(ah, al, bh, bl)  (((i64)(ah) == (i64)(bh)) & ((u64)(al) == (u64)(bl)))
+#define WIDE_LESS(ah, al, bh, bl)  (((i64)(ah) < (i64)(bh)) | (((i64)(ah) == (i64)(bh)) & ((u64)(al) < (u64)(bl))))
+#define WIDE_DIGITS(high, low)     (WIDE_LESS(high, low, 0x4b3b4ca85a86c47all, 0x098a224000000000ull) &                \
+                                    WIDE_LESS(-0x4b3b4ca85a86c47bll, 0xf675ddc000000000ull, high, low))
+#define WIDE_CHECK(r, condition, check) if (!(condition)) { FAIL(check) r = 0; r##_high = 0; }
+#define WIDE_ADD(r, ah, al, bh, bl, check)                                                                             \
+    i64 r, r##_high; { const i64 ah_ = (ah), bh_ = (bh); const u64 al_ = (u64)(al), l_ = al_ + (u64)(bl);              \
+    r = (i64)l_; r##_high = (i64)((u64)ah_ + (u64)bh_ + (l_ < al_));                                                   \
+    WIDE_CHECK(r, ((ah_ ^ r##_high) & (bh_ ^ r##_high)) >= 0, check) }
+#define WIDE_SUB(r, ah, al, bh, bl, check)                                                                             \
+    i64 r, r##_high; { const i64 ah_ = (ah), bh_ = (bh); const u64 al_ = (u64)(al), bl_ = (u64)(bl);                   \
+    r = (i64)(al_ - bl_); r##_high = (i64)((u64)ah_ - (u64)bh_ - (al_ < bl_));                                         \
+    WIDE_CHECK(r, ((ah_ ^ bh_) & (ah_ ^ r##_high)) >= 0, check) }
+// To one word.
+#define NARROW_CHECKED(r, high, low, check) i64 r = (low); if (!WIDE_FITS(high, r)) { FAIL(check) r = 0; }
+// Whether a number is one of N constants in order, one at least: high, low, high, low, ...
+#define WIDE_ONE_OF(r, high, low, constants, n) u8 r; { const i64 h_ = (high), v_ = (low); u64 at_ = 0;                \
+    for (u64 n_ = (u64)(n); n_ > 1;) { const u64 half_ = n_ >> 1, c_ = 2 * (at_ + half_);                              \
+    if (!WIDE_LESS(h_, v_, (constants)[c_], (constants)[c_ + 1])) at_ += half_; n_ -= half_; }                         \
+    r = WIDE_SAME(h_, v_, (constants)[2 * at_], (constants)[2 * at_ + 1]); }
+// These take functions (base/wide_text.h), which are put before a kernel that has one of the words.
+#ifdef __TINYC__
+#define WIDE_MULTIPLY_             A->words->wide_multiply
+#define WIDE_DIVIDE_               A->words->wide_divide
+#define WIDE_F64(high, low)        A->words->wide_to_f64(high, low)
+#else
+#define WIDE_MULTIPLY_             wide_multiply_
+#define WIDE_DIVIDE_               wide_divide_
+#define WIDE_F64(high, low)        wide_to_f64_(high, low)
+#endif
+#define WIDE_MUL(r, ah, al, bh, bl, check) i64 r, r##_high;                                                            \
+    WIDE_CHECK(r, WIDE_MULTIPLY_(ah, al, bh, bl, &r##_high, &r), check)
+// To a smaller scale: half away from zero.
+#define WIDE_ROUND(r, ah, al, bh, bl) i64 r, r##_high; WIDE_DIVIDE_(ah, al, bh, bl, 0, &r##_high, &r);
+#define WIDE_MOD(r, ah, al, bh, bl, check) i64 r = 0, r##_high = 0; { const i64 bh_ = (bh), bl_ = (bl);                \
+    if (bh_ | bl_) WIDE_DIVIDE_(ah, al, bh_, bl_, 1, &r##_high, &r); else FAIL(check) }
 
 // ---- functions of doubles: the same bits everywhere -----------------------------------------------------------------
 // Their text (base/math_text.h) is put before a kernel that has one of these words.

@@ -716,6 +716,22 @@ DEVICE_ void put_wide_(NearCell_<i64> low, NearCell_<i64> high, i64 value)
     else merge_wide_cell_(low.at, high.at, value);
 }
 
+// Extremes of 128 bits.  Two words cannot change at once here, so the host gives no kernel with LEAST_WIDE or MOST_WIDE
+// to a GPU (Woven.is_for_cpu); what follows is right for one thread only.
+DEVICE_ void put_extreme_wide_(i64 &cell_high, i64 &cell_low, i64 high, i64 low, bool is_least)
+{
+    const bool is_less = high < cell_high || (high == cell_high && (u64)low < (u64)cell_low),
+               is_same = high == cell_high && low == cell_low;
+    if (is_same || is_less != is_least) return;
+    cell_high = high, cell_low = low;
+}
+
+template <typename Cell>
+DEVICE_ void put_extreme_wide_(Cell cell_high, Cell cell_low, i64 high, i64 low, bool is_least)
+{
+    put_extreme_wide_(*cell_high.at, *cell_low.at, high, low, is_least);
+}
+
 // SPREAD: a float's digits, each into a slot of its own.  Integer additions: the sum does not depend on their order.
 DEVICE_ void spread_(void *const *state, u64 group, f64 value, i64 unit, u32 log, u32 n)
 {
@@ -871,6 +887,8 @@ DEVICE_ void total_wide_end_(Wide_ total, i64 *low, i64 *high)
 #define MOST(cell, value)          put_<most_>(cell, value);
 #define LEAST_F64(cell, value)     put_<least_>(cell, value);
 #define MOST_F64(cell, value)      put_<most_>(cell, value);
+#define LEAST_WIDE(cell_high, cell_low, high, low) put_extreme_wide_(cell_high, cell_low, high, low, true);
+#define MOST_WIDE(cell_high, cell_low, high, low)  put_extreme_wide_(cell_high, cell_low, high, low, false);
 #define TOTAL_ROWS(cell, live)     cell += __popc(live);
 // Whoever writes, writes the same.
 #define SEEN(cell)                 *(cell).at = 1;
@@ -1141,6 +1159,42 @@ DEVICE_ u32 first_of_slot_(KernelSlot *slot, u32 row)
     for (u64 n_ = (u64)(n); n_ > 1;) { const u64 half_ = n_ >> 1;                                                      \
     if (!LESS_F64(v_, (constants)[at_ + half_])) at_ += half_; n_ -= half_; }                                          \
     r = SAME_F64(v_, (constants)[at_]); }
+
+// ---- numbers of 128 bits: two words, where ranges do not prove that one will do ------------------------------------
+// A number is its high and its low word, two's complement; what is made is r_high and r.  Where a check fails both
+// become 0, which is in the range that the text after it rests on.  Numbers have 38 digits at most.
+#define WIDE_HIGH(low)             (-(i64)((i64)(low) < 0))                             // of a number of one word
+#define WIDE_FITS(high, low)       ((high) == WIDE_HIGH(low))
+#define WIDE_SAME(ah, al, bh, bl)  (((i64)(ah) == (i64)(bh)) & ((u64)(al) == (u64)(bl)))
+#define WIDE_LESS(ah, al, bh, bl)  (((i64)(ah) < (i64)(bh)) | (((i64)(ah) == (i64)(bh)) & ((u64)(al) < (u64)(bl))))
+#define WIDE_DIGITS(high, low)     (WIDE_LESS(high, low, 0x4b3b4ca85a86c47all, 0x098a224000000000ull) &                \
+                                    WIDE_LESS(-0x4b3b4ca85a86c47bll, 0xf675ddc000000000ull, high, low))
+#define WIDE_CHECK(r, condition, check) if (!(condition)) { FAIL(check) r = 0; r##_high = 0; }
+#define WIDE_ADD(r, ah, al, bh, bl, check)                                                                             \
+    i64 r, r##_high; { const i64 ah_ = (ah), bh_ = (bh); const u64 al_ = (u64)(al), l_ = al_ + (u64)(bl);              \
+    r = (i64)l_; r##_high = (i64)((u64)ah_ + (u64)bh_ + (l_ < al_));                                                   \
+    WIDE_CHECK(r, ((ah_ ^ r##_high) & (bh_ ^ r##_high)) >= 0, check) }
+#define WIDE_SUB(r, ah, al, bh, bl, check)                                                                             \
+    i64 r, r##_high; { const i64 ah_ = (ah), bh_ = (bh); const u64 al_ = (u64)(al), bl_ = (u64)(bl);                   \
+    r = (i64)(al_ - bl_); r##_high = (i64)((u64)ah_ - (u64)bh_ - (al_ < bl_));                                         \
+    WIDE_CHECK(r, ((ah_ ^ bh_) & (ah_ ^ r##_high)) >= 0, check) }
+// To one word.
+#define NARROW_CHECKED(r, high, low, check) i64 r = (low); if (!WIDE_FITS(high, r)) { FAIL(check) r = 0; }
+// Whether a number is one of N constants in order, one at least: high, low, high, low, ...
+#define WIDE_ONE_OF(r, high, low, constants, n) u8 r; { const i64 h_ = (high), v_ = (low); u64 at_ = 0;                \
+    for (u64 n_ = (u64)(n); n_ > 1;) { const u64 half_ = n_ >> 1, c_ = 2 * (at_ + half_);                              \
+    if (!WIDE_LESS(h_, v_, (constants)[c_], (constants)[c_ + 1])) at_ += half_; n_ -= half_; }                         \
+    r = WIDE_SAME(h_, v_, (constants)[2 * at_], (constants)[2 * at_ + 1]); }
+// These take functions (base/wide_text.h), which are put before a kernel that has one of the words.
+#define WIDE_MULTIPLY_             wide_multiply_
+#define WIDE_DIVIDE_               wide_divide_
+#define WIDE_F64(high, low)        wide_to_f64_(high, low)
+#define WIDE_MUL(r, ah, al, bh, bl, check) i64 r, r##_high;                                                            \
+    WIDE_CHECK(r, WIDE_MULTIPLY_(ah, al, bh, bl, &r##_high, &r), check)
+// To a smaller scale: half away from zero.
+#define WIDE_ROUND(r, ah, al, bh, bl) i64 r, r##_high; WIDE_DIVIDE_(ah, al, bh, bl, 0, &r##_high, &r);
+#define WIDE_MOD(r, ah, al, bh, bl, check) i64 r = 0, r##_high = 0; { const i64 bh_ = (bh), bl_ = (bl);                \
+    if (bh_ | bl_) WIDE_DIVIDE_(ah, al, bh_, bl_, 1, &r##_high, &r); else FAIL(check) }
 
 // ---- functions of doubles: the same bits everywhere -----------------------------------------------------------------
 // Their text (base/math_text.h) is put before a kernel that has one of these words.

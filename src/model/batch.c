@@ -249,6 +249,12 @@ static void raise_bound(Master *master, double most)
     }
 }
 
+// By values or by sums.
+static int known_bound(const Master *master)
+{
+    return MAX_OF(master->bound, master->packing->bound);
+}
+
 // Adds patterns that are worth more than that, and raises the bound if it can.  False: none was found.
 static bool price(Master *master, double worth, int steps)
 {
@@ -275,7 +281,7 @@ static bool prove_bound(Master *master)
 {
     const double worth = worth_of_all(master);
     const int most = (int)ceil(worth / (1 + join_margin) - rounding);
-    for (int bound = most; bound > MAX_OF(1, master->bound) && master->steps_left > 0; bound--)
+    for (int bound = most; bound > MAX_OF(1, known_bound(master)) && master->steps_left > 0; bound--)
         if (price(master, fmax(worth / (bound - 1) - rounding, 1 + join_margin), PROOF_STEPS))
             return false;
     return true;
@@ -284,7 +290,7 @@ static bool prove_bound(Master *master)
 // Until a packing into so many batches is known to be the best, or no pattern improves the master, or time is up.
 static void generate_columns(Master *master, int n_batches)
 {
-    while (master->bound < n_batches && master->steps_left > MASTER_STEPS && solve_master(master)) {
+    while (known_bound(master) < n_batches && master->steps_left > MASTER_STEPS && solve_master(master)) {
         master->steps_left -= MASTER_STEPS;
         if (!price(master, 1 + join_margin, PRICING_STEPS) && prove_bound(master))
             return;
@@ -518,7 +524,7 @@ static void run_master(Master *master, const LpLibrary *lp, const Solution *firs
 static void improve(const Packing *packing, const LpLibrary *lp, Solution *best, BatchPlan *plan)
 {
     Master master = { .packing = packing, .demand = demands(packing), .steps_left = ALL_STEPS };
-    if (packing->n_types <= TYPES_MAX)
+    if (packing->n_types <= TYPES_MAX && packing->bound < best->n)
         run_master(&master, lp, best);
     plan->is_bound_known = true;
     plan->bound = MAX_OF(packing->bound, master.bound);
@@ -606,18 +612,18 @@ static bool can_pairs_help(const BatchAttempt *single, int n_kernels)
     return single->n_fit < n_kernels || scarcest == RESOURCE_BLOCKS || scarcest == RESOURCE_SHARED;
 }
 
-// Pairs are taken if they need fewer batches, but only looked at if first-fit decreasing finds that.
+// Pairs are taken if they need fewer batches, but only looked at if first-fit decreasing finds that.  Where it finds
+// fewer than single multiprocessors need by their sums, these need not be packed.
 static weft_status plan_in(Arena *arena, Arena *scratch, const GpuLimits *limits, const LpLibrary *lp,
                            const LaunchKernel *kernels, int n, BatchPlan *plan, Error *err)
 {
-    BatchAttempt single, pairs = { 0 };
+    BatchAttempt single, pairs = { .first.n = INT32_MAX };
     *plan = (BatchPlan){ .n_batches = INT32_MAX };
     try_group(&single, scratch, limits, 1, kernels, n, INT32_MAX);
-    if (single.n_fit == n)
+    if (can_pairs_help(&single, n) && single.first.n > 1)
+        try_group(&pairs, scratch, limits, 2, kernels, n, single.first.n);
+    if (single.n_fit == n && single.packing.bound <= pairs.first.n)
         finish(arena, &single, lp, kernels, plan);
-    if (plan->n_batches <= 1 || !can_pairs_help(&single, n))
-        return WEFT_OK;
-    try_group(&pairs, scratch, limits, 2, kernels, n, plan->n_batches);
     if (pairs.first.n < plan->n_batches)
         finish(arena, &pairs, lp, kernels, plan);
     if (plan->n_batches < INT32_MAX)

@@ -205,7 +205,7 @@ typedef struct BatchPlan {
     int group;                                              // multiprocessors that share blocks, in all batches
     bool is_bound_known;                                    // false without a library
     int  bound;                                             // no plan for such groups has fewer batches
-    double lp_value;                                        // of the linear program, to see how near the bound was
+    double lp_value;                                        // of the linear program; 0 where sums were proof enough
     int  n_types;                                           // kernels with equal needs and threads are one type
     int  n_patterns;                                        // sets of kernels that the linear program saw
 } BatchPlan;

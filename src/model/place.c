@@ -79,15 +79,14 @@ bool load_add(const GpuLimits *limits, Load *load, const BlockCost *cost, BlockP
 {
     if (!has_slots(limits, load, cost))
         return false;
-    Load with = *load;
     memset(place, 0, sizeof(*place));
-    if (!add_warps(limits, &with, cost, place))
-        return false;
-    with.blocks++;
-    with.warps += cost->warps;
-    with.shared += cost->shared;
-    *load = with;
-    return true;
+    load->blocks++;
+    load->warps += cost->warps;
+    load->shared += cost->shared;
+    if (add_warps(limits, load, cost, place))
+        return true;
+    load_remove(load, cost, place);
+    return false;
 }
 
 void load_remove(Load *load, const BlockCost *cost, const BlockPlace *place)
@@ -107,6 +106,8 @@ int loads_spread(const GpuLimits *limits, Load *loads, const int *own, int n_loa
 {
     Load with;
     int best = -1;
+    if (n_loads == 1)                                       // stage two asks so most of the time
+        return load_add(limits, loads, cost, place) ? 0 : -1;
     for (int i = 0; i < n_loads; i++) {
         const bool is_better =
             best < 0 || own[i] < own[best] || (own[i] == own[best] && loads[i].warps < loads[best].warps);

@@ -1,6 +1,7 @@
 // clone.c - a copy of a tree with fresh columns, for a rewrite that needs the same rows twice.
 
 #include "plan/rewrite.h"
+#include "plan/window.h"
 
 typedef struct Clone { Plan *plan; int *map; int n_map; Error *err; } Clone;
 
@@ -56,6 +57,7 @@ static void copy_lists(Plan *plan, Node *copy)
         copy->right_keys = copy_of(plan, copy->right_keys, copy->n_keys, sizeof *copy->right_keys);
     copy->aggs = copy_of(plan, copy->aggs, copy->n_aggs, sizeof *copy->aggs);
     copy->sort = copy_of(plan, copy->sort, copy->n_sort, sizeof *copy->sort);
+    if (copy->windows) copy->windows = window_copy(plan->arena, copy->windows);
 }
 
 // Whether the node makes its out[C], so that the copy needs a fresh column.
@@ -64,6 +66,7 @@ static bool makes_column(const Node *node, int c)
     switch (node->kind) {
         case NODE_FILTER: case NODE_SORT: case NODE_LIMIT: return false;
         case NODE_JOIN:    return node->join == JOIN_MARK && node->out[c] == node->mark;
+        case NODE_WINDOW:  return c >= node->n_out - node->windows->n_funcs;
         case NODE_PROJECT: return node->exprs[c]->kind != EXPR_COLUMN || node->exprs[c]->column != node->out[c];
         default:           return true;
     }
@@ -78,6 +81,8 @@ static void fresh_columns(Clone *clone, const Node *node, Node *copy)
     for (int k = 0; k < copy->n_sort; k++) copy->sort[k].column = mapped(clone, copy->sort[k].column);
     if (copy->kind == NODE_JOIN) copy->mark = mapped(clone, copy->mark);
     copy->copies = mapped(clone, copy->copies);
+    for (int f = 0; copy->windows && f < copy->windows->n_funcs; f++)
+        copy->windows->funcs[f].column = mapped(clone, copy->windows->funcs[f].column);
 }
 
 // For printing: a copied column reads as what the copy computes.
@@ -107,4 +112,9 @@ weft_status plan_clone(Plan *plan, const Node *node, int *map, Node **copy, Erro
 {
     Clone clone = { .plan = plan, .map = map, .n_map = plan->n_columns, .err = err };
     return clone_tree(&clone, node, copy);
+}
+
+weft_status plan_copy_tree(Plan *plan, const Node *node, Node **copy, Error *err)
+{
+    return plan_clone(plan, node, plan_new_map(plan), copy, err);
 }

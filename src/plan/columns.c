@@ -30,7 +30,7 @@ void columns_add_expr(Arena *arena, ColumnSet *set, const Expr *expr)
 
 bool columns_has(const ColumnSet *set, int column)
 {
-    return column / 64 < set->n_words && (set->words[column / 64] >> column % 64 & 1);
+    return column >= 0 && column / 64 < set->n_words && (set->words[column / 64] >> column % 64 & 1);
 }
 
 bool columns_is_subset(const ColumnSet *set, const ColumnSet *of)

@@ -9,6 +9,7 @@
 //     aggregate                   the stream ends in groups; what follows happens to the groups when all are there
 //     (Finish)
 //     sort, limit                 part of the Finish, too
+//     window                      the first part of a Finish, and its end: the rows with their new columns are stored
 //
 // A stream that has its Finish and meets a join, an aggregate or another sort is emitted: its rows are stored, and a
 // new
@@ -17,6 +18,7 @@
 // Columns are asked for from above: a node is told which of its columns are NEEDED, and gives no others.
 
 #include "plan/expr_int.h"
+#include "plan/window.h"
 
 #define LET_SIZE 12                    // expressions of more nodes are computed once, not wherever they are used
 
@@ -480,6 +482,7 @@ static weft_status cut_sort(Cutter *c, const Node *node, const ColumnSet *needed
     if (s->state == STREAM_OPEN) s->state = STREAM_ROWS;
     s->is_ordered = true;
     s->p.finish.n_sort = node->n_sort, s->p.finish.sort = node->sort, s->p.finish.n_distinct_on = node->n_distinct_on;
+    s->p.finish.run_skipped = node->run_skipped, s->p.finish.run_more = node->run_more;
     return WEFT_OK;
 }
 
@@ -490,6 +493,68 @@ static weft_status cut_limit(Cutter *c, const Node *node, const ColumnSet *neede
     if (s->state == STREAM_OPEN) s->state = STREAM_ROWS;
     s->is_ordered = true;
     s->p.finish.limit = node->limit, s->p.finish.offset = node->offset;
+    return WEFT_OK;
+}
+
+// ---- window ---------------------------------------------------------------------------------------------------------
+
+// The columns that pass, then the keys that no constant is and no passed column.
+static weft_status list_window_inputs(Cutter *c, const Node *node, const int *columns, FinishWindows *windows)
+{
+    for (int i = 0; i < windows->n_passed; i++) TRY(add_binding(c, &windows->inputs, &windows->n_inputs, columns[i]));
+    windows->n_keys = node->n_keys;
+    windows->places = arena_array(c->arena, int, node->n_keys + 1);
+    TRY(list_in_place(c, node->keys, node->n_keys, &windows->keys));
+    for (int k = 0; k < node->n_keys; k++) {
+        Expr *key = windows->keys[k];
+        int   i = 0;
+        windows->places[k] = -1;
+        if (expr_is_const(key)) continue;
+        while (i < windows->n_inputs && !expr_equal(windows->inputs[i].value, key)) i++;
+        if (i == windows->n_inputs)
+            *LIST_PUSH(c->arena, windows->inputs, windows->n_inputs) = (Binding){ -1, key };
+        windows->places[k] = i;
+    }
+    return WEFT_OK;
+}
+
+static weft_status list_window_outputs(Cutter *c, const Node *node, const int *columns, int n_columns,
+                                       FinishWindows *windows, Finish *finish)
+{
+    const int n_input = node->n_out - node->windows->n_funcs;
+    windows->funcs = arena_array(c->arena, int, node->windows->n_funcs + 1);
+    for (int i = 0; i < windows->n_passed; i++)
+        *LIST_PUSH(c->arena, finish->outputs, finish->n_outputs) = windows->inputs[i];
+    for (int i = windows->n_passed; i < n_columns; i++) {
+        const Expr *value = plan_column_expr_in(c->arena, c->plan, columns[i]);
+        *LIST_PUSH(c->arena, finish->outputs, finish->n_outputs) = (Binding){ columns[i], (Expr *)(uintptr_t)value };
+        for (int f = 0; f < node->windows->n_funcs; f++)
+            if (node->out[n_input + f] == columns[i]) windows->funcs[windows->n_funcs++] = f;
+    }
+    return WEFT_OK;
+}
+
+static weft_status cut_window(Cutter *c, const Node *node, const ColumnSet *needed, Stream *s)
+{
+    const Node    *input = node->inputs[0];
+    FinishWindows *windows = arena_make(c->arena, FinishWindows);
+    ColumnSet      below = copy_of(c, needed);
+    int            n_columns, number;
+    const int     *columns = needed_of(c, node, needed, &n_columns);
+    need_exprs(c, &below, node->keys, node->n_keys);
+    TRY(cut_node(c, input, &below, s));
+    if (s->state == STREAM_ROWS || s->is_ordered) TRY(open_stream(c, input, &below, s));
+    Pipeline *p = &s->p;
+    windows->windows = node->windows;
+    while (windows->n_passed < n_columns && node_gives(input, columns[windows->n_passed])) windows->n_passed++;
+    TRY(list_window_inputs(c, node, columns, windows));
+    TRY(list_window_outputs(c, node, columns, n_columns, windows, &p->finish));
+    p->finish.windows = windows;
+    if (s->state == STREAM_OPEN)
+        p->sink = SINK_ROWS, p->rows_out = input->rows, p->outputs = windows->inputs, p->n_outputs = windows->n_inputs;
+    TRY(push_pipeline(c, p, &number));
+    for (int i = 0; i < n_columns; i++) c->stands_for[columns[i]] = NULL;
+    read_stored(c, &number, 1, columns, n_columns, "window", s);
     return WEFT_OK;
 }
 
@@ -508,7 +573,7 @@ static weft_status cut_node(Cutter *c, const Node *node, const ColumnSet *needed
         case NODE_LIMIT:     return cut_limit(c, node, needed, s);
         case NODE_SET:       return cut_set(c, node, needed, s);
         case NODE_SHARED:    return cut_shared(c, node, s);
-        case NODE_WINDOW:
+        case NODE_WINDOW:    return cut_window(c, node, needed, s);
         case NODE_REPEAT:    break;
     }
     return fail(c->err, WEFT_UNSUPPORTED, node->at, "this operator cannot be run yet");

@@ -195,7 +195,7 @@ static weft_status eval_strict(const Expr *expr, const EvalContext *context, Val
         case OP_CAST:
             return value_cast(context->arena, &args[0], expr->type, expr->at, value, err);
         default:
-            return function_eval(expr, args, value, err);
+            return function_eval(context->arena, expr, args, value, err);
     }
 }
 

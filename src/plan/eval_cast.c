@@ -82,6 +82,7 @@ bool value_fits(i128 value, Type type)
         case TYPE_INTEGER:  return value >= INT32_MIN && value <= INT32_MAX;
         case TYPE_BIGINT:   return value >= INT64_MIN && value <= INT64_MAX;
         case TYPE_DECIMAL:  return value > -decimal_end && value < decimal_end;
+        case TYPE_NUMERIC:  return value > -ten_to(NUMERIC_DIGITS) && value < ten_to(NUMERIC_DIGITS);
         case TYPE_DATE:     return value >= DATE_FIRST && value <= DATE_LAST;
         default:            return true;
     }
@@ -101,7 +102,8 @@ weft_status range_error(Type type, int at, Error *err)
 static weft_status exact_from_exact(i128 value, int scale, Type to, int at, Value *out, Error *err)
 {
     if (!rescale(value, scale, to.scale, &out->i)) return range_error(to, at, err);
-    if (to.kind == TYPE_DECIMAL && count_digits(out->i) > to.precision) {
+    const bool has_precision = to.kind == TYPE_DECIMAL || (to.kind == TYPE_NUMERIC && to.precision < NUMERIC_DIGITS);
+    if (has_precision && count_digits(out->i) > to.precision) {
         char buffer[32];
         return fail(err, WEFT_OUT_OF_RANGE, at, "value out of range for %s", type_label(to, buffer));
     }
@@ -265,6 +267,15 @@ weft_status number_parse(const char *bytes, size_t length, int at, Value *value,
     if (!numeral.has_exponent && numeral.has_point && n_digits <= DECIMAL_DIGITS) {
         value->type = (Type){ TYPE_DECIMAL, (u8)MAX_OF(n_digits, 1), (u8)numeral.n_fraction };
         return WEFT_OK;
+    }
+    if (!numeral.has_exponent && n_digits <= NUMERIC_DIGITS) {
+        value->type = (Type){ TYPE_NUMERIC, NUMERIC_DIGITS, (u8)numeral.n_fraction };
+        return WEFT_OK;
+    }
+    if (!numeral.has_exponent) {
+        fail(err, WEFT_OUT_OF_RANGE, at, "a number of %d digits is too long", n_digits);
+        error_hint(err, "Exact numbers have %d digits at most; 1e40 is a double.", NUMERIC_DIGITS);
+        return WEFT_OUT_OF_RANGE;
     }
     value->type = TYPE(DOUBLE);
     return parse_at(TYPE(DOUBLE), p, (size_t)(end - p), at, value, err);

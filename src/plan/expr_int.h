@@ -18,11 +18,12 @@ bool multiply_wide(i128 a, i128 b, i128 *product);          // false when it lea
 int  count_digits(i128 value);                              // decimal digits, at least 1
 bool rescale(i128 value, int from_scale, int to_scale,
              i128 *out);                 // half away from zero; false when it leaves 128 bits
-bool value_fits(i128 value, Type type);  // boolean, integers, decimal (all of 18 digits), numeric, date
+bool value_fits(i128 value, Type type);  // boolean, integers, decimal (18 digits), numeric (38 digits), date
 
 weft_status range_error(Type type, int at, Error *err);     // "integer out of range"
 
-// The number that a literal names, typed by its digits: integer, bigint, decimal or (long, or with an exponent) double.
+// The number that a literal names, typed by its digits: integer, bigint, decimal, numeric (19 to 38 digits), or with an
+// exponent double.
 weft_status number_parse(const char *bytes, size_t length, int at, Value *value, Error *err);
 // DAYS plus SIGN times the interval; a day past the month's end becomes its last day.
 weft_status date_shift(i128 days, const Value *interval, int sign, int at, i128 *out, Error *err);

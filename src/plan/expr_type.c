@@ -314,7 +314,7 @@ static i128 largest_of(Type type)
 {
     switch ((TypeKind)type.kind) {
         case TYPE_DECIMAL: return ten_to(DECIMAL_DIGITS) - 1;
-        case TYPE_NUMERIC: return ten_to(NUMERIC_DIGITS);
+        case TYPE_NUMERIC: return ten_to(NUMERIC_DIGITS) - 1;
         default:           return INT64_MAX;
     }
 }
@@ -351,6 +351,28 @@ static weft_status compare_with_const(Call *call, int side)
     return compare_between(call, op, x, constant);
 }
 
+static int whole_digits(const Expr *expr)
+{
+    switch ((TypeKind)expr->type.kind) {
+        case TYPE_SMALLINT: return 5;
+        case TYPE_INTEGER:  return 10;
+        case TYPE_BIGINT:   return 19;
+        case TYPE_NUMERIC:
+            return expr->kind == EXPR_CONST && !expr->value.is_null
+                       ? MAX_OF(count_digits(expr->value.i) - expr->type.scale, 1)
+                       : NUMERIC_DIGITS - expr->type.scale;
+        default:            return expr->type.precision - expr->type.scale;
+    }
+}
+
+// With the scales lined up.
+static int digits_to_compare(const Expr *a, const Expr *b)
+{
+    return MAX_OF(whole_digits(a), whole_digits(b)) + MAX_OF(a->type.scale, b->type.scale);
+}
+
+// Rescaled in 128 bits where 18 digits are not proved to do: every integer and decimal fits.  Of a numeric that has no
+// room left for the other side's scale, 22003 (it has more than 38 - scale digits).
 static weft_status compare_exact(Call *call)
 {
     Expr      *a = call->args[0], *b = call->args[1];
@@ -359,7 +381,8 @@ static weft_status compare_exact(Call *call)
     if (type_is_integer(a->type) && type_is_integer(b->type)) return WEFT_OK;
     if (a->type.kind == b->type.kind && a->type.scale == b->type.scale) return WEFT_OK;
     Type common = common_number(a, b);
-    if (a_is_const) common = (Type){ TYPE_NUMERIC, NUMERIC_DIGITS, common.scale };    // 128 bits hold any two constants
+    if (a_is_const || digits_to_compare(a, b) > DECIMAL_DIGITS)
+        common = (Type){ TYPE_NUMERIC, NUMERIC_DIGITS, common.scale };
     return cast_args(call, common);
 }
 

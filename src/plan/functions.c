@@ -6,9 +6,10 @@
 
 #include "plan/expr_int.h"
 
-extern const FunctionFamily functions_math, functions_date, functions_hidden;
+extern const FunctionFamily functions_math, functions_text, functions_date, functions_hidden, functions_wide;
 
-static const FunctionFamily *const families[] = { &functions_math, &functions_date, &functions_hidden };
+static const FunctionFamily *const families[] = { &functions_math, &functions_text, &functions_date, &functions_hidden,
+                                                  &functions_wide };
 
 int functions_count(void)
 {
@@ -72,6 +73,10 @@ static bool obeys(ArgRule rule, const Expr *arg, Type *type)
         case ARG_DATE:
             *type = TYPE(DATE);
             return is_literal || arg->type.kind == TYPE_DATE;
+        case ARG_TEXT:
+            *type = TYPE(TEXT);
+            return is_literal || arg->type.kind == TYPE_TEXT;
+        case ARG_INTEGER: return type_is_integer(arg->type);
         case ARG_DIGITS: return type_is_integer(arg->type) || (arg->kind == EXPR_CONST && arg->value.is_null);
         case ARG_BIGINT: return arg->type.kind == TYPE_BIGINT;
     }
@@ -162,9 +167,10 @@ static weft_status eval_whole(const Function *function, const Expr *call, const 
     return value_fits(value->i, call->type) ? WEFT_OK : range_error(call->type, call->at, err);
 }
 
-weft_status function_eval(const Expr *call, const Value *args, Value *value, Error *err)
+weft_status function_eval(Arena *arena, const Expr *call, const Value *args, Value *value, Error *err)
 {
     const Function *function = function_of(call->op);
+    if (function->eval_text) return function->eval_text(arena, call, args, value, err);
     if (function->eval) return function->eval(call, args, value, err);
     if (type_is_float(args[0].type)) return eval_f64(function, call, args, value, err);
     return eval_whole(function, call, args, value, err);

@@ -51,6 +51,8 @@ typedef enum ArgRule {
     ARG_DECIMAL,                       // a decimal or numeric
     ARG_DATE,
     ARG_BIGINT,
+    ARG_TEXT,                          // a text or a literal
+    ARG_INTEGER,                       // an integer of any type
     ARG_DIGITS                         // a constant integer that decides about the type; no formula sees it
 } ArgRule;
 
@@ -86,6 +88,9 @@ typedef struct Function {
 
     // Optional: NULL = as the formula says.
     weft_status  (*eval)(const Expr *call, const Value *args, Value *value, Error *err);
+    // Of text, and instead of a formula: its first argument is a text, and kernels look the outcome up by that text's
+    // code (weave/text_map.c).  What it makes lies in the arena.
+    weft_status  (*eval_text)(Arena *arena, const Expr *call, const Value *args, Value *value, Error *err);
     // Before the check against the type.  Optional: NULL = whatever the type holds.
     Range        (*range)(const struct Function *function, const Expr *call, const Range *args);
 } Function;
@@ -109,7 +114,8 @@ Op   function_find_hidden(const char *name);
 
 // Whether the arguments obey the rules and *TYPES takes them: the types that they become, and the result's.
 bool        function_types(const Function *function, Expr *const *args, int n_args, Type *types, Type *result);
-weft_status function_eval(const Expr *call, const Value *args, Value *value, Error *err);     // no argument is NULL
+weft_status function_eval(Arena *arena, const Expr *call, const Value *args, Value *value,
+                          Error *err);                      // no argument is NULL
 Range       function_range(const Expr *call, const Range *args);
 bool        expr_is_interpreted(const Expr *expr);          // has a function that kernels do not know
 bool        function_can_fail(const Function *function);

@@ -4,6 +4,7 @@
 
 #include "plan/aggregates.h"
 #include "plan/functions.h"
+#include "plan/window.h"
 
 enum { HINT_BYTES = 180 };                                  // names that a hint has room for
 
@@ -16,6 +17,12 @@ static const struct { const char *name, *usage, *gives, *about; } forms[] = {
     { "extract", "extract(field from date)", "integer", "a field of a date, see above" },
     { "date_part", "date_part('field', date)", "integer", "the same" },
     { "cast", "cast(x as type), x::type", "the type", "x as a value of another type" },
+    { "percentile_cont", "percentile_cont(share) within group (order by number)", "double precision",
+      "the value below which this share lies" },
+    { "percentile_disc", "percentile_disc(share) within group (order by x)", "the type of x",
+      "the first value with this share up to it" },
+    { "mode", "mode() within group (order by x)", "the type of x", "the most frequent value, the first of several" },
+    { "grouping", "grouping(key, ...)", "integer", "a bit for each key: 1 where the grouping set leaves it out" },
 };
 
 // Whether an earlier descriptor has told this name: overloads do not count.
@@ -39,6 +46,8 @@ const char *manual_name(int n)
     const char *name;
     for (int i = 0; aggregate_at(i); i++)
         if ((name = nth(aggregate_at(i)->names, COUNT_OF(aggregate_at(i)->names), &n))) return name;
+    for (int i = 0; window_name_at(i); i++)
+        if (n-- == 0) return window_name_at(i)->name;
     for (int i = 0; i < functions_count(); i++) {
         const Function *function = function_at(i);
         if (function->is_field || function->is_hidden || is_repeated(i)) continue;
@@ -97,4 +106,9 @@ void manual_write(Text *text)
     begin_table(text, "Of groups, or of all rows");
     for (int i = 0; aggregate_at(i); i++)
         add_row(text, aggregate_at(i)->usage, aggregate_at(i)->gives, aggregate_at(i)->about);
+    text_add(text, "\n# Window functions\n\nWith OVER, of the rows of a partition. "
+                   "All aggregates work here, too, over the rows of the frame.\n");
+    begin_table(text, "Of a row among others");
+    for (int i = 0; window_name_at(i); i++)
+        add_row(text, window_name_at(i)->usage, window_name_at(i)->gives, window_name_at(i)->about);
 }

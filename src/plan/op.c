@@ -16,7 +16,7 @@ const char *op_text(Op op)
 bool expr_is_interpreted(const Expr *expr)
 {
     const Function *function = expr->kind == EXPR_CALL ? function_of(expr->op) : NULL;
-    if (function && !function->formula) return true;
+    if (function && !function->formula && !function->eval_text) return true;
     for (int i = 0; i < expr->n_args; i++)
         if (expr_is_interpreted(expr->args[i])) return true;
     return false;

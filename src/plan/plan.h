@@ -23,8 +23,7 @@
 // After expr_call, arguments obey:
 //   ADD SUB MUL MOD  both integer kinds (result: the wider kind), or both decimal (ADD SUB MOD: equal scale; MUL:
 //   scales add up),
-//                    or both real, or both double; NUMERIC (128 bits) only above aggregates.  Date + integer, date -
-//                    integer
+//                    or both real, or both double, or both numeric (38 digits).  Date + integer, date - integer
 //                    give a date, date - date an integer.  A result out of range of its type is an error, 22003.
 //   DIV              both integer kinds (truncates), or both double; decimal / anything is double / double.  22012 on
 //   zero.
@@ -157,6 +156,13 @@ bool      expr_has_column(const Expr *expr, int column);
 typedef const Expr *ReplaceLeaf(void *context, const Expr *leaf);                        // NULL: it stays
 weft_status expr_replace(Arena *arena, const Expr *expr, ReplaceLeaf *give, void *context, Expr **out, Error *err);
 
+// A number of 128 bits as two of 64, for what knows no others (words.c).  Each is a call over EXPR, even where
+// that is constant.
+Expr *expr_high_word(Arena *arena, Expr *expr);
+Expr *expr_low_word(Arena *arena, Expr *expr);
+bool  expr_is_high_word(const Expr *expr);
+bool  expr_is_low_word(const Expr *expr);
+
 // ---- ranges: what statistics prove about an expression --------------------------------------------------------------
 
 // Floats.  All zero: nothing is proved.
@@ -175,13 +181,16 @@ FloatRange float_range_of_bits(FloatBits bits, bool has_range, double low, doubl
 int        float_range_most(FloatRange range);                                 // magnitudes are below 2^(most + 1)
 
 typedef struct Range {
-    bool known;                        // false: floats, or nothing proved; LOW and HIGH then span the type
+    bool known;                        // false: floats, or nothing proved; LOW and HIGH then span the type.  Known:
+                                       // they have 120 bits at most
     bool nullable;
     i128 low, high;                    // of the non-NULL values; low > high: there are none
     FloatRange f;                      // the same for floats
 } Range;
 
 Range range_of_type(Type type);
+bool  range_is_word(Range range);          // all of it fits 64 bits
+Range range_of_words(Range high);          // of numbers of 128 bits: what the range of their high words proves
 // COLUMN gives what is known of a column; called for EXPR_COLUMN only.
 typedef Range (*RangeOfColumn)(void *context, const Expr *column);
 Range range_of(const Expr *expr, RangeOfColumn column, void *context);
@@ -215,7 +224,7 @@ typedef enum NodeKind {
     NODE_PROJECT,                      // new columns from expressions
     NODE_JOIN,
     NODE_AGGREGATE,                    // groups; without keys one row, always
-    NODE_WINDOW,                       // not built by any front end yet
+    NODE_WINDOW,                       // the input's rows, each with the values of window functions (window.h)
     NODE_SORT,                         // order, and DISTINCT ON
     NODE_LIMIT,
     NODE_SET,                          // UNION, INTERSECT, EXCEPT, by position
@@ -224,7 +233,8 @@ typedef enum NodeKind {
 } NodeKind;
 
 // Left is inputs[0], right inputs[1].  Pairs match where all keys are equal (NULL equals nothing) and all conditions
-// hold.
+// hold.  The right side of a join may name columns of the left one (a correlated subquery, LATERAL): it is then
+// computed for each left row, until rewrite_remove_correlation has found a way without that.
 typedef enum JoinKind {
     JOIN_INNER,                        // matching pairs
     JOIN_LEFT,                         // and left rows without a match, the right columns NULL
@@ -240,11 +250,14 @@ typedef enum SetKind { SET_UNION, SET_INTERSECT, SET_EXCEPT } SetKind;
 
 typedef struct SortKey { int column; bool descending, nulls_first; } SortKey;          // column: an id
 
+typedef struct Windows Windows;        // window.h
+
 typedef struct Shared {                // a subplan with several users: WITH, and rewrites that need rows twice
     struct Node *root;
     int          n_uses;               // references in the tree; counted by plan_rewrite at its end
     int          number;               // in plan->shared
     const char  *name;                 // WITH's; for people
+    bool         is_kept;              // too many read it to be computed by each: its rows are stored
 } Shared;
 
 typedef struct Node Node;
@@ -268,7 +281,8 @@ struct Node {
     int          copies;               // project: each row so many times: a bigint column of the input; -1: once
     JoinKind     join;
     int          n_keys;               // join: pairs; aggregate: group keys
-    Expr       **keys;                 // join: over left; aggregate: expressions behind out[0 .. n_keys - 1]
+    Expr       **keys;                 // join: over left; aggregate: expressions behind out[0 .. n_keys - 1];
+                                       // window: what its functions and orders look at
     Expr       **right_keys;           // join: over right, of the same types
     int          mark;                 // join: the boolean column of JOIN_MARK
     int          n_aggs;               // aggregate: out[n_keys + a] is aggregate a
@@ -276,7 +290,9 @@ struct Node {
     int          n_sort;               // sort
     SortKey     *sort;
     int n_distinct_on;  // sort: of rows equal in the first so many keys only the first stays; 0: all stay
+    i64 run_skipped, run_more;         // of such a run so many are left out first, and so many more than one stay
     i64          limit, offset;        // limit -1: none
+    Windows     *windows;              // window: n_keys expressions are its keys
     SetKind      set;
     bool         is_all;               // set: ALL
     Shared      *shared;
@@ -297,12 +313,14 @@ typedef struct Plan {
     int         n_shared;
     Shared    **shared;                // a subplan comes after those that it uses
     int         n_scans;               // how many tables it scans: MAX_RELATIONS at most
+    bool        is_correlated;         // has a join whose right side names columns of its left side, until a rewrite
     Node       *root;                  // its out: the result's columns first
     int         n_visible;             // so many of them are shown; the rest is only sorted by
     const char **names;                // n_visible: what the result calls them
 } Plan;
 
 #define MAX_RELATIONS 64
+#define RUN_ALL ((i64)1 << 62)         // run_more: no limit
 
 Plan *plan_new(Arena *arena);
 int   plan_add_column(Plan *plan, Type type, const char *name, const char *qualifier);          // gives its id
@@ -330,6 +348,12 @@ Node *plan_reference(Plan *plan, Shared *shared, const char *alias, int at);  //
 bool  node_gives(const Node *node, int column);                                                  // among its out
 void  node_columns(Arena *arena, const Node *node, ColumnSet *set);                              // all of its out
 bool plan_is_same_tree(const Plan *plan, const Node *a, const Node *b);               // same rows, column by column
+// The columns that the tree names and does not make: those of the queries around a correlated subquery.
+void  plan_free_columns(Arena *arena, const Node *node, ColumnSet *free_columns);
+// expr_replace in all expressions of the tree; what others share is left alone.
+weft_status plan_replace_leaves(Arena *arena, Node *node, ReplaceLeaf *give, void *context, Error *err);
+// A copy of the tree with fresh columns, paired with the tree's by place in out.
+weft_status plan_copy_tree(Plan *plan, const Node *node, Node **copy, Error *err);
 void plan_split_condition(Arena *arena, Expr *condition, Expr ***list, int *n_list);  // at its ANDs; true is left out
 
 // Ranges, NULLs, distinct counts and row estimates of all columns and nodes, from the leaves up.
@@ -427,13 +451,15 @@ typedef enum SinkKind {
 
 // What is done with groups, rows or values once they are all there: by the host, or by a kernel of its own.
 typedef struct Finish {
+    const struct FinishWindows *windows;       // window functions, computed before the outputs are ordered; NULL: none
     int        n_conditions;           // groups and values only: which of them stay
     Expr     **conditions;
     int        n_outputs;              // what is left, over the sink's columns; n_visible of the last one's are shown
     Binding   *outputs;
     int        n_sort;                 // column: an id among the outputs
     SortKey   *sort;
-    int        n_distinct_on;          // as in NODE_SORT
+    int        n_distinct_on;          // as in NODE_SORT, and
+    i64        run_skipped, run_more;
     i64        limit, offset;          // limit -1: none
     int        copies;                 // each row so many times: the id of an output; -1: once
 } Finish;

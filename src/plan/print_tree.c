@@ -10,6 +10,7 @@
 
 #include "plan/aggregates.h"
 #include "plan/rewrite.h"
+#include "plan/window.h"
 
 #include <stdio.h>
 
@@ -153,6 +154,9 @@ static void print_sort(const TreePrinter *printer, const Node *node)
     if (!node->n_distinct_on) return;
     text_add(printer->text, ", distinct on ");
     print_sort_keys(printer, node, 0, node->n_distinct_on);
+    if (node->run_more >= RUN_ALL) text_add(printer->text, ", all of each");
+    else if (node->run_more > 0) text_add(printer->text, ", %lld each", (long long)node->run_more + 1);
+    if (node->run_skipped) text_add(printer->text, " but the first %lld", (long long)node->run_skipped);
 }
 
 static void print_limit(const TreePrinter *printer, const Node *node)
@@ -207,7 +211,11 @@ static void print_line(const TreePrinter *printer, const Node *node)
         case NODE_LIMIT:     print_limit(printer, node); break;
         case NODE_SET:       print_set(printer, node); break;
         case NODE_SHARED:    print_reference(printer, node); break;
-        case NODE_WINDOW:    text_add(printer->text, "window"); break;
+        case NODE_WINDOW:
+            text_add(printer->text, "window ");
+            window_print(printer->plan, node->windows, node->keys, printer->text);
+            print_rows(printer, node);
+            break;
         case NODE_REPEAT:    text_add(printer->text, "repeat"); break;
         case NODE_FILTER:
             text_add(printer->text, "filter ");

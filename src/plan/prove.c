@@ -12,6 +12,7 @@
 // Estimates (rows, distinct values) are made on the same walk, see cost.c.
 
 #include "plan/rewrite.h"
+#include "plan/window.h"
 
 #include <math.h>
 
@@ -174,6 +175,12 @@ Range plan_range_of_stored(const Table *table, int column)
         return range;
     }
     if (!known.has_range) return (Range){ .known = true, .nullable = range.nullable, .low = 0, .high = -1 };
+    const Range words = { .known = true, .nullable = range.nullable, .low = known.min, .high = known.max };
+    if (def->low && (known.min || known.max)) return range_of_words(words);
+    if (def->low) {                    // every number is its low word
+        const ColumnRange low = table_column_range(table, def->low);
+        return (Range){ .known = true, .nullable = range.nullable, .low = low.min, .high = low.max };
+    }
     if (def->type.kind == TYPE_TEXT)
         return (Range){ .known = true, .nullable = range.nullable, .low = 0, .high = (i128)def->dict_count - 1 };
     return (Range){ .known = true, .nullable = range.nullable, .low = known.min, .high = known.max };
@@ -345,7 +352,7 @@ static void prove_sort(Prover *prover, Node *node)
     double product = 1;
     node->rows = node->inputs[0]->rows;
     for (int k = 0; k < node->n_distinct_on; k++) product *= prover->plan->columns[node->sort[k].column].n_distinct;
-    if (node->n_distinct_on) node->rows = fmin(node->rows, product);
+    if (node->n_distinct_on) node->rows = fmin(node->rows, product * ((double)node->run_more + 1));
 }
 
 static void prove_limit(Node *node)
@@ -388,7 +395,11 @@ static void prove(Prover *prover, Node *node)
         case NODE_LIMIT:     prove_limit(node); break;
         case NODE_SET:       prove_set(prover, node); break;
         case NODE_SHARED:    prove_reference(prover, node); break;
-        case NODE_WINDOW: case NODE_REPEAT: node->rows = node->n_inputs ? node->inputs[0]->rows : 1; break;
+        case NODE_WINDOW:
+            node->rows = node->inputs[0]->rows;
+            window_prove(prover->plan, node, rows_most(node->inputs[0], 0));
+            break;
+        case NODE_REPEAT: node->rows = node->n_inputs ? node->inputs[0]->rows : 1; break;
     }
 }
 
@@ -424,7 +435,7 @@ bool plan_is_empty(const Plan *plan, const Node *node)
     switch (node->kind) {
         case NODE_VALUES:    return node->n_rows == 0;
         case NODE_FILTER:    return has_never(node) || plan_is_empty(plan, node->inputs[0]);
-        case NODE_PROJECT: case NODE_SORT: return plan_is_empty(plan, node->inputs[0]);
+        case NODE_PROJECT: case NODE_SORT: case NODE_WINDOW: return plan_is_empty(plan, node->inputs[0]);
         case NODE_JOIN:      return join_is_empty(plan, node);
         case NODE_AGGREGATE: return node->n_keys > 0 && plan_is_empty(plan, node->inputs[0]);
         case NODE_LIMIT:     return node->limit == 0 || plan_is_empty(plan, node->inputs[0]);

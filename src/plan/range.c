@@ -1,9 +1,9 @@
 // range.c - what statistics prove about an expression: interval arithmetic over 128 bits.
 //
 // A range is a proof, never a guess: every value the expression can take on the rows at hand lies in it.  It decides
-// whether an overflow check is needed, whether a sum fits 64 bits, whether groups can be an array.  Inputs are at most
-// 64 bits wide, so a product fits 128; what could leave 128 bits is clamped to the type.  Floats have bounds of their
-// own (float_range.c).
+// whether an overflow check is needed, whether a value or a sum fits 64 bits, whether groups can be an array.  Of
+// numbers of 38 digits a range is known only within 120 bits, so that whoever has one may add to it and take its span;
+// the arithmetic here saturates.  Floats have bounds of their own (float_range.c).
 
 #include "plan/expr_int.h"
 #include "plan/functions.h"
@@ -20,6 +20,22 @@ static i128 power_of_ten_wide(int n)
     return power;
 }
 
+static i128 digits_most(void) { return power_of_ten_wide(NUMERIC_DIGITS) - 1; }
+
+static Range range_of_any_numeric(bool nullable)
+{
+    return (Range){ .known = false, .nullable = nullable, .low = -digits_most(), .high = digits_most() };
+}
+
+bool range_is_word(Range range) { return range.low >= INT64_MIN && range.high <= INT64_MAX; }
+
+// Of a number of 38 digits: known where it has 120 bits at most.
+static Range numeric_range(Range range)
+{
+    const i128 limit = (i128)1 << 120;
+    return range.low >= -limit && range.high <= limit ? range : range_of_any_numeric(range.nullable);
+}
+
 Range range_of_type(Type type)
 {
     const i128 decimal_max = power_of_ten_wide(18) - 1;
@@ -31,8 +47,19 @@ Range range_of_type(Type type)
         case TYPE_BIGINT:   return range_make(INT64_MIN, INT64_MAX, true);
         case TYPE_DECIMAL:  return range_make(-decimal_max, decimal_max, true);
         case TYPE_TEXT:     return range_make(0, INT32_MAX, true);
+        case TYPE_NUMERIC:  return range_of_any_numeric(true);
         default:            return (Range){ .known = false, .nullable = true, .low = INT64_MIN, .high = INT64_MAX };
     }
+}
+
+Range range_of_words(Range high)
+{
+    const i128 limit = (i128)1 << 56;
+    if (high.low > high.high) return high;
+    if (!high.known || high.low < -limit || high.high >= limit) return range_of_any_numeric(high.nullable);
+    const i128 word = (i128)1 << 64, half = (i128)1 << 63;
+    return (Range){ .known = true, .nullable = high.nullable, .low = high.low * word - half,
+                    .high = high.high * word + half - 1 };
 }
 
 static bool range_is_empty(Range range) { return range.low > range.high; }
@@ -41,6 +68,7 @@ static bool range_is_empty(Range range) { return range.low > range.high; }
 static Range clip_to_type(Range range, Type type)
 {
     const Range bound = range_of_type(type);
+    if (type.kind == TYPE_NUMERIC && range.known) return numeric_range(range);
     if (!range.known || !bound.known)
         return (Range){
             .known = bound.known, .nullable = range.nullable, .low = bound.low, .high = bound.high, .f = range.f
@@ -60,9 +88,23 @@ static Range range_of_corners(const i128 corners[4])
     return range;
 }
 
+#define WIDEST ((i128)(~(u128)0 >> 1))
+
+static i128 add_up(i128 a, i128 b)
+{
+    i128 sum;
+    return __builtin_add_overflow(a, b, &sum) ? (a < 0 ? -WIDEST : WIDEST) : sum;
+}
+
+static i128 times(i128 a, i128 b)
+{
+    i128 product;
+    return multiply_wide(a, b, &product) ? product : (a < 0) != (b < 0) ? -WIDEST : WIDEST;
+}
+
 static Range multiply(Range a, Range b)
 {
-    const i128 corners[4] = { a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high };
+    const i128 corners[4] = { times(a.low, b.low), times(a.low, b.high), times(a.high, b.low), times(a.high, b.high) };
     return range_of_corners(corners);
 }
 
@@ -95,12 +137,13 @@ Range range_of_call(Op op, Type type, Range a, Range b)
     const bool nullable = a.nullable || b.nullable;
     range.nullable = nullable;
     if (type_is_float(type)) range.f = float_call(op, type, a.f, b.f);
-    if (!range.known || !a.known || !b.known) return range;
+    const bool is_numeric = type.kind == TYPE_NUMERIC;
+    if ((!range.known && !is_numeric) || !a.known || !b.known) return range;
     if (range_is_empty(a) || range_is_empty(b)) return range_make(0, -1, nullable);
     const i128 most = MAX_OF(magnitude(b).high, 1) - 1;
     switch (op) {
-        case OP_ADD: range = range_make(a.low + b.low, a.high + b.high, nullable); break;
-        case OP_SUB: range = range_make(a.low - b.high, a.high - b.low, nullable); break;
+        case OP_ADD: range = range_make(add_up(a.low, b.low), add_up(a.high, b.high), nullable); break;
+        case OP_SUB: range = range_make(add_up(a.low, -b.high), add_up(a.high, -b.low), nullable); break;
         case OP_MUL: range = multiply(a, b); break;
         case OP_DIV: range = divide(a, b); break;
         case OP_MOD:
@@ -110,7 +153,7 @@ Range range_of_call(Op op, Type type, Range a, Range b)
         default: break;
     }
     range.nullable = nullable;
-    return range;
+    return is_numeric ? numeric_range(range) : range;
 }
 
 static Range unite_exact(Range a, Range b)
@@ -138,6 +181,7 @@ Range range_of_value(const Value *value)
         return (Range){ .known = true, .nullable = true, .low = 0, .high = -1, .f = float_range_none() };
     Range range = range_of_type(value->type);
     if (type_is_float(value->type)) range.f = float_range_of_value(value->f);
+    if (value->type.kind == TYPE_NUMERIC) return numeric_range(range_make(value->i, value->i, false));
     if (!range.known || value->type.kind == TYPE_TEXT) { range.nullable = false; return range; }
     return range_make(value->i, value->i, false);
 }
@@ -145,10 +189,8 @@ Range range_of_value(const Value *value)
 static Range range_rescaled(Range a, Type from, Type to)
 {
     const int  from_scale = from.kind == TYPE_DECIMAL || from.kind == TYPE_NUMERIC ? from.scale : 0;
-    const int  to_scale = to.kind == TYPE_DECIMAL ? to.scale : 0;
-    const i128 limit = (i128)1 << 64;                      // beyond it, a product may leave 128 bits
-    const bool is_wide = a.low < -limit || a.high > limit;
-    if (!a.known || (is_wide && to_scale > from_scale)) {
+    const int  to_scale = to.kind == TYPE_DECIMAL || to.kind == TYPE_NUMERIC ? to.scale : 0;
+    if (!a.known) {
         Range range = range_of_type(to);
         range.nullable = a.nullable;
         return range;
@@ -156,7 +198,7 @@ static Range range_rescaled(Range a, Type from, Type to)
     if (range_is_empty(a)) return a;
     if (to_scale >= from_scale) {
         const i128 factor = power_of_ten_wide(to_scale - from_scale);
-        return range_make(a.low * factor, a.high * factor, a.nullable);
+        return numeric_range(range_make(times(a.low, factor), times(a.high, factor), a.nullable));
     }
     const i128 factor = power_of_ten_wide(from_scale - to_scale);
     return range_make(a.low / factor - 1, a.high / factor + 1, a.nullable);      // rounding moves by at most one
@@ -177,7 +219,8 @@ static Range range_of_cast(const Expr *expr, Range a)
     Range      range = range_of_type(expr->type);
     range.nullable = a.nullable;
     if (type_is_float(expr->type)) range.f = float_range_of_cast(a, from, expr->type);
-    if (!range.known || type_is_float(from) || from.kind == TYPE_NULL) return range;
+    if ((!range.known && expr->type.kind != TYPE_NUMERIC) || type_is_float(from) || from.kind == TYPE_NULL)
+        return range;
     if (expr->type.kind == TYPE_TEXT || expr->type.kind == TYPE_BOOLEAN) return range;
     return range_rescaled(a, from, expr->type);
 }

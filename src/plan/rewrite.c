@@ -1,13 +1,14 @@
 // rewrite.c - the rewrites, in order.
 //
-// Each one leaves a tree that means the same.  Their order matters: names are dropped and unused columns go first, so
-// that all the others see less; outer joins become inner before filters go down, since filters go further through
-// inner joins; keys must be found before joins can be ordered.  The end is plan_prove, so that the estimates are those
-// of the final tree.
+// Each one leaves a tree that means the same.  Their order matters: correlation goes first, since no other rewrite
+// knows of it; then names are dropped and unused columns go, so that all the others see less; outer joins become inner
+// before filters go down, since filters go further through inner joins; keys must be found before joins can be ordered.
+// The end is plan_prove, so that the estimates are those of the final tree.
 
 #include "plan/rewrite.h"
 
 static const Rewrite rewrites[] = {
+    { "remove correlation", NULL, rewrite_remove_correlation },
     { "inline shared subplans", NULL, rewrite_inline_shared },
     { "merge nodes", NULL, rewrite_merge },
     { "prune columns", NULL, rewrite_prune },

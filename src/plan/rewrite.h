@@ -104,6 +104,7 @@ double cost_of_join(Side probe, Side build, double rows_out);            // with
 
 // ---- the rewrites ---------------------------------------------------------------------------------------------------
 
+weft_status rewrite_remove_correlation(Plan *plan, Error *err);
 weft_status rewrite_inline_shared(Plan *plan, Error *err);
 weft_status rewrite_drop_names(Plan *plan, Error *err);
 weft_status rewrite_fold(Plan *plan, Node **root, Error *err);

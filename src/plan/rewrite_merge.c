@@ -17,6 +17,7 @@ static OrderDemand demand_of_input(const Node *node, OrderDemand demand)
     switch (node->kind) {
         case NODE_FILTER:  return demand;
         case NODE_LIMIT:   return (OrderDemand){ demand.columns_in_order, true };
+        case NODE_WINDOW:  return (OrderDemand){ demand.columns_in_order, true };   // rows: it breaks ties by it
         case NODE_SORT: case NODE_JOIN: return (OrderDemand){ demand.columns_in_order, false };
         case NODE_PROJECT: return (OrderDemand){ false, demand.rows_in_order };
         case NODE_SET:     return (OrderDemand){ true, false };

@@ -9,6 +9,7 @@
 // which nothing is needed is one row, and a mark that nobody reads needs no join.
 
 #include "plan/rewrite.h"
+#include "plan/window.h"
 
 typedef struct Prune {
     Plan  *plan;
@@ -154,6 +155,20 @@ static void prune_passing(Prune *p, Node *node, const ColumnSet *needed)
     node_settle_out(p->plan, node);
 }
 
+static void prune_window(Prune *p, Node **slot, const ColumnSet *needed)
+{
+    Node     *node = *slot;
+    ColumnSet below = copy_of_set(p->plan, needed);
+    if (!window_prune(p->plan, node, needed)) {
+        *slot = node->inputs[0];
+        prune(p, slot, needed);
+        return;
+    }
+    need_exprs(p, node, &below);
+    prune(p, &node->inputs[0], &below);
+    node_settle_out(p->plan, node);
+}
+
 // INPUT is to give the columns at the kept places, in this order.
 static void prune_to_places(Prune *p, Node **input, const int *places, int n_places)
 {
@@ -190,7 +205,8 @@ static void prune(Prune *p, Node **slot, const ColumnSet *needed)
         case NODE_JOIN:      prune_join(p, slot, needed); break;
         case NODE_SET:       prune_set(p, node, needed); break;
         case NODE_FILTER: case NODE_SORT: case NODE_LIMIT: prune_passing(p, node, needed); break;
-        case NODE_WINDOW: case NODE_REPEAT: break;
+        case NODE_WINDOW:    prune_window(p, slot, needed); break;
+        case NODE_REPEAT: break;
     }
 }
 

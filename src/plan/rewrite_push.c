@@ -7,8 +7,8 @@
 //         scan u                                scan u
 //
 // Where a condition may go:
-//   - through PROJECT by substitution, through AGGREGATE if it names keys alone, through SORT, into both sides of a
-//     set;
+//   - through PROJECT by substitution, through AGGREGATE if it names keys alone, through WINDOW if it names what all
+//     of its orders are partitioned by, through SORT, into both sides of a set;
 //   - inner: to the side whose columns it names; left, single, semi, anti and mark: to the left side;
 //   - a join's own condition over the right side alone: to the right side, for all of these kinds; over the left side
 //     alone: to the left side of inner and semi, while of the others it decides only whether a left row has a match;
@@ -17,6 +17,7 @@
 // The order of conditions stays, those from below first.
 
 #include "plan/rewrite.h"
+#include "plan/window.h"
 
 typedef struct Push { Plan *plan; Error *err; } Push;
 
@@ -90,6 +91,22 @@ static weft_status push_aggregate(const Push *p, Node **slot, const Conditions *
         above = *list;                                     // a total has a row, whatever is counted
     }
     TRY(push_into_input(p, node, &below));
+    keep_above(p, slot, &above);
+    return WEFT_OK;
+}
+
+// A condition on what all orders are partitioned by keeps or drops whole partitions.
+static weft_status push_window(const Push *p, Node **slot, const Conditions *list)
+{
+    Conditions below = { 0 }, above = { 0 };
+    ColumnSet  within = { 0 };
+    window_partition_columns(p->plan->arena, *slot, &within);
+    for (int c = 0; c < list->n; c++) {
+        Conditions *to = expr_uses_only(list->items[c], &within) && !expr_has_no_column(list->items[c]) ? &below
+                                                                                                        : &above;
+        *LIST_PUSH(p->plan->arena, to->items, to->n) = list->items[c];
+    }
+    TRY(push_into_input(p, *slot, &below));
     keep_above(p, slot, &above);
     return WEFT_OK;
 }
@@ -211,6 +228,7 @@ static weft_status push(const Push *p, Node **slot, const Conditions *list)
         case NODE_JOIN:      return push_join(p, slot, list);
         case NODE_AGGREGATE: return push_aggregate(p, slot, list);
         case NODE_SET:       return push_set(p, slot, list);
+        case NODE_WINDOW:    return push_window(p, slot, list);
         case NODE_SORT:
             return (*slot)->n_distinct_on ? push_below_nothing(p, slot, list) : push_into_input(p, *slot, list);
         default:             return push_below_nothing(p, slot, list);

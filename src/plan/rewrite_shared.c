@@ -28,7 +28,10 @@ static weft_status count_uses(Plan *plan)
     return WEFT_OK;
 }
 
-static bool is_inlined(const Shared *shared) { return shared->n_uses == 1 || tree_is_cheap(shared->root); }
+static bool is_inlined(const Shared *shared)
+{
+    return shared->n_uses == 1 || (!shared->is_kept && tree_is_cheap(shared->root));
+}
 
 // For people: the copy is called what the reference was called.
 static weft_status rename_scan(void *context, Node **slot)

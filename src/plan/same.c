@@ -68,7 +68,8 @@ static bool same_counts(const Node *a, const Node *b)
 {
     return a->kind == b->kind && a->n_inputs == b->n_inputs && a->n_out == b->n_out &&
            a->n_conditions == b->n_conditions && a->n_keys == b->n_keys && a->n_aggs == b->n_aggs &&
-           a->n_sort == b->n_sort && a->n_distinct_on == b->n_distinct_on;
+           a->n_sort == b->n_sort && a->n_distinct_on == b->n_distinct_on &&
+           a->run_skipped == b->run_skipped && a->run_more == b->run_more;
 }
 
 // What is particular to the kind; the inputs are the same already.

@@ -64,7 +64,7 @@ bool node_is_unique(const Plan *plan, const Node *node, const ColumnSet *columns
     switch (node->kind) {
         case NODE_SCAN:      return scan_is_unique(node, columns);
         case NODE_VALUES:    return node->n_rows <= 1;
-        case NODE_FILTER: case NODE_SORT: return node_is_unique(plan, node->inputs[0], columns);
+        case NODE_FILTER: case NODE_SORT: case NODE_WINDOW: return node_is_unique(plan, node->inputs[0], columns);
         case NODE_LIMIT:
             return (node->limit >= 0 && node->limit <= 1) || node_is_unique(plan, node->inputs[0], columns);
         case NODE_PROJECT:   return project_is_unique(plan, node, columns);

@@ -1,6 +1,7 @@
 // walk.c - ways through a tree, and small trees made of trees.
 
 #include "plan/rewrite.h"
+#include "plan/window.h"
 
 static weft_status visit_list(Expr **list, int n_list, VisitExpr *visit, void *context)
 {
@@ -75,6 +76,7 @@ static void settle_join(Plan *plan, Node *node)
 void node_settle_out(Plan *plan, Node *node)
 {
     if (node->kind == NODE_JOIN) settle_join(plan, node);
+    if (node->kind == NODE_WINDOW) window_settle_out(plan, node);
     if (node->kind != NODE_FILTER && node->kind != NODE_SORT && node->kind != NODE_LIMIT) return;
     node->n_out = node->inputs[0]->n_out;
     node->out = arena_array(plan->arena, int, node->n_out + 1);

@@ -20,6 +20,7 @@ static const char help_text[] =
     "       weft devices               list CPU and GPUs; see weft devices --help\n"
     "       weft import FILE [TABLE]   make a table from a file of CSV or JSON lines; see weft import --help\n"
     "       weft gen ssb|tpch ...      make the tables of a benchmark; see weft gen --help\n"
+    "       weft lab EXPERIMENT        run an experiment of the papers behind Weft; see weft lab --help\n"
     "       weft slt ... FILE...       run SQL tests; see weft slt --help\n"
     "       weft functions             print the manual of functions and aggregates (docs/functions.md)\n"
     "\n"
@@ -219,6 +220,8 @@ int main(int argc, char **argv)
         return print_functions();
     if (argc > 1 && !strcmp(argv[1], "import"))
         return import_main(argc - 1, argv + 1);
+    if (argc > 1 && !strcmp(argv[1], "lab"))
+        return lab_main(argc - 1, argv + 1);
     if (argc > 1 && !strcmp(argv[1], "slt"))
         return slt_main(argc - 1, argv + 1);
     return shell_main(argc, argv);

@@ -11,10 +11,10 @@ void bind_outputs(Binder *binder, Plan *plan, Expr **exprs, const char **names, 
 
 // ---- CREATE TABLE AS ------------------------------------------------------------------------------------------------
 
-// What can be stored: sums of 128 bits keep their scale in the widest decimal there is, and fail when they do not fit.
+// What can be stored: sums of 128 bits keep their scale.
 static Type stored_type(Type type)
 {
-    if (type.kind == TYPE_NUMERIC) return (Type){ .kind = TYPE_DECIMAL, .precision = 18, .scale = type.scale };
+    if (type.kind == TYPE_NUMERIC) return (Type){ .kind = TYPE_NUMERIC, .precision = 38, .scale = type.scale };
     if (type.kind == TYPE_NULL) return TYPE(TEXT);
     return type;
 }

@@ -49,6 +49,11 @@ static weft_status bind_column_def(Binder *binder, const PgQuery__ColumnDef *col
     TRY(bind_type(binder, column->type_name, &detail));
     if (detail.type.kind == TYPE_INTERVAL)
         return refuse(binder, column->type_name->location, "a column of type interval");
+    if (detail.is_bare) {
+        refuse(binder, column->type_name->location, "a column of type numeric without a precision");
+        error_hint(binder->err, "Say how many digits, 38 at most, and how many of them are decimals: numeric(38,6).");
+        return WEFT_UNSUPPORTED;
+    }
     def->name = arena_strdup(binder->arena, column->colname);
     def->type = detail.type;
     return bind_constraints(binder, column, def);

@@ -379,7 +379,6 @@ static weft_status refuse_expr(Binder *binder, const ParseNode *node)
         case PG_QUERY__NODE__NODE_A_ARRAY_EXPR:      return refuse(binder, at, "ARRAY");
         case PG_QUERY__NODE__NODE_A_INDIRECTION:     return refuse(binder, at, "an array subscript or field");
         case PG_QUERY__NODE__NODE_COLLATE_CLAUSE:    return refuse(binder, at, "COLLATE");
-        case PG_QUERY__NODE__NODE_GROUPING_FUNC:     return refuse(binder, at, "GROUPING");
         case PG_QUERY__NODE__NODE_NAMED_ARG_EXPR:    return refuse(binder, at, "a named argument");
         case PG_QUERY__NODE__NODE_CURRENT_OF_EXPR:   return refuse(binder, at, "CURRENT OF");
         case PG_QUERY__NODE__NODE_XML_EXPR:
@@ -406,6 +405,7 @@ weft_status bind_expr(Binder *binder, const ParseNode *node, Expr **out)
         case PG_QUERY__NODE__NODE_MIN_MAX_EXPR:  return bind_min_max(binder, node->min_max_expr, out);
         case PG_QUERY__NODE__NODE_TYPE_CAST:     return bind_type_cast(binder, node->type_cast, out);
         case PG_QUERY__NODE__NODE_FUNC_CALL:     return bind_function(binder, node->func_call, out);
+        case PG_QUERY__NODE__NODE_GROUPING_FUNC: return bind_grouping(binder, node->grouping_func, out);
         case PG_QUERY__NODE__NODE_SUB_LINK:      return bind_sub_link(binder, node->sub_link, out);
         case PG_QUERY__NODE__NODE_PARAM_REF:     return bind_param(binder, node->param_ref, out);
         default:                                 return refuse_expr(binder, node);

@@ -117,11 +117,22 @@ static const With *find_with(const Binder *binder, const PgQuery__RangeVar *rang
     return NULL;
 }
 
+// Columns of queries around are named here, too.
+static weft_status copy_with(Binder *binder, const With *with, int at, Node **out)
+{
+    ColumnSet outer = { 0 };
+    plan_free_columns(binder->arena, with->root, &outer);
+    for (Block *block = binder->place.block; block && block != with->around; block = block->around)
+        columns_add_all(binder->arena, &block->outer, &outer);
+    return copy_rows(binder, with->root, at, out);
+}
+
 static weft_status bind_with_use(Binder *binder, const PgQuery__RangeVar *range, const With *with, const char *name,
                                  Scope *scope, Node **out)
 {
-    const Node *root = with->shared->root;
-    *out = plan_reference(binder->plan, with->shared, name, range->location);
+    const Node *root = with->root;
+    if (with->shared) *out = plan_reference(binder->plan, with->shared, name, range->location);
+    else TRY(copy_with(binder, with, range->location, out));
     for (int c = 0; c < root->n_out; c++) {
         const int column = (*out)->out[c];
         binder->plan->columns[column].name = with->names[c];
@@ -146,11 +157,14 @@ static weft_status bind_relation(Binder *binder, const PgQuery__RangeVar *range,
 
 static weft_status bind_derived(Binder *binder, const PgQuery__RangeSubselect *item, Scope *scope, Node **out)
 {
-    const int at = node_at(item->subquery);
-    Bound     bound;
-    if (item->lateral) return refuse_word(binder, "lateral", "LATERAL");
+    const int    at = node_at(item->subquery);
+    const Scope *scope_around = binder->place.scope;
+    Bound        bound;
     TRY(count_item(binder, at));
+    if (item->lateral && binder->place.lateral) binder->place.scope = binder->place.lateral;
     TRY(binder->bind_query(binder, item->subquery->select_stmt, &bound));
+    binder->place.scope = scope_around;
+    binder->plan->is_correlated |= item->lateral && bound.is_correlated;
     const char *name = item->alias ? arena_strdup(binder->arena, item->alias->aliasname) : NULL;
     return add_rows(binder, &bound, name, item->alias, at, scope, out);
 }
@@ -294,15 +308,15 @@ static weft_status build_inner(Binder *binder, Join *join, Node **out)
 static weft_status place_on_side(Binder *binder, Join *join, Mark *mark)
 {
     Block *block = binder->place.block;
-    Expr  *arg;
-    TRY(bind_values_of_marks(binder, block, mark->arg, &arg));
     for (int side = 0; side < 2; side++) {
-        ColumnSet columns = { 0 };
+        ColumnSet columns = { 0 }, used = { 0 };
         node_columns(binder->arena, join->nodes[side], &columns);
-        if (expr_uses_only(arg, &columns))
+        columns_add_all(binder->arena, &columns, &block->outer);
+        mark_columns(binder->arena, mark, &used);
+        if (columns_is_subset(&used, &columns))
             return place_side_mark(binder, block, mark, join->conditions, join->n_conditions, &join->nodes[side]);
     }
-    return refuse(binder, mark->at, "IN (subquery) over both sides of an outer join");
+    return refuse(binder, mark->at, "a subquery over both sides of an outer join");
 }
 
 static Node *add_merged(Binder *binder, const Join *join, Node *node)
@@ -352,11 +366,31 @@ static weft_status bind_on(Binder *binder, const ParseNode *condition, Join *joi
     const Place place = binder->place;
     Expr       *on;
     if (!condition) return WEFT_OK;
-    scope->outer = place.block->scope.outer;
+    scope->outer = place.block->scope.outer, scope->owner = place.block;
     binder->place = (Place){ .block = place.block, .scope = scope, .clause = "JOIN/ON" };
     TRY(bind_condition(binder, condition, &on));
     binder->place = place;
     return bind_conjuncts(binder, on, &join->conditions, &join->n_conditions);
+}
+
+// What LATERAL sees on the right side of a join: the left side, beside what it sees on the left side.
+static weft_status bind_right_side(Binder *binder, const PgQuery__JoinExpr *expr, Join *join)
+{
+    const Place place = binder->place;
+    Scope      *seen = arena_make(binder->arena, Scope);
+    if (place.lateral) *seen = *place.lateral;
+    else *seen = (Scope){ .outer = place.scope, .owner = place.block };
+    seen->columns = NULL, seen->n_columns = 0, seen->sources = NULL, seen->n_sources = 0;
+    if (place.lateral) add_sources(binder, place.lateral, seen);
+    if (place.lateral) add_unmerged(binder, place.lateral, NULL, seen);
+    if (join->kind == JOIN_INNER || join->kind == JOIN_LEFT) {
+        add_sources(binder, &join->left, seen);
+        add_unmerged(binder, &join->left, NULL, seen);
+    }
+    binder->place.lateral = seen;
+    TRY(bind_item(binder, expr->rarg, &join->right, &join->nodes[1]));
+    binder->place = place;
+    return WEFT_OK;
 }
 
 static weft_status bind_join(Binder *binder, const PgQuery__JoinExpr *expr, Scope *scope, Node **out)
@@ -365,7 +399,7 @@ static weft_status bind_join(Binder *binder, const PgQuery__JoinExpr *expr, Scop
     if (expr->alias || expr->join_using_alias) return refuse(binder, node_at(expr->rarg), "an alias for a join");
     join->kind = join_kind(expr);
     TRY(bind_item(binder, expr->larg, &join->left, &join->nodes[0]));
-    TRY(bind_item(binder, expr->rarg, &join->right, &join->nodes[1]));
+    TRY(bind_right_side(binder, expr, join));
     make_null(binder, join);
     TRY(merge_scopes(binder, expr, join, scope));
     join->marks_first = binder->place.block->n_marks;
@@ -391,15 +425,16 @@ static weft_status bind_item(Binder *binder, const ParseNode *node, Scope *scope
     }
 }
 
-// An item sees neither its neighbours nor itself: its scope is the one outside.
+// An item sees neither its neighbours nor itself: its scope is the one outside.  LATERAL sees those before it.
 weft_status bind_from(Binder *binder, Block *block)
 {
     const PgQuery__SelectStmt *stmt = block->stmt;
-    binder->place = (Place){ .block = block, .scope = block->scope.outer };
+    binder->place = (Place){ .block = block, .scope = block->scope.outer, .clause = "FROM" };
     if (!stmt->n_from_clause) block->node = plan_values(binder->plan, 1, 0, NULL, NULL);
     for (size_t i = 0; i < stmt->n_from_clause; i++) {
         Scope *item = arena_make(binder->arena, Scope);
         Node  *node;
+        binder->place.lateral = &block->scope;
         TRY(bind_item(binder, stmt->from_clause[i], item, &node));
         block->node = i ? plan_join(binder->plan, JOIN_INNER, block->node, node, NULL, 0) : node;
         add_sources(binder, item, &block->scope);

@@ -3,11 +3,12 @@
 #include "plan/aggregates.h"
 #include "plan/functions.h"
 #include "plan/manual.h"
+#include "plan/window.h"
 #include "sql/sql_int.h"
 
 // PostgreSQL has them, we do not: 0A000 and not "no such function".
 static const char *const missing_functions[] = {
-    "substring", "substr", "upper", "lower", "length", "char_length", "character_length", "octet_length", "btrim",
+    "upper", "lower", "length", "char_length", "character_length", "octet_length", "btrim",
     "ltrim", "rtrim", "trim", "replace", "position", "strpos", "concat", "concat_ws", "left", "right", "lpad",
     "rpad", "repeat", "reverse", "initcap", "split_part", "translate", "overlay", "format", "md5", "ascii", "chr",
     "regexp_replace", "regexp_match", "regexp_matches", "regexp_like", "starts_with", "to_char", "to_date",
@@ -15,10 +16,8 @@ static const char *const missing_functions[] = {
     "radians", "div", "gcd", "lcm", "random", "setseed", "width_bucket", "now", "current_timestamp",
     "clock_timestamp", "statement_timestamp", "timeofday", "age", "date_trunc", "date_bin", "make_date",
     "make_interval", "isfinite", "timezone", "like_escape", "similar_to_escape", "corr", "covar_pop", "covar_samp",
-    "regr_slope", "bit_and", "bit_or", "string_agg", "array_agg", "json_agg", "jsonb_agg", "mode",
-    "percentile_cont", "percentile_disc", "row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile",
-    "lag", "lead", "first_value", "last_value", "nth_value", "generate_series", "unnest", "version",
-    "current_database", "current_schema", "pg_typeof", "gen_random_uuid", "nextval",
+    "regr_slope", "bit_and", "bit_or", "string_agg", "array_agg", "json_agg", "jsonb_agg", "generate_series", "unnest",
+    "version", "current_database", "current_schema", "pg_typeof", "gen_random_uuid", "nextval",
 };
 
 // ---- aggregates -----------------------------------------------------------------------------------------------------
@@ -30,7 +29,7 @@ static bool same_agg(const Agg *a, const Agg *b)
 }
 
 // The same aggregate twice is computed once.
-static weft_status add_agg(Binder *binder, const Agg *agg, const char *name, Expr **out)
+weft_status bind_add_agg(Binder *binder, const Agg *agg, const char *name, Expr **out)
 {
     Block *block = binder->place.block;
     int    index = 0;
@@ -51,17 +50,17 @@ static weft_status add_agg(Binder *binder, const Agg *agg, const char *name, Exp
 static weft_status refuse_agg_options(Binder *binder, const PgQuery__FuncCall *call)
 {
     const int at = call->location;
-    if (call->over)
-        return refuse(binder, call->over->location >= 0 ? call->over->location : at, "a window function (OVER)");
+    if (call->agg_within_group)
+        return fail(binder->err, WEFT_UNDEFINED_FUNCTION, at,
+                    "an aggregate that is no ordered-set aggregate cannot have WITHIN GROUP");
     if (call->n_agg_order) return refuse(binder, at, "ORDER BY in an aggregate");
-    if (call->agg_within_group) return refuse(binder, at, "WITHIN GROUP");
     if (call->func_variadic) return refuse(binder, at, "VARIADIC");
     return WEFT_OK;
 }
 
 // The argument; NULL for count(*).
-static weft_status bind_agg_arg(Binder *binder, const PgQuery__FuncCall *call, const char *name,
-                                const Aggregate *aggregate, AggKind *kind, Expr **arg)
+weft_status bind_agg_arg(Binder *binder, const PgQuery__FuncCall *call, const char *name, const Aggregate *aggregate,
+                         AggKind *kind, Expr **arg)
 {
     const int at = call->location;
     *arg = NULL;
@@ -83,13 +82,13 @@ static weft_status bind_agg_arg(Binder *binder, const PgQuery__FuncCall *call, c
 }
 
 // sum(x) filter (where c) is sum(case when c then x end).
-static weft_status bind_filter(Binder *binder, const ParseNode *filter, AggKind *kind, Expr **arg)
+weft_status bind_agg_filter(Binder *binder, const ParseNode *filter, AggKind *kind, Expr **arg)
 {
     const int at = node_at(filter);
     char      buffer[32];
     Expr     *condition;
     binder->place.clause = "FILTER";
-    binder->place.allows_aggs = false;
+    binder->place.allows_aggs = binder->place.allows_windows = false;
     TRY(binder->bind_expr(binder, filter, &condition));
     if (condition->type.kind != TYPE_BOOLEAN && condition->type.kind != TYPE_NULL)
         return fail(binder->err, WEFT_TYPE_MISMATCH, at, "argument of FILTER must be type boolean, not type %s",
@@ -104,7 +103,7 @@ static weft_status add_part(void *context, AggKind kind, Expr *arg, Expr **out)
     Binder *binder = context;
     Agg     agg;
     TRY(expr_agg(kind, arg, arg->at, &agg, binder->err));
-    return add_agg(binder, &agg, agg_name(kind), out);
+    return bind_add_agg(binder, &agg, agg_name(kind), out);
 }
 
 // One that is built from others.
@@ -114,6 +113,13 @@ static weft_status build_agg(Binder *binder, const PgQuery__FuncCall *call, cons
     const AggBuilder builder = { binder->arena, call->location, binder->err, add_part, binder };
     if (call->agg_distinct) return refuse(binder, call->location, arena_printf(binder->arena, "%s(DISTINCT)", name));
     return aggregate->build(&builder, arg, out);
+}
+
+// SQL gives an aggregate whose columns are all of a query around to that query.
+static bool is_of_outer(const Block *block, const Expr *arg)
+{
+    ColumnSet none = { 0 };
+    return !expr_uses_only(arg, &none) && expr_uses_only(arg, &block->outer);
 }
 
 static weft_status bind_agg(Binder *binder, const PgQuery__FuncCall *call, const char *name,
@@ -130,13 +136,36 @@ static weft_status bind_agg(Binder *binder, const PgQuery__FuncCall *call, const
     if (place.in_agg) return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate function calls cannot be nested");
     binder->place.in_agg = true;
     TRY(bind_agg_arg(binder, call, name, aggregate, &kind, &arg));
-    if (call->agg_filter) TRY(bind_filter(binder, call->agg_filter, &kind, &arg));
+    if (call->agg_filter) TRY(bind_agg_filter(binder, call->agg_filter, &kind, &arg));
     binder->place = place;
+    if (arg && is_of_outer(place.block, arg))
+        return refuse(binder, at, "an aggregate of the outer query in a subquery");
     TRY(aggregate_check(aggregate, name, arg, at, binder->err));
     if (aggregate->build) return build_agg(binder, call, name, aggregate, arg, out);
     Agg agg = aggregate_make(aggregate, kind, arg, at);
     agg.is_distinct = call->agg_distinct && !aggregate->ignores_repeats;
-    return add_agg(binder, &agg, name, out);
+    return bind_add_agg(binder, &agg, name, out);
+}
+
+weft_status bind_grouping(Binder *binder, const PgQuery__GroupingFunc *call, Expr **out)
+{
+    const Place  place = binder->place;
+    const int    at = call->location, n = (int)call->n_args;
+    GroupingCall grouping = { .n_args = n, .at = at, .args = arena_array(binder->arena, Expr *, n + 1) };
+    if (!place.allows_aggs || !place.block)
+        return fail(binder->err, WEFT_GROUPING_ERROR, at, "grouping operations are not allowed in %s",
+                    place.clause ? place.clause : "this context");
+    if (place.in_agg) return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate function calls cannot be nested");
+    if (n > 31) return fail(binder->err, WEFT_TOO_MANY_COLUMNS, at, "GROUPING must have fewer than 32 arguments");
+    for (int i = 0; i < n; i++) {
+        TRY(binder->bind_expr(binder, call->args[i], &grouping.args[i]));
+        TRY(bind_settle(binder, grouping.args[i], &grouping.args[i]));
+    }
+    grouping.column = plan_add_column(binder->plan, TYPE(INTEGER), "grouping", NULL);
+    columns_add(binder->arena, &binder->not_null, grouping.column);
+    *LIST_PUSH(binder->arena, place.block->groupings, place.block->n_groupings) = grouping;
+    *out = plan_column_expr(binder->plan, grouping.column, at);
+    return WEFT_OK;
 }
 
 static weft_status bind_two(Binder *binder, const PgQuery__FuncCall *call, Expr *args[2])
@@ -223,11 +252,21 @@ weft_status bind_function(Binder *binder, const PgQuery__FuncCall *call, Expr **
     if (!name || !schema || call->n_funcname > 2 || strcmp(schema, "pg_catalog") != 0)
         return fail(binder->err, WEFT_UNDEFINED_FUNCTION, call->location, "function %s does not exist",
                     name ? name : "?");
+    const bool has_over = call->over && (aggregate_find(name) || window_find(name) || function_is_name(name));
+    if (has_over && binder->bind_window) return binder->bind_window(binder, call, name, out);
+    if (has_over)
+        return fail(binder->err, WEFT_WINDOWING_ERROR, call->location, "window functions are not allowed in %s",
+                    binder->place.clause ? binder->place.clause : "this context");
     const Aggregate *aggregate = aggregate_find(name);
     if (aggregate) return bind_agg(binder, call, name, aggregate, out);
-    if (call->over)
-        return refuse(binder, call->over->location >= 0 ? call->over->location : call->location,
-                      "a window function (OVER)");
+    const bool is_ordered = strcmp(name, "mode") == 0 || strncmp(name, "percentile_", 11) == 0;
+    if (call->agg_within_group && binder->bind_ordered) return binder->bind_ordered(binder, call, name, out);
+    if (is_ordered && !call->agg_within_group && !call->over)
+        return fail(binder->err, WEFT_UNDEFINED_FUNCTION, call->location,
+                    "WITHIN GROUP is required for ordered-set aggregate %s", name);
+    if (window_find(name))
+        return fail(binder->err, WEFT_WRONG_OBJECT, call->location, "window function %s requires an OVER clause",
+                    name);
     const bool is_extract = strcmp(name, "extract") == 0 || strcmp(name, "date_part") == 0;
     if (is_extract ? call->n_args != 2 : call->n_args > FUNCTION_ARGS || !function_is_name(name))
         return unknown_function(binder, call, name);

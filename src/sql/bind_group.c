@@ -23,14 +23,27 @@ static bool is_agg(const Block *block, int column)
     return block->n_aggs && bsearch(&column, block->aggs, (size_t)block->n_aggs, sizeof *block->aggs, order_agg);
 }
 
-static bool has_agg(const Block *block, const Expr *expr)
+static bool has_agg(const Binder *binder, const Block *block, const Expr *expr);
+
+static bool mark_has_agg(const Binder *binder, const Block *block, const Mark *mark)
+{
+    ColumnSet columns = { 0 };
+    mark_columns(binder->arena, mark, &columns);
+    for (int column = columns_next(&columns, -1); column >= 0; column = columns_next(&columns, column)) {
+        const Mark *other = find_mark(block, column);
+        if (is_agg(block, column) || (other && mark_has_agg(binder, block, other))) return true;
+    }
+    return false;
+}
+
+static bool has_agg(const Binder *binder, const Block *block, const Expr *expr)
 {
     if (expr->kind == EXPR_COLUMN) {
         const Mark *mark = find_mark(block, expr->column);
-        return is_agg(block, expr->column) || (mark && has_agg(block, mark->arg));
+        return is_agg(block, expr->column) || (mark && mark_has_agg(binder, block, mark));
     }
     for (int i = 0; i < expr->n_args; i++)
-        if (has_agg(block, expr->args[i])) return true;
+        if (has_agg(binder, block, expr->args[i])) return true;
     return false;
 }
 
@@ -40,21 +53,21 @@ static bool is_input_column(const Block *block, const ParseNode *node)
     return name && scope_has_name(&block->scope, name);
 }
 
-static weft_status bind_key(Binder *binder, Block *block, const ParseNode *node)
+static weft_status bind_key(Binder *binder, Block *block, const ParseNode *node, int *number)
 {
     Expr *key;
     int   output;
-    if (node->node_case == PG_QUERY__NODE__NODE_GROUPING_SET)
-        return refuse(binder, node_at(node), "GROUPING SETS, ROLLUP or CUBE");
     TRY(output_by_number(binder, block, node, "GROUP BY", &output));
     if (output < 0 && !is_input_column(block, node)) TRY(output_by_name(binder, block, node, "GROUP BY", &output));
     if (output >= 0) key = block->outputs[output].expr;
     else TRY(bind_expr(binder, node, &key));
-    if (has_agg(block, key))
+    if (has_window(block, key))
+        return fail(binder->err, WEFT_WINDOWING_ERROR, node_at(node), "window functions are not allowed in GROUP BY");
+    if (has_agg(binder, block, key))
         return fail(binder->err, WEFT_GROUPING_ERROR, node_at(node), "aggregate functions are not allowed in GROUP BY");
     TRY(bind_settle(binder, key, &key));
-    for (int i = 0; i < block->n_keys; i++)
-        if (expr_equal(block->keys[i], key)) return WEFT_OK;
+    for (*number = 0; *number < block->n_keys; ++*number)
+        if (expr_equal(block->keys[*number], key)) return WEFT_OK;
     *LIST_PUSH(binder->arena, block->keys, block->n_keys) = key;
     return bind_count(binder, key);
 }
@@ -72,10 +85,14 @@ weft_status bind_keys(Binder *binder, Block *block)
 {
     const PgQuery__SelectStmt *stmt = block->stmt;
     binder->place.clause = "GROUP BY";
-    binder->place.allows_aggs = false;
+    binder->place.allows_aggs = binder->place.allows_windows = false;
     TRY(check_list_length(binder, "GROUP BY", stmt->n_group_clause));
-    for (size_t i = 0; i < stmt->n_group_clause; i++) TRY(bind_key(binder, block, stmt->group_clause[i]));
-    drop_constant_keys(block);
+    if (has_grouping_sets(stmt)) return bind_sets(binder, block, bind_key);
+    for (size_t i = 0; i < stmt->n_group_clause; i++) {
+        int ignored;
+        TRY(bind_key(binder, block, stmt->group_clause[i], &ignored));
+    }
+    if (!block->n_groupings) drop_constant_keys(block);
     return WEFT_OK;
 }
 
@@ -84,7 +101,7 @@ weft_status bind_having(Binder *binder, Block *block)
     Expr *having;
     if (!block->stmt->having_clause) return WEFT_OK;
     binder->place.clause = "HAVING";
-    binder->place.allows_aggs = true;
+    binder->place.allows_aggs = true, binder->place.allows_windows = false;
     block->is_grouped = true;
     block->having_first = block->n_marks;
     TRY(bind_condition(binder, block->stmt->having_clause, &having));
@@ -93,8 +110,10 @@ weft_status bind_having(Binder *binder, Block *block)
     return WEFT_OK;
 }
 
+// Of several sets, two can give the same row.
 bool shows_all_keys(const Block *block)
 {
+    if (block->n_sets > 1) return false;
     for (int k = 0; k < block->n_keys; k++) {
         int i = 0;
         while (i < block->n_visible && !expr_equal(block->outputs[i].expr, block->keys[k])) i++;
@@ -167,7 +186,8 @@ static weft_status use_keys(Binder *binder, const Block *block, Expr *expr, Expr
     TRY(use_negated_key(binder, block, expr, out));
     if (*out) return WEFT_OK;
     *out = expr;
-    if (expr->kind == EXPR_COLUMN && !is_agg(block, expr->column)) {
+    if (expr->kind == EXPR_COLUMN && !is_agg(block, expr->column) && !is_window_column(block, expr->column) &&
+        !is_grouping_column(block, expr->column) && !columns_has(&block->outer, expr->column)) {
         const Mark *mark = find_mark(block, expr->column);
         return mark && !mark->is_below ? WEFT_OK : not_grouped(binder, block, expr);
     }
@@ -176,15 +196,48 @@ static weft_status use_keys(Binder *binder, const Block *block, Expr *expr, Expr
 
 // ---- the aggregate --------------------------------------------------------------------------------------------------
 
+static void put_mark_below(const Binder *binder, const Block *block, Mark *mark)
+{
+    ColumnSet columns = { 0 };
+    mark->is_below = true;
+    mark_columns(binder->arena, mark, &columns);
+    for (int column = columns_next(&columns, -1); column >= 0; column = columns_next(&columns, column)) {
+        Mark *other = find_mark(block, column);
+        if (other) put_mark_below(binder, block, other);
+    }
+}
+
 // What a key is made of is joined below.
-static void put_below(const Block *block, const Expr *key)
+static void put_below(const Binder *binder, const Block *block, const Expr *key)
 {
     Mark *mark = key->kind == EXPR_COLUMN ? find_mark(block, key->column) : NULL;
-    if (mark) {
-        mark->is_below = true;
-        put_below(block, mark->arg);
-    }
-    for (int i = 0; i < key->n_args; i++) put_below(block, key->args[i]);
+    if (mark) put_mark_below(binder, block, mark);
+    for (int i = 0; i < key->n_args; i++) put_below(binder, block, key->args[i]);
+}
+
+// A subquery above the groups sees the keys, and of the rows below them nothing else.
+typedef struct KeyLeaves { Binder *binder; const Block *block; weft_status status; } KeyLeaves;
+
+static const Expr *give_key(void *context, const Expr *leaf)
+{
+    KeyLeaves   *keys = context;
+    const Block *block = keys->block;
+    if (leaf->kind != EXPR_COLUMN || !columns_has(&block->below, leaf->column)) return NULL;
+    for (int k = 0; k < block->n_keys; k++)
+        if (expr_equal(block->keys[k], leaf)) return key_expr(keys->binder, block, k, leaf->at);
+    const PlanColumn *own = &keys->binder->plan->columns[leaf->column];
+    keys->status = fail(keys->binder->err, WEFT_GROUPING_ERROR, leaf->at,
+                        "subquery uses ungrouped column \"%s%s%s\" from outer query",
+                        own->qualifier ? own->qualifier : "", own->qualifier ? "." : "", own->name);
+    return NULL;
+}
+
+static weft_status use_keys_in_mark(Binder *binder, const Block *block, Mark *mark)
+{
+    KeyLeaves keys = { binder, block, WEFT_OK };
+    if (mark->arg) TRY(use_keys(binder, block, mark->arg, &mark->arg));
+    TRY(plan_replace_leaves(binder->arena, mark->rows, give_key, &keys, binder->err));
+    return keys.status;
 }
 
 static int add_key_column(Binder *binder, const Expr *key)
@@ -216,14 +269,31 @@ static weft_status build_aggregate(Binder *binder, Block *block)
     return WEFT_OK;
 }
 
+// A key that a set leaves out is NULL in its rows.
+static void add_set_columns(Binder *binder, Block *block)
+{
+    for (int k = 0; k < block->n_keys; k++) {
+        const PlanColumn *own = block->keys[k]->kind == EXPR_COLUMN ? &binder->plan->columns[block->keys[k]->column]
+                                                                    : NULL;
+        block->key_columns[k] = plan_add_column(binder->plan, block->keys[k]->type, own ? own->name : "key",
+                                                own ? own->qualifier : NULL);
+    }
+}
+
 weft_status build_groups(Binder *binder, Block *block)
 {
     block->key_columns = arena_array(binder->arena, int, block->n_keys + 1);
-    for (int k = 0; k < block->n_keys; k++) put_below(block, block->keys[k]);
+    for (int k = 0; k < block->n_keys; k++) put_below(binder, block, block->keys[k]);
     TRY(place_marks(binder, block, true, &block->node));
-    TRY(build_aggregate(binder, block));
+    TRY(build_ordered(binder, block));
+    node_columns(binder->arena, block->node, &block->below);
+    const bool has_sets = block->n_sets || block->n_groupings;
+    if (has_sets) add_set_columns(binder, block);
+    else TRY(build_aggregate(binder, block));
     for (int i = 0; i < block->n_outputs; i++)
         TRY(use_keys(binder, block, block->outputs[i].expr, &block->outputs[i].expr));
+    for (int k = 0; k < block->n_window_keys; k++)
+        TRY(use_keys(binder, block, block->window_keys[k], &block->window_keys[k]));
     if (block->n_having) {
         Expr *having;
         TRY(use_keys(binder, block, block->having[0], &having));
@@ -231,7 +301,6 @@ weft_status build_groups(Binder *binder, Block *block)
         TRY(bind_conjuncts(binder, having, &block->having, &block->n_having));
     }
     for (int i = 0; i < block->n_marks; i++)
-        if (!block->marks[i].is_placed)
-            TRY(use_keys(binder, block, block->marks[i].arg, &block->marks[i].arg));
-    return WEFT_OK;
+        if (!block->marks[i].is_placed) TRY(use_keys_in_mark(binder, block, &block->marks[i]));
+    return has_sets ? build_sets(binder, block) : WEFT_OK;
 }

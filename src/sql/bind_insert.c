@@ -73,8 +73,15 @@ static weft_status bind_value(Insert *insert, const ParseNode *node, const Colum
     TRY(expr_cast(binder->arena, expr_const(binder->arena, *value, expr->at), column->type, expr->at, &expr,
                   binder->err));
     TRY(expr_eval(expr, &context, value, binder->err));
-    if (value->type.kind == TYPE_TEXT && !value->is_null)
+    if (value->type.kind == TYPE_TEXT && !value->is_null) {
+        size_t length = value->text.length;
+        Error  local;
+        error_clear(&local);
+        if (value_fit_text(column->type, value->text.bytes, &length, &local))
+            return fail(binder->err, local.status, expr->at, "%s", local.message);
+        value->text.length = (u32)length;
         value->text.bytes = arena_strndup(insert->binder->arena, value->text.bytes, value->text.length);
+    }
     return WEFT_OK;
 }
 

@@ -1,39 +1,66 @@
-// bind_mark.c - subqueries in expressions.
+// bind_mark.c - subqueries in expressions, as joins.
 //
-//     (select max(a) from u)      a parameter of the plan: known before the rows are read
-//     exists (select ...)         $1 > 0, where $1 counts the rows of the subquery's first one
-//     x in (select y ...)         a join: as a condition of its own a semi join, else a mark join and an expression
+// While clauses are bound, a column stands for a subquery that has to be joined, and the block lists it as a mark:
 //
-// While clauses are bound, a boolean column stands for x IN (subquery), and the block lists it as a mark.  The join is
-// made when it is known where: for WHERE at once, for outputs above the groups, for a group key below them.  The join's
-// mark says whether there is a match.  IN can also be NULL, because of a NULL x or y.  Where those cannot be ruled out,
-// the subquery is shared, two parameters count its rows ($1) and its y that are not NULL ($2), and the column becomes
+//     x in (select y ...)         as a condition of its own a semi join, else a mark join and an expression
+//     exists (select ...)         the same, when it names columns of this query or of one around; else a parameter
+//     (select max(a) ...)         a single join, when it names such columns; else a parameter
+//
+// The join is made when it is known where: for WHERE at once, for outputs above the groups, for a group key below them.
+// Its right side may name columns of its left side; a rewrite of plan/ removes that.
+//
+// A mark join's mark says whether there is a match.  IN can also be NULL, because of a NULL x or y.  Where those cannot
+// be ruled out, the rows of the subquery are counted ($1), and its y that are not NULL ($2), and the column becomes
 //
 //     case when mark then true when x is null and $1 > 0 then null when $1 > $2 then null else false end
 //
-// A condition under nothing but AND and OR treats NULL as false, so there the mark itself will do.
-// Not done: columns of the outer query in a subquery (bind_name.c refuses them), rows, operators other than =.
+// The counts are parameters, or, of a correlated subquery, the columns of one more join.  A condition under nothing but
+// AND and OR treats NULL as false, so there the mark itself will do.
 
 #include "sql/sql_int.h"
 
 #include <stdlib.h>
 
-// ---- the subquery ---------------------------------------------------------------------------------------------------
+enum { COPIED_NODES_MAX = 4096 };
 
-static weft_status bind_inner(Binder *binder, const PgQuery__SubLink *link, Bound *bound)
-{
-    const Place place = binder->place;
-    binder->place.keeps_literals = false;
-    TRY(binder->bind_query(binder, link->subselect->select_stmt, bound));      // it puts the place back
-    binder->place = place;
-    return WEFT_OK;
-}
+// ---- rows -----------------------------------------------------------------------------------------------------------
 
 Node *visible_rows(Binder *binder, const Bound *bound)
 {
     if (bound->node->n_out == bound->n_columns) return bound->node;
     return term_project(binder, bound->node, bound->exprs, bound->names, bound->n_columns);
 }
+
+static int count_nodes(const Node *node)
+{
+    int n = 1;
+    for (int i = 0; i < node->n_inputs; i++) n += count_nodes(node->inputs[i]);
+    return n;
+}
+
+weft_status copy_rows(Binder *binder, const Node *rows, int at, Node **copy)
+{
+    Plan *plan = binder->plan;
+    binder->n_copied += count_nodes(rows);
+    if (binder->n_copied > COPIED_NODES_MAX)
+        return fail(binder->err, WEFT_TOO_COMPLEX, at, "correlated queries are used too often");
+    TRY(plan_copy_tree(plan, rows, copy, binder->err));
+    if (plan->n_scans > MAX_RELATIONS)
+        return fail(binder->err, WEFT_TOO_COMPLEX, at, "a query can have at most %d tables", MAX_RELATIONS);
+    for (int c = 0; c < rows->n_out; c++)
+        if (term_is_not_null(binder, plan_column_expr(plan, rows->out[c], -1)))
+            columns_add(binder->arena, &binder->not_null, (*copy)->out[c]);
+    return WEFT_OK;
+}
+
+static bool is_correlated(const Binder *binder, const Node *rows)
+{
+    ColumnSet free_columns = { 0 };
+    plan_free_columns(binder->arena, rows, &free_columns);
+    return columns_count(&free_columns) > 0;
+}
+
+// ---- parameters -----------------------------------------------------------------------------------------------------
 
 // The same subquery twice is one parameter, so that expressions with it are equal: GROUP BY needs that.
 static int find_param(const Plan *plan, const Node *subplan)
@@ -43,43 +70,29 @@ static int find_param(const Plan *plan, const Node *subplan)
     return -1;
 }
 
-static Expr *param_for(Binder *binder, Type type, Node *subplan, int at)
+Expr *param_for(Binder *binder, Type type, Node *subplan, int at)
 {
     const int same = find_param(binder->plan, subplan);
     return expr_param(binder->arena, same >= 0 ? same : plan_add_param(binder->plan, type, subplan, at), type, at);
 }
 
-// count(*) of the rows, or count(ARG), as a parameter.
-static weft_status count_rows(Binder *binder, Node *rows, Expr *arg, int at, Expr **out)
+weft_status agg_param(Binder *binder, Node *rows, AggKind kind, Expr *arg, int at, Expr **out)
 {
     Plan *plan = binder->plan;
     Agg  *agg = arena_make(binder->arena, Agg);
-    TRY(expr_agg(arg ? AGG_COUNT : AGG_COUNT_ALL, arg, at, agg, binder->err));
+    TRY(expr_agg(kind, arg, at, agg, binder->err));
     const int column = plan_add_column(plan, agg->type, "count", NULL);
-    Node     *count = plan_aggregate(plan, rows, NULL, NULL, 0, agg, &column, 1);
-    *out = param_for(binder, agg->type, count, at);
+    Node     *total = plan_aggregate(plan, rows, NULL, NULL, 0, agg, &column, 1);
+    *out = param_for(binder, agg->type, total, at);
     return WEFT_OK;
 }
 
-static weft_status bind_exists(Binder *binder, const PgQuery__SubLink *link, Expr **out)
-{
-    const int at = link->location;
-    Bound     bound;
-    Expr     *count;
-    TRY(bind_inner(binder, link, &bound));
-    TRY(count_rows(binder, plan_limit(binder->plan, bound.node, 1, 0), NULL, at, &count));
-    return bind_call(binder, OP_GT, count, term_integer(binder, 0, at), at, out);
-}
+// ---- marks ----------------------------------------------------------------------------------------------------------
 
-static weft_status bind_scalar(Binder *binder, const PgQuery__SubLink *link, Expr **out)
+void mark_columns(Arena *arena, const Mark *mark, ColumnSet *columns)
 {
-    const int at = link->location;
-    Bound     bound;
-    TRY(bind_inner(binder, link, &bound));
-    if (bound.n_columns != 1)
-        return fail(binder->err, WEFT_SYNTAX_ERROR, at, "subquery must return only one column");
-    *out = param_for(binder, bound.exprs[0]->type, visible_rows(binder, &bound), at);
-    return WEFT_OK;
+    if (mark->arg) columns_add_expr(arena, columns, mark->arg);
+    plan_free_columns(arena, mark->rows, columns);
 }
 
 // The mark of the same question, as long as its join can still be made anywhere; NULL: there is none.
@@ -87,65 +100,39 @@ static Mark *find_same_mark(const Binder *binder, const Block *block, const Mark
 {
     for (int i = 0; i < block->n_marks; i++) {
         Mark *mark = &block->marks[i];
-        if (!mark->is_placed && expr_equal(mark->arg, wanted->arg) &&
-            plan_is_same_tree(binder->plan, mark->rows, wanted->rows))
-            return mark;
+        if (mark->is_placed || mark->kind != wanted->kind) continue;
+        if (mark->arg && !expr_equal(mark->arg, wanted->arg)) continue;
+        if (plan_is_same_tree(binder->plan, mark->rows, wanted->rows)) return mark;
     }
     return NULL;
 }
 
-static weft_status bind_in(Binder *binder, const PgQuery__SubLink *link, Expr **out)
+// The only column under an id that is newer than those of the marks so far.
+static void name_value(Binder *binder, Mark *mark)
 {
-    const int at = link->location;
-    Block    *block = binder->place.block;
-    Mark      mark = { .at = at };
-    Bound     bound;
-    Expr     *column, *equal;
-    if (!block)
-        return fail(binder->err, WEFT_UNSUPPORTED, at, "IN (subquery) in %s is not supported yet",
-                    binder->place.clause);
-    TRY(binder->bind_expr(binder, link->testexpr, &mark.arg));
-    TRY(bind_inner(binder, link, &bound));
-    if (bound.n_columns != 1) return fail(binder->err, WEFT_SYNTAX_ERROR, at, "subquery has too many columns");
-    mark.rows = visible_rows(binder, &bound);
-    column = plan_column_expr(binder->plan, mark.rows->out[0], at);
-    TRY(bind_call(binder, OP_EQ, mark.arg, column, at, &equal));    // the types fit; joined later
+    Expr     *value = plan_column_expr(binder->plan, mark->rows->out[0], mark->at), **exprs;
+    const int column = plan_add_column(binder->plan, value->type, binder->plan->columns[value->column].name, NULL);
+    exprs = arena_array(binder->arena, Expr *, 1);
+    exprs[0] = value;
+    mark->rows = plan_project(binder->plan, mark->rows, exprs, &column, 1);
+    mark->column = column;
+}
+
+weft_status add_mark(Binder *binder, Mark mark, Expr **out)
+{
+    Block *block = binder->place.block;
     mark.is_below = binder->place.in_agg || strcmp(binder->place.clause, "GROUP BY") == 0;
+    if (mark.kind == MARK_VALUE) name_value(binder, &mark);
     Mark *same = find_same_mark(binder, block, &mark);
     if (same) {
         same->is_below |= mark.is_below;
-        *out = plan_column_expr(binder->plan, same->column, at);
+        *out = plan_column_expr(binder->plan, same->column, mark.at);
         return WEFT_OK;
     }
-    mark.column = plan_add_column(binder->plan, TYPE(BOOLEAN), "mark", NULL);
+    if (mark.kind != MARK_VALUE) mark.column = plan_add_column(binder->plan, TYPE(BOOLEAN), "mark", NULL);
     *LIST_PUSH(binder->arena, block->marks, block->n_marks) = mark;
-    *out = plan_column_expr(binder->plan, mark.column, at);
-    return bind_count(binder, mark.arg);
-}
-
-// IN has no operator; it is = ANY.
-static bool has_operator(const PgQuery__SubLink *link, const char *name)
-{
-    const char *own = link->n_oper_name ? node_string(link->oper_name[link->n_oper_name - 1]) : "=";
-    return own && strcmp(own, name) == 0;
-}
-
-weft_status bind_subquery(Binder *binder, const PgQuery__SubLink *link, Expr **out)
-{
-    const int at = link->location;
-    switch (link->sub_link_type) {
-        case PG_QUERY__SUB_LINK_TYPE__EXISTS_SUBLINK: return bind_exists(binder, link, out);
-        case PG_QUERY__SUB_LINK_TYPE__EXPR_SUBLINK:   return bind_scalar(binder, link, out);
-        case PG_QUERY__SUB_LINK_TYPE__ANY_SUBLINK:
-            if (!has_operator(link, "=")) return refuse(binder, at, "ANY (subquery) with an operator other than =");
-            return bind_in(binder, link, out);
-        case PG_QUERY__SUB_LINK_TYPE__ALL_SUBLINK:
-            if (!has_operator(link, "<>")) return refuse(binder, at, "ALL (subquery) with an operator other than <>");
-            TRY(bind_in(binder, link, out));
-            return bind_call(binder, OP_NOT, *out, NULL, at, out);
-        case PG_QUERY__SUB_LINK_TYPE__ARRAY_SUBLINK:  return refuse(binder, at, "ARRAY (subquery)");
-        default:                                      return refuse(binder, at, "a row (a, b)");
-    }
+    *out = plan_column_expr(binder->plan, mark.column, mark.at);
+    return mark.arg ? bind_count(binder, mark.arg) : WEFT_OK;
 }
 
 // ---- values ---------------------------------------------------------------------------------------------------------
@@ -175,6 +162,14 @@ weft_status bind_values_of_marks(Binder *binder, const Block *block, Expr *expr,
     return expr_replace(binder->arena, expr, give_value, (void *)(uintptr_t)block, out, binder->err);
 }
 
+// The mark's own expressions, with what stands for earlier marks in their place.
+static weft_status settle_mark(Binder *binder, const Block *block, Mark *mark)
+{
+    if (mark->arg) TRY(bind_values_of_marks(binder, block, mark->arg, &mark->arg));
+    if (!block->n_marks) return WEFT_OK;
+    return plan_replace_leaves(binder->arena, mark->rows, give_value, (void *)(uintptr_t)block, binder->err);
+}
+
 typedef struct InCounts { Expr *n_rows, *n_values; } InCounts;      // n_values NULL: no y is NULL
 
 static weft_status make_value(Binder *binder, const Mark *mark, Expr *arg, InCounts counts, Expr **out)
@@ -200,50 +195,99 @@ static weft_status make_value(Binder *binder, const Mark *mark, Expr *arg, InCou
 
 // ---- joins ----------------------------------------------------------------------------------------------------------
 
-// *NODE joined to ROWS where ARG equals their column.
+// *NODE joined to ROWS where ARG, if there is one, equals their column.
 static weft_status join_rows(Binder *binder, JoinKind kind, Expr *arg, Node *rows, int at, Node **node)
 {
     Expr  *equal, **conditions = NULL;
     int    n_conditions = 0;
-    TRY(bind_call(binder, OP_EQ, arg, plan_column_expr(binder->plan, rows->out[0], at), at, &equal));
-    TRY(bind_conjuncts(binder, equal, &conditions, &n_conditions));
+    if (arg) {
+        TRY(bind_call(binder, OP_EQ, arg, plan_column_expr(binder->plan, rows->out[0], at), at, &equal));
+        TRY(bind_conjuncts(binder, equal, &conditions, &n_conditions));
+    }
+    binder->plan->is_correlated |= is_correlated(binder, rows);
     *node = plan_join(binder->plan, kind, *node, rows, conditions, n_conditions);
     (*node)->at = at;
     return WEFT_OK;
 }
 
 // A mark join whose mark is the column that stands for the mark so far.
-static weft_status join_mark(Binder *binder, Mark *mark, Expr *arg, Node *rows, Node **node)
+static weft_status join_mark(Binder *binder, Mark *mark, Node *rows, Node **node)
 {
-    TRY(join_rows(binder, JOIN_MARK, arg, rows, mark->at, node));
+    TRY(join_rows(binder, JOIN_MARK, mark->arg, rows, mark->at, node));
     (*node)->mark = (*node)->out[(*node)->n_out - 1] = mark->column;
     columns_add(binder->arena, &binder->not_null, mark->column);
     mark->is_placed = true;
     return WEFT_OK;
 }
 
-static Node *use_shared(Binder *binder, Shared *shared, int at)
+static weft_status join_value(Binder *binder, Mark *mark, Node **node)
 {
-    return plan_reference(binder->plan, shared, "subquery", at);
+    columns_add(binder->arena, &binder->made_null, mark->column);
+    mark->is_placed = true;
+    return join_rows(binder, JOIN_SINGLE, NULL, mark->rows, mark->at, node);
 }
 
-static weft_status place_mark(Binder *binder, Block *block, Mark *mark, Node **node)
+// ---- IN with NULLs --------------------------------------------------------------------------------------------------
+
+// The rows twice: shared, or a copy where they depend on the row that asks.
+static weft_status rows_again(Binder *binder, Shared **shared, Node **rows, int at, Node **again)
+{
+    if (!*shared && is_correlated(binder, *rows)) return copy_rows(binder, *rows, at, again);
+    if (!*shared) {
+        *shared = plan_share(binder->plan, *rows, "subquery");
+        *rows = plan_reference(binder->plan, *shared, "subquery", at);
+    }
+    *again = plan_reference(binder->plan, *shared, "subquery", at);
+    return WEFT_OK;
+}
+
+// The counts of a correlated subquery, by a join of their own.
+static weft_status join_counts(Binder *binder, Node *rows, int at, InCounts *counts, Node **node)
+{
+    Plan *plan = binder->plan;
+    Agg  *aggs = arena_array(binder->arena, Agg, 2);
+    int   columns[2];
+    TRY(expr_agg(AGG_COUNT_ALL, NULL, at, &aggs[0], binder->err));
+    TRY(expr_agg(AGG_COUNT, plan_column_expr(plan, rows->out[0], at), at, &aggs[1], binder->err));
+    for (int i = 0; i < 2; i++) columns[i] = plan_add_column(plan, aggs[i].type, "count", NULL);
+    TRY(join_rows(binder, JOIN_SINGLE, NULL, plan_aggregate(plan, rows, NULL, NULL, 0, aggs, columns, 2), at, node));
+    counts->n_rows = plan_column_expr(plan, columns[0], at);
+    counts->n_values = plan_column_expr(plan, columns[1], at);
+    return WEFT_OK;
+}
+
+static weft_status place_in(Binder *binder, Mark *mark, Node **node)
 {
     const int at = mark->at;
     InCounts  counts = { 0 };
-    Expr     *arg;
-    TRY(bind_values_of_marks(binder, block, mark->arg, &arg));
-    const bool has_nulls = !term_is_not_null(binder, plan_column_expr(binder->plan, mark->rows->out[0], at));
-    if (!has_nulls && term_is_not_null(binder, arg)) return join_mark(binder, mark, arg, mark->rows, node);
-    Shared *shared = plan_share(binder->plan, mark->rows, "subquery");
-    TRY(join_mark(binder, mark, arg, use_shared(binder, shared, at), node));
-    TRY(count_rows(binder, use_shared(binder, shared, at), NULL, at, &counts.n_rows));
-    if (has_nulls) {
-        Node *rows = use_shared(binder, shared, at);
-        TRY(count_rows(binder, rows, plan_column_expr(binder->plan, rows->out[0], at), at, &counts.n_values));
+    Shared   *shared = NULL;
+    Node     *rows = mark->rows, *again;
+    const bool has_nulls = !term_is_not_null(binder, plan_column_expr(binder->plan, rows->out[0], at));
+    if (!has_nulls && term_is_not_null(binder, mark->arg)) return join_mark(binder, mark, rows, node);
+    TRY(rows_again(binder, &shared, &rows, at, &again));
+    TRY(join_mark(binder, mark, rows, node));
+    if (!shared) TRY(join_counts(binder, again, at, &counts, node));
+    else TRY(agg_param(binder, again, AGG_COUNT_ALL, NULL, at, &counts.n_rows));
+    if (shared && has_nulls) {
+        TRY(rows_again(binder, &shared, &rows, at, &again));
+        TRY(agg_param(binder, again, AGG_COUNT, plan_column_expr(binder->plan, again->out[0], at), at,
+                      &counts.n_values));
     }
-    TRY(make_value(binder, mark, arg, counts, &mark->value));
+    TRY(make_value(binder, mark, mark->arg, counts, &mark->value));
     return bind_count(binder, mark->value);
+}
+
+// ---- places ---------------------------------------------------------------------------------------------------------
+
+static weft_status place_mark(Binder *binder, Block *block, Mark *mark, Node **node)
+{
+    TRY(settle_mark(binder, block, mark));
+    switch (mark->kind) {
+        case MARK_IN:     return place_in(binder, mark, node);
+        case MARK_EXISTS: return join_mark(binder, mark, mark->rows, node);
+        case MARK_VALUE:  break;
+    }
+    return join_value(binder, mark, node);
 }
 
 weft_status place_marks(Binder *binder, Block *block, bool is_below, Node **node)
@@ -264,22 +308,27 @@ static bool is_positive(const Expr *expr, int column)
     return expr->kind == EXPR_COLUMN || !expr_has_column(expr, column);
 }
 
-static bool is_used_by_mark(const Block *block, int column)
+static bool is_used_by_mark(const Binder *binder, const Block *block, int column)
 {
-    for (int i = 0; i < block->n_marks; i++)
-        if (!block->marks[i].is_placed && expr_has_column(block->marks[i].arg, column)) return true;
+    for (int i = 0; i < block->n_marks; i++) {
+        ColumnSet used = { 0 };
+        if (block->marks[i].is_placed) continue;
+        mark_columns(binder->arena, &block->marks[i], &used);
+        if (columns_has(&used, column)) return true;
+    }
     return false;
 }
 
-static bool are_positive(const Block *block, Expr *const *conditions, int n_conditions, int column)
+static bool are_positive(const Binder *binder, const Block *block, Expr *const *conditions, int n_conditions,
+                         int column)
 {
     for (int i = 0; i < n_conditions; i++)
         if (!is_positive(conditions[i], column)) return false;
-    return !is_used_by_mark(block, column);
+    return !is_used_by_mark(binder, block, column);
 }
 
 // The condition that is COLUMN and nothing else, when no other uses it; -1: there is none.
-static int find_alone(const Block *block, Expr *const *conditions, int n_conditions, int column)
+static int find_alone(const Binder *binder, const Block *block, Expr *const *conditions, int n_conditions, int column)
 {
     int found = -1, n_uses = 0;
     for (int i = 0; i < n_conditions; i++) {
@@ -287,28 +336,28 @@ static int find_alone(const Block *block, Expr *const *conditions, int n_conditi
         n_uses++;
         if (conditions[i]->kind == EXPR_COLUMN) found = i;
     }
-    return n_uses == 1 && !is_used_by_mark(block, column) ? found : -1;
+    return n_uses == 1 && !is_used_by_mark(binder, block, column) ? found : -1;
 }
 
 weft_status place_side_mark(Binder *binder, Block *block, Mark *mark, Expr *const *conditions, int n_conditions,
                             Node **node)
 {
-    Expr *arg;
-    if (!are_positive(block, conditions, n_conditions, mark->column)) return place_mark(binder, block, mark, node);
-    TRY(bind_values_of_marks(binder, block, mark->arg, &arg));
-    return join_mark(binder, mark, arg, mark->rows, node);
+    if (mark->kind != MARK_IN || !are_positive(binder, block, conditions, n_conditions, mark->column))
+        return place_mark(binder, block, mark, node);
+    TRY(settle_mark(binder, block, mark));
+    return join_mark(binder, mark, mark->rows, node);
 }
 
 static weft_status place_condition_mark(Binder *binder, Block *block, Mark *mark, Expr **conditions, int *n_conditions,
                                         Node **node)
 {
-    const int alone = find_alone(block, conditions, *n_conditions, mark->column);
-    Expr     *arg;
-    if (alone < 0) return place_side_mark(binder, block, mark, conditions, *n_conditions, node);
-    TRY(bind_values_of_marks(binder, block, mark->arg, &arg));
+    const int alone = find_alone(binder, block, conditions, *n_conditions, mark->column);
+    if (alone < 0 || mark->kind == MARK_VALUE)
+        return place_side_mark(binder, block, mark, conditions, *n_conditions, node);
+    TRY(settle_mark(binder, block, mark));
     mark->is_placed = true;
     memmove(conditions + alone, conditions + alone + 1, sizeof(Expr *) * (size_t)(--*n_conditions - alone));
-    return join_rows(binder, JOIN_SEMI, arg, mark->rows, mark->at, node);
+    return join_rows(binder, JOIN_SEMI, mark->arg, mark->rows, mark->at, node);
 }
 
 // Every mark looks through all conditions, and each look counts.

@@ -5,7 +5,8 @@
 //
 //     a(x, y) join b(x, z) using (x)     scope: x, y, z      a.x and b.x are still there when asked for by table
 //
-// A name that is not found is looked for in the scopes of the enclosing queries.
+// A name that is not found is looked for in the scopes of the queries around, and what is found there makes this query
+// a correlated one: all blocks from here to before the one that has it list the column (Block.outer).
 
 #include "sql/sql_int.h"
 
@@ -44,9 +45,11 @@ weft_status scope_add_source(Binder *binder, Scope *scope, const FromItem *sourc
 
 // ---- tables before the dot ------------------------------------------------------------------------------------------
 
-static weft_status correlated(Binder *binder, int at)
+// Notes that the queries from here to before the scope's own name COLUMN of it.
+static void note_outer(Binder *binder, const Scope *scope, int column)
 {
-    return refuse(binder, at, "a correlated subquery");
+    for (Block *block = binder->place.block; block && block != scope->owner; block = block->around)
+        columns_add(binder->arena, &block->outer, column);
 }
 
 static weft_status out_of_sight(Binder *binder, const char *name, int at)
@@ -57,13 +60,13 @@ static weft_status out_of_sight(Binder *binder, const char *name, int at)
     return WEFT_UNDEFINED_TABLE;
 }
 
-static weft_status find_source(Binder *binder, const char *name, int at, const FromItem **source)
+// *SCOPE: the one that has it, of this query or of one around.
+static weft_status find_source(Binder *binder, const char *name, int at, const FromItem **source, const Scope **scope)
 {
-    const Scope *own = binder->place.scope;
-    *source = own ? find_among(own->sources, own->n_sources, name) : NULL;
-    if (*source) return WEFT_OK;
-    for (const Scope *scope = own ? own->outer : NULL; scope; scope = scope->outer)
-        if (find_among(scope->sources, scope->n_sources, name)) return correlated(binder, at);
+    for (*scope = binder->place.scope; *scope; *scope = (*scope)->outer) {
+        *source = find_among((*scope)->sources, (*scope)->n_sources, name);
+        if (*source) return WEFT_OK;
+    }
     for (const Block *block = binder->place.block; block; block = block->around)
         if (find_among(block->sources, block->n_sources, name)) return out_of_sight(binder, name, at);
     return fail(binder->err, WEFT_UNDEFINED_TABLE, at, "missing FROM-clause entry for table \"%s\"", name);
@@ -96,8 +99,9 @@ static weft_status ambiguous(Binder *binder, const char *name, int at)
 static weft_status bind_qualified(Binder *binder, const char *table, const char *name, int at, Expr **out)
 {
     const FromItem *source;
+    const Scope    *scope;
     int             found = -1;
-    TRY(find_source(binder, table, at, &source));
+    TRY(find_source(binder, table, at, &source, &scope));
     for (int i = 0; i < source->n_columns; i++) {
         if (strcmp(source->names[i], name) != 0) continue;
         if (found >= 0) return ambiguous(binder, name, at);
@@ -105,6 +109,7 @@ static weft_status bind_qualified(Binder *binder, const char *table, const char 
     }
     if (found < 0) return no_such_column(binder, source->shown, source->names, source->n_columns, name, at);
     *out = plan_column_expr(binder->plan, source->columns[found], at);
+    note_outer(binder, scope, source->columns[found]);
     return WEFT_OK;
 }
 
@@ -113,25 +118,32 @@ static weft_status no_column(Binder *binder, const char *name, int at)
     const Scope *scope = binder->place.scope;
     const int    n_columns = scope ? scope->n_columns : 0;
     const char **names = arena_array(binder->arena, const char *, n_columns + 1);
-    for (const Scope *outer = scope ? scope->outer : NULL; outer; outer = outer->outer)
-        if (scope_has_name(outer, name)) return correlated(binder, at);
     for (int i = 0; i < n_columns; i++) names[i] = scope->columns[i].name;
     return no_such_column(binder, NULL, names, n_columns, name, at);
+}
+
+// NULL: the scope has none of that name.
+static weft_status find_column(Binder *binder, const Scope *scope, const char *name, int at, const ScopeColumn **found)
+{
+    for (int i = 0; i < scope->n_columns; i++) {
+        if (strcmp(scope->columns[i].name, name) != 0) continue;
+        if (*found) return ambiguous(binder, name, at);
+        *found = &scope->columns[i];
+    }
+    return WEFT_OK;
 }
 
 weft_status bind_column(Binder *binder, const PgQuery__ColumnRef *ref, Expr **out)
 {
     const int    at = ref->location;
-    const Scope *scope = binder->place.scope;
     const char  *table, *name = ref->n_fields ? node_string(ref->fields[ref->n_fields - 1]) : NULL;
     const ScopeColumn *found = NULL;
     if (!name) return fail(binder->err, WEFT_SYNTAX_ERROR, at, "row expansion via \"*\" is not supported here");
     TRY(qualifier(binder, ref, &table));
     if (table) return bind_qualified(binder, table, name, at, out);
-    for (int i = 0; scope && i < scope->n_columns; i++) {
-        if (strcmp(scope->columns[i].name, name) != 0) continue;
-        if (found) return ambiguous(binder, name, at);
-        found = &scope->columns[i];
+    for (const Scope *scope = binder->place.scope; scope && !found; scope = scope->outer) {
+        TRY(find_column(binder, scope, name, at, &found));
+        if (found) note_outer(binder, scope, found->column);
     }
     if (!found) return no_column(binder, name, at);
     *out = plan_column_expr(binder->plan, found->column, at);
@@ -143,13 +155,15 @@ weft_status bind_star(Binder *binder, const PgQuery__ColumnRef *ref, const Scope
     const Scope    *scope = binder->place.scope;
     const char     *table;
     const FromItem *source;
+    const Scope    *found;
     TRY(qualifier(binder, ref, &table));
     *columns = scope->columns, *n_columns = scope->n_columns;
     if (!table) {
         if (scope->n_sources) return WEFT_OK;
         return fail(binder->err, WEFT_SYNTAX_ERROR, ref->location, "SELECT * with no tables specified is not valid");
     }
-    TRY(find_source(binder, table, ref->location, &source));
+    TRY(find_source(binder, table, ref->location, &source, &found));
+    for (int i = 0; i < source->n_columns; i++) note_outer(binder, found, source->columns[i]);
     ScopeColumn *list = arena_array(binder->arena, ScopeColumn, source->n_columns + 1);
     for (int i = 0; i < source->n_columns; i++) list[i] = (ScopeColumn){ source->names[i], source->columns[i] };
     *columns = list, *n_columns = source->n_columns;

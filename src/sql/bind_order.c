@@ -88,14 +88,21 @@ static void add_sort_item(Binder *binder, Block *block, SortItem item)
     *LIST_PUSH(binder->arena, block->sort, block->n_sort) = item;
 }
 
-static weft_status bind_sort_item(Binder *binder, Block *block, const PgQuery__SortBy *by)
+weft_status sort_direction(Binder *binder, const PgQuery__SortBy *by, SortItem *item)
 {
-    SortItem item = { .descending = by->sortby_dir == PG_QUERY__SORT_BY_DIR__SORTBY_DESC };
+    *item = (SortItem){ .descending = by->sortby_dir == PG_QUERY__SORT_BY_DIR__SORTBY_DESC };
     if (by->sortby_dir == PG_QUERY__SORT_BY_DIR__SORTBY_USING)
         return refuse(binder, node_at(by->node), "ORDER BY USING");
-    item.nulls_first = item.descending;
-    if (by->sortby_nulls == PG_QUERY__SORT_BY_NULLS__SORTBY_NULLS_FIRST) item.nulls_first = true;
-    if (by->sortby_nulls == PG_QUERY__SORT_BY_NULLS__SORTBY_NULLS_LAST) item.nulls_first = false;
+    item->nulls_first = item->descending;
+    if (by->sortby_nulls == PG_QUERY__SORT_BY_NULLS__SORTBY_NULLS_FIRST) item->nulls_first = true;
+    if (by->sortby_nulls == PG_QUERY__SORT_BY_NULLS__SORTBY_NULLS_LAST) item->nulls_first = false;
+    return WEFT_OK;
+}
+
+static weft_status bind_sort_item(Binder *binder, Block *block, const PgQuery__SortBy *by)
+{
+    SortItem item;
+    TRY(sort_direction(binder, by, &item));
     TRY(sort_output(binder, block, by->node, &item.output));
     if (block->is_distinct && item.output >= block->n_visible)
         return fail(binder->err, WEFT_INVALID_REFERENCE, node_at(by->node),
@@ -153,7 +160,7 @@ weft_status bind_sort(Binder *binder, Block *block)
 {
     const PgQuery__SelectStmt *stmt = block->stmt;
     binder->place.clause = "ORDER BY";
-    binder->place.allows_aggs = !block->is_set && !stmt->n_values_lists;
+    binder->place.allows_aggs = binder->place.allows_windows = !block->is_set && !stmt->n_values_lists;
     TRY(check_list_length(binder, "ORDER BY", stmt->n_sort_clause));
     for (size_t i = 0; i < stmt->n_sort_clause; i++) TRY(bind_sort_item(binder, block, stmt->sort_clause[i]->sort_by));
     if (stmt->n_distinct_clause && !block->is_distinct) return bind_distinct_on(binder, block);

@@ -27,7 +27,9 @@ static weft_status bind_with_query(Binder *binder, const PgQuery__CommonTableExp
     with->names = bound.names;
     TRY(bind_column_names(binder, "WITH query", with->name, expr->aliascolnames, expr->n_aliascolnames, with->names,
                           bound.n_columns, at));
-    with->shared = plan_share(binder->plan, visible_rows(binder, &bound), with->name);
+    with->around = binder->place.block;
+    with->root = visible_rows(binder, &bound);
+    if (!bound.is_correlated) with->shared = plan_share(binder->plan, with->root, with->name);
     with->next = binder->with;
     binder->with = with;
     return WEFT_OK;
@@ -225,7 +227,7 @@ static weft_status bind_query(Binder *binder, const PgQuery__SelectStmt *stmt, B
     const With *with = binder->with;
     Block      *block = arena_make(binder->arena, Block);
     *block = (Block){ .stmt = stmt, .around = place.block, .keeps_literals = place.keeps_literals };
-    block->scope.outer = place.scope;
+    block->scope.outer = place.scope, block->scope.owner = block;
     TRY(count_query(binder, stmt));
     TRY(refuse_clauses(binder, stmt));
     binder->place.keeps_literals = false;
@@ -243,6 +245,8 @@ weft_status bind_plan(Binder *binder, const PgQuery__SelectStmt *stmt, Plan **ou
     binder->bind_expr = bind_expr;
     binder->bind_query = bind_query;
     binder->bind_subquery = bind_subquery;
+    binder->bind_window = bind_window;
+    binder->bind_ordered = bind_ordered;
     TRY(bind_query(binder, stmt, &bound));
     binder->plan->root = bound.node;
     binder->plan->n_visible = bound.n_columns;

@@ -1,6 +1,6 @@
 // bind_select.c - SELECT: its clauses in turn, and the nodes that they become.
 //
-//     FROM -> joins of subqueries, filter (WHERE) -> aggregate -> joins of subqueries, filter (HAVING)
+//     FROM -> joins of subqueries, filter (WHERE) -> aggregate -> joins of subqueries, filter (HAVING) -> window
 //          -> project (outputs) -> aggregate (DISTINCT) -> sort -> limit
 
 #include "sql/sql_int.h"
@@ -10,8 +10,7 @@
 static weft_status refuse_clauses(Binder *binder, const PgQuery__SelectStmt *stmt)
 {
     if (stmt->into_clause) return refuse_word(binder, "into", "SELECT INTO");
-    if (stmt->n_window_clause) return refuse_word(binder, "window", "WINDOW");
-    if (stmt->group_distinct) return refuse_word(binder, "group", "GROUP BY DISTINCT");
+    if (stmt->group_distinct && !has_grouping_sets(stmt)) return refuse_word(binder, "group", "GROUP BY DISTINCT");
     if (!stmt->n_target_list) return refuse_word(binder, "select", "SELECT without columns");
     return WEFT_OK;
 }
@@ -39,7 +38,7 @@ static weft_status bind_star_target(Binder *binder, Block *block, const PgQuery_
 static weft_status bind_targets(Binder *binder, Block *block)
 {
     binder->place.clause = "SELECT";
-    binder->place.allows_aggs = true;
+    binder->place.allows_aggs = binder->place.allows_windows = true;
     for (size_t i = 0; i < block->stmt->n_target_list; i++) {
         const PgQuery__ResTarget *target = block->stmt->target_list[i]->res_target;
         Expr *expr;
@@ -80,7 +79,7 @@ static weft_status build_tree(Binder *binder, Block *block)
     TRY(place_marks(binder, block, false, &block->node));
     for (int i = 0; i < block->n_outputs; i++)
         TRY(bind_values_of_marks(binder, block, block->outputs[i].expr, &block->outputs[i].expr));
-    return WEFT_OK;
+    return build_windows(binder, block);
 }
 
 // DISTINCT without ON is a list of an empty node.
@@ -105,11 +104,12 @@ weft_status bind_select(Binder *binder, Block *block)
     TRY(bind_from(binder, block));
     binder->place = (Place){ .block = block, .scope = &block->scope };
     TRY(bind_where(binder, block));
+    TRY(bind_named_windows(binder, block));
     TRY(bind_targets(binder, block));
     TRY(bind_keys(binder, block));
     TRY(bind_having(binder, block));
     TRY(bind_sort(binder, block));
-    block->is_grouped |= stmt->n_group_clause > 0 || block->n_aggs > 0;
+    block->is_grouped |= stmt->n_group_clause > 0 || block->n_aggs > 0 || block->n_groupings > 0;
     block->is_distinct = needs_distinct(block);
     return build_tree(binder, block);
 }
@@ -173,7 +173,7 @@ static void build_sort(Binder *binder, Block *block)
 static void give_bound(Binder *binder, const Block *block, Bound *out)
 {
     const int n = block->n_visible;
-    *out = (Bound){ .node = block->node, .n_columns = n };
+    *out = (Bound){ .node = block->node, .n_columns = n, .is_correlated = columns_count(&block->outer) > 0 };
     out->names = arena_array(binder->arena, const char *, n + 1);
     out->exprs = arena_array(binder->arena, Expr *, n + 1);
     for (int i = 0; i < n; i++) {

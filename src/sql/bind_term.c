@@ -131,13 +131,15 @@ int term_column(Binder *binder, Expr *expr, const char *name)
     return column;
 }
 
-// A column that is shown twice is another one the second time.
+// A column that is shown twice is another one the second time; so is one of a query around this one.
 Node *term_project(Binder *binder, Node *node, Expr **exprs, const char *const *names, int n_exprs)
 {
     int      *columns = arena_array(binder->arena, int, n_exprs + 1);
-    ColumnSet used = { 0 };
+    ColumnSet used = { 0 }, given = { 0 };
+    node_columns(binder->arena, node, &given);
     for (int i = 0; i < n_exprs; i++) {
-        const bool stays = exprs[i]->kind == EXPR_COLUMN && !columns_has(&used, exprs[i]->column);
+        const bool stays = exprs[i]->kind == EXPR_COLUMN && !columns_has(&used, exprs[i]->column) &&
+                           columns_has(&given, exprs[i]->column);
         columns[i] = stays ? exprs[i]->column : term_column(binder, exprs[i], names[i]);
         columns_add(binder->arena, &used, columns[i]);
     }

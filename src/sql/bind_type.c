@@ -4,6 +4,8 @@
 
 #include "sql/sql_int.h"
 
+enum { DECIMAL_MOST = 18, NUMERIC_MOST = 38 };               // digits: up to 18 take a word, up to 38 two
+
 typedef struct NamedType { const char *name; u8 kind; } NamedType;
 
 static const NamedType named_types[] = {
@@ -65,18 +67,18 @@ static weft_status bind_decimal(Binder *binder, const PgQuery__TypeName *name, T
     if (name->n_typmods > 2 || (name->n_typmods > 0 && !modifier(name, 0, &precision)) ||
         (name->n_typmods > 1 && !modifier(name, 1, &scale)))
         return fail(binder->err, WEFT_INVALID_PARAMETER, name->location, "invalid type modifier of numeric");
-    if (precision > 18 && precision <= 1000) {
-        fail(binder->err, WEFT_UNSUPPORTED, name->location, "numeric precision %d is not supported yet", precision);
-        error_hint(binder->err, "The largest precision is 18.");
+    if (precision > NUMERIC_MOST && precision <= 1000) {
+        fail(binder->err, WEFT_UNSUPPORTED, name->location, "numeric precision %d is not supported", precision);
+        error_hint(binder->err, "The largest precision is %d.", NUMERIC_MOST);
         return WEFT_UNSUPPORTED;
     }
-    if (precision < 1 || precision > 18)
+    if (precision < 1 || precision > NUMERIC_MOST)
         return fail(binder->err, WEFT_INVALID_PARAMETER, name->location,
-                    "numeric precision %d must be between 1 and 18", precision);
+                    "numeric precision %d must be between 1 and %d", precision, NUMERIC_MOST);
     if (scale < 0 || scale > precision)
         return fail(binder->err, WEFT_INVALID_PARAMETER, name->location,
                     "numeric scale %d must be between 0 and precision %d", scale, precision);
-    out->type = (Type){ TYPE_DECIMAL, (u8)precision, (u8)scale };
+    out->type = (Type){ precision > DECIMAL_MOST ? TYPE_NUMERIC : TYPE_DECIMAL, (u8)precision, (u8)scale };
     return WEFT_OK;
 }
 
@@ -88,6 +90,12 @@ static weft_status bind_text_type(Binder *binder, const PgQuery__TypeName *name,
         return fail(binder->err, WEFT_INVALID_PARAMETER, name->location, "invalid type modifier of varchar");
     if (length < 1)
         return fail(binder->err, WEFT_INVALID_PARAMETER, name->location, "length for type varchar must be at least 1");
+    if (length > TEXT_LENGTH_MAX) {
+        fail(binder->err, WEFT_UNSUPPORTED, name->location, "a length of %d is not supported", length);
+        error_hint(binder->err, "The largest length is %d; text has no limit.", TEXT_LENGTH_MAX);
+        return WEFT_UNSUPPORTED;
+    }
+    if (out->has_length) out->type = type_text(length);
     return WEFT_OK;
 }
 
@@ -148,9 +156,9 @@ static weft_status bind_bare_numeric(Binder *binder, Expr *arg, Type type, int a
     if (arg->kind == EXPR_CONST && !arg->value.is_null && (arg->type.kind == TYPE_NULL || arg->type.kind == TYPE_TEXT))
         TRY(expr_number(binder->arena, arg->value.text.bytes, arg->value.text.length, at, &arg, binder->err));
     *out = arg;
-    if (arg->type.kind == TYPE_DECIMAL) return WEFT_OK;
-    if (type_is_integer(arg->type))
-        type = (Type){ TYPE_DECIMAL, arg->type.kind == TYPE_BIGINT ? 18 : arg->type.kind == TYPE_INTEGER ? 10 : 5, 0 };
+    if (arg->type.kind == TYPE_DECIMAL || arg->type.kind == TYPE_NUMERIC) return WEFT_OK;
+    if (arg->type.kind == TYPE_BIGINT) type = (Type){ TYPE_NUMERIC, NUMERIC_MOST, 0 };         // 19 digits
+    else if (type_is_integer(arg->type)) type = (Type){ TYPE_DECIMAL, arg->type.kind == TYPE_INTEGER ? 10 : 5, 0 };
     if (type_is_float(arg->type)) {
         refuse(binder, at, "a cast of a float to numeric without precision");
         error_hint(binder->err, "Say how many digits: numeric(18,6).");

@@ -2,6 +2,8 @@
 
 #include "sql/sql_int.h"
 
+#include <ctype.h>
+
 #include <pg_query.h>
 
 typedef struct BindJob {
@@ -40,15 +42,17 @@ static const char *skip_word(const char *p, const char *word)
 }
 
 // SET device = cuda:1 with the quotes that the grammar needs; NULL: it is something else.  What stands before the value
-// stays in its place.
+// stays in its place.  sim:k40 gets them, too, so that it is refused for what it is.
 static const char *quote_device(const BindJob *job)
 {
     const char *name_end = skip_word(job->text, "set"), *is_end = NULL, *number = NULL;
     if (name_end) name_end = skip_word(name_end, "device");
     if (name_end && !(is_end = skip_word(name_end, "="))) is_end = skip_word(name_end, "to");
-    if (is_end) number = skip_word(is_end, "cuda:");
+    if (is_end && !(number = skip_word(is_end, "cuda:"))) number = skip_word(is_end, "sim:");
     if (!number) return NULL;
-    const char *value = skip_space(is_end), *end = number + strspn(number, "0123456789"), *rest = skip_space(end);
+    const char *value = skip_space(is_end), *end = number, *rest;
+    while (isalnum((u8)*end)) end++;
+    rest = skip_space(end);
     if (end == number || *skip_space(rest + (*rest == ';'))) return NULL;
     if (value == is_end && is_end[-1] != '=') return NULL;   // "tocuda" is one word
     return arena_printf(job->arena, "%.*s'%.*s'", (int)(value - job->text), job->text, (int)(end - value), value);

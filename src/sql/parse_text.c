@@ -61,6 +61,8 @@ static int byte_offset(const char *text, int cursor)
 weft_status sql_syntax_error(const char *text, const char *message, int cursor, Error *err)
 {
     const int at = byte_offset(text, cursor);
+    if (strncmp(message, "frame ", 6) == 0)                 // the grammar checks the ends of frames
+        return fail(err, WEFT_WINDOWING_ERROR, at, "%s", message);
     if (strncmp(message, "memory exhausted", 16) != 0)
         return fail(err, WEFT_SYNTAX_ERROR, at, "%s", message);
     fail(err, WEFT_TOO_COMPLEX, at, "statement is nested too deeply");    // bison's own stack: 10,000 symbols

@@ -83,12 +83,15 @@ typedef struct Scope {                 // what names mean in a clause
     const FromItem    **sources;       // what can stand before the dot
     int                 n_sources;
     const struct Scope *outer;         // the enclosing query's; NULL: there is none
+    const struct Block *owner;         // the query whose FROM it is
 } Scope;
 
 typedef struct With {                  // a query of WITH, bound once
     const char        *name;
-    Shared            *shared;
+    Shared            *shared;         // NULL: it names columns of queries around it, and each use has a copy of
+    Node              *root;
     const char       **names;          // of its columns
+    const struct Block *around;        // the query around the one that has the WITH; NULL: none
     const struct With *next;           // those that it hides or sees: the newest first
 } With;
 
@@ -104,20 +107,32 @@ typedef struct SortItem { int output; bool descending, nulls_first; } SortItem;
 
 typedef struct BoundAgg { Agg agg; int column; } BoundAgg;  // column: the id that stands for it
 
-// x IN (subquery), as long as it is not joined: a boolean column stands for it in expressions (see bind_mark.c).
+typedef enum MarkKind {
+    MARK_IN,                           // x IN (subquery): boolean
+    MARK_EXISTS,                       // EXISTS (subquery): boolean
+    MARK_VALUE                         // the value of the subquery's only row; NULL: it has none
+} MarkKind;
+
+// A subquery as long as it is not joined: a column stands for it in expressions (see bind_mark.c).
 typedef struct Mark {
+    MarkKind kind;
     int   column;                      // the id that stands for it
-    Expr *arg;                         // x
-    Node *rows;                        // the subquery, of one column
+    Expr *arg;                         // IN: x; else NULL
+    Node *rows;                        // the subquery; IN, value: of one column; value: that column is COLUMN
     int   at;
     bool  is_below;                    // groups are made of it: it is joined below them
     bool  is_placed;
     Expr *value;                       // when placed: what takes the column's place; NULL: the column stays
 } Mark;
 
+typedef struct GroupingCall {          // grouping(a, b)
+    Expr **args;
+    int    n_args, column, at;         // column: the id that stands for it
+} GroupingCall;
+
 typedef struct Block {                 // a SELECT, VALUES or set operation while it is bound
     const PgQuery__SelectStmt *stmt;
-    const struct Block        *around; // the query in which it stands
+    struct Block              *around; // the query in which it stands
     Scope                      scope;
     const FromItem           **sources;    // all of FROM, those too that a condition of a join cannot see
     int                        n_sources;
@@ -137,6 +152,19 @@ typedef struct Block {                 // a SELECT, VALUES or set operation whil
     int                        n_having, having_first, having_last;    // and its marks: from first to before last
     Mark                      *marks;
     int                        n_marks;
+    u64                       *sets;       // GROUPING SETS: masks of keys (bind_sets.c); none: one of all keys
+    int                        n_sets;
+    GroupingCall              *groupings;
+    int                        n_groupings;
+    struct OrderedSet         *ordered;    // what ordered-set aggregates need below the groups (bind_ordered.c)
+    int                        n_ordered;
+    struct Windows            *windows;    // its window functions; NULL: no SELECT
+    Expr                     **window_keys;    // what they look at, over the columns below (bind_window.c)
+    int                        n_window_keys;
+    struct BoundWindow        *named_windows;
+    int                        n_named_windows;
+    ColumnSet                  below;      // columns of the rows that are grouped
+    ColumnSet                  outer;      // columns of queries around it that it names, or a query within it does
     i64                        limit, offset;
 } Block;
 
@@ -145,6 +173,7 @@ typedef struct Bound {                 // a query that is bound
     int          n_columns;            // visible
     const char **names;
     Expr       **exprs;                // each as a column of the node, or as a literal whose type is still open
+    bool         is_correlated;        // names columns of queries around it
 } Bound;
 
 typedef struct Place {                 // where in the statement the binder is: saved and put back around a subquery
@@ -153,7 +182,10 @@ typedef struct Place {                 // where in the statement the binder is: 
     const char  *clause;               // "WHERE": for messages
     bool         allows_aggs;          // this clause may have aggregates
     bool         in_agg;               // inside an aggregate's argument
+    bool         allows_windows;       // this clause may have window functions
+    bool         in_window;            // inside a window function's argument
     bool         keeps_literals;       // a set operation asks: literals may stay untyped
+    const Scope *lateral;              // FROM: what LATERAL sees beside the queries around; NULL: nothing
 } Place;
 
 typedef struct Binder Binder;
@@ -172,9 +204,12 @@ struct Binder {
     int          n_views;              // inside of which the binder is
     bool         is_on_worker;         // its stack is large
     bool         needs_worker;         // a view was met where the stack may be small
+    int          n_copied;             // nodes of correlated queries that were copied
     // Calls back up, so that files need each other in one direction only.
     weft_status (*bind_expr)(Binder *binder, const ParseNode *node, Expr **out);
     weft_status (*bind_query)(Binder *binder, const PgQuery__SelectStmt *stmt, Bound *out);
+    weft_status (*bind_ordered)(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out);
+    weft_status (*bind_window)(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out);
     weft_status (*bind_subquery)(Binder *binder, const PgQuery__SubLink *link, Expr **out);   // NULL: none are allowed
 };
 
@@ -226,13 +261,26 @@ bool        scope_has_name(const Scope *scope, const char *name);
 
 // bind_func.c, bind_expr.c: expressions
 weft_status bind_function(Binder *binder, const PgQuery__FuncCall *call, Expr **out);
+weft_status bind_grouping(Binder *binder, const PgQuery__GroupingFunc *call, Expr **out);
+// The argument of an aggregate, NULL for count(*); and with FILTER.  Both may change the kind.
+struct Aggregate;
+weft_status bind_agg_arg(Binder *binder, const PgQuery__FuncCall *call, const char *name,
+                         const struct Aggregate *aggregate, AggKind *kind, Expr **arg);
+weft_status bind_agg_filter(Binder *binder, const ParseNode *filter, AggKind *kind, Expr **arg);
+weft_status bind_add_agg(Binder *binder, const Agg *agg, const char *name, Expr **out);    // *OUT: its column
 weft_status bind_expr(Binder *binder, const ParseNode *node, Expr **out);
 weft_status bind_condition(Binder *binder, const ParseNode *node, Expr **out);      // a boolean; the clause names it
 
-// bind_mark.c: subqueries in expressions
-weft_status bind_subquery(Binder *binder, const PgQuery__SubLink *link, Expr **out);
+// bind_mark.c: subqueries that are joined
 Node       *visible_rows(Binder *binder, const Bound *bound);     // without columns that are only sorted by
+weft_status copy_rows(Binder *binder, const Node *rows, int at, Node **copy);   // of a correlated query; 54001
+// The column that stands for MARK, which has all but that; for the same question twice it is the same.
+weft_status add_mark(Binder *binder, Mark mark, Expr **out);
 Mark       *find_mark(const Block *block, int column);            // that the column stands for; NULL: none
+// count(*) of the rows, or another aggregate of ARG, as a parameter.
+weft_status agg_param(Binder *binder, Node *rows, AggKind kind, Expr *arg, int at, Expr **out);
+Expr       *param_for(Binder *binder, Type type, Node *subplan, int at);
+void        mark_columns(Arena *arena, const Mark *mark, ColumnSet *columns);   // that it names, of all queries
 weft_status bind_values_of_marks(Binder *binder, const Block *block, Expr *expr, Expr **out);
 // A mark join above *NODE, for a mark that nothing but the conditions use.
 weft_status place_side_mark(Binder *binder, Block *block, Mark *mark, Expr *const *conditions, int n_conditions,
@@ -247,6 +295,8 @@ const ViewText *find_view(const Binder *binder, const char *name);              
 weft_status bind_view(Binder *binder, const ViewText *view, const char *name, int at, Bound *out);
 weft_status bind_table_function(Binder *binder, const PgQuery__RangeFunction *function, const Table **table,
                                 const char **name);
+// bind_subquery.c: subqueries in expressions
+weft_status bind_subquery(Binder *binder, const PgQuery__SubLink *link, Expr **out);
 
 // bind_from.c: FROM
 weft_status bind_from(Binder *binder, Block *block);              // the block's node, scope and sources
@@ -259,8 +309,29 @@ weft_status output_by_number(Binder *binder, const Block *block, const ParseNode
                              int *output);
 weft_status output_by_name(Binder *binder, const Block *block, const ParseNode *node, const char *clause, int *output);
 weft_status check_list_length(Binder *binder, const char *clause, size_t n);
+weft_status sort_direction(Binder *binder, const PgQuery__SortBy *by, SortItem *item);
 weft_status bind_sort(Binder *binder, Block *block);
 weft_status bind_limits(Binder *binder, Block *block);
+
+// bind_window.c: window functions
+typedef struct BoundWindow BoundWindow;
+weft_status bind_window(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out);
+weft_status bind_named_windows(Binder *binder, Block *block);     // WINDOW; before any clause that may name one
+bool        is_window_column(const Block *block, int column);
+bool        has_window(const Block *block, const Expr *expr);
+weft_status build_windows(Binder *binder, Block *block);          // the window node, if it has functions
+
+// bind_ordered.c: WITHIN GROUP
+typedef struct OrderedSet OrderedSet;
+weft_status bind_ordered(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out);
+weft_status build_ordered(Binder *binder, Block *block);          // windows below the groups, where they are needed
+
+// bind_sets.c: GROUPING SETS.  BIND_KEY gives the number of a key of GROUP BY.
+typedef weft_status BindKey(Binder *binder, Block *block, const ParseNode *node, int *number);
+bool        has_grouping_sets(const PgQuery__SelectStmt *stmt);
+weft_status bind_sets(Binder *binder, Block *block, BindKey *bind_key);
+bool        is_grouping_column(const Block *block, int column);
+weft_status build_sets(Binder *binder, Block *block);             // the aggregates and their union
 
 // bind_group.c: GROUP BY, HAVING
 weft_status bind_keys(Binder *binder, Block *block);

@@ -57,6 +57,16 @@ static Append *append_new(Store *store, TableEntry *entry, Snapshot *base)
     return append;
 }
 
+// Texts of rows are looked up in all of the table's dictionaries.
+static weft_status load_base(Store *store, TableEntry *entry, Snapshot **base, Error *err)
+{
+    TRY(store_load(store, entry, base, err));
+    weft_status status = table_load_dicts(&(*base)->table, err);
+    if (status)
+        table_release(&(*base)->table);
+    return status;
+}
+
 weft_status append_begin(Store *store, const char *table, Append **append, Error *err)
 {
     return append_begin_unless(store, table, NULL, append, err);
@@ -74,7 +84,7 @@ weft_status append_begin_unless(Store *store, const char *table, const _Atomic b
         status = store_take_turn(store, entry, cancel, err);
     if (!status) {
         Snapshot *base;
-        status = store_load(store, entry, &base, err);
+        status = load_base(store, entry, &base, err);
         if (!status)
             *append = append_new(store, entry, base);
         else
@@ -342,7 +352,7 @@ static weft_status take_old_chunks(const Append *append, int n_keep, ChunkJob *j
     const Table *table = &append->base->table;
     for (int i = n_keep; i < table->n_chunks; i++) {
         const Chunk *chunk = table->chunks[i];
-        for (int column = 0; column < table->n_columns; column++)
+        for (int column = 0; column < table->n_stored; column++)
             TRY(chunk_verify(chunk, column, err));
         job_add(job, chunk_hold(chunk), 0, chunk->n_rows);
     }
@@ -375,7 +385,7 @@ static weft_status make_meta(Append *append, int n_keep, const u32 *counts, Tabl
     TableMeta *meta = meta_copy(append->entry->meta, n_files);
     meta->version++;
     weft_status status = WEFT_OK;
-    for (int i = 0; i < table->n_columns && store->path && !status; i++) {
+    for (int i = 0; i < table->n_stored && store->path && !status; i++) {
         char path[PATH_BYTES];
         DictFile old = meta->columns[i].dict;
         if (!table->columns[i].dict)
@@ -427,9 +437,9 @@ static void swap_in(Append *append, TableMeta *meta, Snapshot *snapshot)
 static void get_dicts(const Append *append, Arena *scratch, Dictionary ***dicts, u32 **counts)
 {
     const Table *table = &append->base->table;
-    *dicts = arena_array(scratch, Dictionary *, table->n_columns);
-    *counts = arena_array(scratch, u32, table->n_columns);
-    for (int i = 0; i < table->n_columns; i++) {
+    *dicts = arena_array(scratch, Dictionary *, table->n_stored);
+    *counts = arena_array(scratch, u32, table->n_stored);
+    for (int i = 0; i < table->n_stored; i++) {
         (*dicts)[i] = table->columns[i].dict;
         (*counts)[i] = (*dicts)[i] ? dict_count((*dicts)[i]) : 0;
     }
@@ -536,11 +546,11 @@ static void shed_texts(Append *append)
 {
     const Table *table = &append->base->table;
     Arena *scratch = arena_new(NULL, "dictionaries");
-    Dictionary **dicts, **copies = arena_array(scratch, Dictionary *, table->n_columns);
+    Dictionary **dicts, **copies = arena_array(scratch, Dictionary *, table->n_stored);
     u32 *counts;
     bool is_changed = false;
     get_dicts(append, scratch, &dicts, &counts);
-    for (int i = 0; i < table->n_columns; i++) {
+    for (int i = 0; i < table->n_stored; i++) {
         u32 n_used = table->columns[i].dict_count, n_spare = counts[i] - n_used;
         counts[i] = n_used;
         if (n_spare <= SPARE_TEXTS + n_used / 4 || dict_copy(dicts[i], n_used, append->store->budget, &copies[i], NULL))
@@ -551,7 +561,7 @@ static void shed_texts(Append *append)
     append->n_chunks = 0;
     if (is_changed)
         swap_in(append, NULL, make_snapshot(append, append->entry->meta, table->n_chunks, dicts, counts));
-    for (int i = 0; i < table->n_columns; i++)
+    for (int i = 0; i < table->n_stored; i++)
         dict_release(copies[i]);
     arena_free(scratch);
 }

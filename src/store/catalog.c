@@ -556,7 +556,7 @@ static weft_status load_dicts(const Store *store, const TableMeta *meta, Loading
         if (column->type.kind != TYPE_TEXT)
             continue;
         store_file_path(store, FILE_DICT, column->dict.file_id, path);
-        TRY(dict_file_load(path, &column->dict, store->budget, &loading->dicts[i], err));
+        TRY(dict_file_open(path, &column->dict, store->budget, &loading->dicts[i], err));
         loading->columns[i].dict = loading->dicts[i];
         loading->dict_counts[i] = dict_count(loading->dicts[i]);
     }
@@ -719,10 +719,18 @@ static weft_status check_name(const char *what, const char *name, Error *err)
     return WEFT_OK;
 }
 
+static int count_numerics(const ColumnDef *columns, int n_columns)
+{
+    int n = 0;
+    for (int i = 0; i < n_columns; i++)
+        n += columns[i].type.kind == TYPE_NUMERIC;
+    return n;
+}
+
 static weft_status check_columns(const ColumnDef *columns, int n_columns, Error *err)
 {
     char type[32];
-    if (n_columns > COLUMNS_MAX)
+    if (n_columns + count_numerics(columns, n_columns) > COLUMNS_MAX)
         return fail(err, WEFT_TOO_MANY_COLUMNS, -1, "tables can have at most %d columns", COLUMNS_MAX);
     if (n_columns < 1)
         return fail(err, WEFT_UNSUPPORTED, -1, "a table needs at least one column");
@@ -738,9 +746,15 @@ static weft_status check_columns(const ColumnDef *columns, int n_columns, Error 
     return WEFT_OK;
 }
 
+// A column of low words goes by the name of the column, with a type of no digits.
 static TableEntry *make_entry(Store *store, const char *name, const ColumnDef *columns, int n_columns)
 {
-    TableMeta *meta = meta_new(name, store->next_id++, 1, n_columns, 0);
+    TableMeta *meta = meta_new(name, store->next_id++, 1, n_columns + count_numerics(columns, n_columns), 0);
+    for (int i = 0, low = n_columns; i < n_columns; i++)
+        if (columns[i].type.kind == TYPE_NUMERIC)
+            meta->columns[low++] = (ColumnMeta){ .name = arena_strdup(meta->arena, columns[i].name),
+                                                 .type = { TYPE_NUMERIC, 0, columns[i].type.scale },
+                                                 .not_null = columns[i].not_null };
     for (int i = 0; i < n_columns; i++) {
         ColumnMeta *column = &meta->columns[i];
         *column = (ColumnMeta){ .name = arena_strdup(meta->arena, columns[i].name), .type = columns[i].type,

@@ -307,7 +307,7 @@ weft_status chunk_encode(Budget *budget, const Table *table, const ColumnInput *
                          Error *err)
 {
     StoredChunk *chunk;
-    TRY(chunk_new(budget, table->n_columns, n_rows, "", &chunk, err));
+    TRY(chunk_new(budget, table->n_stored, n_rows, "", &chunk, err));
     return keep_or_release(encode_columns(chunk, table, inputs, err), chunk, out);
 }
 
@@ -321,7 +321,7 @@ weft_status chunk_merge(Budget *budget, const Table *table, const ChunkSlice *sl
         n_rows += slices[i].count;
     }
     StoredChunk *chunk;
-    TRY(chunk_new(budget, table->n_columns, n_rows, "", &chunk, err));
+    TRY(chunk_new(budget, table->n_stored, n_rows, "", &chunk, err));
     return keep_or_release(merge_columns(chunk, table->columns, slices, n_slices, err), chunk, out);
 }
 

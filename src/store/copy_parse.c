@@ -32,6 +32,8 @@ typedef struct Field {
     i64         scale_factor;          // decimal: 10^scale
     CopySpace   cache;                 // text: CACHE_ENTRIES
     union { i64 *i; double *f; };      // values of the block
+    int         low_column;            // numeric: of its low words; 0: none
+    i64        *low;
     u8         *is_null;               // set only while has_nulls
     bool        has_nulls;
 } Field;
@@ -192,6 +194,8 @@ static weft_status put_null(CopyParser *parser, Field *field, u32 row, Error *er
         field->f[row] = 0;
     else
         field->i[row] = 0;
+    if (field->low_column)
+        field->low[row] = 0;
     return WEFT_OK;
 }
 
@@ -207,6 +211,8 @@ static weft_status parse_slowly(CopyParser *parser, int number, u32 row, Error *
     TRY(value_parse(field->type, clean.bytes, clean.length, &value, err));
     if (type_is_float(field->type))
         field->f[row] = value.f;
+    else if (field->low_column)
+        value_words(value.i, &field->i[row], &field->low[row]);
     else
         field->i[row] = (i64)value.i;
     return WEFT_OK;
@@ -455,6 +461,8 @@ static weft_status parse_text(CopyParser *parser, Field *field, FieldText raw, u
         return put_null(parser, field, row, err);
     FieldText clean;
     TRY(clean_field(parser, raw, &clean, err));
+    if (type_text_length(field->type))
+        TRY(value_fit_text(field->type, clean.bytes, &clean.length, err));
     return code_of(field, clean, &field->i[row], err);
 }
 
@@ -472,7 +480,7 @@ static ParseColumn *column_parser(const CopyParser *parser, Type type)
 {
     if (type.kind == TYPE_TEXT)
         return parse_texts;
-    if (parser->is_null_odd)
+    if (parser->is_null_odd || type.kind == TYPE_NUMERIC)
         return parse_all_slowly;
     switch ((TypeKind)type.kind) {
     case TYPE_BOOLEAN:
@@ -596,20 +604,26 @@ static weft_status reserve_rows(CopyParser *parser, u32 n_rows, Error *err)
 {
     if (n_rows <= parser->capacity)
         return WEFT_OK;
-    size_t capacity = MAX_OF((size_t)n_rows + n_rows / 8, 256), n_fields = (size_t)parser->n_fields;
+    size_t capacity = MAX_OF((size_t)n_rows + n_rows / 8, 256), n_fields = (size_t)parser->n_fields, n_lows = 0;
+    for (size_t i = 0; i < n_fields; i++)
+        n_lows += parser->fields[i].low_column != 0;
     parser->capacity = 0;
-    TRY(copy_space_reserve(&parser->values, (n_fields + 1) * capacity * 9, parser->budget, err));
+    TRY(copy_space_reserve(&parser->values, (n_fields + n_lows + 1) * capacity * 9, parser->budget, err));
     parser->capacity = (u32)capacity;
-    i64 *values = (i64 *)(void *)parser->values.bytes;
-    u8 *is_null = (u8 *)(values + (n_fields + 1) * capacity);
+    i64 *values = (i64 *)(void *)parser->values.bytes, *lows = values + (n_fields + 1) * capacity;
+    u8 *is_null = (u8 *)(lows + n_lows * capacity);
     for (size_t i = 0; i < n_fields; i++) {
         parser->fields[i].i = values + i * capacity;
         parser->fields[i].is_null = is_null + i * capacity;
+        if (parser->fields[i].low_column) {
+            parser->fields[i].low = lows;
+            lows += capacity;
+        }
     }
     ColumnInput nulls = { .i = values + n_fields * capacity, .is_null = is_null + n_fields * capacity };
     memset(values + n_fields * capacity, 0, capacity * sizeof(i64));
     memset(is_null + n_fields * capacity, 1, capacity);
-    for (int column = 0; column < parser->table->n_columns; column++)
+    for (int column = 0; column < parser->table->n_stored; column++)
         parser->inputs[column] = nulls;
     return WEFT_OK;
 }
@@ -648,7 +662,10 @@ static void parse_column(CopyParser *parser, int number, CopyProblem *problem)
         set_problem(parser, &err, row, field->column, problem);
         parser->n_rows = row;
     }
-    parser->inputs[field->column] = (ColumnInput){ .i = field->i, .is_null = field->has_nulls ? field->is_null : NULL };
+    const u8 *is_null = field->has_nulls ? field->is_null : NULL;
+    parser->inputs[field->column] = (ColumnInput){ .i = field->i, .is_null = is_null };
+    if (field->low_column)
+        parser->inputs[field->low_column] = (ColumnInput){ .i = field->low, .is_null = is_null };
 }
 
 weft_status copy_parser_run(CopyParser *parser, const CopyBlock *block, CopyProblem *problem)
@@ -694,7 +711,9 @@ static Field make_field(const Table *table, int number)
     Field field = { .column = number, .type = column->type, .not_null = column->not_null, .dict = column->dict };
     if (!type_is_float(column->type))
         type_limits(column->type, &field.min, &field.max);
-    field.scale_factor = power_of_ten(column->type.scale);
+    field.low_column = column->low;
+    if (!column->low)
+        field.scale_factor = power_of_ten(column->type.scale);
     return field;
 }
 
@@ -709,7 +728,7 @@ CopyParser *copy_parser_new(Arena *arena, const Table *table, const CopyOptions 
     parser->fields = arena_array(arena, Field, n_fields);
     for (int i = 0; i < n_fields; i++)
         parser->fields[i] = make_field(table, columns[i]);
-    parser->inputs = arena_array(arena, ColumnInput, table->n_columns);
+    parser->inputs = arena_array(arena, ColumnInput, table->n_stored);
     return parser;
 }
 

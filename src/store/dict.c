@@ -11,10 +11,10 @@
 // count, then the slot, each released to readers that acquire it; so a reader that sees a slot sees its entry and a
 // count above its code.  A reader that works with an old index may miss a new entry; dict_intern then looks again under
 // the mutex.
-
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE                                         // qsort_r
-#endif
+//
+// A dictionary that lies in a file has its count from the start, and its texts from dict_load on: a query pays only for
+// the columns that it touches.  The index is made when it is first worth it: most queries look for a few texts at most,
+// and to look at the hashes of all entries takes a hundredth of the time.
 
 #include <stdlib.h>
 
@@ -26,7 +26,7 @@ enum {
     FIRST_SLOTS = 64,
     BYTES_BLOCK_MIN = 1 << 10,
     BYTES_BLOCK_MAX = 1 << 20,
-    PIECE_KEYS = 1 << 15                                    // are sorted in a few milliseconds
+    SCANS_MOST = 16                                         // that are cheaper than an index
 };
 
 typedef struct Entry {
@@ -68,6 +68,10 @@ struct Dictionary {
     size_t            text_left;
     pthread_mutex_t   ranks_lock;                           // apart: ranking takes long, and reads what never moves
     Ranks            *ranks;                                // newest first
+    pthread_mutex_t   load_lock;
+    _Atomic bool      is_loaded;                            // its texts are here
+    DictLoader        loader;                               // until they are
+    _Atomic u32       n_scans;                              // texts looked for without an index
 };
 
 // ---- life ----------------------------------------------------------------------------------------------------------
@@ -81,6 +85,17 @@ Dictionary *dict_new_in(Budget *budget)
     dict->budget = budget;
     pthread_mutex_init(&dict->lock, NULL);
     pthread_mutex_init(&dict->ranks_lock, NULL);
+    pthread_mutex_init(&dict->load_lock, NULL);
+    dict->is_loaded = true;
+    return dict;
+}
+
+Dictionary *dict_new_unloaded(Budget *budget, u32 count, DictLoader loader)
+{
+    Dictionary *dict = dict_new_in(budget);
+    dict->count = count;
+    dict->is_loaded = false;
+    dict->loader = loader;
     return dict;
 }
 
@@ -102,10 +117,12 @@ static size_t block_bytes(int block)
     return sizeof(Entry) << (block + FIRST_BLOCK_LOG);
 }
 
-static void free_all(Dictionary *dict)
+static void free_texts(Dictionary *dict)
 {
-    for (int b = 0; b < N_BLOCKS; b++)
+    for (int b = 0; b < N_BLOCKS; b++) {
         mem_free(dict->budget, dict->blocks[b], block_bytes(b));
+        dict->blocks[b] = NULL;
+    }
     for (Index *index = dict->index, *older; index; index = older) {
         older = index->older;
         mem_free(dict->budget, index, index->bytes);
@@ -114,12 +131,23 @@ static void free_all(Dictionary *dict)
         older = texts->older;
         mem_free(dict->budget, texts, texts->size);
     }
+    dict->index = NULL;
+    dict->texts = NULL;
+    dict->text_left = 0;
+}
+
+static void free_all(Dictionary *dict)
+{
+    free_texts(dict);
     for (Ranks *ranks = dict->ranks, *next; ranks; ranks = next) {
         next = ranks->next;
         mem_free(dict->budget, ranks, ranks->bytes);
     }
+    if (!dict->is_loaded)
+        dict->loader.drop(dict->loader.context);
     pthread_mutex_destroy(&dict->lock);
     pthread_mutex_destroy(&dict->ranks_lock);
+    pthread_mutex_destroy(&dict->load_lock);
     arena_free(dict->arena);
 }
 
@@ -140,6 +168,11 @@ u32 dict_count(const Dictionary *dict)
     return atomic_load_explicit(&dict->count, memory_order_acquire);
 }
 
+bool dict_is_loaded(const Dictionary *dict)
+{
+    return atomic_load_explicit(&dict->is_loaded, memory_order_acquire);
+}
+
 static int block_of(u32 code, u32 *at)
 {
     u32 shifted = code + (1u << FIRST_BLOCK_LOG);           // no overflow: codes stay below 2^31
@@ -158,6 +191,7 @@ static Entry *entry_of(const Dictionary *dict, u32 code)
 weft_text dict_get(const Dictionary *dict, u32 code)
 {
     ASSERT(code < dict_count(dict));
+    ASSERT(dict_is_loaded(dict));
     const Entry *entry = entry_of(dict, code);
     return (weft_text){ entry->bytes, entry->length };
 }
@@ -185,12 +219,31 @@ static Index *current_index(const Dictionary *dict)
     return atomic_load_explicit(&dict->index, memory_order_acquire);
 }
 
-bool dict_find(const Dictionary *dict, const char *bytes, size_t length, u32 *code)
+// Without an index.  Whoever adds a text makes one first, so there are no more entries than were loaded.
+static bool scan(const Dictionary *dict, const char *bytes, size_t length, u64 hash, u32 *code)
 {
-    return find(dict, current_index(dict), bytes, length, hash_bytes(bytes, length), code);
+    u32 count = dict_count(dict);
+    for (u32 first = 0, n; first < count; first += n) {
+        u32 at;
+        int block = block_of(first, &at);
+        const Entry *entries = atomic_load_explicit(&dict->blocks[block], memory_order_acquire);
+        n = MIN_OF(count - first, 1u << (block + FIRST_BLOCK_LOG));
+        for (u32 i = 0; i < n; i++)
+            if (entries[i].place == (u32)hash && entries[i].length == length &&
+                (length == 0 || memcmp(entries[i].bytes, bytes, length) == 0)) {
+                *code = first + i;
+                return true;
+            }
+    }
+    return false;
 }
 
 // ---- writing: under the lock ---------------------------------------------------------------------------------------
+
+static u64 slot_of(u64 hash, u32 code)
+{
+    return (hash >> 32 << 32) | (code + 1);
+}
 
 static void put_slot(Index *index, u32 place, u64 slot)
 {
@@ -216,6 +269,10 @@ static weft_status grow_index(Dictionary *dict, u64 n_slots, Error *err)
         u64 slot = atomic_load_explicit(&old->slots[i], memory_order_relaxed);
         if (slot != 0)
             put_slot(grown, entry_of(dict, (u32)slot - 1)->place, slot);
+    }
+    for (u32 code = 0; !old && code < dict_count(dict); code++) {           // the texts of a file
+        const Entry *entry = entry_of(dict, code);
+        put_slot(grown, entry->place, slot_of(hash_bytes(entry->bytes, entry->length), code));
     }
     atomic_store_explicit(&dict->index, grown, memory_order_release);
     return WEFT_OK;
@@ -271,32 +328,57 @@ static const char *put_text(Dictionary *dict, const char *bytes, size_t length)
     return text;
 }
 
-static weft_status append(Dictionary *dict, const char *bytes, size_t length, u64 hash, u32 *code, Error *err)
+static weft_status put(Dictionary *dict, u32 code, const char *bytes, size_t length, u64 hash, Error *err)
 {
     ASSERT(mutex_is_held(&dict->lock));
-    u32 count = atomic_load_explicit(&dict->count, memory_order_relaxed);
+    TRY(ensure_entry(dict, code, err));
+    TRY(ensure_text(dict, length + 1, err));
+    *entry_of(dict, code) = (Entry){ put_text(dict, bytes, length), (u32)length, (u32)hash };
+    return WEFT_OK;
+}
+
+static weft_status append(Dictionary *dict, const char *bytes, size_t length, u64 hash, u32 *code, Error *err)
+{
+    u32 count = *code = atomic_load_explicit(&dict->count, memory_order_relaxed);
     if (count >= DICT_MAX)
         return fail(err, WEFT_TOO_LONG, -1, "a text column has more than %u different values", DICT_MAX);
     TRY(ensure_index(dict, (u64)count + 1, err));
-    TRY(ensure_entry(dict, count, err));
-    TRY(ensure_text(dict, length + 1, err));
-    *entry_of(dict, count) = (Entry){ put_text(dict, bytes, length), (u32)length, (u32)hash };
+    TRY(put(dict, count, bytes, length, hash, err));
     atomic_store_explicit(&dict->count, count + 1, memory_order_release);
-    put_slot(current_index(dict), (u32)hash, (hash >> 32 << 32) | (count + 1));
-    *code = count;
+    put_slot(current_index(dict), (u32)hash, slot_of(hash, count));
     return WEFT_OK;
+}
+
+static void count_scan(Dictionary *dict)
+{
+    if (atomic_fetch_add_explicit(&dict->n_scans, 1, memory_order_relaxed) < SCANS_MOST)
+        return;
+    pthread_mutex_lock(&dict->lock);
+    (void)ensure_index(dict, dict_count(dict), NULL);       // without memory for it the next one tries again
+    pthread_mutex_unlock(&dict->lock);
+}
+
+bool dict_find(const Dictionary *dict, const char *bytes, size_t length, u32 *code)
+{
+    ASSERT(dict_is_loaded(dict));
+    u64 hash = hash_bytes(bytes, length);
+    if (!current_index(dict))
+        count_scan((Dictionary *)(uintptr_t)dict);          // an index changes nothing that callers can see
+    const Index *index = current_index(dict);
+    return index ? find(dict, index, bytes, length, hash, code) : scan(dict, bytes, length, hash, code);
 }
 
 weft_status dict_intern(Dictionary *dict, const char *bytes, size_t length, u32 *code, Error *err)
 {
+    ASSERT(dict_is_loaded(dict));
     if (length > TEXT_BYTES_MAX)
         return fail(err, WEFT_TOO_LONG, -1, "text of %zu bytes is too long", length);
     u64 hash = hash_bytes(bytes, length);
     if (find(dict, current_index(dict), bytes, length, hash, code))
         return WEFT_OK;
-    weft_status status = WEFT_OK;
     pthread_mutex_lock(&dict->lock);
-    if (!find(dict, current_index(dict), bytes, length, hash, code))
+    weft_status status = ensure_index(dict, dict_count(dict), err);
+    if (!status && !find(dict, current_index(dict), bytes, length, hash, code))
         status = append(dict, bytes, length, hash, code, err);
     pthread_mutex_unlock(&dict->lock);
     return status;
@@ -319,6 +401,36 @@ weft_status dict_append(Dictionary *dict, const char *bytes, size_t length, u64 
     return status;
 }
 
+// ---- loading -------------------------------------------------------------------------------------------------------
+
+weft_status dict_put(Dictionary *dict, u32 code, const char *bytes, size_t length, u64 hash, Error *err)
+{
+    ASSERT(!dict_is_loaded(dict) && code < dict_count(dict));
+    pthread_mutex_lock(&dict->lock);
+    weft_status status = put(dict, code, bytes, length, hash, err);
+    pthread_mutex_unlock(&dict->lock);
+    return status;
+}
+
+weft_status dict_load(Dictionary *dict, Error *err)
+{
+    if (dict_is_loaded(dict))
+        return WEFT_OK;
+    weft_status status = WEFT_OK;
+    pthread_mutex_lock(&dict->load_lock);
+    if (!dict_is_loaded(dict)) {
+        status = dict->loader.load(dict, dict->loader.context, err);
+        if (status) {
+            free_texts(dict);                               // the next load begins anew
+        } else {
+            dict->loader.drop(dict->loader.context);
+            atomic_store_explicit(&dict->is_loaded, true, memory_order_release);
+        }
+    }
+    pthread_mutex_unlock(&dict->load_lock);
+    return status;
+}
+
 weft_status dict_copy(const Dictionary *from, u32 count, Budget *budget, Dictionary **copy, Error *err)
 {
     Dictionary *dict = dict_new_in(budget);
@@ -338,10 +450,10 @@ weft_status dict_copy(const Dictionary *from, u32 count, Budget *budget, Diction
 // Codes stand in order of first use, so ordering by text needs each code's rank.  We keep the newest ranks; when the
 // dictionary has grown since, only the new codes are sorted and merged into the old order.
 
-typedef struct TextKey {
-    u64 prefix;                                             // the first 8 bytes, so that most comparisons end here
-    u32 code;
-} TextKey;
+static weft_text text_of(const void *dict, u32 code)
+{
+    return dict_get(dict, code);
+}
 
 static TextKey sort_key(const Dictionary *dict, u32 code)
 {
@@ -370,46 +482,8 @@ static bool is_stopped(const _Atomic u32 *stop, u32 step)
 typedef struct Sorting {
     const Dictionary  *dict;
     const _Atomic u32 *stop;
-    TextKey           *keys, *spare;                        // room for all; the sorted keys end up in KEYS
+    TextKey           *keys, *spare;                        // room for all
 } Sorting;
-
-static bool merge_pieces(const Sorting *sorting, const TextKey *a, const TextKey *a_end, const TextKey *b,
-                         const TextKey *b_end, TextKey *out)
-{
-    void *context = (void *)(uintptr_t)sorting->dict;
-    for (u32 n = 0; a < a_end || b < b_end; n++) {
-        if (is_stopped(sorting->stop, n))
-            return false;
-        bool take_a = b == b_end || (a < a_end && compare_keys(a, b, context) < 0);
-        *out++ = take_a ? *a++ : *b++;
-    }
-    return true;
-}
-
-// Short pieces are sorted and then merged, so that a cancel is seen in between.
-static bool sort_keys(Sorting *sorting, u32 first, u32 end)
-{
-    for (u64 at = first; at < end; at += PIECE_KEYS) {
-        if (is_stopped(sorting->stop, 0))
-            return false;
-        qsort_r(sorting->keys + at, MIN_OF(PIECE_KEYS, end - at), sizeof(TextKey), compare_keys,
-                (void *)(uintptr_t)sorting->dict);
-    }
-    for (u64 width = PIECE_KEYS; width < end - first; width *= 2) {
-        for (u64 at = first; at < end; at += 2 * width) {
-            const TextKey *keys = sorting->keys;
-            u64 middle = MIN_OF(at + width, end), last = MIN_OF(at + 2 * width, end);
-            if (!merge_pieces(sorting, keys + at, keys + middle, keys + middle, keys + last, sorting->spare + at))
-                return false;
-        }
-        for (u64 at = 0; at < first; at++)
-            sorting->spare[at] = sorting->keys[at];
-        TextKey *sorted = sorting->spare;
-        sorting->spare = sorting->keys;
-        sorting->keys = sorted;
-    }
-    return true;
-}
 
 static bool rank_codes(Sorting *sorting, const Ranks *old, u32 count, u32 *ranks)
 {
@@ -417,10 +491,15 @@ static bool rank_codes(Sorting *sorting, const Ranks *old, u32 count, u32 *ranks
     for (u32 code = 0; code < count; code++) {
         if (is_stopped(sorting->stop, code))
             return false;
-        sorting->keys[code < n_old ? old->ranks[code] : code] = sort_key(sorting->dict, code);
+        sorting->keys[code < n_old ? old->ranks[code] : code].code = code;
     }
-    if (!sort_keys(sorting, n_old, count))
+    if (!texts_sort(sorting->keys + n_old, sorting->spare, count - n_old, text_of, sorting->dict, sorting->stop))
         return false;
+    for (u32 i = 0; n_old > 0 && i < count; i++) {          // to merge both
+        if (is_stopped(sorting->stop, i))
+            return false;
+        sorting->keys[i] = sort_key(sorting->dict, sorting->keys[i].code);
+    }
     void *context = (void *)(uintptr_t)sorting->dict;
     const TextKey *keys = sorting->keys;
     u32 rank = 0, i = 0, j = n_old;

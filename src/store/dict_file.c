@@ -24,57 +24,72 @@ static weft_status fail_damaged(const char *path, Error *err)
     return fail(err, WEFT_CORRUPT, -1, "dictionary file \"%s\" is damaged", path);
 }
 
-static weft_status load_entries(const char *path, const DictFile *file, const u8 *bytes, Dictionary *dict, Error *err)
+typedef struct MappedDict {                                 // a file whose texts are not read yet
+    Mapping  mapping;                                       // outlives the file's name
+    DictFile file;
+    const char *path;                                       // for messages
+    Arena      *arena;                                      // of this struct
+} MappedDict;
+
+static weft_status load_entries(const MappedDict *mapped, Dictionary *dict, Error *err)
 {
+    const DictFile *file = &mapped->file;
+    const u8 *bytes = mapped->mapping.bytes;
     u64 at = sizeof(magic), checksum = 0;
     for (u32 n = 0; n < file->count; n++) {
         u32 length;
         if (file->length - at < sizeof(length))
-            return fail_damaged(path, err);
+            return fail_damaged(mapped->path, err);
         memcpy(&length, bytes + at, sizeof(length));
         at += sizeof(length);
         if (length > TEXT_BYTES_MAX || file->length - at < length)
-            return fail_damaged(path, err);
+            return fail_damaged(mapped->path, err);
         u64 hash = hash_bytes(bytes + at, length);
-        TRY(dict_append(dict, (const char *)bytes + at, length, hash, err));
+        TRY(dict_put(dict, n, (const char *)bytes + at, length, hash, err));
         checksum = chain(checksum, hash);
         at += length;
     }
-    return at == file->length && checksum == file->checksum ? WEFT_OK : fail_damaged(path, err);
+    return at == file->length && checksum == file->checksum ? WEFT_OK : fail_damaged(mapped->path, err);
 }
 
-static weft_status load_mapped(const char *path, const DictFile *file, const Mapping *mapping, Dictionary *dict,
-                               Error *err)
+static weft_status load_mapped(Dictionary *dict, void *context, Error *err)
 {
-    if (mapping->length < file->length || file->length < sizeof(magic) ||
-        memcmp(mapping->bytes, magic, sizeof(magic)) != 0)
-        return fail_damaged(path, err);
-    if (file->count > (file->length - sizeof(magic)) / sizeof(u32))
-        return fail_damaged(path, err);                     // before so many are given room
-    TRY(dict_reserve(dict, file->count, err));
-    return load_entries(path, file, mapping->bytes, dict, err);
+    return load_entries(context, dict, err);
 }
 
-weft_status dict_file_load(const char *path, const DictFile *file, Budget *budget, Dictionary **dict, Error *err)
+static void drop_mapped(void *context)
 {
-    Dictionary *loaded = dict_new_in(budget);
-    weft_status status = WEFT_OK;
-    if (file->length > 0) {
-        Mapping mapping;
-        if (!file_exists(path))
-            status = fail(err, WEFT_CORRUPT, -1, "dictionary file \"%s\" is missing", path);
-        else
-            status = file_map(path, &mapping, err);
-        if (!status) {
-            status = load_mapped(path, file, &mapping, loaded, err);
-            file_unmap(&mapping);
-        }
+    MappedDict *mapped = context;
+    file_unmap(&mapped->mapping);
+    arena_free(mapped->arena);
+}
+
+static bool is_plausible(const DictFile *file, const Mapping *mapping)
+{
+    return mapping->length >= file->length && file->length >= sizeof(magic) &&
+           memcmp(mapping->bytes, magic, sizeof(magic)) == 0 &&
+           file->count <= (file->length - sizeof(magic)) / sizeof(u32);     // before so many are given room
+}
+
+weft_status dict_file_open(const char *path, const DictFile *file, Budget *budget, Dictionary **dict, Error *err)
+{
+    Mapping mapping;
+    if (file->length == 0) {
+        *dict = dict_new_in(budget);
+        return WEFT_OK;
     }
-    if (status)
-        dict_release(loaded);
-    else
-        *dict = loaded;
-    return status;
+    if (!file_exists(path))
+        return fail(err, WEFT_CORRUPT, -1, "dictionary file \"%s\" is missing", path);
+    TRY(file_map(path, &mapping, err));
+    if (!is_plausible(file, &mapping)) {
+        file_unmap(&mapping);
+        return fail_damaged(path, err);
+    }
+    Arena *arena = arena_new(NULL, "dictionary file");
+    MappedDict *mapped = arena_make(arena, MappedDict);
+    *mapped = (MappedDict){ mapping, *file, arena_strdup(arena, path), arena };
+    *dict = dict_new_unloaded(budget, file->count, (DictLoader){ load_mapped, drop_mapped, mapped });
+    return WEFT_OK;
 }
 
 // ---- writing -------------------------------------------------------------------------------------------------------

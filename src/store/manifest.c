@@ -180,6 +180,11 @@ static void get_name(Cursor *cursor, char name[NAME_BYTES_MAX + 1])
     cursor->is_bad |= utf8_valid_length(name, length) < length;
 }
 
+static bool is_low_words(const ColumnMeta *column)
+{
+    return column->type.kind == TYPE_NUMERIC && column->type.precision == 0;
+}
+
 static void get_column(Cursor *cursor, Arena *arena, u64 next_id, ColumnMeta *column)
 {
     char name[NAME_BYTES_MAX + 1];
@@ -190,7 +195,7 @@ static void get_column(Cursor *cursor, Arena *arena, u64 next_id, ColumnMeta *co
     column->type.scale = get_u8(cursor);
     u8 not_null = get_u8(cursor);
     column->not_null = not_null;
-    cursor->is_bad |= not_null > 1 || !type_is_storable(column->type);
+    cursor->is_bad |= not_null > 1 || (!type_is_storable(column->type) && !is_low_words(column));
     if (column->type.kind != TYPE_TEXT)
         return;
     column->dict.file_id = get_id(cursor, next_id);
@@ -212,10 +217,28 @@ static void get_chunk(Cursor *cursor, u64 next_id, ChunkFile *chunk)
 static bool has_twin_columns(const TableMeta *meta)
 {
     for (int i = 0; i < meta->n_columns; i++)
-        for (int j = 0; j < i; j++)
+        for (int j = 0; j < i && !is_low_words(&meta->columns[i]); j++)
             if (strcmp(meta->columns[i].name, meta->columns[j].name) == 0)
                 return true;
     return false;
+}
+
+// Low words come last, one column for each numeric, in their order.
+static bool has_lost_words(const TableMeta *meta)
+{
+    int n_columns = 0;
+    while (n_columns < meta->n_columns && !is_low_words(&meta->columns[n_columns]))
+        n_columns++;
+    int low = n_columns;
+    for (int i = 0; i < n_columns; i++) {
+        if (meta->columns[i].type.kind != TYPE_NUMERIC)
+            continue;
+        if (low == meta->n_columns || !is_low_words(&meta->columns[low]) ||
+            strcmp(meta->columns[low].name, meta->columns[i].name) != 0)
+            return true;
+        low++;
+    }
+    return low != meta->n_columns;
 }
 
 static TableMeta *get_table(Cursor *cursor, u64 next_id)
@@ -236,7 +259,7 @@ static TableMeta *get_table(Cursor *cursor, u64 next_id)
     meta->chunks = arena_array(meta->arena, ChunkFile, n_chunks);
     for (int i = 0; i < meta->n_chunks; i++)
         get_chunk(cursor, next_id, &meta->chunks[i]);
-    cursor->is_bad |= has_twin_columns(meta);
+    cursor->is_bad |= has_twin_columns(meta) || has_lost_words(meta);
     return meta;
 }
 

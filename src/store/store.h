@@ -23,8 +23,8 @@ typedef enum TypeKind {
     TYPE_REAL, TYPE_DOUBLE,
     TYPE_DATE,                         // days since 1970-01-01
     TYPE_TEXT,                         // code in a dictionary
-    // Below: only in expressions and results, never in a table.
-    TYPE_NUMERIC,                      // i128 scaled by 10^scale, precision 38
+    TYPE_NUMERIC,                      // i128 scaled by 10^scale, precision 38; in tables 19 to 38
+    // Below: only in expressions, never in a table.
     TYPE_INTERVAL,                     // months and days, constants only
     TYPE_NULL                          // an untyped NULL or, before binding settles it, an untyped literal
 } TypeKind;
@@ -32,6 +32,11 @@ typedef enum TypeKind {
 typedef struct Type { u8 kind, precision, scale; } Type;
 
 #define TYPE(k) ((Type){ .kind = TYPE_##k })
+
+// Text of a limited length, as varchar(n): the limit is where other types have their digits.  0: no limit.
+enum { TEXT_LENGTH_MAX = 0xffff };
+static inline Type type_text(int length) { return (Type){ TYPE_TEXT, (u8)length, (u8)(length >> 8) }; }
+static inline int  type_text_length(Type type) { return type.kind == TYPE_TEXT ? type.precision | type.scale << 8 : 0; }
 
 const char *type_name(Type type, char buffer[32]);                // "decimal(12,2)"; returns buffer
 bool        type_is_integer(Type type);                            // smallint, integer, bigint
@@ -55,10 +60,19 @@ typedef struct Value {
 // Text to value, as PostgreSQL reads literals and COPY fields (surrounding blanks allowed except for text).
 // BAD_TEXT, BAD_DATETIME or OUT_OF_RANGE on failure.  Text values point into the input.
 weft_status value_parse(Type type, const char *bytes, size_t length, Value *value, Error *err);
+// Text for a column of TYPE: blanks past its length are cut off (*LENGTH), anything else is TEXT_TOO_LONG.
+weft_status value_fit_text(Type type, const char *bytes, size_t *length, Error *err);
 // As psql prints it; full length is returned.
 size_t      value_format(const Value *value, char *buffer, size_t capacity);
 int         value_compare(const Value *a, const Value *b);         // same type, neither NULL; NaN is largest, text by
                                                                    // bytes
+
+// The two words of a number of 128 bits as columns have them, both signed: number = high * 2^64 + low.
+static inline void value_words(i128 number, i64 *high, i64 *low)
+{
+    *low = (i64)number;
+    *high = (i64)((number - *low) >> 64);
+}
 
 i32  date_from_civil(int year, int month, int day);
 void date_to_civil(i32 days, int *year, int *month, int *day);
@@ -74,6 +88,9 @@ Dictionary *dict_new(void);                                        // reference 
 Dictionary *dict_hold(Dictionary *dict);
 void        dict_release(Dictionary *dict);                        // NULL is fine
 u32         dict_count(const Dictionary *dict);
+// Reads the texts of a stored column, once.  To be called before all that follows for dictionaries of tables that were
+// only peeked at.  CORRUPT for a damaged file, OUT_OF_MEMORY.
+weft_status dict_load(Dictionary *dict, Error *err);
 weft_text   dict_get(const Dictionary *dict, u32 code);            // NUL-terminated
 bool        dict_find(const Dictionary *dict, const char *bytes, size_t length, u32 *code);
 // Up to 2^31 entries.
@@ -178,13 +195,18 @@ typedef struct Column {
     bool        not_null;
     Dictionary *dict;                  // text only
     u32         dict_count;            // codes that exist in this snapshot
+    int         low;                   // numeric: the stored column of its low words; this one has the high words
 } Column;
+
+// A column of type numeric (19 to 38 digits) is stored as two of 64 bits: number = high * 2^64 + low, both signed.  The
+// low words come after all columns of the table, in their order.
 
 typedef struct Table {                 // a snapshot
     const char   *name;
     u64           id;                  // of the table, equal for all its snapshots
     u64           version;             // grows with each commit
     int           n_columns, n_chunks;
+    int           n_stored;            // columns of the chunks: n_columns, and low words; as many has COLUMNS
     const Column *columns;
     const Chunk **chunks;
     u64           n_rows;

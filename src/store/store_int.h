@@ -54,6 +54,31 @@ weft_status dict_reserve(Dictionary *dict, u32 count, Error *err);    // room fo
 weft_status dict_append(Dictionary *dict, const char *bytes, size_t length, u64 hash, Error *err);
 weft_status dict_copy(const Dictionary *from, u32 count, Budget *budget, Dictionary **copy, Error *err);
 
+typedef struct DictLoader {            // where the texts of a dictionary are until dict_load
+    weft_status (*load)(Dictionary *dict, void *context, Error *err);  // puts all of them; after a failure it is called
+                                                                       // again by the next dict_load
+    void (*drop)(void *context);       // not needed any more: they are loaded, or nobody wants them
+    void *context;
+} DictLoader;
+
+// A dictionary that is said to have COUNT texts, which dict_load will ask the loader for.
+Dictionary *dict_new_unloaded(Budget *budget, u32 count, DictLoader loader);
+bool        dict_is_loaded(const Dictionary *dict);
+weft_status dict_put(Dictionary *dict, u32 code, const char *bytes, size_t length, u64 hash, Error *err);  // a loader's
+
+// ---- texts in order (text_sort.c) ----------------------------------------------------------------------------------
+
+typedef struct TextKey {
+    u64 prefix;                        // for the sort itself
+    u32 code;
+} TextKey;
+
+typedef weft_text (*TextOf)(const void *context, u32 code);
+
+// Sorts the keys by the bytes of their texts, which are all different.  SPARE has as much room.  False: stopped.
+bool texts_sort(TextKey *keys, TextKey *spare, u64 n_keys, TextOf text_of, const void *context,
+                const _Atomic u32 *stop);
+
 typedef struct DictFile {              // what the manifest says of a dictionary's file
     u64 file_id;
     u64 length;                        // bytes that count; a crash may have left more.  0: there is no file yet
@@ -61,7 +86,8 @@ typedef struct DictFile {              // what the manifest says of a dictionary
     u64 checksum;                      // over the entries in order
 } DictFile;
 
-weft_status dict_file_load(const char *path, const DictFile *file, Budget *budget, Dictionary **dict, Error *err);
+// Maps the file and checks its size.  Its texts are read, and checked, by dict_load.
+weft_status dict_file_open(const char *path, const DictFile *file, Budget *budget, Dictionary **dict, Error *err);
 // Writes the entries from old->count up to COUNT behind the old ones and syncs.  *CHANGED says what the file holds now.
 weft_status dict_file_extend(const char *path, const DictFile *old, const Dictionary *dict, u32 count,
                              DictFile *changed, Error *err);
@@ -211,6 +237,7 @@ typedef struct Snapshot {
 // Holds the dictionaries and takes over one hold of each chunk.
 Snapshot *snapshot_new(const TableMeta *meta, Dictionary *const *dicts, const u32 *dict_counts,
                        const Chunk *const *chunks, int n_chunks);
+weft_status table_load_dicts(const Table *table, Error *err);        // dict_load of all of them
 weft_status snapshot_verify(Snapshot *snapshot, Error *err);
 
 // ---- the catalog ---------------------------------------------------------------------------------------------------

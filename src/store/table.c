@@ -10,6 +10,18 @@ static Snapshot *snapshot_of(const Table *table)
     return (Snapshot *)(uintptr_t)table;                    // it is the first field
 }
 
+// Low words come last, in the order of their columns.  Returns how many columns come before them.
+static int find_low_words(Column *columns, int n_stored)
+{
+    int n_columns = n_stored;
+    for (int i = 0; i < n_stored; i++)
+        n_columns -= columns[i].type.kind == TYPE_NUMERIC && !columns[i].type.precision;
+    for (int i = 0, low = n_columns; i < n_columns; i++)
+        if (columns[i].type.kind == TYPE_NUMERIC)
+            columns[i].low = low++;
+    return n_columns;
+}
+
 Snapshot *snapshot_new(const TableMeta *meta, Dictionary *const *dicts, const u32 *dict_counts,
                        const Chunk *const *chunks, int n_chunks)
 {
@@ -31,7 +43,8 @@ Snapshot *snapshot_new(const TableMeta *meta, Dictionary *const *dicts, const u3
         n_rows += chunks[i]->n_rows;
     }
     snapshot->table = (Table){ .name = arena_strdup(arena, meta->name), .id = meta->id, .version = meta->version,
-                               .n_columns = meta->n_columns, .n_chunks = n_chunks, .columns = columns, .chunks = kept,
+                               .n_columns = find_low_words(columns, meta->n_columns), .n_stored = meta->n_columns,
+                               .n_chunks = n_chunks, .columns = columns, .chunks = kept,
                                .n_rows = n_rows };
     snapshot->distincts = arena_array(arena, _Atomic double, meta->n_columns);
     snapshot->arena = arena;
@@ -55,11 +68,19 @@ void table_release(const Table *table)
     ASSERT(n_before > 0);
     if (n_before > 1)
         return;
-    for (int i = 0; i < table->n_columns; i++)
+    for (int i = 0; i < table->n_stored; i++)
         dict_release(table->columns[i].dict);
     for (int i = 0; i < table->n_chunks; i++)
         chunk_release(table->chunks[i]);
     arena_free(snapshot_of(table)->arena);
+}
+
+weft_status table_load_dicts(const Table *table, Error *err)
+{
+    for (int column = 0; column < table->n_columns; column++)
+        if (table->columns[column].dict)
+            TRY(dict_load(table->columns[column].dict, err));
+    return WEFT_OK;
 }
 
 weft_status snapshot_verify(Snapshot *snapshot, Error *err)
@@ -67,8 +88,9 @@ weft_status snapshot_verify(Snapshot *snapshot, Error *err)
     if (atomic_load_explicit(&snapshot->is_verified, memory_order_acquire))
         return WEFT_OK;
     const Table *table = &snapshot->table;
+    TRY(table_load_dicts(table, err));
     for (int i = 0; i < table->n_chunks; i++)
-        for (int column = 0; column < table->n_columns; column++)
+        for (int column = 0; column < table->n_stored; column++)
             TRY(chunk_verify(table->chunks[i], column, err));
     atomic_store_explicit(&snapshot->is_verified, true, memory_order_release);
     return WEFT_OK;
@@ -89,7 +111,7 @@ static void add_range(Type type, ColumnRange *range, const ColumnChunk *column)
 
 ColumnRange table_column_range(const Table *table, int column)
 {
-    ASSERT(column >= 0 && column < table->n_columns);
+    ASSERT(column >= 0 && column < table->n_stored);
     ColumnRange range = { .width = table->n_chunks > 0 ? table->chunks[0]->columns[column].width : 0,
                           .bits = float_bits_none() };
     for (int i = 0; i < table->n_chunks; i++) {
@@ -157,16 +179,18 @@ static double count_distinct(const Table *table, int at)
     return MAX_OF(MIN_OF(sketch_count(&all) + unknown, most), 1);
 }
 
-// Two threads may both count, and find the same.
+// Two threads may both count, and find the same.  Of numbers in two words, the more various word says it.
 double table_distinct(const Table *table, int column)
 {
+    const int low = table->columns[column].low;
+    const double count_low = low ? table_distinct(table, low) : 0;
     _Atomic double *kept = &snapshot_of(table)->distincts[column];
     double count = atomic_load_explicit(kept, memory_order_relaxed);
     if (count == 0 && table->n_rows > 0) {
         count = count_distinct(table, column);
         atomic_store_explicit(kept, count, memory_order_relaxed);
     }
-    return count;
+    return MAX_OF(count, count_low);
 }
 
 int table_find_column(const Table *table, const char *name)

@@ -14,7 +14,7 @@ static const char *const names[] = {
 const char *type_name(Type type, char buffer[32])
 {
     const char *name = type.kind < COUNT_OF(names) ? names[type.kind] : "unknown";
-    if (type.kind == TYPE_DECIMAL)
+    if (type.kind == TYPE_DECIMAL || (type.kind == TYPE_NUMERIC && type.precision && type.precision < NUMERIC_DIGITS))
         snprintf(buffer, 32, "%s(%d,%d)", name, type.precision, type.scale);
     else
         snprintf(buffer, 32, "%s", name);
@@ -43,6 +43,8 @@ bool type_is_storable(Type type)
 {
     if (type.kind == TYPE_DECIMAL)
         return type.precision >= 1 && type.precision <= DECIMAL_DIGITS && type.scale <= type.precision;
+    if (type.kind == TYPE_NUMERIC)
+        return type.precision > DECIMAL_DIGITS && type.precision <= NUMERIC_DIGITS && type.scale <= type.precision;
     return type.kind <= TYPE_TEXT;
 }
 

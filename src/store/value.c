@@ -377,6 +377,29 @@ static weft_status parse_text(const char *bytes, size_t length, Value *value, Er
     return WEFT_OK;
 }
 
+// The bytes of the first N characters.
+static size_t bytes_of_characters(const char *bytes, size_t length, int n)
+{
+    size_t at = 0;
+    for (; at < length; at++)
+        if (((unsigned char)bytes[at] & 0xC0) != 0x80 && n-- == 0)
+            break;
+    return at;
+}
+
+weft_status value_fit_text(Type type, const char *bytes, size_t *length, Error *err)
+{
+    const int most = type_text_length(type);
+    if (!most || *length <= (size_t)most)
+        return WEFT_OK;
+    const size_t fits = bytes_of_characters(bytes, *length, most);
+    for (size_t i = fits; i < *length; i++)
+        if (bytes[i] != ' ')
+            return fail(err, WEFT_TEXT_TOO_LONG, -1, "value too long for type character varying(%d)", most);
+    *length = fits;
+    return WEFT_OK;
+}
+
 weft_status value_parse(Type type, const char *bytes, size_t length, Value *value, Error *err)
 {
     *value = (Value){ .type = type };

@@ -174,6 +174,8 @@ Var *weave_var(Weaver *w, int id)
 
 Var *weave_var_of(Weaver *w, const Expr *column) { return weave_var(w, column->column); }
 
+Var *weave_low_var(Weaver *w, int id) { return id < 0 ? NULL : weave_var(w, weave_low_id(id)); }
+
 Var *weave_add_value(Weaver *w, int id, const char *name, Type type, const Val *val)
 {
     Var *var = LIST_PUSH(w->arena, w->vars, w->n_vars);
@@ -198,7 +200,7 @@ void weave_on_stack(Weaver *w, int bytes)
 
 static bool is_needed_later(const Weaver *w, const Var *var)
 {
-    return columns_has(&w->later, var->id);
+    return var->id < 0 || columns_has(&w->later, var->id);         // low words: no test looks at them alone
 }
 
 static const char *stored_type(const Var *var)

@@ -14,7 +14,7 @@
 //             needs it.  A value of up to 32 bits takes 1, one of 64 bits 2, and one that can be NULL 1 more.  To this
 //             come values on the way in the deepest expression of the part, and of a probe its key and slot.
 //
-// A device takes more rows per thread where registers are left (device/cuda_kernel.c), so one row is the least that
+// A device takes more rows per thread where registers are left (device/gpu_kernel.c), so one row is the least that
 // works.  On a CPU the values of a row are arrays of a tile; they grow in the same way.  The shared memory of a block
 // is that of the tables and groups that a GPU would like to have there.
 //
@@ -40,7 +40,7 @@ enum {
     STORED_BYTES = 8,                  // per value between two kernels
 };
 
-#define SHARED_TABLE_MOST  ((u64)32 << 10)     // larger ones stay in the GPU's memory (device/cuda_kernel.c)
+#define SHARED_TABLE_MOST  ((u64)32 << 10)     // larger ones stay in the GPU's memory (device/gpu_kernel.c)
 #define SHARED_GROUPS_MOST ((u64)48 << 10)
 
 // ---- columns: which parts need them, which give them ----------------------------------------------------------------
@@ -76,13 +76,14 @@ static void add_given_columns(Arena *arena, const WeaveStep *step, ColumnSet *co
     if (step->value) columns_add(arena, columns, step->let);
     if (step->table && step->probe == PROBE_MARK) columns_add(arena, columns, step->mark);
     for (int p = 0; gives_payloads(step) && p < step->table->n_payloads; p++)
-        columns_add(arena, columns, step->table->payloads[p].id);
+        if (step->table->payloads[p].id >= 0) columns_add(arena, columns, step->table->payloads[p].id);
 }
 
 static ColumnSet columns_given(Arena *arena, const WeaveJob *job, int end)
 {
     ColumnSet given = { 0 };
-    for (int c = 0; c < job->source->n_columns; c++) columns_add(arena, &given, job->source->columns[c].id);
+    for (int c = 0; c < job->source->n_columns; c++)
+        if (job->source->columns[c].id >= 0) columns_add(arena, &given, job->source->columns[c].id);
     for (int step = 0; step < end; step++) add_given_columns(arena, &job->steps[step], &given);
     return given;
 }
@@ -112,6 +113,11 @@ static u8 registers_of(int width, bool nullable)
 
 static void set_value(Arena *arena, Values *values, int column, u8 registers)
 {
+    if (column < 0) {                  // low words of a column that has come already, or comes
+        set_value(arena, values, weave_low_id(column), WORD + WORD + 1);
+        return;
+    }
+    if (column < values->n && values->registers[column] > registers) return;
     while (values->n <= column) *LIST_PUSH(arena, values->registers, values->n) = 0;
     values->registers[column] = registers;
 }

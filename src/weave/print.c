@@ -175,7 +175,9 @@ static void print_decl(const Printer *p, int d)
 static void print_total(const Printer *p, const Accumulator *sum, const char *end)
 {
     static const char *const hows[] = {
-        [SLOT_ADD] = "sum", [SLOT_MIN] = "least", [SLOT_MAX] = "most", [SLOT_MIN_F64] = "least", [SLOT_MAX_F64] = "most"
+        [SLOT_ADD] = "sum",           [SLOT_MIN] = "least",     [SLOT_MAX] = "most",
+        [SLOT_MIN_F64] = "least",     [SLOT_MAX_F64] = "most",
+        [SLOT_MIN_WIDE] = "least", [SLOT_MAX_WIDE] = "most", [SLOT_EXTREME_LOW] = "least"
     };
     if (sum->kind == SLOT_WIDE_HIGH) return;
     if (sum->kind == SLOT_WIDE_LOW)

@@ -38,6 +38,12 @@ static weft_status key_word(Weaver *w, const Expr *expr, const JoinKey *join, Pr
     if (join->type.kind == TYPE_TEXT) TRY(weave_text_in(w, expr, join->dict, join->dict_count, out));
     else TRY(weave_value(w, expr, out));
     if (out->null) require(w, key, PRINT("!%s", weave_temp(w, "u8", out->null)));
+    if (out->high) {                   // built keys have one word: no other number is among them
+        const Range word = range_of_type(TYPE(BIGINT));
+        require(w, key, PRINT("WIDE_FITS(%s, %s)", out->high, out->value));
+        out->high = NULL, out->range.known = true;
+        out->range.low = word.low, out->range.high = word.high;
+    }
     if (out->is_float) {
         const char *name = PRINT("e%d", w->n_temps++);
         weave_stmt(w, "F64_BITS(%s, %s)", name, out->value);

@@ -62,7 +62,7 @@ weft_status weave_rows(Weaver *w)
     for (int o = 0; o < job->n_outputs; o++) {
         OutColumn *out = &w->out->outputs[o];
         Val        val;
-        TRY(weave_value(w, job->outputs[o], &val));
+        TRY(weave_word(w, job->outputs[o], &val));
         *out = (OutColumn){ .type = job->outputs[o]->type,
                             .is_float = val.is_float,
                             .dict = val.dict,
@@ -115,10 +115,10 @@ static void payload_key(Weaver *w, const Var *var, GroupKey *key, KeyCode *out)
 static weft_status value_key(Weaver *w, const Expr *expr, GroupKey *key, KeyCode *out)
 {
     Val val;
-    TRY(weave_value(w, expr, &val));
+    TRY(weave_word(w, expr, &val));
     *key = (GroupKey){ .type = expr->type, .dict = val.dict, .nullable = val.null != NULL };
     const Range range = val.range.low <= val.range.high ? val.range : (Range){ .low = 0, .high = 0 };
-    const u128  n_codes = (u128)(range.high - range.low) + 1 + key->nullable;
+    const u128  n_codes = (u128)range.high - (u128)range.low + 1 + key->nullable;
     const char *code;
     out->is_bounded = !val.is_float && n_codes < (u128)1 << 62;
     if (val.is_float) {
@@ -146,7 +146,8 @@ static weft_status key_codes(Weaver *w, KeyCode *codes)
         const Expr *expr = w->job->keys[k];
         GroupKey   *key = &w->out->group_keys[k];
         const Var  *var = expr->kind == EXPR_COLUMN ? weave_var_of(w, expr) : NULL;
-        if (var && var->payload && !type_is_float(var->type) && (var->payload->n_codes || !var->range.nullable)) {
+        if (var && var->payload && !weave_low_var(w, expr->column) && !type_is_float(var->type) &&
+            (var->payload->n_codes || !var->range.nullable)) {
             payload_key(w, var, key, &codes[k]);
             continue;
         }
@@ -297,17 +298,33 @@ static void write_float_sum(Weaver *w, Sink *sink, const Expr *arg, AggState *st
     }
 }
 
+static void add_wide_sum(Weaver *w, const char *value, int *low, int *high, Text *writes)
+{
+    *low = add_slot(w, SLOT_WIDE_LOW, "i64", 0);
+    *high = add_slot(w, SLOT_WIDE_HIGH, "i64", 0);
+    text_add(writes, "ADD_WIDE(%s, %s, %s)\n", cell(w, *low), cell(w, *high), value);
+}
+
+// Of numbers of 128 bits the words are added apart, each as a signed number in a sum of 128 bits, so none overflows:
+// number = upper * 2^64 + low, where upper is one more than the high word where low is negative.
+static void write_wide_sum(Weaver *w, AggState *state, const Val *val, Text *writes)
+{
+    int ignored;
+    add_wide_sum(w, val->value, &state->sum, &state->high, writes);
+    add_wide_sum(w, PRINT("%s - WIDE_HIGH(%s)", val->high, val->value), &state->upper, &ignored, writes);
+}
+
 static void write_sum(Weaver *w, Sink *sink, const Expr *arg, AggState *state, const Val *val, Text *writes)
 {
-    if (val->is_float) {
+    if (val->high) {
+        write_wide_sum(w, state, val, writes);
+    } else if (val->is_float) {
         write_float_sum(w, sink, arg, state, val, writes);
     } else if (sum_fits(w, val->range)) {
         state->sum = add_slot(w, SLOT_ADD, "i64", 0);
         text_add(writes, "ADD(%s, %s)\n", cell(w, state->sum), val->value);
     } else {
-        state->sum = add_slot(w, SLOT_WIDE_LOW, "i64", 0);
-        state->high = add_slot(w, SLOT_WIDE_HIGH, "i64", 0);
-        text_add(writes, "ADD_WIDE(%s, %s, %s)\n", cell(w, state->sum), cell(w, state->high), val->value);
+        add_wide_sum(w, val->value, &state->sum, &state->high, writes);
     }
 }
 
@@ -327,8 +344,22 @@ static void share_sum(Weaver *w, Sink *sink, const Expr *arg, AggState *state, c
     sink->sums[sink->n_sums++].state = *state;
 }
 
+// Both words change together, which a GPU cannot do.
+static void write_wide_extreme(Weaver *w, AggState *state, bool is_min, const Val *val, Text *writes)
+{
+    state->high = add_slot(w, is_min ? SLOT_MIN_WIDE : SLOT_MAX_WIDE, "i64", is_min ? (u64)INT64_MAX : (u64)INT64_MIN);
+    state->sum = add_slot(w, SLOT_EXTREME_LOW, "i64", is_min ? UINT64_MAX : 0);
+    text_add(writes, "%s_WIDE(%s, %s, %s, %s)\n", is_min ? "LEAST" : "MOST", cell(w, state->high), cell(w, state->sum),
+             val->high, val->value);
+    w->out->is_for_cpu = true;
+}
+
 static void write_extreme(Weaver *w, Sink *sink, AggState *state, bool is_min, const Val *val, Text *writes)
 {
+    if (val->high) {
+        write_wide_extreme(w, state, is_min, val, writes);
+        return;
+    }
     static const double float_init[2] = { -__builtin_inf(), __builtin_nan("") };
     u64                 init = is_min ? (u64)INT64_MAX : (u64)INT64_MIN;
     if (val->is_float) memcpy(&init, &float_init[is_min], sizeof init);
@@ -345,12 +376,13 @@ static weft_status write_agg(Weaver *w, Sink *sink, const Agg *agg, AggState *st
 {
     Val  val;
     bool counts = false;
-    *state = (AggState){ .sum = -1, .high = -1, .count = -1, .special = -1 };
+    *state = (AggState){ .sum = -1, .high = -1, .upper = -1, .count = -1, .special = -1 };
     if (agg->kind == AGG_COUNT_ALL) {
         state->count = rows_slot(w, sink);
         return WEFT_OK;
     }
     TRY(weave_value(w, agg->arg, &val));
+    if (val.high) val.high = weave_temp(w, "i64", val.high), val.value = weave_temp(w, "i64", val.value);
     state->is_float = val.is_float, state->dict = val.dict, state->dict_count = val.dict_count;
     // Groups of a hash or array exist only with rows, so a never-NULL sum needs no count.
     const bool needs_count =

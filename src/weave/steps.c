@@ -18,7 +18,7 @@ bool weave_source_var(Weaver *w, const Expr *expr, Var **var)
 {
     if (expr->kind != EXPR_COLUMN) return false;
     *var = weave_var_of(w, expr);
-    return *var && (*var)->source >= 0 && !type_is_float((*var)->type);
+    return *var && (*var)->source >= 0 && !type_is_float((*var)->type) && !weave_low_var(w, expr->column);
 }
 
 static i64 clamp(i128 value) { return value < INT64_MIN ? INT64_MIN : value > INT64_MAX ? INT64_MAX : (i64)value; }
@@ -178,16 +178,46 @@ static const char *carried_type(const Val *val)
     return val->range.low >= INT32_MIN && val->range.high <= INT32_MAX ? "i32" : "i64";
 }
 
+// Of a number of 128 bits each word is carried; together they are the column (weave_low_id).
+static weft_status let_words(Weaver *w, const WeaveStep *step, Val *val)
+{
+    const char *name = weave_name(w, "value"), *high = weave_carry(w, "i64", PRINT("%s_high", name), 8),
+               *low = weave_carry(w, "i64", name, 8), *null = NULL;
+    weave_stmt(w, "%s[i] = %s - WIDE_HIGH(%s);", high, val->high, val->value);
+    weave_stmt(w, "%s[i] = %s;", low, val->value);
+    if (val->null) {
+        null = weave_carry(w, "u8", PRINT("%s_null", name), 1);
+        weave_stmt(w, "%s[i] = (u8)%s;", null, val->null);
+    }
+    weave_each(w);
+    Val word = { .null = null ? PRINT("%s[i]", null) : NULL, .range = val->range };
+    word.range.known = true, word.range.nullable = null != NULL;
+    const i128 half = (i128)1 << 63;
+    if (val->range.low <= val->range.high)
+        word.range.low = (val->range.low + half) >> 64, word.range.high = (val->range.high + half) >> 64;
+    word.value = PRINT("%s[i]", high);
+    weave_add_value(w, step->let, name, step->value->type, &word);
+    word.value = PRINT("%s[i]", low);
+    word.range.low = INT64_MIN, word.range.high = INT64_MAX;
+    weave_add_value(w, weave_low_id(step->let), name, TYPE(BIGINT), &word);
+    return WEFT_OK;
+}
+
 // Worked out once for each row at hand, and carried.  A column gets one more name instead.
 weft_status weave_let(Weaver *w, const WeaveStep *step)
 {
     if (step->value->kind == EXPR_COLUMN && weave_var_of(w, step->value)) {
         const int same = (int)(weave_var_of(w, step->value) - w->vars);
+        const Var *low = weave_low_var(w, step->value->column);
+        const int  same_low = low ? (int)(low - w->vars) : -1;
         *LIST_PUSH(w->arena, w->vars, w->n_vars) = (Var){ .id = step->let, .same_as = 1 + same };
+        if (same_low >= 0)
+            *LIST_PUSH(w->arena, w->vars, w->n_vars) = (Var){ .id = weave_low_id(step->let), .same_as = 1 + same_low };
         return WEFT_OK;
     }
     Val val;
     TRY(weave_value(w, step->value, &val));
+    if (val.high) return let_words(w, step, &val);
     const char *name = weave_name(w, "value"), *type = carried_type(&val), *value = weave_carry(w, type, name, 8),
                *null = NULL;
     weave_stmt(w, "%s[i] = (%s)%s;", value, type, val.value);

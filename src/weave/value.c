@@ -31,6 +31,7 @@ static const char *shorten(Weaver *w, const char *type, const char *value)
 static Val named(Weaver *w, Val val)
 {
     val.value = shorten(w, val.is_float ? "f64" : "i64", val.value);
+    if (val.high) val.high = shorten(w, "i64", val.high);
     if (val.null) val.null = shorten(w, "u8", val.null);
     return val;
 }
@@ -80,30 +81,47 @@ static void value_of_payload(Weaver *w, Var *var, Val *out)
     out->null = payload->range.nullable ? payload_null(w, var) : var->missing;
 }
 
-weft_status weave_column(Weaver *w, const Expr *expr, Val *out)
+static void value_of_var(Weaver *w, Var *var, Val *out)
 {
-    Var *var = weave_var_of(w, expr);
-    if (!var) return fail(w->err, WEFT_INTERNAL, expr->at, "column is not available in this pipeline");
     *out = (Val){
         .range = var->range, .is_float = type_is_float(var->type), .dict = var->dict, .dict_count = var->dict_count
     };
     if (var->value) {
         out->value = var->value, out->null = var->value_null;
-        return WEFT_OK;
+        return;
     }
     if (var->source < 0) {
         value_of_payload(w, var, out);
-        return WEFT_OK;
+        return;
     }
     weave_load(w, var);
     if (out->is_float) out->value = PRINT("(f64)%s[i]", var->ref);
     else if (var->width == 0) out->value = PRINT("%s[i]", var->ref);
     else out->value = PRINT("VALUE(%s)", var->ref), out->stored = var;
     if (var->range.nullable) out->null = PRINT("IS_NULL(%s)", var->ref);
+}
+
+weft_status weave_column(Weaver *w, const Expr *expr, Val *out)
+{
+    Var *var = weave_var_of(w, expr);
+    if (!var) return fail(w->err, WEFT_INTERNAL, expr->at, "column is not available in this pipeline");
+    value_of_var(w, var, out);
+    if (!weave_low_var(w, expr->column)) return WEFT_OK;
+    Val low;
+    const Range range = range_of_words(out->range);
+    value_of_var(w, weave_low_var(w, expr->column), &low);
+    if (range_is_word(range)) {        // all high words are 0
+        *out = low;
+        return WEFT_OK;
+    }
+    *out = (Val){ .value = low.value,
+                  .high = PRINT("(%s + WIDE_HIGH(%s))", out->value, low.value),
+                  .null = out->null,
+                  .range = range };
     return WEFT_OK;
 }
 
-// A numeric constant may have 128 bits; kernels compute with 64.
+// A numeric constant may have 128 bits.
 static bool fits_word(const Expr *constant)
 {
     return type_is_float(constant->type) || constant->value.is_null ||
@@ -118,7 +136,98 @@ static Val value_of_const(Weaver *w, const Expr *expr)
         return out;
     }
     out.value = out.is_float ? weave_param_f64(w, expr->value.f) : weave_param_i64(w, NULL, (i64)expr->value.i);
+    if (!fits_word(expr)) out.high = weave_param_i64(w, NULL, (i64)(expr->value.i >> 64));
     return out;
+}
+
+// ---- numbers of 128 bits --------------------------------------------------------------------------------------------
+//
+// Such a value is two words of text, two's complement (not as columns have it, see weave_low_id).  It is made where
+// ranges do not prove that 64 bits are enough, and its type is numeric then: no other has so many digits.
+
+static Val constant_words(Weaver *w, i128 value)
+{
+    return (Val){ .value = weave_param_i64(w, NULL, (i64)value), .high = weave_param_i64(w, NULL, (i64)(value >> 64)) };
+}
+
+static Val widened(Weaver *w, Val val)
+{
+    val.stored = NULL;
+    if (val.high) return named(w, val);
+    val.value = weave_temp(w, "i64", val.value);
+    val.high = PRINT("WIDE_HIGH(%s)", val.value);
+    return val;
+}
+
+// NULL rows hold any words, so they are replaced before anything is checked.
+static Val without_null(Weaver *w, Val val, const char *null)
+{
+    if (!null) return val;
+    val.value = weave_temp(w, "i64", PRINT("(%s ? 0 : %s)", null, val.value));
+    val.high = weave_temp(w, "i64", PRINT("(%s ? 0 : %s)", null, val.high));
+    return val;
+}
+
+// R was made by a word of 128 bits, R_high with it.  38 digits are looked at where RANGE does not prove them (it is
+// known then); a row that fails goes on with 0.
+static Val wide_result(Weaver *w, const char *r, const char *null, Range range, const Expr *expr)
+{
+    Val out = { .value = r, .high = PRINT("%s_high", r), .null = null, .range = range };
+    if (!range.known) {
+        const int check = weave_check(w, WEFT_OUT_OF_RANGE, expr->at, "numeric out of range");
+        weave_stmt(w, "WIDE_CHECK(%s, WIDE_DIGITS(%s_high, %s), %d)", r, r, r, check);
+    }
+    if (range_is_word(out.range)) out.high = NULL;
+    return out;
+}
+
+static Val wide_arithmetic(Weaver *w, const Expr *expr, Val a, Val b)
+{
+    static const char *const words[] = { [OP_ADD] = "ADD", [OP_SUB] = "SUB", [OP_MUL] = "MUL", [OP_MOD] = "MOD" };
+    const Range range = range_of_call(expr->op, expr->type, a.range, b.range);
+    const char *null = either(w, a.null, b.null), *r = PRINT("e%d", w->n_temps++);
+    if (null) null = shorten(w, "u8", null);
+    a = without_null(w, widened(w, a), null), b = without_null(w, widened(w, b), null);
+    const bool  divides = expr->op == OP_MOD;
+    const int   check = divides ? weave_check(w, WEFT_DIVISION_BY_ZERO, expr->at, "division by zero")
+                                : weave_check(w, WEFT_OUT_OF_RANGE, expr->at, "numeric out of range");
+    const char *divisor = divides && null ? PRINT("(%s | %s)", b.value, null) : b.value;
+    weave_stmt(w, "WIDE_%s(%s, %s, %s, %s, %s, %d)", words[expr->op], r, a.high, a.value, b.high, divisor, check);
+    return wide_result(w, r, null, range, expr);
+}
+
+static Val narrowed(Weaver *w, Val val, weft_status status, const char *message, int at)
+{
+    if (!val.high) return val;
+    const Range word = range_of_type(TYPE(BIGINT));
+    const char *name = PRINT("e%d", w->n_temps++);
+    if (val.null) val.null = shorten(w, "u8", val.null);
+    val = without_null(w, val, val.null);
+    weave_stmt(w, "NARROW_CHECKED(%s, %s, %s, %d)", name, val.high, val.value, weave_check(w, status, at, message));
+    val.value = name, val.high = NULL;
+    val.range.known = true;
+    val.range.low = MIN_OF(MAX_OF(val.range.low, word.low), 0);
+    val.range.high = MAX_OF(MIN_OF(val.range.high, word.high), 0);
+    return val;
+}
+
+weft_status weave_word(Weaver *w, const Expr *expr, Val *out)
+{
+    TRY(weave_value(w, expr, out));
+    *out = narrowed(w, *out, WEFT_OUT_OF_RANGE, "a numeric value does not fit 64 bits", expr->at);
+    return WEFT_OK;
+}
+
+static weft_status value_of_word(Weaver *w, const Expr *expr, Val *out)
+{
+    const bool is_high = expr_is_high_word(expr);
+    TRY(weave_value(w, expr->args[0], out));
+    const Range range = function_range(expr, &out->range);
+    *out = widened(w, *out);
+    *out = (Val){ .value = is_high ? PRINT("(%s - WIDE_HIGH(%s))", out->high, out->value) : out->value,
+                  .null = out->null,
+                  .range = range };
+    return WEFT_OK;
 }
 
 // ---- arithmetic -----------------------------------------------------------------------------------------------------
@@ -130,7 +239,7 @@ static const char *overflow_message(Type type)
         case TYPE_INTEGER:  return "integer out of range";
         case TYPE_BIGINT:   return "bigint out of range";
         case TYPE_DATE:     return "date out of range";
-        case TYPE_NUMERIC:  return "a numeric value does not fit 64 bits";
+        case TYPE_NUMERIC:  return "numeric out of range";
         default:            return "decimal out of range";
     }
 }
@@ -278,17 +387,36 @@ static Val negate(Weaver *w, const Expr *expr, Val a)
     return clipped(w, out, range_of_type(expr->type), can_fail);
 }
 
+static bool is_wide_call(const Expr *expr, Val a, Val b)
+{
+    if (expr->type.kind != TYPE_NUMERIC) return false;
+    return a.high || b.high || !range_is_word(range_of_call(expr->op, expr->type, a.range, b.range));
+}
+
+static Val wide_negation(Weaver *w, const Expr *expr, Val a)
+{
+    const Val zero = { .value = "0", .high = "0", .range = { .known = true } };
+    Expr      difference = *expr;
+    difference.op = OP_SUB;
+    return wide_arithmetic(w, &difference, zero, a);
+}
+
 static weft_status value_of_arithmetic(Weaver *w, const Expr *expr, Val *out)
 {
     Val a, b;
     TRY(weave_value(w, expr->args[0], &a));
     a = named(w, a);
     if (expr->op == OP_NEG) {
-        *out = negate(w, expr, a);
+        const bool is_wide = is_wide_call(expr, a, (Val){ .range = { .known = true } });
+        *out = is_wide ? wide_negation(w, expr, a) : negate(w, expr, a);
         return WEFT_OK;
     }
     TRY(weave_value(w, expr->args[1], &b));
     b = named(w, b);
+    if (is_wide_call(expr, a, b)) {
+        *out = wide_arithmetic(w, expr, a, b);
+        return WEFT_OK;
+    }
     if (type_is_float(expr->type) && expr->op == OP_MOD)
         return fail(w->err, WEFT_UNSUPPORTED, expr->at, "%% of floating-point numbers is not supported");
     *out = type_is_float(expr->type)                  ? float_arithmetic(w, expr, a, b)
@@ -302,6 +430,15 @@ static weft_status value_of_arithmetic(Weaver *w, const Expr *expr, Val *out)
 static int scale_of(Type type) { return type.kind == TYPE_DECIMAL || type.kind == TYPE_NUMERIC ? type.scale : 0; }
 
 static bool is_number(Type type) { return type.kind <= TYPE_DOUBLE || type.kind == TYPE_NUMERIC; }
+
+static i128 power_of(int n)
+{
+    i128 power = 1;
+    while (n-- > 0) power *= 10;
+    return power;
+}
+
+static double ten_to_f64(int n) { return (double)power_of(n); }
 
 // What a cast may give: a decimal's digits are those that it says.  What is computed has as many as a word holds.
 static Range range_of_target(Type type)
@@ -324,7 +461,7 @@ static Val float_to_integer(Weaver *w, const Expr *expr, Val a)
     const int   check = weave_check(w, WEFT_OUT_OF_RANGE, expr->at, overflow_message(expr->type));
     Val         out = { .null = a.null, .range = word };
     if (scale_of(expr->type))
-        value = PRINT("%s * %s", value, weave_param_f64(w, (double)power_of_ten(scale_of(expr->type))));
+        value = PRINT("%s * %s", value, weave_param_f64(w, ten_to_f64(scale_of(expr->type))));
     if (a.null) value = PRINT("(%s ? 0.0 : %s)", a.null, value);
     weave_stmt(w, "ROUND_F64(%s, %s, %s, %s, %d)", name, value, weave_param_f64(w, WORD_LOW),
                weave_param_f64(w, WORD_HIGH), check);
@@ -363,6 +500,63 @@ static Val rescale(Weaver *w, const Expr *expr, Val a)
     return clipped(w, out, bound, !fits(out.range, bound));
 }
 
+static Range rescaled_range(Range a, int up)
+{
+    const Type to = { TYPE_NUMERIC, 38, 0 };
+    const i128 factor = power_of(up < 0 ? -up : up);
+    const Range power = { .known = true, .low = factor, .high = factor };
+    if (up >= 0) return up ? range_of_call(OP_MUL, to, a, power) : a;
+    return (Range){ .known = true, .nullable = a.nullable, .low = a.low / factor - 1, .high = a.high / factor + 1 };
+}
+
+static bool is_wide_cast(const Expr *expr, Val a)
+{
+    const int up = scale_of(expr->type) - scale_of(expr->args[0]->type);
+    if (a.is_float || type_is_float(expr->type) || expr->type.kind == TYPE_BOOLEAN) return false;
+    return a.high || up > 18 || up < -18 ||
+           (expr->type.kind == TYPE_NUMERIC && !range_is_word(rescaled_range(a.range, up)));
+}
+
+// numeric(p, s) with fewer than 38 digits.
+static Val has_digits(Weaver *w, const Expr *expr, Val val)
+{
+    const i128  most = power_of(expr->type.precision);
+    if (!val.high || expr->type.precision >= 38 || (val.range.low > -most && val.range.high < most)) return val;
+    const Val   least = constant_words(w, -most), end = constant_words(w, most);
+    const char *name = PRINT("e%d", w->n_temps++);
+    const int   check = weave_check(w, WEFT_OUT_OF_RANGE, expr->at, overflow_message(expr->type));
+    weave_stmt(w, "i64 %s = %s, %s_high = %s;", name, val.value, name, val.high);
+    const char *above = PRINT("WIDE_LESS(%s, %s, %s_high, %s)", least.high, least.value, name, name),
+               *below = PRINT("WIDE_LESS(%s_high, %s, %s, %s)", name, name, end.high, end.value);
+    weave_stmt(w, "WIDE_CHECK(%s, %s & %s, %d)", name, above, below, check);
+    val.value = name, val.high = PRINT("%s_high", name);
+    return val;
+}
+
+// Between exact types, where one side has 128 bits, or what lies between: rescaled, then looked at.
+static Val wide_rescale(Weaver *w, const Expr *expr, Val a)
+{
+    const int   up = scale_of(expr->type) - scale_of(expr->args[0]->type);
+    const Range range = rescaled_range(a.range, up), bound = range_of_target(expr->type);
+    const char *null = a.null ? shorten(w, "u8", a.null) : NULL, *r;
+    Val         out = without_null(w, widened(w, a), null);
+    out.null = null;
+    if (up) {
+        const Val power = constant_words(w, power_of(up < 0 ? -up : up));
+        r = PRINT("e%d", w->n_temps++);
+        if (up > 0)
+            weave_stmt(w, "WIDE_MUL(%s, %s, %s, %s, %s, %d)", r, out.high, out.value, power.high, power.value,
+                       weave_check(w, WEFT_OUT_OF_RANGE, expr->at, "numeric out of range"));
+        else
+            weave_stmt(w, "WIDE_ROUND(%s, %s, %s, %s, %s)", r, out.high, out.value, power.high, power.value);
+        out = wide_result(w, r, null, range, expr);
+    }
+    if (expr->type.kind == TYPE_NUMERIC) return has_digits(w, expr, out);
+    out = narrowed(w, out, WEFT_OUT_OF_RANGE, overflow_message(expr->type), expr->at);
+    out.value = checked_inside(w, out.value, null, out.range, bound, expr->type, expr->at);
+    return clipped(w, out, bound, !fits(out.range, bound));
+}
+
 static weft_status value_of_cast(Weaver *w, const Expr *expr, Val *out)
 {
     const Type from = expr->args[0]->type, to = expr->type;
@@ -379,24 +573,25 @@ static weft_status value_of_cast(Weaver *w, const Expr *expr, Val *out)
         return fail(w->err, WEFT_UNSUPPORTED, expr->at, "cast from %s to %s is not supported", type_name(from, a_name),
                     type_name(to, b_name));
     }
-    if (scale_of(from) > 18 || scale_of(to) > 18)
-        return fail(w->err, WEFT_OUT_OF_RANGE, expr->at, "%s", overflow_message(TYPE(NUMERIC)));
     if (to.kind == TYPE_BOOLEAN) {
         out->value = PRINT("(i64)(%s != 0)", a.value);
         out->range.low = 0, out->range.high = 1;
     } else if (type_is_float(to)) {
         const char *cast = to.kind == TYPE_REAL ? "(f64)(f32)" : "";
+        const char *number = a.high ? PRINT("WIDE_F64(%s, %s)", a.high, a.value) : PRINT("(f64)%s", a.value);
         if (a.is_float) out->value = PRINT("%s%s", cast, a.value);
         else if (scale_of(from))
-            out->value =
-                PRINT("%s((f64)%s / %s)", cast, a.value, weave_param_f64(w, (double)power_of_ten(scale_of(from))));
-        else out->value = PRINT("%s(f64)%s", cast, a.value);
+            out->value = PRINT("%s(%s / %s)", cast, number, weave_param_f64(w, ten_to_f64(scale_of(from))));
+        else out->value = PRINT("%s%s", cast, number);
+        out->high = NULL;
         out->is_float = true;
         out->range = range_of_type(to);
         out->range.nullable = a.null != NULL;
         out->range.f = float_range_of_cast(a.range, from, to);
     } else {
-        *out = a.is_float ? float_to_integer(w, expr, a) : rescale(w, expr, a);
+        *out = a.is_float               ? float_to_integer(w, expr, a)
+               : is_wide_cast(expr, a) ? wide_rescale(w, expr, a)
+                                       : rescale(w, expr, a);
     }
     return WEFT_OK;
 }
@@ -421,6 +616,19 @@ static const char *and_not_null(Weaver *w, const char *condition, const char *nu
     return null ? PRINT("(!%s & %s)", null, condition) : condition;
 }
 
+static const char *compare_wide(Weaver *w, Op op, Val a, Val b)
+{
+    a = widened(w, a), b = widened(w, b);
+    switch (op) {
+        case OP_EQ: return PRINT("WIDE_SAME(%s, %s, %s, %s)", a.high, a.value, b.high, b.value);
+        case OP_NE: return PRINT("!WIDE_SAME(%s, %s, %s, %s)", a.high, a.value, b.high, b.value);
+        case OP_LT: return PRINT("WIDE_LESS(%s, %s, %s, %s)", a.high, a.value, b.high, b.value);
+        case OP_GT: return PRINT("WIDE_LESS(%s, %s, %s, %s)", b.high, b.value, a.high, a.value);
+        case OP_LE: return PRINT("!WIDE_LESS(%s, %s, %s, %s)", b.high, b.value, a.high, a.value);
+        default:    return PRINT("!WIDE_LESS(%s, %s, %s, %s)", a.high, a.value, b.high, b.value);
+    }
+}
+
 static weft_status truth_of_comparison(Weaver *w, const Expr *expr, bool wanted, const char **condition)
 {
     static const char *const symbols[] = {
@@ -432,8 +640,9 @@ static weft_status truth_of_comparison(Weaver *w, const Expr *expr, bool wanted,
     if (expr->args[0]->type.kind == TYPE_TEXT) TRY(weave_text_compare(w, expr->op, &a, &b));
     a = named(w, a), b = named(w, b);
     const char *null = either(w, a.null, b.null);
-    const char *holds = a.is_float ? compare_floats(w, expr->op, a.value, b.value)
-                                   : PRINT("(%s %s %s)", a.value, symbols[expr->op], b.value);
+    const char *holds = a.is_float         ? compare_floats(w, expr->op, a.value, b.value)
+                        : a.high || b.high ? compare_wide(w, expr->op, a, b)
+                                           : PRINT("(%s %s %s)", a.value, symbols[expr->op], b.value);
     *condition = and_not_null(w, wanted ? holds : PRINT("!%s", holds), null);
     return WEFT_OK;
 }
@@ -544,6 +753,22 @@ static const char *one_of_numbers(Weaver *w, const Expr *expr, const char *value
     return found;
 }
 
+// Constants are in order (plan/expr_type.c, type_in).
+static const char *one_of_wide(Weaver *w, const Expr *expr, Val a, int n)
+{
+    i64 *words = arena_array(w->arena, i64, 2 * (size_t)n + 1);
+    int  at = 0;
+    if (!n) return "0";
+    for (int i = 1; i < expr->n_args; i++) {
+        const Value *value = &expr->args[i]->value;
+        if (!value->is_null) words[at++] = (i64)(value->i >> 64), words[at++] = (i64)value->i;
+    }
+    const char *table = weave_table(w, "i64", weave_name(w, "constants"), words, 2 * (size_t)n * sizeof *words);
+    const char *found = PRINT("e%d", w->n_temps++);
+    weave_stmt(w, "WIDE_ONE_OF(%s, %s, %s, %s, %s)", found, a.high, a.value, table, weave_param_i64(w, NULL, n));
+    return found;
+}
+
 // True when some constant equals, false when all differ and none is NULL.
 static weft_status truth_of_in(Weaver *w, const Expr *expr, bool wanted, const char **condition)
 {
@@ -553,7 +778,9 @@ static weft_status truth_of_in(Weaver *w, const Expr *expr, bool wanted, const c
     TRY(weave_value(w, expr->args[0], &a));
     a.value = weave_temp(w, a.is_float ? "f64" : "i64", a.value);
     const bool  has_null = n < expr->n_args - 1;
-    const char *any = n <= FEW_CONSTANTS ? one_by_one(w, expr, &a)
+    if (a.high) a.high = weave_temp(w, "i64", a.high);
+    const char *any = a.high             ? one_of_wide(w, expr, a, n)
+                      : n <= FEW_CONSTANTS ? one_by_one(w, expr, &a)
                       : a.is_float       ? one_of_doubles(w, expr, a.value, n)
                                          : one_of_numbers(w, expr, a.value, n);
     *condition = wanted ? and_not_null(w, any, a.null) : has_null ? "0" : and_not_null(w, PRINT("!%s", any), a.null);
@@ -638,6 +865,7 @@ weft_status weave_truth(Weaver *w, const Expr *expr, bool wanted, const char **c
 static Range column_range(void *context, const Expr *column)
 {
     const Var *var = weave_var_of(context, column);
+    if (var && weave_low_var(context, column->column)) return range_of_words(var->range);
     return var ? var->range : range_of_type(column->type);
 }
 
@@ -677,6 +905,7 @@ static Range unite(Range a, Range b)
 typedef struct Choice {                // the variable that branches assign to
     const char *name;
     bool        is_float;
+    bool        is_wide;               // 128 bits: NAME_high beside it
     Dictionary *dict;                  // text: all branches give codes of this
     u32         dict_count;
     Range       range;
@@ -686,7 +915,12 @@ static weft_status assign(Weaver *w, const Expr *expr, Choice *choice)
 {
     Val val;
     if (choice->dict) TRY(weave_text_in(w, expr, choice->dict, choice->dict_count, &val));
-    else TRY(weave_value(w, expr, &val));
+    else if (choice->is_wide) TRY(weave_value(w, expr, &val));
+    else TRY(weave_word(w, expr, &val));
+    if (choice->is_wide) {
+        val = widened(w, val);
+        weave_stmt(w, "%s_high = %s;", choice->name, val.high);
+    }
     weave_stmt(w, "%s = %s;", choice->name, val.value);
     weave_stmt(w, "%s_null = %s;", choice->name, val.null ? val.null : "0");
     val.range.nullable |= val.null != NULL;
@@ -698,9 +932,11 @@ static weft_status open_choice(Weaver *w, const Expr *expr, Choice *choice)
 {
     *choice = (Choice){ .name = PRINT("e%d", w->n_temps++),
                         .is_float = type_is_float(expr->type),
+                        .is_wide = expr->type.kind == TYPE_NUMERIC && !range_is_word(range_of(expr, column_range, w)),
                         .range = { .known = true, .low = 0, .high = -1 } };
     if (expr->type.kind == TYPE_TEXT) TRY(weave_text_dict(w, expr, &choice->dict, &choice->dict_count));
     weave_stmt(w, "%s %s; u8 %s_null;", choice->is_float ? "f64" : "i64", choice->name, choice->name);
+    if (choice->is_wide) weave_stmt(w, "i64 %s_high;", choice->name);
     return WEFT_OK;
 }
 
@@ -711,6 +947,7 @@ static Val close_choice(Weaver *w, const Choice *choice)
                 .range = choice->range,
                 .dict = choice->dict,
                 .dict_count = choice->dict_count };
+    if (choice->is_wide) out.high = PRINT("%s_high", choice->name);
     if (choice->range.nullable) out.null = PRINT("%s_null", choice->name);
     return out;
 }
@@ -754,6 +991,28 @@ static weft_status value_of_coalesce(Weaver *w, const Expr *expr, Val *out)
     return WEFT_OK;
 }
 
+// ---- functions of text (text_map.c) ---------------------------------------------------------------------------------
+
+static weft_status value_of_text_function(Weaver *w, const Expr *call, Val *out)
+{
+    const TextMap *map;
+    Dictionary    *from;
+    u32            from_count;
+    Val            text;
+    TRY(weave_text_map(w, call, &map));
+    TRY(weave_text_dict(w, call->args[0], &from, &from_count));
+    TRY(weave_text_in(w, call->args[0], from, from_count, &text));
+    const char *table = weave_table(w, "i32", weave_name(w, "codes"), map->codes,
+                                    ((size_t)map->from_count + 1) * sizeof *map->codes);
+    const char *old = text.null ? PRINT("(%s ? 0 : %s)", text.null, text.value) : text.value;
+    const char *code = weave_temp(w, "i64", PRINT("(i64)%s[%s]", table, old));
+    *out = (Val){ .value = code, .null = text.null, .dict = map->dict, .dict_count = map->dict_count };
+    out->range = (Range){ .known = true, .low = map->has_null ? -1 : 0, .high = (i128)map->dict_count - 1 };
+    if (map->has_null) out->null = text.null ? PRINT("(%s || %s < 0)", text.null, code) : PRINT("(%s < 0)", code);
+    out->range.nullable = out->null != NULL;
+    return WEFT_OK;
+}
+
 // ---- functions (plan/functions.h) -----------------------------------------------------------------------------------
 
 // What stands for the words of a formula: x, y, k, m, r, and t, which names what its setup declares.
@@ -794,7 +1053,7 @@ static weft_status weave_function_args(Weaver *w, FunctionCall *call)
     for (int i = 0; i < call->expr->n_args; i++) {
         call->ranges[i] = (Range){ 0 };
         if (i >= n) continue;
-        TRY(weave_value(w, call->expr->args[i], &values[i]));
+        TRY(weave_word(w, call->expr->args[i], &values[i]));
         values[i] = named(w, values[i]);
         call->null = either(w, call->null, values[i].null);
         call->ranges[i] = values[i].range;
@@ -866,8 +1125,6 @@ weft_status weave_value(Weaver *w, const Expr *expr, Val *out)
     if (expr->type.kind == TYPE_TEXT && expr->kind == EXPR_CONST) return weave_text_const(w, expr, out);
     switch (expr->kind) {
         case EXPR_CONST:
-            if (expr->type.kind == TYPE_NUMERIC && !fits_word(expr))
-                return fail(w->err, WEFT_OUT_OF_RANGE, expr->at, "%s", overflow_message(expr->type));
             *out = value_of_const(w, expr);
             return WEFT_OK;
         case EXPR_COLUMN: return weave_column(w, expr, out);
@@ -881,6 +1138,8 @@ weft_status weave_value(Weaver *w, const Expr *expr, Val *out)
         case OP_COALESCE: return value_of_coalesce(w, expr, out);
         case OP_CAST: return value_of_cast(w, expr, out);
         default:
+            if (expr_is_high_word(expr) || expr_is_low_word(expr)) return value_of_word(w, expr, out);
+            if (weave_is_text_map(expr)) return value_of_text_function(w, expr, out);
             if (function_of(expr->op)) return value_of_function(w, expr, function_of(expr->op), out);
             return value_of_condition(w, expr, out);
     }

@@ -16,8 +16,14 @@
 
 // ---- where rows come from -------------------------------------------------------------------------------------------
 
+// A column whose values need 128 bits is two here, of a word each, number = high * 2^64 + low with both words signed:
+// the high words have the column's id, the low words this one, which no column of the plan has.  So sources, join tables
+// and what lies between kernels know only words.  Steps and sinks that hand such values on are given both words by name
+// (plan/words.c).
+static inline int weave_low_id(int column) { return -1 - column; }
+
 typedef struct SourceColumn {
-    int         id;                    // which column of the plan this is
+    int         id;                    // which column of the plan this is; below 0: see weave_low_id
     const char *name;
     Type        type;
     Dictionary *dict;                  // text
@@ -181,7 +187,9 @@ typedef struct Check { weft_status status; int at; const char *message; } Check;
 
 typedef enum SlotKind {                // how two workers' accumulators are merged
     SLOT_OUT, SLOT_SEEN, SLOT_ADD, SLOT_MIN, SLOT_MAX, SLOT_MIN_F64, SLOT_MAX_F64,
-    SLOT_WIDE_LOW, SLOT_WIDE_HIGH      // the high word is always the next slot
+    SLOT_WIDE_LOW, SLOT_WIDE_HIGH,     // the high word is always the next slot
+    SLOT_MIN_WIDE, SLOT_MAX_WIDE,      // the high word of an extreme of 128 bits, of which the next slot,
+    SLOT_EXTREME_LOW                   // is the low word
 } SlotKind;
 
 typedef struct StateSlot { SlotKind kind; u8 bytes; u64 init; } StateSlot;       // per group, or per output row
@@ -199,7 +207,8 @@ typedef struct GroupKey {
 } GroupKey;
 
 typedef struct AggState {              // -1: not there
-    int         sum, high;             // value, and the high word of a 128-bit sum
+    int         sum, high;             // value, and the high word of a 128-bit sum or extreme
+    int         upper;                 // sum of numbers of 128 bits: slot of the sum of their upper words, of 128 bits
     int n_parts;  // sum of floats: slots from sum on, part p in multiples of 2^(unit + p * digits); else 0
     int         digits, unit;
     int special;  // sum of floats: counts infinities and NaNs, the slot after it -infinities and NaNs
@@ -261,6 +270,7 @@ typedef struct Woven {
     bool          can_pick;                    // can be handed a list of rows instead of all
     bool          is_empty;                    // proved: no row passes
     bool          has_matches;                 // rows with several matches go round in a loop
+    bool          is_for_cpu;                  // has a word that a GPU does not know (LEAST_WIDE)
     u64           tile_bytes;                  // on the stack of the kernel, per row of a tile, about
     u64 fused_bytes;  // what it adds to a kernel of several queries: less, as that is never handed lists of rows
     double        fan_out;                     // rows that one row can become at most, by joins with many matches

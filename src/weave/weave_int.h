@@ -35,6 +35,7 @@ typedef struct Var {                   // a column of the query, as this kernel 
 
 typedef struct Val {                   // an expression in C: pure text, safe to repeat
     const char *value;                 // i64 or f64
+    const char *high;                  // numbers of 128 bits: i64, and VALUE is the low word; NULL: VALUE is all of it
     const char *null;                  // 1 where NULL; NULL pointer: never
     Range       range;
     bool        is_float;
@@ -48,6 +49,15 @@ typedef struct MergedDict {            // a dictionary made for one expression
     Dictionary *dict;
     u32         count;
 } MergedDict;
+
+typedef struct TextMap {               // a function of text, worked out for every code of its argument
+    const Expr *call;
+    u32         from_count;            // codes of the argument
+    const i32  *codes;                 // by code of the argument: in DICT; -1: NULL
+    Dictionary *dict;
+    u32         dict_count;
+    bool        has_null;
+} TextMap;
 
 typedef struct TextTest {              // a predicate on one text, worked out for every code
     const Expr *test;                  // the predicate
@@ -82,6 +92,8 @@ typedef struct Weaver {
     double          pass;              // share of the rows that is expected to be left by now
     bool           *done;              // by step: written already
     ColumnSet       later;             // columns that more than range tests and bit tables look at
+    int             n_maps;            // functions of text
+    TextMap       **maps;
     int             n_merged;          // dictionaries made for texts that come from several columns or constants
     MergedDict     *merged;
     int             n_tests;           // predicates on texts that were worked out already
@@ -98,6 +110,7 @@ void        names_take(TakenNames *names, const char *name);
 // ---- weave.c
 Var        *weave_var(Weaver *w, int id);
 Var        *weave_var_of(Weaver *w, const Expr *column);
+Var        *weave_low_var(Weaver *w, int id);          // of a column of 128 bits: its low words; NULL: it is no such
 Var *weave_add_value(Weaver *w, int id, const char *name, Type type,
                      const Val *val);       // VAL's texts hold in every later block
 void weave_load(Weaver *w, Var *var);       // declared; the step at hand, or an earlier one, loads it
@@ -140,11 +153,16 @@ weft_status weave_truth(Weaver *w, const Expr *expr, bool wanted,
 weft_status weave_truth_apart(Weaver *w, const Expr *expr, bool wanted, const char **condition,
                               const char **statements);
 weft_status weave_column(Weaver *w, const Expr *expr, Val *out);
+// As a number of 64 bits: a value that has more is an error, 22003.
+weft_status weave_word(Weaver *w, const Expr *expr, Val *out);
 weft_status weave_text_in(Weaver *w, const Expr *expr, Dictionary *dict, u32 dict_count,
                           Val *out);                                           // as a code of DICT; -1: not there
 FloatRange  weave_float_range(Weaver *w, const Expr *expr);                    // what is proved of a float's values
 
 // ---- dictionary.c
+bool weave_is_text_map(const Expr *expr);                                               // a function of text
+weft_status text_map_make(Weaver *w, const Expr *call, const Dictionary *from, u32 from_count, TextMap *map);
+weft_status weave_text_map(Weaver *w, const Expr *call, const TextMap **out);           // 0A000: not of constants
 bool weave_is_text_test(const Expr *expr);  // a comparison, LIKE or IN of one text with constants
 weft_status weave_text_test(Weaver *w, const Expr *expr, TextTest *out);
 weft_status weave_text_dict(Weaver *w, const Expr *expr, Dictionary **dict, u32 *dict_count);  // what its codes mean

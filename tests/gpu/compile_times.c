@@ -62,7 +62,7 @@ static double cpu_ms(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-// As the device begins with, about (cuda_kernel.c).
+// As the device begins with, about (gpu_kernel.c).
 static const char *items_of(const char *text) { return strstr(text, "GROUP(") ? "-DITEMS=2" : "-DITEMS=8"; }
 
 static void read_kernel(const char *path)

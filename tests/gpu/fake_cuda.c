@@ -677,11 +677,15 @@ static int own_number(const char *variable, int standard)
 }
 
 static int n_gpus(void) { return own_number("WEFT_FAKE_CUDA_GPUS", 2); }
+enum { SM_REGISTERS = 65536, SM_PARTITIONS = 4 };
+
 static int capability(void) { return own_number("WEFT_FAKE_CUDA_CAPABILITY", 90); }
 
 // As Turing (7.5), Ada (8.9) and Hopper have it.
 static int threads_per_sm(void) { return capability() < 80 ? 1024 : capability() == 89 ? 1536 : 2048; }
 static int shared_per_sm(void) { return (capability() < 80 ? 64 : capability() == 89 ? 100 : 228) << 10; }
+static int blocks_per_sm(void) { return capability() < 80 ? 16 : capability() == 89 ? 24 : 32; }
+static int shared_reserved(void) { return capability() < 80 ? 0 : 1024; }
 static int shared_per_block(void) { return capability() < 80 ? 64 << 10 : shared_per_sm() - 1024; }
 
 DEFINE(cuDeviceGetCount, (int *count)) { *count = n_gpus(); return 0; }
@@ -710,6 +714,12 @@ DEFINE(cuDeviceGetAttribute, (int *value, int attribute, CuDevice device))
         case CU_DEVICE_THREADS_PER_MULTIPROCESSOR: *value = threads_per_sm(); break;
         case CU_DEVICE_SHARED_PER_BLOCK_OPTIN: *value = shared_per_block(); break;
         case CU_DEVICE_SHARED_PER_MULTIPROCESSOR: *value = shared_per_sm(); break;
+        case CU_DEVICE_WARP_SIZE: *value = 32; break;
+        case CU_DEVICE_THREADS_PER_BLOCK: *value = 1024; break;
+        case CU_DEVICE_BLOCKS_PER_MULTIPROCESSOR: *value = blocks_per_sm(); break;
+        case CU_DEVICE_REGISTERS_PER_BLOCK:
+        case CU_DEVICE_REGISTERS_PER_MULTIPROCESSOR: *value = SM_REGISTERS; break;
+        case CU_DEVICE_SHARED_RESERVED_PER_BLOCK: *value = shared_reserved(); break;
         case CU_DEVICE_L2_BYTES: *value = 1 << 20; break;
         case CU_DEVICE_MEMORY_CLOCK_KHZ: *value = 1000000; break;
         case CU_DEVICE_MEMORY_BUS_BITS: *value = 4096; break;
@@ -858,13 +868,25 @@ DEFINE(cuModuleGetFunction, (CuFunction *function, CuModule module, const char *
     LEAVE(!*own || strcmp(name, own) == 0 ? 0 : 500);
 }
 
+// By NVIDIA's occupancy calculator: registers are given to warps in units of 256, in the partition that a warp lives
+// in; shared memory to blocks in units of 128 bytes, 256 before 8.0.
+static int warp_registers(const Module *module) { return (module->n_registers * 32 + 255) / 256 * 256; }
+
+static int warps_by_registers(const Module *module)
+{
+    return SM_REGISTERS / SM_PARTITIONS / warp_registers(module) * SM_PARTITIONS;
+}
+
+static int threads_most(const Module *module) { return MIN_OF(32 * warps_by_registers(module), 1024); }
+
 DEFINE(cuFuncGetAttribute, (int *value, int attribute, CuFunction function))
 {
     ENTER("cuFuncGetAttribute");
     const Module *module = (const Module *)function;
-    *value = attribute == CU_FUNC_REGISTERS     ? module->n_registers
-             : attribute == CU_FUNC_LOCAL_BYTES ? module->n_spilled
-                                                : 0;
+    *value = attribute == CU_FUNC_REGISTERS               ? module->n_registers
+             : attribute == CU_FUNC_LOCAL_BYTES           ? module->n_spilled
+             : attribute == CU_FUNC_MAX_THREADS_PER_BLOCK ? threads_most(module)
+                                                          : 0;
     LEAVE(0);
 }
 
@@ -879,9 +901,13 @@ DEFINE(cuOccupancyMaxActiveBlocksPerMultiprocessor,
        (int *blocks, CuFunction function, int threads, size_t dynamic_shared))
 {
     ENTER("cuOccupancyMaxActiveBlocksPerMultiprocessor");
-    const int by_registers = 65536 / (threads * ((((const Module *)function)->n_registers + 7) / 8 * 8));
-    const size_t shared = dynamic_shared + (capability() < 80 ? 256 : 1024);
-    *blocks = (int)MIN_OF((size_t)MIN_OF(threads_per_sm() / threads, by_registers), (size_t)shared_per_sm() / shared);
+    const Module *module = (const Module *)function;
+    const int     warps = (threads + 31) / 32;
+    const size_t  unit = capability() < 80 ? 256 : 128,
+                  shared = (dynamic_shared + (size_t)shared_reserved() + unit - 1) / unit * unit;
+    *blocks = MIN_OF(MIN_OF(blocks_per_sm(), threads_per_sm() / 32 / warps), warps_by_registers(module) / warps);
+    if (shared) *blocks = (int)MIN_OF((size_t)*blocks, (size_t)shared_per_sm() / shared);
+    if (threads > 1024 || dynamic_shared > (size_t)shared_per_block()) *blocks = 0;
     LEAVE(0);
 }
 

@@ -3,12 +3,14 @@
 # (tcc_in_library.c says how).
 
 fake_cuda := $(BUILD)/gpu/libfake_cuda.so
+# One for the lab, which runs CUDA C as it is (fake_lab_cuda.c).
+fake_lab_cuda := $(BUILD)/gpu/libfake_lab_cuda.so
 fake_cuda_tests := $(addprefix $(BUILD)/gpu/,faults ready pins riders fused cubed sieved fetched ahead args closed \
     ended results crowded tight told order busy door turns lost beside pool counted peak measured compile_times \
-    own_texts tables kept)
+    own_texts tables kept scheduled occupancy lab)
 
 .PHONY: fake-cuda
-fake-cuda: $(fake_cuda) $(fake_cuda_tests) ## build a driver for tests without a GPU, and these tests
+fake-cuda: $(fake_cuda) $(fake_lab_cuda) $(fake_cuda_tests) ## build a driver for tests without a GPU, and these tests
 	@:
 
 fake_cuda_objects := $(BUILD)/obj/tests/gpu/fake_cuda.o $(tcc_in_library)
@@ -17,6 +19,14 @@ $(fake_cuda): $(fake_cuda_objects) $(internals)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared $(shared_ldflags) $(fake_cuda_objects) $(internals) $(ALL_LIBS) -o $@
+
+fake_lab_objects := $(BUILD)/obj/tests/gpu/fake_lab_cuda.o $(BUILD)/obj/tests/gpu/fake_lab_stubs.o
+
+$(fake_lab_cuda): $(fake_lab_objects) $(internals)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,--exclude-libs,ALL -Wl,-Bsymbolic $(fake_lab_objects) $(internals) $(ALL_LIBS) \
+	    -o $@
 
 # Each file says at its top what it tests.
 $(fake_cuda_tests): $(BUILD)/gpu/%: $(BUILD)/obj/tests/gpu/%.o $(internals)

@@ -12,7 +12,7 @@
 //   conditions of FULL    that have no equality: PostgreSQL refuses them, so most have one
 //
 // Half of the queries are one SELECT over tables.  The others nest up to three levels: derived tables, VALUES, WITH,
-// set operations and subqueries, with outer joins, DISTINCT ON, FILTER and DISTINCT in aggregates.
+// set operations and subqueries, with outer joins, DISTINCT ON, FILTER and DISTINCT in aggregates, window functions.
 
 #define _GNU_SOURCE
 #include "query_int.h"
@@ -137,12 +137,33 @@ static bool is_outer(JoinKind kind)
     return kind == JOIN_LEFT || kind == JOIN_RIGHT || kind == JOIN_FULL;
 }
 
+static bool names_column(const Term *term)
+{
+    bool is_there = term->refs != 0;
+    for (int i = 0; i < term->n_args; i++)
+        is_there |= names_column(term->args[i]);
+    return is_there;
+}
+
+// SQLite 3.40 tests ON conditions of an inner join that name no column too late where a RIGHT or FULL JOIN follows: of
+// "t join t on false full join u on true" it gives no row of u.
+static bool has_inner_on_without_columns(const RandomQuery *query, int n_refs)
+{
+    for (int ref = 0; ref < n_refs; ref++)
+        for (int i = 0; query->from[ref].join == JOIN_INNER && i < query->from[ref].n_on; i++)
+            if (!names_column(query->from[ref].on[i]))
+                return true;
+    return false;
+}
+
 // Conditions of a comma or CROSS JOIN are in WHERE.
 static void draw_join(Scope *s, RandomQuery *query, int ref, bool is_loose)
 {
     int first_new = s->n_leaves;
     add_columns(s, query, ref);
     Source *source = &query->from[ref];
+    if ((source->join == JOIN_RIGHT || source->join == JOIN_FULL) && has_inner_on_without_columns(query, ref))
+        source->join = JOIN_LEFT;
     bool has_on = source->join != JOIN_COMMA && source->join != JOIN_CROSS;
     Term **list = has_on ? source->on : query->where;
     int *n = has_on ? &source->n_on : &query->n_where;
@@ -275,6 +296,18 @@ static void draw_shaped_items(Scope *s, RandomQuery *query, const Shape *shape)
         query->items[query->n_items++] = draw_shaped(s, shape->kinds[i], rng_between(s->rng, 0, 2));
 }
 
+// One more item, or several.  Not where a set operation counts them.
+static void draw_windows(Scope *s, RandomQuery *query, const Shape *shape)
+{
+    if (shape || !s->has_all || s->n_leaves == 0 || !rng_chance(s->rng, 25))
+        return;
+    for (int n = rng_between(s->rng, 1, 3); n > 0 && query->n_items < MAX_ITEMS; n--) {
+        Term *window = draw_window(s);
+        if (window->is_exact || !query->is_distinct)
+            query->items[query->n_items++] = window;
+    }
+}
+
 static void draw_grouped(Scope *rows, RandomQuery *query, const Shape *shape)
 {
     query->is_grouped = true;
@@ -288,6 +321,7 @@ static void draw_grouped(Scope *rows, RandomQuery *query, const Shape *shape)
         Kind kind = groups.leaves[rng_below(rows->rng, groups.n_leaves)]->kind;
         query->items[query->n_items++] = draw_kind(&groups, kind, 2);
     }
+    draw_windows(&groups, query, shape);
     if (rng_chance(rows->rng, 20) && (query->n_keys > 0 || !shape))
         query->having = draw_boolean(&groups, 2);
     query->is_distinct = rng_chance(rows->rng, 3);
@@ -313,6 +347,7 @@ static void draw_plain(Scope *s, RandomQuery *query, const Shape *shape)
             is_leaf ? leaf : draw_kind(s, (Kind)rng_below(s->rng, KIND_BOOLEAN + 1), rng_between(s->rng, 1, 3));
     }
     s->needs_exact = false;
+    draw_windows(s, query, shape);
     draw_order_terms(s, query);
 }
 

@@ -63,6 +63,10 @@ Kind  kind_to_compare(Scope *s);                                  // one that ha
 Term *draw_aggregate(Scope *s);
 Term *draw_aggregate_of(Scope *s, Kind kind);                     // NULL: there is none that gives this kind
 
+// ---- windows.c ----------------------------------------------------------------------------------------------------
+
+Term *draw_window(Scope *s);                                      // over the rows, or groups, in scope
+
 // ---- subqueries.c -------------------------------------------------------------------------------------------------
 
 // True now and then, and never where nothing more may be nested.

@@ -7,7 +7,8 @@ peer_programs := $(BUILD)/peer/random $(BUILD)/peer/compare
 .PHONY: peer-programs
 peer-programs: $(peer_programs)
 
-$(BUILD)/peer/random: $(patsubst %,$(BUILD)/obj/tests/peer/%.o,random cut query query_text subqueries aggregates expressions terms data)
+$(BUILD)/peer/random: $(patsubst %,$(BUILD)/obj/tests/peer/%.o,random cut query query_text \
+    subqueries windows aggregates expressions terms data)
 $(BUILD)/peer/compare: $(BUILD)/obj/tests/peer/compare.o
 
 $(peer_programs): $(peer_objects) $(internals)

@@ -117,6 +117,7 @@ typedef struct PlanCheck {
     const Plan *plan;
     Arena      *arena;
     bool       *is_made;               // by column id
+    ColumnSet   outer;                 // of the left sides around: what a right side may name, too
     int         n_shared;              // what may be used: subplans before this one
     const char *fault;
 } PlanCheck;
@@ -131,7 +132,7 @@ static inline void check_expr(PlanCheck *check, const Expr *expr, const ColumnSe
     const Plan *plan = check->plan;
     check_that(check, expr->depth <= expr_depth_limit(), "depth is limited");
     if (expr->kind == EXPR_COLUMN)
-        check_that(check, columns_has(columns, expr->column) &&
+        check_that(check, (columns_has(columns, expr->column) || columns_has(&check->outer, expr->column)) &&
                           type_equal(expr->type, plan->columns[expr->column].type), "a column is there, with its type");
     if (expr->kind == EXPR_PARAM)
         check_that(check, expr->param < plan->n_params && type_equal(expr->type, plan->params[expr->param].type),
@@ -230,7 +231,14 @@ static inline void check_node(PlanCheck *check, const Node *node)
 {
     ColumnSet columns = { 0 };
     for (int i = 0; i < node->n_inputs; i++) {
+        const ColumnSet outer = check->outer;
+        if (i == 1 && check->plan->is_correlated) {
+            check->outer = (ColumnSet){ 0 };
+            columns_add_all(check->arena, &check->outer, &outer);
+            columns_add_all(check->arena, &check->outer, &columns);
+        }
         check_node(check, node->inputs[i]);
+        check->outer = outer;
         node_columns(check->arena, node->inputs[i], &columns);
     }
     switch (node->kind) {

@@ -72,6 +72,7 @@ static inline const Table *fake_table(const char *name, u64 n_rows, const char *
         snapshot->distincts[table->n_columns] = MAX_OF(1,
                                                        MIN_OF((double)(stored->max - stored->min + 1), (double)n_rows));
     }
+    table->n_stored = table->n_columns;
     return table;
 }
 
@@ -435,6 +436,8 @@ typedef struct Scope { const int *out; int n_out; const Value *row; } Scope;
 typedef struct Interpreter {
     const Plan *plan;
     Scope       scopes[2];
+    Scope       outer[16];             // left rows of the dependent joins around, the innermost last
+    int         n_outer;
     bool        has_failed;            // too many rows, or an error
     bool        checks_ranges;         // of every column that comes out of every node
 } Interpreter;
@@ -466,6 +469,12 @@ static inline void interpret_leaf(void *context, const Expr *leaf, Value *value)
         for (int c = 0; c < in->scopes[s].n_out; c++)
             if (in->scopes[s].out[c] == leaf->column) {
                 *value = in->scopes[s].row[c];
+                return;
+            }
+    for (int s = in->n_outer - 1; s >= 0; s--)
+        for (int c = 0; c < in->outer[s].n_out; c++)
+            if (in->outer[s].out[c] == leaf->column) {
+                *value = in->outer[s].row[c];
                 return;
             }
     CHECK_FAIL("column %d (%s) is not there", leaf->column, in->plan->columns[leaf->column].name);
@@ -586,14 +595,39 @@ static inline Value *marked_row(Interpreter *in, const Node *node, const Value *
     return row;
 }
 
+// The right side names columns of the left one.
+static inline bool is_dependent_join(const Node *node)
+{
+    ColumnSet free_columns = { 0 }, left = { 0 };
+    plan_free_columns(arena, node->inputs[1], &free_columns);
+    node_columns(arena, node->inputs[0], &left);
+    return columns_meet(&free_columns, &left);
+}
+
+static inline Rows interpret_for(Interpreter *in, const Node *node, Scope outer)
+{
+    CHECK(in->n_outer < COUNT_OF(in->outer));
+    in->outer[in->n_outer++] = outer;
+    const Rows rows = interpret(in, node);
+    in->n_outer--;
+    return rows;
+}
+
 static inline void interpret_join(Interpreter *in, const Node *node, Rows *rows)
 {
-    const Rows     left = interpret(in, node->inputs[0]), right = interpret(in, node->inputs[1]);
+    const bool     is_dependent = is_dependent_join(node);
+    const Rows     left = interpret(in, node->inputs[0]);
+    Rows           right = { 0 };
     const JoinKind kind = node->join;
+    if (!is_dependent) right = interpret(in, node->inputs[1]);
     const bool     gives_pairs = kind != JOIN_SEMI && kind != JOIN_ANTI && kind != JOIN_MARK;
     bool          *is_met = arena_array(arena, bool, right.n + 1);
     for (int l = 0; l < left.n && !in->has_failed; l++) {
         int n_matches = 0;
+        if (is_dependent) {
+            right = interpret_for(in, node->inputs[1], scope_of(&left, left.rows[l]));
+            is_met = arena_array(arena, bool, right.n + 1);
+        }
         for (int r = 0; r < right.n && !in->has_failed; r++) {
             in->scopes[0] = scope_of(&left, left.rows[l]), in->scopes[1] = scope_of(&right, right.rows[r]);
             if (!keys_match(in, node)) continue;
@@ -740,7 +774,7 @@ static inline int order_rows(const Value *a, const Value *b, const SortContext *
 static inline void interpret_sort(Interpreter *in, const Node *node, Rows *rows)
 {
     const Rows  input = interpret(in, node->inputs[0]);
-    int         places[32];
+    int        *places = arena_array(arena, int, node->n_sort + 1);
     SortContext context = { node, places, node->n_sort };
     for (int k = 0; k < node->n_sort; k++) {
         for (places[k] = 0; places[k] < input.n_out && input.out[places[k]] != node->sort[k].column;) places[k]++;
@@ -752,9 +786,13 @@ static inline void interpret_sort(Interpreter *in, const Node *node, Rows *rows)
             input.rows[i] = input.rows[i - 1], input.rows[i - 1] = swap;
         }
     context.n = node->n_distinct_on;
-    for (int r = 0; r < input.n; r++)
-        if (!node->n_distinct_on || r == 0 || order_rows(input.rows[r - 1], input.rows[r], &context) != 0)
+    i64 n_run = 0;
+    for (int r = 0; r < input.n; r++, n_run++) {
+        if (r == 0 || order_rows(input.rows[r - 1], input.rows[r], &context) != 0) n_run = 0;
+        const i64 place = n_run - node->run_skipped;
+        if (!node->n_distinct_on || (place >= 0 && place <= node->run_more))
             add_row(in, rows, row_to(in, &input, input.rows[r], node));
+    }
 }
 
 static inline void interpret_rows(Interpreter *in, const Node *node, Rows *rows)

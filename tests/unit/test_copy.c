@@ -898,3 +898,16 @@ TEST(copy_survives_every_fault)
     }
     text_free(&text);
 }
+
+TEST(copy_keeps_to_the_length_of_a_column)
+{
+    const ColumnDef three[] = { { "word", type_text(3), false } };
+    Fixture fixture = make_fixture(2);
+    open_store(&fixture, three, 1);
+    CHECK_OK(copy_text(&fixture, "abc\n\xC3\xA4\xC3\xB6\xC3\xBC\nab    \nabc  \n\n", text_options()), fixture.err);
+    CHECK_STR(table_text(&fixture), "abc;\xC3\xA4\xC3\xB6\xC3\xBC;ab ;abc;;");
+    CHECK_STATUS(copy_text(&fixture, "abc\nabcd\n", text_options()), WEFT_TEXT_TOO_LONG);
+    CHECK(strstr(fixture.err.message, "line 2"));
+    CHECK_STATUS(copy_text(&fixture, "ab  c\n", text_options()), WEFT_TEXT_TOO_LONG);
+    close_fixture(&fixture);
+}

@@ -98,6 +98,32 @@ static void check_ranks(const Dictionary *dict, const u32 *ranks, u32 count)
     free(by_rank);
 }
 
+// Texts of two bytes, one of which is 0, that begin alike: ends inside of a group of eight bytes, and beyond it.
+TEST(ranks_of_texts_that_begin_alike)
+{
+    Dictionary *dict = dict_new();
+    char text[400];
+    u32 random = 1, code;
+    Error err;
+    memset(text, 'x', sizeof(text));
+    for (int i = 0; i < 20000; i++) {
+        random = random * 1664525u + 1013904223u;
+        size_t shared = i % 4 == 0 ? 0 : i % 4 == 1 ? 8 : i % 4 == 2 ? 251 : 300;
+        size_t length = shared + (random >> 8) % 21;
+        for (size_t at = shared; at < length; at++) {
+            random = random * 1664525u + 1013904223u;
+            text[at] = (random >> 20 & 3) == 0 ? 'x' : '\0';
+        }
+        error_clear(&err);
+        CHECK_OK(dict_intern(dict, text, length, &code, &err), err);
+        memset(text, 'x', sizeof(text));
+    }
+    const u32 *ranks = dict_ranks(dict, dict_count(dict));
+    check_ranks(dict, ranks, dict_count(dict));
+    dict_ranks_release(dict, ranks);
+    dict_release(dict);
+}
+
 TEST(ranks_follow_the_bytes_and_are_kept)
 {
     Dictionary *dict = dict_new();

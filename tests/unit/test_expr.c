@@ -164,14 +164,14 @@ TEST(numbers_are_typed_by_their_digits)
     CHECK_STR(shown(number("-2147483648")), "-2147483648 integer");
     CHECK_STR(shown(number("9223372036854775807")), "9223372036854775807 bigint");
     CHECK_STR(shown(number("-9223372036854775808")), "-9223372036854775808 bigint");
-    CHECK_STR(shown(number("9223372036854775808")), "9.223372036854776e+18 double precision");
+    CHECK_STR(shown(number("9223372036854775808")), "9223372036854775808 numeric");
     CHECK_STR(shown(number("1.50")), "1.50 decimal(3,2)");
     CHECK_STR(shown(number(".5")), "0.5 decimal(1,1)");
     CHECK_STR(shown(number("5.")), "5 decimal(1,0)");
     CHECK_STR(shown(number("0.000")), "0.000 decimal(3,3)");
     CHECK_STR(shown(number("00012.5")), "12.5 decimal(3,1)");
     CHECK_STR(shown(number("123456789012345.678")), "123456789012345.678 decimal(18,3)");
-    CHECK_STR(shown(number("1234567890123456.789")), "1.2345678901234568e+15 double precision");
+    CHECK_STR(shown(number("1234567890123456.789")), "1234567890123456.789 numeric");
     CHECK_STR(shown(number("1e3")), "1000 double precision");
     CHECK_STR(shown(number("00000000000000000000000000000000000000000000000000007")), "7 integer");
     CHECK_STR(shown(number("1e999")), "22003 \"1e999\" is out of range for type double precision");

@@ -72,6 +72,30 @@ static const KernelNeeds synthetic[] = {
     { 8, 24576, 0 }, { 16, 12288, 0 }, { 24, 6144, 0 }, { 32, 4608, 0 }, { 40, 1536, 0 },
 };
 
+TEST(what_sums_prove_needs_no_linear_program)
+{
+    const GpuLimits limits = card("Tesla K40");
+    LaunchKernel kernels[65];
+    Arena *arena = arena_new(NULL, "test");
+    for (int i = 0; i < 33; i++)                            // half of the warps each: two in a batch
+        kernels[i] = (LaunchKernel){ { .registers = 16 }, (i64)limits.n_multiprocessors * 32 * 32 };
+    BatchPlan plan = plan_of(arena, &limits, library(), kernels, 33);
+    check_plan(&limits, kernels, 33, &plan);
+    CHECK_INT(plan.n_batches, 17);
+    CHECK_INT(plan.n_patterns, 0);
+    CHECK_INT(plan.is_bound_known, library() != NULL);
+    CHECK(!library() || plan.bound == 17);
+    for (int i = 0; i < 65; i++)                            // 16 blocks on one multiprocessor, 32 on a pair
+        kernels[i] = (LaunchKernel){ { .registers = 16 }, (i64)(limits.n_multiprocessors - 1) * 32 };
+    plan = plan_of(arena, &limits, library(), kernels, 65);
+    check_plan(&limits, kernels, 65, &plan);
+    CHECK_INT(plan.group, 2);
+    CHECK_INT(plan.n_batches, 3);
+    CHECK_INT(plan.n_patterns, 0);
+    CHECK(!library() || plan.bound == 3);
+    arena_free(arena);
+}
+
 TEST(what_fits_at_once_is_one_batch)
 {
     const GpuLimits limits = card("GTX TITAN X (Maxwell)");

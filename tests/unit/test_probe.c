@@ -423,8 +423,8 @@ static weft_status run_job(const WeaveJob *job, Woven *woven, JitMode mode, Laun
                         .stop = &stop };
     if (device->scan) {
         weft_status status = device->scan(device, launch, &err);
-        if (launch->refused[0])
-            CHECK_FAIL("refused: %s\n%s", launch->refused, woven->text);
+        if (launch->out.refused[0])
+            CHECK_FAIL("refused: %s\n%s", launch->out.refused, woven->text);
         return status;
     }
     if (jit_get(jit, woven->text, woven->name, mode, &launch->code, &notice, &err) != WEFT_OK || notice)
@@ -438,16 +438,16 @@ static weft_status run_job(const WeaveJob *job, Woven *woven, JitMode mode, Laun
 static i64 cell_of(const Launch *launch, int output, u64 r)
 {
     const OutColumn *out = &launch->woven->outputs[output];
-    if (out->null >= 0 && ((const u8 *)launch->rows.columns[out->null])[r])
+    if (out->null >= 0 && ((const u8 *)launch->out.rows.columns[out->null])[r])
         return NO_VALUE;
-    return out->is_float ? (i64)(((const double *)launch->rows.columns[out->value])[r] * 2)
-                         : ((const i64 *)launch->rows.columns[out->value])[r];
+    return out->is_float ? (i64)(((const double *)launch->out.rows.columns[out->value])[r] * 2)
+                         : ((const i64 *)launch->out.rows.columns[out->value])[r];
 }
 
 static Answer rows_of(const Launch *launch, int n_outputs)
 {
     Answer answer = { 0 };
-    for (u64 r = 0; r < launch->rows.n_rows; r++) {
+    for (u64 r = 0; r < launch->out.rows.n_rows; r++) {
         Row *row = LIST_PUSH(arena, answer.rows, answer.n_rows);
         for (int o = 0; o < n_outputs; o++)
             row->cells[o] = cell_of(launch, o, r);
@@ -461,13 +461,13 @@ static Answer groups_of(const Launch *launch)
     const Woven    *woven = launch->woven;
     const GroupKey *key = &woven->group_keys[0];
     Answer          answer = { 0 };
-    for (u64 g = 0; g < launch->groups.n_groups; g++) {
-        const u64 code = woven->group_kind == GROUP_ARRAY ? g : launch->groups.keys[g];
-        const i64 n = ((const i64 *)launch->groups.state[woven->aggs[0].count])[g];
+    for (u64 g = 0; g < launch->out.groups.n_groups; g++) {
+        const u64 code = woven->group_kind == GROUP_ARRAY ? g : launch->out.groups.keys[g];
+        const i64 n = ((const i64 *)launch->out.groups.state[woven->aggs[0].count])[g];
         if (n)
             *LIST_PUSH(arena, answer.rows, answer.n_rows) =
                 (Row){ { key->nullable && code == key->null_code ? NO_VALUE : key->base + (i64)code, n,
-                         ((const i64 *)launch->groups.state[woven->aggs[1].sum])[g] } };
+                         ((const i64 *)launch->out.groups.state[woven->aggs[1].sum])[g] } };
     }
     return answer;
 }
@@ -615,7 +615,7 @@ TEST(a_named_text_keeps_its_dictionary)
         CHECK_STR(dict_get(woven->outputs[1].dict, (u32)cell_of(&launch, 1, r)).bytes, texts[rows->k2[id]]);
         r++;
     }
-    CHECK_INT(r, launch.rows.n_rows);
+    CHECK_INT(r, launch.out.rows.n_rows);
     device->free_launch(device, &launch);
     end();
     dict_release(dict);

@@ -1,4 +1,5 @@
-// test_session.c - what a program does with a session: parameters, one query at a time, descriptors for COPY, temporary tables.
+// test_session.c - what a program does with a session: parameters, one query at a time, descriptors for COPY,
+// temporary tables.
 
 #define _GNU_SOURCE                                         // memfd_create
 

@@ -25,7 +25,7 @@ static Sketch sketch_of(Type type, const ColumnInput *input, u32 n_rows)
 {
     Dictionary *dict = type.kind == TYPE_TEXT ? dict_new() : NULL;
     const Column column = { .name = "x", .type = type, .dict = dict };
-    const Table table = { .name = "t", .n_columns = 1, .columns = &column };
+    const Table table = { .name = "t", .n_columns = 1, .n_stored = 1, .columns = &column };
     StoredChunk *chunk;
     Sketch sketch;
     error_clear(&err);
@@ -232,7 +232,7 @@ TEST(several_threads_make_the_same_sketches)
         values[i] = numbers(5, (u64)i, N_ROWS);
         inputs[i] = (ColumnInput){ .i = values[i] };
     }
-    const Table table = { .name = "t", .n_columns = N_SETS, .columns = columns };
+    const Table table = { .name = "t", .n_columns = N_SETS, .n_stored = N_SETS, .columns = columns };
     StoredChunk *chunks[2];
     for (int k = 0; k < 2; k++) {
         CHECK_OK(chunk_encode(NULL, &table, inputs, N_ROWS, &chunks[k], &err), err);

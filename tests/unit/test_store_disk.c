@@ -324,6 +324,79 @@ TEST(opening_and_peeking_read_no_column)
     store_close(store);
 }
 
+static void dict_file_of(const char *path, char file[2048])
+{
+    Arena *arena = arena_new(NULL, "test");
+    char **names;
+    int n_names;
+    file[0] = '\0';
+    CHECK_OK(dir_list(arena, path, &names, &n_names, &err), err);
+    for (int i = 0; i < n_names; i++)
+        if (strstr(names[i], ".dict"))
+            snprintf(file, 2048, "%s/%s", path, names[i]);
+    CHECK(file[0] != '\0');
+    arena_free(arena);
+}
+
+TEST(texts_are_read_when_they_are_first_needed)
+{
+    const char *path = fresh_path();
+    const Table *table;
+    char file[2048];
+    u32 code = 99;
+    make_text_database(path);
+    dict_file_of(path, file);
+    Store *store = open_store(path);
+    CHECK_OK(store_peek_table(store, "t", &table, &err), err);
+    Dictionary *dict = table->columns[0].dict;
+    CHECK(!dict_is_loaded(dict));
+    CHECK_INT(dict_count(dict), 5);
+    CHECK(remove(file) == 0);                               // it is mapped: its name does not matter any more
+    CHECK_OK(dict_load(dict, &err), err);
+    CHECK(dict_is_loaded(dict));
+    CHECK_STR(dict_get(dict, 4).bytes, "word 4");
+    for (int i = 0; i < 40; i++) {                          // without an index at first, then with one
+        CHECK(dict_find(dict, "word 3", 6, &code));
+        CHECK_INT(code, 3);
+        CHECK(!dict_find(dict, "word", 4, &code));
+    }
+    CHECK_OK(dict_intern(dict, "word 2", 6, &code, &err), err);
+    CHECK_INT(code, 2);
+    CHECK_OK(dict_intern(dict, "new", 3, &code, &err), err);
+    CHECK_INT(code, 5);
+    table_release(table);
+    store_close(store);
+}
+
+TEST(a_damaged_dictionary_is_found_when_its_texts_are_needed)
+{
+    const char *path = fresh_path();
+    const Table *table;
+    char file[2048];
+    make_text_database(path);
+    dict_file_of(path, file);
+    Text bytes = { 0 };
+    CHECK_OK(file_read_all(file, &bytes, &err), err);
+    bytes.bytes[bytes.length - 1] = (char)(bytes.bytes[bytes.length - 1] ^ 1);
+    write_bytes(file, bytes.bytes, bytes.length);
+    text_free(&bytes);
+    Store *store = open_store(path);
+    CHECK_OK(store_peek_table(store, "t", &table, &err), err);
+    for (int i = 0; i < 2; i++) {                           // each time anew
+        error_clear(&err);
+        CHECK_STATUS(dict_load(table->columns[0].dict, &err), WEFT_CORRUPT);
+        CHECK_HAS(err.message, ".dict");
+    }
+    table_release(table);
+    Append *append;
+    error_clear(&err);
+    CHECK_STATUS(append_begin(store, "t", &append, &err), WEFT_CORRUPT);
+    CHECK(store_table(store, "t") == NULL);
+    error_clear(&err);
+    CHECK_OK(store_drop_table(store, "t", &err), err);
+    store_close(store);
+}
+
 TEST(a_longer_dictionary_file_is_cut)
 {
     const char *path = fresh_path();

@@ -1,0 +1,16 @@
+// wide.c - the functions of wide_text.h for the host: code by tcc calls them.
+
+#include "base/base.h"
+#include "base/wide_text.h"
+
+int wide_multiply(i64 a_high, i64 a_low, i64 b_high, i64 b_low, i64 *high, i64 *low)
+{
+    return wide_multiply_(a_high, a_low, b_high, b_low, high, low);
+}
+
+void wide_divide(i64 a_high, i64 a_low, i64 b_high, i64 b_low, int is_rest, i64 *high, i64 *low)
+{
+    wide_divide_(a_high, a_low, b_high, b_low, is_rest, high, low);
+}
+
+double wide_to_f64(i64 high, i64 low) { return wide_to_f64_(high, low); }

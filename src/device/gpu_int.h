@@ -1,0 +1,455 @@
+// gpu_int.h - shared by the files of a GPU, whoever made it.
+//
+//     gpu.c          a GPU used: pool of memory, streams, scans
+//     gpu_context.c  its driver asked: errors, the context, waiting; losing it
+//     gpu_kernel.c   code for it, and the shape of a launch
+//     gpu_ready.c    kernels compiled in the background
+//     gpu_launch.c   what one launch needs in device memory, and what it leaves
+//     gpu_table.c    join tables and chunks made of the rows that a launch left in device memory
+//     gpu_scan.c     the dispatcher: runs of chunks through the kernels of all riders
+//     gpu_schedule.c shapes of launches, their order and streams (with gpu_plan.c, which asks src/model)
+//     gpu_copy.c     the columns of a run copied to the device
+//     gpu_pin.c      host memory pinned in place
+//     gpu_figures.c  running launches and scanned tables
+//     frames.c       the allocation of the pool
+//
+// Drivers are asked through gpu_driver.h; what else is a vendor's own is a GpuVendor (cuda.c).
+
+#ifndef WEFT_GPU_INT_H
+#define WEFT_GPU_INT_H
+
+#include "device/device.h"
+#include "device/frames.h"
+#include "device/gpu_driver.h"
+#include "model/model.h"
+
+enum {
+    N_STREAMS = 32,                    // shared by launches
+    N_SMALL_STREAMS = N_STREAMS / 2,   // the first of them: for small scans
+    N_PLAIN_STREAMS = 8,               // of the small ones, and of the others, that the plain schedule uses
+    N_COPY_STREAMS = 2,
+    N_RUNS = 6,                        // runs of chunks in flight
+    N_STAGES = 32,                     // pinned frames through which the host's memory goes
+    PARTS_MAX = 4096,                  // chunks of one launch
+    EXPECTED_MOST = 16,                // tables that queries are expected for
+    N_COMPILERS = 4,                   // threads that compile in the background, at most
+    N_PINNED_SLOTS = 64,                      // a bit each
+    N_FITS = 8,                        // shapes that a kernel remembers
+    N_EVENTS = 64,                     // created when the device is opened
+    N_EVENTS_KEPT = 1024,              // kept at most for later launches
+    CALL_TRIES = 3,                    // of a call that must not fail
+};
+
+_Static_assert(N_STREAMS <= 32, "RunSlot.streams has a bit for each");
+_Static_assert(N_PINNED_SLOTS == 64, "Gpu.pinned_taken has a bit for each");
+
+#define SHARED_LIMIT ((u64)96 << 10)   // of Gpu.shared_most: that of the largest multiprocessors so far, with 228 KiB
+#define SMALL_ROWS  ((u64)8 << 20)     // of a scan that goes first
+#define STAGE_BYTES ((u64)2 << 20)
+#define STAGE_SPARE ((u64)4096)        // behind it, for what follows a column
+#define ARGS_BYTES  ((u64)4 << 20)     // of all launches of a run
+// Pinned memory of one launch: most transfers are small, and a copy from pageable memory waits.
+#define PINNED_SLOT_BYTES ((u64)64 << 10)
+
+typedef struct Gpu  Gpu;
+typedef struct MadeTable MadeTable;    // gpu_table.c
+typedef struct Demand Demand;          // gpu_kernel.c
+typedef struct Pins Pins;
+typedef struct Pin  Pin;               // what is pinned of a chunk
+
+// ---- code -----------------------------------------------------------------------------------------------------------
+
+// Noted: a query asked how long compiling it would take.  Queued: the compiling threads may begin.
+typedef enum KernelState { KERNEL_NOTED, KERNEL_QUEUED, KERNEL_BUILDING, KERNEL_READY, KERNEL_FAILED } KernelState;
+
+typedef struct Shape {                 // of a launch
+    u32  shared_tables;                // bit k: table k
+    u32  shared_groups;                // bit CELLS_... for each kind of accumulator; 0: they are not in shared memory
+    u32  near_groups;                  // the same for the first n_near groups of a hash table
+    u32  n_near;
+    u32  eager;                        // bit c: column c
+    int  items;
+    bool is_picked;                    // it lists the rows whose bits are set (KernelArgs.sieved)
+    u32  dynamic_shared;
+    u32  launch_shared;                // with the list of rows that are picked, which is as long as the block is large
+    int  threads, blocks_per_sm;
+} Shape;
+
+// Of a launch: threads of a block, and blocks for each of so many parts.
+typedef struct Grid { int threads; u32 x, y; } Grid;
+
+// What the driver said for so much shared memory.
+typedef struct Fit { u32 dynamic_shared, launch_shared; int threads, blocks_per_sm; } Fit;
+
+typedef struct GpuCode {               // for so many rows per thread
+    int        items;
+    GpuModule   module;
+    GpuFunction function;
+    int        registers, local_bytes, static_shared;
+    int        threads_most;           // of a block, with these registers
+    int        busy;                   // threads of a multiprocessor that it leaves room for, with the shared memory of
+                                       // its first user
+} GpuCode;
+
+// What is compiled: a text for so many rows per thread.  Of the shape, what goes to shared memory and what is loaded
+// early.
+typedef struct CodeJob { const char *text, *name; const Shape *shape; int items; } CodeJob;
+
+typedef struct GpuKernel {             // lives as long as the device
+    char               key[128];       // name of the text, and how it was compiled
+    _Atomic KernelState state;         // set under the lock
+    double             begun_ms;       // building
+    char              *text, *name;    // copies, kept until it is built or can never be
+    Shape              shape;          // what of it is compiled in; its items: to begin with
+    Error              error;          // the latest; under the lock, as the next two
+    double             again_ms;       // failed: not tried before
+    double             pause_ms;       // the next one
+    GpuCode            code;
+    Fit                fits[N_FITS];   // under slots_lock; the latest, in turn
+    int                n_fits;
+    bool               was_cached;
+    struct GpuKernel *next;
+} GpuKernel;
+
+// ---- a launch -------------------------------------------------------------------------------------------------------
+
+typedef struct GpuRun {
+    Gpu         *gpu;
+    Launch      *launch;
+    GpuKernel   *kernel;
+    Shape        shape;
+    GpuStream    stream;
+    int          stream_number;
+    int          at_stream;            // where its latest work is (wave_join)
+    u64          number;               // of the launch: owner of copies of what is the query's own
+    u64          rows_wanted;
+    // device memory: one block
+    bool         has_block;
+    u64          block_at, block_bytes;
+    u64          n_room, segments_room, n_slots;
+    u64          head_bytes, copied_bytes;                     // of its begin: written by the host; read back in one go
+    // Offsets in it.
+    u64          tables_at, state_at, spots_at, cells_at, counts_at, segments_at, slots_at, words_at;
+    u64          notes_at, marks_at;                           // of a launch that keeps its rows
+    u64          room_at;                                      // from here on: what there is for each row or group
+    u64         *slot_at;              // by state slot
+    KernelSpot  *spots;                // by table
+    KernelCells *cells;                // by state slot
+    int          n_tables;
+    Copy       **tables;
+    // the scan (gpu_scan.c, under the lock)
+    bool        *wants;                // by chunk
+    int          n_wanted, n_chunks_wanted;
+    double       attached_ms;
+    bool         was_expected;         // before it came
+    int          n_prefetches;            // of its columns, while it waited for others
+    int          asked_until;          // chunks before were asked to be read from disk
+    u64          bytes_wanted;
+    u64          chunk_bytes;          // of the pool, that columns of one chunk take at most
+    bool         is_attached, is_in_run, is_issued;
+    bool         is_crowded;           // there was no room for its columns or tables; there may be when others have
+                                       // given theirs back
+    bool         can_fuse, can_cube, can_sieve;            // worked out when it gets on
+    u64          columns;              // that it reads, hashed
+    u64          n_fused_chunks, n_cubed_chunks, n_sieved_chunks;              // of the run at hand
+    bool         was_woven, was_fused, was_cubed, was_sieved;                  // in any run
+    bool         is_woven;             // in its last run, as launch->out.woven_as says
+    pthread_cond_t issued;             // one for each rider: a run must not wake up all riders
+    weft_status  status;               // the dispatcher failed it
+    Error        error;
+    struct GpuRun *next;
+    struct GpuRun *next_listed;        // gpu_figures.c
+    // for EXPLAIN ANALYZE
+    bool         is_timed, is_counted;
+    GpuEvent    *timers;               // begin and end of each launch
+    int          n_timers;
+    GpuEvent     done;
+    u8          *pinned;               // its pinned slot until it is freed; NULL: none was left.  Written only while
+                                       // its stream is idle
+    // what came back
+    u8          *back;                 // the begin of the block; may be the pinned slot
+    bool         is_coming;            // it was asked for, and is there when the stream is idle
+    u64          n_used, n_segments;
+    void       **state;
+    u64         *state_bytes;          // as allocated
+    u64         *keys, *words;
+    u64          keys_bytes, words_bytes;
+} GpuRun;
+
+// ---- the device -----------------------------------------------------------------------------------------------------
+
+typedef struct Stage { pthread_mutex_t lock; u8 *memory; GpuEvent done; bool is_used; } Stage;
+
+typedef struct RunSlot {               // a run of chunks in flight
+    bool     is_used;
+    u64      number;                   // runs end in this order
+    int      copy_stream;              // that it brings its columns in
+    GpuEvent  columns_copied[N_COPY_STREAMS];       // with its args behind them
+    GpuEvent  args_copied;             // where no columns have to come
+    bool     waits_for_copies;         // of its own, or of runs before that may still be on their way
+    bool     has_gate;                 // its kernels wait for the one or the other
+    bool     has_arrived;                 // the dispatcher has seen the gate open
+    u64      gathers;                  // table: later riders of this table wait for this run, if they could share a
+                                       // kernel; 0: none do
+    bool     is_streaming;             // its columns come directly from pinned memory, and the host has not waited for
+                                       // them
+    GpuEvent  done[N_STREAMS];
+    u32      streams;                  // bit s: done[s] is to be waited for
+    u8      *args;                     // pinned
+    GpuAddress args_at;
+    u64      args_used, args_sent;
+    int      n_copies;
+    Copy   **copies;                   // held until it is done
+    int      n_pins;
+    Pin    **pins;                     // the same
+    u64      sieve_at, sieve_bytes;    // of the pool, the same
+} RunSlot;
+
+// What the maker of a GPU gives besides the calls of its driver.
+typedef struct GpuVendor {
+    const char *lost_hint;             // what to do after an error that ends the context
+    // OK for GPU_SUCCESS, else fails with the driver's words; CALL without the vendor's prefix.
+    weft_status (*check)(GpuResult result, const char *call, Error *err);
+    bool        (*is_sticky)(GpuResult result);             // no call in this context will succeed any more
+    bool        (*is_ending)(GpuResult result);             // the program ends
+    // The calling thread has entered the device.  Sets all of CODE but items and busy.
+    weft_status (*load_code)(Gpu *gpu, const CodeJob *job, GpuCode *code, bool *was_cached, Error *err);
+    bool        (*has_code)(Gpu *gpu, const CodeJob *job);  // load_code will not compile
+    void        (*warm_compiler)(Gpu *gpu);                 // its start is behind it
+    void        (*close)(Gpu *gpu);    // the context, and what else is the vendor's own; the Gpu itself is freed after
+} GpuVendor;
+
+typedef struct GpuTable { TableFigures figures; char name[64]; } GpuTable;
+
+struct Gpu {
+    Device            device;          // first: what others see
+    const GpuCalls   *calls;           // of its driver
+    const GpuVendor  *vendor;
+    char              name[16];        // "cuda:0"
+    GpuContext        context;
+    int               major, minor, n_sms, threads_per_sm, shared_per_block, shared_per_sm;
+    u64               shared_most;     // of a block's tables and groups, so that as many blocks of 1024 threads fit a
+                                       // multiprocessor as its threads allow
+    bool              has_limits;      // the driver's figures are those of a GPU that the model knows
+    GpuLimits         limits;
+    struct GpuScheduler *scheduler;    // gpu_schedule.c
+    int               gather_n;        // $WEFT_GPU_GATHER: small scans wait until so many are there; 0: not set
+    double            peak_gbs;        // of its memory, by clock and width; 0: not known
+    _Atomic int       measured_gbs;    // as a kernel reads it; 0: not measured yet
+    char              card[96];
+    GpuAddress        memory;          // the pool
+    u64               memory_bytes;
+    GpuStream streams[N_STREAMS], copy_streams[N_COPY_STREAMS], gate_stream, table_stream, fetch_stream, control_stream;
+    u32              *one;             // pinned: what is written to a kernel's cancel flag
+    u8               *pinned_slots;           // pinned
+    Stage             stages[N_STAGES];
+    RunSlot           runs[N_RUNS];
+    Pool             *copiers, *fetchers;      // threads that fill stages, and threads that empty them
+    Pins             *pins;            // NULL: nothing is pinned
+    Ahead            *ahead;
+
+    _Atomic bool      is_lost;         // no query goes to it any more
+    _Atomic bool      is_gone;         // lost with its context; where it is lost for another reason, what it has is
+                                       // given back at the end
+    _Atomic int       n_unanswered;    // questions for events, in a row
+    pthread_mutex_t   lock;            // for all below, up to slots_lock
+    pthread_cond_t    changed;         // a launch came, left, or was issued
+    pthread_cond_t    built;           // a kernel was, or there is a place for the next: not the above, of which there
+                                       // are thousands in a second
+    Error             lost_error;
+    Frames           *frames;
+    u64               bytes_admitted;  // of blocks and tables
+    double            freed_ms;        // when some of it was last given back
+    GpuKernel        *_Atomic kernels; // added under the lock, and none goes
+    MadeTable        *made;            // tables and chunks that it made
+    struct FusedKernel *fused;         // used by the dispatcher only, as the next one
+    struct Partners  *partners;
+    struct CubeKernel *cubes;
+    GpuKernel        *fold_kernel;     // gpu_cube.c; NULL: not needed yet
+    Shape             fold_shape;
+    struct SieveTable *sieves;         // gpu_sieve.c
+    struct PickedKernel *picked;
+    GpuKernel        *who_kernel;
+    Shape             who_shape;
+    pthread_cond_t    wanted;          // for the compiling threads: there is work, or no query compiles for itself any
+                                       // more; the peak was measured
+    pthread_t         compilers[N_COMPILERS];
+    int               n_compilers, n_demanded;     // demanded: compiles that a query waits for
+    Demand           *demands;         // threads that compile for these
+    double            compile_ms;      // that one takes, about
+    bool              is_cold, stops_compiling;    // cold: the compiler has not been started yet, and is to be
+    bool              is_measuring;    // its memory's speed is being measured
+    int               n_tries_left;    // to do so
+    _Atomic u64       n_launches, n_kernels;       // kernels: handed to the driver
+    u64               n_runs, n_copying;           // copying: of these, those that brought columns
+    GpuRun           *first;           // attached, the oldest first
+    int               n_active;        // launches that hold memory
+    GpuRun           *exclusive;       // found no room beside others, or waited for too long: no other launch is
+                                       // admitted
+    double            admits_until_ms; // until then no launch may block others: the last one did so in vain
+    pthread_t         dispatcher;
+    bool              has_dispatcher, is_dispatching, is_closing;
+    bool              was_long;        // the latest run was one of a long scan
+    bool              is_polling;      // its thread polls, because a rider waits for others
+
+    // For what every launch takes or leaves on its way in and out.  Many launches come at once while runs are put
+    // together under the lock above.  This lock is held for a few instructions (longer by gpu_list), alone or inside
+    // the other.
+    pthread_mutex_t   slots_lock;
+    u64               pinned_taken;     // by bit
+    int               n_events;
+    GpuEvent          events[N_EVENTS_KEPT];   // without timing, unused
+    struct { u64 table; int n; } expected[EXPECTED_MOST];          // queries that are on their way
+    GpuRun           *listed;          // all launches
+    int               n_tables;
+    GpuTable         *tables;          // that were scanned
+
+    pthread_mutex_t   tables_lock;     // one at a time, so that a table two launches want at once goes over the link
+                                       // once
+
+    pthread_mutex_t   stage_lock;      // for next_stage, which stays apart: compilers read small neighbours above in
+                                       // one go
+    int               next_stage;
+};
+
+// For a vendor's file.  GPU is zeroed, with name, calls and vendor; what comes before the context.
+void        gpu_init(Gpu *gpu);
+// With its context current and its properties known: memory (0: the default), streams, threads.  When it fails, and at
+// the end, gpu->device.close.
+weft_status gpu_open(Gpu *gpu, u64 memory_bytes, Error *err);
+bool        gpu_is_lost(Gpu *gpu, char *why, size_t capacity);         // WHY may be NULL
+// Of a block's tables and groups, so that as many blocks of 1024 threads fit a multiprocessor as its threads allow.
+u64         gpu_shared_most(const Gpu *gpu);
+
+// Fails with the driver's words, and marks the device lost where the driver's context is gone.  CALL: as in GpuCalls.
+weft_status gpu_check(Gpu *gpu, GpuResult result, const char *call, Error *err);
+void        gpu_lose(Gpu *gpu, const Error *err);         // no query goes to it any more
+void        gpu_wait_for(Gpu *gpu, GpuStream stream);      // until it is idle, or the device is lost
+void        run_wait_quietly(GpuRun *run);                  // the same for its stream: what failed may still be at work
+void        gpu_wait_a_little(Gpu *gpu, pthread_cond_t *changed);  // with the lock: until something changes, or it is
+                                                                   // time to look again
+bool        scan_is_busy(const Gpu *gpu);                   // runs are in flight, which hold memory.  Under the lock.
+#define GPU_TRY(gpu, field, arguments, err) TRY(gpu_check((gpu), (gpu)->calls->field arguments, #field, (err)))
+GpuAddress  gpu_address(const Gpu *gpu, u64 at);
+weft_status gpu_enter(Gpu *gpu, Error *err);               // the calling thread's calls go to this GPU; fails when it
+                                                           // is lost
+// Queries run in the caller's threads, which may have a context of their own.  Functions that are called from outside
+// save it (visit) and restore it (leave).
+GpuContext  gpu_visit(const Gpu *gpu);
+void        gpu_leave(const Gpu *gpu, GpuContext before);
+
+// gpu_kernel.c
+weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err);     // a cancel is seen while it is compiled
+void        demands_stop(Gpu *gpu);                            // waits for compiles that have begun
+weft_status kernel_shape(Gpu *gpu, GpuRun *run, Error *err);
+double      kernel_wait_ms(Gpu *gpu, const Launch *launch);    // see Device.wait_ms
+void        kernel_begin(GpuKernel *kernel);                  // under the lock: the caller builds it
+weft_status kernel_build(Gpu *gpu, GpuKernel *kernel, Error *err);
+void        kernel_revive(GpuKernel *kernel);                 // under the lock: one that failed is noted again if it
+                                                               // is time to try
+typedef struct KernelWish { const char *name, *text; u32 shared_groups, shared_tables; bool is_picked; } KernelWish;
+GpuKernel  *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape);                // to be made in the background
+// Code that was wanted, and its shape with so much shared memory, for wave_launch; false: it is not there yet, or does
+// not fit.  WOVEN: for messages.
+bool kernel_fit(Gpu *gpu, GpuKernel *kernel, const Shape *shape, u32 dynamic_shared, const Woven *woven, GpuRun *run);
+// Cells of each accumulator for N groups, those of one behind those of another.  Returns their bytes; where these are
+// more than MOST, not all are placed.
+u64         kernel_place_cells(const Woven *woven, u64 n, u64 most, KernelCells *cells, u32 *kinds);
+void        kernels_free(Gpu *gpu);
+
+// gpu_ready.c
+void        ready_warm(Gpu *gpu);                           // starts the compiler; returns at once
+void        ready_begin(Gpu *gpu);                          // see Device.get_ready
+void        ready_stop(Gpu *gpu);                           // waits for a compile that has begun; the rest is left
+                                                            // undone
+
+// gpu_launch.c
+weft_status launch_open(GpuRun *run, Error *err);           // block and tables are there, or will be when the stream
+                                                            // comes to it
+void        launch_close(GpuRun *run);                      // gives device memory back
+void        launch_write_params(const GpuRun *run, const KernelColumn *columns, i64 *params);
+u64         launch_admitted_most(const Gpu *gpu);           // bytes of blocks and tables together
+bool        launch_wait_for_room(GpuRun *run);              // until it has the pool for itself; false: it had, or
+                                                            // waited for too long
+void        launch_admit_others(GpuRun *run);                 // be admitted again
+weft_status launch_add_timer(GpuRun *run, Error *err);      // room for two more events
+void        run_read_timers(GpuRun *run);                   // adds them up for EXPLAIN ANALYZE
+weft_status launch_fetch_rows(GpuRun *run, Error *err);     // of a launch that kept them
+weft_status launch_ask_back(GpuRun *run, Error *err);       // the begin of the block, once its kernels are issued
+weft_status launch_results(GpuRun *run, bool *again, Error *err);
+void        launch_free_results(GpuRun *run);
+// Rows of the source that are put out at once, as a segment: those of a block, or of a warp and several times where
+// they have several matches.
+u64         segment_rows(const GpuRun *run);
+static inline GpuAddress in_block(const GpuRun *run, u64 at) { return gpu_address(run->gpu, run->block_at + at); }
+
+// gpu_fetch.c.  AT: in the run's block.
+weft_status fetch_short(GpuRun *run, void *to, u64 at, u64 bytes, Error *err);
+weft_status fetch_long(GpuRun *run, void *to, u64 at, u64 bytes, Error *err);
+weft_status fetch_in_order(GpuRun *run, Error *err);         // rows, as the source has them, to run->state
+// All of the run's, in the order of its rows: places say where these belong.
+weft_status fetch_segments(GpuRun *run, KernelSegment *segments, Error *err);
+
+// gpu_table.c
+enum {
+    KEY_TABLE = 1,                     // in the keys of copies; columns have numbers below 2^32
+    TABLE_PAST = 16,                   // blocks fetch tables in pieces of so many bytes
+};
+static inline CopyKey table_key(u64 table, int number)
+{
+    return (CopyKey){ table, (u64)KEY_TABLE << 32 | (u64)(u32)number };
+}
+
+u64         notes_bytes(const Launch *launch);              // of the head of its block
+u64         marks_bytes(const Launch *launch);
+void        notes_write(const GpuRun *run, u8 *head);
+void        notes_read(const GpuRun *run);                  // once the head of its block is back
+bool        gpu_make_table(Device *device, Launch *launch, TableFill *fill);
+weft_status gpu_fetch_table(Device *device, u64 table, int number, void *to, u64 bytes, Error *err);
+void        gpu_drop_table(Device *device, u64 table);
+bool        gpu_keep_rows(Device *device, Launch *launch, RowKeep *keep);
+weft_status gpu_fetch_column(Device *device, const Chunk *chunk, int column, void *data, void *valid, Error *err);
+void        gpu_drop_rows(Device *device, u64 chunk);
+u64         rows_kept_bytes(const Launch *launch);          // of its source, where that stayed here: admitted already
+void        tables_warm(Gpu *gpu);
+bool        tables_of_others(const GpuRun *run);            // or rows are here, which go when their queries end.
+                                                            // Under the lock.
+
+// gpu_fuse.c
+void        units_free(Gpu *gpu);
+
+// gpu_copy.c
+Stage      *stage_next(Gpu *gpu);                           // in turn; lock it to use it
+
+// gpu_pin.c.  NULL for PINS or PIN is fine: nothing is pinned.
+Pins       *pins_new(Gpu *gpu, u64 bytes_most);
+void        pins_free(Pins *pins);
+Pin        *pin_hold(Pins *pins, const Chunk *chunk);       // while held, what is pinned of it stays; NULL: its pages
+                                                            // are not its own
+void        pin_release(Pin *pin);
+void        pin_use(Pin *pin);                              // its chunk passes: it is the last to be unpinned for want
+                                                            // of room
+// This column goes over the link: it may be pinned for the next time.
+void        pin_pass(Pin *pin, int column, const void *from, u64 bytes);
+u64         pin_reach(Pin *pin, const void *from);          // bytes from here on that are pinned in one piece
+u64         pin_covers(Pin *pin, const void *from, u64 bytes);          // of these, how many are pinned
+GpuAddress  pin_address(Pin *pin, const void *from, u64 bytes);        // where kernels can read all of these; 0:
+                                                                        // nowhere
+
+// gpu_figures.c
+void        figures_begin(GpuRun *run);
+void        figures_end(GpuRun *run);
+void        figures_woven(GpuRun *run);                         // in one kernel with others.  Under the lock.
+void        figures_ridden(GpuRun *run, u64 n_chunks, u64 n_rows, u64 bytes);
+void        gpu_list(Device *device, Arena *arena, DeviceFigures *figures);
+void        peak_known(const Gpu *gpu, GpuFigures *figures);    // how fast its memory is read
+
+// gpu_scan.c
+weft_status scan_start(Gpu *gpu, Error *err);
+void        scan_stop(Gpu *gpu);
+void        gpu_expect(Device *device, u64 table, int n);
+weft_status scan_ride(GpuRun *run, Error *err);             // through all chunks; its stream still works when this
+                                                            // returns
+weft_status scan_wait(GpuRun *run, Error *err);             // until its stream is done; a cancel is passed on
+
+#endif

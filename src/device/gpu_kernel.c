@@ -1,0 +1,589 @@
+// gpu_kernel.c - code for a GPU, and the shape of a launch.
+//
+// What goes to shared memory is decided before compiling, since it is an option of the compiler: first the accumulators
+// of groups, then join tables from the smallest on, as long as they leave room for enough threads.  Rows per thread,
+// threads and blocks come after it, from the registers and the shared memory that the compiled kernel takes: the driver
+// says how many blocks of a size fit a multiprocessor, and the size that keeps most threads busy is taken; the larger
+// one where shared memory is used, since a block's tables serve more rows.  Where few threads stay busy, the kernel is
+// compiled for fewer rows per thread as well, and the better one is kept.
+
+#include "device/gpu_int.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SHARED_GROUPS_MOST ((u64)48 << 10)
+#define SHARED_TABLE_MOST  ((u64)32 << 10)     // a larger table would be fetched for longer than it is used
+#define SHARED_SMALL       ((u64)16 << 10)     // so much is soon fetched: small blocks, and several in turn
+#define NEAR_BYTES         ((u64)12 << 10)     // of the first groups of a hash table, which serve few rows where there
+                                               // are many groups
+#define NEAR_MOST          1024
+#define NEAR_LEAST         16
+#define ROWS_FOR_SHARED    ((u64)1 << 16)      // few rows are not worth fetching tables for
+
+static u64 round_up(u64 bytes, u64 unit) { return (bytes + unit - 1) / unit * unit; }
+
+// ---- what goes to shared memory -------------------------------------------------------------------------------------
+
+static u32 cells_kind(SlotKind kind)
+{
+    switch (kind) {
+        case SLOT_SEEN: return CELLS_SEEN;
+        case SLOT_ADD: return CELLS_ADD;
+        case SLOT_MIN: return CELLS_MIN;
+        case SLOT_MAX: return CELLS_MAX;
+        case SLOT_MIN_F64: return CELLS_MIN_F64;
+        case SLOT_MAX_F64: return CELLS_MAX_F64;
+        case SLOT_WIDE_LOW: return CELLS_WIDE_LOW;
+        default: return CELLS_WIDE_HIGH;
+    }
+}
+
+u64 kernel_place_cells(const Woven *woven, u64 n, u64 most, KernelCells *cells, u32 *kinds)
+{
+    u64 at = 0;
+    *kinds = 0;
+    for (int s = 0; s < woven->n_state && at <= most; s++) {
+        cells[s] =
+            (KernelCells){ .init = woven->state[s].init, .at = (u32)at, .kind = cells_kind(woven->state[s].kind) };
+        at += round_up(n * woven->state[s].bytes, 16);
+        *kinds |= 1u << cells[s].kind;
+    }
+    return at;
+}
+
+// Groups of a hash table are numbered as they come, so those that most rows belong to are mostly among the first.  120
+// M rows of 50 groups took 30.7 ms on an H200 with all additions in memory that all blocks share, and 2.1 so; of
+// 1,000,000 groups 7.8 and 8.1.
+static u64 place_near_groups(GpuRun *run)
+{
+    const Woven *woven = run->launch->woven;
+    u64          bytes = 0;
+    for (int s = 0; s < woven->n_state; s++) bytes += woven->state[s].bytes;
+    run->shape.n_near = (u32)MIN_OF(NEAR_BYTES / MAX_OF(bytes, 1), NEAR_MOST);
+    if (run->shape.n_near < NEAR_LEAST) return run->shape.n_near = 0;
+    return kernel_place_cells(woven, run->shape.n_near, SHARED_GROUPS_MOST, run->cells, &run->shape.near_groups);
+}
+
+static u64 place_groups(GpuRun *run, u64 most)
+{
+    const Woven *woven = run->launch->woven;
+    u32          kinds;
+    if (run->launch->sink != SINK_GROUPS || woven->n_state == 0) return 0;
+    if (woven->group_kind == GROUP_HASH) return place_near_groups(run);
+    if (woven->group_kind != GROUP_ARRAY) return 0;
+    const u64 at = kernel_place_cells(woven, woven->n_groups, SHARED_GROUPS_MOST, run->cells, &kinds);
+    if (at > MIN_OF(most, SHARED_GROUPS_MOST)) return 0;
+    run->shape.shared_groups = kinds;
+    return at;
+}
+
+static int smallest_table(const GpuRun *run)
+{
+    const Woven *woven = run->launch->woven;
+    int          best = -1;
+    for (int t = 0; t < MIN_OF(woven->n_tables, 32); t++) {
+        if (run->shape.shared_tables >> t & 1 || !woven->table_facts[t].bytes) continue;
+        if (best < 0 || woven->table_facts[t].bytes < woven->table_facts[best].bytes) best = t;
+    }
+    return best;
+}
+
+static u64 place_tables(GpuRun *run, u64 at, u64 most)
+{
+    const Woven *woven = run->launch->woven;
+    int          table;
+    while ((table = smallest_table(run)) >= 0) {
+        const u64 bytes = round_up(woven->table_facts[table].bytes, 16);
+        if (bytes > SHARED_TABLE_MOST || at + bytes > most) break;
+        run->spots[table] = (KernelSpot){ .at = (u32)at, .bytes = (u32)bytes };
+        run->shape.shared_tables |= 1u << table;
+        at += bytes;
+    }
+    return at;
+}
+
+static void place_shared(Gpu *gpu, GpuRun *run)
+{
+    u64 at = place_groups(run, gpu->shared_most);
+    if (run->rows_wanted >= ROWS_FOR_SHARED) at = place_tables(run, at, gpu->shared_most);
+    run->shape.dynamic_shared = (u32)at;
+}
+
+// Rows per thread, to begin with: how many stay shows when the kernel is compiled (load_code).  Where each row adds to
+// a cell somewhere in memory that all blocks share, more of them only make a thread wait longer: 120 M rows into
+// 600,000 groups of an array took 3.0 ms on an H200 with eight, 2.2 with two, 1.9 with one (but with one in eleven rows
+// left 1.0, 1.0 and 1.2); into 1,000,000 groups of a hash table 18.7 with eight, 9.8 with two, 8.1 with one, and into
+// 50 groups 2.1, 2.3 and 2.1.  A list of rows that a sieve left is short: more of them for each thread would leave
+// others without any.
+static int items_at_first(const char *text, u32 shared_groups, bool is_picked)
+{
+    // It reads rows that a kernel left, and nothing is written behind the last one.
+    if (strstr(text, "FRESH(") || strstr(text, "CHAIN(")) return 1;
+    if (strstr(text, "CHAIN_PIECES")) return 1;            // it follows chains
+    if (strstr(text, "GROUP(")) return 1;
+    return is_picked || (strstr(text, "SUMS(") && !shared_groups) ? 2 : 8;
+}
+
+// A column is loaded without waiting for what is left of its rows where most of its sectors (32 bytes) are needed
+// anyway.
+#define SECTOR_BYTES 32
+#define EAGER_SHARE  0.1               // the sum over SSB was 5.8 ms with 0.1, 6.0 with 0.25, 6.2 with 0.4
+
+static u32 eager_columns(const GpuRun *run)
+{
+    const Launch *launch = run->launch;
+    u32           eager = 0;
+    for (int c = 0; c < MIN_OF(launch->woven->n_columns, 32); c++) {
+        const int    width = launch->source->columns[launch->woven->columns[c]].width;
+        const double dead = 1 - MIN_OF(launch->woven->column_pass[c], 1.0),
+                     share = 1 - pow(dead, (double)SECTOR_BYTES / MAX_OF(width, 1));
+        if (width && share >= EAGER_SHARE) eager |= 1u << c;
+    }
+    return eager;
+}
+
+// ---- code -----------------------------------------------------------------------------------------------------------
+
+#define COMPILES_KNOWN 8.0              // that the time expected for the next one comes from
+#define BUILD_LEFT_MS  10.0             // one that should be done by now
+#define PAUSE_MS       1000.0           // between tries, the second time
+#define PAUSE_MOST_MS  60000.0
+#define DEMANDS_MOST   8                // compiles that queries wait for, at once: NVRTC does not do three side by side
+
+static GpuKernel *find_kernel(Gpu *gpu, const char *key)
+{
+    GpuKernel *kernel = gpu->kernels;
+    while (kernel && strcmp(kernel->key, key) != 0) kernel = kernel->next;
+    return kernel;
+}
+
+static u32 list_bytes(const GpuCode *code, const Shape *shape, int threads)
+{
+    return shape->is_picked ? (u32)threads * (u32)PICK_BYTES(code->items) : 0;
+}
+
+// Threads of a block, and blocks, that keep most of a multiprocessor's threads busy; none if it does not fit.
+static weft_status find_fit(Gpu *gpu, const GpuCode *code, const Shape *shape, Fit *fit, Error *err)
+{
+    static const int sizes[] = { 128, 256, 512, 1024 };
+    int              most = 0;
+    *fit = (Fit){ .dynamic_shared = shape->dynamic_shared };
+    for (int i = 0; i < COUNT_OF(sizes); i++) {
+        const u32 shared = shape->dynamic_shared + list_bytes(code, shape, sizes[i]);
+        int       blocks = 0;
+        if (shared > (u32)(gpu->shared_per_block - code->static_shared)) continue;
+        GPU_TRY(gpu, OccupancyMaxActiveBlocksPerMultiprocessor, (&blocks, code->function, sizes[i], shared), err);
+        const int busy = blocks * sizes[i];
+        if (busy < most || busy == 0 || (busy == most && sizes[i] > 256 && shape->dynamic_shared <= SHARED_SMALL))
+            continue;
+        most = busy;
+        fit->threads = sizes[i], fit->blocks_per_sm = blocks, fit->launch_shared = shared;
+    }
+    return WEFT_OK;
+}
+
+static char *copy_text(const char *text)
+{
+    Text copy = { 0 };
+    text_add(&copy, "%s", text);
+    return copy.bytes;
+}
+
+static weft_status compile_and_load(Gpu *gpu, GpuKernel *kernel, int items, GpuCode *code, Error *err)
+{
+    Fit           fit = { 0 };
+    bool          was_cached = false;
+    const CodeJob job = { .text = kernel->text, .name = kernel->name, .shape = &kernel->shape, .items = items };
+    weft_status   status = gpu_enter(gpu, err);
+    *code = (GpuCode){ .items = items };
+    if (!status) status = gpu->vendor->load_code(gpu, &job, code, &was_cached, err);
+    if (!status) status = find_fit(gpu, code, &kernel->shape, &fit, err);
+    code->busy = fit.threads * fit.blocks_per_sm;
+    kernel->was_cached = kernel->was_cached && was_cached;
+    return status;
+}
+
+// ---- rows per thread: more of them keep more loads in flight, but each takes registers, and with them threads -------
+// Kernels of 34 queries over 120 M rows were compiled for eight, four, two and one, and timed on an H200.  Most are
+// best with eight, though that leaves fewer threads.  Those for which it leaves too few are known by two signs: less
+// than two fifths of a multiprocessor's threads, and one and a half times as many, or more, with half the rows.  So
+// Q2.2: 0.50 ms with eight rows (37 % of the threads), 0.39 with four (62 %); but five sums and a count by three
+// columns, whose registers are not for rows: 1.18 with eight (31 %), 1.39 with four (37 %).  What these rules take was
+// 1.3 % slower than the best of the four in the mean (with two rows for hash groups, too), 5 % at most, but for one:
+// 2.19 ms instead of 1.88 (with one row), 600,000 groups.
+
+#define BUSY_ENOUGH  0.4
+#define FLIGHT_LEAST 0.75              // rows in flight, of those with twice as many per thread
+
+static bool is_crowded(const Gpu *gpu, const GpuCode *code)
+{
+    return code->local_bytes > 0 || code->busy < BUSY_ENOUGH * gpu->threads_per_sm;
+}
+
+static bool is_better(const GpuCode *fewer, const GpuCode *code)
+{
+    return fewer->local_bytes < code->local_bytes ||
+           fewer->items * fewer->busy >= FLIGHT_LEAST * (code->items * code->busy);
+}
+
+static void unload(Gpu *gpu, GpuCode *code)
+{
+    if (code->module && !gpu->is_gone) gpu->calls->ModuleUnload(code->module);
+    *code = (GpuCode){ 0 };
+}
+
+// Where the device or the compiler cannot make it for fewer rows, what there is will do.
+static weft_status load_code(Gpu *gpu, GpuKernel *kernel, Error *err)
+{
+    kernel->was_cached = true;
+    weft_status status = compile_and_load(gpu, kernel, kernel->shape.items, &kernel->code, err);
+    bool        is_best = status != WEFT_OK;
+    while (!is_best && is_crowded(gpu, &kernel->code) && kernel->code.items > 1) {
+        Error ignored = { 0 };
+        GpuCode fewer;
+        is_best = compile_and_load(gpu, kernel, kernel->code.items / 2, &fewer, &ignored) ||
+                  !is_better(&fewer, &kernel->code);
+        unload(gpu, is_best ? &fewer : &kernel->code);
+        if (!is_best) kernel->code = fewer;
+    }
+    return status;
+}
+
+static void forget_text(GpuKernel *kernel)
+{
+    free(kernel->text);
+    free(kernel->name);
+    kernel->text = kernel->name = NULL;
+}
+
+void kernel_begin(GpuKernel *kernel)
+{
+    ASSERT(kernel->state == KERNEL_NOTED || kernel->state == KERNEL_QUEUED);
+    kernel->begun_ms = time_now_ms();
+    kernel->state = KERNEL_BUILDING;
+}
+
+// A text that does not compile will not get better.  Other errors may pass, and the kernel is tried again when a query
+// asks for it: the first time at once, then after 1 s, 3, 7, and every minute at last, so that a card on which it never
+// passes does not have its compiler at work for each query.
+static void note_failure(GpuKernel *kernel, const Error *err)
+{
+    kernel->error = *err;
+    kernel->again_ms = time_now_ms() + kernel->pause_ms;
+    kernel->pause_ms = MIN_OF(2 * kernel->pause_ms + PAUSE_MS, PAUSE_MOST_MS);
+}
+
+void kernel_revive(GpuKernel *kernel)
+{
+    if (kernel->state == KERNEL_FAILED && kernel->text && time_now_ms() >= kernel->again_ms)
+        kernel->state = KERNEL_NOTED;
+}
+
+weft_status kernel_build(Gpu *gpu, GpuKernel *kernel, Error *err)
+{
+    ASSERT(kernel->text && kernel->name);
+    const weft_status status = load_code(gpu, kernel, err);
+    if (status) unload(gpu, &kernel->code);
+    if (!status || status == WEFT_KERNEL_BUILD) forget_text(kernel);
+    pthread_mutex_lock(&gpu->lock);
+    if (!status && !kernel->was_cached)
+        gpu->compile_ms += (time_now_ms() - kernel->begun_ms - gpu->compile_ms) / COMPILES_KNOWN;
+    if (status) note_failure(kernel, err);
+    kernel->state = status ? KERNEL_FAILED : KERNEL_READY;
+    pthread_cond_broadcast(&gpu->built);
+    pthread_mutex_unlock(&gpu->lock);
+    return status;
+}
+
+typedef struct KernelKey { char bytes[sizeof(((GpuKernel *)0)->key)]; } KernelKey;
+
+// What the compiler has to know, and with it which code it is.
+static KernelKey choose_code(Gpu *gpu, GpuRun *run)
+{
+    const Woven *woven = run->launch->woven;
+    KernelKey    key;
+    run->shape.eager = eager_columns(run);
+    place_shared(gpu, run);
+    run->shape.items = items_at_first(woven->text, run->shape.shared_groups, false);
+    snprintf(key.bytes, sizeof key.bytes, "%.60s %d %x %x %x %x", woven->name, run->shape.items,
+             run->shape.shared_tables, run->shape.shared_groups, run->shape.eager, run->shape.near_groups);
+    return key;
+}
+
+// Under the lock.
+static GpuKernel *note_kernel(Gpu *gpu, const GpuRun *run, const KernelKey *key)
+{
+    ASSERT(mutex_is_held(&gpu->lock));
+    GpuKernel *kernel = find_kernel(gpu, key->bytes);
+    if (kernel) return kernel;
+    kernel = calloc(1, sizeof *kernel);
+    *kernel = (GpuKernel){ .state = KERNEL_NOTED,
+                            .text = copy_text(run->launch->woven->text),
+                            .name = copy_text(run->launch->woven->name),
+                            .shape = run->shape,
+                            .next = gpu->kernels };
+    strcpy(kernel->key, key->bytes);
+    gpu->kernels = kernel;
+    return kernel;
+}
+
+// ---- code that a query waits for: a thread of its own makes it, as a compiler cannot be told to stop, and a query can
+
+struct Demand { pthread_t thread; Gpu *gpu; GpuKernel *kernel; bool is_done; struct Demand *next; };
+
+static void build_on_demand(Gpu *gpu, GpuKernel *kernel)
+{
+    Error own = { 0 };
+    kernel_build(gpu, kernel, &own);   // a failure is the kernel's
+    pthread_mutex_lock(&gpu->lock);
+    gpu->is_cold = false;
+    ASSERT(gpu->n_demanded > 0);
+    if (--gpu->n_demanded == 0) pthread_cond_broadcast(&gpu->wanted);
+    pthread_cond_broadcast(&gpu->built);           // there is a place for the next one
+    pthread_mutex_unlock(&gpu->lock);
+}
+
+static void *demand_thread(void *context)
+{
+    Demand *demand = context;
+    build_on_demand(demand->gpu, demand->kernel);
+    pthread_mutex_lock(&demand->gpu->lock);
+    demand->is_done = true;
+    pthread_mutex_unlock(&demand->gpu->lock);
+    return NULL;
+}
+
+// Under the lock, so that the thread reports its result only after kernel_begin.  False: the system refused a thread.
+static bool start_demand(Gpu *gpu, GpuKernel *kernel)
+{
+    Demand *demand = calloc(1, sizeof *demand);
+    *demand = (Demand){ .gpu = gpu, .kernel = kernel, .next = gpu->demands };
+    const bool is_started = thread_start(&demand->thread, NULL, demand_thread, demand) == 0;
+    if (is_started) gpu->demands = demand;
+    else free(demand);
+    return is_started;
+}
+
+// With the lock.  Those that are done, or ALL, out of the list.
+static Demand *take_demands(Gpu *gpu, bool all)
+{
+    Demand *taken = NULL;
+    ASSERT(mutex_is_held(&gpu->lock));
+    for (Demand **link = &gpu->demands, *demand; (demand = *link);) {
+        if (!all && !demand->is_done) {
+            link = &demand->next;
+            continue;
+        }
+        *link = demand->next;
+        demand->next = taken, taken = demand;
+    }
+    return taken;
+}
+
+static void join_demands(Demand *demands)
+{
+    for (Demand *demand = demands, *next; demand; demand = next) {
+        next = demand->next;
+        pthread_join(demand->thread, NULL);
+        free(demand);
+    }
+}
+
+void demands_stop(Gpu *gpu)
+{
+    pthread_mutex_lock(&gpu->lock);
+    Demand *all = take_demands(gpu, true);
+    pthread_mutex_unlock(&gpu->lock);
+    join_demands(all);
+}
+
+// Under the lock.  If the system refuses a thread and no other query builds, the caller builds it itself, without the
+// lock, and cannot be cancelled until it is done.
+static bool build_for(Gpu *gpu, GpuKernel *kernel)
+{
+    ASSERT(mutex_is_held(&gpu->lock) && gpu->n_demanded < DEMANDS_MOST);
+    const bool has_thread = start_demand(gpu, kernel);
+    if (!has_thread && gpu->n_demanded) return false;
+    gpu->n_demanded++;
+    kernel_begin(kernel);
+    if (has_thread) return true;
+    pthread_mutex_unlock(&gpu->lock);
+    build_on_demand(gpu, kernel);
+    pthread_mutex_lock(&gpu->lock);
+    return true;
+}
+
+static bool is_to_be_built(const GpuKernel *kernel)
+{
+    return kernel->state == KERNEL_NOTED || kernel->state == KERNEL_QUEUED;
+}
+
+// Under the lock.  At most DEMANDS_MOST are built at once; a kernel whose query gave up before its turn is not built.
+static weft_status wait_for_code(Gpu *gpu, const GpuRun *run, GpuKernel *kernel, bool *was_built, Error *err)
+{
+    const _Atomic u32 *stop = run->launch->stop;
+    while (kernel->state == KERNEL_BUILDING || is_to_be_built(kernel)) {
+        if (stop && atomic_load(stop))
+            return fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
+        if (is_to_be_built(kernel) && gpu->n_demanded < DEMANDS_MOST && build_for(gpu, kernel)) *was_built = true;
+        else gpu_wait_a_little(gpu, &gpu->built);
+    }
+    return kernel->state == KERNEL_READY ? WEFT_OK : fail(err, kernel->error.status, -1, "%s", kernel->error.message);
+}
+
+static GpuKernel *find_ready(Gpu *gpu, const KernelKey *key)
+{
+    GpuKernel *kernel = find_kernel(gpu, key->bytes);
+    return kernel && kernel->state == KERNEL_READY ? kernel : NULL;
+}
+
+// Compiles the kernel unless a background thread has begun to.  All queries that need it wait, and get the error if it
+// fails.  A compiled kernel is found without the lock.
+weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err)
+{
+    const KernelKey key = choose_code(gpu, run);
+    run->launch->out.gpu.was_cached = true;
+    run->kernel = find_ready(gpu, &key);
+    if (run->kernel) return WEFT_OK;
+    pthread_mutex_lock(&gpu->lock);
+    GpuKernel *kernel = note_kernel(gpu, run, &key);
+    Demand     *done = take_demands(gpu, false);
+    kernel_revive(kernel);
+    bool              was_built = false;
+    const weft_status status = wait_for_code(gpu, run, kernel, &was_built, err);
+    pthread_mutex_unlock(&gpu->lock);
+    join_demands(done);
+    run->kernel = kernel;
+    run->launch->out.gpu.was_cached = !was_built || status || kernel->was_cached;
+    return status;
+}
+
+// Under the lock.  A kernel that failed counts as ready (to be refused) until it is tried again.
+static double build_ms(const Gpu *gpu, GpuKernel *kernel)
+{
+    ASSERT(mutex_is_held(&gpu->lock));
+    kernel_revive(kernel);
+    if (kernel->state == KERNEL_READY || kernel->state == KERNEL_FAILED) return 0;
+    return kernel->state == KERNEL_BUILDING
+               ? MAX_OF(gpu->compile_ms - (time_now_ms() - kernel->begun_ms), BUILD_LEFT_MS)
+               : gpu->compile_ms;
+}
+
+// A device that is lost is ready to refuse.
+double kernel_wait_ms(Gpu *gpu, const Launch *launch)
+{
+    const Woven *woven = launch->woven;
+    Launch       look = *launch;
+    GpuRun       run = { .gpu = gpu, .launch = &look };
+    if (gpu->is_lost) return 0;
+    run.cells = calloc((size_t)woven->n_state + 1, sizeof *run.cells);
+    run.spots = calloc((size_t)woven->n_tables + 1, sizeof *run.spots);
+    for (int c = 0; c < launch->source->n_chunks; c++)
+        if (launch_wants_chunk(launch, c)) run.rows_wanted += launch->source->chunks[c]->n_rows;
+    const KernelKey key = choose_code(gpu, &run);
+    free(run.cells);
+    free(run.spots);
+    if (find_ready(gpu, &key)) return 0;
+    pthread_mutex_lock(&gpu->lock);
+    GpuKernel *kernel = find_kernel(gpu, key.bytes);
+    double      wait_ms = kernel ? build_ms(gpu, kernel) : gpu->compile_ms;
+    const bool  is_known = kernel != NULL;
+    pthread_mutex_unlock(&gpu->lock);
+    if (is_known) return wait_ms;
+    const CodeJob job = { .text = woven->text, .name = woven->name, .shape = &run.shape, .items = run.shape.items };
+    if (gpu->vendor->has_code(gpu, &job)) return 0;
+    pthread_mutex_lock(&gpu->lock);
+    wait_ms = build_ms(gpu, note_kernel(gpu, &run, &key));
+    pthread_mutex_unlock(&gpu->lock);
+    return wait_ms;
+}
+
+GpuKernel *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape)
+{
+    Woven     woven = { .name = wish->name, .text = wish->text };
+    Launch    launch = { .woven = &woven };
+    GpuRun    run = { .gpu = gpu, .launch = &launch };
+    KernelKey key;
+    *shape = run.shape = (Shape){ .items = items_at_first(wish->text, wish->shared_groups, wish->is_picked),
+                                  .shared_groups = wish->shared_groups,
+                                  .shared_tables = wish->shared_tables,
+                                  .is_picked = wish->is_picked };
+    snprintf(key.bytes, sizeof key.bytes, "%.60s %d %x %x 0 0%s", wish->name, run.shape.items, wish->shared_tables,
+             wish->shared_groups, wish->is_picked ? " picked" : "");
+    pthread_mutex_lock(&gpu->lock);
+    GpuKernel *kernel = note_kernel(gpu, &run, &key);
+    pthread_mutex_unlock(&gpu->lock);
+    ready_begin(gpu);
+    return kernel;
+}
+
+// ---- the shape ------------------------------------------------------------------------------------------------------
+
+static bool recall_fit(Gpu *gpu, const GpuKernel *kernel, u32 dynamic_shared, Fit *fit)
+{
+    bool is_found = false;
+    pthread_mutex_lock(&gpu->slots_lock);
+    for (int f = 0; f < MIN_OF(kernel->n_fits, N_FITS) && !is_found; f++) {
+        is_found = kernel->fits[f].dynamic_shared == dynamic_shared;
+        if (is_found) *fit = kernel->fits[f];
+    }
+    pthread_mutex_unlock(&gpu->slots_lock);
+    return is_found;
+}
+
+static void note_fit(Gpu *gpu, GpuKernel *kernel, const Fit *fit)
+{
+    pthread_mutex_lock(&gpu->slots_lock);
+    kernel->fits[kernel->n_fits % N_FITS] = *fit;
+    kernel->n_fits = kernel->n_fits + 1 < 2 * N_FITS ? kernel->n_fits + 1 : N_FITS;
+    pthread_mutex_unlock(&gpu->slots_lock);
+}
+
+weft_status kernel_shape(Gpu *gpu, GpuRun *run, Error *err)
+{
+    const GpuCode *code = &run->kernel->code;
+    Shape      *shape = &run->shape;
+    GpuFigures *figures = &run->launch->out.gpu;
+    Fit         fit;
+    ASSERT(run->kernel->state == KERNEL_READY);
+    if (!recall_fit(gpu, run->kernel, shape->dynamic_shared, &fit)) {
+        TRY(find_fit(gpu, code, shape, &fit, err));
+        if (!fit.threads)
+            return fail(err, WEFT_DEVICE_FAILED, -1,
+                        "kernel %s does not fit a multiprocessor: %d registers, %u bytes of shared memory",
+                        run->launch->woven->name, code->registers, shape->dynamic_shared);
+        note_fit(gpu, run->kernel, &fit);
+    }
+    shape->threads = fit.threads, shape->blocks_per_sm = fit.blocks_per_sm, shape->items = code->items,
+    shape->launch_shared = fit.launch_shared;
+    figures->registers = code->registers;
+    figures->shared_bytes = code->static_shared + (int)shape->launch_shared;
+    figures->threads = shape->threads, figures->items = shape->items, figures->blocks_per_sm = shape->blocks_per_sm;
+    figures->occupancy = 100 * fit.threads * fit.blocks_per_sm / MAX_OF(gpu->threads_per_sm, 1);
+    return WEFT_OK;
+}
+
+bool kernel_fit(Gpu *gpu, GpuKernel *kernel, const Shape *shape, u32 dynamic_shared, const Woven *woven, GpuRun *run)
+{
+    Launch launch = { .woven = woven };
+    Error  ignored = { 0 };
+    if (!kernel || kernel->state != KERNEL_READY) return false;
+    *run = (GpuRun){ .gpu = gpu, .launch = &launch, .kernel = kernel, .shape = *shape };
+    run->shape.dynamic_shared = dynamic_shared;
+    const weft_status status = kernel_shape(gpu, run, &ignored);
+    run->launch = NULL;
+    return !status;
+}
+
+void kernels_free(Gpu *gpu)
+{
+    for (GpuKernel *kernel = gpu->kernels, *next; kernel; kernel = next) {
+        next = kernel->next;
+        unload(gpu, &kernel->code);
+        forget_text(kernel);
+        free(kernel);
+    }
+    gpu->kernels = NULL;
+}

@@ -1,0 +1,275 @@
+// bind_ordered.c - ordered-set aggregates: percentile_cont, percentile_disc and mode, WITHIN GROUP (ORDER BY x).
+//
+// Each is an aggregate over rows that a window has numbered within their group:
+//
+//     percentile_disc(0.5) within group (order by x)     group by g
+//     window r = row_number() over (partition by g order by x), n = count(x) over (partition by g)
+//     max(case when r = ceil(0.5 * n) then x end)
+//
+//     mode() within group (order by x)
+//     window n = count(x) over (partition by g, x), then r = row_number() over (partition by g order by n desc, x)
+//     max(case when r = 1 then x end)
+//
+// percentile_cont takes the two rows around the place, and what is between them is computed above the groups.
+
+#include "plan/functions.h"
+#include "plan/window.h"
+#include "sql/sql_int.h"
+
+struct OrderedSet {                    // what a window below the groups gives
+    Expr *value;                       // x
+    bool  descending, is_mode;
+    int   number_column, count_column; // r and n
+};
+
+// ---- the call -------------------------------------------------------------------------------------------------------
+
+static OrderedSet *add_ordered(Binder *binder, Block *block, OrderedSet wanted)
+{
+    for (int i = 0; i < block->n_ordered; i++) {
+        OrderedSet *set = &block->ordered[i];
+        if (set->descending == wanted.descending && set->is_mode == wanted.is_mode &&
+            expr_equal(set->value, wanted.value))
+            return set;
+    }
+    wanted.number_column = plan_add_column(binder->plan, TYPE(BIGINT), "row_number", NULL);
+    wanted.count_column = plan_add_column(binder->plan, TYPE(BIGINT), "count", NULL);
+    columns_add(binder->arena, &binder->not_null, wanted.number_column);
+    columns_add(binder->arena, &binder->not_null, wanted.count_column);
+    *LIST_PUSH(binder->arena, block->ordered, block->n_ordered) = wanted;
+    return &block->ordered[block->n_ordered - 1];
+}
+
+static weft_status call_function(Binder *binder, const char *name, Expr *arg, int at, Expr **out)
+{
+    return expr_call(binder->arena, function_find(name, &arg, 1), &arg, 1, at, out, binder->err);
+}
+
+static Expr *double_of(Binder *binder, double value, int at)
+{
+    return expr_const(binder->arena, (Value){ .type = TYPE(DOUBLE), .f = value }, at);
+}
+
+// max(case when r = PLACE then x end): the one row of the group.
+static weft_status value_at(Binder *binder, const OrderedSet *set, Expr *place, Expr *value, int at, Expr **out)
+{
+    Expr *args[3] = { NULL, value, term_null(binder, at) };
+    Expr *number = plan_column_expr(binder->plan, set->number_column, at);
+    TRY(expr_cast(binder->arena, place, TYPE(BIGINT), at, &place, binder->err));
+    TRY(bind_call(binder, OP_EQ, number, place, at, &args[0]));
+    TRY(expr_case(binder->arena, args, 3, at, &args[0], binder->err));
+    const Agg agg = { .kind = AGG_MAX, .arg = args[0], .type = value->type, .at = at };
+    return bind_add_agg(binder, &agg, "max", out);
+}
+
+// SHARE * (n - LESS), as a double.
+static weft_status place_of(Binder *binder, double share, Expr *count, int less, int at, Expr **out)
+{
+    Expr *n;
+    TRY(bind_call(binder, OP_SUB, count, term_integer(binder, less, at), at, &n));
+    TRY(expr_cast(binder->arena, n, TYPE(DOUBLE), at, &n, binder->err));
+    return bind_call(binder, OP_MUL, double_of(binder, share, at), n, at, out);
+}
+
+static weft_status build_disc(Binder *binder, const OrderedSet *set, double share, int at, Expr **out)
+{
+    Expr *place, *is_first, *args[3];
+    TRY(place_of(binder, share, plan_column_expr(binder->plan, set->count_column, at), 0, at, &place));
+    TRY(call_function(binder, "ceil", place, at, &place));
+    TRY(bind_call(binder, OP_LT, place, double_of(binder, 1, at), at, &is_first));
+    args[0] = is_first, args[1] = double_of(binder, 1, at), args[2] = place;
+    TRY(expr_case(binder->arena, args, 3, at, &place, binder->err));
+    return value_at(binder, set, place, set->value, at, out);
+}
+
+static weft_status build_cont(Binder *binder, const OrderedSet *set, double share, int at, Expr **out)
+{
+    Expr     *count = plan_column_expr(binder->plan, set->count_column, at), *one = double_of(binder, 1, at);
+    Expr     *value, *place, *first, *last, *before, *after, *rest, *is_whole, *args[3];
+    const Agg most = { .kind = AGG_MAX, .arg = count, .type = TYPE(BIGINT), .at = at };
+    TRY(expr_cast(binder->arena, set->value, TYPE(DOUBLE), at, &value, binder->err));
+    TRY(place_of(binder, share, count, 1, at, &place));
+    TRY(call_function(binder, "floor", place, at, &first));
+    TRY(call_function(binder, "ceil", place, at, &last));
+    TRY(bind_call(binder, OP_ADD, first, one, at, &first));
+    TRY(bind_call(binder, OP_ADD, last, one, at, &last));
+    TRY(value_at(binder, set, first, value, at, &before));
+    TRY(value_at(binder, set, last, value, at, &after));
+    TRY(bind_add_agg(binder, &most, "max", &count));
+    TRY(place_of(binder, share, count, 1, at, &place));
+    TRY(call_function(binder, "floor", place, at, &first));
+    TRY(bind_call(binder, OP_EQ, place, first, at, &is_whole));
+    TRY(bind_call(binder, OP_SUB, place, first, at, &rest));
+    TRY(bind_call(binder, OP_SUB, after, before, at, &last));
+    TRY(bind_call(binder, OP_MUL, rest, last, at, &rest));
+    TRY(bind_call(binder, OP_ADD, before, rest, at, &rest));
+    args[0] = is_whole, args[1] = before, args[2] = rest;
+    return expr_case(binder->arena, args, 3, at, out, binder->err);
+}
+
+static weft_status bind_share(Binder *binder, const ParseNode *node, Value *share)
+{
+    Expr *expr;
+    TRY(binder->bind_expr(binder, node, &expr));
+    TRY(expr_cast(binder->arena, expr, TYPE(DOUBLE), node_at(node), &expr, binder->err));
+    if (!expr_is_const(expr)) return refuse(binder, node_at(node), "a percentile that is not a constant");
+    *share = expr->value;
+    if (share->is_null || (share->f >= 0 && share->f <= 1)) return WEFT_OK;
+    return fail(binder->err, WEFT_OUT_OF_RANGE, node_at(node), "percentile value %g is not between 0 and 1", share->f);
+}
+
+static bool is_number(Type type)
+{
+    return type_is_integer(type) || type_is_float(type) || type.kind == TYPE_DECIMAL || type.kind == TYPE_NUMERIC;
+}
+
+// x, as FILTER leaves it, and its direction.
+static weft_status bind_ordered_value(Binder *binder, const PgQuery__FuncCall *call, OrderedSet *wanted)
+{
+    const PgQuery__SortBy *by = call->agg_order[0]->sort_by;
+    SortItem               item;
+    AggKind                ignored = AGG_SUM;
+    TRY(sort_direction(binder, by, &item));
+    wanted->descending = item.descending;
+    TRY(binder->bind_expr(binder, by->node, &wanted->value));
+    TRY(bind_settle(binder, wanted->value, &wanted->value));
+    return call->agg_filter ? bind_agg_filter(binder, call->agg_filter, &ignored, &wanted->value) : WEFT_OK;
+}
+
+static weft_status check_ordered(Binder *binder, const PgQuery__FuncCall *call, const char *name, size_t n_args)
+{
+    const Place *place = &binder->place;
+    const int    at = call->location;
+    if (!place->allows_aggs || !place->block)
+        return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate functions are not allowed in %s",
+                    place->clause ? place->clause : "this context");
+    if (place->in_agg) return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate function calls cannot be nested");
+    if (call->n_args == n_args && call->n_agg_order == 1 && !call->func_variadic) return WEFT_OK;
+    return fail(binder->err, WEFT_UNDEFINED_FUNCTION, at, "function %s with %zu argument%s does not exist", name,
+                call->n_args, call->n_args == 1 ? "" : "s");
+}
+
+weft_status bind_ordered(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out)
+{
+    const Place place = binder->place;
+    const bool  is_mode = strcmp(name, "mode") == 0, is_cont = strcmp(name, "percentile_cont") == 0;
+    const int   at = call->location;
+    OrderedSet  wanted = { .is_mode = is_mode };
+    Value       share = { 0 };
+    char        buffer[32];
+    if (!is_mode && !is_cont && strcmp(name, "percentile_disc") != 0)
+        return fail(binder->err, WEFT_UNDEFINED_FUNCTION, at,
+                    "%s is not an ordered-set aggregate, so it cannot have WITHIN GROUP", name);
+    TRY(check_ordered(binder, call, name, is_mode ? 0 : 1));
+    if (call->over)
+        return fail(binder->err, WEFT_UNSUPPORTED, at, "OVER is not supported for ordered-set aggregate %s", name);
+    binder->place.in_agg = true;
+    if (!is_mode) TRY(bind_share(binder, call->args[0], &share));
+    TRY(bind_ordered_value(binder, call, &wanted));
+    binder->place = place;
+    if (is_cont && !is_number(wanted.value->type))
+        return fail(binder->err, WEFT_UNDEFINED_FUNCTION, at, "function percentile_cont(double precision, %s) does not "
+                                                              "exist", type_name(wanted.value->type, buffer));
+    const OrderedSet set = *add_ordered(binder, place.block, wanted);
+    const Type       type = is_cont ? TYPE(DOUBLE) : set.value->type;
+    if (share.is_null) {               // the query is grouped all the same
+        TRY(value_at(binder, &set, term_integer(binder, 0, at), set.value, at, out));
+        return expr_cast(binder->arena, *out, type, at, out, binder->err);
+    }
+    if (is_mode) return value_at(binder, &set, term_integer(binder, 1, at), set.value, at, out);
+    return is_cont ? build_cont(binder, &set, share.f, at, out) : build_disc(binder, &set, share.f, at, out);
+}
+
+// ---- the windows ----------------------------------------------------------------------------------------------------
+
+typedef struct WindowList {            // a window node while it is made
+    Binder  *binder;
+    Expr   **keys;
+    int      n_keys;
+    Expr   **groups;                   // the groups' keys
+    int      n_groups;
+    Windows *windows;
+} WindowList;
+
+static int list_key(WindowList *list, Expr *key)
+{
+    for (int k = 0; k < list->n_keys; k++)
+        if (expr_equal(list->keys[k], key)) return k;
+    *LIST_PUSH(list->binder->arena, list->keys, list->n_keys) = key;
+    return list->n_keys - 1;
+}
+
+// The groups' keys, then KEYS, of which the first N_MORE tell partitions apart.
+static int list_order(WindowList *list, const SortKey *keys, int n_keys, int n_more)
+{
+    WindowOrder order = { 0 };
+    for (int k = 0; k < list->n_groups; k++)
+        *LIST_PUSH(list->binder->arena, order.keys, order.n_keys) =
+            (SortKey){ .column = list_key(list, list->groups[k]) };
+    for (int k = 0; k < n_keys; k++) *LIST_PUSH(list->binder->arena, order.keys, order.n_keys) = keys[k];
+    order.n_partition = list->n_groups + n_more;
+    *LIST_PUSH(list->binder->arena, list->windows->orders, list->windows->n_orders) = order;
+    return list->windows->n_orders - 1;
+}
+
+static void list_count(WindowList *list, const OrderedSet *set, int value, int order)
+{
+    WindowPart *part = arena_make(list->binder->arena, WindowPart);
+    *part = (WindowPart){ AGG_COUNT, value, TYPE(BIGINT), set->count_column };
+    Frame frame = frame_default();
+    frame.end.edge = EDGE_LAST;
+    *LIST_PUSH(list->binder->arena, list->windows->funcs, list->windows->n_funcs) =
+        (WindowFunc){ .kind = WINDOW_AGGREGATE, .type = TYPE(BIGINT), .column = set->count_column, .order = order,
+                      .arg = -1, .n = -1, .frame = frame, .n_parts = 1, .parts = part, .name = "count", .at = -1 };
+}
+
+static void list_number(WindowList *list, const OrderedSet *set, int order)
+{
+    *LIST_PUSH(list->binder->arena, list->windows->funcs, list->windows->n_funcs) =
+        (WindowFunc){ .kind = WINDOW_ROW_NUMBER, .type = TYPE(BIGINT), .column = set->number_column, .order = order,
+                      .arg = -1, .n = -1, .frame = frame_default(), .name = "row_number", .at = -1 };
+}
+
+static weft_status start_list(Binder *binder, const Block *block, WindowList *list)
+{
+    *list = (WindowList){ .binder = binder, .n_groups = block->n_keys, .windows = arena_make(binder->arena, Windows) };
+    list->groups = arena_array(binder->arena, Expr *, block->n_keys + 1);
+    for (int k = 0; k < block->n_keys; k++)
+        TRY(bind_values_of_marks(binder, block, block->keys[k], &list->groups[k]));
+    return WEFT_OK;
+}
+
+static void close_list(WindowList *list, Block *block)
+{
+    if (list->windows->n_funcs)
+        block->node = plan_window(list->binder->plan, block->node, list->keys, list->n_keys, list->windows);
+}
+
+// NULLs come last, and are not counted.
+weft_status build_ordered(Binder *binder, Block *block)
+{
+    WindowList counts, numbers;
+    if (!block->n_ordered) return WEFT_OK;
+    TRY(start_list(binder, block, &counts));
+    TRY(start_list(binder, block, &numbers));
+    if (block->n_sets || block->n_groupings)
+        return refuse(binder, block->ordered[0].value->at, "WITHIN GROUP with GROUPING SETS");
+    for (int i = 0; i < block->n_ordered; i++) {
+        OrderedSet *set = &block->ordered[i];
+        TRY(bind_values_of_marks(binder, block, set->value, &set->value));
+        const SortKey value = { list_key(&counts, set->value), set->descending, false };
+        list_count(&counts, set, value.column, list_order(&counts, &value, 1, set->is_mode));
+        if (!set->is_mode) list_number(&counts, set, counts.windows->n_orders - 1);
+    }
+    close_list(&counts, block);
+    for (int i = 0; i < block->n_ordered; i++) {
+        const OrderedSet *set = &block->ordered[i];
+        if (!set->is_mode) continue;
+        const Expr   *count = plan_column_expr(binder->plan, set->count_column, -1);
+        const SortKey keys[2] = { { list_key(&numbers, (Expr *)(uintptr_t)count), true, false },
+                                  { list_key(&numbers, set->value), set->descending, false } };
+        list_number(&numbers, set, list_order(&numbers, keys, 2, 0));
+    }
+    close_list(&numbers, block);
+    return WEFT_OK;
+}

@@ -1,0 +1,242 @@
+// fake_lab_cuda.c - a driver and an NVRTC for the lab's kernels without a GPU: a kernel is a function of the CPU whose
+// threads are threads here (tests/unit/cuda_shim.h).
+//
+// It is for the host's side of src/lab/gpu.c, and is strict about it: memory starts out as garbage, copies must lie in
+// what was allocated, and fake_lab_left() counts what was not given back.  Work is done when it is asked for, so it
+// does not show what a stream forgot to wait for.  fake_lab_fail(n) makes the n-th call from then on fail.  The card
+// has two multiprocessors of compute capability 9.0.  fake_lab_stubs.c has the calls that the lab does not make.
+
+#include <stdio.h>
+
+#include "../unit/lab_kernels.h"
+
+#include "device/cuda_driver.h"
+#include "jit/nvrtc_library.h"
+
+// It takes the stars of parameters in macros for products.
+// clang-format off
+#define CALL __attribute__((visibility("default")))
+#define DEFINE(symbol, parameters) CALL CuResult symbol parameters; CALL CuResult symbol parameters
+
+enum { MEMORY_MAX = 4096, INVALID_VALUE = 1 };
+
+static struct { u8 *first; size_t bytes; } memory[MEMORY_MAX];
+static int n_left, n_calls, fail_at;
+
+CALL int  fake_lab_left(void);
+CALL void fake_lab_fail(int nth);
+CALL int  fake_lab_calls(void);
+
+CALL int fake_lab_left(void) { return n_left; }
+CALL int fake_lab_calls(void) { return n_calls; }
+CALL void fake_lab_fail(int nth) { fail_at = nth, n_calls = 0; }
+
+#define ENTER if (++n_calls == fail_at) return CU_OUT_OF_MEMORY
+
+// ---- the device -----------------------------------------------------------------------------------------------------
+
+DEFINE(cuInit, (unsigned flags)) { return 0; }
+DEFINE(cuDriverGetVersion, (int *version)) { return *version = 12990, 0; }
+DEFINE(cuGetErrorName, (CuResult result, const char **name)) { return *name = "CUDA_ERROR_FAKE", 0; }
+DEFINE(cuGetErrorString, (CuResult result, const char **text)) { return *text = "made to fail", 0; }
+DEFINE(cuDeviceGetCount, (int *count)) { return *count = 1, 0; }
+DEFINE(cuDeviceGet, (CuDevice *device, int ordinal)) { return *device = ordinal, ordinal == 0 ? 0 : 101; }
+DEFINE(cuDeviceGetName, (char *name, int capacity, CuDevice device))
+{
+    snprintf(name, (size_t)capacity, "fake GPU of the lab");
+    return 0;
+}
+
+DEFINE(cuDeviceGetAttribute, (int *value, int attribute, CuDevice device))
+{
+    static const struct { int attribute, value; } known[] = {
+        { CU_DEVICE_THREADS_PER_BLOCK, 1024 }, { 12, 65536 }, { CU_DEVICE_WARP_SIZE, 32 },
+        { CU_DEVICE_MULTIPROCESSORS, 2 }, { CU_DEVICE_THREADS_PER_MULTIPROCESSOR, 2048 },
+        { CU_DEVICE_CAPABILITY_MAJOR, 9 }, { CU_DEVICE_CAPABILITY_MINOR, 0 },
+        { CU_DEVICE_SHARED_PER_MULTIPROCESSOR, 233472 }, { CU_DEVICE_REGISTERS_PER_MULTIPROCESSOR, 65536 },
+        { CU_DEVICE_SHARED_PER_BLOCK_OPTIN, 232448 }, { CU_DEVICE_BLOCKS_PER_MULTIPROCESSOR, 32 },
+        { CU_DEVICE_SHARED_RESERVED_PER_BLOCK, 1024 },
+    };
+    for (int i = 0; i < COUNT_OF(known); i++)
+        if (known[i].attribute == attribute) return *value = known[i].value, 0;
+    return INVALID_VALUE;
+}
+
+static int a_context;
+
+DEFINE(cuDevicePrimaryCtxRetain, (CuContext *context, CuDevice device))
+{
+    ENTER;
+    *context = (CuContext)&a_context;
+    n_left++;
+    return 0;
+}
+
+DEFINE(cuDevicePrimaryCtxRelease_v2, (CuDevice device)) { return n_left--, 0; }
+DEFINE(cuCtxSynchronize, (void)) { ENTER; return 0; }
+
+// ---- memory ---------------------------------------------------------------------------------------------------------
+
+static CuResult allocate(u8 **address, size_t bytes)
+{
+    int at = 0;
+    while (at < MEMORY_MAX && memory[at].first) at++;
+    if (at == MEMORY_MAX || bytes == 0) return INVALID_VALUE;
+    memory[at].first = *address = malloc(bytes);
+    memory[at].bytes = bytes;
+    memset(memory[at].first, 0xa5, bytes);
+    return n_left++, 0;
+}
+
+static CuResult release(const u8 *address)
+{
+    for (int i = 0; i < MEMORY_MAX; i++)
+        if (memory[i].first == address && address) {
+            free(memory[i].first);
+            memory[i].first = NULL;
+            return n_left--, 0;
+        }
+    return INVALID_VALUE;
+}
+
+static bool is_allocated(const u8 *first, size_t bytes)
+{
+    for (int i = 0; i < MEMORY_MAX; i++)
+        if (memory[i].first && first >= memory[i].first && first + bytes <= memory[i].first + memory[i].bytes)
+            return true;
+    return false;
+}
+
+DEFINE(cuMemAlloc_v2, (CuAddress *address, size_t bytes)) { ENTER; return allocate((u8 **)address, bytes); }
+DEFINE(cuMemFree_v2, (CuAddress address)) { return release((u8 *)address); }
+DEFINE(cuMemHostAlloc, (void **host, size_t bytes, unsigned flags)) { ENTER; return allocate((u8 **)host, bytes); }
+DEFINE(cuMemFreeHost, (void *host)) { return release(host); }
+
+DEFINE(cuMemcpyHtoDAsync_v2, (CuAddress to, const void *from, size_t bytes, CuStream stream))
+{
+    ENTER;
+    if (!stream || !is_allocated((u8 *)to, bytes)) return CU_ILLEGAL_ADDRESS;
+    memcpy((void *)to, from, bytes);
+    return 0;
+}
+
+DEFINE(cuMemcpyDtoHAsync_v2, (void *to, CuAddress from, size_t bytes, CuStream stream))
+{
+    ENTER;
+    if (!stream || !is_allocated((u8 *)from, bytes)) return CU_ILLEGAL_ADDRESS;
+    memcpy(to, (void *)from, bytes);
+    return 0;
+}
+
+DEFINE(cuMemsetD8Async, (CuAddress to, unsigned char value, size_t count, CuStream stream))
+{
+    ENTER;
+    if (!stream || !is_allocated((u8 *)to, count)) return CU_ILLEGAL_ADDRESS;
+    memset((void *)to, value, count);
+    return 0;
+}
+
+// ---- streams and events ---------------------------------------------------------------------------------------------
+
+typedef struct Event { double time_ms; } Event;
+
+DEFINE(cuStreamCreate, (CuStream *stream, unsigned flags))
+{
+    ENTER;
+    *stream = malloc(1);
+    return n_left++, 0;
+}
+
+DEFINE(cuStreamDestroy_v2, (CuStream stream)) { return free(stream), n_left--, 0; }
+DEFINE(cuStreamSynchronize, (CuStream stream)) { ENTER; return stream ? 0 : INVALID_VALUE; }
+DEFINE(cuStreamWaitEvent, (CuStream stream, CuEvent event, unsigned flags))
+{
+    ENTER;
+    return stream && event ? 0 : INVALID_VALUE;
+}
+
+DEFINE(cuEventCreate, (CuEvent *event, unsigned flags))
+{
+    ENTER;
+    *event = calloc(1, sizeof(Event));
+    return n_left++, 0;
+}
+
+DEFINE(cuEventDestroy_v2, (CuEvent event)) { return free(event), n_left--, 0; }
+DEFINE(cuEventSynchronize, (CuEvent event)) { ENTER; return event ? 0 : INVALID_VALUE; }
+DEFINE(cuEventRecord, (CuEvent event, CuStream stream))
+{
+    ENTER;
+    if (!event || !stream) return INVALID_VALUE;
+    ((Event *)event)->time_ms = time_now_ms();
+    return 0;
+}
+
+DEFINE(cuEventElapsedTime, (float *time_ms, CuEvent start, CuEvent end))
+{
+    ENTER;
+    *time_ms = (float)(((Event *)end)->time_ms - ((Event *)start)->time_ms);
+    return 0;
+}
+
+// ---- code: the compiler keeps the text, and the module the name of its last kernel ----------------------------------
+
+DEFINE(cuModuleLoadData, (CuModule *module, const void *image))
+{
+    ENTER;
+    *module = malloc(1);
+    return n_left++, 0;
+}
+
+DEFINE(cuModuleUnload, (CuModule module)) { return free(module), n_left--, 0; }
+DEFINE(cuModuleGetFunction, (CuFunction *function, CuModule module, const char *name))
+{
+    ENTER;
+    for (int i = 0; i < COUNT_OF(lab_functions); i++)
+        if (!strcmp(lab_functions[i].name, name)) return *function = (CuFunction)&lab_functions[i], 0;
+    return INVALID_VALUE;
+}
+
+DEFINE(cuFuncGetAttribute, (int *value, int attribute, CuFunction function))
+{
+    ENTER;
+    *value = attribute == CU_FUNC_REGISTERS ? 32 : attribute == CU_FUNC_MAX_THREADS_PER_BLOCK ? 1024 : 4096;
+    return 0;
+}
+
+DEFINE(cuFuncSetAttribute, (CuFunction function, int attribute, int value)) { ENTER; return 0; }
+
+DEFINE(cuLaunchKernel, (CuFunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                        unsigned block_y, unsigned block_z, unsigned dynamic_shared, CuStream stream,
+                        void **parameters, void **extra))
+{
+    ENTER;
+    if (!stream || grid_y * grid_z * block_y * block_z != 1 || block_x % 32 || block_x > 1024 || extra)
+        return INVALID_VALUE;
+    shim_launch(((const LabFunction *)function)->run, parameters[0], grid_x, block_x);
+    return 0;
+}
+
+#define DEFINE_NVRTC(symbol, parameters) CALL NvrtcResult symbol parameters; CALL NvrtcResult symbol parameters
+
+DEFINE_NVRTC(nvrtcVersion, (int *major, int *minor)) { return *major = 12, *minor = 9, 0; }
+DEFINE_NVRTC(nvrtcCreateProgram, (NvrtcProgram *program, const char *text, const char *name, int n_headers,
+                                  const char *const *headers, const char *const *header_names))
+{
+    return *program = (NvrtcProgram)strdup(text), 0;
+}
+
+DEFINE_NVRTC(nvrtcDestroyProgram, (NvrtcProgram *program)) { return free(*program), 0; }
+DEFINE_NVRTC(nvrtcCompileProgram, (NvrtcProgram program, int n_options, const char *const *options)) { return 0; }
+DEFINE_NVRTC(nvrtcGetProgramLogSize, (NvrtcProgram program, size_t *bytes)) { return *bytes = 0, 0; }
+DEFINE_NVRTC(nvrtcGetProgramLog, (NvrtcProgram program, char *log)) { return 0; }
+DEFINE_NVRTC(nvrtcGetCUBINSize, (NvrtcProgram program, size_t *bytes))
+{
+    return *bytes = strlen((const char *)program) + 1, 0;
+}
+
+DEFINE_NVRTC(nvrtcGetCUBIN, (NvrtcProgram program, char *cubin)) { return strcpy(cubin, (const char *)program), 0; }
+DEFINE_NVRTC(nvrtcGetNumSupportedArchs, (int *count)) { return *count = 1, 0; }
+DEFINE_NVRTC(nvrtcGetSupportedArchs, (int *architectures)) { return *architectures = 90, 0; }
+CALL const char *nvrtcGetErrorString(NvrtcResult result);
+CALL const char *nvrtcGetErrorString(NvrtcResult result) { return "made to fail"; }
