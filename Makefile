@@ -92,7 +92,7 @@ shared := $(BUILD)/libweft.so.$(version)
 tcc_in_library := $(BUILD)/obj/src/jit/shared/tcc_in_library.o
 shared_ldflags := -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -Wl,--wrap=stdout,--wrap=stderr,--wrap=environ
 # What the library needs of what the program needs.
-library_packages := $(filter-out libedit libmd,$(packages))
+library_packages := $(filter-out libedit,$(packages))
 
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib

@@ -8,7 +8,7 @@
 
 #include "engine/execute.h"
 
-enum { PIECE_ROWS = 1 << 20 };         // of a query's result that are appended at once
+enum { PIECE_ROWS = 1 << 16 };         // of a query's result that are appended at once
 
 // ---- INSERT ... VALUES ----------------------------------------------------------------------------------------------
 

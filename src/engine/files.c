@@ -25,6 +25,7 @@ static weft_status read_into(Execution *ex, Store *store, const char *path, cons
         else status = append_commit(append, &figures.n_rows, err);
     }
     pool_free(pool);
+    atomic_store(&session->copy_progress, 0);               // from here on the query's own counts
     return status;
 }
 
