@@ -29,7 +29,7 @@ OPTIMIZE ?= $(if $(SAN)$(TSAN),-O1,-O2) -g
 WARNINGS ?= -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla \
             -Wno-unused-parameter -Werror
 
-packages := libprotobuf-c libxxhash libedit libmd zlib libzstd
+packages := libprotobuf-c libxxhash libedit libmd libpcre2-8 libutf8proc zlib libzstd
 # Found out on first use, since scripts/deps may have to install pkg-config first.
 package_cflags = $(eval package_cflags := $(shell $(PKG_CONFIG) --cflags $(packages)))$(package_cflags)
 package_libs = $(eval package_libs := $(shell $(PKG_CONFIG) --libs $(packages)))$(package_libs)

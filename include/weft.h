@@ -40,7 +40,10 @@ extern "C" {
     X(DIVISION_BY_ZERO,    "22012", "division by zero")                        \
     X(BAD_DATETIME,        "22007", "text is not a date")                      \
     X(DATETIME_OVERFLOW,   "22008", "date is out of range")                    \
+    X(INTERVAL_OVERFLOW,   "22015", "interval is out of range")                \
     X(BAD_ESCAPE,          "22025", "pattern ends with its escape character")  \
+    X(BAD_SUBSTRING,       "22011", "length of a substring is negative")       \
+    X(BAD_REGEXP,          "2201B", "regular expression is not valid")         \
     X(BAD_ENCODING,        "22021", "text is not UTF-8")                       \
     X(INVALID_PARAMETER,   "22023", "setting or option has no such value")     \
     X(BAD_LIMIT,           "2201W", "limit is negative")                       \
@@ -50,7 +53,6 @@ extern "C" {
     X(NULL_NOT_ALLOWED,    "22004", "null where a value is needed")            \
     X(BAD_POWER,           "2201F", "no real number is the root or power")     \
     X(BAD_LOGARITHM,       "2201E", "logarithm of zero or a negative number")  \
-    X(SUBSTRING_ERROR,     "22011", "length of a substring is negative")       \
     X(NOT_NULL_VIOLATION,  "23502", "null in a column that forbids it")        \
     X(CARDINALITY,         "21000", "more than one row where one was expected") \
     X(SYNTAX_ERROR,        "42601", "syntax error")                            \
@@ -115,13 +117,18 @@ typedef enum weft_type {
     WEFT_NUMERIC,                     // the same with 128 bits, where a sum needs them; i128
     WEFT_REAL, WEFT_DOUBLE,           // f64
     WEFT_DATE,                        // days since 1970-01-01; i64
-    WEFT_TEXT                         // UTF-8; text
+    WEFT_TEXT,                        // UTF-8; text
+    WEFT_TIMESTAMP,                   // microseconds since 1970-01-01; i64
+    WEFT_TIMESTAMPTZ,                 // the same in UTC; i64
+    WEFT_TIME,                        // microseconds since midnight; i64
+    WEFT_INTERVAL,                    // as PostgreSQL writes it: "1 mon 2 days 03:04:05"; text
+    WEFT_UUID                         // 36 characters; text
 } weft_type;
 
 typedef struct weft_int128    { uint64_t low; int64_t high; } weft_int128;
 typedef struct weft_text      { const char *bytes; size_t length; } weft_text;   // also NUL-terminated
 
-// A column of a result.  Boolean, all integers, decimal and date are in i64.
+// A column of a result.  Boolean, all integers, decimal, date, time and timestamps are in i64.
 typedef struct weft_column {
     const char    *name;
     weft_type      type;

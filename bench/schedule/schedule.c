@@ -302,7 +302,7 @@ static void bench_ssb(const Options *options)
     weft_session  *sessions[N_SMALL], *onlooker;
     weft_error     error;
     QueryFile      files[SSB_QUERIES];
-    const char    *queries[SSB_QUERIES];
+    const char    *queries[SSB_QUERIES] = { 0 };
     Best           alone[SSB_QUERIES] = { 0 }, at_once = { 0 };
     double         sum = 0;
     const int      n = read_queries(options->folder, files);

@@ -65,7 +65,7 @@
 #define GATHER_MOST_MS   5.0               // and never longer: a query that has not come by then waits for its join
                                            // tables;
 #define GATHER_SMALL_MS  0.1               // that a small scan waits, where several are planned together
-#define GATHER_FORCED_MS 200.0             // and where a benchmark has said how many are to come
+#define GATHER_FORCED_MS 1000.0            // and where a benchmark has said how many are to come
 #define PREFETCHES_MOST  8                 // runs of columns that are copied during the wait;
 #define GATHER_SIEVE_MS  2.5               // and where it would be sieved with them in the device's memory
 #define LINK_BYTES_PER_MS   5e7        // of PCI Express 5 with 16 lanes: over a slower link a scan waits a smaller part

@@ -329,7 +329,7 @@ static weft_status prepare(Execution *ex, const char *sql, const Value *params, 
     if (!status && has_query(*statement)) {
         status = plan_rewrite((*statement)->plan, NULL, ex->err);
         if (!status && (*statement)->kind == STATEMENT_SELECT && !ex->uses_virtual && !n_params &&
-            !(*statement)->plan->n_params) {
+            !(*statement)->plan->n_params && !(*statement)->plan->is_momentary) {
             *kept = plans_keep(ex->session->db->plans, sql, home, *statement, ex->tables, ex->n_tables);
             return WEFT_OK;
         }
@@ -689,7 +689,8 @@ static Type internal_type(const weft_column *column)
         [WEFT_BOOLEAN] = TYPE_BOOLEAN, [WEFT_SMALLINT] = TYPE_SMALLINT, [WEFT_INTEGER] = TYPE_INTEGER,
         [WEFT_BIGINT] = TYPE_BIGINT,   [WEFT_DECIMAL] = TYPE_DECIMAL,   [WEFT_NUMERIC] = TYPE_NUMERIC,
         [WEFT_REAL] = TYPE_REAL,       [WEFT_DOUBLE] = TYPE_DOUBLE,     [WEFT_DATE] = TYPE_DATE,
-        [WEFT_TEXT] = TYPE_TEXT
+        [WEFT_TEXT] = TYPE_TEXT,       [WEFT_TIMESTAMP] = TYPE_TIMESTAMP, [WEFT_TIMESTAMPTZ] = TYPE_TIMESTAMPTZ,
+        [WEFT_TIME] = TYPE_TIME,       [WEFT_INTERVAL] = TYPE_TEXT,     [WEFT_UUID] = TYPE_TEXT
     };
     return (Type){ .kind = (u8)kinds[column->type], .precision = (u8)column->precision, .scale = (u8)column->scale };
 }
@@ -705,7 +706,7 @@ size_t weft_format(const weft_result *result, int number, size_t row, char *buff
         case WEFT_NUMERIC:
             value.i = (i128)((u128)column->i128[row].low | (u128)(u64)column->i128[row].high << 64);
             break;
-        case WEFT_TEXT:
+        case WEFT_TEXT: case WEFT_INTERVAL: case WEFT_UUID:
             value.text.bytes = column->text[row].bytes, value.text.length = (u32)column->text[row].length;
             break;
         default: value.i = column->i64[row]; break;
@@ -721,7 +722,8 @@ const char *weft_type_name(weft_type type)
         [WEFT_BOOLEAN] = "boolean", [WEFT_SMALLINT] = "smallint",       [WEFT_INTEGER] = "integer",
         [WEFT_BIGINT] = "bigint",   [WEFT_DECIMAL] = "decimal",         [WEFT_NUMERIC] = "numeric",
         [WEFT_REAL] = "real",       [WEFT_DOUBLE] = "double precision", [WEFT_DATE] = "date",
-        [WEFT_TEXT] = "text"
+        [WEFT_TEXT] = "text",       [WEFT_TIMESTAMP] = "timestamp",     [WEFT_TIMESTAMPTZ] = "timestamptz",
+        [WEFT_TIME] = "time",       [WEFT_INTERVAL] = "interval",       [WEFT_UUID] = "uuid"
     };
     return (unsigned)type < COUNT_OF(names) ? names[type] : "?";
 }

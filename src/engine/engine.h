@@ -57,6 +57,7 @@ typedef struct Settings {
     bool    weave_queries;             // off: queries on one scan run side by side, never together (sieve.h)
     int     priority;                  // 0 to 10; larger goes first
     i64     timeout_ms;                // statement_timeout; 0: none
+    u8      zone;                      // timezone: its number (store.h)
 } Settings;
 
 struct weft_session {
@@ -250,6 +251,7 @@ typedef struct Order { const u64 *rows; u64 first, n_rows; } Order;            /
 typedef struct Finished { View *views; u64 n_rows; Order order; } Finished;    // a view for each output of the pipeline
 
 ViewKind    view_kind(Type type);
+Value       view_value(const View *view, u64 row);     // texts stay where they are
 int compare_view_cells(const View *view, u64 a, u64 b);  // neither is NULL
 typedef struct Tie {
     int (*compare)(const void *context, u64 a, u64 b);
@@ -271,6 +273,9 @@ void        finish_average(Value *value, Type arg, i64 count);
 // alone.
 weft_status finish_pipeline(QueryRun *run, int pipeline, const Launch *launch, const Woven *woven, bool as_codes,
                             bool is_stable, Finished *out);
+// OUT: views of what the kernel left, which become views of the finish's outputs; what kernels cannot compute is
+// computed here, by the interpreter (compute.c).
+weft_status compute_outputs(QueryRun *run, const Pipeline *pipeline, Finished *out);
 weft_status finish_nothing(QueryRun *run, const Finish *finish, Finished *out);  // the outputs without a row
 weft_status stored_keep(QueryRun *run, int pipeline, const Finished *finished, Stored **out);
 weft_status stored_param(QueryRun *run, int pipeline, const Finished *finished);  // its one value becomes a constant

@@ -626,7 +626,7 @@ static weft_status finish_rows(QueryRun *run, const Pipeline *pipeline, const La
         TRY(join_words(run, launch, &woven->outputs[c], &woven->outputs[c + 1], &view->data));
         c++;
     }
-    return WEFT_OK;
+    return pipeline->finish.is_computed ? compute_outputs(run, pipeline, out) : WEFT_OK;
 }
 
 // What comes of the sink: the outputs, or what window functions are computed from.

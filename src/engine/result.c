@@ -40,8 +40,10 @@ static weft_type public_type(Type type)
         [TYPE_BOOLEAN] = WEFT_BOOLEAN, [TYPE_SMALLINT] = WEFT_SMALLINT, [TYPE_INTEGER] = WEFT_INTEGER,
         [TYPE_BIGINT] = WEFT_BIGINT,   [TYPE_DECIMAL] = WEFT_DECIMAL,   [TYPE_REAL] = WEFT_REAL,
         [TYPE_DOUBLE] = WEFT_DOUBLE,   [TYPE_DATE] = WEFT_DATE,         [TYPE_TEXT] = WEFT_TEXT,
-        [TYPE_NUMERIC] = WEFT_NUMERIC, [TYPE_INTERVAL] = WEFT_TEXT,     [TYPE_NULL] = WEFT_TEXT
+        [TYPE_NUMERIC] = WEFT_NUMERIC, [TYPE_INTERVAL] = WEFT_INTERVAL, [TYPE_NULL] = WEFT_TEXT,
+        [TYPE_TIMESTAMP] = WEFT_TIMESTAMP, [TYPE_TIMESTAMPTZ] = WEFT_TIMESTAMPTZ, [TYPE_TIME] = WEFT_TIME
     };
+    if (type_is_uuid(type)) return WEFT_UUID;
     return types[type.kind];
 }
 
@@ -65,6 +67,14 @@ static void copy_cell(const View *view, u64 from, void *data, u64 to)
     }
 }
 
+static void copy_interval(weft_result *result, const View *view, u64 from, weft_text *out)
+{
+    char        buffer[128];
+    const Value value = { .type = view->type, .i = ((const i128 *)view->data)[from] };
+    out->length = value_format(&value, buffer, sizeof buffer);
+    out->bytes = arena_strdup(result->arena, buffer);
+}
+
 static weft_status copy_column(QueryRun *run, weft_result *result, const View *view, const Order *order,
                                const char *name, weft_column *out)
 {
@@ -83,7 +93,8 @@ static weft_status copy_column(QueryRun *run, weft_result *result, const View *v
             if (size == 16 && view->type.kind != TYPE_NUMERIC) ((weft_text *)data)[r].bytes = "";
             continue;
         }
-        copy_cell(view, from, data, r);
+        if (view->type.kind == TYPE_INTERVAL) copy_interval(result, view, from, &((weft_text *)data)[r]);
+        else copy_cell(view, from, data, r);
     }
     if (view->dict) arena_defer(result->arena, release_dict, dict_hold(view->dict));
     *out = (weft_column){ .name = arena_strdup(result->arena, name),

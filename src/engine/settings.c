@@ -280,6 +280,20 @@ static void show_weave_budget(const weft_session *session, Text *text)
     if (budget.shared_bytes) text_add(text, ", %lluB", (unsigned long long)budget.shared_bytes);
 }
 
+static weft_status set_timezone(weft_session *session, const char *value, bool *understood, Error *err)
+{
+    u8 zone = 0;
+    (void)err;
+    *understood = !value || zone_find(value, strlen(value), &zone);
+    if (*understood) session->settings.zone = zone;
+    return WEFT_OK;
+}
+
+static void show_timezone(const weft_session *session, Text *text)
+{
+    text_add(text, "%s", zone_name(session->settings.zone));
+}
+
 static const Setting settings[] = {
     { "chunk_rows", "a number of rows from 64 on, for later appends", .set = set_chunk_rows, .show = show_chunk_rows },
     { "device", "auto, cpu, cuda or cuda:N", .set = set_device, .show = show_device },
@@ -294,6 +308,7 @@ static const Setting settings[] = {
       .show = show_timeout },
     { "threads", "a number from 1 on; more than there are cores is as many as there are", .set = set_threads,
       .show = show_threads },
+    { "timezone", "the name of a time zone, such as Europe/Berlin or UTC", .set = set_timezone, .show = show_timezone },
     { "weave", "on or off", .flag = offsetof(Settings, weave), .standard = is_on },
     { "weave_budget", "registers per thread up to 255, also with shared memory as in '64, 48kB'; 0 or auto for all",
       .set = set_weave_budget, .show = show_weave_budget },
@@ -313,7 +328,7 @@ static weft_status no_such_setting(const char *name, int at, Error *err)
     error_hint(
         err,
         "settings are chunk_rows, device, gpu_schedule, gpu_wait, jit, memory_limit, priority, sharing,"
-        " statement_timeout, threads, weave, weave_budget and weave_queries");
+        " statement_timeout, threads, timezone, weave, weave_budget and weave_queries");
     return WEFT_UNDEFINED_OBJECT;
 }
 

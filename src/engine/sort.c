@@ -12,7 +12,7 @@
 ViewKind view_kind(Type type)
 {
     if (type_is_float(type)) return VIEW_FLOAT;
-    if (type.kind == TYPE_NUMERIC) return VIEW_WIDE;
+    if (type.kind == TYPE_NUMERIC || type.kind == TYPE_INTERVAL) return VIEW_WIDE;
     return type.kind == TYPE_TEXT || type.kind == TYPE_NULL ? VIEW_TEXT : VIEW_INT;
 }
 
@@ -26,11 +26,21 @@ static int compare_text(weft_text a, weft_text b)
     return order ? order : COMPARE(a.length, b.length);
 }
 
+// By which it is sorted.
+static i128 wide_of(const View *view, u64 row)
+{
+    const Value value = { .type = view->type, .i = ((const i128 *)view->data)[row] };
+    return view->type.kind == TYPE_INTERVAL ? interval_micros(&value) : value.i;
+}
+
 int compare_view_cells(const View *view, u64 a, u64 b)
 {
     switch (view->kind) {
         case VIEW_INT:  return COMPARE(((const i64 *)view->data)[a], ((const i64 *)view->data)[b]);
-        case VIEW_WIDE: return COMPARE(((const i128 *)view->data)[a], ((const i128 *)view->data)[b]);
+        case VIEW_WIDE: {
+            const i128 x = wide_of(view, a), y = wide_of(view, b);
+            return COMPARE(x, y);
+        }
         case VIEW_TEXT: return compare_text(((const weft_text *)view->data)[a], ((const weft_text *)view->data)[b]);
         case VIEW_CODE:
             return COMPARE(view->ranks[((const i64 *)view->data)[a]], view->ranks[((const i64 *)view->data)[b]]);
@@ -98,7 +108,7 @@ static u64 prefix_of(const View *view, const ViewKey *key, size_t skip, u64 row)
         case VIEW_CODE:  prefix = view->ranks[((const i64 *)view->data)[row]]; break;
         case VIEW_TEXT:  prefix = prefix_of_text(((const weft_text *)view->data)[row], skip); break;
         case VIEW_FLOAT: prefix = prefix_of_float(((const double *)view->data)[row]); break;
-        case VIEW_WIDE:  prefix = prefix_of_int(clamped(((const i128 *)view->data)[row])); break;
+        case VIEW_WIDE:  prefix = prefix_of_int(clamped(wide_of(view, row))); break;
     }
     return key->descending ? ~prefix : prefix;
 }
@@ -151,7 +161,7 @@ static void look_at_prefixes(void *context, int part, u64 first, u64 end)
         const u64 prefix = look->prefixes[r] = prefix_of(view, look->key, look->skip, r);
         facts->low = MIN_OF(facts->low, prefix), facts->high = MAX_OF(facts->high, prefix);
         if (view_is_null(view, r)) facts->is_exact = false;
-        else if (view->kind == VIEW_WIDE && clamped(((const i128 *)view->data)[r]) != ((const i128 *)view->data)[r])
+        else if (view->kind == VIEW_WIDE && clamped(wide_of(view, r)) != wide_of(view, r))
             facts->is_exact = false;
     }
 }

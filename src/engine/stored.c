@@ -28,7 +28,12 @@ static weft_status cell_of(QueryRun *run, const View *view, Dictionary *dict, u6
     u32 code;
     switch (view->kind) {
         case VIEW_INT: case VIEW_FLOAT: case VIEW_CODE: *cell = ((const i64 *)view->data)[row]; return WEFT_OK;
-        case VIEW_WIDE: *cell = (i64)((const i128 *)view->data)[row]; return WEFT_OK;      // the low word
+        case VIEW_WIDE:
+            if (view->type.kind == TYPE_INTERVAL)
+                return fail(run->err, WEFT_UNSUPPORTED, -1,
+                            "an interval among the rows of a subquery is not supported yet");
+            *cell = (i64)((const i128 *)view->data)[row];   // the low word
+            return WEFT_OK;
         case VIEW_TEXT: break;
     }
     const weft_text *text = &((const weft_text *)view->data)[row];
@@ -149,7 +154,7 @@ weft_status stored_keep(QueryRun *run, int number, const Finished *finished, Sto
 
 // ---- parameters -----------------------------------------------------------------------------------------------------
 
-static Value value_of_view(const View *view, u64 row)
+Value view_value(const View *view, u64 row)
 {
     Value value = { .type = view->type, .is_null = view->nulls && view->nulls[row] };
     if (value.is_null) return value;
@@ -175,7 +180,7 @@ weft_status stored_param(QueryRun *run, int number, const Finished *finished)
     if (n_rows > 1)
         return fail(run->err, WEFT_CARDINALITY, wanted->at,
                     "more than one row returned by a subquery used as an expression");
-    Value value = n_rows ? value_of_view(&finished->views[0], row_of(&finished->order, 0)) : (Value){ .is_null = true };
+    Value value = n_rows ? view_value(&finished->views[0], row_of(&finished->order, 0)) : (Value){ .is_null = true };
     value.type = wanted->type;
     run->params[param] = expr_const(run->own, value, wanted->at);
     return WEFT_OK;

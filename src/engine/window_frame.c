@@ -116,10 +116,11 @@ static bool float_in_range(double value, double base, double offset, bool subtra
     return less ? value <= bound : value >= bound;
 }
 
-static bool date_in_range(i64 value, i64 base, const Value *offset, bool subtract, bool less)
+static bool time_in_range(Type type, i64 number, i64 base, const Value *offset, bool subtract, bool less)
 {
-    i64 bound;
-    if (!frame_shift_date(base, offset, subtract ? -1 : 1, &bound)) return subtract ? !less : less;
+    const i64 value = frame_micros(type, number);
+    i64       bound;
+    if (!frame_shift_time(type, base, offset, subtract ? -1 : 1, &bound)) return subtract ? !less : less;
     return less ? value <= bound : value >= bound;
 }
 
@@ -141,7 +142,8 @@ static bool is_in_range(const FrameLook *look, u64 place, u64 base, bool is_star
                               offset->f, subtract, less);
     }
     if (offset->type.kind == TYPE_INTERVAL)
-        return date_in_range((i64)number_at(look, place), (i64)number_at(look, base), offset, subtract, less);
+        return time_in_range(look->view->type, (i64)number_at(look, place), (i64)number_at(look, base), offset,
+                             subtract, less);
     return int_in_range(number_at(look, place), number_at(look, base), is_start ? look->start : look->end, subtract,
                         less);
 }

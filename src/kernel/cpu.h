@@ -433,3 +433,11 @@ typedef u16 eight_rows_ __attribute__((vector_size(16), aligned(2), may_alias));
 #define DAY_OF_YEAR(p)             ((153 * (p##_month > 2 ? p##_month - 3 : p##_month + 9) + 2) / 5 + p##_day +        \
                                    (p##_month > 2 ? 59 + LEAP(p##_year) : -306))
 #define WEEKDAY(days)              ((((days) + 4) % 7 + 7) % 7)                         // 0: Sunday
+#define DAY_OF_CIVIL(to, y, m, d)  { const i64 f_ = (y) - ((m) <= 2), e_ = (f_ >= 0 ? f_ : f_ - 399) / 400,            \
+    o_ = f_ - e_ * 400; to = e_ * 146097 + o_ * 365 + o_ / 4 - o_ / 100 +                                              \
+    (153 * ((m) > 2 ? (m) - 3 : (m) + 9) + 2) / 5 + (d) - 1 - 719468; }
+#define MONTH_DAYS(y, m)           ((m) == 2 ? 28 + LEAP(y) : 30 + (((m) + ((m) >> 3)) & 1))
+// p_later: the same day of another month, or its last.
+#define SHIFT_MONTHS(p, days, months) i64 p##_later; { DATE_PARTS(q_, days)                                            \
+    const i64 a_ = q__year * 12 + q__month - 1 + (months), y_ = (a_ >= 0 ? a_ : a_ - 11) / 12, m_ = a_ - y_ * 12 + 1,  \
+              n_ = MONTH_DAYS(y_, m_), d_ = q__day < n_ ? q__day : n_; DAY_OF_CIVIL(p##_later, y_, m_, d_) }

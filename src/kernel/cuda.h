@@ -338,7 +338,11 @@ DEVICE_ u32 gather_valid_(const u8 *valid, const u32 *rows, u32 live)
 #define FLAG_TEST(live, type, column, from, table)       HIT_(live, FLAG(table, KEY_(column, from)))
 #define FLAG_FILTER(live, type, column, from, table)     HIT_(live, FLAG(table, KEY_(column, from)))
 #define BIT_TEST(live, type, column, from, table)        HIT_(live, BIT(table, KEY_(column, from)))
-#define BIT_FILTER(live, type, column, from, table)      HIT_(live, BIT(table, KEY_(column, from)))
+// All bytes are asked for before the first is looked at, as in LOOKUP_FILTER.  Where the table is in the L2 cache, one
+// by one took 0.39 ms for SSB Q2.3 at SF 20 on an H200.
+#define BIT_FILTER(live, type, column, from, table)                                                                    \
+    { Values_<u8> found_ = {}; EACH(live) found_[i] = (table)[(u64)KEY_(column, from) >> 3];                           \
+      HIT_(live, found_[i] >> ((u64)KEY_(column, from) & 7) & 1) }
 #define LOOKUP_FILTER(live, type, column, from, ptype, table, carried)                                                 \
     { Values_<ptype> found_ = {}; EACH(live) found_[i] = (table)[KEY_(column, from)];                                  \
       FILTER(live) { (carried)[i] = (ptype)(found_[i] - 1); DROP_UNLESS_(live, found_[i]); } }
@@ -1220,3 +1224,11 @@ DEVICE_ u32 first_of_slot_(KernelSlot *slot, u32 row)
 #define DAY_OF_YEAR(p)             ((153 * (p##_month > 2 ? p##_month - 3 : p##_month + 9) + 2) / 5 + p##_day +        \
                                    (p##_month > 2 ? 59 + LEAP(p##_year) : -306))
 #define WEEKDAY(days)              ((((days) + 4) % 7 + 7) % 7)                         // 0: Sunday
+#define DAY_OF_CIVIL(to, y, m, d)  { const i64 f_ = (y) - ((m) <= 2), e_ = (f_ >= 0 ? f_ : f_ - 399) / 400,            \
+    o_ = f_ - e_ * 400; to = e_ * 146097 + o_ * 365 + o_ / 4 - o_ / 100 +                                              \
+    (153 * ((m) > 2 ? (m) - 3 : (m) + 9) + 2) / 5 + (d) - 1 - 719468; }
+#define MONTH_DAYS(y, m)           ((m) == 2 ? 28 + LEAP(y) : 30 + (((m) + ((m) >> 3)) & 1))
+// p_later: the same day of another month, or its last.
+#define SHIFT_MONTHS(p, days, months) i64 p##_later; { DATE_PARTS(q_, days)                                            \
+    const i64 a_ = q__year * 12 + q__month - 1 + (months), y_ = (a_ >= 0 ? a_ : a_ - 11) / 12, m_ = a_ - y_ * 12 + 1,  \
+              n_ = MONTH_DAYS(y_, m_), d_ = q__day < n_ ? q__day : n_; DAY_OF_CIVIL(p##_later, y_, m_, d_) }

@@ -37,7 +37,7 @@ typedef struct GpuWork {
     int       n_used;                                       // of the instances, in this run
 } GpuWork;
 
-typedef struct GpuKernel {
+typedef struct LoadedKernel {
     const LabKernel *kernel;
     const WorkKind *kind;
     CuModule   module;
@@ -46,7 +46,7 @@ typedef struct GpuKernel {
     int        dynamic_shared;
     GpuWork  **works;                                       // of different sizes
     int        n_works;
-} GpuKernel;
+} LoadedKernel;
 
 struct LabGpu {
     Arena     *arena;
@@ -56,7 +56,7 @@ struct LabGpu {
     CuContext  context;
     GpuLimits  limits;
     char       name[128];
-    GpuKernel **kernels;
+    LoadedKernel **kernels;
     int        n_kernels;
     CuStream   streams[STREAMS_MAX];                        // made when they are first used
     CuEvent    start, end, stream_ends[STREAMS_MAX];
@@ -205,7 +205,7 @@ static int live_values(int registers)
     return registers - 11;
 }
 
-static weft_status compile(LabGpu *gpu, GpuKernel *loaded, Text *cubin, Error *err)
+static weft_status compile(LabGpu *gpu, LoadedKernel *loaded, Text *cubin, Error *err)
 {
     char live[32];
     bool was_cached;
@@ -217,7 +217,7 @@ static weft_status compile(LabGpu *gpu, GpuKernel *loaded, Text *cubin, Error *e
     return cubins_get(gpu->cubins, &job, cubin, &was_cached, err);
 }
 
-static weft_status load(LabGpu *gpu, GpuKernel *loaded, Error *err)
+static weft_status load(LabGpu *gpu, LoadedKernel *loaded, Error *err)
 {
     const CudaDriver *cu = gpu->cu;
     Text cubin = { 0 };
@@ -240,14 +240,14 @@ static weft_status load(LabGpu *gpu, GpuKernel *loaded, Error *err)
     return WEFT_OK;
 }
 
-static weft_status find_kernel(LabGpu *gpu, const LabKernel *kernel, GpuKernel **found, Error *err)
+static weft_status find_kernel(LabGpu *gpu, const LabKernel *kernel, LoadedKernel **found, Error *err)
 {
     for (int i = 0; i < gpu->n_kernels; i++)
         if (gpu->kernels[i]->kernel == kernel) {
             *found = gpu->kernels[i];
             return WEFT_OK;
         }
-    GpuKernel *loaded = arena_make(gpu->arena, GpuKernel);
+    LoadedKernel *loaded = arena_make(gpu->arena, LoadedKernel);
     loaded->kernel = kernel;
     loaded->kind = work_find(kernel->name);
     if (!loaded->kind)
@@ -264,7 +264,7 @@ static weft_status find_kernel(LabGpu *gpu, const LabKernel *kernel, GpuKernel *
 
 weft_status lab_gpu_needs(LabGpu *gpu, const LabKernel *kernel, KernelNeeds *needs, Error *err)
 {
-    GpuKernel *loaded;
+    LoadedKernel *loaded;
     TRY(enter(gpu, err));
     TRY(find_kernel(gpu, kernel, &loaded, err));
     *needs = loaded->needs;
@@ -298,7 +298,8 @@ static int synthetic_rounds(const LabKernel *kernel)
     return 1700000 / (2 * live_values(kernel->needs.registers) + 10);
 }
 
-static weft_status add_work(LabGpu *gpu, GpuKernel *loaded, i64 n_threads, bool is_alone, GpuWork **found, Error *err)
+static weft_status add_work(LabGpu *gpu, LoadedKernel *loaded, i64 n_threads, bool is_alone, GpuWork **found,
+                            Error *err)
 {
     const LabKernel *kernel = loaded->kernel;
     const bool is_synthetic = loaded->kind == &work_synthetic, is_timed = kernel->threads_per_block > 0;
@@ -316,19 +317,20 @@ static weft_status add_work(LabGpu *gpu, GpuKernel *loaded, i64 n_threads, bool 
     return WEFT_OK;
 }
 
-// Work for so many threads: the pool's, unless there are many more of them than the pool has.
-static weft_status find_work(LabGpu *gpu, GpuKernel *loaded, i64 n_threads, GpuWork **found, Error *err)
+// Work for so many threads: the pool's, unless there are many more of them than the pool has.  The same number of
+// threads comes with different block sizes, rounded up by less than a block.  All of them get the same work, and none
+// may have fewer threads than it was made for: a block that goes round once more would take as long as a whole round.
+static weft_status find_work(LabGpu *gpu, LoadedKernel *loaded, i64 n_threads, GpuWork **found, Error *err)
 {
-    const i64 pool = pool_threads(gpu, loaded->kernel);
-    const bool is_alone = loaded->kind != &work_synthetic && n_threads > 2 * pool;
-    if (!is_alone)
-        n_threads = pool;
+    const i64 pool = pool_threads(gpu, loaded->kernel), block = gpu->limits.threads_per_block;
+    const bool is_alone = loaded->kind != &work_synthetic && n_threads > 2 * pool, is_large = n_threads > 32 * block;
+    const i64 at_most = is_alone ? n_threads : pool, slack = is_alone && is_large ? 2 * block : 0;
     for (int i = 0; i < loaded->n_works; i++)
-        if (llabs(loaded->works[i]->n_threads - n_threads) <= n_threads / 16) {
+        if (loaded->works[i]->n_threads <= at_most && at_most - loaded->works[i]->n_threads <= slack) {
             *found = loaded->works[i];
             return WEFT_OK;
         }
-    return add_work(gpu, loaded, n_threads, is_alone, found, err);
+    return add_work(gpu, loaded, at_most - slack / 2, is_alone, found, err);
 }
 
 static weft_status add_instance(LabGpu *gpu, GpuWork *work, Error *err)
@@ -346,7 +348,7 @@ static weft_status add_instance(LabGpu *gpu, GpuWork *work, Error *err)
 // ---- a run ----------------------------------------------------------------------------------------------------------
 
 typedef struct ReadyLaunch {
-    GpuKernel *kernel;
+    LoadedKernel *kernel;
     GpuWork   *work;
     GpuInstance *instance;
     LabArgs    args;
@@ -376,7 +378,7 @@ static LabArgs args_of(const ReadyLaunch *ready, CuAddress times)
     return args;
 }
 
-static weft_status check_shape(const GpuKernel *loaded, const LabLaunch *launch, Error *err)
+static weft_status check_shape(const LoadedKernel *loaded, const LabLaunch *launch, Error *err)
 {
     const int threads = launch->threads_per_block, most = loaded->needs.threads_per_block_max;
     if (threads < 32 || threads % 32 || threads > most || launch->n_blocks < 1 || launch->n_blocks > INT32_MAX)

@@ -17,6 +17,7 @@
 
 #include "plan/expr_int.h"
 #include "plan/functions.h"
+#include "plan/time.h"
 
 // ---- types ----------------------------------------------------------------------------------------------------------
 
@@ -27,7 +28,7 @@ static bool takes_any(Type type)
 
 static bool takes_order(Type type)
 {
-    return type_is_number(type) || type.kind == TYPE_DATE || type.kind == TYPE_TEXT;
+    return type_is_number(type) || (type_is_time(type) && type.kind != TYPE_INTERVAL) || type.kind == TYPE_TEXT;
 }
 
 static bool takes_boolean(Type type)
@@ -168,6 +169,75 @@ static weft_status build_stddev_samp(const AggBuilder *builder, Expr *arg, Expr 
     return build_root(builder, *out, out);
 }
 
+// ---- intervals ------------------------------------------------------------------------------------------------------
+//
+// Months, days and microseconds are summed apart, as PostgreSQL does.  Of differences of timestamps kernels know the
+// parts, and there are no months among them.
+
+static weft_status micros_per_day(const AggBuilder *builder, Op op, Expr *micros, Expr **out)
+{
+    const Value day = { .type = TYPE(BIGINT), .i = DAY_MICROS };
+    return call2(builder, op, micros, expr_const(builder->arena, day, builder->at), out);
+}
+
+static weft_status interval_parts(const AggBuilder *builder, Expr *arg, Expr *parts[3])
+{
+    static const char *const names[] = { "interval_months", "interval_days", "interval_micros" };
+    Expr                    *micros;
+    if (!time_is_difference(arg)) {
+        for (int i = 0; i < 3; i++) TRY(hidden(builder, names[i], &arg, 1, &parts[i]));
+        return WEFT_OK;
+    }
+    TRY(time_difference(builder->arena, arg, builder->at, &micros, builder->err));
+    parts[0] = NULL;
+    TRY(micros_per_day(builder, OP_DIV, micros, &parts[1]));
+    return micros_per_day(builder, OP_MOD, micros, &parts[2]);
+}
+
+static weft_status build_interval_sum(const AggBuilder *builder, Expr *arg, Expr **out)
+{
+    Expr *parts[3];
+    TRY(interval_parts(builder, arg, parts));
+    for (int i = 0; i < 3; i++) {
+        if (parts[i]) TRY(sum(builder, parts[i], &parts[i]));
+        else parts[i] = integer(builder, 0);
+    }
+    return hidden(builder, "interval_of", parts, 3, out);
+}
+
+static weft_status build_interval_avg(const AggBuilder *builder, Expr *arg, Expr **out)
+{
+    Expr *args[2], *part;
+    TRY(build_interval_sum(builder, arg, &args[0]));
+    if (time_is_difference(arg)) TRY(time_difference(builder->arena, arg, builder->at, &part, builder->err));
+    else TRY(hidden(builder, "interval_micros", &arg, 1, &part));
+    TRY(builder->add(builder->context, AGG_COUNT, part, &args[1]));
+    return hidden(builder, "interval_div", args, 2, out);
+}
+
+static weft_status build_interval_extreme(const AggBuilder *builder, AggKind kind, Expr *arg, Expr **out)
+{
+    Expr *micros;
+    if (!time_is_difference(arg))
+        return fail(builder->err, WEFT_UNSUPPORTED, builder->at,
+                    "min and max of intervals other than differences of timestamps are not supported yet");
+    TRY(time_difference(builder->arena, arg, builder->at, &micros, builder->err));
+    TRY(builder->add(builder->context, kind, micros, out));
+    return hidden(builder, "interval_of_micros", out, 1, out);
+}
+
+static weft_status build_interval_min(const AggBuilder *builder, Expr *arg, Expr **out)
+{
+    return build_interval_extreme(builder, AGG_MIN, arg, out);
+}
+
+static weft_status build_interval_max(const AggBuilder *builder, Expr *arg, Expr **out)
+{
+    return build_interval_extreme(builder, AGG_MAX, arg, out);
+}
+
+static bool takes_interval(Type type) { return type.kind == TYPE_INTERVAL; }
+
 // ---- the list -------------------------------------------------------------------------------------------------------
 
 #define NUMBER_TO_DOUBLE .takes = type_is_number, .gives = "double precision"
@@ -199,6 +269,20 @@ static const Aggregate aggregates[] = {
     { .names = { "bool_or" }, .usage = "bool_or(boolean)", .gives = "boolean", .about = "whether any value is true",
       .takes = takes_boolean, .kind = AGG_MAX, .type = give_same, .ignores_repeats = true },
 };
+
+static const Aggregate of_intervals[] = {
+    { .names = { "sum" }, .takes = takes_interval, .build = build_interval_sum },
+    { .names = { "avg" }, .takes = takes_interval, .build = build_interval_avg },
+    { .names = { "min" }, .takes = takes_interval, .build = build_interval_min },
+    { .names = { "max" }, .takes = takes_interval, .build = build_interval_max },
+};
+
+const Aggregate *aggregate_of_interval(const char *name)
+{
+    for (int i = 0; i < COUNT_OF(of_intervals); i++)
+        if (strcmp(of_intervals[i].names[0], name) == 0) return &of_intervals[i];
+    return NULL;
+}
 
 const Aggregate *aggregate_at(int i)
 {

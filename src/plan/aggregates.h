@@ -28,6 +28,7 @@ typedef struct Aggregate {
 } Aggregate;
 
 const Aggregate *aggregate_at(int i);                       // NULL past the last
+const Aggregate *aggregate_of_interval(const char *name);  // its overload for intervals; NULL: there is none
 const Aggregate *aggregate_find(const char *name);          // NULL: there is none of this name
 const char      *agg_name(AggKind kind);
 

@@ -20,6 +20,7 @@
 // Unnesting of Complex Queries", 2025).
 
 #include "plan/correlation.h"
+#include "plan/window.h"
 
 // ---- the domain -----------------------------------------------------------------------------------------------------
 
@@ -441,6 +442,31 @@ static weft_status push_below_limit(OuterColumns *outer, Node **slot, StandIn *s
     return WEFT_OK;
 }
 
+// A partition more for each outer value.
+static void partition_by_stand_ins(const OuterColumns *outer, WindowOrder *order, int first)
+{
+    SortKey *keys = arena_array(outer->plan->arena, SortKey, outer->n + order->n_keys + 1);
+    for (int i = 0; i < outer->n; i++) keys[i] = (SortKey){ .column = first + i };
+    for (int k = 0; k < order->n_keys; k++) keys[outer->n + k] = order->keys[k];
+    order->keys = keys, order->n_keys += outer->n, order->n_partition += outer->n;
+}
+
+static weft_status push_below_window(OuterColumns *outer, Node *window, StandIn *stand_ins)
+{
+    Plan     *plan = outer->plan;
+    const int n = window->n_keys;
+    Expr    **keys = arena_array(plan->arena, Expr *, n + outer->n + 1);
+    TRY(push_domain(outer, &window->inputs[0], stand_ins));
+    for (int k = 0; k < n; k++) keys[k] = window->keys[k];
+    TRY(exprs_use_stand_ins(outer, keys, n, stand_ins));
+    for (int i = 0; i < outer->n; i++) keys[n + i] = plan_column_expr(plan, stand_ins[i].column, -1);
+    window->keys = keys, window->n_keys = n + outer->n;
+    window->windows = window_copy(plan->arena, window->windows);
+    for (int o = 0; o < window->windows->n_orders; o++) partition_by_stand_ins(outer, &window->windows->orders[o], n);
+    node_settle_out(plan, window);
+    return WEFT_OK;
+}
+
 // The columns that the input gave, and then the stand-ins under ids of their own: a set pairs by place.
 static weft_status push_below_side(OuterColumns *outer, Node **input, StandIn *stand_ins)
 {
@@ -487,6 +513,7 @@ weft_status push_domain(OuterColumns *outer, Node **slot, StandIn *stand_ins)
         case NODE_PROJECT: return push_below_project(outer, node, stand_ins);
         case NODE_JOIN:    return push_below_join(outer, slot, stand_ins);
         case NODE_SORT:    return push_below_sort(outer, node, stand_ins);
+        case NODE_WINDOW:  return push_below_window(outer, node, stand_ins);
         case NODE_LIMIT:   return push_below_limit(outer, slot, stand_ins);
         case NODE_SET:     return push_below_set(outer, node, stand_ins);
         case NODE_AGGREGATE:

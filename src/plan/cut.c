@@ -18,6 +18,7 @@
 // Columns are asked for from above: a node is told which of its columns are NEEDED, and gives no others.
 
 #include "plan/expr_int.h"
+#include "plan/functions.h"
 #include "plan/window.h"
 
 #define LET_SIZE 12                    // expressions of more nodes are computed once, not wherever they are used
@@ -187,6 +188,34 @@ static weft_status push_pipeline(Cutter *c, Pipeline *pipeline, int *number)
 
 // ---- sinks ----------------------------------------------------------------------------------------------------------
 
+// Columns that EXPR reads, as outputs of the kernel.
+static void output_leaves(Cutter *c, Pipeline *p, const Expr *expr)
+{
+    if (expr->kind == EXPR_COLUMN && !has_binding(p->outputs, p->n_outputs, expr->column))
+        *LIST_PUSH(c->arena, p->outputs, p->n_outputs) =
+            (Binding){ expr->column, plan_column_expr_in(c->arena, c->plan, expr->column) };
+    for (int i = 0; i < expr->n_args; i++) output_leaves(c, p, expr->args[i]);
+}
+
+// Outputs that kernels cannot compute: they leave what those are computed from, and the Finish does the rest.
+static void leave_to_host(Cutter *c, Pipeline *p)
+{
+    Finish *finish = &p->finish;
+    bool    needs_host = false;
+    for (int o = 0; o < p->n_outputs; o++) needs_host |= expr_needs_host(p->outputs[o].value);
+    if (!needs_host) return;
+    finish->is_computed = true;
+    p->n_outputs = 0, p->outputs = NULL;
+    for (int o = 0; o < finish->n_outputs; o++) {
+        if (expr_needs_host(finish->outputs[o].value)) continue;
+        if (!has_binding(p->outputs, p->n_outputs, finish->outputs[o].column))
+            *LIST_PUSH(c->arena, p->outputs, p->n_outputs) = finish->outputs[o];
+        finish->outputs[o].value = plan_column_expr_in(c->arena, c->plan, finish->outputs[o].column);
+    }
+    for (int o = 0; o < finish->n_outputs; o++)
+        if (expr_needs_host(finish->outputs[o].value)) output_leaves(c, p, finish->outputs[o].value);
+}
+
 // Gives the stream its sink and its place in the graph.  From here on the columns are there, and nothing stands for
 // them.
 static weft_status emit(Cutter *c, Stream *s, const int *out, int n_out, double rows, int *number)
@@ -198,6 +227,7 @@ static weft_status emit(Cutter *c, Stream *s, const int *out, int n_out, double 
         p->rows_out = rows;
         TRY(list_outputs(c, finish, out, n_out, &p->outputs, &p->n_outputs));
         finish->n_outputs = p->n_outputs, finish->outputs = p->outputs;
+        leave_to_host(c, p);
     } else {
         TRY(list_outputs(c, finish, out, n_out, &finish->outputs, &finish->n_outputs));
     }
@@ -357,6 +387,13 @@ static weft_status project_column(Cutter *c, Stream *s, int column, const Expr *
     return WEFT_OK;
 }
 
+static bool project_needs_host(const Node *node, const ColumnSet *needed)
+{
+    for (int i = 0; i < node->n_out; i++)
+        if (columns_has(needed, node->out[i]) && expr_needs_host(node->exprs[i])) return true;
+    return false;
+}
+
 static weft_status cut_project(Cutter *c, const Node *node, const ColumnSet *needed, Stream *s)
 {
     ColumnSet below = { 0 };
@@ -370,6 +407,7 @@ static weft_status cut_project(Cutter *c, const Node *node, const ColumnSet *nee
         if (s->state == STREAM_OPEN) s->state = STREAM_ROWS;
         s->p.finish.copies = node->copies, s->is_ordered = true;
     }
+    if (s->state == STREAM_OPEN && project_needs_host(node, needed)) s->state = STREAM_ROWS;
     for (int i = 0; i < node->n_out; i++)
         if (columns_has(needed, node->out[i]) && !is_same_column(node, i))
             TRY(project_column(c, s, node->out[i], node->exprs[i]));

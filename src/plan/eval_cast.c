@@ -9,6 +9,7 @@
 // exact through its 15 (real: 6) significant digits, so that 1.005 is 1.005 and not what the bits say.
 
 #include "plan/expr_int.h"
+#include "plan/time.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -84,6 +85,9 @@ bool value_fits(i128 value, Type type)
         case TYPE_DECIMAL:  return value > -decimal_end && value < decimal_end;
         case TYPE_NUMERIC:  return value > -ten_to(NUMERIC_DIGITS) && value < ten_to(NUMERIC_DIGITS);
         case TYPE_DATE:     return value >= DATE_FIRST && value <= DATE_LAST;
+        case TYPE_TIMESTAMP: case TYPE_TIMESTAMPTZ:
+            return value >= (i128)DATE_FIRST * DAY_MICROS && value < (i128)(DATE_LAST + 1) * DAY_MICROS;
+        case TYPE_TIME:     return value >= 0 && value <= DAY_MICROS;
         default:            return true;
     }
 }
@@ -92,6 +96,7 @@ weft_status range_error(Type type, int at, Error *err)
 {
     char buffer[32];
     if (type.kind == TYPE_DATE) return fail(err, WEFT_DATETIME_OVERFLOW, at, "date out of range");
+    if (type_is_time(type)) return fail(err, WEFT_DATETIME_OVERFLOW, at, "timestamp out of range");
     if (type.kind == TYPE_DECIMAL) return fail(err, WEFT_OUT_OF_RANGE, at, "decimal out of range");
     if (type.kind == TYPE_NUMERIC) return fail(err, WEFT_OUT_OF_RANGE, at, "numeric out of range");
     return fail(err, WEFT_OUT_OF_RANGE, at, "%s out of range", type_label(type, buffer));
@@ -181,8 +186,20 @@ static weft_status parse_at(Type to, const char *bytes, size_t length, int at, V
     return status;
 }
 
-static weft_status value_from_text(const Value *from, Type to, int at, Value *out, Error *err)
+static weft_status uuid_from_text(Arena *arena, const Value *from, int at, Value *out, Error *err)
 {
+    char canonical[37];
+    if (!uuid_canonical(from->text.bytes, from->text.length, canonical))
+        return fail(err, WEFT_BAD_TEXT, at, "invalid input syntax for type uuid: \"%.*s\"",
+                    (int)MIN_OF(from->text.length, 100), from->text.bytes);
+    out->text.bytes = arena_strdup(arena, canonical);
+    out->text.length = 36;
+    return WEFT_OK;
+}
+
+static weft_status value_from_text(Arena *arena, const Value *from, Type to, int at, Value *out, Error *err)
+{
+    if (type_is_uuid(to) && !type_is_uuid(from->type)) return uuid_from_text(arena, from, at, out, err);
     if (to.kind == TYPE_TEXT) {
         out->text = from->text;
         return WEFT_OK;
@@ -291,7 +308,7 @@ weft_status value_cast(Arena *arena, const Value *from, Type to, int at, Value *
     if (source.is_null) return WEFT_OK;
     const bool from_text = source.type.kind == TYPE_NULL || source.type.kind == TYPE_TEXT;
     weft_status status = WEFT_OK;
-    if (from_text) status = value_from_text(&source, to, at, out, err);
+    if (from_text) status = value_from_text(arena, &source, to, at, out, err);
     else if (to.kind == TYPE_TEXT) status = text_from_value(arena, &source, out);
     else if (type_is_number(source.type) && type_is_number(to)) status = number_cast(&source, to, at, out, err);
     else if (source.type.kind == TYPE_BOOLEAN && to.kind == TYPE_INTEGER) out->i = source.i;

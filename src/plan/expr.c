@@ -102,7 +102,8 @@ static bool values_equal(const Value *a, const Value *b)
             return a->text.length == b->text.length &&
                    (a->text.length == 0 || memcmp(a->text.bytes, b->text.bytes, a->text.length) == 0);
         case TYPE_INTERVAL:
-            return a->interval.months == b->interval.months && a->interval.days == b->interval.days;
+            return a->interval.months == b->interval.months && a->interval.days == b->interval.days &&
+                   a->interval.micros == b->interval.micros;
         default:
             return a->i == b->i;
     }
@@ -214,15 +215,6 @@ weft_status expr_make_case(Arena *arena, Type type, Expr **args, int n_args, int
     return count_nodes(expr, err);
 }
 
-weft_status expr_make_cast(Arena *arena, Expr *arg, Type type, int at, Expr **out, Error *err)
-{
-    *out = arg;
-    if (type_equal(arg->type, type)) return WEFT_OK;
-    Expr **args = arena_array(arena, Expr *, 1);
-    args[0] = arg;
-    return expr_make_call(arena, OP_CAST, type, args, 1, at, out, err);
-}
-
 // ---- leaves replaced ------------------------------------------------------------------------------------------------
 
 // *IS_CHANGED: an argument is another one now; *ARGS is then a new list.
@@ -255,78 +247,4 @@ weft_status expr_replace(Arena *arena, const Expr *expr, ReplaceLeaf *give, void
     if (expr->kind == EXPR_CALL)
         return expr_make_call(arena, expr->op, expr->type, args, expr->n_args, expr->at, out, err);
     return expr_make_case(arena, expr->type, args, expr->n_args, expr->at, out, err);
-}
-
-// ---- casts ----------------------------------------------------------------------------------------------------------
-
-static weft_status cannot_cast(const Expr *arg, Type type, int at, Error *err)
-{
-    char from[32], to[32];
-    return fail(err, WEFT_CANNOT_COERCE, at, "cannot cast type %s to %s", type_label(arg->type, from),
-                type_label(type, to));
-}
-
-// Reading text must not wait for a row: kernels know no text, and PostgreSQL reads literals at once too.
-static weft_status cast_const_now(Arena *arena, const Expr *arg, Type type, int at, Expr **out, Error *err)
-{
-    Value value;
-    TRY(value_cast(arena, &arg->value, type, at, &value, err));
-    *out = const_new(arena, &value, at);
-    return WEFT_OK;
-}
-
-static bool is_castable(TypeKind from, TypeKind to)
-{
-    if (from == to) return true;
-    if (type_is_number((Type){ .kind = (u8)from }) && type_is_number((Type){ .kind = (u8)to })) return true;
-    return (from == TYPE_BOOLEAN && to == TYPE_INTEGER) || (from == TYPE_INTEGER && to == TYPE_BOOLEAN);
-}
-
-weft_status expr_cast(Arena *arena, Expr *arg, Type type, int at, Expr **out, Error *err)
-{
-    char buffer[32];
-    *out = arg;
-    if (type_equal(arg->type, type)) return WEFT_OK;
-    const bool with_text = expr_is_untyped(arg) || arg->type.kind == TYPE_TEXT || type.kind == TYPE_TEXT;
-    if (with_text && arg->kind == EXPR_CONST) return cast_const_now(arena, arg, type, at, out, err);
-    if (with_text)
-        return fail(err, WEFT_UNSUPPORTED, at,
-                    "casts %s text of anything but constants are not supported yet (here: %s)",
-                    type.kind == TYPE_TEXT ? "to" : "from",
-                    type_label(type.kind == TYPE_TEXT ? arg->type : type, buffer));
-    if (!is_castable(arg->type.kind, type.kind)) return cannot_cast(arg, type, at, err);
-    return expr_make_cast(arena, arg, type, at, out, err);
-}
-
-static int number_rank(Type type)
-{
-    switch ((TypeKind)type.kind) {
-        case TYPE_SMALLINT: return 1;
-        case TYPE_INTEGER:  return 2;
-        case TYPE_BIGINT:   return 3;
-        case TYPE_DECIMAL:  return 4;
-        case TYPE_NUMERIC:  return 5;
-        case TYPE_REAL:     return 6;
-        case TYPE_DOUBLE:   return 7;
-        default:            return 0;
-    }
-}
-
-static bool is_widening(Type from, Type to)
-{
-    if (!number_rank(from) || number_rank(from) > number_rank(to)) return false;
-    if (from.kind != TYPE_DECIMAL || type_is_float(to)) return true;
-    return to.scale >= from.scale &&
-           (to.kind == TYPE_NUMERIC || to.precision - to.scale >= from.precision - from.scale);
-}
-
-weft_status expr_coerce(Arena *arena, Expr *arg, Type type, int at, Expr **out, Error *err)
-{
-    char from[32], to[32];
-    *out = arg;
-    if (type_equal(arg->type, type)) return WEFT_OK;
-    if (expr_is_untyped(arg) && arg->kind == EXPR_CONST) return cast_const_now(arena, arg, type, at, out, err);
-    if (is_widening(arg->type, type)) return expr_make_cast(arena, arg, type, at, out, err);
-    return fail(err, WEFT_TYPE_MISMATCH, at, "type %s where %s is expected", type_label(arg->type, from),
-                type_label(type, to));
 }

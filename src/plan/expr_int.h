@@ -25,9 +25,6 @@ weft_status range_error(Type type, int at, Error *err);     // "integer out of r
 // The number that a literal names, typed by its digits: integer, bigint, decimal, numeric (19 to 38 digits), or with an
 // exponent double.
 weft_status number_parse(const char *bytes, size_t length, int at, Value *value, Error *err);
-// DAYS plus SIGN times the interval; a day past the month's end becomes its last day.
-weft_status date_shift(i128 days, const Value *interval, int sign, int at, i128 *out, Error *err);
-
 // Converts a value; untyped literals and text are read, everything can become text.  FROM may be NULL-valued.
 weft_status value_cast(Arena *arena, const Value *from, Type to, int at, Value *out, Error *err);
 
@@ -57,6 +54,10 @@ typedef struct Call {
 } Call;
 
 weft_status type_call(Call *call);
+// expr_time.c.  WEFT_UNDEFINED_FUNCTION without an error: there is no such operator.
+weft_status type_time_call(Call *call);                     // + - * / of dates, times and intervals
+weft_status type_time_comparison(Call *call);
+weft_status type_interval_sign(Call *call);
 
 // range.c
 Range range_of_value(const Value *value);

@@ -13,6 +13,7 @@
 
 #include "plan/expr_int.h"
 #include "plan/functions.h"
+#include "plan/time.h"
 
 #include <stdlib.h>
 
@@ -182,54 +183,13 @@ static bool is_day_count(const Expr *expr)
     return is_kind(expr, TYPE_INTEGER) || is_kind(expr, TYPE_SMALLINT);
 }
 
-// Months have no fixed length, so they can only be added to a date that is known now.
-static weft_status shift_date(Call *call, Expr *date, Expr *interval)
-{
-    const int sign = call->op == OP_ADD ? 1 : -1;
-    if (expr_is_null_const(date) || expr_is_null_const(interval)) {
-        call->result = expr_null(call->arena, TYPE(DATE), call->at);
-        return WEFT_OK;
-    }
-    if (interval->kind != EXPR_CONST)
-        return fail(call->err, WEFT_UNSUPPORTED, call->at, "intervals that are not constant are not supported yet");
-    if (date->kind == EXPR_CONST) {
-        Value shifted = { .type = TYPE(DATE) };
-        TRY(date_shift(date->value.i, &interval->value, sign, call->at, &shifted.i, call->err));
-        call->result = expr_const(call->arena, shifted, call->at);
-        return WEFT_OK;
-    }
-    if (interval->value.interval.months)
-        return fail(call->err, WEFT_UNSUPPORTED, call->at,
-                    "adding months or years to anything but a constant date is not supported yet");
-    call->type = TYPE(DATE);
-    call->args[0] = date;
-    call->args[1] =
-        expr_const(call->arena, (Value){ .type = TYPE(INTEGER), .i = interval->value.interval.days }, interval->at);
-    return WEFT_OK;
-}
-
-static weft_status add_intervals(Call *call, const Expr *a, const Expr *b)
-{
-    if (a->kind != EXPR_CONST || b->kind != EXPR_CONST || a->value.is_null || b->value.is_null)
-        return no_operator(call);
-    const i64 sign = call->op == OP_ADD ? 1 : -1;
-    const i64 months = a->value.interval.months + sign * b->value.interval.months;
-    const i64 days = a->value.interval.days + sign * b->value.interval.days;
-    if (!value_fits(months, TYPE(INTEGER)) || !value_fits(days, TYPE(INTEGER)))
-        return fail(call->err, WEFT_DATETIME_OVERFLOW, call->at, "interval out of range");
-    const Value sum = { .type = TYPE(INTERVAL), .interval = { (i32)months, (i32)days } };
-    call->result = expr_const(call->arena, sum, call->at);
-    return WEFT_OK;
-}
-
 static weft_status type_date_call(Call *call)
 {
-    Expr *a = call->args[0], *b = call->args[1];
-    const bool is_add = call->op == OP_ADD;
+    Expr             *a = call->args[0], *b = call->args[1];
+    const bool        is_add = call->op == OP_ADD;
+    const weft_status status = type_time_call(call);
+    if (status != WEFT_UNDEFINED_FUNCTION || call->err->status) return status;
     if (call->op != OP_ADD && call->op != OP_SUB) return no_operator(call);
-    if (is_kind(a, TYPE_INTERVAL) && is_kind(b, TYPE_INTERVAL)) return add_intervals(call, a, b);
-    if (is_kind(a, TYPE_DATE) && is_kind(b, TYPE_INTERVAL)) return shift_date(call, a, b);
-    if (is_kind(a, TYPE_INTERVAL) && is_kind(b, TYPE_DATE) && is_add) return shift_date(call, b, a);
     call->type = TYPE(DATE);
     if (is_kind(a, TYPE_DATE) && is_day_count(b)) return WEFT_OK;
     if (is_day_count(a) && is_kind(b, TYPE_DATE) && is_add) {
@@ -242,11 +202,25 @@ static weft_status type_date_call(Call *call)
 
 static bool is_time(const Expr *expr)
 {
-    return is_kind(expr, TYPE_DATE) || is_kind(expr, TYPE_INTERVAL);
+    return type_is_time(expr->type);
+}
+
+// ts + '1 day': the literal is an interval.  2 * '1 day' is none of ours.
+static weft_status settle_time_literal(Call *call)
+{
+    for (int i = 0; i < 2; i++) {
+        const Expr *other = call->args[1 - i];
+        if (!expr_is_untyped(call->args[i]) || !is_time(other)) continue;
+        if (call->op == OP_ADD && !is_kind(other, TYPE_DATE)) return coerce_arg(call, i, TYPE(INTERVAL));
+        if ((call->op == OP_MUL || call->op == OP_DIV) && is_kind(other, TYPE_INTERVAL))
+            return coerce_arg(call, i, TYPE(DOUBLE));
+    }
+    return WEFT_OK;
 }
 
 static weft_status type_arithmetic(Call *call)
 {
+    TRY(settle_time_literal(call));
     TRY(settle_literals(call));
     Expr *a = call->args[0], *b = call->args[1];
     if (is_time(a) || is_time(b)) return type_date_call(call);
@@ -259,10 +233,7 @@ static weft_status type_sign(Call *call)
     Expr *arg = call->args[0];
     if (expr_is_untyped(arg)) TRY(coerce_arg(call, 0, TYPE(DOUBLE)));
     arg = call->args[0];
-    if (is_kind(arg, TYPE_INTERVAL) && call->op == OP_NEG && arg->kind == EXPR_CONST && !arg->value.is_null) {
-        call->op = OP_SUB;
-        return add_intervals(call, expr_const(call->arena, (Value){ .type = TYPE(INTERVAL) }, call->at), arg);
-    }
+    if (is_kind(arg, TYPE_INTERVAL)) return type_interval_sign(call);
     call->type = arg->type;
     return type_is_number(arg->type) ? WEFT_OK : no_operator(call);
 }
@@ -394,7 +365,12 @@ static weft_status type_comparison(Call *call)
     const Expr *a = call->args[0], *b = call->args[1];
     call->type = TYPE(BOOLEAN);
     const bool is_number = type_is_number(a->type) && type_is_number(b->type);
-    if (!is_number && (a->type.kind != b->type.kind || a->type.kind == TYPE_INTERVAL)) return no_operator(call);
+    if (is_time(a) && is_time(b)) {
+        const weft_status status = type_time_comparison(call);
+        return status == WEFT_UNDEFINED_FUNCTION && !call->err->status ? no_operator(call) : status;
+    }
+    if (!is_number && (a->type.kind != b->type.kind || type_is_uuid(a->type) != type_is_uuid(b->type)))
+        return no_operator(call);
     if (!is_number || expr_is_null_const(a) || expr_is_null_const(b))
         return WEFT_OK;  // NULL folds whatever its type
     if (type_is_float(a->type) || type_is_float(b->type)) return cast_args(call, TYPE(DOUBLE));
@@ -444,9 +420,9 @@ static weft_status type_like(Call *call)
     for (int i = 0; i < call->n_args; i++) {
         if (expr_is_untyped(call->args[i])) TRY(coerce_arg(call, i, TYPE(TEXT)));
         if (!is_kind(call->args[i], TYPE_TEXT)) return no_operator(call);
-        if (i > 0 && call->args[i]->kind != EXPR_CONST)
+        if (i > 1 && call->args[i]->kind != EXPR_CONST)
             return fail(call->err, WEFT_UNSUPPORTED, call->args[i]->at,
-                        "LIKE patterns that are not constant are not supported yet");
+                        "escape characters that are not constant are not supported yet");
     }
     return call->n_args == 3 ? check_escape(call, call->args[2]) : WEFT_OK;
 }
@@ -501,7 +477,17 @@ static weft_status in_const(Call *call, Expr *constant, Type type, Expr **out)
     }
     if (type_is_number(type) && type_is_number(constant->type))
         return expr_make_cast(call->arena, constant, type, constant->at, out, call->err);
-    if (constant->type.kind == type.kind && type.kind != TYPE_INTERVAL) return WEFT_OK;
+    if (type_is_time(type) && type_is_time(constant->type) && type.kind != constant->type.kind) {
+        Type common;
+        if (type.kind == TYPE_DATE && constant->type.kind == TYPE_TIMESTAMP) {
+            *out = date_of_stamp(constant, &value)
+                       ? expr_const(call->arena, (Value){ .type = type, .i = value }, constant->at) : NULL;
+            return WEFT_OK;
+        }
+        if (time_common(type, constant->type, &common) && common.kind == type.kind)
+            return expr_make_cast(call->arena, constant, type, constant->at, out, call->err);
+    }
+    if (constant->type.kind == type.kind) return WEFT_OK;
     return fail(call->err, WEFT_UNDEFINED_FUNCTION, call->at, "operator does not exist: %s = %s", type_label(type, a),
                 type_label(constant->type, b));
 }
@@ -553,7 +539,10 @@ static weft_status common_type(const Unify *unify, Type *type)
         if (expr_is_untyped(arg)) continue;
         if (expr_is_untyped(&common)) common.type = arg->type;
         else if (type_is_number(arg->type) && type_is_number(common.type)) common.type = common_number(&common, arg);
-        else if (arg->type.kind != common.type.kind) return no_common_type(unify, common.type, arg);
+        else if (type_is_time(arg->type) && type_is_time(common.type)) {
+            if (!time_common(common.type, arg->type, &common.type)) return no_common_type(unify, common.type, arg);
+        }
+        else if (!type_equal(arg->type, common.type)) return no_common_type(unify, common.type, arg);
     }
     *type = expr_is_untyped(&common) ? TYPE(TEXT) : common.type;
     return WEFT_OK;
@@ -615,6 +604,7 @@ static weft_status type_function(Call *call, const Function *function)
     Type types[FUNCTION_ARGS];
     if (!function_types(function, call->args, call->n_args, types, &call->type)) return no_function(call, function);
     for (int i = 0; i < call->n_args; i++) {
+        if (function->args[i] == ARG_CONSTANT) continue;
         if (function->args[i] == ARG_DIGITS && call->args[i]->kind != EXPR_CONST)
             return fail(call->err, WEFT_UNSUPPORTED, call->args[i]->at,
                         "%s to a number of digits that is not constant is not supported yet", function->names[0]);

@@ -6,10 +6,13 @@
 
 #include "plan/expr_int.h"
 
-extern const FunctionFamily functions_math, functions_text, functions_date, functions_hidden, functions_wide;
+extern const FunctionFamily functions_math, functions_date, functions_time, functions_text, functions_regexp,
+    functions_format, functions_hidden, functions_wide;
 
-static const FunctionFamily *const families[] = { &functions_math, &functions_text, &functions_date, &functions_hidden,
-                                                  &functions_wide };
+static const FunctionFamily *const families[] = {
+    &functions_math, &functions_date, &functions_time, &functions_regexp, &functions_text, &functions_format,
+    &functions_hidden, &functions_wide
+};
 
 int functions_count(void)
 {
@@ -73,12 +76,24 @@ static bool obeys(ArgRule rule, const Expr *arg, Type *type)
         case ARG_DATE:
             *type = TYPE(DATE);
             return is_literal || arg->type.kind == TYPE_DATE;
+        case ARG_DIGITS: return type_is_integer(arg->type) || (arg->kind == EXPR_CONST && arg->value.is_null);
+        case ARG_BIGINT: return arg->type.kind == TYPE_BIGINT;
+        case ARG_MOMENT: return arg->type.kind == TYPE_DATE || arg->type.kind >= TYPE_TIMESTAMP;
+        case ARG_TIME:   return arg->type.kind == TYPE_TIME;
+        case ARG_TIMESTAMP:
+            *type = TYPE(TIMESTAMP);
+            return is_literal || arg->type.kind == TYPE_DATE || arg->type.kind == TYPE_TIMESTAMP ||
+                   arg->type.kind == TYPE_TIMESTAMPTZ;
+        case ARG_INTERVAL:
+            *type = TYPE(INTERVAL);
+            return is_literal || arg->type.kind == TYPE_INTERVAL;
+        case ARG_CONSTANT: return arg->kind == EXPR_CONST;
         case ARG_TEXT:
             *type = TYPE(TEXT);
             return is_literal || arg->type.kind == TYPE_TEXT;
-        case ARG_INTEGER: return type_is_integer(arg->type);
-        case ARG_DIGITS: return type_is_integer(arg->type) || (arg->kind == EXPR_CONST && arg->value.is_null);
-        case ARG_BIGINT: return arg->type.kind == TYPE_BIGINT;
+        case ARG_INTEGER:
+            *type = TYPE(INTEGER);
+            return is_literal || arg->type.kind == TYPE_INTEGER || arg->type.kind == TYPE_SMALLINT;
     }
     return false;
 }
@@ -118,11 +133,21 @@ Op function_find(const char *name, Expr *const *args, int n_args)
     return OP_N;
 }
 
-Op function_find_field(const char *name)
+Op function_find_field(const char *name, Expr *arg)
+{
+    Type types[FUNCTION_ARGS], result;
+    for (int i = 0; i < functions_count(); i++)
+        if (function_at(i)->is_field && has_name(function_at(i), name) &&
+            function_types(function_at(i), &arg, 1, types, &result))
+            return op_at(i);
+    return OP_N;
+}
+
+bool function_is_field(const char *name)
 {
     for (int i = 0; i < functions_count(); i++)
-        if (function_at(i)->is_field && has_name(function_at(i), name)) return op_at(i);
-    return OP_N;
+        if (function_at(i)->is_field && has_name(function_at(i), name)) return true;
+    return false;
 }
 
 Op function_find_hidden(const char *name)
@@ -137,13 +162,13 @@ Op function_find_hidden(const char *name)
 int function_n_values(const Function *function)
 {
     int n = 0;
-    while (n < function->n_args && function->args[n] != ARG_DIGITS) n++;
+    while (n < function->n_args && function->args[n] != ARG_DIGITS && function->args[n] != ARG_CONSTANT) n++;
     return n;
 }
 
 bool function_can_fail(const Function *function)
 {
-    return function->checks[0].fails || function->overflow || function->can_overflow;
+    return function->checks[0].fails || function->overflow || function->can_overflow || function->can_fail;
 }
 
 static weft_status eval_f64(const Function *function, const Expr *call, const Value *args, Value *value, Error *err)
@@ -170,7 +195,7 @@ static weft_status eval_whole(const Function *function, const Expr *call, const 
 weft_status function_eval(Arena *arena, const Expr *call, const Value *args, Value *value, Error *err)
 {
     const Function *function = function_of(call->op);
-    if (function->eval_text) return function->eval_text(arena, call, args, value, err);
+    if (function->eval_in) return function->eval_in(arena, call, args, value, err);
     if (function->eval) return function->eval(call, args, value, err);
     if (type_is_float(args[0].type)) return eval_f64(function, call, args, value, err);
     return eval_whole(function, call, args, value, err);

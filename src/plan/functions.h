@@ -52,7 +52,12 @@ typedef enum ArgRule {
     ARG_DATE,
     ARG_BIGINT,
     ARG_TEXT,                          // a text or a literal
-    ARG_INTEGER,                       // an integer of any type
+    ARG_INTEGER,                       // an integer, smallint or a literal; becomes an integer
+    ARG_MOMENT,                        // a date, time or timestamp as it is: hidden functions alone
+    ARG_TIME,
+    ARG_TIMESTAMP,                     // what can become a timestamp, or a literal
+    ARG_INTERVAL,                      // an interval or a literal
+    ARG_CONSTANT,                      // a constant of any type; no formula sees it: hidden functions alone
     ARG_DIGITS                         // a constant integer that decides about the type; no formula sees it
 } ArgRule;
 
@@ -88,9 +93,10 @@ typedef struct Function {
 
     // Optional: NULL = as the formula says.
     weft_status  (*eval)(const Expr *call, const Value *args, Value *value, Error *err);
-    // Of text, and instead of a formula: its first argument is a text, and kernels look the outcome up by that text's
-    // code (weave/text_map.c).  What it makes lies in the arena.
-    weft_status  (*eval_text)(Arena *arena, const Expr *call, const Value *args, Value *value, Error *err);
+    // The same for values that need memory.  What has no formula is computed by the host: once per distinct text where
+    // it reads one text column and constants (weave/island.c), else row by row (engine/compute.c).
+    weft_status  (*eval_in)(Arena *arena, const Expr *call, const Value *args, Value *value, Error *err);
+    bool           can_fail;           // EVAL or EVAL_IN may be an error
     // Before the check against the type.  Optional: NULL = whatever the type holds.
     Range        (*range)(const struct Function *function, const Expr *call, const Range *args);
 } Function;
@@ -109,15 +115,20 @@ const Function       *function_of(Op op);                   // NULL: it is an op
 // By name; OP_N: there is none, or none that takes these arguments.
 bool function_is_name(const char *name);
 Op   function_find(const char *name, Expr *const *args, int n_args);
-Op   function_find_field(const char *name);                 // of extract
+Op   function_find_field(const char *name, Expr *arg);      // of extract
+bool function_is_field(const char *name);
 Op   function_find_hidden(const char *name);
 
 // Whether the arguments obey the rules and *TYPES takes them: the types that they become, and the result's.
 bool        function_types(const Function *function, Expr *const *args, int n_args, Type *types, Type *result);
-weft_status function_eval(Arena *arena, const Expr *call, const Value *args, Value *value,
-                          Error *err);                      // no argument is NULL
+// No argument is NULL.  What the value needs of memory comes from the arena.
+weft_status function_eval(Arena *arena, const Expr *call, const Value *args, Value *value, Error *err);
 Range       function_range(const Expr *call, const Range *args);
-bool        expr_is_interpreted(const Expr *expr);          // has a function that kernels do not know
+bool        expr_is_interpreted(const Expr *expr);          // has something in it that kernels do not know
+bool        expr_is_unknown(const Expr *expr);              // it is such a thing itself
+// The text column that is the only column it reads; -1: there is none, or there are others.
+int         expr_only_text_column(const Expr *expr);
+bool        expr_needs_host(const Expr *expr);              // interpreted, and not per value of one text column
 bool        function_can_fail(const Function *function);
 int         function_n_values(const Function *function);    // arguments that the formula sees: the first ones
 

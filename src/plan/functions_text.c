@@ -1,63 +1,459 @@
-// functions_text.c - functions of text.
-//
-// Kernels see texts as codes of a dictionary, so such a function has no formula: it is worked out once per distinct
-// text before the kernel runs, and the kernel looks the outcome up by code (weave/text_map.c).  That needs all
-// arguments but the first to be constants.
+// functions_text.c - functions of text, as PostgreSQL has them.  Positions and lengths count characters.
 
+#define _GNU_SOURCE                    // memmem
 #include "plan/functions.h"
 
 #include "plan/expr_int.h"
+#include "plan/text.h"
 
-// ---- substring ------------------------------------------------------------------------------------------------------
+#include <md5.h>
 
-static size_t bytes_of_character(const char *text, size_t length)
+#define EVAL(name)                                                                                  \
+    static weft_status name(Arena *arena, const Expr *call, const Value *args, Value *value, Error *err)
+
+static bool give_text(Expr *const *args, Type *types, Type *result)
 {
-    const unsigned char first = (unsigned char)*text;
-    const size_t        wanted = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : first >= 0xC0 ? 2 : 1;
-    return MIN_OF(wanted, length);
+    *result = TYPE(TEXT);
+    return true;
 }
 
-// Bytes of the first N_CHARACTERS characters.
-static size_t bytes_of_characters(const char *text, size_t length, i128 n_characters)
+static bool give_integer(Expr *const *args, Type *types, Type *result)
 {
-    size_t at = 0;
-    for (; n_characters > 0 && at < length; n_characters--) at += bytes_of_character(text + at, length - at);
-    return at;
+    *result = TYPE(INTEGER);
+    return true;
 }
 
-// Characters FIRST to before END, counted from 1; what lies outside the text is not there.
-static void cut_text(const Value *text, i128 first, i128 end, Value *value)
+static bool give_boolean(Expr *const *args, Type *types, Type *result)
 {
-    const char  *bytes = text->text.bytes;
-    const size_t length = text->text.length;
-    const size_t from = bytes_of_characters(bytes, length, first - 1);
-    const i128   n = end - MAX_OF(first, (i128)1);
-    value->text.bytes = bytes + from;
-    value->text.length = (u32)bytes_of_characters(bytes + from, length - from, n);
+    *result = TYPE(BOOLEAN);
+    return true;
 }
 
-static weft_status eval_substring_from(Arena *arena, const Expr *call, const Value *args, Value *value, Error *err)
+static size_t bytes_of(Chars chars) { return (size_t)(chars.end - chars.at); }
+
+static weft_status give_chars(Chars chars, Value *value)
 {
-    (void)arena, (void)call, (void)err;
-    cut_text(&args[0], args[1].i, (i128)1 << 64, value);
+    text_set(value, chars.at, bytes_of(chars));
     return WEFT_OK;
 }
 
-static weft_status eval_substring(Arena *arena, const Expr *call, const Value *args, Value *value, Error *err)
+// ---- case -----------------------------------------------------------------------------------------------------------
+
+// A code point and the one that it maps to may differ in length, by no more than one to three.
+static weft_status map_chars(Arena *arena, const Expr *call, Chars from, i32 (*map)(i32 c, bool *in_word), Value *value,
+                             Error *err)
 {
-    (void)arena;
-    if (args[2].i < 0) return fail(err, WEFT_SUBSTRING_ERROR, call->at, "negative substring length not allowed");
-    cut_text(&args[0], args[1].i, args[1].i + args[2].i, value);
+    char *out;
+    bool  in_word = false;
+    TRY(text_make(arena, call, 3 * (u64)bytes_of(from), &out, value, err));
+    char *at = out;
+    while (from.at < from.end) at += char_put(map(chars_take(&from), &in_word), at);
+    text_set(value, out, (size_t)(at - out));
     return WEFT_OK;
 }
+
+static i32 to_upper(i32 c, bool *in_word) { return char_upper(c); }
+static i32 to_lower(i32 c, bool *in_word) { return char_lower(c); }
+
+static i32 to_title(i32 c, bool *in_word)
+{
+    const bool is_first = !*in_word;
+    *in_word = char_is_word(c);
+    return is_first ? char_upper(c) : char_lower(c);
+}
+
+EVAL(eval_upper) { return map_chars(arena, call, chars_of(&args[0]), to_upper, value, err); }
+EVAL(eval_lower) { return map_chars(arena, call, chars_of(&args[0]), to_lower, value, err); }
+EVAL(eval_initcap) { return map_chars(arena, call, chars_of(&args[0]), to_title, value, err); }
+
+// ---- lengths and places ---------------------------------------------------------------------------------------------
+
+EVAL(eval_length)
+{
+    value->i = chars_count(chars_of(&args[0]));
+    return WEFT_OK;
+}
+
+EVAL(eval_octet_length)
+{
+    value->i = args[0].text.length;
+    return WEFT_OK;
+}
+
+EVAL(eval_bit_length)
+{
+    value->i = (i128)8 * args[0].text.length;
+    return value_fits(value->i, TYPE(INTEGER)) ? WEFT_OK : range_error(TYPE(INTEGER), call->at, err);
+}
+
+// No character of UTF-8 begins within another, so bytes are as good as characters.
+static const char *find(Chars in, Chars what)
+{
+    return bytes_of(what) ? memmem(in.at, bytes_of(in), what.at, bytes_of(what)) : in.at;
+}
+
+EVAL(eval_strpos)
+{
+    const Chars text = chars_of(&args[0]);
+    const char *found = find(text, chars_of(&args[1]));
+    value->i = found ? 1 + (i64)chars_count((Chars){ text.at, found }) : 0;
+    return WEFT_OK;
+}
+
+EVAL(eval_starts_with)
+{
+    const Chars text = chars_of(&args[0]), start = chars_of(&args[1]);
+    value->i = bytes_of(start) <= bytes_of(text) && memcmp(text.at, start.at, bytes_of(start)) == 0;
+    return WEFT_OK;
+}
+
+EVAL(eval_ascii)
+{
+    Chars     text = chars_of(&args[0]);
+    const i32 first = chars_take(&text);
+    value->i = MAX_OF(first, 0);
+    return WEFT_OK;
+}
+
+EVAL(eval_chr)
+{
+    char *out;
+    const i128 c = args[0].i;
+    if (c < 0) return fail(err, WEFT_TOO_LONG, call->at, "character number must be positive");
+    if (c == 0) return fail(err, WEFT_TOO_LONG, call->at, "null character not permitted");
+    if (c > 0x10FFFF || (c >= 0xD800 && c <= 0xDFFF))
+        return fail(err, WEFT_TOO_LONG, call->at, "requested character too large for encoding: %lld", (long long)c);
+    TRY(text_make(arena, call, 4, &out, value, err));
+    text_set(value, out, (size_t)char_put((i32)c, out));
+    return WEFT_OK;
+}
+
+// ---- parts ----------------------------------------------------------------------------------------------------------
+
+static Chars first_chars(Chars text, i64 n)
+{
+    return (Chars){ text.at, chars_skip(text, n).at };
+}
+
+// Characters FIRST (from 1 on, or before) up to END, which is left out.
+static Chars between(Chars text, i64 first, i64 end)
+{
+    const Chars from = chars_skip(text, first - 1);
+    return first_chars(from, end - MAX_OF(first, 1));
+}
+
+EVAL(eval_substring) { return give_chars(chars_skip(chars_of(&args[0]), (i64)args[1].i - 1), value); }
+
+EVAL(eval_substring_length)
+{
+    const i64 first = (i64)args[1].i, length = (i64)args[2].i;
+    if (length < 0) return fail(err, WEFT_BAD_SUBSTRING, call->at, "negative substring length not allowed");
+    return give_chars(between(chars_of(&args[0]), first, first + length), value);
+}
+
+// Below zero: all but so many.
+static i64 wanted_chars(Chars text, i64 n) { return n >= 0 ? n : MAX_OF((i64)chars_count(text) + n, 0); }
+
+EVAL(eval_left)
+{
+    const Chars text = chars_of(&args[0]);
+    return give_chars(first_chars(text, wanted_chars(text, (i64)args[1].i)), value);
+}
+
+EVAL(eval_right)
+{
+    const Chars text = chars_of(&args[0]);
+    const i64   n = (i64)args[1].i;
+    return give_chars(chars_skip(text, n >= 0 ? (i64)chars_count(text) - n : -n), value);
+}
+
+static bool has_char(Chars set, i32 c)
+{
+    while (set.at < set.end)
+        if (chars_take(&set) == c) return true;
+    return false;
+}
+
+static Chars trimmed_left(Chars text, Chars set)
+{
+    for (Chars rest = text; rest.at < rest.end; text = rest)
+        if (!has_char(set, chars_take(&rest))) return text;
+    return text;
+}
+
+static Chars trimmed_right(Chars text, Chars set)
+{
+    while (text.at < text.end) {
+        const char *last = text.end - 1;
+        while (last > text.at && ((unsigned char)*last & 0xC0) == 0x80) last--;
+        Chars one = { last, text.end };
+        if (!has_char(set, chars_take(&one))) break;
+        text.end = last;
+    }
+    return text;
+}
+
+static Chars set_of(const Expr *call, const Value *args)
+{
+    static const char blank[] = " ";
+    return call->n_args > 1 ? chars_of(&args[1]) : (Chars){ blank, blank + 1 };
+}
+
+EVAL(eval_ltrim) { return give_chars(trimmed_left(chars_of(&args[0]), set_of(call, args)), value); }
+EVAL(eval_rtrim) { return give_chars(trimmed_right(chars_of(&args[0]), set_of(call, args)), value); }
+
+EVAL(eval_btrim)
+{
+    const Chars set = set_of(call, args);
+    return give_chars(trimmed_right(trimmed_left(chars_of(&args[0]), set), set), value);
+}
+
+// Moves past the next delimiter; what stood before it.  *IS_LAST: there was no more of them.
+static Chars next_part(Chars *text, Chars delimiter, bool *is_last)
+{
+    const char *found = bytes_of(delimiter) ? find(*text, delimiter) : NULL;
+    const Chars part = { text->at, found ? found : text->end };
+    *is_last = !found;
+    text->at = found ? found + bytes_of(delimiter) : text->end;
+    return part;
+}
+
+EVAL(eval_split_part)
+{
+    Chars       text = chars_of(&args[0]), part = { "", "" };
+    const Chars delimiter = chars_of(&args[1]);
+    i64         n = (i64)args[2].i, n_parts = 0;
+    bool        is_last = false;
+    if (n == 0) return fail(err, WEFT_INVALID_PARAMETER, call->at, "field position must not be zero");
+    if (!bytes_of(text)) return give_chars(part, value);
+    for (Chars rest = text; n < 0 && !is_last; n_parts++) next_part(&rest, delimiter, &is_last);
+    if (n < 0) n += n_parts + 1;
+    is_last = n < 1;
+    for (; n > 0 && !is_last; n--) part = next_part(&text, delimiter, &is_last);
+    return give_chars(n == 0 ? part : (Chars){ "", "" }, value);
+}
+
+// ---- new texts ------------------------------------------------------------------------------------------------------
+
+static char *put(char *at, Chars chars)
+{
+    memcpy(at, chars.at, bytes_of(chars));
+    return at + bytes_of(chars);
+}
+
+EVAL(eval_concat)
+{
+    char       *out;
+    const Chars a = chars_of(&args[0]), b = chars_of(&args[1]);
+    TRY(text_make(arena, call, (u64)bytes_of(a) + bytes_of(b), &out, value, err));
+    put(put(out, a), b);
+    return WEFT_OK;
+}
+
+EVAL(eval_replace)
+{
+    Chars       text = chars_of(&args[0]);
+    const Chars from = chars_of(&args[1]), to = chars_of(&args[2]);
+    u64         n_found = 0;
+    bool        is_last = false;
+    char       *out;
+    if (!bytes_of(from)) return give_chars(text, value);
+    for (Chars rest = text; !is_last; n_found += !is_last) next_part(&rest, from, &is_last);
+    if (!n_found) return give_chars(text, value);
+    TRY(text_make(arena, call, bytes_of(text) - n_found * bytes_of(from) + n_found * bytes_of(to), &out, value, err));
+    for (is_last = false; !is_last;) {
+        out = put(out, next_part(&text, from, &is_last));
+        if (!is_last) out = put(out, to);
+    }
+    return WEFT_OK;
+}
+
+EVAL(eval_translate)
+{
+    Chars text = chars_of(&args[0]);
+    char *out;
+    TRY(text_make(arena, call, 4 * (u64)bytes_of(text), &out, value, err));
+    char *at = out;
+    while (text.at < text.end) {
+        const i32 c = chars_take(&text);
+        Chars     from = chars_of(&args[1]), to = chars_of(&args[2]);
+        i32       instead = c;
+        for (bool is_found = false; !is_found && from.at < from.end;) {
+            is_found = chars_take(&from) == c;
+            const i32 other = chars_take(&to);
+            if (is_found) instead = other;
+        }
+        if (instead >= 0) at += char_put(instead, at);
+    }
+    text_set(value, out, (size_t)(at - out));
+    return WEFT_OK;
+}
+
+EVAL(eval_reverse)
+{
+    Chars text = chars_of(&args[0]);
+    char *out;
+    TRY(text_make(arena, call, bytes_of(text), &out, value, err));
+    char *at = out + bytes_of(text);
+    while (text.at < text.end) {
+        const Chars one = first_chars(text, 1);
+        put(at -= bytes_of(one), one);
+        text.at = one.end;
+    }
+    return WEFT_OK;
+}
+
+EVAL(eval_repeat)
+{
+    const Chars text = chars_of(&args[0]);
+    const i64   n = args[1].i < 0 ? 0 : (i64)args[1].i;
+    char       *out;
+    TRY(text_make(arena, call, (u64)n * bytes_of(text), &out, value, err));
+    for (i64 i = 0; i < n && bytes_of(text); i++) out = put(out, text);
+    return WEFT_OK;
+}
+
+// So many characters of FILL, which is repeated.
+static Chars filling(Arena *arena, Chars fill, i64 n)
+{
+    char *out = arena_alloc(arena, (size_t)n * 4 + 1), *at = out;
+    while (n > 0 && bytes_of(fill))
+        for (Chars rest = fill; n > 0 && rest.at < rest.end; n--) at += char_put(chars_take(&rest), at);
+    return (Chars){ out, at };
+}
+
+static weft_status pad(Arena *arena, const Expr *call, const Value *args, bool on_left, Value *value, Error *err)
+{
+    static const char blank[] = " ";
+    const Chars       text = chars_of(&args[0]);
+    const Chars       fill = call->n_args > 2 ? chars_of(&args[2]) : (Chars){ blank, blank + 1 };
+    const i64         n = args[1].i < 0 ? 0 : (i64)args[1].i, length = chars_count(text);
+    char             *out;
+    if (length >= n || !bytes_of(fill)) return give_chars(first_chars(text, n), value);
+    if (n > TEXT_RESULT_MAX / 4) return fail(err, WEFT_TOO_LONG, call->at, "requested length too large");
+    const Chars filled = filling(arena, fill, n - length);
+    TRY(text_make(arena, call, bytes_of(text) + bytes_of(filled), &out, value, err));
+    put(put(out, on_left ? filled : text), on_left ? text : filled);
+    return WEFT_OK;
+}
+
+EVAL(eval_lpad) { return pad(arena, call, args, true, value, err); }
+EVAL(eval_rpad) { return pad(arena, call, args, false, value, err); }
+
+EVAL(eval_overlay)
+{
+    const Chars text = chars_of(&args[0]), instead = chars_of(&args[1]);
+    const i64   first = (i64)args[2].i, length = call->n_args > 3 ? (i64)args[3].i : (i64)chars_count(instead);
+    char       *out;
+    if (first <= 0) return fail(err, WEFT_BAD_SUBSTRING, call->at, "negative substring length not allowed");
+    const Chars before = first_chars(text, first - 1), after = chars_skip(text, first + length - 1);
+    TRY(text_make(arena, call, (u64)bytes_of(before) + bytes_of(instead) + bytes_of(after), &out, value, err));
+    put(put(put(out, before), instead), after);
+    return WEFT_OK;
+}
+
+EVAL(eval_md5)
+{
+    char    *out;
+    MD5_CTX  state;
+    u8       digest[16];
+    MD5Init(&state);
+    MD5Update(&state, (const u8 *)chars_of(&args[0]).at, args[0].text.length);
+    MD5Final(digest, &state);
+    TRY(text_make(arena, call, 32, &out, value, err));
+    for (int i = 0; i < 32; i++) out[i] = "0123456789abcdef"[digest[i / 2] >> (i % 2 ? 0 : 4) & 15];
+    return WEFT_OK;
+}
+
+EVAL(eval_to_hex)
+{
+    char *out;
+    u64   rest = (u64)args[0].i;
+    int   n = 0;
+    if (call->args[0]->type.kind != TYPE_BIGINT) rest &= UINT32_MAX;
+    for (u64 left = rest; left || !n; left >>= 4) n++;
+    TRY(text_make(arena, call, (u64)n, &out, value, err));
+    while (n > 0) out[--n] = "0123456789abcdef"[rest & 15], rest >>= 4;
+    return WEFT_OK;
+}
+
+// ---- ranges ---------------------------------------------------------------------------------------------------------
+
+static Range range_of_count(const Function *function, const Expr *call, const Range *args)
+{
+    return (Range){ .known = true, .low = 0, .high = INT32_MAX };
+}
+
+// ---- the list -------------------------------------------------------------------------------------------------------
+
+#define T ARG_TEXT
+#define N ARG_INTEGER
+#define TEXT_FUNCTION(names_, usage_, about_, n_, args_, eval_, ...)                                \
+    { .names = names_, .usage = usage_, .gives = "text", .about = about_, .n_args = n_, .args = args_, \
+      .types = give_text, .eval_in = eval_, ##__VA_ARGS__ }
+#define COUNT_FUNCTION(names_, usage_, about_, n_, args_, eval_, ...)                               \
+    { .names = names_, .usage = usage_, .gives = "integer", .about = about_, .n_args = n_, .args = args_, \
+      .types = give_integer, .eval_in = eval_, .range = range_of_count, ##__VA_ARGS__ }
+#define L(...) { __VA_ARGS__ }
 
 static const Function functions[] = {
-    { .names = { "substring", "substr" }, .usage = "substring(text, from, count)", .gives = "text",
-      .about = "`count` characters from number `from` on; also `(text from 1 for 2)`",
-      .n_args = 3, .args = { ARG_TEXT, ARG_INTEGER, ARG_INTEGER }, .eval_text = eval_substring },
-    { .names = { "substring", "substr" }, .usage = "substring(text, from)", .gives = "text",
-      .about = "all characters from number `from` on", .n_args = 2, .args = { ARG_TEXT, ARG_INTEGER },
-      .eval_text = eval_substring_from },
+    TEXT_FUNCTION(L("upper"), "upper(text)", "in capital letters", 1, L(T), eval_upper),
+    TEXT_FUNCTION(L("lower"), "lower(text)", "in small letters", 1, L(T), eval_lower),
+    TEXT_FUNCTION(L("initcap"), "initcap(text)", "each word with a capital first letter, the rest small", 1, L(T),
+                  eval_initcap),
+    COUNT_FUNCTION(L("length", "char_length", "character_length"), "length(text)", "number of characters", 1, L(T),
+                   eval_length),
+    COUNT_FUNCTION(L("octet_length"), "octet_length(text)", "number of bytes", 1, L(T), eval_octet_length),
+    COUNT_FUNCTION(L("bit_length"), "bit_length(text)", "number of bits", 1, L(T), eval_bit_length, .can_fail = true),
+    TEXT_FUNCTION(L("substring", "substr"), "substring(text from n)", "the text from its nth character on", 2, L(T, N),
+                  eval_substring),
+    TEXT_FUNCTION(L("substring", "substr"), "substring(text from n for m)", "m characters, from the nth on", 3,
+                  L(T, N, N), eval_substring_length, .can_fail = true),
+    TEXT_FUNCTION(L("left"), "left(text, n)", "the first n characters; below 0: all but the last -n", 2, L(T, N),
+                  eval_left),
+    TEXT_FUNCTION(L("right"), "right(text, n)", "the last n characters; below 0: all but the first -n", 2, L(T, N),
+                  eval_right),
+    TEXT_FUNCTION(L("btrim"), "trim(both from text)", "without blanks at both ends", 1, L(T), eval_btrim),
+    TEXT_FUNCTION(L("btrim"), "trim(both characters from text)", "without these characters at both ends", 2, L(T, T),
+                  eval_btrim),
+    TEXT_FUNCTION(L("ltrim"), "ltrim(text)", "without blanks at the beginning", 1, L(T), eval_ltrim),
+    TEXT_FUNCTION(L("ltrim"), "ltrim(text, characters)", "without these characters at the beginning", 2, L(T, T),
+                  eval_ltrim),
+    TEXT_FUNCTION(L("rtrim"), "rtrim(text)", "without blanks at the end", 1, L(T), eval_rtrim),
+    TEXT_FUNCTION(L("rtrim"), "rtrim(text, characters)", "without these characters at the end", 2, L(T, T), eval_rtrim),
+    TEXT_FUNCTION(L("replace"), "replace(text, from, to)", "every from becomes to", 3, L(T, T, T), eval_replace,
+                  .can_fail = true),
+    TEXT_FUNCTION(L("translate"), "translate(text, from, to)",
+                  "each character of from becomes the one at its place in to, or goes", 3, L(T, T, T), eval_translate),
+    COUNT_FUNCTION(L("strpos", "position"), "position(part in text), strpos(text, part)",
+                   "where part begins, from 1; 0: nowhere", 2, L(T, T), eval_strpos),
+    { .names = { "starts_with" }, .usage = "starts_with(text, start)", .gives = "boolean",
+      .about = "whether it begins so", .n_args = 2, .args = { T, T }, .types = give_boolean,
+      .eval_in = eval_starts_with },
+    TEXT_FUNCTION(L("split_part"), "split_part(text, delimiter, n)",
+                  "the nth part between delimiters; below 0: from the end", 3, L(T, T, N), eval_split_part,
+                  .can_fail = true),
+    TEXT_FUNCTION(L("reverse"), "reverse(text)", "backwards", 1, L(T), eval_reverse),
+    TEXT_FUNCTION(L("repeat"), "repeat(text, n)", "n times", 2, L(T, N), eval_repeat, .can_fail = true),
+    TEXT_FUNCTION(L("lpad"), "lpad(text, n)", "n characters: blanks before it, or cut", 2, L(T, N), eval_lpad,
+                  .can_fail = true),
+    TEXT_FUNCTION(L("lpad"), "lpad(text, n, fill)", "the same with other characters before it", 3, L(T, N, T),
+                  eval_lpad, .can_fail = true),
+    TEXT_FUNCTION(L("rpad"), "rpad(text, n)", "n characters: blanks behind it, or cut", 2, L(T, N), eval_rpad,
+                  .can_fail = true),
+    TEXT_FUNCTION(L("rpad"), "rpad(text, n, fill)", "the same with other characters behind it", 3, L(T, N, T),
+                  eval_rpad, .can_fail = true),
+    TEXT_FUNCTION(L("overlay"), "overlay(text placing other from n)", "other in place of as many characters, from n on",
+                  3, L(T, T, N), eval_overlay, .can_fail = true),
+    TEXT_FUNCTION(L("overlay"), "overlay(text placing other from n for m)", "other in place of m characters", 4,
+                  L(T, T, N, N), eval_overlay, .can_fail = true),
+    TEXT_FUNCTION(L("md5"), "md5(text)", "its MD5 hash, as 32 hexadecimal digits", 1, L(T), eval_md5),
+    COUNT_FUNCTION(L("ascii"), "ascii(text)", "the code point of its first character", 1, L(T), eval_ascii),
+    TEXT_FUNCTION(L("chr"), "chr(n)", "the character with this code point", 1, L(N), eval_chr, .can_fail = true),
+    TEXT_FUNCTION(L("to_hex"), "to_hex(n)", "in hexadecimal digits", 1, L(ARG_BIGINT), eval_to_hex),
+    TEXT_FUNCTION(L("to_hex"), NULL, NULL, 1, L(N), eval_to_hex),
+    TEXT_FUNCTION(L("textcat"), "a \\|\\| b", "one after the other", 2, L(T, T), eval_concat, .can_fail = true),
 };
 
+extern const FunctionFamily functions_text;
 const FunctionFamily functions_text = { "Text", functions, COUNT_OF(functions) };

@@ -13,15 +13,6 @@ const char *op_text(Op op)
     return texts[op];
 }
 
-bool expr_is_interpreted(const Expr *expr)
-{
-    const Function *function = expr->kind == EXPR_CALL ? function_of(expr->op) : NULL;
-    if (function && !function->formula && !function->eval_text) return true;
-    for (int i = 0; i < expr->n_args; i++)
-        if (expr_is_interpreted(expr->args[i])) return true;
-    return false;
-}
-
 bool op_has(Op op, int property)
 {
     static const int properties[] = {

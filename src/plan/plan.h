@@ -317,6 +317,7 @@ typedef struct Plan {
     Node       *root;                  // its out: the result's columns first
     int         n_visible;             // so many of them are shown; the rest is only sorted by
     const char **names;                // n_visible: what the result calls them
+    bool        is_momentary;          // it holds for the moment and the session's time zone: not to be kept
 } Plan;
 
 #define MAX_RELATIONS 64
@@ -456,6 +457,7 @@ typedef struct Finish {
     Expr     **conditions;
     int        n_outputs;              // what is left, over the sink's columns; n_visible of the last one's are shown
     Binding   *outputs;
+    bool       is_computed;            // rows: outputs that are no columns of the kernel's outputs are the host's
     int        n_sort;                 // column: an id among the outputs
     SortKey   *sort;
     int        n_distinct_on;          // as in NODE_SORT, and

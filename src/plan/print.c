@@ -85,10 +85,14 @@ static void print_const(const ExprPrinter *printer, const Value *value)
         case TYPE_BOOLEAN:
             text_add(text, value->i ? "true" : "false");
             break;
-        case TYPE_DATE: case TYPE_INTERVAL:
+        case TYPE_DATE: case TYPE_INTERVAL: case TYPE_TIMESTAMP: case TYPE_TIMESTAMPTZ: case TYPE_TIME: {
+            static const char *const names[] = { [TYPE_DATE] = "date", [TYPE_INTERVAL] = "interval",
+                                                 [TYPE_TIMESTAMP] = "timestamp", [TYPE_TIMESTAMPTZ] = "timestamptz",
+                                                 [TYPE_TIME] = "time" };
             value_format(value, buffer, sizeof buffer);
-            text_add(text, "%s '%s'", value->type.kind == TYPE_DATE ? "date" : "interval", buffer);
+            text_add(text, "%s '%s'", names[value->type.kind], buffer);
             break;
+        }
         default:
             value_format(value, buffer, sizeof buffer);
             text_add(text, "%s", buffer);
@@ -178,6 +182,12 @@ static void print_binary(const ExprPrinter *printer, const Expr *expr)
 
 static void print_function(const ExprPrinter *printer, const Expr *expr, const char *name, bool is_field)
 {
+    if (strchr("~!", *name)) {                              // operators of regular expressions
+        print(printer, expr->args[0], BIND_IN + 1);
+        text_add(printer->text, " %s ", name);
+        print(printer, expr->args[1], BIND_IN + 1);
+        return;
+    }
     if (is_field) text_add(printer->text, "extract(%s from ", name);
     else text_add(printer->text, "%s(", name);
     print_list(printer, expr->args, expr->n_args);

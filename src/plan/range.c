@@ -7,6 +7,7 @@
 
 #include "plan/expr_int.h"
 #include "plan/functions.h"
+#include "plan/time.h"
 
 static Range range_make(i128 low, i128 high, bool nullable)
 {
@@ -44,6 +45,10 @@ Range range_of_type(Type type)
         case TYPE_SMALLINT: return range_make(INT16_MIN, INT16_MAX, true);
         case TYPE_INTEGER:  return range_make(INT32_MIN, INT32_MAX, true);
         case TYPE_DATE:     return range_make(date_from_civil(1, 1, 1), date_from_civil(9999, 12, 31), true);
+        case TYPE_TIMESTAMP: case TYPE_TIMESTAMPTZ:
+            return range_make(date_from_civil(1, 1, 1) * (i128)DAY_MICROS,
+                              (date_from_civil(9999, 12, 31) + 1) * (i128)DAY_MICROS - 1, true);
+        case TYPE_TIME:     return range_make(0, DAY_MICROS, true);
         case TYPE_BIGINT:   return range_make(INT64_MIN, INT64_MAX, true);
         case TYPE_DECIMAL:  return range_make(-decimal_max, decimal_max, true);
         case TYPE_TEXT:     return range_make(0, INT32_MAX, true);
@@ -219,7 +224,8 @@ static Range range_of_cast(const Expr *expr, Range a)
     Range      range = range_of_type(expr->type);
     range.nullable = a.nullable;
     if (type_is_float(expr->type)) range.f = float_range_of_cast(a, from, expr->type);
-    if ((!range.known && expr->type.kind != TYPE_NUMERIC) || type_is_float(from) || from.kind == TYPE_NULL)
+    if ((!range.known && expr->type.kind != TYPE_NUMERIC) || type_is_float(from) || from.kind == TYPE_NULL ||
+        from.kind == TYPE_TEXT)
         return range;
     if (expr->type.kind == TYPE_TEXT || expr->type.kind == TYPE_BOOLEAN) return range;
     return range_rescaled(a, from, expr->type);
@@ -230,9 +236,9 @@ static Range range_of_condition(const Expr *expr, RangeOfColumn column, void *co
     bool nullable = false;
     if (expr->op == OP_IS_NULL || expr->op == OP_IS_NOT_NULL) return range_make(0, 1, false);
     for (int i = 0; i < expr->n_args; i++) {
-        if (expr->op == OP_LIKE || expr->op == OP_ILIKE)
-            nullable |= i == 0 && range_of(expr->args[0], column, context).nullable;
-        else nullable |= range_of(expr->args[i], column, context).nullable;
+        const bool is_pattern = i > 0 && (expr->op == OP_LIKE || expr->op == OP_ILIKE);
+        if (!is_pattern || expr->args[i]->kind != EXPR_CONST)
+            nullable |= range_of(expr->args[i], column, context).nullable;
     }
     return range_make(0, 1, nullable);
 }

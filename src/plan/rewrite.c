@@ -25,6 +25,7 @@ static const Rewrite rewrites[] = {
     { "order joins", rewrite_order_joins, NULL },
     { "prune columns", NULL, rewrite_prune },
     { "merge nodes", NULL, rewrite_merge },
+    { "leave to the host", rewrite_host, NULL },
 };
 
 typedef struct RewriteRun { Plan *plan; const Rewrite *rewrite; Error *err; } RewriteRun;

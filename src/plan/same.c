@@ -4,6 +4,7 @@
 // filled in on the way up: columns that leaves and computing nodes make are paired by place.
 
 #include "plan/expr_int.h"
+#include "plan/window.h"
 
 typedef struct Pairing {
     int *other;                        // by column of the first tree: the second's; -1: none, and equal only to itself
@@ -91,6 +92,7 @@ static bool same_work(const Pairing *pairing, const Node *a, const Node *b)
     case NODE_SET: return a->set == b->set && a->is_all == b->is_all;
     case NODE_SHARED: return true;                     // the shared trees are, as the inputs of other nodes
     case NODE_WINDOW:
+        return same_exprs(pairing, a->keys, b->keys, a->n_keys) && window_is_same(a->windows, b->windows);
     case NODE_REPEAT: break;
     }
     return false;

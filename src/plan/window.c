@@ -6,6 +6,7 @@
 
 #include "plan/aggregates.h"
 #include "plan/rewrite.h"
+#include "plan/time.h"
 
 // ---- names ----------------------------------------------------------------------------------------------------------
 
@@ -63,14 +64,13 @@ bool frame_equal(const Frame *a, const Frame *b)
            bound_equal(&a->end, &b->end);
 }
 
-bool frame_shift_date(i64 days, const Value *interval, int sign, i64 *out)
+bool frame_shift_time(Type type, i64 number, const Value *interval, int sign, i64 *out)
 {
-    Error ignored = { 0 };
-    i128  shifted;
-    if (date_shift(days, interval, sign, -1, &shifted, &ignored)) return false;
-    *out = (i64)shifted;
-    return true;
+    if (type.kind == TYPE_TIMESTAMPTZ) return timestamptz_shift(type.scale, number, interval, sign, out);
+    return timestamp_shift(frame_micros(type, number), interval, sign, out);
 }
+
+i64 frame_micros(Type type, i64 number) { return type.kind == TYPE_DATE ? number * DAY_MICROS : number; }
 
 // ---- nodes ----------------------------------------------------------------------------------------------------------
 
@@ -90,6 +90,36 @@ Node *plan_window(Plan *plan, Node *input, Expr **keys, int n_keys, Windows *win
                     .limit = -1, .keys = keys, .n_keys = n_keys, .windows = windows };
     window_settle_out(plan, node);
     return node;
+}
+
+static bool order_is_same(const WindowOrder *a, const WindowOrder *b)
+{
+    if (a->n_partition != b->n_partition || a->n_keys != b->n_keys) return false;
+    for (int k = 0; k < a->n_keys; k++)
+        if (a->keys[k].column != b->keys[k].column || a->keys[k].descending != b->keys[k].descending ||
+            a->keys[k].nulls_first != b->keys[k].nulls_first)
+            return false;
+    return true;
+}
+
+// What is built from parts follows from its name and its parts.
+static bool func_is_same(const WindowFunc *a, const WindowFunc *b)
+{
+    if (a->kind != b->kind || a->order != b->order || a->arg != b->arg || a->n != b->n || a->n_parts != b->n_parts)
+        return false;
+    for (int p = 0; p < a->n_parts; p++)
+        if (a->parts[p].kind != b->parts[p].kind || a->parts[p].arg != b->parts[p].arg) return false;
+    return strcmp(a->name, b->name) == 0 && frame_equal(&a->frame, &b->frame);
+}
+
+bool window_is_same(const Windows *a, const Windows *b)
+{
+    if (a->n_orders != b->n_orders || a->n_funcs != b->n_funcs) return false;
+    for (int o = 0; o < a->n_orders; o++)
+        if (!order_is_same(&a->orders[o], &b->orders[o])) return false;
+    for (int f = 0; f < a->n_funcs; f++)
+        if (!func_is_same(&a->funcs[f], &b->funcs[f])) return false;
+    return true;
 }
 
 static void *copy_list(Arena *arena, const void *from, int n, size_t size)

@@ -77,13 +77,15 @@ const WindowName *window_find(const char *name);                       // NULL: 
 const WindowName *window_name_at(int i);                               // NULL past the last
 bool              window_uses_frame(WindowKind kind);
 Frame             frame_default(void);                                 // range unbounded preceding .. current row
-// The date that an interval before or after one is; false: there is none so far away.
-bool              frame_shift_date(i64 days, const Value *interval, int sign, i64 *out);
+// A date or timestamp in microseconds; and what an interval before or after one is: false where there is none so far.
+i64               frame_micros(Type type, i64 number);
+bool              frame_shift_time(Type type, i64 number, const Value *interval, int sign, i64 *out);
 bool              frame_equal(const Frame *a, const Frame *b);
 
 // KEYS and WINDOWS become the node's own.
 Node    *plan_window(Plan *plan, Node *input, Expr **keys, int n_keys, Windows *windows);
 void     window_settle_out(Plan *plan, Node *node);                    // out anew, from the input's
+bool     window_is_same(const Windows *a, const Windows *b);           // over the same keys, they compute the same
 Windows *window_copy(Arena *arena, const Windows *windows);
 // Drops the functions that are not needed, and their keys; false: no function is left.
 bool     window_prune(Plan *plan, Node *node, const ColumnSet *needed);

@@ -116,7 +116,7 @@ typedef struct Layout {
 
 static bool is_number(weft_type type)
 {
-    return type != WEFT_BOOLEAN && type != WEFT_TEXT && type != WEFT_DATE;
+    return type != WEFT_BOOLEAN && type < WEFT_DATE;
 }
 
 static void measure(Layout *layout, const weft_result *result, size_t n_rows)

@@ -16,6 +16,7 @@ static Type stored_type(Type type)
 {
     if (type.kind == TYPE_NUMERIC) return (Type){ .kind = TYPE_NUMERIC, .precision = 38, .scale = type.scale };
     if (type.kind == TYPE_NULL) return TYPE(TEXT);
+    if (type.kind == TYPE_TIMESTAMPTZ) return TYPE(TIMESTAMPTZ);        // the zone is the session's, not the table's
     return type;
 }
 

@@ -281,6 +281,7 @@ weft_status bind_copy(Binder *binder, const PgQuery__CopyStmt *copy, Statement *
     statement->path = copy->filename[0] ? arena_strdup(binder->arena, copy->filename)
                       : copy->is_from   ? "standard input"
                                         : "standard output";
+    statement->copy.zone = binder->names->zone;
     TRY(bind_options(binder, copy, &statement->copy));
     if (!copy->is_from) return bind_copy_to(binder, copy, statement);
     TRY(bind_table_name(binder, copy->relation, &statement->name));

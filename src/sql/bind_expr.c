@@ -73,7 +73,7 @@ static const NamedOp named_ops[] = {
 
 // PostgreSQL has them, we do not: 0A000 and not "no such operator".
 static const char *const missing_ops[] = {
-    "||", "^", "&", "|", "#", "~", "<<", ">>", "!~", "~*", "!~*", "~~", "!~~", "~~*", "!~~*", "^@", "->", "->>", "#>",
+    "^", "&", "|", "#", "<<", ">>", "~~", "!~~", "~~*", "!~~*", "^@", "->", "->>", "#>",
     "#>>", "@>", "<@", "?", "?|", "?&", "@@", "&&", "-|-", "|/", "||/", "@", "!!", "#-", "@?", "~>=~", "~<=~",
 };
 
@@ -106,6 +106,14 @@ static weft_status bind_prefix(Binder *binder, const PgQuery__AExpr *expr, Expr 
                                        : WEFT_OK;
 }
 
+static bool is_text_operator(const char *name)
+{
+    static const char *const names[] = { "||", "~", "~*", "!~", "!~*" };
+    for (int i = 0; i < COUNT_OF(names); i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
 static weft_status bind_operator(Binder *binder, const PgQuery__AExpr *expr, Expr **out)
 {
     const char *name = op_name(expr);
@@ -117,7 +125,11 @@ static weft_status bind_operator(Binder *binder, const PgQuery__AExpr *expr, Exp
         TRY(bind_expr(binder, expr->rexpr, &right));
         return bind_call(binder, named_ops[i].op, left, right, expr->location, out);
     }
-    return unknown_operator(binder, expr);
+    if (!is_text_operator(name)) return unknown_operator(binder, expr);
+    TRY(bind_expr(binder, expr->lexpr, &left));
+    TRY(bind_expr(binder, expr->rexpr, &right));
+    if (*name == '|') return bind_concat_operator(binder, left, right, expr->location, out);
+    return bind_regexp_operator(binder, name, left, right, expr->location, out);
 }
 
 // LIKE ... ESCAPE arrives as like_escape(pattern, escape).
@@ -336,21 +348,26 @@ static weft_status bind_sub_link(Binder *binder, const PgQuery__SubLink *link, E
 
 // ---- what is refused ------------------------------------------------------------------------------------------------
 
-static const char *value_function_name(int kind)
+static weft_status bind_value_function(Binder *binder, const PgQuery__SQLValueFunction *function, Expr **out)
 {
-    switch (kind) {
-        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_DATE: return "CURRENT_DATE";
+    const int at = function->location, digits = (int)function->typmod;
+    switch ((int)function->op) {
+        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_DATE: return bind_now(binder, TYPE(DATE), -1, at, out);
         case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_TIMESTAMP:
-        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_TIMESTAMP_N: return "CURRENT_TIMESTAMP";
-        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_TIME:
-        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_TIME_N: return "CURRENT_TIME";
-        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_LOCALTIME:
-        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_LOCALTIME_N: return "LOCALTIME";
+            return bind_now(binder, TYPE(TIMESTAMPTZ), -1, at, out);
+        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_TIMESTAMP_N:
+            return bind_now(binder, TYPE(TIMESTAMPTZ), digits, at, out);
+        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_LOCALTIME: return bind_now(binder, TYPE(TIME), -1, at, out);
+        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_LOCALTIME_N: return bind_now(binder, TYPE(TIME), digits, at, out);
         case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_LOCALTIMESTAMP:
-        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_LOCALTIMESTAMP_N: return "LOCALTIMESTAMP";
-        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_CATALOG: return "CURRENT_CATALOG";
-        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_SCHEMA: return "CURRENT_SCHEMA";
-        default: return "CURRENT_USER";
+            return bind_now(binder, TYPE(TIMESTAMP), -1, at, out);
+        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_LOCALTIMESTAMP_N:
+            return bind_now(binder, TYPE(TIMESTAMP), digits, at, out);
+        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_TIME:
+        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_TIME_N: return refuse(binder, at, "CURRENT_TIME");
+        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_CATALOG: return refuse(binder, at, "CURRENT_CATALOG");
+        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_SCHEMA: return refuse(binder, at, "CURRENT_SCHEMA");
+        default: return refuse(binder, at, "CURRENT_USER");
     }
 }
 
@@ -373,8 +390,6 @@ static weft_status refuse_expr(Binder *binder, const ParseNode *node)
 {
     const int at = node_at(node);
     switch (node->node_case) {
-        case PG_QUERY__NODE__NODE_SQLVALUE_FUNCTION:
-            return refuse(binder, at, value_function_name((int)node->sqlvalue_function->op));
         case PG_QUERY__NODE__NODE_ROW_EXPR:          return refuse(binder, at, "a row (a, b)");
         case PG_QUERY__NODE__NODE_A_ARRAY_EXPR:      return refuse(binder, at, "ARRAY");
         case PG_QUERY__NODE__NODE_A_INDIRECTION:     return refuse(binder, at, "an array subscript or field");
@@ -405,6 +420,8 @@ weft_status bind_expr(Binder *binder, const ParseNode *node, Expr **out)
         case PG_QUERY__NODE__NODE_MIN_MAX_EXPR:  return bind_min_max(binder, node->min_max_expr, out);
         case PG_QUERY__NODE__NODE_TYPE_CAST:     return bind_type_cast(binder, node->type_cast, out);
         case PG_QUERY__NODE__NODE_FUNC_CALL:     return bind_function(binder, node->func_call, out);
+        case PG_QUERY__NODE__NODE_SQLVALUE_FUNCTION:
+            return bind_value_function(binder, node->sqlvalue_function, out);
         case PG_QUERY__NODE__NODE_GROUPING_FUNC: return bind_grouping(binder, node->grouping_func, out);
         case PG_QUERY__NODE__NODE_SUB_LINK:      return bind_sub_link(binder, node->sub_link, out);
         case PG_QUERY__NODE__NODE_PARAM_REF:     return bind_param(binder, node->param_ref, out);

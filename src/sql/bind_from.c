@@ -67,6 +67,8 @@ static weft_status scan_table(Binder *binder, const Table *table, const char *na
     const char **names = arena_array(binder->arena, const char *, table->n_columns + 1);
     for (int c = 0; c < table->n_columns; c++) {
         names[c] = table->columns[c].name;
+        if (table->columns[c].type.kind == TYPE_TIMESTAMPTZ)
+            binder->plan->columns[(*out)->out[c]].type = bind_zoned(binder);
         if (table->columns[c].not_null) columns_add(binder->arena, &binder->not_null, (*out)->out[c]);
     }
     return add_source(binder, scope, *out, name, table->name, names, alias, at);
@@ -99,7 +101,7 @@ static weft_status bind_view_use(Binder *binder, const PgQuery__RangeVar *range,
     return add_rows(binder, &bound, name, range->alias, range->location, scope, out);
 }
 
-static weft_status bind_range_function(Binder *binder, const PgQuery__RangeFunction *function, Scope *scope, Node **out)
+static weft_status bind_file(Binder *binder, const PgQuery__RangeFunction *function, Scope *scope, Node **out)
 {
     const Table *table;
     const char  *name;
@@ -167,6 +169,25 @@ static weft_status bind_derived(Binder *binder, const PgQuery__RangeSubselect *i
     binder->plan->is_correlated |= item->lateral && bound.is_correlated;
     const char *name = item->alias ? arena_strdup(binder->arena, item->alias->aliasname) : NULL;
     return add_rows(binder, &bound, name, item->alias, at, scope, out);
+}
+
+// A function that gives rows: the only one is generate_series.
+static weft_status bind_function_rows(Binder *binder, const PgQuery__RangeFunction *range, Scope *scope, Node **out)
+{
+    const PgQuery__FuncCall *call = NULL;
+    if (range->n_functions == 1 && range->functions[0]->node_case == PG_QUERY__NODE__NODE_LIST &&
+        range->functions[0]->list->n_items && range->functions[0]->list->items[0]->node_case ==
+        PG_QUERY__NODE__NODE_FUNC_CALL)
+        call = range->functions[0]->list->items[0]->func_call;
+    const char *function = call ? node_string(call->funcname[call->n_funcname - 1]) : NULL;
+    if (!function || strcmp(function, "generate_series") != 0)
+        return refuse_word(binder, "from", "a function in FROM other than generate_series");
+    if (range->ordinality) return refuse(binder, call->location, "WITH ORDINALITY");
+    if (range->n_coldeflist) return refuse(binder, call->location, "a list of column definitions");
+    TRY(count_item(binder, call->location));
+    const char *name = arena_strdup(binder->arena, range->alias ? range->alias->aliasname : function);
+    TRY(bind_series(binder, call, name, out));
+    return add_source(binder, scope, *out, name, function, &name, range->alias, call->location);
 }
 
 // ---- merged columns -------------------------------------------------------------------------------------------------
@@ -415,7 +436,9 @@ static weft_status bind_item(Binder *binder, const ParseNode *node, Scope *scope
         case PG_QUERY__NODE__NODE_RANGE_VAR:       return bind_relation(binder, node->range_var, scope, out);
         case PG_QUERY__NODE__NODE_JOIN_EXPR:       return bind_join(binder, node->join_expr, scope, out);
         case PG_QUERY__NODE__NODE_RANGE_SUBSELECT: return bind_derived(binder, node->range_subselect, scope, out);
-        case PG_QUERY__NODE__NODE_RANGE_FUNCTION:  return bind_range_function(binder, node->range_function, scope, out);
+        case PG_QUERY__NODE__NODE_RANGE_FUNCTION:
+            return is_file_function(node->range_function) ? bind_file(binder, node->range_function, scope, out)
+                                                          : bind_function_rows(binder, node->range_function, scope, out);
         case PG_QUERY__NODE__NODE_RANGE_TABLE_SAMPLE:
             return refuse(binder, node->range_table_sample->location, "TABLESAMPLE");
         case PG_QUERY__NODE__NODE_RANGE_TABLE_FUNC:

@@ -8,16 +8,12 @@
 
 // PostgreSQL has them, we do not: 0A000 and not "no such function".
 static const char *const missing_functions[] = {
-    "upper", "lower", "length", "char_length", "character_length", "octet_length", "btrim",
-    "ltrim", "rtrim", "trim", "replace", "position", "strpos", "concat", "concat_ws", "left", "right", "lpad",
-    "rpad", "repeat", "reverse", "initcap", "split_part", "translate", "overlay", "format", "md5", "ascii", "chr",
-    "regexp_replace", "regexp_match", "regexp_matches", "regexp_like", "starts_with", "to_char", "to_date",
-    "to_number", "to_timestamp", "cbrt", "pi", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "degrees",
-    "radians", "div", "gcd", "lcm", "random", "setseed", "width_bucket", "now", "current_timestamp",
-    "clock_timestamp", "statement_timestamp", "timeofday", "age", "date_trunc", "date_bin", "make_date",
-    "make_interval", "isfinite", "timezone", "like_escape", "similar_to_escape", "corr", "covar_pop", "covar_samp",
-    "regr_slope", "bit_and", "bit_or", "string_agg", "array_agg", "json_agg", "jsonb_agg", "generate_series", "unnest",
-    "version", "current_database", "current_schema", "pg_typeof", "gen_random_uuid", "nextval",
+    "format", "regexp_match", "regexp_matches", "regexp_instr", "regexp_split_to_array", "to_number", "cbrt", "pi",
+    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "degrees", "radians", "div", "gcd", "lcm", "random",
+    "setseed", "width_bucket", "timeofday", "isfinite", "like_escape", "similar_to_escape", "corr", "covar_pop",
+    "covar_samp", "regr_slope", "bit_and", "bit_or", "string_agg", "array_agg", "json_agg", "jsonb_agg",
+    "generate_series", "unnest", "version", "current_database", "current_schema", "pg_typeof", "gen_random_uuid",
+    "nextval",
 };
 
 // ---- aggregates -----------------------------------------------------------------------------------------------------
@@ -28,10 +24,24 @@ static bool same_agg(const Agg *a, const Agg *b)
     return a->kind == AGG_COUNT_ALL || expr_equal(a->arg, b->arg);
 }
 
+static bool is_of_outer(const Block *block, const Expr *arg)
+{
+    ColumnSet none = { 0 };
+    return arg && !expr_uses_only(arg, &none) && expr_uses_only(arg, &block->outer);
+}
+
+// SQL gives an aggregate whose columns are all of a query around to that query.
+static Block *owner_of(const Binder *binder, const Expr *arg)
+{
+    Block *block = binder->place.block;
+    while (block->around && is_of_outer(block, arg)) block = block->around;
+    return block;
+}
+
 // The same aggregate twice is computed once.
 weft_status bind_add_agg(Binder *binder, const Agg *agg, const char *name, Expr **out)
 {
-    Block *block = binder->place.block;
+    Block *block = owner_of(binder, agg->arg);
     int    index = 0;
     while (index < block->n_aggs && !same_agg(&block->aggs[index].agg, agg)) index++;
     if (index == AGGS_MAX)
@@ -44,6 +54,8 @@ weft_status bind_add_agg(Binder *binder, const Agg *agg, const char *name, Expr 
         if (agg->arg) TRY(bind_count(binder, agg->arg));
     }
     *out = plan_column_expr(binder->plan, block->aggs[index].column, agg->at);
+    for (Block *inner = binder->place.block; inner != block; inner = inner->around)
+        columns_add(binder->arena, &inner->outer, (*out)->column);
     return WEFT_OK;
 }
 
@@ -115,11 +127,19 @@ static weft_status build_agg(Binder *binder, const PgQuery__FuncCall *call, cons
     return aggregate->build(&builder, arg, out);
 }
 
-// SQL gives an aggregate whose columns are all of a query around to that query.
-static bool is_of_outer(const Block *block, const Expr *arg)
+// Where an aggregate may stand depends on the query that it belongs to.
+static weft_status check_place(Binder *binder, const Expr *arg, int at)
 {
-    ColumnSet none = { 0 };
-    return !expr_uses_only(arg, &none) && expr_uses_only(arg, &block->outer);
+    const Place *place = &binder->place;
+    const Block *owner = owner_of(binder, arg);
+    const bool   is_own = owner == place->block;
+    if (!is_own && owner->lends_aggs && !place->in_agg) return WEFT_OK;
+    if (!is_own) return refuse(binder, at, "this aggregate of the outer query in a subquery");
+    if (!place->allows_aggs)
+        return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate functions are not allowed in %s",
+                    place->clause ? place->clause : "this context");
+    if (place->in_agg) return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate function calls cannot be nested");
+    return WEFT_OK;
 }
 
 static weft_status bind_agg(Binder *binder, const PgQuery__FuncCall *call, const char *name,
@@ -130,16 +150,16 @@ static weft_status bind_agg(Binder *binder, const PgQuery__FuncCall *call, const
     AggKind     kind = aggregate->build ? AGG_SUM : aggregate->kind;
     Expr       *arg;
     TRY(refuse_agg_options(binder, call));
-    if (!place.allows_aggs || !place.block)
+    if (!place.block)
         return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate functions are not allowed in %s",
                     place.clause ? place.clause : "this context");
-    if (place.in_agg) return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate function calls cannot be nested");
+    if (place.in_agg || (!place.allows_aggs && !place.block->around)) TRY(check_place(binder, NULL, at));
     binder->place.in_agg = true;
     TRY(bind_agg_arg(binder, call, name, aggregate, &kind, &arg));
     if (call->agg_filter) TRY(bind_agg_filter(binder, call->agg_filter, &kind, &arg));
     binder->place = place;
-    if (arg && is_of_outer(place.block, arg))
-        return refuse(binder, at, "an aggregate of the outer query in a subquery");
+    if (arg && arg->type.kind == TYPE_INTERVAL && aggregate_of_interval(name)) aggregate = aggregate_of_interval(name);
+    TRY(check_place(binder, arg, at));
     TRY(aggregate_check(aggregate, name, arg, at, binder->err));
     if (aggregate->build) return build_agg(binder, call, name, aggregate, arg, out);
     Agg agg = aggregate_make(aggregate, kind, arg, at);
@@ -168,46 +188,20 @@ weft_status bind_grouping(Binder *binder, const PgQuery__GroupingFunc *call, Exp
     return WEFT_OK;
 }
 
-static weft_status bind_two(Binder *binder, const PgQuery__FuncCall *call, Expr *args[2])
+// ---- other functions ------------------------------------------------------------------------------------------------
+
+// What a text says is the clock of the session's zone, what a number says is UTC.
+static weft_status bind_stamp_result(Binder *binder, Expr **args, int n_args, int at, Expr **out)
 {
-    for (int i = 0; i < 2; i++) TRY(binder->bind_expr(binder, call->args[i], &args[i]));
+    Type       type = bind_zoned(binder);
+    const bool is_local = n_args > 0 && (args[0]->type.kind == TYPE_TEXT || args[0]->type.kind == TYPE_NULL);
+    if (is_local && type.scale) {
+        TRY(expr_cast(binder->arena, *out, TYPE(TIMESTAMP), at, out, binder->err));
+        return expr_cast(binder->arena, *out, type, at, out, binder->err);
+    }
+    *out = bind_shown_in(binder, *out, type);
     return WEFT_OK;
 }
-
-// ---- date fields ----------------------------------------------------------------------------------------------------
-
-static const char *const missing_fields[] = {
-    "century", "decade", "epoch", "hour", "isoyear", "julian", "microseconds", "millennium", "milliseconds", "minute",
-    "second", "timezone", "timezone_hour", "timezone_minute", "week",
-};
-
-static weft_status unknown_field(Binder *binder, const char *field, int at)
-{
-    for (int i = 0; i < COUNT_OF(missing_fields); i++)
-        if (strcmp(missing_fields[i], field) == 0)
-            return fail(binder->err, WEFT_UNSUPPORTED, at, "extract(%s) is not supported yet", field);
-    fail(binder->err, WEFT_INVALID_PARAMETER, at, "unit \"%s\" not recognized for type date", field);
-    error_hint(binder->err, "There are %s.", manual_list(binder->arena, manual_field));
-    return WEFT_INVALID_PARAMETER;
-}
-
-static weft_status bind_extract(Binder *binder, const PgQuery__FuncCall *call, Expr **out)
-{
-    Expr *args[2];
-    char  field[16] = "";
-    TRY(bind_two(binder, call, args));
-    if (args[0]->kind != EXPR_CONST || args[0]->type.kind != TYPE_NULL || args[0]->value.is_null)
-        return refuse(binder, args[0]->at, "a field that is not a literal");
-    for (u32 i = 0; i < MIN_OF(args[0]->value.text.length, 15); i++) {
-        const char c = args[0]->value.text.bytes[i];
-        field[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-    }
-    const Op op = function_find_field(field);
-    if (op == OP_N) return unknown_field(binder, field, args[0]->at);
-    return bind_call(binder, op, args[1], NULL, call->location, out);
-}
-
-// ---- other functions ------------------------------------------------------------------------------------------------
 
 static weft_status bind_scalar(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out)
 {
@@ -222,10 +216,29 @@ static weft_status bind_scalar(Binder *binder, const PgQuery__FuncCall *call, co
     }
     const char *shown = text_keep(binder->arena, &types);
     const Op    op = function_find(name, args, n_args);
-    if (op != OP_N) return expr_call(binder->arena, op, args, n_args, call->location, out, binder->err);
+    if (op != OP_N) {
+        TRY(expr_call(binder->arena, op, args, n_args, call->location, out, binder->err));
+        return (*out)->type.kind == TYPE_TIMESTAMPTZ ? bind_stamp_result(binder, args, n_args, call->location, out)
+                                                     : WEFT_OK;
+    }
     fail(binder->err, WEFT_UNDEFINED_FUNCTION, call->location, "function %s(%s) does not exist", name, shown);
     error_hint(binder->err, "A cast may make the types fit.");
     return WEFT_UNDEFINED_FUNCTION;
+}
+
+// Any number of arguments, NULLs among them.
+static weft_status bind_any_concat(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out)
+{
+    const bool has_separator = strcmp(name, "concat_ws") == 0;
+    const int  n_args = (int)call->n_args;
+    Expr     **args = arena_array(binder->arena, Expr *, n_args + 1);
+    if (n_args < 1 + has_separator)
+        return fail(binder->err, WEFT_UNDEFINED_FUNCTION, call->location,
+                    "function %s with %d arguments does not exist", name, n_args);
+    if (call->func_variadic) return refuse(binder, call->location, "VARIADIC");
+    for (int i = 0; i < n_args; i++) TRY(binder->bind_expr(binder, call->args[i], &args[i]));
+    return has_separator ? bind_concat_ws(binder, args, n_args, call->location, out)
+                         : bind_concat(binder, args, n_args, call->location, out);
 }
 
 static weft_status unknown_function(Binder *binder, const PgQuery__FuncCall *call, const char *name)
@@ -267,10 +280,12 @@ weft_status bind_function(Binder *binder, const PgQuery__FuncCall *call, Expr **
     if (window_find(name))
         return fail(binder->err, WEFT_WRONG_OBJECT, call->location, "window function %s requires an OVER clause",
                     name);
-    const bool is_extract = strcmp(name, "extract") == 0 || strcmp(name, "date_part") == 0;
-    if (is_extract ? call->n_args != 2 : call->n_args > FUNCTION_ARGS || !function_is_name(name))
+    if (strcmp(name, "concat") == 0 || strcmp(name, "concat_ws") == 0)
+        return bind_any_concat(binder, call, name, out);
+    const bool is_time = bind_is_time_function(name, call->n_args);
+    if (!is_time && (call->n_args > FUNCTION_ARGS || !function_is_name(name)))
         return unknown_function(binder, call, name);
     if (has_agg_options(call))
         return fail(binder->err, WEFT_WRONG_OBJECT, call->location, "%s is not an aggregate function", name);
-    return is_extract ? bind_extract(binder, call, out) : bind_scalar(binder, call, name, out);
+    return is_time ? bind_time_function(binder, call, name, out) : bind_scalar(binder, call, name, out);
 }

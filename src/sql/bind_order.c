@@ -15,7 +15,6 @@ weft_status add_output(Binder *binder, Block *block, Expr *expr, const char *nam
                     OUTPUTS_MAX);
     if (block->keeps_literals && expr->type.kind == TYPE_NULL && expr_is_const(expr)) literal = expr;
     TRY(bind_settle(binder, expr, &expr));
-    if (expr->type.kind == TYPE_INTERVAL) return refuse(binder, expr->at, "a result of type interval");
     TRY(bind_count(binder, expr));
     *LIST_PUSH(binder->arena, block->outputs, block->n_outputs) = (Output){ expr, name, literal };
     return WEFT_OK;

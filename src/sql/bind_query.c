@@ -104,6 +104,7 @@ static weft_status bind_set(Binder *binder, Block *block, Bound *out)
     TRY(bind_query(binder, stmt->larg, &sides[0]));
     TRY(bind_query(binder, stmt->rarg, &sides[1]));
     TRY(unify_sides(binder, kind, sides));
+    for (int i = 0; i < 2; i++) columns_add_all(binder->arena, &block->outer, &sides[i].outer);
     int  *columns = arena_array(binder->arena, int, sides[0].n_columns + 1);
     Node *left = side_rows(binder, &sides[0]), *right = side_rows(binder, &sides[1]);
     block->is_set = true;

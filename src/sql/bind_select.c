@@ -173,7 +173,8 @@ static void build_sort(Binder *binder, Block *block)
 static void give_bound(Binder *binder, const Block *block, Bound *out)
 {
     const int n = block->n_visible;
-    *out = (Bound){ .node = block->node, .n_columns = n, .is_correlated = columns_count(&block->outer) > 0 };
+    *out = (Bound){ .node = block->node, .n_columns = n, .outer = block->outer };
+    out->is_correlated = columns_count(&block->outer) > 0;
     out->names = arena_array(binder->arena, const char *, n + 1);
     out->exprs = arena_array(binder->arena, Expr *, n + 1);
     for (int i = 0; i < n; i++) {

@@ -16,9 +16,13 @@
 static weft_status bind_inner(Binder *binder, const PgQuery__SubLink *link, Bound *bound)
 {
     const Place place = binder->place;
+    const bool  lent = place.block && place.block->lends_aggs;
     binder->place.keeps_literals = false;
+    if (place.block) place.block->lends_aggs = place.allows_aggs && !place.in_agg;
     TRY(binder->bind_query(binder, link->subselect->select_stmt, bound));      // it puts the place back
+    if (place.block) place.block->lends_aggs = lent;
     binder->place = place;
+    binder->plan->is_correlated |= bound->is_correlated;
     if (!bound->is_correlated || place.block) return WEFT_OK;
     return fail(binder->err, WEFT_UNSUPPORTED, link->location, "a correlated subquery in %s is not supported yet",
                 place.clause);

@@ -2,6 +2,7 @@
 //
 // The grammar has already turned INT into pg_catalog.int4 and so on, so the names here are PostgreSQL's internal ones.
 
+#include "plan/functions.h"
 #include "sql/sql_int.h"
 
 enum { DECIMAL_MOST = 18, NUMERIC_MOST = 38 };               // digits: up to 18 take a word, up to 38 two
@@ -15,12 +16,13 @@ static const NamedType named_types[] = {
     { "numeric", TYPE_DECIMAL },   { "decimal", TYPE_DECIMAL },   { "float4", TYPE_REAL },
     { "real", TYPE_REAL },         { "float8", TYPE_DOUBLE },     { "float", TYPE_DOUBLE },
     { "date", TYPE_DATE },         { "text", TYPE_TEXT },         { "varchar", TYPE_TEXT },
-    { "bpchar", TYPE_TEXT },       { "interval", TYPE_INTERVAL },
+    { "bpchar", TYPE_TEXT },       { "interval", TYPE_INTERVAL }, { "timestamp", TYPE_TIMESTAMP },
+    { "timestamptz", TYPE_TIMESTAMPTZ }, { "time", TYPE_TIME },   { "uuid", TYPE_TEXT },
 };
 
 // PostgreSQL has them, we do not: 0A000 and not "no such type".
 static const char *const missing_types[] = {
-    "timestamp", "timestamptz", "time", "timetz", "uuid", "json", "jsonb", "bytea", "bit", "varbit", "money", "inet",
+    "timetz", "json", "jsonb", "bytea", "bit", "varbit", "money", "inet",
     "cidr", "macaddr", "macaddr8", "xml", "name", "char", "oid", "regclass", "point", "line", "lseg", "box", "path",
     "polygon", "circle", "tsvector", "tsquery", "serial", "serial2", "serial4", "serial8", "smallserial", "bigserial",
     "int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange", "jsonpath", "void", "record", "unknown",
@@ -111,10 +113,16 @@ weft_status bind_type(Binder *binder, const PgQuery__TypeName *name, TypeDetail 
     switch ((TypeKind)out->type.kind) {
         case TYPE_NULL:     return no_such_type(binder, name);
         case TYPE_DECIMAL:  return bind_decimal(binder, name, out);
-        case TYPE_TEXT:     return bind_text_type(binder, name, out);
+        case TYPE_TEXT:
+            if (strcmp(last, "uuid") != 0) return bind_text_type(binder, name, out);
+            out->type = TYPE_OF_UUID;
+            break;
         case TYPE_INTERVAL: return WEFT_OK;
+        case TYPE_TIMESTAMPTZ: out->type = bind_zoned(binder); break;
         default: break;
     }
+    if (name->n_typmods && type_is_time(out->type))
+        return refuse(binder, name->location, "a number of digits of seconds");
     if (name->n_typmods)
         return fail(binder->err, WEFT_INVALID_PARAMETER, name->location, "type modifier is not allowed for type \"%s\"",
                     last);
@@ -129,7 +137,8 @@ static weft_status bind_interval(Binder *binder, const PgQuery__TypeCast *cast, 
     static const struct {
         int bit;
         const char *unit;
-    } fields[] = { { 1 << 3, " day" }, { 1 << 1, " month" }, { 1 << 2, " year" } };
+    } fields[] = { { 1 << 3, " day" }, { 1 << 1, " month" }, { 1 << 2, " year" }, { 1 << 10, " hour" },
+                   { 1 << 11, " minute" }, { 1 << 12, " second" } };
     const PgQuery__TypeName *name = cast->type_name;
     int mask = 0;
     if (name->n_typmods > 1 || (name->n_typmods == 1 && !modifier(name, 0, &mask)))
@@ -137,7 +146,7 @@ static weft_status bind_interval(Binder *binder, const PgQuery__TypeCast *cast, 
     if (!mask || arg->kind != EXPR_CONST || arg->type.kind != TYPE_NULL || arg->value.is_null)
         return expr_cast(binder->arena, arg, TYPE(INTERVAL), at, out, binder->err);
     const char *digits = arg->value.text.bytes;
-    const bool  is_bare = strspn(digits, "+-0123456789 ") == strlen(digits);
+    const bool  is_bare = strspn(digits, "+-.0123456789 ") == strlen(digits);
     for (int i = 0; i < COUNT_OF(fields); i++) {
         if (mask != fields[i].bit) continue;
         Value value = { .type = TYPE(NULL) };
@@ -172,10 +181,10 @@ weft_status bind_cast(Binder *binder, const PgQuery__TypeCast *cast, Expr *arg, 
     TypeDetail detail;
     const int  at = cast->location >= 0 ? cast->location : cast->type_name->location;
     TRY(bind_type(binder, cast->type_name, &detail));
-    if (detail.has_length) {
-        refuse(binder, cast->type_name->location, "a cast to a text type with a length");
-        error_hint(binder->err, "Use text.");
-        return WEFT_UNSUPPORTED;
+    if (detail.has_length) {                                // it cuts, where a column refuses what is too long
+        Expr *args[2] = { NULL, term_integer(binder, type_text_length(detail.type), at) };
+        TRY(expr_cast(binder->arena, arg, TYPE(TEXT), at, &args[0], binder->err));
+        return expr_call(binder->arena, function_find("left", args, 2), args, 2, at, out, binder->err);
     }
     if (detail.type.kind == TYPE_INTERVAL) return bind_interval(binder, cast, arg, at, out);
     if (detail.is_bare) return bind_bare_numeric(binder, arg, detail.type, at, out);

@@ -83,6 +83,18 @@ static const PgQuery__FuncCall *only_call(const PgQuery__RangeFunction *function
     return call && call->node_case == PG_QUERY__NODE__NODE_FUNC_CALL ? call->func_call : NULL;
 }
 
+static const char *called(const PgQuery__RangeFunction *function)
+{
+    const PgQuery__FuncCall *call = only_call(function);
+    return call && call->n_funcname == 1 ? node_string(call->funcname[0]) : NULL;
+}
+
+bool is_file_function(const PgQuery__RangeFunction *function)
+{
+    const char *name = called(function);
+    return name && (strcmp(name, "read_csv") == 0 || strcmp(name, "read_json") == 0);
+}
+
 static weft_status file_path(Binder *binder, const PgQuery__FuncCall *call, const char **path)
 {
     const ParseNode *argument = call->n_args == 1 ? call->args[0] : NULL;
@@ -100,15 +112,14 @@ weft_status bind_table_function(Binder *binder, const PgQuery__RangeFunction *fu
                                 const char **name)
 {
     const PgQuery__FuncCall *call = only_call(function);
-    const char *called = call && call->n_funcname == 1 ? node_string(call->funcname[0]) : NULL, *path;
-    const bool  is_csv = called && strcmp(called, "read_csv") == 0;
-    const bool  is_json = called && (strcmp(called, "read_json") == 0 || strcmp(called, "read_json_lines") == 0);
-    if ((!is_csv && !is_json) || !binder->names->file || function->ordinality || function->n_coldeflist)
-        return refuse_word(binder, "from", "a function in FROM");
+    const char *path;
+    const bool  is_csv = strcmp(called(function), "read_csv") == 0;
+    if (!binder->names->file || function->ordinality || function->n_coldeflist)
+        return refuse_word(binder, "from", "this use of a file in FROM");
     TRY(file_path(binder, call, &path));
     *table = binder->names->file(binder->names->context, path, is_csv ? "csv" : "json");
     if (!*table) return fail(binder->err, WEFT_UNDEFINED_FILE, call->location, "file \"%s\" cannot be read", path);
     arena_defer(binder->arena, release_table, (void *)(uintptr_t)*table);
-    *name = arena_strdup(binder->arena, called);
+    *name = arena_strdup(binder->arena, called(function));
     return WEFT_OK;
 }

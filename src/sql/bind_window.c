@@ -112,6 +112,11 @@ static bool is_number(Type type)
 }
 
 // What is added to the key of RANGE: an interval to a date, else a number of the key's kind.
+static bool is_dated(Type type)
+{
+    return type.kind == TYPE_DATE || type.kind == TYPE_TIMESTAMP || type.kind == TYPE_TIMESTAMPTZ;
+}
+
 static weft_status coerce_range_offset(Binder *binder, const Expr *key, Expr *offset, Expr **out)
 {
     const Type type = key->type;
@@ -119,9 +124,9 @@ static weft_status coerce_range_offset(Binder *binder, const Expr *key, Expr *of
     const bool takes_decimal = offset->type.kind == TYPE_DECIMAL || offset->type.kind == TYPE_NUMERIC;
     char       key_text[32], offset_text[32];
     *out = offset;
-    if (type.kind == TYPE_DATE && offset->type.kind == TYPE_NULL)
+    if (is_dated(type) && offset->type.kind == TYPE_NULL)
         return expr_coerce(binder->arena, offset, TYPE(INTERVAL), offset->at, out, binder->err);
-    if (type.kind == TYPE_DATE && offset->type.kind == TYPE_INTERVAL) return WEFT_OK;
+    if (is_dated(type) && offset->type.kind == TYPE_INTERVAL) return WEFT_OK;
     if (type_is_integer(type) && (offset->type.kind == TYPE_NULL || type_is_integer(offset->type)))
         return expr_coerce(binder->arena, offset, TYPE(BIGINT), offset->at, out, binder->err);
     if (type_is_float(type) && (offset->type.kind == TYPE_NULL || is_number(offset->type)))
@@ -130,7 +135,7 @@ static weft_status coerce_range_offset(Binder *binder, const Expr *key, Expr *of
         if (type.kind != TYPE_NUMERIC || !takes_decimal || offset->type.scale <= type.scale) return WEFT_OK;
         return refuse(binder, offset->at, "a RANGE offset with more digits than what it is added to");
     }
-    if (type.kind == TYPE_DATE || is_number(type))
+    if (is_dated(type) || is_number(type))
         return fail(binder->err, WEFT_UNSUPPORTED, offset->at,
                     "RANGE with offset PRECEDING/FOLLOWING is not supported for column type %s and offset type %s",
                     type_name(type, key_text), type_name(offset->type, offset_text));
@@ -143,7 +148,7 @@ static weft_status check_offset(Binder *binder, FrameUnit unit, const char *whic
     if (offset->is_null)
         return fail(binder->err, WEFT_NULL_NOT_ALLOWED, at, "frame %s offset must not be null", which);
     const bool is_negative = offset->type.kind == TYPE_INTERVAL
-                                 ? offset->interval.months * (i64)30 + offset->interval.days < 0
+                                 ? interval_micros(offset) < 0
                              : type_is_float(offset->type) ? !(offset->f >= 0)
                                                            : offset->i < 0;
     if (!is_negative) return WEFT_OK;

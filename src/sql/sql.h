@@ -22,6 +22,8 @@ typedef struct Names {                 // how table names are looked up; the eng
     const Table *(*table)(void *context, const char *name);    // held for the caller; NULL when there is none
     void *context;
     const _Atomic u32 *stop;           // looked at while waiting for a thread to parse on; may be NULL
+    u8    zone;                        // the session's time zone
+    i64   now;                         // the statement's time, in microseconds since 1970; 0: whatever the clock says
     // Each of these may be NULL: then there are none.
     const ViewText *(*view)(void *context, const char *name);                  // NULL: no such view
     const Table *(*file)(void *context, const char *path, const char *format); // csv, json, or NULL: by its name

@@ -152,6 +152,7 @@ typedef struct Block {                 // a SELECT, VALUES or set operation whil
     int                        n_having, having_first, having_last;    // and its marks: from first to before last
     Mark                      *marks;
     int                        n_marks;
+    bool                       lends_aggs; // the clause of it that is bound may have aggregates within a subquery
     u64                       *sets;       // GROUPING SETS: masks of keys (bind_sets.c); none: one of all keys
     int                        n_sets;
     GroupingCall              *groupings;
@@ -173,7 +174,8 @@ typedef struct Bound {                 // a query that is bound
     int          n_columns;            // visible
     const char **names;
     Expr       **exprs;                // each as a column of the node, or as a literal whose type is still open
-    bool         is_correlated;        // names columns of queries around it
+    ColumnSet    outer;                // columns of queries around it that it names
+    bool         is_correlated;        // there are such
 } Bound;
 
 typedef struct Place {                 // where in the statement the binder is: saved and put back around a subquery
@@ -200,6 +202,7 @@ struct Binder {
     ColumnSet    not_null;             // ids that are not NULL where they are made,
     ColumnSet    made_null;            // and those that an outer join fills with NULLs
     i64          size;                 // of all expressions kept so far
+    i64          now;                  // the statement's time; 0: not asked for yet
     int          n_queries, n_items;   // bound so far: SELECTs and the like; items of FROM
     int          n_views;              // inside of which the binder is
     bool         is_on_worker;         // its stack is large
@@ -293,6 +296,7 @@ weft_status place_condition_marks(Binder *binder, Block *block, int first, int l
 // bind_view.c: views and files in FROM
 const ViewText *find_view(const Binder *binder, const char *name);               // NULL: there is none
 weft_status bind_view(Binder *binder, const ViewText *view, const char *name, int at, Bound *out);
+bool        is_file_function(const PgQuery__RangeFunction *function);           // read_csv, read_json
 weft_status bind_table_function(Binder *binder, const PgQuery__RangeFunction *function, const Table **table,
                                 const char **name);
 // bind_subquery.c: subqueries in expressions
@@ -362,5 +366,27 @@ weft_status bind_deallocate(Binder *binder, const PgQuery__DeallocateStmt *deall
 // The plan's visible columns become EXPRS, by a project above it where they are not just that.
 void        bind_outputs(Binder *binder, Plan *plan, Expr **exprs, const char **names, int n_exprs);
 weft_status bind_statement(Binder *binder, const PgQuery__RawStmt *raw, Statement **out);
+
+// ---- bind_series.c
+
+weft_status bind_series(Binder *binder, const PgQuery__FuncCall *call, const char *name, Node **out);
+
+// ---- bind_time.c
+
+Type        bind_zoned(Binder *binder);                     // timestamptz, shown in the session's zone
+Expr       *bind_shown_in(Binder *binder, const Expr *stamp, Type type);       // the same timestamptz, of another zone
+// The statement's time as TYPE, with so many digits of a second; -1: all.
+weft_status bind_now(Binder *binder, Type type, int digits, int at, Expr **out);
+weft_status bind_extract(Binder *binder, Expr *field, Expr *arg, bool as_double, int at, Expr **out);
+bool        bind_is_time_function(const char *name, size_t n_args);
+weft_status bind_time_function(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out);
+
+// ---- bind_text.c
+
+weft_status bind_concat_operator(Binder *binder, Expr *a, Expr *b, int at, Expr **out);              // a || b
+weft_status bind_regexp_operator(Binder *binder, const char *name, Expr *a, Expr *b, int at, Expr **out);   // a ~ b
+// The arguments are bound; the list is changed.
+weft_status bind_concat(Binder *binder, Expr **args, int n_args, int at, Expr **out);
+weft_status bind_concat_ws(Binder *binder, Expr **args, int n_args, int at, Expr **out);             // at least one
 
 #endif

@@ -259,7 +259,7 @@ static weft_status check_input(const Table *table, const Column *column, const C
     if (measured->min >= min && measured->max <= max)
         return WEFT_OK;
     weft_status status = column->type.kind == TYPE_TEXT ? WEFT_INTERNAL :
-                         column->type.kind == TYPE_DATE ? WEFT_DATETIME_OVERFLOW : WEFT_OUT_OF_RANGE;
+                         type_is_time(column->type) ? WEFT_DATETIME_OVERFLOW : WEFT_OUT_OF_RANGE;
     return fail(err, status, -1, "value in column \"%s\" is out of range for type %s", column->name,
                 type_name(column->type, name));
 }

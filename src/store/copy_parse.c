@@ -365,6 +365,45 @@ static u32 parse_dates(CopyParser *parser, int number, Error *err)
     return parser->n_rows;
 }
 
+static bool clock_digits(const char *bytes, int most, i64 *number)
+{
+    int tens = bytes[0] - '0', ones = bytes[1] - '0';
+    *number = tens * 10 + ones;
+    return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 && *number <= most;
+}
+
+// YYYY-MM-DD HH:MM:SS, with up to six digits behind a point or without.
+static bool parse_timestamp(FieldText text, i64 *micros)
+{
+    i64 days, hour, minute, second, fraction = 0, unit = 100000;
+    if (text.length < 19 || text.length > 26 || (text.bytes[10] != ' ' && text.bytes[10] != 'T') ||
+        text.bytes[13] != ':' || text.bytes[16] != ':' || !parse_date((FieldText){ text.bytes, 10 }, &days))
+        return false;
+    if (!clock_digits(text.bytes + 11, 23, &hour) || !clock_digits(text.bytes + 14, 59, &minute) ||
+        !clock_digits(text.bytes + 17, 59, &second) || (text.length > 19 && text.bytes[19] != '.'))
+        return false;
+    for (size_t i = 20; i < text.length; i++, unit /= 10) {
+        if (text.bytes[i] < '0' || text.bytes[i] > '9')
+            return false;
+        fraction += unit * (text.bytes[i] - '0');
+    }
+    *micros = days * DAY_MICROS + ((hour * 60 + minute) * 60 + second) * 1000000 + fraction;
+    return true;
+}
+
+static u32 parse_timestamps(CopyParser *parser, int number, Error *err)
+{
+    const Field *field = &parser->fields[number];
+    Numbers numbers = numbers_of(parser, number);
+    for (u32 row = 0; row < parser->n_rows; row++) {
+        if (LIKELY(parse_timestamp(number_at(numbers, row), &field->i[row])))
+            continue;
+        if (parse_slowly(parser, number, row, err))
+            return row;
+    }
+    return parser->n_rows;
+}
+
 static u32 parse_booleans(CopyParser *parser, int number, Error *err)
 {
     const Field *field = &parser->fields[number];
@@ -455,12 +494,24 @@ static inline weft_status code_of(const Field *field, FieldText text, i64 *code,
     return cache_miss(field, slot, key, text, code, err);
 }
 
+static weft_status canonical_uuid(FieldText *text, char buffer[64], Error *err)
+{
+    memset(buffer, 0, 64);
+    if (!uuid_canonical(text->bytes, text->length, buffer))
+        return value_bad_text(TYPE_OF_UUID, text->bytes, text->length, err);
+    *text = (FieldText){ buffer, 36 };
+    return WEFT_OK;
+}
+
 static weft_status parse_text(CopyParser *parser, Field *field, FieldText raw, u32 row, Error *err)
 {
     if (is_null_text(parser, raw))
         return put_null(parser, field, row, err);
     FieldText clean;
+    char buffer[64];
     TRY(clean_field(parser, raw, &clean, err));
+    if (type_is_uuid(field->type))
+        TRY(canonical_uuid(&clean, buffer, err));
     if (type_text_length(field->type))
         TRY(value_fit_text(field->type, clean.bytes, &clean.length, err));
     return code_of(field, clean, &field->i[row], err);
@@ -492,6 +543,11 @@ static ParseColumn *column_parser(const CopyParser *parser, Type type)
         return parse_floats;
     case TYPE_DATE:
         return parse_dates;
+    case TYPE_TIMESTAMP:
+        return parse_timestamps;
+    case TYPE_TIMESTAMPTZ:
+    case TYPE_TIME:
+        return parse_all_slowly;
     default:
         return parse_integers;
     }
@@ -705,7 +761,7 @@ u32 copy_parser_newlines(const CopyParser *parser)
 
 // ---- life -----------------------------------------------------------------------------------------------------------
 
-static Field make_field(const Table *table, int number)
+static Field make_field(const Table *table, int number, u8 zone)
 {
     const Column *column = &table->columns[number];
     Field field = { .column = number, .type = column->type, .not_null = column->not_null, .dict = column->dict };
@@ -713,7 +769,9 @@ static Field make_field(const Table *table, int number)
         type_limits(column->type, &field.min, &field.max);
     field.low_column = column->low;
     if (!column->low)
-        field.scale_factor = power_of_ten(column->type.scale);
+        field.scale_factor = power_of_ten(column->type.kind == TYPE_DECIMAL ? column->type.scale : 0);
+    if (column->type.kind == TYPE_TIMESTAMPTZ)
+        field.type.scale = zone;
     return field;
 }
 
@@ -727,7 +785,7 @@ CopyParser *copy_parser_new(Arena *arena, const Table *table, const CopyOptions 
     parser->n_fields = n_fields;
     parser->fields = arena_array(arena, Field, n_fields);
     for (int i = 0; i < n_fields; i++)
-        parser->fields[i] = make_field(table, columns[i]);
+        parser->fields[i] = make_field(table, columns[i], options->zone);
     parser->inputs = arena_array(arena, ColumnInput, table->n_stored);
     return parser;
 }

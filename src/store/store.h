@@ -24,23 +24,35 @@ typedef enum TypeKind {
     TYPE_DATE,                         // days since 1970-01-01
     TYPE_TEXT,                         // code in a dictionary
     TYPE_NUMERIC,                      // i128 scaled by 10^scale, precision 38; in tables 19 to 38
-    // Below: only in expressions, never in a table.
-    TYPE_INTERVAL,                     // months and days, constants only
-    TYPE_NULL                          // an untyped NULL or, before binding settles it, an untyped literal
+    // Only in expressions and results, never in a table:
+    TYPE_INTERVAL,                     // months, days, microseconds
+    TYPE_NULL,                         // an untyped NULL or, before binding settles it, an untyped literal
+    // In tables again; numbers are in files, so they stay as they are:
+    TYPE_TIMESTAMP,                    // microseconds since 1970-01-01, years 1 to 9999
+    TYPE_TIMESTAMPTZ,                  // the same in UTC; scale: the zone in which it is shown and read (zone.c)
+    TYPE_TIME                          // microseconds since midnight, up to 24:00
 } TypeKind;
 
 typedef struct Type { u8 kind, precision, scale; } Type;
 
 #define TYPE(k) ((Type){ .kind = TYPE_##k })
+// A uuid is a text of 36 characters, always in its canonical form: texts and uuids have the same order then.
+#define TYPE_OF_UUID ((Type){ .kind = TYPE_TEXT, .precision = 255, .scale = 255 })
 
 // Text of a limited length, as varchar(n): the limit is where other types have their digits.  0: no limit.
-enum { TEXT_LENGTH_MAX = 0xffff };
+enum { TEXT_LENGTH_MAX = 0xfffe, TEXT_IS_UUID = 0xffff };
 static inline Type type_text(int length) { return (Type){ TYPE_TEXT, (u8)length, (u8)(length >> 8) }; }
-static inline int  type_text_length(Type type) { return type.kind == TYPE_TEXT ? type.precision | type.scale << 8 : 0; }
+static inline int  type_text_length(Type type)
+{
+    const int length = type.kind == TYPE_TEXT ? type.precision | type.scale << 8 : 0;
+    return length == TEXT_IS_UUID ? 0 : length;
+}
 
 const char *type_name(Type type, char buffer[32]);                // "decimal(12,2)"; returns buffer
 bool        type_is_integer(Type type);                            // smallint, integer, bigint
 bool        type_is_float(Type type);                              // real, double
+bool        type_is_uuid(Type type);
+bool        type_is_time(Type type);                               // date, time, timestamps, interval
 bool        type_equal(Type a, Type b);
 i64         power_of_ten(int n);                                   // 0 <= n <= 18
 
@@ -52,7 +64,7 @@ typedef struct Value {
     union {
         i128   i;                      // boolean, integers, decimal, numeric, date
         double f;                      // real (already rounded to float), double
-        struct { i32 months, days; } interval;
+        struct { i32 months, days; i64 micros; } interval;         // as many bytes as I, which carries it about
         struct { const char *bytes; u32 length; } text;            // not owned
     };
 } Value;
@@ -67,6 +79,16 @@ size_t      value_format(const Value *value, char *buffer, size_t capacity);
 int         value_compare(const Value *a, const Value *b);         // same type, neither NULL; NaN is largest, text by
                                                                    // bytes
 
+i128 interval_micros(const Value *interval);                       // by which it is compared: a month has 30 days
+bool uuid_canonical(const char *bytes, size_t length, char out[37]);           // false: it is none
+
+// Time zones, by number; 0 is UTC.  Numbers and names stay until the process ends.  Any thread may call.
+bool        zone_find(const char *name, size_t length, u8 *number); // false: there is none, or too many are in use
+const char *zone_name(u8 number);
+i32         zone_offset(u8 number, i64 seconds);                   // from UTC, in seconds, at a moment of UTC
+i32         zone_offset_of_local(u8 number, i64 local_seconds);
+i64         zone_to_local(u8 number, i64 micros);                  // a timestamptz as the clock there shows it
+i64         zone_from_local(u8 number, i64 micros);
 // The two words of a number of 128 bits as columns have them, both signed: number = high * 2^64 + low.
 static inline void value_words(i128 number, i64 *high, i64 *low)
 {
@@ -321,6 +343,7 @@ typedef struct CopyOptions {
     char        quote, escape;         // csv only; '"' both by default
     const int  *columns;               // table column of each field, or NULL for all in order
     int         n_columns;
+    u8          zone;                  // of timestamps with time zone that do not say theirs
 } CopyOptions;
 
 typedef struct CopyFigures {

@@ -27,6 +27,9 @@ enum {
     ALIGNMENT = 64,                    // of every part of a chunk
     PATH_BYTES = 4096
 };
+#define DAY_MICROS    ((i64)86400000000)
+#define TIMESTAMP_MIN (DATE_MIN * DAY_MICROS)
+#define TIMESTAMP_MAX ((DATE_MAX + 1) * DAY_MICROS - 1)
 #define DICT_MAX (1u << 31)            // entries of a dictionary
 
 static inline u64 aligned(u64 bytes)
@@ -39,6 +42,14 @@ static inline u64 aligned(u64 bytes)
 bool   type_is_storable(Type type);                         // may be the type of a column
 void   type_limits(Type type, i64 *min, i64 *max);          // what a column may hold; not for floats
 size_t utf8_valid_length(const char *bytes, size_t length); // how much of it is good; LENGTH when all is
+enum { VALUE_QUOTE_BYTES = 104 };
+const char *value_quote(const char *bytes, size_t length, char buffer[VALUE_QUOTE_BYTES]);  // for a message
+weft_status value_bad_text(Type type, const char *bytes, size_t length, Error *err);        // invalid input syntax
+// value_time.c
+weft_status parse_moment(Type type, const char *bytes, size_t length, Value *value, Error *err);   // date, time, ...
+weft_status parse_interval(Type type, const char *bytes, size_t length, Value *value, Error *err);
+int         format_moment(Type type, i64 number, char *buffer);                // at least 64 bytes
+int         format_interval(const Value *value, char *buffer);                 // at least 128 bytes
 int    compare_bytes(const char *a, size_t a_length, const char *b, size_t b_length);
 
 typedef enum FloatText { FLOAT_OK, FLOAT_NONE, FLOAT_TOO_LARGE } FloatText;

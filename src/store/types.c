@@ -9,11 +9,15 @@ static const char *const names[] = {
     [TYPE_BIGINT] = "bigint",   [TYPE_DECIMAL] = "decimal",          [TYPE_REAL] = "real",
     [TYPE_DOUBLE] = "double precision", [TYPE_DATE] = "date",        [TYPE_TEXT] = "text",
     [TYPE_NUMERIC] = "numeric", [TYPE_INTERVAL] = "interval",        [TYPE_NULL] = "unknown",
+    [TYPE_TIMESTAMP] = "timestamp without time zone", [TYPE_TIMESTAMPTZ] = "timestamp with time zone",
+    [TYPE_TIME] = "time without time zone",
 };
 
 const char *type_name(Type type, char buffer[32])
 {
     const char *name = type.kind < COUNT_OF(names) ? names[type.kind] : "unknown";
+    if (type_is_uuid(type))
+        name = "uuid";
     if (type.kind == TYPE_DECIMAL || (type.kind == TYPE_NUMERIC && type.precision && type.precision < NUMERIC_DIGITS))
         snprintf(buffer, 32, "%s(%d,%d)", name, type.precision, type.scale);
     else
@@ -31,9 +35,19 @@ bool type_is_float(Type type)
     return type.kind == TYPE_REAL || type.kind == TYPE_DOUBLE;
 }
 
+bool type_is_uuid(Type type)
+{
+    return type.kind == TYPE_TEXT && type.precision == 255 && type.scale == 255;
+}
+
+bool type_is_time(Type type)
+{
+    return type.kind == TYPE_DATE || type.kind == TYPE_INTERVAL || type.kind >= TYPE_TIMESTAMP;
+}
+
 bool type_equal(Type a, Type b)
 {
-    if (a.kind != b.kind)
+    if (a.kind != b.kind || type_is_uuid(a) != type_is_uuid(b))
         return false;
     bool has_scale = a.kind == TYPE_DECIMAL || a.kind == TYPE_NUMERIC;
     return !has_scale || (a.precision == b.precision && a.scale == b.scale);
@@ -45,7 +59,7 @@ bool type_is_storable(Type type)
         return type.precision >= 1 && type.precision <= DECIMAL_DIGITS && type.scale <= type.precision;
     if (type.kind == TYPE_NUMERIC)
         return type.precision > DECIMAL_DIGITS && type.precision <= NUMERIC_DIGITS && type.scale <= type.precision;
-    return type.kind <= TYPE_TEXT;
+    return type.kind <= TYPE_TEXT || (type.kind >= TYPE_TIMESTAMP && type.kind <= TYPE_TIME);
 }
 
 void type_limits(Type type, i64 *min, i64 *max)
@@ -70,6 +84,15 @@ void type_limits(Type type, i64 *min, i64 *max)
     case TYPE_DATE:
         *min = DATE_MIN;
         *max = DATE_MAX;
+        break;
+    case TYPE_TIMESTAMP:
+    case TYPE_TIMESTAMPTZ:
+        *min = TIMESTAMP_MIN;
+        *max = TIMESTAMP_MAX;
+        break;
+    case TYPE_TIME:
+        *min = 0;
+        *max = DAY_MICROS;
         break;
     case TYPE_TEXT:
         *min = 0;

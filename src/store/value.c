@@ -9,33 +9,6 @@
 
 typedef struct Input { const char *at, *end; } Input;       // what is left of the input
 
-enum { QUOTE_BYTES = 100 };
-
-// The input for a message: cut to a sensible length, and always UTF-8, since the message goes to a client.
-static const char *quote(const char *bytes, size_t length, char buffer[QUOTE_BYTES + 4])
-{
-    size_t shown = MIN_OF(length, QUOTE_BYTES), n = 0;
-    while (n < shown) {
-        size_t good = utf8_valid_length(bytes + n, shown - n);
-        memcpy(buffer + n, bytes + n, good);
-        n += good;
-        if (n < shown)
-            buffer[n++] = '?';
-    }
-    strcpy(buffer + n, shown < length ? "..." : "");
-    return buffer;
-}
-
-static weft_status fail_syntax(Type type, const char *bytes, size_t length, Error *err)
-{
-    char name[32], quoted[QUOTE_BYTES + 4];
-    bool is_time = type.kind == TYPE_DATE || type.kind == TYPE_INTERVAL;
-    if (type.kind == TYPE_DECIMAL)
-        type = TYPE(NUMERIC);                               // "numeric", without the digits
-    return fail(err, is_time ? WEFT_BAD_DATETIME : WEFT_BAD_TEXT, -1, "invalid input syntax for type %s: \"%s\"",
-                type_name(type, name), quote(bytes, length, quoted));
-}
-
 static bool is_blank(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
@@ -90,7 +63,7 @@ static weft_status parse_boolean(Type type, const char *bytes, size_t length, Va
             return WEFT_OK;
         }
     }
-    return fail_syntax(type, bytes, length, err);
+    return value_bad_text(type, bytes, length, err);
 }
 
 static bool take_sign(Input *span)
@@ -105,12 +78,12 @@ static weft_status parse_integer(Type type, const char *bytes, size_t length, Va
     Input span = trimmed(bytes, length);
     bool is_negative = take_sign(&span);
     if (span.at == span.end)
-        return fail_syntax(type, bytes, length, err);
+        return value_bad_text(type, bytes, length, err);
     u64 magnitude = 0;
     bool is_too_large = false;
     for (; span.at < span.end; span.at++) {
         if (!is_digit(*span.at))
-            return fail_syntax(type, bytes, length, err);
+            return value_bad_text(type, bytes, length, err);
         is_too_large |= magnitude > (u64)INT64_MAX / 10;
         magnitude = magnitude * 10 + (u64)(*span.at - '0');
     }
@@ -119,9 +92,9 @@ static weft_status parse_integer(Type type, const char *bytes, size_t length, Va
     value->i = is_negative ? -(i128)magnitude : (i128)magnitude;
     if (!is_too_large && value->i >= min && value->i <= max)
         return WEFT_OK;
-    char name[32], quoted[QUOTE_BYTES + 4];
-    return fail(err, WEFT_OUT_OF_RANGE, -1, "value \"%s\" is out of range for type %s", quote(bytes, length, quoted),
-                type_name(type, name));
+    char name[32], quoted[VALUE_QUOTE_BYTES];
+    return fail(err, WEFT_OUT_OF_RANGE, -1, "value \"%s\" is out of range for type %s",
+                value_quote(bytes, length, quoted), type_name(type, name));
 }
 
 // ---- decimals ------------------------------------------------------------------------------------------------------
@@ -204,7 +177,7 @@ static weft_status parse_decimal(Type type, const char *bytes, size_t length, Va
     Decimal decimal;
     u128 magnitude;
     if (!scan_decimal(trimmed(bytes, length), &decimal))
-        return fail_syntax(type, bytes, length, err);
+        return value_bad_text(type, bytes, length, err);
     if (!scale_decimal(&decimal, type.scale, wide_power_of_ten(precision), &magnitude)) {
         fail(err, WEFT_OUT_OF_RANGE, -1, "numeric field overflow");
         error_hint(err, "A field with precision %d, scale %d must round to an absolute value less than 10^%d.",
@@ -219,11 +192,11 @@ static weft_status parse_decimal(Type type, const char *bytes, size_t length, Va
 
 static weft_status parse_float(Type type, const char *bytes, size_t length, Value *value, Error *err)
 {
-    char short_text[128], name[32], quoted[QUOTE_BYTES + 4];
+    char short_text[128], name[32], quoted[VALUE_QUOTE_BYTES];
     Input span = trimmed(bytes, length);
     size_t n = (size_t)(span.end - span.at);
     if (n == 0 || memchr(span.at, '\0', n))
-        return fail_syntax(type, bytes, length, err);
+        return value_bad_text(type, bytes, length, err);
     char *text = n < sizeof(short_text) ? short_text : malloc(n + 1);
     if (!text)
         return fail(err, WEFT_OUT_OF_MEMORY, -1, "out of memory reading a number of %zu bytes", n);
@@ -233,133 +206,36 @@ static weft_status parse_float(Type type, const char *bytes, size_t length, Valu
     if (text != short_text)
         free(text);
     if (kind == FLOAT_NONE)
-        return fail_syntax(type, bytes, length, err);
+        return value_bad_text(type, bytes, length, err);
     if (kind == FLOAT_TOO_LARGE)
-        return fail(err, WEFT_OUT_OF_RANGE, -1, "\"%s\" is out of range for type %s", quote(bytes, length, quoted),
-                    type_name(type, name));
+        return fail(err, WEFT_OUT_OF_RANGE, -1, "\"%s\" is out of range for type %s",
+                    value_quote(bytes, length, quoted), type_name(type, name));
     return WEFT_OK;
 }
 
-// ---- dates and intervals -------------------------------------------------------------------------------------------
+// ---- uuids ---------------------------------------------------------------------------------------------------------
 
-// Up to N_MOST digits as a number; the count of digits there were, all of them taken from the span.
-static int take_digits(Input *span, int n_most, int *number)
+// 32 hexadecimal digits, with a hyphen behind any four of them, in braces or not.
+bool uuid_canonical(const char *bytes, size_t length, char out[37])
 {
-    int n = 0;
-    *number = 0;
-    for (; span->at < span->end && is_digit(*span->at); span->at++, n++)
-        if (n < n_most)
-            *number = *number * 10 + (*span->at - '0');
-    return n;
-}
-
-static bool take(Input *span, char c)
-{
-    bool is_there = span->at < span->end && *span->at == c;
-    span->at += is_there;
-    return is_there;
-}
-
-// YYYY-MM-DD or YYYYMMDD.  Says whether it has that form; too many digits in the year give year 0, which is not valid.
-static bool scan_date(Input span, int *year, int *month, int *day)
-{
-    int number, n = take_digits(&span, 8, &number);
-    if (n == 8 && span.at == span.end) {
-        *year = number / 10000;
-        *month = number / 100 % 100;
-        *day = number % 100;
-        return true;
-    }
-    if (n < 4 || !take(&span, '-'))
-        return false;
-    *year = n == 4 ? number : 0;
-    int n_month = take_digits(&span, 2, month);
-    if (n_month < 1 || n_month > 2 || !take(&span, '-'))
-        return false;
-    int n_day = take_digits(&span, 2, day);
-    if (n_day < 1 || n_day > 2)
-        return false;
-    if (is_prefix(trimmed(span.at, (size_t)(span.end - span.at)), "bc", 2)) {
-        *year = 0;                                          // before year 1, which we do not keep
-        return true;
-    }
-    return span.at == span.end;
-}
-
-static weft_status parse_date(Type type, const char *bytes, size_t length, Value *value, Error *err)
-{
-    int year, month, day;
-    if (!scan_date(trimmed(bytes, length), &year, &month, &day))
-        return fail_syntax(type, bytes, length, err);
-    if (!date_is_valid(year, month, day)) {
-        char quoted[QUOTE_BYTES + 4];
-        return fail(err, WEFT_DATETIME_OVERFLOW, -1, "date/time field value out of range: \"%s\"",
-                    quote(bytes, length, quoted));
-    }
-    value->i = date_from_civil(year, month, day);
-    return WEFT_OK;
-}
-
-typedef struct IntervalUnit { const char *word; int months, days; bool is_time; } IntervalUnit;
-
-static const IntervalUnit units[] = {
-    { "day", 0, 1, false },      { "d", 0, 1, false },        { "week", 0, 7, false },    { "w", 0, 7, false },
-    { "mon", 1, 0, false },      { "month", 1, 0, false },    { "year", 12, 0, false },   { "yr", 12, 0, false },
-    { "y", 12, 0, false },       { "decade", 120, 0, false }, { "century", 1200, 0, false },
-    { "centurie", 1200, 0, false },                          // its plural, less the s
-    { "hour", 0, 0, true },      { "h", 0, 0, true },         { "minute", 0, 0, true },   { "min", 0, 0, true },
-    { "second", 0, 0, true },    { "sec", 0, 0, true },       { "s", 0, 0, true },
-};
-
-// A word of letters; an s at its end is a plural.
-static const IntervalUnit *take_unit(Input *span)
-{
-    Input word = { span->at, span->at };
-    while (word.end < span->end && lower(*word.end) >= 'a' && lower(*word.end) <= 'z')
-        word.end++;
-    span->at = word.end;
-    for (int is_plural = 0; is_plural < 2; is_plural++) {
-        for (int i = 0; i < COUNT_OF(units) && word.end > word.at; i++)
-            if (is_prefix(word, units[i].word, strlen(units[i].word)))
-                return &units[i];
-        if (word.end > word.at && lower(word.end[-1]) == 's')
-            word.end--;
-    }
-    return NULL;
-}
-
-static void skip_blanks(Input *span)
-{
-    while (span->at < span->end && is_blank(*span->at))
-        span->at++;
-}
-
-// "1 year 2 mons -3 days", each part a number and a unit.
-static weft_status parse_interval(Type type, const char *bytes, size_t length, Value *value, Error *err)
-{
-    i64 months = 0, days = 0;
     Input span = trimmed(bytes, length);
-    if (span.at == span.end)
-        return fail_syntax(type, bytes, length, err);
-    while (span.at < span.end) {
-        int number;
-        i64 sign = take_sign(&span) ? -1 : 1;
-        int n = take_digits(&span, 9, &number);
-        skip_blanks(&span);
-        const IntervalUnit *unit = take_unit(&span);
-        skip_blanks(&span);
-        if (n == 0 || !unit)
-            return fail_syntax(type, bytes, length, err);
-        if (unit->is_time)
-            return fail(err, WEFT_UNSUPPORTED, -1, "intervals of hours, minutes and seconds are not supported");
-        months += sign * number * unit->months;
-        days += sign * number * unit->days;
-        if (n > 9 || months != (i32)months || days != (i32)days)
-            return fail(err, WEFT_DATETIME_OVERFLOW, -1, "interval out of range");
+    int n = 0, n_out = 0;
+    bool has_brace = span.at < span.end && *span.at == '{';
+    if (has_brace && (span.end - span.at < 2 || span.end[-1] != '}'))
+        return false;
+    span.at += has_brace, span.end -= has_brace;
+    for (; span.at < span.end; span.at++) {
+        char c = lower(*span.at);
+        if (c == '-' && n > 0 && n % 4 == 0 && n < 32 && span.at[-1] != '-')
+            continue;
+        if (n == 32 || (!is_digit(c) && (c < 'a' || c > 'f')))
+            return false;
+        if (n == 8 || n == 12 || n == 16 || n == 20)
+            out[n_out++] = '-';
+        out[n_out++] = c, n++;
     }
-    value->interval.months = (i32)months;
-    value->interval.days = (i32)days;
-    return WEFT_OK;
+    out[n_out] = '\0';
+    return n == 32;
 }
 
 // ---- text ----------------------------------------------------------------------------------------------------------
@@ -417,7 +293,10 @@ weft_status value_parse(Type type, const char *bytes, size_t length, Value *valu
     case TYPE_DOUBLE:
         return parse_float(type, bytes, length, value, err);
     case TYPE_DATE:
-        return parse_date(type, bytes, length, value, err);
+    case TYPE_TIMESTAMP:
+    case TYPE_TIMESTAMPTZ:
+    case TYPE_TIME:
+        return parse_moment(type, bytes, length, value, err);
     case TYPE_INTERVAL:
         return parse_interval(type, bytes, length, value, err);
     case TYPE_TEXT:
@@ -461,34 +340,6 @@ static int format_scaled(i128 number, int scale, char *buffer)
     return n;
 }
 
-static int format_date(i128 days, char *buffer)
-{
-    int year, month, day;
-    i64 clamped = days < INT32_MIN ? INT32_MIN : days > INT32_MAX ? INT32_MAX : (i64)days;
-    date_to_civil((i32)clamped, &year, &month, &day);
-    const char *era = year > 0 ? "" : " BC";
-    return snprintf(buffer, SHORT_TEXT, "%04d-%02d-%02d%s", year > 0 ? year : 1 - year, month, day, era);
-}
-
-// PostgreSQL's own style: a part is left out when zero, and says + when the part before it was negative.
-static int format_interval(i32 months, i32 days, char *buffer)
-{
-    const struct { int number; const char *unit; } parts[] = {
-        { months / 12, "year" }, { months % 12, "mon" }, { days, "day" },
-    };
-    int n = 0;
-    bool is_before = false;
-    for (int i = 0; i < COUNT_OF(parts); i++) {
-        int number = parts[i].number;
-        if (number == 0)
-            continue;
-        n += snprintf(buffer + n, (size_t)(SHORT_TEXT - n), "%s%s%d %s%s", n > 0 ? " " : "",
-                      is_before && number > 0 ? "+" : "", number, parts[i].unit, number == 1 ? "" : "s");
-        is_before = number < 0;
-    }
-    return n > 0 ? n : snprintf(buffer, SHORT_TEXT, "00:00:00");
-}
-
 static int format_short(const Value *value, char buffer[SHORT_TEXT])
 {
     switch ((TypeKind)value->type.kind) {
@@ -498,9 +349,12 @@ static int format_short(const Value *value, char buffer[SHORT_TEXT])
     case TYPE_DOUBLE:
         return float_format(value->f, value->type.kind == TYPE_REAL, buffer, SHORT_TEXT);
     case TYPE_DATE:
-        return format_date(value->i, buffer);
+    case TYPE_TIMESTAMP:
+    case TYPE_TIMESTAMPTZ:
+    case TYPE_TIME:
+        return format_moment(value->type, (i64)value->i, buffer);
     case TYPE_INTERVAL:
-        return format_interval(value->interval.months, value->interval.days, buffer);
+        return format_interval(value, buffer);
     case TYPE_DECIMAL:
     case TYPE_NUMERIC:
         return format_scaled(value->i, value->type.scale, buffer);
@@ -558,9 +412,8 @@ int value_compare(const Value *a, const Value *b)
     case TYPE_NULL:
         return compare_bytes(a->text.bytes, a->text.length, b->text.bytes, b->text.length);
     case TYPE_INTERVAL: {                                   // a month counts as 30 days, as in PostgreSQL
-        i64 a_days = (i64)a->interval.months * 30 + a->interval.days;
-        i64 b_days = (i64)b->interval.months * 30 + b->interval.days;
-        return COMPARE(a_days, b_days);
+        i128 a_micros = interval_micros(a), b_micros = interval_micros(b);
+        return COMPARE(a_micros, b_micros);
     }
     default:
         return COMPARE(a->i, b->i);

@@ -40,10 +40,12 @@ typedef void LeafVisit(void *context, const Expr *leaf);
 
 static void visit_leaves(const Expr *expr, LeafVisit *visit, void *context)
 {
-    if (expr->kind == EXPR_CASE) {
+    if (weave_is_island(expr)) {
+        visit(context, expr);
+    } else if (expr->kind == EXPR_CASE) {
         for (int i = 1; i < expr->n_args; i += 2) visit_leaves(expr->args[i], visit, context);
         visit_leaves(expr->args[expr->n_args - 1], visit, context);
-    } else if (expr->kind == EXPR_CALL && !weave_is_text_map(expr)) {          // COALESCE, CAST
+    } else if (expr->kind == EXPR_CALL) {      // COALESCE, CAST
         for (int i = 0; i < expr->n_args; i++) visit_leaves(expr->args[i], visit, context);
     } else {
         visit(context, expr);
@@ -59,49 +61,32 @@ typedef struct Leaves {
     weft_status status;
 } Leaves;
 
-weft_status weave_text_map(Weaver *w, const Expr *call, const TextMap **out)
+// The dictionary of a column or an island; false: there is none.
+static bool dict_of_leaf(Leaves *leaves, const Expr *leaf, Dictionary **dict, u32 *count)
 {
-    for (int i = 0; i < w->n_maps; i++)
-        if (expr_equal(w->maps[i]->call, call)) {
-            *out = w->maps[i];
-            return WEFT_OK;
-        }
-    TextMap    *map = arena_make(w->arena, TextMap);
-    Dictionary *from;
-    u32         from_count;
-    TRY(weave_text_dict(w, call->args[0], &from, &from_count));
-    TRY(text_map_make(w, call, from, from_count, map));
-    *LIST_PUSH(w->arena, w->maps, w->n_maps) = map;
-    *out = map;
-    return WEFT_OK;
-}
-
-typedef struct LeafTexts { Dictionary *dict; u32 count; } LeafTexts;
-
-// Of a column or a function of text; no dictionary: it has none.
-static LeafTexts texts_of(Leaves *leaves, const Expr *leaf)
-{
-    const TextMap *map;
-    if (!weave_is_text_map(leaf)) {
-        const Var *var = weave_var_of(leaves->w, leaf);
-        return var ? (LeafTexts){ var->dict, var->dict_count } : (LeafTexts){ 0 };
+    if (leaves->status) return false;
+    if (leaf->kind != EXPR_COLUMN) {
+        leaves->status = weave_island_dict(leaves->w, leaf, dict, count);
+        return !leaves->status;
     }
-    if (!leaves->status) leaves->status = weave_text_map(leaves->w, leaf, &map);
-    return leaves->status ? (LeafTexts){ 0 } : (LeafTexts){ map->dict, map->dict_count };
+    const Var *var = weave_var_of(leaves->w, leaf);
+    if (var) *dict = var->dict, *count = var->dict_count;
+    return var != NULL;
 }
 
 static void look_at_leaf(void *context, const Expr *leaf)
 {
-    Leaves *leaves = context;
+    Leaves     *leaves = context;
+    Dictionary *dict;
+    u32         count;
     if (leaf->kind == EXPR_CONST) {
         leaves->is_mixed |= !leaf->value.is_null;
         return;
     }
-    const LeafTexts texts = texts_of(leaves, leaf);
-    if (!texts.dict) return;
-    if (leaves->only && leaves->only != texts.dict) leaves->is_mixed = true;
-    leaves->only = texts.dict;
-    leaves->count = MAX_OF(leaves->count, texts.count);
+    if (!dict_of_leaf(leaves, leaf, &dict, &count)) return;
+    if (leaves->only && leaves->only != dict) leaves->is_mixed = true;
+    leaves->only = dict;
+    leaves->count = MAX_OF(leaves->count, count);
 }
 
 static void merge_leaf(void *context, const Expr *leaf)
@@ -115,9 +100,10 @@ static void merge_leaf(void *context, const Expr *leaf)
                 dict_intern(leaves->merged, leaf->value.text.bytes, leaf->value.text.length, &ignored, leaves->w->err);
         return;
     }
-    const LeafTexts texts = texts_of(leaves, leaf);
-    if (texts.dict && !leaves->status)
-        leaves->status = intern_all(leaves->w, leaves->merged, texts.dict, texts.count);
+    Dictionary *dict;
+    u32         count;
+    if (dict_of_leaf(leaves, leaf, &dict, &count))
+        leaves->status = intern_all(leaves->w, leaves->merged, dict, count);
 }
 
 weft_status weave_text_dict(Weaver *w, const Expr *expr, Dictionary **dict, u32 *n_codes)

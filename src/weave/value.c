@@ -239,6 +239,7 @@ static const char *overflow_message(Type type)
         case TYPE_INTEGER:  return "integer out of range";
         case TYPE_BIGINT:   return "bigint out of range";
         case TYPE_DATE:     return "date out of range";
+        case TYPE_TIMESTAMP: case TYPE_TIMESTAMPTZ: case TYPE_TIME: return "timestamp out of range";
         case TYPE_NUMERIC:  return "numeric out of range";
         default:            return "decimal out of range";
     }
@@ -253,7 +254,7 @@ static const char *checked_inside(Weaver *w, const char *value, const char *null
     if (fits(range, bound)) return value;
     const char *name = weave_temp(w, "i64", value);
     const int check =
-        weave_check(w, type.kind == TYPE_DATE ? WEFT_DATETIME_OVERFLOW : WEFT_OUT_OF_RANGE, at, overflow_message(type));
+        weave_check(w, type_is_time(type) ? WEFT_DATETIME_OVERFLOW : WEFT_OUT_OF_RANGE, at, overflow_message(type));
     weave_stmt(w, "CHECK(%s%s(%s >= %lldll && %s <= %lldll), %d)", null ? null : "", null ? " || " : "", name,
                (long long)bound.low, name, (long long)bound.high, check);
     return name;
@@ -841,7 +842,7 @@ static weft_status truth_of_null_test(Weaver *w, const Expr *expr, bool wanted, 
 
 weft_status weave_truth(Weaver *w, const Expr *expr, bool wanted, const char **condition)
 {
-    if (expr->kind != EXPR_CALL) return truth_of_value(w, expr, wanted, condition);
+    if (expr->kind != EXPR_CALL || weave_is_island(expr)) return truth_of_value(w, expr, wanted, condition);
     if (weave_is_text_test(expr)) return truth_of_text_test(w, expr, wanted, condition);
     switch (expr->op) {
         case OP_AND: case OP_OR: return truth_of_both(w, expr, wanted, condition);
@@ -991,28 +992,6 @@ static weft_status value_of_coalesce(Weaver *w, const Expr *expr, Val *out)
     return WEFT_OK;
 }
 
-// ---- functions of text (text_map.c) ---------------------------------------------------------------------------------
-
-static weft_status value_of_text_function(Weaver *w, const Expr *call, Val *out)
-{
-    const TextMap *map;
-    Dictionary    *from;
-    u32            from_count;
-    Val            text;
-    TRY(weave_text_map(w, call, &map));
-    TRY(weave_text_dict(w, call->args[0], &from, &from_count));
-    TRY(weave_text_in(w, call->args[0], from, from_count, &text));
-    const char *table = weave_table(w, "i32", weave_name(w, "codes"), map->codes,
-                                    ((size_t)map->from_count + 1) * sizeof *map->codes);
-    const char *old = text.null ? PRINT("(%s ? 0 : %s)", text.null, text.value) : text.value;
-    const char *code = weave_temp(w, "i64", PRINT("(i64)%s[%s]", table, old));
-    *out = (Val){ .value = code, .null = text.null, .dict = map->dict, .dict_count = map->dict_count };
-    out->range = (Range){ .known = true, .low = map->has_null ? -1 : 0, .high = (i128)map->dict_count - 1 };
-    if (map->has_null) out->null = text.null ? PRINT("(%s || %s < 0)", text.null, code) : PRINT("(%s < 0)", code);
-    out->range.nullable = out->null != NULL;
-    return WEFT_OK;
-}
-
 // ---- functions (plan/functions.h) -----------------------------------------------------------------------------------
 
 // What stands for the words of a formula: x, y, k, m, r, and t, which names what its setup declares.
@@ -1120,9 +1099,18 @@ static weft_status value_of_function(Weaver *w, const Expr *expr, const Function
     return WEFT_OK;
 }
 
+static weft_status value_of_island(Weaver *w, const Expr *expr, Val *out)
+{
+    const Expr column = { .kind = EXPR_COLUMN, .type = TYPE(TEXT), .column = expr_only_text_column(expr) };
+    Val        text;
+    TRY(weave_column(w, &column, &text));
+    return weave_island(w, expr, &text, out);
+}
+
 weft_status weave_value(Weaver *w, const Expr *expr, Val *out)
 {
     if (expr->type.kind == TYPE_TEXT && expr->kind == EXPR_CONST) return weave_text_const(w, expr, out);
+    if (weave_is_island(expr)) return value_of_island(w, expr, out);
     switch (expr->kind) {
         case EXPR_CONST:
             *out = value_of_const(w, expr);
@@ -1139,7 +1127,6 @@ weft_status weave_value(Weaver *w, const Expr *expr, Val *out)
         case OP_CAST: return value_of_cast(w, expr, out);
         default:
             if (expr_is_high_word(expr) || expr_is_low_word(expr)) return value_of_word(w, expr, out);
-            if (weave_is_text_map(expr)) return value_of_text_function(w, expr, out);
             if (function_of(expr->op)) return value_of_function(w, expr, function_of(expr->op), out);
             return value_of_condition(w, expr, out);
     }

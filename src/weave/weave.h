@@ -17,9 +17,9 @@
 // ---- where rows come from -------------------------------------------------------------------------------------------
 
 // A column whose values need 128 bits is two here, of a word each, number = high * 2^64 + low with both words signed:
-// the high words have the column's id, the low words this one, which no column of the plan has.  So sources, join tables
-// and what lies between kernels know only words.  Steps and sinks that hand such values on are given both words by name
-// (plan/words.c).
+// the high words have the column's id, the low words this one, which no column of the plan has.  So sources, join
+// tables and what lies between kernels know only words.  Steps and sinks that hand such values on are given both words
+// by name (plan/words.c).
 static inline int weave_low_id(int column) { return -1 - column; }
 
 typedef struct SourceColumn {

@@ -50,15 +50,6 @@ typedef struct MergedDict {            // a dictionary made for one expression
     u32         count;
 } MergedDict;
 
-typedef struct TextMap {               // a function of text, worked out for every code of its argument
-    const Expr *call;
-    u32         from_count;            // codes of the argument
-    const i32  *codes;                 // by code of the argument: in DICT; -1: NULL
-    Dictionary *dict;
-    u32         dict_count;
-    bool        has_null;
-} TextMap;
-
 typedef struct TextTest {              // a predicate on one text, worked out for every code
     const Expr *test;                  // the predicate
     const Expr *text;                  // the expression it tests
@@ -68,6 +59,19 @@ typedef struct TextTest {              // a predicate on one text, worked out fo
     bool        is_run;                // true exactly for the codes low .. high, and never NULL (low > high: for none)
     i64         low, high;
 } TextTest;
+
+typedef struct Island {                // an expression over one text column, worked out for every code (island.c)
+    const Expr *expr;
+    u32         n_codes;               // of the column; the entry behind them is what NULL gives
+    const void *values;                // i64, double or i32 codes of DICT
+    const u8   *states;                // by code: ISLAND_...; NULL: all texts have a value
+    bool        has_null;              // some text gives NULL
+    bool        null_is_null;          // and so does NULL
+    Dictionary *dict;                  // text: of the results
+    u32         dict_count;
+    Range       range;
+    Error      *error;                 // the first one; NULL: there is none
+} Island;
 
 typedef struct TakenNames { Arena *arena; Map *taken, *numbers; } TakenNames;  // numbers: the last one of each stem
 
@@ -92,12 +96,12 @@ typedef struct Weaver {
     double          pass;              // share of the rows that is expected to be left by now
     bool           *done;              // by step: written already
     ColumnSet       later;             // columns that more than range tests and bit tables look at
-    int             n_maps;            // functions of text
-    TextMap       **maps;
     int             n_merged;          // dictionaries made for texts that come from several columns or constants
     MergedDict     *merged;
     int             n_tests;           // predicates on texts that were worked out already
     TextTest       *tests;
+    int             n_islands;         // the same of expressions over one text column
+    Island         *islands;
 } Weaver;
 
 // ---- names.c
@@ -160,9 +164,6 @@ weft_status weave_text_in(Weaver *w, const Expr *expr, Dictionary *dict, u32 dic
 FloatRange  weave_float_range(Weaver *w, const Expr *expr);                    // what is proved of a float's values
 
 // ---- dictionary.c
-bool weave_is_text_map(const Expr *expr);                                               // a function of text
-weft_status text_map_make(Weaver *w, const Expr *call, const Dictionary *from, u32 from_count, TextMap *map);
-weft_status weave_text_map(Weaver *w, const Expr *call, const TextMap **out);           // 0A000: not of constants
 bool weave_is_text_test(const Expr *expr);  // a comparison, LIKE or IN of one text with constants
 weft_status weave_text_test(Weaver *w, const Expr *expr, TextTest *out);
 weft_status weave_text_dict(Weaver *w, const Expr *expr, Dictionary **dict, u32 *dict_count);  // what its codes mean
@@ -171,6 +172,11 @@ Val         weave_code_in(Weaver *w, const Value *text, Dictionary *dict, u32 di
 weft_status weave_recode(Weaver *w, Val *text, Dictionary *dict, u32 dict_count);  // to codes of DICT; -1: not there
 weft_status weave_text_compare(Weaver *w, Op op, Val *a, Val *b);              // comparable numbers of both sides
 weft_status weave_ranks(Weaver *w, Dictionary *dict, u32 dict_count, const u32 **ranks);  // held as long as the arena
+
+// ---- island.c
+bool        weave_is_island(const Expr *expr);              // kernels do not know it, and it reads one text column only
+weft_status weave_island(Weaver *w, const Expr *expr, const Val *text, Val *out);       // TEXT: its column
+weft_status weave_island_dict(Weaver *w, const Expr *expr, Dictionary **dict, u32 *dict_count);       // of a text
 
 // ---- steps.c
 weft_status weave_tests(Weaver *w);  // the filters at the start that need no selection

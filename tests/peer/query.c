@@ -22,7 +22,7 @@ enum { MOST_NESTED = 6 };                                         // queries in 
 RandomQuery *query_new(Scope *s, QueryKind kind)
 {
     RandomQuery *query = arena_make(s->arena, RandomQuery);
-    *query = (RandomQuery){ .kind = kind, .limit = -1, .offset = -1 };
+    *query = (RandomQuery){ .kind = kind, .limit = -1, .offset = -1, .alias = s->alias };
     return query;
 }
 
@@ -49,7 +49,8 @@ static void columns_of_table(Scope *s, const RandomQuery *query, int ref)
     const RandomTable *table = &s->data->tables[query->from[ref].table];
     for (int c = 0; c < table->n_columns; c++) {
         const RandomColumn *column = &table->columns[c];
-        const char *name = query->has_aliases ? arena_printf(s->arena, "r%d.%s", ref, column->name) : column->name;
+        const char *name = query->has_aliases ? arena_printf(s->arena, "%c%d.%s", s->alias, ref, column->name)
+                                              : column->name;
         Term *leaf = term_new(s, kind_of_column(column->type), name, NULL, 0, NULL);
         leaf->column = column;
         leaf->bound = column_bound(column);
@@ -64,7 +65,7 @@ static void columns_of_query(Scope *s, const RandomQuery *nested, int ref)
 {
     for (int c = 0; c < nested->n_items; c++) {
         const Term *item = nested->items[c];
-        Term *leaf = term_new(s, item->kind, arena_printf(s->arena, "r%d.c%d", ref, c), NULL, 0, NULL);
+        Term *leaf = term_new(s, item->kind, arena_printf(s->arena, "%c%d.c%d", s->alias, ref, c), NULL, 0, NULL);
         like_this(leaf, item);
         leaf->column = item->column;
         leaf->is_exact = item->kind != KIND_DOUBLE || (item->is_exact && item->column);
@@ -184,15 +185,16 @@ static Source draw_source(Scope *s, int ref, bool is_loose)
     Source source = { .kind = FROM_TABLE, .is_used = true, .table = rng_below(s->rng, s->data->n_tables) };
     if (ref == 0 && rng_chance(s->rng, 40))
         source.table = 0;
-    if (is_loose && source.table == 0)                            // the large one
+    if ((is_loose || s->n_outer) && source.table == 0)            // the large one
         source.table = rng_between(s->rng, 1, s->data->n_tables - 1);
     if (s->n_with && rng_chance(s->rng, 45)) {
         source.kind = FROM_WITH;
         source.table = rng_below(s->rng, s->n_with);
     } else if (may_nest(s, 30)) {
         Scope below = scope_below(s);
+        below.n_outer = 0;                                        // SQLite does not always find them from there
         source.kind = FROM_QUERY;
-        source.query = query_new(s, QUERY_SELECT);
+        source.query = query_new(&below, QUERY_SELECT);
         draw_query(&below, source.query, NULL);
     }
     return source;
@@ -219,21 +221,39 @@ static void draw_from(Scope *s, RandomQuery *query)
     }
 }
 
+// Conditions that name columns of the query around: equalities most often, or anything.
+static void draw_correlation(Scope *s, RandomQuery *query)
+{
+    Scope both = *s;
+    for (int i = 0; i < s->n_outer && both.n_leaves < MAX_LEAVES; i++)
+        both.leaves[both.n_leaves++] = s->outer[i];
+    if (both.n_leaves == s->n_leaves || !s->n_leaves || rng_chance(s->rng, 10))
+        return;
+    if (rng_chance(s->rng, 80))
+        add_condition(query->where, &query->n_where, draw_equality(&both, s->n_leaves));
+    if (rng_chance(s->rng, 35))
+        add_condition(query->where, &query->n_where, draw_boolean(&both, rng_between(s->rng, 1, 2)));
+}
+
 void draw_from_where(Scope *s, RandomQuery *query)
 {
     draw_from(s, query);
     int n_filters = rng_below(s->rng, 4);
     for (int i = 0; i < n_filters; i++)
         add_condition(query->where, &query->n_where, draw_boolean(s, rng_between(s->rng, 1, 3)));
+    draw_correlation(s, query);
 }
 
 // ---- GROUP BY -----------------------------------------------------------------------------------------------------
 
-// NULL when nothing fits: doubles of a derived table may all be inexact.
+// NULL when nothing fits: doubles of a derived table may all be inexact.  SQLite does not find columns of the queries
+// around from within a key.
 static Term *draw_key(Scope *s)
 {
     bool needs_exact = s->needs_exact;
+    int n_outer = s->n_outer;
     s->needs_exact = true;
+    s->n_outer = 0;
     Term *key = NULL;
     for (int attempt = 0; attempt < 20 && !key; attempt++) {
         if (rng_chance(s->rng, 75))
@@ -244,15 +264,19 @@ static Term *draw_key(Scope *s)
             key = NULL;
     }
     s->needs_exact = needs_exact;
+    s->n_outer = n_outer;
     return key;
 }
 
 // SELECT DISTINCT may not have it.  Never a literal: that would be a position.
 static Term *draw_order_term(Scope *s)
 {
+    int n_outer = s->n_outer;
     s->needs_exact = true;
+    s->n_outer = 0;                                               // as in a key
     Term *term = draw_kind(s, s->leaves[rng_below(s->rng, s->n_leaves)]->kind, 2);
     s->needs_exact = false;
+    s->n_outer = n_outer;
     return term->is_constant ? NULL : term;
 }
 
@@ -398,9 +422,9 @@ static void draw_set(Scope *s, RandomQuery *query, const Shape *shape)
     query->kind = QUERY_SET;
     query->set = (SetKind)rng_below(s->rng, rng_chance(s->rng, 75) ? SET_INTERSECT_ALL : SET_N);
     Scope left = scope_below(s), right = scope_below(s);
-    query->left = query_new(s, QUERY_SELECT);
+    query->left = query_new(&left, QUERY_SELECT);
     draw_query(&left, query->left, shape);
-    query->right = query_new(s, QUERY_SELECT);
+    query->right = query_new(&right, QUERY_SELECT);
     draw_query(&right, query->right, shape);
     query->n_items = shape->n_items;
     for (int i = 0; i < query->n_items; i++)
@@ -472,8 +496,8 @@ void query_draw(Arena *arena, const DataSet *data, uint64_t number, RandomQuery 
 {
     Rng rng = rng_from(data->seed, 0, number);
     int n_nested_left = MOST_NESTED;
-    Scope scope = { .arena = arena, .rng = &rng, .data = data, .n_nested_left = &n_nested_left };
-    *query = (RandomQuery){ .limit = -1, .offset = -1 };
+    Scope scope = { .arena = arena, .rng = &rng, .data = data, .n_nested_left = &n_nested_left, .alias = 'r' };
+    *query = (RandomQuery){ .limit = -1, .offset = -1, .alias = 'r' };
     scope.has_all = rng_chance(&rng, 50);
     scope.level = scope.has_all ? rng_between(&rng, 0, 3) : 0;
     if (may_nest(&scope, 15))

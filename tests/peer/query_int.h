@@ -5,7 +5,7 @@
 
 #include "random.h"
 
-enum { MAX_LEAVES = 64 };
+enum { MAX_LEAVES = 64, MAX_OUTER = 32 };
 
 #define LARGEST_DECIMAL 1e15                                      // scaled; three digits below what 18 digits hold
 #define LARGEST_DOUBLE  1e9                                       // with at most 16 bits behind the point: always exact
@@ -24,6 +24,10 @@ typedef struct Scope {
     int           *n_nested_left;      // in the whole query, which keeps its text short
     RandomQuery   *with[MAX_WITH];     // the queries that WITH has named so far
     int            n_with;
+    Term          *outer[MAX_OUTER];   // columns of the queries around, where this one may be correlated
+    int            n_outer;
+    uint32_t       outer_refs;         // and their references, in the query around
+    char           alias;              // its references are called r0, r1, .., those of a query below s0, s1, ..
 } Scope;
 
 // What the outputs of a query must be: decimals have two digits, doubles are exact.

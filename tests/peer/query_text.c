@@ -78,7 +78,7 @@ static void write_source(const Writer *w, const RandomQuery *query, int ref)
         fputc(')', w->out);
     }
     if (query->has_aliases)
-        fprintf(w->out, " r%d", ref);
+        fprintf(w->out, " %c%d", query->alias, ref);
     if (source->kind == FROM_QUERY && source->query->kind != QUERY_SELECT && w->dialect != IN_SQLITE) {
         fputs(" (", w->out);
         write_names(w, source->query->n_items);

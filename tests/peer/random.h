@@ -91,7 +91,7 @@ struct Term {
     const char *form[N_FORMS];         // @0, @1, .. are the arguments, @q the nested query
     int         n_args;
     Term       *args[MAX_ARGS];
-    RandomQuery *query;                // nested in this term, never correlated; or NULL
+    RandomQuery *query;                // nested in this term; or NULL
 };
 
 typedef enum QueryKind { QUERY_SELECT, QUERY_VALUES, QUERY_SET } QueryKind;
@@ -101,7 +101,7 @@ typedef enum SetKind {
     SET_UNION_ALL, SET_UNION, SET_INTERSECT, SET_EXCEPT, SET_INTERSECT_ALL, SET_EXCEPT_ALL, SET_N
 } SetKind;
 
-// One relation in FROM.  Its alias is r0, r1, ..
+// One relation in FROM.  Its alias is r0, r1, .., or s0, s1, .. in a query within a query, and so on.
 typedef struct Source {
     SourceKind   kind;
     int          table;                // of the data set, or of WITH
@@ -126,6 +126,7 @@ struct RandomQuery {
     int   n_refs;                      // QUERY_SELECT, from here to keys_by_position
     Source from[MAX_REFS];
     bool  has_aliases;
+    char  alias;                       // r, s, ..
     Term *where[MAX_CONDITIONS];
     int   n_where;
     bool  is_grouped, is_distinct;

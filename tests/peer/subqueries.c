@@ -14,9 +14,34 @@ bool may_nest(Scope *s, int percent)
 Scope scope_below(Scope *s)
 {
     Scope below = { .arena = s->arena, .rng = s->rng, .data = s->data, .has_all = s->has_all, .level = s->level - 1,
-                    .n_nested_left = s->n_nested_left, .n_with = s->n_with };
+                    .n_nested_left = s->n_nested_left, .n_with = s->n_with, .alias = (char)(s->alias + 1),
+                    .n_outer = s->n_outer };
     memcpy(below.with, s->with, sizeof below.with);
+    memcpy(below.outer, s->outer, sizeof below.outer);
     --*s->n_nested_left;
+    return below;
+}
+
+// A plain column that can be named from within: its table has an alias.
+static bool is_nameable(const Term *leaf)
+{
+    return leaf->refs && !leaf->n_args && !leaf->query && strchr(leaf->form[IN_WEFT], '.');
+}
+
+// Half of the subqueries may name columns of the query that they stand in, and so of those around that.
+static Scope scope_within(Scope *s)
+{
+    Scope below = scope_below(s);
+    bool may_name = s->has_all && rng_chance(s->rng, 50);
+    for (int i = 0; i < s->n_leaves && may_name && below.n_outer < MAX_OUTER; i++) {
+        if (!is_nameable(s->leaves[i]))
+            continue;
+        Term *copy = arena_make(s->arena, Term);
+        *copy = *s->leaves[i];
+        below.outer_refs |= copy->refs;
+        copy->refs = 0;                                           // it is no reference of the query below
+        below.outer[below.n_outer++] = copy;
+    }
     return below;
 }
 
@@ -53,7 +78,7 @@ static RandomQuery *draw_first_row(Scope *s, Kind kind)
 
 Term *draw_scalar_subquery(Scope *s, Kind kind)
 {
-    Scope below = scope_below(s);
+    Scope below = scope_within(s);
     below.needs_exact = true;
     RandomQuery *query = rng_chance(s->rng, 70) ? draw_one_group(&below, kind) : NULL;
     if (!query) {
@@ -61,6 +86,7 @@ Term *draw_scalar_subquery(Scope *s, Kind kind)
         query = draw_first_row(&below, kind);
     }
     Term *term = like_this(query_term(s, kind, "@q", query, 0, NULL), query->items[0]);
+    term->refs = below.outer_refs;
     term->is_exact = kind != KIND_DOUBLE || query->items[0]->column;             // see columns_of_query()
     return !term->is_exact && s->needs_exact ? literal(s, kind) : term;
 }
@@ -69,19 +95,23 @@ Term *draw_scalar_subquery(Scope *s, Kind kind)
 Term *draw_in_subquery(Scope *s, int depth)
 {
     Term *a = draw_shaped(s, kind_to_compare(s), depth - 1);
-    Scope below = scope_below(s);
-    RandomQuery *query = query_new(s, QUERY_SELECT);
+    Scope below = scope_within(s);
+    RandomQuery *query = query_new(&below, QUERY_SELECT);
     draw_query(&below, query, &(Shape){ 1, { a->kind } });
-    return query_term(s, KIND_BOOLEAN, rng_chance(s->rng, 60) ? "(@0 in @q)" : "(@0 not in @q)", query, 1, &a);
+    Term *term = query_term(s, KIND_BOOLEAN, rng_chance(s->rng, 60) ? "(@0 in @q)" : "(@0 not in @q)", query, 1, &a);
+    term->refs = below.outer_refs;
+    return term;
 }
 
 Term *draw_exists(Scope *s)
 {
-    Scope below = scope_below(s);
-    RandomQuery *query = query_new(s, QUERY_SELECT);
+    Scope below = scope_within(s);
+    RandomQuery *query = query_new(&below, QUERY_SELECT);
     draw_query(&below, query, NULL);
     if (query->is_distinct) query->offset = -1;             // SQLite drops the DISTINCT of EXISTS, offset or not
-    return query_term(s, KIND_BOOLEAN, rng_chance(s->rng, 60) ? "exists @q" : "(not exists @q)", query, 0, NULL);
+    Term *term = query_term(s, KIND_BOOLEAN, rng_chance(s->rng, 60) ? "exists @q" : "(not exists @q)", query, 0, NULL);
+    term->refs = below.outer_refs;
+    return term;
 }
 
 // Later ones may use the earlier ones, and the query all of them, as often as it likes.
@@ -90,7 +120,7 @@ void draw_with(Scope *s, RandomQuery *query)
     int n = rng_between(s->rng, 1, MAX_WITH);
     for (int i = 0; i < n; i++) {
         Scope below = scope_below(s);
-        RandomQuery *named = query_new(s, QUERY_SELECT);
+        RandomQuery *named = query_new(&below, QUERY_SELECT);
         draw_query(&below, named, NULL);
         query->with[query->n_with++] = s->with[s->n_with++] = named;
     }

@@ -195,7 +195,10 @@ static inline Expr *read_leaf(Reader *reader)
     if (takes(reader, "date")) return read_date(reader);
     if (takes(reader, "case")) return read_case(reader);
     if (takes(reader, "coalesce")) return read_coalesce(reader);
-    if (takes(reader, "year")) return make_call(function_find_field("year"), (Expr *[]){ read_leaf(reader) }, 1);
+    if (takes(reader, "year")) {
+        Expr *date = read_leaf(reader);
+        return make_call(function_find_field("year", date), &date, 1);
+    }
     if (takes(reader, "null")) return expr_const(arena, (Value){ .type = TYPE(NULL), .is_null = true }, -1);
     if (takes(reader, "true")) return expr_const(arena, (Value){ .type = TYPE(BOOLEAN), .i = 1 }, -1);
     if (takes(reader, "false")) return expr_const(arena, (Value){ .type = TYPE(BOOLEAN), .i = 0 }, -1);

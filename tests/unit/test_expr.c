@@ -272,26 +272,28 @@ TEST(intervals_move_constant_dates)
 {
     Type interval = TYPE(INTERVAL), date = TYPE(DATE);
     begin();
-    CHECK_STR(compute(OP_ADD, "1994-01-01", date, "1 year", interval), "1995-01-01");
-    CHECK_STR(compute(OP_SUB, "1998-12-01", date, "90 days", interval), "1998-09-02");
-    CHECK_STR(compute(OP_ADD, "1 month", interval, "1996-01-31", date), "1996-02-29");
-    CHECK_STR(compute(OP_SUB, "1996-02-29", date, "1 year", interval), "1995-02-28");
-    CHECK_STR(compute(OP_SUB, "1996-03-31", date, "1 month 1 day", interval), "1996-02-28");
-    CHECK_STR(compute(OP_ADD, "2000-12-15", date, "-13 months", interval), "1999-11-15");
-    CHECK_STR(compute(OP_SUB, "0001-01-01", date, "1 day", interval), "22008 date out of range");
-    CHECK_STR(compute(OP_ADD, "9999-12-31", date, "1 month", interval), "22008 date out of range");
-    CHECK_STR(compute(OP_ADD, "2000-01-01", date, "2147483647 months", interval), "22008 interval out of range");
-    CHECK_STR(shown(call(OP_ADD, column(DATE), typed("3 days", interval))), "c7 + 3 date");
-    CHECK_STR(shown(call(OP_SUB, column(DATE), typed("2 weeks", interval))), "c7 - 14 date");
+    CHECK_STR(compute(OP_ADD, "1994-01-01", date, "1 year", interval), "1995-01-01 00:00:00");
+    CHECK_STR(compute(OP_SUB, "1998-12-01", date, "90 days", interval), "1998-09-02 00:00:00");
+    CHECK_STR(compute(OP_ADD, "1 month", interval, "1996-01-31", date), "1996-02-29 00:00:00");
+    CHECK_STR(compute(OP_SUB, "1996-02-29", date, "1 year", interval), "1995-02-28 00:00:00");
+    CHECK_STR(compute(OP_SUB, "1996-03-31", date, "1 month 1 day", interval), "1996-02-28 00:00:00");
+    CHECK_STR(compute(OP_ADD, "2000-12-15", date, "-13 months", interval), "1999-11-15 00:00:00");
+    CHECK_STR(compute(OP_SUB, "0001-01-01", date, "1 day", interval), "22008 timestamp out of range");
+    CHECK_STR(compute(OP_ADD, "9999-12-31", date, "1 month", interval), "22008 timestamp out of range");
+    CHECK_STR(compute(OP_ADD, "2000-01-01", date, "2147483647 months", interval), "22008 timestamp out of range");
+    CHECK_STR(shown(call(OP_ADD, column(DATE), typed("3 days", interval))),
+              "timestamp_shift(date_to_timestamp(c7), interval '3 days') timestamp without time zone");
+    CHECK_STR(shown(call(OP_SUB, column(DATE), typed("2 weeks", interval))),
+              "timestamp_shift(date_to_timestamp(c7), interval '-14 days') timestamp without time zone");
     CHECK_STR(shown(call(OP_ADD, column(DATE), typed("1 month", interval))),
-              "0A000 adding months or years to anything but a constant date is not supported yet");
+              "timestamp_shift_months(date_to_timestamp(c7), interval '1 mon') timestamp without time zone");
     CHECK_STR(shown(call(OP_ADD, typed("1 year", interval), typed("1 month", interval))),
               "interval '1 year 1 mon' interval");
     CHECK_STR(shown(call1(OP_NEG, typed("1 year", interval))), "interval '-1 years' interval");
     CHECK_STR(shown(call(OP_MUL, typed("1 year", interval), number("2"))),
-              "42883 operator does not exist: interval * integer");
+              "interval '2 years' interval");
     CHECK_STR(shown(call(OP_LT, typed("1 year", interval), typed("1 year", interval))),
-              "42883 operator does not exist: interval < interval");
+              "false boolean");
 }
 
 // ---- arithmetic: values ---------------------------------------------------------------------------------------------
@@ -586,9 +588,9 @@ TEST(casts_between_other_types)
     CHECK_STR(shown(cast(column(INT), TYPE(INTEGER))), "c1 integer");
     CHECK_STR(shown(cast(column(INT), TYPE(BIGINT))), "c1::bigint bigint");
     CHECK_STR(shown(cast(column(TEXT), TYPE(INTEGER))),
-              "0A000 casts from text of anything but constants are not supported yet (here: integer)");
+              "c8::integer integer");
     CHECK_STR(shown(cast(column(INT), TYPE(TEXT))),
-              "0A000 casts to text of anything but constants are not supported yet (here: integer)");
+              "c1::text text");
 }
 
 TEST(coerce_only_widens)
@@ -644,7 +646,7 @@ TEST(like_matches_characters)
     CHECK_STR(result(call(OP_LIKE, null_literal(), literal("a"))), "NULL");
     CHECK_STR(shown(call(OP_LIKE, column(TEXT), literal("PROMO%"))), "c8 like 'PROMO%' boolean");
     CHECK_STR(shown(call(OP_LIKE, column(TEXT), column(TEXT))),
-              "0A000 LIKE patterns that are not constant are not supported yet");
+              "c8 like c8 boolean");
     CHECK_STR(shown(call(OP_LIKE, column(INT), literal("a"))), "42883 operator does not exist: integer like unknown");
 }
 
@@ -685,7 +687,8 @@ TEST(like_takes_no_exponential_time)
 
 static const char *field(const char *name, const char *date)
 {
-    return result(call1(function_find_field(name), typed(date, TYPE(DATE))));
+    Expr *arg = typed(date, TYPE(DATE));
+    return result(call1(function_find_field(name, arg), arg));
 }
 
 TEST(date_fields)
@@ -707,8 +710,7 @@ TEST(date_fields)
     CHECK_STR(field("year", "0001-01-01"), "1");
     CHECK_STR(compute(OP_ADD, "9999-12-31", TYPE(DATE), "1", TYPE(INTEGER)), "22008 date out of range");
     CHECK_STR(compute(OP_SUB, "2000-03-01", TYPE(DATE), "2000-02-01", TYPE(DATE)), "29");
-    CHECK_STR(shown(call1(function_find_field("year"), column(INT))),
-              "42883 function extract(year from integer) does not exist");
+    CHECK(function_find_field("year", column(INT)) == OP_N);
 }
 
 // ---- aggregates and what stands above them --------------------------------------------------------------------------

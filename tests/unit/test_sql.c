@@ -337,15 +337,14 @@ TEST(operators_become_what_there_is)
 
 TEST(operators_that_are_missing)
 {
-    CHECK_REFUSED("select x || 'a' from t", "||", "operator ||");
-    CHECK_REFUSED("select x ~ 'a' from t", "~", "operator ~");
+    CHECK_REFUSED("select a & 1 from t", "&", "operator &");
     CHECK_REFUSED("select a between symmetric 1 and 2 from t", "between", "BETWEEN SYMMETRIC");
     CHECK_REFUSED("select a = any (array[1]) from t", "= any", "ANY");
     CHECK_REFUSED("select (a, b) = (1, 2) from t", "(a, b)", "a row (a, b)");
     CHECK_FAILS("select a from t where a = $1", "42P02", "$1", "there is no parameter $1");
     CHECK_REFUSED("select x similar to 'a' from t", "similar", "SIMILAR TO");
     CHECK_REFUSED("select x collate \"C\" from t", "collate", "COLLATE");
-    CHECK_REFUSED("select current_date", "current_date", "CURRENT_DATE");
+    CHECK_REFUSED("select current_time", "current_time", "CURRENT_TIME");
     CHECK_REFUSED("select array[1]", "array", "ARRAY");
     CHECK_FAILS("select a === b from t", "42883", "===", "operator does not exist: ===");
 }
@@ -353,11 +352,12 @@ TEST(operators_that_are_missing)
 TEST(functions)
 {
     CHECK_BOUND("select abs(a), mod(a, 2), extract(year from d), date_part('DOW', d) from t",
-                "select abs(a), a % 2, extract(year from d), extract(dow from d)");
+                "select abs(a), a % 2, extract(year from d), extract(dow from d)::double precision");
     CHECK_BOUND("select pg_catalog.abs(-1)", "select 1");
-    CHECK_REFUSED("select upper(x) from t", "upper", "function upper");
-    CHECK_BOUND("select substring(x from 1 for 2), substr(x, 2) from t", "select substring(x, 1, 2), substring(x, 2)");
-    CHECK_REFUSED("select extract(week from d) from t", "week", "extract(week)");
+    CHECK_BOUND("select upper(x), substring(x from 1 for 2), x || 'a', x ~ 'a' from t",
+                "select upper(x), substring(x, 1, 2), textcat(x, 'a'), x ~ 'a'");
+    CHECK_REFUSED("select regexp_match(x, 'a') from t", "regexp_match", "function regexp_match");
+    CHECK_FAILS("select extract(hour from d) from t", "0A000", "hour", "unit \"hour\" not supported for type date");
     CHECK_FAILS("select extract(foo from d) from t", "22023", "foo", "unit \"foo\" not recognized");
     CHECK_FAILS("select foo(a) from t", "42883", "foo", "function foo with 1 argument does not exist");
     CHECK_HAS(err.hint, "stddev");
@@ -371,22 +371,26 @@ TEST(casts)
     CHECK_BOUND("select '1994-01-01'::date, date '1994-01-01', cast('7' as int), 1.6::int",
                 "select date '1994-01-01', date '1994-01-01', 7, 2");
     CHECK_BOUND("select date '1998-12-01' - interval '90' day, date '1995-01-31' + interval '1' month",
-                "select date '1998-09-02', date '1995-02-28'");
-    CHECK_BOUND("select date '1996-02-29' + interval '1 year'", "select date '1997-02-28'");
-    CHECK_BOUND("select d + interval '3' day from t", "select d + 3");
+                "select timestamp '1998-09-02 00:00:00', timestamp '1995-02-28 00:00:00'");
+    CHECK_BOUND("select date '1996-02-29' + interval '1 year'", "select timestamp '1997-02-28 00:00:00'");
+    CHECK_BOUND("select d from t where d < date '1996-02-29' + interval '1 year'",
+                "select d where d < date '1997-02-28'");
+    CHECK_BOUND("select d from t where d < timestamp '1996-02-29 12:00'", "select d where d <= date '1996-02-29'");
+    CHECK_BOUND("select d + interval '3' day from t",
+                "select timestamp_shift(date_to_timestamp(d), interval '3 days')");
     CHECK_BOUND(
         "select a::numeric, p::numeric, '1.2345'::numeric, p::numeric(10,1), sum(p)::numeric from t group by 1, 2, 4",
         "select a::decimal(10,0), p, 1.2345, p::decimal(10,1), sum(p) group by a::decimal(10,0), p, p::decimal(10,1)");
     CHECK_BOUND("select a::double precision, a::float4, a::float8, a::real, a::int2, p::bigint from t",
                 "select a::double precision, a::real, a::double precision, a::real, a::smallint, p::bigint");
-    CHECK_REFUSED("select d + interval '1 month' from t", "+",
-                  "adding months or years to anything but a constant date");
-    CHECK_FAILS("select interval '1 hour'", "0A000", "interval", "hours");
+    CHECK_BOUND("select d + interval '1 month' from t",
+                "select timestamp_shift_months(date_to_timestamp(d), interval '1 mon')");
+    CHECK_BOUND("select interval '1 hour'", "select interval '01:00:00'");
     CHECK_REFUSED("select interval '1-2' year to month", "interval", "this kind of interval");
-    CHECK_REFUSED("select interval '1 day'", "interval", "a result of type interval");
-    CHECK_REFUSED("select x::varchar(3) from t", "varchar", "a cast to a text type with a length");
+    CHECK_BOUND("select x::varchar(3) from t", "select left(x, 3)");
     CHECK_REFUSED("select f::numeric from t", "::", "a cast of a float to numeric without precision");
-    CHECK_REFUSED("select x::timestamp from t", "timestamp", "type timestamp");
+    CHECK_REFUSED("select x::money from t", "money", "type money");
+    CHECK_REFUSED("select x::timestamp(3) from t", "timestamp", "a number of digits of seconds");
     CHECK_FAILS("select x::int[] from t", "0A000", "int[]", "arrays are not supported");
     CHECK_FAILS("select x::foo from t", "42704", "foo", "type \"foo\" does not exist");
     CHECK_FAILS("select 'x'::int", "22P02", "::int", "invalid input syntax for type integer: \"x\"");
@@ -453,7 +457,7 @@ TEST(where_is_split_at_and)
 
 TEST(from_refuses)
 {
-    CHECK_REFUSED("select * from generate_series(1, 2)", "from", "a function in FROM");
+    CHECK_REFUSED("select * from unnest(1)", "from", "a function in FROM other than generate_series");
     CHECK_REFUSED("select * from t tablesample system (1)", "system", "TABLESAMPLE");
 }
 
@@ -646,7 +650,6 @@ TEST(values)
     CHECK_FAILS("values (1) order by sum(column1)", "42803", "sum", "aggregate functions are not allowed in ORDER BY");
     CHECK_FAILS("values (1/0)", "22012", "/", "division by zero");
     CHECK_REFUSED("values (1, (select 2))", "(select", "a subquery in VALUES");
-    CHECK_REFUSED("values (interval '1 day')", "interval", "a result of type interval");
 }
 
 TEST(with_queries)
@@ -904,7 +907,10 @@ TEST(correlated_subqueries_are_dependent_joins)
     CHECK_FAILS("select (select t.*) from t", "42601", "(select t", "subquery must return only one column");
     CHECK_FAILS("select (select b) from t group by a", "42803", "b)",
                 "subquery uses ungrouped column \"t.b\" from outer query");
-    CHECK_REFUSED("select (select sum(b)) from t", "sum", "an aggregate of the outer query in a subquery");
+    CHECK_TREE("select (select sum(b)) from t",
+               "project[sum](single[](group[sum(b)](t), project[sum(b)](project[sum(b)](values ()))))");
+    CHECK_REFUSED("select 1 from t where a in (select sum(b) from u)", "sum",
+                  "this aggregate of the outer query in a subquery");
     CHECK_REFUSED("select (values (b)) from t", "b)", "a subquery in VALUES");
     CHECK_BOUND("select 1 from t where a in (select a from u)", "select 1 where t.a = u.a");
 }
@@ -990,7 +996,7 @@ TEST(create_table_refuses)
     CHECK_REFUSED("create table v (a int) partition by hash (a)", "partition", "PARTITION BY");
     CHECK_REFUSED("create table v (a int) inherits (t)", "t)", "INHERITS");
     CHECK_REFUSED("create table v (a int) with (x = 1)", "x =", "WITH");
-    CHECK_REFUSED("create table v (a timestamp)", "timestamp", "type timestamp");
+    CHECK_REFUSED("create table v (a money)", "money", "type money");
     CHECK_REFUSED("create table v (a text collate \"C\")", "collate", "COLLATE");
     CHECK_REFUSED("create table v (a interval)", "interval", "a column of type interval");
     CHECK_REFUSED("create table v ()", "v (", "a table without columns");

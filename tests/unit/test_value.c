@@ -212,10 +212,12 @@ TEST(dates)
                            "0000-01-01", "10000-01-01", "0044-03-15 BC", "123456789-01-01" };
     for (int i = 0; i < COUNT_OF(over); i++)
         CHECK_STR(again(TYPE(DATE), over[i]), "DATETIME_OVERFLOW");
-    const char *bad[] = { "", "today", "2000-01", "2000-01-01x", "2000/01/01", "99-01-01", "2000-001-01", "-2000-01-01",
+    const char *bad[] = { "", "2000-01", "2000-01-01x", "2000/01/01", "99-01-01", "2000-001-01", "-2000-01-01",
                           "2000-01-01 x", "1234567" };
     for (int i = 0; i < COUNT_OF(bad); i++)
         CHECK_STR(again(TYPE(DATE), bad[i]), "BAD_DATETIME");
+    CHECK_STR(again(TYPE(DATE), "today"), "UNSUPPORTED");
+    CHECK_STR(again(TYPE(DATE), "2000-01-01 10:00"), "2000-01-01");
     CHECK_STR(message_of(TYPE(DATE), "2023-02-29"), "date/time field value out of range: \"2023-02-29\"");
 }
 
@@ -262,10 +264,11 @@ TEST(intervals)
     CHECK_STR(again(TYPE(INTERVAL), "-1 year 3 days"), "-1 years +3 days");
     CHECK_STR(again(TYPE(INTERVAL), "0 days"), "00:00:00");
     CHECK_STR(again(TYPE(INTERVAL), "2 centuries"), "200 years");
-    CHECK_STR(again(TYPE(INTERVAL), "1 hour"), "UNSUPPORTED");
-    CHECK_STR(again(TYPE(INTERVAL), "3000000000 days"), "DATETIME_OVERFLOW");
-    CHECK_STR(again(TYPE(INTERVAL), "900000000 years"), "DATETIME_OVERFLOW");
-    const char *bad[] = { "", "day", "1", "1 lightyear", "one day", "1 day 2", "s" };
+    CHECK_STR(again(TYPE(INTERVAL), "1 hour"), "01:00:00");
+    CHECK_STR(again(TYPE(INTERVAL), "1 day 2"), "1 day 00:00:02");
+    CHECK_STR(again(TYPE(INTERVAL), "3000000000 days"), "INTERVAL_OVERFLOW");
+    CHECK_STR(again(TYPE(INTERVAL), "900000000 years"), "INTERVAL_OVERFLOW");
+    const char *bad[] = { "", "day", "1 lightyear", "one day", "s", "P", "1:2:3:4" };
     for (int i = 0; i < COUNT_OF(bad); i++)
         CHECK_STR(again(TYPE(INTERVAL), bad[i]), "BAD_DATETIME");
 }

@@ -1,0 +1,215 @@
+// island.c - expressions over one text column that kernels do not know: worked out once per distinct value.
+//
+//     substring(phone from 1 for 2)::integer + x         code of phone ──> table of integers;  + x is the kernel's
+//
+// The interpreter gives what the expression is for each value of the column's dictionary, and for NULL, by all threads.
+// The kernel looks it up by code.  A text among the results is a code of a new dictionary.  A value for which the
+// expression fails is marked: only where a live row has it, the query fails.
+
+#include "plan/functions.h"
+#include "weave/weave_int.h"
+
+#define PRINT(...) arena_printf(w->arena, __VA_ARGS__)
+
+enum { ISLAND_VALUE, ISLAND_NULL, ISLAND_FAILS };
+
+bool weave_is_island(const Expr *expr)
+{
+    return (expr->kind == EXPR_CALL || expr->kind == EXPR_CASE) && expr_is_interpreted(expr) &&
+           expr_only_text_column(expr) >= 0;
+}
+
+// ---- its values -----------------------------------------------------------------------------------------------------
+
+typedef struct IslandWork {
+    const Expr       *expr;
+    const Dictionary *from;
+    u32               n_codes;
+    Dictionary       *into;            // text
+    bool              is_float;
+    i64              *values;          // or doubles, or codes of INTO
+    u8               *states;
+    Error            *errors;          // by part: its first
+} IslandWork;
+
+static void give_text(void *context, const Expr *node, Value *value)
+{
+    (void)node;
+    *value = *(const Value *)context;
+}
+
+static weft_status put_value(const IslandWork *work, u64 code, const Value *value, Error *err)
+{
+    u32 found;
+    work->states[code] = value->is_null ? ISLAND_NULL : ISLAND_VALUE;
+    if (value->is_null) return WEFT_OK;
+    if (work->is_float) {
+        memcpy(&work->values[code], &value->f, sizeof value->f);
+    } else if (work->into) {
+        TRY(dict_intern(work->into, value->text.bytes, value->text.length, &found, err));
+        work->values[code] = found;
+    } else {
+        work->values[code] = (i64)value->i;
+    }
+    return WEFT_OK;
+}
+
+static void work_out(const IslandWork *work, u64 code, Error *first)
+{
+    Arena            *scratch = arena_new(NULL, "island");
+    Value             text = { .type = TYPE(TEXT), .is_null = code == work->n_codes }, value;
+    const EvalContext of = { .arena = scratch, .column = give_text, .context = &text };
+    Error             err;
+    error_clear(&err);
+    if (!text.is_null) {
+        const weft_text bytes = dict_get(work->from, (u32)code);
+        text.text.bytes = bytes.bytes, text.text.length = (u32)bytes.length;
+    }
+    if (expr_eval(work->expr, &of, &value, &err) || put_value(work, code, &value, &err)) {
+        work->states[code] = ISLAND_FAILS;
+        if (!first->status) *first = err;
+    }
+    arena_free(scratch);
+}
+
+static void work_out_part(void *context, int part, u64 first, u64 end)
+{
+    const IslandWork *work = context;
+    for (u64 code = first; code < end; code++) work_out(work, code, &work->errors[part]);
+}
+
+static void release_dict(void *dict) { dict_release(dict); }
+
+static weft_status work_out_all(Weaver *w, const Expr *expr, const Var *var, Island *island, IslandWork *work)
+{
+    const RowParts parts = team_split(&w->job->team, (u64)var->dict_count + 1);
+    *work = (IslandWork){ .expr = expr, .from = var->dict, .n_codes = var->dict_count,
+                          .is_float = type_is_float(expr->type) };
+    if (expr->type.kind == TYPE_TEXT) arena_defer(w->arena, release_dict, work->into = dict_new());
+    work->values = arena_array(w->arena, i64, (size_t)var->dict_count + 1);
+    work->states = arena_array(w->arena, u8, (size_t)var->dict_count + 1);
+    work->errors = arena_array(w->arena, Error, parts.n_parts);
+    for (int p = 0; p < parts.n_parts; p++) error_clear(&work->errors[p]);
+    if (!team_rows(&w->job->team, &parts, work_out_part, work))
+        return fail(w->err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
+    for (int p = 0; p < parts.n_parts && !island->error; p++)
+        if (work->errors[p].status) island->error = &work->errors[p];
+    return WEFT_OK;
+}
+
+// ---- what is known of them ------------------------------------------------------------------------------------------
+
+// What has no value gets one of the range, since kernels may compute with it before they look at its state.
+static void measure(Island *island, const IslandWork *work)
+{
+    i64  low = INT64_MAX, high = INT64_MIN;
+    bool has_states = false;
+    for (u64 code = 0; code <= work->n_codes; code++) {
+        if (code < work->n_codes) {
+            island->has_null |= work->states[code] == ISLAND_NULL;
+            has_states |= work->states[code] != ISLAND_VALUE;
+        }
+        if (work->states[code] != ISLAND_VALUE) continue;
+        low = MIN_OF(low, work->values[code]), high = MAX_OF(high, work->values[code]);
+    }
+    island->states = has_states || work->states[work->n_codes] == ISLAND_FAILS ? work->states : NULL;
+    island->null_is_null = work->states[work->n_codes] == ISLAND_NULL;
+    island->range = range_of_type(island->expr->type);
+    island->range.nullable = island->has_null || island->null_is_null;
+    if (work->is_float) {
+        island->range.f = float_range_any();
+        return;
+    }
+    if (low > high) low = 0, high = 0;
+    for (u64 code = 0; code <= work->n_codes; code++)
+        if (work->states[code] != ISLAND_VALUE) work->values[code] = low;
+    island->range.known = true, island->range.low = low, island->range.high = high;
+}
+
+static weft_status make_island(Weaver *w, const Expr *expr, Island *island)
+{
+    const Expr  column = { .kind = EXPR_COLUMN, .type = TYPE(TEXT), .column = expr_only_text_column(expr) };
+    const Var  *var = weave_var_of(w, &column);
+    IslandWork  work;
+    u32         ignored;
+    if (!var) return fail(w->err, WEFT_INTERNAL, expr->at, "column is not available in this pipeline");
+    *island = (Island){ .expr = expr, .n_codes = var->dict_count };
+    TRY(work_out_all(w, expr, var, island, &work));
+    if (work.into) {
+        // A code must have a text, even where only rows that fail or are NULL look at it.
+        if (!dict_count(work.into)) TRY(dict_intern(work.into, "", 0, &ignored, w->err));
+        island->dict = work.into, island->dict_count = dict_count(work.into);
+    }
+    measure(island, &work);
+    island->values = work.values;
+    return WEFT_OK;
+}
+
+static weft_status find_island(Weaver *w, const Expr *expr, const Island **out)
+{
+    Island made;
+    for (int i = 0; i < w->n_islands; i++)
+        if (expr_equal(w->islands[i].expr, expr)) {
+            *out = &w->islands[i];
+            return WEFT_OK;
+        }
+    TRY(make_island(w, expr, &made));
+    *LIST_PUSH(w->arena, w->islands, w->n_islands) = made;
+    *out = &w->islands[w->n_islands - 1];
+    return WEFT_OK;
+}
+
+weft_status weave_island_dict(Weaver *w, const Expr *expr, Dictionary **dict, u32 *dict_count)
+{
+    const Island *island;
+    TRY(find_island(w, expr, &island));
+    *dict = island->dict, *dict_count = island->dict_count;
+    return WEFT_OK;
+}
+
+// ---- in the kernel --------------------------------------------------------------------------------------------------
+
+// Numbers in as few bytes as they need: the table is looked up for every row.
+static const char *table_of_values(Weaver *w, const Island *island)
+{
+    const size_t n = (size_t)island->n_codes + 1;
+    const i64   *values = island->values;
+    const char  *name = weave_name(w, "values");
+    if (type_is_float(island->expr->type)) return weave_table(w, "f64", name, values, n * 8);
+    if (island->range.low >= 0 && island->range.high <= UINT8_MAX) {
+        u8 *small = arena_alloc(w->arena, n);
+        for (size_t i = 0; i < n; i++) small[i] = (u8)values[i];
+        return weave_table(w, "u8", name, small, n);
+    }
+    if (island->range.low >= INT32_MIN && island->range.high <= INT32_MAX) {
+        i32 *small = arena_array(w->arena, i32, n);
+        for (size_t i = 0; i < n; i++) small[i] = (i32)values[i];
+        return weave_table(w, "i32", name, small, n * sizeof *small);
+    }
+    return weave_table(w, "i64", name, values, n * 8);
+}
+
+weft_status weave_island(Weaver *w, const Expr *expr, const Val *column, Val *out)
+{
+    const Island *island;
+    const Val     text = *column;
+    TRY(find_island(w, expr, &island));
+    const Island it = *island;
+    const char *code = text.null ? PRINT("(%s ? %s : %s)", text.null, weave_param_i64(w, NULL, it.n_codes), text.value)
+                                 : text.value;
+    code = weave_temp(w, "i64", code);
+    *out = (Val){ .is_float = type_is_float(expr->type), .range = it.range, .dict = it.dict,
+                  .dict_count = it.dict_count };
+    out->value = PRINT(out->is_float ? "%s[%s]" : "(i64)%s[%s]", table_of_values(w, &it), code);
+    out->range.nullable = it.has_null || (text.null && it.null_is_null);
+    if (text.null && it.null_is_null) out->null = text.null;
+    if (!it.states) return WEFT_OK;
+    const char *states = weave_table(w, "u8", weave_name(w, "states"), it.states, (size_t)it.n_codes + 1);
+    if (it.error) {
+        const char *message = arena_strdup(w->arena, it.error->message);
+        const int   check = weave_check(w, it.error->status, it.error->position, message);
+        weave_stmt(w, "CHECK(%s[%s] != %d, %d)", states, code, ISLAND_FAILS, check);
+    }
+    if (it.has_null) out->null = PRINT("(%s[%s] == %d)", states, code, ISLAND_NULL);    // NULL's entry says so, too
+    return WEFT_OK;
+}
