@@ -29,7 +29,7 @@ OPTIMIZE ?= $(if $(SAN)$(TSAN),-O1,-O2) -g
 WARNINGS ?= -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla \
             -Wno-unused-parameter -Werror
 
-packages := libprotobuf-c libxxhash libedit libmd libpcre2-8 libutf8proc
+packages := libprotobuf-c libxxhash libedit libmd libpcre2-8 libutf8proc zlib libzstd
 # Found out on first use, since scripts/deps may have to install pkg-config first.
 package_cflags = $(eval package_cflags := $(shell $(PKG_CONFIG) --cflags $(packages)))$(package_cflags)
 package_libs = $(eval package_libs := $(shell $(PKG_CONFIG) --libs $(packages)))$(package_libs)
@@ -85,11 +85,22 @@ library := $(BUILD)/libweft.a
 # For the shell, tests and benchmarks, which look inside.
 internals := $(BUILD)/libweft-internals.a
 program := $(BUILD)/weft
+# The same as a shared library, libtcc inside and hidden (src/jit/shared/tcc_in_library.c says how).
+version := $(shell sed -n 's/^.define WEFT_VERSION "\(.*\)"/\1/p' include/weft.h)
+soname := libweft.so.$(firstword $(subst ., ,$(version)))
+shared := $(BUILD)/libweft.so.$(version)
+tcc_in_library := $(BUILD)/obj/src/jit/shared/tcc_in_library.o
+shared_ldflags := -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -Wl,--wrap=stdout,--wrap=stderr,--wrap=environ
+# What the library needs of what the program needs.
+library_packages := $(filter-out libedit,$(packages))
+
+PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
 
 # ---- what people type ------------------------------------------------------------------------------------------------
 
 .PHONY: all lib demo test run-tests test-programs check-programs peer-programs bench-programs examples lint fmt bench \
-        gpu-test gpu-bench cuda-check deps clean distclean help FORCE
+        gpu-test gpu-bench cuda-check deps install uninstall clean distclean help FORCE
 
 all: $(program) $(library) ## build build/libweft.a and build/weft (the default)
 	@:
@@ -115,7 +126,7 @@ test-programs: $(unit_programs) $(example_programs) peer-programs
 	@:
 
 # Built before they run: they run side by side, and two of them must not build the same.
-check-programs: fake-cuda $(BUILD)/stress/stress $(BUILD)/bench/gpu
+check-programs: $(shared) fake-cuda $(BUILD)/stress/stress $(BUILD)/bench/gpu
 	@:
 
 examples: $(example_programs) ## build the programs in examples/
@@ -152,6 +163,23 @@ gpu-bench: ## the tables of bench/gpu: SSB SF 20 on the GPU, single, at once, st
 cuda-check: all $(BUILD)/gpu/own_texts ## compile generated kernels with nvcc
 	@BUILD=$(BUILD) scripts/cuda-check
 
+install: $(program) $(library) $(shared) $(BUILD)/weft.pc ## install to PREFIX (/usr/local), below DESTDIR if that is set
+	@install -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(PREFIX)/include $(LIBDIR)/pkgconfig $(PREFIX)/share/man/man1 \
+	    $(PREFIX)/share/man/man3)
+	install -m 755 $(program) $(DESTDIR)$(PREFIX)/bin/weft
+	install -m 644 include/weft.h $(DESTDIR)$(PREFIX)/include/weft.h
+	install -m 644 $(library) $(DESTDIR)$(LIBDIR)/libweft.a
+	install -m 755 $(shared) $(DESTDIR)$(LIBDIR)/$(notdir $(shared))
+	@ln -sf $(notdir $(shared)) $(DESTDIR)$(LIBDIR)/$(soname)
+	@ln -sf $(soname) $(DESTDIR)$(LIBDIR)/libweft.so
+	install -m 644 $(BUILD)/weft.pc $(DESTDIR)$(LIBDIR)/pkgconfig/weft.pc
+	install -m 644 docs/man/weft.1 $(DESTDIR)$(PREFIX)/share/man/man1/weft.1
+	install -m 644 docs/man/weft.3 $(DESTDIR)$(PREFIX)/share/man/man3/weft.3
+
+uninstall: ## remove what install put there
+	rm -f $(addprefix $(DESTDIR),$(PREFIX)/bin/weft $(PREFIX)/include/weft.h $(addprefix $(LIBDIR)/,libweft.a libweft.so \
+	    $(soname) $(notdir $(shared)) pkgconfig/weft.pc) $(PREFIX)/share/man/man1/weft.1 $(PREFIX)/share/man/man3/weft.3)
+
 deps: ## install the packages that are missing
 	@scripts/deps build
 	@scripts/deps test
@@ -177,7 +205,8 @@ help: ## list these targets
 
 # Say which packages are missing before the compiler stumbles over a header.  demo, test and deps install them.
 ifneq ($(filter-out demo test bench gpu-test gpu-bench deps lint fmt clean distclean help,$(or $(MAKECMDGOALS),all)),)
-ifeq ($(shell scripts/deps --check build >&2 || echo missing),missing)
+# OFFLINE is handed over by name: $(shell) of GNU make 4.3 and older sees no exported variable.
+ifeq ($(shell OFFLINE='$(OFFLINE)' scripts/deps --check build >&2 || echo missing),missing)
 $(error packages are missing: scripts/deps installs them)
 endif
 endif
@@ -189,6 +218,11 @@ write_if_changed = @new=$@.$$$$ && echo '$(1)' >$$new && if cmp -s $$new $@; the
 $(BUILD)/settings: FORCE
 	@mkdir -p $(BUILD)
 	$(call write_if_changed,$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(ALL_LIBS))
+
+# Lines end in | until the file is written.
+define pkgconfig_text
+prefix=$(PREFIX)|includedir=$${prefix}/include|libdir=$(LIBDIR)||Name: weft|Version: $(version)|Description: embedded SQL database for analytics on CPUs and GPUs|Requires.private: $(library_packages)|Cflags: -I$${includedir}|Libs: -L$${libdir} -lweft|Libs.private: -lpg_query -ltcc -ldl -lpthread -lm
+endef
 
 # An archive keeps members whose source is gone, so it also depends on the list.
 $(BUILD)/members: FORCE
@@ -241,6 +275,16 @@ $(library): $(BUILD)/weft.o
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $<
 
+# weft.h makes its functions visible; all else stays hidden, as it was compiled.
+$(shared): $(lib_objects) $(tcc_in_library) $(BUILD)/members
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,$(soname) $(shared_ldflags) -Wl,--as-needed $(lib_objects) \
+	    $(tcc_in_library) $(ALL_LIBS) -o $@
+
+$(BUILD)/weft.pc: FORCE
+	@mkdir -p $(BUILD)
+	@printf '%s\n' '$(subst |,' ',$(pkgconfig_text))' >$@
+
 $(program): $(shell_objects) $(internals) $(BUILD)/members
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $(shell_objects) $(internals) $(ALL_LIBS) -o $@
@@ -260,4 +304,4 @@ $(BUILD)/examples/%: examples/%.c $(library) $(BUILD)/settings
 include $(wildcard tests/peer/rules.mk tests/stress/rules.mk tests/gpu/rules.mk bench/rules.mk)
 
 .SECONDARY: $(gen_sources)
--include $(lib_objects:.o=.d) $(shell_objects:.o=.d) $(unit_programs:=.d) $(example_programs:=.d)
+-include $(tcc_in_library:.o=.d) $(lib_objects:.o=.d) $(shell_objects:.o=.d) $(unit_programs:=.d) $(example_programs:=.d)

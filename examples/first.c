@@ -1,6 +1,6 @@
 // first.c - a first program with Weft: make a table, fill it, ask, read the answer column by column.
 //
-//     cc first.c -lweft -o first && ./first
+//     cc first.c $(pkg-config --cflags --libs weft) -o first && ./first      after make install
 
 #include <stdio.h>
 #include <weft.h>

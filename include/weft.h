@@ -22,6 +22,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#ifdef __GNUC__
+#pragma GCC visibility push(default)  // what libweft.so shows
+#endif
 
 #define WEFT_VERSION "0.1.0"
 
@@ -55,6 +58,10 @@ extern "C" {
     X(SYNTAX_ERROR,        "42601", "syntax error")                            \
     X(UNDEFINED_COLUMN,    "42703", "column does not exist")                   \
     X(AMBIGUOUS_COLUMN,    "42702", "column name is ambiguous")                \
+    X(UNDEFINED_PARAMETER, "42P02", "parameter does not exist")                \
+    X(UNDEFINED_STATEMENT, "26000", "prepared statement does not exist")       \
+    X(DUPLICATE_STATEMENT, "42P05", "prepared statement exists already")       \
+    X(DEPENDENT_OBJECTS,   "2BP01", "other objects depend on it")              \
     X(UNDEFINED_TABLE,     "42P01", "table does not exist")                    \
     X(DUPLICATE_TABLE,     "42P07", "table exists already")                    \
     X(DUPLICATE_COLUMN,    "42701", "column named twice")                      \
@@ -74,6 +81,8 @@ extern "C" {
     X(OUT_OF_MEMORY,       "53200", "out of host or device memory")            \
     X(DISK_FULL,           "53100", "disk is full")                            \
     X(OBJECT_IN_USE,       "55006", "database is in use by another process")   \
+    X(SESSION_BUSY,        "55000", "session is running another query")        \
+    X(READ_ONLY,           "25006", "database can only be read")               \
     X(QUERY_CANCELED,      "57014", "query was cancelled")                     \
     X(NO_DEVICE,           "55000", "device is not there or cannot be used")   \
     X(DEVICE_FAILED,       "58000", "device failed")                           \
@@ -157,6 +166,24 @@ weft_status weft_submit(weft_session *session, const char *sql, weft_task **task
 bool        weft_is_done(const weft_task *task);                         // weft_wait will not block
 weft_status weft_wait(weft_task *task, weft_result **result, weft_error *error);
 
+// A statement with parameters ($1, $2, ...), to be run many times.  It belongs to its session, whose thread uses it,
+// and must be freed before the session is disconnected.  Parameters count from 1; one that was never bound is NULL.  A
+// text becomes what its place asks for, as a literal in quotes does: '2026-01-31' is a date beside a date.  Texts are
+// copied; LENGTH -1: up to the NUL.  Each value stays until it is bound again.
+typedef struct weft_statement weft_statement;
+weft_status weft_prepare(weft_session *session, const char *sql, weft_statement **statement, weft_error *error);
+weft_status weft_bind_null(weft_statement *statement, int number);       // UNDEFINED_PARAMETER: the number is none
+weft_status weft_bind_bool(weft_statement *statement, int number, bool value);
+weft_status weft_bind_int64(weft_statement *statement, int number, int64_t value);
+weft_status weft_bind_double(weft_statement *statement, int number, double value);
+weft_status weft_bind_text(weft_statement *statement, int number, const char *bytes, size_t length);
+weft_status weft_execute(weft_statement *statement, weft_result **result, weft_error *error);     // as weft_query
+void        weft_statement_free(weft_statement *statement);              // NULL is fine
+
+// Descriptors that COPY ... FROM STDIN reads to its end and COPY ... TO STDOUT writes; 0 and 1 unless said otherwise.
+void        weft_set_input(weft_session *session, int fd);
+void        weft_set_output(weft_session *session, int fd);
+
 size_t             weft_result_rows(const weft_result *result);
 int                weft_result_columns(const weft_result *result);       // 0 for statements that return no table
 const weft_column *weft_result_column(const weft_result *result, int column);
@@ -176,6 +203,9 @@ size_t weft_statement_length(const char *sql);
 const char *weft_status_name(weft_status status);                        // "UNDEFINED_TABLE"
 const char *weft_type_name(weft_type type);                              // "bigint"
 
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

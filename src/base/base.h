@@ -150,6 +150,7 @@ typedef struct File { int fd; char path[4096]; } File;
 typedef struct Mapping { const u8 *bytes; size_t length; } Mapping;         // bytes is NULL when length is 0
 
 weft_status file_create(const char *path, File *file, Error *err);          // truncates; mode 0666 & ~umask
+weft_status file_open_over(const char *path, File *file, Error *err);       // creates when missing; keeps what is there
 weft_status file_open_read(const char *path, File *file, Error *err);       // UNDEFINED_FILE when it is not there
 weft_status file_open_append(const char *path, File *file, Error *err);     // creates when missing; no file_write_at
 weft_status file_write(File *file, const void *bytes, size_t length, Error *err);
@@ -173,6 +174,7 @@ weft_status dir_make(const char *path, Error *err);                         // a
 weft_status dir_sync(const char *path, Error *err);
 weft_status dir_list(Arena *arena, const char *path, char ***names, int *n_names, Error *err);  // without . and ..
 weft_status file_lock(const char *path, File *file, Error *err);            // exclusive flock; OBJECT_IN_USE when taken
+weft_status file_lock_shared(const char *path, File *file, Error *err);     // beside other readers; the file must exist
 
 // ---- libraries opened while running: what is there is used, what is not is named ------------------------------------
 

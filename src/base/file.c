@@ -49,6 +49,11 @@ weft_status file_create(const char *path, File *file, Error *err)
     return open_file(path, O_RDWR | O_CREAT | O_TRUNC, file, err);
 }
 
+weft_status file_open_over(const char *path, File *file, Error *err)
+{
+    return open_file(path, O_RDWR | O_CREAT, file, err);
+}
+
 weft_status file_open_read(const char *path, File *file, Error *err)
 {
     return open_file(path, O_RDONLY | O_NONBLOCK, file, err);  // opening a pipe without a writer must not block
@@ -66,13 +71,13 @@ void file_close(File *file)
     file->fd = -1;
 }
 
-weft_status file_lock(const char *path, File *file, Error *err)
+static weft_status lock_file(const char *path, int flags, int kind, File *file, Error *err)
 {
-    TRY(open_file(path, O_RDWR | O_CREAT, file, err));
+    TRY(open_file(path, flags, file, err));
     int failed = -1;
     if (!faulted()) {
         do
-            failed = flock(file->fd, LOCK_EX | LOCK_NB);
+            failed = flock(file->fd, kind | LOCK_NB);
         while (failed && errno == EINTR);
     }
     if (!failed)
@@ -82,6 +87,16 @@ weft_status file_lock(const char *path, File *file, Error *err)
                              : fail_errno(err, "lock file", path);
     file_close(file);
     return status;
+}
+
+weft_status file_lock(const char *path, File *file, Error *err)
+{
+    return lock_file(path, O_RDWR | O_CREAT, LOCK_EX, file, err);
+}
+
+weft_status file_lock_shared(const char *path, File *file, Error *err)
+{
+    return lock_file(path, O_RDONLY, LOCK_SH, file, err);
 }
 
 // ---- read and write -------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 // api.c - include/weft.h: databases, sessions, statements.
 
 #include "engine/engine.h"
+#include "engine/execute.h"
 #include "kernel/kernel.h"
 
 #include <stdio.h>
@@ -68,13 +69,23 @@ weft_status weft_connect(weft_db *db, weft_session **out, weft_error *error)
     session->settings = (Settings){
         .weave = true, .jit = JIT_AUTO, .threads = network_threads(db->network), .sharing = true, .weave_queries = true
     };
+    session->input = 0, session->output = 1;
     settings_default_device(&session->settings);
     session->settings.gpu_schedule = settings_default_gpu_schedule();
     session->settings.gpu_wait = settings_default_gpu_wait();
     return WEFT_OK;
 }
 
-void weft_disconnect(weft_session *session) { free(session); }
+void weft_disconnect(weft_session *session)
+{
+    if (!session) return;
+    prepared_free_all(session);
+    store_close(session->temporary);
+    free(session);
+}
+
+void weft_set_input(weft_session *session, int fd) { session->input = fd; }
+void weft_set_output(weft_session *session, int fd) { session->output = fd; }
 
 void weft_cancel(weft_session *session)
 {
@@ -95,37 +106,6 @@ double weft_progress(const weft_session *session)
 }
 
 // ---- statements -----------------------------------------------------------------------------------------------------
-
-typedef struct Execution {
-    weft_session *session;
-    Arena        *arena;
-    weft_result  *result;
-    Error        *err;
-    weft_status   lookup;              // a failure while looking up a name
-    int           n_tables;            // that were looked up and are stored
-    const Table **tables;
-    bool          uses_virtual;        // tables whose rows are made for this query
-} Execution;
-
-static const Table *find_table(void *context, const char *name)
-{
-    Execution   *ex = context;
-    const Table *table = NULL;
-    weft_status  status;
-    if (strncmp(name, "weft_", 5) == 0) {
-        status = virtual_table(ex->session->db, ex->arena, name, &table, ex->err);
-        ex->uses_virtual = true;
-    } else {
-        Error reason;
-        error_clear(&reason);
-        status = store_peek_table(ex->session->db->store, name, &table, &reason);
-        if (status == WEFT_UNDEFINED_TABLE) return NULL;
-        if (status) *ex->err = reason;
-        else *LIST_PUSH(ex->arena, ex->tables, ex->n_tables) = table;
-    }
-    if (status) ex->lookup = status;
-    return table;
-}
 
 // ---- queries: one try, and a second one alone when the first met the memory limit because of others -----------------
 
@@ -193,6 +173,11 @@ static weft_status select_body(Execution *ex, QueryRun *run, const Statement *st
     TRY(query_run(run));
     ex->result->budget = query_budget(run);
     return result_from_query(run, ex->result);
+}
+
+weft_status run_plan(Execution *ex, const Statement *statement)
+{
+    return run_with_memory(ex, statement, select_body);
 }
 
 static weft_status run_select(Execution *ex, const Statement *statement)
@@ -293,131 +278,6 @@ static weft_status run_explain(Execution *ex, const Statement *statement)
     return status;
 }
 
-typedef struct InsertColumn { i64 *numbers; u8 *nulls; i64 *low; } InsertColumn;        // low words of a numeric
-
-static weft_status convert_column(Append *append, const Statement *statement, int c, InsertColumn *out, Error *err)
-{
-    const Table *table = append_table(append);
-    for (u64 r = 0; r < statement->n_rows; r++) {
-        const Value *value = &statement->rows[r * (u64)table->n_columns + (u64)c];
-        out->nulls[r] = value->is_null;
-        if (value->is_null) {
-            if (table->columns[c].not_null)
-                return fail(err, WEFT_NOT_NULL_VIOLATION, -1,
-                            "null value in column \"%s\" violates not-null constraint", table->columns[c].name);
-        } else if (table->columns[c].type.kind == TYPE_TEXT) {
-            u32 code;
-            TRY(dict_intern(table->columns[c].dict, value->text.bytes, value->text.length, &code, err));
-            out->numbers[r] = code;
-        } else if (type_is_float(table->columns[c].type)) {
-            memcpy(&out->numbers[r], &value->f, sizeof(double));
-        } else if (table->columns[c].low) {
-            value_words(value->i, &out->numbers[r], &out->low[r]);
-        } else {
-            out->numbers[r] = (i64)value->i;
-        }
-    }
-    return WEFT_OK;
-}
-
-static weft_status insert_into(Execution *ex, const Statement *statement, Append *append)
-{
-    const Table *table = append_table(append);
-    ColumnInput *inputs = arena_array(ex->arena, ColumnInput, table->n_stored);
-    if (statement->n_rows > UINT32_MAX) return fail(ex->err, WEFT_TOO_LONG, -1, "too many rows in one INSERT");
-    for (int c = 0; c < table->n_columns; c++) {
-        const int    low = table->columns[c].low;
-        InsertColumn column = { arena_array(ex->arena, i64, statement->n_rows + 1),
-                                arena_array(ex->arena, u8, statement->n_rows + 1),
-                                low ? arena_array(ex->arena, i64, statement->n_rows + 1) : NULL };
-        TRY(convert_column(append, statement, c, &column, ex->err));
-        const u8 *nulls = memchr(column.nulls, 1, statement->n_rows) ? column.nulls : NULL;
-        inputs[c] = (ColumnInput){ .i = column.numbers, .is_null = nulls };
-        if (low) inputs[low] = (ColumnInput){ .i = column.low, .is_null = nulls };
-    }
-    return append_rows(append, 0, inputs, (u32)statement->n_rows, ex->err);
-}
-
-static weft_status insert_once(Execution *ex, const Statement *statement)
-{
-    Append *append;
-    u64     n_rows = 0;
-    TRY(append_begin_unless(ex->session->db->store, statement->name, &ex->session->cancelled, &append, ex->err));
-    const weft_status status = insert_into(ex, statement, append);
-    if (status) append_abort(append);
-    else TRY(append_commit(append, &n_rows, ex->err));
-    snprintf(ex->result->tag, sizeof ex->result->tag, "INSERT 0 %llu", (unsigned long long)n_rows);
-    return status;
-}
-
-// Rows that found no memory because of queries find it when these are done: nothing of the first try is left.
-static weft_status run_insert(Execution *ex, const Statement *statement)
-{
-    weft_session *session = ex->session;
-    weft_status   status = insert_once(ex, statement);
-    if (status != WEFT_OUT_OF_MEMORY || !admission_is_busy(session->db->admission)) return status;
-    error_clear(ex->err);
-    const Wish wish = { .query = session->query_number,
-                        .priority = session->settings.priority,
-                        .is_alone = true,
-                        .stop = &session->stop,
-                        .position = &session->position };
-    Claim     *claim = admission_ask(session->db->admission, &wish);
-    status = claim_wait(claim, ex->err);
-    if (!status) status = insert_once(ex, statement);
-    claim_leave(claim);
-    return status;
-}
-
-// With threads of its own: a COPY may take long, or wait for a pipe, and nobody is to wait for it.
-static weft_status run_copy(Execution *ex, const Statement *statement)
-{
-    weft_db          *db = ex->session->db;
-    Pool             *pool = pool_new(ex->session->settings.threads);
-    u64               n_rows = 0;
-    const weft_status status =
-        copy_from_file(db->store, pool, &db->budget, statement->name, statement->path, &statement->copy,
-                       &ex->session->copy_progress, &ex->session->cancelled, &n_rows, ex->err);
-    pool_free(pool);
-    TRY(status);
-    snprintf(ex->result->tag, sizeof ex->result->tag, "COPY %llu", (unsigned long long)n_rows);
-    return WEFT_OK;
-}
-
-static weft_status run_create(Execution *ex, const Statement *statement)
-{
-    Store       *store = ex->session->db->store;
-    const Table *old = NULL;
-    if (statement->if_exists) store_peek_table(store, statement->name, &old, &(Error){ 0 });
-    snprintf(ex->result->tag, sizeof ex->result->tag, "CREATE TABLE");
-    if (old) {
-        result_add_notice(ex->result,
-                          arena_printf(ex->arena, "table \"%s\" exists already, skipping", statement->name));
-        table_release(old);
-        return WEFT_OK;
-    }
-    if (strncmp(statement->name, "weft_", 5) == 0)
-        return fail(ex->err, WEFT_INVALID_NAME, statement->at, "names that begin with weft_ are reserved");
-    return store_create_table(store, statement->name, statement->columns, statement->n_columns, ex->err);
-}
-
-static weft_status run_drop(Execution *ex, const Statement *statement)
-{
-    Store *store = ex->session->db->store;
-    snprintf(ex->result->tag, sizeof ex->result->tag, "DROP TABLE");
-    for (int pass = 0; pass < 2; pass++)           // all are there before the first one goes
-        for (int i = 0; i < statement->n_names; i++) {
-            const Table      *table = NULL;
-            const weft_status found = store_peek_table(store, statement->names[i], &table, &(Error){ 0 });
-            table_release(table);      // a damaged table can be dropped, too
-            if (found == WEFT_UNDEFINED_TABLE && !statement->if_exists)
-                return fail(ex->err, WEFT_UNDEFINED_TABLE, statement->at, "table \"%s\" does not exist",
-                            statement->names[i]);
-            if (found != WEFT_UNDEFINED_TABLE && pass == 1) TRY(store_drop_table(store, statement->names[i], ex->err));
-        }
-    return WEFT_OK;
-}
-
 static weft_status run_show(Execution *ex, const Statement *statement)
 {
     Text        text = { 0 };
@@ -428,25 +288,20 @@ static weft_status run_show(Execution *ex, const Statement *statement)
     return status;
 }
 
-// Plans that were kept hold snapshots, which have become old.
-static weft_status run_change(Execution *ex, const Statement *statement)
-{
-    const weft_status status = statement->kind == STATEMENT_DROP_TABLE ? run_drop(ex, statement)
-                             : statement->kind == STATEMENT_INSERT     ? run_insert(ex, statement)
-                                                                       : run_copy(ex, statement);
-    plans_forget(ex->session->db->plans);
-    return status;
-}
+static weft_status run_execute(Execution *ex, const Statement *statement);
 
 static weft_status run_statement(Execution *ex, const Statement *statement)
 {
     switch (statement->kind) {
         case STATEMENT_SELECT:       return run_select(ex, statement);
         case STATEMENT_EXPLAIN:      return run_explain(ex, statement);
-        case STATEMENT_CREATE_TABLE: return run_create(ex, statement);
-        case STATEMENT_DROP_TABLE:
-        case STATEMENT_INSERT:
-        case STATEMENT_COPY:         return run_change(ex, statement);
+        case STATEMENT_CREATE_TABLE: case STATEMENT_DROP_TABLE: case STATEMENT_INSERT: case STATEMENT_COPY:
+        case STATEMENT_INSERT_QUERY: case STATEMENT_CREATE_AS: case STATEMENT_CREATE_VIEW: case STATEMENT_TRUNCATE:
+        case STATEMENT_RENAME:       return run_change(ex, statement);
+        case STATEMENT_COPY_TO:      return run_copy_to(ex, statement);
+        case STATEMENT_PREPARE:      return run_prepare(ex, statement);
+        case STATEMENT_DEALLOCATE:   return run_deallocate(ex, statement);
+        case STATEMENT_EXECUTE:      return run_execute(ex, statement);
         case STATEMENT_SHOW:         return run_show(ex, statement);
         case STATEMENT_SET:
             snprintf(ex->result->tag, sizeof ex->result->tag, "SET");
@@ -458,17 +313,23 @@ static weft_status run_statement(Execution *ex, const Statement *statement)
 
 static void free_statement(void *home) { arena_free(home); }
 
-// What is bound lies in an arena of its own, which a plan that is kept takes along.  A plan is rewritten once.
-static weft_status prepare(Execution *ex, const char *sql, Statement **statement, KeptPlan **kept)
+static bool has_query(const Statement *statement)
 {
-    const Names names = { find_table, ex, &ex->session->stop, .zone = ex->session->settings.zone };
+    return statement->plan && statement->kind != STATEMENT_EXPLAIN && statement->kind != STATEMENT_CREATE_VIEW;
+}
+
+// What is bound lies in an arena of its own, which a plan that is kept takes along.  A plan is rewritten once.
+static weft_status prepare(Execution *ex, const char *sql, const Value *params, int n_params, Statement **statement,
+                           KeptPlan **kept)
+{
+    const Names names = execution_names(ex, params, n_params);
     Arena      *home = arena_new(NULL, "statement");
     weft_status status = sql_bind(home, sql, &names, statement, ex->err);
     if (ex->lookup) status = ex->lookup;
-    if (!status && (*statement)->kind == STATEMENT_SELECT) {
+    if (!status && has_query(*statement)) {
         status = plan_rewrite((*statement)->plan, NULL, ex->err);
-        if (!status && !ex->uses_virtual && !(*statement)->plan->n_params &&
-            !(*statement)->plan->is_momentary) {
+        if (!status && (*statement)->kind == STATEMENT_SELECT && !ex->uses_virtual && !n_params &&
+            !(*statement)->plan->n_params && !(*statement)->plan->is_momentary) {
             *kept = plans_keep(ex->session->db->plans, sql, home, *statement, ex->tables, ex->n_tables);
             return WEFT_OK;
         }
@@ -477,13 +338,73 @@ static weft_status prepare(Execution *ex, const char *sql, Statement **statement
     return status;
 }
 
+// EXECUTE: the text that was prepared, bound with these values.
+static weft_status run_with_params(Execution *ex, const char *text, const Value *params, int n_params)
+{
+    Statement  *bound = NULL;
+    KeptPlan   *kept = NULL;
+    weft_status status = prepare(ex, text, params, n_params, &bound, &kept);
+    if (!status) status = run_statement(ex, kept ? plan_statement(kept) : bound);
+    plan_release(kept);
+    return status;
+}
+
+static weft_status run_execute(Execution *ex, const Statement *statement)
+{
+    const Prepared *prepared = prepared_find(ex->session, statement->name);
+    Value          *values;
+    if (!prepared)
+        return fail(ex->err, WEFT_UNDEFINED_STATEMENT, statement->at, "prepared statement \"%s\" does not exist",
+                    statement->name);
+    TRY(prepared_values(ex, prepared, statement->arguments, statement->n_arguments, statement->at, &values));
+    const weft_status status = run_with_params(ex, prepared->text, values, statement->n_arguments);
+    if (status) ex->err->position = statement->at;          // the place is in another text
+    return status;
+}
+
+// DESCRIBE t and SHOW TABLES, said in SQL; NULL: it is something else.
+static const char *meant_query(Execution *ex, const char *sql)
+{
+    if (sql_is_show_tables(sql))
+        return "select table_name, table_type from information_schema.tables order by table_name";
+    const char *name = sql_described(ex->arena, sql);
+    if (!name) return NULL;
+    Text quoted = { 0 };
+    for (const char *c = name; *c; c++) text_add(&quoted, *c == '\'' ? "''" : "%c", *c);
+    const char *query = arena_printf(ex->arena, "select column_name, data_type, is_nullable from "
+                                     "information_schema.columns where table_name = '%s' order by ordinal_position",
+                                     quoted.bytes);
+    const Names names = execution_names(ex, NULL, 0);
+    if (!names.view(ex, name)) {
+        const Table *table = names.table(ex, name);
+        if (!table && !ex->lookup) {
+            fail(ex->err, WEFT_UNDEFINED_TABLE, -1, "table \"%s\" does not exist", name);
+            ex->lookup = WEFT_UNDEFINED_TABLE;
+        }
+        table_release(table);
+    }
+    text_free(&quoted);
+    return query;
+}
+
+// A plan that was kept knows the tables of the database only.
+static KeptPlan *find_kept(weft_session *session, const char *sql)
+{
+    return session->temporary ? NULL : plans_find(session->db->plans, session->db->store, sql);
+}
+
 // *RESULT is the last statement's: it stays when this one is empty (a comment after the last ';').
-static weft_status execute(weft_session *session, const char *sql, weft_result **result, Error *err)
+static weft_status execute(weft_session *session, const char *sql, const Value *params, int n_params,
+                           weft_result **result, Error *err)
 {
     Execution   ex = { .session = session, .arena = arena_new(NULL, "query"), .err = err };
-    KeptPlan   *kept = plans_find(session->db->plans, session->db->store, sql);
+    const char *meant = n_params ? NULL : meant_query(&ex, sql);
+    if (meant) sql = meant;
+    KeptPlan   *kept = n_params || ex.lookup ? NULL : find_kept(session, sql);
     Statement  *bound = NULL;
-    weft_status status = kept ? WEFT_OK : prepare(&ex, sql, &bound, &kept);
+    weft_status status = kept        ? WEFT_OK
+                         : ex.lookup ? ex.lookup
+                                     : prepare(&ex, sql, params, n_params, &bound, &kept);
     const Statement *statement = kept ? plan_statement(kept) : bound;
     if (status || !*result || statement->kind != STATEMENT_EMPTY) {
         weft_result_free(*result);
@@ -518,10 +439,25 @@ static void begin_query(weft_session *session)
     atomic_store(&session->stop, 0);
     atomic_store(&session->copy_progress, 0);
     atomic_store(&session->rows_total, 0);
-    atomic_store(&session->running, true);
 }
 
-static weft_status run_statements(weft_session *session, const char *sql, weft_result **result, weft_error *error)
+// A session runs one query at a time: a second one is refused before it touches what the first one uses.
+static weft_status take_session(weft_session *session, weft_error *error)
+{
+    error_clear(error);
+    error->position = 0;
+    if (!atomic_exchange(&session->running, true)) {
+        begin_query(session);
+        return WEFT_OK;
+    }
+    fail(error, WEFT_SESSION_BUSY, -1, "the session is running another query");
+    error_hint(error, "Wait for it with weft_wait, or use a session for each query.");
+    error->position = 0;
+    return WEFT_SESSION_BUSY;
+}
+
+static weft_status run_statements(weft_session *session, const char *sql, const Value *params, int n_params,
+                                  weft_result **result, weft_error *error)
 {
     size_t      at = 0;
     weft_status status = WEFT_OK;
@@ -533,7 +469,7 @@ static weft_status run_statements(weft_session *session, const char *sql, weft_r
             weft_result_free(*result);
             *result = NULL;
         } else {
-            status = execute(session, statement, result, error);
+            status = execute(session, statement, params, n_params, result, error);
         }
         error->position = status ? position_in(sql, at, error->position) : 0;
         free(statement);
@@ -542,14 +478,15 @@ static weft_status run_statements(weft_session *session, const char *sql, weft_r
     return status;
 }
 
-static weft_status run_query(weft_session *session, const char *sql, weft_result **result, weft_error *error)
+static weft_status run_query(weft_session *session, const char *sql, const Value *params, int n_params,
+                             weft_result **result, weft_error *error)
 {
     const i64 timeout_ms = session->settings.timeout_ms;
     *result = NULL;
     error_clear(error);
     if (timeout_ms) deadline_set(session->db->deadlines, session, timeout_ms);
     session->query_number = atomic_fetch_add(&session->db->n_queries, 1) + 1;
-    const weft_status status = run_statements(session, sql, result, error);
+    const weft_status status = run_statements(session, sql, params, n_params, result, error);
     if (timeout_ms) deadline_clear(session->db->deadlines, session);
     if (status == WEFT_QUERY_CANCELED && atomic_load(&session->timed_out))
         snprintf(error->message, sizeof error->message, "canceling statement due to statement timeout");
@@ -561,11 +498,119 @@ weft_status weft_query(weft_session *session, const char *sql, weft_result **out
 {
     weft_error   unwanted_error;
     weft_result *result;
-    begin_query(session);
-    const weft_status status = run_query(session, sql ? sql : "", &result, error ? error : &unwanted_error);
+    if (!error) error = &unwanted_error;
+    if (out) *out = NULL;
+    TRY(take_session(session, error));
+    const weft_status status = run_query(session, sql ? sql : "", NULL, 0, &result, error);
     if (out) *out = result;
     else weft_result_free(result);
     return status;
+}
+
+// ---- prepared statements --------------------------------------------------------------------------------------------
+
+struct weft_statement {
+    weft_session *session;
+    Arena        *arena;               // of this struct and the texts bound to it
+    char         *sql;
+    int           n_params;
+    Value        *params;
+};
+
+enum { PARAMS_MOST = 65535 };
+
+weft_status weft_prepare(weft_session *session, const char *sql, weft_statement **out, weft_error *error)
+{
+    weft_error unwanted_error;
+    if (!error) error = &unwanted_error;
+    *out = NULL;
+    TRY(take_session(session, error));
+    Arena      *arena = arena_new(NULL, "prepared");
+    Execution   ex = { .session = session, .arena = arena_new(NULL, "prepare"), .err = error };
+    Statement  *statement;
+    const Names names = execution_names(&ex, NULL, -1);
+    error_clear(error);
+    weft_status status = sql_bind(ex.arena, sql ? sql : "", &names, &statement, error);
+    if (ex.lookup) status = ex.lookup;
+    if (status == WEFT_NOT_NULL_VIOLATION) {                // the NULLs of INSERT's parameters are ours
+        status = WEFT_OK;
+        error_clear(error);
+    }
+    error->position = status ? position_in(sql ? sql : "", 0, error->position) : 0;
+    arena_free(ex.arena);
+    atomic_store(&session->running, false);
+    if (status) {
+        arena_free(arena);
+        return status;
+    }
+    weft_statement *made = arena_make(arena, weft_statement);
+    *made = (weft_statement){ .session = session, .arena = arena, .sql = arena_strdup(arena, sql ? sql : "") };
+    const int n_params = sql_count_params(made->sql);
+    if (n_params) (void)weft_bind_null(made, n_params);     // and all before it
+    *out = made;
+    return WEFT_OK;
+}
+
+// Room for parameter NUMBER, from 1 on; those that nobody bound are NULL.
+static weft_status put_param(weft_statement *statement, int number, Value value)
+{
+    if (number < 1 || number > PARAMS_MOST) return WEFT_UNDEFINED_PARAMETER;
+    while (statement->n_params < number)
+        *LIST_PUSH(statement->arena, statement->params, statement->n_params) =
+            (Value){ .type = TYPE(NULL), .is_null = true };
+    statement->params[number - 1] = value;
+    return WEFT_OK;
+}
+
+weft_status weft_bind_null(weft_statement *statement, int number)
+{
+    return put_param(statement, number, (Value){ .type = TYPE(NULL), .is_null = true });
+}
+
+weft_status weft_bind_bool(weft_statement *statement, int number, bool value)
+{
+    return put_param(statement, number, (Value){ .type = TYPE(BOOLEAN), .i = value });
+}
+
+weft_status weft_bind_int64(weft_statement *statement, int number, int64_t value)
+{
+    return put_param(statement, number, (Value){ .type = TYPE(BIGINT), .i = value });
+}
+
+weft_status weft_bind_double(weft_statement *statement, int number, double value)
+{
+    return put_param(statement, number, (Value){ .type = TYPE(DOUBLE), .f = value });
+}
+
+weft_status weft_bind_text(weft_statement *statement, int number, const char *bytes, size_t length)
+{
+    Value value = { .type = TYPE(NULL), .is_null = !bytes };
+    if (bytes && length == (size_t)-1) length = strlen(bytes);
+    if (bytes && (length > UINT32_MAX / 2 || memchr(bytes, 0, length))) return WEFT_BAD_ENCODING;
+    if (bytes) {
+        value.text.bytes = arena_strndup(statement->arena, bytes, length);
+        value.text.length = (u32)length;
+    }
+    return put_param(statement, number, value);
+}
+
+weft_status weft_execute(weft_statement *statement, weft_result **out, weft_error *error)
+{
+    weft_error   unwanted_error;
+    weft_result *result;
+    if (!error) error = &unwanted_error;
+    if (out) *out = NULL;
+    TRY(take_session(statement->session, error));
+    const weft_status status =
+        run_query(statement->session, statement->sql, statement->params, statement->n_params, &result, error);
+    if (out) *out = result;
+    else weft_result_free(result);
+    return status;
+}
+
+void weft_statement_free(weft_statement *statement)
+{
+    if (statement) arena_free(statement->arena);
 }
 
 // ---- tasks ----------------------------------------------------------------------------------------------------------
@@ -582,17 +627,18 @@ struct weft_task {
 static void run_task(SquadJob *job)
 {
     weft_task *task = (weft_task *)job;
-    task->status = run_query(task->session, task->sql, &task->result, &task->error);
+    task->status = run_query(task->session, task->sql, NULL, 0, &task->result, &task->error);
 }
 
 weft_status weft_submit(weft_session *session, const char *sql, weft_task **out, weft_error *error)
 {
+    weft_error unwanted_error;
+    if (!error) error = &unwanted_error;
+    *out = NULL;
+    TRY(take_session(session, error)); // here, so that a cancel right after the submit is not lost
     weft_task *task = calloc(1, sizeof *task);
-    error_clear(error);
-    error->position = 0;
     *task = (weft_task){ .job.run = run_task, .session = session, .sql = strdup(sql ? sql : "") };
     *out = task;
-    begin_query(session);              // here, so that a cancel right after the submit is not lost
     if (squad_start(session->db->squad, &task->job)) return WEFT_OK;
     atomic_store(&session->running, false);
     free(task->sql);
@@ -609,8 +655,9 @@ weft_status weft_wait(weft_task *task, weft_result **result, weft_error *error)
 {
     squad_wait(task->session->db->squad, &task->job);
     const weft_status status = task->status;
-    *result = task->result;
-    *error = task->error;
+    if (result) *result = task->result;
+    else weft_result_free(task->result);
+    if (error) *error = task->error;
     free(task->sql);
     free(task);
     return status;
@@ -667,7 +714,7 @@ size_t weft_format(const weft_result *result, int number, size_t row, char *buff
     return value_format(&value, buffer, capacity);
 }
 
-size_t weft_statement_length(const char *sql) { return sql_statement_length(sql); }
+size_t weft_statement_length(const char *sql) { return sql ? sql_statement_length(sql) : 0; }
 
 const char *weft_type_name(weft_type type)
 {

@@ -71,6 +71,9 @@ struct weft_session {
     _Atomic u64   rows_done, rows_total;
     _Atomic int   copy_progress;       // 0 .. 1000
     _Atomic int   position;            // in the queue for memory, from 1 on; 0: it does not wait
+    Store        *temporary;           // tables that only this session sees; NULL: there are none yet
+    struct Prepared *prepared;         // statements by name
+    int           input, output;       // descriptors of COPY FROM STDIN and TO STDOUT
 };
 
 struct weft_result {
@@ -310,7 +313,7 @@ bool        settings_default_gpu_wait(void);                               // $W
 weft_status settings_set(weft_session *session, const char *name, const char *value, int at,
                          Error *err);  // value NULL: default
 weft_status settings_show(weft_session *session, const char *name, int at, Text *text, Error *err);
-weft_status virtual_table(weft_db *db, Arena *arena, const char *name, const Table **table,
+weft_status virtual_table(weft_session *session, Arena *arena, const char *name, const Table **table,
                           Error *err);  // *table NULL: no such
 
 #endif

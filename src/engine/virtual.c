@@ -1,6 +1,5 @@
-// virtual.c - tables that are made when asked for: weft_tables, weft_columns, weft_scans, weft_riders, weft_queue, and
-// the row behind a
-// SELECT without FROM.
+// virtual.c - tables that are made when asked for: weft_tables, weft_columns, weft_scans, weft_riders, weft_queue,
+// information_schema.tables and columns, and the row behind a SELECT without FROM.
 
 #include "device/cuda_driver.h"
 #include "engine/engine.h"
@@ -9,6 +8,7 @@ enum { COLUMNS_MOST = 14 };            // of a virtual table
 
 typedef struct Maker {
     weft_db *db;
+    weft_session *session;
     Store   *store;                    // in memory, lives as long as the query
     Append  *append;
     u64      n_rows;
@@ -63,6 +63,83 @@ static weft_status fill_columns(Maker *maker, const Table *table)
         TRY(add_row(maker, row, COUNT_OF(row)));
     }
     return WEFT_OK;
+}
+
+// ---- information_schema ---------------------------------------------------------------------------------------------
+
+typedef struct Relation {              // a table or view, as the standard's tables show it
+    const char    *schema, *kind;
+    const Table   *table;              // NULL: a view
+    const ViewDef *view;
+} Relation;
+
+typedef weft_status (*ShowRelation)(Maker *maker, const Relation *relation);
+
+static weft_status show_tables_of(Maker *maker, Arena *arena, Store *store, const Relation *like, ShowRelation show)
+{
+    const char **names;
+    int          n_names;
+    TRY(store_list(store, arena, &names, &n_names));
+    for (int i = 0; i < n_names; i++) {
+        Relation relation = *like;
+        if (store_peek_table(store, names[i], &relation.table, &(Error){ 0 }))
+            continue;  // dropped meanwhile, or damaged
+        const weft_status status = show(maker, &relation);
+        table_release(relation.table);
+        TRY(status);
+    }
+    return WEFT_OK;
+}
+
+static weft_status show_relations(Maker *maker, Arena *arena, ShowRelation show)
+{
+    const ViewDef *views;
+    int            n_views;
+    Store         *own = maker->session->temporary;
+    TRY(show_tables_of(maker, arena, maker->db->store, &(Relation){ .schema = "public", .kind = "BASE TABLE" }, show));
+    if (own)
+        TRY(show_tables_of(maker, arena, own, &(Relation){ .schema = "pg_temp", .kind = "LOCAL TEMPORARY" }, show));
+    store_list_views(maker->db->store, arena, &views, &n_views);
+    for (int i = 0; i < n_views; i++)
+        TRY(show(maker, &(Relation){ .schema = "public", .kind = "VIEW", .view = &views[i] }));
+    return WEFT_OK;
+}
+
+static const char *relation_name(const Relation *relation)
+{
+    return relation->table ? relation->table->name : relation->view->name;
+}
+
+static weft_status show_table(Maker *maker, const Relation *relation)
+{
+    const Value row[] = { text_value("weft"), text_value(relation->schema), text_value(relation_name(relation)),
+                          text_value(relation->kind) };
+    return add_row(maker, row, COUNT_OF(row));
+}
+
+static weft_status fill_schema_tables(Maker *maker, Arena *arena) { return show_relations(maker, arena, show_table); }
+
+static weft_status show_columns(Maker *maker, const Relation *relation)
+{
+    const int n_columns = relation->table ? relation->table->n_columns : relation->view->n_columns;
+    for (int c = 0; c < n_columns; c++) {
+        char          type[32];
+        const Column *column = relation->table ? &relation->table->columns[c] : NULL;
+        const Value row[] = { text_value("weft"),
+                              text_value(relation->schema),
+                              text_value(relation_name(relation)),
+                              text_value(column ? column->name : relation->view->columns[c]),
+                              int_value(TYPE_INTEGER, c + 1),
+                              text_value(column && column->not_null ? "NO" : "YES"),
+                              text_value(column ? type_name(column->type, type) : relation->view->types[c]) };
+        TRY(add_row(maker, row, COUNT_OF(row)));
+    }
+    return WEFT_OK;
+}
+
+static weft_status fill_schema_columns(Maker *maker, Arena *arena)
+{
+    return show_relations(maker, arena, show_columns);
 }
 
 static weft_status fill_one_row(Maker *maker, Arena *arena)
@@ -243,6 +320,25 @@ static const struct VirtualTable {
       9,
       NULL,
       fill_queue },
+    { "information_schema.tables",
+      { { "table_catalog", TYPE(TEXT), true },
+        { "table_schema", TYPE(TEXT), true },
+        { "table_name", TYPE(TEXT), true },
+        { "table_type", TYPE(TEXT), true } },
+      4,
+      NULL,
+      fill_schema_tables },
+    { "information_schema.columns",
+      { { "table_catalog", TYPE(TEXT), true },
+        { "table_schema", TYPE(TEXT), true },
+        { "table_name", TYPE(TEXT), true },
+        { "column_name", TYPE(TEXT), true },
+        { "ordinal_position", TYPE(INTEGER), true },
+        { "is_nullable", TYPE(TEXT), true },
+        { "data_type", TYPE(TEXT), true } },
+      7,
+      NULL,
+      fill_schema_columns },
     { "weft_one_row", { { "one", TYPE(INTEGER), true } }, 1, NULL, fill_one_row },
 };
 
@@ -263,9 +359,10 @@ static weft_status fill(Maker *maker, Arena *arena, const struct VirtualTable *d
     return WEFT_OK;
 }
 
-weft_status virtual_table(weft_db *db, Arena *arena, const char *name, const Table **table, Error *err)
+weft_status virtual_table(weft_session *session, Arena *arena, const char *name, const Table **table, Error *err)
 {
-    Maker maker = { .db = db, .err = err };
+    weft_db *db = session->db;
+    Maker maker = { .db = db, .session = session, .err = err };
     u64   n_rows;
     *table = NULL;
     for (int i = 0; i < COUNT_OF(virtual_tables); i++) {

@@ -386,12 +386,14 @@ weft_status plan_rewrite(Plan *plan, Text *trace, Error *err);
 
 typedef enum StatementKind {
     STATEMENT_SELECT, STATEMENT_EXPLAIN, STATEMENT_CREATE_TABLE, STATEMENT_DROP_TABLE,
-    STATEMENT_INSERT, STATEMENT_COPY, STATEMENT_SET, STATEMENT_SHOW, STATEMENT_EMPTY
+    STATEMENT_INSERT, STATEMENT_COPY, STATEMENT_SET, STATEMENT_SHOW, STATEMENT_EMPTY,
+    STATEMENT_COPY_TO, STATEMENT_INSERT_QUERY, STATEMENT_CREATE_AS, STATEMENT_CREATE_VIEW, STATEMENT_TRUNCATE,
+    STATEMENT_RENAME, STATEMENT_PREPARE, STATEMENT_EXECUTE, STATEMENT_DEALLOCATE
 } StatementKind;
 
 typedef struct Statement {
     StatementKind kind;
-    struct Plan  *plan;                // select, explain
+    struct Plan  *plan;                // select, explain; copy to, insert query, create as, create view: the query
     bool          explain_analyze, explain_kernel;
     bool          explain_tree;        // the operator tree after all rewrites
     bool          explain_rewrites;    // the tree as it was bound, and after each rewrite that changed it
@@ -407,6 +409,18 @@ typedef struct Statement {
     const char   *path;                // copy
     CopyOptions   copy;
     const char   *value;               // set: text of the value; NULL: DEFAULT
+    const char   *text;                // create view: the query; prepare: the statement
+    const char   *new_name;            // rename
+    const char   *column;              // rename: of a column; NULL: of the table
+    Type         *types;               // prepare: of the parameters that have one; of kind NULL: it is open
+    int           n_types;
+    Value        *arguments;           // execute
+    int           n_arguments;
+    bool          is_temporary;        // create
+    bool          or_replace;          // create view
+    bool          is_view;             // drop, rename: a view, not a table
+    bool          cascade;             // drop: views that use it, too
+    bool          without_data;        // create as: no rows
     int           at;
 } Statement;
 

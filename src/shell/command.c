@@ -6,7 +6,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "plan/manual.h"
 #include "shell/shell.h"
 
 typedef struct Command {
@@ -43,9 +46,10 @@ static bool describe_table(Shell *shell, const char *name)
     Buffer sql = { 0 };
     weft_result *result = NULL;
     weft_error error = { .status = WEFT_OK };
-    buffer_puts(&sql, "select column_name as \"column\", type, not_null from weft_columns where table_name = ");
+    buffer_puts(&sql, "select column_name as \"column\", data_type as type, is_nullable = 'NO' as not_null "
+                      "from information_schema.columns where table_name = ");
     buffer_add_quoted(&sql, name);
-    buffer_puts(&sql, " order by position");
+    buffer_puts(&sql, " order by ordinal_position");
     bool is_fine = weft_query(shell->session, sql.bytes, &result, &error) == WEFT_OK;
     if (!is_fine) {
         report_error(shell, &error, NULL, NULL, 1);
@@ -53,7 +57,7 @@ static bool describe_table(Shell *shell, const char *name)
         report_problem(shell, "there is no table \"%s\"; \\d lists the tables", name);
         is_fine = false;
     } else {
-        print_result(shell, result, stdout);
+        show_result(shell, result);
     }
     weft_result_free(result);
     buffer_free(&sql);
@@ -113,6 +117,13 @@ static bool set_timing(Shell *shell, const char *argument)
 
 static bool set_expanded(Shell *shell, const char *argument)
 {
+    shell->is_auto_expanded = !strcmp(argument, "auto");
+    if (shell->is_auto_expanded) {
+        shell->is_expanded = false;
+        if (shell->is_interactive)
+            puts("Expanded display is used where rows are too wide.");
+        return true;
+    }
     return flip(shell, &shell->is_expanded, "Expanded display", argument);
 }
 
@@ -127,6 +138,124 @@ static bool set_format(Shell *shell, const char *argument)
     }
     report_problem(shell, "\\format takes table, csv or json");
     return false;
+}
+
+static bool set_print_option(Shell *shell, const char *argument)
+{
+    char name[16] = "", value[24] = "";
+    char *end;
+    sscanf(argument, "%15s %23s", name, value);
+    if (!strcmp(name, "pager"))
+        return flip(shell, &shell->has_pager, "Pager", value);
+    if (!strcmp(name, "expanded"))
+        return set_expanded(shell, value);
+    unsigned long long rows = strtoull(value, &end, 10);
+    if (strcmp(name, "rows") || end == value || *end || *value == '-') {
+        report_problem(shell, "\\pset takes pager on|off, expanded on|off|auto, or rows N (0: all)");
+        return false;
+    }
+    shell->rows_shown = (size_t)rows;
+    return true;
+}
+
+// ---- files ---------------------------------------------------------------------------------------------------------
+
+// The shell and the database are one process, so \copy is COPY.
+static bool copy(Shell *shell, const char *argument)
+{
+    Buffer sql = { 0 };
+    buffer_puts(&sql, "copy ");
+    buffer_puts(&sql, argument);
+    bool is_fine = run_statement(shell, sql.bytes, NULL, 1);
+    buffer_free(&sql);
+    return is_fine;
+}
+
+static bool set_output(Shell *shell, const char *argument)
+{
+    return output_to(shell, argument);
+}
+
+// ---- the statement before
+// --------------------------------------------------------------------------------------------
+
+static bool has_last(Shell *shell, const char *command)
+{
+    if (shell->last_sql)
+        return true;
+    report_problem(shell, "%s: there is no statement yet", command);
+    return false;
+}
+
+static bool write_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    bool is_fine = file && fputs(text, file) >= 0 && fputc('\n', file) >= 0;
+    return file && fclose(file) == 0 && is_fine;
+}
+
+static bool edit(Shell *shell, const char *argument)
+{
+    const char *editor = getenv("VISUAL") ? getenv("VISUAL") : getenv("EDITOR") ? getenv("EDITOR") : "vi";
+    char path[] = "/tmp/weft-edit-XXXXXX";
+    Buffer command = { 0 };
+    if (*argument) {
+        report_problem(shell, "\\e edits the statement before; \\i runs a file");
+        return false;
+    }
+    int fd = mkstemp(path);
+    bool is_fine = fd >= 0 && write_text(path, shell->last_sql ? shell->last_sql : "");
+    if (fd >= 0)
+        close(fd);
+    if (!is_fine) {
+        report_problem(shell, "could not write %s: %s", path, strerror(errno));
+        return false;
+    }
+    buffer_puts(&command, editor);
+    buffer_puts(&command, " ");
+    buffer_puts(&command, path);
+    is_fine = system(command.bytes) == 0;
+    if (!is_fine)
+        report_problem(shell, "%s failed", editor);
+    else
+        is_fine = script_run_file(shell, path);
+    unlink(path);
+    buffer_free(&command);
+    return is_fine;
+}
+
+// Until Ctrl-C, or an error.
+static bool watch(Shell *shell, const char *argument)
+{
+    char *end;
+    double seconds = *argument ? strtod(argument, &end) : 2;
+    if (*argument && (*end || !(seconds >= 0.05) || seconds > 86400)) {
+        report_problem(shell, "\\watch takes seconds, not \"%s\"", argument);
+        return false;
+    }
+    if (!has_last(shell, "\\watch"))
+        return false;
+    bool is_fine = true;
+    while (is_fine && !watch_interrupted()) {
+        is_fine = run_statement(shell, shell->last_sql, NULL, 1);
+        time_t whole = (time_t)seconds;
+        struct timespec pause = { .tv_sec = whole, .tv_nsec = (long)((seconds - (double)whole) * 1e9) };
+        if (is_fine && !watch_interrupted())
+            nanosleep(&pause, NULL);
+    }
+    if (shell->is_interactive)
+        watch_forget();
+    return is_fine;
+}
+
+static bool list_functions(Shell *shell, const char *argument)
+{
+    (void)shell;
+    for (int n = 0; manual_name(n); n++)
+        if (!strncmp(manual_name(n), argument, strlen(argument)))
+            printf("  %s\n", manual_name(n));
+    puts("docs/functions.md and `weft functions` say what they do.");
+    return true;
 }
 
 // ---- the rest ----------------------------------------------------------------------------------------------------
@@ -150,13 +279,19 @@ static bool quit(Shell *shell, const char *argument)
 static bool help(Shell *shell, const char *argument);
 
 static const Command commands[] = {
+    { "\\copy",   "TABLE FROM ...", "COPY, as psql spells it",                        copy },
     { "\\d",      "[TABLE]",        "the tables, or the columns of one",              describe },
+    { "\\df",     "[PREFIX]",       "the functions",                                  list_functions },
     { "\\dt",     "",               "the tables",                                     list_tables },
+    { "\\e",      "",               "edit the last statement in $EDITOR and run it",  edit },
     { "\\format", "table|csv|json", "how results are printed",                        set_format },
     { "\\i",      "FILE",           "run the statements in a file",                   include },
+    { "\\o",      "[FILE]",         "results go to the file, or back to the screen",  set_output },
+    { "\\pset",   "NAME VALUE",     "pager on|off, rows N (0: all), expanded auto",   set_print_option },
     { "\\timing", "[on|off]",       "say how long each statement took",               set_timing },
     { "\\top",    "",               "what is running, and how often tables were read", show_top },
-    { "\\x",      "[on|off]",       "one line per value instead of one line per row", set_expanded },
+    { "\\watch",  "[SECONDS]",      "run the last statement again and again",         watch },
+    { "\\x",      "[on|off|auto]",  "one line per value instead of one line per row", set_expanded },
     { "\\?",      "",               "this list",                                      help },
     { "\\q",      "",               "exit (so does Ctrl-D)",                         quit },
 };

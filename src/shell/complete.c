@@ -1,7 +1,7 @@
 // complete.c - the Tab key: names of tables, columns and functions, words of SQL, commands.
 //
-// Every name of the database is a candidate everywhere: what may stand at a place would need the grammar, and a short
-// list to choose from is good enough.
+// The word before tells what may come: behind FROM, JOIN, INTO and the like only tables and views do.  Elsewhere all
+// names and words are candidates: more would need the grammar, and a short list to choose from is good enough.
 
 #include <ctype.h>
 #include <histedit.h>
@@ -130,6 +130,25 @@ static unsigned char apply(Completions *matches, EditLine *edit)
     return CC_REFRESH;
 }
 
+// Whether the word before START, on this line, is one that a table follows; or a comma behind such a name.
+static bool wants_table(const char *line, const char *start)
+{
+    static const char *const before[] = { "from", "join",     "into", "table", "truncate",
+                                          "copy", "describe", "view", "d" };
+    while (start > line && strchr(" \t", start[-1]))
+        start--;
+    const char *end = start;
+    while (start > line && is_word_letter(start[-1]))
+        start--;
+    for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
+        bool is_command = !strcmp(before[i], "d");
+        if ((size_t)(end - start) == strlen(before[i]) && !strncasecmp(start, before[i], (size_t)(end - start)) &&
+            is_command == (start > line && start[-1] == '\\'))
+            return true;
+    }
+    return false;
+}
+
 unsigned char complete_word(Shell *shell, struct editline *edit)
 {
     const LineInfo *line = el_line(edit);
@@ -142,9 +161,13 @@ unsigned char complete_word(Shell *shell, struct editline *edit)
     Completions matches = { .prefix = start, .prefix_length = (size_t)(line->cursor - start) };
     for (int i = 0; is_command && command_name(i); i++)
         offer(&matches, command_name(i));
-    if (!is_command) {
-        offer_names(&matches, shell, "select name from weft_tables order by name");
-        offer_names(&matches, shell, "select distinct column_name from weft_columns order by column_name");
+    static const char tables[] = "select table_name from information_schema.tables order by table_name";
+    if (!is_command && wants_table(line->buffer, start)) {
+        offer_names(&matches, shell, tables);
+    } else if (!is_command) {
+        offer_names(&matches, shell, tables);
+        offer_names(&matches, shell,
+                    "select distinct column_name from information_schema.columns order by column_name");
         if (matches.prefix_length)
             offer_words(&matches);
     }

@@ -18,6 +18,7 @@ static const char help_text[] =
     "Usage: weft [OPTION]... [DB]      run SQL on the database in directory DB, or on one in memory\n"
     "       weft run ... DB FILE...    run many statements together; see weft run --help\n"
     "       weft devices               list CPU and GPUs; see weft devices --help\n"
+    "       weft import FILE [TABLE]   make a table from a file of CSV or JSON lines; see weft import --help\n"
     "       weft gen ssb|tpch ...      make the tables of a benchmark; see weft gen --help\n"
     "       weft lab EXPERIMENT        run an experiment of the papers behind Weft; see weft lab --help\n"
     "       weft slt ... FILE...       run SQL tests; see weft slt --help\n"
@@ -171,7 +172,7 @@ static int work(Shell *shell, const ShellOptions *options)
 
 static int shell_main(int argc, char **argv)
 {
-    Shell shell = { .format = FORMAT_TABLE };
+    Shell shell = { .format = FORMAT_TABLE, .has_pager = true, .is_auto_expanded = true, .rows_shown = 1000 };
     ShellOptions options = { 0 };
     weft_error error = { .status = WEFT_OK };
     int status = EXIT_SQL_ERROR;
@@ -188,6 +189,8 @@ static int shell_main(int argc, char **argv)
     }
     weft_disconnect(shell.session);
     weft_close(shell.db);
+    output_to(&shell, "");
+    free(shell.last_sql);
     free(options.jobs);
     if (fflush(stdout) || ferror(stdout)) {
         report_problem(&shell, "could not write the output: %s", strerror(errno));
@@ -215,6 +218,8 @@ int main(int argc, char **argv)
         return gen_main(argc - 1, argv + 1);
     if (argc == 2 && !strcmp(argv[1], "functions"))
         return print_functions();
+    if (argc > 1 && !strcmp(argv[1], "import"))
+        return import_main(argc - 1, argv + 1);
     if (argc > 1 && !strcmp(argv[1], "lab"))
         return lab_main(argc - 1, argv + 1);
     if (argc > 1 && !strcmp(argv[1], "slt"))

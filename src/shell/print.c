@@ -119,7 +119,7 @@ static bool is_number(weft_type type)
     return type != WEFT_BOOLEAN && type < WEFT_DATE;
 }
 
-static void measure(Layout *layout, const weft_result *result)
+static void measure(Layout *layout, const weft_result *result, size_t n_rows)
 {
     Cell cell = { 0 };
     for (int c = 0; c < layout->n_columns; c++) {
@@ -128,7 +128,7 @@ static void measure(Layout *layout, const weft_result *result)
         cell_show(&cell, column->name, strlen(column->name), 0);
         layout->widths[c] = cell.columns;
     }
-    for (size_t row = 0; row < weft_result_rows(result) && !watch_interrupted(); row++) {
+    for (size_t row = 0; row < n_rows && !watch_interrupted(); row++) {
         for (int c = 0; c < layout->n_columns; c++) {
             cell_load(&cell, result, c, row, 0);
             if (cell.columns > layout->widths[c])
@@ -201,10 +201,18 @@ static void put_header(const Layout *layout, const weft_result *result, FILE *ou
     cell_free(&cell);
 }
 
-static void put_rows(const Layout *layout, const weft_result *result, FILE *out)
+// How many rows are shown: all, but on a terminal where nobody asked for all.
+static size_t rows_shown(const Shell *shell, const weft_result *result)
+{
+    size_t n = weft_result_rows(result);
+    bool is_cut = shell->is_interactive && shell->out_is_terminal && !shell->out && shell->rows_shown;
+    return is_cut && n > shell->rows_shown ? shell->rows_shown : n;
+}
+
+static void put_rows(const Layout *layout, const weft_result *result, size_t n_rows, FILE *out)
 {
     Cell cell = { .mark = layout->lines->mark };
-    for (size_t row = 0; row < weft_result_rows(result) && !watch_interrupted(); row++) {
+    for (size_t row = 0; row < n_rows && !watch_interrupted(); row++) {
         for (int c = 0; c < layout->n_columns; c++) {
             cell_load(&cell, result, c, row, layout->limits[c]);
             put_cell(layout, c, &cell, layout->is_right[c] ? layout->widths[c] - cell.columns : 0, out);
@@ -216,7 +224,7 @@ static void put_rows(const Layout *layout, const weft_result *result, FILE *out)
 
 static Layout layout_new(const Shell *shell, int n_columns)
 {
-    bool is_terminal = shell->out_is_terminal, has_color = is_terminal && shell->has_color;
+    bool is_terminal = shell->out_is_terminal && !shell->out, has_color = is_terminal && shell->has_color;
     size_t n = (size_t)n_columns;
     Layout layout = {
         .lines = is_terminal && shell->has_unicode ? &lines_unicode : &lines_ascii,
@@ -238,24 +246,41 @@ static void layout_free(Layout *layout)
     free(layout->is_right);
 }
 
-static void put_row_count(const weft_result *result, FILE *out)
+static void put_row_count(const weft_result *result, size_t n_shown, FILE *out)
 {
     size_t n = weft_result_rows(result);
     if (watch_interrupted())
         fputs("(interrupted)\n", out);
+    else if (n_shown < n)
+        fprintf(out, "(%zu rows, the first %zu shown; \\pset rows 0 shows all)\n", n, n_shown);
     else
         fprintf(out, "(%zu row%s)\n", n, n == 1 ? "" : "s");
+}
+
+static void print_expanded(const Shell *shell, const weft_result *result, FILE *out);
+
+// Where not even cut columns fit, a row is better read as lines.
+static bool is_too_wide(const Shell *shell, const Layout *layout)
+{
+    int room = terminal_columns(stdout);
+    return shell->is_auto_expanded && shell->out_is_terminal && !shell->out && room > 0 && layout->n_columns > 1 &&
+           width_with_limit(layout, LEAST_COLUMNS) > room;
 }
 
 static void print_table(const Shell *shell, const weft_result *result, FILE *out)
 {
     Layout layout = layout_new(shell, weft_result_columns(result));
-    measure(&layout, result);
-    if (shell->out_is_terminal)
-        fit(&layout, terminal_columns(out));
-    put_header(&layout, result, out);
-    put_rows(&layout, result, out);
-    put_row_count(result, out);
+    size_t n_rows = rows_shown(shell, result);
+    measure(&layout, result, n_rows);
+    if (is_too_wide(shell, &layout)) {
+        print_expanded(shell, result, out);
+    } else {
+        if (shell->out_is_terminal && !shell->out)
+            fit(&layout, terminal_columns(stdout));
+        put_header(&layout, result, out);
+        put_rows(&layout, result, n_rows, out);
+        put_row_count(result, n_rows, out);
+    }
     layout_free(&layout);
 }
 
@@ -279,7 +304,8 @@ static void print_expanded(const Shell *shell, const weft_result *result, FILE *
         int columns = glyph_columns(text, strlen(text));
         name_width = columns > name_width ? columns : name_width;
     }
-    for (size_t row = 0; row < weft_result_rows(result) && !watch_interrupted(); row++) {
+    size_t n_rows = rows_shown(shell, result);
+    for (size_t row = 0; row < n_rows && !watch_interrupted(); row++) {
         put_record_line(&layout, row, out);
         for (int c = 0; c < layout.n_columns; c++) {
             const char *text = weft_result_column(result, c)->name;
@@ -291,7 +317,7 @@ static void print_expanded(const Shell *shell, const weft_result *result, FILE *
                     cell.is_null ? layout.plain : "");
         }
     }
-    put_row_count(result, out);
+    put_row_count(result, n_rows, out);
     cell_free(&name);
     cell_free(&cell);
     layout_free(&layout);

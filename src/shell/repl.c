@@ -151,6 +151,8 @@ static bool is_between_words(const Repl *repl)
 static bool take(Repl *repl, const char *line, size_t length)
 {
     bool is_inside = script_is_inside(&repl->script);
+    if (repl->script.data)
+        return script_feed(&repl->script, line, length);
     if (!is_inside && (!strcmp(line, "quit\n") || !strcmp(line, "exit\n")))
         return false;
     if (is_inside && line[strspn(line, " \t")] == '\\' && is_between_words(repl)) {
@@ -172,7 +174,9 @@ static bool step(Repl *repl)
     watch_forget();
     errno = 0;
     const char *line = el_gets(repl->edit, &length);
-    if (!line && length < 0 && errno == EINTR) {           // Ctrl-C: begin anew
+    // Ctrl-C: begin anew.  Inside a search of the history libedit takes it for the end of the file.
+    if (!line && ((length < 0 && errno == EINTR) || watch_interrupted())) {
+        clearerr(stdin);
         puts("^C");
         script_drop(&repl->script);
         buffer_clear(&repl->entry);
@@ -188,7 +192,7 @@ static bool step(Repl *repl)
 
 int repl_run(Shell *shell, const char *path)
 {
-    Repl repl = { .shell = shell, .script = { .shell = shell, .line = 1 } };
+    Repl repl = { .shell = shell, .script = { .shell = shell, .line = 1, .has_data = true } };
     if (!editor_open(&repl)) {
         report_problem(shell, "this terminal cannot be edited on; try weft -f -");
         return EXIT_SQL_ERROR;

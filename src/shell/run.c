@@ -152,7 +152,8 @@ static void add_statement(Run *run, const char *path, int line, const char *sql,
 {
     Buffer text = { 0 };
     buffer_add(&text, sql, length);
-    run->statements = must_realloc(run->statements, (size_t)(run->n_statements + 1) * sizeof *run->statements);
+    if ((run->n_statements & (run->n_statements - 1)) == 0)  // a power of two: twice the room
+        run->statements = must_realloc(run->statements, (size_t)(2 * run->n_statements + 1) * sizeof *run->statements);
     run->statements[run->n_statements++] = (RunStatement){ .path = path, .line = line, .sql = text.bytes };
 }
 
@@ -188,11 +189,12 @@ static bool cut_statements(Run *run, const char *path, const char *text)
 {
     const char *at = text;
     long first = run->n_statements;
+    int line = 1;
     for (;;) {
         const char *sql = skip_blank_sql(at);
         if (!*sql)
             break;
-        int line = 1 + count_lines(text, sql);
+        line += count_lines(at, sql);                      // from the last statement on: a file may have thousands
         if (*sql == '\\') {
             report_problem(&run->shell, "%s:%d: weft run takes SQL only, no commands", path, line);
             return false;
@@ -201,6 +203,7 @@ static bool cut_statements(Run *run, const char *path, const char *text)
         length = length ? length : strlen(sql);            // the last one needs no ';'
         if (*sql != ';')
             add_statement(run, path, line, sql, length);
+        line += count_lines(sql, sql + length);
         at = sql + length;
     }
     name_statements(run, first);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "shell/shell.h"
@@ -36,6 +37,11 @@ bool run_statement(Shell *shell, const char *sql, const char *name, int line)
     weft_result *result = NULL;
     weft_error error = { .status = WEFT_OK };
 
+    fflush(stdout);                                        // COPY ... TO STDOUT writes past it
+    if (shell->last_sql != sql) {
+        free(shell->last_sql);
+        shell->last_sql = must_copy(sql);
+    }
     watch_begin();
     double start_ms = now_ms();
     weft_status status = weft_query(shell->session, sql, &result, &error);
@@ -47,13 +53,81 @@ bool run_statement(Shell *shell, const char *sql, const char *name, int line)
         report_error(shell, &error, sql, name, line);
     } else {
         report_notices(result);
-        print_result(shell, result, stdout);
-        fflush(stdout);
+        show_result(shell, result);
     }
     weft_result_free(result);
     if (shell->has_timing)
         print_time(time_ms);
     return status == WEFT_OK;
+}
+
+// ---- COPY ... FROM STDIN: its rows are the lines that follow -----------------------------------------------------
+
+static size_t word_at(const char *text)
+{
+    size_t n = 0;
+    while (isalpha((unsigned char)text[n]) || text[n] == '_')
+        n++;
+    return n;
+}
+
+// COPY, and later FROM and STDIN beside each other, outside of quotes.
+static bool is_copy_from_stdin(const char *sql)
+{
+    bool is_first = true, is_after_from = false;
+    for (const char *p = skip_blank_sql(sql); *p; p = skip_blank_sql(p)) {
+        size_t n = word_at(p);
+        if (is_first && (n != 4 || strncasecmp(p, "copy", 4)))
+            return false;
+        if (is_after_from)
+            return n == 5 && !strncasecmp(p, "stdin", 5);
+        is_after_from = n == 4 && !strncasecmp(p, "from", 4);
+        is_first = false;
+        if (*p == '\'' || *p == '"') {
+            const char *end = strchr(p + 1, *p);
+            p = end ? end + 1 : p + strlen(p);
+        } else {
+            p += n ? n : 1;
+        }
+    }
+    return false;
+}
+
+static bool run_with_data(Script *script)
+{
+    rewind(script->data);
+    weft_set_input(script->shell->session, fileno(script->data));
+    bool is_fine = run_statement(script->shell, script->data_sql, script->name, script->line);
+    weft_set_input(script->shell->session, 0);
+    fclose(script->data);
+    free(script->data_sql);
+    script->data = NULL;
+    script->data_sql = NULL;
+    script->has_failed |= !is_fine;
+    return is_fine;
+}
+
+// A line of data; false: it was the last one.
+static bool take_data(Script *script, const char *bytes, size_t length)
+{
+    size_t n = length;
+    while (n && (bytes[n - 1] == '\n' || bytes[n - 1] == '\r'))
+        n--;
+    if (n == 2 && !memcmp(bytes, "\\.", 2))
+        return false;
+    fwrite(bytes, 1, length, script->data);
+    return true;
+}
+
+static bool begin_data(Script *script, const char *sql)
+{
+    script->data = tmpfile();
+    if (!script->data) {
+        report_problem(script->shell, "could not make a temporary file: %s", strerror(errno));
+        return false;
+    }
+    script->data_sql = must_copy(sql);
+    return true;
 }
 
 static int count_lines(const char *from, const char *to)
@@ -70,7 +144,9 @@ static bool run_piece(Script *script, char *sql, size_t length, bool is_command)
     char after = sql[length];
     sql[length] = '\0';
     bool is_fine = is_command ? command_run(script->shell, sql)
-                              : run_statement(script->shell, sql, script->name, script->line);
+                   : script->has_data && is_copy_from_stdin(sql)
+                       ? begin_data(script, sql)
+                       : run_statement(script->shell, sql, script->name, script->line);
     sql[length] = after;
     return is_fine;
 }
@@ -100,7 +176,7 @@ static bool goes_on(const Script *script)
 static bool drain(Script *script, bool is_end)
 {
     char *start = script->pending.bytes, *at = start;
-    while (at && goes_on(script)) {
+    while (at && goes_on(script) && !script->data) {
         char *sql = (char *)skip_blank_sql(at);
         bool is_command = *sql == '\\';
         size_t length = *sql ? piece_length(sql, is_command, is_end) : 0;
@@ -130,6 +206,11 @@ static bool refuse_nul(Script *script)
 
 bool script_feed(Script *script, const char *bytes, size_t length)
 {
+    if (script->data) {
+        if (!take_data(script, bytes, length))
+            run_with_data(script);
+        return goes_on(script);
+    }
     if (memchr(bytes, '\0', length))
         return refuse_nul(script);
     buffer_add(&script->pending, bytes, length);
@@ -141,6 +222,8 @@ bool script_finish(Script *script)
 {
     if (goes_on(script))
         drain(script, true);
+    if (script->data)
+        run_with_data(script);                             // the end of the file ends the data, too
     buffer_free(&script->pending);
     return !script->has_failed && !watch_interrupted();
 }
@@ -153,7 +236,7 @@ void script_drop(Script *script)
 
 bool script_is_inside(const Script *script)
 {
-    return script->pending.bytes && *skip_blank_sql(script->pending.bytes);
+    return script->data || (script->pending.bytes && *skip_blank_sql(script->pending.bytes));
 }
 
 bool script_run_text(Shell *shell, const char *text)
@@ -166,7 +249,7 @@ bool script_run_text(Shell *shell, const char *text)
 bool script_run_stream(Shell *shell, FILE *stream, const char *name)
 {
     static const char byte_order_mark[] = "\xef\xbb\xbf";
-    Script script = { .shell = shell, .name = name, .line = 1 };
+    Script script = { .shell = shell, .name = name, .line = 1, .has_data = true };
     char *line = NULL;
     size_t capacity = 0;
     ssize_t length = getline(&line, &capacity, stream);

@@ -29,6 +29,11 @@ typedef struct Shell {
     bool          is_interactive;      // a prompt, with a user who can read notes and press Ctrl-C
     bool          has_timing;          // after each statement: how long it took
     bool          is_expanded;         // one line per value instead of one per row
+    bool          is_auto_expanded;    // the same, on a terminal, where a row would not fit into a line
+    bool          has_pager;           // long results go through $PAGER, when a person looks at them
+    size_t        rows_shown;          // of a table on a terminal, at most; 0: all
+    FILE         *out;                 // \o: where results go; NULL: standard output
+    char         *last_sql;            // the statement before: \e, \watch
     bool          is_quiet;            // no "CREATE TABLE" after statements without rows
     bool          keep_going;          // an error does not end a script
     bool          wants_exit;          // \q was given
@@ -52,6 +57,9 @@ typedef struct Script {
     int         line;                  // of the first pending byte
     Buffer      pending;               // text that has not run yet
     bool        has_failed;
+    bool        has_data;              // the rows of COPY ... FROM STDIN follow it, up to a line \.
+    FILE       *data;                  // those rows, while they are read, and
+    char       *data_sql;              // the COPY
 } Script;
 
 bool script_feed(Script *script, const char *bytes, size_t length);            // false: stop reading
@@ -65,6 +73,10 @@ bool script_run_file(Shell *shell, const char *path);
 
 // Runs one statement, prints its result or its error.  NAME and LINE say where it stands, for errors.
 bool run_statement(Shell *shell, const char *sql, const char *name, int line);
+
+// The result to where results go: a file of \o, a pager, standard output (output.c).
+void show_result(Shell *shell, const weft_result *result);
+bool output_to(Shell *shell, const char *path);                                // "": standard output; false: it failed
 
 double now_ms(void);                                                           // a clock that only goes forward
 
@@ -113,6 +125,7 @@ size_t glyph_next(const char *text, size_t length, int *columns);
 int    glyph_columns(const char *text, size_t length);
 bool   terminal_use_utf8(void);                                                // sets the locale; is it UTF-8?
 void   terminal_look(Shell *shell);  // what standard output and error can show
+int    terminal_rows(FILE *stream);                                            // the same
 int    terminal_columns(FILE *stream);                                         // 0 when it is not a terminal
 
 const char *skip_blank_sql(const char *sql);                                   // past blanks and whole comments
@@ -126,6 +139,7 @@ bool result_is_null(const weft_result *result, int column, size_t row);
 
 int run_main(int argc, char **argv);                                           // weft run ...
 int slt_main(int argc, char **argv);                                           // weft slt ...
+int import_main(int argc, char **argv);                                        // weft import ...
 int lab_main(int argc, char **argv);                                           // weft lab ...
 
 // Adds "SET name = value" made from "name=value"; false when it has not that form.

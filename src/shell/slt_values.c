@@ -12,6 +12,7 @@
 #include "shell/slt.h"
 
 #define SHOWN_LINES 40
+#define INT64_MAX_AS_LONG 9223372036854775807LL
 
 static void add_real(const char *text, Buffer *value)
 {
@@ -30,6 +31,26 @@ static void add_text(const char *text, Buffer *value)
         buffer_add(value, (unsigned char)*text < ' ' || *text == 0x7f ? "@" : text, 1);
 }
 
+// As C reads a whole number: what is behind the digits is dropped, and what has none is 0.  So does the standard
+// runner.
+static void add_integer(const weft_result *result, int column, size_t row, const char *text, Buffer *value)
+{
+    char number[32];
+    weft_type type = weft_result_column(result, column)->type;
+    bool is_float = type == WEFT_REAL || type == WEFT_DOUBLE;
+    double real = is_float ? weft_result_column(result, column)->f64[row] : 0;
+    if (is_float && !(fabs(real) < 9.2e18))
+        snprintf(number, sizeof number, "%lld", real > 0 ? INT64_MAX_AS_LONG : -INT64_MAX_AS_LONG - 1);
+    else
+        snprintf(number, sizeof number, "%lld", is_float ? (long long)real : strtoll(text, NULL, 10));
+    buffer_puts(value, number);
+}
+
+static bool is_made_integer(weft_type type)
+{
+    return type == WEFT_TEXT || type == WEFT_REAL || type == WEFT_DOUBLE;
+}
+
 static char *format_value(const weft_result *result, int column, size_t row, char type)
 {
     Buffer raw = { 0 }, value = { 0 };
@@ -41,6 +62,8 @@ static char *format_value(const weft_result *result, int column, size_t row, cha
         add_real(raw.bytes, &value);
     else if (type == 'I' && is_boolean)
         buffer_puts(&value, *raw.bytes == 't' ? "1" : "0");
+    else if (type == 'I' && is_made_integer(weft_result_column(result, column)->type))
+        add_integer(result, column, row, raw.bytes, &value);
     else
         add_text(raw.bytes, &value);
     buffer_free(&raw);

@@ -110,6 +110,14 @@ void terminal_look(Shell *shell)
     shell->has_color = shell->has_escapes && !(no_color && *no_color);
 }
 
+int terminal_rows(FILE *stream)
+{
+    struct winsize size;
+    if (!isatty(fileno(stream)))
+        return 0;
+    return ioctl(fileno(stream), TIOCGWINSZ, &size) || !size.ws_row ? 24 : size.ws_row;
+}
+
 int terminal_columns(FILE *stream)
 {
     struct winsize size;

@@ -129,10 +129,10 @@ typedef struct StatementName { int node; const char *name; } StatementName;
 static const StatementName statement_names[] = {
 #define NAMED(node, name) { PG_QUERY__NODE__NODE_##node, name }
     NAMED(UPDATE_STMT, "UPDATE"),                      NAMED(DELETE_STMT, "DELETE"),
-    NAMED(MERGE_STMT, "MERGE"),                        NAMED(TRUNCATE_STMT, "TRUNCATE"),
-    NAMED(ALTER_TABLE_STMT, "ALTER TABLE"),            NAMED(RENAME_STMT, "ALTER ... RENAME"),
-    NAMED(CREATE_TABLE_AS_STMT, "CREATE TABLE AS"),    NAMED(INDEX_STMT, "CREATE INDEX"),
-    NAMED(VIEW_STMT, "CREATE VIEW"),                   NAMED(REFRESH_MAT_VIEW_STMT, "REFRESH MATERIALIZED VIEW"),
+    NAMED(MERGE_STMT, "MERGE"),                        
+    NAMED(ALTER_TABLE_STMT, "ALTER TABLE"),            
+        NAMED(INDEX_STMT, "CREATE INDEX"),
+              NAMED(REFRESH_MAT_VIEW_STMT, "REFRESH MATERIALIZED VIEW"),
     NAMED(CREATE_SEQ_STMT, "CREATE SEQUENCE"),         NAMED(ALTER_SEQ_STMT, "ALTER SEQUENCE"),
     NAMED(CREATE_SCHEMA_STMT, "CREATE SCHEMA"),        NAMED(CREATE_FUNCTION_STMT, "CREATE FUNCTION"),
     NAMED(ALTER_FUNCTION_STMT, "ALTER FUNCTION"),      NAMED(CREATE_TRIG_STMT, "CREATE TRIGGER"),
@@ -152,8 +152,8 @@ static const StatementName statement_names[] = {
     NAMED(VACUUM_STMT, "VACUUM or ANALYZE"),           NAMED(CLUSTER_STMT, "CLUSTER"),
     NAMED(REINDEX_STMT, "REINDEX"),                    NAMED(CHECK_POINT_STMT, "CHECKPOINT"),
     NAMED(COMMENT_STMT, "COMMENT"),                    NAMED(SEC_LABEL_STMT, "SECURITY LABEL"),
-    NAMED(PREPARE_STMT, "PREPARE"),                    NAMED(EXECUTE_STMT, "EXECUTE"),
-    NAMED(DEALLOCATE_STMT, "DEALLOCATE"),              NAMED(DECLARE_CURSOR_STMT, "DECLARE CURSOR"),
+                        
+                  NAMED(DECLARE_CURSOR_STMT, "DECLARE CURSOR"),
     NAMED(FETCH_STMT, "FETCH or MOVE"),                NAMED(CLOSE_PORTAL_STMT, "CLOSE"),
     NAMED(LISTEN_STMT, "LISTEN"),                      NAMED(UNLISTEN_STMT, "UNLISTEN"),
     NAMED(NOTIFY_STMT, "NOTIFY"),                      NAMED(LOCK_STMT, "LOCK"),
@@ -214,6 +214,14 @@ weft_status bind_statement(Binder *binder, const PgQuery__RawStmt *raw, Statemen
         case PG_QUERY__NODE__NODE_DROP_STMT:         return bind_drop(binder, node->drop_stmt, statement);
         case PG_QUERY__NODE__NODE_INSERT_STMT:       return bind_insert(binder, node->insert_stmt, statement);
         case PG_QUERY__NODE__NODE_COPY_STMT:         return bind_copy(binder, node->copy_stmt, statement);
+        case PG_QUERY__NODE__NODE_CREATE_TABLE_AS_STMT:
+            return bind_create_as(binder, node->create_table_as_stmt, statement);
+        case PG_QUERY__NODE__NODE_VIEW_STMT:         return bind_create_view(binder, node->view_stmt, statement);
+        case PG_QUERY__NODE__NODE_TRUNCATE_STMT:     return bind_truncate(binder, node->truncate_stmt, statement);
+        case PG_QUERY__NODE__NODE_RENAME_STMT:       return bind_rename(binder, node->rename_stmt, statement);
+        case PG_QUERY__NODE__NODE_PREPARE_STMT:      return bind_prepare(binder, node->prepare_stmt, statement);
+        case PG_QUERY__NODE__NODE_EXECUTE_STMT:      return bind_execute(binder, node->execute_stmt, statement);
+        case PG_QUERY__NODE__NODE_DEALLOCATE_STMT:   return bind_deallocate(binder, node->deallocate_stmt, statement);
         case PG_QUERY__NODE__NODE_VARIABLE_SET_STMT: return bind_set(binder, node->variable_set_stmt, statement);
         case PG_QUERY__NODE__NODE_VARIABLE_SHOW_STMT:
             statement->kind = STATEMENT_SHOW;

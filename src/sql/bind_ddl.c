@@ -75,7 +75,6 @@ static weft_status add_column(Binder *binder, const PgQuery__ColumnDef *column, 
 static weft_status refuse_table_options(Binder *binder, const PgQuery__CreateStmt *create)
 {
     const int at = create->relation->location;
-    if (strcmp(create->relation->relpersistence, "t") == 0) return refuse(binder, at, "CREATE TEMPORARY TABLE");
     if (strcmp(create->relation->relpersistence, "u") == 0) return refuse(binder, at, "CREATE UNLOGGED TABLE");
     if (create->partspec) return refuse(binder, create->partspec->location, "PARTITION BY");
     if (create->partbound) return refuse(binder, create->partbound->location, "PARTITION OF");
@@ -93,6 +92,7 @@ weft_status bind_create(Binder *binder, const PgQuery__CreateStmt *create, State
     statement->kind = STATEMENT_CREATE_TABLE;
     statement->if_exists = create->if_not_exists;
     statement->at = create->relation->location;
+    statement->is_temporary = strcmp(create->relation->relpersistence, "t") == 0;
     TRY(refuse_table_options(binder, create));
     if (create->relation->schemaname[0] && strcmp(create->relation->schemaname, "public") != 0)
         return refuse(binder, statement->at, "a schema other than public");
@@ -115,7 +115,6 @@ weft_status bind_create(Binder *binder, const PgQuery__CreateStmt *create, State
 static const char *object_name(int kind)
 {
     switch (kind) {
-        case PG_QUERY__OBJECT_TYPE__OBJECT_VIEW:      return "DROP VIEW";
         case PG_QUERY__OBJECT_TYPE__OBJECT_MATVIEW:   return "DROP MATERIALIZED VIEW";
         case PG_QUERY__OBJECT_TYPE__OBJECT_INDEX:     return "DROP INDEX";
         case PG_QUERY__OBJECT_TYPE__OBJECT_SEQUENCE:  return "DROP SEQUENCE";
@@ -145,7 +144,9 @@ weft_status bind_drop(Binder *binder, const PgQuery__DropStmt *drop, Statement *
 {
     statement->kind = STATEMENT_DROP_TABLE;
     statement->if_exists = drop->missing_ok;
-    if (drop->remove_type != PG_QUERY__OBJECT_TYPE__OBJECT_TABLE)
+    statement->is_view = drop->remove_type == PG_QUERY__OBJECT_TYPE__OBJECT_VIEW;
+    statement->cascade = drop->behavior == PG_QUERY__DROP_BEHAVIOR__DROP_CASCADE;
+    if (!statement->is_view && drop->remove_type != PG_QUERY__OBJECT_TYPE__OBJECT_TABLE)
         return refuse(binder, statement->at, object_name((int)drop->remove_type));
     for (size_t i = 0; i < drop->n_objects; i++)
         TRY(bind_dropped(binder, drop->objects[i], statement->at,

@@ -371,11 +371,25 @@ static weft_status bind_value_function(Binder *binder, const PgQuery__SQLValueFu
     }
 }
 
+// A value that is known when the statement is bound, as a literal is.
+static weft_status bind_param(Binder *binder, const PgQuery__ParamRef *param, Expr **out)
+{
+    const Names *names = binder->names;
+    if (names->n_params < 0) {
+        *out = term_null(binder, param->location);
+        return WEFT_OK;
+    }
+    if (param->number < 1 || param->number > names->n_params)
+        return fail(binder->err, WEFT_UNDEFINED_PARAMETER, param->location, "there is no parameter $%d", param->number);
+    const Value *value = &names->params[param->number - 1];
+    *out = expr_const(binder->arena, *value, param->location);
+    return WEFT_OK;
+}
+
 static weft_status refuse_expr(Binder *binder, const ParseNode *node)
 {
     const int at = node_at(node);
     switch (node->node_case) {
-        case PG_QUERY__NODE__NODE_PARAM_REF:         return refuse(binder, at, "a parameter ($1)");
         case PG_QUERY__NODE__NODE_ROW_EXPR:          return refuse(binder, at, "a row (a, b)");
         case PG_QUERY__NODE__NODE_A_ARRAY_EXPR:      return refuse(binder, at, "ARRAY");
         case PG_QUERY__NODE__NODE_A_INDIRECTION:     return refuse(binder, at, "an array subscript or field");
@@ -410,6 +424,7 @@ weft_status bind_expr(Binder *binder, const ParseNode *node, Expr **out)
             return bind_value_function(binder, node->sqlvalue_function, out);
         case PG_QUERY__NODE__NODE_GROUPING_FUNC: return bind_grouping(binder, node->grouping_func, out);
         case PG_QUERY__NODE__NODE_SUB_LINK:      return bind_sub_link(binder, node->sub_link, out);
+        case PG_QUERY__NODE__NODE_PARAM_REF:     return bind_param(binder, node->param_ref, out);
         default:                                 return refuse_expr(binder, node);
     }
 }

@@ -58,13 +58,11 @@ static weft_status add_source(Binder *binder, Scope *scope, const Node *node, co
     return scope_add_source(binder, scope, source, at);
 }
 
-static weft_status bind_scan(Binder *binder, const PgQuery__RangeVar *range, const char *name, Scope *scope, Node **out)
+static weft_status scan_table(Binder *binder, const Table *table, const char *name, const PgQuery__Alias *alias, int at,
+                              Scope *scope, Node **out)
 {
-    const int    at = range->location;
-    const Table *table;
     if (binder->plan->n_scans == MAX_RELATIONS)
         return fail(binder->err, WEFT_TOO_COMPLEX, at, "a query can have at most %d tables", MAX_RELATIONS);
-    TRY(bind_table(binder, range, &table));
     *out = plan_scan(binder->plan, table, name, at);
     const char **names = arena_array(binder->arena, const char *, table->n_columns + 1);
     for (int c = 0; c < table->n_columns; c++) {
@@ -73,7 +71,44 @@ static weft_status bind_scan(Binder *binder, const PgQuery__RangeVar *range, con
             binder->plan->columns[(*out)->out[c]].type = bind_zoned(binder);
         if (table->columns[c].not_null) columns_add(binder->arena, &binder->not_null, (*out)->out[c]);
     }
-    return add_source(binder, scope, *out, name, table->name, names, range->alias, at);
+    return add_source(binder, scope, *out, name, table->name, names, alias, at);
+}
+
+static weft_status bind_scan(Binder *binder, const PgQuery__RangeVar *range, const char *name, Scope *scope, Node **out)
+{
+    const Table *table;
+    TRY(bind_table(binder, range, &table));
+    return scan_table(binder, table, name, range->alias, range->location, scope, out);
+}
+
+// Rows of a subquery or view as an item of FROM.
+static weft_status add_rows(Binder *binder, const Bound *bound, const char *name, const PgQuery__Alias *alias, int at,
+                            Scope *scope, Node **out)
+{
+    *out = visible_rows(binder, bound);
+    for (int c = 0; c < (*out)->n_out; c++) {
+        PlanColumn *column = &binder->plan->columns[(*out)->out[c]];
+        if (!column->value && !column->agg && !column->qualifier) column->qualifier = name;
+    }
+    return add_source(binder, scope, *out, name, name, bound->names, alias, at);
+}
+
+static weft_status bind_view_use(Binder *binder, const PgQuery__RangeVar *range, const ViewText *view, const char *name,
+                                 Scope *scope, Node **out)
+{
+    Bound bound;
+    TRY(bind_view(binder, view, range->relname, range->location, &bound));
+    return add_rows(binder, &bound, name, range->alias, range->location, scope, out);
+}
+
+static weft_status bind_file(Binder *binder, const PgQuery__RangeFunction *function, Scope *scope, Node **out)
+{
+    const Table *table;
+    const char  *name;
+    TRY(count_item(binder, -1));
+    TRY(bind_table_function(binder, function, &table, &name));
+    if (function->alias) name = arena_strdup(binder->arena, function->alias->aliasname);
+    return scan_table(binder, table, name, function->alias, -1, scope, out);
 }
 
 static const With *find_with(const Binder *binder, const PgQuery__RangeVar *range)
@@ -115,6 +150,10 @@ static weft_status bind_relation(Binder *binder, const PgQuery__RangeVar *range,
     const With *with = find_with(binder, range);
     TRY(count_item(binder, range->location));
     if (with) return bind_with_use(binder, range, with, name, scope, out);
+    const char *whole;
+    TRY(bind_table_name(binder, range, &whole));
+    const ViewText *view = find_view(binder, whole);
+    if (view) return bind_view_use(binder, range, view, name, scope, out);
     return bind_scan(binder, range, name, scope, out);
 }
 
@@ -127,14 +166,9 @@ static weft_status bind_derived(Binder *binder, const PgQuery__RangeSubselect *i
     if (item->lateral && binder->place.lateral) binder->place.scope = binder->place.lateral;
     TRY(binder->bind_query(binder, item->subquery->select_stmt, &bound));
     binder->place.scope = scope_around;
-    *out = visible_rows(binder, &bound);
     binder->plan->is_correlated |= item->lateral && bound.is_correlated;
     const char *name = item->alias ? arena_strdup(binder->arena, item->alias->aliasname) : NULL;
-    for (int c = 0; c < (*out)->n_out; c++) {
-        PlanColumn *column = &binder->plan->columns[(*out)->out[c]];
-        if (!column->value && !column->agg && !column->qualifier) column->qualifier = name;
-    }
-    return add_source(binder, scope, *out, name, name, bound.names, item->alias, at);
+    return add_rows(binder, &bound, name, item->alias, at, scope, out);
 }
 
 // A function that gives rows: the only one is generate_series.
@@ -402,7 +436,9 @@ static weft_status bind_item(Binder *binder, const ParseNode *node, Scope *scope
         case PG_QUERY__NODE__NODE_RANGE_VAR:       return bind_relation(binder, node->range_var, scope, out);
         case PG_QUERY__NODE__NODE_JOIN_EXPR:       return bind_join(binder, node->join_expr, scope, out);
         case PG_QUERY__NODE__NODE_RANGE_SUBSELECT: return bind_derived(binder, node->range_subselect, scope, out);
-        case PG_QUERY__NODE__NODE_RANGE_FUNCTION:  return bind_function_rows(binder, node->range_function, scope, out);
+        case PG_QUERY__NODE__NODE_RANGE_FUNCTION:
+            return is_file_function(node->range_function) ? bind_file(binder, node->range_function, scope, out)
+                                                          : bind_function_rows(binder, node->range_function, scope, out);
         case PG_QUERY__NODE__NODE_RANGE_TABLE_SAMPLE:
             return refuse(binder, node->range_table_sample->location, "TABLESAMPLE");
         case PG_QUERY__NODE__NODE_RANGE_TABLE_FUNC:

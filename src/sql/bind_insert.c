@@ -1,4 +1,5 @@
-// bind_insert.c - INSERT ... VALUES: constants, cast to the types of their columns.
+// bind_insert.c - INSERT ... VALUES: constants, cast to the types of their columns; INSERT ... SELECT: a plan whose
+// columns are those of the table.
 //
 // A statement can hold hundreds of thousands of values, and each is an expression only for a moment: expressions are
 // made in an arena that is emptied now and then, and only values stay.
@@ -153,13 +154,66 @@ static weft_status refuse_insert_options(Binder *binder, const PgQuery__InsertSt
     if (stmt->override > PG_QUERY__OVERRIDING_KIND__OVERRIDING_NOT_SET)
         return refuse(binder, sql_find_word(binder->text, "overriding"), "OVERRIDING");
     if (!stmt->select_stmt) return refuse(binder, sql_find_word(binder->text, "default"), "INSERT ... DEFAULT VALUES");
-    const PgQuery__SelectStmt *select =
-        stmt->select_stmt->node_case == PG_QUERY__NODE__NODE_SELECT_STMT ? stmt->select_stmt->select_stmt : NULL;
-    if (!select || !select->n_values_lists)
-        return refuse(binder, sql_find_word(binder->text, "select"), "INSERT ... SELECT");
-    if (select->n_sort_clause || select->limit_count || select->limit_offset || select->with_clause ||
-        select->n_locking_clause)
-        return refuse(binder, sql_find_word(binder->text, "values"), "ORDER BY, LIMIT or WITH with VALUES");
+    return WEFT_OK;
+}
+
+// A list of constants, without anything that needs a plan.
+static bool is_plain_values(const PgQuery__SelectStmt *select)
+{
+    return select->n_values_lists && !select->n_sort_clause && !select->limit_count && !select->limit_offset &&
+           !select->with_clause && !select->n_locking_clause;
+}
+
+// ---- INSERT ... SELECT ----------------------------------------------------------------------------------------------
+
+// A text that stands in the select list as a literal is of the type of its column, as in VALUES.
+static bool is_literal(const Plan *plan, int column)
+{
+    const Expr *value = plan->columns[column].value;
+    return value && value->kind == EXPR_CONST && value->type.kind == TYPE_TEXT;
+}
+
+static weft_status bind_assignment(Insert *insert, const Plan *plan, int source, const Column *column, Expr **out)
+{
+    Binder *binder = insert->binder;
+    char    from[32], to[32];
+    Expr   *expr = plan_column_expr(plan, source, -1);
+    if (!is_assignable(expr->type, column->type) && !is_literal(plan, source)) {
+        fail(binder->err, WEFT_TYPE_MISMATCH, insert->statement->at,
+             "column \"%s\" is of type %s but expression is of type %s", column->name, type_name(column->type, to),
+             type_name(expr->type, from));
+        error_hint(binder->err, "You will need to rewrite or cast the expression.");
+        return WEFT_TYPE_MISMATCH;
+    }
+    if (is_literal(plan, source)) expr = expr_const(binder->arena, plan->columns[source].value->value, -1);
+    return expr_cast(binder->arena, expr, column->type, -1, out, binder->err);
+}
+
+static weft_status bind_insert_query(Insert *insert, const PgQuery__SelectStmt *select)
+{
+    Binder      *binder = insert->binder;
+    const Table *table = insert->table;
+    Statement   *statement = insert->statement;
+    Plan        *plan;
+    statement->kind = STATEMENT_INSERT_QUERY;
+    TRY(bind_plan(binder, select, &plan));
+    statement->plan = plan;
+    if (plan->n_visible > insert->n_targets)
+        return fail(binder->err, WEFT_SYNTAX_ERROR, statement->at, "INSERT has more expressions than target columns");
+    if (insert->has_list && plan->n_visible < insert->n_targets)
+        return fail(binder->err, WEFT_SYNTAX_ERROR, statement->at, "INSERT has more target columns than expressions");
+    Expr       **exprs = arena_array(binder->arena, Expr *, table->n_columns + 1);
+    const char **names = arena_array(binder->arena, const char *, table->n_columns + 1);
+    for (int i = 0; i < plan->n_visible; i++) {
+        const int column = insert->targets[i];
+        TRY(bind_assignment(insert, plan, plan->root->out[i], &table->columns[column], &exprs[column]));
+    }
+    for (int c = 0; c < table->n_columns; c++) {
+        names[c] = table->columns[c].name;
+        if (!exprs[c])
+            TRY(expr_cast(binder->arena, term_null(binder, -1), table->columns[c].type, -1, &exprs[c], binder->err));
+    }
+    bind_outputs(binder, plan, exprs, names, table->n_columns);
     return WEFT_OK;
 }
 
@@ -173,6 +227,10 @@ weft_status bind_insert(Binder *binder, const PgQuery__InsertStmt *stmt, Stateme
     TRY(bind_table_name(binder, stmt->relation, &statement->name));
     TRY(bind_table(binder, stmt->relation, &insert.table));
     TRY(bind_targets(&insert, stmt));
+    if (stmt->select_stmt->node_case != PG_QUERY__NODE__NODE_SELECT_STMT)
+        return refuse(binder, statement->at, "this source of INSERT");
+    if (!is_plain_values(stmt->select_stmt->select_stmt))
+        return bind_insert_query(&insert, stmt->select_stmt->select_stmt);
     insert.inner.arena = NULL;
     insert.inner.place.clause = "VALUES";
     insert.inner.bind_expr = bind_expr;                     // and no subqueries

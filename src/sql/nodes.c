@@ -190,12 +190,28 @@ weft_status bind_table_name(Binder *binder, const PgQuery__RangeVar *range, cons
     return WEFT_OK;
 }
 
+// 42P01, with the nearest name as a hint.
+static weft_status no_such_table(Binder *binder, const char *name, int at)
+{
+    const Names *names = binder->names;
+    const char **all, *nearest = NULL;
+    if (names->view && names->view(names->context, name))
+        return fail(binder->err, WEFT_WRONG_OBJECT, at, "\"%s\" is not a table", name);
+    fail(binder->err, WEFT_UNDEFINED_TABLE, at, "table \"%s\" does not exist", name);
+    if (names->list) {
+        const int n = names->list(names->context, binder->arena, &all);
+        nearest = nearest_name(name, all, n);
+    }
+    if (nearest) error_hint(binder->err, "Perhaps you meant \"%s\".", nearest);
+    return WEFT_UNDEFINED_TABLE;
+}
+
 weft_status bind_table(Binder *binder, const PgQuery__RangeVar *range, const Table **table)
 {
     const char *name;
     TRY(bind_table_name(binder, range, &name));
     *table = binder->names->table(binder->names->context, name);
-    if (!*table) return fail(binder->err, WEFT_UNDEFINED_TABLE, range->location, "table \"%s\" does not exist", name);
+    if (!*table) return no_such_table(binder, name, range->location);
     arena_defer(binder->arena, release_table, (void *)(uintptr_t)*table);
     return WEFT_OK;
 }

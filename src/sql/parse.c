@@ -1,28 +1,10 @@
 // parse.c - text to parse tree to statement, on a worker's stack; from a tree that was kept (trees.c), on the caller's.
-//
-// What libpg_query and protobuf-c need of the stack was measured (arm64, libpg_query 15-4.0.0), all in reading the tree
-// back:
-//
-//     1+1+...  a::int::int...  - - -a  f(f(...     1.85 kB a level, and so for all other chains
-//     x is null between 1 and 2 is null ...        3.7 kB a round of six tokens
-//     (select (select ...                          5.5 kB a level of two tokens
-//
-// so 8 KiB for each token that can nest (see sql_nesting) is at least twice what is used.  A limit on the length alone
-// would have to assume a level for every two bytes, and refuse an INSERT of a few thousand rows.
 
 #include "sql/sql_int.h"
 
 #include <ctype.h>
 
 #include <pg_query.h>
-
-enum {
-    TEXT_BYTES_MAX = 4 << 20,
-    NESTING_MAX = 10000,
-    NESTING_KEPT = 100,                // of trees that are bound on the caller's stack: less than 100 kB of it
-    STACK_PER_TOKEN = 8 << 10,
-    RESCANS_MAX = 300000000
-};  // rescans: a second
 
 typedef struct BindJob {
     Arena       *arena;
@@ -33,65 +15,21 @@ typedef struct BindJob {
     Statement  **statement;
     Error       *err;
     weft_status  status;
+    const ParseTree *tree;             // that was kept; NULL: the text is to be parsed
+    bool         is_on_worker, needs_worker;
 } BindJob;
 
-static weft_status check_text(BindJob *job, size_t stack_bytes)
-{
-    const size_t length = job->length;
-    if (length > TEXT_BYTES_MAX) {
-        fail(job->err, WEFT_TOO_LONG, -1, "statement of %zu bytes is too long", length);
-        error_hint(job->err, "The limit is %d bytes. COPY loads more rows than INSERT can.", TEXT_BYTES_MAX);
-        return WEFT_TOO_LONG;
-    }
-    Value     ignored;
-    const int limit = (int)MIN_OF((size_t)NESTING_MAX, stack_bytes / STACK_PER_TOKEN);
-    int       at = -1;
-    TRY(value_parse(TYPE(TEXT), job->text, length, &ignored, job->err));       // UTF-8
-    if (sql_rescans(job->text) > RESCANS_MAX) {
-        fail(job->err, WEFT_TOO_COMPLEX, -1, "statement is too complex");
-        error_hint(job->err, "A run of comments or operators is too long.");
-        return WEFT_TOO_COMPLEX;
-    }
-    job->nesting = sql_nesting(job->text, limit, &at);
-    if (job->nesting <= limit) return WEFT_OK;
-    fail(job->err, WEFT_TOO_COMPLEX, at, "statement is too complex");
-    error_hint(job->err, "An expression or a chain of joins has more than %d tokens without a comma, AND or OR.",
-               limit);
-    return WEFT_TOO_COMPLEX;
-}
-
-// libpg_query counts characters from 1.
-static int byte_offset(const char *text, int cursor)
-{
-    const char *p = text;
-    if (cursor <= 0) return -1;
-    for (int i = 1; i < cursor && *p; i++) {
-        p++;
-        while (((unsigned char)*p & 0xC0) == 0x80) p++;
-    }
-    return (int)(p - text);
-}
-
-static weft_status syntax_error(const BindJob *job, const PgQueryError *error)
-{
-    const int at = byte_offset(job->text, error->cursorpos);
-    if (strncmp(error->message, "frame ", 6) == 0)          // the grammar checks the ends of frames
-        return fail(job->err, WEFT_WINDOWING_ERROR, at, "%s", error->message);
-    if (strncmp(error->message, "memory exhausted", 16) != 0)
-        return fail(job->err, WEFT_SYNTAX_ERROR, at, "%s", error->message);
-    fail(job->err, WEFT_TOO_COMPLEX, at, "statement is nested too deeply");    // bison's own stack: 10,000 symbols
-    error_hint(job->err, "The parser's limit is about 10,000 brackets.");
-    return WEFT_TOO_COMPLEX;
-}
-
-static weft_status bind_tree(const BindJob *job, const ParseTree *tree)
+static weft_status bind_tree(BindJob *job, const ParseTree *tree)
 {
     const PgQuery__ParseResult *result = tree_result(tree);
-    Binder binder = { .arena = job->arena, .text = job->text, .names = job->names, .err = job->err };
+    Binder binder = { .arena = job->arena, .text = job->text, .names = job->names, .err = job->err,
+                      .is_on_worker = job->is_on_worker };
     if (result->n_stmts > 1)
         return fail(job->err, WEFT_SYNTAX_ERROR, result->stmts[1]->stmt_location,
                     "more than one statement where one is expected");
-    return bind_statement(&binder, result->n_stmts ? result->stmts[0] : NULL, job->statement);
+    const weft_status status = bind_statement(&binder, result->n_stmts ? result->stmts[0] : NULL, job->statement);
+    job->needs_worker = binder.needs_worker;
+    return status;
 }
 
 static const char *skip_space(const char *p) { return p + strspn(p, " \t\n\r\f"); }
@@ -120,14 +58,17 @@ static const char *quote_device(const BindJob *job)
     return arena_printf(job->arena, "%.*s'%.*s'", (int)(value - job->text), job->text, (int)(end - value), value);
 }
 
-static weft_status parse_and_bind(const BindJob *job)
+// ---- all of it ------------------------------------------------------------------------------------------------------
+
+static weft_status parse_and_bind(BindJob *job)
 {
     const char *quoted = quote_device(job);
+    if (!quoted) quoted = sql_quote_files(job->arena, job->text);
     PgQueryProtobufParseResult parsed = pg_query_parse_protobuf(quoted ? quoted : job->text);
     ParseTree  *tree = parsed.error ? NULL : tree_unpack(parsed.parse_tree.data, parsed.parse_tree.len);
     weft_status status;
     if (parsed.error) {
-        status = syntax_error(job, parsed.error);
+        status = sql_syntax_error(job->text, parsed.error->message, parsed.error->cursorpos, job->err);
     } else if (!tree) {
         status = fail(job->err, WEFT_INTERNAL, -1, "the parse tree could not be read");
     } else {
@@ -142,7 +83,12 @@ static weft_status parse_and_bind(const BindJob *job)
 static void run_job(void *context, size_t stack_bytes)
 {
     BindJob *job = context;
-    job->status = check_text(job, stack_bytes);
+    job->is_on_worker = true;
+    if (job->tree) {
+        job->status = bind_tree(job, job->tree);
+        return;
+    }
+    job->status = sql_check_text(job->text, job->length, stack_bytes, &job->nesting, job->err);
     if (job->status == WEFT_OK) job->status = parse_and_bind(job);
 }
 
@@ -156,11 +102,13 @@ weft_status sql_bind(Arena *arena, const char *text, const Names *names, Stateme
         return bind_statement(&binder, NULL, statement);
     }
     ParseTree *tree = tree_find(text, job.length);
-    if (tree) {
-        job.status = bind_tree(&job, tree);
-        tree_release(tree);
-        return job.status;
+    if (tree) job.status = bind_tree(&job, tree);
+    if (!tree || job.needs_worker) {
+        job.tree = tree;
+        if (tree) error_clear(err);
+        const weft_status refused = sql_worker_run(run_job, &job, names->stop, err);
+        if (refused) job.status = refused;
     }
-    TRY(sql_worker_run(run_job, &job, names->stop, err));
+    tree_release(tree);
     return job.status;
 }

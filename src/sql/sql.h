@@ -12,12 +12,24 @@
 
 #include "plan/plan.h"
 
+typedef struct ViewText {              // a view, as it was made
+    const char        *text;           // of its query
+    int                n_columns;
+    const char *const *columns;        // names
+} ViewText;
+
 typedef struct Names {                 // how table names are looked up; the engine adds its virtual tables here
     const Table *(*table)(void *context, const char *name);    // held for the caller; NULL when there is none
     void *context;
     const _Atomic u32 *stop;           // looked at while waiting for a thread to parse on; may be NULL
     u8    zone;                        // the session's time zone
     i64   now;                         // the statement's time, in microseconds since 1970; 0: whatever the clock says
+    // Each of these may be NULL: then there are none.
+    const ViewText *(*view)(void *context, const char *name);                  // NULL: no such view
+    const Table *(*file)(void *context, const char *path, const char *format); // csv, json, or NULL: by its name
+    int  (*list)(void *context, Arena *arena, const char ***names);            // of all tables and views, for hints
+    const Value *params;               // $1, $2, ...; of type NULL: as untyped literals
+    int  n_params;                     // -1: any number, all NULL: what PREPARE checks with
 } Names;
 
 weft_status sql_bind(Arena *arena, const char *text, const Names *names, Statement **statement, Error *err);
@@ -25,5 +37,10 @@ weft_status sql_bind(Arena *arena, const char *text, const Names *names, Stateme
 // Length of the first statement in TEXT with its ';', or 0 when the text ends before one does (see
 // weft_statement_length).
 size_t sql_statement_length(const char *text);
+
+// What a text means that PostgreSQL's grammar does not know.  DESCRIBE t, DESC t: the name (in ARENA), else NULL.
+char *sql_described(Arena *arena, const char *text);
+bool  sql_is_show_tables(const char *text);                        // SHOW TABLES
+int   sql_count_params(const char *text);                          // the largest n of $n; at most 65,535
 
 #endif

@@ -20,6 +20,8 @@ typedef enum TokenKind {
     TOKEN_OTHER                        // a number, a literal, a quoted name, a parameter
 } TokenKind;
 
+typedef struct ParseTree ParseTree;                         // opened up only in trees.c
+
 typedef struct Token { TokenKind kind; const char *start; size_t length; } Token;
 
 Token token_next(const char **text);                                           // skips blanks and comments first
@@ -33,6 +35,18 @@ int   sql_nesting(const char *text, int limit, int *at);
 // Characters that libpg_query's lexer looks at again: /*/*/*... and +-+-... take it the square of their length.
 i64   sql_rescans(const char *text);
 
+// The text before the parser sees it: FROM 'file.csv' becomes FROM "file.csv".  NULL: nothing is to be changed.
+char *sql_quote_files(Arena *arena, const char *text);
+
+enum { NESTING_KEPT = 100 };           // of trees that are bound on the caller's stack: less than 100 kB of it
+
+// UTF-8, not too long, and not nested deeper than the stack allows; *NESTING: how deep.
+weft_status sql_check_text(const char *text, size_t length, size_t stack_bytes, int *nesting, Error *err);
+// MESSAGE and CURSOR are libpg_query's.
+weft_status sql_syntax_error(const char *text, const char *message, int cursor, Error *err);
+// The tree of a text, kept or parsed here and now; for a thread with a large stack.
+weft_status sql_parse_text(Arena *arena, const char *text, ParseTree **tree, Error *err);
+
 // Runs WORK on a thread with a large stack and waits for it.
 weft_status sql_worker_run(void (*work)(void *context, size_t stack_bytes), void *context,
                            const _Atomic u32 *stop, Error *err);
@@ -40,7 +54,6 @@ weft_status sql_worker_run(void (*work)(void *context, size_t stack_bytes), void
 // ---- parse trees: kept by their text for the next time (trees.c) ----------------------------------------------------
 // A tree has users, who release it, and nobody changes it.  Any thread may call.
 
-typedef struct ParseTree ParseTree;                         // opened up only in trees.c
 typedef struct TreeCounts { i64 n_found, n_missed; int n_trees; size_t bytes; } TreeCounts;
 
 ParseTree  *tree_unpack(const void *packed, size_t length); // NULL when it cannot be read
@@ -191,6 +204,9 @@ struct Binder {
     i64          size;                 // of all expressions kept so far
     i64          now;                  // the statement's time; 0: not asked for yet
     int          n_queries, n_items;   // bound so far: SELECTs and the like; items of FROM
+    int          n_views;              // inside of which the binder is
+    bool         is_on_worker;         // its stack is large
+    bool         needs_worker;         // a view was met where the stack may be small
     int          n_copied;             // nodes of correlated queries that were copied
     // Calls back up, so that files need each other in one direction only.
     weft_status (*bind_expr)(Binder *binder, const ParseNode *node, Expr **out);
@@ -277,6 +293,12 @@ weft_status place_marks(Binder *binder, Block *block, bool is_below, Node **node
 weft_status place_condition_marks(Binder *binder, Block *block, int first, int last, Expr **conditions,
                                   int *n_conditions, Node **node);
 
+// bind_view.c: views and files in FROM
+const ViewText *find_view(const Binder *binder, const char *name);               // NULL: there is none
+weft_status bind_view(Binder *binder, const ViewText *view, const char *name, int at, Bound *out);
+bool        is_file_function(const PgQuery__RangeFunction *function);           // read_csv, read_json
+weft_status bind_table_function(Binder *binder, const PgQuery__RangeFunction *function, const Table **table,
+                                const char **name);
 // bind_subquery.c: subqueries in expressions
 weft_status bind_subquery(Binder *binder, const PgQuery__SubLink *link, Expr **out);
 
@@ -334,6 +356,15 @@ weft_status bind_create(Binder *binder, const PgQuery__CreateStmt *create, State
 weft_status bind_drop(Binder *binder, const PgQuery__DropStmt *drop, Statement *statement);
 weft_status bind_insert(Binder *binder, const PgQuery__InsertStmt *insert, Statement *statement);
 weft_status bind_copy(Binder *binder, const PgQuery__CopyStmt *copy, Statement *statement);
+weft_status bind_create_as(Binder *binder, const PgQuery__CreateTableAsStmt *create, Statement *statement);
+weft_status bind_create_view(Binder *binder, const PgQuery__ViewStmt *view, Statement *statement);
+weft_status bind_truncate(Binder *binder, const PgQuery__TruncateStmt *truncate, Statement *statement);
+weft_status bind_rename(Binder *binder, const PgQuery__RenameStmt *rename, Statement *statement);
+weft_status bind_prepare(Binder *binder, const PgQuery__PrepareStmt *prepare, Statement *statement);
+weft_status bind_execute(Binder *binder, const PgQuery__ExecuteStmt *execute, Statement *statement);
+weft_status bind_deallocate(Binder *binder, const PgQuery__DeallocateStmt *deallocate, Statement *statement);
+// The plan's visible columns become EXPRS, by a project above it where they are not just that.
+void        bind_outputs(Binder *binder, Plan *plan, Expr **exprs, const char **names, int n_exprs);
 weft_status bind_statement(Binder *binder, const PgQuery__RawStmt *raw, Statement **out);
 
 // ---- bind_series.c

@@ -15,11 +15,9 @@
 // A failure at any point leaves the table as it was.  What may stay behind are texts in dictionaries, which no row
 // uses; when they are many, the dictionaries are replaced by copies without them.
 
-#include <time.h>
-
 #include "store/store_int.h"
 
-enum { ROWS_MAX = 1 << 30, SPARE_TEXTS = 4096, WAKE_MS = 20 };
+enum { ROWS_MAX = 1 << 30, SPARE_TEXTS = 4096 };
 
 struct Append {
     Arena          *arena;
@@ -27,6 +25,7 @@ struct Append {
     TableEntry     *entry;
     Snapshot       *base;                                   // the table as it was; no other append changes it
     u32             chunk_rows;
+    bool            is_new;                                 // the table is made by the commit
     pthread_mutex_t lock;                                   // all below
     pthread_cond_t  became_idle;
     int             n_active, n_active_most;                // threads in append_rows
@@ -42,46 +41,6 @@ struct Append {
 };
 
 // ---- begin and end -------------------------------------------------------------------------------------------------
-
-// Wakes up now and then, to check for a cancel.
-static void wait_a_little(Store *store)
-{
-    struct timespec until;
-    ASSERT(mutex_is_held(&store->lock));
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += WAKE_MS * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
-    pthread_cond_timedwait(&store->append_ended, &store->lock, &until);
-}
-
-static weft_status wait_for_turn(Store *store, TableEntry *entry, const _Atomic bool *cancel, Error *err)
-{
-    bool is_canceled = false;
-    pthread_mutex_lock(&store->lock);
-    while (entry->is_appending && !entry->is_dropped && !is_canceled) {
-        wait_a_little(store);
-        is_canceled = cancel && *cancel;
-    }
-    bool is_dropped = entry->is_dropped;
-    if (!is_dropped && !is_canceled)
-        entry->is_appending = true;
-    pthread_mutex_unlock(&store->lock);
-    if (is_canceled)
-        return fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
-    return is_dropped ? fail_no_table(err, entry->name) : WEFT_OK;
-}
-
-static void end_turn(Store *store, TableEntry *entry)
-{
-    pthread_mutex_lock(&store->lock);
-    ASSERT(entry->is_appending);
-    entry->is_appending = false;
-    pthread_cond_broadcast(&store->append_ended);
-    pthread_mutex_unlock(&store->lock);
-}
 
 static Append *append_new(Store *store, TableEntry *entry, Snapshot *base)
 {
@@ -120,24 +79,40 @@ weft_status append_begin_unless(Store *store, const char *table, const _Atomic b
     TableEntry *entry = store_take_entry(store, table);
     if (!entry)
         return fail_no_table(err, table);
-    weft_status status = wait_for_turn(store, entry, cancel, err);
+    weft_status status = store_check_writable(store, err);
+    if (!status)
+        status = store_take_turn(store, entry, cancel, err);
     if (!status) {
         Snapshot *base;
         status = load_base(store, entry, &base, err);
         if (!status)
             *append = append_new(store, entry, base);
         else
-            end_turn(store, entry);
+            store_end_turn(store, entry);
     }
     if (status)
         store_drop_user(store, entry);
     return status;
 }
 
+weft_status append_begin_new(Store *store, const char *name, const ColumnDef *columns, int n_columns, Append **append,
+                             Error *err)
+{
+    TableEntry *entry;
+    *append = NULL;
+    TRY(store_check_writable(store, err));
+    TRY(store_make_entry(store, name, columns, n_columns, &entry, err));
+    table_hold(&entry->current->table);
+    entry->is_appending = true;                             // nobody else knows it yet
+    *append = append_new(store, entry, entry->current);
+    (*append)->is_new = true;
+    return WEFT_OK;
+}
+
 static void append_end(Append *append)
 {
     table_release(&append->base->table);
-    end_turn(append->store, append->entry);
+    store_end_turn(append->store, append->entry);
     store_drop_user(append->store, append->entry);
     pthread_cond_destroy(&append->became_idle);
     pthread_mutex_destroy(&append->lock);
@@ -482,6 +457,8 @@ static weft_status publish(Append *append, int n_keep, Arena *scratch, Error *er
     if (append->entry->is_dropped)                          // set under commit_lock too
         return fail_no_table(err, append->entry->name);
     TRY(store_settle(store, err));
+    if (append->is_new)
+        TRY(store_check_free(store, append->entry->name, err));
     get_dicts(append, scratch, &dicts, &counts);
     TRY(make_meta(append, n_keep, counts, &meta, err));
     weft_status status = store_switch(store, append->entry, meta, err);
@@ -490,6 +467,8 @@ static weft_status publish(Append *append, int n_keep, Arena *scratch, Error *er
         return status;
     }
     swap_in(append, meta, make_snapshot(append, meta, n_keep, dicts, counts));
+    if (append->is_new)
+        store_add_entry(store, append->entry);
     const Table *table = &append->base->table;
     for (int i = n_keep; i < table->n_chunks; i++)
         store_remove_file(store, FILE_CHUNK, chunk_stored(table->chunks[i])->file.file_id);
@@ -503,7 +482,7 @@ static weft_status commit(Append *append, Error *err)
         return fail(err, append->error.status, -1, "%s", append->error.message);
     if (append->waiting)
         return fail(err, WEFT_INTERNAL, -1, "piece %llu was never appended", (unsigned long long)append->next_sequence);
-    if (append->n_rows == 0)
+    if (append->n_rows == 0 && !append->is_new)
         return WEFT_OK;
     int n_keep = chunks_to_keep(append);
     TRY(make_last_chunk(append, n_keep, err));
@@ -533,14 +512,33 @@ static void release_all(Append *append)
         chunk_release(append->chunks[i]);
 }
 
+// A commit that failed, on a full disk say, has written texts that no manifest counts: their space goes back at once.
+static void cut_dictionaries(const Append *append)
+{
+    const TableMeta *meta = append->entry->meta;
+    for (int i = 0; i < meta->n_columns && append->store->path; i++) {
+        char path[PATH_BYTES];
+        if (meta->columns[i].type.kind != TYPE_TEXT)
+            continue;
+        store_file_path(append->store, FILE_DICT, meta->columns[i].dict.file_id, path);
+        dict_file_cut(path, &meta->columns[i].dict);
+    }
+}
+
 static void remove_new_files(const Append *append)
 {
     pthread_mutex_lock(&append->store->commit_lock);
     bool is_in_doubt = append->store->is_in_doubt;          // the manifest on disk may name them
     pthread_mutex_unlock(&append->store->commit_lock);
     for (int i = 0; i < append->n_chunks && !is_in_doubt; i++)
-        if (append->chunks[i])
-            store_remove_file(append->store, FILE_CHUNK, chunk_stored(append->chunks[i])->file.file_id);
+        if (append->chunks[i] && append->store->path) {
+            char path[PATH_BYTES];
+            u64 id = chunk_stored(append->chunks[i])->file.file_id;
+            store_remove_file(append->store, FILE_CHUNK, id);
+            (void)file_remove(store_new_chunk_path(append->store, id, path), NULL);
+        }
+    if (!is_in_doubt)
+        cut_dictionaries(append);
 }
 
 // Texts that came with the failed rows and that no row uses.  A few may stay: the next append finds them there.

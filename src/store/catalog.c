@@ -5,9 +5,16 @@
 //                  1f.chunk, ...     rows (chunk.c), never changed once written
 //                  2.dict, ...       dictionaries (dict_file.c), only ever longer
 //
-// A change writes and syncs its new files, then writes manifest.new, syncs it, renames it over manifest, and syncs the
-// directory.  The rename is the moment: before it the old state holds, in memory and on disk; after it the new.  Files
-// that no manifest names are left by a crash and go at the next open.
+// A change writes and syncs its new chunks as 1f.chunk.new, then writes manifest.new, syncs it, gives the chunks their
+// names, renames manifest.new over manifest, and syncs the directory.  That rename is the moment: before it the old
+// state holds, in memory and on disk; after it the new.
+//
+// What a crash leaves goes at the next open: *.chunk.new; what a whole manifest.new names and manifest does not; and
+// what is older than the manifest (ids below its next one) and not in it.  Files that are newer than the manifest and
+// that nothing explains stay: somebody may have put an older manifest back.
+//
+// Between changes manifest.new is a spare: space on disk for the next manifest, so that DROP TABLE works on a full
+// disk.
 //
 // One case is left: the rename worked, but the directory could not be synced.  Then it is not known which manifest a
 // crash would leave, so we put the old one back and report the failure.  If even that fails, the change is in doubt: in
@@ -20,8 +27,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "store/store_int.h"
+
+enum {
+    SPARE_BYTES = 16 << 10,                                 // of manifest.new between changes, at least
+    WAKE_MS = 20,
+};
 
 // ---- files ---------------------------------------------------------------------------------------------------------
 
@@ -49,6 +65,13 @@ const char *store_file_path(const Store *store, FileKind kind, u64 id, char path
     return named_path(store, name, path);
 }
 
+const char *store_new_chunk_path(const Store *store, u64 id, char path[PATH_BYTES])
+{
+    store_file_path(store, FILE_CHUNK, id, path);
+    strcat(path, NEW_SUFFIX);                               // open has seen to it that this fits
+    return path;
+}
+
 void store_remove_file(const Store *store, FileKind kind, u64 id)
 {
     char path[PATH_BYTES];
@@ -65,28 +88,66 @@ static bool is_data_file(const char *name)
     return strcmp(dot + 1, suffixes[FILE_CHUNK]) == 0 || strcmp(dot + 1, suffixes[FILE_DICT]) == 0;
 }
 
+// A chunk that was never committed: 1f.chunk.new.
+static bool is_new_chunk(const char *name)
+{
+    const char *dot = strchr(name, '.');
+    return dot && dot != name && strspn(name, "0123456789abcdef") == (size_t)(dot - name) &&
+           strcmp(dot, ".chunk" NEW_SUFFIX) == 0;
+}
+
 // ---- the manifest's way to disk ------------------------------------------------------------------------------------
 
+// Over the spare, whose blocks are there already.
 static weft_status write_new_manifest(const char *path, const Text *bytes, Error *err)
 {
     File file;
-    TRY(file_create(path, &file, err));
+    TRY(file_open_over(path, &file, err));
     weft_status status = file_write(&file, bytes->bytes, bytes->length, err);
+    if (!status)
+        status = file_truncate(&file, bytes->length, err);
     if (!status)
         status = file_sync(&file, err);
     file_close(&file);
     return status;
 }
 
-static weft_status replace_manifest(Store *store, const Text *bytes, bool *is_renamed, Error *err)
+// Takes space for the next manifest.  A wish: without it a full disk refuses the next change, as any other.
+static void make_spare(const Store *store, size_t bytes)
+{
+    char path[PATH_BYTES];
+    int fd = open(named_path(store, "manifest.new", path), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return;
+    (void)posix_fallocate(fd, 0, (off_t)MAX_OF(bytes + bytes / 4, (size_t)SPARE_BYTES));
+    close(fd);
+}
+
+// Chunks of the new state get their names once the manifest that names them is on disk: see sweep.
+static weft_status name_chunks(const Store *store, const TableMeta *meta, Error *err)
+{
+    for (int i = 0; meta && i < meta->n_chunks; i++) {
+        char from[PATH_BYTES], to[PATH_BYTES];
+        store_new_chunk_path(store, meta->chunks[i].file_id, from);
+        if (file_exists(from))
+            TRY(file_rename(from, store_file_path(store, FILE_CHUNK, meta->chunks[i].file_id, to), err));
+    }
+    return WEFT_OK;
+}
+
+static weft_status replace_manifest(Store *store, const Text *bytes, const TableMeta *meta, bool *is_renamed,
+                                    Error *err)
 {
     char fresh[PATH_BYTES], path[PATH_BYTES];
     named_path(store, "manifest.new", fresh);
     TRY(write_new_manifest(fresh, bytes, err));
+    TRY(name_chunks(store, meta, err));
     TRY(dir_sync(store->path, err));                        // the names of the new files last before they are relied on
     TRY(file_rename(fresh, named_path(store, "manifest", path), err));
     *is_renamed = true;
-    return dir_sync(store->path, err);
+    TRY(dir_sync(store->path, err));
+    make_spare(store, bytes->length);
+    return WEFT_OK;
 }
 
 // The metas of all tables, CHANGED's replaced by META (NULL: left out); sorted as the entries are.
@@ -113,10 +174,19 @@ static weft_status write_manifest(Store *store, const TableEntry *changed, const
     int n_metas = collect_metas(store, changed, meta, metas);
     Text bytes = { 0 };
     manifest_encode(metas, n_metas, store->next_id, &bytes);
-    weft_status status = replace_manifest(store, &bytes, is_renamed, err);
+    weft_status status = replace_manifest(store, &bytes, meta, is_renamed, err);
     text_free(&bytes);
     arena_free(arena);
     return status;
+}
+
+weft_status store_check_writable(const Store *store, Error *err)
+{
+    if (!store->is_read_only)
+        return WEFT_OK;
+    fail(err, WEFT_READ_ONLY, -1, "the database in \"%s\" can only be read", store->path);
+    error_hint(err, "Its directory does not let this user write.");
+    return WEFT_READ_ONLY;
 }
 
 weft_status store_settle(Store *store, Error *err)
@@ -135,6 +205,7 @@ weft_status store_switch(Store *store, const TableEntry *changed, const TableMet
     ASSERT(mutex_is_held(&store->commit_lock) && !store->is_in_doubt);
     if (!store->path)
         return WEFT_OK;
+    TRY(store_check_writable(store, err));
     weft_status status = write_manifest(store, changed, meta, &is_renamed, err);
     if (!status || !is_renamed)
         return status;
@@ -288,24 +359,78 @@ static void note_file(Map *known, FileKind kind, u64 id)
     map_set(known, name, strlen(name), 1);
 }
 
-static void sweep(const Store *store, Arena *scratch, char **names, int n_names)
+// A dictionary counts even while it is empty: a later state of the same table goes on in its file.
+static void note_files(Map *known, const TableMeta *meta)
 {
-    Map *known = map_new(scratch);
-    for (int i = 0; i < store->n_entries; i++) {
-        const TableMeta *meta = store->entries[i]->meta;
-        for (int c = 0; c < meta->n_chunks; c++)
-            note_file(known, FILE_CHUNK, meta->chunks[c].file_id);
-        for (int c = 0; c < meta->n_columns; c++)
-            if (meta->columns[c].dict.length > 0)
-                note_file(known, FILE_DICT, meta->columns[c].dict.file_id);
-    }
+    for (int c = 0; c < meta->n_chunks; c++)
+        note_file(known, FILE_CHUNK, meta->chunks[c].file_id);
+    for (int c = 0; c < meta->n_columns; c++)
+        if (meta->columns[c].type.kind == TYPE_TEXT)
+            note_file(known, FILE_DICT, meta->columns[c].dict.file_id);
+}
+
+static bool is_in(const Map *map, const char *name)
+{
+    u64 ignored;
+    return map_get(map, name, strlen(name), &ignored);
+}
+
+// What the change wanted that was interrupted before its manifest became the manifest: nobody needs its files.
+static void note_interrupted(const Store *store, Arena *scratch, Map *interrupted)
+{
+    char path[PATH_BYTES];
+    Text bytes = { 0 };
+    TableMeta **metas = NULL;
+    int n_metas = 0;
+    u64 ignored;
+    Error none;
+    error_clear(&none);
+    named_path(store, "manifest.new", path);
+    if (!file_read_all(path, &bytes, &none) &&
+        !manifest_decode(path, bytes.bytes, bytes.length, scratch, &metas, &n_metas, &ignored, &none))
+        for (int i = 0; i < n_metas; i++) {
+            note_files(interrupted, metas[i]);
+            meta_free(metas[i]);
+        }
+    text_free(&bytes);
+}
+
+// Removes what a crash left, and nothing that a damaged database might need: see the top of this file.
+static void sweep(Store *store, Arena *scratch, char **names, int n_names)
+{
+    Map *known = map_new(scratch), *interrupted = map_new(scratch);
+    const u64 next_id = store->next_id;
+    int n_strange = 0;
+    for (int i = 0; i < store->n_entries; i++)
+        note_files(known, store->entries[i]->meta);
+    note_interrupted(store, scratch, interrupted);
     for (int i = 0; i < n_names; i++) {
         char path[PATH_BYTES];
-        u64 ignored;
-        bool is_ours = is_data_file(names[i]) || strcmp(names[i], "manifest.new") == 0;
-        if (is_ours && !map_get(known, names[i], strlen(names[i]), &ignored))
+        const bool is_data = is_data_file(names[i]);
+        const u64 id = is_data ? strtoull(names[i], NULL, 16) : 0;
+        if (is_new_chunk(names[i]) ||
+            (is_data && !is_in(known, names[i]) && (id < next_id || is_in(interrupted, names[i])))) {
             (void)file_remove(named_path(store, names[i], path), NULL);
+        } else if (is_data && id >= next_id && id < UINT64_MAX) {
+            n_strange++;
+            store->next_id = MAX_OF(store->next_id, id + 1);    // and never written over
+        }
     }
+    if (n_strange)
+        log_warn("\"%s\" has %d files that are newer than its manifest; they are left alone", store->path, n_strange);
+}
+
+// A database whose directory we may not write to is read: with other readers, and not beside a writer.
+static weft_status lock_store(Store *store, Error *err)
+{
+    char path[PATH_BYTES], manifest[PATH_BYTES];
+    named_path(store, "manifest", manifest);
+    const bool may_write = access(store->path, W_OK) == 0 || !file_exists(manifest);
+    named_path(store, "lock", path);
+    if (may_write)
+        return file_lock(path, &store->lock_file, err);
+    store->is_read_only = true;
+    return file_exists(path) ? file_lock_shared(path, &store->lock_file, err) : WEFT_OK;
 }
 
 static weft_status open_in(Store *store, Arena *scratch, Error *err)
@@ -316,13 +441,17 @@ static weft_status open_in(Store *store, Arena *scratch, Error *err)
     TRY(dir_make(store->path, err));
     TRY(dir_list(scratch, store->path, &names, &n_names, err));
     TRY(refuse_foreign(store->path, names, n_names, err));  // before anything is put into it
-    TRY(file_lock(named_path(store, "lock", path), &store->lock_file, err));
+    TRY(lock_store(store, err));
     TRY(dir_list(scratch, store->path, &names, &n_names, err));
     if (file_exists(named_path(store, "manifest", path)))
         TRY(read_manifest(store, scratch, err));
     else
         TRY(write_manifest(store, NULL, NULL, &is_renamed, err));
+    TRY(views_load(store, err));
+    if (store->is_read_only)
+        return WEFT_OK;
     sweep(store, scratch, names, n_names);
+    make_spare(store, 0);
     return WEFT_OK;
 }
 
@@ -336,6 +465,11 @@ static weft_status open_directory(Store *store, Error *err)
     return status;
 }
 
+// Running queries know tables by their ids, so tables of several stores in memory (of sessions, of files that are
+// queried) must have different ones, which no store on disk reaches.
+#define MEMORY_IDS ((u64)1 << 63)
+static _Atomic u32 n_memory_stores;
+
 weft_status store_open(const char *path, Budget *budget, Store **out, Error *err)
 {
     Arena *home = arena_new(NULL, "store");
@@ -344,7 +478,7 @@ weft_status store_open(const char *path, Budget *budget, Store **out, Error *err
     store->path = path ? arena_strdup(home, path) : NULL;
     store->budget = budget;
     store->lock_file.fd = -1;
-    store->next_id = 1;
+    store->next_id = path ? 1 : MEMORY_IDS + ((u64)atomic_fetch_add(&n_memory_stores, 1) << 32);
     store->chunk_rows = CHUNK_ROWS;
     pthread_mutex_init(&store->commit_lock, NULL);
     pthread_mutex_init(&store->lock, NULL);
@@ -366,6 +500,7 @@ void store_close(Store *store)
     }
     if (store->arena)
         arena_free(store->arena);
+    views_free(store);
     file_close(&store->lock_file);
     pthread_cond_destroy(&store->append_ended);
     pthread_mutex_destroy(&store->lock);
@@ -630,10 +765,38 @@ static TableEntry *make_entry(Store *store, const char *name, const ColumnDef *c
     return entry_new(meta);
 }
 
+weft_status store_check_free(Store *store, const char *name, Error *err)
+{
+    ASSERT(mutex_is_held(&store->commit_lock));
+    if (find_entry(store, name) >= 0 || views_find(store, name))
+        return fail(err, WEFT_DUPLICATE_TABLE, -1, "relation \"%s\" already exists", name);
+    return WEFT_OK;
+}
+
+void store_add_entry(Store *store, TableEntry *entry)
+{
+    pthread_mutex_lock(&store->lock);
+    entry->n_users++;                                       // the catalog
+    pthread_mutex_unlock(&store->lock);
+    change_entries(store, entry, NULL);
+}
+
+weft_status store_make_entry(Store *store, const char *name, const ColumnDef *columns, int n_columns, TableEntry **out,
+                             Error *err)
+{
+    TRY(check_name("table", name, err));
+    TRY(check_columns(columns, n_columns, err));
+    TableEntry *entry = make_entry(store, name, columns, n_columns);
+    weft_status status = load(store, entry->meta, &entry->current, err);       // nothing to read yet
+    if (status)
+        entry_free(entry);
+    *out = status ? NULL : entry;
+    return status;
+}
+
 static weft_status create(Store *store, const char *name, const ColumnDef *columns, int n_columns, Error *err)
 {
-    if (find_entry(store, name) >= 0)
-        return fail(err, WEFT_DUPLICATE_TABLE, -1, "relation \"%s\" already exists", name);
+    TRY(store_check_free(store, name, err));
     TRY(store_settle(store, err));
     TableEntry *entry = make_entry(store, name, columns, n_columns);
     weft_status status = load(store, entry->meta, &entry->current, err);   // nothing to read yet
@@ -672,6 +835,7 @@ static weft_status drop(Store *store, const char *name, Error *err)
     if (at < 0)
         return fail_no_table(err, name);
     TableEntry *entry = store->entries[at];
+    TRY(store_check_writable(store, err));
     TRY(store_settle(store, err));
     TRY(store_switch(store, entry, NULL, err));
     change_entries(store, NULL, entry);
@@ -682,6 +846,203 @@ static weft_status drop(Store *store, const char *name, Error *err)
     remove_files(store, entry->meta);
     store_drop_user(store, entry);
     return WEFT_OK;
+}
+
+// ---- turns: one at a time appends to a table, or changes it as a whole -------------------------------------------
+
+// Wakes up now and then, to check for a cancel.
+static void wait_a_little(Store *store)
+{
+    struct timespec until;
+    ASSERT(mutex_is_held(&store->lock));
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += WAKE_MS * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    pthread_cond_timedwait(&store->append_ended, &store->lock, &until);
+}
+
+weft_status store_take_turn(Store *store, TableEntry *entry, const _Atomic bool *cancel, Error *err)
+{
+    bool is_canceled = false;
+    pthread_mutex_lock(&store->lock);
+    while (entry->is_appending && !entry->is_dropped && !is_canceled) {
+        wait_a_little(store);
+        is_canceled = cancel && *cancel;
+    }
+    bool is_dropped = entry->is_dropped;
+    if (!is_dropped && !is_canceled)
+        entry->is_appending = true;
+    pthread_mutex_unlock(&store->lock);
+    if (is_canceled)
+        return fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
+    return is_dropped ? fail_no_table(err, entry->name) : WEFT_OK;
+}
+
+void store_end_turn(Store *store, TableEntry *entry)
+{
+    pthread_mutex_lock(&store->lock);
+    ASSERT(entry->is_appending);
+    entry->is_appending = false;
+    pthread_cond_broadcast(&store->append_ended);
+    pthread_mutex_unlock(&store->lock);
+}
+
+// ---- changes of a table as a whole ---------------------------------------------------------------------------------
+
+// A snapshot of the same rows under another meta.
+static Snapshot *snapshot_under(const Snapshot *old, const TableMeta *meta)
+{
+    const Table *table = &old->table;
+    Arena *scratch = arena_new(NULL, "alter");
+    Dictionary **dicts = arena_array(scratch, Dictionary *, table->n_columns);
+    u32 *counts = arena_array(scratch, u32, table->n_columns);
+    const Chunk **chunks = arena_array(scratch, const Chunk *, table->n_chunks);
+    for (int i = 0; i < table->n_columns; i++) {
+        dicts[i] = table->columns[i].dict;
+        counts[i] = table->columns[i].dict_count;
+    }
+    for (int i = 0; i < table->n_chunks; i++)
+        chunks[i] = chunk_hold(table->chunks[i]);
+    Snapshot *snapshot = snapshot_new(meta, dicts, counts, chunks, table->n_chunks);
+    snapshot->is_verified = old->is_verified;
+    arena_free(scratch);
+    return snapshot;
+}
+
+// Puts META and SNAPSHOT in the place of the entry's, which are freed.
+static void put_in_place(Store *store, TableEntry *entry, TableMeta *meta, Snapshot *snapshot)
+{
+    pthread_mutex_lock(&store->lock);
+    TableMeta *old_meta = entry->meta;
+    Snapshot *old = entry->current;
+    entry->meta = meta;
+    entry->current = snapshot;
+    pthread_mutex_unlock(&store->lock);
+    meta_free(old_meta);
+    table_release(&old->table);
+}
+
+// A change of a whole table: with its turn, so that no append is under way, and with commit_lock.
+typedef weft_status (*TableChange)(Store *store, TableEntry *entry, Snapshot *held, const char *name,
+                                   const char *new_name, Error *err);
+
+static weft_status change_table(Store *store, const char *table, const char *name, const char *new_name,
+                                const _Atomic bool *cancel, TableChange change, Error *err)
+{
+    TRY(store_check_writable(store, err));
+    TableEntry *entry = store_take_entry(store, table);
+    if (!entry)
+        return fail_no_table(err, table);
+    weft_status status = store_take_turn(store, entry, cancel, err);
+    if (!status) {
+        Snapshot *held = NULL;
+        status = store_load(store, entry, &held, err);
+        pthread_mutex_lock(&store->commit_lock);
+        if (!status && entry->is_dropped)
+            status = fail_no_table(err, table);
+        if (!status)
+            status = store_settle(store, err);
+        if (!status)
+            status = change(store, entry, held, name, new_name, err);
+        pthread_mutex_unlock(&store->commit_lock);
+        if (held)
+            table_release(&held->table);
+        store_end_turn(store, entry);
+    }
+    store_drop_user(store, entry);
+    return status;
+}
+
+static weft_status truncate_entry(Store *store, TableEntry *entry, Snapshot *held, const char *name,
+                                  const char *new_name, Error *err)
+{
+    TableMeta *meta = meta_copy(entry->meta, 0);
+    Snapshot *empty;
+    (void)held, (void)name, (void)new_name;
+    meta->version++;
+    for (int i = 0; i < meta->n_columns; i++)
+        if (meta->columns[i].type.kind == TYPE_TEXT)
+            meta->columns[i].dict = (DictFile){ .file_id = store->next_id++ };
+    weft_status status = load(store, meta, &empty, err);    // nothing to read
+    if (!status) {
+        status = store_switch(store, entry, meta, err);
+        if (status)
+            table_release(&empty->table);
+    }
+    if (status) {
+        meta_free(meta);
+        return status;
+    }
+    remove_files(store, entry->meta);
+    put_in_place(store, entry, meta, empty);
+    return WEFT_OK;
+}
+
+weft_status store_truncate_table(Store *store, const char *name, const _Atomic bool *cancel, Error *err)
+{
+    return change_table(store, name, NULL, NULL, cancel, truncate_entry, err);
+}
+
+static weft_status rename_column(Store *store, TableEntry *entry, Snapshot *held, const char *name,
+                                 const char *new_name, Error *err)
+{
+    const int column = table_find_column(&held->table, name);
+    if (column < 0)
+        return fail(err, WEFT_UNDEFINED_COLUMN, -1, "column \"%s\" does not exist", name);
+    if (table_find_column(&held->table, new_name) >= 0)
+        return fail(err, WEFT_DUPLICATE_COLUMN, -1, "column \"%s\" of relation \"%s\" already exists", new_name,
+                    entry->name);
+    TableMeta *meta = meta_copy(entry->meta, entry->meta->n_chunks);
+    meta->version++;
+    meta->columns[column].name = arena_strdup(meta->arena, new_name);
+    weft_status status = store_switch(store, entry, meta, err);
+    if (status)
+        meta_free(meta);
+    else
+        put_in_place(store, entry, meta, snapshot_under(held, meta));
+    return status;
+}
+
+weft_status store_rename_column(Store *store, const char *table, const char *column, const char *new_name,
+                                const _Atomic bool *cancel, Error *err)
+{
+    TRY(check_name("column", new_name, err));
+    return change_table(store, table, column, new_name, cancel, rename_column, err);
+}
+
+// Under its new name the table is another entry; appends that wait for the old one end, as after a drop.
+static weft_status rename_table(Store *store, TableEntry *entry, Snapshot *held, const char *name, const char *new_name,
+                                Error *err)
+{
+    (void)name;
+    TRY(store_check_free(store, new_name, err));
+    TableMeta *meta = meta_copy(entry->meta, entry->meta->n_chunks);
+    meta->version++;
+    meta->name = arena_strdup(meta->arena, new_name);
+    weft_status status = store_switch(store, entry, meta, err);
+    if (status) {
+        meta_free(meta);
+        return status;
+    }
+    TableEntry *renamed = entry_new(meta);
+    renamed->current = snapshot_under(held, meta);
+    change_entries(store, renamed, entry);
+    pthread_mutex_lock(&store->lock);
+    entry->is_dropped = true;
+    pthread_cond_broadcast(&store->append_ended);
+    pthread_mutex_unlock(&store->lock);
+    store_drop_user(store, entry);                          // the catalog's
+    return WEFT_OK;
+}
+
+weft_status store_rename_table(Store *store, const char *name, const char *new_name, const _Atomic bool *cancel,
+                               Error *err)
+{
+    TRY(check_name("table", new_name, err));
+    return change_table(store, name, NULL, new_name, cancel, rename_table, err);
 }
 
 weft_status store_drop_table(Store *store, const char *name, Error *err)

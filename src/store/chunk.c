@@ -10,6 +10,7 @@
 // column data: that is read once when it is first wanted, column by column (chunk_verify), so that opening a large
 // database is quick. Numbers are little-endian, as on all machines we run on.
 
+#include <stdio.h>
 #include <unistd.h>
 
 #include "store/store_int.h"
@@ -445,18 +446,23 @@ weft_status chunk_write(const StoredChunk *chunk, const char *path, u64 file_id,
                         const Column *columns, StoredChunk **out, Error *err)
 {
     ASSERT(chunk->memory && file_id != 0);
+    char fresh[PATH_BYTES];
+    ASSERT(strlen(path) + sizeof(NEW_SUFFIX) <= PATH_BYTES);
+    snprintf(fresh, sizeof(fresh), "%s" NEW_SUFFIX, path);
     ChunkFile file = { .file_id = file_id, .n_rows = chunk->chunk.n_rows,
                        .length = header_bytes(chunk->n_columns, chunk->sketch_memory_bytes) + chunk->memory_bytes };
     StoredChunk *written;
-    weft_status status = write_file(chunk, path, table_id, columns, &file, err);
+    weft_status status = write_file(chunk, fresh, table_id, columns, &file, err);
     if (!status)
-        status = chunk_map(path, &file, chunk->n_columns, budget, &written, err);
+        status = chunk_map(fresh, &file, chunk->n_columns, budget, &written, err);
     if (!status)
         status = keep_or_release(chunk_check(written, table_id, columns, err), written, out);
-    if (status)
-        file_remove(path, NULL);                            // else the next open sweeps it
-    else
+    if (status) {
+        file_remove(fresh, NULL);                           // else the next open sweeps it
+    } else {
         set_verified(*out);                                 // we have just written it
+        ((char *)(uintptr_t)(*out)->path)[strlen(path)] = '\0';    // what messages call it
+    }
     return status;
 }
 

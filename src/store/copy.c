@@ -16,19 +16,16 @@
 
 #define _GNU_SOURCE                                         // memrchr
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <stdio.h>
 
 #include "store/copy_int.h"
+#include "store/store_int.h"
+#include "store/stream.h"
 
 enum {
     BLOCK_BYTES = 1 << 19,             // 128 KiB to 4 MiB are about equally fast; less memory is better
     LINE_BYTES_MAX = 64 << 20,         // a quote that is never closed must not read the whole file into memory
-    POLL_MS = 20,                      // how often a wait for a pipe looks for a cancel
 };
 
 static size_t block_bytes = BLOCK_BYTES;
@@ -41,9 +38,11 @@ void copy_set_block_bytes(size_t bytes)
 // ---- the copy -------------------------------------------------------------------------------------------------------
 
 typedef struct CopyWorker {
-    CopyParser *parser;
-    CopySpace   space;                 // holds its block
+    CopyRows  rows;
+    CopySpace space;                   // holds its block
 } CopyWorker;
+
+typedef struct Rejects { Text text; bool is_done; } Rejects;       // of a block, until those before it are written
 
 typedef struct CopyRun {
     const CopyOptions *options;
@@ -56,15 +55,22 @@ typedef struct CopyRun {
 
     pthread_mutex_t mutex;             // guards all below
     Arena       *arena;
-    File         file;
-    bool         is_regular, is_at_end;
-    u64          size, offset;         // of a regular file
+    const char  *path;                 // for messages
+    CopyStream      *input;
+    bool         is_at_end;
+    int          n_fields;
     CopySpace    carry;                // the begin of a line that the block before left over
     size_t       n_carried;
     u32         *block_lines;          // new lines in each block, once it is parsed
     int          n_blocks;
     bool         has_problem;
     CopyProblem  problem;              // the first in the file so far
+    u64          n_rejected;
+    bool         has_rejected;
+    CopyProblem  first_rejected;       // the first in the file so far
+    CopyStream      *reject_file;          // NULL: rejected rows are only counted
+    Rejects     *rejects;              // by block
+    int          n_rejects, n_rejects_written;
 } CopyRun;
 
 static bool is_canceled(const CopyRun *copy)
@@ -79,39 +85,10 @@ static weft_status fail_canceled(Error *err)
     return fail(err, WEFT_QUERY_CANCELED, -1, "copy was cancelled");
 }
 
-static weft_status read_pipe(CopyRun *copy, char *to, size_t length, size_t *n_read, Error *err)
-{
-    *n_read = 0;
-    while (*n_read < length) {
-        struct pollfd waiting = { .fd = copy->file.fd, .events = POLLIN };
-        if (is_canceled(copy))
-            return fail_canceled(err);
-        if (poll(&waiting, 1, POLL_MS) == 0)
-            continue;
-        if (fault_now(FAULT_FILE)) {
-            errno = EIO;
-            return fail_errno(err, "read file", copy->file.path);
-        }
-        ssize_t n = read(copy->file.fd, to + *n_read, length - *n_read);
-        if (n < 0 && (errno == EINTR || errno == EAGAIN))
-            continue;
-        if (n < 0)
-            return fail_errno(err, "read file", copy->file.path);
-        if (n == 0)
-            break;
-        *n_read += (size_t)n;
-    }
-    return WEFT_OK;
-}
-
 // Fewer bytes than asked for mean the end of the file.
 static weft_status read_more(CopyRun *copy, char *to, size_t length, size_t *n_read, Error *err)
 {
-    if (copy->is_regular)
-        TRY(file_read_at(&copy->file, to, length, copy->offset, n_read, err));
-    else
-        TRY(read_pipe(copy, to, length, n_read, err));
-    copy->offset += *n_read;
+    TRY(stream_read(copy->input, to, length, n_read, err));
     copy->is_at_end = *n_read < length;
     return WEFT_OK;
 }
@@ -136,6 +113,12 @@ static size_t last_line_end_text(const char *bytes, size_t length)
         length = at;
     }
     return 0;
+}
+
+static size_t last_newline(const char *bytes, size_t length)
+{
+    const char *newline = memrchr(bytes, '\n', length);
+    return newline ? (size_t)(newline - bytes) + 1 : 0;
 }
 
 // Backwards from the end, where it is known whether we are inside quotes: each quote changes that.
@@ -175,7 +158,9 @@ static void scan_quotes(LineScan *scan, char quote, const char *bytes, size_t le
 
 static void scan_lines(LineScan *scan, const CopyOptions *options, const char *bytes, size_t length)
 {
-    if (!options->csv)
+    if (options->json)
+        scan->end = last_newline(bytes, length);
+    else if (!options->csv)
         scan->end = last_line_end_text(bytes, length);
     else if (options->escape != options->quote)
         scan_escapes(scan, options, bytes, length);
@@ -209,8 +194,8 @@ static weft_status read_lines(CopyRun *copy, CopySpace *space, size_t *length, s
 static size_t block_capacity(const CopyRun *copy)
 {
     size_t bytes = block_bytes;
-    if (copy->size > 0 && copy->offset == 0)
-        bytes = MIN_OF(bytes, copy->size + 1);              // one more, to see the end
+    if (stream_is_plain_file(copy->input) && stream_offset(copy->input) == 0 && stream_size(copy->input) > 0)
+        bytes = MIN_OF(bytes, stream_size(copy->input) + 1);    // one more, to see the end
     return MAX_OF(bytes, copy->n_carried * 2) + BLOCK_PADDING;
 }
 
@@ -226,7 +211,8 @@ static weft_status carry_over(CopyRun *copy, const char *bytes, size_t length, E
 
 static bool is_line_end(const CopyOptions *options, const char *bytes, size_t end)
 {
-    return end == 0 || (options->csv ? bytes[end - 1] == '\n' : last_line_end_text(bytes, end) == end);
+    const bool is_plain = options->csv || options->json;
+    return end == 0 || (is_plain ? bytes[end - 1] == '\n' : last_line_end_text(bytes, end) == end);
 }
 
 // The mark that some editors put at the begin of UTF-8 files.
@@ -275,8 +261,9 @@ static void note_problem(CopyRun *copy, const CopyProblem *problem)
 
 static void show_progress(CopyRun *copy)
 {
-    if (copy->progress && copy->size > 0)
-        *copy->progress = (int)(999.0 * (double)MIN_OF(copy->offset, copy->size) / (double)copy->size);
+    const u64 size = stream_size(copy->input), offset = stream_offset(copy->input);
+    if (copy->progress && size > 0)
+        *copy->progress = (int)(999.0 * (double)MIN_OF(offset, size) / (double)size);
 }
 
 static bool take_block(CopyRun *copy, CopyWorker *worker, CopyBlock *block)
@@ -298,19 +285,52 @@ static bool take_block(CopyRun *copy, CopyWorker *worker, CopyBlock *block)
     }
     if (is_going_on) {
         *LIST_PUSH(copy->arena, copy->block_lines, copy->n_blocks) = 0;
+        *LIST_PUSH(copy->arena, copy->rejects, copy->n_rejects) = (Rejects){ { 0 }, false };
         show_progress(copy);
     }
     pthread_mutex_unlock(&copy->mutex);
     return is_going_on;
 }
 
-static void finish_block(CopyRun *copy, const CopyWorker *worker, const CopyBlock *block, const CopyProblem *problem)
+// Rejected rows go to their file in the order of the blocks.  Call with the mutex held.
+static void write_rejects(CopyRun *copy)
 {
+    while (copy->n_rejects_written < copy->n_rejects && copy->rejects[copy->n_rejects_written].is_done) {
+        CopyProblem problem = { .line = -1, .column = -1, .sequence = (u64)copy->n_rejects_written };
+        Text *text = &copy->rejects[copy->n_rejects_written++].text;
+        if (text->length > 0 && !copy->has_problem &&
+            stream_write(copy->reject_file, text->bytes, text->length, &problem.error))
+            note_problem(copy, &problem);
+        text_free(text);
+    }
+}
+
+// Call with the mutex held.
+static void note_rejected(CopyRun *copy, CopyRows *rows, u64 sequence)
+{
+    copy->n_rejected += rows->n_rejected;
+    if (rows->n_rejected > 0 && (!copy->has_rejected || sequence < copy->first_rejected.sequence)) {
+        copy->first_rejected = rows->first_rejected;
+        copy->first_rejected.sequence = sequence;
+        copy->has_rejected = true;
+    }
+    if (!copy->reject_file)
+        return;
+    copy->rejects[sequence] = (Rejects){ rows->rejected, true };
+    rows->rejected = (Text){ 0 };
+    write_rejects(copy);
+}
+
+static void finish_block(CopyRun *copy, CopyWorker *worker, const CopyBlock *block, CopyProblem *problem)
+{
+    if (problem->error.status)
+        copy_hint(copy->options, block, copy->n_fields, problem);
     pthread_mutex_lock(&copy->mutex);
     ASSERT(block->sequence < (u64)copy->n_blocks);
-    copy->block_lines[block->sequence] = copy_parser_newlines(worker->parser);
+    copy->block_lines[block->sequence] = worker->rows.n_newlines;
     if (problem->error.status)
         note_problem(copy, problem);
+    note_rejected(copy, &worker->rows, block->sequence);
     pthread_mutex_unlock(&copy->mutex);
 }
 
@@ -321,9 +341,9 @@ static void copy_blocks(void *context, int number)
     CopyBlock block;
     while (take_block(copy, worker, &block)) {
         CopyProblem problem;
-        if (copy_parser_run(worker->parser, &block, &problem) == WEFT_OK) {
+        if (copy_rows_run(&worker->rows, &block, &problem) == WEFT_OK) {
             u32 n_rows;
-            const ColumnInput *inputs = copy_parser_columns(worker->parser, &n_rows);
+            const ColumnInput *inputs = copy_parser_columns(worker->rows.parser, &n_rows);
             append_rows(copy->append, block.sequence, inputs, n_rows, &problem.error);
         }
         finish_block(copy, worker, &block, &problem);
@@ -332,24 +352,47 @@ static void copy_blocks(void *context, int number)
 
 // ---- begin and end --------------------------------------------------------------------------------------------------
 
+static unsigned long long line_of(const CopyRun *copy, const CopyProblem *problem)
+{
+    unsigned long long line = (unsigned long long)problem->line + 1;
+    for (u64 i = 0; i < problem->sequence; i++)
+        line += copy->block_lines[i];
+    return line;
+}
+
+// The file, the line, the column: "sales.csv", line 3, column price.
+static void describe_place(const CopyRun *copy, const CopyProblem *problem, Text *text)
+{
+    text_add(text, "\"%s\", line %llu", copy->path, line_of(copy, problem));
+    if (problem->column >= 0)
+        text_add(text, ", column %s", copy->table->columns[problem->column].name);
+}
+
 static weft_status report(const CopyRun *copy, Error *err)
 {
     const CopyProblem *problem = &copy->problem;
     weft_status status = problem->error.status;
-    const char *message = problem->error.message;
-    unsigned long long line = (unsigned long long)problem->line + 1;
-    for (u64 i = 0; problem->line >= 0 && i < problem->sequence; i++)
-        line += copy->block_lines[i];
-    if (problem->line < 0)
-        status = fail(err, status, -1, "%s", message);
-    else if (problem->column < 0)
-        status = fail(err, status, -1, "line %llu: %s", line, message);
-    else
-        status = fail(err, status, -1, "line %llu, column %s: %s", line, copy->table->columns[problem->column].name,
-                      message);
+    Text place = { 0 };
+    if (problem->line >= 0)
+        describe_place(copy, problem, &place);
+    status = fail(err, status, -1, "%s%s%s", place.bytes ? place.bytes : "", place.bytes ? ": " : "",
+                  problem->error.message);
     if (problem->error.hint[0])
         error_hint(err, "%s", problem->error.hint);
+    text_free(&place);
     return status;
+}
+
+static void report_rejected(const CopyRun *copy, CopyFigures *figures)
+{
+    Text place = { 0 };
+    figures->n_rejected = copy->n_rejected;
+    if (!copy->n_rejected)
+        return;
+    describe_place(copy, &copy->first_rejected, &place);
+    snprintf(figures->first_rejected, sizeof(figures->first_rejected), "%.400s: %.500s", place.bytes,
+             copy->first_rejected.error.message);
+    text_free(&place);
 }
 
 static weft_status check_options(const CopyOptions *options, Error *err)
@@ -386,73 +429,106 @@ static weft_status map_fields(const CopyRun *copy, int **columns, int *n_fields,
     return WEFT_OK;
 }
 
-static weft_status open_input(CopyRun *copy, const char *path, Error *err)
-{
-    struct stat info;
-    TRY(file_open_read(path, &copy->file, err));
-    if (fstat(copy->file.fd, &info) != 0)
-        return fail_errno(err, "inspect file", path);
-    copy->is_regular = S_ISREG(info.st_mode);
-    copy->size = copy->is_regular ? (u64)info.st_size : 0;
-    if (copy->is_regular)
-        (void)posix_fadvise(copy->file.fd, 0, 0, POSIX_FADV_SEQUENTIAL);      // a hint; nothing is lost without it
-    return WEFT_OK;
-}
-
 static int count_workers(const CopyRun *copy, const Pool *pool)
 {
-    u64 n_blocks = copy->is_regular ? copy->size / block_bytes + 1 : INT32_MAX;
+    u64 n_blocks = stream_is_plain_file(copy->input) ? stream_size(copy->input) / block_bytes + 1 : INT32_MAX;
     return (int)MIN_OF((u64)pool_size(pool), n_blocks);
+}
+
+// What JSON becomes is the text format.
+static const CopyOptions *parsed_options(CopyRun *copy)
+{
+    if (!copy->options->json)
+        return copy->options;
+    CopyOptions *text = arena_make(copy->arena, CopyOptions);
+    *text = *copy->options;
+    text->delimiter = '\t';
+    text->null_text = "\\N";
+    text->header = text->trailing_delimiter = false;
+    return text;
+}
+
+static void start_workers(CopyRun *copy, const int *columns, int n_workers)
+{
+    const CopyOptions *parsed = parsed_options(copy);
+    copy->workers = arena_array(copy->arena, CopyWorker, n_workers);
+    for (int i = 0; i < n_workers; i++) {
+        CopyRows *rows = &copy->workers[i].rows;
+        rows->options = copy->options;
+        rows->budget = copy->budget;
+        rows->parser = copy_parser_new(copy->arena, copy->table, parsed, columns, copy->n_fields, copy->budget);
+        if (copy->options->json)
+            rows->json = copy_json_new(copy->arena, copy->table, columns, copy->n_fields, copy->budget);
+    }
+}
+
+static weft_status open_files(CopyRun *copy, const char *path, Error *err)
+{
+    const CopyOptions *options = copy->options;
+    TRY(stream_open_read(path, options->is_std ? options->fd : -1, copy->cancel, &copy->input, err));
+    return options->reject_path ? stream_open_write(options->reject_path, -1, &copy->reject_file, err) : WEFT_OK;
 }
 
 static weft_status copy_all(CopyRun *copy, Pool *pool, const char *path, Error *err)
 {
     int *columns = NULL;
-    int n_fields = 0;
     TRY(check_options(copy->options, err));
-    TRY(map_fields(copy, &columns, &n_fields, err));
-    TRY(open_input(copy, path, err));
+    TRY(map_fields(copy, &columns, &copy->n_fields, err));
+    TRY(open_files(copy, path, err));
     int n_workers = count_workers(copy, pool);
-    copy->workers = arena_array(copy->arena, CopyWorker, n_workers);
-    for (int i = 0; i < n_workers; i++)
-        copy->workers[i].parser =
-            copy_parser_new(copy->arena, copy->table, copy->options, columns, n_fields, copy->budget);
+    start_workers(copy, columns, n_workers);
     pool_run(pool, n_workers, copy_blocks, copy);
     for (int i = 0; i < n_workers; i++) {
-        copy_parser_free(copy->workers[i].parser);
+        copy_rows_free(&copy->workers[i].rows);
         copy_space_free(&copy->workers[i].space, copy->budget);
     }
+    for (int i = copy->n_rejects_written; i < copy->n_rejects; i++)
+        text_free(&copy->rejects[i].text);
     return copy->has_problem ? report(copy, err) : WEFT_OK;
 }
 
-static weft_status copy_into(CopyRun *copy, Pool *pool, const char *path, Error *err)
+static weft_status copy_into(CopyRun *copy, Pool *pool, const char *path, CopyFigures *figures, Error *err)
 {
     copy->table = append_table(copy->append);
-    copy->file.fd = -1;
+    copy->path = path;
     copy->arena = arena_new(NULL, "copy");
     pthread_mutex_init(&copy->mutex, NULL);
     weft_status status = copy_all(copy, pool, path, err);
+    if (!status)
+        report_rejected(copy, figures);
     pthread_mutex_destroy(&copy->mutex);
-    file_close(&copy->file);
+    stream_close(copy->input);
+    if (!status && copy->reject_file)
+        status = stream_finish(copy->reject_file, err);
+    else
+        stream_close(copy->reject_file);
     copy_space_free(&copy->carry, copy->budget);
     arena_free(copy->arena);
     return status;
 }
 
-weft_status copy_from_file(Store *store, Pool *pool, Budget *budget, const char *table, const char *path,
-                           const CopyOptions *options, _Atomic int *progress, _Atomic bool *cancel, u64 *n_rows,
-                           Error *err)
+weft_status copy_into_append(Append *append, Pool *pool, Budget *budget, const char *path, const CopyOptions *options,
+                             _Atomic int *progress, _Atomic bool *cancel, CopyFigures *figures, Error *err)
 {
-    CopyRun copy = { .options = options, .budget = budget, .progress = progress, .cancel = cancel };
+    CopyRun copy = { .options = options, .budget = budget, .append = append, .progress = progress, .cancel = cancel };
+    *figures = (CopyFigures){ 0 };
+    return copy_into(&copy, pool, path, figures, err);
+}
+
+weft_status copy_from_file(Store *store, Pool *pool, Budget *budget, const char *table, const char *path,
+                           const CopyOptions *options, _Atomic int *progress, _Atomic bool *cancel,
+                           CopyFigures *figures, Error *err)
+{
+    Append *append;
     if (progress)
         *progress = 0;
-    TRY(append_begin_unless(store, table, cancel, &copy.append, err));
-    weft_status status = copy_into(&copy, pool, path, err);
+    TRY(append_begin_unless(store, table, cancel, &append, err));
+    weft_status status = copy_into_append(append, pool, budget, path, options, progress, cancel, figures, err);
     if (status) {
-        append_abort(copy.append);
+        append_abort(append);
         return status;
     }
-    TRY(append_commit(copy.append, n_rows, err));
+    TRY(append_commit(append, &figures->n_rows, err));
     if (progress)
         *progress = 1000;
     return WEFT_OK;

@@ -1,5 +1,6 @@
-// copy_int.h - shared by the parts of COPY only: copy.c reads blocks of whole lines, copy_index.c finds where the
-// fields end, copy_clean.c takes off quotes and escapes, copy_parse.c turns fields into column values.
+// copy_int.h - shared by the parts of COPY only: copy.c reads blocks of whole lines, copy_json.c turns lines of JSON
+// into lines of text, copy_index.c finds where the fields end, copy_clean.c takes off quotes and escapes, copy_parse.c
+// turns fields into column values, copy_sift.c leaves out bad rows, copy_hint.c guesses why a row is bad.
 
 #ifndef WEFT_COPY_INT_H
 #define WEFT_COPY_INT_H
@@ -59,6 +60,7 @@ typedef struct CopyProblem {
     u64   sequence;                    // of the block
     i64   line;                        // new lines in the block before the bad one; -1: it has no line
     int   column;                      // of the table; -1: none
+    u32   row, row_start, row_end;     // the row's number in the block, and its bytes with the new line
 } CopyProblem;
 
 typedef struct CopyParser CopyParser;                      // one per worker
@@ -71,6 +73,46 @@ void        copy_parser_free(CopyParser *parser);          // its large memory; 
 weft_status copy_parser_run(CopyParser *parser, const CopyBlock *block, CopyProblem *problem);
 const ColumnInput *copy_parser_columns(const CopyParser *parser, u32 *n_rows);
 u32         copy_parser_newlines(const CopyParser *parser);       // in the last block
+const FieldIndex *copy_parser_index(const CopyParser *parser);    // of the last block
+void        copy_parser_clear(CopyParser *parser);                // as after a block without rows
+
+// ---- JSON: an object on each line -----------------------------------------------------------------------------------
+
+typedef struct CopyJson CopyJson;                          // one per worker
+
+CopyJson   *copy_json_new(Arena *arena, const Table *table, const int *columns, int n_fields, Budget *budget);
+void        copy_json_free(CopyJson *json);                // NULL is fine
+// *MADE holds the same rows in the text format, up to the first bad line, and is good until the next call.
+weft_status copy_json_block(CopyJson *json, const CopyBlock *block, CopyBlock *made, CopyProblem *problem);
+// From the place of a problem in what was made to its place in BLOCK.
+void        copy_json_place(const CopyJson *json, const CopyBlock *block, CopyProblem *problem);
+
+// Calls MEMBER for each key and value of the object on a line, escapes resolved, up to the first mistake; false: there
+// is one.
+typedef void JsonMember(void *context, FieldText key, FieldText value, bool is_string);
+bool        copy_json_members(const char *line, size_t length, JsonMember *member, void *context);
+
+// ---- a worker's way from a block to rows ----------------------------------------------------------------------------
+
+typedef struct CopyRows {
+    const CopyOptions *options;
+    Budget     *budget;
+    CopyParser *parser;
+    CopyJson   *json;                  // NULL: another format
+    Text        kept;                  // copy_sift.c: the block without its bad rows
+    Text        rejected;              // and those, as they stand in the file
+    CopySpace   bounds;                // where its rows end
+    u64         n_rejected;
+    CopyProblem first_rejected;        // of the block
+    u32         n_newlines;            // of the last block
+} CopyRows;
+
+// The rows of BLOCK, in the parser.  With ON_ERROR ignore bad rows are left out, and are in REJECTED.
+weft_status copy_rows_run(CopyRows *rows, const CopyBlock *block, CopyProblem *problem);
+void        copy_rows_free(CopyRows *rows);
+
+// Adds to the problem's error what the user probably wants, judging by the text of the row.
+void        copy_hint(const CopyOptions *options, const CopyBlock *block, int n_fields, CopyProblem *problem);
 
 // ---- for tests ------------------------------------------------------------------------------------------------------
 

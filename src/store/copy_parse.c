@@ -610,8 +610,8 @@ static i64 count_newlines(const char *bytes, size_t length)
 // An empty last line is not a row, unless the table has one column; nor is the end marker of the text format.
 static void drop_last_row(CopyParser *parser)
 {
-    if (!parser->block->is_last || parser->n_rows == 0)
-        return;
+    if (!parser->block->is_last || parser->n_rows == 0 || !parser->index.is_whole)
+        return;                                             // not whole: another line follows, which does not end
     u32 last = parser->n_rows - 1;
     if ((parser->n_fields > 1 && is_row(parser, last, "")) || (!parser->options->csv && is_row(parser, last, "\\.")))
         parser->n_rows--;
@@ -621,7 +621,9 @@ static void set_problem(const CopyParser *parser, const Error *err, u32 row, int
 {
     const char *start = row_text(parser, row).bytes;
     i64 line = count_newlines(parser->block->bytes, (size_t)(start - parser->block->bytes));
-    *problem = (CopyProblem){ .error = *err, .line = line, .column = column };
+    *problem = (CopyProblem){ .error = *err, .line = line, .column = column, .row = row,
+                              .row_start = (u32)(start - parser->block->bytes),
+                              .row_end = parser->index.ends[parser->row_ends[row]] + 1 };
 }
 
 // The line behind the last row, when it is not whole.
@@ -632,6 +634,8 @@ static void check_tail(const CopyParser *parser, CopyProblem *problem)
         return;
     u32 start = index->n_rows > 0 ? index->ends[index->row_ends[index->n_rows - 1]] + 1 : 0;
     problem->line = count_newlines(parser->block->bytes, start);
+    problem->row_start = start;
+    problem->row_end = (u32)parser->block->length;
     fail(&problem->error, WEFT_BAD_COPY, -1,
          parser->options->csv ? "a quoted field does not end" : "the file ends behind a backslash");
 }
@@ -738,6 +742,16 @@ const ColumnInput *copy_parser_columns(const CopyParser *parser, u32 *n_rows)
 {
     *n_rows = parser->n_rows;
     return parser->inputs;
+}
+
+const FieldIndex *copy_parser_index(const CopyParser *parser)
+{
+    return &parser->index;
+}
+
+void copy_parser_clear(CopyParser *parser)
+{
+    parser->n_rows = 0;
 }
 
 u32 copy_parser_newlines(const CopyParser *parser)

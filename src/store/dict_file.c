@@ -148,6 +148,23 @@ static weft_status extend(DictWriter *writer, const char *path, const DictFile *
     return put_entries(writer, dict, count, err);
 }
 
+void dict_file_cut(const char *path, const DictFile *file)
+{
+    File opened;
+    u64 size;
+    if (!file_exists(path))
+        return;
+    if (file->length == 0) {
+        (void)file_remove(path, NULL);
+        return;
+    }
+    if (file_open_append(path, &opened, NULL))
+        return;
+    if (!file_size(&opened, &size, NULL) && size > file->length)
+        (void)file_truncate(&opened, file->length, NULL);
+    file_close(&opened);
+}
+
 weft_status dict_file_extend(const char *path, const DictFile *old, const Dictionary *dict, u32 count,
                              DictFile *changed, Error *err)
 {

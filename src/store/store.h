@@ -279,6 +279,30 @@ bool         store_is_newest(Store *store, const Table *table);             // w
 weft_status  store_list(Store *store, Arena *arena, const char ***names, int *n_names);   // sorted
 i64          store_bytes_on_disk(Store *store, const char *name);           // 0 in memory
 
+// Takes all rows away, at once and for good.  It waits for an append that is under way.
+weft_status  store_truncate_table(Store *store, const char *name, const _Atomic bool *cancel, Error *err);
+weft_status  store_rename_table(Store *store, const char *name, const char *new_name, const _Atomic bool *cancel,
+                                Error *err);
+weft_status  store_rename_column(Store *store, const char *table, const char *column, const char *new_name,
+                                 const _Atomic bool *cancel, Error *err);
+
+// ---- views: texts that the store keeps beside the tables, under names that no table has -----------------------------
+
+typedef struct ViewDef {
+    const char  *name, *text;
+    int          n_columns, n_uses;
+    const char **columns, **types;     // as they were when it was made
+    const char **uses;                 // tables and views that it reads
+} ViewDef;
+
+// Copies the definition.  DUPLICATE_TABLE when the name is taken, unless it is a view's and MAY_REPLACE.
+weft_status  store_create_view(Store *store, const ViewDef *view, bool may_replace, Error *err);
+weft_status  store_drop_view(Store *store, const char *name, Error *err);  // UNDEFINED_TABLE
+weft_status  store_rename_view(Store *store, const char *name, const char *new_name, Error *err);
+const ViewDef *store_view(Store *store, Arena *arena, const char *name);   // a copy; NULL: there is none
+void         store_list_views(Store *store, Arena *arena, const ViewDef **views, int *n_views);   // copies, by name
+const char  *store_user_of(Store *store, Arena *arena, const char *name);  // a view that reads NAME; NULL: none does
+
 // ---- appending ------------------------------------------------------------------------------------------------------
 
 // A piece of a column to append: N values as 64-bit integers (text: codes from the column's dictionary) or doubles.
@@ -293,6 +317,9 @@ weft_status  append_begin(Store *store, const char *table, Append **append, Erro
 // The same; a wait for another appender ends with QUERY_CANCELED when *CANCEL becomes true.
 weft_status append_begin_unless(Store *store, const char *table, const _Atomic bool *cancel, Append **append,
                                 Error *err);
+// The same into a table that the commit makes: DUPLICATE_TABLE then, when there is one of that name.
+weft_status  append_begin_new(Store *store, const char *name, const ColumnDef *columns, int n_columns, Append **append,
+                              Error *err);
 const Table *append_table(const Append *append);                            // the columns and dictionaries to fill
 // Copies the piece.  Any thread; SEQUENCE numbers 0, 1, 2, ... without gaps say the order of the pieces.
 // Enough rows in order become a chunk, encoded and written by the calling thread.
@@ -303,10 +330,15 @@ void         append_abort(Append *append);
 // ---- import ---------------------------------------------------------------------------------------------------------
 
 typedef struct CopyOptions {
-    char        delimiter;             // '|' without any option, ',' with csv
+    char        delimiter;             // a tab, or ',' with csv, unless it is said
     bool        csv;                   // quotes, doubled quotes, new lines inside quotes
-    bool        header;                // skip the first line
-    bool        trailing_delimiter;    // allow one delimiter at the end of each line, as dbgen writes
+    bool        json;                  // an object on each line
+    bool        header;                // skip the first line; write one
+    bool        trailing_delimiter;    // each line ends in a delimiter, as dbgen writes them; a missing one is fine
+    bool        ignores_errors;        // bad rows are left out, counted, and written to
+    const char *reject_path;           // this file, as they are; NULL: nowhere
+    bool        is_std;                // from or to FD, which stays open, instead of a file
+    int         fd;
     const char *null_text;             // unquoted field that means NULL: "" with csv, "\\N" without
     char        quote, escape;         // csv only; '"' both by default
     const int  *columns;               // table column of each field, or NULL for all in order
@@ -314,10 +346,20 @@ typedef struct CopyOptions {
     u8          zone;                  // of timestamps with time zone that do not say theirs
 } CopyOptions;
 
-// Reads PATH into TABLE with the pool's workers, all or nothing.  An error names the line and the column.
-// PROGRESS (may be NULL) goes from 0 to 1000; when *CANCEL becomes true the copy ends with QUERY_CANCELED.
+typedef struct CopyFigures {
+    u64  n_rows;                       // that were appended
+    u64  n_rejected;                   // that were left out
+    char first_rejected[1024];         // where and why, when there are any
+} CopyFigures;
+
+// Reads PATH (.gz and .zst are decompressed) into TABLE with the pool's workers, all or nothing.  An error names the
+// file, the line and the column.  PROGRESS (may be NULL) goes from 0 to 1000; when *CANCEL becomes true the copy ends
+// with QUERY_CANCELED.
 weft_status copy_from_file(Store *store, Pool *pool, Budget *budget, const char *table, const char *path,
-                           const CopyOptions *options, _Atomic int *progress, _Atomic bool *cancel, u64 *n_rows,
-                           Error *err);
+                           const CopyOptions *options, _Atomic int *progress, _Atomic bool *cancel,
+                           CopyFigures *figures, Error *err);
+// The same into an append that the caller commits or aborts.  n_rows of the figures stays 0.
+weft_status copy_into_append(Append *append, Pool *pool, Budget *budget, const char *path, const CopyOptions *options,
+                             _Atomic int *progress, _Atomic bool *cancel, CopyFigures *figures, Error *err);
 
 #endif

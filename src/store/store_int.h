@@ -102,6 +102,8 @@ weft_status dict_file_open(const char *path, const DictFile *file, Budget *budge
 // Writes the entries from old->count up to COUNT behind the old ones and syncs.  *CHANGED says what the file holds now.
 weft_status dict_file_extend(const char *path, const DictFile *old, const Dictionary *dict, u32 count,
                              DictFile *changed, Error *err);
+// Gives back the space of entries that FILE does not count.  Failures are ignored: the next writer cuts them off.
+void        dict_file_cut(const char *path, const DictFile *file);
 
 // ---- sketches: how many different values (sketch.c) ----------------------------------------------------------------
 
@@ -185,7 +187,8 @@ weft_status chunk_merge(Budget *budget, const Table *table, const ChunkSlice *sl
 // chunk is large.  Nobody else may know the chunk yet.
 weft_status chunk_sketch(StoredChunk *chunk, const Column *columns, int n_threads, Error *err);
 
-// Writes the chunk, syncs, and gives back its mapped twin (held once); the one in memory stays the caller's.
+// Writes the chunk to PATH with NEW_SUFFIX, syncs, and gives back its mapped twin (held once); the one in memory stays
+// the caller's.  A commit takes the suffix off (store_switch).
 weft_status chunk_write(const StoredChunk *chunk, const char *path, u64 file_id, u64 table_id, Budget *budget,
                         const Column *columns, StoredChunk **out, Error *err);
 // Maps a file; nothing of it may be used before chunk_check, which checks all but the column data.  Its header is read
@@ -265,6 +268,7 @@ struct Store {
     char           *path;              // NULL: in memory
     Budget         *budget;
     File            lock_file;
+    bool            is_read_only;      // the directory does not let us write
     _Atomic u64     next_id;           // for tables and files; never given out twice
     _Atomic u32     chunk_rows;
     pthread_mutex_t commit_lock;       // one change of the manifest at a time; taken before lock
@@ -274,11 +278,16 @@ struct Store {
     Arena          *arena;             // of the list of entries; a new one for each list
     TableEntry    **entries;           // sorted by name
     int             n_entries;
+    struct ViewList *views;            // NULL: there are none
 };
 
 typedef enum FileKind { FILE_CHUNK, FILE_DICT } FileKind;
 
+#define NEW_SUFFIX ".new"              // of a chunk's file until a commit names it
+
 const char *store_file_path(const Store *store, FileKind kind, u64 id, char path[PATH_BYTES]);
+const char *store_new_chunk_path(const Store *store, u64 id, char path[PATH_BYTES]);   // before it is committed
+weft_status store_check_writable(const Store *store, Error *err);   // READ_ONLY
 // Failures are ignored: the next open removes the file.
 void        store_remove_file(const Store *store, FileKind kind, u64 id);
 TableEntry *store_take_entry(Store *store, const char *name);       // counted as a user; NULL when there is none
@@ -287,6 +296,26 @@ weft_status store_load(Store *store, TableEntry *entry, Snapshot **held, Error *
 // The rest needs commit_lock.
 weft_status store_settle(Store *store, Error *err);                 // before files of the old state are touched
 weft_status store_switch(Store *store, const TableEntry *changed, const TableMeta *meta, Error *err);
+weft_status store_check_free(Store *store, const char *name, Error *err);   // DUPLICATE_TABLE: a table or view has it
+void        store_add_entry(Store *store, TableEntry *entry);       // its manifest is written
 weft_status fail_no_table(Error *err, const char *name);
+// A table that is in no catalog yet: one user, loaded.
+weft_status store_make_entry(Store *store, const char *name, const ColumnDef *columns, int n_columns, TableEntry **out,
+                             Error *err);
+// One at a time appends to a table or changes it as a whole.  A wait ends with QUERY_CANCELED when *CANCEL
+// (may be NULL) becomes true.
+weft_status store_take_turn(Store *store, TableEntry *entry, const _Atomic bool *cancel, Error *err);
+void        store_end_turn(Store *store, TableEntry *entry);
+
+// ---- views (view_list.c)
+// -----------------------------------------------------------------------------------------------
+
+typedef struct ViewList ViewList;      // all views, never changed once made; by store->lock
+
+weft_status views_load(Store *store, Error *err);                   // when the store is opened
+void        views_free(Store *store);
+bool        views_find(Store *store, const char *name);
+// A list with ADDED (may be NULL) and without REMOVED (may be NULL), on disk and in memory.  Needs commit_lock.
+weft_status views_change(Store *store, const ViewDef *added, const char *removed, Error *err);
 
 #endif

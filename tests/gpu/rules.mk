@@ -13,13 +13,12 @@ fake_cuda_tests := $(addprefix $(BUILD)/gpu/,faults ready pins riders fused cube
 fake-cuda: $(fake_cuda) $(fake_lab_cuda) $(fake_cuda_tests) ## build a driver for tests without a GPU, and these tests
 	@:
 
-fake_cuda_objects := $(BUILD)/obj/tests/gpu/fake_cuda.o $(BUILD)/obj/tests/gpu/tcc_in_library.o
+fake_cuda_objects := $(BUILD)/obj/tests/gpu/fake_cuda.o $(tcc_in_library)
 
 $(fake_cuda): $(fake_cuda_objects) $(internals)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,--exclude-libs,ALL -Wl,-Bsymbolic \
-	    -Wl,--wrap=stdout,--wrap=stderr,--wrap=environ $(fake_cuda_objects) $(internals) $(ALL_LIBS) -o $@
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared $(shared_ldflags) $(fake_cuda_objects) $(internals) $(ALL_LIBS) -o $@
 
 fake_lab_objects := $(BUILD)/obj/tests/gpu/fake_lab_cuda.o $(BUILD)/obj/tests/gpu/fake_lab_stubs.o
 

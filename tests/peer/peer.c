@@ -183,5 +183,5 @@ void peer_cancel(Peer *weft)
 
 bool peer_load_weft(Peer *peer, const char *table, const char *path)
 {
-    return peer_runf(peer, "copy %s from '%s'", table, path);
+    return peer_runf(peer, "copy %s from '%s' (delimiter '|', trailing_delimiter)", table, path);
 }

@@ -112,21 +112,21 @@ static inline void check_file(Data *data, Data *copied, const char *dir, const c
     Pool *pool = pool_new(1);
     const Table *table = store_table(data->store, name);
     ColumnDef columns[20];
-    u64 n_rows;
+    CopyFigures figures;
     for (int column = 0; column < table->n_columns; column++)
         columns[column] = (ColumnDef){ table->columns[column].name, table->columns[column].type, true };
     CHECK_OK(store_create_table(copied->store, name, columns, table->n_columns, &copied->err), copied->err);
-    CHECK_OK(copy_from_file(copied->store, pool, copied->budget, name, tbl_path(dir, name), &form, NULL, NULL, &n_rows,
+    CHECK_OK(copy_from_file(copied->store, pool, copied->budget, name, tbl_path(dir, name), &form, NULL, NULL, &figures,
                             &copied->err),
              copied->err);
-    CHECK_INT(n_rows, table->n_rows);
+    CHECK_INT(figures.n_rows, table->n_rows);
     for (int column = 0; column < table->n_columns; column++) {
         const char *column_name = table->columns[column].name;
         bool is_text = table->columns[column].dict != NULL;
         const i64 *a = read_column(data, name, column_name), *b = read_column(copied, name, column_name);
         const char **x = is_text ? read_texts(data, name, column_name) : NULL;
         const char **y = is_text ? read_texts(copied, name, column_name) : NULL;
-        for (u64 row = 0; row < n_rows; row++)
+        for (u64 row = 0; row < figures.n_rows; row++)
             CHECK(is_text ? !strcmp(x[row], y[row]) : a[row] == b[row]);
     }
     table_release(table);

@@ -16,7 +16,8 @@ typedef struct Fixture {
     Store *store;
     Pool  *pool;
     Error  err;
-    u64    n_rows;                     // of the last copy
+    u64    n_rows;
+    CopyFigures figures;                     // of the last copy
 } Fixture;
 
 static Fixture make_fixture(int n_workers)
@@ -61,8 +62,10 @@ static CopyOptions csv_options(void)
 static weft_status copy_file(Fixture *fixture, const char *path, CopyOptions options)
 {
     error_clear(&fixture->err);
-    return copy_from_file(fixture->store, fixture->pool, &fixture->budget, "t", path, &options, NULL, NULL,
-                          &fixture->n_rows, &fixture->err);
+    const weft_status status = copy_from_file(fixture->store, fixture->pool, &fixture->budget, "t", path, &options,
+                                              NULL, NULL, &fixture->figures, &fixture->err);
+    fixture->n_rows = fixture->figures.n_rows;
+    return status;
 }
 
 static weft_status copy_text(Fixture *fixture, const char *text, CopyOptions options)
@@ -809,12 +812,12 @@ TEST(copy_progress_and_cancel)
     Fixture fixture = make_fixture(2);
     open_store(&fixture, int_text, 2);
     CHECK_OK(copy_from_file(fixture.store, fixture.pool, &fixture.budget, "t", path, &options, &progress, &cancel,
-                            &fixture.n_rows, &fixture.err),
+                            &fixture.figures, &fixture.err),
              fixture.err);
     CHECK_INT(progress, 1000);
     cancel = true;
     CHECK_STATUS(copy_from_file(fixture.store, fixture.pool, &fixture.budget, "t", path, &options, &progress, &cancel,
-                                &fixture.n_rows, &fixture.err),
+                                &fixture.figures, &fixture.err),
                  WEFT_QUERY_CANCELED);
     CHECK_STR(table_text(&fixture), "1|a;2|b;");
     close_fixture(&fixture);
@@ -843,7 +846,7 @@ TEST(copy_cancel_while_waiting_for_a_pipe)
     Fixture fixture = make_fixture(2);
     open_store(&fixture, int_text, 2);
     weft_status status = copy_from_file(fixture.store, fixture.pool, &fixture.budget, "t", path, &options, NULL,
-                                        &cancel, &fixture.n_rows, &fixture.err);
+                                        &cancel, &fixture.figures, &fixture.err);
     writer.may_go = true;
     pthread_join(writing, NULL);
     pthread_join(canceling, NULL);

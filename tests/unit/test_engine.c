@@ -233,7 +233,7 @@ TEST(cancel_ends_a_copy)
     for (int on_disk = 0; on_disk < 2; on_disk++) {
         open_db(on_disk ? fresh_path() : NULL);
         run("create table c (id bigint, n bigint, word text)");
-        snprintf(sql, sizeof(sql), "copy c from '%s'", path);
+        snprintf(sql, sizeof(sql), "copy c from '%s' (delimiter '|')", path);
         weft_status status;
         double begin = time_now_ms(), took = 0;
         cancel_at(sql, 60000, &status);
@@ -456,7 +456,7 @@ TEST(memory_limit_ends_copy_and_insert)
     CHECK_INT(fclose(file), 0);
     open_db(NULL);
     run("create table c (n bigint, word text); insert into c values (1, 'one')");
-    snprintf(sql, sizeof(sql), "copy c from '%s'", path);
+    snprintf(sql, sizeof(sql), "copy c from '%s' (delimiter '|')", path);
     i64 used = db->budget.used;
     limit_memory(1 << 20);
     fails(sql, WEFT_OUT_OF_MEMORY);
@@ -741,8 +741,6 @@ TEST(many_columns_are_fine)
     text_add(&sql, " from wide");
     text_add(&should, ";");
     CHECK_ANSWER(sql.bytes, should.bytes);
-    weft_status status = try_run("create table wider as select 1");
-    CHECK(status != WEFT_OK);
     text_clear(&sql);
     text_add(&sql, "create table wider (");
     for (int c = 0; c < 1601; c++)

@@ -173,7 +173,7 @@ static void check_changes(FaultKind kind)
     FILE *file = fopen(path, "w");
     fputs("2|two\n3|three\n4|four\n", file);
     CHECK_INT(fclose(file), 0);
-    snprintf(copy, sizeof(copy), "copy made from '%s'", path);
+    snprintf(copy, sizeof(copy), "copy made from '%s' (delimiter '|')", path);
     check_change_faults(kind, "create table made (n bigint, word text)", tables, "0;", "1;");
     run("insert into made values (1, 'one')");
     check_change_faults(kind, "insert into made values (2, 'two'), (3, 'three'), (4, 'four')", rows, "1|one|one;",

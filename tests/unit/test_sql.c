@@ -341,7 +341,7 @@ TEST(operators_that_are_missing)
     CHECK_REFUSED("select a between symmetric 1 and 2 from t", "between", "BETWEEN SYMMETRIC");
     CHECK_REFUSED("select a = any (array[1]) from t", "= any", "ANY");
     CHECK_REFUSED("select (a, b) = (1, 2) from t", "(a, b)", "a row (a, b)");
-    CHECK_REFUSED("select a from t where a = $1", "$1", "a parameter ($1)");
+    CHECK_FAILS("select a from t where a = $1", "42P02", "$1", "there is no parameter $1");
     CHECK_REFUSED("select x similar to 'a' from t", "similar", "SIMILAR TO");
     CHECK_REFUSED("select x collate \"C\" from t", "collate", "COLLATE");
     CHECK_REFUSED("select current_time", "current_time", "CURRENT_TIME");
@@ -950,18 +950,14 @@ TEST(statements_that_are_missing_have_names)
 {
     CHECK_REFUSED("  update t set a = 1", "update", "UPDATE");
     CHECK_REFUSED("delete from t", "delete", "DELETE");
-    CHECK_REFUSED("/* hi */ truncate t", "truncate", "TRUNCATE");
+    CHECK_REFUSED("/* hi */ truncate t restart identity", "restart", "RESTART IDENTITY");
     CHECK_REFUSED("begin", "begin", "BEGIN");
     CHECK_REFUSED("commit", "commit", "COMMIT");
     CHECK_REFUSED("rollback", "rollback", "ROLLBACK");
     CHECK_REFUSED("start transaction", "start", "START TRANSACTION");
     CHECK_REFUSED("alter table t add c int", "alter", "ALTER TABLE");
     CHECK_REFUSED("create index i on t (a)", "create", "CREATE INDEX");
-    CHECK_REFUSED("create view v as select 1", "create", "CREATE VIEW");
-    CHECK_REFUSED("create table v as select 1", "create", "CREATE TABLE AS");
     CHECK_REFUSED("vacuum t", "vacuum", "VACUUM or ANALYZE");
-    CHECK_REFUSED("prepare p as select 1", "prepare", "PREPARE");
-    CHECK_REFUSED("drop view v", "drop", "DROP VIEW");
     CHECK_REFUSED("grant select on t to v", "grant", "GRANT or REVOKE");
     CHECK_REFUSED("do $$ begin end $$", "do", "DO");
 }
@@ -996,7 +992,6 @@ TEST(create_table_refuses)
     CHECK_REFUSED("create table v (a int generated always as identity)", "generated", "GENERATED AS IDENTITY");
     CHECK_REFUSED("create table v (a int, primary key (a))", "primary", "PRIMARY KEY");
     CHECK_REFUSED("create table v (like t)", "like", "LIKE in CREATE TABLE");
-    CHECK_REFUSED("create temp table v (a int)", "v (", "CREATE TEMPORARY TABLE");
     CHECK_REFUSED("create unlogged table v (a int)", "v (", "CREATE UNLOGGED TABLE");
     CHECK_REFUSED("create table v (a int) partition by hash (a)", "partition", "PARTITION BY");
     CHECK_REFUSED("create table v (a int) inherits (t)", "t)", "INHERITS");
@@ -1080,7 +1075,6 @@ TEST(insert_refuses)
     CHECK_FAILS("insert into nope values (1)", "42P01", "nope", "table \"nope\" does not exist");
     CHECK_FAILS("insert into u values (a)", "42703", "a)", "column \"a\" does not exist");
     CHECK_FAILS("insert into u values (count(*))", "42803", "count", "aggregate functions are not allowed in VALUES");
-    CHECK_REFUSED("insert into u select 1", "select", "INSERT ... SELECT");
     CHECK_REFUSED("insert into u default values", "default", "INSERT ... DEFAULT VALUES");
     CHECK_REFUSED("insert into u values (1) returning a", "returning", "RETURNING");
     CHECK_REFUSED("insert into u values (1) on conflict do nothing", "on conflict", "ON CONFLICT");
@@ -1091,7 +1085,7 @@ TEST(copy)
     const Statement *copy = bind_ok("copy u from '/tmp/u.tbl'");
     CHECK_INT(copy->kind, STATEMENT_COPY);
     CHECK_STR(copy->path, "/tmp/u.tbl");
-    CHECK(copy->copy.delimiter == '|' && copy->copy.trailing_delimiter && !copy->copy.csv && !copy->copy.header);
+    CHECK(copy->copy.delimiter == '\t' && !copy->copy.trailing_delimiter && !copy->copy.csv && !copy->copy.header);
     CHECK_STR(copy->copy.null_text, "\\N");
     copy = bind_ok("copy u (z, a) from 'f' (format csv, header)");
     CHECK(copy->copy.delimiter == ',' && !copy->copy.trailing_delimiter && copy->copy.csv && copy->copy.header &&
@@ -1100,14 +1094,25 @@ TEST(copy)
     CHECK_INT(copy->copy.n_columns, 2);
     CHECK_INT(copy->copy.columns[0], 1);
     copy = bind_ok("copy u from 'f' csv header delimiter '|' null 'NIL' quote ''''");
-    CHECK(copy->copy.delimiter == '|' && copy->copy.trailing_delimiter && copy->copy.csv && copy->copy.quote == '\'' &&
+    CHECK(copy->copy.delimiter == '|' && !copy->copy.trailing_delimiter && copy->copy.csv && copy->copy.quote == '\'' &&
           copy->copy.escape == '\'');
     copy = bind_ok("copy u from 'f' with (header false, encoding 'UTF8')");
     CHECK(copy->copy.delimiter == '\t' && !copy->copy.header && !copy->copy.trailing_delimiter);
-    CHECK_REFUSED("copy u to 'f'", "to", "COPY TO");
-    CHECK_REFUSED("copy u from stdin", "from", "COPY FROM STDIN");
-    CHECK_REFUSED("copy u from program 'x'", "program", "COPY FROM PROGRAM");
-    CHECK_REFUSED("copy (select 1) to 'f'", "copy", "COPY of a query");
+    copy = bind_ok("copy u from 'f' (delimiter '|', trailing_delimiter, on_error ignore, reject 'bad')");
+    CHECK(copy->copy.trailing_delimiter && copy->copy.ignores_errors);
+    CHECK_STR(copy->copy.reject_path, "bad");
+    copy = bind_ok("copy u from stdin (format json)");
+    CHECK(copy->copy.is_std && copy->copy.json && !copy->copy.csv);
+    copy = bind_ok("copy u (z) to 'f'");
+    CHECK_INT(copy->kind, STATEMENT_COPY_TO);
+    CHECK_INT(copy->plan->n_visible, 1);
+    copy = bind_ok("copy (select a, z from u) to stdout");
+    CHECK(copy->copy.is_std && copy->plan->n_visible == 2);
+    CHECK_REFUSED("copy u from program 'x'", "program", "COPY ... PROGRAM");
+    CHECK_FAILS("copy u from 'f' (reject 'bad')", "22023", "reject", "COPY reject needs ON_ERROR ignore");
+    CHECK_FAILS("copy u from 'f' (on_error perhaps)", "22023", "on_error", "COPY on_error is stop or ignore");
+    CHECK_FAILS("copy u from 'f' (format json, header)", "22023", "header", "cannot be used with FORMAT json");
+    CHECK_FAILS("copy u from 'f' (delimiter '\\t')", "22023", "delimiter", "must be a single one-byte character");
     CHECK_REFUSED("copy u from 'f' where a > 1", "where", "COPY ... WHERE");
     CHECK_REFUSED("copy u from 'f' (format binary)", "format", "COPY format binary");
     CHECK_REFUSED("copy u from 'f' (force_null (a))", "force_null", "COPY option \"force_null\"");

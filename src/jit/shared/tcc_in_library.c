@@ -1,8 +1,8 @@
 // tcc_in_library.c - libtcc inside a shared library.
 //
 // Debian's libtcc.a for x86-64 is code for programs: it reaches three variables of the C library as if they lay beside
-// it, which the linker refuses in a shared library.  So these do lie beside it there: --wrap (rules.mk) makes every use
-// of `stdout` one of __wrap_stdout.
+// it, which the linker refuses in a shared library.  So these do lie beside it there: --wrap (Makefile) makes every use
+// of `stdout` one of __wrap_stdout.  Linked into libweft.so and the fake driver of the tests, and into nothing else.
 
 #include <stdio.h>
 

@@ -1,0 +1,457 @@
+// change.c - statements that change what is stored: INSERT, COPY FROM, CREATE, DROP, TRUNCATE, ALTER ... RENAME, views.
+//
+// Rows come from the statement, from a file or from a query, whose result is put into the table once it is complete:
+// INSERT INTO t SELECT ... FROM t reads what was there before.  A table that CREATE TABLE AS makes appears with its
+// rows.
+
+#include <stdio.h>
+
+#include "engine/execute.h"
+
+enum { PIECE_ROWS = 1 << 16 };         // of a query's result that are appended at once
+
+// ---- INSERT ... VALUES ----------------------------------------------------------------------------------------------
+
+typedef struct InsertColumn { i64 *numbers; u8 *nulls; i64 *low; } InsertColumn;        // low words of a numeric
+
+static weft_status convert_column(Append *append, const Statement *statement, int c, InsertColumn *out, Error *err)
+{
+    const Table *table = append_table(append);
+    for (u64 r = 0; r < statement->n_rows; r++) {
+        const Value *value = &statement->rows[r * (u64)table->n_columns + (u64)c];
+        out->nulls[r] = value->is_null;
+        if (value->is_null) {
+            if (table->columns[c].not_null)
+                return fail(err, WEFT_NOT_NULL_VIOLATION, -1,
+                            "null value in column \"%s\" violates not-null constraint", table->columns[c].name);
+        } else if (table->columns[c].type.kind == TYPE_TEXT) {
+            u32 code;
+            TRY(dict_intern(table->columns[c].dict, value->text.bytes, value->text.length, &code, err));
+            out->numbers[r] = code;
+        } else if (type_is_float(table->columns[c].type)) {
+            memcpy(&out->numbers[r], &value->f, sizeof(double));
+        } else if (table->columns[c].low) {
+            value_words(value->i, &out->numbers[r], &out->low[r]);
+        } else {
+            out->numbers[r] = (i64)value->i;
+        }
+    }
+    return WEFT_OK;
+}
+
+static weft_status insert_into(Execution *ex, const Statement *statement, Append *append)
+{
+    const Table *table = append_table(append);
+    ColumnInput *inputs = arena_array(ex->arena, ColumnInput, table->n_stored);
+    if (statement->n_rows > UINT32_MAX) return fail(ex->err, WEFT_TOO_LONG, -1, "too many rows in one INSERT");
+    for (int c = 0; c < table->n_columns; c++) {
+        const int    low = table->columns[c].low;
+        InsertColumn column = { arena_array(ex->arena, i64, statement->n_rows + 1),
+                                arena_array(ex->arena, u8, statement->n_rows + 1),
+                                low ? arena_array(ex->arena, i64, statement->n_rows + 1) : NULL };
+        TRY(convert_column(append, statement, c, &column, ex->err));
+        const u8 *nulls = memchr(column.nulls, 1, statement->n_rows) ? column.nulls : NULL;
+        inputs[c] = (ColumnInput){ .i = column.numbers, .is_null = nulls };
+        if (low) inputs[low] = (ColumnInput){ .i = column.low, .is_null = nulls };
+    }
+    return append_rows(append, 0, inputs, (u32)statement->n_rows, ex->err);
+}
+
+static weft_status insert_once(Execution *ex, const Statement *statement)
+{
+    Append *append;
+    u64     n_rows = 0;
+    TRY(append_begin_unless(execution_store(ex, statement->name), statement->name, &ex->session->cancelled, &append,
+                            ex->err));
+    const weft_status status = insert_into(ex, statement, append);
+    if (status) append_abort(append);
+    else TRY(append_commit(append, &n_rows, ex->err));
+    snprintf(ex->result->tag, sizeof ex->result->tag, "INSERT 0 %llu", (unsigned long long)n_rows);
+    return status;
+}
+
+// Rows that found no memory because of queries find it when these are done: nothing of the first try is left.
+static weft_status run_insert(Execution *ex, const Statement *statement)
+{
+    weft_session *session = ex->session;
+    weft_status   status = insert_once(ex, statement);
+    if (status != WEFT_OUT_OF_MEMORY || !admission_is_busy(session->db->admission)) return status;
+    error_clear(ex->err);
+    const Wish wish = { .query = session->query_number,
+                        .priority = session->settings.priority,
+                        .is_alone = true,
+                        .stop = &session->stop,
+                        .position = &session->position };
+    Claim     *claim = admission_ask(session->db->admission, &wish);
+    status = claim_wait(claim, ex->err);
+    if (!status) status = insert_once(ex, statement);
+    claim_leave(claim);
+    return status;
+}
+
+// ---- rows of a query ------------------------------------------------------------------------------------------------
+
+typedef struct ResultPiece { u64 first; u32 n_rows; } ResultPiece;
+
+static weft_status intern_texts(Execution *ex, const Column *column, const weft_column *from, ResultPiece piece,
+                                ColumnInput *input)
+{
+    i64 *codes = arena_array(ex->arena, i64, piece.n_rows + 1);
+    for (u32 r = 0; r < piece.n_rows; r++) {
+        const u64 row = piece.first + r;
+        u32       code;
+        if (from->is_null && from->is_null[row]) continue;
+        if (r % 4096 == 0 && atomic_load(&ex->session->cancelled))
+            return fail(ex->err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
+        TRY(dict_intern(column->dict, from->text[row].bytes, from->text[row].length, &code, ex->err));
+        codes[r] = code;
+    }
+    input->i = codes;
+    return WEFT_OK;
+}
+
+// Numbers of 128 bits as two columns of words.
+static void split_words(Execution *ex, const weft_column *from, ResultPiece piece, ColumnInput *high, ColumnInput *low)
+{
+    i64 *highs = arena_array(ex->arena, i64, piece.n_rows + 1), *lows = arena_array(ex->arena, i64, piece.n_rows + 1);
+    for (u32 r = 0; r < piece.n_rows; r++) {
+        const weft_int128 number = from->i128[piece.first + r];
+        if (from->is_null && from->is_null[piece.first + r]) continue;
+        value_words((i128)((u128)number.low | (u128)(u64)number.high << 64), &highs[r], &lows[r]);
+    }
+    high->i = highs;
+    *low = (ColumnInput){ .i = lows, .is_null = high->is_null };
+}
+
+// A column of the result as the store takes it.  The plan has given it the type of the table's column.
+static weft_status convert_piece(Execution *ex, const Table *table, int c, ResultPiece piece, ColumnInput *inputs)
+{
+    const weft_column *from = &ex->result->columns[c];
+    ColumnInput       *input = &inputs[c];
+    const Column      *column = &table->columns[c];
+    const u8          *nulls = from->is_null ? from->is_null + piece.first : NULL;
+    const bool         has_null = nulls && memchr(nulls, 1, piece.n_rows);
+    if (has_null && column->not_null)
+        return fail(ex->err, WEFT_NOT_NULL_VIOLATION, -1,
+                    "null value in column \"%s\" of table \"%s\" violates not-null constraint", column->name,
+                    table->name);
+    *input = (ColumnInput){ .is_null = has_null ? nulls : NULL };
+    if (column->type.kind == TYPE_TEXT) return intern_texts(ex, column, from, piece, input);
+    if ((from->type == WEFT_NUMERIC) != (column->low != 0))
+        return fail(ex->err, WEFT_INTERNAL, -1, "a number has another width than its column");
+    if (column->low) split_words(ex, from, piece, input, &inputs[column->low]);
+    else if (type_is_float(column->type)) input->f = from->f64 + piece.first;
+    else input->i = from->i64 + piece.first;
+    return WEFT_OK;
+}
+
+static weft_status append_result(Execution *ex, Append *append)
+{
+    const Table *table = append_table(append);
+    const u64    n_rows = ex->result->n_rows;
+    u64          sequence = 0;
+    for (u64 first = 0; first < n_rows; first += PIECE_ROWS) {
+        Arena      *scratch = arena_new(NULL, "piece"), *outer = ex->arena;
+        const ResultPiece piece = { first, (u32)MIN_OF(n_rows - first, (u64)PIECE_ROWS) };
+        ColumnInput *inputs = arena_array(scratch, ColumnInput, table->n_stored);
+        weft_status  status = WEFT_OK;
+        ex->arena = scratch;
+        for (int c = 0; c < table->n_columns && !status; c++) status = convert_piece(ex, table, c, piece, inputs);
+        ex->arena = outer;
+        if (!status) status = append_rows(append, sequence++, inputs, piece.n_rows, ex->err);
+        arena_free(scratch);
+        TRY(status);
+    }
+    return WEFT_OK;
+}
+
+// The rows went into a table: the statement gives none.
+static void drop_rows(Execution *ex)
+{
+    ex->result->n_rows = 0;
+    ex->result->n_columns = 0;
+}
+
+static weft_status end_append(Execution *ex, Append *append, weft_status status, u64 *n_rows)
+{
+    if (status) {
+        append_abort(append);
+        return status;
+    }
+    return append_commit(append, n_rows, ex->err);
+}
+
+static weft_status run_insert_query(Execution *ex, const Statement *statement)
+{
+    Append *append;
+    u64     n_rows = 0;
+    TRY(run_plan(ex, statement));
+    TRY(append_begin_unless(execution_store(ex, statement->name), statement->name, &ex->session->cancelled, &append,
+                            ex->err));
+    TRY(end_append(ex, append, append_result(ex, append), &n_rows));
+    drop_rows(ex);
+    snprintf(ex->result->tag, sizeof ex->result->tag, "INSERT 0 %llu", (unsigned long long)n_rows);
+    return WEFT_OK;
+}
+
+// ---- COPY FROM ------------------------------------------------------------------------------------------------------
+
+static void notice_rejected(Execution *ex, const CopyFigures *figures)
+{
+    if (!figures->n_rejected) return;
+    result_add_notice(ex->result, arena_printf(ex->arena, "%llu row%s left out; the first: %s",
+                                               (unsigned long long)figures->n_rejected,
+                                               figures->n_rejected == 1 ? " was" : "s were", figures->first_rejected));
+}
+
+// With threads of its own: a COPY may take long, or wait for a pipe, and nobody is to wait for it.
+static weft_status run_copy(Execution *ex, const Statement *statement)
+{
+    weft_session     *session = ex->session;
+    Pool             *pool = pool_new(session->settings.threads);
+    CopyOptions       options = statement->copy;
+    CopyFigures       figures;
+    options.fd = session->input;
+    const weft_status status =
+        copy_from_file(execution_store(ex, statement->name), pool, &session->db->budget, statement->name,
+                       statement->path, &options, &session->copy_progress, &session->cancelled, &figures, ex->err);
+    pool_free(pool);
+    TRY(status);
+    notice_rejected(ex, &figures);
+    snprintf(ex->result->tag, sizeof ex->result->tag, "COPY %llu", (unsigned long long)figures.n_rows);
+    return WEFT_OK;
+}
+
+// ---- CREATE TABLE ---------------------------------------------------------------------------------------------------
+
+static weft_status check_new_name(Execution *ex, const Statement *statement)
+{
+    if (strncmp(statement->name, "weft_", 5) == 0)
+        return fail(ex->err, WEFT_INVALID_NAME, statement->at, "names that begin with weft_ are reserved");
+    return WEFT_OK;
+}
+
+// With IF NOT EXISTS: whether it does, which is then noticed.
+static bool is_there_already(Execution *ex, const Statement *statement, Store *store)
+{
+    const Table *old = NULL;
+    if (!statement->if_exists || store_peek_table(store, statement->name, &old, &(Error){ 0 })) return false;
+    result_add_notice(ex->result, arena_printf(ex->arena, "table \"%s\" exists already, skipping", statement->name));
+    table_release(old);
+    return true;
+}
+
+static weft_status target_store(Execution *ex, const Statement *statement, Store **store)
+{
+    *store = statement->is_temporary ? execution_temporary(ex) : ex->session->db->store;
+    if (!*store) return ex->err->status;
+    store_set_chunk_rows(*store, store_chunk_rows(ex->session->db->store));
+    return WEFT_OK;
+}
+
+static weft_status run_create(Execution *ex, const Statement *statement)
+{
+    Store *store;
+    snprintf(ex->result->tag, sizeof ex->result->tag, "CREATE TABLE");
+    TRY(target_store(ex, statement, &store));
+    if (is_there_already(ex, statement, store)) return WEFT_OK;
+    TRY(check_new_name(ex, statement));
+    return store_create_table(store, statement->name, statement->columns, statement->n_columns, ex->err);
+}
+
+static weft_status run_create_as(Execution *ex, const Statement *statement)
+{
+    Append *append;
+    Store  *store;
+    u64     n_rows = 0;
+    TRY(target_store(ex, statement, &store));
+    snprintf(ex->result->tag, sizeof ex->result->tag, "CREATE TABLE AS");
+    if (is_there_already(ex, statement, store)) return WEFT_OK;
+    TRY(check_new_name(ex, statement));
+    if (!statement->without_data) TRY(run_plan(ex, statement));
+    TRY(append_begin_new(store, statement->name, statement->columns, statement->n_columns, &append, ex->err));
+    TRY(end_append(ex, append, statement->without_data ? WEFT_OK : append_result(ex, append), &n_rows));
+    drop_rows(ex);
+    if (statement->without_data) snprintf(ex->result->tag, sizeof ex->result->tag, "CREATE TABLE AS");
+    else snprintf(ex->result->tag, sizeof ex->result->tag, "SELECT %llu", (unsigned long long)n_rows);
+    return WEFT_OK;
+}
+
+// ---- views ----------------------------------------------------------------------------------------------------------
+
+static weft_status run_create_view(Execution *ex, const Statement *statement)
+{
+    ViewDef view = { .name = statement->name, .text = statement->text, .n_columns = statement->n_columns,
+                     .uses = ex->used, .n_uses = ex->n_used };
+    TRY(check_new_name(ex, statement));
+    if (ex->uses_temporary)
+        return fail(ex->err, WEFT_UNSUPPORTED, statement->at, "a view of temporary tables is not supported yet");
+    view.columns = arena_array(ex->arena, const char *, view.n_columns + 1);
+    view.types = arena_array(ex->arena, const char *, view.n_columns + 1);
+    for (int i = 0; i < view.n_columns; i++) {
+        char type[32];
+        view.columns[i] = statement->columns[i].name;
+        view.types[i] = arena_strdup(ex->arena, type_name(statement->columns[i].type, type));
+    }
+    for (int i = 0; i < view.n_uses; i++)                   // OR REPLACE of a view by one that reads itself
+        if (strcmp(view.uses[i], view.name) == 0)
+            return fail(ex->err, WEFT_WRONG_OBJECT, statement->at, "view \"%s\" cannot read itself", view.name);
+    const char *user = statement->or_replace ? store_user_of(ex->session->db->store, ex->arena, view.name) : NULL;
+    if (user)
+        return fail(ex->err, WEFT_UNSUPPORTED, statement->at,
+                    "replacing a view that the view \"%s\" reads is not supported yet", user);
+    snprintf(ex->result->tag, sizeof ex->result->tag, "CREATE VIEW");
+    return store_create_view(ex->session->db->store, &view, statement->or_replace, ex->err);
+}
+
+static bool is_among(const char *name, const char *const *names, int n_names)
+{
+    for (int i = 0; i < n_names; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+// Views that read NAME and are not dropped themselves: an error, or with CASCADE they go first.
+static weft_status drop_users(Execution *ex, const Statement *statement, const char *name)
+{
+    Store         *store = ex->session->db->store;
+    const ViewDef *views;
+    int            n_views;
+    store_list_views(store, ex->arena, &views, &n_views);
+    for (int i = 0; i < n_views; i++) {
+        if (!is_among(name, views[i].uses, views[i].n_uses)) continue;
+        if (statement->is_view && is_among(views[i].name, statement->names, statement->n_names)) continue;
+        if (!statement->cascade) {
+            fail(ex->err, WEFT_DEPENDENT_OBJECTS, statement->at, "cannot drop \"%s\" because the view \"%s\" reads it",
+                 name, views[i].name);
+            error_hint(ex->err, "Use DROP ... CASCADE to drop the view too.");
+            return WEFT_DEPENDENT_OBJECTS;
+        }
+        TRY(drop_users(ex, statement, views[i].name));
+        const weft_status status = store_drop_view(store, views[i].name, ex->err);
+        if (status != WEFT_UNDEFINED_TABLE) TRY(status);    // it may have gone as the user of another
+        else error_clear(ex->err);
+    }
+    return WEFT_OK;
+}
+
+static weft_status drop_view(Execution *ex, const Statement *statement, const char *name, bool is_checking)
+{
+    Store         *store = ex->session->db->store;
+    const ViewDef *view = store_view(store, ex->arena, name);
+    const Table   *table = NULL;
+    if (view) {
+        if (!is_checking || !statement->cascade) TRY(drop_users(ex, statement, name));
+        return is_checking ? WEFT_OK : store_drop_view(store, name, ex->err);
+    }
+    if (!store_peek_table(execution_store(ex, name), name, &table, &(Error){ 0 })) {
+        table_release(table);
+        fail(ex->err, WEFT_WRONG_OBJECT, statement->at, "\"%s\" is not a view", name);
+        error_hint(ex->err, "Use DROP TABLE to remove a table.");
+        return WEFT_WRONG_OBJECT;
+    }
+    if (statement->if_exists) return WEFT_OK;
+    return fail(ex->err, WEFT_UNDEFINED_TABLE, statement->at, "view \"%s\" does not exist", name);
+}
+
+static weft_status drop_table(Execution *ex, const Statement *statement, const char *name, bool is_checking)
+{
+    Store            *store = execution_store(ex, name);
+    const Table      *table = NULL;
+    const weft_status found = store_peek_table(store, name, &table, &(Error){ 0 });
+    table_release(table);              // a damaged table can be dropped, too
+    if (found != WEFT_UNDEFINED_TABLE) {
+        const bool is_stored = store == ex->session->db->store;
+        if (is_stored && (!is_checking || !statement->cascade)) TRY(drop_users(ex, statement, name));
+        return is_checking ? WEFT_OK : store_drop_table(store, name, ex->err);
+    }
+    if (store_view(store, ex->arena, name)) {
+        fail(ex->err, WEFT_WRONG_OBJECT, statement->at, "\"%s\" is not a table", name);
+        error_hint(ex->err, "Use DROP VIEW to remove a view.");
+        return WEFT_WRONG_OBJECT;
+    }
+    if (statement->if_exists) return WEFT_OK;
+    return fail(ex->err, WEFT_UNDEFINED_TABLE, statement->at, "table \"%s\" does not exist", name);
+}
+
+static weft_status run_drop(Execution *ex, const Statement *statement)
+{
+    snprintf(ex->result->tag, sizeof ex->result->tag, statement->is_view ? "DROP VIEW" : "DROP TABLE");
+    for (int pass = 0; pass < 2; pass++)           // all are there before the first one goes
+        for (int i = 0; i < statement->n_names; i++)
+            TRY((statement->is_view ? drop_view : drop_table)(ex, statement, statement->names[i], pass == 0));
+    return WEFT_OK;
+}
+
+// ---- TRUNCATE, RENAME -----------------------------------------------------------------------------------------------
+
+static weft_status run_truncate(Execution *ex, const Statement *statement)
+{
+    for (int i = 0; i < statement->n_names; i++)
+        TRY(store_truncate_table(execution_store(ex, statement->names[i]), statement->names[i],
+                                 &ex->session->cancelled, ex->err));
+    snprintf(ex->result->tag, sizeof ex->result->tag, "TRUNCATE TABLE");
+    return WEFT_OK;
+}
+
+// A view is the text of its query, in which names would have to be changed.
+static weft_status check_no_users(Execution *ex, const Statement *statement, const Store *store)
+{
+    Store      *lasting = ex->session->db->store;
+    const char *user = store == lasting ? store_user_of(lasting, ex->arena, statement->name) : NULL;
+    if (!user) return WEFT_OK;
+    return fail(ex->err, WEFT_UNSUPPORTED, statement->at, "renaming what the view \"%s\" reads is not supported yet",
+                user);
+}
+
+static weft_status run_rename(Execution *ex, const Statement *statement)
+{
+    Store       *store = execution_store(ex, statement->name);
+    const Table *table = NULL;
+    const bool   is_table = !store_peek_table(store, statement->name, &table, &(Error){ 0 });
+    const bool   is_view = !is_table && store_view(store, ex->arena, statement->name);
+    table_release(table);
+    snprintf(ex->result->tag, sizeof ex->result->tag, statement->is_view ? "ALTER VIEW" : "ALTER TABLE");
+    if (!is_table && !is_view) {
+        if (!statement->if_exists)
+            return fail(ex->err, WEFT_UNDEFINED_TABLE, statement->at, "relation \"%s\" does not exist",
+                        statement->name);
+        result_add_notice(ex->result, arena_printf(ex->arena, "relation \"%s\" does not exist, skipping",
+                                                   statement->name));
+        return WEFT_OK;
+    }
+    if (strncmp(statement->new_name, "weft_", 5) == 0 && !statement->column)
+        return fail(ex->err, WEFT_INVALID_NAME, statement->at, "names that begin with weft_ are reserved");
+    TRY(check_no_users(ex, statement, store));
+    if (is_view) return store_rename_view(store, statement->name, statement->new_name, ex->err);
+    if (statement->column)
+        return store_rename_column(store, statement->name, statement->column, statement->new_name,
+                                   &ex->session->cancelled, ex->err);
+    return store_rename_table(store, statement->name, statement->new_name, &ex->session->cancelled, ex->err);
+}
+
+// ---- which one ------------------------------------------------------------------------------------------------------
+
+static weft_status change(Execution *ex, const Statement *statement)
+{
+    switch (statement->kind) {
+        case STATEMENT_CREATE_TABLE: return run_create(ex, statement);
+        case STATEMENT_CREATE_AS:    return run_create_as(ex, statement);
+        case STATEMENT_CREATE_VIEW:  return run_create_view(ex, statement);
+        case STATEMENT_DROP_TABLE:   return run_drop(ex, statement);
+        case STATEMENT_INSERT:       return run_insert(ex, statement);
+        case STATEMENT_INSERT_QUERY: return run_insert_query(ex, statement);
+        case STATEMENT_COPY:         return run_copy(ex, statement);
+        case STATEMENT_TRUNCATE:     return run_truncate(ex, statement);
+        case STATEMENT_RENAME:       return run_rename(ex, statement);
+        default:                     return fail(ex->err, WEFT_INTERNAL, -1, "this statement changes nothing");
+    }
+}
+
+// Plans that were kept hold snapshots, which have become old.
+weft_status run_change(Execution *ex, const Statement *statement)
+{
+    const weft_status status = change(ex, statement);
+    plans_forget(ex->session->db->plans);
+    return status;
+}

@@ -1,0 +1,109 @@
+// lookup.c - what a name in FROM means: a table of the session, of the database, one that is made for the query, a
+// view, a file.
+
+#include "engine/execute.h"
+
+static bool is_virtual(const char *name)
+{
+    return strncmp(name, "weft_", 5) == 0 || strncmp(name, "information_schema.", 19) == 0;
+}
+
+Store *execution_store(const Execution *ex, const char *table)
+{
+    const weft_session *session = ex->session;
+    const Table *found = NULL;
+    if (!session->temporary || store_peek_table(session->temporary, table, &found, &(Error){ 0 }))
+        return session->db->store;
+    table_release(found);
+    return session->temporary;
+}
+
+Store *execution_temporary(Execution *ex)
+{
+    weft_session *session = ex->session;
+    if (!session->temporary) (void)store_open(NULL, &session->db->budget, &session->temporary, ex->err);
+    return session->temporary;
+}
+
+static void note_use(Execution *ex, const char *name)
+{
+    for (int i = 0; i < ex->n_used; i++)
+        if (strcmp(ex->used[i], name) == 0) return;
+    *LIST_PUSH(ex->arena, ex->used, ex->n_used) = arena_strdup(ex->arena, name);
+}
+
+static weft_status find_stored(Execution *ex, const char *name, const Table **table, Error *err)
+{
+    Store            *store = execution_store(ex, name);
+    const weft_status status = store_peek_table(store, name, table, err);
+    const bool        is_temporary = store != ex->session->db->store;
+    if (!status && is_temporary) ex->uses_virtual = ex->uses_temporary = true;
+    else if (!status) *LIST_PUSH(ex->arena, ex->tables, ex->n_tables) = *table;
+    return status;
+}
+
+static const Table *find_table(void *context, const char *name)
+{
+    Execution   *ex = context;
+    const Table *table = NULL;
+    weft_status  status;
+    note_use(ex, name);
+    if (is_virtual(name)) {
+        status = virtual_table(ex->session, ex->arena, name, &table, ex->err);
+        ex->uses_virtual = true;
+    } else {
+        Error reason;
+        error_clear(&reason);
+        status = find_stored(ex, name, &table, &reason);
+        if (status == WEFT_UNDEFINED_TABLE && !file_is_meant(name)) return NULL;
+        if (status == WEFT_UNDEFINED_TABLE) status = file_table(ex, name, NULL, &table);
+        else if (status) *ex->err = reason;
+    }
+    if (status) ex->lookup = status;
+    return table;
+}
+
+static const Table *find_file(void *context, const char *path, const char *format)
+{
+    Execution   *ex = context;
+    const Table *table = NULL;
+    const weft_status status = file_table(ex, path, format, &table);
+    if (status) ex->lookup = status;
+    return table;
+}
+
+// A table of the session hides a view of the same name.
+static const ViewText *find_view_text(void *context, const char *name)
+{
+    Execution *ex = context;
+    if (is_virtual(name) || execution_store(ex, name) != ex->session->db->store) return NULL;
+    const ViewDef *view = store_view(ex->session->db->store, ex->arena, name);
+    if (!view) return NULL;
+    note_use(ex, name);
+    ViewText *text = arena_make(ex->arena, ViewText);
+    *text = (ViewText){ .text = view->text, .n_columns = view->n_columns, .columns = view->columns };
+    ex->uses_virtual = true;           // a plan that is kept knows the tables that it reads, not the views
+    return text;
+}
+
+static int list_names(void *context, Arena *arena, const char ***names)
+{
+    Execution     *ex = context;
+    const char   **tables, **own = NULL;
+    const ViewDef *views;
+    int            n_tables, n_views, n_own = 0, n = 0;
+    (void)store_list(ex->session->db->store, arena, &tables, &n_tables);
+    store_list_views(ex->session->db->store, arena, &views, &n_views);
+    if (ex->session->temporary) (void)store_list(ex->session->temporary, arena, &own, &n_own);
+    *names = arena_array(arena, const char *, n_tables + n_views + n_own + 1);
+    for (int i = 0; i < n_tables; i++) (*names)[n++] = tables[i];
+    for (int i = 0; i < n_own; i++) (*names)[n++] = own[i];
+    for (int i = 0; i < n_views; i++) (*names)[n++] = views[i].name;
+    return n;
+}
+
+Names execution_names(Execution *ex, const Value *params, int n_params)
+{
+    return (Names){ .table = find_table, .context = ex, .stop = &ex->session->stop, .view = find_view_text,
+                    .zone = ex->session->settings.zone, .file = find_file, .list = list_names, .params = params, .n_params = n_params };
+}

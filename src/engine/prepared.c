@@ -1,0 +1,112 @@
+// prepared.c - statements that a session keeps by name, and their parameters.
+//
+// A prepared statement is its text.  Its tree is kept (sql/trees.c), its kernels are (literals are parameters of
+// kernels anyway), so that binding it again with the values at hand costs little, and plans can use what the values
+// prove. A parameter without a type is a literal without a type: it becomes what its place asks for, as in PostgreSQL.
+
+#include <stdio.h>
+
+#include "engine/execute.h"
+
+const Prepared *prepared_find(const weft_session *session, const char *name)
+{
+    for (const Prepared *p = session->prepared; p; p = p->next)
+        if (strcmp(p->name, name) == 0) return p;
+    return NULL;
+}
+
+void prepared_free_all(weft_session *session)
+{
+    while (session->prepared) {
+        Prepared *prepared = session->prepared;
+        session->prepared = prepared->next;
+        arena_free(prepared->arena);
+    }
+}
+
+// A query is bound once with NULLs, so that names that do not exist are found now.
+static weft_status check(Execution *ex, const char *text)
+{
+    Arena      *home = arena_new(NULL, "prepare");
+    Statement  *inner = NULL;
+    const Names names = execution_names(ex, NULL, -1);
+    weft_status status = sql_bind(home, text, &names, &inner, ex->err);
+    if (ex->lookup) status = ex->lookup;
+    const bool is_insert = status == WEFT_NOT_NULL_VIOLATION;             // the NULLs are ours
+    if (!status && (inner->kind == STATEMENT_EMPTY || inner->kind == STATEMENT_PREPARE ||
+                    inner->kind == STATEMENT_EXECUTE || inner->kind == STATEMENT_DEALLOCATE))
+        status = fail(ex->err, WEFT_SYNTAX_ERROR, -1, "this statement cannot be prepared");
+    arena_free(home);
+    if (is_insert) error_clear(ex->err);
+    return is_insert ? WEFT_OK : status;
+}
+
+weft_status run_prepare(Execution *ex, const Statement *statement)
+{
+    weft_session *session = ex->session;
+    if (prepared_find(session, statement->name))
+        return fail(ex->err, WEFT_DUPLICATE_STATEMENT, statement->at, "prepared statement \"%s\" already exists",
+                    statement->name);
+    TRY(check(ex, statement->text));
+    Arena    *arena = arena_new(NULL, "prepared");
+    Prepared *prepared = arena_make(arena, Prepared);
+    *prepared = (Prepared){ .arena = arena, .name = arena_strdup(arena, statement->name),
+                            .text = arena_strdup(arena, statement->text), .n_types = statement->n_types,
+                            .types = arena_array(arena, Type, statement->n_types + 1), .next = session->prepared };
+    for (int i = 0; i < statement->n_types; i++) prepared->types[i] = statement->types[i];
+    session->prepared = prepared;
+    snprintf(ex->result->tag, sizeof ex->result->tag, "PREPARE");
+    return WEFT_OK;
+}
+
+weft_status run_deallocate(Execution *ex, const Statement *statement)
+{
+    weft_session *session = ex->session;
+    snprintf(ex->result->tag, sizeof ex->result->tag, statement->name ? "DEALLOCATE" : "DEALLOCATE ALL");
+    if (!statement->name) {
+        prepared_free_all(session);
+        return WEFT_OK;
+    }
+    for (Prepared **link = &session->prepared; *link; link = &(*link)->next) {
+        Prepared *prepared = *link;
+        if (strcmp(prepared->name, statement->name) != 0) continue;
+        *link = prepared->next;
+        arena_free(prepared->arena);
+        return WEFT_OK;
+    }
+    return fail(ex->err, WEFT_UNDEFINED_STATEMENT, statement->at, "prepared statement \"%s\" does not exist",
+                statement->name);
+}
+
+// A number given for a parameter without a type is what its digits say, wherever a literal text would be.
+static Value open_value(Execution *ex, const Value *argument)
+{
+    Value        open = { .type = TYPE(NULL), .is_null = argument->is_null };
+    const size_t length = argument->is_null ? 0 : value_format(argument, NULL, 0);
+    char        *bytes = arena_alloc(ex->arena, length + 1);
+    if (!argument->is_null) value_format(argument, bytes, length + 1);
+    open.text.bytes = bytes;
+    open.text.length = (u32)length;
+    return open;
+}
+
+weft_status prepared_values(Execution *ex, const Prepared *prepared, const Value *arguments, int n_arguments, int at,
+                            Value **values)
+{
+    *values = arena_array(ex->arena, Value, n_arguments + 1);
+    if (n_arguments < prepared->n_types)
+        return fail(ex->err, WEFT_SYNTAX_ERROR, at, "wrong number of parameters for prepared statement \"%s\"",
+                    prepared->name);
+    for (int i = 0; i < n_arguments; i++) {
+        const EvalContext context = { .arena = ex->arena };
+        Expr             *expr = expr_const(ex->arena, arguments[i], at);
+        if (i >= prepared->n_types || prepared->types[i].kind == TYPE_NULL) {
+            (*values)[i] = open_value(ex, &arguments[i]);
+            continue;
+        }
+        TRY(expr_cast(ex->arena, expr, prepared->types[i], at, &expr, ex->err));
+        TRY(expr_eval(expr, &context, &(*values)[i], ex->err));
+        (*values)[i].type = prepared->types[i];
+    }
+    return WEFT_OK;
+}

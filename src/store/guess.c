@@ -1,0 +1,412 @@
+// guess.c - names and types of the columns of a file, from its beginning.
+//
+// CSV: the delimiter is the one of , ; tab | that cuts the most lines into the same number of fields, more than one.
+// The first line holds names when none of its fields looks like a value and no name comes twice, and either some column
+// below it has another type than text or all its fields are words.  JSON: names are keys, in order of first appearance.
+//
+// A column's type is the narrowest that holds all values seen: boolean (true, false), integer, bigint, double
+// precision, date, else text.  Digits behind a leading zero are text: nobody adds up post codes.  Numbers with a point
+// are double precision: a decimal's scale would round what comes further down.
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "store/copy_int.h"
+#include "store/guess.h"
+#include "store/store_int.h"
+#include "store/stream.h"
+
+enum { SAMPLE_BYTES = 8 << 20, NAMES_LONG = NAME_BYTES_MAX };
+
+// ---- types ----------------------------------------------------------------------------------------------------------
+
+typedef enum Looks {
+    LOOKS_NONE, LOOKS_BOOLEAN, LOOKS_INTEGER, LOOKS_BIGINT, LOOKS_DOUBLE, LOOKS_DATE, LOOKS_TEXT
+} Looks;
+
+static bool has_leading_zero(const char *bytes, size_t length)
+{
+    const size_t sign = length && (*bytes == '-' || *bytes == '+');
+    return length > sign + 1 && bytes[sign] == '0' && bytes[sign + 1] >= '0' && bytes[sign + 1] <= '9';
+}
+
+static bool parses_as(Type type, const char *bytes, size_t length)
+{
+    Value value;
+    Error ignored;
+    error_clear(&ignored);
+    return !value_parse(type, bytes, length, &value, &ignored);
+}
+
+static bool is_word(const char *bytes, size_t length, const char *word)
+{
+    if (length != strlen(word))
+        return false;
+    for (size_t i = 0; i < length; i++)
+        if ((bytes[i] | 0x20) != word[i])
+            return false;
+    return true;
+}
+
+static bool has_digit(const char *bytes, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (bytes[i] >= '0' && bytes[i] <= '9')
+            return true;
+    return false;
+}
+
+static Looks looks_of(const char *bytes, size_t length)
+{
+    if (is_word(bytes, length, "true") || is_word(bytes, length, "false"))
+        return LOOKS_BOOLEAN;
+    if (length == 0 || length > 64 || !has_digit(bytes, length) || *bytes == ' ' || bytes[length - 1] == ' ')
+        return LOOKS_TEXT;
+    if (has_leading_zero(bytes, length))
+        return LOOKS_TEXT;
+    if (parses_as(TYPE(INTEGER), bytes, length))
+        return LOOKS_INTEGER;
+    if (parses_as(TYPE(BIGINT), bytes, length))
+        return LOOKS_BIGINT;
+    if (parses_as(TYPE(DOUBLE), bytes, length))
+        return LOOKS_DOUBLE;
+    return length == 10 && parses_as(TYPE(DATE), bytes, length) ? LOOKS_DATE : LOOKS_TEXT;
+}
+
+static bool is_number(Looks looks)
+{
+    return looks == LOOKS_INTEGER || looks == LOOKS_BIGINT || looks == LOOKS_DOUBLE;
+}
+
+static Looks both(Looks a, Looks b)
+{
+    if (a == LOOKS_NONE || a == b)
+        return b;
+    if (is_number(a) && is_number(b))
+        return MAX_OF(a, b);
+    return LOOKS_TEXT;
+}
+
+static Type type_of(Looks looks)
+{
+    switch (looks) {
+    case LOOKS_BOOLEAN: return TYPE(BOOLEAN);
+    case LOOKS_INTEGER: return TYPE(INTEGER);
+    case LOOKS_BIGINT:  return TYPE(BIGINT);
+    case LOOKS_DOUBLE:  return TYPE(DOUBLE);
+    case LOOKS_DATE:    return TYPE(DATE);
+    default:            return TYPE(TEXT);
+    }
+}
+
+// ---- names ----------------------------------------------------------------------------------------------------------
+
+static bool is_taken(const Guess *guess, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(guess->columns[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+// A name of at most 63 bytes, cut where a character begins, and other than those before it.
+static const char *free_name(Arena *arena, const Guess *guess, int n, const char *bytes, size_t length)
+{
+    while (length && (*bytes == ' ' || *bytes == '\t'))
+        bytes++, length--;
+    while (length && (bytes[length - 1] == ' ' || bytes[length - 1] == '\t'))
+        length--;
+    if (length > NAMES_LONG - 4)
+        for (length = NAMES_LONG - 4; length && ((unsigned char)bytes[length] & 0xC0) == 0x80; length--)
+            ;
+    if (utf8_valid_length(bytes, length) < length || memchr(bytes, 0, length))
+        length = 0;
+    const char *name = length ? arena_strndup(arena, bytes, length) : arena_printf(arena, "column%d", n + 1);
+    const char *wanted = name;
+    for (int k = 2; is_taken(guess, n, name); k++)
+        name = arena_printf(arena, "%s_%d", wanted, k);
+    return name;
+}
+
+// ---- the beginning of the file --------------------------------------------------------------------------------------
+
+typedef struct Sample { char *bytes; size_t length; bool is_all; } Sample;
+
+static void free_bytes(void *bytes)
+{
+    free(bytes);
+}
+
+// Whole lines, with room behind them for the parser of fields.
+static weft_status read_sample(Arena *arena, const char *path, const _Atomic bool *cancel, Sample *sample, Error *err)
+{
+    CopyStream *stream;
+    *sample = (Sample){ .bytes = malloc(SAMPLE_BYTES + BLOCK_PADDING) };
+    if (!sample->bytes)
+        return fail(err, WEFT_OUT_OF_MEMORY, -1, "out of memory");
+    arena_defer(arena, free_bytes, sample->bytes);
+    TRY(stream_open_read(path, -1, cancel, &stream, err));
+    weft_status status = stream_read(stream, sample->bytes, SAMPLE_BYTES - 1, &sample->length, err);
+    stream_close(stream);
+    TRY(status);
+    sample->is_all = sample->length < SAMPLE_BYTES - 1;
+    if (sample->length >= 3 && memcmp(sample->bytes, "\xEF\xBB\xBF", 3) == 0)
+        sample->bytes += 3, sample->length -= 3;
+    if (sample->is_all && sample->length && sample->bytes[sample->length - 1] != '\n')
+        sample->bytes[sample->length++] = '\n';
+    memset(sample->bytes + sample->length, 0, BLOCK_PADDING - 4);
+    return WEFT_OK;
+}
+
+// ---- csv ------------------------------------------------------------------------------------------------------------
+
+static CopyOptions csv_options(char delimiter)
+{
+    return (CopyOptions){ .csv = true, .delimiter = delimiter, .quote = '"', .escape = '"', .null_text = "" };
+}
+
+// Rows that have as many fields as the first; 0 when that is one.
+static u32 count_alike(const FieldIndex *index)
+{
+    const u32 *row_ends = index->row_ends;
+    const u32 n_fields = index->n_rows ? row_ends[0] + 1 : 0;
+    u32 n = 0;
+    for (u32 r = 0; r < index->n_rows && n_fields > 1; r++)
+        n += row_ends[r] - row_ends[(ptrdiff_t)r - 1] == n_fields;
+    return n;
+}
+
+static weft_status choose_delimiter(const Sample *sample, FieldIndex *index, char *chosen, Error *err)
+{
+    static const char usual[] = ",;\t|";
+    const CopyBlock block = { .bytes = sample->bytes, .length = MIN_OF(sample->length, (size_t)256 << 10) };
+    double best = 0;
+    *chosen = ',';
+    for (const char *c = usual; *c; c++) {
+        const CopyOptions options = csv_options(*c);
+        TRY(copy_index_block(index, &block, &options, NULL, err));
+        const double share = index->n_rows ? (double)count_alike(index) / index->n_rows : 0;
+        if (share > best + 0.001) {
+            best = share;
+            *chosen = *c;
+        }
+    }
+    return WEFT_OK;
+}
+
+typedef struct CsvLook {
+    Arena            *arena;
+    const Sample     *sample;
+    const FieldIndex *index;
+    Guess            *guess;
+    CopySpace         scratch;
+    int               n_fields;
+} CsvLook;
+
+static weft_status field_at(CsvLook *look, u32 row, int number, FieldText *field, bool *is_empty, Error *err)
+{
+    const u32 *ends = look->index->ends + (look->index->row_ends[(ptrdiff_t)row - 1] + 1) + number;
+    u32 start = ends[-1] + 1, end = ends[0];
+    if (end > start && look->sample->bytes[end] == '\n' && look->sample->bytes[end - 1] == '\r')
+        end--;
+    *field = (FieldText){ look->sample->bytes + start, end - start };
+    *is_empty = end == start;                               // NULL; "" is a text
+    return copy_clean_field(&look->guess->options, field, &look->scratch, NULL, err);
+}
+
+static u32 fields_in(const CsvLook *look, u32 row)
+{
+    return look->index->row_ends[row] - look->index->row_ends[(ptrdiff_t)row - 1];
+}
+
+static weft_status look_at_rows(CsvLook *look, Looks *first, Looks *rest, Error *err)
+{
+    for (u32 row = 0; row < look->index->n_rows; row++)
+        for (int c = 0; c < look->n_fields && fields_in(look, row) == (u32)look->n_fields; c++) {
+            FieldText field;
+            bool is_empty;
+            TRY(field_at(look, row, c, &field, &is_empty, err));
+            Looks *looks = row ? rest : first;
+            if (!is_empty)
+                looks[c] = both(looks[c], looks_of(field.bytes, field.length));
+        }
+    return WEFT_OK;
+}
+
+static bool is_header(const CsvLook *look, const Looks *first, const Looks *rest)
+{
+    bool has_other = false;
+    for (int c = 0; c < look->n_fields; c++) {
+        if (first[c] != LOOKS_TEXT)
+            return false;
+        has_other |= rest[c] != LOOKS_TEXT && rest[c] != LOOKS_NONE;
+    }
+    return has_other || look->index->n_rows > 1;
+}
+
+static weft_status name_csv_columns(CsvLook *look, const Looks *looks, Error *err)
+{
+    Guess *guess = look->guess;
+    guess->columns = arena_array(look->arena, ColumnDef, look->n_fields + 1);
+    for (int c = 0; c < look->n_fields; c++) {
+        FieldText field = { "", 0 };
+        bool is_empty;
+        if (guess->has_header)
+            TRY(field_at(look, 0, c, &field, &is_empty, err));
+        guess->columns[c] =
+            (ColumnDef){ .name = free_name(look->arena, guess, c, field.bytes, field.length),
+                         .type = type_of(looks[c]) };
+    }
+    guess->n_columns = look->n_fields;
+    return WEFT_OK;
+}
+
+static weft_status look_at_csv(CsvLook *look, Error *err)
+{
+    Guess *guess = look->guess;
+    if (look->index->n_rows == 0)
+        return fail(err, WEFT_BAD_COPY, -1, "there is no line from which columns could be told");
+    look->n_fields = (int)MIN_OF(fields_in(look, 0), (u32)COLUMNS_MAX);
+    Looks *first = arena_array(look->arena, Looks, look->n_fields + 1);
+    Looks *rest = arena_array(look->arena, Looks, look->n_fields + 1);
+    TRY(look_at_rows(look, first, rest, err));
+    guess->has_header = guess->options.header = is_header(look, first, rest);
+    for (int c = 0; c < look->n_fields && !guess->has_header; c++)
+        rest[c] = first[c] == LOOKS_NONE ? rest[c] : both(rest[c], first[c]);
+    return name_csv_columns(look, rest, err);
+}
+
+static weft_status guess_csv(Arena *arena, const Sample *sample, Guess *out, Error *err)
+{
+    FieldIndex index = { 0 };
+    char delimiter;
+    weft_status status = choose_delimiter(sample, &index, &delimiter, err);
+    *out = (Guess){ .options = csv_options(delimiter) };
+    const CopyBlock block = { .bytes = sample->bytes, .length = sample->length };
+    if (!status)
+        status = copy_index_block(&index, &block, &out->options, NULL, err);
+    CsvLook look = { .arena = arena, .sample = sample, .index = &index, .guess = out };
+    if (!status)
+        status = look_at_csv(&look, err);
+    copy_index_free(&index, NULL);
+    copy_space_free(&look.scratch, NULL);
+    return status;
+}
+
+// ---- JSON -----------------------------------------------------------------------------------------------------------
+
+typedef struct JsonLook { Arena *arena; Guess *guess; Map *numbers; Looks *looks; int n_looks; } JsonLook;
+
+static Looks json_looks(FieldText value, bool is_string)
+{
+    if (is_string)
+        return value.length == 10 && parses_as(TYPE(DATE), value.bytes, value.length) ? LOOKS_DATE : LOOKS_TEXT;
+    if (value.bytes[0] == 'n')
+        return LOOKS_NONE;
+    if (value.bytes[0] == '{' || value.bytes[0] == '[')
+        return LOOKS_TEXT;
+    return looks_of(value.bytes, value.length);
+}
+
+static void look_at_member(void *context, FieldText key, FieldText value, bool is_string)
+{
+    JsonLook *look = context;
+    Guess *guess = look->guess;
+    u64 number;
+    if (key.length == 0 || key.length > NAMES_LONG || guess->n_columns == COLUMNS_MAX)
+        return;                                             // COPY names it
+    if (!map_get(look->numbers, key.bytes, key.length, &number)) {
+        number = (u64)guess->n_columns;
+        map_set(look->numbers, key.bytes, key.length, number);
+        *LIST_PUSH(look->arena, guess->columns, guess->n_columns) =
+            (ColumnDef){ .name = arena_strndup(look->arena, key.bytes, key.length) };
+        *LIST_PUSH(look->arena, look->looks, look->n_looks) = LOOKS_NONE;
+    }
+    const Looks seen = json_looks(value, is_string);
+    if (seen != LOOKS_NONE)
+        look->looks[number] = both(look->looks[number], seen);
+}
+
+static weft_status guess_json(Arena *arena, const Sample *sample, Guess *out, Error *err)
+{
+    JsonLook look = { .arena = arena, .guess = out, .numbers = map_new(arena) };
+    *out = (Guess){ .options = { .json = true, .delimiter = '\t', .null_text = "\\N", .quote = '"', .escape = '"' } };
+    for (size_t at = 0; at < sample->length;) {
+        const char *newline = memchr(sample->bytes + at, '\n', sample->length - at);
+        if (!newline)
+            break;                                          // the sample ends inside a line
+        copy_json_members(sample->bytes + at, (size_t)(newline - sample->bytes) - at, look_at_member, &look);
+        at = (size_t)(newline - sample->bytes) + 1;
+    }
+    for (int c = 0; c < out->n_columns; c++)
+        out->columns[c].type = type_of(look.looks[c]);
+    if (out->n_columns == 0)
+        return fail(err, WEFT_BAD_COPY, -1, "there is no JSON object from which columns could be told");
+    return WEFT_OK;
+}
+
+// ---- all of it ------------------------------------------------------------------------------------------------------
+
+static bool ends_in(const char *name, size_t length, const char *suffix)
+{
+    const size_t n = strlen(suffix);
+    return length > n && strncmp(name + length - n, suffix, n) == 0;
+}
+
+const char *guess_format(const char *name)
+{
+    static const struct { const char *suffix, *format; } known[] = {
+        { ".csv", "csv" }, { ".tsv", "csv" }, { ".json", "json" }, { ".jsonl", "json" }, { ".ndjson", "json" },
+    };
+    static const char *const packed[] = { ".gz", ".zst", ".zstd" };
+    size_t length = strlen(name);
+    for (int i = 0; i < COUNT_OF(packed); i++)
+        if (ends_in(name, length, packed[i])) {
+            length -= strlen(packed[i]);
+            break;
+        }
+    for (int i = 0; i < COUNT_OF(known); i++)
+        if (ends_in(name, length, known[i].suffix))
+            return known[i].format;
+    return NULL;
+}
+
+weft_status guess_file(Arena *arena, const char *path, const char *format, const _Atomic bool *cancel, Guess *out,
+                       Error *err)
+{
+    Sample sample;
+    Error reason;
+    error_clear(&reason);
+    if (!format)
+        format = guess_format(path);
+    TRY(read_sample(arena, path, cancel, &sample, err));
+    const bool is_json = format && strcmp(format, "json") == 0;
+    const weft_status status = is_json ? guess_json(arena, &sample, out, &reason)
+                                       : guess_csv(arena, &sample, out, &reason);
+    if (!status)
+        return WEFT_OK;
+    fail(err, status, -1, "\"%s\": %s", path, reason.message);
+    const char *compression = stream_compression(sample.bytes, sample.length);
+    if (compression)
+        error_hint(err, "The file is %s.", compression);
+    return status;
+}
+
+// The message says: "sales.csv", line 7, column price: ...
+bool guess_widen(Guess *guess, const Error *error)
+{
+    if (error->status != WEFT_BAD_TEXT && error->status != WEFT_OUT_OF_RANGE && error->status != WEFT_BAD_DATETIME &&
+        error->status != WEFT_DATETIME_OVERFLOW)
+        return false;
+    const char *at = strstr(error->message, ", column ");
+    for (int c = 0; at && c < guess->n_columns; c++) {
+        const char *name = guess->columns[c].name;
+        const size_t length = strlen(name);
+        if (strncmp(at + 9, name, length) != 0 || strncmp(at + 9 + length, ": ", 2) != 0 ||
+            guess->columns[c].type.kind == TYPE_TEXT)
+            continue;
+        guess->columns[c].type = TYPE(TEXT);
+        return true;
+    }
+    return false;
+}
