@@ -564,12 +564,22 @@ static weft_status build_lifted(Binder *binder, Block *block)
     return WEFT_OK;
 }
 
+// Its argument, or what it is compared with inside.
+static bool mark_has_window(const Binder *binder, const Block *block, const Mark *mark)
+{
+    ColumnSet columns = { 0 };
+    mark_columns(binder->arena, mark, &columns);
+    for (int column = columns_next(&columns, -1); column >= 0; column = columns_next(&columns, column))
+        if (is_window_column(block, column)) return true;
+    return false;
+}
+
 weft_status build_windows(Binder *binder, Block *block)
 {
     Windows *windows = block->windows;
     if (!windows || !windows->n_funcs) return WEFT_OK;
     for (int m = 0; m < block->n_marks; m++)
-        if (has_window(block, block->marks[m].arg))
+        if (mark_has_window(binder, block, &block->marks[m]))
             return refuse(binder, block->marks[m].at, "a window function before IN (subquery)");
     for (int k = 0; k < block->n_window_keys; k++)
         TRY(bind_values_of_marks(binder, block, block->window_keys[k], &block->window_keys[k]));
