@@ -104,6 +104,7 @@ static int list_names(void *context, Arena *arena, const char ***names)
 
 Names execution_names(Execution *ex, const Value *params, int n_params)
 {
-    return (Names){ .table = find_table, .context = ex, .stop = &ex->session->stop, .view = find_view_text,
-                    .zone = ex->session->settings.zone, .file = find_file, .list = list_names, .params = params, .n_params = n_params };
+    return (Names){ .table = find_table, .context = ex, .stop = &ex->session->stop,
+                    .zone = ex->session->settings.zone, .view = find_view_text, .file = find_file, .list = list_names,
+                    .params = params, .n_params = n_params };
 }

@@ -437,8 +437,8 @@ static weft_status bind_item(Binder *binder, const ParseNode *node, Scope *scope
         case PG_QUERY__NODE__NODE_JOIN_EXPR:       return bind_join(binder, node->join_expr, scope, out);
         case PG_QUERY__NODE__NODE_RANGE_SUBSELECT: return bind_derived(binder, node->range_subselect, scope, out);
         case PG_QUERY__NODE__NODE_RANGE_FUNCTION:
-            return is_file_function(node->range_function) ? bind_file(binder, node->range_function, scope, out)
-                                                          : bind_function_rows(binder, node->range_function, scope, out);
+            if (is_file_function(node->range_function)) return bind_file(binder, node->range_function, scope, out);
+            return bind_function_rows(binder, node->range_function, scope, out);
         case PG_QUERY__NODE__NODE_RANGE_TABLE_SAMPLE:
             return refuse(binder, node->range_table_sample->location, "TABLESAMPLE");
         case PG_QUERY__NODE__NODE_RANGE_TABLE_FUNC:
