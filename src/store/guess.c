@@ -5,7 +5,7 @@
 // below it has another type than text or all its fields are words.  JSON: names are keys, in order of first appearance.
 //
 // A column's type is the narrowest that holds all values seen: boolean (true, false), integer, bigint, double
-// precision, date, else text.  Digits behind a leading zero are text: nobody adds up post codes.  Numbers with a point
+// precision, date, timestamp, else text.  Digits behind a leading zero are text.  Numbers with a point
 // are double precision: a decimal's scale would round what comes further down.
 
 #include <stdio.h>
