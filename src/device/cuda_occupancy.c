@@ -18,7 +18,7 @@ static int blocks_of_driver(const CudaGpu *cuda, const GpuCode *code, int thread
     return result == CU_SUCCESS ? blocks : 0;
 }
 
-static void check_size(const CudaGpu *cuda, const GpuKernel *kernel, int threads, u32 dynamic_shared,
+static void check_size(const CudaGpu *cuda, const CodeEntry *kernel, int threads, u32 dynamic_shared,
                        OccupancyCheck *check)
 {
     const GpuCode    *code = &kernel->code;
@@ -34,7 +34,7 @@ static void check_size(const CudaGpu *cuda, const GpuKernel *kernel, int threads
                  expected);
 }
 
-static void check_kernel(CudaGpu *cuda, const GpuKernel *kernel, OccupancyCheck *check)
+static void check_kernel(CudaGpu *cuda, const CodeEntry *kernel, OccupancyCheck *check)
 {
     const u32 most = (u32)(cuda->gpu.shared_per_block - kernel->code.static_shared);
     const u32 also[] = { 0, 1000, 12 << 10, 40 << 10, 64 << 10, most };
@@ -54,7 +54,7 @@ bool cuda_check_occupancy(Device *device, OccupancyCheck *check)
     const GpuContext before = gpu_visit(&cuda->gpu);
     *check = (OccupancyCheck){ 0 };
     const bool can_check = cuda->gpu.has_limits && !gpu_enter(&cuda->gpu, &ignored);
-    for (const GpuKernel *kernel = cuda->gpu.kernels; can_check && kernel; kernel = kernel->next)
+    for (const CodeEntry *kernel = cuda->gpu.kernels; can_check && kernel; kernel = kernel->next)
         if (kernel->state == KERNEL_READY) check_kernel(cuda, kernel, check);
     gpu_leave(&cuda->gpu, before);
     return can_check;

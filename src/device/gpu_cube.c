@@ -33,7 +33,7 @@ typedef struct CubeKernel {            // of a shape; lives as long as the devic
     u64                table;
     char               name[40];       // of the members' kernel
     int                n_met;
-    GpuKernel        *kernel;
+    CodeEntry        *kernel;
     Shape              shape;
     struct CubeKernel *next;
 } CubeKernel;
@@ -271,7 +271,7 @@ static void ask_for(Gpu *gpu, CubeKernel *code, const GpuCube *cube)
     arena_free(arena);
 }
 
-static GpuKernel *fold_kernel(Gpu *gpu)
+static CodeEntry *fold_kernel(Gpu *gpu)
 {
     const char *name, *text = weave_fold_text(&name);
     if (!gpu->fold_kernel)
@@ -293,7 +293,7 @@ static void look_for_code(Gpu *gpu, CubeKernel *code, GpuRun *run)
 
 bool gpu_cube_is_ready(Gpu *gpu, GpuRun *run)
 {
-    GpuKernel *fold = fold_kernel(gpu);
+    CodeEntry *fold = fold_kernel(gpu);
     CubeKernel *code = find_code(gpu, run);
     if (!code->kernel && ++code->n_met >= MET_BEFORE) look_for_code(gpu, code, run);
     return code->kernel && code->kernel->state == KERNEL_READY && fold->state == KERNEL_READY;

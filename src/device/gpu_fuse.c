@@ -47,7 +47,7 @@ typedef struct FusedKernel {
     int                 n_members;
     KernelName          names[FUSE_MOST];
     int                 n_met;
-    GpuKernel         *kernel;        // NULL: not asked for yet
+    CodeEntry         *kernel;        // NULL: not asked for yet
     Shape               shape;
     double              gain;
     struct FusedKernel *next;

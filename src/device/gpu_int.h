@@ -95,7 +95,7 @@ typedef struct GpuCode {               // for so many rows per thread
 // early.
 typedef struct CodeJob { const char *text, *name; const Shape *shape; int items; } CodeJob;
 
-typedef struct GpuKernel {             // lives as long as the device
+typedef struct CodeEntry {             // lives as long as the device
     char               key[128];       // name of the text, and how it was compiled
     _Atomic KernelState state;         // set under the lock
     double             begun_ms;       // building
@@ -108,15 +108,15 @@ typedef struct GpuKernel {             // lives as long as the device
     Fit                fits[N_FITS];   // under slots_lock; the latest, in turn
     int                n_fits;
     bool               was_cached;
-    struct GpuKernel *next;
-} GpuKernel;
+    struct CodeEntry *next;
+} CodeEntry;
 
 // ---- a launch -------------------------------------------------------------------------------------------------------
 
 typedef struct GpuRun {
     Gpu         *gpu;
     Launch      *launch;
-    GpuKernel   *kernel;
+    CodeEntry   *kernel;
     Shape        shape;
     GpuStream    stream;
     int          stream_number;
@@ -260,16 +260,16 @@ struct Gpu {
     Frames           *frames;
     u64               bytes_admitted;  // of blocks and tables
     double            freed_ms;        // when some of it was last given back
-    GpuKernel        *_Atomic kernels; // added under the lock, and none goes
+    CodeEntry        *_Atomic kernels; // added under the lock, and none goes
     MadeTable        *made;            // tables and chunks that it made
     struct FusedKernel *fused;         // used by the dispatcher only, as the next one
     struct Partners  *partners;
     struct CubeKernel *cubes;
-    GpuKernel        *fold_kernel;     // gpu_cube.c; NULL: not needed yet
+    CodeEntry        *fold_kernel;     // gpu_cube.c; NULL: not needed yet
     Shape             fold_shape;
     struct SieveTable *sieves;         // gpu_sieve.c
     struct PickedKernel *picked;
-    GpuKernel        *who_kernel;
+    CodeEntry        *who_kernel;
     Shape             who_shape;
     pthread_cond_t    wanted;          // for the compiling threads: there is work, or no query compiles for itself any
                                        // more; the peak was measured
@@ -343,15 +343,15 @@ weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err);     // a cancel is se
 void        demands_stop(Gpu *gpu);                            // waits for compiles that have begun
 weft_status kernel_shape(Gpu *gpu, GpuRun *run, Error *err);
 double      kernel_wait_ms(Gpu *gpu, const Launch *launch);    // see Device.wait_ms
-void        kernel_begin(GpuKernel *kernel);                  // under the lock: the caller builds it
-weft_status kernel_build(Gpu *gpu, GpuKernel *kernel, Error *err);
-void        kernel_revive(GpuKernel *kernel);                 // under the lock: one that failed is noted again if it
+void        kernel_begin(CodeEntry *kernel);                  // under the lock: the caller builds it
+weft_status kernel_build(Gpu *gpu, CodeEntry *kernel, Error *err);
+void        kernel_revive(CodeEntry *kernel);                 // under the lock: one that failed is noted again if it
                                                                // is time to try
 typedef struct KernelWish { const char *name, *text; u32 shared_groups, shared_tables; bool is_picked; } KernelWish;
-GpuKernel  *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape);                // to be made in the background
+CodeEntry  *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape);                // to be made in the background
 // Code that was wanted, and its shape with so much shared memory, for wave_launch; false: it is not there yet, or does
 // not fit.  WOVEN: for messages.
-bool kernel_fit(Gpu *gpu, GpuKernel *kernel, const Shape *shape, u32 dynamic_shared, const Woven *woven, GpuRun *run);
+bool kernel_fit(Gpu *gpu, CodeEntry *kernel, const Shape *shape, u32 dynamic_shared, const Woven *woven, GpuRun *run);
 // Cells of each accumulator for N groups, those of one behind those of another.  Returns their bytes; where these are
 // more than MOST, not all are placed.
 u64         kernel_place_cells(const Woven *woven, u64 n, u64 most, KernelCells *cells, u32 *kinds);

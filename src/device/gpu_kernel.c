@@ -152,9 +152,9 @@ static u32 eager_columns(const GpuRun *run)
 #define PAUSE_MOST_MS  60000.0
 #define DEMANDS_MOST   8                // compiles that queries wait for, at once: NVRTC does not do three side by side
 
-static GpuKernel *find_kernel(Gpu *gpu, const char *key)
+static CodeEntry *find_kernel(Gpu *gpu, const char *key)
 {
-    GpuKernel *kernel = gpu->kernels;
+    CodeEntry *kernel = gpu->kernels;
     while (kernel && strcmp(kernel->key, key) != 0) kernel = kernel->next;
     return kernel;
 }
@@ -191,7 +191,7 @@ static char *copy_text(const char *text)
     return copy.bytes;
 }
 
-static weft_status compile_and_load(Gpu *gpu, GpuKernel *kernel, int items, GpuCode *code, Error *err)
+static weft_status compile_and_load(Gpu *gpu, CodeEntry *kernel, int items, GpuCode *code, Error *err)
 {
     Fit           fit = { 0 };
     bool          was_cached = false;
@@ -235,7 +235,7 @@ static void unload(Gpu *gpu, GpuCode *code)
 }
 
 // Where the device or the compiler cannot make it for fewer rows, what there is will do.
-static weft_status load_code(Gpu *gpu, GpuKernel *kernel, Error *err)
+static weft_status load_code(Gpu *gpu, CodeEntry *kernel, Error *err)
 {
     kernel->was_cached = true;
     weft_status status = compile_and_load(gpu, kernel, kernel->shape.items, &kernel->code, err);
@@ -251,14 +251,14 @@ static weft_status load_code(Gpu *gpu, GpuKernel *kernel, Error *err)
     return status;
 }
 
-static void forget_text(GpuKernel *kernel)
+static void forget_text(CodeEntry *kernel)
 {
     free(kernel->text);
     free(kernel->name);
     kernel->text = kernel->name = NULL;
 }
 
-void kernel_begin(GpuKernel *kernel)
+void kernel_begin(CodeEntry *kernel)
 {
     ASSERT(kernel->state == KERNEL_NOTED || kernel->state == KERNEL_QUEUED);
     kernel->begun_ms = time_now_ms();
@@ -268,20 +268,20 @@ void kernel_begin(GpuKernel *kernel)
 // A text that does not compile will not get better.  Other errors may pass, and the kernel is tried again when a query
 // asks for it: the first time at once, then after 1 s, 3, 7, and every minute at last, so that a card on which it never
 // passes does not have its compiler at work for each query.
-static void note_failure(GpuKernel *kernel, const Error *err)
+static void note_failure(CodeEntry *kernel, const Error *err)
 {
     kernel->error = *err;
     kernel->again_ms = time_now_ms() + kernel->pause_ms;
     kernel->pause_ms = MIN_OF(2 * kernel->pause_ms + PAUSE_MS, PAUSE_MOST_MS);
 }
 
-void kernel_revive(GpuKernel *kernel)
+void kernel_revive(CodeEntry *kernel)
 {
     if (kernel->state == KERNEL_FAILED && kernel->text && time_now_ms() >= kernel->again_ms)
         kernel->state = KERNEL_NOTED;
 }
 
-weft_status kernel_build(Gpu *gpu, GpuKernel *kernel, Error *err)
+weft_status kernel_build(Gpu *gpu, CodeEntry *kernel, Error *err)
 {
     ASSERT(kernel->text && kernel->name);
     const weft_status status = load_code(gpu, kernel, err);
@@ -297,7 +297,7 @@ weft_status kernel_build(Gpu *gpu, GpuKernel *kernel, Error *err)
     return status;
 }
 
-typedef struct KernelKey { char bytes[sizeof(((GpuKernel *)0)->key)]; } KernelKey;
+typedef struct KernelKey { char bytes[sizeof(((CodeEntry *)0)->key)]; } KernelKey;
 
 // What the compiler has to know, and with it which code it is.
 static KernelKey choose_code(Gpu *gpu, GpuRun *run)
@@ -313,13 +313,13 @@ static KernelKey choose_code(Gpu *gpu, GpuRun *run)
 }
 
 // Under the lock.
-static GpuKernel *note_kernel(Gpu *gpu, const GpuRun *run, const KernelKey *key)
+static CodeEntry *note_kernel(Gpu *gpu, const GpuRun *run, const KernelKey *key)
 {
     ASSERT(mutex_is_held(&gpu->lock));
-    GpuKernel *kernel = find_kernel(gpu, key->bytes);
+    CodeEntry *kernel = find_kernel(gpu, key->bytes);
     if (kernel) return kernel;
     kernel = calloc(1, sizeof *kernel);
-    *kernel = (GpuKernel){ .state = KERNEL_NOTED,
+    *kernel = (CodeEntry){ .state = KERNEL_NOTED,
                             .text = copy_text(run->launch->woven->text),
                             .name = copy_text(run->launch->woven->name),
                             .shape = run->shape,
@@ -331,9 +331,9 @@ static GpuKernel *note_kernel(Gpu *gpu, const GpuRun *run, const KernelKey *key)
 
 // ---- code that a query waits for: a thread of its own makes it, as a compiler cannot be told to stop, and a query can
 
-struct Demand { pthread_t thread; Gpu *gpu; GpuKernel *kernel; bool is_done; struct Demand *next; };
+struct Demand { pthread_t thread; Gpu *gpu; CodeEntry *kernel; bool is_done; struct Demand *next; };
 
-static void build_on_demand(Gpu *gpu, GpuKernel *kernel)
+static void build_on_demand(Gpu *gpu, CodeEntry *kernel)
 {
     Error own = { 0 };
     kernel_build(gpu, kernel, &own);   // a failure is the kernel's
@@ -356,7 +356,7 @@ static void *demand_thread(void *context)
 }
 
 // Under the lock, so that the thread reports its result only after kernel_begin.  False: the system refused a thread.
-static bool start_demand(Gpu *gpu, GpuKernel *kernel)
+static bool start_demand(Gpu *gpu, CodeEntry *kernel)
 {
     Demand *demand = calloc(1, sizeof *demand);
     *demand = (Demand){ .gpu = gpu, .kernel = kernel, .next = gpu->demands };
@@ -401,7 +401,7 @@ void demands_stop(Gpu *gpu)
 
 // Under the lock.  If the system refuses a thread and no other query builds, the caller builds it itself, without the
 // lock, and cannot be cancelled until it is done.
-static bool build_for(Gpu *gpu, GpuKernel *kernel)
+static bool build_for(Gpu *gpu, CodeEntry *kernel)
 {
     ASSERT(mutex_is_held(&gpu->lock) && gpu->n_demanded < DEMANDS_MOST);
     const bool has_thread = start_demand(gpu, kernel);
@@ -415,13 +415,13 @@ static bool build_for(Gpu *gpu, GpuKernel *kernel)
     return true;
 }
 
-static bool is_to_be_built(const GpuKernel *kernel)
+static bool is_to_be_built(const CodeEntry *kernel)
 {
     return kernel->state == KERNEL_NOTED || kernel->state == KERNEL_QUEUED;
 }
 
 // Under the lock.  At most DEMANDS_MOST are built at once; a kernel whose query gave up before its turn is not built.
-static weft_status wait_for_code(Gpu *gpu, const GpuRun *run, GpuKernel *kernel, bool *was_built, Error *err)
+static weft_status wait_for_code(Gpu *gpu, const GpuRun *run, CodeEntry *kernel, bool *was_built, Error *err)
 {
     const _Atomic u32 *stop = run->launch->stop;
     while (kernel->state == KERNEL_BUILDING || is_to_be_built(kernel)) {
@@ -433,9 +433,9 @@ static weft_status wait_for_code(Gpu *gpu, const GpuRun *run, GpuKernel *kernel,
     return kernel->state == KERNEL_READY ? WEFT_OK : fail(err, kernel->error.status, -1, "%s", kernel->error.message);
 }
 
-static GpuKernel *find_ready(Gpu *gpu, const KernelKey *key)
+static CodeEntry *find_ready(Gpu *gpu, const KernelKey *key)
 {
-    GpuKernel *kernel = find_kernel(gpu, key->bytes);
+    CodeEntry *kernel = find_kernel(gpu, key->bytes);
     return kernel && kernel->state == KERNEL_READY ? kernel : NULL;
 }
 
@@ -448,7 +448,7 @@ weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err)
     run->kernel = find_ready(gpu, &key);
     if (run->kernel) return WEFT_OK;
     pthread_mutex_lock(&gpu->lock);
-    GpuKernel *kernel = note_kernel(gpu, run, &key);
+    CodeEntry *kernel = note_kernel(gpu, run, &key);
     Demand     *done = take_demands(gpu, false);
     kernel_revive(kernel);
     bool              was_built = false;
@@ -461,7 +461,7 @@ weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err)
 }
 
 // Under the lock.  A kernel that failed counts as ready (to be refused) until it is tried again.
-static double build_ms(const Gpu *gpu, GpuKernel *kernel)
+static double build_ms(const Gpu *gpu, CodeEntry *kernel)
 {
     ASSERT(mutex_is_held(&gpu->lock));
     kernel_revive(kernel);
@@ -487,7 +487,7 @@ double kernel_wait_ms(Gpu *gpu, const Launch *launch)
     free(run.spots);
     if (find_ready(gpu, &key)) return 0;
     pthread_mutex_lock(&gpu->lock);
-    GpuKernel *kernel = find_kernel(gpu, key.bytes);
+    CodeEntry *kernel = find_kernel(gpu, key.bytes);
     double      wait_ms = kernel ? build_ms(gpu, kernel) : gpu->compile_ms;
     const bool  is_known = kernel != NULL;
     pthread_mutex_unlock(&gpu->lock);
@@ -500,7 +500,7 @@ double kernel_wait_ms(Gpu *gpu, const Launch *launch)
     return wait_ms;
 }
 
-GpuKernel *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape)
+CodeEntry *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape)
 {
     Woven     woven = { .name = wish->name, .text = wish->text };
     Launch    launch = { .woven = &woven };
@@ -513,7 +513,7 @@ GpuKernel *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape)
     snprintf(key.bytes, sizeof key.bytes, "%.60s %d %x %x 0 0%s", wish->name, run.shape.items, wish->shared_tables,
              wish->shared_groups, wish->is_picked ? " picked" : "");
     pthread_mutex_lock(&gpu->lock);
-    GpuKernel *kernel = note_kernel(gpu, &run, &key);
+    CodeEntry *kernel = note_kernel(gpu, &run, &key);
     pthread_mutex_unlock(&gpu->lock);
     ready_begin(gpu);
     return kernel;
@@ -521,7 +521,7 @@ GpuKernel *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape)
 
 // ---- the shape ------------------------------------------------------------------------------------------------------
 
-static bool recall_fit(Gpu *gpu, const GpuKernel *kernel, u32 dynamic_shared, Fit *fit)
+static bool recall_fit(Gpu *gpu, const CodeEntry *kernel, u32 dynamic_shared, Fit *fit)
 {
     bool is_found = false;
     pthread_mutex_lock(&gpu->slots_lock);
@@ -533,7 +533,7 @@ static bool recall_fit(Gpu *gpu, const GpuKernel *kernel, u32 dynamic_shared, Fi
     return is_found;
 }
 
-static void note_fit(Gpu *gpu, GpuKernel *kernel, const Fit *fit)
+static void note_fit(Gpu *gpu, CodeEntry *kernel, const Fit *fit)
 {
     pthread_mutex_lock(&gpu->slots_lock);
     kernel->fits[kernel->n_fits % N_FITS] = *fit;
@@ -565,7 +565,7 @@ weft_status kernel_shape(Gpu *gpu, GpuRun *run, Error *err)
     return WEFT_OK;
 }
 
-bool kernel_fit(Gpu *gpu, GpuKernel *kernel, const Shape *shape, u32 dynamic_shared, const Woven *woven, GpuRun *run)
+bool kernel_fit(Gpu *gpu, CodeEntry *kernel, const Shape *shape, u32 dynamic_shared, const Woven *woven, GpuRun *run)
 {
     Launch launch = { .woven = woven };
     Error  ignored = { 0 };
@@ -579,7 +579,7 @@ bool kernel_fit(Gpu *gpu, GpuKernel *kernel, const Shape *shape, u32 dynamic_sha
 
 void kernels_free(Gpu *gpu)
 {
-    for (GpuKernel *kernel = gpu->kernels, *next; kernel; kernel = next) {
+    for (CodeEntry *kernel = gpu->kernels, *next; kernel; kernel = next) {
         next = kernel->next;
         unload(gpu, &kernel->code);
         forget_text(kernel);

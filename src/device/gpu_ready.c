@@ -30,15 +30,15 @@ static void warm(Gpu *gpu)
 
 // ---- the threads ----------------------------------------------------------------------------------------------------
 
-static GpuKernel *next_queued(const Gpu *gpu)
+static CodeEntry *next_queued(const Gpu *gpu)
 {
-    GpuKernel *oldest = NULL;         // the list has the newest first
-    for (GpuKernel *kernel = gpu->kernels; kernel; kernel = kernel->next)
+    CodeEntry *oldest = NULL;         // the list has the newest first
+    for (CodeEntry *kernel = gpu->kernels; kernel; kernel = kernel->next)
         if (kernel->state == KERNEL_QUEUED) oldest = kernel;
     return oldest;
 }
 
-static void build_quietly(Gpu *gpu, GpuKernel *kernel)
+static void build_quietly(Gpu *gpu, CodeEntry *kernel)
 {
     Error err = { 0 };
     if (kernel_build(gpu, kernel, &err))
@@ -49,7 +49,7 @@ static void build_quietly(Gpu *gpu, GpuKernel *kernel)
 static bool build_next(Gpu *gpu)
 {
     ASSERT(mutex_is_held(&gpu->lock));
-    GpuKernel *kernel = gpu->n_demanded ? NULL : next_queued(gpu);
+    CodeEntry *kernel = gpu->n_demanded ? NULL : next_queued(gpu);
     const bool  is_cold = gpu->is_cold && !gpu->n_demanded;    // else that one starts the compiler
     if (!is_cold && !kernel) return false;
     if (is_cold) gpu->is_cold = false;
@@ -87,7 +87,7 @@ void ready_begin(Gpu *gpu)
 {
     int n_queued = 0;
     pthread_mutex_lock(&gpu->lock);
-    for (GpuKernel *kernel = gpu->kernels; kernel; kernel = kernel->next) {
+    for (CodeEntry *kernel = gpu->kernels; kernel; kernel = kernel->next) {
         kernel_revive(kernel);
         if (kernel->state == KERNEL_NOTED) kernel->state = KERNEL_QUEUED;
         n_queued += kernel->state == KERNEL_QUEUED;

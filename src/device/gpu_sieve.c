@@ -48,7 +48,7 @@ typedef struct SieveTable {            // of a table of the database; lives as l
     u8                 widths[SIEVE_COLUMNS];
     u64                sizes[SIEVE_COLUMNS];       // values, when they were added: their order
     u64                most[SIEVE_COLUMNS];        // values, that were ever seen
-    GpuKernel        *kernels[4];     // by lane: 1, 2, 4, 8 bytes; NULL: not asked for with these columns
+    CodeEntry        *kernels[4];     // by lane: 1, 2, 4, 8 bytes; NULL: not asked for with these columns
     u32                shared[4];      // bit c: the table of column c is in shared memory
     Shape              shapes[4];
     struct SieveTable *next;
@@ -59,7 +59,7 @@ typedef struct PickedKernel {          // a query's kernel, over some of the row
     char                 name[NAME_BYTES];
     u32                  groups;       // kinds of accumulators in shared memory
     int                  n_met;
-    GpuKernel          *kernel;
+    CodeEntry          *kernel;
     Shape                shape;
     struct PickedKernel *next;
 } PickedKernel;
@@ -227,7 +227,7 @@ static u32 near_tables(const SieveTable *table, int lane, u64 most)
     return near;
 }
 
-static GpuKernel *table_kernel(Gpu *gpu, SieveTable *table, int lane)
+static CodeEntry *table_kernel(Gpu *gpu, SieveTable *table, int lane)
 {
     if (!table->kernels[lane]) {
         table->shared[lane] = near_tables(table, lane, gpu->shared_most);
@@ -241,7 +241,7 @@ static GpuKernel *table_kernel(Gpu *gpu, SieveTable *table, int lane)
     return table->kernels[lane];
 }
 
-static GpuKernel *who_kernel(Gpu *gpu)
+static CodeEntry *who_kernel(Gpu *gpu)
 {
     const char *name, *text = weave_who_text(&name);
     if (!gpu->who_kernel)
@@ -273,7 +273,7 @@ static u32 groups_bytes(const GpuRun *run)
     return bytes;
 }
 
-static bool is_ready(const GpuKernel *kernel) { return kernel && kernel->state == KERNEL_READY; }
+static bool is_ready(const CodeEntry *kernel) { return kernel && kernel->state == KERNEL_READY; }
 
 // Its kernel over some of the rows, if that is there; they have met once more.
 static bool add_rider(Gpu *gpu, GpuSieve *sieve, GpuRun *run)
@@ -316,7 +316,7 @@ static bool place_near(Gpu *gpu, GpuSieve *sieve)
 static bool has_code(Gpu *gpu, GpuSieve *sieve)
 {
     const Woven *woven = sieve->riders[0].run->launch->woven;  // for messages
-    GpuKernel  *kernel = table_kernel(gpu, sieve->table, sieve->lane), *who = who_kernel(gpu);
+    CodeEntry  *kernel = table_kernel(gpu, sieve->table, sieve->lane), *who = who_kernel(gpu);
     if (!is_ready(kernel) || !is_ready(who) || !place_near(gpu, sieve)) return false;
     return kernel_fit(gpu, kernel, &sieve->table->shapes[sieve->lane], sieve->near_bytes, woven, &sieve->sieve) &&
            kernel_fit(gpu, who, &gpu->who_shape, 0, woven, &sieve->who);
