@@ -5,7 +5,7 @@
 // below it has another type than text or all its fields are words.  JSON: names are keys, in order of first appearance.
 //
 // A column's type is the narrowest that holds all values seen: boolean (true, false), integer, bigint, double
-// precision, date, else text.  Digits behind a leading zero are text: nobody adds up post codes.  Numbers with a point
+// precision, date, timestamp, else text.  Digits behind a leading zero are text.  Numbers with a point
 // are double precision: a decimal's scale would round what comes further down.
 
 #include <stdio.h>
@@ -21,7 +21,8 @@ enum { SAMPLE_BYTES = 8 << 20, NAMES_LONG = NAME_BYTES_MAX };
 // ---- types ----------------------------------------------------------------------------------------------------------
 
 typedef enum Looks {
-    LOOKS_NONE, LOOKS_BOOLEAN, LOOKS_INTEGER, LOOKS_BIGINT, LOOKS_DOUBLE, LOOKS_DATE, LOOKS_TEXT
+    LOOKS_NONE, LOOKS_BOOLEAN, LOOKS_INTEGER, LOOKS_BIGINT, LOOKS_DOUBLE, LOOKS_DATE, LOOKS_TIMESTAMP,
+    LOOKS_TEXT
 } Looks;
 
 static bool has_leading_zero(const char *bytes, size_t length)
@@ -56,6 +57,16 @@ static bool has_digit(const char *bytes, size_t length)
     return false;
 }
 
+// 2026-01-31, 2026-01-31 10:20:30 and 2026-01-31T10:20:30.5, without a zone: with one it is text, and can be cast.
+static Looks looks_of_time(const char *bytes, size_t length)
+{
+    if (length == 10)
+        return parses_as(TYPE(DATE), bytes, length) ? LOOKS_DATE : LOOKS_TEXT;
+    const bool has_form = length >= 16 && length <= 26 && (bytes[10] == ' ' || bytes[10] == 'T') && bytes[13] == ':' &&
+                          strspn(bytes + 11, "0123456789:.") >= length - 11;
+    return has_form && parses_as(TYPE(TIMESTAMP), bytes, length) ? LOOKS_TIMESTAMP : LOOKS_TEXT;
+}
+
 static Looks looks_of(const char *bytes, size_t length)
 {
     if (is_word(bytes, length, "true") || is_word(bytes, length, "false"))
@@ -70,7 +81,7 @@ static Looks looks_of(const char *bytes, size_t length)
         return LOOKS_BIGINT;
     if (parses_as(TYPE(DOUBLE), bytes, length))
         return LOOKS_DOUBLE;
-    return length == 10 && parses_as(TYPE(DATE), bytes, length) ? LOOKS_DATE : LOOKS_TEXT;
+    return looks_of_time(bytes, length);
 }
 
 static bool is_number(Looks looks)
@@ -84,6 +95,8 @@ static Looks both(Looks a, Looks b)
         return b;
     if (is_number(a) && is_number(b))
         return MAX_OF(a, b);
+    if ((a == LOOKS_DATE && b == LOOKS_TIMESTAMP) || (a == LOOKS_TIMESTAMP && b == LOOKS_DATE))
+        return LOOKS_TIMESTAMP;
     return LOOKS_TEXT;
 }
 
@@ -95,6 +108,7 @@ static Type type_of(Looks looks)
     case LOOKS_BIGINT:  return TYPE(BIGINT);
     case LOOKS_DOUBLE:  return TYPE(DOUBLE);
     case LOOKS_DATE:    return TYPE(DATE);
+    case LOOKS_TIMESTAMP: return TYPE(TIMESTAMP);
     default:            return TYPE(TEXT);
     }
 }
@@ -300,7 +314,7 @@ typedef struct JsonLook { Arena *arena; Guess *guess; Map *numbers; Looks *looks
 static Looks json_looks(FieldText value, bool is_string)
 {
     if (is_string)
-        return value.length == 10 && parses_as(TYPE(DATE), value.bytes, value.length) ? LOOKS_DATE : LOOKS_TEXT;
+        return looks_of_time(value.bytes, value.length);
     if (value.bytes[0] == 'n')
         return LOOKS_NONE;
     if (value.bytes[0] == '{' || value.bytes[0] == '[')
