@@ -1078,6 +1078,11 @@ static void weave_function_checks(Weaver *w, const FunctionCall *call, Range ran
 static weft_status value_of_function(Weaver *w, const Expr *expr, const Function *function, Val *out)
 {
     FunctionCall call = { .expr = expr, .function = function };
+    if (function->wide && expr->args[0]->type.kind == TYPE_NUMERIC) {
+        Expr *same;
+        TRY(function->wide(w->arena, expr, &same, w->err));
+        return weave_value(w, same, out);
+    }
     TRY(weave_function_args(w, &call));
     if (!function->formula || !give_constant(w, &call, 'k', function->k) || !give_constant(w, &call, 'm', function->m))
         return fail(w->err, WEFT_UNSUPPORTED, expr->at, "%s of these types is not supported here", function->names[0]);
