@@ -403,7 +403,7 @@ static const Aggregate aggregates[] = {
       .ignores_repeats = true },
     { .names = { "bool_or" }, .usage = "bool_or(boolean)", .gives = "boolean", .about = "whether any value is true",
       .takes = takes_boolean, .kind = AGG_MAX, .type = give_same, .ignores_repeats = true },
-    PAIR(corr, "the correlation of two numbers, over rows where both are not NULL, as in all that follow"),
+    PAIR(corr, "the correlation, of rows where both are not NULL, as below"),
     PAIR(covar_pop, "the covariance of all there is"),
     PAIR(covar_samp, "the covariance of a sample, of two at least"),
     PAIR(regr_avgx, "the mean of x"),

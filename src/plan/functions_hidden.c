@@ -252,8 +252,8 @@ FORMULA_F64(square_low,
              2 * (134217729 * x - (134217729 * x - x)) * (x - (134217729 * x - (134217729 * x - x)))) +
                 (x - (134217729 * x - (134217729 * x - x))) * (x - (134217729 * x - (134217729 * x - x))))
 
-// x * y - product(x, y): the same with the upper and lower bits of both.  Numbers so large that a part of it would leave
-// the doubles do without.
+// x * y - product(x, y): the same with the upper and lower bits of both; 0 of numbers so large that a part of it would
+// leave the doubles.
 // ((hx * hy - x * y) + hx * ly + lx * hy) + lx * ly
 FORMULA_F64(product_low,
             x * y > 1e300 || x * y < -1e300 || x > 1e290 || x < -1e290 || y > 1e290 || y < -1e290 ? 0 :
