@@ -209,7 +209,10 @@ static weft_status compare_with(Arena *arena, Op op, Expr *a, Expr *b, Expr **ou
     return expr_call(arena, op, (Expr *[]){ a, b }, 2, a->at, out, err);
 }
 
-static Expr *whole(Arena *arena, int number) { return expr_const(arena, (Value){ .type = TYPE(INTEGER), .i = number }, -1); }
+static Expr *whole(Arena *arena, int number)
+{
+    return expr_const(arena, (Value){ .type = TYPE(INTEGER), .i = number }, -1);
+}
 
 // CASE WHEN a OP b THEN yes ELSE no END, of the type of the call.
 static weft_status choose(Arena *arena, const Expr *call, Op op, Expr *a, Expr *b, Expr *yes, Expr *no, Expr **out,
