@@ -80,6 +80,16 @@ static bool give_rounded_to_whole(Expr *const *args, Type *types, Type *result)
     return give_digits(types, 0, result);
 }
 
+// A float becomes a decimal by its first 15 digits, as PostgreSQL makes a numeric of it.  There round(x, n) takes only
+// numerics; but avg and / give them there, where they give doubles here.
+static bool give_rounded_float(Expr *const *args, Type *types, Type *result)
+{
+    const i64 n = digits_of(args[1]);
+    if (n < 0) return false;
+    *result = (Type){ TYPE_NUMERIC, NUMERIC_DIGITS, (u8)MIN_OF(n, DECIMAL_DIGITS) };
+    return true;
+}
+
 static bool give_truncated_cast(Expr *const *args, Type *types, Type *result)
 {
     return digits_of(args[1]) >= types[0].scale && give_digits(types, digits_of(args[1]), result);
@@ -396,11 +406,13 @@ static const Function functions[] = {
       .args = { ARG_DECIMAL }, .types = give_rounded_to_whole, .is_cast = true },
     { .names = { "round" }, .n_args = 1, .args = { ARG_DOUBLE }, .formula = &rounded, .range = range_of_whole },
     { .names = { "round" }, .usage = "round(number, digits)", .gives = "decimal",
-      .about = "the nearest with so many digits, halfway up; digits: constant, may be negative",
+      .about = "the nearest with so many digits (constant), halfway up; below 0: not of floats",
       .n_args = 2, .args = { ARG_EXACT, ARG_DIGITS }, .types = give_rounded, .is_cast = true },
     { .names = { "round" }, .n_args = 2, .args = { ARG_EXACT, ARG_DIGITS }, .types = give_rounded_cut,
       .formula = &whole_rounded_cut, .k = cut_unit, .m = cut_factor, .range = range_of_whole, .can_overflow = true,
       .overflow = "x > 9223372036854775807ll - k || x < k - 9223372036854775807ll" },
+    { .names = { "round" }, .n_args = 2, .args = { ARG_NUMBER, ARG_DIGITS }, .types = give_rounded_float,
+      .is_cast = true },
 
     { .names = { "sqrt" }, .usage = "sqrt(number)", .gives = "double precision",
       .about = "the square root; 2201F of a negative number", .n_args = 1, .args = { ARG_DOUBLE },
