@@ -19,7 +19,7 @@
 
 #include "plan/plan.h"
 
-enum { FUNCTION_ARGS = 6, FUNCTION_CHECKS = 4 };
+enum { FUNCTION_ARGS = 8, FUNCTION_CHECKS = 4 };
 
 // TEXT is for kernels; words of it that are x, y, k, m, r or begin with t_ are replaced.  Exact values are whole
 // numbers, as they are stored: with 64 bits in kernels, 128 in the interpreter.

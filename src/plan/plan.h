@@ -317,6 +317,7 @@ typedef struct Plan {
     Node       *root;                  // its out: the result's columns first
     int         n_visible;             // so many of them are shown; the rest is only sorted by
     const char **names;                // n_visible: what the result calls them
+    bool        is_eager;              // for tests: rewrites that cost decides on are done wherever they may be
     bool        is_momentary;          // it holds for the moment and the session's time zone: not to be kept
 } Plan;
 

@@ -306,6 +306,7 @@ weft_status bind_plan(Binder *binder, const PgQuery__SelectStmt *stmt, Plan **ou
     binder->bind_subquery = bind_subquery;
     binder->bind_window = bind_window;
     binder->bind_ordered = bind_ordered;
+    binder->bind_string_agg = bind_string_agg;
     TRY(bind_query(binder, stmt, &bound));
     binder->plan->root = bound.node;
     binder->plan->n_visible = bound.n_columns;
