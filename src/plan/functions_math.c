@@ -374,8 +374,7 @@ static const Function functions[] = {
                   { &power_overflows, WEFT_OUT_OF_RANGE, OVERFLOW, NULL },
                   { &power_underflows, WEFT_OUT_OF_RANGE, UNDERFLOW, NULL } } },
     { .names = { "width_bucket" }, .usage = "width_bucket(number, low, high, count)", .gives = "integer",
-      .about = "which of count equal parts from low to high it is in, from 1; 0 before them, count + 1 behind; 2201G "
-               "of bad bounds",
+      .about = "which of count equal parts it is in; 0 before, count + 1 behind",
       .n_args = 4, .args = { ARG_EXACT, ARG_EXACT, ARG_EXACT, ARG_INTEGER }, .types = give_exact_bucket,
       .eval = eval_exact_bucket, .can_fail = true },
     { .names = { "width_bucket" }, .n_args = 4, .args = { ARG_DOUBLE, ARG_DOUBLE, ARG_DOUBLE, ARG_INTEGER },
