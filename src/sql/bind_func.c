@@ -245,6 +245,15 @@ static weft_status bind_stamp_result(Binder *binder, Expr **args, int n_args, in
     return WEFT_OK;
 }
 
+// round(x::numeric, n) of a float is round(x, n): a numeric with all its digits would have no one scale.
+static weft_status bind_rounded(Binder *binder, const PgQuery__TypeCast *cast, Expr **out)
+{
+    TypeDetail detail;
+    TRY(bind_type(binder, cast->type_name, &detail));
+    TRY(binder->bind_expr(binder, cast->arg, out));
+    return detail.is_bare && type_is_float((*out)->type) ? WEFT_OK : bind_cast(binder, cast, *out, out);
+}
+
 static weft_status bind_scalar(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out)
 {
     Expr *args[FUNCTION_ARGS];
@@ -252,7 +261,10 @@ static weft_status bind_scalar(Binder *binder, const PgQuery__FuncCall *call, co
     char  buffer[32];
     const int n_args = (int)call->n_args;
     for (int i = 0; i < n_args; i++) {
-        TRY(binder->bind_expr(binder, call->args[i], &args[i]));
+        const bool is_rounded = i == 0 && n_args == 2 && strcmp(name, "round") == 0 &&
+                                call->args[0]->node_case == PG_QUERY__NODE__NODE_TYPE_CAST;
+        if (is_rounded) TRY(bind_rounded(binder, call->args[0]->type_cast, &args[0]));
+        else TRY(binder->bind_expr(binder, call->args[i], &args[i]));
         text_add(&types, "%s%s", i ? ", " : "",
                  args[i]->type.kind == TYPE_NULL ? "unknown" : type_name(args[i]->type, buffer));
     }

@@ -106,6 +106,7 @@ static const char *named(const ParseNode *node, int *strength)
             break;
         }
         case PG_QUERY__NODE__NODE_COALESCE_EXPR: return "coalesce";
+        case PG_QUERY__NODE__NODE_GROUPING_FUNC: return "grouping";
         case PG_QUERY__NODE__NODE_MIN_MAX_EXPR:
             return node->min_max_expr->op == PG_QUERY__MIN_MAX_OP__IS_GREATEST ? "greatest" : "least";
         case PG_QUERY__NODE__NODE_TYPE_CAST: {
