@@ -223,6 +223,7 @@ weft_status query_device_failed(
 weft_status counted_alloc(Arena *arena, Budget *budget, size_t bytes, void **out, Error *err);  // freed with the arena
 Signature query_signature(const QueryRun *run, int pipeline);  // of builds before it first: they become part of it
 const Probe *query_probe_of(const Graph *graph, int pipeline);             // the probe that uses the table it builds
+bool query_probe_is_test(const Probe *probe);              // asks only whether a key is there, not for its rows
 bool        query_only_grouped_by(const QueryRun *run, int pipeline, int column);
 bool        query_has_kernels(const QueryRun *run);                        // else its rows are constants
 i64 query_rows_enough(const Pipeline *pipeline);  // its kernel may stop at so many rows; -1: it may not
