@@ -53,6 +53,7 @@ extern "C" {
     X(NULL_NOT_ALLOWED,    "22004", "null where a value is needed")            \
     X(BAD_POWER,           "2201F", "no real number is the root or power")     \
     X(BAD_LOGARITHM,       "2201E", "logarithm of zero or a negative number")  \
+    X(BAD_WIDTH_BUCKET,    "2201G", "bounds or count of width_bucket are wrong") \
     X(NOT_NULL_VIOLATION,  "23502", "null in a column that forbids it")        \
     X(CARDINALITY,         "21000", "more than one row where one was expected") \
     X(SYNTAX_ERROR,        "42601", "syntax error")                            \

@@ -277,6 +277,9 @@ int    wide_multiply(i64 a_high, i64 a_low, i64 b_high, i64 b_low, i64 *high, i6
 // A / B rounded half away from zero, or (IS_REST) what is left when it is cut towards zero.  B is not 0.
 void   wide_divide(i64 a_high, i64 a_low, i64 b_high, i64 b_low, int is_rest, i64 *high, i64 *low);
 double wide_to_f64(i64 high, i64 low);                      // the nearest double
+// X as a decimal of SCALE, 0 to 38, by its first N_DIGITS digits: 15 of a double, 6 of a real.  0: beyond 128 bits,
+// infinite, or NaN.
+int    wide_from_f64(double x, int n_digits, int scale, i64 *high, i64 *low);
 
 extern const char wide_text[], math_wide_text[];            // wide_text.h; both headers
 

@@ -14,3 +14,8 @@ void wide_divide(i64 a_high, i64 a_low, i64 b_high, i64 b_low, int is_rest, i64 
 }
 
 double wide_to_f64(i64 high, i64 low) { return wide_to_f64_(high, low); }
+
+int wide_from_f64(double x, int n_digits, int scale, i64 *high, i64 *low)
+{
+    return wide_from_f64_(x, n_digits, scale, high, low);
+}

@@ -85,6 +85,13 @@ weft_status tree_room(const WindowMemory *memory, u64 n, MinTree *tree);   // fi
 bool        tree_build(const Team *team, MinTree *tree);               // false: it was stopped
 u64         tree_least(const MinTree *tree, const Stretches *frame);   // of no place: UINT64_MAX
 
+// ---- texts joined (window_text.c) -----------------------------------------------------------------------------------
+
+// The VALUES of each partition that are not NULL, in the order of SORTED, each but the first behind its delimiter; the
+// same for all rows of a partition, NULL where it has no value.  IS_DISTINCT: of equal neighbours the first one counts.
+weft_status window_join_texts(QueryRun *run, const Sorted *sorted, const View *values, const View *delimiters,
+                              bool is_distinct, View *out);
+
 // ---- all of it (window.c) -------------------------------------------------------------------------------------------
 
 // FINISHED has a view for each input of the pipeline's windows, and becomes what the pipeline gives.

@@ -382,16 +382,21 @@ typedef u16 eight_rows_ __attribute__((vector_size(16), aligned(2), may_alias));
 #ifdef __TINYC__
 #define WIDE_MULTIPLY_             A->words->wide_multiply
 #define WIDE_DIVIDE_               A->words->wide_divide
+#define WIDE_FROM_                 A->words->wide_from_f64
 #define WIDE_F64(high, low)        A->words->wide_to_f64(high, low)
 #else
 #define WIDE_MULTIPLY_             wide_multiply_
 #define WIDE_DIVIDE_               wide_divide_
+#define WIDE_FROM_                 wide_from_f64_
 #define WIDE_F64(high, low)        wide_to_f64_(high, low)
 #endif
 #define WIDE_MUL(r, ah, al, bh, bl, check) i64 r, r##_high;                                                            \
     WIDE_CHECK(r, WIDE_MULTIPLY_(ah, al, bh, bl, &r##_high, &r), check)
 // To a smaller scale: half away from zero.
 #define WIDE_ROUND(r, ah, al, bh, bl) i64 r, r##_high; WIDE_DIVIDE_(ah, al, bh, bl, 0, &r##_high, &r);
+// A double to a decimal by its first N digits: base/wide_text.h.
+#define WIDE_FROM_F64(r, a, n, scale, check) i64 r, r##_high;                                                          \
+    WIDE_CHECK(r, WIDE_FROM_(a, n, scale, &r##_high, &r), check)
 #define WIDE_MOD(r, ah, al, bh, bl, check) i64 r = 0, r##_high = 0; { const i64 bh_ = (bh), bl_ = (bl);                \
     if (bh_ | bl_) WIDE_DIVIDE_(ah, al, bh_, bl_, 1, &r##_high, &r); else FAIL(check) }
 

@@ -1192,11 +1192,15 @@ DEVICE_ u32 first_of_slot_(KernelSlot *slot, u32 row)
 // These take functions (base/wide_text.h), which are put before a kernel that has one of the words.
 #define WIDE_MULTIPLY_             wide_multiply_
 #define WIDE_DIVIDE_               wide_divide_
+#define WIDE_FROM_                 wide_from_f64_
 #define WIDE_F64(high, low)        wide_to_f64_(high, low)
 #define WIDE_MUL(r, ah, al, bh, bl, check) i64 r, r##_high;                                                            \
     WIDE_CHECK(r, WIDE_MULTIPLY_(ah, al, bh, bl, &r##_high, &r), check)
 // To a smaller scale: half away from zero.
 #define WIDE_ROUND(r, ah, al, bh, bl) i64 r, r##_high; WIDE_DIVIDE_(ah, al, bh, bl, 0, &r##_high, &r);
+// A double to a decimal by its first N digits: base/wide_text.h.
+#define WIDE_FROM_F64(r, a, n, scale, check) i64 r, r##_high;                                                          \
+    WIDE_CHECK(r, WIDE_FROM_(a, n, scale, &r##_high, &r), check)
 #define WIDE_MOD(r, ah, al, bh, bl, check) i64 r = 0, r##_high = 0; { const i64 bh_ = (bh), bl_ = (bl);                \
     if (bh_ | bl_) WIDE_DIVIDE_(ah, al, bh_, bl_, 1, &r##_high, &r); else FAIL(check) }
 

@@ -2,6 +2,7 @@
 //
 //     var_pop(x)     m / n        with n = count(x), m = sum(x * x) - sum(x)^2 / n
 //     var_samp(x)    m / (n - 1)  where n > 1
+//     covar_pop(y, x)    sxy / n  with sxy = sum(x * y) - sum(x) * sum(y) / n, over rows where both are not NULL
 //     bool_and(x)    min(x), as false < true
 //
 // The sums are exact, so m is good however large the mean is beside the deviation; of doubles, up to 2^49 times.
@@ -10,6 +11,7 @@
 //     bigint, longer decimals                           x = h * 2^32 + l: the sums of h * h, h * l and l * l
 //     double                                            x * x is rounded; what it lost is a double, too (square_low)
 //     real                                              x * x is exact as a double
+//     pairs                                             both become doubles, as in PostgreSQL
 //
 // Sums of doubles are rounded once; AGG_SUM_REST is what that took away.  Numerics become doubles.
 
@@ -141,15 +143,22 @@ static weft_status build_var_pop(const AggBuilder *builder, Expr *arg, Expr **ou
     return call2(builder, OP_DIV, squares, count, out);
 }
 
-static weft_status build_var_samp(const AggBuilder *builder, Expr *arg, Expr **out)
+// SUM / (COUNT - 1), of two at least.
+static weft_status of_sample(const AggBuilder *builder, Expr *sum_around, Expr *count, Expr **out)
 {
-    Expr *count, *squares, *args[3];
-    TRY(build_squares(builder, arg, &count, &squares));
+    Expr *args[3];
     TRY(call2(builder, OP_GT, count, integer(builder, 1), &args[0]));
     TRY(call2(builder, OP_SUB, count, integer(builder, 1), &args[1]));
-    TRY(call2(builder, OP_DIV, squares, args[1], &args[1]));
+    TRY(call2(builder, OP_DIV, sum_around, args[1], &args[1]));
     args[2] = expr_null(builder->arena, TYPE(DOUBLE), builder->at);
     return expr_case(builder->arena, args, 3, builder->at, out, builder->err);
+}
+
+static weft_status build_var_samp(const AggBuilder *builder, Expr *arg, Expr **out)
+{
+    Expr *count, *squares;
+    TRY(build_squares(builder, arg, &count, &squares));
+    return of_sample(builder, squares, count, out);
 }
 
 static weft_status build_root(const AggBuilder *builder, Expr *variance, Expr **out)
@@ -167,6 +176,130 @@ static weft_status build_stddev_samp(const AggBuilder *builder, Expr *arg, Expr 
 {
     TRY(build_var_samp(builder, arg, out));
     return build_root(builder, *out, out);
+}
+
+// ---- pairs ----------------------------------------------------------------------------------------------------------
+//
+// The names are those of PostgreSQL's manual: sxx and syy are sums of squares of distances from the mean, sxy of
+// products.
+
+static weft_status pair_squares(const AggBuilder *builder, Expr *arg, Expr **squares)
+{
+    Expr *count, *x;
+    TRY(builder->add(builder->context, AGG_COUNT, arg, &count));
+    TRY(expr_cast(builder->arena, arg, TYPE(DOUBLE), builder->at, &x, builder->err));
+    return float_squares(builder, x, arg->type.kind == TYPE_REAL, count, squares);
+}
+
+// The product of two reals is a double.
+static weft_status pair_products(const AggBuilder *builder, Expr *y, Expr *x, Expr **count, Expr **products)
+{
+    const bool is_real = y->type.kind == TYPE_REAL && x->type.kind == TYPE_REAL;
+    Expr      *both[2], *product, *args[8];
+    TRY(builder->add(builder->context, AGG_COUNT, y, count));
+    TRY(expr_cast(builder->arena, x, TYPE(DOUBLE), builder->at, &both[0], builder->err));
+    TRY(expr_cast(builder->arena, y, TYPE(DOUBLE), builder->at, &both[1], builder->err));
+    TRY(hidden(builder, "product", both, 2, &product));
+    Expr *const sums[3] = { both[0], both[1], product };
+    args[0] = *count;
+    for (int i = 0; i < 3; i++) {
+        TRY(sum(builder, sums[i], &args[1 + 2 * i]));
+        TRY(builder->add(builder->context, AGG_SUM_REST, sums[i], &args[2 + 2 * i]));
+    }
+    if (is_real) return hidden(builder, "real_products", args, 7, products);
+    TRY(hidden(builder, "product_low", both, 2, &args[7]));
+    TRY(sum(builder, args[7], &args[7]));
+    return hidden(builder, "double_products", args, 8, products);
+}
+
+static weft_status build_regr_count(const AggBuilder *builder, Expr *y, Expr *x, Expr **out)
+{
+    return builder->add(builder->context, AGG_COUNT, y, out);
+}
+
+static weft_status pair_mean(const AggBuilder *builder, Expr *arg, Expr **out)
+{
+    TRY(expr_cast(builder->arena, arg, TYPE(DOUBLE), builder->at, &arg, builder->err));
+    return builder->add(builder->context, AGG_AVG, arg, out);
+}
+
+static weft_status build_regr_avgx(const AggBuilder *builder, Expr *y, Expr *x, Expr **out)
+{
+    return pair_mean(builder, x, out);
+}
+
+static weft_status build_regr_avgy(const AggBuilder *builder, Expr *y, Expr *x, Expr **out)
+{
+    return pair_mean(builder, y, out);
+}
+
+static weft_status build_regr_sxx(const AggBuilder *builder, Expr *y, Expr *x, Expr **out)
+{
+    return pair_squares(builder, x, out);
+}
+
+static weft_status build_regr_syy(const AggBuilder *builder, Expr *y, Expr *x, Expr **out)
+{
+    return pair_squares(builder, y, out);
+}
+
+static weft_status build_regr_sxy(const AggBuilder *builder, Expr *y, Expr *x, Expr **out)
+{
+    Expr *count;
+    return pair_products(builder, y, x, &count, out);
+}
+
+static weft_status build_covar_pop(const AggBuilder *builder, Expr *y, Expr *x, Expr **out)
+{
+    Expr *count, *products;
+    TRY(pair_products(builder, y, x, &count, &products));
+    return call2(builder, OP_DIV, products, count, out);
+}
+
+static weft_status build_covar_samp(const AggBuilder *builder, Expr *y, Expr *x, Expr **out)
+{
+    Expr *count, *products;
+    TRY(pair_products(builder, y, x, &count, &products));
+    return of_sample(builder, products, count, out);
+}
+
+// FUNCTION of sxx, syy and sxy.
+static weft_status of_all_three(const AggBuilder *builder, const char *function, Expr *y, Expr *x, Expr **out)
+{
+    Expr *count, *args[3];
+    TRY(pair_squares(builder, x, &args[0]));
+    TRY(pair_squares(builder, y, &args[1]));
+    TRY(pair_products(builder, y, x, &count, &args[2]));
+    return hidden(builder, function, args, 3, out);
+}
+
+static weft_status build_corr(const AggBuilder *builder, Expr *y, Expr *x, Expr **out)
+{
+    return of_all_three(builder, "correlation", y, x, out);
+}
+
+static weft_status build_regr_r2(const AggBuilder *builder, Expr *y, Expr *x, Expr **out)
+{
+    return of_all_three(builder, "determination", y, x, out);
+}
+
+static weft_status build_regr_slope(const AggBuilder *builder, Expr *y, Expr *x, Expr **out)
+{
+    Expr *count, *args[2];
+    TRY(pair_squares(builder, x, &args[0]));
+    TRY(pair_products(builder, y, x, &count, &args[1]));
+    return hidden(builder, "slope", args, 2, out);
+}
+
+static weft_status build_regr_intercept(const AggBuilder *builder, Expr *y, Expr *x, Expr **out)
+{
+    Expr *both[2], *args[5];
+    TRY(pair_squares(builder, x, &args[0]));
+    TRY(pair_products(builder, y, x, &args[2], &args[1]));
+    TRY(expr_cast(builder->arena, x, TYPE(DOUBLE), builder->at, &both[0], builder->err));
+    TRY(expr_cast(builder->arena, y, TYPE(DOUBLE), builder->at, &both[1], builder->err));
+    for (int i = 0; i < 2; i++) TRY(sum(builder, both[i], &args[3 + i]));
+    return hidden(builder, "intercept", args, 5, out);
 }
 
 // ---- intervals ------------------------------------------------------------------------------------------------------
@@ -241,6 +374,8 @@ static bool takes_interval(Type type) { return type.kind == TYPE_INTERVAL; }
 // ---- the list -------------------------------------------------------------------------------------------------------
 
 #define NUMBER_TO_DOUBLE .takes = type_is_number, .gives = "double precision"
+#define PAIR(name, meaning)                                                                                     \
+    { .names = { #name }, .usage = #name "(y, x)", .about = meaning, NUMBER_TO_DOUBLE, .build_pair = build_##name }
 
 static const Aggregate aggregates[] = {
     { .names = { "count" }, .usage = "count(*), count(x)", .gives = "bigint",
@@ -268,6 +403,19 @@ static const Aggregate aggregates[] = {
       .ignores_repeats = true },
     { .names = { "bool_or" }, .usage = "bool_or(boolean)", .gives = "boolean", .about = "whether any value is true",
       .takes = takes_boolean, .kind = AGG_MAX, .type = give_same, .ignores_repeats = true },
+    PAIR(corr, "the correlation, of rows where both are not NULL, as below"),
+    PAIR(covar_pop, "the covariance of all there is"),
+    PAIR(covar_samp, "the covariance of a sample, of two at least"),
+    PAIR(regr_avgx, "the mean of x"),
+    PAIR(regr_avgy, "the mean of y"),
+    { .names = { "regr_count" }, .usage = "regr_count(y, x)", .gives = "bigint", .takes = type_is_number,
+      .about = "rows where both are not NULL", .build_pair = build_regr_count },
+    PAIR(regr_intercept, "y where x is 0, on the line of least squares"),
+    PAIR(regr_r2, "the square of the correlation; 1 where all y are equal"),
+    PAIR(regr_slope, "the slope of the line of least squares"),
+    PAIR(regr_sxx, "the sum of the squares of x around its mean"),
+    PAIR(regr_sxy, "the sum of the products of x and y around their means"),
+    PAIR(regr_syy, "the sum of the squares of y around its mean"),
 };
 
 static const Aggregate of_intervals[] = {
@@ -297,10 +445,21 @@ const Aggregate *aggregate_find(const char *name)
     return NULL;
 }
 
+bool aggregate_is_built(const Aggregate *aggregate)
+{
+    return aggregate->build || aggregate->build_pair;
+}
+
+weft_status aggregate_build(const Aggregate *aggregate, const AggBuilder *builder, Expr *const *args, Expr **out)
+{
+    if (aggregate->build_pair) return aggregate->build_pair(builder, args[0], args[1], out);
+    return aggregate->build(builder, args[0], out);
+}
+
 static const Aggregate *aggregate_of(AggKind kind)
 {
     for (int i = 0; i < COUNT_OF(aggregates); i++)
-        if (!aggregates[i].build && aggregates[i].kind == kind) return &aggregates[i];
+        if (!aggregate_is_built(&aggregates[i]) && aggregates[i].kind == kind) return &aggregates[i];
     return NULL;
 }
 

@@ -23,7 +23,9 @@ typedef struct Aggregate {
     bool        (*takes)(Type type);   // what the argument may be
     AggKind       kind;                // what computes it, and
     Type        (*type)(Type type);    // the result's type of an argument's; or
-    weft_status (*build)(const AggBuilder *builder, Expr *arg, Expr **out);    // how it is built, when set
+    weft_status (*build)(const AggBuilder *builder, Expr *arg, Expr **out);    // how it is built, when set; or
+    // how it is built of two arguments, both NULL where either of them is.
+    weft_status (*build_pair)(const AggBuilder *builder, Expr *y, Expr *x, Expr **out);
     bool          ignores_repeats;     // DISTINCT changes nothing
 } Aggregate;
 
@@ -31,6 +33,9 @@ const Aggregate *aggregate_at(int i);                       // NULL past the las
 const Aggregate *aggregate_of_interval(const char *name);  // its overload for intervals; NULL: there is none
 const Aggregate *aggregate_find(const char *name);          // NULL: there is none of this name
 const char      *agg_name(AggKind kind);
+bool             aggregate_is_built(const Aggregate *aggregate);
+// Of ARGS, one or two of them.
+weft_status      aggregate_build(const Aggregate *aggregate, const AggBuilder *builder, Expr *const *args, Expr **out);
 
 // Whether it takes ARG (NULL: count(*)); NAME is the one in the text.  Then the aggregate itself, of KIND.
 weft_status aggregate_check(const Aggregate *aggregate, const char *name, const Expr *arg, int at, Error *err);

@@ -231,3 +231,15 @@ double cost_of_join(Side probe, Side build, double rows_out)
     return repeats * cache_factor(build.rows) * (COST_PROBE * probe.rows + COST_BUILD * build.rows) +
            COST_OUT * rows_out + broken;
 }
+
+double cost_of_stored(double rows, double n_keys) { return COST_REPEAT * COST_BUILD * cache_factor(n_keys) * rows; }
+
+double cost_of_keys(double rows, double rows_read)
+{
+    return COST_BUILD * cache_factor(rows) * rows + COST_BREAK * rows_read;
+}
+
+double cost_of_probe(double rows, double n_keys, double rows_out)
+{
+    return COST_PROBE * cache_factor(n_keys) * rows + COST_OUT * rows_out;
+}

@@ -1,11 +1,12 @@
 // eval_text.c - LIKE and ILIKE over UTF-8.
 //
 // One pass with one place to go back to: after a % the pattern so far is settled, so a later mismatch only ever moves
-// the last % by one character.  At worst text length times pattern length, never exponential. ILIKE folds the case of
-// ASCII letters only.
+// the last % by one character.  At worst text length times pattern length, never exponential.  ILIKE compares
+// characters as lower() makes them: one for one, though one may have more bytes than the other.
 
 #define _GNU_SOURCE                    // memmem
 #include "plan/expr_int.h"
+#include "plan/text.h"
 
 typedef struct Matcher {
     const unsigned char *text, *text_end;
@@ -22,9 +23,16 @@ static size_t character_length(const unsigned char *p, const unsigned char *end)
     return MIN_OF(length, (size_t)(end - p));
 }
 
-static unsigned char folded(unsigned char c)
+// Compares two characters and moves past both where they are the same but for case.
+static bool match_folded(Matcher *m)
 {
-    return c >= 'A' && c <= 'Z' ? (unsigned char)(c - 'A' + 'a') : c;
+    Chars     text = { (const char *)m->text, (const char *)m->text_end };
+    Chars     pattern = { (const char *)m->pattern, (const char *)m->pattern_end };
+    const i32 a = chars_take(&text), b = chars_take(&pattern);
+    if (a != b && char_lower(a) != char_lower(b)) return false;
+    m->text = (const unsigned char *)text.at;
+    m->pattern = (const unsigned char *)pattern.at;
+    return true;
 }
 
 static bool at_escape(const Matcher *m)
@@ -51,12 +59,9 @@ static bool match_one(Matcher *m)
         m->text += character_length(m->text, m->text_end);
         return true;
     }
+    if (m->fold_case) return match_folded(m);
     const size_t length = character_length(m->pattern, m->pattern_end);
-    if ((size_t)(m->text_end - m->text) < length) return false;
-    for (size_t i = 0; i < length; i++) {
-        const unsigned char a = m->text[i], b = m->pattern[i];
-        if (m->fold_case ? folded(a) != folded(b) : a != b) return false;
-    }
+    if ((size_t)(m->text_end - m->text) < length || memcmp(m->text, m->pattern, length) != 0) return false;
     m->text += length;
     m->pattern += length;
     return true;

@@ -69,7 +69,7 @@ FloatRange float_range_of_exact(i128 low, i128 high, int scale);
 FloatRange float_range_of_call(Op op, FloatRange a, FloatRange b, bool is_real);       // + - * /
 FloatRange float_range_negate(FloatRange a);
 FloatRange float_range_abs(FloatRange a);
-FloatRange float_range_of_square_low(FloatRange a);                                    // x * x less its rounded value
+FloatRange float_range_of_product_low(FloatRange a, FloatRange b);                     // x * y less its rounded value
 FloatRange float_range_unite(FloatRange a, FloatRange b);
 FloatRange float_range_to_real(FloatRange a);
 // Of F(x, 0, 0), which never falls as x grows.

@@ -195,15 +195,17 @@ FloatRange float_range_abs(FloatRange a)
     return a;
 }
 
-// At most half of the last place of the rounded square, and a multiple of what x * x is one of.
-FloatRange float_range_of_square_low(FloatRange a)
+// At most half of the last place of the rounded product, and a multiple of what x * y is one of.
+FloatRange float_range_of_product_low(FloatRange a, FloatRange b)
 {
-    a = spelled_out(a);
+    a = spelled_out(a), b = spelled_out(b);
     if (is_none(a)) return a;
-    const int  most = 2 * float_range_most(a) + 1, unit = MAX_OF(2 * a.unit, UNIT_MIN);
+    if (is_none(b)) return b;
+    const int  most = float_range_most(a) + float_range_most(b) + 1, unit = MAX_OF(a.unit + b.unit, UNIT_MIN);
     const bool is_exact = most - unit < DIGITS;
     const double bound = is_exact ? 0 : ldexp(1, MAX_OF(most - DIGITS, UNIT_MIN));
-    FloatRange range = { .has_special = a.has_special, .low = -bound, .high = bound, .unit = unit, .least = unit };
+    FloatRange range = { .has_special = a.has_special || b.has_special,
+                         .low = -bound, .high = bound, .unit = unit, .least = unit };
     return settled(range);
 }
 

@@ -19,7 +19,7 @@
 
 #include "plan/plan.h"
 
-enum { FUNCTION_ARGS = 6, FUNCTION_CHECKS = 4 };
+enum { FUNCTION_ARGS = 8, FUNCTION_CHECKS = 4 };
 
 // TEXT is for kernels; words of it that are x, y, k, m, r or begin with t_ are replaced.  Exact values are whole
 // numbers, as they are stored: with 64 bits in kernels, 128 in the interpreter.
@@ -97,8 +97,8 @@ typedef struct Function {
     // it reads one text column and constants (weave/island.c), else row by row (engine/compute.c).
     weft_status  (*eval_in)(Arena *arena, const Expr *call, const Value *args, Value *value, Error *err);
     bool           can_fail;           // EVAL or EVAL_IN may be an error
-    // Optional: the same by operators of the grammar, of a first argument that may need more than 64 bits.  Kernels know
-    // 128 bits in operators only.
+    // Optional: the same by operators of the grammar, of a first argument that may need more than 64 bits.  Kernels
+    // know 128 bits in operators only.
     weft_status  (*wide)(Arena *arena, const Expr *call, Expr **out, Error *err);
     // Before the check against the type.  Optional: NULL = whatever the type holds.
     Range        (*range)(const struct Function *function, const Expr *call, const Range *args);

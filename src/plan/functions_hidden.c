@@ -4,6 +4,7 @@
 
 #include "plan/expr_int.h"
 
+#include <float.h>
 #include <math.h>
 
 #define FINITE(x) ((x) - (x) == 0)
@@ -166,6 +167,64 @@ static weft_status eval_float_squares(const Expr *call, const Value *args, Value
     return WEFT_OK;
 }
 
+// ---- products around the means --------------------------------------------------------------------------------------
+
+// products - sum of x * sum of y / n, and 0 where that is no more than the last bits of 106 hold.
+static double products_around_means(double n, Pair x, Pair y, Pair products)
+{
+    if (!FINITE(x.high) || !FINITE(y.high) || !FINITE(products.high)) return NAN;
+    const Pair   means = pair_divided(pair_times(x, y), (Pair){ n, 0 });
+    const Pair   around = pair_add(products, pair_minus(means));
+    const double size = fmax(fabs(products.high), fabs(means.high));
+    return n == 1 || fabs(around.high) < size * 0x1p-98 ? 0 : around.high + around.low;
+}
+
+// n, then x, y and x * y, each as its sum and what rounding that took away; last what rounding took from x * y.
+static weft_status eval_products(const Expr *call, const Value *args, Value *value, Error *err)
+{
+    const Pair x = pair_sum(args[1].f, args[2].f), y = pair_sum(args[3].f, args[4].f);
+    const Pair low = { call->n_args > 7 ? args[7].f : 0, 0 };
+    const Pair products = pair_add(pair_sum(args[5].f, args[6].f), low);
+    value->f = products_around_means((double)args[0].i, x, y, products);
+    return WEFT_OK;
+}
+
+// ---- what corr and regr_... make of these sums: sxx and syy of squares, sxy of products -----------------------------
+
+static weft_status give_or_null(bool is_null, double number, Value *value)
+{
+    value->is_null = is_null;
+    if (!is_null) value->f = number;
+    return WEFT_OK;
+}
+
+// sxx * syy may leave the doubles where the result does not.
+static weft_status eval_correlation(const Expr *call, const Value *args, Value *value, Error *err)
+{
+    const double sxx = args[0].f, syy = args[1].f, sxy = args[2].f, product = sxx * syy;
+    const bool   is_whole = FINITE(product) && product > DBL_MIN;
+    return give_or_null(sxx == 0 || syy == 0, sxy / (is_whole ? sqrt(product) : sqrt(sxx) * sqrt(syy)), value);
+}
+
+static weft_status eval_determination(const Expr *call, const Value *args, Value *value, Error *err)
+{
+    const double sxx = args[0].f, syy = args[1].f, sxy = args[2].f, product = sxx * syy, square = sxy * sxy;
+    const bool   is_whole = FINITE(product) && product > DBL_MIN && FINITE(square) && square > DBL_MIN;
+    return give_or_null(sxx == 0, syy == 0 ? 1 : is_whole ? square / product : (sxy / sxx) * (sxy / syy), value);
+}
+
+static weft_status eval_slope(const Expr *call, const Value *args, Value *value, Error *err)
+{
+    return give_or_null(args[0].f == 0, args[1].f / args[0].f, value);
+}
+
+// sxx, sxy, n, and the sums of x and y
+static weft_status eval_intercept(const Expr *call, const Value *args, Value *value, Error *err)
+{
+    const double slope = args[1].f / args[0].f, n = (double)args[2].i;
+    return give_or_null(args[0].f == 0, (args[4].f - args[3].f * slope) / n, value);
+}
+
 // ---- parts of squares -----------------------------------------------------------------------------------------------
 
 // The nearest multiple of 2^32, and what is left, from -2^31 on.
@@ -182,6 +241,8 @@ static Range range_of_low_half(const Function *function, const Expr *call, const
 }
 
 FORMULA_F64(square, x * x)
+FORMULA_F64(product, x * y)
+FORMULA_F64(product_overflows, !FINITE(r) && FINITE(x) && FINITE(y))
 FORMULA_F64(overflows, !FINITE(r) && FINITE(x))
 
 // x * x - square(x), exact (Dekker): c = 134217729 * x; h = c - (c - x), the upper 26 bits of x; l = x - h, the others.
@@ -190,6 +251,32 @@ FORMULA_F64(square_low,
             (((134217729 * x - (134217729 * x - x)) * (134217729 * x - (134217729 * x - x)) - x * x) +
              2 * (134217729 * x - (134217729 * x - x)) * (x - (134217729 * x - (134217729 * x - x)))) +
                 (x - (134217729 * x - (134217729 * x - x))) * (x - (134217729 * x - (134217729 * x - x))))
+
+// x * y - product(x, y): the same with the upper and lower bits of both; 0 of numbers so large that a part of it would
+// leave the doubles.
+// ((hx * hy - x * y) + hx * ly + lx * hy) + lx * ly
+FORMULA_F64(product_low,
+            x * y > 1e300 || x * y < -1e300 || x > 1e290 || x < -1e290 || y > 1e290 || y < -1e290 ? 0 :
+            (((134217729 * x - (134217729 * x - x)) * (134217729 * y - (134217729 * y - y)) - x * y) +
+             (134217729 * x - (134217729 * x - x)) * (y - (134217729 * y - (134217729 * y - y))) +
+             (x - (134217729 * x - (134217729 * x - x))) * (134217729 * y - (134217729 * y - y))) +
+                (x - (134217729 * x - (134217729 * x - x))) * (y - (134217729 * y - (134217729 * y - y))))
+
+static bool product_can_overflow(const Range *args)
+{
+    return !args[0].f.known || !args[1].f.known ||
+           float_range_most(args[0].f) + float_range_most(args[1].f) > 1020;
+}
+
+static Range range_of_product(const Function *function, const Expr *call, const Range *args)
+{
+    return (Range){ .f = float_range_of_call(OP_MUL, args[0].f, args[1].f, false) };
+}
+
+static Range range_of_product_low(const Function *function, const Expr *call, const Range *args)
+{
+    return (Range){ .f = float_range_of_product_low(args[0].f, args[1].f) };
+}
 
 static bool can_overflow(const Range *args) { return !args[0].f.known || float_range_most(args[0].f) > 510; }
 
@@ -200,7 +287,7 @@ static Range range_of_square(const Function *function, const Expr *call, const R
 
 static Range range_of_square_low(const Function *function, const Expr *call, const Range *args)
 {
-    return (Range){ .f = float_range_of_square_low(args[0].f) };
+    return (Range){ .f = float_range_of_product_low(args[0].f, args[0].f) };
 }
 
 static const Function functions[] = {
@@ -224,6 +311,26 @@ static const Function functions[] = {
       .checks = { { &overflows, WEFT_OUT_OF_RANGE, "value out of range: overflow", can_overflow } } },
     { .names = { "square_low" }, .is_hidden = true, .n_args = 1, .args = { ARG_DOUBLE }, .types = give_double,
       .formula = &square_low, .range = range_of_square_low },
+    { .names = { "product" }, .is_hidden = true, .n_args = 2, .args = { ARG_DOUBLE, ARG_DOUBLE }, .types = give_double,
+      .formula = &product, .range = range_of_product,
+      .checks = { { &product_overflows, WEFT_OUT_OF_RANGE, "value out of range: overflow", product_can_overflow } } },
+    { .names = { "product_low" }, .is_hidden = true, .n_args = 2, .args = { ARG_DOUBLE, ARG_DOUBLE },
+      .types = give_double, .formula = &product_low, .range = range_of_product_low },
+    { .names = { "real_products" }, .is_hidden = true, .n_args = 7,
+      .args = { ARG_BIGINT, ARG_DOUBLE, ARG_DOUBLE, ARG_DOUBLE, ARG_DOUBLE, ARG_DOUBLE, ARG_DOUBLE },
+      .types = give_double, .eval = eval_products },
+    { .names = { "double_products" }, .is_hidden = true, .n_args = 8,
+      .args = { ARG_BIGINT, ARG_DOUBLE, ARG_DOUBLE, ARG_DOUBLE, ARG_DOUBLE, ARG_DOUBLE, ARG_DOUBLE, ARG_DOUBLE },
+      .types = give_double, .eval = eval_products },
+    { .names = { "correlation" }, .is_hidden = true, .n_args = 3, .args = { ARG_DOUBLE, ARG_DOUBLE, ARG_DOUBLE },
+      .types = give_double, .eval = eval_correlation, .may_be_null = true },
+    { .names = { "determination" }, .is_hidden = true, .n_args = 3, .args = { ARG_DOUBLE, ARG_DOUBLE, ARG_DOUBLE },
+      .types = give_double, .eval = eval_determination, .may_be_null = true },
+    { .names = { "slope" }, .is_hidden = true, .n_args = 2, .args = { ARG_DOUBLE, ARG_DOUBLE }, .types = give_double,
+      .eval = eval_slope, .may_be_null = true },
+    { .names = { "intercept" }, .is_hidden = true, .n_args = 5,
+      .args = { ARG_DOUBLE, ARG_DOUBLE, ARG_BIGINT, ARG_DOUBLE, ARG_DOUBLE }, .types = give_double,
+      .eval = eval_intercept, .may_be_null = true },
 };
 
 extern const FunctionFamily functions_hidden;

@@ -80,6 +80,16 @@ static bool give_rounded_to_whole(Expr *const *args, Type *types, Type *result)
     return give_digits(types, 0, result);
 }
 
+// A float becomes a decimal by its first 15 digits, as PostgreSQL makes a numeric of it.  There round(x, n) takes only
+// numerics; but avg and / give them there, where they give doubles here.
+static bool give_rounded_float(Expr *const *args, Type *types, Type *result)
+{
+    const i64 n = digits_of(args[1]);
+    if (n < 0) return false;
+    *result = (Type){ TYPE_NUMERIC, NUMERIC_DIGITS, (u8)MIN_OF(n, DECIMAL_DIGITS) };
+    return true;
+}
+
 static bool give_truncated_cast(Expr *const *args, Type *types, Type *result)
 {
     return digits_of(args[1]) >= types[0].scale && give_digits(types, digits_of(args[1]), result);
@@ -209,7 +219,10 @@ static weft_status compare_with(Arena *arena, Op op, Expr *a, Expr *b, Expr **ou
     return expr_call(arena, op, (Expr *[]){ a, b }, 2, a->at, out, err);
 }
 
-static Expr *whole(Arena *arena, int number) { return expr_const(arena, (Value){ .type = TYPE(INTEGER), .i = number }, -1); }
+static Expr *whole(Arena *arena, int number)
+{
+    return expr_const(arena, (Value){ .type = TYPE(INTEGER), .i = number }, -1);
+}
 
 // CASE WHEN a OP b THEN yes ELSE no END, of the type of the call.
 static weft_status choose(Arena *arena, const Expr *call, Op op, Expr *a, Expr *b, Expr *yes, Expr *no, Expr **out,
@@ -263,6 +276,90 @@ static weft_status wide_trunc(Arena *arena, const Expr *call, Expr **out, Error 
     return choose(arena, call, OP_LT, call->args[0], whole(arena, 0), up, down, out, err);
 }
 
+// ---- width_bucket ---------------------------------------------------------------------------------------------------
+
+// One that is no integer makes all of them numerics of one scale; integers alone become doubles, as in PostgreSQL.
+static bool give_exact_bucket(Expr *const *args, Type *types, Type *result)
+{
+    bool has_decimal = false;
+    int  scale = 0;
+    for (int i = 0; i < 3; i++) {
+        has_decimal |= !type_is_integer(types[i]);
+        if (!type_is_integer(types[i])) scale = MAX_OF(scale, types[i].scale);
+    }
+    for (int i = 0; i < 3; i++) types[i] = (Type){ TYPE_NUMERIC, NUMERIC_DIGITS, (u8)scale };
+    *result = TYPE(INTEGER);
+    return has_decimal;
+}
+
+static bool give_bucket(Expr *const *args, Type *types, Type *result)
+{
+    *result = TYPE(INTEGER);
+    return true;
+}
+
+static weft_status bucket_error(const Expr *call, const char *message, Error *err)
+{
+    return fail(err, WEFT_BAD_WIDTH_BUCKET, call->at, "%s", message);
+}
+
+// The bucket behind the last one.
+static weft_status bucket_behind(const Expr *call, i128 count, Value *value, Error *err)
+{
+    value->i = count + 1;
+    return value_fits(value->i, call->type) ? WEFT_OK : range_error(call->type, call->at, err);
+}
+
+// COUNT * A / B, cut, of A < B: bit by bit, since the product may have 160 bits.
+static i128 share_of(u128 a, u128 b, i128 count)
+{
+    i128 share = 0;
+    u128 rest = 0;                     // less than B
+    for (int bit = 31; bit >= 0; bit--) {
+        const bool is_over = rest >= b - rest;
+        rest = is_over ? rest - (b - rest) : 2 * rest;
+        share = 2 * share + is_over;
+        if (!(count >> bit & 1)) continue;
+        const bool is_next = rest >= b - a;
+        rest = is_next ? rest - (b - a) : rest + a;
+        share += is_next;
+    }
+    return share;
+}
+
+static weft_status eval_exact_bucket(const Expr *call, const Value *args, Value *value, Error *err)
+{
+    const i128 x = args[0].i, low = args[1].i, high = args[2].i, count = args[3].i;
+    const bool rises = low < high;
+    if (count <= 0) return bucket_error(call, "count must be greater than zero", err);
+    if (low == high) return bucket_error(call, "lower bound cannot equal upper bound", err);
+    value->i = 0;
+    if (rises ? x < low : x > low) return WEFT_OK;
+    if (rises ? x >= high : x <= high) return bucket_behind(call, count, value, err);
+    value->i = 1 + (rises ? share_of((u128)x - (u128)low, (u128)high - (u128)low, count)
+                          : share_of((u128)low - (u128)x, (u128)low - (u128)high, count));
+    return WEFT_OK;
+}
+
+static weft_status eval_bucket(const Expr *call, const Value *args, Value *value, Error *err)
+{
+    const double x = args[0].f, low = args[1].f, high = args[2].f, half = 0.5;
+    const i128   count = args[3].i;
+    const bool   rises = low < high;
+    if (count <= 0) return bucket_error(call, "count must be greater than zero", err);
+    if (isnan(x) || isnan(low) || isnan(high))
+        return bucket_error(call, "operand, lower bound, and upper bound cannot be NaN", err);
+    if (!FINITE(low) || !FINITE(high)) return bucket_error(call, "lower and upper bounds must be finite", err);
+    if (low == high) return bucket_error(call, "lower bound cannot equal upper bound", err);
+    value->i = 0;
+    if (rises ? x < low : x > low) return WEFT_OK;
+    if (rises ? x >= high : x <= high) return bucket_behind(call, count, value, err);
+    const double share = FINITE(high - low) ? (x - low) / (high - low)
+                                            : (x * half - low * half) / (high * half - low * half);
+    value->i = MIN_OF((i128)((double)count * share), count - 1) + 1;           // rounding may have made it 1
+    return WEFT_OK;
+}
+
 // ---- the list -------------------------------------------------------------------------------------------------------
 
 #define OVERFLOW "value out of range: overflow"
@@ -309,11 +406,13 @@ static const Function functions[] = {
       .args = { ARG_DECIMAL }, .types = give_rounded_to_whole, .is_cast = true },
     { .names = { "round" }, .n_args = 1, .args = { ARG_DOUBLE }, .formula = &rounded, .range = range_of_whole },
     { .names = { "round" }, .usage = "round(number, digits)", .gives = "decimal",
-      .about = "the nearest with so many digits, halfway up; digits: constant, may be negative",
+      .about = "the nearest with so many digits (constant), halfway up; below 0: not of floats",
       .n_args = 2, .args = { ARG_EXACT, ARG_DIGITS }, .types = give_rounded, .is_cast = true },
     { .names = { "round" }, .n_args = 2, .args = { ARG_EXACT, ARG_DIGITS }, .types = give_rounded_cut,
       .formula = &whole_rounded_cut, .k = cut_unit, .m = cut_factor, .range = range_of_whole, .can_overflow = true,
       .overflow = "x > 9223372036854775807ll - k || x < k - 9223372036854775807ll" },
+    { .names = { "round" }, .n_args = 2, .args = { ARG_NUMBER, ARG_DIGITS }, .types = give_rounded_float,
+      .is_cast = true },
 
     { .names = { "sqrt" }, .usage = "sqrt(number)", .gives = "double precision",
       .about = "the square root; 2201F of a negative number", .n_args = 1, .args = { ARG_DOUBLE },
@@ -337,6 +436,13 @@ static const Function functions[] = {
                     "a negative number raised to a non-integer power yields a complex result", NULL },
                   { &power_overflows, WEFT_OUT_OF_RANGE, OVERFLOW, NULL },
                   { &power_underflows, WEFT_OUT_OF_RANGE, UNDERFLOW, NULL } } },
+    { .names = { "width_bucket" }, .usage = "width_bucket(number, low, high, count)", .gives = "integer",
+      .about = "which of count equal parts from low to high it is in, from 1; 0 before them, count + 1 behind; 2201G "
+               "of bad bounds",
+      .n_args = 4, .args = { ARG_EXACT, ARG_EXACT, ARG_EXACT, ARG_INTEGER }, .types = give_exact_bucket,
+      .eval = eval_exact_bucket, .can_fail = true },
+    { .names = { "width_bucket" }, .n_args = 4, .args = { ARG_DOUBLE, ARG_DOUBLE, ARG_DOUBLE, ARG_INTEGER },
+      .types = give_bucket, .eval = eval_bucket, .can_fail = true },
 };
 
 extern const FunctionFamily functions_math;

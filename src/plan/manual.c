@@ -22,6 +22,8 @@ static const struct { const char *name, *usage, *gives, *about; } forms[] = {
     { "percentile_disc", "percentile_disc(share) within group (order by x)", "the type of x",
       "the first value with this share up to it" },
     { "mode", "mode() within group (order by x)", "the type of x", "the most frequent value, the first of several" },
+    { "string_agg", "string_agg(text, delimiter [order by x, ...])", "text",
+      "an aggregate: the texts of a group, joined" },
     { "grouping", "grouping(key, ...)", "integer", "a bit for each key: 1 where the grouping set leaves it out" },
 };
 

@@ -31,6 +31,9 @@
 
 enum { ORDER_EXACT = 12, PAIRS_MAX = 20000 };
 
+#define HEAVY_ROWS  1e5                // a leaf with fewer rows keeps its riders
+#define HEAVY_SHARE 0.25
+
 typedef struct Tree {
     u64          leaves;               // 0: not found yet
     double       rows, cost;
@@ -361,19 +364,29 @@ static weft_status filter_leaves(Region *region)
     return WEFT_OK;
 }
 
-// Leaves with their riders, in the order that is best for each; then their estimates, which begin with the leaf.
+static void put_rider(Region *region, Node **tree, Node *rider)
+{
+    rider->inputs[0] = *tree;
+    node_settle_out(region->plan, rider);
+    *tree = rider;
+}
+
+// Leaves in the order that is best for each, with the riders that are small beside them.
 static weft_status settle_leaf(Region *region, RegionLeaf *leaf)
 {
     Node **own = arena_array(region->plan->arena, Node *, 1);          // the tree's slots are about to be rearranged
     *own = *leaf->slot;
     leaf->slot = own;
     TRY(order(region->plan, own, region->err));
+    plan_prove(region->plan, *own);
+    const double rows = (*own)->rows;
     for (int r = 0; r < leaf->n_riders; r++) {
         Node *rider = leaf->riders[r];
         TRY(order(region->plan, &rider->inputs[1], region->err));
-        rider->inputs[0] = *own;
-        node_settle_out(region->plan, rider);
-        *own = rider;
+        plan_prove(region->plan, rider->inputs[1]);
+        const bool is_heavy = rider->inputs[1]->rows >= rows && rows >= HEAVY_ROWS;
+        if (is_heavy || region->plan->is_eager) leaf->riders[leaf->n_heavy++] = rider;
+        else put_rider(region, own, rider);
     }
     return WEFT_OK;
 }
@@ -439,6 +452,25 @@ static weft_status put_tops_back(Region *region, Node **tree)
     return WEFT_OK;
 }
 
+// A heavy rider builds a table as large as its leaf.  Where the joins leave few of the leaf's rows it goes above them,
+// so that few rows look it up, and the table can be reduced to their keys (rewrite_reduce.c); else on the leaf, after
+// which the tree is looked for anew.
+static Tree *place_heavy_riders(Region *region, Tree *tree)
+{
+    bool is_changed = false;
+    for (int l = 0; l < region->n_leaves; l++) {
+        RegionLeaf *leaf = &region->leaves[l];
+        const bool  goes_up = tree->rows < HEAVY_SHARE * leaf->rows || region->plan->is_eager;
+        for (int r = 0; r < leaf->n_heavy; r++) {
+            if (goes_up) *LIST_PUSH(region->plan->arena, region->late, region->n_late) = leaf->riders[r];
+            else put_rider(region, leaf->slot, leaf->riders[r]);
+        }
+        is_changed |= leaf->n_heavy && !goes_up;
+        if (leaf->n_heavy && !goes_up) estimate_leaf(region, l);
+    }
+    return is_changed ? find_tree(region) : tree;
+}
+
 static weft_status order_region(Region *region, Node **slot)
 {
     const int  n_out = (*slot)->n_out;
@@ -448,7 +480,8 @@ static weft_status order_region(Region *region, Node **slot)
     TRY(equate_within_leaves(region));
     TRY(filter_leaves(region));
     for (int l = 0; l < region->n_leaves; l++) estimate_leaf(region, l);
-    Node *tree = build_tree(region, find_tree(region));
+    Node *tree = build_tree(region, place_heavy_riders(region, find_tree(region)));
+    for (int r = 0; r < region->n_late; r++) put_rider(region, &tree, region->late[r]);
     TRY(put_tops_back(region, &tree));
     *slot = node_in_order(region->plan, tree, out, n_out);
     return WEFT_OK;

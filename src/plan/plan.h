@@ -320,6 +320,7 @@ typedef struct Plan {
     int         n_visible;             // so many of them are shown; the rest is only sorted by
     const char **names;                // n_visible: what the result calls them
     bool        is_recursive;          // it has a repeat
+    bool        is_eager;              // for tests: rewrites that cost decides on are done wherever they may be
     bool        is_momentary;          // it holds for the moment and the session's time zone: not to be kept
 } Plan;
 

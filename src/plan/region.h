@@ -8,7 +8,8 @@
 //         d
 //       c
 //
-// A semi or anti join rides on the leaf whose columns it names: it only drops rows.  A left, single or mark join only
+// A semi or anti join rides on the leaf whose columns it names: it only drops rows; a heavy one may be taken to the top
+// (order.c).  A left, single or mark join only
 // adds columns: where no condition of the region names them, it is taken out and put back on top (a LEFT that is below
 // could multiply rows early, a SINGLE could fail on rows that another join drops).
 
@@ -24,6 +25,7 @@ typedef struct RegionLeaf {
     ColumnSet columns;
     Node    **riders;                  // semi and anti joins, the lowest first
     int       n_riders;
+    int       n_heavy;                 // so many of them, the first ones, wait until the joins are ordered
     double    rows, base;              // estimates: as it is, and as if it had no filters
 } RegionLeaf;
 
@@ -52,6 +54,8 @@ typedef struct Region {
     Conditions       pool;             // conditions of all its joins
     int              n_tops;
     Node           **tops;             // left, single and mark joins that go back on top; the highest first
+    int              n_late;
+    Node           **late;             // riders that go above the joins, the lowest first
     int              n_members;        // by class
     RegionMember    *members;
     int              n_classes;

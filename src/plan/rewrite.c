@@ -2,7 +2,8 @@
 //
 // Each one leaves a tree that means the same.  Their order matters: correlation goes first, since no other rewrite
 // knows of it; then names are dropped and unused columns go, so that all the others see less; outer joins become inner
-// before filters go down, since filters go further through inner joins; keys must be found before joins can be ordered.
+// before filters go down, since filters go further through inner joins; keys must be found before joins can be ordered;
+// what is stored is known once they are, and can be reduced.
 // The end is plan_prove, so that the estimates are those of the final tree.
 
 #include "plan/rewrite.h"
@@ -23,6 +24,7 @@ static const Rewrite rewrites[] = {
     { "distinct aggregates", rewrite_distinct_aggs, NULL },
     { "drop group keys", rewrite_drop_keys, NULL },
     { "order joins", rewrite_order_joins, NULL },
+    { "reduce by keys", rewrite_reduce, NULL },
     { "prune columns", NULL, rewrite_prune },
     { "merge nodes", NULL, rewrite_merge },
     { "leave to the host", rewrite_host, NULL },

@@ -101,6 +101,9 @@ typedef struct Side {
 } Side;
 
 double cost_of_join(Side probe, Side build, double rows_out);            // without the cost of its inputs
+double cost_of_stored(double rows, double n_keys);          // rows that go into a table by a key, or into groups
+double cost_of_keys(double rows, double rows_read);         // a table of the keys of ROWS, found among ROWS_READ
+double cost_of_probe(double rows, double n_keys, double rows_out);       // of a table of so many keys
 
 // ---- the rewrites ---------------------------------------------------------------------------------------------------
 
@@ -118,6 +121,7 @@ weft_status rewrite_sets(Plan *plan, Node **root, Error *err);
 weft_status rewrite_distinct_aggs(Plan *plan, Node **root, Error *err);
 weft_status rewrite_drop_keys(Plan *plan, Node **root, Error *err);
 weft_status rewrite_order_joins(Plan *plan, Node **root, Error *err);
+weft_status rewrite_reduce(Plan *plan, Node **root, Error *err);
 weft_status rewrite_prune(Plan *plan, Error *err);
 weft_status rewrite_merge(Plan *plan, Error *err);
 weft_status rewrite_host(Plan *plan, Node **root, Error *err);

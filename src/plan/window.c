@@ -105,7 +105,8 @@ static bool order_is_same(const WindowOrder *a, const WindowOrder *b)
 // What is built from parts follows from its name and its parts.
 static bool func_is_same(const WindowFunc *a, const WindowFunc *b)
 {
-    if (a->kind != b->kind || a->order != b->order || a->arg != b->arg || a->n != b->n || a->n_parts != b->n_parts)
+    if (a->kind != b->kind || a->order != b->order || a->arg != b->arg || a->n != b->n || a->n_parts != b->n_parts ||
+        a->is_distinct != b->is_distinct)
         return false;
     for (int p = 0; p < a->n_parts; p++)
         if (a->parts[p].kind != b->parts[p].kind || a->parts[p].arg != b->parts[p].arg) return false;
@@ -248,7 +249,7 @@ static Range range_of_func(const Plan *plan, const Node *node, const WindowFunc 
     switch (func->kind) {
         case WINDOW_ROW_NUMBER: case WINDOW_RANK: case WINDOW_DENSE_RANK: return count_range(1, rows_most);
         case WINDOW_PERCENT_RANK: case WINDOW_CUME_DIST: range.nullable = false; return range;
-        case WINDOW_NTILE: break;
+        case WINDOW_NTILE: case WINDOW_STRING_AGG: break;
         case WINDOW_AGGREGATE:
             if (!func->built) return range_of_part(plan, node, &func->parts[0], rows_most);
             break;
@@ -321,6 +322,7 @@ static void print_args(const Plan *plan, const WindowFunc *func, Expr *const *ke
 {
     const int arg = func->kind == WINDOW_AGGREGATE ? func->parts[0].arg : func->arg;
     if (func->kind == WINDOW_AGGREGATE && arg < 0) text_add(text, "*");
+    if (func->is_distinct) text_add(text, "distinct ");
     if (arg >= 0) expr_print(keys[arg], plan, text);
     if (func->n < 0) return;
     text_add(text, "%s", arg >= 0 ? ", " : "");

@@ -18,7 +18,8 @@
 typedef enum WindowKind {
     WINDOW_ROW_NUMBER, WINDOW_RANK, WINDOW_DENSE_RANK, WINDOW_PERCENT_RANK, WINDOW_CUME_DIST, WINDOW_NTILE,
     WINDOW_LAG, WINDOW_LEAD, WINDOW_FIRST_VALUE, WINDOW_LAST_VALUE, WINDOW_NTH_VALUE,
-    WINDOW_AGGREGATE                   // any aggregate, over the frame
+    WINDOW_AGGREGATE,                  // any aggregate, over the frame
+    WINDOW_STRING_AGG                  // texts joined, of the whole partition: what string_agg is made of
 } WindowKind;
 
 typedef enum FrameUnit { FRAME_RANGE, FRAME_ROWS, FRAME_GROUPS } FrameUnit;
@@ -51,7 +52,9 @@ typedef struct WindowFunc {
     Type        type;
     int         column;                // the plan's column that it gives
     int         order;
-    int         arg, n;                // numbers in the node's keys, -1: none.  n: of lag, lead, ntile, nth_value
+    int         arg, n;                // numbers in the node's keys, -1: none.  n: of lag, lead, ntile, nth_value; the
+                                       // delimiter of string_agg
+    bool        is_distinct;           // string_agg: equal texts, which follow each other, count once
     Frame       frame;
     int         n_parts;               // aggregate
     WindowPart *parts;

@@ -10,10 +10,9 @@
 static const char *const missing_functions[] = {
     "format", "regexp_match", "regexp_matches", "regexp_instr", "regexp_split_to_array", "to_number", "cbrt", "pi",
     "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "degrees", "radians", "div", "gcd", "lcm", "random",
-    "setseed", "width_bucket", "timeofday", "isfinite", "like_escape", "similar_to_escape", "corr", "covar_pop",
-    "covar_samp", "regr_slope", "bit_and", "bit_or", "string_agg", "array_agg", "json_agg", "jsonb_agg",
-    "generate_series", "unnest", "version", "current_database", "current_schema", "pg_typeof", "gen_random_uuid",
-    "nextval",
+    "setseed", "timeofday", "isfinite", "like_escape", "similar_to_escape", "bit_and", "bit_or", "array_agg",
+    "json_agg", "jsonb_agg", "generate_series", "unnest", "version", "current_database", "current_schema", "pg_typeof",
+    "gen_random_uuid", "nextval",
 };
 
 // ---- aggregates -----------------------------------------------------------------------------------------------------
@@ -70,9 +69,15 @@ static weft_status refuse_agg_options(Binder *binder, const PgQuery__FuncCall *c
     return WEFT_OK;
 }
 
+static weft_status no_such_aggregate(Binder *binder, const PgQuery__FuncCall *call, const char *name)
+{
+    return fail(binder->err, WEFT_UNDEFINED_FUNCTION, call->location, "function %s with %zu argument%s does not exist",
+                name, call->n_args, call->n_args == 1 ? "" : "s");
+}
+
 // The argument; NULL for count(*).
-weft_status bind_agg_arg(Binder *binder, const PgQuery__FuncCall *call, const char *name, const Aggregate *aggregate,
-                         AggKind *kind, Expr **arg)
+static weft_status bind_agg_arg(Binder *binder, const PgQuery__FuncCall *call, const char *name,
+                                const Aggregate *aggregate, AggKind *kind, Expr **arg)
 {
     const int at = call->location;
     *arg = NULL;
@@ -83,9 +88,7 @@ weft_status bind_agg_arg(Binder *binder, const PgQuery__FuncCall *call, const ch
     if (call->n_args == 0 && *kind == AGG_COUNT)
         return fail(binder->err, WEFT_UNDEFINED_FUNCTION, at,
                     "count(*) must be used to call a parameterless aggregate function");
-    if (call->n_args != 1)
-        return fail(binder->err, WEFT_UNDEFINED_FUNCTION, at, "function %s with %zu arguments does not exist", name,
-                    call->n_args);
+    if (call->n_args != 1) return no_such_aggregate(binder, call, name);
     TRY(binder->bind_expr(binder, call->args[0], arg));
     if (aggregate->takes(TYPE(TEXT))) TRY(bind_settle(binder, *arg, arg));
     if (*kind == AGG_COUNT && !call->agg_distinct && expr_is_const(*arg) && !(*arg)->value.is_null)
@@ -110,6 +113,45 @@ weft_status bind_agg_filter(Binder *binder, const ParseNode *filter, AggKind *ki
     return expr_case(binder->arena, args, 3, at, arg, binder->err);
 }
 
+// y and x; a literal becomes a double.
+static weft_status bind_pair(Binder *binder, const PgQuery__FuncCall *call, const char *name,
+                             const Aggregate *aggregate, Expr *args[2])
+{
+    char y_type[32], x_type[32];
+    if (call->n_args != 2) return no_such_aggregate(binder, call, name);
+    for (int i = 0; i < 2; i++) {
+        TRY(binder->bind_expr(binder, call->args[i], &args[i]));
+        if (args[i]->type.kind == TYPE_NULL)
+            TRY(expr_coerce(binder->arena, args[i], TYPE(DOUBLE), args[i]->at, &args[i], binder->err));
+    }
+    if (aggregate->takes(args[0]->type) && aggregate->takes(args[1]->type)) return WEFT_OK;
+    return fail(binder->err, WEFT_UNDEFINED_FUNCTION, call->location, "function %s(%s, %s) does not exist", name,
+                type_name(args[0]->type, y_type), type_name(args[1]->type, x_type));
+}
+
+// case when OTHER is not null then ARG end
+static weft_status null_with(Binder *binder, Expr *arg, Expr *other, Expr **out)
+{
+    Expr *args[3] = { NULL, arg, term_null(binder, arg->at) };
+    TRY(bind_call(binder, OP_IS_NOT_NULL, other, NULL, arg->at, &args[0]));
+    return expr_case(binder->arena, args, 3, arg->at, out, binder->err);
+}
+
+// A row counts where both arguments are not NULL, so either is NULL where the other is.
+weft_status bind_agg_args(Binder *binder, const PgQuery__FuncCall *call, const char *name, const Aggregate *aggregate,
+                          AggKind *kind, Expr *args[2])
+{
+    Expr *both[2];
+    if (!aggregate->build_pair) {
+        TRY(bind_agg_arg(binder, call, name, aggregate, kind, &args[0]));
+        return call->agg_filter ? bind_agg_filter(binder, call->agg_filter, kind, &args[0]) : WEFT_OK;
+    }
+    TRY(bind_pair(binder, call, name, aggregate, both));
+    if (call->agg_filter) TRY(bind_agg_filter(binder, call->agg_filter, kind, &both[0]));
+    TRY(null_with(binder, both[0], both[1], &args[0]));
+    return null_with(binder, both[1], both[0], &args[1]);
+}
+
 static weft_status add_part(void *context, AggKind kind, Expr *arg, Expr **out)
 {
     Binder *binder = context;
@@ -120,11 +162,11 @@ static weft_status add_part(void *context, AggKind kind, Expr *arg, Expr **out)
 
 // One that is built from others.
 static weft_status build_agg(Binder *binder, const PgQuery__FuncCall *call, const char *name,
-                             const Aggregate *aggregate, Expr *arg, Expr **out)
+                             const Aggregate *aggregate, Expr *const *args, Expr **out)
 {
     const AggBuilder builder = { binder->arena, call->location, binder->err, add_part, binder };
     if (call->agg_distinct) return refuse(binder, call->location, arena_printf(binder->arena, "%s(DISTINCT)", name));
-    return aggregate->build(&builder, arg, out);
+    return aggregate_build(aggregate, &builder, args, out);
 }
 
 // Where an aggregate may stand depends on the query that it belongs to.
@@ -147,21 +189,21 @@ static weft_status bind_agg(Binder *binder, const PgQuery__FuncCall *call, const
 {
     const int   at = call->location;
     const Place place = binder->place;
-    AggKind     kind = aggregate->build ? AGG_SUM : aggregate->kind;
-    Expr       *arg;
+    AggKind     kind = aggregate_is_built(aggregate) ? AGG_SUM : aggregate->kind;
+    Expr       *args[2];
     TRY(refuse_agg_options(binder, call));
     if (!place.block)
         return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate functions are not allowed in %s",
                     place.clause ? place.clause : "this context");
     if (place.in_agg || (!place.allows_aggs && !place.block->around)) TRY(check_place(binder, NULL, at));
     binder->place.in_agg = true;
-    TRY(bind_agg_arg(binder, call, name, aggregate, &kind, &arg));
-    if (call->agg_filter) TRY(bind_agg_filter(binder, call->agg_filter, &kind, &arg));
+    TRY(bind_agg_args(binder, call, name, aggregate, &kind, args));
     binder->place = place;
+    Expr *const arg = args[0];
     if (arg && arg->type.kind == TYPE_INTERVAL && aggregate_of_interval(name)) aggregate = aggregate_of_interval(name);
     TRY(check_place(binder, arg, at));
     TRY(aggregate_check(aggregate, name, arg, at, binder->err));
-    if (aggregate->build) return build_agg(binder, call, name, aggregate, arg, out);
+    if (aggregate_is_built(aggregate)) return build_agg(binder, call, name, aggregate, args, out);
     Agg agg = aggregate_make(aggregate, kind, arg, at);
     agg.is_distinct = call->agg_distinct && !aggregate->ignores_repeats;
     return bind_add_agg(binder, &agg, name, out);
@@ -274,6 +316,7 @@ weft_status bind_function(Binder *binder, const PgQuery__FuncCall *call, Expr **
     if (aggregate) return bind_agg(binder, call, name, aggregate, out);
     const bool is_ordered = strcmp(name, "mode") == 0 || strncmp(name, "percentile_", 11) == 0;
     if (call->agg_within_group && binder->bind_ordered) return binder->bind_ordered(binder, call, name, out);
+    if (strcmp(name, "string_agg") == 0 && binder->bind_string_agg) return binder->bind_string_agg(binder, call, out);
     if (is_ordered && !call->agg_within_group && !call->over)
         return fail(binder->err, WEFT_UNDEFINED_FUNCTION, call->location,
                     "WITHIN GROUP is required for ordered-set aggregate %s", name);

@@ -286,6 +286,7 @@ weft_status build_groups(Binder *binder, Block *block)
     for (int k = 0; k < block->n_keys; k++) put_below(binder, block, block->keys[k]);
     TRY(place_marks(binder, block, true, &block->node));
     TRY(build_ordered(binder, block));
+    TRY(build_joined(binder, block));
     node_columns(binder->arena, block->node, &block->below);
     const bool has_sets = block->n_sets || block->n_groupings;
     if (has_sets) add_set_columns(binder, block);

@@ -182,16 +182,7 @@ weft_status bind_ordered(Binder *binder, const PgQuery__FuncCall *call, const ch
 
 // ---- the windows ----------------------------------------------------------------------------------------------------
 
-typedef struct WindowList {            // a window node while it is made
-    Binder  *binder;
-    Expr   **keys;
-    int      n_keys;
-    Expr   **groups;                   // the groups' keys
-    int      n_groups;
-    Windows *windows;
-} WindowList;
-
-static int list_key(WindowList *list, Expr *key)
+int list_key(WindowList *list, Expr *key)
 {
     for (int k = 0; k < list->n_keys; k++)
         if (expr_equal(list->keys[k], key)) return k;
@@ -199,8 +190,7 @@ static int list_key(WindowList *list, Expr *key)
     return list->n_keys - 1;
 }
 
-// The groups' keys, then KEYS, of which the first N_MORE tell partitions apart.
-static int list_order(WindowList *list, const SortKey *keys, int n_keys, int n_more)
+int list_order(WindowList *list, const SortKey *keys, int n_keys, int n_more)
 {
     WindowOrder order = { 0 };
     for (int k = 0; k < list->n_groups; k++)
@@ -230,7 +220,7 @@ static void list_number(WindowList *list, const OrderedSet *set, int order)
                       .arg = -1, .n = -1, .frame = frame_default(), .name = "row_number", .at = -1 };
 }
 
-static weft_status start_list(Binder *binder, const Block *block, WindowList *list)
+weft_status start_list(Binder *binder, const Block *block, WindowList *list)
 {
     *list = (WindowList){ .binder = binder, .n_groups = block->n_keys, .windows = arena_make(binder->arena, Windows) };
     list->groups = arena_array(binder->arena, Expr *, block->n_keys + 1);
@@ -239,7 +229,7 @@ static weft_status start_list(Binder *binder, const Block *block, WindowList *li
     return WEFT_OK;
 }
 
-static void close_list(WindowList *list, Block *block)
+void close_list(WindowList *list, Block *block)
 {
     if (list->windows->n_funcs)
         block->node = plan_window(list->binder->plan, block->node, list->keys, list->n_keys, list->windows);

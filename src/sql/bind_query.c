@@ -138,6 +138,60 @@ static bool has_input(const Expr *expr)
     return false;
 }
 
+static bool rows_have_inputs(const Rows *rows)
+{
+    for (int i = 0; i < rows->n_rows * rows->n_columns; i++)
+        if (has_input(rows->exprs[i])) return true;
+    return false;
+}
+
+// Rows that name columns of a query around them, or hold subqueries, are not known yet: VALUES (a), (b) is then
+// SELECT a AS column1 UNION ALL SELECT b AS column1.
+
+static PgQuery__Node *named_item(Arena *arena, PgQuery__Node *value, size_t number)
+{
+    PgQuery__Node *item = arena_make(arena, PgQuery__Node);
+    pg_query__node__init(item);
+    item->node_case = PG_QUERY__NODE__NODE_RES_TARGET;
+    item->res_target = arena_make(arena, PgQuery__ResTarget);
+    pg_query__res_target__init(item->res_target);
+    item->res_target->name = (char *)arena_printf(arena, "column%zu", number);
+    item->res_target->val = value;
+    item->res_target->location = node_at(value);
+    return item;
+}
+
+static PgQuery__SelectStmt *select_of_row(Arena *arena, const PgQuery__List *row)
+{
+    PgQuery__SelectStmt *select = arena_make(arena, PgQuery__SelectStmt);
+    pg_query__select_stmt__init(select);
+    select->n_target_list = row->n_items;
+    select->target_list = arena_array(arena, PgQuery__Node *, row->n_items + 1);
+    for (size_t i = 0; i < row->n_items; i++) select->target_list[i] = named_item(arena, row->items[i], i + 1);
+    return select;
+}
+
+static PgQuery__SelectStmt *union_all(Arena *arena, PgQuery__SelectStmt *left, PgQuery__SelectStmt *right)
+{
+    PgQuery__SelectStmt *both = arena_make(arena, PgQuery__SelectStmt);
+    pg_query__select_stmt__init(both);
+    both->op = PG_QUERY__SET_OPERATION__SETOP_UNION;
+    both->all = true;
+    both->larg = left, both->rarg = right;
+    return both;
+}
+
+static const PgQuery__SelectStmt *union_of_rows(Arena *arena, const PgQuery__SelectStmt *stmt)
+{
+    PgQuery__SelectStmt *all = select_of_row(arena, stmt->values_lists[0]->list);
+    for (size_t r = 1; r < stmt->n_values_lists; r++)
+        all = union_all(arena, all, select_of_row(arena, stmt->values_lists[r]->list));
+    all->n_sort_clause = stmt->n_sort_clause, all->sort_clause = stmt->sort_clause;
+    all->limit_count = stmt->limit_count, all->limit_offset = stmt->limit_offset;
+    all->limit_option = stmt->limit_option;
+    return all;
+}
+
 static weft_status evaluate_column(Binder *binder, const Rows *rows, int column, Value *values, bool *has_null)
 {
     const EvalContext context = { .arena = binder->arena };
@@ -145,7 +199,6 @@ static weft_status evaluate_column(Binder *binder, const Rows *rows, int column,
     for (int r = 0; r < rows->n_rows; r++) {
         const int   i = r * rows->n_columns + column;
         const Expr *expr = rows->exprs[i];
-        if (has_input(expr)) return refuse(binder, expr->at, "a subquery in VALUES");
         TRY(expr_eval(expr, &context, &values[i], binder->err));
         values[i].type = expr->type;
         *has_null |= values[i].is_null;
@@ -170,10 +223,15 @@ static weft_status bind_values_column(Binder *binder, Block *block, Rows *rows, 
 
 static weft_status bind_values(Binder *binder, Block *block, Bound *out)
 {
-    Rows rows = { 0 };
+    const Place place = binder->place;
+    Rows        rows = { 0 };
     binder->place = (Place){ .block = block, .scope = &block->scope, .clause = "VALUES" };
     block->keeps_literals = false;
     TRY(bind_rows(binder, block->stmt, &rows));
+    if (rows_have_inputs(&rows)) {
+        binder->place = place;
+        return bind_query(binder, union_of_rows(binder->arena, block->stmt), out);
+    }
     int   *columns = arena_array(binder->arena, int, rows.n_columns + 1);
     Value *values = arena_array(binder->arena, Value, (size_t)rows.n_rows * (size_t)rows.n_columns + 1);
     for (int c = 0; c < rows.n_columns; c++) TRY(bind_values_column(binder, block, &rows, c, values, &columns[c]));
@@ -241,6 +299,7 @@ weft_status bind_plan(Binder *binder, const PgQuery__SelectStmt *stmt, Plan **ou
     binder->bind_subquery = bind_subquery;
     binder->bind_window = bind_window;
     binder->bind_ordered = bind_ordered;
+    binder->bind_string_agg = bind_string_agg;
     TRY(bind_query(binder, stmt, &bound));
     binder->plan->root = bound.node;
     binder->plan->n_visible = bound.n_columns;

@@ -346,6 +346,11 @@ static weft_status add_part_of(const PartBuilder *builder, const Agg *agg, Expr 
     WindowFunc *func = builder->func;
     WindowPart  part = { .kind = agg->kind, .arg = -1, .type = agg->type };
     if (agg->arg) TRY(add_window_key(binder, builder->block, agg->arg, &part.arg));
+    for (int p = 0; p < func->n_parts; p++)
+        if (func->parts[p].kind == part.kind && func->parts[p].arg == part.arg) {
+            *out = plan_column_expr(binder->plan, func->parts[p].column, func->at);
+            return WEFT_OK;
+        }
     part.column = plan_add_column(binder->plan, agg->type, agg_name(agg->kind), NULL);
     *LIST_PUSH(binder->arena, func->parts, func->n_parts) = part;
     *out = plan_column_expr(binder->plan, part.column, func->at);
@@ -364,19 +369,18 @@ static weft_status bind_window_agg(Binder *binder, Block *block, const PgQuery__
                                    const Aggregate *aggregate, WindowFunc *func)
 {
     PartBuilder parts = { binder, block, func };
-    AggKind     kind = aggregate->build ? AGG_SUM : aggregate->kind;
-    Expr       *arg, *value;
-    TRY(bind_agg_arg(binder, call, name, aggregate, &kind, &arg));
-    if (call->agg_filter) TRY(bind_agg_filter(binder, call->agg_filter, &kind, &arg));
-    TRY(aggregate_check(aggregate, name, arg, func->at, binder->err));
+    AggKind     kind = aggregate_is_built(aggregate) ? AGG_SUM : aggregate->kind;
+    Expr       *args[2], *value;
+    TRY(bind_agg_args(binder, call, name, aggregate, &kind, args));
+    TRY(aggregate_check(aggregate, name, args[0], func->at, binder->err));
     func->kind = WINDOW_AGGREGATE;
-    if (aggregate->build) {
+    if (aggregate_is_built(aggregate)) {
         const AggBuilder builder = { binder->arena, func->at, binder->err, add_window_part, &parts };
-        TRY(aggregate->build(&builder, arg, &func->built));
+        TRY(aggregate_build(aggregate, &builder, args, &func->built));
         func->type = func->built->type;
         return WEFT_OK;
     }
-    const Agg agg = aggregate_make(aggregate, kind, arg, func->at);
+    const Agg agg = aggregate_make(aggregate, kind, args[0], func->at);
     func->type = agg.type;
     return add_part_of(&parts, &agg, &value);
 }

@@ -164,6 +164,8 @@ typedef struct Block {                 // a SELECT, VALUES or set operation whil
     int                        n_groupings;
     struct OrderedSet         *ordered;    // what ordered-set aggregates need below the groups (bind_ordered.c)
     int                        n_ordered;
+    struct JoinedText         *joined;     // what string_agg needs there (bind_string_agg.c)
+    int                        n_joined;
     struct Windows            *windows;    // its window functions; NULL: no SELECT
     Expr                     **window_keys;    // what they look at, over the columns below (bind_window.c)
     int                        n_window_keys;
@@ -217,6 +219,7 @@ struct Binder {
     weft_status (*bind_expr)(Binder *binder, const ParseNode *node, Expr **out);
     weft_status (*bind_query)(Binder *binder, const PgQuery__SelectStmt *stmt, Bound *out);
     weft_status (*bind_ordered)(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out);
+    weft_status (*bind_string_agg)(Binder *binder, const PgQuery__FuncCall *call, Expr **out);
     weft_status (*bind_window)(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out);
     weft_status (*bind_subquery)(Binder *binder, const PgQuery__SubLink *link, Expr **out);   // NULL: none are allowed
 };
@@ -270,10 +273,11 @@ bool        scope_has_name(const Scope *scope, const char *name);
 // bind_func.c, bind_expr.c: expressions
 weft_status bind_function(Binder *binder, const PgQuery__FuncCall *call, Expr **out);
 weft_status bind_grouping(Binder *binder, const PgQuery__GroupingFunc *call, Expr **out);
-// The argument of an aggregate, NULL for count(*); and with FILTER.  Both may change the kind.
+// The arguments of an aggregate with its FILTER: one, which is NULL for count(*), or two; and a FILTER of one argument.
+// Both may change the kind.
 struct Aggregate;
-weft_status bind_agg_arg(Binder *binder, const PgQuery__FuncCall *call, const char *name,
-                         const struct Aggregate *aggregate, AggKind *kind, Expr **arg);
+weft_status bind_agg_args(Binder *binder, const PgQuery__FuncCall *call, const char *name,
+                          const struct Aggregate *aggregate, AggKind *kind, Expr *args[2]);
 weft_status bind_agg_filter(Binder *binder, const ParseNode *filter, AggKind *kind, Expr **arg);
 weft_status bind_add_agg(Binder *binder, const Agg *agg, const char *name, Expr **out);    // *OUT: its column
 weft_status bind_expr(Binder *binder, const ParseNode *node, Expr **out);
@@ -342,6 +346,23 @@ weft_status build_windows(Binder *binder, Block *block);          // the window 
 typedef struct OrderedSet OrderedSet;
 weft_status bind_ordered(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out);
 weft_status build_ordered(Binder *binder, Block *block);          // windows below the groups, where they are needed
+typedef struct WindowList {            // a window node below the groups while it is made
+    Binder         *binder;
+    Expr          **keys;
+    int             n_keys;
+    Expr          **groups;            // the groups' keys
+    int             n_groups;
+    struct Windows *windows;
+} WindowList;
+weft_status start_list(Binder *binder, const Block *block, WindowList *list);
+int         list_key(WindowList *list, Expr *key);                // its number among the node's keys
+// The groups' keys, then KEYS, of which the first N_MORE tell partitions apart, too; the order's number.
+int         list_order(WindowList *list, const SortKey *keys, int n_keys, int n_more);
+void        close_list(WindowList *list, Block *block);           // the node, where it has functions
+
+// bind_string_agg.c: texts joined
+weft_status bind_string_agg(Binder *binder, const PgQuery__FuncCall *call, Expr **out);
+weft_status build_joined(Binder *binder, Block *block);           // their window below the groups, where it is needed
 
 // bind_sets.c: GROUPING SETS.  BIND_KEY gives the number of a key of GROUP BY.
 typedef weft_status BindKey(Binder *binder, Block *block, const ParseNode *node, int *number);

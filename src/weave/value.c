@@ -450,8 +450,7 @@ static Range range_of_target(Type type)
     return bound;
 }
 
-// Rounded first, then looked at: 99.994 is a decimal(4,2).  Doubles that a word does not hold fail before; of those
-// below 2^63, this is the largest.
+// Doubles that a word does not hold fail before they are rounded; of those below 2^63, this is the largest.
 #define WORD_LOW  (-9223372036854775808.0)
 #define WORD_HIGH 9223372036854774784.0
 
@@ -461,8 +460,6 @@ static Val float_to_integer(Weaver *w, const Expr *expr, Val a)
     const char *name = PRINT("e%d", w->n_temps++), *value = a.value;
     const int   check = weave_check(w, WEFT_OUT_OF_RANGE, expr->at, overflow_message(expr->type));
     Val         out = { .null = a.null, .range = word };
-    if (scale_of(expr->type))
-        value = PRINT("%s * %s", value, weave_param_f64(w, ten_to_f64(scale_of(expr->type))));
     if (a.null) value = PRINT("(%s ? 0.0 : %s)", a.null, value);
     weave_stmt(w, "ROUND_F64(%s, %s, %s, %s, %d)", name, value, weave_param_f64(w, WORD_LOW),
                weave_param_f64(w, WORD_HIGH), check);
@@ -558,6 +555,24 @@ static Val wide_rescale(Weaver *w, const Expr *expr, Val a)
     return clipped(w, out, bound, !fits(out.range, bound));
 }
 
+// By the digits that its type has, as the interpreter does it (plan/eval_cast.c).  Rounded first, then looked at:
+// 99.994 is a decimal(4,2).
+static Val float_to_decimal(Weaver *w, const Expr *expr, Val a)
+{
+    const Range bound = range_of_target(expr->type);
+    const int   n_digits = expr->args[0]->type.kind == TYPE_REAL ? 6 : 15;
+    const char *name = PRINT("e%d", w->n_temps++), *message = overflow_message(expr->type);
+    Range       range = range_of_type((Type){ TYPE_NUMERIC, 38, 0 });
+    range.nullable = a.range.nullable;
+    weave_stmt(w, "WIDE_FROM_F64(%s, %s, %d, %d, %d)", name, unless_null(w, &a, "0.0"), n_digits,
+               scale_of(expr->type), weave_check(w, WEFT_OUT_OF_RANGE, expr->at, message));
+    if (expr->type.kind == TYPE_NUMERIC) return has_digits(w, expr, wide_result(w, name, a.null, range, expr));
+    Val out = { .value = name, .high = PRINT("%s_high", name), .null = a.null, .range = range };
+    out = narrowed(w, out, WEFT_OUT_OF_RANGE, message, expr->at);
+    out.value = checked_inside(w, out.value, out.null, out.range, bound, expr->type, expr->at);
+    return clipped(w, out, bound, !fits(out.range, bound));
+}
+
 static weft_status value_of_cast(Weaver *w, const Expr *expr, Val *out)
 {
     const Type from = expr->args[0]->type, to = expr->type;
@@ -590,9 +605,10 @@ static weft_status value_of_cast(Weaver *w, const Expr *expr, Val *out)
         out->range.nullable = a.null != NULL;
         out->range.f = float_range_of_cast(a.range, from, to);
     } else {
-        *out = a.is_float               ? float_to_integer(w, expr, a)
-               : is_wide_cast(expr, a) ? wide_rescale(w, expr, a)
-                                       : rescale(w, expr, a);
+        *out = a.is_float && type_is_integer(to) ? float_to_integer(w, expr, a)
+               : a.is_float                      ? float_to_decimal(w, expr, a)
+               : is_wide_cast(expr, a)           ? wide_rescale(w, expr, a)
+                                                 : rescale(w, expr, a);
     }
     return WEFT_OK;
 }

@@ -865,6 +865,78 @@ static Node *ssb_query(Plan *plan, const char *const *query)
 
 static const Node *below_filter(const Node *node) { return node->kind == NODE_FILTER ? node->inputs[0] : node; }
 
+// The late orders of a quarter: lineitem streams through the quarter's orders before any of it is stored.
+TEST(tpch_q4_stores_only_lines_of_its_orders)
+{
+    Plan *plan = begin();
+    Node *orders = filter(plan, tpch_from(plan, "orders"),
+                          "o_orderdate >= date '1993-07-01' and o_orderdate < date '1993-10-01'");
+    Node *late = filter(plan, tpch_from(plan, "lineitem"), "l_quantity < l_extendedprice");
+    Node *t = join(plan, JOIN_SEMI, orders, late, "o_orderkey = l_orderkey");
+    CHECK_SHAPE(plan, aggregate(plan, t, "", "count(*) as n"),
+                "aggregate count(*) as n\n"
+                "  join semi on orders.o_orderkey = lineitem.l_orderkey\n"
+                "    filter orders.o_orderdate >= date '1993-07-01' and orders.o_orderdate < date '1993-10-01'\n"
+                "      scan orders: o_orderkey, o_orderdate\n"
+                "    join semi on lineitem.l_orderkey = orders.o_orderkey\n"
+                "      filter lineitem.l_quantity < lineitem.l_extendedprice\n"
+                "        scan lineitem: l_orderkey, l_quantity, l_extendedprice\n"
+                "      filter orders.o_orderdate >= date '1993-07-01' and orders.o_orderdate < date '1993-10-01'\n"
+                "        scan orders: o_orderkey, o_orderdate\n");
+}
+
+// Groups of all parts become groups of those that the outer query asks for; an equality leads to where they come from.
+TEST(tpch_q17_groups_only_parts_that_are_asked_for)
+{
+    Plan *plan = begin();
+    Node *groups = aggregate(plan, tpch_from(plan, "lineitem:l2"), "l2.l_partkey as k", "avg(l2.l_quantity) as usual");
+    Node *t = filter(plan, cross(plan, tpch_from(plan, "lineitem:l1 part"), groups),
+                     "p_partkey = l1.l_partkey and p_container = 'a' and k = p_partkey");
+    CHECK_SHAPE(plan, aggregate(plan, t, "", "sum(usual) as total"),
+                "aggregate sum(avg(l2.l_quantity)) as total\n"
+                "  join inner on l1.l_partkey = l2.l_partkey\n"
+                "    scan lineitem l1: l_partkey\n"
+                "    join inner on l2.l_partkey = part.p_partkey\n"
+                "      aggregate avg(l2.l_quantity) as usual by l2.l_partkey as k\n"
+                "        join semi on l2.l_partkey = part.p_partkey\n"
+                "          scan lineitem l2: l_partkey, l_quantity\n"
+                "          project p_partkey\n"
+                "            rows of shared 1\n"
+                "      project p_partkey\n"
+                "        rows of shared 1\n"
+                "shared 1 =\n"
+                "  project part.p_partkey\n"
+                "    filter part.p_container = 'a'\n"
+                "      scan part: p_partkey, p_container\n");
+}
+
+// Q21: the suppliers of one nation leave few lines, so the large semi join goes above, and its right side shrinks.
+TEST(a_large_semi_join_goes_above_joins_that_leave_few_rows)
+{
+    Plan *plan = begin();
+    Node *t = join(plan, JOIN_SEMI, tpch_from(plan, "lineitem:l1"), tpch_from(plan, "lineitem:l2"),
+                   "l1.l_orderkey = l2.l_orderkey and l1.l_suppkey <> l2.l_suppkey");
+    t = filter(plan, cross(plan, t, tpch_from(plan, "supplier nation")),
+               "s_suppkey = l1.l_suppkey and s_nationkey = n_nationkey and n_name = 'a'");
+    CHECK_SHAPE(plan, aggregate(plan, t, "", "count(*) as n"),
+                "aggregate count(*) as n\n"
+                "  join semi on l1.l_orderkey = l2.l_orderkey if l1.l_suppkey <> l2.l_suppkey\n"
+                "    project l_orderkey, l_suppkey\n"
+                "      rows of shared 1\n"
+                "    join semi on l2.l_orderkey = l1.l_orderkey\n"
+                "      scan lineitem l2: l_orderkey, l_suppkey\n"
+                "      project l_orderkey\n"
+                "        rows of shared 1\n"
+                "shared 1 =\n"
+                "  project l1.l_orderkey, l1.l_suppkey\n"
+                "    join inner on l1.l_suppkey = supplier.s_suppkey\n"
+                "      scan lineitem l1: l_orderkey, l_suppkey\n"
+                "      join inner on supplier.s_nationkey = nation.n_nationkey\n"
+                "        scan supplier: s_suppkey, s_nationkey\n"
+                "        filter nation.n_name = 'a'\n"
+                "          scan nation: n_nationkey, n_name\n");
+}
+
 TEST(star_queries_stream_the_fact_table_through_dimensions)
 {
     for (int q = 0; q < COUNT_OF(ssb_queries); q++) {
@@ -1194,6 +1266,7 @@ static void compare_one(u64 number)
     seed = number * 2654435761u + 88172645463325252u;
     for (int i = 0; i < 8; i++) random_next(&seed);
     plan_add_param(plan, TYPE(INTEGER), NULL, -1);
+    plan->is_eager = number % 2;
     if (pick(2)) {
         Node *subplan = random_tree(plan, 1 + pick(2));
         Expr *arg = random_column(plan, subplan, NULL, TYPE_INTEGER);

@@ -363,7 +363,7 @@ TEST(comparing)
     CHECK(value_compare(&a, &b) < 0 && value_compare(&b, &a) > 0);
     b = (Value){ .type = TYPE(TEXT), .text = { "\xC3\xA9", 2 } };
     CHECK(value_compare(&a, &b) < 0);                       // bytes are unsigned
-    a = (Value){ .type = TYPE(INTERVAL), .interval = { 1, 0 } };
-    b = (Value){ .type = TYPE(INTERVAL), .interval = { 0, 30 } };
+    a = (Value){ .type = TYPE(INTERVAL), .interval = { 1, 0, 0 } };
+    b = (Value){ .type = TYPE(INTERVAL), .interval = { 0, 30, 0 } };
     CHECK_INT(value_compare(&a, &b), 0);
 }

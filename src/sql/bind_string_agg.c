@@ -1,0 +1,172 @@
+// bind_string_agg.c - string_agg(text, delimiter [order by ...]): an aggregate that no accumulator computes.
+//
+// A window below the groups joins the texts of a group, and the group takes what any of its rows has:
+//
+//     string_agg(x, ',' order by y)     group by g
+//     window s = string_agg(x, ',') over (partition by g order by y), of the whole partition
+//     any(s)
+//
+// FILTER makes texts NULL, which are skipped.  DISTINCT orders by the text, so that equal ones are neighbours.
+
+#include "plan/window.h"
+#include "sql/sql_int.h"
+
+typedef struct JoinedKey { Expr *expr; bool descending, nulls_first; } JoinedKey;
+
+struct JoinedText {
+    Expr      *value, *delimiter;
+    bool       is_distinct;
+    JoinedKey *order;
+    int        n_order;
+    int        column, at;             // what the window gives
+};
+
+typedef struct JoinedText JoinedText;
+
+// ---- the call -------------------------------------------------------------------------------------------------------
+
+static bool same_joined(const JoinedText *a, const JoinedText *b)
+{
+    if (a->is_distinct != b->is_distinct || a->n_order != b->n_order || !expr_equal(a->value, b->value) ||
+        !expr_equal(a->delimiter, b->delimiter))
+        return false;
+    for (int k = 0; k < a->n_order; k++)
+        if (a->order[k].descending != b->order[k].descending || a->order[k].nulls_first != b->order[k].nulls_first ||
+            !expr_equal(a->order[k].expr, b->order[k].expr))
+            return false;
+    return true;
+}
+
+static weft_status check_call(Binder *binder, const PgQuery__FuncCall *call)
+{
+    const Place *place = &binder->place;
+    const int    at = call->location;
+    if (!place->allows_aggs || !place->block)
+        return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate functions are not allowed in %s",
+                    place->clause ? place->clause : "this context");
+    if (place->in_agg) return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate function calls cannot be nested");
+    if (call->over) return refuse(binder, at, "string_agg with OVER");
+    if (call->func_variadic) return refuse(binder, at, "VARIADIC");
+    if (call->n_args == 2) return WEFT_OK;
+    return fail(binder->err, WEFT_UNDEFINED_FUNCTION, at, "function string_agg with %zu argument%s does not exist",
+                call->n_args, call->n_args == 1 ? "" : "s");
+}
+
+static weft_status bind_texts(Binder *binder, const PgQuery__FuncCall *call, Expr *args[2])
+{
+    char first[32], second[32];
+    for (int i = 0; i < 2; i++) {
+        TRY(binder->bind_expr(binder, call->args[i], &args[i]));
+        TRY(bind_settle(binder, args[i], &args[i]));
+        TRY(bind_count(binder, args[i]));
+    }
+    if (args[0]->type.kind == TYPE_TEXT && args[1]->type.kind == TYPE_TEXT) return WEFT_OK;
+    fail(binder->err, WEFT_UNDEFINED_FUNCTION, call->location, "function string_agg(%s, %s) does not exist",
+         type_name(args[0]->type, first), type_name(args[1]->type, second));
+    error_hint(binder->err, "A cast may make the types fit.");
+    return WEFT_UNDEFINED_FUNCTION;
+}
+
+static weft_status bind_joined_order(Binder *binder, const PgQuery__FuncCall *call, JoinedText *text)
+{
+    TRY(check_list_length(binder, "ORDER BY", call->n_agg_order));
+    for (size_t i = 0; i < call->n_agg_order; i++) {
+        const PgQuery__SortBy *by = call->agg_order[i]->sort_by;
+        SortItem               item;
+        JoinedKey              key;
+        TRY(sort_direction(binder, by, &item));
+        key = (JoinedKey){ .descending = item.descending, .nulls_first = item.nulls_first };
+        TRY(binder->bind_expr(binder, by->node, &key.expr));
+        TRY(bind_settle(binder, key.expr, &key.expr));
+        TRY(bind_count(binder, key.expr));
+        if (key.expr->type.kind == TYPE_INTERVAL) return refuse(binder, key.expr->at, "an interval in a window");
+        *LIST_PUSH(binder->arena, text->order, text->n_order) = key;
+    }
+    return WEFT_OK;
+}
+
+// The delimiter is a constant, so the text alone tells calls apart.
+static weft_status order_by_text(Binder *binder, JoinedText *text)
+{
+    bool has_text = false;
+    if (!expr_is_const(text->delimiter))
+        return refuse(binder, text->at, "string_agg(DISTINCT) with a delimiter that is not a constant");
+    for (int k = 0; k < text->n_order; k++) {
+        has_text |= expr_equal(text->order[k].expr, text->value);
+        if (!expr_equal(text->order[k].expr, text->value) && !expr_equal(text->order[k].expr, text->delimiter))
+            return fail(binder->err, WEFT_INVALID_REFERENCE, text->order[k].expr->at,
+                        "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list");
+    }
+    if (!has_text) *LIST_PUSH(binder->arena, text->order, text->n_order) = (JoinedKey){ .expr = text->value };
+    return WEFT_OK;
+}
+
+static bool is_of_outer(const Block *block, const Expr *expr)
+{
+    ColumnSet none = { 0 };
+    return !expr_uses_only(expr, &none) && expr_uses_only(expr, &block->outer);
+}
+
+static const JoinedText *add_joined(Binder *binder, Block *block, JoinedText wanted)
+{
+    for (int i = 0; i < block->n_joined; i++)
+        if (same_joined(&block->joined[i], &wanted)) return &block->joined[i];
+    wanted.column = plan_add_column(binder->plan, TYPE(TEXT), "string_agg", NULL);
+    *LIST_PUSH(binder->arena, block->joined, block->n_joined) = wanted;
+    return &block->joined[block->n_joined - 1];
+}
+
+weft_status bind_string_agg(Binder *binder, const PgQuery__FuncCall *call, Expr **out)
+{
+    const Place place = binder->place;
+    JoinedText  wanted = { .is_distinct = call->agg_distinct, .at = call->location };
+    AggKind     ignored = AGG_SUM;
+    Expr       *args[2];
+    TRY(check_call(binder, call));
+    binder->place.in_agg = true;
+    TRY(bind_texts(binder, call, args));
+    wanted.value = args[0], wanted.delimiter = args[1];
+    TRY(bind_joined_order(binder, call, &wanted));
+    if (wanted.is_distinct) TRY(order_by_text(binder, &wanted));
+    if (call->agg_filter) TRY(bind_agg_filter(binder, call->agg_filter, &ignored, &wanted.value));
+    binder->place = place;
+    if (is_of_outer(place.block, args[0]))
+        return refuse(binder, call->location, "this aggregate of the outer query in a subquery");
+    const JoinedText *text = add_joined(binder, place.block, wanted);
+    const Agg         agg = { .kind = AGG_ANY, .type = TYPE(TEXT), .at = call->location,
+                              .arg = plan_column_expr(binder->plan, text->column, call->location) };
+    return bind_add_agg(binder, &agg, "string_agg", out);
+}
+
+// ---- the window -----------------------------------------------------------------------------------------------------
+
+static weft_status list_text(WindowList *list, const Block *block, const JoinedText *text)
+{
+    Binder  *binder = list->binder;
+    SortKey *keys = arena_array(binder->arena, SortKey, text->n_order + 1);
+    Expr    *value, *delimiter, *by;
+    TRY(bind_values_of_marks(binder, block, text->value, &value));
+    TRY(bind_values_of_marks(binder, block, text->delimiter, &delimiter));
+    for (int k = 0; k < text->n_order; k++) {
+        TRY(bind_values_of_marks(binder, block, text->order[k].expr, &by));
+        keys[k] = (SortKey){ list_key(list, by), text->order[k].descending, text->order[k].nulls_first };
+    }
+    const WindowFunc func = { .kind = WINDOW_STRING_AGG, .type = TYPE(TEXT), .column = text->column,
+                              .order = list_order(list, keys, text->n_order, 0), .arg = list_key(list, value),
+                              .n = list_key(list, delimiter), .is_distinct = text->is_distinct,
+                              .frame = frame_default(), .name = "string_agg", .at = text->at };
+    *LIST_PUSH(binder->arena, list->windows->funcs, list->windows->n_funcs) = func;
+    return WEFT_OK;
+}
+
+weft_status build_joined(Binder *binder, Block *block)
+{
+    WindowList list;
+    if (!block->n_joined) return WEFT_OK;
+    if (block->n_sets || block->n_groupings)
+        return refuse(binder, block->joined[0].at, "string_agg with GROUPING SETS");
+    TRY(start_list(binder, block, &list));
+    for (int i = 0; i < block->n_joined; i++) TRY(list_text(&list, block, &block->joined[i]));
+    close_list(&list, block);
+    return WEFT_OK;
+}
