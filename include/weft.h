@@ -75,6 +75,7 @@ extern "C" {
     X(GROUPING_ERROR,      "42803", "column must be grouped or aggregated")    \
     X(WINDOWING_ERROR,     "42P20", "window function is not allowed here")     \
     X(INVALID_REFERENCE,   "42P10", "position is not in the select list")      \
+    X(INVALID_RECURSION,   "42P19", "a recursive query is not of a form that is possible") \
     X(INVALID_NAME,        "42602", "name is not valid")                       \
     X(TOO_MANY_COLUMNS,    "54011", "too many columns")                        \
     X(TOO_COMPLEX,         "54001", "statement is too complex")                \

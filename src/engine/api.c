@@ -198,30 +198,38 @@ static void print_kernels(const QueryRun *run, Text *text)
 
 // The answer is made, as the query would, and dropped.  FIGURES tells of it: HAVING, ORDER BY and LIMIT are in it, and
 // it is made by the CPU, wherever kernels ran.
-static weft_status analyze(Execution *ex, QueryRun *run, Text *figures)
+static weft_status analyze(Execution *ex, QueryRun *run, AnswerFigures *figures)
 {
     const double start = time_now_ms();
     weft_result *answer = result_new(ex->session->db);
     answer->budget = query_budget(run);
     const weft_status status = result_from_query(run, answer);
-    text_add(figures, "answer of %zu row%s %smade on cpu in %.2f ms\n", answer->n_rows, answer->n_rows == 1 ? "" : "s",
-             run->graph->pipelines[run->graph->n_pipelines - 1].finish.n_sort ? "sorted and " : "",
-             time_now_ms() - start);
+    *figures = (AnswerFigures){ .n_rows = answer->n_rows, .answer_ms = time_now_ms() - start };
     weft_result_free(answer);
     return status;
 }
 
-static weft_status explain_analyzed(Execution *ex, QueryRun *run, double start_ms, Text *text)
+static void print_answer(const QueryRun *run, const AnswerFigures *answer, Text *text)
 {
-    Text              answer = { 0 };
-    const weft_status status = analyze(ex, run, &answer);
-    const double total_ms = time_now_ms() - start_ms;  // of the query: what it is compared with may be measured now
-    if (!status) {
+    text_add(text, "answer of %zu row%s %smade on cpu in %.2f ms\n", (size_t)answer->n_rows,
+             answer->n_rows == 1 ? "" : "s",
+             run->graph->pipelines[run->graph->n_pipelines - 1].finish.n_sort ? "sorted and " : "", answer->answer_ms);
+    text_add(text, "total %.2f ms\n", answer->total_ms);
+}
+
+static weft_status explain_analyzed(Execution *ex, QueryRun *run, const Statement *statement, double start_ms,
+                                    Text *text)
+{
+    AnswerFigures answer;
+    TRY(analyze(ex, run, &answer));
+    answer.total_ms = time_now_ms() - start_ms;        // of the query: what it is compared with may be measured now
+    if (statement->explain_json) {
+        explain_json(run, &answer, text);
+    } else {
         explain_plan(run, true, text);
-        text_add(text, "%stotal %.2f ms\n", answer.bytes, total_ms);
+        print_answer(run, &answer, text);
     }
-    text_free(&answer);
-    return status;
+    return WEFT_OK;
 }
 
 static weft_status explain_run(Execution *ex, QueryRun *run, const Statement *statement, Text *text)
@@ -229,7 +237,7 @@ static weft_status explain_run(Execution *ex, QueryRun *run, const Statement *st
     const double start = time_now_ms();
     run->only_weave = !statement->explain_analyze;
     TRY(query_run(run));
-    if (statement->explain_analyze) TRY(explain_analyzed(ex, run, start, text));
+    if (statement->explain_analyze) TRY(explain_analyzed(ex, run, statement, start, text));
     if (statement->explain_kernel) print_kernels(run, text);
     return WEFT_OK;
 }
@@ -241,7 +249,8 @@ static weft_status explain_only(Execution *ex, QueryRun *run, const Statement *s
         return WEFT_OK;
     }
     TRY(query_foresee(run));
-    if (query_has_kernels(run)) explain_plan(run, false, text);
+    if (statement->explain_json) explain_json(run, NULL, text);
+    else if (query_has_kernels(run)) explain_plan(run, false, text);
     else text_add(text, "constants: no pipeline\n");
     return WEFT_OK;
 }
@@ -249,8 +258,8 @@ static weft_status explain_only(Execution *ex, QueryRun *run, const Statement *s
 static weft_status explain_body(Execution *ex, QueryRun *run, const Statement *statement)
 {
     const bool  asks_network = statement->explain_network || statement->explain_dot;
-    const bool runs =
-        run->plan && run->plan->n_scans && !asks_network && (statement->explain_analyze || statement->explain_kernel);
+    const bool  has_work = run->plan && (run->plan->n_scans || run->plan->is_recursive);
+    const bool  runs = has_work && !asks_network && (statement->explain_analyze || statement->explain_kernel);
     Text        text = { 0 };
     run->is_explained = true;
     weft_status status = runs ? explain_run(ex, run, statement, &text) : explain_only(ex, run, statement, &text);

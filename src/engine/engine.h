@@ -132,6 +132,8 @@ typedef struct PipelineReport {
     double           build_ms;         // by a device: of its kernels
     double           window_ms;        // of window functions, by the host
     u64              window_rows;
+    u64              n_rounds, n_round_rows;   // the last pipeline of a repeat: rounds, and rows of all of them
+    double           rounds_ms;                // of the rounds after the first
 } PipelineReport;
 
 typedef struct Signature {             // equal texts, equal work
@@ -171,6 +173,7 @@ typedef struct QueryRun {
     JoinTable     **tables;            // by pipeline
     Stored        **stored;            // by pipeline: what the pipelines after it read
     Expr          **params;            // by number: the constant, once it is known
+    struct RepeatRows **repeats;       // by number in the graph (repeat.h)
     PipelineReport *reports;           // by pipeline
     int             n_pieces;
     Piece         **pieces;            // shared ones that it uses; released when it is done
@@ -223,6 +226,7 @@ weft_status query_device_failed(
 weft_status counted_alloc(Arena *arena, Budget *budget, size_t bytes, void **out, Error *err);  // freed with the arena
 Signature query_signature(const QueryRun *run, int pipeline);  // of builds before it first: they become part of it
 const Probe *query_probe_of(const Graph *graph, int pipeline);             // the probe that uses the table it builds
+bool query_probe_is_test(const Probe *probe);              // asks only whether a key is there, not for its rows
 bool        query_only_grouped_by(const QueryRun *run, int pipeline, int column);
 bool        query_has_kernels(const QueryRun *run);                        // else its rows are constants
 i64 query_rows_enough(const Pipeline *pipeline);  // its kernel may stop at so many rows; -1: it may not
@@ -305,6 +309,10 @@ void         result_add_notices(weft_result *result, const QueryRun *run);
 // ---- the rest -------------------------------------------------------------------------------------------------------
 
 void        explain_plan(QueryRun *run, bool with_figures, Text *text);    // figures: what a run left in run->reports
+// The same for programs: one JSON document in one line (explain_json.c).  ANSWER: of a run; NULL: there was none.
+typedef struct AnswerFigures { u64 n_rows; double answer_ms, total_ms; } AnswerFigures;
+void        explain_json(QueryRun *run, const AnswerFigures *answer, Text *text);
+const Repeat *explain_repeat(const QueryRun *run, int pipeline);           // whose last pipeline it is; NULL: of none
 void explain_network(weft_db *db, Arena *arena, bool as_dot, Text *text);  // what runs now, and what is woven with what
 void        settings_default_device(Settings *settings);                   // $WEFT_DEVICE, else auto
 i64         settings_default_memory_limit(void);                           // 80 % of the memory there is; 0: none

@@ -277,6 +277,13 @@ static void print_source(const QueryRun *run, const Pipeline *pipeline, Text *te
     if (strcmp(pipeline->name, pipeline->table->name) != 0) text_add(text, " as %s", pipeline->name);
 }
 
+const Repeat *explain_repeat(const QueryRun *run, int number)
+{
+    for (int r = 0; r < run->graph->n_repeats; r++)
+        if (run->graph->repeats[r].last == number) return &run->graph->repeats[r];
+    return NULL;
+}
+
 static void print_pipeline(const QueryRun *run, int number, int depth, bool with_figures, Text *text);
 
 static void print_probe(const QueryRun *run, const Probe *probe, int depth, bool with_figures, Text *text)
@@ -317,6 +324,24 @@ static void print_windows(const QueryRun *run, const FinishWindows *windows, con
     text_add(text, ", time %.2f ms\n", figures->window_ms);
 }
 
+// "  repeat, union, until a round adds no row: 5 rounds, 5 rows, time 1.20 ms after the first, whose kernels these are"
+static void print_rounds(const QueryRun *run, int number, const PipelineReport *figures, int depth, Text *text)
+{
+    const Repeat *repeat = explain_repeat(run, number);
+    if (!repeat) return;
+    indent(text, depth);
+    text_add(text, "  repeat over what pipeline %d and the last round added, union%s, until a round adds no row",
+             repeat->first + 1, repeat->is_all ? " all" : "");
+    if (figures && figures->n_rounds) {
+        text_add(text, ": ");
+        print_count(text, figures->n_rounds);
+        text_add(text, " round%s, ", figures->n_rounds == 1 ? "" : "s");
+        print_count(text, figures->n_round_rows);
+        text_add(text, " rows, time %.2f ms after the first round, whose kernels are shown", figures->rounds_ms);
+    }
+    text_add(text, "\n");
+}
+
 static void print_pipeline(const QueryRun *run, int number, int depth, bool with_figures, Text *text)
 {
     const Pipeline       *pipeline = &run->graph->pipelines[number];
@@ -330,6 +355,7 @@ static void print_pipeline(const QueryRun *run, int number, int depth, bool with
     text_add(text, " -> ");
     print_sink(run, pipeline, text);
     text_add(text, "  (rows %.0f, estimated out %.0f)\n", pipeline->rows_in, pipeline->rows_out);
+    print_rounds(run, number, figures, depth, text);
     for (int f = 0; f < pipeline->n_filters; f++) print_condition(run, "  filter", pipeline->filters[f], depth, text);
     for (int l = 0; l < pipeline->n_lets; l++) print_condition(run, "  compute", pipeline->lets[l].value, depth, text);
     for (int s = 0; s < run->reports[number].n_splits; s++) print_split(&run->reports[number].splits[s], depth, text);
@@ -381,6 +407,7 @@ void explain_plan(QueryRun *run, bool with_figures, Text *text)
         text_add(text, "no row can come out: nothing was run\n");
         return;
     }
+    if (!run->claim) return;           // it has no kernel
     const ClaimFigures figures = claim_figures(run->claim);
     print_memory(&figures, text);
 }

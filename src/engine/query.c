@@ -9,6 +9,7 @@
 
 #include "engine/engine.h"
 #include "engine/remote.h"
+#include "engine/repeat.h"
 #include "engine/wide.h"
 #include "plan/window.h"
 
@@ -791,6 +792,11 @@ static weft_status keep_rows(QueryRun *run, int number)
     Finished finished;
     TRY(finish_pipeline(run, number, run->last, run->last_woven, true, !needs_order(run, number), &finished));
     if (run->graph->pipelines[number].param >= 0) return stored_param(run, number, &finished);
+    RepeatRows *rows = repeat_of(run, number);
+    if (rows) {
+        TRY(repeat_add(run, number, &finished));
+        return repeat_of_last(run, number, &rows) ? WEFT_OK : repeat_hand_on(run, rows);
+    }
     return stored_keep(run, number, &finished, &run->stored[number]);
 }
 
@@ -811,7 +817,7 @@ static void drop_last(QueryRun *run)
 // What was made takes the place of what was expected.  A table can be found by others as long as this query uses it; an
 // answer serves only
 // queries that wait for it already.
-static weft_status run_pipeline(QueryRun *run, int number)
+static weft_status run_once(QueryRun *run, int number)
 {
     Pipeline   *pipeline = &run->graph->pipelines[number];
     const bool  is_table = pipeline->sink == SINK_TABLE, is_last = number == run->graph->n_pipelines - 1;
@@ -825,6 +831,96 @@ static weft_status run_pipeline(QueryRun *run, int number)
     }
     if (run->claim) claim_made(run->claim, number, (is_table || !is_last) && !status);
     return status;
+}
+
+// ---- recursion ------------------------------------------------------------------------------------------------------
+//
+// A round weaves its pipelines anew, since the rows that they read have other ranges.  What it makes lives in an arena
+// of its own and goes with it, but for notices and code.  EXPLAIN shows the kernels of the first round, which ran in
+// the query's arena.
+
+// Pipelines as they were cut: those of the round before have parameters filled in and words split.
+static weft_status cut_again(QueryRun *run, const Repeat *repeat)
+{
+    Graph *fresh;
+    TRY(plan_cut(run->arena, run->plan, &fresh, run->err));
+    for (int p = repeat->first + 1; p <= repeat->last; p++) {
+        if (!repeat->again[p]) continue;
+        run->graph->pipelines[p] = fresh->pipelines[p];
+        run->reports[p] = (PipelineReport){ 0 };
+    }
+    for (int p = repeat->first + 1; p <= repeat->last; p++)
+        if (repeat->again[p]) wide_follow(run, p);
+    return WEFT_OK;
+}
+
+static weft_status run_round(QueryRun *run, const Repeat *repeat, RepeatRows *rows)
+{
+    if (query_should_stop(run, 0)) return query_canceled(run);
+    TRY(repeat_hand_on(run, rows));
+    TRY(cut_again(run, repeat));
+    for (int p = repeat->first + 1; p <= repeat->last; p++)
+        if (repeat->again[p]) TRY(run_once(run, p));
+    return WEFT_OK;
+}
+
+// Lists that grew in the round's arena are put into the query's.
+static void keep_of_round(QueryRun *run, Code **codes, int n_codes, const char **notices, int n_notices)
+{
+    Code      **new_codes = run->codes;
+    const char **new_notices = run->notices;
+    const int   n_new_codes = run->n_codes, n_new_notices = run->n_notices;
+    run->codes = codes, run->n_codes = n_codes, run->notices = notices, run->n_notices = n_notices;
+    for (int c = 0; c < n_new_codes; c++) {
+        bool is_known = false;
+        for (int k = 0; k < run->n_codes; k++) is_known |= run->codes[k] == new_codes[c];
+        if (!is_known) *LIST_PUSH(run->own, run->codes, run->n_codes) = new_codes[c];
+    }
+    for (int n = 0; n < n_new_notices; n++) query_notice(run, new_notices[n]);
+}
+
+static weft_status run_round_apart(QueryRun *run, const Repeat *repeat, RepeatRows *rows)
+{
+    Arena       *own = run->own, *round = arena_new(own, "round");
+    Code       **codes = run->codes;
+    const char **notices = run->notices;
+    const int    n_codes = run->n_codes, n_notices = run->n_notices;
+    run->own = run->arena = round;
+    run->codes = NULL, run->n_codes = 0, run->notices = NULL, run->n_notices = 0;
+    const weft_status status = run_round(run, repeat, rows);
+    drop_last(run);
+    run->own = run->arena = own;
+    keep_of_round(run, codes, n_codes, notices, n_notices);
+    arena_free(round);
+    return status;
+}
+
+static weft_status run_rounds(QueryRun *run, const Repeat *repeat, RepeatRows *rows)
+{
+    const int       n = repeat->last - repeat->first, from = repeat->first + 1;
+    const double    start = time_now_ms();
+    Pipeline       *pipelines = arena_array(run->own, Pipeline, n + 1);
+    PipelineReport *reports = arena_array(run->own, PipelineReport, n + 1);
+    weft_status     status = WEFT_OK;
+    u64             n_rounds = 1;
+    memcpy(pipelines, run->graph->pipelines + from, (size_t)n * sizeof *pipelines);
+    memcpy(reports, run->reports + from, (size_t)n * sizeof *reports);
+    for (; !status && repeat_has_more(rows) && repeat->again[repeat->last]; n_rounds++)
+        status = run_round_apart(run, repeat, rows);
+    memcpy(run->graph->pipelines + from, pipelines, (size_t)n * sizeof *pipelines);
+    memcpy(run->reports + from, reports, (size_t)n * sizeof *reports);
+    run->reports[repeat->last].n_rounds = n_rounds;
+    run->reports[repeat->last].n_round_rows = repeat_count(rows);
+    run->reports[repeat->last].rounds_ms = time_now_ms() - start;
+    return status ? status : repeat_end(run, rows);
+}
+
+static weft_status run_pipeline(QueryRun *run, int number)
+{
+    RepeatRows *rows;
+    TRY(run_once(run, number));
+    const Repeat *repeat = repeat_of_last(run, number, &rows);
+    return repeat ? run_rounds(run, repeat, rows) : WEFT_OK;
 }
 
 // ---- admission ------------------------------------------------------------------------------------------------------
@@ -900,6 +996,7 @@ static weft_status cut_plan(QueryRun *run)
     run->params = arena_array(run->arena, Expr *, run->plan->n_params + 1);
     run->reports = arena_array(run->arena, PipelineReport, n_pipelines);
     run->signatures = arena_array(run->arena, Signature, n_pipelines);
+    repeat_begin(run);
     return WEFT_OK;
 }
 

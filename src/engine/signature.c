@@ -87,6 +87,7 @@ static void sign_use(Signer *signer, int number)
 {
     const Pipeline *pipeline = &signer->run->graph->pipelines[number];
     const Probe    *probe = query_probe_of(signer->run->graph, number);
+    if (query_probe_is_test(probe)) text_add(signer->text, " test");   // its table may lack repeated keys
     for (int k = 0; k < probe->n_keys; k++) {
         const Range range = plan_range(signer->run->plan, probe->keys[k]);
         text_add(signer->text, " cover %d %llx %llx", probe->keys[k]->kind, (unsigned long long)range.low,

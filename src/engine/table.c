@@ -651,6 +651,11 @@ static weft_status store_bytes(Builder *b)
     return WEFT_OK;
 }
 
+bool query_probe_is_test(const Probe *probe)
+{
+    return (probe->join == JOIN_SEMI || probe->join == JOIN_ANTI || probe->join == JOIN_MARK) && !probe->residual;
+}
+
 const Probe *query_probe_of(const Graph *graph, int pipeline)
 {
     for (int p = pipeline + 1; p < graph->n_pipelines; p++)
@@ -749,7 +754,8 @@ static weft_status make_here(Builder *b)
     table->span = (u64)span;
     TRY(make_bits(b, &bits));
     table->max_chain = 0;
-    if (table->is_unique && table->n_payloads == 0) {
+    if (table->n_payloads == 0 && (table->is_unique || query_probe_is_test(b->probe))) {
+        table->is_unique = true;                                       // a test does not count how often a key occurs
         table->max_chain = 1;
         return span <= BYTES_SPAN ? store_bytes(b) : store_bits(table, bits);
     }

@@ -141,6 +141,15 @@ void wide_prepare(QueryRun *run, int number)
     if (pipeline->sink == SINK_TABLE && pipeline->n_keys != n_keys) split_probes(run, number);
 }
 
+void wide_follow(QueryRun *run, int number)
+{
+    Pipeline *pipeline = &run->graph->pipelines[number];
+    for (int q = 0; q < pipeline->n_probes; q++) {
+        const Pipeline *build = &run->graph->pipelines[pipeline->probes[q].build];
+        if (build->n_keys != pipeline->probes[q].n_keys) split_probe(run, build, &pipeline->probes[q]);
+    }
+}
+
 Expr **wide_columns(QueryRun *run, const Pipeline *pipeline, const ColumnSet *columns, int *n_exprs)
 {
     Expr **exprs = arena_array(run->arena, Expr *, 2 * columns_count(columns) + 1);

@@ -10,6 +10,8 @@ bool wide_is_needed(const QueryRun *run, const Pipeline *pipeline, const Expr *e
 // Keys, payloads and outputs of a pipeline that need 128 bits become two, of a word each, and so do the keys that probe
 // its table.  Once for each pipeline, when its turn has come.
 void wide_prepare(QueryRun *run, int pipeline);
+// A pipeline that was cut again probes tables whose keys were made two before.
+void wide_follow(QueryRun *run, int pipeline);
 // Columns as outputs between two kernels: an expression each, or one for each of two words.
 Expr **wide_columns(QueryRun *run, const Pipeline *pipeline, const ColumnSet *columns, int *n_exprs);
 int    wide_column_id(const Expr *output);     // of such an expression, for the kernel that reads it

@@ -97,6 +97,8 @@ static weft_status clone_tree(Clone *clone, const Node *node, Node **out)
 {
     Node *copy = arena_make(clone->plan->arena, Node);
     *copy = *node;
+    if (node->kind == NODE_REPEAT && node->n_inputs)       // what reads its last round names it, not the copy
+        return fail(clone->err, WEFT_UNSUPPORTED, node->at, "a copy of a recursive query is not supported yet");
     for (int i = 0; i < node->n_inputs; i++) TRY(clone_tree(clone, node->inputs[i], &copy->inputs[i]));
     copy_lists(clone->plan, copy);
     TRY(node_visit_exprs(copy, clone_expr, clone));                    // over the inputs' columns, mapped by now

@@ -42,8 +42,13 @@ typedef struct Cutter {
     Error      *err;
     Expr      **stands_for;            // by column: the expression that is put in its place; NULL: it is there itself
     int        *shared;                // by number: the pipeline with its rows; -1: not cut yet
+    const struct Rounds *rounds;       // of the repeats that the node at hand is below; NULL: of none
 } Cutter;
 
+typedef struct Rounds { const Node *repeat; int first; const struct Rounds *next; } Rounds;    // first: see Repeat
+
+static weft_status cut_root(Cutter *c, const Node *root, i64 most_rows, int *number);
+static weft_status cut_repeat(Cutter *c, const Node *node, Stream *s);
 static weft_status cut_node(Cutter *c, const Node *node, const ColumnSet *needed, Stream *out);
 
 // ---- expressions ----------------------------------------------------------------------------------------------------
@@ -305,6 +310,10 @@ static weft_status cut_shared(Cutter *c, const Node *node, Stream *s)
 {
     const Shared *shared = node->shared;
     ColumnSet     all = { 0 };
+    if (c->shared[shared->number] < 0 && shared->root->kind == NODE_REPEAT) {
+        TRY(cut_repeat(c, shared->root, s));
+        c->shared[shared->number] = s->p.inputs[0];
+    }
     if (c->shared[shared->number] < 0) {
         Stream inner;
         node_columns(c->arena, shared->root, &all);
@@ -312,6 +321,7 @@ static weft_status cut_shared(Cutter *c, const Node *node, Stream *s)
         TRY(emit(c, &inner, shared->root->out, shared->root->n_out, shared->root->rows, &c->shared[shared->number]));
     }
     read_stored(c, &c->shared[shared->number], 1, node->out, node->n_out, node->alias ? node->alias : "shared", s);
+    if (shared->root->kind == NODE_REPEAT) s->p.rows_in = shared->root->rows;          // of all rounds
     return WEFT_OK;
 }
 
@@ -596,6 +606,52 @@ static weft_status cut_window(Cutter *c, const Node *node, const ColumnSet *need
     return WEFT_OK;
 }
 
+// ---- recursion ------------------------------------------------------------------------------------------------------
+
+static bool reads_again(const Repeat *repeat, const Pipeline *p)
+{
+    for (int i = 0; i < p->n_inputs; i++)
+        if (p->inputs[i] == repeat->first || repeat->again[p->inputs[i]]) return true;
+    for (int q = 0; q < p->n_probes; q++)
+        if (repeat->again[p->probes[q].build]) return true;
+    return false;
+}
+
+// What reads the rows of the first term reads those of the last round after that; the rest runs once.
+static void find_again(Cutter *c, Repeat *repeat)
+{
+    repeat->again = arena_array(c->arena, bool, c->graph->n_pipelines + 1);
+    for (int p = repeat->first + 1; p <= repeat->last; p++)
+        repeat->again[p] = reads_again(repeat, &c->graph->pipelines[p]);
+}
+
+static weft_status cut_last_round(Cutter *c, const Node *node, Stream *s)
+{
+    const Rounds *rounds = c->rounds;
+    while (rounds && rounds->repeat != node->repeat) rounds = rounds->next;
+    if (!rounds) return fail(c->err, WEFT_INTERNAL, node->at, "the rows of a round are read outside of it");
+    read_stored(c, &rounds->first, 1, node->out, node->n_out, node->alias ? node->alias : "last round", s);
+    return WEFT_OK;
+}
+
+static weft_status cut_repeat(Cutter *c, const Node *node, Stream *s)
+{
+    Repeat repeat = { .is_all = node->is_all };
+    Rounds rounds = { .repeat = node, .next = c->rounds };
+    if (!node->n_inputs) return cut_last_round(c, node, s);
+    TRY(cut_root(c, node->inputs[0], -1, &repeat.first));
+    rounds.first = repeat.first;
+    c->rounds = &rounds;
+    const weft_status status = cut_root(c, node->inputs[1], -1, &repeat.last);
+    c->rounds = rounds.next;
+    TRY(status);
+    find_again(c, &repeat);
+    *LIST_PUSH(c->arena, c->graph->repeats, c->graph->n_repeats) = repeat;
+    read_stored(c, &repeat.last, 1, node->out, node->n_out, "repeat", s);
+    s->p.rows_in = node->rows;
+    return WEFT_OK;
+}
+
 // ---- all of it ------------------------------------------------------------------------------------------------------
 
 static weft_status cut_node(Cutter *c, const Node *node, const ColumnSet *needed, Stream *s)
@@ -612,7 +668,7 @@ static weft_status cut_node(Cutter *c, const Node *node, const ColumnSet *needed
         case NODE_SET:       return cut_set(c, node, needed, s);
         case NODE_SHARED:    return cut_shared(c, node, s);
         case NODE_WINDOW:    return cut_window(c, node, needed, s);
-        case NODE_REPEAT:    break;
+        case NODE_REPEAT:    return cut_repeat(c, node, s);
     }
     return fail(c->err, WEFT_UNSUPPORTED, node->at, "this operator cannot be run yet");
 }

@@ -68,6 +68,12 @@ typedef struct FunctionCheck {
     bool         (*can_happen)(const Range *args);          // optional: NULL = it can; judged by ranges
 } FunctionCheck;
 
+// What kernels make of a function of a number that may need more than 64 bits: they know 128 bits in operators only, so
+// the call becomes an expression of these (weave/wide_form.c).
+typedef enum WideForm {
+    WIDE_FORM_NONE, WIDE_FORM_SIZE, WIDE_FORM_SIGN, WIDE_FORM_FLOOR, WIDE_FORM_CEIL, WIDE_FORM_TRUNC
+} WideForm;
+
 typedef struct Function {
     const char    *names[3];           // the first one is for people
     const char    *usage, *gives, *about;                   // for the manual: arguments, type of the result, meaning
@@ -97,9 +103,7 @@ typedef struct Function {
     // it reads one text column and constants (weave/island.c), else row by row (engine/compute.c).
     weft_status  (*eval_in)(Arena *arena, const Expr *call, const Value *args, Value *value, Error *err);
     bool           can_fail;           // EVAL or EVAL_IN may be an error
-    // Optional: the same by operators of the grammar, of a first argument that may need more than 64 bits.  Kernels
-    // know 128 bits in operators only.
-    weft_status  (*wide)(Arena *arena, const Expr *call, Expr **out, Error *err);
+    WideForm       wide;               // of a first argument that may need more than 64 bits
     // Before the check against the type.  Optional: NULL = whatever the type holds.
     Range        (*range)(const struct Function *function, const Expr *call, const Range *args);
 } Function;

@@ -212,70 +212,6 @@ static Range range_of_sign(const Function *function, const Expr *call, const Ran
     return (Range){ .known = !type_is_float(call->type), .low = -1, .high = 1, .f = float_range_of_exact(-1, 1, 0) };
 }
 
-// ---- numbers of more than 64 bits, by operators ---------------------------------------------------------------------
-
-static weft_status compare_with(Arena *arena, Op op, Expr *a, Expr *b, Expr **out, Error *err)
-{
-    return expr_call(arena, op, (Expr *[]){ a, b }, 2, a->at, out, err);
-}
-
-static Expr *whole(Arena *arena, int number)
-{
-    return expr_const(arena, (Value){ .type = TYPE(INTEGER), .i = number }, -1);
-}
-
-// CASE WHEN a OP b THEN yes ELSE no END, of the type of the call.
-static weft_status choose(Arena *arena, const Expr *call, Op op, Expr *a, Expr *b, Expr *yes, Expr *no, Expr **out,
-                          Error *err)
-{
-    Expr *is;
-    TRY(compare_with(arena, op, a, b, &is, err));
-    TRY(expr_cast(arena, yes, call->type, call->at, &yes, err));
-    TRY(expr_cast(arena, no, call->type, call->at, &no, err));
-    return expr_case(arena, (Expr *[]){ is, yes, no }, 3, call->at, out, err);
-}
-
-static weft_status wide_size(Arena *arena, const Expr *call, Expr **out, Error *err)
-{
-    Expr *x = call->args[0], *negated;
-    TRY(expr_call(arena, OP_NEG, &x, 1, call->at, &negated, err));
-    return choose(arena, call, OP_LT, x, whole(arena, 0), negated, x, out, err);
-}
-
-static weft_status wide_sign(Arena *arena, const Expr *call, Expr **out, Error *err)
-{
-    Expr *x = call->args[0], *rest;
-    TRY(choose(arena, call, OP_LT, x, whole(arena, 0), whole(arena, -1), whole(arena, 0), &rest, err));
-    return choose(arena, call, OP_GT, x, whole(arena, 0), whole(arena, 1), rest, out, err);
-}
-
-// The nearest whole number, and one less or more where that is beyond the number on the wrong side.
-static weft_status wide_whole(Arena *arena, const Expr *call, Op beyond, Op step, Expr **out, Error *err)
-{
-    Expr *x = call->args[0], *nearest, *next;
-    TRY(expr_cast(arena, x, call->type, call->at, &nearest, err));
-    TRY(expr_call(arena, step, (Expr *[]){ nearest, whole(arena, 1) }, 2, call->at, &next, err));
-    return choose(arena, call, beyond, nearest, x, next, nearest, out, err);
-}
-
-static weft_status wide_floor(Arena *arena, const Expr *call, Expr **out, Error *err)
-{
-    return wide_whole(arena, call, OP_GT, OP_SUB, out, err);
-}
-
-static weft_status wide_ceil(Arena *arena, const Expr *call, Expr **out, Error *err)
-{
-    return wide_whole(arena, call, OP_LT, OP_ADD, out, err);
-}
-
-static weft_status wide_trunc(Arena *arena, const Expr *call, Expr **out, Error *err)
-{
-    Expr *up, *down;
-    TRY(wide_ceil(arena, call, &up, err));
-    TRY(wide_floor(arena, call, &down, err));
-    return choose(arena, call, OP_LT, call->args[0], whole(arena, 0), up, down, out, err);
-}
-
 // ---- width_bucket ---------------------------------------------------------------------------------------------------
 
 // One that is no integer makes all of them numerics of one scale; integers alone become doubles, as in PostgreSQL.
@@ -368,7 +304,7 @@ static weft_status eval_bucket(const Expr *call, const Value *args, Value *value
 static const Function functions[] = {
     { .names = { "abs" }, .usage = "abs(number)", .gives = "the argument's type",
       .about = "the number without its sign", .n_args = 1, .args = { ARG_EXACT }, .formula = &whole_size,
-      .range = range_of_size, .wide = wide_size, .can_overflow = true,
+      .range = range_of_size, .wide = WIDE_FORM_SIZE, .can_overflow = true,
       .overflow = "x < -9223372036854775807ll" },
     { .names = { "abs" }, .n_args = 1, .args = { ARG_NUMBER }, .formula = &size, .range = range_of_size },
 
@@ -377,23 +313,24 @@ static const Function functions[] = {
 
     { .names = { "sign" }, .usage = "sign(number)", .gives = "double precision; decimal for decimals",
       .about = "-1, 0 or 1", .n_args = 1, .args = { ARG_DECIMAL }, .types = give_sign, .formula = &whole_sign,
-      .range = range_of_sign, .wide = wide_sign },
+      .range = range_of_sign, .wide = WIDE_FORM_SIGN },
     { .names = { "sign" }, .n_args = 1, .args = { ARG_DOUBLE }, .formula = &sign, .range = range_of_sign },
 
     { .names = { "floor" }, .usage = "floor(number)", .gives = "double precision; decimal for decimals",
       .about = "the nearest whole number that is not larger", .n_args = 1, .args = { ARG_DECIMAL },
-      .types = give_whole, .formula = &whole_down, .k = one_of_scale, .range = range_of_whole, .wide = wide_floor },
+      .types = give_whole, .formula = &whole_down, .k = one_of_scale, .range = range_of_whole,
+      .wide = WIDE_FORM_FLOOR },
     { .names = { "floor" }, .n_args = 1, .args = { ARG_DOUBLE }, .formula = &rounded_down, .range = range_of_whole },
 
     { .names = { "ceil", "ceiling" }, .usage = "ceil(number)", .gives = "double precision; decimal for decimals",
       .about = "the nearest whole number that is not smaller", .n_args = 1, .args = { ARG_DECIMAL },
-      .types = give_whole, .formula = &whole_up, .k = one_of_scale, .range = range_of_whole, .wide = wide_ceil },
+      .types = give_whole, .formula = &whole_up, .k = one_of_scale, .range = range_of_whole, .wide = WIDE_FORM_CEIL },
     { .names = { "ceil", "ceiling" }, .n_args = 1, .args = { ARG_DOUBLE }, .formula = &rounded_up,
       .range = range_of_whole },
 
     { .names = { "trunc" }, .usage = "trunc(number)", .gives = "double precision; decimal for decimals",
       .about = "the whole part, cut towards zero", .n_args = 1, .args = { ARG_DECIMAL }, .types = give_whole,
-      .formula = &whole_truncated, .k = one_of_scale, .range = range_of_whole, .wide = wide_trunc },
+      .formula = &whole_truncated, .k = one_of_scale, .range = range_of_whole, .wide = WIDE_FORM_TRUNC },
     { .names = { "trunc" }, .n_args = 1, .args = { ARG_DOUBLE }, .formula = &truncated, .range = range_of_whole },
     { .names = { "trunc" }, .usage = "trunc(number, digits)", .gives = "decimal",
       .about = "cut to so many digits; digits: constant, may be negative", .n_args = 2,
@@ -437,8 +374,7 @@ static const Function functions[] = {
                   { &power_overflows, WEFT_OUT_OF_RANGE, OVERFLOW, NULL },
                   { &power_underflows, WEFT_OUT_OF_RANGE, UNDERFLOW, NULL } } },
     { .names = { "width_bucket" }, .usage = "width_bucket(number, low, high, count)", .gives = "integer",
-      .about = "which of count equal parts from low to high it is in, from 1; 0 before them, count + 1 behind; 2201G "
-               "of bad bounds",
+      .about = "which of count equal parts it is in; 0 before, count + 1 behind",
       .n_args = 4, .args = { ARG_EXACT, ARG_EXACT, ARG_EXACT, ARG_INTEGER }, .types = give_exact_bucket,
       .eval = eval_exact_bucket, .can_fail = true },
     { .names = { "width_bucket" }, .n_args = 4, .args = { ARG_DOUBLE, ARG_DOUBLE, ARG_DOUBLE, ARG_INTEGER },

@@ -229,7 +229,8 @@ typedef enum NodeKind {
     NODE_LIMIT,
     NODE_SET,                          // UNION, INTERSECT, EXCEPT, by position
     NODE_SHARED,                       // rows of a subplan that is computed once
-    NODE_REPEAT                        // room for recursion: not built by any front end yet
+    NODE_REPEAT                        // WITH RECURSIVE: inputs[0] once, then inputs[1] again and again until a round
+                                       // gives no new row; without inputs: the rows that REPEAT's last round added
 } NodeKind;
 
 // Left is inputs[0], right inputs[1].  Pairs match where all keys are equal (NULL equals nothing) and all conditions
@@ -294,7 +295,8 @@ struct Node {
     i64          limit, offset;        // limit -1: none
     Windows     *windows;              // window: n_keys expressions are its keys
     SetKind      set;
-    bool         is_all;               // set: ALL
+    bool         is_all;               // set, repeat: ALL; else the rows of a repeat are all different
+    const Node  *repeat;               // repeat without inputs: whose rows it reads; it is below inputs[1] of that
     Shared      *shared;
 };
 
@@ -317,6 +319,7 @@ typedef struct Plan {
     Node       *root;                  // its out: the result's columns first
     int         n_visible;             // so many of them are shown; the rest is only sorted by
     const char **names;                // n_visible: what the result calls them
+    bool        is_recursive;          // it has a repeat
     bool        is_eager;              // for tests: rewrites that cost decides on are done wherever they may be
     bool        is_momentary;          // it holds for the moment and the session's time zone: not to be kept
 } Plan;
@@ -346,6 +349,9 @@ Node *plan_set(Plan *plan, SetKind kind, bool is_all, Node *left, Node *right,
                const int *columns);  // fresh ids, a type each
 Shared *plan_share(Plan *plan, Node *root, const char *name);
 Node *plan_reference(Plan *plan, Shared *shared, const char *alias, int at);  // fresh columns for its rows
+// A repeat gets its inputs when they are known: what is below the second one names the first.
+Node *plan_repeat(Plan *plan, bool is_all, const int *columns, int n_columns);
+Node *plan_last_round(Plan *plan, const Node *repeat, const char *alias, int at);  // fresh columns for its rows
 
 bool  node_gives(const Node *node, int column);                                                  // among its out
 void  node_columns(Arena *arena, const Node *node, ColumnSet *set);                              // all of its out
@@ -398,6 +404,7 @@ typedef struct Statement {
     bool          explain_analyze, explain_kernel;
     bool          explain_tree;        // the operator tree after all rewrites
     bool          explain_rewrites;    // the tree as it was bound, and after each rewrite that changed it
+    bool          explain_json;        // FORMAT JSON
     bool          explain_network, explain_dot;     // the network as it is now, as text or for Graphviz
     const char   *name;                // create, insert, copy: table; set, show: setting
     const char  **names;               // drop
@@ -501,10 +508,16 @@ typedef struct Pipeline {
     double       n_groups;             // groups: how many, estimated
 } Pipeline;
 
+// Recursion.  LAST's rows are added to FIRST's, then the pipelines after FIRST that depend on its rows run again, over
+// the rows that were added last in the place of FIRST's, until none are.  Who reads LAST reads all of them.
+typedef struct Repeat { int first, last; bool is_all, *again; } Repeat;        // again: by pipeline
+
 typedef struct Graph {
     const Plan  *plan;
     int          n_pipelines;          // at least one; the last one is the answer
     Pipeline    *pipelines;
+    int          n_repeats;
+    Repeat      *repeats;
 } Graph;
 
 weft_status plan_cut(Arena *arena, const Plan *plan, Graph **graph, Error *err);

@@ -216,7 +216,11 @@ static void print_line(const TreePrinter *printer, const Node *node)
             window_print(printer->plan, node->windows, node->keys, printer->text);
             print_rows(printer, node);
             break;
-        case NODE_REPEAT:    text_add(printer->text, "repeat"); break;
+        case NODE_REPEAT:
+            if (node->n_inputs) text_add(printer->text, "repeat, union%s", node->is_all ? " all" : "");
+            else text_add(printer->text, "rows of the last round");
+            print_rows(printer, node);
+            break;
         case NODE_FILTER:
             text_add(printer->text, "filter ");
             print_conditions(printer, node->conditions, node->n_conditions);

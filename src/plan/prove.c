@@ -150,6 +150,7 @@ static i128 rows_most(const Node *node, int depth)
     switch (node->kind) {
         case NODE_SCAN:    return (i128)node->table->n_rows;
         case NODE_VALUES:  return (i128)node->n_rows;
+        case NODE_REPEAT:  return ROWS_MANY;
         case NODE_SHARED:  return depth < 4 ? rows_most(node->shared->root, depth + 1) : ROWS_MANY;
         case NODE_JOIN:
             return MIN_OF(ROWS_MANY, rows_most_of_join(node->join, most, rows_most(node->inputs[1], depth)));
@@ -381,6 +382,20 @@ static void prove_set(Prover *prover, Node *node)
     }
 }
 
+// Nothing is proved of rows that come from rows of the same kind.  How many rounds there are is a guess.
+static void prove_repeat(Prover *prover, Node *node)
+{
+    const double n_rounds = 10;
+    Plan        *plan = prover->plan;
+    node->rows = node->n_inputs ? node->inputs[0]->rows + n_rounds * node->inputs[1]->rows : node->repeat->rows;
+    if (!node->n_inputs && node->repeat->inputs[0]) node->rows = node->repeat->inputs[0]->rows;
+    for (int c = 0; c < node->n_out; c++) {
+        Range range = range_of_type(plan->columns[node->out[c]].type);
+        range.nullable = true;
+        set_column(plan, node->out[c], range, node->rows, node->rows);
+    }
+}
+
 static void prove(Prover *prover, Node *node)
 {
     for (int i = 0; i < node->n_inputs; i++) prove(prover, node->inputs[i]);
@@ -399,7 +414,7 @@ static void prove(Prover *prover, Node *node)
             node->rows = node->inputs[0]->rows;
             window_prove(prover->plan, node, rows_most(node->inputs[0], 0));
             break;
-        case NODE_REPEAT: node->rows = node->n_inputs ? node->inputs[0]->rows : 1; break;
+        case NODE_REPEAT:    prove_repeat(prover, node); break;
     }
 }
 

@@ -23,6 +23,7 @@ static const Rewrite rewrites[] = {
     { "sets to groups", rewrite_sets, NULL },
     { "distinct aggregates", rewrite_distinct_aggs, NULL },
     { "drop group keys", rewrite_drop_keys, NULL },
+    { "group early", rewrite_group_early, NULL },
     { "order joins", rewrite_order_joins, NULL },
     { "reduce by keys", rewrite_reduce, NULL },
     { "prune columns", NULL, rewrite_prune },

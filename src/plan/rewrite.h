@@ -120,6 +120,7 @@ weft_status rewrite_implied(Plan *plan, Node **root, Error *err);
 weft_status rewrite_sets(Plan *plan, Node **root, Error *err);
 weft_status rewrite_distinct_aggs(Plan *plan, Node **root, Error *err);
 weft_status rewrite_drop_keys(Plan *plan, Node **root, Error *err);
+weft_status rewrite_group_early(Plan *plan, Node **root, Error *err);
 weft_status rewrite_order_joins(Plan *plan, Node **root, Error *err);
 weft_status rewrite_reduce(Plan *plan, Node **root, Error *err);
 weft_status rewrite_prune(Plan *plan, Error *err);

@@ -20,7 +20,7 @@ static OrderDemand demand_of_input(const Node *node, OrderDemand demand)
         case NODE_WINDOW:  return (OrderDemand){ demand.columns_in_order, true };   // rows: it breaks ties by it
         case NODE_SORT: case NODE_JOIN: return (OrderDemand){ demand.columns_in_order, false };
         case NODE_PROJECT: return (OrderDemand){ false, demand.rows_in_order };
-        case NODE_SET:     return (OrderDemand){ true, false };
+        case NODE_SET: case NODE_REPEAT: return (OrderDemand){ true, false };
         default:           return (OrderDemand){ false, false };
     }
 }

@@ -193,6 +193,14 @@ static void prune_set(Prune *p, Node *node, const ColumnSet *needed)
     node->n_out = n_places;
 }
 
+// Each round needs what the next one reads, and rows are told apart by all of their columns.
+static void prune_repeat(Prune *p, Node *node)
+{
+    int *places = arena_array(p->plan->arena, int, node->n_out + 1);
+    for (int c = 0; c < node->n_out; c++) places[c] = c;
+    for (int i = 0; i < node->n_inputs; i++) prune_to_places(p, &node->inputs[i], places, node->n_out);
+}
+
 static void prune(Prune *p, Node **slot, const ColumnSet *needed)
 {
     Node *node = *slot;
@@ -206,7 +214,7 @@ static void prune(Prune *p, Node **slot, const ColumnSet *needed)
         case NODE_SET:       prune_set(p, node, needed); break;
         case NODE_FILTER: case NODE_SORT: case NODE_LIMIT: prune_passing(p, node, needed); break;
         case NODE_WINDOW:    prune_window(p, slot, needed); break;
-        case NODE_REPEAT: break;
+        case NODE_REPEAT:    prune_repeat(p, node); break;
     }
 }
 

@@ -30,6 +30,7 @@ static weft_status count_uses(Plan *plan)
 
 static bool is_inlined(const Shared *shared)
 {
+    if (shared->root->kind == NODE_REPEAT) return false;   // its rows are stored anyway
     return shared->n_uses == 1 || (!shared->is_kept && tree_is_cheap(shared->root));
 }
 

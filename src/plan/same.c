@@ -93,7 +93,7 @@ static bool same_work(const Pairing *pairing, const Node *a, const Node *b)
     case NODE_SHARED: return true;                     // the shared trees are, as the inputs of other nodes
     case NODE_WINDOW:
         return same_exprs(pairing, a->keys, b->keys, a->n_keys) && window_is_same(a->windows, b->windows);
-    case NODE_REPEAT: break;
+    case NODE_REPEAT: return !a->n_inputs && a->repeat == b->repeat;
     }
     return false;
 }

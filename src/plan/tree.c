@@ -188,6 +188,28 @@ Node *plan_reference(Plan *plan, Shared *shared, const char *alias, int at)
     return node;
 }
 
+Node *plan_repeat(Plan *plan, bool is_all, const int *columns, int n_columns)
+{
+    Node *node = node_new(plan, NODE_REPEAT, NULL, NULL);
+    node->is_all = is_all;
+    give_columns(plan, node, columns, n_columns);
+    plan->is_recursive = true;
+    return node;
+}
+
+Node *plan_last_round(Plan *plan, const Node *repeat, const char *alias, int at)
+{
+    Node *node = node_new(plan, NODE_REPEAT, NULL, NULL);
+    node->repeat = repeat, node->alias = alias, node->at = at;
+    node->n_out = repeat->n_out;
+    node->out = arena_array(plan->arena, int, node->n_out + 1);
+    for (int c = 0; c < node->n_out; c++) {
+        const PlanColumn column = plan->columns[repeat->out[c]];           // a copy: the list may move
+        node->out[c] = plan_add_column(plan, column.type, column.name, alias);
+    }
+    return node;
+}
+
 // ---- questions ------------------------------------------------------------------------------------------------------
 
 bool node_gives(const Node *node, int column)

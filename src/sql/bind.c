@@ -78,10 +78,25 @@ static weft_status explain_flag(Binder *binder, const PgQuery__DefElem *option, 
                 option->defname);
 }
 
+static weft_status explain_format(Binder *binder, const PgQuery__DefElem *option, Statement *statement)
+{
+    const char *word = option->arg ? node_string(option->arg) : NULL;
+    if (word && (strcmp(word, "xml") == 0 || strcmp(word, "yaml") == 0))
+        return refuse(binder, option->location, "an EXPLAIN format other than TEXT and JSON");
+    if (!word || (strcmp(word, "text") != 0 && strcmp(word, "json") != 0)) {
+        fail(binder->err, WEFT_INVALID_PARAMETER, option->location,
+             "unrecognized value for EXPLAIN option \"format\": \"%s\"", word ? word : "");
+        error_hint(binder->err, "There are TEXT and JSON.");
+        return WEFT_INVALID_PARAMETER;
+    }
+    statement->explain_json = strcmp(word, "json") == 0;
+    return WEFT_OK;
+}
+
 static weft_status explain_option(Binder *binder, const PgQuery__DefElem *option, Statement *statement)
 {
     static const char *const known[] = { "costs", "settings", "generic_plan", "buffers",
-                                         "wal",   "timing",   "summary",      "format" };
+                                         "wal",   "timing",   "summary" };
     bool ignored;
     if (strcmp(option->defname, "analyze") == 0) return explain_flag(binder, option, &statement->explain_analyze);
     if (strcmp(option->defname, "kernel") == 0) return explain_flag(binder, option, &statement->explain_kernel);
@@ -89,13 +104,14 @@ static weft_status explain_option(Binder *binder, const PgQuery__DefElem *option
     if (strcmp(option->defname, "rewrites") == 0) return explain_flag(binder, option, &statement->explain_rewrites);
     if (strcmp(option->defname, "network") == 0) return explain_flag(binder, option, &statement->explain_network);
     if (strcmp(option->defname, "dot") == 0) return explain_flag(binder, option, &statement->explain_dot);
+    if (strcmp(option->defname, "format") == 0) return explain_format(binder, option, statement);
     if (strcmp(option->defname, "verbose") == 0) return explain_flag(binder, option, &ignored);    // it always is
     for (int i = 0; i < COUNT_OF(known); i++)
         if (strcmp(option->defname, known[i]) == 0)
             return fail(binder->err, WEFT_UNSUPPORTED, option->location, "EXPLAIN option \"%s\" is not supported yet",
                         option->defname);
     fail(binder->err, WEFT_INVALID_PARAMETER, option->location, "unrecognized EXPLAIN option \"%s\"", option->defname);
-    error_hint(binder->err, "There are ANALYZE, KERNEL, TREE, REWRITES, NETWORK, DOT and VERBOSE.");
+    error_hint(binder->err, "There are ANALYZE, FORMAT, KERNEL, TREE, REWRITES, NETWORK, DOT and VERBOSE.");
     return WEFT_INVALID_PARAMETER;
 }
 
@@ -104,6 +120,10 @@ static weft_status bind_explain(Binder *binder, const PgQuery__ExplainStmt *expl
     statement->kind = STATEMENT_EXPLAIN;
     for (size_t i = 0; i < explain->n_options; i++)
         TRY(explain_option(binder, explain->options[i]->def_elem, statement));
+    const bool is_text = statement->explain_kernel || statement->explain_tree || statement->explain_rewrites ||
+                         statement->explain_network || statement->explain_dot;
+    if (statement->explain_json && is_text)
+        return refuse(binder, statement->at, "FORMAT JSON with KERNEL, TREE, REWRITES, NETWORK or DOT");
     if (explain->query->node_case != PG_QUERY__NODE__NODE_SELECT_STMT)
         return refuse(binder, statement->at, "EXPLAIN of anything but SELECT");
     return bind_plan(binder, explain->query->select_stmt, &statement->plan);

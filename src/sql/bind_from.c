@@ -132,8 +132,14 @@ static weft_status copy_with(Binder *binder, const With *with, int at, Node **ou
 static weft_status bind_with_use(Binder *binder, const PgQuery__RangeVar *range, const With *with, const char *name,
                                  Scope *scope, Node **out)
 {
-    const Node *root = with->root;
-    if (with->shared) *out = plan_reference(binder->plan, with->shared, name, range->location);
+    const Node *root = with->repeat ? with->repeat : with->root;
+    if (with->is_hidden)
+        return fail(binder->err, WEFT_UNSUPPORTED, range->location,
+                    "a use of \"%s\" before its own UNION, or before its place in WITH RECURSIVE, is not supported yet",
+                    with->name);
+    if (with->recursion) with->recursion->n_uses++, with->recursion->at = range->location;
+    if (with->repeat) *out = plan_last_round(binder->plan, with->repeat, name, range->location);
+    else if (with->shared) *out = plan_reference(binder->plan, with->shared, name, range->location);
     else TRY(copy_with(binder, with, range->location, out));
     for (int c = 0; c < root->n_out; c++) {
         const int column = (*out)->out[c];

@@ -11,47 +11,63 @@ static weft_status bind_query(Binder *binder, const PgQuery__SelectStmt *stmt, B
 
 // ---- WITH -----------------------------------------------------------------------------------------------------------
 
-static weft_status bind_with_query(Binder *binder, const PgQuery__CommonTableExpr *expr, const With *outside)
+static weft_status check_with_names(Binder *binder, const PgQuery__WithClause *clause)
 {
-    const int at = expr->location;
-    Bound     bound;
-    for (const With *with = binder->with; with != outside; with = with->next)
-        if (strcmp(with->name, expr->ctename) == 0)
-            return fail(binder->err, WEFT_DUPLICATE_ALIAS, at, "WITH query name \"%s\" specified more than once",
-                        expr->ctename);
-    if (expr->ctequery->node_case != PG_QUERY__NODE__NODE_SELECT_STMT)
-        return refuse(binder, at, "INSERT, UPDATE or DELETE in WITH");
+    for (size_t i = 0; i < clause->n_ctes; i++)
+        for (size_t j = 0; j < i; j++) {
+            const PgQuery__CommonTableExpr *expr = clause->ctes[i]->common_table_expr;
+            if (strcmp(expr->ctename, clause->ctes[j]->common_table_expr->ctename) == 0)
+                return fail(binder->err, WEFT_DUPLICATE_ALIAS, expr->location,
+                            "WITH query name \"%s\" specified more than once", expr->ctename);
+        }
+    return WEFT_OK;
+}
+
+static weft_status bind_plain_query(Binder *binder, const PgQuery__CommonTableExpr *expr, With *with)
+{
+    Bound bound;
     TRY(bind_query(binder, expr->ctequery->select_stmt, &bound));
-    With *with = arena_make(binder->arena, With);
-    with->name = arena_strdup(binder->arena, expr->ctename);
     with->names = bound.names;
     TRY(bind_column_names(binder, "WITH query", with->name, expr->aliascolnames, expr->n_aliascolnames, with->names,
-                          bound.n_columns, at));
-    with->around = binder->place.block;
+                          bound.n_columns, expr->location));
     with->root = visible_rows(binder, &bound);
     if (!bound.is_correlated) with->shared = plan_share(binder->plan, with->root, with->name);
+    return WEFT_OK;
+}
+
+static weft_status bind_with_query(Binder *binder, const PgQuery__CommonTableExpr *expr, bool may_recurse)
+{
+    With *with = arena_make(binder->arena, With);
+    if (expr->ctequery->node_case != PG_QUERY__NODE__NODE_SELECT_STMT)
+        return refuse(binder, expr->location, "INSERT, UPDATE or DELETE in WITH");
+    with->name = arena_strdup(binder->arena, expr->ctename);
+    with->around = binder->place.block;
+    TRY(may_recurse ? bind_recursive_query(binder, expr, with) : bind_plain_query(binder, expr, with));
     with->next = binder->with;
     binder->with = with;
     return WEFT_OK;
 }
 
+static bool is_union(const PgQuery__CommonTableExpr *expr)
+{
+    const PgQuery__SelectStmt *stmt =
+        expr->ctequery->node_case == PG_QUERY__NODE__NODE_SELECT_STMT ? expr->ctequery->select_stmt : NULL;
+    return stmt && stmt->larg && stmt->rarg && stmt->op == PG_QUERY__SET_OPERATION__SETOP_UNION && !stmt->with_clause;
+}
+
 static weft_status bind_with(Binder *binder, const PgQuery__WithClause *clause)
 {
-    const With *outside = binder->with;
     if (!clause) return WEFT_OK;
-    if (clause->recursive) return refuse(binder, clause->location, "WITH RECURSIVE");
-    for (size_t i = 0; i < clause->n_ctes; i++)
-        TRY(bind_with_query(binder, clause->ctes[i]->common_table_expr, outside));
+    TRY(check_with_names(binder, clause));
+    if (clause->recursive) binder->with = hide_with_queries(binder, clause);
+    for (size_t i = 0; i < clause->n_ctes; i++) {
+        const PgQuery__CommonTableExpr *expr = clause->ctes[i]->common_table_expr;
+        TRY(bind_with_query(binder, expr, clause->recursive && is_union(expr)));
+    }
     return WEFT_OK;
 }
 
 // ---- set operations -------------------------------------------------------------------------------------------------
-
-static const char *set_name(SetKind kind)
-{
-    static const char *const names[] = { "UNION", "INTERSECT", "EXCEPT" };
-    return names[kind];
-}
 
 static SetKind set_kind(const PgQuery__SelectStmt *stmt)
 {
@@ -60,29 +76,6 @@ static SetKind set_kind(const PgQuery__SelectStmt *stmt)
         case PG_QUERY__SET_OPERATION__SETOP_EXCEPT:    return SET_EXCEPT;
         default:                                       return SET_UNION;
     }
-}
-
-static weft_status unify_sides(Binder *binder, SetKind kind, Bound sides[2])
-{
-    const int at = sides[1].n_columns ? sides[1].exprs[0]->at : -1;
-    if (sides[0].n_columns != sides[1].n_columns)
-        return fail(binder->err, WEFT_SYNTAX_ERROR, at, "each %s query must have the same number of columns",
-                    set_name(kind));
-    for (int i = 0; i < sides[0].n_columns; i++) {
-        Expr *pair[2] = { sides[0].exprs[i], sides[1].exprs[i] };
-        TRY(expr_unify(binder->arena, pair, 2, 1, set_name(kind), pair[1]->at, binder->err));
-        sides[0].exprs[i] = pair[0], sides[1].exprs[i] = pair[1];
-    }
-    return WEFT_OK;
-}
-
-// The rows of a side with what its columns have become.
-static Node *side_rows(Binder *binder, const Bound *side)
-{
-    bool is_same = side->node->n_out == side->n_columns;
-    for (int i = 0; is_same && i < side->n_columns; i++)
-        is_same = side->exprs[i]->kind == EXPR_COLUMN && side->exprs[i]->column == side->node->out[i];
-    return is_same ? side->node : term_project(binder, side->node, side->exprs, side->names, side->n_columns);
 }
 
 static weft_status add_set_output(Binder *binder, Block *block, const Bound sides[2], int i, int *column)

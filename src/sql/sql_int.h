@@ -91,9 +91,14 @@ typedef struct With {                  // a query of WITH, bound once
     Shared            *shared;         // NULL: it names columns of queries around it, and each use has a copy of
     Node              *root;
     const char       **names;          // of its columns
+    const Node        *repeat;         // it is the recursive query around: its last round is what is meant
+    bool               is_hidden;      // its place in WITH RECURSIVE has not come: it may not be named yet
+    struct Recursion  *recursion;      // counts its uses; NULL: it is not recursive
     const struct Block *around;        // the query around the one that has the WITH; NULL: none
     const struct With *next;           // those that it hides or sees: the newest first
 } With;
+
+typedef struct Recursion { int n_uses, at; } Recursion;        // of a recursive query in its own text; at: the last one
 
 // ---- binding: a query -----------------------------------------------------------------------------------------------
 
@@ -279,6 +284,14 @@ weft_status bind_expr(Binder *binder, const ParseNode *node, Expr **out);
 weft_status bind_condition(Binder *binder, const ParseNode *node, Expr **out);      // a boolean; the clause names it
 
 // bind_mark.c: subqueries that are joined
+// bind_sides.c: the sides of a set operation
+weft_status unify_sides(Binder *binder, SetKind kind, Bound sides[2]);
+Node       *side_rows(Binder *binder, const Bound *side);      // with what its columns have become
+
+// bind_recursive.c: WITH RECURSIVE
+const With *hide_with_queries(Binder *binder, const PgQuery__WithClause *clause);       // names that are bound later
+weft_status bind_recursive_query(Binder *binder, const PgQuery__CommonTableExpr *expr, With *with);
+
 Node       *visible_rows(Binder *binder, const Bound *bound);     // without columns that are only sorted by
 weft_status copy_rows(Binder *binder, const Node *rows, int at, Node **copy);   // of a correlated query; 54001
 // The column that stands for MARK, which has all but that; for the same question twice it is the same.

@@ -1096,7 +1096,7 @@ static weft_status value_of_function(Weaver *w, const Expr *expr, const Function
     FunctionCall call = { .expr = expr, .function = function };
     if (function->wide && expr->args[0]->type.kind == TYPE_NUMERIC) {
         Expr *same;
-        TRY(function->wide(w->arena, expr, &same, w->err));
+        TRY(weave_wide_form(w->arena, function->wide, expr, &same, w->err));
         return weave_value(w, same, out);
     }
     TRY(weave_function_args(w, &call));

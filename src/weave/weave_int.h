@@ -7,6 +7,7 @@
 #ifndef WEFT_WEAVE_INT_H
 #define WEFT_WEAVE_INT_H
 
+#include "plan/functions.h"
 #include "weave/ir.h"
 
 typedef struct Var {                   // a column of the query, as this kernel sees it
@@ -159,6 +160,8 @@ weft_status weave_truth_apart(Weaver *w, const Expr *expr, bool wanted, const ch
 weft_status weave_column(Weaver *w, const Expr *expr, Val *out);
 // As a number of 64 bits: a value that has more is an error, 22003.
 weft_status weave_word(Weaver *w, const Expr *expr, Val *out);
+// The call of a function that has such a form, by operators; of the same type.
+weft_status weave_wide_form(Arena *arena, WideForm form, const Expr *call, Expr **out, Error *err);
 weft_status weave_text_in(Weaver *w, const Expr *expr, Dictionary *dict, u32 dict_count,
                           Val *out);                                           // as a code of DICT; -1: not there
 FloatRange  weave_float_range(Weaver *w, const Expr *expr);                    // what is proved of a float's values

@@ -937,6 +937,22 @@ TEST(a_large_semi_join_goes_above_joins_that_leave_few_rows)
                 "          scan nation: n_nationkey, n_name\n");
 }
 
+// Q13: a customer's orders are counted before the join, and the customer without any has none.
+TEST(tpch_q13_counts_orders_before_the_join)
+{
+    Plan *plan = begin();
+    Node *t = join(plan, JOIN_LEFT, tpch_from(plan, "customer"), tpch_from(plan, "orders"), "c_custkey = o_custkey");
+    t = aggregate(plan, t, "c_custkey;c_name", "count(o_orderkey) as n;count(*) as rows;max(o_orderkey) as last");
+    CHECK_SHAPE(plan, t,
+                "project customer.c_custkey, customer.c_name, coalesce(count(orders.o_orderkey), 0) as n, "
+                "coalesce(count(*), 1) as rows, max(orders.o_orderkey) as last\n"
+                "  join left on customer.c_custkey = orders.o_custkey\n"
+                "    scan customer: c_custkey, c_name\n"
+                "    aggregate count(orders.o_orderkey) as n, count(*) as rows, max(orders.o_orderkey) as last "
+                "by orders.o_custkey\n"
+                "      scan orders: o_orderkey, o_custkey\n");
+}
+
 TEST(star_queries_stream_the_fact_table_through_dimensions)
 {
     for (int q = 0; q < COUNT_OF(ssb_queries); q++) {
@@ -1161,6 +1177,27 @@ static Node *random_aggregate(Plan *plan, int depth)
     return plan_aggregate(plan, input, keys, key_columns, n_keys, aggs, agg_columns, n_aggs);
 }
 
+// Groups by a table's key, of what a LEFT join adds to it: they may be made before the join.
+static Node *random_left_groups(Plan *plan, int depth)
+{
+    Node *left = plan_scan(plan, random_tables[pick(3)], "t", -1), *right = random_tree(plan, depth - 1);
+    Expr *y = random_column(plan, right, NULL, TYPE_INTEGER), **keys = arena_array(arena, Expr *, 2);
+    Agg  *aggs = arena_array(arena, Agg, 3);
+    int   key_columns[2], agg_columns[3];
+    if (!y) return right;
+    Expr *x = plan_column_expr(plan, left->out[pick(2)], -1);
+    Node *node = plan_join(plan, JOIN_LEFT, left, right, list_of(call2(OP_EQ, x, y)), 1);
+    for (int k = 0; k < 2; k++) {
+        keys[k] = plan_column_expr(plan, left->out[k], -1);
+        key_columns[k] = plan_add_column(plan, keys[k]->type, "g", NULL);
+    }
+    for (int a = 0; a < 3; a++) {
+        aggs[a] = random_agg(plan, right);
+        agg_columns[a] = plan_add_column(plan, aggs[a].type, "agg", NULL);
+    }
+    return plan_aggregate(plan, node, keys, key_columns, 1 + pick(2), aggs, agg_columns, 1 + pick(3));
+}
+
 // Some columns of NODE: an integer and a text each, computed if there is none.
 static Node *narrowed(Plan *plan, Node *node)
 {
@@ -1236,7 +1273,7 @@ static Node *random_tree(Plan *plan, int depth)
         case 0: case 1: case 2: case 3: return random_join(plan, depth);
         case 4: case 5: return random_filter(plan, depth);
         case 6: return random_project(plan, depth, NULL);
-        case 7: return random_aggregate(plan, depth);
+        case 7: return pick(3) ? random_aggregate(plan, depth) : random_left_groups(plan, depth);
         case 8: return random_set(plan, depth);
         case 9: return random_sort(plan, depth);
         case 10: return random_reference(plan, depth);
