@@ -897,10 +897,10 @@ static Snapshot *snapshot_under(const Snapshot *old, const TableMeta *meta)
 {
     const Table *table = &old->table;
     Arena *scratch = arena_new(NULL, "alter");
-    Dictionary **dicts = arena_array(scratch, Dictionary *, table->n_columns);
-    u32 *counts = arena_array(scratch, u32, table->n_columns);
+    Dictionary **dicts = arena_array(scratch, Dictionary *, table->n_stored);
+    u32 *counts = arena_array(scratch, u32, table->n_stored);
     const Chunk **chunks = arena_array(scratch, const Chunk *, table->n_chunks);
-    for (int i = 0; i < table->n_columns; i++) {
+    for (int i = 0; i < table->n_stored; i++) {
         dicts[i] = table->columns[i].dict;
         counts[i] = table->columns[i].dict_count;
     }

@@ -556,7 +556,8 @@ TEST(limits)
 
 TEST(clauses_that_are_missing)
 {
-    CHECK_REFUSED("with recursive v as (select 1) select * from v", "with", "WITH RECURSIVE");
+    CHECK_FAILS("with recursive v (n) as (select 1 union select v.n from v, v w) select n from v", "42P19", "v w)",
+                "must not appear more than once");
     CHECK_REFUSED("with v as (delete from t returning a) select * from v", "v as", "INSERT, UPDATE or DELETE in WITH");
     CHECK_REFUSED("select a into v from t", "into", "SELECT INTO");
     CHECK_REFUSED("select a from t for update", "for", "FOR UPDATE or FOR SHARE");
