@@ -86,7 +86,7 @@ static bool give_rounded_float(Expr *const *args, Type *types, Type *result)
 {
     const i64 n = digits_of(args[1]);
     if (n < 0) return false;
-    *result = (Type){ TYPE_NUMERIC, NUMERIC_DIGITS, (u8)MIN_OF(n, DECIMAL_DIGITS) };
+    *result = (Type){ TYPE_NUMERIC, NUMERIC_DIGITS, (u8)MIN_OF(n, NUMERIC_DIGITS) };
     return true;
 }
 
