@@ -218,8 +218,8 @@ void  pool_free(Pool *pool);
 int   pool_size(const Pool *pool);
 void  pool_run(Pool *pool, int n_workers, void (*work)(void *context, int worker), void *context);
 
-// Threads that have other things to do, lent to whoever has parts of work for them (team.c).  WAKE is to see to it that
-// up to so many idle threads call helpers_help; it is called without a lock, and any number of times.
+// Idle threads that take parts of another thread's work (team.c).  WAKE makes up to N_THREADS of them call
+// helpers_help.  It is called without a lock, and any number of times.
 typedef struct Helpers Helpers;
 Helpers *helpers_new(void (*wake)(void *context, int n_threads), void *context);
 void     helpers_free(Helpers *helpers);                    // no run is open

@@ -1,8 +1,8 @@
 // segments.c - a pipeline as a list of segments, a kernel each: where it is split, and why.
 //
-//     scan ─> filter ─> join ─> join ─> sum               weave = on:             one segment, normally
-//     scan ─> filter ─> join ─│─> join ─> sum             weave_budget passed:    cut where the fewest bytes flow
-//     scan ─> filter ─│─> join ─│─> join ─│─> sum         weave = off:            every step, and the sink
+//     scan -> filter -> join -> join -> sum            weave = on:             one segment, normally
+//     scan -> filter -> join -|-> join -> sum          weave_budget passed:    cut where the fewest bytes flow
+//     scan -> filter -|-> join -|-> join -|-> sum      weave = off:            every step, and the sink
 //
 // weave/budget.c has the model and the search; here is what the engine knows: the budget, and how many rows each step
 // lets pass.  A table that is built says it better than the plan, so the decision is made when the pipeline's turn has

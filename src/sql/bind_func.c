@@ -23,17 +23,11 @@ static bool same_agg(const Agg *a, const Agg *b)
     return a->kind == AGG_COUNT_ALL || expr_equal(a->arg, b->arg);
 }
 
-static bool is_of_outer(const Block *block, const Expr *arg)
-{
-    ColumnSet none = { 0 };
-    return arg && !expr_uses_only(arg, &none) && expr_uses_only(arg, &block->outer);
-}
-
 // SQL gives an aggregate whose columns are all of a query around to that query.
 static Block *owner_of(const Binder *binder, const Expr *arg)
 {
     Block *block = binder->place.block;
-    while (block->around && is_of_outer(block, arg)) block = block->around;
+    while (block->around && bind_is_of_outer(block, arg)) block = block->around;
     return block;
 }
 

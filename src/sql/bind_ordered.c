@@ -133,6 +133,8 @@ static weft_status bind_ordered_value(Binder *binder, const PgQuery__FuncCall *c
     wanted->descending = item.descending;
     TRY(binder->bind_expr(binder, by->node, &wanted->value));
     TRY(bind_settle(binder, wanted->value, &wanted->value));
+    if (bind_is_of_outer(binder->place.block, wanted->value))
+        return refuse(binder, call->location, "this aggregate of the outer query in a subquery");
     return call->agg_filter ? bind_agg_filter(binder, call->agg_filter, &ignored, &wanted->value) : WEFT_OK;
 }
 

@@ -101,12 +101,6 @@ static weft_status order_by_text(Binder *binder, JoinedText *text)
     return WEFT_OK;
 }
 
-static bool is_of_outer(const Block *block, const Expr *expr)
-{
-    ColumnSet none = { 0 };
-    return !expr_uses_only(expr, &none) && expr_uses_only(expr, &block->outer);
-}
-
 static const JoinedText *add_joined(Binder *binder, Block *block, JoinedText wanted)
 {
     for (int i = 0; i < block->n_joined; i++)
@@ -130,7 +124,7 @@ weft_status bind_string_agg(Binder *binder, const PgQuery__FuncCall *call, Expr 
     if (wanted.is_distinct) TRY(order_by_text(binder, &wanted));
     if (call->agg_filter) TRY(bind_agg_filter(binder, call->agg_filter, &ignored, &wanted.value));
     binder->place = place;
-    if (is_of_outer(place.block, args[0]))
+    if (bind_is_of_outer(place.block, args[0]))
         return refuse(binder, call->location, "this aggregate of the outer query in a subquery");
     const JoinedText *text = add_joined(binder, place.block, wanted);
     const Agg         agg = { .kind = AGG_ANY, .type = TYPE(TEXT), .at = call->location,

@@ -243,6 +243,7 @@ weft_status no_such_column(Binder *binder, const char *table, const char *const 
                            int at);
 
 // bind_term.c: expressions and columns put together
+bool  bind_is_of_outer(const Block *block, const Expr *expr);   // it has columns, all of them of queries around BLOCK
 Expr       *term_boolean(Binder *binder, bool value, int at);
 Expr       *term_null(Binder *binder, int at);
 Expr       *term_integer(Binder *binder, int value, int at);
