@@ -108,6 +108,25 @@ typedef struct Function {
     Range        (*range)(const struct Function *function, const Expr *call, const Range *args);
 } Function;
 
+// Function.types where the result has one type, whatever the arguments are.
+static inline bool function_gives_text(Expr *const *args, Type *types, Type *result)
+{
+    *result = TYPE(TEXT);
+    return true;
+}
+
+static inline bool function_gives_integer(Expr *const *args, Type *types, Type *result)
+{
+    *result = TYPE(INTEGER);
+    return true;
+}
+
+static inline bool function_gives_boolean(Expr *const *args, Type *types, Type *result)
+{
+    *result = TYPE(BOOLEAN);
+    return true;
+}
+
 typedef struct FunctionFamily {
     const char     *title;             // in the manual; NULL: not there
     const Function *functions;

@@ -4,12 +4,6 @@
 
 #include "plan/expr_int.h"
 
-static bool give_integer(Expr *const *args, Type *types, Type *result)
-{
-    *result = TYPE(INTEGER);
-    return true;
-}
-
 // ---- the interpreter ------------------------------------------------------------------------------------------------
 
 static i128 year_of(i128 x, i128 k, i128 m, i128 r)
@@ -165,7 +159,7 @@ static bool give_bigint(Expr *const *args, Type *types, Type *result)
 
 #define FIELD(name_, about_, formula_, setup_, range_)                                              \
     { .names = { name_ }, .usage = "extract(" name_ " from date)", .gives = "integer", .about = about_, \
-      .is_field = true, .n_args = 1, .args = { ARG_DATE }, .types = give_integer, .formula = &formula_, \
+      .is_field = true, .n_args = 1, .args = { ARG_DATE }, .types = function_gives_integer, .formula = &formula_, \
       .setup = setup_, .range = range_ }
 // The decade of year 1 began in year 0, which is none of ours.
 static Range range_of_trunc(const Function *function, const Expr *call, const Range *args)

@@ -13,12 +13,6 @@
 #define EVAL(name)                                                                                  \
     static weft_status name(Arena *arena, const Expr *call, const Value *args, Value *value, Error *err)
 
-static bool give_text(Expr *const *args, Type *types, Type *result)
-{
-    *result = TYPE(TEXT);
-    return true;
-}
-
 static bool give_date(Expr *const *args, Type *types, Type *result)
 {
     *result = TYPE(DATE);
@@ -560,12 +554,12 @@ EVAL(eval_to_timestamp)
 static const Function functions[] = {
     { .names = { "to_char" }, .usage = "to_char(number, pattern)", .gives = "text",
       .about = "by a pattern of 9, 0, point, comma, S, MI, PR, FM", .n_args = 2, .args = { ARG_EXACT, ARG_TEXT },
-      .types = give_text, .eval_in = eval_char_of_number, .can_fail = true },
-    { .names = { "to_char" }, .n_args = 2, .args = { ARG_NUMBER, ARG_TEXT }, .types = give_text,
+      .types = function_gives_text, .eval_in = eval_char_of_number, .can_fail = true },
+    { .names = { "to_char" }, .n_args = 2, .args = { ARG_NUMBER, ARG_TEXT }, .types = function_gives_text,
       .eval_in = eval_char_of_number, .can_fail = true },
     { .names = { "to_char" }, .usage = "to_char(timestamp, pattern)", .gives = "text",
       .about = "by a pattern such as YYYY-MM-DD HH24:MI:SS", .n_args = 2, .args = { ARG_TIMESTAMP, ARG_TEXT },
-      .types = give_text, .eval_in = eval_char_of_time, .can_fail = true },
+      .types = function_gives_text, .eval_in = eval_char_of_time, .can_fail = true },
     { .names = { "to_date" }, .usage = "to_date(text, pattern)", .gives = "date", .about = "what the text says",
       .n_args = 2, .args = { ARG_TEXT, ARG_TEXT }, .types = give_date, .eval_in = eval_to_date, .can_fail = true },
     { .names = { "to_timestamp" }, .usage = "to_timestamp(text, pattern)", .gives = "timestamptz",

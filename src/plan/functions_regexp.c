@@ -8,26 +8,6 @@
 #define EVAL(name)                                                                                  \
     static weft_status name(Arena *arena, const Expr *call, const Value *args, Value *value, Error *err)
 
-static bool give_text(Expr *const *args, Type *types, Type *result)
-{
-    *result = TYPE(TEXT);
-    return true;
-}
-
-static bool give_integer(Expr *const *args, Type *types, Type *result)
-{
-    *result = TYPE(INTEGER);
-    return true;
-}
-
-static bool give_boolean(Expr *const *args, Type *types, Type *result)
-{
-    *result = TYPE(BOOLEAN);
-    return true;
-}
-
-static size_t bytes_of(Chars chars) { return (size_t)(chars.end - chars.at); }
-
 // ---- all matches of a text ------------------------------------------------------------------------------------------
 
 typedef struct RegexSearch {
@@ -184,7 +164,7 @@ static weft_status replace_matches(const RegexReplacing *how, RegexSearch *searc
         }
         if (how->nth || out->length > TEXT_RESULT_MAX) break;
     }
-    text_add_bytes(out, search->text.at + done, bytes_of(search->text) - done);
+    text_add_bytes(out, search->text.at + done, chars_bytes(search->text) - done);
     return WEFT_OK;
 }
 
@@ -226,33 +206,36 @@ EVAL(eval_replace_from)
     { .names = { name_ }, .usage = usage_, .gives = gives_, .about = about_, .n_args = n_, .args = args_, \
       .types = types_, .eval_in = eval_, .can_fail = true, ##__VA_ARGS__ }
 #define TEST(name_, eval_)                                                                          \
-    { .names = { name_ }, .is_hidden = true, .n_args = 2, .args = { T, T }, .types = give_boolean, .eval_in = eval_, \
+    { .names = { name_ }, .is_hidden = true, .n_args = 2, .args = { T, T }, .types = function_gives_boolean,
+      .eval_in = eval_, \
       .can_fail = true }
 #define SUBSTR(usage_, about_, n_, ...)                                                             \
     { .names = { "regexp_substr" }, .usage = usage_, .gives = "text", .about = about_, .n_args = n_, \
-      .args = { __VA_ARGS__ }, .types = give_text, .eval_in = eval_substr, .can_fail = true, .may_be_null = true }
+      .args = { __VA_ARGS__ }, .types = function_gives_text, .eval_in = eval_substr, .can_fail = true,
+      .may_be_null = true }
 
 static const Function functions[] = {
     REGEXP("regexp_like", "regexp_like(text, pattern)", "boolean", "whether it matches, as text ~ pattern", 2, L(T, T),
-           give_boolean, eval_like),
+           function_gives_boolean, eval_like),
     REGEXP("regexp_like", "regexp_like(text, pattern, flags)", "boolean", "the same with flags: i any case, n lines, "
-           "x blanks mean nothing", 3, L(T, T, T), give_boolean, eval_like),
-    REGEXP("regexp_count", "regexp_count(text, pattern)", "integer", "how often it matches", 2, L(T, T), give_integer,
+           "x blanks mean nothing", 3, L(T, T, T), function_gives_boolean, eval_like),
+    REGEXP("regexp_count", "regexp_count(text, pattern)", "integer", "how often it matches", 2, L(T, T),
+        function_gives_integer,
            eval_count),
     REGEXP("regexp_count", "regexp_count(text, pattern, start)", "integer", "the same from a character on", 3,
-           L(T, T, N), give_integer, eval_count),
+           L(T, T, N), function_gives_integer, eval_count),
     REGEXP("regexp_count", "regexp_count(text, pattern, start, flags)", "integer", "the same with flags", 4,
-           L(T, T, N, T), give_integer, eval_count),
+           L(T, T, N, T), function_gives_integer, eval_count),
     REGEXP("regexp_replace", "regexp_replace(text, pattern, with)", "text", "the first match replaced; \\1 to \\9 in "
-           "with stand for brackets", 3, L(T, T, T), give_text, eval_replace),
+           "with stand for brackets", 3, L(T, T, T), function_gives_text, eval_replace),
     REGEXP("regexp_replace", "regexp_replace(text, pattern, with, flags)", "text", "the same with flags: g replaces "
-           "every match", 4, L(T, T, T, T), give_text, eval_replace),
+           "every match", 4, L(T, T, T, T), function_gives_text, eval_replace),
     REGEXP("regexp_replace", "regexp_replace(text, pattern, with, start)", "text", "the same from a character on", 4,
-           L(T, T, T, N), give_text, eval_replace_from),
+           L(T, T, T, N), function_gives_text, eval_replace_from),
     REGEXP("regexp_replace", "regexp_replace(text, pattern, with, start, n)", "text", "the nth match; 0: every one", 5,
-           L(T, T, T, N, N), give_text, eval_replace_from),
+           L(T, T, T, N, N), function_gives_text, eval_replace_from),
     REGEXP("regexp_replace", "regexp_replace(text, pattern, with, start, n, flags)", "text", "the same with flags", 6,
-           L(T, T, T, N, N, T), give_text, eval_replace_from),
+           L(T, T, T, N, N, T), function_gives_text, eval_replace_from),
     SUBSTR("regexp_substr(text, pattern)", "the first match, or NULL", 2, T, T),
     SUBSTR("regexp_substr(text, pattern, start)", "the same from a character on", 3, T, T, N),
     SUBSTR("regexp_substr(text, pattern, start, n)", "the nth match", 4, T, T, N, N),
@@ -260,7 +243,7 @@ static const Function functions[] = {
     SUBSTR("regexp_substr(text, pattern, start, n, flags, group)", "what a pair of brackets matched", 6,
            T, T, N, N, T, N),
     REGEXP("substring", "substring(text from pattern)", "text", "the first match, or what its first brackets matched",
-           2, L(T, T), give_text, eval_substring, .may_be_null = true),
+           2, L(T, T), function_gives_text, eval_substring, .may_be_null = true),
     TEST("~", eval_match),
     TEST("~*", eval_match_any_case),
     TEST("!~", eval_no_match),

@@ -11,29 +11,9 @@
 #define EVAL(name)                                                                                  \
     static weft_status name(Arena *arena, const Expr *call, const Value *args, Value *value, Error *err)
 
-static bool give_text(Expr *const *args, Type *types, Type *result)
-{
-    *result = TYPE(TEXT);
-    return true;
-}
-
-static bool give_integer(Expr *const *args, Type *types, Type *result)
-{
-    *result = TYPE(INTEGER);
-    return true;
-}
-
-static bool give_boolean(Expr *const *args, Type *types, Type *result)
-{
-    *result = TYPE(BOOLEAN);
-    return true;
-}
-
-static size_t bytes_of(Chars chars) { return (size_t)(chars.end - chars.at); }
-
 static weft_status give_chars(Chars chars, Value *value)
 {
-    text_set(value, chars.at, bytes_of(chars));
+    text_set(value, chars.at, chars_bytes(chars));
     return WEFT_OK;
 }
 
@@ -45,7 +25,7 @@ static weft_status map_chars(Arena *arena, const Expr *call, Chars from, i32 (*m
 {
     char *out;
     bool  in_word = false;
-    TRY(text_make(arena, call, 3 * (u64)bytes_of(from), &out, value, err));
+    TRY(text_make(arena, call, 3 * (u64)chars_bytes(from), &out, value, err));
     char *at = out;
     while (from.at < from.end) at += char_put(map(chars_take(&from), &in_word), at);
     text_set(value, out, (size_t)(at - out));
@@ -89,7 +69,7 @@ EVAL(eval_bit_length)
 // No character of UTF-8 begins within another, so bytes are as good as characters.
 static const char *find(Chars in, Chars what)
 {
-    return bytes_of(what) ? memmem(in.at, bytes_of(in), what.at, bytes_of(what)) : in.at;
+    return chars_bytes(what) ? memmem(in.at, chars_bytes(in), what.at, chars_bytes(what)) : in.at;
 }
 
 EVAL(eval_strpos)
@@ -103,7 +83,7 @@ EVAL(eval_strpos)
 EVAL(eval_starts_with)
 {
     const Chars text = chars_of(&args[0]), start = chars_of(&args[1]);
-    value->i = bytes_of(start) <= bytes_of(text) && memcmp(text.at, start.at, bytes_of(start)) == 0;
+    value->i = chars_bytes(start) <= chars_bytes(text) && memcmp(text.at, start.at, chars_bytes(start)) == 0;
     return WEFT_OK;
 }
 
@@ -211,10 +191,10 @@ EVAL(eval_btrim)
 // Moves past the next delimiter; what stood before it.  *IS_LAST: there was no more of them.
 static Chars next_part(Chars *text, Chars delimiter, bool *is_last)
 {
-    const char *found = bytes_of(delimiter) ? find(*text, delimiter) : NULL;
+    const char *found = chars_bytes(delimiter) ? find(*text, delimiter) : NULL;
     const Chars part = { text->at, found ? found : text->end };
     *is_last = !found;
-    text->at = found ? found + bytes_of(delimiter) : text->end;
+    text->at = found ? found + chars_bytes(delimiter) : text->end;
     return part;
 }
 
@@ -225,7 +205,7 @@ EVAL(eval_split_part)
     i64         n = (i64)args[2].i, n_parts = 0;
     bool        is_last = false;
     if (n == 0) return fail(err, WEFT_INVALID_PARAMETER, call->at, "field position must not be zero");
-    if (!bytes_of(text)) return give_chars(part, value);
+    if (!chars_bytes(text)) return give_chars(part, value);
     for (Chars rest = text; n < 0 && !is_last; n_parts++) next_part(&rest, delimiter, &is_last);
     if (n < 0) n += n_parts + 1;
     is_last = n < 1;
@@ -237,15 +217,15 @@ EVAL(eval_split_part)
 
 static char *put(char *at, Chars chars)
 {
-    memcpy(at, chars.at, bytes_of(chars));
-    return at + bytes_of(chars);
+    memcpy(at, chars.at, chars_bytes(chars));
+    return at + chars_bytes(chars);
 }
 
 EVAL(eval_concat)
 {
     char       *out;
     const Chars a = chars_of(&args[0]), b = chars_of(&args[1]);
-    TRY(text_make(arena, call, (u64)bytes_of(a) + bytes_of(b), &out, value, err));
+    TRY(text_make(arena, call, (u64)chars_bytes(a) + chars_bytes(b), &out, value, err));
     put(put(out, a), b);
     return WEFT_OK;
 }
@@ -257,10 +237,11 @@ EVAL(eval_replace)
     u64         n_found = 0;
     bool        is_last = false;
     char       *out;
-    if (!bytes_of(from)) return give_chars(text, value);
+    if (!chars_bytes(from)) return give_chars(text, value);
     for (Chars rest = text; !is_last; n_found += !is_last) next_part(&rest, from, &is_last);
     if (!n_found) return give_chars(text, value);
-    TRY(text_make(arena, call, bytes_of(text) - n_found * bytes_of(from) + n_found * bytes_of(to), &out, value, err));
+    TRY(text_make(arena, call, chars_bytes(text) - n_found * chars_bytes(from) + n_found * chars_bytes(to), &out,
+        value, err));
     for (is_last = false; !is_last;) {
         out = put(out, next_part(&text, from, &is_last));
         if (!is_last) out = put(out, to);
@@ -272,7 +253,7 @@ EVAL(eval_translate)
 {
     Chars text = chars_of(&args[0]);
     char *out;
-    TRY(text_make(arena, call, 4 * (u64)bytes_of(text), &out, value, err));
+    TRY(text_make(arena, call, 4 * (u64)chars_bytes(text), &out, value, err));
     char *at = out;
     while (text.at < text.end) {
         const i32 c = chars_take(&text);
@@ -293,11 +274,11 @@ EVAL(eval_reverse)
 {
     Chars text = chars_of(&args[0]);
     char *out;
-    TRY(text_make(arena, call, bytes_of(text), &out, value, err));
-    char *at = out + bytes_of(text);
+    TRY(text_make(arena, call, chars_bytes(text), &out, value, err));
+    char *at = out + chars_bytes(text);
     while (text.at < text.end) {
         const Chars one = first_chars(text, 1);
-        put(at -= bytes_of(one), one);
+        put(at -= chars_bytes(one), one);
         text.at = one.end;
     }
     return WEFT_OK;
@@ -308,8 +289,8 @@ EVAL(eval_repeat)
     const Chars text = chars_of(&args[0]);
     const i64   n = args[1].i < 0 ? 0 : (i64)args[1].i;
     char       *out;
-    TRY(text_make(arena, call, (u64)n * bytes_of(text), &out, value, err));
-    for (i64 i = 0; i < n && bytes_of(text); i++) out = put(out, text);
+    TRY(text_make(arena, call, (u64)n * chars_bytes(text), &out, value, err));
+    for (i64 i = 0; i < n && chars_bytes(text); i++) out = put(out, text);
     return WEFT_OK;
 }
 
@@ -317,7 +298,7 @@ EVAL(eval_repeat)
 static Chars filling(Arena *arena, Chars fill, i64 n)
 {
     char *out = arena_alloc(arena, (size_t)n * 4 + 1), *at = out;
-    while (n > 0 && bytes_of(fill))
+    while (n > 0 && chars_bytes(fill))
         for (Chars rest = fill; n > 0 && rest.at < rest.end; n--) at += char_put(chars_take(&rest), at);
     return (Chars){ out, at };
 }
@@ -329,10 +310,10 @@ static weft_status pad(Arena *arena, const Expr *call, const Value *args, bool o
     const Chars       fill = call->n_args > 2 ? chars_of(&args[2]) : (Chars){ blank, blank + 1 };
     const i64         n = args[1].i < 0 ? 0 : (i64)args[1].i, length = chars_count(text);
     char             *out;
-    if (length >= n || !bytes_of(fill)) return give_chars(first_chars(text, n), value);
+    if (length >= n || !chars_bytes(fill)) return give_chars(first_chars(text, n), value);
     if (n > TEXT_RESULT_MAX / 4) return fail(err, WEFT_TOO_LONG, call->at, "requested length too large");
     const Chars filled = filling(arena, fill, n - length);
-    TRY(text_make(arena, call, bytes_of(text) + bytes_of(filled), &out, value, err));
+    TRY(text_make(arena, call, chars_bytes(text) + chars_bytes(filled), &out, value, err));
     put(put(out, on_left ? filled : text), on_left ? text : filled);
     return WEFT_OK;
 }
@@ -347,7 +328,7 @@ EVAL(eval_overlay)
     char       *out;
     if (first <= 0) return fail(err, WEFT_BAD_SUBSTRING, call->at, "negative substring length not allowed");
     const Chars before = first_chars(text, first - 1), after = chars_skip(text, first + length - 1);
-    TRY(text_make(arena, call, (u64)bytes_of(before) + bytes_of(instead) + bytes_of(after), &out, value, err));
+    TRY(text_make(arena, call, (u64)chars_bytes(before) + chars_bytes(instead) + chars_bytes(after), &out, value, err));
     put(put(put(out, before), instead), after);
     return WEFT_OK;
 }
@@ -390,10 +371,10 @@ static Range range_of_count(const Function *function, const Expr *call, const Ra
 #define N ARG_INTEGER
 #define TEXT_FUNCTION(names_, usage_, about_, n_, args_, eval_, ...)                                \
     { .names = names_, .usage = usage_, .gives = "text", .about = about_, .n_args = n_, .args = args_, \
-      .types = give_text, .eval_in = eval_, ##__VA_ARGS__ }
+      .types = function_gives_text, .eval_in = eval_, ##__VA_ARGS__ }
 #define COUNT_FUNCTION(names_, usage_, about_, n_, args_, eval_, ...)                               \
     { .names = names_, .usage = usage_, .gives = "integer", .about = about_, .n_args = n_, .args = args_, \
-      .types = give_integer, .eval_in = eval_, .range = range_of_count, ##__VA_ARGS__ }
+      .types = function_gives_integer, .eval_in = eval_, .range = range_of_count, ##__VA_ARGS__ }
 #define L(...) { __VA_ARGS__ }
 
 static const Function functions[] = {
@@ -428,7 +409,7 @@ static const Function functions[] = {
     COUNT_FUNCTION(L("strpos", "position"), "position(part in text), strpos(text, part)",
                    "where part begins, from 1; 0: nowhere", 2, L(T, T), eval_strpos),
     { .names = { "starts_with" }, .usage = "starts_with(text, start)", .gives = "boolean",
-      .about = "whether it begins so", .n_args = 2, .args = { T, T }, .types = give_boolean,
+      .about = "whether it begins so", .n_args = 2, .args = { T, T }, .types = function_gives_boolean,
       .eval_in = eval_starts_with },
     TEXT_FUNCTION(L("split_part"), "split_part(text, delimiter, n)",
                   "the nth part between delimiters; below 0: from the end", 3, L(T, T, N), eval_split_part,

@@ -41,12 +41,6 @@ static bool give_bigint(Expr *const *args, Type *types, Type *result)
     return true;
 }
 
-static bool give_integer(Expr *const *args, Type *types, Type *result)
-{
-    *result = TYPE(INTEGER);
-    return true;
-}
-
 static bool give_interval(Expr *const *args, Type *types, Type *result)
 {
     *result = TYPE(INTERVAL);
@@ -401,13 +395,14 @@ RANGE(range_of_second, 0, 60000000)
     { .names = { name_ }, .usage = usage_, .gives = gives_, .about = about_, .n_args = n_, __VA_ARGS__ }
 
 static const Function functions[] = {
-    FIELD("hour", "0 to 24", "integer", .types = give_integer, .formula = &hour, .range = range_of_hour),
-    FIELD("minute", "0 to 59", "integer", .types = give_integer, .formula = &minute, .range = range_of_minute),
+    FIELD("hour", "0 to 24", "integer", .types = function_gives_integer, .formula = &hour, .range = range_of_hour),
+    FIELD("minute", "0 to 59", "integer", .types = function_gives_integer, .formula = &minute,
+        .range = range_of_minute),
     FIELD("second", "with its fraction", "decimal(18,6)", .types = give_seconds, .formula = &micro_of_minute,
           .range = range_of_second),
     FIELD("milliseconds", "of the minute", "decimal(18,3)", .types = give_milliseconds, .formula = &micro_of_minute,
           .range = range_of_second),
-    FIELD("microseconds", "of the minute", "integer", .types = give_integer, .formula = &micro_of_minute,
+    FIELD("microseconds", "of the minute", "integer", .types = function_gives_integer, .formula = &micro_of_minute,
           .range = range_of_second),
 
     HIDDEN("date_to_timestamp", 1, FROM(ARG_DATE), .types = give_timestamp, .formula = &midnight,
@@ -443,7 +438,8 @@ static const Function functions[] = {
            .can_fail = true),
     HIDDEN("zone_from_local", 2, .args = { ARG_MOMENT, ARG_CONSTANT }, .types = give_timestamptz,
            .eval = eval_from_local, .can_fail = true),
-    HIDDEN("zone_seconds", 2, .args = { ARG_MOMENT, ARG_CONSTANT }, .types = give_integer, .eval = eval_zone_seconds),
+    HIDDEN("zone_seconds", 2, .args = { ARG_MOMENT, ARG_CONSTANT }, .types = function_gives_integer,
+        .eval = eval_zone_seconds),
 
     HIDDEN("interval_between", 2, .args = { ARG_MOMENT, ARG_MOMENT }, .types = give_interval, .eval = eval_between),
     HIDDEN("interval_of_micros", 1, FROM(ARG_BIGINT), .types = give_interval, .eval = eval_of_micros),

@@ -13,6 +13,7 @@ typedef struct Chars { const char *at, *end; } Chars;       // what is left of a
 
 Chars chars_of(const Value *value);
 u32   chars_count(Chars chars);
+static inline size_t chars_bytes(Chars chars) { return (size_t)(chars.end - chars.at); }
 i32   chars_take(Chars *chars);                             // the next code point; -1: the end
 Chars chars_skip(Chars chars, i64 n);                       // without its first N characters, or as many as there are
 int   char_put(i32 code_point, char *out);                  // 1 to 4 bytes
