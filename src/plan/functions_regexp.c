@@ -206,13 +206,12 @@ EVAL(eval_replace_from)
     { .names = { name_ }, .usage = usage_, .gives = gives_, .about = about_, .n_args = n_, .args = args_, \
       .types = types_, .eval_in = eval_, .can_fail = true, ##__VA_ARGS__ }
 #define TEST(name_, eval_)                                                                          \
-    { .names = { name_ }, .is_hidden = true, .n_args = 2, .args = { T, T }, .types = function_gives_boolean,
-      .eval_in = eval_, \
-      .can_fail = true }
+    { .names = { name_ }, .is_hidden = true, .n_args = 2, .args = { T, T },                         \
+      .types = function_gives_boolean, .eval_in = eval_, .can_fail = true }
 #define SUBSTR(usage_, about_, n_, ...)                                                             \
     { .names = { "regexp_substr" }, .usage = usage_, .gives = "text", .about = about_, .n_args = n_, \
-      .args = { __VA_ARGS__ }, .types = function_gives_text, .eval_in = eval_substr, .can_fail = true,
-      .may_be_null = true }
+      .args = { __VA_ARGS__ }, .types = function_gives_text, .eval_in = eval_substr,                  \
+      .can_fail = true, .may_be_null = true }
 
 static const Function functions[] = {
     REGEXP("regexp_like", "regexp_like(text, pattern)", "boolean", "whether it matches, as text ~ pattern", 2, L(T, T),
