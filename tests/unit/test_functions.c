@@ -54,7 +54,7 @@ static const Values values[] = {
 // What has no name in the list: operators, casts, forms of the grammar.
 static const char *const forms[] = {
     "%1 || '-'", "%1 || %2", "%1 ~ 'a'", "%1 !~* 'A'", "%1 like '%a%'", "%1 like %2", "concat(%1, %2, 1)",
-    "concat_ws(',', %1, %2)", "%1::text", "%1::integer", "%1::bigint", "%1::double precision", 
+    "concat_ws(',', %1, %2)", "%1::text", "%1::integer", "%1::bigint", "%1::double precision",
     "%1::date", "%1::timestamp", "%1::timestamptz", "%1::time", "%1::boolean", "%1::uuid", "%1::interval",
     "date_trunc('week', %1)", "date_trunc('month', %1)", "date_trunc('quarter', %1)", "date_trunc('year', %1)",
     "date_trunc('decade', %1)", "date_trunc('century', %1)", "date_trunc('millennium', %1)", "date_trunc('day', %1)",
