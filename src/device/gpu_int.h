@@ -1,4 +1,4 @@
-// gpu_int.h - shared by the files of a GPU, whoever made it.
+// gpu_int.h - shared by the gpu_*.c files, which do not depend on the vendor.
 //
 //     gpu.c          a GPU used: pool of memory, streams, scans
 //     gpu_context.c  its driver asked: errors, the context, waiting; losing it

@@ -90,7 +90,7 @@ static int compare_kernels(const PlanKernel *a, const PlanKernel *b)
     return x < y ? -1 : x > y;
 }
 
-// Places of the kernels, so that the same set has the same order whoever came first.
+// Places of the kernels.  The same set has the same order, in whatever order it was submitted.
 static void sort_kernels(const PlanKernel *kernels, int n, int *at, int *places)
 {
     for (int i = 0; i < n; i++) {

@@ -4,8 +4,8 @@
 //     TRY(chains_by_hash(&chains, keys, NULL, 0, slots, n_slots, err));
 //     // chains.n_distinct, chains.longest; next[row] is the next row of the same key, + 1
 //
-// Which threads work, and how many, does not show: rows of a key are always chained in their order.  Where in a hash
-// table a key lies may differ where slots are crowded, which nobody can see who looks for it.
+// Which threads work, and how many, does not show: rows of a key are always chained in their order.  The place
+// of a key in a crowded part of a hash table may differ, which does not change what a look-up finds.
 
 #ifndef WEFT_CHAINS_H
 #define WEFT_CHAINS_H

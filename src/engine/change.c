@@ -204,7 +204,7 @@ static void notice_rejected(Execution *ex, const CopyFigures *figures)
                                                figures->n_rejected == 1 ? " was" : "s were", figures->first_rejected));
 }
 
-// With threads of its own: a COPY may take long, or wait for a pipe, and nobody is to wait for it.
+// With threads of its own: a COPY may take long, or wait for a pipe, and must not hold up others.
 static weft_status run_copy(Execution *ex, const Statement *statement)
 {
     weft_session     *session = ex->session;

@@ -679,7 +679,7 @@ static void *worker(void *context)
     return NULL;
 }
 
-// Whoever went to sleep before the lock was had is signalled, and whoever had not yet looks first.
+// Workers that already sleep are signalled.  The others look for work before they sleep, under this lock.
 static void wake_helpers(void *context, int n_threads)
 {
     Network *network = context;

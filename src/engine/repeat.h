@@ -4,7 +4,7 @@
 //     TRY(repeat_add(run, number, &finished)); // the rows of a pipeline that is FIRST or LAST of a repeat (plan.h)
 //     while (repeat_has_more(rows))            // a round: the pipelines run again, over what was added last
 //         TRY(repeat_hand_on(run, rows)), ...
-//     TRY(repeat_end(run, rows));              // who reads LAST reads all rows
+//     TRY(repeat_end(run, rows));              // readers of LAST get all rows from now on
 //
 // Rows are kept in memory that is counted, and live as long as the query.
 

@@ -392,7 +392,7 @@ static void make_left(Node *join)
 
 static weft_status push_below_join(OuterColumns *outer, Node **slot, StandIn *stand_ins)
 {
-    if ((*slot)->join == JOIN_RIGHT) make_left(*slot);        // who wants columns in their order asks for it
+    if ((*slot)->join == JOIN_RIGHT) make_left(*slot);        // columns are found by id; sets put theirs in order
     switch ((*slot)->join) {
         case JOIN_INNER: return push_below_inner(outer, slot, stand_ins);
         case JOIN_FULL:  return push_below_full(outer, slot, stand_ins);

@@ -542,7 +542,7 @@ EVAL(eval_to_date)
     return value_fits(value->i, TYPE(DATE)) ? WEFT_OK : range_error(TYPE(DATE), call->at, err);
 }
 
-// By the clock of UTC; who binds it moves it to the session's zone.
+// In UTC; the binder moves it to the session's zone.
 EVAL(eval_to_timestamp)
 {
     i64 micros;

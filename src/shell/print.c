@@ -201,7 +201,7 @@ static void put_header(const Layout *layout, const weft_result *result, FILE *ou
     cell_free(&cell);
 }
 
-// How many rows are shown: all, but on a terminal where nobody asked for all.
+// How many rows are shown: all, except on a terminal, unless the user asked for all.
 static size_t rows_shown(const Shell *shell, const weft_result *result)
 {
     size_t n = weft_result_rows(result);

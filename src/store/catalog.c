@@ -375,7 +375,7 @@ static bool is_in(const Map *map, const char *name)
     return map_get(map, name, strlen(name), &ignored);
 }
 
-// What the change wanted that was interrupted before its manifest became the manifest: nobody needs its files.
+// A change was interrupted before its manifest became the current one.  Its files are not needed.
 static void note_interrupted(const Store *store, Arena *scratch, Map *interrupted)
 {
     char path[PATH_BYTES];

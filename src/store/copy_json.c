@@ -430,8 +430,7 @@ void copy_json_place(const CopyJson *json, const CopyBlock *block, CopyProblem *
     problem->row_end = newline ? (u32)(newline - block->bytes) + 1 : (u32)block->length;
 }
 
-// ---- members, for who wants to know what there is
-// --------------------------------------------------------------------
+// ---- the members of an object, for guessing columns -----------------------------------------------------------------
 
 static void show_member(JsonCursor *cursor, const JsonValue *key, const JsonValue *value, JsonMember *member,
                         void *context)

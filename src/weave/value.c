@@ -672,7 +672,7 @@ weft_status weave_text_in(Weaver *w, const Expr *expr, Dictionary *dict, u32 dic
         return WEFT_OK;
     }
     TRY(weave_value(w, expr, out));
-    if (!is_null) TRY(weave_recode(w, out, dict, dict_count));     // the code of NULL is looked at by nobody
+    if (!is_null) TRY(weave_recode(w, out, dict, dict_count));     // the code of NULL is never read
     out->dict = dict, out->dict_count = dict_count;
     return WEFT_OK;
 }
