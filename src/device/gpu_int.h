@@ -6,6 +6,8 @@
 //     gpu_ready.c    kernels compiled in the background
 //     gpu_launch.c   what one launch needs in device memory, and what it leaves
 //     gpu_table.c    join tables and chunks made of the rows that a launch left in device memory
+//     gpu_sort.c     rows put in order
+//     gpu_fixed.c    kernels whose text is the same for all queries
 //     gpu_scan.c     the dispatcher: runs of chunks through the kernels of all riders
 //     gpu_schedule.c shapes of launches, their order and streams (with gpu_plan.c, which asks src/model)
 //     gpu_copy.c     the columns of a run copied to the device
@@ -281,6 +283,7 @@ struct Gpu {
     bool              is_measuring;    // its memory's speed is being measured
     int               n_tries_left;    // to do so
     _Atomic u64       n_launches, n_kernels;       // kernels: handed to the driver
+    _Atomic u64       n_sorts;
     u64               n_runs, n_copying;           // copying: of these, those that brought columns
     GpuRun           *first;           // attached, the oldest first
     int               n_active;        // launches that hold memory
@@ -414,6 +417,9 @@ u64         rows_kept_bytes(const Launch *launch);          // of its source, wh
 void        tables_warm(Gpu *gpu);
 bool        tables_of_others(const GpuRun *run);            // or rows are here, which go when their queries end.
                                                             // Under the lock.
+
+// gpu_sort.c
+weft_status gpu_sort(Device *device, DeviceSort *sort, Error *err);
 
 // gpu_fuse.c
 void        units_free(Gpu *gpu);
