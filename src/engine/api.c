@@ -197,7 +197,7 @@ static void print_kernels(const QueryRun *run, Text *text)
 }
 
 // The answer is made, as the query would, and dropped.  FIGURES tells of it: HAVING, ORDER BY and LIMIT are in it, and
-// it is made by the CPU, wherever kernels ran.
+// it is made by the CPU, wherever kernels ran; only a sort may be a GPU's, which the pipeline's line says.
 static weft_status analyze(Execution *ex, QueryRun *run, AnswerFigures *figures)
 {
     const double start = time_now_ms();
@@ -211,9 +211,10 @@ static weft_status analyze(Execution *ex, QueryRun *run, AnswerFigures *figures)
 
 static void print_answer(const QueryRun *run, const AnswerFigures *answer, Text *text)
 {
+    const int  last = run->graph->n_pipelines - 1;
+    const bool is_sorted = run->graph->pipelines[last].finish.n_sort && !run->reports[last].sort.device;
     text_add(text, "answer of %zu row%s %smade on cpu in %.2f ms\n", (size_t)answer->n_rows,
-             answer->n_rows == 1 ? "" : "s",
-             run->graph->pipelines[run->graph->n_pipelines - 1].finish.n_sort ? "sorted and " : "", answer->answer_ms);
+             answer->n_rows == 1 ? "" : "s", is_sorted ? "sorted and " : "", answer->answer_ms);
     text_add(text, "total %.2f ms\n", answer->total_ms);
 }
 
