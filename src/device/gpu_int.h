@@ -7,7 +7,6 @@
 //     gpu_launch.c   what one launch needs in device memory, and what it leaves
 //     gpu_table.c    join tables and chunks made of the rows that a launch left in device memory
 //     gpu_sort.c     rows put in order
-//     gpu_fixed.c    kernels whose text is the same for all queries
 //     gpu_scan.c     the dispatcher: runs of chunks through the kernels of all riders
 //     gpu_schedule.c shapes of launches, their order and streams (with gpu_plan.c, which asks src/model)
 //     gpu_copy.c     the columns of a run copied to the device
@@ -359,6 +358,15 @@ bool kernel_fit(Gpu *gpu, CodeEntry *kernel, const Shape *shape, u32 dynamic_sha
 // more than MOST, not all are placed.
 u64         kernel_place_cells(const Woven *woven, u64 n, u64 most, KernelCells *cells, u32 *kinds);
 void        kernels_free(Gpu *gpu);
+// A kernel that a device has for itself: its text is the same for all queries.
+//     fixed_describe(&fixed, gpu, weave_keep_text(&name), name);
+//     if (!fixed_is_ready(gpu, &fixed)) ...              // compiled in the background from now on
+//     TRY(fixed_code(gpu, &fixed, err));                 // fixed.run: its code and shape
+// It points to itself, so it stays where it was described; text and name must outlive it.
+typedef struct Fixed { Woven woven; Source none; Launch launch; GpuRun run; } Fixed;
+void        fixed_describe(Fixed *fixed, Gpu *gpu, const char *text, const char *name);
+weft_status fixed_code(Gpu *gpu, Fixed *fixed, Error *err);    // launch.stop, where it is set, ends the wait
+bool        fixed_is_ready(Gpu *gpu, const Fixed *fixed);
 
 // gpu_ready.c
 void        ready_warm(Gpu *gpu);                           // starts the compiler; returns at once

@@ -15,7 +15,7 @@
 // Refused: one pass that counts and scatters (decoupled look-back).  It reads keys once instead of twice, a quarter of
 // the traffic, but blocks wait for others, which the CPU meaning of kernels cannot test.
 
-#include "device/gpu_fixed.h"
+#include "device/gpu_int.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,8 @@ enum {
 
 typedef enum SortKernel { SORT_DIGITS, SORT_STARTS, SORT_SCATTER, SORT_GATHER, N_SORT_KERNELS } SortKernel;
 
-typedef struct StepArgs {              // what the KernelArgs point to, in device memory; those of a step are copied there
+// What the KernelArgs point to, in device memory; those of a step are copied there.
+typedef struct StepArgs {
     KernelColumn columns[SORT_COLUMNS];
     i64          params[SORT_PARAMS];
     const void  *tables[SORT_TABLES];

@@ -23,7 +23,6 @@
 // Blocks of threads put out rows in any order.  Where the order matters, segments are fetched, ordered by the host
 // (gpu_fetch.c) and sent back as the distances that rows have to move: 24 bytes for some hundred rows.
 
-#include "device/gpu_fixed.h"
 #include "device/gpu_wave.h"
 
 #include <stdio.h>

@@ -331,6 +331,7 @@ void explain_network(weft_db *db, Arena *arena, bool as_dot, Text *text);  // wh
 void        settings_default_device(Settings *settings);                   // $WEFT_DEVICE, else auto
 i64         settings_default_memory_limit(void);                           // 80 % of the memory there is; 0: none
 GpuSchedule settings_default_gpu_schedule(void);                           // $WEFT_GPU_SCHEDULE, else plain
+GpuSort     settings_default_gpu_sort(void);                               // $WEFT_GPU_SORT, else auto
 bool        settings_default_gpu_wait(void);                               // $WEFT_GPU_WAIT, else off
 weft_status settings_set(weft_session *session, const char *name, const char *value, int at,
                          Error *err);  // value NULL: default

@@ -212,16 +212,30 @@ static void show_gpu_schedule(const weft_session *session, Text *text)
 
 static const char *const gpu_sort_names[] = { [GPU_SORT_AUTO] = "auto", [GPU_SORT_ON] = "on", [GPU_SORT_OFF] = "off" };
 
+static bool parse_gpu_sort(const char *value, GpuSort *how)
+{
+    for (int i = 0; i < COUNT_OF(gpu_sort_names); i++) {
+        if (strcasecmp(value, gpu_sort_names[i]) != 0) continue;
+        *how = (GpuSort)i;
+        return true;
+    }
+    return false;
+}
+
+GpuSort settings_default_gpu_sort(void)
+{
+    const char *own = getenv("WEFT_GPU_SORT");
+    GpuSort     how = GPU_SORT_AUTO;
+    if (own && *own && !parse_gpu_sort(own, &how))
+        log_warn("WEFT_GPU_SORT=%s is not understood: auto, on or off", own);
+    return how;
+}
+
 static weft_status set_gpu_sort(weft_session *session, const char *value, bool *understood, Error *err)
 {
     (void)err;
-    *understood = !value;
-    if (!value) session->settings.gpu_sort = GPU_SORT_AUTO;
-    for (int i = 0; i < COUNT_OF(gpu_sort_names) && value; i++) {
-        if (strcasecmp(value, gpu_sort_names[i]) != 0) continue;
-        session->settings.gpu_sort = (GpuSort)i;
-        *understood = true;
-    }
+    if (!value) session->settings.gpu_sort = settings_default_gpu_sort();
+    else *understood = parse_gpu_sort(value, &session->settings.gpu_sort);
     return WEFT_OK;
 }
 

@@ -27,12 +27,6 @@ static int compare_text(weft_text a, weft_text b)
     return order ? order : COMPARE(a.length, b.length);
 }
 
-i128 view_wide(const View *view, u64 row)
-{
-    const Value value = { .type = view->type, .i = ((const i128 *)view->data)[row] };
-    return view->type.kind == TYPE_INTERVAL ? interval_micros(&value) : value.i;
-}
-
 int compare_view_cells(const View *view, u64 a, u64 b)
 {
     switch (view->kind) {
@@ -50,7 +44,7 @@ int compare_view_cells(const View *view, u64 a, u64 b)
     return x != x || y != y ? (x != x) - (y != y) : COMPARE(x, y);
 }
 
-int compare_rows(const Sorter *sorter, u64 a, u64 b)
+static int compare_rows(const Sorter *sorter, u64 a, u64 b)
 {
     for (int k = 0; k < sorter->n_keys; k++) {
         const ViewKey *key = &sorter->keys[k];
@@ -66,17 +60,6 @@ int compare_rows(const Sorter *sorter, u64 a, u64 b)
 }
 
 // ---- prefixes -------------------------------------------------------------------------------------------------------
-
-u64 prefix_of_int(i64 value) { return (u64)value ^ (u64)1 << 63; }
-
-u64 prefix_of_float(double value)
-{
-    u64 bits;
-    if (value != value) return UINT64_MAX;
-    value = value == 0 ? 0 : value;
-    memcpy(&bits, &value, sizeof bits);
-    return bits >> 63 ? ~bits : bits | (u64)1 << 63;
-}
 
 // Of what follows the first SKIP bytes, which all texts have in common.
 static u64 prefix_of_text(weft_text text, size_t skip)
@@ -436,7 +419,7 @@ static weft_status sort_rows(Sorter *sorter, View *views, u64 n_rows, u64 n_want
     Item     *items, *spare;
     u64       n_sorted, *out;
     TRY(rank_codes(run, views, sorter->keys, sorter->n_keys));
-    TRY(sort_on_gpu(sorter, n_rows, n_wanted, rows));
+    TRY(sort_on_gpu(sorter, compare_rows, n_rows, n_wanted, rows));
     if (*rows) return WEFT_OK;
     TRY(query_alloc(run, (n_rows + 1) * sizeof *items, (void **)&items));
     TRY(make_items(sorter, items, n_rows));

@@ -12,8 +12,8 @@
 // these in order; where they are very many, it sorts all.
 //
 // Refused: rows that stay on the device until they are sorted, and come back in order.  It would save the way of the
-// keys, a third of what an answer of two columns takes over the link, and the host's gathering of rows; but outputs that
-// the host computes, groups and texts by rank are on the host anyway, and rows would hold device memory for longer.
+// keys, a third of what an answer of two columns takes over the link, and the host's gathering of rows.  But groups,
+// texts by rank and outputs that the host computes are on the host anyway, and rows would hold device memory longer.
 
 #include "engine/sort_int.h"
 
@@ -45,6 +45,7 @@ typedef struct CodedKey {
 
 typedef struct Coded {
     const Sorter *sorter;
+    RowCompare   *compare;
     CodedKey     *keys;
     int           n_keys, n_bits, n_words;         // keys: those that are part of the number
     bool          is_exact;                        // rows of equal numbers have equal keys, and nothing breaks ties
@@ -260,13 +261,13 @@ static void find_runs(void *context, int part, u64 first, u64 end)
 }
 
 // From the bottom up: pairs of runs of 1, 2, 4 rows become one.
-static void sort_run(const Sorter *sorter, u64 *rows, u64 *spare, u64 n)
+static void sort_run(const Coded *coded, u64 *rows, u64 *spare, u64 n)
 {
     for (u64 width = 1; width < n; width *= 2) {
         for (u64 first = 0; first < n; first += 2 * width) {
             const u64 middle = MIN_OF(first + width, n), end = MIN_OF(first + 2 * width, n);
             for (u64 a = first, b = middle, to = first; to < end; to++) {
-                const bool takes_b = a == middle || (b < end && compare_rows(sorter, rows[b], rows[a]) < 0);
+                const bool takes_b = a == middle || (b < end && coded->compare(coded->sorter, rows[b], rows[a]) < 0);
                 spare[to] = takes_b ? rows[b++] : rows[a++];
             }
         }
@@ -284,7 +285,7 @@ static void sort_runs(void *context, int part, u64 first, u64 end)
         if (runs->is_same[r]) continue;
         while (r + n < runs->n_rows && runs->is_same[r + n] && n <= RUN_ROWS_MOST) n++;
         if (n > RUN_ROWS_MOST) runs->are_long = true;
-        else if (n > 1) sort_run(runs->coded->sorter, runs->rows + r, runs->spare + r, n);
+        else if (n > 1) sort_run(runs->coded, runs->rows + r, runs->spare + r, n);
         if (runs->are_long) return;
     }
 }
@@ -378,7 +379,7 @@ static bool is_worth_it(const QueryRun *run, u64 n_rows, u64 n_wanted)
     return how == GPU_SORT_ON || (n_rows >= GPU_SORT_ROWS && n_wanted >= n_rows / TOP_SHARE);
 }
 
-weft_status sort_on_gpu(const Sorter *sorter, u64 n_rows, u64 n_wanted, u64 **rows)
+weft_status sort_on_gpu(const Sorter *sorter, RowCompare *compare, u64 n_rows, u64 n_wanted, u64 **rows)
 {
     QueryRun *run = sorter->run;
     Budget   *budget = query_budget(run);
@@ -388,6 +389,7 @@ weft_status sort_on_gpu(const Sorter *sorter, u64 n_rows, u64 n_wanted, u64 **ro
     *rows = NULL;
     if (!sorter->n_keys || !is_worth_it(run, n_rows, n_wanted)) return WEFT_OK;
     TRY(code_keys(sorter, n_rows, &coded));
+    coded.compare = compare;
     TRY(mem_alloc(budget, bytes, &numbers, run->err));
     const weft_status status = sort_numbers(&coded, numbers, n_rows, rows);
     mem_free(budget, numbers, bytes);
