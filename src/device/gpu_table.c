@@ -360,23 +360,6 @@ static weft_status set_zero(GpuRun *run, const TableFill *fill, const MadeTable 
     return WEFT_OK;
 }
 
-// A kernel that is the same for all, and how it is launched.
-typedef struct Fixed { Woven woven; Source none; Launch launch; GpuRun run; } Fixed;
-
-static void set_text(Fixed *fixed, Gpu *gpu, const char *text, const char *name)
-{
-    *fixed = (Fixed){ .woven = { .text = text, .name = name },
-                      .launch = { .woven = &fixed->woven, .source = &fixed->none, .sink = SINK_GROUPS },
-                      .run = { .gpu = gpu, .launch = &fixed->launch } };
-}
-
-static weft_status get_code(Gpu *gpu, Fixed *fixed, Error *err)
-{
-    TRY(gpu_enter(gpu, err));          // another thread makes the code
-    TRY(kernel_get(gpu, &fixed->run, err));
-    return kernel_shape(gpu, &fixed->run, err);
-}
-
 typedef enum FixedKind { KERNEL_FILL, KERNEL_LINK, KERNEL_ORDER, KERNEL_KEEP } FixedKind;
 
 static void describe_kernel(Gpu *gpu, Arena *arena, FixedKind kind, int n_keys, Fixed *fixed)
@@ -388,7 +371,7 @@ static void describe_kernel(Gpu *gpu, Arena *arena, FixedKind kind, int n_keys, 
         case KERNEL_ORDER: text = weave_order_text(&name); break;
         default: text = weave_keep_text(&name); break;
     }
-    set_text(fixed, gpu, text, name);
+    fixed_describe(fixed, gpu, text, name);
 }
 
 // Parts FIRST and N_PARTS - 1 after it, each over N_ROWS rows.
@@ -421,7 +404,7 @@ static weft_status do_work(GpuRun *run, int n_keys, const Work *work, const Fill
     Fixed  fixed;
     describe_kernel(run->gpu, arena, work->kind, n_keys, &fixed);
     fixed.launch.stop = run->launch->stop;
-    weft_status status = get_code(run->gpu, &fixed, err);
+    weft_status status = fixed_code(run->gpu, &fixed, err);
     if (!status) status = launch_kernel(run, work, &fixed, scratch, err);
     arena_free(arena);
     return status;
@@ -438,14 +421,12 @@ static weft_status launch_all(GpuRun *run, const TableFill *fill, const FillScra
                    : WEFT_OK;
 }
 
-// Whether the code is compiled.  If not, it is compiled in the background.
 static bool has_code(Gpu *gpu, FixedKind kind, int n_keys)
 {
     Arena *arena = arena_new(NULL, "fill");
     Fixed  fixed;
     describe_kernel(gpu, arena, kind, n_keys, &fixed);
-    const bool is_ready = kernel_wait_ms(gpu, &fixed.launch) <= 0;
-    if (!is_ready) ready_begin(gpu);
+    const bool is_ready = fixed_is_ready(gpu, &fixed);
     arena_free(arena);
     return is_ready;
 }
@@ -810,6 +791,6 @@ void tables_warm(Gpu *gpu)
     Fixed  fixed;
     Arena *arena = arena_new(NULL, "warm");
     describe_kernel(gpu, arena, KERNEL_FILL, 1, &fixed);
-    get_code(gpu, &fixed, &ignored);
+    fixed_code(gpu, &fixed, &ignored);
     arena_free(arena);
 }
