@@ -6,15 +6,6 @@
 #include "plan/window.h"
 #include "sql/sql_int.h"
 
-// PostgreSQL has them, we do not: 0A000 and not "no such function".
-static const char *const missing_functions[] = {
-    "format", "regexp_match", "regexp_matches", "regexp_instr", "regexp_split_to_array", "to_number", "cbrt", "pi",
-    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "degrees", "radians", "div", "gcd", "lcm", "random",
-    "setseed", "timeofday", "isfinite", "like_escape", "similar_to_escape", "bit_and", "bit_or", "array_agg",
-    "json_agg", "jsonb_agg", "generate_series", "unnest", "version", "current_database", "current_schema", "pg_typeof",
-    "gen_random_uuid", "nextval",
-};
-
 // ---- aggregates -----------------------------------------------------------------------------------------------------
 
 static bool same_agg(const Agg *a, const Agg *b)
@@ -295,9 +286,7 @@ static weft_status bind_any_concat(Binder *binder, const PgQuery__FuncCall *call
 
 static weft_status unknown_function(Binder *binder, const PgQuery__FuncCall *call, const char *name)
 {
-    for (int i = 0; i < COUNT_OF(missing_functions); i++)
-        if (strcmp(missing_functions[i], name) == 0)
-            return fail(binder->err, WEFT_UNSUPPORTED, call->location, "function %s is not supported yet", name);
+    if (refuse_known(binder, call->location, REFUSAL_FUNCTION, name)) return WEFT_UNSUPPORTED;
     fail(binder->err, WEFT_UNDEFINED_FUNCTION, call->location, "function %s with %zu argument%s does not exist", name,
          call->n_args, call->n_args == 1 ? "" : "s");
     error_hint(binder->err, "There are %s.", manual_list(binder->arena, manual_name));
