@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "engine/remote.h"
 #include "engine/repeat.h"
+#include "engine/spill.h"
 #include "engine/wide.h"
 #include "plan/window.h"
 
@@ -298,7 +299,7 @@ static Ride make_ride(QueryRun *run, int pipeline, const char *label, Launch *la
                    .table = table,
                    .label = label,
                    .query = session->query_number,
-                   .is_shared = session->settings.sharing && table && launch->limit < 0 && all_threads,
+                   .is_shared = session->settings.sharing && table && launch->limit < 0 && all_threads && !run->spills,
                    .max_threads = session->settings.threads,
                    .priority = session->settings.priority,
                    .may_sieve = session->settings.weave_queries && session->settings.weave };
@@ -330,9 +331,10 @@ static weft_status choose_device(QueryRun *run, const WeaveJob *job, const Woven
 static const char *why_not_on_gpu(const QueryRun *run, const WeaveJob *job, const Woven *woven, i64 limit)
 {
     const bool is_auto = run->session->settings.device == DEVICE_AUTO;
-    if (run->session->settings.device == DEVICE_CPU || run->must_use_cpu) return NULL;
+    if (run->session->settings.device == DEVICE_CPU || (run->must_use_cpu && !run->spills)) return NULL;
     if (is_auto && !gpus_is_wanted(run->session->db->gpus)) return NULL;
     if (is_auto && job->source->n_rows < GPU_ROWS) return "fewer than 4,194,304 rows";
+    if (run->spills) return "the query goes through temporary files";
     const char *reason = unsuited(woven, limit);
     return reason || !is_auto ? reason : "it is being opened";
 }
@@ -389,8 +391,8 @@ static weft_status run_on_cpu(QueryRun *run, int pipeline, const char *label, co
     if (notice) query_notice(run, notice);
     if (improve) ask_for_better_code(run, launch->code, job);
     Ride ride = make_ride(run, pipeline, label, launch);
-    return woven->fan_out > FAN_OUT_SHARED ? ride_alone(&ride, run->err)
-                                           : network_ride(session->db->network, &ride, run->err);
+    return woven->fan_out > FAN_OUT_SHARED || run->spills ? ride_alone(&ride, run->err)
+                                                          : network_ride(session->db->network, &ride, run->err);
 }
 
 // ---- announcing: a device may wait for those who will share a scan --------------------------------------------------
@@ -941,6 +943,7 @@ static bool may_share(const QueryRun *run, int number)
 // Before anything is built or scanned, and before the query holds what others could wait for.
 static weft_status wait_for_memory(QueryRun *run)
 {
+    if (run->spills) return spill_wait_for_memory(run);
     const int n_pipelines = run->graph->n_pipelines;
     Part     *parts = arena_array(run->arena, Part, n_pipelines + 1);
     query_estimate(run, parts);
@@ -962,13 +965,13 @@ static weft_status wait_for_memory(QueryRun *run)
     return claim_wait(run->claim, run->err);
 }
 
-bool query_may_try_again(const QueryRun *run, weft_status status)
+NextTry query_next_try(const QueryRun *run, weft_status status)
 {
     if (run->has_lost_tables)
-        return !run->must_use_cpu;  // one that was cancelled meanwhile says so when it begins
-    if (atomic_load(&run->session->cancelled)) return false;
-    if (status != WEFT_OUT_OF_MEMORY || run->is_second_try || !run->claim) return false;
-    return only_looks(run) || claim_had_company(run->claim);
+        return run->must_use_cpu ? TRY_NO_MORE : TRY_ON_CPU;  // one that was cancelled meanwhile says so as it begins
+    if (status != WEFT_OUT_OF_MEMORY || !run->claim) return TRY_NO_MORE;
+    if (!run->is_second_try && (only_looks(run) || claim_had_company(run->claim))) return TRY_ALONE;
+    return spill_is_possible(run) ? TRY_SPILLING : TRY_NO_MORE;
 }
 
 bool query_has_kernels(const QueryRun *run)
