@@ -61,13 +61,17 @@ static bool take_here(Budget *budget, i64 bytes)
     return true;
 }
 
-// What is small is not worth a file: a query that spills gets it beyond the limit, too.
-#define FILE_LEAST ((i64)64 << 10)
+// What is small is not worth a file: a query that spills gets some of it beyond the limit.
+#define FILE_LEAST  ((i64)64 << 10)
+#define BEYOND_MOST ((i64)1 << 20)
 
-static void take_beyond(Budget *budget, i64 bytes)
+static bool take_beyond(Budget *budget, i64 bytes)
 {
+    if (bytes >= FILE_LEAST || atomic_load(&budget->used) > atomic_load(&budget->limit) + BEYOND_MOST)
+        return false;
     for (; budget; budget = budget->parent)
         note_most(budget, atomic_fetch_add(&budget->used, bytes) + bytes);
+    return true;
 }
 
 // The parent's count first: another thread that sees 0 in use here may reuse the budget, so this count is touched last,
@@ -245,9 +249,8 @@ weft_status mem_alloc(Budget *budget, size_t bytes, void **out, Error *err)
         atomic_store(&budget->was_refused, true);
         if (!budget->temp)
             return fail_budget(budget, bytes, err);
-        if ((i64)bytes >= FILE_LEAST)
+        if (!take_beyond(budget, (i64)bytes))
             return mem_alloc_in_file(budget, bytes, out, err);
-        take_beyond(budget, (i64)bytes);
     }
     void *memory = NULL;
     if (!fault_now(FAULT_MEMORY))

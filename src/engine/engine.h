@@ -116,6 +116,8 @@ typedef struct KernelReport {          // for EXPLAIN ANALYZE
     bool         reads_kept;           // its rows were in the memory of the device
     u64          bytes_kept;           // that its rows take there, for the next kernel; 0: they did not stay
     double       keep_ms;              // to put them together, by the device's clock; 0: not asked for
+    int          n_runs;               // see LaunchOutcome
+    u64          groups_in_runs;
 } KernelReport;
 
 typedef struct SplitReport {           // a pipeline is several kernels, as one would pass weave_budget: for EXPLAIN

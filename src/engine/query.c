@@ -260,6 +260,7 @@ static KernelReport *report(QueryRun *run, int pipeline, const char *label, cons
     kernel->time_ms = out->time_ms, kernel->wait_ms = out->wait_ms, kernel->n_beside = out->n_beside;
     kernel->woven_as = out->woven_as, kernel->n_woven = out->n_woven, kernel->gain = out->gain;
     kernel->gpu = out->gpu;
+    kernel->n_runs = out->n_runs, kernel->groups_in_runs = out->groups_in_runs;
     kernel->reads_kept = launch->source->kept != NULL;
     kernel->counts = arena_array(run->own, u64, woven->n_counts + 1);
     if (out->counts) memcpy(kernel->counts, out->counts, (size_t)woven->n_counts * sizeof(u64));
@@ -478,6 +479,7 @@ static weft_status run_job(QueryRun *run, int pipeline, const char *label, const
                         .team = query_team(run),
                         .limit = limit,
                         .budget = query_budget(run),
+                        .group_bytes = spill_group_bytes(run),
                         .jit = session->settings.jit == JIT_TCC ? NULL : session->db->jit,
                         .stop = &session->stop,
                         .rows_done = &session->rows_done };

@@ -36,6 +36,14 @@ weft_status spill_wait_for_memory(QueryRun *run)
     return claim_wait(run->claim, run->err);
 }
 
+// A table is put into a run before it would double beyond this, so most of the time it is half as large.
+u64 spill_group_bytes(const QueryRun *run)
+{
+    if (!run->spills) return 0;
+    const i64 limit = atomic_load(&query_budget(run)->limit);
+    return (u64)MAX_OF(limit / 4 * 3 / MAX_OF(run->session->settings.threads, 1), 1);
+}
+
 void spill_print(const QueryRun *run, Text *text)
 {
     if (!run->spills || !run->claim) return;

@@ -18,6 +18,7 @@
 
 bool        spill_is_possible(const QueryRun *run);            // the limit ended this try, and files would not
 weft_status spill_wait_for_memory(QueryRun *run);              // its claim, as of admission.h
+u64         spill_group_bytes(const QueryRun *run);            // of a worker's table of groups; 0: it does not spill
 void        spill_print(const QueryRun *run, Text *text);      // for EXPLAIN ANALYZE; nothing where nothing was spilled
 
 #endif

@@ -152,6 +152,7 @@ TEST(a_query_that_fits_does_not_spill)
     told = answer("explain analyze select * from a order by mixed");
     CHECK_HAS(told, "spilled: ");
     CHECK_HAS(answer("explain (analyze, format json) select * from a order by mixed"), "\"spilled_bytes\": ");
+    CHECK_HAS(answer("explain analyze select mixed, count(*) from a group by mixed"), "partitions in temporary files");
     run("set temp_limit = off");
     fails("select * from a order by mixed", WEFT_OUT_OF_MEMORY);
     CHECK_HAS(err.message, "memory_limit");
