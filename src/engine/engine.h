@@ -163,6 +163,8 @@ typedef struct Stored {
     StoredColumn *columns;             // by output of the pipeline
 } Stored;
 
+typedef struct Spilled { u64 n_sorts, n_sorted_runs; } Spilled;  // for people (spill.h)
+
 typedef struct SharedRun SharedRun;    // rows or groups that several queries use (query.c)
 
 typedef struct QueryRun {
@@ -191,6 +193,7 @@ typedef struct QueryRun {
     bool            only_weave;        // EXPLAIN (KERNEL): the last pipeline is woven, not run
     bool            is_empty;          // its text says that no row comes out: nothing was run
     bool            is_second_try;     // the first met the memory limit: this one is to be alone
+    Spilled         spilled;
     bool            spills;            // it met the limit alone: this try goes through temporary files (spill.h)
     Device *announced;  // expects this query's last scan, and is to be told when that does not come; NULL: none does
     bool            must_use_cpu;      // a device was lost that had tables of the first try

@@ -44,10 +44,31 @@ u64 spill_group_bytes(const QueryRun *run)
     return (u64)MAX_OF(limit / 4 * 3 / MAX_OF(run->session->settings.threads, 1), 1);
 }
 
+typedef struct InFile { Budget *budget; void *memory; size_t bytes; } InFile;
+
+static void free_file(void *context)
+{
+    InFile *file = context;
+    mem_free(file->budget, file->memory, file->bytes);
+}
+
+weft_status spill_alloc(QueryRun *run, Arena *arena, size_t bytes, void **out)
+{
+    InFile *file = arena_make(arena, InFile);
+    *file = (InFile){ .budget = query_budget(run), .bytes = bytes };
+    TRY(mem_alloc_in_file(file->budget, bytes, &file->memory, run->err));
+    arena_defer(arena, free_file, file);
+    *out = file->memory;
+    return WEFT_OK;
+}
+
 void spill_print(const QueryRun *run, Text *text)
 {
     if (!run->spills || !run->claim) return;
     const Budget *budget = claim_budget(run->claim);
+    if (run->spilled.n_sorts)
+        text_add(text, "sorted through temporary files: %llu runs, merged\n",
+                 (unsigned long long)run->spilled.n_sorted_runs);
     text_add(text, "spilled: %s in %lld temporary files, with %s of memory\n",
              mem_size_text((u64)atomic_load(&budget->temp_bytes)).text, (long long)atomic_load(&budget->n_temp_files),
              mem_size_text((u64)atomic_load(&budget->limit)).text);

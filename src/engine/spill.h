@@ -19,6 +19,13 @@
 bool        spill_is_possible(const QueryRun *run);            // the limit ended this try, and files would not
 weft_status spill_wait_for_memory(QueryRun *run);              // its claim, as of admission.h
 u64         spill_group_bytes(const QueryRun *run);            // of a worker's table of groups; 0: it does not spill
+// Memory that is in a file at any rate; freed with the arena.
+weft_status spill_alloc(QueryRun *run, Arena *arena, size_t bytes, void **out);
+// Sorting: VIEWS become views of the sorted rows, the first N_WANTED of them; equal rows stay in order (spill_sort.c).
+// Suits: the query spills, and memory for sorting them is not there.
+bool        spill_sort_suits(const QueryRun *run, u64 n_rows, u64 n_wanted);
+weft_status spill_sort(QueryRun *run, View *views, int n_views, const ViewKey *keys, int n_keys, u64 n_rows,
+                       u64 n_wanted);
 void        spill_print(const QueryRun *run, Text *text);      // for EXPLAIN ANALYZE; nothing where nothing was spilled
 
 #endif

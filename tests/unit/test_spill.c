@@ -151,6 +151,7 @@ TEST(a_query_that_fits_does_not_spill)
     limit_memory(300 << 10);
     told = answer("explain analyze select * from a order by mixed");
     CHECK_HAS(told, "spilled: ");
+    CHECK_HAS(told, "sorted through temporary files: ");
     CHECK_HAS(answer("explain (analyze, format json) select * from a order by mixed"), "\"spilled_bytes\": ");
     CHECK_HAS(answer("explain analyze select mixed, count(*) from a group by mixed"), "partitions in temporary files");
     run("set temp_limit = off");
