@@ -186,6 +186,8 @@ typedef struct DeviceFigures {
     u64            n_measured, measured_us;                    // waves whose span was measured, and their spans
 } DeviceFigures;
 
+#define GROUP_PARTITIONS 256           // of groups that do not fit into memory (runs.h)
+
 // What came of a launch.  The device writes it, and owns what it points to until free_launch.
 typedef struct LaunchOutcome {
     bool        keeps_rows;            // they stayed there: rows.columns are NULL until fetch_rows
@@ -207,6 +209,8 @@ typedef struct LaunchOutcome {
     double      compile_ms;            // scan: to get the code
     GpuFigures  gpu;                   // scan
     char        refused[300];          // scan: why the device did not run it; empty: it did
+    int         n_runs;                // of groups in temporary files; 0: they were in memory
+    u64         groups_in_runs;
 } LaunchOutcome;
 
 // What is asked of a device.  It only reads this, but for is_expected.
@@ -229,6 +233,7 @@ typedef struct Launch {
     Team              team;            // and that may merge what they left
     i64               limit;           // rows: enough when this many are there; -1: all
     Budget           *budget;
+    u64               group_bytes;     // a worker's table of groups above this goes to a temporary file; 0: never
     Jit              *jit;             // for kernels that serve several queries; NULL: this one runs by itself
     _Atomic u32      *stop;            // set by a cancel, or by a worker that failed
     _Atomic u64      *rows_done;       // progress; may be NULL

@@ -54,6 +54,11 @@ _Static_assert(N_PINNED_SLOTS == 64, "Gpu.pinned_taken has a bit for each");
 
 typedef struct Gpu  Gpu;
 typedef struct MadeTable MadeTable;    // gpu_table.c
+
+// Of those of others, the most hopeful: the queries of some wait for no memory, so they will go; or the launches of all
+// wait for memory, too.
+typedef enum OtherTables { NO_TABLES, TABLES_THAT_WAIT, TABLES_THAT_GO } OtherTables;
+
 typedef struct Demand Demand;          // gpu_kernel.c
 typedef struct Pins Pins;
 typedef struct Pin  Pin;               // what is pinned of a chunk
@@ -260,7 +265,7 @@ struct Gpu {
     Error             lost_error;
     Frames           *frames;
     u64               bytes_admitted;  // of blocks and tables
-    double            freed_ms;        // when some of it was last given back
+    double            moved_ms;        // when some of it was last given back, or a run ended
     CodeEntry        *_Atomic kernels; // added under the lock, and none goes
     MadeTable        *made;            // tables and chunks that it made
     struct FusedKernel *fused;         // used by the dispatcher only, as the next one
@@ -423,8 +428,9 @@ weft_status gpu_fetch_column(Device *device, const Chunk *chunk, int column, voi
 void        gpu_drop_rows(Device *device, u64 chunk);
 u64         rows_kept_bytes(const Launch *launch);          // of its source, where that stayed here: admitted already
 void        tables_warm(Gpu *gpu);
-bool        tables_of_others(const GpuRun *run);            // or rows are here, which go when their queries end.
-                                                            // Under the lock.
+// Whether tables or rows of other queries are here, which go when their queries end; under the lock.
+OtherTables tables_of_others(const GpuRun *run);
+void        tables_waited_for(const GpuRun *run, int plus); // by launches that wait for memory; under the lock
 
 // gpu_sort.c
 weft_status gpu_sort(Device *device, DeviceSort *sort, Error *err);

@@ -179,6 +179,13 @@ static void print_kernel_figures(const KernelReport *kernel, int depth, Text *te
     if (kernel->gpu.count_ms >= 0.005) text_add(text, " + %.2f ms to count rows step by step", kernel->gpu.count_ms);
     if (kernel->meanwhile) text_add(text, "; code for %s is compiled meanwhile", kernel->meanwhile);
     text_add(text, "\n");
+    if (kernel->n_runs) {
+        indent(text, depth);
+        text_add(text, "    ");
+        print_count(text, kernel->groups_in_runs);
+        text_add(text, " groups in %d run%s of %d partitions in temporary files\n", kernel->n_runs,
+                 kernel->n_runs == 1 ? "" : "s", GROUP_PARTITIONS);
+    }
     if (kernel->gpu.threads) print_gpu(kernel, depth, text);
     if (kernel->n_beside) {
         indent(text, depth);

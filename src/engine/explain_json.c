@@ -308,6 +308,7 @@ static void put_memory(Json *json, Claim *claim)
     put_count(json, "estimated_bytes", (u64)figures.wanted);
     put_count(json, "most_bytes", (u64)figures.most);
     put_number(json, "waited_ms", figures.waited_ms, 3);
+    put_count(json, "spilled_bytes", (u64)figures.temp_bytes);
     close_with(json, "}");
 }
 

@@ -9,6 +9,7 @@
 // (sort_gpu.c).
 
 #include "engine/sort_int.h"
+#include "engine/spill.h"
 
 ViewKind view_kind(Type type)
 {
@@ -514,7 +515,10 @@ weft_status order_rows(QueryRun *run, const Finish *finish, View *views, u64 n_r
         keys[k] = (ViewKey){ view_of(finish, finish->sort[k].column), finish->sort[k].descending,
                              finish->sort[k].nulls_first };
     if (wanted == n_rows && !offset && !finish->n_distinct_on && !finish->windows) sorter.tie = NULL;
-    if ((finish->n_sort || sorter.tie) && n_rows > 1 && (wanted > offset || drops_later))
+    const bool is_sorted = (finish->n_sort || sorter.tie) && n_rows > 1 && (wanted > offset || drops_later);
+    if (is_sorted && !sorter.tie && spill_sort_suits(run, n_rows, drops_later ? n_rows : wanted))
+        TRY(spill_sort(run, views, finish->n_outputs, keys, finish->n_sort, n_rows, drops_later ? n_rows : wanted));
+    else if (is_sorted)
         TRY(sort_rows(&sorter, views, n_rows, drops_later ? n_rows : wanted, &rows));
     if (finish->n_distinct_on) TRY(keep_distinct(&sorter, finish, &rows, &n_rows));
     if (finish->copies >= 0) TRY(make_copies(run, &views[view_of(finish, finish->copies)], &rows, &n_rows));
