@@ -81,23 +81,29 @@ static bool advance(const Series *series, i128 *at)
     return moves;
 }
 
-static weft_status list_rows(Binder *binder, const Series *series, int at, Value **rows, u64 *n_rows)
+// Stops behind the most there may be.
+static u64 count_rows(const Series *series)
 {
-    u64    room = 64;
-    Value *list = arena_array(binder->arena, Value, room);
-    *n_rows = 0;
-    for (i128 value = series->first.i; !is_past(series, value);) {
-        if (*n_rows == SERIES_MOST)
-            return fail(binder->err, WEFT_TOO_LONG, at, "generate_series can give at most %d rows", SERIES_MOST);
-        if (*n_rows == room) {
-            Value *more = arena_array(binder->arena, Value, 2 * room);
-            memcpy(more, list, room * sizeof *list);
-            list = more, room *= 2;
-        }
-        list[(*n_rows)++] = (Value){ .type = series->type, .i = value };
+    u64 n = 0;
+    for (i128 value = series->first.i; n <= SERIES_MOST && !is_past(series, value);) {
+        n++;
         if (!advance(series, &value)) break;
     }
-    *rows = list;
+    return n;
+}
+
+// Counted first: a series that is refused takes no memory, and a list that grew would leave what it grew from.
+static weft_status list_rows(Binder *binder, const Series *series, int at, Value **rows, u64 *n_rows)
+{
+    i128 value = series->first.i;
+    *n_rows = count_rows(series);
+    if (*n_rows > SERIES_MOST)
+        return fail(binder->err, WEFT_TOO_LONG, at, "generate_series can give at most %d rows", SERIES_MOST);
+    *rows = arena_array(binder->arena, Value, *n_rows + 1);
+    for (u64 i = 0; i < *n_rows; i++) {
+        (*rows)[i] = (Value){ .type = series->type, .i = value };
+        (void)advance(series, &value);
+    }
     return WEFT_OK;
 }
 

@@ -1,6 +1,7 @@
 // target_manifest.c - a database whose manifest, or whose file of views, is any bytes.
 //
-// Byte 0 chooses: bit 0 the file of views, bit 1 without a checksum of ours.  The rest is the file without its checksum.
+// Byte 0 chooses: bit 0 the file of views, bit 1 without a checksum of ours.  The rest is the file, but for its
+// checksum.
 
 #include "store_target.h"
 
