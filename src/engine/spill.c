@@ -69,6 +69,10 @@ void spill_print(const QueryRun *run, Text *text)
     if (run->spilled.n_sorts)
         text_add(text, "sorted through temporary files: %llu runs, merged\n",
                  (unsigned long long)run->spilled.n_sorted_runs);
+    if (run->spilled.n_joins)
+        text_add(text, "joined through temporary files: %llu join%s, %llu passes\n",
+                 (unsigned long long)run->spilled.n_joins, run->spilled.n_joins == 1 ? "" : "s",
+                 (unsigned long long)run->spilled.n_join_parts);
     text_add(text, "spilled: %s in %lld temporary files, with %s of memory\n",
              mem_size_text((u64)atomic_load(&budget->temp_bytes)).text, (long long)atomic_load(&budget->n_temp_files),
              mem_size_text((u64)atomic_load(&budget->limit)).text);

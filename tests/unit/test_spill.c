@@ -41,7 +41,7 @@ static const char *const queries[] = {
     "select id::numeric * 100000000000000000000 as n from a order by mixed",
     // rows without an order
     "select id, mixed, word from a where ten < 9",
-    "select a.id, b.word from a left join b on a.mixed = b.mixed",
+    "select a.id, b.word from a left join b on a.mixed = b.mixed order by a.id",
     // groups: one word, several, text, floats, all aggregates, HAVING, ordered, distinct
     "select mixed, count(*), sum(id), min(word), max(ten), avg(id) from a group by mixed order by mixed",
     "select mixed, word, ten, count(*), sum(" FLOATS ") from a group by mixed, word, ten order by 1",
@@ -153,6 +153,8 @@ TEST(a_query_that_fits_does_not_spill)
     CHECK_HAS(told, "spilled: ");
     CHECK_HAS(told, "sorted through temporary files: ");
     CHECK_HAS(answer("explain (analyze, format json) select * from a order by mixed"), "\"spilled_bytes\": ");
+    CHECK_HAS(answer("explain analyze select sum(b.id) from a join b on a.mixed = b.mixed"),
+              "joined through temporary files: 1 join");
     CHECK_HAS(answer("explain analyze select mixed, count(*) from a group by mixed"), "partitions in temporary files");
     run("set temp_limit = off");
     fails("select * from a order by mixed", WEFT_OUT_OF_MEMORY);
