@@ -75,6 +75,7 @@ weft_status weft_connect(weft_db *db, weft_session **out, weft_error *error)
     session->input = 0, session->output = 1;
     settings_default_device(&session->settings);
     session->settings.gpu_schedule = settings_default_gpu_schedule();
+    session->settings.gpu_sort = settings_default_gpu_sort();
     session->settings.gpu_wait = settings_default_gpu_wait();
     return WEFT_OK;
 }
@@ -206,7 +207,7 @@ static void print_kernels(const QueryRun *run, Text *text)
 }
 
 // The answer is made, as the query would, and dropped.  FIGURES tells of it: HAVING, ORDER BY and LIMIT are in it, and
-// it is made by the CPU, wherever kernels ran.
+// it is made by the CPU, wherever kernels ran; only a sort may be a GPU's, which the pipeline's line says.
 static weft_status analyze(Execution *ex, QueryRun *run, AnswerFigures *figures)
 {
     const double start = time_now_ms();
@@ -220,9 +221,10 @@ static weft_status analyze(Execution *ex, QueryRun *run, AnswerFigures *figures)
 
 static void print_answer(const QueryRun *run, const AnswerFigures *answer, Text *text)
 {
+    const int  last = run->graph->n_pipelines - 1;
+    const bool is_sorted = run->graph->pipelines[last].finish.n_sort && !run->reports[last].sort.device;
     text_add(text, "answer of %zu row%s %smade on cpu in %.2f ms\n", (size_t)answer->n_rows,
-             answer->n_rows == 1 ? "" : "s",
-             run->graph->pipelines[run->graph->n_pipelines - 1].finish.n_sort ? "sorted and " : "", answer->answer_ms);
+             answer->n_rows == 1 ? "" : "s", is_sorted ? "sorted and " : "", answer->answer_ms);
     spill_print(run, text);
     text_add(text, "total %.2f ms\n", answer->total_ms);
 }

@@ -45,10 +45,13 @@ struct weft_db {
 
 typedef enum DeviceChoice { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA } DeviceChoice;
 
+typedef enum GpuSort { GPU_SORT_AUTO, GPU_SORT_ON, GPU_SORT_OFF } GpuSort;     // auto: many rows only
+
 typedef struct Settings {
     DeviceChoice device;               // auto: a GPU where there is one and the work is worth it
     int     gpu;                       // number, for cuda
     GpuSchedule gpu_schedule;          // of kernels that a GPU runs for several queries
+    GpuSort gpu_sort;                  // whether a GPU sorts the rows that it left
     bool    gpu_wait;                  // on: always wait for a GPU's code, even where the CPU would be done sooner
     bool    weave;                     // off: every operator is its own kernel
     WeaveNeed weave_budget;            // a pipeline that needs more is several kernels; 0: what the device has
@@ -126,7 +129,16 @@ typedef struct SplitReport {           // a pipeline is several kernels, as one 
     const char *before, *passed_by;    // steps of the cut, for people
 } SplitReport;
 
+typedef struct SortReport {            // of ORDER BY and of window functions, where a GPU left the rows
+    Device     *device;                // that sorted; NULL: the host did
+    const char *refused;               // why the device did not; NULL: it did, or was not asked
+    int         n_sorts, n_bits, n_passes;         // all of them; bits of the key, and passes, of the last one
+    u64         n_rows;
+    double      time_ms, kernel_ms;    // of all; with what goes over the link; of kernels, 0: not asked for
+} SortReport;
+
 typedef struct PipelineReport {
+    SortReport       sort;
     int              n_kernels;
     KernelReport    *kernels;
     int              n_splits;
@@ -201,6 +213,8 @@ typedef struct QueryRun {
     Device *announced;  // expects this query's last scan, and is to be told when that does not come; NULL: none does
     bool            must_use_cpu;      // a device was lost that had tables of the first try
     bool            has_lost_tables;   // it was lost in this one
+    Device         *sort_device;       // left the rows that are being finished, and can sort; NULL: it is the host's
+    SortReport     *sort_report;       // of their pipeline
     Launch         *last;              // the root's launch, its own or a shared one
     const Woven    *last_woven;
     Error          *err;
@@ -331,6 +345,7 @@ void explain_network(weft_db *db, Arena *arena, bool as_dot, Text *text);  // wh
 void        settings_default_device(Settings *settings);                   // $WEFT_DEVICE, else auto
 i64         settings_default_memory_limit(void);                           // 80 % of the memory there is; 0: none
 GpuSchedule settings_default_gpu_schedule(void);                           // $WEFT_GPU_SCHEDULE, else plain
+GpuSort     settings_default_gpu_sort(void);                               // $WEFT_GPU_SORT, else auto
 const char *settings_default_temp_directory(const char *database);         // its own, else $TMPDIR; NULL: in memory
 bool        settings_default_gpu_wait(void);                               // $WEFT_GPU_WAIT, else off
 weft_status settings_set(weft_session *session, const char *name, const char *value, int at,

@@ -255,6 +255,40 @@ static void show_gpu_schedule(const weft_session *session, Text *text)
     text_add(text, "%s", schedule_names[session->settings.gpu_schedule]);
 }
 
+static const char *const gpu_sort_names[] = { [GPU_SORT_AUTO] = "auto", [GPU_SORT_ON] = "on", [GPU_SORT_OFF] = "off" };
+
+static bool parse_gpu_sort(const char *value, GpuSort *how)
+{
+    for (int i = 0; i < COUNT_OF(gpu_sort_names); i++) {
+        if (strcasecmp(value, gpu_sort_names[i]) != 0) continue;
+        *how = (GpuSort)i;
+        return true;
+    }
+    return false;
+}
+
+GpuSort settings_default_gpu_sort(void)
+{
+    const char *own = getenv("WEFT_GPU_SORT");
+    GpuSort     how = GPU_SORT_AUTO;
+    if (own && *own && !parse_gpu_sort(own, &how))
+        log_warn("WEFT_GPU_SORT=%s is not understood: auto, on or off", own);
+    return how;
+}
+
+static weft_status set_gpu_sort(weft_session *session, const char *value, bool *understood, Error *err)
+{
+    (void)err;
+    if (!value) session->settings.gpu_sort = settings_default_gpu_sort();
+    else *understood = parse_gpu_sort(value, &session->settings.gpu_sort);
+    return WEFT_OK;
+}
+
+static void show_gpu_sort(const weft_session *session, Text *text)
+{
+    text_add(text, "%s", gpu_sort_names[session->settings.gpu_sort]);
+}
+
 static weft_status set_priority(weft_session *session, const char *value, bool *understood, Error *err)
 {
     char      *end;
@@ -343,6 +377,7 @@ static const Setting settings[] = {
     { "chunk_rows", "a number of rows from 64 on, for later appends", .set = set_chunk_rows, .show = show_chunk_rows },
     { "device", "auto, cpu, cuda or cuda:N", .set = set_device, .show = show_device },
     { "gpu_schedule", schedule_values, .set = set_gpu_schedule, .show = show_gpu_schedule },
+    { "gpu_sort", "auto, on or off", .set = set_gpu_sort, .show = show_gpu_sort },
     { "gpu_wait", "on or off", .flag = offsetof(Settings, gpu_wait), .standard = settings_default_gpu_wait },
     { "jit", "auto, tcc or cc", .set = set_jit, .show = show_jit },
     { "memory_limit", "a size such as 512MB or 8GB; 0 for none", .set = set_memory_limit, .show = show_memory_limit },
@@ -375,7 +410,7 @@ static weft_status no_such_setting(const char *name, int at, Error *err)
     fail(err, WEFT_UNDEFINED_OBJECT, at, "there is no setting \"%s\"", name);
     error_hint(
         err,
-        "settings are chunk_rows, device, gpu_schedule, gpu_wait, jit, memory_limit, priority, sharing,"
+        "settings are chunk_rows, device, gpu_schedule, gpu_sort, gpu_wait, jit, memory_limit, priority, sharing,"
         " statement_timeout, temp_directory, temp_limit, threads, timezone, weave, weave_budget and weave_queries");
     return WEFT_UNDEFINED_OBJECT;
 }
