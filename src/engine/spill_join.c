@@ -104,6 +104,7 @@ static double table_bytes(const Pipeline *pipeline, const Launch *launch)
 static int parts_wanted(const QueryRun *run, int number, const Launch *launch)
 {
     const double share = (double)atomic_load(&query_budget(run)->limit) / 2;
+    if (share == 0) return 1;          // there is no limit any more
     const double n = table_bytes(&run->graph->pipelines[number], launch) / MAX_OF(share, 1) + 1;
     return (int)MIN_OF(n, PARTS_MOST);
 }
