@@ -1,7 +1,7 @@
 // runs.h - groups that did not fit into memory: runs in temporary files, cut into partitions, merged one by one.
 //
 //     runs = group_runs_new(woven, budget);
-//     TRY(group_runs_add(runs, &set, err));                       // any thread: a worker's table is full; it is empty now
+//     TRY(group_runs_add(runs, &set, err));                       // any thread: a worker's table is full
 //     TRY(group_runs_merge(runs, &team, &merged, err));           // every key once
 //     group_runs_free(runs);
 //

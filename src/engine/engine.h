@@ -144,6 +144,7 @@ typedef struct PipelineReport {
     int              n_splits;
     SplitReport     *splits;
     const JoinTable *table;
+    int              n_parts;          // of a table that did not fit (spill.h); 0: it is whole
     double           build_ms;         // by a device: of its kernels
     double           window_ms;        // of window functions, by the host
     u64              window_rows;
@@ -175,7 +176,8 @@ typedef struct Stored {
     StoredColumn *columns;             // by output of the pipeline
 } Stored;
 
-typedef struct Spilled { u64 n_sorts, n_sorted_runs; } Spilled;  // for people (spill.h)
+typedef struct Spilled { u64 n_sorts, n_sorted_runs, n_joins, n_join_parts; } Spilled;  // for people (spill.h)
+typedef struct JoinParts JoinParts;    // the rows of a join table that does not fit (spill.h)
 
 typedef struct SharedRun SharedRun;    // rows or groups that several queries use (query.c)
 
@@ -206,6 +208,7 @@ typedef struct QueryRun {
     bool            is_empty;          // its text says that no row comes out: nothing was run
     bool            is_second_try;     // the first met the memory limit: this one is to be alone
     Spilled         spilled;
+    JoinParts     **join_parts;        // by pipeline; NULL: its table is whole
     bool            spills;            // it met the limit alone: this try goes through temporary files (spill.h)
     Device *announced;  // expects this query's last scan, and is to be told when that does not come; NULL: none does
     bool            must_use_cpu;      // a device was lost that had tables of the first try
@@ -316,6 +319,8 @@ void      stored_facts(QueryRun *run, int n_outputs, const Woven *woven, Launch 
 // the launch.
 weft_status stored_after(QueryRun *run, Launch *launch, const WeaveJob *job, bool in_order, KernelReport *report,
                          Source **out);
+// Sources that the same job left several times, one behind the other.
+weft_status stored_union(QueryRun *run, Source *const *sources, int n_sources, Source **out);
 Device     *stored_device(const Source *source);                           // that has the rows; NULL: they are here
 weft_status stored_fetch(QueryRun *run, const Source *source);           // rows that stayed on any device are here then
 void        stored_drop(const Source *source);                             // gives a device its memory back

@@ -262,7 +262,8 @@ static void print_built(const PipelineReport *figures, int depth, Text *text)
     if (!figures || !figures->table) return;
     indent(text, depth);
     text_add(text, "  table: ");
-    print_table(figures->table, text);
+    if (figures->n_parts) text_add(text, "in %d parts, one after the other", figures->n_parts);
+    else print_table(figures->table, text);
     text_add(text, ", ");
     print_count(text, figures->table->n_rows);
     text_add(text, " rows, ");

@@ -579,10 +579,106 @@ static weft_status store_segment(QueryRun *run, const PipelineJob *pj, WeaveJob 
     return status;
 }
 
+// ---- joins in parts (spill_join.c) ----------------------------------------------------------------------------------
+
+// The filter goes to the front where the key is a column of the source: rows of other parts cost no more than that.
+static void steps_of_part(QueryRun *run, const WeaveJob *job, int probe, const Expr *key, const JoinTable *table,
+                          const Expr *filter, WeaveJob *segment)
+{
+    WeaveStep  *steps = arena_array(run->arena, WeaveStep, probe + 3);
+    int         n_steps = 0, before = probe;
+    for (int c = 0; key->kind == EXPR_COLUMN && c < job->source->n_columns; c++)
+        if (job->source->columns[c].id == key->column) before = 0;
+    for (int s = 0; s <= probe; s++) {
+        if (s == before && filter) steps[n_steps++] = (WeaveStep){ .filter = filter };
+        steps[n_steps++] = job->steps[s];
+    }
+    steps[n_steps - 1].table = table;
+    segment->steps = steps, segment->n_steps = n_steps;
+}
+
+static weft_status run_part(QueryRun *run, PipelineJob *pj, WeaveJob *segment, Source **out)
+{
+    Launch      launch = { 0 };
+    const bool  only_weave = run->only_weave;
+    run->only_weave = false;
+    weft_status status = run_job(run, pj->number, "join of a part", segment, -1, &launch);
+    run->only_weave = only_weave;
+    PipelineReport *reports = &run->reports[pj->number];
+    if (!status)
+        status = stored_after(run, &launch, segment, true, &reports->kernels[reports->n_kernels - 1], out);
+    if (launch.memory) launch.device->free_launch(launch.device, &launch);
+    return status;
+}
+
+static weft_status probe_part(QueryRun *run, PipelineJob *pj, int probe, const JoinParts *parts, int part,
+                              Source **out)
+{
+    Arena      *home = arena_new(run->own, "part of a join");
+    JoinTable  *table;
+    Expr       *filter, *key = pj->job.steps[probe].keys[spill_join_key(parts)];
+    WeaveJob    segment = { .source = pj->job.source, .sink = SINK_ROWS, .team = pj->job.team };
+    weft_status status = spill_join_table(run, parts, part, home, &table);
+    if (!status) status = spill_join_filter(run, parts, part, key, &filter);
+    if (!status) {
+        steps_of_part(run, &pj->job, probe, key, table, filter, &segment);
+        segment.outputs = columns_before(run, pj, probe + 1, &segment.n_outputs);
+        status = run_part(run, pj, &segment, out);
+    }
+    arena_free(home);
+    return status;
+}
+
+static void drop_steps(PipelineJob *pj, int n, const Source *source)
+{
+    pj->job.steps += n, pj->job.n_steps -= n;
+    pj->job.source = source;
+}
+
+// A function of text makes a dictionary each time that it is woven: what goes before the probe is done once then.
+static weft_status store_before(QueryRun *run, PipelineJob *pj, int *probe)
+{
+    const Source *source = pj->job.source;
+    bool          has_text = false;
+    for (int s = 0; s < *probe; s++)
+        has_text |= pj->job.steps[s].value && pj->job.steps[s].value->type.kind == TYPE_TEXT;
+    if (!has_text) return WEFT_OK;
+    WeaveJob segment = { .steps = pj->job.steps, .n_steps = *probe };
+    TRY(store_segment(run, pj, &segment, *probe, &source));
+    drop_steps(pj, *probe, source);
+    *probe = 0;
+    return WEFT_OK;
+}
+
+static weft_status probe_parts(QueryRun *run, PipelineJob *pj, int probe, JoinParts *parts)
+{
+    const int n_parts = spill_join_count(parts);
+    Source  **sources = arena_array(run->arena, Source *, n_parts + 1), *all;
+    TRY(store_before(run, pj, &probe));
+    for (int p = 0; p < n_parts; p++) TRY(probe_part(run, pj, probe, parts, p, &sources[p]));
+    spill_join_end(run, parts);
+    TRY(stored_union(run, sources, n_parts, &all));
+    drop_steps(pj, probe + 1, all);
+    return WEFT_OK;
+}
+
+// All steps up to the last whose table is in parts; what is left of the job reads their rows.
+static weft_status run_parts(QueryRun *run, PipelineJob *pj)
+{
+    for (int s = 0; s < pj->job.n_steps; s++) {
+        JoinParts *parts = spill_join_parts(run, pj->job.steps[s].table);
+        if (!parts) continue;
+        TRY(probe_parts(run, pj, s, parts));
+        s = -1;
+    }
+    return WEFT_OK;
+}
+
 // Each segment is a kernel; the last one ends in the sink.
 static weft_status run_segments(QueryRun *run, PipelineJob *pj, Launch *launch)
 {
     WeaveCut     *cuts;
+    if (run->spills) TRY(run_parts(run, pj));
     const int     n_cuts = segments_of(run, pj->number, &pj->job, &cuts);
     const Source *source = pj->job.source;
     WeaveJob      last = pj->job;
@@ -679,7 +775,10 @@ static weft_status build_table(QueryRun *run, int number, Arena *home, JoinTable
     weft_status status = push_pipeline(run, number, &launch);
     const double start = time_now_ms();
     double       kernel_ms = 0;
-    if (!status) status = table_build(run, home, number, &launch, table, &kernel_ms);
+    if (!status)
+        status = spill_join_suits(run, number, &launch)
+                     ? spill_join_cut(run, number, &launch, table)
+                     : table_build(run, home, number, &launch, table, &kernel_ms);
     run->reports[number].build_ms = !status && (*table)->remote ? kernel_ms : time_now_ms() - start;
     if (launch.memory) launch.device->free_launch(launch.device, &launch);
     return status;
@@ -1001,6 +1100,7 @@ static weft_status cut_plan(QueryRun *run)
     run->params = arena_array(run->arena, Expr *, run->plan->n_params + 1);
     run->reports = arena_array(run->arena, PipelineReport, n_pipelines);
     run->signatures = arena_array(run->arena, Signature, n_pipelines);
+    run->join_parts = arena_array(run->arena, JoinParts *, n_pipelines);
     repeat_begin(run);
     return WEFT_OK;
 }

@@ -517,7 +517,8 @@ weft_status order_rows(QueryRun *run, const Finish *finish, View *views, u64 n_r
     if (wanted == n_rows && !offset && !finish->n_distinct_on && !finish->windows) sorter.tie = NULL;
     const bool is_sorted = (finish->n_sort || sorter.tie) && n_rows > 1 && (wanted > offset || drops_later);
     if (is_sorted && !sorter.tie && spill_sort_suits(run, n_rows, drops_later ? n_rows : wanted))
-        TRY(spill_sort(run, views, finish->n_outputs, keys, finish->n_sort, n_rows, drops_later ? n_rows : wanted));
+        TRY(spill_sort(run, (SortWith){ sort_views, compare_view_cells }, views, finish->n_outputs, keys,
+                       finish->n_sort, n_rows, drops_later ? n_rows : wanted));
     else if (is_sorted)
         TRY(sort_rows(&sorter, views, n_rows, drops_later ? n_rows : wanted, &rows));
     if (finish->n_distinct_on) TRY(keep_distinct(&sorter, finish, &rows, &n_rows));

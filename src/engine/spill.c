@@ -14,6 +14,7 @@ bool spill_is_possible(const QueryRun *run)
 static i64 memory_for_spilling(const Budget *all)
 {
     const i64 limit = atomic_load(&all->limit), used = atomic_load(&all->used);
+    if (limit == 0) return 0;          // it was raised meanwhile
     return MAX_OF((limit - used) / 2, LEAST_BYTES);
 }
 
@@ -39,8 +40,8 @@ weft_status spill_wait_for_memory(QueryRun *run)
 // A table is put into a run before it would double beyond this, so most of the time it is half as large.
 u64 spill_group_bytes(const QueryRun *run)
 {
-    if (!run->spills) return 0;
-    const i64 limit = atomic_load(&query_budget(run)->limit);
+    const i64 limit = run->spills ? atomic_load(&query_budget(run)->limit) : 0;
+    if (limit == 0) return 0;
     return (u64)MAX_OF(limit / 4 * 3 / MAX_OF(run->session->settings.threads, 1), 1);
 }
 
@@ -69,6 +70,10 @@ void spill_print(const QueryRun *run, Text *text)
     if (run->spilled.n_sorts)
         text_add(text, "sorted through temporary files: %llu runs, merged\n",
                  (unsigned long long)run->spilled.n_sorted_runs);
+    if (run->spilled.n_joins)
+        text_add(text, "joined through temporary files: %llu join%s, %llu passes\n",
+                 (unsigned long long)run->spilled.n_joins, run->spilled.n_joins == 1 ? "" : "s",
+                 (unsigned long long)run->spilled.n_join_parts);
     text_add(text, "spilled: %s in %lld temporary files, with %s of memory\n",
              mem_size_text((u64)atomic_load(&budget->temp_bytes)).text, (long long)atomic_load(&budget->n_temp_files),
              mem_size_text((u64)atomic_load(&budget->limit)).text);

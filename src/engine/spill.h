@@ -22,10 +22,25 @@ u64         spill_group_bytes(const QueryRun *run);            // of a worker's 
 // Memory that is in a file at any rate; freed with the arena.
 weft_status spill_alloc(QueryRun *run, Arena *arena, size_t bytes, void **out);
 // Sorting: VIEWS become views of the sorted rows, the first N_WANTED of them; equal rows stay in order (spill_sort.c).
-// Suits: the query spills, and memory for sorting them is not there.
+// Suits: the query spills, and memory for sorting them is not there.  WITH: how rows that fit are sorted, and compared.
+typedef struct SortWith {
+    weft_status (*sort)(QueryRun *run, View *views, u64 n_rows, const ViewKey *keys, int n_keys, u64 **rows);
+    int         (*compare)(const View *view, u64 a, u64 b);
+} SortWith;
 bool        spill_sort_suits(const QueryRun *run, u64 n_rows, u64 n_wanted);
-weft_status spill_sort(QueryRun *run, View *views, int n_views, const ViewKey *keys, int n_keys, u64 n_rows,
-                       u64 n_wanted);
+weft_status spill_sort(QueryRun *run, SortWith with, View *views, int n_views, const ViewKey *keys, int n_keys,
+                       u64 n_rows, u64 n_wanted);
+// Joins (spill_join.c).  Suits: the table of these rows will not fit, and its key can be divided.  Cut: run->join_parts
+// has the rows then, and TABLE is a description without contents.
+bool        spill_join_suits(const QueryRun *run, int pipeline, const Launch *launch);
+weft_status spill_join_cut(QueryRun *run, int pipeline, const Launch *launch, JoinTable **table);
+JoinParts  *spill_join_parts(const QueryRun *run, const JoinTable *table);     // NULL: it is whole
+int         spill_join_count(const JoinParts *parts);
+int         spill_join_key(const JoinParts *parts);             // the key by whose ranges it is cut
+weft_status spill_join_table(QueryRun *run, const JoinParts *parts, int part, Arena *home, JoinTable **table);
+// What a probing row of this part meets; KEY: that of the probe.  *FILTER NULL: all rows do.
+weft_status spill_join_filter(QueryRun *run, const JoinParts *parts, int part, Expr *key, Expr **filter);
+void        spill_join_end(QueryRun *run, JoinParts *parts);
 void        spill_print(const QueryRun *run, Text *text);      // for EXPLAIN ANALYZE; nothing where nothing was spilled
 
 #endif

@@ -23,6 +23,7 @@ typedef struct SortedColumn { void *data; u8 *nulls; } SortedColumn;
 
 typedef struct RunSort {
     QueryRun      *run;
+    SortWith       with;
     View          *views;
     int            n_views;
     const ViewKey *keys;
@@ -98,7 +99,7 @@ static weft_status sort_range(const RunSort *sort, u64 first, u64 n)
     u64      *rows;
     for (int v = 0; v < sort->n_views; v++) parts[v] = view_from(&sort->views[v], first);
     run->arena = own;
-    weft_status status = sort_views(run, parts, n, sort->keys, sort->n_keys, &rows);
+    weft_status status = sort->with.sort(run, parts, n, sort->keys, sort->n_keys, &rows);
     run->arena = outer;
     if (!status) status = copy_range(sort, first, rows, n);
     arena_free(own);
@@ -132,7 +133,7 @@ static int compare(const RunSort *sort, u64 a, u64 b)
         const bool     a_null = view->nulls && view->nulls[a], b_null = view->nulls && view->nulls[b];
         if (a_null && b_null) continue;
         if (a_null || b_null) return a_null == key->nulls_first ? -1 : 1;
-        const int order = compare_view_cells(view, a, b);
+        const int order = sort->with.compare(view, a, b);
         if (order) return key->descending ? -order : order;
     }
     return 0;
@@ -217,11 +218,12 @@ static weft_status sort_through_files(RunSort *sort, Arena *files, u64 n_wanted)
     return WEFT_OK;
 }
 
-weft_status spill_sort(QueryRun *run, View *views, int n_views, const ViewKey *keys, int n_keys, u64 n_rows,
-                       u64 n_wanted)
+weft_status spill_sort(QueryRun *run, SortWith with, View *views, int n_views, const ViewKey *keys, int n_keys,
+                       u64 n_rows, u64 n_wanted)
 {
     Arena  *files = arena_new(run->arena, "runs");
     RunSort sort = { .run = run,
+                     .with = with,
                      .views = views,
                      .n_views = n_views,
                      .keys = keys,

@@ -433,6 +433,40 @@ static weft_status store_here(QueryRun *run, const Launch *launch, const WeaveJo
     return WEFT_OK;
 }
 
+// Ranges are those of all: a part was woven with what its own table proves.
+static weft_status unite_columns(QueryRun *run, const Source *from, Source *to)
+{
+    for (int c = 0; c < to->n_columns; c++) {
+        SourceColumn       *column = &to->columns[c];
+        const SourceColumn *other = &from->columns[c];
+        if (column->dict != other->dict || column->id != other->id)
+            return fail(run->err, WEFT_INTERNAL, -1, "parts of a join do not have the same columns");
+        const bool is_known = column->range.known && other->range.known;
+        column->range = unite(column->range, other->range);
+        column->range.known = is_known && !type_is_float(column->type);
+        column->dict_count = MAX_OF(column->dict_count, other->dict_count);
+    }
+    return WEFT_OK;
+}
+
+weft_status stored_union(QueryRun *run, Source *const *sources, int n_sources, Source **out)
+{
+    const int     n_columns = sources[0]->n_columns;
+    const Chunk **chunks = arena_array(run->arena, const Chunk *, n_sources + 1);
+    Source       *all = *out = arena_make(run->arena, Source);
+    *all = *sources[0];
+    all->columns = arena_array(run->arena, SourceColumn, n_columns + 1);
+    memcpy(all->columns, sources[0]->columns, (size_t)n_columns * sizeof *all->columns);
+    all->chunks = chunks, all->n_chunks = 0, all->n_rows = 0;
+    for (int s = 0; s < n_sources; s++) {
+        if (s) TRY(unite_columns(run, sources[s], all));
+        if (!sources[s]->n_rows) continue;
+        chunks[all->n_chunks++] = sources[s]->chunks[0];
+        all->n_rows += sources[s]->n_rows;
+    }
+    return WEFT_OK;
+}
+
 const u8 *stored_notes(QueryRun *run, int n_outputs)
 {
     u8 *notes = arena_alloc(run->arena, (size_t)n_outputs + 1);

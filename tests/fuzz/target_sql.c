@@ -25,7 +25,8 @@ static const char *const making[] = {
     "insert into t (a) values (null), (2147483647), (-2147483648)",
 };
 static const char *const limits[] = {
-    "set jit = tcc", "set device = cpu", "set memory_limit = '64MB'", "set statement_timeout = '1s'",
+    "set jit = tcc", "set device = cpu", "set memory_limit = '64MB'", "set temp_limit = off",
+    "set statement_timeout = '1s'",
 };
 
 static weft_db      *db;
