@@ -123,7 +123,7 @@ typedef struct Needle {                                     // prepared for many
 } Needle;
 
 Needle      needle_of(const char *bytes, size_t length);
-const char *needle_find(const Needle *needle, const char *bytes, size_t length);    // the first one; NULL: there is none
+const char *needle_find(const Needle *needle, const char *bytes, size_t length);    // the first one; NULL: none
 
 // ---- faults: make the Nth call fail ---------------------------------------------------------------------------------
 // WEFT_FAULT="file:12" in the environment does the same for a whole process; "file:12+" fails all calls from the 12th.

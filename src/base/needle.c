@@ -148,5 +148,5 @@ const char *needle_find(const Needle *needle, const char *bytes, size_t length)
             if ((found = find_in_step(needle, &rare, at)))
                 return found;
     }
-    return at < end ? find_in_step(needle, &rare, end - N_LANES) : NULL;   // the places before AT are known not to match
+    return at < end ? find_in_step(needle, &rare, end - N_LANES) : NULL;   // places before AT do not match
 }

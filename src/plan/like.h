@@ -16,8 +16,8 @@ typedef struct LikePattern {           // literal % literal % ... literal; the f
 // or more than literals and percent signs.
 bool like_prepare(Arena *arena, const Expr *like, const Expr *text, LikePattern *out);
 bool like_matches(const LikePattern *pattern, const char *bytes, size_t length);
-// Sets the bits, by code, of the texts FIRST .. END - 1 of the run that match.  Any thread; threads that share a word of
-// BITS must not call it at the same time.
+// Sets the bits, by code, of the texts FIRST .. END - 1 of the run that match.  Any thread; threads that share a word
+// of BITS must not call it at the same time.
 void like_search(const LikePattern *pattern, const TextRun *run, u32 first, u32 end, u64 *bits);
 
 #endif

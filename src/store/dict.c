@@ -92,7 +92,7 @@ Dictionary *dict_new_in(Budget *budget)
     pthread_mutex_init(&dict->lock, NULL);
     pthread_mutex_init(&dict->ranks_lock, NULL);
     pthread_mutex_init(&dict->load_lock, NULL);
-    dict_notes_init(&dict->notes);
+    notes_init(&dict->notes, budget, dict_release);
     dict->is_loaded = true;
     return dict;
 }
@@ -109,16 +109,6 @@ Dictionary *dict_new_unloaded(Budget *budget, u32 count, DictLoader loader)
 Dictionary *dict_new(void)
 {
     return dict_new_in(NULL);
-}
-
-DictNotes *dict_notes(Dictionary *dict)
-{
-    return &dict->notes;
-}
-
-Budget *dict_budget(const Dictionary *dict)
-{
-    return dict->budget;
 }
 
 Dictionary *dict_hold(Dictionary *dict)
@@ -155,7 +145,7 @@ static void free_texts(Dictionary *dict)
 
 static void free_all(Dictionary *dict)
 {
-    dict_notes_free(&dict->notes, dict->budget);
+    notes_free(&dict->notes);
     free_texts(dict);
     for (Ranks *ranks = dict->ranks, *next; ranks; ranks = next) {
         next = ranks->next;
@@ -533,6 +523,25 @@ weft_status dict_copy(const Dictionary *from, u32 count, Budget *budget, Diction
     else
         *copy = dict;
     return status;
+}
+
+// ---- notes ---------------------------------------------------------------------------------------------------------
+
+const DictNote *dict_note_find(Dictionary *dict, u32 count, const void *key, size_t length)
+{
+    return notes_find(&dict->notes, count, key, length);
+}
+
+void dict_note_release(Dictionary *dict, const DictNote *note)
+{
+    notes_release(&dict->notes, note);
+}
+
+void dict_note_put(Dictionary *dict, u32 count, const void *key, size_t length, DictNote note)
+{
+    if (note.made)
+        dict_hold(note.made);
+    notes_put(&dict->notes, count, key, length, note);
 }
 
 // ---- ranks ---------------------------------------------------------------------------------------------------------

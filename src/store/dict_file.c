@@ -174,6 +174,11 @@ static weft_status is_first_format(const char *path, bool *is_first, Error *err)
     return status;
 }
 
+static weft_text text_of(const void *dict, u32 code)
+{
+    return dict_get(dict, code);
+}
+
 static weft_status extend(DictWriter *writer, const char *path, const DictFile *old, const Dictionary *dict, u32 count,
                           Error *err)
 {
@@ -183,7 +188,7 @@ static weft_status extend(DictWriter *writer, const char *path, const DictFile *
         TRY(is_first_format(path, &is_first, err));
     if (is_first)
         return put_entries(writer, dict, count, err);
-    return text_blocks_write(&writer->file, old, dict, count, &writer->written, err);
+    return text_blocks_write(&writer->file, old, &(TextSource){ text_of, dict }, count, &writer->written, err);
 }
 
 void dict_file_cut(const char *path, const DictFile *file)

@@ -18,23 +18,24 @@ typedef struct KeptNote {
     u64              size;             // of this struct and what follows
 } KeptNote;
 
-void dict_notes_init(DictNotes *notes)
+void notes_init(DictNotes *notes, Budget *budget, void (*release)(Dictionary *made))
 {
+    *notes = (DictNotes){ .budget = budget, .release = release };
     pthread_mutex_init(&notes->lock, NULL);
 }
 
-static void drop(KeptNote *kept, Budget *budget)
+static void drop(DictNotes *notes, KeptNote *kept)
 {
-    dict_release(kept->note.made);
-    mem_free(budget, kept, kept->size);
+    notes->release(kept->note.made);
+    mem_free(notes->budget, kept, kept->size);
 }
 
-void dict_notes_free(DictNotes *notes, Budget *budget)
+void notes_free(DictNotes *notes)
 {
     for (KeptNote *kept = notes->newest, *next; kept; kept = next) {
         next = kept->next;
         ASSERT(kept->n_holds == 0);
-        drop(kept, budget);
+        drop(notes, kept);
     }
     pthread_mutex_destroy(&notes->lock);
 }
@@ -60,9 +61,8 @@ static KeptNote *find(DictNotes *notes, u32 count, const void *key, size_t lengt
     return NULL;
 }
 
-const DictNote *dict_note_find(Dictionary *dict, u32 count, const void *key, size_t length)
+const DictNote *notes_find(DictNotes *notes, u32 count, const void *key, size_t length)
 {
-    DictNotes *notes = dict_notes(dict);
     pthread_mutex_lock(&notes->lock);
     KeptNote *kept = find(notes, count, key, length);
     if (kept)
@@ -71,9 +71,8 @@ const DictNote *dict_note_find(Dictionary *dict, u32 count, const void *key, siz
     return kept ? &kept->note : NULL;
 }
 
-void dict_note_release(Dictionary *dict, const DictNote *note)
+void notes_release(DictNotes *notes, const DictNote *note)
 {
-    DictNotes *notes = dict_notes(dict);
     KeptNote *kept = (KeptNote *)(uintptr_t)note;
     pthread_mutex_lock(&notes->lock);
     ASSERT(kept->n_holds > 0);
@@ -96,8 +95,6 @@ static KeptNote *make_note(Budget *budget, u32 count, const void *key, size_t le
     memcpy(bytes + note.n_bytes, key, length);
     *kept = (KeptNote){ .note = note, .count = count, .length = length, .size = size };
     kept->note.bytes = bytes;
-    if (note.made)
-        dict_hold(note.made);
     return kept;
 }
 
@@ -135,18 +132,18 @@ static KeptNote *put(DictNotes *notes, KeptNote *kept)
     return out;
 }
 
-void dict_note_put(Dictionary *dict, u32 count, const void *key, size_t length, DictNote note)
+void notes_put(DictNotes *notes, u32 count, const void *key, size_t length, DictNote note)
 {
-    DictNotes *notes = dict_notes(dict);
-    Budget *budget = dict_budget(dict);
-    KeptNote *kept = make_note(budget, count, key, length, note);
-    if (!kept)
+    KeptNote *kept = make_note(notes->budget, count, key, length, note);
+    if (!kept) {
+        notes->release(note.made);
         return;
+    }
     pthread_mutex_lock(&notes->lock);
     KeptNote *out = put(notes, kept);
     pthread_mutex_unlock(&notes->lock);
     for (KeptNote *next; out; out = next) {
         next = out->next;
-        drop(out, budget);
+        drop(notes, out);
     }
 }

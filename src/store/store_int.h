@@ -78,19 +78,24 @@ typedef struct DictNotes {             // dict_notes.c; all by LOCK
     pthread_mutex_t  lock;
     struct KeptNote *newest;
     u64              bytes;            // of all
+    Budget          *budget;
+    void           (*release)(Dictionary *made);            // takes NULL
 } DictNotes;
 
-DictNotes *dict_notes(Dictionary *dict);
-Budget    *dict_budget(const Dictionary *dict);
-void       dict_notes_init(DictNotes *notes);
-void       dict_notes_free(DictNotes *notes, Budget *budget);       // none is held
+void            notes_init(DictNotes *notes, Budget *budget, void (*release)(Dictionary *made));
+void            notes_free(DictNotes *notes);               // none is held
+// As dict_note_find and so on of store.h; notes_put takes over the hold of note.made.
+const DictNote *notes_find(DictNotes *notes, u32 count, const void *key, size_t length);
+void            notes_release(DictNotes *notes, const DictNote *note);
+void            notes_put(DictNotes *notes, u32 count, const void *key, size_t length, DictNote note);
 typedef struct DictFile DictFile;
 
 // A dictionary that is said to have COUNT texts, which dict_load will ask the loader for.
 Dictionary *dict_new_unloaded(Budget *budget, u32 count, DictLoader loader);
 bool        dict_is_loaded(const Dictionary *dict);
 weft_status dict_put(Dictionary *dict, u32 code, const char *bytes, size_t length, u64 hash, Error *err);  // a loader's
-void        dict_put_blocks(Dictionary *dict, TextBlocks *texts);  // a loader's: all texts, read in place; takes them over
+// A loader's: all texts, read in place.  Takes them over.
+void        dict_put_blocks(Dictionary *dict, TextBlocks *texts);
 weft_status dict_check_all(Dictionary *dict, Error *err);   // dict_load, and reads all texts that are read in place
 
 // ---- texts in order (text_sort.c) ----------------------------------------------------------------------------------

@@ -35,13 +35,13 @@ typedef struct DirectoryEnd {                               // behind its record
     u64 previous_checksum;
 } DirectoryEnd;
 
-typedef struct Block {
+typedef struct TextBlock {
     const u8   *offsets;                                    // n_texts + 1
     const char *bytes;
     u32         first, n_texts, n_bytes;
     _Atomic u32 is_checked;
     u64         checksum;
-} Block;
+} TextBlock;
 
 struct TextBlocks {
     Mapping        mapping;
@@ -49,7 +49,7 @@ struct TextBlocks {
     const char    *path;
     Budget        *budget;
     u32            count, n_blocks;
-    Block         *blocks;
+    TextBlock     *blocks;
     size_t         blocks_bytes;
     u32           *hints;                                   // the block of every 256th code, and the last block
     size_t         hints_bytes;
@@ -101,25 +101,26 @@ static bool read_directory(const Mapping *mapping, u64 end, u64 checksum, Direct
     out->end = end;
     out->first = end - sizeof(DirectoryEnd) - out->tail.n_blocks * sizeof(BlockRecord);
     out->records = (const BlockRecord *)(mapping->bytes + out->first);
-    return out->tail.previous_end % 8 == 0 && out->tail.previous_end < out->first && hash_bytes(out->records, end - out->first) == checksum;
+    return out->tail.previous_end % 8 == 0 && out->tail.previous_end < out->first &&
+           hash_bytes(out->records, end - out->first) == checksum;
 }
 
 // A block begins AT, and not where the record pleases: blocks lie close together.  Moves AT behind it.
-static bool put_block(const TextBlocks *texts, const Directory *directory, const BlockRecord *record, Block *block,
-                      u64 *at)
+static bool put_block(const TextBlocks *texts, const Directory *directory, const BlockRecord *record,
+                      TextBlock *block, u64 *at)
 {
     const u64 n_offsets = offsets_bytes(record->n_texts, record->n_bytes);
     if (record->at != *at || record->n_texts == 0 || record->n_texts > record->n_bytes ||
         padded(n_offsets + record->n_bytes) > directory->first - *at)
         return false;
-    *block = (Block){ .offsets = texts->mapping.bytes + record->at,
-                      .bytes = (const char *)texts->mapping.bytes + record->at + n_offsets,
-                      .n_texts = record->n_texts, .n_bytes = record->n_bytes, .checksum = record->checksum };
+    *block = (TextBlock){ .offsets = texts->mapping.bytes + record->at,
+                          .bytes = (const char *)texts->mapping.bytes + record->at + n_offsets,
+                          .n_texts = record->n_texts, .n_bytes = record->n_bytes, .checksum = record->checksum };
     *at += padded(n_offsets + record->n_bytes);
     return true;
 }
 
-static bool put_blocks(const TextBlocks *texts, const Directory *directory, Block *blocks)
+static bool put_blocks(const TextBlocks *texts, const Directory *directory, TextBlock *blocks)
 {
     u64 at = MAX_OF(directory->tail.previous_end, sizeof(magic));
     for (u64 i = 0; i < directory->tail.n_blocks; i++)
@@ -142,7 +143,7 @@ static weft_status read_directories(TextBlocks *texts, const DictFile *file, Err
     if (n_blocks > file->count)
         return fail_damaged(texts->path, err);
     texts->n_blocks = (u32)n_blocks;
-    texts->blocks_bytes = n_blocks * sizeof(Block);
+    texts->blocks_bytes = n_blocks * sizeof(TextBlock);
     void *memory;
     TRY(mem_alloc(texts->budget, texts->blocks_bytes, &memory, err));
     texts->blocks = memory;
@@ -209,14 +210,14 @@ void text_blocks_free(TextBlocks *texts)
 
 // ---- reading -------------------------------------------------------------------------------------------------------
 
-static u32 offset_at(const Block *block, u32 at)
+static u32 offset_at(const TextBlock *block, u32 at)
 {
     if (block->n_bytes > BLOCK_BYTES)
         return ((const u32 *)(const void *)block->offsets)[at];
     return ((const u16 *)(const void *)block->offsets)[at];
 }
 
-static bool has_zeros_behind(const Block *block)
+static bool has_zeros_behind(const TextBlock *block)
 {
     const u64 bytes = offsets_bytes(block->n_texts, block->n_bytes) + block->n_bytes;
     for (u64 at = bytes; at < padded(bytes); at++)
@@ -226,7 +227,7 @@ static bool has_zeros_behind(const Block *block)
 }
 
 // A checksum keeps out accidents; whatever else a file says, no text may reach out of its block.
-static bool has_good_offsets(const Block *block)
+static bool has_good_offsets(const TextBlock *block)
 {
     u32 from = offset_at(block, 0);
     if (from != 0 || offset_at(block, block->n_texts) != block->n_bytes)
@@ -240,7 +241,7 @@ static bool has_good_offsets(const Block *block)
     return true;
 }
 
-static bool check_block(TextBlocks *texts, Block *block)
+static bool check_block(TextBlocks *texts, TextBlock *block)
 {
     if (atomic_load_explicit(&block->is_checked, memory_order_acquire))
         return true;
@@ -254,7 +255,7 @@ static bool check_block(TextBlocks *texts, Block *block)
     return is_good;
 }
 
-static Block *block_of(const TextBlocks *texts, u32 code)
+static TextBlock *block_of(const TextBlocks *texts, u32 code)
 {
     ASSERT(code < texts->count);
     u32 low = texts->hints[code >> HINT_LOG], high = texts->hints[(code >> HINT_LOG) + 1];
@@ -270,7 +271,7 @@ static Block *block_of(const TextBlocks *texts, u32 code)
 
 weft_text text_blocks_get(TextBlocks *texts, u32 code)
 {
-    Block *block = block_of(texts, code);
+    TextBlock *block = block_of(texts, code);
     if (!check_block(texts, block))
         return (weft_text){ "", 0 };
     u32 from = offset_at(block, code - block->first), to = offset_at(block, code - block->first + 1);
@@ -279,14 +280,14 @@ weft_text text_blocks_get(TextBlocks *texts, u32 code)
 
 bool text_blocks_run(TextBlocks *texts, u32 code, TextRun *run)
 {
-    Block *block = block_of(texts, code);
+    TextBlock *block = block_of(texts, code);
     *run = (TextRun){ .first = block->first, .n_texts = block->n_texts, .bytes = block->bytes,
                       .n_bytes = block->n_bytes, .offsets = block->offsets,
                       .width = block->n_bytes > BLOCK_BYTES ? 4 : 2 };
     return check_block(texts, block);
 }
 
-static bool find_in_block(const Block *block, const char *bytes, size_t length, u32 *code)
+static bool find_in_block(const TextBlock *block, const char *bytes, size_t length, u32 *code)
 {
     u32 from = 0;
     for (u32 i = 0; i < block->n_texts; i++) {
@@ -382,11 +383,11 @@ typedef struct BlockRoom {
 } BlockRoom;
 
 // As many of the texts FIRST .. COUNT - 1 as fit.  Returns how many.
-static u32 gather(const Dictionary *dict, u32 first, u32 count, BlockRoom *room)
+static u32 gather(const TextSource *source, u32 first, u32 count, BlockRoom *room)
 {
     u32 n = 0, used = 0;
     for (; first + n < count; n++) {
-        weft_text text = dict_get(dict, first + n);
+        weft_text text = source->text_of(source->context, first + n);
         if (text.length + 1 > BLOCK_BYTES - used)
             break;
         room->offsets[n] = (u16)used;
@@ -398,16 +399,16 @@ static u32 gather(const Dictionary *dict, u32 first, u32 count, BlockRoom *room)
     return n;
 }
 
-static weft_status write_texts(BlockWriter *writer, const Dictionary *dict, u32 first, u32 count, BlockRoom *room,
+static weft_status write_texts(BlockWriter *writer, const TextSource *source, u32 first, u32 count, BlockRoom *room,
                                Error *err)
 {
     for (u32 n; first < count; first += n) {
-        n = gather(dict, first, count, room);
+        n = gather(source, first, count, room);
         if (n > 0) {
             TRY(write_block(writer, n, room->offsets, room->bytes, room->offsets[n], err));
         } else {
             n = 1;
-            TRY(write_long_text(writer, dict_get(dict, first), err));
+            TRY(write_long_text(writer, source->text_of(source->context, first), err));
         }
     }
     return WEFT_OK;
@@ -421,13 +422,13 @@ static weft_status write_directory(BlockWriter *writer, const DictFile *old, u64
     return put(writer, writer->records.bytes, writer->records.length, err);
 }
 
-static weft_status write_all(BlockWriter *writer, const DictFile *old, const Dictionary *dict, u32 count,
+static weft_status write_all(BlockWriter *writer, const DictFile *old, const TextSource *source, u32 count,
                              DictFile *changed, Error *err)
 {
     Arena *scratch = arena_new(NULL, "text blocks");
     weft_status status = old->length == 0 ? put(writer, magic, sizeof(magic), err) : WEFT_OK;
     if (!status)
-        status = write_texts(writer, dict, old->count, count, arena_make(scratch, BlockRoom), err);
+        status = write_texts(writer, source, old->count, count, arena_make(scratch, BlockRoom), err);
     if (!status)
         status = write_directory(writer, old, &changed->checksum, err);
     if (!status)
@@ -438,12 +439,12 @@ static weft_status write_all(BlockWriter *writer, const DictFile *old, const Dic
     return status;
 }
 
-weft_status text_blocks_write(File *file, const DictFile *old, const Dictionary *dict, u32 count, DictFile *changed,
+weft_status text_blocks_write(File *file, const DictFile *old, const TextSource *source, u32 count, DictFile *changed,
                               Error *err)
 {
     BlockWriter writer = { .file = file, .at = old->length };
     *changed = *old;
-    weft_status status = write_all(&writer, old, dict, count, changed, err);
+    weft_status status = write_all(&writer, old, source, count, changed, err);
     text_free(&writer.buffer);
     text_free(&writer.records);
     return status ? status : file_sync(file, err);

@@ -20,8 +20,10 @@ bool        text_blocks_find(TextBlocks *texts, const char *bytes, size_t length
 weft_status text_blocks_status(const TextBlocks *texts, Error *err);
 weft_status text_blocks_check(TextBlocks *texts, Error *err);                   // of all blocks
 
+typedef struct TextSource { TextOf text_of; const void *context; } TextSource;     // texts with NULs behind them
+
 // Writes the texts from old->count up to COUNT behind old->length, where FILE is open for append, and syncs.
-weft_status text_blocks_write(File *file, const DictFile *old, const Dictionary *dict, u32 count, DictFile *changed,
+weft_status text_blocks_write(File *file, const DictFile *old, const TextSource *source, u32 count, DictFile *changed,
                               Error *err);
 
 #endif
