@@ -114,6 +114,17 @@ int   map_count(const Map *map);
 
 u64   hash_bytes(const void *bytes, size_t length);         // xxh3, 64 bits
 
+// ---- a text in many bytes -------------------------------------------------------------------------------------------
+
+typedef struct Needle {                                     // prepared for many searches
+    const char *bytes;                                      // not owned
+    size_t      length;
+    size_t      first, second;                              // places of two bytes that are rare in texts
+} Needle;
+
+Needle      needle_of(const char *bytes, size_t length);
+const char *needle_find(const Needle *needle, const char *bytes, size_t length);    // the first one; NULL: none
+
 // ---- faults: make the Nth call fail ---------------------------------------------------------------------------------
 // WEFT_FAULT="file:12" in the environment does the same for a whole process; "file:12+" fails all calls from the 12th.
 

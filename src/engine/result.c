@@ -138,6 +138,20 @@ static weft_status copy_out(QueryRun *run, weft_result *result, const Finished *
     return WEFT_OK;
 }
 
+// Blocks of a dictionary's file are read when their texts are asked for, and those of a damaged block are empty: no
+// answer may be made of them.
+static weft_status check_texts(QueryRun *run)
+{
+    for (int p = 0; p < run->graph->n_pipelines; p++) {
+        const Pipeline *pipeline = &run->graph->pipelines[p];
+        for (int i = 0; pipeline->table && i < pipeline->n_columns; i++) {
+            const Column *column = &pipeline->table->columns[pipeline->places[i]];
+            if (column->dict) TRY(dict_status(column->dict, run->err));
+        }
+    }
+    return WEFT_OK;
+}
+
 weft_status result_from_query(QueryRun *run, weft_result *result)
 {
     const int       last = run->graph->n_pipelines - 1;
@@ -145,7 +159,8 @@ weft_status result_from_query(QueryRun *run, weft_result *result)
     Finished        finished;
     if (run->is_empty) TRY(finish_nothing(run, &pipeline->finish, &finished));
     else TRY(finish_pipeline(run, last, run->last, run->last_woven, false, false, &finished));
-    return copy_out(run, result, &finished);
+    TRY(copy_out(run, result, &finished));
+    return check_texts(run);
 }
 
 weft_status result_from_lines(weft_result *result, const char *name, const char *lines, Error *err)

@@ -11,9 +11,10 @@
 
 #include "store/store_int.h"
 
-// The last character is the version.  Earlier ones are read, too: chunks have no sketches in version 2, and say less
-// about floats in version 1 (chunk.c).  A manifest of version 3 may name chunks of any version: they are not rewritten.
-static const char magic[8] = "WEFTMAN3";
+// The last character is the version.  Earlier ones are read, too: dictionaries have no blocks in version 3
+// (dict_file.c), chunks no sketches in version 2, and they say less about floats in version 1 (chunk.c).  A manifest of
+// version 4 may name files of any version: they are not rewritten.
+static const char magic[8] = "WEFTMAN4";
 
 enum { MANIFEST_LEAST = sizeof(magic) + 8 + 4 + 8, CHUNK_RECORD = 8 + 8 + 4 + 8, ROWS_MAX = 1 << 30 };
 

@@ -110,10 +110,28 @@ Dictionary *dict_new(void);                                        // reference 
 Dictionary *dict_hold(Dictionary *dict);
 void        dict_release(Dictionary *dict);                        // NULL is fine
 u32         dict_count(const Dictionary *dict);
-// Reads the texts of a stored column, once.  To be called before all that follows for dictionaries of tables that were
-// only peeked at.  CORRUPT for a damaged file, OUT_OF_MEMORY.
+// Prepares the texts of a stored column for reading, once.  To be called before all that follows for dictionaries of
+// tables that were only peeked at.  CORRUPT for a damaged file, OUT_OF_MEMORY.  A large file is read and checked later,
+// block by block, as texts are asked for.
 weft_status dict_load(Dictionary *dict, Error *err);
+// CORRUPT when a block that was asked for is damaged.  Its texts are empty, so whoever used the dictionary has to ask
+// this before it answers.
+weft_status dict_status(const Dictionary *dict, Error *err);
 weft_text   dict_get(const Dictionary *dict, u32 code);            // NUL-terminated
+
+// Texts that lie one behind the other, each with a NUL behind it.
+typedef struct TextRun {
+    u32         first, n_texts;        // codes
+    const char *bytes;
+    u64         n_bytes;
+    const void *offsets;               // for text_run_offset
+    int         width;
+} TextRun;
+
+// The texts from CODE on that lie together; run->first may be before it.  False: its block is damaged.
+bool        dict_run(const Dictionary *dict, u32 code, TextRun *run);
+// Where text AT of the run begins; AT = n_texts: where the run ends.
+u64         text_run_offset(const TextRun *run, u32 at);
 bool        dict_find(const Dictionary *dict, const char *bytes, size_t length, u32 *code);
 // Up to 2^31 entries.
 weft_status dict_intern(Dictionary *dict, const char *bytes, size_t length, u32 *code, Error *err);
@@ -126,6 +144,20 @@ void        dict_ranks_release(Dictionary *dict, const u32 *ranks); // NULL is f
 // The same, held together with the dictionary until the arena is freed.
 weft_status dict_hold_ranks(Arena *arena, Dictionary *dict, u32 count, const _Atomic u32 *stop, const u32 **ranks,
                             Error *err);
+
+// What was worked out from the texts of the first COUNT codes, kept with the dictionary under a key that says how, so
+// that the next pipeline need not.  Notes that nobody holds go when there is no room (dict_notes.c).  Any thread.
+typedef struct DictNote {
+    const void *bytes;                 // 64-byte aligned
+    u64         n_bytes;
+    Dictionary *made;                  // texts that the bytes have codes of; NULL: none
+} DictNote;
+
+// NULL: there is none.  Held until dict_note_release, which must come before the caller's dict_release.
+const DictNote *dict_note_find(Dictionary *dict, u32 count, const void *key, size_t length);
+void            dict_note_release(Dictionary *dict, const DictNote *note);
+// Copies key and bytes and holds note.made; without room for it nothing happens.
+void            dict_note_put(Dictionary *dict, u32 count, const void *key, size_t length, DictNote note);
 
 // ---- chunks ---------------------------------------------------------------------------------------------------------
 

@@ -68,14 +68,35 @@ weft_status dict_copy(const Dictionary *from, u32 count, Budget *budget, Diction
 typedef struct DictLoader {            // where the texts of a dictionary are until dict_load
     weft_status (*load)(Dictionary *dict, void *context, Error *err);  // puts all of them; after a failure it is called
                                                                        // again by the next dict_load
-    void (*drop)(void *context);       // not needed any more: they are loaded, or nobody wants them
+    void (*drop)(void *context);       // with the dictionary, or once its texts are in memory
     void *context;
 } DictLoader;
+
+typedef struct TextBlocks TextBlocks;  // text_blocks.h
+
+typedef struct DictNotes {             // dict_notes.c; all by LOCK
+    pthread_mutex_t  lock;
+    struct KeptNote *newest;
+    u64              bytes;            // of all
+    Budget          *budget;
+    void           (*release)(Dictionary *made);            // takes NULL
+} DictNotes;
+
+void            notes_init(DictNotes *notes, Budget *budget, void (*release)(Dictionary *made));
+void            notes_free(DictNotes *notes);               // none is held
+// As dict_note_find and so on of store.h; notes_put takes over the hold of note.made.
+const DictNote *notes_find(DictNotes *notes, u32 count, const void *key, size_t length);
+void            notes_release(DictNotes *notes, const DictNote *note);
+void            notes_put(DictNotes *notes, u32 count, const void *key, size_t length, DictNote note);
+typedef struct DictFile DictFile;
 
 // A dictionary that is said to have COUNT texts, which dict_load will ask the loader for.
 Dictionary *dict_new_unloaded(Budget *budget, u32 count, DictLoader loader);
 bool        dict_is_loaded(const Dictionary *dict);
 weft_status dict_put(Dictionary *dict, u32 code, const char *bytes, size_t length, u64 hash, Error *err);  // a loader's
+// A loader's: all texts, read in place.  Takes them over.
+void        dict_put_blocks(Dictionary *dict, TextBlocks *texts);
+weft_status dict_check_all(Dictionary *dict, Error *err);   // dict_load, and reads all texts that are read in place
 
 // ---- texts in order (text_sort.c) ----------------------------------------------------------------------------------
 
@@ -90,14 +111,14 @@ typedef weft_text (*TextOf)(const void *context, u32 code);
 bool texts_sort(TextKey *keys, TextKey *spare, u64 n_keys, TextOf text_of, const void *context,
                 const _Atomic u32 *stop);
 
-typedef struct DictFile {              // what the manifest says of a dictionary's file
+struct DictFile {                      // what the manifest says of a dictionary's file
     u64 file_id;
     u64 length;                        // bytes that count; a crash may have left more.  0: there is no file yet
     u32 count;                         // entries in them
-    u64 checksum;                      // over the entries in order
-} DictFile;
+    u64 checksum;                      // over the entries in order, or of the last directory (text_blocks.c)
+};
 
-// Maps the file and checks its size.  Its texts are read, and checked, by dict_load.
+// Maps the file and checks its size.  Its texts are read, and checked, from dict_load on.
 weft_status dict_file_open(const char *path, const DictFile *file, Budget *budget, Dictionary **dict, Error *err);
 // Writes the entries from old->count up to COUNT behind the old ones and syncs.  *CHANGED says what the file holds now.
 weft_status dict_file_extend(const char *path, const DictFile *old, const Dictionary *dict, u32 count,
@@ -248,7 +269,7 @@ typedef struct Snapshot {
 // Holds the dictionaries and takes over one hold of each chunk.
 Snapshot *snapshot_new(const TableMeta *meta, Dictionary *const *dicts, const u32 *dict_counts,
                        const Chunk *const *chunks, int n_chunks);
-weft_status table_load_dicts(const Table *table, Error *err);        // dict_load of all of them
+weft_status table_load_dicts(const Table *table, Error *err);        // dict_check_all of all of them
 weft_status snapshot_verify(Snapshot *snapshot, Error *err);
 
 // ---- the catalog ---------------------------------------------------------------------------------------------------

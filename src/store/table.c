@@ -79,7 +79,7 @@ weft_status table_load_dicts(const Table *table, Error *err)
 {
     for (int column = 0; column < table->n_columns; column++)
         if (table->columns[column].dict)
-            TRY(dict_load(table->columns[column].dict, err));
+            TRY(dict_check_all(table->columns[column].dict, err));
     return WEFT_OK;
 }
 

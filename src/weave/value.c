@@ -690,10 +690,17 @@ static weft_status truth_of_text_test(Weaver *w, const Expr *expr, bool wanted, 
             and_not_null(w, PRINT("%sINSIDE(%s - %s, %s)", wanted ? "" : "!", text.value, low, size), text.null);
         return WEFT_OK;
     }
-    const char *table = weave_table(w, "u8", weave_name(w, "codes"), test.outcome, (size_t)test.dict_count + 1);
     // A NULL's code is arbitrary but a valid one where there are codes at all; it must not be looked up where it is
     // not.
-    const char *code = text.null ? PRINT("(%s ? 0 : %s)", text.null, text.value) : text.value;
+    const char *code = text.null ? PRINT("(%s ? 0 : %s)", text.null, text.value) : text.value, *name, *table;
+    if (test.bits) {
+        name = weave_name(w, "matches");
+        table = weave_table(w, "u8", name, test.bits, ((size_t)test.dict_count / 64 + 1) * sizeof *test.bits);
+        *condition = and_not_null(w, PRINT("(BIT(%s, %s) == %d)", table, code, wanted), text.null);
+        return WEFT_OK;
+    }
+    name = weave_name(w, "codes");
+    table = weave_table(w, "u8", name, test.outcome, (size_t)test.dict_count + 1);
     *condition = and_not_null(w, PRINT("(%s[%s] == %d)", table, code, wanted), text.null);
     return WEFT_OK;
 }
