@@ -24,6 +24,9 @@ static const struct { const char *name, *usage, *gives, *about; } forms[] = {
     { "mode", "mode() within group (order by x)", "the type of x", "the most frequent value, the first of several" },
     { "string_agg", "string_agg(text, delimiter [order by x, ...])", "text",
       "an aggregate: the texts of a group, joined" },
+    { "random", "random()", "double precision", "at least 0 and below 1; another one for each row and call" },
+    { "gen_random_uuid", "gen_random_uuid()", "uuid", "122 random bits (version 4), likewise" },
+    { "setseed", "setseed(number)", "text", "begins the session's random numbers anew, from -1 to 1; a constant" },
     { "grouping", "grouping(key, ...)", "integer", "a bit for each key: 1 where the grouping set leaves it out" },
 };
 

@@ -335,6 +335,7 @@ static weft_status build_inner(Binder *binder, Join *join, Node **out)
 static weft_status place_on_side(Binder *binder, Join *join, Mark *mark)
 {
     Block *block = binder->place.block;
+    if (mark->kind == MARK_RANDOM) return refuse(binder, mark->at, "random() in the condition of an outer join");
     for (int side = 0; side < 2; side++) {
         ColumnSet columns = { 0 }, used = { 0 };
         node_columns(binder->arena, join->nodes[side], &columns);

@@ -9,10 +9,10 @@
 // PostgreSQL has them, we do not: 0A000 and not "no such function".
 static const char *const missing_functions[] = {
     "format", "regexp_match", "regexp_matches", "regexp_instr", "regexp_split_to_array", "to_number", "cbrt", "pi",
-    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "degrees", "radians", "div", "gcd", "lcm", "random",
-    "setseed", "timeofday", "isfinite", "like_escape", "similar_to_escape", "bit_and", "bit_or", "array_agg",
+    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "degrees", "radians", "div", "gcd", "lcm",
+    "timeofday", "isfinite", "like_escape", "similar_to_escape", "bit_and", "bit_or", "array_agg",
     "json_agg", "jsonb_agg", "generate_series", "unnest", "version", "current_database", "current_schema", "pg_typeof",
-    "gen_random_uuid", "nextval",
+    "nextval",
 };
 
 // ---- aggregates -----------------------------------------------------------------------------------------------------
@@ -331,6 +331,7 @@ weft_status bind_function(Binder *binder, const PgQuery__FuncCall *call, Expr **
                     name);
     if (strcmp(name, "concat") == 0 || strcmp(name, "concat_ws") == 0)
         return bind_any_concat(binder, call, name, out);
+    if (bind_is_random(name) && !has_agg_options(call) && !call->over) return bind_random(binder, call, name, out);
     const bool is_time = bind_is_time_function(name, call->n_args);
     if (!is_time && (call->n_args > FUNCTION_ARGS || !function_is_name(name)))
         return unknown_function(binder, call, name);

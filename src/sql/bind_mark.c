@@ -17,6 +17,7 @@
 // The counts are parameters, or, of a correlated subquery, the columns of one more join.  A condition under nothing but
 // AND and OR treats NULL as false, so there the mark itself will do.
 
+#include "plan/window.h"
 #include "sql/sql_int.h"
 
 #include <stdlib.h>
@@ -123,15 +124,17 @@ weft_status add_mark(Binder *binder, Mark mark, Expr **out)
     Block *block = binder->place.block;
     mark.is_below = binder->place.in_agg || strcmp(binder->place.clause, "GROUP BY") == 0;
     if (mark.kind == MARK_VALUE) name_value(binder, &mark);
-    Mark *same = find_same_mark(binder, block, &mark);
+    Mark *same = mark.kind == MARK_RANDOM ? NULL : find_same_mark(binder, block, &mark);
     if (same) {
         same->is_below |= mark.is_below;
         *out = plan_column_expr(binder->plan, same->column, mark.at);
         return WEFT_OK;
     }
-    if (mark.kind != MARK_VALUE) mark.column = plan_add_column(binder->plan, TYPE(BOOLEAN), "mark", NULL);
+    if (mark.kind == MARK_IN || mark.kind == MARK_EXISTS)
+        mark.column = plan_add_column(binder->plan, TYPE(BOOLEAN), "mark", NULL);
     *LIST_PUSH(binder->arena, block->marks, block->n_marks) = mark;
     *out = plan_column_expr(binder->plan, mark.column, mark.at);
+    if (mark.kind == MARK_RANDOM) columns_add(binder->arena, &binder->not_null, mark.column);
     return mark.arg ? bind_count(binder, mark.arg) : WEFT_OK;
 }
 
@@ -227,6 +230,23 @@ static weft_status join_value(Binder *binder, Mark *mark, Node **node)
     return join_rows(binder, JOIN_SINGLE, NULL, mark->rows, mark->at, node);
 }
 
+// ---- random numbers -------------------------------------------------------------------------------------------------
+
+// A window over all rows gives each one its number.
+static weft_status number_rows(Binder *binder, Mark *mark, Node **node)
+{
+    Windows *windows = arena_make(binder->arena, Windows);
+    windows->n_orders = windows->n_funcs = 1;
+    windows->orders = arena_array(binder->arena, WindowOrder, 1);
+    windows->funcs = arena_array(binder->arena, WindowFunc, 1);
+    windows->funcs[0] = (WindowFunc){ .kind = WINDOW_RANDOM, .type = binder->plan->columns[mark->column].type,
+                                      .column = mark->column, .arg = -1, .n = -1, .seed = mark->seed,
+                                      .frame = frame_default(), .name = "random", .at = mark->at };
+    *node = plan_window(binder->plan, *node, NULL, 0, windows);
+    mark->is_placed = true;
+    return WEFT_OK;
+}
+
 // ---- IN with NULLs --------------------------------------------------------------------------------------------------
 
 // The rows twice: shared, or a copy where they depend on the row that asks.
@@ -285,6 +305,7 @@ static weft_status place_mark(Binder *binder, Block *block, Mark *mark, Node **n
     switch (mark->kind) {
         case MARK_IN:     return place_in(binder, mark, node);
         case MARK_EXISTS: return join_mark(binder, mark, mark->rows, node);
+        case MARK_RANDOM: return number_rows(binder, mark, node);
         case MARK_VALUE:  break;
     }
     return join_value(binder, mark, node);
@@ -352,7 +373,7 @@ static weft_status place_condition_mark(Binder *binder, Block *block, Mark *mark
                                         Node **node)
 {
     const int alone = find_alone(binder, block, conditions, *n_conditions, mark->column);
-    if (alone < 0 || mark->kind == MARK_VALUE)
+    if (alone < 0 || mark->kind == MARK_VALUE || mark->kind == MARK_RANDOM)
         return place_side_mark(binder, block, mark, conditions, *n_conditions, node);
     TRY(settle_mark(binder, block, mark));
     mark->is_placed = true;

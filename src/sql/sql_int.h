@@ -115,6 +115,7 @@ typedef struct BoundAgg { Agg agg; int column; } BoundAgg;  // column: the id th
 typedef enum MarkKind {
     MARK_IN,                           // x IN (subquery): boolean
     MARK_EXISTS,                       // EXISTS (subquery): boolean
+    MARK_RANDOM,                       // a random number for each row (bind_random.c)
     MARK_VALUE                         // the value of the subquery's only row; NULL: it has none
 } MarkKind;
 
@@ -127,6 +128,7 @@ typedef struct Mark {
     int   at;
     bool  is_below;                    // groups are made of it: it is joined below them
     bool  is_placed;
+    u64   seed;                        // random
     Expr *value;                       // when placed: what takes the column's place; NULL: the column stays
 } Mark;
 
@@ -310,6 +312,10 @@ weft_status place_marks(Binder *binder, Block *block, bool is_below, Node **node
 // Conditions over marks FIRST .. LAST - 1 become joins above *NODE; those that stay are left in the list, with values.
 weft_status place_condition_marks(Binder *binder, Block *block, int first, int last, Expr **conditions,
                                   int *n_conditions, Node **node);
+
+// bind_random.c: random numbers
+bool        bind_is_random(const char *name);
+weft_status bind_random(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out);
 
 // bind_view.c: views and files in FROM
 const ViewText *find_view(const Binder *binder, const char *name);               // NULL: there is none
