@@ -114,17 +114,23 @@ static bool is_text_operator(const char *name)
     return false;
 }
 
+static weft_status bind_binary(Binder *binder, Op op, const ParseNode *a, const ParseNode *b, int at, Expr **out)
+{
+    Expr *left, *right;
+    if (is_row(a) || is_row(b)) return bind_row_comparison(binder, op, a, b, at, out);
+    TRY(bind_expr(binder, a, &left));
+    TRY(bind_expr(binder, b, &right));
+    return bind_call(binder, op, left, right, at, out);
+}
+
 static weft_status bind_operator(Binder *binder, const PgQuery__AExpr *expr, Expr **out)
 {
     const char *name = op_name(expr);
     Expr       *left, *right;
     if (!expr->lexpr) return bind_prefix(binder, expr, out);
-    for (int i = 0; i < COUNT_OF(named_ops); i++) {
-        if (strcmp(named_ops[i].name, name) != 0) continue;
-        TRY(bind_expr(binder, expr->lexpr, &left));
-        TRY(bind_expr(binder, expr->rexpr, &right));
-        return bind_call(binder, named_ops[i].op, left, right, expr->location, out);
-    }
+    for (int i = 0; i < COUNT_OF(named_ops); i++)
+        if (strcmp(named_ops[i].name, name) == 0)
+            return bind_binary(binder, named_ops[i].op, expr->lexpr, expr->rexpr, expr->location, out);
     if (!is_text_operator(name)) return unknown_operator(binder, expr);
     TRY(bind_expr(binder, expr->lexpr, &left));
     TRY(bind_expr(binder, expr->rexpr, &right));
@@ -154,12 +160,19 @@ static weft_status bind_like(Binder *binder, const PgQuery__AExpr *expr, Op op, 
 
 static weft_status bind_between(Binder *binder, const PgQuery__AExpr *expr, bool is_negated, Expr **out)
 {
-    Expr *arg, *low, *high, *above, *below;
+    Expr *above, *below;
     if (expr->rexpr->node_case != PG_QUERY__NODE__NODE_LIST || expr->rexpr->list->n_items != 2)
         return fail(binder->err, WEFT_INTERNAL, expr->location, "BETWEEN without two bounds");
+    ParseNode *const *bounds = expr->rexpr->list->items;
+    if (is_row(expr->lexpr)) {
+        TRY(bind_row_comparison(binder, is_negated ? OP_LT : OP_GE, expr->lexpr, bounds[0], expr->location, &above));
+        TRY(bind_row_comparison(binder, is_negated ? OP_GT : OP_LE, expr->lexpr, bounds[1], expr->location, &below));
+        return bind_call(binder, is_negated ? OP_OR : OP_AND, above, below, expr->location, out);
+    }
+    Expr *arg, *low, *high;
     TRY(bind_expr(binder, expr->lexpr, &arg));
-    TRY(bind_expr(binder, expr->rexpr->list->items[0], &low));
-    TRY(bind_expr(binder, expr->rexpr->list->items[1], &high));
+    TRY(bind_expr(binder, bounds[0], &low));
+    TRY(bind_expr(binder, bounds[1], &high));
     TRY(bind_call(binder, is_negated ? OP_LT : OP_GE, arg, low, expr->location, &above));
     TRY(bind_call(binder, is_negated ? OP_GT : OP_LE, arg, high, expr->location, &below));
     return bind_call(binder, is_negated ? OP_OR : OP_AND, above, below, expr->location, out);
@@ -171,6 +184,7 @@ static weft_status bind_in(Binder *binder, const PgQuery__AExpr *expr, Expr **ou
     const int at = expr->location;
     if (expr->rexpr->node_case != PG_QUERY__NODE__NODE_LIST)
         return fail(binder->err, WEFT_INTERNAL, at, "IN without a list");
+    if (is_row(expr->lexpr)) return bind_row_in_list(binder, expr, *op_name(expr) == '<', out);
     const PgQuery__List *list = expr->rexpr->list;
     Expr **terms = arena_array(binder->arena, Expr *, list->n_items + 2),
          **constants = arena_array(binder->arena, Expr *, list->n_items + 1);
@@ -192,15 +206,14 @@ static weft_status bind_in(Binder *binder, const PgQuery__AExpr *expr, Expr **ou
 static weft_status bind_distinct_from(Binder *binder, const PgQuery__AExpr *expr, bool is_negated, Expr **out)
 {
     const int at = expr->location;
-    const Op  null_test = is_negated ? OP_IS_NULL : OP_IS_NOT_NULL;
-    Expr     *a, *b, *compared, *a_null, *b_null, *nulls;
+    Expr     *a, *b;
+    if (is_row(expr->lexpr) || is_row(expr->rexpr)) {
+        TRY(bind_rows_distinct(binder, expr->lexpr, expr->rexpr, at, out));
+        return is_negated ? bind_call(binder, OP_NOT, *out, NULL, at, out) : WEFT_OK;
+    }
     TRY(bind_expr(binder, expr->lexpr, &a));
     TRY(bind_expr(binder, expr->rexpr, &b));
-    TRY(bind_call(binder, is_negated ? OP_EQ : OP_NE, a, b, at, &compared));
-    TRY(bind_call(binder, null_test, a, NULL, at, &a_null));
-    TRY(bind_call(binder, null_test, b, NULL, at, &b_null));
-    TRY(bind_call(binder, is_negated ? OP_AND : OP_OR, a_null, b_null, at, &nulls));
-    return bind_call(binder, OP_COALESCE, compared, nulls, at, out);
+    return bind_distinct(binder, a, b, is_negated, at, out);
 }
 
 static weft_status bind_nullif(Binder *binder, const PgQuery__AExpr *expr, Expr **out)
@@ -247,6 +260,7 @@ static weft_status bind_bool(Binder *binder, const PgQuery__BoolExpr *expr, Expr
 static weft_status bind_null_test(Binder *binder, const PgQuery__NullTest *test, Expr **out)
 {
     Expr *arg;
+    if (is_row(test->arg)) return bind_row_null_test(binder, test, out);
     TRY(bind_expr(binder, test->arg, &arg));
     const bool is_null = test->nulltesttype == PG_QUERY__NULL_TEST_TYPE__IS_NULL;
     return bind_call(binder, is_null ? OP_IS_NULL : OP_IS_NOT_NULL, arg, NULL, test->location, out);

@@ -235,7 +235,7 @@ static const Expr *give_key(void *context, const Expr *leaf)
 static weft_status use_keys_in_mark(Binder *binder, const Block *block, Mark *mark)
 {
     KeyLeaves keys = { binder, block, WEFT_OK };
-    if (mark->arg) TRY(use_keys(binder, block, mark->arg, &mark->arg));
+    for (int i = 0; i < mark->n_args; i++) TRY(use_keys(binder, block, mark->args[i], &mark->args[i]));
     TRY(plan_replace_leaves(binder->arena, mark->rows, give_key, &keys, binder->err));
     return keys.status;
 }

@@ -92,8 +92,16 @@ weft_status agg_param(Binder *binder, Node *rows, AggKind kind, Expr *arg, int a
 
 void mark_columns(Arena *arena, const Mark *mark, ColumnSet *columns)
 {
-    if (mark->arg) columns_add_expr(arena, columns, mark->arg);
+    for (int i = 0; i < mark->n_args; i++) columns_add_expr(arena, columns, mark->args[i]);
     plan_free_columns(arena, mark->rows, columns);
+}
+
+static bool has_same_args(const Mark *a, const Mark *b)
+{
+    if (a->n_args != b->n_args) return false;
+    for (int i = 0; i < a->n_args; i++)
+        if (!expr_equal(a->args[i], b->args[i])) return false;
+    return true;
 }
 
 // The mark of the same question, as long as its join can still be made anywhere; NULL: there is none.
@@ -102,7 +110,7 @@ static Mark *find_same_mark(const Binder *binder, const Block *block, const Mark
     for (int i = 0; i < block->n_marks; i++) {
         Mark *mark = &block->marks[i];
         if (mark->is_placed || mark->kind != wanted->kind) continue;
-        if (mark->arg && !expr_equal(mark->arg, wanted->arg)) continue;
+        if (!has_same_args(mark, wanted)) continue;
         if (plan_is_same_tree(binder->plan, mark->rows, wanted->rows)) return mark;
     }
     return NULL;
@@ -135,7 +143,8 @@ weft_status add_mark(Binder *binder, Mark mark, Expr **out)
     *LIST_PUSH(binder->arena, block->marks, block->n_marks) = mark;
     *out = plan_column_expr(binder->plan, mark.column, mark.at);
     if (mark.kind == MARK_RANDOM) columns_add(binder->arena, &binder->not_null, mark.column);
-    return mark.arg ? bind_count(binder, mark.arg) : WEFT_OK;
+    for (int i = 0; i < mark.n_args; i++) TRY(bind_count(binder, mark.args[i]));
+    return WEFT_OK;
 }
 
 // ---- values ---------------------------------------------------------------------------------------------------------
@@ -168,7 +177,8 @@ weft_status bind_values_of_marks(Binder *binder, const Block *block, Expr *expr,
 // The mark's own expressions, with what stands for earlier marks in their place.
 static weft_status settle_mark(Binder *binder, const Block *block, Mark *mark)
 {
-    if (mark->arg) TRY(bind_values_of_marks(binder, block, mark->arg, &mark->arg));
+    for (int i = 0; i < mark->n_args; i++)
+        TRY(bind_values_of_marks(binder, block, mark->args[i], &mark->args[i]));
     if (!block->n_marks) return WEFT_OK;
     return plan_replace_leaves(binder->arena, mark->rows, give_value, (void *)(uintptr_t)block, binder->err);
 }
@@ -198,25 +208,32 @@ static weft_status make_value(Binder *binder, const Mark *mark, Expr *arg, InCou
 
 // ---- joins ----------------------------------------------------------------------------------------------------------
 
-// *NODE joined to ROWS where ARG, if there is one, equals their column.
-static weft_status join_rows(Binder *binder, JoinKind kind, Expr *arg, Node *rows, int at, Node **node)
+static void join_where(Binder *binder, JoinKind kind, Expr **conditions, int n_conditions, Node *rows, int at,
+                       Node **node)
 {
-    Expr  *equal, **conditions = NULL;
-    int    n_conditions = 0;
-    if (arg) {
-        TRY(bind_call(binder, OP_EQ, arg, plan_column_expr(binder->plan, rows->out[0], at), at, &equal));
-        TRY(bind_conjuncts(binder, equal, &conditions, &n_conditions));
-    }
     binder->plan->is_correlated |= is_correlated(binder, rows);
     *node = plan_join(binder->plan, kind, *node, rows, conditions, n_conditions);
     (*node)->at = at;
+}
+
+// *NODE joined to ROWS where ARGS, if there are any, equal their columns.
+static weft_status join_rows(Binder *binder, JoinKind kind, Expr *const *args, int n_args, Node *rows, int at,
+                             Node **node)
+{
+    Expr  *equal, **conditions = NULL;
+    int    n_conditions = 0;
+    for (int i = 0; i < n_args; i++) {
+        TRY(bind_call(binder, OP_EQ, args[i], plan_column_expr(binder->plan, rows->out[i], at), at, &equal));
+        TRY(bind_conjuncts(binder, equal, &conditions, &n_conditions));
+    }
+    join_where(binder, kind, conditions, n_conditions, rows, at, node);
     return WEFT_OK;
 }
 
 // A mark join whose mark is the column that stands for the mark so far.
 static weft_status join_mark(Binder *binder, Mark *mark, Node *rows, Node **node)
 {
-    TRY(join_rows(binder, JOIN_MARK, mark->arg, rows, mark->at, node));
+    TRY(join_rows(binder, JOIN_MARK, mark->args, mark->n_args, rows, mark->at, node));
     (*node)->mark = (*node)->out[(*node)->n_out - 1] = mark->column;
     columns_add(binder->arena, &binder->not_null, mark->column);
     mark->is_placed = true;
@@ -227,7 +244,7 @@ static weft_status join_value(Binder *binder, Mark *mark, Node **node)
 {
     columns_add(binder->arena, &binder->made_null, mark->column);
     mark->is_placed = true;
-    return join_rows(binder, JOIN_SINGLE, NULL, mark->rows, mark->at, node);
+    return join_rows(binder, JOIN_SINGLE, NULL, 0, mark->rows, mark->at, node);
 }
 
 // ---- random numbers -------------------------------------------------------------------------------------------------
@@ -270,7 +287,7 @@ static weft_status join_counts(Binder *binder, Node *rows, int at, InCounts *cou
     TRY(expr_agg(AGG_COUNT_ALL, NULL, at, &aggs[0], binder->err));
     TRY(expr_agg(AGG_COUNT, plan_column_expr(plan, rows->out[0], at), at, &aggs[1], binder->err));
     for (int i = 0; i < 2; i++) columns[i] = plan_add_column(plan, aggs[i].type, "count", NULL);
-    TRY(join_rows(binder, JOIN_SINGLE, NULL, plan_aggregate(plan, rows, NULL, NULL, 0, aggs, columns, 2), at, node));
+    TRY(join_rows(binder, JOIN_SINGLE, NULL, 0, plan_aggregate(plan, rows, NULL, NULL, 0, aggs, columns, 2), at, node));
     counts->n_rows = plan_column_expr(plan, columns[0], at);
     counts->n_values = plan_column_expr(plan, columns[1], at);
     return WEFT_OK;
@@ -283,7 +300,7 @@ static weft_status place_in(Binder *binder, Mark *mark, Node **node)
     Shared   *shared = NULL;
     Node     *rows = mark->rows, *again;
     const bool has_nulls = !term_is_not_null(binder, plan_column_expr(binder->plan, rows->out[0], at));
-    if (!has_nulls && term_is_not_null(binder, mark->arg)) return join_mark(binder, mark, rows, node);
+    if (!has_nulls && term_is_not_null(binder, mark->args[0])) return join_mark(binder, mark, rows, node);
     TRY(rows_again(binder, &shared, &rows, at, &again));
     TRY(join_mark(binder, mark, rows, node));
     if (!shared) TRY(join_counts(binder, again, at, &counts, node));
@@ -293,8 +310,82 @@ static weft_status place_in(Binder *binder, Mark *mark, Node **node)
         TRY(agg_param(binder, again, AGG_COUNT, plan_column_expr(binder->plan, again->out[0], at), at,
                       &counts.n_values));
     }
-    TRY(make_value(binder, mark, mark->arg, counts, &mark->value));
+    TRY(make_value(binder, mark, mark->args[0], counts, &mark->value));
     return bind_count(binder, mark->value);
+}
+
+// ---- rows: (a, b) IN with NULLs -------------------------------------------------------------------------------------
+
+// (a, b) in (select c, d ...) is NULL where no row equals it and one may: in each field they are equal or one is NULL.
+// A second mark finds that.
+static weft_status may_be_equal(Binder *binder, Expr *field, Expr *other, int at, Expr **out)
+{
+    Expr *terms[3], *const sides[2] = { field, other };
+    int   n_terms = 0;
+    TRY(bind_call(binder, OP_EQ, field, other, at, &terms[n_terms++]));
+    for (int i = 0; i < 2; i++)
+        if (!term_is_not_null(binder, sides[i]))
+            TRY(bind_call(binder, OP_IS_NULL, sides[i], NULL, at, &terms[n_terms++]));
+    return bind_chain(binder, OP_OR, terms, n_terms, at, out);
+}
+
+static bool row_is_not_null(const Binder *binder, Expr *const *fields, int n_fields)
+{
+    for (int i = 0; i < n_fields; i++)
+        if (!term_is_not_null(binder, fields[i])) return false;
+    return true;
+}
+
+// Where no field of the row that asks is NULL, only rows with a NULL can leave the answer open.
+static weft_status rows_with_null(Binder *binder, Expr **columns, int n_columns, int at, Node **rows)
+{
+    Expr **tests = arena_array(binder->arena, Expr *, n_columns), **condition = arena_array(binder->arena, Expr *, 1);
+    int    n_tests = 0;
+    for (int i = 0; i < n_columns; i++)
+        if (!term_is_not_null(binder, columns[i]))
+            TRY(bind_call(binder, OP_IS_NULL, columns[i], NULL, at, &tests[n_tests++]));
+    TRY(bind_chain(binder, OP_OR, tests, n_tests, at, condition));
+    *rows = plan_filter(binder->plan, *rows, condition, 1);
+    return WEFT_OK;
+}
+
+static Expr **columns_of(Binder *binder, const Node *rows, int n, int at)
+{
+    Expr **columns = arena_array(binder->arena, Expr *, n);
+    for (int i = 0; i < n; i++) columns[i] = plan_column_expr(binder->plan, rows->out[i], at);
+    return columns;
+}
+
+static weft_status join_unknown(Binder *binder, const Mark *mark, Node *rows, int *column, Node **node)
+{
+    const int at = mark->at, n = mark->n_args;
+    Expr    **columns = columns_of(binder, rows, n, at), **conditions = NULL, *test;
+    int       n_conditions = 0;
+    if (row_is_not_null(binder, mark->args, n)) TRY(rows_with_null(binder, columns, n, at, &rows));
+    for (int i = 0; i < n; i++) {
+        TRY(may_be_equal(binder, mark->args[i], columns[i], at, &test));
+        TRY(bind_conjuncts(binder, test, &conditions, &n_conditions));
+    }
+    join_where(binder, JOIN_MARK, conditions, n_conditions, rows, at, node);
+    *column = (*node)->mark;
+    return WEFT_OK;
+}
+
+static weft_status place_row_in(Binder *binder, Mark *mark, Node **node)
+{
+    const int at = mark->at, n = mark->n_args;
+    Shared   *shared = NULL;
+    Node     *rows = mark->rows, *again;
+    int       unknown;
+    if (row_is_not_null(binder, mark->args, n) && row_is_not_null(binder, columns_of(binder, rows, n, at), n))
+        return join_mark(binder, mark, rows, node);
+    TRY(rows_again(binder, &shared, &rows, at, &again));
+    TRY(join_mark(binder, mark, rows, node));
+    TRY(join_unknown(binder, mark, again, &unknown, node));
+    Expr *args[5] = { plan_column_expr(binder->plan, mark->column, at), term_boolean(binder, true, at),
+                      plan_column_expr(binder->plan, unknown, at), term_null(binder, at),
+                      term_boolean(binder, false, at) };
+    return expr_case(binder->arena, args, 5, at, &mark->value, binder->err);
 }
 
 // ---- places ---------------------------------------------------------------------------------------------------------
@@ -303,7 +394,7 @@ static weft_status place_mark(Binder *binder, Block *block, Mark *mark, Node **n
 {
     TRY(settle_mark(binder, block, mark));
     switch (mark->kind) {
-        case MARK_IN:     return place_in(binder, mark, node);
+        case MARK_IN:     return mark->n_args > 1 ? place_row_in(binder, mark, node) : place_in(binder, mark, node);
         case MARK_EXISTS: return join_mark(binder, mark, mark->rows, node);
         case MARK_RANDOM: return number_rows(binder, mark, node);
         case MARK_VALUE:  break;
@@ -378,7 +469,7 @@ static weft_status place_condition_mark(Binder *binder, Block *block, Mark *mark
     TRY(settle_mark(binder, block, mark));
     mark->is_placed = true;
     memmove(conditions + alone, conditions + alone + 1, sizeof(Expr *) * (size_t)(--*n_conditions - alone));
-    return join_rows(binder, JOIN_SEMI, mark->arg, mark->rows, mark->at, node);
+    return join_rows(binder, JOIN_SEMI, mark->args, mark->n_args, mark->rows, mark->at, node);
 }
 
 // Every mark looks through all conditions, and each look counts.

@@ -123,8 +123,9 @@ typedef enum MarkKind {
 typedef struct Mark {
     MarkKind kind;
     int   column;                      // the id that stands for it
-    Expr *arg;                         // IN: x; else NULL
-    Node *rows;                        // the subquery; IN, value: of one column; value: that column is COLUMN
+    Expr **args;                       // IN: x, or the fields of a row
+    int   n_args;
+    Node *rows;                        // the subquery; IN: as many columns as args; value: its only column is COLUMN
     int   at;
     bool  is_below;                    // groups are made of it: it is joined below them
     bool  is_placed;
@@ -272,6 +273,14 @@ weft_status bind_star(Binder *binder, const PgQuery__ColumnRef *ref, const Scope
 weft_status scope_add_source(Binder *binder, Scope *scope, const FromItem *source, int at);  // 42712: its name is taken
 void        scope_add_column(Binder *binder, Scope *scope, ScopeColumn column);
 bool        scope_has_name(const Scope *scope, const char *name);
+
+// bind_row.c: rows of fields, (a, b) and ROW(a, b), where they are compared
+bool        is_row(const ParseNode *node);
+weft_status bind_row_comparison(Binder *binder, Op op, const ParseNode *a, const ParseNode *b, int at, Expr **out);
+weft_status bind_row_in_list(Binder *binder, const PgQuery__AExpr *expr, bool is_negated, Expr **out);
+weft_status bind_rows_distinct(Binder *binder, const ParseNode *a, const ParseNode *b, int at, Expr **out);
+weft_status bind_row_null_test(Binder *binder, const PgQuery__NullTest *test, Expr **out);
+weft_status bind_distinct(Binder *binder, Expr *a, Expr *b, bool is_negated, int at, Expr **out);   // of two values
 
 // bind_func.c, bind_expr.c: expressions
 weft_status bind_function(Binder *binder, const PgQuery__FuncCall *call, Expr **out);
