@@ -158,6 +158,21 @@ static weft_status bind_like(Binder *binder, const PgQuery__AExpr *expr, Op op, 
     return *op_name(expr) == '!' ? bind_call(binder, OP_NOT, *out, NULL, expr->location, out) : WEFT_OK;
 }
 
+// An operator that gives a boolean, by its name: of ANY and ALL.
+static weft_status bind_named(Binder *binder, const char *name, Expr *a, Expr *b, int at, Expr **out)
+{
+    const char *like = name + (*name == '!');
+    for (int i = 0; i < COUNT_OF(named_ops); i++)
+        if (named_ops[i].op >= OP_EQ && strcmp(named_ops[i].name, name) == 0)
+            return bind_call(binder, named_ops[i].op, a, b, at, out);
+    if (strcmp(like, "~~") == 0 || strcmp(like, "~~*") == 0) {
+        TRY(bind_call(binder, like[2] ? OP_ILIKE : OP_LIKE, a, b, at, out));
+        return *name == '!' ? bind_call(binder, OP_NOT, *out, NULL, at, out) : WEFT_OK;
+    }
+    if (*like == '~' && is_text_operator(name)) return bind_regexp_operator(binder, name, a, b, at, out);
+    return fail(binder->err, WEFT_UNDEFINED_FUNCTION, at, "operator does not exist: %s with ANY or ALL", name);
+}
+
 static weft_status bind_between(Binder *binder, const PgQuery__AExpr *expr, bool is_negated, Expr **out)
 {
     Expr *above, *below;
@@ -238,8 +253,10 @@ static weft_status bind_a_expr(Binder *binder, const PgQuery__AExpr *expr, Expr 
         case PG_QUERY__A__EXPR__KIND__AEXPR_DISTINCT:     return bind_distinct_from(binder, expr, false, out);
         case PG_QUERY__A__EXPR__KIND__AEXPR_NOT_DISTINCT: return bind_distinct_from(binder, expr, true, out);
         case PG_QUERY__A__EXPR__KIND__AEXPR_NULLIF:       return bind_nullif(binder, expr, out);
-        case PG_QUERY__A__EXPR__KIND__AEXPR_OP_ANY:       return refuse(binder, expr->location, "ANY");
-        case PG_QUERY__A__EXPR__KIND__AEXPR_OP_ALL:       return refuse(binder, expr->location, "ALL");
+        case PG_QUERY__A__EXPR__KIND__AEXPR_OP_ANY:
+            return bind_any_of_array(binder, expr, op_name(expr), false, bind_named, out);
+        case PG_QUERY__A__EXPR__KIND__AEXPR_OP_ALL:
+            return bind_any_of_array(binder, expr, op_name(expr), true, bind_named, out);
         case PG_QUERY__A__EXPR__KIND__AEXPR_SIMILAR:      return refuse(binder, expr->location, "SIMILAR TO");
         default:                                          return refuse(binder, expr->location, "BETWEEN SYMMETRIC");
     }

@@ -282,6 +282,12 @@ weft_status bind_rows_distinct(Binder *binder, const ParseNode *a, const ParseNo
 weft_status bind_row_null_test(Binder *binder, const PgQuery__NullTest *test, Expr **out);
 weft_status bind_distinct(Binder *binder, Expr *a, Expr *b, bool is_negated, int at, Expr **out);   // of two values
 
+// bind_array.c: arrays as lists of elements.  NULL instead of an array: *IS_NULL.
+weft_status bind_array(Binder *binder, const ParseNode *node, Expr ***list, int *n, bool *is_null);
+typedef weft_status BindNamed(Binder *binder, const char *name, Expr *a, Expr *b, int at, Expr **out);
+weft_status bind_any_of_array(Binder *binder, const PgQuery__AExpr *expr, const char *name, bool is_all,
+                              BindNamed *compare, Expr **out);
+
 // bind_func.c, bind_expr.c: expressions
 weft_status bind_function(Binder *binder, const PgQuery__FuncCall *call, Expr **out);
 weft_status bind_grouping(Binder *binder, const PgQuery__GroupingFunc *call, Expr **out);
