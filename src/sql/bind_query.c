@@ -249,8 +249,6 @@ static weft_status bind_values(Binder *binder, Block *block, Bound *out)
 static weft_status refuse_clauses(Binder *binder, const PgQuery__SelectStmt *stmt)
 {
     if (stmt->n_locking_clause) return refuse_word(binder, "for", "FOR UPDATE or FOR SHARE");
-    if (stmt->limit_option == PG_QUERY__LIMIT_OPTION__LIMIT_OPTION_WITH_TIES)
-        return refuse_word(binder, "ties", "WITH TIES");
     return WEFT_OK;
 }
 

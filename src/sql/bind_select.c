@@ -193,9 +193,14 @@ weft_status finish_block(Binder *binder, Block *block, bool has_project, Bound *
     for (int i = 0; i < n; i++) exprs[i] = block->outputs[i].expr, names[i] = block->outputs[i].name;
     if (has_project) block->node = term_project(binder, block->node, exprs, names, n);
     if (block->is_distinct) build_distinct(binder, block, names);
-    if (block->n_sort) build_sort(binder, block);
     TRY(bind_limits(binder, block));
-    if (block->limit >= 0 || block->offset > 0)
+    const bool has_ties = block->stmt->limit_option == PG_QUERY__LIMIT_OPTION__LIMIT_OPTION_WITH_TIES &&
+                          block->limit > 0 && block->n_sort > 0;
+    if (has_ties && block->n_distinct_on) build_sort(binder, block);
+    if (has_ties) TRY(build_ties(binder, block));
+    if (has_ties) block->n_distinct_on = 0;
+    if (block->n_sort) build_sort(binder, block);
+    if (!has_ties && (block->limit >= 0 || block->offset > 0))
         block->node = plan_limit(binder->plan, block->node, block->limit, block->offset);
     give_bound(binder, block, out);
     return WEFT_OK;

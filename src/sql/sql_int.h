@@ -356,6 +356,9 @@ weft_status sort_direction(Binder *binder, const PgQuery__SortBy *by, SortItem *
 weft_status bind_sort(Binder *binder, Block *block);
 weft_status bind_limits(Binder *binder, Block *block);
 
+// bind_ties.c: the rows of WITH TIES; limit and offset are known, and what is sorted by
+weft_status build_ties(Binder *binder, Block *block);
+
 // bind_window.c: window functions
 typedef struct BoundWindow BoundWindow;
 weft_status bind_window(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out);
