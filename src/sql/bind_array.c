@@ -91,8 +91,8 @@ static weft_status bind_list(Binder *binder, const PgQuery__AArrayExpr *array, E
         TRY(binder->bind_expr(binder, array->elements[i], &element));
         TRY(add_element(binder, elements, element, array->location));
     }
-    return elements->n ? expr_unify(binder->arena, elements->list, elements->n, 1, "ARRAY", array->location, binder->err)
-                       : WEFT_OK;
+    if (!elements->n) return WEFT_OK;
+    return expr_unify(binder->arena, elements->list, elements->n, 1, "ARRAY", array->location, binder->err);
 }
 
 // '{1,2}'::integer[]: the type is the elements'.

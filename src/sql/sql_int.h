@@ -440,6 +440,14 @@ weft_status bind_extract(Binder *binder, Expr *field, Expr *arg, bool as_double,
 bool        bind_is_time_function(const char *name, size_t n_args);
 weft_status bind_time_function(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out);
 
+// ---- bind_forms.c
+
+bool        bind_is_op_form(const char *name, int n_args);          // an operator that is a function
+weft_status bind_op_form(Binder *binder, const char *name, Expr **args, int n_args, int at, Expr **out);
+weft_status bind_similar(Binder *binder, const PgQuery__AExpr *expr, const char *name, Expr **out);  // name: ~ or !~
+bool        bind_is_form(const char *name);
+weft_status bind_form(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out);
+
 // ---- bind_text.c
 
 weft_status bind_concat_operator(Binder *binder, Expr *a, Expr *b, int at, Expr **out);              // a || b
