@@ -177,7 +177,7 @@ static weft_status bind_derived(Binder *binder, const PgQuery__RangeSubselect *i
     return add_rows(binder, &bound, name, item->alias, at, scope, out);
 }
 
-// A function that gives rows: the only one is generate_series.
+// A function that gives rows.  It sees what stands before it, with or without LATERAL.
 static weft_status bind_function_rows(Binder *binder, const PgQuery__RangeFunction *range, Scope *scope, Node **out)
 {
     const PgQuery__FuncCall *call = NULL;
@@ -186,13 +186,19 @@ static weft_status bind_function_rows(Binder *binder, const PgQuery__RangeFuncti
         PG_QUERY__NODE__NODE_FUNC_CALL)
         call = range->functions[0]->list->items[0]->func_call;
     const char *function = call ? node_string(call->funcname[call->n_funcname - 1]) : NULL;
-    if (!function || strcmp(function, "generate_series") != 0)
-        return refuse_word(binder, "from", "a function in FROM other than generate_series");
+    if (!function || !bind_gives_rows(function))
+        return refuse_word(binder, "from", "a function in FROM other than generate_series and unnest");
     if (range->ordinality) return refuse(binder, call->location, "WITH ORDINALITY");
     if (range->n_coldeflist) return refuse(binder, call->location, "a list of column definitions");
     TRY(count_item(binder, call->location));
     const char *name = arena_strdup(binder->arena, range->alias ? range->alias->aliasname : function);
-    TRY(bind_series(binder, call, name, out));
+    const Place place = binder->place;
+    ColumnSet   outer = { 0 };
+    if (place.lateral) binder->place.scope = place.lateral;
+    TRY(bind_rows_of(binder, call, function, name, out));
+    binder->place = place;
+    plan_free_columns(binder->arena, *out, &outer);
+    binder->plan->is_correlated |= columns_count(&outer) > 0;
     return add_source(binder, scope, *out, name, function, &name, range->alias, call->location);
 }
 

@@ -11,7 +11,7 @@ static const char *const missing_functions[] = {
     "regexp_match", "regexp_matches", "regexp_instr", "regexp_split_to_array", "regexp_split_to_table", "to_number",
     "sind", "cosd", "tand", "cotd", "asind", "acosd", "atand", "atan2d", "trim_scale", "timeofday", "like_escape",
     "similar_to_escape", "bit_and", "bit_or", "bit_xor", "bit_count", "get_bit", "set_bit", "array_agg", "json_agg",
-    "jsonb_agg", "generate_series", "unnest", "current_database", "nextval", "overlaps", "normalize", "parse_ident",
+    "jsonb_agg", "current_database", "nextval", "overlaps", "normalize", "parse_ident",
     "string_to_array", "string_to_table", "array_to_string", "unistr", "sha224", "sha256", "sha384", "sha512", "encode",
     "decode", "convert_to", "convert_from", "pg_client_encoding", "to_json", "to_jsonb", "row_to_json",
     "json_build_object", "jsonb_build_object",
@@ -334,6 +334,7 @@ weft_status bind_function(Binder *binder, const PgQuery__FuncCall *call, Expr **
     if (strcmp(name, "concat") == 0 || strcmp(name, "concat_ws") == 0)
         return bind_any_concat(binder, call, name, out);
     if (bind_is_random(name) && !has_agg_options(call) && !call->over) return bind_random(binder, call, name, out);
+    if (bind_gives_rows(name)) return bind_rows_in_list(binder, call, name, out);
     if (bind_is_form(name) && !call->agg_star && !call->over) return bind_form(binder, call, name, out);
     const bool is_time = bind_is_time_function(name, call->n_args);
     if (!is_time && (call->n_args > FUNCTION_ARGS || !function_is_name(name)))

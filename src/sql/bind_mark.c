@@ -131,8 +131,8 @@ weft_status add_mark(Binder *binder, Mark mark, Expr **out)
 {
     Block *block = binder->place.block;
     mark.is_below = binder->place.in_agg || strcmp(binder->place.clause, "GROUP BY") == 0;
-    if (mark.kind == MARK_VALUE) name_value(binder, &mark);
-    Mark *same = mark.kind == MARK_RANDOM ? NULL : find_same_mark(binder, block, &mark);
+    if (mark.kind == MARK_VALUE || mark.kind == MARK_ROWS) name_value(binder, &mark);
+    Mark *same = mark.kind == MARK_RANDOM || mark.kind == MARK_ROWS ? NULL : find_same_mark(binder, block, &mark);
     if (same) {
         same->is_below |= mark.is_below;
         *out = plan_column_expr(binder->plan, same->column, mark.at);
@@ -397,6 +397,9 @@ static weft_status place_mark(Binder *binder, Block *block, Mark *mark, Node **n
         case MARK_IN:     return mark->n_args > 1 ? place_row_in(binder, mark, node) : place_in(binder, mark, node);
         case MARK_EXISTS: return join_mark(binder, mark, mark->rows, node);
         case MARK_RANDOM: return number_rows(binder, mark, node);
+        case MARK_ROWS:
+            mark->is_placed = true;
+            return join_rows(binder, JOIN_INNER, NULL, 0, mark->rows, mark->at, node);
         case MARK_VALUE:  break;
     }
     return join_value(binder, mark, node);

@@ -583,6 +583,9 @@ weft_status build_windows(Binder *binder, Block *block)
     Windows *windows = block->windows;
     if (!windows || !windows->n_funcs) return WEFT_OK;
     for (int m = 0; m < block->n_marks; m++)
+        if (block->marks[m].kind == MARK_ROWS)
+            return refuse(binder, block->marks[m].at, "a set-returning function beside a window function");
+    for (int m = 0; m < block->n_marks; m++)
         if (mark_has_window(binder, block, &block->marks[m]))
             return refuse(binder, block->marks[m].at, "a window function before IN (subquery)");
     for (int k = 0; k < block->n_window_keys; k++)

@@ -115,6 +115,7 @@ typedef struct BoundAgg { Agg agg; int column; } BoundAgg;  // column: the id th
 typedef enum MarkKind {
     MARK_IN,                           // x IN (subquery): boolean
     MARK_EXISTS,                       // EXISTS (subquery): boolean
+    MARK_ROWS,                         // the rows of generate_series in a select list
     MARK_RANDOM,                       // a random number for each row (bind_random.c)
     MARK_VALUE                         // the value of the subquery's only row; NULL: it has none
 } MarkKind;
@@ -428,7 +429,11 @@ weft_status bind_statement(Binder *binder, const PgQuery__RawStmt *raw, Statemen
 
 // ---- bind_series.c
 
-weft_status bind_series(Binder *binder, const PgQuery__FuncCall *call, const char *name, Node **out);
+bool        bind_gives_rows(const char *name);              // generate_series, unnest
+// The rows of a call as a node of one column.
+weft_status bind_rows_of(Binder *binder, const PgQuery__FuncCall *call, const char *function, const char *name,
+                         Node **out);
+weft_status bind_rows_in_list(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out);
 
 // ---- bind_time.c
 
