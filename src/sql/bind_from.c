@@ -69,6 +69,10 @@ static weft_status scan_table(Binder *binder, const Table *table, const char *na
         names[c] = table->columns[c].name;
         if (table->columns[c].type.kind == TYPE_TIMESTAMPTZ)
             binder->plan->columns[(*out)->out[c]].type = bind_zoned(binder);
+        if (type_is_stored_interval(table->columns[c].type)) {
+            binder->plan->columns[(*out)->out[c]].type = (Type){ TYPE_NUMERIC, 38, 0 };
+            columns_add(binder->arena, &binder->intervals, (*out)->out[c]);
+        }
         if (table->columns[c].not_null) columns_add(binder->arena, &binder->not_null, (*out)->out[c]);
     }
     return add_source(binder, scope, *out, name, table->name, names, alias, at);
@@ -146,6 +150,7 @@ static weft_status bind_with_use(Binder *binder, const PgQuery__RangeVar *range,
         binder->plan->columns[column].name = with->names[c];
         if (term_is_not_null(binder, plan_column_expr(binder->plan, root->out[c], -1)))
             columns_add(binder->arena, &binder->not_null, column);
+        if (columns_has(&binder->intervals, root->out[c])) columns_add(binder->arena, &binder->intervals, column);
     }
     return add_source(binder, scope, *out, name, name, with->names, range->alias, range->location);
 }
@@ -258,7 +263,11 @@ static weft_status merge_column(Binder *binder, Join *join, Merge *merge, const 
         return fail(binder->err, WEFT_DUPLICATE_COLUMN, at, "column name \"%s\" appears more than once in USING clause",
                     name);
     map_set(merge->merged, name, strlen(name), 1);
-    Expr *left = plan_column_expr(binder->plan, a->column, at), *right = plan_column_expr(binder->plan, b->column, at);
+    Expr *left, *right;
+    TRY(term_of_column(binder, a->column, at, &left));
+    TRY(term_of_column(binder, b->column, at, &right));
+    if (join->kind == JOIN_FULL && left->type.kind == TYPE_INTERVAL)
+        return refuse(binder, at, "USING of an interval in a full join");
     TRY(bind_call(binder, OP_EQ, left, right, at, &equal));
     TRY(bind_conjuncts(binder, equal, &join->conditions, &join->n_conditions));
     ScopeColumn shown = join->kind == JOIN_RIGHT ? *b : *a;

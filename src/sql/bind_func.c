@@ -195,6 +195,8 @@ static weft_status bind_agg(Binder *binder, const PgQuery__FuncCall *call, const
     binder->place.in_agg = true;
     TRY(bind_agg_args(binder, call, name, aggregate, &kind, args));
     binder->place = place;
+    if (args[0] && args[0]->type.kind == TYPE_INTERVAL && kind == AGG_COUNT && !aggregate_is_built(aggregate))
+        TRY(interval_as_length(binder->arena, args[0], at, &args[0], binder->err));
     Expr *const arg = args[0];
     if (arg && arg->type.kind == TYPE_INTERVAL && aggregate_of_interval(name)) aggregate = aggregate_of_interval(name);
     TRY(check_place(binder, arg, at));

@@ -29,7 +29,8 @@ enum { COPIED_NODES_MAX = 4096 };
 Node *visible_rows(Binder *binder, const Bound *bound)
 {
     if (bound->node->n_out == bound->n_columns) return bound->node;
-    return term_project(binder, bound->node, bound->exprs, bound->names, bound->n_columns);
+    return term_project(binder, bound->node, term_stored_all(binder, bound->exprs, bound->n_columns), bound->names,
+                        bound->n_columns);
 }
 
 static int count_nodes(const Node *node)
@@ -51,6 +52,9 @@ weft_status copy_rows(Binder *binder, const Node *rows, int at, Node **copy)
     for (int c = 0; c < rows->n_out; c++)
         if (term_is_not_null(binder, plan_column_expr(plan, rows->out[c], -1)))
             columns_add(binder->arena, &binder->not_null, (*copy)->out[c]);
+    for (int c = 0; c < rows->n_out; c++)
+        if (columns_has(&binder->intervals, rows->out[c]))
+            columns_add(binder->arena, &binder->intervals, (*copy)->out[c]);
     return WEFT_OK;
 }
 
@@ -123,6 +127,7 @@ static void name_value(Binder *binder, Mark *mark)
     const int column = plan_add_column(binder->plan, value->type, binder->plan->columns[value->column].name, NULL);
     exprs = arena_array(binder->arena, Expr *, 1);
     exprs[0] = value;
+    if (columns_has(&binder->intervals, mark->rows->out[0])) columns_add(binder->arena, &binder->intervals, column);
     mark->rows = plan_project(binder->plan, mark->rows, exprs, &column, 1);
     mark->column = column;
 }
@@ -135,13 +140,12 @@ weft_status add_mark(Binder *binder, Mark mark, Expr **out)
     Mark *same = mark.kind == MARK_RANDOM || mark.kind == MARK_ROWS ? NULL : find_same_mark(binder, block, &mark);
     if (same) {
         same->is_below |= mark.is_below;
-        *out = plan_column_expr(binder->plan, same->column, mark.at);
-        return WEFT_OK;
+        return term_of_column(binder, same->column, mark.at, out);
     }
     if (mark.kind == MARK_IN || mark.kind == MARK_EXISTS)
         mark.column = plan_add_column(binder->plan, TYPE(BOOLEAN), "mark", NULL);
     *LIST_PUSH(binder->arena, block->marks, block->n_marks) = mark;
-    *out = plan_column_expr(binder->plan, mark.column, mark.at);
+    TRY(term_of_column(binder, mark.column, mark.at, out));
     if (mark.kind == MARK_RANDOM) columns_add(binder->arena, &binder->not_null, mark.column);
     for (int i = 0; i < mark.n_args; i++) TRY(bind_count(binder, mark.args[i]));
     return WEFT_OK;
@@ -223,7 +227,8 @@ static weft_status join_rows(Binder *binder, JoinKind kind, Expr *const *args, i
     Expr  *equal, **conditions = NULL;
     int    n_conditions = 0;
     for (int i = 0; i < n_args; i++) {
-        TRY(bind_call(binder, OP_EQ, args[i], plan_column_expr(binder->plan, rows->out[i], at), at, &equal));
+        TRY(term_of_column(binder, rows->out[i], at, &equal));
+        TRY(bind_call(binder, OP_EQ, args[i], equal, at, &equal));
         TRY(bind_conjuncts(binder, equal, &conditions, &n_conditions));
     }
     join_where(binder, kind, conditions, n_conditions, rows, at, node);
@@ -275,6 +280,11 @@ static weft_status rows_again(Binder *binder, Shared **shared, Node **rows, int 
         *rows = plan_reference(binder->plan, *shared, "subquery", at);
     }
     *again = plan_reference(binder->plan, *shared, "subquery", at);
+    for (int c = 0; c < (*shared)->root->n_out; c++) {
+        if (!columns_has(&binder->intervals, (*shared)->root->out[c])) continue;
+        columns_add(binder->arena, &binder->intervals, (*rows)->out[c]);
+        columns_add(binder->arena, &binder->intervals, (*again)->out[c]);
+    }
     return WEFT_OK;
 }
 
@@ -352,7 +362,9 @@ static weft_status rows_with_null(Binder *binder, Expr **columns, int n_columns,
 static Expr **columns_of(Binder *binder, const Node *rows, int n, int at)
 {
     Expr **columns = arena_array(binder->arena, Expr *, n);
-    for (int i = 0; i < n; i++) columns[i] = plan_column_expr(binder->plan, rows->out[i], at);
+    for (int i = 0; i < n; i++)
+        if (term_of_column(binder, rows->out[i], at, &columns[i]))
+            columns[i] = plan_column_expr(binder->plan, rows->out[i], at);
     return columns;
 }
 

@@ -48,8 +48,9 @@ static weft_status bind_scalar(Binder *binder, const PgQuery__SubLink *link, Exp
         return fail(binder->err, WEFT_SYNTAX_ERROR, at, "subquery must return only one column");
     Node *rows = visible_rows(binder, &bound);
     if (bound.is_correlated) return add_mark(binder, (Mark){ .kind = MARK_VALUE, .rows = rows, .at = at }, out);
-    *out = param_for(binder, bound.exprs[0]->type, rows, at);
-    return WEFT_OK;
+    *out = param_for(binder, binder->plan->columns[rows->out[0]].type, rows, at);
+    return columns_has(&binder->intervals, rows->out[0]) ? interval_of_stored(binder->arena, *out, at, out, binder->err)
+                                                         : WEFT_OK;
 }
 
 // x, and the rows of one column that it is compared with by OP.
@@ -65,7 +66,8 @@ static weft_status bind_compared(Binder *binder, const PgQuery__SubLink *link, O
     TRY(bind_inner(binder, link, bound));
     if (bound->n_columns != 1) return fail(binder->err, WEFT_SYNTAX_ERROR, at, "subquery has too many columns");
     *rows = visible_rows(binder, bound);
-    return bind_call(binder, op, *arg, plan_column_expr(binder->plan, (*rows)->out[0], at), at, &compared);
+    TRY(term_of_column(binder, (*rows)->out[0], at, &compared));
+    return bind_call(binder, op, *arg, compared, at, &compared);
 }
 
 // (a, b) in (select c, d ...): the fields, and rows of as many columns.
@@ -85,8 +87,10 @@ static weft_status bind_row_in(Binder *binder, const PgQuery__SubLink *link, Exp
         return fail(binder->err, WEFT_SYNTAX_ERROR, at, "subquery has too %s columns",
                     bound.n_columns > n ? "many" : "few");
     mark.rows = visible_rows(binder, &bound);
-    for (int i = 0; i < n; i++)
-        TRY(bind_call(binder, OP_EQ, mark.args[i], plan_column_expr(binder->plan, mark.rows->out[i], at), at, &equal));
+    for (int i = 0; i < n; i++) {
+        TRY(term_of_column(binder, mark.rows->out[i], at, &equal));
+        TRY(bind_call(binder, OP_EQ, mark.args[i], equal, at, &equal));
+    }
     return add_mark(binder, mark, out);
 }
 
@@ -175,6 +179,8 @@ static weft_status bind_any(Binder *binder, const PgQuery__SubLink *link, Op op,
     Expr     *x, *list[EXTREMES] = { 0 }, *value;
     Node     *rows;
     TRY(bind_compared(binder, link, op, &x, &bound, &rows));
+    if (columns_has(&binder->intervals, rows->out[0]))
+        return refuse(binder, at, "ANY or ALL of a subquery of intervals, but for = ANY,");
     if (bound.is_correlated) TRY(extremes_as_total(binder, &rows, at, list));
     else TRY(extremes_as_params(binder, op, rows, at, list));
     const Extremes extremes = { list[0], list[1], list[2], list[3] };

@@ -154,6 +154,7 @@ typedef struct Block {                 // a SELECT, VALUES or set operation whil
     bool                       keeps_literals;     // its place's
     Expr                     **keys;       // of GROUP BY, over the columns below
     int                       *key_columns;
+    int                       *key_lengths;    // of keys that are intervals: what the groups are made of
     int                        n_keys;
     BoundAgg                  *aggs;
     int                        n_aggs;
@@ -212,6 +213,8 @@ struct Binder {
     const With  *with;                 // the queries of WITH that are visible
     ColumnSet    not_null;             // ids that are not NULL where they are made,
     ColumnSet    made_null;            // and those that an outer join fills with NULLs
+    ColumnSet    intervals;            // ids of numbers that are stored intervals
+    const PgQuery__SelectStmt *root;   // the statement's own query, whose intervals are shown
     i64          size;                 // of all expressions kept so far
     i64          now;                  // the statement's time; 0: not asked for yet
     int          n_queries, n_items;   // bound so far: SELECTs and the like; items of FROM
@@ -260,6 +263,11 @@ bool        term_is_not_null(const Binder *binder, const Expr *expr);           
 // A new column of the plan that stands for EXPR, as printing shows it.
 int         term_column(Binder *binder, Expr *expr, const char *name);
 void        term_name_long_columns(Binder *binder, const int *columns, int n_columns);    // print by name what is long
+// A column as expressions name it: an interval, where its number is one.
+weft_status term_of_column(Binder *binder, int column, int at, Expr **out);
+// EXPR as a column of a table has it, or of a query that others read.
+weft_status term_stored(Binder *binder, Expr *expr, Expr **out);
+Expr      **term_stored_all(Binder *binder, Expr *const *exprs, int n_exprs);          // a list of them; never fails
 // The columns of NODE that EXPRS are, by a project where they are not just that.  NAMES: for new columns.
 Node       *term_project(Binder *binder, Node *node, Expr **exprs, const char *const *names, int n_exprs);
 
