@@ -71,11 +71,6 @@ static const NamedOp named_ops[] = {
     { "<>", OP_NE }, { "<", OP_LT },  { "<=", OP_LE }, { ">", OP_GT },  { ">=", OP_GE },
 };
 
-// PostgreSQL has them, we do not: 0A000 and not "no such operator".
-static const char *const missing_ops[] = {
-    "->", "->>", "#>", "#>>", "@>", "<@", "?", "?|", "?&", "@@", "&&", "-|-", "!!", "#-", "@?", "~>=~", "~<=~",
-};
-
 // The operator's own name, without OPERATOR(pg_catalog. ...).
 static const char *op_name(const PgQuery__AExpr *expr)
 {
@@ -85,10 +80,7 @@ static const char *op_name(const PgQuery__AExpr *expr)
 
 static weft_status unknown_operator(Binder *binder, const PgQuery__AExpr *expr)
 {
-    for (int i = 0; i < COUNT_OF(missing_ops); i++)
-        if (strcmp(missing_ops[i], op_name(expr)) == 0)
-            return fail(binder->err, WEFT_UNSUPPORTED, expr->location, "operator %s is not supported yet",
-                        op_name(expr));
+    if (refuse_known(binder, expr->location, REFUSAL_OPERATOR, op_name(expr))) return WEFT_UNSUPPORTED;
     return fail(binder->err, WEFT_UNDEFINED_FUNCTION, expr->location, "operator does not exist: %s", op_name(expr));
 }
 
@@ -476,7 +468,7 @@ static weft_status bind_collate(Binder *binder, const PgQuery__CollateClause *cl
 {
     const char *name = clause->n_collname ? node_string(clause->collname[clause->n_collname - 1]) : NULL;
     if (!name || (strcmp(name, "C") != 0 && strcmp(name, "POSIX") != 0 && strcmp(name, "ucs_basic") != 0))
-        return refuse(binder, clause->location, "COLLATE of another order than \"C\"");
+        return refuse(binder, clause->location, "COLLATE of another order than C");
     TRY(bind_expr(binder, clause->arg, out));
     return bind_settle(binder, *out, out);
 }

@@ -25,6 +25,8 @@ static weft_status bind_fields(Binder *binder, const ParseNode *node, Expr ***fi
 
 static weft_status check_rows(Binder *binder, const ParseNode *a, const ParseNode *b, int at)
 {
+    if (a->node_case == PG_QUERY__NODE__NODE_SUB_LINK || b->node_case == PG_QUERY__NODE__NODE_SUB_LINK)
+        return refuse(binder, at, "(a, b) = (subquery)");
     if (!is_row(a) || !is_row(b)) return refuse(binder, at, "a comparison of a row (a, b) with a single value");
     if (a->row_expr->n_args != b->row_expr->n_args)
         return fail(binder->err, WEFT_SYNTAX_ERROR, at, "unequal number of entries in row expressions");
