@@ -75,6 +75,7 @@ struct weft_session {
     _Atomic u64   rows_done, rows_total;
     _Atomic int   copy_progress;       // 0 .. 1000
     _Atomic int   position;            // in the queue for memory, from 1 on; 0: it does not wait
+    RandomSource  random;              // what random() draws from
     Store        *temporary;           // tables that only this session sees; NULL: there are none yet
     struct Prepared *prepared;         // statements by name
     int           input, output;       // descriptors of COPY FROM STDIN and TO STDOUT

@@ -112,5 +112,6 @@ Names execution_names(Execution *ex, const Value *params, int n_params)
                     .file = find_file,
                     .list = list_names,
                     .params = params,
+                    .random = &ex->session->random,
                     .n_params = n_params };
 }

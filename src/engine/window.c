@@ -4,6 +4,7 @@
 // rows' places, so the rows stay in the order in which they came.  What a function needs of all rows (prefix sums, a
 // tree) is made first; then each row is computed on its own.
 
+#include "base/random.h"
 #include "engine/window.h"
 
 #define ROWS_MAX ((u64)1 << 31)
@@ -373,6 +374,13 @@ static void put_aggregate(FuncWork *work, int part, u64 place, u64 row)
     if (!expr_eval(func->built, &context, &value, &work->errors[part])) put_value(work, row, &value);
 }
 
+static void put_random(const FuncWork *work, u64 row)
+{
+    const u64 bits = random_bits(work->func->seed, row);
+    if (work->kind == VIEW_FLOAT) put_float(work, row, random_share(bits));
+    else put_int(work, row, (i64)bits);
+}
+
 static void compute_rows(void *context, int part, u64 first, u64 end)
 {
     FuncWork *work = context;
@@ -385,6 +393,7 @@ static void compute_rows(void *context, int part, u64 first, u64 end)
                 put_value_of_frame(work, place, row);
                 break;
             case WINDOW_AGGREGATE: put_aggregate(work, part, place, row); break;
+            case WINDOW_RANDOM:    put_random(work, row); break;
             default:               put_rank(work, place, row); break;
         }
     }

@@ -350,10 +350,12 @@ static weft_status build_interval_avg(const AggBuilder *builder, Expr *arg, Expr
 
 static weft_status build_interval_extreme(const AggBuilder *builder, AggKind kind, Expr *arg, Expr **out)
 {
-    Expr *micros;
-    if (!time_is_difference(arg))
-        return fail(builder->err, WEFT_UNSUPPORTED, builder->at,
-                    "min and max of intervals other than differences of timestamps are not supported yet");
+    Expr *micros, *number;
+    if (!time_is_difference(arg)) {
+        TRY(interval_as_number(builder->arena, arg, builder->at, &number, builder->err));
+        TRY(builder->add(builder->context, kind, number, out));
+        return interval_of_stored(builder->arena, *out, builder->at, out, builder->err);
+    }
     TRY(time_difference(builder->arena, arg, builder->at, &micros, builder->err));
     TRY(builder->add(builder->context, kind, micros, out));
     return hidden(builder, "interval_of_micros", out, 1, out);

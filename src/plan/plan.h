@@ -163,6 +163,11 @@ Expr *expr_low_word(Arena *arena, Expr *expr);
 bool  expr_is_high_word(const Expr *expr);
 bool  expr_is_low_word(const Expr *expr);
 
+// Intervals as numbers (expr_time.c): as they are stored, back, and the length, which is equal where intervals are.
+weft_status interval_as_number(Arena *arena, Expr *interval, int at, Expr **out, Error *err);
+weft_status interval_of_stored(Arena *arena, Expr *number, int at, Expr **out, Error *err);
+weft_status interval_as_length(Arena *arena, Expr *interval, int at, Expr **out, Error *err);
+
 // ---- ranges: what statistics prove about an expression --------------------------------------------------------------
 
 // Floats.  All zero: nothing is proved.

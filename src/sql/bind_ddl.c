@@ -47,8 +47,9 @@ static weft_status bind_column_def(Binder *binder, const PgQuery__ColumnDef *col
     if (column->compression[0] || column->storage[0] || column->n_fdwoptions)
         return refuse(binder, column->location, "a storage option");
     TRY(bind_type(binder, column->type_name, &detail));
-    if (detail.type.kind == TYPE_INTERVAL)
-        return refuse(binder, column->type_name->location, "a column of type interval");
+    if (detail.type.kind == TYPE_INTERVAL && column->type_name->n_typmods)
+        return refuse(binder, column->type_name->location, "a column of an interval with fields or a precision");
+    if (detail.type.kind == TYPE_INTERVAL) detail.type = TYPE_OF_STORED_INTERVAL;
     if (detail.is_bare) {
         refuse(binder, column->type_name->location, "a column of type numeric without a precision");
         error_hint(binder->err, "Say how many digits, 38 at most, and how many of them are decimals: numeric(38,6).");

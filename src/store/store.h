@@ -39,6 +39,10 @@ typedef struct Type { u8 kind, precision, scale; } Type;
 // A uuid is a text of 36 characters, always in its canonical form: texts and uuids have the same order then.
 #define TYPE_OF_UUID ((Type){ .kind = TYPE_TEXT, .precision = 255, .scale = 255 })
 
+// An interval in a table is a number of 128 bits, as a numeric is stored: length * 2^64 + months * 2^32 + days.  The
+// length in microseconds decides when intervals are equal ('1 day' and '24 hours' are), and is the high word.
+#define TYPE_OF_STORED_INTERVAL ((Type){ .kind = TYPE_NUMERIC, .precision = 255 })
+
 // Text of a limited length, as varchar(n): the limit is where other types have their digits.  0: no limit.
 enum { TEXT_LENGTH_MAX = 0xfffe, TEXT_IS_UUID = 0xffff };
 static inline Type type_text(int length) { return (Type){ TYPE_TEXT, (u8)length, (u8)(length >> 8) }; }
@@ -52,6 +56,7 @@ const char *type_name(Type type, char buffer[32]);                // "decimal(12
 bool        type_is_integer(Type type);                            // smallint, integer, bigint
 bool        type_is_float(Type type);                              // real, double
 bool        type_is_uuid(Type type);
+bool        type_is_stored_interval(Type type);
 bool        type_is_time(Type type);                               // date, time, timestamps, interval
 bool        type_equal(Type a, Type b);
 i64         power_of_ten(int n);                                   // 0 <= n <= 18
@@ -80,6 +85,9 @@ int         value_compare(const Value *a, const Value *b);         // same type,
                                                                    // bytes
 
 i128 interval_micros(const Value *interval);                       // by which it is compared: a month has 30 days
+// As it is stored; false: it is longer than 146,000 years.  And back.
+bool  interval_to_number(const Value *interval, i128 *number);
+Value interval_from_number(i128 number);
 bool uuid_canonical(const char *bytes, size_t length, char out[37]);           // false: it is none
 
 // Time zones, by number; 0 is UTC.  Numbers and names stay until the process ends.  Any thread may call.
