@@ -437,7 +437,7 @@ WIDE_FN_ int wide_shown_(i64 a_high, i64 a_low, int scale)
     wide_magnitude_(&h, &l);
     if (!(h | l)) return scale < 20 ? scale : 20;
     const int is_one = wide_first_four_(h, l, scale, &place) == 1;
-    const int zeros = scale + 4 * place;                    // of 1, 10000, ...: what is divided begins as its divisor does
+    const int zeros = scale + 4 * place;                    // 1, 10000, ...: of numbers that begin alike
     shown = 16 - 4 * place;
     if (is_one && zeros > 0 && wide_ends_in_zeros_(h, l, zeros)) shown += 4;
     if (shown < 0) shown = 0;
@@ -457,7 +457,8 @@ WIDE_FN_ int wide_quotient_(i64 a_high, i64 a_low, int a_scale, int a_shown, i64
     if (a_shown < 0) a_shown = wide_shown_(a_high, a_low, a_scale);
     if (b_shown < 0) b_shown = wide_shown_(b_high, b_low, b_scale);
     const int is_negative = wide_magnitude_(&ah, &al) != wide_magnitude_(&bh, &bl);
-    const int a_four = wide_first_four_(ah, al, a_scale, &a_place), b_four = wide_first_four_(bh, bl, b_scale, &b_place);
+    const int a_four = wide_first_four_(ah, al, a_scale, &a_place),
+              b_four = wide_first_four_(bh, bl, b_scale, &b_place);
     digits = 16 - 4 * (a_place - b_place - (a_four <= b_four));
     if (digits < a_shown) digits = a_shown;
     if (digits < b_shown) digits = b_shown;

@@ -337,8 +337,8 @@ static weft_status prepare(Execution *ex, const char *sql, const Value *params, 
     if (ex->lookup) status = ex->lookup;
     if (!status && has_query(*statement)) {
         status = plan_rewrite((*statement)->plan, NULL, ex->err);
-        if (!status && (*statement)->kind == STATEMENT_SELECT && !ex->uses_virtual && !n_params && !ex->quotient_scale &&
-            !(*statement)->plan->n_params && !(*statement)->plan->is_momentary) {
+        if (!status && (*statement)->kind == STATEMENT_SELECT && !ex->uses_virtual && !n_params &&
+            !ex->quotient_scale && !(*statement)->plan->n_params && !(*statement)->plan->is_momentary) {
             *kept = plans_keep(ex->session->db->plans, sql, home, *statement, ex->tables, ex->n_tables);
             return WEFT_OK;
         }

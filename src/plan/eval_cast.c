@@ -172,7 +172,8 @@ static weft_status number_cast(const Value *from, Type to, int at, Value *out, E
                                    : exact_from_float(from->f, from->type, to, at, out, err);
     out->f = from->f;
     if (type_is_exact(from->type))
-        out->f = wide_decimal_to_f64((i64)(from->i >> 64), (i64)from->i, type_is_integer(from->type) ? 0 : from->type.scale);
+        out->f = wide_decimal_to_f64((i64)(from->i >> 64), (i64)from->i,
+                                     type_is_integer(from->type) ? 0 : from->type.scale);
     return to.kind == TYPE_REAL ? real_from_double(out->f, at, out, err) : WEFT_OK;
 }
 

@@ -164,17 +164,11 @@ static weft_status type_numeric_call(Call *call)
         call->type.scale = (u8)MAX_OF(product_scale(), larger);
     for (int i = 0; i < 2; i++) {
         const Type own = call->args[i]->type;
-        const bool is_quotient = type_is_quotient(is_product ? own : call->type);      // a sum's argument: see value_cast
+        const bool is_quotient = type_is_quotient(is_product ? own : call->type);      // so a sum's know what they show
         TRY(cast_arg(call, i, (Type){ TYPE_NUMERIC, is_quotient ? NUMERIC_QUOTIENT : NUMERIC_DIGITS,
                                       (u8)(is_product ? scale_of(own) : larger) }));
     }
     return WEFT_OK;
-}
-
-int product_cut(const Expr *call)
-{
-    if (call->op != OP_MUL || call->type.kind != TYPE_NUMERIC) return 0;
-    return call->args[0]->type.scale + call->args[1]->type.scale - call->type.scale;
 }
 
 // ---- quotients ------------------------------------------------------------------------------------------------------

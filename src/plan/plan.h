@@ -95,7 +95,8 @@ typedef enum AggKind {
 } AggKind;
 
 // sum: smallint and integer give bigint, bigint numeric(38,0), decimal(p,s) numeric(38,s), real and double double.
-// avg of exact numbers is a numeric with the digits of PostgreSQL's (NUMERIC_QUOTIENT), of floats double.  min and max keep the type.  Aggregates of no rows are NULL, counts 0.
+// avg of exact numbers is a NUMERIC_QUOTIENT, of floats double.  min and max keep the type.  Aggregates of no rows are
+// NULL, counts 0.
 typedef struct Agg {
     AggKind kind;
     Expr   *arg;                       // NULL for count(*)
