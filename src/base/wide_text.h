@@ -219,7 +219,8 @@ WIDE_FN_ int wide_from_f64_(double x, int n_digits, int scale, i64 *high, i64 *l
 // 1.50 and 1.5 are the same number; of a quotient that comes without, as many digits are taken as a quotient of that
 // size has (wide_shown_).
 
-enum { WIDE_UNKNOWN_ = -1 };           // digits behind the point: as many as a quotient of that size has
+enum { WIDE_UNKNOWN_ = -1,             // digits behind the point: as many as a quotient of that size has
+       WIDE_SCALE_LEAST_ = 16 };       // with a smaller scale no digit of a quotient may be lost
 
 // 10^n, n <= 19.
 WIDE_FN_ u64 wide_ten_(int n)
@@ -447,7 +448,8 @@ WIDE_FN_ int wide_shown_(i64 a_high, i64 a_low, int scale)
 
 // A / B, at SCALE digits behind the point; those that the quotient does not show are 0.  A_SHOWN and B_SHOWN: how many
 // digits behind the point the operands show (all others are 0), or WIDE_UNKNOWN_.  SCALE is no less than either, and
-// 38 at most; B is not 0.  *SHOWN: what the quotient shows.  0: beyond 38 digits.
+// 38 at most; B is not 0.  *SHOWN: what the quotient shows.  0: beyond 38 digits, or SCALE is below 16
+// and has no room for all that the quotient should show.
 WIDE_FN_ int wide_quotient_(i64 a_high, i64 a_low, int a_scale, int a_shown, i64 b_high, i64 b_low, int b_scale,
                             int b_shown, int scale, i64 *high, i64 *low, int *shown)
 {
@@ -462,8 +464,9 @@ WIDE_FN_ int wide_quotient_(i64 a_high, i64 a_low, int a_scale, int a_shown, i64
     digits = 16 - 4 * (a_place - b_place - (a_four <= b_four));
     if (digits < a_shown) digits = a_shown;
     if (digits < b_shown) digits = b_shown;
-    if (digits > scale) digits = scale;
-    *shown = digits;
+    *shown = digits < scale ? digits : scale;
+    if (digits > scale && scale < WIDE_SCALE_LEAST_) return 0;
+    digits = *shown;
     if (digits + b_scale < a_scale) {                       // then the last digits of A are 0
         wide_ten_to_(a_scale - digits - b_scale, &h, &l);
         if (!wide_scaled_quotient_(ah, al, 0, h, l, &ah, &al)) return 0;

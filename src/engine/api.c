@@ -446,11 +446,11 @@ static weft_status execute_once(weft_session *session, const char *sql, const Va
 }
 
 // Quotients have room for 24 digits behind the point.  Where that leaves too little before it, the statement, which has
-// changed nothing, is bound and run again with fewer, but never so few that a double would have more.
+// changed nothing, is bound and run again with fewer; with fewer than 16, a quotient that loses digits fails.
 static weft_status execute(weft_session *session, const char *sql, const Value *params, int n_params,
                            weft_result **result, Error *err)
 {
-    static const int scales[] = { 0, 20, 16 };
+    static const int scales[] = { 0, 20, 16, -1 };
     weft_status      status = WEFT_OK;
     for (int i = 0; i < COUNT_OF(scales); i++) {
         Error first = *err;

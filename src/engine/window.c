@@ -79,7 +79,7 @@ static weft_status put_in_order(WindowRun *w, const Order *order, View *view)
         memcpy(data + r * size, (const u8 *)view->data + row * size, size);
         if (nulls) nulls[r] = view->nulls[row];
     }
-    view->data = data, view->nulls = nulls;
+    view->data = data, view->nulls = nulls, view->shown = NULL;
     return WEFT_OK;
 }
 

@@ -29,7 +29,8 @@ typedef struct Names {                 // how table names are looked up; the eng
     const Table *(*file)(void *context, const char *path, const char *format); // csv, json, or NULL: by its name
     int  (*list)(void *context, Arena *arena, const char ***names);            // of all tables and views, for hints
     const Value *params;               // $1, $2, ...; of type NULL: as untyped literals
-    int  quotient_scale;               // digits behind the point that quotients have room for; 0: QUOTIENT_SCALE
+    int  quotient_scale;               // digits behind the point that quotients have room for; -1: none; 0:
+                                       // QUOTIENT_SCALE
     bool *has_quotients;               // gets whether there are any, even where binding fails; may be NULL
     int  n_params;                     // -1: any number, all NULL: what PREPARE checks with
 } Names;
