@@ -198,7 +198,7 @@ static void give_room(SortRun *s)
     pthread_mutex_lock(&gpu->lock);
     copy_forget(gpu->frames, s->copy);
     gpu->bytes_admitted -= s->room.bytes;
-    gpu->freed_ms = time_now_ms();
+    gpu->moved_ms = time_now_ms();
     pthread_cond_broadcast(&gpu->changed);
     pthread_mutex_unlock(&gpu->lock);
 }
