@@ -456,7 +456,11 @@ static weft_status execute(weft_session *session, const char *sql, const Value *
         Error first = *err;
         bool  has_quotients = false;
         status = execute_once(session, sql, params, n_params, scales[i], &has_quotients, result, err);
-        if (status != WEFT_OUT_OF_RANGE || !has_quotients || i + 1 == COUNT_OF(scales)) break;
+        if (status != WEFT_OUT_OF_RANGE || !has_quotients) break;
+        if (i + 1 == COUNT_OF(scales)) {
+            error_hint(err, "Quotients of double precision may be larger.");
+            break;
+        }
         *err = first;
         atomic_store(&session->stop, atomic_load(&session->cancelled));
     }

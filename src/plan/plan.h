@@ -204,7 +204,7 @@ Range range_of_call(Op op, Type type, Range a, Range b);
 int   product_cut(const Expr *call);
 // How many digits behind the point quotients have room for where nothing else decides: of what this thread binds from
 // now on.  Whether any were made since.
-enum { QUOTIENT_SCALE = 24 };
+enum { QUOTIENT_SCALE = 24, QUOTIENT_SCALE_LEAST = 16 };    // with fewer, a quotient that loses digits is an error
 void  quotients_begin(int scale);
 bool  quotients_made(void);
 // The same, where a quotient of numerics or a product that is cut can be among them.
