@@ -143,6 +143,8 @@ typedef struct weft_column {
         const double      *f64;
         const weft_text   *text;
     };
+    const uint8_t *shown;             // of quotients and averages: the digits behind the point that each row shows, at
+                                      // most scale, as weft_format does; NULL: scale
 } weft_column;
 
 // Opens the database in directory PATH, which is made when missing (".weft" is added to a bare name).

@@ -113,5 +113,7 @@ Names execution_names(Execution *ex, const Value *params, int n_params)
                     .list = list_names,
                     .params = params,
                     .random = &ex->session->random,
-                    .n_params = n_params };
+                    .n_params = n_params,
+                    .quotient_scale = ex->quotient_scale,
+                    .has_quotients = &ex->has_quotients };
 }

@@ -80,7 +80,7 @@ static weft_status put_in_order(WindowRun *w, const Order *order, View *view)
         memcpy(data + r * size, (const u8 *)view->data + row * size, size);
         if (nulls) nulls[r] = view->nulls[row];
     }
-    view->data = data, view->nulls = nulls;
+    view->data = data, view->nulls = nulls, view->shown = NULL;
     return WEFT_OK;
 }
 
@@ -334,7 +334,7 @@ static void value_of_part(FuncWork *work, const PartWork *part, const Stretches 
         if (!prefix_int(&part->sums, frame, &value->i)) set_trouble(work, TROUBLE_RANGE);
         if (value->type.kind == TYPE_BIGINT && (value->i < INT64_MIN || value->i > INT64_MAX))
             set_trouble(work, TROUBLE_RANGE);
-        if (kind == AGG_AVG) finish_average(value, part->view->type, (i64)count);
+        if (kind == AGG_AVG && !finish_average(value, part->view->type, (i64)count)) set_trouble(work, TROUBLE_RANGE);
     }
 }
 

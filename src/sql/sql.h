@@ -32,6 +32,9 @@ typedef struct Names {                 // how table names are looked up; the eng
     int  (*list)(void *context, Arena *arena, const char ***names);            // of all tables and views, for hints
     const Value *params;               // $1, $2, ...; of type NULL: as untyped literals
     RandomSource *random;              // the session's; may be NULL
+    int  quotient_scale;               // digits behind the point that quotients have room for; -1: none; 0:
+                                       // QUOTIENT_SCALE
+    bool *has_quotients;               // gets whether there are any, even where binding fails; may be NULL
     int  n_params;                     // -1: any number, all NULL: what PREPARE checks with
 } Names;
 

@@ -35,6 +35,10 @@ typedef enum TypeKind {
 
 typedef struct Type { u8 kind, precision, scale; } Type;
 
+// The precision of a numeric that was divided, or computed from such: it shows as many digits behind the point as
+// PostgreSQL gives a quotient of that size, of the SCALE that it has room for (value_shown).
+enum { NUMERIC_QUOTIENT = 39 };
+
 #define TYPE(k) ((Type){ .kind = TYPE_##k })
 // A uuid is a text of 36 characters, always in its canonical form: texts and uuids have the same order then.
 #define TYPE_OF_UUID ((Type){ .kind = TYPE_TEXT, .precision = 255, .scale = 255 })
@@ -66,6 +70,7 @@ i64         power_of_ten(int n);                                   // 0 <= n <= 
 typedef struct Value {
     Type type;
     bool is_null;
+    u8   shown;                        // of a quotient: 1 + the digits behind the point that it shows; 0: not known
     union {
         i128   i;                      // boolean, integers, decimal, numeric, date
         double f;                      // real (already rounded to float), double
@@ -79,6 +84,8 @@ typedef struct Value {
 weft_status value_parse(Type type, const char *bytes, size_t length, Value *value, Error *err);
 // Text for a column of TYPE: blanks past its length are cut off (*LENGTH), anything else is TEXT_TOO_LONG.
 weft_status value_fit_text(Type type, const char *bytes, size_t *length, Error *err);
+bool        type_is_quotient(Type type);
+int         value_shown(const Value *value);                       // digits behind the point, of exact numbers
 // As psql prints it; full length is returned.
 size_t      value_format(const Value *value, char *buffer, size_t capacity);
 int         value_compare(const Value *a, const Value *b);         // same type, neither NULL; NaN is largest, text by

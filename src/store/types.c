@@ -37,6 +37,11 @@ bool type_is_float(Type type)
     return type.kind == TYPE_REAL || type.kind == TYPE_DOUBLE;
 }
 
+bool type_is_quotient(Type type)
+{
+    return type.kind == TYPE_NUMERIC && type.precision == NUMERIC_QUOTIENT;
+}
+
 bool type_is_uuid(Type type)
 {
     return type.kind == TYPE_TEXT && type.precision == 255 && type.scale == 255;

@@ -351,6 +351,26 @@ static int format_scaled(i128 number, int scale, char *buffer)
     return n;
 }
 
+int value_shown(const Value *value)
+{
+    if (value->shown)
+        return MIN_OF(value->shown - 1, value->type.scale);
+    if (type_is_quotient(value->type))
+        return wide_shown((i64)(value->i >> 64), (i64)value->i, value->type.scale);
+    return value->type.kind == TYPE_DECIMAL || value->type.kind == TYPE_NUMERIC ? value->type.scale : 0;
+}
+
+// Digits that are not shown are 0.
+static int format_quotient(const Value *value, char *buffer)
+{
+    int n = format_scaled(value->i, value->type.scale, buffer);
+    for (int hidden = value->type.scale - value_shown(value); hidden > 0 && buffer[n - 1] == '0'; hidden--)
+        n--;
+    n -= buffer[n - 1] == '.';
+    buffer[n] = '\0';
+    return n;
+}
+
 static int format_short(const Value *value, char buffer[SHORT_TEXT])
 {
     switch ((TypeKind)value->type.kind) {
@@ -372,6 +392,8 @@ static int format_short(const Value *value, char buffer[SHORT_TEXT])
             const Value interval = interval_from_number(value->i);
             return format_interval(&interval, buffer);
         }
+        if (value->shown || type_is_quotient(value->type))
+            return format_quotient(value, buffer);
         return format_scaled(value->i, value->type.scale, buffer);
     default:
         return format_scaled(value->i, 0, buffer);
