@@ -48,7 +48,8 @@ static void add_integer(const weft_result *result, int column, size_t row, const
 
 static bool is_made_integer(weft_type type)
 {
-    return type == WEFT_TEXT || type == WEFT_REAL || type == WEFT_DOUBLE;
+    return type == WEFT_TEXT || type == WEFT_REAL || type == WEFT_DOUBLE || type == WEFT_DECIMAL ||
+           type == WEFT_NUMERIC;
 }
 
 static char *format_value(const weft_result *result, int column, size_t row, char type)
