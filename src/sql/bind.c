@@ -149,8 +149,7 @@ typedef struct StatementName { int node; const char *name; } StatementName;
 static const StatementName statement_names[] = {
 #define NAMED(node, name) { PG_QUERY__NODE__NODE_##node, name }
     NAMED(UPDATE_STMT, "UPDATE"),                      NAMED(DELETE_STMT, "DELETE"),
-    NAMED(MERGE_STMT, "MERGE"),                        NAMED(ALTER_TABLE_STMT, "ALTER TABLE"),
-    NAMED(INDEX_STMT, "CREATE INDEX"),                 NAMED(REFRESH_MAT_VIEW_STMT, "REFRESH MATERIALIZED VIEW"),
+    NAMED(MERGE_STMT, "MERGE"),                        NAMED(REFRESH_MAT_VIEW_STMT, "REFRESH MATERIALIZED VIEW"),
     NAMED(CREATE_SEQ_STMT, "CREATE SEQUENCE"),         NAMED(ALTER_SEQ_STMT, "ALTER SEQUENCE"),
     NAMED(CREATE_SCHEMA_STMT, "CREATE SCHEMA"),        NAMED(CREATE_FUNCTION_STMT, "CREATE FUNCTION"),
     NAMED(ALTER_FUNCTION_STMT, "ALTER FUNCTION"),      NAMED(CREATE_TRIG_STMT, "CREATE TRIGGER"),
@@ -236,6 +235,8 @@ weft_status bind_statement(Binder *binder, const PgQuery__RawStmt *raw, Statemen
             return bind_create_as(binder, node->create_table_as_stmt, statement);
         case PG_QUERY__NODE__NODE_VIEW_STMT:         return bind_create_view(binder, node->view_stmt, statement);
         case PG_QUERY__NODE__NODE_TRUNCATE_STMT:     return bind_truncate(binder, node->truncate_stmt, statement);
+        case PG_QUERY__NODE__NODE_INDEX_STMT:        return bind_create_index(binder, node->index_stmt, statement);
+        case PG_QUERY__NODE__NODE_ALTER_TABLE_STMT:  return bind_alter_table(binder, node->alter_table_stmt, statement);
         case PG_QUERY__NODE__NODE_RENAME_STMT:       return bind_rename(binder, node->rename_stmt, statement);
         case PG_QUERY__NODE__NODE_PREPARE_STMT:      return bind_prepare(binder, node->prepare_stmt, statement);
         case PG_QUERY__NODE__NODE_EXECUTE_STMT:      return bind_execute(binder, node->execute_stmt, statement);
