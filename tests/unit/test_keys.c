@@ -168,6 +168,46 @@ TEST(keys_survive_reopening_and_changes_of_the_table)
     store_close(store);
 }
 
+static bool has_index(Store *store, const char *name)
+{
+    Arena *arena = arena_new(NULL, "test");
+    IndexKind kind;
+    const bool is_there = store_index_table(store, arena, name, &kind) != NULL;
+    arena_free(arena);
+    return is_there;
+}
+
+// With each call for memory or to a file failing once: the index is there or it is not, and the next try works.
+TEST(a_failing_call_adds_no_key)
+{
+    const FaultKind kinds[] = { FAULT_FILE, FAULT_MEMORY };
+    const IndexDef index = { .name = "u", .kind = INDEX_UNIQUE, .n_columns = 2, .columns = { 1, 0 } };
+    for (int k = 0; k < COUNT_OF(kinds); k++) {
+        bool is_past = false;
+        for (i64 nth = 1; !is_past && nth < 200; nth++) {
+            const char *path = fresh_path();
+            Store *store = open_keyed(path, (IndexDef){ .kind = INDEX_PLAIN, .name = "p" });
+            CHECK_OK(add_pairs(store, (i64[]){ 2, 1, 1 }, (const char *[]){ "y", "x", "y" }, 3), err);
+            error_clear(&err);
+            fault_set(kinds[k], nth, false);
+            const weft_status status = store_add_index(store, "t", &index, NULL, &err);
+            is_past = fault_count(kinds[k]) < nth;
+            fault_set(kinds[k], 0, false);
+            CHECK_INT(err.status, status);
+            CHECK(!is_past || !status);
+            CHECK_INT(has_index(store, "u"), !status);
+            store_close(store);
+            store = open_store(path);
+            CHECK_INT(has_index(store, "u"), !status);
+            if (status)
+                CHECK_OK(store_add_index(store, "t", &index, NULL, &err), err);
+            CHECK_STATUS(add_pairs(store, (i64[]){ 1 }, (const char *[]){ "y" }, 1), WEFT_UNIQUE_VIOLATION);
+            store_close(store);
+        }
+        CHECK(is_past);
+    }
+}
+
 // The manifest of version 4, byte by byte: no flip is taken for another key, and none crashes.
 TEST(a_damaged_key_is_noticed)
 {
