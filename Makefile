@@ -8,15 +8,19 @@ SHELL := /bin/sh
 # ---- variants: each in a folder of its own ---------------------------------------------------------------------------
 
 ifeq ($(origin CC),default)
-CC := gcc
+CC := $(if $(FUZZ),clang,gcc)
+endif
+# FUZZ=1: for libFuzzer (tests/fuzz), always with ASan and UBSan.
+ifneq ($(FUZZ),)
+override SAN := 1
 endif
 compiler := $(notdir $(firstword $(CC)))
-variant := $(if $(filter clang%,$(compiler)),-clang)$(if $(SAN),-san)$(if $(TSAN),-tsan)
+variant := $(if $(FUZZ),-fuzz,$(if $(filter clang%,$(compiler)),-clang)$(if $(SAN),-san)$(if $(TSAN),-tsan))
 BUILD ?= build$(variant)
 
 comma := ,
 sanitize := $(strip $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined) \
-                    $(if $(TSAN),-fsanitize=thread))
+                    $(if $(FUZZ),-fsanitize=fuzzer-no-link) $(if $(TSAN),-fsanitize=thread))
 
 # ASSERT(...) of src/base/base.h: on, unless ASSERTS=0.
 ASSERTS ?= 1
@@ -152,7 +156,7 @@ bench: ## build and run the benchmarks (bench/run; ARGS=... are passed on, as in
 
 gpu-test: ## the tests that matter to a GPU, on the GPU (scripts/gpu-test; ARGS="slt ssb" runs only these parts)
 	@scripts/deps test
-	@+$(MAKE) --no-print-directory all peer-programs $(BUILD)/stress/stress $(addprefix $(BUILD)/gpu/,compile_times fused cubed sieved tables scheduled occupancy lost)
+	@+$(MAKE) --no-print-directory all peer-programs $(BUILD)/stress/stress $(addprefix $(BUILD)/gpu/,compile_times fused cubed sieved tables scheduled sorted occupancy lost)
 	@BUILD='$(BUILD)' scripts/gpu-test $(ARGS)
 
 gpu-bench: ## the tables of bench/gpu: SSB SF 20 on the GPU, single, at once, streamed, beside DuckDB (ARGS=... as of bench/gpu/run.sh)
@@ -301,7 +305,7 @@ $(BUILD)/examples/%: examples/%.c $(library) $(BUILD)/settings
 	$(Q)$(CC) -std=gnu17 $(OPTIMIZE) $(WARNINGS) -Iinclude $(ALL_LDFLAGS) -MMD -MP -MF $@.d $< $(library) $(ALL_LIBS) -o $@
 
 # Programs that compare Weft with other engines, and benchmarks.
-include $(wildcard tests/peer/rules.mk tests/stress/rules.mk tests/gpu/rules.mk bench/rules.mk)
+include $(wildcard tests/peer/rules.mk tests/stress/rules.mk tests/gpu/rules.mk tests/fuzz/rules.mk bench/rules.mk)
 
 .SECONDARY: $(gen_sources)
 -include $(tcc_in_library:.o=.d) $(lib_objects:.o=.d) $(shell_objects:.o=.d) $(unit_programs:=.d) $(example_programs:=.d)

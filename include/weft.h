@@ -85,6 +85,7 @@ extern "C" {
     X(TOO_LONG,            "54000", "a program limit was exceeded")            \
     X(OUT_OF_MEMORY,       "53200", "out of host or device memory")            \
     X(DISK_FULL,           "53100", "disk is full")                            \
+    X(TEMP_LIMIT,          "53400", "temporary files need more than temp_limit") \
     X(OBJECT_IN_USE,       "55006", "database is in use by another process")   \
     X(SESSION_BUSY,        "55000", "session is running another query")        \
     X(READ_ONLY,           "25006", "database can only be read")               \

@@ -117,7 +117,8 @@ u64   hash_bytes(const void *bytes, size_t length);         // xxh3, 64 bits
 // ---- faults: make the Nth call fail ---------------------------------------------------------------------------------
 // WEFT_FAULT="file:12" in the environment does the same for a whole process; "file:12+" fails all calls from the 12th.
 
-typedef enum FaultKind { FAULT_FILE, FAULT_MEMORY, FAULT_COMPILE, FAULT_SOLVE, FAULT_N } FaultKind;
+// FAULT_SPACE: the disk is full where a temporary file wants its space.
+typedef enum FaultKind { FAULT_FILE, FAULT_MEMORY, FAULT_COMPILE, FAULT_SOLVE, FAULT_SPACE, FAULT_N } FaultKind;
 
 void fault_set(FaultKind kind, i64 nth, bool and_all_after); // nth counts from 1; 0 switches faults of that kind off
 bool fault_now(FaultKind kind);                              // counts one call; true when it must fail
@@ -130,12 +131,18 @@ typedef struct Budget {
     _Atomic i64 limit;                                      // 0: no limit
     _Atomic i64 most;                                       // that was ever in use
     struct Budget *parent;                                  // what counts here counts there, too; NULL: none
+    struct TempSpace *temp;                                 // large memory that the limit refuses is there; NULL: it
+                                                            // fails
+    _Atomic i64  temp_bytes, n_temp_files;                  // that ever went there
+    _Atomic bool was_refused;                               // the limit refused something, here or above
 } Budget;
 
 // Zeroed, 64-byte aligned, fresh pages from the system when large.  Fails with OUT_OF_MEMORY, naming the setting
 // memory_limit when the budget is the reason.  Thread-safe.
 weft_status mem_alloc(Budget *budget, size_t bytes, void **out, Error *err);
 void        mem_free(Budget *budget, void *memory, size_t bytes);           // NULL is fine; BYTES as allocated
+weft_status mem_alloc_in_file(Budget *budget, size_t bytes, void **out, Error *err);    // in budget->temp, at any rate
+bool        mem_fits(const Budget *budget, i64 bytes);                      // as things are, within all limits
 i64 machine_memory(void);  // bytes this process may use, by machine and control group; 0: not known
 bool        mem_has_own_pages(size_t bytes);                                // memory of this size is whole pages
 // "512MB", "1.5 GiB", "2g", "1000": units are powers of 1024, in any case.  False, and nothing written, for anything
@@ -175,6 +182,28 @@ weft_status dir_sync(const char *path, Error *err);
 weft_status dir_list(Arena *arena, const char *path, char ***names, int *n_names, Error *err);  // without . and ..
 weft_status file_lock(const char *path, File *file, Error *err);            // exclusive flock; OBJECT_IN_USE when taken
 weft_status file_lock_shared(const char *path, File *file, Error *err);     // beside other readers; the file must exist
+
+// ---- memory in temporary files (temp.c) -----------------------------------------------------------------------------
+// A space has a directory and a limit for all blocks together.  It must outlive its blocks.  Any thread.
+
+typedef struct TempSpace TempSpace;
+#define TEMP_LIMIT_AUTO (-1)                                // half of what the disk has free
+
+TempSpace  *temp_new(const char *directory);
+void        temp_free(TempSpace *space);                    // NULL is fine
+bool        temp_set_directory(TempSpace *space, const char *directory);    // false: the name is too long
+void        temp_get_directory(TempSpace *space, Text *text);
+void        temp_set_limit(TempSpace *space, i64 bytes);    // or TEMP_LIMIT_AUTO; 0: nothing may go there
+i64         temp_limit(const TempSpace *space);
+i64         temp_used(const TempSpace *space);
+// Zeroed, whole pages.  TEMP_LIMIT when that is reached, DISK_FULL, or why the file could not be made.
+weft_status temp_alloc(TempSpace *space, size_t bytes, void **out, Error *err);
+bool        temp_give_back(void *memory);                   // false: it is no such block
+
+// A file without a name in DIRECTORY, which messages name; space for its bytes; all of them, to be written.
+weft_status file_open_temporary(const char *directory, File *file, Error *err);
+weft_status file_reserve(File *file, u64 length, Error *err);
+weft_status file_map_to_write(File *file, size_t length, void **memory, Error *err);
 
 // ---- libraries opened while running: what is there is used, what is not is named ------------------------------------
 

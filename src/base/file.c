@@ -4,6 +4,8 @@
 // fail asks fault_now(FAULT_FILE) first; a fault looks like a device error (EIO).  Descriptors close on exec: the jit
 // starts compilers, and those have no business with our files.
 
+#define _GNU_SOURCE                                         // O_TMPFILE, mkostemp
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -62,6 +64,52 @@ weft_status file_open_read(const char *path, File *file, Error *err)
 weft_status file_open_append(const char *path, File *file, Error *err)
 {
     return open_file(path, O_RDWR | O_CREAT | O_APPEND, file, err);
+}
+
+// Where the file system has no files without a name, one gets a name for a moment.
+static int open_named_for_a_moment(const char *directory)
+{
+    char path[4096 + 32];
+    snprintf(path, sizeof(path), "%s/weft-temporary-XXXXXX", directory);
+    int fd = mkostemp(path, O_CLOEXEC);
+    if (fd >= 0)
+        (void)unlink(path);
+    return fd;
+}
+
+weft_status file_open_temporary(const char *directory, File *file, Error *err)
+{
+    file->fd = -1;
+    snprintf(file->path, sizeof(file->path), "%s", directory);
+    if (!faulted())
+        file->fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    else
+        return fail_errno(err, "make a temporary file in", directory);
+    if (file->fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL))
+        file->fd = open_named_for_a_moment(directory);
+    if (file->fd >= 0)
+        return WEFT_OK;
+    weft_status status = fail_errno(err, "make a temporary file in", directory);
+    error_hint(err, "SET temp_directory names the directory of temporary files.");
+    return status;
+}
+
+weft_status file_reserve(File *file, u64 length, Error *err)
+{
+    int reason;
+    ASSERT(file->fd >= 0);
+    do
+        reason = fault_now(FAULT_SPACE) ? ENOSPC : faulted() ? EIO : posix_fallocate(file->fd, 0, (off_t)length);
+    while (reason == EINTR);
+    errno = reason;
+    return reason ? fail_errno(err, "write a temporary file in", file->path) : WEFT_OK;
+}
+
+weft_status file_map_to_write(File *file, size_t length, void **memory, Error *err)
+{
+    void *mapped = faulted() ? MAP_FAILED : mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, 0);
+    *memory = mapped == MAP_FAILED ? NULL : mapped;
+    return *memory ? WEFT_OK : fail_errno(err, "map a temporary file in", file->path);
 }
 
 void file_close(File *file)

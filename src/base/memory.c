@@ -61,6 +61,19 @@ static bool take_here(Budget *budget, i64 bytes)
     return true;
 }
 
+// What is small is not worth a file: a query that spills gets some of it beyond the limit.
+#define FILE_LEAST  ((i64)64 << 10)
+#define BEYOND_MOST ((i64)1 << 20)
+
+static bool take_beyond(Budget *budget, i64 bytes)
+{
+    if (bytes >= FILE_LEAST || atomic_load(&budget->used) > atomic_load(&budget->limit) + BEYOND_MOST)
+        return false;
+    for (; budget; budget = budget->parent)
+        note_most(budget, atomic_fetch_add(&budget->used, bytes) + bytes);
+    return true;
+}
+
 // The parent's count first: another thread that sees 0 in use here may reuse the budget, so this count is touched last,
 // and giving back nothing touches none.
 static void budget_give(Budget *budget, i64 bytes)
@@ -83,6 +96,24 @@ static bool budget_take(Budget *budget, i64 bytes)
     if (budget->parent)
         budget_give(budget->parent, bytes);
     return false;
+}
+
+bool mem_fits(const Budget *budget, i64 bytes)
+{
+    for (; budget; budget = budget->parent) {
+        const i64 limit = budget->limit;
+        if (limit > 0 && bytes > limit - budget->used)
+            return false;
+    }
+    return true;
+}
+
+weft_status mem_alloc_in_file(Budget *budget, size_t bytes, void **out, Error *err)
+{
+    TRY(temp_alloc(budget->temp, bytes, out, err));
+    atomic_fetch_add(&budget->temp_bytes, (i64)bytes);
+    atomic_fetch_add(&budget->n_temp_files, 1);
+    return WEFT_OK;
 }
 
 static weft_status fail_budget(const Budget *budget, size_t bytes, Error *err)
@@ -214,8 +245,13 @@ weft_status mem_alloc(Budget *budget, size_t bytes, void **out, Error *err)
     *out = NULL;
     if (bytes > PTRDIFF_MAX - ALIGNMENT)
         return fail(err, WEFT_OUT_OF_MEMORY, -1, "out of memory: %zu bytes wanted", bytes);
-    if (budget && !budget_take(budget, (i64)bytes))
-        return fail_budget(budget, bytes, err);
+    if (budget && !budget_take(budget, (i64)bytes)) {
+        atomic_store(&budget->was_refused, true);
+        if (!budget->temp)
+            return fail_budget(budget, bytes, err);
+        if (!take_beyond(budget, (i64)bytes))
+            return mem_alloc_in_file(budget, bytes, out, err);
+    }
     void *memory = NULL;
     if (!fault_now(FAULT_MEMORY))
         memory = mem_has_own_pages(bytes) ? alloc_mapped(bytes) : alloc_small(rounded(bytes));
@@ -230,7 +266,7 @@ weft_status mem_alloc(Budget *budget, size_t bytes, void **out, Error *err)
 
 void mem_free(Budget *budget, void *memory, size_t bytes)
 {
-    if (!memory)
+    if (!memory || temp_give_back(memory))
         return;
     if (mem_has_own_pages(bytes))
         munmap(memory, mapped_bytes(bytes));

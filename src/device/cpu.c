@@ -7,7 +7,7 @@
 // neither on the number of threads nor on where in the table its scan began.  The kernel calls back only for what is
 // rare: more room for rows, a new group.
 
-#include "device/merge.h"
+#include "device/runs.h"
 #include "kernel/kernel.h"
 
 #include <stdlib.h>
@@ -40,8 +40,13 @@ struct CpuRun {
     SlotWorker   *workers;             // by slot
     double        start_ms;
     bool          rows_merged;
+    GroupRuns    *runs;                // groups that did not fit; NULL: all did, so far
+    pthread_mutex_t runs_lock;
     GroupSet      merged;              // state NULL: groups are in the first worker's state
 };
+
+#define LEAST_GROUPS 1024u             // room of a new table
+#define LEAST_SLOTS  4096u
 
 // ---- state that grows -----------------------------------------------------------------------------------------------
 
@@ -216,6 +221,92 @@ static u32 find_group(SlotWorker *worker, u64 key, const u64 *words)
             return (u32)group;
     }
     return group_insert(&worker->args, key, words);
+}
+
+// ---- groups that do not fit: the whole table goes to a file, between two pushes -------------------------------------
+//
+// Within a push group numbers are held by the kernel, so a table may grow beyond its share there, by as many groups as
+// a push finds.
+
+static u64 bytes_of_groups(SlotWorker *worker, u64 n_room, u64 n_slots)
+{
+    Growing  *list = calloc((size_t)worker->run->launch->woven->n_state + 2, sizeof *list);
+    const int n = list_growing(worker, list);
+    u64       bytes = n_slots * sizeof(KernelSlot);
+    for (int i = 0; i < n; i++) bytes += n_room * list[i].size;
+    free(list);
+    return bytes;
+}
+
+static bool is_full(SlotWorker *worker)
+{
+    const Launch *launch = worker->run->launch;
+    if (!launch->group_bytes || launch->sink != SINK_GROUPS || launch->woven->group_kind != GROUP_HASH) return false;
+    const bool will_grow = worker->n_used + TILE > worker->n_room || 2 * (worker->n_used + TILE) > worker->n_slots;
+    return worker->n_used && will_grow &&
+           bytes_of_groups(worker, 2 * worker->n_room, 2 * worker->n_slots) > launch->group_bytes;
+}
+
+static void empty_table(SlotWorker *worker)
+{
+    const Woven *woven = worker->run->launch->woven;
+    for (int s = 0; s < woven->n_state; s++) {
+        memset(worker->args.state[s], 0, worker->n_used * slot_bytes(woven, s));
+        init_cells(&woven->state[s], worker->args.state[s], 0, worker->n_used);
+    }
+    memset(worker->args.groups, 0, worker->n_slots * sizeof(KernelSlot));
+    worker->n_used = 0;
+}
+
+// One that grew beyond its share begins small again.
+static weft_status shrink_table(SlotWorker *worker)
+{
+    Budget   *budget = worker->run->launch->budget;
+    Growing  *list = calloc((size_t)worker->run->launch->woven->n_state + 2, sizeof *list);
+    const int n = list_growing(worker, list);
+    for (int i = 0; i < n; i++) {
+        mem_free(budget, *list[i].memory, worker->n_room * list[i].size);
+        *list[i].memory = NULL;
+    }
+    free(list);
+    mem_free(budget, worker->args.groups, worker->n_slots * sizeof(KernelSlot));
+    worker->args.groups = NULL, worker->n_room = worker->n_slots = worker->n_used = 0;
+    TRY(grow_state(worker, LEAST_GROUPS));
+    return grow_slots(worker, LEAST_SLOTS);
+}
+
+static GroupSet groups_of(const SlotWorker *worker);
+
+static weft_status put_into_run(SlotWorker *worker)
+{
+    CpuRun        *run = worker->run;
+    const Launch  *launch = run->launch;
+    const GroupSet set = groups_of(worker);
+    pthread_mutex_lock(&run->runs_lock);
+    if (!run->runs) run->runs = group_runs_new(launch->woven, launch->budget);
+    pthread_mutex_unlock(&run->runs_lock);
+    TRY(group_runs_add(run->runs, &set, &worker->error));
+    if (bytes_of_groups(worker, worker->n_room, worker->n_slots) > launch->group_bytes) return shrink_table(worker);
+    empty_table(worker);
+    return WEFT_OK;
+}
+
+static weft_status merge_runs(CpuRun *run, Error *err)
+{
+    Launch *launch = run->launch;
+    for (int n = 0; n < launch->n_slots; n++)
+        if (run->workers[n].is_open && run->workers[n].n_used) {
+            const weft_status status = put_into_run(&run->workers[n]);
+            if (status) *err = run->workers[n].error;
+            if (status) return status;
+        }
+    launch->out.n_runs = group_runs_count(run->runs), launch->out.groups_in_runs = group_runs_groups(run->runs);
+    TRY(group_runs_merge(run->runs, &launch->team, &run->merged, err));
+    group_runs_free(run->runs);
+    run->runs = NULL;
+    launch->out.groups = run->merged;
+    launch->out.rows_out = launch_count_groups(launch);
+    return WEFT_OK;
 }
 
 // ---- merging workers ------------------------------------------------------------------------------------------------
@@ -508,6 +599,10 @@ static void run_rows(SlotWorker *worker, u64 at, u32 row_first, u32 row_end)
         atomic_fetch_add_explicit(&run->rows_out, worker->n_used - first, memory_order_relaxed);
     }
     check_failed(worker);
+    if (!worker->status && is_full(worker)) {
+        const weft_status status = put_into_run(worker);
+        if (status) stop_with(worker, status);
+    }
 }
 
 static weft_status open_worker(CpuRun *run, int number)
@@ -533,12 +628,12 @@ static weft_status open_worker(CpuRun *run, int number)
                                  .host = worker };
     const bool is_hash = launch->sink == SINK_GROUPS && woven->group_kind == GROUP_HASH;
     const u64 n_room = launch->sink != SINK_GROUPS        ? 2 * TILE
-                       : is_hash                          ? 1024
+                       : is_hash                          ? LEAST_GROUPS
                        : woven->group_kind == GROUP_ARRAY ? woven->n_groups
                                                           : 1;
     worker->status = grow_state(worker, n_room);
     if (launch->sink == SINK_GROUPS && !is_hash) worker->n_used = n_room;
-    if (is_hash && !worker->status) worker->status = grow_slots(worker, 4096);
+    if (is_hash && !worker->status) worker->status = grow_slots(worker, LEAST_SLOTS);
     return worker->status;
 }
 
@@ -571,6 +666,8 @@ static void cpu_free_launch(Device *device, Launch *launch)
         free(launch->out.rows.columns);
     }
     if (run->merged.state) groups_free(launch->woven, launch->budget, &run->merged);
+    group_runs_free(run->runs);
+    pthread_mutex_destroy(&run->runs_lock);
     for (int n = 0; n < launch->n_slots; n++)
         if (run->workers[n].is_open) close_worker(run, &run->workers[n]);
     free(launch->out.counts);
@@ -609,6 +706,7 @@ static weft_status cpu_open(Device *device, Launch *launch, Error *err)
     (void)device, (void)err;
     run->launch = launch;
     run->start_ms = time_now_ms();
+    pthread_mutex_init(&run->runs_lock, NULL);
     run->workers = calloc((size_t)launch->n_slots, sizeof *run->workers);
     launch->memory = run;
     return WEFT_OK;
@@ -725,7 +823,10 @@ static weft_status cpu_finish(Device *device, Launch *launch, Error *err)
     if (!first_open(run)) status = open_worker(run, 0);                        // no rows: the empty state is the answer
     add_up(run);
     status = first_error(run, err);
-    if (!status) status = launch->sink == SINK_GROUPS ? merge_groups(run) : merge_rows(run, err);
+    if (!status)
+        status = run->runs                      ? merge_runs(run, err)
+                 : launch->sink == SINK_GROUPS ? merge_groups(run)
+                                               : merge_rows(run, err);
     if (status && !err->status) *err = first_open(run)->error;
     launch->out.time_ms = time_now_ms() - run->start_ms;
     return status;

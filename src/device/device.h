@@ -102,6 +102,30 @@ typedef struct RowKeep {
     u64          bytes;                // of the device's memory
 } RowKeep;
 
+// Rows to be put in order by a device.  The key of a row is N_WORDS words of WIDTH bytes, compared as unsigned numbers,
+// the first one first; 4 bytes only where there is one word.  Rows with equal keys keep their order.
+#define SORT_WORDS    4                // at most
+#define SORT_ROWS_MOST ((u64)1 << 30)
+
+typedef struct DeviceSort {
+    u64                n_rows;
+    int                n_words, width;
+    u64                varies[SORT_WORDS];         // by word: bits in which rows differ; the others are not looked at
+    // Writes this word of rows FIRST .. END - 1.  Any thread, several at a time.
+    void             (*write)(void *context, int word, u64 first, u64 end, void *to);
+    void              *context;
+    const _Atomic u32 *stop;                       // not 0: leave soon
+    bool               is_explained;               // kernel_ms is wanted
+    bool               may_compile;                // as of a TableFill
+    // out
+    u32               *rows;                       // the caller's, n_rows: their numbers, in order
+    int                n_passes;
+    u64                bytes;                      // of the device's memory
+    double             time_ms, kernel_ms;
+    bool               is_unready;                 // refused because its code is being compiled
+    char               refused[300];               // why the device did not sort; empty: it did
+} DeviceSort;
+
 // Shapes, order and streams of the kernels that a GPU runs for several queries (README.md).
 typedef enum GpuSchedule {
     SCHEDULE_PLAIN, SCHEDULE_SEQUENTIAL, SCHEDULE_RANDOM, SCHEDULE_MULTIQX, SCHEDULE_MODEL
@@ -162,6 +186,8 @@ typedef struct DeviceFigures {
     u64            n_measured, measured_us;                    // waves whose span was measured, and their spans
 } DeviceFigures;
 
+#define GROUP_PARTITIONS 256           // of groups that do not fit into memory (runs.h)
+
 // What came of a launch.  The device writes it, and owns what it points to until free_launch.
 typedef struct LaunchOutcome {
     bool        keeps_rows;            // they stayed there: rows.columns are NULL until fetch_rows
@@ -183,6 +209,8 @@ typedef struct LaunchOutcome {
     double      compile_ms;            // scan: to get the code
     GpuFigures  gpu;                   // scan
     char        refused[300];          // scan: why the device did not run it; empty: it did
+    int         n_runs;                // of groups in temporary files; 0: they were in memory
+    u64         groups_in_runs;
 } LaunchOutcome;
 
 // What is asked of a device.  It only reads this, but for is_expected.
@@ -205,6 +233,7 @@ typedef struct Launch {
     Team              team;            // and that may merge what they left
     i64               limit;           // rows: enough when this many are there; -1: all
     Budget           *budget;
+    u64               group_bytes;     // a worker's table of groups above this goes to a temporary file; 0: never
     Jit              *jit;             // for kernels that serve several queries; NULL: this one runs by itself
     _Atomic u32      *stop;            // set by a cancel, or by a worker that failed
     _Atomic u64      *rows_done;       // progress; may be NULL
@@ -257,6 +286,8 @@ struct Device {
     bool        (*keep_rows)(Device *device, Launch *launch, RowKeep *keep);
     weft_status (*fetch_column)(Device *device, const Chunk *chunk, int column, void *data, void *valid, Error *err);
     void        (*drop_rows)(Device *device, u64 chunk);
+    // Optional: NULL = the host sorts.  Fails only when it was stopped; else sort->refused says why it did not sort.
+    weft_status (*sort)(Device *device, DeviceSort *sort, Error *err);
     // Optional.  N queries more, or fewer, are about to scan this table: others may wait for them a little, to share
     // the scan.
     void        (*expect)(Device *device, u64 table, int n);

@@ -492,6 +492,7 @@ void gpu_init(Gpu *gpu)
                             .keep_rows = gpu_keep_rows,
                             .fetch_column = gpu_fetch_column,
                             .drop_rows = gpu_drop_rows,
+                            .sort = gpu_sort,
                             .wait_ms = gpu_wait_ms,
                             .get_ready = gpu_get_ready,
                             .list = gpu_list,

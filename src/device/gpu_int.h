@@ -6,6 +6,7 @@
 //     gpu_ready.c    kernels compiled in the background
 //     gpu_launch.c   what one launch needs in device memory, and what it leaves
 //     gpu_table.c    join tables and chunks made of the rows that a launch left in device memory
+//     gpu_sort.c     rows put in order
 //     gpu_scan.c     the dispatcher: runs of chunks through the kernels of all riders
 //     gpu_schedule.c shapes of launches, their order and streams (with gpu_plan.c, which asks src/model)
 //     gpu_copy.c     the columns of a run copied to the device
@@ -53,6 +54,11 @@ _Static_assert(N_PINNED_SLOTS == 64, "Gpu.pinned_taken has a bit for each");
 
 typedef struct Gpu  Gpu;
 typedef struct MadeTable MadeTable;    // gpu_table.c
+
+// Of those of others, the most hopeful: the queries of some wait for no memory, so they will go; or the launches of all
+// wait for memory, too.
+typedef enum OtherTables { NO_TABLES, TABLES_THAT_WAIT, TABLES_THAT_GO } OtherTables;
+
 typedef struct Demand Demand;          // gpu_kernel.c
 typedef struct Pins Pins;
 typedef struct Pin  Pin;               // what is pinned of a chunk
@@ -259,7 +265,7 @@ struct Gpu {
     Error             lost_error;
     Frames           *frames;
     u64               bytes_admitted;  // of blocks and tables
-    double            freed_ms;        // when some of it was last given back
+    double            moved_ms;        // when some of it was last given back, or a run ended
     CodeEntry        *_Atomic kernels; // added under the lock, and none goes
     MadeTable        *made;            // tables and chunks that it made
     struct FusedKernel *fused;         // used by the dispatcher only, as the next one
@@ -281,6 +287,7 @@ struct Gpu {
     bool              is_measuring;    // its memory's speed is being measured
     int               n_tries_left;    // to do so
     _Atomic u64       n_launches, n_kernels;       // kernels: handed to the driver
+    _Atomic u64       n_sorts;
     u64               n_runs, n_copying;           // copying: of these, those that brought columns
     GpuRun           *first;           // attached, the oldest first
     int               n_active;        // launches that hold memory
@@ -356,6 +363,15 @@ bool kernel_fit(Gpu *gpu, CodeEntry *kernel, const Shape *shape, u32 dynamic_sha
 // more than MOST, not all are placed.
 u64         kernel_place_cells(const Woven *woven, u64 n, u64 most, KernelCells *cells, u32 *kinds);
 void        kernels_free(Gpu *gpu);
+// A kernel that a device has for itself: its text is the same for all queries.
+//     fixed_describe(&fixed, gpu, weave_keep_text(&name), name);
+//     if (!fixed_is_ready(gpu, &fixed)) ...              // compiled in the background from now on
+//     TRY(fixed_code(gpu, &fixed, err));                 // fixed.run: its code and shape
+// It points to itself, so it stays where it was described; text and name must outlive it.
+typedef struct Fixed { Woven woven; Source none; Launch launch; GpuRun run; } Fixed;
+void        fixed_describe(Fixed *fixed, Gpu *gpu, const char *text, const char *name);
+weft_status fixed_code(Gpu *gpu, Fixed *fixed, Error *err);    // launch.stop, where it is set, ends the wait
+bool        fixed_is_ready(Gpu *gpu, const Fixed *fixed);
 
 // gpu_ready.c
 void        ready_warm(Gpu *gpu);                           // starts the compiler; returns at once
@@ -412,8 +428,12 @@ weft_status gpu_fetch_column(Device *device, const Chunk *chunk, int column, voi
 void        gpu_drop_rows(Device *device, u64 chunk);
 u64         rows_kept_bytes(const Launch *launch);          // of its source, where that stayed here: admitted already
 void        tables_warm(Gpu *gpu);
-bool        tables_of_others(const GpuRun *run);            // or rows are here, which go when their queries end.
-                                                            // Under the lock.
+// Whether tables or rows of other queries are here, which go when their queries end; under the lock.
+OtherTables tables_of_others(const GpuRun *run);
+void        tables_waited_for(const GpuRun *run, int plus); // by launches that wait for memory; under the lock
+
+// gpu_sort.c
+weft_status gpu_sort(Device *device, DeviceSort *sort, Error *err);
 
 // gpu_fuse.c
 void        units_free(Gpu *gpu);

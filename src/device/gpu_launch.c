@@ -36,9 +36,8 @@
 #define OVERTAKEN_MS      100.0
 #define HELD_UP_MS        200.0
 #define OPEN_MS           1000.0
-#define EXCLUSIVE_MS      1000.0               // longest wait for the exclusive launch, or to be it while nothing is
-                                               // freed
-#define EXCLUSIVE_MOST_MS 5000.0
+#define EXCLUSIVE_MS      1000.0               // longest wait for the exclusive launch, or to be it while nothing moves
+#define EXCLUSIVE_MOST_MS 15000.0
 
 static u64 aligned(u64 bytes) { return (bytes + ALIGNED - 1) / ALIGNED * ALIGNED; }
 
@@ -251,12 +250,16 @@ static void start_blocking(GpuRun *run, double start, double *blocked_since)
     if (*blocked_since > 0 && now - *blocked_since > HELD_UP_MS) stop_blocking(run, blocked_since);
 }
 
-// No memory will be freed: nothing runs, and tables of others, if any, were not freed for a while.
+// No memory will be freed: nothing runs, and tables of others, if any, were not freed for a while.  A query whose
+// launch is not here yet is at work on the host, which may take long on a busy machine.
 static bool is_hopeless(const GpuRun *run, double start)
 {
-    const Gpu *gpu = run->gpu;
+    const Gpu   *gpu = run->gpu;
+    const double patience_ms[] = { [NO_TABLES] = -1,
+                                   [TABLES_THAT_WAIT] = OVERTAKEN_MS + HELD_UP_MS,
+                                   [TABLES_THAT_GO] = EXCLUSIVE_MOST_MS };
     return !gpu->n_active && !scan_is_busy(gpu) &&
-           (!tables_of_others(run) || time_now_ms() - MAX_OF(start, gpu->freed_ms) > OVERTAKEN_MS + HELD_UP_MS);
+           time_now_ms() - MAX_OF(start, gpu->moved_ms) > patience_ms[tables_of_others(run)];
 }
 
 // An exclusive launch found no room for columns or tables before: its block must not lie in the middle of the pool.
@@ -276,6 +279,7 @@ static weft_status take_block(GpuRun *run, Error *err)
     double       blocked_since = 0;
     weft_status  status = WEFT_OK;
     pthread_mutex_lock(&gpu->lock);
+    tables_waited_for(run, 1);
     while (!run->has_block && !status) {
         start_blocking(run, start, &blocked_since);
         if (need > launch_admitted_most(gpu)) status = no_memory(gpu, need, err);
@@ -290,6 +294,7 @@ static weft_status take_block(GpuRun *run, Error *err)
         else if (blocked_since > 0 && !gpu->n_active) stop_blocking(run, &blocked_since);
         else gpu_wait_a_little(gpu, &gpu->changed);
     }
+    tables_waited_for(run, -1);
     if (run->has_block) gpu->bytes_admitted += need, gpu->n_active++;
     if (blocked_since > 0) gpu->exclusive = NULL, pthread_cond_broadcast(&gpu->changed);
     pthread_mutex_unlock(&gpu->lock);
@@ -306,7 +311,7 @@ void launch_close(GpuRun *run)
         ASSERT(gpu->n_active > 0 && gpu->bytes_admitted >= run->block_bytes);
         frames_give(gpu->frames, run->block_at, run->block_bytes);
         gpu->bytes_admitted -= run->block_bytes + tables_bytes(run->launch->woven);
-        gpu->freed_ms = time_now_ms();
+        gpu->moved_ms = time_now_ms();
         gpu->n_active--;
         run->has_block = false;
     }
@@ -326,7 +331,7 @@ bool launch_wait_for_room(GpuRun *run)
     while (may_wait && !is_exclusive) {
         const double now = time_now_ms();
         may_wait = !gpu->is_lost && !atomic_load(run->launch->stop) && now - start < EXCLUSIVE_MOST_MS &&
-                   now - MAX_OF(start, gpu->freed_ms) < EXCLUSIVE_MS;
+                   now - MAX_OF(start, gpu->moved_ms) < EXCLUSIVE_MS;
         if (!gpu->exclusive) gpu->exclusive = run;
         is_exclusive = may_wait && gpu->exclusive == run && !gpu->n_active && !scan_is_busy(gpu);
         if (may_wait && !is_exclusive) gpu_wait_a_little(gpu, &gpu->changed);

@@ -574,6 +574,7 @@ static void end_slot(Gpu *gpu, RunSlot *slot)
     slot->is_used = slot->waits_for_copies = slot->has_gate = slot->is_streaming = false;
     slot->has_arrived = false;
     slot->gathers = 0;
+    gpu->moved_ms = time_now_ms();
     pthread_cond_broadcast(&gpu->changed);
 }
 

@@ -43,6 +43,8 @@ typedef struct FillArgs {              // what a part's KernelArgs point to, in 
 
 struct MadeTable {                     // or a chunk
     u64               id, bytes;
+    const void       *owner;           // the query that had it made; only compared
+    int               n_waiting;       // launches that probe or read it, and wait for memory
     bool              is_rows;
     int               n_parts;
     Copy            **parts;
@@ -98,7 +100,7 @@ static void free_table(Gpu *gpu, MadeTable *table)                     // under 
     ASSERT(mutex_is_held(&gpu->lock) && gpu->bytes_admitted >= table->bytes);
     for (int p = 0; p < table->n_parts; p++) copy_forget(gpu->frames, table->parts[p]);
     gpu->bytes_admitted -= table->bytes;
-    gpu->freed_ms = time_now_ms();
+    gpu->moved_ms = time_now_ms();
     pthread_cond_broadcast(&gpu->changed);
     free(table->parts);
     free(table);
@@ -124,14 +126,28 @@ static MadeTable *take_parts(Gpu *gpu, const PartSize *sizes, int n_parts)
     return NULL;
 }
 
-static MadeTable *new_table(Gpu *gpu, const TableFill *fill)
+// A table stays until the launch that probes it has run.  If tables of many queries took all that may be admitted, none
+// of these launches would find room, and all would wait for each other.  So the tables of several queries have half.
+static bool leaves_room(const Gpu *gpu, const void *owner, const PartSize *sizes, int n_parts)
+{
+    bool has_others = false;
+    u64  bytes = 0;
+    for (int p = 0; p < n_parts; p++) bytes += sizes[p].bytes;
+    for (const MadeTable *made = gpu->made; made; made = made->next) {
+        has_others |= made->owner != owner;
+        bytes += made->bytes;
+    }
+    return !has_others || bytes <= launch_admitted_most(gpu) / 2;
+}
+
+static MadeTable *new_table(Gpu *gpu, const void *owner, const TableFill *fill)
 {
     PartSize *sizes = calloc((size_t)fill->n_parts + 1, sizeof *sizes);
     for (int p = 0; p < fill->n_parts; p++)
         sizes[p] = (PartSize){ table_key(fill->table, fill->parts[p].number), fill->parts[p].bytes };
     pthread_mutex_lock(&gpu->lock);
-    MadeTable *table = take_parts(gpu, sizes, fill->n_parts);
-    if (table) table->id = fill->table;
+    MadeTable *table = leaves_room(gpu, owner, sizes, fill->n_parts) ? take_parts(gpu, sizes, fill->n_parts) : NULL;
+    if (table) table->id = fill->table, table->owner = owner;
     pthread_mutex_unlock(&gpu->lock);
     free(sizes);
     return table;
@@ -344,23 +360,6 @@ static weft_status set_zero(GpuRun *run, const TableFill *fill, const MadeTable 
     return WEFT_OK;
 }
 
-// A kernel that is the same for all, and how it is launched.
-typedef struct Fixed { Woven woven; Source none; Launch launch; GpuRun run; } Fixed;
-
-static void set_text(Fixed *fixed, Gpu *gpu, const char *text, const char *name)
-{
-    *fixed = (Fixed){ .woven = { .text = text, .name = name },
-                      .launch = { .woven = &fixed->woven, .source = &fixed->none, .sink = SINK_GROUPS },
-                      .run = { .gpu = gpu, .launch = &fixed->launch } };
-}
-
-static weft_status get_code(Gpu *gpu, Fixed *fixed, Error *err)
-{
-    TRY(gpu_enter(gpu, err));          // another thread makes the code
-    TRY(kernel_get(gpu, &fixed->run, err));
-    return kernel_shape(gpu, &fixed->run, err);
-}
-
 typedef enum FixedKind { KERNEL_FILL, KERNEL_LINK, KERNEL_ORDER, KERNEL_KEEP } FixedKind;
 
 static void describe_kernel(Gpu *gpu, Arena *arena, FixedKind kind, int n_keys, Fixed *fixed)
@@ -372,7 +371,7 @@ static void describe_kernel(Gpu *gpu, Arena *arena, FixedKind kind, int n_keys, 
         case KERNEL_ORDER: text = weave_order_text(&name); break;
         default: text = weave_keep_text(&name); break;
     }
-    set_text(fixed, gpu, text, name);
+    fixed_describe(fixed, gpu, text, name);
 }
 
 // Parts FIRST and N_PARTS - 1 after it, each over N_ROWS rows.
@@ -405,7 +404,7 @@ static weft_status do_work(GpuRun *run, int n_keys, const Work *work, const Fill
     Fixed  fixed;
     describe_kernel(run->gpu, arena, work->kind, n_keys, &fixed);
     fixed.launch.stop = run->launch->stop;
-    weft_status status = get_code(run->gpu, &fixed, err);
+    weft_status status = fixed_code(run->gpu, &fixed, err);
     if (!status) status = launch_kernel(run, work, &fixed, scratch, err);
     arena_free(arena);
     return status;
@@ -422,14 +421,12 @@ static weft_status launch_all(GpuRun *run, const TableFill *fill, const FillScra
                    : WEFT_OK;
 }
 
-// Whether the code is compiled.  If not, it is compiled in the background.
 static bool has_code(Gpu *gpu, FixedKind kind, int n_keys)
 {
     Arena *arena = arena_new(NULL, "fill");
     Fixed  fixed;
     describe_kernel(gpu, arena, kind, n_keys, &fixed);
-    const bool is_ready = kernel_wait_ms(gpu, &fixed.launch) <= 0;
-    if (!is_ready) ready_begin(gpu);
+    const bool is_ready = fixed_is_ready(gpu, &fixed);
     arena_free(arena);
     return is_ready;
 }
@@ -492,7 +489,7 @@ static bool make_table(Gpu *gpu, GpuRun *run, TableFill *fill)
     FillScratch  scratch = { 0 };
     Error        err = { 0 };          // the host makes the table then
     if (!can_make(run, fill) || gpu_enter(gpu, &err)) return false;
-    MadeTable *table = new_table(gpu, fill);
+    MadeTable *table = new_table(gpu, run->launch->stop, fill);
     if (!table) return false;
     bool              fits = take_scratch(gpu, fill, run->n_used, &scratch);
     const weft_status status = fits ? fill_table(run, fill, table, &scratch, &err) : WEFT_OK;
@@ -528,16 +525,27 @@ static bool is_probed_by(const Woven *woven, u64 table)
     return t < woven->n_tables;
 }
 
-bool tables_of_others(const GpuRun *run)
+static bool is_used_by(const GpuRun *run, const MadeTable *made)
 {
     const Source *source = run->launch->source;
+    return made->is_rows ? source->kept && source->chunks[0]->id == made->id
+                         : is_probed_by(run->launch->woven, made->id);
+}
+
+void tables_waited_for(const GpuRun *run, int plus)
+{
     ASSERT(mutex_is_held(&run->gpu->lock));
-    for (const MadeTable *made = run->gpu->made; made; made = made->next) {
-        const bool is_own = made->is_rows ? source->kept && source->chunks[0]->id == made->id
-                                          : is_probed_by(run->launch->woven, made->id);
-        if (!is_own) return true;
-    }
-    return false;
+    for (MadeTable *made = run->gpu->made; made; made = made->next)
+        if (is_used_by(run, made)) made->n_waiting += plus;
+}
+
+OtherTables tables_of_others(const GpuRun *run)
+{
+    OtherTables others = NO_TABLES;
+    ASSERT(mutex_is_held(&run->gpu->lock));
+    for (const MadeTable *made = run->gpu->made; made; made = made->next)
+        if (!is_used_by(run, made)) others = MAX_OF(others, made->n_waiting ? TABLES_THAT_WAIT : TABLES_THAT_GO);
+    return others;
 }
 
 static void drop_made(Gpu *gpu, u64 id, bool is_rows)
@@ -783,6 +791,6 @@ void tables_warm(Gpu *gpu)
     Fixed  fixed;
     Arena *arena = arena_new(NULL, "warm");
     describe_kernel(gpu, arena, KERNEL_FILL, 1, &fixed);
-    get_code(gpu, &fixed, &ignored);
+    fixed_code(gpu, &fixed, &ignored);
     arena_free(arena);
 }

@@ -249,6 +249,18 @@ static weft_status room_for_groups(const Merging *merging, Budget *budget, u64 n
                               : mem_alloc(budget, n_groups * 8 * (u64)woven->n_words + 8, (void **)&out->words, err);
 }
 
+void groups_copy(const Woven *woven, const GroupSet *to, u64 at, const GroupSet *from)
+{
+    for (int s = 0; s < woven->n_state; s++) {
+        const u64 bytes = woven->state[s].bytes;
+        memcpy((u8 *)to->state[s] + at * bytes, from->state[s], from->n_groups * bytes);
+    }
+    memcpy((u64 *)(uintptr_t)to->keys + at, from->keys, from->n_groups * 8);
+    if (!woven->is_one_word)
+        memcpy((u64 *)(uintptr_t)to->words + at * (u64)woven->n_words, from->words,
+               from->n_groups * 8 * (u64)woven->n_words);
+}
+
 typedef struct Taken { void **memory; size_t bytes; } Taken;
 
 static weft_status take(Budget *budget, Taken *taken, void **memory, size_t bytes, Error *err)

@@ -21,6 +21,7 @@ bool groups_add(const Team *team, const Woven *woven, const GroupSet *sets, int 
 // OUT is empty.
 weft_status groups_merge(const Team *team, const Woven *woven, Budget *budget, const GroupSet *sets, int n_sets,
                          GroupSet *out, Error *err);
+void        groups_copy(const Woven *woven, const GroupSet *to, u64 at, const GroupSet *from);  // all, from AT on
 void        groups_free(const Woven *woven, Budget *budget, GroupSet *set);
 
 #endif

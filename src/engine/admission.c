@@ -259,8 +259,12 @@ static Claim *take_claim(Admission *admission)
 static void begin(Admission *admission, Claim *claim, const Wish *wish)
 {
     claim->budget.parent = wish->is_look ? NULL : admission->budget;
-    atomic_store(&claim->budget.limit, wish->is_look ? ALLOWANCE : 0);
+    atomic_store(&claim->budget.limit, wish->is_look ? ALLOWANCE : wish->most_bytes);
     atomic_store(&claim->budget.most, 0);
+    atomic_store(&claim->budget.temp_bytes, 0);
+    atomic_store(&claim->budget.n_temp_files, 0);
+    atomic_store(&claim->budget.was_refused, false);
+    claim->budget.temp = wish->temp;
     claim->wish = *wish;
     claim->wish.parts = NULL;
     claim->n_parts = wish->n_parts;
@@ -380,6 +384,7 @@ static ClaimFigures figures_of(const Claim *claim)
                              .is_alone = claim->wish.is_alone,
                              .used = used,
                              .most = atomic_load(&claim->budget.most),
+                             .temp_bytes = atomic_load(&claim->budget.temp_bytes),
                              .waited_ms = (is_running ? claim->admitted_ms : time_now_ms()) - claim->asked_ms };
     for (int p = 0; p < claim->n_parts; p++) figures.wanted = add_up(figures.wanted, claim->parts[p].part.bytes);
     if (is_running) figures.reserved = MAX_OF(expected(claim), used);

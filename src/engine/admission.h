@@ -56,6 +56,8 @@ typedef struct Wish {
     u64                query;          // number, for people
     int                priority;       // larger goes first
     bool               is_alone, is_look;
+    i64                most_bytes;     // of memory; 0: as far as the limit goes
+    TempSpace         *temp;           // what it wants beyond that goes there; NULL: it fails
     int                n_parts;
     const Part        *parts;          // copied
     const _Atomic u32 *stop;           // ends the wait; whoever sets it calls admission_wake
@@ -67,6 +69,7 @@ typedef struct ClaimFigures {
     int    position, priority;         // position 0: it runs
     bool   is_alone;
     i64    wanted, reserved, used, most;       // most: that it ever used
+    i64    temp_bytes;                 // that ever went into temporary files
     double waited_ms;                  // until now, or until it was let in
 } ClaimFigures;
 

@@ -2,6 +2,7 @@
 
 #include "engine/engine.h"
 #include "engine/execute.h"
+#include "engine/spill.h"
 #include "kernel/kernel.h"
 
 #include <stdio.h>
@@ -29,6 +30,7 @@ weft_status weft_open(const char *path, weft_db **out, weft_error *error)
         arena_free(arena);
         return status;
     }
+    db->temp = temp_new(settings_default_temp_directory(store_path(db->store)));
     db->admission = admission_new(&db->budget);
     db->network = network_new(cpu_count());
     db->squad = squad_new();
@@ -55,6 +57,7 @@ void weft_close(weft_db *db)
     db->cpu->close(db->cpu);
     store_close(db->store);
     admission_free(db->admission);
+    temp_free(db->temp);
     arena_free(db->arena);
 }
 
@@ -72,6 +75,7 @@ weft_status weft_connect(weft_db *db, weft_session **out, weft_error *error)
     session->input = 0, session->output = 1;
     settings_default_device(&session->settings);
     session->settings.gpu_schedule = settings_default_gpu_schedule();
+    session->settings.gpu_sort = settings_default_gpu_sort();
     session->settings.gpu_wait = settings_default_gpu_wait();
     return WEFT_OK;
 }
@@ -130,9 +134,16 @@ static void begin_again(Execution *ex, bool has_lost_tables)
     if (atomic_load(&session->cancelled)) atomic_store(&session->stop, 1);     // it came meanwhile
 }
 
-typedef struct Tries { bool is_second, must_use_cpu; } Tries;
+typedef struct Tries { bool is_second, must_use_cpu, spills; } Tries;
 
-static weft_status try_once(Execution *ex, const Statement *statement, Body body, Tries *tries, bool *try_again)
+static void note_try(Tries *tries, NextTry next)
+{
+    if (next == TRY_ON_CPU) tries->must_use_cpu = true;
+    else tries->is_second = true;
+    if (next == TRY_SPILLING) tries->spills = true;
+}
+
+static weft_status try_once(Execution *ex, const Statement *statement, Body body, Tries *tries, NextTry *next)
 {
     Arena            *own = arena_new(ex->arena, "run");
     QueryRun run = { .own = own,
@@ -141,11 +152,11 @@ static weft_status try_once(Execution *ex, const Statement *statement, Body body
                      .plan = statement->plan,
                      .err = ex->err,
                      .is_second_try = tries->is_second,
-                     .must_use_cpu = tries->must_use_cpu };
+                     .must_use_cpu = tries->must_use_cpu || tries->spills,
+                     .spills = tries->spills };
     const weft_status status = body(ex, &run, statement);
-    *try_again = query_may_try_again(&run, status);
-    if (run.has_lost_tables) tries->must_use_cpu = true;
-    else tries->is_second = true;
+    *next = query_next_try(&run, status);
+    note_try(tries, *next);
     query_free(&run);
     result_add_notices(ex->result, &run);
     arena_free(own);
@@ -153,17 +164,16 @@ static weft_status try_once(Execution *ex, const Statement *statement, Body body
     return status;
 }
 
-// Again alone, when others had the memory it needed; again on the CPU, when a device was lost with the tables it had
-// made.
+// Again alone, when others had the memory it needed; again through temporary files, when it met the limit alone; again
+// on the CPU, when a device was lost with the tables it had made.
 static weft_status run_with_memory(Execution *ex, const Statement *statement, Body body)
 {
-    Tries tries = { 0 };
-    bool  try_again;
+    Tries   tries = { 0 };
+    NextTry next;
     for (;;) {
-        const bool        used_cpu = tries.must_use_cpu;
-        const weft_status status = try_once(ex, statement, body, &tries, &try_again);
-        if (!try_again) return status;
-        begin_again(ex, tries.must_use_cpu && !used_cpu);
+        const weft_status status = try_once(ex, statement, body, &tries, &next);
+        if (next == TRY_NO_MORE) return status;
+        begin_again(ex, next == TRY_ON_CPU);
     }
 }
 
@@ -197,7 +207,7 @@ static void print_kernels(const QueryRun *run, Text *text)
 }
 
 // The answer is made, as the query would, and dropped.  FIGURES tells of it: HAVING, ORDER BY and LIMIT are in it, and
-// it is made by the CPU, wherever kernels ran.
+// it is made by the CPU, wherever kernels ran; only a sort may be a GPU's, which the pipeline's line says.
 static weft_status analyze(Execution *ex, QueryRun *run, AnswerFigures *figures)
 {
     const double start = time_now_ms();
@@ -211,9 +221,11 @@ static weft_status analyze(Execution *ex, QueryRun *run, AnswerFigures *figures)
 
 static void print_answer(const QueryRun *run, const AnswerFigures *answer, Text *text)
 {
+    const int  last = run->graph->n_pipelines - 1;
+    const bool is_sorted = run->graph->pipelines[last].finish.n_sort && !run->reports[last].sort.device;
     text_add(text, "answer of %zu row%s %smade on cpu in %.2f ms\n", (size_t)answer->n_rows,
-             answer->n_rows == 1 ? "" : "s",
-             run->graph->pipelines[run->graph->n_pipelines - 1].finish.n_sort ? "sorted and " : "", answer->answer_ms);
+             answer->n_rows == 1 ? "" : "s", is_sorted ? "sorted and " : "", answer->answer_ms);
+    spill_print(run, text);
     text_add(text, "total %.2f ms\n", answer->total_ms);
 }
 

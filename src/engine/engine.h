@@ -27,6 +27,7 @@ struct weft_db {
     Budget   budget;                   // of all that grows with data; memory_limit is its limit
     Budget
         looks;  // what does not grow with data, such as virtual tables: one can look at a database whose memory is full
+    TempSpace *temp;                   // temporary files of queries that met the limit
     Admission *admission;              // which queries may run beside which
     Network *network;                  // for queries
     Pieces  *pieces;                   // what running queries have in common
@@ -44,10 +45,13 @@ struct weft_db {
 
 typedef enum DeviceChoice { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA } DeviceChoice;
 
+typedef enum GpuSort { GPU_SORT_AUTO, GPU_SORT_ON, GPU_SORT_OFF } GpuSort;     // auto: many rows only
+
 typedef struct Settings {
     DeviceChoice device;               // auto: a GPU where there is one and the work is worth it
     int     gpu;                       // number, for cuda
     GpuSchedule gpu_schedule;          // of kernels that a GPU runs for several queries
+    GpuSort gpu_sort;                  // whether a GPU sorts the rows that it left
     bool    gpu_wait;                  // on: always wait for a GPU's code, even where the CPU would be done sooner
     bool    weave;                     // off: every operator is its own kernel
     WeaveNeed weave_budget;            // a pipeline that needs more is several kernels; 0: what the device has
@@ -115,6 +119,8 @@ typedef struct KernelReport {          // for EXPLAIN ANALYZE
     bool         reads_kept;           // its rows were in the memory of the device
     u64          bytes_kept;           // that its rows take there, for the next kernel; 0: they did not stay
     double       keep_ms;              // to put them together, by the device's clock; 0: not asked for
+    int          n_runs;               // see LaunchOutcome
+    u64          groups_in_runs;
 } KernelReport;
 
 typedef struct SplitReport {           // a pipeline is several kernels, as one would pass weave_budget: for EXPLAIN
@@ -123,7 +129,16 @@ typedef struct SplitReport {           // a pipeline is several kernels, as one 
     const char *before, *passed_by;    // steps of the cut, for people
 } SplitReport;
 
+typedef struct SortReport {            // of ORDER BY and of window functions, where a GPU left the rows
+    Device     *device;                // that sorted; NULL: the host did
+    const char *refused;               // why the device did not; NULL: it did, or was not asked
+    int         n_sorts, n_bits, n_passes;         // all of them; bits of the key, and passes, of the last one
+    u64         n_rows;
+    double      time_ms, kernel_ms;    // of all; with what goes over the link; of kernels, 0: not asked for
+} SortReport;
+
 typedef struct PipelineReport {
+    SortReport       sort;
     int              n_kernels;
     KernelReport    *kernels;
     int              n_splits;
@@ -160,6 +175,8 @@ typedef struct Stored {
     StoredColumn *columns;             // by output of the pipeline
 } Stored;
 
+typedef struct Spilled { u64 n_sorts, n_sorted_runs; } Spilled;  // for people (spill.h)
+
 typedef struct SharedRun SharedRun;    // rows or groups that several queries use (query.c)
 
 typedef struct QueryRun {
@@ -188,9 +205,13 @@ typedef struct QueryRun {
     bool            only_weave;        // EXPLAIN (KERNEL): the last pipeline is woven, not run
     bool            is_empty;          // its text says that no row comes out: nothing was run
     bool            is_second_try;     // the first met the memory limit: this one is to be alone
+    Spilled         spilled;
+    bool            spills;            // it met the limit alone: this try goes through temporary files (spill.h)
     Device *announced;  // expects this query's last scan, and is to be told when that does not come; NULL: none does
     bool            must_use_cpu;      // a device was lost that had tables of the first try
     bool            has_lost_tables;   // it was lost in this one
+    Device         *sort_device;       // left the rows that are being finished, and can sort; NULL: it is the host's
+    SortReport     *sort_report;       // of their pipeline
     Launch         *last;              // the root's launch, its own or a shared one
     const Woven    *last_woven;
     Error          *err;
@@ -200,8 +221,10 @@ weft_status query_run(QueryRun *run);  // all pipelines; run->last holds what ca
 weft_status query_foresee(QueryRun *run);  // runs nothing: where its pipelines will be split, in run->reports
 void        query_free(QueryRun *run);
 Budget *query_budget(const QueryRun *run);  // what its memory is counted in; may be used after the query is gone
-bool query_may_try_again(const QueryRun *run,
-                         weft_status status);  // it met the memory limit, and others were there; or see has_lost_tables
+// What to do once a try ended with STATUS: nothing more, or run it again on the CPU (a device was lost), alone (it met
+// the memory limit, and others were there), or through temporary files (it met the limit alone).
+typedef enum NextTry { TRY_NO_MORE, TRY_ON_CPU, TRY_ALONE, TRY_SPILLING } NextTry;
+NextTry query_next_try(const QueryRun *run, weft_status status);
 void query_estimate(QueryRun *run, Part *parts);  // what its pipelines will need, and last the rest (estimate.c)
 weft_status query_alloc(QueryRun *run, size_t bytes, void **out);          // counted, zeroed, freed with the query
 weft_status query_ranks(QueryRun *run, Dictionary *dict, u32 count,
@@ -317,6 +340,8 @@ void explain_network(weft_db *db, Arena *arena, bool as_dot, Text *text);  // wh
 void        settings_default_device(Settings *settings);                   // $WEFT_DEVICE, else auto
 i64         settings_default_memory_limit(void);                           // 80 % of the memory there is; 0: none
 GpuSchedule settings_default_gpu_schedule(void);                           // $WEFT_GPU_SCHEDULE, else plain
+GpuSort     settings_default_gpu_sort(void);                               // $WEFT_GPU_SORT, else auto
+const char *settings_default_temp_directory(const char *database);         // its own, else $TMPDIR; NULL: in memory
 bool        settings_default_gpu_wait(void);                               // $WEFT_GPU_WAIT, else off
 weft_status settings_set(weft_session *session, const char *name, const char *value, int at,
                          Error *err);  // value NULL: default

@@ -179,6 +179,13 @@ static void print_kernel_figures(const KernelReport *kernel, int depth, Text *te
     if (kernel->gpu.count_ms >= 0.005) text_add(text, " + %.2f ms to count rows step by step", kernel->gpu.count_ms);
     if (kernel->meanwhile) text_add(text, "; code for %s is compiled meanwhile", kernel->meanwhile);
     text_add(text, "\n");
+    if (kernel->n_runs) {
+        indent(text, depth);
+        text_add(text, "    ");
+        print_count(text, kernel->groups_in_runs);
+        text_add(text, " groups in %d run%s of %d partitions in temporary files\n", kernel->n_runs,
+                 kernel->n_runs == 1 ? "" : "s", GROUP_PARTITIONS);
+    }
     if (kernel->gpu.threads) print_gpu(kernel, depth, text);
     if (kernel->n_beside) {
         indent(text, depth);
@@ -324,6 +331,24 @@ static void print_windows(const QueryRun *run, const FinishWindows *windows, con
     text_add(text, ", time %.2f ms\n", figures->window_ms);
 }
 
+// "  sorted on cuda:0: rows 4,300,000, key of 23 bits, 3 passes, kernels 0.41 ms, time 3.52 ms"
+static void print_sort(const SortReport *sort, int depth, Text *text)
+{
+    if (!sort->device && !sort->refused) return;
+    indent(text, depth);
+    if (!sort->device) {
+        text_add(text, "  sorted on cpu (not on a GPU: %s)\n", sort->refused);
+        return;
+    }
+    text_add(text, "  sorted on %s: rows ", sort->device->name);
+    print_count(text, sort->n_rows);
+    text_add(text, ", key of %d bit%s, %d pass%s", sort->n_bits, sort->n_bits == 1 ? "" : "s", sort->n_passes,
+             sort->n_passes == 1 ? "" : "es");
+    if (sort->n_sorts > 1) text_add(text, ", the last of %d sorts", sort->n_sorts);
+    if (sort->kernel_ms > 0) text_add(text, ", kernels %.2f ms", sort->kernel_ms);
+    text_add(text, ", time %.2f ms\n", sort->time_ms);
+}
+
 // "  repeat, union, until a round adds no row: 5 rounds, 5 rows, time 1.20 ms after the first, whose kernels these are"
 static void print_rounds(const QueryRun *run, int number, const PipelineReport *figures, int depth, Text *text)
 {
@@ -360,6 +385,7 @@ static void print_pipeline(const QueryRun *run, int number, int depth, bool with
     for (int l = 0; l < pipeline->n_lets; l++) print_condition(run, "  compute", pipeline->lets[l].value, depth, text);
     for (int s = 0; s < run->reports[number].n_splits; s++) print_split(&run->reports[number].splits[s], depth, text);
     for (int k = 0; figures && k < figures->n_kernels; k++) print_kernel_figures(&figures->kernels[k], depth, text);
+    if (figures) print_sort(&figures->sort, depth, text);
     print_built(figures, depth, text);
     for (int p = 0; p < pipeline->n_probes; p++) print_probe(run, &pipeline->probes[p], depth, with_figures, text);
     for (int i = 0; i < pipeline->n_inputs; i++) {

@@ -248,12 +248,31 @@ static void put_repeat(Json *json, const Repeat *repeat, const PipelineReport *r
     close_with(json, "}");
 }
 
+// Of a sort that a GPU was asked for.
+static void put_sort(Json *json, const SortReport *sort)
+{
+    if (!sort->device && !sort->refused) return;
+    open_with(json, "sort", "{");
+    put_string(json, "device", sort->device ? sort->device->name : "cpu");
+    if (sort->refused) put_string(json, "refused", sort->refused);
+    if (sort->device) {
+        put_count(json, "sorts", (u64)sort->n_sorts);
+        put_count(json, "rows", sort->n_rows);
+        put_count(json, "key_bits", (u64)sort->n_bits);
+        put_count(json, "passes", (u64)sort->n_passes);
+        put_number(json, "kernel_ms", sort->kernel_ms, 3);
+        put_number(json, "time_ms", sort->time_ms, 3);
+    }
+    close_with(json, "}");
+}
+
 static void put_report(Json *json, const PipelineReport *report)
 {
     open_with(json, "kernels", "[");
     for (int k = 0; k < report->n_kernels; k++) put_kernel(json, &report->kernels[k]);
     close_with(json, "]");
     if (report->table) put_table(json, report);
+    put_sort(json, &report->sort);
     put_number(json, "window_ms", report->window_ms, 3);
 }
 
@@ -289,6 +308,7 @@ static void put_memory(Json *json, Claim *claim)
     put_count(json, "estimated_bytes", (u64)figures.wanted);
     put_count(json, "most_bytes", (u64)figures.most);
     put_number(json, "waited_ms", figures.waited_ms, 3);
+    put_count(json, "spilled_bytes", (u64)figures.temp_bytes);
     close_with(json, "}");
 }
 

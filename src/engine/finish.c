@@ -643,6 +643,8 @@ weft_status finish_pipeline(QueryRun *run, int number, const Launch *launch, con
 {
     const Pipeline *pipeline = &run->graph->pipelines[number];
     const Finish    finish = finish_of_sink(pipeline);
+    run->sort_report = &run->reports[number].sort;
+    run->sort_device = launch && pipeline->sink != SINK_VALUES && launch->device->sort ? launch->device : NULL;
     if (pipeline->sink == SINK_ROWS) {
         TRY(finish_rows(run, pipeline, launch, woven, out));
         TRY(order_rows(run, &finish, out->views, out->n_rows, NULL, &out->order));

@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "engine/remote.h"
 #include "engine/repeat.h"
+#include "engine/spill.h"
 #include "engine/wide.h"
 #include "plan/window.h"
 
@@ -259,6 +260,7 @@ static KernelReport *report(QueryRun *run, int pipeline, const char *label, cons
     kernel->time_ms = out->time_ms, kernel->wait_ms = out->wait_ms, kernel->n_beside = out->n_beside;
     kernel->woven_as = out->woven_as, kernel->n_woven = out->n_woven, kernel->gain = out->gain;
     kernel->gpu = out->gpu;
+    kernel->n_runs = out->n_runs, kernel->groups_in_runs = out->groups_in_runs;
     kernel->reads_kept = launch->source->kept != NULL;
     kernel->counts = arena_array(run->own, u64, woven->n_counts + 1);
     if (out->counts) memcpy(kernel->counts, out->counts, (size_t)woven->n_counts * sizeof(u64));
@@ -298,7 +300,7 @@ static Ride make_ride(QueryRun *run, int pipeline, const char *label, Launch *la
                    .table = table,
                    .label = label,
                    .query = session->query_number,
-                   .is_shared = session->settings.sharing && table && launch->limit < 0 && all_threads,
+                   .is_shared = session->settings.sharing && table && launch->limit < 0 && all_threads && !run->spills,
                    .max_threads = session->settings.threads,
                    .priority = session->settings.priority,
                    .may_sieve = session->settings.weave_queries && session->settings.weave };
@@ -330,9 +332,10 @@ static weft_status choose_device(QueryRun *run, const WeaveJob *job, const Woven
 static const char *why_not_on_gpu(const QueryRun *run, const WeaveJob *job, const Woven *woven, i64 limit)
 {
     const bool is_auto = run->session->settings.device == DEVICE_AUTO;
-    if (run->session->settings.device == DEVICE_CPU || run->must_use_cpu) return NULL;
+    if (run->session->settings.device == DEVICE_CPU || (run->must_use_cpu && !run->spills)) return NULL;
     if (is_auto && !gpus_is_wanted(run->session->db->gpus)) return NULL;
     if (is_auto && job->source->n_rows < GPU_ROWS) return "fewer than 4,194,304 rows";
+    if (run->spills) return "the query goes through temporary files";
     const char *reason = unsuited(woven, limit);
     return reason || !is_auto ? reason : "it is being opened";
 }
@@ -389,8 +392,8 @@ static weft_status run_on_cpu(QueryRun *run, int pipeline, const char *label, co
     if (notice) query_notice(run, notice);
     if (improve) ask_for_better_code(run, launch->code, job);
     Ride ride = make_ride(run, pipeline, label, launch);
-    return woven->fan_out > FAN_OUT_SHARED ? ride_alone(&ride, run->err)
-                                           : network_ride(session->db->network, &ride, run->err);
+    return woven->fan_out > FAN_OUT_SHARED || run->spills ? ride_alone(&ride, run->err)
+                                                          : network_ride(session->db->network, &ride, run->err);
 }
 
 // ---- announcing: a device may wait for those who will share a scan --------------------------------------------------
@@ -476,6 +479,7 @@ static weft_status run_job(QueryRun *run, int pipeline, const char *label, const
                         .team = query_team(run),
                         .limit = limit,
                         .budget = query_budget(run),
+                        .group_bytes = spill_group_bytes(run),
                         .jit = session->settings.jit == JIT_TCC ? NULL : session->db->jit,
                         .stop = &session->stop,
                         .rows_done = &session->rows_done };
@@ -941,6 +945,7 @@ static bool may_share(const QueryRun *run, int number)
 // Before anything is built or scanned, and before the query holds what others could wait for.
 static weft_status wait_for_memory(QueryRun *run)
 {
+    if (run->spills) return spill_wait_for_memory(run);
     const int n_pipelines = run->graph->n_pipelines;
     Part     *parts = arena_array(run->arena, Part, n_pipelines + 1);
     query_estimate(run, parts);
@@ -962,13 +967,13 @@ static weft_status wait_for_memory(QueryRun *run)
     return claim_wait(run->claim, run->err);
 }
 
-bool query_may_try_again(const QueryRun *run, weft_status status)
+NextTry query_next_try(const QueryRun *run, weft_status status)
 {
     if (run->has_lost_tables)
-        return !run->must_use_cpu;  // one that was cancelled meanwhile says so when it begins
-    if (atomic_load(&run->session->cancelled)) return false;
-    if (status != WEFT_OUT_OF_MEMORY || run->is_second_try || !run->claim) return false;
-    return only_looks(run) || claim_had_company(run->claim);
+        return run->must_use_cpu ? TRY_NO_MORE : TRY_ON_CPU;  // one that was cancelled meanwhile says so as it begins
+    if (status != WEFT_OUT_OF_MEMORY || !run->claim) return TRY_NO_MORE;
+    if (!run->is_second_try && (only_looks(run) || claim_had_company(run->claim))) return TRY_ALONE;
+    return spill_is_possible(run) ? TRY_SPILLING : TRY_NO_MORE;
 }
 
 bool query_has_kernels(const QueryRun *run)

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define REGISTERS_MOST 255              // of weave_budget: no GPU gives a thread more
 
@@ -93,6 +95,49 @@ static void show_memory_limit(const weft_session *session, Text *text)
 {
     const i64 limit = atomic_load(&session->db->budget.limit);
     if (limit == 0) text_add(text, "none");
+    else if (limit % 1048576 == 0) text_add(text, "%lldMB", (long long)(limit / 1048576));
+    else text_add(text, "%lldB", (long long)limit);
+}
+
+// Beside the database; one in memory, or in a directory that cannot be written, has TMPDIR's.
+const char *settings_default_temp_directory(const char *database)
+{
+    const char *own = getenv("TMPDIR");
+    if (database && access(database, W_OK) == 0) return database;
+    return own && *own ? own : "/tmp";
+}
+
+static weft_status set_temp_directory(weft_session *session, const char *value, bool *understood, Error *err)
+{
+    const char *directory = value ? value : settings_default_temp_directory(store_path(session->db->store));
+    struct stat info;
+    if (stat(directory, &info) != 0) return fail_errno(err, "use directory", directory);
+    if (!S_ISDIR(info.st_mode)) return fail(err, WEFT_INVALID_PARAMETER, -1, "\"%s\" is not a directory", directory);
+    if (access(directory, W_OK) != 0) return fail_errno(err, "write to directory", directory);
+    *understood = temp_set_directory(session->db->temp, directory);
+    return WEFT_OK;
+}
+
+static void show_temp_directory(const weft_session *session, Text *text)
+{
+    temp_get_directory(session->db->temp, text);
+}
+
+static weft_status set_temp_limit(weft_session *session, const char *value, bool *understood, Error *err)
+{
+    i64        bytes = TEMP_LIMIT_AUTO;
+    const bool is_off = value && strcasecmp(value, "off") == 0;
+    (void)err;
+    *understood = !value || is_off || strcasecmp(value, "auto") == 0 || mem_parse_size(value, &bytes);
+    if (*understood) temp_set_limit(session->db->temp, is_off ? 0 : bytes);
+    return WEFT_OK;
+}
+
+static void show_temp_limit(const weft_session *session, Text *text)
+{
+    const i64 limit = temp_limit(session->db->temp);
+    if (limit == TEMP_LIMIT_AUTO) text_add(text, "auto");
+    else if (limit == 0) text_add(text, "off");
     else if (limit % 1048576 == 0) text_add(text, "%lldMB", (long long)(limit / 1048576));
     else text_add(text, "%lldB", (long long)limit);
 }
@@ -210,6 +255,40 @@ static void show_gpu_schedule(const weft_session *session, Text *text)
     text_add(text, "%s", schedule_names[session->settings.gpu_schedule]);
 }
 
+static const char *const gpu_sort_names[] = { [GPU_SORT_AUTO] = "auto", [GPU_SORT_ON] = "on", [GPU_SORT_OFF] = "off" };
+
+static bool parse_gpu_sort(const char *value, GpuSort *how)
+{
+    for (int i = 0; i < COUNT_OF(gpu_sort_names); i++) {
+        if (strcasecmp(value, gpu_sort_names[i]) != 0) continue;
+        *how = (GpuSort)i;
+        return true;
+    }
+    return false;
+}
+
+GpuSort settings_default_gpu_sort(void)
+{
+    const char *own = getenv("WEFT_GPU_SORT");
+    GpuSort     how = GPU_SORT_AUTO;
+    if (own && *own && !parse_gpu_sort(own, &how))
+        log_warn("WEFT_GPU_SORT=%s is not understood: auto, on or off", own);
+    return how;
+}
+
+static weft_status set_gpu_sort(weft_session *session, const char *value, bool *understood, Error *err)
+{
+    (void)err;
+    if (!value) session->settings.gpu_sort = settings_default_gpu_sort();
+    else *understood = parse_gpu_sort(value, &session->settings.gpu_sort);
+    return WEFT_OK;
+}
+
+static void show_gpu_sort(const weft_session *session, Text *text)
+{
+    text_add(text, "%s", gpu_sort_names[session->settings.gpu_sort]);
+}
+
 static weft_status set_priority(weft_session *session, const char *value, bool *understood, Error *err)
 {
     char      *end;
@@ -298,6 +377,7 @@ static const Setting settings[] = {
     { "chunk_rows", "a number of rows from 64 on, for later appends", .set = set_chunk_rows, .show = show_chunk_rows },
     { "device", "auto, cpu, cuda or cuda:N", .set = set_device, .show = show_device },
     { "gpu_schedule", schedule_values, .set = set_gpu_schedule, .show = show_gpu_schedule },
+    { "gpu_sort", "auto, on or off", .set = set_gpu_sort, .show = show_gpu_sort },
     { "gpu_wait", "on or off", .flag = offsetof(Settings, gpu_wait), .standard = settings_default_gpu_wait },
     { "jit", "auto, tcc or cc", .set = set_jit, .show = show_jit },
     { "memory_limit", "a size such as 512MB or 8GB; 0 for none", .set = set_memory_limit, .show = show_memory_limit },
@@ -306,6 +386,9 @@ static const Setting settings[] = {
     { "sharing", "on or off", .flag = offsetof(Settings, sharing), .standard = is_on },
     { "statement_timeout", "milliseconds, or a time such as 5s or 2min; 0 for none", .set = set_timeout,
       .show = show_timeout },
+    { "temp_directory", "a directory for temporary files", .set = set_temp_directory, .show = show_temp_directory },
+    { "temp_limit", "a size such as 20GB, auto for half of what the disk has free, or off for no temporary files",
+      .set = set_temp_limit, .show = show_temp_limit },
     { "threads", "a number from 1 on; more than there are cores is as many as there are", .set = set_threads,
       .show = show_threads },
     { "timezone", "the name of a time zone, such as Europe/Berlin or UTC", .set = set_timezone, .show = show_timezone },
@@ -327,8 +410,8 @@ static weft_status no_such_setting(const char *name, int at, Error *err)
     fail(err, WEFT_UNDEFINED_OBJECT, at, "there is no setting \"%s\"", name);
     error_hint(
         err,
-        "settings are chunk_rows, device, gpu_schedule, gpu_wait, jit, memory_limit, priority, sharing,"
-        " statement_timeout, threads, timezone, weave, weave_budget and weave_queries");
+        "settings are chunk_rows, device, gpu_schedule, gpu_sort, gpu_wait, jit, memory_limit, priority, sharing,"
+        " statement_timeout, temp_directory, temp_limit, threads, timezone, weave, weave_budget and weave_queries");
     return WEFT_UNDEFINED_OBJECT;
 }
 

@@ -5,9 +5,11 @@
 // these rows takes, as far as 64 bits go.  Only equal prefixes are compared in full, and not even these where the
 // prefix holds all of
 // every key.  A merge sort on all threads, so ties keep the order of the source and a cancel is seen in the middle.
-// With a small LIMIT heaps of the first rows replace most of the sort.
+// With a small LIMIT heaps of the first rows replace most of the sort.  Many rows that a GPU left are sorted by it
+// (sort_gpu.c).
 
-#include "engine/engine.h"
+#include "engine/sort_int.h"
+#include "engine/spill.h"
 
 ViewKind view_kind(Type type)
 {
@@ -26,19 +28,12 @@ static int compare_text(weft_text a, weft_text b)
     return order ? order : COMPARE(a.length, b.length);
 }
 
-// By which it is sorted.
-static i128 wide_of(const View *view, u64 row)
-{
-    const Value value = { .type = view->type, .i = ((const i128 *)view->data)[row] };
-    return view->type.kind == TYPE_INTERVAL ? interval_micros(&value) : value.i;
-}
-
 int compare_view_cells(const View *view, u64 a, u64 b)
 {
     switch (view->kind) {
         case VIEW_INT:  return COMPARE(((const i64 *)view->data)[a], ((const i64 *)view->data)[b]);
         case VIEW_WIDE: {
-            const i128 x = wide_of(view, a), y = wide_of(view, b);
+            const i128 x = view_wide(view, a), y = view_wide(view, b);
             return COMPARE(x, y);
         }
         case VIEW_TEXT: return compare_text(((const weft_text *)view->data)[a], ((const weft_text *)view->data)[b]);
@@ -49,16 +44,6 @@ int compare_view_cells(const View *view, u64 a, u64 b)
     const double x = ((const double *)view->data)[a], y = ((const double *)view->data)[b];
     return x != x || y != y ? (x != x) - (y != y) : COMPARE(x, y);
 }
-
-typedef struct Sorter {
-    QueryRun *run;
-    Team team;
-    const View *views;
-    const ViewKey *keys;
-    int n_keys;
-    const Tie *tie;
-    bool is_exact;
-} Sorter;  // exact: equal prefixes, equal keys
 
 static int compare_rows(const Sorter *sorter, u64 a, u64 b)
 {
@@ -76,17 +61,6 @@ static int compare_rows(const Sorter *sorter, u64 a, u64 b)
 }
 
 // ---- prefixes -------------------------------------------------------------------------------------------------------
-
-static u64 prefix_of_int(i64 value) { return (u64)value ^ (u64)1 << 63; }
-
-static u64 prefix_of_float(double value)
-{
-    u64 bits;
-    if (value != value) return UINT64_MAX;
-    value = value == 0 ? 0 : value;
-    memcpy(&bits, &value, sizeof bits);
-    return bits >> 63 ? ~bits : bits | (u64)1 << 63;
-}
 
 // Of what follows the first SKIP bytes, which all texts have in common.
 static u64 prefix_of_text(weft_text text, size_t skip)
@@ -108,7 +82,7 @@ static u64 prefix_of(const View *view, const ViewKey *key, size_t skip, u64 row)
         case VIEW_CODE:  prefix = view->ranks[((const i64 *)view->data)[row]]; break;
         case VIEW_TEXT:  prefix = prefix_of_text(((const weft_text *)view->data)[row], skip); break;
         case VIEW_FLOAT: prefix = prefix_of_float(((const double *)view->data)[row]); break;
-        case VIEW_WIDE:  prefix = prefix_of_int(clamped(wide_of(view, row))); break;
+        case VIEW_WIDE:  prefix = prefix_of_int(clamped(view_wide(view, row))); break;
     }
     return key->descending ? ~prefix : prefix;
 }
@@ -161,7 +135,7 @@ static void look_at_prefixes(void *context, int part, u64 first, u64 end)
         const u64 prefix = look->prefixes[r] = prefix_of(view, look->key, look->skip, r);
         facts->low = MIN_OF(facts->low, prefix), facts->high = MAX_OF(facts->high, prefix);
         if (view_is_null(view, r)) facts->is_exact = false;
-        else if (view->kind == VIEW_WIDE && clamped(wide_of(view, r)) != wide_of(view, r))
+        else if (view->kind == VIEW_WIDE && clamped(view_wide(view, r)) != view_wide(view, r))
             facts->is_exact = false;
     }
 }
@@ -446,6 +420,8 @@ static weft_status sort_rows(Sorter *sorter, View *views, u64 n_rows, u64 n_want
     Item     *items, *spare;
     u64       n_sorted, *out;
     TRY(rank_codes(run, views, sorter->keys, sorter->n_keys));
+    TRY(sort_on_gpu(sorter, compare_rows, n_rows, n_wanted, rows));
+    if (*rows) return WEFT_OK;
     TRY(query_alloc(run, (n_rows + 1) * sizeof *items, (void **)&items));
     TRY(make_items(sorter, items, n_rows));
     TRY(keep_first(sorter, items, n_rows, n_wanted, &n_sorted));
@@ -539,7 +515,10 @@ weft_status order_rows(QueryRun *run, const Finish *finish, View *views, u64 n_r
         keys[k] = (ViewKey){ view_of(finish, finish->sort[k].column), finish->sort[k].descending,
                              finish->sort[k].nulls_first };
     if (wanted == n_rows && !offset && !finish->n_distinct_on && !finish->windows) sorter.tie = NULL;
-    if ((finish->n_sort || sorter.tie) && n_rows > 1 && (wanted > offset || drops_later))
+    const bool is_sorted = (finish->n_sort || sorter.tie) && n_rows > 1 && (wanted > offset || drops_later);
+    if (is_sorted && !sorter.tie && spill_sort_suits(run, n_rows, drops_later ? n_rows : wanted))
+        TRY(spill_sort(run, views, finish->n_outputs, keys, finish->n_sort, n_rows, drops_later ? n_rows : wanted));
+    else if (is_sorted)
         TRY(sort_rows(&sorter, views, n_rows, drops_later ? n_rows : wanted, &rows));
     if (finish->n_distinct_on) TRY(keep_distinct(&sorter, finish, &rows, &n_rows));
     if (finish->copies >= 0) TRY(make_copies(run, &views[view_of(finish, finish->copies)], &rows, &n_rows));

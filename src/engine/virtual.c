@@ -292,7 +292,7 @@ static weft_status fill_queue(Maker *maker, Arena *arena)
             int_value(TYPE_INTEGER, claim->position),     int_value(TYPE_INTEGER, claim->priority),
             int_value(TYPE_BOOLEAN, claim->is_alone),     int_value(TYPE_BIGINT, claim->wanted),
             int_value(TYPE_BIGINT, claim->reserved),      int_value(TYPE_BIGINT, claim->used),
-            int_value(TYPE_BIGINT, (i64)claim->waited_ms)
+            int_value(TYPE_BIGINT, (i64)claim->waited_ms), int_value(TYPE_BIGINT, claim->temp_bytes)
         };
         TRY(add_row(maker, row, COUNT_OF(row)));
     }
@@ -377,8 +377,9 @@ static const struct VirtualTable {
         { "bytes_wanted", TYPE(BIGINT), true },
         { "bytes_reserved", TYPE(BIGINT), true },
         { "bytes_used", TYPE(BIGINT), true },
-        { "waited_ms", TYPE(BIGINT), true } },
-      9,
+        { "waited_ms", TYPE(BIGINT), true },
+        { "bytes_spilled", TYPE(BIGINT), true } },
+      10,
       NULL,
       fill_queue },
     { "information_schema.tables",

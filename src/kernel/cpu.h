@@ -310,6 +310,33 @@ typedef u16 eight_rows_ __attribute__((vector_size(16), aligned(2), may_alias));
         if ((segments)[middle_].first <= (row_)) from_ = middle_; else last_ = middle_ - 1; }                          \
         r = (segments)[from_].place; }
 
+// ---- a radix sort, a pass at a time (weave/sorting.c) ---------------------------------------------------------------
+// A digit is 8 bits of a key.  Each part of a launch has neighbouring rows: it counts their digits, RUN_UP adds up what
+// the parts before it have of a digit, and SCATTER puts the rows of a tile, in their order, behind those of their digit
+// that came before.  All but DIGIT are words at tile level.
+#define DIGIT(key, shift)          ((u32)((key) >> (shift)) & 255u)
+#define DIGIT_COUNTS(name)         u32 name[256]; for (u32 d_ = 0; d_ < 256; d_++) name[d_] = 0;
+#define COUNT_DIGITS(type, key, shift, name)                                                                           \
+    for (u32 r_ = t_; r_ < t_ + TILE && r_ < A->row_end; r_++) name[DIGIT(key##_all[r_], shift)]++;
+// To the counts of all parts, those of a digit side by side.
+#define DIGIT_COUNTS_END(name, to, n_parts)                                                                            \
+    for (u32 d_ = 0; d_ < 256; d_++) ((u32 *)(to))[d_ * (n_parts) + A->place] = name[d_];
+// Each of a row of numbers becomes the sum of those before it; TOTAL grows by all.
+#define RUN_UP(total, numbers)                                                                                         \
+    for (u32 r_ = t_; r_ < t_ + TILE && r_ < A->row_end; r_++) { const u32 number_ = (numbers)[r_];                    \
+        (numbers)[r_] = total; total += number_; }
+// Where the rows of this part go that have a digit: behind all with a smaller one, and those of the parts before.
+#define DIGIT_STARTS(name, counts, totals, n_parts)                                                                    \
+    u32 name[256]; for (u32 d_ = 0, before_ = 0; d_ < 256; d_++) {                                                     \
+        name[d_] = before_ + ((const u32 *)(counts))[d_ * (n_parts) + A->place];                                       \
+        before_ += ((const u32 *)(totals))[d_]; }
+// ROW: the column of row numbers; without one (!HAS_ROWS) rows are numbered as they lie.
+#define SCATTER(type, key, row, shift, starts, keys, rows, has_rows, has_keys)                                         \
+    for (u32 r_ = t_; r_ < t_ + TILE && r_ < A->row_end; r_++) {                                                       \
+        const type key_ = key##_all[r_]; const u32 to_ = starts[DIGIT(key_, shift)]++;                                 \
+        if (has_keys) ((type *)(keys))[to_] = key_;                                                                    \
+        ((u32 *)(rows))[to_] = (has_rows) ? row##_all[r_] : r_; }
+
 // ---- arithmetic that can fail: the check's number tells the host what to say, and where -----------------------------
 #define FAIL(check)                { if (!A->failed) A->failed = (check) + 1; }
 #define CHECK(condition, check)    if (!(condition)) FAIL(check)

@@ -1125,6 +1125,197 @@ DEVICE_ u32 first_of_slot_(KernelSlot *slot, u32 row)
         if ((segments)[middle_].first <= (row_)) from_ = middle_; else last_ = middle_ - 1; }                          \
         r = (segments)[from_].place; }
 
+// ---- a radix sort, a pass at a time (weave/sorting.c) ---------------------------------------------------------------
+// A part is one block (grid.x is 1), so that its rows, tile by tile, are neighbours in their order.  A warp takes 32
+// neighbours at a time, ITEMS times: lane l, item i has row (warp * ITEMS + i) * 32 + l of the tile.
+#define SORT_THREADS_ 512              // of a block, at most
+#define SORT_WARPS_   (SORT_THREADS_ / 32)
+#define DIGIT(key, shift)          ((u32)((key) >> (shift)) & 255u)
+#define SORT_ROW_(i)               ((threadIdx.x / 32 * ITEMS + (i)) * 32 + threadIdx.x % 32)
+
+DEVICE_ void clear_counts_(u32 *counts)
+{
+    for (u32 d = threadIdx.x; d < 256; d += blockDim.x) counts[d] = 0;
+    __syncthreads();
+}
+
+// Rows that are sorted already have the same digit for long: then one lane counts for all.
+template <typename T> DEVICE_ void count_digits_(const T *keys, u32 tile, u32 end, u32 shift, u32 *counts)
+{
+    const T *const from = keys + tile + SORT_ROW_(0);
+    u32            digits[ITEMS];
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; i++) digits[i] = SORT_ROW_(i) < end - tile ? DIGIT(__ldg(from + i * 32), shift) : 256;
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; i++) {
+        const bool is_same = __all_sync(WARP_, digits[i] == __shfl_sync(WARP_, digits[i], 0));
+        if (digits[i] < 256 && (!is_same || threadIdx.x % 32 == 0)) atomicAdd(counts + digits[i], is_same ? 32 : 1);
+    }
+}
+
+DEVICE_ void put_counts_(const u32 *counts, u32 *to, u64 n_parts, u64 part)
+{
+    __syncthreads();
+    for (u32 d = threadIdx.x; d < 256; d += blockDim.x) to[d * n_parts + part] = counts[d];
+}
+
+// Of all threads before this one; *ALL: of the block.
+DEVICE_ u32 sum_before_(u32 number, u32 *all)
+{
+    __shared__ u32 of_warps[32];
+    const u32      until = sum_until_(number), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    __syncthreads();                   // the sum before may still be at it
+    if (lane == 31) of_warps[warp] = until;
+    __syncthreads();
+    const u32 of_warp = lane < blockDim.x / 32 ? of_warps[lane] : 0;
+    *all = sum_of_warp_(of_warp);
+    return sum_of_warp_(lane < warp ? of_warp : 0) + until - number;
+}
+
+DEVICE_ u32 run_up_(u32 *numbers, u32 tile, u32 end, u32 total)
+{
+    const u32 first = tile + threadIdx.x * ITEMS;
+    u32       own[ITEMS], sum = 0, all;
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; i++) own[i] = first + i < end ? numbers[first + i] : 0, sum += own[i];
+    u32 before = total + sum_before_(sum, &all);
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; i++) {
+        if (first + i < end) numbers[first + i] = before;
+        before += own[i];
+    }
+    return total + all;
+}
+
+// The sums before each of 256 numbers: by the first warp, eight for each lane.  *FROM may be TO.
+DEVICE_ void sums_before_digits_(const u32 *from, u32 *to)
+{
+    if (threadIdx.x >= 32) return;
+    u32 own[8], sum = 0;
+#pragma unroll
+    for (u32 i = 0; i < 8; i++) own[i] = from[threadIdx.x * 8 + i], sum += own[i];
+    u32 before = sum_until_(sum) - sum;
+#pragma unroll
+    for (u32 i = 0; i < 8; i++) to[threadIdx.x * 8 + i] = before, before += own[i];
+}
+
+DEVICE_ void digit_starts_(u32 *starts, const u32 *counts, const u32 *totals, u64 n_parts, u64 part)
+{
+    sums_before_digits_(totals, starts);
+    __syncthreads();
+    for (u32 d = threadIdx.x; d < 256; d += blockDim.x) starts[d] += counts[d * n_parts + part];
+    __syncthreads();
+}
+
+// Rows that have this lane's digit, in the lanes before it and in all.
+DEVICE_ u32 lanes_of_digit_(u32 digit, u32 *before)
+{
+    const u32 lanes = __match_any_sync(WARP_, digit);
+    *before = __popc(lanes & ((1u << threadIdx.x % 32) - 1));
+    return __popc(lanes);
+}
+
+// Rows of a tile get a place each: by digit, and among equal ones in their order.  They are put there in shared memory,
+// so that neighbours go to memory together.
+template <typename T> struct Scatter_ {
+    u16 counts[SORT_WARPS_][256];      // of each warp's rows; then how many the warps before it have
+    u32 firsts[256];                   // place of a digit's first row in the tile
+    u32 sizes[256];                    // rows of a digit in the tile
+    u32 shifts[256];                   // from a place in the tile to one in the output
+    T   moved[SORT_THREADS_ * ITEMS];
+};
+
+template <typename T> DEVICE_ void rank_rows_(Scatter_<T> &s, const u32 *digits, u32 *places)
+{
+    u16 *const counts = s.counts[threadIdx.x / 32];
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; i++) {
+        u32       before;
+        const u32 n = lanes_of_digit_(digits[i], &before), digit = digits[i] & 255;
+        const u32 so_far = counts[digit];
+        __syncwarp();
+        if (!before && digits[i] < 256) counts[digit] = (u16)(so_far + n);
+        __syncwarp();
+        places[i] = so_far + before;
+    }
+}
+
+// STARTS go on behind the rows of this tile.
+template <typename T> DEVICE_ void place_digits_(Scatter_<T> &s, u32 *starts)
+{
+#pragma unroll 1
+    for (u32 d = threadIdx.x; d < 256; d += blockDim.x) {
+        u32 sum = 0;
+#pragma unroll 4
+        for (u32 w = 0; w < blockDim.x / 32; w++) {
+            const u32 n = s.counts[w][d];
+            s.counts[w][d] = (u16)sum, sum += n;
+        }
+        s.sizes[d] = sum;
+    }
+    __syncthreads();
+    sums_before_digits_(s.sizes, s.firsts);
+    __syncthreads();
+#pragma unroll 1
+    for (u32 d = threadIdx.x; d < 256; d += blockDim.x) s.shifts[d] = starts[d] - s.firsts[d], starts[d] += s.sizes[d];
+    __syncthreads();
+}
+
+template <typename T> DEVICE_ void scatter_(const T *key_all, const u32 *row_all, u32 tile, u32 end, u32 shift,
+                                            u32 *starts, T *keys, u32 *rows, bool has_rows, bool has_keys)
+{
+    __shared__ Scatter_<T> s;
+    const u32        n = end - tile < TILE ? end - tile : TILE;
+    const T *const   key_from = key_all + tile + SORT_ROW_(0);
+    const u32 *const row_from = row_all + tile + SORT_ROW_(0);
+    T                key[ITEMS];
+    u32              digits[ITEMS], places[ITEMS], targets[ITEMS];
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; i++) key[i] = SORT_ROW_(i) < n ? __ldg(key_from + i * 32) : 0;
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; i++) digits[i] = SORT_ROW_(i) < n ? DIGIT(key[i], shift) : 256;
+#pragma unroll 1
+    for (u32 c = threadIdx.x; c < blockDim.x / 32 * 256; c += blockDim.x) s.counts[c / 256][c % 256] = 0;
+    __syncthreads();                   // and nobody looks at what the tile before moved any more
+    rank_rows_(s, digits, places);
+    __syncthreads();
+    place_digits_(s, starts);
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; i++) {
+        if (digits[i] == 256) continue;
+        places[i] += s.firsts[digits[i]] + s.counts[threadIdx.x / 32][digits[i]];
+        s.moved[places[i]] = key[i];
+    }
+    __syncthreads();
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; i++) {
+        const u32 at = i * blockDim.x + threadIdx.x;
+        if (at >= n) continue;
+        const T moved = s.moved[at];
+        targets[i] = s.shifts[DIGIT(moved, shift)] + at;
+        if (has_keys) keys[targets[i]] = moved;
+    }
+    __syncthreads();
+    u32 *const moved_rows = (u32 *)s.moved;
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; i++)
+        if (digits[i] < 256) moved_rows[places[i]] = has_rows ? __ldg(row_from + i * 32) : tile + SORT_ROW_(i);
+    __syncthreads();
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; i++)
+        if (i * blockDim.x + threadIdx.x < n) rows[targets[i]] = moved_rows[i * blockDim.x + threadIdx.x];
+}
+
+#define DIGIT_COUNTS(name)         __shared__ u32 name[256]; clear_counts_(name);
+#define COUNT_DIGITS(type, key, shift, name) count_digits_(key##_all, t_, end_, (u32)(shift), name);
+#define DIGIT_COUNTS_END(name, to, n_parts) put_counts_(name, (u32 *)(to), n_parts, A->place);
+#define RUN_UP(total, numbers)     total = run_up_(numbers, t_, end_, total);
+#define DIGIT_STARTS(name, counts, totals, n_parts)                                                                    \
+    __shared__ u32 name[256]; digit_starts_(name, (const u32 *)(counts), (const u32 *)(totals), n_parts, A->place);
+#define SCATTER(type, key, row, shift, starts, keys, rows, has_rows, has_keys)                                         \
+    scatter_<type>(key##_all, row##_all, t_, end_, (u32)(shift), starts, (type *)(keys), (u32 *)(rows),                \
+                   (has_rows) != 0, (has_keys) != 0);
+
 // ---- arithmetic that can fail: the check's number tells the host what to say, and where -----------------------------
 #define FAIL(check)                { atomicCAS(&A->common->failed, 0, (check) + 1); }
 #define CHECK(condition, check)    if (!(condition)) FAIL(check)

@@ -99,7 +99,7 @@ static bool show_top(Shell *shell, const char *argument)
                                  "fellow_riders as fellows, woven_with as woven, pipeline "
                                  "from weft_riders order by query, chunks_done";
     static const char queue[] = "select query, state, position as place, priority, bytes_wanted as wanted, "
-                                "bytes_reserved as reserved, bytes_used as used, waited_ms "
+                                "bytes_reserved as reserved, bytes_used as used, bytes_spilled as spilled, waited_ms "
                                 "from weft_queue order by state, position, query";
     static const char scans[] = "select table_name as \"table\", rides, chunks_read, chunks_ridden, bytes_read, "
                                 "bytes_ridden from weft_scans where table_name not like 'weft%' "

@@ -1,5 +1,5 @@
 // main.c - the command line: weft [OPTION]... [DB], weft run, weft devices, weft gen, weft slt,
-// weft functions.
+// weft functions, weft sql.
 //
 // -c and -f run in the order given; without any, standard input is read: with a prompt when it is a terminal.
 
@@ -13,6 +13,7 @@
 #include "shell/devices.h"
 #include "shell/gen.h"
 #include "shell/shell.h"
+#include "sql/refusals.h"
 
 static const char help_text[] =
     "Usage: weft [OPTION]... [DB]      run SQL on the database in directory DB, or on one in memory\n"
@@ -23,6 +24,7 @@ static const char help_text[] =
     "       weft lab EXPERIMENT        run an experiment of the papers behind Weft; see weft lab --help\n"
     "       weft slt ... FILE...       run SQL tests; see weft slt --help\n"
     "       weft functions             print the manual of functions and aggregates (docs/functions.md)\n"
+    "       weft sql [--short]         print what of SQL works and what does not (docs/sql.md)\n"
     "\n"
     "  -c, --command SQL      run SQL and exit; may be given more than once, mixed with -f\n"
     "  -f, --file FILE        run the statements in FILE and exit; - is standard input\n"
@@ -199,10 +201,10 @@ static int shell_main(int argc, char **argv)
     return status;
 }
 
-static int print_functions(void)
+static int print_manual(void (*write)(Text *text))
 {
     Text text = { 0 };
-    manual_write(&text);
+    write(&text);
     fputs(text.bytes, stdout);
     text_free(&text);
     return 0;
@@ -217,7 +219,11 @@ int main(int argc, char **argv)
     if (argc > 1 && !strcmp(argv[1], "gen"))
         return gen_main(argc - 1, argv + 1);
     if (argc == 2 && !strcmp(argv[1], "functions"))
-        return print_functions();
+        return print_manual(manual_write);
+    if (argc == 2 && !strcmp(argv[1], "sql"))
+        return print_manual(refusals_write);
+    if (argc == 3 && !strcmp(argv[1], "sql") && !strcmp(argv[2], "--short"))
+        return print_manual(refusals_write_short);
     if (argc > 1 && !strcmp(argv[1], "import"))
         return import_main(argc - 1, argv + 1);
     if (argc > 1 && !strcmp(argv[1], "lab"))

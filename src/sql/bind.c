@@ -131,85 +131,44 @@ static weft_status bind_explain(Binder *binder, const PgQuery__ExplainStmt *expl
 
 // ---- what is refused ------------------------------------------------------------------------------------------------
 
-static const char *const transaction_names[] = {
-    [PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_BEGIN] = "BEGIN",
-    [PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_START] = "START TRANSACTION",
-    [PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_COMMIT] = "COMMIT",
-    [PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_ROLLBACK] = "ROLLBACK",
-    [PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_SAVEPOINT] = "SAVEPOINT",
-    [PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_RELEASE] = "RELEASE SAVEPOINT",
-    [PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_ROLLBACK_TO] = "ROLLBACK TO SAVEPOINT",
-    [PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_PREPARE] = "PREPARE TRANSACTION",
-    [PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_COMMIT_PREPARED] = "COMMIT PREPARED",
-    [PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_ROLLBACK_PREPARED] = "ROLLBACK PREPARED",
-};
+typedef struct StatementName { int kind; const char *name; } StatementName;
 
-typedef struct StatementName { int node; const char *name; } StatementName;
+#define CHAPTER(...)
+#define REFUSED(...)
+#define SAYS(...)
+#define NO_FUNCTION(...)
+#define NO_TYPE(...)
+#define NO_OPERATOR(...)
+#define ABSENT(...)
+
+static const StatementName transaction_names[] = {
+#define STATEMENT(...)
+#define TRANSACTION(kind, name, ...) { PG_QUERY__TRANSACTION_STMT_KIND__TRANS_STMT_##kind, name },
+#include "sql/refusals.def"
+};
 
 static const StatementName statement_names[] = {
-#define NAMED(node, name) { PG_QUERY__NODE__NODE_##node, name }
-    NAMED(UPDATE_STMT, "UPDATE"),                      NAMED(DELETE_STMT, "DELETE"),
-    NAMED(MERGE_STMT, "MERGE"),                        NAMED(REFRESH_MAT_VIEW_STMT, "REFRESH MATERIALIZED VIEW"),
-    NAMED(CREATE_SEQ_STMT, "CREATE SEQUENCE"),         NAMED(ALTER_SEQ_STMT, "ALTER SEQUENCE"),
-    NAMED(CREATE_SCHEMA_STMT, "CREATE SCHEMA"),        NAMED(CREATE_FUNCTION_STMT, "CREATE FUNCTION"),
-    NAMED(ALTER_FUNCTION_STMT, "ALTER FUNCTION"),      NAMED(CREATE_TRIG_STMT, "CREATE TRIGGER"),
-    NAMED(RULE_STMT, "CREATE RULE"),                   NAMED(CREATE_DOMAIN_STMT, "CREATE DOMAIN"),
-    NAMED(ALTER_DOMAIN_STMT, "ALTER DOMAIN"),          NAMED(CREATE_ENUM_STMT, "CREATE TYPE"),
-    NAMED(CREATE_RANGE_STMT, "CREATE TYPE"),           NAMED(COMPOSITE_TYPE_STMT, "CREATE TYPE"),
-    NAMED(ALTER_ENUM_STMT, "ALTER TYPE"),              NAMED(ALTER_TYPE_STMT, "ALTER TYPE"),
-    NAMED(DEFINE_STMT, "CREATE AGGREGATE, OPERATOR or TYPE"), NAMED(CREATE_CAST_STMT, "CREATE CAST"),
-    NAMED(CREATE_CONVERSION_STMT, "CREATE CONVERSION"), NAMED(CREATE_EXTENSION_STMT, "CREATE EXTENSION"),
-    NAMED(ALTER_EXTENSION_STMT, "ALTER EXTENSION"),    NAMED(ALTER_EXTENSION_CONTENTS_STMT, "ALTER EXTENSION"),
-    NAMED(CREATEDB_STMT, "CREATE DATABASE"),           NAMED(DROPDB_STMT, "DROP DATABASE"),
-    NAMED(ALTER_DATABASE_STMT, "ALTER DATABASE"),      NAMED(ALTER_DATABASE_SET_STMT, "ALTER DATABASE"),
-    NAMED(ALTER_DATABASE_REFRESH_COLL_STMT, "ALTER DATABASE"), NAMED(CREATE_ROLE_STMT, "CREATE ROLE"),
-    NAMED(ALTER_ROLE_STMT, "ALTER ROLE"),              NAMED(ALTER_ROLE_SET_STMT, "ALTER ROLE"),
-    NAMED(DROP_ROLE_STMT, "DROP ROLE"),                NAMED(GRANT_STMT, "GRANT or REVOKE"),
-    NAMED(GRANT_ROLE_STMT, "GRANT or REVOKE"),         NAMED(ALTER_DEFAULT_PRIVILEGES_STMT, "ALTER DEFAULT PRIVILEGES"),
-    NAMED(VACUUM_STMT, "VACUUM or ANALYZE"),           NAMED(CLUSTER_STMT, "CLUSTER"),
-    NAMED(REINDEX_STMT, "REINDEX"),                    NAMED(CHECK_POINT_STMT, "CHECKPOINT"),
-    NAMED(COMMENT_STMT, "COMMENT"),                    NAMED(SEC_LABEL_STMT, "SECURITY LABEL"),
-    NAMED(DECLARE_CURSOR_STMT, "DECLARE CURSOR"),      NAMED(FETCH_STMT, "FETCH or MOVE"),
-    NAMED(CLOSE_PORTAL_STMT, "CLOSE"),                 NAMED(LISTEN_STMT, "LISTEN"),
-    NAMED(UNLISTEN_STMT, "UNLISTEN"),                  NAMED(NOTIFY_STMT, "NOTIFY"),
-    NAMED(LOCK_STMT, "LOCK"),                          NAMED(CONSTRAINTS_SET_STMT, "SET CONSTRAINTS"),
-    NAMED(DISCARD_STMT, "DISCARD"),                    NAMED(DO_STMT, "DO"),
-    NAMED(CALL_STMT, "CALL"),                          NAMED(LOAD_STMT, "LOAD"),
-    NAMED(ALTER_SYSTEM_STMT, "ALTER SYSTEM"),          NAMED(CREATE_TABLE_SPACE_STMT, "CREATE TABLESPACE"),
-    NAMED(DROP_TABLE_SPACE_STMT, "DROP TABLESPACE"),   NAMED(ALTER_TABLE_SPACE_OPTIONS_STMT, "ALTER TABLESPACE"),
-    NAMED(ALTER_TABLE_MOVE_ALL_STMT, "ALTER TABLE ALL"), NAMED(CREATE_STATS_STMT, "CREATE STATISTICS"),
-    NAMED(ALTER_STATS_STMT, "ALTER STATISTICS"),       NAMED(CREATE_POLICY_STMT, "CREATE POLICY"),
-    NAMED(ALTER_POLICY_STMT, "ALTER POLICY"),          NAMED(CREATE_PUBLICATION_STMT, "CREATE PUBLICATION"),
-    NAMED(ALTER_PUBLICATION_STMT, "ALTER PUBLICATION"), NAMED(CREATE_SUBSCRIPTION_STMT, "CREATE SUBSCRIPTION"),
-    NAMED(ALTER_SUBSCRIPTION_STMT, "ALTER SUBSCRIPTION"), NAMED(DROP_SUBSCRIPTION_STMT, "DROP SUBSCRIPTION"),
-    NAMED(CREATE_FDW_STMT, "CREATE FOREIGN DATA WRAPPER"), NAMED(ALTER_FDW_STMT, "ALTER FOREIGN DATA WRAPPER"),
-    NAMED(CREATE_FOREIGN_SERVER_STMT, "CREATE SERVER"), NAMED(ALTER_FOREIGN_SERVER_STMT, "ALTER SERVER"),
-    NAMED(CREATE_FOREIGN_TABLE_STMT, "CREATE FOREIGN TABLE"),
-    NAMED(IMPORT_FOREIGN_SCHEMA_STMT, "IMPORT FOREIGN SCHEMA"),
-    NAMED(CREATE_USER_MAPPING_STMT, "CREATE USER MAPPING"), NAMED(ALTER_USER_MAPPING_STMT, "ALTER USER MAPPING"),
-    NAMED(DROP_USER_MAPPING_STMT, "DROP USER MAPPING"), NAMED(CREATE_EVENT_TRIG_STMT, "CREATE EVENT TRIGGER"),
-    NAMED(ALTER_EVENT_TRIG_STMT, "ALTER EVENT TRIGGER"), NAMED(CREATE_PLANG_STMT, "CREATE LANGUAGE"),
-    NAMED(CREATE_AM_STMT, "CREATE ACCESS METHOD"),     NAMED(CREATE_OP_CLASS_STMT, "CREATE OPERATOR CLASS"),
-    NAMED(CREATE_OP_FAMILY_STMT, "CREATE OPERATOR FAMILY"), NAMED(ALTER_OP_FAMILY_STMT, "ALTER OPERATOR FAMILY"),
-    NAMED(ALTER_OPERATOR_STMT, "ALTER OPERATOR"),      NAMED(ALTER_COLLATION_STMT, "ALTER COLLATION"),
-    NAMED(CREATE_TRANSFORM_STMT, "CREATE TRANSFORM"),  NAMED(ALTER_TSDICTIONARY_STMT, "ALTER TEXT SEARCH"),
-    NAMED(ALTER_TSCONFIGURATION_STMT, "ALTER TEXT SEARCH"), NAMED(ALTER_OBJECT_DEPENDS_STMT, "ALTER ... DEPENDS ON"),
-    NAMED(ALTER_OBJECT_SCHEMA_STMT, "ALTER ... SET SCHEMA"), NAMED(ALTER_OWNER_STMT, "ALTER ... OWNER TO"),
-    NAMED(DROP_OWNED_STMT, "DROP OWNED"),              NAMED(REASSIGN_OWNED_STMT, "REASSIGN OWNED"),
-    NAMED(REPLICA_IDENTITY_STMT, "REPLICA IDENTITY"),
-#undef NAMED
+#undef STATEMENT
+#undef TRANSACTION
+#define STATEMENT(node, name, ...) { PG_QUERY__NODE__NODE_##node, name },
+#define TRANSACTION(...)
+#include "sql/refusals.def"
 };
+
+static const char *name_of(const StatementName *names, int n_names, int kind, const char *otherwise)
+{
+    for (int i = 0; i < n_names; i++)
+        if (names[i].kind == kind) return names[i].name;
+    return otherwise;
+}
 
 static weft_status refuse_statement(Binder *binder, const ParseNode *node, int at)
 {
-    if (node->node_case == PG_QUERY__NODE__NODE_TRANSACTION_STMT) {
-        const unsigned kind = (unsigned)node->transaction_stmt->kind;
-        const char    *name = kind < (unsigned)COUNT_OF(transaction_names) ? transaction_names[kind] : NULL;
-        return refuse(binder, at, name ? name : "transaction control");
-    }
-    for (int i = 0; i < COUNT_OF(statement_names); i++)
-        if (statement_names[i].node == (int)node->node_case) return refuse(binder, at, statement_names[i].name);
-    return refuse(binder, at, "this statement");
+    if (node->node_case == PG_QUERY__NODE__NODE_TRANSACTION_STMT)
+        return refuse(binder, at, name_of(transaction_names, COUNT_OF(transaction_names),
+                                          (int)node->transaction_stmt->kind, "transaction control"));
+    return refuse(binder, at, name_of(statement_names, COUNT_OF(statement_names), (int)node->node_case,
+                                      "this statement"));
 }
 
 // ---- dispatch -------------------------------------------------------------------------------------------------------

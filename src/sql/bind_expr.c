@@ -71,12 +71,6 @@ static const NamedOp named_ops[] = {
     { "<>", OP_NE }, { "<", OP_LT },  { "<=", OP_LE }, { ">", OP_GT },  { ">=", OP_GE },
 };
 
-// PostgreSQL has them, we do not: 0A000 and not "no such operator".
-static const char *const missing_ops[] = {
-    "^", "&", "|", "#", "<<", ">>", "~~", "!~~", "~~*", "!~~*", "^@", "->", "->>", "#>",
-    "#>>", "@>", "<@", "?", "?|", "?&", "@@", "&&", "-|-", "|/", "||/", "@", "!!", "#-", "@?", "~>=~", "~<=~",
-};
-
 // The operator's own name, without OPERATOR(pg_catalog. ...).
 static const char *op_name(const PgQuery__AExpr *expr)
 {
@@ -86,10 +80,7 @@ static const char *op_name(const PgQuery__AExpr *expr)
 
 static weft_status unknown_operator(Binder *binder, const PgQuery__AExpr *expr)
 {
-    for (int i = 0; i < COUNT_OF(missing_ops); i++)
-        if (strcmp(missing_ops[i], op_name(expr)) == 0)
-            return fail(binder->err, WEFT_UNSUPPORTED, expr->location, "operator %s is not supported yet",
-                        op_name(expr));
+    if (refuse_known(binder, expr->location, REFUSAL_OPERATOR, op_name(expr))) return WEFT_UNSUPPORTED;
     return fail(binder->err, WEFT_UNDEFINED_FUNCTION, expr->location, "operator does not exist: %s", op_name(expr));
 }
 

@@ -6,15 +6,6 @@
 #include "plan/window.h"
 #include "sql/sql_int.h"
 
-// PostgreSQL has them, we do not: 0A000 and not "no such function".
-static const char *const missing_functions[] = {
-    "format", "regexp_match", "regexp_matches", "regexp_instr", "regexp_split_to_array", "to_number", "cbrt", "pi",
-    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "degrees", "radians", "div", "gcd", "lcm", "random",
-    "setseed", "timeofday", "isfinite", "like_escape", "similar_to_escape", "bit_and", "bit_or", "array_agg",
-    "json_agg", "jsonb_agg", "generate_series", "unnest", "version", "current_database", "current_schema", "pg_typeof",
-    "gen_random_uuid", "nextval",
-};
-
 // ---- aggregates -----------------------------------------------------------------------------------------------------
 
 static bool same_agg(const Agg *a, const Agg *b)
@@ -248,30 +239,34 @@ static weft_status bind_rounded(Binder *binder, const PgQuery__TypeCast *cast, E
     return detail.is_bare && type_is_float((*out)->type) ? WEFT_OK : bind_cast(binder, cast, *out, out);
 }
 
+static weft_status no_such_function(Binder *binder, int at, const char *name, Expr *const *args, int n_args)
+{
+    Text types = { 0 };
+    char buffer[32];
+    for (int i = 0; i < n_args; i++)
+        text_add(&types, "%s%s", i ? ", " : "",
+                 args[i]->type.kind == TYPE_NULL ? "unknown" : type_name(args[i]->type, buffer));
+    fail(binder->err, WEFT_UNDEFINED_FUNCTION, at, "function %s(%s) does not exist", name,
+         text_keep(binder->arena, &types));
+    error_hint(binder->err, "A cast may make the types fit.");
+    return WEFT_UNDEFINED_FUNCTION;
+}
+
 static weft_status bind_scalar(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out)
 {
     Expr *args[FUNCTION_ARGS];
-    Text  types = { 0 };
-    char  buffer[32];
     const int n_args = (int)call->n_args;
     for (int i = 0; i < n_args; i++) {
         const bool is_rounded = i == 0 && n_args == 2 && strcmp(name, "round") == 0 &&
                                 call->args[0]->node_case == PG_QUERY__NODE__NODE_TYPE_CAST;
         if (is_rounded) TRY(bind_rounded(binder, call->args[0]->type_cast, &args[0]));
         else TRY(binder->bind_expr(binder, call->args[i], &args[i]));
-        text_add(&types, "%s%s", i ? ", " : "",
-                 args[i]->type.kind == TYPE_NULL ? "unknown" : type_name(args[i]->type, buffer));
     }
-    const char *shown = text_keep(binder->arena, &types);
-    const Op    op = function_find(name, args, n_args);
-    if (op != OP_N) {
-        TRY(expr_call(binder->arena, op, args, n_args, call->location, out, binder->err));
-        return (*out)->type.kind == TYPE_TIMESTAMPTZ ? bind_stamp_result(binder, args, n_args, call->location, out)
-                                                     : WEFT_OK;
-    }
-    fail(binder->err, WEFT_UNDEFINED_FUNCTION, call->location, "function %s(%s) does not exist", name, shown);
-    error_hint(binder->err, "A cast may make the types fit.");
-    return WEFT_UNDEFINED_FUNCTION;
+    const Op op = function_find(name, args, n_args);
+    if (op == OP_N) return no_such_function(binder, call->location, name, args, n_args);
+    TRY(expr_call(binder->arena, op, args, n_args, call->location, out, binder->err));
+    return (*out)->type.kind == TYPE_TIMESTAMPTZ ? bind_stamp_result(binder, args, n_args, call->location, out)
+                                                 : WEFT_OK;
 }
 
 // Any number of arguments, NULLs among them.
@@ -291,9 +286,7 @@ static weft_status bind_any_concat(Binder *binder, const PgQuery__FuncCall *call
 
 static weft_status unknown_function(Binder *binder, const PgQuery__FuncCall *call, const char *name)
 {
-    for (int i = 0; i < COUNT_OF(missing_functions); i++)
-        if (strcmp(missing_functions[i], name) == 0)
-            return fail(binder->err, WEFT_UNSUPPORTED, call->location, "function %s is not supported yet", name);
+    if (refuse_known(binder, call->location, REFUSAL_FUNCTION, name)) return WEFT_UNSUPPORTED;
     fail(binder->err, WEFT_UNDEFINED_FUNCTION, call->location, "function %s with %zu argument%s does not exist", name,
          call->n_args, call->n_args == 1 ? "" : "s");
     error_hint(binder->err, "There are %s.", manual_list(binder->arena, manual_name));

@@ -206,8 +206,7 @@ weft_status bind_alter_table(Binder *binder, const PgQuery__AlterTableStmt *alte
                       command->def && is_key_constraint(command->def->constraint);
     const bool drops = command && command->subtype == PG_QUERY__ALTER_TABLE_TYPE__AT_DropConstraint;
     if (alter->objtype != PG_QUERY__OBJECT_TYPE__OBJECT_TABLE || (!adds && !drops))
-        return refuse(binder, statement->at, "ALTER TABLE other than RENAME, ADD PRIMARY KEY, ADD UNIQUE and DROP "
-                                             "CONSTRAINT");
+        return refuse(binder, statement->at, "ALTER TABLE");
     if (alter->n_cmds > 1) return refuse(binder, statement->at, "several changes in one ALTER TABLE");
     if (alter->missing_ok) return refuse(binder, statement->at, "ALTER TABLE IF EXISTS");
     statement->at = alter->relation->location;

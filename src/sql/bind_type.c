@@ -20,14 +20,6 @@ static const NamedType named_types[] = {
     { "timestamptz", TYPE_TIMESTAMPTZ }, { "time", TYPE_TIME },   { "uuid", TYPE_TEXT },
 };
 
-// PostgreSQL has them, we do not: 0A000 and not "no such type".
-static const char *const missing_types[] = {
-    "timetz", "json", "jsonb", "bytea", "bit", "varbit", "money", "inet",
-    "cidr", "macaddr", "macaddr8", "xml", "name", "char", "oid", "regclass", "point", "line", "lseg", "box", "path",
-    "polygon", "circle", "tsvector", "tsquery", "serial", "serial2", "serial4", "serial8", "smallserial", "bigserial",
-    "int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange", "jsonpath", "void", "record", "unknown",
-};
-
 // The last part of the name; pg_catalog is the only schema with types.
 static const char *last_name(const PgQuery__TypeName *name)
 {
@@ -41,9 +33,7 @@ static weft_status no_such_type(Binder *binder, const PgQuery__TypeName *name)
 {
     const char *last = name->n_names ? node_string(name->names[name->n_names - 1]) : NULL;
     if (!last) last = "?";
-    for (int i = 0; i < COUNT_OF(missing_types); i++)
-        if (strcmp(missing_types[i], last) == 0)
-            return fail(binder->err, WEFT_UNSUPPORTED, name->location, "type %s is not supported yet", last);
+    if (refuse_known(binder, name->location, REFUSAL_TYPE, last)) return WEFT_UNSUPPORTED;
     fail(binder->err, WEFT_UNDEFINED_OBJECT, name->location, "type \"%s\" does not exist", last);
     const char *names[COUNT_OF(named_types)];
     for (int i = 0; i < COUNT_OF(named_types); i++) names[i] = named_types[i].name;

@@ -6,7 +6,21 @@
 
 weft_status refuse(Binder *binder, int at, const char *what)
 {
-    return fail(binder->err, WEFT_UNSUPPORTED, at, "%s is not supported yet", what);
+    const Refusal *refusal = refusal_find(REFUSAL_FEATURE, what);
+    fail(binder->err, WEFT_UNSUPPORTED, at, "%s is not supported yet", what);
+    if (refusal && refusal->instead) error_hint(binder->err, "%s", refusal->instead);
+    return WEFT_UNSUPPORTED;
+}
+
+bool refuse_known(Binder *binder, int at, RefusalKind kind, const char *name)
+{
+    static const char *const kinds[] = { [REFUSAL_FUNCTION] = "function", [REFUSAL_TYPE] = "type",
+                                         [REFUSAL_OPERATOR] = "operator" };
+    const Refusal *refusal = refusal_find(kind, name);
+    if (!refusal) return false;
+    fail(binder->err, WEFT_UNSUPPORTED, at, "%s %s is not supported yet", kinds[kind], name);
+    if (refusal->instead) error_hint(binder->err, "%s", refusal->instead);
+    return true;
 }
 
 weft_status refuse_word(Binder *binder, const char *word, const char *what)

@@ -6,6 +6,7 @@
 
 #include <pg_query/pg_query.pb-c.h>
 
+#include "sql/refusals.h"
 #include "sql/sql.h"
 
 typedef PgQuery__Node ParseNode;                          // plan.h has a Node of its own
@@ -227,7 +228,10 @@ struct Binder {
 // The files, each with what it needs above it.
 
 // nodes.c: parse nodes, messages, tables
-weft_status refuse(Binder *binder, int at, const char *what);                       // "... is not supported yet"
+// "WHAT is not supported yet", with the hint of refusals.def, where WHAT must be (tests/check-readme).
+weft_status refuse(Binder *binder, int at, const char *what);
+// False, and no error: the list has no function, type or operator of this name.
+bool        refuse_known(Binder *binder, int at, RefusalKind kind, const char *name);
 weft_status refuse_word(Binder *binder, const char *word, const char *what);        // at the word's first place
 int         node_at(const ParseNode *node);                                         // byte offset, -1 when it has none
 const char *node_string(const ParseNode *node);                                     // NULL when it is not a string

@@ -15,6 +15,7 @@ static bool is_of_row(const CopyProblem *problem)
     switch (problem->error.status) {
     case WEFT_BAD_COPY: case WEFT_BAD_TEXT: case WEFT_OUT_OF_RANGE: case WEFT_BAD_DATETIME:
     case WEFT_DATETIME_OVERFLOW: case WEFT_NOT_NULL_VIOLATION: case WEFT_BAD_ENCODING: case WEFT_TOO_LONG:
+    case WEFT_TEXT_TOO_LONG: case WEFT_INVALID_PARAMETER: case WEFT_UNSUPPORTED: case WEFT_INTERVAL_OVERFLOW:
         return problem->line >= 0;
     default:
         return false;
@@ -43,10 +44,10 @@ static weft_status run_once(CopyRows *rows, const CopyBlock *block, CopyProblem 
     return rows->json ? run_json(rows, block, problem) : copy_parser_run(rows->parser, block, problem);
 }
 
-static u32 count_newlines(const CopyBlock *block)
+static u32 count_newlines(const CopyBlock *block, size_t length)
 {
     u32 n = 0;
-    for (size_t i = 0; i < block->length; i++)
+    for (size_t i = 0; i < length; i++)
         n += block->bytes[i] == '\n';
     return n;
 }
@@ -57,7 +58,7 @@ static u32 count_newlines(const CopyBlock *block)
 static weft_status find_rows(CopyRows *rows, const CopyBlock *block, u32 *n_rows, Error *err)
 {
     const FieldIndex *index = copy_parser_index(rows->parser);
-    const u32 most = rows->json ? count_newlines(block) + 1 : index->n_rows + 1;
+    const u32 most = rows->json ? count_newlines(block, block->length) + 1 : index->n_rows + 1;
     u32 n = 0;
     TRY(copy_space_reserve(&rows->bounds, (size_t)(most + 1) * sizeof(u32), rows->budget, err));
     u32 *ends = (u32 *)(void *)rows->bounds.bytes;
@@ -80,9 +81,7 @@ static void reject(CopyRows *rows, const CopyBlock *block, u32 start, u32 end, c
     if (rows->n_rejected++ == 0) {
         rows->first_rejected = *problem;
         rows->first_rejected.sequence = block->sequence;
-        rows->first_rejected.line = 0;
-        for (u32 i = 0; i < start; i++)
-            rows->first_rejected.line += block->bytes[i] == '\n';
+        rows->first_rejected.line = count_newlines(block, start);
     }
     text_add_bytes(&rows->rejected, block->bytes + start, end - start);
     if (end == start || block->bytes[end - 1] != '\n')
@@ -100,8 +99,11 @@ static weft_status try_rows(CopyRows *rows, const CopyBlock *block, u32 first, u
     *n_good = last - first;
     if (!run_once(rows, &part, problem))
         return WEFT_OK;
-    if (!is_of_row(problem))
+    if (!is_of_row(problem)) {
+        if (problem->line >= 0)
+            problem->line += count_newlines(block, start);
         return problem->error.status;
+    }
     *n_good = 0;
     while (first + *n_good < last - 1 && ends[first + *n_good] <= start + problem->row_start)
         (*n_good)++;
@@ -156,7 +158,7 @@ weft_status copy_rows_run(CopyRows *rows, const CopyBlock *block, CopyProblem *p
     text_clear(&rows->kept);
     text_clear(&rows->rejected);
     weft_status status = run_once(rows, block, problem);
-    rows->n_newlines = rows->json ? count_newlines(block) : copy_parser_newlines(rows->parser);
+    rows->n_newlines = rows->json ? count_newlines(block, block->length) : copy_parser_newlines(rows->parser);
     if (status && rows->options->ignores_errors && is_of_row(problem))
         status = run_without_bad(rows, block, problem);
     problem->sequence = block->sequence;

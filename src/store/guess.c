@@ -151,19 +151,28 @@ static void free_bytes(void *bytes)
     free(bytes);
 }
 
+// All of a small file, or the beginning of a larger one.
+static weft_status read_beginning(Arena *arena, CopyStream *stream, Sample *sample, Error *err)
+{
+    const bool   is_small = stream_is_plain_file(stream) && stream_size(stream) < SAMPLE_BYTES - 2;
+    const size_t most = is_small ? stream_size(stream) + 1 : SAMPLE_BYTES - 1;
+    *sample = (Sample){ .bytes = malloc(most + 1 + BLOCK_PADDING) };
+    if (!sample->bytes)
+        return fail(err, WEFT_OUT_OF_MEMORY, -1, "out of memory");
+    arena_defer(arena, free_bytes, sample->bytes);
+    TRY(stream_read(stream, sample->bytes, most, &sample->length, err));
+    sample->is_all = sample->length < most;
+    return WEFT_OK;
+}
+
 // Whole lines, with room behind them for the parser of fields.
 static weft_status read_sample(Arena *arena, const char *path, const _Atomic bool *cancel, Sample *sample, Error *err)
 {
     CopyStream *stream;
-    *sample = (Sample){ .bytes = malloc(SAMPLE_BYTES + BLOCK_PADDING) };
-    if (!sample->bytes)
-        return fail(err, WEFT_OUT_OF_MEMORY, -1, "out of memory");
-    arena_defer(arena, free_bytes, sample->bytes);
     TRY(stream_open_read(path, -1, cancel, &stream, err));
-    weft_status status = stream_read(stream, sample->bytes, SAMPLE_BYTES - 1, &sample->length, err);
+    weft_status status = read_beginning(arena, stream, sample, err);
     stream_close(stream);
     TRY(status);
-    sample->is_all = sample->length < SAMPLE_BYTES - 1;
     if (sample->length >= 3 && memcmp(sample->bytes, "\xEF\xBB\xBF", 3) == 0)
         sample->bytes += 3, sample->length -= 3;
     if (sample->is_all && sample->length && sample->bytes[sample->length - 1] != '\n')

@@ -330,6 +330,32 @@ const char *weave_order_text(const char **name);
 // One that makes columns of the rows, of as few bytes as they need, for the next kernel to read.
 const char *weave_keep_text(const char **name);
 
+// Kernels of a radix sort of rows by keys of WIDTH bytes, 4 or 8 (sorting.c): digits are counted, counts added up, rows
+// moved; a word of 8 bytes is fetched for rows in some order.
+const char *weave_digits_text(Arena *arena, int width, const char **name);
+const char *weave_starts_text(const char **name);
+const char *weave_scatter_text(Arena *arena, int width, const char **name);
+const char *weave_gather_text(const char **name);
+
+enum {  // what they are handed, by number: parameters; columns; tables; state slots
+    SORT_SHIFT = 0,
+    SORT_PARTS,
+    SORT_HAS_ROWS,                     // else they are numbered as they lie
+    SORT_HAS_KEYS,                     // keys are moved, too
+    SORT_PARAMS,
+    SORT_KEY = 0,
+    SORT_ROW,
+    SORT_COLUMNS,
+    SORT_WORD = 0,
+    SORT_ROW_OF,
+    SORT_TABLES,
+    SORT_COUNTS = 0,                   // by digit and part
+    SORT_TOTALS,                       // by digit
+    SORT_KEYS_TO,
+    SORT_ROWS_TO,
+    SORT_STATE,
+};
+
 // A kernel that puts cells of a cube together for a query: a part for each accumulator, a row for each group and lane.
 const char *weave_fold_text(const char **name);
 

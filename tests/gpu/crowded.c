@@ -60,7 +60,7 @@ static void own_groups(int n, int round, char *sql)
 
 static void run_rounds(const char *what, void (*make)(int n, int round, char *sql))
 {
-    char counted[60];
+    char counted[500];
     n_notices = 0;
     for (int round = 0; round < N_ROUNDS; round++) {
         char       sql[N_SESSIONS][QUERY_BYTES];
@@ -69,7 +69,7 @@ static void run_rounds(const char *what, void (*make)(int n, int round, char *sq
         submit_all(sessions, N_SESSIONS, sql, tasks);
         check_all(onlooker, N_SESSIONS, sql, tasks);
     }
-    snprintf(counted, sizeof counted, "%d notices", n_notices);
+    snprintf(counted, sizeof counted, "%d notices, the last: %s", n_notices, last_notice);
     check(n_notices == 0, what, counted);
 }
 

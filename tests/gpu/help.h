@@ -12,7 +12,8 @@
 
 enum { ANSWER_BYTES = 1 << 16 };
 
-static int n_passed, n_failed, n_notices;       // of results that were printed
+static int  n_passed, n_failed, n_notices;      // of results that were printed
+static char last_notice[400];
 
 static inline void check(int is_right, const char *what, const char *got)
 {
@@ -24,7 +25,9 @@ static inline void check(int is_right, const char *what, const char *got)
 static inline void print_result(weft_result *result, char *text)
 {
     size_t length = 0;
-    n_notices += weft_result_notices(result);
+    const int n_new = weft_result_notices(result);
+    if (n_new) snprintf(last_notice, sizeof last_notice, "%s", weft_result_notice(result, n_new - 1));
+    n_notices += n_new;
     for (size_t r = 0; r < weft_result_rows(result); r++)
         for (int c = 0; c < weft_result_columns(result); c++) {
             char value[512];

@@ -14,6 +14,12 @@ int main(void)
     for (int n_keys = 1; n_keys <= 2; n_keys++) fputs(weave_link_text(arena, n_keys, &name), stdout);
     fputs(weave_order_text(&name), stdout);
     fputs(weave_keep_text(&name), stdout);
+    for (int width = 4; width <= 8; width += 4) {
+        fputs(weave_digits_text(arena, width, &name), stdout);
+        fputs(weave_scatter_text(arena, width, &name), stdout);
+    }
+    fputs(weave_starts_text(&name), stdout);
+    fputs(weave_gather_text(&name), stdout);
     fputs(weave_fold_text(&name), stdout);
     fputs(weave_who_text(&name), stdout);
     for (int lane = 1; lane <= 8; lane *= 2)

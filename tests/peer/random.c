@@ -3,6 +3,7 @@
 //     random [--seed S] [--first N] [--count N] [--seconds N] [--keep-going] [--verbose]
 //     random --seed S --first N --dump                 the tables and the query, as SQL for Weft's shell
 //     random --postgres CONNINFO ..                    PostgreSQL's answers, not SQLite's; empties the database
+//     random --memory SIZE ..                          memory_limit of the queries, as 1 (byte): all of them spill
 //     random --generator CONNINFO ..                   PostgreSQL instead of Weft: checks the generator
 //
 // Each query runs woven and unwoven (SET weave = on | off), so the two ways Weft has of running a query are compared
@@ -33,6 +34,7 @@ enum { QUERIES_PER_DATA_SET = 100 };
 #define MOST_UNSUPPORTED 2                                       // percent of the queries
 #define MOST_TOO_LARGE   2                                       // percent that need more than this:
 #define MEMORY_LIMIT     "1GB"
+#define TEMP_LIMIT       "1GB"                                   // of temporary files
 #define SECONDS_LIMIT    5                                       // then the query is cancelled, unless told otherwise
 #define MOST_FAILURES    10                                      // then stop, unless told otherwise
 #define MOST_TRIES       1000                                    // to make a failing query smaller
@@ -44,6 +46,7 @@ typedef struct Options {
     bool     keep_going, verbose, dump;
     const char *postgres;                                         // a server that takes SQLite's place, or NULL
     const char *generator;                                        // or Weft's
+    const char *memory;                                           // memory_limit once the tables are there; NULL: as is
 } Options;
 
 typedef struct Counts {
@@ -233,6 +236,7 @@ static void open_weft(Test *test, Rng *rng)
     int n_threads = rng_between(rng, 1, 4);
     must(test->weft, peer_runf(test->weft, "set threads = %d", n_threads), "set threads");
     must(test->weft, peer_run(test->weft, "set memory_limit = '" MEMORY_LIMIT "'", NULL), "set memory_limit");
+    must(test->weft, peer_run(test->weft, "set temp_limit = '" TEMP_LIMIT "'", NULL), "set temp_limit");
     test->weave[0] = test->jit[0] = 0;
 }
 
@@ -289,6 +293,8 @@ static void open_data(Test *test, uint64_t number)
         else
             insert_rows(test, test->weft, t, test->weft_dialect);
     }
+    if (test->options.memory && test->weft_dialect == IN_WEFT)
+        must(test->weft, peer_runf(test->weft, "set memory_limit = '%s'", test->options.memory), "set memory_limit");
     if (test->other_dialect == IN_SQLITE)
         peer_sqlite_limit(test->other, MOST_STEPS);
 }
@@ -419,8 +425,8 @@ static Verdict judge(Test *test, const RandomQuery *query, const char *weave, co
     } else {
         memcpy(verdict.sqlstate, test->weft->sqlstate, sizeof verdict.sqlstate);
         verdict.difference = strdup(test->weft->error);
-        bool is_too_large = !strcmp(verdict.sqlstate, "53200") || !strcmp(verdict.sqlstate, "57014") ||
-                            !strcmp(verdict.sqlstate, "54001");
+        bool is_too_large = !strcmp(verdict.sqlstate, "53200") || !strcmp(verdict.sqlstate, "53400") ||
+                            !strcmp(verdict.sqlstate, "57014") || !strcmp(verdict.sqlstate, "54001");
         verdict.outcome = is_too_large ? TOO_LARGE : !strcmp(verdict.sqlstate, "0A000") ? UNSUPPORTED : FAILED;
     }
     alarm(0);
@@ -621,6 +627,7 @@ static bool parse_options(int argc, char **argv, Options *options)
         { "count", required_argument, NULL, 'c' }, { "seconds", required_argument, NULL, 't' },
         { "keep-going", no_argument, NULL, 'k' }, { "verbose", no_argument, NULL, 'v' },
         { "dump", no_argument, NULL, 'd' },
+        { "memory", required_argument, NULL, 'm' },
         { "postgres", required_argument, NULL, 'p' }, { "generator", required_argument, NULL, 'g' }, { 0 } };
     *options = (Options){ .seed = 1, .count = 4000, .seconds = SECONDS_LIMIT };
     int option;
@@ -634,6 +641,7 @@ static bool parse_options(int argc, char **argv, Options *options)
         case 'v': options->verbose = true; break;
         case 'p': options->postgres = optarg; break;
         case 'g': options->generator = optarg; break;
+        case 'm': options->memory = optarg; break;
         case 'd': options->dump = true; options->count = 1; break;
         default: return false;
         }
@@ -646,7 +654,7 @@ int main(int argc, char **argv)
     Test test = { 0 };
     if (!parse_options(argc, argv, &test.options)) {
         fprintf(stderr, "usage: random [--seed S] [--first N] [--count N] [--seconds N] [--keep-going] [--verbose]\n"
-                        "              [--dump] [--postgres CONNINFO | --generator CONNINFO]\n");
+                        "              [--dump] [--memory SIZE] [--postgres CONNINFO | --generator CONNINFO]\n");
         return 2;
     }
     make_folder(&test);

@@ -242,7 +242,7 @@ static inline void check_node(PlanCheck *check, const Node *node)
         node_columns(check->arena, node->inputs[i], &columns);
     }
     switch (node->kind) {
-        case NODE_SCAN: case NODE_VALUES:
+        case NODE_SCAN: case NODE_VALUES: case NODE_REPEAT:
             for (int i = 0; i < node->n_out; i++) check_made(check, node->out[i]);
             break;
         case NODE_FILTER:

@@ -672,6 +672,7 @@ TEST(one_can_look_at_a_full_house)
          "order by position",
         "t|id;t|ten;t|mixed;");
     claim_leave(all);
+    run("set temp_limit = off");
     fails("select count(*) from t", WEFT_OUT_OF_MEMORY);    // nobody else is there: it is the limit itself
     CHECK_HAS(err.message, "memory_limit");
     close_db();
@@ -687,6 +688,7 @@ TEST(what_meets_the_limit_alone_fails)
     i64 used = db->budget.used;
     snprintf(limit, sizeof(limit), "set memory_limit = %lld", (long long)(used + MB));
     run(limit);
+    run("set temp_limit = off");
     for (int i = 0; i < 8; i++)
         start_client(&clients[i], "",
                      i % 2 ? "select count(*) from t where id < 50"

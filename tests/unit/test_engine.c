@@ -410,6 +410,7 @@ TEST(memory_limit_ends_what_grows)
         "select a.id, b.id from t a, u b",                                       // a result without an end
     };
     open_big_db();
+    run("set temp_limit = off");
     for (int weave = 1; weave >= 0; weave--) {
         run(weave ? "set weave = on" : "set weave = off");
         for (int i = 0; i < COUNT_OF(queries); i++) {
@@ -589,6 +590,7 @@ TEST(a_limit_ends_a_join_that_explodes)
     open_big_db();
     i64 used = db->budget.used;
     limit_memory(256 << 20);
+    run("set temp_limit = off");
     CHECK_ANSWER("select a.id - a.id from t a, u b limit 3", "0;0;0;");
     CHECK_ANSWER("select 1 from t a, u b limit 2 offset 5000", "1;1;");
     CHECK_ANSWER("select 1 from t a join u b on a.ten = b.ten where a.id >= 7 limit 1", "1;");

@@ -956,8 +956,7 @@ TEST(statements_that_are_missing_have_names)
     CHECK_REFUSED("commit", "commit", "COMMIT");
     CHECK_REFUSED("rollback", "rollback", "ROLLBACK");
     CHECK_REFUSED("start transaction", "start", "START TRANSACTION");
-    CHECK_REFUSED("alter table t add c int", "alter",
-                  "ALTER TABLE other than RENAME, ADD PRIMARY KEY, ADD UNIQUE and DROP CONSTRAINT");
+    CHECK_REFUSED("alter table t add c int", "alter", "ALTER TABLE");
     CHECK_REFUSED("vacuum t", "vacuum", "VACUUM or ANALYZE");
     CHECK_REFUSED("grant select on t to v", "grant", "GRANT or REVOKE");
     CHECK_REFUSED("do $$ begin end $$", "do", "DO");

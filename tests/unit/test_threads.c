@@ -151,6 +151,7 @@ TEST(a_memory_limit_met_anywhere_leaves_nothing)
     static const char *const large[] = { LARGE, LARGE_ROWS };
     make_tables();
     use_threads(4);
+    run("set temp_limit = off");
     for (int q = 0; q < COUNT_OF(large); q++) {
         char     *should = copy_answer(large[q]);
         const i64 before = db->budget.used;
