@@ -40,20 +40,31 @@ static const SqlColumn keys_and_numbers[] = { { .below = KEYS }, { .below = KEYS
                                               { .below = 1u << 31 } };
 static const SqlColumn every_second_key[] = { { .is_row_number = true, .step = 2 }, { .below = 1000 } };
 
-static weft_status make_tables(const Fuse *fuse)
+static weft_status make_dimensions(const Fuse *fuse)
 {
     static const char *const dimensions[] = { "d1", "d2" };
     const SqlRows dimension = { every_second_key, COUNT_OF(every_second_key), KEYS / 2, 1 };
-    TRY(sql_run(fuse->sql, "create table t (a integer, b integer, c integer, d integer);"
-                           "create table j (k1 integer, k2 integer, c integer, d integer);"
-                           "create table d1 (k integer, v integer); create table d2 (k integer, v integer)"));
-    lab_progress(fuse->lab, "making tables", 0, 2);
-    TRY(sql_fill(fuse->sql, "t", &(SqlRows){ four_numbers, 4, fuse->n_rows, fuse->n_times }));
-    lab_progress(fuse->lab, "making tables", 1, 2);
-    TRY(sql_fill(fuse->sql, "j", &(SqlRows){ keys_and_numbers, 4, fuse->n_rows, fuse->n_times }));
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < COUNT_OF(dimensions); i++) {
+        TRY(sql_run(fuse->sql, "create table %s (k integer, v integer)", dimensions[i]));
         TRY(sql_fill(fuse->sql, dimensions[i], &dimension));
+    }
     return WEFT_OK;
+}
+
+static weft_status make_inputs(const Fuse *fuse)
+{
+    TRY(sql_run(fuse->sql, "create table t (a integer, b integer, c integer, d integer);"
+                           "create table j (k1 integer, k2 integer, c integer, d integer)"));
+    TRY(sql_fill(fuse->sql, "t", &(SqlRows){ four_numbers, 4, fuse->n_rows, fuse->n_times }));
+    return sql_fill(fuse->sql, "j", &(SqlRows){ keys_and_numbers, 4, fuse->n_rows, fuse->n_times });
+}
+
+static weft_status make_tables(const Fuse *fuse)
+{
+    lab_progress(fuse->lab, "making tables", 0, 2);
+    TRY(make_inputs(fuse));
+    lab_progress(fuse->lab, "making tables", 1, 2);
+    return make_dimensions(fuse);
 }
 
 static weft_status measure_both(const Fuse *fuse, const char *query, FuseRun *run)
@@ -478,20 +489,95 @@ static weft_status run_selectivity(const Fuse *fuse)
 
 // ---- inputs that do not fit (figure 21) -----------------------------------------------------------------------------
 
-// Another database with a third of the memory that its largest table takes.
+// The input comes in pieces, as in the paper: what is stored between the kernels of a piece must fit, too.  All pieces
+// together take three times the memory, so none is there any more when its turn comes again.
+enum { N_PIECES = 12, PIECE_SHARE = 4, INPUT_BYTES = 16, TIMES_THE_MEMORY = 3 };
+
+static const char *const piece_tables[] = { "t", "j" };
+
+static weft_status rename_piece(const Fuse *fuse, int piece, bool is_out)
+{
+    for (int i = 0; i < COUNT_OF(piece_tables); i++) {
+        const char *name = piece_tables[i];
+        TRY(is_out ? sql_run(fuse->sql, "alter table %s rename to %s_%d", name, name, piece)
+                   : sql_run(fuse->sql, "alter table %s_%d rename to %s", name, piece, name));
+    }
+    return WEFT_OK;
+}
+
+static weft_status make_pieces(const Fuse *fuse)
+{
+    TRY(make_dimensions(fuse));
+    for (int piece = 0; piece < N_PIECES; piece++) {
+        lab_progress(fuse->lab, "making pieces", piece, N_PIECES);
+        TRY(make_inputs(fuse));
+        TRY(rename_piece(fuse, piece, true));
+    }
+    return WEFT_OK;
+}
+
+static void add_figures(SqlFigures *sum, const SqlFigures *piece)
+{
+    sum->n_kernels += piece->n_kernels;
+    sum->time_ms += piece->time_ms;
+    sum->total_ms += piece->total_ms;
+    sum->is_elsewhere |= piece->is_elsewhere;
+}
+
+static weft_status pass_pieces(const Fuse *fuse, const char *query, SqlFigures *sum)
+{
+    *sum = (SqlFigures){ 0 };
+    for (int piece = 0; piece < N_PIECES; piece++) {
+        SqlFigures figures;
+        TRY(rename_piece(fuse, piece, false));
+        TRY(sql_measure_once(fuse->sql, query, &figures));
+        TRY(rename_piece(fuse, piece, true));
+        add_figures(sum, &figures);
+    }
+    return WEFT_OK;
+}
+
+// As sql_measure: the fastest pass, after one that does not count.
+static weft_status measure_pieces(const Fuse *fuse, const char *query, SqlFigures *best)
+{
+    SqlFigures pass;
+    TRY(pass_pieces(fuse, query, best));
+    for (int i = 0; i < fuse->n_runs; i++) {
+        TRY(pass_pieces(fuse, query, &pass));
+        if (i == 0 || pass.total_ms < best->total_ms)
+            *best = pass;
+    }
+    return WEFT_OK;
+}
+
+static weft_status measure_patterns_of_pieces(const Fuse *fuse, FuseRun *runs)
+{
+    for (int i = 0; i < PATTERN_D; i++) {
+        lab_progress(fuse->lab, "inputs that do not fit", i, PATTERN_D);
+        TRY(sql_run(fuse->sql, "set weave = on"));
+        TRY(measure_pieces(fuse, patterns[i].query, &runs[i].fused));
+        TRY(sql_run(fuse->sql, "set weave = off"));
+        TRY(measure_pieces(fuse, patterns[i].query, &runs[i].unfused));
+    }
+    return WEFT_OK;
+}
+
+// Another database, with less memory.
 static weft_status measure_large(const Fuse *fuse, FuseRun *runs)
 {
     Fuse other = *fuse;
     char memory[32];
     const char *before = getenv("WEFT_DEVICE_MEMORY");
     char *kept = before ? arena_strdup(fuse->lab->arena, before) : NULL;
-    snprintf(memory, sizeof(memory), "%lldMB", (long long)(fuse->n_rows * fuse->n_times * 16 / 3 >> 20));
+    other.n_times = MAX_OF(1, fuse->n_times / PIECE_SHARE);
+    const i64 bytes = fuse->n_rows * other.n_times * N_PIECES * INPUT_BYTES;
+    snprintf(memory, sizeof(memory), "%lldkB", (long long)(bytes / TIMES_THE_MEMORY >> 10));
     setenv("WEFT_DEVICE_MEMORY", memory, 1);
     weft_status status = sql_open(fuse->lab, &other.sql);
     if (!status)
-        status = make_tables(&other);
+        status = make_pieces(&other);
     if (!status)
-        status = measure_levels(&other, runs);
+        status = measure_patterns_of_pieces(&other, runs);
     if (kept)
         setenv("WEFT_DEVICE_MEMORY", kept, 1);
     else
@@ -510,7 +596,8 @@ static weft_status run_large(const Fuse *fuse)
         return WEFT_OK;
     }
     TRY(measure_large(fuse, runs));
-    LabTable *table = lab_table_new(lab, "fuse-large", "Inputs of three times the device memory (figure 21)");
+    LabTable *table =
+        lab_table_new(lab, "fuse-large", "Inputs of three times the device memory, in 12 pieces (figure 21)");
     lab_column(table, "pattern", LAB_LEFT);
     lab_column(table, "kernels, ms, fused", LAB_RIGHT);
     lab_column(table, "unfused", LAB_RIGHT);

@@ -235,6 +235,11 @@ weft_status sql_measure(LabSql *sql, const char *query, int n_runs, SqlFigures *
     return WEFT_OK;
 }
 
+weft_status sql_measure_once(LabSql *sql, const char *query, SqlFigures *figures)
+{
+    return explain(sql, query, figures);
+}
+
 // ---- many at once ---------------------------------------------------------------------------------------------------
 
 static void wait_for(weft_task *task, weft_error *error)

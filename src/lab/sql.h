@@ -54,6 +54,7 @@ typedef struct SqlFigures {
 void        sql_read_plan(const char *line, bool is_gpu_wanted, SqlFigures *figures);
 // The fastest of so many runs, after one that does not count.
 weft_status sql_measure(LabSql *sql, const char *query, int n_runs, SqlFigures *figures);
+weft_status sql_measure_once(LabSql *sql, const char *query, SqlFigures *figures);
 enum { SQL_AT_ONCE_MAX = 16 };
 
 // Queries in sessions of their own with these settings, the same way: the time until all are done.  They run at once,
