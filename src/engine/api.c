@@ -318,6 +318,7 @@ static weft_status run_statement(Execution *ex, const Statement *statement)
         case STATEMENT_EXPLAIN:      return run_explain(ex, statement);
         case STATEMENT_CREATE_TABLE: case STATEMENT_DROP_TABLE: case STATEMENT_INSERT: case STATEMENT_COPY:
         case STATEMENT_INSERT_QUERY: case STATEMENT_CREATE_AS: case STATEMENT_CREATE_VIEW: case STATEMENT_TRUNCATE:
+        case STATEMENT_ADD_INDEX: case STATEMENT_DROP_INDEX:
         case STATEMENT_RENAME:       return run_change(ex, statement);
         case STATEMENT_COPY_TO:      return run_copy_to(ex, statement);
         case STATEMENT_PREPARE:      return run_prepare(ex, statement);

@@ -410,7 +410,9 @@ typedef enum StatementKind {
     STATEMENT_SELECT, STATEMENT_EXPLAIN, STATEMENT_CREATE_TABLE, STATEMENT_DROP_TABLE,
     STATEMENT_INSERT, STATEMENT_COPY, STATEMENT_SET, STATEMENT_SHOW, STATEMENT_EMPTY,
     STATEMENT_COPY_TO, STATEMENT_INSERT_QUERY, STATEMENT_CREATE_AS, STATEMENT_CREATE_VIEW, STATEMENT_TRUNCATE,
-    STATEMENT_RENAME, STATEMENT_PREPARE, STATEMENT_EXECUTE, STATEMENT_DEALLOCATE
+    STATEMENT_RENAME, STATEMENT_PREPARE, STATEMENT_EXECUTE, STATEMENT_DEALLOCATE,
+    STATEMENT_ADD_INDEX,               // CREATE INDEX; ALTER TABLE ... ADD of a key
+    STATEMENT_DROP_INDEX               // DROP INDEX; with a table's name ALTER TABLE ... DROP CONSTRAINT
 } StatementKind;
 
 typedef struct Statement {
@@ -427,6 +429,8 @@ typedef struct Statement {
     bool          if_exists;           // drop: IF EXISTS; create: IF NOT EXISTS
     ColumnDef    *columns;             // create
     int           n_columns;
+    IndexDef     *indexes;             // create: keys; add index: the one
+    int           n_indexes;
     Value        *rows;                // insert: n_rows x table columns, cast to the column types; missing columns NULL
     u64           n_rows;
     const char   *path;                // copy

@@ -424,6 +424,14 @@ weft_status finish_block(Binder *binder, Block *block, bool has_project, Bound *
 weft_status bind_plan(Binder *binder, const PgQuery__SelectStmt *stmt, Plan **out);
 
 // Other statements
+// bind_keys.c: keys and indexes.  A key of the table that STATEMENT makes, whose columns are known; COLUMN: the one
+// behind which the constraint stands, or NULL.
+bool        is_key_constraint(const PgQuery__Constraint *constraint);
+weft_status bind_table_key(Binder *binder, const PgQuery__Constraint *constraint, const char *column,
+                           Statement *statement);
+weft_status bind_create_index(Binder *binder, const PgQuery__IndexStmt *stmt, Statement *statement);
+weft_status bind_alter_table(Binder *binder, const PgQuery__AlterTableStmt *alter, Statement *statement);
+
 weft_status bind_create(Binder *binder, const PgQuery__CreateStmt *create, Statement *statement);
 weft_status bind_drop(Binder *binder, const PgQuery__DropStmt *drop, Statement *statement);
 weft_status bind_insert(Binder *binder, const PgQuery__InsertStmt *insert, Statement *statement);

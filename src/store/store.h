@@ -270,6 +270,24 @@ typedef struct Column {
 // A column of type numeric (19 to 38 digits) is stored as two of 64 bits: number = high * 2^64 + low, both signed.  The
 // low words come after all columns of the table, in their order.
 
+// Weft has no index structures.  An index is a name and, unless it is plain, a promise that every append checks: no two
+// rows are equal in all of its columns (keys.c).  NULLs are not equal.
+enum { INDEX_COLUMNS_MAX = 32 };       // as in PostgreSQL
+
+typedef enum IndexKind {               // numbers are in files
+    INDEX_PLAIN,                       // CREATE INDEX: nothing but a name that can be dropped
+    INDEX_UNIQUE,                      // CREATE UNIQUE INDEX
+    INDEX_UNIQUE_KEY,                  // the constraint UNIQUE
+    INDEX_PRIMARY_KEY                  // its columns are NOT NULL, too
+} IndexKind;
+
+typedef struct IndexDef {
+    const char *name;                  // NULL, when it is to be made: the store chooses one, as PostgreSQL does
+    u8          kind;                  // an IndexKind
+    u8          n_columns;             // of a plain index: only those that are columns, not expressions
+    u16         columns[INDEX_COLUMNS_MAX];
+} IndexDef;
+
 typedef struct Table {                 // a snapshot
     const char   *name;
     u64           id;                  // of the table, equal for all its snapshots
@@ -279,6 +297,8 @@ typedef struct Table {                 // a snapshot
     const Column *columns;
     const Chunk **chunks;
     u64           n_rows;
+    int           n_indexes;
+    const IndexDef *indexes;           // in the order in which they were made
 } Table;
 
 typedef struct ColumnRange {           // over all chunks of a snapshot: what is proved about a column
@@ -314,6 +334,9 @@ char        *store_directory(Arena *arena, const char *name);  // the directory 
 u32          store_chunk_rows(const Store *store);
 void         store_set_chunk_rows(Store *store, u32 rows);                  // for tests; affects later appends
 weft_status  store_create_table(Store *store, const char *name, const ColumnDef *columns, int n_columns, Error *err);
+// The same with keys and indexes, whose columns count from 0.
+weft_status  store_create_keyed_table(Store *store, const char *name, const ColumnDef *columns, int n_columns,
+                                      const IndexDef *indexes, int n_indexes, Error *err);
 weft_status  store_drop_table(Store *store, const char *name, Error *err);
 const Table *store_table(Store *store, const char *name);  // held for the caller; NULL: none, or damaged
 // The same, saying why there is no table: UNDEFINED_TABLE, or CORRUPT, IO_ERROR, OUT_OF_MEMORY when it cannot be used.
@@ -332,6 +355,15 @@ weft_status  store_rename_table(Store *store, const char *name, const char *new_
                                 Error *err);
 weft_status  store_rename_column(Store *store, const char *table, const char *column, const char *new_name,
                                  const _Atomic bool *cancel, Error *err);
+
+// Both wait for an append that is under way.  Adding checks the rows that are there: UNIQUE_VIOLATION, and
+// NOT_NULL_VIOLATION for a primary key.  DUPLICATE_TABLE: the name is taken, by whatever it is.
+weft_status  store_add_index(Store *store, const char *table, const IndexDef *index, const _Atomic bool *cancel,
+                             Error *err);
+weft_status  store_drop_index(Store *store, const char *table, const char *name, const _Atomic bool *cancel,
+                              Error *err);
+// The table that has the index, and of which kind it is; NULL: there is no such index.
+const char  *store_index_table(Store *store, Arena *arena, const char *name, IndexKind *kind);
 
 // ---- views: texts that the store keeps beside the tables, under names that no table has -----------------------------
 

@@ -245,11 +245,14 @@ typedef struct TableMeta {
     int         n_columns, n_chunks;
     ColumnMeta *columns;
     ChunkFile  *chunks;
+    int         n_indexes;
+    IndexDef   *indexes;
 } TableMeta;
 
 TableMeta *meta_new(const char *name, u64 id, u64 version, int n_columns, int n_chunks);   // columns and chunks zeroed
 TableMeta *meta_copy(const TableMeta *meta, int n_chunks);  // the first N_CHUNKS chunks, and room for more up to it
 void       meta_free(TableMeta *meta);                      // NULL is fine
+void       meta_set_indexes(TableMeta *meta, const IndexDef *indexes, int n_indexes);      // copies them
 
 // The bytes of a manifest, and back.  Reading trusts nothing: CORRUPT, or UNSUPPORTED for a later format.
 void        manifest_encode(const TableMeta *const *tables, int n_tables, u64 next_id, Text *out);
@@ -327,6 +330,40 @@ weft_status store_make_entry(Store *store, const char *name, const ColumnDef *co
 // (may be NULL) becomes true.
 weft_status store_take_turn(Store *store, TableEntry *entry, const _Atomic bool *cancel, Error *err);
 void        store_end_turn(Store *store, TableEntry *entry);
+// A change of a whole table: CHANGE is called with the table's turn, so that no append is under way, with commit_lock,
+// and with the newest snapshot, held until it returns.
+typedef weft_status (*TableChange)(Store *store, TableEntry *entry, Snapshot *held, const void *context, Error *err);
+weft_status store_change_table(Store *store, const char *table, const _Atomic bool *cancel, TableChange change,
+                               const void *context, Error *err);
+// The last step of such a change: META, which it takes over, is put on disk and in the place of the entry's, with the
+// rows of HELD.
+weft_status store_put_meta(Store *store, TableEntry *entry, Snapshot *held, TableMeta *meta, Error *err);
+
+// ---- keys (keys.c) ------------------------------------------------------------------------------------------------
+
+// Rows for a table with keys: all that a commit adds.
+typedef struct NewRows {
+    const ChunkSlice   *slices;
+    int                 n_slices;
+    Budget             *budget;        // of the memory for the comparison: 12 to 40 bytes for each row
+    const _Atomic bool *cancel;        // may be NULL
+} NewRows;
+
+// UNIQUE_VIOLATION when a key of the table would hold for two rows, of the new ones or of one of these and one of the
+// table's.  The table's own rows are known to differ.
+weft_status keys_check_append(const Table *table, const NewRows *rows, Error *err);
+// UNIQUE_VIOLATION when two rows of the table are equal in the columns of INDEX.
+weft_status keys_check_table(const Table *table, const IndexDef *index, Budget *budget, const _Atomic bool *cancel,
+                             Error *err);
+
+// ---- names of indexes (index_names.c); all need commit_lock or lock -------------------------------------------------
+
+// Which table has the index, and which of the table's it is; NULL: there is none.
+TableEntry *index_find(const Store *store, const char *name, int *at);
+// Gives each index without a name one that is not taken, as PostgreSQL does: t_pkey, t_a_b_key, t_a_idx.  Names that
+// are taken: DUPLICATE_TABLE.
+weft_status index_name_all(Store *store, TableMeta *meta, Error *err);
+weft_status index_name_new(Store *store, TableMeta *meta, Error *err);      // the same for the last one only
 
 // ---- views (view_list.c)
 // -----------------------------------------------------------------------------------------------
