@@ -159,8 +159,8 @@ static bool has_values(const Groups *groups, const AggState *state, u64 group)
     return cell_of(groups, state->count, group) != 0;
 }
 
-// Those that have so many digits are few: an average is no larger than the sum.  With a scale that may lose digits of an
-// average of any size, all are looked at.
+// Those that have so many digits are few: an average is no larger than the sum.  With a scale that may lose digits of
+// an average of any size, all are looked at.
 static weft_status check_averages(const Groups *groups, const Agg *agg, const AggState *state)
 {
     const int  scale = type_is_integer(agg->arg->type) ? 0 : agg->arg->type.scale, spare = agg->type.scale - scale;
