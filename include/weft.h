@@ -55,6 +55,7 @@ extern "C" {
     X(BAD_LOGARITHM,       "2201E", "logarithm of zero or a negative number")  \
     X(BAD_WIDTH_BUCKET,    "2201G", "bounds or count of width_bucket are wrong") \
     X(NOT_NULL_VIOLATION,  "23502", "null in a column that forbids it")        \
+    X(UNIQUE_VIOLATION,    "23505", "key is there already")                    \
     X(CARDINALITY,         "21000", "more than one row where one was expected") \
     X(SYNTAX_ERROR,        "42601", "syntax error")                            \
     X(UNDEFINED_COLUMN,    "42703", "column does not exist")                   \
@@ -77,6 +78,8 @@ extern "C" {
     X(INVALID_REFERENCE,   "42P10", "position is not in the select list")      \
     X(INVALID_RECURSION,   "42P19", "a recursive query is not of a form that is possible") \
     X(INVALID_NAME,        "42602", "name is not valid")                       \
+    X(INVALID_TABLE,       "42P16", "table cannot be defined so")              \
+    X(DUPLICATE_OBJECT,    "42710", "constraint exists already")               \
     X(TOO_MANY_COLUMNS,    "54011", "too many columns")                        \
     X(TOO_COMPLEX,         "54001", "statement is too complex")                \
     X(TOO_LONG,            "54000", "a program limit was exceeded")            \
@@ -143,6 +146,8 @@ typedef struct weft_column {
         const double      *f64;
         const weft_text   *text;
     };
+    const uint8_t *shown;             // of quotients and averages: the digits behind the point that each row shows, at
+                                      // most scale, as weft_format does; NULL: scale
 } weft_column;
 
 // Opens the database in directory PATH, which is made when missing (".weft" is added to a bare name).

@@ -114,6 +114,17 @@ int   map_count(const Map *map);
 
 u64   hash_bytes(const void *bytes, size_t length);         // xxh3, 64 bits
 
+// ---- a text in many bytes -------------------------------------------------------------------------------------------
+
+typedef struct Needle {                                     // prepared for many searches
+    const char *bytes;                                      // not owned
+    size_t      length;
+    size_t      first, second;                              // places of two bytes that are rare in texts
+} Needle;
+
+Needle      needle_of(const char *bytes, size_t length);
+const char *needle_find(const Needle *needle, const char *bytes, size_t length);    // the first one; NULL: none
+
 // ---- faults: make the Nth call fail ---------------------------------------------------------------------------------
 // WEFT_FAULT="file:12" in the environment does the same for a whole process; "file:12+" fails all calls from the 12th.
 
@@ -309,6 +320,15 @@ double wide_to_f64(i64 high, i64 low);                      // the nearest doubl
 // X as a decimal of SCALE, 0 to 38, by its first N_DIGITS digits: 15 of a double, 6 of a real.  0: beyond 128 bits,
 // infinite, or NaN.
 int    wide_from_f64(double x, int n_digits, int scale, i64 *high, i64 *low);
+double wide_decimal_to_f64(i64 high, i64 low, int scale);   // the nearest double to the number / 10^scale
+// A / B with the digits that PostgreSQL gives a quotient, at SCALE, which is no less than what the operands show.
+// A_SHOWN, B_SHOWN: how many digits behind the point they show, -1: as many as a quotient of that size.  B is not 0.
+// *SHOWN: what the quotient shows.  0: beyond 38 digits, or digits would be lost at a SCALE below 16.
+int    wide_quotient(i64 a_high, i64 a_low, int a_scale, int a_shown, i64 b_high, i64 b_low, int b_scale, int b_shown,
+                     int scale, i64 *high, i64 *low, int *shown);
+int    wide_shown(i64 high, i64 low, int scale);            // by a quotient of that size, no digit but 0 left out
+// A * B / 10^DOWN, half away from zero.  0: beyond 38 digits.
+int    wide_rounded_product(i64 a_high, i64 a_low, i64 b_high, i64 b_low, int down, i64 *high, i64 *low);
 
 extern const char wide_text[], math_wide_text[];            // wide_text.h; both headers
 

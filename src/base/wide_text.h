@@ -4,7 +4,7 @@
 // host; the jit puts it before kernels that use these functions, for cc and NVRTC (wide_text in base.h).  A number is a
 // high word and a low word, two's complement: high * 2^64 + (u64)low.
 //
-// Names end in _, as no column's name does.  Needs i64 and u64.
+// Names end in _, as no column's name does.  Needs i64, u64 and u32.
 
 #ifndef WEFT_WIDE_TEXT_H
 #define WEFT_WIDE_TEXT_H
@@ -211,6 +211,302 @@ WIDE_FN_ int wide_from_f64_(double x, int n_digits, int scale, i64 *high, i64 *l
         if (digits < limit)
             return wide_times_tens_(digits + round, q + scale, is_negative, high, low);
     }
+}
+
+// ---- quotients ------------------------------------------------------------------------------------------------------
+// As PostgreSQL has them: a quotient has at least 16 significant digits, counted in fours as it stores numbers, and at
+// least the digits behind the point of either operand.  What a number shows behind the point is said with it, since
+// 1.50 and 1.5 are the same number; of a quotient that comes without, as many digits are taken as a quotient of that
+// size has (wide_shown_).
+
+enum { WIDE_UNKNOWN_ = -1,             // digits behind the point: as many as a quotient of that size has
+       WIDE_SCALE_LEAST_ = 16 };       // with a smaller scale no digit of a quotient may be lost
+
+// 10^n, n <= 19.
+WIDE_FN_ u64 wide_ten_(int n)
+{
+    return wide_fives_[n] << n;
+}
+
+WIDE_FN_ int wide_is_below_(u64 ah, u64 al, u64 bh, u64 bl)
+{
+    return ah < bh || (ah == bh && al < bl);
+}
+
+// 10^n, n <= 38.
+WIDE_FN_ void wide_ten_to_(int n, u64 *high, u64 *low)
+{
+    wide_product_(wide_ten_(n < 19 ? n : 19), wide_ten_(n < 19 ? 0 : n - 19), high, low);
+}
+
+// Of a whole number; 0 has one, as any number below 10.
+WIDE_FN_ int wide_count_digits_(u64 high, u64 low)
+{
+    u64 h, l;
+    int n = 1;
+    if (!high) {
+        while (n < 20 && low >= wide_ten_(n)) n++;
+        return n;
+    }
+    for (n = 20; n < 39; n++) {
+        wide_ten_to_(n, &h, &l);
+        if (wide_is_below_(high, low, h, l)) break;
+    }
+    return n;
+}
+
+// Long division by half words (Knuth, volume 2, 4.3.1, D): U of eight by V of four, lowest first; V is not 0.  The
+// quotient takes the place of U, the rest that of V.
+WIDE_FN_ void wide_divide_halves_(u32 *u, u32 *v)
+{
+    u32 q[8] = { 0 }, top = 0, carry = 0;
+    int n = 4, shift = 0;
+    while (n > 1 && !v[n - 1]) n--;
+    if (n == 1) {
+        u64 rest = 0;
+        for (int i = 7; i >= 0; i--) {
+            rest = rest << 32 | u[i];
+            u[i] = (u32)(rest / v[0]), rest %= v[0];
+        }
+        v[0] = (u32)rest;
+        return;
+    }
+    while (!((u64)v[n - 1] << shift >> 31)) shift++;
+    for (int i = 0; shift && i < n; i++) {
+        const u32 next = v[i] >> (32 - shift);
+        v[i] = v[i] << shift | carry, carry = next;
+    }
+    carry = 0;
+    for (int i = 0; shift && i < 8; i++) {
+        const u32 next = u[i] >> (32 - shift);
+        u[i] = u[i] << shift | carry, carry = next;
+    }
+    top = carry;
+    for (int j = 8 - n; j >= 0; j--) {
+        const u32 first = j + n == 8 ? top : u[j + n];
+        const u64 pair = (u64)first << 32 | u[j + n - 1];
+        u64       digit = pair / v[n - 1], rest = pair % v[n - 1];
+        i64       borrow = 0;
+        while (digit >> 32 || digit * v[n - 2] > (rest << 32 | u[j + n - 2])) {
+            digit--, rest += v[n - 1];
+            if (rest >> 32) break;
+        }
+        for (int i = 0; i < n; i++) {
+            const u64 product = digit * v[i];
+            const i64 left = (i64)(u64)u[i + j] - borrow - (i64)(product & 0xffffffffull);
+            u[i + j] = (u32)left;
+            borrow = (i64)(product >> 32) - (left >> 32);
+        }
+        if ((i64)(u64)first - borrow < 0) {
+            u64 over = 0;
+            digit--;
+            for (int i = 0; i < n; i++) {
+                over += (u64)u[i + j] + v[i];
+                u[i + j] = (u32)over, over >>= 32;
+            }
+        }
+        if (j + n < 8) u[j + n] = 0;
+        q[j] = (u32)digit;
+    }
+    for (int i = 0; i < 4; i++) v[i] = i >= n ? 0 : u[i] >> shift | (shift && i + 1 < n ? u[i + 1] << (32 - shift) : 0);
+    for (int i = 0; i < 8; i++) u[i] = q[i];
+}
+
+// U times a word, within eight half words.  0: beyond them.
+WIDE_FN_ int wide_times_word_(u32 *u, u64 word)
+{
+    u32 r[8] = { 0 };
+    for (int part = 0; part < 2; part++) {
+        const u64 half = part ? word >> 32 : word & 0xffffffffull;
+        u64       carry = 0;
+        for (int i = 0; half && i + part < 8; i++) {
+            carry += u[i] * half;
+            const u64 sum = (carry & 0xffffffffull) + r[i + part];
+            r[i + part] = (u32)sum, carry = (carry >> 32) + (sum >> 32);
+        }
+        if (carry || (part && half && u[7])) return 0;
+    }
+    for (int i = 0; i < 8; i++) u[i] = r[i];
+    return 1;
+}
+
+WIDE_FN_ void wide_to_halves_(u64 high, u64 low, u32 *u)
+{
+    u[0] = (u32)low, u[1] = (u32)(low >> 32), u[2] = (u32)high, u[3] = (u32)(high >> 32);
+}
+
+// round(A * 10^UP / B), half away from zero, of whole numbers; 0 <= UP <= 76, B is not 0.  0: beyond 38 digits.
+WIDE_FN_ int wide_scaled_quotient_(u64 ah, u64 al, int up, u64 bh, u64 bl, u64 *high, u64 *low)
+{
+    u32 u[8] = { 0 }, v[4];
+#if defined(__SIZEOF_INT128__) && !defined(__CUDACC__)
+    for (; up > 19 && !ah && al < WIDE_SIGN_ / 10; up--) al *= 10;
+    if (!(ah | bh) && up <= 19) {                           // most are so short
+        const unsigned __int128 a = (unsigned __int128)al * wide_ten_(up), q = (a + bl / 2) / bl;
+        *high = (u64)(q >> 64), *low = (u64)q;
+        return wide_is_below_(*high, *low, 0x4b3b4ca85a86c47aull, 0x098a224000000000ull);
+    }
+#endif
+    wide_to_halves_(ah, al, u);
+    wide_to_halves_(bh, bl, v);
+    for (; up > 19; up -= 19)
+        if (!wide_times_word_(u, wide_ten_(19))) return 0;
+    if (up > 0 && !wide_times_word_(u, wide_ten_(up))) return 0;
+    wide_divide_halves_(u, v);
+    if (u[4] | u[5] | u[6] | u[7]) return 0;
+    const u64 rh = (u64)v[3] << 32 | v[2], rl = (u64)v[1] << 32 | v[0];
+    const u64 to_go_low = bl - rl, to_go_high = bh - rh - (bl < rl);
+    *high = (u64)u[3] << 32 | u[2], *low = (u64)u[1] << 32 | u[0];
+    if (!wide_is_below_(rh, rl, to_go_high, to_go_low)) *high += ++*low == 0;
+    return wide_is_below_(*high, *low, 0x4b3b4ca85a86c47aull, 0x098a224000000000ull);
+}
+
+WIDE_FN_ int wide_count_bits_(u64 high, u64 low)
+{
+    int n = high ? 64 : 0;
+    for (high = high ? high : low; high; high >>= 1) n++;
+    return n;
+}
+
+// A / 10^SCALE as the nearest double, half to even; SCALE is 38 at most.  The quotient gets 66 bits or more, of which
+// the last says whether there is a rest: then only wide_to_f64_ rounds.
+WIDE_FN_ double wide_decimal_to_f64_(i64 a_high, i64 a_low, int scale)
+{
+    u64       h = (u64)a_high, l = (u64)a_low, th, tl;
+    const int is_negative = wide_magnitude_(&h, &l);
+    u32       u[8] = { 0 }, v[4];
+    double    power = 1, x;
+    if (!h && l < 1ull << 53 && scale < 20) {               // both are exact as doubles
+        x = (double)(i64)l / (double)wide_ten_(scale);
+        return is_negative ? -x : x;
+    }
+    wide_ten_to_(scale, &th, &tl);
+    int shift = 66 + wide_count_bits_(th, tl) - wide_count_bits_(h, l);
+    if (shift < 0 || !(h | l)) shift = 0;
+    wide_to_halves_(h, l, u);
+    wide_to_halves_(th, tl, v);
+    for (int left = shift; left > 0; left -= left < 32 ? left : 32) {
+        const int by = left < 32 ? left : 32;
+        wide_times_word_(u, 1ull << by);
+    }
+    for (int i = 0; i < shift; i++) power *= 0.5;
+    wide_divide_halves_(u, v);
+    h = (u64)u[3] << 32 | u[2], l = (u64)u[1] << 32 | u[0];
+    if (v[0] | v[1] | v[2] | v[3]) l |= 1;
+    x = wide_to_f64_((i64)h, (i64)l) * power;
+    return is_negative ? -x : x;
+}
+
+// Digits come in fours, counted from the point: the place of the first four that are not 0, and what they are.
+WIDE_FN_ int wide_first_four_(u64 high, u64 low, int scale, int *place)
+{
+    u64       h, l;
+    const int first = wide_count_digits_(high, low) - 1 - scale;
+    *place = 0;
+    if (!(high | low)) return 0;
+    *place = first >= 0 ? first / 4 : -((3 - first) / 4);
+    const int down = scale + 4 * *place;
+    if (down <= 0) return (int)(low * wide_ten_(-down));
+    if (!high && down < 20) return (int)(low / wide_ten_(down));
+    u32 u[8] = { 0 }, v[4];
+    wide_ten_to_(down, &h, &l);
+    wide_to_halves_(high, low, u);
+    wide_to_halves_(h, l, v);
+    wide_divide_halves_(u, v);
+    return (int)u[0];
+}
+
+// Whether the last N digits of a whole number are 0.
+WIDE_FN_ int wide_ends_in_zeros_(u64 high, u64 low, int n)
+{
+    u64 h, l;
+    u32 u[8] = { 0 }, v[4];
+    if (!high && n < 20) return low % wide_ten_(n) == 0;
+    if (n > 38) return !(high | low);
+    wide_ten_to_(n, &h, &l);
+    wide_to_halves_(high, low, u);
+    wide_to_halves_(h, l, v);
+    wide_divide_halves_(u, v);
+    return !(v[0] | v[1] | v[2] | v[3]);
+}
+
+// How many digits behind the point a quotient of that size shows; more where it has more that are not 0.
+WIDE_FN_ int wide_shown_(i64 a_high, i64 a_low, int scale)
+{
+    u64 h = (u64)a_high, l = (u64)a_low;
+    int place, shown;
+    wide_magnitude_(&h, &l);
+    if (!(h | l)) return scale < 20 ? scale : 20;
+    const int is_one = wide_first_four_(h, l, scale, &place) == 1;
+    const int zeros = scale + 4 * place;                    // 1, 10000, ...: of numbers that begin alike
+    shown = 16 - 4 * place;
+    if (is_one && zeros > 0 && wide_ends_in_zeros_(h, l, zeros)) shown += 4;
+    if (shown < 0) shown = 0;
+    while (shown < scale && !wide_ends_in_zeros_(h, l, scale - shown)) shown++;
+    return shown < scale ? shown : scale;
+}
+
+// A / B, at SCALE digits behind the point; those that the quotient does not show are 0.  A_SHOWN and B_SHOWN: how many
+// digits behind the point the operands show (all others are 0), or WIDE_UNKNOWN_.  SCALE is no less than either, and
+// 38 at most; B is not 0.  *SHOWN: what the quotient shows.  0: beyond 38 digits, or SCALE is below 16
+// and has no room for all that the quotient should show.
+WIDE_FN_ int wide_quotient_(i64 a_high, i64 a_low, int a_scale, int a_shown, i64 b_high, i64 b_low, int b_scale,
+                            int b_shown, int scale, i64 *high, i64 *low, int *shown)
+{
+    u64       ah = (u64)a_high, al = (u64)a_low, bh = (u64)b_high, bl = (u64)b_low, h, l;
+    int       a_place, b_place, digits;
+    *high = *low = *shown = 0;
+    if (a_shown < 0) a_shown = wide_shown_(a_high, a_low, a_scale);
+    if (b_shown < 0) b_shown = wide_shown_(b_high, b_low, b_scale);
+    const int is_negative = wide_magnitude_(&ah, &al) != wide_magnitude_(&bh, &bl);
+    const int a_four = wide_first_four_(ah, al, a_scale, &a_place),
+              b_four = wide_first_four_(bh, bl, b_scale, &b_place);
+    digits = 16 - 4 * (a_place - b_place - (a_four <= b_four));
+    if (digits < a_shown) digits = a_shown;
+    if (digits < b_shown) digits = b_shown;
+    *shown = digits < scale ? digits : scale;
+    if (digits > scale && scale < WIDE_SCALE_LEAST_) return 0;
+    digits = *shown;
+    if (digits + b_scale < a_scale) {                       // then the last digits of A are 0
+        wide_ten_to_(a_scale - digits - b_scale, &h, &l);
+        if (!wide_scaled_quotient_(ah, al, 0, h, l, &ah, &al)) return 0;
+        a_scale = digits + b_scale;
+    }
+    if (!wide_scaled_quotient_(ah, al, digits + b_scale - a_scale, bh, bl, &h, &l)) return 0;
+    if (digits < scale && !wide_scaled_quotient_(h, l, scale - digits, 0, 1, &h, &l)) return 0;
+    if (is_negative) wide_negate_(&h, &l);
+    *high = (i64)h, *low = (i64)l;
+    return 1;
+}
+
+// A * B, rounded to DOWN digits less than they have together, half away from zero.  0: beyond 38 digits.
+WIDE_FN_ int wide_rounded_product_(i64 a_high, i64 a_low, i64 b_high, i64 b_low, int down, i64 *high, i64 *low)
+{
+    u64       ah = (u64)a_high, al = (u64)a_low, bh = (u64)b_high, bl = (u64)b_low, h, l;
+    const int is_negative = wide_magnitude_(&ah, &al) != wide_magnitude_(&bh, &bl);
+    u32       u[8] = { 0 }, more[8] = { 0 }, v[4];
+    u64       carry = 0;
+    *high = *low = 0;
+    wide_to_halves_(ah, al, u);
+    wide_to_halves_(ah, al, more);
+    wide_times_word_(u, bl);
+    wide_times_word_(more, bh);
+    for (int i = 0; i < 6; i++) {
+        carry += (u64)u[i + 2] + more[i];
+        u[i + 2] = (u32)carry, carry >>= 32;
+    }
+    wide_ten_to_(down, &h, &l);
+    wide_to_halves_(h, l, v);
+    wide_divide_halves_(u, v);
+    if (u[4] | u[5] | u[6] | u[7]) return 0;
+    const u64 rh = (u64)v[3] << 32 | v[2], rl = (u64)v[1] << 32 | v[0];
+    const u64 to_go_low = l - rl, to_go_high = h - rh - (l < rl);
+    ah = (u64)u[3] << 32 | u[2], al = (u64)u[1] << 32 | u[0];
+    if (!wide_is_below_(rh, rl, to_go_high, to_go_low)) ah += ++al == 0;
+    if (!wide_is_below_(ah, al, 0x4b3b4ca85a86c47aull, 0x098a224000000000ull)) return 0;
+    if (is_negative) wide_negate_(&ah, &al);
+    *high = (i64)ah, *low = (i64)al;
+    return 1;
 }
 
 #endif

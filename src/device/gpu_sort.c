@@ -341,7 +341,7 @@ static void send_pieces(void *context, int worker)
 
 static weft_status send_word(SortRun *s, int word, u64 at, Error *err)
 {
-    Pool *pool = s->gpu->copiers;
+    Pool *pool = s->gpu->fetchers;     // the others are for scans
     s->word = word, s->word_at = at, s->next_piece = 0;
     s->piece_rows = STAGE_BYTES / (u64)s->sort->width;
     s->n_pieces = (s->sort->n_rows + s->piece_rows - 1) / s->piece_rows;

@@ -318,6 +318,7 @@ static weft_status run_statement(Execution *ex, const Statement *statement)
         case STATEMENT_EXPLAIN:      return run_explain(ex, statement);
         case STATEMENT_CREATE_TABLE: case STATEMENT_DROP_TABLE: case STATEMENT_INSERT: case STATEMENT_COPY:
         case STATEMENT_INSERT_QUERY: case STATEMENT_CREATE_AS: case STATEMENT_CREATE_VIEW: case STATEMENT_TRUNCATE:
+        case STATEMENT_ADD_INDEX: case STATEMENT_DROP_INDEX:
         case STATEMENT_RENAME:       return run_change(ex, statement);
         case STATEMENT_COPY_TO:      return run_copy_to(ex, statement);
         case STATEMENT_PREPARE:      return run_prepare(ex, statement);
@@ -350,7 +351,7 @@ static weft_status prepare(Execution *ex, const char *sql, const Value *params, 
     if (!status && has_query(*statement)) {
         status = plan_rewrite((*statement)->plan, NULL, ex->err);
         if (!status && (*statement)->kind == STATEMENT_SELECT && !ex->uses_virtual && !n_params &&
-            !(*statement)->plan->n_params && !(*statement)->plan->is_momentary) {
+            !ex->quotient_scale && !(*statement)->plan->n_params && !(*statement)->plan->is_momentary) {
             *kept = plans_keep(ex->session->db->plans, sql, home, *statement, ex->tables, ex->n_tables);
             return WEFT_OK;
         }
@@ -414,14 +415,16 @@ static KeptPlan *find_kept(weft_session *session, const char *sql)
     return session->temporary ? NULL : plans_find(session->db->plans, session->db->store, sql);
 }
 
-// *RESULT is the last statement's: it stays when this one is empty (a comment after the last ';').
-static weft_status execute(weft_session *session, const char *sql, const Value *params, int n_params,
-                           weft_result **result, Error *err)
+// *RESULT is the last statement's: it stays when this one is empty (a comment after the last ';').  *HAS_QUOTIENTS: a
+// quotient may have been too large for QUOTIENT_SCALE.
+static weft_status execute_once(weft_session *session, const char *sql, const Value *params, int n_params,
+                                int quotient_scale, bool *has_quotients, weft_result **result, Error *err)
 {
-    Execution   ex = { .session = session, .arena = arena_new(NULL, "query"), .err = err };
+    Execution   ex = { .session = session, .arena = arena_new(NULL, "query"), .err = err,
+                       .quotient_scale = quotient_scale };
     const char *meant = n_params ? NULL : meant_query(&ex, sql);
     if (meant) sql = meant;
-    KeptPlan   *kept = n_params || ex.lookup ? NULL : find_kept(session, sql);
+    KeptPlan   *kept = n_params || ex.lookup || quotient_scale ? NULL : find_kept(session, sql);
     Statement  *bound = NULL;
     weft_status status = kept        ? WEFT_OK
                          : ex.lookup ? ex.lookup
@@ -433,11 +436,34 @@ static weft_status execute(weft_session *session, const char *sql, const Value *
         if (!status) status = run_statement(&ex, statement);
         *result = ex.result;           // a second try has a result of its own
     }
+    *has_quotients = ex.has_quotients || (kept && statement->has_quotients);
     arena_free(ex.arena);
     plan_release(kept);
     if (status) {
         weft_result_free(*result);
         *result = NULL;
+    }
+    return status;
+}
+
+// Quotients have room for 24 digits behind the point.  Where that leaves too little before it, the statement, which has
+// changed nothing, is bound and run again with fewer; with fewer than 16, a quotient that loses digits fails.
+static weft_status execute(weft_session *session, const char *sql, const Value *params, int n_params,
+                           weft_result **result, Error *err)
+{
+    static const int scales[] = { 0, 20, 16, -1 };
+    weft_status      status = WEFT_OK;
+    for (int i = 0; i < COUNT_OF(scales); i++) {
+        Error first = *err;
+        bool  has_quotients = false;
+        status = execute_once(session, sql, params, n_params, scales[i], &has_quotients, result, err);
+        if (status != WEFT_OUT_OF_RANGE || !has_quotients) break;
+        if (i + 1 == COUNT_OF(scales)) {
+            error_hint(err, "Quotients of double precision may be larger.");
+            break;
+        }
+        *err = first;
+        atomic_store(&session->stop, atomic_load(&session->cancelled));
     }
     return status;
 }
@@ -726,6 +752,7 @@ size_t weft_format(const weft_result *result, int number, size_t row, char *buff
         case WEFT_REAL: case WEFT_DOUBLE: value.f = column->f64[row]; break;
         case WEFT_NUMERIC:
             value.i = (i128)((u128)column->i128[row].low | (u128)(u64)column->i128[row].high << 64);
+            if (column->shown) value.shown = (u8)(column->shown[row] + 1);
             break;
         case WEFT_TEXT: case WEFT_INTERVAL: case WEFT_UUID:
             value.text.bytes = column->text[row].bytes, value.text.length = (u32)column->text[row].length;

@@ -256,7 +256,8 @@ static weft_status run_create(Execution *ex, const Statement *statement)
     TRY(target_store(ex, statement, &store));
     if (is_there_already(ex, statement, store)) return WEFT_OK;
     TRY(check_new_name(ex, statement));
-    return store_create_table(store, statement->name, statement->columns, statement->n_columns, ex->err);
+    return store_create_keyed_table(store, statement->name, statement->columns, statement->n_columns,
+                                    statement->indexes, statement->n_indexes, ex->err);
 }
 
 static weft_status run_create_as(Execution *ex, const Statement *statement)
@@ -430,6 +431,80 @@ static weft_status run_rename(Execution *ex, const Statement *statement)
     return store_rename_table(store, statement->name, statement->new_name, &ex->session->cancelled, ex->err);
 }
 
+// ---- keys and indexes -----------------------------------------------------------------------------------------------
+
+// Where the index is: among the session's own tables or among those of all.
+static Store *index_store(Execution *ex, const char *name, const char **table, IndexKind *kind)
+{
+    Store *const stores[] = { ex->session->temporary, ex->session->db->store };
+    for (int i = 0; i < COUNT_OF(stores); i++) {
+        *table = stores[i] ? store_index_table(stores[i], ex->arena, name, kind) : NULL;
+        if (*table) return stores[i];
+    }
+    return NULL;
+}
+
+static weft_status run_add_index(Execution *ex, const Statement *statement)
+{
+    const IndexDef *index = statement->indexes;
+    const bool      is_constraint = index->kind == INDEX_PRIMARY_KEY || index->kind == INDEX_UNIQUE_KEY;
+    const char     *table;
+    IndexKind       kind;
+    snprintf(ex->result->tag, sizeof ex->result->tag, is_constraint ? "ALTER TABLE" : "CREATE INDEX");
+    if (index->name && strncmp(index->name, "weft_", 5) == 0)
+        return fail(ex->err, WEFT_INVALID_NAME, statement->at, "names that begin with weft_ are reserved");
+    if (statement->if_exists && index->name && index_store(ex, index->name, &table, &kind)) {
+        result_add_notice(ex->result,
+                          arena_printf(ex->arena, "relation \"%s\" already exists, skipping", index->name));
+        return WEFT_OK;
+    }
+    TRY(store_add_index(execution_store(ex, statement->name), statement->name, index, &ex->session->cancelled,
+                        ex->err));
+    if (index->kind == INDEX_PLAIN)
+        result_add_notice(ex->result, "Weft reads tables without indexes: nothing but the name is kept");
+    return WEFT_OK;
+}
+
+static weft_status drop_index(Execution *ex, const Statement *statement, const char *name, bool is_checking)
+{
+    const char *table;
+    IndexKind   kind = INDEX_PLAIN;
+    Store      *store = index_store(ex, name, &table, &kind);
+    const bool  is_constraint = store && (kind == INDEX_PRIMARY_KEY || kind == INDEX_UNIQUE_KEY);
+    if (statement->name && (!is_constraint || strcmp(table, statement->name) != 0)) store = NULL;
+    if (!store && statement->if_exists) {
+        if (is_checking)
+            result_add_notice(ex->result, arena_printf(ex->arena, "%s \"%s\" does not exist, skipping",
+                                                       statement->name ? "constraint" : "index", name));
+        return WEFT_OK;
+    }
+    if (!store && statement->name)
+        return fail(ex->err, WEFT_UNDEFINED_OBJECT, statement->at, "constraint \"%s\" of table \"%s\" does not exist",
+                    name, statement->name);
+    if (!store) return fail(ex->err, WEFT_UNDEFINED_OBJECT, statement->at, "index \"%s\" does not exist", name);
+    if (is_constraint && !statement->name) {
+        fail(ex->err, WEFT_DEPENDENT_OBJECTS, statement->at,
+             "cannot drop index \"%s\" because the table \"%s\" has it as a constraint", name, table);
+        error_hint(ex->err, "Use ALTER TABLE ... DROP CONSTRAINT.");
+        return WEFT_DEPENDENT_OBJECTS;
+    }
+    return is_checking ? WEFT_OK : store_drop_index(store, table, name, &ex->session->cancelled, ex->err);
+}
+
+static weft_status run_drop_index(Execution *ex, const Statement *statement)
+{
+    const Table *table = NULL;
+    snprintf(ex->result->tag, sizeof ex->result->tag, statement->name ? "ALTER TABLE" : "DROP INDEX");
+    if (statement->name) {
+        TRY(store_peek_table(execution_store(ex, statement->name), statement->name, &table, ex->err));
+        table_release(table);
+    }
+    for (int pass = 0; pass < 2; pass++)           // all are there before the first one goes
+        for (int i = 0; i < statement->n_names; i++)
+            TRY(drop_index(ex, statement, statement->names[i], pass == 0));
+    return WEFT_OK;
+}
+
 // ---- which one ------------------------------------------------------------------------------------------------------
 
 static weft_status change(Execution *ex, const Statement *statement)
@@ -444,6 +519,8 @@ static weft_status change(Execution *ex, const Statement *statement)
         case STATEMENT_COPY:         return run_copy(ex, statement);
         case STATEMENT_TRUNCATE:     return run_truncate(ex, statement);
         case STATEMENT_RENAME:       return run_rename(ex, statement);
+        case STATEMENT_ADD_INDEX:    return run_add_index(ex, statement);
+        case STATEMENT_DROP_INDEX:   return run_drop_index(ex, statement);
         default:                     return fail(ex->err, WEFT_INTERNAL, -1, "this statement changes nothing");
     }
 }

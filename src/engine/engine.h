@@ -75,6 +75,7 @@ struct weft_session {
     _Atomic u64   rows_done, rows_total;
     _Atomic int   copy_progress;       // 0 .. 1000
     _Atomic int   position;            // in the queue for memory, from 1 on; 0: it does not wait
+    RandomSource  random;              // what random() draws from
     Store        *temporary;           // tables that only this session sees; NULL: there are none yet
     struct Prepared *prepared;         // statements by name
     int           input, output;       // descriptors of COPY FROM STDIN and TO STDOUT
@@ -274,6 +275,7 @@ typedef struct View {
     u32         dict_count;
     const u32  *ranks;                 // codes: by which they are sorted; set when needed
     const u8   *nulls;
+    const u8   *shown;                 // quotients: Value.shown of each; NULL: not known
 } View;
 
 typedef struct Order { const u64 *rows; u64 first, n_rows; } Order;            // rows NULL: as they are
@@ -294,8 +296,8 @@ weft_status sort_views(QueryRun *run, View *views, u64 n_rows, const ViewKey *ke
 // ORDER BY, DISTINCT ON, copies, LIMIT, OFFSET; TIE may be NULL.  VIEWS are the finish's outputs.
 weft_status order_rows(QueryRun *run, const Finish *finish, View *views, u64 n_rows, const Tie *tie, Order *order);
 
-// avg, from the sum in VALUE: one division of exact numbers, so that avg of equal values is that value.
-void        finish_average(Value *value, Type arg, i64 count);
+// avg of exact numbers of type ARG, from their sum, which is in VALUE; VALUE's type is avg's.  False: beyond 38 digits.
+bool        finish_average(Value *value, Type arg, i64 count);
 
 // ---- what is done with the rows or groups of a pipeline once they are there -----------------------------------------
 

@@ -17,6 +17,8 @@ typedef struct Execution {
     int           n_used;              // names that were looked up: what a view depends on
     const char  **used;
     bool          uses_temporary;
+    int           quotient_scale;      // see Names
+    bool          has_quotients;
 } Execution;
 
 // lookup.c: what names mean.  The context of the Names is the execution.

@@ -17,6 +17,7 @@ typedef struct Cells {                 // an output column
     Type        type;
     void       *data;
     u8         *nulls;                 // NULL: there are none
+    u8         *shown;                 // quotients: Value.shown of each; else NULL
     size_t      size;
     Dictionary *dict;                  // text: where it lies; NULL: in the query's arena
 } Cells;
@@ -140,6 +141,42 @@ static weft_status check_wide_sums(const Groups *groups, const Agg *agg, const A
     return WEFT_OK;
 }
 
+bool finish_average(Value *value, Type arg, i64 count)
+{
+    const int scale = arg.kind == TYPE_DECIMAL || arg.kind == TYPE_NUMERIC ? arg.scale : 0;
+    i64       high, low;
+    int       shown;
+    if (!wide_quotient((i64)(value->i >> 64), (i64)value->i, scale, type_is_quotient(arg) ? -1 : scale, 0, count, 0, 0,
+                       value->type.scale, &high, &low, &shown))
+        return false;
+    value->i = (i128)((u128)(u64)high << 64 | (u64)low);
+    value->shown = (u8)(shown + 1);
+    return true;
+}
+
+static bool has_values(const Groups *groups, const AggState *state, u64 group)
+{
+    return cell_of(groups, state->count, group) != 0;
+}
+
+// Those that have so many digits are few: an average is no larger than the sum.  With a scale that may lose digits of an
+// average of any size, all are looked at.
+static weft_status check_averages(const Groups *groups, const Agg *agg, const AggState *state)
+{
+    const int  scale = type_is_integer(agg->arg->type) ? 0 : agg->arg->type.scale, spare = agg->type.scale - scale;
+    i128       limit = agg->type.scale < QUOTIENT_SCALE_LEAST ? -1 : range_of_type(agg->type).high;
+    for (int i = 0; i < spare; i++) limit /= 10;
+    for (u64 r = 0; r < groups->n_rows; r++) {
+        const u64 group = group_of(groups, r);
+        Value     value = { .type = agg->type, .i = sum_of(groups, state, group) };
+        if (query_should_stop(groups->run, r)) return query_canceled(groups->run);
+        if ((limit < 0 || value.i > limit || value.i < -limit) && has_values(groups, state, group) &&
+            !finish_average(&value, agg->arg->type, cell_of(groups, state->count, group)))
+            return fail(groups->run->err, WEFT_OUT_OF_RANGE, agg->at, "numeric out of range");
+    }
+    return WEFT_OK;
+}
+
 // Also of groups and sums that nobody comes to see: what a statement says must not depend on how it is computed.
 static weft_status check_sums(const Groups *groups)
 {
@@ -147,6 +184,7 @@ static weft_status check_sums(const Groups *groups)
         const Agg      *agg = &groups->pipeline->aggs[a];
         const AggState *state = &groups->woven->aggs[a];
         if (state->upper >= 0) TRY(check_wide_sums(groups, agg, state));
+        if (agg->kind == AGG_AVG && !state->is_float) TRY(check_averages(groups, agg, state));
         if (agg->kind != AGG_SUM || agg->type.kind != TYPE_BIGINT || state->high < 0) continue;
         for (u64 r = 0; r < groups->n_rows; r++) {
             if (query_should_stop(groups->run, r)) return query_canceled(groups->run);
@@ -156,12 +194,6 @@ static weft_status check_sums(const Groups *groups)
         }
     }
     return WEFT_OK;
-}
-
-void finish_average(Value *value, Type arg, i64 count)
-{
-    const bool is_decimal = arg.kind == TYPE_DECIMAL || arg.kind == TYPE_NUMERIC;
-    value->f = (double)value->i / ((double)count * (is_decimal ? pow(10, arg.scale) : 1));
 }
 
 static weft_text extreme_text(const Groups *groups, int a, const AggState *state, u64 group)
@@ -200,7 +232,7 @@ static void decode_agg(const Groups *groups, int a, u64 group, Value *value)
         value->f = float_sum(groups, state, group, agg->kind, (u64)count);
     } else {
         value->i = sum_of(groups, state, group);
-        if (agg->kind == AGG_AVG) finish_average(value, agg->arg->type, count);
+        if (agg->kind == AGG_AVG && !finish_average(value, agg->arg->type, count)) value->i = 0;   // see check_sums
     }
 }
 
@@ -224,7 +256,10 @@ static void put_value(Cells *cells, u64 at, const Value *value)
     switch (cells->kind) {
         case VIEW_INT: ((i64 *)cells->data)[at] = (i64)value->i; break;
         case VIEW_FLOAT: ((double *)cells->data)[at] = value->f; break;
-        case VIEW_WIDE: ((i128 *)cells->data)[at] = value->i; break;
+        case VIEW_WIDE:
+            ((i128 *)cells->data)[at] = value->i;
+            if (cells->shown) cells->shown[at] = value->shown;
+            break;
         default: ((weft_text *)cells->data)[at] = (weft_text){ value->text.bytes, value->text.length }; break;
     }
 }
@@ -313,6 +348,7 @@ static bool can_be_null(const Groups *groups, const Expr *expr)
 static weft_status room_for_cells(QueryRun *run, Cells *cells, u64 n_rows, bool has_nulls)
 {
     TRY(query_alloc(run, (n_rows + 1) * cells->size, &cells->data));
+    if (type_is_quotient(cells->type)) TRY(query_alloc(run, n_rows + 1, (void **)&cells->shown));
     return has_nulls ? query_alloc(run, n_rows + 1, (void **)&cells->nulls) : WEFT_OK;
 }
 
@@ -548,7 +584,8 @@ static weft_status views_of_cells(Groups *groups, const Tie *tie, Finished *out)
     for (int c = 0; c < groups->finish->n_outputs; c++) {
         const Cells *cells = &groups->cells[c];
         out->views[c] = (View){
-            .kind = cells->kind, .type = cells->type, .data = cells->data, .nulls = cells->nulls, .dict = cells->dict
+            .kind = cells->kind, .type = cells->type, .data = cells->data, .nulls = cells->nulls, .dict = cells->dict,
+            .shown = cells->shown
         };
         if (cells->kind == VIEW_CODE) out->views[c].dict_count = dict_count(cells->dict);
     }

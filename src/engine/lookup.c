@@ -112,5 +112,8 @@ Names execution_names(Execution *ex, const Value *params, int n_params)
                     .file = find_file,
                     .list = list_names,
                     .params = params,
-                    .n_params = n_params };
+                    .random = &ex->session->random,
+                    .n_params = n_params,
+                    .quotient_scale = ex->quotient_scale,
+                    .has_quotients = &ex->has_quotients };
 }

@@ -75,6 +75,25 @@ static void copy_interval(weft_result *result, const View *view, u64 from, weft_
     out->bytes = arena_strdup(result->arena, buffer);
 }
 
+static weft_status copy_shown(QueryRun *run, weft_result *result, const View *view, const Order *order,
+                              weft_column *column)
+{
+    u8 *shown;
+    if (!type_is_quotient(view->type)) return WEFT_OK;
+    TRY(result_alloc(result, order->n_rows + 1, (void **)&shown, run->err));
+    for (u64 r = 0; r < order->n_rows; r++) {
+        const u64 from = order->rows ? order->rows[order->first + r] : order->first + r;
+        if (query_should_stop(run, r)) return query_canceled(run);
+        if (view->nulls && view->nulls[from]) continue;
+        const weft_int128 number = column->i128[r];
+        const Value value = { .type = view->type, .shown = view->shown ? view->shown[from] : 0,
+                              .i = (i128)((u128)number.low | (u128)(u64)number.high << 64) };
+        shown[r] = (u8)value_shown(&value);
+    }
+    column->shown = shown;
+    return WEFT_OK;
+}
+
 static weft_status copy_column(QueryRun *run, weft_result *result, const View *view, const Order *order,
                                const char *name, weft_column *out)
 {
@@ -99,11 +118,11 @@ static weft_status copy_column(QueryRun *run, weft_result *result, const View *v
     if (view->dict) arena_defer(result->arena, release_dict, dict_hold(view->dict));
     *out = (weft_column){ .name = arena_strdup(result->arena, name),
                           .type = public_type(view->type),
-                          .precision = view->type.precision,
+                          .precision = type_is_quotient(view->type) ? 38 : view->type.precision,
                           .scale = view->type.scale,
                           .is_null = any ? nulls : NULL,
                           .i64 = data };
-    return WEFT_OK;
+    return copy_shown(run, result, view, order, out);
 }
 
 // ---- the answer -----------------------------------------------------------------------------------------------------
@@ -138,6 +157,20 @@ static weft_status copy_out(QueryRun *run, weft_result *result, const Finished *
     return WEFT_OK;
 }
 
+// Blocks of a dictionary's file are read when their texts are asked for, and those of a damaged block are empty: no
+// answer may be made of them.
+static weft_status check_texts(QueryRun *run)
+{
+    for (int p = 0; p < run->graph->n_pipelines; p++) {
+        const Pipeline *pipeline = &run->graph->pipelines[p];
+        for (int i = 0; pipeline->table && i < pipeline->n_columns; i++) {
+            const Column *column = &pipeline->table->columns[pipeline->places[i]];
+            if (column->dict) TRY(dict_status(column->dict, run->err));
+        }
+    }
+    return WEFT_OK;
+}
+
 weft_status result_from_query(QueryRun *run, weft_result *result)
 {
     const int       last = run->graph->n_pipelines - 1;
@@ -145,7 +178,8 @@ weft_status result_from_query(QueryRun *run, weft_result *result)
     Finished        finished;
     if (run->is_empty) TRY(finish_nothing(run, &pipeline->finish, &finished));
     else TRY(finish_pipeline(run, last, run->last, run->last_woven, false, false, &finished));
-    return copy_out(run, result, &finished);
+    TRY(copy_out(run, result, &finished));
+    return check_texts(run);
 }
 
 weft_status result_from_lines(weft_result *result, const char *name, const char *lines, Error *err)

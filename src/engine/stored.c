@@ -161,7 +161,10 @@ Value view_value(const View *view, u64 row)
     switch (view->kind) {
         case VIEW_INT:   value.i = ((const i64 *)view->data)[row]; break;
         case VIEW_FLOAT: value.f = ((const double *)view->data)[row]; break;
-        case VIEW_WIDE:  value.i = ((const i128 *)view->data)[row]; break;
+        case VIEW_WIDE:
+            value.i = ((const i128 *)view->data)[row];
+            if (view->shown) value.shown = view->shown[row];
+            break;
         case VIEW_TEXT: case VIEW_CODE: {
             const weft_text text = view->kind == VIEW_TEXT ? ((const weft_text *)view->data)[row]
                                                            : dict_get(view->dict, (u32)((const i64 *)view->data)[row]);

@@ -1,5 +1,6 @@
 // virtual.c - tables that are made when asked for: weft_tables, weft_columns, weft_scans, weft_riders, weft_queue,
-// information_schema.tables and columns, and the row behind a SELECT without FROM.
+// weft_indexes, information_schema.tables, columns, table_constraints and key_column_usage, and the row behind a SELECT
+// without FROM.
 
 #include "device/cuda_driver.h"
 #include "engine/engine.h"
@@ -133,6 +134,66 @@ static weft_status show_columns(Maker *maker, const Relation *relation)
                               text_value(column && column->not_null ? "NO" : "YES"),
                               text_value(column ? type_name(column->type, type) : relation->view->types[c]) };
         TRY(add_row(maker, row, COUNT_OF(row)));
+    }
+    return WEFT_OK;
+}
+
+static weft_status show_constraints(Maker *maker, const Relation *relation)
+{
+    for (int i = 0; relation->table && i < relation->table->n_indexes; i++) {
+        const IndexDef *index = &relation->table->indexes[i];
+        const bool      is_primary = index->kind == INDEX_PRIMARY_KEY;
+        const Value     row[] = { text_value("weft"), text_value(relation->schema), text_value(index->name),
+                                  text_value("weft"), text_value(relation->schema), text_value(relation->table->name),
+                                  text_value(is_primary ? "PRIMARY KEY" : "UNIQUE"), text_value("NO"),
+                                  text_value("NO") };
+        if (is_primary || index->kind == INDEX_UNIQUE_KEY) TRY(add_row(maker, row, COUNT_OF(row)));
+    }
+    return WEFT_OK;
+}
+
+static weft_status fill_schema_constraints(Maker *maker, Arena *arena)
+{
+    return show_relations(maker, arena, show_constraints);
+}
+
+static weft_status show_key_columns(Maker *maker, const Relation *relation)
+{
+    for (int i = 0; relation->table && i < relation->table->n_indexes; i++) {
+        const IndexDef *index = &relation->table->indexes[i];
+        const bool      is_key = index->kind == INDEX_PRIMARY_KEY || index->kind == INDEX_UNIQUE_KEY;
+        for (int c = 0; c < index->n_columns && is_key; c++) {
+            const Value row[] = { text_value("weft"), text_value(relation->schema), text_value(index->name),
+                                  text_value("weft"), text_value(relation->schema), text_value(relation->table->name),
+                                  text_value(relation->table->columns[index->columns[c]].name),
+                                  int_value(TYPE_INTEGER, c + 1) };
+            TRY(add_row(maker, row, COUNT_OF(row)));
+        }
+    }
+    return WEFT_OK;
+}
+
+static weft_status fill_schema_key_columns(Maker *maker, Arena *arena)
+{
+    return show_relations(maker, arena, show_key_columns);
+}
+
+// Beside the constraints also indexes, which PostgreSQL shows in pg_indexes.
+static weft_status fill_indexes(Maker *maker, const Table *table)
+{
+    static const char *const kinds[] = { [INDEX_PLAIN] = "index", [INDEX_UNIQUE] = "unique index",
+                                         [INDEX_UNIQUE_KEY] = "unique", [INDEX_PRIMARY_KEY] = "primary key" };
+    for (int i = 0; i < table->n_indexes; i++) {
+        const IndexDef *index = &table->indexes[i];
+        Text            columns = { 0 };
+        for (int c = 0; c < index->n_columns; c++)
+            text_add(&columns, "%s%s", c ? ", " : "", table->columns[index->columns[c]].name);
+        const Value row[] = { text_value(table->name), text_value(index->name), text_value(kinds[index->kind]),
+                              text_value(columns.bytes ? columns.bytes : ""),
+                              int_value(TYPE_BOOLEAN, index->kind != INDEX_PLAIN) };
+        const weft_status status = add_row(maker, row, COUNT_OF(row));
+        text_free(&columns);
+        TRY(status);
     }
     return WEFT_OK;
 }
@@ -340,6 +401,40 @@ static const struct VirtualTable {
       7,
       NULL,
       fill_schema_columns },
+    { "information_schema.table_constraints",
+      { { "constraint_catalog", TYPE(TEXT), true },
+        { "constraint_schema", TYPE(TEXT), true },
+        { "constraint_name", TYPE(TEXT), true },
+        { "table_catalog", TYPE(TEXT), true },
+        { "table_schema", TYPE(TEXT), true },
+        { "table_name", TYPE(TEXT), true },
+        { "constraint_type", TYPE(TEXT), true },
+        { "is_deferrable", TYPE(TEXT), true },
+        { "initially_deferred", TYPE(TEXT), true } },
+      9,
+      NULL,
+      fill_schema_constraints },
+    { "information_schema.key_column_usage",
+      { { "constraint_catalog", TYPE(TEXT), true },
+        { "constraint_schema", TYPE(TEXT), true },
+        { "constraint_name", TYPE(TEXT), true },
+        { "table_catalog", TYPE(TEXT), true },
+        { "table_schema", TYPE(TEXT), true },
+        { "table_name", TYPE(TEXT), true },
+        { "column_name", TYPE(TEXT), true },
+        { "ordinal_position", TYPE(INTEGER), true } },
+      8,
+      NULL,
+      fill_schema_key_columns },
+    { "weft_indexes",
+      { { "table_name", TYPE(TEXT), true },
+        { "index_name", TYPE(TEXT), true },
+        { "kind", TYPE(TEXT), true },
+        { "columns", TYPE(TEXT), true },
+        { "is_unique", TYPE(BOOLEAN), true } },
+      5,
+      fill_indexes,
+      NULL },
     { "weft_one_row", { { "one", TYPE(INTEGER), true } }, 1, NULL, fill_one_row },
 };
 

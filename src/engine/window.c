@@ -4,6 +4,7 @@
 // rows' places, so the rows stay in the order in which they came.  What a function needs of all rows (prefix sums, a
 // tree) is made first; then each row is computed on its own.
 
+#include "base/random.h"
 #include "engine/window.h"
 
 #define ROWS_MAX ((u64)1 << 31)
@@ -79,7 +80,7 @@ static weft_status put_in_order(WindowRun *w, const Order *order, View *view)
         memcpy(data + r * size, (const u8 *)view->data + row * size, size);
         if (nulls) nulls[r] = view->nulls[row];
     }
-    view->data = data, view->nulls = nulls;
+    view->data = data, view->nulls = nulls, view->shown = NULL;
     return WEFT_OK;
 }
 
@@ -333,7 +334,7 @@ static void value_of_part(FuncWork *work, const PartWork *part, const Stretches 
         if (!prefix_int(&part->sums, frame, &value->i)) set_trouble(work, TROUBLE_RANGE);
         if (value->type.kind == TYPE_BIGINT && (value->i < INT64_MIN || value->i > INT64_MAX))
             set_trouble(work, TROUBLE_RANGE);
-        if (kind == AGG_AVG) finish_average(value, part->view->type, (i64)count);
+        if (kind == AGG_AVG && !finish_average(value, part->view->type, (i64)count)) set_trouble(work, TROUBLE_RANGE);
     }
 }
 
@@ -373,6 +374,13 @@ static void put_aggregate(FuncWork *work, int part, u64 place, u64 row)
     if (!expr_eval(func->built, &context, &value, &work->errors[part])) put_value(work, row, &value);
 }
 
+static void put_random(const FuncWork *work, u64 row)
+{
+    const u64 bits = random_bits(work->func->seed, row);
+    if (work->kind == VIEW_FLOAT) put_float(work, row, random_share(bits));
+    else put_int(work, row, (i64)bits);
+}
+
 static void compute_rows(void *context, int part, u64 first, u64 end)
 {
     FuncWork *work = context;
@@ -385,6 +393,7 @@ static void compute_rows(void *context, int part, u64 first, u64 end)
                 put_value_of_frame(work, place, row);
                 break;
             case WINDOW_AGGREGATE: put_aggregate(work, part, place, row); break;
+            case WINDOW_RANDOM:    put_random(work, row); break;
             default:               put_rank(work, place, row); break;
         }
     }

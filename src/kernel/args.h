@@ -58,6 +58,10 @@ typedef struct KernelWords {
     void (*wide_divide)(i64 a_high, i64 a_low, i64 b_high, i64 b_low, int is_rest, i64 *high, i64 *low);
     f64  (*wide_to_f64)(i64 high, i64 low);
     int  (*wide_from_f64)(f64 x, int n_digits, int scale, i64 *high, i64 *low);
+    f64  (*wide_decimal_to_f64)(i64 high, i64 low, int scale);
+    int  (*wide_quotient)(i64 a_high, i64 a_low, int a_scale, int a_shown, i64 b_high, i64 b_low, int b_scale,
+                          int b_shown, int scale, i64 *high, i64 *low, int *shown);
+    int  (*wide_rounded_product)(i64 a_high, i64 a_low, i64 b_high, i64 b_low, int down, i64 *high, i64 *low);
 } KernelWords;
 
 // GPU: rows that a block, or a warp, put out together, and where they are from.  Rows come in any order; the host puts

@@ -410,12 +410,18 @@ typedef u16 eight_rows_ __attribute__((vector_size(16), aligned(2), may_alias));
 #define WIDE_MULTIPLY_             A->words->wide_multiply
 #define WIDE_DIVIDE_               A->words->wide_divide
 #define WIDE_FROM_                 A->words->wide_from_f64
+#define WIDE_QUOTIENT_             A->words->wide_quotient
+#define WIDE_PRODUCT_              A->words->wide_rounded_product
 #define WIDE_F64(high, low)        A->words->wide_to_f64(high, low)
+#define WIDE_DECIMAL_F64(high, low, scale) A->words->wide_decimal_to_f64(high, low, scale)
 #else
 #define WIDE_MULTIPLY_             wide_multiply_
 #define WIDE_DIVIDE_               wide_divide_
 #define WIDE_FROM_                 wide_from_f64_
+#define WIDE_QUOTIENT_             wide_quotient_
+#define WIDE_PRODUCT_              wide_rounded_product_
 #define WIDE_F64(high, low)        wide_to_f64_(high, low)
+#define WIDE_DECIMAL_F64(high, low, scale) wide_decimal_to_f64_(high, low, scale)
 #endif
 #define WIDE_MUL(r, ah, al, bh, bl, check) i64 r, r##_high;                                                            \
     WIDE_CHECK(r, WIDE_MULTIPLY_(ah, al, bh, bl, &r##_high, &r), check)
@@ -426,6 +432,12 @@ typedef u16 eight_rows_ __attribute__((vector_size(16), aligned(2), may_alias));
     WIDE_CHECK(r, WIDE_FROM_(a, n, scale, &r##_high, &r), check)
 #define WIDE_MOD(r, ah, al, bh, bl, check) i64 r = 0, r##_high = 0; { const i64 bh_ = (bh), bl_ = (bl);                \
     if (bh_ | bl_) WIDE_DIVIDE_(ah, al, bh_, bl_, 1, &r##_high, &r); else FAIL(check) }
+// A quotient of decimals, and a product with fewer digits: base/wide_text.h.
+#define WIDE_DIV(r, ah, al, as, an, bh, bl, bs, bn, scale, zero, check) i64 r = 0, r##_high = 0;                       \
+    { const i64 bh_ = (bh), bl_ = (bl); int n_; if (!(bh_ | bl_)) { FAIL(zero) } else                                  \
+    WIDE_CHECK(r, WIDE_QUOTIENT_(ah, al, as, an, bh_, bl_, bs, bn, scale, &r##_high, &r, &n_), check) }
+#define WIDE_MUL_ROUND(r, ah, al, bh, bl, down, check) i64 r, r##_high;                                                \
+    WIDE_CHECK(r, WIDE_PRODUCT_(ah, al, bh, bl, down, &r##_high, &r), check)
 
 // ---- functions of doubles: the same bits everywhere -----------------------------------------------------------------
 // Their text (base/math_text.h) is put before a kernel that has one of these words.

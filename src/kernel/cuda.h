@@ -1384,7 +1384,10 @@ template <typename T> DEVICE_ void scatter_(const T *key_all, const u32 *row_all
 #define WIDE_MULTIPLY_             wide_multiply_
 #define WIDE_DIVIDE_               wide_divide_
 #define WIDE_FROM_                 wide_from_f64_
+#define WIDE_QUOTIENT_             wide_quotient_
+#define WIDE_PRODUCT_              wide_rounded_product_
 #define WIDE_F64(high, low)        wide_to_f64_(high, low)
+#define WIDE_DECIMAL_F64(high, low, scale) wide_decimal_to_f64_(high, low, scale)
 #define WIDE_MUL(r, ah, al, bh, bl, check) i64 r, r##_high;                                                            \
     WIDE_CHECK(r, WIDE_MULTIPLY_(ah, al, bh, bl, &r##_high, &r), check)
 // To a smaller scale: half away from zero.
@@ -1394,6 +1397,12 @@ template <typename T> DEVICE_ void scatter_(const T *key_all, const u32 *row_all
     WIDE_CHECK(r, WIDE_FROM_(a, n, scale, &r##_high, &r), check)
 #define WIDE_MOD(r, ah, al, bh, bl, check) i64 r = 0, r##_high = 0; { const i64 bh_ = (bh), bl_ = (bl);                \
     if (bh_ | bl_) WIDE_DIVIDE_(ah, al, bh_, bl_, 1, &r##_high, &r); else FAIL(check) }
+// A quotient of decimals, and a product with fewer digits: base/wide_text.h.
+#define WIDE_DIV(r, ah, al, as, an, bh, bl, bs, bn, scale, zero, check) i64 r = 0, r##_high = 0;                       \
+    { const i64 bh_ = (bh), bl_ = (bl); int n_; if (!(bh_ | bl_)) { FAIL(zero) } else                                  \
+    WIDE_CHECK(r, WIDE_QUOTIENT_(ah, al, as, an, bh_, bl_, bs, bn, scale, &r##_high, &r, &n_), check) }
+#define WIDE_MUL_ROUND(r, ah, al, bh, bl, down, check) i64 r, r##_high;                                                \
+    WIDE_CHECK(r, WIDE_PRODUCT_(ah, al, bh, bl, down, &r##_high, &r), check)
 
 // ---- functions of doubles: the same bits everywhere -----------------------------------------------------------------
 // Their text (base/math_text.h) is put before a kernel that has one of these words.

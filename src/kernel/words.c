@@ -109,7 +109,8 @@ static void fill_in(void)
     words.power = math_power;
     words.floor = math_floor, words.ceil = math_ceil, words.round = math_round, words.trunc = math_trunc;
     words.wide_multiply = wide_multiply, words.wide_divide = wide_divide, words.wide_to_f64 = wide_to_f64;
-    words.wide_from_f64 = wide_from_f64;
+    words.wide_from_f64 = wide_from_f64, words.wide_quotient = wide_quotient;
+    words.wide_rounded_product = wide_rounded_product, words.wide_decimal_to_f64 = wide_decimal_to_f64;
 #define SET_KEY(type)                                                                                                  \
     words.between[sizeof(type)] = between_##type, words.test_flag[sizeof(type)] = test_flag_##type;                    \
     words.test_bit[sizeof(type)] = test_bit_##type, words.filter_flag[sizeof(type)] = filter_flag_##type;              \

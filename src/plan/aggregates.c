@@ -48,7 +48,8 @@ static Type give_sum(Type type)
     switch ((TypeKind)type.kind) {
         case TYPE_SMALLINT: case TYPE_INTEGER: return TYPE(BIGINT);
         case TYPE_BIGINT:   return (Type){ TYPE_NUMERIC, NUMERIC_DIGITS, 0 };
-        case TYPE_DECIMAL: case TYPE_NUMERIC: return (Type){ TYPE_NUMERIC, NUMERIC_DIGITS, type.scale };
+        case TYPE_DECIMAL: case TYPE_NUMERIC:
+            return (Type){ TYPE_NUMERIC, type_is_quotient(type) ? type.precision : NUMERIC_DIGITS, type.scale };
         default:            return TYPE(DOUBLE);
     }
 }
@@ -58,9 +59,9 @@ static Type give_same(Type type)
     return type;
 }
 
-static Type give_double(Type type)
+static Type give_average(Type type)
 {
-    return TYPE(DOUBLE);
+    return type_is_exact(type) ? type_of_average(type) : TYPE(DOUBLE);
 }
 
 // ---- variances ------------------------------------------------------------------------------------------------------
@@ -350,10 +351,12 @@ static weft_status build_interval_avg(const AggBuilder *builder, Expr *arg, Expr
 
 static weft_status build_interval_extreme(const AggBuilder *builder, AggKind kind, Expr *arg, Expr **out)
 {
-    Expr *micros;
-    if (!time_is_difference(arg))
-        return fail(builder->err, WEFT_UNSUPPORTED, builder->at,
-                    "min and max of intervals other than differences of timestamps are not supported yet");
+    Expr *micros, *number;
+    if (!time_is_difference(arg)) {
+        TRY(interval_as_number(builder->arena, arg, builder->at, &number, builder->err));
+        TRY(builder->add(builder->context, kind, number, out));
+        return interval_of_stored(builder->arena, *out, builder->at, out, builder->err);
+    }
     TRY(time_difference(builder->arena, arg, builder->at, &micros, builder->err));
     TRY(builder->add(builder->context, kind, micros, out));
     return hidden(builder, "interval_of_micros", out, 1, out);
@@ -388,8 +391,8 @@ static const Aggregate aggregates[] = {
       .takes = takes_order, .kind = AGG_MIN, .type = give_same, .ignores_repeats = true },
     { .names = { "max" }, .usage = "max(x)", .gives = "the argument's type", .about = "the largest value",
       .takes = takes_order, .kind = AGG_MAX, .type = give_same, .ignores_repeats = true },
-    { .names = { "avg" }, .usage = "avg(number)", .about = "the mean", .kind = AGG_AVG, .type = give_double,
-      NUMBER_TO_DOUBLE },
+    { .names = { "avg" }, .usage = "avg(number)", .about = "the mean", .kind = AGG_AVG, .type = give_average,
+      .takes = type_is_number, .gives = "numeric, or double precision for floats" },
     { .names = { "stddev_samp", "stddev" }, .usage = "stddev_samp(number), stddev(number)", NUMBER_TO_DOUBLE,
       .about = "the standard deviation of a sample, of two at least", .build = build_stddev_samp },
     { .names = { "stddev_pop" }, .usage = "stddev_pop(number)", NUMBER_TO_DOUBLE,

@@ -21,6 +21,46 @@ static weft_status exact_result(i128 result, Type type, int at, Value *value, Er
 
 // ---- arithmetic -----------------------------------------------------------------------------------------------------
 
+// Digits behind the point that an argument shows, or -1: as many as a quotient of that size.
+static int shown_by(const Expr *arg, const Value *value)
+{
+    if (value->shown) return MIN_OF(value->shown - 1, arg->type.scale);
+    return type_is_quotient(arg->type) ? -1 : arg->type.scale;
+}
+
+static weft_status numeric_quotient(const Expr *expr, const Value *args, Value *value, Error *err)
+{
+    const Expr *a = expr->args[0], *b = expr->args[1];
+    i64         high, low;
+    int         shown;
+    if (args[1].i == 0) return fail(err, WEFT_DIVISION_BY_ZERO, expr->at, "division by zero");
+    if (!wide_quotient((i64)(args[0].i >> 64), (i64)args[0].i, a->type.scale, shown_by(a, &args[0]),
+                       (i64)(args[1].i >> 64), (i64)args[1].i, b->type.scale, shown_by(b, &args[1]),
+                       expr->type.scale, &high, &low, &shown))
+        return range_error(expr->type, expr->at, err);
+    value->i = (i128)((u128)(u64)high << 64 | (u64)low);
+    value->shown = (u8)(shown + 1);
+    return WEFT_OK;
+}
+
+static weft_status cut_product(const Expr *expr, const Value *args, Value *value, Error *err)
+{
+    i64 high, low;
+    if (!wide_rounded_product((i64)(args[0].i >> 64), (i64)args[0].i, (i64)(args[1].i >> 64), (i64)args[1].i,
+                              product_cut(expr), &high, &low))
+        return range_error(expr->type, expr->at, err);
+    value->i = (i128)((u128)(u64)high << 64 | (u64)low);
+    return WEFT_OK;
+}
+
+// + - and * of quotients show what PostgreSQL's do, where the arguments say what they show.
+static void show_digits(const Expr *expr, const Value *args, Value *value)
+{
+    const int a = shown_by(expr->args[0], &args[0]), b = shown_by(expr->args[1], &args[1]);
+    if (!type_is_quotient(expr->type) || a < 0 || b < 0) return;
+    value->shown = (u8)(1 + MIN_OF(expr->op == OP_MUL ? a + b : MAX_OF(a, b), expr->type.scale));
+}
+
 static weft_status exact_arithmetic(const Expr *expr, i128 a, i128 b, Value *value, Error *err)
 {
     i128 result = 0;
@@ -67,7 +107,11 @@ static weft_status float_arithmetic(const Expr *expr, double a, double b, Value 
 static weft_status eval_arithmetic(const Expr *expr, const Value *args, Value *value, Error *err)
 {
     if (type_is_float(expr->type)) return float_arithmetic(expr, args[0].f, args[1].f, value, err);
-    return exact_arithmetic(expr, args[0].i, args[1].i, value, err);
+    if (expr->type.kind == TYPE_NUMERIC && expr->op == OP_DIV) return numeric_quotient(expr, args, value, err);
+    if (product_cut(expr) > 0) TRY(cut_product(expr, args, value, err));
+    else TRY(exact_arithmetic(expr, args[0].i, args[1].i, value, err));
+    if (expr->type.kind == TYPE_NUMERIC) show_digits(expr, args, value);
+    return WEFT_OK;
 }
 
 static weft_status eval_negation(const Expr *expr, const Value *arg, Value *value, Error *err)
@@ -77,6 +121,7 @@ static weft_status eval_negation(const Expr *expr, const Value *arg, Value *valu
         return WEFT_OK;
     }
     i128 negated;
+    value->shown = arg->shown;
     if (__builtin_sub_overflow((i128)0, arg->i, &negated)) return range_error(expr->type, expr->at, err);
     return exact_result(negated, expr->type, expr->at, value, err);
 }

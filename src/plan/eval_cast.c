@@ -164,12 +164,16 @@ static weft_status real_from_double(double value, int at, Value *out, Error *err
 
 static weft_status number_cast(const Value *from, Type to, int at, Value *out, Error *err)
 {
+    if (type_is_quotient(to) && type_is_exact(from->type)) out->shown = (u8)(1 + MIN_OF(value_shown(from), to.scale));
     if (type_is_exact(from->type) && type_is_exact(to))
         return exact_from_exact(from->i, from->type.scale, to, at, out, err);
     if (type_is_exact(to))
         return type_is_integer(to) ? integer_from_float(from->f, to, at, out, err)
                                    : exact_from_float(from->f, from->type, to, at, out, err);
-    out->f = type_is_exact(from->type) ? (double)from->i / (double)ten_to(from->type.scale) : from->f;
+    out->f = from->f;
+    if (type_is_exact(from->type))
+        out->f = wide_decimal_to_f64((i64)(from->i >> 64), (i64)from->i,
+                                     type_is_integer(from->type) ? 0 : from->type.scale);
     return to.kind == TYPE_REAL ? real_from_double(out->f, at, out, err) : WEFT_OK;
 }
 

@@ -13,6 +13,11 @@ const char *type_label(Type type, char buffer[32]);         // as type_name, "un
 const char *op_text(Op op);                                 // "+"; of operators, not of functions
 bool        op_has(Op op, int property);                    // OP_FAILS, OP_TESTS, OP_LAX
 
+// The type of A / B and of an average: a quotient with room for the digits that quotients_begin says, more where the
+// operands have more.
+Type type_of_quotient(Type a, Type b);
+Type type_of_average(Type type);
+
 i128 ten_to(int n);                                         // 0 <= n <= 38
 bool multiply_wide(i128 a, i128 b, i128 *product);          // false when it leaves 128 bits
 int  count_digits(i128 value);                              // decimal digits, at least 1

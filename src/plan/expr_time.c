@@ -213,8 +213,46 @@ static weft_status compare_difference(Call *call, int side)
     return make2(call->arena, call->op, TYPE(BOOLEAN), args[0], args[1], call->at, &call->result, call->err);
 }
 
+// ---- intervals as numbers -------------------------------------------------------------------------------------------
+
+static bool is_stored(const Expr *expr)
+{
+    return expr->kind == EXPR_CALL && expr->op == function_find_hidden("interval_of_number");
+}
+
+weft_status interval_as_number(Arena *arena, Expr *interval, int at, Expr **out, Error *err)
+{
+    *out = is_stored(interval) ? interval->args[0] : NULL;
+    return *out ? WEFT_OK : time_call(arena, "interval_number", &interval, 1, at, out, err);
+}
+
+weft_status interval_of_stored(Arena *arena, Expr *number, int at, Expr **out, Error *err)
+{
+    return time_call(arena, "interval_of_number", &number, 1, at, out, err);
+}
+
+// The high word plus 0: the engine takes a high word that stands alone for half of a number.
+weft_status interval_as_length(Arena *arena, Expr *interval, int at, Expr **out, Error *err)
+{
+    Expr *zero = expr_const(arena, (Value){ .type = TYPE(BIGINT) }, at);
+    if (is_stored(interval))
+        return make2(arena, OP_ADD, TYPE(BIGINT), expr_high_word(arena, interval->args[0]), zero, at, out, err);
+    if (is_difference(interval)) return time_difference(arena, interval, at, out, err);
+    return time_call(arena, "interval_length", &interval, 1, at, out, err);
+}
+
+// Kernels know the length of a stored interval.
+static weft_status compare_lengths(Call *call)
+{
+    Expr *args[2];
+    for (int i = 0; i < 2; i++)
+        TRY(interval_as_length(call->arena, call->args[i], call->at, &args[i], call->err));
+    return make2(call->arena, call->op, TYPE(BOOLEAN), args[0], args[1], call->at, &call->result, call->err);
+}
+
 static weft_status compare_intervals(Call *call)
 {
+    if (is_stored(call->args[0]) || is_stored(call->args[1])) return compare_lengths(call);
     for (int side = 0; side < 2; side++)
         if (is_value(call->args[side]) && is_difference(call->args[1 - side])) return compare_difference(call, side);
     return WEFT_OK;

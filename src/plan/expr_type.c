@@ -58,6 +58,8 @@ static Type decimal_of(const Expr *expr)
     return (Type){ TYPE_DECIMAL, (u8)MIN_OF(digits, DECIMAL_DIGITS), 0 };
 }
 
+static int scale_of(Type type) { return type.kind == TYPE_DECIMAL || type.kind == TYPE_NUMERIC ? type.scale : 0; }
+
 static Type decimal_type(int whole_digits, int scale)
 {
     return (Type){ TYPE_DECIMAL, (u8)MAX_OF(1, MIN_OF(whole_digits + scale, DECIMAL_DIGITS)), (u8)scale };
@@ -73,13 +75,20 @@ static bool is_wide(const Expr *a, const Expr *b)
     return a->type.kind == TYPE_NUMERIC || b->type.kind == TYPE_NUMERIC;
 }
 
+// Of 38 digits, a quotient where one of them is.
+static Type numeric_type(const Expr *a, const Expr *b, int scale)
+{
+    const bool is_quotient = type_is_quotient(a->type) || type_is_quotient(b->type);
+    return (Type){ TYPE_NUMERIC, is_quotient ? NUMERIC_QUOTIENT : NUMERIC_DIGITS, (u8)scale };
+}
+
 // What both sides of +, CASE or COALESCE become.
 static Type common_number(const Expr *a, const Expr *b)
 {
     if (type_is_integer(a->type) && type_is_integer(b->type)) return wider_integer(a->type, b->type);
     if (type_is_float(a->type) || type_is_float(b->type)) return a->type.kind == b->type.kind ? a->type : TYPE(DOUBLE);
     const int scale = MAX_OF(a->type.scale, b->type.scale);
-    if (is_wide(a, b)) return (Type){ TYPE_NUMERIC, NUMERIC_DIGITS, (u8)scale };
+    if (is_wide(a, b)) return numeric_type(a, b, scale);
     const Type x = decimal_of(a), y = decimal_of(b);
     return decimal_type(MAX_OF(x.precision - x.scale, y.precision - y.scale), scale);
 }
@@ -125,10 +134,6 @@ static weft_status type_decimal_call(Call *call)
 {
     const Type a = decimal_of(call->args[0]), b = decimal_of(call->args[1]);
     if (call->op == OP_MUL) {
-        if (a.scale + b.scale > DECIMAL_DIGITS) {
-            call->type = TYPE(DOUBLE);
-            return cast_args(call, TYPE(DOUBLE));
-        }
         call->type = decimal_type(a.precision - a.scale + b.precision - b.scale, a.scale + b.scale);
         TRY(cast_arg(call, 0, a));
         return cast_arg(call, 1, b);
@@ -143,18 +148,80 @@ static weft_status type_decimal_call(Call *call)
     return WEFT_OK;
 }
 
+static _Thread_local struct { int scale; bool any; } quotients = { .scale = QUOTIENT_SCALE };
+
+// Digits behind the point of a product that would have more than 38, or more than this where a quotient is among its
+// factors: such a one is rounded already.
+static int product_scale(void) { return quotients.scale + 4; }
+
 // Sums have 128 bits; what is computed with them has too.
 static weft_status type_numeric_call(Call *call)
 {
-    const int a = call->args[0]->type.scale, b = call->args[1]->type.scale;
-    if (call->op == OP_MUL && a + b > NUMERIC_DIGITS) {
-        call->type = TYPE(DOUBLE);
-        return cast_args(call, TYPE(DOUBLE));
+    const int  a = scale_of(call->args[0]->type), b = scale_of(call->args[1]->type), larger = MAX_OF(a, b);
+    const bool is_product = call->op == OP_MUL;
+    call->type = numeric_type(call->args[0], call->args[1], is_product ? a + b : larger);
+    if (is_product && a + b > (type_is_quotient(call->type) ? product_scale() : NUMERIC_DIGITS))
+        call->type.scale = (u8)MAX_OF(product_scale(), larger);
+    for (int i = 0; i < 2; i++) {
+        const Type own = call->args[i]->type;
+        const bool is_quotient = type_is_quotient(is_product ? own : call->type);      // so a sum's know what they show
+        TRY(cast_arg(call, i, (Type){ TYPE_NUMERIC, is_quotient ? NUMERIC_QUOTIENT : NUMERIC_DIGITS,
+                                      (u8)(is_product ? scale_of(own) : larger) }));
     }
-    const bool adds_scales = call->op == OP_MUL;
-    call->type = (Type){ TYPE_NUMERIC, NUMERIC_DIGITS, (u8)(adds_scales ? a + b : MAX_OF(a, b)) };
-    TRY(cast_arg(call, 0, (Type){ TYPE_NUMERIC, NUMERIC_DIGITS, (u8)(adds_scales ? a : call->type.scale) }));
-    return cast_arg(call, 1, (Type){ TYPE_NUMERIC, NUMERIC_DIGITS, (u8)(adds_scales ? b : call->type.scale) });
+    return WEFT_OK;
+}
+
+// ---- quotients ------------------------------------------------------------------------------------------------------
+
+void quotients_begin(int scale)
+{
+    quotients.scale = scale;
+    quotients.any = false;
+}
+
+bool quotients_made(void) { return quotients.any; }
+
+static Type quotient_type(int scale)
+{
+    quotients.any = true;
+    return (Type){ TYPE_NUMERIC, NUMERIC_QUOTIENT, (u8)MAX_OF(scale, quotients.scale) };
+}
+
+Type type_of_quotient(Type a, Type b)
+{
+    return quotient_type(MAX_OF(scale_of(a), scale_of(b)));
+}
+
+Type type_of_average(Type type)
+{
+    return quotient_type(scale_of(type));
+}
+
+// A quotient of constants has the scale that it shows.
+static int const_quotient_scale(const Call *call)
+{
+    const Expr *a = call->args[0], *b = call->args[1];
+    const int   least = MAX_OF(a->type.scale, b->type.scale);
+    i64         high, low;
+    int         shown;
+    if (a->kind != EXPR_CONST || b->kind != EXPR_CONST || a->value.is_null || b->value.is_null || b->value.i == 0)
+        return call->type.scale;
+    (void)wide_quotient((i64)(a->value.i >> 64), (i64)a->value.i, a->type.scale, value_shown(&a->value),
+                        (i64)(b->value.i >> 64), (i64)b->value.i, b->type.scale, value_shown(&b->value),
+                        NUMERIC_DIGITS, &high, &low, &shown);
+    return MAX_OF(shown, least);
+}
+
+static weft_status type_quotient(Call *call)
+{
+    call->type = type_of_quotient(call->args[0]->type, call->args[1]->type);
+    for (int i = 0; i < 2; i++) {
+        const Type own = call->args[i]->type;
+        if (own.kind != TYPE_NUMERIC)
+            TRY(cast_arg(call, i, (Type){ TYPE_NUMERIC, NUMERIC_DIGITS, (u8)scale_of(own) }));
+    }
+    call->type.scale = (u8)const_quotient_scale(call);
+    return WEFT_OK;
 }
 
 static weft_status type_number_call(Call *call)
@@ -166,11 +233,13 @@ static weft_status type_number_call(Call *call)
     }
     const bool is_float = type_is_float(a->type) || type_is_float(b->type);
     if (is_float && call->op == OP_MOD) return no_operator(call);
-    if (is_float || call->op == OP_DIV) {
+    if (is_float) {
         call->type = call->op == OP_DIV ? TYPE(DOUBLE) : common_number(a, b);
         return cast_args(call, call->type);
     }
-    return is_wide(a, b) ? type_numeric_call(call) : type_decimal_call(call);
+    if (call->op == OP_DIV) return type_quotient(call);
+    const bool is_long = call->op == OP_MUL && scale_of(a->type) + scale_of(b->type) > DECIMAL_DIGITS;
+    return is_long || is_wide(a, b) ? type_numeric_call(call) : type_decimal_call(call);
 }
 
 static bool is_kind(const Expr *expr, TypeKind kind)
@@ -353,7 +422,7 @@ static weft_status compare_exact(Call *call)
     if (a->type.kind == b->type.kind && a->type.scale == b->type.scale) return WEFT_OK;
     Type common = common_number(a, b);
     if (a_is_const || digits_to_compare(a, b) > DECIMAL_DIGITS)
-        common = (Type){ TYPE_NUMERIC, NUMERIC_DIGITS, common.scale };
+        common = numeric_type(a, b, common.scale);
     return cast_args(call, common);
 }
 

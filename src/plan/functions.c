@@ -6,12 +6,12 @@
 
 #include "plan/expr_int.h"
 
-extern const FunctionFamily functions_math, functions_date, functions_time, functions_text, functions_regexp,
-    functions_format, functions_hidden, functions_wide;
+extern const FunctionFamily functions_math, functions_number, functions_date, functions_time, functions_text,
+    functions_regexp, functions_format, functions_hidden, functions_series, functions_wide;
 
 static const FunctionFamily *const families[] = {
-    &functions_math, &functions_date, &functions_time, &functions_regexp, &functions_text, &functions_format,
-    &functions_hidden, &functions_wide
+    &functions_math, &functions_number, &functions_date, &functions_time, &functions_regexp, &functions_text,
+    &functions_format, &functions_hidden, &functions_series, &functions_wide
 };
 
 int functions_count(void)

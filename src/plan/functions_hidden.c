@@ -290,7 +290,28 @@ static Range range_of_square_low(const Function *function, const Expr *call, con
     return (Range){ .f = float_range_of_product_low(args[0].f, args[0].f) };
 }
 
+// ---- uuids ----------------------------------------------------------------------------------------------------------
+
+static bool give_uuid(Expr *const *args, Type *types, Type *result)
+{
+    *result = (Type){ TYPE_TEXT, 255, 255 };
+    return true;
+}
+
+// Of version 4 and variant 1 (RFC 4122).
+static weft_status eval_uuid(Arena *arena, const Expr *call, const Value *args, Value *value, Error *err)
+{
+    const u64 high = ((u64)args[0].i & ~(u64)0xf000) | 0x4000, low = ((u64)args[1].i << 2 >> 2) | (u64)1 << 63;
+    value->text.bytes = arena_printf(arena, "%08llx-%04llx-%04llx-%04llx-%012llx", (unsigned long long)(high >> 32),
+                                     (unsigned long long)(high >> 16 & 0xffff), (unsigned long long)(high & 0xffff),
+                                     (unsigned long long)(low >> 48), (unsigned long long)(low & 0xffffffffffff));
+    value->text.length = 36;
+    return WEFT_OK;
+}
+
 static const Function functions[] = {
+    { .names = { "uuid_of_bits" }, .is_hidden = true, .n_args = 2, .args = { ARG_BIGINT, ARG_BIGINT },
+      .types = give_uuid, .eval_in = eval_uuid },
     { .names = { "squares" }, .is_hidden = true, .n_args = 3, .args = { ARG_BIGINT, ARG_EXACT, ARG_EXACT },
       .types = give_double, .eval = eval_squares },
     { .names = { "long_squares" }, .is_hidden = true, .n_args = 5,

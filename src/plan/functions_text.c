@@ -230,6 +230,79 @@ EVAL(eval_concat)
     return WEFT_OK;
 }
 
+// Each C is doubled; the text stands between two of QUOTE.
+static weft_status quoted(Arena *arena, const Expr *call, Chars text, char quote, Value *value, Error *err)
+{
+    const bool has_backslash = quote == '\'' && memchr(text.at, '\\', chars_bytes(text));
+    char      *out;
+    TRY(text_make(arena, call, 2 * (u64)chars_bytes(text) + 3, &out, value, err));
+    char *at = out;
+    if (has_backslash) *at++ = 'E';
+    *at++ = quote;
+    for (const char *from = text.at; from < text.end; from++) {
+        if (*from == quote || (has_backslash && *from == '\\')) *at++ = *from;
+        *at++ = *from;
+    }
+    *at++ = quote;
+    text_set(value, out, (size_t)(at - out));
+    return WEFT_OK;
+}
+
+EVAL(eval_quote_literal) { return quoted(arena, call, chars_of(&args[0]), '\'', value, err); }
+
+// Words that PostgreSQL puts in quotes: those that cannot name a column or a table.
+static bool is_keyword(Chars text)
+{
+    static const char *const words[] = {
+        "all", "analyse", "analyze", "and", "any", "array", "as", "asc", "asymmetric", "authorization", "between",
+        "bigint", "binary", "bit", "boolean", "both", "case", "cast", "char", "character", "check", "coalesce",
+        "collate", "collation", "column", "concurrently", "constraint", "create", "cross", "current_catalog",
+        "current_date", "current_role", "current_schema", "current_time", "current_timestamp", "current_user", "dec",
+        "decimal", "default", "deferrable", "desc", "distinct", "do", "else", "end", "except", "exists", "extract",
+        "false", "fetch", "float", "for", "foreign", "freeze", "from", "full", "grant", "greatest", "group",
+        "grouping", "having", "ilike", "in", "initially", "inner", "inout", "int", "integer", "intersect", "interval",
+        "into", "is", "isnull", "join", "lateral", "leading", "least", "left", "like", "limit", "localtime",
+        "localtimestamp", "national", "natural", "nchar", "none", "normalize", "not", "notnull", "null", "nullif",
+        "numeric", "offset", "on", "only", "or", "order", "out", "outer", "overlaps", "overlay", "placing", "position",
+        "precision", "primary", "real", "references", "returning", "right", "row", "select", "session_user", "setof",
+        "similar", "smallint", "some", "substring", "symmetric", "table", "tablesample", "then", "time", "timestamp",
+        "to", "trailing", "treat", "trim", "true", "union", "unique", "user", "using", "values", "varchar", "variadic",
+        "verbose", "when", "where", "window", "with", "xmlattributes", "xmlconcat", "xmlelement", "xmlexists",
+        "xmlforest", "xmlnamespaces", "xmlparse", "xmlpi", "xmlroot", "xmlserialize", "xmltable"
+    };
+    for (int i = 0; i < COUNT_OF(words); i++)
+        if (strlen(words[i]) == chars_bytes(text) && memcmp(words[i], text.at, chars_bytes(text)) == 0) return true;
+    return false;
+}
+
+static bool is_plain_name(Chars text)
+{
+    if (!chars_bytes(text) || !((*text.at >= 'a' && *text.at <= 'z') || *text.at == '_')) return false;
+    for (const char *at = text.at; at < text.end; at++)
+        if (!((*at >= 'a' && *at <= 'z') || (*at >= '0' && *at <= '9') || *at == '_')) return false;
+    return !is_keyword(text);
+}
+
+EVAL(eval_quote_ident)
+{
+    const Chars name = chars_of(&args[0]);
+    return is_plain_name(name) ? give_chars(name, value) : quoted(arena, call, name, '"', value, err);
+}
+
+// Blanks before it until it has N characters, below 0 behind it: a width of format.
+EVAL(eval_padded)
+{
+    const Chars text = chars_of(&args[0]);
+    const i64   width = (i64)args[1].i, n = MAX_OF(width < 0 ? -width : width, 0) - (i64)chars_count(text);
+    char       *out;
+    if (n <= 0) return give_chars(text, value);
+    TRY(text_make(arena, call, chars_bytes(text) + (u64)n, &out, value, err));
+    if (width > 0) memset(out, ' ', (size_t)n);
+    memcpy(out + (width > 0 ? n : 0), text.at, chars_bytes(text));
+    if (width < 0) memset(out + chars_bytes(text), ' ', (size_t)n);
+    return WEFT_OK;
+}
+
 EVAL(eval_replace)
 {
     Chars       text = chars_of(&args[0]);
@@ -414,6 +487,11 @@ static const Function functions[] = {
     TEXT_FUNCTION(L("split_part"), "split_part(text, delimiter, n)",
                   "the nth part between delimiters; below 0: from the end", 3, L(T, T, N), eval_split_part,
                   .can_fail = true),
+    TEXT_FUNCTION(L("quote_literal"), "quote_literal(text)", "in quotes, as a literal of SQL", 1, L(T),
+                  eval_quote_literal, .can_fail = true),
+    TEXT_FUNCTION(L("quote_ident"), "quote_ident(text)", "as a name of SQL, in quotes where it needs them", 1, L(T),
+                  eval_quote_ident, .can_fail = true),
+    TEXT_FUNCTION(L("padded"), NULL, NULL, 2, L(T, N), eval_padded, .can_fail = true, .is_hidden = true),
     TEXT_FUNCTION(L("reverse"), "reverse(text)", "backwards", 1, L(T), eval_reverse),
     TEXT_FUNCTION(L("repeat"), "repeat(text, n)", "n times", 2, L(T, N), eval_repeat, .can_fail = true),
     TEXT_FUNCTION(L("lpad"), "lpad(text, n)", "n characters: blanks before it, or cut", 2, L(T, N), eval_lpad,

@@ -261,6 +261,32 @@ EVAL(eval_interval_epoch)
     return value_fits(value->i, call->type) ? WEFT_OK : range_error(call->type, call->at, err);
 }
 
+EVAL(eval_interval_number)
+{
+    if (interval_to_number(&args[0], &value->i)) return WEFT_OK;
+    return fail(err, WEFT_DATETIME_OVERFLOW, call->at, "interval is too long to be stored");
+}
+
+EVAL(eval_interval_of_number)
+{
+    *value = interval_from_number(args[0].i);
+    return WEFT_OK;
+}
+
+// Clamped: what it is compared with is no longer than a stored interval.
+EVAL(eval_interval_length)
+{
+    const i128 length = interval_micros(&args[0]);
+    value->i = MAX_OF(MIN_OF(length, (i128)INT64_MAX), (i128)INT64_MIN);
+    return WEFT_OK;
+}
+
+static bool give_number(Expr *const *args, Type *types, Type *result)
+{
+    *result = (Type){ TYPE_NUMERIC, 38, 0 };
+    return true;
+}
+
 EVAL(eval_interval_to_time)
 {
     value->i = ((i128)args[0].interval.micros % DAY + DAY) % DAY;
@@ -460,6 +486,10 @@ static const Function functions[] = {
     HIDDEN("interval_micros", 1, FROM(ARG_INTERVAL), .types = give_bigint, .eval = eval_interval_micros),
     HIDDEN("interval_epoch", 1, FROM(ARG_INTERVAL), .types = give_seconds, .eval = eval_interval_epoch,
            .can_fail = true),
+    HIDDEN("interval_number", 1, FROM(ARG_INTERVAL), .types = give_number, .eval = eval_interval_number,
+           .can_fail = true),
+    HIDDEN("interval_of_number", 1, FROM(ARG_EXACT), .types = give_interval, .eval = eval_interval_of_number),
+    HIDDEN("interval_length", 1, FROM(ARG_INTERVAL), .types = give_bigint, .eval = eval_interval_length),
     HIDDEN("interval_to_time", 1, FROM(ARG_INTERVAL), .types = give_time, .eval = eval_interval_to_time),
 
     SHOWN("age", "age(timestamp, other)", "interval", "years, months, days and time between them, by the calendar", 2,

@@ -24,6 +24,18 @@ static const struct { const char *name, *usage, *gives, *about; } forms[] = {
     { "mode", "mode() within group (order by x)", "the type of x", "the most frequent value, the first of several" },
     { "string_agg", "string_agg(text, delimiter [order by x, ...])", "text",
       "an aggregate: the texts of a group, joined" },
+    { "format", "format(pattern, x, ...)", "text", "%s: as text, %I: as a name, %L: as a literal; %2$s, %-10s, %%" },
+    { "num_nulls", "num_nulls(x, ...)", "integer", "how many are NULL" },
+    { "num_nonnulls", "num_nonnulls(x, ...)", "integer", "how many are not" },
+    { "quote_nullable", "quote_nullable(x)", "text", "quote_literal, of NULL the word NULL" },
+    { "isfinite", "isfinite(date or time)", "boolean", "true" },
+    { "pi", "pi()", "double precision", "3.141592653589793" },
+    { "pg_typeof", "pg_typeof(x)", "text", "the name of its type" },
+    { "version", "version()", "text", "the version of Weft" },
+    { "current_schema", "current_schema, current_schema()", "text", "public" },
+    { "random", "random()", "double precision", "at least 0 and below 1; another one for each row and call" },
+    { "gen_random_uuid", "gen_random_uuid()", "uuid", "122 random bits (version 4), likewise" },
+    { "setseed", "setseed(number)", "text", "begins the session's random numbers anew, from -1 to 1; a constant" },
     { "grouping", "grouping(key, ...)", "integer", "a bit for each key: 1 where the grouping set leaves it out" },
 };
 
@@ -31,7 +43,9 @@ static const struct { const char *name, *usage, *gives, *about; } forms[] = {
 static bool is_repeated(int i)
 {
     for (int j = 0; j < i; j++)
-        if (!function_at(j)->is_field && strcmp(function_at(j)->names[0], function_at(i)->names[0]) == 0) return true;
+        for (int n = 0; n < COUNT_OF(function_at(j)->names) && function_at(j)->names[n]; n++)
+            if (!function_at(j)->is_field && strcmp(function_at(j)->names[n], function_at(i)->names[0]) == 0)
+                return true;
     return false;
 }
 

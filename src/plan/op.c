@@ -23,3 +23,9 @@ bool op_has(Op op, int property)
     if (op >= OP_N) return property == OP_FAILS && function_can_fail(function_of(op));
     return (properties[op] & property) != 0;
 }
+
+int product_cut(const Expr *call)
+{
+    if (call->op != OP_MUL || call->type.kind != TYPE_NUMERIC) return 0;
+    return call->args[0]->type.scale + call->args[1]->type.scale - call->type.scale;
+}

@@ -25,8 +25,8 @@
 //   scales add up),
 //                    or both real, or both double, or both numeric (38 digits).  Date + integer, date - integer
 //                    give a date, date - date an integer.  A result out of range of its type is an error, 22003.
-//   DIV              both integer kinds (truncates), or both double; decimal / anything is double / double.  22012 on
-//   zero.
+//   DIV              both integer kinds (truncates), or both numeric, of any scales (gives a quotient), or both double.
+//                    22012 on zero.
 //   NEG              any number
 //   EQ .. GE         both integer kinds, both decimal or numeric of equal scale, both double, both date, boolean or
 //   text
@@ -95,7 +95,8 @@ typedef enum AggKind {
 } AggKind;
 
 // sum: smallint and integer give bigint, bigint numeric(38,0), decimal(p,s) numeric(38,s), real and double double.
-// avg is always double.  min and max keep the type.  Aggregates of no rows are NULL, counts 0.
+// avg of exact numbers is a NUMERIC_QUOTIENT, of floats double.  min and max keep the type.  Aggregates of no rows are
+// NULL, counts 0.
 typedef struct Agg {
     AggKind kind;
     Expr   *arg;                       // NULL for count(*)
@@ -163,6 +164,11 @@ Expr *expr_low_word(Arena *arena, Expr *expr);
 bool  expr_is_high_word(const Expr *expr);
 bool  expr_is_low_word(const Expr *expr);
 
+// Intervals as numbers (expr_time.c): as they are stored, back, and the length, which is equal where intervals are.
+weft_status interval_as_number(Arena *arena, Expr *interval, int at, Expr **out, Error *err);
+weft_status interval_of_stored(Arena *arena, Expr *number, int at, Expr **out, Error *err);
+weft_status interval_as_length(Arena *arena, Expr *interval, int at, Expr **out, Error *err);
+
 // ---- ranges: what statistics prove about an expression --------------------------------------------------------------
 
 // Floats.  All zero: nothing is proved.
@@ -199,6 +205,15 @@ bool float_call_overflows(Op op, Type type, FloatRange a,
                           FloatRange b);  // finite operands may give an infinity; + - * /
 // The range of an arithmetic result before it is checked against its type: what decides whether a check is needed.
 Range range_of_call(Op op, Type type, Range a, Range b);
+// Digits by which the product of two numerics is cut, since what it has behind the point is limited; 0: it is exact.
+int   product_cut(const Expr *call);
+// How many digits behind the point quotients have room for where nothing else decides: of what this thread binds from
+// now on.  Whether any were made since.
+enum { QUOTIENT_SCALE = 24, QUOTIENT_SCALE_LEAST = 16 };    // with fewer, a quotient that loses digits is an error
+void  quotients_begin(int scale);
+bool  quotients_made(void);
+// The same, where a quotient of numerics or a product that is cut can be among them.
+Range range_of_arithmetic(const Expr *call, Range a, Range b);
 
 // ---- the operator tree ----------------------------------------------------------------------------------------------
 
@@ -395,7 +410,9 @@ typedef enum StatementKind {
     STATEMENT_SELECT, STATEMENT_EXPLAIN, STATEMENT_CREATE_TABLE, STATEMENT_DROP_TABLE,
     STATEMENT_INSERT, STATEMENT_COPY, STATEMENT_SET, STATEMENT_SHOW, STATEMENT_EMPTY,
     STATEMENT_COPY_TO, STATEMENT_INSERT_QUERY, STATEMENT_CREATE_AS, STATEMENT_CREATE_VIEW, STATEMENT_TRUNCATE,
-    STATEMENT_RENAME, STATEMENT_PREPARE, STATEMENT_EXECUTE, STATEMENT_DEALLOCATE
+    STATEMENT_RENAME, STATEMENT_PREPARE, STATEMENT_EXECUTE, STATEMENT_DEALLOCATE,
+    STATEMENT_ADD_INDEX,               // CREATE INDEX; ALTER TABLE ... ADD of a key
+    STATEMENT_DROP_INDEX               // DROP INDEX; with a table's name ALTER TABLE ... DROP CONSTRAINT
 } StatementKind;
 
 typedef struct Statement {
@@ -412,6 +429,8 @@ typedef struct Statement {
     bool          if_exists;           // drop: IF EXISTS; create: IF NOT EXISTS
     ColumnDef    *columns;             // create
     int           n_columns;
+    IndexDef     *indexes;             // create: keys; add index: the one
+    int           n_indexes;
     Value        *rows;                // insert: n_rows x table columns, cast to the column types; missing columns NULL
     u64           n_rows;
     const char   *path;                // copy
@@ -429,6 +448,7 @@ typedef struct Statement {
     bool          is_view;             // drop, rename: a view, not a table
     bool          cascade;             // drop: views that use it, too
     bool          without_data;        // create as: no rows
+    bool          has_quotients;       // numerics are divided in it
     int           at;
 } Statement;
 

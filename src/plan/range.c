@@ -161,6 +161,14 @@ Range range_of_call(Op op, Type type, Range a, Range b)
     return is_numeric ? numeric_range(range) : range;
 }
 
+Range range_of_arithmetic(const Expr *call, Range a, Range b)
+{
+    const bool is_numeric = call->type.kind == TYPE_NUMERIC;
+    if (is_numeric && (call->op == OP_DIV || product_cut(call) > 0))
+        return range_of_any_numeric(a.nullable || b.nullable);
+    return range_of_call(call->op, call->type, a, b);
+}
+
 static Range unite_exact(Range a, Range b)
 {
     if (a.known && range_is_empty(a)) { b.nullable |= a.nullable; return b; }
@@ -277,7 +285,7 @@ static Range range_of_operator(const Expr *expr, RangeOfColumn column, void *con
         default: break;
     }
     const Range b = expr->n_args > 1 ? range_of(expr->args[1], column, context) : range_make(0, 0, false);
-    return clip_to_type(range_of_call(expr->op, expr->type, a, b), expr->type);
+    return clip_to_type(range_of_arithmetic(expr, a, b), expr->type);
 }
 
 static Range range_of_case(const Expr *expr, RangeOfColumn column, void *context)

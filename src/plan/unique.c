@@ -20,13 +20,32 @@ bool table_column_is_unique(const Table *table, int column)
     return true;
 }
 
+// A key that the store keeps, without NULLs, all of whose columns are among those asked for.
+static bool has_key_among(const Node *node, const ColumnSet *columns)
+{
+    const Table *table = node->table;
+    for (int i = 0; i < table->n_indexes; i++) {
+        const IndexDef *index = &table->indexes[i];
+        int             n_found = 0;
+        for (int k = 0; k < index->n_columns && index->kind != INDEX_PLAIN; k++) {
+            bool is_found = false;
+            for (int c = 0; c < node->n_out && !is_found; c++)
+                is_found = node->table_columns[c] == index->columns[k] && columns_has(columns, node->out[c]) &&
+                           table->columns[index->columns[k]].not_null;
+            n_found += is_found;
+        }
+        if (index->kind != INDEX_PLAIN && n_found == index->n_columns) return true;
+    }
+    return false;
+}
+
 static bool scan_is_unique(const Node *node, const ColumnSet *columns)
 {
     if (node->table->n_rows <= 1) return true;
     for (int c = 0; c < node->n_out; c++)
         if (columns_has(columns, node->out[c]) && table_column_is_unique(node->table, node->table_columns[c]))
             return true;
-    return false;
+    return has_key_among(node, columns);
 }
 
 static bool aggregate_is_unique(const Node *node, const ColumnSet *columns)

@@ -106,7 +106,7 @@ static bool order_is_same(const WindowOrder *a, const WindowOrder *b)
 static bool func_is_same(const WindowFunc *a, const WindowFunc *b)
 {
     if (a->kind != b->kind || a->order != b->order || a->arg != b->arg || a->n != b->n || a->n_parts != b->n_parts ||
-        a->is_distinct != b->is_distinct)
+        a->is_distinct != b->is_distinct || a->seed != b->seed)
         return false;
     for (int p = 0; p < a->n_parts; p++)
         if (a->parts[p].kind != b->parts[p].kind || a->parts[p].arg != b->parts[p].arg) return false;
@@ -248,7 +248,7 @@ static Range range_of_func(const Plan *plan, const Node *node, const WindowFunc 
     Range range = range_of_type(func->type);
     switch (func->kind) {
         case WINDOW_ROW_NUMBER: case WINDOW_RANK: case WINDOW_DENSE_RANK: return count_range(1, rows_most);
-        case WINDOW_PERCENT_RANK: case WINDOW_CUME_DIST: range.nullable = false; return range;
+        case WINDOW_PERCENT_RANK: case WINDOW_CUME_DIST: case WINDOW_RANDOM: range.nullable = false; return range;
         case WINDOW_NTILE: case WINDOW_STRING_AGG: break;
         case WINDOW_AGGREGATE:
             if (!func->built) return range_of_part(plan, node, &func->parts[0], rows_most);

@@ -19,6 +19,7 @@ typedef enum WindowKind {
     WINDOW_ROW_NUMBER, WINDOW_RANK, WINDOW_DENSE_RANK, WINDOW_PERCENT_RANK, WINDOW_CUME_DIST, WINDOW_NTILE,
     WINDOW_LAG, WINDOW_LEAD, WINDOW_FIRST_VALUE, WINDOW_LAST_VALUE, WINDOW_NTH_VALUE,
     WINDOW_AGGREGATE,                  // any aggregate, over the frame
+    WINDOW_RANDOM,                     // a random number of the row's place and a seed: a double, or 64 bits
     WINDOW_STRING_AGG                  // texts joined, of the whole partition: what string_agg is made of
 } WindowKind;
 
@@ -55,6 +56,7 @@ typedef struct WindowFunc {
     int         arg, n;                // numbers in the node's keys, -1: none.  n: of lag, lead, ntile, nth_value; the
                                        // delimiter of string_agg
     bool        is_distinct;           // string_agg: equal texts, which follow each other, count once
+    u64         seed;                  // random
     Frame       frame;
     int         n_parts;               // aggregate
     WindowPart *parts;

@@ -41,6 +41,21 @@ static char *fold_name(const char *argument)
     return name;
 }
 
+// Keys and indexes of a table, when it has some.
+static void show_indexes(Shell *shell, const char *name)
+{
+    Buffer sql = { 0 };
+    weft_result *result = NULL;
+    weft_error error = { .status = WEFT_OK };
+    buffer_puts(&sql, "select index_name as index, kind, columns from weft_indexes where table_name = ");
+    buffer_add_quoted(&sql, name);
+    buffer_puts(&sql, " order by index_name");
+    if (weft_query(shell->session, sql.bytes, &result, &error) == WEFT_OK && weft_result_rows(result))
+        show_result(shell, result);
+    weft_result_free(result);
+    buffer_free(&sql);
+}
+
 static bool describe_table(Shell *shell, const char *name)
 {
     Buffer sql = { 0 };
@@ -58,6 +73,7 @@ static bool describe_table(Shell *shell, const char *name)
         is_fine = false;
     } else {
         show_result(shell, result);
+        show_indexes(shell, name);
     }
     weft_result_free(result);
     buffer_free(&sql);

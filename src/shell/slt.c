@@ -19,13 +19,14 @@
 
 #include "shell/slt.h"
 
-#define ENGINE_NAME "weft"                                 // what skipif and onlyif call us
 #define SHOWN_LINES 40
 
 static const char help_text[] =
     "Usage: weft slt [OPTION]... FILE...      run SQL tests (sqllogictest), each file in a fresh database\n"
     "\n"
+    "      --engine NAME      be called NAME by skipif and onlyif (weft); postgresql for files made for many engines\n"
     "      --set NAME=VALUE   change a setting first; may be given more than once\n"
+    "      --tally            a line of fields between tabs for each failure and for each file, for scripts\n"
     "  -v, --verbose          name every record that passes or is skipped\n"
     "      --help             this text\n"
     "\n"
@@ -34,11 +35,13 @@ static const char help_text[] =
 typedef struct Label { char *name; char hash[33]; } Label;
 
 typedef struct Slt {
-    bool          is_verbose;
+    bool          is_verbose, is_tally;
+    const char   *engine;                                  // what skipif and onlyif call us
     char        **settings;                                // "name=value"
     int           n_settings;
     int           passed, failed, skipped;
     // of the file being run
+    int           passed_before, failed_before, skipped_before;
     const char   *path;
     char         *text;                                    // all of it, cut into lines
     char        **lines;
@@ -73,11 +76,35 @@ static void show_sql(const Record *record)
     fputc('\n', stdout);
 }
 
-static void failed(Slt *slt, const Record *record, const char *what)
+// A field between tabs, on one line.
+static void put_field(const char *text)
+{
+    fputc('\t', stdout);
+    for (; *text; text++)
+        fputc((unsigned char)*text < ' ' ? ' ' : *text, stdout);
+}
+
+// failed, place, how many have passed in this file, SQLSTATE (empty when there was no error), what happened, the SQL.
+static void tally_failure(const Slt *slt, const Record *record, const char *what, const weft_error *error)
+{
+    printf("failed\t%s:%d\t%d", slt->path, record->line, slt->passed - slt->passed_before);
+    put_field(error ? error->sqlstate : "");
+    put_field(error ? error->message : what);
+    put_field(record->sql.length ? record->sql.bytes : "");
+    fputc('\n', stdout);
+}
+
+// True when that is all that is wanted.
+static bool failed(Slt *slt, const Record *record, const char *what, const weft_error *error)
 {
     slt->failed++;
+    if (slt->is_tally) {
+        tally_failure(slt, record, what, error);
+        return true;
+    }
     printf("%s:%d: %s\n", slt->path, record->line, what);
     show_sql(record);
+    return false;
 }
 
 static void passed(Slt *slt, const Record *record)
@@ -154,13 +181,13 @@ static char *next_word(char **rest)
 }
 
 // skipif and onlyif lines before the record.
-static bool read_condition(Record *record, char *line)
+static bool read_condition(const Slt *slt, Record *record, char *line)
 {
     bool is_skip = !strncmp(line, "skipif ", 7), is_only = !strncmp(line, "onlyif ", 7);
     if (!is_skip && !is_only)
         return false;
     char *rest = line + 7, *name = next_word(&rest);
-    bool is_us = name && !strcmp(name, ENGINE_NAME);
+    bool is_us = name && !strcmp(name, slt->engine);
     record->is_skipped |= is_skip ? is_us : !is_us;
     return true;
 }
@@ -260,15 +287,16 @@ static void show_error(const weft_error *error)
 static void check_statement(Slt *slt, const Record *record, weft_status status, const weft_error *error)
 {
     if (!status && record->wants_error) {
-        failed(slt, record, "an error was expected, and there was none");
-        printf("  expected:\n    %s\n", *record->pattern ? record->pattern : "any error");
+        if (!failed(slt, record, "an error was expected, and there was none", NULL))
+            printf("  expected:\n    %s\n", *record->pattern ? record->pattern : "any error");
     } else if (status && !record->wants_error) {
-        failed(slt, record, "failed");
-        show_error(error);
+        if (!failed(slt, record, "failed", error))
+            show_error(error);
     } else if (status && !matches(record->pattern, error)) {
-        failed(slt, record, "another error was expected");
-        printf("  expected:\n    %s\n", record->pattern);
-        show_error(error);
+        if (!failed(slt, record, "another error was expected", error)) {
+            printf("  expected:\n    %s\n", record->pattern);
+            show_error(error);
+        }
     } else {
         passed(slt, record);
     }
@@ -295,17 +323,18 @@ static void check_query(Slt *slt, const Record *record, const weft_result *resul
     int n_columns = weft_result_columns(result);
     if ((size_t)n_columns != strlen(record->expect.types)) {
         snprintf(what, sizeof what, "%zu columns expected, %d came", strlen(record->expect.types), n_columns);
-        failed(slt, record, what);
+        failed(slt, record, what, NULL);
         return;
     }
     slt_values_get(result, &record->expect, &values);
     if (!slt_values_match(&values, &record->expect)) {
-        failed(slt, record, "wrong result");
-        show_expected(&record->expect);
-        puts("  got:");
-        slt_values_print(&values, &record->expect, stdout);
+        if (!failed(slt, record, "wrong result", NULL)) {
+            show_expected(&record->expect);
+            puts("  got:");
+            slt_values_print(&values, &record->expect, stdout);
+        }
     } else if (record->label && !label_agrees(slt, record->label, values.hash)) {
-        failed(slt, record, "the result differs from an earlier one with the same label");
+        failed(slt, record, "the result differs from an earlier one with the same label", NULL);
     } else {
         passed(slt, record);
     }
@@ -320,8 +349,8 @@ static void run_record(Slt *slt, const Record *record)
     if (!record->is_query) {
         check_statement(slt, record, status, &error);
     } else if (status) {
-        failed(slt, record, "failed");
-        show_error(&error);
+        if (!failed(slt, record, "failed", &error))
+            show_error(&error);
     } else {
         check_query(slt, record, result);
     }
@@ -336,13 +365,13 @@ static bool step(Slt *slt)
     Record record = { .pattern = "" };
     while (slt->next < slt->n_lines) {
         char *line = slt->lines[slt->next++];
-        if (is_blank(line) || *line == '#' || read_condition(&record, line))
+        if (is_blank(line) || *line == '#' || read_condition(slt, &record, line))
             continue;
         record.line = slt->next;
         const char *complaint = read_record(slt, &record, line);
         bool goes_on = !record.is_halt || record.is_skipped;
         if (complaint) {
-            failed(slt, &record, complaint);
+            failed(slt, &record, complaint, NULL);
         } else if (record.is_skipped && !record.is_halt && !record.is_nothing) {
             slt->skipped++;
             if (slt->is_verbose)
@@ -402,6 +431,9 @@ static void forget_file(Slt *slt)
 
 static void run_file(Slt *slt, const char *path)
 {
+    slt->passed_before = slt->passed;
+    slt->failed_before = slt->failed;
+    slt->skipped_before = slt->skipped;
     slt->path = path;
     if (read_text(slt)) {
         cut_lines(slt);
@@ -411,6 +443,9 @@ static void run_file(Slt *slt, const char *path)
         printf("%s: could not be read: %s\n", path, strerror(errno));
     }
     forget_file(slt);
+    if (slt->is_tally)                                     // passed, failed, skipped
+        printf("file\t%s\t%d\t%d\t%d\n", path, slt->passed - slt->passed_before, slt->failed - slt->failed_before,
+               slt->skipped - slt->skipped_before);
     fflush(stdout);
 }
 
@@ -429,7 +464,9 @@ static void add_setting(Slt *slt, char *assignment)
 static void parse_options(int argc, char **argv, Slt *slt)
 {
     static const struct option long_options[] = {
+        { "engine",  required_argument, NULL, 'e' },
         { "set",     required_argument, NULL, 's' },
+        { "tally",   no_argument,       NULL, 't' },
         { "verbose", no_argument,       NULL, 'v' },
         { "help",    no_argument,       NULL, 'h' },
         { NULL, 0, NULL, 0 },
@@ -437,7 +474,9 @@ static void parse_options(int argc, char **argv, Slt *slt)
     int option;
     while ((option = getopt_long(argc, argv, "v", long_options, NULL)) != -1) {
         switch (option) {
+        case 'e': slt->engine = optarg; break;
         case 's': add_setting(slt, optarg); break;
+        case 't': slt->is_tally = true; break;
         case 'v': slt->is_verbose = true; break;
         case 'h': fputs(help_text, stdout); exit(0);
         default:  fputs("Try 'weft slt --help'.\n", stderr); exit(EXIT_USAGE);
@@ -451,7 +490,7 @@ static void parse_options(int argc, char **argv, Slt *slt)
 
 int slt_main(int argc, char **argv)
 {
-    Slt slt = { 0 };
+    Slt slt = { .engine = "weft" };
     parse_options(argc, argv, &slt);
     while (optind < argc)
         run_file(&slt, argv[optind++]);

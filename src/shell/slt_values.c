@@ -46,9 +46,22 @@ static void add_integer(const weft_result *result, int column, size_t row, const
     buffer_puts(value, number);
 }
 
+// Of a decimal, which may have more digits than a 64-bit integer: what is before the point.
+static void add_whole_part(const char *text, Buffer *value)
+{
+    size_t length = strcspn(text, ".");
+    bool is_minus_zero = length == 2 && text[0] == '-' && text[1] == '0';
+    buffer_add(value, text + is_minus_zero, length - is_minus_zero);
+}
+
 static bool is_made_integer(weft_type type)
 {
     return type == WEFT_TEXT || type == WEFT_REAL || type == WEFT_DOUBLE;
+}
+
+static bool is_decimal(weft_type type)
+{
+    return type == WEFT_DECIMAL || type == WEFT_NUMERIC;
 }
 
 static char *format_value(const weft_result *result, int column, size_t row, char type)
@@ -64,6 +77,8 @@ static char *format_value(const weft_result *result, int column, size_t row, cha
         buffer_puts(&value, *raw.bytes == 't' ? "1" : "0");
     else if (type == 'I' && is_made_integer(weft_result_column(result, column)->type))
         add_integer(result, column, row, raw.bytes, &value);
+    else if (type == 'I' && is_decimal(weft_result_column(result, column)->type))
+        add_whole_part(raw.bytes, &value);
     else
         add_text(raw.bytes, &value);
     buffer_free(&raw);

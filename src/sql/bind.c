@@ -194,6 +194,8 @@ weft_status bind_statement(Binder *binder, const PgQuery__RawStmt *raw, Statemen
             return bind_create_as(binder, node->create_table_as_stmt, statement);
         case PG_QUERY__NODE__NODE_VIEW_STMT:         return bind_create_view(binder, node->view_stmt, statement);
         case PG_QUERY__NODE__NODE_TRUNCATE_STMT:     return bind_truncate(binder, node->truncate_stmt, statement);
+        case PG_QUERY__NODE__NODE_INDEX_STMT:        return bind_create_index(binder, node->index_stmt, statement);
+        case PG_QUERY__NODE__NODE_ALTER_TABLE_STMT:  return bind_alter_table(binder, node->alter_table_stmt, statement);
         case PG_QUERY__NODE__NODE_RENAME_STMT:       return bind_rename(binder, node->rename_stmt, statement);
         case PG_QUERY__NODE__NODE_PREPARE_STMT:      return bind_prepare(binder, node->prepare_stmt, statement);
         case PG_QUERY__NODE__NODE_EXECUTE_STMT:      return bind_execute(binder, node->execute_stmt, statement);

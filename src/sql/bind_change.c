@@ -16,6 +16,7 @@ static Type stored_type(Type type)
 {
     if (type.kind == TYPE_NUMERIC) return (Type){ .kind = TYPE_NUMERIC, .precision = 38, .scale = type.scale };
     if (type.kind == TYPE_NULL) return TYPE(TEXT);
+    if (type.kind == TYPE_INTERVAL) return TYPE_OF_STORED_INTERVAL;
     if (type.kind == TYPE_TIMESTAMPTZ) return TYPE(TIMESTAMPTZ);        // the zone is the session's, not the table's
     return type;
 }
@@ -48,7 +49,8 @@ static weft_status make_columns(Binder *binder, const PgQuery__IntoClause *into,
         ColumnDef *def = LIST_PUSH(binder->arena, statement->columns, statement->n_columns);
         Expr      *expr = plan_column_expr(plan, plan->root->out[i], -1);
         *def = (ColumnDef){ .name = names[i], .type = stored_type(expr->type) };
-        TRY(expr_cast(binder->arena, expr, def->type, -1, &exprs[i], binder->err));
+        if (expr->type.kind == TYPE_INTERVAL) TRY(term_stored(binder, expr, &exprs[i]));
+        else TRY(expr_cast(binder->arena, expr, def->type, -1, &exprs[i], binder->err));
     }
     bind_outputs(binder, plan, exprs, names, plan->n_visible);
     return WEFT_OK;

@@ -1,6 +1,7 @@
 // bind_ddl.c - CREATE TABLE and DROP TABLE.
 //
-// A table is its columns: names, types, NOT NULL.  Constraints that would have to be enforced are refused, not ignored.
+// A table is its columns (names, types, NOT NULL) and its keys (bind_keys.c).  Other constraints are refused, not
+// ignored.
 
 #include "sql/sql_int.h"
 
@@ -15,8 +16,6 @@ static const char *constraint_name(int kind)
         case PG_QUERY__CONSTR_TYPE__CONSTR_IDENTITY:  return "GENERATED AS IDENTITY";
         case PG_QUERY__CONSTR_TYPE__CONSTR_GENERATED: return "GENERATED ALWAYS AS";
         case PG_QUERY__CONSTR_TYPE__CONSTR_CHECK:     return "CHECK";
-        case PG_QUERY__CONSTR_TYPE__CONSTR_PRIMARY:   return "PRIMARY KEY";
-        case PG_QUERY__CONSTR_TYPE__CONSTR_UNIQUE:    return "UNIQUE";
         case PG_QUERY__CONSTR_TYPE__CONSTR_EXCLUSION: return "EXCLUDE";
         case PG_QUERY__CONSTR_TYPE__CONSTR_FOREIGN:   return "REFERENCES";
         default:                                      return "DEFERRABLE";
@@ -30,7 +29,8 @@ static weft_status bind_constraints(Binder *binder, const PgQuery__ColumnDef *co
         const PgQuery__Constraint *constraint = column->constraints[i]->constraint;
         if (constraint->contype == PG_QUERY__CONSTR_TYPE__CONSTR_NOTNULL) def->not_null = true;
         else if (constraint->contype == PG_QUERY__CONSTR_TYPE__CONSTR_NULL) is_nullable = true;
-        else return refuse(binder, constraint->location, constraint_name((int)constraint->contype));
+        else if (!is_key_constraint(constraint))
+            return refuse(binder, constraint->location, constraint_name((int)constraint->contype));
         if (is_nullable && def->not_null)
             return fail(binder->err, WEFT_SYNTAX_ERROR, constraint->location,
                         "conflicting NULL/NOT NULL declarations for column \"%s\" of table", column->colname);
@@ -47,8 +47,9 @@ static weft_status bind_column_def(Binder *binder, const PgQuery__ColumnDef *col
     if (column->compression[0] || column->storage[0] || column->n_fdwoptions)
         return refuse(binder, column->location, "a storage option");
     TRY(bind_type(binder, column->type_name, &detail));
-    if (detail.type.kind == TYPE_INTERVAL)
-        return refuse(binder, column->type_name->location, "a column of type interval");
+    if (detail.type.kind == TYPE_INTERVAL && column->type_name->n_typmods)
+        return refuse(binder, column->type_name->location, "a column of an interval with fields or a precision");
+    if (detail.type.kind == TYPE_INTERVAL) detail.type = TYPE_OF_STORED_INTERVAL;
     if (detail.is_bare) {
         refuse(binder, column->type_name->location, "a column of type numeric without a precision");
         error_hint(binder->err, "Say how many digits, 38 at most, and how many of them are decimals: numeric(38,6).");
@@ -70,6 +71,23 @@ static weft_status add_column(Binder *binder, const PgQuery__ColumnDef *column, 
         return fail(binder->err, WEFT_TOO_MANY_COLUMNS, column->location, "tables can have at most %d columns",
                     COLUMNS_MAX);
     return bind_column_def(binder, column, LIST_PUSH(binder->arena, statement->columns, statement->n_columns));
+}
+
+// Keys come when all columns are known.
+static weft_status bind_table_keys(Binder *binder, const PgQuery__CreateStmt *create, Statement *statement)
+{
+    for (size_t i = 0; i < create->n_table_elts; i++) {
+        const ParseNode *element = create->table_elts[i];
+        if (element->node_case == PG_QUERY__NODE__NODE_CONSTRAINT) {
+            TRY(bind_table_key(binder, element->constraint, NULL, statement));
+            continue;
+        }
+        const PgQuery__ColumnDef *column = element->column_def;
+        for (size_t k = 0; k < column->n_constraints; k++)
+            if (is_key_constraint(column->constraints[k]->constraint))
+                TRY(bind_table_key(binder, column->constraints[k]->constraint, column->colname, statement));
+    }
+    return WEFT_OK;
 }
 
 static weft_status refuse_table_options(Binder *binder, const PgQuery__CreateStmt *create)
@@ -100,23 +118,24 @@ weft_status bind_create(Binder *binder, const PgQuery__CreateStmt *create, State
     Map *seen = map_new(binder->arena);
     for (size_t i = 0; i < create->n_table_elts; i++) {
         const ParseNode *element = create->table_elts[i];
-        if (element->node_case == PG_QUERY__NODE__NODE_CONSTRAINT)
+        if (element->node_case == PG_QUERY__NODE__NODE_CONSTRAINT) {
+            if (is_key_constraint(element->constraint)) continue;
             return refuse(binder, element->constraint->location, constraint_name((int)element->constraint->contype));
+        }
         if (element->node_case != PG_QUERY__NODE__NODE_COLUMN_DEF)
             return refuse(binder, sql_find_word(binder->text, "like"), "LIKE in CREATE TABLE");
         TRY(add_column(binder, element->column_def, seen, statement));
     }
     if (statement->n_columns == 0) return refuse(binder, statement->at, "a table without columns");
-    return WEFT_OK;
+    return bind_table_keys(binder, create, statement);
 }
 
-// ---- DROP TABLE -----------------------------------------------------------------------------------------------------
+// ---- DROP -----------------------------------------------------------------------------------------------------
 
 static const char *object_name(int kind)
 {
     switch (kind) {
         case PG_QUERY__OBJECT_TYPE__OBJECT_MATVIEW:   return "DROP MATERIALIZED VIEW";
-        case PG_QUERY__OBJECT_TYPE__OBJECT_INDEX:     return "DROP INDEX";
         case PG_QUERY__OBJECT_TYPE__OBJECT_SEQUENCE:  return "DROP SEQUENCE";
         case PG_QUERY__OBJECT_TYPE__OBJECT_SCHEMA:    return "DROP SCHEMA";
         case PG_QUERY__OBJECT_TYPE__OBJECT_FUNCTION:  return "DROP FUNCTION";
@@ -146,7 +165,8 @@ weft_status bind_drop(Binder *binder, const PgQuery__DropStmt *drop, Statement *
     statement->if_exists = drop->missing_ok;
     statement->is_view = drop->remove_type == PG_QUERY__OBJECT_TYPE__OBJECT_VIEW;
     statement->cascade = drop->behavior == PG_QUERY__DROP_BEHAVIOR__DROP_CASCADE;
-    if (!statement->is_view && drop->remove_type != PG_QUERY__OBJECT_TYPE__OBJECT_TABLE)
+    if (drop->remove_type == PG_QUERY__OBJECT_TYPE__OBJECT_INDEX) statement->kind = STATEMENT_DROP_INDEX;
+    else if (!statement->is_view && drop->remove_type != PG_QUERY__OBJECT_TYPE__OBJECT_TABLE)
         return refuse(binder, statement->at, object_name((int)drop->remove_type));
     for (size_t i = 0; i < drop->n_objects; i++)
         TRY(bind_dropped(binder, drop->objects[i], statement->at,

@@ -88,8 +88,10 @@ static weft_status bind_prefix(Binder *binder, const PgQuery__AExpr *expr, Expr 
 {
     const char *name = op_name(expr);
     Expr       *arg;
-    if (strcmp(name, "+") != 0 && strcmp(name, "-") != 0) return unknown_operator(binder, expr);
+    const bool is_form = bind_is_op_form(name, 1);
+    if (!is_form && strcmp(name, "+") != 0 && strcmp(name, "-") != 0) return unknown_operator(binder, expr);
     TRY(bind_expr(binder, expr->rexpr, &arg));
+    if (is_form) return bind_op_form(binder, name, &arg, 1, expr->location, out);
     TRY(bind_call(binder, OP_NEG, arg, NULL, expr->location, out));
     if (*name == '-') return WEFT_OK;
     *out = arg;                                             // + checks the type and changes nothing
@@ -99,28 +101,45 @@ static weft_status bind_prefix(Binder *binder, const PgQuery__AExpr *expr, Expr 
 
 static bool is_text_operator(const char *name)
 {
-    static const char *const names[] = { "||", "~", "~*", "!~", "!~*" };
+    static const char *const names[] = { "||", "~", "~*", "!~", "!~*", "~~", "!~~", "~~*", "!~~*" };
     for (int i = 0; i < COUNT_OF(names); i++)
         if (strcmp(names[i], name) == 0) return true;
     return false;
 }
 
+static weft_status bind_binary(Binder *binder, Op op, const ParseNode *a, const ParseNode *b, int at, Expr **out)
+{
+    Expr *left, *right;
+    if (is_row(a) || is_row(b)) return bind_row_comparison(binder, op, a, b, at, out);
+    TRY(bind_expr(binder, a, &left));
+    TRY(bind_expr(binder, b, &right));
+    return bind_call(binder, op, left, right, at, out);
+}
+
+// LIKE, NOT LIKE, ILIKE and NOT ILIKE as PostgreSQL's operators.
+static weft_status bind_like_operator(Binder *binder, const char *name, Expr *const *sides, int at, Expr **out)
+{
+    const bool is_negated = *name == '!';
+    TRY(expr_call(binder->arena, name[is_negated + 2] ? OP_ILIKE : OP_LIKE, sides, 2, at, out, binder->err));
+    return is_negated ? bind_call(binder, OP_NOT, *out, NULL, at, out) : WEFT_OK;
+}
+
 static weft_status bind_operator(Binder *binder, const PgQuery__AExpr *expr, Expr **out)
 {
     const char *name = op_name(expr);
-    Expr       *left, *right;
+    Expr       *sides[2];
     if (!expr->lexpr) return bind_prefix(binder, expr, out);
-    for (int i = 0; i < COUNT_OF(named_ops); i++) {
-        if (strcmp(named_ops[i].name, name) != 0) continue;
-        TRY(bind_expr(binder, expr->lexpr, &left));
-        TRY(bind_expr(binder, expr->rexpr, &right));
-        return bind_call(binder, named_ops[i].op, left, right, expr->location, out);
-    }
-    if (!is_text_operator(name)) return unknown_operator(binder, expr);
-    TRY(bind_expr(binder, expr->lexpr, &left));
-    TRY(bind_expr(binder, expr->rexpr, &right));
-    if (*name == '|') return bind_concat_operator(binder, left, right, expr->location, out);
-    return bind_regexp_operator(binder, name, left, right, expr->location, out);
+    for (int i = 0; i < COUNT_OF(named_ops); i++)
+        if (strcmp(named_ops[i].name, name) == 0)
+            return bind_binary(binder, named_ops[i].op, expr->lexpr, expr->rexpr, expr->location, out);
+    const bool is_form = bind_is_op_form(name, 2);
+    if (!is_form && !is_text_operator(name)) return unknown_operator(binder, expr);
+    TRY(bind_expr(binder, expr->lexpr, &sides[0]));
+    TRY(bind_expr(binder, expr->rexpr, &sides[1]));
+    if (is_form) return bind_op_form(binder, name, sides, 2, expr->location, out);
+    if (*name == '|') return bind_concat_operator(binder, sides[0], sides[1], expr->location, out);
+    if (strstr(name, "~~")) return bind_like_operator(binder, name, sides, expr->location, out);
+    return bind_regexp_operator(binder, name, sides[0], sides[1], expr->location, out);
 }
 
 // LIKE ... ESCAPE arrives as like_escape(pattern, escape).
@@ -143,17 +162,55 @@ static weft_status bind_like(Binder *binder, const PgQuery__AExpr *expr, Op op, 
     return *op_name(expr) == '!' ? bind_call(binder, OP_NOT, *out, NULL, expr->location, out) : WEFT_OK;
 }
 
+// An operator that gives a boolean, by its name: of ANY and ALL.
+static weft_status bind_named(Binder *binder, const char *name, Expr *a, Expr *b, int at, Expr **out)
+{
+    for (int i = 0; i < COUNT_OF(named_ops); i++)
+        if (named_ops[i].op >= OP_EQ && strcmp(named_ops[i].name, name) == 0)
+            return bind_call(binder, named_ops[i].op, a, b, at, out);
+    if (strstr(name, "~~") && is_text_operator(name))
+        return bind_like_operator(binder, name, (Expr *[]){ a, b }, at, out);
+    if (strchr(name, '~') && is_text_operator(name)) return bind_regexp_operator(binder, name, a, b, at, out);
+    return fail(binder->err, WEFT_UNDEFINED_FUNCTION, at, "operator does not exist: %s with ANY or ALL", name);
+}
+
 static weft_status bind_between(Binder *binder, const PgQuery__AExpr *expr, bool is_negated, Expr **out)
 {
-    Expr *arg, *low, *high, *above, *below;
+    Expr *above, *below;
     if (expr->rexpr->node_case != PG_QUERY__NODE__NODE_LIST || expr->rexpr->list->n_items != 2)
         return fail(binder->err, WEFT_INTERNAL, expr->location, "BETWEEN without two bounds");
+    ParseNode *const *bounds = expr->rexpr->list->items;
+    if (is_row(expr->lexpr)) {
+        TRY(bind_row_comparison(binder, is_negated ? OP_LT : OP_GE, expr->lexpr, bounds[0], expr->location, &above));
+        TRY(bind_row_comparison(binder, is_negated ? OP_GT : OP_LE, expr->lexpr, bounds[1], expr->location, &below));
+        return bind_call(binder, is_negated ? OP_OR : OP_AND, above, below, expr->location, out);
+    }
+    Expr *arg, *low, *high;
     TRY(bind_expr(binder, expr->lexpr, &arg));
-    TRY(bind_expr(binder, expr->rexpr->list->items[0], &low));
-    TRY(bind_expr(binder, expr->rexpr->list->items[1], &high));
+    TRY(bind_expr(binder, bounds[0], &low));
+    TRY(bind_expr(binder, bounds[1], &high));
     TRY(bind_call(binder, is_negated ? OP_LT : OP_GE, arg, low, expr->location, &above));
     TRY(bind_call(binder, is_negated ? OP_GT : OP_LE, arg, high, expr->location, &below));
     return bind_call(binder, is_negated ? OP_OR : OP_AND, above, below, expr->location, out);
+}
+
+// The bounds in either order.
+static weft_status bind_between_symmetric(Binder *binder, const PgQuery__AExpr *expr, bool is_negated, Expr **out)
+{
+    const int at = expr->location;
+    Expr     *arg, *bounds[2], *ways[2];
+    if (expr->rexpr->node_case != PG_QUERY__NODE__NODE_LIST || expr->rexpr->list->n_items != 2)
+        return fail(binder->err, WEFT_INTERNAL, at, "BETWEEN without two bounds");
+    TRY(bind_expr(binder, expr->lexpr, &arg));
+    for (int i = 0; i < 2; i++) TRY(bind_expr(binder, expr->rexpr->list->items[i], &bounds[i]));
+    for (int i = 0; i < 2; i++) {
+        Expr *above, *below;
+        TRY(bind_call(binder, OP_GE, arg, bounds[i], at, &above));
+        TRY(bind_call(binder, OP_LE, arg, bounds[1 - i], at, &below));
+        TRY(bind_call(binder, OP_AND, above, below, at, &ways[i]));
+    }
+    TRY(bind_call(binder, OP_OR, ways[0], ways[1], at, out));
+    return is_negated ? bind_call(binder, OP_NOT, *out, NULL, at, out) : WEFT_OK;
 }
 
 // Constants are searched, the rest is compared one by one.
@@ -162,6 +219,7 @@ static weft_status bind_in(Binder *binder, const PgQuery__AExpr *expr, Expr **ou
     const int at = expr->location;
     if (expr->rexpr->node_case != PG_QUERY__NODE__NODE_LIST)
         return fail(binder->err, WEFT_INTERNAL, at, "IN without a list");
+    if (is_row(expr->lexpr)) return bind_row_in_list(binder, expr, *op_name(expr) == '<', out);
     const PgQuery__List *list = expr->rexpr->list;
     Expr **terms = arena_array(binder->arena, Expr *, list->n_items + 2),
          **constants = arena_array(binder->arena, Expr *, list->n_items + 1);
@@ -183,15 +241,14 @@ static weft_status bind_in(Binder *binder, const PgQuery__AExpr *expr, Expr **ou
 static weft_status bind_distinct_from(Binder *binder, const PgQuery__AExpr *expr, bool is_negated, Expr **out)
 {
     const int at = expr->location;
-    const Op  null_test = is_negated ? OP_IS_NULL : OP_IS_NOT_NULL;
-    Expr     *a, *b, *compared, *a_null, *b_null, *nulls;
+    Expr     *a, *b;
+    if (is_row(expr->lexpr) || is_row(expr->rexpr)) {
+        TRY(bind_rows_distinct(binder, expr->lexpr, expr->rexpr, at, out));
+        return is_negated ? bind_call(binder, OP_NOT, *out, NULL, at, out) : WEFT_OK;
+    }
     TRY(bind_expr(binder, expr->lexpr, &a));
     TRY(bind_expr(binder, expr->rexpr, &b));
-    TRY(bind_call(binder, is_negated ? OP_EQ : OP_NE, a, b, at, &compared));
-    TRY(bind_call(binder, null_test, a, NULL, at, &a_null));
-    TRY(bind_call(binder, null_test, b, NULL, at, &b_null));
-    TRY(bind_call(binder, is_negated ? OP_AND : OP_OR, a_null, b_null, at, &nulls));
-    return bind_call(binder, OP_COALESCE, compared, nulls, at, out);
+    return bind_distinct(binder, a, b, is_negated, at, out);
 }
 
 static weft_status bind_nullif(Binder *binder, const PgQuery__AExpr *expr, Expr **out)
@@ -216,10 +273,13 @@ static weft_status bind_a_expr(Binder *binder, const PgQuery__AExpr *expr, Expr 
         case PG_QUERY__A__EXPR__KIND__AEXPR_DISTINCT:     return bind_distinct_from(binder, expr, false, out);
         case PG_QUERY__A__EXPR__KIND__AEXPR_NOT_DISTINCT: return bind_distinct_from(binder, expr, true, out);
         case PG_QUERY__A__EXPR__KIND__AEXPR_NULLIF:       return bind_nullif(binder, expr, out);
-        case PG_QUERY__A__EXPR__KIND__AEXPR_OP_ANY:       return refuse(binder, expr->location, "ANY");
-        case PG_QUERY__A__EXPR__KIND__AEXPR_OP_ALL:       return refuse(binder, expr->location, "ALL");
-        case PG_QUERY__A__EXPR__KIND__AEXPR_SIMILAR:      return refuse(binder, expr->location, "SIMILAR TO");
-        default:                                          return refuse(binder, expr->location, "BETWEEN SYMMETRIC");
+        case PG_QUERY__A__EXPR__KIND__AEXPR_OP_ANY:
+            return bind_any_of_array(binder, expr, op_name(expr), false, bind_named, out);
+        case PG_QUERY__A__EXPR__KIND__AEXPR_OP_ALL:
+            return bind_any_of_array(binder, expr, op_name(expr), true, bind_named, out);
+        case PG_QUERY__A__EXPR__KIND__AEXPR_SIMILAR:      return bind_similar(binder, expr, op_name(expr), out);
+        case PG_QUERY__A__EXPR__KIND__AEXPR_BETWEEN_SYM:  return bind_between_symmetric(binder, expr, false, out);
+        default:                                          return bind_between_symmetric(binder, expr, true, out);
     }
 }
 
@@ -238,6 +298,7 @@ static weft_status bind_bool(Binder *binder, const PgQuery__BoolExpr *expr, Expr
 static weft_status bind_null_test(Binder *binder, const PgQuery__NullTest *test, Expr **out)
 {
     Expr *arg;
+    if (is_row(test->arg)) return bind_row_null_test(binder, test, out);
     TRY(bind_expr(binder, test->arg, &arg));
     const bool is_null = test->nulltesttype == PG_QUERY__NULL_TEST_TYPE__IS_NULL;
     return bind_call(binder, is_null ? OP_IS_NULL : OP_IS_NOT_NULL, arg, NULL, test->location, out);
@@ -339,6 +400,14 @@ static weft_status bind_sub_link(Binder *binder, const PgQuery__SubLink *link, E
 
 // ---- what is refused ------------------------------------------------------------------------------------------------
 
+static weft_status bind_text_value(Binder *binder, const char *text, int at, Expr **out)
+{
+    Value value = { .type = TYPE(TEXT) };
+    value.text.bytes = text, value.text.length = (u32)strlen(text);
+    *out = expr_const(binder->arena, value, at);
+    return WEFT_OK;
+}
+
 static weft_status bind_value_function(Binder *binder, const PgQuery__SQLValueFunction *function, Expr **out)
 {
     const int at = function->location, digits = (int)function->typmod;
@@ -357,7 +426,7 @@ static weft_status bind_value_function(Binder *binder, const PgQuery__SQLValueFu
         case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_TIME:
         case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_TIME_N: return refuse(binder, at, "CURRENT_TIME");
         case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_CATALOG: return refuse(binder, at, "CURRENT_CATALOG");
-        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_SCHEMA: return refuse(binder, at, "CURRENT_SCHEMA");
+        case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_SCHEMA: return bind_text_value(binder, "public", at, out);
         default: return refuse(binder, at, "CURRENT_USER");
     }
 }
@@ -384,7 +453,6 @@ static weft_status refuse_expr(Binder *binder, const ParseNode *node)
         case PG_QUERY__NODE__NODE_ROW_EXPR:          return refuse(binder, at, "a row (a, b)");
         case PG_QUERY__NODE__NODE_A_ARRAY_EXPR:      return refuse(binder, at, "ARRAY");
         case PG_QUERY__NODE__NODE_A_INDIRECTION:     return refuse(binder, at, "an array subscript or field");
-        case PG_QUERY__NODE__NODE_COLLATE_CLAUSE:    return refuse(binder, at, "COLLATE");
         case PG_QUERY__NODE__NODE_NAMED_ARG_EXPR:    return refuse(binder, at, "a named argument");
         case PG_QUERY__NODE__NODE_CURRENT_OF_EXPR:   return refuse(binder, at, "CURRENT OF");
         case PG_QUERY__NODE__NODE_XML_EXPR:
@@ -393,6 +461,16 @@ static weft_status refuse_expr(Binder *binder, const ParseNode *node)
             return fail(binder->err, WEFT_SYNTAX_ERROR, at, "DEFAULT is not allowed in this context");
         default:                                     return refuse(binder, at, "this expression");
     }
+}
+
+// All text compares by bytes.
+static weft_status bind_collate(Binder *binder, const PgQuery__CollateClause *clause, Expr **out)
+{
+    const char *name = clause->n_collname ? node_string(clause->collname[clause->n_collname - 1]) : NULL;
+    if (!name || (strcmp(name, "C") != 0 && strcmp(name, "POSIX") != 0 && strcmp(name, "ucs_basic") != 0))
+        return refuse(binder, clause->location, "COLLATE of another order than C");
+    TRY(bind_expr(binder, clause->arg, out));
+    return bind_settle(binder, *out, out);
 }
 
 // ---- any expression -------------------------------------------------------------------------------------------------
@@ -416,6 +494,7 @@ weft_status bind_expr(Binder *binder, const ParseNode *node, Expr **out)
         case PG_QUERY__NODE__NODE_GROUPING_FUNC: return bind_grouping(binder, node->grouping_func, out);
         case PG_QUERY__NODE__NODE_SUB_LINK:      return bind_sub_link(binder, node->sub_link, out);
         case PG_QUERY__NODE__NODE_PARAM_REF:     return bind_param(binder, node->param_ref, out);
+        case PG_QUERY__NODE__NODE_COLLATE_CLAUSE: return bind_collate(binder, node->collate_clause, out);
         default:                                 return refuse_expr(binder, node);
     }
 }

@@ -69,6 +69,10 @@ static weft_status scan_table(Binder *binder, const Table *table, const char *na
         names[c] = table->columns[c].name;
         if (table->columns[c].type.kind == TYPE_TIMESTAMPTZ)
             binder->plan->columns[(*out)->out[c]].type = bind_zoned(binder);
+        if (type_is_stored_interval(table->columns[c].type)) {
+            binder->plan->columns[(*out)->out[c]].type = (Type){ TYPE_NUMERIC, 38, 0 };
+            columns_add(binder->arena, &binder->intervals, (*out)->out[c]);
+        }
         if (table->columns[c].not_null) columns_add(binder->arena, &binder->not_null, (*out)->out[c]);
     }
     return add_source(binder, scope, *out, name, table->name, names, alias, at);
@@ -146,6 +150,7 @@ static weft_status bind_with_use(Binder *binder, const PgQuery__RangeVar *range,
         binder->plan->columns[column].name = with->names[c];
         if (term_is_not_null(binder, plan_column_expr(binder->plan, root->out[c], -1)))
             columns_add(binder->arena, &binder->not_null, column);
+        if (columns_has(&binder->intervals, root->out[c])) columns_add(binder->arena, &binder->intervals, column);
     }
     return add_source(binder, scope, *out, name, name, with->names, range->alias, range->location);
 }
@@ -177,7 +182,7 @@ static weft_status bind_derived(Binder *binder, const PgQuery__RangeSubselect *i
     return add_rows(binder, &bound, name, item->alias, at, scope, out);
 }
 
-// A function that gives rows: the only one is generate_series.
+// A function that gives rows.  It sees what stands before it, with or without LATERAL.
 static weft_status bind_function_rows(Binder *binder, const PgQuery__RangeFunction *range, Scope *scope, Node **out)
 {
     const PgQuery__FuncCall *call = NULL;
@@ -186,13 +191,19 @@ static weft_status bind_function_rows(Binder *binder, const PgQuery__RangeFuncti
         PG_QUERY__NODE__NODE_FUNC_CALL)
         call = range->functions[0]->list->items[0]->func_call;
     const char *function = call ? node_string(call->funcname[call->n_funcname - 1]) : NULL;
-    if (!function || strcmp(function, "generate_series") != 0)
-        return refuse_word(binder, "from", "a function in FROM other than generate_series");
+    if (!function || !bind_gives_rows(function))
+        return refuse_word(binder, "from", "a function in FROM other than generate_series and unnest");
     if (range->ordinality) return refuse(binder, call->location, "WITH ORDINALITY");
     if (range->n_coldeflist) return refuse(binder, call->location, "a list of column definitions");
     TRY(count_item(binder, call->location));
     const char *name = arena_strdup(binder->arena, range->alias ? range->alias->aliasname : function);
-    TRY(bind_series(binder, call, name, out));
+    const Place place = binder->place;
+    ColumnSet   outer = { 0 };
+    if (place.lateral) binder->place.scope = place.lateral;
+    TRY(bind_rows_of(binder, call, function, name, out));
+    binder->place = place;
+    plan_free_columns(binder->arena, *out, &outer);
+    binder->plan->is_correlated |= columns_count(&outer) > 0;
     return add_source(binder, scope, *out, name, function, &name, range->alias, call->location);
 }
 
@@ -252,7 +263,11 @@ static weft_status merge_column(Binder *binder, Join *join, Merge *merge, const 
         return fail(binder->err, WEFT_DUPLICATE_COLUMN, at, "column name \"%s\" appears more than once in USING clause",
                     name);
     map_set(merge->merged, name, strlen(name), 1);
-    Expr *left = plan_column_expr(binder->plan, a->column, at), *right = plan_column_expr(binder->plan, b->column, at);
+    Expr *left, *right;
+    TRY(term_of_column(binder, a->column, at, &left));
+    TRY(term_of_column(binder, b->column, at, &right));
+    if (join->kind == JOIN_FULL && left->type.kind == TYPE_INTERVAL)
+        return refuse(binder, at, "USING of an interval in a full join");
     TRY(bind_call(binder, OP_EQ, left, right, at, &equal));
     TRY(bind_conjuncts(binder, equal, &join->conditions, &join->n_conditions));
     ScopeColumn shown = join->kind == JOIN_RIGHT ? *b : *a;
@@ -335,6 +350,7 @@ static weft_status build_inner(Binder *binder, Join *join, Node **out)
 static weft_status place_on_side(Binder *binder, Join *join, Mark *mark)
 {
     Block *block = binder->place.block;
+    if (mark->kind == MARK_RANDOM) return refuse(binder, mark->at, "random() in the condition of an outer join");
     for (int side = 0; side < 2; side++) {
         ColumnSet columns = { 0 }, used = { 0 };
         node_columns(binder->arena, join->nodes[side], &columns);

@@ -184,6 +184,8 @@ static weft_status bind_agg(Binder *binder, const PgQuery__FuncCall *call, const
     binder->place.in_agg = true;
     TRY(bind_agg_args(binder, call, name, aggregate, &kind, args));
     binder->place = place;
+    if (args[0] && args[0]->type.kind == TYPE_INTERVAL && kind == AGG_COUNT && !aggregate_is_built(aggregate))
+        TRY(interval_as_length(binder->arena, args[0], at, &args[0], binder->err));
     Expr *const arg = args[0];
     if (arg && arg->type.kind == TYPE_INTERVAL && aggregate_of_interval(name)) aggregate = aggregate_of_interval(name);
     TRY(check_place(binder, arg, at));
@@ -324,6 +326,9 @@ weft_status bind_function(Binder *binder, const PgQuery__FuncCall *call, Expr **
                     name);
     if (strcmp(name, "concat") == 0 || strcmp(name, "concat_ws") == 0)
         return bind_any_concat(binder, call, name, out);
+    if (bind_is_random(name) && !has_agg_options(call) && !call->over) return bind_random(binder, call, name, out);
+    if (bind_gives_rows(name)) return bind_rows_in_list(binder, call, name, out);
+    if (bind_is_form(name) && !call->agg_star && !call->over) return bind_form(binder, call, name, out);
     const bool is_time = bind_is_time_function(name, call->n_args);
     if (!is_time && (call->n_args > FUNCTION_ARGS || !function_is_name(name)))
         return unknown_function(binder, call, name);

@@ -140,7 +140,8 @@ static weft_status not_grouped(Binder *binder, const Block *block, const Expr *c
 
 static Expr *key_expr(Binder *binder, const Block *block, int key, int at)
 {
-    return plan_column_expr(binder->plan, block->key_columns[key], at);
+    Expr *out;
+    return term_of_column(binder, block->key_columns[key], at, &out) ? NULL : out;
 }
 
 // NOT (a < b) was made a >= b when it was bound, so a key a < b has to be found behind that, too.  So has NOT IN behind
@@ -175,6 +176,17 @@ static weft_status use_keys_in_args(Binder *binder, const Block *block, const Ex
     return WEFT_OK;
 }
 
+// The number or the length of a key that is an interval: comparisons are made of these.
+static weft_status use_interval_key(Binder *binder, const Block *block, int key, Expr *expr, Expr **out)
+{
+    Expr *number, *length;
+    TRY(interval_as_number(binder->arena, block->keys[key], -1, &number, binder->err));
+    TRY(interval_as_length(binder->arena, block->keys[key], -1, &length, binder->err));
+    if (expr_equal(length, expr)) *out = plan_column_expr(binder->plan, block->key_lengths[key], expr->at);
+    else if (expr_equal(number, expr)) *out = plan_column_expr(binder->plan, block->key_columns[key], expr->at);
+    return WEFT_OK;
+}
+
 static weft_status use_keys(Binder *binder, const Block *block, Expr *expr, Expr **out)
 {
     for (int i = 0; i < block->n_keys; i++) {
@@ -183,6 +195,9 @@ static weft_status use_keys(Binder *binder, const Block *block, Expr *expr, Expr
         return WEFT_OK;
     }
     *out = NULL;
+    for (int i = 0; i < block->n_keys && block->key_lengths && !*out; i++)
+        if (block->keys[i]->type.kind == TYPE_INTERVAL) TRY(use_interval_key(binder, block, i, expr, out));
+    if (*out) return WEFT_OK;
     TRY(use_negated_key(binder, block, expr, out));
     if (*out) return WEFT_OK;
     *out = expr;
@@ -235,7 +250,7 @@ static const Expr *give_key(void *context, const Expr *leaf)
 static weft_status use_keys_in_mark(Binder *binder, const Block *block, Mark *mark)
 {
     KeyLeaves keys = { binder, block, WEFT_OK };
-    if (mark->arg) TRY(use_keys(binder, block, mark->arg, &mark->arg));
+    for (int i = 0; i < mark->n_args; i++) TRY(use_keys(binder, block, mark->args[i], &mark->args[i]));
     TRY(plan_replace_leaves(binder->arena, mark->rows, give_key, &keys, binder->err));
     return keys.status;
 }
@@ -248,23 +263,42 @@ static int add_key_column(Binder *binder, const Expr *key)
     return column;
 }
 
+// Groups are made of the length, and the least interval that has it stands for all.
+static weft_status add_interval_key(Binder *binder, Expr **key, Agg *agg, int *column)
+{
+    const int at = (*key)->at;
+    Expr     *number;
+    TRY(term_stored(binder, *key, &number));
+    TRY(expr_agg(AGG_MIN, number, at, agg, binder->err));
+    *column = plan_add_column(binder->plan, number->type, "interval", NULL);
+    columns_add(binder->arena, &binder->intervals, *column);
+    return interval_as_length(binder->arena, *key, at, key, binder->err);
+}
+
 static weft_status build_aggregate(Binder *binder, Block *block)
 {
-    const int n_keys = block->n_keys, n_aggs = block->n_aggs;
+    const int n_keys = block->n_keys;
+    int       n_aggs = block->n_aggs;
     Expr    **keys = arena_array(binder->arena, Expr *, n_keys + 1);
-    Agg      *aggs = arena_array(binder->arena, Agg, n_aggs + 1);
-    int      *agg_columns = arena_array(binder->arena, int, n_aggs + 1);
+    Agg      *aggs = arena_array(binder->arena, Agg, n_aggs + n_keys + 1);
+    int      *agg_columns = arena_array(binder->arena, int, n_aggs + n_keys + 1);
+    int      *columns = block->key_lengths = arena_array(binder->arena, int, n_keys + 1);
     for (int k = 0; k < n_keys; k++) {
         TRY(bind_values_of_marks(binder, block, block->keys[k], &keys[k]));
-        block->key_columns[k] = add_key_column(binder, keys[k]);
+        if (keys[k]->type.kind == TYPE_INTERVAL) {
+            TRY(add_interval_key(binder, &keys[k], &aggs[n_aggs], &agg_columns[n_aggs]));
+            block->key_columns[k] = agg_columns[n_aggs++];
+            columns[k] = plan_add_column(binder->plan, TYPE(BIGINT), "length", NULL);
+        } else {
+            columns[k] = block->key_columns[k] = add_key_column(binder, keys[k]);
+        }
     }
-    for (int a = 0; a < n_aggs; a++) {
+    for (int a = 0; a < block->n_aggs; a++) {
         aggs[a] = block->aggs[a].agg;
         agg_columns[a] = block->aggs[a].column;
         if (aggs[a].arg) TRY(bind_values_of_marks(binder, block, aggs[a].arg, &aggs[a].arg));
     }
-    block->node = plan_aggregate(binder->plan, block->node, keys, block->key_columns, n_keys, aggs, agg_columns,
-                                 n_aggs);
+    block->node = plan_aggregate(binder->plan, block->node, keys, columns, n_keys, aggs, agg_columns, n_aggs);
     term_name_long_columns(binder, block->node->out, block->node->n_out);
     return WEFT_OK;
 }
@@ -289,6 +323,9 @@ weft_status build_groups(Binder *binder, Block *block)
     TRY(build_joined(binder, block));
     node_columns(binder->arena, block->node, &block->below);
     const bool has_sets = block->n_sets || block->n_groupings;
+    for (int k = 0; k < block->n_keys && has_sets; k++)
+        if (block->keys[k]->type.kind == TYPE_INTERVAL)
+            return refuse(binder, block->keys[k]->at, "an interval in GROUPING SETS");
     if (has_sets) add_set_columns(binder, block);
     else TRY(build_aggregate(binder, block));
     for (int i = 0; i < block->n_outputs; i++)

@@ -51,7 +51,17 @@ static bool is_number(Type type)
 // like.
 static bool is_assignable(Type from, Type to)
 {
+    if (type_is_stored_interval(to))
+        return from.kind == TYPE_NULL || from.kind == TYPE_INTERVAL || from.kind == TYPE_TIME;
     return from.kind == TYPE_NULL || from.kind == to.kind || to.kind == TYPE_TEXT || (is_number(from) && is_number(to));
+}
+
+// As the column has it.
+static weft_status cast_to_column(Binder *binder, Expr *expr, Type type, int at, Expr **out)
+{
+    if (!type_is_stored_interval(type)) return expr_cast(binder->arena, expr, type, at, out, binder->err);
+    TRY(expr_cast(binder->arena, expr, TYPE(INTERVAL), at, &expr, binder->err));
+    return term_stored(binder, expr, out);
 }
 
 static weft_status bind_value(Insert *insert, const ParseNode *node, const Column *column, Value *value)
@@ -70,8 +80,7 @@ static weft_status bind_value(Insert *insert, const ParseNode *node, const Colum
     }
     const EvalContext context = { .arena = binder->arena };
     TRY(expr_eval(expr, &context, value, binder->err));                                // 1/0 fails here, not later
-    TRY(expr_cast(binder->arena, expr_const(binder->arena, *value, expr->at), column->type, expr->at, &expr,
-                  binder->err));
+    TRY(cast_to_column(binder, expr_const(binder->arena, *value, expr->at), column->type, expr->at, &expr));
     TRY(expr_eval(expr, &context, value, binder->err));
     if (value->type.kind == TYPE_TEXT && !value->is_null) {
         size_t length = value->text.length;
@@ -186,7 +195,7 @@ static weft_status bind_assignment(Insert *insert, const Plan *plan, int source,
         return WEFT_TYPE_MISMATCH;
     }
     if (is_literal(plan, source)) expr = expr_const(binder->arena, plan->columns[source].value->value, -1);
-    return expr_cast(binder->arena, expr, column->type, -1, out, binder->err);
+    return cast_to_column(binder, expr, column->type, -1, out);
 }
 
 static weft_status bind_insert_query(Insert *insert, const PgQuery__SelectStmt *select)
@@ -211,7 +220,7 @@ static weft_status bind_insert_query(Insert *insert, const PgQuery__SelectStmt *
     for (int c = 0; c < table->n_columns; c++) {
         names[c] = table->columns[c].name;
         if (!exprs[c])
-            TRY(expr_cast(binder->arena, term_null(binder, -1), table->columns[c].type, -1, &exprs[c], binder->err));
+            TRY(cast_to_column(binder, term_null(binder, -1), table->columns[c].type, -1, &exprs[c]));
     }
     bind_outputs(binder, plan, exprs, names, table->n_columns);
     return WEFT_OK;

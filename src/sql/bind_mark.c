@@ -17,6 +17,7 @@
 // The counts are parameters, or, of a correlated subquery, the columns of one more join.  A condition under nothing but
 // AND and OR treats NULL as false, so there the mark itself will do.
 
+#include "plan/window.h"
 #include "sql/sql_int.h"
 
 #include <stdlib.h>
@@ -28,7 +29,8 @@ enum { COPIED_NODES_MAX = 4096 };
 Node *visible_rows(Binder *binder, const Bound *bound)
 {
     if (bound->node->n_out == bound->n_columns) return bound->node;
-    return term_project(binder, bound->node, bound->exprs, bound->names, bound->n_columns);
+    return term_project(binder, bound->node, term_stored_all(binder, bound->exprs, bound->n_columns), bound->names,
+                        bound->n_columns);
 }
 
 static int count_nodes(const Node *node)
@@ -50,6 +52,9 @@ weft_status copy_rows(Binder *binder, const Node *rows, int at, Node **copy)
     for (int c = 0; c < rows->n_out; c++)
         if (term_is_not_null(binder, plan_column_expr(plan, rows->out[c], -1)))
             columns_add(binder->arena, &binder->not_null, (*copy)->out[c]);
+    for (int c = 0; c < rows->n_out; c++)
+        if (columns_has(&binder->intervals, rows->out[c]))
+            columns_add(binder->arena, &binder->intervals, (*copy)->out[c]);
     return WEFT_OK;
 }
 
@@ -91,8 +96,16 @@ weft_status agg_param(Binder *binder, Node *rows, AggKind kind, Expr *arg, int a
 
 void mark_columns(Arena *arena, const Mark *mark, ColumnSet *columns)
 {
-    if (mark->arg) columns_add_expr(arena, columns, mark->arg);
+    for (int i = 0; i < mark->n_args; i++) columns_add_expr(arena, columns, mark->args[i]);
     plan_free_columns(arena, mark->rows, columns);
+}
+
+static bool has_same_args(const Mark *a, const Mark *b)
+{
+    if (a->n_args != b->n_args) return false;
+    for (int i = 0; i < a->n_args; i++)
+        if (!expr_equal(a->args[i], b->args[i])) return false;
+    return true;
 }
 
 // The mark of the same question, as long as its join can still be made anywhere; NULL: there is none.
@@ -101,7 +114,7 @@ static Mark *find_same_mark(const Binder *binder, const Block *block, const Mark
     for (int i = 0; i < block->n_marks; i++) {
         Mark *mark = &block->marks[i];
         if (mark->is_placed || mark->kind != wanted->kind) continue;
-        if (mark->arg && !expr_equal(mark->arg, wanted->arg)) continue;
+        if (!has_same_args(mark, wanted)) continue;
         if (plan_is_same_tree(binder->plan, mark->rows, wanted->rows)) return mark;
     }
     return NULL;
@@ -114,6 +127,7 @@ static void name_value(Binder *binder, Mark *mark)
     const int column = plan_add_column(binder->plan, value->type, binder->plan->columns[value->column].name, NULL);
     exprs = arena_array(binder->arena, Expr *, 1);
     exprs[0] = value;
+    if (columns_has(&binder->intervals, mark->rows->out[0])) columns_add(binder->arena, &binder->intervals, column);
     mark->rows = plan_project(binder->plan, mark->rows, exprs, &column, 1);
     mark->column = column;
 }
@@ -122,17 +136,19 @@ weft_status add_mark(Binder *binder, Mark mark, Expr **out)
 {
     Block *block = binder->place.block;
     mark.is_below = binder->place.in_agg || strcmp(binder->place.clause, "GROUP BY") == 0;
-    if (mark.kind == MARK_VALUE) name_value(binder, &mark);
-    Mark *same = find_same_mark(binder, block, &mark);
+    if (mark.kind == MARK_VALUE || mark.kind == MARK_ROWS) name_value(binder, &mark);
+    Mark *same = mark.kind == MARK_RANDOM || mark.kind == MARK_ROWS ? NULL : find_same_mark(binder, block, &mark);
     if (same) {
         same->is_below |= mark.is_below;
-        *out = plan_column_expr(binder->plan, same->column, mark.at);
-        return WEFT_OK;
+        return term_of_column(binder, same->column, mark.at, out);
     }
-    if (mark.kind != MARK_VALUE) mark.column = plan_add_column(binder->plan, TYPE(BOOLEAN), "mark", NULL);
+    if (mark.kind == MARK_IN || mark.kind == MARK_EXISTS)
+        mark.column = plan_add_column(binder->plan, TYPE(BOOLEAN), "mark", NULL);
     *LIST_PUSH(binder->arena, block->marks, block->n_marks) = mark;
-    *out = plan_column_expr(binder->plan, mark.column, mark.at);
-    return mark.arg ? bind_count(binder, mark.arg) : WEFT_OK;
+    TRY(term_of_column(binder, mark.column, mark.at, out));
+    if (mark.kind == MARK_RANDOM) columns_add(binder->arena, &binder->not_null, mark.column);
+    for (int i = 0; i < mark.n_args; i++) TRY(bind_count(binder, mark.args[i]));
+    return WEFT_OK;
 }
 
 // ---- values ---------------------------------------------------------------------------------------------------------
@@ -165,7 +181,8 @@ weft_status bind_values_of_marks(Binder *binder, const Block *block, Expr *expr,
 // The mark's own expressions, with what stands for earlier marks in their place.
 static weft_status settle_mark(Binder *binder, const Block *block, Mark *mark)
 {
-    if (mark->arg) TRY(bind_values_of_marks(binder, block, mark->arg, &mark->arg));
+    for (int i = 0; i < mark->n_args; i++)
+        TRY(bind_values_of_marks(binder, block, mark->args[i], &mark->args[i]));
     if (!block->n_marks) return WEFT_OK;
     return plan_replace_leaves(binder->arena, mark->rows, give_value, (void *)(uintptr_t)block, binder->err);
 }
@@ -195,25 +212,33 @@ static weft_status make_value(Binder *binder, const Mark *mark, Expr *arg, InCou
 
 // ---- joins ----------------------------------------------------------------------------------------------------------
 
-// *NODE joined to ROWS where ARG, if there is one, equals their column.
-static weft_status join_rows(Binder *binder, JoinKind kind, Expr *arg, Node *rows, int at, Node **node)
+static void join_where(Binder *binder, JoinKind kind, Expr **conditions, int n_conditions, Node *rows, int at,
+                       Node **node)
 {
-    Expr  *equal, **conditions = NULL;
-    int    n_conditions = 0;
-    if (arg) {
-        TRY(bind_call(binder, OP_EQ, arg, plan_column_expr(binder->plan, rows->out[0], at), at, &equal));
-        TRY(bind_conjuncts(binder, equal, &conditions, &n_conditions));
-    }
     binder->plan->is_correlated |= is_correlated(binder, rows);
     *node = plan_join(binder->plan, kind, *node, rows, conditions, n_conditions);
     (*node)->at = at;
+}
+
+// *NODE joined to ROWS where ARGS, if there are any, equal their columns.
+static weft_status join_rows(Binder *binder, JoinKind kind, Expr *const *args, int n_args, Node *rows, int at,
+                             Node **node)
+{
+    Expr  *equal, **conditions = NULL;
+    int    n_conditions = 0;
+    for (int i = 0; i < n_args; i++) {
+        TRY(term_of_column(binder, rows->out[i], at, &equal));
+        TRY(bind_call(binder, OP_EQ, args[i], equal, at, &equal));
+        TRY(bind_conjuncts(binder, equal, &conditions, &n_conditions));
+    }
+    join_where(binder, kind, conditions, n_conditions, rows, at, node);
     return WEFT_OK;
 }
 
 // A mark join whose mark is the column that stands for the mark so far.
 static weft_status join_mark(Binder *binder, Mark *mark, Node *rows, Node **node)
 {
-    TRY(join_rows(binder, JOIN_MARK, mark->arg, rows, mark->at, node));
+    TRY(join_rows(binder, JOIN_MARK, mark->args, mark->n_args, rows, mark->at, node));
     (*node)->mark = (*node)->out[(*node)->n_out - 1] = mark->column;
     columns_add(binder->arena, &binder->not_null, mark->column);
     mark->is_placed = true;
@@ -224,7 +249,24 @@ static weft_status join_value(Binder *binder, Mark *mark, Node **node)
 {
     columns_add(binder->arena, &binder->made_null, mark->column);
     mark->is_placed = true;
-    return join_rows(binder, JOIN_SINGLE, NULL, mark->rows, mark->at, node);
+    return join_rows(binder, JOIN_SINGLE, NULL, 0, mark->rows, mark->at, node);
+}
+
+// ---- random numbers -------------------------------------------------------------------------------------------------
+
+// A window over all rows gives each one its number.
+static weft_status number_rows(Binder *binder, Mark *mark, Node **node)
+{
+    Windows *windows = arena_make(binder->arena, Windows);
+    windows->n_orders = windows->n_funcs = 1;
+    windows->orders = arena_array(binder->arena, WindowOrder, 1);
+    windows->funcs = arena_array(binder->arena, WindowFunc, 1);
+    windows->funcs[0] = (WindowFunc){ .kind = WINDOW_RANDOM, .type = binder->plan->columns[mark->column].type,
+                                      .column = mark->column, .arg = -1, .n = -1, .seed = mark->seed,
+                                      .frame = frame_default(), .name = "random", .at = mark->at };
+    *node = plan_window(binder->plan, *node, NULL, 0, windows);
+    mark->is_placed = true;
+    return WEFT_OK;
 }
 
 // ---- IN with NULLs --------------------------------------------------------------------------------------------------
@@ -238,6 +280,11 @@ static weft_status rows_again(Binder *binder, Shared **shared, Node **rows, int 
         *rows = plan_reference(binder->plan, *shared, "subquery", at);
     }
     *again = plan_reference(binder->plan, *shared, "subquery", at);
+    for (int c = 0; c < (*shared)->root->n_out; c++) {
+        if (!columns_has(&binder->intervals, (*shared)->root->out[c])) continue;
+        columns_add(binder->arena, &binder->intervals, (*rows)->out[c]);
+        columns_add(binder->arena, &binder->intervals, (*again)->out[c]);
+    }
     return WEFT_OK;
 }
 
@@ -250,7 +297,7 @@ static weft_status join_counts(Binder *binder, Node *rows, int at, InCounts *cou
     TRY(expr_agg(AGG_COUNT_ALL, NULL, at, &aggs[0], binder->err));
     TRY(expr_agg(AGG_COUNT, plan_column_expr(plan, rows->out[0], at), at, &aggs[1], binder->err));
     for (int i = 0; i < 2; i++) columns[i] = plan_add_column(plan, aggs[i].type, "count", NULL);
-    TRY(join_rows(binder, JOIN_SINGLE, NULL, plan_aggregate(plan, rows, NULL, NULL, 0, aggs, columns, 2), at, node));
+    TRY(join_rows(binder, JOIN_SINGLE, NULL, 0, plan_aggregate(plan, rows, NULL, NULL, 0, aggs, columns, 2), at, node));
     counts->n_rows = plan_column_expr(plan, columns[0], at);
     counts->n_values = plan_column_expr(plan, columns[1], at);
     return WEFT_OK;
@@ -263,7 +310,7 @@ static weft_status place_in(Binder *binder, Mark *mark, Node **node)
     Shared   *shared = NULL;
     Node     *rows = mark->rows, *again;
     const bool has_nulls = !term_is_not_null(binder, plan_column_expr(binder->plan, rows->out[0], at));
-    if (!has_nulls && term_is_not_null(binder, mark->arg)) return join_mark(binder, mark, rows, node);
+    if (!has_nulls && term_is_not_null(binder, mark->args[0])) return join_mark(binder, mark, rows, node);
     TRY(rows_again(binder, &shared, &rows, at, &again));
     TRY(join_mark(binder, mark, rows, node));
     if (!shared) TRY(join_counts(binder, again, at, &counts, node));
@@ -273,8 +320,84 @@ static weft_status place_in(Binder *binder, Mark *mark, Node **node)
         TRY(agg_param(binder, again, AGG_COUNT, plan_column_expr(binder->plan, again->out[0], at), at,
                       &counts.n_values));
     }
-    TRY(make_value(binder, mark, mark->arg, counts, &mark->value));
+    TRY(make_value(binder, mark, mark->args[0], counts, &mark->value));
     return bind_count(binder, mark->value);
+}
+
+// ---- rows: (a, b) IN with NULLs -------------------------------------------------------------------------------------
+
+// (a, b) in (select c, d ...) is NULL where no row equals it and one may: in each field they are equal or one is NULL.
+// A second mark finds that.
+static weft_status may_be_equal(Binder *binder, Expr *field, Expr *other, int at, Expr **out)
+{
+    Expr *terms[3], *const sides[2] = { field, other };
+    int   n_terms = 0;
+    TRY(bind_call(binder, OP_EQ, field, other, at, &terms[n_terms++]));
+    for (int i = 0; i < 2; i++)
+        if (!term_is_not_null(binder, sides[i]))
+            TRY(bind_call(binder, OP_IS_NULL, sides[i], NULL, at, &terms[n_terms++]));
+    return bind_chain(binder, OP_OR, terms, n_terms, at, out);
+}
+
+static bool row_is_not_null(const Binder *binder, Expr *const *fields, int n_fields)
+{
+    for (int i = 0; i < n_fields; i++)
+        if (!term_is_not_null(binder, fields[i])) return false;
+    return true;
+}
+
+// Where no field of the row that asks is NULL, only rows with a NULL can leave the answer open.
+static weft_status rows_with_null(Binder *binder, Expr **columns, int n_columns, int at, Node **rows)
+{
+    Expr **tests = arena_array(binder->arena, Expr *, n_columns), **condition = arena_array(binder->arena, Expr *, 1);
+    int    n_tests = 0;
+    for (int i = 0; i < n_columns; i++)
+        if (!term_is_not_null(binder, columns[i]))
+            TRY(bind_call(binder, OP_IS_NULL, columns[i], NULL, at, &tests[n_tests++]));
+    TRY(bind_chain(binder, OP_OR, tests, n_tests, at, condition));
+    *rows = plan_filter(binder->plan, *rows, condition, 1);
+    return WEFT_OK;
+}
+
+static Expr **columns_of(Binder *binder, const Node *rows, int n, int at)
+{
+    Expr **columns = arena_array(binder->arena, Expr *, n);
+    for (int i = 0; i < n; i++)
+        if (term_of_column(binder, rows->out[i], at, &columns[i]))
+            columns[i] = plan_column_expr(binder->plan, rows->out[i], at);
+    return columns;
+}
+
+static weft_status join_unknown(Binder *binder, const Mark *mark, Node *rows, int *column, Node **node)
+{
+    const int at = mark->at, n = mark->n_args;
+    Expr    **columns = columns_of(binder, rows, n, at), **conditions = NULL, *test;
+    int       n_conditions = 0;
+    if (row_is_not_null(binder, mark->args, n)) TRY(rows_with_null(binder, columns, n, at, &rows));
+    for (int i = 0; i < n; i++) {
+        TRY(may_be_equal(binder, mark->args[i], columns[i], at, &test));
+        TRY(bind_conjuncts(binder, test, &conditions, &n_conditions));
+    }
+    join_where(binder, JOIN_MARK, conditions, n_conditions, rows, at, node);
+    *column = (*node)->mark;
+    return WEFT_OK;
+}
+
+static weft_status place_row_in(Binder *binder, Mark *mark, Node **node)
+{
+    const int at = mark->at, n = mark->n_args;
+    Shared   *shared = NULL;
+    Node     *rows = mark->rows, *again;
+    int       unknown;
+    if (row_is_not_null(binder, mark->args, n) && row_is_not_null(binder, columns_of(binder, rows, n, at), n))
+        return join_mark(binder, mark, rows, node);
+    TRY(rows_again(binder, &shared, &rows, at, &again));
+    TRY(join_mark(binder, mark, rows, node));
+    TRY(join_unknown(binder, mark, again, &unknown, node));
+    Expr *args[5] = { plan_column_expr(binder->plan, mark->column, at), term_boolean(binder, true, at),
+                      plan_column_expr(binder->plan, unknown, at), term_null(binder, at),
+                      term_boolean(binder, false, at) };
+    return expr_case(binder->arena, args, 5, at, &mark->value, binder->err);
 }
 
 // ---- places ---------------------------------------------------------------------------------------------------------
@@ -283,8 +406,12 @@ static weft_status place_mark(Binder *binder, Block *block, Mark *mark, Node **n
 {
     TRY(settle_mark(binder, block, mark));
     switch (mark->kind) {
-        case MARK_IN:     return place_in(binder, mark, node);
+        case MARK_IN:     return mark->n_args > 1 ? place_row_in(binder, mark, node) : place_in(binder, mark, node);
         case MARK_EXISTS: return join_mark(binder, mark, mark->rows, node);
+        case MARK_RANDOM: return number_rows(binder, mark, node);
+        case MARK_ROWS:
+            mark->is_placed = true;
+            return join_rows(binder, JOIN_INNER, NULL, 0, mark->rows, mark->at, node);
         case MARK_VALUE:  break;
     }
     return join_value(binder, mark, node);
@@ -352,12 +479,12 @@ static weft_status place_condition_mark(Binder *binder, Block *block, Mark *mark
                                         Node **node)
 {
     const int alone = find_alone(binder, block, conditions, *n_conditions, mark->column);
-    if (alone < 0 || mark->kind == MARK_VALUE)
+    if (alone < 0 || mark->kind == MARK_VALUE || mark->kind == MARK_RANDOM)
         return place_side_mark(binder, block, mark, conditions, *n_conditions, node);
     TRY(settle_mark(binder, block, mark));
     mark->is_placed = true;
     memmove(conditions + alone, conditions + alone + 1, sizeof(Expr *) * (size_t)(--*n_conditions - alone));
-    return join_rows(binder, JOIN_SEMI, mark->arg, mark->rows, mark->at, node);
+    return join_rows(binder, JOIN_SEMI, mark->args, mark->n_args, mark->rows, mark->at, node);
 }
 
 // Every mark looks through all conditions, and each look counts.

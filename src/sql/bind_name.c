@@ -108,9 +108,8 @@ static weft_status bind_qualified(Binder *binder, const char *table, const char 
         found = i;
     }
     if (found < 0) return no_such_column(binder, source->shown, source->names, source->n_columns, name, at);
-    *out = plan_column_expr(binder->plan, source->columns[found], at);
     note_outer(binder, scope, source->columns[found]);
-    return WEFT_OK;
+    return term_of_column(binder, source->columns[found], at, out);
 }
 
 static weft_status no_column(Binder *binder, const char *name, int at)
@@ -146,8 +145,7 @@ weft_status bind_column(Binder *binder, const PgQuery__ColumnRef *ref, Expr **ou
         if (found) note_outer(binder, scope, found->column);
     }
     if (!found) return no_column(binder, name, at);
-    *out = plan_column_expr(binder->plan, found->column, at);
-    return WEFT_OK;
+    return term_of_column(binder, found->column, at, out);
 }
 
 weft_status bind_star(Binder *binder, const PgQuery__ColumnRef *ref, const ScopeColumn **columns, int *n_columns)

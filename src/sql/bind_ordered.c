@@ -226,8 +226,11 @@ weft_status start_list(Binder *binder, const Block *block, WindowList *list)
 {
     *list = (WindowList){ .binder = binder, .n_groups = block->n_keys, .windows = arena_make(binder->arena, Windows) };
     list->groups = arena_array(binder->arena, Expr *, block->n_keys + 1);
-    for (int k = 0; k < block->n_keys; k++)
+    for (int k = 0; k < block->n_keys; k++) {
         TRY(bind_values_of_marks(binder, block, block->keys[k], &list->groups[k]));
+        if (list->groups[k]->type.kind == TYPE_INTERVAL)
+            TRY(interval_as_length(binder->arena, list->groups[k], -1, &list->groups[k], binder->err));
+    }
     return WEFT_OK;
 }
 

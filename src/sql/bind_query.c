@@ -81,11 +81,18 @@ static SetKind set_kind(const PgQuery__SelectStmt *stmt)
 static weft_status add_set_output(Binder *binder, Block *block, const Bound sides[2], int i, int *column)
 {
     const Expr *left = sides[0].exprs[i];
-    *column = plan_add_column(binder->plan, left->type, sides[0].names[i], NULL);
+    const bool  is_interval = left->type.kind == TYPE_INTERVAL;
+    Expr       *output;
+    if (is_interval && !(block->stmt->all && set_kind(block->stmt) == SET_UNION))
+        return refuse(binder, left->at, "an interval in UNION, INTERSECT or EXCEPT, but for UNION ALL,");
+    *column = plan_add_column(binder->plan, is_interval ? (Type){ TYPE_NUMERIC, 38, 0 } : left->type,
+                              sides[0].names[i], NULL);
+    if (is_interval) columns_add(binder->arena, &binder->intervals, *column);
     if (term_is_not_null(binder, left) && term_is_not_null(binder, sides[1].exprs[i]))
         columns_add(binder->arena, &binder->not_null, *column);
     scope_add_column(binder, &block->scope, (ScopeColumn){ sides[0].names[i], *column });
-    return add_output(binder, block, plan_column_expr(binder->plan, *column, left->at), sides[0].names[i]);
+    TRY(term_of_column(binder, *column, left->at, &output));
+    return add_output(binder, block, output, sides[0].names[i]);
 }
 
 static weft_status bind_set(Binder *binder, Block *block, Bound *out)
@@ -212,9 +219,15 @@ static weft_status bind_values_column(Binder *binder, Block *block, Rows *rows, 
     bool        has_null;
     TRY(expr_unify(binder->arena, rows->exprs + c, rows->n_rows, rows->n_columns, "VALUES", rows->exprs[c]->at,
                    binder->err));
+    const bool is_interval = rows->exprs[c]->type.kind == TYPE_INTERVAL;
+    Expr      *output;
+    for (int r = 0; r < rows->n_rows && is_interval; r++)
+        TRY(term_stored(binder, rows->exprs[r * rows->n_columns + c], &rows->exprs[r * rows->n_columns + c]));
     const Expr *first = rows->exprs[c];
     *column = plan_add_column(binder->plan, first->type, name, NULL);
-    TRY(add_output(binder, block, plan_column_expr(binder->plan, *column, first->at), name));
+    if (is_interval) columns_add(binder->arena, &binder->intervals, *column);
+    TRY(term_of_column(binder, *column, first->at, &output));
+    TRY(add_output(binder, block, output, name));
     TRY(evaluate_column(binder, rows, c, values, &has_null));
     if (!has_null) columns_add(binder->arena, &binder->not_null, *column);
     scope_add_column(binder, &block->scope, (ScopeColumn){ name, *column });
@@ -249,8 +262,6 @@ static weft_status bind_values(Binder *binder, Block *block, Bound *out)
 static weft_status refuse_clauses(Binder *binder, const PgQuery__SelectStmt *stmt)
 {
     if (stmt->n_locking_clause) return refuse_word(binder, "for", "FOR UPDATE or FOR SHARE");
-    if (stmt->limit_option == PG_QUERY__LIMIT_OPTION__LIMIT_OPTION_WITH_TIES)
-        return refuse_word(binder, "ties", "WITH TIES");
     return WEFT_OK;
 }
 
@@ -300,6 +311,7 @@ weft_status bind_plan(Binder *binder, const PgQuery__SelectStmt *stmt, Plan **ou
     binder->bind_window = bind_window;
     binder->bind_ordered = bind_ordered;
     binder->bind_string_agg = bind_string_agg;
+    binder->root = stmt;
     TRY(bind_query(binder, stmt, &bound));
     binder->plan->root = bound.node;
     binder->plan->n_visible = bound.n_columns;

@@ -157,6 +157,8 @@ weft_status bind_recursive_query(Binder *binder, const PgQuery__CommonTableExpr 
     With                      *itself = arena_make(binder->arena, With);
     TRY(binder->bind_query(binder, stmt->larg, &sides[0]));
     with->names = sides[0].names;
+    for (int i = 0; i < sides[0].n_columns; i++)
+        if (sides[0].exprs[i]->type.kind == TYPE_INTERVAL) return refuse(binder, at, "an interval in WITH RECURSIVE");
     TRY(bind_column_names(binder, "WITH query", with->name, expr->aliascolnames, expr->n_aliascolnames, with->names,
                           sides[0].n_columns, at));
     Node *repeat = plan_repeat(binder->plan, stmt->all, add_columns(binder, &sides[0], with->names),

@@ -29,9 +29,11 @@ static weft_status bind_star_target(Binder *binder, Block *block, const PgQuery_
     const ScopeColumn *columns;
     int                n_columns;
     TRY(bind_star(binder, ref, &columns, &n_columns));
-    for (int i = 0; i < n_columns; i++)
-        TRY(add_output(binder, block, plan_column_expr(binder->plan, columns[i].column, ref->location),
-                       columns[i].name));
+    for (int i = 0; i < n_columns; i++) {
+        Expr *column;
+        TRY(term_of_column(binder, columns[i].column, ref->location, &column));
+        TRY(add_output(binder, block, column, columns[i].name));
+    }
     return WEFT_OK;
 }
 
@@ -118,43 +120,84 @@ weft_status bind_select(Binder *binder, Block *block)
 
 typedef struct Distinct {
     Expr **keys;
-    int *columns;
-    int n_keys;
-    bool is_constant;
-} Distinct;  // all outputs are constants
+    int   *columns;
+    int    n_keys;
+    bool   is_constant;                // all outputs are constants
+    Agg   *aggs;                       // of intervals: the one that stands for all of the same length
+    int   *agg_columns;
+    int    n_aggs;
+} Distinct;
+
+// A key of the length, and the least of the intervals that have it.
+static weft_status add_interval_key(Binder *binder, Distinct *distinct, Expr *number, const char *name, Expr **out)
+{
+    Expr *interval, *length;
+    int   n = distinct->n_aggs;
+    TRY(interval_of_stored(binder->arena, number, number->at, &interval, binder->err));
+    TRY(interval_as_length(binder->arena, interval, number->at, &length, binder->err));
+    distinct->keys[distinct->n_keys] = length;
+    distinct->columns[distinct->n_keys++] = plan_add_column(binder->plan, length->type, "length", NULL);
+    TRY(expr_agg(AGG_MIN, number, number->at, LIST_PUSH(binder->arena, distinct->aggs, n), binder->err));
+    const int column = plan_add_column(binder->plan, number->type, name, NULL);
+    *LIST_PUSH(binder->arena, distinct->agg_columns, distinct->n_aggs) = column;
+    columns_add(binder->arena, &binder->intervals, column);
+    return term_of_column(binder, column, number->at, out);
+}
 
 // Constants and what is shown twice need no key; one there must be.  EXPR becomes the key's column.
-static void add_distinct_key(Binder *binder, const Block *block, Distinct *distinct, int output, Expr **exprs)
+static weft_status add_distinct_key(Binder *binder, const Block *block, Distinct *distinct, int output, Expr **exprs)
 {
     const Expr *own = block->outputs[output].expr;
     for (int i = 0; i < output; i++) {
         if (!expr_equal(block->outputs[i].expr, own)) continue;
         exprs[output] = exprs[i];
-        return;
+        return WEFT_OK;
     }
     if (expr_is_const(own) && (!distinct->is_constant || distinct->n_keys)) {
         exprs[output] = block->outputs[output].expr;
-        return;
+        return WEFT_OK;
     }
-    const int   k = distinct->n_keys++;
     const char *name = block->outputs[output].name;
+    if (columns_has(&binder->intervals, block->node->out[output]))
+        return add_interval_key(binder, distinct, plan_column_expr(binder->plan, block->node->out[output], own->at),
+                                name, &exprs[output]);
+    const int k = distinct->n_keys++;
     distinct->keys[k] = plan_column_expr(binder->plan, block->node->out[output], own->at);
     distinct->columns[k] = plan_add_column(binder->plan, own->type, name, NULL);
     if (term_is_not_null(binder, own)) columns_add(binder->arena, &binder->not_null, distinct->columns[k]);
     exprs[output] = plan_column_expr(binder->plan, distinct->columns[k], own->at);
+    return WEFT_OK;
 }
 
-static void build_distinct(Binder *binder, Block *block, const char *const *names)
+// What others read has numbers in the place of intervals.
+static weft_status project_outputs(Binder *binder, Block *block, Expr **exprs, const char *const *names)
 {
     const int n = block->n_outputs;
-    Distinct  distinct = { arena_array(binder->arena, Expr *, n + 1), arena_array(binder->arena, int, n + 1), 0, true };
+    ColumnSet numbers = { 0 };
+    for (int i = 0; i < n; i++) {
+        if (exprs[i]->type.kind == TYPE_INTERVAL) columns_add(binder->arena, &numbers, i);
+        TRY(term_stored(binder, exprs[i], &exprs[i]));
+    }
+    block->node = term_project(binder, block->node, exprs, names, n);
+    for (int i = 0; i < n; i++)
+        if (columns_has(&numbers, i)) columns_add(binder->arena, &binder->intervals, block->node->out[i]);
+    return WEFT_OK;
+}
+
+static weft_status build_distinct(Binder *binder, Block *block, const char *const *names)
+{
+    const int n = block->n_outputs;
+    Distinct  distinct = { .keys = arena_array(binder->arena, Expr *, n + 1),
+                           .columns = arena_array(binder->arena, int, n + 1), .is_constant = true };
     Expr    **exprs = arena_array(binder->arena, Expr *, n + 1);
     for (int i = 0; i < n; i++) distinct.is_constant &= expr_is_const(block->outputs[i].expr);
-    for (int i = 0; i < n; i++) add_distinct_key(binder, block, &distinct, i, exprs);
-    block->node = plan_aggregate(binder->plan, block->node, distinct.keys, distinct.columns, distinct.n_keys, NULL,
-                                 NULL, 0);
+    for (int i = 0; i < n; i++) TRY(add_distinct_key(binder, block, &distinct, i, exprs));
+    block->node = plan_aggregate(binder->plan, block->node, distinct.keys, distinct.columns, distinct.n_keys,
+                                 distinct.aggs, distinct.agg_columns, distinct.n_aggs);
     term_name_long_columns(binder, block->node->out, block->node->n_out);
-    if (distinct.n_keys < n) block->node = term_project(binder, block->node, exprs, names, n);
+    if (distinct.n_keys < n || distinct.n_aggs)
+        TRY(project_outputs(binder, block, exprs, names));
+    return WEFT_OK;
 }
 
 // ---- the end of a block ---------------------------------------------------------------------------------------------
@@ -170,7 +213,7 @@ static void build_sort(Binder *binder, Block *block)
     block->node->n_distinct_on = block->n_distinct_on;
 }
 
-static void give_bound(Binder *binder, const Block *block, Bound *out)
+static weft_status give_bound(Binder *binder, const Block *block, Bound *out)
 {
     const int n = block->n_visible;
     *out = (Bound){ .node = block->node, .n_columns = n, .outer = block->outer };
@@ -181,22 +224,63 @@ static void give_bound(Binder *binder, const Block *block, Bound *out)
         const Output *output = &block->outputs[i];
         out->names[i] = output->name;
         out->exprs[i] = output->literal;
-        if (!output->literal) out->exprs[i] = plan_column_expr(binder->plan, block->node->out[i], output->expr->at);
+        if (!output->literal)
+            TRY(term_of_column(binder, block->node->out[i], output->expr->at, &out->exprs[i]));
     }
+    return WEFT_OK;
+}
+
+// Intervals are equal where their lengths are, so these are sorted by; the rows of a set have no room for them.
+static weft_status sort_by_lengths(Binder *binder, Block *block, bool has_project)
+{
+    for (int i = 0; i < block->n_sort; i++) {
+        const Output *output = &block->outputs[block->sort[i].output];
+        Expr         *length;
+        if (output->expr->type.kind != TYPE_INTERVAL || block->is_distinct) continue;
+        if (!has_project && i == block->n_sort - 1) continue;
+        if (!has_project)
+            return refuse(binder, output->expr->at, "ORDER BY of an interval and more in a set operation");
+        TRY(interval_as_length(binder->arena, output->expr, output->expr->at, &length, binder->err));
+        block->sort[i].output = block->n_outputs;
+        TRY(add_output(binder, block, length, "?sort?"));
+    }
+    return WEFT_OK;
+}
+
+// Above all else: what is shown is an interval again.
+static weft_status show_intervals(Binder *binder, Block *block)
+{
+    const int    n = block->n_visible;
+    Expr       **exprs = arena_array(binder->arena, Expr *, n + 1);
+    const char **names = arena_array(binder->arena, const char *, n + 1);
+    bool         has_any = false;
+    for (int i = 0; i < n; i++) {
+        TRY(term_of_column(binder, block->node->out[i], -1, &exprs[i]));
+        names[i] = block->outputs[i].name;
+        has_any |= exprs[i]->type.kind == TYPE_INTERVAL;
+    }
+    if (has_any) block->node = term_project(binder, block->node, exprs, names, n);
+    return WEFT_OK;
 }
 
 weft_status finish_block(Binder *binder, Block *block, bool has_project, Bound *out)
 {
+    TRY(sort_by_lengths(binder, block, has_project));
     const int    n = block->n_outputs;
     Expr       **exprs = arena_array(binder->arena, Expr *, n + 1);
     const char **names = arena_array(binder->arena, const char *, n + 1);
     for (int i = 0; i < n; i++) exprs[i] = block->outputs[i].expr, names[i] = block->outputs[i].name;
-    if (has_project) block->node = term_project(binder, block->node, exprs, names, n);
-    if (block->is_distinct) build_distinct(binder, block, names);
-    if (block->n_sort) build_sort(binder, block);
+    if (has_project) TRY(project_outputs(binder, block, exprs, names));
+    if (block->is_distinct) TRY(build_distinct(binder, block, names));
     TRY(bind_limits(binder, block));
-    if (block->limit >= 0 || block->offset > 0)
+    const bool has_ties = block->stmt->limit_option == PG_QUERY__LIMIT_OPTION__LIMIT_OPTION_WITH_TIES &&
+                          block->limit > 0 && block->n_sort > 0;
+    if (has_ties && block->n_distinct_on) build_sort(binder, block);
+    if (has_ties) TRY(build_ties(binder, block));
+    if (has_ties) block->n_distinct_on = 0;
+    if (block->n_sort) build_sort(binder, block);
+    if (!has_ties && (block->limit >= 0 || block->offset > 0))
         block->node = plan_limit(binder->plan, block->node, block->limit, block->offset);
-    give_bound(binder, block, out);
-    return WEFT_OK;
+    if (block->stmt == binder->root) TRY(show_intervals(binder, block));
+    return give_bound(binder, block, out);
 }

@@ -25,9 +25,10 @@ weft_status unify_sides(Binder *binder, SetKind kind, Bound sides[2])
 // The rows of a side with what its columns have become.
 Node *side_rows(Binder *binder, const Bound *side)
 {
-    bool is_same = side->node->n_out == side->n_columns;
+    Expr **exprs = term_stored_all(binder, side->exprs, side->n_columns);
+    bool   is_same = side->node->n_out == side->n_columns;
     for (int i = 0; is_same && i < side->n_columns; i++)
-        is_same = side->exprs[i]->kind == EXPR_COLUMN && side->exprs[i]->column == side->node->out[i];
-    return is_same ? side->node : term_project(binder, side->node, side->exprs, side->names, side->n_columns);
+        is_same = exprs[i]->kind == EXPR_COLUMN && exprs[i]->column == side->node->out[i];
+    return is_same ? side->node : term_project(binder, side->node, exprs, side->names, side->n_columns);
 }
 

@@ -79,7 +79,8 @@ static weft_status bind_joined_order(Binder *binder, const PgQuery__FuncCall *ca
         TRY(binder->bind_expr(binder, by->node, &key.expr));
         TRY(bind_settle(binder, key.expr, &key.expr));
         TRY(bind_count(binder, key.expr));
-        if (key.expr->type.kind == TYPE_INTERVAL) return refuse(binder, key.expr->at, "an interval in a window");
+        if (key.expr->type.kind == TYPE_INTERVAL)
+            TRY(interval_as_length(binder->arena, key.expr, key.expr->at, &key.expr, binder->err));
         *LIST_PUSH(binder->arena, text->order, text->n_order) = key;
     }
     return WEFT_OK;

@@ -9,7 +9,7 @@
 //     x < all (select y ...)      not x >= any (select y ...)
 //
 // A subquery that names columns of a query around it has no value of its own: it is joined, too.
-// Not done: rows, (a, b) in (select ...).
+// Not done: rows with other operators, (a, b) = (select ...).
 
 #include "sql/sql_int.h"
 
@@ -48,8 +48,9 @@ static weft_status bind_scalar(Binder *binder, const PgQuery__SubLink *link, Exp
         return fail(binder->err, WEFT_SYNTAX_ERROR, at, "subquery must return only one column");
     Node *rows = visible_rows(binder, &bound);
     if (bound.is_correlated) return add_mark(binder, (Mark){ .kind = MARK_VALUE, .rows = rows, .at = at }, out);
-    *out = param_for(binder, bound.exprs[0]->type, rows, at);
-    return WEFT_OK;
+    *out = param_for(binder, binder->plan->columns[rows->out[0]].type, rows, at);
+    return columns_has(&binder->intervals, rows->out[0]) ? interval_of_stored(binder->arena, *out, at, out, binder->err)
+                                                         : WEFT_OK;
 }
 
 // x, and the rows of one column that it is compared with by OP.
@@ -65,14 +66,41 @@ static weft_status bind_compared(Binder *binder, const PgQuery__SubLink *link, O
     TRY(bind_inner(binder, link, bound));
     if (bound->n_columns != 1) return fail(binder->err, WEFT_SYNTAX_ERROR, at, "subquery has too many columns");
     *rows = visible_rows(binder, bound);
-    return bind_call(binder, op, *arg, plan_column_expr(binder->plan, (*rows)->out[0], at), at, &compared);
+    TRY(term_of_column(binder, (*rows)->out[0], at, &compared));
+    return bind_call(binder, op, *arg, compared, at, &compared);
+}
+
+// (a, b) in (select c, d ...): the fields, and rows of as many columns.
+static weft_status bind_row_in(Binder *binder, const PgQuery__SubLink *link, Expr **out)
+{
+    const PgQuery__RowExpr *row = link->testexpr->row_expr;
+    const int at = link->location, n = (int)row->n_args;
+    Mark      mark = { .kind = MARK_IN, .at = at, .n_args = n, .args = arena_array(binder->arena, Expr *, n + 1) };
+    Bound     bound;
+    Expr     *equal;
+    if (!binder->place.block)
+        return fail(binder->err, WEFT_UNSUPPORTED, at, "IN (subquery) in %s is not supported yet",
+                    binder->place.clause);
+    for (int i = 0; i < n; i++) TRY(binder->bind_expr(binder, row->args[i], &mark.args[i]));
+    TRY(bind_inner(binder, link, &bound));
+    if (bound.n_columns != n || n == 0)
+        return fail(binder->err, WEFT_SYNTAX_ERROR, at, "subquery has too %s columns",
+                    bound.n_columns > n ? "many" : "few");
+    mark.rows = visible_rows(binder, &bound);
+    for (int i = 0; i < n; i++) {
+        TRY(term_of_column(binder, mark.rows->out[i], at, &equal));
+        TRY(bind_call(binder, OP_EQ, mark.args[i], equal, at, &equal));
+    }
+    return add_mark(binder, mark, out);
 }
 
 static weft_status bind_in(Binder *binder, const PgQuery__SubLink *link, Expr **out)
 {
-    Mark  mark = { .kind = MARK_IN, .at = link->location };
+    Mark  mark = { .kind = MARK_IN, .at = link->location, .n_args = 1 };
     Bound bound;
-    TRY(bind_compared(binder, link, OP_EQ, &mark.arg, &bound, &mark.rows));
+    if (is_row(link->testexpr)) return bind_row_in(binder, link, out);
+    mark.args = arena_array(binder->arena, Expr *, 1);
+    TRY(bind_compared(binder, link, OP_EQ, &mark.args[0], &bound, &mark.rows));
     return add_mark(binder, mark, out);
 }
 
@@ -151,6 +179,8 @@ static weft_status bind_any(Binder *binder, const PgQuery__SubLink *link, Op op,
     Expr     *x, *list[EXTREMES] = { 0 }, *value;
     Node     *rows;
     TRY(bind_compared(binder, link, op, &x, &bound, &rows));
+    if (columns_has(&binder->intervals, rows->out[0]))
+        return refuse(binder, at, "ANY or ALL of a subquery of intervals, but for = ANY,");
     if (bound.is_correlated) TRY(extremes_as_total(binder, &rows, at, list));
     else TRY(extremes_as_params(binder, op, rows, at, list));
     const Extremes extremes = { list[0], list[1], list[2], list[3] };
@@ -192,6 +222,8 @@ static weft_status bind_quantified(Binder *binder, const PgQuery__SubLink *link,
     Op op = compares_by(link);
     if (op == OP_N) return refuse(binder, link->location, "ANY or ALL (subquery) with this operator");
     if (is_all) op = opposite(op);
+    if (op != OP_EQ && is_row(link->testexpr))
+        return refuse(binder, link->location, "this comparison of a row with a subquery");
     if (op == OP_EQ) TRY(bind_in(binder, link, out));
     else TRY(bind_any(binder, link, op, out));
     return is_all ? bind_call(binder, OP_NOT, *out, NULL, link->location, out) : WEFT_OK;
@@ -206,6 +238,6 @@ weft_status bind_subquery(Binder *binder, const PgQuery__SubLink *link, Expr **o
         case PG_QUERY__SUB_LINK_TYPE__ANY_SUBLINK:    return bind_quantified(binder, link, false, out);
         case PG_QUERY__SUB_LINK_TYPE__ALL_SUBLINK:    return bind_quantified(binder, link, true, out);
         case PG_QUERY__SUB_LINK_TYPE__ARRAY_SUBLINK:  return refuse(binder, at, "ARRAY (subquery)");
-        default:                                      return refuse(binder, at, "a row (a, b)");
+        default:                                      return refuse(binder, at, "(a, b) = (subquery)");
     }
 }

@@ -131,6 +131,28 @@ int term_column(Binder *binder, Expr *expr, const char *name)
     return column;
 }
 
+weft_status term_of_column(Binder *binder, int column, int at, Expr **out)
+{
+    *out = plan_column_expr(binder->plan, column, at);
+    return columns_has(&binder->intervals, column) ? interval_of_stored(binder->arena, *out, at, out, binder->err)
+                                                   : WEFT_OK;
+}
+
+weft_status term_stored(Binder *binder, Expr *expr, Expr **out)
+{
+    *out = expr;
+    return expr->type.kind == TYPE_INTERVAL ? interval_as_number(binder->arena, expr, expr->at, out, binder->err)
+                                            : WEFT_OK;
+}
+
+Expr **term_stored_all(Binder *binder, Expr *const *exprs, int n_exprs)
+{
+    Expr **list = arena_array(binder->arena, Expr *, n_exprs + 1);
+    for (int i = 0; i < n_exprs; i++)
+        if (term_stored(binder, exprs[i], &list[i])) list[i] = exprs[i];
+    return list;
+}
+
 // A column that is shown twice is another one the second time; so is one of a query around this one.
 Node *term_project(Binder *binder, Node *node, Expr **exprs, const char *const *names, int n_exprs)
 {

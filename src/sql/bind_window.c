@@ -66,6 +66,8 @@ static weft_status bind_window_key(Binder *binder, Block *block, const ParseNode
     Expr *key;
     TRY(bind_expr(binder, node, &key));
     TRY(bind_settle(binder, key, &key));
+    if (key->type.kind == TYPE_INTERVAL)
+        TRY(interval_as_length(binder->arena, key, key->at, &key, binder->err));
     return add_window_key(binder, block, key, number);
 }
 
@@ -323,8 +325,10 @@ static bool is_never_null(const WindowFunc *func)
 // The same function twice is computed once.
 static weft_status add_func(Binder *binder, Block *block, WindowFunc *func, Expr **out)
 {
-    Windows *windows = block->windows;
-    int      f = 0;
+    Windows   *windows = block->windows;
+    const bool is_interval = func->type.kind == TYPE_INTERVAL;
+    int        f = 0;
+    if (is_interval) func->type = (Type){ TYPE_NUMERIC, 38, 0 };
     while (f < windows->n_funcs && !same_func(&windows->funcs[f], func)) f++;
     if (f == WINDOWS_MAX)
         return fail(binder->err, WEFT_TOO_MANY_COLUMNS, func->at,
@@ -332,10 +336,10 @@ static weft_status add_func(Binder *binder, Block *block, WindowFunc *func, Expr
     if (f == windows->n_funcs) {
         func->column = plan_add_column(binder->plan, func->type, func->name, NULL);
         if (is_never_null(func)) columns_add(binder->arena, &binder->not_null, func->column);
+        if (is_interval) columns_add(binder->arena, &binder->intervals, func->column);
         *LIST_PUSH(binder->arena, windows->funcs, windows->n_funcs) = *func;
     }
-    *out = plan_column_expr(binder->plan, windows->funcs[f].column, func->at);
-    return WEFT_OK;
+    return term_of_column(binder, windows->funcs[f].column, func->at, out);
 }
 
 typedef struct PartBuilder { Binder *binder; Block *block; WindowFunc *func; } PartBuilder;
@@ -372,13 +376,17 @@ static weft_status bind_window_agg(Binder *binder, Block *block, const PgQuery__
     AggKind     kind = aggregate_is_built(aggregate) ? AGG_SUM : aggregate->kind;
     Expr       *args[2], *value;
     TRY(bind_agg_args(binder, call, name, aggregate, &kind, args));
+    const bool is_interval = args[0] && args[0]->type.kind == TYPE_INTERVAL;
+    if (is_interval && kind == AGG_COUNT)
+        TRY(interval_as_length(binder->arena, args[0], func->at, &args[0], binder->err));
+    else if (is_interval && aggregate_of_interval(name)) aggregate = aggregate_of_interval(name);
     TRY(aggregate_check(aggregate, name, args[0], func->at, binder->err));
     func->kind = WINDOW_AGGREGATE;
     if (aggregate_is_built(aggregate)) {
         const AggBuilder builder = { binder->arena, func->at, binder->err, add_window_part, &parts };
         TRY(aggregate_build(aggregate, &builder, args, &func->built));
         func->type = func->built->type;
-        return WEFT_OK;
+        return term_stored(binder, func->built, &func->built);
     }
     const Agg agg = aggregate_make(aggregate, kind, args[0], func->at);
     func->type = agg.type;
@@ -448,8 +456,10 @@ static weft_status bind_plain(Binder *binder, Block *block, const PgQuery__FuncC
             TRY(expr_unify(binder->arena, both, 2, 1, name->name, call->location, binder->err));
             args[0] = both[0], args[2] = both[1];
         }
+        Expr *stored;
         TRY(bind_settle(binder, args[0], &args[0]));
-        TRY(add_window_key(binder, block, args[0], &func->arg));
+        TRY(term_stored(binder, args[0], &stored));
+        TRY(add_window_key(binder, block, stored, &func->arg));
     }
     func->type = type_of_window(name->kind, args[0]);
     TRY(add_func(binder, block, func, out));
@@ -582,6 +592,9 @@ weft_status build_windows(Binder *binder, Block *block)
 {
     Windows *windows = block->windows;
     if (!windows || !windows->n_funcs) return WEFT_OK;
+    for (int m = 0; m < block->n_marks; m++)
+        if (block->marks[m].kind == MARK_ROWS)
+            return refuse(binder, block->marks[m].at, "a set-returning function beside a window function");
     for (int m = 0; m < block->n_marks; m++)
         if (mark_has_window(binder, block, &block->marks[m]))
             return refuse(binder, block->marks[m].at, "a window function before IN (subquery)");

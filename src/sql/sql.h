@@ -18,6 +18,8 @@ typedef struct ViewText {              // a view, as it was made
     const char *const *columns;        // names
 } ViewText;
 
+typedef struct RandomSource { bool is_seeded; u64 seed, n_drawn; } RandomSource;      // a session's random numbers
+
 typedef struct Names {                 // how table names are looked up; the engine adds its virtual tables here
     const Table *(*table)(void *context, const char *name);    // held for the caller; NULL when there is none
     void *context;
@@ -29,6 +31,10 @@ typedef struct Names {                 // how table names are looked up; the eng
     const Table *(*file)(void *context, const char *path, const char *format); // csv, json, or NULL: by its name
     int  (*list)(void *context, Arena *arena, const char ***names);            // of all tables and views, for hints
     const Value *params;               // $1, $2, ...; of type NULL: as untyped literals
+    RandomSource *random;              // the session's; may be NULL
+    int  quotient_scale;               // digits behind the point that quotients have room for; -1: none; 0:
+                                       // QUOTIENT_SCALE
+    bool *has_quotients;               // gets whether there are any, even where binding fails; may be NULL
     int  n_params;                     // -1: any number, all NULL: what PREPARE checks with
 } Names;
 

@@ -116,6 +116,8 @@ typedef struct BoundAgg { Agg agg; int column; } BoundAgg;  // column: the id th
 typedef enum MarkKind {
     MARK_IN,                           // x IN (subquery): boolean
     MARK_EXISTS,                       // EXISTS (subquery): boolean
+    MARK_ROWS,                         // the rows of generate_series in a select list
+    MARK_RANDOM,                       // a random number for each row (bind_random.c)
     MARK_VALUE                         // the value of the subquery's only row; NULL: it has none
 } MarkKind;
 
@@ -123,11 +125,13 @@ typedef enum MarkKind {
 typedef struct Mark {
     MarkKind kind;
     int   column;                      // the id that stands for it
-    Expr *arg;                         // IN: x; else NULL
-    Node *rows;                        // the subquery; IN, value: of one column; value: that column is COLUMN
+    Expr **args;                       // IN: x, or the fields of a row
+    int   n_args;
+    Node *rows;                        // the subquery; IN: as many columns as args; value: its only column is COLUMN
     int   at;
     bool  is_below;                    // groups are made of it: it is joined below them
     bool  is_placed;
+    u64   seed;                        // random
     Expr *value;                       // when placed: what takes the column's place; NULL: the column stays
 } Mark;
 
@@ -151,6 +155,7 @@ typedef struct Block {                 // a SELECT, VALUES or set operation whil
     bool                       keeps_literals;     // its place's
     Expr                     **keys;       // of GROUP BY, over the columns below
     int                       *key_columns;
+    int                       *key_lengths;    // of keys that are intervals: what the groups are made of
     int                        n_keys;
     BoundAgg                  *aggs;
     int                        n_aggs;
@@ -209,6 +214,8 @@ struct Binder {
     const With  *with;                 // the queries of WITH that are visible
     ColumnSet    not_null;             // ids that are not NULL where they are made,
     ColumnSet    made_null;            // and those that an outer join fills with NULLs
+    ColumnSet    intervals;            // ids of numbers that are stored intervals
+    const PgQuery__SelectStmt *root;   // the statement's own query, whose intervals are shown
     i64          size;                 // of all expressions kept so far
     i64          now;                  // the statement's time; 0: not asked for yet
     int          n_queries, n_items;   // bound so far: SELECTs and the like; items of FROM
@@ -260,6 +267,11 @@ bool        term_is_not_null(const Binder *binder, const Expr *expr);           
 // A new column of the plan that stands for EXPR, as printing shows it.
 int         term_column(Binder *binder, Expr *expr, const char *name);
 void        term_name_long_columns(Binder *binder, const int *columns, int n_columns);    // print by name what is long
+// A column as expressions name it: an interval, where its number is one.
+weft_status term_of_column(Binder *binder, int column, int at, Expr **out);
+// EXPR as a column of a table has it, or of a query that others read.
+weft_status term_stored(Binder *binder, Expr *expr, Expr **out);
+Expr      **term_stored_all(Binder *binder, Expr *const *exprs, int n_exprs);          // a list of them; never fails
 // The columns of NODE that EXPRS are, by a project where they are not just that.  NAMES: for new columns.
 Node       *term_project(Binder *binder, Node *node, Expr **exprs, const char *const *names, int n_exprs);
 
@@ -274,6 +286,20 @@ weft_status bind_star(Binder *binder, const PgQuery__ColumnRef *ref, const Scope
 weft_status scope_add_source(Binder *binder, Scope *scope, const FromItem *source, int at);  // 42712: its name is taken
 void        scope_add_column(Binder *binder, Scope *scope, ScopeColumn column);
 bool        scope_has_name(const Scope *scope, const char *name);
+
+// bind_row.c: rows of fields, (a, b) and ROW(a, b), where they are compared
+bool        is_row(const ParseNode *node);
+weft_status bind_row_comparison(Binder *binder, Op op, const ParseNode *a, const ParseNode *b, int at, Expr **out);
+weft_status bind_row_in_list(Binder *binder, const PgQuery__AExpr *expr, bool is_negated, Expr **out);
+weft_status bind_rows_distinct(Binder *binder, const ParseNode *a, const ParseNode *b, int at, Expr **out);
+weft_status bind_row_null_test(Binder *binder, const PgQuery__NullTest *test, Expr **out);
+weft_status bind_distinct(Binder *binder, Expr *a, Expr *b, bool is_negated, int at, Expr **out);   // of two values
+
+// bind_array.c: arrays as lists of elements.  NULL instead of an array: *IS_NULL.
+weft_status bind_array(Binder *binder, const ParseNode *node, Expr ***list, int *n, bool *is_null);
+typedef weft_status BindNamed(Binder *binder, const char *name, Expr *a, Expr *b, int at, Expr **out);
+weft_status bind_any_of_array(Binder *binder, const PgQuery__AExpr *expr, const char *name, bool is_all,
+                              BindNamed *compare, Expr **out);
 
 // bind_func.c, bind_expr.c: expressions
 weft_status bind_function(Binder *binder, const PgQuery__FuncCall *call, Expr **out);
@@ -315,6 +341,10 @@ weft_status place_marks(Binder *binder, Block *block, bool is_below, Node **node
 weft_status place_condition_marks(Binder *binder, Block *block, int first, int last, Expr **conditions,
                                   int *n_conditions, Node **node);
 
+// bind_random.c: random numbers
+bool        bind_is_random(const char *name);
+weft_status bind_random(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out);
+
 // bind_view.c: views and files in FROM
 const ViewText *find_view(const Binder *binder, const char *name);               // NULL: there is none
 weft_status bind_view(Binder *binder, const ViewText *view, const char *name, int at, Bound *out);
@@ -338,6 +368,9 @@ weft_status check_list_length(Binder *binder, const char *clause, size_t n);
 weft_status sort_direction(Binder *binder, const PgQuery__SortBy *by, SortItem *item);
 weft_status bind_sort(Binder *binder, Block *block);
 weft_status bind_limits(Binder *binder, Block *block);
+
+// bind_ties.c: the rows of WITH TIES; limit and offset are known, and what is sorted by
+weft_status build_ties(Binder *binder, Block *block);
 
 // bind_window.c: window functions
 typedef struct BoundWindow BoundWindow;
@@ -391,6 +424,14 @@ weft_status finish_block(Binder *binder, Block *block, bool has_project, Bound *
 weft_status bind_plan(Binder *binder, const PgQuery__SelectStmt *stmt, Plan **out);
 
 // Other statements
+// bind_keys.c: keys and indexes.  A key of the table that STATEMENT makes, whose columns are known; COLUMN: the one
+// behind which the constraint stands, or NULL.
+bool        is_key_constraint(const PgQuery__Constraint *constraint);
+weft_status bind_table_key(Binder *binder, const PgQuery__Constraint *constraint, const char *column,
+                           Statement *statement);
+weft_status bind_create_index(Binder *binder, const PgQuery__IndexStmt *stmt, Statement *statement);
+weft_status bind_alter_table(Binder *binder, const PgQuery__AlterTableStmt *alter, Statement *statement);
+
 weft_status bind_create(Binder *binder, const PgQuery__CreateStmt *create, Statement *statement);
 weft_status bind_drop(Binder *binder, const PgQuery__DropStmt *drop, Statement *statement);
 weft_status bind_insert(Binder *binder, const PgQuery__InsertStmt *insert, Statement *statement);
@@ -408,7 +449,11 @@ weft_status bind_statement(Binder *binder, const PgQuery__RawStmt *raw, Statemen
 
 // ---- bind_series.c
 
-weft_status bind_series(Binder *binder, const PgQuery__FuncCall *call, const char *name, Node **out);
+bool        bind_gives_rows(const char *name);              // generate_series, unnest
+// The rows of a call as a node of one column.
+weft_status bind_rows_of(Binder *binder, const PgQuery__FuncCall *call, const char *function, const char *name,
+                         Node **out);
+weft_status bind_rows_in_list(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out);
 
 // ---- bind_time.c
 
@@ -419,6 +464,14 @@ weft_status bind_now(Binder *binder, Type type, int digits, int at, Expr **out);
 weft_status bind_extract(Binder *binder, Expr *field, Expr *arg, bool as_double, int at, Expr **out);
 bool        bind_is_time_function(const char *name, size_t n_args);
 weft_status bind_time_function(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out);
+
+// ---- bind_forms.c
+
+bool        bind_is_op_form(const char *name, int n_args);          // an operator that is a function
+weft_status bind_op_form(Binder *binder, const char *name, Expr **args, int n_args, int at, Expr **out);
+weft_status bind_similar(Binder *binder, const PgQuery__AExpr *expr, const char *name, Expr **out);  // name: ~ or !~
+bool        bind_is_form(const char *name);
+weft_status bind_form(Binder *binder, const PgQuery__FuncCall *call, const char *name, Expr **out);
 
 // ---- bind_text.c
 

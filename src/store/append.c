@@ -26,6 +26,7 @@ struct Append {
     Snapshot       *base;                                   // the table as it was; no other append changes it
     u32             chunk_rows;
     bool            is_new;                                 // the table is made by the commit
+    const _Atomic bool *cancel;                             // ends the comparison of keys; may be NULL
     pthread_mutex_t lock;                                   // all below
     pthread_cond_t  became_idle;
     int             n_active, n_active_most;                // threads in append_rows
@@ -92,6 +93,8 @@ weft_status append_begin_unless(Store *store, const char *table, const _Atomic b
     }
     if (status)
         store_drop_user(store, entry);
+    else
+        (*append)->cancel = cancel;
     return status;
 }
 
@@ -475,6 +478,26 @@ static weft_status publish(Append *append, int n_keep, Arena *scratch, Error *er
     return WEFT_OK;
 }
 
+// All new rows against each other and against the table's, while they are still apart from these.
+static weft_status check_keys(const Append *append, Error *err)
+{
+    const Table *table = &append->base->table;
+    if (table->n_indexes == 0)
+        return WEFT_OK;
+    Arena *scratch = arena_new(NULL, "keys");
+    ChunkSlice *slices = NULL;
+    int n_slices = 0;
+    for (int i = 0; i < append->n_chunks; i++)
+        *LIST_PUSH(scratch, slices, n_slices) = (ChunkSlice){ append->chunks[i], 0, append->chunks[i]->n_rows };
+    u32 start = append->queue_start;
+    for (const StoredChunk *piece = append->queue; piece; piece = piece->next, start = 0)
+        *LIST_PUSH(scratch, slices, n_slices) = (ChunkSlice){ &piece->chunk, start, piece->chunk.n_rows - start };
+    const NewRows rows = { slices, n_slices, append->store->budget, append->cancel };
+    weft_status status = keys_check_append(table, &rows, err);
+    arena_free(scratch);
+    return status;
+}
+
 static weft_status commit(Append *append, Error *err)
 {
     ASSERT(append->n_active == 0);
@@ -484,6 +507,7 @@ static weft_status commit(Append *append, Error *err)
         return fail(err, WEFT_INTERNAL, -1, "piece %llu was never appended", (unsigned long long)append->next_sequence);
     if (append->n_rows == 0 && !append->is_new)
         return WEFT_OK;
+    TRY(check_keys(append, err));
     int n_keep = chunks_to_keep(append);
     TRY(make_last_chunk(append, n_keep, err));
     Arena *scratch = arena_new(NULL, "commit");

@@ -768,7 +768,8 @@ static TableEntry *make_entry(Store *store, const char *name, const ColumnDef *c
 weft_status store_check_free(Store *store, const char *name, Error *err)
 {
     ASSERT(mutex_is_held(&store->commit_lock));
-    if (find_entry(store, name) >= 0 || views_find(store, name))
+    int at;
+    if (find_entry(store, name) >= 0 || views_find(store, name) || index_find(store, name, &at))
         return fail(err, WEFT_DUPLICATE_TABLE, -1, "relation \"%s\" already exists", name);
     return WEFT_OK;
 }
@@ -794,12 +795,16 @@ weft_status store_make_entry(Store *store, const char *name, const ColumnDef *co
     return status;
 }
 
-static weft_status create(Store *store, const char *name, const ColumnDef *columns, int n_columns, Error *err)
+static weft_status create(Store *store, const char *name, const ColumnDef *columns, int n_columns,
+                          const IndexDef *indexes, int n_indexes, Error *err)
 {
     TRY(store_check_free(store, name, err));
     TRY(store_settle(store, err));
     TableEntry *entry = make_entry(store, name, columns, n_columns);
-    weft_status status = load(store, entry->meta, &entry->current, err);   // nothing to read yet
+    meta_set_indexes(entry->meta, indexes, n_indexes);
+    weft_status status = index_name_all(store, entry->meta, err);
+    if (!status)
+        status = load(store, entry->meta, &entry->current, err);           // nothing to read yet
     if (!status)
         status = store_switch(store, entry, entry->meta, err);
     if (status)
@@ -809,14 +814,20 @@ static weft_status create(Store *store, const char *name, const ColumnDef *colum
     return status;
 }
 
-weft_status store_create_table(Store *store, const char *name, const ColumnDef *columns, int n_columns, Error *err)
+weft_status store_create_keyed_table(Store *store, const char *name, const ColumnDef *columns, int n_columns,
+                                     const IndexDef *indexes, int n_indexes, Error *err)
 {
     TRY(check_name("table", name, err));
     TRY(check_columns(columns, n_columns, err));
     pthread_mutex_lock(&store->commit_lock);
-    weft_status status = create(store, name, columns, n_columns, err);
+    weft_status status = create(store, name, columns, n_columns, indexes, n_indexes, err);
     pthread_mutex_unlock(&store->commit_lock);
     return status;
+}
+
+weft_status store_create_table(Store *store, const char *name, const ColumnDef *columns, int n_columns, Error *err)
+{
+    return store_create_keyed_table(store, name, columns, n_columns, NULL, 0, err);
 }
 
 // Snapshots that are still held have their files mapped, and mapped files outlive their names.
@@ -925,12 +936,8 @@ static void put_in_place(Store *store, TableEntry *entry, TableMeta *meta, Snaps
     table_release(&old->table);
 }
 
-// A change of a whole table: with its turn, so that no append is under way, and with commit_lock.
-typedef weft_status (*TableChange)(Store *store, TableEntry *entry, Snapshot *held, const char *name,
-                                   const char *new_name, Error *err);
-
-static weft_status change_table(Store *store, const char *table, const char *name, const char *new_name,
-                                const _Atomic bool *cancel, TableChange change, Error *err)
+weft_status store_change_table(Store *store, const char *table, const _Atomic bool *cancel, TableChange change,
+                               const void *context, Error *err)
 {
     TRY(store_check_writable(store, err));
     TableEntry *entry = store_take_entry(store, table);
@@ -946,7 +953,7 @@ static weft_status change_table(Store *store, const char *table, const char *nam
         if (!status)
             status = store_settle(store, err);
         if (!status)
-            status = change(store, entry, held, name, new_name, err);
+            status = change(store, entry, held, context, err);
         pthread_mutex_unlock(&store->commit_lock);
         if (held)
             table_release(&held->table);
@@ -956,12 +963,24 @@ static weft_status change_table(Store *store, const char *table, const char *nam
     return status;
 }
 
-static weft_status truncate_entry(Store *store, TableEntry *entry, Snapshot *held, const char *name,
-                                  const char *new_name, Error *err)
+weft_status store_put_meta(Store *store, TableEntry *entry, Snapshot *held, TableMeta *meta, Error *err)
+{
+    meta->version++;
+    weft_status status = store_switch(store, entry, meta, err);
+    if (status)
+        meta_free(meta);
+    else
+        put_in_place(store, entry, meta, snapshot_under(held, meta));
+    return status;
+}
+
+typedef struct Renaming { const char *name, *new_name; } Renaming;
+
+static weft_status truncate_entry(Store *store, TableEntry *entry, Snapshot *held, const void *context, Error *err)
 {
     TableMeta *meta = meta_copy(entry->meta, 0);
     Snapshot *empty;
-    (void)held, (void)name, (void)new_name;
+    (void)held, (void)context;
     meta->version++;
     for (int i = 0; i < meta->n_columns; i++)
         if (meta->columns[i].type.kind == TYPE_TEXT)
@@ -983,12 +1002,12 @@ static weft_status truncate_entry(Store *store, TableEntry *entry, Snapshot *hel
 
 weft_status store_truncate_table(Store *store, const char *name, const _Atomic bool *cancel, Error *err)
 {
-    return change_table(store, name, NULL, NULL, cancel, truncate_entry, err);
+    return store_change_table(store, name, cancel, truncate_entry, NULL, err);
 }
 
-static weft_status rename_column(Store *store, TableEntry *entry, Snapshot *held, const char *name,
-                                 const char *new_name, Error *err)
+static weft_status rename_column(Store *store, TableEntry *entry, Snapshot *held, const void *context, Error *err)
 {
+    const char *name = ((const Renaming *)context)->name, *new_name = ((const Renaming *)context)->new_name;
     const int column = table_find_column(&held->table, name);
     if (column < 0)
         return fail(err, WEFT_UNDEFINED_COLUMN, -1, "column \"%s\" does not exist", name);
@@ -996,28 +1015,21 @@ static weft_status rename_column(Store *store, TableEntry *entry, Snapshot *held
         return fail(err, WEFT_DUPLICATE_COLUMN, -1, "column \"%s\" of relation \"%s\" already exists", new_name,
                     entry->name);
     TableMeta *meta = meta_copy(entry->meta, entry->meta->n_chunks);
-    meta->version++;
     meta->columns[column].name = arena_strdup(meta->arena, new_name);
-    weft_status status = store_switch(store, entry, meta, err);
-    if (status)
-        meta_free(meta);
-    else
-        put_in_place(store, entry, meta, snapshot_under(held, meta));
-    return status;
+    return store_put_meta(store, entry, held, meta, err);
 }
 
 weft_status store_rename_column(Store *store, const char *table, const char *column, const char *new_name,
                                 const _Atomic bool *cancel, Error *err)
 {
     TRY(check_name("column", new_name, err));
-    return change_table(store, table, column, new_name, cancel, rename_column, err);
+    return store_change_table(store, table, cancel, rename_column, &(Renaming){ column, new_name }, err);
 }
 
 // Under its new name the table is another entry; appends that wait for the old one end, as after a drop.
-static weft_status rename_table(Store *store, TableEntry *entry, Snapshot *held, const char *name, const char *new_name,
-                                Error *err)
+static weft_status rename_table(Store *store, TableEntry *entry, Snapshot *held, const void *context, Error *err)
 {
-    (void)name;
+    const char *new_name = ((const Renaming *)context)->new_name;
     TRY(store_check_free(store, new_name, err));
     TableMeta *meta = meta_copy(entry->meta, entry->meta->n_chunks);
     meta->version++;
@@ -1042,7 +1054,7 @@ weft_status store_rename_table(Store *store, const char *name, const char *new_n
                                Error *err)
 {
     TRY(check_name("table", new_name, err));
-    return change_table(store, name, NULL, new_name, cancel, rename_table, err);
+    return store_change_table(store, name, cancel, rename_table, &(Renaming){ name, new_name }, err);
 }
 
 weft_status store_drop_table(Store *store, const char *name, Error *err)

@@ -13,12 +13,15 @@
 // the mutex.
 //
 // A dictionary that lies in a file has its count from the start, and its texts from dict_load on: a query pays only for
-// the columns that it touches.  The index is made when it is first worth it: most queries look for a few texts at most,
-// and to look at the hashes of all entries takes a hundredth of the time.
+// the columns that it touches.  The texts of a file are read where they lie (text_blocks.c) and have no entries: these
+// begin with the first code that was given out since (STORED).  Files of the old format are put into entries.
+//
+// The index is made when it is first worth it: most queries look for a few texts at most, and to look at the lengths of
+// all texts takes a hundredth of the time.
 
 #include <stdlib.h>
 
-#include "store/store_int.h"
+#include "store/text_blocks.h"
 
 enum {
     FIRST_BLOCK_LOG = 8,
@@ -62,15 +65,18 @@ struct Dictionary {
     pthread_mutex_t   lock;                                 // writers of all but the ranks
     _Atomic u32       count;
     _Atomic(Index *)  index;
-    _Atomic(Entry *)  blocks[N_BLOCKS];
+    TextBlocks       *stored;                               // texts of the first codes, in a file; NULL: none
+    u32               n_stored;
+    _Atomic(Entry *)  blocks[N_BLOCKS];                     // of the codes from n_stored on
     Bytes            *texts;                                // newest first
     char             *text_at;                              // free room in the newest
     size_t            text_left;
     pthread_mutex_t   ranks_lock;                           // apart: ranking takes long, and reads what never moves
     Ranks            *ranks;                                // newest first
+    DictNotes         notes;
     pthread_mutex_t   load_lock;
     _Atomic bool      is_loaded;                            // its texts are here
-    DictLoader        loader;                               // until they are
+    DictLoader        loader;                               // until they are, or as long as STORED
     _Atomic u32       n_scans;                              // texts looked for without an index
 };
 
@@ -86,6 +92,7 @@ Dictionary *dict_new_in(Budget *budget)
     pthread_mutex_init(&dict->lock, NULL);
     pthread_mutex_init(&dict->ranks_lock, NULL);
     pthread_mutex_init(&dict->load_lock, NULL);
+    notes_init(&dict->notes, budget, dict_release);
     dict->is_loaded = true;
     return dict;
 }
@@ -138,12 +145,14 @@ static void free_texts(Dictionary *dict)
 
 static void free_all(Dictionary *dict)
 {
+    notes_free(&dict->notes);
     free_texts(dict);
     for (Ranks *ranks = dict->ranks, *next; ranks; ranks = next) {
         next = ranks->next;
         mem_free(dict->budget, ranks, ranks->bytes);
     }
-    if (!dict->is_loaded)
+    text_blocks_free(dict->stored);
+    if (!dict->is_loaded || dict->stored)
         dict->loader.drop(dict->loader.context);
     pthread_mutex_destroy(&dict->lock);
     pthread_mutex_destroy(&dict->ranks_lock);
@@ -184,16 +193,61 @@ static int block_of(u32 code, u32 *at)
 static Entry *entry_of(const Dictionary *dict, u32 code)
 {
     u32 at;
-    int block = block_of(code, &at);
+    int block = block_of(code - dict->n_stored, &at);
     return atomic_load_explicit(&dict->blocks[block], memory_order_acquire) + at;
+}
+
+static weft_text text_at(const Dictionary *dict, u32 code)
+{
+    if (code < dict->n_stored)
+        return text_blocks_get(dict->stored, code);
+    const Entry *entry = entry_of(dict, code);
+    return (weft_text){ entry->bytes, entry->length };
 }
 
 weft_text dict_get(const Dictionary *dict, u32 code)
 {
     ASSERT(code < dict_count(dict));
     ASSERT(dict_is_loaded(dict));
-    const Entry *entry = entry_of(dict, code);
-    return (weft_text){ entry->bytes, entry->length };
+    return text_at(dict, code);
+}
+
+// Entries whose texts are neighbours, from CODE on: those of one block of entries and one block of texts, most often.
+static void run_of_entries(const Dictionary *dict, u32 code, TextRun *run)
+{
+    u32 at;
+    int block = block_of(code - dict->n_stored, &at);
+    const Entry *entries = atomic_load_explicit(&dict->blocks[block], memory_order_acquire) + at;
+    u32 most = MIN_OF((1u << (block + FIRST_BLOCK_LOG)) - at, dict_count(dict) - code), n = 1;
+    while (n < most && entries[n].bytes == entries[n - 1].bytes + entries[n - 1].length + 1)
+        n++;
+    *run = (TextRun){ .first = code, .n_texts = n, .bytes = entries[0].bytes, .offsets = entries,
+                      .width = sizeof(Entry) };
+    run->n_bytes = (u64)(entries[n - 1].bytes - entries[0].bytes) + entries[n - 1].length + 1;
+}
+
+bool dict_run(const Dictionary *dict, u32 code, TextRun *run)
+{
+    ASSERT(code < dict_count(dict));
+    ASSERT(dict_is_loaded(dict));
+    if (code < dict->n_stored)
+        return text_blocks_run(dict->stored, code, run);
+    run_of_entries(dict, code, run);
+    return true;
+}
+
+u64 text_run_offset(const TextRun *run, u32 at)
+{
+    if (run->width == 2)
+        return ((const u16 *)run->offsets)[at];
+    if (run->width == 4)
+        return ((const u32 *)run->offsets)[at];
+    return at == run->n_texts ? run->n_bytes : (u64)(((const Entry *)run->offsets)[at].bytes - run->bytes);
+}
+
+weft_status dict_status(const Dictionary *dict, Error *err)
+{
+    return dict_is_loaded(dict) && dict->stored ? text_blocks_status(dict->stored, err) : WEFT_OK;
 }
 
 static bool find(const Dictionary *dict, const Index *index, const char *bytes, size_t length, u64 hash, u32 *code)
@@ -206,8 +260,8 @@ static bool find(const Dictionary *dict, const Index *index, const char *bytes, 
             return false;
         if (slot >> 32 != hash >> 32)
             continue;
-        const Entry *entry = entry_of(dict, (u32)slot - 1);
-        if (entry->length == length && (length == 0 || memcmp(entry->bytes, bytes, length) == 0)) {
+        weft_text text = text_at(dict, (u32)slot - 1);
+        if (text.length == length && (length == 0 || memcmp(text.bytes, bytes, length) == 0)) {
             *code = (u32)slot - 1;
             return true;
         }
@@ -222,6 +276,8 @@ static Index *current_index(const Dictionary *dict)
 // Without an index.  Whoever adds a text makes one first, so there are no more entries than were loaded.
 static bool scan(const Dictionary *dict, const char *bytes, size_t length, u64 hash, u32 *code)
 {
+    if (dict->stored)
+        return text_blocks_find(dict->stored, bytes, length, code);
     u32 count = dict_count(dict);
     for (u32 first = 0, n; first < count; first += n) {
         u32 at;
@@ -253,6 +309,14 @@ static void put_slot(Index *index, u32 place, u64 slot)
     atomic_store_explicit(&index->slots[i], slot, memory_order_release);
 }
 
+static u32 place_of(const Dictionary *dict, u32 code)
+{
+    if (code >= dict->n_stored)
+        return entry_of(dict, code)->place;
+    weft_text text = text_at(dict, code);
+    return (u32)hash_bytes(text.bytes, text.length);
+}
+
 static weft_status grow_index(Dictionary *dict, u64 n_slots, Error *err)
 {
     ASSERT(mutex_is_held(&dict->lock));
@@ -268,11 +332,12 @@ static weft_status grow_index(Dictionary *dict, u64 n_slots, Error *err)
     for (u64 i = 0; old && i <= old->mask; i++) {
         u64 slot = atomic_load_explicit(&old->slots[i], memory_order_relaxed);
         if (slot != 0)
-            put_slot(grown, entry_of(dict, (u32)slot - 1)->place, slot);
+            put_slot(grown, place_of(dict, (u32)slot - 1), slot);
     }
     for (u32 code = 0; !old && code < dict_count(dict); code++) {           // the texts of a file
-        const Entry *entry = entry_of(dict, code);
-        put_slot(grown, entry->place, slot_of(hash_bytes(entry->bytes, entry->length), code));
+        weft_text text = text_at(dict, code);
+        u64 hash = hash_bytes(text.bytes, text.length);
+        put_slot(grown, (u32)hash, slot_of(hash, code));
     }
     atomic_store_explicit(&dict->index, grown, memory_order_release);
     return WEFT_OK;
@@ -292,7 +357,7 @@ static weft_status ensure_entry(Dictionary *dict, u32 code, Error *err)
 {
     u32 at;
     void *memory;
-    int block = block_of(code, &at);
+    int block = block_of(code - dict->n_stored, &at);
     if (atomic_load_explicit(&dict->blocks[block], memory_order_relaxed))
         return WEFT_OK;
     TRY(mem_alloc(dict->budget, block_bytes(block), &memory, err));
@@ -412,10 +477,17 @@ weft_status dict_put(Dictionary *dict, u32 code, const char *bytes, size_t lengt
     return status;
 }
 
+void dict_put_blocks(Dictionary *dict, TextBlocks *texts)
+{
+    ASSERT(!dict_is_loaded(dict) && !dict->stored);
+    dict->stored = texts;
+    dict->n_stored = dict_count(dict);
+}
+
 weft_status dict_load(Dictionary *dict, Error *err)
 {
     if (dict_is_loaded(dict))
-        return WEFT_OK;
+        return dict_status(dict, err);
     weft_status status = WEFT_OK;
     pthread_mutex_lock(&dict->load_lock);
     if (!dict_is_loaded(dict)) {
@@ -423,12 +495,19 @@ weft_status dict_load(Dictionary *dict, Error *err)
         if (status) {
             free_texts(dict);                               // the next load begins anew
         } else {
-            dict->loader.drop(dict->loader.context);
+            if (!dict->stored)
+                dict->loader.drop(dict->loader.context);
             atomic_store_explicit(&dict->is_loaded, true, memory_order_release);
         }
     }
     pthread_mutex_unlock(&dict->load_lock);
     return status;
+}
+
+weft_status dict_check_all(Dictionary *dict, Error *err)
+{
+    TRY(dict_load(dict, err));
+    return dict->stored ? text_blocks_check(dict->stored, err) : WEFT_OK;
 }
 
 weft_status dict_copy(const Dictionary *from, u32 count, Budget *budget, Dictionary **copy, Error *err)
@@ -446,21 +525,40 @@ weft_status dict_copy(const Dictionary *from, u32 count, Budget *budget, Diction
     return status;
 }
 
+// ---- notes ---------------------------------------------------------------------------------------------------------
+
+const DictNote *dict_note_find(Dictionary *dict, u32 count, const void *key, size_t length)
+{
+    return notes_find(&dict->notes, count, key, length);
+}
+
+void dict_note_release(Dictionary *dict, const DictNote *note)
+{
+    notes_release(&dict->notes, note);
+}
+
+void dict_note_put(Dictionary *dict, u32 count, const void *key, size_t length, DictNote note)
+{
+    if (note.made)
+        dict_hold(note.made);
+    notes_put(&dict->notes, count, key, length, note);
+}
+
 // ---- ranks ---------------------------------------------------------------------------------------------------------
 // Codes stand in order of first use, so ordering by text needs each code's rank.  We keep the newest ranks; when the
 // dictionary has grown since, only the new codes are sorted and merged into the old order.
 
 static weft_text text_of(const void *dict, u32 code)
 {
-    return dict_get(dict, code);
+    return text_at(dict, code);
 }
 
 static TextKey sort_key(const Dictionary *dict, u32 code)
 {
-    const Entry *entry = entry_of(dict, code);
+    weft_text text = text_at(dict, code);
     u64 prefix = 0;
     for (u32 i = 0; i < 8; i++)
-        prefix = prefix << 8 | (i < entry->length ? (u8)entry->bytes[i] : 0);
+        prefix = prefix << 8 | (i < text.length ? (u8)text.bytes[i] : 0);
     return (TextKey){ prefix, code };
 }
 
@@ -469,8 +567,8 @@ static int compare_keys(const void *a, const void *b, void *context)
     const TextKey *left = a, *right = b;
     if (left->prefix != right->prefix)
         return left->prefix < right->prefix ? -1 : 1;
-    const Entry *l = entry_of(context, left->code), *r = entry_of(context, right->code);
-    return compare_bytes(l->bytes, l->length, r->bytes, r->length);
+    weft_text l = text_at(context, left->code), r = text_at(context, right->code);
+    return compare_bytes(l.bytes, l.length, r.bytes, r.length);
 }
 
 // Looked at every few thousand steps of a loop.

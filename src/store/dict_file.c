@@ -1,15 +1,20 @@
-// dict_file.c - a dictionary on disk: a word of recognition, then each text with its length before it, in order of
-// code.
+// dict_file.c - a dictionary on disk.
 //
 // The file only grows.  The manifest says how much of it counts; what a crash or a failed commit left behind that is
-// cut off by the next writer.  The checksum chains the hashes of the texts, so that it goes on where the last commit
-// left it and costs nothing when reading, where each text is hashed for the index anyway.
+// cut off by the next writer.
+//
+// New files are of format 2 (text_blocks.c).  A file of format 1 is a word of recognition, then each text with its
+// length before it, in order of code; it stays as it is and grows as it was.  Its checksum chains the hashes of the
+// texts, so that it goes on where the last commit left it.
 
-#include "store/store_int.h"
+#include "store/text_blocks.h"
 
 static const char magic[8] = "WEFTDIC1";
 
-enum { WRITE_BYTES = 1 << 20 };
+enum {
+    WRITE_BYTES = 1 << 20,
+    FEW_BYTES = 1 << 18                                     // of a file that is checked as a whole when it is loaded
+};
 
 // One to one in each argument, so a change anywhere changes the end.
 static u64 chain(u64 checksum, u64 hash)
@@ -28,6 +33,7 @@ typedef struct MappedDict {                                 // a file whose text
     Mapping  mapping;                                       // outlives the file's name
     DictFile file;
     const char *path;                                       // for messages
+    Budget     *budget;
     Arena      *arena;                                      // of this struct
 } MappedDict;
 
@@ -52,9 +58,22 @@ static weft_status load_entries(const MappedDict *mapped, Dictionary *dict, Erro
     return at == file->length && checksum == file->checksum ? WEFT_OK : fail_damaged(mapped->path, err);
 }
 
+static weft_status load_blocks(const MappedDict *mapped, Dictionary *dict, Error *err)
+{
+    TextBlocks *texts;
+    TRY(text_blocks_open(mapped->path, &mapped->file, &mapped->mapping, mapped->budget, &texts, err));
+    weft_status status = mapped->file.length <= FEW_BYTES ? text_blocks_check(texts, err) : WEFT_OK;
+    if (status)
+        text_blocks_free(texts);
+    else
+        dict_put_blocks(dict, texts);
+    return status;
+}
+
 static weft_status load_mapped(Dictionary *dict, void *context, Error *err)
 {
-    return load_entries(context, dict, err);
+    const MappedDict *mapped = context;
+    return text_blocks_are_in(&mapped->mapping) ? load_blocks(mapped, dict, err) : load_entries(mapped, dict, err);
 }
 
 static void drop_mapped(void *context)
@@ -67,8 +86,8 @@ static void drop_mapped(void *context)
 static bool is_plausible(const DictFile *file, const Mapping *mapping)
 {
     return mapping->length >= file->length && file->length >= sizeof(magic) &&
-           memcmp(mapping->bytes, magic, sizeof(magic)) == 0 &&
-           file->count <= (file->length - sizeof(magic)) / sizeof(u32);     // before so many are given room
+           (text_blocks_are_in(mapping) ? file->count > 0 : memcmp(mapping->bytes, magic, sizeof(magic)) == 0) &&
+           file->count <= (file->length - sizeof(magic)) / 3;               // before so many are given room
 }
 
 weft_status dict_file_open(const char *path, const DictFile *file, Budget *budget, Dictionary **dict, Error *err)
@@ -87,7 +106,7 @@ weft_status dict_file_open(const char *path, const DictFile *file, Budget *budge
     }
     Arena *arena = arena_new(NULL, "dictionary file");
     MappedDict *mapped = arena_make(arena, MappedDict);
-    *mapped = (MappedDict){ mapping, *file, arena_strdup(arena, path), arena };
+    *mapped = (MappedDict){ mapping, *file, arena_strdup(arena, path), budget, arena };
     *dict = dict_new_unloaded(budget, file->count, (DictLoader){ load_mapped, drop_mapped, mapped });
     return WEFT_OK;
 }
@@ -122,8 +141,6 @@ static weft_status put(DictWriter *writer, const void *bytes, size_t length, Err
 
 static weft_status put_entries(DictWriter *writer, const Dictionary *dict, u32 count, Error *err)
 {
-    if (writer->written.length == 0)
-        TRY(put(writer, magic, sizeof(magic), err));
     for (u32 code = writer->written.count; code < count; code++) {
         weft_text text = dict_get(dict, code);
         u32 length = (u32)text.length;
@@ -136,16 +153,42 @@ static weft_status put_entries(DictWriter *writer, const Dictionary *dict, u32 c
     return file_sync(&writer->file, err);
 }
 
+static weft_status cut_tail(File *file, const char *path, u64 length, Error *err)
+{
+    u64 size;
+    TRY(file_size(file, &size, err));
+    if (size < length)
+        return fail_damaged(path, err);
+    return size > length ? file_truncate(file, length, err) : WEFT_OK;
+}
+
+static weft_status is_first_format(const char *path, bool *is_first, Error *err)
+{
+    File file;
+    char begin[sizeof(magic)] = "";
+    size_t got = 0;
+    TRY(file_open_read(path, &file, err));
+    weft_status status = file_read_at(&file, begin, sizeof(begin), 0, &got, err);
+    file_close(&file);
+    *is_first = memcmp(begin, magic, sizeof(magic)) == 0;
+    return status;
+}
+
+static weft_text text_of(const void *dict, u32 code)
+{
+    return dict_get(dict, code);
+}
+
 static weft_status extend(DictWriter *writer, const char *path, const DictFile *old, const Dictionary *dict, u32 count,
                           Error *err)
 {
-    u64 size;
-    TRY(file_size(&writer->file, &size, err));
-    if (size < old->length)
-        return fail_damaged(path, err);
-    if (size > old->length)
-        TRY(file_truncate(&writer->file, old->length, err));
-    return put_entries(writer, dict, count, err);
+    bool is_first = false;
+    TRY(cut_tail(&writer->file, path, old->length, err));
+    if (old->length > 0)
+        TRY(is_first_format(path, &is_first, err));
+    if (is_first)
+        return put_entries(writer, dict, count, err);
+    return text_blocks_write(&writer->file, old, &(TextSource){ text_of, dict }, count, &writer->written, err);
 }
 
 void dict_file_cut(const char *path, const DictFile *file)

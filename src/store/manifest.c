@@ -2,7 +2,7 @@
 //
 //     magic with the format's version
 //     next id, number of tables
-//     per table: id, version, name, columns (name, type, dictionary file), chunk files
+//     per table: id, version, name, columns (name, type, dictionary file), chunk files, keys and indexes
 //     checksum of all of the above
 //
 // Whatever a file holds that the manifest does not name does not exist.  A commit writes a new manifest beside the old
@@ -11,11 +11,19 @@
 
 #include "store/store_int.h"
 
-// The last character is the version.  Earlier ones are read, too: chunks have no sketches in version 2, and say less
-// about floats in version 1 (chunk.c).  A manifest of version 3 may name chunks of any version: they are not rewritten.
-static const char magic[8] = "WEFTMAN3";
+// The last character is the version.  Earlier ones are read, too: tables have no keys and indexes in version 4,
+// dictionaries no blocks in version 3 (dict_file.c), chunks no sketches in version 2, and they say less about floats in
+// version 1 (chunk.c).  A manifest may name files of any version: they are not rewritten.  While no table has a key or
+// index, version 4 is written.
+static const char magic[8] = "WEFTMAN5";
+#define VERSION_WITHOUT_INDEXES '4'
 
-enum { MANIFEST_LEAST = sizeof(magic) + 8 + 4 + 8, CHUNK_RECORD = 8 + 8 + 4 + 8, ROWS_MAX = 1 << 30 };
+enum {
+    MANIFEST_LEAST = sizeof(magic) + 8 + 4 + 8,
+    CHUNK_RECORD = 8 + 8 + 4 + 8,
+    INDEX_RECORD_LEAST = 1 + 1 + 1 + 1,
+    ROWS_MAX = 1 << 30
+};
 
 // ---- metas ---------------------------------------------------------------------------------------------------------
 
@@ -39,7 +47,19 @@ TableMeta *meta_copy(const TableMeta *meta, int n_chunks)
     }
     for (int i = 0; i < MIN_OF(n_chunks, meta->n_chunks); i++)
         copy->chunks[i] = meta->chunks[i];
+    meta_set_indexes(copy, meta->indexes, meta->n_indexes);
     return copy;
+}
+
+void meta_set_indexes(TableMeta *meta, const IndexDef *indexes, int n_indexes)
+{
+    meta->n_indexes = n_indexes;
+    meta->indexes = arena_array(meta->arena, IndexDef, n_indexes);
+    for (int i = 0; i < n_indexes; i++) {
+        meta->indexes[i] = indexes[i];
+        if (indexes[i].name)
+            meta->indexes[i].name = arena_strdup(meta->arena, indexes[i].name);
+    }
 }
 
 void meta_free(TableMeta *meta)
@@ -93,7 +113,16 @@ static void put_column(Text *out, const ColumnMeta *column)
     put_u64(out, column->dict.checksum);
 }
 
-static void put_table(Text *out, const TableMeta *meta)
+static void put_index(Text *out, const IndexDef *index)
+{
+    put_name(out, index->name);
+    put_u8(out, index->kind);
+    put_u8(out, index->n_columns);
+    for (int i = 0; i < index->n_columns; i++)
+        put_u32(out, index->columns[i]);
+}
+
+static void put_table(Text *out, const TableMeta *meta, bool has_indexes)
 {
     put_u64(out, meta->id);
     put_u64(out, meta->version);
@@ -108,16 +137,25 @@ static void put_table(Text *out, const TableMeta *meta)
         put_u32(out, meta->chunks[i].n_rows);
         put_u64(out, meta->chunks[i].checksum);
     }
+    if (!has_indexes)
+        return;
+    put_u32(out, (u32)meta->n_indexes);
+    for (int i = 0; i < meta->n_indexes; i++)
+        put_index(out, &meta->indexes[i]);
 }
 
 void manifest_encode(const TableMeta *const *tables, int n_tables, u64 next_id, Text *out)
 {
-    put(out, magic, sizeof(magic));
+    bool has_indexes = false;
+    for (int i = 0; i < n_tables; i++)
+        has_indexes |= tables[i]->n_indexes > 0;
+    put(out, magic, sizeof(magic) - 1);
+    put_u8(out, has_indexes ? (u8)magic[sizeof(magic) - 1] : VERSION_WITHOUT_INDEXES);
     put_u64(out, next_id);
     put_u32(out, (u32)n_tables);
     for (int i = 0; i < n_tables; i++) {
         ASSERT(i == 0 || strcmp(tables[i - 1]->name, tables[i]->name) < 0);
-        put_table(out, tables[i]);
+        put_table(out, tables[i], has_indexes);
     }
     put_u64(out, hash_bytes(out->bytes, out->length));
 }
@@ -241,7 +279,35 @@ static bool has_lost_words(const TableMeta *meta)
     return low != meta->n_columns;
 }
 
-static TableMeta *get_table(Cursor *cursor, u64 next_id)
+static void get_index(Cursor *cursor, TableMeta *meta, IndexDef *index)
+{
+    char name[NAME_BYTES_MAX + 1];
+    get_name(cursor, name);
+    index->name = arena_strdup(meta->arena, name);
+    index->kind = get_u8(cursor);
+    index->n_columns = get_u8(cursor);
+    cursor->is_bad |= index->kind > INDEX_PRIMARY_KEY || index->n_columns > INDEX_COLUMNS_MAX ||
+                      (index->kind != INDEX_PLAIN && index->n_columns == 0);
+    for (int i = 0; i < index->n_columns && !cursor->is_bad; i++) {
+        const u32 column = get_u32(cursor);
+        cursor->is_bad |= column >= (u32)meta->n_columns || is_low_words(&meta->columns[column]);
+        index->columns[i] = (u16)column;
+    }
+}
+
+static void get_indexes(Cursor *cursor, TableMeta *meta)
+{
+    const u32 n_indexes = get_u32(cursor);
+    cursor->is_bad |= n_indexes > (size_t)(cursor->end - cursor->at) / INDEX_RECORD_LEAST;
+    if (cursor->is_bad)
+        return;
+    meta->n_indexes = (int)n_indexes;
+    meta->indexes = arena_array(meta->arena, IndexDef, n_indexes);
+    for (int i = 0; i < meta->n_indexes && !cursor->is_bad; i++)
+        get_index(cursor, meta, &meta->indexes[i]);
+}
+
+static TableMeta *get_table(Cursor *cursor, u64 next_id, bool has_indexes)
 {
     char name[NAME_BYTES_MAX + 1];
     u64 id = get_id(cursor, next_id), version = get_u64(cursor);
@@ -259,6 +325,8 @@ static TableMeta *get_table(Cursor *cursor, u64 next_id)
     meta->chunks = arena_array(meta->arena, ChunkFile, n_chunks);
     for (int i = 0; i < meta->n_chunks; i++)
         get_chunk(cursor, next_id, &meta->chunks[i]);
+    if (has_indexes)
+        get_indexes(cursor, meta);
     cursor->is_bad |= has_twin_columns(meta) || has_lost_words(meta);
     return meta;
 }
@@ -289,8 +357,9 @@ weft_status manifest_decode(const char *path, const void *bytes, size_t length, 
     *next_id = get_u64(&cursor);
     u32 n_wanted = get_u32(&cursor);
     const char *last = "";
+    const bool has_indexes = ((const char *)bytes)[sizeof(magic) - 1] > VERSION_WITHOUT_INDEXES;
     for (u32 i = 0; i < n_wanted && !cursor.is_bad; i++) {
-        TableMeta *meta = get_table(&cursor, *next_id);
+        TableMeta *meta = get_table(&cursor, *next_id, has_indexes);
         *LIST_PUSH(arena, *tables, *n_tables) = meta;
         cursor.is_bad |= strcmp(last, meta->name) >= 0;     // sorted, so no two are equal
         last = meta->name;

@@ -35,9 +35,17 @@ typedef enum TypeKind {
 
 typedef struct Type { u8 kind, precision, scale; } Type;
 
+// The precision of a numeric that was divided, or computed from such: it shows as many digits behind the point as
+// PostgreSQL gives a quotient of that size, of the SCALE that it has room for (value_shown).
+enum { NUMERIC_QUOTIENT = 39 };
+
 #define TYPE(k) ((Type){ .kind = TYPE_##k })
 // A uuid is a text of 36 characters, always in its canonical form: texts and uuids have the same order then.
 #define TYPE_OF_UUID ((Type){ .kind = TYPE_TEXT, .precision = 255, .scale = 255 })
+
+// An interval in a table is a number of 128 bits, as a numeric is stored: length * 2^64 + months * 2^32 + days.  The
+// length in microseconds decides when intervals are equal ('1 day' and '24 hours' are), and is the high word.
+#define TYPE_OF_STORED_INTERVAL ((Type){ .kind = TYPE_NUMERIC, .precision = 255 })
 
 // Text of a limited length, as varchar(n): the limit is where other types have their digits.  0: no limit.
 enum { TEXT_LENGTH_MAX = 0xfffe, TEXT_IS_UUID = 0xffff };
@@ -52,6 +60,7 @@ const char *type_name(Type type, char buffer[32]);                // "decimal(12
 bool        type_is_integer(Type type);                            // smallint, integer, bigint
 bool        type_is_float(Type type);                              // real, double
 bool        type_is_uuid(Type type);
+bool        type_is_stored_interval(Type type);
 bool        type_is_time(Type type);                               // date, time, timestamps, interval
 bool        type_equal(Type a, Type b);
 i64         power_of_ten(int n);                                   // 0 <= n <= 18
@@ -61,6 +70,7 @@ i64         power_of_ten(int n);                                   // 0 <= n <= 
 typedef struct Value {
     Type type;
     bool is_null;
+    u8   shown;                        // of a quotient: 1 + the digits behind the point that it shows; 0: not known
     union {
         i128   i;                      // boolean, integers, decimal, numeric, date
         double f;                      // real (already rounded to float), double
@@ -74,12 +84,17 @@ typedef struct Value {
 weft_status value_parse(Type type, const char *bytes, size_t length, Value *value, Error *err);
 // Text for a column of TYPE: blanks past its length are cut off (*LENGTH), anything else is TEXT_TOO_LONG.
 weft_status value_fit_text(Type type, const char *bytes, size_t *length, Error *err);
+bool        type_is_quotient(Type type);
+int         value_shown(const Value *value);                       // digits behind the point, of exact numbers
 // As psql prints it; full length is returned.
 size_t      value_format(const Value *value, char *buffer, size_t capacity);
 int         value_compare(const Value *a, const Value *b);         // same type, neither NULL; NaN is largest, text by
                                                                    // bytes
 
 i128 interval_micros(const Value *interval);                       // by which it is compared: a month has 30 days
+// As it is stored; false: it is longer than 146,000 years.  And back.
+bool  interval_to_number(const Value *interval, i128 *number);
+Value interval_from_number(i128 number);
 bool uuid_canonical(const char *bytes, size_t length, char out[37]);           // false: it is none
 
 // Time zones, by number; 0 is UTC.  Numbers and names stay until the process ends.  Any thread may call.
@@ -110,10 +125,28 @@ Dictionary *dict_new(void);                                        // reference 
 Dictionary *dict_hold(Dictionary *dict);
 void        dict_release(Dictionary *dict);                        // NULL is fine
 u32         dict_count(const Dictionary *dict);
-// Reads the texts of a stored column, once.  To be called before all that follows for dictionaries of tables that were
-// only peeked at.  CORRUPT for a damaged file, OUT_OF_MEMORY.
+// Prepares the texts of a stored column for reading, once.  To be called before all that follows for dictionaries of
+// tables that were only peeked at.  CORRUPT for a damaged file, OUT_OF_MEMORY.  A large file is read and checked later,
+// block by block, as texts are asked for.
 weft_status dict_load(Dictionary *dict, Error *err);
+// CORRUPT when a block that was asked for is damaged.  Its texts are empty, so whoever used the dictionary has to ask
+// this before it answers.
+weft_status dict_status(const Dictionary *dict, Error *err);
 weft_text   dict_get(const Dictionary *dict, u32 code);            // NUL-terminated
+
+// Texts that lie one behind the other, each with a NUL behind it.
+typedef struct TextRun {
+    u32         first, n_texts;        // codes
+    const char *bytes;
+    u64         n_bytes;
+    const void *offsets;               // for text_run_offset
+    int         width;
+} TextRun;
+
+// The texts from CODE on that lie together; run->first may be before it.  False: its block is damaged.
+bool        dict_run(const Dictionary *dict, u32 code, TextRun *run);
+// Where text AT of the run begins; AT = n_texts: where the run ends.
+u64         text_run_offset(const TextRun *run, u32 at);
 bool        dict_find(const Dictionary *dict, const char *bytes, size_t length, u32 *code);
 // Up to 2^31 entries.
 weft_status dict_intern(Dictionary *dict, const char *bytes, size_t length, u32 *code, Error *err);
@@ -126,6 +159,20 @@ void        dict_ranks_release(Dictionary *dict, const u32 *ranks); // NULL is f
 // The same, held together with the dictionary until the arena is freed.
 weft_status dict_hold_ranks(Arena *arena, Dictionary *dict, u32 count, const _Atomic u32 *stop, const u32 **ranks,
                             Error *err);
+
+// What was worked out from the texts of the first COUNT codes, kept with the dictionary under a key that says how, so
+// that the next pipeline need not.  Notes that nobody holds go when there is no room (dict_notes.c).  Any thread.
+typedef struct DictNote {
+    const void *bytes;                 // 64-byte aligned
+    u64         n_bytes;
+    Dictionary *made;                  // texts that the bytes have codes of; NULL: none
+} DictNote;
+
+// NULL: there is none.  Held until dict_note_release, which must come before the caller's dict_release.
+const DictNote *dict_note_find(Dictionary *dict, u32 count, const void *key, size_t length);
+void            dict_note_release(Dictionary *dict, const DictNote *note);
+// Copies key and bytes and holds note.made; without room for it nothing happens.
+void            dict_note_put(Dictionary *dict, u32 count, const void *key, size_t length, DictNote note);
 
 // ---- chunks ---------------------------------------------------------------------------------------------------------
 
@@ -223,6 +270,24 @@ typedef struct Column {
 // A column of type numeric (19 to 38 digits) is stored as two of 64 bits: number = high * 2^64 + low, both signed.  The
 // low words come after all columns of the table, in their order.
 
+// Weft has no index structures.  An index is a name and, unless it is plain, a promise that every append checks: no two
+// rows are equal in all of its columns (keys.c).  NULLs are not equal.
+enum { INDEX_COLUMNS_MAX = 32 };       // as in PostgreSQL
+
+typedef enum IndexKind {               // numbers are in files
+    INDEX_PLAIN,                       // CREATE INDEX: nothing but a name that can be dropped
+    INDEX_UNIQUE,                      // CREATE UNIQUE INDEX
+    INDEX_UNIQUE_KEY,                  // the constraint UNIQUE
+    INDEX_PRIMARY_KEY                  // its columns are NOT NULL, too
+} IndexKind;
+
+typedef struct IndexDef {
+    const char *name;                  // NULL, when it is to be made: the store chooses one, as PostgreSQL does
+    u8          kind;                  // an IndexKind
+    u8          n_columns;             // of a plain index: only those that are columns, not expressions
+    u16         columns[INDEX_COLUMNS_MAX];
+} IndexDef;
+
 typedef struct Table {                 // a snapshot
     const char   *name;
     u64           id;                  // of the table, equal for all its snapshots
@@ -232,6 +297,8 @@ typedef struct Table {                 // a snapshot
     const Column *columns;
     const Chunk **chunks;
     u64           n_rows;
+    int           n_indexes;
+    const IndexDef *indexes;           // in the order in which they were made
 } Table;
 
 typedef struct ColumnRange {           // over all chunks of a snapshot: what is proved about a column
@@ -267,6 +334,9 @@ char        *store_directory(Arena *arena, const char *name);  // the directory 
 u32          store_chunk_rows(const Store *store);
 void         store_set_chunk_rows(Store *store, u32 rows);                  // for tests; affects later appends
 weft_status  store_create_table(Store *store, const char *name, const ColumnDef *columns, int n_columns, Error *err);
+// The same with keys and indexes, whose columns count from 0.
+weft_status  store_create_keyed_table(Store *store, const char *name, const ColumnDef *columns, int n_columns,
+                                      const IndexDef *indexes, int n_indexes, Error *err);
 weft_status  store_drop_table(Store *store, const char *name, Error *err);
 const Table *store_table(Store *store, const char *name);  // held for the caller; NULL: none, or damaged
 // The same, saying why there is no table: UNDEFINED_TABLE, or CORRUPT, IO_ERROR, OUT_OF_MEMORY when it cannot be used.
@@ -285,6 +355,15 @@ weft_status  store_rename_table(Store *store, const char *name, const char *new_
                                 Error *err);
 weft_status  store_rename_column(Store *store, const char *table, const char *column, const char *new_name,
                                  const _Atomic bool *cancel, Error *err);
+
+// Both wait for an append that is under way.  Adding checks the rows that are there: UNIQUE_VIOLATION, and
+// NOT_NULL_VIOLATION for a primary key.  DUPLICATE_TABLE: the name is taken, by whatever it is.
+weft_status  store_add_index(Store *store, const char *table, const IndexDef *index, const _Atomic bool *cancel,
+                             Error *err);
+weft_status  store_drop_index(Store *store, const char *table, const char *name, const _Atomic bool *cancel,
+                              Error *err);
+// The table that has the index, and of which kind it is; NULL: there is no such index.
+const char  *store_index_table(Store *store, Arena *arena, const char *name, IndexKind *kind);
 
 // ---- views: texts that the store keeps beside the tables, under names that no table has -----------------------------
 

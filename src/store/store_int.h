@@ -68,14 +68,35 @@ weft_status dict_copy(const Dictionary *from, u32 count, Budget *budget, Diction
 typedef struct DictLoader {            // where the texts of a dictionary are until dict_load
     weft_status (*load)(Dictionary *dict, void *context, Error *err);  // puts all of them; after a failure it is called
                                                                        // again by the next dict_load
-    void (*drop)(void *context);       // not needed any more: they are loaded, or nobody wants them
+    void (*drop)(void *context);       // with the dictionary, or once its texts are in memory
     void *context;
 } DictLoader;
+
+typedef struct TextBlocks TextBlocks;  // text_blocks.h
+
+typedef struct DictNotes {             // dict_notes.c; all by LOCK
+    pthread_mutex_t  lock;
+    struct KeptNote *newest;
+    u64              bytes;            // of all
+    Budget          *budget;
+    void           (*release)(Dictionary *made);            // takes NULL
+} DictNotes;
+
+void            notes_init(DictNotes *notes, Budget *budget, void (*release)(Dictionary *made));
+void            notes_free(DictNotes *notes);               // none is held
+// As dict_note_find and so on of store.h; notes_put takes over the hold of note.made.
+const DictNote *notes_find(DictNotes *notes, u32 count, const void *key, size_t length);
+void            notes_release(DictNotes *notes, const DictNote *note);
+void            notes_put(DictNotes *notes, u32 count, const void *key, size_t length, DictNote note);
+typedef struct DictFile DictFile;
 
 // A dictionary that is said to have COUNT texts, which dict_load will ask the loader for.
 Dictionary *dict_new_unloaded(Budget *budget, u32 count, DictLoader loader);
 bool        dict_is_loaded(const Dictionary *dict);
 weft_status dict_put(Dictionary *dict, u32 code, const char *bytes, size_t length, u64 hash, Error *err);  // a loader's
+// A loader's: all texts, read in place.  Takes them over.
+void        dict_put_blocks(Dictionary *dict, TextBlocks *texts);
+weft_status dict_check_all(Dictionary *dict, Error *err);   // dict_load, and reads all texts that are read in place
 
 // ---- texts in order (text_sort.c) ----------------------------------------------------------------------------------
 
@@ -90,14 +111,14 @@ typedef weft_text (*TextOf)(const void *context, u32 code);
 bool texts_sort(TextKey *keys, TextKey *spare, u64 n_keys, TextOf text_of, const void *context,
                 const _Atomic u32 *stop);
 
-typedef struct DictFile {              // what the manifest says of a dictionary's file
+struct DictFile {                      // what the manifest says of a dictionary's file
     u64 file_id;
     u64 length;                        // bytes that count; a crash may have left more.  0: there is no file yet
     u32 count;                         // entries in them
-    u64 checksum;                      // over the entries in order
-} DictFile;
+    u64 checksum;                      // over the entries in order, or of the last directory (text_blocks.c)
+};
 
-// Maps the file and checks its size.  Its texts are read, and checked, by dict_load.
+// Maps the file and checks its size.  Its texts are read, and checked, from dict_load on.
 weft_status dict_file_open(const char *path, const DictFile *file, Budget *budget, Dictionary **dict, Error *err);
 // Writes the entries from old->count up to COUNT behind the old ones and syncs.  *CHANGED says what the file holds now.
 weft_status dict_file_extend(const char *path, const DictFile *old, const Dictionary *dict, u32 count,
@@ -224,11 +245,14 @@ typedef struct TableMeta {
     int         n_columns, n_chunks;
     ColumnMeta *columns;
     ChunkFile  *chunks;
+    int         n_indexes;
+    IndexDef   *indexes;
 } TableMeta;
 
 TableMeta *meta_new(const char *name, u64 id, u64 version, int n_columns, int n_chunks);   // columns and chunks zeroed
 TableMeta *meta_copy(const TableMeta *meta, int n_chunks);  // the first N_CHUNKS chunks, and room for more up to it
 void       meta_free(TableMeta *meta);                      // NULL is fine
+void       meta_set_indexes(TableMeta *meta, const IndexDef *indexes, int n_indexes);      // copies them
 
 // The bytes of a manifest, and back.  Reading trusts nothing: CORRUPT, or UNSUPPORTED for a later format.
 void        manifest_encode(const TableMeta *const *tables, int n_tables, u64 next_id, Text *out);
@@ -248,7 +272,7 @@ typedef struct Snapshot {
 // Holds the dictionaries and takes over one hold of each chunk.
 Snapshot *snapshot_new(const TableMeta *meta, Dictionary *const *dicts, const u32 *dict_counts,
                        const Chunk *const *chunks, int n_chunks);
-weft_status table_load_dicts(const Table *table, Error *err);        // dict_load of all of them
+weft_status table_load_dicts(const Table *table, Error *err);        // dict_check_all of all of them
 weft_status snapshot_verify(Snapshot *snapshot, Error *err);
 
 // ---- the catalog ---------------------------------------------------------------------------------------------------
@@ -306,6 +330,40 @@ weft_status store_make_entry(Store *store, const char *name, const ColumnDef *co
 // (may be NULL) becomes true.
 weft_status store_take_turn(Store *store, TableEntry *entry, const _Atomic bool *cancel, Error *err);
 void        store_end_turn(Store *store, TableEntry *entry);
+// A change of a whole table: CHANGE is called with the table's turn, so that no append is under way, with commit_lock,
+// and with the newest snapshot, held until it returns.
+typedef weft_status (*TableChange)(Store *store, TableEntry *entry, Snapshot *held, const void *context, Error *err);
+weft_status store_change_table(Store *store, const char *table, const _Atomic bool *cancel, TableChange change,
+                               const void *context, Error *err);
+// The last step of such a change: META, which it takes over, is put on disk and in the place of the entry's, with the
+// rows of HELD.
+weft_status store_put_meta(Store *store, TableEntry *entry, Snapshot *held, TableMeta *meta, Error *err);
+
+// ---- keys (keys.c) ------------------------------------------------------------------------------------------------
+
+// Rows for a table with keys: all that a commit adds.
+typedef struct NewRows {
+    const ChunkSlice   *slices;
+    int                 n_slices;
+    Budget             *budget;        // of the memory for the comparison: 12 to 40 bytes for each row
+    const _Atomic bool *cancel;        // may be NULL
+} NewRows;
+
+// UNIQUE_VIOLATION when a key of the table would hold for two rows, of the new ones or of one of these and one of the
+// table's.  The table's own rows are known to differ.
+weft_status keys_check_append(const Table *table, const NewRows *rows, Error *err);
+// UNIQUE_VIOLATION when two rows of the table are equal in the columns of INDEX.
+weft_status keys_check_table(const Table *table, const IndexDef *index, Budget *budget, const _Atomic bool *cancel,
+                             Error *err);
+
+// ---- names of indexes (index_names.c); all need commit_lock or lock -------------------------------------------------
+
+// Which table has the index, and which of the table's it is; NULL: there is none.
+TableEntry *index_find(const Store *store, const char *name, int *at);
+// Gives each index without a name one that is not taken, as PostgreSQL does: t_pkey, t_a_b_key, t_a_idx.  Names that
+// are taken: DUPLICATE_TABLE.
+weft_status index_name_all(Store *store, TableMeta *meta, Error *err);
+weft_status index_name_new(Store *store, TableMeta *meta, Error *err);      // the same for the last one only
 
 // ---- views (view_list.c)
 // -----------------------------------------------------------------------------------------------

@@ -22,6 +22,17 @@ static int find_low_words(Column *columns, int n_stored)
     return n_columns;
 }
 
+static void copy_indexes(Arena *arena, const TableMeta *meta, Table *table)
+{
+    IndexDef *indexes = arena_array(arena, IndexDef, meta->n_indexes);
+    for (int i = 0; i < meta->n_indexes; i++) {
+        indexes[i] = meta->indexes[i];
+        indexes[i].name = arena_strdup(arena, meta->indexes[i].name);
+    }
+    table->indexes = indexes;
+    table->n_indexes = meta->n_indexes;
+}
+
 Snapshot *snapshot_new(const TableMeta *meta, Dictionary *const *dicts, const u32 *dict_counts,
                        const Chunk *const *chunks, int n_chunks)
 {
@@ -46,6 +57,7 @@ Snapshot *snapshot_new(const TableMeta *meta, Dictionary *const *dicts, const u3
                                .n_columns = find_low_words(columns, meta->n_columns), .n_stored = meta->n_columns,
                                .n_chunks = n_chunks, .columns = columns, .chunks = kept,
                                .n_rows = n_rows };
+    copy_indexes(arena, meta, &snapshot->table);
     snapshot->distincts = arena_array(arena, _Atomic double, meta->n_columns);
     snapshot->arena = arena;
     snapshot->n_holds = 1;
@@ -79,7 +91,7 @@ weft_status table_load_dicts(const Table *table, Error *err)
 {
     for (int column = 0; column < table->n_columns; column++)
         if (table->columns[column].dict)
-            TRY(dict_load(table->columns[column].dict, err));
+            TRY(dict_check_all(table->columns[column].dict, err));
     return WEFT_OK;
 }
 

@@ -18,6 +18,8 @@ const char *type_name(Type type, char buffer[32])
     const char *name = type.kind < COUNT_OF(names) ? names[type.kind] : "unknown";
     if (type_is_uuid(type))
         name = "uuid";
+    if (type_is_stored_interval(type))
+        name = "interval";
     if (type.kind == TYPE_DECIMAL || (type.kind == TYPE_NUMERIC && type.precision && type.precision < NUMERIC_DIGITS))
         snprintf(buffer, 32, "%s(%d,%d)", name, type.precision, type.scale);
     else
@@ -35,9 +37,19 @@ bool type_is_float(Type type)
     return type.kind == TYPE_REAL || type.kind == TYPE_DOUBLE;
 }
 
+bool type_is_quotient(Type type)
+{
+    return type.kind == TYPE_NUMERIC && type.precision == NUMERIC_QUOTIENT;
+}
+
 bool type_is_uuid(Type type)
 {
     return type.kind == TYPE_TEXT && type.precision == 255 && type.scale == 255;
+}
+
+bool type_is_stored_interval(Type type)
+{
+    return type.kind == TYPE_NUMERIC && type.precision == 255;
 }
 
 bool type_is_time(Type type)
@@ -57,6 +69,8 @@ bool type_is_storable(Type type)
 {
     if (type.kind == TYPE_DECIMAL)
         return type.precision >= 1 && type.precision <= DECIMAL_DIGITS && type.scale <= type.precision;
+    if (type_is_stored_interval(type))
+        return type.scale == 0;
     if (type.kind == TYPE_NUMERIC)
         return type.precision > DECIMAL_DIGITS && type.precision <= NUMERIC_DIGITS && type.scale <= type.precision;
     return type.kind <= TYPE_TEXT || (type.kind >= TYPE_TIMESTAMP && type.kind <= TYPE_TIME);

@@ -276,6 +276,15 @@ weft_status value_fit_text(Type type, const char *bytes, size_t *length, Error *
     return WEFT_OK;
 }
 
+static weft_status parse_stored_interval(const char *bytes, size_t length, Value *value, Error *err)
+{
+    Value interval = { .type = TYPE(INTERVAL) };
+    TRY(parse_interval(TYPE(INTERVAL), bytes, length, &interval, err));
+    if (!interval_to_number(&interval, &value->i))
+        return fail(err, WEFT_DATETIME_OVERFLOW, -1, "interval is too long to be stored");
+    return WEFT_OK;
+}
+
 weft_status value_parse(Type type, const char *bytes, size_t length, Value *value, Error *err)
 {
     *value = (Value){ .type = type };
@@ -288,6 +297,8 @@ weft_status value_parse(Type type, const char *bytes, size_t length, Value *valu
         return parse_integer(type, bytes, length, value, err);
     case TYPE_DECIMAL:
     case TYPE_NUMERIC:
+        if (type_is_stored_interval(type))
+            return parse_stored_interval(bytes, length, value, err);
         return parse_decimal(type, bytes, length, value, err);
     case TYPE_REAL:
     case TYPE_DOUBLE:
@@ -340,6 +351,26 @@ static int format_scaled(i128 number, int scale, char *buffer)
     return n;
 }
 
+int value_shown(const Value *value)
+{
+    if (value->shown)
+        return MIN_OF(value->shown - 1, value->type.scale);
+    if (type_is_quotient(value->type))
+        return wide_shown((i64)(value->i >> 64), (i64)value->i, value->type.scale);
+    return value->type.kind == TYPE_DECIMAL || value->type.kind == TYPE_NUMERIC ? value->type.scale : 0;
+}
+
+// Digits that are not shown are 0.
+static int format_quotient(const Value *value, char *buffer)
+{
+    int n = format_scaled(value->i, value->type.scale, buffer);
+    for (int hidden = value->type.scale - value_shown(value); hidden > 0 && buffer[n - 1] == '0'; hidden--)
+        n--;
+    n -= buffer[n - 1] == '.';
+    buffer[n] = '\0';
+    return n;
+}
+
 static int format_short(const Value *value, char buffer[SHORT_TEXT])
 {
     switch ((TypeKind)value->type.kind) {
@@ -357,6 +388,12 @@ static int format_short(const Value *value, char buffer[SHORT_TEXT])
         return format_interval(value, buffer);
     case TYPE_DECIMAL:
     case TYPE_NUMERIC:
+        if (type_is_stored_interval(value->type)) {
+            const Value interval = interval_from_number(value->i);
+            return format_interval(&interval, buffer);
+        }
+        if (value->shown || type_is_quotient(value->type))
+            return format_quotient(value, buffer);
         return format_scaled(value->i, value->type.scale, buffer);
     default:
         return format_scaled(value->i, 0, buffer);

@@ -476,6 +476,26 @@ i128 interval_micros(const Value *interval)
     return ((i128)interval->interval.months * 30 + interval->interval.days) * DAY + interval->interval.micros;
 }
 
+#define STORED_LENGTH_MOST ((i128)1 << 62)
+
+bool interval_to_number(const Value *interval, i128 *number)
+{
+    const i128 length = interval_micros(interval);
+    *number = length * ((i128)1 << 64) + (i128)interval->interval.months * ((i128)1 << 32) + interval->interval.days;
+    return length > -STORED_LENGTH_MOST && length < STORED_LENGTH_MOST;
+}
+
+Value interval_from_number(i128 number)
+{
+    i64 length, low;
+    value_words(number, &length, &low);
+    const i32 days = (i32)low, months = (i32)((low - days) >> 32);
+    Value     value = { .type = TYPE(INTERVAL) };
+    value.interval.months = months, value.interval.days = days;
+    value.interval.micros = (i64)(length - ((i128)months * 30 + days) * DAY);
+    return value;
+}
+
 // ---- to text --------------------------------------------------------------------------------------------------------
 
 static int format_fraction(i64 micros, char *buffer)

@@ -1,11 +1,13 @@
 // dictionary.c - text in kernels: codes, and what is known of them before the kernel runs.
 //
-// A kernel sees text as codes of a dictionary.  A predicate on one text is worked out once per distinct value, here,
-// into a
-// table that the kernel looks up by code, or into a range of codes where the matches are neighbours (always so for =).
+// A kernel sees text as codes of a dictionary.  A predicate on one text is worked out once per distinct value, here, by
+// the host's threads, into a table that the kernel looks up by code, or into a range of codes where the matches are
+// neighbours (always so for =).  The table has a bit for each code where values are many: where all texts of a column
+// differ, that is a bit for each row.
 // Where texts of several dictionaries meet (CASE, COALESCE, joins, comparing two columns) their codes are mapped into
 // one.
 
+#include "plan/like.h"
 #include "weave/weave_int.h"
 
 #define PRINT(...) arena_printf(w->arena, __VA_ARGS__)
@@ -313,6 +315,65 @@ static weft_status test_by_value(Weaver *w, const Expr *expr, const TextTest *te
     return WEFT_OK;
 }
 
+// ---- LIKE: a search through the texts where they lie ----------------------------------------------------------------
+
+typedef struct LikeWork {
+    const LikePattern *pattern;
+    const TextTest    *test;
+    u64               *bits;
+} LikeWork;
+
+// A damaged block has no matches; dict_status tells.
+static void search_texts(void *context, int part, u64 first, u64 end)
+{
+    const LikeWork *work = context;
+    (void)part;
+    for (u64 code = first; code < end;) {
+        TextRun   run;
+        const bool is_good = dict_run(work->test->dict, (u32)code, &run);
+        const u64 run_end = MIN_OF(end, (u64)run.first + run.n_texts);
+        if (is_good) like_search(work->pattern, &run, (u32)code, (u32)run_end, work->bits);
+        code = run_end;
+    }
+}
+
+static weft_status test_by_search(Weaver *w, const LikePattern *pattern, TextTest *test)
+{
+    const RowParts parts = team_split(&w->job->team, test->dict_count);
+    LikeWork       work = { pattern, test, arena_array(w->arena, u64, (size_t)test->dict_count / 64 + 1) };
+    test->bits = work.bits;
+    if (!team_rows(&w->job->team, &parts, search_texts, &work)) return canceled(w);
+    return dict_status(test->dict, w->err);
+}
+
+enum { MANY_CODES = 1 << 16 };         // whose outcome is better kept in bits than in bytes
+
+static void outcome_to_bits(Weaver *w, TextTest *test)
+{
+    u64 *bits = arena_array(w->arena, u64, (size_t)test->dict_count / 64 + 1);
+    for (u32 code = 0; code < test->dict_count; code++) {
+        if (test->outcome[code] == 2) return;
+        bits[code / 64] |= (u64)test->outcome[code] << code % 64;
+    }
+    test->bits = bits;
+}
+
+// ---- what the kernel is told ----------------------------------------------------------------------------------------
+
+static void find_run_of_bits(TextTest *test)
+{
+    const u32 n_words = test->dict_count / 64 + 1;
+    i64       n_true = 0;
+    test->low = 0, test->high = -1;
+    for (u32 i = 0; i < n_words; i++) {
+        if (!test->bits[i]) continue;
+        if (n_true == 0) test->low = (i64)i * 64 + __builtin_ctzll(test->bits[i]);
+        test->high = (i64)i * 64 + 63 - __builtin_clzll(test->bits[i]);
+        n_true += __builtin_popcountll(test->bits[i]);
+    }
+    test->is_run = test->high - test->low + 1 == n_true;
+}
+
 // Whether the matches are neighbours: then two numbers say it all.
 static void find_run(TextTest *test)
 {
@@ -336,10 +397,17 @@ weft_status weave_text_test(Weaver *w, const Expr *expr, TextTest *out)
         }
     *out = (TextTest){ .test = expr, .text = text_side(expr) };
     TRY(weave_text_dict(w, out->text, &out->dict, &out->dict_count));
-    u8 *outcome = arena_array(w->arena, u8, out->dict_count + 1);
-    if (!test_by_lookup(expr, out, outcome)) TRY(test_by_value(w, expr, out, outcome));
-    out->outcome = outcome;
-    find_run(out);
+    LikePattern pattern;
+    if (like_prepare(w->arena, expr, out->text, &pattern)) {
+        TRY(test_by_search(w, &pattern, out));
+    } else {
+        u8 *outcome = arena_array(w->arena, u8, (size_t)out->dict_count + 1);
+        if (!test_by_lookup(expr, out, outcome)) TRY(test_by_value(w, expr, out, outcome));
+        out->outcome = outcome;
+        if (out->dict_count >= MANY_CODES) outcome_to_bits(w, out);
+    }
+    if (out->bits) find_run_of_bits(out);
+    else find_run(out);
     *LIST_PUSH(w->arena, w->tests, w->n_tests) = *out;
     return WEFT_OK;
 }

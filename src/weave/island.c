@@ -2,12 +2,13 @@
 //
 //     substring(phone from 1 for 2)::integer + x         code of phone ──> table of integers;  + x is the kernel's
 //
-// The interpreter gives what the expression is for each value of the column's dictionary, and for NULL, by all threads.
+// The interpreter gives what the expression is for each value of the column's dictionary, and for NULL, by all threads,
+// unless another pipeline has left that with the dictionary (island_note.c).
 // The kernel looks it up by code.  A text among the results is a code of a new dictionary.  A value for which the
 // expression fails is marked: only where a live row has it, the query fails.
 
 #include "plan/functions.h"
-#include "weave/weave_int.h"
+#include "weave/island_note.h"
 
 #define PRINT(...) arena_printf(w->arena, __VA_ARGS__)
 
@@ -146,6 +147,7 @@ static weft_status make_island(Weaver *w, const Expr *expr, Island *island)
     u32         ignored;
     if (!var) return fail(w->err, WEFT_INTERNAL, expr->at, "column is not available in this pipeline");
     *island = (Island){ .expr = expr, .n_codes = var->dict_count };
+    if (island_note_find(w->arena, var->dict, island)) return WEFT_OK;
     TRY(work_out_all(w, expr, var, island, &work));
     if (work.into) {
         // A code must have a text, even where only rows that fail or are NULL look at it.
@@ -154,6 +156,7 @@ static weft_status make_island(Weaver *w, const Expr *expr, Island *island)
     }
     measure(island, &work);
     island->values = work.values;
+    island_note_keep(var->dict, island);
     return WEFT_OK;
 }
 

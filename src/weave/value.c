@@ -181,9 +181,40 @@ static Val wide_result(Weaver *w, const char *r, const char *null, Range range, 
     return out;
 }
 
+// A quotient of a kernel does not say what it shows: as many digits as one of that size.
+static int shown_by(Type type) { return type_is_quotient(type) ? -1 : type.scale; }
+
+static Val wide_quotient_of(Weaver *w, const Expr *expr, Val a, Val b)
+{
+    const Type  of = expr->args[0]->type, by = expr->args[1]->type;
+    const char *null = either(w, a.null, b.null), *r = PRINT("e%d", w->n_temps++);
+    if (null) null = shorten(w, "u8", null);
+    a = without_null(w, widened(w, a), null), b = without_null(w, widened(w, b), null);
+    const char *divisor = null ? PRINT("(%s | %s)", b.value, null) : b.value;
+    weave_stmt(w, "WIDE_DIV(%s, %s, %s, %d, %d, %s, %s, %d, %d, %d, %d, %d)", r, a.high, a.value, of.scale,
+               shown_by(of), b.high, divisor, by.scale, shown_by(by), expr->type.scale,
+               weave_check(w, WEFT_DIVISION_BY_ZERO, expr->at, "division by zero"),
+               weave_check(w, WEFT_OUT_OF_RANGE, expr->at, "numeric out of range"));
+    return (Val){ .value = r, .high = PRINT("%s_high", r), .null = null,
+                  .range = range_of_arithmetic(expr, a.range, b.range) };
+}
+
+static Val wide_cut_product(Weaver *w, const Expr *expr, Val a, Val b)
+{
+    const char *null = either(w, a.null, b.null), *r = PRINT("e%d", w->n_temps++);
+    if (null) null = shorten(w, "u8", null);
+    a = without_null(w, widened(w, a), null), b = without_null(w, widened(w, b), null);
+    weave_stmt(w, "WIDE_MUL_ROUND(%s, %s, %s, %s, %s, %d, %d)", r, a.high, a.value, b.high, b.value, product_cut(expr),
+               weave_check(w, WEFT_OUT_OF_RANGE, expr->at, "numeric out of range"));
+    return (Val){ .value = r, .high = PRINT("%s_high", r), .null = null,
+                  .range = range_of_arithmetic(expr, a.range, b.range) };
+}
+
 static Val wide_arithmetic(Weaver *w, const Expr *expr, Val a, Val b)
 {
     static const char *const words[] = { [OP_ADD] = "ADD", [OP_SUB] = "SUB", [OP_MUL] = "MUL", [OP_MOD] = "MOD" };
+    if (expr->op == OP_DIV) return wide_quotient_of(w, expr, a, b);
+    if (product_cut(expr) > 0) return wide_cut_product(w, expr, a, b);
     const Range range = range_of_call(expr->op, expr->type, a.range, b.range);
     const char *null = either(w, a.null, b.null), *r = PRINT("e%d", w->n_temps++);
     if (null) null = shorten(w, "u8", null);
@@ -391,7 +422,7 @@ static Val negate(Weaver *w, const Expr *expr, Val a)
 static bool is_wide_call(const Expr *expr, Val a, Val b)
 {
     if (expr->type.kind != TYPE_NUMERIC) return false;
-    return a.high || b.high || !range_is_word(range_of_call(expr->op, expr->type, a.range, b.range));
+    return a.high || b.high || !range_is_word(range_of_arithmetic(expr, a.range, b.range));
 }
 
 static Val wide_negation(Weaver *w, const Expr *expr, Val a)
@@ -573,6 +604,13 @@ static Val float_to_decimal(Weaver *w, const Expr *expr, Val a)
     return clipped(w, out, bound, !fits(out.range, bound));
 }
 
+// Number and power of ten are exact as doubles: then their quotient is the nearest double.
+static bool divides_exactly(const Val *a, int scale)
+{
+    const i128 most = (i128)1 << 53;
+    return !a->high && scale <= 22 && a->range.low >= -most && a->range.high <= most;
+}
+
 static weft_status value_of_cast(Weaver *w, const Expr *expr, Val *out)
 {
     const Type from = expr->args[0]->type, to = expr->type;
@@ -596,7 +634,10 @@ static weft_status value_of_cast(Weaver *w, const Expr *expr, Val *out)
         const char *cast = to.kind == TYPE_REAL ? "(f64)(f32)" : "";
         const char *number = a.high ? PRINT("WIDE_F64(%s, %s)", a.high, a.value) : PRINT("(f64)%s", a.value);
         if (a.is_float) out->value = PRINT("%s%s", cast, a.value);
-        else if (scale_of(from))
+        else if (scale_of(from) && !divides_exactly(&a, scale_of(from))) {
+            a = widened(w, a);
+            out->value = PRINT("%sWIDE_DECIMAL_F64(%s, %s, %d)", cast, a.high, a.value, scale_of(from));
+        } else if (scale_of(from))
             out->value = PRINT("%s(%s / %s)", cast, number, weave_param_f64(w, ten_to_f64(scale_of(from))));
         else out->value = PRINT("%s%s", cast, number);
         out->high = NULL;
@@ -690,10 +731,17 @@ static weft_status truth_of_text_test(Weaver *w, const Expr *expr, bool wanted, 
             and_not_null(w, PRINT("%sINSIDE(%s - %s, %s)", wanted ? "" : "!", text.value, low, size), text.null);
         return WEFT_OK;
     }
-    const char *table = weave_table(w, "u8", weave_name(w, "codes"), test.outcome, (size_t)test.dict_count + 1);
     // A NULL's code is arbitrary but a valid one where there are codes at all; it must not be looked up where it is
     // not.
-    const char *code = text.null ? PRINT("(%s ? 0 : %s)", text.null, text.value) : text.value;
+    const char *code = text.null ? PRINT("(%s ? 0 : %s)", text.null, text.value) : text.value, *name, *table;
+    if (test.bits) {
+        name = weave_name(w, "matches");
+        table = weave_table(w, "u8", name, test.bits, ((size_t)test.dict_count / 64 + 1) * sizeof *test.bits);
+        *condition = and_not_null(w, PRINT("(BIT(%s, %s) == %d)", table, code, wanted), text.null);
+        return WEFT_OK;
+    }
+    name = weave_name(w, "codes");
+    table = weave_table(w, "u8", name, test.outcome, (size_t)test.dict_count + 1);
     *condition = and_not_null(w, PRINT("(%s[%s] == %d)", table, code, wanted), text.null);
     return WEFT_OK;
 }

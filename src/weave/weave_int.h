@@ -56,7 +56,8 @@ typedef struct TextTest {              // a predicate on one text, worked out fo
     const Expr *text;                  // the expression it tests
     Dictionary *dict;
     u32         dict_count;
-    const u8   *outcome;               // by code: 0 false, 1 true, 2 NULL
+    const u64  *bits;                  // by code: whether it is true; NULL: the outcome says so
+    const u8   *outcome;               // by code: 0 false, 1 true, 2 NULL; not for a run
     bool        is_run;                // true exactly for the codes low .. high, and never NULL (low > high: for none)
     i64         low, high;
 } TextTest;

@@ -1,6 +1,6 @@
 // target.h - what the targets of libFuzzer share.
 //
-// A target is tests/fuzz/target_NAME.c with one function, LLVMFuzzerTestOneInput: it takes any bytes and must come back.
+// A target is tests/fuzz/target_NAME.c with one function, LLVMFuzzerTestOneInput: it takes any bytes and must return.
 // scripts/fuzz builds it with clang and drives it by coverage; tests/check-fuzz links it with replay.c, which needs no
 // clang, and gives it what libFuzzer found before.  Whatever is wrong ends the process: a sanitizer's report, or
 // require().

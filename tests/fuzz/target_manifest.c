@@ -1,6 +1,7 @@
 // target_manifest.c - a database whose manifest, or whose file of views, is any bytes.
 //
-// Byte 0 chooses: bit 0 the file of views, bit 1 without a checksum of ours.  The rest is the file without its checksum.
+// Byte 0 chooses: bit 0 the file of views, bit 1 without a checksum of ours.  The rest is the file, but for its
+// checksum.
 
 #include "store_target.h"
 
@@ -14,7 +15,9 @@ static void check_round(const char *bytes, size_t length)
     const weft_status status = manifest_decode("manifest", bytes, length, read.arena, &read.tables, &read.n_tables,
                                                &read.next_id, &err);
     require_told(status, &err);
-    if (!status && bytes[7] == '3') {
+    bool has_indexes = false;
+    for (int i = 0; !status && i < read.n_tables; i++) has_indexes |= read.tables[i]->n_indexes > 0;
+    if (!status && bytes[7] == (has_indexes ? '4' : '3')) {
         manifest_encode((const TableMeta *const *)read.tables, read.n_tables, read.next_id, &again);
         require(again.length == length && memcmp(again.bytes, bytes, length) == 0, "a manifest is written as it was");
     }

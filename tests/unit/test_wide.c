@@ -266,6 +266,60 @@ TEST(two_words_multiply_and_divide_as_one_of_128_bits)
     }
 }
 
+// By long division, a digit at a time: |A| * 10^UP / B, rounded.  False: beyond 38 digits.
+static bool slow_quotient(i128 a, int up, i128 b, i128 *out)
+{
+    const u128 size = b < 0 ? -(u128)b : (u128)b, limit = (u128)ten_to(38);
+    u128       rest = a < 0 ? -(u128)a : (u128)a, quotient = rest / size;
+    rest %= size;
+    for (; up > 0; up--) {
+        u128 digit = 0, left = 0;
+        for (int i = 0; i < 10; i++) {                      // rest * 10 may leave 128 bits
+            left += rest;
+            if (left >= size) left -= size, digit++;
+        }
+        if (quotient >= limit / 10 + 1) return false;
+        quotient = quotient * 10 + digit, rest = left;
+    }
+    quotient += rest >= size - rest;
+    *out = (a < 0) != (b < 0) ? -(i128)quotient : (i128)quotient;
+    return quotient < limit;
+}
+
+TEST(quotients_have_the_digits_of_postgresql)
+{
+    int n_made = 0;
+    for (int n = 0; n < 50000; n++) {
+        const i128 a = random_number(), b = random_number();
+        const int  a_scale = n % 7, b_scale = n % 5, scale = 16 + n % 9;
+        i128       expected;
+        i64        high, low;
+        int        shown;
+        if (b == 0) continue;
+        const int is_made = wide_quotient((i64)(a >> 64), (i64)a, a_scale, a_scale, (i64)(b >> 64), (i64)b, b_scale,
+                                          b_scale, scale, &high, &low, &shown);
+        CHECK(shown >= a_scale && shown >= b_scale && shown <= scale);
+        bool fits = slow_quotient(a, shown + b_scale - a_scale, b, &expected);
+        for (int i = shown; fits && i < scale; i++)
+            fits = multiply_wide(expected, 10, &expected) && expected < ten_to(38) && expected > -ten_to(38);
+        CHECK_INT(is_made, fits);
+        n_made += is_made;
+        if (is_made) CHECK((i128)((u128)(u64)high << 64 | (u64)low) == expected);
+    }
+    CHECK(n_made > 10000);
+}
+
+TEST(a_decimal_becomes_the_nearest_double)
+{
+    for (int n = 0; n < 20000; n++) {
+        const i128 a = random_number();
+        const int  scale = n % 39;
+        char       text[TEXT_MAX];
+        print_number(a, scale, text);
+        CHECK(wide_decimal_to_f64((i64)(a >> 64), (i64)a, scale) == strtod(text, NULL));
+    }
+}
+
 // ---- tables ---------------------------------------------------------------------------------------------------------
 
 enum { COPIED = 5000 };
