@@ -113,7 +113,8 @@ static weft_status make_runs(RunSort *sort, Arena *files)
         TRY(sort_range(sort, first, MIN_OF(sort->range_rows, sort->n_rows - first)));
     for (int v = 0; v < sort->n_views; v++) {
         sort->run_views[v] = sort->views[v];
-        sort->run_views[v].data = sort->runs[v].data, sort->run_views[v].nulls = sort->runs[v].nulls, sort->run_views[v].shown = NULL;
+        sort->run_views[v].data = sort->runs[v].data, sort->run_views[v].nulls = sort->runs[v].nulls;
+        sort->run_views[v].shown = NULL;
     }
     return WEFT_OK;
 }
@@ -212,8 +213,10 @@ static weft_status sort_through_files(RunSort *sort, Arena *files, u64 n_wanted)
     TRY(make_runs(sort, files));
     for (int v = 0; v < sort->n_views; v++) TRY(file_column(sort, run->arena, &sort->views[v], &sort->merged[v]));
     TRY(merge_runs(sort, n_wanted));
-    for (int v = 0; v < sort->n_views; v++)
-        sort->views[v].data = sort->merged[v].data, sort->views[v].nulls = sort->merged[v].nulls, sort->views[v].shown = NULL;
+    for (int v = 0; v < sort->n_views; v++) {
+        sort->views[v].data = sort->merged[v].data, sort->views[v].nulls = sort->merged[v].nulls;
+        sort->views[v].shown = NULL;
+    }
     run->spilled.n_sorts++, run->spilled.n_sorted_runs += (u64)sort->n_runs;
     return WEFT_OK;
 }
