@@ -242,8 +242,10 @@ static void give_value(void *context, const Expr *node, Value *value)
     const int     place = groups->places[node->column], n_keys = groups->pipeline->n_keys;
     if (!groups->woven)
         *value = groups->pipeline->values->values[groups->group * (u64)groups->pipeline->n_columns + (u64)place];
-    else if (place < n_keys) decode_key(groups, place, groups->group, value);
-    else decode_agg(groups, place - n_keys, groups->group, value);
+    else if (place < n_keys) {
+        decode_key(groups, place, groups->group, value);
+        if (expr_is_high_word(groups->pipeline->keys[place].value)) value->type = node->type;  // that of both words
+    } else decode_agg(groups, place - n_keys, groups->group, value);
 }
 
 // Texts stay where they are, in a dictionary or the query's arena; the result gets copies in the end.
