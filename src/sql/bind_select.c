@@ -175,6 +175,7 @@ static weft_status project_outputs(Binder *binder, Block *block, Expr **exprs, c
     const int n = block->n_outputs;
     ColumnSet numbers = { 0 };
     for (int i = 0; i < n; i++) {
+        if (block->stmt == binder->root && !block->is_distinct && expr_is_const(exprs[i])) continue;
         if (exprs[i]->type.kind == TYPE_INTERVAL) columns_add(binder->arena, &numbers, i);
         TRY(term_stored(binder, exprs[i], &exprs[i]));
     }

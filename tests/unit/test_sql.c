@@ -337,13 +337,15 @@ TEST(operators_become_what_there_is)
 
 TEST(operators_that_are_missing)
 {
-    CHECK_REFUSED("select a & 1 from t", "&", "operator &");
-    CHECK_REFUSED("select a between symmetric 1 and 2 from t", "between", "BETWEEN SYMMETRIC");
-    CHECK_REFUSED("select a = any (array[1]) from t", "= any", "ANY");
-    CHECK_REFUSED("select (a, b) = (1, 2) from t", "(a, b)", "a row (a, b)");
+    CHECK_REFUSED("select a @> 1 from t", "@>", "operator @>");
+    CHECK_BOUND("select a & 1 from t", "select bits_and(a, 1)");
+    CHECK_BOUND("select a between symmetric 1 and 2 from t", "select a >= 1 and a <= 2 or a >= 2 and a <= 1");
+    CHECK_BOUND("select a = any (array[1]), a <> all ('{1,2}') from t", "select a = 1, not a in (1, 2)");
+    CHECK_BOUND("select (a, b) = (1, 2), (a, b) < (1, 2) from t", "select a = 1 and b = 2, a < 1 or a = 1 and b < 2");
+    CHECK_REFUSED("select (a, b) from t", "(a, b)", "a row (a, b)");
     CHECK_FAILS("select a from t where a = $1", "42P02", "$1", "there is no parameter $1");
-    CHECK_REFUSED("select x similar to 'a' from t", "similar", "SIMILAR TO");
-    CHECK_REFUSED("select x collate \"C\" from t", "collate", "COLLATE");
+    CHECK_BOUND("select x collate \"C\" from t", "select x");
+    CHECK_REFUSED("select x collate \"de\" from t", "collate", "COLLATE of another order than C");
     CHECK_REFUSED("select current_time", "current_time", "CURRENT_TIME");
     CHECK_REFUSED("select array[1]", "array", "ARRAY");
     CHECK_FAILS("select a === b from t", "42883", "===", "operator does not exist: ===");
@@ -457,7 +459,7 @@ TEST(where_is_split_at_and)
 
 TEST(from_refuses)
 {
-    CHECK_REFUSED("select * from unnest(1)", "from", "a function in FROM other than generate_series");
+    CHECK_REFUSED("select * from sqrt(1)", "from", "a function in FROM other than generate_series and unnest");
     CHECK_REFUSED("select * from t tablesample system (1)", "system", "TABLESAMPLE");
 }
 
@@ -551,7 +553,6 @@ TEST(limits)
     CHECK_FAILS("select a from t limit 1.5", "42804", "1.5", "argument of LIMIT must be type bigint");
     CHECK_FAILS("select a from t limit a", "42703", "a", "");
     CHECK_FAILS("select a from t limit 1/0", "22012", "/", "division by zero");
-    CHECK_REFUSED("select a from t order by a fetch first 3 rows with ties", "ties", "WITH TIES");
 }
 
 TEST(clauses_that_are_missing)
@@ -827,8 +828,7 @@ TEST(in_subquery_as_a_condition)
                "project[1](filter[case when t.a > $1 then true when t.a is null and $2 > 0 or $2 > $3 then null "
                "else false end](t)); #0: project[u.a](u); $1: group[min(subquery.a)](subquery#0); $2: "
                "group[count(*)](subquery#0); $3: group[count(subquery.a)](subquery#0)");
-    CHECK_REFUSED("select 1 from t where (a, b) in (select 1, 2)", "(a, b)", "a row (a, b)");
-    CHECK_REFUSED("select 1 from t where (a, b) = (select 1, 2)", "(a, b)", "a row (a, b)");
+    CHECK_REFUSED("select 1 from t where (a, b) = (select 1, 2)", "=", "(a, b) = (subquery)");
 }
 
 // a of u is NOT NULL, a of t is not.
@@ -997,7 +997,7 @@ TEST(create_table_refuses)
     CHECK_REFUSED("create table v (a int) with (x = 1)", "x =", "WITH");
     CHECK_REFUSED("create table v (a money)", "money", "type money");
     CHECK_REFUSED("create table v (a text collate \"C\")", "collate", "COLLATE");
-    CHECK_REFUSED("create table v (a interval)", "interval", "a column of type interval");
+    CHECK_REFUSED("create table v (a interval hour)", "interval", "a column of an interval with fields or a precision");
     CHECK_REFUSED("create table v ()", "v (", "a table without columns");
     CHECK_REFUSED("create table w.v (a int)", "w.v", "a schema other than public");
     CHECK_FAILS("create table v (a numeric)", "0A000", "numeric", "numeric without a precision");
