@@ -159,18 +159,18 @@ static bool has_values(const Groups *groups, const AggState *state, u64 group)
     return cell_of(groups, state->count, group) != 0;
 }
 
-// Those that have so many digits are few: an average is no larger than the sum.  With a scale that may lose digits of an
-// average of any size, all are looked at.
+// Those that have so many digits are few: an average is no larger than the sum.  Where the scale may lose digits of an
+// average of any size, all but 0 are looked at.
 static weft_status check_averages(const Groups *groups, const Agg *agg, const AggState *state)
 {
     const int  scale = type_is_integer(agg->arg->type) ? 0 : agg->arg->type.scale, spare = agg->type.scale - scale;
-    i128       limit = agg->type.scale < QUOTIENT_SCALE_LEAST ? -1 : range_of_type(agg->type).high;
+    i128       limit = agg->type.scale < QUOTIENT_SCALE_LEAST ? 0 : range_of_type(agg->type).high;
     for (int i = 0; i < spare; i++) limit /= 10;
     for (u64 r = 0; r < groups->n_rows; r++) {
         const u64 group = group_of(groups, r);
         Value     value = { .type = agg->type, .i = sum_of(groups, state, group) };
         if (query_should_stop(groups->run, r)) return query_canceled(groups->run);
-        if ((limit < 0 || value.i > limit || value.i < -limit) && has_values(groups, state, group) &&
+        if ((value.i > limit || value.i < -limit) && has_values(groups, state, group) &&
             !finish_average(&value, agg->arg->type, cell_of(groups, state->count, group)))
             return fail(groups->run->err, WEFT_OUT_OF_RANGE, agg->at, "numeric out of range");
     }
@@ -242,8 +242,10 @@ static void give_value(void *context, const Expr *node, Value *value)
     const int     place = groups->places[node->column], n_keys = groups->pipeline->n_keys;
     if (!groups->woven)
         *value = groups->pipeline->values->values[groups->group * (u64)groups->pipeline->n_columns + (u64)place];
-    else if (place < n_keys) decode_key(groups, place, groups->group, value);
-    else decode_agg(groups, place - n_keys, groups->group, value);
+    else if (place < n_keys) {
+        decode_key(groups, place, groups->group, value);
+        if (expr_is_high_word(groups->pipeline->keys[place].value)) value->type = node->type;  // that of both words
+    } else decode_agg(groups, place - n_keys, groups->group, value);
 }
 
 // Texts stay where they are, in a dictionary or the query's arena; the result gets copies in the end.

@@ -202,23 +202,30 @@ static void output_leaves(Cutter *c, Pipeline *p, const Expr *expr)
     for (int i = 0; i < expr->n_args; i++) output_leaves(c, p, expr->args[i]);
 }
 
+// Kernels have no intervals: a constant one may be part of a formula, but only the host can put it out.
+static bool output_needs_host(const Expr *expr)
+{
+    const bool is_const = expr->kind == EXPR_CONST || expr->kind == EXPR_PARAM;
+    return (is_const && expr->type.kind == TYPE_INTERVAL) || expr_needs_host(expr);
+}
+
 // Outputs that kernels cannot compute: they leave what those are computed from, and the Finish does the rest.
 static void leave_to_host(Cutter *c, Pipeline *p)
 {
     Finish *finish = &p->finish;
     bool    needs_host = false;
-    for (int o = 0; o < p->n_outputs; o++) needs_host |= expr_needs_host(p->outputs[o].value);
+    for (int o = 0; o < p->n_outputs; o++) needs_host |= output_needs_host(p->outputs[o].value);
     if (!needs_host) return;
     finish->is_computed = true;
     p->n_outputs = 0, p->outputs = NULL;
     for (int o = 0; o < finish->n_outputs; o++) {
-        if (expr_needs_host(finish->outputs[o].value)) continue;
+        if (output_needs_host(finish->outputs[o].value)) continue;
         if (!has_binding(p->outputs, p->n_outputs, finish->outputs[o].column))
             *LIST_PUSH(c->arena, p->outputs, p->n_outputs) = finish->outputs[o];
         finish->outputs[o].value = plan_column_expr_in(c->arena, c->plan, finish->outputs[o].column);
     }
     for (int o = 0; o < finish->n_outputs; o++)
-        if (expr_needs_host(finish->outputs[o].value)) output_leaves(c, p, finish->outputs[o].value);
+        if (output_needs_host(finish->outputs[o].value)) output_leaves(c, p, finish->outputs[o].value);
 }
 
 // Gives the stream its sink and its place in the graph.  From here on the columns are there, and nothing stands for
@@ -400,7 +407,7 @@ static weft_status project_column(Cutter *c, Stream *s, int column, const Expr *
 static bool project_needs_host(const Node *node, const ColumnSet *needed)
 {
     for (int i = 0; i < node->n_out; i++)
-        if (columns_has(needed, node->out[i]) && expr_needs_host(node->exprs[i])) return true;
+        if (columns_has(needed, node->out[i]) && output_needs_host(node->exprs[i])) return true;
     return false;
 }
 

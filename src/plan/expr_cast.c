@@ -126,7 +126,8 @@ weft_status expr_cast(Arena *arena, Expr *arg, Type type, int at, Expr **out, Er
     *out = arg;
     if (type_equal(arg->type, type)) return WEFT_OK;
     const bool with_text = expr_is_untyped(arg) || arg->type.kind == TYPE_TEXT || type.kind == TYPE_TEXT;
-    if (with_text && arg->kind == EXPR_CONST) return cast_const_now(arena, arg, type, at, out, err);
+    if (with_text && arg->kind == EXPR_CONST && (expr_is_untyped(arg) || arg->type.kind != TYPE_TEXT))
+        return cast_const_now(arena, arg, type, at, out, err);
     if (with_text) return expr_make_cast(arena, arg, type, at, out, err);
     if (!is_castable(arg->type.kind, type.kind)) return cannot_cast(arg, type, at, err);
     return expr_make_cast(arena, arg, type, at, out, err);

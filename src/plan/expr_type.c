@@ -234,7 +234,7 @@ static weft_status type_number_call(Call *call)
     const bool is_float = type_is_float(a->type) || type_is_float(b->type);
     if (is_float && call->op == OP_MOD) return no_operator(call);
     if (is_float) {
-        call->type = call->op == OP_DIV ? TYPE(DOUBLE) : common_number(a, b);
+        call->type = common_number(a, b);
         return cast_args(call, call->type);
     }
     if (call->op == OP_DIV) return type_quotient(call);

@@ -22,6 +22,7 @@
 #include <math.h>
 
 #define UNIT_MIN  (-1074)              // of the smallest subnormal
+#define REAL_UNIT_MIN (-149)            // the same of reals
 #define DIGITS    53
 
 FloatRange float_range_any(void)
@@ -150,6 +151,27 @@ bool float_call_overflows(Op op, Type type, FloatRange a, FloatRange b)
     const bool       is_real = type.kind == TYPE_REAL;
     const FloatRange range = op == OP_DIV ? quotient(a, b, is_real) : corners(op, a, b, is_real);
     return isinf(range.low) || isinf(range.high);
+}
+
+static bool rounds_to_zero(int least, Type type) { return least < (type.kind == TYPE_REAL ? REAL_UNIT_MIN : UNIT_MIN); }
+
+bool float_call_underflows(Op op, Type type, FloatRange a, FloatRange b)
+{
+    a = spelled_out(a), b = spelled_out(b);
+    if ((op != OP_MUL && op != OP_DIV) || is_none(a) || is_none(b)) return false;
+    return rounds_to_zero(op == OP_MUL ? a.least + b.least : a.least - float_range_most(b) - 1, type);
+}
+
+bool float_cast_overflows(FloatRange a, Type to)
+{
+    a = spelled_out(a);
+    return to.kind == TYPE_REAL && !is_none(a) && (isinf((float)a.low) || isinf((float)a.high));
+}
+
+bool float_cast_underflows(FloatRange a, Type to)
+{
+    a = spelled_out(a);
+    return to.kind == TYPE_REAL && !is_none(a) && rounds_to_zero(a.least, to);
 }
 
 FloatRange float_range_of_call(Op op, FloatRange a, FloatRange b, bool is_real)

@@ -71,7 +71,8 @@ typedef struct FunctionCheck {
 // What kernels make of a function of a number that may need more than 64 bits: they know 128 bits in operators only, so
 // the call becomes an expression of these (weave/wide_form.c).
 typedef enum WideForm {
-    WIDE_FORM_NONE, WIDE_FORM_SIZE, WIDE_FORM_SIGN, WIDE_FORM_FLOOR, WIDE_FORM_CEIL, WIDE_FORM_TRUNC
+    WIDE_FORM_NONE, WIDE_FORM_SIZE, WIDE_FORM_SIGN, WIDE_FORM_FLOOR, WIDE_FORM_CEIL, WIDE_FORM_TRUNC,
+    WIDE_FORM_CUT, WIDE_FORM_ROUND
 } WideForm;
 
 typedef struct Function {

@@ -336,7 +336,7 @@ static const Function functions[] = {
       .about = "cut to so many digits; digits: constant, may be negative", .n_args = 2,
       .args = { ARG_EXACT, ARG_DIGITS }, .types = give_truncated_cast, .is_cast = true },
     { .names = { "trunc" }, .n_args = 2, .args = { ARG_EXACT, ARG_DIGITS }, .types = give_cut, .formula = &whole_cut,
-      .k = cut_unit, .m = cut_factor, .range = range_of_whole },
+      .k = cut_unit, .m = cut_factor, .range = range_of_whole, .wide = WIDE_FORM_CUT },
 
     { .names = { "round" }, .usage = "round(number)", .gives = "double precision; decimal for decimals",
       .about = "the nearest whole number; half: floats to even, others up", .n_args = 1,
@@ -346,8 +346,8 @@ static const Function functions[] = {
       .about = "the nearest with so many digits (constant), halfway up; below 0: not of floats",
       .n_args = 2, .args = { ARG_EXACT, ARG_DIGITS }, .types = give_rounded, .is_cast = true },
     { .names = { "round" }, .n_args = 2, .args = { ARG_EXACT, ARG_DIGITS }, .types = give_rounded_cut,
-      .formula = &whole_rounded_cut, .k = cut_unit, .m = cut_factor, .range = range_of_whole, .can_overflow = true,
-      .overflow = "x > 9223372036854775807ll - k || x < k - 9223372036854775807ll" },
+      .formula = &whole_rounded_cut, .k = cut_unit, .m = cut_factor, .range = range_of_whole, .wide = WIDE_FORM_ROUND,
+      .can_overflow = true, .overflow = "x > 9223372036854775807ll - k || x < k - 9223372036854775807ll" },
     { .names = { "round" }, .n_args = 2, .args = { ARG_NUMBER, ARG_DIGITS }, .types = give_rounded_float,
       .is_cast = true },
 

@@ -203,6 +203,9 @@ Range range_of(const Expr *expr, RangeOfColumn column, void *context);
 FloatRange float_range_of_cast(Range a, Type from, Type to);                    // to real or double
 bool float_call_overflows(Op op, Type type, FloatRange a,
                           FloatRange b);  // finite operands may give an infinity; + - * /
+bool float_call_underflows(Op op, Type type, FloatRange a, FloatRange b);       // operands may give a 0 by rounding
+bool float_cast_overflows(FloatRange a, Type to);                               // the same of a double that is cast
+bool float_cast_underflows(FloatRange a, Type to);
 // The range of an arithmetic result before it is checked against its type: what decides whether a check is needed.
 Range range_of_call(Op op, Type type, Range a, Range b);
 // Digits by which the product of two numerics is cut, since what it has behind the point is limited; 0: it is exact.

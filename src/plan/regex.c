@@ -118,7 +118,13 @@ static const char *escape_in_pcre(char letter)
     }
 }
 
-static void translate(const Value *pattern, Text *out)
+// [:upper:] or [:lower:] in brackets, which match letters of either case where case does not matter.
+static bool is_class_of_case(const char *p, const char *end)
+{
+    return end - p >= 9 && (memcmp(p, "[:upper:]", 9) == 0 || memcmp(p, "[:lower:]", 9) == 0);
+}
+
+static void translate(const Value *pattern, bool any_case, Text *out)
 {
     const char *p = pattern->text.bytes, *end = p + pattern->text.length;
     bool        in_class = false;
@@ -129,6 +135,9 @@ static void translate(const Value *pattern, Text *out)
             p++;
         } else if (*p == '\\' && p + 1 < end) {
             text_add_bytes(out, p++, 2);
+        } else if (any_case && in_class && is_class_of_case(p, end)) {
+            text_add(out, "[:alpha:]");
+            p += 8;
         } else {
             if (*p == '[' && !in_class) in_class = true;
             else if (*p == ']') in_class = false;
@@ -145,7 +154,7 @@ static weft_status compile(const Value *pattern, u32 options, int at, Regex *reg
     int        error;
     PCRE2_SIZE place;
     if (options & PCRE2_LITERAL) text_add_bytes(&text, pattern->text.bytes, pattern->text.length);
-    else translate(pattern, &text);
+    else translate(pattern, options & PCRE2_CASELESS, &text);
     regex->code = pcre2_compile((PCRE2_SPTR)(text.bytes ? text.bytes : ""), text.length, options, &error, &place, NULL);
     text_free(&text);
     if (!regex->code) {

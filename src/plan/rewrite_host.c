@@ -45,11 +45,17 @@ static weft_status become_column(HostRewrite *h, Expr *expr, Expr **out)
     return WEFT_OK;
 }
 
+// CASE and COALESCE compute what they come to and nothing else, so that what is in them may fail elsewhere.
+static bool is_lazy(const Expr *expr)
+{
+    return expr->kind == EXPR_CASE || (expr->kind == EXPR_CALL && expr->op == OP_COALESCE);
+}
+
 static weft_status take_out(HostRewrite *h, Expr **place)
 {
     Expr *expr = *place;
     if (!expr_needs_host(expr)) return WEFT_OK;
-    if (expr_is_unknown(expr)) return become_column(h, expr, place);
+    if (expr_is_unknown(expr) || is_lazy(expr)) return become_column(h, expr, place);
     Expr **args = arena_array(h->plan->arena, Expr *, expr->n_args);
     for (int i = 0; i < expr->n_args; i++) {
         args[i] = expr->args[i];

@@ -11,13 +11,21 @@
 
 typedef struct Implied { Plan *plan; Error *err; } Implied;
 
+static bool has_constant_rest(const Expr *call)
+{
+    for (int i = 1; i < call->n_args; i++)
+        if (call->args[i]->kind != EXPR_CONST && call->args[i]->kind != EXPR_PARAM) return false;
+    return true;
+}
+
 // The one column that the condition is about; -1: several, or it had better stay where it is.
 static int subject_of(const Expr *condition)
 {
     Op          op;
     const Expr *x = NULL;
     if (condition->kind != EXPR_CALL) return -1;
-    if (condition->op == OP_IN || condition->op == OP_LIKE) x = condition->args[0];
+    if (condition->op == OP_IN || condition->op == OP_LIKE)
+        x = has_constant_rest(condition) ? condition->args[0] : NULL;
     else if (condition->op == OP_OR) {
         const int a = subject_of(condition->args[0]), b = subject_of(condition->args[1]);
         return a == b ? a : -1;

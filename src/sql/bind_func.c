@@ -154,6 +154,13 @@ static weft_status build_agg(Binder *binder, const PgQuery__FuncCall *call, cons
     return aggregate_build(aggregate, &builder, args, out);
 }
 
+weft_status bind_no_agg_here(Binder *binder, int at)
+{
+    const char *clause = binder->place.clause;
+    return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate functions are not allowed in %s",
+                clause ? clause : "this context");
+}
+
 // Where an aggregate may stand depends on the query that it belongs to.
 static weft_status check_place(Binder *binder, const Expr *arg, int at)
 {
@@ -162,9 +169,7 @@ static weft_status check_place(Binder *binder, const Expr *arg, int at)
     const bool   is_own = owner == place->block;
     if (!is_own && owner->lends_aggs && !place->in_agg) return WEFT_OK;
     if (!is_own) return refuse(binder, at, "this aggregate of the outer query in a subquery");
-    if (!place->allows_aggs)
-        return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate functions are not allowed in %s",
-                    place->clause ? place->clause : "this context");
+    if (!place->allows_aggs) return bind_no_agg_here(binder, at);
     if (place->in_agg) return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate function calls cannot be nested");
     return WEFT_OK;
 }
@@ -177,9 +182,7 @@ static weft_status bind_agg(Binder *binder, const PgQuery__FuncCall *call, const
     AggKind     kind = aggregate_is_built(aggregate) ? AGG_SUM : aggregate->kind;
     Expr       *args[2];
     TRY(refuse_agg_options(binder, call));
-    if (!place.block)
-        return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate functions are not allowed in %s",
-                    place.clause ? place.clause : "this context");
+    if (!place.block) return bind_no_agg_here(binder, at);
     if (place.in_agg || (!place.allows_aggs && !place.block->around)) TRY(check_place(binder, NULL, at));
     binder->place.in_agg = true;
     TRY(bind_agg_args(binder, call, name, aggregate, &kind, args));

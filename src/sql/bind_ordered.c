@@ -142,9 +142,7 @@ static weft_status check_ordered(Binder *binder, const PgQuery__FuncCall *call, 
 {
     const Place *place = &binder->place;
     const int    at = call->location;
-    if (!place->allows_aggs || !place->block)
-        return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate functions are not allowed in %s",
-                    place->clause ? place->clause : "this context");
+    if (!place->block || (!place->allows_aggs && !place->block->around)) return bind_no_agg_here(binder, at);
     if (place->in_agg) return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate function calls cannot be nested");
     if (call->n_args == n_args && call->n_agg_order == 1 && !call->func_variadic) return WEFT_OK;
     return fail(binder->err, WEFT_UNDEFINED_FUNCTION, at, "function %s with %zu argument%s does not exist", name,
@@ -169,6 +167,7 @@ weft_status bind_ordered(Binder *binder, const PgQuery__FuncCall *call, const ch
     if (!is_mode) TRY(bind_share(binder, call->args[0], &share));
     TRY(bind_ordered_value(binder, call, &wanted));
     binder->place = place;
+    if (!place.allows_aggs) return bind_no_agg_here(binder, at);
     if (is_cont && !is_number(wanted.value->type))
         return fail(binder->err, WEFT_UNDEFINED_FUNCTION, at, "function percentile_cont(double precision, %s) does not "
                                                               "exist", type_name(wanted.value->type, buffer));

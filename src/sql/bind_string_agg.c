@@ -41,9 +41,7 @@ static weft_status check_call(Binder *binder, const PgQuery__FuncCall *call)
 {
     const Place *place = &binder->place;
     const int    at = call->location;
-    if (!place->allows_aggs || !place->block)
-        return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate functions are not allowed in %s",
-                    place->clause ? place->clause : "this context");
+    if (!place->block || (!place->allows_aggs && !place->block->around)) return bind_no_agg_here(binder, at);
     if (place->in_agg) return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate function calls cannot be nested");
     if (call->over) return refuse(binder, at, "string_agg with OVER");
     if (call->func_variadic) return refuse(binder, at, "VARIADIC");
@@ -127,6 +125,7 @@ weft_status bind_string_agg(Binder *binder, const PgQuery__FuncCall *call, Expr 
     binder->place = place;
     if (bind_is_of_outer(place.block, args[0]))
         return refuse(binder, call->location, "this aggregate of the outer query in a subquery");
+    if (!place.allows_aggs) return bind_no_agg_here(binder, call->location);
     const JoinedText *text = add_joined(binder, place.block, wanted);
     const Agg         agg = { .kind = AGG_ANY, .type = TYPE(TEXT), .at = call->location,
                               .arg = plan_column_expr(binder->plan, text->column, call->location) };

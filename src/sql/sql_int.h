@@ -255,6 +255,8 @@ weft_status no_such_column(Binder *binder, const char *table, const char *const 
 
 // bind_term.c: expressions and columns put together
 bool  bind_is_of_outer(const Block *block, const Expr *expr);   // it has columns, all of them of queries around BLOCK
+// 42803: an aggregate may not stand in the clause that is being bound.
+weft_status bind_no_agg_here(Binder *binder, int at);
 Expr       *term_boolean(Binder *binder, bool value, int at);
 Expr       *term_null(Binder *binder, int at);
 Expr       *term_integer(Binder *binder, int value, int at);

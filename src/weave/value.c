@@ -392,6 +392,11 @@ static Val float_arithmetic(Weaver *w, const Expr *expr, Val a, Val b)
     }
     out.value =
         checked_float(w, expr, value, x, y, out.null, float_call_overflows(expr->op, expr->type, a.range.f, b.range.f));
+    if (float_call_underflows(expr->op, expr->type, a.range.f, b.range.f)) {
+        const int check = weave_check(w, WEFT_OUT_OF_RANGE, expr->at, "value out of range: underflow");
+        weave_stmt(w, "CHECK(%s%s%s != 0 | %s == 0 | %s%s%s, %d)", out.null ? out.null : "", out.null ? " | " : "",
+                   out.value, x, expr->op == OP_MUL ? "" : "!FINITE(", y, expr->op == OP_MUL ? " == 0" : ")", check);
+    }
     return out;
 }
 
@@ -611,6 +616,20 @@ static bool divides_exactly(const Val *a, int scale)
     return !a->high && scale <= 22 && a->range.low >= -most && a->range.high <= most;
 }
 
+// A double that no real holds is an error; so is one that would round to 0.
+static const char *double_to_real(Weaver *w, const Expr *expr, Val a)
+{
+    const char *null = a.null ? shorten(w, "u8", a.null) : NULL, *bar = null ? " | " : "";
+    const char *value = weave_temp(w, "f64", a.value), *name = weave_temp(w, "f64", PRINT("(f64)(f32)%s", value));
+    if (float_cast_overflows(a.range.f, expr->type))
+        weave_stmt(w, "CHECK(%s%sFINITE(%s) | !FINITE(%s), %d)", null ? null : "", bar, name, value,
+                   weave_check(w, WEFT_OUT_OF_RANGE, expr->at, "value out of range: overflow"));
+    if (float_cast_underflows(a.range.f, expr->type))
+        weave_stmt(w, "CHECK(%s%s%s != 0 | %s == 0, %d)", null ? null : "", bar, name, value,
+                   weave_check(w, WEFT_OUT_OF_RANGE, expr->at, "value out of range: underflow"));
+    return name;
+}
+
 static weft_status value_of_cast(Weaver *w, const Expr *expr, Val *out)
 {
     const Type from = expr->args[0]->type, to = expr->type;
@@ -633,7 +652,7 @@ static weft_status value_of_cast(Weaver *w, const Expr *expr, Val *out)
     } else if (type_is_float(to)) {
         const char *cast = to.kind == TYPE_REAL ? "(f64)(f32)" : "";
         const char *number = a.high ? PRINT("WIDE_F64(%s, %s)", a.high, a.value) : PRINT("(f64)%s", a.value);
-        if (a.is_float) out->value = PRINT("%s%s", cast, a.value);
+        if (a.is_float) out->value = to.kind == TYPE_REAL ? double_to_real(w, expr, a) : a.value;
         else if (scale_of(from) && !divides_exactly(&a, scale_of(from))) {
             a = widened(w, a);
             out->value = PRINT("%sWIDE_DECIMAL_F64(%s, %s, %d)", cast, a.high, a.value, scale_of(from));

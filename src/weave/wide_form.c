@@ -1,8 +1,11 @@
 // wide_form.c - functions of numbers of more than 64 bits, by operators, which kernels know for 128 bits:
 //
 //     abs(x)    ->  CASE WHEN x < 0 THEN -x ELSE x END
+//     trunc(x, n)  ->  x - x % unit
+//     sign(x)   ->  CASE WHEN x > 0 THEN 1 WHEN x < 0 THEN -1 WHEN x = 0 THEN 0 END
 //     floor(x)  ->  CASE WHEN n > x THEN n - 1 ELSE n END,    n the nearest whole number
 
+#include "plan/functions.h"
 #include "weave/weave_int.h"
 
 static weft_status compare_with(Arena *arena, Op op, Expr *a, Expr *b, Expr **out, Error *err)
@@ -35,8 +38,9 @@ static weft_status size_of(Arena *arena, const Expr *call, Expr **out, Error *er
 
 static weft_status sign_of(Arena *arena, const Expr *call, Expr **out, Error *err)
 {
-    Expr *x = call->args[0], *rest;
-    TRY(choose(arena, call, OP_LT, x, whole(arena, 0), whole(arena, -1), whole(arena, 0), &rest, err));
+    Expr *x = call->args[0], *rest, *null = expr_const(arena, (Value){ .type = call->type, .is_null = true }, -1);
+    TRY(choose(arena, call, OP_EQ, x, whole(arena, 0), whole(arena, 0), null, &rest, err));
+    TRY(choose(arena, call, OP_LT, x, whole(arena, 0), whole(arena, -1), rest, &rest, err));
     return choose(arena, call, OP_GT, x, whole(arena, 0), whole(arena, 1), rest, out, err);
 }
 
@@ -67,6 +71,32 @@ static weft_status trunc_of(Arena *arena, const Expr *call, Expr **out, Error *e
     return choose(arena, call, OP_LT, call->args[0], whole(arena, 0), up, down, out, err);
 }
 
+// X without its digits below the unit that the call names: x - x % unit.
+static weft_status cut_at_unit(Arena *arena, const Expr *call, Expr *x, Expr **out, Error *err)
+{
+    const Function *function = function_of(call->op);
+    Expr           *rest = x;
+    if (function->m(call) != 0) {                           // else the unit has more digits than any number
+        Expr *unit = expr_const(arena, (Value){ .type = call->args[0]->type, .i = function->k(call) }, -1);
+        TRY(expr_call(arena, OP_MOD, (Expr *[]){ x, unit }, 2, call->at, &rest, err));
+    }
+    TRY(expr_call(arena, OP_SUB, (Expr *[]){ x, rest }, 2, call->at, out, err));
+    return expr_cast(arena, *out, call->type, call->at, out, err);
+}
+
+// Half a unit away from zero, then cut.
+static weft_status round_to_unit(Arena *arena, const Expr *call, Expr **out, Error *err)
+{
+    Expr       *x = call->args[0], *is_negative, *step, *moved;
+    const i128  half = function_of(call->op)->k(call) / 2;
+    Expr *const up = expr_const(arena, (Value){ .type = x->type, .i = half }, -1),
+         *const down = expr_const(arena, (Value){ .type = x->type, .i = -half }, -1);
+    TRY(compare_with(arena, OP_LT, x, whole(arena, 0), &is_negative, err));
+    TRY(expr_case(arena, (Expr *[]){ is_negative, down, up }, 3, call->at, &step, err));
+    TRY(expr_call(arena, OP_ADD, (Expr *[]){ x, step }, 2, call->at, &moved, err));
+    return cut_at_unit(arena, call, moved, out, err);
+}
+
 weft_status weave_wide_form(Arena *arena, WideForm form, const Expr *call, Expr **out, Error *err)
 {
     switch (form) {
@@ -75,6 +105,8 @@ weft_status weave_wide_form(Arena *arena, WideForm form, const Expr *call, Expr 
         case WIDE_FORM_FLOOR: return floor_of(arena, call, out, err);
         case WIDE_FORM_CEIL: return ceil_of(arena, call, out, err);
         case WIDE_FORM_TRUNC: return trunc_of(arena, call, out, err);
+        case WIDE_FORM_CUT: return cut_at_unit(arena, call, call->args[0], out, err);
+        case WIDE_FORM_ROUND: return round_to_unit(arena, call, out, err);
         case WIDE_FORM_NONE: break;
     }
     return fail(err, WEFT_INTERNAL, call->at, "a function without a form for 128 bits");

@@ -71,7 +71,9 @@ typedef struct RowOrder { const Rows *rows; const bool *is_float; } RowOrder;
 
 static bool are_close(double x, double y)
 {
-    return x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= 1e-9 * fmax(fabs(x), fabs(y));
+    if (!isfinite(x) || !isfinite(y))
+        return x == y || (isnan(x) && isnan(y));
+    return x == y || fabs(x - y) <= 1e-9 * fmax(fabs(x), fabs(y));
 }
 
 static int compare_cells(const char *a, const char *b, bool is_float)
@@ -81,6 +83,8 @@ static int compare_cells(const char *a, const char *b, bool is_float)
     if (!is_float)
         return strcmp(a, b);
     double x = strtod(a, NULL), y = strtod(b, NULL);
+    if (isnan(x) || isnan(y))
+        return !!isnan(x) - !!isnan(y);
     return are_close(x, y) ? 0 : (x > y) - (x < y);
 }
 

@@ -2,13 +2,15 @@
 # They use the library as a user would, through weft.h; random also takes its arena from src/base.
 
 peer_objects := $(patsubst %,$(BUILD)/obj/tests/peer/%.o,peer rows sqlite duckdb postgres)
-peer_programs := $(BUILD)/peer/random $(BUILD)/peer/compare
+peer_programs := $(BUILD)/peer/random $(BUILD)/peer/compare $(BUILD)/peer/dialect
 
 .PHONY: peer-programs
 peer-programs: $(peer_programs)
 
 $(BUILD)/peer/random: $(patsubst %,$(BUILD)/obj/tests/peer/%.o,random cut query query_text \
     subqueries windows aggregates expressions terms data)
+$(BUILD)/peer/dialect: $(patsubst %,$(BUILD)/obj/tests/peer/%.o,dialect dialect_query dialect_expr dialect_data \
+    oracles tree data)
 $(BUILD)/peer/compare: $(BUILD)/obj/tests/peer/compare.o
 
 $(peer_programs): $(peer_objects) $(internals)

@@ -247,8 +247,7 @@ TEST(floats_swallow_the_rest)
     CHECK_STR(shown(call(OP_ADD, column(REAL), column(INT))),
               "c5::double precision + c1::double precision double precision");
     CHECK_STR(shown(call(OP_MUL, column(DOUBLE), column(MONEY))), "c6 * c3::double precision double precision");
-    CHECK_STR(shown(call(OP_DIV, column(REAL), column(REAL))),
-              "c5::double precision / c5::double precision double precision");
+    CHECK_STR(shown(call(OP_DIV, column(REAL), column(REAL))), "c5 / c5 real");
     CHECK_STR(shown(call(OP_MOD, column(DOUBLE), column(DOUBLE))),
               "42883 operator does not exist: double precision % double precision");
     CHECK_STR(shown(call(OP_MUL, column(REAL), number("1.5"))), "c5::double precision * 1.5 double precision");
@@ -579,7 +578,7 @@ TEST(casts_between_other_types)
     CHECK_STR(shown(cast(boolean(false), TYPE(TEXT))), "'false' text");
     CHECK_STR(shown(cast(number("1.50"), TYPE(TEXT))), "'1.50' text");
     CHECK_STR(shown(cast(text_value(TYPE(TEXT), " 42 "), TYPE(INTEGER))), "42 integer");
-    CHECK_STR(shown(cast(text_value(TYPE(TEXT), "x"), TYPE(INTEGER))),
+    CHECK_STR(result(cast(text_value(TYPE(TEXT), "x"), TYPE(INTEGER))),
               "22P02 invalid input syntax for type integer: \"x\"");
     CHECK_STR(shown(cast(literal("1994-02-30"), TYPE(DATE))),
               "22008 date/time field value out of range: \"1994-02-30\"");

@@ -208,7 +208,7 @@ TEST(a_failing_call_adds_no_key)
     }
 }
 
-// The manifest of version 4, byte by byte: no flip is taken for another key, and none crashes.
+// The manifest of version 5, byte by byte: no flip is taken for another key, and none crashes.
 TEST(a_damaged_key_is_noticed)
 {
     const char *path = fresh_path();
@@ -218,7 +218,7 @@ TEST(a_damaged_key_is_noticed)
     store_close(store);
     snprintf(file, sizeof(file), "%s/manifest", path);
     CHECK_OK(file_read_all(file, &good, &err), err);
-    CHECK_INT(good.bytes[7], '4');
+    CHECK_INT(good.bytes[7], '5');
     char *bad = malloc(good.length);
     for (size_t at = 8; at < good.length - 8; at++) {
         for (int bit = 0; bit < 8; bit++) {
