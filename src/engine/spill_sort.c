@@ -19,7 +19,7 @@
 #define LEAST_ROWS    4096u            // of a range
 #define BATCH         4096u            // rows that are merged before their columns are copied
 
-typedef struct SortedColumn { void *data; u8 *nulls; } SortedColumn;
+typedef struct SortedColumn { void *data; u8 *nulls, *shown; } SortedColumn;   // what a View has by row
 
 typedef struct RunSort {
     QueryRun      *run;
@@ -55,6 +55,7 @@ static u64 rows_of_range(const QueryRun *run)
 static weft_status file_column(const RunSort *sort, Arena *arena, const View *view, SortedColumn *out)
 {
     TRY(spill_alloc(sort->run, arena, sort->n_rows * cell_bytes(view) + 16, &out->data));
+    if (view->shown) TRY(spill_alloc(sort->run, arena, sort->n_rows + 1, (void **)&out->shown));
     return view->nulls ? spill_alloc(sort->run, arena, sort->n_rows + 1, (void **)&out->nulls) : WEFT_OK;
 }
 
@@ -68,6 +69,12 @@ static void gather(const View *view, u64 first, const u64 *rows, u64 n, const So
         for (u64 i = 0; i < n; i++) ((i128 *)to->data)[at + i] = from[rows[i]];
     }
     for (u64 i = 0; view->nulls && i < n; i++) to->nulls[at + i] = view->nulls[first + rows[i]];
+    for (u64 i = 0; view->shown && i < n; i++) to->shown[at + i] = view->shown[first + rows[i]];
+}
+
+static void show(View *view, const SortedColumn *column)
+{
+    view->data = column->data, view->nulls = column->nulls, view->shown = column->shown;
 }
 
 static View view_from(const View *view, u64 first)
@@ -75,7 +82,7 @@ static View view_from(const View *view, u64 first)
     View part = *view;
     part.data = (const u8 *)view->data + first * cell_bytes(view);
     if (view->nulls) part.nulls = view->nulls + first;
-    part.shown = NULL;
+    if (view->shown) part.shown = view->shown + first;
     return part;
 }
 
@@ -114,8 +121,7 @@ static weft_status make_runs(RunSort *sort, Arena *files)
         TRY(sort_range(sort, first, MIN_OF(sort->range_rows, sort->n_rows - first)));
     for (int v = 0; v < sort->n_views; v++) {
         sort->run_views[v] = sort->views[v];
-        sort->run_views[v].data = sort->runs[v].data, sort->run_views[v].nulls = sort->runs[v].nulls;
-        sort->run_views[v].shown = NULL;
+        show(&sort->run_views[v], &sort->runs[v]);
     }
     return WEFT_OK;
 }
@@ -214,10 +220,8 @@ static weft_status sort_through_files(RunSort *sort, Arena *files, u64 n_wanted)
     TRY(make_runs(sort, files));
     for (int v = 0; v < sort->n_views; v++) TRY(file_column(sort, run->arena, &sort->views[v], &sort->merged[v]));
     TRY(merge_runs(sort, n_wanted));
-    for (int v = 0; v < sort->n_views; v++) {
-        sort->views[v].data = sort->merged[v].data, sort->views[v].nulls = sort->merged[v].nulls;
-        sort->views[v].shown = NULL;
-    }
+    for (int v = 0; v < sort->n_views; v++)
+        show(&sort->views[v], &sort->merged[v]);
     run->spilled.n_sorts++, run->spilled.n_sorted_runs += (u64)sort->n_runs;
     return WEFT_OK;
 }
