@@ -202,11 +202,11 @@ static void output_leaves(Cutter *c, Pipeline *p, const Expr *expr)
     for (int i = 0; i < expr->n_args; i++) output_leaves(c, p, expr->args[i]);
 }
 
-// Kernels have no intervals: a constant one may be part of a formula, but only the host can put it out.
+// Kernels have no intervals: one may be part of a formula, but only the host can put it out, even where it is made of
+// one text and could be worked out once for each text.
 static bool output_needs_host(const Expr *expr)
 {
-    const bool is_const = expr->kind == EXPR_CONST || expr->kind == EXPR_PARAM;
-    return (is_const && expr->type.kind == TYPE_INTERVAL) || expr_needs_host(expr);
+    return (expr->type.kind == TYPE_INTERVAL && expr->kind != EXPR_COLUMN) || expr_needs_host(expr);
 }
 
 // Outputs that kernels cannot compute: they leave what those are computed from, and the Finish does the rest.
