@@ -575,7 +575,8 @@ weft_status weft_prepare(weft_session *session, const char *sql, weft_statement 
     Arena      *arena = arena_new(NULL, "prepared");
     Execution   ex = { .session = session, .arena = arena_new(NULL, "prepare"), .err = error };
     Statement  *statement;
-    const Names names = execution_names(&ex, NULL, -1);
+    const int   n_params = sql_count_params(sql ? sql : "");
+    const Names names = execution_names(&ex, prepared_nulls(ex.arena, NULL, 0, n_params), n_params);
     error_clear(error);
     weft_status status = sql_bind(ex.arena, sql ? sql : "", &names, &statement, error);
     if (ex.lookup) status = ex.lookup;
@@ -592,7 +593,6 @@ weft_status weft_prepare(weft_session *session, const char *sql, weft_statement 
     }
     weft_statement *made = arena_make(arena, weft_statement);
     *made = (weft_statement){ .session = session, .arena = arena, .sql = arena_strdup(arena, sql ? sql : "") };
-    const int n_params = sql_count_params(made->sql);
     if (n_params) (void)weft_bind_null(made, n_params);     // and all before it
     *out = made;
     return WEFT_OK;

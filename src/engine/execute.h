@@ -47,6 +47,8 @@ weft_status run_prepare(Execution *ex, const Statement *statement);
 weft_status run_deallocate(Execution *ex, const Statement *statement);
 const Prepared *prepared_find(const weft_session *session, const char *name);     // NULL: there is none
 void        prepared_free_all(weft_session *session);
+// What a statement is checked with: NULLs of these types, and without one where there are more parameters.
+Value      *prepared_nulls(Arena *arena, const Type *types, int n_types, int n_params);
 // The arguments as values of the parameters' types.
 weft_status prepared_values(Execution *ex, const Prepared *prepared, const Value *arguments, int n_arguments, int at,
                             Value **values);

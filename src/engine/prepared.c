@@ -24,12 +24,11 @@ void prepared_free_all(weft_session *session)
     }
 }
 
-// Of the types that were given; those without a type are open, as untyped literals are.
-static Value *null_params(Arena *arena, const Statement *statement, int n_params)
+Value *prepared_nulls(Arena *arena, const Type *types, int n_types, int n_params)
 {
     Value *params = arena_array(arena, Value, n_params + 1);
     for (int i = 0; i < n_params; i++)
-        params[i] = (Value){ .type = i < statement->n_types ? statement->types[i] : TYPE(NULL), .is_null = true };
+        params[i] = (Value){ .type = i < n_types ? types[i] : TYPE(NULL), .is_null = true };
     return params;
 }
 
@@ -39,7 +38,8 @@ static weft_status check(Execution *ex, const Statement *statement)
     Arena      *home = arena_new(NULL, "prepare");
     Statement  *inner = NULL;
     const int   n_params = MAX_OF(statement->n_types, sql_count_params(statement->text));
-    const Names names = execution_names(ex, null_params(home, statement, n_params), n_params);
+    const Names names =
+        execution_names(ex, prepared_nulls(home, statement->types, statement->n_types, n_params), n_params);
     weft_status status = sql_bind(home, statement->text, &names, &inner, ex->err);
     if (status && ex->err->position >= 0) ex->err->position += statement->text_at;
     if (ex->lookup) status = ex->lookup;
