@@ -554,8 +554,9 @@ static bool is_wide_cast(const Expr *expr, Val a)
 // numeric(p, s) with fewer than 38 digits.
 static Val has_digits(Weaver *w, const Expr *expr, Val val)
 {
-    const i128  most = power_of(expr->type.precision);
-    if (!val.high || expr->type.precision >= 38 || (val.range.low > -most && val.range.high < most)) return val;
+    if (!val.high || expr->type.precision >= 38) return val;            // a quotient's type says 39
+    const i128 most = power_of(expr->type.precision);
+    if (val.range.low > -most && val.range.high < most) return val;
     const Val   least = constant_words(w, -most), end = constant_words(w, most);
     const char *name = PRINT("e%d", w->n_temps++);
     const int   check = weave_check(w, WEFT_OUT_OF_RANGE, expr->at, overflow_message(expr->type));
