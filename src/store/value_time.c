@@ -494,8 +494,10 @@ i128 interval_micros(const Value *interval)
 bool interval_to_number(const Value *interval, i128 *number)
 {
     const i128 length = interval_micros(interval);
+    if (length <= -STORED_LENGTH_MOST || length >= STORED_LENGTH_MOST)
+        return false;
     *number = length * ((i128)1 << 64) + (i128)interval->interval.months * ((i128)1 << 32) + interval->interval.days;
-    return length > -STORED_LENGTH_MOST && length < STORED_LENGTH_MOST;
+    return true;
 }
 
 Value interval_from_number(i128 number)
