@@ -207,8 +207,10 @@ static void add_value(Text *text, const Column *column, const u64 *words)
     }
     if (type_is_float(column->type))
         memcpy(&value.f, words, sizeof(value.f));
+    else if (type_is_stored_interval(column->type))
+        value.i = (i128)((u128)words[0] << 64);             // its length
     else if (column->low)
-        value.i = ((i128)(i64)words[0] << 64) + (i64)words[1];
+        value.i = (i128)((u128)words[0] << 64) + (i64)words[1];
     else
         value.i = (i64)words[0];
     (void)value_format(&value, buffer, sizeof(buffer));
