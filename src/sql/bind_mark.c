@@ -388,7 +388,7 @@ static weft_status place_row_in(Binder *binder, Mark *mark, Node **node)
     const int at = mark->at, n = mark->n_args;
     Shared   *shared = NULL;
     Node     *rows = mark->rows, *again;
-    int       unknown;
+    int       unknown = -1;
     if (row_is_not_null(binder, mark->args, n) && row_is_not_null(binder, columns_of(binder, rows, n, at), n))
         return join_mark(binder, mark, rows, node);
     TRY(rows_again(binder, &shared, &rows, at, &again));

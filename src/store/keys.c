@@ -229,7 +229,7 @@ static weft_status fail_duplicate(const KeyCheck *check, const u64 *words)
         const Column *column = &key->table->columns[key->index->columns[i]];
         text_add(&text, "%s", i ? ", " : "");
         add_value(&text, column, words);
-        words += column->low ? 2 : 1;
+        words += column->low && !type_is_stored_interval(column->type) ? 2 : 1;
     }
     if (check->is_new_index)
         fail(check->err, WEFT_UNIQUE_VIOLATION, -1, "could not create unique index \"%s\": key (%s) is duplicated",
