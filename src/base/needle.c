@@ -11,7 +11,7 @@ typedef u64 LanePair __attribute__((vector_size(16)));
 
 enum { N_LANES = sizeof(Lanes), N_STEP = 4 * N_LANES };
 
-// What is not here is rarer than what is.
+// Bytes that occur often in text, the most frequent first.  All other bytes count as rare.
 static const char common[] = "etaoinsrhldcumfpgwybv ,.-_/01";
 
 static int rarity(char byte)

@@ -36,7 +36,7 @@ typedef struct TempBlock {
     struct TempBlock *next;
 } TempBlock;
 
-// Blocks of all spaces, by address: memory is freed by those who do not know where it came from.
+// Blocks of all spaces, found by address: the code that frees memory does not know which space it is from.
 static struct {
     pthread_mutex_t lock;
     _Atomic i64     n_blocks;

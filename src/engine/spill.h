@@ -4,8 +4,8 @@
 //     met the limit, had company   again, alone (admission.h)
 //     met the limit alone          again, spilling: run->spills
 //
-// A query that spills gets half of the memory that is free, and a scan and threads of its own, on the CPU: the disk
-// holds up nobody else.  Others run beside it in the other half.  All large memory that it wants beyond its half is in
+// A query that spills gets half of the memory that is free, and a scan and threads of its own, on the CPU.  Others run
+// in the other half, and do not wait for its disk.  All large memory that it wants beyond its half is in
 // temporary files (base/temp.c): rows, stored rows, the result.  What is read and written in order needs no more than
 // that.  What is used at random is cut into partitions that fit.
 //

@@ -1276,7 +1276,7 @@ template <typename T> DEVICE_ void scatter_(const T *key_all, const u32 *row_all
     for (u32 i = 0; i < ITEMS; i++) digits[i] = SORT_ROW_(i) < n ? DIGIT(key[i], shift) : 256;
 #pragma unroll 1
     for (u32 c = threadIdx.x; c < blockDim.x / 32 * 256; c += blockDim.x) s.counts[c / 256][c % 256] = 0;
-    __syncthreads();                   // and nobody looks at what the tile before moved any more
+    __syncthreads();                   // all threads are done with the keys of the tile before
     rank_rows_(s, digits, places);
     __syncthreads();
     place_digits_(s, starts);

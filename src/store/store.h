@@ -129,8 +129,7 @@ u32         dict_count(const Dictionary *dict);
 // tables that were only peeked at.  CORRUPT for a damaged file, OUT_OF_MEMORY.  A large file is read and checked later,
 // block by block, as texts are asked for.
 weft_status dict_load(Dictionary *dict, Error *err);
-// CORRUPT when a block that was asked for is damaged.  Its texts are empty, so whoever used the dictionary has to ask
-// this before it answers.
+// CORRUPT when a block that was asked for is damaged.  Its texts are empty, so a query asks this before it answers.
 weft_status dict_status(const Dictionary *dict, Error *err);
 weft_text   dict_get(const Dictionary *dict, u32 code);            // NUL-terminated
 
@@ -161,7 +160,7 @@ weft_status dict_hold_ranks(Arena *arena, Dictionary *dict, u32 count, const _At
                             Error *err);
 
 // What was worked out from the texts of the first COUNT codes, kept with the dictionary under a key that says how, so
-// that the next pipeline need not.  Notes that nobody holds go when there is no room (dict_notes.c).  Any thread.
+// that the next pipeline need not.  Notes that no query holds go when room is short (dict_notes.c).  Any thread.
 typedef struct DictNote {
     const void *bytes;                 // 64-byte aligned
     u64         n_bytes;

@@ -1,8 +1,8 @@
 // island_note.c - islands that are kept with the dictionary of their column, for the next pipeline that has the same.
 //
 // The key is the expression with its constants; the column is the dictionary's.  Left out is what depends on more than
-// the text (casts to dates know 'today'), what fails for some text, and what makes many texts of its own: such a
-// dictionary would count against no budget.
+// the text (casts to dates know 'today'), what fails for some text, and what makes many texts of its own, which would
+// take memory for as long as the dictionary is there.
 
 #include "plan/functions.h"
 #include "weave/island_note.h"
