@@ -30,7 +30,7 @@ static u64 draw(u64 below)
     return below ? (state >> 11) % below : 0;
 }
 
-// Leaves the input for whoever looks for the fault.
+// Leaves the input in a file, to look for the fault with.
 static void keep_tried(int signal_number)
 {
     FILE *file = fopen(tried_path, "wb");
