@@ -1015,7 +1015,10 @@ static weft_status rename_column(Store *store, TableEntry *entry, Snapshot *held
         return fail(err, WEFT_DUPLICATE_COLUMN, -1, "column \"%s\" of relation \"%s\" already exists", new_name,
                     entry->name);
     TableMeta *meta = meta_copy(entry->meta, entry->meta->n_chunks);
+    const int low = held->table.columns[column].low;
     meta->columns[column].name = arena_strdup(meta->arena, new_name);
+    if (low)
+        meta->columns[low].name = meta->columns[column].name;
     return store_put_meta(store, entry, held, meta, err);
 }
 

@@ -261,7 +261,8 @@ static bool has_twin_columns(const TableMeta *meta)
     return false;
 }
 
-// Low words come last, one column for each numeric, in their order.
+// Low words come last, one column for each numeric, in their order.  They go by its name, which is not relied on: a
+// column was once renamed without them.
 static bool has_lost_words(const TableMeta *meta)
 {
     int n_columns = 0;
@@ -271,8 +272,7 @@ static bool has_lost_words(const TableMeta *meta)
     for (int i = 0; i < n_columns; i++) {
         if (meta->columns[i].type.kind != TYPE_NUMERIC)
             continue;
-        if (low == meta->n_columns || !is_low_words(&meta->columns[low]) ||
-            strcmp(meta->columns[low].name, meta->columns[i].name) != 0)
+        if (low == meta->n_columns || !is_low_words(&meta->columns[low]))
             return true;
         low++;
     }

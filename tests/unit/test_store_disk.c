@@ -25,6 +25,24 @@ TEST(tables_survive_reopening)
     }
 }
 
+TEST(a_renamed_column_of_two_words_survives_reopening)
+{
+    const char *path = fresh_path();
+    Store *store = open_store(path);
+    const i64 high = 0, low = 150;
+    create(store, "t", &(ColumnDef){ "a", { TYPE_NUMERIC, 30, 2 }, false }, 1);
+    append_all(store, "t", (ColumnInput[]){ { .i = &high }, { .i = &low } }, 1);
+    CHECK_OK(store_rename_column(store, "t", "a", "b", NULL, &err), err);
+    store_close(store);
+    store = open_store(path);
+    const Table *table = get_table(store, "t");
+    CHECK_INT(table_find_column(table, "b"), 0);
+    CHECK_STR(table->columns[table->columns[0].low].name, "b");
+    CHECK_INT(integer_at(&table->chunks[0]->columns[1], 0), 150);
+    table_release(table);
+    store_close(store);
+}
+
 TEST(many_tables_survive_reopening)
 {
     const char *path = fresh_path();
