@@ -188,6 +188,49 @@ static weft_status parse_decimal(Type type, const char *bytes, size_t length, Va
     return WEFT_OK;
 }
 
+bool value_scale_up(i128 *number, int up)
+{
+    ASSERT(up >= 0);
+    const u128 magnitude = *number < 0 ? -(u128)*number : (u128)*number;
+    if (magnitude == 0)
+        return true;
+    if (up >= NUMERIC_DIGITS || magnitude >= wide_power_of_ten(NUMERIC_DIGITS - up))
+        return false;
+    *number *= (i128)wide_power_of_ten(up);
+    return true;
+}
+
+weft_status value_parse_free(const char *bytes, size_t length, Value *value, Error *err)
+{
+    Decimal decimal;
+    u128 magnitude = 0;
+    *value = (Value){ .type = { TYPE_NUMERIC, NUMERIC_DIGITS, 0 } };
+    if (!scan_decimal(trimmed(bytes, length), &decimal))
+        return value_bad_text(value->type, bytes, length, err);
+    const i64 scale = MAX_OF(decimal.n_digits - decimal.n_before - decimal.exponent, 0);
+    if (scale > NUMERIC_DIGITS || !scale_decimal(&decimal, (int)scale, wide_power_of_ten(NUMERIC_DIGITS), &magnitude)) {
+        char quoted[VALUE_QUOTE_BYTES];
+        fail(err, WEFT_OUT_OF_RANGE, -1, "numeric field overflow");
+        error_hint(err, "%s takes more than %d digits.", value_quote(bytes, length, quoted), NUMERIC_DIGITS);
+        return WEFT_OUT_OF_RANGE;
+    }
+    value->type.scale = (u8)scale;
+    value->i = decimal.is_negative ? -(i128)magnitude : (i128)magnitude;
+    return WEFT_OK;
+}
+
+weft_status value_free_of_float(double number, bool is_real, Value *value, Error *err)
+{
+    char text[64];
+    if (!(number - number == 0)) {
+        fail(err, WEFT_OUT_OF_RANGE, -1, "%s cannot be stored in a column of type numeric",
+             number != number ? "NaN" : "infinity");
+        return WEFT_OUT_OF_RANGE;
+    }
+    const int n = snprintf(text, sizeof text, "%.*g", is_real ? 6 : 15, number);
+    return value_parse_free(text, (size_t)n, value, err);
+}
+
 // ---- floats --------------------------------------------------------------------------------------------------------
 
 static weft_status parse_float(Type type, const char *bytes, size_t length, Value *value, Error *err)
