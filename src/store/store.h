@@ -37,7 +37,8 @@ typedef struct Type { u8 kind, precision, scale; } Type;
 
 // The precision of a numeric that was divided, or computed from such: it shows as many digits behind the point as
 // PostgreSQL gives a quotient of that size, of the SCALE that it has room for (value_shown).
-enum { NUMERIC_QUOTIENT = 39 };
+// A TRIMMED one comes from floats and texts and shows no zeros at its end; it counts as a quotient.
+enum { NUMERIC_QUOTIENT = 39, NUMERIC_TRIMMED = 41 };
 
 // The type of a column that is numeric without a precision, where it is made and in the manifest: SCALE is the largest
 // that a value of it has.  A snapshot shows it as a numeric of 38 digits and that scale (Column.is_free).

@@ -39,7 +39,7 @@ bool type_is_float(Type type)
 
 bool type_is_quotient(Type type)
 {
-    return type.kind == TYPE_NUMERIC && type.precision == NUMERIC_QUOTIENT;
+    return type.kind == TYPE_NUMERIC && (type.precision == NUMERIC_QUOTIENT || type.precision == NUMERIC_TRIMMED);
 }
 
 bool type_is_uuid(Type type)
