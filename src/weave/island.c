@@ -29,6 +29,7 @@ typedef struct IslandWork {
     Dictionary       *into;            // text
     bool              is_float;
     i64              *values;          // or doubles, or codes of INTO
+    i64              *highs;           // numeric: what is above the 64 bits of VALUES; NULL: another type
     u8               *states;
     Error            *errors;          // by part: its first
 } IslandWork;
@@ -51,6 +52,7 @@ static weft_status put_value(const IslandWork *work, u64 code, const Value *valu
         work->values[code] = found;
     } else {
         work->values[code] = (i64)value->i;
+        if (work->highs) work->highs[code] = (i64)(value->i >> 64);
     }
     return WEFT_OK;
 }
@@ -100,6 +102,7 @@ static weft_status work_out_all(Weaver *w, const Expr *expr, const Var *var, Isl
                           .is_float = type_is_float(expr->type) };
     if (expr->type.kind == TYPE_TEXT) arena_defer(w->arena, release_dict, work->into = dict_new());
     work->values = arena_array(w->arena, i64, (size_t)var->dict_count + 1);
+    if (expr->type.kind == TYPE_NUMERIC) work->highs = arena_array(w->arena, i64, (size_t)var->dict_count + 1);
     work->states = arena_array(w->arena, u8, (size_t)var->dict_count + 1);
     work->errors = arena_array(w->arena, Error, parts.n_parts);
     for (int p = 0; p < parts.n_parts; p++) error_clear(&work->errors[p]);
@@ -112,10 +115,24 @@ static weft_status work_out_all(Weaver *w, const Expr *expr, const Var *var, Isl
 
 // ---- what is known of them ------------------------------------------------------------------------------------------
 
+static i128 number_of(const IslandWork *work, u64 code)
+{
+    const i64 low = work->values[code];
+    return work->highs ? (i128)((u128)(i128)work->highs[code] << 64 | (u64)low) : low;
+}
+
+static void set_range(Island *island, const IslandWork *work, i128 low, i128 high)
+{
+    const i128 limit = (i128)1 << 119;                      // of what is known (Range)
+    if (low < INT64_MIN || high > INT64_MAX) island->highs = work->highs;
+    if (low > -limit && high < limit) island->range.known = true, island->range.low = low, island->range.high = high;
+}
+
 // What has no value gets one of the range, since kernels may compute with it before they look at its state.
 static void measure(Island *island, const IslandWork *work)
 {
-    i64  low = INT64_MAX, high = INT64_MIN;
+    i128 low = 0, high = 0;
+    bool has_number = false;
     bool has_states = false;
     for (u64 code = 0; code <= work->n_codes; code++) {
         if (code < work->n_codes) {
@@ -123,7 +140,9 @@ static void measure(Island *island, const IslandWork *work)
             has_states |= work->states[code] != ISLAND_VALUE;
         }
         if (work->states[code] != ISLAND_VALUE) continue;
-        low = MIN_OF(low, work->values[code]), high = MAX_OF(high, work->values[code]);
+        const i128 number = number_of(work, code);
+        low = has_number ? MIN_OF(low, number) : number, high = has_number ? MAX_OF(high, number) : number;
+        has_number = true;
     }
     island->states = has_states || work->states[work->n_codes] == ISLAND_FAILS ? work->states : NULL;
     island->null_is_null = work->states[work->n_codes] == ISLAND_NULL;
@@ -133,10 +152,12 @@ static void measure(Island *island, const IslandWork *work)
         island->range.f = float_range_any();
         return;
     }
-    if (low > high) low = 0, high = 0;
-    for (u64 code = 0; code <= work->n_codes; code++)
-        if (work->states[code] != ISLAND_VALUE) work->values[code] = low;
-    island->range.known = true, island->range.low = low, island->range.high = high;
+    for (u64 code = 0; code <= work->n_codes; code++) {
+        if (work->states[code] == ISLAND_VALUE) continue;
+        work->values[code] = (i64)low;
+        if (work->highs) work->highs[code] = (i64)(low >> 64);
+    }
+    set_range(island, work, low, high);
 }
 
 static weft_status make_island(Weaver *w, const Expr *expr, Island *island)
@@ -156,7 +177,7 @@ static weft_status make_island(Weaver *w, const Expr *expr, Island *island)
     }
     measure(island, &work);
     island->values = work.values;
-    island_note_keep(var->dict, island);
+    if (!island->highs) island_note_keep(var->dict, island);
     return WEFT_OK;
 }
 
@@ -216,6 +237,10 @@ weft_status weave_island(Weaver *w, const Expr *expr, const Val *column, Val *ou
     *out = (Val){ .is_float = type_is_float(expr->type), .range = it.range, .dict = it.dict,
                   .dict_count = it.dict_count };
     out->value = PRINT(out->is_float ? "%s[%s]" : "(i64)%s[%s]", table_of_values(w, &it), code);
+    if (it.highs) {
+        const char *highs = weave_table(w, "i64", weave_name(w, "highs"), it.highs, ((size_t)it.n_codes + 1) * 8);
+        out->high = PRINT("%s[%s]", highs, code);
+    }
     out->range.nullable = it.has_null || (text.null && it.null_is_null);
     if (text.null && it.null_is_null) out->null = text.null;
     if (!it.states) return WEFT_OK;

@@ -66,6 +66,7 @@ typedef struct Island {                // an expression over one text column, wo
     const Expr *expr;
     u32         n_codes;               // of the column; the entry behind them is what NULL gives
     const void *values;                // i64, double or i32 codes of DICT
+    const i64  *highs;                 // numbers that do not fit 64 bits: what is above these; NULL: all fit
     const u8   *states;                // by code: ISLAND_...; NULL: all texts have a value
     bool        has_null;              // some text gives NULL
     bool        null_is_null;          // and so does NULL
