@@ -12,9 +12,9 @@
 // less than twice its size (and the sum is not more than a chunk).  Sizes then fall by half from chunk to chunk, and a
 // row is rewritten only when its chunk has grown by half: a logarithmic number of times.
 //
-// The numbers of a column of type numeric without a precision have a scale per piece.  A chunk gets the largest that has
-// come until then, and a commit brings everything to the largest of all (scale.c).  Where that is more than the table
-// has, its chunks are made anew, too: the commit goes on with that table, GROWN, in place of the base.
+// The numbers of a column of type numeric without a precision have a scale per piece.  A chunk gets the largest that
+// has come until then, and a commit brings everything to the largest of all (scale.c).  Where that is more than the
+// table has, its chunks are made anew, too: the commit goes on with that table, GROWN, in place of the base.
 //
 // A failure at any point leaves the table as it was.  What may stay behind are texts in dictionaries, which no row
 // uses; when they are many, the dictionaries are replaced by copies without them.
@@ -28,7 +28,7 @@ struct Append {
     Store          *store;
     TableEntry     *entry;
     Snapshot       *base;                                   // the table as it was; no other append changes it
-    Snapshot       *grown;                                  // the same with larger scales; only in a commit, may be NULL
+    Snapshot       *grown;                                  // the same with larger scales; NULL: none are
     u64            *grown_files;                            // that were written for it
     int             n_grown_files;
     u32             chunk_rows;

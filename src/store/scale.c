@@ -1,9 +1,10 @@
 // scale.c - the numbers of a column of type numeric without a precision, brought to one scale.
 //
-// Kernels know one scale for a column of a table: that of the value with the most digits behind the point.  A value with
-// more of them may come at any time, so an append encodes each piece of rows with a scale of its own, and a commit
+// Kernels know one scale for a column of a table: that of the value with the most digits behind the point.  A value
+// with more of them may come at any time, so an append encodes each piece of rows with a scale of its own, and a commit
 // brings all to the largest: the pieces, the chunks that the append has made before, and the chunks of the table, which
-// are made anew and replaced like those that a last chunk swallows (append.c).  Snapshots that readers hold keep theirs.
+// are made anew and replaced like those that a last chunk swallows (append.c).  Snapshots that readers hold keep
+// theirs.
 //
 // The other way would be a scale in the file of each chunk, and numbers that are changed when they are read.  Then
 // statistics, which are proofs, would be known only after the data has been read, and every process would pay again for
@@ -59,8 +60,10 @@ static weft_status fail_scale(const Column *column, i128 number, int scale, int 
     value_format(&value, text, sizeof(text));
     if (row)
         snprintf(place, sizeof(place), " in row %llu of the new ones", (unsigned long long)row);
-    fail(err, WEFT_OUT_OF_RANGE, -1, "numeric field overflow: the value %s of column \"%s\"%s takes more than %d digits "
-         "beside one with %d digits behind the point", text, column->name, place, NUMERIC_DIGITS, to_scale);
+    fail(err, WEFT_OUT_OF_RANGE, -1,
+         "numeric field overflow: the value %s of column \"%s\"%s takes more than %d digits beside one with %d digits "
+         "behind the point",
+         text, column->name, place, NUMERIC_DIGITS, to_scale);
     error_hint(err, "A column of type numeric has %d digits and one scale; numeric(p,s) rounds to s digits.",
                NUMERIC_DIGITS);
     return WEFT_OUT_OF_RANGE;

@@ -91,8 +91,8 @@ typedef struct Value {
 weft_status value_parse(Type type, const char *bytes, size_t length, Value *value, Error *err);
 // Text for a column of TYPE: blanks past its length are cut off (*LENGTH), anything else is TEXT_TOO_LONG.
 weft_status value_fit_text(Type type, const char *bytes, size_t *length, Error *err);
-// A number for a column of type numeric without a precision: the value's type has as many digits behind the point as the
-// text.  OUT_OF_RANGE beyond 38 digits.
+// A number for a column of type numeric without a precision: the value's type has as many digits behind the point as
+// the text.  OUT_OF_RANGE beyond 38 digits.
 weft_status value_parse_free(const char *bytes, size_t length, Value *value, Error *err);
 // As PostgreSQL makes a numeric of a float: its first 15 digits, 6 of a real, without zeros at the end.
 weft_status value_free_of_float(double number, bool is_real, Value *value, Error *err);
