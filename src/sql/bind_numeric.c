@@ -9,7 +9,7 @@
 
 #include "sql/sql_int.h"
 
-enum { DIGITS_MOST = 38, TEXT_SCALE = 18, TEXTS_MOST = 1 << 20 };
+enum { DIGITS_MOST = 38, TEXT_SCALE = 18, TEXTS_MOST = 1 << 22 };
 
 // ---- floats ---------------------------------------------------------------------------------------------------------
 
@@ -69,11 +69,10 @@ static int count_whole_digits(const Value *value)
     return n;
 }
 
-// The scale that the texts of a column need.  Those that are no numbers do not count: they are errors when they come.
-static weft_status scale_of_texts(Dictionary *dict, u32 count, int *scale, Error *err)
+// Those that are no numbers do not count: they are errors when they come.
+static int count_scale(Dictionary *dict, u32 count)
 {
     int whole = 0, most = 0;
-    TRY(dict_load(dict, err));
     for (u32 code = 0; code < count; code++) {
         const weft_text text = dict_get(dict, code);
         Value           value;
@@ -81,8 +80,24 @@ static weft_status scale_of_texts(Dictionary *dict, u32 count, int *scale, Error
         most = MAX_OF(most, value.type.scale);
         whole = MAX_OF(whole, count_whole_digits(&value));
     }
-    *scale = MIN_OF(most, DIGITS_MOST - whole);
-    return dict_status(dict, err);
+    return MIN_OF(most, DIGITS_MOST - whole);
+}
+
+// The scale that the texts of a column need: counted once, and kept with them.
+static weft_status scale_of_texts(Dictionary *dict, u32 count, int *scale, Error *err)
+{
+    static const char key[] = "scale of texts";
+    TRY(dict_load(dict, err));
+    const DictNote *note = dict_note_find(dict, count, key, sizeof key);
+    if (note) {
+        memcpy(scale, note->bytes, sizeof *scale);
+        dict_note_release(dict, note);
+        return WEFT_OK;
+    }
+    *scale = count_scale(dict, count);
+    TRY(dict_status(dict, err));
+    dict_note_put(dict, count, key, sizeof key, (DictNote){ .bytes = scale, .n_bytes = sizeof *scale });
+    return WEFT_OK;
 }
 
 static weft_status cast_text(Binder *binder, Expr *arg, int at, Expr **out)
