@@ -76,6 +76,7 @@ static weft_status status_of_errno(int number)
         return WEFT_UNDEFINED_FILE;
     case ENOSPC:
     case EDQUOT:
+    case EFBIG:                                             // a limit of the process, where the disk may have room
         return WEFT_DISK_FULL;
     case ENOMEM:
         return WEFT_OUT_OF_MEMORY;

@@ -71,7 +71,7 @@ static weft_status compute_output(QueryRun *run, Computing *computing, u64 n_row
     View          *out = computing->out;
     if (out->kind == VIEW_TEXT) {
         out->kind = VIEW_CODE;
-        arena_defer(run->arena, release_dict, out->dict = dict_new());
+        arena_defer(run->arena, release_dict, out->dict = dict_new(query_budget(run)));
     }
     TRY(query_alloc(run, (n_rows + 1) * (out->kind == VIEW_WIDE ? 16 : 8), &computing->data));
     TRY(query_alloc(run, n_rows + 1, (void **)&computing->nulls));

@@ -24,13 +24,24 @@ void prepared_free_all(weft_session *session)
     }
 }
 
+// Of the types that were given; those without a type are open, as untyped literals are.
+static Value *null_params(Arena *arena, const Statement *statement, int n_params)
+{
+    Value *params = arena_array(arena, Value, n_params + 1);
+    for (int i = 0; i < n_params; i++)
+        params[i] = (Value){ .type = i < statement->n_types ? statement->types[i] : TYPE(NULL), .is_null = true };
+    return params;
+}
+
 // A query is bound once with NULLs, so that names that do not exist are found now.
-static weft_status check(Execution *ex, const char *text)
+static weft_status check(Execution *ex, const Statement *statement)
 {
     Arena      *home = arena_new(NULL, "prepare");
     Statement  *inner = NULL;
-    const Names names = execution_names(ex, NULL, -1);
-    weft_status status = sql_bind(home, text, &names, &inner, ex->err);
+    const int   n_params = MAX_OF(statement->n_types, sql_count_params(statement->text));
+    const Names names = execution_names(ex, null_params(home, statement, n_params), n_params);
+    weft_status status = sql_bind(home, statement->text, &names, &inner, ex->err);
+    if (status && ex->err->position >= 0) ex->err->position += statement->text_at;
     if (ex->lookup) status = ex->lookup;
     const bool is_insert = status == WEFT_NOT_NULL_VIOLATION;             // the NULLs are ours
     if (!status && (inner->kind == STATEMENT_EMPTY || inner->kind == STATEMENT_PREPARE ||
@@ -47,7 +58,7 @@ weft_status run_prepare(Execution *ex, const Statement *statement)
     if (prepared_find(session, statement->name))
         return fail(ex->err, WEFT_DUPLICATE_STATEMENT, statement->at, "prepared statement \"%s\" already exists",
                     statement->name);
-    TRY(check(ex, statement->text));
+    TRY(check(ex, statement));
     Arena    *arena = arena_new(NULL, "prepared");
     Prepared *prepared = arena_make(arena, Prepared);
     *prepared = (Prepared){ .arena = arena, .name = arena_strdup(arena, statement->name),

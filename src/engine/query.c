@@ -561,7 +561,8 @@ static weft_status store_segment(QueryRun *run, const PipelineJob *pj, WeaveJob 
 {
     Launch  launch = { 0 };
     Source *stored = NULL;
-    segment->source = *source, segment->sink = SINK_ROWS, segment->team = pj->job.team;
+    segment->source = *source, segment->sink = SINK_ROWS, segment->team = pj->job.team,
+    segment->budget = pj->job.budget;
     segment->outputs = columns_before(run, pj, end, &segment->n_outputs);
     if (may_stay(run, *source)) segment->notes = stored_notes(run, segment->n_outputs);
     const bool only_weave = run->only_weave;
@@ -617,7 +618,8 @@ static weft_status probe_part(QueryRun *run, PipelineJob *pj, int probe, const J
     Arena      *home = arena_new(run->own, "part of a join");
     JoinTable  *table;
     Expr       *filter, *key = pj->job.steps[probe].keys[spill_join_key(parts)];
-    WeaveJob    segment = { .source = pj->job.source, .sink = SINK_ROWS, .team = pj->job.team };
+    WeaveJob    segment = { .source = pj->job.source, .sink = SINK_ROWS, .team = pj->job.team,
+                         .budget = pj->job.budget };
     weft_status status = spill_join_table(run, parts, part, home, &table);
     if (!status) status = spill_join_filter(run, parts, part, key, &filter);
     if (!status) {
@@ -745,7 +747,8 @@ static weft_status make_job(QueryRun *run, int number, PipelineJob *pj)
     Steps           steps;
     *pj = (PipelineJob){ .pipeline = pipeline, .number = number, .limit = query_rows_enough(pipeline) };
     TRY(list_steps(run, pipeline, &steps));
-    pj->job = (WeaveJob){ .steps = steps.steps, .n_steps = steps.n_steps, .team = query_team(run) };
+    pj->job = (WeaveJob){ .steps = steps.steps, .n_steps = steps.n_steps, .team = query_team(run),
+                          .budget = query_budget(run) };
     set_sink(run, pj);
     if (!pipeline->table) return WEFT_OK;
     const ColumnSet needed = weave_columns_needed(run->arena, &pj->job, 0);

@@ -128,7 +128,7 @@ static weft_status keep_column(QueryRun *run, const View *view, const Order *ord
     *out = (StoredColumn){ .type = view->type };
     if (view->type.kind == TYPE_NULL) out->type = TYPE(TEXT);
     if (view->kind == VIEW_CODE) out->dict = keep_dict(run, view->dict), out->dict_count = view->dict_count;
-    if (view->kind == VIEW_TEXT) arena_defer(run->arena, release_dict, out->dict = dict_new());
+    if (view->kind == VIEW_TEXT) arena_defer(run->arena, release_dict, out->dict = dict_new(query_budget(run)));
     TRY(query_alloc(run, order->n_rows * 8 + 64, (void **)&cells));
     TRY(copy_cells(run, view, order, out->dict, cells, &valid, &n_null));
     if (view->kind == VIEW_TEXT) out->dict_count = dict_count(out->dict);
@@ -203,7 +203,7 @@ static weft_status common_dict(QueryRun *run, const Pipeline *pipeline, int plac
         *dict = column->dict, *count = MAX_OF(*count, column->dict_count);
     }
     if (!is_mixed) return WEFT_OK;
-    arena_defer(run->arena, release_dict, *dict = dict_new());
+    arena_defer(run->arena, release_dict, *dict = dict_new(query_budget(run)));
     for (int i = 0; i < pipeline->n_inputs; i++) {
         const StoredColumn *column = &run->stored[pipeline->inputs[i]]->columns[place];
         for (u32 code = 0; code < column->dict_count; code++) {

@@ -81,7 +81,7 @@ weft_status window_join_texts(QueryRun *run, const Sorted *sorted, const View *v
     TRY(query_alloc(run, (sorted->n_rows + 1) * sizeof *codes, (void **)&codes));
     TRY(query_alloc(run, sorted->n_rows + 1, (void **)&nulls));
     *out = (View){ .kind = VIEW_CODE, .type = TYPE(TEXT), .data = codes, .nulls = nulls };
-    arena_defer(run->arena, release_dict, out->dict = dict_new());
+    arena_defer(run->arena, release_dict, out->dict = dict_new(query_budget(run)));
     for (u32 p = 0; p < sorted->n_parts; p++) {
         const Stretch part = part_at(sorted, p);
         size_t        length;

@@ -442,6 +442,7 @@ typedef struct Statement {
     CopyOptions   copy;
     const char   *value;               // set: text of the value; NULL: DEFAULT
     const char   *text;                // create view: the query; prepare: the statement
+    int           text_at;             // where that begins
     const char   *new_name;            // rename
     const char   *column;              // rename: of a column; NULL: of the table
     Type         *types;               // prepare: of the parameters that have one; of kind NULL: it is open

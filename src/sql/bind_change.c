@@ -79,7 +79,7 @@ weft_status bind_create_as(Binder *binder, const PgQuery__CreateTableAsStmt *cre
 // ---- the text behind AS ---------------------------------------------------------------------------------------------
 
 // CREATE VIEW v (a, b) AS ...: what follows the first AS outside of brackets, without the ';'.
-static const char *text_behind_as(Binder *binder)
+static void keep_text_behind_as(Binder *binder, Statement *statement)
 {
     const char *p = binder->text;
     int         depth = 0;
@@ -89,7 +89,7 @@ static const char *text_behind_as(Binder *binder)
     }
     size_t length = strlen(p);
     while (length && strchr(" \t\r\n\f;", p[length - 1])) length--;
-    return arena_strndup(binder->arena, p, length);
+    statement->text = arena_strndup(binder->arena, p, length), statement->text_at = (int)(p - binder->text);
 }
 
 weft_status bind_create_view(Binder *binder, const PgQuery__ViewStmt *view, Statement *statement)
@@ -119,7 +119,7 @@ weft_status bind_create_view(Binder *binder, const PgQuery__ViewStmt *view, Stat
                 return fail(binder->err, WEFT_DUPLICATE_COLUMN, statement->at,
                             "column \"%s\" specified more than once", plan->names[i]);
     }
-    statement->text = text_behind_as(binder);
+    keep_text_behind_as(binder, statement);
     return WEFT_OK;
 }
 
@@ -174,7 +174,7 @@ weft_status bind_prepare(Binder *binder, const PgQuery__PrepareStmt *prepare, St
         if (!last || strcmp(last, "unknown") != 0) TRY(bind_type(binder, name, &detail));
         statement->types[i] = detail.type;
     }
-    statement->text = text_behind_as(binder);
+    keep_text_behind_as(binder, statement);
     return WEFT_OK;
 }
 

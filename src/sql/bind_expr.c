@@ -435,10 +435,6 @@ static weft_status bind_value_function(Binder *binder, const PgQuery__SQLValueFu
 static weft_status bind_param(Binder *binder, const PgQuery__ParamRef *param, Expr **out)
 {
     const Names *names = binder->names;
-    if (names->n_params < 0) {
-        *out = term_null(binder, param->location);
-        return WEFT_OK;
-    }
     if (param->number < 1 || param->number > names->n_params)
         return fail(binder->err, WEFT_UNDEFINED_PARAMETER, param->location, "there is no parameter $%d", param->number);
     const Value *value = &names->params[param->number - 1];

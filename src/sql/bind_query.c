@@ -42,7 +42,8 @@ static weft_status bind_with_query(Binder *binder, const PgQuery__CommonTableExp
         return refuse(binder, expr->location, "INSERT, UPDATE or DELETE in WITH");
     with->name = arena_strdup(binder->arena, expr->ctename);
     with->around = binder->place.block;
-    TRY(may_recurse ? bind_recursive_query(binder, expr, with) : bind_plain_query(binder, expr, with));
+    if (may_recurse) TRY(bind_recursive_query(binder, expr, with));
+    if (!with->root) TRY(bind_plain_query(binder, expr, with));
     with->next = binder->with;
     binder->with = with;
     return WEFT_OK;

@@ -104,6 +104,11 @@ static weft_status check_types(Binder *binder, const Bound sides[2], const Node 
     return WEFT_OK;
 }
 
+static bool has_clauses(const PgQuery__SelectStmt *stmt)
+{
+    return stmt->n_sort_clause || stmt->limit_count || stmt->limit_offset;
+}
+
 static weft_status check_clauses(Binder *binder, const PgQuery__SelectStmt *stmt, int at)
 {
     if (stmt->n_sort_clause) return refuse(binder, at, "ORDER BY in a recursive query");
@@ -169,10 +174,10 @@ weft_status bind_recursive_query(Binder *binder, const PgQuery__CommonTableExpr 
     TRY(unify_sides(binder, SET_UNION, sides));
     if (sides[0].is_correlated || sides[1].is_correlated)
         return refuse(binder, at, "WITH RECURSIVE that names columns of a query around it");
+    if (!recursion.n_uses && has_clauses(stmt)) return WEFT_OK;
     if (!recursion.n_uses) {
         const int *columns = add_columns(binder, &sides[0], with->names);
         Node      *left = side_rows(binder, &sides[0]), *right = side_rows(binder, &sides[1]);
-        TRY(check_clauses(binder, stmt, at));
         with->root = plan_set(binder->plan, SET_UNION, stmt->all, left, right, columns);
     } else {
         TRY(bind_recursion(binder, stmt, itself, repeat, sides, at));

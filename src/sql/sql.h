@@ -35,7 +35,7 @@ typedef struct Names {                 // how table names are looked up; the eng
     int  quotient_scale;               // digits behind the point that quotients have room for; -1: none; 0:
                                        // QUOTIENT_SCALE
     bool *has_quotients;               // gets whether there are any, even where binding fails; may be NULL
-    int  n_params;                     // -1: any number, all NULL: what PREPARE checks with
+    int  n_params;
 } Names;
 
 weft_status sql_bind(Arena *arena, const char *text, const Names *names, Statement **statement, Error *err);

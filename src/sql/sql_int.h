@@ -325,6 +325,7 @@ Node       *side_rows(Binder *binder, const Bound *side);      // with what its 
 
 // bind_recursive.c: WITH RECURSIVE
 const With *hide_with_queries(Binder *binder, const PgQuery__WithClause *clause);       // names that are bound later
+// Without a root: it does not name itself, and has an order or a limit, so it is to be bound as any other query.
 weft_status bind_recursive_query(Binder *binder, const PgQuery__CommonTableExpr *expr, With *with);
 
 Node       *visible_rows(Binder *binder, const Bound *bound);     // without columns that are only sorted by

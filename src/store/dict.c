@@ -82,7 +82,7 @@ struct Dictionary {
 
 // ---- life ----------------------------------------------------------------------------------------------------------
 
-Dictionary *dict_new_in(Budget *budget)
+Dictionary *dict_new(Budget *budget)
 {
     Arena *arena = arena_new(NULL, "dictionary");
     Dictionary *dict = arena_make(arena, Dictionary);
@@ -99,16 +99,11 @@ Dictionary *dict_new_in(Budget *budget)
 
 Dictionary *dict_new_unloaded(Budget *budget, u32 count, DictLoader loader)
 {
-    Dictionary *dict = dict_new_in(budget);
+    Dictionary *dict = dict_new(budget);
     dict->count = count;
     dict->is_loaded = false;
     dict->loader = loader;
     return dict;
-}
-
-Dictionary *dict_new(void)
-{
-    return dict_new_in(NULL);
 }
 
 Dictionary *dict_hold(Dictionary *dict)
@@ -512,7 +507,7 @@ weft_status dict_check_all(Dictionary *dict, Error *err)
 
 weft_status dict_copy(const Dictionary *from, u32 count, Budget *budget, Dictionary **copy, Error *err)
 {
-    Dictionary *dict = dict_new_in(budget);
+    Dictionary *dict = dict_new(budget);
     weft_status status = dict_reserve(dict, count, err);
     for (u32 code = 0; code < count && !status; code++) {
         weft_text text = dict_get(from, code);

@@ -94,7 +94,7 @@ weft_status dict_file_open(const char *path, const DictFile *file, Budget *budge
 {
     Mapping mapping;
     if (file->length == 0) {
-        *dict = dict_new_in(budget);
+        *dict = dict_new(budget);
         return WEFT_OK;
     }
     if (!file_exists(path))

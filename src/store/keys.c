@@ -60,7 +60,7 @@ static Key key_of(const Table *table, const IndexDef *index)
     for (int i = 0; i < index->n_columns; i++) {
         const Column *column = &table->columns[index->columns[i]];
         key.words[key.n_words++] = index->columns[i];
-        if (column->low)
+        if (column->low && !type_is_stored_interval(column->type))   // equal where equally long: the high word
             key.words[key.n_words++] = column->low;
     }
     return key;

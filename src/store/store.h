@@ -137,7 +137,7 @@ bool date_is_valid(int year, int month, int day);
 
 typedef struct Dictionary Dictionary;
 
-Dictionary *dict_new(void);                                        // reference count 1
+Dictionary *dict_new(Budget *budget);        // reference count 1; counts against the budget, which must outlive it
 Dictionary *dict_hold(Dictionary *dict);
 void        dict_release(Dictionary *dict);                        // NULL is fine
 u32         dict_count(const Dictionary *dict);

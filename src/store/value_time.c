@@ -414,10 +414,22 @@ static bool take_iso(Reader *r, Span *span)
     return true;
 }
 
+// Each unit once, by whatever word.
+static bool is_taken(const IntervalUnit *const *taken, int n_taken, const IntervalUnit *unit)
+{
+    int i = 0;
+    while (i < n_taken && (taken[i]->months != unit->months || taken[i]->days != unit->days ||
+                           taken[i]->micros != unit->micros))
+        i++;
+    return i < n_taken;
+}
+
 // "1 year 2 mons -3 days 04:05:06.7", "1-2", "3 04:05", "90 minutes ago"; a bare number is seconds.
 static bool take_parts(Reader *r, Span *span)
 {
     static const IntervalUnit seconds = { "second", 0, 0, SECOND }, day = { "day", 0, 1, 0 };
+    const IntervalUnit *taken[COUNT_OF(units)];
+    int n_taken = 0;
     bool is_empty = true;
     while (skip_blanks(r), r->at < r->end) {
         Amount amount;
@@ -444,8 +456,9 @@ static bool take_parts(Reader *r, Span *span)
         }
         skip_blanks(r);
         const IntervalUnit *unit = r->at == r->end ? &seconds : !is_letter(*r->at) ? &day : take_unit(r);
-        if (!unit)
+        if (!unit || is_taken(taken, n_taken, unit))
             return false;
+        taken[n_taken++] = unit;
         add_amount(span, &amount, unit);
     }
     return !is_empty;

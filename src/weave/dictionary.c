@@ -122,7 +122,7 @@ weft_status weave_text_dict(Weaver *w, const Expr *expr, Dictionary **dict, u32 
         *dict = leaves.only, *n_codes = leaves.count;
         return WEFT_OK;
     }
-    leaves.merged = dict_new();
+    leaves.merged = dict_new(w->job->budget);
     arena_defer(w->arena, release_dict, leaves.merged);
     visit_leaves(expr, merge_leaf, &leaves);
     *dict = leaves.merged, *n_codes = dict_count(leaves.merged);
@@ -214,7 +214,7 @@ weft_status weave_text_compare(Weaver *w, Op op, Val *a, Val *b)
 {
     const bool only_equality = op == OP_EQ || op == OP_NE;
     if (a->dict == b->dict && only_equality) return WEFT_OK;
-    Dictionary *merged = dict_new();
+    Dictionary *merged = dict_new(w->job->budget);
     arena_defer(w->arena, release_dict, merged);
     TRY(intern_all(w, merged, a->dict, a->dict_count));
     TRY(intern_all(w, merged, b->dict, b->dict_count));

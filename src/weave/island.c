@@ -100,7 +100,7 @@ static weft_status work_out_all(Weaver *w, const Expr *expr, const Var *var, Isl
     const RowParts parts = team_split(&w->job->team, (u64)var->dict_count + 1);
     *work = (IslandWork){ .expr = expr, .from = var->dict, .n_codes = var->dict_count,
                           .is_float = type_is_float(expr->type) };
-    if (expr->type.kind == TYPE_TEXT) arena_defer(w->arena, release_dict, work->into = dict_new());
+    if (expr->type.kind == TYPE_TEXT) arena_defer(w->arena, release_dict, work->into = dict_new(w->job->budget));
     work->values = arena_array(w->arena, i64, (size_t)var->dict_count + 1);
     if (expr->type.kind == TYPE_NUMERIC) work->highs = arena_array(w->arena, i64, (size_t)var->dict_count + 1);
     work->states = arena_array(w->arena, u8, (size_t)var->dict_count + 1);

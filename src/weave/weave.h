@@ -149,6 +149,7 @@ typedef struct WeaveJob {
     Expr *const     *outputs;
     const u8        *notes;            // by output: what a device is to find out about it (NOTE_...); NULL: nothing
     Team             team;             // for loops over dictionaries: who takes part, and what ends them
+    Budget          *budget;           // for texts that are made; NULL: not counted
 } WeaveJob;
 
 // ---- what comes out -------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ static u32 intern(Dictionary *dict, const char *text)
 
 TEST(codes_count_from_0_in_order_of_first_use)
 {
-    Dictionary *dict = dict_new();
+    Dictionary *dict = dict_new(NULL);
     CHECK_INT(intern(dict, "pear"), 0);
     CHECK_INT(intern(dict, ""), 1);
     CHECK_INT(intern(dict, "apple"), 2);
@@ -34,7 +34,7 @@ TEST(codes_count_from_0_in_order_of_first_use)
 
 TEST(an_empty_dictionary_finds_nothing)
 {
-    Dictionary *dict = dict_hold(dict_new());
+    Dictionary *dict = dict_hold(dict_new(NULL));
     u32 code;
     CHECK(!dict_find(dict, "", 0, &code));
     CHECK(dict_ranks(dict, 0) != NULL);
@@ -46,7 +46,7 @@ TEST(an_empty_dictionary_finds_nothing)
 TEST(entries_never_move)
 {
     enum { N = 100000 };
-    Dictionary *dict = dict_new();
+    Dictionary *dict = dict_new(NULL);
     static const char *seen[N];
     char text[32];
     for (u32 i = 0; i < N; i++) {
@@ -65,7 +65,7 @@ TEST(entries_never_move)
 
 TEST(long_texts_fit)
 {
-    Dictionary *dict = dict_new();
+    Dictionary *dict = dict_new(NULL);
     size_t length = 5 << 20;
     char *text = malloc(length);
     memset(text, 'x', length);
@@ -101,7 +101,7 @@ static void check_ranks(const Dictionary *dict, const u32 *ranks, u32 count)
 // Texts of two bytes, one of which is 0, that begin alike: ends inside of a group of eight bytes, and beyond it.
 TEST(ranks_of_texts_that_begin_alike)
 {
-    Dictionary *dict = dict_new();
+    Dictionary *dict = dict_new(NULL);
     char text[400];
     u32 random = 1, code;
     Error err;
@@ -126,7 +126,7 @@ TEST(ranks_of_texts_that_begin_alike)
 
 TEST(ranks_follow_the_bytes_and_are_kept)
 {
-    Dictionary *dict = dict_new();
+    Dictionary *dict = dict_new(NULL);
     char text[64];
     intern(dict, "");
     intern(dict, "\xC3\xA9");
@@ -155,7 +155,7 @@ TEST(ranks_follow_the_bytes_and_are_kept)
 TEST(released_ranks_do_not_pile_up)
 {
     Budget budget = { 0 };
-    Dictionary *dict = dict_new_in(&budget);
+    Dictionary *dict = dict_new(&budget);
     char text[32];
     for (u32 i = 0; i < 20000; i++) {
         snprintf(text, sizeof(text), "%u", i);
@@ -175,7 +175,7 @@ TEST(a_failed_intern_changes_nothing)
 {
     Budget budget = { 0 };
     for (i64 nth = 1;; nth++) {
-        Dictionary *dict = dict_new_in(&budget);
+        Dictionary *dict = dict_new(&budget);
         char text[32];
         u32 code, n_failed = 0;
         Error err;
@@ -206,7 +206,7 @@ TEST(a_failed_intern_changes_nothing)
 
 TEST(ranks_without_memory_are_null)
 {
-    Dictionary *dict = dict_new();
+    Dictionary *dict = dict_new(NULL);
     intern(dict, "a");
     for (int nth = 1; nth <= 2; nth++) {
         fault_set(FAULT_MEMORY, nth, false);
@@ -249,7 +249,7 @@ static void *intern_all(void *context)
 
 TEST(threads_agree_on_codes)
 {
-    Dictionary *dict = dict_new();
+    Dictionary *dict = dict_new(NULL);
     static Worker workers[N_THREADS];
     pthread_t threads[N_THREADS];
     for (u32 i = 0; i < N_THREADS; i++) {

@@ -588,7 +588,7 @@ TEST(a_named_text_keeps_its_dictionary)
     const Case  c = { .has_null_keys = true };
     Rows       *rows = make_rows(&c);
     Source     *source = make_source(&c, rows);
-    Dictionary *dict = dict_new();
+    Dictionary *dict = dict_new(NULL);
     u32         code;
     for (int t = 0; t < 3; t++)
         CHECK_OK(dict_intern(dict, texts[t], strlen(texts[t]), &code, &err), err);

@@ -23,7 +23,7 @@ static u64 scattered(u64 number)                            // no two numbers gi
 
 static Sketch sketch_of(Type type, const ColumnInput *input, u32 n_rows)
 {
-    Dictionary *dict = type.kind == TYPE_TEXT ? dict_new() : NULL;
+    Dictionary *dict = type.kind == TYPE_TEXT ? dict_new(NULL) : NULL;
     const Column column = { .name = "x", .type = type, .dict = dict };
     const Table table = { .name = "t", .n_columns = 1, .n_stored = 1, .columns = &column };
     StoredChunk *chunk;

@@ -58,7 +58,7 @@ static DictFile write_file(const char *path)
 {
     DictFile file = { .file_id = 1 }, changed;
     const u32 counts[] = { 1000, 1001, N_TEXTS };
-    Dictionary *dict = dict_new();
+    Dictionary *dict = dict_new(NULL);
     for (int i = 0; i < 3; i++) {
         intern_texts(dict, file.count, counts[i]);
         CHECK_OK(dict_file_extend(path, &file, dict, counts[i], &changed, &err), err);
@@ -187,7 +187,7 @@ TEST(a_directory_with_wrong_numbers_never_crashes)
 {
     const char *path = dict_path();
     DictFile file = { .file_id = 1 }, changed;
-    Dictionary *dict = dict_new();
+    Dictionary *dict = dict_new(NULL);
     intern_texts(dict, 0, 50);
     CHECK_OK(dict_file_extend(path, &file, dict, 50, &changed, &err), err);
     file = changed;
@@ -281,7 +281,7 @@ static const DictNote *find_note(Dictionary *dict, u32 count, int number)
 TEST(notes_stay_with_a_dictionary_until_there_is_no_room)
 {
     Budget budget = { 0 };
-    Dictionary *dict = dict_new_in(&budget), *made = dict_new();
+    Dictionary *dict = dict_new(&budget), *made = dict_new(NULL);
     put_note(dict, 1, 20 << 20, made);
     dict_release(made);
     put_note(dict, 2, 20 << 20, NULL);

@@ -109,7 +109,7 @@ static int count_wrong(Dictionary *dict, const char *pattern, const char *escape
 static Dictionary *random_texts(u64 *state, u32 count)
 {
     static const char *const letters[] = { "a", "b", "ab", "é", "€", "%", "_", "\\", "😀", " " };
-    Dictionary *dict = dict_new();
+    Dictionary *dict = dict_new(NULL);
     Error       err;
     u32         code;
     error_clear(&err);
