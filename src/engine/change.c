@@ -12,11 +12,36 @@ enum { PIECE_ROWS = 1 << 16 };         // of a query's result that are appended 
 
 // ---- INSERT ... VALUES ----------------------------------------------------------------------------------------------
 
-typedef struct InsertColumn { i64 *numbers; u8 *nulls; i64 *low; } InsertColumn;        // low words of a numeric
+typedef struct InsertColumn {
+    i64 *numbers;
+    u8  *nulls;
+    i64 *low;                          // words of a numeric
+    u8   scale;                        // of a numeric without a precision
+} InsertColumn;
+
+// The largest scale of the values: each has its own where the column is numeric without a precision.
+static u8 largest_scale(const Table *table, const Statement *statement, int c)
+{
+    u8 scale = 0;
+    for (u64 r = 0; r < statement->n_rows; r++) {
+        const Value *value = &statement->rows[r * (u64)table->n_columns + (u64)c];
+        if (!value->is_null) scale = MAX_OF(scale, value->type.scale);
+    }
+    return scale;
+}
+
+static weft_status fail_digits(const Column *column, u64 row, Error *err)
+{
+    fail(err, WEFT_OUT_OF_RANGE, -1, "numeric field overflow");
+    error_hint(err, "The value of column \"%s\" in row %llu takes more than 38 digits beside those of other rows.",
+               column->name, (unsigned long long)row + 1);
+    return WEFT_OUT_OF_RANGE;
+}
 
 static weft_status convert_column(Append *append, const Statement *statement, int c, InsertColumn *out, Error *err)
 {
     const Table *table = append_table(append);
+    out->scale = table->columns[c].is_free ? largest_scale(table, statement, c) : 0;
     for (u64 r = 0; r < statement->n_rows; r++) {
         const Value *value = &statement->rows[r * (u64)table->n_columns + (u64)c];
         out->nulls[r] = value->is_null;
@@ -30,6 +55,11 @@ static weft_status convert_column(Append *append, const Statement *statement, in
             out->numbers[r] = code;
         } else if (type_is_float(table->columns[c].type)) {
             memcpy(&out->numbers[r], &value->f, sizeof(double));
+        } else if (table->columns[c].is_free) {
+            i128 number = value->i;
+            if (!value_scale_up(&number, out->scale - value->type.scale))
+                return fail_digits(&table->columns[c], r, err);
+            value_words(number, &out->numbers[r], &out->low[r]);
         } else if (table->columns[c].low) {
             value_words(value->i, &out->numbers[r], &out->low[r]);
         } else {
@@ -48,11 +78,11 @@ static weft_status insert_into(Execution *ex, const Statement *statement, Append
         const int    low = table->columns[c].low;
         InsertColumn column = { arena_array(ex->arena, i64, statement->n_rows + 1),
                                 arena_array(ex->arena, u8, statement->n_rows + 1),
-                                low ? arena_array(ex->arena, i64, statement->n_rows + 1) : NULL };
+                                low ? arena_array(ex->arena, i64, statement->n_rows + 1) : NULL, 0 };
         TRY(convert_column(append, statement, c, &column, ex->err));
         const u8 *nulls = memchr(column.nulls, 1, statement->n_rows) ? column.nulls : NULL;
-        inputs[c] = (ColumnInput){ .i = column.numbers, .is_null = nulls };
-        if (low) inputs[low] = (ColumnInput){ .i = column.low, .is_null = nulls };
+        inputs[c] = (ColumnInput){ .i = column.numbers, .is_null = nulls, .scale = column.scale };
+        if (low) inputs[low] = (ColumnInput){ .i = column.low, .is_null = nulls, .scale = column.scale };
     }
     return append_rows(append, 0, inputs, (u32)statement->n_rows, ex->err);
 }
@@ -123,6 +153,44 @@ static void split_words(Execution *ex, const weft_column *from, ResultPiece piec
     *low = (ColumnInput){ .i = lows, .is_null = high->is_null };
 }
 
+// A number of the result for a column of type numeric without a precision: with the digits behind the point that it
+// shows.
+static weft_status free_value(const weft_column *from, u64 row, Value *value, Error *err)
+{
+    if (from->type == WEFT_REAL || from->type == WEFT_DOUBLE)
+        return value_free_of_float(from->f64[row], from->type == WEFT_REAL, value, err);
+    if (from->type != WEFT_NUMERIC) return fail(err, WEFT_INTERNAL, -1, "a number has another type than its column");
+    const weft_int128 number = from->i128[row];
+    *value = (Value){ .type = { TYPE_NUMERIC, 38, from->scale },
+                      .i = (i128)((u128)number.low | (u128)(u64)number.high << 64) };
+    if (from->shown)
+        for (; value->type.scale > from->shown[row]; value->type.scale--) value->i /= 10;     // a 0 that is not shown
+    return WEFT_OK;
+}
+
+static weft_status convert_free(Execution *ex, const Column *column, const weft_column *from, ResultPiece piece,
+                                ColumnInput *high, ColumnInput *low)
+{
+    i64   *highs = arena_array(ex->arena, i64, piece.n_rows + 1), *lows = arena_array(ex->arena, i64, piece.n_rows + 1);
+    Value *values = arena_array(ex->arena, Value, piece.n_rows + 1);
+    u8     scale = 0;
+    for (u32 r = 0; r < piece.n_rows; r++) {
+        values[r].is_null = from->is_null && from->is_null[piece.first + r];
+        if (values[r].is_null) continue;
+        TRY(free_value(from, piece.first + r, &values[r], ex->err));
+        scale = MAX_OF(scale, values[r].type.scale);
+    }
+    for (u32 r = 0; r < piece.n_rows; r++) {
+        if (values[r].is_null) continue;
+        if (!value_scale_up(&values[r].i, scale - values[r].type.scale))
+            return fail_digits(column, piece.first + r, ex->err);
+        value_words(values[r].i, &highs[r], &lows[r]);
+    }
+    *high = (ColumnInput){ .i = highs, .is_null = high->is_null, .scale = scale };
+    *low = (ColumnInput){ .i = lows, .is_null = high->is_null, .scale = scale };
+    return WEFT_OK;
+}
+
 // A column of the result as the store takes it.  The plan has given it the type of the table's column.
 static weft_status convert_piece(Execution *ex, const Table *table, int c, ResultPiece piece, ColumnInput *inputs)
 {
@@ -137,6 +205,7 @@ static weft_status convert_piece(Execution *ex, const Table *table, int c, Resul
                     table->name);
     *input = (ColumnInput){ .is_null = has_null ? nulls : NULL };
     if (column->type.kind == TYPE_TEXT) return intern_texts(ex, column, from, piece, input);
+    if (column->is_free) return convert_free(ex, column, from, piece, input, &inputs[column->low]);
     if ((from->type == WEFT_NUMERIC) != (column->low != 0))
         return fail(ex->err, WEFT_INTERNAL, -1, "a number has another width than its column");
     if (column->low) split_words(ex, from, piece, input, &inputs[column->low]);

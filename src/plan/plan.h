@@ -226,6 +226,8 @@ typedef struct PlanColumn {
     Range       range;                 // proved by plan_prove; range.nullable: NULL can occur
     double      n_distinct;            // estimated by plan_prove, at least 1
     double      typical;               // a sum's or a count's mean, estimated; 0: not known
+    const Table *table;                // of a stored column; NULL: it is another
+    int         place;                 // in the table
     const char *name;                  // for people, and for the result
     const char *qualifier;             // the alias of its table; NULL: it has none
     const Expr *value;                 // what PROJECT or a group key computes; NULL: a stored column, or

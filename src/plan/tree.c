@@ -79,6 +79,7 @@ Node *plan_scan(Plan *plan, const Table *table, const char *alias, int at)
     for (int c = 0; c < table->n_columns; c++) {
         node->table_columns[c] = c;
         node->out[c] = plan_add_column(plan, table->columns[c].type, table->columns[c].name, alias);
+        plan->columns[node->out[c]].table = table, plan->columns[node->out[c]].place = c;
     }
     plan->n_scans++;
     return node;

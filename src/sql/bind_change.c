@@ -11,10 +11,11 @@ void bind_outputs(Binder *binder, Plan *plan, Expr **exprs, const char **names, 
 
 // ---- CREATE TABLE AS ------------------------------------------------------------------------------------------------
 
-// What can be stored: sums of 128 bits keep their scale.
+// What can be stored.  Sums, quotients and other numbers that say no precision have each their own digits behind the
+// point.
 static Type stored_type(Type type)
 {
-    if (type.kind == TYPE_NUMERIC) return (Type){ .kind = TYPE_NUMERIC, .precision = 38, .scale = type.scale };
+    if (type.kind == TYPE_NUMERIC && type.precision >= 38) return TYPE_OF_FREE_NUMERIC;
     if (type.kind == TYPE_NULL) return TYPE(TEXT);
     if (type.kind == TYPE_INTERVAL) return TYPE_OF_STORED_INTERVAL;
     if (type.kind == TYPE_TIMESTAMPTZ) return TYPE(TIMESTAMPTZ);        // the zone is the session's, not the table's
@@ -50,6 +51,7 @@ static weft_status make_columns(Binder *binder, const PgQuery__IntoClause *into,
         Expr      *expr = plan_column_expr(plan, plan->root->out[i], -1);
         *def = (ColumnDef){ .name = names[i], .type = stored_type(expr->type) };
         if (expr->type.kind == TYPE_INTERVAL) TRY(term_stored(binder, expr, &exprs[i]));
+        else if (type_is_free_numeric(def->type)) exprs[i] = expr;
         else TRY(expr_cast(binder->arena, expr, def->type, -1, &exprs[i], binder->err));
     }
     bind_outputs(binder, plan, exprs, names, plan->n_visible);

@@ -50,11 +50,7 @@ static weft_status bind_column_def(Binder *binder, const PgQuery__ColumnDef *col
     if (detail.type.kind == TYPE_INTERVAL && column->type_name->n_typmods)
         return refuse(binder, column->type_name->location, "a column of an interval with fields or a precision");
     if (detail.type.kind == TYPE_INTERVAL) detail.type = TYPE_OF_STORED_INTERVAL;
-    if (detail.is_bare) {
-        refuse(binder, column->type_name->location, "a column of type numeric without a precision");
-        error_hint(binder->err, "Say how many digits, 38 at most, and how many of them are decimals: numeric(38,6).");
-        return WEFT_UNSUPPORTED;
-    }
+    if (detail.is_bare) detail.type = TYPE_OF_FREE_NUMERIC;
     def->name = arena_strdup(binder->arena, column->colname);
     def->type = detail.type;
     return bind_constraints(binder, column, def);

@@ -56,12 +56,53 @@ static bool is_assignable(Type from, Type to)
     return from.kind == TYPE_NULL || from.kind == to.kind || to.kind == TYPE_TEXT || (is_number(from) && is_number(to));
 }
 
-// As the column has it.
-static weft_status cast_to_column(Binder *binder, Expr *expr, Type type, int at, Expr **out)
+// A numeric without a precision takes numbers as they are.  Floats and quotients become numerics row by row, when they
+// are stored: each has a scale of its own.
+static weft_status cast_to_free(Binder *binder, Expr *expr, int at, Expr **out)
 {
+    const Type type = expr->type;
+    *out = expr;
+    if (type_is_float(type) || type_is_quotient(type)) return WEFT_OK;
+    if (expr->kind == EXPR_CONST && !expr->value.is_null && (type.kind == TYPE_TEXT || type.kind == TYPE_NULL)) {
+        Value value;
+        Error local;
+        error_clear(&local);
+        if (value_parse_free(expr->value.text.bytes, expr->value.text.length, &value, &local)) {
+            fail(binder->err, local.status, at, "%s", local.message);
+            if (local.hint[0]) error_hint(binder->err, "%s", local.hint);
+            return local.status;
+        }
+        *out = expr_const(binder->arena, value, at);
+        return WEFT_OK;
+    }
+    const bool has_scale = type.kind == TYPE_DECIMAL || type.kind == TYPE_NUMERIC;
+    return expr_cast(binder->arena, expr, (Type){ TYPE_NUMERIC, 38, has_scale ? type.scale : 0 }, at, out, binder->err);
+}
+
+// As the column has it.
+static weft_status cast_to_column(Binder *binder, Expr *expr, const Column *column, int at, Expr **out)
+{
+    const Type type = column->type;
+    if (column->is_free) return cast_to_free(binder, expr, at, out);
     if (!type_is_stored_interval(type)) return expr_cast(binder->arena, expr, type, at, out, binder->err);
     TRY(expr_cast(binder->arena, expr, TYPE(INTERVAL), at, &expr, binder->err));
     return term_stored(binder, expr, out);
+}
+
+// A constant with the digits behind the point that it shows.
+static weft_status settle_free(Binder *binder, int at, Value *value)
+{
+    Error local;
+    error_clear(&local);
+    if (type_is_float(value->type)) {
+        if (value_free_of_float(value->f, value->type.kind == TYPE_REAL, value, &local))
+            return fail(binder->err, local.status, at, "%s", local.message);
+        return WEFT_OK;
+    }
+    const int shown = value_shown(value);
+    for (; value->type.scale > shown; value->type.scale--) value->i /= 10;      // a 0 that is not shown
+    value->type.precision = 38;
+    return WEFT_OK;
 }
 
 static weft_status bind_value(Insert *insert, const ParseNode *node, const Column *column, Value *value)
@@ -80,8 +121,9 @@ static weft_status bind_value(Insert *insert, const ParseNode *node, const Colum
     }
     const EvalContext context = { .arena = binder->arena };
     TRY(expr_eval(expr, &context, value, binder->err));                                // 1/0 fails here, not later
-    TRY(cast_to_column(binder, expr_const(binder->arena, *value, expr->at), column->type, expr->at, &expr));
+    TRY(cast_to_column(binder, expr_const(binder->arena, *value, expr->at), column, expr->at, &expr));
     TRY(expr_eval(expr, &context, value, binder->err));
+    if (column->is_free && !value->is_null) TRY(settle_free(binder, expr->at, value));
     if (value->type.kind == TYPE_TEXT && !value->is_null) {
         size_t length = value->text.length;
         Error  local;
@@ -195,7 +237,7 @@ static weft_status bind_assignment(Insert *insert, const Plan *plan, int source,
         return WEFT_TYPE_MISMATCH;
     }
     if (is_literal(plan, source)) expr = expr_const(binder->arena, plan->columns[source].value->value, -1);
-    return cast_to_column(binder, expr, column->type, -1, out);
+    return cast_to_column(binder, expr, column, -1, out);
 }
 
 static weft_status bind_insert_query(Insert *insert, const PgQuery__SelectStmt *select)
@@ -220,7 +262,7 @@ static weft_status bind_insert_query(Insert *insert, const PgQuery__SelectStmt *
     for (int c = 0; c < table->n_columns; c++) {
         names[c] = table->columns[c].name;
         if (!exprs[c])
-            TRY(cast_to_column(binder, term_null(binder, -1), table->columns[c].type, -1, &exprs[c]));
+            TRY(cast_to_column(binder, term_null(binder, -1), &table->columns[c], -1, &exprs[c]));
     }
     bind_outputs(binder, plan, exprs, names, table->n_columns);
     return WEFT_OK;

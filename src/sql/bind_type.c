@@ -147,25 +147,6 @@ static weft_status bind_interval(Binder *binder, const PgQuery__TypeCast *cast, 
     return refuse(binder, name->location, "this kind of interval");
 }
 
-// numeric without precision keeps the digits that its argument has.
-static weft_status bind_bare_numeric(Binder *binder, Expr *arg, Type type, int at, Expr **out)
-{
-    *out = arg;
-    if (arg->type.kind == TYPE_DECIMAL || arg->type.kind == TYPE_NUMERIC) return WEFT_OK;
-    if (arg->kind == EXPR_CONST && !arg->value.is_null && (arg->type.kind == TYPE_NULL || arg->type.kind == TYPE_TEXT))
-        TRY(expr_number(binder->arena, arg->value.text.bytes, arg->value.text.length, at, &arg, binder->err));
-    *out = arg;
-    if (arg->type.kind == TYPE_DECIMAL || arg->type.kind == TYPE_NUMERIC) return WEFT_OK;
-    if (arg->type.kind == TYPE_BIGINT) type = (Type){ TYPE_NUMERIC, NUMERIC_MOST, 0 };         // 19 digits
-    else if (type_is_integer(arg->type)) type = (Type){ TYPE_DECIMAL, arg->type.kind == TYPE_INTEGER ? 10 : 5, 0 };
-    if (type_is_float(arg->type)) {
-        refuse(binder, at, "a cast of a float to numeric without precision");
-        error_hint(binder->err, "Say how many digits: numeric(18,6).");
-        return WEFT_UNSUPPORTED;
-    }
-    return expr_cast(binder->arena, arg, type, at, out, binder->err);
-}
-
 weft_status bind_cast(Binder *binder, const PgQuery__TypeCast *cast, Expr *arg, Expr **out)
 {
     TypeDetail detail;
@@ -177,6 +158,6 @@ weft_status bind_cast(Binder *binder, const PgQuery__TypeCast *cast, Expr *arg, 
         return expr_call(binder->arena, function_find("left", args, 2), args, 2, at, out, binder->err);
     }
     if (detail.type.kind == TYPE_INTERVAL) return bind_interval(binder, cast, arg, at, out);
-    if (detail.is_bare) return bind_bare_numeric(binder, arg, detail.type, at, out);
+    if (detail.is_bare) return bind_bare_numeric(binder, arg, at, out);
     return expr_cast(binder->arena, arg, detail.type, at, out, binder->err);
 }

@@ -280,6 +280,8 @@ Node       *term_project(Binder *binder, Node *node, Expr **exprs, const char *c
 // bind_type.c: the type that a name stands for.  HAS_LENGTH: varchar(n), char(n); IS_BARE: numeric without precision.
 typedef struct TypeDetail { Type type; bool has_length, is_bare; } TypeDetail;
 weft_status bind_type(Binder *binder, const PgQuery__TypeName *name, TypeDetail *out);
+// To numeric without a precision (bind_numeric.c).
+weft_status bind_bare_numeric(Binder *binder, Expr *arg, int at, Expr **out);
 weft_status bind_cast(Binder *binder, const PgQuery__TypeCast *cast, Expr *arg, Expr **out);
 
 // bind_name.c: columns

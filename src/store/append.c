@@ -12,6 +12,10 @@
 // less than twice its size (and the sum is not more than a chunk).  Sizes then fall by half from chunk to chunk, and a
 // row is rewritten only when its chunk has grown by half: a logarithmic number of times.
 //
+// The numbers of a column of type numeric without a precision have a scale per piece.  A chunk gets the largest that
+// has come until then, and a commit brings everything to the largest of all (scale.c).  Where that is more than the
+// table has, its chunks are made anew, too: the commit goes on with that table, GROWN, in place of the base.
+//
 // A failure at any point leaves the table as it was.  What may stay behind are texts in dictionaries, which no row
 // uses; when they are many, the dictionaries are replaced by copies without them.
 
@@ -24,6 +28,9 @@ struct Append {
     Store          *store;
     TableEntry     *entry;
     Snapshot       *base;                                   // the table as it was; no other append changes it
+    Snapshot       *grown;                                  // the same with larger scales; NULL: none are
+    u64            *grown_files;                            // that were written for it
+    int             n_grown_files;
     u32             chunk_rows;
     bool            is_new;                                 // the table is made by the commit
     const _Atomic bool *cancel;                             // ends the comparison of keys; may be NULL
@@ -39,6 +46,8 @@ struct Append {
     u64             queue_rows;
     const Chunk   **chunks;                                 // new ones in order; NULL while in the making
     int             n_chunks;
+    bool            has_free;                               // a numeric without a precision; never changes
+    u8             *scales;                                 // per stored column: the largest that has come for such
 };
 
 // ---- begin and end -------------------------------------------------------------------------------------------------
@@ -52,6 +61,11 @@ static Append *append_new(Store *store, TableEntry *entry, Snapshot *base)
     append->entry = entry;
     append->base = base;
     append->chunk_rows = store->chunk_rows;
+    append->scales = arena_array(arena, u8, base->table.n_stored);
+    for (int i = 0; i < base->table.n_stored; i++) {
+        append->has_free |= base->table.columns[i].is_free;
+        append->scales[i] = base->table.columns[i].type.scale;
+    }
     error_clear(&append->error);
     pthread_mutex_init(&append->lock, NULL);
     pthread_cond_init(&append->became_idle, NULL);
@@ -122,6 +136,12 @@ static void append_end(Append *append)
     arena_free(append->arena);
 }
 
+// The table that the new rows are put to.
+static const Table *target(const Append *append)
+{
+    return append->grown ? &append->grown->table : &append->base->table;
+}
+
 const Table *append_table(const Append *append)
 {
     return &append->base->table;
@@ -133,6 +153,7 @@ typedef struct ChunkJob {                                   // slices to be merg
     Arena *arena;
     ChunkSlice *slices;
     int    n_slices;
+    const u8 *scales;                                       // that the chunk gets
 } ChunkJob;
 
 static void job_add(ChunkJob *job, const Chunk *held, u32 start, u32 count)
@@ -166,6 +187,21 @@ static void take_from_queue(Append *append, u64 n_rows, ChunkJob *job)
         append->queue_end = NULL;
 }
 
+static weft_status align_job(const Append *append, ChunkJob *job, Error *err)
+{
+    const Table *table = target(append);
+    for (int i = 0; i < job->n_slices && append->has_free; i++) {
+        StoredChunk *scaled;
+        const Chunk *chunk = job->slices[i].chunk;
+        if (chunk_has_scales(table, chunk, job->scales))
+            continue;
+        TRY(chunk_rescale(append->store->budget, table, chunk, job->scales, 0, &scaled, err));
+        chunk_release(chunk);
+        job->slices[i].chunk = &scaled->chunk;
+    }
+    return WEFT_OK;
+}
+
 static weft_status make_in_memory(const Append *append, const ChunkJob *job, StoredChunk **chunk, Error *err)
 {
     const Table *table = &append->base->table;
@@ -178,12 +214,12 @@ static weft_status make_in_memory(const Append *append, const ChunkJob *job, Sto
     return chunk_merge(append->store->budget, table, job->slices, job->n_slices, chunk, err);
 }
 
-static weft_status make_chunk(Append *append, const ChunkJob *job, int n_threads, const Chunk **out, Error *err)
+// Sketches and writes CHUNK, and takes it over.
+static weft_status finish_chunk(Append *append, StoredChunk *chunk, int n_threads, const Chunk **out, Error *err)
 {
     Store *store = append->store;
     const Table *table = &append->base->table;
-    StoredChunk *chunk, *written;
-    TRY(make_in_memory(append, job, &chunk, err));
+    StoredChunk *written;
     weft_status status = chunk_sketch(chunk, table->columns, n_threads, err);
     *out = status ? NULL : &chunk->chunk;
     if (status)
@@ -197,6 +233,14 @@ static weft_status make_chunk(Append *append, const ChunkJob *job, int n_threads
     chunk_release(&chunk->chunk);
     *out = status ? NULL : &written->chunk;
     return status;
+}
+
+static weft_status make_chunk(Append *append, ChunkJob *job, int n_threads, const Chunk **out, Error *err)
+{
+    StoredChunk *chunk;
+    TRY(align_job(append, job, err));
+    TRY(make_in_memory(append, job, &chunk, err));
+    return finish_chunk(append, chunk, n_threads, out, err);
 }
 
 // ---- pieces --------------------------------------------------------------------------------------------------------
@@ -228,6 +272,15 @@ static void enqueue(Append *append, StoredChunk *piece)
     append->n_rows += piece->chunk.n_rows;
 }
 
+// NULLs have no scale.
+static void note_scales(Append *append, const StoredChunk *piece)
+{
+    ASSERT(mutex_is_held(&append->lock));
+    for (int i = 0; i < piece->n_columns && append->has_free; i++)
+        if (append->base->table.columns[i].is_free && piece->chunk.columns[i].has_range)
+            append->scales[i] = MAX_OF(append->scales[i], piece->scales[i]);
+}
+
 static void move_to_queue(Append *append)
 {
     ASSERT(mutex_is_held(&append->lock));
@@ -251,12 +304,20 @@ static weft_status add_piece(Append *append, StoredChunk *piece, Error *err)
         fail(err, status, -1, "%s", append->error.message);
     else
         status = insert_waiting(append, piece, err);
-    if (status)
+    if (status) {
         chunk_release(&piece->chunk);
-    else
+    } else {
+        note_scales(append, piece);
         move_to_queue(append);
+    }
     pthread_mutex_unlock(&append->lock);
     return status;
+}
+
+static const u8 *copy_scales(const Append *append, Arena *arena)
+{
+    const size_t n = (size_t)append->base->table.n_stored;
+    return memcpy(arena_array(arena, u8, n), append->scales, n);
 }
 
 // A full chunk's rows and its place among the new chunks, or false when there are not enough rows.
@@ -266,6 +327,7 @@ static bool take_job(Append *append, ChunkJob *job, int *at)
     bool is_enough = append->queue_rows >= append->chunk_rows;
     if (is_enough) {
         *job = (ChunkJob){ .arena = arena_new(NULL, "chunk") };
+        job->scales = copy_scales(append, job->arena);
         take_from_queue(append, append->chunk_rows, job);
         *at = append->n_chunks;
         *LIST_PUSH(append->arena, append->chunks, append->n_chunks) = NULL;
@@ -352,7 +414,7 @@ static int chunks_to_keep(const Append *append)
 
 static weft_status take_old_chunks(const Append *append, int n_keep, ChunkJob *job, Error *err)
 {
-    const Table *table = &append->base->table;
+    const Table *table = target(append);
     for (int i = n_keep; i < table->n_chunks; i++) {
         const Chunk *chunk = table->chunks[i];
         for (int column = 0; column < table->n_stored; column++)
@@ -366,7 +428,7 @@ static weft_status make_last_chunk(Append *append, int n_keep, Error *err)
 {
     if (append->queue_rows == 0)
         return WEFT_OK;
-    ChunkJob job = { .arena = arena_new(NULL, "last chunk") };
+    ChunkJob job = { .arena = arena_new(NULL, "last chunk"), .scales = append->scales };
     const Chunk *chunk = NULL;
     weft_status status = take_old_chunks(append, n_keep, &job, err);
     if (!status) {
@@ -383,10 +445,13 @@ static weft_status make_last_chunk(Append *append, int n_keep, Error *err)
 static weft_status make_meta(Append *append, int n_keep, const u32 *counts, TableMeta **out, Error *err)
 {
     const Store *store = append->store;
-    const Table *table = &append->base->table;
+    const Table *table = target(append);
     int n_files = store->path ? n_keep + append->n_chunks : 0;
     TableMeta *meta = meta_copy(append->entry->meta, n_files);
     meta->version++;
+    for (int i = 0; i < table->n_columns; i++)
+        if (table->columns[i].is_free)
+            meta_set_scale(meta, table, i, append->scales[i]);
     weft_status status = WEFT_OK;
     for (int i = 0; i < table->n_stored && store->path && !status; i++) {
         char path[PATH_BYTES];
@@ -396,9 +461,10 @@ static weft_status make_meta(Append *append, int n_keep, const u32 *counts, Tabl
         store_file_path(store, FILE_DICT, old.file_id, path);
         status = dict_file_extend(path, &old, table->columns[i].dict, counts[i], &meta->columns[i].dict, err);
     }
-    for (int i = n_keep; i < n_files; i++) {
-        ASSERT(append->chunks[i - n_keep]);
-        meta->chunks[i] = chunk_stored(append->chunks[i - n_keep])->file;
+    for (int i = 0; i < n_files; i++) {
+        const Chunk *chunk = i < n_keep ? table->chunks[i] : append->chunks[i - n_keep];
+        ASSERT(chunk);
+        meta->chunks[i] = chunk_stored(chunk)->file;
     }
     if (status)
         meta_free(meta);
@@ -410,7 +476,7 @@ static weft_status make_meta(Append *append, int n_keep, const u32 *counts, Tabl
 static Snapshot *make_snapshot(const Append *append, const TableMeta *meta, int n_keep, Dictionary *const *dicts,
                                const u32 *counts)
 {
-    const Table *table = &append->base->table;
+    const Table *table = target(append);
     Arena *scratch = arena_new(NULL, "snapshot");
     const Chunk **chunks = arena_array(scratch, const Chunk *, n_keep + append->n_chunks);
     for (int i = 0; i < n_keep; i++)
@@ -472,16 +538,17 @@ static weft_status publish(Append *append, int n_keep, Arena *scratch, Error *er
     swap_in(append, meta, make_snapshot(append, meta, n_keep, dicts, counts));
     if (append->is_new)
         store_add_entry(store, append->entry);
-    const Table *table = &append->base->table;
-    for (int i = n_keep; i < table->n_chunks; i++)
-        store_remove_file(store, FILE_CHUNK, chunk_stored(table->chunks[i])->file.file_id);
+    const Table *old = &append->base->table, *kept = target(append);
+    for (int i = 0; i < old->n_chunks; i++)
+        if (i >= n_keep || old->chunks[i] != kept->chunks[i])
+            store_remove_file(store, FILE_CHUNK, chunk_stored(old->chunks[i])->file.file_id);
     return WEFT_OK;
 }
 
 // All new rows against each other and against the table's, while they are still apart from these.
 static weft_status check_keys(const Append *append, Error *err)
 {
-    const Table *table = &append->base->table;
+    const Table *table = target(append);
     if (table->n_indexes == 0)
         return WEFT_OK;
     Arena *scratch = arena_new(NULL, "keys");
@@ -498,6 +565,116 @@ static weft_status check_keys(const Append *append, Error *err)
     return status;
 }
 
+// ---- one scale for all ----------------------------------------------------------------------------------------------
+
+static weft_status align_queue(Append *append, u64 first_row, Error *err)
+{
+    u64 row = first_row - append->queue_start;
+    for (StoredChunk **link = &append->queue; *link; row += (*link)->chunk.n_rows, link = &(*link)->next) {
+        StoredChunk *piece = *link, *scaled;
+        if (chunk_has_scales(target(append), &piece->chunk, append->scales))
+            continue;
+        TRY(chunk_rescale(append->store->budget, target(append), &piece->chunk, append->scales, row, &scaled, err));
+        scaled->sequence = piece->sequence;
+        scaled->next = piece->next;
+        *link = scaled;
+        if (append->queue_end == piece)
+            append->queue_end = scaled;
+        chunk_release(&piece->chunk);
+    }
+    return WEFT_OK;
+}
+
+// A new chunk that was made before a larger scale came.
+static weft_status align_chunk(Append *append, const Chunk **chunk, u64 first_row, Error *err)
+{
+    StoredChunk *scaled;
+    const Chunk *made;
+    char path[PATH_BYTES];
+    TRY(chunk_rescale(append->store->budget, target(append), *chunk, append->scales, first_row, &scaled, err));
+    TRY(finish_chunk(append, scaled, append->n_active_most, &made, err));
+    if (append->store->path)
+        (void)file_remove(store_new_chunk_path(append->store, chunk_stored(*chunk)->file.file_id, path), NULL);
+    chunk_release(*chunk);
+    *chunk = made;
+    return WEFT_OK;
+}
+
+// A chunk of the table.  Those that the last new one swallows need no file.
+static weft_status grow_chunk(Append *append, const Chunk *chunk, bool is_kept, const Chunk **out, Error *err)
+{
+    StoredChunk *scaled;
+    if (chunk_has_scales(&append->base->table, chunk, append->scales)) {
+        *out = chunk_hold(chunk);
+        return WEFT_OK;
+    }
+    TRY(chunk_rescale(append->store->budget, &append->base->table, chunk, append->scales, 0, &scaled, err));
+    if (!is_kept) {
+        *out = &scaled->chunk;
+        return WEFT_OK;
+    }
+    TRY(finish_chunk(append, scaled, append->n_active_most, out, err));
+    if (append->store->path)
+        *LIST_PUSH(append->arena, append->grown_files, append->n_grown_files) = chunk_stored(*out)->file.file_id;
+    return WEFT_OK;
+}
+
+static Snapshot *grown_snapshot(const Append *append, const Chunk *const *chunks)
+{
+    const Table *table = &append->base->table;
+    TableMeta *meta = meta_copy(append->entry->meta, 0);
+    Arena *scratch = arena_new(NULL, "grown");
+    Dictionary **dicts = arena_array(scratch, Dictionary *, table->n_stored);
+    u32 *counts = arena_array(scratch, u32, table->n_stored);
+    for (int i = 0; i < table->n_stored; i++) {
+        dicts[i] = table->columns[i].dict;
+        counts[i] = table->columns[i].dict_count;
+        if (table->columns[i].is_free)
+            meta_set_scale(meta, table, i, append->scales[i]);
+    }
+    Snapshot *grown = snapshot_new(meta, dicts, counts, chunks, table->n_chunks);
+    grown->is_verified = append->base->is_verified;
+    meta_free(meta);
+    arena_free(scratch);
+    return grown;
+}
+
+static weft_status grow_base(Append *append, int n_keep, Error *err)
+{
+    const Table *table = &append->base->table;
+    Arena *scratch = arena_new(NULL, "grow");
+    const Chunk **chunks = arena_array(scratch, const Chunk *, table->n_chunks);
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < table->n_chunks && !status; i++) {
+        status = grow_chunk(append, table->chunks[i], i < n_keep, &chunks[i], err);
+        if (!status && append->cancel && atomic_load(append->cancel))
+            status = fail(err, WEFT_QUERY_CANCELED, -1, "canceling statement due to user request");
+    }
+    if (!status)
+        append->grown = grown_snapshot(append, chunks);
+    for (int i = 0; i < table->n_chunks && status; i++)
+        chunk_release(chunks[i]);
+    arena_free(scratch);
+    return status;
+}
+
+// From here on all numbers of a column have one scale, which keys can be compared by.
+static weft_status align_all(Append *append, int n_keep, Error *err)
+{
+    bool is_larger = false;
+    u64 row = 1;
+    for (int i = 0; i < append->base->table.n_stored; i++)
+        is_larger |= append->scales[i] > append->base->table.columns[i].type.scale;
+    if (is_larger)
+        TRY(grow_base(append, n_keep, err));
+    for (int i = 0; i < append->n_chunks; i++) {
+        if (!chunk_has_scales(target(append), append->chunks[i], append->scales))
+            TRY(align_chunk(append, &append->chunks[i], row, err));
+        row += append->chunks[i]->n_rows;
+    }
+    return align_queue(append, row, err);
+}
+
 static weft_status commit(Append *append, Error *err)
 {
     ASSERT(append->n_active == 0);
@@ -507,8 +684,10 @@ static weft_status commit(Append *append, Error *err)
         return fail(err, WEFT_INTERNAL, -1, "piece %llu was never appended", (unsigned long long)append->next_sequence);
     if (append->n_rows == 0 && !append->is_new)
         return WEFT_OK;
-    TRY(check_keys(append, err));
     int n_keep = chunks_to_keep(append);
+    if (append->has_free)
+        TRY(align_all(append, n_keep, err));
+    TRY(check_keys(append, err));
     TRY(make_last_chunk(append, n_keep, err));
     Arena *scratch = arena_new(NULL, "commit");
     pthread_mutex_lock(&append->store->commit_lock);
@@ -549,18 +728,30 @@ static void cut_dictionaries(const Append *append)
     }
 }
 
+static void drop_grown(Append *append)
+{
+    if (append->grown)
+        table_release(&append->grown->table);
+    append->grown = NULL;
+}
+
+static void remove_new_file(const Append *append, u64 id)
+{
+    char path[PATH_BYTES];
+    store_remove_file(append->store, FILE_CHUNK, id);
+    (void)file_remove(store_new_chunk_path(append->store, id, path), NULL);
+}
+
 static void remove_new_files(const Append *append)
 {
     pthread_mutex_lock(&append->store->commit_lock);
     bool is_in_doubt = append->store->is_in_doubt;          // the manifest on disk may name them
     pthread_mutex_unlock(&append->store->commit_lock);
     for (int i = 0; i < append->n_chunks && !is_in_doubt; i++)
-        if (append->chunks[i] && append->store->path) {
-            char path[PATH_BYTES];
-            u64 id = chunk_stored(append->chunks[i])->file.file_id;
-            store_remove_file(append->store, FILE_CHUNK, id);
-            (void)file_remove(store_new_chunk_path(append->store, id, path), NULL);
-        }
+        if (append->chunks[i] && append->store->path)
+            remove_new_file(append, chunk_stored(append->chunks[i])->file.file_id);
+    for (int i = 0; i < append->n_grown_files && !is_in_doubt; i++)
+        remove_new_file(append, append->grown_files[i]);
     if (!is_in_doubt)
         cut_dictionaries(append);
 }
@@ -593,6 +784,7 @@ static void shed_texts(Append *append)
 static void undo(Append *append)
 {
     remove_new_files(append);
+    drop_grown(append);                                     // what follows is about the table as it was
     release_all(append);
     shed_texts(append);
 }
@@ -603,10 +795,12 @@ weft_status append_commit(Append *append, u64 *n_rows, Error *err)
     weft_status status = commit(append, err);
     if (n_rows)
         *n_rows = status ? 0 : append->n_rows;
-    if (status)
+    if (status) {
         undo(append);
-    else
+    } else {
         release_all(append);
+        drop_grown(append);
+    }
     append_end(append);
     return status;
 }

@@ -980,11 +980,14 @@ static weft_status truncate_entry(Store *store, TableEntry *entry, Snapshot *hel
 {
     TableMeta *meta = meta_copy(entry->meta, 0);
     Snapshot *empty;
-    (void)held, (void)context;
+    (void)context;
     meta->version++;
-    for (int i = 0; i < meta->n_columns; i++)
+    for (int i = 0; i < meta->n_columns; i++) {
         if (meta->columns[i].type.kind == TYPE_TEXT)
             meta->columns[i].dict = (DictFile){ .file_id = store->next_id++ };
+        if (held->table.columns[i].is_free)
+            meta_set_scale(meta, &held->table, i, 0);
+    }
     weft_status status = load(store, meta, &empty, err);    // nothing to read
     if (!status) {
         status = store_switch(store, entry, meta, err);

@@ -118,8 +118,8 @@ static weft_status chunk_new(Budget *budget, int n_columns, u32 n_rows, const ch
 {
     size_t columns_bytes = sizeof(ColumnChunk) * (size_t)n_columns, checksums_bytes = sizeof(u64) * (size_t)n_columns;
     size_t sketches_bytes = sizeof(SavedSketch) * (size_t)n_columns;
-    size_t bytes = sizeof(StoredChunk) + columns_bytes + checksums_bytes + sketches_bytes + (size_t)n_columns +
-                   strlen(path) + 1;
+    size_t bytes = sizeof(StoredChunk) + columns_bytes + checksums_bytes + sketches_bytes +
+                   2 * (size_t)n_columns + strlen(path) + 1;
     void *memory;
     TRY(mem_alloc(budget, bytes, &memory, err));
     StoredChunk *chunk = memory;
@@ -131,6 +131,7 @@ static weft_status chunk_new(Budget *budget, int n_columns, u32 n_rows, const ch
     chunk->checksums = (u64 *)(void *)(rest += columns_bytes);
     chunk->sketches = (SavedSketch *)(void *)(rest += checksums_bytes);
     chunk->checks = (_Atomic u8 *)(void *)(rest += sketches_bytes);
+    chunk->scales = memset(rest += n_columns, 0, (size_t)n_columns);
     chunk->path = memcpy(rest + n_columns, path, strlen(path) + 1);
     *out = chunk;
     return WEFT_OK;
@@ -270,6 +271,8 @@ static weft_status encode_columns(StoredChunk *chunk, const Table *table, const 
     const Column *columns = table->columns;
     for (int i = 0; i < chunk->n_columns; i++) {
         encode_measure(columns[i].type, &inputs[i], n_rows, &chunk->chunk.columns[i]);
+        ASSERT(inputs[i].scale <= NUMERIC_DIGITS);
+        chunk->scales[i] = columns[i].is_free ? inputs[i].scale : columns[i].type.scale;
         TRY(check_input(table, &columns[i], &chunk->chunk.columns[i], err));
     }
     TRY(give_memory(chunk, err));
@@ -281,9 +284,47 @@ static weft_status encode_columns(StoredChunk *chunk, const Table *table, const 
     return WEFT_OK;
 }
 
+static void copy_column(const StoredChunk *from, int at, StoredChunk *to)
+{
+    const ColumnChunk *column = &to->chunk.columns[at];
+    memcpy((void *)(uintptr_t)column->data, from->chunk.columns[at].data, column_bytes(column, to->chunk.n_rows));
+}
+
+static weft_status replace_columns(StoredChunk *chunk, const StoredChunk *from, const Table *table,
+                                   const ColumnInput *inputs, Error *err)
+{
+    const u32 n_rows = chunk->chunk.n_rows;
+    for (int i = 0; i < chunk->n_columns; i++) {
+        ColumnChunk *column = &chunk->chunk.columns[i];
+        *column = from->chunk.columns[i];
+        chunk->scales[i] = inputs[i].i ? inputs[i].scale : from->scales[i];
+        if (inputs[i].i)
+            encode_measure(table->columns[i].type, &inputs[i], n_rows, column);
+    }
+    TRY(give_memory(chunk, err));
+    for (int i = 0; i < chunk->n_columns; i++) {
+        const ColumnChunk *column = &chunk->chunk.columns[i];
+        if (inputs[i].i)
+            encode_fill(table->columns[i].type, &inputs[i], n_rows, column, (void *)(uintptr_t)column->data,
+                        (u64 *)(uintptr_t)column->valid);
+        else
+            copy_column(from, i, chunk);
+    }
+    return WEFT_OK;
+}
+
+// The scales of slices are equal, but where all numbers are 0.
+static void merge_scales(StoredChunk *chunk, const ChunkSlice *slices, int n_slices)
+{
+    for (int i = 0; i < chunk->n_columns; i++)
+        for (int k = 0; k < n_slices; k++)
+            chunk->scales[i] = MAX_OF(chunk->scales[i], chunk_stored(slices[k].chunk)->scales[i]);
+}
+
 static weft_status merge_columns(StoredChunk *chunk, const Column *columns, const ChunkSlice *slices, int n_slices,
                                  Error *err)
 {
+    merge_scales(chunk, slices, n_slices);
     for (int i = 0; i < chunk->n_columns; i++)
         merge_measure(columns[i].type, slices, n_slices, i, &chunk->chunk.columns[i]);
     TRY(give_memory(chunk, err));
@@ -309,6 +350,14 @@ weft_status chunk_encode(Budget *budget, const Table *table, const ColumnInput *
     StoredChunk *chunk;
     TRY(chunk_new(budget, table->n_stored, n_rows, "", &chunk, err));
     return keep_or_release(encode_columns(chunk, table, inputs, err), chunk, out);
+}
+
+weft_status chunk_replace_columns(Budget *budget, const Table *table, const Chunk *chunk, const ColumnInput *inputs,
+                                  StoredChunk **out, Error *err)
+{
+    StoredChunk *made;
+    TRY(chunk_new(budget, table->n_stored, chunk->n_rows, "", &made, err));
+    return keep_or_release(replace_columns(made, chunk_stored(chunk), table, inputs, err), made, out);
 }
 
 weft_status chunk_merge(Budget *budget, const Table *table, const ChunkSlice *slices, int n_slices, StoredChunk **out,
@@ -461,6 +510,7 @@ weft_status chunk_write(const StoredChunk *chunk, const char *path, u64 file_id,
         file_remove(fresh, NULL);                           // else the next open sweeps it
     } else {
         set_verified(*out);                                 // we have just written it
+        memcpy((*out)->scales, chunk->scales, (size_t)chunk->n_columns);
         ((char *)(uintptr_t)(*out)->path)[strlen(path)] = '\0';    // what messages call it
     }
     return status;
@@ -582,6 +632,7 @@ static weft_status take_columns(StoredChunk *chunk, u64 table_id, const Column *
             return fail_damaged(chunk->path, err);
         take_column(columns[i].type, &header, &chunk->chunk.columns[i]);
         chunk->checksums[i] = header.checksum;
+        chunk->scales[i] = columns[i].type.scale;
     }
     if (n_header + all_columns_bytes(chunk->chunk.columns, chunk->n_columns, chunk->chunk.n_rows) != chunk->file.length)
         return fail_damaged(chunk->path, err);

@@ -36,6 +36,9 @@ typedef struct Field {
     i64        *low;
     u8         *is_null;               // set only while has_nulls
     bool        has_nulls;
+    bool        is_free;               // numeric without a precision: SCALE is that of the block's rows, which grows
+    u8          scale;
+    i128        most;                  // of these, without their signs
 } Field;
 
 struct CopyParser {
@@ -199,6 +202,46 @@ static weft_status put_null(CopyParser *parser, Field *field, u32 row, Error *er
     return WEFT_OK;
 }
 
+static weft_status fail_digits(const Field *field, const Value *value, Error *err)
+{
+    fail(err, WEFT_OUT_OF_RANGE, -1, "numeric field overflow");
+    error_hint(err, value->type.scale < field->scale
+                        ? "Beside a value with %d digits behind the point this one takes more than 38 digits."
+                        : "It has %d digits behind the point, with which another value takes more than 38 digits.",
+               MAX_OF(field->scale, value->type.scale));
+    return WEFT_OUT_OF_RANGE;
+}
+
+// The rows before ROW get a larger scale.
+static void scale_rows(Field *field, u32 row, int up)
+{
+    for (u32 i = 0; i < row; i++) {
+        i128 number = value_of_words(field->i[i], field->low[i]);
+        const bool is_right = value_scale_up(&number, up);
+        ASSERT(is_right);                                   // the largest can be
+        (void)is_right;
+        value_words(number, &field->i[i], &field->low[i]);
+    }
+}
+
+// A number with its own digits behind the point, into rows that have one scale.
+static weft_status put_free(Field *field, u32 row, Value *value, Error *err)
+{
+    const int up = value->type.scale - field->scale;
+    i128 most = field->most;
+    if (up > 0 && !value_scale_up(&most, up))
+        return fail_digits(field, value, err);
+    if (up < 0 && !value_scale_up(&value->i, -up))
+        return fail_digits(field, value, err);
+    if (up > 0) {
+        scale_rows(field, row, up);
+        field->scale = value->type.scale;
+    }
+    field->most = MAX_OF(most, value->i < 0 ? -value->i : value->i);
+    value_words(value->i, &field->i[row], &field->low[row]);
+    return WEFT_OK;
+}
+
 static weft_status parse_slowly(CopyParser *parser, int number, u32 row, Error *err)
 {
     Field *field = &parser->fields[number];
@@ -208,6 +251,10 @@ static weft_status parse_slowly(CopyParser *parser, int number, u32 row, Error *
     FieldText clean;
     Value value;
     TRY(clean_field(parser, raw, &clean, err));
+    if (field->is_free) {
+        TRY(value_parse_free(clean.bytes, clean.length, &value, err));
+        return put_free(field, row, &value, err);
+    }
     TRY(value_parse(field->type, clean.bytes, clean.length, &value, err));
     if (type_is_float(field->type))
         field->f[row] = value.f;
@@ -713,15 +760,18 @@ static void parse_column(CopyParser *parser, int number, CopyProblem *problem)
     Field *field = &parser->fields[number];
     Error err = { 0 };
     field->has_nulls = false;
+    field->scale = field->type.scale;
+    field->most = 0;
     u32 row = column_parser(parser, field->type)(parser, number, &err);
     if (row < parser->n_rows) {
         set_problem(parser, &err, row, field->column, problem);
         parser->n_rows = row;
     }
     const u8 *is_null = field->has_nulls ? field->is_null : NULL;
-    parser->inputs[field->column] = (ColumnInput){ .i = field->i, .is_null = is_null };
+    const u8 scale = field->is_free ? field->scale : 0;
+    parser->inputs[field->column] = (ColumnInput){ .i = field->i, .is_null = is_null, .scale = scale };
     if (field->low_column)
-        parser->inputs[field->low_column] = (ColumnInput){ .i = field->low, .is_null = is_null };
+        parser->inputs[field->low_column] = (ColumnInput){ .i = field->low, .is_null = is_null, .scale = scale };
 }
 
 weft_status copy_parser_run(CopyParser *parser, const CopyBlock *block, CopyProblem *problem)
@@ -764,7 +814,8 @@ u32 copy_parser_newlines(const CopyParser *parser)
 static Field make_field(const Table *table, int number, u8 zone)
 {
     const Column *column = &table->columns[number];
-    Field field = { .column = number, .type = column->type, .not_null = column->not_null, .dict = column->dict };
+    Field field = { .column = number, .type = column->type, .not_null = column->not_null, .dict = column->dict,
+                    .is_free = column->is_free };
     if (!type_is_float(column->type))
         type_limits(column->type, &field.min, &field.max);
     field.low_column = column->low;

@@ -11,12 +11,13 @@
 
 #include "store/store_int.h"
 
-// The last character is the version.  Earlier ones are read, too: tables have no keys and indexes in version 4,
-// dictionaries no blocks in version 3 (dict_file.c), chunks no sketches in version 2, and they say less about floats in
-// version 1 (chunk.c).  A manifest may name files of any version: they are not rewritten.  While no table has a key or
-// index, version 4 is written.
-static const char magic[8] = "WEFTMAN5";
-#define VERSION_WITHOUT_INDEXES '4'
+// The last character is the version.  Earlier ones are read, too: numerics have a precision up to version 5, tables no
+// keys and indexes in version 4, dictionaries no blocks in version 3 (dict_file.c), chunks no sketches in version 2,
+// and they say less about floats in version 1 (chunk.c).  A manifest may name files of any version: they are not
+// rewritten.  The least version that can say it is written: 6 when a column is numeric without a precision, else 5 when
+// a table has a key or index, else 4.
+static const char magic[8] = "WEFTMAN6";
+enum { VERSION_WITHOUT_INDEXES = '4', VERSION_WITHOUT_FREE = '5' };
 
 enum {
     MANIFEST_LEAST = sizeof(magic) + 8 + 4 + 8,
@@ -49,6 +50,12 @@ TableMeta *meta_copy(const TableMeta *meta, int n_chunks)
         copy->chunks[i] = meta->chunks[i];
     meta_set_indexes(copy, meta->indexes, meta->n_indexes);
     return copy;
+}
+
+void meta_set_scale(TableMeta *meta, const Table *table, int column, int scale)
+{
+    ASSERT(table->columns[column].is_free && scale <= NUMERIC_DIGITS);
+    meta->columns[column].type.scale = meta->columns[table->columns[column].low].type.scale = (u8)scale;
 }
 
 void meta_set_indexes(TableMeta *meta, const IndexDef *indexes, int n_indexes)
@@ -144,13 +151,32 @@ static void put_table(Text *out, const TableMeta *meta, bool has_indexes)
         put_index(out, &meta->indexes[i]);
 }
 
+static bool has_free_column(const TableMeta *meta)
+{
+    for (int i = 0; i < meta->n_columns; i++)
+        if (type_is_free_numeric(meta->columns[i].type))
+            return true;
+    return false;
+}
+
+static u8 version_to_write(const TableMeta *const *tables, int n_tables)
+{
+    u8 version = VERSION_WITHOUT_INDEXES;
+    for (int i = 0; i < n_tables; i++) {
+        if (has_free_column(tables[i]))
+            return (u8)magic[sizeof(magic) - 1];
+        if (tables[i]->n_indexes > 0)
+            version = VERSION_WITHOUT_FREE;
+    }
+    return version;
+}
+
 void manifest_encode(const TableMeta *const *tables, int n_tables, u64 next_id, Text *out)
 {
-    bool has_indexes = false;
-    for (int i = 0; i < n_tables; i++)
-        has_indexes |= tables[i]->n_indexes > 0;
+    const u8 version = version_to_write(tables, n_tables);
+    const bool has_indexes = version > VERSION_WITHOUT_INDEXES;
     put(out, magic, sizeof(magic) - 1);
-    put_u8(out, has_indexes ? (u8)magic[sizeof(magic) - 1] : VERSION_WITHOUT_INDEXES);
+    put_u8(out, version);
     put_u64(out, next_id);
     put_u32(out, (u32)n_tables);
     for (int i = 0; i < n_tables; i++) {
@@ -274,6 +300,8 @@ static bool has_lost_words(const TableMeta *meta)
             continue;
         if (low == meta->n_columns || !is_low_words(&meta->columns[low]))
             return true;
+        if (type_is_free_numeric(meta->columns[i].type) && meta->columns[low].type.scale != meta->columns[i].type.scale)
+            return true;
         low++;
     }
     return low != meta->n_columns;
@@ -357,10 +385,11 @@ weft_status manifest_decode(const char *path, const void *bytes, size_t length, 
     *next_id = get_u64(&cursor);
     u32 n_wanted = get_u32(&cursor);
     const char *last = "";
-    const bool has_indexes = ((const char *)bytes)[sizeof(magic) - 1] > VERSION_WITHOUT_INDEXES;
+    const u8 version = ((const u8 *)bytes)[sizeof(magic) - 1];
     for (u32 i = 0; i < n_wanted && !cursor.is_bad; i++) {
-        TableMeta *meta = get_table(&cursor, *next_id, has_indexes);
+        TableMeta *meta = get_table(&cursor, *next_id, version > VERSION_WITHOUT_INDEXES);
         *LIST_PUSH(arena, *tables, *n_tables) = meta;
+        cursor.is_bad |= version <= VERSION_WITHOUT_FREE && has_free_column(meta);
         cursor.is_bad |= strcmp(last, meta->name) >= 0;     // sorted, so no two are equal
         last = meta->name;
     }

@@ -37,9 +37,15 @@ typedef struct Type { u8 kind, precision, scale; } Type;
 
 // The precision of a numeric that was divided, or computed from such: it shows as many digits behind the point as
 // PostgreSQL gives a quotient of that size, of the SCALE that it has room for (value_shown).
-enum { NUMERIC_QUOTIENT = 39 };
+// A TRIMMED one comes from floats and texts and shows no zeros at its end; it counts as a quotient.
+enum { NUMERIC_QUOTIENT = 39, NUMERIC_TRIMMED = 41 };
+
+// The type of a column that is numeric without a precision, where it is made and in the manifest: SCALE is the largest
+// that a value of it has.  A snapshot shows it as a numeric of 38 digits and that scale (Column.is_free).
+enum { NUMERIC_FREE = 40 };
 
 #define TYPE(k) ((Type){ .kind = TYPE_##k })
+#define TYPE_OF_FREE_NUMERIC ((Type){ .kind = TYPE_NUMERIC, .precision = NUMERIC_FREE })
 // A uuid is a text of 36 characters, always in its canonical form: texts and uuids have the same order then.
 #define TYPE_OF_UUID ((Type){ .kind = TYPE_TEXT, .precision = 255, .scale = 255 })
 
@@ -61,6 +67,7 @@ bool        type_is_integer(Type type);                            // smallint, 
 bool        type_is_float(Type type);                              // real, double
 bool        type_is_uuid(Type type);
 bool        type_is_stored_interval(Type type);
+bool        type_is_free_numeric(Type type);
 bool        type_is_time(Type type);                               // date, time, timestamps, interval
 bool        type_equal(Type a, Type b);
 i64         power_of_ten(int n);                                   // 0 <= n <= 18
@@ -84,6 +91,11 @@ typedef struct Value {
 weft_status value_parse(Type type, const char *bytes, size_t length, Value *value, Error *err);
 // Text for a column of TYPE: blanks past its length are cut off (*LENGTH), anything else is TEXT_TOO_LONG.
 weft_status value_fit_text(Type type, const char *bytes, size_t *length, Error *err);
+// A number for a column of type numeric without a precision: the value's type has as many digits behind the point as
+// the text.  OUT_OF_RANGE beyond 38 digits.
+weft_status value_parse_free(const char *bytes, size_t length, Value *value, Error *err);
+// As PostgreSQL makes a numeric of a float: its first 15 digits, 6 of a real, without zeros at the end.
+weft_status value_free_of_float(double number, bool is_real, Value *value, Error *err);
 bool        type_is_quotient(Type type);
 int         value_shown(const Value *value);                       // digits behind the point, of exact numbers
 // As psql prints it; full length is returned.
@@ -110,6 +122,10 @@ static inline void value_words(i128 number, i64 *high, i64 *low)
     *low = (i64)number;
     *high = (i64)((number - *low) >> 64);
 }
+
+static inline i128 value_of_words(i64 high, i64 low) { return (i128)((u128)(i128)high << 64) + low; }
+// NUMBER times 10^UP; false: it takes more than 38 digits then.
+bool value_scale_up(i128 *number, int up);
 
 i32  date_from_civil(int year, int month, int day);
 void date_to_civil(i32 days, int *year, int *month, int *day);
@@ -264,6 +280,7 @@ typedef struct Column {
     Dictionary *dict;                  // text only
     u32         dict_count;            // codes that exist in this snapshot
     int         low;                   // numeric: the stored column of its low words; this one has the high words
+    bool        is_free;               // numeric without a precision: a later snapshot may have a larger scale
 } Column;
 
 // A column of type numeric (19 to 38 digits) is stored as two of 64 bits: number = high * 2^64 + low, both signed.  The
@@ -387,6 +404,7 @@ const char  *store_user_of(Store *store, Arena *arena, const char *name);  // a 
 typedef struct ColumnInput {
     union { const i64 *i; const double *f; };
     const u8 *is_null;                 // a byte per row, or NULL when no row is NULL
+    u8        scale;                   // of these numbers, where the column is_free; larger or smaller than the table's
 } ColumnInput;
 
 typedef struct Append Append;

@@ -185,6 +185,7 @@ struct StoredChunk {
     ChunkFile     file;                // file_id is 0 in memory
     const char   *path;                // of the file, for messages
     _Atomic u8   *checks;              // per column: a ColumnCheck
+    u8           *scales;              // per column: of its numbers, where it is numeric without a precision
     u64          *checksums;           // per column
     SavedSketch  *sketches;            // per column
     u8           *sketch_memory;       // holds them, or NULL: they are in the mapping
@@ -202,6 +203,16 @@ weft_status chunk_encode(Budget *budget, const Table *table, const ColumnInput *
                          Error *err);
 weft_status chunk_merge(Budget *budget, const Table *table, const ChunkSlice *slices, int n_slices, StoredChunk **out,
                         Error *err);
+
+// The same rows, with columns made from INPUTS where these have values; the others are copied, and must be verified.
+weft_status chunk_replace_columns(Budget *budget, const Table *table, const Chunk *chunk, const ColumnInput *inputs,
+                                  StoredChunk **out, Error *err);
+// scale.c: whether the numbers of numerics without a precision have these scales (per column of TABLE), and a chunk in
+// which they do.  OUT_OF_RANGE: one would take more than 38 digits; FIRST_ROW is what messages call the chunk's first
+// row, 0: they do not say.
+bool        chunk_has_scales(const Table *table, const Chunk *chunk, const u8 *scales);
+weft_status chunk_rescale(Budget *budget, const Table *table, const Chunk *chunk, const u8 *scales, u64 first_row,
+                          StoredChunk **out, Error *err);
 
 // Gives each column of a chunk that chunk_encode or chunk_merge made its sketch, with up to N_THREADS threads when the
 // chunk is large.  Nobody else may know the chunk yet.
@@ -251,6 +262,8 @@ typedef struct TableMeta {
 TableMeta *meta_new(const char *name, u64 id, u64 version, int n_columns, int n_chunks);   // columns and chunks zeroed
 TableMeta *meta_copy(const TableMeta *meta, int n_chunks);  // the first N_CHUNKS chunks, and room for more up to it
 void       meta_free(TableMeta *meta);                      // NULL is fine
+// Of a numeric without a precision; TABLE says where its low words are.
+void       meta_set_scale(TableMeta *meta, const Table *table, int column, int scale);
 void       meta_set_indexes(TableMeta *meta, const IndexDef *indexes, int n_indexes);      // copies them
 
 // The bytes of a manifest, and back.  Reading trusts nothing: CORRUPT, or UNSUPPORTED for a later format.

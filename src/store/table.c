@@ -44,7 +44,10 @@ Snapshot *snapshot_new(const TableMeta *meta, Dictionary *const *dicts, const u3
     for (int i = 0; i < meta->n_columns; i++) {
         const ColumnMeta *column = &meta->columns[i];
         columns[i] = (Column){ .name = arena_strdup(arena, column->name), .type = column->type,
-                               .not_null = column->not_null, .dict_count = dict_counts[i] };
+                               .not_null = column->not_null, .dict_count = dict_counts[i],
+                               .is_free = type_is_free_numeric(column->type) };
+        if (columns[i].is_free)
+            columns[i].type.precision = NUMERIC_DIGITS;
         if (dicts[i])
             columns[i].dict = dict_hold(dicts[i]);
     }

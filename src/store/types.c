@@ -39,7 +39,7 @@ bool type_is_float(Type type)
 
 bool type_is_quotient(Type type)
 {
-    return type.kind == TYPE_NUMERIC && type.precision == NUMERIC_QUOTIENT;
+    return type.kind == TYPE_NUMERIC && (type.precision == NUMERIC_QUOTIENT || type.precision == NUMERIC_TRIMMED);
 }
 
 bool type_is_uuid(Type type)
@@ -50,6 +50,11 @@ bool type_is_uuid(Type type)
 bool type_is_stored_interval(Type type)
 {
     return type.kind == TYPE_NUMERIC && type.precision == 255;
+}
+
+bool type_is_free_numeric(Type type)
+{
+    return type.kind == TYPE_NUMERIC && type.precision == NUMERIC_FREE;
 }
 
 bool type_is_time(Type type)
@@ -71,6 +76,8 @@ bool type_is_storable(Type type)
         return type.precision >= 1 && type.precision <= DECIMAL_DIGITS && type.scale <= type.precision;
     if (type_is_stored_interval(type))
         return type.scale == 0;
+    if (type_is_free_numeric(type))
+        return type.scale <= NUMERIC_DIGITS;
     if (type.kind == TYPE_NUMERIC)
         return type.precision > DECIMAL_DIGITS && type.precision <= NUMERIC_DIGITS && type.scale <= type.precision;
     return type.kind <= TYPE_TEXT || (type.kind >= TYPE_TIMESTAMP && type.kind <= TYPE_TIME);

@@ -170,6 +170,16 @@ static bool scale_decimal(const Decimal *decimal, int scale, u128 limit, u128 *s
     return sum < limit;
 }
 
+// Whether a digit other than 0 stands behind those that SCALE keeps.
+static bool loses_digits(const Decimal *decimal, int scale)
+{
+    i64 n_left = decimal->n_before + decimal->exponent + scale;
+    for (const char *at = decimal->digits; at < decimal->digits_end; at++)
+        if (*at != '.' && n_left-- <= 0 && *at != '0')
+            return true;
+    return false;
+}
+
 static weft_status parse_decimal(Type type, const char *bytes, size_t length, Value *value, Error *err)
 {
     int most = type.kind == TYPE_DECIMAL ? DECIMAL_DIGITS : NUMERIC_DIGITS;
@@ -178,6 +188,12 @@ static weft_status parse_decimal(Type type, const char *bytes, size_t length, Va
     u128 magnitude;
     if (!scan_decimal(trimmed(bytes, length), &decimal))
         return value_bad_text(type, bytes, length, err);
+    const bool is_trimmed = type.kind == TYPE_NUMERIC && type.precision == NUMERIC_TRIMMED;
+    if (is_trimmed && loses_digits(&decimal, type.scale)) {
+        fail(err, WEFT_OUT_OF_RANGE, -1, "numeric field overflow");
+        error_hint(err, "A number has more than %d digits behind the point; numeric(p,s) rounds to s.", type.scale);
+        return WEFT_OUT_OF_RANGE;
+    }
     if (!scale_decimal(&decimal, type.scale, wide_power_of_ten(precision), &magnitude)) {
         fail(err, WEFT_OUT_OF_RANGE, -1, "numeric field overflow");
         error_hint(err, "A field with precision %d, scale %d must round to an absolute value less than 10^%d.",
@@ -186,6 +202,49 @@ static weft_status parse_decimal(Type type, const char *bytes, size_t length, Va
     }
     value->i = decimal.is_negative ? -(i128)magnitude : (i128)magnitude;
     return WEFT_OK;
+}
+
+bool value_scale_up(i128 *number, int up)
+{
+    ASSERT(up >= 0);
+    const u128 magnitude = *number < 0 ? -(u128)*number : (u128)*number;
+    if (magnitude == 0)
+        return true;
+    if (up >= NUMERIC_DIGITS || magnitude >= wide_power_of_ten(NUMERIC_DIGITS - up))
+        return false;
+    *number *= (i128)wide_power_of_ten(up);
+    return true;
+}
+
+weft_status value_parse_free(const char *bytes, size_t length, Value *value, Error *err)
+{
+    Decimal decimal;
+    u128 magnitude = 0;
+    *value = (Value){ .type = { TYPE_NUMERIC, NUMERIC_DIGITS, 0 } };
+    if (!scan_decimal(trimmed(bytes, length), &decimal))
+        return value_bad_text(value->type, bytes, length, err);
+    const i64 scale = MAX_OF(decimal.n_digits - decimal.n_before - decimal.exponent, 0);
+    if (scale > NUMERIC_DIGITS || !scale_decimal(&decimal, (int)scale, wide_power_of_ten(NUMERIC_DIGITS), &magnitude)) {
+        char quoted[VALUE_QUOTE_BYTES];
+        fail(err, WEFT_OUT_OF_RANGE, -1, "numeric field overflow");
+        error_hint(err, "%s takes more than %d digits.", value_quote(bytes, length, quoted), NUMERIC_DIGITS);
+        return WEFT_OUT_OF_RANGE;
+    }
+    value->type.scale = (u8)scale;
+    value->i = decimal.is_negative ? -(i128)magnitude : (i128)magnitude;
+    return WEFT_OK;
+}
+
+weft_status value_free_of_float(double number, bool is_real, Value *value, Error *err)
+{
+    char text[64];
+    if (!(number - number == 0)) {
+        fail(err, WEFT_OUT_OF_RANGE, -1, "%s cannot be stored in a column of type numeric",
+             number != number ? "NaN" : "infinity");
+        return WEFT_OUT_OF_RANGE;
+    }
+    const int n = snprintf(text, sizeof text, "%.*g", is_real ? 6 : 15, number);
+    return value_parse_free(text, (size_t)n, value, err);
 }
 
 // ---- floats --------------------------------------------------------------------------------------------------------
@@ -351,10 +410,19 @@ static int format_scaled(i128 number, int scale, char *buffer)
     return n;
 }
 
+static int trimmed_scale(i128 number, int scale)
+{
+    for (; scale > 0 && number % 10 == 0; scale--)
+        number /= 10;
+    return scale;
+}
+
 int value_shown(const Value *value)
 {
     if (value->shown)
         return MIN_OF(value->shown - 1, value->type.scale);
+    if (value->type.kind == TYPE_NUMERIC && value->type.precision == NUMERIC_TRIMMED)
+        return trimmed_scale(value->i, value->type.scale);
     if (type_is_quotient(value->type))
         return wide_shown((i64)(value->i >> 64), (i64)value->i, value->type.scale);
     return value->type.kind == TYPE_DECIMAL || value->type.kind == TYPE_NUMERIC ? value->type.scale : 0;
