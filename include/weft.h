@@ -1,4 +1,4 @@
-// weft.h - the public C API of Weft, and the only public header.
+// weft.h - the public C API of Weft's database; weft_flow.h beside it is the one of its streams.
 //
 //     weft_db *db;  weft_session *session;  weft_result *result;  weft_error error;
 //     if (weft_open("sales.weft", &db, &error)) ...;           // NULL, "" or ":memory:" opens a database in memory
@@ -32,6 +32,7 @@ extern "C" {
 // list.
 #define WEFT_STATUS_LIST(X)                                                    \
     X(OK,                  "00000", "success")                                 \
+    X(END_OF_STREAM,       "02000", "stream has ended")                        \
     X(UNSUPPORTED,         "0A000", "feature is not supported")                \
     X(BAD_COPY,            "22P04", "file does not have the expected form")    \
     X(BAD_TEXT,            "22P02", "text is not a value of the type")         \
@@ -90,6 +91,8 @@ extern "C" {
     X(SESSION_BUSY,        "55000", "session is running another query")        \
     X(READ_ONLY,           "25006", "database can only be read")               \
     X(QUERY_CANCELED,      "57014", "query was cancelled")                     \
+    X(NOT_READY,           "55P03", "not there within the time that was given") \
+    X(OPERATOR_FAILED,     "38000", "operator of a flow failed, hung or died") \
     X(NO_DEVICE,           "55000", "device is not there or cannot be used")   \
     X(DEVICE_FAILED,       "58000", "device failed")                           \
     X(IO_ERROR,            "58030", "file could not be read or written")       \
