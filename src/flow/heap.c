@@ -26,6 +26,14 @@
 #include "flow/flow_int.h"
 
 #if defined(__SANITIZE_ADDRESS__)
+#define HAS_ASAN
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HAS_ASAN
+#endif
+#endif
+
+#ifdef HAS_ASAN
 #include <sanitizer/asan_interface.h>
 #define HIDE(memory, bytes) ASAN_POISON_MEMORY_REGION(memory, bytes)
 #define SHOW(memory, bytes) ASAN_UNPOISON_MEMORY_REGION(memory, bytes)
@@ -375,7 +383,9 @@ weft_status heap_take(FrameHeap *heap, weft_side side, u64 bytes, FrameInfo **ou
     }
     if (!info)
         return refuse(heap, side, (u64)1 << shift, err);
-    ASSERT(is_untouched(info));                             // else somebody wrote to a frame that was free
+    const bool is_clean = is_untouched(info);
+    ASSERT(is_clean);                                       // else somebody wrote to a frame that was free
+    (void)is_clean;
     atomic_fetch_add_explicit(&heap->sides[side].taken, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&heap->sides[info->buffer->side].used, 1, memory_order_relaxed);
     info->frame.length = info->frame.tag = 0;

@@ -182,7 +182,7 @@ TEST(flow_more_operators_than_workers_take_turns)
 {
     weft_flow *flow = new_flow((weft_flow_options){ .workers = 2 });
     weft_topic *topics[11];
-    char name[8];
+    char name[16];
     Source source = { .n_frames = 60 };
     Sink sink = { 0 };
     for (int i = 0; i < 11; i++) {
@@ -252,6 +252,54 @@ TEST(flow_completes_in_a_heap_of_one_frame_for_each_publisher)
     CHECK_OK(weft_flow_run(flow, &err), err);
     CHECK_INT(sink.sum, sum_of(100));
     weft_flow_free(flow);
+}
+
+// Topics in a row with one to three copies between each two, on either side, in a heap with little more than what each
+// publisher is guaranteed: every sink must see every frame once for each way that leads to it.
+static void run_random(u64 seed)
+{
+    u64 n_random = 0;
+    const int n_topics = 2 + (int)(random_bits(seed, n_random++) % 3);
+    int n_copies[4], n_publishers = 1;
+    i64 n_ways = 1;
+    for (int i = 0; i + 1 < n_topics; i++) {
+        n_copies[i] = 1 + (int)(random_bits(seed, n_random++) % 3);
+        n_ways *= n_copies[i];
+        n_publishers += n_copies[i];
+    }
+    const i64 spare = (i64)(random_bits(seed, n_random++) % 6);
+    weft_flow *flow = new_flow((weft_flow_options){ .workers = 1 + (int)(random_bits(seed, n_random++) % 4),
+                                                    .memory = { { .bytes_max = (n_publishers + spare) * 4096 },
+                                                                { .is_private = true } } });
+    weft_topic *topics[5];
+    Source source = { .n_frames = 25 };
+    Sink sinks[3] = { { 0 } };
+    char name[16];
+    for (int i = 0; i < n_topics; i++) {
+        const weft_topic_options options = { .frame_bytes = 4096,
+                                             .frames_max = 1 + (int)(random_bits(seed, n_random++) % 10) };
+        snprintf(name, sizeof(name), "t%d", i);
+        CHECK_OK(weft_topic_new(flow, name, &options, &topics[i], &err), err);
+    }
+    link_operator(flow, NULL, from_source(&source), topics[0]);
+    for (int i = 0; i + 1 < n_topics; i++)
+        for (int k = 0; k < n_copies[i]; k++)
+            link_operator(flow, topics[i], copy_on((weft_side)(random_bits(seed, n_random++) % 2)), topics[i + 1]);
+    for (int i = 0; i < 3; i++)
+        link_operator(flow, topics[n_topics - 1], to_sink(&sinks[i]), NULL);
+    CHECK_OK(weft_flow_run(flow, &err), err);
+    for (int i = 0; i < 3; i++) {
+        CHECK_INT(sinks[i].n_frames, 25 * n_ways);
+        CHECK_INT(sinks[i].sum, n_ways * sum_of(25));
+    }
+    CHECK_INT(weft_flow_heap_counts(flow, WEFT_SIDE_HOST).frames_used, 0);
+    weft_flow_free(flow);
+}
+
+TEST(flow_random_topologies_lose_no_frame_in_small_heaps)
+{
+    for (u64 seed = 0; seed < 25; seed++)
+        run_random(seed);
 }
 
 // ---- operators enter and leave a running flow -----------------------------------------------------------------------

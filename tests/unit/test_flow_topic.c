@@ -396,7 +396,7 @@ TEST(topic_a_handle_may_be_closed_by_another_thread)
 
 enum { FRAME_WORDS = 64, N_SIM_FRAMES = 60 };
 
-typedef struct SimRun { int n_torn, n_out_of_order, n_read; bool is_reused_early; } SimRun;
+typedef struct SimRun { int n_torn, n_out_of_order, n_read; } SimRun;
 
 static u64 sim_word(u64 seed, int frame, int word) { return random_bits(seed, (u64)frame * FRAME_WORDS + (u64)word); }
 
