@@ -176,6 +176,7 @@ static void poison(const FrameInfo *info)
     if (!is_watched(info->buffer))
         return;
     u8 *data = info->frame.data;
+    SHOW(data, info->frame.capacity);                       // in a buffer that is cut anew it was hidden
     for (u64 at = 0; at < info->frame.capacity; at += PAGE)
         for (int i = 0; i < POISON_WORDS; i++)
             ((u64 *)(void *)(data + at))[i] = POISON;

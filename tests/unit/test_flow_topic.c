@@ -335,7 +335,8 @@ TEST(topic_a_publisher_that_dies_ends_the_stream_with_an_error)
     weft_flow_free(flow);
 }
 
-static void *wait_until_cancelled(void *context)
+// ASan does not see that the thread's stack is left here.
+__attribute__((no_sanitize("address"))) static void *wait_until_cancelled(void *context)
 {
     const weft_frame *frame;
     weft_subscriber *subscriber;
