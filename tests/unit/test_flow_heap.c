@@ -277,8 +277,8 @@ static void *hammer(void *context)
 
 TEST(heap_serves_many_threads)
 {
-    const weft_flow_options options = { .memory = { { .bytes_max = 1 << 20 }, { .bytes_max = 1 << 19 } },
-                                        .buffer_bytes = 128 << 10 };
+    const weft_flow_options options = { .memory = { { .bytes_max = 1 << 18 }, { .bytes_max = 1 << 17 } },
+                                        .buffer_bytes = 64 << 10 };
     FrameHeap *heap = heap_new(&options);
     Hammer hammers[N_THREADS];
     pthread_t threads[N_THREADS];
@@ -298,6 +298,6 @@ TEST(heap_serves_many_threads)
            (long long)n_refused, (long long)(host.buffers_given + device.buffers_given));
     CHECK(n_refused > 0 && host.frames_stolen + device.frames_stolen > 0);      // it was full, and both sides lent
     CHECK_INT(host.frames_used + device.frames_used, 0);
-    CHECK(host.bytes_most <= 1 << 20 && device.bytes_most <= 1 << 19);
+    CHECK(host.bytes_most <= 1 << 18 && device.bytes_most <= 1 << 17);
     CHECK_INT(heap_free(heap), 0);
 }
