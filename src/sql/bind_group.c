@@ -316,6 +316,7 @@ static void add_set_columns(Binder *binder, Block *block)
 
 weft_status build_groups(Binder *binder, Block *block)
 {
+    TRY(add_covered_keys(binder, block));
     block->key_columns = arena_array(binder->arena, int, block->n_keys + 1);
     for (int k = 0; k < block->n_keys; k++) put_below(binder, block, block->keys[k]);
     TRY(place_marks(binder, block, true, &block->node));

@@ -145,8 +145,8 @@ static weft_status value_of_grouping(Binder *binder, const Block *block, const G
     *value = 0;
     for (int i = 0; i < call->n_args; i++) {
         int k = 0;
-        while (k < block->n_keys && !expr_equal(block->keys[k], call->args[i])) k++;
-        if (k == block->n_keys)
+        while (k < block->n_named_keys && !expr_equal(block->keys[k], call->args[i])) k++;
+        if (k == block->n_named_keys)
             return fail(binder->err, WEFT_GROUPING_ERROR, call->args[i]->at,
                         "arguments to GROUPING must be grouping expressions of the associated query level");
         *value = *value * 2 + !(set >> k & 1);

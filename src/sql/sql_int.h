@@ -74,6 +74,7 @@ typedef struct FromItem {              // an item of FROM that has a name: a tab
     int          n_columns;
     const char **names;
     int         *columns;              // ids
+    const Table *table;                // whose columns these are, in its order; NULL: it is none
 } FromItem;
 
 typedef struct ScopeColumn { const char *name; int column; } ScopeColumn;
@@ -156,7 +157,7 @@ typedef struct Block {                 // a SELECT, VALUES or set operation whil
     Expr                     **keys;       // of GROUP BY, over the columns below
     int                       *key_columns;
     int                       *key_lengths;    // of keys that are intervals: what the groups are made of
-    int                        n_keys;
+    int                        n_keys, n_named_keys;   // the latter: those that GROUP BY names (bind_covered.c)
     BoundAgg                  *aggs;
     int                        n_aggs;
     Expr                     **having;
@@ -413,6 +414,9 @@ bool        has_grouping_sets(const PgQuery__SelectStmt *stmt);
 weft_status bind_sets(Binder *binder, Block *block, BindKey *bind_key);
 bool        is_grouping_column(const Block *block, int column);
 weft_status build_sets(Binder *binder, Block *block);             // the aggregates and their union
+
+// bind_covered.c: columns that a primary key among the keys of GROUP BY tells become keys, too
+weft_status add_covered_keys(Binder *binder, Block *block);
 
 // bind_group.c: GROUP BY, HAVING
 weft_status bind_keys(Binder *binder, Block *block);
