@@ -42,6 +42,7 @@ typedef struct Bench {
     Options         options;
     BenchQuery      queries[MAX_QUERIES];
     int             n_queries;
+    bool            is_alone;          // nothing is compared with DuckDB: it is not loaded
     char            duckdb_path[512];
     char           *text;              // the report, also when it is printed as it grows
     size_t          text_length;

@@ -1,16 +1,19 @@
 // tpch.c - TPC-H, Weft beside DuckDB: same rows, same machine, same process, same number of threads.
 //
 //     tpch --db DB --tbl DIR --folder bench/tpch --duckdb LIBRARY --scratch DIR [--queries q01,q03] [--threads N]
-//          [--repeats N] [--scale SF] [--record FILE]
+//          [--repeats N] [--scale SF] [--parts hot,first] [--record FILE]
 //
-// Each query by itself, hot (see bench.h).  A run ends when the engine has the whole answer in its own form.  Neither
-// side caches results.  Weft works on a database folder, DuckDB on tables in memory.
+// hot     Each query by itself (see bench.h).
+// first   The first query of a new process, of Weft alone (see first.c).
+//
+// A run ends when the engine has the whole answer in its own form.  Neither side caches results.  Weft works on a
+// database folder, DuckDB on tables in memory.
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../bench.h"
+#include "first.h"
 
 static bool is_wanted(const char *name, const char *wanted)
 {
@@ -41,14 +44,17 @@ int main(int argc, char **argv)
     if (!bench_options(argc, argv, &bench.options, own, COUNT(own)) || !options_are_whole(&bench.options)) {
         fprintf(stderr,
                 "usage: tpch --db DB --tbl DIR --folder DIR --duckdb LIBRARY --scratch DIR [--queries q01,q03]\n"
-                "            [--threads N] [--repeats N] [--scale SF] [--record FILE]\n");
+                "            [--threads N] [--repeats N] [--scale SF] [--parts hot,first] [--record FILE]\n");
         return 2;
     }
+    if (bench.options.child) return first_as_child(&bench);
+    bench.is_alone = !strstr(bench.options.parts, "hot");
     bench_begin(&bench);
     choose_queries(&bench, wanted);
     if (!bench.n_queries) die(wanted ? wanted : "queries", "there is no such query");
     write_heading(&bench, "TPC-H");
-    part_hot(&bench);
+    if (strstr(bench.options.parts, "hot")) part_hot(&bench);
+    if (strstr(bench.options.parts, "first")) part_first(&bench);
     bench_end(&bench);
     return 0;
 }
