@@ -244,7 +244,10 @@ static weft_status coalesce_column(Binder *binder, Join *join, Expr *left, Expr 
 {
     Expr *either;
     TRY(bind_call(binder, OP_COALESCE, left, right, at, &either));
+    const bool is_interval = either->type.kind == TYPE_INTERVAL;
+    TRY(term_stored(binder, either, &either));
     *column = term_column(binder, either, name);
+    if (is_interval) columns_add(binder->arena, &binder->intervals, *column);
     *LIST_PUSH(binder->arena, join->merged, join->n_merged) = either;
     *LIST_PUSH(binder->arena, join->merged_columns, join->n_merged_columns) = *column;
     return bind_count(binder, either);
@@ -267,8 +270,6 @@ static weft_status merge_column(Binder *binder, Join *join, Merge *merge, const 
     Expr *left, *right;
     TRY(term_of_column(binder, a->column, at, &left));
     TRY(term_of_column(binder, b->column, at, &right));
-    if (join->kind == JOIN_FULL && left->type.kind == TYPE_INTERVAL)
-        return refuse(binder, at, "USING of an interval in a full join");
     TRY(bind_call(binder, OP_EQ, left, right, at, &equal));
     TRY(bind_conjuncts(binder, equal, &join->conditions, &join->n_conditions));
     ScopeColumn shown = join->kind == JOIN_RIGHT ? *b : *a;

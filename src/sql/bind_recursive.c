@@ -91,7 +91,8 @@ static weft_status check_uses(Binder *binder, const Node *term, const Node *repe
 static weft_status check_types(Binder *binder, const Bound sides[2], const Node *repeat, const With *with)
 {
     for (int i = 0; i < repeat->n_out; i++) {
-        const Type type = binder->plan->columns[repeat->out[i]].type;
+        const bool is_interval = columns_has(&binder->intervals, repeat->out[i]);
+        const Type type = is_interval ? TYPE(INTERVAL) : binder->plan->columns[repeat->out[i]].type;
         char       first[32], overall[32];
         if (type_equal(type, sides[0].exprs[i]->type)) continue;
         fail(binder->err, WEFT_TYPE_MISMATCH, sides[1].exprs[i]->at,
@@ -122,7 +123,7 @@ static int *add_columns(Binder *binder, const Bound *bound, const char *const *n
 {
     int *columns = arena_array(binder->arena, int, bound->n_columns + 1);
     for (int i = 0; i < bound->n_columns; i++)
-        columns[i] = plan_add_column(binder->plan, bound->exprs[i]->type, names[i], NULL);
+        columns[i] = side_column(binder, bound->exprs[i], names[i]);
     return columns;
 }
 
@@ -162,12 +163,11 @@ weft_status bind_recursive_query(Binder *binder, const PgQuery__CommonTableExpr 
     With                      *itself = arena_make(binder->arena, With);
     TRY(binder->bind_query(binder, stmt->larg, &sides[0]));
     with->names = sides[0].names;
-    for (int i = 0; i < sides[0].n_columns; i++)
-        if (sides[0].exprs[i]->type.kind == TYPE_INTERVAL) return refuse(binder, at, "an interval in WITH RECURSIVE");
     TRY(bind_column_names(binder, "WITH query", with->name, expr->aliascolnames, expr->n_aliascolnames, with->names,
                           sides[0].n_columns, at));
     Node *repeat = plan_repeat(binder->plan, stmt->all, add_columns(binder, &sides[0], with->names),
                                sides[0].n_columns);
+    if (!stmt->all) compare_by_length(binder, repeat);
     *itself = (With){ .name = with->name, .names = with->names, .repeat = repeat, .recursion = &recursion,
                       .around = with->around, .next = binder->with };
     TRY(bind_term(binder, stmt->rarg, itself, &sides[1]));
@@ -179,6 +179,7 @@ weft_status bind_recursive_query(Binder *binder, const PgQuery__CommonTableExpr 
         const int *columns = add_columns(binder, &sides[0], with->names);
         Node      *left = side_rows(binder, &sides[0]), *right = side_rows(binder, &sides[1]);
         with->root = plan_set(binder->plan, SET_UNION, stmt->all, left, right, columns);
+        if (!stmt->all) compare_by_length(binder, with->root);
     } else {
         TRY(bind_recursion(binder, stmt, itself, repeat, sides, at));
         with->root = repeat;

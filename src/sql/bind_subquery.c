@@ -143,6 +143,14 @@ static bool needs_extreme(Op op, AggKind kind)
     return kind != AGG_MAX || (op != OP_GT && op != OP_GE);
 }
 
+// Of intervals the least and the largest are numbers so far.
+static weft_status show_extremes(Binder *binder, int at, Expr *extremes[EXTREMES])
+{
+    for (int i = 0; i < 2; i++)
+        if (extremes[i]) TRY(interval_of_stored(binder->arena, extremes[i], at, &extremes[i], binder->err));
+    return WEFT_OK;
+}
+
 // Parameters: the rows are shared.
 static weft_status extremes_as_params(Binder *binder, Op op, Node *rows, int at, Expr *extremes[EXTREMES])
 {
@@ -179,10 +187,10 @@ static weft_status bind_any(Binder *binder, const PgQuery__SubLink *link, Op op,
     Expr     *x, *list[EXTREMES] = { 0 }, *value;
     Node     *rows;
     TRY(bind_compared(binder, link, op, &x, &bound, &rows));
-    if (columns_has(&binder->intervals, rows->out[0]))
-        return refuse(binder, at, "ANY or ALL of a subquery of intervals, but for = ANY,");
+    const bool is_interval = columns_has(&binder->intervals, rows->out[0]);
     if (bound.is_correlated) TRY(extremes_as_total(binder, &rows, at, list));
     else TRY(extremes_as_params(binder, op, rows, at, list));
+    if (is_interval) TRY(show_extremes(binder, at, list));
     const Extremes extremes = { list[0], list[1], list[2], list[3] };
     TRY(value_of_any(binder, op, x, &extremes, at, &value));
     TRY(bind_count(binder, value));

@@ -176,6 +176,7 @@ typedef struct Block {                 // a SELECT, VALUES or set operation whil
     struct Windows            *windows;    // its window functions; NULL: no SELECT
     Expr                     **window_keys;    // what they look at, over the columns below (bind_window.c)
     int                        n_window_keys;
+    ColumnSet                  window_lengths; // numbers of those that are lengths of intervals
     struct BoundWindow        *named_windows;
     int                        n_named_windows;
     ColumnSet                  below;      // columns of the rows that are grouped
@@ -322,6 +323,8 @@ weft_status bind_condition(Binder *binder, const ParseNode *node, Expr **out);  
 // bind_mark.c: subqueries that are joined
 // bind_sides.c: the sides of a set operation
 weft_status unify_sides(Binder *binder, SetKind kind, Bound sides[2]);
+int         side_column(Binder *binder, const Expr *expr, const char *name);   // a new one, stored as EXPR
+void        compare_by_length(Binder *binder, Node *node);     // a set or repeat: columns that are stored intervals
 Node       *side_rows(Binder *binder, const Bound *side);      // with what its columns have become
 
 // bind_recursive.c: WITH RECURSIVE
