@@ -202,6 +202,7 @@ typedef struct Place {                 // where in the statement the binder is: 
     bool         allows_windows;       // this clause may have window functions
     bool         in_window;            // inside a window function's argument
     bool         keeps_literals;       // a set operation asks: literals may stay untyped
+    bool         is_lazy;              // in a branch of CASE or COALESCE that may not be taken: nothing may fail early
     const Scope *lateral;              // FROM: what LATERAL sees beside the queries around; NULL: nothing
 } Place;
 
