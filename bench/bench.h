@@ -26,6 +26,7 @@ typedef struct Options {
     const char *db, *tbl, *duckdb, *scratch, *scale, *parts, *record;
     const char *folder;                // of the workload: schema.sql and queries/q*.sql
     int         threads, repeats;
+    bool        alone;                 // without DuckDB: no file is made for it, and it is not opened
     const char *child, *child_query;   // in the processes that a benchmark starts: what they do, and with which query
     const char *program;
     char        command[1024];
@@ -42,7 +43,6 @@ typedef struct Bench {
     Options         options;
     BenchQuery      queries[MAX_QUERIES];
     int             n_queries;
-    bool            is_alone;          // nothing is compared with DuckDB: it is not loaded
     char            duckdb_path[512];
     char           *text;              // the report, also when it is printed as it grows
     size_t          text_length;
