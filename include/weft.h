@@ -48,6 +48,7 @@ extern "C" {
     X(BAD_ENCODING,        "22021", "text is not UTF-8")                       \
     X(INVALID_PARAMETER,   "22023", "setting or option has no such value")     \
     X(BAD_LIMIT,           "2201W", "limit is negative")                       \
+    X(BAD_OFFSET,          "2201X", "offset is negative")                      \
     X(BAD_FRAME,           "22013", "frame of a window is not valid")          \
     X(BAD_NTILE,           "22014", "ntile of less than one")                  \
     X(BAD_NTH_VALUE,       "22016", "nth_value of less than one")              \

@@ -393,7 +393,7 @@ static const char *meant_query(Execution *ex, const char *sql)
     if (!name) return NULL;
     Text quoted = { 0 };
     for (const char *c = name; *c; c++) text_add(&quoted, *c == '\'' ? "''" : "%c", *c);
-    const char *query = arena_printf(ex->arena, "select column_name, data_type, is_nullable from "
+    const char *query = arena_printf(ex->arena, "select column_name, " SQL_SHOWN_TYPE " as data_type, is_nullable from "
                                      "information_schema.columns where table_name = '%s' order by ordinal_position",
                                      quoted.bytes);
     const Names names = execution_names(ex, NULL, 0);

@@ -11,6 +11,7 @@
 
 #include "plan/manual.h"
 #include "shell/shell.h"
+#include "sql/sql.h"
 
 typedef struct Command {
     const char *name, *argument, *help;
@@ -61,7 +62,7 @@ static bool describe_table(Shell *shell, const char *name)
     Buffer sql = { 0 };
     weft_result *result = NULL;
     weft_error error = { .status = WEFT_OK };
-    buffer_puts(&sql, "select column_name as \"column\", data_type as type, is_nullable = 'NO' as not_null "
+    buffer_puts(&sql, "select column_name as \"column\", " SQL_SHOWN_TYPE " as type, is_nullable = 'NO' as not_null "
                       "from information_schema.columns where table_name = ");
     buffer_add_quoted(&sql, name);
     buffer_puts(&sql, " order by ordinal_position");

@@ -12,6 +12,12 @@
 
 #include "plan/plan.h"
 
+// A row's type with its digits or length, over information_schema.columns: for DESCRIBE and \d.
+#define SQL_SHOWN_TYPE                                                                                              \
+    "data_type || case when character_maximum_length is not null then '(' || character_maximum_length || ')' "      \
+    "when numeric_precision_radix = 10 and numeric_precision is not null "                                          \
+    "then '(' || numeric_precision || ',' || numeric_scale || ')' else '' end"
+
 typedef struct ViewText {              // a view, as it was made
     const char        *text;           // of its query
     int                n_columns;

@@ -74,6 +74,7 @@ typedef struct FromItem {              // an item of FROM that has a name: a tab
     int          n_columns;
     const char **names;
     int         *columns;              // ids
+    const Table *table;                // whose columns these are, in its order; NULL: it is none
 } FromItem;
 
 typedef struct ScopeColumn { const char *name; int column; } ScopeColumn;
@@ -156,7 +157,7 @@ typedef struct Block {                 // a SELECT, VALUES or set operation whil
     Expr                     **keys;       // of GROUP BY, over the columns below
     int                       *key_columns;
     int                       *key_lengths;    // of keys that are intervals: what the groups are made of
-    int                        n_keys;
+    int                        n_keys, n_named_keys;   // the latter: those that GROUP BY names (bind_covered.c)
     BoundAgg                  *aggs;
     int                        n_aggs;
     Expr                     **having;
@@ -175,6 +176,7 @@ typedef struct Block {                 // a SELECT, VALUES or set operation whil
     struct Windows            *windows;    // its window functions; NULL: no SELECT
     Expr                     **window_keys;    // what they look at, over the columns below (bind_window.c)
     int                        n_window_keys;
+    ColumnSet                  window_lengths; // numbers of those that are lengths of intervals
     struct BoundWindow        *named_windows;
     int                        n_named_windows;
     ColumnSet                  below;      // columns of the rows that are grouped
@@ -200,6 +202,7 @@ typedef struct Place {                 // where in the statement the binder is: 
     bool         allows_windows;       // this clause may have window functions
     bool         in_window;            // inside a window function's argument
     bool         keeps_literals;       // a set operation asks: literals may stay untyped
+    bool         is_lazy;              // in a branch of CASE or COALESCE that may not be taken: nothing may fail early
     const Scope *lateral;              // FROM: what LATERAL sees beside the queries around; NULL: nothing
 } Place;
 
@@ -321,6 +324,8 @@ weft_status bind_condition(Binder *binder, const ParseNode *node, Expr **out);  
 // bind_mark.c: subqueries that are joined
 // bind_sides.c: the sides of a set operation
 weft_status unify_sides(Binder *binder, SetKind kind, Bound sides[2]);
+int         side_column(Binder *binder, const Expr *expr, const char *name);   // a new one, stored as EXPR
+void        compare_by_length(Binder *binder, Node *node);     // a set or repeat: columns that are stored intervals
 Node       *side_rows(Binder *binder, const Bound *side);      // with what its columns have become
 
 // bind_recursive.c: WITH RECURSIVE
@@ -413,6 +418,9 @@ bool        has_grouping_sets(const PgQuery__SelectStmt *stmt);
 weft_status bind_sets(Binder *binder, Block *block, BindKey *bind_key);
 bool        is_grouping_column(const Block *block, int column);
 weft_status build_sets(Binder *binder, Block *block);             // the aggregates and their union
+
+// bind_covered.c: columns that a primary key among the keys of GROUP BY tells become keys, too
+weft_status add_covered_keys(Binder *binder, Block *block);
 
 // bind_group.c: GROUP BY, HAVING
 weft_status bind_keys(Binder *binder, Block *block);
