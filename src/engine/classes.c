@@ -1,8 +1,8 @@
 // classes.c - see classes.h.
 //
-// A test is made a list of the values that pass it, and only these are looked at: most tables of a dimension hold few of
-// its rows.  Where all values of an atom pass, it stays as it is, so a test that others have made before costs one look
-// at its values.
+// A test is made a list of the values that pass it, and only these are looked at: most tables of a dimension hold few
+// of its rows.  Where all values of an atom pass, it stays as it is, so a test that others have made before costs one
+// look at its values.
 
 #include "engine/classes.h"
 

@@ -5,9 +5,9 @@
 //                                                              classes: the same tests
 //
 // An atom is a set of values that pass the same tests and, where join tables bring a payload, have the same one.  Atoms
-// are made exactly, test by test: each one splits every atom that holds values that it wants and values that it does not.
-// What was split for tests that are gone stays until the atoms are made anew: finer than needed is right, only more.
-// Atoms that pass the same of the tests in use are a class; within it, payloads are numbered from 0.
+// are made exactly, test by test: each one splits every atom that holds values that it wants and values that it does
+// not.  What was split for tests that are gone stays until the atoms are made anew: finer than needed is right, only
+// more.  Atoms that pass the same of the tests in use are a class; within it, payloads are numbered from 0.
 //
 // Equal tests are one test: a join table has an id, and queries that filter a dimension alike share it.  So making
 // classes costs what the different tables cost, not what the queries do.

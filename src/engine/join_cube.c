@@ -31,7 +31,7 @@
 #define ROW_NS         0.4
 #define STEP_NS        1.0             // of a look-up, beside the table's distance
 #define ADD_NS         2.0
-#define SIEVE_NS       12.0            // of a sieve of up to 64, made and looked at; measured with 64 queries of Q4.3's shape
+#define SIEVE_NS       12.0            // of a sieve of up to 64, made and looked at; measured with Q4.3's shape
 #define SIEVED_NS      6.0             // of a match in it
 #define CELL_NS        1.5             // cleared, and looked at when it is added up
 #define CLEARED_ROWS     1e6             // that cells are cleared for, about
@@ -291,7 +291,7 @@ static bool add_state(JoinCube *joins, int d, u16 *next, double weight)
     return d + 1 == joins->form.n_tests || add_row(joins, d + 1);
 }
 
-typedef struct Walk {                  // through what a member wants
+typedef struct SlotWalk {                  // through what a member wants
     JoinCube          *joins;
     const SieveMember *member;
     int                number;
@@ -299,7 +299,7 @@ typedef struct Walk {                  // through what a member wants
     u64                n_wanted;               // slots so far
     u64                n_pairs;
     bool               is_filling;             // else they are only counted
-} Walk;
+} SlotWalk;
 
 static int place_of(const JoinCube *joins, int test)
 {
@@ -309,7 +309,7 @@ static int place_of(const JoinCube *joins, int test)
 }
 
 // How many cells of the slot at hand a group key tells apart.
-static u64 n_codes_of(const Walk *walk, int k)
+static u64 n_codes_of(const SlotWalk *walk, int k)
 {
     const int t = walk->joins->form.test_of_key[k];
     if (t < 0) return (u64)walk->joins->n_local[k];
@@ -318,7 +318,7 @@ static u64 n_codes_of(const Walk *walk, int k)
 }
 
 // The part of the member's group that the key's CODE within its class is.
-static u64 group_part(const Walk *walk, int k, u64 code)
+static u64 group_part(const SlotWalk *walk, int k, u64 code)
 {
     const JoinCube *joins = walk->joins;
     const GroupKey *key = &walk->member->launch->woven->group_keys[k];
@@ -328,7 +328,7 @@ static u64 group_part(const Walk *walk, int k, u64 code)
     return classes_own_code(joins->classes[d], test, joins->maps[d].payload_at[walk->classes[d]][code]) * key->stride;
 }
 
-static void add_pairs(Walk *walk, int k, u64 cell, u64 group)
+static void add_pairs(SlotWalk *walk, int k, u64 cell, u64 group)
 {
     JoinCube *joins = walk->joins;
     if (k == joins->form.n_keys) {
@@ -339,7 +339,7 @@ static void add_pairs(Walk *walk, int k, u64 cell, u64 group)
         add_pairs(walk, k + 1, cell + code * joins->stride[k], group + group_part(walk, k, code));
 }
 
-static void reach_slot(Walk *walk, u64 slot)
+static void reach_slot(SlotWalk *walk, u64 slot)
 {
     u64 n_pairs = 1;
     walk->n_wanted++;
@@ -353,7 +353,7 @@ static void reach_slot(Walk *walk, u64 slot)
 
 // All combinations of the classes that the member wants from place D on; BEFORE: the state so far, or in place 1 the
 // class.
-static bool walk_from(Walk *walk, int d, u64 before, double weight)
+static bool walk_from(SlotWalk *walk, int d, u64 before, double weight)
 {
     JoinCube       *joins = walk->joins;
     const ClassMap *map = &joins->maps[d];
@@ -401,7 +401,7 @@ static u64 cell_bytes(const Woven *woven)
 static bool make_states(JoinCube *joins, const SieveMember *members, int n_members)
 {
     const int n_tests = joins->form.n_tests;
-    Walk      walk = { .joins = joins };
+    SlotWalk      walk = { .joins = joins };
     for (int c = 0; n_tests > 1 && c < joins->maps[0].n_classes; c++)
         if (!add_row(joins, 1)) return false;
     for (int m = 0; m < n_members; m++) {
@@ -417,7 +417,7 @@ static bool make_states(JoinCube *joins, const SieveMember *members, int n_membe
 static bool make_pairs(JoinCube *joins, const SieveMember *members, int n_members)
 {
     Error ignored;
-    Walk  walk = { .joins = joins, .is_filling = true };
+    SlotWalk  walk = { .joins = joins, .is_filling = true };
     void *memory;
     error_clear(&ignored);
     if (mem_alloc(joins->budget, 2 * (joins->n_pairs + 1) * sizeof(u32), &memory, &ignored)) return false;

@@ -1,8 +1,8 @@
 // join_cube.h - cubes over joins: queries of one shape that differ in constants anywhere, on joined tables too.
 //
 // Each member looks up keys in join tables of its own, built by its own filters.  Keys of a column that no member tells
-// apart are a class (classes.h); the classes of a row lead from state to state, and the last state is a slot, or the row
-// is nobody's.  Only combinations that some member wants have a slot.  A cell is a slot and a group within it.
+// apart are a class (classes.h); the classes of a row lead from state to state, and the last state is a slot, or the
+// row is nobody's.  Only combinations that some member wants have a slot.  A cell is a slot and a group within it.
 //
 // Members keep their own state, as in any cube; the rest of the interface is cube.h.
 

@@ -71,8 +71,8 @@ typedef struct CubeWay {
 
 static const CubeWay over_columns = { cube_is_like, cube_make }, over_joins = { join_cube_is_like, join_cube_make };
 
-// The cube for these members: that of the chunk before when it is the same, else a new one from it.  NUMBER: how many of
-// its shape there are before it in this chunk.
+// The cube for these members: that of the chunk before when it is the same, else a new one from it.  NUMBER: how many
+// of its shape there are before it in this chunk.
 static Cube *cube_for(Kept *kept, const CubeWay *way, int number, const SieveMember *members, int n_members,
                       int *numbers)
 {
@@ -145,8 +145,8 @@ static void make_cubes(Seating *seating, const Chunk *chunk, Kept *kept)
 
 // ---- one body over joins --------------------------------------------------------------------------------------------
 
-// Seats FIRST .. END become a cube, if it pays and its code is there; NUMBER: of its shape.  Returns how many of them it
-// is for, at most those, fewer where cells or classes would be too many; 0: it is for none.
+// Seats FIRST ..  END become a cube, if it pays and its code is there; NUMBER: of its shape.  Returns how many of them
+// it is for, at most those, fewer where cells or classes would be too many; 0: it is for none.
 static int make_join_cube(Seating *seating, const Chunk *chunk, Kept *kept, int first, int end, int number)
 {
     SieveMember *members = malloc((size_t)(end - first) * sizeof *members);

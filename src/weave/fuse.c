@@ -82,7 +82,7 @@ static void add_fragment(Text *text, const FuseMember *member, const char *fragm
 {
     for (const char *ref; (ref = strchr(fragment, REF_OPEN)); fragment = strchr(ref, REF_CLOSE) + 1) {
         text_add_bytes(text, fragment, (size_t)(ref - fragment));
-        fuse_add_meaning(text, member, atoi(ref + 2), own);                         // steps name nothing but declarations
+        fuse_add_meaning(text, member, atoi(ref + 2), own);                    // steps name nothing but declarations
     }
     text_add(text, "%s;", fragment);
 }

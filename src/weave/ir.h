@@ -63,8 +63,8 @@ typedef enum StepKind {
     STEP_NOTHING     // only columns are loaded
 } StepKind;
 
-// What a step does, where that is all: rows stay whose value in one stored column, which is never NULL, lies between LOW
-// and HIGH and is a key of TABLE.
+// What a step does, where that is all: rows stay whose value in one stored column, which is never NULL, lies between
+// LOW and HIGH and is a key of TABLE.
 typedef struct StepTest {
     int              column;           // kernel column
     i64              low, high;

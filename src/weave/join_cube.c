@@ -11,12 +11,13 @@
 //     EACH(live) { const u64 group = state1_[i] * groups_ + local1_[atom1_[lo_partkey[i] + from1_]] * stride0_ + ...;
 //                  ADD(a0_[group], VALUE(lo_revenue)) }
 //
-// A class is a set of keys that no query tells apart.  The classes of a row lead, column by column, from state to state;
-// the last state is its slot.  Within a slot cells are numbered by the group keys: a joined one counts from 0 within its
-// class.  The engine makes the tables (engine/join_cube.c) and knows which groups of which queries a cell belongs to.
+// A class is a set of keys that no query tells apart.  The classes of a row lead, column by column, from state to
+// state; the last state is its slot.  Within a slot cells are numbered by the group keys: a joined one counts from 0
+// within its class.  The engine makes the tables (engine/join_cube.c) and knows which groups of which queries a cell
+// belongs to.
 //
-// Which queries have one shape does not depend on the order of their steps, on the widths of their tables or on how each
-// numbers its groups: weave_cube_form writes down what is left, and queries of one form fit together.
+// Which queries have one shape does not depend on the order of their steps, on the widths of their tables or on how
+// each numbers its groups: weave_cube_form writes down what is left, and queries of one form fit together.
 
 #include "weave/weave_int.h"
 
@@ -186,7 +187,7 @@ bool weave_is_same_form(const CubeForm *a, const CubeForm *b)
 
 // ---- the kernel -----------------------------------------------------------------------------------------------------
 
-typedef struct Maker {
+typedef struct CubeMaker {
     Arena            *arena;
     const FuseMember *member;
     const CubeForm   *form;
@@ -195,30 +196,30 @@ typedef struct Maker {
     Woven            *out;
     int              *moved;           // by declaration of the member: 1 + that of the kernel; 0: none yet
     int               first_own;       // number of the first parameter of the sink
-} Maker;
+} CubeMaker;
 
 #define PRINT(...) arena_printf(m->arena, __VA_ARGS__)
 
-static int declare(Maker *m, DeclKind kind, const char *type, const char *name, int number)
+static int declare(CubeMaker *m, DeclKind kind, const char *type, const char *name, int number)
 {
     *LIST_PUSH(m->arena, m->ir->decls, m->ir->n_decls) = (Decl){ kind, type, name, number };
     return m->ir->n_decls - 1;
 }
 
-static const char *ref_to(Maker *m, int decl) { return PRINT("%cd%d%c", REF_OPEN, decl, REF_CLOSE); }
+static const char *ref_to(CubeMaker *m, int decl) { return PRINT("%cd%d%c", REF_OPEN, decl, REF_CLOSE); }
 
-static const char *table(Maker *m, const char *name, int at, int number)
+static const char *table(CubeMaker *m, const char *name, int at, int number)
 {
     return ref_to(m, declare(m, DECL_TABLE, "u16", PRINT("%s%d_", name, at), number));
 }
 
-static const char *param(Maker *m, const char *name, int at, int number)
+static const char *param(CubeMaker *m, const char *name, int at, int number)
 {
     return ref_to(m, declare(m, DECL_PARAM, "u64", PRINT("%s%d_", name, at), number));
 }
 
 // A column of the member becomes the next of the kernel, with its NULLs.
-static int move_column(Maker *m, int from)
+static int move_column(CubeMaker *m, int from)
 {
     const Ir       *ir = m->member->woven->ir;
     const IrColumn *column = &ir->columns[from];
@@ -235,13 +236,13 @@ static int move_column(Maker *m, int from)
     return number;
 }
 
-static int column_of(Maker *m, int from)
+static int column_of(CubeMaker *m, int from)
 {
     const int moved = m->moved[m->member->woven->ir->columns[from].decl];
     return moved ? m->ir->decls[moved - 1].number : move_column(m, from);
 }
 
-static void move_param(Maker *m, int d)
+static void move_param(CubeMaker *m, int d)
 {
     const Decl *decl = &m->member->woven->ir->decls[d];
     Param       value = m->member->woven->params[decl->number];
@@ -251,7 +252,7 @@ static void move_param(Maker *m, int d)
     m->moved[d] = 1 + declare(m, decl->kind, decl->type, PRINT("p%d_", number - m->first_own), number);
 }
 
-static int moved_decl(Maker *m, int d)
+static int moved_decl(CubeMaker *m, int d)
 {
     const Ir   *ir = m->member->woven->ir;
     const Decl *decl = &ir->decls[d];
@@ -260,7 +261,7 @@ static int moved_decl(Maker *m, int d)
     return m->moved[d] - 1;
 }
 
-static void move_fragment(Maker *m, Text *text, const char *fragment)
+static void move_fragment(CubeMaker *m, Text *text, const char *fragment)
 {
     for (const char *ref; (ref = strchr(fragment, REF_OPEN)); fragment = strchr(ref, REF_CLOSE) + 1) {
         text_add_bytes(text, fragment, (size_t)(ref - fragment));
@@ -272,7 +273,7 @@ static void move_fragment(Maker *m, Text *text, const char *fragment)
 
 typedef struct DimNames { const char *type, *column, *from, *class; } DimNames;        // of a test, in its place
 
-static DimNames name_dim(Maker *m, int d)
+static DimNames name_dim(CubeMaker *m, int d)
 {
     const int   column = column_of(m, m->form->tests[m->order[d]].column);
     const Decl *decl = &m->ir->decls[m->ir->columns[column].decl];
@@ -281,7 +282,7 @@ static DimNames name_dim(Maker *m, int d)
                        table(m, "class", d, cube_table_class(d)) };
 }
 
-static void add_step(Maker *m, Step step, int first_column, int carry)
+static void add_step(CubeMaker *m, Step step, int first_column, int carry)
 {
     step.live = "live", step.count = -1, step.pass = 1;
     step.first_column = first_column, step.end_column = m->ir->n_columns;
@@ -290,9 +291,9 @@ static void add_step(Maker *m, Step step, int first_column, int carry)
     *LIST_PUSH(m->arena, m->ir->steps, m->ir->n_steps) = step;
 }
 
-static int carry_state(Maker *m, int d) { return declare(m, DECL_CARRY, "u16", PRINT("state%d_", d), 2); }
+static int carry_state(CubeMaker *m, int d) { return declare(m, DECL_CARRY, "u16", PRINT("state%d_", d), 2); }
 
-static void write_first(Maker *m)
+static void write_first(CubeMaker *m)
 {
     const DimNames dim = name_dim(m, 0);
     const int      state = carry_state(m, 0);
@@ -305,7 +306,7 @@ static void write_first(Maker *m)
 }
 
 // BEFORE: C text of what the row is in so far.
-static void write_next(Maker *m, int d, int first_column, const char *statements, const char *before)
+static void write_next(CubeMaker *m, int d, int first_column, const char *statements, const char *before)
 {
     const DimNames dim = name_dim(m, d);
     const int      state = carry_state(m, d);
@@ -321,7 +322,7 @@ static void write_next(Maker *m, int d, int first_column, const char *statements
 }
 
 // Classes begin at 1, what LOOKUP carries at 0, and so do states.
-static void write_steps(Maker *m, bool is_merged)
+static void write_steps(CubeMaker *m, bool is_merged)
 {
     int d = 1;
     if (is_merged) {
@@ -337,7 +338,7 @@ static void write_steps(Maker *m, bool is_merged)
     }
 }
 
-static int place_of(const Maker *m, int test)
+static int place_of(const CubeMaker *m, int test)
 {
     for (int d = 0; d < m->form->n_tests; d++)
         if (m->order[d] == test) return d;
@@ -345,12 +346,13 @@ static int place_of(const Maker *m, int test)
 }
 
 // The slot's cells, then the place of each group key among them.
-static void write_group(Maker *m, Text *text)
+static void write_group(CubeMaker *m, Text *text)
 {
     const IrSink *sink = &m->member->woven->ir->sink;
     const int     last = m->ir->steps[m->ir->n_steps - 1].carries[0];
     if (sink->n_keys) move_fragment(m, text, sink->key_values);
-    text_add(text, "const u64 group = (u64)%s[i] * %s", ref_to(m, last), param(m, "groups", 0, cube_param_groups(m->form)));
+    text_add(text, "const u64 group = (u64)%s[i] * %s", ref_to(m, last),
+             param(m, "groups", 0, cube_param_groups(m->form)));
     for (int k = 0; k < m->form->n_keys; k++) {
         const int t = m->form->test_of_key[k];
         text_add(text, " + ");
@@ -367,12 +369,13 @@ static void write_group(Maker *m, Text *text)
     text_add(text, ";\n");
 }
 
-static void write_sink(Maker *m)
+static void write_sink(CubeMaker *m)
 {
     const IrSink *from = &m->member->woven->ir->sink;
     IrSink       *sink = &m->ir->sink;
     Text          keys = { 0 }, adds = { 0 };
-    *sink = (IrSink){ .kind = SINK_GROUPS, .groups = GROUP_ARRAY, .live = "live", .n_accumulators = from->n_accumulators };
+    *sink = (IrSink){ .kind = SINK_GROUPS, .groups = GROUP_ARRAY, .live = "live" };
+    sink->n_accumulators = from->n_accumulators;
     sink->accumulators = arena_array(m->arena, Accumulator, from->n_accumulators + 1);
     memcpy(sink->accumulators, from->accumulators, (size_t)from->n_accumulators * sizeof *sink->accumulators);
     sink->first_column = m->ir->n_columns;
@@ -383,7 +386,7 @@ static void write_sink(Maker *m)
     sink->keys = text_keep(m->arena, &keys), sink->adds = text_keep(m->arena, &adds);
 }
 
-static void name_kernel(Maker *m)
+static void name_kernel(CubeMaker *m)
 {
     Text text = { 0 };
     m->ir->title = "queries of one shape";
@@ -397,7 +400,7 @@ static void name_kernel(Maker *m)
 Woven *weave_join_cube(Arena *arena, const FuseMember *member, const CubeForm *form, const int *order, bool is_merged)
 {
     const Woven *woven = member->woven;
-    Maker        m = { .arena = arena, .member = member, .form = form, .order = order };
+    CubeMaker        m = { .arena = arena, .member = member, .form = form, .order = order };
     m.ir = arena_make(arena, Ir), m.out = arena_make(arena, Woven);
     m.moved = arena_array(arena, int, woven->ir->n_decls + 1);
     *m.out = (Woven){ .group_kind = GROUP_ARRAY,

@@ -106,7 +106,8 @@ static Handmade *make_test(bool has_payload)
     const u32 kind = has_payload ? 1 + draw(3) : draw(4), modulus = 2 + draw(9), rest = draw(modulus);
     memset(h, 0, sizeof *h);
     h->test = (ClassTest){ .low = INT64_MIN, .high = INT64_MAX, .has_payload = has_payload };
-    if (kind == 0 || draw(3) == 0) h->test.low = LOW - 30 + (i64)draw(SIZE), h->test.high = h->test.low + (i64)draw(SIZE / 2);
+    if (kind == 0 || draw(3) == 0)
+        h->test.low = LOW - 30 + (i64)draw(SIZE), h->test.high = h->test.low + (i64)draw(SIZE / 2);
     for (int v = 0; v < SIZE; v++) {
         const u64 group = attribute[v] == INT64_MIN ? 1 : (u64)attribute[v];
         h->passes[v] = kind == 0 || (kind == 1 && group % modulus == rest) || (kind == 2 && (u32)v % modulus == rest) ||
