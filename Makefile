@@ -306,7 +306,7 @@ $(BUILD)/examples/%: examples/%.c $(library) $(BUILD)/settings
 	$(Q)$(CC) -std=gnu17 $(OPTIMIZE) $(WARNINGS) -Iinclude $(ALL_LDFLAGS) -MMD -MP -MF $@.d $< $(library) $(ALL_LIBS) -o $@
 
 # Programs that compare Weft with other engines, and benchmarks.
-include $(wildcard tests/peer/rules.mk tests/stress/rules.mk tests/gpu/rules.mk tests/fuzz/rules.mk bench/rules.mk)
+include $(wildcard tests/peer/rules.mk tests/stress/rules.mk tests/cubes/rules.mk tests/gpu/rules.mk tests/fuzz/rules.mk bench/rules.mk)
 
 .SECONDARY: $(gen_sources)
 -include $(tcc_in_library:.o=.d) $(lib_objects:.o=.d) $(shell_objects:.o=.d) $(unit_programs:=.d) $(example_programs:=.d)

@@ -76,13 +76,16 @@ typedef struct Rider {
     bool            suits;             // has sieves that are worth it
     bool            suits_cube;
     const FuseSteps *steps;            // NULL: not to be fused
+    const CubeForm  *form;             // NULL: not for cubes over joins
     double          pass;
     double          start_ms;          // when it got on
     u64             served;            // number of the opening at which it last got a chunk
     WovenAs         woven_as;          // at the newest chunk
     unsigned        woven_ways;        // at any: a bit for each
+    bool            was_join_cubed;    // at any
     int             n_woven;
     double          gain;
+    CubeFigures     cube;              // over joins
     _Atomic u32     row_ps;            // picoseconds that a row took last time; 0: not known
     bool            is_done;
     pthread_cond_t  done;
@@ -181,11 +184,12 @@ static int next_wanted(const Rider *rider, int cursor)
 static void take_seat(Task *task, Rider *rider, int chunk)
 {
     Launch           *launch = rider->ride->launch;
-    const SieveMember member = { rider->ride->device, launch, rider->number, rider->pass, rider->steps };
+    const SieveMember member = { rider->ride->device, launch, rider->number, rider->pass, rider->steps, rider->form };
     task->seating.seats[task->seating.n_seats++] = (Seat){ .rider = rider,
                                                            .member = member,
                                                            .suits_sieve = rider->suits,
                                                            .suits_cube = rider->suits_cube,
+                                                           .suits_join_cube = rider->form != NULL,
                                                            .chunk = chunk,
                                                            .rows_left = rider->rows_left,
                                                            .with = -1 };
@@ -245,6 +249,7 @@ static void count_way(ScanFigures *figures, Rider *rider)
                            [WOVEN_FUSED] = &figures->rides_fused,
                            [WOVEN_CUBE] = &figures->rides_cubed };
     const unsigned way = 1u << rider->woven_as;
+    if (rider->cube.n_classes && !rider->was_join_cubed) figures->rides_join_cubed++, rider->was_join_cubed = true;
     if (rider->woven_as == WOVEN_NOT || rider->woven_ways & way) return;
     if (!rider->woven_ways) figures->rides_woven++;
     rider->woven_ways |= way;
@@ -262,28 +267,33 @@ static void count_woven(Network *network, const Task *task)
 }
 
 // For people who ask who is woven with whom.
-static void note_rider(Rider *rider, WovenAs as, int n_woven, double gain)
+static void note_rider(Rider *rider, WovenAs as, int n_woven, double gain, CubeFigures cube)
 {
     Launch *launch = rider->ride->launch;
-    rider->woven_as = as, rider->n_woven = n_woven, rider->gain = gain;
+    rider->woven_as = as, rider->n_woven = n_woven, rider->gain = gain, rider->cube = cube;
     if (n_woven <= launch->out.n_woven) return;
+    launch->out.cube = cube;
     launch->out.woven_as = woven_as_name(as), launch->out.n_woven = n_woven, launch->out.gain = gain;
 }
 
 static void note_woven(const Seating *seating)
 {
-    for (int s = 0; s < seating->n_plain; s++) note_rider(seating->seats[s].rider, WOVEN_NOT, 0, 1);
+    const CubeFigures no_cube = { 0 };
+    for (int s = 0; s < seating->n_plain; s++) note_rider(seating->seats[s].rider, WOVEN_NOT, 0, 1, no_cube);
     for (int g = 0, seat = seating->n_plain; g < seating->n_groups; g++)
         for (int end = seat + seating->groups[g].n_members; seat < end; seat++)
-            note_rider(seating->seats[seat].rider, WOVEN_SIEVE, seating->groups[g].n_members, seating->groups[g].gain);
+            note_rider(seating->seats[seat].rider, WOVEN_SIEVE, seating->groups[g].n_members, seating->groups[g].gain,
+                       no_cube);
     for (int f = 0; f < seating->n_fused; f++)
         for (int m = 0; m < seating->fused[f].n_members; m++)
             note_rider(seating->seats[seating->fused[f].first_seat + m].rider, WOVEN_FUSED, seating->fused[f].n_members,
-                       seating->fused[f].gain);
-    for (int c = 0; c < seating->n_cubes; c++)
-        for (int m = 0; m < seating->cubes[c].n_members; m++)
-            note_rider(seating->seats[seating->cubes[c].first_seat + m].rider, WOVEN_CUBE, seating->cubes[c].n_members,
-                       seating->cubes[c].gain);
+                       seating->fused[f].gain, no_cube);
+    for (int c = 0; c < seating->n_cubes; c++) {
+        const CubeSeats *cube = &seating->cubes[c];
+        for (int m = 0; m < cube->n_members; m++)
+            note_rider(seating->seats[cube->first_seat + m].rider, WOVEN_CUBE, cube->n_members, cube->gain,
+                       cube_figures(cube->cube));
+    }
 }
 
 static void ask_chunk(Network *network, const Launch *launch, int chunk)
@@ -583,9 +593,10 @@ static void push_cubes(const Slice *slice, int slot, double start_ms)
 
 static void fold_cubes(Task *task, int slot)
 {
-    for (int c = 0; c < task->seating.n_cubes; c++)
-        cube_fold(task->seating.cubes[c].run, task->seating.cubes[c].chunks,
-                  &task->gates[task->seating.cubes[c].first_seat], slot);
+    for (int c = 0; c < task->seating.n_cubes; c++) {
+        const CubeSeats *cube = &task->seating.cubes[c];
+        cube_fold(cube->run, cube->numbers, cube->chunks, cube->n_members, &task->gates[cube->first_seat], slot);
+    }
 }
 
 static void push_slice(Network *network, const Slice *slice, int slot)
@@ -733,7 +744,7 @@ static void get_on(Network *network, Rider *rider)
                    sieve_suits(launch, &rider->pass);
     rider->suits_cube =
         rider->ride->may_sieve && rider->ride->is_shared && rider->ride->device->fold && cube_suits(launch);
-    if (!rider->ride->is_shared) rider->steps = NULL;
+    if (!rider->ride->is_shared) rider->steps = NULL, rider->form = NULL;
     rider->is_done = rider->n_wanted == 0;
     rider->scan = scan_for(network, rider->ride);
     rider->next = rider->scan->riders;
@@ -818,9 +829,10 @@ weft_status network_ride(Network *network, Ride *ride, Error *err)
     Rider  rider = { .ride = ride };
     Arena *arena = NULL;
     TRY(ride->device->open(ride->device, ride->launch, err));
-    if (ride->may_sieve && ride->is_shared && ride->device->push_fused && fuse_suits(ride->launch)) {
+    if (ride->may_sieve && ride->is_shared) {
         arena = arena_new(NULL, "ride");
-        rider.steps = fuse_steps(arena, ride->launch);
+        if (ride->device->push_fused && fuse_suits(ride->launch)) rider.steps = fuse_steps(arena, ride->launch);
+        if (ride->device->fold) rider.form = join_cube_form(arena, ride->launch);
     }
     pthread_cond_init(&rider.done, NULL);
     pthread_mutex_lock(&network->lock);
@@ -916,6 +928,7 @@ void network_riders(Network *network, Arena *arena, RiderFigures **figures, int 
                 .woven_as = rider->woven_as,
                 .n_woven = rider->n_woven,
                 .gain = rider->gain,
+                .cube = rider->cube,
             };
     pthread_mutex_unlock(&network->lock);
 }

@@ -7,7 +7,7 @@
 #include "device/cuda_driver.h"
 #include "engine/engine.h"
 
-enum { COLUMNS_MOST = 14 };            // of a virtual table
+enum { COLUMNS_MOST = 15 };            // of a virtual table
 
 typedef struct Maker {
     weft_db *db;
@@ -291,7 +291,8 @@ static weft_status fill_scans(Maker *maker, Arena *arena)
                               int_value(TYPE_BIGINT, (i64)scan->rides_fused),
                               int_value(TYPE_BIGINT, (i64)scan->rides_cubed),
                               int_value(TYPE_BIGINT, (i64)scan->rides_sieved),
-                              int_value(TYPE_BIGINT, (i64)scan->chunks_woven_ridden) };
+                              int_value(TYPE_BIGINT, (i64)scan->chunks_woven_ridden),
+                              int_value(TYPE_BIGINT, (i64)scan->rides_join_cubed) };
         TRY(add_row(maker, row, COUNT_OF(row)));
     }
     return WEFT_OK;
@@ -397,8 +398,9 @@ static const struct VirtualTable {
         { "rides_fused", TYPE(BIGINT), true },
         { "rides_cubed", TYPE(BIGINT), true },
         { "rides_sieved", TYPE(BIGINT), true },
-        { "chunks_woven_ridden", TYPE(BIGINT), true } },
-      14,
+        { "chunks_woven_ridden", TYPE(BIGINT), true },
+        { "rides_join_cubed", TYPE(BIGINT), true } },
+      15,
       NULL,
       fill_scans },
     { "weft_riders",

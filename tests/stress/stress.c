@@ -620,9 +620,11 @@ static void report_sharing(Stress *stress)
     int n_scans;
     network_scans(stress->db->network, arena, &scans, &n_scans);
     for (scan = scans; scan < scans + n_scans; scan++)
-        printf("%-10s %9llu chunks read for %llu, %llu of them sieved together for %llu\n", scan->table,
+        printf("%-10s %9llu chunks read for %llu, %llu of them woven together for %llu; %llu rides in cubes, %llu of "
+               "them over joins\n", scan->table,
                (unsigned long long)scan->chunks_read, (unsigned long long)scan->chunks_ridden,
-               (unsigned long long)scan->chunks_woven, (unsigned long long)scan->chunks_woven_ridden);
+               (unsigned long long)scan->chunks_woven, (unsigned long long)scan->chunks_woven_ridden,
+               (unsigned long long)scan->rides_cubed, (unsigned long long)scan->rides_join_cubed);
     arena_free(arena);
 }
 
