@@ -128,7 +128,7 @@ const char *needle_find(const Needle *needle, const char *bytes, size_t length);
 // ---- faults: make the Nth call fail ---------------------------------------------------------------------------------
 // WEFT_FAULT="file:12" in the environment does the same for a whole process; "file:12+" fails all calls from the 12th.
 
-// FAULT_SPACE: the disk is full where a temporary file wants its space.  FAULT_THREAD: the system refuses a thread for a
+// FAULT_SPACE: the disk is full where a temporary file wants its space.  FAULT_THREAD: the system refuses a thread to a
 // submitted query.
 typedef enum FaultKind { FAULT_FILE, FAULT_MEMORY, FAULT_COMPILE, FAULT_SOLVE, FAULT_SPACE,
                          FAULT_THREAD, FAULT_N } FaultKind;

@@ -19,8 +19,8 @@ static void open_db(void)
     weft_session *session;
     CHECK_INT(weft_open(NULL, &db, &error), WEFT_OK);
     CHECK_INT(weft_connect(db, &session, &error), WEFT_OK);
-    CHECK_INT(weft_query(session, "create table t as select g as a from generate_series(1, 1000) as s (g)", NULL, &error),
-              WEFT_OK);
+    weft_query(session, "create table t as select g as a from generate_series(1, 1000) as s (g)", NULL, &error);
+    CHECK_INT(error.status, WEFT_OK);
     weft_disconnect(session);
 }
 
