@@ -96,6 +96,8 @@ void weft_cancel(weft_session *session)
     atomic_store(&session->cancelled, true);
     atomic_store(&session->stop, 1);
     admission_wake(session->db->admission);
+    pieces_wake(session->db->pieces, &session->stop);
+    network_wake(session->db->network, &session->stop);
 }
 
 int weft_queue_position(const weft_session *session) { return atomic_load(&session->position); }

@@ -56,7 +56,8 @@
 #define OWN_SHARE   0.25
 #define OWN_ROWS    (4 << 20)          // about a millisecond
 #define SLICE_NS    1e6                // a new small query waits about so long for a thread
-#define WAKE_MS     20                 // a waiting query looks at its stop flag at least this often
+#define WAKE_MS     20                 // a waiting query looks at its stop flag now and then,
+#define WAKE_SHARE  16                 // as many riders of a scan as this within WAKE_MS
 
 typedef struct Scan Scan;
 
@@ -757,15 +758,26 @@ static void get_off(Network *network, Rider *rider)
     free(scan);
 }
 
+// Sees its stop flag now and then, less often the more ride with it; network_wake does not wait for that.
 static void wait_a_little(Network *network, Rider *rider)
 {
     struct timespec until;
+    const i64       wait_ns = (i64)WAKE_MS * 1000000 * (1 + rider->scan->n_riders / WAKE_SHARE);
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += WAKE_MS * 1000000;
+    until.tv_sec += wait_ns / 1000000000, until.tv_nsec += wait_ns % 1000000000;
     if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
     pthread_cond_timedwait(&rider->done, &network->lock, &until);
     if (rider->n_wanted && is_stopped(rider)) want_nothing(rider);
     finish_if_done(rider);
+}
+
+void network_wake(Network *network, const _Atomic u32 *stop)
+{
+    pthread_mutex_lock(&network->lock);
+    for (Scan *scan = network->scans; scan; scan = scan->next)
+        for (Rider *rider = scan->riders; rider; rider = rider->next)
+            if (rider->ride->launch->stop == stop) pthread_cond_signal(&rider->done);
+    pthread_mutex_unlock(&network->lock);
 }
 
 // Shuts the rider's gate in the task; false when some thread is inside, or when the rider must stay: a chunk lives as
