@@ -47,6 +47,8 @@
 #define SLICE_WOVEN (16 * TILE)        // sieved together: lists long enough to be worth a kernel call
 #define SLICE_CUBE  (64 * TILE)        // a cube alone
 #define SLICE_FIRST 256                // with a rider whose cost per row is not known
+#define SLICE_WORTH 4                  // rows for each rider, where SLICE_NS would give fewer,
+#define SLICE_MOST_LEAST 4096          // up to so many
 #define SLICE_LEAST 64                 // slices begin at multiples of it: a word of a NULL bitmap
 #define MOST_OPEN   8                  // chunks of a scan,
 #define OPEN_SHARE  2                  // and of those that it has 1 / this
@@ -110,6 +112,7 @@ struct Scan {
     int          n_riders;
     Task        *tasks;                // open, the newest first
     bool         is_opening;           // a thread is making the sieves of the next chunk
+    bool         has_newcomers;        // false: there is none that got nothing yet
     Kept         kept;                 // only touched while opening
     struct Scan *next;
 };
@@ -326,11 +329,12 @@ static void weave_riders(Network *network, Scan *scan, Task *task)
     note_woven(&task->seating);
 }
 
-// One that got nothing yet.
-static Rider *newcomer(const Scan *scan)
+// One that got nothing yet.  It is asked for with every slice, so where there is none all riders are looked at once only.
+static Rider *newcomer(Scan *scan)
 {
-    for (Rider *rider = scan->riders; rider; rider = rider->next)
+    for (Rider *rider = scan->has_newcomers ? scan->riders : NULL; rider; rider = rider->next)
         if (rider->n_wanted && !rider->served && !is_stopped(rider)) return rider;
+    scan->has_newcomers = false;
     return NULL;
 }
 
@@ -429,14 +433,17 @@ static bool has_slice(const Scan *scan)
     return false;
 }
 
+// Where one scan only has slices its riders need no look: there may be thousands.
 static Scan *choose_scan(Network *network)
 {
     Scan      *best = NULL;
     const bool by_age = network->turn % 8 == 7;
+    bool       is_compared = false;
     u64        best_rows = 0;
     for (Scan *scan = network->scans; scan; scan = scan->next) {
         if (!has_slice(scan)) continue;
-        const u64 rows = by_age ? scan->waited_since : shortest_rider(scan);
+        if (best && !is_compared) best_rows = by_age ? best->waited_since : shortest_rider(best), is_compared = true;
+        const u64 rows = !best ? 0 : by_age ? scan->waited_since : shortest_rider(scan);
         if (best && rows >= best_rows) continue;
         best = scan, best_rows = rows;
     }
@@ -459,7 +466,10 @@ static u32 slice_rows(const Task *task)
         if (!row_ps) rows = SLICE_FIRST;
         row_ns += row_ps * 1e-3;
     }
-    return row_ns * rows <= SLICE_NS ? rows : MAX_OF((u32)(SLICE_NS / row_ns) & ~(u32)(SLICE_LEAST - 1), SLICE_LEAST);
+    // A slice costs each rider something, however few its rows are: the more riders, the more rows at least.
+    const u32 least = MIN_OF(MAX_OF((u32)seating->n_seats * SLICE_WORTH & ~(u32)(SLICE_LEAST - 1), SLICE_LEAST),
+                             SLICE_MOST_LEAST);
+    return row_ns * rows <= SLICE_NS ? rows : MAX_OF((u32)(SLICE_NS / row_ns) & ~(u32)(SLICE_LEAST - 1), least);
 }
 
 // The one that is nearest to its end; SKIP < 0.  Else the SKIP-th.
@@ -740,6 +750,7 @@ static void get_on(Network *network, Rider *rider)
     rider->next = rider->scan->riders;
     rider->scan->riders = rider;
     rider->scan->n_riders++;
+    rider->scan->has_newcomers = true;
     Tally *tally = tally_of(network, rider->ride->table);
     if (tally) tally->figures.n_rides++;
 }
