@@ -329,7 +329,7 @@ static void weave_riders(Network *network, Scan *scan, Task *task)
     note_woven(&task->seating);
 }
 
-// One that got nothing yet.  It is asked for with every slice, so where there is none all riders are looked at once only.
+// One that got nothing yet.  It is asked for with every slice: where there is none, all riders are looked at once only.
 static Rider *newcomer(Scan *scan)
 {
     for (Rider *rider = scan->has_newcomers ? scan->riders : NULL; rider; rider = rider->next)

@@ -16,9 +16,9 @@
 
 enum { MOST_BUCKETS = 20, BAR_CELLS = 40, FEWEST_TIMES = 10 };
 
-typedef struct Series { int n; double steps[20]; } Series;
+typedef struct BoundSeries { int n; double steps[20]; } BoundSeries;
 
-static const Series SERIES[] = {
+static const BoundSeries SERIES[] = {
     { 20, { 1, 1.12, 1.25, 1.4, 1.6, 1.8, 2, 2.24, 2.5, 2.8, 3.15, 3.55, 4, 4.5, 5, 5.6, 6.3, 7.1, 8, 9 } },
     { 10, { 1, 1.25, 1.6, 2, 2.5, 3.15, 4, 5, 6.3, 8 } },
     { 5, { 1, 1.6, 2.5, 4, 6.3 } },
@@ -33,13 +33,13 @@ typedef struct Histogram {
 } Histogram;
 
 // The bound number I of SERIES, counted from 1 ms; negative below.
-static double bound_at(const Series *series, int i)
+static double bound_at(const BoundSeries *series, int i)
 {
     int decade = (int)floor((double)i / series->n);
     return series->steps[i - decade * series->n] * pow(10, decade);
 }
 
-static int bound_below(const Series *series, double time_ms)
+static int bound_below(const BoundSeries *series, double time_ms)
 {
     int i = (int)floor(log10(time_ms)) * series->n;
     while (bound_at(series, i + 1) <= time_ms)
