@@ -176,6 +176,11 @@ int         weft_queue_position(const weft_session *session);
 typedef struct weft_task weft_task;
 weft_status weft_submit(weft_session *session, const char *sql, weft_task **task, weft_error *error);
 bool        weft_is_done(const weft_task *task);                         // weft_wait will not block
+// The same, and NOTIFY is called once the task is done: for a program that has many tasks in flight and waits for any
+// of them.  It is called on a thread of the database, so it should do little: wake another thread, write to an eventfd.
+// CONTEXT must live until the call has come; *TASK is set before it comes, and may be waited for in it.
+weft_status weft_submit_notify(weft_session *session, const char *sql, void (*notify)(void *context), void *context,
+                               weft_task **task, weft_error *error);
 weft_status weft_wait(weft_task *task, weft_result **result, weft_error *error);
 
 // A statement with parameters ($1, $2, ...), to be run many times.  It belongs to its session, whose thread uses it,

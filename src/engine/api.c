@@ -96,6 +96,8 @@ void weft_cancel(weft_session *session)
     atomic_store(&session->cancelled, true);
     atomic_store(&session->stop, 1);
     admission_wake(session->db->admission);
+    pieces_wake(session->db->pieces, &session->stop);
+    network_wake(session->db->network, &session->stop);
 }
 
 int weft_queue_position(const weft_session *session) { return atomic_load(&session->position); }
@@ -679,12 +681,20 @@ static void run_task(SquadJob *job)
 
 weft_status weft_submit(weft_session *session, const char *sql, weft_task **out, weft_error *error)
 {
+    return weft_submit_notify(session, sql, NULL, NULL, out, error);
+}
+
+weft_status weft_submit_notify(weft_session *session, const char *sql, void (*notify)(void *context), void *context,
+                               weft_task **out, weft_error *error)
+{
     weft_error unwanted_error;
     if (!error) error = &unwanted_error;
     *out = NULL;
     TRY(take_session(session, error)); // here, so that a cancel right after the submit is not lost
     weft_task *task = calloc(1, sizeof *task);
-    *task = (weft_task){ .job.run = run_task, .session = session, .sql = strdup(sql ? sql : "") };
+    *task = (weft_task){ .job = { .run = run_task, .notify = notify, .notify_context = context },
+                         .session = session,
+                         .sql = strdup(sql ? sql : "") };
     *out = task;
     if (squad_start(session->db->squad, &task->job)) return WEFT_OK;
     atomic_store(&session->running, false);
@@ -696,7 +706,7 @@ weft_status weft_submit(weft_session *session, const char *sql, weft_task **out,
     return WEFT_OUT_OF_MEMORY;
 }
 
-bool weft_is_done(const weft_task *task) { return squad_is_done(task->session->db->squad, &task->job); }
+bool weft_is_done(const weft_task *task) { return squad_is_done(&task->job); }
 
 weft_status weft_wait(weft_task *task, weft_result **result, weft_error *error)
 {

@@ -75,6 +75,7 @@ struct weft_session {
     _Atomic u64   rows_done, rows_total;
     _Atomic int   copy_progress;       // 0 .. 1000
     _Atomic int   position;            // in the queue for memory, from 1 on; 0: it does not wait
+    int           deadline_place;      // of its timeout, from 1 on; 0: none.  Under the lock of the deadlines
     RandomSource  random;              // what random() draws from
     Store        *temporary;           // tables that only this session sees; NULL: there are none yet
     struct Prepared *prepared;         // statements by name

@@ -47,6 +47,8 @@
 #define SLICE_WOVEN (16 * TILE)        // sieved together: lists long enough to be worth a kernel call
 #define SLICE_CUBE  (64 * TILE)        // a cube alone
 #define SLICE_FIRST 256                // with a rider whose cost per row is not known
+#define SLICE_WORTH 4                  // rows for each rider, where SLICE_NS would give fewer,
+#define SLICE_MOST_LEAST 4096          // up to so many
 #define SLICE_LEAST 64                 // slices begin at multiples of it: a word of a NULL bitmap
 #define MOST_OPEN   8                  // chunks of a scan,
 #define OPEN_SHARE  2                  // and of those that it has 1 / this
@@ -56,7 +58,8 @@
 #define OWN_SHARE   0.25
 #define OWN_ROWS    (4 << 20)          // about a millisecond
 #define SLICE_NS    1e6                // a new small query waits about so long for a thread
-#define WAKE_MS     20                 // a waiting query looks at its stop flag at least this often
+#define WAKE_MS     20                 // a waiting query looks at its stop flag now and then,
+#define WAKE_SHARE  16                 // as many riders of a scan as this within WAKE_MS
 
 typedef struct Scan Scan;
 
@@ -112,6 +115,7 @@ struct Scan {
     int          n_riders;
     Task        *tasks;                // open, the newest first
     bool         is_opening;           // a thread is making the sieves of the next chunk
+    bool         has_newcomers;        // false: there is none that got nothing yet
     Kept         kept;                 // only touched while opening
     struct Scan *next;
 };
@@ -335,11 +339,12 @@ static void weave_riders(Network *network, Scan *scan, Task *task)
     note_woven(&task->seating);
 }
 
-// One that got nothing yet.
-static Rider *newcomer(const Scan *scan)
+// One that got nothing yet.  It is asked for with every slice: where there is none, all riders are looked at once only.
+static Rider *newcomer(Scan *scan)
 {
-    for (Rider *rider = scan->riders; rider; rider = rider->next)
+    for (Rider *rider = scan->has_newcomers ? scan->riders : NULL; rider; rider = rider->next)
         if (rider->n_wanted && !rider->served && !is_stopped(rider)) return rider;
+    scan->has_newcomers = false;
     return NULL;
 }
 
@@ -438,14 +443,17 @@ static bool has_slice(const Scan *scan)
     return false;
 }
 
+// Where one scan only has slices its riders need no look: there may be thousands.
 static Scan *choose_scan(Network *network)
 {
     Scan      *best = NULL;
     const bool by_age = network->turn % 8 == 7;
+    bool       is_compared = false;
     u64        best_rows = 0;
     for (Scan *scan = network->scans; scan; scan = scan->next) {
         if (!has_slice(scan)) continue;
-        const u64 rows = by_age ? scan->waited_since : shortest_rider(scan);
+        if (best && !is_compared) best_rows = by_age ? best->waited_since : shortest_rider(best), is_compared = true;
+        const u64 rows = !best ? 0 : by_age ? scan->waited_since : shortest_rider(scan);
         if (best && rows >= best_rows) continue;
         best = scan, best_rows = rows;
     }
@@ -468,7 +476,10 @@ static u32 slice_rows(const Task *task)
         if (!row_ps) rows = SLICE_FIRST;
         row_ns += row_ps * 1e-3;
     }
-    return row_ns * rows <= SLICE_NS ? rows : MAX_OF((u32)(SLICE_NS / row_ns) & ~(u32)(SLICE_LEAST - 1), SLICE_LEAST);
+    // A slice costs each rider something, however few its rows are: the more riders, the more rows at least.
+    const u32 least = MIN_OF(MAX_OF((u32)seating->n_seats * SLICE_WORTH & ~(u32)(SLICE_LEAST - 1), SLICE_LEAST),
+                             SLICE_MOST_LEAST);
+    return row_ns * rows <= SLICE_NS ? rows : MAX_OF((u32)(SLICE_NS / row_ns) & ~(u32)(SLICE_LEAST - 1), least);
 }
 
 // The one that is nearest to its end; SKIP < 0.  Else the SKIP-th.
@@ -750,6 +761,7 @@ static void get_on(Network *network, Rider *rider)
     rider->next = rider->scan->riders;
     rider->scan->riders = rider;
     rider->scan->n_riders++;
+    rider->scan->has_newcomers = true;
     Tally *tally = tally_of(network, rider->ride->table);
     if (tally) tally->figures.n_rides++;
 }
@@ -768,15 +780,26 @@ static void get_off(Network *network, Rider *rider)
     free(scan);
 }
 
+// Sees its stop flag now and then, less often the more ride with it; network_wake does not wait for that.
 static void wait_a_little(Network *network, Rider *rider)
 {
     struct timespec until;
+    const i64       wait_ns = (i64)WAKE_MS * 1000000 * (1 + rider->scan->n_riders / WAKE_SHARE);
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += WAKE_MS * 1000000;
+    until.tv_sec += wait_ns / 1000000000, until.tv_nsec += wait_ns % 1000000000;
     if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
     pthread_cond_timedwait(&rider->done, &network->lock, &until);
     if (rider->n_wanted && is_stopped(rider)) want_nothing(rider);
     finish_if_done(rider);
+}
+
+void network_wake(Network *network, const _Atomic u32 *stop)
+{
+    pthread_mutex_lock(&network->lock);
+    for (Scan *scan = network->scans; scan; scan = scan->next)
+        for (Rider *rider = scan->riders; rider; rider = rider->next)
+            if (rider->ride->launch->stop == stop) pthread_cond_signal(&rider->done);
+    pthread_mutex_unlock(&network->lock);
 }
 
 // Shuts the rider's gate in the task; false when some thread is inside, or when the rider must stay: a chunk lives as

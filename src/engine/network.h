@@ -64,6 +64,8 @@ weft_status ride_alone(Ride *ride,
 
 Network *network_new(int n_threads);
 void     network_free(Network *network);
+// A rider whose flag STOP is, if it waits, sees it now.
+void     network_wake(Network *network, const _Atomic u32 *stop);
 int      network_threads(const Network *network);
 Helpers *network_helpers(Network *network);            // its threads, while they have nothing to push
 weft_status network_ride(Network *network, Ride *ride, Error *err);
