@@ -351,7 +351,7 @@ static weft_status prepare(Execution *ex, const char *sql, const Value *params, 
     if (!status && has_query(*statement)) {
         status = plan_rewrite((*statement)->plan, NULL, ex->err);
         if (!status && (*statement)->kind == STATEMENT_SELECT && !ex->uses_virtual && !n_params &&
-            !ex->quotient_scale && !(*statement)->plan->n_params && !(*statement)->plan->is_momentary) {
+            names.keeps != KEEP_NOTHING && !ex->quotient_scale && !(*statement)->plan->n_params && !(*statement)->plan->is_momentary) {
             *kept = plans_keep(ex->session->db->plans, sql, home, *statement, ex->tables, ex->n_tables);
             return WEFT_OK;
         }
@@ -412,7 +412,8 @@ static const char *meant_query(Execution *ex, const char *sql)
 // A plan that was kept knows the tables of the database only.
 static KeptPlan *find_kept(weft_session *session, const char *sql)
 {
-    return session->temporary ? NULL : plans_find(session->db->plans, session->db->store, sql);
+    const bool is_off = session->settings.plan_cache == KEEP_NOTHING;
+    return session->temporary || is_off ? NULL : plans_find(session->db->plans, session->db->store, sql);
 }
 
 // *RESULT is the last statement's: it stays when this one is empty (a comment after the last ';').  *HAS_QUOTIENTS: a

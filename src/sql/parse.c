@@ -1,4 +1,5 @@
 // parse.c - text to parse tree to statement, on a worker's stack; from a tree that was kept (trees.c), on the caller's.
+// The tree of a text whose shape came before is kept, too: its constants are filled in.
 
 #include "sql/sql_int.h"
 
@@ -17,6 +18,7 @@ typedef struct BindJob {
     weft_status  status;
     const ParseTree *tree;             // that was kept; NULL: the text is to be parsed
     bool         is_on_worker, needs_worker;
+    const TextShape *shape;            // NULL: no tree is kept
 } BindJob;
 
 static weft_status bind_tree(BindJob *job, const ParseTree *tree)
@@ -76,7 +78,7 @@ static weft_status parse_and_bind(BindJob *job)
     } else if (!tree) {
         status = fail(job->err, WEFT_INTERNAL, -1, "the parse tree could not be read");
     } else {
-        if (job->nesting <= NESTING_KEPT) tree_keep(tree, job->text, job->length);
+        if (job->nesting <= NESTING_KEPT && job->shape) tree_keep(tree, job->shape, quoted != NULL);
         status = bind_tree(job, tree);
     }
     tree_release(tree);
@@ -105,7 +107,13 @@ weft_status sql_bind(Arena *arena, const char *text, const Names *names, Stateme
         Binder binder = { .arena = arena, .text = text, .names = names, .err = err };
         return bind_statement(&binder, NULL, statement);
     }
-    ParseTree *tree = tree_find(text, job.length);
+    TextShape  shape;
+    ParseTree *tree = NULL;
+    if (names->keeps != KEEP_NOTHING) {
+        sql_shape(arena, text, job.length, names->keeps == KEEP_TEXTS, &shape);
+        job.shape = &shape;
+        tree = tree_find(&shape);
+    }
     if (tree) job.status = bind_tree(&job, tree);
     if (!tree || job.needs_worker) {
         job.tree = tree;
