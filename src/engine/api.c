@@ -254,6 +254,15 @@ static weft_status explain_run(Execution *ex, QueryRun *run, const Statement *st
     return WEFT_OK;
 }
 
+// A query of this text would not be planned again.
+static bool is_plan_kept(const Execution *ex)
+{
+    const weft_session *session = ex->session;
+    const char         *query = ex->text ? sql_explained(ex->text) : NULL;
+    return query && !session->temporary && session->settings.plan_cache != KEEP_NOTHING &&
+           plans_has(session->db->plans, session->db->store, query);
+}
+
 static weft_status explain_only(Execution *ex, QueryRun *run, const Statement *statement, Text *text)
 {
     if (statement->explain_network || statement->explain_dot) {
@@ -264,6 +273,7 @@ static weft_status explain_only(Execution *ex, QueryRun *run, const Statement *s
     if (statement->explain_json) explain_json(run, NULL, text);
     else if (query_has_kernels(run)) explain_plan(run, false, text);
     else text_add(text, "constants: no pipeline\n");
+    if (!statement->explain_json && is_plan_kept(ex)) text_add(text, "the plan of this text is kept\n");
     return WEFT_OK;
 }
 
@@ -425,6 +435,7 @@ static weft_status execute_once(weft_session *session, const char *sql, const Va
                        .quotient_scale = quotient_scale };
     const char *meant = n_params ? NULL : meant_query(&ex, sql);
     if (meant) sql = meant;
+    ex.text = sql;
     KeptPlan   *kept = n_params || ex.lookup || quotient_scale ? NULL : find_kept(session, sql);
     Statement  *bound = NULL;
     weft_status status = kept        ? WEFT_OK

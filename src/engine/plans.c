@@ -95,6 +95,15 @@ KeptPlan *plans_find(Plans *plans, Store *store, const char *text)
     return kept;
 }
 
+bool plans_has(Plans *plans, Store *store, const char *text)
+{
+    pthread_mutex_lock(&plans->mutex);
+    const int  place = find_place(plans, text, hash_bytes(text, strlen(text)));
+    const bool is_there = place >= 0 && is_current(plans->kept[place], store);
+    pthread_mutex_unlock(&plans->mutex);
+    return is_there;
+}
+
 static int oldest_place(const Plans *plans)
 {
     int oldest = 0;

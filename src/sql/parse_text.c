@@ -78,7 +78,8 @@ weft_status sql_parse_text(Arena *arena, const char *text, ParseTree **tree, Err
     sql_shape(arena, text, length, true, &shape);           // a view's text does not change
     *tree = tree_find(&shape);
     if (*tree) return WEFT_OK;
-    const char *quoted = sql_quote_files(arena, text);
+    bool        may_change;
+    const char *quoted = sql_quote_files(arena, text, &may_change);
     TRY(sql_check_text(text, length, (size_t)VIEW_NESTING * STACK_PER_TOKEN, &nesting, err));
     PgQueryProtobufParseResult parsed = pg_query_parse_protobuf(quoted ? quoted : text);
     *tree = parsed.error ? NULL : tree_unpack(parsed.parse_tree.data, parsed.parse_tree.len);

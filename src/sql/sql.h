@@ -51,9 +51,18 @@ weft_status sql_bind(Arena *arena, const char *text, const Names *names, Stateme
 // weft_statement_length).
 size_t sql_statement_length(const char *text);
 
+typedef struct TreeCounts {             // of the process's parse trees that are kept
+    i64    n_found, n_missed;
+    int    n_trees;                    // that wait for a user
+    size_t bytes;
+} TreeCounts;
+
+TreeCounts tree_counts(void);
+
 // What a text means that PostgreSQL's grammar does not know.  DESCRIBE t, DESC t: the name (in ARENA), else NULL.
 char *sql_described(Arena *arena, const char *text);
 bool  sql_is_show_tables(const char *text);                        // SHOW TABLES
+const char *sql_explained(const char *text);                       // the query of EXPLAIN, in TEXT; NULL: it is no EXPLAIN
 int   sql_count_params(const char *text);                          // the largest n of $n; at most 65,535
 
 #endif

@@ -37,7 +37,8 @@ int   sql_nesting(const char *text, int limit, int *at);
 i64   sql_rescans(const char *text);
 
 // The text before the parser sees it: FROM 'file.csv' becomes FROM "file.csv".  NULL: nothing is to be changed.
-char *sql_quote_files(Arena *arena, const char *text);
+// *MAY_CHANGE: a text stands where a file may be, so that it depends on its value.
+char *sql_quote_files(Arena *arena, const char *text, bool *may_change);
 
 enum { NESTING_KEPT = 100 };           // of trees that are bound on the caller's stack: less than 100 kB of it
 
@@ -93,19 +94,15 @@ size_t      fields_fill(Arena *arena, TreeFields *fields, const TextShape *shape
 // ---- parse trees: kept by their shape for the next time (trees.c) ---------------------------------------------------
 // A tree has one user, who releases it, and binding does not change it.  Any thread may call.
 
-typedef struct TreeCounts {
-    i64    n_found, n_missed;
-    int    n_trees;                                         // that wait for a user
-    size_t bytes;
-} TreeCounts;
+enum { TREE_TEXT_BYTES_MOST = 64 << 10 };
 
 ParseTree  *tree_unpack(const void *packed, size_t length); // NULL when it cannot be read
 const PgQuery__ParseResult *tree_result(const ParseTree *tree);
 void        tree_release(ParseTree *tree);                  // NULL is fine; one that is to be kept can be found now
+// Of a text of at most TREE_TEXT_BYTES_MOST.
 ParseTree  *tree_find(const TextShape *shape);              // as if it was parsed from its text; NULL: there is none
 // It is kept when it is released, unless it is no query, or large.  IS_EXACT: for this very text only.
 void        tree_keep(ParseTree *tree, const TextShape *shape, bool is_exact);
-TreeCounts  tree_counts(void);
 
 // ---- binding: names -------------------------------------------------------------------------------------------------
 

@@ -25,8 +25,7 @@ enum {
     TREES_MOST = 256,
     SPARES_MOST = 32,
     BYTES_MOST = 16 << 20,
-    TREE_BYTES_MOST = 1 << 20,
-    TEXT_BYTES_MOST = 64 << 10
+    TREE_BYTES_MOST = 1 << 20
 };
 
 struct ParseTree {
@@ -201,7 +200,7 @@ static bool put_back(ParseTree *tree)
 
 ParseTree *tree_find(const TextShape *shape)
 {
-    if (shape->length > TEXT_BYTES_MOST) return NULL;
+    if (shape->length > TREE_TEXT_BYTES_MOST) return NULL;
     pthread_once(&once, set_up);
     lock();
     ParseTree **place = find_suited(shape), *tree = *place ? take_one(place) : NULL;
@@ -219,7 +218,7 @@ static bool is_query(const PgQuery__ParseResult *result)
 
 void tree_keep(ParseTree *tree, const TextShape *shape, bool is_exact)
 {
-    if (shape->length > TEXT_BYTES_MOST || tree->bytes > TREE_BYTES_MOST || !is_query(tree->result)) return;
+    if (shape->length > TREE_TEXT_BYTES_MOST || tree->bytes > TREE_BYTES_MOST || !is_query(tree->result)) return;
     tree->hash = shape->hash;
     tree->key_length = shape->key_length;
     tree->key = arena_strndup(tree->arena, shape->key, shape->key_length);
