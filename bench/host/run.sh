@@ -4,9 +4,9 @@
 #
 #     bench/host/run.sh [QUERIES]                 6 of each shape unless said; a minute or two
 #
-# SSB at scale 0.01 in build/bench (or $BENCH_DIR), kernels by tcc, since valgrind does not know all instructions that cc
-# uses.  Needs valgrind, with its headers when the program is built.  glibc clears and copies with vector instructions,
-# not with "rep": valgrind would count each byte of those.
+# SSB at scale 0.01 in build/bench (or $BENCH_DIR), kernels by tcc, since valgrind does not know all instructions that
+# cc uses.  Needs valgrind, with its headers when the program is built.  glibc clears and copies with vector
+# instructions, not with "rep": valgrind would count each byte of those.
 set -eu
 cd "$(dirname "$0")/../.."
 BUILD=${BUILD:-build}

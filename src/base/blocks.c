@@ -1,14 +1,14 @@
 // blocks.c - the blocks that arenas are made of, kept by each thread for its next arena.
 //
 // A query makes and frees a dozen arenas, whose blocks double from 1 KiB to 256 KiB.  The C library's calloc looks for
-// each of them in its bins, cuts and merges them, and clears all of a block, of which half is used.  Here a thread keeps
-// what it frees, by size, and clears what was used when the block is used again:
+// each of them in its bins, cuts and merges them, and clears all of a block, of which half is used.  Here a thread
+// keeps what it frees, by size, and clears what was used when the block is used again:
 //
 //     kept[0]: 1 KiB ─> 1 KiB      kept[1]: 2 KiB ─> 2 KiB      ...      kept[8]: 256 KiB
 //
-// No lock: a block that another thread made is kept by the thread that frees it.  A thread keeps 512 KiB at most, and 64
-// threads keep any; a thread that ends gives back what it has.  Under a sanitizer nothing is kept, so that a use after
-// the end of an arena is seen.
+// No lock: a block that another thread made is kept by the thread that frees it.  A thread keeps 512 KiB at most, and
+// 64 threads keep any; a thread that ends gives back what it has.  Under a sanitizer nothing is kept, so that a use
+// after the end of an arena is seen.
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -29,12 +29,12 @@ enum { IS_WATCHED = 0 };
 
 enum { THREADS_MOST = 64, BYTES_MOST = 512 << 10 };
 
-typedef struct KeptBlock { struct KeptBlock *next; size_t used; } KeptBlock;   // at the beginning of what is kept
+typedef struct SpareBlock { struct SpareBlock *next; size_t used; } SpareBlock;   // at the beginning of what is kept
 
 typedef struct BlockCache {
     enum { CACHE_NEW, CACHE_OPEN, CACHE_NONE } state;
     size_t     bytes;
-    KeptBlock *kept[BLOCK_CLASSES];
+    SpareBlock *kept[BLOCK_CLASSES];
 } BlockCache;
 
 static _Thread_local BlockCache cache;
@@ -48,7 +48,7 @@ static void give_back(void *context)
     BlockCache *of_thread = context;
     for (int c = 0; c < BLOCK_CLASSES; c++)
         while (of_thread->kept[c]) {
-            KeptBlock *block = of_thread->kept[c];
+            SpareBlock *block = of_thread->kept[c];
             of_thread->kept[c] = block->next;
             free(block);
         }
@@ -72,7 +72,7 @@ static size_t bytes_of(int class) { return (size_t)BLOCK_LEAST << class; }
 
 void *block_take(int class)
 {
-    KeptBlock *block = cache.kept[class];
+    SpareBlock *block = cache.kept[class];
     ASSERT(class < BLOCK_CLASSES);
     if (!block) return small_alloc(bytes_of(class));
     cache.kept[class] = block->next;
@@ -83,13 +83,13 @@ void *block_take(int class)
 
 void block_give(void *memory, int class, size_t used)
 {
-    KeptBlock *block = memory;
+    SpareBlock *block = memory;
     if (cache.state == CACHE_NEW) open_cache();
     if (cache.state == CACHE_NONE || cache.bytes + bytes_of(class) > BYTES_MOST) {
         free(memory);
         return;
     }
-    *block = (KeptBlock){ cache.kept[class], used };
+    *block = (SpareBlock){ cache.kept[class], used };
     cache.kept[class] = block;
     cache.bytes += bytes_of(class);
 }

@@ -350,6 +350,13 @@ static bool has_query(const Statement *statement)
     return statement->plan && statement->kind != STATEMENT_EXPLAIN && statement->kind != STATEMENT_CREATE_VIEW;
 }
 
+static bool may_keep_plan(const Execution *ex, const Statement *statement)
+{
+    const Plan *plan = statement->plan;
+    return statement->kind == STATEMENT_SELECT && !ex->uses_virtual && !ex->quotient_scale && !plan->n_params &&
+           !plan->is_momentary && ex->session->settings.plan_cache != KEEP_NOTHING;
+}
+
 // What is bound lies in an arena of its own, which a plan that is kept takes along.  A plan is rewritten once.
 static weft_status prepare(Execution *ex, const char *sql, const Value *params, int n_params, Statement **statement,
                            KeptPlan **kept)
@@ -360,8 +367,7 @@ static weft_status prepare(Execution *ex, const char *sql, const Value *params, 
     if (ex->lookup) status = ex->lookup;
     if (!status && has_query(*statement)) {
         status = plan_rewrite((*statement)->plan, NULL, ex->err);
-        if (!status && (*statement)->kind == STATEMENT_SELECT && !ex->uses_virtual && !n_params &&
-            names.keeps != KEEP_NOTHING && !ex->quotient_scale && !(*statement)->plan->n_params && !(*statement)->plan->is_momentary) {
+        if (!status && !n_params && may_keep_plan(ex, *statement)) {
             *kept = plans_keep(ex->session->db->plans, sql, home, *statement, ex->tables, ex->n_tables);
             return WEFT_OK;
         }

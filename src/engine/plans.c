@@ -22,7 +22,7 @@ struct Plans {
     u64             now;               // counts searches
     u64             hashes[PLANS_MOST], used[PLANS_MOST];      // used: when it was found last
     KeptPlan       *kept[PLANS_MOST];
-    u64             seen[SEEN_MOST];   // hashes of texts that came once, by their last bits; the newer replaces the older
+    u64             seen[SEEN_MOST];   // hashes of texts that came once, by their last bits; a newer one replaces it
     PlanCounts      counts;
 };
 

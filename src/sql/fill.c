@@ -1,16 +1,16 @@
 // fill.c - a parse tree that was made for one text, filled in for another one of the same shape.
 //
 // Texts of one shape (shape.c) have the same tokens but for the values of their literals.  So their trees differ in two
-// things: the constants, and the places in the text, each of which is where a token begins.  Both are found once, in the
-// tree and the text that it was made from, and written anew for each text:
+// things: the constants, and the places in the text, each of which is where a token begins.  Both are found once, in
+// the tree and the text that it was made from, and written anew for each text:
 //
 //     place:  int *field, token number                         *field = shape->starts[token]
 //     site:   constant of the tree, literal number             -5 is one constant, at the place of its minus
 //
-// Nothing is taken on trust: a constant must lie at its literal's token and have the literal's value.  A literal without
-// such a constant is fixed (the 24 of float(24) decides for a type while it is parsed): a text with another one has
-// another tree.  A tree with a place where no token begins is not for other texts at all.  What is filled in is byte
-// for byte the tree that libpg_query would make (tests/unit/test_shape.c).
+// Nothing is taken on trust: a constant must lie at its literal's token and have the literal's value.  A literal
+// without such a constant is fixed (the 24 of float(24) decides for a type while it is parsed): a text with another one
+// has another tree.  A tree with a place where no token begins is not for other texts at all.  What is filled in is
+// byte for byte the tree that libpg_query would make (tests/unit/test_shape.c).
 
 #include "sql/sql_int.h"
 
@@ -118,8 +118,8 @@ static void note_place(Finder *finder, i32 *field)
 // The length of a statement is where its ';' is, if the statement begins where the text does; 0: there is none.
 static void note_length(Finder *finder, const ProtobufCMessage *message, i32 *field)
 {
-    if (message->descriptor != &pg_query__raw_stmt__descriptor || ((const PgQuery__RawStmt *)message)->stmt_location != 0)
-        finder->has_failed = true;
+    const bool is_raw = message->descriptor == &pg_query__raw_stmt__descriptor;
+    if (!is_raw || ((const PgQuery__RawStmt *)message)->stmt_location != 0) finder->has_failed = true;
     note_place(finder, field);
 }
 

@@ -7,10 +7,11 @@
 //     select sum(a) from t where b = ?S and c < ?I              the key; S: text, I: integer, F: any other number
 //     literals: 'x', 10          starts: 0, 7, 10, 11, ...      where the tokens are in this very text
 //
-// The key is what decides: equal keys, equal tokens.  So it has every token as it was written, and one blank where there
-// were blanks, since < = is not <=.  Comments stay, too: libpg_query does not see NOT IN where one stands between the
-// words.  Taken out are only 'plain' texts and numbers of digits and at most one point.  All others (E'', dollar quotes, B'', 1e5, parameters) stay in the key.  Whether the tree has a constant where
-// a literal was taken out is for fill.c to find out: the 3 of int[3] has none.
+// The key is what decides: equal keys, equal tokens.  So it has every token as it was written, and one blank where
+// there were blanks, since < = is not <=.  Comments stay, too: libpg_query does not see NOT IN where one stands between
+// the words.  Taken out are only 'plain' texts and numbers of digits and at most one point.  All others (E'', dollar
+// quotes, B'', 1e5, parameters) stay in the key.  Whether the tree has a constant where a literal was taken out is for
+// fill.c to find out: the 3 of int[3] has none.
 //
 // A few texts are their own shape, since a blank or a byte may mean more than is kept of it: texts that go on after a
 // line break ('a' <newline> 'b'), control characters, what is not UTF-8, a point before digits, an open quote.

@@ -2,8 +2,8 @@
 //
 // Programs ask the same few queries over and over, often with other constants, and reading a text takes longer than the
 // rest of binding: libpg_query parses, writes its tree as protobuf, and that is read back.  So the trees of queries are
-// kept by shape (shape.c), and filled in with the constants and places of the text at hand (fill.c).  The least recently
-// used goes first:
+// kept by shape (shape.c), and filled in with the constants and places of the text at hand (fill.c).  The least
+// recently used goes first:
 //
 //     key ── hash ──> bucket ─> tree ─> tree         lists through next_same
 //                                 └─> tree ─> tree   more of the same key, through next_spare

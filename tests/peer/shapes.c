@@ -4,8 +4,8 @@
 //
 // Draws tables and queries as random.c does.  Each query is asked as it is drawn and with other literals, among them
 // some that fit nowhere: zeros to divide by, numbers that overflow, empty ranges, dates that are none, texts in another
-// case, NULL.  One session has plan_cache on, the other off: their rows must be the same, and their errors too, with the
-// place in the text.  A session that keeps nothing parses and plans each text, so it is the truth here.
+// case, NULL.  One session has plan_cache on, the other off: their rows must be the same, and their errors too, with
+// the place in the text.  A session that keeps nothing parses and plans each text, so it is the truth here.
 
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -32,7 +32,7 @@ typedef struct Answer {
     weft_error  error;
     size_t      n_rows;
     int         n_columns;
-    u64         sum;                   // of the hashes of its rows, so that their order does not count; and of its names
+    u64         sum;                   // of the hashes of its rows, whose order does not count, and of its names
 } Answer;
 
 // ---- answers --------------------------------------------------------------------------------------------------------
