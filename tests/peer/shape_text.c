@@ -19,9 +19,10 @@ static const char *other_literal(uint64_t *state, const Literal *literal)
     static const char *const integers[] = { "0", "1", "2", "3", "5", "10", "31", "100", "1995", "32768", "2147483647" };
     static const char *const numbers[] = { "0.0", "0.5", "1.25", "99.99", "2147483648", "9223372036854775807",
                                            "99999999999999999999.5" };
-    static const char *const texts[] = { "''", "'a'", "'A'", "'b%'", "'_'", "'1995-03-01'", "'1995-02-30'",
-                                         "'1904-01-01'", "'9999-12-31'", "'12'", "'-3'", "'1.5'", "'t'", "'true'", "'it''s'", "'ä'",
-                                         "'1 day'", "'1 month'", "'no such value'", "'%'" };
+    static const char *const texts[] = { "''",      "'a'",   "'A'",           "'b%'",         "'_'",
+                                         "'12'",    "'-3'",  "'1.5'",         "'1995-03-01'", "'1995-02-30'",
+                                         "'t'",     "'true'", "'it''s'",      "'1904-01-01'", "'9999-12-31'",
+                                         "'1 day'", "'ä'",   "'no such value'", "'1 month'",  "'%'" };
     switch (literal->kind) {
         case LITERAL_INTEGER: return integers[below(state, COUNT_OF(integers))];
         case LITERAL_TEXT:    return texts[below(state, COUNT_OF(texts))];

@@ -4,6 +4,7 @@
 #include "test.h"
 
 #include <dirent.h>
+#include <pthread.h>
 
 #include <pg_query.h>
 
@@ -153,6 +154,54 @@ TEST(literals_that_the_grammar_looks_at_are_fixed)
     for (int i = 0; i < COUNT_OF(pairs); i++)
         if (fills(pairs[i][0], pairs[i][1])) CHECK_FAIL("filled in: %s from %s", pairs[i][1], pairs[i][0]);
     CHECK(fills("select a::float(24), 1", "select a::float(24), 2"));
+}
+
+// ---- trees in use by several threads --------------------------------------------------------------------------------
+
+enum { N_THREADS = 4, N_ROUNDS = 400 };
+
+static _Atomic int n_wrong;
+
+static const PgQuery__AConst *constant_of(const ParseTree *tree, size_t output)
+{
+    const PgQuery__SelectStmt *select = tree_result(tree)->stmts[0]->stmt->select_stmt;
+    return select->target_list[output]->res_target->val->a_const;
+}
+
+// Each thread has a tree of its own, with its own constants.
+static void *find_and_keep(void *context)
+{
+    const int own = *(const int *)context;
+    for (int i = 0; i < N_ROUNDS; i++) {
+        Arena    *arena = arena_new(NULL, "test");
+        char      sql[80], text[20];
+        const int number = own * N_ROUNDS + i;
+        snprintf(text, sizeof text, "%d", number);
+        snprintf(sql, sizeof sql, "select '%s', %d as of_threads", text, number);
+        const TextShape shape = shape_of(arena, sql);
+        ParseTree      *tree = tree_find(&shape);
+        if (!tree) tree = parse(sql), tree_keep(tree, &shape, false);
+        if (i % 16 == 0) usleep(100);                       // another thread wants one meanwhile
+        n_wrong += strcmp(constant_of(tree, 0)->sval->sval, text) != 0 || constant_of(tree, 1)->ival->ival != number;
+        tree_release(tree);
+        arena_free(arena);
+    }
+    return NULL;
+}
+
+TEST(threads_do_not_see_the_constants_of_others)
+{
+    pthread_t        threads[N_THREADS];
+    int              numbers[N_THREADS];
+    const TreeCounts before = tree_counts();
+    for (int i = 0; i < N_THREADS; i++) {
+        numbers[i] = i;
+        CHECK_INT(pthread_create(&threads[i], NULL, find_and_keep, &numbers[i]), 0);
+    }
+    for (int i = 0; i < N_THREADS; i++) pthread_join(threads[i], NULL);
+    CHECK_INT(n_wrong, 0);
+    CHECK(tree_counts().n_missed - before.n_missed <= N_THREADS);
+    CHECK_INT(tree_counts().n_found + tree_counts().n_missed - before.n_found - before.n_missed, N_THREADS * N_ROUNDS);
 }
 
 // ---- all SQL tests, with other constants ----------------------------------------------------------------------------
