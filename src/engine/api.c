@@ -256,6 +256,15 @@ static weft_status explain_run(Execution *ex, QueryRun *run, const Statement *st
     return WEFT_OK;
 }
 
+// A query of this text would not be planned again.
+static bool is_plan_kept(const Execution *ex)
+{
+    const weft_session *session = ex->session;
+    const char         *query = ex->text ? sql_explained(ex->text) : NULL;
+    return query && !session->temporary && session->settings.plan_cache != KEEP_NOTHING &&
+           plans_has(session->db->plans, session->db->store, query);
+}
+
 static weft_status explain_only(Execution *ex, QueryRun *run, const Statement *statement, Text *text)
 {
     if (statement->explain_network || statement->explain_dot) {
@@ -266,6 +275,7 @@ static weft_status explain_only(Execution *ex, QueryRun *run, const Statement *s
     if (statement->explain_json) explain_json(run, NULL, text);
     else if (query_has_kernels(run)) explain_plan(run, false, text);
     else text_add(text, "constants: no pipeline\n");
+    if (!statement->explain_json && is_plan_kept(ex)) text_add(text, "the plan of this text is kept\n");
     return WEFT_OK;
 }
 
@@ -342,6 +352,13 @@ static bool has_query(const Statement *statement)
     return statement->plan && statement->kind != STATEMENT_EXPLAIN && statement->kind != STATEMENT_CREATE_VIEW;
 }
 
+static bool may_keep_plan(const Execution *ex, const Statement *statement)
+{
+    const Plan *plan = statement->plan;
+    return statement->kind == STATEMENT_SELECT && !ex->uses_virtual && !ex->quotient_scale && !plan->n_params &&
+           !plan->is_momentary && ex->session->settings.plan_cache != KEEP_NOTHING;
+}
+
 // What is bound lies in an arena of its own, which a plan that is kept takes along.  A plan is rewritten once.
 static weft_status prepare(Execution *ex, const char *sql, const Value *params, int n_params, Statement **statement,
                            KeptPlan **kept)
@@ -352,8 +369,7 @@ static weft_status prepare(Execution *ex, const char *sql, const Value *params, 
     if (ex->lookup) status = ex->lookup;
     if (!status && has_query(*statement)) {
         status = plan_rewrite((*statement)->plan, NULL, ex->err);
-        if (!status && (*statement)->kind == STATEMENT_SELECT && !ex->uses_virtual && !n_params &&
-            !ex->quotient_scale && !(*statement)->plan->n_params && !(*statement)->plan->is_momentary) {
+        if (!status && !n_params && may_keep_plan(ex, *statement)) {
             *kept = plans_keep(ex->session->db->plans, sql, home, *statement, ex->tables, ex->n_tables);
             return WEFT_OK;
         }
@@ -414,7 +430,8 @@ static const char *meant_query(Execution *ex, const char *sql)
 // A plan that was kept knows the tables of the database only.
 static KeptPlan *find_kept(weft_session *session, const char *sql)
 {
-    return session->temporary ? NULL : plans_find(session->db->plans, session->db->store, sql);
+    const bool is_off = session->settings.plan_cache == KEEP_NOTHING;
+    return session->temporary || is_off ? NULL : plans_find(session->db->plans, session->db->store, sql);
 }
 
 // *RESULT is the last statement's: it stays when this one is empty (a comment after the last ';').  *HAS_QUOTIENTS: a
@@ -426,6 +443,7 @@ static weft_status execute_once(weft_session *session, const char *sql, const Va
                        .quotient_scale = quotient_scale };
     const char *meant = n_params ? NULL : meant_query(&ex, sql);
     if (meant) sql = meant;
+    ex.text = sql;
     KeptPlan   *kept = n_params || ex.lookup || quotient_scale ? NULL : find_kept(session, sql);
     Statement  *bound = NULL;
     weft_status status = kept        ? WEFT_OK

@@ -58,6 +58,7 @@ typedef struct Settings {
     JitMode jit;
     int     threads;
     bool    sharing;                   // off: every query scans alone
+    TreeKeeping plan_cache;            // what is kept of earlier queries: shapes ("on"), texts, nothing ("off")
     bool    weave_queries;             // off: queries on one scan run side by side, never together (sieve.h)
     int     priority;                  // 0 to 10; larger goes first
     i64     timeout_ms;                // statement_timeout; 0: none

@@ -270,6 +270,20 @@ static weft_status fill_one_row(Maker *maker, Arena *arena)
     return add_row(maker, row, COUNT_OF(row));
 }
 
+static weft_status fill_plans(Maker *maker, Arena *arena)
+{
+    const PlanCounts plans = plans_counts(maker->db->plans);
+    const TreeCounts trees = tree_counts();
+    const Value      of_plans[] = { text_value("plans"), int_value(TYPE_INTEGER, plans.n_kept),
+                                    int_value(TYPE_BIGINT, (i64)plans.n_found),
+                                    int_value(TYPE_BIGINT, (i64)plans.n_missed) };
+    const Value      of_trees[] = { text_value("parse trees"), int_value(TYPE_INTEGER, trees.n_trees),
+                                    int_value(TYPE_BIGINT, trees.n_found), int_value(TYPE_BIGINT, trees.n_missed) };
+    (void)arena;
+    TRY(add_row(maker, of_plans, COUNT_OF(of_plans)));
+    return add_row(maker, of_trees, COUNT_OF(of_trees));
+}
+
 static weft_status fill_scans(Maker *maker, Arena *arena)
 {
     ScanFigures *scans;
@@ -444,6 +458,14 @@ static const struct VirtualTable {
       10,
       NULL,
       fill_queue },
+    { "weft_plans",
+      { { "what", TYPE(TEXT), true },
+        { "kept", TYPE(INTEGER), true },
+        { "found", TYPE(BIGINT), true },
+        { "missed", TYPE(BIGINT), true } },
+      4,
+      NULL,
+      fill_plans },
     { "information_schema.tables",
       { { "table_catalog", TYPE(TEXT), true },
         { "table_schema", TYPE(TEXT), true },

@@ -37,7 +37,8 @@ int   sql_nesting(const char *text, int limit, int *at);
 i64   sql_rescans(const char *text);
 
 // The text before the parser sees it: FROM 'file.csv' becomes FROM "file.csv".  NULL: nothing is to be changed.
-char *sql_quote_files(Arena *arena, const char *text);
+// *MAY_CHANGE: a text stands where a file may be, so that it depends on its value.
+char *sql_quote_files(Arena *arena, const char *text, bool *may_change);
 
 enum { NESTING_KEPT = 100 };           // of trees that are bound on the caller's stack: less than 100 kB of it
 
@@ -52,17 +53,56 @@ weft_status sql_parse_text(Arena *arena, const char *text, ParseTree **tree, Err
 weft_status sql_worker_run(void (*work)(void *context, size_t stack_bytes), void *context,
                            const _Atomic u32 *stop, Error *err);
 
-// ---- parse trees: kept by their text for the next time (trees.c) ----------------------------------------------------
-// A tree has users, who release it, and nobody changes it.  Any thread may call.
+// ---- the shape of a text: its tokens without the values of its literals (shape.c) -----------------------------------
 
-typedef struct TreeCounts { i64 n_found, n_missed; int n_trees; size_t bytes; } TreeCounts;
+typedef enum LiteralKind { LITERAL_NONE, LITERAL_INTEGER, LITERAL_NUMBER, LITERAL_TEXT } LiteralKind;
+
+typedef struct Literal {
+    LiteralKind kind;
+    int         token;                 // its number
+    const char *bytes;                 // in the text, with quotes
+    size_t      length;
+    i32         number;                // of an integer
+} Literal;
+
+typedef struct TextShape {             // lives as long as its text and its arena
+    const char *text;
+    size_t      length;
+    char       *key;                   // texts of equal keys have equal tokens, but for the values of literals
+    size_t      key_length;
+    u64         hash;                  // of the key
+    bool        is_exact;              // the key is the text; nothing was taken out
+    int         n_tokens, n_literals;
+    i32        *starts;                // offsets of the tokens
+    Literal    *literals;              // in order
+} TextShape;
+
+void sql_shape(Arena *arena, const char *text, size_t length, bool is_exact, TextShape *shape);
+
+// ---- a tree made for one text, filled in for another one of its shape (fill.c) --------------------------------------
+
+typedef struct TreeFields TreeFields;                       // opened up only in fill.c
+
+// What is to be filled in: in RESULT, which was parsed from SHAPE's text.  IS_EXACT: it is good for no other text.
+TreeFields *tree_fields(Arena *arena, PgQuery__ParseResult *result, const TextShape *shape, bool is_exact);
+bool        fields_suit(const TreeFields *fields, const TextShape *shape);             // of an equal key
+bool        fields_equal(const TreeFields *a, const TreeFields *b);                    // they suit the same texts
+size_t      fields_bytes(const TreeFields *fields);
+// Makes the tree that of SHAPE's text, which it suits; returns how much of ARENA that took.
+size_t      fields_fill(Arena *arena, TreeFields *fields, const TextShape *shape);
+
+// ---- parse trees: kept by their shape for the next time (trees.c) ---------------------------------------------------
+// A tree has one user, who releases it, and binding does not change it.  Any thread may call.
+
+enum { TREE_TEXT_BYTES_MOST = 64 << 10 };
 
 ParseTree  *tree_unpack(const void *packed, size_t length); // NULL when it cannot be read
 const PgQuery__ParseResult *tree_result(const ParseTree *tree);
-void        tree_release(ParseTree *tree);                  // NULL is fine
-ParseTree  *tree_find(const char *text, size_t length);     // NULL: there is none
-void        tree_keep(ParseTree *tree, const char *text, size_t length);   // unless it is no query, or large
-TreeCounts  tree_counts(void);
+void        tree_release(ParseTree *tree);                  // NULL is fine; one that is to be kept can be found now
+// Of a text of at most TREE_TEXT_BYTES_MOST.
+ParseTree  *tree_find(const TextShape *shape);              // as if it was parsed from its text; NULL: there is none
+// It is kept when it is released, unless it is no query, or large.  IS_EXACT: for this very text only.
+void        tree_keep(ParseTree *tree, const TextShape *shape, bool is_exact);
 
 // ---- binding: names -------------------------------------------------------------------------------------------------
 
