@@ -45,12 +45,12 @@ static int count_by_length(const Node *set)
 
 // ---- groups ---------------------------------------------------------------------------------------------------------
 
-typedef struct Groups {                // of the rows of a set
+typedef struct SetGroups {             // of the rows of a set
     Expr **keys;                       // one for each of its columns
     int   *key_columns;
     Agg   *aggs;                       // the intervals that stand for others, then what the caller adds
     int   *agg_columns, n_aggs;
-} Groups;
+} SetGroups;
 
 static weft_status length_of(const Sets *sets, Expr *number, Expr **out)
 {
@@ -60,8 +60,8 @@ static weft_status length_of(const Sets *sets, Expr *number, Expr **out)
 }
 
 // COLUMNS are those of the rows.  CARRIED: the intervals that may stand for others, in the order of SET's columns.
-static weft_status start_groups(const Sets *sets, const Node *set, const int *columns, const int *carried,
-                                int n_more, Groups *groups)
+static weft_status start_groups(const Sets *sets, const Node *set, const int *columns, const int *carried, int n_more,
+                                SetGroups *groups)
 {
     Plan *plan = sets->plan;
     int   n_carried = 0;
@@ -82,7 +82,7 @@ static weft_status start_groups(const Sets *sets, const Node *set, const int *co
     return WEFT_OK;
 }
 
-static Node *end_groups(const Sets *sets, const Node *set, Node *rows, const Groups *groups)
+static Node *end_groups(const Sets *sets, const Node *set, Node *rows, const SetGroups *groups)
 {
     return plan_aggregate(sets->plan, rows, groups->keys, groups->key_columns, set->n_out, groups->aggs,
                           groups->agg_columns, groups->n_aggs);
@@ -94,7 +94,7 @@ static weft_status union_to_groups(const Sets *sets, Node *set, Node **out)
     const int *columns = copied_columns(plan, set->out, set->n_out, 0);
     int       *carried = arena_array(plan->arena, int, set->n_out + 1), n_carried = 0;
     Node      *all = plan_set(plan, SET_UNION, true, set->inputs[0], set->inputs[1], columns);
-    Groups     groups;
+    SetGroups     groups;
     for (int c = 0; c < set->n_out; c++)
         if (is_by_length(set, c)) carried[n_carried++] = columns[c];
     TRY(start_groups(sets, set, columns, carried, 0, &groups));
@@ -125,13 +125,13 @@ static Node *marked_side(Plan *plan, const Node *set, int number)
     return plan_project(plan, side, exprs, columns, n_all);
 }
 
-// Groups of equal rows, with how many of them each side has: columns COUNTS[0] and COUNTS[1].
+// SetGroups of equal rows, with how many of them each side has: columns COUNTS[0] and COUNTS[1].
 static weft_status counted_rows(const Sets *sets, Node *node, int counts[2], Node **out)
 {
     Plan      *plan = sets->plan;
     const int  n = node->n_out, n_carried = count_by_length(node);
     int       *columns = copied_columns(plan, node->out, n, 2 + n_carried);
-    Groups     groups;
+    SetGroups     groups;
     for (int mark = 0; mark < 2; mark++)
         columns[n + mark] = plan_add_column(plan, TYPE(INTEGER), mark ? "in_right" : "in_left", NULL);
     for (int i = 0; i < n_carried; i++)

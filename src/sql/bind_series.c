@@ -1,7 +1,8 @@
 // bind_series.c - functions that give rows: generate_series and unnest, in FROM and in the select list.
 //
-// A few rows of constants are VALUES, and so are those with steps of months.  Many rows are made when the query runs, in
-// memory that memory_limit counts and temporary files can take; so are those of other values: generate_series(a, b) is
+// A few rows of constants are VALUES, and so are those with steps of months.  Many rows are made when the query runs,
+// in memory that memory_limit counts and temporary files can take; so are those of other values: generate_series(a, b)
+// is
 //
 //     project a + k - 1
 //       window k = row_number()

@@ -3,9 +3,9 @@
 //     sales.weft/views    a word of recognition, how many, then each view: name, text, columns, what it reads; a
 // checksum
 //
-// A view has no rows, so a change of views is a new file, synced and renamed over the old one.  It is a file of its own,
-// and the manifest says that it is there, so that its loss is noticed; manifests of formats up to 6 do not say it.  A
-// list of views never changes: a change makes a new one and swaps the pointer.
+// A view has no rows, so a change of views is a new file, synced and renamed over the old one.  It is a file of its
+// own, and the manifest says that it is there, so that its loss is noticed; manifests of formats up to 6 do not say it.
+// A list of views never changes: a change makes a new one and swaps the pointer.
 
 #include <stdio.h>
 #include <stdlib.h>
