@@ -14,19 +14,10 @@ static bool same_agg(const Agg *a, const Agg *b)
     return a->kind == AGG_COUNT_ALL || expr_equal(a->arg, b->arg);
 }
 
-// SQL gives an aggregate whose columns are all of a query around to that query.
-static Block *owner_of(const Binder *binder, const Expr *arg)
-{
-    Block *block = binder->place.block;
-    while (block->around && bind_is_of_outer(block, arg)) block = block->around;
-    return block;
-}
-
 // The same aggregate twice is computed once.
-weft_status bind_add_agg(Binder *binder, const Agg *agg, const char *name, Expr **out)
+weft_status bind_add_agg(Binder *binder, Block *block, const Agg *agg, const char *name, Expr **out)
 {
-    Block *block = owner_of(binder, agg->arg);
-    int    index = 0;
+    int index = 0;
     while (index < block->n_aggs && !same_agg(&block->aggs[index].agg, agg)) index++;
     if (index == AGGS_MAX)
         return fail(binder->err, WEFT_TOO_MANY_COLUMNS, agg->at, "a query can have at most %d different aggregates",
@@ -137,19 +128,22 @@ weft_status bind_agg_args(Binder *binder, const PgQuery__FuncCall *call, const c
     return null_with(binder, both[1], both[0], &args[1]);
 }
 
+typedef struct AggOwner { Binder *binder; Block *block; } AggOwner;
+
 static weft_status add_part(void *context, AggKind kind, Expr *arg, Expr **out)
 {
-    Binder *binder = context;
-    Agg     agg;
-    TRY(expr_agg(kind, arg, arg->at, &agg, binder->err));
-    return bind_add_agg(binder, &agg, agg_name(kind), out);
+    const AggOwner *owner = context;
+    Agg             agg;
+    TRY(expr_agg(kind, arg, arg->at, &agg, owner->binder->err));
+    return bind_add_agg(owner->binder, owner->block, &agg, agg_name(kind), out);
 }
 
 // One that is built from others.
-static weft_status build_agg(Binder *binder, const PgQuery__FuncCall *call, const char *name,
+static weft_status build_agg(Binder *binder, Block *block, const PgQuery__FuncCall *call, const char *name,
                              const Aggregate *aggregate, Expr *const *args, Expr **out)
 {
-    const AggBuilder builder = { binder->arena, call->location, binder->err, add_part, binder };
+    AggOwner         owner = { binder, block };
+    const AggBuilder builder = { binder->arena, call->location, binder->err, add_part, &owner };
     if (call->agg_distinct) return refuse(binder, call->location, arena_printf(binder->arena, "%s(DISTINCT)", name));
     return aggregate_build(aggregate, &builder, args, out);
 }
@@ -161,13 +155,14 @@ weft_status bind_no_agg_here(Binder *binder, int at)
                 clause ? clause : "this context");
 }
 
-// Where an aggregate may stand depends on the query that it belongs to.
-static weft_status check_place(Binder *binder, const Expr *arg, int at)
+// Where an aggregate may stand depends on the query that it belongs to.  A subquery in ARG is joined to this query, so
+// that none around can have the aggregate.
+static weft_status check_place(Binder *binder, const Block *owner, const Expr *arg, int at)
 {
     const Place *place = &binder->place;
-    const Block *owner = owner_of(binder, arg);
     const bool   is_own = owner == place->block;
-    if (!is_own && owner->lends_aggs && !place->in_agg) return WEFT_OK;
+    if (!is_own && owner->lends_aggs && !place->in_agg && (!arg || expr_uses_only(arg, &place->block->outer)))
+        return WEFT_OK;
     if (!is_own) return refuse(binder, at, "this aggregate of the outer query in a subquery");
     if (!place->allows_aggs) return bind_no_agg_here(binder, at);
     if (place->in_agg) return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate function calls cannot be nested");
@@ -177,13 +172,13 @@ static weft_status check_place(Binder *binder, const Expr *arg, int at)
 static weft_status bind_agg(Binder *binder, const PgQuery__FuncCall *call, const char *name,
                             const Aggregate *aggregate, Expr **out)
 {
-    const int   at = call->location;
+    const int   at = call->location, first = binder->n_named;
     const Place place = binder->place;
     AggKind     kind = aggregate_is_built(aggregate) ? AGG_SUM : aggregate->kind;
     Expr       *args[2];
     TRY(refuse_agg_options(binder, call));
     if (!place.block) return bind_no_agg_here(binder, at);
-    if (place.in_agg || (!place.allows_aggs && !place.block->around)) TRY(check_place(binder, NULL, at));
+    if (place.in_agg || (!place.allows_aggs && !place.block->around)) TRY(check_place(binder, place.block, NULL, at));
     binder->place.in_agg = true;
     TRY(bind_agg_args(binder, call, name, aggregate, &kind, args));
     binder->place = place;
@@ -191,12 +186,14 @@ static weft_status bind_agg(Binder *binder, const PgQuery__FuncCall *call, const
         TRY(interval_as_length(binder->arena, args[0], at, &args[0], binder->err));
     Expr *const arg = args[0];
     if (arg && arg->type.kind == TYPE_INTERVAL && aggregate_of_interval(name)) aggregate = aggregate_of_interval(name);
-    TRY(check_place(binder, arg, at));
+    Block *const owner = named_owner(binder, first);
+    named_in_agg(binder, first, owner);
+    TRY(check_place(binder, owner, arg, at));
     TRY(aggregate_check(aggregate, name, arg, at, binder->err));
-    if (aggregate_is_built(aggregate)) return build_agg(binder, call, name, aggregate, args, out);
+    if (aggregate_is_built(aggregate)) return build_agg(binder, owner, call, name, aggregate, args, out);
     Agg agg = aggregate_make(aggregate, kind, arg, at);
     agg.is_distinct = call->agg_distinct && !aggregate->ignores_repeats;
-    return bind_add_agg(binder, &agg, name, out);
+    return bind_add_agg(binder, owner, &agg, name, out);
 }
 
 weft_status bind_grouping(Binder *binder, const PgQuery__GroupingFunc *call, Expr **out)

@@ -59,7 +59,7 @@ static weft_status value_at(Binder *binder, const OrderedSet *set, Expr *place, 
     TRY(bind_call(binder, OP_EQ, number, place, at, &args[0]));
     TRY(expr_case(binder->arena, args, 3, at, &args[0], binder->err));
     const Agg agg = { .kind = AGG_MAX, .arg = args[0], .type = value->type, .at = at };
-    return bind_add_agg(binder, &agg, "max", out);
+    return bind_add_agg(binder, binder->place.block, &agg, "max", out);
 }
 
 // SHARE * (n - LESS), as a double.
@@ -95,7 +95,7 @@ static weft_status build_cont(Binder *binder, const OrderedSet *set, double shar
     TRY(bind_call(binder, OP_ADD, last, one, at, &last));
     TRY(value_at(binder, set, first, value, at, &before));
     TRY(value_at(binder, set, last, value, at, &after));
-    TRY(bind_add_agg(binder, &most, "max", &count));
+    TRY(bind_add_agg(binder, binder->place.block, &most, "max", &count));
     TRY(place_of(binder, share, count, 1, at, &place));
     TRY(call_function(binder, "floor", place, at, &first));
     TRY(bind_call(binder, OP_EQ, place, first, at, &is_whole));
@@ -133,8 +133,6 @@ static weft_status bind_ordered_value(Binder *binder, const PgQuery__FuncCall *c
     wanted->descending = item.descending;
     TRY(binder->bind_expr(binder, by->node, &wanted->value));
     TRY(bind_settle(binder, wanted->value, &wanted->value));
-    if (bind_is_of_outer(binder->place.block, wanted->value))
-        return refuse(binder, call->location, "this aggregate of the outer query in a subquery");
     return call->agg_filter ? bind_agg_filter(binder, call->agg_filter, &ignored, &wanted->value) : WEFT_OK;
 }
 
@@ -153,7 +151,7 @@ weft_status bind_ordered(Binder *binder, const PgQuery__FuncCall *call, const ch
 {
     const Place place = binder->place;
     const bool  is_mode = strcmp(name, "mode") == 0, is_cont = strcmp(name, "percentile_cont") == 0;
-    const int   at = call->location;
+    const int   at = call->location, first = binder->n_named;
     OrderedSet  wanted = { .is_mode = is_mode };
     Value       share = { 0 };
     char        buffer[32];
@@ -167,6 +165,9 @@ weft_status bind_ordered(Binder *binder, const PgQuery__FuncCall *call, const ch
     if (!is_mode) TRY(bind_share(binder, call->args[0], &share));
     TRY(bind_ordered_value(binder, call, &wanted));
     binder->place = place;
+    named_in_agg(binder, first, place.block);
+    if (named_owner(binder, first) != place.block)
+        return refuse(binder, at, "this aggregate of the outer query in a subquery");
     if (!place.allows_aggs) return bind_no_agg_here(binder, at);
     if (is_cont && !is_number(wanted.value->type))
         return fail(binder->err, WEFT_UNDEFINED_FUNCTION, at, "function percentile_cont(double precision, %s) does not "
