@@ -199,7 +199,7 @@ static weft_status bind_agg(Binder *binder, const PgQuery__FuncCall *call, const
 weft_status bind_grouping(Binder *binder, const PgQuery__GroupingFunc *call, Expr **out)
 {
     const Place  place = binder->place;
-    const int    at = call->location, n = (int)call->n_args;
+    const int    at = call->location, n = (int)call->n_args, first = binder->n_named;
     GroupingCall grouping = { .n_args = n, .at = at, .args = arena_array(binder->arena, Expr *, n + 1) };
     if (!place.allows_aggs || !place.block)
         return fail(binder->err, WEFT_GROUPING_ERROR, at, "grouping operations are not allowed in %s",
@@ -210,6 +210,7 @@ weft_status bind_grouping(Binder *binder, const PgQuery__GroupingFunc *call, Exp
         TRY(binder->bind_expr(binder, call->args[i], &grouping.args[i]));
         TRY(bind_settle(binder, grouping.args[i], &grouping.args[i]));
     }
+    named_in_agg(binder, first, place.block);               // bind_sets.c says what is wrong with others than keys
     grouping.column = plan_add_column(binder->plan, TYPE(INTEGER), "grouping", NULL);
     columns_add(binder->arena, &binder->not_null, grouping.column);
     *LIST_PUSH(binder->arena, place.block->groupings, place.block->n_groupings) = grouping;
@@ -232,7 +233,8 @@ static weft_status bind_stamp_result(Binder *binder, Expr **args, int n_args, in
     return WEFT_OK;
 }
 
-// round(x::numeric, n) of a float is round(x, n): a numeric with all its digits would have no one scale.
+// round(x::numeric, n) of a float is round(x, n), which is known for digits behind the point: a numeric with all its
+// digits would have no one scale.
 static weft_status bind_rounded(Binder *binder, const PgQuery__TypeCast *cast, Expr **out)
 {
     TypeDetail detail;
@@ -258,13 +260,19 @@ static weft_status bind_scalar(Binder *binder, const PgQuery__FuncCall *call, co
 {
     Expr *args[FUNCTION_ARGS];
     const int n_args = (int)call->n_args;
+    bool is_rounded_float = false;
     for (int i = 0; i < n_args; i++) {
         const bool is_rounded = i == 0 && n_args == 2 && strcmp(name, "round") == 0 &&
                                 call->args[0]->node_case == PG_QUERY__NODE__NODE_TYPE_CAST;
         if (is_rounded) TRY(bind_rounded(binder, call->args[0]->type_cast, &args[0]));
         else TRY(binder->bind_expr(binder, call->args[i], &args[i]));
+        is_rounded_float |= is_rounded && type_is_float(args[0]->type);
     }
-    const Op op = function_find(name, args, n_args);
+    Op op = function_find(name, args, n_args);
+    if (op == OP_N && is_rounded_float) {                   // to tens, hundreds
+        TRY(bind_bare_numeric(binder, args[0], call->location, &args[0]));
+        op = function_find(name, args, n_args);
+    }
     if (op == OP_N) return no_such_function(binder, call->location, name, args, n_args);
     TRY(expr_call(binder->arena, op, args, n_args, call->location, out, binder->err));
     return (*out)->type.kind == TYPE_TIMESTAMPTZ ? bind_stamp_result(binder, args, n_args, call->location, out)

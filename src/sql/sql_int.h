@@ -147,7 +147,7 @@ typedef struct NamedColumn {
     int                 column, at;
     const struct Block *owner;         // the query whose FROM has it; compared while that is being bound, not looked into
     const struct Block *user;          // the query that names it: likewise
-    bool                in_agg, in_key;    // within an aggregate of its owner; in GROUP BY, or in what it means
+    bool                in_agg, in_key;    // within an aggregate of its owner, or grouping(); in a key of GROUP BY
 } NamedColumn;
 
 typedef struct Block {                 // a SELECT, VALUES or set operation while it is bound

@@ -10,7 +10,7 @@ peer-programs: $(peer_programs)
 $(BUILD)/peer/random: $(patsubst %,$(BUILD)/obj/tests/peer/%.o,random cut query query_text \
     subqueries windows aggregates expressions terms data)
 $(BUILD)/peer/dialect: $(patsubst %,$(BUILD)/obj/tests/peer/%.o,dialect dialect_query dialect_expr dialect_data \
-    oracles tree data)
+    dialect_rows oracles tree data)
 $(BUILD)/peer/compare: $(BUILD)/obj/tests/peer/compare.o
 
 $(peer_programs): $(peer_objects) $(internals)
