@@ -367,22 +367,20 @@ static weft_status project_branch(SetBuilder *b, Branch *branch, int n_columns, 
 
 // ---- what only the interpreter computes -----------------------------------------------------------------------------
 
-// Subqueries are joined above the union.
-static bool names_mark(const Block *block, const Expr *expr)
+// Subqueries are joined above the union, and window functions computed.
+static bool is_above(const Block *block, const Expr *expr)
 {
     if (expr->kind == EXPR_COLUMN && find_mark(block, expr->column)) return true;
     for (int i = 0; i < expr->n_args; i++)
-        if (names_mark(block, expr->args[i])) return true;
-    return false;
+        if (is_above(block, expr->args[i])) return true;
+    return has_window(block, expr);
 }
 
 static weft_status lift(SetBuilder *b, Expr *expr, Expr **out)
 {
     Binder *binder = b->binder;
     *out = expr;
-    if (!expr_is_interpreted(expr) || names_mark(b->block, expr)) return WEFT_OK;
-    for (int i = 0; i < expr->n_args; i++)
-        if (has_window(b->block, expr->args[i])) return refuse(binder, expr->at, "this aggregate of a window function");
+    if (!expr_is_interpreted(expr) || is_above(b->block, expr)) return WEFT_OK;
     int n_columns = b->n_lifted;
     *LIST_PUSH(binder->arena, b->lifted_columns, n_columns) =
         plan_add_column(binder->plan, expr->type, "value", NULL);
