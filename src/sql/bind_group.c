@@ -72,8 +72,8 @@ static weft_status bind_key(Binder *binder, Block *block, const ParseNode *node,
     if (output < 0 && !is_input_column(block, node)) TRY(output_by_name(binder, block, node, "GROUP BY", &output));
     if (output >= 0) key = block->outputs[output].expr;
     else TRY(bind_expr(binder, node, &key));
-    if (output >= 0) note_key_names(binder, block, block->outputs[output].named_first, block->outputs[output].named_last);
-    else note_key_names(binder, block, first, binder->n_named);
+    const Output *const meant = output >= 0 ? &block->outputs[output] : NULL;
+    note_key_names(binder, block, meant ? meant->named_first : first, meant ? meant->named_last : binder->n_named);
     if (has_window(block, key))
         return fail(binder->err, WEFT_WINDOWING_ERROR, node_at(node), "window functions are not allowed in GROUP BY");
     if (has_agg(binder, block, key))

@@ -353,8 +353,10 @@ static weft_status project_branch(SetBuilder *b, Branch *branch, int n_columns, 
     BranchColumns columns = { .b = b, .branch = branch, .rows = rows };
     Expr        **exprs = arena_array(binder->arena, Expr *, n_columns + 1);
     int          *ids = arena_array(binder->arena, int, n_columns + 1), n = 0, value;
-    for (int k = 0; k < block->n_keys; k++) TRY(branch_value(&columns, column_of(b, block->key_columns[k]), &exprs[n++]));
-    for (int a = 0; a < block->n_aggs; a++) TRY(branch_value(&columns, column_of(b, block->aggs[a].column), &exprs[n++]));
+    for (int k = 0; k < block->n_keys; k++)
+        TRY(branch_value(&columns, column_of(b, block->key_columns[k]), &exprs[n++]));
+    for (int a = 0; a < block->n_aggs; a++)
+        TRY(branch_value(&columns, column_of(b, block->aggs[a].column), &exprs[n++]));
     for (int g = 0; g < block->n_groupings; g++) {
         TRY(value_of_grouping(binder, block, &block->groupings[g], branch->set, &value));
         exprs[n++] = term_integer(binder, value, block->groupings[g].at);

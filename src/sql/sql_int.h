@@ -145,8 +145,8 @@ typedef struct GroupingCall {          // grouping(a, b)
 // there, and which query an aggregate belongs to, goes by the text.
 typedef struct NamedColumn {
     int                 column, at;
-    const struct Block *owner;         // the query whose FROM has it; compared while that is being bound, not looked into
-    const struct Block *user;          // the query that names it: likewise
+    const struct Block *owner;         // the query whose FROM has it: only compared, while that is being bound
+    const struct Block *user;          // the query that names it: only compared
     bool                in_agg, in_key;    // within an aggregate of its owner, or grouping(); in a key of GROUP BY
 } NamedColumn;
 

@@ -167,7 +167,8 @@ static bool has_one_scale(const Tree *tree)
 }
 
 // A numeric to be made a text of.  Weft shows all values of an expression with as many digits behind the point as the
-// longest has, PostgreSQL each with its own (src/sql/README.md).  Where that may differ, it is a text without zeros at its end.
+// longest has, PostgreSQL each with its own (src/sql/README.md).  Where that may differ, it is a text without zeros at
+// its end.
 static Tree *draw_number_for_text(Names *names, int depth)
 {
     Tree *number = draw_value(names, TYPE_NUMERIC, depth);
