@@ -155,13 +155,16 @@ void write_heading(Bench *bench, const char *title)
     time_t now = time(NULL);
     ask_command("LC_ALL=C lscpu", "Model name", cpu, sizeof cpu);
     ask_command("cc --version", "", compiler, sizeof compiler);
-    duckdb_version(bench, version, sizeof version);
     strftime(date, sizeof date, "%Y-%m-%d", gmtime(&now));
     say(bench, "# %s, SF %s\n\n", title, bench->options.scale);
     say(bench, "- date: %s\n- CPU: %s, %ld cores\n", date, cpu, sysconf(_SC_NPROCESSORS_ONLN));
-    say(bench, "- Weft %s, built with %s, kernels by %s\n- DuckDB %s, tables in memory\n", WEFT_VERSION, BUILT_WITH,
-        compiler, version);
-    say(bench, "- threads: %d on both sides\n- command: `%s`\n\n", bench->options.threads, bench->options.command);
+    say(bench, "- Weft %s, built with %s, kernels by %s\n", WEFT_VERSION, BUILT_WITH, compiler);
+    if (!bench->options.alone) {
+        duckdb_version(bench, version, sizeof version);
+        say(bench, "- DuckDB %s, tables in memory\n", version);
+    }
+    say(bench, "- threads: %d%s\n- command: `%s`\n\n", bench->options.threads,
+        bench->options.alone ? "" : " on both sides", bench->options.command);
 }
 
 // ---- engines ------------------------------------------------------------------------------------------------------
@@ -350,7 +353,8 @@ void bench_begin(Bench *bench)
 {
     bench->report = open_memstream(&bench->text, &bench->text_length);
     load_queries(bench);
-    make_duckdb_file(bench);
+    if (!bench->options.alone)
+        make_duckdb_file(bench);
 }
 
 void bench_end(Bench *bench)

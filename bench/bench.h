@@ -26,6 +26,7 @@ typedef struct Options {
     const char *db, *tbl, *duckdb, *scratch, *scale, *parts, *record;
     const char *folder;                // of the workload: schema.sql and queries/q*.sql
     int         threads, repeats;
+    bool        alone;                 // without DuckDB: no file is made for it, and it is not opened
     const char *child, *child_query;   // in the processes that a benchmark starts: what they do, and with which query
     const char *program;
     char        command[1024];

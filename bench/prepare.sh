@@ -93,17 +93,22 @@ case $device in
             exit 1
         fi ;;
 esac
-duckdb=$(scripts/duckdb)
+case " $* " in *' --alone '*) alone=yes duckdb=none ;; *) alone=no duckdb=$(scripts/duckdb) ;; esac
 
 # ---- data ------------------------------------------------------------------------------------------------------------
 
 workload=${workload:-ssb}
 data=$folder/sf$scale
 [ "$workload" = ssb ] || data=$folder/$workload-sf$scale
+[ $alone = no ] || data=$data-alone                         # only the database: DuckDB reads the .tbl files
 if [ ! -e "$data/complete" ]; then
     rm -rf "$data"
     mkdir -p "$data"
-    "$BUILD/weft" gen "$workload" --sf "$scale" --tbl "$data/tbl" "$data/$workload.weft"
+    if [ $alone = yes ]; then
+        "$BUILD/weft" gen "$workload" --sf "$scale" "$data/$workload.weft"
+    else
+        "$BUILD/weft" gen "$workload" --sf "$scale" --tbl "$data/tbl" "$data/$workload.weft"
+    fi
     : >"$data/complete"
 fi
 

@@ -6,7 +6,7 @@ bench_programs := $(BUILD)/bench/ssb $(BUILD)/bench/tpch $(BUILD)/bench/concurre
 bench-programs: $(bench_programs)
 
 $(BUILD)/bench/ssb: $(BUILD)/obj/bench/ssb/ssb.o $(BUILD)/obj/bench/hot.o
-$(BUILD)/bench/tpch: $(BUILD)/obj/bench/tpch/tpch.o $(BUILD)/obj/bench/hot.o
+$(BUILD)/bench/tpch: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard bench/tpch/*.c)) $(BUILD)/obj/bench/hot.o
 $(BUILD)/bench/concurrency: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard bench/concurrency/*.c))
 $(BUILD)/bench/gpu: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard bench/gpu/*.c)) $(patsubst %,$(BUILD)/obj/bench/concurrency/%.o,crew draw) $(BUILD)/obj/src/shell/gen_load.o
 

@@ -1,16 +1,17 @@
 // tpch.c - TPC-H, Weft beside DuckDB: same rows, same machine, same process, same number of threads.
 //
 //     tpch --db DB --tbl DIR --folder bench/tpch --duckdb LIBRARY --scratch DIR [--queries q01,q03] [--threads N]
-//          [--repeats N] [--scale SF] [--record FILE]
+//          [--repeats N] [--scale SF] [--device cuda] [--alone] [--record FILE]
 //
-// Each query by itself, hot (see bench.h).  A run ends when the engine has the whole answer in its own form.  Neither
-// side caches results.  Weft works on a database folder, DuckDB on tables in memory.
+// Each query by itself, hot (see bench.h); on a device other than the CPU, or without DuckDB, as on_device.c has it.
+// A run ends when the engine has the whole answer in its own form.  Neither side caches results.  Weft works on a
+// database folder, DuckDB on tables in memory.
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../bench.h"
+#include "on_device.h"
 
 static bool is_wanted(const char *name, const char *wanted)
 {
@@ -36,19 +37,24 @@ int main(int argc, char **argv)
                                         .threads = 2,
                                         .repeats = 7,
                                         .command = "bench/tpch/run.sh" } };
-    const char     *wanted = NULL;
-    const OwnOption own[] = { { "queries", &wanted, NULL } };
+    const char     *wanted = NULL, *device = "cpu";
+    const OwnOption own[] = { { "queries", &wanted, NULL },
+                              { "device", &device, NULL },
+                              { "alone", NULL, &bench.options.alone } };
     if (!bench_options(argc, argv, &bench.options, own, COUNT(own)) || !options_are_whole(&bench.options)) {
         fprintf(stderr,
                 "usage: tpch --db DB --tbl DIR --folder DIR --duckdb LIBRARY --scratch DIR [--queries q01,q03]\n"
-                "            [--threads N] [--repeats N] [--scale SF] [--record FILE]\n");
+                "            [--threads N] [--repeats N] [--scale SF] [--device cuda] [--alone] [--record FILE]\n");
         return 2;
     }
     bench_begin(&bench);
     choose_queries(&bench, wanted);
     if (!bench.n_queries) die(wanted ? wanted : "queries", "there is no such query");
     write_heading(&bench, "TPC-H");
-    part_hot(&bench);
+    if (strcmp(device, "cpu") != 0 || bench.options.alone)
+        part_device(&bench, device);
+    else
+        part_hot(&bench);
     bench_end(&bench);
     return 0;
 }

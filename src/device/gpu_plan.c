@@ -9,9 +9,11 @@
 // taken.  Kernels whose shared memory does not fit together are packed into batches first (batch_plan), and each batch
 // fills the card; the hardware starts blocks of the next batch when those of the one before leave room.
 //
-// Feedback.  The span of a wave (first kernel begins, last one ends) is measured in its first rounds, alternately with
-// and without the plan, and then now and then.  The way in use changes only where the other is better by HYSTERESIS.
-// Kernels that end late get more weight, and the set is solved again; a solution that is not better is taken back.
+// Feedback.  The span of a wave (first kernel begins, last one ends) is measured in its first rounds, alternately
+// with and without the plan, and then now and then; the least of the last ones counts.  The way in use changes only
+// where the other is better by HYSTERESIS.  Kernels that end late get more weight, and the set is solved again; a
+// solution that is not better is taken back.  Where no set was quicker with its plan, scans do not wait for others
+// to be planned with.
 
 #include "device/gpu_plan.h"
 
@@ -24,6 +26,7 @@ enum {
     TRIES = 4,                         // measured rounds of each way, before one is chosen
     LOOK_AGAIN = 64,                   // rounds, after which the other way is measured once,
     LOOK_OWN = 16,                     // and the one in use
+    JUDGED_FEW = 4,                    // sets, of which none was quicker with a plan: it is not waited for more
     ADJUST_MOST = 4,                   // times that weights are changed
     BISECTIONS = 10,
 };
@@ -52,7 +55,8 @@ typedef struct WavePlan {              // of a set of kernels; free where n_kern
     WaveSolution   solution;
     WaveSolution   before;                 // and its time, while a new one is tried
     double     before_ms;              // 0: none is tried
-    double     span_ms[2];             // by WaveWay, smoothed
+    double     spans_ms[2][TRIES];     // by WaveWay, the last ones
+    double     span_ms[2];             // the least of them: what else the host and the card do only adds to a span
     int        n_spans[2];
     double     kernel_ms[PLAN_KERNELS];                     // as planned, smoothed
     WaveWay    way;
@@ -63,6 +67,7 @@ typedef struct WavePlan {              // of a set of kernels; free where n_kern
 struct WavePlans {
     GpuLimits       limits;
     bool            is_forced;         // whatever was measured
+    _Atomic bool    may_pay;           // see wave_plans_may_pay
     pthread_mutex_t lock;              // for all below
     pthread_cond_t  changed;           // a set is queued or solved, or it is time to end
     pthread_t       thread;
@@ -272,7 +277,7 @@ static void start_thread(WavePlans *plans)
 WavePlans *wave_plans_new(const GpuLimits *limits, bool is_forced)
 {
     WavePlans *plans = calloc(1, sizeof *plans);
-    plans->limits = *limits, plans->is_forced = is_forced;
+    plans->limits = *limits, plans->is_forced = is_forced, plans->may_pay = true;
     pthread_mutex_init(&plans->lock, NULL);
     pthread_cond_init(&plans->changed, NULL);
     return plans;
@@ -381,6 +386,15 @@ static void smooth(double *mean, int n_before, double value)
     *mean = n_before ? *mean + SMOOTHING * (value - *mean) : value;
 }
 
+static void note_span(WavePlan *plan, WaveWay way, double ms)
+{
+    plan->spans_ms[way][plan->n_spans[way] % TRIES] = ms;
+    plan->n_spans[way]++;
+    const int n = MIN_OF(plan->n_spans[way], TRIES);
+    plan->span_ms[way] = plan->spans_ms[way][0];
+    for (int t = 1; t < n; t++) plan->span_ms[way] = MIN_OF(plan->span_ms[way], plan->spans_ms[way][t]);
+}
+
 static double span_of(const PlanUse *use, const KernelTime *times)
 {
     double first = times[0].start_ms, last = times[0].end_ms;
@@ -396,7 +410,7 @@ static void judge_new(WavePlan *plan)
     if (!is_better) {
         const double before_ms = plan->before_ms;
         use_solution(plan, &plan->before);
-        plan->span_ms[WAY_PLANNED] = before_ms, plan->n_spans[WAY_PLANNED] = TRIES;
+        for (int t = 0; t < TRIES; t++) note_span(plan, WAY_PLANNED, before_ms);
         plan->n_adjusted = ADJUST_MOST;
     }
     plan->before_ms = 0;
@@ -425,6 +439,18 @@ static void adjust_weights(WavePlans *plans, WavePlan *plan)
     start_thread(plans);
 }
 
+static bool may_pay(const WavePlans *plans)
+{
+    int n_judged = 0, n_paid = 0;
+    for (int p = 0; p < PLANS_KEPT; p++) {
+        const WavePlan *plan = &plans->plans[p];
+        const bool      is_judged = plan->n_kernels && knows_both(plan);
+        n_judged += is_judged;
+        n_paid += is_judged && plan->way == WAY_PLANNED;
+    }
+    return plans->is_forced || n_judged < JUDGED_FEW || n_paid > 0;
+}
+
 void wave_plans_tell(WavePlans *plans, const PlanUse *use, const KernelTime *times)
 {
     pthread_mutex_lock(&plans->lock);
@@ -432,18 +458,20 @@ void wave_plans_tell(WavePlans *plans, const PlanUse *use, const KernelTime *tim
     const WaveWay way = use->is_planned ? WAY_PLANNED : WAY_PLAIN;
     // A plain round is as good whatever the solution is.
     if (plan && (way == WAY_PLAIN || plan->version == use->version)) {
-        smooth(&plan->span_ms[way], plan->n_spans[way], span_of(use, times));
         for (int i = 0; i < use->n_kernels && way == WAY_PLANNED; i++)
             smooth(&plan->kernel_ms[use->places[i]], plan->n_spans[way], times[i].end_ms - times[i].start_ms);
-        plan->n_spans[way] = MIN_OF(plan->n_spans[way] + 1, 1000);
+        note_span(plan, way, span_of(use, times));
         if (knows_both(plan) && !plan->is_queued) {
             if (plan->before_ms > 0) judge_new(plan);
             choose_favourite(plan);
             adjust_weights(plans, plan);
         }
+        plans->may_pay = may_pay(plans);
     }
     pthread_mutex_unlock(&plans->lock);
 }
+
+bool wave_plans_may_pay(const WavePlans *plans) { return plans->may_pay; }
 
 WavePlanCounts wave_plans_count(WavePlans *plans)
 {

@@ -54,6 +54,8 @@ void       wave_plans_free(WavePlans *plans);               // waits for a solut
 // N from 2 to PLAN_KERNELS.
 void       wave_plans_ask(WavePlans *plans, const PlanKernel *kernels, int n, PlanUse *use);
 void       wave_plans_tell(WavePlans *plans, const PlanUse *use, const KernelTime *times); // by the caller's number
+// False: several sets were measured, and none of them was quicker with its plan.
+bool       wave_plans_may_pay(const WavePlans *plans);
 WavePlanCounts wave_plans_count(WavePlans *plans);
 void       wave_plans_settle(WavePlans *plans);             // for tests: until no set waits to be solved
 

@@ -436,7 +436,7 @@ static int list_launches(const Wave *wave, const Unit *units, int n_units, const
 // the other as the driver takes launches.
 static weft_status launch_in_order(Wave *wave, const WaveLaunch *launches, int n, const int *order, Error *err)
 {
-    const bool opens_first = wave->schedule == SCHEDULE_MODEL;
+    const bool opens_first = wave->schedule == SCHEDULE_MODEL && !wave->is_passing;
     bool       has_begun = false;
     u32        waiting = 0;
     for (int i = 0; i < n && opens_first; i++)
@@ -448,7 +448,7 @@ static weft_status launch_in_order(Wave *wave, const WaveLaunch *launches, int n
             TRY(launch_together(wave, launch->unit, err));
             continue;
         }
-        if (wave->schedule == SCHEDULE_PLAIN) waiting = 0;
+        if (wave->schedule == SCHEDULE_PLAIN || wave->is_passing) waiting = 0;
         TRY(open_stream(wave, launch->run, &waiting, err));
         if (!has_begun) TRY(schedule_begin_timers(wave, launch, err));
         has_begun = true;
@@ -1014,8 +1014,8 @@ static bool waits_for_small_ones(Gpu *gpu, const GpuRun *run, Arrivals *arrivals
 {
     const bool   is_forced = gpu->gather_n && run->was_expected;
     const double most_ms = is_forced ? GATHER_FORCED_MS : GATHER_SMALL_MS;
-    if (run->is_timed || (!is_forced && run->launch->schedule != SCHEDULE_MODEL)) return false;
-    if (arrivals->now - run->attached_ms >= most_ms) return false;
+    if (run->is_timed || arrivals->now - run->attached_ms >= most_ms) return false;
+    if (!is_forced && !schedule_may_plan(gpu, run)) return false;
     count_arrivals(gpu, run->launch->table, arrivals);
     return is_forced ? arrivals->n_here < gpu->gather_n : arrivals->n_coming > 0;
 }

@@ -91,7 +91,7 @@ static u64 mixed(u64 number)           // splitmix64
     return number ^ number >> 31;
 }
 
-// Plain uses half of them, as many as there were before others came; kernels of a planned wave have one each.
+// Plain uses half of them, as many as there were before others came; small kernels of a planned wave have one each.
 int schedule_stream(const GpuRun *run)
 {
     const int first = run->rows_wanted < SMALL_ROWS ? 0 : N_SMALL_STREAMS;
@@ -99,7 +99,7 @@ int schedule_stream(const GpuRun *run)
         case SCHEDULE_SEQUENTIAL:
         case SCHEDULE_MULTIQX: return 0;
         case SCHEDULE_RANDOM: return first + (int)(mixed(run->number ^ SEED) % N_SMALL_STREAMS);
-        case SCHEDULE_MODEL: return first + (int)(run->number % N_SMALL_STREAMS);
+        case SCHEDULE_MODEL: return first + (int)(run->number % (u64)(first ? N_PLAIN_STREAMS : N_SMALL_STREAMS));
         default: return first + (int)(run->number % N_PLAIN_STREAMS);
     }
 }
@@ -133,6 +133,12 @@ static void choose_random(Wave *wave, WaveLaunch *launches, int n, int *order)
 }
 
 // ---- the model ------------------------------------------------------------------------------------------------------
+
+bool schedule_may_plan(const Gpu *gpu, const GpuRun *run)
+{
+    const WavePlans *plans = gpu->scheduler->plans;
+    return run->launch->schedule == SCHEDULE_MODEL && plans && wave_plans_may_pay(plans);
+}
 
 static PlanKernel plan_kernel(const GpuRun *run, const Parts *parts)
 {
@@ -195,7 +201,8 @@ static void choose_planned(Wave *wave, WaveLaunch *launches, int n, int *order)
     int              small[PLAN_KERNELS];
     PlanKernel       kernels[PLAN_KERNELS];
     const int        n_small = gpu->scheduler->plans ? list_small(gpu, launches, n, small) : 0;
-    if (n_small < 2) return;
+    // Where columns come over the link, that is what the time goes into.
+    if (n_small < 2 || wave->is_passing) return;
     for (int s = 0; s < n_small; s++) kernels[s] = plan_kernel(launches[small[s]].run, &launches[small[s]].parts);
     wave_plans_ask(gpu->scheduler->plans, kernels, n_small, &times->use);
     times->has_plan = times->is_wanted = times->use.is_measured;

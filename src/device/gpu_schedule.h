@@ -32,6 +32,7 @@ typedef struct WaveLaunch {
 Grid        schedule_grid(const Gpu *gpu, const Shape *shape, const GridWish *wish);
 Grid        schedule_parts_grid(const Gpu *gpu, const Shape *shape, const Parts *parts);       // without a plan
 int         schedule_stream(const GpuRun *run);             // of a new launch: its number
+bool        schedule_may_plan(const Gpu *gpu, const GpuRun *run);      // it is worth waiting for others like it
 // Grids of all runs, and the order in which all N are launched.
 void        schedule_wave(Wave *wave, WaveLaunch *launches, int n, int *order);
 weft_status schedule_begin_timers(Wave *wave, const WaveLaunch *first, Error *err);    // before it is launched

@@ -168,6 +168,42 @@ TEST(the_quicker_way_is_used)
     wave_plans_free(plans);
 }
 
+// One round of another length says nothing: spans only grow by what else goes on.
+TEST(a_round_that_was_disturbed_does_not_count)
+{
+    const GpuLimits limits = h200();
+    WavePlans      *plans = wave_plans_new(&limits, false);
+    PlanKernel      kernels[4];
+    small_kernels(kernels, 4, 0);
+    ask(plans, kernels, 4);
+    wave_plans_settle(plans);
+    for (int r = 0; r < 8; r++) run_round(plans, kernels, 4, 1.0, r < 6 ? 5.0 : 0.8);      // the first ones planned
+    CHECK(rounds_planned(plans, kernels, 4, 1.0, 0.8, 40) >= 36);
+    wave_plans_free(plans);
+}
+
+TEST(where_no_plan_was_quicker_none_is_waited_for)
+{
+    const GpuLimits limits = h200();
+    WavePlans      *plans = wave_plans_new(&limits, false);
+    for (int set = 0; set < 4; set++) {
+        PlanKernel kernels[4];
+        CHECK(wave_plans_may_pay(plans));
+        small_kernels(kernels, 4, 1024 * (set + 1));
+        ask(plans, kernels, 4);
+        wave_plans_settle(plans);
+        rounds_planned(plans, kernels, 4, 1.0, 1.0, 20);
+    }
+    CHECK(!wave_plans_may_pay(plans));
+    PlanKernel quicker[4];
+    small_kernels(quicker, 4, 8192);
+    ask(plans, quicker, 4);
+    wave_plans_settle(plans);
+    rounds_planned(plans, quicker, 4, 1.0, 0.5, 20);
+    CHECK(wave_plans_may_pay(plans));
+    wave_plans_free(plans);
+}
+
 static u64 threads_of(const PlanUse *use, int k) { return (u64)use->shapes[k].threads * use->shapes[k].n_blocks; }
 
 // The last of them takes four times as long as others with N_THREADS, and is quicker with more if HELPS.
