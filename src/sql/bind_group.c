@@ -176,8 +176,9 @@ static weft_status check_named(Binder *binder, const Block *block)
         const NamedColumn *named = &binder->named[i];
         bool               is_key;
         if (named->owner != block || named->in_agg || named->in_key) continue;
+        if (named->user == block && columns_has(&block->key_names, named->column)) continue;
         TRY(is_key_column(binder, block, named->column, &is_key));
-        if (is_key || (named->user == block && columns_has(&block->key_names, named->column))) continue;
+        if (is_key) continue;
         if (named->user != block) return not_grouped_in_subquery(binder, named->column, named->at);
         return not_grouped(binder, block, plan_column_expr(binder->plan, named->column, named->at));
     }
