@@ -31,7 +31,7 @@ enum {
     BISECTIONS = 10,
 };
 
-#define HYSTERESIS   0.95              // the other way must take so much of the time, at most
+#define HYSTERESIS   0.97              // the other way must take so much of the time, at most
 #define SPREAD_MOST  1.25              // the longest kernel over the mean: weights stay up to here
 #define WEIGHT_MOST  8.0
 #define SCALE_LEAST  (1.0 / 65536)

@@ -475,10 +475,14 @@ DEVICE_ void count_rows_(u64 *counts, u32 k, u32 live)
 #define FLAG(table, at)            ((table)[at])
 #define INSIDE(at, size)           ((u64)(at) < (u64)(size))
 
-// Both words of a slot in one load.
+// Both words of a slot in one load.  __ldg reads global memory only, and the slots may be in shared memory.
 DEVICE_ u32 slot_at_(const KernelSlot *slots, u64 at, u64 *key)
 {
+#if SHARED_TABLES_
+    const uint4 slot = ((const uint4 *)slots)[at];
+#else
     const uint4 slot = __ldg((const uint4 *)slots + at);
+#endif
     *key = slot.x | (u64)slot.y << 32;
     return slot.z;
 }

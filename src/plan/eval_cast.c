@@ -30,12 +30,19 @@ const char *type_label(Type type, char buffer[32])
     return type_name(type, buffer);
 }
 
-// Unsigned here and below: clang checks signed 128-bit products by a function that libgcc does not have.
+// A table: casts of numerics ask for it for every row.  Unsigned here and below: clang checks signed 128-bit products
+// by a function that libgcc does not have.
 i128 ten_to(int n)
 {
-    u128 power = 1;
-    while (n-- > 0) power *= 10;
-    return (i128)power;
+    enum { HALF = 19 };
+    static const u64 powers[HALF + 1] = {
+        1ull, 10ull, 100ull, 1000ull, 10000ull, 100000ull, 1000000ull, 10000000ull, 100000000ull, 1000000000ull,
+        10000000000ull, 100000000000ull, 1000000000000ull, 10000000000000ull, 100000000000000ull, 1000000000000000ull,
+        10000000000000000ull, 100000000000000000ull, 1000000000000000000ull, 10000000000000000000ull
+    };
+    ASSERT(n <= 2 * HALF);
+    if (n <= 0) return 1;
+    return (i128)(n <= HALF ? (u128)powers[n] : (u128)powers[HALF] * powers[n - HALF]);
 }
 
 bool multiply_wide(i128 a, i128 b, i128 *product)
