@@ -360,7 +360,6 @@ static void add_set_columns(Binder *binder, Block *block)
 
 weft_status build_groups(Binder *binder, Block *block)
 {
-    TRY(check_named(binder, block));
     block->key_columns = arena_array(binder->arena, int, block->n_keys + 1);
     for (int k = 0; k < block->n_keys; k++) put_below(binder, block, block->keys[k]);
     TRY(place_marks(binder, block, true, &block->node));
@@ -385,5 +384,6 @@ weft_status build_groups(Binder *binder, Block *block)
     }
     for (int i = 0; i < block->n_marks; i++)
         if (!block->marks[i].is_placed) TRY(use_keys_in_mark(binder, block, &block->marks[i]));
+    TRY(check_named(binder, block));
     return has_sets ? build_sets(binder, block) : WEFT_OK;
 }
