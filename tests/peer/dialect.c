@@ -13,6 +13,7 @@
 #define _GNU_SOURCE
 #include "dialect.h"
 
+#include <fnmatch.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -177,6 +178,17 @@ static bool is_state(const char *wanted, const char *state)
     return !strcmp(wanted, "ok") ? !state[0] : begins(state, wanted);
 }
 
+// PATTERN is a part of the text, and may have the wildcards of file names.
+static bool mentions(const char *text, const char *pattern)
+{
+    char *around;
+    if (asprintf(&around, "*%s*", pattern) < 0)
+        abort();
+    bool found = fnmatch(around, text, 0) == 0;
+    free(around);
+    return found;
+}
+
 static void explain_by(Verdict *verdict, int line)
 {
     verdict->outcome = EXPLAINED_DIFFERENCE;
@@ -188,7 +200,7 @@ static void explain_errors(Verdict *verdict)
     for (int i = 0; i < COUNT_OF(EXPLAINED_LIST); i++) {
         const Explained *e = &EXPLAINED_LIST[i];
         if (!e->set_aside && is_state(e->theirs, verdict->theirs) && is_state(e->ours, verdict->ours) &&
-            strstr(verdict->difference, e->says) && strstr(verdict->difference, e->they_say)) {
+            mentions(verdict->difference, e->says) && mentions(verdict->difference, e->they_say)) {
             explain_by(verdict, i);
             return;
         }
