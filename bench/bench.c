@@ -151,7 +151,7 @@ static void duckdb_version(Bench *bench, char *version, size_t capacity)
 
 void write_heading(Bench *bench, const char *title)
 {
-    char cpu[256], compiler[256], version[64], date[32];
+    char cpu[256], compiler[256], version[64] = "", date[32];
     time_t now = time(NULL);
     ask_command("LC_ALL=C lscpu", "Model name", cpu, sizeof cpu);
     ask_command("cc --version", "", compiler, sizeof compiler);

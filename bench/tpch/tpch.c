@@ -1,9 +1,11 @@
 // tpch.c - TPC-H, Weft beside DuckDB: same rows, same machine, same process, same number of threads.
 //
 //     tpch --db DB --tbl DIR --folder bench/tpch --duckdb LIBRARY --scratch DIR [--queries q01,q03] [--threads N]
-//          [--repeats N] [--scale SF] [--device cuda] [--alone] [--record FILE]
+//          [--repeats N] [--scale SF] [--device cuda] [--alone] [--parts hot,first] [--record FILE]
 //
-// Each query by itself, hot (see bench.h); on a device other than the CPU, or without DuckDB, as on_device.c has it.
+// hot     Each query by itself (see bench.h); on a device other than the CPU, or without DuckDB, as on_device.c has it.
+// first   The first query of a new process, of Weft alone (see first.c).
+//
 // A run ends when the engine has the whole answer in its own form.  Neither side caches results.  Weft works on a
 // database folder, DuckDB on tables in memory.
 
@@ -11,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "first.h"
 #include "on_device.h"
 
 static bool is_wanted(const char *name, const char *wanted)
@@ -44,17 +47,23 @@ int main(int argc, char **argv)
     if (!bench_options(argc, argv, &bench.options, own, COUNT(own)) || !options_are_whole(&bench.options)) {
         fprintf(stderr,
                 "usage: tpch --db DB --tbl DIR --folder DIR --duckdb LIBRARY --scratch DIR [--queries q01,q03]\n"
-                "            [--threads N] [--repeats N] [--scale SF] [--device cuda] [--alone] [--record FILE]\n");
+                "            [--threads N] [--repeats N] [--scale SF] [--device cuda] [--alone] [--parts hot,first]\n"
+                "            [--record FILE]\n");
         return 2;
     }
+    if (bench.options.child) return first_as_child(&bench);
+    const bool has_hot = strstr(bench.options.parts, "hot") != NULL, is_alone = bench.options.alone;
+    bench.options.alone |= !has_hot;
     bench_begin(&bench);
     choose_queries(&bench, wanted);
     if (!bench.n_queries) die(wanted ? wanted : "queries", "there is no such query");
     write_heading(&bench, "TPC-H");
-    if (strcmp(device, "cpu") != 0 || bench.options.alone)
+    if (has_hot && (strcmp(device, "cpu") != 0 || is_alone))
         part_device(&bench, device);
-    else
+    else if (has_hot)
         part_hot(&bench);
+    if (strstr(bench.options.parts, "first"))
+        part_first(&bench);
     bench_end(&bench);
     return 0;
 }

@@ -1,7 +1,8 @@
 // repeat.c - recursion: the rows of all rounds, and those that the last one added.
 //
 // The rows of a round are appended to those before; for UNION a row that is there already is left out.  A set of row
-// numbers, hashed, finds it: rows are equal where all their cells are, NULL and NULL too.  What a round added is a
+// numbers, hashed, finds it: rows are equal where all their cells are, NULL and NULL too, and intervals of one length
+// (their high words).  What a round added is a
 // stretch at the end, which the next round reads in the place of the first term's rows (semi-naive evaluation: a round
 // never looks at older rows).  Texts are copied, since the dictionary of a round goes with it.
 //
@@ -18,6 +19,7 @@ typedef struct RepeatColumn {
     View  view;                        // its data: cells of all rows
     u8   *nulls;
     int   width;                       // bytes of a cell
+    bool  is_by_length;                // a stored interval
 } RepeatColumn;
 
 struct RepeatRows {
@@ -83,6 +85,7 @@ static weft_status start(QueryRun *run, RepeatRows *rows, const Finish *finish)
         const Type    type = run->plan->columns[finish->outputs[c].column].type;
         column->type = type.kind == TYPE_NULL ? TYPE(TEXT) : type;
         column->view = (View){ .kind = view_kind(column->type), .type = column->type };
+        column->is_by_length = c < rows->repeat->n_by_length && rows->repeat->by_length[c];
         column->width = column->view.kind == VIEW_WIDE   ? (int)sizeof(i128)
                         : column->view.kind == VIEW_TEXT ? (int)sizeof(weft_text)
                                                          : (int)sizeof(i64);
@@ -123,9 +126,15 @@ static weft_status copy_text(QueryRun *run, RepeatRows *rows, const Value *value
 // Zeros of either sign are one value, and so are all NaNs.
 static double same_float(double value) { return value == 0 ? 0 : isnan(value) ? (double)NAN : value; }
 
+static i64 interval_length(i128 number) { return (i64)((number - (i64)number) >> 64); }
+
 static u64 hash_value(const RepeatColumn *column, const Value *value)
 {
     if (value->is_null) return 1;
+    if (column->is_by_length) {
+        const i64 length = interval_length(value->i);
+        return hash_bytes(&length, sizeof length);
+    }
     if (column->view.kind == VIEW_TEXT) return hash_bytes(value->text.bytes, value->text.length);
     if (column->view.kind != VIEW_FLOAT) return hash_bytes(&value->i, sizeof value->i);
     const double same = same_float(value->f);
@@ -136,6 +145,7 @@ static bool is_value(const RepeatColumn *column, u64 row, const Value *value)
 {
     if (column->nulls[row] || value->is_null) return column->nulls[row] && value->is_null;
     const void *data = column->view.data;
+    if (column->is_by_length) return interval_length(((const i128 *)data)[row]) == interval_length(value->i);
     switch (column->view.kind) {
         case VIEW_WIDE:  return ((const i128 *)data)[row] == value->i;
         case VIEW_FLOAT: {

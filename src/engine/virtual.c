@@ -2,10 +2,12 @@
 // weft_indexes, information_schema.tables, columns, table_constraints and key_column_usage, and the row behind a SELECT
 // without FROM.
 
+#include <stdio.h>
+
 #include "device/cuda_driver.h"
 #include "engine/engine.h"
 
-enum { COLUMNS_MOST = 14 };            // of a virtual table
+enum { COLUMNS_MOST = 15 };            // of a virtual table
 
 typedef struct Maker {
     weft_db *db;
@@ -59,7 +61,8 @@ static weft_status fill_columns(Maker *maker, const Table *table)
     for (int c = 0; c < table->n_columns; c++) {
         char        type[32];
         const Value row[] = { text_value(table->name), int_value(TYPE_INTEGER, c + 1),
-                              text_value(table->columns[c].name), text_value(type_name(table->columns[c].type, type)),
+                              text_value(table->columns[c].name),
+                              text_value(column_type_name(&table->columns[c], type)),
                               int_value(TYPE_BOOLEAN, table->columns[c].not_null) };
         TRY(add_row(maker, row, COUNT_OF(row)));
     }
@@ -120,19 +123,76 @@ static weft_status show_table(Maker *maker, const Relation *relation)
 
 static weft_status fill_schema_tables(Maker *maker, Arena *arena) { return show_relations(maker, arena, show_table); }
 
+typedef struct ShownType {             // a type as the standard shows it; -1: NULL
+    char name[32];
+    int  length, octets, precision, radix, scale, time_digits;
+} ShownType;
+
+// WHOLE is a type with its digits, such as type_whole_name gives.
+static ShownType shown_type(const char *whole)
+{
+    static const struct { const char *name, *shown; int octets, precision, radix, scale, time_digits; } types[] = {
+        { "smallint", NULL, -1, 16, 2, 0, -1 },
+        { "integer", NULL, -1, 32, 2, 0, -1 },
+        { "bigint", NULL, -1, 64, 2, 0, -1 },
+        { "real", NULL, -1, 24, 2, -1, -1 },
+        { "double precision", NULL, -1, 53, 2, -1, -1 },
+        { "decimal", "numeric", -1, -1, 10, -1, -1 },
+        { "numeric", NULL, -1, -1, 10, -1, -1 },
+        { "text", NULL, 1 << 30, -1, -1, -1, -1 },
+        { "varchar", "character varying", 1 << 30, -1, -1, -1, -1 },
+        { "date", NULL, -1, -1, -1, -1, 0 },
+        { "timestamp without time zone", NULL, -1, -1, -1, -1, 6 },
+        { "timestamp with time zone", NULL, -1, -1, -1, -1, 6 },
+        { "time without time zone", NULL, -1, -1, -1, -1, 6 },
+        { "interval", NULL, -1, -1, -1, -1, 6 },
+    };
+    ShownType shown = { .length = -1, .octets = -1, .precision = -1, .radix = -1, .scale = -1, .time_digits = -1 };
+    int       first = -1, second = -1;
+    snprintf(shown.name, sizeof shown.name, "%.*s", (int)strcspn(whole, "("), whole);
+    if (strchr(whole, '(')) (void)sscanf(strchr(whole, '('), "(%d,%d", &first, &second);
+    for (int i = 0; i < COUNT_OF(types); i++) {
+        if (strcmp(shown.name, types[i].name) != 0) continue;
+        if (types[i].shown) snprintf(shown.name, sizeof shown.name, "%s", types[i].shown);
+        shown.precision = types[i].precision, shown.radix = types[i].radix, shown.scale = types[i].scale;
+        shown.octets = types[i].octets, shown.time_digits = types[i].time_digits;
+        if (first >= 0 && shown.radix == 10) shown.precision = first, shown.scale = second;
+        if (first >= 0 && shown.octets >= 0) shown.length = first, shown.octets = 4 * first;
+        break;
+    }
+    return shown;
+}
+
+static Value whole_or_null(int number)
+{
+    Value value = int_value(TYPE_INTEGER, number);
+    value.is_null = number < 0;
+    return value;
+}
+
 static weft_status show_columns(Maker *maker, const Relation *relation)
 {
     const int n_columns = relation->table ? relation->table->n_columns : relation->view->n_columns;
+    Value     no_text = text_value("");
+    no_text.is_null = true;
     for (int c = 0; c < n_columns; c++) {
-        char          type[32];
-        const Column *column = relation->table ? &relation->table->columns[c] : NULL;
+        char            type[32];
+        const Column   *column = relation->table ? &relation->table->columns[c] : NULL;
+        const ShownType shown = shown_type(column ? column_type_name(column, type) : relation->view->types[c]);
         const Value row[] = { text_value("weft"),
                               text_value(relation->schema),
                               text_value(relation_name(relation)),
                               text_value(column ? column->name : relation->view->columns[c]),
                               int_value(TYPE_INTEGER, c + 1),
+                              no_text,
                               text_value(column && column->not_null ? "NO" : "YES"),
-                              text_value(column ? type_name(column->type, type) : relation->view->types[c]) };
+                              text_value(shown.name),
+                              whole_or_null(shown.length),
+                              whole_or_null(shown.octets),
+                              whole_or_null(shown.precision),
+                              whole_or_null(shown.radix),
+                              whole_or_null(shown.scale),
+                              whole_or_null(shown.time_digits) };
         TRY(add_row(maker, row, COUNT_OF(row)));
     }
     return WEFT_OK;
@@ -210,6 +270,20 @@ static weft_status fill_one_row(Maker *maker, Arena *arena)
     return add_row(maker, row, COUNT_OF(row));
 }
 
+static weft_status fill_plans(Maker *maker, Arena *arena)
+{
+    const PlanCounts plans = plans_counts(maker->db->plans);
+    const TreeCounts trees = tree_counts();
+    const Value      of_plans[] = { text_value("plans"), int_value(TYPE_INTEGER, plans.n_kept),
+                                    int_value(TYPE_BIGINT, (i64)plans.n_found),
+                                    int_value(TYPE_BIGINT, (i64)plans.n_missed) };
+    const Value      of_trees[] = { text_value("parse trees"), int_value(TYPE_INTEGER, trees.n_trees),
+                                    int_value(TYPE_BIGINT, trees.n_found), int_value(TYPE_BIGINT, trees.n_missed) };
+    (void)arena;
+    TRY(add_row(maker, of_plans, COUNT_OF(of_plans)));
+    return add_row(maker, of_trees, COUNT_OF(of_trees));
+}
+
 static weft_status fill_scans(Maker *maker, Arena *arena)
 {
     ScanFigures *scans;
@@ -231,7 +305,8 @@ static weft_status fill_scans(Maker *maker, Arena *arena)
                               int_value(TYPE_BIGINT, (i64)scan->rides_fused),
                               int_value(TYPE_BIGINT, (i64)scan->rides_cubed),
                               int_value(TYPE_BIGINT, (i64)scan->rides_sieved),
-                              int_value(TYPE_BIGINT, (i64)scan->chunks_woven_ridden) };
+                              int_value(TYPE_BIGINT, (i64)scan->chunks_woven_ridden),
+                              int_value(TYPE_BIGINT, (i64)scan->rides_join_cubed) };
         TRY(add_row(maker, row, COUNT_OF(row)));
     }
     return WEFT_OK;
@@ -337,8 +412,9 @@ static const struct VirtualTable {
         { "rides_fused", TYPE(BIGINT), true },
         { "rides_cubed", TYPE(BIGINT), true },
         { "rides_sieved", TYPE(BIGINT), true },
-        { "chunks_woven_ridden", TYPE(BIGINT), true } },
-      14,
+        { "chunks_woven_ridden", TYPE(BIGINT), true },
+        { "rides_join_cubed", TYPE(BIGINT), true } },
+      15,
       NULL,
       fill_scans },
     { "weft_riders",
@@ -382,6 +458,14 @@ static const struct VirtualTable {
       10,
       NULL,
       fill_queue },
+    { "weft_plans",
+      { { "what", TYPE(TEXT), true },
+        { "kept", TYPE(INTEGER), true },
+        { "found", TYPE(BIGINT), true },
+        { "missed", TYPE(BIGINT), true } },
+      4,
+      NULL,
+      fill_plans },
     { "information_schema.tables",
       { { "table_catalog", TYPE(TEXT), true },
         { "table_schema", TYPE(TEXT), true },
@@ -396,9 +480,16 @@ static const struct VirtualTable {
         { "table_name", TYPE(TEXT), true },
         { "column_name", TYPE(TEXT), true },
         { "ordinal_position", TYPE(INTEGER), true },
+        { "column_default", TYPE(TEXT), false },
         { "is_nullable", TYPE(TEXT), true },
-        { "data_type", TYPE(TEXT), true } },
-      7,
+        { "data_type", TYPE(TEXT), true },
+        { "character_maximum_length", TYPE(INTEGER), false },
+        { "character_octet_length", TYPE(INTEGER), false },
+        { "numeric_precision", TYPE(INTEGER), false },
+        { "numeric_precision_radix", TYPE(INTEGER), false },
+        { "numeric_scale", TYPE(INTEGER), false },
+        { "datetime_precision", TYPE(INTEGER), false } },
+      14,
       NULL,
       fill_schema_columns },
     { "information_schema.table_constraints",

@@ -667,7 +667,7 @@ static weft_status cut_last_round(Cutter *c, const Node *node, Stream *s)
 
 static weft_status cut_repeat(Cutter *c, const Node *node, Stream *s)
 {
-    Repeat repeat = { .is_all = node->is_all };
+    Repeat repeat = { .is_all = node->is_all, .n_by_length = node->n_by_length, .by_length = node->by_length };
     Rounds rounds = { .repeat = node, .next = c->rounds };
     if (!node->n_inputs) return cut_last_round(c, node, s);
     TRY(cut_root(c, node->inputs[0], -1, &repeat.first));

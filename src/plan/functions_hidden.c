@@ -309,7 +309,17 @@ static weft_status eval_uuid(Arena *arena, const Expr *call, const Value *args, 
     return WEFT_OK;
 }
 
+// ---- subqueries in branches -----------------------------------------------------------------------------------------
+
+// How many rows a subquery has, where its value is asked for (sql/bind_subquery.c).
+FORMULA_WHOLE(row_count, x)
+FORMULA_WHOLE(has_more_rows, r > 1)
+
 static const Function functions[] = {
+    { .names = { "one_row" }, .is_hidden = true, .n_args = 1, .args = { ARG_BIGINT }, .types = give_bigint,
+      .formula = &row_count,
+      .checks = { { &has_more_rows, WEFT_CARDINALITY,
+                    "more than one row returned by a subquery used as an expression", NULL } } },
     { .names = { "uuid_of_bits" }, .is_hidden = true, .n_args = 2, .args = { ARG_BIGINT, ARG_BIGINT },
       .types = give_uuid, .eval_in = eval_uuid },
     { .names = { "squares" }, .is_hidden = true, .n_args = 3, .args = { ARG_BIGINT, ARG_EXACT, ARG_EXACT },

@@ -56,10 +56,21 @@ static weft_status eval_time_count(const Expr *call, const Value *args, Value *v
     return WEFT_OK;
 }
 
+bool series_is_even(Type type, const Value *step)
+{
+    return step->interval.months == 0 && (type.kind == TYPE_TIMESTAMP || step->interval.days == 0);
+}
+
 // first, step, number: from 1 on.
 static weft_status eval_time_value(const Expr *call, const Value *args, Value *value, Error *err)
 {
     i64 at = (i64)args[0].i;
+    if (series_is_even(args[0].type, &args[1])) {
+        value->i = at + (args[2].i - 1) * interval_micros(&args[1]);
+        return value_fits(value->i, TYPE(TIMESTAMP)) ? WEFT_OK
+                                                     : fail(err, WEFT_DATETIME_OVERFLOW, call->at,
+                                                            "timestamp out of range");
+    }
     for (i128 i = 1; i < args[2].i; i++)
         if (!shift(&args[0], at, &args[1], &at))
             return fail(err, WEFT_DATETIME_OVERFLOW, call->at, "timestamp out of range");

@@ -316,6 +316,8 @@ struct Node {
     Windows     *windows;              // window: n_keys expressions are its keys
     SetKind      set;
     bool         is_all;               // set, repeat: ALL; else the rows of a repeat are all different
+    int          n_by_length;          // set but for UNION ALL, repeat: of the first so many columns,
+    const bool  *by_length;            // which are stored intervals: equal where their lengths (high words) are
     const Node  *repeat;               // repeat without inputs: whose rows it reads; it is below inputs[1] of that
     Shared      *shared;
 };
@@ -536,7 +538,12 @@ typedef struct Pipeline {
 
 // Recursion.  LAST's rows are added to FIRST's, then the pipelines after FIRST that depend on its rows run again, over
 // the rows that were added last in the place of FIRST's, until none are.  Who reads LAST reads all of them.
-typedef struct Repeat { int first, last; bool is_all, *again; } Repeat;        // again: by pipeline
+typedef struct Repeat {
+    int         first, last;
+    bool        is_all, *again;        // again: by pipeline
+    int         n_by_length;           // as the node's
+    const bool *by_length;
+} Repeat;
 
 typedef struct Graph {
     const Plan  *plan;

@@ -111,19 +111,26 @@ static weft_status push_window(const Push *p, Node **slot, const Conditions *lis
     return WEFT_OK;
 }
 
+// One of several equal intervals stands for the others: a condition on it can be asked above only.
 static weft_status push_set(const Push *p, Node **slot, const Conditions *list)
 {
-    Node *node = *slot;
+    Node      *node = *slot;
+    ColumnSet  passed = { 0 };
+    Conditions above = { 0 };
+    for (int c = 0; c < node->n_out; c++)
+        if (c >= node->n_by_length || !node->by_length[c]) columns_add(p->plan->arena, &passed, node->out[c]);
     for (int i = 0; i < 2; i++) {
         const Node  *input = node->inputs[i];
-        Conditions   below = { 0 }, above = { 0 };
+        Conditions   below = { 0 };
         Substitution substitution = { .n = p->plan->n_columns };
         substitution.map = arena_array(p->plan->arena, const Expr *, substitution.n + 1);
         for (int c = 0; c < node->n_out; c++)
             substitution.map[node->out[c]] = plan_column_expr(p->plan, input->out[c], -1);
-        substitute_all(p, list, &substitution, NULL, &below, &above);
+        above = (Conditions){ 0 };
+        substitute_all(p, list, &substitution, node->n_by_length ? &passed : NULL, &below, &above);
         TRY(push(p, &node->inputs[i], &below));
     }
+    keep_above(p, slot, &above);
     return WEFT_OK;
 }
 

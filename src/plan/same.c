@@ -73,6 +73,12 @@ static bool same_counts(const Node *a, const Node *b)
            a->run_skipped == b->run_skipped && a->run_more == b->run_more;
 }
 
+static bool same_lengths(const Node *a, const Node *b)
+{
+    return a->n_by_length == b->n_by_length &&
+           (!a->n_by_length || memcmp(a->by_length, b->by_length, (size_t)a->n_by_length * sizeof(bool)) == 0);
+}
+
 // What is particular to the kind; the inputs are the same already.
 static bool same_work(const Pairing *pairing, const Node *a, const Node *b)
 {
@@ -89,7 +95,7 @@ static bool same_work(const Pairing *pairing, const Node *a, const Node *b)
     case NODE_AGGREGATE: return same_exprs(pairing, a->keys, b->keys, a->n_keys) && same_aggs(pairing, a, b);
     case NODE_SORT: return same_sort(pairing, a, b);
     case NODE_LIMIT: return a->limit == b->limit && a->offset == b->offset;
-    case NODE_SET: return a->set == b->set && a->is_all == b->is_all;
+    case NODE_SET: return a->set == b->set && a->is_all == b->is_all && same_lengths(a, b);
     case NODE_SHARED: return true;                     // the shared trees are, as the inputs of other nodes
     case NODE_WINDOW:
         return same_exprs(pairing, a->keys, b->keys, a->n_keys) && window_is_same(a->windows, b->windows);

@@ -38,4 +38,7 @@ bool        time_is_difference(const Expr *expr);           // of two timestamps
 weft_status time_difference(Arena *arena, const Expr *interval, int at, Expr **out, Error *err);    // in microseconds
 weft_status time_call(Arena *arena, const char *hidden, Expr *const *args, int n_args, int at, Expr **out, Error *err);
 
+// Every step of a series of TYPE is as long as STEP: no month, and no day that a change of clocks makes longer.
+bool series_is_even(Type type, const Value *step);
+
 #endif

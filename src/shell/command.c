@@ -11,6 +11,7 @@
 
 #include "plan/manual.h"
 #include "shell/shell.h"
+#include "sql/sql.h"
 
 typedef struct Command {
     const char *name, *argument, *help;
@@ -61,7 +62,7 @@ static bool describe_table(Shell *shell, const char *name)
     Buffer sql = { 0 };
     weft_result *result = NULL;
     weft_error error = { .status = WEFT_OK };
-    buffer_puts(&sql, "select column_name as \"column\", data_type as type, is_nullable = 'NO' as not_null "
+    buffer_puts(&sql, "select column_name as \"column\", " SQL_SHOWN_TYPE " as type, is_nullable = 'NO' as not_null "
                       "from information_schema.columns where table_name = ");
     buffer_add_quoted(&sql, name);
     buffer_puts(&sql, " order by ordinal_position");
@@ -90,7 +91,8 @@ static bool describe(Shell *shell, const char *argument)
     return is_fine;
 }
 
-// Which queries ride on which scans, their memory, and how often tables were read since the database was opened.  At a
+// Which queries ride on which scans, their memory, how often tables were read since the database was opened, and what
+// is kept of earlier queries.  At a
 // prompt that is the only session, nothing else runs; a program that serves a shell beside other sessions sees those.
 static bool show_top(Shell *shell, const char *argument)
 {
@@ -104,8 +106,9 @@ static bool show_top(Shell *shell, const char *argument)
     static const char scans[] = "select table_name as \"table\", rides, chunks_read, chunks_ridden, bytes_read, "
                                 "bytes_ridden from weft_scans where table_name not like 'weft%' "
                                 "order by bytes_ridden desc";
+    static const char plans[] = "select what, kept, found, missed from weft_plans";
     return run_statement(shell, riders, NULL, 1) && run_statement(shell, queue, NULL, 1) &&
-           run_statement(shell, scans, NULL, 1);
+           run_statement(shell, scans, NULL, 1) && run_statement(shell, plans, NULL, 1);
 }
 
 // ---- switches ----------------------------------------------------------------------------------------------------

@@ -328,6 +328,7 @@ static weft_status bind_case(Binder *binder, const PgQuery__CaseExpr *expr, Expr
 {
     Expr **args = arena_array(binder->arena, Expr *, 2 * expr->n_args + 1), *operand = NULL;
     int    n_args = 0;
+    const bool is_lazy = binder->place.is_lazy;
     if (expr->arg) TRY(bind_expr(binder, expr->arg, &operand));
     for (size_t i = 0; i < expr->n_args; i++) {
         const PgQuery__CaseWhen *when = expr->args[i]->case_when;
@@ -335,17 +336,24 @@ static weft_status bind_case(Binder *binder, const PgQuery__CaseExpr *expr, Expr
         TRY(bind_expr(binder, when->expr, &condition));
         if (operand) TRY(bind_call(binder, OP_EQ, operand, condition, when->location, &condition));
         args[n_args++] = condition;
+        binder->place.is_lazy = true;
         TRY(bind_expr(binder, when->result, &args[n_args++]));
     }
     args[n_args] = term_null(binder, expr->location);
     if (expr->defresult) TRY(bind_expr(binder, expr->defresult, &args[n_args]));
+    binder->place.is_lazy = is_lazy;
     return expr_case(binder->arena, args, n_args + 1, expr->location, out, binder->err);
 }
 
 static weft_status bind_coalesce(Binder *binder, const PgQuery__CoalesceExpr *expr, Expr **out)
 {
-    Expr **args;
-    TRY(bind_exprs(binder, expr->args, expr->n_args, &args));
+    Expr     **args = arena_array(binder->arena, Expr *, expr->n_args + 1);
+    const bool is_lazy = binder->place.is_lazy;
+    for (size_t i = 0; i < expr->n_args; i++) {
+        TRY(bind_expr(binder, expr->args[i], &args[i]));
+        binder->place.is_lazy = true;
+    }
+    binder->place.is_lazy = is_lazy;
     return expr_call(binder->arena, OP_COALESCE, args, (int)expr->n_args, expr->location, out, binder->err);
 }
 

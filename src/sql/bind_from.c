@@ -44,12 +44,13 @@ weft_status bind_column_names(Binder *binder, const char *what, const char *name
     return WEFT_OK;
 }
 
-// The columns of NODE under NAMES, or the alias's names.
-static weft_status add_source(Binder *binder, Scope *scope, const Node *node, const char *name, const char *shown,
-                              const char *const *names, const PgQuery__Alias *alias, int at)
+// The columns of NODE under NAMES, or the alias's names.  TABLE: of which they are all columns, or NULL.
+static weft_status add_source(Binder *binder, Scope *scope, const Node *node, const Table *table, const char *name,
+                              const char *shown, const char *const *names, const PgQuery__Alias *alias, int at)
 {
     FromItem *source = arena_make(binder->arena, FromItem);
-    *source = (FromItem){ .name = name, .shown = shown, .n_columns = node->n_out, .columns = node->out };
+    *source = (FromItem){ .name = name, .shown = shown, .n_columns = node->n_out, .columns = node->out,
+                          .table = table };
     source->names = arena_array(binder->arena, const char *, node->n_out + 1);
     for (int i = 0; i < node->n_out; i++) source->names[i] = names[i];
     if (alias)
@@ -75,7 +76,7 @@ static weft_status scan_table(Binder *binder, const Table *table, const char *na
         }
         if (table->columns[c].not_null) columns_add(binder->arena, &binder->not_null, (*out)->out[c]);
     }
-    return add_source(binder, scope, *out, name, table->name, names, alias, at);
+    return add_source(binder, scope, *out, table, name, table->name, names, alias, at);
 }
 
 static weft_status bind_scan(Binder *binder, const PgQuery__RangeVar *range, const char *name, Scope *scope, Node **out)
@@ -94,7 +95,7 @@ static weft_status add_rows(Binder *binder, const Bound *bound, const char *name
         PlanColumn *column = &binder->plan->columns[(*out)->out[c]];
         if (!column->value && !column->agg && !column->qualifier) column->qualifier = name;
     }
-    return add_source(binder, scope, *out, name, name, bound->names, alias, at);
+    return add_source(binder, scope, *out, NULL, name, name, bound->names, alias, at);
 }
 
 static weft_status bind_view_use(Binder *binder, const PgQuery__RangeVar *range, const ViewText *view, const char *name,
@@ -152,7 +153,7 @@ static weft_status bind_with_use(Binder *binder, const PgQuery__RangeVar *range,
             columns_add(binder->arena, &binder->not_null, column);
         if (columns_has(&binder->intervals, root->out[c])) columns_add(binder->arena, &binder->intervals, column);
     }
-    return add_source(binder, scope, *out, name, name, with->names, range->alias, range->location);
+    return add_source(binder, scope, *out, NULL, name, name, with->names, range->alias, range->location);
 }
 
 static weft_status bind_relation(Binder *binder, const PgQuery__RangeVar *range, Scope *scope, Node **out)
@@ -204,7 +205,7 @@ static weft_status bind_function_rows(Binder *binder, const PgQuery__RangeFuncti
     binder->place = place;
     plan_free_columns(binder->arena, *out, &outer);
     binder->plan->is_correlated |= columns_count(&outer) > 0;
-    return add_source(binder, scope, *out, name, function, &name, range->alias, call->location);
+    return add_source(binder, scope, *out, NULL, name, function, &name, range->alias, call->location);
 }
 
 // ---- merged columns -------------------------------------------------------------------------------------------------
@@ -243,7 +244,10 @@ static weft_status coalesce_column(Binder *binder, Join *join, Expr *left, Expr 
 {
     Expr *either;
     TRY(bind_call(binder, OP_COALESCE, left, right, at, &either));
+    const bool is_interval = either->type.kind == TYPE_INTERVAL;
+    TRY(term_stored(binder, either, &either));
     *column = term_column(binder, either, name);
+    if (is_interval) columns_add(binder->arena, &binder->intervals, *column);
     *LIST_PUSH(binder->arena, join->merged, join->n_merged) = either;
     *LIST_PUSH(binder->arena, join->merged_columns, join->n_merged_columns) = *column;
     return bind_count(binder, either);
@@ -266,8 +270,6 @@ static weft_status merge_column(Binder *binder, Join *join, Merge *merge, const 
     Expr *left, *right;
     TRY(term_of_column(binder, a->column, at, &left));
     TRY(term_of_column(binder, b->column, at, &right));
-    if (join->kind == JOIN_FULL && left->type.kind == TYPE_INTERVAL)
-        return refuse(binder, at, "USING of an interval in a full join");
     TRY(bind_call(binder, OP_EQ, left, right, at, &equal));
     TRY(bind_conjuncts(binder, equal, &join->conditions, &join->n_conditions));
     ScopeColumn shown = join->kind == JOIN_RIGHT ? *b : *a;

@@ -347,19 +347,36 @@ static weft_status build_aggregate(Binder *binder, Block *block)
     return WEFT_OK;
 }
 
-// A key that a set leaves out is NULL in its rows.
-static void add_set_columns(Binder *binder, Block *block)
+// The interval that stands for a key is one more aggregate.
+static weft_status add_interval_of_set(Binder *binder, Block *block, int k)
 {
+    Expr     *key = block->keys[k];
+    BoundAgg *agg = LIST_PUSH(binder->arena, block->aggs, block->n_aggs);
+    TRY(add_interval_key(binder, &key, &agg->agg, &agg->column));
+    block->key_columns[k] = agg->column;
+    return WEFT_OK;
+}
+
+// A key that a set leaves out is NULL in its rows.  Lengths come first: the ids of aggregates grow.
+static weft_status add_set_columns(Binder *binder, Block *block)
+{
+    block->key_lengths = arena_array(binder->arena, int, block->n_keys + 1);
     for (int k = 0; k < block->n_keys; k++) {
+        const bool        is_interval = block->keys[k]->type.kind == TYPE_INTERVAL;
         const PlanColumn *own = block->keys[k]->kind == EXPR_COLUMN ? &binder->plan->columns[block->keys[k]->column]
                                                                     : NULL;
-        block->key_columns[k] = plan_add_column(binder->plan, block->keys[k]->type, own ? own->name : "key",
-                                                own ? own->qualifier : NULL);
+        block->key_columns[k] = block->key_lengths[k] =
+            plan_add_column(binder->plan, is_interval ? TYPE(BIGINT) : block->keys[k]->type, own ? own->name : "key",
+                            own ? own->qualifier : NULL);
     }
+    for (int k = 0; k < block->n_keys; k++)
+        if (block->keys[k]->type.kind == TYPE_INTERVAL) TRY(add_interval_of_set(binder, block, k));
+    return WEFT_OK;
 }
 
 weft_status build_groups(Binder *binder, Block *block)
 {
+    TRY(add_covered_keys(binder, block));
     block->key_columns = arena_array(binder->arena, int, block->n_keys + 1);
     for (int k = 0; k < block->n_keys; k++) put_below(binder, block, block->keys[k]);
     TRY(place_marks(binder, block, true, &block->node));
@@ -367,10 +384,7 @@ weft_status build_groups(Binder *binder, Block *block)
     TRY(build_joined(binder, block));
     node_columns(binder->arena, block->node, &block->below);
     const bool has_sets = block->n_sets || block->n_groupings;
-    for (int k = 0; k < block->n_keys && has_sets; k++)
-        if (block->keys[k]->type.kind == TYPE_INTERVAL)
-            return refuse(binder, block->keys[k]->at, "an interval in GROUPING SETS");
-    if (has_sets) add_set_columns(binder, block);
+    if (has_sets) TRY(add_set_columns(binder, block));
     else TRY(build_aggregate(binder, block));
     for (int i = 0; i < block->n_outputs; i++)
         TRY(use_keys(binder, block, block->outputs[i].expr, &block->outputs[i].expr));

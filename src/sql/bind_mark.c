@@ -326,6 +326,13 @@ static weft_status place_in(Binder *binder, Mark *mark, Node **node)
 
 // ---- rows: (a, b) IN with NULLs -------------------------------------------------------------------------------------
 
+// Of a stored interval the number is looked at: kernels know no intervals.
+static weft_status test_null(Binder *binder, Expr *field, int at, Expr **out)
+{
+    TRY(term_stored(binder, field, &field));
+    return bind_call(binder, OP_IS_NULL, field, NULL, at, out);
+}
+
 // (a, b) in (select c, d ...) is NULL where no row equals it and one may: in each field they are equal or one is NULL.
 // A second mark finds that.
 static weft_status may_be_equal(Binder *binder, Expr *field, Expr *other, int at, Expr **out)
@@ -335,7 +342,7 @@ static weft_status may_be_equal(Binder *binder, Expr *field, Expr *other, int at
     TRY(bind_call(binder, OP_EQ, field, other, at, &terms[n_terms++]));
     for (int i = 0; i < 2; i++)
         if (!term_is_not_null(binder, sides[i]))
-            TRY(bind_call(binder, OP_IS_NULL, sides[i], NULL, at, &terms[n_terms++]));
+            TRY(test_null(binder, sides[i], at, &terms[n_terms++]));
     return bind_chain(binder, OP_OR, terms, n_terms, at, out);
 }
 
@@ -353,7 +360,7 @@ static weft_status rows_with_null(Binder *binder, Expr **columns, int n_columns,
     int    n_tests = 0;
     for (int i = 0; i < n_columns; i++)
         if (!term_is_not_null(binder, columns[i]))
-            TRY(bind_call(binder, OP_IS_NULL, columns[i], NULL, at, &tests[n_tests++]));
+            TRY(test_null(binder, columns[i], at, &tests[n_tests++]));
     TRY(bind_chain(binder, OP_OR, tests, n_tests, at, condition));
     *rows = plan_filter(binder->plan, *rows, condition, 1);
     return WEFT_OK;

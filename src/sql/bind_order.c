@@ -177,7 +177,14 @@ static bool has_param(const Expr *expr)
     return false;
 }
 
-static weft_status bind_bound(Binder *binder, const ParseNode *node, const char *clause, i64 *bound)
+static bool is_number(Type type)
+{
+    return type_is_integer(type) || type_is_float(type) || type.kind == TYPE_DECIMAL || type.kind == TYPE_NUMERIC;
+}
+
+// A number, rounded to a whole one; *BOUND stays as it is where it is NULL.
+static weft_status bind_bound(Binder *binder, const ParseNode *node, const char *clause, weft_status if_negative,
+                              i64 *bound)
 {
     Expr *expr;
     Value value;
@@ -185,22 +192,26 @@ static weft_status bind_bound(Binder *binder, const ParseNode *node, const char 
     if (!node) return WEFT_OK;
     binder->place = (Place){ .clause = clause };
     TRY(bind_expr(binder, node, &expr));
-    if (expr->type.kind != TYPE_NULL && !type_is_integer(expr->type))
+    if (expr->type.kind != TYPE_NULL && !is_number(expr->type))
         return fail(binder->err, WEFT_TYPE_MISMATCH, node_at(node), "argument of %s must be type bigint, not type %s",
                     clause, type_name(expr->type, buffer));
     if (has_param(expr))
         return fail(binder->err, WEFT_UNSUPPORTED, node_at(node), "a subquery in %s is not supported yet", clause);
-    TRY(expr_coerce(binder->arena, expr, TYPE(BIGINT), node_at(node), &expr, binder->err));
+    TRY(expr_cast(binder->arena, expr, TYPE(BIGINT), node_at(node), &expr, binder->err));
     TRY(expr_eval(expr, &(EvalContext){ .arena = binder->arena }, &value, binder->err));
     if (value.is_null) return WEFT_OK;
-    if (value.i < 0) return fail(binder->err, WEFT_BAD_LIMIT, node_at(node), "%s must not be negative", clause);
+    if (value.i < 0) return fail(binder->err, if_negative, node_at(node), "%s must not be negative", clause);
     *bound = (i64)value.i;
     return WEFT_OK;
 }
 
 weft_status bind_limits(Binder *binder, Block *block)
 {
+    const PgQuery__SelectStmt *stmt = block->stmt;
     block->limit = -1;
-    TRY(bind_bound(binder, block->stmt->limit_count, "LIMIT", &block->limit));
-    return bind_bound(binder, block->stmt->limit_offset, "OFFSET", &block->offset);
+    TRY(bind_bound(binder, stmt->limit_count, "LIMIT", WEFT_BAD_LIMIT, &block->limit));
+    if (stmt->limit_option == PG_QUERY__LIMIT_OPTION__LIMIT_OPTION_WITH_TIES && stmt->limit_count && block->limit < 0)
+        return fail(binder->err, WEFT_BAD_LIMIT, node_at(stmt->limit_count),
+                    "row count cannot be null in FETCH FIRST ... WITH TIES clause");
+    return bind_bound(binder, stmt->limit_offset, "OFFSET", WEFT_BAD_OFFSET, &block->offset);
 }

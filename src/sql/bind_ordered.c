@@ -11,13 +11,15 @@
 //     max(case when r = 1 then x end)
 //
 // percentile_cont takes the two rows around the place, and what is between them is computed above the groups.
+// An interval is ordered by its length, and its number goes through the groups.
 
 #include "plan/functions.h"
 #include "plan/window.h"
 #include "sql/sql_int.h"
 
 struct OrderedSet {                    // what a window below the groups gives
-    Expr *value;                       // x
+    Expr *value;                       // x; of an interval its number,
+    Expr *key;                         // and what orders x: an interval's length
     bool  descending, is_mode;
     int   number_column, count_column; // r and n
 };
@@ -82,12 +84,14 @@ static weft_status build_disc(Binder *binder, const OrderedSet *set, double shar
     return value_at(binder, set, place, set->value, at, out);
 }
 
-static weft_status build_cont(Binder *binder, const OrderedSet *set, double share, int at, Expr **out)
+static weft_status build_cont(Binder *binder, const OrderedSet *set, bool is_interval, double share, int at,
+                              Expr **out)
 {
     Expr     *count = plan_column_expr(binder->plan, set->count_column, at), *one = double_of(binder, 1, at);
     Expr     *value, *place, *first, *last, *before, *after, *rest, *is_whole, *args[3];
     const Agg most = { .kind = AGG_MAX, .arg = count, .type = TYPE(BIGINT), .at = at };
-    TRY(expr_cast(binder->arena, set->value, TYPE(DOUBLE), at, &value, binder->err));
+    value = set->value;
+    if (!is_interval) TRY(expr_cast(binder->arena, value, TYPE(DOUBLE), at, &value, binder->err));
     TRY(place_of(binder, share, count, 1, at, &place));
     TRY(call_function(binder, "floor", place, at, &first));
     TRY(call_function(binder, "ceil", place, at, &last));
@@ -95,13 +99,15 @@ static weft_status build_cont(Binder *binder, const OrderedSet *set, double shar
     TRY(bind_call(binder, OP_ADD, last, one, at, &last));
     TRY(value_at(binder, set, first, value, at, &before));
     TRY(value_at(binder, set, last, value, at, &after));
+    if (is_interval) TRY(interval_of_stored(binder->arena, before, at, &before, binder->err));
+    if (is_interval) TRY(interval_of_stored(binder->arena, after, at, &after, binder->err));
     TRY(bind_add_agg(binder, binder->place.block, &most, "max", &count));
     TRY(place_of(binder, share, count, 1, at, &place));
     TRY(call_function(binder, "floor", place, at, &first));
     TRY(bind_call(binder, OP_EQ, place, first, at, &is_whole));
     TRY(bind_call(binder, OP_SUB, place, first, at, &rest));
     TRY(bind_call(binder, OP_SUB, after, before, at, &last));
-    TRY(bind_call(binder, OP_MUL, rest, last, at, &rest));
+    TRY(bind_call(binder, OP_MUL, is_interval ? last : rest, is_interval ? rest : last, at, &rest));
     TRY(bind_call(binder, OP_ADD, before, rest, at, &rest));
     args[0] = is_whole, args[1] = before, args[2] = rest;
     return expr_case(binder->arena, args, 3, at, out, binder->err);
@@ -121,6 +127,15 @@ static weft_status bind_share(Binder *binder, const ParseNode *node, Value *shar
 static bool is_number(Type type)
 {
     return type_is_integer(type) || type_is_float(type) || type.kind == TYPE_DECIMAL || type.kind == TYPE_NUMERIC;
+}
+
+// The number and the length of a value that is an interval.
+static weft_status store_ordered(Binder *binder, int at, OrderedSet *wanted)
+{
+    wanted->key = wanted->value;
+    if (wanted->value->type.kind != TYPE_INTERVAL) return WEFT_OK;
+    TRY(interval_as_length(binder->arena, wanted->value, at, &wanted->key, binder->err));
+    return term_stored(binder, wanted->value, &wanted->value);
 }
 
 // x, as FILTER leaves it, and its direction.
@@ -169,17 +184,23 @@ weft_status bind_ordered(Binder *binder, const PgQuery__FuncCall *call, const ch
     if (named_owner(binder, first) != place.block)
         return refuse(binder, at, "this aggregate of the outer query in a subquery");
     if (!place.allows_aggs) return bind_no_agg_here(binder, at);
-    if (is_cont && !is_number(wanted.value->type))
+    const bool is_interval = wanted.value->type.kind == TYPE_INTERVAL;
+    if (is_cont && !is_interval && !is_number(wanted.value->type))
         return fail(binder->err, WEFT_UNDEFINED_FUNCTION, at, "function percentile_cont(double precision, %s) does not "
                                                               "exist", type_name(wanted.value->type, buffer));
+    TRY(store_ordered(binder, at, &wanted));
     const OrderedSet set = *add_ordered(binder, place.block, wanted);
-    const Type       type = is_cont ? TYPE(DOUBLE) : set.value->type;
+    const Type       type = is_cont && !is_interval ? TYPE(DOUBLE) : set.value->type;
+    if (!share.is_null && is_cont) return build_cont(binder, &set, is_interval, share.f, at, out);
     if (share.is_null) {               // the query is grouped all the same
         TRY(value_at(binder, &set, term_integer(binder, 0, at), set.value, at, out));
-        return expr_cast(binder->arena, *out, type, at, out, binder->err);
+        TRY(expr_cast(binder->arena, *out, type, at, out, binder->err));
+    } else if (is_mode) {
+        TRY(value_at(binder, &set, term_integer(binder, 1, at), set.value, at, out));
+    } else {
+        TRY(build_disc(binder, &set, share.f, at, out));
     }
-    if (is_mode) return value_at(binder, &set, term_integer(binder, 1, at), set.value, at, out);
-    return is_cont ? build_cont(binder, &set, share.f, at, out) : build_disc(binder, &set, share.f, at, out);
+    return is_interval ? interval_of_stored(binder->arena, *out, at, out, binder->err) : WEFT_OK;
 }
 
 // ---- the windows ----------------------------------------------------------------------------------------------------
@@ -252,7 +273,8 @@ weft_status build_ordered(Binder *binder, Block *block)
     for (int i = 0; i < block->n_ordered; i++) {
         OrderedSet *set = &block->ordered[i];
         TRY(bind_values_of_marks(binder, block, set->value, &set->value));
-        const SortKey value = { list_key(&counts, set->value), set->descending, false };
+        TRY(bind_values_of_marks(binder, block, set->key, &set->key));
+        const SortKey value = { list_key(&counts, set->key), set->descending, false };
         list_count(&counts, set, value.column, list_order(&counts, &value, 1, set->is_mode));
         if (!set->is_mode) list_number(&counts, set, counts.windows->n_orders - 1);
     }
@@ -262,7 +284,7 @@ weft_status build_ordered(Binder *binder, Block *block)
         if (!set->is_mode) continue;
         const Expr   *count = plan_column_expr(binder->plan, set->count_column, -1);
         const SortKey keys[2] = { { list_key(&numbers, (Expr *)(uintptr_t)count), true, false },
-                                  { list_key(&numbers, set->value), set->descending, false } };
+                                  { list_key(&numbers, set->key), set->descending, false } };
         list_number(&numbers, set, list_order(&numbers, keys, 2, 0));
     }
     close_list(&numbers, block);

@@ -82,13 +82,8 @@ static SetKind set_kind(const PgQuery__SelectStmt *stmt)
 static weft_status add_set_output(Binder *binder, Block *block, const Bound sides[2], int i, int *column)
 {
     const Expr *left = sides[0].exprs[i];
-    const bool  is_interval = left->type.kind == TYPE_INTERVAL;
     Expr       *output;
-    if (is_interval && !(block->stmt->all && set_kind(block->stmt) == SET_UNION))
-        return refuse(binder, left->at, "an interval in UNION, INTERSECT or EXCEPT, but for UNION ALL,");
-    *column = plan_add_column(binder->plan, is_interval ? (Type){ TYPE_NUMERIC, 38, 0 } : left->type,
-                              sides[0].names[i], NULL);
-    if (is_interval) columns_add(binder->arena, &binder->intervals, *column);
+    *column = side_column(binder, left, sides[0].names[i]);
     if (term_is_not_null(binder, left) && term_is_not_null(binder, sides[1].exprs[i]))
         columns_add(binder->arena, &binder->not_null, *column);
     scope_add_column(binder, &block->scope, (ScopeColumn){ sides[0].names[i], *column });
@@ -114,6 +109,7 @@ static weft_status bind_set(Binder *binder, Block *block, Bound *out)
     for (int i = 0; i < sides[0].n_columns; i++) TRY(add_set_output(binder, block, sides, i, &columns[i]));
     block->n_visible = block->n_outputs;
     block->node = plan_set(binder->plan, kind, stmt->all, left, right, columns);
+    if (kind != SET_UNION || !stmt->all) compare_by_length(binder, block->node);
     TRY(bind_sort(binder, block));
     return finish_block(binder, block, false, out);
 }

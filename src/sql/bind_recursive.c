@@ -91,7 +91,8 @@ static weft_status check_uses(Binder *binder, const Node *term, const Node *repe
 static weft_status check_types(Binder *binder, const Bound sides[2], const Node *repeat, const With *with)
 {
     for (int i = 0; i < repeat->n_out; i++) {
-        const Type type = binder->plan->columns[repeat->out[i]].type;
+        const bool is_interval = columns_has(&binder->intervals, repeat->out[i]);
+        const Type type = is_interval ? TYPE(INTERVAL) : binder->plan->columns[repeat->out[i]].type;
         char       first[32], overall[32];
         if (type_equal(type, sides[0].exprs[i]->type)) continue;
         fail(binder->err, WEFT_TYPE_MISMATCH, sides[1].exprs[i]->at,
@@ -100,6 +101,56 @@ static weft_status check_types(Binder *binder, const Bound sides[2], const Node 
         error_hint(binder->err, "Cast the output of the non-recursive term, or of the recursive one, to the type that "
                                 "you want.");
         return WEFT_TYPE_MISMATCH;
+    }
+    return WEFT_OK;
+}
+
+// ---- numbers that get more digits -----------------------------------------------------------------------------------
+
+// A number without a precision takes what the rounds make of it, as in PostgreSQL.  The second term is bound again over
+// columns that have the digits that it gave.  Where it then gives more behind the point once more (x * 1.5), no column
+// has room for what many rounds make, and rounding it would change what it means.
+enum { TRIES = 3 };
+
+static bool is_exact_number(Type type) { return type.kind == TYPE_DECIMAL || type.kind == TYPE_NUMERIC; }
+
+// A column of a table with a precision, or a cast to one: its type stays.
+static bool is_declared(const Binder *binder, const PgQuery__SelectStmt *stmt, const Bound *bound, int i)
+{
+    const bool       is_listed = stmt->n_target_list == (size_t)bound->n_columns;
+    const ParseNode *node = is_listed ? stmt->target_list[i]->res_target->val : NULL;
+    const Expr      *expr = bound->exprs[i];
+    if (node && node->node_case == PG_QUERY__NODE__NODE_TYPE_CAST)
+        return node->type_cast->type_name && node->type_cast->type_name->n_typmods > 0;
+    for (int depth = 0; expr && expr->kind == EXPR_COLUMN && depth < 100; depth++) {
+        const PlanColumn *column = &binder->plan->columns[expr->column];
+        if (column->table) return !column->table->columns[column->place].is_free;
+        expr = column->value;
+    }
+    return false;
+}
+
+// Whether TYPES changed: the second term is to be bound again.
+static bool widen_types(const Binder *binder, const PgQuery__SelectStmt *first, const Bound *start, const Bound *sides,
+                        Type *types)
+{
+    bool has_changed = false;
+    for (int i = 0; i < start->n_columns; i++) {
+        const Type overall = sides[0].exprs[i]->type;
+        if (type_equal(types[i], overall) || !is_exact_number(types[i]) || !is_exact_number(overall)) continue;
+        if (is_declared(binder, first, start, i)) continue;
+        types[i] = type_is_quotient(overall) ? overall : (Type){ TYPE_NUMERIC, 38, overall.scale };
+        has_changed = true;
+    }
+    return has_changed;
+}
+
+static weft_status cast_numbers(Binder *binder, const Type *types, Bound *side)
+{
+    for (int i = 0; i < side->n_columns; i++) {
+        Expr **expr = &side->exprs[i];
+        if (is_exact_number(types[i]) && !type_equal(types[i], (*expr)->type))
+            TRY(expr_cast(binder->arena, *expr, types[i], (*expr)->at, expr, binder->err));
     }
     return WEFT_OK;
 }
@@ -122,8 +173,16 @@ static int *add_columns(Binder *binder, const Bound *bound, const char *const *n
 {
     int *columns = arena_array(binder->arena, int, bound->n_columns + 1);
     for (int i = 0; i < bound->n_columns; i++)
-        columns[i] = plan_add_column(binder->plan, bound->exprs[i]->type, names[i], NULL);
+        columns[i] = side_column(binder, bound->exprs[i], names[i]);
     return columns;
+}
+
+static Bound copy_bound(Binder *binder, const Bound *bound)
+{
+    Bound copy = *bound;
+    copy.exprs = arena_array(binder->arena, Expr *, bound->n_columns + 1);
+    for (int i = 0; i < bound->n_columns; i++) copy.exprs[i] = bound->exprs[i];
+    return copy;
 }
 
 // The second term, where WITH's name is the last round.
@@ -137,6 +196,38 @@ static weft_status bind_term(Binder *binder, const PgQuery__SelectStmt *stmt, co
     binder->place = place;
     binder->with = outside;
     return WEFT_OK;
+}
+
+// The second term over columns of TYPES.  What an earlier try left in the plan is forgotten.
+static weft_status try_round(Binder *binder, const PgQuery__SelectStmt *stmt, const With *with, With *itself,
+                             const Type *types, const Bound *start, Bound sides[2], Node **repeat)
+{
+    sides[0] = copy_bound(binder, start);
+    TRY(cast_numbers(binder, types, &sides[0]));
+    *repeat = plan_repeat(binder->plan, stmt->all, add_columns(binder, &sides[0], with->names), sides[0].n_columns);
+    if (!stmt->all) compare_by_length(binder, *repeat);
+    itself->repeat = *repeat;
+    TRY(bind_term(binder, stmt->rarg, itself, &sides[1]));
+    return unify_sides(binder, SET_UNION, sides);
+}
+
+static weft_status bind_rounds(Binder *binder, const PgQuery__SelectStmt *stmt, const With *with, With *itself,
+                               Recursion *recursion, int at, Bound sides[2], Node **repeat)
+{
+    const Bound start = sides[0];
+    const int   n_params = binder->plan->n_params, n_scans = binder->plan->n_scans;
+    Type       *types = arena_array(binder->arena, Type, start.n_columns + 1);
+    for (int i = 0; i < start.n_columns; i++) types[i] = start.exprs[i]->type;
+    for (int n_tries = 0;; n_tries++) {
+        *recursion = (Recursion){ 0 };
+        *itself = (With){ .name = with->name, .names = with->names, .recursion = recursion, .around = with->around,
+                          .next = binder->with };
+        TRY(try_round(binder, stmt, with, itself, types, &start, sides, repeat));
+        if (!recursion->n_uses || !widen_types(binder, stmt->larg, &start, sides, types)) return WEFT_OK;
+        if (n_tries == TRIES)
+            return refuse(binder, at, "a recursive query whose numbers get more digits behind the point each round");
+        binder->plan->n_params = n_params, binder->plan->n_scans = n_scans;
+    }
 }
 
 static weft_status bind_recursion(Binder *binder, const PgQuery__SelectStmt *stmt, const With *with, Node *repeat,
@@ -162,16 +253,10 @@ weft_status bind_recursive_query(Binder *binder, const PgQuery__CommonTableExpr 
     With                      *itself = arena_make(binder->arena, With);
     TRY(binder->bind_query(binder, stmt->larg, &sides[0]));
     with->names = sides[0].names;
-    for (int i = 0; i < sides[0].n_columns; i++)
-        if (sides[0].exprs[i]->type.kind == TYPE_INTERVAL) return refuse(binder, at, "an interval in WITH RECURSIVE");
     TRY(bind_column_names(binder, "WITH query", with->name, expr->aliascolnames, expr->n_aliascolnames, with->names,
                           sides[0].n_columns, at));
-    Node *repeat = plan_repeat(binder->plan, stmt->all, add_columns(binder, &sides[0], with->names),
-                               sides[0].n_columns);
-    *itself = (With){ .name = with->name, .names = with->names, .repeat = repeat, .recursion = &recursion,
-                      .around = with->around, .next = binder->with };
-    TRY(bind_term(binder, stmt->rarg, itself, &sides[1]));
-    TRY(unify_sides(binder, SET_UNION, sides));
+    Node *repeat;
+    TRY(bind_rounds(binder, stmt, with, itself, &recursion, at, sides, &repeat));
     if (sides[0].is_correlated || sides[1].is_correlated)
         return refuse(binder, at, "WITH RECURSIVE that names columns of a query around it");
     if (!recursion.n_uses && has_clauses(stmt)) return WEFT_OK;
@@ -179,6 +264,7 @@ weft_status bind_recursive_query(Binder *binder, const PgQuery__CommonTableExpr 
         const int *columns = add_columns(binder, &sides[0], with->names);
         Node      *left = side_rows(binder, &sides[0]), *right = side_rows(binder, &sides[1]);
         with->root = plan_set(binder->plan, SET_UNION, stmt->all, left, right, columns);
+        if (!stmt->all) compare_by_length(binder, with->root);
     } else {
         TRY(bind_recursion(binder, stmt, itself, repeat, sides, at));
         with->root = repeat;

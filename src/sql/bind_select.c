@@ -235,16 +235,26 @@ static weft_status give_bound(Binder *binder, const Block *block, Bound *out)
     return WEFT_OK;
 }
 
-// Intervals are equal where their lengths are, so these are sorted by; the rows of a set have no room for them.
-static weft_status sort_by_lengths(Binder *binder, Block *block, bool has_project)
+static bool is_interval_key(const Block *block, int i)
+{
+    return block->outputs[block->sort[i].output].expr->type.kind == TYPE_INTERVAL && !block->is_distinct;
+}
+
+// Rows of a set and of VALUES are sorted as they are, but where an interval and more decides.
+static bool needs_lengths(const Block *block)
+{
+    for (int i = 0; i < block->n_sort - 1; i++)
+        if (is_interval_key(block, i)) return true;
+    return false;
+}
+
+// Intervals are equal where their lengths are, so these are sorted by.
+static weft_status sort_by_lengths(Binder *binder, Block *block)
 {
     for (int i = 0; i < block->n_sort; i++) {
         const Output *output = &block->outputs[block->sort[i].output];
         Expr         *length;
-        if (output->expr->type.kind != TYPE_INTERVAL || block->is_distinct) continue;
-        if (!has_project && i == block->n_sort - 1) continue;
-        if (!has_project)
-            return refuse(binder, output->expr->at, "ORDER BY of an interval and more in a set operation");
+        if (!is_interval_key(block, i)) continue;
         TRY(interval_as_length(binder->arena, output->expr, output->expr->at, &length, binder->err));
         block->sort[i].output = block->n_outputs;
         TRY(add_output(binder, block, length, "?sort?"));
@@ -270,7 +280,8 @@ static weft_status show_intervals(Binder *binder, Block *block)
 
 weft_status finish_block(Binder *binder, Block *block, bool has_project, Bound *out)
 {
-    TRY(sort_by_lengths(binder, block, has_project));
+    has_project |= needs_lengths(block);
+    if (has_project) TRY(sort_by_lengths(binder, block));
     const int    n = block->n_outputs;
     Expr       **exprs = arena_array(binder->arena, Expr *, n + 1);
     const char **names = arena_array(binder->arena, const char *, n + 1);

@@ -1,6 +1,7 @@
 // bind_series.c - functions that give rows: generate_series and unnest, in FROM and in the select list.
 //
-// Of constants the rows are VALUES.  Of other values, generate_series(a, b) is
+// A few rows of constants are VALUES, and so are those with steps of months.  Many rows are made when the query runs, in
+// memory that memory_limit counts and temporary files can take; so are those of other values: generate_series(a, b) is
 //
 //     project a + k - 1
 //       window k = row_number()
@@ -15,7 +16,7 @@
 #include "plan/window.h"
 #include "sql/sql_int.h"
 
-enum { SERIES_MOST = 10 << 20 };
+enum { SERIES_MOST = 10 << 20, SERIES_LISTED = 1 << 15 };
 
 typedef struct Series {
     Type  type;
@@ -107,35 +108,35 @@ static u64 count_rows(const Series *series)
     return n;
 }
 
-// Counted first: a series that is refused takes no memory, and a list that grew would leave what it grew from.
-static weft_status list_rows(Binder *binder, const Series *series, int at, Value **rows, u64 *n_rows)
+static Value *list_rows(Binder *binder, const Series *series, u64 n_rows)
 {
-    i128 value = series->first.i;
-    *n_rows = count_rows(series);
-    if (*n_rows > SERIES_MOST)
-        return fail(binder->err, WEFT_TOO_LONG, at, "generate_series can give at most %d rows", SERIES_MOST);
-    *rows = arena_array(binder->arena, Value, *n_rows + 1);
-    for (u64 i = 0; i < *n_rows; i++) {
-        (*rows)[i] = (Value){ .type = series->type, .i = value };
+    i128   value = series->first.i;
+    Value *rows = arena_array(binder->arena, Value, n_rows + 1);
+    for (u64 i = 0; i < n_rows; i++) {
+        rows[i] = (Value){ .type = series->type, .i = value };
         (void)advance(series, &value);
     }
-    return WEFT_OK;
+    return rows;
 }
 
-static weft_status constant_rows(Binder *binder, Expr *const *args, int n_args, Series *series, const char *name,
-                                 int at, Node **out)
+// How many rows constants give.
+static weft_status count_constant_rows(Binder *binder, Expr *const *args, int n_args, Series *series, int at,
+                                       u64 *n_rows)
 {
-    Value *rows = NULL;
-    u64    n_rows = 0;
-    bool   has_null = false;
+    bool has_null = false;
     for (int i = 0; i < n_args; i++) has_null |= args[i]->value.is_null;
     read_series(args, n_args, series);
     if (!has_null && !series->sign) return zero_step(binder, at);
-    if (!has_null) TRY(list_rows(binder, series, at, &rows, &n_rows));
+    *n_rows = has_null ? 0 : count_rows(series);
+    if (*n_rows <= SERIES_MOST) return WEFT_OK;
+    return fail(binder->err, WEFT_TOO_LONG, at, "generate_series can give at most %d rows", SERIES_MOST);
+}
+
+static void constant_rows(Binder *binder, const Series *series, u64 n_rows, const char *name, Node **out)
+{
     const int column = plan_add_column(binder->plan, series->type, name, NULL);
     columns_add(binder->arena, &binder->not_null, column);
-    *out = plan_values(binder->plan, n_rows, 1, &column, rows);
-    return WEFT_OK;
+    *out = plan_values(binder->plan, n_rows, 1, &column, list_rows(binder, series, n_rows));
 }
 
 // ---- values that are not constant -----------------------------------------------------------------------------------
@@ -207,8 +208,16 @@ static weft_status bind_series(Binder *binder, const PgQuery__FuncCall *call, co
     for (int i = 0; i < n_args; i++) TRY(binder->bind_expr(binder, call->args[i], &args[i]));
     TRY(check_types(binder, args, n_args, at, &series.type));
     for (int i = 0; i < n_args; i++) is_const &= args[i]->kind == EXPR_CONST;
-    if (is_const) return constant_rows(binder, args, n_args, &series, name, at, out);
-    return computed_rows(binder, args, n_args, series.type, name, at, out);
+    u64 n_rows = 0;
+    if (is_const) TRY(count_constant_rows(binder, args, n_args, &series, at, &n_rows));
+    const bool is_even = is_const && (is_exact_kind(series.type) || series_is_even(series.type, &series.step));
+    if (!is_const || (n_rows > SERIES_LISTED && is_even)) {
+        TRY(computed_rows(binder, args, n_args, series.type, name, at, out));
+        if (is_const) columns_add(binder->arena, &binder->not_null, (*out)->out[0]);
+        return WEFT_OK;
+    }
+    constant_rows(binder, &series, n_rows, name, out);
+    return WEFT_OK;
 }
 
 // ---- unnest ---------------------------------------------------------------------------------------------------------

@@ -145,8 +145,8 @@ static weft_status value_of_grouping(Binder *binder, const Block *block, const G
     *value = 0;
     for (int i = 0; i < call->n_args; i++) {
         int k = 0;
-        while (k < block->n_keys && !expr_equal(block->keys[k], call->args[i])) k++;
-        if (k == block->n_keys)
+        while (k < block->n_named_keys && !expr_equal(block->keys[k], call->args[i])) k++;
+        if (k == block->n_named_keys)
             return fail(binder->err, WEFT_GROUPING_ERROR, call->args[i]->at,
                         "arguments to GROUPING must be grouping expressions of the associated query level");
         *value = *value * 2 + !(set >> k & 1);
@@ -192,8 +192,12 @@ static weft_status build_source(SetBuilder *b)
     const int    n = block->n_keys + block->n_aggs;
     Expr       **exprs = arena_array(binder->arena, Expr *, n + 1);
     int         *columns = arena_array(binder->arena, int, n + 1), n_exprs = 0;
-    for (int k = 0; k < block->n_keys; k++)
-        TRY(bind_values_of_marks(binder, block, block->keys[k], &exprs[n_exprs++]));
+    for (int k = 0; k < block->n_keys; k++) {
+        TRY(bind_values_of_marks(binder, block, block->keys[k], &exprs[n_exprs]));
+        if (exprs[n_exprs]->type.kind == TYPE_INTERVAL)
+            TRY(interval_as_length(binder->arena, exprs[n_exprs], -1, &exprs[n_exprs], binder->err));
+        n_exprs++;
+    }
     for (int a = 0; a < block->n_aggs; a++)
         if (block->aggs[a].agg.arg)
             TRY(bind_values_of_marks(binder, block, block->aggs[a].agg.arg, &exprs[n_exprs++]));
@@ -229,7 +233,7 @@ static void aggregate_source(SetBuilder *b, Branch *branch, Node *source)
     for (int k = 0; k < block->n_keys; k++) {
         if (!(branch->set >> k & 1)) continue;
         keys[n_keys] = column_of(b, source->out[k]);
-        key_columns[n_keys++] = fresh_like(b, block->key_columns[k]);
+        key_columns[n_keys++] = fresh_like(b, block->key_lengths[k]);
     }
     for (int a = 0; a < block->n_aggs; a++) {
         aggs[a] = block->aggs[a].agg;
@@ -269,7 +273,7 @@ static weft_status aggregate_finer(SetBuilder *b, Branch *branch, Branch *finer)
     for (int k = 0; k < block->n_keys; k++) {
         if (!(branch->set >> k & 1)) continue;
         keys[n_keys] = column_of(b, source->out[keys_before(finer->set, k)]);
-        columns[n_keys++] = fresh_like(b, block->key_columns[k]);
+        columns[n_keys++] = fresh_like(b, block->key_lengths[k]);
     }
     for (int a = 0; a < block->n_aggs; a++) {
         const AggKind kind = block->aggs[a].agg.kind;
@@ -321,9 +325,11 @@ static const Expr *give_branch_column(void *context, const Expr *leaf)
     Binder              *binder = columns->b->binder;
     if (leaf->kind != EXPR_COLUMN) return NULL;
     for (int k = 0; k < block->n_keys; k++) {
-        if (block->key_columns[k] != leaf->column) continue;
-        if (branch->set >> k & 1) return column_of(columns->b, columns->rows->out[keys_before(branch->set, k)]);
-        return expr_const(binder->arena, (Value){ .type = leaf->type, .is_null = true }, leaf->at);
+        const bool is_key = block->key_lengths[k] == leaf->column;
+        if (!is_key && block->key_columns[k] != leaf->column) continue;
+        if (!(branch->set >> k & 1))
+            return expr_const(binder->arena, (Value){ .type = leaf->type, .is_null = true }, leaf->at);
+        if (is_key) return column_of(columns->b, columns->rows->out[keys_before(branch->set, k)]);
     }
     for (int a = 0; a < block->n_aggs; a++)
         if (block->aggs[a].column == leaf->column)
@@ -354,7 +360,7 @@ static weft_status project_branch(SetBuilder *b, Branch *branch, int n_columns, 
     Expr        **exprs = arena_array(binder->arena, Expr *, n_columns + 1);
     int          *ids = arena_array(binder->arena, int, n_columns + 1), n = 0, value;
     for (int k = 0; k < block->n_keys; k++)
-        TRY(branch_value(&columns, column_of(b, block->key_columns[k]), &exprs[n++]));
+        TRY(branch_value(&columns, column_of(b, block->key_lengths[k]), &exprs[n++]));
     for (int a = 0; a < block->n_aggs; a++)
         TRY(branch_value(&columns, column_of(b, block->aggs[a].column), &exprs[n++]));
     for (int g = 0; g < block->n_groupings; g++) {
@@ -380,15 +386,18 @@ static bool is_above(const Block *block, const Expr *expr)
 
 static weft_status lift(SetBuilder *b, Expr *expr, Expr **out)
 {
-    Binder *binder = b->binder;
+    Binder    *binder = b->binder;
+    const bool is_interval = expr->type.kind == TYPE_INTERVAL && !expr_is_const(expr);
     *out = expr;
-    if (!expr_is_interpreted(expr) || is_above(b->block, expr)) return WEFT_OK;
+    if (is_above(b->block, expr)) return WEFT_OK;
+    if (is_interval) TRY(term_stored(binder, expr, &expr));
+    if (!expr_is_interpreted(expr)) return WEFT_OK;
     int n_columns = b->n_lifted;
     *LIST_PUSH(binder->arena, b->lifted_columns, n_columns) =
         plan_add_column(binder->plan, expr->type, "value", NULL);
     *LIST_PUSH(binder->arena, b->lifted, b->n_lifted) = expr;
-    *out = column_of(b, b->lifted_columns[b->n_lifted - 1]);
-    return WEFT_OK;
+    if (is_interval) columns_add(binder->arena, &binder->intervals, b->lifted_columns[b->n_lifted - 1]);
+    return term_of_column(binder, b->lifted_columns[b->n_lifted - 1], expr->at, out);
 }
 
 static weft_status lift_all(SetBuilder *b)
@@ -442,7 +451,7 @@ weft_status build_sets(Binder *binder, Block *block)
     for (int i = 0; i < block->n_sets; i++) b.branches[i].set = block->sets[i];
     TRY(aggregate_all(&b));
     all = arena_array(binder->arena, int, block->n_keys + block->n_aggs + block->n_groupings + b.n_lifted + 1);
-    for (int k = 0; k < block->n_keys; k++) all[n++] = block->key_columns[k];
+    for (int k = 0; k < block->n_keys; k++) all[n++] = block->key_lengths[k];
     for (int a = 0; a < block->n_aggs; a++) all[n++] = block->aggs[a].column;
     for (int g = 0; g < block->n_groupings; g++) all[n++] = block->groupings[g].column;
     for (int l = 0; l < b.n_lifted; l++) all[n++] = b.lifted_columns[l];

@@ -22,6 +22,25 @@ weft_status unify_sides(Binder *binder, SetKind kind, Bound sides[2])
     return WEFT_OK;
 }
 
+int side_column(Binder *binder, const Expr *expr, const char *name)
+{
+    const bool is_interval = expr->type.kind == TYPE_INTERVAL;
+    const int  column = plan_add_column(binder->plan, is_interval ? (Type){ TYPE_NUMERIC, 38, 0 } : expr->type, name,
+                                        NULL);
+    if (is_interval) columns_add(binder->arena, &binder->intervals, column);
+    return column;
+}
+
+void compare_by_length(Binder *binder, Node *node)
+{
+    bool *by_length = arena_array(binder->arena, bool, node->n_out + 1);
+    node->by_length = by_length;
+    for (int c = 0; c < node->n_out; c++) {
+        by_length[c] = columns_has(&binder->intervals, node->out[c]);
+        if (by_length[c]) node->n_by_length = c + 1;
+    }
+}
+
 // The rows of a side with what its columns have become.
 Node *side_rows(Binder *binder, const Bound *side)
 {

@@ -1,6 +1,8 @@
 // bind_subquery.c - subqueries in expressions.
 //
 //     (select max(a) from u)      a parameter of the plan: known before the rows are read
+//     case ... then (select a ...)    its first row, once a count of its rows has shown that there is no other: that
+//                                 is an error where the branch is taken, and only there
 //     exists (select ...)         $1 > 0, where $1 counts the rows of the subquery's first one
 //     x in (select y ...)         a join (bind_mark.c)
 //     x < any (select y ...)      a question to the largest y, to how many there are, and to how many are NULL:
@@ -11,6 +13,7 @@
 // A subquery that names columns of a query around it has no value of its own: it is joined, too.
 // Not done: rows with other operators, (a, b) = (select ...).
 
+#include "plan/functions.h"
 #include "sql/sql_int.h"
 
 static weft_status bind_inner(Binder *binder, const PgQuery__SubLink *link, Bound *bound)
@@ -39,6 +42,60 @@ static weft_status bind_exists(Binder *binder, const PgQuery__SubLink *link, Exp
     return bind_call(binder, OP_GT, count, term_integer(binder, 0, at), at, out);
 }
 
+// ---- one value ------------------------------------------------------------------------------------------------------
+
+static bool gives_one_row(const Node *node)
+{
+    while (node->kind == NODE_PROJECT || node->kind == NODE_SORT) node = node->inputs[0];
+    return (node->kind == NODE_AGGREGATE && !node->n_keys) ||
+           (node->kind == NODE_LIMIT && node->limit >= 0 && node->limit <= 1) ||
+           (node->kind == NODE_VALUES && node->n_rows <= 1);
+}
+
+// A total of ROWS as a mark: the value of any of them, or how many there are.
+static weft_status total_as_mark(Binder *binder, AggKind kind, Node *rows, int at, Expr **out)
+{
+    const int first = rows->out[0];
+    Expr     *arg = kind == AGG_COUNT_ALL ? NULL : plan_column_expr(binder->plan, first, at);
+    Agg      *agg = arena_make(binder->arena, Agg);
+    TRY(expr_agg(kind, arg, at, agg, binder->err));
+    const int column = plan_add_column(binder->plan, agg->type, binder->plan->columns[first].name, NULL);
+    if (arg && columns_has(&binder->intervals, first)) columns_add(binder->arena, &binder->intervals, column);
+    Node *total = plan_aggregate(binder->plan, rows, NULL, NULL, 0, agg, &column, 1);
+    return add_mark(binder, (Mark){ .kind = MARK_VALUE, .rows = total, .at = at }, out);
+}
+
+// The first of ROWS, which do not depend on the row that asks, as a parameter; and how many there are, up to two.
+static weft_status row_as_params(Binder *binder, Node *rows, int at, Expr **value, Expr **count)
+{
+    Plan      *plan = binder->plan;
+    Shared    *shared = plan_share(plan, rows, "subquery");
+    Node      *first = plan_limit(plan, plan_reference(plan, shared, "subquery", at), 1, 0);
+    const bool is_interval = columns_has(&binder->intervals, rows->out[0]);
+    *value = param_for(binder, plan->columns[first->out[0]].type, first, at);
+    if (is_interval) TRY(interval_of_stored(binder->arena, *value, at, value, binder->err));
+    Node *two = plan_limit(plan, plan_reference(plan, shared, "subquery", at), 2, 0);
+    return agg_param(binder, two, AGG_COUNT_ALL, NULL, at, count);
+}
+
+// case when one_row(count) < 2 then value end: what fails is asked where the value is, and nowhere else.
+static weft_status bind_lazy(Binder *binder, Node *rows, bool is_correlated, int at, Expr **out)
+{
+    Expr *value, *count, *args[3];
+    Node *again;
+    if (is_correlated) {
+        TRY(copy_rows(binder, rows, at, &again));
+        TRY(total_as_mark(binder, AGG_ANY, rows, at, &value));
+        TRY(total_as_mark(binder, AGG_COUNT_ALL, again, at, &count));
+    } else {
+        TRY(row_as_params(binder, rows, at, &value, &count));
+    }
+    TRY(expr_call(binder->arena, function_find_hidden("one_row"), &count, 1, at, &count, binder->err));
+    TRY(bind_call(binder, OP_LT, count, term_integer(binder, 2, at), at, &args[0]));
+    args[1] = value, args[2] = term_null(binder, at);
+    return expr_case(binder->arena, args, 3, at, out, binder->err);
+}
+
 static weft_status bind_scalar(Binder *binder, const PgQuery__SubLink *link, Expr **out)
 {
     const int at = link->location;
@@ -47,6 +104,7 @@ static weft_status bind_scalar(Binder *binder, const PgQuery__SubLink *link, Exp
     if (bound.n_columns != 1)
         return fail(binder->err, WEFT_SYNTAX_ERROR, at, "subquery must return only one column");
     Node *rows = visible_rows(binder, &bound);
+    if (binder->place.is_lazy && !gives_one_row(rows)) return bind_lazy(binder, rows, bound.is_correlated, at, out);
     if (bound.is_correlated) return add_mark(binder, (Mark){ .kind = MARK_VALUE, .rows = rows, .at = at }, out);
     *out = param_for(binder, binder->plan->columns[rows->out[0]].type, rows, at);
     return columns_has(&binder->intervals, rows->out[0]) ? interval_of_stored(binder->arena, *out, at, out, binder->err)
@@ -143,6 +201,14 @@ static bool needs_extreme(Op op, AggKind kind)
     return kind != AGG_MAX || (op != OP_GT && op != OP_GE);
 }
 
+// Of intervals the least and the largest are numbers so far.
+static weft_status show_extremes(Binder *binder, int at, Expr *extremes[EXTREMES])
+{
+    for (int i = 0; i < 2; i++)
+        if (extremes[i]) TRY(interval_of_stored(binder->arena, extremes[i], at, &extremes[i], binder->err));
+    return WEFT_OK;
+}
+
 // Parameters: the rows are shared.
 static weft_status extremes_as_params(Binder *binder, Op op, Node *rows, int at, Expr *extremes[EXTREMES])
 {
@@ -179,10 +245,10 @@ static weft_status bind_any(Binder *binder, const PgQuery__SubLink *link, Op op,
     Expr     *x, *list[EXTREMES] = { 0 }, *value;
     Node     *rows;
     TRY(bind_compared(binder, link, op, &x, &bound, &rows));
-    if (columns_has(&binder->intervals, rows->out[0]))
-        return refuse(binder, at, "ANY or ALL of a subquery of intervals, but for = ANY,");
+    const bool is_interval = columns_has(&binder->intervals, rows->out[0]);
     if (bound.is_correlated) TRY(extremes_as_total(binder, &rows, at, list));
     else TRY(extremes_as_params(binder, op, rows, at, list));
+    if (is_interval) TRY(show_extremes(binder, at, list));
     const Extremes extremes = { list[0], list[1], list[2], list[3] };
     TRY(value_of_any(binder, op, x, &extremes, at, &value));
     TRY(bind_count(binder, value));

@@ -66,9 +66,11 @@ static weft_status bind_window_key(Binder *binder, Block *block, const ParseNode
     Expr *key;
     TRY(bind_expr(binder, node, &key));
     TRY(bind_settle(binder, key, &key));
-    if (key->type.kind == TYPE_INTERVAL)
-        TRY(interval_as_length(binder->arena, key, key->at, &key, binder->err));
-    return add_window_key(binder, block, key, number);
+    const bool is_interval = key->type.kind == TYPE_INTERVAL;
+    if (is_interval) TRY(interval_as_length(binder->arena, key, key->at, &key, binder->err));
+    TRY(add_window_key(binder, block, key, number));
+    if (is_interval) columns_add(binder->arena, &block->window_lengths, *number);
+    return WEFT_OK;
 }
 
 static weft_status bind_partition(Binder *binder, Block *block, const PgQuery__WindowDef *def, WindowOrder *order)
@@ -119,16 +121,16 @@ static bool is_dated(Type type)
     return type.kind == TYPE_DATE || type.kind == TYPE_TIMESTAMP || type.kind == TYPE_TIMESTAMPTZ;
 }
 
-static weft_status coerce_range_offset(Binder *binder, const Expr *key, Expr *offset, Expr **out)
+static weft_status coerce_range_offset(Binder *binder, Type type, Expr *offset, Expr **out)
 {
-    const Type type = key->type;
     const bool is_decimal = type.kind == TYPE_DECIMAL || type.kind == TYPE_NUMERIC;
     const bool takes_decimal = offset->type.kind == TYPE_DECIMAL || offset->type.kind == TYPE_NUMERIC;
     char       key_text[32], offset_text[32];
     *out = offset;
-    if (is_dated(type) && offset->type.kind == TYPE_NULL)
+    const bool takes_interval = is_dated(type) || type.kind == TYPE_INTERVAL;
+    if (takes_interval && offset->type.kind == TYPE_NULL)
         return expr_coerce(binder->arena, offset, TYPE(INTERVAL), offset->at, out, binder->err);
-    if (is_dated(type) && offset->type.kind == TYPE_INTERVAL) return WEFT_OK;
+    if (takes_interval && offset->type.kind == TYPE_INTERVAL) return WEFT_OK;
     if (type_is_integer(type) && (offset->type.kind == TYPE_NULL || type_is_integer(offset->type)))
         return expr_coerce(binder->arena, offset, TYPE(BIGINT), offset->at, out, binder->err);
     if (type_is_float(type) && (offset->type.kind == TYPE_NULL || is_number(offset->type)))
@@ -137,12 +139,21 @@ static weft_status coerce_range_offset(Binder *binder, const Expr *key, Expr *of
         if (type.kind != TYPE_NUMERIC || !takes_decimal || offset->type.scale <= type.scale) return WEFT_OK;
         return refuse(binder, offset->at, "a RANGE offset with more digits than what it is added to");
     }
-    if (is_dated(type) || is_number(type))
+    if (takes_interval || is_number(type))
         return fail(binder->err, WEFT_UNSUPPORTED, offset->at,
                     "RANGE with offset PRECEDING/FOLLOWING is not supported for column type %s and offset type %s",
                     type_name(type, key_text), type_name(offset->type, offset_text));
     return fail(binder->err, WEFT_UNSUPPORTED, offset->at,
                 "RANGE with offset PRECEDING/FOLLOWING is not supported for column type %s", type_name(type, key_text));
+}
+
+// Intervals are as far apart as their lengths are.
+static weft_status length_of_offset(Binder *binder, int at, Value *offset)
+{
+    const i128 micros = interval_micros(offset);
+    if (micros != (i64)micros) return fail(binder->err, WEFT_DATETIME_OVERFLOW, at, "interval out of range");
+    *offset = (Value){ .type = TYPE(BIGINT), .i = micros };
+    return WEFT_OK;
 }
 
 static weft_status check_offset(Binder *binder, FrameUnit unit, const char *which, const Value *offset, int at)
@@ -173,8 +184,11 @@ static weft_status bind_offset(Binder *binder, const Block *block, const WindowO
     binder->place = place;
     if (has_columns(offset))
         return fail(binder->err, WEFT_INVALID_REFERENCE, at, "argument of %s must not contain variables", units[unit]);
+    const int  key = unit == FRAME_RANGE ? order->keys[order->n_partition].column : -1;
+    const bool is_length = key >= 0 && columns_has(&block->window_lengths, key);
     if (unit == FRAME_RANGE) {
-        TRY(coerce_range_offset(binder, block->window_keys[order->keys[order->n_partition].column], offset, &offset));
+        const Type type = is_length ? TYPE(INTERVAL) : block->window_keys[key]->type;
+        TRY(coerce_range_offset(binder, type, offset, &offset));
     } else {
         if (offset->type.kind != TYPE_NULL && !is_number(offset->type))
             return fail(binder->err, WEFT_TYPE_MISMATCH, at, "argument of %s must be type bigint, not type %s",
@@ -183,7 +197,8 @@ static weft_status bind_offset(Binder *binder, const Block *block, const WindowO
     }
     if (!expr_is_const(offset)) return refuse(binder, at, "a subquery in a window frame");
     *out = offset->value;
-    return check_offset(binder, unit, which, out, at);
+    TRY(check_offset(binder, unit, which, out, at));
+    return is_length ? length_of_offset(binder, at, out) : WEFT_OK;
 }
 
 static FrameEdge edge_of(int options, int first, int preceding, int following, int last)
@@ -542,18 +557,26 @@ bool has_window(const Block *block, const Expr *expr)
 
 typedef struct Lift { Expr **exprs; int *columns; int n; } Lift;       // what is computed below the window
 
+// An interval becomes its number.
+static weft_status lift_whole(Binder *binder, Lift *lift, Expr *expr, Expr **out)
+{
+    const bool is_interval = expr->type.kind == TYPE_INTERVAL;
+    int        n_columns = lift->n;
+    if (is_interval) TRY(term_stored(binder, expr, &expr));
+    if (is_interval && !expr_is_interpreted(expr)) return WEFT_OK;
+    const int column = term_column(binder, expr, "?lifted?");
+    if (is_interval) columns_add(binder->arena, &binder->intervals, column);
+    *LIST_PUSH(binder->arena, lift->columns, n_columns) = column;
+    *LIST_PUSH(binder->arena, lift->exprs, lift->n) = expr;
+    return term_of_column(binder, column, expr->at, out);
+}
+
 // What only the interpreter computes is computed above groups and below the window; kernels do the rest above it.
 static weft_status lift_interpreted(Binder *binder, const Block *block, Lift *lift, Expr *expr, Expr **out)
 {
     *out = expr;
     if (!expr_is_interpreted(expr)) return WEFT_OK;
-    if (!has_window(block, expr)) {
-        int n_columns = lift->n;
-        *LIST_PUSH(binder->arena, lift->columns, n_columns) = term_column(binder, expr, "?lifted?");
-        *LIST_PUSH(binder->arena, lift->exprs, lift->n) = expr;
-        *out = plan_column_expr(binder->plan, lift->columns[lift->n - 1], expr->at);
-        return WEFT_OK;
-    }
+    if (!has_window(block, expr)) return lift_whole(binder, lift, expr, out);
     Expr *copy = arena_make(binder->arena, Expr);
     *copy = *expr;
     copy->args = arena_array(binder->arena, Expr *, expr->n_args);

@@ -37,7 +37,8 @@ int   sql_nesting(const char *text, int limit, int *at);
 i64   sql_rescans(const char *text);
 
 // The text before the parser sees it: FROM 'file.csv' becomes FROM "file.csv".  NULL: nothing is to be changed.
-char *sql_quote_files(Arena *arena, const char *text);
+// *MAY_CHANGE: a text stands where a file may be, so that it depends on its value.
+char *sql_quote_files(Arena *arena, const char *text, bool *may_change);
 
 enum { NESTING_KEPT = 100 };           // of trees that are bound on the caller's stack: less than 100 kB of it
 
@@ -52,17 +53,56 @@ weft_status sql_parse_text(Arena *arena, const char *text, ParseTree **tree, Err
 weft_status sql_worker_run(void (*work)(void *context, size_t stack_bytes), void *context,
                            const _Atomic u32 *stop, Error *err);
 
-// ---- parse trees: kept by their text for the next time (trees.c) ----------------------------------------------------
-// A tree has users, who release it, and nobody changes it.  Any thread may call.
+// ---- the shape of a text: its tokens without the values of its literals (shape.c) -----------------------------------
 
-typedef struct TreeCounts { i64 n_found, n_missed; int n_trees; size_t bytes; } TreeCounts;
+typedef enum LiteralKind { LITERAL_NONE, LITERAL_INTEGER, LITERAL_NUMBER, LITERAL_TEXT } LiteralKind;
+
+typedef struct Literal {
+    LiteralKind kind;
+    int         token;                 // its number
+    const char *bytes;                 // in the text, with quotes
+    size_t      length;
+    i32         number;                // of an integer
+} Literal;
+
+typedef struct TextShape {             // lives as long as its text and its arena
+    const char *text;
+    size_t      length;
+    char       *key;                   // texts of equal keys have equal tokens, but for the values of literals
+    size_t      key_length;
+    u64         hash;                  // of the key
+    bool        is_exact;              // the key is the text; nothing was taken out
+    int         n_tokens, n_literals;
+    i32        *starts;                // offsets of the tokens
+    Literal    *literals;              // in order
+} TextShape;
+
+void sql_shape(Arena *arena, const char *text, size_t length, bool is_exact, TextShape *shape);
+
+// ---- a tree made for one text, filled in for another one of its shape (fill.c) --------------------------------------
+
+typedef struct TreeFields TreeFields;                       // opened up only in fill.c
+
+// What is to be filled in: in RESULT, which was parsed from SHAPE's text.  IS_EXACT: it is good for no other text.
+TreeFields *tree_fields(Arena *arena, PgQuery__ParseResult *result, const TextShape *shape, bool is_exact);
+bool        fields_suit(const TreeFields *fields, const TextShape *shape);             // of an equal key
+bool        fields_equal(const TreeFields *a, const TreeFields *b);                    // they suit the same texts
+size_t      fields_bytes(const TreeFields *fields);
+// Makes the tree that of SHAPE's text, which it suits; returns how much of ARENA that took.
+size_t      fields_fill(Arena *arena, TreeFields *fields, const TextShape *shape);
+
+// ---- parse trees: kept by their shape for the next time (trees.c) ---------------------------------------------------
+// A tree has one user, who releases it, and binding does not change it.  Any thread may call.
+
+enum { TREE_TEXT_BYTES_MOST = 64 << 10 };
 
 ParseTree  *tree_unpack(const void *packed, size_t length); // NULL when it cannot be read
 const PgQuery__ParseResult *tree_result(const ParseTree *tree);
-void        tree_release(ParseTree *tree);                  // NULL is fine
-ParseTree  *tree_find(const char *text, size_t length);     // NULL: there is none
-void        tree_keep(ParseTree *tree, const char *text, size_t length);   // unless it is no query, or large
-TreeCounts  tree_counts(void);
+void        tree_release(ParseTree *tree);                  // NULL is fine; one that is to be kept can be found now
+// Of a text of at most TREE_TEXT_BYTES_MOST.
+ParseTree  *tree_find(const TextShape *shape);              // as if it was parsed from its text; NULL: there is none
+// It is kept when it is released, unless it is no query, or large.  IS_EXACT: for this very text only.
+void        tree_keep(ParseTree *tree, const TextShape *shape, bool is_exact);
 
 // ---- binding: names -------------------------------------------------------------------------------------------------
 
@@ -74,6 +114,7 @@ typedef struct FromItem {              // an item of FROM that has a name: a tab
     int          n_columns;
     const char **names;
     int         *columns;              // ids
+    const Table *table;                // whose columns these are, in its order; NULL: it is none
 } FromItem;
 
 typedef struct ScopeColumn { const char *name; int column; } ScopeColumn;
@@ -166,7 +207,7 @@ typedef struct Block {                 // a SELECT, VALUES or set operation whil
     Expr                     **keys;       // of GROUP BY, over the columns below
     int                       *key_columns;
     int                       *key_lengths;    // of keys that are intervals: what the groups are made of
-    int                        n_keys;
+    int                        n_keys, n_named_keys;   // the latter: those that GROUP BY names (bind_covered.c)
     BoundAgg                  *aggs;
     int                        n_aggs;
     Expr                     **having;
@@ -185,6 +226,7 @@ typedef struct Block {                 // a SELECT, VALUES or set operation whil
     struct Windows            *windows;    // its window functions; NULL: no SELECT
     Expr                     **window_keys;    // what they look at, over the columns below (bind_window.c)
     int                        n_window_keys;
+    ColumnSet                  window_lengths; // numbers of those that are lengths of intervals
     struct BoundWindow        *named_windows;
     int                        n_named_windows;
     int                        named_first;    // Binder.named from here on are above the groups, or in their keys
@@ -212,6 +254,7 @@ typedef struct Place {                 // where in the statement the binder is: 
     bool         allows_windows;       // this clause may have window functions
     bool         in_window;            // inside a window function's argument
     bool         keeps_literals;       // a set operation asks: literals may stay untyped
+    bool         is_lazy;              // in a branch of CASE or COALESCE that may not be taken: nothing may fail early
     const Scope *lateral;              // FROM: what LATERAL sees beside the queries around; NULL: nothing
 } Place;
 
@@ -339,6 +382,8 @@ weft_status bind_condition(Binder *binder, const ParseNode *node, Expr **out);  
 // bind_mark.c: subqueries that are joined
 // bind_sides.c: the sides of a set operation
 weft_status unify_sides(Binder *binder, SetKind kind, Bound sides[2]);
+int         side_column(Binder *binder, const Expr *expr, const char *name);   // a new one, stored as EXPR
+void        compare_by_length(Binder *binder, Node *node);     // a set or repeat: columns that are stored intervals
 Node       *side_rows(Binder *binder, const Bound *side);      // with what its columns have become
 
 // bind_recursive.c: WITH RECURSIVE
@@ -431,6 +476,9 @@ bool        has_grouping_sets(const PgQuery__SelectStmt *stmt);
 weft_status bind_sets(Binder *binder, Block *block, BindKey *bind_key);
 bool        is_grouping_column(const Block *block, int column);
 weft_status build_sets(Binder *binder, Block *block);             // the aggregates and their union
+
+// bind_covered.c: columns that a primary key among the keys of GROUP BY tells become keys, too
+weft_status add_covered_keys(Binder *binder, Block *block);
 
 // bind_group.c: GROUP BY, HAVING
 weft_status bind_keys(Binder *binder, Block *block);

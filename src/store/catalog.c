@@ -173,7 +173,7 @@ static weft_status write_manifest(Store *store, const TableEntry *changed, const
     const TableMeta **metas = arena_array(arena, const TableMeta *, store->n_entries + 1);
     int n_metas = collect_metas(store, changed, meta, metas);
     Text bytes = { 0 };
-    manifest_encode(metas, n_metas, store->next_id, &bytes);
+    manifest_encode(metas, n_metas, store->next_id, store->has_views, &bytes);
     weft_status status = replace_manifest(store, &bytes, meta, is_renamed, err);
     text_free(&bytes);
     arena_free(arena);
@@ -341,6 +341,7 @@ static weft_status read_manifest(Store *store, Arena *scratch, Error *err)
     weft_status status = file_read_all(path, &bytes, err);
     if (!status)
         status = manifest_decode(path, bytes.bytes, bytes.length, scratch, &metas, &n_metas, &next_id, err);
+    store->has_views = !status && manifest_has_views(bytes.bytes);
     text_free(&bytes);
     TRY(status);
     store->next_id = next_id;

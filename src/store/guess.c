@@ -16,13 +16,13 @@
 #include "store/store_int.h"
 #include "store/stream.h"
 
-enum { SAMPLE_BYTES = 8 << 20, NAMES_LONG = NAME_BYTES_MAX };
+enum { SAMPLE_BYTES = 8 << 20, NAMES_LONG = NAME_BYTES_MAX, DOUBLE_DIGITS = 17 };
 
 // ---- types ----------------------------------------------------------------------------------------------------------
 
 typedef enum Looks {
-    LOOKS_NONE, LOOKS_BOOLEAN, LOOKS_INTEGER, LOOKS_BIGINT, LOOKS_DOUBLE, LOOKS_DATE, LOOKS_TIMESTAMP,
-    LOOKS_TEXT
+    LOOKS_NONE, LOOKS_BOOLEAN, LOOKS_INTEGER, LOOKS_BIGINT, LOOKS_DOUBLE, LOOKS_NUMERIC, LOOKS_DATE,
+    LOOKS_TIMESTAMP, LOOKS_TEXT
 } Looks;
 
 static bool has_leading_zero(const char *bytes, size_t length)
@@ -67,6 +67,21 @@ static Looks looks_of_time(const char *bytes, size_t length)
     return has_form && parses_as(TYPE(TIMESTAMP), bytes, length) ? LOOKS_TIMESTAMP : LOOKS_TEXT;
 }
 
+// More digits than a double is ever written with, and no exponent: as a double it would lose some.
+static bool is_long_number(const char *bytes, size_t length)
+{
+    Value value;
+    Error ignored;
+    int   n_digits = 0;
+    for (size_t i = 0; i < length; i++) {
+        if (bytes[i] == 'e' || bytes[i] == 'E')
+            return false;
+        n_digits += bytes[i] >= '0' && bytes[i] <= '9' && (n_digits || bytes[i] != '0');
+    }
+    error_clear(&ignored);
+    return n_digits > DOUBLE_DIGITS && !value_parse_free(bytes, length, &value, &ignored);
+}
+
 static Looks looks_of(const char *bytes, size_t length)
 {
     if (is_word(bytes, length, "true") || is_word(bytes, length, "false"))
@@ -79,6 +94,8 @@ static Looks looks_of(const char *bytes, size_t length)
         return LOOKS_INTEGER;
     if (parses_as(TYPE(BIGINT), bytes, length))
         return LOOKS_BIGINT;
+    if (is_long_number(bytes, length))
+        return LOOKS_NUMERIC;
     if (parses_as(TYPE(DOUBLE), bytes, length))
         return LOOKS_DOUBLE;
     return looks_of_time(bytes, length);
@@ -86,7 +103,7 @@ static Looks looks_of(const char *bytes, size_t length)
 
 static bool is_number(Looks looks)
 {
-    return looks == LOOKS_INTEGER || looks == LOOKS_BIGINT || looks == LOOKS_DOUBLE;
+    return looks >= LOOKS_INTEGER && looks <= LOOKS_NUMERIC;
 }
 
 static Looks both(Looks a, Looks b)
@@ -107,6 +124,7 @@ static Type type_of(Looks looks)
     case LOOKS_INTEGER: return TYPE(INTEGER);
     case LOOKS_BIGINT:  return TYPE(BIGINT);
     case LOOKS_DOUBLE:  return TYPE(DOUBLE);
+    case LOOKS_NUMERIC: return TYPE_OF_FREE_NUMERIC;
     case LOOKS_DATE:    return TYPE(DATE);
     case LOOKS_TIMESTAMP: return TYPE(TIMESTAMP);
     default:            return TYPE(TEXT);

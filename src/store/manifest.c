@@ -11,13 +11,13 @@
 
 #include "store/store_int.h"
 
-// The last character is the version.  Earlier ones are read, too: numerics have a precision up to version 5, tables no
-// keys and indexes in version 4, dictionaries no blocks in version 3 (dict_file.c), chunks no sketches in version 2,
+// The last character is the version.  Earlier ones are read, too: they say nothing of views up to version 6, numerics
+// have a precision up to version 5, tables no keys and indexes in version 4, dictionaries no blocks in version 3 (dict_file.c), chunks no sketches in version 2,
 // and they say less about floats in version 1 (chunk.c).  A manifest may name files of any version: they are not
-// rewritten.  The least version that can say it is written: 6 when a column is numeric without a precision, else 5 when
-// a table has a key or index, else 4.
-static const char magic[8] = "WEFTMAN6";
-enum { VERSION_WITHOUT_INDEXES = '4', VERSION_WITHOUT_FREE = '5' };
+// rewritten.  The least version that can say it is written: 7 when there is a file of views, which must then be there,
+// else 6 when a column is numeric without a precision, else 5 when a table has a key or index, else 4.
+static const char magic[8] = "WEFTMAN7";
+enum { VERSION_WITHOUT_INDEXES = '4', VERSION_WITHOUT_FREE = '5', VERSION_WITHOUT_VIEWS = '6' };
 
 enum {
     MANIFEST_LEAST = sizeof(magic) + 8 + 4 + 8,
@@ -164,16 +164,16 @@ static u8 version_to_write(const TableMeta *const *tables, int n_tables)
     u8 version = VERSION_WITHOUT_INDEXES;
     for (int i = 0; i < n_tables; i++) {
         if (has_free_column(tables[i]))
-            return (u8)magic[sizeof(magic) - 1];
+            return VERSION_WITHOUT_VIEWS;
         if (tables[i]->n_indexes > 0)
             version = VERSION_WITHOUT_FREE;
     }
     return version;
 }
 
-void manifest_encode(const TableMeta *const *tables, int n_tables, u64 next_id, Text *out)
+void manifest_encode(const TableMeta *const *tables, int n_tables, u64 next_id, bool has_views, Text *out)
 {
-    const u8 version = version_to_write(tables, n_tables);
+    const u8 version = has_views ? (u8)magic[sizeof(magic) - 1] : version_to_write(tables, n_tables);
     const bool has_indexes = version > VERSION_WITHOUT_INDEXES;
     put(out, magic, sizeof(magic) - 1);
     put_u8(out, version);
@@ -374,6 +374,8 @@ static weft_status check_frame(const char *path, const u8 *bytes, size_t length,
         return fail(err, WEFT_UNSUPPORTED, -1, "\"%s\" was written by a version of Weft with another format", path);
     return WEFT_OK;
 }
+
+bool manifest_has_views(const void *bytes) { return ((const u8 *)bytes)[sizeof(magic) - 1] > VERSION_WITHOUT_VIEWS; }
 
 weft_status manifest_decode(const char *path, const void *bytes, size_t length, Arena *arena, TableMeta ***tables,
                             int *n_tables, u64 *next_id, Error *err)

@@ -63,6 +63,7 @@ static inline int  type_text_length(Type type)
 }
 
 const char *type_name(Type type, char buffer[32]);                // "decimal(12,2)"; returns buffer
+const char *type_whole_name(Type type, char buffer[32]);          // with all digits and lengths: "varchar(10)"
 bool        type_is_integer(Type type);                            // smallint, integer, bigint
 bool        type_is_float(Type type);                              // real, double
 bool        type_is_uuid(Type type);
@@ -327,6 +328,8 @@ typedef struct ColumnRange {           // over all chunks of a snapshot: what is
     u8   width;                        // of all chunks, or 0 when they differ
 } ColumnRange;
 
+// As CREATE TABLE would take it: "numeric", "numeric(38,2)", "varchar(10)"; returns BUFFER.
+const char *column_type_name(const Column *column, char buffer[32]);
 ColumnRange table_column_range(const Table *table, int column);
 // How many different values the column has, NULL not counted.  An estimate, never a proof: exact up to 192 values, for
 // integers and texts in a small range and for increasing columns; else the standard error is 3.3 %.  Files of formats 1

@@ -267,7 +267,8 @@ void       meta_set_scale(TableMeta *meta, const Table *table, int column, int s
 void       meta_set_indexes(TableMeta *meta, const IndexDef *indexes, int n_indexes);      // copies them
 
 // The bytes of a manifest, and back.  Reading trusts nothing: CORRUPT, or UNSUPPORTED for a later format.
-void        manifest_encode(const TableMeta *const *tables, int n_tables, u64 next_id, Text *out);
+void        manifest_encode(const TableMeta *const *tables, int n_tables, u64 next_id, bool has_views, Text *out);
+bool        manifest_has_views(const void *bytes);          // of one that was decoded: there must be a file of views
 weft_status manifest_decode(const char *path, const void *bytes, size_t length, Arena *arena, TableMeta ***tables,
                             int *n_tables, u64 *next_id, Error *err);
 
@@ -315,6 +316,7 @@ struct Store {
     TableEntry    **entries;           // sorted by name
     int             n_entries;
     struct ViewList *views;            // NULL: there are none
+    bool            has_views;         // the manifest says that there is a file of views; by commit_lock
 };
 
 typedef enum FileKind { FILE_CHUNK, FILE_DICT } FileKind;
@@ -383,6 +385,7 @@ weft_status index_name_new(Store *store, TableMeta *meta, Error *err);      // t
 typedef struct ViewList ViewList;      // all views, never changed once made; by store->lock
 
 weft_status views_load(Store *store, Error *err);                   // when the store is opened
+weft_status views_make_file(Store *store, Error *err);              // with the views that there are, unless it is there
 void        views_free(Store *store);
 bool        views_find(Store *store, const char *name);
 // A list with ADDED (may be NULL) and without REMOVED (may be NULL), on disk and in memory.  Needs commit_lock.

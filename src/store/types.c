@@ -27,6 +27,22 @@ const char *type_name(Type type, char buffer[32])
     return buffer;
 }
 
+const char *type_whole_name(Type type, char buffer[32])
+{
+    if (type_text_length(type))
+        snprintf(buffer, 32, "varchar(%d)", type_text_length(type));
+    else if (type.kind == TYPE_NUMERIC && type.precision == NUMERIC_DIGITS)
+        snprintf(buffer, 32, "numeric(%d,%d)", type.precision, type.scale);
+    else
+        type_name(type, buffer);
+    return buffer;
+}
+
+const char *column_type_name(const Column *column, char buffer[32])
+{
+    return column->is_free ? type_name(TYPE_OF_FREE_NUMERIC, buffer) : type_whole_name(column->type, buffer);
+}
+
 bool type_is_integer(Type type)
 {
     return type.kind == TYPE_SMALLINT || type.kind == TYPE_INTEGER || type.kind == TYPE_BIGINT;

@@ -3,9 +3,9 @@
 //     sales.weft/views    a word of recognition, how many, then each view: name, text, columns, what it reads; a
 // checksum
 //
-// A view has no rows, so a change of views is a new file, synced and renamed over the old one.  It is a file of its
-// own, and not a part of the manifest, so that databases with views can be read by versions that know none. A list of
-// views never changes: a change makes a new one and swaps the pointer.
+// A view has no rows, so a change of views is a new file, synced and renamed over the old one.  It is a file of its own,
+// and the manifest says that it is there, so that its loss is noticed; manifests of formats up to 6 do not say it.  A
+// list of views never changes: a change makes a new one and swaps the pointer.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -182,7 +182,7 @@ weft_status views_load(Store *store, Error *err)
     char path[PATH_BYTES];
     Text bytes = { 0 };
     if (!file_exists(file_path(store, "views", path)))
-        return WEFT_OK;
+        return store->has_views ? fail(err, WEFT_CORRUPT, -1, "\"%s\" is missing", path) : WEFT_OK;
     Arena *arena = arena_new(NULL, "views");
     ViewList *list = arena_make(arena, ViewList);
     list->arena = arena;
@@ -223,6 +223,17 @@ static weft_status write_list(const Store *store, const ViewList *list, Error *e
     if (status)
         (void)file_remove(fresh, NULL);
     return status ? status : dir_sync(store->path, err);
+}
+
+weft_status views_make_file(Store *store, Error *err)
+{
+    char path[PATH_BYTES];
+    if (!store->path || file_exists(file_path(store, "views", path)))
+        return WEFT_OK;
+    ViewList *list = changed_list(store->views, NULL, NULL);
+    const weft_status status = write_list(store, list, err);
+    arena_free(list->arena);
+    return status;
 }
 
 weft_status views_change(Store *store, const ViewDef *added, const char *removed, Error *err)

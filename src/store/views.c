@@ -2,6 +2,21 @@
 
 #include "store/store_int.h"
 
+// The file comes before the manifest that says that it is there, so that no crash between them looks like a loss.
+static weft_status note_views(Store *store, Error *err)
+{
+    ASSERT(mutex_is_held(&store->commit_lock));
+    if (store->has_views)
+        return WEFT_OK;
+    TRY(views_make_file(store, err));
+    TRY(store_settle(store, err));
+    store->has_views = true;
+    const weft_status status = store_switch(store, NULL, NULL, err);
+    if (status)
+        store->has_views = false;
+    return status;
+}
+
 weft_status store_create_view(Store *store, const ViewDef *view, bool may_replace, Error *err)
 {
     if (strlen(view->name) == 0 || strlen(view->name) > NAME_BYTES_MAX)
@@ -11,6 +26,8 @@ weft_status store_create_view(Store *store, const ViewDef *view, bool may_replac
     weft_status status = store_check_writable(store, err);
     if (!status && !is_replaced)
         status = store_check_free(store, view->name, err);
+    if (!status)
+        status = note_views(store, err);
     if (!status)
         status = views_change(store, view, view->name, err);
     pthread_mutex_unlock(&store->commit_lock);

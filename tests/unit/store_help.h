@@ -284,7 +284,7 @@ static inline void make_older(const char *path, char version)
             make_older_chunk(chunk_path, tables[t], info, version);
         }
     text_free(&manifest);
-    manifest_encode((const TableMeta *const *)tables, n_tables, next_id, &manifest);
+    manifest_encode((const TableMeta *const *)tables, n_tables, next_id, false, &manifest);
     manifest.bytes[7] = version;
     set_checksum(&manifest);
     write_bytes(manifest_path, manifest.bytes, manifest.length);

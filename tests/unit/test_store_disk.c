@@ -43,6 +43,35 @@ TEST(a_renamed_column_of_two_words_survives_reopening)
     store_close(store);
 }
 
+TEST(a_lost_file_of_views_is_noticed)
+{
+    const char *path = fresh_path(), *column = "a", *type = "bigint";
+    char        views[2048], manifest_path[2048];
+    Text        manifest = { 0 };
+    Store      *store = open_store(path);
+    create_numbers(store);
+    store_close(store);
+    store = open_store(path);                               // no view, no file: nothing is missing
+    const ViewDef view = { .name = "v", .text = "select 1", .n_columns = 1, .columns = &column, .types = &type };
+    CHECK_OK(store_create_view(store, &view, false, &err), err);
+    append_numbers(store, 0, 10);
+    CHECK_OK(store_drop_view(store, "v", &err), err);
+    store_close(store);
+    store = open_store(path);
+    store_close(store);
+    snprintf(views, sizeof(views), "%s/views", path);
+    snprintf(manifest_path, sizeof(manifest_path), "%s/manifest", path);
+    CHECK_INT(unlink(views), 0);
+    CHECK_STATUS(store_open(path, NULL, &store, &err), WEFT_CORRUPT);
+    CHECK_OK(file_read_all(manifest_path, &manifest, &err), err);
+    manifest.bytes[7] = '6';                                // as earlier versions wrote it
+    set_checksum(&manifest);
+    write_bytes(manifest_path, manifest.bytes, manifest.length);
+    text_free(&manifest);
+    store = open_store(path);
+    store_close(store);
+}
+
 TEST(many_tables_survive_reopening)
 {
     const char *path = fresh_path();
@@ -492,7 +521,7 @@ TEST(a_database_of_format_1_is_read_and_one_of_the_future_is_refused)
     Text manifest = { 0 };
     snprintf(file, sizeof(file), "%s/manifest", path);
     CHECK_OK(file_read_all(file, &manifest, &err), err);
-    manifest.bytes[7] = '7';
+    manifest.bytes[7] = '8';
     set_checksum(&manifest);
     write_bytes(file, manifest.bytes, manifest.length);
     CHECK_STATUS(store_open(path, NULL, &store, &err), WEFT_UNSUPPORTED);
