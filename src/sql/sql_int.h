@@ -147,6 +147,7 @@ typedef struct Recursion { int n_uses, at; } Recursion;        // of a recursive
 typedef struct Output {
     Expr       *expr;
     const char *name;
+    int         named_first, named_last;       // what its text names: Binder.named from first to before last
     Expr       *literal;               // a literal whose type is still open, where the block keeps those; else NULL
 } Output;
 
@@ -180,6 +181,15 @@ typedef struct GroupingCall {          // grouping(a, b)
     Expr **args;
     int    n_args, column, at;         // column: the id that stands for it
 } GroupingCall;
+
+// A place of the text that names a column.  Folding may remove the column from the expression; whether it may be named
+// there, and which query an aggregate belongs to, goes by the text.
+typedef struct NamedColumn {
+    int                 column, at;
+    const struct Block *owner;         // the query whose FROM has it: only compared, while that is being bound
+    const struct Block *user;          // the query that names it: only compared
+    bool                in_agg, in_key;    // within an aggregate of its owner, or grouping(); in a key of GROUP BY
+} NamedColumn;
 
 typedef struct Block {                 // a SELECT, VALUES or set operation while it is bound
     const PgQuery__SelectStmt *stmt;
@@ -219,6 +229,8 @@ typedef struct Block {                 // a SELECT, VALUES or set operation whil
     ColumnSet                  window_lengths; // numbers of those that are lengths of intervals
     struct BoundWindow        *named_windows;
     int                        n_named_windows;
+    int                        named_first;    // Binder.named from here on are above the groups, or in their keys
+    ColumnSet                  key_names;  // columns that the text of GROUP BY names
     ColumnSet                  below;      // columns of the rows that are grouped
     ColumnSet                  outer;      // columns of queries around it that it names, or a query within it does
     i64                        limit, offset;
@@ -258,6 +270,8 @@ struct Binder {
     ColumnSet    not_null;             // ids that are not NULL where they are made,
     ColumnSet    made_null;            // and those that an outer join fills with NULLs
     ColumnSet    intervals;            // ids of numbers that are stored intervals
+    NamedColumn *named;                // as the text goes
+    int          n_named;
     const PgQuery__SelectStmt *root;   // the statement's own query, whose intervals are shown
     i64          size;                 // of all expressions kept so far
     i64          now;                  // the statement's time; 0: not asked for yet
@@ -297,7 +311,6 @@ weft_status no_such_column(Binder *binder, const char *table, const char *const 
                            int at);
 
 // bind_term.c: expressions and columns put together
-bool  bind_is_of_outer(const Block *block, const Expr *expr);   // it has columns, all of them of queries around BLOCK
 // 42803: an aggregate may not stand in the clause that is being bound.
 weft_status bind_no_agg_here(Binder *binder, int at);
 Expr       *term_boolean(Binder *binder, bool value, int at);
@@ -333,6 +346,10 @@ weft_status bind_star(Binder *binder, const PgQuery__ColumnRef *ref, const Scope
 weft_status scope_add_source(Binder *binder, Scope *scope, const FromItem *source, int at);  // 42712: its name is taken
 void        scope_add_column(Binder *binder, Scope *scope, ScopeColumn column);
 bool        scope_has_name(const Scope *scope, const char *name);
+// SQL gives an aggregate to the innermost query whose columns its text names: this one where it names none.  FROM: the
+// length of Binder.named before the aggregate's arguments.
+Block      *named_owner(const Binder *binder, int from);
+void        named_in_agg(Binder *binder, int from, const Block *owner);      // notes it in what it names of its owner
 
 // bind_row.c: rows of fields, (a, b) and ROW(a, b), where they are compared
 bool        is_row(const ParseNode *node);
@@ -357,7 +374,8 @@ struct Aggregate;
 weft_status bind_agg_args(Binder *binder, const PgQuery__FuncCall *call, const char *name,
                           const struct Aggregate *aggregate, AggKind *kind, Expr *args[2]);
 weft_status bind_agg_filter(Binder *binder, const ParseNode *filter, AggKind *kind, Expr **arg);
-weft_status bind_add_agg(Binder *binder, const Agg *agg, const char *name, Expr **out);    // *OUT: its column
+// An aggregate of OWNER, this query or one around; *OUT: its column.
+weft_status bind_add_agg(Binder *binder, Block *owner, const Agg *agg, const char *name, Expr **out);
 weft_status bind_expr(Binder *binder, const ParseNode *node, Expr **out);
 weft_status bind_condition(Binder *binder, const ParseNode *node, Expr **out);      // a boolean; the clause names it
 

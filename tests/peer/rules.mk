@@ -11,7 +11,7 @@ peer-programs: $(peer_programs)
 $(BUILD)/peer/random: $(patsubst %,$(BUILD)/obj/tests/peer/%.o,random cut query query_text \
     subqueries windows aggregates expressions terms data)
 $(BUILD)/peer/dialect: $(patsubst %,$(BUILD)/obj/tests/peer/%.o,dialect dialect_query dialect_expr dialect_data \
-    oracles tree data)
+    dialect_rows oracles tree data)
 $(BUILD)/peer/shapes: $(patsubst %,$(BUILD)/obj/tests/peer/%.o,shapes shape_text query query_text subqueries windows \
     aggregates expressions terms data)
 $(BUILD)/peer/compare: $(BUILD)/obj/tests/peer/compare.o
