@@ -171,7 +171,7 @@ install: $(program) $(library) $(shared) $(BUILD)/weft.pc ## install to PREFIX (
 	@install -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(PREFIX)/include $(LIBDIR)/pkgconfig $(PREFIX)/share/man/man1 \
 	    $(PREFIX)/share/man/man3)
 	install -m 755 $(program) $(DESTDIR)$(PREFIX)/bin/weft
-	install -m 644 include/weft.h $(DESTDIR)$(PREFIX)/include/weft.h
+	install -m 644 include/weft.h include/weft_flow.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(library) $(DESTDIR)$(LIBDIR)/libweft.a
 	install -m 755 $(shared) $(DESTDIR)$(LIBDIR)/$(notdir $(shared))
 	@ln -sf $(notdir $(shared)) $(DESTDIR)$(LIBDIR)/$(soname)
@@ -181,7 +181,8 @@ install: $(program) $(library) $(shared) $(BUILD)/weft.pc ## install to PREFIX (
 	install -m 644 docs/man/weft.3 $(DESTDIR)$(PREFIX)/share/man/man3/weft.3
 
 uninstall: ## remove what install put there
-	rm -f $(addprefix $(DESTDIR),$(PREFIX)/bin/weft $(PREFIX)/include/weft.h $(addprefix $(LIBDIR)/,libweft.a libweft.so \
+	rm -f $(addprefix $(DESTDIR),$(PREFIX)/bin/weft $(addprefix $(PREFIX)/include/,weft.h weft_flow.h) \
+	    $(addprefix $(LIBDIR)/,libweft.a libweft.so \
 	    $(soname) $(notdir $(shared)) pkgconfig/weft.pc) $(PREFIX)/share/man/man1/weft.1 $(PREFIX)/share/man/man3/weft.3)
 
 deps: ## install the packages that are missing
@@ -279,7 +280,7 @@ $(library): $(BUILD)/weft.o
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $<
 
-# weft.h makes its functions visible; all else stays hidden, as it was compiled.
+# weft.h and weft_flow.h make their functions visible; all else stays hidden, as it was compiled.
 $(shared): $(lib_objects) $(tcc_in_library) $(BUILD)/members
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,$(soname) $(shared_ldflags) -Wl,--as-needed $(lib_objects) \
@@ -298,14 +299,14 @@ $(BUILD)/tests/%: tests/unit/%.c $(internals) $(BUILD)/settings
 	$(call say,TEST,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -Itests/unit -MMD -MP -MF $@.d $< $(internals) -lcmocka $(ALL_LIBS) -o $@
 
-# An example sees what a user sees: weft.h and the library.
+# An example sees what a user sees: weft.h, weft_flow.h and the library.
 $(BUILD)/examples/%: examples/%.c $(library) $(BUILD)/settings
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) -std=gnu17 $(OPTIMIZE) $(WARNINGS) -Iinclude $(ALL_LDFLAGS) -MMD -MP -MF $@.d $< $(library) $(ALL_LIBS) -o $@
 
 # Programs that compare Weft with other engines, and benchmarks.
-include $(wildcard tests/peer/rules.mk tests/stress/rules.mk tests/gpu/rules.mk tests/fuzz/rules.mk bench/rules.mk)
+include $(wildcard tests/peer/rules.mk tests/stress/rules.mk tests/cubes/rules.mk tests/gpu/rules.mk tests/fuzz/rules.mk bench/rules.mk)
 
 .SECONDARY: $(gen_sources)
 -include $(tcc_in_library:.o=.d) $(lib_objects:.o=.d) $(shell_objects:.o=.d) $(unit_programs:=.d) $(example_programs:=.d)

@@ -46,6 +46,8 @@ check_value() { # OPTION VALUE
         seconds) is_number "$2" 1000000 || wrong "--seconds takes a number above 0, not '$2'" ;;
         seed) case $2 in *[!0-9]*) wrong "--seed takes a whole number, not '$2'" ;; esac ;;
         threads | repeats | rows | duckdb-clients) is_whole_number "$2" || wrong "--$1 takes a whole number from 1 on, not '$2'" ;;
+        clients) case $2 in *[!0-9,]* | ,* | *, | *,,*) wrong "--clients takes numbers with commas between them, not '$2'" ;; esac ;;
+        strangers) case $2 in [0-9] | [0-9][0-9] | 100) ;; *) wrong "--strangers takes a share in percent, not '$2'" ;; esac ;;
         pool) case $2 in [0-9]*) ;; *) wrong "--pool takes a size such as 128MB, not '$2'" ;; esac ;;
         device) case $2 in cpu | cuda | cuda:[0-9] | cuda:[0-9][0-9]) ;; *) wrong "--device takes cpu, cuda or cuda:N, not '$2'" ;; esac ;;
         parts) check_parts "$2" ;;

@@ -1,4 +1,4 @@
-// weft.h - the public C API of Weft, and the only public header.
+// weft.h - the public C API of Weft's database; weft_flow.h beside it is the one of its streams.
 //
 //     weft_db *db;  weft_session *session;  weft_result *result;  weft_error error;
 //     if (weft_open("sales.weft", &db, &error)) ...;           // NULL, "" or ":memory:" opens a database in memory
@@ -32,6 +32,7 @@ extern "C" {
 // list.
 #define WEFT_STATUS_LIST(X)                                                    \
     X(OK,                  "00000", "success")                                 \
+    X(END_OF_STREAM,       "02000", "stream has ended")                        \
     X(UNSUPPORTED,         "0A000", "feature is not supported")                \
     X(BAD_COPY,            "22P04", "file does not have the expected form")    \
     X(BAD_TEXT,            "22P02", "text is not a value of the type")         \
@@ -91,6 +92,8 @@ extern "C" {
     X(SESSION_BUSY,        "55000", "session is running another query")        \
     X(READ_ONLY,           "25006", "database can only be read")               \
     X(QUERY_CANCELED,      "57014", "query was cancelled")                     \
+    X(NOT_READY,           "55P03", "not there within the time that was given") \
+    X(OPERATOR_FAILED,     "38000", "operator of a flow failed, hung or died") \
     X(NO_DEVICE,           "55000", "device is not there or cannot be used")   \
     X(DEVICE_FAILED,       "58000", "device failed")                           \
     X(IO_ERROR,            "58030", "file could not be read or written")       \
@@ -173,6 +176,11 @@ int         weft_queue_position(const weft_session *session);
 typedef struct weft_task weft_task;
 weft_status weft_submit(weft_session *session, const char *sql, weft_task **task, weft_error *error);
 bool        weft_is_done(const weft_task *task);                         // weft_wait will not block
+// The same, and NOTIFY is called once the task is done: for a program that has many tasks in flight and waits for any
+// of them.  It is called on a thread of the database, so it should do little: wake another thread, write to an eventfd.
+// CONTEXT must live until the call has come; *TASK is set before it comes, and may be waited for in it.
+weft_status weft_submit_notify(weft_session *session, const char *sql, void (*notify)(void *context), void *context,
+                               weft_task **task, weft_error *error);
 weft_status weft_wait(weft_task *task, weft_result **result, weft_error *error);
 
 // A statement with parameters ($1, $2, ...), to be run many times.  It belongs to its session, whose thread uses it,

@@ -1,8 +1,9 @@
 // concurrency.c - many queries at the same time, Weft beside DuckDB: same rows, same machine, same process, same cores.
 //
 //     concurrency --db DB --tbl DIR --folder bench/ssb --duckdb LIBRARY --scratch DIR [--threads N] [--repeats N]
-//         [--seconds S] [--seed N] [--scale SF] [--duckdb-clients N] [--quick] [--record FILE]
-//         [--parts thirteen,random,loop,marginal,alone,attach,new]
+//         [--seconds S] [--seed N] [--scale SF] [--duckdb-clients N] [--device cpu|cuda|cuda:N] [--strangers PERCENT]
+//         [--clients N,N,...] [--check] [--quick] [--record FILE]
+//         [--parts thirteen,random,loop,marginal,alone,attach,new,clients,fair]
 //
 // thirteen  The 13 SSB queries submitted at once, against DuckDB's better of one after the other and a connection each.
 // random    64 SSB queries with random constants, the same way; DuckDB's best of 1, 2, 4, 8 and 64 connections.
@@ -14,6 +15,12 @@
 // attach    How long a query that needs one chunk takes while the table is being scanned for others.
 // new       How long queries of shapes that were never seen wait for their first chunk, beyond compiling, and how long
 //           others do because of them.
+// clients   Closed loops of 1 to 4,096 clients, driven through weft_submit by at most 16 threads, no two queries the
+//           same; then with a share of queries whose shapes never come again (--strangers).  --check: every answer is
+//           compared with that of the query alone.
+// fair      What others wait for among 1,000 clients with long queries: short ones, important ones, cancelled ones.
+//
+// --device is where Weft's kernels run, in all parts.
 //
 // Answers are compared before the clock runs.  Data is in memory and code compiled.  Runs of the engines alternate and
 // the best of each counts, except in closed loops, where the clock says when it is over.  A run ends when the engine
@@ -39,12 +46,12 @@ void progress(const char *what, int n)
 
 void check_all(const Engines *engines, char *const *queries, int n)
 {
-    must(engines->weft, peer_run(engines->weft, "set jit = cc", NULL), "set jit");
+    must(engines->weft, peer_run(engines->weft, "set jit = cc; set gpu_wait = on", NULL), "set jit");
     for (int i = 0; i < n; i++) {
         progress("checking answer", i + 1);
         check_answers(engines->weft, engines->duckdb, queries[i], queries[i]);
     }
-    must(engines->weft, peer_run(engines->weft, "set jit = auto", NULL), "set jit");
+    must(engines->weft, peer_run(engines->weft, "set jit = auto; set gpu_wait = default", NULL), "set jit");
 }
 
 // ---- what Weft counts --------------------------------------------------------------------------------------------
@@ -87,20 +94,27 @@ Reads reads_since(Peer *weft, const Reads *before)
 
 static bool parse_options(int argc, char **argv, Options *options)
 {
-    const char *seconds = NULL, *seed = NULL, *duckdb_clients = NULL;
+    const char *seconds = NULL, *seed = NULL, *duckdb_clients = NULL, *strangers = NULL;
     *options = (Options){ .folder = "bench/ssb", .scale = "1", .threads = 2,
-                          .parts = "thirteen,random,loop,marginal,alone,attach,new",
+                          .parts = "thirteen,random,loop,marginal,alone,attach,new,clients,fair",
                           .command = "bench/concurrency/run.sh" };
     settings = (BenchSettings){ .seed = 1 };
     const OwnOption own[] = { { "seconds", &seconds, NULL },
                               { "seed", &seed, NULL },
                               { "quick", NULL, &settings.is_quick },
+                              { "check", NULL, &settings.checks },
+                              { "device", &settings.device, NULL },
+                              { "clients", &settings.levels, NULL },
+                              { "strangers", &strangers, NULL },
                               { "duckdb-clients", &duckdb_clients, NULL } };
     if (!bench_options(argc, argv, options, own, COUNT(own)))
         return false;
     settings.seconds = seconds ? atof(seconds) : 0;
     settings.seed = seed ? strtoull(seed, NULL, 10) : settings.seed;
     settings.duckdb_clients = duckdb_clients ? atoi(duckdb_clients) : 0;
+    settings.strangers = strangers ? atoi(strangers) : 20;
+    if (settings.strangers < 0 || settings.strangers > 100)
+        return false;
     options->repeats = options->repeats ? options->repeats : settings.is_quick ? 3 : 10;
     settings.duckdb_clients = settings.duckdb_clients > 0 ? settings.duckdb_clients : settings.is_quick ? 16 : 256;
     settings.seconds = settings.seconds > 0 ? settings.seconds : settings.is_quick ? 0.5 : 4;
@@ -125,17 +139,21 @@ int main(int argc, char **argv)
     static const struct { const char *name; void (*run)(Bench *bench, const Engines *engines); } PARTS[] = {
         { "thirteen", part_thirteen }, { "random", part_random }, { "loop", part_loop },
         { "marginal", part_marginal }, { "alone", part_alone },   { "attach", part_attach },
-        { "new", part_new },
+        { "new", part_new },           { "clients", part_clients }, { "fair", part_fair },
     };
     static Bench bench = { .workload = &WORKLOAD_SSB };
     if (!parse_options(argc, argv, &bench.options)) {
         fprintf(stderr,
                 "usage: concurrency --db DB --tbl DIR --folder DIR --duckdb LIBRARY --scratch DIR [--threads N]\n"
                 "           [--repeats N] [--seconds S] [--seed N] [--scale SF] [--quick] [--record FILE]\n"
-                "           [--duckdb-clients N] [--parts thirteen,random,loop,marginal,alone,attach,new]\n");
+                "           [--duckdb-clients N] [--device cpu|cuda|cuda:N] [--strangers PERCENT] [--check]\n"
+                "           [--clients N,N,...]\n"
+                "           [--parts thirteen,random,loop,marginal,alone,attach,new,clients,fair]\n");
         return 2;
     }
     keep_to_cores(bench.options.threads);
+    if (settings.device)
+        setenv("WEFT_DEVICE", settings.device, 1);         // of every session
     bench_begin(&bench);
     write_heading(&bench, "Many queries at once");
     Engines engines = { open_weft(&bench), open_duckdb(&bench) };

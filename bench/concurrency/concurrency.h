@@ -16,6 +16,10 @@ typedef struct BenchSettings {
     uint64_t seed;
     bool     is_quick;
     int      duckdb_clients;           // most of them in a closed loop
+    const char *device;                // NULL: what WEFT_DEVICE says, or the CPU
+    const char *levels;                // numbers of clients of the part clients; NULL: the usual ones
+    int      strangers;                // percent of the queries of the part clients
+    bool     checks;                   // every answer of the part clients, against the same query alone
 } BenchSettings;
 
 extern BenchSettings settings;
@@ -45,6 +49,8 @@ void part_alone(Bench *bench, const Engines *engines);
 void part_loop(Bench *bench, const Engines *engines);            // loops.c
 void part_attach(Bench *bench, const Engines *engines);
 void part_new(Bench *bench, const Engines *engines);
+void part_clients(Bench *bench, const Engines *engines);         // clients.c
+void part_fair(Bench *bench, const Engines *engines);            // fair.c
 
 // ---- random queries (draw.c) -------------------------------------------------------------------------------------
 
@@ -56,6 +62,17 @@ int      draw_between(uint64_t *state, int low, int high);       // both include
 // N different queries of one shape, or of all in turn when SHAPE is -1.  The same seed gives the same queries.
 char **draw_queries(int shape, int n, uint64_t seed);
 void   free_queries(char **queries, int n);
+
+// Which texts came before.
+typedef struct TextSet TextSet;
+
+TextSet *text_set_new(void);
+void     text_set_free(TextSet *set);
+// False: it is in there.  WITHOUT_CONSTANTS: so is every text that differs in numbers and quoted texts only.
+bool     text_set_add(TextSet *set, const char *text, bool without_constants);
+
+// N queries over SSB's tables, each of a shape of its own (strangers.c).
+char **draw_strangers(int n, uint64_t seed);
 
 // ---- crews (crew.c): client threads, each with a connection of its own -------------------------------------------
 
@@ -81,6 +98,7 @@ typedef struct Loop {
     uint64_t     seed;
 } Loop;
 
+typedef struct Samples { double *ms; size_t n, capacity; } Samples;
 typedef struct Latencies { size_t n; double p50, p95, p99, max; } Latencies;   // milliseconds
 
 typedef struct LoopFigures {
@@ -91,7 +109,44 @@ typedef struct LoopFigures {
 
 void crew_loop(Crew *crew, const Loop *loop, LoopFigures *figures);
 
+void add_sample(Samples *samples, double ms);
+// Of samples in any order; sorts them.
+Latencies latencies_of(Samples *samples);
+
 // Each query once, as crew_once; what SAMPLE says of each.
 Latencies crew_sample(Crew *crew, char *const *queries, int n_queries, double (*sample)(Peer *peer, const char *sql));
+
+// ---- crowds (crowd.c): thousands of sessions, driven by few threads through weft_submit ---------------------------
+
+typedef struct Crowd Crowd;
+
+enum { MOST_DRIVERS = 16 };
+
+// What each client runs next: any thread may call it, once for each query.
+typedef struct CrowdQuery { const char *sql; int number; int kind; } CrowdQuery;
+enum { MOST_KINDS = 4 };
+
+// A closed loop of N_CLIENTS sessions.  Counting begins after WARM_MS and when each client has had an answer, and
+// lasts for MIN_MS and until MIN_DONE are done.
+typedef struct CrowdLoop {
+    void      (*next)(void *context, int client, CrowdQuery *query);
+    // What came of it, when STATUS is not OK with the error; NULL: an error ends the program.  Any driver calls it.
+    void      (*ended)(void *context, int client, const CrowdQuery *query, const weft_result *result,
+                       const weft_error *error);
+    void       *context;
+    double      warm_ms, min_ms;
+    size_t      min_done;
+} CrowdLoop;
+
+typedef struct CrowdFigures {
+    double    per_second;
+    size_t    n_noticed;               // answers with a notice, as that the CPU stood in for a GPU
+    Latencies kinds[MOST_KINDS], all;
+} CrowdFigures;
+
+Crowd *crowd_new(Peer *weft, int n_clients, const char *setting);
+Peer  *crowd_peer(const Crowd *crowd, int client);
+void   crowd_free(Crowd *crowd);
+void   crowd_loop(Crowd *crowd, const CrowdLoop *loop, CrowdFigures *figures);
 
 #endif

@@ -12,8 +12,6 @@
 #include <string.h>
 #include <time.h>
 
-typedef struct Samples { double *ms; size_t n, capacity; } Samples;
-
 typedef struct Client {
     Crew     *crew;
     Peer     *peer;
@@ -128,8 +126,6 @@ static void take_next(Client *client)
         client_ms(client, crew->queries[i]);
 }
 
-static void add_sample(Samples *samples, double ms);
-
 static void sample_next(Client *client)
 {
     Crew *crew = client->crew;
@@ -147,7 +143,7 @@ double crew_once(Crew *crew, char *const *queries, int n_queries)
 
 // ---- a closed loop -----------------------------------------------------------------------------------------------
 
-static void add_sample(Samples *samples, double ms)
+void add_sample(Samples *samples, double ms)
 {
     if (samples->n == samples->capacity) {
         samples->capacity = samples->capacity ? 2 * samples->capacity : 64;
@@ -217,18 +213,22 @@ static double percentile(const Samples *sorted, double share)
     return sorted->ms[rank ? rank - 1 : 0];
 }
 
+Latencies latencies_of(Samples *samples)
+{
+    if (!samples->n)
+        return (Latencies){ 0 };
+    qsort(samples->ms, samples->n, sizeof *samples->ms, compare_doubles);
+    return (Latencies){ .n = samples->n, .p50 = percentile(samples, 0.5), .p95 = percentile(samples, 0.95),
+                        .p99 = percentile(samples, 0.99), .max = samples->ms[samples->n - 1] };
+}
+
 static Latencies latencies(const Crew *crew, bool of_small)
 {
     Samples all = { 0 };
-    Latencies found = { 0 };
     for (int i = 0; i < crew->n_clients; i++)
         for (size_t s = 0; is_small(&crew->clients[i]) == of_small && s < crew->clients[i].samples.n; s++)
             add_sample(&all, crew->clients[i].samples.ms[s]);
-    if (all.n) {
-        qsort(all.ms, all.n, sizeof *all.ms, compare_doubles);
-        found = (Latencies){ .n = all.n, .p50 = percentile(&all, 0.5), .p95 = percentile(&all, 0.95),
-                             .p99 = percentile(&all, 0.99), .max = all.ms[all.n - 1] };
-    }
+    Latencies found = latencies_of(&all);
     free(all.ms);
     return found;
 }

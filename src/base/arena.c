@@ -6,14 +6,15 @@
 //     session ── query ─┬─ chunk        arena_free(query): deferred calls newest first, then the children
 //                       └─ chunk        (newest first too), then the blocks
 //
-// Blocks double up to BLOCK_MAX; a piece that would waste most of a block gets one of its own.  Under AddressSanitizer
-// every piece is a block of its own, so that a step past its end is seen.
+// Blocks double, from 1 KiB to 256 KiB, and are kept by the thread that frees them (blocks.c); a piece that would waste
+// most of a block gets one of its own.  Under AddressSanitizer every piece is a block of its own, so that a step past
+// its end is seen.
 
 #include <stdlib.h>
 
 #include "base/base_int.h"
 
-enum { ALIGNMENT = 16, BLOCK_MIN = 1024, BLOCK_MAX = 256 * 1024 };
+enum { ALIGNMENT = 16, CLASS_NONE = -1 };
 
 #if defined(__SANITIZE_ADDRESS__)
 enum { ONE_BLOCK_EACH = 1 };
@@ -30,6 +31,7 @@ enum { ONE_BLOCK_EACH = 0 };
 typedef struct ArenaBlock {
     struct ArenaBlock *older;
     size_t        used, capacity;
+    int           class;                                    // of its size; CLASS_NONE: it is for one piece
     _Alignas(16) unsigned char bytes[];
 } ArenaBlock;
 
@@ -45,7 +47,7 @@ struct Arena {
     Arena      *newest_child;
     Arena      *older, *newer;                              // siblings
     ArenaBlock *blocks;                                     // the first one has the free room
-    size_t      block_size;                                 // of the next ordinary block
+    int         next_class;                                 // of the next ordinary block
     Deferred   *deferred;                                   // newest first
 };
 
@@ -55,7 +57,6 @@ Arena *arena_new(Arena *parent, const char *name)
     Arena *arena = small_alloc(sizeof(Arena));
     arena->name = name;
     arena->parent = parent;
-    arena->block_size = BLOCK_MIN;
     if (parent) {
         arena->older = parent->newest_child;
         if (arena->older)
@@ -97,25 +98,22 @@ void arena_free(Arena *arena)
     while (arena->blocks) {
         ArenaBlock *block = arena->blocks;
         arena->blocks = block->older;
-        free(block);
+        if (block->class == CLASS_NONE)
+            free(block);
+        else
+            block_give(block, block->class, sizeof(ArenaBlock) + block->used);
     }
     free(arena);
-}
-
-static ArenaBlock *block_new(size_t capacity)
-{
-    if (capacity > SIZE_MAX - sizeof(ArenaBlock))
-        out_of_small_memory(capacity);
-    ArenaBlock *block = small_alloc(sizeof(ArenaBlock) + capacity);
-    block->capacity = capacity;
-    return block;
 }
 
 // A block for one piece goes behind the first block, whose room stays in use.
 static void *alloc_alone(Arena *arena, size_t bytes)
 {
-    ArenaBlock *block = block_new(bytes);
-    block->used = bytes;
+    if (bytes > SIZE_MAX - sizeof(ArenaBlock))
+        out_of_small_memory(bytes);
+    ArenaBlock *block = small_alloc(sizeof(ArenaBlock) + bytes);
+    block->class = CLASS_NONE;
+    block->used = block->capacity = bytes;
     if (arena->blocks) {
         block->older = arena->blocks->older;
         arena->blocks->older = block;
@@ -125,13 +123,17 @@ static void *alloc_alone(Arena *arena, size_t bytes)
     return block->bytes;
 }
 
+static size_t room_of(int class) { return ((size_t)BLOCK_LEAST << class) - sizeof(ArenaBlock); }
+
 static void add_block(Arena *arena)
 {
-    ArenaBlock *block = block_new(arena->block_size);
+    ArenaBlock *block = block_take(arena->next_class);
+    block->class = arena->next_class;
+    block->capacity = room_of(block->class);
     block->older = arena->blocks;
     arena->blocks = block;
-    if (arena->block_size < BLOCK_MAX)
-        arena->block_size *= 2;
+    if (arena->next_class < BLOCK_CLASSES - 1)
+        arena->next_class++;
 }
 
 void *arena_alloc(Arena *arena, size_t bytes)
@@ -142,7 +144,7 @@ void *arena_alloc(Arena *arena, size_t bytes)
         return alloc_alone(arena, bytes);
     bytes = (MAX_OF(bytes, 1) + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
     if (!arena->blocks || arena->blocks->capacity - arena->blocks->used < bytes) {
-        if (bytes > arena->block_size / 4)
+        if (bytes > room_of(arena->next_class) / 4)
             return alloc_alone(arena, bytes);
         add_block(arena);
     }

@@ -128,8 +128,10 @@ const char *needle_find(const Needle *needle, const char *bytes, size_t length);
 // ---- faults: make the Nth call fail ---------------------------------------------------------------------------------
 // WEFT_FAULT="file:12" in the environment does the same for a whole process; "file:12+" fails all calls from the 12th.
 
-// FAULT_SPACE: the disk is full where a temporary file wants its space.
-typedef enum FaultKind { FAULT_FILE, FAULT_MEMORY, FAULT_COMPILE, FAULT_SOLVE, FAULT_SPACE, FAULT_N } FaultKind;
+// FAULT_SPACE: the disk is full where a temporary file wants its space.  FAULT_THREAD: the system refuses a thread to a
+// submitted query.
+typedef enum FaultKind { FAULT_FILE, FAULT_MEMORY, FAULT_COMPILE, FAULT_SOLVE, FAULT_SPACE,
+                         FAULT_THREAD, FAULT_N } FaultKind;
 
 void fault_set(FaultKind kind, i64 nth, bool and_all_after); // nth counts from 1; 0 switches faults of that kind off
 bool fault_now(FaultKind kind);                              // counts one call; true when it must fail

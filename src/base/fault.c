@@ -19,7 +19,7 @@ typedef struct Fault {
 static Fault faults[FAULT_N];
 static const char *const kind_names[FAULT_N] = {
     [FAULT_FILE] = "file", [FAULT_MEMORY] = "memory", [FAULT_COMPILE] = "compile", [FAULT_SOLVE] = "solve",
-    [FAULT_SPACE] = "space"
+    [FAULT_SPACE] = "space", [FAULT_THREAD] = "thread"
 };
 
 static pthread_once_t environment_once = PTHREAD_ONCE_INIT;

@@ -790,21 +790,24 @@ static bool has_rows(const SlotWorker *worker, const Woven *woven, u64 at)
     return woven->state[woven->seen].bytes == 1 ? ((const u8 *)seen)[at] != 0 : ((const i64 *)seen)[at] != 0;
 }
 
+static void fold_cell(const Woven *woven, const SlotWorker *from, u64 at, SlotWorker *to, u64 group)
+{
+    if (!has_rows(from, woven, at)) return;
+    for (int s = 0; s < woven->n_state; s++) merge_cell(woven, s, to->args.state, group, from->args.state, at);
+}
+
 static void cpu_fold(Device *device, const Launch *cube, const Fold *fold)
 {
     const CpuRun *run = cube->memory;
     const Woven  *woven = fold->member->woven;
-    const u64     n_groups = woven->group_kind == GROUP_ARRAY ? woven->n_groups : 1;
+    const u64     n_groups = woven->group_kind == GROUP_ARRAY && !fold->groups ? woven->n_groups : 1;
     SlotWorker   *to = ready_worker(fold->member, fold->slot, fold->chunk);
     (void)device;
-    for (int n = 0; to && n < cube->n_slots; n++) {
-        const SlotWorker *from = &run->workers[n];
+    for (int n = 0; to && n < cube->n_slots; n++)
         for (u32 c = 0; c < fold->n_cells; c++)
-            for (u64 g = 0, at = fold->cells[c] * n_groups; g < n_groups; g++, at++) {
-                if (!has_rows(from, woven, at)) continue;
-                for (int s = 0; s < woven->n_state; s++) merge_cell(woven, s, to->args.state, g, from->args.state, at);
-            }
-    }
+            for (u64 g = 0; g < n_groups; g++)
+                fold_cell(woven, &run->workers[n], fold->cells[c] * n_groups + g, to,
+                          fold->groups ? fold->groups[c] : g);
     if (to) to->morsels[TIER_CC]++;
 }
 

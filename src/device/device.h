@@ -186,6 +186,12 @@ typedef struct DeviceFigures {
     u64            n_measured, measured_us;                    // waves whose span was measured, and their spans
 } DeviceFigures;
 
+// Of a cube over joins (engine/join_cube.h); classes 0: it is none.
+typedef struct CubeFigures {
+    u64 n_classes;                     // of all its columns
+    u64 n_slots, n_cells;              // combinations of classes that somebody wants; with the groups in them
+} CubeFigures;
+
 #define GROUP_PARTITIONS 256           // of groups that do not fit into memory (runs.h)
 
 // What came of a launch.  The device writes it, and owns what it points to until free_launch.
@@ -206,6 +212,7 @@ typedef struct LaunchOutcome {
     const char *woven_as;              // how it ran with most others: "sieved", "fused", "one body"; NULL: it did not
     int         n_woven;               // how many they were, itself counted in
     double      gain;                  // what the cost model expected of that: time alone / together
+    CubeFigures cube;                  // of a cube over joins that it was in, where n_woven is of that
     double      compile_ms;            // scan: to get the code
     GpuFigures  gpu;                   // scan
     char        refused[300];          // scan: why the device did not run it; empty: it did
@@ -249,7 +256,8 @@ typedef struct Fold {
     Launch    *member;
     int        slot, chunk;            // as in a push
     u32        n_cells;
-    const u32 *cells;                  // numbers; each has as many groups as the member
+    const u32 *cells;                  // numbers; each has as many groups as the member, or
+    const u32 *groups;                 // of the member, by cell: it is one group; NULL: it is all of them, in order
 } Fold;
 
 struct Device {

@@ -163,7 +163,7 @@ typedef struct GpuRun {
     pthread_cond_t issued;             // one for each rider: a run must not wake up all riders
     weft_status  status;               // the dispatcher failed it
     Error        error;
-    struct GpuRun *next;
+    struct GpuRun *next, *before;
     struct GpuRun *next_listed;        // gpu_figures.c
     // for EXPLAIN ANALYZE
     bool         is_timed, is_counted;
@@ -289,7 +289,8 @@ struct Gpu {
     _Atomic u64       n_launches, n_kernels;       // kernels: handed to the driver
     _Atomic u64       n_sorts;
     u64               n_runs, n_copying;           // copying: of these, those that brought columns
-    GpuRun           *first;           // attached, the oldest first
+    GpuRun           *first, *last;    // attached, the oldest first
+    int               n_attached;
     int               n_active;        // launches that hold memory
     GpuRun           *exclusive;       // found no room beside others, or waited for too long: no other launch is
                                        // admitted

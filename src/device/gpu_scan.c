@@ -46,6 +46,8 @@
 
 #define REAP_MS     1
 #define WAKE_MS     20
+#define WAKE_SHARE  16                 // as many riders as this look within WAKE_MS
+#define WAKE_MOST_MS 200
 #define CANCEL_MS       5.0
 #define SPIN_MS     3.0                // a stream is looked at without sleeping for so long
 #define SPINNERS    4                  // unless so many do: asking takes the driver's locks
@@ -1170,21 +1172,32 @@ void scan_stop(Gpu *gpu)
 
 static void attach(GpuRun *run)
 {
-    GpuRun **link = &run->gpu->first;
-    ASSERT(mutex_is_held(&run->gpu->lock) && !run->is_attached);
-    while (*link) link = &(*link)->next;
-    run->next = NULL;
+    Gpu *gpu = run->gpu;
+    ASSERT(mutex_is_held(&gpu->lock) && !run->is_attached);
+    run->next = NULL, run->before = gpu->last;
+    if (gpu->last) gpu->last->next = run;
+    else gpu->first = run;
+    gpu->last = run;
+    gpu->n_attached++;
     run->is_attached = true;
-    *link = run;
 }
 
 static void detach(GpuRun *run)
 {
-    GpuRun **link = &run->gpu->first;
-    ASSERT(mutex_is_held(&run->gpu->lock) && run->is_attached && !run->is_in_run);
-    while (*link != run) link = &(*link)->next;
-    *link = run->next;
+    Gpu *gpu = run->gpu;
+    ASSERT(mutex_is_held(&gpu->lock) && run->is_attached && !run->is_in_run);
+    if (run->before) run->before->next = run->next;
+    else gpu->first = run->next;
+    if (run->next) run->next->before = run->before;
+    else gpu->last = run->before;
+    gpu->n_attached--;
     run->is_attached = false;
+}
+
+// A rider that waits looks at its stop flag, less often the more wait: thousands would leave the lock to nobody else.
+static int wake_ms(const Gpu *gpu)
+{
+    return MIN_OF(WAKE_MS * (1 + gpu->n_attached / WAKE_SHARE), WAKE_MOST_MS);
 }
 
 // A rider that was cancelled or failed may have work left in another rider's stream; its memory is freed only when that
@@ -1220,7 +1233,7 @@ weft_status scan_ride(GpuRun *run, Error *err)
     else if (waiting) dispatch_run(gpu, waiting, prefetch);
     else if (!gpu->is_polling) pthread_cond_broadcast(&gpu->changed);
     while (!run->is_issued) {
-        wait_ms(gpu, &run->issued, WAKE_MS);
+        wait_ms(gpu, &run->issued, wake_ms(gpu));
         if (!is_stopped(run) || run->is_in_run || run->is_issued) continue;
         want_nothing(run);
         run->is_issued = true;

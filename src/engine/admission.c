@@ -9,6 +9,10 @@
 // Memory comes back in other ways, too (a result is freed, a table dropped, the limit raised), so the first in the
 // queue looks
 // now and then; everybody else sleeps until it is let in, is first, or is cancelled.
+//
+// Thousands may run, and all of them come and leave through here.  So where there is plenty of room nobody looks at all
+// of them: the sum of what they are expected to take is kept, which is never less than what they will still take, and
+// the exact sum is made only where that does not fit.  Who has a shared part is found by its key.
 
 #include "engine/admission.h"
 
@@ -17,11 +21,16 @@
 
 #define LOOK_MS      20                // the first in the queue looks again
 #define ALLOWANCE    ((i64)64 << 20)   // of a look
+#define N_BUCKETS    1024              // of keys of shared parts
 #define RECYCLE_LOOK 4                 // ended claims that are tried before a new one is made
 
 typedef enum ClaimState { CLAIM_ENDED, CLAIM_WAITING, CLAIM_RUNNING, CLAIM_LOOKING } ClaimState;
 
-typedef struct ClaimPart { Part part; bool is_mine, is_made; } ClaimPart;      // mine: this claim is to make it
+typedef struct ClaimPart {
+    Part              part;
+    bool              is_mine, is_made;                        // mine: this claim is to make it
+    struct ClaimPart *next, **link;                            // of running claims: those of one bucket of keys
+} ClaimPart;
 
 struct Claim {
     Budget budget;  // what the query uses; first, and never freed while anything may be counted in it
@@ -35,10 +44,12 @@ struct Claim {
     int            n_passed, n_passed_small;                   // that came later and were let in before
     bool           is_small;           // as it was let in
     int            position;
-    bool           had_company;
+    bool           had_company;        // when it was let in
+    u64            n_admitted;         // claims so far, this one included, when it was let in
+    i64            counted;            // of its expectation in expected_sum; 0 unless it runs
     double         asked_ms, admitted_ms;
     pthread_cond_t changed;            // let in, first, or cancelled
-    struct Claim  *next;               // in its list
+    struct Claim  *next, **link;       // in its list
 };
 
 typedef struct ClaimList { Claim *first, **end; int n_claims; } ClaimList;
@@ -49,6 +60,9 @@ struct Admission {
     u64             n_asked;
     ClaimList       running, waiting, ended;                   // waiting: in order
     bool            is_alone;          // the one that runs is to stay alone
+    u64             n_admitted;
+    i128            expected_sum;      // of those that run
+    ClaimPart      *by_key[N_BUCKETS]; // parts of those that run
 };
 
 // ---- lists ----------------------------------------------------------------------------------------------------------
@@ -57,7 +71,7 @@ static void list_init(ClaimList *list) { *list = (ClaimList){ .end = &list->firs
 
 static void list_add(ClaimList *list, Claim *claim)
 {
-    claim->next = NULL;
+    claim->next = NULL, claim->link = list->end;
     *list->end = claim;
     list->end = &claim->next;
     list->n_claims++;
@@ -65,10 +79,9 @@ static void list_add(ClaimList *list, Claim *claim)
 
 static void list_take(ClaimList *list, Claim *claim)
 {
-    Claim **link = &list->first;
-    while (*link != claim) link = &(*link)->next;
-    *link = claim->next;
-    if (list->end == &claim->next) list->end = link;
+    *claim->link = claim->next;
+    if (claim->next) claim->next->link = claim->link;
+    else list->end = claim->link;
     list->n_claims--;
 }
 
@@ -87,9 +100,10 @@ static void list_put(ClaimList *list, Claim *claim)
 {
     Claim **link = &list->first;
     while (*link && !goes_before(claim, *link)) link = &(*link)->next;
-    claim->next = *link;
+    claim->next = *link, claim->link = link;
     *link = claim;
-    if (!claim->next) list->end = &claim->next;
+    if (claim->next) claim->next->link = &claim->next;
+    else list->end = &claim->next;
     list->n_claims++;
 }
 
@@ -108,28 +122,65 @@ static i64 expected(const Claim *claim)
 
 static i64 still_to_take(const Claim *claim) { return MAX_OF(expected(claim) - atomic_load(&claim->budget.used), 0); }
 
-static i64 room(const Admission *admission)
+// Whenever the expectation of one that runs may have changed.
+static void count_expected(Claim *claim)
 {
-    const i64 limit = atomic_load(&admission->budget->limit);
-    i64       taken = atomic_load(&admission->budget->used);
-    if (limit == 0) return INT64_MAX;
-    for (const Claim *claim = admission->running.first; claim; claim = claim->next)
-        taken = add_up(taken, still_to_take(claim));
-    return limit - taken;
+    const i64 bytes = claim->state == CLAIM_RUNNING ? expected(claim) : 0;
+    claim->admission->expected_sum += (i128)bytes - claim->counted;
+    claim->counted = bytes;
 }
 
-static bool has_key(const Claim *claim, u64 key)
+// What is free beside what those who run will take: first at least so much, and exactly once that is asked for.
+typedef struct Room { i64 bytes; bool is_exact; } Room;
+
+static Room room_at_least(const Admission *admission)
 {
-    for (int p = 0; p < claim->n_parts; p++)
-        if (claim->parts[p].part.key == key) return true;
-    return false;
+    const i64  limit = atomic_load(&admission->budget->limit);
+    const i128 bytes = (i128)limit - atomic_load(&admission->budget->used) - admission->expected_sum;
+    if (limit == 0) return (Room){ INT64_MAX, true };
+    return (Room){ bytes < INT64_MIN ? INT64_MIN : (i64)bytes, false };
 }
+
+static i64 exact_room(const Admission *admission)
+{
+    i64 taken = atomic_load(&admission->budget->used);
+    for (const Claim *claim = admission->running.first; claim; claim = claim->next)
+        taken = add_up(taken, still_to_take(claim));
+    return atomic_load(&admission->budget->limit) - taken;
+}
+
+static bool has_room(const Admission *admission, Room *room, i64 bytes)
+{
+    if (bytes <= room->bytes) return true;
+    if (room->is_exact) return false;
+    *room = (Room){ exact_room(admission), true };
+    return bytes <= room->bytes;
+}
+
+// ---- parts that queries share ---------------------------------------------------------------------------------------
 
 static bool somebody_has(const Admission *admission, u64 key)
 {
-    for (const Claim *claim = admission->running.first; key && claim; claim = claim->next)
-        if (has_key(claim, key)) return true;
+    for (const ClaimPart *part = admission->by_key[key % N_BUCKETS]; key && part; part = part->next)
+        if (part->part.key == key) return true;
     return false;
+}
+
+static void find_by_key(Admission *admission, ClaimPart *part)
+{
+    ClaimPart **bucket = &admission->by_key[part->part.key % N_BUCKETS];
+    if (!part->part.key) return;
+    part->next = *bucket, part->link = bucket;
+    if (part->next) part->next->link = &part->next;
+    *bucket = part;
+}
+
+static void find_no_more(ClaimPart *part)
+{
+    if (!part->link) return;
+    *part->link = part->next;
+    if (part->next) part->next->link = part->link;
+    part->next = NULL, part->link = NULL;
 }
 
 // Marks the parts that are its own to make, as things are; what they need.
@@ -161,14 +212,14 @@ static bool fits_as_small(const Admission *admission, i64 bytes)
            bytes <= limit - used;
 }
 
-// BYTES_FREE: for those who are not small; -1 when one that is overdue waits for them.
-static bool may_run(const Admission *admission, Claim *claim, i64 bytes_free)
+// ROOM: for those who are not small.
+static bool may_run(const Admission *admission, Claim *claim, Room *room)
 {
     const i64 bytes = need(admission, claim), limit = atomic_load(&admission->budget->limit);
     claim->is_small = limit && bytes <= limit / SMALL_PART;
     if (admission->running.n_claims == 0) return true;
     if (admission->is_alone || claim->wish.is_alone) return false;
-    return bytes <= bytes_free || fits_as_small(admission, bytes);
+    return has_room(admission, room, bytes) || fits_as_small(admission, bytes);
 }
 
 static void let_in(Admission *admission, Claim *claim)
@@ -179,24 +230,26 @@ static void let_in(Admission *admission, Claim *claim)
         if (claim->is_small) other->n_passed_small++;
         else other->n_passed++;
     }
-    for (Claim *other = admission->running.first; other; other = other->next) other->had_company = true;
     claim->had_company = admission->running.n_claims > 0;
+    claim->n_admitted = ++admission->n_admitted;
     claim->state = CLAIM_RUNNING;
     claim->admitted_ms = time_now_ms();
     claim->position = 0;
     admission->is_alone = claim->wish.is_alone;
     list_add(&admission->running, claim);
+    for (int p = 0; p < claim->n_parts; p++) find_by_key(admission, &claim->parts[p]);
+    count_expected(claim);
     if (claim->wish.position) atomic_store(claim->wish.position, 0);
     pthread_cond_signal(&claim->changed);
 }
 
 static Claim *next_to_run(const Admission *admission)
 {
-    i64 bytes_free = room(admission);
+    Room room = room_at_least(admission);
     for (Claim *claim = admission->waiting.first; claim; claim = claim->next) {
-        if (may_run(admission, claim, bytes_free)) return claim;
+        if (may_run(admission, claim, &room)) return claim;
         if (is_tired(claim)) return NULL;                      // it is the next one, whoever would fit
-        if (is_overdue(claim)) bytes_free = -1;                // but for small ones
+        if (is_overdue(claim)) room = (Room){ -1, true };      // it waits for all there is, but for small ones
     }
     return NULL;
 }
@@ -333,6 +386,7 @@ void claim_make(Claim *claim, int part)
 {
     pthread_mutex_lock(&claim->admission->lock);
     claim->parts[part].is_mine = true;
+    count_expected(claim);
     pthread_mutex_unlock(&claim->admission->lock);
 }
 
@@ -340,18 +394,29 @@ void claim_made(Claim *claim, int part, bool stays)
 {
     pthread_mutex_lock(&claim->admission->lock);
     claim->parts[part].is_made = true;
-    if (!stays) claim->parts[part].part.key = 0;
+    if (!stays) {
+        find_no_more(&claim->parts[part]);
+        claim->parts[part].part.key = 0;
+    }
     claim->facts = atomic_load(&claim->budget.used);
+    count_expected(claim);
     admit(claim->admission);
     pthread_mutex_unlock(&claim->admission->lock);
+}
+
+// Somebody was there when it came, or came later.
+static bool had_company(const Claim *claim)
+{
+    return claim->had_company ||
+           (claim->state == CLAIM_RUNNING && claim->admission->n_admitted > claim->n_admitted);
 }
 
 bool claim_had_company(Claim *claim)
 {
     pthread_mutex_lock(&claim->admission->lock);
-    const bool had_company = claim->had_company;
+    const bool is_so = had_company(claim);
     pthread_mutex_unlock(&claim->admission->lock);
-    return had_company;
+    return is_so;
 }
 
 void claim_leave(Claim *claim)
@@ -364,7 +429,10 @@ void claim_leave(Claim *claim)
     if (claim->state == CLAIM_RUNNING) admission->is_alone = false;            // when set, it was this one
     if (claim->state == CLAIM_WAITING) put_in_order(admission);
     if (claim->wish.position) atomic_store(claim->wish.position, 0);
+    claim->had_company = had_company(claim);
     claim->state = CLAIM_ENDED;
+    count_expected(claim);
+    for (int p = 0; p < claim->n_parts; p++) find_no_more(&claim->parts[p]);
     free(claim->parts);
     claim->parts = NULL, claim->n_parts = 0;
     list_add(&admission->ended, claim);

@@ -96,6 +96,8 @@ void weft_cancel(weft_session *session)
     atomic_store(&session->cancelled, true);
     atomic_store(&session->stop, 1);
     admission_wake(session->db->admission);
+    pieces_wake(session->db->pieces, &session->stop);
+    network_wake(session->db->network, &session->stop);
 }
 
 int weft_queue_position(const weft_session *session) { return atomic_load(&session->position); }
@@ -254,6 +256,15 @@ static weft_status explain_run(Execution *ex, QueryRun *run, const Statement *st
     return WEFT_OK;
 }
 
+// A query of this text would not be planned again.
+static bool is_plan_kept(const Execution *ex)
+{
+    const weft_session *session = ex->session;
+    const char         *query = ex->text ? sql_explained(ex->text) : NULL;
+    return query && !session->temporary && session->settings.plan_cache != KEEP_NOTHING &&
+           plans_has(session->db->plans, session->db->store, query);
+}
+
 static weft_status explain_only(Execution *ex, QueryRun *run, const Statement *statement, Text *text)
 {
     if (statement->explain_network || statement->explain_dot) {
@@ -264,6 +275,7 @@ static weft_status explain_only(Execution *ex, QueryRun *run, const Statement *s
     if (statement->explain_json) explain_json(run, NULL, text);
     else if (query_has_kernels(run)) explain_plan(run, false, text);
     else text_add(text, "constants: no pipeline\n");
+    if (!statement->explain_json && is_plan_kept(ex)) text_add(text, "the plan of this text is kept\n");
     return WEFT_OK;
 }
 
@@ -340,6 +352,13 @@ static bool has_query(const Statement *statement)
     return statement->plan && statement->kind != STATEMENT_EXPLAIN && statement->kind != STATEMENT_CREATE_VIEW;
 }
 
+static bool may_keep_plan(const Execution *ex, const Statement *statement)
+{
+    const Plan *plan = statement->plan;
+    return statement->kind == STATEMENT_SELECT && !ex->uses_virtual && !ex->quotient_scale && !plan->n_params &&
+           !plan->is_momentary && ex->session->settings.plan_cache != KEEP_NOTHING;
+}
+
 // What is bound lies in an arena of its own, which a plan that is kept takes along.  A plan is rewritten once.
 static weft_status prepare(Execution *ex, const char *sql, const Value *params, int n_params, Statement **statement,
                            KeptPlan **kept)
@@ -350,8 +369,7 @@ static weft_status prepare(Execution *ex, const char *sql, const Value *params, 
     if (ex->lookup) status = ex->lookup;
     if (!status && has_query(*statement)) {
         status = plan_rewrite((*statement)->plan, NULL, ex->err);
-        if (!status && (*statement)->kind == STATEMENT_SELECT && !ex->uses_virtual && !n_params &&
-            !ex->quotient_scale && !(*statement)->plan->n_params && !(*statement)->plan->is_momentary) {
+        if (!status && !n_params && may_keep_plan(ex, *statement)) {
             *kept = plans_keep(ex->session->db->plans, sql, home, *statement, ex->tables, ex->n_tables);
             return WEFT_OK;
         }
@@ -412,7 +430,8 @@ static const char *meant_query(Execution *ex, const char *sql)
 // A plan that was kept knows the tables of the database only.
 static KeptPlan *find_kept(weft_session *session, const char *sql)
 {
-    return session->temporary ? NULL : plans_find(session->db->plans, session->db->store, sql);
+    const bool is_off = session->settings.plan_cache == KEEP_NOTHING;
+    return session->temporary || is_off ? NULL : plans_find(session->db->plans, session->db->store, sql);
 }
 
 // *RESULT is the last statement's: it stays when this one is empty (a comment after the last ';').  *HAS_QUOTIENTS: a
@@ -424,6 +443,7 @@ static weft_status execute_once(weft_session *session, const char *sql, const Va
                        .quotient_scale = quotient_scale };
     const char *meant = n_params ? NULL : meant_query(&ex, sql);
     if (meant) sql = meant;
+    ex.text = sql;
     KeptPlan   *kept = n_params || ex.lookup || quotient_scale ? NULL : find_kept(session, sql);
     Statement  *bound = NULL;
     weft_status status = kept        ? WEFT_OK
@@ -679,12 +699,20 @@ static void run_task(SquadJob *job)
 
 weft_status weft_submit(weft_session *session, const char *sql, weft_task **out, weft_error *error)
 {
+    return weft_submit_notify(session, sql, NULL, NULL, out, error);
+}
+
+weft_status weft_submit_notify(weft_session *session, const char *sql, void (*notify)(void *context), void *context,
+                               weft_task **out, weft_error *error)
+{
     weft_error unwanted_error;
     if (!error) error = &unwanted_error;
     *out = NULL;
     TRY(take_session(session, error)); // here, so that a cancel right after the submit is not lost
     weft_task *task = calloc(1, sizeof *task);
-    *task = (weft_task){ .job.run = run_task, .session = session, .sql = strdup(sql ? sql : "") };
+    *task = (weft_task){ .job = { .run = run_task, .notify = notify, .notify_context = context },
+                         .session = session,
+                         .sql = strdup(sql ? sql : "") };
     *out = task;
     if (squad_start(session->db->squad, &task->job)) return WEFT_OK;
     atomic_store(&session->running, false);
@@ -696,7 +724,7 @@ weft_status weft_submit(weft_session *session, const char *sql, weft_task **out,
     return WEFT_OUT_OF_MEMORY;
 }
 
-bool weft_is_done(const weft_task *task) { return squad_is_done(task->session->db->squad, &task->job); }
+bool weft_is_done(const weft_task *task) { return squad_is_done(&task->job); }
 
 weft_status weft_wait(weft_task *task, weft_result **result, weft_error *error)
 {

@@ -8,56 +8,14 @@
 // addition per accumulator,
 // more once the cells leave L1.  Compare sieve.c for a row through the members' own kernels.
 
-#include "engine/cube.h"
+#include "engine/cube_int.h"
 
 #include <stdlib.h>
 
-#define MAX_DIMS    8
-#define MAX_CLASSES 1024
 #define CELL_BYTES  ((u64)1 << 19)     // of all cells of a slot: half of a usual L2
-#define CLASS_WORDS (MAX_CLASSES / 64)
 #define ROW_NS      0.5
 #define DIM_NS      0.35
 #define ADD_NS      0.5
-
-typedef struct Dim {
-    int  number;                       // column of the table
-    int  column;                       // of the kernel
-    i64  low;                          // value of the first entry
-    u64  size;                         // entries
-    int  n_classes;
-    u16 *class_of;
-} Dim;
-
-typedef struct Wants { u64 classes[MAX_DIMS][CLASS_WORDS]; } Wants;            // of one member, a bit per class
-
-struct Cube {
-    _Atomic int n_users;
-    Arena      *arena;
-    Budget     *budget;
-    Device     *device;
-    int         n_members;
-    SieveMember members[CUBE_MEMBERS];
-    Wants      *wants;                 // by member
-    int         n_split;               // members that split the classes, those gone counted in
-    int         n_dims;
-    Dim         dims[MAX_DIMS];
-    u64         n_cells;
-    Woven      *woven;
-    Code       *code;
-    Jit        *jit;
-    double      saves_ns;              // expected, per row
-    int        *chunk_column;          // source column -> column of the table, as the members have it
-    int         n_columns, n_slots;
-};
-
-struct CubeRun {
-    Cube        *cube;
-    const Chunk *chunks[1];
-    Source       source;
-    Launch       launch;
-    _Atomic u32  stop;
-};
 
 // ---- who fits -------------------------------------------------------------------------------------------------------
 
@@ -232,11 +190,7 @@ static bool make_kernel(Cube *cube, const Cube *before)
     for (int d = 0; d < cube->n_dims; d++) columns[d] = cube->dims[d].column;
     cube->woven = weave_cube(cube->arena, launch->woven, columns, cube->n_dims, sizeof(u16));
     if (!place_cells(cube, launch->woven)) return false;
-    cube->n_columns = launch->source->n_columns, cube->n_slots = launch->n_slots;
-    cube->chunk_column = arena_array(cube->arena, int, launch->source->n_columns + 1);
-    memcpy(cube->chunk_column, launch->source->chunk_column, (size_t)launch->source->n_columns * sizeof(int));
-    cube->jit = launch->jit;
-    cube->code = before ? before->code : jit_later(launch->jit, cube->woven->text, cube->woven->name);
+    cube_compile(cube, before);
     return true;
 }
 
@@ -248,19 +202,35 @@ static Budget *common_budget(Budget *budget)
     return budget;
 }
 
-Cube *cube_make(Budget *budget, const Cube *before, const SieveMember *members, int n_members)
+Cube *cube_new(Budget *budget, const SieveMember *members, int n_members)
 {
-    Arena *arena = arena_new(NULL, "cube");
-    Cube  *cube = arena_make(arena, Cube);
+    Arena        *arena = arena_new(NULL, "cube");
+    Cube         *cube = arena_make(arena, Cube);
+    const Launch *launch = members[0].launch;
     atomic_init(&cube->n_users, 1);
     cube->arena = arena, cube->budget = common_budget(budget), cube->device = members[0].device;
-    cube->wants = arena_array(arena, Wants, n_members);
-    cube->n_members = n_members;
+    cube->n_members = n_members, cube->members = arena_array(arena, SieveMember, n_members);
+    memcpy(cube->members, members, (size_t)n_members * sizeof *members);
+    cube->jit = launch->jit, cube->n_columns = launch->source->n_columns, cube->n_slots = launch->n_slots;
+    cube->chunk_column = arena_array(arena, int, launch->source->n_columns + 1);
+    memcpy(cube->chunk_column, launch->source->chunk_column, (size_t)launch->source->n_columns * sizeof(int));
+    return cube;
+}
+
+void cube_compile(Cube *cube, const Cube *before)
+{
+    const bool is_same = before && strcmp(before->woven->name, cube->woven->name) == 0;
+    cube->code = is_same ? before->code : jit_later(cube->jit, cube->woven->text, cube->woven->name);
+}
+
+Cube *cube_make(Budget *budget, const Cube *before, const SieveMember *members, int n_members)
+{
+    Cube *cube = cube_new(budget, members, n_members);
+    cube->wants = arena_array(cube->arena, Wants, n_members);
     cube->n_dims = find_dims(members[0].launch, cube->dims);
     for (int d = 0; d < cube->n_dims; d++) cover(&cube->dims[d], members, n_members);
     const Cube *base = is_usable_before(before, cube) ? before : NULL;
     bool        is_new[CUBE_MEMBERS];
-    memcpy(cube->members, members, (size_t)n_members * sizeof *members);
     double alone, together;
     expect(members, n_members, &alone, &together);
     cube->saves_ns = alone - together;
@@ -281,27 +251,35 @@ void cube_release(Cube *cube)
     if (!cube || atomic_fetch_sub(&cube->n_users, 1) > 1) return;
     for (int d = 0; d < cube->n_dims; d++)
         mem_free(cube->budget, cube->dims[d].class_of, cube->dims[d].size * sizeof(u16));
+    if (cube->joins) cube->kind->free(cube->joins);
     arena_free(cube->arena);
 }
 
-bool cube_is_for(const Cube *cube, const SieveMember *members, int n_members)
+// Rides are numbered as they come, and members are in that order.
+bool cube_is_for(const Cube *cube, const SieveMember *members, int n_members, int *numbers)
 {
-    if (cube->n_members != n_members) return false;
-    for (int m = 0; m < n_members; m++)
-        if (cube->members[m].ride != members[m].ride) return false;
+    const bool may_lack = cube->joins && 2 * n_members > cube->n_members;
+    if (cube->n_members != n_members && !(may_lack && cube->n_members > n_members)) return false;
+    for (int m = 0, c = 0; m < n_members; m++, c++) {
+        while (c < cube->n_members && cube->members[c].ride < members[m].ride) c++;
+        if (c == cube->n_members || cube->members[c].ride != members[m].ride) return false;
+        numbers[m] = c;
+    }
     return true;
 }
 
 bool cube_is_like(const Cube *cube, const SieveMember *member)
 {
     const char *name = member->launch->woven->name;
-    if (strcmp(cube->woven->name + 2, name + 2) != 0) return false;
+    if (cube->joins || strcmp(cube->woven->name + 2, name + 2) != 0) return false;
     for (int c = 0; c < cube->woven->n_columns; c++)
         if (cube->chunk_column[cube->woven->columns[c]] !=
             member->launch->source->chunk_column[member->launch->woven->columns[c]])
             return false;
     return true;
 }
+
+CubeFigures cube_figures(const Cube *cube) { return cube->figures; }
 
 bool cube_is_ready(const Cube *cube, u64 rows_left)
 {
@@ -377,15 +355,17 @@ static u32 list_cells(const Cube *cube, const Wants *member, u32 *cells)
     return n;
 }
 
-void cube_fold(CubeRun *run, const int *chunks, Gate *gates, int slot)
+void cube_fold(CubeRun *run, const int *numbers, const int *chunks, int n, Gate *gates, int slot)
 {
     const Cube *cube = run->cube;
     u32        *cells = malloc((cube->n_cells + 1) * sizeof *cells);
-    for (int m = 0; m < cube->n_members; m++) {
+    for (int m = 0; m < n; m++) {
         if (!gate_enter(&gates[m])) continue;
-        const u32 n_cells = list_cells(cube, &cube->wants[m], cells);
-        cube->device->fold(cube->device, &run->launch,
-                           &(Fold){ cube->members[m].launch, slot, chunks[m], n_cells, cells });
+        const int number = numbers[m];
+        Fold      fold = { .member = cube->members[number].launch, .slot = slot, .chunk = chunks[m], .cells = cells };
+        if (cube->joins) cube->kind->fold(cube, number, &fold);
+        else fold.n_cells = list_cells(cube, &cube->wants[number], cells);
+        cube->device->fold(cube->device, &run->launch, &fold);
         gate_leave(&gates[m]);
     }
     free(cells);

@@ -18,7 +18,7 @@
 
 #include "engine/sieve.h"
 
-#define CUBE_MEMBERS 256
+#define CUBE_MEMBERS 256               // of one that is not over joins, at most
 
 typedef struct Cube Cube;              // immutable once made; counted, since open chunks use it
 typedef struct CubeRun CubeRun;        // a chunk on its way through one
@@ -31,17 +31,19 @@ bool  cube_pays(const SieveMember *members, int n_members, double *gain);      /
 Cube *cube_make(Budget *budget, const Cube *before, const SieveMember *members, int n_members);
 Cube *cube_hold(Cube *cube);
 void  cube_release(Cube *cube);                                        // NULL is fine
-bool  cube_is_for(const Cube *cube, const SieveMember *members, int n_members);        // made for exactly these
-bool  cube_is_like(const Cube *cube, const SieveMember *member);       // made for queries of its shape
+// Made for these, and for few others that are gone.  NUMBERS: their places among those that it was made for.
+bool  cube_is_for(const Cube *cube, const SieveMember *members, int n_members, int *numbers);
+bool  cube_is_like(const Cube *cube, const SieveMember *member);       // made for queries of its shape, not over joins
+CubeFigures cube_figures(const Cube *cube);
 // Whether the kernel is compiled.  If not, it is wanted for ROWS_LEFT rows: when that is worth it, it will be; nobody
 // waits for it.
 bool  cube_is_ready(const Cube *cube, u64 rows_left);
 
 CubeRun *cube_open(Cube *cube, const Chunk *chunk);  // NULL: no memory, or the chunk is damaged; then without a cube
 void     cube_push(CubeRun *run, int slot, u32 first, u32 end);        // while some member's gate is entered
-// After the last push, from one thread: to each member whose gate is open its cells; CHUNKS[m] is the chunk's number in
-// member m's source.
-void     cube_fold(CubeRun *run, const int *chunks, Gate *gates, int slot);
+// After the last push, from one thread: to each of N members whose gate is open its cells.  NUMBERS[m]: its place, as
+// cube_is_for says; CHUNKS[m]: the chunk's number in its source.
+void     cube_fold(CubeRun *run, const int *numbers, const int *chunks, int n, Gate *gates, int slot);
 void     cube_close(CubeRun *run);
 
 #endif

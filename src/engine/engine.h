@@ -58,6 +58,7 @@ typedef struct Settings {
     JitMode jit;
     int     threads;
     bool    sharing;                   // off: every query scans alone
+    TreeKeeping plan_cache;            // what is kept of earlier queries: shapes ("on"), texts, nothing ("off")
     bool    weave_queries;             // off: queries on one scan run side by side, never together (sieve.h)
     int     priority;                  // 0 to 10; larger goes first
     i64     timeout_ms;                // statement_timeout; 0: none
@@ -75,6 +76,7 @@ struct weft_session {
     _Atomic u64   rows_done, rows_total;
     _Atomic int   copy_progress;       // 0 .. 1000
     _Atomic int   position;            // in the queue for memory, from 1 on; 0: it does not wait
+    int           deadline_place;      // of its timeout, from 1 on; 0: none.  Under the lock of the deadlines
     RandomSource  random;              // what random() draws from
     Store        *temporary;           // tables that only this session sees; NULL: there are none yet
     struct Prepared *prepared;         // statements by name
@@ -117,6 +119,7 @@ typedef struct KernelReport {          // for EXPLAIN ANALYZE
     double       wait_ms, gain;        // see LaunchOutcome
     int          n_beside, n_woven;
     const char  *woven_as;
+    CubeFigures  cube;                 // over joins
     bool         reads_kept;           // its rows were in the memory of the device
     u64          bytes_kept;           // that its rows take there, for the next kernel; 0: they did not stay
     double       keep_ms;              // to put them together, by the device's clock; 0: not asked for

@@ -10,6 +10,7 @@ typedef struct Execution {
     Arena        *arena;
     weft_result  *result;
     Error        *err;
+    const char   *text;                // of the statement
     weft_status   lookup;              // a failure while looking up a name
     int           n_tables;            // that were looked up and are stored
     const Table **tables;

@@ -154,6 +154,19 @@ static void print_gpu(const KernelReport *kernel, int depth, Text *text)
     if (kernel->bytes_kept) print_gpu_line(kernel, print_kept, depth, text);
 }
 
+// "; over joins: 61 classes, 128 slots, 51,200 cells"
+static void print_cube(const CubeFigures *cube, Text *text)
+{
+    if (!cube->n_classes) return;
+    text_add(text, "; over joins: ");
+    print_count(text, cube->n_classes);
+    text_add(text, " classes, ");
+    print_count(text, cube->n_slots);
+    text_add(text, " slots, ");
+    print_count(text, cube->n_cells);
+    text_add(text, " cells");
+}
+
 static void print_kernel_figures(const KernelReport *kernel, int depth, Text *text)
 {
     const u32 total = kernel->morsels[TIER_TCC] + kernel->morsels[TIER_CC];
@@ -191,10 +204,14 @@ static void print_kernel_figures(const KernelReport *kernel, int depth, Text *te
         indent(text, depth);
         text_add(text, "    got on a running scan after %.2f ms, beside %d others; ", kernel->wait_ms,
                  kernel->n_beside);
-        if (!kernel->woven_as) text_add(text, "side by side\n");
-        else
-            text_add(text, "%s with %d of them (expected gain %.1f), so rows are not counted step by step\n",
-                     kernel->woven_as, kernel->n_woven - 1, kernel->gain);
+        if (!kernel->woven_as) {
+            text_add(text, "side by side\n");
+        } else {
+            text_add(text, "%s with %d of them (expected gain %.1f", kernel->woven_as, kernel->n_woven - 1,
+                     kernel->gain);
+            print_cube(&kernel->cube, text);
+            text_add(text, "), so rows are not counted step by step\n");
+        }
     }
     for (int c = 0; !kernel->woven_as && c < kernel->woven->n_counts; c++) {
         indent(text, depth);
@@ -445,10 +462,12 @@ static void print_rider(const RiderFigures *rider, Text *text)
 {
     text_add(text, "    query %llu: %s, kernel %s, chunk %d of %d, ", (unsigned long long)rider->query, rider->label,
              rider->kernel, rider->n_chunks_done, rider->n_chunks);
-    if (rider->n_woven)
-        text_add(text, "%s with %d others (expected gain %.1f)\n", woven_as_name(rider->woven_as), rider->n_woven - 1,
+    if (rider->n_woven) {
+        text_add(text, "%s with %d others (expected gain %.1f", woven_as_name(rider->woven_as), rider->n_woven - 1,
                  rider->gain);
-    else text_add(text, "%s\n", rider->n_fellow ? "side by side" : "alone");
+        print_cube(&rider->cube, text);
+        text_add(text, ")\n");
+    } else text_add(text, "%s\n", rider->n_fellow ? "side by side" : "alone");
 }
 
 static void print_claim(const ClaimFigures *claim, Text *text)

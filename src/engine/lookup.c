@@ -115,5 +115,6 @@ Names execution_names(Execution *ex, const Value *params, int n_params)
                     .random = &ex->session->random,
                     .n_params = n_params,
                     .quotient_scale = ex->quotient_scale,
-                    .has_quotients = &ex->has_quotients };
+                    .has_quotients = &ex->has_quotients,
+                    .keeps = ex->session->settings.plan_cache };
 }

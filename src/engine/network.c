@@ -47,6 +47,8 @@
 #define SLICE_WOVEN (16 * TILE)        // sieved together: lists long enough to be worth a kernel call
 #define SLICE_CUBE  (64 * TILE)        // a cube alone
 #define SLICE_FIRST 256                // with a rider whose cost per row is not known
+#define SLICE_WORTH 4                  // rows for each rider, where SLICE_NS would give fewer,
+#define SLICE_MOST_LEAST 4096          // up to so many
 #define SLICE_LEAST 64                 // slices begin at multiples of it: a word of a NULL bitmap
 #define MOST_OPEN   8                  // chunks of a scan,
 #define OPEN_SHARE  2                  // and of those that it has 1 / this
@@ -56,7 +58,8 @@
 #define OWN_SHARE   0.25
 #define OWN_ROWS    (4 << 20)          // about a millisecond
 #define SLICE_NS    1e6                // a new small query waits about so long for a thread
-#define WAKE_MS     20                 // a waiting query looks at its stop flag at least this often
+#define WAKE_MS     20                 // a waiting query looks at its stop flag now and then,
+#define WAKE_SHARE  16                 // as many riders of a scan as this within WAKE_MS
 
 typedef struct Scan Scan;
 
@@ -76,13 +79,16 @@ typedef struct Rider {
     bool            suits;             // has sieves that are worth it
     bool            suits_cube;
     const FuseSteps *steps;            // NULL: not to be fused
+    const CubeForm  *form;             // NULL: not for cubes over joins
     double          pass;
     double          start_ms;          // when it got on
     u64             served;            // number of the opening at which it last got a chunk
     WovenAs         woven_as;          // at the newest chunk
     unsigned        woven_ways;        // at any: a bit for each
+    bool            was_join_cubed;    // at any
     int             n_woven;
     double          gain;
+    CubeFigures     cube;              // over joins
     _Atomic u32     row_ps;            // picoseconds that a row took last time; 0: not known
     bool            is_done;
     pthread_cond_t  done;
@@ -109,6 +115,7 @@ struct Scan {
     int          n_riders;
     Task        *tasks;                // open, the newest first
     bool         is_opening;           // a thread is making the sieves of the next chunk
+    bool         has_newcomers;        // false: there is none that got nothing yet
     Kept         kept;                 // only touched while opening
     struct Scan *next;
 };
@@ -181,11 +188,12 @@ static int next_wanted(const Rider *rider, int cursor)
 static void take_seat(Task *task, Rider *rider, int chunk)
 {
     Launch           *launch = rider->ride->launch;
-    const SieveMember member = { rider->ride->device, launch, rider->number, rider->pass, rider->steps };
+    const SieveMember member = { rider->ride->device, launch, rider->number, rider->pass, rider->steps, rider->form };
     task->seating.seats[task->seating.n_seats++] = (Seat){ .rider = rider,
                                                            .member = member,
                                                            .suits_sieve = rider->suits,
                                                            .suits_cube = rider->suits_cube,
+                                                           .suits_join_cube = rider->form != NULL,
                                                            .chunk = chunk,
                                                            .rows_left = rider->rows_left,
                                                            .with = -1 };
@@ -245,6 +253,7 @@ static void count_way(ScanFigures *figures, Rider *rider)
                            [WOVEN_FUSED] = &figures->rides_fused,
                            [WOVEN_CUBE] = &figures->rides_cubed };
     const unsigned way = 1u << rider->woven_as;
+    if (rider->cube.n_classes && !rider->was_join_cubed) figures->rides_join_cubed++, rider->was_join_cubed = true;
     if (rider->woven_as == WOVEN_NOT || rider->woven_ways & way) return;
     if (!rider->woven_ways) figures->rides_woven++;
     rider->woven_ways |= way;
@@ -262,28 +271,33 @@ static void count_woven(Network *network, const Task *task)
 }
 
 // For people who ask who is woven with whom.
-static void note_rider(Rider *rider, WovenAs as, int n_woven, double gain)
+static void note_rider(Rider *rider, WovenAs as, int n_woven, double gain, CubeFigures cube)
 {
     Launch *launch = rider->ride->launch;
-    rider->woven_as = as, rider->n_woven = n_woven, rider->gain = gain;
+    rider->woven_as = as, rider->n_woven = n_woven, rider->gain = gain, rider->cube = cube;
     if (n_woven <= launch->out.n_woven) return;
+    launch->out.cube = cube;
     launch->out.woven_as = woven_as_name(as), launch->out.n_woven = n_woven, launch->out.gain = gain;
 }
 
 static void note_woven(const Seating *seating)
 {
-    for (int s = 0; s < seating->n_plain; s++) note_rider(seating->seats[s].rider, WOVEN_NOT, 0, 1);
+    const CubeFigures no_cube = { 0 };
+    for (int s = 0; s < seating->n_plain; s++) note_rider(seating->seats[s].rider, WOVEN_NOT, 0, 1, no_cube);
     for (int g = 0, seat = seating->n_plain; g < seating->n_groups; g++)
         for (int end = seat + seating->groups[g].n_members; seat < end; seat++)
-            note_rider(seating->seats[seat].rider, WOVEN_SIEVE, seating->groups[g].n_members, seating->groups[g].gain);
+            note_rider(seating->seats[seat].rider, WOVEN_SIEVE, seating->groups[g].n_members, seating->groups[g].gain,
+                       no_cube);
     for (int f = 0; f < seating->n_fused; f++)
         for (int m = 0; m < seating->fused[f].n_members; m++)
             note_rider(seating->seats[seating->fused[f].first_seat + m].rider, WOVEN_FUSED, seating->fused[f].n_members,
-                       seating->fused[f].gain);
-    for (int c = 0; c < seating->n_cubes; c++)
-        for (int m = 0; m < seating->cubes[c].n_members; m++)
-            note_rider(seating->seats[seating->cubes[c].first_seat + m].rider, WOVEN_CUBE, seating->cubes[c].n_members,
-                       seating->cubes[c].gain);
+                       seating->fused[f].gain, no_cube);
+    for (int c = 0; c < seating->n_cubes; c++) {
+        const CubeSeats *cube = &seating->cubes[c];
+        for (int m = 0; m < cube->n_members; m++)
+            note_rider(seating->seats[cube->first_seat + m].rider, WOVEN_CUBE, cube->n_members, cube->gain,
+                       cube_figures(cube->cube));
+    }
 }
 
 static void ask_chunk(Network *network, const Launch *launch, int chunk)
@@ -325,11 +339,12 @@ static void weave_riders(Network *network, Scan *scan, Task *task)
     note_woven(&task->seating);
 }
 
-// One that got nothing yet.
-static Rider *newcomer(const Scan *scan)
+// One that got nothing yet.  It is asked for with every slice: where there is none, all riders are looked at once only.
+static Rider *newcomer(Scan *scan)
 {
-    for (Rider *rider = scan->riders; rider; rider = rider->next)
+    for (Rider *rider = scan->has_newcomers ? scan->riders : NULL; rider; rider = rider->next)
         if (rider->n_wanted && !rider->served && !is_stopped(rider)) return rider;
+    scan->has_newcomers = false;
     return NULL;
 }
 
@@ -428,14 +443,17 @@ static bool has_slice(const Scan *scan)
     return false;
 }
 
+// Where one scan only has slices its riders need no look: there may be thousands.
 static Scan *choose_scan(Network *network)
 {
     Scan      *best = NULL;
     const bool by_age = network->turn % 8 == 7;
+    bool       is_compared = false;
     u64        best_rows = 0;
     for (Scan *scan = network->scans; scan; scan = scan->next) {
         if (!has_slice(scan)) continue;
-        const u64 rows = by_age ? scan->waited_since : shortest_rider(scan);
+        if (best && !is_compared) best_rows = by_age ? best->waited_since : shortest_rider(best), is_compared = true;
+        const u64 rows = !best ? 0 : by_age ? scan->waited_since : shortest_rider(scan);
         if (best && rows >= best_rows) continue;
         best = scan, best_rows = rows;
     }
@@ -458,7 +476,10 @@ static u32 slice_rows(const Task *task)
         if (!row_ps) rows = SLICE_FIRST;
         row_ns += row_ps * 1e-3;
     }
-    return row_ns * rows <= SLICE_NS ? rows : MAX_OF((u32)(SLICE_NS / row_ns) & ~(u32)(SLICE_LEAST - 1), SLICE_LEAST);
+    // A slice costs each rider something, however few its rows are: the more riders, the more rows at least.
+    const u32 least = MIN_OF(MAX_OF((u32)seating->n_seats * SLICE_WORTH & ~(u32)(SLICE_LEAST - 1), SLICE_LEAST),
+                             SLICE_MOST_LEAST);
+    return row_ns * rows <= SLICE_NS ? rows : MAX_OF((u32)(SLICE_NS / row_ns) & ~(u32)(SLICE_LEAST - 1), least);
 }
 
 // The one that is nearest to its end; SKIP < 0.  Else the SKIP-th.
@@ -583,9 +604,10 @@ static void push_cubes(const Slice *slice, int slot, double start_ms)
 
 static void fold_cubes(Task *task, int slot)
 {
-    for (int c = 0; c < task->seating.n_cubes; c++)
-        cube_fold(task->seating.cubes[c].run, task->seating.cubes[c].chunks,
-                  &task->gates[task->seating.cubes[c].first_seat], slot);
+    for (int c = 0; c < task->seating.n_cubes; c++) {
+        const CubeSeats *cube = &task->seating.cubes[c];
+        cube_fold(cube->run, cube->numbers, cube->chunks, cube->n_members, &task->gates[cube->first_seat], slot);
+    }
 }
 
 static void push_slice(Network *network, const Slice *slice, int slot)
@@ -733,12 +755,13 @@ static void get_on(Network *network, Rider *rider)
                    sieve_suits(launch, &rider->pass);
     rider->suits_cube =
         rider->ride->may_sieve && rider->ride->is_shared && rider->ride->device->fold && cube_suits(launch);
-    if (!rider->ride->is_shared) rider->steps = NULL;
+    if (!rider->ride->is_shared) rider->steps = NULL, rider->form = NULL;
     rider->is_done = rider->n_wanted == 0;
     rider->scan = scan_for(network, rider->ride);
     rider->next = rider->scan->riders;
     rider->scan->riders = rider;
     rider->scan->n_riders++;
+    rider->scan->has_newcomers = true;
     Tally *tally = tally_of(network, rider->ride->table);
     if (tally) tally->figures.n_rides++;
 }
@@ -757,15 +780,26 @@ static void get_off(Network *network, Rider *rider)
     free(scan);
 }
 
+// Sees its stop flag now and then, less often the more ride with it; network_wake does not wait for that.
 static void wait_a_little(Network *network, Rider *rider)
 {
     struct timespec until;
+    const i64       wait_ns = (i64)WAKE_MS * 1000000 * (1 + rider->scan->n_riders / WAKE_SHARE);
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += WAKE_MS * 1000000;
+    until.tv_sec += wait_ns / 1000000000, until.tv_nsec += wait_ns % 1000000000;
     if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
     pthread_cond_timedwait(&rider->done, &network->lock, &until);
     if (rider->n_wanted && is_stopped(rider)) want_nothing(rider);
     finish_if_done(rider);
+}
+
+void network_wake(Network *network, const _Atomic u32 *stop)
+{
+    pthread_mutex_lock(&network->lock);
+    for (Scan *scan = network->scans; scan; scan = scan->next)
+        for (Rider *rider = scan->riders; rider; rider = rider->next)
+            if (rider->ride->launch->stop == stop) pthread_cond_signal(&rider->done);
+    pthread_mutex_unlock(&network->lock);
 }
 
 // Shuts the rider's gate in the task; false when some thread is inside, or when the rider must stay: a chunk lives as
@@ -818,9 +852,10 @@ weft_status network_ride(Network *network, Ride *ride, Error *err)
     Rider  rider = { .ride = ride };
     Arena *arena = NULL;
     TRY(ride->device->open(ride->device, ride->launch, err));
-    if (ride->may_sieve && ride->is_shared && ride->device->push_fused && fuse_suits(ride->launch)) {
+    if (ride->may_sieve && ride->is_shared) {
         arena = arena_new(NULL, "ride");
-        rider.steps = fuse_steps(arena, ride->launch);
+        if (ride->device->push_fused && fuse_suits(ride->launch)) rider.steps = fuse_steps(arena, ride->launch);
+        if (ride->device->fold) rider.form = join_cube_form(arena, ride->launch);
     }
     pthread_cond_init(&rider.done, NULL);
     pthread_mutex_lock(&network->lock);
@@ -916,6 +951,7 @@ void network_riders(Network *network, Arena *arena, RiderFigures **figures, int 
                 .woven_as = rider->woven_as,
                 .n_woven = rider->n_woven,
                 .gain = rider->gain,
+                .cube = rider->cube,
             };
     pthread_mutex_unlock(&network->lock);
 }

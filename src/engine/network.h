@@ -42,6 +42,7 @@ typedef struct ScanFigures {           // of one table, since the database was o
         chunks_woven_ridden;  // read for several riders by one kernel: once for all of these, and for each
     u64         rides_woven;                               // rides of which any chunk was
     u64         rides_sieved, rides_fused, rides_cubed;    // of these: one that was several of them counts for each
+    u64         rides_join_cubed;                          // of those in cubes: that were in one over joins
 } ScanFigures;
 
 typedef enum WovenAs { WOVEN_NOT, WOVEN_SIEVE, WOVEN_FUSED, WOVEN_CUBE } WovenAs;   // how a pipeline runs with others
@@ -55,6 +56,7 @@ typedef struct RiderFigures {          // a pipeline at work
     WovenAs     woven_as;
     int n_woven;  // riders in its sieve at the newest chunk, 0: it runs by itself
     double gain;  // what the cost model expected of that sieve: time alone / together
+    CubeFigures cube;                                      // of the cube over joins that it is in
 } RiderFigures;
 
 weft_status ride_alone(Ride *ride,
@@ -62,6 +64,8 @@ weft_status ride_alone(Ride *ride,
 
 Network *network_new(int n_threads);
 void     network_free(Network *network);
+// A rider whose flag STOP is, if it waits, sees it now.
+void     network_wake(Network *network, const _Atomic u32 *stop);
 int      network_threads(const Network *network);
 Helpers *network_helpers(Network *network);            // its threads, while they have nothing to push
 weft_status network_ride(Network *network, Ride *ride, Error *err);

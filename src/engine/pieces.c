@@ -1,4 +1,7 @@
 // pieces.c - see pieces.h.
+//
+// Thousands of queries may look for pieces and wait for them: they are found by a hash of their signature, and each has
+// a condition of its own, so one that is made wakes only the queries that wait for it.
 
 #include "engine/pieces.h"
 
@@ -17,24 +20,32 @@ struct Piece {
     bool          is_listed;
     int           n_notices;
     const char  **notices;             // in its arena
-    struct Piece *next;
+    u64           hash;                // of the signature
+    pthread_cond_t changed;            // it was made, or a query that waits for it is to stop
+    struct Piece *next, **link;        // in its bucket
 };
+
+// A query that waits, on its own stack.
+typedef struct PieceWait { Piece *piece; const _Atomic u32 *stop; struct PieceWait *next, **link; } PieceWait;
+
+enum { N_BUCKETS = 1024 };
 
 struct Pieces {
     pthread_mutex_t lock;
-    pthread_cond_t  changed;
-    Piece          *first;
+    Piece          *buckets[N_BUCKETS];
+    PieceWait      *waits;
+    int             n_waits;
     _Atomic u64     n_shared;
     _Atomic int     n_live;
 };
 
-#define WAKE_MS 20                     // a waiting query looks at its stop flag at least this often
+#define WAKE_MS    20                  // a waiting query looks at its stop flag now and then,
+#define WAKE_SHARE 16                  // as many queries as this within WAKE_MS; pieces_wake does not wait for it
 
 Pieces *pieces_new(void)
 {
     Pieces *pieces = calloc(1, sizeof *pieces);
     pthread_mutex_init(&pieces->lock, NULL);
-    pthread_cond_init(&pieces->changed, NULL);
     return pieces;
 }
 
@@ -42,36 +53,46 @@ void pieces_free(Pieces *pieces)
 {
     if (!pieces) return;
     pthread_mutex_destroy(&pieces->lock);
-    pthread_cond_destroy(&pieces->changed);
     free(pieces);
 }
 
-static void unlist(Pieces *pieces, Piece *piece)
+static void unlist(Piece *piece)
 {
-    Piece **link = &pieces->first;
     if (!piece->is_listed) return;
-    while (*link != piece) link = &(*link)->next;
-    *link = piece->next;
+    *piece->link = piece->next;
+    if (piece->next) piece->next->link = piece->link;
     piece->is_listed = false;
 }
 
-static Piece *find(const Pieces *pieces, const char *signature)
+static u64 hash_of(const char *signature)
 {
-    Piece *piece = pieces->first;
-    while (piece && strcmp(piece->signature, signature) != 0) piece = piece->next;
+    u64 hash = 14695981039346656037u;                          // FNV-1a
+    for (; *signature; signature++) hash = (hash ^ (unsigned char)*signature) * 1099511628211u;
+    return hash;
+}
+
+static Piece *find(const Pieces *pieces, const char *signature, u64 hash)
+{
+    Piece *piece = pieces->buckets[hash % N_BUCKETS];
+    while (piece && (piece->hash != hash || strcmp(piece->signature, signature) != 0)) piece = piece->next;
     return piece;
 }
 
-static Piece *list_new(Pieces *pieces, const char *signature)
+static Piece *list_new(Pieces *pieces, const char *signature, u64 hash)
 {
-    Piece *piece = calloc(1, sizeof *piece);
+    Piece  *piece = calloc(1, sizeof *piece);
+    Piece **bucket = &pieces->buckets[hash % N_BUCKETS];
     *piece = (Piece){ .signature = strdup(signature),
                       .arena = arena_new(NULL, "shared piece"),
                       .state = PIECE_MAKING,
                       .n_users = 1,
                       .is_listed = true,
-                      .next = pieces->first };
-    pieces->first = piece;
+                      .hash = hash,
+                      .next = *bucket,
+                      .link = bucket };
+    pthread_cond_init(&piece->changed, NULL);
+    if (piece->next) piece->next->link = &piece->next;
+    *bucket = piece;
     atomic_fetch_add(&pieces->n_live, 1);
     return piece;
 }
@@ -80,39 +101,64 @@ static Piece *list_new(Pieces *pieces, const char *signature)
 static void drop_use(Pieces *pieces, Piece *piece)
 {
     if (--piece->n_users > 0) return;
-    unlist(pieces, piece);
+    unlist(piece);
     atomic_fetch_sub(&pieces->n_live, 1);
     pthread_mutex_unlock(&pieces->lock);
     arena_free(piece->arena);
+    pthread_cond_destroy(&piece->changed);
     free(piece->signature);
     free(piece);
     pthread_mutex_lock(&pieces->lock);
 }
 
-static void wait_a_little(Pieces *pieces)
+static void wait_a_little(Pieces *pieces, Piece *piece)
 {
     struct timespec until;
+    const i64       wait_ns = (i64)WAKE_MS * 1000000 * (1 + pieces->n_waits / WAKE_SHARE);
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += WAKE_MS * 1000000;
+    until.tv_sec += wait_ns / 1000000000, until.tv_nsec += wait_ns % 1000000000;
     if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
-    pthread_cond_timedwait(&pieces->changed, &pieces->lock, &until);
+    pthread_cond_timedwait(&piece->changed, &pieces->lock, &until);
+}
+
+// Until it is made or the query is to stop.
+static void wait_for(Pieces *pieces, Piece *piece, const _Atomic u32 *stop)
+{
+    if (piece->state != PIECE_MAKING) return;
+    PieceWait wait = { .piece = piece, .stop = stop, .next = pieces->waits, .link = &pieces->waits };
+    if (wait.next) wait.next->link = &wait.next;
+    pieces->waits = &wait;
+    pieces->n_waits++;
+    while (piece->state == PIECE_MAKING && !atomic_load(stop)) wait_a_little(pieces, piece);
+    *wait.link = wait.next;
+    if (wait.next) wait.next->link = wait.link;
+    pieces->n_waits--;
+}
+
+void pieces_wake(Pieces *pieces, const _Atomic u32 *stop)
+{
+    pthread_mutex_lock(&pieces->lock);
+    for (PieceWait *wait = pieces->waits; wait; wait = wait->next)
+        if (wait->stop == stop) pthread_cond_broadcast(&wait->piece->changed);
+    pthread_mutex_unlock(&pieces->lock);
 }
 
 weft_status pieces_get(Pieces *pieces, const char *signature, const _Atomic u32 *stop, Piece **out, bool *must_make,
                        Error *err)
 {
     weft_status status = WEFT_OK;
+    const u64   hash = hash_of(signature);
     *out = NULL, *must_make = false;
     pthread_mutex_lock(&pieces->lock);
     while (!*out && !status) {
-        Piece *piece = find(pieces, signature);
+        Piece *piece = find(pieces, signature, hash);
         if (!piece) {
-            *out = list_new(pieces, signature);
+            *out = list_new(pieces, signature, hash);
             *must_make = true;
             break;
         }
         piece->n_users++;
-        while (piece->state == PIECE_MAKING && !atomic_load(stop)) wait_a_little(pieces);
+        wait_for(pieces, piece, stop);
         if (piece->state == PIECE_READY) {
             atomic_fetch_add(&pieces->n_shared, 1);
             *out = piece;
@@ -130,8 +176,8 @@ void piece_made(Pieces *pieces, Piece *piece, void *value, bool ok, bool keep)
     pthread_mutex_lock(&pieces->lock);
     piece->value = value;
     piece->state = ok ? PIECE_READY : PIECE_FAILED;
-    if (!ok || !keep) unlist(pieces, piece);
-    pthread_cond_broadcast(&pieces->changed);
+    if (!ok || !keep) unlist(piece);
+    pthread_cond_broadcast(&piece->changed);
     pthread_mutex_unlock(&pieces->lock);
 }
 

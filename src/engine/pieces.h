@@ -24,6 +24,8 @@ void    pieces_free(Pieces *pieces);
 
 weft_status pieces_get(Pieces *pieces, const char *signature, const _Atomic u32 *stop, Piece **piece, bool *must_make,
                        Error *err);
+// The query whose flag STOP is sees it now, if it waits for a piece.
+void        pieces_wake(Pieces *pieces, const _Atomic u32 *stop);
 // KEEP: others may find it as long as somebody uses it.  Otherwise it serves those who wait for it now, and no one
 // later.
 void        piece_made(Pieces *pieces, Piece *piece, void *value, bool ok, bool keep);

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-enum { PLANS_MOST = 128, TEXT_BYTES_MOST = 8 << 10 };
+enum { PLANS_MOST = 128, TEXT_BYTES_MOST = 8 << 10, SEEN_MOST = 1024 };
 
 struct KeptPlan {
     Arena           *arena;            // of all this
@@ -22,6 +22,7 @@ struct Plans {
     u64             now;               // counts searches
     u64             hashes[PLANS_MOST], used[PLANS_MOST];      // used: when it was found last
     KeptPlan       *kept[PLANS_MOST];
+    u64             seen[SEEN_MOST];   // hashes of texts that came once, by their last bits; a newer one replaces it
     PlanCounts      counts;
 };
 
@@ -94,6 +95,15 @@ KeptPlan *plans_find(Plans *plans, Store *store, const char *text)
     return kept;
 }
 
+bool plans_has(Plans *plans, Store *store, const char *text)
+{
+    pthread_mutex_lock(&plans->mutex);
+    const int  place = find_place(plans, text, hash_bytes(text, strlen(text)));
+    const bool is_there = place >= 0 && is_current(plans->kept[place], store);
+    pthread_mutex_unlock(&plans->mutex);
+    return is_there;
+}
+
 static int oldest_place(const Plans *plans)
 {
     int oldest = 0;
@@ -112,6 +122,14 @@ static void add(Plans *plans, KeptPlan *kept, u64 hash)
     atomic_fetch_add(&kept->n_users, 1);
 }
 
+static bool has_come_before(Plans *plans, u64 hash)
+{
+    u64       *seen = &plans->seen[hash % SEEN_MOST];
+    const bool is_known = *seen == hash;
+    *seen = hash;
+    return is_known;
+}
+
 KeptPlan *plans_keep(Plans *plans, const char *text, Arena *arena, const Statement *statement,
                      const Table *const *tables, int n_tables)
 {
@@ -127,7 +145,7 @@ KeptPlan *plans_keep(Plans *plans, const char *text, Arena *arena, const Stateme
     kept->n_tables = n_tables;
     for (int t = 0; t < n_tables; t++) kept->tables[t] = tables[t];
     pthread_mutex_lock(&plans->mutex);
-    if (find_place(plans, text, hash) < 0) {
+    if (has_come_before(plans, hash) && find_place(plans, text, hash) < 0) {
         if (plans->counts.n_kept == PLANS_MOST) dropped = take_out(plans, oldest_place(plans));
         add(plans, kept, hash);
     }

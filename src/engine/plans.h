@@ -23,7 +23,9 @@ Plans *plans_new(void);
 void   plans_free(Plans *plans);
 
 KeptPlan        *plans_find(Plans *plans, Store *store, const char *text);             // NULL: there is none
-// Takes over ARENA, in which the statement lies and which holds the tables.  The plan can be found from here on, unless
+bool             plans_has(Plans *plans, Store *store, const char *text);              // the same, only looked at
+// Takes over ARENA, in which the statement lies and which holds the tables.  The plan can be found from here on, if its
+// text came before: most texts with constants of their own never come again, and would push out those that do.  Not if
 // it is too large or another thread was sooner.
 KeptPlan        *plans_keep(Plans *plans, const char *text, Arena *arena, const Statement *statement,
                             const Table *const *tables, int n_tables);

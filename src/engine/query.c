@@ -259,6 +259,7 @@ static KernelReport *report(QueryRun *run, int pipeline, const char *label, cons
     kernel->n_workers = out->n_workers;
     kernel->time_ms = out->time_ms, kernel->wait_ms = out->wait_ms, kernel->n_beside = out->n_beside;
     kernel->woven_as = out->woven_as, kernel->n_woven = out->n_woven, kernel->gain = out->gain;
+    kernel->cube = out->cube;
     kernel->gpu = out->gpu;
     kernel->n_runs = out->n_runs, kernel->groups_in_runs = out->groups_in_runs;
     kernel->reads_kept = launch->source->kept != NULL;

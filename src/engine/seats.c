@@ -34,25 +34,54 @@ static int by_way(const void *a, const void *b)
     return x->member.ride < y->member.ride ? -1 : x->member.ride > y->member.ride;
 }
 
+static bool is_for_cube(const Seat *seat) { return seat->suits_cube && seat->as == WOVEN_NOT && !seat->awaits_cube; }
+
 static int by_kernel(const void *a, const void *b)
 {
     const Seat *x = a, *y = b;
-    const int order = x->suits_cube != y->suits_cube
-                          ? (x->suits_cube ? -1 : 1)
+    const bool p = is_for_cube(x), q = is_for_cube(y);
+    const int  order = p != q
+                          ? (p ? -1 : 1)
                           : strcmp(x->member.launch->woven->name, y->member.launch->woven->name);
     return order ? order : x->member.ride < y->member.ride ? -1 : x->member.ride > y->member.ride;
 }
 
+// Those that are in no cube yet and could be in one over joins first, by what they do, then as they came.
+static bool is_for_join_cube(const Seat *seat)
+{
+    return seat->suits_join_cube && seat->as == WOVEN_NOT && !seat->awaits_cube;
+}
+
+static int by_form(const void *a, const void *b)
+{
+    const Seat *x = a, *y = b;
+    const bool  p = is_for_join_cube(x), q = is_for_join_cube(y);
+    if (p != q) return p ? -1 : 1;
+    if (p && x->member.form->hash != y->member.form->hash) return x->member.form->hash < y->member.form->hash ? -1 : 1;
+    return x->member.ride < y->member.ride ? -1 : x->member.ride > y->member.ride;
+}
+
 // ---- one body -------------------------------------------------------------------------------------------------------
 
-// The cube for these members: that of the chunk before when it is the same, else a new one from it.
-static Cube *cube_for(Kept *kept, const SieveMember *members, int n_members)
+// Cubes over joins and others differ in what is like what, and in how they are made.
+typedef struct CubeWay {
+    bool  (*is_like)(const Cube *cube, const SieveMember *member);
+    Cube *(*make)(Budget *budget, const Cube *before, const SieveMember *members, int n_members);
+} CubeWay;
+
+static const CubeWay over_columns = { cube_is_like, cube_make }, over_joins = { join_cube_is_like, join_cube_make };
+
+// The cube for these members: that of the chunk before when it is the same, else a new one from it.  NUMBER: how many
+// of its shape there are before it in this chunk.
+static Cube *cube_for(Kept *kept, const CubeWay *way, int number, const SieveMember *members, int n_members,
+                      int *numbers)
 {
     Cube **before = NULL;
     for (int c = 0; c < kept->n_cubes && !before; c++)
-        if (cube_is_like(kept->cubes[c], &members[0])) before = &kept->cubes[c];
-    if (before && cube_is_for(*before, members, n_members)) return cube_hold(*before);
-    Cube *cube = cube_make(members[0].launch->budget, before ? *before : NULL, members, n_members);
+        if (way->is_like(kept->cubes[c], &members[0]) && number-- == 0) before = &kept->cubes[c];
+    if (before && cube_is_for(*before, members, n_members, numbers)) return cube_hold(*before);
+    for (int m = 0; m < n_members; m++) numbers[m] = m;
+    Cube *cube = way->make(members[0].launch->budget, before ? *before : NULL, members, n_members);
     if (!cube) return NULL;
     if (!before) {
         kept->cubes = realloc(kept->cubes, (size_t)(kept->n_cubes + 1) * sizeof *kept->cubes);
@@ -62,6 +91,12 @@ static Cube *cube_for(Kept *kept, const SieveMember *members, int n_members)
     cube_release(*before);
     *before = cube_hold(cube);
     return cube;
+}
+
+static void give_up_cube(CubeSeats *seats)
+{
+    cube_release(seats->cube);
+    free(seats->numbers);
 }
 
 // Seats FIRST .. END have one kernel: those that fit the first of them become a cube, if it pays and its code is there.
@@ -77,7 +112,9 @@ static void make_cube(Seating *seating, const Chunk *chunk, Kept *kept, int firs
         n_members++;
         rows_left = MAX_OF(rows_left, seating->seats[s].rows_left);
     }
-    if (cube_pays(members, n_members, &seats.gain)) seats.cube = cube_for(kept, members, n_members);
+    seats.numbers = calloc((size_t)n_members + 1, sizeof *seats.numbers);
+    if (cube_pays(members, n_members, &seats.gain))
+        seats.cube = cube_for(kept, &over_columns, 0, members, n_members, seats.numbers);
     if (seats.cube && cube_is_ready(seats.cube, rows_left)) seats.run = cube_open(seats.cube, chunk);
     for (int s = first, m = 0; s < end && m < n_members && seats.cube; s++) {
         if (seating->seats[s].member.ride != members[m].ride) continue;
@@ -87,20 +124,73 @@ static void make_cube(Seating *seating, const Chunk *chunk, Kept *kept, int firs
     }
     seats.n_members = n_members;
     if (seats.run) seating->cubes[seating->n_cubes++] = seats;
-    else cube_release(seats.cube);
+    else give_up_cube(&seats);
     free(members);
 }
 
 static void make_cubes(Seating *seating, const Chunk *chunk, Kept *kept)
 {
     qsort(seating->seats, (size_t)seating->n_seats, sizeof *seating->seats, by_kernel);
-    for (int first = 0, end; first < seating->n_seats && seating->seats[first].suits_cube; first = end) {
+    int n_seats = 0;
+    while (n_seats < seating->n_seats && is_for_cube(&seating->seats[n_seats])) n_seats++;
+    for (int first = 0, end; first < n_seats; first = end) {
         const char *name = seating->seats[first].member.launch->woven->name;
-        for (end = first + 1; end < seating->n_seats && seating->seats[end].suits_cube; end++)
+        for (end = first + 1; end < n_seats; end++)
             if (strcmp(seating->seats[end].member.launch->woven->name, name) != 0) break;
         if (end - first < 2) continue;
         seating->cubes = realloc(seating->cubes, (size_t)(seating->n_cubes + 1) * sizeof *seating->cubes);
         make_cube(seating, chunk, kept, first, end);
+    }
+}
+
+// ---- one body over joins --------------------------------------------------------------------------------------------
+
+// Seats FIRST ..  END become a cube, if it pays and its code is there; NUMBER: of its shape.  Returns how many of them
+// it is for, at most those, fewer where cells or classes would be too many; 0: it is for none.
+static int make_join_cube(Seating *seating, const Chunk *chunk, Kept *kept, int first, int end, int number)
+{
+    SieveMember *members = malloc((size_t)(end - first) * sizeof *members);
+    CubeSeats    seats = { .n_members = end - first };
+    u64          rows_left = 0;
+    int          n_sieved = 0;
+    for (int s = 0; s < seating->n_seats; s++)
+        n_sieved += seating->seats[s].suits_sieve && seating->seats[s].as == WOVEN_NOT;
+    seats.numbers = calloc((size_t)(end - first), sizeof *seats.numbers);
+    for (int s = first; s < end; s++) members[s - first] = seating->seats[s].member;
+    while (seats.n_members > 1 && join_cube_pays(members, seats.n_members, n_sieved, &seats.gain) &&
+           !(seats.cube = cube_for(kept, &over_joins, number, members, seats.n_members, seats.numbers)))
+        seats.n_members /= 2;
+    const int n_members = seats.cube ? seats.n_members : 0;
+    for (int s = first; s < first + n_members; s++) rows_left = MAX_OF(rows_left, seating->seats[s].rows_left);
+    if (seats.cube && cube_is_ready(seats.cube, rows_left)) seats.run = cube_open(seats.cube, chunk);
+    for (int s = first; s < first + n_members; s++) {
+        Seat *seat = &seating->seats[s];
+        if (seats.run) seat->as = WOVEN_CUBE, seat->with = seating->n_cubes;
+        else seat->awaits_cube = true;
+    }
+    if (seats.run) {
+        seating->cubes = realloc(seating->cubes, (size_t)(seating->n_cubes + 1) * sizeof *seating->cubes);
+        seating->cubes[seating->n_cubes++] = seats;
+    } else {
+        give_up_cube(&seats);
+    }
+    free(members);
+    return n_members;
+}
+
+// WITH_PAYLOADS: only those that group by what they join.  The others are better off in a cube of stored columns, where
+// its cells are few enough.
+static void make_join_cubes(Seating *seating, const Chunk *chunk, Kept *kept, bool with_payloads)
+{
+    qsort(seating->seats, (size_t)seating->n_seats, sizeof *seating->seats, by_form);
+    int n_seats = 0;
+    while (n_seats < seating->n_seats && is_for_join_cube(&seating->seats[n_seats])) n_seats++;
+    for (int first = 0, end; first < n_seats; first = end) {
+        for (end = first + 1; end < n_seats; end++)
+            if (!join_cube_fits(&seating->seats[first].member, &seating->seats[end].member)) break;
+        if (with_payloads && !join_cube_has_payloads(seating->seats[first].member.form)) continue;
+        for (int at = first, number = 0, n; end - at > 1; at += n, number++)
+            if (!(n = make_join_cube(seating, chunk, kept, at, end, number))) break;
     }
 }
 
@@ -261,7 +351,8 @@ bool seats_may_weave(const Seating *seating)
 {
     int n_suit = 0;
     for (int s = 0; s < seating->n_seats; s++)
-        n_suit += seating->seats[s].suits_sieve || seating->seats[s].suits_cube || seating->seats[s].member.steps;
+        n_suit += seating->seats[s].suits_sieve || seating->seats[s].suits_cube ||
+                  seating->seats[s].suits_join_cube || seating->seats[s].member.steps;
     return n_suit > 1;
 }
 
@@ -291,7 +382,9 @@ static void place_seats(Seating *seating)
 void seats_weave(Seating *seating, const Chunk *chunk, Kept *kept)
 {
     int n_sieved = 0, n_one_kernel = 0;
+    make_join_cubes(seating, chunk, kept, true);
     make_cubes(seating, chunk, kept);
+    make_join_cubes(seating, chunk, kept, false);
     make_all_fused(seating, kept);
     for (int s = 0; s < seating->n_seats; s++) {
         Seat *seat = &seating->seats[s];
@@ -310,7 +403,7 @@ void seats_release(Seating *seating)
     for (int g = 0; g < seating->n_groups; g++) sieve_release(seating->groups[g].set);
     for (int c = 0; c < seating->n_cubes; c++) {
         cube_close(seating->cubes[c].run);
-        cube_release(seating->cubes[c].cube);
+        give_up_cube(&seating->cubes[c]);
         free(seating->cubes[c].chunks);
     }
     for (int f = 0; f < seating->n_fused; f++) {

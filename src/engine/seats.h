@@ -15,13 +15,14 @@
 
 #include "engine/cube.h"
 #include "engine/fuse.h"
+#include "engine/join_cube.h"
 #include "engine/network.h"
 #include "engine/sieve.h"
 
 typedef struct Seat {                  // of a rider in an open chunk
     struct Rider *rider;               // the network's business
     SieveMember   member;
-    bool          suits_sieve, suits_cube;
+    bool          suits_sieve, suits_cube, suits_join_cube;
     bool          awaits_cube;         // its cube pays, but has no code yet: not worth compiling something else for
     int           chunk;               // number in the rider's source
     u64           rows_left;           // that the rider wants, this chunk counted in
@@ -41,6 +42,7 @@ typedef struct CubeSeats {             // riders that are one cube
     CubeRun *run;
     int      first_seat, n_members;
     double   gain;
+    int     *numbers;                  // of the seats' members in the cube
     int     *chunks;
 } CubeSeats;
 

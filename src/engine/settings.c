@@ -62,6 +62,26 @@ static void show_jit(const weft_session *session, Text *text)
     text_add(text, "%s", jit_names[session->settings.jit]);
 }
 
+static const char *const plan_cache_names[] = { [KEEP_SHAPES] = "on", [KEEP_TEXTS] = "text", [KEEP_NOTHING] = "off" };
+
+static weft_status set_plan_cache(weft_session *session, const char *value, bool *understood, Error *err)
+{
+    (void)err;
+    *understood = value == NULL;
+    if (!value) session->settings.plan_cache = KEEP_SHAPES;
+    for (int i = 0; value && i < COUNT_OF(plan_cache_names); i++) {
+        if (strcasecmp(value, plan_cache_names[i]) != 0) continue;
+        session->settings.plan_cache = (TreeKeeping)i;
+        *understood = true;
+    }
+    return WEFT_OK;
+}
+
+static void show_plan_cache(const weft_session *session, Text *text)
+{
+    text_add(text, "%s", plan_cache_names[session->settings.plan_cache]);
+}
+
 static weft_status set_threads(weft_session *session, const char *value, bool *understood, Error *err)
 {
     char      *end;
@@ -381,6 +401,7 @@ static const Setting settings[] = {
     { "gpu_wait", "on or off", .flag = offsetof(Settings, gpu_wait), .standard = settings_default_gpu_wait },
     { "jit", "auto, tcc or cc", .set = set_jit, .show = show_jit },
     { "memory_limit", "a size such as 512MB or 8GB; 0 for none", .set = set_memory_limit, .show = show_memory_limit },
+    { "plan_cache", "on, text or off", .set = set_plan_cache, .show = show_plan_cache },
     { "priority", "a number from 0 to 10; queries with a larger one go first", .set = set_priority,
       .show = show_priority },
     { "sharing", "on or off", .flag = offsetof(Settings, sharing), .standard = is_on },
@@ -410,8 +431,9 @@ static weft_status no_such_setting(const char *name, int at, Error *err)
     fail(err, WEFT_UNDEFINED_OBJECT, at, "there is no setting \"%s\"", name);
     error_hint(
         err,
-        "settings are chunk_rows, device, gpu_schedule, gpu_sort, gpu_wait, jit, memory_limit, priority, sharing,"
-        " statement_timeout, temp_directory, temp_limit, threads, timezone, weave, weave_budget and weave_queries");
+        "settings are chunk_rows, device, gpu_schedule, gpu_sort, gpu_wait, jit, memory_limit, plan_cache, priority,"
+        " sharing, statement_timeout, temp_directory, temp_limit, threads, timezone, weave, weave_budget and"
+        " weave_queries");
     return WEFT_UNDEFINED_OBJECT;
 }
 

@@ -27,6 +27,7 @@ typedef struct SieveMember {
     u64     ride;                      // its number: tells members apart when they are gone
     double  pass;                      // share of rows expected to pass
     const FuseSteps *steps;            // see fuse.h; NULL: it cannot be fused
+    const CubeForm  *form;             // see join_cube.h; NULL: it is for no cube over joins
 } SieveMember;
 
 // Whether sieving pays for this launch at all; *PASS is the share of its rows that it expects to pass.

@@ -7,7 +7,7 @@
 #include "device/cuda_driver.h"
 #include "engine/engine.h"
 
-enum { COLUMNS_MOST = 14 };            // of a virtual table
+enum { COLUMNS_MOST = 15 };            // of a virtual table
 
 typedef struct Maker {
     weft_db *db;
@@ -270,6 +270,20 @@ static weft_status fill_one_row(Maker *maker, Arena *arena)
     return add_row(maker, row, COUNT_OF(row));
 }
 
+static weft_status fill_plans(Maker *maker, Arena *arena)
+{
+    const PlanCounts plans = plans_counts(maker->db->plans);
+    const TreeCounts trees = tree_counts();
+    const Value      of_plans[] = { text_value("plans"), int_value(TYPE_INTEGER, plans.n_kept),
+                                    int_value(TYPE_BIGINT, (i64)plans.n_found),
+                                    int_value(TYPE_BIGINT, (i64)plans.n_missed) };
+    const Value      of_trees[] = { text_value("parse trees"), int_value(TYPE_INTEGER, trees.n_trees),
+                                    int_value(TYPE_BIGINT, trees.n_found), int_value(TYPE_BIGINT, trees.n_missed) };
+    (void)arena;
+    TRY(add_row(maker, of_plans, COUNT_OF(of_plans)));
+    return add_row(maker, of_trees, COUNT_OF(of_trees));
+}
+
 static weft_status fill_scans(Maker *maker, Arena *arena)
 {
     ScanFigures *scans;
@@ -291,7 +305,8 @@ static weft_status fill_scans(Maker *maker, Arena *arena)
                               int_value(TYPE_BIGINT, (i64)scan->rides_fused),
                               int_value(TYPE_BIGINT, (i64)scan->rides_cubed),
                               int_value(TYPE_BIGINT, (i64)scan->rides_sieved),
-                              int_value(TYPE_BIGINT, (i64)scan->chunks_woven_ridden) };
+                              int_value(TYPE_BIGINT, (i64)scan->chunks_woven_ridden),
+                              int_value(TYPE_BIGINT, (i64)scan->rides_join_cubed) };
         TRY(add_row(maker, row, COUNT_OF(row)));
     }
     return WEFT_OK;
@@ -397,8 +412,9 @@ static const struct VirtualTable {
         { "rides_fused", TYPE(BIGINT), true },
         { "rides_cubed", TYPE(BIGINT), true },
         { "rides_sieved", TYPE(BIGINT), true },
-        { "chunks_woven_ridden", TYPE(BIGINT), true } },
-      14,
+        { "chunks_woven_ridden", TYPE(BIGINT), true },
+        { "rides_join_cubed", TYPE(BIGINT), true } },
+      15,
       NULL,
       fill_scans },
     { "weft_riders",
@@ -442,6 +458,14 @@ static const struct VirtualTable {
       10,
       NULL,
       fill_queue },
+    { "weft_plans",
+      { { "what", TYPE(TEXT), true },
+        { "kept", TYPE(INTEGER), true },
+        { "found", TYPE(BIGINT), true },
+        { "missed", TYPE(BIGINT), true } },
+      4,
+      NULL,
+      fill_plans },
     { "information_schema.tables",
       { { "table_catalog", TYPE(TEXT), true },
         { "table_schema", TYPE(TEXT), true },

@@ -9,6 +9,7 @@
 extern const char kernel_args_text[];
 extern const char kernel_cpu_text[];
 extern const char kernel_cuda_text[];
+extern const char kernel_flow_text[];    // complete by itself: the words of operators of a flow
 
 // What tcc's code calls, and the table behind PICK; filled in on first use.
 const KernelWords *kernel_words(void);

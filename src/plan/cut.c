@@ -292,6 +292,21 @@ static weft_status cut_open(Cutter *c, const Node *node, const ColumnSet *needed
     return open_stream(c, node, needed, s);
 }
 
+// What stands for a column can make an expression one that kernels do not know: of cast(t as date), where t is a stored
+// text, they look the dates up, but not of cast(case when b then 'x' else 'y' end as date).  Then the rows are stored.
+static weft_status store_for(Cutter *c, const Node *node, const ColumnSet *needed, Expr *const *exprs, int n, Stream *s)
+{
+    bool needs_host = false;
+    for (int i = 0; i < n && s->state == STREAM_OPEN && !needs_host; i++) {
+        Expr *expr;
+        TRY(in_place(c, exprs[i], &expr));
+        needs_host = expr_needs_host(expr);
+    }
+    if (!needs_host) return WEFT_OK;
+    s->state = STREAM_ROWS;
+    return open_stream(c, node, needed, s);
+}
+
 // ---- leaves ---------------------------------------------------------------------------------------------------------
 
 static weft_status cut_scan(const Node *node, Stream *s)
@@ -380,6 +395,7 @@ static weft_status cut_filter(Cutter *c, const Node *node, const ColumnSet *need
     need_exprs(c, &below, node->conditions, node->n_conditions);
     TRY(cut_node(c, input, &below, s));
     if (s->state == STREAM_ROWS || s->is_ordered) TRY(open_stream(c, input, &below, s));
+    TRY(store_for(c, input, &below, node->conditions, node->n_conditions, s));
     for (int i = 0; i < node->n_conditions; i++) {
         Expr *condition;
         TRY(in_place(c, node->conditions[i], &condition));
@@ -458,6 +474,7 @@ static weft_status cut_build(Cutter *c, const Node *join, const ColumnSet *above
     columns_add_all(c->arena, &needed, &payload);
     need_exprs(c, &needed, join->right_keys, join->n_keys);
     TRY(cut_open(c, right, &needed, &s));
+    TRY(store_for(c, right, &needed, join->right_keys, join->n_keys, &s));
     Pipeline *p = &s.p;
     p->sink = SINK_TABLE, p->rows_out = right->rows;
     for (int k = 0; k < join->n_keys; k++) {
@@ -483,6 +500,8 @@ static weft_status cut_join(Cutter *c, const Node *node, const ColumnSet *needed
     need_exprs(c, &below, node->conditions, node->n_conditions);
     TRY(cut_build(c, node, needed, &probe.build));
     TRY(cut_open(c, node->inputs[0], &below, s));
+    TRY(store_for(c, node->inputs[0], &below, node->keys, node->n_keys, s));
+    TRY(store_for(c, node->inputs[0], &below, node->conditions, node->n_conditions, s));
     TRY(list_in_place(c, node->keys, node->n_keys, &probe.keys));
     if (node->join != JOIN_INNER) {
         TRY(all_of(c, node->conditions, node->n_conditions, &probe.residual));
@@ -505,6 +524,10 @@ static weft_status cut_aggregate(Cutter *c, const Node *node, const ColumnSet *n
         if (node->aggs[a].arg && columns_has(needed, node->out[node->n_keys + a]))
             columns_add_expr(c->arena, &below, node->aggs[a].arg);
     TRY(cut_open(c, input, &below, s));
+    TRY(store_for(c, input, &below, node->keys, node->n_keys, s));
+    for (int a = 0; a < node->n_aggs; a++)
+        if (node->aggs[a].arg && columns_has(needed, node->out[node->n_keys + a]))
+            TRY(store_for(c, input, &below, &node->aggs[a].arg, 1, s));
     Pipeline *p = &s->p;
     for (int k = 0; k < node->n_keys; k++) {
         Binding *key = LIST_PUSH(c->arena, p->keys, p->n_keys);
@@ -599,6 +622,7 @@ static weft_status cut_window(Cutter *c, const Node *node, const ColumnSet *need
     need_exprs(c, &below, node->keys, node->n_keys);
     TRY(cut_node(c, input, &below, s));
     if (s->state == STREAM_ROWS || s->is_ordered) TRY(open_stream(c, input, &below, s));
+    TRY(store_for(c, input, &below, node->keys, node->n_keys, s));
     Pipeline *p = &s->p;
     windows->windows = node->windows;
     while (windows->n_passed < n_columns && node_gives(input, columns[windows->n_passed])) windows->n_passed++;

@@ -138,10 +138,10 @@ static weft_status compute_for_join(HostRewrite *h, Node **slot)
     return WEFT_OK;
 }
 
-// The interpreter works on groups and values in any case.
+// The interpreter works on groups and values in any case, until copies of rows are stored.
 static bool is_interpreted_input(const Node *input)
 {
-    while (input->kind == NODE_FILTER || input->kind == NODE_PROJECT) input = input->inputs[0];
+    while (input->kind == NODE_FILTER || (input->kind == NODE_PROJECT && input->copies < 0)) input = input->inputs[0];
     return input->kind == NODE_AGGREGATE || input->kind == NODE_VALUES;
 }
 

@@ -91,7 +91,8 @@ static bool describe(Shell *shell, const char *argument)
     return is_fine;
 }
 
-// Which queries ride on which scans, their memory, and how often tables were read since the database was opened.  At a
+// Which queries ride on which scans, their memory, how often tables were read since the database was opened, and what
+// is kept of earlier queries.  At a
 // prompt that is the only session, nothing else runs; a program that serves a shell beside other sessions sees those.
 static bool show_top(Shell *shell, const char *argument)
 {
@@ -105,8 +106,9 @@ static bool show_top(Shell *shell, const char *argument)
     static const char scans[] = "select table_name as \"table\", rides, chunks_read, chunks_ridden, bytes_read, "
                                 "bytes_ridden from weft_scans where table_name not like 'weft%' "
                                 "order by bytes_ridden desc";
+    static const char plans[] = "select what, kept, found, missed from weft_plans";
     return run_statement(shell, riders, NULL, 1) && run_statement(shell, queue, NULL, 1) &&
-           run_statement(shell, scans, NULL, 1);
+           run_statement(shell, scans, NULL, 1) && run_statement(shell, plans, NULL, 1);
 }
 
 // ---- switches ----------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ static const char help_text[] =
     "  -q, --quiet            print the summary only, not the results\n"
     "      --json             print the summary as JSON, and no results\n"
     "      --top              show on the terminal what is running\n"
+    "      --progress         say once a second how many statements ended, also where there is no terminal\n"
     "      --help             this text\n"
     "\n"
     "A statement that fails does not stop the others.  Ctrl-C cancels all.\n"
@@ -34,7 +35,8 @@ static const char help_text[] =
 
 // ---- the command line -----------------------------------------------------------------------------------------------
 
-enum { OPTION_RATE = 256, OPTION_SEED, OPTION_DURATION, OPTION_SET, OPTION_JSON, OPTION_TOP, OPTION_HELP };
+enum { OPTION_RATE = 256, OPTION_SEED, OPTION_DURATION, OPTION_SET, OPTION_JSON, OPTION_TOP, OPTION_PROGRESS,
+       OPTION_HELP };
 
 static const struct option long_options[] = {
     { "repeat",   required_argument, NULL, 'r' },
@@ -46,6 +48,7 @@ static const struct option long_options[] = {
     { "quiet",    no_argument,       NULL, 'q' },
     { "json",     no_argument,       NULL, OPTION_JSON },
     { "top",      no_argument,       NULL, OPTION_TOP },
+    { "progress", no_argument,       NULL, OPTION_PROGRESS },
     { "help",     no_argument,       NULL, OPTION_HELP },
     { NULL, 0, NULL, 0 },
 };
@@ -124,6 +127,7 @@ static void take_option(RunOptions *options, int option)
     case 'q':             options->is_quiet = true; break;
     case OPTION_JSON:     options->is_json = true; break;
     case OPTION_TOP:      options->has_top = true; break;
+    case OPTION_PROGRESS: options->has_progress = true; break;
     case OPTION_HELP:     fputs(help_text, stdout); exit(0);
     default:              fputs("Try 'weft run --help'.\n", stderr); exit(EXIT_USAGE);   // getopt has said why
     }
@@ -325,6 +329,7 @@ int run_main(int argc, char **argv)
     bool is_fine = read_files(&run, argc, argv) && run_all(&run);
     free_statements(&run);
     figures_free(&run.figures);
+    free(run.rate.seconds);
     weft_disconnect(run.shell.session);
     weft_close(run.shell.db);
     free(run.options.settings);

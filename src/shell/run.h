@@ -30,6 +30,7 @@ typedef struct RunOptions {
     bool         is_poisson;           // arrivals at random, from the seed; otherwise evenly spaced
     uint64_t     seed;
     bool         is_quiet, is_json, has_top;
+    bool         has_progress;         // a line a second, also where standard error is no terminal
     const char **settings;             // "name=value"
     int          n_settings;
 } RunOptions;
@@ -60,6 +61,17 @@ typedef struct TableReads {            // one line of weft_scans
 
 typedef struct FigureList { TableReads *tables; int n_tables; } FigureList;
 
+typedef struct RunSecond { unsigned n_ended, n_failed; double sum_ms; } RunSecond;
+
+typedef struct RunRate {               // over time, from begin_ms on
+    RunSecond *seconds;                // under the lock of the run
+    size_t     n, capacity;
+    size_t     n_shown;                // seconds that the live line has told of
+    bool       has_line;               // one is on the screen
+} RunRate;
+
+typedef struct Times { size_t n; double min, mean, p50, p90, p95, p99, max; } Times;   // milliseconds
+
 typedef struct Run Run;
 
 typedef struct Client {
@@ -84,6 +96,7 @@ struct Run {
     long            n_clients, n_busy; // busy: still in the round
     int             round;
     long            next;              // statement to take; counts on through the repeats
+    double          begin_ms;          // of the first round
     double          start_ms;          // of the round
     double          deadline_ms;       // of all rounds; INFINITY when there is none
     bool            is_over;           // clients go home
@@ -98,6 +111,7 @@ struct Run {
     long            n_running, most_running;
     double          wall_ms, best_round_ms;
     long            n_rounds;
+    RunRate         rate;
     FigureList      figures;           // what these statements added
 };
 
@@ -109,6 +123,18 @@ void   print_summary_json(const Run *run, FILE *out);
 bool   figures_take(Run *run, FigureList *list);
 void   figures_subtract(FigureList *list, const FigureList *before);
 void   figures_free(FigureList *list);
+
+// How many statements end in each second.  rate_note: with the lock held, whenever one has ended.  rate_show: now and
+// then, with the lock held; it draws when a second is over.
+void   rate_note(Run *run, double time_ms, bool has_failed);
+void   rate_show(Run *run);
+void   rate_erase(Run *run);
+void   print_rate(const Run *run, FILE *out);
+void   print_rate_json(const Run *run, FILE *out);                              // a member of an object, and a comma
+
+// SORTED: the times that TIMES sums up.
+void   print_histogram(const Run *run, const double *sorted, const Times *times, FILE *out);
+void   print_histogram_json(const double *sorted, size_t n, FILE *out);          // a member of an object, and a comma
 
 // The live view on standard error: call it now and then, it looks twice a second.
 void   top_show(Run *run);

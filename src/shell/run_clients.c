@@ -155,6 +155,7 @@ static void note_end(Client *client, const RunJob *job, double time_ms, weft_res
     pthread_mutex_lock(&run->lock);
     client->is_running = false;
     run->n_running--;
+    rate_note(run, time_ms, !*result);
     if (*result) {
         add_time(statement, time_ms);
         if (weft_result_notices(*result) && !statement->n_noticed++)
@@ -314,6 +315,7 @@ static void wait_for_end(Run *run)
         struct timespec until = timespec_of(now_ms() + TICK_MS);
         pthread_cond_timedwait(&run->ended, &run->lock, &until);
         stop_if_interrupted(run);
+        rate_show(run);
         if (!run->options.has_top || !run->n_busy)
             continue;
         pthread_mutex_unlock(&run->lock);
@@ -372,13 +374,14 @@ bool run_rounds(Run *run)
     start_locks(run);
     bool is_ready = add_clients(run) && figures_take(run, &before);
     if (is_ready) {
-        double begin_ms = now_ms();
-        run->deadline_ms = run->options.duration_ms > 0 ? begin_ms + run->options.duration_ms : INFINITY;
+        run->begin_ms = now_ms();
+        run->deadline_ms = run->options.duration_ms > 0 ? run->begin_ms + run->options.duration_ms : INFINITY;
         do
             run_round(run);
         while (has_more_rounds(run));
-        run->wall_ms = now_ms() - begin_ms;
+        run->wall_ms = now_ms() - run->begin_ms;
         top_erase();
+        rate_erase(run);
     }
     send_clients_home(run);
     if (is_ready && figures_take(run, &run->figures))

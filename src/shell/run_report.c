@@ -94,8 +94,6 @@ static double ratio(double a, double b) { return b > 0 ? a / b : 0; }
 
 // ---- times ------------------------------------------------------------------------------------------------------
 
-typedef struct Times { size_t n; double min, mean, p50, p95, p99, max; } Times;
-
 static int compare_doubles(const void *left, const void *right)
 {
     double a = *(const double *)left, b = *(const double *)right;
@@ -118,25 +116,29 @@ static Times times_of(double *times_ms, size_t n)
     qsort(times_ms, n, sizeof *times_ms, compare_doubles);
     for (size_t i = 0; i < n; i++)
         sum += times_ms[i];
-    return (Times){ n, times_ms[0], sum / (double)n, percentile(times_ms, n, 0.5), percentile(times_ms, n, 0.95),
-                    percentile(times_ms, n, 0.99), times_ms[n - 1] };
+    return (Times){ .n = n, .min = times_ms[0], .mean = sum / (double)n, .p50 = percentile(times_ms, n, 0.5),
+                    .p90 = percentile(times_ms, n, 0.9), .p95 = percentile(times_ms, n, 0.95),
+                    .p99 = percentile(times_ms, n, 0.99), .max = times_ms[n - 1] };
 }
 
-static Times times_of_all(const Run *run)
+// *SORTED: all of them, to be freed.
+static Times times_of_all(const Run *run, double **sorted)
 {
     size_t n = 0;
     double *all = NULL;
+    for (long i = 0; i < run->n_statements; i++)
+        n += run->statements[i].n_times;
+    all = must_realloc(NULL, (n + 1) * sizeof *all);
+    n = 0;
     for (long i = 0; i < run->n_statements; i++) {
         const RunStatement *statement = &run->statements[i];
         if (!statement->n_times)
             continue;
-        all = must_realloc(all, (n + statement->n_times) * sizeof *all);
         memcpy(all + n, statement->times_ms, statement->n_times * sizeof *all);
         n += statement->n_times;
     }
-    Times times = times_of(all, n);
-    free(all);
-    return times;
+    *sorted = all;
+    return times_of(all, n);
 }
 
 // What all statements would take one after the other, each at its best.
@@ -184,7 +186,8 @@ static void print_name(FILE *out, const char *name, int width)
 static void print_totals(const Run *run, FILE *out)
 {
     const RunOptions *options = &run->options;
-    Times all = times_of_all(run);
+    double *sorted;
+    Times all = times_of_all(run, &sorted);
     size_t n_failed = count_failed(run), n_runs = all.n + n_failed;
     fprintf(out, "%zu statement%s ", n_runs, plural(n_runs));
     if (options->mode == RUN_CLIENTS)
@@ -205,8 +208,12 @@ static void print_totals(const Run *run, FILE *out)
     if (n_noticed)
         fprintf(out, "%zu with a notice, the first: %s\n", n_noticed, notice);
     if (all.n > 1)
-        fprintf(out, "ms: min %.2f, mean %.2f, p50 %.2f, p95 %.2f, p99 %.2f, max %.2f; at most %ld at a time\n",
-                all.min, all.mean, all.p50, all.p95, all.p99, all.max, run->most_running);
+        fprintf(out,
+                "ms: min %.2f, mean %.2f, p50 %.2f, p90 %.2f, p95 %.2f, p99 %.2f, max %.2f; at most %ld at a time\n",
+                all.min, all.mean, all.p50, all.p90, all.p95, all.p99, all.max, run->most_running);
+    print_rate(run, out);
+    print_histogram(run, sorted, &all, out);
+    free(sorted);
 }
 
 // One run each.
@@ -291,8 +298,9 @@ void print_summary(const Run *run, FILE *out)
 
 static void put_times(const Times *times, FILE *out)
 {
-    fprintf(out, "{\"min\": %.4f, \"mean\": %.4f, \"p50\": %.4f, \"p95\": %.4f, \"p99\": %.4f, \"max\": %.4f}",
-            times->min, times->mean, times->p50, times->p95, times->p99, times->max);
+    fprintf(out, "{\"min\": %.4f, \"mean\": %.4f, \"p50\": %.4f, \"p90\": %.4f, \"p95\": %.4f, \"p99\": %.4f, "
+                 "\"max\": %.4f}",
+            times->min, times->mean, times->p50, times->p90, times->p95, times->p99, times->max);
 }
 
 static void put_text(const char *key, const char *text, FILE *out)
@@ -360,7 +368,8 @@ static void put_options(const RunOptions *options, FILE *out)
 
 void print_summary_json(const Run *run, FILE *out)
 {
-    Times all = times_of_all(run);
+    double *sorted;
+    Times all = times_of_all(run, &sorted);
     size_t n_failed = count_failed(run);
     bool is_first = true;
     fputs("{\n", out);
@@ -372,7 +381,11 @@ void print_summary_json(const Run *run, FILE *out)
             run->best_round_ms, run->most_running);
     fprintf(out, "  \"sum_of_best_ms\": %.4f, \"ms\": ", sum_of_best(run));
     put_times(&all, out);
-    fputs(",\n  \"queries\": [\n", out);
+    fputs(",\n", out);
+    print_rate_json(run, out);
+    print_histogram_json(sorted, all.n, out);
+    free(sorted);
+    fputs("  \"queries\": [\n", out);
     for (long i = 0; i < run->n_statements; i++) {
         put_statement(&run->statements[i], out);
         fputs(i + 1 < run->n_statements ? ",\n" : "\n", out);

@@ -23,7 +23,7 @@ static int lines_that_fit(void)
 {
     struct winsize size;
     int rows = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || !size.ws_row ? 24 : size.ws_row;
-    return rows > 6 ? rows - 4 : 2;
+    return rows > 7 ? rows - 5 : 2;
 }
 
 void top_erase(void)
@@ -93,7 +93,23 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-static void draw(Run *run, const weft_result *riders, const weft_result *queue)
+// "plans kept: ..., found ... of ..." and the same of parse trees.
+static void draw_plans(const weft_result *plans, int columns)
+{
+    char   text[256];
+    size_t length = 0;
+    for (size_t row = 0; row < weft_result_rows(plans) && length < sizeof text; row++) {
+        int64_t found = number_at(plans, 2, row), asked = found + number_at(plans, 3, row);
+        length += (size_t)snprintf(text + length, sizeof text - length, "%s%s: %lld kept, %.0f %% of %lld found",
+                                   row ? "; " : "", weft_result_column(plans, 0)->text[row].bytes,
+                                   (long long)number_at(plans, 1, row),
+                                   asked ? 100.0 * (double)found / (double)asked : 0.0, (long long)asked);
+    }
+    draw_text(length ? text : "", columns - 1);
+    fputs("\033[K\n", stderr);
+}
+
+static void draw(Run *run, const weft_result *riders, const weft_result *queue, const weft_result *plans)
 {
     int columns = terminal_columns(stderr), room = lines_that_fit();
     size_t n_riders = weft_result_rows(riders), n_waiting = weft_result_rows(queue);
@@ -107,13 +123,14 @@ static void draw(Run *run, const weft_result *riders, const weft_result *queue)
              (now_ms() - run->start_ms) / 1e3, n_running, n_waiting, n_riders);
     draw_text(text, columns - 1);
     fputs("\033[K\n", stderr);
+    draw_plans(plans, columns);
     draw_text("  query  chunks                    fellows  woven  table        pipeline", columns - 1);
     fputs("\033[K\n", stderr);
     for (size_t r = 0; r < n_shown; r++)
         draw_rider(&run->shell, riders, r, columns);
     for (size_t r = 0; r < n_queued; r++)
         draw_waiting(queue, r, columns);
-    top.n_lines = (int)(n_shown + n_queued) + 2;
+    top.n_lines = (int)(n_shown + n_queued) + 3;
     fprintf(stderr, "\033[%dA", top.n_lines);
     fflush(stderr);
 }
@@ -125,14 +142,17 @@ void top_show(Run *run)
     static const char waiting[] =
         "select query, position, bytes_wanted, waited_ms from weft_queue where state = 'waiting' "
         "order by position";
-    weft_result *riders = NULL, *queue = NULL;
+    static const char kept[] = "select what, kept, found, missed from weft_plans";
+    weft_result *riders = NULL, *queue = NULL, *plans = NULL;
     weft_error error = { .status = WEFT_OK };
     if (now_ms() - top.last_ms < EVERY_MS)
         return;
     top.last_ms = now_ms();
     if (weft_query(run->shell.session, sql, &riders, &error) == WEFT_OK &&
-        weft_query(run->shell.session, waiting, &queue, &error) == WEFT_OK)
-        draw(run, riders, queue);
+        weft_query(run->shell.session, waiting, &queue, &error) == WEFT_OK &&
+        weft_query(run->shell.session, kept, &plans, &error) == WEFT_OK)
+        draw(run, riders, queue, plans);
     weft_result_free(riders);
     weft_result_free(queue);
+    weft_result_free(plans);
 }

@@ -14,19 +14,10 @@ static bool same_agg(const Agg *a, const Agg *b)
     return a->kind == AGG_COUNT_ALL || expr_equal(a->arg, b->arg);
 }
 
-// SQL gives an aggregate whose columns are all of a query around to that query.
-static Block *owner_of(const Binder *binder, const Expr *arg)
-{
-    Block *block = binder->place.block;
-    while (block->around && bind_is_of_outer(block, arg)) block = block->around;
-    return block;
-}
-
 // The same aggregate twice is computed once.
-weft_status bind_add_agg(Binder *binder, const Agg *agg, const char *name, Expr **out)
+weft_status bind_add_agg(Binder *binder, Block *block, const Agg *agg, const char *name, Expr **out)
 {
-    Block *block = owner_of(binder, agg->arg);
-    int    index = 0;
+    int index = 0;
     while (index < block->n_aggs && !same_agg(&block->aggs[index].agg, agg)) index++;
     if (index == AGGS_MAX)
         return fail(binder->err, WEFT_TOO_MANY_COLUMNS, agg->at, "a query can have at most %d different aggregates",
@@ -137,19 +128,22 @@ weft_status bind_agg_args(Binder *binder, const PgQuery__FuncCall *call, const c
     return null_with(binder, both[1], both[0], &args[1]);
 }
 
+typedef struct AggOwner { Binder *binder; Block *block; } AggOwner;
+
 static weft_status add_part(void *context, AggKind kind, Expr *arg, Expr **out)
 {
-    Binder *binder = context;
-    Agg     agg;
-    TRY(expr_agg(kind, arg, arg->at, &agg, binder->err));
-    return bind_add_agg(binder, &agg, agg_name(kind), out);
+    const AggOwner *owner = context;
+    Agg             agg;
+    TRY(expr_agg(kind, arg, arg->at, &agg, owner->binder->err));
+    return bind_add_agg(owner->binder, owner->block, &agg, agg_name(kind), out);
 }
 
 // One that is built from others.
-static weft_status build_agg(Binder *binder, const PgQuery__FuncCall *call, const char *name,
+static weft_status build_agg(Binder *binder, Block *block, const PgQuery__FuncCall *call, const char *name,
                              const Aggregate *aggregate, Expr *const *args, Expr **out)
 {
-    const AggBuilder builder = { binder->arena, call->location, binder->err, add_part, binder };
+    AggOwner         owner = { binder, block };
+    const AggBuilder builder = { binder->arena, call->location, binder->err, add_part, &owner };
     if (call->agg_distinct) return refuse(binder, call->location, arena_printf(binder->arena, "%s(DISTINCT)", name));
     return aggregate_build(aggregate, &builder, args, out);
 }
@@ -161,13 +155,14 @@ weft_status bind_no_agg_here(Binder *binder, int at)
                 clause ? clause : "this context");
 }
 
-// Where an aggregate may stand depends on the query that it belongs to.
-static weft_status check_place(Binder *binder, const Expr *arg, int at)
+// Where an aggregate may stand depends on the query that it belongs to.  A subquery in ARG is joined to this query, so
+// that none around can have the aggregate.
+static weft_status check_place(Binder *binder, const Block *owner, const Expr *arg, int at)
 {
     const Place *place = &binder->place;
-    const Block *owner = owner_of(binder, arg);
     const bool   is_own = owner == place->block;
-    if (!is_own && owner->lends_aggs && !place->in_agg) return WEFT_OK;
+    if (!is_own && owner->lends_aggs && !place->in_agg && (!arg || expr_uses_only(arg, &place->block->outer)))
+        return WEFT_OK;
     if (!is_own) return refuse(binder, at, "this aggregate of the outer query in a subquery");
     if (!place->allows_aggs) return bind_no_agg_here(binder, at);
     if (place->in_agg) return fail(binder->err, WEFT_GROUPING_ERROR, at, "aggregate function calls cannot be nested");
@@ -177,13 +172,13 @@ static weft_status check_place(Binder *binder, const Expr *arg, int at)
 static weft_status bind_agg(Binder *binder, const PgQuery__FuncCall *call, const char *name,
                             const Aggregate *aggregate, Expr **out)
 {
-    const int   at = call->location;
+    const int   at = call->location, first = binder->n_named;
     const Place place = binder->place;
     AggKind     kind = aggregate_is_built(aggregate) ? AGG_SUM : aggregate->kind;
     Expr       *args[2];
     TRY(refuse_agg_options(binder, call));
     if (!place.block) return bind_no_agg_here(binder, at);
-    if (place.in_agg || (!place.allows_aggs && !place.block->around)) TRY(check_place(binder, NULL, at));
+    if (place.in_agg || (!place.allows_aggs && !place.block->around)) TRY(check_place(binder, place.block, NULL, at));
     binder->place.in_agg = true;
     TRY(bind_agg_args(binder, call, name, aggregate, &kind, args));
     binder->place = place;
@@ -191,18 +186,20 @@ static weft_status bind_agg(Binder *binder, const PgQuery__FuncCall *call, const
         TRY(interval_as_length(binder->arena, args[0], at, &args[0], binder->err));
     Expr *const arg = args[0];
     if (arg && arg->type.kind == TYPE_INTERVAL && aggregate_of_interval(name)) aggregate = aggregate_of_interval(name);
-    TRY(check_place(binder, arg, at));
+    Block *const owner = named_owner(binder, first);
+    named_in_agg(binder, first, owner);
+    TRY(check_place(binder, owner, arg, at));
     TRY(aggregate_check(aggregate, name, arg, at, binder->err));
-    if (aggregate_is_built(aggregate)) return build_agg(binder, call, name, aggregate, args, out);
+    if (aggregate_is_built(aggregate)) return build_agg(binder, owner, call, name, aggregate, args, out);
     Agg agg = aggregate_make(aggregate, kind, arg, at);
     agg.is_distinct = call->agg_distinct && !aggregate->ignores_repeats;
-    return bind_add_agg(binder, &agg, name, out);
+    return bind_add_agg(binder, owner, &agg, name, out);
 }
 
 weft_status bind_grouping(Binder *binder, const PgQuery__GroupingFunc *call, Expr **out)
 {
     const Place  place = binder->place;
-    const int    at = call->location, n = (int)call->n_args;
+    const int    at = call->location, n = (int)call->n_args, first = binder->n_named;
     GroupingCall grouping = { .n_args = n, .at = at, .args = arena_array(binder->arena, Expr *, n + 1) };
     if (!place.allows_aggs || !place.block)
         return fail(binder->err, WEFT_GROUPING_ERROR, at, "grouping operations are not allowed in %s",
@@ -213,6 +210,7 @@ weft_status bind_grouping(Binder *binder, const PgQuery__GroupingFunc *call, Exp
         TRY(binder->bind_expr(binder, call->args[i], &grouping.args[i]));
         TRY(bind_settle(binder, grouping.args[i], &grouping.args[i]));
     }
+    named_in_agg(binder, first, place.block);               // bind_sets.c says what is wrong with others than keys
     grouping.column = plan_add_column(binder->plan, TYPE(INTEGER), "grouping", NULL);
     columns_add(binder->arena, &binder->not_null, grouping.column);
     *LIST_PUSH(binder->arena, place.block->groupings, place.block->n_groupings) = grouping;
@@ -235,7 +233,8 @@ static weft_status bind_stamp_result(Binder *binder, Expr **args, int n_args, in
     return WEFT_OK;
 }
 
-// round(x::numeric, n) of a float is round(x, n): a numeric with all its digits would have no one scale.
+// round(x::numeric, n) of a float is round(x, n), which is known for digits behind the point: a numeric with all its
+// digits would have no one scale.
 static weft_status bind_rounded(Binder *binder, const PgQuery__TypeCast *cast, Expr **out)
 {
     TypeDetail detail;
@@ -261,13 +260,19 @@ static weft_status bind_scalar(Binder *binder, const PgQuery__FuncCall *call, co
 {
     Expr *args[FUNCTION_ARGS];
     const int n_args = (int)call->n_args;
+    bool is_rounded_float = false;
     for (int i = 0; i < n_args; i++) {
         const bool is_rounded = i == 0 && n_args == 2 && strcmp(name, "round") == 0 &&
                                 call->args[0]->node_case == PG_QUERY__NODE__NODE_TYPE_CAST;
         if (is_rounded) TRY(bind_rounded(binder, call->args[0]->type_cast, &args[0]));
         else TRY(binder->bind_expr(binder, call->args[i], &args[i]));
+        is_rounded_float |= is_rounded && type_is_float(args[0]->type);
     }
-    const Op op = function_find(name, args, n_args);
+    Op op = function_find(name, args, n_args);
+    if (op == OP_N && is_rounded_float) {                   // to tens, hundreds
+        TRY(bind_bare_numeric(binder, args[0], call->location, &args[0]));
+        op = function_find(name, args, n_args);
+    }
     if (op == OP_N) return no_such_function(binder, call->location, name, args, n_args);
     TRY(expr_call(binder->arena, op, args, n_args, call->location, out, binder->err));
     return (*out)->type.kind == TYPE_TIMESTAMPTZ ? bind_stamp_result(binder, args, n_args, call->location, out)

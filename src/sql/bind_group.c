@@ -53,14 +53,27 @@ static bool is_input_column(const Block *block, const ParseNode *node)
     return name && scope_has_name(&block->scope, name);
 }
 
+// The columns of this query that named[FIRST .. LAST - 1] are, a key of it names.
+static void note_key_names(Binder *binder, Block *block, int first, int last)
+{
+    for (int i = first; i < last; i++) {
+        if (binder->named[i].owner != block) continue;
+        binder->named[i].in_key = true;
+        columns_add(binder->arena, &block->key_names, binder->named[i].column);
+    }
+}
+
 static weft_status bind_key(Binder *binder, Block *block, const ParseNode *node, int *number)
 {
-    Expr *key;
-    int   output;
+    const int first = binder->n_named;
+    Expr     *key;
+    int       output;
     TRY(output_by_number(binder, block, node, "GROUP BY", &output));
     if (output < 0 && !is_input_column(block, node)) TRY(output_by_name(binder, block, node, "GROUP BY", &output));
     if (output >= 0) key = block->outputs[output].expr;
     else TRY(bind_expr(binder, node, &key));
+    const Output *const meant = output >= 0 ? &block->outputs[output] : NULL;
+    note_key_names(binder, block, meant ? meant->named_first : first, meant ? meant->named_last : binder->n_named);
     if (has_window(block, key))
         return fail(binder->err, WEFT_WINDOWING_ERROR, node_at(node), "window functions are not allowed in GROUP BY");
     if (has_agg(binder, block, key))
@@ -136,6 +149,40 @@ static weft_status not_grouped(Binder *binder, const Block *block, const Expr *c
     return fail(binder->err, WEFT_GROUPING_ERROR, column->at,
                 "column \"%s%s%s\" must appear in the GROUP BY clause or be used in an aggregate function",
                 table ? table : "", table ? "." : "", name);
+}
+
+static weft_status not_grouped_in_subquery(Binder *binder, int column, int at)
+{
+    const PlanColumn *own = &binder->plan->columns[column];
+    return fail(binder->err, WEFT_GROUPING_ERROR, at, "subquery uses ungrouped column \"%s%s%s\" from outer query",
+                own->qualifier ? own->qualifier : "", own->qualifier ? "." : "", own->name);
+}
+
+static weft_status is_key_column(Binder *binder, const Block *block, int column, bool *is_key)
+{
+    Expr *expr;
+    TRY(term_of_column(binder, column, -1, &expr));
+    *is_key = false;
+    for (int k = 0; k < block->n_keys; k++) *is_key |= expr_equal(block->keys[k], expr);
+    return WEFT_OK;
+}
+
+// Folding removes columns, so that the expressions do not show all that the text names.  A subquery may name columns
+// that are keys.  Outside of subqueries a column may be named that a key is made of: within an expression that equals
+// the key, which use_keys looks at.
+static weft_status check_named(Binder *binder, const Block *block)
+{
+    for (int i = block->named_first; i < binder->n_named; i++) {
+        const NamedColumn *named = &binder->named[i];
+        bool               is_key;
+        if (named->owner != block || named->in_agg || named->in_key) continue;
+        if (named->user == block && columns_has(&block->key_names, named->column)) continue;
+        TRY(is_key_column(binder, block, named->column, &is_key));
+        if (is_key) continue;
+        if (named->user != block) return not_grouped_in_subquery(binder, named->column, named->at);
+        return not_grouped(binder, block, plan_column_expr(binder->plan, named->column, named->at));
+    }
+    return WEFT_OK;
 }
 
 static Expr *key_expr(Binder *binder, const Block *block, int key, int at)
@@ -240,10 +287,7 @@ static const Expr *give_key(void *context, const Expr *leaf)
     if (leaf->kind != EXPR_COLUMN || !columns_has(&block->below, leaf->column)) return NULL;
     for (int k = 0; k < block->n_keys; k++)
         if (expr_equal(block->keys[k], leaf)) return key_expr(keys->binder, block, k, leaf->at);
-    const PlanColumn *own = &keys->binder->plan->columns[leaf->column];
-    keys->status = fail(keys->binder->err, WEFT_GROUPING_ERROR, leaf->at,
-                        "subquery uses ungrouped column \"%s%s%s\" from outer query",
-                        own->qualifier ? own->qualifier : "", own->qualifier ? "." : "", own->name);
+    keys->status = not_grouped_in_subquery(keys->binder, leaf->column, leaf->at);
     return NULL;
 }
 
@@ -354,5 +398,6 @@ weft_status build_groups(Binder *binder, Block *block)
     }
     for (int i = 0; i < block->n_marks; i++)
         if (!block->marks[i].is_placed) TRY(use_keys_in_mark(binder, block, &block->marks[i]));
+    TRY(check_named(binder, block));
     return has_sets ? build_sets(binder, block) : WEFT_OK;
 }

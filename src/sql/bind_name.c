@@ -43,14 +43,32 @@ weft_status scope_add_source(Binder *binder, Scope *scope, const FromItem *sourc
     return WEFT_OK;
 }
 
-// ---- tables before the dot ------------------------------------------------------------------------------------------
+// ---- what the text names --------------------------------------------------------------------------------------------
 
-// Notes that the queries from here to before the scope's own name COLUMN of it.
-static void note_outer(Binder *binder, const Scope *scope, int column)
+// Notes that the text names COLUMN of the scope's query, and so do the queries from here to before that one.
+static void note_name(Binder *binder, const Scope *scope, int column, int at)
 {
-    for (Block *block = binder->place.block; block && block != scope->owner; block = block->around)
+    Block *user = binder->place.block;
+    for (Block *block = user; block && block != scope->owner; block = block->around)
         columns_add(binder->arena, &block->outer, column);
+    *LIST_PUSH(binder->arena, binder->named, binder->n_named) =
+        (NamedColumn){ .column = column, .at = at, .owner = scope->owner, .user = user };
 }
+
+Block *named_owner(const Binder *binder, int from)
+{
+    for (Block *block = binder->place.block; block; block = block->around)
+        for (int i = from; i < binder->n_named; i++)
+            if (binder->named[i].owner == block) return block;
+    return binder->place.block;
+}
+
+void named_in_agg(Binder *binder, int from, const Block *owner)
+{
+    for (int i = from; i < binder->n_named; i++) binder->named[i].in_agg |= binder->named[i].owner == owner;
+}
+
+// ---- tables before the dot ------------------------------------------------------------------------------------------
 
 static weft_status out_of_sight(Binder *binder, const char *name, int at)
 {
@@ -108,7 +126,7 @@ static weft_status bind_qualified(Binder *binder, const char *table, const char 
         found = i;
     }
     if (found < 0) return no_such_column(binder, source->shown, source->names, source->n_columns, name, at);
-    note_outer(binder, scope, source->columns[found]);
+    note_name(binder, scope, source->columns[found], at);
     return term_of_column(binder, source->columns[found], at, out);
 }
 
@@ -142,7 +160,7 @@ weft_status bind_column(Binder *binder, const PgQuery__ColumnRef *ref, Expr **ou
     if (table) return bind_qualified(binder, table, name, at, out);
     for (const Scope *scope = binder->place.scope; scope && !found; scope = scope->outer) {
         TRY(find_column(binder, scope, name, at, &found));
-        if (found) note_outer(binder, scope, found->column);
+        if (found) note_name(binder, scope, found->column, at);
     }
     if (!found) return no_column(binder, name, at);
     return term_of_column(binder, found->column, at, out);
@@ -161,7 +179,7 @@ weft_status bind_star(Binder *binder, const PgQuery__ColumnRef *ref, const Scope
         return fail(binder->err, WEFT_SYNTAX_ERROR, ref->location, "SELECT * with no tables specified is not valid");
     }
     TRY(find_source(binder, table, ref->location, &source, &found));
-    for (int i = 0; i < source->n_columns; i++) note_outer(binder, found, source->columns[i]);
+    for (int i = 0; i < source->n_columns; i++) note_name(binder, found, source->columns[i], ref->location);
     ScopeColumn *list = arena_array(binder->arena, ScopeColumn, source->n_columns + 1);
     for (int i = 0; i < source->n_columns; i++) list[i] = (ScopeColumn){ source->names[i], source->columns[i] };
     *columns = list, *n_columns = source->n_columns;

@@ -16,7 +16,8 @@ weft_status add_output(Binder *binder, Block *block, Expr *expr, const char *nam
     if (block->keeps_literals && expr->type.kind == TYPE_NULL && expr_is_const(expr)) literal = expr;
     TRY(bind_settle(binder, expr, &expr));
     TRY(bind_count(binder, expr));
-    *LIST_PUSH(binder->arena, block->outputs, block->n_outputs) = (Output){ expr, name, literal };
+    *LIST_PUSH(binder->arena, block->outputs, block->n_outputs) =
+        (Output){ .expr = expr, .name = name, .literal = literal };
     return WEFT_OK;
 }
 

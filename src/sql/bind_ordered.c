@@ -61,7 +61,7 @@ static weft_status value_at(Binder *binder, const OrderedSet *set, Expr *place, 
     TRY(bind_call(binder, OP_EQ, number, place, at, &args[0]));
     TRY(expr_case(binder->arena, args, 3, at, &args[0], binder->err));
     const Agg agg = { .kind = AGG_MAX, .arg = args[0], .type = value->type, .at = at };
-    return bind_add_agg(binder, &agg, "max", out);
+    return bind_add_agg(binder, binder->place.block, &agg, "max", out);
 }
 
 // SHARE * (n - LESS), as a double.
@@ -101,7 +101,7 @@ static weft_status build_cont(Binder *binder, const OrderedSet *set, bool is_int
     TRY(value_at(binder, set, last, value, at, &after));
     if (is_interval) TRY(interval_of_stored(binder->arena, before, at, &before, binder->err));
     if (is_interval) TRY(interval_of_stored(binder->arena, after, at, &after, binder->err));
-    TRY(bind_add_agg(binder, &most, "max", &count));
+    TRY(bind_add_agg(binder, binder->place.block, &most, "max", &count));
     TRY(place_of(binder, share, count, 1, at, &place));
     TRY(call_function(binder, "floor", place, at, &first));
     TRY(bind_call(binder, OP_EQ, place, first, at, &is_whole));
@@ -148,8 +148,6 @@ static weft_status bind_ordered_value(Binder *binder, const PgQuery__FuncCall *c
     wanted->descending = item.descending;
     TRY(binder->bind_expr(binder, by->node, &wanted->value));
     TRY(bind_settle(binder, wanted->value, &wanted->value));
-    if (bind_is_of_outer(binder->place.block, wanted->value))
-        return refuse(binder, call->location, "this aggregate of the outer query in a subquery");
     return call->agg_filter ? bind_agg_filter(binder, call->agg_filter, &ignored, &wanted->value) : WEFT_OK;
 }
 
@@ -168,7 +166,7 @@ weft_status bind_ordered(Binder *binder, const PgQuery__FuncCall *call, const ch
 {
     const Place place = binder->place;
     const bool  is_mode = strcmp(name, "mode") == 0, is_cont = strcmp(name, "percentile_cont") == 0;
-    const int   at = call->location;
+    const int   at = call->location, first = binder->n_named;
     OrderedSet  wanted = { .is_mode = is_mode };
     Value       share = { 0 };
     char        buffer[32];
@@ -182,6 +180,9 @@ weft_status bind_ordered(Binder *binder, const PgQuery__FuncCall *call, const ch
     if (!is_mode) TRY(bind_share(binder, call->args[0], &share));
     TRY(bind_ordered_value(binder, call, &wanted));
     binder->place = place;
+    named_in_agg(binder, first, place.block);
+    if (named_owner(binder, first) != place.block)
+        return refuse(binder, at, "this aggregate of the outer query in a subquery");
     if (!place.allows_aggs) return bind_no_agg_here(binder, at);
     const bool is_interval = wanted.value->type.kind == TYPE_INTERVAL;
     if (is_cont && !is_interval && !is_number(wanted.value->type))

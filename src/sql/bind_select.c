@@ -43,6 +43,7 @@ static weft_status bind_targets(Binder *binder, Block *block)
     binder->place.allows_aggs = binder->place.allows_windows = true;
     for (size_t i = 0; i < block->stmt->n_target_list; i++) {
         const PgQuery__ResTarget *target = block->stmt->target_list[i]->res_target;
+        const int first = binder->n_named;
         Expr *expr;
         if (is_star(target->val)) {
             TRY(bind_star_target(binder, block, target->val->column_ref));
@@ -51,6 +52,8 @@ static weft_status bind_targets(Binder *binder, Block *block)
         TRY(bind_expr(binder, target->val, &expr));
         TRY(add_output(binder, block, expr,
                        arena_strdup(binder->arena, target->name[0] ? target->name : output_name(target->val))));
+        Output *output = &block->outputs[block->n_outputs - 1];
+        output->named_first = first, output->named_last = binder->n_named;
     }
     block->n_visible = block->n_outputs;
     return WEFT_OK;
@@ -106,6 +109,7 @@ weft_status bind_select(Binder *binder, Block *block)
     TRY(bind_from(binder, block));
     binder->place = (Place){ .block = block, .scope = &block->scope };
     TRY(bind_where(binder, block));
+    block->named_first = binder->n_named;
     TRY(bind_named_windows(binder, block));
     TRY(bind_targets(binder, block));
     TRY(bind_keys(binder, block));

@@ -310,11 +310,16 @@ static Branch *find_finer(const SetBuilder *b, int number)
 }
 
 // Columns of the block as this branch gives them.
-typedef struct BranchColumns { const SetBuilder *b; const Branch *branch; const Node *rows; } BranchColumns;
+typedef struct BranchColumns {
+    const SetBuilder *b;
+    const Branch     *branch;
+    const Node       *rows;
+    weft_status       status;          // of what a column stands for
+} BranchColumns;
 
 static const Expr *give_branch_column(void *context, const Expr *leaf)
 {
-    const BranchColumns *columns = context;
+    BranchColumns       *columns = context;
     const Block         *block = columns->b->block;
     const Branch        *branch = columns->branch;
     Binder              *binder = columns->b->binder;
@@ -329,14 +334,20 @@ static const Expr *give_branch_column(void *context, const Expr *leaf)
     for (int a = 0; a < block->n_aggs; a++)
         if (block->aggs[a].column == leaf->column)
             return column_of(columns->b, columns->rows->out[__builtin_popcountll(branch->set) + a]);
+    for (int g = 0; g < block->n_groupings; g++) {
+        int value;
+        if (block->groupings[g].column != leaf->column) continue;
+        columns->status = value_of_grouping(binder, block, &block->groupings[g], branch->set, &value);
+        return columns->status ? NULL : term_integer(binder, value, leaf->at);
+    }
     return NULL;
 }
 
-static weft_status branch_value(const BranchColumns *columns, int column, Expr **out)
+static weft_status branch_value(BranchColumns *columns, const Expr *expr, Expr **out)
 {
     Binder *binder = columns->b->binder;
-    return expr_replace(binder->arena, column_of(columns->b, column), give_branch_column,
-                        (void *)(uintptr_t)columns, out, binder->err);
+    TRY(expr_replace(binder->arena, expr, give_branch_column, columns, out, binder->err));
+    return columns->status;
 }
 
 // The branch as the union wants it: all keys, all aggregates, the values of grouping(), what was lifted.
@@ -345,17 +356,18 @@ static weft_status project_branch(SetBuilder *b, Branch *branch, int n_columns, 
     Binder       *binder = b->binder;
     Block        *block = b->block;
     Node         *rows = branch->shared ? read_shared(b, branch->shared) : branch->aggregate;
-    BranchColumns columns = { b, branch, rows };
+    BranchColumns columns = { .b = b, .branch = branch, .rows = rows };
     Expr        **exprs = arena_array(binder->arena, Expr *, n_columns + 1);
     int          *ids = arena_array(binder->arena, int, n_columns + 1), n = 0, value;
-    for (int k = 0; k < block->n_keys; k++) TRY(branch_value(&columns, block->key_lengths[k], &exprs[n++]));
-    for (int a = 0; a < block->n_aggs; a++) TRY(branch_value(&columns, block->aggs[a].column, &exprs[n++]));
+    for (int k = 0; k < block->n_keys; k++)
+        TRY(branch_value(&columns, column_of(b, block->key_lengths[k]), &exprs[n++]));
+    for (int a = 0; a < block->n_aggs; a++)
+        TRY(branch_value(&columns, column_of(b, block->aggs[a].column), &exprs[n++]));
     for (int g = 0; g < block->n_groupings; g++) {
         TRY(value_of_grouping(binder, block, &block->groupings[g], branch->set, &value));
         exprs[n++] = term_integer(binder, value, block->groupings[g].at);
     }
-    for (int l = 0; l < b->n_lifted; l++)
-        TRY(expr_replace(binder->arena, b->lifted[l], give_branch_column, &columns, &exprs[n++], binder->err));
+    for (int l = 0; l < b->n_lifted; l++) TRY(branch_value(&columns, b->lifted[l], &exprs[n++]));
     for (int i = 0; i < n; i++) ids[i] = fresh_like(b, all[i]);
     *out = plan_project(binder->plan, rows, exprs, ids, n);
     return WEFT_OK;
@@ -363,15 +375,23 @@ static weft_status project_branch(SetBuilder *b, Branch *branch, int n_columns, 
 
 // ---- what only the interpreter computes -----------------------------------------------------------------------------
 
+// Subqueries are joined above the union, and window functions computed.
+static bool is_above(const Block *block, const Expr *expr)
+{
+    if (expr->kind == EXPR_COLUMN && find_mark(block, expr->column)) return true;
+    for (int i = 0; i < expr->n_args; i++)
+        if (is_above(block, expr->args[i])) return true;
+    return has_window(block, expr);
+}
+
 static weft_status lift(SetBuilder *b, Expr *expr, Expr **out)
 {
     Binder    *binder = b->binder;
     const bool is_interval = expr->type.kind == TYPE_INTERVAL && !expr_is_const(expr);
     *out = expr;
+    if (is_above(b->block, expr)) return WEFT_OK;
     if (is_interval) TRY(term_stored(binder, expr, &expr));
     if (!expr_is_interpreted(expr)) return WEFT_OK;
-    for (int i = 0; i < expr->n_args; i++)
-        if (has_window(b->block, expr->args[i])) return refuse(binder, expr->at, "this aggregate of a window function");
     int n_columns = b->n_lifted;
     *LIST_PUSH(binder->arena, b->lifted_columns, n_columns) =
         plan_add_column(binder->plan, expr->type, "value", NULL);

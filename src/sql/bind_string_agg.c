@@ -112,6 +112,7 @@ static const JoinedText *add_joined(Binder *binder, Block *block, JoinedText wan
 weft_status bind_string_agg(Binder *binder, const PgQuery__FuncCall *call, Expr **out)
 {
     const Place place = binder->place;
+    const int   first = binder->n_named;
     JoinedText  wanted = { .is_distinct = call->agg_distinct, .at = call->location };
     AggKind     ignored = AGG_SUM;
     Expr       *args[2];
@@ -123,13 +124,14 @@ weft_status bind_string_agg(Binder *binder, const PgQuery__FuncCall *call, Expr 
     if (wanted.is_distinct) TRY(order_by_text(binder, &wanted));
     if (call->agg_filter) TRY(bind_agg_filter(binder, call->agg_filter, &ignored, &wanted.value));
     binder->place = place;
-    if (bind_is_of_outer(place.block, args[0]))
+    named_in_agg(binder, first, place.block);
+    if (named_owner(binder, first) != place.block)
         return refuse(binder, call->location, "this aggregate of the outer query in a subquery");
     if (!place.allows_aggs) return bind_no_agg_here(binder, call->location);
     const JoinedText *text = add_joined(binder, place.block, wanted);
     const Agg         agg = { .kind = AGG_ANY, .type = TYPE(TEXT), .at = call->location,
                               .arg = plan_column_expr(binder->plan, text->column, call->location) };
-    return bind_add_agg(binder, &agg, "string_agg", out);
+    return bind_add_agg(binder, place.block, &agg, "string_agg", out);
 }
 
 // ---- the window -----------------------------------------------------------------------------------------------------

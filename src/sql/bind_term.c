@@ -167,9 +167,3 @@ Node *term_project(Binder *binder, Node *node, Expr **exprs, const char *const *
     }
     return plan_project(binder->plan, node, exprs, columns, n_exprs);
 }
-
-bool bind_is_of_outer(const Block *block, const Expr *expr)
-{
-    ColumnSet none = { 0 };
-    return expr && !expr_uses_only(expr, &none) && expr_uses_only(expr, &block->outer);
-}

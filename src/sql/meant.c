@@ -35,6 +35,23 @@ bool sql_is_show_tables(const char *text)
     return token_is(&show, "show") && token_is(&tables, "tables") && is_last(p);
 }
 
+const char *sql_explained(const char *text)
+{
+    const char *p = text;
+    int         depth = 0;
+    Token       token = token_next(&p);
+    if (!token_is(&token, "explain")) return NULL;
+    token = token_next(&p);
+    if (token.kind == TOKEN_SYMBOL && *token.start == '(') {
+        for (; token.kind != TOKEN_END && token.kind != TOKEN_CUT; token = token_next(&p)) {
+            depth += token.kind != TOKEN_SYMBOL ? 0 : *token.start == '(' ? 1 : *token.start == ')' ? -1 : 0;
+            if (depth == 0) return token_next(&p).start;
+        }
+    }
+    while (token_is(&token, "analyze") || token_is(&token, "verbose")) token = token_next(&p);
+    return token.start;
+}
+
 int sql_count_params(const char *text)
 {
     const char *p = text;
@@ -72,15 +89,17 @@ static void see_word(FileLevel *level, const Token *token, bool is_after_distinc
         if (token_is(token, ends[i])) level->is_in_from = false;
 }
 
-char *sql_quote_files(Arena *arena, const char *text)
+char *sql_quote_files(Arena *arena, const char *text, bool *may_change)
 {
     FileLevel       levels[LEVELS_MOST] = { 0 };
     int         depth = 0;
     char       *out = NULL;
     const char *p = text;
     bool        is_after_distinct = false;
+    *may_change = false;
     for (Token token = token_next(&p); token.kind != TOKEN_END && token.kind != TOKEN_CUT; token = token_next(&p)) {
         FileLevel *level = &levels[depth];
+        *may_change |= level->can_begin && *token.start == '\'';
         if (token.kind == TOKEN_SYMBOL && *token.start == '(') {
             if (++depth == LEVELS_MOST) return out;
             levels[depth] = (FileLevel){ 0 };

@@ -1,4 +1,5 @@
 // parse.c - text to parse tree to statement, on a worker's stack; from a tree that was kept (trees.c), on the caller's.
+// The tree of a text whose shape came before is kept, too: its constants are filled in.
 
 #include "sql/sql_int.h"
 
@@ -17,6 +18,7 @@ typedef struct BindJob {
     weft_status  status;
     const ParseTree *tree;             // that was kept; NULL: the text is to be parsed
     bool         is_on_worker, needs_worker;
+    const TextShape *shape;            // NULL: no tree is kept
 } BindJob;
 
 static weft_status bind_tree(BindJob *job, const ParseTree *tree)
@@ -67,7 +69,8 @@ static const char *quote_device(const BindJob *job)
 static weft_status parse_and_bind(BindJob *job)
 {
     const char *quoted = quote_device(job);
-    if (!quoted) quoted = sql_quote_files(job->arena, job->text);
+    bool        may_change = quoted != NULL;
+    if (!quoted) quoted = sql_quote_files(job->arena, job->text, &may_change);
     PgQueryProtobufParseResult parsed = pg_query_parse_protobuf(quoted ? quoted : job->text);
     ParseTree  *tree = parsed.error ? NULL : tree_unpack(parsed.parse_tree.data, parsed.parse_tree.len);
     weft_status status;
@@ -76,7 +79,7 @@ static weft_status parse_and_bind(BindJob *job)
     } else if (!tree) {
         status = fail(job->err, WEFT_INTERNAL, -1, "the parse tree could not be read");
     } else {
-        if (job->nesting <= NESTING_KEPT) tree_keep(tree, job->text, job->length);
+        if (job->nesting <= NESTING_KEPT && job->shape) tree_keep(tree, job->shape, may_change);
         status = bind_tree(job, tree);
     }
     tree_release(tree);
@@ -96,6 +99,16 @@ static void run_job(void *context, size_t stack_bytes)
     if (job->status == WEFT_OK) job->status = parse_and_bind(job);
 }
 
+// Only trees of queries are kept: the rows of an INSERT are not looked at for it.
+static bool may_be_kept(const char *text, size_t length)
+{
+    const char *p = text;
+    const Token first = token_next(&p);
+    return length <= TREE_TEXT_BYTES_MOST &&
+           (token_is(&first, "select") || token_is(&first, "with") || token_is(&first, "values") ||
+            token_is(&first, "table") || (first.kind == TOKEN_SYMBOL && *first.start == '('));
+}
+
 // A tree that was kept has passed all checks, and is shallow enough for any thread's stack.
 weft_status sql_bind(Arena *arena, const char *text, const Names *names, Statement **statement, Error *err)
 {
@@ -105,7 +118,13 @@ weft_status sql_bind(Arena *arena, const char *text, const Names *names, Stateme
         Binder binder = { .arena = arena, .text = text, .names = names, .err = err };
         return bind_statement(&binder, NULL, statement);
     }
-    ParseTree *tree = tree_find(text, job.length);
+    TextShape  shape;
+    ParseTree *tree = NULL;
+    if (names->keeps != KEEP_NOTHING && may_be_kept(text, job.length)) {
+        sql_shape(arena, text, job.length, names->keeps == KEEP_TEXTS, &shape);
+        job.shape = &shape;
+        tree = tree_find(&shape);
+    }
     if (tree) job.status = bind_tree(&job, tree);
     if (!tree || job.needs_worker) {
         job.tree = tree;

@@ -73,10 +73,13 @@ weft_status sql_syntax_error(const char *text, const char *message, int cursor, 
 weft_status sql_parse_text(Arena *arena, const char *text, ParseTree **tree, Error *err)
 {
     const size_t length = strlen(text);
+    TextShape    shape;
     int          nesting;
-    *tree = tree_find(text, length);
+    sql_shape(arena, text, length, true, &shape);           // a view's text does not change
+    *tree = tree_find(&shape);
     if (*tree) return WEFT_OK;
-    const char *quoted = sql_quote_files(arena, text);
+    bool        may_change;
+    const char *quoted = sql_quote_files(arena, text, &may_change);
     TRY(sql_check_text(text, length, (size_t)VIEW_NESTING * STACK_PER_TOKEN, &nesting, err));
     PgQueryProtobufParseResult parsed = pg_query_parse_protobuf(quoted ? quoted : text);
     *tree = parsed.error ? NULL : tree_unpack(parsed.parse_tree.data, parsed.parse_tree.len);
@@ -84,7 +87,7 @@ weft_status sql_parse_text(Arena *arena, const char *text, ParseTree **tree, Err
         parsed.error ? sql_syntax_error(text, parsed.error->message, parsed.error->cursorpos, err)
         : *tree      ? WEFT_OK
                      : fail(err, WEFT_INTERNAL, -1, "the parse tree could not be read");
-    if (*tree && nesting <= NESTING_KEPT) tree_keep(*tree, text, length);
+    if (*tree && nesting <= NESTING_KEPT) tree_keep(*tree, &shape, true);
     pg_query_free_protobuf_parse_result(parsed);
     return status;
 }

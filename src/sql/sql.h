@@ -5,7 +5,7 @@
 // TEXT is one statement (sql_split gives them one at a time).  Errors carry a byte offset in TEXT.
 // libpg_query recurses without a guard, so parsing and binding run on a thread with a large known stack, the length of
 // a statement is limited by that stack, and every walk of ours counts its depth: 54001 instead of a crash.  A query
-// whose text came before is bound from its tree of then, on the caller's thread.
+// whose text came before, but for its constants, is bound from the tree of then, on the caller's thread.
 
 #ifndef WEFT_SQL_H
 #define WEFT_SQL_H
@@ -23,6 +23,12 @@ typedef struct ViewText {              // a view, as it was made
     int                n_columns;
     const char *const *columns;        // names
 } ViewText;
+
+typedef enum TreeKeeping {             // which parse trees are kept for the next time, and looked for
+    KEEP_SHAPES,                       // for all texts that differ from theirs in constants only
+    KEEP_TEXTS,                        // for the same text
+    KEEP_NOTHING
+} TreeKeeping;
 
 typedef struct RandomSource { bool is_seeded; u64 seed, n_drawn; } RandomSource;      // a session's random numbers
 
@@ -42,6 +48,7 @@ typedef struct Names {                 // how table names are looked up; the eng
                                        // QUOTIENT_SCALE
     bool *has_quotients;               // gets whether there are any, even where binding fails; may be NULL
     int  n_params;
+    TreeKeeping keeps;
 } Names;
 
 weft_status sql_bind(Arena *arena, const char *text, const Names *names, Statement **statement, Error *err);
@@ -50,9 +57,18 @@ weft_status sql_bind(Arena *arena, const char *text, const Names *names, Stateme
 // weft_statement_length).
 size_t sql_statement_length(const char *text);
 
+typedef struct TreeCounts {             // of the process's parse trees that are kept
+    i64    n_found, n_missed;
+    int    n_trees;                    // that wait for a user
+    size_t bytes;
+} TreeCounts;
+
+TreeCounts tree_counts(void);
+
 // What a text means that PostgreSQL's grammar does not know.  DESCRIBE t, DESC t: the name (in ARENA), else NULL.
 char *sql_described(Arena *arena, const char *text);
 bool  sql_is_show_tables(const char *text);                        // SHOW TABLES
+const char *sql_explained(const char *text);                       // EXPLAIN's query, in TEXT; NULL: it is no EXPLAIN
 int   sql_count_params(const char *text);                          // the largest n of $n; at most 65,535
 
 #endif

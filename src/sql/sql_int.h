@@ -37,7 +37,8 @@ int   sql_nesting(const char *text, int limit, int *at);
 i64   sql_rescans(const char *text);
 
 // The text before the parser sees it: FROM 'file.csv' becomes FROM "file.csv".  NULL: nothing is to be changed.
-char *sql_quote_files(Arena *arena, const char *text);
+// *MAY_CHANGE: a text stands where a file may be, so that it depends on its value.
+char *sql_quote_files(Arena *arena, const char *text, bool *may_change);
 
 enum { NESTING_KEPT = 100 };           // of trees that are bound on the caller's stack: less than 100 kB of it
 
@@ -52,17 +53,56 @@ weft_status sql_parse_text(Arena *arena, const char *text, ParseTree **tree, Err
 weft_status sql_worker_run(void (*work)(void *context, size_t stack_bytes), void *context,
                            const _Atomic u32 *stop, Error *err);
 
-// ---- parse trees: kept by their text for the next time (trees.c) ----------------------------------------------------
-// A tree has users, who release it, and nobody changes it.  Any thread may call.
+// ---- the shape of a text: its tokens without the values of its literals (shape.c) -----------------------------------
 
-typedef struct TreeCounts { i64 n_found, n_missed; int n_trees; size_t bytes; } TreeCounts;
+typedef enum LiteralKind { LITERAL_NONE, LITERAL_INTEGER, LITERAL_NUMBER, LITERAL_TEXT } LiteralKind;
+
+typedef struct Literal {
+    LiteralKind kind;
+    int         token;                 // its number
+    const char *bytes;                 // in the text, with quotes
+    size_t      length;
+    i32         number;                // of an integer
+} Literal;
+
+typedef struct TextShape {             // lives as long as its text and its arena
+    const char *text;
+    size_t      length;
+    char       *key;                   // texts of equal keys have equal tokens, but for the values of literals
+    size_t      key_length;
+    u64         hash;                  // of the key
+    bool        is_exact;              // the key is the text; nothing was taken out
+    int         n_tokens, n_literals;
+    i32        *starts;                // offsets of the tokens
+    Literal    *literals;              // in order
+} TextShape;
+
+void sql_shape(Arena *arena, const char *text, size_t length, bool is_exact, TextShape *shape);
+
+// ---- a tree made for one text, filled in for another one of its shape (fill.c) --------------------------------------
+
+typedef struct TreeFields TreeFields;                       // opened up only in fill.c
+
+// What is to be filled in: in RESULT, which was parsed from SHAPE's text.  IS_EXACT: it is good for no other text.
+TreeFields *tree_fields(Arena *arena, PgQuery__ParseResult *result, const TextShape *shape, bool is_exact);
+bool        fields_suit(const TreeFields *fields, const TextShape *shape);             // of an equal key
+bool        fields_equal(const TreeFields *a, const TreeFields *b);                    // they suit the same texts
+size_t      fields_bytes(const TreeFields *fields);
+// Makes the tree that of SHAPE's text, which it suits; returns how much of ARENA that took.
+size_t      fields_fill(Arena *arena, TreeFields *fields, const TextShape *shape);
+
+// ---- parse trees: kept by their shape for the next time (trees.c) ---------------------------------------------------
+// A tree has one user, who releases it, and binding does not change it.  Any thread may call.
+
+enum { TREE_TEXT_BYTES_MOST = 64 << 10 };
 
 ParseTree  *tree_unpack(const void *packed, size_t length); // NULL when it cannot be read
 const PgQuery__ParseResult *tree_result(const ParseTree *tree);
-void        tree_release(ParseTree *tree);                  // NULL is fine
-ParseTree  *tree_find(const char *text, size_t length);     // NULL: there is none
-void        tree_keep(ParseTree *tree, const char *text, size_t length);   // unless it is no query, or large
-TreeCounts  tree_counts(void);
+void        tree_release(ParseTree *tree);                  // NULL is fine; one that is to be kept can be found now
+// Of a text of at most TREE_TEXT_BYTES_MOST.
+ParseTree  *tree_find(const TextShape *shape);              // as if it was parsed from its text; NULL: there is none
+// It is kept when it is released, unless it is no query, or large.  IS_EXACT: for this very text only.
+void        tree_keep(ParseTree *tree, const TextShape *shape, bool is_exact);
 
 // ---- binding: names -------------------------------------------------------------------------------------------------
 
@@ -107,6 +147,7 @@ typedef struct Recursion { int n_uses, at; } Recursion;        // of a recursive
 typedef struct Output {
     Expr       *expr;
     const char *name;
+    int         named_first, named_last;       // what its text names: Binder.named from first to before last
     Expr       *literal;               // a literal whose type is still open, where the block keeps those; else NULL
 } Output;
 
@@ -140,6 +181,15 @@ typedef struct GroupingCall {          // grouping(a, b)
     Expr **args;
     int    n_args, column, at;         // column: the id that stands for it
 } GroupingCall;
+
+// A place of the text that names a column.  Folding may remove the column from the expression; whether it may be named
+// there, and which query an aggregate belongs to, goes by the text.
+typedef struct NamedColumn {
+    int                 column, at;
+    const struct Block *owner;         // the query whose FROM has it: only compared, while that is being bound
+    const struct Block *user;          // the query that names it: only compared
+    bool                in_agg, in_key;    // within an aggregate of its owner, or grouping(); in a key of GROUP BY
+} NamedColumn;
 
 typedef struct Block {                 // a SELECT, VALUES or set operation while it is bound
     const PgQuery__SelectStmt *stmt;
@@ -179,6 +229,8 @@ typedef struct Block {                 // a SELECT, VALUES or set operation whil
     ColumnSet                  window_lengths; // numbers of those that are lengths of intervals
     struct BoundWindow        *named_windows;
     int                        n_named_windows;
+    int                        named_first;    // Binder.named from here on are above the groups, or in their keys
+    ColumnSet                  key_names;  // columns that the text of GROUP BY names
     ColumnSet                  below;      // columns of the rows that are grouped
     ColumnSet                  outer;      // columns of queries around it that it names, or a query within it does
     i64                        limit, offset;
@@ -218,6 +270,8 @@ struct Binder {
     ColumnSet    not_null;             // ids that are not NULL where they are made,
     ColumnSet    made_null;            // and those that an outer join fills with NULLs
     ColumnSet    intervals;            // ids of numbers that are stored intervals
+    NamedColumn *named;                // as the text goes
+    int          n_named;
     const PgQuery__SelectStmt *root;   // the statement's own query, whose intervals are shown
     i64          size;                 // of all expressions kept so far
     i64          now;                  // the statement's time; 0: not asked for yet
@@ -257,7 +311,6 @@ weft_status no_such_column(Binder *binder, const char *table, const char *const 
                            int at);
 
 // bind_term.c: expressions and columns put together
-bool  bind_is_of_outer(const Block *block, const Expr *expr);   // it has columns, all of them of queries around BLOCK
 // 42803: an aggregate may not stand in the clause that is being bound.
 weft_status bind_no_agg_here(Binder *binder, int at);
 Expr       *term_boolean(Binder *binder, bool value, int at);
@@ -293,6 +346,10 @@ weft_status bind_star(Binder *binder, const PgQuery__ColumnRef *ref, const Scope
 weft_status scope_add_source(Binder *binder, Scope *scope, const FromItem *source, int at);  // 42712: its name is taken
 void        scope_add_column(Binder *binder, Scope *scope, ScopeColumn column);
 bool        scope_has_name(const Scope *scope, const char *name);
+// SQL gives an aggregate to the innermost query whose columns its text names: this one where it names none.  FROM: the
+// length of Binder.named before the aggregate's arguments.
+Block      *named_owner(const Binder *binder, int from);
+void        named_in_agg(Binder *binder, int from, const Block *owner);      // notes it in what it names of its owner
 
 // bind_row.c: rows of fields, (a, b) and ROW(a, b), where they are compared
 bool        is_row(const ParseNode *node);
@@ -317,7 +374,8 @@ struct Aggregate;
 weft_status bind_agg_args(Binder *binder, const PgQuery__FuncCall *call, const char *name,
                           const struct Aggregate *aggregate, AggKind *kind, Expr *args[2]);
 weft_status bind_agg_filter(Binder *binder, const ParseNode *filter, AggKind *kind, Expr **arg);
-weft_status bind_add_agg(Binder *binder, const Agg *agg, const char *name, Expr **out);    // *OUT: its column
+// An aggregate of OWNER, this query or one around; *OUT: its column.
+weft_status bind_add_agg(Binder *binder, Block *owner, const Agg *agg, const char *name, Expr **out);
 weft_status bind_expr(Binder *binder, const ParseNode *node, Expr **out);
 weft_status bind_condition(Binder *binder, const ParseNode *node, Expr **out);      // a boolean; the clause names it
 

@@ -1,15 +1,18 @@
-// trees.c - parse trees of the queries that came last, found again by their text.
+// trees.c - parse trees of the queries that came last, found again by the shape of their text.
 //
-// Programs ask the same few texts over and over, and reading one takes longer than the rest of binding: libpg_query
-// parses, writes its tree as protobuf, and that is read back.  So the trees of queries are kept; the least recently
-// used goes first:
+// Programs ask the same few queries over and over, often with other constants, and reading a text takes longer than the
+// rest of binding: libpg_query parses, writes its tree as protobuf, and that is read back.  So the trees of queries are
+// kept by shape (shape.c), and filled in with the constants and places of the text at hand (fill.c).  The least
+// recently used goes first:
 //
-//     text ── hash ──> bucket ─> tree ─> tree        lists through next_same
-//     newest <─> tree <─> ... <─> tree <─> oldest    the order in which they go
+//     key ── hash ──> bucket ─> tree ─> tree         lists through next_same
+//                                 └─> tree ─> tree   more of the same key, through next_spare
+//     newest <─> tree <─> ... <─> tree <─> oldest    the order in which they go, with their spares
 //
 // A tree says only what the text says.  Binding is done anew each time, so a table that was made or dropped since is
-// seen.  Trees are never changed after they are made, so any number of threads may bind one at a time; who binds holds
-// it, and one that was pushed out meanwhile is freed by the last to release it.
+// seen, and nothing that a value decides is taken from another text.
+// Filling in changes a tree, so it has one user at a time: who finds it takes it out, and puts it back by releasing it.
+// Threads that want the same shape at once get a tree each, the first time by parsing; up to SPARES_MOST are kept.
 //
 // One cache for the process, as with the workers: a tree knows no database.  Kept are only queries (an INSERT is not
 // asked twice, and would push out many), of short text, and shallow: those can be bound on whatever stack the caller
@@ -20,20 +23,22 @@
 enum {
     N_BUCKETS = 512,
     TREES_MOST = 256,
+    SPARES_MOST = 32,
     BYTES_MOST = 16 << 20,
-    TREE_BYTES_MOST = 1 << 20,
-    TEXT_BYTES_MOST = 64 << 10
+    TREE_BYTES_MOST = 1 << 20
 };
 
 struct ParseTree {
-    const PgQuery__ParseResult *result;
+    PgQuery__ParseResult *result;
     Arena      *arena;                 // of all this
     size_t      bytes;                 // that were asked of the arena
-    _Atomic int n_users;               // the cache is one
-    const char *text;                  // from here on: once it is in the cache
-    size_t      length;
+    TreeFields *fields;                // NULL: it is not kept.  From here on: once it may be kept
+    const char *key;
+    size_t      key_length;
     u64         hash;
     ParseTree  *next_same;             // of its bucket
+    ParseTree  *next_spare;            // of the same key
+    int         n_spares;
     ParseTree  *newer, *older;
 };
 
@@ -68,7 +73,6 @@ ParseTree *tree_unpack(const void *packed, size_t length)
     ProtobufCAllocator allocator = { tree_alloc, tree_free, tree };
     tree->arena = arena;
     tree->bytes = sizeof *tree;
-    atomic_init(&tree->n_users, 1);
     tree->result = pg_query__parse_result__unpack(&allocator, length, packed);
     if (tree->result) return tree;
     arena_free(arena);
@@ -80,9 +84,13 @@ const PgQuery__ParseResult *tree_result(const ParseTree *tree)
     return tree->result;
 }
 
-void tree_release(ParseTree *tree)
+static void free_with_spares(ParseTree *tree)
 {
-    if (tree && atomic_fetch_sub(&tree->n_users, 1) == 1) arena_free(tree->arena);
+    while (tree) {
+        ParseTree *next = tree->next_spare;
+        arena_free(tree->arena);
+        tree = next;
+    }
 }
 
 // ---- the lists, with the mutex held ---------------------------------------------------------------------------------
@@ -101,42 +109,104 @@ static void unlink_tree(ParseTree *tree)
     *(tree->older ? &tree->older->newer : &oldest) = tree->newer;
 }
 
-static ParseTree **find_place(const char *text, size_t length, u64 hash)
+static void count_tree(const ParseTree *tree, int sign)
 {
-    ParseTree **place = &buckets[hash % N_BUCKETS];
-    while (*place && ((*place)->hash != hash || (*place)->length != length ||
-                      memcmp((*place)->text, text, length) != 0))
+    counts.n_trees += sign;
+    counts.bytes = sign > 0 ? counts.bytes + tree->bytes : counts.bytes - tree->bytes;
+}
+
+static bool has_key(const ParseTree *tree, const char *key, size_t length, u64 hash)
+{
+    return tree->hash == hash && tree->key_length == length && memcmp(tree->key, key, length) == 0;
+}
+
+// Trees of one key differ in literals that are fixed.
+static ParseTree **find_suited(const TextShape *shape)
+{
+    ParseTree **place = &buckets[shape->hash % N_BUCKETS];
+    while (*place && !(has_key(*place, shape->key, shape->key_length, shape->hash) &&
+                       fields_suit((*place)->fields, shape)))
         place = &(*place)->next_same;
     return place;
 }
 
+static ParseTree **find_equal(const ParseTree *tree)
+{
+    ParseTree **place = &buckets[tree->hash % N_BUCKETS];
+    while (*place && !(has_key(*place, tree->key, tree->key_length, tree->hash) &&
+                       fields_equal((*place)->fields, tree->fields)))
+        place = &(*place)->next_same;
+    return place;
+}
+
+static void take_out(ParseTree **place)
+{
+    ParseTree *tree = *place;
+    *place = tree->next_same;
+    unlink_tree(tree);
+}
+
+// A spare, so that the first one keeps its place in the lists; or the only one.
+static ParseTree *take_one(ParseTree **place)
+{
+    ParseTree *first = *place, *tree = first->next_spare;
+    if (tree) {
+        first->next_spare = tree->next_spare;
+        first->n_spares--;
+        unlink_tree(first);
+        link_newest(first);
+    } else {
+        take_out(place);
+        tree = first;
+    }
+    tree->next_spare = NULL;
+    count_tree(tree, -1);
+    return tree;
+}
+
 static void drop_oldest(ParseTree **dropped)
 {
-    ParseTree *tree = oldest;
-    *find_place(tree->text, tree->length, tree->hash) = tree->next_same;
-    unlink_tree(tree);
-    counts.n_trees--;
-    counts.bytes -= tree->bytes;
+    ParseTree  *tree = oldest;
+    ParseTree **place = &buckets[tree->hash % N_BUCKETS];
+    while (*place != tree) place = &(*place)->next_same;
+    take_out(place);
+    for (const ParseTree *t = tree; t; t = t->next_spare) count_tree(t, -1);
     tree->next_same = *dropped;
     *dropped = tree;
 }
 
+// True: it is in the lists, and no longer the caller's.
+static bool put_back(ParseTree *tree)
+{
+    ParseTree **place = find_equal(tree), *first = *place;
+    if (first && first->n_spares == SPARES_MOST) return false;
+    tree->next_spare = tree->next_same = NULL;
+    tree->n_spares = 0;
+    if (first) {
+        tree->next_spare = first->next_spare;
+        first->next_spare = tree;
+        first->n_spares++;
+        unlink_tree(first);
+        link_newest(first);
+    } else {
+        *place = tree;
+        link_newest(tree);
+    }
+    count_tree(tree, 1);
+    return true;
+}
+
 // ---- the cache ------------------------------------------------------------------------------------------------------
 
-ParseTree *tree_find(const char *text, size_t length)
+ParseTree *tree_find(const TextShape *shape)
 {
-    if (length > TEXT_BYTES_MOST) return NULL;
-    const u64 hash = hash_bytes(text, length);
+    if (shape->length > TREE_TEXT_BYTES_MOST) return NULL;
     pthread_once(&once, set_up);
     lock();
-    ParseTree *tree = *find_place(text, length, hash);
-    if (tree) {
-        unlink_tree(tree);
-        link_newest(tree);
-        atomic_fetch_add(&tree->n_users, 1);
-    }
+    ParseTree **place = find_suited(shape), *tree = *place ? take_one(place) : NULL;
     *(tree ? &counts.n_found : &counts.n_missed) += 1;
     unlock();
+    if (tree) tree->bytes += fields_fill(tree->arena, tree->fields, shape);
     return tree;
 }
 
@@ -146,29 +216,30 @@ static bool is_query(const PgQuery__ParseResult *result)
            result->stmts[0]->stmt->node_case == PG_QUERY__NODE__NODE_SELECT_STMT;
 }
 
-void tree_keep(ParseTree *tree, const char *text, size_t length)
+void tree_keep(ParseTree *tree, const TextShape *shape, bool is_exact)
+{
+    if (shape->length > TREE_TEXT_BYTES_MOST || tree->bytes > TREE_BYTES_MOST || !is_query(tree->result)) return;
+    tree->hash = shape->hash;
+    tree->key_length = shape->key_length;
+    tree->key = arena_strndup(tree->arena, shape->key, shape->key_length);
+    tree->fields = tree_fields(tree->arena, tree->result, shape, is_exact);
+    tree->bytes += shape->key_length + fields_bytes(tree->fields);
+}
+
+void tree_release(ParseTree *tree)
 {
     ParseTree *dropped = NULL;
-    if (length > TEXT_BYTES_MOST || tree->bytes + length > TREE_BYTES_MOST || !is_query(tree->result)) return;
-    tree->hash = hash_bytes(text, length);
-    tree->text = arena_strndup(tree->arena, text, length);
-    tree->length = length;
-    tree->bytes += length + 1;
-    pthread_once(&once, set_up);
-    lock();
-    ParseTree **place = find_place(text, length, tree->hash);
-    if (!*place) {                                          // else another thread was sooner
-        *place = tree;
-        link_newest(tree);
-        atomic_fetch_add(&tree->n_users, 1);
-        counts.n_trees++;
-        counts.bytes += tree->bytes;
+    if (tree && tree->fields && tree->bytes <= TREE_BYTES_MOST) {
+        pthread_once(&once, set_up);
+        lock();
+        if (put_back(tree)) tree = NULL;
         while (counts.n_trees > TREES_MOST || counts.bytes > BYTES_MOST) drop_oldest(&dropped);
+        unlock();
     }
-    unlock();
+    free_with_spares(tree);
     while (dropped) {
         ParseTree *next = dropped->next_same;
-        tree_release(dropped);
+        free_with_spares(dropped);
         dropped = next;
     }
 }

@@ -136,6 +136,13 @@ Step *weave_step(Weaver *w, Step step)
     return &ir->steps[ir->n_steps - 1];
 }
 
+const StepTest *weave_step_test(Weaver *w, int column, i64 low, i64 high, const JoinTable *table)
+{
+    StepTest *test = arena_make(w->arena, StepTest);
+    *test = (StepTest){ column, low, high, table };
+    return test;
+}
+
 void weave_keep(Weaver *w, const char *condition)
 {
     const bool has_block = w->block.length > 0;

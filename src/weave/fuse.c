@@ -63,7 +63,7 @@ static void add_param_meaning(Text *text, const FuseMember *member, int number)
 
 // What a declaration stands for: equal where two members mean the same.  OWN is not below 0 where parameters and tables
 // are this member's alone.
-static void add_meaning(Text *text, const FuseMember *member, int d, int own)
+void fuse_add_meaning(Text *text, const FuseMember *member, int d, int own)
 {
     const Decl *decl = &member->woven->ir->decls[d];
     const bool is_column = decl->kind <= DECL_NULLS,
@@ -82,7 +82,7 @@ static void add_fragment(Text *text, const FuseMember *member, const char *fragm
 {
     for (const char *ref; (ref = strchr(fragment, REF_OPEN)); fragment = strchr(ref, REF_CLOSE) + 1) {
         text_add_bytes(text, fragment, (size_t)(ref - fragment));
-        add_meaning(text, member, atoi(ref + 2), own);                         // steps name nothing but declarations
+        fuse_add_meaning(text, member, atoi(ref + 2), own);                    // steps name nothing but declarations
     }
     text_add(text, "%s;", fragment);
 }
@@ -92,7 +92,7 @@ static FuseStep fuse_step(Arena *arena, const FuseMember *member, int s, int own
     const Step *step = &member->woven->ir->steps[s];
     Text        key = { 0 };
     text_add(&key, "%d %s ", step->kind, step->word ? step->word : "");
-    for (int c = 0; c < step->n_carries; c++) add_meaning(&key, member, step->carries[c], own);
+    for (int c = 0; c < step->n_carries; c++) fuse_add_meaning(&key, member, step->carries[c], own);
     add_fragment(&key, member, step->text ? step->text : "", own);
     add_fragment(&key, member, step->keep ? step->keep : "", own);
     const size_t   length = key.length;
@@ -194,7 +194,7 @@ static void name_decl(Naming *naming, const FuseMember *from, FusedMember *membe
     const Decl *decl = &member->ir->decls[d];
     Text        meaning = { 0 };
     u64         found = 0;
-    add_meaning(&meaning, from, d, own);
+    fuse_add_meaning(&meaning, from, d, own);
     if (!map_get(naming->by_meaning, meaning.bytes, meaning.length, &found)) {
         const char *name =
             names_are_taken(&naming->taken, decl->name) ? own_name(naming->arena, n, decl->name) : decl->name;

@@ -63,6 +63,14 @@ typedef enum StepKind {
     STEP_NOTHING     // only columns are loaded
 } StepKind;
 
+// What a step does, where that is all: rows stay whose value in one stored column, which is never NULL, lies between
+// LOW and HIGH and is a key of TABLE.
+typedef struct StepTest {
+    int              column;           // kernel column
+    i64              low, high;
+    const JoinTable *table;            // NULL: the range alone
+} StepTest;
+
 typedef struct Step {
     StepKind    kind;
     const char *word;
@@ -82,6 +90,7 @@ typedef struct Step {
     bool        can_fail;
     bool        is_free;               // could come first: rests on no carried value, and on no step that can fail
     double      pass;                  // share of the rows that get to it and are expected to be left
+    const StepTest *test;              // NULL: it does more, or something else
     int         at_step;               // of the job
     int         count;                 // number of the count that follows; -1: none
 } Step;
@@ -90,12 +99,20 @@ typedef struct Step {
 
 typedef struct Accumulator { int slot; SlotKind kind; const char *type; } Accumulator;
 
+typedef struct IrKey {                 // of a group of an array
+    const char *code;                  // fragment
+    int         carry;                 // declaration of the carried code that it is; -1: it is something else
+} IrKey;
+
 typedef struct IrSink {
     SinkKind     kind;
     GroupKind    groups;               // where the kind is groups
     const char  *live;
     bool         is_dense;             // no row was dropped
     const char  *keys;                 // fragment: statements that find the group; "" without keys
+    const char  *key_values;           // array: the part of KEYS before the group's number, which is a sum of
+    int          n_keys;               // these, each times its stride
+    const IrKey *key_codes;
     const char  *adds;                 // fragment: what is added to it; of rows: what is put out
     int          n_accumulators;
     Accumulator *accumulators;

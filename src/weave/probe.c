@@ -199,7 +199,10 @@ static void probe_plain(Weaver *w, const JoinTable *table, const char *name, Var
     };
     const char *from = weave_param(w, "u64", weave_name(w, PRINT("%s_from", name)), offset);
     if (is_sieved && w->out->n_tables < 64) w->out->sieved_tables |= (u64)1 << w->out->n_tables;
-    Step step = { .kind = STEP_LOOKUP, .word = table->is_bytes ? "FLAG" : "BIT", .is_unsure = is_sieved };
+    Step step = { .kind = STEP_LOOKUP,
+                  .word = table->is_bytes ? "FLAG" : "BIT",
+                  .is_unsure = is_sieved,
+                  .test = weave_step_test(w, var->column, INT64_MIN, INT64_MAX, table) };
     if (table->shape == SHAPE_BITS) {
         step.text = PRINT("%s, %s, %s, %s", type, var->ref, from, key_set(w, table, name));
     } else {
@@ -210,6 +213,7 @@ static void probe_plain(Weaver *w, const JoinTable *table, const char *name, Var
         step.word = "LOOKUP";
         step.text = PRINT("%s, %s, %s, %s, %s, %s", type, column, from, carried, payload->slots, value);
         payload->code = PRINT("%s[i]", value);
+        payload->carry = 1 + w->carries[w->n_carries - 1];
     }
     weave_step(w, step);
     w->is_all = false;

@@ -90,6 +90,7 @@ typedef struct KeyCode {
     const char *code;                  // u64 text
     const char *null;  // unbounded keys that can be NULL: no code is free to say so, a bit beside the words does
     bool        is_bounded;
+    int         carry;                 // as Var.carry
 } KeyCode;
 
 // A joined column is grouped by its code; where there may be no match, the code of NULL comes after all others.
@@ -109,7 +110,9 @@ static void payload_key(Weaver *w, const Var *var, GroupKey *key, KeyCode *out)
         key->nullable = true, key->null_code = key->n_codes - 1;
         code = PRINT("(%s ? (u64)%s : %s)", var->missing, weave_param_i64(w, NULL, (i64)key->null_code), code);
     }
-    *out = (KeyCode){ .code = code, .is_bounded = payload->n_codes > 0 };      // 0: they span 63 bits or more
+    *out = (KeyCode){ .code = code,
+                      .is_bounded = payload->n_codes > 0,                      // 0: they span 63 bits or more
+                      .carry = var->missing ? 0 : var->carry };
 }
 
 static weft_status value_key(Weaver *w, const Expr *expr, GroupKey *key, KeyCode *out)
@@ -476,6 +479,16 @@ static void write_several_words(Weaver *w, const KeyCode *codes)
     text_free(&nulls);
 }
 
+// The number of the group in its parts, for kernels that number their groups otherwise (join_cube.c).
+static void note_key_codes(Weaver *w, const KeyCode *codes)
+{
+    IrSink *sink = &w->ir->sink;
+    IrKey  *keys = arena_array(w->arena, IrKey, w->job->n_keys);
+    for (int k = 0; k < w->job->n_keys; k++) keys[k] = (IrKey){ codes[k].code, codes[k].carry - 1 };
+    sink->n_keys = w->job->n_keys, sink->key_codes = keys;
+    sink->key_values = w->block.length ? arena_strndup(w->arena, w->block.bytes, w->block.length) : "";
+}
+
 static void write_group_number(Weaver *w, const KeyCode *codes)
 {
     Woven *out = w->out;
@@ -486,6 +499,7 @@ static void write_group_number(Weaver *w, const KeyCode *codes)
     out->group_kind = out->is_one_word && small ? GROUP_ARRAY : GROUP_HASH;
     if (out->group_kind == GROUP_ARRAY) {
         out->n_groups = (u64)MAX_OF(domain, (u128)1);
+        note_key_codes(w, codes);
         weave_stmt(w, "const u64 group = %s;", one_word_key(w, codes));
     } else if (out->is_one_word) {
         out->n_words = 1;

@@ -109,6 +109,7 @@ static void add_test(Weaver *w, const RangeTest *test)
     Step        step = { .kind = STEP_RANGE, .is_on_mask = true, .is_unsure = is_sieved, .pass = share_of(test) };
     if (!var->range.nullable) {
         step.text = PRINT("%s, %s, %s, %s", type, var->ref, from, size);
+        if (var->width) step.test = weave_step_test(w, var->column, test->low, test->high, NULL);
     } else {
         step.kind = STEP_CONDITION, step.is_unsure = false;
         step.keep = PRINT("BETWEEN(%s, %s[i], %s, %s) & !IS_NULL(%s)", type, var->ref, from, size, var->ref);

@@ -1196,10 +1196,37 @@ static weft_status value_of_island(Weaver *w, const Expr *expr, Val *out)
     return weave_island(w, expr, &text, out);
 }
 
+static bool has_only_constants(const Expr *expr)
+{
+    for (int i = 0; i < expr->n_args; i++)
+        if (!has_only_constants(expr->args[i])) return false;
+    return expr->kind == EXPR_CONST || expr->kind == EXPR_CALL || expr->kind == EXPR_CASE;
+}
+
+// What kernels do not know, of constants that were not folded: a parameter's value has come late, or it fails.  Then it
+// is an error only where a row comes.
+static weft_status value_of_constants(Weaver *w, const Expr *expr, Val *out)
+{
+    const EvalContext of = { .arena = w->arena };
+    Value             value;
+    Error             err;
+    error_clear(&err);
+    if (expr_eval(expr, &of, &value, &err)) {
+        const char *message = arena_strdup(w->arena, err.message);
+        weave_stmt(w, "CHECK(0, %d)", weave_check(w, err.status, err.position, message));
+        value.is_null = true;
+    }
+    value.type = expr->type;
+    *out = value_of_const(w, expr_const(w->arena, value, expr->at));
+    return WEFT_OK;
+}
+
 weft_status weave_value(Weaver *w, const Expr *expr, Val *out)
 {
     if (expr->type.kind == TYPE_TEXT && expr->kind == EXPR_CONST) return weave_text_const(w, expr, out);
     if (weave_is_island(expr)) return value_of_island(w, expr, out);
+    if (expr->n_args && expr->type.kind != TYPE_TEXT && expr_is_interpreted(expr) && has_only_constants(expr))
+        return value_of_constants(w, expr, out);
     switch (expr->kind) {
         case EXPR_CONST:
             *out = value_of_const(w, expr);

@@ -488,4 +488,49 @@ bool       weave_has_step(const FuseStep *steps, int n_steps, const FuseStep *st
 // ONLY_COLUMNS: nothing else is shared, so that the text is the same whatever the members' parameters and tables are.
 const char *weave_fuse(Arena *arena, const FuseMember *members, int n_members, bool only_columns, const char **name);
 
+// Queries of one shape that differ in the tables they join, too (join_cube.c).  A test is all that a query asks of a
+// stored column: a range, a table that its values are keys of, or both.
+
+enum { CUBE_TESTS = 8, CUBE_KEYS = 16 };
+
+typedef struct CubeTest {
+    int              column, number;   // kernel column of the query; column of the scanned table
+    i64              low, high;
+    const JoinTable *table;            // NULL: the range alone
+    bool             has_payload;      // the table's only payload is a group key
+    int              carry;            // weave's own
+} CubeTest;
+
+typedef struct CubeForm {              // what a query does, but for the constants and tables of its tests
+    int         n_tests;
+    CubeTest    tests[CUBE_TESTS];     // in the order of their columns in the table
+    int         n_keys;
+    int         test_of_key[CUBE_KEYS];        // whose payload the group key is; -1: it is computed from stored columns
+    const char *key;                   // all that must be the same for two queries to be in one kernel
+    size_t      length;
+    u64         hash;                  // of key
+} CubeForm;
+
+const CubeForm *weave_cube_form(Arena *arena, const FuseMember *member);       // NULL: it cannot be in such a kernel
+bool            weave_is_same_form(const CubeForm *a, const CubeForm *b);
+// The kernel for queries of MEMBER's form: its tests in this ORDER; IS_MERGED: the first two at once, over all rows,
+// since the first alone drops few.  The engine fills in what the functions below number; tables are of u16.  Of MEMBER
+// nothing is looked at later but its name.
+Woven *weave_join_cube(Arena *arena, const FuseMember *member, const CubeForm *form, const int *order, bool is_merged);
+
+// Tables, by place in ORDER: class of a value (0: nobody wants it); state + 1 by the state before (in place 1 by class)
+// and class; by group key that is a payload: atom of a value, and the code of an atom within its class.
+static inline int cube_table_class(int d) { return d; }
+static inline int cube_table_next(const CubeForm *form, int d) { return form->n_tests + d - 1; }
+static inline int cube_table_atoms(const CubeForm *form, int k) { return 2 * form->n_tests - 1 + 2 * k; }
+static inline int cube_table_local(const CubeForm *form, int k) { return 2 * form->n_tests + 2 * k; }
+static inline int cube_n_tables(const CubeForm *form) { return 2 * form->n_tests - 1 + 2 * form->n_keys; }
+// Parameters: PARAM_OFFSET of each column, whose value is to be set; cells of a slot; classes in places from 1 on;
+// stride of a group key among the cells of its slot.
+static inline int cube_param_from(int d) { return d; }
+static inline int cube_param_groups(const CubeForm *form) { return form->n_tests; }
+static inline int cube_param_classes(const CubeForm *form, int d) { return form->n_tests + d; }
+static inline int cube_param_stride(const CubeForm *form, int k) { return 2 * form->n_tests + k; }
+static inline int cube_n_params(const CubeForm *form) { return 2 * form->n_tests + form->n_keys; }
+
 #endif

@@ -28,6 +28,7 @@ typedef struct Var {                   // a column of the query, as this kernel 
     int              same_as;          // 1 + number of the Var that this is another name of; 0: none
     const char      *slots;            // payload: name of the table that holds its codes
     const char      *code;             // payload: C text of its stored code
+    int              carry;            // payload: 1 + declaration of the carried value that is its code; 0: none is
     const char      *index;            // payload: C text of its row in valid
     const char *missing;  // payload: C text, 1 where there is no match (code is 0 then); NULL: always a match
     const char      *base, *decode, *null;     // payload: parameter and table names; NULL until used
@@ -145,6 +146,7 @@ void        weave_stmt(Weaver *w, const char *format, ...) PRINTF_LIKE(2, 3);  /
 const char *weave_take_block(Weaver *w);                                       // BLOCK, which is empty again
 // Adds a step with what was put together for it; of STEP only what cannot be known from that is looked at.
 Step       *weave_step(Weaver *w, Step step);
+const StepTest *weave_step_test(Weaver *w, int column, i64 low, i64 high, const JoinTable *table);
 void weave_keep(Weaver *w, const char *condition);  // a step of BLOCK that drops the rows without CONDITION
 void        weave_each(Weaver *w);                                             // a step of BLOCK that drops none
 const char *weave_distance(Weaver *w, const Val *val, const char *name, i64 low);   // u64 text: val - low
@@ -198,5 +200,10 @@ weft_status weave_probe(Weaver *w, const WeaveStep *step, int at_step);
 // ---- sink.c
 weft_status weave_rows(Weaver *w);
 weft_status weave_groups(Weaver *w);
+
+// ---- fuse.c
+// What a declaration stands for: equal where two members mean the same.  OWN is not below 0 where parameters and tables
+// are this member's alone.
+void fuse_add_meaning(Text *text, const FuseMember *member, int d, int own);
 
 #endif

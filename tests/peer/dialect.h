@@ -6,6 +6,7 @@
 #ifndef WEFT_DIALECT_H
 #define WEFT_DIALECT_H
 
+#include "peer.h"
 #include "random.h"
 #include "tree.h"
 
@@ -75,6 +76,18 @@ void  dialect_draw(Arena *arena, const DialectData *data, uint64_t seed, uint64_
 void  oracle_draw(Arena *arena, const DialectData *data, uint64_t seed, uint64_t number, Statement *statement);
 // Ternary logic partitioning and NoREC: the two texts whose rows must agree.  To be freed.
 void  oracle_sql(const Statement *statement, char **whole, char **parts);
+
+// ---- answers ------------------------------------------------------------------------------------------------------
+
+// NULL: the same rows; else what differs (to be freed).  Numbers in the cells are made comparable.
+char *dialect_difference(const Statement *statement, Rows *ours, Rows *theirs);
+
+// Takes away from both answers what is open (explained.def); false: the statement has nothing of that kind.
+typedef bool SetAside(const Statement *statement, const char *sql, Rows *ours, Rows *theirs);
+SetAside set_aside_zeros;              // the sign of zeros that min and max choose among
+SetAside set_aside_digits;             // of quotients, behind the 16th behind the point
+
+// ---- queries in expressions ---------------------------------------------------------------------------------------
 
 Tree *draw_scalar(Names *names, TreeType type);                   // a subquery of one row, or NULL: none may nest
 Tree *draw_condition_query(Names *names);                         // EXISTS or IN, or NULL

@@ -14,6 +14,7 @@ const DialectColumn DIALECT_COLUMNS[] = {
     { "s", "smallint", TYPE_SMALLINT },           { "i", "integer", TYPE_INTEGER },
     { "k", "integer", TYPE_INTEGER },             { "l", "bigint", TYPE_BIGINT },
     { "n", "numeric(12,3)", TYPE_NUMERIC },       { "w", "numeric(30,8)", TYPE_NUMERIC },
+    { "e", "numeric", TYPE_NUMERIC },
     { "r", "real", TYPE_REAL },                   { "f", "double precision", TYPE_DOUBLE },
     { "b", "boolean", TYPE_BOOLEAN },             { "d", "date", TYPE_DATE },
     { "m", "timestamp", TYPE_TIMESTAMP },         { "z", "timestamptz", TYPE_TIMESTAMPTZ },
@@ -65,10 +66,14 @@ static const Values VALUES_OF[TYPE_N] = {
                          "2020-02-29", "aab", "ÄÖÜ straße", "日本語", "-7.5", "back\\slash", "line\nbreak"),
 };
 
+static const char *pick(Rng *rng, const Values *values, bool is_wild)
+{
+    return values->list[rng_below(rng, is_wild && rng_chance(rng, 30) ? values->n : values->n_tame)];
+}
+
 static const char *value_of(Rng *rng, TreeType type, bool is_wild)
 {
-    const Values *values = &VALUES_OF[type];
-    return values->list[rng_below(rng, is_wild && rng_chance(rng, 30) ? values->n : values->n_tame)];
+    return pick(rng, &VALUES_OF[type], is_wild);
 }
 
 const char *dialect_literal(Arena *arena, Rng *rng, TreeType type, bool is_wild)
@@ -117,6 +122,12 @@ char *dialect_create_sql(int table)
     return text;
 }
 
+// Of a column without a precision.  Scales of 0 to 9, and 20 digits before the point at most: 38 digits are enough for
+// all of them at one scale.
+static const Values FREE_NUMBERS =
+    VALUES(10, "0", "1", "1.5", "1.50", "-2.25", "0.125", "1e3", "-0.001000", "99.9", "42", "12345678901234567890.5",
+           "-98765432109876543210", "0.000000001", "1e-9");
+
 static void write_cell(FILE *out, Rng *rng, const DialectColumn *column, bool is_wild, int null_percent)
 {
     if (rng_chance(rng, null_percent))
@@ -125,7 +136,9 @@ static void write_cell(FILE *out, Rng *rng, const DialectColumn *column, bool is
         fprintf(out, ", %d", rng_between(rng, 1, 12));
     else if (!strcmp(column->name, "v"))
         fprintf(out, ", '%.4s'", VALUES_OF[TYPE_TEXT].list[rng_below(rng, 5)]);
-    else if (column->type == TYPE_NUMERIC && column->sql_type[8] == '3' && rng_chance(rng, 20))
+    else if (!strcmp(column->name, "e"))
+        fprintf(out, ", '%s'", pick(rng, &FREE_NUMBERS, is_wild));
+    else if (!strcmp(column->name, "w") && rng_chance(rng, 20))
         fprintf(out, ", %d12345678901234567.%08d", rng_between(rng, -9, 9), rng_below(rng, 100000000));
     else if (column->type == TYPE_BOOLEAN)
         fprintf(out, ", %s", value_of(rng, column->type, is_wild));

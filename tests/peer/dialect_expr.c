@@ -139,6 +139,45 @@ static Tree *draw_friendly(Names *names)
     return tree_new(names->arena, TYPE_DOUBLE, form, 1, &arg);
 }
 
+// ---- texts of numbers ---------------------------------------------------------------------------------------------
+
+static bool begins_with_one_of(const char *text, const char *const *starts, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!strncmp(text, starts[i], strlen(starts[i])))
+            return true;
+    return false;
+}
+
+// Whether all values of a numeric expression have the same number of digits behind the point in PostgreSQL, too: it is
+// made of columns with a precision and of literals, and nothing chooses among its arguments.
+static bool has_one_scale(const Tree *tree)
+{
+    static const char *const CHOICES[] = { "case ", "coalesce(", "greatest(", "least(", "nullif(", "(select ",
+                                           "cast(@0 as numeric)", "cast(cast(@0 as text) as numeric)" };
+    const char *dot = tree->n_args ? NULL : strchr(tree->form, '.');
+    if (dot && strchr("rwj", tree->form[0]))
+        return tree->type != TYPE_NUMERIC || !strcmp(dot, ".n") || !strcmp(dot, ".w");
+    if (begins_with_one_of(tree->form, CHOICES, COUNT_OF(CHOICES)))
+        return false;
+    for (int i = 0; i < tree->n_args; i++)
+        if (!has_one_scale(tree->args[i]))
+            return false;
+    return true;
+}
+
+// A numeric to be made a text of.  Weft shows all values of an expression with as many digits behind the point as the
+// longest has, PostgreSQL each with its own (src/sql/README.md).  Where that may differ, it is a text without zeros at
+// its end.
+static Tree *draw_number_for_text(Names *names, int depth)
+{
+    Tree *number = draw_value(names, TYPE_NUMERIC, depth);
+    if (has_one_scale(number))
+        return number;
+    return tree_new(names->arena, TYPE_TEXT,
+                    "regexp_replace(cast(@0 as text), '(\\.[0-9]*[1-9])0+$|\\.0+$', '\\1')", 1, &number);
+}
+
 // ---- forms --------------------------------------------------------------------------------------------------------
 
 static const char TYPE_LETTERS[] = "silnrfbdmzcvut";
@@ -156,6 +195,7 @@ static Tree *draw_argument(Names *names, char letter, TreeType whole, int depth)
     case 'E': return draw_regex(names);
     case 'S': return draw_short_text(names);
     case 'G': return draw_friendly(names);
+    case 'N': return draw_number_for_text(names, depth);
     default: abort();
     }
 }

@@ -246,28 +246,40 @@ static void draw_dash(Draw *draw, Item *item)
 {
     static const char *const selects[] = { "count(*)", "count(*), sum(f.size), min(f.size), max(f.code)",
                                            "sum(f.size * f.code), avg(f.mark)" };
-    const int low = random_below(draw->random, N_SHELVES), form = random_below(draw->random, 6);
+    const int low = random_below(draw->random, N_SHELVES), form = random_below(draw->random, 8);
     item->is_dash = item->is_ordered = true;
     text_add(&draw->sql, "select %s%s from fact f%s where f.batch <= %d",
              form == 1   ? "f.mark, "
              : form == 2 ? "f.code, f.mark, "
              : form == 4 ? "s.s_name, "
+             : form == 6 ? "s.s_name, t.s_name, "
+             : form == 7 ? "t.s_name, f.code, "
                          : "",
-             form == 3 ? "f.id, f.size, f.code" : selects[random_below(draw->random, COUNT_OF(selects))],
-             form >= 4 ? ", shelf s" : "", draw->last_batch);
-    if (form < 4 || random_chance(draw->random, 30))
+             form == 3   ? "f.id, f.size, f.code"
+             : form >= 6 ? selects[1]
+                         : selects[random_below(draw->random, COUNT_OF(selects))],
+             form >= 6   ? ", shelf s, shelf t"
+             : form >= 4 ? ", shelf s"
+                         : "",
+             draw->last_batch);
+    if (form < 4 || (form < 6 && random_chance(draw->random, 30)))
         text_add(&draw->sql, " and f.size between %d and %d", low,
                  low + random_below(draw->random, form == 3 ? 2 : 25));
-    if (random_chance(draw->random, 50))
+    if (form < 6 && random_chance(draw->random, 50))
         text_add(&draw->sql, " and f.mark = %d", random_below(draw->random, 13));
-    if (random_chance(draw->random, 40))
+    if (form < 6 && random_chance(draw->random, 40))
         text_add(&draw->sql, " and f.code <= %d", random_between(draw->random, -5, 5));
     if (form >= 4)
         text_add(&draw->sql, " and f.size = s.s_id and s.s_floor = %d", random_below(draw->random, 11));
+    if (form >= 6)                     // two shapes whose queries differ in what they join: cubes over joins
+        text_add(&draw->sql, " and f.mark = t.s_id and t.s_floor between %d and %d", random_below(draw->random, 6),
+                 random_between(draw->random, 5, 10));
     add(draw, form == 1   ? " group by f.mark order by f.mark"
               : form == 2 ? " group by f.code, f.mark order by 1, 2"
               : form == 3 ? " order by f.id"
               : form == 4 ? " group by s.s_name order by s.s_name"
+              : form == 6 ? " group by s.s_name, t.s_name order by 1, 2"
+              : form == 7 ? " group by t.s_name, f.code order by 1, 2"
                           : "");
 }
 

@@ -1,7 +1,7 @@
 # The stress test: many queries at once while rows are appended.  Included by the Makefile, built by tests/check-stress.
 # It looks into the engine (memory counted, pipelines left), so it is linked with the library and not only with weft.h.
 
-stress_objects := $(patsubst %,$(BUILD)/obj/tests/stress/%.o,stress data items answer)
+stress_objects := $(patsubst %,$(BUILD)/obj/tests/stress/%.o,stress data items answer crowd)
 
 .PHONY: stress-programs
 stress-programs: $(BUILD)/stress/stress

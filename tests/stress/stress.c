@@ -11,6 +11,7 @@
 //     dash      many of a dashboard's queries: of few shapes, over the same columns, sieved together
 //     clients   threads that run one query after the other; another thread cancels some of them
 //     faults    the same with memory that runs out now and then: 53200 is right, a wrong answer is not
+//     crowd     --most sessions at once, driven by one thread (crowd.c); memory and threads run out in its second half
 //
 // After each round nobody may be left in the network and no shared piece alive; at the end, with the tables dropped, no
 // memory counted.  A run depends on its seed and on the timing of threads: a failure may not come again with the same
@@ -25,52 +26,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { MOST_SHOWN = 10, HANGS_S = 180, MOST_LATENCIES = 1 << 16, N_HOLDING = 4 };
-
-typedef struct Options {
-    u64 seed;
-    double seconds;
-    int most, n_clients, n_rows;
-    bool on_disk, is_verbose;
-    const char *jit, *only;
-    double latency_ms;  // a cancelled query must end within; 0: only reported
-} Options;
-
-typedef struct Latencies {
-    pthread_mutex_t lock;
-    int n;
-    float ms[MOST_LATENCIES];
-} Latencies;
-
-typedef struct Stress {
-    Options options;
-    weft_db *db;
-    Data data;
-    Items items;
-    Random random;
-    const char *mode;
-    int round;
-    _Atomic i64 n_passed, n_failed, n_cancelled, n_refused, n_errors;  // refused: 53200 while memory faults are on
-    _Atomic int n_running, most_running;
-    _Atomic u64 n_ended;  // for the watchdog
-    _Atomic bool has_faults, is_over;
-    pthread_mutex_t printing;
-    Latencies latencies;
-} Stress;
+enum { MOST_SHOWN = 10, HANGS_S = 180, N_HOLDING = 4 };
 
 // ---- one query ---------------------------------------------------------------------------------------------------
 
-typedef struct Call {
-    Item *item;
-    weft_session *session;
-    weft_task *task;
-    char *sql;
-    int from;                                 // batches that were committed when it began
-    double cancel_at, cancelled_at, seen_at;  // ms; 0: never, not yet; seen: running
-    bool may_be_cancelled, is_timed;
-} Call;
-
-static const char *draw_settings(Random *random)
+const char *draw_settings(Random *random)
 {
     static const char *const some[] = { "set weave = off; ",
                                         "set sharing = off; ",
@@ -83,7 +43,7 @@ static const char *draw_settings(Random *random)
     return random_chance(random, 30) ? some[random_below(random, COUNT_OF(some))] : "";
 }
 
-static void prepare(Stress *stress, Call *call, Item *item, const char *settings)
+void call_prepare(Stress *stress, Call *call, Item *item, const char *settings)
 {
     char jit[40] = "";
     if (stress->options.jit)
@@ -93,7 +53,7 @@ static void prepare(Stress *stress, Call *call, Item *item, const char *settings
         abort();
 }
 
-static void begin(Stress *stress, Call *call)
+void call_begin(Stress *stress, Call *call)
 {
     call->from = atomic_load(&stress->data.committed);
     const int n_running = atomic_fetch_add(&stress->n_running, 1) + 1;
@@ -111,7 +71,7 @@ static void show_failure(Stress *stress, const Call *call, const char *what, con
     pthread_mutex_unlock(&stress->printing);
 }
 
-static void fail_call(Stress *stress, const Call *call, const char *what, Text *why)
+void call_fail(Stress *stress, const Call *call, const char *what, Text *why)
 {
     atomic_fetch_add(&stress->n_failed, 1);
     show_failure(stress, call, what, why);
@@ -134,15 +94,15 @@ static bool is_right(Stress *stress, const Call *call, const weft_result *result
     return false;
 }
 
-static void judge(Stress *stress, const Call *call, weft_status status, const weft_result *result,
-                  const weft_error *error)
+void call_judge(Stress *stress, const Call *call, weft_status status, const weft_result *result,
+                const weft_error *error)
 {
     Text why = { 0 };
     atomic_fetch_sub(&stress->n_running, 1);
     atomic_fetch_add(&stress->n_ended, 1);
     if (status == WEFT_OK) {
         if (!is_right(stress, call, result, &why)) {
-            fail_call(stress, call, "wrong answer", &why);
+            call_fail(stress, call, "wrong answer", &why);
             return;
         }
     } else if (status == WEFT_QUERY_CANCELED && call->may_be_cancelled) {
@@ -154,14 +114,14 @@ static void judge(Stress *stress, const Call *call, weft_status status, const we
         atomic_fetch_add(&stress->n_errors, 1);
     } else {
         text_add(&why, "  %s: %s\n", error->sqlstate, error->message);
-        fail_call(stress, call, call->item->answer ? "failed" : "failed otherwise than alone", &why);
+        call_fail(stress, call, call->item->answer ? "failed" : "failed otherwise than alone", &why);
         return;
     }
     atomic_fetch_add(&stress->n_passed, 1);
     text_free(&why);
 }
 
-static void add_latency(Stress *stress, double ms)
+void add_latency(Stress *stress, double ms)
 {
     Latencies *latencies = &stress->latencies;
     pthread_mutex_lock(&latencies->lock);
@@ -208,9 +168,9 @@ static bool submit(Stress *stress, Call *call, Item *item, const char *settings,
 {
     weft_error error;
     Text why = { 0 };
-    prepare(stress, call, item, settings);
+    call_prepare(stress, call, item, settings);
     if (weft_connect(stress->db, &call->session, &error) == WEFT_OK) {
-        begin(stress, call);
+        call_begin(stress, call);
         if (random_chance(random, 4))
             set_timeout(call, random);
         if (weft_submit(call->session, call->sql, &call->task, &error) == WEFT_OK)
@@ -219,14 +179,14 @@ static bool submit(Stress *stress, Call *call, Item *item, const char *settings,
         weft_disconnect(call->session);
     }
     text_add(&why, "  %s: %s\n", error.sqlstate, error.message);
-    fail_call(stress, call, "could not be submitted", &why);
+    call_fail(stress, call, "could not be submitted", &why);
     free(call->sql);
     return false;
 }
 
 // Cancels those whose time has come, and looks how long they are still seen running: this thread may have to wait for a
 // core, too, and that is not their fault.  A cancelled query that goes on has not heard of it.
-static bool cancel_some(Stress *stress, Call *calls, int n_calls)
+bool calls_cancel(Stress *stress, Call *calls, int n_calls)
 {
     const double now = time_now_ms();
     bool is_any_left = false;
@@ -247,7 +207,7 @@ static bool cancel_some(Stress *stress, Call *calls, int n_calls)
             weft_cancel(call->session);
         } else if (call->cancelled_at != 0 && now > call->cancelled_at + 10000) {
             Text why = { 0 };
-            fail_call(stress, call, "a cancel was lost, or took 10 s", &why);
+            call_fail(stress, call, "a cancel was lost, or took 10 s", &why);
             call->cancelled_at = now;
             weft_cancel(call->session);
         }
@@ -260,13 +220,13 @@ static void end_call(Stress *stress, Call *call)
     weft_result *result;
     weft_error error;
     const weft_status status = weft_wait(call->task, &result, &error);
-    judge(stress, call, status, result, &error);
+    call_judge(stress, call, status, result, &error);
     weft_result_free(result);
     weft_disconnect(call->session);
     free(call->sql);
 }
 
-static void plan_cancel(Call *call, double within_ms, Random *random)
+void call_plan_cancel(Call *call, double within_ms, Random *random)
 {
     call->may_be_cancelled = true;
     call->cancel_at = time_now_ms() + (random_chance(random, 20) ? 0 : within_ms * random_below(random, 1000) / 1000);
@@ -303,12 +263,12 @@ static void run_wave(Stress *stress, const Wave *wave, Random *random)
         // The first ones of identical queries make what the others wait for.
         const bool is_early = wave->n_items && i < 3;
         if (item->check == CHECK_ENDLESS || random_chance(random, is_early ? 60 : wave->percent_cancelled))
-            plan_cancel(call, wave->is_held_up && i < N_HOLDING ? 600 : 60, random);
+            call_plan_cancel(call, wave->is_held_up && i < N_HOLDING ? 600 : 60, random);
         if (random_chance(random, 2))
             usleep((useconds_t)random_below(random, 3000));
-        cancel_some(stress, calls, n_calls);
+        calls_cancel(stress, calls, n_calls);
     }
-    while (cancel_some(stress, calls, n_calls))
+    while (calls_cancel(stress, calls, n_calls))
         usleep(500);
     for (int i = 0; i < n_calls; i++)
         end_call(stress, &calls[i]);
@@ -384,7 +344,7 @@ static void run_call(Client *client, Call *call)
     weft_status status;
     const u32 ended = atomic_load(&client->cancels_ended);
     call->session = client->session;
-    begin(stress, call);
+    call_begin(stress, call);
     if (random_chance(&client->random, 50)) {
         status = weft_query(client->session, call->sql, &result, &error);
     } else {
@@ -393,13 +353,13 @@ static void run_call(Client *client, Call *call)
             status = weft_wait(call->task, &result, &error);
     }
     call->may_be_cancelled = atomic_load(&client->cancels_begun) != ended;
-    judge(stress, call, status, result, &error);
+    call_judge(stress, call, status, result, &error);
     weft_result_free(result);
 }
 
-static const char *const reset_settings =
+const char *const reset_settings =
     "set weave = on; set weave_queries = on; set weave_budget = auto; set sharing = on; set jit = auto;"
-    " set threads = 1000; set priority = 0";
+    " set threads = 1000; set priority = 0; set statement_timeout = 0";
 
 static void *client_thread(void *context)
 {
@@ -409,7 +369,7 @@ static void *client_thread(void *context)
     while (time_now_ms() < client->until) {
         Item *item = items_draw(&client->stress->items, &client->random);
         Call call;
-        prepare(client->stress, &call, item, draw_settings(&client->random));
+        call_prepare(client->stress, &call, item, draw_settings(&client->random));
         atomic_store(&client->runs_endless, item->check == CHECK_ENDLESS);
         run_call(client, &call);
         atomic_store(&client->runs_endless, false);
@@ -467,13 +427,6 @@ static void clients(Stress *stress, double until)
 
 // ---- memory that runs out ----------------------------------------------------------------------------------------
 
-typedef struct Faults {
-    Stress *stress;
-    Random random;
-    pthread_t thread;
-    _Atomic bool is_ending;
-} Faults;
-
 static void *make_faults(void *context)
 {
     Faults *faults = context;
@@ -484,21 +437,37 @@ static void *make_faults(void *context)
             atomic_store(&budget->limit, atomic_load(&budget->used) + random_below(&faults->random, 4 << 20) + 1);
         else
             fault_set(FAULT_MEMORY, random_between(&faults->random, 1, 300), random_chance(&faults->random, 30));
+        if (random_chance(&faults->random, 30))
+            fault_set(FAULT_THREAD, random_between(&faults->random, 1, 20), random_chance(&faults->random, 50));
         usleep((useconds_t)random_below(&faults->random, 20000));
         atomic_store(&budget->limit, 0);
         fault_set(FAULT_MEMORY, 0, false);
+        fault_set(FAULT_THREAD, 0, false);
         usleep((useconds_t)random_below(&faults->random, 20000));
     }
     return NULL;
 }
 
-static void with_faults(Stress *stress, double until)
+void faults_start(Stress *stress, Faults *faults)
 {
-    Faults faults = { .stress = stress, .random = { random_next(&stress->random) } };
+    *faults = (Faults){ .stress = stress, .random = { random_next(&stress->random) } };
     atomic_store(&stress->has_faults, true);
     atomic_store(&stress->data.may_fail, true);
-    if (pthread_create(&faults.thread, NULL, make_faults, &faults))
+    if (pthread_create(&faults->thread, NULL, make_faults, faults))
         abort();
+}
+
+void faults_stop(Faults *faults)
+{
+    atomic_store(&faults->is_ending, true);
+    pthread_join(faults->thread, NULL);
+    atomic_store(&faults->stress->has_faults, false);
+}
+
+static void with_faults(Stress *stress, double until)
+{
+    Faults faults;
+    faults_start(stress, &faults);
     while (time_now_ms() < until) {
         const Wave wave = { .n_calls = draw_size(stress, MIN_OF(stress->options.most, 100)), .percent_cancelled = 5 };
         if (random_chance(&stress->random, 70))
@@ -506,9 +475,7 @@ static void with_faults(Stress *stress, double until)
         else
             clients(stress, MIN_OF(until, time_now_ms() + 300));
     }
-    atomic_store(&faults.is_ending, true);
-    pthread_join(faults.thread, NULL);
-    atomic_store(&stress->has_faults, false);
+    faults_stop(&faults);
 }
 
 // ---- rounds ------------------------------------------------------------------------------------------------------
@@ -518,6 +485,7 @@ static const struct Mode {
     void (*run)(Stress *stress, double until);
 } modes[] = {
     { "wave", waves }, { "same", same_ones }, { "dash", dashboards }, { "clients", clients }, { "faults", with_faults },
+    { "crowd", crowd },
 };
 
 static void fail_state(Stress *stress, const char *what, i64 count)
@@ -620,9 +588,11 @@ static void report_sharing(Stress *stress)
     int n_scans;
     network_scans(stress->db->network, arena, &scans, &n_scans);
     for (scan = scans; scan < scans + n_scans; scan++)
-        printf("%-10s %9llu chunks read for %llu, %llu of them sieved together for %llu\n", scan->table,
+        printf("%-10s %9llu chunks read for %llu, %llu of them woven together for %llu; %llu rides in cubes, %llu of "
+               "them over joins\n", scan->table,
                (unsigned long long)scan->chunks_read, (unsigned long long)scan->chunks_ridden,
-               (unsigned long long)scan->chunks_woven, (unsigned long long)scan->chunks_woven_ridden);
+               (unsigned long long)scan->chunks_woven, (unsigned long long)scan->chunks_woven_ridden,
+               (unsigned long long)scan->rides_cubed, (unsigned long long)scan->rides_join_cubed);
     arena_free(arena);
 }
 
@@ -728,7 +698,7 @@ int main(int argc, char **argv)
         fprintf(
             stderr,
             "stress [--seed N] [--seconds N] [--most N] [--clients N] [--rows N] [--disk] [--jit tcc|cc|auto]"
-            " [--latency MS] [--only wave|same|dash|clients|faults] [--verbose]\n");
+            " [--latency MS] [--only wave|same|dash|clients|faults|crowd] [--verbose]\n");
         return 2;
     }
     snprintf(directory, sizeof directory, "%s/weft-stress.XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");

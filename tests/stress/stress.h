@@ -4,6 +4,7 @@
 //     items.c     queries: templates with random constants
 //     answer.c    is this the right answer?
 //     stress.c    who runs what when: waves, clients, cancels, faults
+//     crowd.c     thousands of sessions that one thread drives
 //
 // How an answer can be known while rows arrive: each appended row carries the number of its batch, and a query that
 // asks for "batch <= k" has one answer for good once batch k is committed.  It is computed alone first.  Queries
@@ -93,5 +94,77 @@ Item *items_draw_join(Items *items, Random *random);                  // one wit
 
 bool answer_equal(const Item *item, const weft_result *got, Text *why);
 bool answer_is_live(const Data *data, LiveKind live, int from, int to, const weft_result *got, Text *why);
+
+// ---- queries at work (stress.c) ----------------------------------------------------------------------------------
+
+enum { MOST_LATENCIES = 1 << 16 };
+
+typedef struct Options {
+    u64 seed;
+    double seconds;
+    int most, n_clients, n_rows;
+    bool on_disk, is_verbose;
+    const char *jit, *only;
+    double latency_ms;  // a cancelled query must end within; 0: only reported
+} Options;
+
+typedef struct Latencies {
+    pthread_mutex_t lock;
+    int n;
+    float ms[MOST_LATENCIES];
+} Latencies;
+
+typedef struct Stress {
+    Options options;
+    weft_db *db;
+    Data data;
+    Items items;
+    Random random;
+    const char *mode;
+    int round;
+    _Atomic i64 n_passed, n_failed, n_cancelled, n_refused, n_errors;  // refused: 53200 while memory faults are on
+    _Atomic int n_running, most_running;
+    _Atomic u64 n_ended;  // for the watchdog
+    _Atomic bool has_faults, is_over;
+    pthread_mutex_t printing;
+    Latencies latencies;
+} Stress;
+
+typedef struct Call {
+    Item *item;
+    weft_session *session;
+    weft_task *task;
+    char *sql;
+    int from;                                 // batches that were committed when it began
+    double cancel_at, cancelled_at, seen_at;  // ms; 0: never, not yet; seen: running
+    bool may_be_cancelled, is_timed;
+} Call;
+
+extern const char *const reset_settings;                           // of a session that ran other queries
+
+const char *draw_settings(Random *random);                          // SQL that goes before a query's, or ""
+void call_prepare(Stress *stress, Call *call, Item *item, const char *settings);
+void call_begin(Stress *stress, Call *call);                        // right before it is submitted
+void call_plan_cancel(Call *call, double within_ms, Random *random);
+// Cancels those whose time has come, among calls with a task; false: none is left that waits for it.
+bool calls_cancel(Stress *stress, Call *calls, int n_calls);
+void call_fail(Stress *stress, const Call *call, const char *what, Text *why);  // frees WHY's text
+// Is this what it should have come to?  Counts it.
+void call_judge(Stress *stress, const Call *call, weft_status status, const weft_result *result,
+                const weft_error *error);
+void add_latency(Stress *stress, double ms);
+
+// Memory, and threads for submitted queries, that run out now and then.
+typedef struct Faults {
+    Stress *stress;
+    Random random;
+    pthread_t thread;
+    _Atomic bool is_ending;
+} Faults;
+
+void faults_start(Stress *stress, Faults *faults);
+void faults_stop(Faults *faults);                                   // nothing may be running
+
+void crowd(Stress *stress, double until);                           // crowd.c
 
 #endif

@@ -243,6 +243,33 @@ TEST(arena_memory_is_zeroed_aligned_and_apart)
     arena_free(arena);
 }
 
+// The thread keeps blocks for its next arena, and a thread that ends gives them back.
+static void *fill_arenas(void *context)
+{
+    _Atomic int *n_wrong = context;
+    for (int round = 0; round < 20; round++) {
+        Arena *arena = arena_new(NULL, "test");
+        for (int i = 0; i < 400; i++) {
+            const size_t   bytes = (size_t)(i * 37 % 1500);
+            unsigned char *piece = arena_alloc(arena, bytes);
+            for (size_t b = 0; b < bytes; b++) *n_wrong += piece[b] != 0;
+            memset(piece, 0xa5, bytes);
+        }
+        arena_free(arena);
+    }
+    return NULL;
+}
+
+TEST(arena_memory_that_was_used_before_is_zeroed)
+{
+    pthread_t   threads[3];
+    _Atomic int n_wrong = 0;
+    fill_arenas(&n_wrong);
+    for (int i = 0; i < COUNT_OF(threads); i++) CHECK_INT(pthread_create(&threads[i], NULL, fill_arenas, &n_wrong), 0);
+    for (int i = 0; i < COUNT_OF(threads); i++) pthread_join(threads[i], NULL);
+    CHECK_INT(n_wrong, 0);
+}
+
 TEST(arena_text)
 {
     Arena *arena = arena_new(NULL, "test");

@@ -1400,24 +1400,62 @@ TEST(nesting_is_an_upper_bound)
 
 // ---- trees that are kept --------------------------------------------------------------------------------------------
 
+static ParseTree *find_tree(const char *sql)
+{
+    Arena     *home = arena_new(NULL, "shape");
+    TextShape  shape;
+    sql_shape(home, sql, strlen(sql), false, &shape);
+    ParseTree *tree = tree_find(&shape);
+    arena_free(home);
+    return tree;
+}
+
 static bool is_kept(const char *sql)
 {
-    ParseTree *tree = tree_find(sql, strlen(sql));
+    ParseTree *tree = find_tree(sql);
     tree_release(tree);
     return tree != NULL;
 }
 
 TEST(the_same_text_is_parsed_once)
 {
-    bind_ok("select a + 1 from t where b > 2 -- once");
-    CHECK(is_kept("select a + 1 from t where b > 2 -- once"));
-    CHECK(!is_kept("select a + 1 from t where b > 2 -- twice"));
+    bind_ok("select a + 1 from t where b > 2 /* once */ and true");
+    CHECK(is_kept("select a + 1 from t where b > 2 /* once */ and true"));
+    CHECK(!is_kept("select a + 1 from t where b > 2 /* twice */ and true"));
     const TreeCounts before = tree_counts();
-    CHECK_BOUND("select a + 1 from t where b > 2 -- once", "select a + 1 where b > 2");
-    CHECK_BOUND("select a + 1 from t where b > 3 -- once", "select a + 1 where b > 3");     // other text, other tree
+    CHECK_BOUND("select a + 1 from t where b > 2 /* once */ and true", "select a + 1 where b > 2");
+    CHECK_BOUND("select a + 1 from t where a > 2 /* once */ and true", "select a + 1 where a > 2");
     CHECK_INT(tree_counts().n_found, before.n_found + 1);
     CHECK_INT(tree_counts().n_missed, before.n_missed + 1);
     CHECK_INT(tree_counts().n_trees, MIN_OF(before.n_trees + 1, 256));
+}
+
+TEST(texts_that_differ_in_constants_are_parsed_once)
+{
+    const TreeCounts before = tree_counts();
+    CHECK_BOUND("select a + 100 from t where x = 'filled'", "select a + 100 where x = 'filled'");
+    CHECK_BOUND("select  a + 7 from t where x = 'it''s'", "select a + 7 where x = 'it''s'");
+    CHECK_BOUND("select a + -8 from t where x = 'filled'", "select a + -8 where x = 'filled'");    // another shape
+    CHECK_INT(tree_counts().n_missed, before.n_missed + 2);
+    CHECK_INT(tree_counts().n_found, before.n_found + 1);
+}
+
+// Places of errors are in the present text, and what a value decides is decided anew.
+TEST(a_tree_that_is_filled_in_is_bound_as_its_own_text)
+{
+    bind_ok("select a, b from t where p < 1.5 group by 1, 2 order by 2");
+    CHECK(is_kept("select a, b from t where p < 1.5 group by 1, 2 order by 2"));
+    CHECK(!try_bind("select a, b from t where p < 1234567.5 group by 1, 2 order by 3"));
+    CHECK_STATUS(err.status, WEFT_INVALID_REFERENCE);
+    CHECK_INT(err.position, 62);
+    CHECK(!try_bind("select a,   b from t where p < 0.5 group by 111, 2 order by 2"));
+    CHECK_INT(err.position, 44);
+    bind_ok("select 1, date '2000-01-01' + 1");
+    CHECK(!try_bind("select 1000, date '2000-13-01' + 1"));
+    CHECK_INT(err.position, 13);
+    CHECK(!try_bind("select date 'x\xff' + 1"));             // not UTF-8: not even parsed
+    bind_ok("select cast(a as numeric(10,2)) from t");
+    CHECK(!try_bind("select cast(a as numeric(1000,2)) from t"));
 }
 
 TEST(what_is_kept_is_short_and_shallow_and_a_query)
@@ -1438,7 +1476,7 @@ TEST(what_is_kept_is_short_and_shallow_and_a_query)
 static const char *numbered(int i)
 {
     static char sql[64];
-    snprintf(sql, sizeof(sql), "select %d as numbered", i);
+    snprintf(sql, sizeof(sql), "select 1 as numbered_%d", i);
     return sql;
 }
 
@@ -1458,7 +1496,7 @@ TEST(trees_are_bounded_in_bytes)
 {
     for (int i = 0; i < 60; i++) {
         char begin[64];
-        snprintf(begin, sizeof(begin), "select %d as bounded", i);
+        snprintf(begin, sizeof(begin), "select 1 as bounded_%d", i);
         char *sql = repeat(begin, ", 1", 1600, "", "", "");
         bind_ok(sql);
         CHECK(is_kept(sql));
@@ -1474,12 +1512,32 @@ TEST(a_tree_in_use_outlives_its_place)
 {
     const char *sql = "select 'held' as held";
     bind_ok(sql);
-    ParseTree *tree = tree_find(sql, strlen(sql));
+    ParseTree *tree = find_tree(sql);
     CHECK(tree != NULL);
     for (int i = 1000; i < 1256; i++) bind_ok(numbered(i));
     CHECK(!is_kept(sql));
     CHECK_STR(tree_result(tree)->stmts[0]->stmt->select_stmt->target_list[0]->res_target->name, "held");
     tree_release(tree);
+    CHECK(is_kept(sql));                                    // again
+}
+
+// Threads that want the same shape have a tree each, and all of them are kept, up to a number.
+TEST(as_many_trees_of_a_shape_are_kept_as_were_in_use)
+{
+    const char *sql = "select 'spare' as spare";
+    ParseTree  *trees[40] = { 0 };
+    int         n = 0;
+    for (int i = 0; i < COUNT_OF(trees); i++) {
+        bind_ok(sql);                                       // parses one, when all are taken
+        trees[i] = find_tree(sql);
+        CHECK(trees[i] != NULL);
+    }
+    const int before = tree_counts().n_trees;
+    for (int i = 0; i < COUNT_OF(trees); i++) tree_release(trees[i]);
+    CHECK_INT(tree_counts().n_trees, MIN_OF(before + 33, 256));
+    for (ParseTree *tree; (tree = find_tree(sql));) trees[n++] = tree;
+    CHECK_INT(n, 33);
+    while (n) tree_release(trees[--n]);
 }
 
 TEST(errors_are_the_same_the_second_time)
@@ -1527,7 +1585,7 @@ static size_t pack_tree(const ParseTree *tree, u8 **bytes)
     return pg_query__parse_result__pack(tree_result(tree), *bytes);
 }
 
-// Threads share trees, so nothing may write to one.
+// The next one to bind it relies on that.
 TEST(binding_leaves_the_tree_as_it_was)
 {
     const char *texts[] = { "select distinct x, sum(p) as s, count(*) filter (where k) from t group by 1 order by s "
@@ -1539,10 +1597,12 @@ TEST(binding_leaves_the_tree_as_it_was)
     for (int i = 0; i < COUNT_OF(texts); i++) {
         u8 *before, *after;
         try_bind(texts[i]);
-        ParseTree *tree = tree_find(texts[i], strlen(texts[i]));
+        ParseTree *tree = find_tree(texts[i]);
         CHECK(tree != NULL);
         const size_t length = pack_tree(tree, &before);
+        tree_release(tree);
         for (int again = 0; again < 3; again++) try_bind(texts[i]);
+        CHECK(find_tree(texts[i]) == tree);
         CHECK_INT(pack_tree(tree, &after), length);
         CHECK_BYTES(after, before, length);
         tree_release(tree);

@@ -10,7 +10,7 @@
 enum { N_TOGETHER = 24, ROUNDS = 4, ROUNDS_MOST = 45, ROUNDS_ALONE = 40 };
 
 // What queries that meet are to share before their rounds are over.
-typedef enum Sharing { SHARES_CUBE, SHARES_ANY, SHARES_NONE } Sharing;
+typedef enum Sharing { SHARES_CUBE, SHARES_JOIN_CUBE, SHARES_ANY, SHARES_NONE } Sharing;
 
 static weft_session *sessions[N_TOGETHER], *alone;
 
@@ -27,6 +27,16 @@ static void open_tables(void)
         text_add(&sql, "insert into d values (%d, %d, 'name %d')", k * 3, k % 5, k % 7);
         run(sql.bytes);
     }
+    run("create table e (m integer, rank integer, kind text, note integer)");
+    run("create table d2 (k integer, class integer, name text)");
+    for (int m = -20; m < 30; m++) {
+        text_clear(&sql);
+        text_add(&sql, "insert into e values (%d, %d, 'kind %d', ", m, (m + 20) % 13, (m + 40) % 6);
+        if (m % 7) text_add(&sql, "%d)", m % 4 + 100);
+        else text_add(&sql, "null)");
+        run(sql.bytes);
+    }
+    run("insert into d2 select * from d where k % 2 = 0");
     char path[1200];
     snprintf(path, sizeof(path), "%s", test_path("f.csv"));
     FILE *file = fopen(path, "w");
@@ -131,6 +141,7 @@ static void check_round(char **queries, char **answers, bool beside_slow)
 
 static bool has_shared(const ScanFigures *figures, Sharing wanted)
 {
+    if (wanted == SHARES_JOIN_CUBE) return figures->rides_join_cubed > 0;
     return wanted == SHARES_NONE || figures->rides_cubed > 0 || (wanted == SHARES_ANY && figures->rides_fused > 0);
 }
 
@@ -149,7 +160,8 @@ static ScanFigures check_together(char **queries, Sharing wanted)
         check_round(queries, answers, round >= ROUNDS_ALONE);
         after = figures();
         CHECK(after.rides_woven <= after.n_rides && after.rides_fused <= after.rides_woven &&
-              after.rides_cubed <= after.rides_woven);
+              after.rides_cubed <= after.rides_woven && after.rides_join_cubed <= after.rides_cubed);
+        after.rides_join_cubed -= before.rides_join_cubed;
         after.rides_cubed -= before.rides_cubed, after.rides_fused -= before.rides_fused;
     }
     for (int i = 0; i < N_TOGETHER; i++) {
@@ -193,6 +205,34 @@ TEST(one_body_serves_queries_of_one_shape)
     for (int s = 0; s < COUNT_OF(shapes); s++)
         if (!check_shape(shapes[s], SHARES_CUBE))
             CHECK_FAIL("no cube for %s", shapes[s]);
+    close_tables();
+}
+
+static bool check_join_shape(const char *shape)
+{
+    char *queries[N_TOGETHER];
+    for (int i = 0; i < N_TOGETHER; i++) queries[i] = make_query(shape, i);
+    return check_together(queries, SHARES_JOIN_CUBE).rides_join_cubed > 0;
+}
+
+// They differ in what they join, so each has join tables of its own: of bits, of codes, with and without ranges.
+TEST(one_body_serves_queries_that_join)
+{
+    static const char *const shapes[] = {
+        "select class, sum(wide), count(*) from f, d where key = k and k between 6 * (%d) - 9 and 9 * (%d) + 40 "
+        "group by class order by 1",
+        "select name, kind, sum(wide), min(big), max(small) from f, d2, e where key = k and middle = m "
+        "and rank between %d and %d + 9 and k < 3 * (%d + 30) group by name, kind order by 1, 2",
+        "select kind, word, count(*), sum(x) from f, e where middle = m and rank between %d and %d + 4 and wide > %d "
+        "group by kind, word order by 1, 2",
+        "select note, count(*), avg(wide) from f, d, e where key = k and middle = m and rank <> %d and "
+        "k > 2 * (%d) and small < 9 group by note order by 1",
+        "select name, sum(y), sum(middle * small) from f, d where key = k and class between %d and %d + 2 and "
+        "small between %d / 10 and 9 group by name order by 1",
+    };
+    open_tables();
+    for (int s = 0; s < COUNT_OF(shapes); s++)
+        if (!check_join_shape(shapes[s])) CHECK_FAIL("no cube over joins for %s", shapes[s]);
     close_tables();
 }
 
@@ -389,12 +429,9 @@ TEST(an_error_in_a_fused_kernel_is_told_to_its_query_alone)
 }
 
 // Members come and go while the others go on: some are cancelled in the middle, some fail.
-TEST(members_may_leave_a_cube)
+static void check_leaving(const char *shape)
 {
     char *queries[N_TOGETHER], *answers[N_TOGETHER];
-    open_tables();
-    const char *shape = "select sum(middle * small), count(*) from f where small between %d and %d and middle < %d";
-    CHECK(check_shape(shape, SHARES_CUBE));
     for (int i = 0; i < N_TOGETHER; i++) {
         queries[i] = make_query(shape, i);
         answers[i] = answer_of(alone, queries[i]);
@@ -423,5 +460,23 @@ TEST(members_may_leave_a_cube)
         free(queries[i]);
         free(answers[i]);
     }
+}
+
+TEST(members_may_leave_a_cube)
+{
+    const char *shape = "select sum(middle * small), count(*) from f where small between %d and %d and middle < %d";
+    open_tables();
+    CHECK(check_shape(shape, SHARES_CUBE));
+    check_leaving(shape);
+    close_tables();
+}
+
+TEST(members_may_leave_a_cube_over_joins)
+{
+    const char *shape = "select class, kind, sum(wide) from f, d, e where key = k and middle = m and k > 5 * (%d) and "
+                        "rank between %d and 12 group by class, kind order by 1, 2";
+    open_tables();
+    CHECK(check_join_shape(shape));
+    check_leaving(shape);
     close_tables();
 }

@@ -1,0 +1,410 @@
+// classes.c - see classes.h.
+//
+// A test is made a list of the values that pass it, and only these are looked at: most tables of a dimension hold few
+// of its rows.  Where all values of an atom pass, it stays as it is, so a test that others have made before costs one
+// look at its values.
+
+#include "engine/classes.h"
+
+#include <stdlib.h>
+
+#define ATOM_WORDS (MOST_ATOMS / 64)
+#define NO_CODE    UINT32_MAX
+
+typedef struct MadeTest {
+    i64   low, high;
+    u64   table;                       // id; 0: none
+    u64   wants[ATOM_WORDS];           // a bit per atom
+    u32  *own_code;                    // by payload; NO_CODE: the table does not have it
+    int   n_own;
+} MadeTest;
+
+struct Classes {
+    Arena     *arena;
+    Budget    *budget;
+    i64        low;
+    u64        size;
+    u16       *atom_of;                // atom 0: values that no test wants
+    int        n_atoms;
+    u32        n_values[MOST_ATOMS];   // by atom
+    u32        payload[MOST_ATOMS];    // by atom; only where tests bring one
+    int        n_tests;
+    MadeTest **tests;
+    int        n_payloads;
+    i64       *payloads;               // their values; the one that is NULL has number null_payload
+    int        null_payload;           // -1: none yet
+    Map       *payload_numbers;
+};
+
+typedef struct Passing {               // values that pass, and their payload's code
+    u32  n, room;
+    u32 *at, *codes;
+} Passing;
+
+// ---- making and copying ---------------------------------------------------------------------------------------------
+
+static void add_payload(Classes *classes, i64 value)
+{
+    map_set(classes->payload_numbers, &value, sizeof value, (u64)classes->n_payloads);
+    *LIST_PUSH(classes->arena, classes->payloads, classes->n_payloads) = value;
+}
+
+static void take_over(Classes *classes, const Classes *before)
+{
+    memcpy(classes->atom_of, before->atom_of, classes->size * sizeof(u16));
+    memcpy(classes->n_values, before->n_values, sizeof classes->n_values);
+    memcpy(classes->payload, before->payload, sizeof classes->payload);
+    classes->n_atoms = before->n_atoms, classes->null_payload = before->null_payload;
+    for (int p = 0; p < before->n_payloads; p++) {
+        if (p == before->null_payload) *LIST_PUSH(classes->arena, classes->payloads, classes->n_payloads) = 0;
+        else add_payload(classes, before->payloads[p]);
+    }
+    for (int t = 0; t < before->n_tests; t++) {
+        MadeTest *test = arena_make(classes->arena, MadeTest);
+        *test = *before->tests[t];
+        test->own_code = arena_array(classes->arena, u32, test->n_own + 1);
+        if (test->n_own) memcpy(test->own_code, before->tests[t]->own_code, (size_t)test->n_own * sizeof(u32));
+        *LIST_PUSH(classes->arena, classes->tests, classes->n_tests) = test;
+    }
+}
+
+Classes *classes_new(Budget *budget, const Classes *before, i64 low, u64 size)
+{
+    Error  ignored;
+    Arena *arena = arena_new(NULL, "classes");
+    error_clear(&ignored);
+    Classes *classes = arena_make(arena, Classes);
+    classes->arena = arena, classes->budget = budget, classes->low = low, classes->size = size;
+    classes->payload_numbers = map_new(arena);
+    classes->n_atoms = 1, classes->null_payload = -1, classes->n_values[0] = (u32)size;
+    if (mem_alloc(budget, size * sizeof(u16), (void **)&classes->atom_of, &ignored)) {
+        arena_free(arena);
+        return NULL;
+    }
+    if (before) take_over(classes, before);
+    return classes;
+}
+
+void classes_free(Classes *classes)
+{
+    if (!classes) return;
+    mem_free(classes->budget, classes->atom_of, classes->size * sizeof(u16));
+    arena_free(classes->arena);
+}
+
+bool classes_cover(const Classes *classes, i64 low, u64 size) { return classes->low == low && classes->size == size; }
+int  classes_n_tests(const Classes *classes) { return classes->n_tests; }
+int  classes_n_payloads(const Classes *classes) { return classes->n_payloads; }
+int  classes_n_atoms(const Classes *classes) { return classes->n_atoms; }
+u64  classes_bytes(const Classes *classes) { return classes->size * sizeof(u16); }
+
+const u16 *classes_atoms(const Classes *classes) { return classes->atom_of; }
+
+u32 classes_own_code(const Classes *classes, int test, u32 payload) { return classes->tests[test]->own_code[payload]; }
+
+// ---- the values that pass a test ------------------------------------------------------------------------------------
+
+static void pass(Passing *passing, u64 at, u64 code)
+{
+    if (passing->n == passing->room) return;                   // cannot be: a table has a row for each of its keys
+    passing->at[passing->n] = (u32)at;
+    passing->codes[passing->n++] = (u32)code;
+}
+
+static void pass_bits(Passing *passing, const u8 *bits, u64 first, u64 end, u64 shift)
+{
+    for (u64 v = first; v < end;) {
+        const u64 at = v + shift, left = 8 - (at & 7);
+        if ((at & 7) == 0 && !bits[at >> 3]) {
+            v += 8;
+            continue;
+        }
+        for (u64 b = 0; b < left && v < end; b++, v++)
+            if (bits[(v + shift) >> 3] >> ((v + shift) & 7) & 1) pass(passing, v, 0);
+    }
+}
+
+static void pass_bytes(Passing *passing, const u8 *slots, u64 first, u64 end, u64 shift)
+{
+    u64 v = first;
+    for (; v + 8 <= end; v += 8) {
+        u64 eight;
+        memcpy(&eight, slots + v + shift, 8);
+        for (u64 b = v; eight; eight >>= 8, b++)
+            if (eight & 255) pass(passing, b, (eight & 255) - 1);
+    }
+    for (; v < end; v++)
+        if (slots[v + shift]) pass(passing, v, slots[v + shift] - 1u);
+}
+
+#define PASS_SLOTS(type)                                                                                               \
+    for (u64 v = first; v < end; v++)                                                                                  \
+        if (((const type *)slots)[v + shift]) pass(passing, v, ((const type *)slots)[v + shift] - 1)
+
+// Value v of the column is key v + shift of the table.
+static void pass_table(Passing *passing, const JoinTable *table, u64 first, u64 end, u64 shift)
+{
+    const void *slots = table->shape == SHAPE_DIRECT ? table->payloads[0].data : table->slots;
+    const int   width = table->shape == SHAPE_DIRECT ? table->payloads[0].width : table->is_bytes ? 1 : 0;
+    switch (width) {
+        case 0:  pass_bits(passing, slots, first, end, shift); break;
+        case 1:  pass_bytes(passing, slots, first, end, shift); break;
+        case 2:  PASS_SLOTS(u16); break;
+        case 4:  PASS_SLOTS(u32); break;
+        default: PASS_SLOTS(u64); break;
+    }
+}
+
+// LOW .. HIGH, of the column's values, as places FIRST .. END - 1.
+static void clip(const Classes *classes, i64 low, i64 high, u64 *first, u64 *end)
+{
+    const i64 last = classes->low + (i64)classes->size - 1;
+    if (low > high || low > last || high < classes->low) {
+        *end = *first;
+        return;
+    }
+    if (low > classes->low) *first = MAX_OF(*first, (u64)(low - classes->low));
+    if (high < last) *end = MIN_OF(*end, (u64)(high - classes->low) + 1);
+    *end = MAX_OF(*end, *first);
+}
+
+static void find_passing(const Classes *classes, const ClassTest *test, u64 first, u64 end, Passing *passing)
+{
+    if (test->table)
+        pass_table(passing, test->table, first, end, (u64)classes->low - (u64)test->table->keys[0].low);
+    else
+        for (u64 v = first; v < end; v++) pass(passing, v, 0);
+}
+
+// ---- payloads -------------------------------------------------------------------------------------------------------
+
+static u32 payload_number(Classes *classes, const Payload *payload, u32 code)
+{
+    u64 number;
+    if (payload->range.nullable && code == payload->null_code) {
+        if (classes->null_payload < 0) {
+            classes->null_payload = classes->n_payloads;
+            *LIST_PUSH(classes->arena, classes->payloads, classes->n_payloads) = 0;
+        }
+        return (u32)classes->null_payload;
+    }
+    const i64 value = payload->decode ? payload->decode[code] : payload->base + (i64)code;
+    if (!map_get(classes->payload_numbers, &value, sizeof value, &number)) {
+        number = (u64)classes->n_payloads;
+        add_payload(classes, value);
+    }
+    return (u32)number;
+}
+
+// The table's codes become numbers of payloads that all tables share.  False: too many.
+static bool number_payloads(Classes *classes, const Payload *payload, Passing *passing, MadeTest *test)
+{
+    u32 *number_of = malloc((payload->n_codes + 1) * sizeof *number_of);
+    memset(number_of, 0xff, (payload->n_codes + 1) * sizeof *number_of);
+    for (u32 i = 0; i < passing->n && classes->n_payloads <= MOST_ATOMS; i++) {
+        u32 *number = &number_of[passing->codes[i]];
+        if (*number == NO_CODE) *number = payload_number(classes, payload, passing->codes[i]);
+        passing->codes[i] = *number;
+    }
+    test->n_own = classes->n_payloads, test->own_code = arena_array(classes->arena, u32, test->n_own + 1);
+    memset(test->own_code, 0xff, (size_t)test->n_own * sizeof *test->own_code);
+    for (u64 c = 0; c < payload->n_codes; c++)
+        if (number_of[c] != NO_CODE) test->own_code[number_of[c]] = (u32)c;
+    free(number_of);
+    return classes->n_payloads <= MOST_ATOMS;
+}
+
+// ---- atoms ----------------------------------------------------------------------------------------------------------
+
+static void want(MadeTest *test, u32 atom) { test->wants[atom / 64] |= (u64)1 << atom % 64; }
+static bool wants(const MadeTest *test, u32 atom) { return test->wants[atom / 64] >> atom % 64 & 1; }
+
+typedef struct Split {
+    u32 n_passing[MOST_ATOMS];         // by atom
+    u16 next[MOST_ATOMS];              // by atom: where its values that pass go; 0: not decided yet
+    u16 next_of_payload[MOST_ATOMS + 1];       // the same for atom 0, which is of nobody: an atom for each payload
+} Split;
+
+// False: a value has another payload than other tests say.  Values that no test wanted yet have none yet.
+static bool count_passing(const Classes *classes, const Passing *passing, Split *split)
+{
+    bool ok = true;
+    for (u32 i = 0; i < passing->n; i++) {
+        const u32 atom = classes->atom_of[passing->at[i]];
+        ok &= !atom || classes->payload[atom] == passing->codes[i];
+        split->n_passing[atom]++;
+    }
+    return ok;
+}
+
+static u16 new_atom(Classes *classes, u32 of, u32 payload)
+{
+    const u16 atom = (u16)classes->n_atoms++;
+    classes->n_values[atom] = 0, classes->payload[atom] = payload;
+    for (int t = 0; t < classes->n_tests; t++)
+        if (wants(classes->tests[t], of)) want(classes->tests[t], atom);
+    return atom;
+}
+
+// Atoms of which all values pass stay as they are.  True: all that pass are in such atoms.
+static bool keep_whole(const Classes *classes, MadeTest *test, Split *split)
+{
+    bool is_all = split->n_passing[0] == 0;
+    for (u32 a = 1; a < (u32)classes->n_atoms; a++) {
+        if (!split->n_passing[a]) continue;
+        if (split->n_passing[a] != classes->n_values[a]) {
+            is_all = false;
+            continue;
+        }
+        split->next[a] = (u16)a;
+        want(test, a);
+    }
+    return is_all;
+}
+
+// Of the other atoms, what passes becomes another one.  False: too many.
+static bool move_passing(Classes *classes, MadeTest *test, const Passing *passing, Split *split)
+{
+    for (u32 i = 0; i < passing->n; i++) {
+        u16      *atom = &classes->atom_of[passing->at[i]];
+        const u16 old = *atom;
+        u16      *to = old ? &split->next[old] : &split->next_of_payload[passing->codes[i]];
+        if (*to == old && old) continue;
+        if (!*to) {
+            if (classes->n_atoms == MOST_ATOMS) return false;
+            *to = new_atom(classes, old, passing->codes[i]);
+            want(test, *to);
+        }
+        classes->n_values[old]--, classes->n_values[*to]++;
+        *atom = *to;
+    }
+    return true;
+}
+
+static bool split_atoms(Classes *classes, MadeTest *test, const Passing *passing)
+{
+    Split *split = calloc(1, sizeof *split);
+    bool   ok = count_passing(classes, passing, split);
+    if (ok && !keep_whole(classes, test, split)) ok = move_passing(classes, test, passing, split);
+    free(split);
+    return ok;
+}
+
+static int find_test(const Classes *classes, const ClassTest *test)
+{
+    const u64 table = test->table ? test->table->id : 0;
+    for (int t = 0; t < classes->n_tests; t++) {
+        const MadeTest *made = classes->tests[t];
+        if (made->table == table && made->low == test->low && made->high == test->high) return t;
+    }
+    return -1;
+}
+
+static bool make_test(Classes *classes, const ClassTest *test, Passing *passing, MadeTest *made)
+{
+    if (!test->has_payload) memset(passing->codes, 0, passing->n * sizeof *passing->codes);
+    else if (!number_payloads(classes, &test->table->payloads[0], passing, made)) return false;
+    return split_atoms(classes, made, passing);
+}
+
+int classes_add(Classes *classes, const ClassTest *test)
+{
+    const int found = find_test(classes, test);
+    if (found >= 0) return found;
+    Error ignored;
+    void *memory;
+    u64   first = 0, end = classes->size;
+    error_clear(&ignored);
+    clip(classes, test->low, test->high, &first, &end);
+    if (test->table) clip(classes, test->table->keys[0].low, test->table->keys[0].high, &first, &end);
+    const u64 room = test->table ? MIN_OF(end - first, test->table->n_rows) : end - first;
+    const u64 bytes = 2 * (room + 1) * sizeof(u32);
+    if (mem_alloc(classes->budget, bytes, &memory, &ignored)) return -1;
+    Passing   passing = { .at = memory, .codes = (u32 *)memory + room, .room = (u32)room };
+    MadeTest *made = arena_make(classes->arena, MadeTest);
+    made->low = test->low, made->high = test->high, made->table = test->table ? test->table->id : 0;
+    find_passing(classes, test, first, end, &passing);
+    const bool ok = make_test(classes, test, &passing, made);
+    mem_free(classes->budget, memory, bytes);
+    if (!ok) return -1;
+    *LIST_PUSH(classes->arena, classes->tests, classes->n_tests) = made;
+    return classes->n_tests - 1;
+}
+
+// ---- classes --------------------------------------------------------------------------------------------------------
+
+// The tests in use that an atom passes, a bit each, then its payload where that counts.
+static int sign(const Classes *classes, const int *tests, int n_tests, u32 atom, bool with_payload, u64 *words)
+{
+    const int n_words = (n_tests + 63) / 64;
+    memset(words, 0, (size_t)n_words * sizeof *words);
+    for (int t = 0; t < n_tests; t++) words[t / 64] |= (u64)wants(classes->tests[tests[t]], atom) << t % 64;
+    words[n_words] = with_payload ? classes->payload[atom] : 0;
+    return n_words;
+}
+
+static bool is_nobodys(const u64 *words, int n_words)
+{
+    for (int w = 0; w < n_words; w++)
+        if (words[w]) return false;
+    return true;
+}
+
+static u16 place_in_class(Map *places, Arena *arena, ClassMap *map, int class, u32 payload)
+{
+    const u32 key[2] = { (u32)class, payload };
+    u64       place;
+    if (map_get(places, key, sizeof key, &place)) return (u16)place;
+    place = (u64)map->n_payloads[class];
+    map_set(places, key, sizeof key, place);
+    *LIST_PUSH(arena, map->payload_at[class], map->n_payloads[class]) = payload;
+    map->n_local = MAX_OF(map->n_local, map->n_payloads[class]);
+    return (u16)place;
+}
+
+static void class_of_atoms(const Classes *classes, Arena *arena, const int *tests, int n_tests, bool in_class,
+                           ClassMap *map, u16 *class_of_atom)
+{
+    Arena *scratch = arena_new(NULL, "classes");
+    Map   *numbers = map_new(scratch), *places = map_new(scratch);
+    u64   *words = arena_array(scratch, u64, n_tests / 64 + 2);
+    map->n_classes = 1, map->n_local = 1;
+    for (u32 a = 0; a < (u32)classes->n_atoms; a++) {
+        const int n_words = sign(classes, tests, n_tests, a, in_class, words);
+        u64       class = 0;
+        if (!is_nobodys(words, n_words) && !map_get(numbers, words, (size_t)(n_words + 1) * sizeof *words, &class)) {
+            class = (u64)map->n_classes++;
+            map_set(numbers, words, (size_t)(n_words + 1) * sizeof *words, class);
+            for (int t = 0; t < n_tests; t++)
+                if (words[t / 64] >> t % 64 & 1) *LIST_PUSH(arena, map->wanted[t], map->n_wanted[t]) = (int)class;
+        }
+        class_of_atom[a] = (u16)class;
+        map->share[class] += (double)classes->n_values[a] / (double)classes->size;
+        if (class) map->local_of_atom[a] = place_in_class(places, arena, map, (int)class, classes->payload[a]);
+    }
+    arena_free(scratch);
+}
+
+bool classes_map(const Classes *classes, Arena *arena, const int *tests, int n_tests, bool payload_in_class,
+                 ClassMap *map)
+{
+    Error ignored;
+    u16   class_of_atom[MOST_ATOMS];
+    error_clear(&ignored);
+    *map = (ClassMap){ .bytes = classes->size * sizeof(u16) };
+    if (mem_alloc(classes->budget, map->bytes, (void **)&map->class_of, &ignored)) return false;
+    map->local_of_atom = arena_array(arena, u16, classes->n_atoms);
+    map->n_payloads = arena_array(arena, int, classes->n_atoms + 1);
+    map->payload_at = arena_array(arena, u32 *, classes->n_atoms + 1);
+    map->share = arena_array(arena, double, classes->n_atoms + 1);
+    map->wanted = arena_array(arena, int *, n_tests + 1), map->n_wanted = arena_array(arena, int, n_tests + 1);
+    class_of_atoms(classes, arena, tests, n_tests, payload_in_class, map, class_of_atom);
+    for (u64 v = 0; v < classes->size; v++) map->class_of[v] = class_of_atom[classes->atom_of[v]];
+    return true;
+}
+
+void classes_unmap(const Classes *classes, ClassMap *map)
+{
+    mem_free(classes->budget, map->class_of, map->bytes);
+    map->class_of = NULL;
+}

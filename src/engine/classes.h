@@ -1,0 +1,65 @@
+// classes.h - values of a stored column that no query of a group tells apart.
+//
+//     q1: s_nation = 'CHINA', by city      keys of supplier:   CHINA 0 | CHINA 1 | ... | PERU 0 | ... | nobody's
+//     q2: s_region = 'ASIA', by city                           atoms: the same tests, and the same payload
+//                                                              classes: the same tests
+//
+// An atom is a set of values that pass the same tests and, where join tables bring a payload, have the same one.  Atoms
+// are made exactly, test by test: each one splits every atom that holds values that it wants and values that it does
+// not.  What was split for tests that are gone stays until the atoms are made anew: finer than needed is right, only
+// more.  Atoms that pass the same of the tests in use are a class; within it, payloads are numbered from 0.
+//
+// Equal tests are one test: a join table has an id, and queries that filter a dimension alike share it.  So making
+// classes costs what the different tables cost, not what the queries do.
+
+#ifndef WEFT_CLASSES_H
+#define WEFT_CLASSES_H
+
+#include "weave/weave.h"
+
+#define MOST_ATOMS 4096
+
+typedef struct ClassTest {
+    i64              low, high;
+    const JoinTable *table;            // NULL: the range alone
+    bool             has_payload;      // the same for all tests of a column
+} ClassTest;
+
+typedef struct Classes Classes;        // of a column
+
+// Of the values LOW .. LOW + SIZE - 1.  BEFORE, or NULL: its tests are taken over.  NULL: no memory.
+Classes *classes_new(Budget *budget, const Classes *before, i64 low, u64 size);
+void     classes_free(Classes *classes);                               // NULL is fine
+bool     classes_cover(const Classes *classes, i64 low, u64 size);     // they are of these values
+int      classes_n_tests(const Classes *classes);
+// Its number; -1: not to be told apart by so few atoms, a payload that is not the one of other tests, or no memory.
+// Then the classes are good for nothing any more.
+int      classes_add(Classes *classes, const ClassTest *test);
+u64      classes_bytes(const Classes *classes);                        // of memory, about
+
+// Classes for some of the tests.
+typedef struct ClassMap {
+    u16     *class_of;                 // by value - low; 0: nobody wants it
+    int      n_classes;                // 0 counted in
+    int      n_local;                  // payloads of the class that has most; 1 without payloads
+    u16     *local_of_atom;
+    int     *n_payloads;               // by class
+    u32    **payload_at;               // by class and place in it: code of the payload
+    double  *share;                    // by class: of all values
+    int    **wanted;                   // by test in use: classes
+    int     *n_wanted;
+    u64      bytes;                    // of class_of
+} ClassMap;
+
+// TESTS: their numbers, each once.  PAYLOAD_IN_CLASS: values of one class have one payload.  In the arena, but for
+// class_of, which is the budget's; false: no memory.
+bool       classes_map(const Classes *classes, Arena *arena, const int *tests, int n_tests, bool payload_in_class,
+                       ClassMap *map);
+void       classes_unmap(const Classes *classes, ClassMap *map);
+int        classes_n_payloads(const Classes *classes);                 // different ones
+// The code that the test's own table has for a payload; the test wants a value with it.
+u32        classes_own_code(const Classes *classes, int test, u32 payload);
+const u16 *classes_atoms(const Classes *classes);                      // by value - low
+int        classes_n_atoms(const Classes *classes);
+
+#endif

@@ -1,0 +1,100 @@
+// run_int.h - a flow that runs: operators, the virtual kernel, the split of its workers.
+
+#ifndef WEFT_FLOW_RUN_INT_H
+#define WEFT_FLOW_RUN_INT_H
+
+#include "flow/flow_int.h"
+#include "jit/jit.h"
+#include "model/tune.h"
+
+enum { KERNEL_OPERATORS_MOST = 64 };
+
+// ---- samples of round times, and the split that they suggest (split.c) ----------------------------------------------
+
+typedef struct OperatorSamples {
+    double  mean_ms[WEFT_WORKERS_MOST + 1];                 // of rounds with so many workers
+    u32     n_rounds[WEFT_WORKERS_MOST + 1];
+    u32     n_all;
+    TuneFit fit;
+    bool    has_fit;
+    int     n_drifted;                 // rounds in a row that were far from the mean
+} OperatorSamples;
+
+// ---- operators (operator.c) -----------------------------------------------------------------------------------------
+
+struct weft_operator {
+    weft_flow            *flow;
+    weft_operator        *next;        // of the flow
+    weft_operator        *entering;    // of the virtual kernel's list
+    char                  name[TOPIC_NAME_BYTES];
+    weft_operator_options options;     // texts are not kept
+    Code                 *code;        // of tile C
+    weft_subscriber      *input;       // NULL: a source
+    weft_publisher       *output;      // NULL: a sink
+    const weft_frame     *in;          // at hand
+    u64                   in_offset;
+    weft_frame           *out;         // at hand: to be filled, or (is_publishing) to be published
+    bool                  is_publishing, is_at_end, has_had_end;
+    weft_status           wants_to_end;                     // what it said in its last round
+    int                   n_idle, n_skip;                   // rounds without a frame; rounds to sit out for that
+    OperatorSamples       samples;
+    pthread_t             thread;      // HOST
+    bool                  has_thread, has_begun;            // guarded by the flow's lock
+    _Atomic u32           stop;
+    _Atomic i64           busy_since_us;                    // in a round since then; 0: in none
+    _Atomic bool          has_ended, is_stuck;
+    _Atomic i64           rounds, frames_in, frames_out, busy_us, waits;
+    _Atomic int           workers;
+};
+
+// Gets what the next round needs: a frame of the input, an empty one for the output.  NOT_READY: not within the time.
+// END_OF_STREAM: there is no next round.
+weft_status operator_prepare(weft_operator *op, int timeout_ms, Error *err);
+// The part of worker THREAD.  Returns how long it took; fills ROUND with what the operator has set.
+double      operator_compute(weft_operator *op, u32 thread, u32 n_threads, weft_round *round);
+// After the last worker: lets go of the input and publishes what the round gave.  NOT_READY: the topic is full, and
+// operator_publish must be called until it says otherwise.  END_OF_STREAM: that was the last round.
+weft_status operator_finish(weft_operator *op, const weft_round *round, int timeout_ms, Error *err);
+weft_status operator_publish(weft_operator *op, int timeout_ms, Error *err);
+void        operator_close(weft_operator *op);              // leaves its topics; safe to call twice
+
+// ---- the flow (state.c) ---------------------------------------------------------------------------------------------
+
+typedef struct VirtualKernel VirtualKernel;
+
+struct weft_flow {
+    weft_flow_options  options;        // with defaults filled in
+    FrameHeap         *heap;
+    Catalog           *catalog;
+    _Atomic(weft_topic *) newest;      // topics, newest first
+    _Atomic u32        stop;           // NOW: ends all waits
+    _Atomic bool       is_draining, is_leaving;
+    pthread_mutex_t    lock;           // guards all that follows
+    pthread_cond_t     changed;        // an operator ended, or the flow failed
+    u64                n_topics;
+    weft_operator     *operators;
+    bool               is_running;
+    Error              error;          // the first
+    Jit               *jit;            // once there is tile C
+    VirtualKernel     *kernel;         // once there is an operator on the DEVICE side
+    pthread_t          supervisor;
+    bool               has_supervisor;
+};
+
+void flow_fail(weft_flow *flow, const Error *error);        // the first counts; all operators end
+void flow_wake(weft_flow *flow);                            // all who wait look again
+// The operator leaves its topics and counts as ended.  STATUS other than END_OF_STREAM fails the flow.
+void flow_operator_ended(weft_operator *op, weft_status status, const Error *error);
+
+// ---- the virtual kernel (virtual.c) ---------------------------------------------------------------------------------
+
+weft_status virtual_new(weft_flow *flow, VirtualKernel **kernel, Error *err);       // starts its workers
+void        virtual_free(VirtualKernel *kernel);            // all of its operators have ended
+void        virtual_enter(VirtualKernel *kernel, weft_operator *op);                // with the flow's lock
+Bell       *virtual_bell(VirtualKernel *kernel);
+
+// How many workers each of N operators gets, all of N_WORKERS together; at least one each.
+void split_workers(weft_operator *const *operators, int n, int n_workers, u64 round, bool is_untuned, int *workers);
+void split_note(weft_operator *op, int workers, double time_ms);
+
+#endif

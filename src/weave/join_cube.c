@@ -1,0 +1,421 @@
+// join_cube.c - one kernel for queries of one shape that differ in what they join: classes of keys, slots, cells.
+//
+//     LOOKUP_FILTER(live, u16, lo_suppkey, ..., s_city_of, s_city)     a query's own table, and its own codes
+//     LOOKUP_FILTER(live, u32, lo_partkey, ..., p_brand1_of, p_brand1)
+//     EACH(live) { const u64 group = p_brand1[i] + s_city[i] * p4; ADD(a0_[group], VALUE(lo_revenue)) }
+//
+// becomes, for any number of queries,
+//
+//     TEST(live) { c0 = class0_[lo_suppkey[i] + from0_]; s1 = next1_[c0 * n1_ + class1_[lo_partkey[i] + from1_]];
+//                  state1_[i] = s1 - 1; PASS(live, s1 != 0) }          nobody wants these two: the row is gone
+//     EACH(live) { const u64 group = state1_[i] * groups_ + local1_[atom1_[lo_partkey[i] + from1_]] * stride0_ + ...;
+//                  ADD(a0_[group], VALUE(lo_revenue)) }
+//
+// A class is a set of keys that no query tells apart.  The classes of a row lead, column by column, from state to
+// state; the last state is its slot.  Within a slot cells are numbered by the group keys: a joined one counts from 0
+// within its class.  The engine makes the tables (engine/join_cube.c) and knows which groups of which queries a cell
+// belongs to.
+//
+// Which queries have one shape does not depend on the order of their steps, on the widths of their tables or on how
+// each numbers its groups: weave_cube_form writes down what is left, and queries of one form fit together.
+
+#include "weave/weave_int.h"
+
+#include <stdlib.h>
+
+// ---- what a query does, but for its tests ---------------------------------------------------------------------------
+
+static bool is_plain_sum(SlotKind kind)
+{
+    return kind == SLOT_SEEN || kind == SLOT_ADD || kind == SLOT_MIN || kind == SLOT_MAX || kind == SLOT_WIDE_LOW ||
+           kind == SLOT_WIDE_HIGH;
+}
+
+// Nothing that can fail, since a failure would not know whose it is.
+static bool can_be_in(const Woven *woven)
+{
+    if (!woven->ir || !woven->can_pick || woven->group_kind == GROUP_HASH || woven->n_checks || woven->has_matches ||
+        woven->n_state == 0 || woven->seen < 0 || woven->is_empty)
+        return false;
+    for (int s = 0; s < woven->n_state; s++)
+        if (!is_plain_sum(woven->state[s].kind)) return false;
+    for (int s = 0; s < woven->ir->n_steps; s++)
+        if (!woven->ir->steps[s].test && woven->ir->steps[s].kind != STEP_NOTHING) return false;
+    return true;
+}
+
+#define MOST_CODES 65536u              // of a payload that is grouped by
+
+static CubeTest *test_on(CubeForm *form, int column)
+{
+    for (int t = 0; t < form->n_tests; t++)
+        if (form->tests[t].column == column) return &form->tests[t];
+    if (form->n_tests == CUBE_TESTS) return NULL;
+    CubeTest *test = &form->tests[form->n_tests++];
+    *test = (CubeTest){ .column = column, .low = INT64_MIN, .high = INT64_MAX };
+    return test;
+}
+
+// The host must be able to read it.  Codes that say NULL elsewhere are not known here.
+static bool is_readable(const JoinTable *table)
+{
+    if (table->n_keys != 1 || (table->shape == SHAPE_BITS && !table->slots)) return false;
+    if (table->shape == SHAPE_BITS) return true;
+    return table->shape == SHAPE_DIRECT && table->n_payloads == 1 && table->payloads[0].data &&
+           !table->payloads[0].valid && table->payloads[0].n_codes && table->payloads[0].n_codes <= MOST_CODES;
+}
+
+static bool add_test(CubeForm *form, const Step *step)
+{
+    CubeTest *test = test_on(form, step->test->column);
+    if (!test || (test->table && step->test->table)) return false;
+    test->low = MAX_OF(test->low, step->test->low), test->high = MIN_OF(test->high, step->test->high);
+    if (!step->test->table) return true;
+    test->table = step->test->table;
+    test->carry = step->n_carries ? step->carries[0] : -1;
+    test->has_payload = step->n_carries > 0;
+    return is_readable(test->table) && test->has_payload == (test->table->shape == SHAPE_DIRECT);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const CubeTest *x = a, *y = b;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+// The test whose payload the key is; -1: the key is computed from stored columns.
+static int test_of_key(const CubeForm *form, const IrKey *key)
+{
+    for (int t = 0; t < form->n_tests && key->carry >= 0; t++)
+        if (form->tests[t].has_payload && form->tests[t].carry == key->carry) return t;
+    return -1;
+}
+
+// What is carried must be group keys and nothing else, since its codes are the query's own.  Tables may be gone before
+// the kernel is.
+static bool uses_only_stored(const Ir *ir, const char *fragment)
+{
+    for (const char *ref = strchr(fragment, REF_OPEN); ref; ref = strchr(ref + 1, REF_OPEN)) {
+        if (ref[1] != 'd') continue;
+        const DeclKind kind = ir->decls[atoi(ref + 2)].kind;
+        if (kind == DECL_CARRY || kind == DECL_TABLE) return false;
+    }
+    return true;
+}
+
+// A fragment with what its declarations stand for instead of their numbers.
+static void add_fragment(Text *text, const FuseMember *member, const char *fragment)
+{
+    for (const char *ref; (ref = strchr(fragment, REF_OPEN)); fragment = strchr(ref, REF_CLOSE) + 1) {
+        text_add_bytes(text, fragment, (size_t)(ref - fragment));
+        if (ref[1] == 'd') fuse_add_meaning(text, member, atoi(ref + 2), -1);
+        else text_add_bytes(text, ref, (size_t)(strchr(ref, REF_CLOSE) + 1 - ref));
+    }
+    text_add(text, "%s;", fragment);
+}
+
+static bool add_keys(Text *text, const FuseMember *member, CubeForm *form)
+{
+    const Ir *ir = member->woven->ir;
+    form->n_keys = ir->sink.n_keys;
+    if (form->n_keys > CUBE_KEYS || !uses_only_stored(ir, form->n_keys ? ir->sink.key_values : "")) return false;
+    if (form->n_keys) add_fragment(text, member, ir->sink.key_values);
+    for (int k = 0; k < form->n_keys; k++) {
+        const IrKey    *key = &ir->sink.key_codes[k];
+        const GroupKey *group = &member->woven->group_keys[k];
+        const int       t = form->test_of_key[k] = test_of_key(form, key);
+        text_add(text, "key %d %p ", group->type.kind, (const void *)group->dict);
+        if (t >= 0) {
+            text_add(text, "%d %s;", t, form->tests[t].table->payloads[0].name);
+        } else {
+            if (!uses_only_stored(ir, key->code)) return false;
+            text_add(text, "%lld %llu ", (long long)group->base, (unsigned long long)group->n_codes);
+            add_fragment(text, member, key->code);
+        }
+    }
+    return true;
+}
+
+static bool add_form(Text *text, const FuseMember *member, CubeForm *form)
+{
+    const Woven *woven = member->woven;
+    for (int t = 0; t < form->n_tests; t++) {
+        text_add(text, "test %d%s ", form->tests[t].number, form->tests[t].has_payload ? " of" : "");
+        fuse_add_meaning(text, member, woven->ir->columns[form->tests[t].column].decl, -1);
+    }
+    if (!add_keys(text, member, form) || !uses_only_stored(woven->ir, woven->ir->sink.adds)) return false;
+    text_add(text, "seen %d groups %d ", woven->seen, woven->group_kind);
+    for (int s = 0; s < woven->n_state; s++)
+        text_add(text, "%d %d %llu ", woven->state[s].kind, woven->state[s].bytes,
+                 (unsigned long long)woven->state[s].init);
+    add_fragment(text, member, woven->ir->sink.adds);
+    return true;
+}
+
+// Each payload is a group key: what nobody groups by has other uses.
+static bool has_all_payloads(const CubeForm *form)
+{
+    for (int t = 0; t < form->n_tests; t++) {
+        bool is_key = !form->tests[t].has_payload;
+        for (int k = 0; k < form->n_keys; k++) is_key = is_key || form->test_of_key[k] == t;
+        if (!is_key) return false;
+    }
+    return true;
+}
+
+const CubeForm *weave_cube_form(Arena *arena, const FuseMember *member)
+{
+    const Woven *woven = member->woven;
+    CubeForm    *form = arena_make(arena, CubeForm);
+    Text         text = { 0 };
+    if (!can_be_in(woven)) return NULL;
+    for (int s = 0; s < woven->ir->n_steps; s++)
+        if (woven->ir->steps[s].test && !add_test(form, &woven->ir->steps[s])) return NULL;
+    for (int t = 0; t < form->n_tests; t++)
+        form->tests[t].number = member->chunk_column[woven->columns[form->tests[t].column]];
+    qsort(form->tests, (size_t)form->n_tests, sizeof *form->tests, by_number);
+    const bool ok = form->n_tests && add_form(&text, member, form) && has_all_payloads(form);
+    form->length = text.length, form->hash = ok ? hash_bytes(text.bytes, text.length) : 0;
+    form->key = text_keep(arena, &text);
+    return ok ? form : NULL;
+}
+
+bool weave_is_same_form(const CubeForm *a, const CubeForm *b)
+{
+    return a->hash == b->hash && a->length == b->length && memcmp(a->key, b->key, a->length) == 0;
+}
+
+// ---- the kernel -----------------------------------------------------------------------------------------------------
+
+typedef struct CubeMaker {
+    Arena            *arena;
+    const FuseMember *member;
+    const CubeForm   *form;
+    const int        *order;           // of the tests
+    Ir               *ir;
+    Woven            *out;
+    int              *moved;           // by declaration of the member: 1 + that of the kernel; 0: none yet
+    int               first_own;       // number of the first parameter of the sink
+} CubeMaker;
+
+#define PRINT(...) arena_printf(m->arena, __VA_ARGS__)
+
+static int declare(CubeMaker *m, DeclKind kind, const char *type, const char *name, int number)
+{
+    *LIST_PUSH(m->arena, m->ir->decls, m->ir->n_decls) = (Decl){ kind, type, name, number };
+    return m->ir->n_decls - 1;
+}
+
+static const char *ref_to(CubeMaker *m, int decl) { return PRINT("%cd%d%c", REF_OPEN, decl, REF_CLOSE); }
+
+static const char *table(CubeMaker *m, const char *name, int at, int number)
+{
+    return ref_to(m, declare(m, DECL_TABLE, "u16", PRINT("%s%d_", name, at), number));
+}
+
+static const char *param(CubeMaker *m, const char *name, int at, int number)
+{
+    return ref_to(m, declare(m, DECL_PARAM, "u64", PRINT("%s%d_", name, at), number));
+}
+
+// A column of the member becomes the next of the kernel, with its NULLs.
+static int move_column(CubeMaker *m, int from)
+{
+    const Ir       *ir = m->member->woven->ir;
+    const IrColumn *column = &ir->columns[from];
+    const Decl     *decl = &ir->decls[column->decl];
+    const int       number = m->ir->n_columns, moved = declare(m, decl->kind, decl->type, decl->name, number);
+    *LIST_PUSH(m->arena, m->ir->columns, m->ir->n_columns) =
+        (IrColumn){ .decl = moved, .load = LOAD_PLAIN, .has_nulls = column->has_nulls };
+    *LIST_PUSH(m->arena, m->out->columns, m->out->n_columns) = m->member->woven->columns[from];
+    m->moved[column->decl] = moved + 1;
+    for (int d = 0; d < ir->n_decls && column->has_nulls; d++) {
+        if (ir->decls[d].kind != DECL_NULLS || ir->decls[d].number != from) continue;
+        m->moved[d] = 1 + declare(m, DECL_NULLS, ir->decls[d].type, ir->decls[d].name, number);
+    }
+    return number;
+}
+
+static int column_of(CubeMaker *m, int from)
+{
+    const int moved = m->moved[m->member->woven->ir->columns[from].decl];
+    return moved ? m->ir->decls[moved - 1].number : move_column(m, from);
+}
+
+static void move_param(CubeMaker *m, int d)
+{
+    const Decl *decl = &m->member->woven->ir->decls[d];
+    Param       value = m->member->woven->params[decl->number];
+    if (value.kind != PARAM_VALUE) value.column = column_of(m, value.column);
+    const int number = m->out->n_params;
+    *LIST_PUSH(m->arena, m->out->params, m->out->n_params) = value;
+    m->moved[d] = 1 + declare(m, decl->kind, decl->type, PRINT("p%d_", number - m->first_own), number);
+}
+
+static int moved_decl(CubeMaker *m, int d)
+{
+    const Ir   *ir = m->member->woven->ir;
+    const Decl *decl = &ir->decls[d];
+    if (!m->moved[d] && (decl->kind == DECL_PARAM || decl->kind == DECL_PARAM_F64)) move_param(m, d);
+    if (!m->moved[d]) move_column(m, decl->number);
+    return m->moved[d] - 1;
+}
+
+static void move_fragment(CubeMaker *m, Text *text, const char *fragment)
+{
+    for (const char *ref; (ref = strchr(fragment, REF_OPEN)); fragment = strchr(ref, REF_CLOSE) + 1) {
+        text_add_bytes(text, fragment, (size_t)(ref - fragment));
+        if (ref[1] == 'd') text_add(text, "%s", ref_to(m, moved_decl(m, atoi(ref + 2))));
+        else text_add_bytes(text, ref, (size_t)(strchr(ref, REF_CLOSE) + 1 - ref));
+    }
+    text_add(text, "%s", fragment);
+}
+
+typedef struct DimNames { const char *type, *column, *from, *class; } DimNames;        // of a test, in its place
+
+static DimNames name_dim(CubeMaker *m, int d)
+{
+    const int   column = column_of(m, m->form->tests[m->order[d]].column);
+    const Decl *decl = &m->ir->decls[m->ir->columns[column].decl];
+    m->out->params[cube_param_from(d)] = (Param){ .kind = PARAM_OFFSET, .column = column };
+    return (DimNames){ decl->type, ref_to(m, m->ir->columns[column].decl), param(m, "from", d, cube_param_from(d)),
+                       table(m, "class", d, cube_table_class(d)) };
+}
+
+static void add_step(CubeMaker *m, Step step, int first_column, int carry)
+{
+    step.live = "live", step.count = -1, step.pass = 1;
+    step.first_column = first_column, step.end_column = m->ir->n_columns;
+    step.n_carries = 1, step.carries = arena_array(m->arena, int, 1);
+    step.carries[0] = carry;
+    *LIST_PUSH(m->arena, m->ir->steps, m->ir->n_steps) = step;
+}
+
+static int carry_state(CubeMaker *m, int d) { return declare(m, DECL_CARRY, "u16", PRINT("state%d_", d), 2); }
+
+static void write_first(CubeMaker *m)
+{
+    const DimNames dim = name_dim(m, 0);
+    const int      state = carry_state(m, 0);
+    add_step(m,
+             (Step){ .kind = STEP_LOOKUP,
+                     .word = "LOOKUP",
+                     .text = PRINT("%s, %s, %s, u16, %s, %s", dim.type, dim.column, dim.from, dim.class,
+                                   ref_to(m, state)) },
+             0, state);
+}
+
+// BEFORE: C text of what the row is in so far.
+static void write_next(CubeMaker *m, int d, int first_column, const char *statements, const char *before)
+{
+    const DimNames dim = name_dim(m, d);
+    const int      state = carry_state(m, d);
+    const char    *next = table(m, "next", d, cube_table_next(m->form, d)),
+               *n_classes = param(m, "n", d, cube_param_classes(m->form, d));
+    add_step(m,
+             (Step){ .kind = STEP_BLOCK,
+                     .text = PRINT("%sconst u32 e%d = %s[%s * %s + %s[%s[i] + %s]];\n%s[i] = (u16)(e%d - 1);\n",
+                                   statements, d, next, before, n_classes, dim.class, dim.column, dim.from,
+                                   ref_to(m, state), d),
+                     .keep = PRINT("e%d != 0", d) },
+             first_column, state);
+}
+
+// Classes begin at 1, what LOOKUP carries at 0, and so do states.
+static void write_steps(CubeMaker *m, bool is_merged)
+{
+    int d = 1;
+    if (is_merged) {
+        const DimNames dim = name_dim(m, 0);
+        write_next(m, d++, 0, PRINT("const u64 e0 = %s[%s[i] + %s];\n", dim.class, dim.column, dim.from), "e0");
+    } else {
+        write_first(m);
+    }
+    for (; d < m->form->n_tests; d++) {
+        const int   last = m->ir->steps[m->ir->n_steps - 1].carries[0];
+        const char *before = PRINT(d == 1 ? "((u64)%s[i] + 1)" : "(u64)%s[i]", ref_to(m, last));
+        write_next(m, d, m->ir->n_columns, "", before);
+    }
+}
+
+static int place_of(const CubeMaker *m, int test)
+{
+    for (int d = 0; d < m->form->n_tests; d++)
+        if (m->order[d] == test) return d;
+    return -1;
+}
+
+// The slot's cells, then the place of each group key among them.
+static void write_group(CubeMaker *m, Text *text)
+{
+    const IrSink *sink = &m->member->woven->ir->sink;
+    const int     last = m->ir->steps[m->ir->n_steps - 1].carries[0];
+    if (sink->n_keys) move_fragment(m, text, sink->key_values);
+    text_add(text, "const u64 group = (u64)%s[i] * %s", ref_to(m, last),
+             param(m, "groups", 0, cube_param_groups(m->form)));
+    for (int k = 0; k < m->form->n_keys; k++) {
+        const int t = m->form->test_of_key[k];
+        text_add(text, " + ");
+        if (t < 0) {
+            move_fragment(m, text, sink->key_codes[k].code);
+        } else {
+            const int d = place_of(m, t), column = column_of(m, m->form->tests[t].column);
+            text_add(text, "%s[%s[%s[i] + %s]]", table(m, "local", k, cube_table_local(m->form, k)),
+                     table(m, "atom", k, cube_table_atoms(m->form, k)), ref_to(m, m->ir->columns[column].decl),
+                     param(m, "from_key", k, cube_param_from(d)));
+        }
+        text_add(text, " * %s", param(m, "stride", k, cube_param_stride(m->form, k)));
+    }
+    text_add(text, ";\n");
+}
+
+static void write_sink(CubeMaker *m)
+{
+    const IrSink *from = &m->member->woven->ir->sink;
+    IrSink       *sink = &m->ir->sink;
+    Text          keys = { 0 }, adds = { 0 };
+    *sink = (IrSink){ .kind = SINK_GROUPS, .groups = GROUP_ARRAY, .live = "live" };
+    sink->n_accumulators = from->n_accumulators;
+    sink->accumulators = arena_array(m->arena, Accumulator, from->n_accumulators + 1);
+    memcpy(sink->accumulators, from->accumulators, (size_t)from->n_accumulators * sizeof *sink->accumulators);
+    sink->first_column = m->ir->n_columns;
+    write_group(m, &keys);
+    move_fragment(m, &adds, from->adds);
+    if (from->groups == GROUP_ONE) text_add(&adds, "ADD(%cc%d%c, 1)\n", REF_OPEN, from->rows, REF_CLOSE);
+    sink->end_column = m->ir->n_columns;
+    sink->keys = text_keep(m->arena, &keys), sink->adds = text_keep(m->arena, &adds);
+}
+
+static void name_kernel(CubeMaker *m)
+{
+    Text text = { 0 };
+    m->ir->title = "queries of one shape";
+    ir_print(m->ir, "j", &text);
+    m->out->name = PRINT("j_%016llx", (unsigned long long)hash_bytes(text.bytes, text.length));
+    text_clear(&text);
+    ir_print(m->ir, m->out->name, &text);
+    m->out->text = text_keep(m->arena, &text);
+}
+
+Woven *weave_join_cube(Arena *arena, const FuseMember *member, const CubeForm *form, const int *order, bool is_merged)
+{
+    const Woven *woven = member->woven;
+    CubeMaker        m = { .arena = arena, .member = member, .form = form, .order = order };
+    m.ir = arena_make(arena, Ir), m.out = arena_make(arena, Woven);
+    m.moved = arena_array(arena, int, woven->ir->n_decls + 1);
+    *m.out = (Woven){ .group_kind = GROUP_ARRAY,
+                      .seen = woven->seen,
+                      .n_state = woven->n_state,
+                      .n_tables = cube_n_tables(form),
+                      .tile_bytes = woven->tile_bytes + 4 * (u64)form->n_tests };
+    m.out->state = arena_array(arena, StateSlot, woven->n_state);
+    memcpy(m.out->state, woven->state, (size_t)woven->n_state * sizeof *woven->state);
+    m.out->tables = arena_array(arena, const void *, m.out->n_tables);
+    m.out->n_table_facts = m.out->n_tables, m.out->table_facts = arena_array(arena, WovenTable, m.out->n_tables);
+    for (int p = 0; p < cube_n_params(form); p++) LIST_PUSH(arena, m.out->params, m.out->n_params);
+    m.first_own = m.out->n_params;
+    write_steps(&m, is_merged && form->n_tests > 1);
+    write_sink(&m);
+    name_kernel(&m);
+    return m.out;
+}

@@ -1,0 +1,240 @@
+// test_classes.c - classes of values that no query tells apart, against a look at every pair of values.
+
+#include "test.h"
+#include "engine/classes.h"
+
+enum { SIZE = 700, N_PAYLOADS = 23, MOST_TESTS = 40, LOW = -50 };
+
+typedef struct Handmade {              // a test, and what it lets pass
+    ClassTest test;
+    JoinTable table;
+    JoinKey   key;
+    Payload   payload;
+    bool      passes[SIZE];            // by value - LOW
+    u32       code[SIZE];              // of the payload there
+    void     *memory;
+    i64      *decode;
+} Handmade;
+
+static u64      x;
+static Budget   budget;
+static Arena   *arena;
+static i64      attribute[SIZE];       // the payload of each value, for all tables; INT64_MIN: NULL
+static Handmade made[MOST_TESTS];
+static int      n_made;
+
+static u32 draw(u32 below)
+{
+    x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+    return (u32)(x >> 20) % below;
+}
+
+static void begin(u64 seed)
+{
+    x = seed * 2654435761u + 88172645463325252ull, n_made = 0, budget = (Budget){ 0 };
+    arena = arena_new(NULL, "test");
+    for (int v = 0; v < SIZE; v++) attribute[v] = draw(30) ? 1000 + 3 * (i64)draw(N_PAYLOADS) : INT64_MIN;
+}
+
+static void end(void)
+{
+    for (int t = 0; t < n_made; t++) free(made[t].memory), free(made[t].decode);
+    arena_free(arena);
+    CHECK_INT(budget.used, 0);
+}
+
+// Codes of a table are its own: those of the payloads that it has, in an order of its own.
+static void code_payloads(Handmade *h)
+{
+    h->decode = malloc((N_PAYLOADS + 1) * sizeof *h->decode);
+    u32 n = 0;
+    for (u32 p = 0; p < N_PAYLOADS; p++) {
+        h->decode[n] = 1000 + 3 * (i64)((p * 7 + (u32)n_made) % N_PAYLOADS);
+        for (int v = 0; v < SIZE; v++)
+            if (h->passes[v] && attribute[v] == h->decode[n]) {
+                n++;
+                break;
+            }
+    }
+    h->payload = (Payload){ .decode = h->decode, .n_codes = n + 1, .null_code = n, .range = { .nullable = true } };
+    for (int v = 0; v < SIZE; v++) {
+        h->code[v] = n;
+        for (u32 c = 0; c < n; c++)
+            if (attribute[v] == h->decode[c]) h->code[v] = c;
+    }
+}
+
+static void put(Handmade *h, int width, u64 at, u64 value)
+{
+    switch (width) {
+        case 0:  ((u8 *)h->memory)[at / 8] |= (u8)(1 << at % 8); break;
+        case 1:  ((u8 *)h->memory)[at] = (u8)value; break;
+        case 2:  ((u16 *)h->memory)[at] = (u16)value; break;
+        case 4:  ((u32 *)h->memory)[at] = (u32)value; break;
+        default: ((u64 *)h->memory)[at] = value;
+    }
+}
+
+// WIDTH of its slots, 0: bits.  Its keys may begin before the column's values and end behind them.
+static void make_table(Handmade *h, bool has_payload, int width)
+{
+    const i64 low = LOW - (i64)draw(20), high = LOW + SIZE - 1 + (i64)draw(20);
+    h->memory = calloc((size_t)(high - low) + 16, 8);
+    h->key = (JoinKey){ .low = low, .high = high };
+    h->table = (JoinTable){ .id = 1 + (u64)n_made,
+                            .shape = has_payload ? SHAPE_DIRECT : SHAPE_BITS,
+                            .is_bytes = width == 1,
+                            .n_keys = 1,
+                            .keys = &h->key,
+                            .slots = h->memory,
+                            .n_payloads = has_payload,
+                            .payloads = &h->payload };
+    if (has_payload) code_payloads(h);
+    h->payload.data = h->memory, h->payload.width = (u8)width;
+    for (int v = 0; v < SIZE; v++) {
+        if (!h->passes[v]) continue;
+        put(h, width, (u64)(LOW + v - low), has_payload ? h->code[v] + 1 : 1);
+        h->table.n_rows++;
+    }
+    h->test.table = &h->table;
+}
+
+static Handmade *make_test(bool has_payload)
+{
+    static const int widths[] = { 1, 2, 4, 8 };
+    Handmade *h = &made[n_made];
+    const u32 kind = has_payload ? 1 + draw(3) : draw(4), modulus = 2 + draw(9), rest = draw(modulus);
+    memset(h, 0, sizeof *h);
+    h->test = (ClassTest){ .low = INT64_MIN, .high = INT64_MAX, .has_payload = has_payload };
+    if (kind == 0 || draw(3) == 0)
+        h->test.low = LOW - 30 + (i64)draw(SIZE), h->test.high = h->test.low + (i64)draw(SIZE / 2);
+    for (int v = 0; v < SIZE; v++) {
+        const u64 group = attribute[v] == INT64_MIN ? 1 : (u64)attribute[v];
+        h->passes[v] = kind == 0 || (kind == 1 && group % modulus == rest) || (kind == 2 && (u32)v % modulus == rest) ||
+                       (kind == 3 && draw(modulus) == 0);
+    }
+    if (kind) make_table(h, has_payload, has_payload ? widths[draw(4)] : (int)draw(2));
+    for (int v = 0; v < SIZE; v++) h->passes[v] = h->passes[v] && LOW + v >= h->test.low && LOW + v <= h->test.high;
+    n_made++;
+    return h;
+}
+
+static bool is_wanted(const ClassMap *map, int use, int class)
+{
+    for (int c = 0; c < map->n_wanted[use]; c++)
+        if (map->wanted[use][c] == class) return true;
+    return false;
+}
+
+static bool are_told_apart(const int *used, int n_used, int a, int b)
+{
+    for (int t = 0; t < n_used; t++)
+        if (made[used[t]].passes[a] != made[used[t]].passes[b]) return true;
+    return false;
+}
+
+static bool is_of_anybody(const int *used, int n_used, int v)
+{
+    for (int t = 0; t < n_used; t++)
+        if (made[used[t]].passes[v]) return true;
+    return false;
+}
+
+// USED: handmade tests; NUMBERS: theirs among the classes'.
+static void check_map(const Classes *classes, const int *used, const int *numbers, int n_used, bool has_payload,
+                      bool in_class)
+{
+    ClassMap map;
+    CHECK(classes_map(classes, arena, numbers, n_used, in_class, &map));
+    for (int a = 0; a < SIZE; a++) {
+        const int class = map.class_of[a];
+        CHECK(class < map.n_classes && (class != 0) == is_of_anybody(used, n_used, a));
+        for (int t = 0; t < n_used && class; t++) {
+            CHECK_INT(is_wanted(&map, t, class), made[used[t]].passes[a]);
+            if (!has_payload || !made[used[t]].passes[a]) continue;
+            const int local = map.local_of_atom[classes_atoms(classes)[a]];
+            CHECK(local < map.n_payloads[class] && map.n_payloads[class] <= map.n_local);
+            CHECK_INT(classes_own_code(classes, numbers[t], map.payload_at[class][local]), made[used[t]].code[a]);
+        }
+        for (int b = a + 1; b < SIZE && class; b += 1 + (int)draw(7)) {
+            const bool has_other = in_class && has_payload && attribute[a] != attribute[b];
+            CHECK_INT(map.class_of[b] == class, !are_told_apart(used, n_used, a, b) && !has_other);
+        }
+    }
+    if (in_class) CHECK_INT(map.n_local, 1);
+    classes_unmap(classes, &map);
+}
+
+static void check_tests(u64 seed, bool has_payload)
+{
+    int used[MOST_TESTS], numbers[MOST_TESTS], n_used = 0;
+    begin(seed);
+    Classes  *classes = classes_new(&budget, NULL, LOW, SIZE);
+    const int n_tests = 1 + (int)draw(MOST_TESTS / 2);
+    for (int t = 0; t < n_tests; t++) {
+        const int number = classes_add(classes, &make_test(has_payload)->test);
+        CHECK(number >= 0 && classes_add(classes, &made[t].test) == number);   // the same again is no other test
+        if (draw(3) == 0) continue;                                            // as if its query were gone
+        used[n_used] = t, numbers[n_used++] = number;
+    }
+    check_map(classes, used, numbers, n_used, has_payload, false);
+    check_map(classes, used, numbers, n_used, has_payload, true);
+    Classes *later = classes_new(&budget, classes, LOW, SIZE);                 // others come
+    classes_free(classes);
+    for (int t = 0; t < 5; t++) {
+        used[n_used] = n_made;
+        numbers[n_used++] = classes_add(later, &make_test(has_payload)->test);
+    }
+    check_map(later, used, numbers, n_used, has_payload, draw(2));
+    classes_free(later);
+    end();
+}
+
+TEST(values_are_in_one_class_when_no_test_tells_them_apart)
+{
+    for (u64 seed = 1; seed <= 40; seed++) check_tests(seed, false);
+}
+
+TEST(payloads_are_numbered_within_their_class)
+{
+    for (u64 seed = 1; seed <= 40; seed++) check_tests(seed, true);
+}
+
+TEST(tables_that_disagree_about_a_payload_do_not_go_together)
+{
+    begin(7);
+    Classes *classes = classes_new(&budget, NULL, LOW, SIZE);
+    for (int t = 0; t < 6; t++) CHECK(classes_add(classes, &make_test(true)->test) >= 0);
+    for (int v = 0; v < SIZE; v++) attribute[v] = 1000 + 3 * (attribute[v] / 3 % 5);   // another column of the table
+    int number = 0;
+    for (int t = 0; t < 6 && number >= 0; t++) number = classes_add(classes, &make_test(true)->test);
+    CHECK_INT(number, -1);
+    classes_free(classes);
+    end();
+}
+
+TEST(too_many_classes_are_refused)
+{
+    begin(1);
+    Classes *classes = classes_new(&budget, NULL, 0, 100000);
+    int      number = 0, n = 0;
+    for (; number >= 0; n++) number = classes_add(classes, &(ClassTest){ .low = 10 * n, .high = 10 * n + 14 });
+    CHECK(n > MOST_ATOMS / 4 && n <= MOST_ATOMS);
+    classes_free(classes);
+    end();
+}
+
+TEST(classes_do_without_memory)
+{
+    begin(3);
+    budget.limit = SIZE * sizeof(u16) / 2;
+    CHECK(!classes_new(&budget, NULL, LOW, SIZE));
+    budget.limit = SIZE * sizeof(u16) + 64;
+    Classes *classes = classes_new(&budget, NULL, LOW, SIZE);
+    CHECK(classes);
+    CHECK_INT(classes_add(classes, &(ClassTest){ .low = LOW, .high = LOW + 300 }), -1);
+    ClassMap map;
+    CHECK(!classes_map(classes, arena, NULL, 0, false, &map));
+    classes_free(classes);
+    end();
+}
