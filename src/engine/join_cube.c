@@ -9,9 +9,9 @@
 // The order of columns: those first that drop many rows for what a look-up costs.  It is in the kernel's text, and is
 // kept from cube to cube, since another order is another compile.
 //
-// Cost model (nanoseconds per row, measured on one core): a look-up per column by where its table lies, for the rows
-// that are left by then; an addition per accumulator for those that are left at the end; cells that are cleared and
-// added up after each chunk.
+// Cost model (nanoseconds per row on one core): a look-up per column by where its table lies, for the rows that are
+// left by then; an addition per accumulator for those that are left at the end; cells that are cleared and added up
+// after each chunk.  Its constants are estimates but for SIEVE_NS, which is from one profile on a busy machine.
 
 #include "engine/join_cube.h"
 
@@ -31,10 +31,10 @@
 #define ROW_NS         0.4
 #define STEP_NS        1.0             // of a look-up, beside the table's distance
 #define ADD_NS         2.0
-#define SIEVE_NS       12.0            // of a sieve of up to 64, made and looked at; measured with Q4.3's shape
+#define SIEVE_NS       12.0            // of a sieve of up to 64, made and looked at, as with Q4.3's shape
 #define SIEVED_NS      6.0             // of a match in it
 #define CELL_NS        1.5             // cleared, and looked at when it is added up
-#define CLEARED_ROWS     1e6             // that cells are cleared for, about
+#define CLEARED_ROWS   1e6             // that cells are cleared for, about
 
 typedef struct StateTable {            // of a place in the order, but the first
     u16 *next;                         // by state before and class: state + 1, 0: nobody
