@@ -235,12 +235,13 @@ static weft_status bind_stamp_result(Binder *binder, Expr **args, int n_args, in
 
 // round(x::numeric, n) of a float is round(x, n), which is known for digits behind the point: a numeric with all its
 // digits would have no one scale.
-static weft_status bind_rounded(Binder *binder, const PgQuery__TypeCast *cast, Expr **out)
+static weft_status bind_rounded(Binder *binder, const PgQuery__TypeCast *cast, bool *is_left, Expr **out)
 {
     TypeDetail detail;
     TRY(bind_type(binder, cast->type_name, &detail));
     TRY(binder->bind_expr(binder, cast->arg, out));
-    return detail.is_bare && type_is_float((*out)->type) ? WEFT_OK : bind_cast(binder, cast, *out, out);
+    *is_left = detail.is_bare && type_is_float((*out)->type);
+    return *is_left ? WEFT_OK : bind_cast(binder, cast, *out, out);
 }
 
 static weft_status no_such_function(Binder *binder, int at, const char *name, Expr *const *args, int n_args)
@@ -260,13 +261,12 @@ static weft_status bind_scalar(Binder *binder, const PgQuery__FuncCall *call, co
 {
     Expr *args[FUNCTION_ARGS];
     const int n_args = (int)call->n_args;
-    bool is_rounded_float = false;
+    bool is_rounded_float = false;     // its cast to numeric was left out
     for (int i = 0; i < n_args; i++) {
         const bool is_rounded = i == 0 && n_args == 2 && strcmp(name, "round") == 0 &&
                                 call->args[0]->node_case == PG_QUERY__NODE__NODE_TYPE_CAST;
-        if (is_rounded) TRY(bind_rounded(binder, call->args[0]->type_cast, &args[0]));
+        if (is_rounded) TRY(bind_rounded(binder, call->args[0]->type_cast, &is_rounded_float, &args[0]));
         else TRY(binder->bind_expr(binder, call->args[i], &args[i]));
-        is_rounded_float |= is_rounded && type_is_float(args[0]->type);
     }
     Op op = function_find(name, args, n_args);
     if (op == OP_N && is_rounded_float) {                   // to tens, hundreds
