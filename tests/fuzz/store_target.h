@@ -162,7 +162,13 @@ static inline void make_store(const char *damaged, const void *bytes, size_t len
 }
 
 // What the manifest of the database says; the caller frees the arena, and the metas with meta_free.
-typedef struct KeptManifest { Arena *arena; TableMeta **tables; int n_tables; u64 next_id; } KeptManifest;
+typedef struct KeptManifest {
+    Arena      *arena;
+    TableMeta **tables;
+    int         n_tables;
+    u64         next_id;
+    bool        has_views;
+} KeptManifest;
 
 static inline KeptManifest kept_manifest(void)
 {
@@ -172,13 +178,15 @@ static inline KeptManifest kept_manifest(void)
     error_clear(&err);
     require_ok(manifest_decode("manifest", file->bytes, file->length, kept.arena, &kept.tables, &kept.n_tables,
                                &kept.next_id, &err), &err);
+    kept.has_views = manifest_has_views(file->bytes);
     return kept;
 }
 
 static inline void write_manifest(KeptManifest *kept)
 {
     Text text = { 0 };
-    manifest_encode((const TableMeta *const *)kept->tables, kept->n_tables, kept->next_id, &text);
+    manifest_encode((const TableMeta *const *)kept->tables, kept->n_tables, kept->next_id, kept->has_views,
+                    &text);
     write_file("manifest", text.bytes, text.length);
     text_free(&text);
 }
