@@ -1,10 +1,9 @@
 // finish.c - what is done with the rows, groups or values of a pipeline once all are there.
 //
-// Rows come as columns of numbers (text as codes).  Groups are filtered and decoded column by column; only outputs that
-// are
-// more than a key or an aggregate go through the interpreter.  Values are constants.  All become views, one for each
-// output,
-// and an order: sorted and cut (sort.c).  result.c copies them for the user, stored.c for the pipelines that read them.
+// Rows come as columns of numbers (text as codes).  Groups are filtered and decoded column by column, on all
+// threads; only outputs that are more than a key or an aggregate go through the interpreter, on one.  Values are
+// constants. All become views, one for each output, and an order: sorted and cut (sort.c).  result.c copies them
+// for the user, stored.c for the pipelines that read them.
 
 #include "engine/exact.h"
 #include "engine/wide.h"
@@ -295,29 +294,62 @@ static weft_status find_groups(Groups *groups)
     return WEFT_OK;
 }
 
-static weft_status all_hold(const Groups *groups, const EvalContext *context, bool *holds)
+static weft_status all_hold(const Groups *groups, Arena *scratch, Error *err, bool *holds)
 {
-    Value value;
+    const EvalContext context = { .arena = scratch, .column = give_value, .context = (void *)(uintptr_t)groups };
+    Value             value;
     *holds = true;
     for (int i = 0; *holds && i < groups->finish->n_conditions; i++) {
-        TRY(expr_eval(groups->finish->conditions[i], context, &value, groups->run->err));
+        TRY(expr_eval(groups->finish->conditions[i], &context, &value, err));
         *holds = !value.is_null && value.i;
     }
     return WEFT_OK;
 }
 
-static weft_status keep_where(Groups *groups, const EvalContext *context)
+typedef struct Having { const Groups *groups; u8 *holds; Error *errors; } Having;      // errors: by part, its first
+
+static void test_rows(void *context, int part, u64 first, u64 end)
 {
-    const Finish *finish = groups->finish;
-    u64           n = 0, *places = groups->kept;
-    if (!finish->n_conditions) return WEFT_OK;
+    const Having *having = context;
+    Error        *err = &having->errors[part];
+    Groups        groups = *having->groups;                 // the group at hand is the part's own
+    Arena        *scratch = err->status ? NULL : arena_new(NULL, "having");
+    for (u64 r = first; r < end && !err->status; r++) {
+        bool holds;
+        groups.group = group_of(&groups, r);
+        having->holds[r] = !all_hold(&groups, scratch, err, &holds) && holds;
+    }
+    if (scratch) arena_free(scratch);
+}
+
+// On all threads: the interpreter takes most of the time of a query with many groups.
+static weft_status test_groups(const Groups *groups, u8 *holds)
+{
+    QueryRun      *run = groups->run;
+    const Team     team = query_team(run);
+    const RowParts parts = team_split(&team, groups->n_rows);
+    Having         having = { groups, holds, arena_array(run->arena, Error, parts.n_parts + 1) };
+    for (int p = 0; p < parts.n_parts; p++) error_clear(&having.errors[p]);
+    if (!team_rows(&team, &parts, test_rows, &having)) return query_canceled(run);
+    for (int p = 0; p < parts.n_parts; p++)
+        if (having.errors[p].status) {
+            *run->err = having.errors[p];
+            return run->err->status;
+        }
+    return WEFT_OK;
+}
+
+static weft_status keep_where(Groups *groups)
+{
+    u64 n = 0, *places = groups->kept;
+    u8 *holds;
+    if (!groups->finish->n_conditions) return WEFT_OK;
+    TRY(query_alloc(groups->run, groups->n_rows + 1, (void **)&holds));
+    TRY(test_groups(groups, holds));
     if (!places) TRY(query_alloc(groups->run, (groups->n_rows + 1) * sizeof *places, (void **)&places));
     for (u64 r = 0; r < groups->n_rows; r++) {
         if (query_should_stop(groups->run, r)) return query_canceled(groups->run);
-        groups->group = group_of(groups, r);
-        bool holds;
-        TRY(all_hold(groups, context, &holds));
-        if (holds) places[n++] = groups->group;
+        if (holds[r]) places[n++] = group_of(groups, r);
     }
     groups->kept = places, groups->n_rows = n;
     return WEFT_OK;
@@ -386,23 +418,41 @@ static weft_status put_key_texts(const Groups *groups, int k, Cells *cells)
     return WEFT_OK;
 }
 
-static weft_status put_key(const Groups *groups, int k, Cells *cells)
+typedef struct Putting { const Groups *groups; int number; Cells *cells; } Putting;    // number: key, or aggregate
+
+static void put_key_rows(void *context, int part, u64 first, u64 end)
 {
+    const Putting  *putting = context;
+    const Groups   *groups = putting->groups;
+    const int       k = putting->number;
     const GroupKey *key = &groups->woven->group_keys[k];
+    Cells          *cells = putting->cells;
     const bool      is_float = type_is_float(key->type);
     u64            *out = cells->data; // a double goes as its bits
-    cells->dict = key->dict;
-    if (cells->kind == VIEW_TEXT) return put_key_texts(groups, k, cells);
-    for (u64 r = 0; r < groups->n_rows; r++) {
+    (void)part;
+    for (u64 r = first; r < end; r++) {
         bool      is_null;
         const u64 code = key_code(groups, k, group_of(groups, r), &is_null);
-        if (query_should_stop(groups->run, r)) return query_canceled(groups->run);
         if (is_null) cells->nulls[r] = 1;
         else if (cells->kind == VIEW_WIDE)
             ((i128 *)cells->data)[r] = whole_key(groups, k, group_of(groups, r), code);
         else out[r] = is_float ? code : (u64)key_number(key, code);
     }
-    return WEFT_OK;
+}
+
+static weft_status put_rows(const Groups *groups, int number, Cells *cells,
+                            void (*work)(void *context, int part, u64 first, u64 end))
+{
+    const Team     team = query_team(groups->run);
+    const RowParts parts = team_split(&team, groups->n_rows);
+    Putting        putting = { groups, number, cells };
+    return team_rows(&team, &parts, work, &putting) ? WEFT_OK : query_canceled(groups->run);
+}
+
+static weft_status put_key(const Groups *groups, int k, Cells *cells)
+{
+    cells->dict = groups->woven->group_keys[k].dict;
+    return cells->kind == VIEW_TEXT ? put_key_texts(groups, k, cells) : put_rows(groups, k, cells, put_key_rows);
 }
 
 // Sums and counts of 64 bits that are never NULL: the cells as they are.
@@ -425,26 +475,32 @@ static void put_extreme_code(const Groups *groups, int a, u64 group, Cells *cell
                                                    : cell_of(groups, state->sum, group);
 }
 
-static weft_status put_agg(const Groups *groups, int a, Cells *cells)
+static void put_agg_rows(void *context, int part, u64 first, u64 end)
 {
-    const AggState *state = &groups->woven->aggs[a];
-    int             slot;
-    const bool      is_plain = is_plain_agg(groups, a, &slot) && cells->kind == VIEW_INT;
-    cells->dict = state->dict;
-    for (u64 r = 0; r < groups->n_rows; r++) {
+    const Putting *putting = context;
+    const Groups  *groups = putting->groups;
+    Cells         *cells = putting->cells;
+    int            slot;
+    const bool     is_plain = is_plain_agg(groups, putting->number, &slot) && cells->kind == VIEW_INT;
+    (void)part;
+    for (u64 r = first; r < end; r++) {
         const u64 group = group_of(groups, r);
         Value     value;
-        if (query_should_stop(groups->run, r)) return query_canceled(groups->run);
         if (is_plain) {
             ((i64 *)cells->data)[r] = cell_of(groups, slot, group);
         } else if (cells->kind == VIEW_CODE) {
-            put_extreme_code(groups, a, group, cells, r);
+            put_extreme_code(groups, putting->number, group, cells, r);
         } else {
-            decode_agg(groups, a, group, &value);
+            decode_agg(groups, putting->number, group, &value);
             put_value(cells, r, &value);
         }
     }
-    return WEFT_OK;
+}
+
+static weft_status put_agg(const Groups *groups, int a, Cells *cells)
+{
+    cells->dict = groups->woven->aggs[a].dict;
+    return put_rows(groups, a, cells, put_agg_rows);
 }
 
 static bool is_plain_output(const Groups *groups, const Expr *expr)
@@ -616,7 +672,7 @@ static weft_status finish_groups(Groups *groups, bool is_stable, Finished *out)
     } else {
         groups->n_rows = groups->pipeline->values->n_rows;
     }
-    TRY(keep_where(groups, &context));
+    TRY(keep_where(groups));
     TRY(put_plain_outputs(groups));
     TRY(put_other_outputs(groups, &context));
     return views_of_cells(groups, come_by_key(groups) || is_stable ? NULL : &tie, out);

@@ -167,6 +167,13 @@ static weft_status is_key_column(Binder *binder, const Block *block, int column,
     return WEFT_OK;
 }
 
+// It is named in a subquery that a key has, too: both are one mark.
+static bool is_in_subquery_of_key(const Block *block, const NamedColumn *named)
+{
+    const Mark *mark = named->mark < 0 ? NULL : find_mark(block, named->mark);
+    return named->user != block && mark && mark->is_below;
+}
+
 // Folding removes columns, so that the expressions do not show all that the text names.  A subquery may name columns
 // that are keys.  Outside of subqueries a column may be named that a key is made of: within an expression that equals
 // the key, which use_keys looks at.
@@ -175,7 +182,7 @@ static weft_status check_named(Binder *binder, const Block *block)
     for (int i = block->named_first; i < binder->n_named; i++) {
         const NamedColumn *named = &binder->named[i];
         bool               is_key;
-        if (named->owner != block || named->in_agg || named->in_key) continue;
+        if (named->owner != block || named->in_agg || named->in_key || is_in_subquery_of_key(block, named)) continue;
         if (named->user == block && columns_has(&block->key_names, named->column)) continue;
         TRY(is_key_column(binder, block, named->column, &is_key));
         if (is_key) continue;

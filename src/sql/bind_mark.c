@@ -132,6 +132,13 @@ static void name_value(Binder *binder, Mark *mark)
     mark->column = column;
 }
 
+// The names in the subquery at this place of the text are those of the mark.
+static void note_mark(Binder *binder, const Block *block, const Mark *mark, int at)
+{
+    for (int i = block->named_first; i < binder->n_named; i++)
+        if (binder->named[i].owner == block && binder->named[i].subquery == at) binder->named[i].mark = mark->column;
+}
+
 weft_status add_mark(Binder *binder, Mark mark, Expr **out)
 {
     Block *block = binder->place.block;
@@ -140,11 +147,13 @@ weft_status add_mark(Binder *binder, Mark mark, Expr **out)
     Mark *same = mark.kind == MARK_RANDOM || mark.kind == MARK_ROWS ? NULL : find_same_mark(binder, block, &mark);
     if (same) {
         same->is_below |= mark.is_below;
+        note_mark(binder, block, same, mark.at);
         return term_of_column(binder, same->column, mark.at, out);
     }
     if (mark.kind == MARK_IN || mark.kind == MARK_EXISTS)
         mark.column = plan_add_column(binder->plan, TYPE(BOOLEAN), "mark", NULL);
     *LIST_PUSH(binder->arena, block->marks, block->n_marks) = mark;
+    note_mark(binder, block, &mark, mark.at);
     TRY(term_of_column(binder, mark.column, mark.at, out));
     if (mark.kind == MARK_RANDOM) columns_add(binder->arena, &binder->not_null, mark.column);
     for (int i = 0; i < mark.n_args; i++) TRY(bind_count(binder, mark.args[i]));

@@ -52,7 +52,9 @@ static void note_name(Binder *binder, const Scope *scope, int column, int at)
     for (Block *block = user; block && block != scope->owner; block = block->around)
         columns_add(binder->arena, &block->outer, column);
     *LIST_PUSH(binder->arena, binder->named, binder->n_named) =
-        (NamedColumn){ .column = column, .at = at, .owner = scope->owner, .user = user };
+        (NamedColumn){
+            .column = column, .at = at, .owner = scope->owner, .user = user, .subquery = -1, .mark = -1
+        };
 }
 
 Block *named_owner(const Binder *binder, int from)

@@ -20,11 +20,14 @@ static weft_status bind_inner(Binder *binder, const PgQuery__SubLink *link, Boun
 {
     const Place place = binder->place;
     const bool  lent = place.block && place.block->lends_aggs;
+    const int   first = binder->n_named;
     binder->place.keeps_literals = false;
     if (place.block) place.block->lends_aggs = place.allows_aggs && !place.in_agg;
     TRY(binder->bind_query(binder, link->subselect->select_stmt, bound));      // it puts the place back
     if (place.block) place.block->lends_aggs = lent;
     binder->place = place;
+    for (int i = first; i < binder->n_named; i++)
+        if (binder->named[i].owner == place.block) binder->named[i].subquery = link->location;
     binder->plan->is_correlated |= bound->is_correlated;
     if (!bound->is_correlated || place.block) return WEFT_OK;
     return fail(binder->err, WEFT_UNSUPPORTED, link->location, "a correlated subquery in %s is not supported yet",

@@ -189,6 +189,8 @@ typedef struct NamedColumn {
     const struct Block *owner;         // the query whose FROM has it: only compared, while that is being bound
     const struct Block *user;          // the query that names it: only compared
     bool                in_agg, in_key;    // within an aggregate of its owner, or grouping(); in a key of GROUP BY
+    int                 subquery;      // of the owner, that names it: its place in the text; -1: none
+    int                 mark;          // what stands for that subquery; -1: nothing does
 } NamedColumn;
 
 typedef struct Block {                 // a SELECT, VALUES or set operation while it is bound
