@@ -211,7 +211,7 @@ typedef struct weft_operator_options {
 // the DEVICE side with the next round.  Its frames begin with the oldest that its topic keeps (or START_NEXT).
 weft_status weft_flow_link(weft_flow *flow, weft_topic *from, const weft_operator_options *options, weft_topic *to,
                            weft_operator **out, weft_error *error);
-// Asks one operator to end after the frame at hand.  What it has not read waits for nobody then.
+// Asks one operator to end after the frame at hand.  Frames that it has not read no longer wait for it.
 void        weft_operator_stop(weft_operator *op);
 
 typedef struct weft_operator_counts {

@@ -1,4 +1,4 @@
-// fair.c - who waits for whom among 1,000 clients with long queries: the part fair.
+// fair.c - how long short, cancelled and important queries take beside 1,000 long ones: the part fair.
 //
 // The clients run the SSB's longest shapes, with constants of their own, in a closed loop.  Beside them others are
 // looked at, each a kind of query, so that each has its latencies:
@@ -9,7 +9,7 @@
 //     cancelled   a long one that is cancelled after a while: from the cancel to its end
 //     timed out   a long one with a statement_timeout of 50 ms: from the timeout to its end
 //
-// Each is measured alone first, by itself and with nobody else.
+// Each kind is measured first with no other query running.
 
 #define _GNU_SOURCE
 #include "concurrency.h"
@@ -157,7 +157,7 @@ static void next_long(void *context, int client, CrowdQuery *query)
     *query = (CrowdQuery){ .sql = next_text(context) };
 }
 
-// One kind after the other, with nobody else.
+// One kind after the other, with no other query running.
 static void look_alone(Fair *fair, Probe *probes, Latencies *alone)
 {
     enum { TIMES = 30 };

@@ -1,4 +1,4 @@
-// strangers.c - queries of shapes that nobody has asked for: other columns, other groupings, other aggregates.
+// strangers.c - queries of shapes that no other query has: other columns, other groupings, other aggregates.
 //
 // Two or three aggregates over expressions of lineorder's columns, filters on some of its columns, up to three
 // dimensions joined, filtered and grouped by.  Constants are drawn, too, but two of these queries never differ in

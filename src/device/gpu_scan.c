@@ -1194,7 +1194,8 @@ static void detach(GpuRun *run)
     run->is_attached = false;
 }
 
-// A rider that waits looks at its stop flag, less often the more wait: thousands would leave the lock to nobody else.
+// A rider that waits looks at its stop flag now and then.  The more riders wait, the less often each one looks, since
+// looking takes the lock.
 static int wake_ms(const Gpu *gpu)
 {
     return MIN_OF(WAKE_MS * (1 + gpu->n_attached / WAKE_SHARE), WAKE_MOST_MS);
