@@ -280,10 +280,11 @@ $(library): $(BUILD)/weft.o
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $<
 
-# weft.h and weft_flow.h make their functions visible; all else stays hidden, as it was compiled.
+# weft.h and weft_flow.h make their functions visible; all else stays hidden, as it was compiled.  The library is never
+# unloaded: threads that used it give back what is kept for them when they end (base/blocks.c).
 $(shared): $(lib_objects) $(tcc_in_library) $(BUILD)/members
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,$(soname) $(shared_ldflags) -Wl,--as-needed $(lib_objects) \
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-z,nodelete -Wl,-soname,$(soname) $(shared_ldflags) -Wl,--as-needed $(lib_objects) \
 	    $(tcc_in_library) $(ALL_LIBS) -o $@
 
 $(BUILD)/weft.pc: FORCE

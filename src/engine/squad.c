@@ -78,7 +78,7 @@ static SquadJob *wait_for_job(Squad *squad, SquadThread *thread)
                  squad->n_idle > KEPT_FOREVER)
             break;
     }
-    if (!thread->job) remove_idle(squad, thread);          // else who gave the job has done so
+    if (!thread->job) remove_idle(squad, thread);          // with a job it was taken off the list already
     return thread->job;
 }
 
