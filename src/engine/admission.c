@@ -10,7 +10,7 @@
 // queue looks
 // now and then; everybody else sleeps until it is let in, is first, or is cancelled.
 //
-// Thousands may run, and all of them come and leave through here.  So where there is plenty of room nobody looks at all
+// Thousands may run, and all of them come and leave through here.  So where there is plenty of room none looks at all
 // of them: the sum of what they are expected to take is kept, which is never less than what they will still take, and
 // the exact sum is made only where that does not fit.  Who has a shared part is found by its key.
 

@@ -222,7 +222,7 @@ static bool wants(const MadeTest *test, u32 atom) { return test->wants[atom / 64
 typedef struct Split {
     u32 n_passing[MOST_ATOMS];         // by atom
     u16 next[MOST_ATOMS];              // by atom: where its values that pass go; 0: not decided yet
-    u16 next_of_payload[MOST_ATOMS + 1];       // the same for atom 0, which is of nobody: an atom for each payload
+    u16 next_of_payload[MOST_ATOMS + 1];       // the same for atom 0, which no query wants: an atom for each payload
 } Split;
 
 // False: a value has another payload than other tests say.  Values that no test wanted yet have none yet.
@@ -343,7 +343,7 @@ static int sign(const Classes *classes, const int *tests, int n_tests, u32 atom,
     return n_words;
 }
 
-static bool is_nobodys(const u64 *words, int n_words)
+static bool is_unwanted(const u64 *words, int n_words)
 {
     for (int w = 0; w < n_words; w++)
         if (words[w]) return false;
@@ -372,7 +372,7 @@ static void class_of_atoms(const Classes *classes, Arena *arena, const int *test
     for (u32 a = 0; a < (u32)classes->n_atoms; a++) {
         const int n_words = sign(classes, tests, n_tests, a, in_class, words);
         u64       class = 0;
-        if (!is_nobodys(words, n_words) && !map_get(numbers, words, (size_t)(n_words + 1) * sizeof *words, &class)) {
+        if (!is_unwanted(words, n_words) && !map_get(numbers, words, (size_t)(n_words + 1) * sizeof *words, &class)) {
             class = (u64)map->n_classes++;
             map_set(numbers, words, (size_t)(n_words + 1) * sizeof *words, class);
             for (int t = 0; t < n_tests; t++)

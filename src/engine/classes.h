@@ -1,6 +1,6 @@
 // classes.h - values of a stored column that no query of a group tells apart.
 //
-//     q1: s_nation = 'CHINA', by city      keys of supplier:   CHINA 0 | CHINA 1 | ... | PERU 0 | ... | nobody's
+//     q1: s_nation = 'CHINA', by city      keys of supplier:   CHINA 0 | CHINA 1 | ... | PERU 0 | ... | of no query
 //     q2: s_region = 'ASIA', by city                           atoms: the same tests, and the same payload
 //                                                              classes: the same tests
 //
@@ -39,7 +39,7 @@ u64      classes_bytes(const Classes *classes);                        // of mem
 
 // Classes for some of the tests.
 typedef struct ClassMap {
-    u16     *class_of;                 // by value - low; 0: nobody wants it
+    u16     *class_of;                 // by value - low; 0: no query wants it
     int      n_classes;                // 0 counted in
     int      n_local;                  // payloads of the class that has most; 1 without payloads
     u16     *local_of_atom;

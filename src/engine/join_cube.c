@@ -1,6 +1,6 @@
 // join_cube.c - see join_cube.h.
 //
-//     class of lo_suppkey ─> state ─ class of lo_orderdate ─> state ─ class of lo_partkey ─> slot        or nobody
+//     class of lo_suppkey ─> state ─ class of lo_orderdate ─> state ─ class of lo_partkey ─> slot        or none
 //
 // States are made member by member: all combinations of the classes that it wants, column by column.  Each leads to a
 // slot, where the member is told which of its groups each cell is for.  So sets of any number of members are possible,
@@ -21,7 +21,7 @@
 #include <stdlib.h>
 
 #define MOST_VALUES    ((i128)1 << 23) // of a column's range
-#define MOST_STATES    65534u          // numbers have 16 bits, and 0 is nobody
+#define MOST_STATES    65534u          // numbers have 16 bits, and 0 is none
 #define MOST_NEXT      ((u64)1 << 21)  // entries of a table of states
 #define MOST_CELLS     ((u64)4 << 20)  // bytes, of a thread: it may leave L2, since few rows get so far
 #define MOST_PAIRS     ((u64)1 << 22)  // cells that are added up, for all members
@@ -37,7 +37,7 @@
 #define CLEARED_ROWS   1e6             // that cells are cleared for, about
 
 typedef struct StateTable {            // of a place in the order, but the first
-    u16 *next;                         // by state before and class: state + 1, 0: nobody
+    u16 *next;                         // by state before and class: state + 1, 0: none
     u64  n_before, room;               // rows, and how many fit
     u32  n_states;                     // that it leads to
     double *weight;                    // by state: share of the rows that are expected in it
@@ -64,7 +64,7 @@ struct JoinCube {
     u64        n_pairs;
 };
 
-// ---- who fits -------------------------------------------------------------------------------------------------------
+// ---- which fit ------------------------------------------------------------------------------------------------------
 
 static const Range *values_of(const Launch *launch, const CubeTest *test)
 {

@@ -2,7 +2,7 @@
 //
 // Each member looks up keys in join tables of its own, built by its own filters.  Keys of a column that no member tells
 // apart are a class (classes.h); the classes of a row lead from state to state, and the last state is a slot, or the
-// row is nobody's.  Only combinations that some member wants have a slot.  A cell is a slot and a group within it.
+// row is dropped.  Only combinations that some member wants have a slot.  A cell is a slot and a group within it.
 //
 // Members keep their own state, as in any cube; the rest of the interface is cube.h.
 

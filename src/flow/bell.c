@@ -1,7 +1,7 @@
 // bell.c - wakes threads that wait for something to happen anywhere.
 //
 // A waiter reads the number of rings, looks whether there is work, and waits only if the bell has not rung since.  So
-// no ring between look and wait is lost, and a ring that nobody waits for costs one atomic addition.
+// no ring between look and wait is lost, and a ring that no thread waits for costs one atomic addition.
 
 #include <time.h>
 

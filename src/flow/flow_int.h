@@ -131,7 +131,7 @@ typedef struct Owned {
 } Owned;
 
 void owned_adopt(Owned *owned);        // the calling thread owns it from now on
-void owned_release(Owned *owned);      // nobody does; safe to call twice.  No other lock may be held.
+void owned_release(Owned *owned);      // no thread owns it then; safe to call twice.  No other lock may be held.
 
 // ---- the catalog (catalog.c) ----------------------------------------------------------------------------------------
 // Each side has a replica.  Entries never change and are never removed, so a replica is its first n entries.

@@ -183,7 +183,7 @@ static void poison(const FrameInfo *info)
     HIDE(data, info->frame.capacity);
 }
 
-// Whether nobody wrote to the frame while it was free.
+// Whether nothing was written to the frame while it was free.
 static bool is_untouched(const FrameInfo *info)
 {
     const u8 *data = info->frame.data;

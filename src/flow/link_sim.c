@@ -3,7 +3,7 @@
 // A store waits in a queue of its side for a random number of steps, in pieces of a line (64 bytes) that arrive one by
 // one and overtake each other.  Only two things hold them: a release arrives when all stores before it have, and bytes
 // that are stored twice arrive in that order.  Later stores may overtake a release, as on hardware.  A reader has a
-// cache that nobody keeps coherent: a line that was loaded once, or was fetched ahead with its neighbour, is read again
+// cache that is not kept coherent: a line that was loaded once, or was fetched ahead with its neighbour, is read again
 // as it was until the next acquire empties the cache.
 //
 //     publisher: store, store, release ──> queue ──> memory ──> cache ──> load :subscriber

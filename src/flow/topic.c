@@ -281,7 +281,7 @@ static void append(weft_topic *topic, const weft_publisher *publisher, FrameInfo
     link_release(topic->link, side_of(topic), &topic->tail, offset + 1);
     wake_readers(topic);
     if (topic->n_subscribers == 0)
-        drop_read(topic, false);                            // nobody else will
+        drop_read(topic, false);                            // no other call will
 }
 
 // Waits with the topic's lock until there is room for BYTES.

@@ -259,7 +259,7 @@ static void lead(VirtualKernel *kernel)
             continue;
         }
         for (int i = 0; i < kernel->n_running; i++)
-            kernel->running[i]->n_skip = 0;                 // nobody else runs: look at once when the bell rings
+            kernel->running[i]->n_skip = 0;                 // no other runs: look at once when the bell rings
         bell_wait(&kernel->bell, number, kernel->n_running > 0 ? idle_ms : 1000);
         idle_ms = MIN_OF(2 * idle_ms, IDLE_MS_MOST);
     }

@@ -7,7 +7,7 @@
 // becomes, for any number of queries,
 //
 //     TEST(live) { c0 = class0_[lo_suppkey[i] + from0_]; s1 = next1_[c0 * n1_ + class1_[lo_partkey[i] + from1_]];
-//                  state1_[i] = s1 - 1; PASS(live, s1 != 0) }          nobody wants these two: the row is gone
+//                  state1_[i] = s1 - 1; PASS(live, s1 != 0) }          no query wants these two: the row is gone
 //     EACH(live) { const u64 group = state1_[i] * groups_ + local1_[atom1_[lo_partkey[i] + from1_]] * stride0_ + ...;
 //                  ADD(a0_[group], VALUE(lo_revenue)) }
 //
@@ -152,7 +152,7 @@ static bool add_form(Text *text, const FuseMember *member, CubeForm *form)
     return true;
 }
 
-// Each payload is a group key: what nobody groups by has other uses.
+// Each payload is a group key: what no query groups by has other uses.
 static bool has_all_payloads(const CubeForm *form)
 {
     for (int t = 0; t < form->n_tests; t++) {

@@ -518,7 +518,7 @@ bool            weave_is_same_form(const CubeForm *a, const CubeForm *b);
 // nothing is looked at later but its name.
 Woven *weave_join_cube(Arena *arena, const FuseMember *member, const CubeForm *form, const int *order, bool is_merged);
 
-// Tables, by place in ORDER: class of a value (0: nobody wants it); state + 1 by the state before (in place 1 by class)
+// Tables, by place in ORDER: class of a value (0: it is unwanted); state + 1 by the state before (in place 1 by class)
 // and class; by group key that is a payload: atom of a value, and the code of an atom within its class.
 static inline int cube_table_class(int d) { return d; }
 static inline int cube_table_next(const CubeForm *form, int d) { return form->n_tests + d - 1; }
