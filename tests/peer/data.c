@@ -202,6 +202,8 @@ void column_literal(const RandomColumn *column, int value, int dialect, char *te
     plain_text(column, value, dialect, plain, sizeof plain);
     if (column->type == COLUMN_TEXT || column->type == COLUMN_DATE)
         quote_sql(plain, text, capacity);
+    else if (column->type == COLUMN_BOOLEAN && dialect == IN_SQLITE && !value)
+        snprintf(text, capacity, "(1 = 0)");   // of "0 AND max(x)" SQLite 3.40 drops the aggregate, and gives every row
     else if (plain[0] == '-')
         snprintf(text, capacity, "(%s)", plain);
     else
