@@ -163,8 +163,8 @@ static void say_level(Bench *bench, int n_clients, const CrowdFigures *f, double
 {
     const Latencies *known = &f->kinds[KIND_KNOWN], *strangers = &f->kinds[KIND_STRANGER];
     bool has_strangers = without > 0;
-    say(bench, "| %d | Weft | %.1f | %.2f | %.2f | %.2f |", n_clients, f->per_second, known->p50, known->p99,
-        f->per_second / of_one);
+    say(bench, "| %d | Weft | %.1f | %.2f | %.2f | %.2f | %.2f |", n_clients, f->per_second, known->p50, known->p99,
+        f->per_second / of_one, f->cpu_ms);
     if (has_strangers)
         say(bench, " %.2f | %.2f | %.2f |", strangers->p50, strangers->p99, f->per_second / without);
     say(bench, " %zu of %zu |\n", f->n_noticed, f->all.n);
@@ -172,7 +172,7 @@ static void say_level(Bench *bench, int n_clients, const CrowdFigures *f, double
 
 static void say_duckdb(Bench *bench, int n_clients, const LoopFigures *f, double of_one, bool has_strangers)
 {
-    say(bench, "| %d | DuckDB | %.1f | %.2f | %.2f | %.2f |%s |\n", n_clients, f->per_second, f->large.p50,
+    say(bench, "| %d | DuckDB | %.1f | %.2f | %.2f | %.2f | |%s |\n", n_clients, f->per_second, f->large.p50,
         f->large.p99, f->per_second / of_one, has_strangers ? " | | |" : "");
 }
 
@@ -187,8 +187,8 @@ static void say_title(Bench *bench, const Texts *texts)
         say(bench, " and %d of other shapes", texts->n_strangers);
     say(bench, ": one comes again when all others have come.%s\n\n",
         texts->percent ? "  DuckDB's latencies are of both kinds." : "");
-    say(bench, "| clients | engine | queries/s | p50 ms | p99 ms | against one client |%s with a notice |\n"
-               "| --: | :-- | --: | --: | --: | --: |%s --: |\n",
+    say(bench, "| clients | engine | queries/s | p50 ms | p99 ms | against one client | CPU ms per query "
+               "|%s with a notice |\n| --: | :-- | --: | --: | --: | --: | --: |%s --: |\n",
         texts->percent ? " strangers p50 ms | strangers p99 ms | of the rate without |" : "",
         texts->percent ? " --: | --: | --: |" : "");
 }
@@ -222,7 +222,8 @@ static void say_table(Bench *bench, const Engines *engines, Texts *texts, double
             rates[i] = figures.per_second;
         say_level(bench, levels[i], &figures, of_one, texts->percent ? rates[i] : 0);
     }
-    for (int i = 0; i < COUNT(DUCKDB_LEVELS) && DUCKDB_LEVELS[i] <= settings.duckdb_clients; i++) {
+    const int n_duckdb = engines->duckdb ? COUNT(DUCKDB_LEVELS) : 0;
+    for (int i = 0; i < n_duckdb && DUCKDB_LEVELS[i] <= settings.duckdb_clients; i++) {
         LoopFigures figures;
         progress("DuckDB's clients", DUCKDB_LEVELS[i]);
         measure_duckdb(engines->duckdb, texts, DUCKDB_LEVELS[i], &figures);

@@ -2,7 +2,7 @@
 //
 //     concurrency --db DB --tbl DIR --folder bench/ssb --duckdb LIBRARY --scratch DIR [--threads N] [--repeats N]
 //         [--seconds S] [--seed N] [--scale SF] [--duckdb-clients N] [--device cpu|cuda|cuda:N] [--strangers PERCENT]
-//         [--clients N,N,...] [--check] [--quick] [--record FILE]
+//         [--clients N,N,...] [--check] [--quick] [--alone] [--record FILE]
 //         [--parts thirteen,random,loop,marginal,alone,attach,new,clients,fair]
 //
 // thirteen  The 13 SSB queries submitted at once, against DuckDB's better of one after the other and a connection each.
@@ -20,7 +20,7 @@
 //           compared with that of the query alone.
 // fair      What others wait for among 1,000 clients with long queries: short ones, important ones, cancelled ones.
 //
-// --device is where Weft's kernels run, in all parts.
+// --device is where Weft's kernels run, in all parts.  --alone leaves DuckDB out, in the parts clients and fair only.
 //
 // Answers are compared before the clock runs.  Data is in memory and code compiled.  Runs of the engines alternate and
 // the best of each counts, except in closed loops, where the clock says when it is over.  A run ends when the engine
@@ -49,7 +49,10 @@ void check_all(const Engines *engines, char *const *queries, int n)
     must(engines->weft, peer_run(engines->weft, "set jit = cc; set gpu_wait = on", NULL), "set jit");
     for (int i = 0; i < n; i++) {
         progress("checking answer", i + 1);
-        check_answers(engines->weft, engines->duckdb, queries[i], queries[i]);
+        if (engines->duckdb)
+            check_answers(engines->weft, engines->duckdb, queries[i], queries[i]);
+        else
+            must(engines->weft, peer_run(engines->weft, queries[i], NULL), queries[i]);
     }
     must(engines->weft, peer_run(engines->weft, "set jit = auto; set gpu_wait = default", NULL), "set jit");
 }
@@ -92,6 +95,12 @@ Reads reads_since(Peer *weft, const Reads *before)
 
 // ---- main --------------------------------------------------------------------------------------------------------
 
+// The other parts compare.
+static bool is_for_weft_alone(const char *parts)
+{
+    return strcmp(parts, "clients") == 0 || strcmp(parts, "fair") == 0 || strcmp(parts, "clients,fair") == 0;
+}
+
 static bool parse_options(int argc, char **argv, Options *options)
 {
     const char *seconds = NULL, *seed = NULL, *duckdb_clients = NULL, *strangers = NULL;
@@ -103,6 +112,7 @@ static bool parse_options(int argc, char **argv, Options *options)
                               { "seed", &seed, NULL },
                               { "quick", NULL, &settings.is_quick },
                               { "check", NULL, &settings.checks },
+                              { "alone", NULL, &options->alone },
                               { "device", &settings.device, NULL },
                               { "clients", &settings.levels, NULL },
                               { "strangers", &strangers, NULL },
@@ -118,7 +128,7 @@ static bool parse_options(int argc, char **argv, Options *options)
     options->repeats = options->repeats ? options->repeats : settings.is_quick ? 3 : 10;
     settings.duckdb_clients = settings.duckdb_clients > 0 ? settings.duckdb_clients : settings.is_quick ? 16 : 256;
     settings.seconds = settings.seconds > 0 ? settings.seconds : settings.is_quick ? 0.5 : 4;
-    return options_are_whole(options);
+    return options_are_whole(options) && (!options->alone || is_for_weft_alone(options->parts));
 }
 
 // Weft and DuckDB count the cores they may use when they are opened, and clients run on the same.
@@ -147,7 +157,7 @@ int main(int argc, char **argv)
                 "usage: concurrency --db DB --tbl DIR --folder DIR --duckdb LIBRARY --scratch DIR [--threads N]\n"
                 "           [--repeats N] [--seconds S] [--seed N] [--scale SF] [--quick] [--record FILE]\n"
                 "           [--duckdb-clients N] [--device cpu|cuda|cuda:N] [--strangers PERCENT] [--check]\n"
-                "           [--clients N,N,...]\n"
+                "           [--clients N,N,...] [--alone]\n"
                 "           [--parts thirteen,random,loop,marginal,alone,attach,new,clients,fair]\n");
         return 2;
     }
@@ -156,12 +166,13 @@ int main(int argc, char **argv)
         setenv("WEFT_DEVICE", settings.device, 1);         // of every session
     bench_begin(&bench);
     write_heading(&bench, "Many queries at once");
-    Engines engines = { open_weft(&bench), open_duckdb(&bench) };
+    Engines engines = { open_weft(&bench), bench.options.alone ? NULL : open_duckdb(&bench) };
     for (int p = 0; p < COUNT(PARTS); p++)
         if (strstr(bench.options.parts, PARTS[p].name))
             PARTS[p].run(&bench, &engines);
     peer_close(engines.weft);
-    peer_close(engines.duckdb);
+    if (engines.duckdb)
+        peer_close(engines.duckdb);
     bench_end(&bench);
     return 0;
 }

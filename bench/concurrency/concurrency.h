@@ -139,6 +139,7 @@ typedef struct CrowdLoop {
 } CrowdLoop;
 
 typedef struct CrowdFigures {
+    double    cpu_ms;                  // of the process, for each answer
     double    per_second;
     size_t    n_noticed;               // answers with a notice, as that the CPU stood in for a GPU
     Latencies kinds[MOST_KINDS], all;

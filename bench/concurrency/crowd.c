@@ -14,6 +14,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 typedef enum Phase { PHASE_WARM, PHASE_COUNTING, PHASE_CLOSED } Phase;
 
@@ -48,6 +49,7 @@ struct Crowd {
     // of the loop
     const CrowdLoop *loop;
     double           start_ms, count_ms, end_ms;
+    double           cpu_ms;           // of the whole process, while answers are counted
     size_t           n_done, n_counted;
     Phase            phase;            // these under the lock
     pthread_mutex_t  lock;
@@ -126,6 +128,13 @@ static void submit_next(Seat *seat)
         die(seat->query.sql, error.message);
 }
 
+static double cpu_now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
 static bool is_counted(Crowd *crowd, double end_ms)
 {
     const CrowdLoop *loop = crowd->loop;
@@ -136,11 +145,13 @@ static bool is_counted(Crowd *crowd, double end_ms)
         crowd->n_counted++;
         if (end_ms - crowd->count_ms >= loop->min_ms && crowd->n_counted >= loop->min_done) {
             crowd->end_ms = end_ms;
+            crowd->cpu_ms = cpu_now_ms() - crowd->cpu_ms;
             crowd->phase = PHASE_CLOSED;
         }
     } else if (crowd->phase == PHASE_WARM && end_ms - crowd->start_ms >= loop->warm_ms &&
                crowd->n_done >= (size_t)crowd->n_clients) {
         crowd->count_ms = end_ms;
+        crowd->cpu_ms = cpu_now_ms();
         crowd->phase = PHASE_COUNTING;
     }
     pthread_mutex_unlock(&crowd->lock);
@@ -206,7 +217,8 @@ static void *drive(void *context)
 static void sum_up(Crowd *crowd, CrowdFigures *figures)
 {
     Samples all = { 0 };
-    *figures = (CrowdFigures){ .per_second = (double)crowd->n_counted * 1e3 / (crowd->end_ms - crowd->count_ms) };
+    *figures = (CrowdFigures){ .per_second = (double)crowd->n_counted * 1e3 / (crowd->end_ms - crowd->count_ms),
+                                .cpu_ms = crowd->cpu_ms / (double)crowd->n_counted };
     for (int k = 0; k < MOST_KINDS; k++) {
         Samples of_kind = { 0 };
         for (int d = 0; d < crowd->n_drivers; d++)
