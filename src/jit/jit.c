@@ -3,8 +3,9 @@
 // A Code is one text.  Each of its two tiers goes its own way, under the jit's lock:
 //
 //     NONE -> RUNNING -> DONE | FAILED             compiled by the first thread that asks; others wait
-//     NONE -> QUEUED -> RUNNING -> ...             cc only: by the background thread, in the order of asking;
-//                                                  code of jit_later after all others, newest first
+//     NONE -> QUEUED -> RUNNING -> ...             cc only: by the background thread, the one first that was asked for
+//                                                  most often; then in the order of asking, and code of jit_later
+//                                                  after all others, newest first
 //     NONE -> LOADING -> DONE | NONE               cc only: looked for on disk
 //
 // The functions themselves are atomics beside that: once set they stay until jit_free, so running code takes no lock.
@@ -25,7 +26,8 @@
 
 #include "jit/jit_int.h"
 
-enum { N_TIERS = 2, CC_TIMEOUT_MS = 20000, WANTED_OFTEN = 3 };
+enum { N_TIERS = 2, CC_TIMEOUT_MS = 20000, WANTED_OFTEN = 3,
+       WANTED_BY_MANY = 8 };                                // then the compiler does not step back for queries
 
 _Static_assert((int)TIER_TCC < N_TIERS && (int)TIER_CC < N_TIERS, "a place for each tier");
 
@@ -37,7 +39,7 @@ struct Code {
     KernelText kernel;
     _Atomic(KernelFunction) functions[N_TIERS];
     _Atomic double compile_ms[N_TIERS];
-    _Atomic int n_wanted;                                   // see jit_want
+    _Atomic int n_wanted;                                   // how often cc's code was asked for
 
     // Under the jit's lock.
     CompileStep steps[N_TIERS];
@@ -394,13 +396,38 @@ bool jit_flags_native(const Jit *jit)
 
 // ---- in the background ---------------------------------------------------------------------------------------------
 
-// A query's own code goes first: without it the query stays slow.
+// Where the code in LIST that was wanted most often is linked, the first of equal ones; MOST: one wanted more often.
+static Code **most_wanted(Code **list, int most)
+{
+    Code **found = NULL;
+    for (Code **link = list; *link; link = &(*link)->next_queued)
+        if ((*link)->n_wanted > most)
+            most = (*link)->n_wanted, found = link;
+    return found;
+}
+
+static void unlink_queued(Jit *jit, Code **link)
+{
+    Code *before = NULL;
+    if (*link == jit->queue_last) {
+        for (Code *code = jit->queue_first; code && code != *link; code = code->next_queued)
+            before = code;
+        jit->queue_last = before;
+    }
+    *link = (*link)->next_queued;
+}
+
+// What was wanted most often.  Queries of shapes that never come again ask once for each, and would else keep the
+// compiler from what all others wait for.  Of equal ones a query's own code goes first: without it the query stays
+// slow.
 static Code *take_queued(Jit *jit)
 {
     ASSERT(mutex_is_held(&jit->lock));
-    Code **queue = jit->queue_first ? &jit->queue_first : &jit->later_newest, *code = *queue;
-    if (code)
-        *queue = code->next_queued;
+    Code **own = most_wanted(&jit->queue_first, -1);
+    Code **later = most_wanted(&jit->later_newest, own ? (*own)->n_wanted : -1);
+    Code **link = later ? later : own, *code = link ? *link : NULL;
+    if (link)
+        unlink_queued(jit, link);
     return code;
 }
 
@@ -433,7 +460,7 @@ static void *work_off_queue(void *context)
         if (code->steps[TIER_CC] != COMPILE_QUEUED)         // a query has compiled it itself
             continue;
         jit->is_busy = true;
-        run_cc_step(jit, code, true);
+        run_cc_step(jit, code, code->n_wanted < WANTED_BY_MANY);
         jit->is_busy = false;
         pthread_cond_broadcast(&jit->changed);
     }
@@ -452,7 +479,7 @@ static bool start_thread(Jit *jit)
     return jit->has_thread;
 }
 
-void jit_improve(Jit *jit, Code *code)
+static void improve(Jit *jit, Code *code)
 {
     if (code->is_for_tcc || code->functions[TIER_CC])
         return;
@@ -463,6 +490,12 @@ void jit_improve(Jit *jit, Code *code)
         pthread_cond_broadcast(&jit->changed);
     }
     pthread_mutex_unlock(&jit->lock);
+}
+
+void jit_improve(Jit *jit, Code *code)
+{
+    atomic_fetch_add(&code->n_wanted, 1);
+    improve(jit, code);
 }
 
 Code *jit_later(Jit *jit, const char *text, const char *name)
@@ -479,7 +512,7 @@ void jit_want(Jit *jit, Code *code, bool at_once)
 {
     int n_wanted = atomic_fetch_add(&code->n_wanted, 1) + 1;
     if (at_once || n_wanted >= WANTED_OFTEN)
-        jit_improve(jit, code);
+        improve(jit, code);
 }
 
 void jit_wait_idle(Jit *jit)

@@ -55,7 +55,8 @@ void jit_improve(Jit *jit, Code *code);
 
 // Code for a text that no query waits for: code_function is NULL until cc has compiled it in the background.  That is
 // begun when it is wanted at once, or has been wanted a few times: what comes again will come again, what came once is
-// not worth the compiler's time.  Codes of jit_improve go before it, and among codes wanted so the newest.
+// not worth the compiler's time.  What was asked for most often is compiled first; of equal ones, codes of jit_improve,
+// then the newest.
 Code *jit_later(Jit *jit, const char *text, const char *name);
 void  jit_want(Jit *jit, Code *code, bool at_once);
 
