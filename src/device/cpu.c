@@ -790,10 +790,20 @@ static bool has_rows(const SlotWorker *worker, const Woven *woven, u64 at)
     return woven->state[woven->seen].bytes == 1 ? ((const u8 *)seen)[at] != 0 : ((const i64 *)seen)[at] != 0;
 }
 
-static void fold_cell(const Woven *woven, const SlotWorker *from, u64 at, SlotWorker *to, u64 group)
+static void add_cell(const Woven *woven, const SlotWorker *from, u64 at, SlotWorker *to, u64 group)
 {
     if (!has_rows(from, woven, at)) return;
     for (int s = 0; s < woven->n_state; s++) merge_cell(woven, s, to->args.state, group, from->args.state, at);
+}
+
+// Into the first slot's.  Members look at the cells again and again, so at one slot's instead of at each slot's.
+static void cpu_gather(Device *device, const Launch *cube)
+{
+    const CpuRun *run = cube->memory;
+    (void)device;
+    for (int n = 1; n < cube->n_slots; n++)
+        for (u64 cell = 0; cell < run->workers[n].n_used; cell++)
+            add_cell(cube->woven, &run->workers[n], cell, &run->workers[0], cell);
 }
 
 static void cpu_fold(Device *device, const Launch *cube, const Fold *fold)
@@ -803,11 +813,9 @@ static void cpu_fold(Device *device, const Launch *cube, const Fold *fold)
     const u64     n_groups = woven->group_kind == GROUP_ARRAY && !fold->groups ? woven->n_groups : 1;
     SlotWorker   *to = ready_worker(fold->member, fold->slot, fold->chunk);
     (void)device;
-    for (int n = 0; to && n < cube->n_slots; n++)
-        for (u32 c = 0; c < fold->n_cells; c++)
-            for (u64 g = 0; g < n_groups; g++)
-                fold_cell(woven, &run->workers[n], fold->cells[c] * n_groups + g, to,
-                          fold->groups ? fold->groups[c] : g);
+    for (u32 c = 0; to && c < fold->n_cells; c++)
+        for (u64 g = 0; g < n_groups; g++)
+            add_cell(woven, &run->workers[0], fold->cells[c] * n_groups + g, to, fold->groups ? fold->groups[c] : g);
     if (to) to->morsels[TIER_CC]++;
 }
 
@@ -846,6 +854,7 @@ Device *device_cpu_open(void)
                         .push_picked = cpu_push_picked,
                         .push_fused = cpu_push_fused,
                         .prepare = cpu_prepare,
+                        .gather = cpu_gather,
                         .fold = cpu_fold,
                         .is_enough = cpu_is_enough,
                         .finish = cpu_finish,

@@ -273,9 +273,10 @@ struct Device {
     // is stopped.  Optional.
     bool (*push_fused)(Device *device, const Code *code, Launch *const *launches, int n_launches, int slot,
                        const int *chunks, u32 first, u32 end);
-    // For cubes (weave_cube); optional: NULL = never.  Prepare: no push of this launch will want memory.  Fold: after
-    // its last push.
+    // For cubes (weave_cube); optional: NULL = never.  Prepare: no push of this launch will want memory.  After the
+    // last push: gather once, which adds up the cells of all slots; then fold, for each member.
     weft_status (*prepare)(Device *device, Launch *cube, Error *err);
+    void        (*gather)(Device *device, const Launch *cube);                 // optional: NULL = fold looks at all
     void        (*fold)(Device *device, const Launch *cube, const Fold *fold);
     bool        (*is_enough)(const Device *device, const Launch *launch);      // its limit is reached
     weft_status (*finish)(Device *device, Launch *launch, Error *err);

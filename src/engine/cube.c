@@ -359,6 +359,7 @@ void cube_fold(CubeRun *run, const int *numbers, const int *chunks, int n, Gate 
 {
     const Cube *cube = run->cube;
     u32        *cells = malloc((cube->n_cells + 1) * sizeof *cells);
+    if (cube->device->gather) cube->device->gather(cube->device, &run->launch);
     for (int m = 0; m < n; m++) {
         if (!gate_enter(&gates[m])) continue;
         const int number = numbers[m];
