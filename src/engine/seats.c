@@ -11,6 +11,8 @@
 #include <stdlib.h>
 
 #define MOST_FUSED 16                  // kernels of several queries for a chunk: choosing them takes time, too
+#define FEW_FUSED  16                  // queries to choose from; among more,
+#define MOST_WAIT  5                   // after 2 to the power of this in vain it is tried that seldom
 
 // ---- orders of seats ------------------------------------------------------------------------------------------------
 
@@ -277,6 +279,22 @@ static void keep_fused(Seating *seating, Kept *kept)
     seating->n_fused = n_ready;
 }
 
+// Among many queries of many shapes it takes long to choose, each pair is compared, and others are chosen each time:
+// their code is never there.  So after each time in vain it is tried less often.
+static bool should_choose(Kept *kept, int n_seats)
+{
+    if (n_seats < 2) return false;
+    if (n_seats <= FEW_FUSED || !kept->n_unfused) return true;
+    kept->n_unfused--;
+    return false;
+}
+
+static void note_choice(Kept *kept, bool was_chosen, bool any_ready)
+{
+    if (any_ready) kept->n_in_vain = kept->n_unfused = 0;
+    else if (was_chosen) kept->n_unfused = 1 << MIN_OF(++kept->n_in_vain, MOST_WAIT);
+}
+
 static void make_all_fused(Seating *seating, Kept *kept)
 {
     Seat **seats = malloc((size_t)seating->n_seats * sizeof *seats);
@@ -284,8 +302,11 @@ static void make_all_fused(Seating *seating, Kept *kept)
     for (int s = 0; s < seating->n_seats; s++)
         if (seating->seats[s].as == WOVEN_NOT && seating->seats[s].member.steps && !seating->seats[s].awaits_cube)
             seats[n_seats++] = &seating->seats[s];
-    while (n_seats > 1 && seating->n_fused < MOST_FUSED && make_fused(seating, kept, seats, &n_seats)) {}
+    if (should_choose(kept, n_seats))
+        while (n_seats > 1 && seating->n_fused < MOST_FUSED && make_fused(seating, kept, seats, &n_seats)) {}
+    const bool was_chosen = seating->n_fused > 0;
     keep_fused(seating, kept);
+    note_choice(kept, was_chosen, seating->n_fused > 0);
     free(seats);
 }
 

@@ -73,6 +73,8 @@ typedef struct Kept {                  // by a scan, from chunk to chunk
     Cube     **cubes;                  // the newest of each shape
     int        n_fused;
     Fused    **fused;                  // of the newest chunk
+    int        n_in_vain;              // chunks in a row for which kernels were chosen to be fused and none had code
+    int        n_unfused;              // chunks to come for which none are chosen
 } Kept;
 
 bool seats_may_weave(const Seating *seating);  // whether there are two that could be served together
