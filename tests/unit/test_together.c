@@ -88,18 +88,20 @@ static char *answer_of(weft_session *by, const char *sql)
     return text.bytes;
 }
 
-static ScanFigures figures(void)
+static ScanFigures figures_of(const char *table)
 {
     Arena *arena = arena_new(NULL, "figures");
     ScanFigures *scans, found = { 0 };
     int n_scans;
     network_scans(db->network, arena, &scans, &n_scans);
     for (int i = 0; i < n_scans; i++)
-        if (strcmp(scans[i].table, "f") == 0)
+        if (strcmp(scans[i].table, table) == 0)
             found = scans[i];
     arena_free(arena);
     return found;
 }
+
+static ScanFigures figures(void) { return figures_of("f"); }
 
 // Rides on the scan for long, and keeps it from being done before all have come: on one core, too, they meet.
 static weft_task *start_slow_one(void)
@@ -478,5 +480,51 @@ TEST(members_may_leave_a_cube_over_joins)
     open_tables();
     CHECK(check_join_shape(shape));
     check_leaving(shape);
+    close_tables();
+}
+
+// ---- who waits for whom ---------------------------------------------------------------------------------------------
+
+static void wait_for_rider(void)
+{
+    int n_riders = 0;
+    for (double end = time_now_ms() + 20000; !n_riders && time_now_ms() < end; usleep(1000)) {
+        Arena        *arena = arena_new(NULL, "riders");
+        RiderFigures *riders;
+        network_riders(db->network, arena, &riders, &n_riders);
+        arena_free(arena);
+    }
+    CHECK(n_riders > 0);
+}
+
+// A query rides with those of its own priority: one with a larger one does not wait for rows that go through them.
+TEST(a_query_with_priority_has_a_scan_of_its_own)
+{
+    static const char sql[] = "explain analyze select sum(wide) from f where middle > 0 and small < 100";
+    open_tables();
+    free(answer_of(sessions[0], "set priority = 3"));
+    weft_task *slow = start_slow_one();
+    wait_for_rider();
+    char *first = answer_of(sessions[0], sql);
+    CHECK(!weft_is_done(slow));
+    CHECK_HAS(first, "scan");
+    CHECK(!strstr(first, "got on a running scan"));
+    end_slow_one(slow);
+    free(first);
+    close_tables();
+}
+
+// Nobody shares it, but it is counted.
+TEST(a_build_over_few_rows_is_pushed_at_once)
+{
+    open_tables();
+    const ScanFigures before = figures_of("e");
+    char *answer = answer_of(sessions[0], "select count(*) from f, e where middle = m and rank < 5");
+    const ScanFigures after = figures_of("e");
+    CHECK_INT(after.n_rides - before.n_rides, 1);
+    CHECK(after.rows_read > before.rows_read && after.bytes_read > before.bytes_read);
+    CHECK_INT(after.rows_ridden - before.rows_ridden, after.rows_read - before.rows_read);
+    CHECK_INT(after.chunks_ridden - before.chunks_ridden, after.chunks_read - before.chunks_read);
+    free(answer);
     close_tables();
 }
