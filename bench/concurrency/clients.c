@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include "concurrency.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,7 +127,7 @@ static int check_alone(Peer *weft, Texts *texts)
 
 // ---- levels ------------------------------------------------------------------------------------------------------
 
-static void measure_level(Peer *weft, Texts *texts, int n_clients, CrowdFigures *figures)
+static void measure_level(Peer *weft, Texts *texts, int n_clients, CrowdFigures *figures, Reads *reads)
 {
     Crowd *crowd = crowd_new(weft, n_clients, NULL);
     CrowdLoop loop = { .next = next_query, .context = texts, .warm_ms = settings.seconds * 300,
@@ -135,7 +136,9 @@ static void measure_level(Peer *weft, Texts *texts, int n_clients, CrowdFigures 
         loop.ended = note_answer;
         loop.warm_ms = loop.min_ms = 0;
     }
+    Reads before = reads_now(weft);
     crowd_loop(crowd, &loop, figures);
+    *reads = reads_since(weft, &before);
     crowd_free(crowd);
 }
 
@@ -159,12 +162,13 @@ static void measure_duckdb(Peer *duckdb, const Texts *texts, int n_clients, Loop
 }
 
 // WITHOUT: the rate without strangers; 0: there are none.
-static void say_level(Bench *bench, int n_clients, const CrowdFigures *f, double of_one, double without)
+static void say_level(Bench *bench, int n_clients, const CrowdFigures *f, const Reads *reads, double of_one,
+                      double without)
 {
     const Latencies *known = &f->kinds[KIND_KNOWN], *strangers = &f->kinds[KIND_STRANGER];
     bool has_strangers = without > 0;
-    say(bench, "| %d | Weft | %.1f | %.2f | %.2f | %.2f | %.2f |", n_clients, f->per_second, known->p50, known->p99,
-        f->per_second / of_one, f->cpu_ms);
+    say(bench, "| %d | Weft | %.1f | %.2f | %.2f | %.2f | %.2f | %.1f |", n_clients, f->per_second, known->p50,
+        known->p99, f->per_second / of_one, f->cpu_ms, reads->times_ridden / fmax(reads->times_read, 1e-9));
     if (has_strangers)
         say(bench, " %.2f | %.2f | %.2f |", strangers->p50, strangers->p99, f->per_second / without);
     say(bench, " %zu of %zu |\n", f->n_noticed, f->all.n);
@@ -172,7 +176,7 @@ static void say_level(Bench *bench, int n_clients, const CrowdFigures *f, double
 
 static void say_duckdb(Bench *bench, int n_clients, const LoopFigures *f, double of_one, bool has_strangers)
 {
-    say(bench, "| %d | DuckDB | %.1f | %.2f | %.2f | %.2f | |%s |\n", n_clients, f->per_second, f->large.p50,
+    say(bench, "| %d | DuckDB | %.1f | %.2f | %.2f | %.2f | | |%s |\n", n_clients, f->per_second, f->large.p50,
         f->large.p99, f->per_second / of_one, has_strangers ? " | | |" : "");
 }
 
@@ -188,7 +192,7 @@ static void say_title(Bench *bench, const Texts *texts)
     say(bench, ": one comes again when all others have come.%s\n\n",
         texts->percent ? "  DuckDB's latencies are of both kinds." : "");
     say(bench, "| clients | engine | queries/s | p50 ms | p99 ms | against one client | CPU ms per query "
-               "|%s with a notice |\n| --: | :-- | --: | --: | --: | --: | --: |%s --: |\n",
+               "| queries per row read |%s with a notice |\n| --: | :-- | --: | --: | --: | --: | --: | --: |%s --: |\n",
         texts->percent ? " strangers p50 ms | strangers p99 ms | of the rate without |" : "",
         texts->percent ? " --: | --: | --: |" : "");
 }
@@ -215,12 +219,13 @@ static void say_table(Bench *bench, const Engines *engines, Texts *texts, double
     say_title(bench, texts);
     for (int i = 0; i < n_levels; i++) {
         CrowdFigures figures;
+        Reads reads;
         progress("clients", levels[i]);
-        measure_level(engines->weft, texts, levels[i], &figures);
+        measure_level(engines->weft, texts, levels[i], &figures, &reads);
         of_one = i ? of_one : figures.per_second;
         if (!texts->percent)
             rates[i] = figures.per_second;
-        say_level(bench, levels[i], &figures, of_one, texts->percent ? rates[i] : 0);
+        say_level(bench, levels[i], &figures, &reads, of_one, texts->percent ? rates[i] : 0);
     }
     const int n_duckdb = engines->duckdb ? COUNT(DUCKDB_LEVELS) : 0;
     for (int i = 0; i < n_duckdb && DUCKDB_LEVELS[i] <= settings.duckdb_clients; i++) {

@@ -52,7 +52,7 @@
 #define SLICE_LEAST 64                 // slices begin at multiples of it: a word of a NULL bitmap
 #define MOST_OPEN   8                  // chunks of a scan,
 #define OPEN_SHARE  2                  // and of those that it has 1 / this;
-#define CROWD       32                 // with more riders, one after the other
+#define CROWD       32                 // with more riders, two at a time
 #define HERE_ROWS   32768              // of a build: fewer are pushed by the query's own thread
 #define AHEAD_BYTES  ((u64)128 << 20)  // of a query's columns, where they are on disk,
 #define AHEAD_STEP   4                 // chunks more each time
@@ -516,10 +516,11 @@ static Task *unfinished(const Scan *scan, int skip)
 }
 
 // Of a table of few chunks all would soon be open, each with fewer riders.  In a crowd there are always newcomers: each
-// open chunk would get those of a short while only, and riders would wait for several chunks to end instead of one.
+// open chunk would get those of a short while only, and riders would wait for many chunks to end.  Two, so that some
+// threads push one while another weaves the riders of the next.
 static int most_open(const Scan *scan)
 {
-    if (scan->n_riders > CROWD) return 1;
+    if (scan->n_riders > CROWD) return 2;
     return MIN_OF(MAX_OF(scan->riders->ride->launch->source->n_chunks / OPEN_SHARE, 2), MOST_OPEN);
 }
 
