@@ -11,8 +11,9 @@
 #include <stdlib.h>
 
 #define MOST_FUSED 16                  // kernels of several queries for a chunk: choosing them takes time, too
-#define FEW_FUSED  16                  // queries to choose from; among more,
-#define MOST_WAIT  5                   // after 2 to the power of this in vain it is tried that seldom
+#define FEW_FUSED  32                  // queries to choose from.  Among more, when it was in vain
+#define MANY_VAIN  8                   // times in a row, chunks are left out, 2, then 4,
+#define MOST_WAIT  5                   // up to 2 to the power of this
 
 // ---- orders of seats ------------------------------------------------------------------------------------------------
 
@@ -292,7 +293,8 @@ static bool should_choose(Kept *kept, int n_seats)
 static void note_choice(Kept *kept, bool was_chosen, bool any_ready)
 {
     if (any_ready) kept->n_in_vain = kept->n_unfused = 0;
-    else if (was_chosen) kept->n_unfused = 1 << MIN_OF(++kept->n_in_vain, MOST_WAIT);
+    else if (was_chosen && ++kept->n_in_vain > MANY_VAIN)
+        kept->n_unfused = 1 << MIN_OF(kept->n_in_vain - MANY_VAIN, MOST_WAIT);
 }
 
 static void make_all_fused(Seating *seating, Kept *kept)
