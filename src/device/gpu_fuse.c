@@ -629,6 +629,7 @@ static void report_launch(Wave *wave, const Unit *unit, const Grid *grid)
         Launch *launch = wave->riders[unit->riders[i]]->launch;
         wave->riders[unit->riders[i]]->n_fused_chunks = (u64)unit->n_chunks;
         launch->out.woven_as = "fused", launch->out.n_woven = unit->n_riders, launch->out.gain = unit->fused->gain;
+        launch->out.cube = (CubeFigures){ 0 };
         schedule_note(&launch->out.gpu, &unit->kernel, grid);
     }
 }

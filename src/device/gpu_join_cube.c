@@ -31,7 +31,8 @@
 #include <stdlib.h>
 
 #define SHAPES_MOST   256              // known; queries of others are never cubes
-#define SLOTS_KEPT    24               // shapes whose classes are kept
+#define KEPT_MOST     ((u64)64 << 20)  // bytes of classes that are kept for the next cubes of their shapes,
+#define KEPT_SHARE    32               // and 1 / this of the database's memory
 #define MET_BEFORE    2
 #define ITEMS_AT_FIRST 8               // rows per thread, though cells may be far: few rows get there
 #define TRIED_AGAIN   64               // meetings of queries of which not even two found room
@@ -444,20 +445,7 @@ static void forget_slots(JoinShape *shape)
     shape->slots = NULL, shape->slots_arena = NULL, shape->members = NULL, shape->n_members = 0;
 }
 
-// Classes of few shapes are kept, those that were used last.
-static void keep_few(Gpu *gpu)
-{
-    int n = 0;
-    JoinShape *oldest = NULL;
-    for (JoinShape *shape = gpu->join_shapes; shape; shape = shape->next) {
-        if (!shape->slots) continue;
-        n++;
-        if (!oldest || shape->used < oldest->used) oldest = shape;
-    }
-    if (n > SLOTS_KEPT) forget_slots(oldest);
-}
-
-static bool make_slots(Gpu *gpu, JoinShape *shape, GpuRun *const *runs, int n)
+static bool make_slots(JoinShape *shape, GpuRun *const *runs, int n)
 {
     static _Atomic u64 last_version;
     SlotMember        *members = slot_members(runs, n);
@@ -481,7 +469,6 @@ static bool make_slots(Gpu *gpu, JoinShape *shape, GpuRun *const *runs, int n)
     shape->members = calloc((size_t)n, sizeof *shape->members), shape->n_members = n;
     for (int i = 0; i < n; i++) shape->members[i] = runs[i]->number;
     slots_fill_in(slots, shape->woven);
-    keep_few(gpu);
     return true;
 }
 
@@ -775,7 +762,7 @@ static bool has_slots(Gpu *gpu, GpuJoinCube *cube)
     JoinShape *shape = cube->shape;
     shape->used = ++gpu->n_join_cubes;
     if (!find_members(shape, cube->runs, cube->n_runs, cube->numbers)) {
-        if (!make_slots(gpu, shape, cube->runs, cube->n_runs)) return false;
+        if (!make_slots(shape, cube->runs, cube->n_runs)) return false;
         for (int r = 0; r < cube->n_runs; r++) cube->numbers[r] = r;
     }
     cube->figures = slots_figures(shape->slots);
@@ -821,9 +808,34 @@ GpuJoinCube *gpu_join_cube_of(Wave *wave, GpuRun *const *runs, int n, double gai
     return NULL;
 }
 
+static u64 kept_bytes(const JoinShape *shape)
+{
+    u64 bytes = 0;
+    for (int d = 0; shape->slots && d < shape->form.n_tests; d++) bytes += slots_class_bytes(shape->slots, d);
+    return bytes;
+}
+
+// Classes that were used last are kept.  BUDGET: what they are counted in.
+static void keep_few(Gpu *gpu, const Budget *budget)
+{
+    const u64 most = budget->limit ? MIN_OF(KEPT_MOST, (u64)budget->limit / KEPT_SHARE) : KEPT_MOST;
+    for (;;) {
+        u64        bytes = 0;
+        JoinShape *oldest = NULL;
+        for (JoinShape *shape = gpu->join_shapes; shape; shape = shape->next) {
+            if (!shape->slots) continue;
+            bytes += kept_bytes(shape);
+            if (!oldest || shape->used < oldest->used) oldest = shape;
+        }
+        if (bytes <= most) return;
+        forget_slots(oldest);
+    }
+}
+
 void gpu_join_cube_free(GpuJoinCube *cube)
 {
     if (!cube) return;
+    keep_few(cube->runs[0]->gpu, common_budget(cube->runs[0]->launch->budget));
     free(cube->runs);
     free(cube->numbers);
     free(cube->cells);
