@@ -582,9 +582,9 @@ static weft_status send_body(Wave *wave, GpuJoinCube *cube, GpuStream stream, Se
 // ---- what the kernels are handed ------------------------------------------------------------------------------------
 
 // The memory of a run: cells, then arguments, which are written here and sent together.
-typedef struct Room { GpuAddress at; u8 *host; u64 used, bytes; } Room;
+typedef struct CubeRoom { GpuAddress at; u8 *host; u64 used, bytes; } CubeRoom;
 
-static void *take(Room *room, u64 bytes, GpuAddress *at)
+static void *take(CubeRoom *room, u64 bytes, GpuAddress *at)
 {
     void *host = room->host + room->used;
     *at = room->at + room->used;
@@ -604,12 +604,12 @@ static u64 args_bytes(const GpuJoinCube *cube, int n_chunks)
     return (u64)n_chunks * by_chunk + n_collects * (sizeof(KernelArgs) + sizeof(CollectArgs)) + once + 16 * 64;
 }
 
-typedef struct CubeHead { GpuAddress common, tables, state, cells; } CubeHead;
+typedef struct JoinCubeHead { GpuAddress common, tables, state, cells; } JoinCubeHead;
 
-static CubeHead write_head(const GpuJoinCube *cube, Room *room, const SentBody *sent, GpuAddress cells_at)
+static JoinCubeHead write_head(const GpuJoinCube *cube, CubeRoom *room, const SentBody *sent, GpuAddress cells_at)
 {
     const Woven  *woven = cube->shape->woven;
-    CubeHead      head = { .cells = cells_at };
+    JoinCubeHead      head = { .cells = cells_at };
     GpuAddress    places_at;
     KernelCommon *common = take(room, sizeof *common, &head.common);
     void        **tables = take(room, (u64)(woven->n_tables + 1) * sizeof *tables, &head.tables);
@@ -625,7 +625,7 @@ static CubeHead write_head(const GpuJoinCube *cube, Room *room, const SentBody *
     return head;
 }
 
-static void write_parts(const Wave *wave, GpuJoinCube *cube, Room *room, const CubeHead *head, const int *chunks,
+static void write_parts(const Wave *wave, GpuJoinCube *cube, CubeRoom *room, const JoinCubeHead *head, const int *chunks,
                         int n_chunks)
 {
     const Woven  *woven = cube->shape->woven;
@@ -652,7 +652,7 @@ static void write_parts(const Wave *wave, GpuJoinCube *cube, Room *room, const C
 }
 
 // The high words of a sum of 128 bits are the next slot's.
-static CollectArgs collect_args(const GpuJoinCube *cube, const CubeHead *head, const SentBody *sent, int r, int s,
+static CollectArgs collect_args(const GpuJoinCube *cube, const JoinCubeHead *head, const SentBody *sent, int r, int s,
                                 u64 first_pair)
 {
     const GpuRun *run = cube->runs[r];
@@ -666,7 +666,7 @@ static CollectArgs collect_args(const GpuJoinCube *cube, const CubeHead *head, c
                                      [COLLECT_HIGH_SUMS] = pointer(in_block(run, run->slot_at[high])) } };
 }
 
-static void write_collects(GpuJoinCube *cube, Room *room, const CubeHead *head, const SentBody *sent)
+static void write_collects(GpuJoinCube *cube, CubeRoom *room, const JoinCubeHead *head, const SentBody *sent)
 {
     const int    n_state = cube->shape->woven->n_state;
     GpuAddress   own_at;
@@ -718,8 +718,8 @@ static weft_status send_run(Wave *wave, GpuJoinCube *cube, GpuStream stream, con
     Copy     *copy = wave_hold(wave, (CopyKey){ 0 }, cells_bytes + bytes, &is_new);
     if (!copy) return no_room(err);
     const GpuAddress at = gpu_address(wave->gpu, copy->at);
-    Room             room = { .at = at + cells_bytes, .host = calloc(1, bytes), .bytes = bytes };
-    const CubeHead   head = write_head(cube, &room, sent, at);
+    CubeRoom             room = { .at = at + cells_bytes, .host = calloc(1, bytes), .bytes = bytes };
+    const JoinCubeHead   head = write_head(cube, &room, sent, at);
     write_parts(wave, cube, &room, &head, chunks, n_chunks);
     write_collects(cube, &room, &head, sent);
     weft_status status = clear_cells(wave->gpu, cube, stream, copy->at, err);

@@ -1,6 +1,7 @@
 // cubes.c - queries of the thirteen SSB shapes with random constants, many at once: each gives what it gives alone.
 //
 //     cubes DB [--queries N] [--seed N] [--shapes all]  what tests/check-cubes runs; DB: what `weft gen ssb` makes
+//     WEFT_DEVICE=cuda cubes DB                         the same on a GPU
 //
 // A shape of each flight, or all.  Each is submitted again and again, in groups of 2 to N, until its queries were one
 // body; meanwhile rows arrive that no query wants (their order date is in no row of date), and queries are cancelled.
@@ -9,6 +10,7 @@
 #define _GNU_SOURCE
 #include "../../bench/concurrency/concurrency.h"
 #include "engine/engine.h"
+#include "engine/gpus.h"
 
 #include <stdlib.h>
 
@@ -80,6 +82,7 @@ static ScanFigures figures(void)
     ScanFigures *scans, found = { 0 };
     int          n_scans;
     network_scans(db->network, arena, &scans, &n_scans);
+    gpus_add_scans(db->gpus, arena, &scans, &n_scans);
     for (int i = 0; i < n_scans; i++)
         if (strcmp(scans[i].table, "lineorder") == 0) found = scans[i];
     arena_free(arena);

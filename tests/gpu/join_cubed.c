@@ -113,29 +113,36 @@ static void make_query(ShapeName shape, char *sql)
     const int year = 1992 + draw(7);
     switch (shape) {
         case FLIGHT_1:
-            snprintf(sql, QUERY_BYTES, "select sum(rev * disc), count(*) from f, days where d = days.id and year = %d "
-                     "and disc between %d and %d and qty < %d", year, draw(5), 5 + draw(6), 10 + draw(30));
+            snprintf(sql, QUERY_BYTES,
+                     "select sum(rev * disc), count(*) from f, days where d = days.id and year = %d and disc between %d "
+                     "and %d and qty < %d",
+                     year, draw(5), 5 + draw(6), 10 + draw(30));
             break;
         case FLIGHT_2:
-            snprintf(sql, QUERY_BYTES, "select sum(rev), year, brand from f, days, part, supplier where d = days.id and "
-                     "p = part.id and s = supplier.id and category = 'category%d' and region = 'region%d' group by year, "
-                     "brand order by 2, 3", draw(20), draw(5));
+            snprintf(sql, QUERY_BYTES,
+                     "select sum(rev), year, brand from f, days, part, supplier where d = days.id and p = part.id and s "
+                     "= supplier.id and category = 'category%d' and region = 'region%d' group by year, brand order by "
+                     "2, 3",
+                     draw(20), draw(5));
             break;
         case FLIGHT_3:
-            snprintf(sql, QUERY_BYTES, "select customer.city, supplier.city, year, sum(big), count(*) from f, customer, "
-                     "supplier, days where c = customer.id and s = supplier.id and d = days.id and customer.nation = "
-                     "'nation%d' and supplier.nation = 'nation%d' and year >= %d group by 1, 2, 3 order by 1, 2, 3",
+            snprintf(sql, QUERY_BYTES,
+                     "select customer.city, supplier.city, year, sum(big), count(*) from f, customer, supplier, days "
+                     "where c = customer.id and s = supplier.id and d = days.id and customer.nation = 'nation%d' and "
+                     "supplier.nation = 'nation%d' and year >= %d group by 1, 2, 3 order by 1, 2, 3",
                      draw(25), draw(25), year);
             break;
         case FLIGHT_4:
-            snprintf(sql, QUERY_BYTES, "select year, category, sum(rev - qty), avg(rev) from f, customer, supplier, part,"
-                     " days where c = customer.id and s = supplier.id and p = part.id and d = days.id and "
-                     "customer.region = 'region%d' and supplier.region = 'region%d' and size < %d group by 1, 2 order "
-                     "by 1, 2", draw(5), draw(5), 2 + draw(9));
+            snprintf(sql, QUERY_BYTES,
+                     "select year, category, sum(rev - qty), avg(rev) from f, customer, supplier, part, days where c = "
+                     "customer.id and s = supplier.id and p = part.id and d = days.id and customer.region = 'region%d' "
+                     "and supplier.region = 'region%d' and size < %d group by 1, 2 order by 1, 2",
+                     draw(5), draw(5), 2 + draw(9));
             break;
         default:
-            snprintf(sql, QUERY_BYTES, "select brand, min(big), max(rev), sum(real), count(*) from f, part, days where "
-                     "p = part.id and d = days.id and month = %d and size between %d and %d group by brand order by 1",
+            snprintf(sql, QUERY_BYTES,
+                     "select brand, min(big), max(rev), sum(real), count(*) from f, part, days where p = part.id and d "
+                     "= days.id and month = %d and size between %d and %d group by brand order by 1",
                      1 + draw(12), draw(6), 6 + draw(6));
     }
 }
