@@ -19,9 +19,9 @@
 // What is sent: atoms only when a new test has split some; the rest is small.  It goes in the stream of the first
 // query, and an event of the shape tells later cubes that atoms they find have come.
 //
-// Cost model, in nanoseconds: bytes that are read, in terms of what the card reads meanwhile (compare gpu_sieve.c), what
-// a launch costs, and what the host needs to make classes.  All constants are estimates, to be measured on a card, but
-// for LAUNCH_NS.
+// Cost model, in nanoseconds: bytes that are read, in terms of what the card reads meanwhile (compare gpu_sieve.c),
+// what a launch costs, and what the host needs to make classes.  All constants are estimates, to be measured on a card,
+// but for LAUNCH_NS.
 
 #include "device/gpu_join_cube.h"
 #include "device/gpu_schedule.h"
@@ -625,8 +625,8 @@ static JoinCubeHead write_head(const GpuJoinCube *cube, CubeRoom *room, const Se
     return head;
 }
 
-static void write_parts(const Wave *wave, GpuJoinCube *cube, CubeRoom *room, const JoinCubeHead *head, const int *chunks,
-                        int n_chunks)
+static void write_parts(const Wave *wave, GpuJoinCube *cube, CubeRoom *room, const JoinCubeHead *head,
+                        const int *chunks, int n_chunks)
 {
     const Woven  *woven = cube->shape->woven;
     const u64     n_columns = (u64)woven->n_columns, n_params = (u64)woven->n_params;

@@ -11,7 +11,7 @@
 //     Slots *slots = slots_make(&(SlotsWish){ ... });                     // NULL: too many, or no memory
 //     Woven *woven = weave_join_cube(arena, ..., order, ...);
 //     slots_fill_in(slots, woven);                                        // the kernel's tables and parameters
-//     const SlotPairs pairs = slots_pairs(slots, m);                      // afterwards: cells of member M, and its groups
+//     const SlotPairs pairs = slots_pairs(slots, m);                      // afterwards: cells of member M
 //     slots_free(slots);
 //
 // All of it is arithmetic on the host; a device brings the costs, runs the kernel and adds up the cells.
@@ -65,7 +65,7 @@ Slots      *slots_make(const SlotsWish *wish);
 void        slots_free(Slots *slots);                       // NULL is fine
 // Tables are the slots' own, parameters become values: WOVEN is weave_join_cube's for the same form and order.
 void        slots_fill_in(const Slots *slots, Woven *woven);
-u64         slots_version(const Slots *slots, int place);   // of the atoms there: as long as it is the same, so are they
+u64         slots_version(const Slots *slots, int place);   // of the atoms there: the same as long as they are
 SlotPairs   slots_pairs(const Slots *slots, int member);
 SlotFigures slots_figures(const Slots *slots);
 u64         slots_class_bytes(const Slots *slots, int place);          // of the table by value

@@ -354,7 +354,7 @@ const char *weave_collect_text(const char **name)
            "                MOST(sums[group], cells[at])\n"
            "            } else if (how == CELLS_ADD) {\n"
            "                if (cells[at]) { ADD(sums[group], cells[at]) }\n"
-           "            } else if (cells[at] | high_cells[at]) {\n"  // ADD_WIDE takes the low word for a number with a sign
+           "            } else if (cells[at] | high_cells[at]) {\n"  // ADD_WIDE takes the low word with a sign
            "                ADD_WIDE(sums[group], high_sums[group], cells[at])\n"
            "                ADD(high_sums[group], high_cells[at] + (cells[at] < 0))\n"
            "            }\n"

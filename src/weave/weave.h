@@ -376,8 +376,8 @@ enum {  // what it is handed, by number: parameters; tables; state slots
     FOLD_STATE,
 };
 
-// One that does the same for a cube over joins: a part for each query and accumulator, a row for each pair of a cell and
-// the group that it is for.
+// One that does the same for a cube over joins: a part for each query and accumulator, a row for each pair of a cell
+// and the group that it is for.
 const char *weave_collect_text(const char **name);
 
 enum {  // what it is handed, by number: parameters; tables; state slots

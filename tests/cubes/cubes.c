@@ -14,7 +14,7 @@
 
 #include <stdlib.h>
 
-enum { ROUNDS = 3, ROUNDS_MOST = 30, MOST_QUERIES = 300, MOST_ADDED = 20, N_MIXED = 256 };
+enum { ROUNDS = 3, ROUNDS_MOST = 30, ROUNDS_GPU = 6, MOST_QUERIES = 300, MOST_ADDED = 20, N_MIXED = 256 };
 
 static weft_db      *db;
 static weft_session *sessions[MOST_QUERIES], *alone, *writer;
@@ -136,9 +136,10 @@ static void check_shape(int shape, int n, uint64_t seed)
 {
     char            **queries = draw_queries(shape, n, seed), **answers = answers_of(queries, n);
     const ScanFigures before = figures();
+    const int         rounds_most = getenv("WEFT_DEVICE") ? ROUNDS_GPU : ROUNDS_MOST;
     bool              is_cubed = false;
-    for (int round = 0; round < ROUNDS || (round < ROUNDS_MOST && !is_cubed); round++) {
-        check_at_once(queries, answers, round % 4 == 1 ? 2 + round % n : n, round % 3 == 2 ? 5 : 0);
+    for (int round = 0; round < ROUNDS || (round < rounds_most && !is_cubed); round++) {
+        check_at_once(queries, answers, round % 4 == 1 ? 2 + round % (n - 1) : n, round % 3 == 2 ? 5 : 0);
         is_cubed = figures().rides_cubed > before.rides_cubed;
     }
     const ScanFigures after = figures();
@@ -146,7 +147,8 @@ static void check_shape(int shape, int n, uint64_t seed)
            (unsigned long long)(after.n_rides - before.n_rides),
            (unsigned long long)(after.rides_cubed - before.rides_cubed),
            (unsigned long long)(after.rides_join_cubed - before.rides_join_cubed));
-    if (shape > 2 && after.rides_join_cubed == before.rides_join_cubed) {
+    // On a GPU it pays from some number of queries on, and so many need not meet (tests/gpu/join_cubed.c sees to that).
+    if (shape > 2 && after.rides_join_cubed == before.rides_join_cubed && !getenv("WEFT_DEVICE")) {
         printf("shape %d was never one body over joins\n", shape + 1);
         n_failed++;
     }

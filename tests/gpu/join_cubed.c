@@ -51,8 +51,8 @@ static void insert_rows(int n)
     for (int i = n_rows; i < n_rows + n; i++) {
         const long long big = 1000000007ll * 1000003 * (i % 2000 - 900);
         at += sprintf(at, "%s(%d,%d,%d,%d,%d,%d,%d,%lld,%d.%d)", i == n_rows ? "" : ",", i * 7 % N_CUSTOMERS,
-                      i * 11 % (N_SUPPLIERS + 5), i * 13 % N_PARTS, i * 17 % N_DAYS, i % 11, i * 31 % 50, i * 53 % 7919 - 900,
-                      big, i % 1000 - 300, i % 8 * 125);
+                      i * 11 % (N_SUPPLIERS + 5), i * 13 % N_PARTS, i * 17 % N_DAYS, i % 11, i * 31 % 50,
+                      i * 53 % 7919 - 900, big, i % 1000 - 300, i % 8 * 125);
     }
     must(onlooker, sql);
     n_rows += n;
@@ -96,8 +96,8 @@ static void fill_others(void)
 static void fill(void)
 {
     must(onlooker, "set chunk_rows = 2500");
-    must(onlooker, "create table f (c integer, s integer, p integer, d integer, disc integer, qty integer, rev integer, "
-                   "big bigint, real double precision)");
+    must(onlooker, "create table f (c integer, s integer, p integer, d integer, disc integer, qty integer, "
+                   "rev integer, big bigint, real double precision)");
     fill_people("customer", N_CUSTOMERS);
     fill_people("supplier", N_SUPPLIERS);
     fill_others();
@@ -114,15 +114,15 @@ static void make_query(ShapeName shape, char *sql)
     switch (shape) {
         case FLIGHT_1:
             snprintf(sql, QUERY_BYTES,
-                     "select sum(rev * disc), count(*) from f, days where d = days.id and year = %d and disc between %d "
-                     "and %d and qty < %d",
+                     "select sum(rev * disc), count(*) from f, days where d = days.id and year = %d and disc between "
+                     "%d and %d and qty < %d",
                      year, draw(5), 5 + draw(6), 10 + draw(30));
             break;
         case FLIGHT_2:
             snprintf(sql, QUERY_BYTES,
-                     "select sum(rev), year, brand from f, days, part, supplier where d = days.id and p = part.id and s "
-                     "= supplier.id and category = 'category%d' and region = 'region%d' group by year, brand order by "
-                     "2, 3",
+                     "select sum(rev), year, brand from f, days, part, supplier where d = days.id and p = part.id and "
+                     "s = supplier.id and category = 'category%d' and region = 'region%d' group by year, brand "
+                     "order by 2, 3",
                      draw(20), draw(5));
             break;
         case FLIGHT_3:
@@ -239,8 +239,8 @@ static long long woven_together(Woven *before)
     return once ? each / once : 0;
 }
 
-// Equal texts are one pipeline, so there must be more than 64 different ones.  Each launch takes so long that all others
-// are there when the next run begins.
+// Equal texts are one pipeline, so there must be more than 64 different ones.  Each launch takes so long that all
+// others are there when the next run begins.
 static void run_many(void)
 {
     long long most = 0;
