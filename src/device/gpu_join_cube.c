@@ -227,7 +227,7 @@ bool gpu_join_cube_fits(const GpuRun *a, const GpuRun *b)
 
 static SlotMember *slot_members(GpuRun *const *runs, int n)
 {
-    SlotMember *members = malloc((size_t)n * sizeof *members);
+    SlotMember *members = calloc((size_t)n, sizeof *members);
     for (int i = 0; i < n; i++)
         members[i] = (SlotMember){ runs[i]->launch->woven, runs[i]->launch->source, &runs[i]->joins->form };
     return members;

@@ -39,7 +39,7 @@ static SlotMember slot_member(const SieveMember *member)
 
 static SlotMember *slot_members(const SieveMember *members, int n_members)
 {
-    SlotMember *list = malloc((size_t)n_members * sizeof *list);
+    SlotMember *list = calloc((size_t)n_members, sizeof *list);
     for (int m = 0; m < n_members; m++) list[m] = slot_member(&members[m]);
     return list;
 }
