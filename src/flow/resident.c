@@ -225,17 +225,15 @@ static void keep_running(ResidentKernel *resident)
 static void end_all(ResidentKernel *resident)
 {
     FlowCard *card = resident->card;
-    Error err = { 0 };
-    for (;;) {                                              // an operator that never returns: the watchdog tells
+    bool is_gone = false;
+    while (!is_gone) {                                      // an operator that never returns: the watchdog tells
+        Error err = { 0 };
         pthread_mutex_lock(&card->lock);
-        const weft_status status = card->is_lost ? WEFT_OK : card_send_away(card, CARD_LEAVE_MS, &err);
+        is_gone = card->is_lost || card_send_away(card, CARD_LEAVE_MS, &err) == WEFT_OK;
         pthread_mutex_unlock(&card->lock);
-        if (status != WEFT_NOT_READY)
-            break;
-        error_clear(&err);
+        if (err.status && err.status != WEFT_NOT_READY)
+            fail_all(resident, &err);
     }
-    if (err.status)
-        fail_all(resident, &err);
     const Error none = { 0 };
     for (int i = 0; i < resident->n_numbers; i++)
         if (resident->ports[i] && resident->ports[i]->op)

@@ -643,7 +643,7 @@ static void run_until(Record *record)
 
 static void run_all(Stream *stream)
 {
-    while (run_one(stream) || (stream->first && is_held_up(stream)))
+    while (run_one(stream) || ((stream->first || stream->n_staying) && is_held_up(stream)))
         if (is_held_up(stream)) wait_while_held_up();
 }
 
