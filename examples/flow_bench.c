@@ -5,8 +5,8 @@
 //     publisher ──> [there] ──> copy, tile C on the DEVICE side ──> ... ──> [back] ──> subscriber
 //
 // The host's threads publish and subscribe without waiting in the system, and do not touch the frames (--touch: they
-// write and check each of them), so what is measured is topics, the kernel and the link.  With --hops N there are N such
-// operators in a row; topics between them are of the DEVICE side.
+// write and check each of them), so what is measured is topics, the kernel and the link.  With --hops N there are N
+// such operators in a row; topics between them are of the DEVICE side.
 
 #include <pthread.h>
 #include <stdio.h>
@@ -45,13 +45,20 @@ static void die(const weft_error *error)
     exit(1);
 }
 
+// Between two looks: the topic's lock is wanted by others.
+static void pause_a_little(void)
+{
+    for (volatile int i = 0; i < 30; i++)
+        continue;
+}
+
 // Asks again and again: a sleep would cost more than a frame takes.
 static weft_status publish(const Bench *bench, weft_publisher *publisher, uint64_t number, weft_error *error)
 {
     weft_frame *frame;
     weft_status status;
     while ((status = weft_publisher_take(publisher, 0, &frame, error)) == WEFT_OUT_OF_MEMORY)
-        continue;
+        pause_a_little();
     if (status)
         return status;
     frame->length = (uint64_t)bench->frame_bytes;
@@ -59,7 +66,7 @@ static weft_status publish(const Bench *bench, weft_publisher *publisher, uint64
     if (bench->is_touching)
         memset(frame->data, (int)(number & 255), frame->length);
     while ((status = weft_publisher_publish(publisher, frame, 0, error)) == WEFT_NOT_READY)
-        continue;
+        pause_a_little();
     return status;
 }
 
@@ -68,7 +75,7 @@ static weft_status take(Bench *bench, weft_subscriber *subscriber, uint64_t numb
     const weft_frame *frame;
     weft_status status;
     while ((status = weft_subscriber_next(subscriber, 0, &frame, NULL, error)) == WEFT_NOT_READY)
-        continue;
+        pause_a_little();
     if (status)
         return status;
     bench->n_wrong += frame->tag != number || frame->length != (uint64_t)bench->frame_bytes;

@@ -28,11 +28,11 @@
 //     3. it releases the word that says how many frames it is done with, after its last read of them;
 //     4. a publisher acquires that word, then uses their slots and memory again.
 //
-// Each word is written by one side only, so no atomic operation ever crosses the link.  To a GPU the words are in pinned
-// memory of the host.  The host stores a job (input frame, output frame), then releases the count of jobs; a block of
-// the kernel acquires that count with the scope of the system (ld.acquire.sys), reads the job and its frame, writes the
-// output frame, makes a fence for the whole system (__threadfence_system), stores the result, and releases its number
-// (st.release.sys), which the host acquires before it publishes the frame.
+// Each word is written by one side only, so no atomic operation ever crosses the link.  To a GPU the words are in
+// pinned memory of the host.  The host stores a job (input frame, output frame), then releases the count of jobs; a
+// block of the kernel acquires that count with the scope of the system (ld.acquire.sys), reads the job and its frame,
+// writes the output frame, makes a fence for the whole system (__threadfence_system), stores the result, and releases
+// its number (st.release.sys), which the host acquires before it publishes the frame.
 //
 // Threads.  Any thread may call anything, but a publisher, a subscriber and a frame are used by one thread at a time.
 // A thread that ends while it owns a publisher or a subscriber (it opened it, or used it last) leaves its topic: what

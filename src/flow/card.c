@@ -201,11 +201,13 @@ static void give_device(void *card, void *memory, size_t bytes)
         give_frames(card, WEFT_SIDE_DEVICE, memory);
 }
 
+// is_remote for both sides: the pattern of free frames would have the host touch every page of a frame twice, which
+// takes longer than all else that it does for the frame.
 weft_memory card_memory(FlowCard *card, weft_side side, i64 bytes_max)
 {
     const bool is_host = side == WEFT_SIDE_HOST;
     return (weft_memory){ .take = is_host ? take_pinned : take_device, .give = is_host ? give_pinned : give_device,
-                          .context = card, .is_private = !is_host, .is_remote = !is_host, .bytes_max = bytes_max };
+                          .context = card, .is_private = !is_host, .is_remote = true, .bytes_max = bytes_max };
 }
 
 // ---- the kernel -----------------------------------------------------------------------------------------------------

@@ -38,7 +38,8 @@ static void write_module(const FlowCard *card, Text *text)
 {
     for (int i = 0; i < card->n_texts; i++)
         text_add(text, "\nnamespace code_%d {\n#line 1 \"operator\"\n%s\n}\n", i, card->texts[i]);
-    text_add(text, "static __device__ void flow_dispatch_(u32 code, FlowRound *round)\n{\n    switch (code) {\n");
+    text_add(text, "static __device__ __forceinline__ void flow_dispatch_(u32 code, FlowRound *round)\n{\n"
+                   "    switch (code) {\n");
     for (int i = 0; i < card->n_texts; i++)
         text_add(text, "    case %d: code_%d::operator_(round); break;\n", i, i);
     text_add(text, "    }\n}\nFLOW_KERNEL\n");

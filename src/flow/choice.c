@@ -1,7 +1,7 @@
 // choice.c - where operators of the DEVICE side run: on a GPU, or on threads.
 //
-// A GPU runs tile C whose parameters can be copied to it (context_bytes).  With "auto" all else runs on threads, and the
-// log says so once for each operator; where a GPU was named, that is an error.
+// A GPU runs tile C whose parameters can be copied to it (context_bytes).  With "auto" all else runs on threads, and
+// the log says so once for each operator; where a GPU was named, that is an error.
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -266,6 +266,7 @@ weft_status publisher_publish_many(weft_publisher *publisher, FrameInfo *const *
 bool        topic_has_room(weft_topic *topic, u64 bytes);   // as things are
 void        topic_close_foreign(weft_topic *topic);         // where no operator publishes: closes the topic
 void        topic_add_bell(weft_topic *topic, Bell *bell);  // safe to call twice; two bells at most
+void        topic_forget_bells(weft_topic *topic);          // they are about to go
 void        topic_wake(weft_topic *topic);                  // all who wait look again
 
 #endif

@@ -196,8 +196,8 @@ static bool may_post(const FlowPort *port)
     return !atomic_load(&op->stop) && (op->input || !atomic_load(&op->flow->is_draining));
 }
 
-// The input of the next round; none of a source, nor at the end.  NOT_READY: there is none yet, or the end must wait for
-// the rounds before it.
+// The input of the next round; none of a source, nor at the end.  NOT_READY: there is none yet, or the end must wait
+// for the rounds before it.
 static weft_status find_input(FlowPort *port, const IndexEntry **entry, bool *is_end, Error *err)
 {
     weft_operator *op = port->op;

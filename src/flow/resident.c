@@ -1,15 +1,16 @@
 // resident.c - operators on a GPU: the thread that serves them, and the kernel's coming and going.
 //
 // One thread of the host goes round all operators (port.c): results back, publish, post.  The kernel is launched when
-// there is a round and no kernel; it leaves by itself after 10 ms without a frame.  Operators that were linked meanwhile
-// enter while it is away: the thread sends it away at a round boundary, gives each its rings, loads new code, and
-// launches again.  Rounds that were posted and that no block had begun stay where they are.
+// there is a round and no kernel; it leaves by itself after 10 ms without a frame.  Operators that were linked
+// meanwhile enter while it is away: the thread sends it away at a round boundary, gives each its rings, loads new code,
+// and launches again.  Rounds that were posted and that no block had begun stay where they are.
 //
 // The thread spins while rounds are under way, since a sleep costs more than a frame takes; after a while without any
 // progress it sleeps in between.  When nothing is under way it waits for a bell of a topic.
 //
-// An error of the driver fails the flow with the name of the call.  A kernel that was lost cannot be waited for; nothing
-// of it is touched again.  One that computes for ever is noticed by the watchdog (run.c), and keeps the flow's memory.
+// An error of the driver fails the flow with the name of the call.  A kernel that was lost cannot be waited for;
+// nothing of it is touched again.  One that computes for ever is noticed by the watchdog (run.c), and keeps the flow's
+// memory.
 //
 // The work vector: at first each operator has as many blocks as another; ten times a second they are shared anew, in
 // proportion to the time that rounds of each took.  A block whose operator has nothing to do helps another one.
@@ -312,7 +313,8 @@ void resident_free(ResidentKernel *resident)
     pthread_join(resident->thread, NULL);
     CardVisit visit;
     Error ignored = { 0 };
-    const bool is_in = card_enter(resident->card, &visit, &ignored) == WEFT_OK;
+    // Of a card that was lost, the driver keeps all until the process ends, and a dying kernel may look at it.
+    const bool is_in = card_enter(resident->card, &visit, &ignored) == WEFT_OK && !resident->card->is_lost;
     for (int i = 0; i < resident->n_numbers; i++)
         if (resident->ports[i])
             port_free(resident->ports[i], is_in ? resident->card : NULL);

@@ -511,6 +511,8 @@ static void join_threads(weft_flow *flow)
     for (weft_operator *op = flow->operators; op; op = op->next)
         if (op->has_thread)
             pthread_join(op->thread, NULL);
+    for (weft_topic *topic = atomic_load(&flow->newest); topic; topic = topic->older)
+        topic_forget_bells(topic);                          // handles that are still open ring when they are closed
     virtual_free(flow->kernel);
     resident_free(flow->resident);
 }

@@ -102,7 +102,7 @@ Bell       *virtual_bell(VirtualKernel *kernel);
 
 // ---- operators on a GPU (resident.c) --------------------------------------------------------------------------------
 
-weft_status resident_new(weft_flow *flow, ResidentKernel **resident, Error *err);   // starts the thread that serves them
+weft_status resident_new(weft_flow *flow, ResidentKernel **resident, Error *err);   // starts the serving thread
 void        resident_free(ResidentKernel *resident);        // all of its operators have ended; NULL is fine
 void        resident_enter(ResidentKernel *resident, weft_operator *op);            // with the flow's lock
 Bell       *resident_bell(ResidentKernel *resident);

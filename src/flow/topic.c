@@ -58,6 +58,12 @@ void topic_add_bell(weft_topic *topic, Bell *bell)
     pthread_mutex_unlock(&topic->lock);
 }
 
+void topic_forget_bells(weft_topic *topic)
+{
+    for (int i = 0; i < COUNT_OF(topic->bells); i++)
+        atomic_store(&topic->bells[i], NULL);
+}
+
 static weft_status fail_ended(const weft_topic *topic, Error *err)
 {
     return fail(err, WEFT_END_OF_STREAM, NO_PLACE, "topic \"%s\" has ended", topic->entry.name);

@@ -53,8 +53,8 @@ typedef struct FlowRound {             // weft_round of weft_flow.h, field by fi
     for (u64 i = (u64)(n) * R->thread / R->n_threads, i##_end = (u64)(n) * (R->thread + 1) / R->n_threads; \
          i < i##_end; i++)
 
-// OUT[i] = EXPRESSION of NAME = IN[i], for this worker's items of N.  For what goes over a link: a GPU moves 16 bytes at
-// a time and asks for four of them before it waits.  IN and OUT begin at a boundary of 16 bytes, as frames do.
+// OUT[i] = EXPRESSION of NAME = IN[i], for this worker's items of N.  For what goes over a link: a GPU moves 16 bytes
+// at a time and asks for four of them before it waits.  IN and OUT begin at a boundary of 16 bytes, as frames do.
 #define MAP_ITEMS(type, out, in, n, name, expression)                                   \
     EACH_ITEM(item_, n) {                                                               \
         const type name = (in)[item_];                                                  \

@@ -7,8 +7,8 @@
 // has the same address on both; what only the kernel writes and reads is in device memory.  Order:
 //
 //     the host    writes a job, then releases `posted`;     it reads a result after it acquired its `ready`
-//     the kernel  acquires `posted`, then reads jobs and the frames that they name; writes the output frame, a fence for
-//                 the whole system, then the result, then releases `ready`
+//     the kernel  acquires `posted`, then reads jobs and the frames that they name; writes the output frame, a fence
+//                 for the whole system, then the result, then releases `ready`
 
 #ifndef WEFT_KERNEL_FLOW_ARGS_H
 #define WEFT_KERNEL_FLOW_ARGS_H

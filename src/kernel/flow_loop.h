@@ -31,7 +31,7 @@
 #define FLOW_FROM_(v, l)   __shfl_sync(0xffffffffu, (v), (int)(l))
 #define FLOW_FENCE_()      __threadfence_system()
 #define FLOW_DISPATCH_(code, round) flow_dispatch_(code, round)
-static __device__ void flow_dispatch_(u32 code, FlowRound *round);
+static __device__ __forceinline__ void flow_dispatch_(u32 code, FlowRound *round);
 
 FLOW_FUNCTION_ u64 flow_acquire_system_(const u64 *word)
 {
@@ -87,7 +87,7 @@ FLOW_FUNCTION_ void flow_sleep_(u32 ns)
 #endif
 
 typedef struct FlowShared {            // of a block
-    FlowLine lines[FLOW_OPERATORS_MOST];
+    FlowArgs args;                     // a copy: the host's is across the link
     u32      op, has_work, status, has_ended;
     u64      ticket, output_bytes, output_tag, began_ns;
     FlowJob  job;
@@ -113,11 +113,11 @@ FLOW_FUNCTION_ u32 flow_look_(const FlowArgs *K, u64 *seen, u32 lane)
 }
 
 // Whether a block computes, or work is left.
-FLOW_FUNCTION_ u32 flow_is_busy_(const FlowArgs *K, const FlowShared *S, const u64 *seen, u32 lane)
+FLOW_FUNCTION_ u32 flow_is_busy_(const FlowArgs *K, const u64 *seen, u32 lane)
 {
     u32 is_busy = flow_acquire_32_(&K->mirror->n_busy) != 0;
     for (u32 op = lane, i = 0; op < K->n_operators; op += FLOW_LANES_, i++)
-        is_busy |= S->lines[op].n_pieces && flow_acquire_(S->lines[op].next) < seen[i] * S->lines[op].n_pieces;
+        is_busy |= K->lines[op].n_pieces && flow_acquire_(K->lines[op].next) < seen[i] * K->lines[op].n_pieces;
     return FLOW_BALLOT_(is_busy) != 0;
 }
 
@@ -130,7 +130,7 @@ FLOW_FUNCTION_ u64 flow_take_vector_(const FlowArgs *K, u32 lane, u64 seen, u32 
     return number;
 }
 
-FLOW_FUNCTION_ void flow_scout_(const FlowArgs *K, const FlowShared *S, u32 n_blocks)
+FLOW_FUNCTION_ void flow_scout_(const FlowArgs *K, u32 n_blocks)
 {
     const u32 lane = FLOW_THREAD_;
     const u64 began = flow_time_ns_();
@@ -145,7 +145,7 @@ FLOW_FUNCTION_ void flow_scout_(const FlowArgs *K, const FlowShared *S, u32 n_bl
         const u64 now = flow_time_ns_();
         if (n_looks % FLOW_LOOKS_ == 0) {
             vector = flow_take_vector_(K, lane, vector, n_blocks);
-            is_active |= flow_is_busy_(K, S, seen, lane);
+            is_active |= flow_is_busy_(K, seen, lane);
             if (lane == 0)
                 why = flow_acquire_system_(&K->posted->leave)    ? FLOW_LEFT_ASKED
                       : !is_active && now - last_active > K->idle_ns ? FLOW_LEFT_IDLE
@@ -186,15 +186,15 @@ FLOW_FUNCTION_ u32 flow_find_(const FlowArgs *K, FlowShared *S, u32 home, u32 la
     const u32 n = K->n_operators;
     for (u32 base = 0; base < n; base += FLOW_LANES_) {
         const u32 op = base + lane < n ? (home + base + lane) % n : 0;
-        const u32 may = base + lane < n && S->lines[op].n_pieces &&
-                        flow_acquire_(S->lines[op].next) <
-                            flow_acquire_(&K->mirror->posted[op]) * S->lines[op].n_pieces;
+        const u32 may = base + lane < n && K->lines[op].n_pieces &&
+                        flow_acquire_(K->lines[op].next) <
+                            flow_acquire_(&K->mirror->posted[op]) * K->lines[op].n_pieces;
         u32 mask = FLOW_BALLOT_(may);
         for (; mask; mask &= mask - 1) {
             const u32 chosen = FLOW_FROM_(op, flow_first_(mask));
             u64 ticket = 0;
             if (lane == 0)
-                ticket = flow_take_piece_(K, &S->lines[chosen], chosen);
+                ticket = flow_take_piece_(K, &K->lines[chosen], chosen);
             ticket = FLOW_FROM_(ticket, 0);
             if (ticket == ~(u64)0)
                 continue;
@@ -229,7 +229,7 @@ FLOW_FUNCTION_ void flow_wait_(const FlowArgs *K, FlowShared *S, u32 block, u32 
     }
     FLOW_WARP_();
     if (has_work) {                                         // the job comes over the link in one go
-        const FlowLine *line = &S->lines[S->op];
+        const FlowLine *line = &K->lines[S->op];
         const u64 *job = (const u64 *)&line->jobs[S->ticket / line->n_pieces & (line->n_slots - 1)];
         for (u32 i = lane; i < sizeof(FlowJob) / 8; i += FLOW_LANES_)
             ((u64 *)&S->job)[i] = *(const volatile u64 *)&job[i];
@@ -253,7 +253,7 @@ FLOW_FUNCTION_ void flow_join_(const FlowArgs *K, FlowShared *S, const FlowRound
 
 FLOW_FUNCTION_ void flow_compute_(const FlowArgs *K, FlowShared *S)
 {
-    const FlowLine *line = &S->lines[S->op];
+    const FlowLine *line = &K->lines[S->op];
     const u32 piece = (u32)(S->ticket % line->n_pieces);
     FlowRound round;
     round.input = (const void *)S->job.input;
@@ -313,7 +313,7 @@ FLOW_FUNCTION_ u32 flow_add_piece_(FlowPieces *pieces, const FlowShared *S, u32 
 // The first thread, after all of the block have computed.  Its fence covers what they wrote: the barrier comes before.
 FLOW_FUNCTION_ void flow_finish_(const FlowArgs *K, FlowShared *S)
 {
-    const FlowLine *line = &S->lines[S->op];
+    const FlowLine *line = &K->lines[S->op];
     const u64 number = S->ticket / line->n_pieces;
     FlowPieces sum;
     u32 is_last = 1;
@@ -347,15 +347,16 @@ FLOW_FUNCTION_ void flow_work_(const FlowArgs *K, FlowShared *S, u32 block)
 }
 
 // The whole of a block.
-FLOW_FUNCTION_ void flow_block_(const FlowArgs *K, FlowShared *S, u32 block, u32 n_blocks)
+FLOW_FUNCTION_ void flow_block_(const FlowArgs *host, FlowShared *S, u32 block, u32 n_blocks)
 {
-    for (u32 i = FLOW_THREAD_; i < K->n_operators; i += FLOW_THREADS_)
-        S->lines[i] = K->lines[i];
+    const FlowArgs *K = &S->args;
+    for (u32 i = FLOW_THREAD_; i < sizeof(FlowArgs) / sizeof(u64); i += FLOW_THREADS_)
+        ((u64 *)&S->args)[i] = ((const u64 *)host)[i];
     FLOW_BARRIER_();
     if (block > 0)
         flow_work_(K, S, block);
     else if (FLOW_THREAD_ < FLOW_LANES_)
-        flow_scout_(K, S, n_blocks);
+        flow_scout_(K, n_blocks);
     FLOW_BARRIER_();
     if (FLOW_THREAD_ == 0) {
         FLOW_FENCE_();

@@ -13,8 +13,8 @@
 //   - a thread has a current context; calls in none, in one that was released, or for streams and modules of another
 //     one end the process;
 //   - parts of a launch run in reverse order, so that nothing depends on theirs;
-//   - the kernel of a flow stays (fake_flow.c): its blocks are threads beside the host's.  While one is there, calls end
-//     the process that a real driver may answer only when it has gone: those that allocate, free, load or unload;
+//   - the kernel of a flow stays (fake_flow.c): its blocks are threads beside the host's.  While one is there, calls
+//     end the process that a real driver may answer only when it has gone: those that allocate, free, load or unload;
 //   - what is left when the context is released is named, and ends the process; but a context that was lost takes all
 //     with it.
 //

@@ -131,7 +131,7 @@ weft_status fake_flow_load(const char *image, FakeFlow **out, Error *err)
         snprintf(end, sizeof(end), "\n}\n\nnamespace code_%d {", flow->n_codes + 1);
         const char *last = strstr(at, end);
         if (!last)
-            last = strstr(at, "\n}\nstatic __device__ void flow_dispatch_");
+            last = strstr(at, "\n}\nstatic __device__ __forceinline__ void flow_dispatch_");
         if (load_one(at, (size_t)(last - at), &flow->codes[flow->n_codes], err)) {
             fake_flow_unload(flow);
             return err->status;

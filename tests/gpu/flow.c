@@ -1,8 +1,8 @@
 // flow.c - flows on a GPU: the kernel that stays, over the fake driver (tests/check-flow-gpu) or on a card.
 //
-// Frames go there and back, through chains on both sides, in one piece and in many; the kernel leaves the card and comes
-// back, operators enter while it runs, memory grows under it; every call of the driver fails in turn; operators fail,
-// hang, die; the card is lost.  Nothing hangs, no frame is lost, and errors name the call.
+// Frames go there and back, through chains on both sides, in one piece and in many; the kernel leaves the card and
+// comes back, operators enter while it runs, memory grows under it; every call of the driver fails in turn; operators
+// fail, hang, die; the card is lost.  Nothing hangs, no frame is lost, and errors name the call.
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -67,6 +67,8 @@ static void add_up(weft_round *round)
 
 static void pass_on(weft_round *round)
 {
+    if (round->thread > 0)                                  // of several workers on threads, one is enough
+        return;
     memcpy(round->output, round->input, round->input_bytes);
     round->output_bytes = round->input_bytes;
     round->output_tag = round->tag;
@@ -153,6 +155,8 @@ static void there_and_back(int64_t frame_bytes, int64_t n_frames)
                counts.frames_out == n_frames && counts.has_ended, "counters of the operator");
     expect(gpu.launches >= 1 && gpu.blocks >= 2 && strcmp(gpu.device, "cuda:0") == 0, "counters of the kernel");
     expect(weft_flow_heap_counts(flow, WEFT_SIDE_HOST).frames_used == 0, "all frames were given back");
+    weft_subscriber *left_open;
+    ok(weft_subscriber_open(there, WEFT_START_OLDEST, &left_open, &err), "a handle that is never closed");
     weft_flow_free(flow);
 }
 
@@ -422,8 +426,9 @@ static void is_refused(void)
                strstr(err.message, "cuda:0"), "a publisher of the host in device memory");
     expect(weft_subscriber_open(far, WEFT_START_OLDEST, &subscriber, &err) == WEFT_INVALID_PARAMETER,
            "a subscriber of the host in device memory");
-    expect(weft_flow_link(flow, far, &(weft_operator_options){ .name = "pass", .compute = pass_on }, NULL, NULL, &err) ==
-               WEFT_INVALID_PARAMETER, "an operator of the host in device memory");
+    wrong = (weft_operator_options){ .name = "pass", .compute = pass_on };
+    expect(weft_flow_link(flow, far, &wrong, NULL, NULL, &err) == WEFT_INVALID_PARAMETER,
+           "an operator of the host in device memory");
     weft_flow_free(flow);
     expect(weft_flow_new(&(weft_flow_options){ .device = "gpu" }, &other, &err) == WEFT_INVALID_PARAMETER && !other,
            "a device that is none");

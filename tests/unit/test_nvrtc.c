@@ -179,7 +179,7 @@ TEST(a_flow_of_two_operators_compiles)
         "    MAP_ITEMS(u8, out, in, N_ITEMS(u8), x, helper(x));\n"
         "    if (IS_FIRST_WORKER) total->n++;\n    if (IS_END) FAIL_WITH(1);\n"
         "    EMIT(u8, CAPACITY(u8));\n}\n}\n"
-        "static __device__ void flow_dispatch_(u32 code, FlowRound *round)\n{\n    switch (code) {\n"
+        "static __device__ __forceinline__ void flow_dispatch_(u32 code, FlowRound *round)\n{\n    switch (code) {\n"
         "    case 0: code_0::operator_(round); break;\n    case 1: code_1::operator_(round); break;\n    }\n}\n"
         "FLOW_KERNEL\n";
     if (!has_nvrtc()) return;
