@@ -65,7 +65,8 @@ void        card_close(FlowCard *card);                     // no kernel runs; N
 weft_status card_said(FlowCard *card, CuResult result, const char *call, Error *err);
 #define CARD_TRY(card, field, arguments, err) TRY(card_said(card, (card)->cu->field arguments, "cu" #field, err))
 weft_status card_check(FlowCard *card, Error *err);         // fails when the card is lost; without the lock
-// Around every use of the driver by a thread; one that could not enter may leave.
+// Around every use of the driver by a thread, with the lock once the card is used by several; one that could not enter
+// may leave.
 weft_status card_enter(FlowCard *card, CardVisit *visit, Error *err);
 void        card_leave(FlowCard *card, CardVisit visit);
 weft_memory card_memory(FlowCard *card, weft_side side, i64 bytes_max);     // for the heap of that side

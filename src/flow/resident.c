@@ -262,7 +262,10 @@ static void *serve(void *context)
     CardVisit visit;
     Error err = { 0 };
     double last_moved = time_now_ms();
-    if (card_enter(resident->card, &visit, &err))
+    pthread_mutex_lock(&resident->card->lock);
+    card_enter(resident->card, &visit, &err);
+    pthread_mutex_unlock(&resident->card->lock);
+    if (err.status)
         fail_all(resident, &err);
     while (!atomic_load(&flow->is_leaving)) {
         const u64 number = atomic_load(&resident->bell.number);

@@ -383,22 +383,20 @@ static void an_operator_fails_or_hangs(void)
 {
     static const char bad_text[] = "OPERATOR(bad)\n{\n    if (R->offset == 10) FAIL_WITH(PARAM_STATUS);\n"
                                    "    EMIT(i32, R->offset < 20 ? 1 : CAPACITY(i32) + 1);\n}\n";
-    static const char slow_text[] = "OPERATOR(slow)\n{\n    STATE(u32, words);\n"
-                                    "    while (!((volatile u32 *)words)[0] && ((volatile u32 *)words)[1] < 300000000)"
-                                    "\n        ((volatile u32 *)words)[1]++;\n}\n";
+    static const char slow_text[] = "OPERATOR(slow)\n{\n    volatile u32 k = 0;\n"         // about a second
+                                    "    while (k < 100000000) k++;\n}\n";
     char text[TEXT_BYTES];
-    uint32_t words[2] = { 0 };
     for (int times = 0; times < 3; times++) {
         weft_flow *flow = new_flow((weft_flow_options){ .watchdog_ms = 100, .stop_ms = 60000 });
         weft_topic *in = new_topic(flow, 0, 4096, WEFT_SIDE_HOST), *out = new_topic(flow, 1, 4096, WEFT_SIDE_HOST);
-        Source source = { .n_frames = 40 };
+        Source source = { .n_frames = times < 2 ? 40 : 1 };
         snprintf(text, sizeof(text), "#define PARAM_STATUS %d\n%s", times ? 0 : (int)WEFT_OUT_OF_RANGE, bad_text);
         add(flow, NULL, source_of(&source), in);
         if (times < 2)
             add(flow, in, (weft_operator_options){ .name = "bad", .tile_c = text, .side = WEFT_SIDE_DEVICE }, out);
         else
-            add(flow, in, (weft_operator_options){ .name = "slow", .tile_c = slow_text, .context = words,
-                                                   .context_bytes = sizeof(words), .side = WEFT_SIDE_DEVICE }, NULL);
+            add(flow, in, (weft_operator_options){ .name = "slow", .tile_c = slow_text, .side = WEFT_SIDE_DEVICE },
+                NULL);
         const weft_status status = weft_flow_run(flow, &err);
         expect(status == (times ? WEFT_OPERATOR_FAILED : WEFT_OUT_OF_RANGE), "an operator fails the flow");
         expect(strstr(err.message, times < 2 ? "\"bad\"" : "\"slow\" has computed one frame for more") != NULL,
@@ -492,10 +490,10 @@ static weft_status small_flow(void)
 static void every_call_fails(void)
 {
     static const char *const calls[] = {
-        "cuDevicePrimaryCtxRetain", "cuStreamCreate", "cuEventCreate", "cuMemHostAlloc", "cuMemHostGetDevicePointer",
-        "cuMemAlloc", "cuMemsetD8Async", "cuMemcpyHtoDAsync", "cuStreamSynchronize", "nvrtcCompileProgram",
-        "cuModuleLoadData", "cuModuleGetFunction", "cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuLaunchKernel",
-        "cuEventRecord", "cuEventQuery" };
+        "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuStreamCreate", "cuEventCreate", "cuMemHostAlloc",
+        "cuMemHostGetDevicePointer", "cuMemAlloc", "cuMemsetD8Async", "cuMemcpyHtoDAsync", "cuStreamSynchronize",
+        "nvrtcCompileProgram", "cuModuleLoadData", "cuModuleGetFunction",
+        "cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuLaunchKernel", "cuEventRecord", "cuEventQuery" };
     static const int results[] = { 1, 2, 700 };             // an ordinary one, out of memory, the card is lost
     int n_failed_flows = 0;
     for (size_t c = 0; c < sizeof(calls) / sizeof(calls[0]); c++)
@@ -509,7 +507,9 @@ static void every_call_fails(void)
                 fail_at("none", 0, 0);
                 snprintf(what, sizeof(what), "%s, number %d, fails with %d", calls[c], nth, results[r]);
                 n_failed_flows += status != WEFT_OK;
-                const bool is_named = strstr(err.message, calls[c]) || strstr(err.message, "no frame of");
+                // A thread that gives the context back does not look at the answer; the next call says it.
+                const bool is_named = strstr(err.message, calls[c]) || strstr(err.message, "no frame of") ||
+                                      (strcmp(calls[c], "cuCtxSetCurrent") == 0 && strstr(err.message, "cuda:0"));
                 check(!status || (status != WEFT_CORRUPT && is_named), what, err.message);
             }
     expect(n_failed_flows > 40, "most of these are noticed");
