@@ -259,7 +259,8 @@ weft_status topic_check_host(const weft_topic *topic, Error *err);  // fails whe
 // The entry of OFFSET.  NOT_READY: not published yet.  END_OF_STREAM, OPERATOR_FAILED: never will be.
 weft_status subscriber_peek(weft_subscriber *subscriber, u64 offset, const IndexEntry **entry, Error *err);
 void        subscriber_done(weft_subscriber *subscriber, u64 offset);               // with all frames before it
-weft_status publisher_take_now(weft_publisher *publisher, FrameInfo **info, Error *err);    // NOT_READY: none is free
+bool        publisher_is_over(weft_publisher *publisher);   // the topic or the flow was closed
+FrameInfo  *publisher_take_now(weft_publisher *publisher);  // NULL: none is free
 // As many of N as the topic has room for, in order.  NOT_READY: not all of them.
 weft_status publisher_publish_many(weft_publisher *publisher, FrameInfo *const *infos, int n, int *n_published,
                                    Error *err);

@@ -239,8 +239,11 @@ static weft_status post_one(FlowPort *port, Error *err)
     FrameInfo *info = NULL;
     bool is_end;
     TRY(find_input(port, &entry, &is_end, err));
-    if (port->op->output)
-        TRY(publisher_take_now(port->op->output, &info, err));
+    if (port->op->output) {
+        info = publisher_take_now(port->op->output);
+        if (!info)
+            return WEFT_NOT_READY;
+    }
     port->has_posted_end = is_end;
     write_job(port, entry, info);
     return WEFT_OK;
@@ -250,6 +253,8 @@ static weft_status post(FlowPort *port, FlowCard *card, bool *has_moved, Error *
 {
     const u64 before = port->n_posted;
     weft_status status = WEFT_OK;
+    if (may_post(port) && port->op->output && publisher_is_over(port->op->output))
+        return WEFT_END_OF_STREAM;                          // nobody will take what it makes
     while (status == WEFT_OK && may_post(port))
         status = post_one(port, err);
     if (port->n_posted > before) {

@@ -232,7 +232,7 @@ weft_status weft_publisher_open(weft_topic *topic, weft_publisher **publisher, w
     return WEFT_OK;
 }
 
-static bool is_over(weft_publisher *publisher)
+bool publisher_is_over(weft_publisher *publisher)
 {
     weft_topic *topic = publisher->topic;
     pthread_mutex_lock(&topic->lock);
@@ -275,7 +275,7 @@ weft_status weft_publisher_take(weft_publisher *publisher, int timeout_ms, weft_
     error_clear(error);
     owned_adopt(&publisher->owned);
     for (;;) {
-        if (is_over(publisher))
+        if (publisher_is_over(publisher))
             return fail_ended(topic, error);
         const u64 number = heap_number(topic->heap);
         Error refusal = { 0 };
@@ -583,16 +583,13 @@ void subscriber_done(weft_subscriber *subscriber, u64 offset)
     ring(topic);
 }
 
-weft_status publisher_take_now(weft_publisher *publisher, FrameInfo **info, Error *err)
+FrameInfo *publisher_take_now(weft_publisher *publisher)
 {
-    if (is_over(publisher))
-        return fail_ended(publisher->topic, err);
     Error refusal = { 0 };
-    *info = take_frame(publisher->topic, &refusal);
-    if (!*info)
-        return WEFT_NOT_READY;
-    frame_note_taker(*info, publisher);
-    return WEFT_OK;
+    FrameInfo *info = take_frame(publisher->topic, &refusal);
+    if (info)
+        frame_note_taker(info, publisher);
+    return info;
 }
 
 weft_status publisher_publish_many(weft_publisher *publisher, FrameInfo *const *infos, int n, int *n_published,
