@@ -350,8 +350,18 @@ FLOW_FUNCTION_ void flow_work_(const FlowArgs *K, FlowShared *S, u32 block)
 FLOW_FUNCTION_ void flow_block_(const FlowArgs *host, FlowShared *S, u32 block, u32 n_blocks)
 {
     const FlowArgs *K = &S->args;
-    for (u32 i = FLOW_THREAD_; i < sizeof(FlowArgs) / sizeof(u64); i += FLOW_THREADS_)
-        ((u64 *)&S->args)[i] = ((const u64 *)host)[i];
+    for (u32 i = FLOW_THREAD_; i < FLOW_OPERATORS_MOST; i += FLOW_THREADS_)
+        S->args.lines[i] = host->lines[i];
+    if (FLOW_THREAD_ == 0) {
+        S->args.posted = host->posted;
+        S->args.said = host->said;
+        S->args.mirror = host->mirror;
+        S->args.launch = host->launch;
+        S->args.idle_ns = host->idle_ns;
+        S->args.stay_ns = host->stay_ns;
+        S->args.n_operators = host->n_operators;
+        S->args.end_of_stream = host->end_of_stream;
+    }
     FLOW_BARRIER_();
     if (block > 0)
         flow_work_(K, S, block);
