@@ -156,7 +156,8 @@ bench: ## build and run the benchmarks (bench/run; ARGS=... are passed on, as in
 
 gpu-test: ## the tests that matter to a GPU, on the GPU (scripts/gpu-test; ARGS="slt ssb" runs only these parts)
 	@scripts/deps test
-	@+$(MAKE) --no-print-directory all peer-programs $(BUILD)/stress/stress $(addprefix $(BUILD)/gpu/,compile_times fused cubed sieved tables scheduled sorted occupancy lost)
+	@+$(MAKE) --no-print-directory all peer-programs $(BUILD)/stress/stress $(addprefix $(BUILD)/gpu/,compile_times fused cubed sieved tables scheduled sorted occupancy lost flow) \
+	    $(BUILD)/examples/flow_bench
 	@BUILD='$(BUILD)' scripts/gpu-test $(ARGS)
 
 gpu-bench: ## the tables of bench/gpu: SSB SF 20 on the GPU, single, at once, streamed, beside DuckDB (ARGS=... as of bench/gpu/run.sh)

@@ -162,7 +162,8 @@ static weft_status run_vector(const struct Vector *vector, weft_error *error)
     weft_topic *plain, *cipher;
     Aes state = make_key(vector->key, vector->counter, vector->mode);
     const weft_operator_options source = { .name = "vector", .compute = say_vector, .context = (void *)vector },
-        worker = { .name = "aes", .tile_c = aes, .context = &state, .side = WEFT_SIDE_DEVICE },
+        worker = { .name = "aes", .tile_c = aes, .context = &state, .context_bytes = sizeof state,
+                   .side = WEFT_SIDE_DEVICE },
         sink = { .name = "check", .compute = check_vector, .context = (void *)vector };
     weft_status status = weft_flow_new(NULL, &flow, error);
     if (!status && !(status = weft_topic_new(flow, "plain", NULL, &plain, error)) &&
@@ -203,7 +204,8 @@ static weft_status run_stream(weft_error *error, long long *n_right)
     Aes state = make_key(vectors[3].key, vectors[3].counter, CTR);
     const weft_topic_options small = { .frame_bytes = FRAME_BYTES };
     const weft_operator_options source = { .name = "text", .compute = say_text },
-        worker = { .name = "aes", .tile_c = aes, .context = &state, .side = WEFT_SIDE_DEVICE },
+        worker = { .name = "aes", .tile_c = aes, .context = &state, .context_bytes = sizeof state,
+                   .side = WEFT_SIDE_DEVICE },
         sink = { .name = "compare", .compute = compare, .context = n_right };
     weft_status status = weft_flow_new(NULL, &flow, error);
     if (!status && !(status = weft_topic_new(flow, "plain", &small, &plain, error)) &&

@@ -131,7 +131,8 @@ int main(void)
     Check check = { 0 };
     const weft_topic_options stripe = { .frame_bytes = DISKS * BLOCK }, pair = { .frame_bytes = 2 * BLOCK };
     const weft_operator_options source = { .name = "disks", .compute = read_disks },
-        encode = { .name = "raid6", .tile_c = raid6, .context = shape, .side = WEFT_SIDE_DEVICE },
+        encode = { .name = "raid6", .tile_c = raid6, .context = shape, .context_bytes = sizeof shape,
+                   .side = WEFT_SIDE_DEVICE },
         sink = { .name = "check", .compute = check_stripe, .context = &check };
     make_tables();
     if (weft_flow_new(NULL, &flow, &error) || weft_topic_new(flow, "data", &stripe, &data, &error) ||
