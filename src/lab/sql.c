@@ -66,6 +66,24 @@ weft_status sql_run(LabSql *sql, const char *format, ...)
     return status;
 }
 
+weft_status sql_value(LabSql *sql, const char *format, const char *text, char *value, size_t room)
+{
+    const char *place = strstr(format, "%s");
+    Text whole = { 0 };
+    weft_result *result;
+    ASSERT(place);
+    text_add_bytes(&whole, format, (size_t)(place - format));
+    text_add(&whole, "%s%s", text, place + 2);
+    const weft_status status = weft_query(sql->session, whole.bytes, &result, sql->lab->err);
+    text_free(&whole);
+    TRY(status);
+    value[0] = 0;
+    if (weft_result_rows(result))
+        weft_format(result, 0, 0, value, room);
+    weft_result_free(result);
+    return WEFT_OK;
+}
+
 // ---- rows -----------------------------------------------------------------------------------------------------------
 
 static char *put_number(char *at, u64 number)
