@@ -9,9 +9,9 @@
 
 extern const char kernel_flow_text[];
 
-static const FlowWay *const gpu_ways[] = { &flow_way_pageable, &flow_way_pinned, &flow_way_streams_2,
+static const FlowWay *const gpu_ways[] = { &flow_way_pageable,  &flow_way_pinned,    &flow_way_streams_2,
                                            &flow_way_streams_4, &flow_way_streams_8, &flow_way_tasks,
-                                           &flow_way_managed, &flow_way_ours };
+                                           &flow_way_managed,   &flow_way_ours };
 static const FlowWay *const cpu_ways[] = { &flow_way_call, &flow_way_call_2, &flow_way_ours };
 
 static const FlowWay *base_way(const FlowLab *flow)
@@ -33,13 +33,13 @@ static size_t nearest_size(const FlowLab *flow, size_t wanted)
 
 typedef struct PingPong {
     FlowFigures figures[FLOW_SIZES_MAX][COUNT_OF(gpu_ways)];
-    bool        has_run[FLOW_SIZES_MAX][COUNT_OF(gpu_ways)];
+    bool has_run[FLOW_SIZES_MAX][COUNT_OF(gpu_ways)];
 } PingPong;
 
 static const char *faults_text(FlowLab *flow, const FlowWay *way, const FlowFigures *figures)
 {
     if (way != &flow_way_managed)
-        return "0";                                         // no memory that could fault
+        return "0";  // no memory that could fault
     return isfinite(figures->faults) ? lab_number(flow->lab, figures->faults, 0) : "not counted";
 }
 
@@ -65,7 +65,8 @@ static void plot_sizes(FlowLab *flow, const PingPong *all, bool is_latency, Text
     PlotSeries series[COUNT_OF(gpu_ways)];
     int n_series = 0;
     for (int w = 0; w < flow->n_ways; w++) {
-        double *x = arena_array(flow->arena, double, flow->n_sizes), *y = arena_array(flow->arena, double, flow->n_sizes);
+        double *x = arena_array(flow->arena, double, flow->n_sizes),
+               *y = arena_array(flow->arena, double, flow->n_sizes);
         for (int i = 0; i < flow->n_sizes; i++) {
             x[i] = (double)flow->sizes[i] / 1024;
             const FlowFigures *figures = &all->figures[i][w];
@@ -74,10 +75,15 @@ static void plot_sizes(FlowLab *flow, const PingPong *all, bool is_latency, Text
         series[n_series++] = (PlotSeries){ flow->ways[w]->title, x, y, flow->n_sizes, true, true };
     }
     plot_lines(&(LinePlot){ .title = is_latency ? "Latency of a frame" : "Throughput of ping-pong",
-                            .description = is_latency ? "Median time of a frame from the host to the host, by frame size."
-                                                      : "Gigabytes of input a second, by frame size.",
-                            .x_label = "frame, KB", .y_label = is_latency ? "us" : "GB/s", .series = series,
-                            .n_series = n_series, .x_is_log = true, .y_is_log = true },
+                            .description = is_latency
+                                               ? "Median time of a frame from the host to the host, by frame size."
+                                               : "Gigabytes of input a second, by frame size.",
+                            .x_label = "frame, KB",
+                            .y_label = is_latency ? "us" : "GB/s",
+                            .series = series,
+                            .n_series = n_series,
+                            .x_is_log = true,
+                            .y_is_log = true },
                svg);
 }
 
@@ -114,7 +120,8 @@ static weft_status show_alone(FlowLab *flow)
             Error err = { 0 };
             const bool has_failed = flow_measure(flow, ways[w], &job, &figures, &err) != WEFT_OK;
             lab_row(table, flow_size_text(lab, flow->sizes[i]), ways[w]->title,
-                    has_failed ? arena_printf(lab->arena, "failed: %s", err.message) : lab_number(lab, figures.p50_us, 1),
+                    has_failed ? arena_printf(lab->arena, "failed: %s", err.message)
+                               : lab_number(lab, figures.p50_us, 1),
                     has_failed ? "-" : lab_number(lab, figures.p99_us, 1));
         }
     return lab_table_end(table);
@@ -126,10 +133,12 @@ static weft_status run_ping_pong(FlowLab *flow)
     PingPong *all = arena_make(flow->arena, PingPong);
     Text svg = { 0 };
     lab_section(lab, "Ping-pong (figures 8 and 10)");
-    lab_say(lab, "Frames go from the host to one operator, which doubles each number, and back. The paper (P40, PCIe 3) "
-                 "has 2.4 to 3.1 times the throughput of copy-kernel-copy and about a third of its latency. The column "
-                 "\"times\" is against %s. Latencies are those of a loaded way. Invocations are the copies and launches "
-                 "that the host asks for.", base_way(flow)->title);
+    lab_say(lab,
+            "Frames go from the host to one operator, which doubles each number, and back. The paper (P40, PCIe 3) "
+            "has 2.4 to 3.1 times the throughput of copy-kernel-copy and about a third of its latency. The column "
+            "\"times\" is against %s. Latencies are those of a loaded way. Invocations are the copies and launches "
+            "that the host asks for.",
+            base_way(flow)->title);
     LabTable *table = lab_table_new(lab, "flow-ping-pong", "Throughput, latency, invocations and page faults");
     lab_column(table, "frame", LAB_RIGHT);
     lab_column(table, "way", LAB_LEFT);
@@ -163,8 +172,9 @@ static void measure_chain(FlowLab *flow, LabTable *table, size_t size, bool is_b
     Lab *lab = flow->lab;
     double first = NAN;
     for (int n = 1; n <= FLOW_OPS_MAX; n++) {
-        const FlowJob job = { .op = operator_find("ping-pong"), .frame_bytes = size, .n_ops = n,
-                              .is_back_and_forth = is_back_and_forth };
+        const FlowJob job = {
+            .op = operator_find("ping-pong"), .frame_bytes = size, .n_ops = n, .is_back_and_forth = is_back_and_forth
+        };
         FlowFigures figures = { 0 };
         Error err = { 0 };
         const bool has_failed = flow_measure(flow, way, &job, &figures, &err) != WEFT_OK;
@@ -172,10 +182,9 @@ static void measure_chain(FlowLab *flow, LabTable *table, size_t size, bool is_b
         if (n == 1 && !has_failed)
             first = hops_s;
         lab_row(table, flow_size_text(lab, size), is_back_and_forth ? "C(GC)n" : "C(G)nC", lab_count_text(lab, n),
-                way->title, has_failed ? arena_printf(lab->arena, "failed: %s", err.message)
-                                       : lab_number(lab, figures.gb_s, 3),
-                has_failed ? "-" : lab_number(lab, hops_s, 0),
-                has_failed ? "-" : lab_percent(lab, 1 - hops_s / first));
+                way->title,
+                has_failed ? arena_printf(lab->arena, "failed: %s", err.message) : lab_number(lab, figures.gb_s, 3),
+                has_failed ? "-" : lab_number(lab, hops_s, 0), has_failed ? "-" : lab_percent(lab, 1 - hops_s / first));
     }
 }
 
@@ -184,10 +193,11 @@ static weft_status run_chains(FlowLab *flow)
     Lab *lab = flow->lab;
     const size_t sizes[] = { nearest_size(flow, 16 << 10), nearest_size(flow, 4 << 20) };
     lab_section(lab, "More operators (figure 12)");
-    lab_say(lab, "C(GC)n has n operators on the device with the host between two of them; C(G)nC has n operators in a "
-                 "row. The paper loses 1.7 to 3.6 %% from one operator to four at 16 KB, where copies lose most of their "
-                 "throughput. Hops are frames times operators: with enough workers their rate would stay the same, or "
-                 "rise.");
+    lab_say(lab,
+            "C(GC)n has n operators on the device with the host between two of them; C(G)nC has n operators in a "
+            "row. The paper loses 1.7 to 3.6 %% from one operator to four at 16 KB, where copies lose most of their "
+            "throughput. Hops are frames times operators: with enough workers their rate would stay the same, or "
+            "rise.");
     LabTable *table = lab_table_new(lab, "flow-chains", "Chains of one to four operators");
     lab_column(table, "frame", LAB_RIGHT);
     lab_column(table, "topology", LAB_LEFT);
@@ -237,9 +247,10 @@ static weft_status run_workloads(FlowLab *flow)
     int n_sizes = 0;
     Text svg = { 0 };
     lab_section(lab, "Workloads after Parboil (figure 9)");
-    lab_say(lab, "Three operators that compute much for each byte and three that compute little. In the paper the gain of "
-                 "the first kind shrinks as frames grow, since arithmetic becomes the limit; that of the second stays. "
-                 "Each result is compared with the CPU's, byte by byte.");
+    lab_say(lab,
+            "Three operators that compute much for each byte and three that compute little. In the paper the gain of "
+            "the first kind shrinks as frames grow, since arithmetic becomes the limit; that of the second stays. "
+            "Each result is compared with the CPU's, byte by byte.");
     LabTable *table = lab_table_new(lab, "flow-workloads", "Six workloads");
     lab_column(table, "workload", LAB_LEFT);
     lab_column(table, "bound by", LAB_LEFT);
@@ -260,9 +271,14 @@ static weft_status run_workloads(FlowLab *flow)
                                  &values[i * n_sizes + column++]);
     }
     TRY(lab_table_end(table));
-    plot_bars(&(BarPlot){ .title = "Ours against copies", .description = "Speedup of six workloads by frame size.",
-                          .y_label = "times", .groups = groups, .n_groups = COUNT_OF(groups), .series = series,
-                          .n_series = n_sizes, .values = values },
+    plot_bars(&(BarPlot){ .title = "Ours against copies",
+                          .description = "Speedup of six workloads by frame size.",
+                          .y_label = "times",
+                          .groups = groups,
+                          .n_groups = COUNT_OF(groups),
+                          .series = series,
+                          .n_series = n_sizes,
+                          .values = values },
               &svg);
     return lab_plot(lab, "flow-workloads-plot", "Speedups (beside the paper's figure 9)", &svg);
 }
@@ -288,8 +304,8 @@ static weft_status run_rounds(FlowLab *flow)
         FlowFigures figures = { 0 };
         Error err = { 0 };
         if (flow_measure(flow, &flow_way_ours, &job, &figures, &err)) {
-            lab_row(table, flow_size_text(lab, flow->sizes[i]),
-                    arena_printf(lab->arena, "failed: %s", err.message), "-", "-", "-", "-");
+            lab_row(table, flow_size_text(lab, flow->sizes[i]), arena_printf(lab->arena, "failed: %s", err.message),
+                    "-", "-", "-", "-");
             continue;
         }
         const double busy = MIN_OF(figures.busy, 1);
@@ -325,8 +341,9 @@ static void say_where(FlowLab *flow)
     if (flow->gpu)
         lab_say(lab, "Copies and kernels run on %s.", lab->device_title);
     else
-        lab_say(lab, "There is no GPU in this run, so this is the CPU's form: copies are copies in memory, a launch is a "
-                     "call, frames are small, and figures say nothing about a link. Use --device cuda for a GPU.");
+        lab_say(lab,
+                "There is no GPU in this run, so this is the CPU's form: copies are copies in memory, a launch is a "
+                "call, frames are small, and figures say nothing about a link. Use --device cuda for a GPU.");
     lab_say(lab, "Ours goes through weft_flow.h; its operators of the DEVICE side run on %s.", flow_place(flow));
     lab_say(lab, "A measurement takes %.0f ms; the best of %d counts.", flow->measure_ms, flow->n_runs);
 }
@@ -349,12 +366,17 @@ static weft_status check_answers(FlowLab *flow)
 
 weft_status run_flow(Lab *lab)
 {
-    static weft_status (*const parts[])(FlowLab *flow) = { check_answers, run_ping_pong, run_chains, run_rounds,
-                                                           flow_splits, flow_encoding, run_workloads, flow_set_query };
+    static weft_status (*const parts[])(FlowLab * flow) = {
+        check_answers, run_ping_pong, run_chains, run_rounds, flow_splits, flow_encoding, run_workloads, flow_set_query
+    };
     FlowLab *flow = arena_make(lab->arena, FlowLab);
     Error err = { 0 };
-    *flow = (FlowLab){ .lab = lab, .arena = lab->arena, .measure_ms = lab->options.measure_ms ? lab->options.measure_ms : 50,
-                       .n_runs = lab_runs(lab, lab->is_sim ? 1 : 3), .ways = cpu_ways, .n_ways = COUNT_OF(cpu_ways) };
+    *flow = (FlowLab){ .lab = lab,
+                       .arena = lab->arena,
+                       .measure_ms = lab->options.measure_ms ? lab->options.measure_ms : 50,
+                       .n_runs = lab_runs(lab, lab->is_sim ? 1 : 3),
+                       .ways = cpu_ways,
+                       .n_ways = COUNT_OF(cpu_ways) };
     flow->jit = jit_new(&(JitOptions){ .prelude = kernel_flow_text });
     arena_defer(lab->arena, free_jit, flow->jit);
     choose_sizes(flow);

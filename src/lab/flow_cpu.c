@@ -8,15 +8,15 @@
 
 enum { THREADS_MAX = 8, BUFFERS = 4 };
 
-typedef struct Caller {                                     // a thread
+typedef struct Caller {  // a thread
     const FlowJob *job;
     KernelFunction function;
     const OperatorParams *params;
-    double   until_ms;
-    u8      *buffers[BUFFERS];                              // of the host: in, out; of the other side: in, out
-    FlowLog  log;
-    i64      n_frames, n_invocations;
-    u64      seen;                                          // keeps the reads
+    double until_ms;
+    u8 *buffers[BUFFERS];  // of the host: in, out; of the other side: in, out
+    FlowLog log;
+    i64 n_frames, n_invocations;
+    u64 seen;  // keeps the reads
 } Caller;
 
 static void run_frame(Caller *caller)
@@ -24,7 +24,8 @@ static void run_frame(Caller *caller)
     const FlowJob *job = caller->job;
     const int n_ops = MAX_OF(job->n_ops, 1);
     const size_t bytes = job->frame_bytes, out_bytes = operator_output_bytes(job->op, bytes);
-    u8 *host_in = caller->buffers[0], *host_out = caller->buffers[1], *in = caller->buffers[2], *out = caller->buffers[3];
+    u8 *host_in = caller->buffers[0], *host_out = caller->buffers[1], *in = caller->buffers[2],
+       *out = caller->buffers[3];
     for (int i = 0; i < n_ops; i++) {
         if (i == 0 || job->is_back_and_forth) {
             memcpy(in, host_in, bytes);

@@ -11,13 +11,13 @@ enum { CORES_MAX = 16 };
 
 // ---- libraries ------------------------------------------------------------------------------------------------------
 
-typedef struct Core {                                       // a thread that encodes
+typedef struct Core {  // a thread that encodes
     const EncoderKind *kind;
-    Encoder  encoder;
-    u8      *in, *out;
-    size_t   bytes;
-    double   until_ms;
-    i64      n_frames;
+    Encoder encoder;
+    u8 *in, *out;
+    size_t bytes;
+    double until_ms;
+    i64 n_frames;
 } Core;
 
 static void *encode_on_core(void *context)
@@ -52,7 +52,8 @@ static weft_status compare_with_operator(FlowLab *flow, Core *core, Error *err)
     u8 *should = calloc(1, core->bytes);
     KernelFunction function;
     OperatorParams params;
-    weft_status status = should ? flow_function(flow, op, &function, err) : fail(err, WEFT_OUT_OF_MEMORY, -1, "no memory");
+    weft_status status =
+        should ? flow_function(flow, op, &function, err) : fail(err, WEFT_OUT_OF_MEMORY, -1, "no memory");
     if (!status) {
         for (size_t i = 0; i < core->bytes; i++)
             core->in[i] = (u8)(i * 2654435761u >> 13);
@@ -106,12 +107,12 @@ static weft_status measure_library(FlowLab *flow, const EncoderKind *kind, size_
 // ---- tables ---------------------------------------------------------------------------------------------------------
 
 typedef struct Encoding {
-    FlowLab  *flow;
+    FlowLab *flow;
     LabTable *table;
     const LabOperator *op;
     const EncoderKind *library;
-    int       n_cores;
-    double    gb_s[FLOW_SIZES_MAX][16];                     // by size and way; the library is behind the ways
+    int n_cores;
+    double gb_s[FLOW_SIZES_MAX][16];  // by size and way; the library is behind the ways
 } Encoding;
 
 static void add_library(Encoding *encoding, int size, double base)
@@ -124,8 +125,8 @@ static void add_library(Encoding *encoding, int size, double base)
                                             encoding->n_cores, &gb_s, &err) != WEFT_OK;
     encoding->gb_s[size][encoding->flow->n_ways] = gb_s;
     lab_row(encoding->table, encoding->op->title, flow_size_text(lab, encoding->flow->sizes[size]), title,
-            has_failed ? err.message : lab_number(lab, gb_s, 3), has_failed ? "-" : lab_number(lab, gb_s / base, 2), "-",
-            "-");
+            has_failed ? err.message : lab_number(lab, gb_s, 3), has_failed ? "-" : lab_number(lab, gb_s / base, 2),
+            "-", "-");
 }
 
 static void add_way(Encoding *encoding, int size, int w, double *base)
@@ -153,17 +154,24 @@ static weft_status plot_encoding(const Encoding *encoding, const char *name)
     PlotSeries series[16];
     Text svg = { 0 };
     for (int w = 0; w <= flow->n_ways; w++) {
-        double *x = arena_array(flow->arena, double, flow->n_sizes), *y = arena_array(flow->arena, double, flow->n_sizes);
+        double *x = arena_array(flow->arena, double, flow->n_sizes),
+               *y = arena_array(flow->arena, double, flow->n_sizes);
         for (int i = 0; i < flow->n_sizes; i++) {
             x[i] = (double)flow->sizes[i] / 1024;
             y[i] = encoding->gb_s[i][w];
         }
-        series[w] = (PlotSeries){ w < flow->n_ways ? flow->ways[w]->title : encoding->library->title, x, y, flow->n_sizes,
-                                  true, true };
+        series[w] = (PlotSeries){
+            w < flow->n_ways ? flow->ways[w]->title : encoding->library->title, x, y, flow->n_sizes, true, true
+        };
     }
-    plot_lines(&(LinePlot){ .title = encoding->op->title, .description = "Gigabytes of input a second, by frame size.",
-                            .x_label = "frame, KB", .y_label = "GB/s", .series = series, .n_series = flow->n_ways + 1,
-                            .x_is_log = true, .y_is_log = true },
+    plot_lines(&(LinePlot){ .title = encoding->op->title,
+                            .description = "Gigabytes of input a second, by frame size.",
+                            .x_label = "frame, KB",
+                            .y_label = "GB/s",
+                            .series = series,
+                            .n_series = flow->n_ways + 1,
+                            .x_is_log = true,
+                            .y_is_log = true },
                &svg);
     return lab_plot(flow->lab, name, "Throughput of encoding (beside the paper's figure 14)", &svg);
 }
@@ -177,10 +185,11 @@ weft_status flow_encoding(FlowLab *flow)
     Lab *lab = flow->lab;
     const int n_cores = MIN_OF(cpu_count(), CORES_MAX);
     lab_section(lab, "Encoding: RAID-6 and AES-128 (figure 14)");
-    lab_say(lab, "RAID-6 has eight blocks in and two out, AES-128 is in ECB mode, as in the paper, which has 2.2, 1.8 and "
-                 "3.1 times copy-kernel-copy, the same with four streams, and a kernel over managed memory for RAID-6 at "
-                 "64 KB. \"Times\" is against %s. The first frame of each way is compared with the CPU's, which is "
-                 "compared with the definition of P and Q and with FIPS 197. The libraries run on %d cores of the host.",
+    lab_say(lab,
+            "RAID-6 has eight blocks in and two out, AES-128 is in ECB mode, as in the paper, which has 2.2, 1.8 and "
+            "3.1 times copy-kernel-copy, the same with four streams, and a kernel over managed memory for RAID-6 at "
+            "64 KB. \"Times\" is against %s. The first frame of each way is compared with the CPU's, which is "
+            "compared with the definition of P and Q and with FIPS 197. The libraries run on %d cores of the host.",
             flow->gpu ? flow_way_pinned.title : flow_way_call.title, n_cores);
     LabTable *table = lab_table_new(lab, "flow-encoding", "RAID-6 and AES-128");
     lab_column(table, "encoding", LAB_LEFT);
@@ -193,7 +202,10 @@ weft_status flow_encoding(FlowLab *flow)
     Encoding *encodings = arena_array(flow->arena, Encoding, COUNT_OF(kinds));
     for (int k = 0; k < COUNT_OF(kinds); k++) {
         Encoding *encoding = &encodings[k];
-        *encoding = (Encoding){ .flow = flow, .table = table, .library = kinds[k].library, .n_cores = n_cores,
+        *encoding = (Encoding){ .flow = flow,
+                                .table = table,
+                                .library = kinds[k].library,
+                                .n_cores = n_cores,
                                 .op = operator_find(kinds[k].library->operator_title) };
         for (int i = 0; i < flow->n_sizes; i++) {
             double base = NAN;

@@ -1,13 +1,13 @@
 // flow_gpu.c - what ours is compared with on a GPU: copy-kernel-copy from pageable and pinned memory and in several
 // streams, tasks of a kernel that stays (Pagoda's way), and a kernel over managed memory.
 //
-// The operators are the same tile C as ours, as CUDA C through operator_words.h.  A slot has a frame on the host and one
+// The operators are the same tile C as ours, as CUDA C through operator_words.h.  A slot has a frame on the host, one
 // on the device, a stream and an event; copy-kernel-copy in N streams keeps N slots busy and waits for the oldest.
 // Everything is allocated and compiled before the clock starts, since that would wait for a kernel that stays.
 
 #include <math.h>
-#include <sched.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "lab/flow_lab.h"
 #include "lab/gpu.h"
@@ -17,48 +17,49 @@
 
 enum {
     SLOTS = 8,
-    TASK_PART = 16384,                                      // bytes of a frame that one block gets, at least
+    TASK_PART = 16384,  // bytes of a frame that one block gets, at least
     TASK_WAIT_MS = 2000,
-    SPLIT_VALUES = 4096,                                    // of a frame of fma_split
+    TASK_SPIN_MS = 5,     // until the host gives up; until it no longer spins
+    SPLIT_VALUES = 4096,  // of a frame of fma_split
     SPLIT_FRAMES = 4096,
 };
 
 extern const char lab_operator_words_text[], lab_fma_split_text[];
 
-typedef struct Slot {
-    u8       *pinned_in, *pinned_out, *pageable_in, *pageable_out;
+typedef struct GpuSlot {
+    u8 *pinned_in, *pinned_out, *pageable_in, *pageable_out;
     CuAddress in, out;
-    CuStream  stream;
-    CuEvent   done;
-    double    start_ms;
-    bool      is_busy;
-} Slot;
+    CuStream stream;
+    CuEvent done;
+    double start_ms;
+    bool is_busy;
+} GpuSlot;
 
 typedef struct BuiltOperator {
     const char *text;
-    CuFunction  functions[2];                               // a launch a frame; tasks
+    CuFunction functions[2];  // a launch a frame; tasks
 } BuiltOperator;
 
 struct FlowGpu {
-    LabGpu    *lab_gpu;
+    LabGpu *lab_gpu;
     const CudaDriver *cu;
-    int        n_multiprocessors, threads, blocks_max;
-    size_t     slot_bytes;
-    Slot       slots[SLOTS];
-    CuAddress  params, ticket;
-    LabTasks  *tasks;                                       // in pinned memory
-    CuAddress  tasks_there;                                 // the same for the device
-    CuAddress  managed_in, managed_out;
+    int n_multiprocessors, threads, blocks_max;
+    size_t slot_bytes;
+    GpuSlot slots[SLOTS];
+    CuAddress params, ticket;
+    LabTasks *tasks;        // in pinned memory
+    CuAddress tasks_there;  // the same for the device
+    CuAddress managed_in, managed_out;
     BuiltOperator built[16];
-    int        n_built;
-    CuFunction split[2];                                    // fma_split, fma_alone
-    u8        *split_in[2], *split_out[2];                  // pinned
-    CuAddress  split_in_there[2], split_out_there[2];
+    int n_built;
+    CuFunction split[2];             // fma_split, fma_alone
+    u8 *split_in[2], *split_out[2];  // pinned
+    CuAddress split_in_there[2], split_out_there[2];
 };
 
 // ---- opening --------------------------------------------------------------------------------------------------------
 
-static void free_slot(const CudaDriver *cu, Slot *slot)
+static void free_slot(const CudaDriver *cu, GpuSlot *slot)
 {
     void *pinned[] = { slot->pinned_in, slot->pinned_out };
     for (int i = 0; i < COUNT_OF(pinned); i++)
@@ -105,7 +106,7 @@ static weft_status pin(const CudaDriver *cu, size_t bytes, u8 **memory, Error *e
     return WEFT_OK;
 }
 
-static weft_status open_slot(FlowGpu *gpu, Slot *slot, Error *err)
+static weft_status open_slot(FlowGpu *gpu, GpuSlot *slot, Error *err)
 {
     const CudaDriver *cu = gpu->cu;
     const size_t bytes = gpu->slot_bytes;
@@ -175,7 +176,7 @@ static weft_status build(FlowGpu *gpu, const LabOperator *op, const BuiltOperato
 static weft_status prepare(FlowLab *flow, const FlowJob *job, const BuiltOperator **built, Error *err)
 {
     FlowGpu *gpu = flow->gpu;
-    Slot *slot = &gpu->slots[0];
+    GpuSlot *slot = &gpu->slots[0];
     OperatorParams params;
     if (job->frame_bytes > gpu->slot_bytes)
         return fail(err, WEFT_TOO_LONG, -1, "frames of %zu bytes have no room", job->frame_bytes);
@@ -192,39 +193,40 @@ static weft_status prepare(FlowLab *flow, const FlowJob *job, const BuiltOperato
 static weft_status launch(FlowGpu *gpu, CuFunction function, const FlowJob *job, CuAddress in, CuAddress out,
                           CuStream stream, Error *err)
 {
-    LabArgs args = { .in = { (const void *)in, (const void *)gpu->params }, .out = { (void *)out },
+    LabArgs args = { .in = { (const void *)in, (const void *)gpu->params },
+                     .out = { (void *)out },
                      .n = { job->frame_bytes } };
     void *parameters[] = { &args };
     const size_t wanted = job->frame_bytes / 16 / (size_t)gpu->threads;
     const unsigned blocks = (unsigned)MIN_OF(MAX_OF(wanted, 1), (size_t)gpu->blocks_max);
-    CUDA_TRY(gpu->cu, LaunchKernel,
-             (function, blocks, 1, 1, (unsigned)gpu->threads, 1, 1, 0, stream, parameters, NULL), err);
+    CUDA_TRY(gpu->cu, LaunchKernel, (function, blocks, 1, 1, (unsigned)gpu->threads, 1, 1, 0, stream, parameters, NULL),
+             err);
     return WEFT_OK;
 }
 
 // ---- copy-kernel-copy -----------------------------------------------------------------------------------------------
 
-typedef struct CopyRun {
-    FlowGpu       *gpu;
+typedef struct CopiesRun {
+    FlowGpu *gpu;
     const FlowWay *way;
     const FlowJob *job;
-    CuFunction     function;
-    FlowLog        log;
-    i64            n_invocations;
-    u64            seen;
-} CopyRun;
+    CuFunction function;
+    FlowLog log;
+    i64 n_invocations;
+    u64 seen;
+} CopiesRun;
 
-static u8 *host_in(const CopyRun *run, const Slot *slot)
+static u8 *host_in(const CopiesRun *run, const GpuSlot *slot)
 {
     return run->way->is_pinned ? slot->pinned_in : slot->pageable_in;
 }
 
-static u8 *host_out(const CopyRun *run, const Slot *slot)
+static u8 *host_out(const CopiesRun *run, const GpuSlot *slot)
 {
     return run->way->is_pinned ? slot->pinned_out : slot->pageable_out;
 }
 
-static weft_status submit_frame(CopyRun *run, Slot *slot, Error *err)
+static weft_status submit_frame(CopiesRun *run, GpuSlot *slot, Error *err)
 {
     const CudaDriver *cu = run->gpu->cu;
     const FlowJob *job = run->job;
@@ -241,7 +243,7 @@ static weft_status submit_frame(CopyRun *run, Slot *slot, Error *err)
         if (i == n_ops - 1 || job->is_back_and_forth) {
             CUDA_TRY(cu, MemcpyDtoHAsync, (host_out(run, slot), out, out_bytes, slot->stream), err);
             run->n_invocations++;
-            if (i < n_ops - 1)                              // the host has it before it goes again
+            if (i < n_ops - 1)  // the host has it before it goes again
                 CUDA_TRY(cu, StreamSynchronize, (slot->stream), err);
         } else {
             const CuAddress swap = in;
@@ -253,7 +255,7 @@ static weft_status submit_frame(CopyRun *run, Slot *slot, Error *err)
     return WEFT_OK;
 }
 
-static weft_status finish_frame(CopyRun *run, Slot *slot, Error *err)
+static weft_status finish_frame(CopiesRun *run, GpuSlot *slot, Error *err)
 {
     if (!slot->is_busy)
         return WEFT_OK;
@@ -264,7 +266,7 @@ static weft_status finish_frame(CopyRun *run, Slot *slot, Error *err)
     return WEFT_OK;
 }
 
-static weft_status begin_frame(CopyRun *run, Slot *slot, i64 number, Error *err)
+static weft_status begin_frame(CopiesRun *run, GpuSlot *slot, i64 number, Error *err)
 {
     const FlowJob *job = run->job;
     TRY(finish_frame(run, slot, err));
@@ -283,17 +285,17 @@ static bool is_over(const FlowLab *flow, const FlowJob *job, i64 n_frames, doubl
     return job->n_frames_max ? n_frames >= job->n_frames_max : time_now_ms() - start_ms >= flow->measure_ms;
 }
 
-static weft_status copy_frames(FlowLab *flow, CopyRun *run, FlowFigures *figures, Error *err)
+static weft_status copy_frames(FlowLab *flow, CopiesRun *run, FlowFigures *figures, Error *err)
 {
     const int n_slots = run->job->is_alone ? 1 : run->way->n_at_once;
-    Slot *slots = run->gpu->slots;
+    GpuSlot *slots = run->gpu->slots;
     i64 n_frames = 0;
-    TRY(begin_frame(run, &slots[0], 0, err));               // the first launch of a kernel takes longer
+    TRY(begin_frame(run, &slots[0], 0, err));  // the first launch of a kernel takes longer
     TRY(finish_frame(run, &slots[0], err));
     run->log.n = run->n_invocations = 0;
     const double start_ms = time_now_ms();
     for (; !is_over(flow, run->job, n_frames, start_ms); n_frames++) {
-        Slot *slot = &slots[n_frames % n_slots];
+        GpuSlot *slot = &slots[n_frames % n_slots];
         TRY(begin_frame(run, slot, n_frames, err));
         if (n_slots == 1)
             TRY(finish_frame(run, slot, err));
@@ -312,8 +314,9 @@ static weft_status run_copies(FlowLab *flow, const FlowWay *way, const FlowJob *
     const BuiltOperator *built;
     TRY(prepare(flow, job, &built, err));
     Arena *scratch = arena_new(NULL, "copies");
-    CopyRun run = { .gpu = flow->gpu, .way = way, .job = job, .function = built->functions[0],
-                    .log = flow_log_new(scratch) };
+    CopiesRun run = {
+        .gpu = flow->gpu, .way = way, .job = job, .function = built->functions[0], .log = flow_log_new(scratch)
+    };
     const weft_status status = copy_frames(flow, &run, figures, err);
     if (status)
         flow->gpu->cu->CtxSynchronize();
@@ -324,12 +327,12 @@ static weft_status run_copies(FlowLab *flow, const FlowWay *way, const FlowJob *
 // ---- tasks of a kernel that stays -----------------------------------------------------------------------------------
 
 typedef struct TaskRun {
-    FlowGpu       *gpu;
+    FlowGpu *gpu;
     const FlowJob *job;
-    FlowLog        log;
-    u64            n_posted;
-    int            n_parts, n_at_once;
-    u64            seen;
+    FlowLog log;
+    u64 n_posted;
+    int n_parts, n_at_once;
+    u64 seen;
 } TaskRun;
 
 static weft_status wait_for_tasks(const TaskRun *run, u64 first, Error *err)
@@ -338,21 +341,26 @@ static weft_status wait_for_tasks(const TaskRun *run, u64 first, Error *err)
     for (u64 number = first; number < run->n_posted; number++) {
         volatile LabTask *task = &run->gpu->tasks->tasks[number % LAB_TASKS];
         while (task->done != number + 1) {
-            if (time_now_ms() - start_ms > TASK_WAIT_MS)
+            const double waited_ms = time_now_ms() - start_ms;
+            if (waited_ms > TASK_WAIT_MS)
                 return fail(err, WEFT_DEVICE_FAILED, -1, "a task was not done within %d ms", TASK_WAIT_MS);
-            sched_yield();
+            if (waited_ms > TASK_SPIN_MS)
+                usleep(100);
         }
     }
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     return WEFT_OK;
 }
 
-static void post_frame(TaskRun *run, const Slot *slot)
+static void post_frame(TaskRun *run, const GpuSlot *slot)
 {
     for (int part = 0; part < run->n_parts; part++) {
         const u64 number = run->n_posted++;
         LabTask *task = &run->gpu->tasks->tasks[number % LAB_TASKS];
-        *task = (LabTask){ .in = slot->in, .out = slot->out, .bytes = run->job->frame_bytes, .part = (unsigned)part,
+        *task = (LabTask){ .in = slot->in,
+                           .out = slot->out,
+                           .bytes = run->job->frame_bytes,
+                           .part = (unsigned)part,
                            .n_parts = (unsigned)run->n_parts };
         __atomic_store_n(&task->posted, number + 1, __ATOMIC_RELEASE);
     }
@@ -366,9 +374,9 @@ static weft_status run_batch_of_tasks(TaskRun *run, i64 number, Error *err)
     const size_t out_bytes = operator_output_bytes(job->op, job->frame_bytes);
     const double start_ms = time_now_ms();
     const u64 first = run->n_posted;
-    CuStream copies = run->gpu->slots[1].stream;            // the kernel has that of slot 0
+    CuStream copies = run->gpu->slots[1].stream;  // the kernel has that of slot 0
     for (int i = 0; i < run->n_at_once; i++) {
-        Slot *slot = &run->gpu->slots[i];
+        GpuSlot *slot = &run->gpu->slots[i];
         if (job->input)
             memcpy(slot->pinned_in, job->input, job->frame_bytes);
         else
@@ -415,8 +423,10 @@ static weft_status start_tasks(FlowGpu *gpu, CuFunction function, Error *err)
     gpu->tasks->params = gpu->params;
     CUDA_TRY(cu, MemsetD8Async, (gpu->ticket, 0, 2 * sizeof(u64), stream), err);
     CUDA_TRY(cu, StreamSynchronize, (stream), err);
-    CUDA_TRY(cu, LaunchKernel, (function, (unsigned)gpu->n_multiprocessors, 1, 1, (unsigned)gpu->threads, 1, 1, 0, stream,
-                                parameters, NULL), err);
+    CUDA_TRY(cu, LaunchKernel,
+             (function, (unsigned)gpu->n_multiprocessors, 1, 1, (unsigned)gpu->threads, 1, 1, 0, stream, parameters,
+              NULL),
+             err);
     return WEFT_OK;
 }
 
@@ -429,7 +439,10 @@ static weft_status run_tasks(FlowLab *flow, const FlowWay *way, const FlowJob *j
     TRY(start_tasks(gpu, built->functions[1], err));
     Arena *scratch = arena_new(NULL, "tasks");
     const int parts = (int)(job->frame_bytes / TASK_PART);
-    TaskRun run = { .gpu = gpu, .job = job, .log = flow_log_new(scratch), .n_at_once = job->is_alone ? 1 : SLOTS,
+    TaskRun run = { .gpu = gpu,
+                    .job = job,
+                    .log = flow_log_new(scratch),
+                    .n_at_once = job->is_alone ? 1 : SLOTS,
                     .n_parts = MIN_OF(MAX_OF(parts, 1), MIN_OF(gpu->n_multiprocessors, LAB_TASKS / SLOTS)) };
     weft_status status = run_tasks_of(flow, &run, figures, err);
     __atomic_store_n(&gpu->tasks->stop, 1, __ATOMIC_RELEASE);
@@ -473,7 +486,7 @@ static weft_status run_managed_frame(FlowGpu *gpu, CuFunction function, const Fl
         out = swap;
     }
     CUDA_TRY(gpu->cu, StreamSynchronize, (stream), err);
-    flow_look(in, out_bytes);                               // the last output
+    flow_look(in, out_bytes);  // the last output
     if (job->output)
         memcpy(job->output, in, out_bytes);
     flow_log_add(log, (time_now_ms() - start_ms) * 1000);
@@ -507,7 +520,7 @@ static void count_faults(FlowLab *flow, CuFunction function, const FlowJob *job,
         return;
     const weft_status status = run_managed_frames(flow, function, &few, log, &ignored, &err);
     const i64 n_faults = page_faults_end();
-    if (!status)                                            // one frame more is not timed
+    if (!status)  // one frame more is not timed
         figures->faults = (double)n_faults / ((double)(COUNTED + 1) * (double)job->frame_bytes / 1e9);
 }
 
@@ -568,14 +581,15 @@ static weft_status run_split(FlowGpu *gpu, FlowSplit *split, Error *err)
     LabArgs args = { .in = { (void *)gpu->split_in_there[0], (void *)gpu->split_in_there[1] },
                      .out = { (void *)gpu->split_out_there[0], (void *)gpu->split_out_there[1] },
                      .scratch = (void *)gpu->ticket,
-                     .n = { SPLIT_VALUES, (u64)MAX_OF(warps, 1), (u64)n_frames, split->x[0] | (u64)split->x[1] << 32 } };
+                     .n = { SPLIT_VALUES, (u64)MAX_OF(warps, 1), (u64)n_frames,
+                            split->x[0] | (u64)split->x[1] << 32 } };
     void *parameters[] = { &args };
     u64 times_ns[2] = { 0 };
     CUDA_TRY(gpu->cu, MemsetD8Async, (gpu->ticket, 0, sizeof(times_ns), stream), err);
     CUDA_TRY(gpu->cu, StreamSynchronize, (stream), err);
     const double start_ms = time_now_ms();
-    CUDA_TRY(gpu->cu, LaunchKernel, (gpu->split[0], (unsigned)gpu->n_multiprocessors, 1, 1, threads, 1, 1, 0, stream,
-                                     parameters, NULL), err);
+    CUDA_TRY(gpu->cu, LaunchKernel,
+             (gpu->split[0], (unsigned)gpu->n_multiprocessors, 1, 1, threads, 1, 1, 0, stream, parameters, NULL), err);
     CUDA_TRY(gpu->cu, StreamSynchronize, (stream), err);
     const double ms = time_now_ms() - start_ms;
     CUDA_TRY(gpu->cu, MemcpyDtoHAsync, (times_ns, gpu->ticket, sizeof(times_ns), stream), err);
@@ -601,8 +615,8 @@ static weft_status run_concurrent(FlowGpu *gpu, FlowSplit *split, Error *err)
                              .out = { (void *)(gpu->split_out_there[i] + at) },
                              .n = { (u64)n * SPLIT_VALUES, 0, 0, split->x[i] } };
             void *parameters[] = { &args };
-            CUDA_TRY(gpu->cu, LaunchKernel, (gpu->split[1], (unsigned)n, 1, 1, threads, 1, 1, 0, gpu->slots[i].stream,
-                                             parameters, NULL), err);
+            CUDA_TRY(gpu->cu, LaunchKernel,
+                     (gpu->split[1], (unsigned)n, 1, 1, threads, 1, 1, 0, gpu->slots[i].stream, parameters, NULL), err);
         }
     for (int i = 0; i < 2; i++)
         CUDA_TRY(gpu->cu, StreamSynchronize, (gpu->slots[i].stream), err);
@@ -616,7 +630,7 @@ weft_status flow_gpu_split(FlowLab *flow, FlowSplit *split, Error *err)
     FlowSplit best = { 0 };
     TRY(lab_gpu_enter(gpu->lab_gpu, &gpu->cu, err));
     TRY(open_split(gpu, err));
-    for (int run = 0; run <= flow->n_runs; run++) {         // one more, which warms up
+    for (int run = 0; run <= flow->n_runs; run++) {  // one more, which warms up
         FlowSplit once = *split;
         TRY(split->warps ? run_split(gpu, &once, err) : run_concurrent(gpu, &once, err));
         if (once.gb_s > best.gb_s)

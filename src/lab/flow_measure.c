@@ -64,8 +64,12 @@ weft_status flow_function(FlowLab *flow, const LabOperator *op, KernelFunction *
 void flow_call(KernelFunction function, const void *in, size_t bytes, void *out, size_t out_bytes,
                const OperatorParams *params)
 {
-    weft_round round = { .input = in, .input_bytes = bytes, .output = out, .output_capacity = out_bytes,
-                         .context = (void *)params, .n_threads = 1 };
+    weft_round round = { .input = in,
+                         .input_bytes = bytes,
+                         .output = out,
+                         .output_capacity = out_bytes,
+                         .context = (void *)params,
+                         .n_threads = 1 };
     function(&round);
 }
 

@@ -12,15 +12,15 @@
 
 enum { BYTES_IN_FLIGHT = 64 << 20, FRAMES_IN_FLIGHT = 64, TOPICS_MAX = 2 * FLOW_OPS_MAX + 1 };
 
-typedef struct Stream {                                     // of one chain; shared by its source and its sink
+typedef struct FrameStream {  // of one chain; shared by its source and its sink
     const FlowJob *job;
-    double      measure_ms;
-    double      began_ms, ended_ms;
-    i64         n_sent;
+    double measure_ms;
+    double began_ms, ended_ms;
+    i64 n_sent;
     _Atomic i64 n_seen;
-    FlowLog     log;
-    u64         seen;
-} Stream;
+    FlowLog log;
+    u64 seen;
+} FrameStream;
 
 static u64 now_ns(void)
 {
@@ -31,7 +31,7 @@ static u64 now_ns(void)
 
 static void source(weft_round *round)
 {
-    Stream *stream = round->context;
+    FrameStream *stream = round->context;
     const FlowJob *job = stream->job;
     while (job->is_alone && atomic_load(&stream->n_seen) < stream->n_sent)
         sched_yield();
@@ -59,7 +59,7 @@ static void relay(weft_round *round)
 
 static void sink(weft_round *round)
 {
-    Stream *stream = round->context;
+    FrameStream *stream = round->context;
     stream->seen += flow_look(round->input, round->input_bytes);
     if (stream->job->output)
         memcpy(stream->job->output, round->input, round->input_bytes);
@@ -71,12 +71,12 @@ static void sink(weft_round *round)
 // ---- a chain --------------------------------------------------------------------------------------------------------
 
 typedef struct Chain {
-    weft_flow     *flow;
-    Stream         stream;
+    weft_flow *flow;
+    FrameStream stream;
     OperatorParams params;
-    const char    *name;                                    // of its topics
+    const char *name;  // of its topics
     weft_operator *ops[FLOW_OPS_MAX];
-    int            n_ops, n_topics;
+    int n_ops, n_topics;
 } Chain;
 
 static weft_status add_topic(Chain *chain, weft_topic **topic, Error *err)
@@ -84,7 +84,8 @@ static weft_status add_topic(Chain *chain, weft_topic **topic, Error *err)
     const size_t bytes = chain->stream.job->frame_bytes;
     const weft_topic_options options = {
         .frame_bytes = (i64)bytes,
-        .frames_max = chain->stream.job->is_alone ? 1 : (int)MIN_OF(MAX_OF(BYTES_IN_FLIGHT / bytes, 4), FRAMES_IN_FLIGHT),
+        .frames_max =
+            chain->stream.job->is_alone ? 1 : (int)MIN_OF(MAX_OF(BYTES_IN_FLIGHT / bytes, 4), FRAMES_IN_FLIGHT),
     };
     char name[32];
     snprintf(name, sizeof(name), "%s%d", chain->name, chain->n_topics++);
@@ -94,8 +95,9 @@ static weft_status add_topic(Chain *chain, weft_topic **topic, Error *err)
 static weft_status add_op(Chain *chain, weft_topic **from, Error *err)
 {
     const FlowJob *job = chain->stream.job;
-    const weft_operator_options options = { .name = job->op->name, .tile_c = job->op->text,
-                                            .context = chain->params.bytes, .side = WEFT_SIDE_DEVICE };
+    const weft_operator_options options = {
+        .name = job->op->name, .tile_c = job->op->text, .context = chain->params.bytes, .side = WEFT_SIDE_DEVICE
+    };
     weft_topic *to;
     TRY(add_topic(chain, &to, err));
     TRY(weft_flow_link(chain->flow, *from, &options, to, &chain->ops[chain->n_ops++], err));
@@ -136,7 +138,7 @@ static weft_status add_chain(Chain *chain, Error *err)
 
 static void chain_figures(const Chain *chain, FlowFigures *figures)
 {
-    const Stream *stream = &chain->stream;
+    const FrameStream *stream = &chain->stream;
     const double seconds = (stream->ended_ms - stream->began_ms) / 1000;
     double busy_ms = 0, waits = 0;
     // One kernel, or none at all, for the whole stream: nothing is asked for frame by frame.
@@ -156,8 +158,8 @@ static weft_status run_ours(FlowLab *flow, const FlowWay *way, const FlowJob *jo
     Arena *scratch = arena_new(NULL, "ours");
     Chain *chain = arena_make(scratch, Chain);
     ASSERT(job->n_ops <= FLOW_OPS_MAX);
-    *chain = (Chain){ .name = "t", .stream = { .job = job, .measure_ms = flow->measure_ms,
-                                               .log = flow_log_new(scratch) } };
+    *chain =
+        (Chain){ .name = "t", .stream = { .job = job, .measure_ms = flow->measure_ms, .log = flow_log_new(scratch) } };
     weft_status status = weft_flow_new(NULL, &chain->flow, err);
     if (!status)
         status = add_chain(chain, err);
@@ -186,13 +188,14 @@ static weft_status run_two(FlowPair *pair, Chain *chains, int n, Error *err)
         TRY(add_chain(&chains[i], err));
     TRY(weft_flow_run(chains[0].flow, err));
     for (int i = 0; i < n; i++) {
-        const Stream *stream = &chains[i].stream;
+        const FrameStream *stream = &chains[i].stream;
         const weft_operator_counts counts = weft_operator_count(chains[i].ops[0]);
         began_ms = i == 0 ? stream->began_ms : MIN_OF(began_ms, stream->began_ms);
         ended_ms = MAX_OF(ended_ms, stream->ended_ms);
         bytes += (double)stream->n_seen * (double)pair->frame_bytes;
         pair->workers[i] = counts.workers;
-        pair->round_us[i] = counts.rounds ? counts.busy_ms * 1000 / (double)counts.rounds / MAX_OF(counts.workers, 1) : 0;
+        pair->round_us[i] =
+            counts.rounds ? counts.busy_ms * 1000 / (double)counts.rounds / MAX_OF(counts.workers, 1) : 0;
     }
     pair->gb_s = ended_ms > began_ms ? bytes / 1e6 / (ended_ms - began_ms) : 0;
     return WEFT_OK;
@@ -209,9 +212,10 @@ weft_status flow_run_pair(FlowLab *flow, FlowPair *pair, Error *err)
     weft_status status = weft_flow_new(&options, &both, err);
     for (int i = 0; i < n && !status; i++) {
         jobs[i] = (FlowJob){ .op = pair->ops[i], .frame_bytes = pair->frame_bytes };
-        chains[i] = (Chain){ .flow = both, .name = i ? "b" : "a",
-                             .stream = { .job = &jobs[i], .measure_ms = flow->measure_ms,
-                                         .log = flow_log_new(scratch) } };
+        chains[i] =
+            (Chain){ .flow = both,
+                     .name = i ? "b" : "a",
+                     .stream = { .job = &jobs[i], .measure_ms = flow->measure_ms, .log = flow_log_new(scratch) } };
     }
     if (!status)
         status = run_two(pair, chains, n, err);

@@ -8,18 +8,25 @@
 
 enum { WARPS = 32, STEP = 4, N_SPLITS = WARPS / STEP - 1 };
 
-static const char *const pairs[][2] = { { "FMA4", "FMA64" }, { "FMA8", "FMA32" }, { "FMA4", "FMA16" },
-                                        { "FMA16", "FMA64" } };
+static const char *const pairs[][2] = {
+    { "FMA4", "FMA64" }, { "FMA8", "FMA32" }, { "FMA4", "FMA16" }, { "FMA16", "FMA64" }
+};
 
-// ---- on a GPU: every split -----------------------------------------------------------------------------------------
+// Short measurements are tests: one pair is enough.
+static int n_pairs(const FlowLab *flow)
+{
+    return flow->measure_ms < 10 ? 1 : COUNT_OF(pairs);
+}
+
+// ---- on a GPU: every split ------------------------------------------------------------------------------------------
 
 typedef struct SplitRun {
     const LabOperator *ops[2];
     FlowSplit splits[N_SPLITS];
-    double    concurrent;                                   // GB/s of two kernels at once
-    TuneFit   fits[2];
-    int       predicted[2], equal[2];                       // by equation 1 and by equation 3
-    double    tuning_us;
+    double concurrent;  // GB/s of two kernels at once
+    TuneFit fits[2];
+    int predicted[2], equal[2];  // by equation 1 and by equation 3
+    double tuning_us;
 } SplitRun;
 
 static weft_status measure_splits(FlowLab *flow, SplitRun *run, Error *err)
@@ -41,8 +48,8 @@ static weft_status predict(SplitRun *run, Error *err)
     int n = 0;
     for (int i = 0; i < N_SPLITS; i += 2, n++)
         for (int op = 0; op < 2; op++)
-            samples[op][n] = (TuneSample){ op ? WARPS - run->splits[i].warps : run->splits[i].warps,
-                                           run->splits[i].round_us[op] };
+            samples[op][n] =
+                (TuneSample){ op ? WARPS - run->splits[i].warps : run->splits[i].warps, run->splits[i].round_us[op] };
     const double start_ms = time_now_ms();
     const bool is_fit = tune_fit(samples[0], n, &run->fits[0]) && tune_fit(samples[1], n, &run->fits[1]) &&
                         tune_split(run->fits, 2, WARPS, run->predicted, NULL);
@@ -81,7 +88,9 @@ static weft_status plot_splits(FlowLab *flow, const SplitRun *run)
     char *name = arena_printf(flow->arena, "flow-split-%s-%s", run->ops[0]->title, run->ops[1]->title);
     plot_lines(&(LinePlot){ .title = arena_printf(flow->arena, "%s and %s", run->ops[0]->title, run->ops[1]->title),
                             .description = "Throughput by the number of warps of the first operator.",
-                            .x_label = "warps of the first of 32", .y_label = "GB/s", .series = series,
+                            .x_label = "warps of the first of 32",
+                            .y_label = "GB/s",
+                            .series = series,
                             .n_series = COUNT_OF(series) },
                &svg);
     return lab_plot(flow->lab, name, "Splits of 32 warps (beside the paper's figure 13)", &svg);
@@ -135,10 +144,10 @@ static weft_status splits_on_gpu(FlowLab *flow)
     lab_column(best, "times concurrent", LAB_RIGHT);
     lab_column(best, "times worst", LAB_RIGHT);
     lab_column(best, "tuning, us", LAB_RIGHT);
-    for (int i = 0; i < COUNT_OF(pairs); i++) {
+    for (int i = 0; i < n_pairs(flow); i++) {
         SplitRun *run = arena_make(flow->arena, SplitRun);
         Error err = { 0 };
-        lab_progress(lab, "splits", i, COUNT_OF(pairs));
+        lab_progress(lab, "splits", i, n_pairs(flow));
         run->ops[0] = operator_find(pairs[i][0]);
         run->ops[1] = operator_find(pairs[i][1]);
         if (measure_splits(flow, run, &err) || predict(run, &err)) {
@@ -177,7 +186,9 @@ static weft_status run_pair(FlowLab *flow, LabTable *table, const char *const na
     Lab *lab = flow->lab;
     const LabOperator *ops[2] = { operator_find(names[0]), operator_find(names[1]) };
     const size_t bytes = flow->sizes[MIN_OF(1, flow->n_sizes - 1)];
-    FlowPair even = { .ops = { ops[0], ops[1] }, .frame_bytes = bytes, .n_workers = pair_workers(), .is_untuned = true };
+    FlowPair even = {
+        .ops = { ops[0], ops[1] }, .frame_bytes = bytes, .n_workers = pair_workers(), .is_untuned = true
+    };
     FlowPair tuned = { .ops = { ops[0], ops[1] }, .frame_bytes = bytes, .n_workers = pair_workers() };
     TuneFit fits[2];
     int predicted[2];
@@ -204,8 +215,10 @@ static weft_status run_pair(FlowLab *flow, LabTable *table, const char *const na
 static weft_status splits_of_flow(FlowLab *flow)
 {
     Lab *lab = flow->lab;
-    lab_say(lab, "The same pairs as two chains of one flow, whose workers (%s) are split evenly, and as flow tunes them. "
-                 "The prediction is from each operator alone with 1, 2 and 4 workers.", flow_place(flow));
+    lab_say(lab,
+            "The same pairs as two chains of one flow, whose workers (%s) are split evenly, and as flow tunes them. "
+            "The prediction is from each operator alone with 1, 2 and 4 workers.",
+            flow_place(flow));
     LabTable *table = lab_table_new(lab, "flow-pairs", "Two operators in one flow");
     lab_column(table, "operators", LAB_LEFT);
     lab_column(table, "workers", LAB_RIGHT);
@@ -214,8 +227,8 @@ static weft_status splits_of_flow(FlowLab *flow)
     lab_column(table, "even, GB/s", LAB_RIGHT);
     lab_column(table, "tuned, GB/s", LAB_RIGHT);
     lab_column(table, "times", LAB_RIGHT);
-    for (int i = 0; i < (flow->measure_ms < 10 ? 1 : COUNT_OF(pairs)); i++) {
-        lab_progress(lab, "pairs", i, COUNT_OF(pairs));
+    for (int i = 0; i < n_pairs(flow); i++) {
+        lab_progress(lab, "pairs", i, n_pairs(flow));
         TRY(run_pair(flow, table, pairs[i]));
     }
     return lab_table_end(table);
@@ -225,9 +238,10 @@ weft_status flow_splits(FlowLab *flow)
 {
     Lab *lab = flow->lab;
     lab_section(lab, "Operators of different weight (figure 13, Table 2)");
-    lab_say(lab, "FMAx multiplies and adds x times for each value. Two of them share the warps of a block; a round is over "
-                 "when both are done. The paper reaches 4.1 and 3.2 times concurrent kernels at the best split, 24:8 and "
-                 "20:12, and needs 2.6 to 150 ms for tuning by gradient descent.");
+    lab_say(lab,
+            "FMAx multiplies and adds x times for each value. Two of them share the warps of a block; a round is over "
+            "when both are done. The paper reaches 4.1 and 3.2 times concurrent kernels at the best split, 24:8 and "
+            "20:12, and needs 2.6 to 150 ms for tuning by gradient descent.");
     if (flow->gpu)
         TRY(splits_on_gpu(flow));
     return splits_of_flow(flow);

@@ -1,4 +1,4 @@
-// operator_words.h - the words of an operator's text (src/kernel/flow.h) for the lab's baselines on a GPU: each operator
+// operator_words.h - the words of an operator's text (src/kernel/flow.h) for the lab's baselines on a GPU: an operator
 // becomes two kernels of CUDA C, NAME for a launch a frame and NAME_tasks, which stays and takes frames from a queue as
 // Pagoda does (Yeh and others, 2017).
 //
@@ -37,7 +37,7 @@ typedef long long   i64;
 #define static      static __device__ __forceinline__
 #else
 #define OPERATOR_FUNCTION static inline
-#define LAB_PAUSE   sched_yield()
+#define LAB_PAUSE   usleep(200)
 #endif
 typedef float       f32;
 typedef double      f64;

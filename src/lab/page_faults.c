@@ -1,8 +1,7 @@
 // page_faults.c - see page_faults.h.
 //
-// CUPTI's activity records of kind "unified memory counter" have one layout at their beginning in all versions from CUDA
-// 7 on: kind, kind of counter, value.  Nothing else of them is read.  The library has its own names for what is here a
-// number; they are CUPTI's.
+// CUPTI's activity records of kind "unified memory counter" begin alike in all versions from CUDA 7 on: kind, kind of
+// counter, value.  Nothing else of them is read.  The numbers below are those of cupti_activity.h.
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -66,15 +65,12 @@ static void read_buffer(void *context, u32 stream, u8 *buffer, size_t bytes, siz
 
 static weft_status open_library(Error *err)
 {
-    const char *names[] = { library_named("WEFT_LIBCUPTI"), NULL, NULL, NULL, NULL, NULL, NULL };
     static const char *const usual[] = { "libcupti.so.13", "libcupti.so.12", "libcupti.so",
                                          "/usr/local/cuda/lib64/libcupti.so",
-                                         "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so" };
+                                         "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so", NULL };
+    const char *const named[] = { library_named("WEFT_LIBCUPTI"), NULL };
     Text path = { 0 }, why = { 0 };
-    const int first = names[0] != NULL;
-    for (int i = 0; i < COUNT_OF(usual); i++)
-        names[first + i] = usual[i];
-    is_open = library_open(names, symbols, COUNT_OF(symbols), &cupti, &path, &why) != NULL;
+    is_open = library_open(named[0] ? named : usual, symbols, COUNT_OF(symbols), &cupti, &path, &why) != NULL;
     text_free(&path);
     text_free(&why);
     return is_open ? WEFT_OK : fail(err, WEFT_NO_DEVICE, -1, "there is no CUPTI on this machine");

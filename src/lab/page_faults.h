@@ -9,7 +9,7 @@
 
 #include "base/base.h"
 
-// $WEFT_LIBCUPTI names another library.  Any failure means "not counted", and nothing else changes.
+// $WEFT_LIBCUPTI names the library instead.  Any failure means "not counted", and nothing else changes.
 weft_status page_faults_begin(int device, Error *err);
 i64         page_faults_end(void);
 

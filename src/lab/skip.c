@@ -12,10 +12,10 @@
 enum { BITS_PER_VALUE = 4, BLOOM_WORDS_MAX = SKIP_PAGE_MOST / 4 * BITS_PER_VALUE / 64, MIN_MAX_BYTES = 8 };
 
 typedef struct SkipPage {
-    i32  values[SKIP_PAGE_MOST / 4];
-    i32  min, max;
-    u64  bloom[BLOOM_WORDS_MAX];
-    u32  bloom_bits;                                        // a power of two
+    i32 values[SKIP_PAGE_MOST / 4];
+    i32 min, max;
+    u64 bloom[BLOOM_WORDS_MAX];
+    u32 bloom_bits;  // a power of two
 } SkipPage;
 
 // ---- pages ----------------------------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ static bool is_alive_by_min_max(const SkipTerm *term, const SkipPage *page)
     for (int i = 0; i < term->n_ranges; i++) {
         const SkipRange *range = &term->ranges[i];
         if (term->is_not && range->low <= page->min && page->max <= range->high)
-            return false;                                   // all of its values are excluded
+            return false;  // all of its values are excluded
         if (!term->is_not && range->low <= page->max && page->min <= range->high)
             return true;
     }
@@ -153,16 +153,27 @@ static bool holds(const SkipTerm *term, i32 value)
     return term->is_not;
 }
 
-static void read_pages(const SkipQuery *query, const SkipPage *pages, u32 n_rows, SkipResult *result)
+// Returns how many rows are left.
+static u32 read_pages(const SkipQuery *query, const SkipPage *pages, u32 n_rows, SkipResult *result)
 {
+    u32 n_kept = 0;
     for (u32 row = 0; row < n_rows; row++) {
         bool is_kept = true;
         for (int i = 0; i < query->n_terms && is_kept; i++)
             is_kept = holds(&query->terms[i], pages[query->terms[i].column].values[row]);
-        result->n_rows += is_kept;
+        n_kept += is_kept;
         if (is_kept && query->n_outputs)
             result->sum += (u64)pages[query->outputs[0]].values[row];
     }
+    result->n_rows += n_kept;
+    return n_kept;
+}
+
+static int count_condition_columns(const SkipQuery *query)
+{
+    SkipQuery conditions = *query;
+    conditions.n_outputs = 0;
+    return count_columns(&conditions);
 }
 
 static void run_query(const SkipQuery *query, const SkipPage *pages, u32 n_rows, SkipResult *result)
@@ -177,8 +188,9 @@ static void run_query(const SkipQuery *query, const SkipPage *pages, u32 n_rows,
     result->bytes_indexed += bytes_index + (alive ? page_bytes * (u64)n_columns : 0);
     result->n_pages++;
     result->n_pages_read += alive;
-    if (alive)
-        read_pages(query, pages, n_rows, result);
+    const bool has_rows = alive && read_pages(query, pages, n_rows, result) > 0;
+    const int n_read = !alive ? 0 : has_rows ? n_columns : count_condition_columns(query);
+    result->bytes_late += bytes_index + page_bytes * (u64)n_read;
 }
 
 weft_status skip_run(const SkipTable *table, const SkipQuery *queries, int n_queries, SkipResult *results, Error *err)

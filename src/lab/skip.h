@@ -45,6 +45,7 @@ typedef struct SkipResult {
     u64 bytes_columns;                                      // of pages of its columns
     u64 bytes_index;                                        // of min-max entries and bloom filters that it reads
     u64 bytes_indexed;                                      // those, and the pages that are alive
+    u64 bytes_late;                                         // likewise, and outputs only of pages where a row is left
     u64 n_pages, n_pages_read;                              // groups of pages with the same rows
     u64 n_rows, sum;                                        // the answer: rows, and the sum of the first output
 } SkipResult;
