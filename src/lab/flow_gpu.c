@@ -5,7 +5,6 @@
 // on the device, a stream and an event; copy-kernel-copy in N streams keeps N slots busy and waits for the oldest.
 // Everything is allocated and compiled before the clock starts, since that would wait for a kernel that stays.
 
-#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -507,23 +506,6 @@ static weft_status run_managed_frames(FlowLab *flow, CuFunction function, const 
     return WEFT_OK;
 }
 
-// A few frames more, after those that are timed: counting takes time.
-static void count_faults(FlowLab *flow, CuFunction function, const FlowJob *job, FlowLog *log, FlowFigures *figures)
-{
-    enum { COUNTED = 8 };
-    FlowJob few = *job;
-    FlowFigures ignored;
-    Error err = { 0 };
-    few.n_frames_max = COUNTED;
-    figures->faults = NAN;
-    if (page_faults_begin(lab_gpu_ordinal(flow->gpu->lab_gpu), &err))
-        return;
-    const weft_status status = run_managed_frames(flow, function, &few, log, &ignored, &err);
-    const i64 n_faults = page_faults_end();
-    if (!status)  // one frame more is not timed
-        figures->faults = (double)n_faults / ((double)(COUNTED + 1) * (double)job->frame_bytes / 1e9);
-}
-
 static weft_status run_managed(FlowLab *flow, const FlowWay *way, const FlowJob *job, FlowFigures *figures, Error *err)
 {
     const BuiltOperator *built;
@@ -534,10 +516,20 @@ static weft_status run_managed(FlowLab *flow, const FlowWay *way, const FlowJob 
     const weft_status status = run_managed_frames(flow, built->functions[0], job, &log, figures, err);
     if (status)
         flow->gpu->cu->CtxSynchronize();
-    else if (!job->output)
-        count_faults(flow, built->functions[0], job, &log, figures);
     arena_free(scratch);
     return status;
+}
+
+weft_status flow_gpu_faults(FlowLab *flow, const FlowJob *job, double *per_gb, Error *err)
+{
+    FlowFigures figures = { 0 };
+    TRY(page_faults_begin(lab_gpu_ordinal(flow->gpu->lab_gpu), err));
+    const weft_status status = run_managed(flow, &flow_way_managed, job, &figures, err);
+    const i64 n_faults = page_faults_end();
+    TRY(status);
+    // One frame more than is timed.
+    *per_gb = (double)n_faults / ((double)(figures.n_frames + 1) * (double)job->frame_bytes / 1e9);
+    return WEFT_OK;
 }
 
 const FlowWay flow_way_pageable = { "copy-kernel-copy, pageable", run_copies, 1, false };

@@ -33,6 +33,7 @@ typedef struct FlowLab {
     int     n_runs;
     const FlowWay *const *ways;                             // ours is the last
     int     n_ways;
+    char    place[48];                                      // where ours ran last
 } FlowLab;
 
 typedef struct FlowJob {
@@ -52,7 +53,6 @@ typedef struct FlowFigures {
     double gb_s;                                            // of input, 10^9 bytes
     double p50_us, p99_us;                                  // of a frame, from the host to the host
     double invocations;                                     // copies and launches that the host asked for, for each GB
-    double faults;                                          // of pages, for each GB; NAN: not counted
     double busy;                                            // of ours: share of the time inside operators
     double waits;                                           // of ours: rounds that operators sat out, per frame
     int    workers;                                         // of ours: that the operator had at last
@@ -106,9 +106,6 @@ static inline u64 flow_look(const void *frame, size_t bytes)
 
 // ---- ours: what only it can be asked (flow_ours.c) ------------------------------------------------------------------
 
-// Where flow runs operators of the DEVICE side, in words.
-const char *flow_place(const FlowLab *flow);
-
 // Two operators in one flow, each on frames of its own, with so many workers in all.
 typedef struct FlowPair {
     const LabOperator *ops[2];
@@ -132,6 +129,9 @@ typedef struct FlowSplit {
     double gb_s, round_us[2];
 } FlowSplit;
 
+// Page faults of a kernel over managed memory for each GB.  NO_DEVICE: they cannot be counted here.  CUPTI is loaded by
+// the first call and stays, so this comes after all that is timed.
+weft_status flow_gpu_faults(FlowLab *flow, const FlowJob *job, double *per_gb, Error *err);
 weft_status flow_gpu_split(FlowLab *flow, FlowSplit *split, Error *err);
 
 // ---- parts of the experiment ----------------------------------------------------------------------------------------

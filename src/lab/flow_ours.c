@@ -7,6 +7,8 @@
 
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "lab/flow_lab.h"
 
@@ -26,6 +28,53 @@ static u64 now_ns(void)
 {
     return (u64)(time_now_ms() * 1e6);
 }
+
+// ---- where operators run --------------------------------------------------------------------------------------------
+
+// Flow's GPU side, where it is in this tree: it wants to know how long parameters are, and says where it ran.
+#if __has_include("flow/card_int.h")
+
+static void choose_device(const FlowLab *flow, weft_flow_options *options)
+{
+    const bool is_test = getenv("WEFT_LAB_SMALL") != NULL;  // the lab's fake driver has no kernel of flow's
+    options->device = flow->lab->is_sim || is_test ? "cpu" : flow->lab->options.device;
+}
+
+static void add_params(weft_operator_options *options, OperatorParams *params)
+{
+    options->context = params->bytes;
+    options->context_bytes = sizeof(params->bytes);
+}
+
+// Returns how often its kernel was launched.
+static double note_place(FlowLab *flow, weft_flow *own)
+{
+    const weft_gpu_counts counts = weft_flow_gpu_counts(own);
+    if (counts.device[0])
+        snprintf(flow->place, sizeof(flow->place), "%s, in %d blocks that stay", counts.device, counts.blocks);
+    else
+        snprintf(flow->place, sizeof(flow->place), "threads of the CPU (the virtual kernel)");
+    return (double)MAX_OF(counts.launches, 1);
+}
+
+#else
+
+static void choose_device(const FlowLab *flow, weft_flow_options *options)
+{
+}
+
+static void add_params(weft_operator_options *options, OperatorParams *params)
+{
+    options->context = params->bytes;
+}
+
+static double note_place(FlowLab *flow, weft_flow *own)
+{
+    snprintf(flow->place, sizeof(flow->place), "threads of the CPU (the virtual kernel)");
+    return 1;
+}
+
+#endif
 
 // ---- operators of the host ------------------------------------------------------------------------------------------
 
@@ -95,10 +144,9 @@ static weft_status add_topic(Chain *chain, weft_topic **topic, Error *err)
 static weft_status add_op(Chain *chain, weft_topic **from, Error *err)
 {
     const FlowJob *job = chain->stream.job;
-    const weft_operator_options options = {
-        .name = job->op->name, .tile_c = job->op->text, .context = chain->params.bytes, .side = WEFT_SIDE_DEVICE
-    };
+    weft_operator_options options = { .name = job->op->name, .tile_c = job->op->text, .side = WEFT_SIDE_DEVICE };
     weft_topic *to;
+    add_params(&options, &chain->params);
     TRY(add_topic(chain, &to, err));
     TRY(weft_flow_link(chain->flow, *from, &options, to, &chain->ops[chain->n_ops++], err));
     *from = to;
@@ -136,13 +184,13 @@ static weft_status add_chain(Chain *chain, Error *err)
                           first, NULL, err);
 }
 
-static void chain_figures(const Chain *chain, FlowFigures *figures)
+static void chain_figures(const Chain *chain, double n_launches, FlowFigures *figures)
 {
     const FrameStream *stream = &chain->stream;
     const double seconds = (stream->ended_ms - stream->began_ms) / 1000;
     double busy_ms = 0, waits = 0;
     // One kernel, or none at all, for the whole stream: nothing is asked for frame by frame.
-    flow_sum_up(stream->job, &stream->log, atomic_load(&stream->n_seen), seconds, 1, figures);
+    flow_sum_up(stream->job, &stream->log, atomic_load(&stream->n_seen), seconds, n_launches, figures);
     for (int i = 0; i < chain->n_ops; i++) {
         const weft_operator_counts counts = weft_operator_count(chain->ops[i]);
         busy_ms += counts.busy_ms / MAX_OF(counts.workers, 1);
@@ -160,24 +208,21 @@ static weft_status run_ours(FlowLab *flow, const FlowWay *way, const FlowJob *jo
     ASSERT(job->n_ops <= FLOW_OPS_MAX);
     *chain =
         (Chain){ .name = "t", .stream = { .job = job, .measure_ms = flow->measure_ms, .log = flow_log_new(scratch) } };
-    weft_status status = weft_flow_new(NULL, &chain->flow, err);
+    weft_flow_options options = { 0 };
+    choose_device(flow, &options);
+    weft_status status = weft_flow_new(&options, &chain->flow, err);
     if (!status)
         status = add_chain(chain, err);
     if (!status)
         status = weft_flow_run(chain->flow, err);
     if (!status)
-        chain_figures(chain, figures);
+        chain_figures(chain, note_place(flow, chain->flow), figures);
     weft_flow_free(chain->flow);
     arena_free(scratch);
     return status;
 }
 
 const FlowWay flow_way_ours = { "ours", run_ours, 1, true };
-
-const char *flow_place(const FlowLab *flow)
-{
-    return "threads of the CPU (the virtual kernel)";
-}
 
 // ---- two operators side by side -------------------------------------------------------------------------------------
 
@@ -206,9 +251,10 @@ weft_status flow_run_pair(FlowLab *flow, FlowPair *pair, Error *err)
     Arena *scratch = arena_new(NULL, "pair");
     Chain *chains = arena_array(scratch, Chain, 2);
     const int n = pair->ops[1] ? 2 : 1;
-    const weft_flow_options options = { .workers = pair->n_workers, .is_untuned = pair->is_untuned };
+    weft_flow_options options = { .workers = pair->n_workers, .is_untuned = pair->is_untuned };
     FlowJob jobs[2];
     weft_flow *both = NULL;
+    choose_device(flow, &options);
     weft_status status = weft_flow_new(&options, &both, err);
     for (int i = 0; i < n && !status; i++) {
         jobs[i] = (FlowJob){ .op = pair->ops[i], .frame_bytes = pair->frame_bytes };

@@ -218,7 +218,7 @@ static weft_status splits_of_flow(FlowLab *flow)
     lab_say(lab,
             "The same pairs as two chains of one flow, whose workers (%s) are split evenly, and as flow tunes them. "
             "The prediction is from each operator alone with 1, 2 and 4 workers.",
-            flow_place(flow));
+            flow->place);
     LabTable *table = lab_table_new(lab, "flow-pairs", "Two operators in one flow");
     lab_column(table, "operators", LAB_LEFT);
     lab_column(table, "workers", LAB_RIGHT);

@@ -100,6 +100,12 @@ typedef struct LabRound {
 #define PARAMS(type, name) const type *name = (const type *)R->context
 #define N_ITEMS(type)      (R->input_bytes / sizeof(type))
 #define EACH_ITEM(i, n)    for (u64 i = R->thread, i##_end = (u64)(n); i < i##_end; i += R->n_threads)
+#define MAP_ITEMS(type, out, in, n, name, expression)   \
+    EACH_ITEM(item_, n)                                 \
+    {                                                   \
+        const type name = (in)[item_];                  \
+        (out)[item_] = (type)(expression);              \
+    }
 #define EMIT(type, n)      (R->output_bytes = (u64)(n) * sizeof(type))
 #define TAG                (R->tag)
 #define EMIT_TAG(tag_)     (R->output_tag = (tag_))
