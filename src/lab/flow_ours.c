@@ -31,9 +31,6 @@ static u64 now_ns(void)
 
 // ---- where operators run --------------------------------------------------------------------------------------------
 
-// Flow's GPU side, where it is in this tree: it wants to know how long parameters are, and says where it ran.
-#if __has_include("flow/card_int.h")
-
 static void choose_device(const FlowLab *flow, weft_flow_options *options)
 {
     const bool is_test = getenv("WEFT_LAB_SMALL") != NULL;  // the lab's fake driver has no kernel of flow's
@@ -56,25 +53,6 @@ static double note_place(FlowLab *flow, weft_flow *own)
         snprintf(flow->place, sizeof(flow->place), "threads of the CPU (the virtual kernel)");
     return (double)MAX_OF(counts.launches, 1);
 }
-
-#else
-
-static void choose_device(const FlowLab *flow, weft_flow_options *options)
-{
-}
-
-static void add_params(weft_operator_options *options, OperatorParams *params)
-{
-    options->context = params->bytes;
-}
-
-static double note_place(FlowLab *flow, weft_flow *own)
-{
-    snprintf(flow->place, sizeof(flow->place), "threads of the CPU (the virtual kernel)");
-    return 1;
-}
-
-#endif
 
 // ---- operators of the host ------------------------------------------------------------------------------------------
 
