@@ -81,7 +81,7 @@ static void plot_sizes(FlowLab *flow, const PingPong *all, bool is_latency, Text
 
 static void measure_size(FlowLab *flow, LabTable *table, int size, PingPong *all)
 {
-    const FlowJob job = { .op = operator_find("ping-pong"), .frame_bytes = flow->sizes[size] };
+    const FlowTrial job = { .op = operator_find("ping-pong"), .frame_bytes = flow->sizes[size] };
     double base = 0;
     for (int w = 0; w < flow->n_ways; w++) {
         Error err = { 0 };
@@ -107,7 +107,7 @@ static weft_status show_alone(FlowLab *flow)
     lab_column(table, "p99, us", LAB_RIGHT);
     for (int i = 0; i < flow->n_sizes; i++)
         for (int w = 0; w < COUNT_OF(ways); w++) {
-            const FlowJob job = { .op = operator_find("ping-pong"), .frame_bytes = flow->sizes[i], .is_alone = true };
+            const FlowTrial job = { .op = operator_find("ping-pong"), .frame_bytes = flow->sizes[i], .is_alone = true };
             FlowFigures figures = { 0 };
             Error err = { 0 };
             const bool has_failed = flow_measure(flow, ways[w], &job, &figures, &err) != WEFT_OK;
@@ -163,7 +163,7 @@ static void measure_chain(FlowLab *flow, LabTable *table, size_t size, bool is_b
     Lab *lab = flow->lab;
     double first = NAN;
     for (int n = 1; n <= FLOW_OPS_MAX; n++) {
-        const FlowJob job = {
+        const FlowTrial job = {
             .op = operator_find("ping-pong"), .frame_bytes = size, .n_ops = n, .is_back_and_forth = is_back_and_forth
         };
         FlowFigures figures = { 0 };
@@ -214,7 +214,7 @@ static void measure_workload(FlowLab *flow, LabTable *table, const LabOperator *
 {
     Lab *lab = flow->lab;
     const FlowWay *const ways[] = { base_way(flow), &flow_way_ours };
-    const FlowJob job = { .op = op, .frame_bytes = size };
+    const FlowTrial job = { .op = op, .frame_bytes = size };
     FlowFigures figures[2] = { 0 };
     Error err = { 0 };
     weft_status status = WEFT_OK;
@@ -291,7 +291,7 @@ static weft_status run_rounds(FlowLab *flow)
     lab_column(table, "rounds sat out per frame", LAB_RIGHT);
     lab_column(table, "workers", LAB_RIGHT);
     for (int i = 0; i < flow->n_sizes; i++) {
-        const FlowJob job = { .op = operator_find("ping-pong"), .frame_bytes = flow->sizes[i] };
+        const FlowTrial job = { .op = operator_find("ping-pong"), .frame_bytes = flow->sizes[i] };
         FlowFigures figures = { 0 };
         Error err = { 0 };
         if (flow_measure(flow, &flow_way_ours, &job, &figures, &err)) {
@@ -324,7 +324,7 @@ static weft_status run_page_faults(FlowLab *flow)
     lab_column(table, "why not", LAB_LEFT);
     for (int i = 0; i < flow->n_sizes; i++) {
         const size_t bytes = flow->sizes[i];
-        const FlowJob job = { .op = operator_find("ping-pong"), .frame_bytes = bytes, .n_frames_max = COUNTED };
+        const FlowTrial job = { .op = operator_find("ping-pong"), .frame_bytes = bytes, .n_frames_max = COUNTED };
         Error err = { 0 };
         double per_gb = 0;
         const bool has_failed = flow_gpu_faults(flow, &job, &per_gb, &err) != WEFT_OK;

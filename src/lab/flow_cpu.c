@@ -9,7 +9,7 @@
 enum { THREADS_MAX = 8, BUFFERS = 4 };
 
 typedef struct Caller {  // a thread
-    const FlowJob *job;
+    const FlowTrial *job;
     KernelFunction function;
     const OperatorParams *params;
     double until_ms;
@@ -21,7 +21,7 @@ typedef struct Caller {  // a thread
 
 static void run_frame(Caller *caller)
 {
-    const FlowJob *job = caller->job;
+    const FlowTrial *job = caller->job;
     const int n_ops = MAX_OF(job->n_ops, 1);
     const size_t bytes = job->frame_bytes, out_bytes = operator_output_bytes(job->op, bytes);
     u8 *host_in = caller->buffers[0], *host_out = caller->buffers[1], *in = caller->buffers[2],
@@ -47,7 +47,7 @@ static void run_frame(Caller *caller)
 static void *run_caller(void *context)
 {
     Caller *caller = context;
-    const FlowJob *job = caller->job;
+    const FlowTrial *job = caller->job;
     double now_ms = time_now_ms();
     do {
         const double start_ms = now_ms;
@@ -77,7 +77,7 @@ static weft_status start_and_join(Caller *callers, int n, Error *err)
     return n_started == n ? WEFT_OK : fail(err, WEFT_OUT_OF_MEMORY, -1, "no thread could be started");
 }
 
-static weft_status run_callers(FlowLab *flow, Arena *scratch, const FlowWay *way, const FlowJob *job,
+static weft_status run_callers(FlowLab *flow, Arena *scratch, const FlowWay *way, const FlowTrial *job,
                                FlowFigures *figures, Error *err)
 {
     Caller *callers = arena_array(scratch, Caller, way->n_at_once);
@@ -106,7 +106,7 @@ static weft_status run_callers(FlowLab *flow, Arena *scratch, const FlowWay *way
     return WEFT_OK;
 }
 
-static weft_status run_call(FlowLab *flow, const FlowWay *way, const FlowJob *job, FlowFigures *figures, Error *err)
+static weft_status run_call(FlowLab *flow, const FlowWay *way, const FlowTrial *job, FlowFigures *figures, Error *err)
 {
     Arena *scratch = arena_new(NULL, "callers");
     const weft_status status = run_callers(flow, scratch, way, job, figures, err);

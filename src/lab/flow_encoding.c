@@ -133,7 +133,7 @@ static void add_way(Encoding *encoding, int size, int w, double *base)
 {
     FlowLab *flow = encoding->flow;
     Lab *lab = flow->lab;
-    const FlowJob job = { .op = encoding->op, .frame_bytes = flow->sizes[size] };
+    const FlowTrial job = { .op = encoding->op, .frame_bytes = flow->sizes[size] };
     FlowFigures figures = { 0 };
     Error err = { 0 };
     weft_status status = size == 0 ? flow_check(flow, flow->ways[w], encoding->op, flow->sizes[0], &err) : WEFT_OK;

@@ -172,7 +172,7 @@ static weft_status build(FlowGpu *gpu, const LabOperator *op, const BuiltOperato
     return WEFT_OK;
 }
 
-static weft_status prepare(FlowLab *flow, const FlowJob *job, const BuiltOperator **built, Error *err)
+static weft_status prepare(FlowLab *flow, const FlowTrial *job, const BuiltOperator **built, Error *err)
 {
     FlowGpu *gpu = flow->gpu;
     GpuSlot *slot = &gpu->slots[0];
@@ -189,7 +189,7 @@ static weft_status prepare(FlowLab *flow, const FlowJob *job, const BuiltOperato
     return WEFT_OK;
 }
 
-static weft_status launch(FlowGpu *gpu, CuFunction function, const FlowJob *job, CuAddress in, CuAddress out,
+static weft_status launch(FlowGpu *gpu, CuFunction function, const FlowTrial *job, CuAddress in, CuAddress out,
                           CuStream stream, Error *err)
 {
     LabArgs args = { .in = { (const void *)in, (const void *)gpu->params },
@@ -208,7 +208,7 @@ static weft_status launch(FlowGpu *gpu, CuFunction function, const FlowJob *job,
 typedef struct CopiesRun {
     FlowGpu *gpu;
     const FlowWay *way;
-    const FlowJob *job;
+    const FlowTrial *job;
     CuFunction function;
     FlowLog log;
     i64 n_invocations;
@@ -228,7 +228,7 @@ static u8 *host_out(const CopiesRun *run, const GpuSlot *slot)
 static weft_status submit_frame(CopiesRun *run, GpuSlot *slot, Error *err)
 {
     const CudaDriver *cu = run->gpu->cu;
-    const FlowJob *job = run->job;
+    const FlowTrial *job = run->job;
     const int n_ops = MAX_OF(job->n_ops, 1);
     const size_t out_bytes = operator_output_bytes(job->op, job->frame_bytes);
     CuAddress in = slot->in, out = slot->out;
@@ -267,7 +267,7 @@ static weft_status finish_frame(CopiesRun *run, GpuSlot *slot, Error *err)
 
 static weft_status begin_frame(CopiesRun *run, GpuSlot *slot, i64 number, Error *err)
 {
-    const FlowJob *job = run->job;
+    const FlowTrial *job = run->job;
     TRY(finish_frame(run, slot, err));
     slot->start_ms = time_now_ms();
     if (job->input)
@@ -279,7 +279,7 @@ static weft_status begin_frame(CopiesRun *run, GpuSlot *slot, i64 number, Error 
     return WEFT_OK;
 }
 
-static bool is_over(const FlowLab *flow, const FlowJob *job, i64 n_frames, double start_ms)
+static bool is_over(const FlowLab *flow, const FlowTrial *job, i64 n_frames, double start_ms)
 {
     return job->n_frames_max ? n_frames >= job->n_frames_max : time_now_ms() - start_ms >= flow->measure_ms;
 }
@@ -308,7 +308,7 @@ static weft_status copy_frames(FlowLab *flow, CopiesRun *run, FlowFigures *figur
     return WEFT_OK;
 }
 
-static weft_status run_copies(FlowLab *flow, const FlowWay *way, const FlowJob *job, FlowFigures *figures, Error *err)
+static weft_status run_copies(FlowLab *flow, const FlowWay *way, const FlowTrial *job, FlowFigures *figures, Error *err)
 {
     const BuiltOperator *built;
     TRY(prepare(flow, job, &built, err));
@@ -327,7 +327,7 @@ static weft_status run_copies(FlowLab *flow, const FlowWay *way, const FlowJob *
 
 typedef struct TaskRun {
     FlowGpu *gpu;
-    const FlowJob *job;
+    const FlowTrial *job;
     FlowLog log;
     u64 n_posted;
     int n_parts, n_at_once;
@@ -369,7 +369,7 @@ static void post_frame(TaskRun *run, const GpuSlot *slot)
 static weft_status run_batch_of_tasks(TaskRun *run, i64 number, Error *err)
 {
     const CudaDriver *cu = run->gpu->cu;
-    const FlowJob *job = run->job;
+    const FlowTrial *job = run->job;
     const size_t out_bytes = operator_output_bytes(job->op, job->frame_bytes);
     const double start_ms = time_now_ms();
     const u64 first = run->n_posted;
@@ -430,7 +430,7 @@ static weft_status start_tasks(FlowGpu *gpu, CuFunction function, Error *err)
 }
 
 // Copies between two operators are what the way is measured by; a chain of tasks without them would be another way.
-static weft_status run_tasks(FlowLab *flow, const FlowWay *way, const FlowJob *job, FlowFigures *figures, Error *err)
+static weft_status run_tasks(FlowLab *flow, const FlowWay *way, const FlowTrial *job, FlowFigures *figures, Error *err)
 {
     FlowGpu *gpu = flow->gpu;
     const BuiltOperator *built;
@@ -467,7 +467,7 @@ static weft_status open_managed(FlowGpu *gpu, Error *err)
     return WEFT_OK;
 }
 
-static weft_status run_managed_frame(FlowGpu *gpu, CuFunction function, const FlowJob *job, i64 number, FlowLog *log,
+static weft_status run_managed_frame(FlowGpu *gpu, CuFunction function, const FlowTrial *job, i64 number, FlowLog *log,
                                      Error *err)
 {
     const size_t out_bytes = operator_output_bytes(job->op, job->frame_bytes);
@@ -492,7 +492,7 @@ static weft_status run_managed_frame(FlowGpu *gpu, CuFunction function, const Fl
     return WEFT_OK;
 }
 
-static weft_status run_managed_frames(FlowLab *flow, CuFunction function, const FlowJob *job, FlowLog *log,
+static weft_status run_managed_frames(FlowLab *flow, CuFunction function, const FlowTrial *job, FlowLog *log,
                                       FlowFigures *figures, Error *err)
 {
     i64 n_frames = 0;
@@ -506,7 +506,7 @@ static weft_status run_managed_frames(FlowLab *flow, CuFunction function, const 
     return WEFT_OK;
 }
 
-static weft_status run_managed(FlowLab *flow, const FlowWay *way, const FlowJob *job, FlowFigures *figures, Error *err)
+static weft_status run_managed(FlowLab *flow, const FlowWay *way, const FlowTrial *job, FlowFigures *figures, Error *err)
 {
     const BuiltOperator *built;
     TRY(prepare(flow, job, &built, err));
@@ -520,7 +520,7 @@ static weft_status run_managed(FlowLab *flow, const FlowWay *way, const FlowJob 
     return status;
 }
 
-weft_status flow_gpu_faults(FlowLab *flow, const FlowJob *job, double *per_gb, Error *err)
+weft_status flow_gpu_faults(FlowLab *flow, const FlowTrial *job, double *per_gb, Error *err)
 {
     FlowFigures figures = { 0 };
     TRY(page_faults_begin(lab_gpu_ordinal(flow->gpu->lab_gpu), err));

@@ -15,7 +15,7 @@
 enum { BYTES_IN_FLIGHT = 64 << 20, FRAMES_IN_FLIGHT = 64, TOPICS_MAX = 2 * FLOW_OPS_MAX + 1 };
 
 typedef struct FrameStream {  // of one chain; shared by its source and its sink
-    const FlowJob *job;
+    const FlowTrial *job;
     double measure_ms;
     double began_ms, ended_ms;
     i64 n_sent;
@@ -59,7 +59,7 @@ static double note_place(FlowLab *flow, weft_flow *own)
 static void source(weft_round *round)
 {
     FrameStream *stream = round->context;
-    const FlowJob *job = stream->job;
+    const FlowTrial *job = stream->job;
     while (job->is_alone && atomic_load(&stream->n_seen) < stream->n_sent)
         sched_yield();
     if (stream->n_sent == 0)
@@ -121,7 +121,7 @@ static weft_status add_topic(Chain *chain, weft_topic **topic, Error *err)
 
 static weft_status add_op(Chain *chain, weft_topic **from, Error *err)
 {
-    const FlowJob *job = chain->stream.job;
+    const FlowTrial *job = chain->stream.job;
     weft_operator_options options = { .name = job->op->name, .tile_c = job->op->text, .side = WEFT_SIDE_DEVICE };
     weft_topic *to;
     add_params(&options, &chain->params);
@@ -144,7 +144,7 @@ static weft_status add_relay(Chain *chain, weft_topic **from, Error *err)
 // The operators first, the source last: nothing runs before all of them are compiled.
 static weft_status add_chain(Chain *chain, Error *err)
 {
-    const FlowJob *job = chain->stream.job;
+    const FlowTrial *job = chain->stream.job;
     weft_topic *first, *at;
     operator_params(job->op, job->frame_bytes, &chain->params);
     TRY(add_topic(chain, &first, err));
@@ -179,7 +179,7 @@ static void chain_figures(const Chain *chain, double n_launches, FlowFigures *fi
     figures->waits = figures->n_frames ? waits / (double)figures->n_frames : 0;
 }
 
-static weft_status run_ours(FlowLab *flow, const FlowWay *way, const FlowJob *job, FlowFigures *figures, Error *err)
+static weft_status run_ours(FlowLab *flow, const FlowWay *way, const FlowTrial *job, FlowFigures *figures, Error *err)
 {
     Arena *scratch = arena_new(NULL, "ours");
     Chain *chain = arena_make(scratch, Chain);
@@ -230,12 +230,12 @@ weft_status flow_run_pair(FlowLab *flow, FlowPair *pair, Error *err)
     Chain *chains = arena_array(scratch, Chain, 2);
     const int n = pair->ops[1] ? 2 : 1;
     weft_flow_options options = { .workers = pair->n_workers, .is_untuned = pair->is_untuned };
-    FlowJob jobs[2];
+    FlowTrial jobs[2];
     weft_flow *both = NULL;
     choose_device(flow, &options);
     weft_status status = weft_flow_new(&options, &both, err);
     for (int i = 0; i < n && !status; i++) {
-        jobs[i] = (FlowJob){ .op = pair->ops[i], .frame_bytes = pair->frame_bytes };
+        jobs[i] = (FlowTrial){ .op = pair->ops[i], .frame_bytes = pair->frame_bytes };
         chains[i] =
             (Chain){ .flow = both,
                      .name = i ? "b" : "a",

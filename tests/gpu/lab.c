@@ -156,7 +156,7 @@ static weft_status do_some_flow(Arena *arena, Error *err)
                                            &flow_way_managed };
     Lab lab = { .arena = arena, .err = err, .gpu = open_lab(arena, true, err) };
     FlowLab *flow = arena_make(arena, FlowLab);
-    const FlowJob job = { .op = operator_find("RAID-6"), .frame_bytes = 4096, .n_frames_max = 2 };
+    const FlowTrial job = { .op = operator_find("RAID-6"), .frame_bytes = 4096, .n_frames_max = 2 };
     FlowSplit split = { .x = { 4, 8 }, .warps = 16 }, concurrent = { .x = { 4, 8 } };
     FlowFigures figures;
     if (!lab.gpu) return err->status;
