@@ -192,7 +192,8 @@ static void say_title(Bench *bench, const Texts *texts)
     say(bench, ": one comes again when all others have come.%s\n\n",
         texts->percent ? "  DuckDB's latencies are of both kinds." : "");
     say(bench, "| clients | engine | queries/s | p50 ms | p99 ms | against one client | CPU ms per query "
-               "| queries per row read |%s with a notice |\n| --: | :-- | --: | --: | --: | --: | --: | --: |%s --: |\n",
+               "| queries per row read |%s with a notice |\n"
+               "| --: | :-- | --: | --: | --: | --: | --: | --: |%s --: |\n",
         texts->percent ? " strangers p50 ms | strangers p99 ms | of the rate without |" : "",
         texts->percent ? " --: | --: | --: |" : "");
 }
