@@ -81,12 +81,12 @@ static void plot_sizes(FlowLab *flow, const PingPong *all, bool is_latency, Text
 
 static void measure_size(FlowLab *flow, LabTable *table, int size, PingPong *all)
 {
-    const FlowTrial job = { .op = operator_find("ping-pong"), .frame_bytes = flow->sizes[size] };
+    const FlowTrial trial = { .op = operator_find("ping-pong"), .frame_bytes = flow->sizes[size] };
     double base = 0;
     for (int w = 0; w < flow->n_ways; w++) {
         Error err = { 0 };
         lab_progress(flow->lab, "ping-pong", size * flow->n_ways + w, flow->n_sizes * flow->n_ways);
-        all->has_run[size][w] = !flow_measure(flow, flow->ways[w], &job, &all->figures[size][w], &err);
+        all->has_run[size][w] = !flow_measure(flow, flow->ways[w], &trial, &all->figures[size][w], &err);
         if (flow->ways[w] == base_way(flow))
             base = all->figures[size][w].gb_s;
         if (all->has_run[size][w])
@@ -107,10 +107,12 @@ static weft_status show_alone(FlowLab *flow)
     lab_column(table, "p99, us", LAB_RIGHT);
     for (int i = 0; i < flow->n_sizes; i++)
         for (int w = 0; w < COUNT_OF(ways); w++) {
-            const FlowTrial job = { .op = operator_find("ping-pong"), .frame_bytes = flow->sizes[i], .is_alone = true };
+            const FlowTrial trial = {
+                .op = operator_find("ping-pong"), .frame_bytes = flow->sizes[i], .is_alone = true
+            };
             FlowFigures figures = { 0 };
             Error err = { 0 };
-            const bool has_failed = flow_measure(flow, ways[w], &job, &figures, &err) != WEFT_OK;
+            const bool has_failed = flow_measure(flow, ways[w], &trial, &figures, &err) != WEFT_OK;
             lab_row(table, flow_size_text(lab, flow->sizes[i]), ways[w]->title,
                     has_failed ? arena_printf(lab->arena, "failed: %s", err.message)
                                : lab_number(lab, figures.p50_us, 1),
@@ -163,12 +165,12 @@ static void measure_chain(FlowLab *flow, LabTable *table, size_t size, bool is_b
     Lab *lab = flow->lab;
     double first = NAN;
     for (int n = 1; n <= FLOW_OPS_MAX; n++) {
-        const FlowTrial job = {
+        const FlowTrial trial = {
             .op = operator_find("ping-pong"), .frame_bytes = size, .n_ops = n, .is_back_and_forth = is_back_and_forth
         };
         FlowFigures figures = { 0 };
         Error err = { 0 };
-        const bool has_failed = flow_measure(flow, way, &job, &figures, &err) != WEFT_OK;
+        const bool has_failed = flow_measure(flow, way, &trial, &figures, &err) != WEFT_OK;
         const double hops_s = (double)figures.n_frames * n / MAX_OF(figures.seconds, 1e-9);
         if (n == 1 && !has_failed)
             first = hops_s;
@@ -214,14 +216,14 @@ static void measure_workload(FlowLab *flow, LabTable *table, const LabOperator *
 {
     Lab *lab = flow->lab;
     const FlowWay *const ways[] = { base_way(flow), &flow_way_ours };
-    const FlowTrial job = { .op = op, .frame_bytes = size };
+    const FlowTrial trial = { .op = op, .frame_bytes = size };
     FlowFigures figures[2] = { 0 };
     Error err = { 0 };
     weft_status status = WEFT_OK;
     for (int w = 0; w < 2 && !status; w++) {
         status = flow_check(flow, ways[w], op, MIN_OF(size, 16 << 10), &err);
         if (!status)
-            status = flow_measure(flow, ways[w], &job, &figures[w], &err);
+            status = flow_measure(flow, ways[w], &trial, &figures[w], &err);
     }
     *times = status ? NAN : figures[1].gb_s / figures[0].gb_s;
     lab_row(table, op->title, op->is_heavy ? "computing" : "data", flow_size_text(lab, size),
@@ -291,10 +293,10 @@ static weft_status run_rounds(FlowLab *flow)
     lab_column(table, "rounds sat out per frame", LAB_RIGHT);
     lab_column(table, "workers", LAB_RIGHT);
     for (int i = 0; i < flow->n_sizes; i++) {
-        const FlowTrial job = { .op = operator_find("ping-pong"), .frame_bytes = flow->sizes[i] };
+        const FlowTrial trial = { .op = operator_find("ping-pong"), .frame_bytes = flow->sizes[i] };
         FlowFigures figures = { 0 };
         Error err = { 0 };
-        if (flow_measure(flow, &flow_way_ours, &job, &figures, &err)) {
+        if (flow_measure(flow, &flow_way_ours, &trial, &figures, &err)) {
             lab_row(table, flow_size_text(lab, flow->sizes[i]), arena_printf(lab->arena, "failed: %s", err.message),
                     "-", "-", "-", "-");
             continue;
@@ -324,10 +326,10 @@ static weft_status run_page_faults(FlowLab *flow)
     lab_column(table, "why not", LAB_LEFT);
     for (int i = 0; i < flow->n_sizes; i++) {
         const size_t bytes = flow->sizes[i];
-        const FlowTrial job = { .op = operator_find("ping-pong"), .frame_bytes = bytes, .n_frames_max = COUNTED };
+        const FlowTrial trial = { .op = operator_find("ping-pong"), .frame_bytes = bytes, .n_frames_max = COUNTED };
         Error err = { 0 };
         double per_gb = 0;
-        const bool has_failed = flow_gpu_faults(flow, &job, &per_gb, &err) != WEFT_OK;
+        const bool has_failed = flow_gpu_faults(flow, &trial, &per_gb, &err) != WEFT_OK;
         lab_row(table, flow_size_text(lab, bytes), has_failed ? "not counted" : lab_number(lab, per_gb, 0),
                 has_failed ? err.message : "");
     }

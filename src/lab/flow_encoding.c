@@ -133,12 +133,12 @@ static void add_way(Encoding *encoding, int size, int w, double *base)
 {
     FlowLab *flow = encoding->flow;
     Lab *lab = flow->lab;
-    const FlowTrial job = { .op = encoding->op, .frame_bytes = flow->sizes[size] };
+    const FlowTrial trial = { .op = encoding->op, .frame_bytes = flow->sizes[size] };
     FlowFigures figures = { 0 };
     Error err = { 0 };
     weft_status status = size == 0 ? flow_check(flow, flow->ways[w], encoding->op, flow->sizes[0], &err) : WEFT_OK;
     if (!status)
-        status = flow_measure(flow, flow->ways[w], &job, &figures, &err);
+        status = flow_measure(flow, flow->ways[w], &trial, &figures, &err);
     if (flow->ways[w] == &flow_way_pinned || flow->ways[w] == &flow_way_call)
         *base = status ? NAN : figures.gb_s;
     encoding->gb_s[size][w] = status ? NAN : figures.gb_s;

@@ -172,16 +172,16 @@ static weft_status build(FlowGpu *gpu, const LabOperator *op, const BuiltOperato
     return WEFT_OK;
 }
 
-static weft_status prepare(FlowLab *flow, const FlowTrial *job, const BuiltOperator **built, Error *err)
+static weft_status prepare(FlowLab *flow, const FlowTrial *trial, const BuiltOperator **built, Error *err)
 {
     FlowGpu *gpu = flow->gpu;
     GpuSlot *slot = &gpu->slots[0];
     OperatorParams params;
-    if (job->frame_bytes > gpu->slot_bytes)
-        return fail(err, WEFT_TOO_LONG, -1, "frames of %zu bytes have no room", job->frame_bytes);
+    if (trial->frame_bytes > gpu->slot_bytes)
+        return fail(err, WEFT_TOO_LONG, -1, "frames of %zu bytes have no room", trial->frame_bytes);
     TRY(lab_gpu_enter(gpu->lab_gpu, &gpu->cu, err));
-    TRY(build(gpu, job->op, built, err));
-    operator_params(job->op, job->frame_bytes, &params);
+    TRY(build(gpu, trial->op, built, err));
+    operator_params(trial->op, trial->frame_bytes, &params);
     CUDA_TRY(gpu->cu, MemcpyHtoDAsync, (gpu->params, &params, sizeof(params), slot->stream), err);
     CUDA_TRY(gpu->cu, StreamSynchronize, (slot->stream), err);
     for (int i = 0; i < SLOTS; i++)
@@ -189,14 +189,14 @@ static weft_status prepare(FlowLab *flow, const FlowTrial *job, const BuiltOpera
     return WEFT_OK;
 }
 
-static weft_status launch(FlowGpu *gpu, CuFunction function, const FlowTrial *job, CuAddress in, CuAddress out,
+static weft_status launch(FlowGpu *gpu, CuFunction function, const FlowTrial *trial, CuAddress in, CuAddress out,
                           CuStream stream, Error *err)
 {
     LabArgs args = { .in = { (const void *)in, (const void *)gpu->params },
                      .out = { (void *)out },
-                     .n = { job->frame_bytes } };
+                     .n = { trial->frame_bytes } };
     void *parameters[] = { &args };
-    const size_t wanted = job->frame_bytes / 16 / (size_t)gpu->threads;
+    const size_t wanted = trial->frame_bytes / 16 / (size_t)gpu->threads;
     const unsigned blocks = (unsigned)MIN_OF(MAX_OF(wanted, 1), (size_t)gpu->blocks_max);
     CUDA_TRY(gpu->cu, LaunchKernel, (function, blocks, 1, 1, (unsigned)gpu->threads, 1, 1, 0, stream, parameters, NULL),
              err);
@@ -208,7 +208,7 @@ static weft_status launch(FlowGpu *gpu, CuFunction function, const FlowTrial *jo
 typedef struct CopiesRun {
     FlowGpu *gpu;
     const FlowWay *way;
-    const FlowTrial *job;
+    const FlowTrial *trial;
     CuFunction function;
     FlowLog log;
     i64 n_invocations;
@@ -228,18 +228,18 @@ static u8 *host_out(const CopiesRun *run, const GpuSlot *slot)
 static weft_status submit_frame(CopiesRun *run, GpuSlot *slot, Error *err)
 {
     const CudaDriver *cu = run->gpu->cu;
-    const FlowTrial *job = run->job;
-    const int n_ops = MAX_OF(job->n_ops, 1);
-    const size_t out_bytes = operator_output_bytes(job->op, job->frame_bytes);
+    const FlowTrial *trial = run->trial;
+    const int n_ops = MAX_OF(trial->n_ops, 1);
+    const size_t out_bytes = operator_output_bytes(trial->op, trial->frame_bytes);
     CuAddress in = slot->in, out = slot->out;
     for (int i = 0; i < n_ops; i++) {
-        if (i == 0 || job->is_back_and_forth) {
-            CUDA_TRY(cu, MemcpyHtoDAsync, (in, host_in(run, slot), job->frame_bytes, slot->stream), err);
+        if (i == 0 || trial->is_back_and_forth) {
+            CUDA_TRY(cu, MemcpyHtoDAsync, (in, host_in(run, slot), trial->frame_bytes, slot->stream), err);
             run->n_invocations++;
         }
-        TRY(launch(run->gpu, run->function, job, in, out, slot->stream, err));
+        TRY(launch(run->gpu, run->function, trial, in, out, slot->stream, err));
         run->n_invocations++;
-        if (i == n_ops - 1 || job->is_back_and_forth) {
+        if (i == n_ops - 1 || trial->is_back_and_forth) {
             CUDA_TRY(cu, MemcpyDtoHAsync, (host_out(run, slot), out, out_bytes, slot->stream), err);
             run->n_invocations++;
             if (i < n_ops - 1)  // the host has it before it goes again
@@ -260,40 +260,40 @@ static weft_status finish_frame(CopiesRun *run, GpuSlot *slot, Error *err)
         return WEFT_OK;
     slot->is_busy = false;
     CUDA_TRY(run->gpu->cu, EventSynchronize, (slot->done), err);
-    run->seen += flow_look(host_out(run, slot), operator_output_bytes(run->job->op, run->job->frame_bytes));
+    run->seen += flow_look(host_out(run, slot), operator_output_bytes(run->trial->op, run->trial->frame_bytes));
     flow_log_add(&run->log, (time_now_ms() - slot->start_ms) * 1000);
     return WEFT_OK;
 }
 
 static weft_status begin_frame(CopiesRun *run, GpuSlot *slot, i64 number, Error *err)
 {
-    const FlowTrial *job = run->job;
+    const FlowTrial *trial = run->trial;
     TRY(finish_frame(run, slot, err));
     slot->start_ms = time_now_ms();
-    if (job->input)
-        memcpy(host_in(run, slot), job->input, job->frame_bytes);
+    if (trial->input)
+        memcpy(host_in(run, slot), trial->input, trial->frame_bytes);
     else
-        flow_touch(host_in(run, slot), job->frame_bytes, (u64)number);
+        flow_touch(host_in(run, slot), trial->frame_bytes, (u64)number);
     TRY(submit_frame(run, slot, err));
     slot->is_busy = true;
     return WEFT_OK;
 }
 
-static bool is_over(const FlowLab *flow, const FlowTrial *job, i64 n_frames, double start_ms)
+static bool is_over(const FlowLab *flow, const FlowTrial *trial, i64 n_frames, double start_ms)
 {
-    return job->n_frames_max ? n_frames >= job->n_frames_max : time_now_ms() - start_ms >= flow->measure_ms;
+    return trial->n_frames_max ? n_frames >= trial->n_frames_max : time_now_ms() - start_ms >= flow->measure_ms;
 }
 
 static weft_status copy_frames(FlowLab *flow, CopiesRun *run, FlowFigures *figures, Error *err)
 {
-    const int n_slots = run->job->is_alone ? 1 : run->way->n_at_once;
+    const int n_slots = run->trial->is_alone ? 1 : run->way->n_at_once;
     GpuSlot *slots = run->gpu->slots;
     i64 n_frames = 0;
     TRY(begin_frame(run, &slots[0], 0, err));  // the first launch of a kernel takes longer
     TRY(finish_frame(run, &slots[0], err));
     run->log.n = run->n_invocations = 0;
     const double start_ms = time_now_ms();
-    for (; !is_over(flow, run->job, n_frames, start_ms); n_frames++) {
+    for (; !is_over(flow, run->trial, n_frames, start_ms); n_frames++) {
         GpuSlot *slot = &slots[n_frames % n_slots];
         TRY(begin_frame(run, slot, n_frames, err));
         if (n_slots == 1)
@@ -302,19 +302,21 @@ static weft_status copy_frames(FlowLab *flow, CopiesRun *run, FlowFigures *figur
     for (int i = 0; i < n_slots; i++)
         TRY(finish_frame(run, &slots[(n_frames + i) % n_slots], err));
     const double seconds = (time_now_ms() - start_ms) / 1000;
-    if (run->job->output)
-        memcpy(run->job->output, host_out(run, &slots[0]), operator_output_bytes(run->job->op, run->job->frame_bytes));
-    flow_sum_up(run->job, &run->log, n_frames, seconds, (double)run->n_invocations, figures);
+    if (run->trial->output)
+        memcpy(run->trial->output, host_out(run, &slots[0]),
+               operator_output_bytes(run->trial->op, run->trial->frame_bytes));
+    flow_sum_up(run->trial, &run->log, n_frames, seconds, (double)run->n_invocations, figures);
     return WEFT_OK;
 }
 
-static weft_status run_copies(FlowLab *flow, const FlowWay *way, const FlowTrial *job, FlowFigures *figures, Error *err)
+static weft_status run_copies(FlowLab *flow, const FlowWay *way, const FlowTrial *trial,
+                              FlowFigures *figures, Error *err)
 {
     const BuiltOperator *built;
-    TRY(prepare(flow, job, &built, err));
+    TRY(prepare(flow, trial, &built, err));
     Arena *scratch = arena_new(NULL, "copies");
     CopiesRun run = {
-        .gpu = flow->gpu, .way = way, .job = job, .function = built->functions[0], .log = flow_log_new(scratch)
+        .gpu = flow->gpu, .way = way, .trial = trial, .function = built->functions[0], .log = flow_log_new(scratch)
     };
     const weft_status status = copy_frames(flow, &run, figures, err);
     if (status)
@@ -327,7 +329,7 @@ static weft_status run_copies(FlowLab *flow, const FlowWay *way, const FlowTrial
 
 typedef struct TaskRun {
     FlowGpu *gpu;
-    const FlowTrial *job;
+    const FlowTrial *trial;
     FlowLog log;
     u64 n_posted;
     int n_parts, n_at_once;
@@ -358,7 +360,7 @@ static void post_frame(TaskRun *run, const GpuSlot *slot)
         LabTask *task = &run->gpu->tasks->tasks[number % LAB_TASKS];
         *task = (LabTask){ .in = slot->in,
                            .out = slot->out,
-                           .bytes = run->job->frame_bytes,
+                           .bytes = run->trial->frame_bytes,
                            .part = (unsigned)part,
                            .n_parts = (unsigned)run->n_parts };
         __atomic_store_n(&task->posted, number + 1, __ATOMIC_RELEASE);
@@ -369,18 +371,18 @@ static void post_frame(TaskRun *run, const GpuSlot *slot)
 static weft_status run_batch_of_tasks(TaskRun *run, i64 number, Error *err)
 {
     const CudaDriver *cu = run->gpu->cu;
-    const FlowTrial *job = run->job;
-    const size_t out_bytes = operator_output_bytes(job->op, job->frame_bytes);
+    const FlowTrial *trial = run->trial;
+    const size_t out_bytes = operator_output_bytes(trial->op, trial->frame_bytes);
     const double start_ms = time_now_ms();
     const u64 first = run->n_posted;
     CuStream copies = run->gpu->slots[1].stream;  // the kernel has that of slot 0
     for (int i = 0; i < run->n_at_once; i++) {
         GpuSlot *slot = &run->gpu->slots[i];
-        if (job->input)
-            memcpy(slot->pinned_in, job->input, job->frame_bytes);
+        if (trial->input)
+            memcpy(slot->pinned_in, trial->input, trial->frame_bytes);
         else
-            flow_touch(slot->pinned_in, job->frame_bytes, (u64)(number + i));
-        CUDA_TRY(cu, MemcpyHtoDAsync, (slot->in, slot->pinned_in, job->frame_bytes, copies), err);
+            flow_touch(slot->pinned_in, trial->frame_bytes, (u64)(number + i));
+        CUDA_TRY(cu, MemcpyHtoDAsync, (slot->in, slot->pinned_in, trial->frame_bytes, copies), err);
     }
     CUDA_TRY(cu, StreamSynchronize, (copies), err);
     for (int i = 0; i < run->n_at_once; i++)
@@ -402,13 +404,13 @@ static weft_status run_tasks_of(FlowLab *flow, TaskRun *run, FlowFigures *figure
     TRY(run_batch_of_tasks(run, 0, err));
     run->log.n = 0;
     const double start_ms = time_now_ms();
-    for (; !is_over(flow, run->job, n_frames, start_ms); n_frames += run->n_at_once)
+    for (; !is_over(flow, run->trial, n_frames, start_ms); n_frames += run->n_at_once)
         TRY(run_batch_of_tasks(run, n_frames, err));
     const double seconds = (time_now_ms() - start_ms) / 1000;
-    flow_sum_up(run->job, &run->log, n_frames, seconds, 2.0 * (double)n_frames, figures);
-    if (run->job->output)
-        memcpy(run->job->output, run->gpu->slots[0].pinned_out,
-               operator_output_bytes(run->job->op, run->job->frame_bytes));
+    flow_sum_up(run->trial, &run->log, n_frames, seconds, 2.0 * (double)n_frames, figures);
+    if (run->trial->output)
+        memcpy(run->trial->output, run->gpu->slots[0].pinned_out,
+               operator_output_bytes(run->trial->op, run->trial->frame_bytes));
     return WEFT_OK;
 }
 
@@ -430,18 +432,19 @@ static weft_status start_tasks(FlowGpu *gpu, CuFunction function, Error *err)
 }
 
 // Copies between two operators are what the way is measured by; a chain of tasks without them would be another way.
-static weft_status run_tasks(FlowLab *flow, const FlowWay *way, const FlowTrial *job, FlowFigures *figures, Error *err)
+static weft_status run_tasks(FlowLab *flow, const FlowWay *way, const FlowTrial *trial,
+                             FlowFigures *figures, Error *err)
 {
     FlowGpu *gpu = flow->gpu;
     const BuiltOperator *built;
-    TRY(prepare(flow, job, &built, err));
+    TRY(prepare(flow, trial, &built, err));
     TRY(start_tasks(gpu, built->functions[1], err));
     Arena *scratch = arena_new(NULL, "tasks");
-    const int parts = (int)(job->frame_bytes / TASK_PART);
+    const int parts = (int)(trial->frame_bytes / TASK_PART);
     TaskRun run = { .gpu = gpu,
-                    .job = job,
+                    .trial = trial,
                     .log = flow_log_new(scratch),
-                    .n_at_once = job->is_alone ? 1 : SLOTS,
+                    .n_at_once = trial->is_alone ? 1 : SLOTS,
                     .n_parts = MIN_OF(MAX_OF(parts, 1), MIN_OF(gpu->n_multiprocessors, LAB_TASKS / SLOTS)) };
     weft_status status = run_tasks_of(flow, &run, figures, err);
     __atomic_store_n(&gpu->tasks->stop, 1, __ATOMIC_RELEASE);
@@ -467,68 +470,69 @@ static weft_status open_managed(FlowGpu *gpu, Error *err)
     return WEFT_OK;
 }
 
-static weft_status run_managed_frame(FlowGpu *gpu, CuFunction function, const FlowTrial *job, i64 number, FlowLog *log,
-                                     Error *err)
+static weft_status run_managed_frame(FlowGpu *gpu, CuFunction function, const FlowTrial *trial, i64 number,
+                                     FlowLog *log, Error *err)
 {
-    const size_t out_bytes = operator_output_bytes(job->op, job->frame_bytes);
+    const size_t out_bytes = operator_output_bytes(trial->op, trial->frame_bytes);
     CuStream stream = gpu->slots[0].stream;
     u8 *in = (u8 *)gpu->managed_in, *out = (u8 *)gpu->managed_out;
     const double start_ms = time_now_ms();
-    if (job->input)
-        memcpy(in, job->input, job->frame_bytes);
+    if (trial->input)
+        memcpy(in, trial->input, trial->frame_bytes);
     else
-        flow_touch(in, job->frame_bytes, (u64)number);
-    for (int i = 0; i < MAX_OF(job->n_ops, 1); i++) {
-        TRY(launch(gpu, function, job, (CuAddress)in, (CuAddress)out, stream, err));
+        flow_touch(in, trial->frame_bytes, (u64)number);
+    for (int i = 0; i < MAX_OF(trial->n_ops, 1); i++) {
+        TRY(launch(gpu, function, trial, (CuAddress)in, (CuAddress)out, stream, err));
         u8 *swap = in;
         in = out;
         out = swap;
     }
     CUDA_TRY(gpu->cu, StreamSynchronize, (stream), err);
     flow_look(in, out_bytes);  // the last output
-    if (job->output)
-        memcpy(job->output, in, out_bytes);
+    if (trial->output)
+        memcpy(trial->output, in, out_bytes);
     flow_log_add(log, (time_now_ms() - start_ms) * 1000);
     return WEFT_OK;
 }
 
-static weft_status run_managed_frames(FlowLab *flow, CuFunction function, const FlowTrial *job, FlowLog *log,
+static weft_status run_managed_frames(FlowLab *flow, CuFunction function, const FlowTrial *trial, FlowLog *log,
                                       FlowFigures *figures, Error *err)
 {
     i64 n_frames = 0;
-    TRY(run_managed_frame(flow->gpu, function, job, 0, log, err));
+    TRY(run_managed_frame(flow->gpu, function, trial, 0, log, err));
     log->n = 0;
     const double start_ms = time_now_ms();
-    for (; !is_over(flow, job, n_frames, start_ms); n_frames++)
-        TRY(run_managed_frame(flow->gpu, function, job, n_frames, log, err));
+    for (; !is_over(flow, trial, n_frames, start_ms); n_frames++)
+        TRY(run_managed_frame(flow->gpu, function, trial, n_frames, log, err));
     const double seconds = (time_now_ms() - start_ms) / 1000;
-    flow_sum_up(job, log, n_frames, seconds, (double)n_frames * MAX_OF(job->n_ops, 1), figures);
+    flow_sum_up(trial, log, n_frames, seconds, (double)n_frames * MAX_OF(trial->n_ops, 1), figures);
     return WEFT_OK;
 }
 
-static weft_status run_managed(FlowLab *flow, const FlowWay *way, const FlowTrial *job, FlowFigures *figures, Error *err)
+static weft_status run_managed(FlowLab *flow, const FlowWay *way, const FlowTrial *trial,
+                               FlowFigures *figures, Error *err)
 {
     const BuiltOperator *built;
-    TRY(prepare(flow, job, &built, err));
+    TRY(prepare(flow, trial, &built, err));
     TRY(open_managed(flow->gpu, err));
     Arena *scratch = arena_new(NULL, "managed");
     FlowLog log = flow_log_new(scratch);
-    const weft_status status = run_managed_frames(flow, built->functions[0], job, &log, figures, err);
+    const weft_status status = run_managed_frames(flow, built->functions[0], trial, &log, figures, err);
     if (status)
         flow->gpu->cu->CtxSynchronize();
     arena_free(scratch);
     return status;
 }
 
-weft_status flow_gpu_faults(FlowLab *flow, const FlowTrial *job, double *per_gb, Error *err)
+weft_status flow_gpu_faults(FlowLab *flow, const FlowTrial *trial, double *per_gb, Error *err)
 {
     FlowFigures figures = { 0 };
     TRY(page_faults_begin(lab_gpu_ordinal(flow->gpu->lab_gpu), err));
-    const weft_status status = run_managed(flow, &flow_way_managed, job, &figures, err);
+    const weft_status status = run_managed(flow, &flow_way_managed, trial, &figures, err);
     const i64 n_faults = page_faults_end();
     TRY(status);
     // One frame more than is timed.
-    *per_gb = (double)n_faults / ((double)(figures.n_frames + 1) * (double)job->frame_bytes / 1e9);
+    *per_gb = (double)n_faults / ((double)(figures.n_frames + 1) * (double)trial->frame_bytes / 1e9);
     return WEFT_OK;
 }
 

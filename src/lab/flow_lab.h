@@ -1,8 +1,8 @@
 // flow_lab.h - frames through operators in several ways, measured: what the parts of weft lab flow share.
 //
-//     const FlowTrial job = { .op = operator_find("ping-pong"), .n_ops = 1, .frame_bytes = 16384 };
+//     const FlowTrial trial = { .op = operator_find("ping-pong"), .n_ops = 1, .frame_bytes = 16384 };
 //     FlowFigures figures;
-//     if (flow_measure(flow, way, &job, &figures, &err)) ...;      // the others go on
+//     if (flow_measure(flow, way, &trial, &figures, &err)) ...;      // the others go on
 //     figures.gb_s, figures.p99_us
 //
 // A way is how frames get from the host to the operator and back: copy-kernel-copy, tasks, managed memory, ours.  The
@@ -60,7 +60,7 @@ typedef struct FlowFigures {
 
 struct FlowWay {
     const char *title;
-    weft_status (*run)(FlowLab *flow, const FlowWay *way, const FlowTrial *job, FlowFigures *figures, Error *err);
+    weft_status (*run)(FlowLab *flow, const FlowWay *way, const FlowTrial *trial, FlowFigures *figures, Error *err);
     int  n_at_once;                                         // streams or threads
     bool is_pinned;
 };
@@ -73,7 +73,7 @@ extern const FlowWay flow_way_pageable, flow_way_pinned, flow_way_streams_2, flo
 // ---- measuring (flow_measure.c) -------------------------------------------------------------------------------------
 
 // The best of n_runs.
-weft_status flow_measure(FlowLab *flow, const FlowWay *way, const FlowTrial *job, FlowFigures *figures, Error *err);
+weft_status flow_measure(FlowLab *flow, const FlowWay *way, const FlowTrial *trial, FlowFigures *figures, Error *err);
 // One frame of random bytes: the way's result must be that of the CPU, which must be that of operator_check.
 weft_status flow_check(FlowLab *flow, const FlowWay *way, const LabOperator *op, size_t frame_bytes, Error *err);
 // The operator compiled for this CPU, for one frame.
@@ -85,7 +85,7 @@ typedef struct FlowLog { double *us; i64 n; } FlowLog;      // latencies; the ne
 FlowLog     flow_log_new(Arena *arena);
 void        flow_log_add(FlowLog *log, double us);
 // Fills throughput and latencies of N_FRAMES that took SECONDS.
-void        flow_sum_up(const FlowTrial *job, const FlowLog *log, i64 n_frames, double seconds, double n_invocations,
+void        flow_sum_up(const FlowTrial *trial, const FlowLog *log, i64 n_frames, double seconds, double n_invocations,
                         FlowFigures *figures);
 
 const char *flow_size_text(Lab *lab, size_t bytes);         // "16 KB"
@@ -131,7 +131,7 @@ typedef struct FlowSplit {
 
 // Page faults of a kernel over managed memory for each GB.  NO_DEVICE: they cannot be counted here.  CUPTI is loaded by
 // the first call and stays, so this comes after all that is timed.
-weft_status flow_gpu_faults(FlowLab *flow, const FlowTrial *job, double *per_gb, Error *err);
+weft_status flow_gpu_faults(FlowLab *flow, const FlowTrial *trial, double *per_gb, Error *err);
 weft_status flow_gpu_split(FlowLab *flow, FlowSplit *split, Error *err);
 
 // ---- parts of the experiment ----------------------------------------------------------------------------------------

@@ -24,11 +24,11 @@ void flow_log_add(FlowLog *log, double us)
     log->us[log->n++ % LOG_MAX] = us;
 }
 
-void flow_sum_up(const FlowTrial *job, const FlowLog *log, i64 n_frames, double seconds, double n_invocations,
+void flow_sum_up(const FlowTrial *trial, const FlowLog *log, i64 n_frames, double seconds, double n_invocations,
                  FlowFigures *figures)
 {
     const LabFigures latency = lab_figures(log->us, (int)MIN_OF(log->n, (i64)LOG_MAX));
-    const double gb = (double)n_frames * (double)job->frame_bytes / 1e9;
+    const double gb = (double)n_frames * (double)trial->frame_bytes / 1e9;
     figures->n_frames = n_frames;
     figures->seconds = seconds;
     figures->gb_s = seconds > 0 ? gb / seconds : 0;
@@ -37,11 +37,11 @@ void flow_sum_up(const FlowTrial *job, const FlowLog *log, i64 n_frames, double 
     figures->invocations = gb > 0 ? n_invocations / gb : 0;
 }
 
-weft_status flow_measure(FlowLab *flow, const FlowWay *way, const FlowTrial *job, FlowFigures *figures, Error *err)
+weft_status flow_measure(FlowLab *flow, const FlowWay *way, const FlowTrial *trial, FlowFigures *figures, Error *err)
 {
     for (int run = 0; run < flow->n_runs; run++) {
         FlowFigures once = { 0 };
-        TRY(way->run(flow, way, job, &once, err));
+        TRY(way->run(flow, way, trial, &once, err));
         if (run == 0 || once.gb_s > figures->gb_s)
             *figures = once;
     }
@@ -109,8 +109,8 @@ static weft_status check_in(FlowLab *flow, Arena *scratch, const FlowWay *way, c
     Error other = { 0 };
     if (operator_check(op, in, frame_bytes, should, &other) && other.status != WEFT_UNDEFINED_OBJECT)
         return fail(err, other.status, -1, "%s", other.message);
-    const FlowTrial job = { .op = op, .frame_bytes = frame_bytes, .n_frames_max = 3, .input = in, .output = out };
-    TRY(way->run(flow, way, &job, &figures, err));
+    const FlowTrial trial = { .op = op, .frame_bytes = frame_bytes, .n_frames_max = 3, .input = in, .output = out };
+    TRY(way->run(flow, way, &trial, &figures, err));
     return compare(way, op, out, should, out_bytes, err);
 }
 

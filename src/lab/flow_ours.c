@@ -15,7 +15,7 @@
 enum { BYTES_IN_FLIGHT = 64 << 20, FRAMES_IN_FLIGHT = 64, TOPICS_MAX = 2 * FLOW_OPS_MAX + 1 };
 
 typedef struct FrameStream {  // of one chain; shared by its source and its sink
-    const FlowTrial *job;
+    const FlowTrial *trial;
     double measure_ms;
     double began_ms, ended_ms;
     i64 n_sent;
@@ -59,20 +59,20 @@ static double note_place(FlowLab *flow, weft_flow *own)
 static void source(weft_round *round)
 {
     FrameStream *stream = round->context;
-    const FlowTrial *job = stream->job;
-    while (job->is_alone && atomic_load(&stream->n_seen) < stream->n_sent)
+    const FlowTrial *trial = stream->trial;
+    while (trial->is_alone && atomic_load(&stream->n_seen) < stream->n_sent)
         sched_yield();
     if (stream->n_sent == 0)
         stream->began_ms = time_now_ms();
-    if (job->input)
-        memcpy(round->output, job->input, job->frame_bytes);
+    if (trial->input)
+        memcpy(round->output, trial->input, trial->frame_bytes);
     else
-        flow_touch(round->output, job->frame_bytes, (u64)stream->n_sent);
-    round->output_bytes = job->frame_bytes;
+        flow_touch(round->output, trial->frame_bytes, (u64)stream->n_sent);
+    round->output_bytes = trial->frame_bytes;
     round->output_tag = now_ns();
     stream->n_sent++;
     const bool is_late = time_now_ms() - stream->began_ms >= stream->measure_ms;
-    if (job->n_frames_max ? stream->n_sent >= job->n_frames_max : is_late)
+    if (trial->n_frames_max ? stream->n_sent >= trial->n_frames_max : is_late)
         round->status = WEFT_END_OF_STREAM;
 }
 
@@ -88,8 +88,8 @@ static void sink(weft_round *round)
 {
     FrameStream *stream = round->context;
     stream->seen += flow_look(round->input, round->input_bytes);
-    if (stream->job->output)
-        memcpy(stream->job->output, round->input, round->input_bytes);
+    if (stream->trial->output)
+        memcpy(stream->trial->output, round->input, round->input_bytes);
     stream->ended_ms = time_now_ms();
     flow_log_add(&stream->log, (double)(now_ns() - round->tag) / 1000);
     atomic_fetch_add(&stream->n_seen, 1);
@@ -108,11 +108,11 @@ typedef struct Chain {
 
 static weft_status add_topic(Chain *chain, weft_topic **topic, Error *err)
 {
-    const size_t bytes = chain->stream.job->frame_bytes;
+    const size_t bytes = chain->stream.trial->frame_bytes;
     const weft_topic_options options = {
         .frame_bytes = (i64)bytes,
         .frames_max =
-            chain->stream.job->is_alone ? 1 : (int)MIN_OF(MAX_OF(BYTES_IN_FLIGHT / bytes, 4), FRAMES_IN_FLIGHT),
+            chain->stream.trial->is_alone ? 1 : (int)MIN_OF(MAX_OF(BYTES_IN_FLIGHT / bytes, 4), FRAMES_IN_FLIGHT),
     };
     char name[32];
     snprintf(name, sizeof(name), "%s%d", chain->name, chain->n_topics++);
@@ -121,8 +121,8 @@ static weft_status add_topic(Chain *chain, weft_topic **topic, Error *err)
 
 static weft_status add_op(Chain *chain, weft_topic **from, Error *err)
 {
-    const FlowTrial *job = chain->stream.job;
-    weft_operator_options options = { .name = job->op->name, .tile_c = job->op->text, .side = WEFT_SIDE_DEVICE };
+    const FlowTrial *trial = chain->stream.trial;
+    weft_operator_options options = { .name = trial->op->name, .tile_c = trial->op->text, .side = WEFT_SIDE_DEVICE };
     weft_topic *to;
     add_params(&options, &chain->params);
     TRY(add_topic(chain, &to, err));
@@ -144,13 +144,13 @@ static weft_status add_relay(Chain *chain, weft_topic **from, Error *err)
 // The operators first, the source last: nothing runs before all of them are compiled.
 static weft_status add_chain(Chain *chain, Error *err)
 {
-    const FlowTrial *job = chain->stream.job;
+    const FlowTrial *trial = chain->stream.trial;
     weft_topic *first, *at;
-    operator_params(job->op, job->frame_bytes, &chain->params);
+    operator_params(trial->op, trial->frame_bytes, &chain->params);
     TRY(add_topic(chain, &first, err));
     at = first;
-    for (int i = 0; i < MAX_OF(job->n_ops, 1); i++) {
-        if (i > 0 && job->is_back_and_forth)
+    for (int i = 0; i < MAX_OF(trial->n_ops, 1); i++) {
+        if (i > 0 && trial->is_back_and_forth)
             TRY(add_relay(chain, &at, err));
         TRY(add_op(chain, &at, err));
     }
@@ -168,7 +168,7 @@ static void chain_figures(const Chain *chain, double n_launches, FlowFigures *fi
     const double seconds = (stream->ended_ms - stream->began_ms) / 1000;
     double busy_ms = 0, waits = 0;
     // One kernel, or none at all, for the whole stream: nothing is asked for frame by frame.
-    flow_sum_up(stream->job, &stream->log, atomic_load(&stream->n_seen), seconds, n_launches, figures);
+    flow_sum_up(stream->trial, &stream->log, atomic_load(&stream->n_seen), seconds, n_launches, figures);
     for (int i = 0; i < chain->n_ops; i++) {
         const weft_operator_counts counts = weft_operator_count(chain->ops[i]);
         busy_ms += counts.busy_ms / MAX_OF(counts.workers, 1);
@@ -179,13 +179,14 @@ static void chain_figures(const Chain *chain, double n_launches, FlowFigures *fi
     figures->waits = figures->n_frames ? waits / (double)figures->n_frames : 0;
 }
 
-static weft_status run_ours(FlowLab *flow, const FlowWay *way, const FlowTrial *job, FlowFigures *figures, Error *err)
+static weft_status run_ours(FlowLab *flow, const FlowWay *way, const FlowTrial *trial, FlowFigures *figures, Error *err)
 {
     Arena *scratch = arena_new(NULL, "ours");
     Chain *chain = arena_make(scratch, Chain);
-    ASSERT(job->n_ops <= FLOW_OPS_MAX);
+    ASSERT(trial->n_ops <= FLOW_OPS_MAX);
     *chain =
-        (Chain){ .name = "t", .stream = { .job = job, .measure_ms = flow->measure_ms, .log = flow_log_new(scratch) } };
+        (Chain){ .name = "t",
+                 .stream = { .trial = trial, .measure_ms = flow->measure_ms, .log = flow_log_new(scratch) } };
     weft_flow_options options = { 0 };
     choose_device(flow, &options);
     weft_status status = weft_flow_new(&options, &chain->flow, err);
@@ -230,16 +231,16 @@ weft_status flow_run_pair(FlowLab *flow, FlowPair *pair, Error *err)
     Chain *chains = arena_array(scratch, Chain, 2);
     const int n = pair->ops[1] ? 2 : 1;
     weft_flow_options options = { .workers = pair->n_workers, .is_untuned = pair->is_untuned };
-    FlowTrial jobs[2];
+    FlowTrial trials[2];
     weft_flow *both = NULL;
     choose_device(flow, &options);
     weft_status status = weft_flow_new(&options, &both, err);
     for (int i = 0; i < n && !status; i++) {
-        jobs[i] = (FlowTrial){ .op = pair->ops[i], .frame_bytes = pair->frame_bytes };
+        trials[i] = (FlowTrial){ .op = pair->ops[i], .frame_bytes = pair->frame_bytes };
         chains[i] =
             (Chain){ .flow = both,
                      .name = i ? "b" : "a",
-                     .stream = { .job = &jobs[i], .measure_ms = flow->measure_ms, .log = flow_log_new(scratch) } };
+                     .stream = { .trial = &trials[i], .measure_ms = flow->measure_ms, .log = flow_log_new(scratch) } };
     }
     if (!status)
         status = run_two(pair, chains, n, err);

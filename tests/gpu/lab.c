@@ -156,14 +156,14 @@ static weft_status do_some_flow(Arena *arena, Error *err)
                                            &flow_way_managed };
     Lab lab = { .arena = arena, .err = err, .gpu = open_lab(arena, true, err) };
     FlowLab *flow = arena_make(arena, FlowLab);
-    const FlowTrial job = { .op = operator_find("RAID-6"), .frame_bytes = 4096, .n_frames_max = 2 };
+    const FlowTrial trial = { .op = operator_find("RAID-6"), .frame_bytes = 4096, .n_frames_max = 2 };
     FlowSplit split = { .x = { 4, 8 }, .warps = 16 }, concurrent = { .x = { 4, 8 } };
     FlowFigures figures;
     if (!lab.gpu) return err->status;
     lab.limits = *lab_gpu_limits(lab.gpu);
     *flow = (FlowLab){ .lab = &lab, .arena = arena, .sizes = { 4096 }, .n_sizes = 1, .measure_ms = 1, .n_runs = 1 };
     TRY(flow_gpu_open(flow, err));
-    for (int i = 0; i < COUNT_OF(ways); i++) TRY(ways[i]->run(flow, ways[i], &job, &figures, err));
+    for (int i = 0; i < COUNT_OF(ways); i++) TRY(ways[i]->run(flow, ways[i], &trial, &figures, err));
     TRY(flow_gpu_split(flow, &split, err));
     return flow_gpu_split(flow, &concurrent, err);
 }
