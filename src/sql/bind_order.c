@@ -169,11 +169,11 @@ weft_status bind_sort(Binder *binder, Block *block)
 
 // ---- LIMIT ----------------------------------------------------------------------------------------------------------
 
-static bool has_param(const Expr *expr)
+static bool has_kind(const Expr *expr, ExprKind kind)
 {
-    if (expr->kind == EXPR_PARAM) return true;
+    if (expr->kind == kind) return true;
     for (int i = 0; i < expr->n_args; i++)
-        if (has_param(expr->args[i])) return true;
+        if (has_kind(expr->args[i], kind)) return true;
     return false;
 }
 
@@ -183,19 +183,23 @@ static bool is_number(Type type)
 }
 
 // A number, rounded to a whole one; *BOUND stays as it is where it is NULL.
-static weft_status bind_bound(Binder *binder, const ParseNode *node, const char *clause, weft_status if_negative,
-                              i64 *bound)
+static weft_status bind_bound(Binder *binder, Block *block, const ParseNode *node, const char *clause,
+                              weft_status if_negative, i64 *bound)
 {
     Expr *expr;
     Value value;
     char  buffer[32];
     if (!node) return WEFT_OK;
-    binder->place = (Place){ .clause = clause };
+    // Columns are seen, so that the error can tell one that is there from one that is not.
+    binder->place = (Place){ .block = block, .scope = &block->scope, .clause = clause };
     TRY(bind_expr(binder, node, &expr));
+    if (has_kind(expr, EXPR_COLUMN))
+        return fail(binder->err, WEFT_INVALID_REFERENCE, node_at(node), "argument of %s must not contain variables",
+                    clause);
     if (expr->type.kind != TYPE_NULL && !is_number(expr->type))
         return fail(binder->err, WEFT_TYPE_MISMATCH, node_at(node), "argument of %s must be type bigint, not type %s",
                     clause, type_name(expr->type, buffer));
-    if (has_param(expr))
+    if (has_kind(expr, EXPR_PARAM))
         return fail(binder->err, WEFT_UNSUPPORTED, node_at(node), "a subquery in %s is not supported yet", clause);
     TRY(expr_cast(binder->arena, expr, TYPE(BIGINT), node_at(node), &expr, binder->err));
     TRY(expr_eval(expr, &(EvalContext){ .arena = binder->arena }, &value, binder->err));
@@ -209,9 +213,9 @@ weft_status bind_limits(Binder *binder, Block *block)
 {
     const PgQuery__SelectStmt *stmt = block->stmt;
     block->limit = -1;
-    TRY(bind_bound(binder, stmt->limit_count, "LIMIT", WEFT_BAD_LIMIT, &block->limit));
+    TRY(bind_bound(binder, block, stmt->limit_count, "LIMIT", WEFT_BAD_LIMIT, &block->limit));
     if (stmt->limit_option == PG_QUERY__LIMIT_OPTION__LIMIT_OPTION_WITH_TIES && stmt->limit_count && block->limit < 0)
         return fail(binder->err, WEFT_BAD_LIMIT, node_at(stmt->limit_count),
                     "row count cannot be null in FETCH FIRST ... WITH TIES clause");
-    return bind_bound(binder, stmt->limit_offset, "OFFSET", WEFT_BAD_OFFSET, &block->offset);
+    return bind_bound(binder, block, stmt->limit_offset, "OFFSET", WEFT_BAD_OFFSET, &block->offset);
 }

@@ -57,9 +57,12 @@ static bool has_digit(const char *bytes, size_t length)
     return false;
 }
 
-// 2026-01-31, 2026-01-31 10:20:30 and 2026-01-31T10:20:30.5, without a zone: with one it is text, and can be cast.
+// 2026-01-31, 2026-01-31 10:20:30 and 2026-01-31T10:20:30.5, without a zone: with one it is text, and can be cast.  So
+// is 02/01/2026, since nothing says whether that is in January.
 static Looks looks_of_time(const char *bytes, size_t length)
 {
+    if (length < 10 || bytes[4] != '-' || bytes[7] != '-')
+        return LOOKS_TEXT;
     if (length == 10)
         return parses_as(TYPE(DATE), bytes, length) ? LOOKS_DATE : LOOKS_TEXT;
     const bool has_form = length >= 16 && length <= 26 && (bytes[10] == ' ' || bytes[10] == 'T') && bytes[13] == ':' &&

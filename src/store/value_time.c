@@ -91,23 +91,104 @@ typedef struct Moment {
     u8   zone;                         // by name, when not 0
 } Moment;
 
-// YYYY-MM-DD or YYYYMMDD.  Too many digits in the year are out of range.
+// One of a date's three fields: a number, or a month by its name.
+typedef struct DateField { int number, n_digits; bool is_month; } DateField;
+
+static bool take_month(Reader *r, int *month)
+{
+    static const struct { const char *name, *abbreviation; } months[] = {
+        { "january", "jan" }, { "february", "feb" }, { "march", "mar" },     { "april", "apr" },
+        { "may", "may" },     { "june", "jun" },     { "july", "jul" },      { "august", "aug" },
+        { "september", "sep" }, { "october", "oct" }, { "november", "nov" }, { "december", "dec" },
+    };
+    for (*month = 1; *month <= COUNT_OF(months); (*month)++)
+        if (take_word(r, months[*month - 1].name) || take_word(r, months[*month - 1].abbreviation)) return true;
+    *month = 9;
+    return take_word(r, "sept");
+}
+
+// A day of the week before the date says nothing, be it right or wrong.
+static void skip_weekday(Reader *r)
+{
+    static const char *const days[] = { "monday", "mon", "tuesday", "tues", "tue", "wednesday", "weds", "wed",
+                                        "thursday", "thurs", "thur", "thu", "friday", "fri", "saturday", "sat",
+                                        "sunday", "sun" };
+    for (int i = 0; i < COUNT_OF(days); i++)
+        if (take_word(r, days[i])) {
+            take(r, ',');
+            skip_blanks(r);
+            return;
+        }
+}
+
+static bool take_date_field(Reader *r, DateField *field)
+{
+    field->n_digits = take_digits(r, &field->number);
+    field->is_month = !field->n_digits && take_month(r, &field->number);
+    return field->n_digits || field->is_month;
+}
+
+// '-', '/' or '.', or ' ' for blanks and a comma; 0: none of them.
+static char take_separator(Reader *r)
+{
+    for (const char *separator = "-/."; *separator; separator++)
+        if (take(r, *separator)) return *separator;
+    const bool has_comma = take(r, ','), has_blanks = skip_blanks(r);
+    return has_comma || has_blanks ? ' ' : 0;
+}
+
+// Years of two digits are those from 1970 to 2069.  Too many digits are out of range.
+static int full_year(const DateField *field)
+{
+    if (field->n_digits > 4) return 0;
+    return field->n_digits > 2 ? field->number : field->number + (field->number < 70 ? 2000 : 1900);
+}
+
+// Which field is what: the month by its name, else it is the first that is not the year; the year by its digits, else
+// it is the last.
+static bool set_date(Moment *m, const DateField *first, const DateField *second, const DateField *third)
+{
+    const DateField *numbers[3], *month = NULL;
+    int n = 0;
+    for (int i = 0; i < 3; i++) {
+        const DateField *field = i == 0 ? first : i == 1 ? second : third;
+        if (!field->is_month)
+            numbers[n++] = field;
+        else if (month)
+            return false;
+        else
+            month = field;
+    }
+    const bool begins_with_year = numbers[0]->n_digits > 2;
+    if (month == third && !begins_with_year)
+        return false;
+    const DateField *year = numbers[begins_with_year ? 0 : n - 1], *day = numbers[begins_with_year ? n - 1 : n - 2];
+    if (!month)
+        month = numbers[begins_with_year ? 1 : 0];
+    m->year = full_year(year), m->month = month->number, m->day = day->number;
+    return day->n_digits <= 2 && month->n_digits <= 2;
+}
+
+// YYYY-MM-DD, YYYYMMDD, MM/DD/YYYY, and with a month's name 8 Jan 1999, January 8, 1999 and 1999-Jan-08.  Where the
+// year does not come first, months come before days, as with PostgreSQL's datestyle "ISO, MDY".
 static bool take_date(Reader *r, Moment *m)
 {
-    int number, n = take_digits(r, &number);
+    DateField first, second, third;
+    skip_weekday(r);
+    if (!take_date_field(r, &first))
+        return false;
     m->has_date = true;
-    if (n == 8 && (r->at == r->end || *r->at != '-')) {
-        m->year = number / 10000, m->month = number / 100 % 100, m->day = number % 100;
+    if (first.n_digits == 8 && (r->at == r->end || *r->at != '-')) {
+        m->year = first.number / 10000, m->month = first.number / 100 % 100, m->day = first.number % 100;
         return true;
     }
-    if (n < 4 || !take(r, '-'))
+    const char before = take_separator(r);
+    if (!before || !take_date_field(r, &second))
         return false;
-    m->year = n == 4 ? number : 0;
-    int n_month = take_digits(r, &m->month);
-    if (n_month < 1 || n_month > 2 || !take(r, '-'))
+    const char behind = take_separator(r);
+    if (behind != before || !take_date_field(r, &third))
         return false;
-    int n_day = take_digits(r, &m->day);
-    return n_day >= 1 && n_day <= 2;
+    return set_date(m, &first, &second, &third);
 }
 
 // The digits behind a point, rounded to microseconds.

@@ -23,10 +23,17 @@ add_up() {
     failed=$((failed + n))
 }
 
+# Where $TIMES names a file, each part adds a line to it: seconds, those of the CPU in user and system, and its name.
+timed_part() { # NAME COMMAND...
+    local TIMEFORMAT="%R %U %S $1"
+    shift
+    [ -n "${TIMES:-}" ] || { "$@" 2>&1; return; }
+    { time "$@" 2>&1; } 2>>"$TIMES"
+}
+
 run() { # NAME COMMAND...
     local name=$1 output
-    shift
-    output=$("$@" 2>&1)
+    output=$(timed_part "$@")
     add_up "$name" $? "$output"
 }
 
@@ -39,7 +46,7 @@ begin() {
     [ $n_begun -lt "$(nproc)" ] || { wait -n; n_begun=$((n_begun - 1)); }
     begun+=("$1" "$output")
     n_begun=$((n_begun + 1))
-    ("${@:2}" >"$output" 2>&1; echo $? >"$output.status") &
+    (timed_part "$@" >"$output"; echo $? >"$output.status") &
 }
 
 finish() {

@@ -19,7 +19,7 @@ enum {
     N_SESSIONS = 20,
     ROUNDS_LEAST = 8,
     ROUNDS_MOST = 150,
-    PARTS_ENOUGH = 300,
+    PARTS_ENOUGH = 150,
     RIDES_ENOUGH = 10,
     RIDES_FEW = 4,
     SECONDS_MOST = 60,
