@@ -41,7 +41,9 @@ weft_status weft_open(const char *path, weft_db **out, weft_error *error)
     db->cpu = device_cpu_open();
     db->gpus = gpus_new();
     db->jit = jit_new(&(JitOptions){ .prelude = prelude(arena) });
-    db->streams = streams_new(db);
+    db->streams = streams_new(db, &(StreamCalls){ .names = execution_names, .run_plan = run_plan,
+                                                  .append_result = change_append_result, .connect = weft_connect,
+                                                  .disconnect = weft_disconnect });
     *out = db;
     return WEFT_OK;
 }
@@ -456,12 +458,22 @@ static KeptPlan *find_kept(weft_session *session, const char *sql)
     return session->temporary || is_off ? NULL : plans_find(session->db->plans, session->db->store, sql);
 }
 
+static weft_status execute(weft_session *session, const char *sql, const Value *params, int n_params,
+                           weft_result **result, Error *err);
+
+// A statement within another of the session.
+static weft_status execute_text(weft_session *session, const char *sql, weft_result **result, Error *err)
+{
+    *result = NULL;
+    return execute(session, sql, NULL, 0, result, err);
+}
+
 // Frees the execution.
 static weft_status subscribe(Execution *ex, const char *name, weft_result **result)
 {
     weft_result_free(*result);
     ex->result = result_new(ex->session->db);
-    const weft_status status = run_subscribe(ex, name);
+    const weft_status status = run_subscribe(ex, name, execute_text);
     *result = ex->result;
     arena_free(ex->arena);
     if (status) weft_result_free(*result);
@@ -523,12 +535,6 @@ static weft_status execute(weft_session *session, const char *sql, const Value *
         atomic_store(&session->stop, atomic_load(&session->cancelled));
     }
     return status;
-}
-
-weft_status execute_text(weft_session *session, const char *sql, weft_result **result, Error *err)
-{
-    *result = NULL;
-    return execute(session, sql, NULL, 0, result, err);
 }
 
 // The place of an error, from a byte in the statement to a character in the whole text.

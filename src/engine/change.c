@@ -299,7 +299,8 @@ static weft_status run_live_copy(Execution *ex, const Statement *statement, cons
                                   .committed = note_commit,
                                   .context = session };
     if (options->reject_path)
-        return fail(ex->err, WEFT_UNSUPPORTED, statement->at, "REJECT_FILE with a pipe into a stream is not supported yet");
+        return fail(ex->err, WEFT_UNSUPPORTED, statement->at,
+                    "REJECT_FILE with a pipe into a stream is not supported yet");
     TRY(copy_live(session->db->store, pool, &session->db->budget, statement->name, statement->path, options, &commits,
                   figures, ex->err));
     TableTraits  traits;

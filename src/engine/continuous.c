@@ -8,9 +8,9 @@
 // every view over the same new rows, at the same time, so that the scan weaves them.  Its groups are appended; when the
 // table has grown to twice its groups, it is merged.  So a row costs the same however long the stream is.
 //
-// A save replaces the rows of the table weft_view_NAME in the database, and its traits say up to which row of the stream
-// they count: one commit.  After a crash the rows behind that are fed again, so saves may be rare.  Retention keeps
-// rows that some view has not saved.  A view whose query fails stops where it is, and weft_views says why.
+// A save replaces the rows of the table weft_view_NAME in the database, and its traits say up to which row of the
+// stream they count: one commit.  After a crash the rows behind that are fed again, so saves may be rare.  Retention
+// keeps rows that some view has not saved.  A view whose query fails stops where it is, and weft_views says why.
 //
 // One thread does all of that (feed_all).  CREATE and DROP change the list of views between two rounds.
 
@@ -52,6 +52,7 @@ typedef struct ContinuousView {
 
 struct Streams {
     weft_db        *db;
+    StreamCalls     calls;
     Store          *states;            // in memory
     pthread_mutex_t lock;
     pthread_cond_t  changed;
@@ -95,14 +96,15 @@ static Execution begin_execution(ContinuousView *view, Error *err)
 
 static void end_execution(Execution *ex)
 {
-    weft_result_free(ex->result);
+    if (ex->result) arena_free(ex->result->arena);
     arena_free(ex->arena);
 }
 
 // The groups of the view's rows, as a plan that is not rewritten yet.
-static weft_status bind_groups(Execution *ex, const char *text, KeptGroups *kept, Statement **statement)
+static weft_status bind_groups(const ContinuousView *view, Execution *ex, const char *text, KeptGroups *kept,
+                               Statement **statement)
 {
-    const Names names = execution_names(ex, NULL, 0);
+    const Names names = view->streams->calls.names(ex, NULL, 0);
     weft_status status = sql_bind(ex->arena, text, &names, statement, ex->err);
     if (ex->lookup) status = ex->lookup;
     if (!status) status = plan_check_continuous((*statement)->plan, ex->err);
@@ -119,14 +121,14 @@ static weft_status check_types(const KeptGroups *a, const KeptGroups *b, Error *
 }
 
 // The rows of a query into the table of a state.
-static weft_status append_rows_of(Execution *ex, Store *store, const char *table, const TableTraits *traits,
+static weft_status append_rows_of(const ContinuousView *view, Execution *ex, Store *store, const TableTraits *traits,
                                   bool replaces)
 {
     Append *append;
     u64     n_rows;
-    TRY(append_begin(store, table, &append, ex->err));
+    TRY(append_begin(store, view->state, &append, ex->err));
     append_set_traits(append, traits, replaces);
-    const weft_status status = change_append_result(ex, append);
+    const weft_status status = view->streams->calls.append_result(ex, append);
     if (status) {
         append_abort(append);
         return status;
@@ -139,12 +141,12 @@ static weft_status add_groups(ContinuousView *view, const TableTraits *seen, Err
     Execution   ex = begin_execution(view, err);
     Statement  *statement = NULL;
     KeptGroups  kept;
-    weft_status status = bind_groups(&ex, view->text, &kept, &statement);
+    weft_status status = bind_groups(view, &ex, view->text, &kept, &statement);
     if (!status) status = check_types(&view->kept, &kept, err);
     if (!status) status = plan_rewrite(statement->plan, NULL, err);
-    if (!status) status = run_plan(&ex, statement);
+    if (!status) status = view->streams->calls.run_plan(&ex, statement);
     if (!status && ex.result->n_rows)
-        status = append_rows_of(&ex, view->streams->states, view->state, seen, false);
+        status = append_rows_of(view, &ex, view->streams->states, seen, false);
     end_execution(&ex);
     return status;
 }
@@ -159,11 +161,11 @@ static weft_status merge_into(ContinuousView *view, Store *from, Store *to, cons
     Statement statement = { .kind = STATEMENT_SELECT, .plan = plan_new(ex.arena) };
     weft_status status = plan_merge_groups(statement.plan, state, &view->kept, err);
     if (!status) status = plan_rewrite(statement.plan, NULL, err);
-    if (!status) status = run_plan(&ex, &statement);
+    if (!status) status = view->streams->calls.run_plan(&ex, &statement);
     // Without keys a merge of no row gives one, of NULLs.
     if (!status && !state->n_rows) ex.result->n_rows = 0;
     *n_rows = ex.result ? ex.result->n_rows : 0;
-    if (!status) status = append_rows_of(&ex, to, view->state, traits, true);
+    if (!status) status = append_rows_of(view, &ex, to, traits, true);
     end_execution(&ex);
     table_release(state);
     return status;
@@ -299,7 +301,16 @@ static int choose_views(Streams *streams, const Table *stream, ContinuousView **
     return n;
 }
 
-// One round for the views of a stream; false: they have seen all.
+static bool has_any_seen(Streams *streams, ContinuousView *const *views, int n_views, u64 until)
+{
+    bool has_seen = false;
+    pthread_mutex_lock(&streams->lock);
+    for (int i = 0; i < n_views; i++) has_seen |= views[i]->seen.position == until;
+    pthread_mutex_unlock(&streams->lock);
+    return has_seen;
+}
+
+// One round for the views of a stream; false: they have seen all, or could not go on.
 static bool feed_stream(Streams *streams, const char *name)
 {
     Arena           *scratch = arena_new(NULL, "feed");
@@ -307,18 +318,21 @@ static bool feed_stream(Streams *streams, const char *name)
     const Table     *stream = NULL, *rows = NULL;
     Error            error = { 0 };
     u64              from = 0, until = 0;
+    bool             is_more = false;
     if (!store_peek_table(streams->db->store, name, &stream, &error)) {
         pthread_mutex_lock(&streams->lock);
         const int n = choose_views(streams, stream, chosen, &from, &until);
         pthread_mutex_unlock(&streams->lock);
         if (n && from < until &&
-            !table_slice(stream, from - stream->traits.first_row, until - from, &streams->db->budget, &rows, &error))
+            !table_slice(stream, from - stream->traits.first_row, until - from, &streams->db->budget, &rows, &error)) {
             run_round(streams, chosen, n, rows, until);
+            is_more = has_any_seen(streams, chosen, n, until);
+        }
     }
     table_release(rows);
     table_release(stream);
     arena_free(scratch);
-    return rows != NULL;
+    return is_more;
 }
 
 static bool is_first_of_stream(const Streams *streams, int at)
@@ -453,7 +467,7 @@ static void end_change(Streams *streams)
 
 static void free_view(ContinuousView *view)
 {
-    weft_disconnect(view->session);
+    if (view->session) view->streams->calls.disconnect(view->session);
     arena_free(view->arena);
 }
 
@@ -468,7 +482,7 @@ static weft_status new_view(Streams *streams, const ViewDef *def, ContinuousView
     *view = (ContinuousView){ .streams = streams, .arena = arena, .name = arena_strdup(arena, def->name),
                               .text = arena_strdup(arena, def->text), .stream = "",
                               .state = arena_printf(arena, STATE_PREFIX "%s", def->name) };
-    TRY(weft_connect(streams->db, &view->session, err));
+    TRY(streams->calls.connect(streams->db, &view->session, err));
     if (sscanf(def->options, "%lld %d %63s", &watermark_us, &view->event_column, zone) < 3 ||
         !zone_find(zone, strlen(zone), &view->session->settings.zone))
         return fail(err, WEFT_CORRUPT, -1, "the options of view \"%s\" are damaged", def->name);
@@ -476,7 +490,7 @@ static weft_status new_view(Streams *streams, const ViewDef *def, ContinuousView
     Execution   ex = begin_execution(view, err);
     Statement  *statement;
     KeptGroups  kept;
-    weft_status status = bind_groups(&ex, def->text, &kept, &statement);
+    weft_status status = bind_groups(view, &ex, def->text, &kept, &statement);
     if (!status) {
         view->stream = arena_strdup(arena, plan_stream(statement->plan->root)->name);
         view->kept = kept;
@@ -559,10 +573,10 @@ static bool drop_orphans(Streams *streams)
     return has_stream;
 }
 
-Streams *streams_new(weft_db *db)
+Streams *streams_new(weft_db *db, const StreamCalls *calls)
 {
     Streams *streams = arena_make(db->arena, Streams);
-    *streams = (Streams){ .db = db, .arena = arena_new(NULL, "continuous views") };
+    *streams = (Streams){ .db = db, .calls = *calls, .arena = arena_new(NULL, "continuous views") };
     pthread_mutex_init(&streams->lock, NULL);
     pthread_cond_init(&streams->changed, NULL);
     (void)store_open(NULL, &db->budget, &streams->states, &(Error){ 0 });
@@ -631,13 +645,15 @@ static weft_status check_uses(Execution *ex, const Statement *statement, const V
     return WEFT_OK;
 }
 
-// Called between two rounds, so that no row goes before the view is known.
-static weft_status add_view(Streams *streams, const ViewDef *def, Error *err)
+// Called between two rounds, so that no row goes before the view is known.  SETTINGS: its queries run with these, until
+// the database is closed.
+static weft_status add_view(Streams *streams, const ViewDef *def, const Settings *settings, Error *err)
 {
     ContinuousView *view;
     const Table    *stream = NULL;
     Store          *store = streams->db->store;
     weft_status     status = new_view(streams, def, &view, err);
+    if (view->session) view->session->settings = *settings;
     if (!status) status = store_peek_table(store, view->stream, &stream, err);
     if (!status) {
         view->seen = (TableTraits){ .kind = TABLE_STATE, .position = stream->traits.first_row };
@@ -669,7 +685,7 @@ weft_status streams_create_view(Execution *ex, const Statement *statement, const
     def.options = arena_printf(ex->arena, "%lld %d %s", (long long)statement->watermark_us, event_column,
                                zone_name(ex->session->settings.zone));
     begin_change(streams);
-    const weft_status status = add_view(streams, &def, ex->err);
+    const weft_status status = add_view(streams, &def, &ex->session->settings, ex->err);
     end_change(streams);
     TRY(status);
     streams_wake(streams);

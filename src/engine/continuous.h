@@ -11,13 +11,22 @@
 
 #include "engine/execute.h"
 
+// What runs the views' queries: files above this one.
+typedef struct StreamCalls {
+    Names       (*names)(Execution *ex, const Value *params, int n_params);
+    weft_status (*run_plan)(Execution *ex, const Statement *statement);
+    weft_status (*append_result)(Execution *ex, Append *append);
+    weft_status (*connect)(weft_db *db, weft_session **session, weft_error *error);
+    void        (*disconnect)(weft_session *session);
+} StreamCalls;
+
 // Loads the views of the database.  The thread is started when there is a stream.
-Streams *streams_new(weft_db *db);
+Streams *streams_new(weft_db *db, const StreamCalls *calls);
 void     streams_free(Streams *streams);               // saves what is not; NULL is fine
 void     streams_wake(Streams *streams);               // any thread; starts the thread when there is none
 
-// CREATE MATERIALIZED VIEW ... WITH (continuous): VIEW is what CREATE VIEW would store.  Returns when the rows that were
-// there are in it.
+// CREATE MATERIALIZED VIEW ... WITH (continuous): VIEW is what CREATE VIEW would store.  Returns when the rows that
+// were there are in it.
 weft_status streams_create_view(Execution *ex, const Statement *statement, const ViewDef *view);
 weft_status streams_drop_view(Streams *streams, const char *name, Error *err);
 // Held for the caller.  Fails when the view could not be loaded.
@@ -39,7 +48,8 @@ int streams_figures(Streams *streams, Arena *arena, ViewFigures **out);
 
 // subscribe.c: SUBSCRIBE TO v.  The rows of the view that changed since this session's last SUBSCRIBE TO v; the first
 // gives all.  Waits for a change.
-weft_status run_subscribe(Execution *ex, const char *name);
+typedef weft_status (*ReadView)(weft_session *session, const char *sql, weft_result **result, Error *err);
+weft_status run_subscribe(Execution *ex, const char *name, ReadView read);
 void        subscription_free(weft_session *session);
 
 #endif

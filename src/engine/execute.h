@@ -36,8 +36,6 @@ Store      *execution_temporary(Execution *ex);                   // the session
 weft_status run_plan(Execution *ex, const Statement *statement);  // api.c: the statement's plan; its rows in ex->result
 weft_status run_change(Execution *ex, const Statement *statement);
 weft_status change_append_result(Execution *ex, Append *append);  // the rows of ex->result
-// api.c: a statement within another of the session.
-weft_status execute_text(weft_session *session, const char *sql, weft_result **result, Error *err);
 
 // copy_out.c
 weft_status run_copy_to(Execution *ex, const Statement *statement);

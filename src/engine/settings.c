@@ -449,8 +449,8 @@ static weft_status no_such_setting(const char *name, int at, Error *err)
     error_hint(
         err,
         "settings are chunk_rows, device, gpu_schedule, gpu_sort, gpu_wait, jit, memory_limit, plan_cache, priority,"
-        " sharing, statement_timeout, stream_commit_ms, temp_directory, temp_limit, threads, timezone, weave, weave_budget and"
-        " weave_queries");
+        " sharing, statement_timeout, stream_commit_ms, temp_directory, temp_limit, threads, timezone, weave,"
+        " weave_budget and weave_queries");
     return WEFT_UNDEFINED_OBJECT;
 }
 

@@ -1,8 +1,8 @@
 // subscribe.c - SUBSCRIBE TO v: the rows of a continuous view that changed, each time it is asked.
 //
-// A session remembers the hashes of the rows that it was given last.  When the view has seen more rows of its stream, it
-// is read again, and the rows whose hash is new are the answer.  Rows that are gone (HAVING) are not reported.  A client
-// asks again and again; the shell does, until Ctrl-C.
+// A session remembers the hashes of the rows that it was given last.  When the view has seen more rows of its stream,
+// it is read again, and the rows whose hash is new are the answer.  Rows that are gone (HAVING) are not reported.  A
+// client asks again and again; the shell does, until Ctrl-C.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,22 +41,30 @@ static int compare_hashes(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// NULL is told apart from an empty text.
+static bool is_text(const weft_column *column)
+{
+    return column->type == WEFT_TEXT || column->type == WEFT_INTERVAL || column->type == WEFT_UUID;
+}
+
+static size_t cell_width(const weft_column *column)
+{
+    return column->type == WEFT_NUMERIC ? sizeof(weft_int128) : is_text(column) ? sizeof(weft_text) : 8;
+}
+
 static u64 hash_row(const weft_result *result, size_t row, Text *scratch)
 {
     scratch->length = 0;
     for (int c = 0; c < result->n_columns; c++) {
-        char         cell[256];
-        const bool   is_null = result->columns[c].is_null && result->columns[c].is_null[row];
-        const size_t length = weft_format(result, c, row, cell, sizeof cell);
+        const weft_column *column = &result->columns[c];
+        const bool         is_null = column->is_null && column->is_null[row];
+        const size_t       width = cell_width(column);
         text_add_bytes(scratch, is_null ? "N" : "V", 1);
-        if (length < sizeof cell) {
-            text_add_bytes(scratch, cell, length + 1);
+        if (is_null) continue;
+        if (is_text(column)) {
+            text_add_bytes(scratch, (const char *)&column->text[row].length, sizeof column->text[row].length);
+            text_add_bytes(scratch, column->text[row].bytes, column->text[row].length);
         } else {
-            char *whole = malloc(length + 1);
-            weft_format(result, c, row, whole, length + 1);
-            text_add_bytes(scratch, whole, length + 1);
-            free(whole);
+            text_add_bytes(scratch, (const char *)column->i64 + row * width, width);
         }
     }
     return hash_bytes(scratch->bytes, scratch->length);
@@ -66,10 +74,8 @@ static void move_row(weft_result *result, size_t to, size_t from)
 {
     for (int c = 0; c < result->n_columns; c++) {
         weft_column *column = &result->columns[c];
-        const size_t width = column->type == WEFT_NUMERIC ? sizeof(weft_int128)
-                             : column->type == WEFT_TEXT || column->type == WEFT_INTERVAL || column->type == WEFT_UUID
-                                 ? sizeof(weft_text) : 8;
-        char *data = (char *)(uintptr_t)column->i64;
+        const size_t width = cell_width(column);
+        char        *data = (char *)(uintptr_t)column->i64;
         memcpy(data + to * width, data + from * width, width);
         if (column->is_null) ((u8 *)(uintptr_t)column->is_null)[to] = column->is_null[from];
         if (column->shown) ((u8 *)(uintptr_t)column->shown)[to] = column->shown[from];
@@ -100,22 +106,22 @@ static void leave_changed(Subscription *subscription, weft_result *result)
     text_free(&scratch);
 }
 
-static weft_status read_view(Execution *ex, const char *name)
+static weft_status read_view(Execution *ex, const char *name, ReadView read)
 {
     Text        query = { 0 };
     weft_result *result = NULL;
     text_add(&query, "select * from \"");
     for (const char *c = name; *c; c++) text_add(&query, *c == '"' ? "\"\"" : "%c", *c);
     text_add(&query, "\"");
-    const weft_status status = execute_text(ex->session, query.bytes, &result, ex->err);
+    const weft_status status = read(ex->session, query.bytes, &result, ex->err);
     text_free(&query);
     if (status) return status;
-    weft_result_free(ex->result);
+    arena_free(ex->result->arena);
     ex->result = result;
     return WEFT_OK;
 }
 
-weft_status run_subscribe(Execution *ex, const char *name)
+weft_status run_subscribe(Execution *ex, const char *name, ReadView read)
 {
     weft_session  *session = ex->session;
     const ViewDef *view = store_view(session->db->store, ex->arena, name);
@@ -126,7 +132,7 @@ weft_status run_subscribe(Execution *ex, const char *name)
     do {
         if (subscription->has_rows)
             TRY(streams_wait_change(session->db->streams, name, &subscription->position, &session->cancelled, ex->err));
-        TRY(read_view(ex, name));
+        TRY(read_view(ex, name, read));
         leave_changed(subscription, ex->result);
     } while (!ex->result->n_rows);
     snprintf(ex->result->tag, sizeof ex->result->tag, "SUBSCRIBE %zu", ex->result->n_rows);

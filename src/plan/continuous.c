@@ -276,7 +276,8 @@ weft_status plan_read_groups(Plan *plan, Node *root, const Table *state, Error *
         plan->columns[groups->out[i]].agg = NULL;
         plan->columns[groups->out[i]].value = exprs[i];
     }
-    *groups = (Node){ .kind = NODE_PROJECT, .at = groups->at, .n_inputs = 1, .inputs = { merged }, .n_out = groups->n_out,
-                      .out = groups->out, .exprs = exprs, .copies = -1, .mark = -1, .limit = -1 };
+    *groups = (Node){ .kind = NODE_PROJECT, .at = groups->at, .n_inputs = 1, .inputs = { merged },
+                      .n_out = groups->n_out, .out = groups->out, .exprs = exprs, .copies = -1, .mark = -1,
+                      .limit = -1 };
     return WEFT_OK;
 }

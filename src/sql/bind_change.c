@@ -61,8 +61,6 @@ static weft_status make_columns(Binder *binder, const PgQuery__IntoClause *into,
 weft_status bind_create_as(Binder *binder, const PgQuery__CreateTableAsStmt *create, Statement *statement)
 {
     const PgQuery__IntoClause *into = create->into;
-    if (create->objtype == PG_QUERY__OBJECT_TYPE__OBJECT_MATVIEW)
-        return bind_continuous_view(binder, create, statement);
     if (!create->query || create->query->node_case != PG_QUERY__NODE__NODE_SELECT_STMT)
         return refuse(binder, statement->at, "CREATE TABLE AS of anything but a SELECT");
     statement->kind = STATEMENT_CREATE_AS;

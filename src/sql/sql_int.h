@@ -426,7 +426,7 @@ weft_status bind_subquery(Binder *binder, const PgQuery__SubLink *link, Expr **o
 
 // bind_stream.c: streams and continuous views
 weft_status bind_stream_options(Binder *binder, const PgQuery__CreateStmt *create, Statement *statement);
-weft_status check_stream(Binder *binder, const Statement *statement);         // its columns and keys, once all are known
+weft_status check_stream(Binder *binder, const Statement *statement);         // its columns and keys, all known
 weft_status bind_continuous_view(Binder *binder, const PgQuery__CreateTableAsStmt *create, Statement *statement);
 // bind_change.c: a view's name, query and columns
 weft_status bind_view_query(Binder *binder, const PgQuery__RangeVar *name, const ParseNode *query,

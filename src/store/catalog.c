@@ -817,7 +817,7 @@ weft_status store_make_entry(Store *store, const char *name, const ColumnDef *co
     return status;
 }
 
-typedef struct TableParts { const IndexDef *indexes; int n_indexes; TableTraits traits; } TableParts;   // beside columns
+typedef struct TableParts { const IndexDef *indexes; int n_indexes; TableTraits traits; } TableParts;
 
 static weft_status create(Store *store, const char *name, const ColumnDef *columns, int n_columns,
                           const TableParts *parts, Error *err)

@@ -131,7 +131,9 @@ static weft_status take_lines(LiveReader *reader, const LiveCommits *commits, Co
         const double left_ms = reader->n_bytes ? reader->since_ms + commits->commit_ms - time_now_ms() : WAKE_MS;
         const bool is_due = reader->n_bytes && (left_ms <= 0 || reader->n_newlines >= LINES_ENOUGH);
         *length = is_due || reader->is_at_end ? whole_lines(reader) : 0;
-        if (*length || reader->is_at_end)
+        if (is_due && !*length && reader->n_bytes > WAITING_MOST)
+            status = fail(err, WEFT_TOO_LONG, -1, "a line is longer than %d MiB", WAITING_MOST >> 20);
+        if (*length || reader->is_at_end || status)
             break;
         wait_a_little(reader, is_due ? WAKE_MS : MIN_OF(left_ms, WAKE_MS));    // due: a line is longer than what came
     }

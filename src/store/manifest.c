@@ -16,8 +16,8 @@
 // have a precision up to version 5, tables no keys and indexes in version 4, dictionaries no blocks in version 3
 // (dict_file.c), chunks no sketches in version 2, and they say less about floats in version 1 (chunk.c).  A manifest
 // may name files of any version: they are not rewritten.  The least version that can say it is written: 8 when there
-// is a stream or a state, else 7 when there is a file of views, which must then be there, else 6 when a column is numeric without a precision, else 5 when a
-// table has a key or index, else 4.
+// is a stream or a state, else 7 when there is a file of views, which must then be there, else 6 when a
+// column is numeric without a precision, else 5 when a table has a key or index, else 4.
 static const char magic[8] = "WEFTMAN8";
 enum {
     VERSION_WITHOUT_INDEXES = '4',
