@@ -52,7 +52,7 @@ endif
 
 # Hidden symbols: libpg_query is a shared library with names of its own (hash_bytes, for one) that must stay its own.
 # No fused multiply-add, as in kernels (src/jit/cc.c): the interpreter and they must agree to the last bit.
-base_cflags := -std=gnu17 -ffp-contract=off -fPIC -fvisibility=hidden -fno-omit-frame-pointer -Isrc -Iinclude \
+base_cflags := -std=gnu17 -ffp-contract=off -fPIC -fvisibility=hidden -fno-omit-frame-pointer -Isrc -Iinclude -I. \
                $(asserts) $(sanitize) $(offline_cflags)
 ALL_CFLAGS = $(base_cflags) $(OPTIMIZE) $(WARNINGS) $(package_cflags) $(CPPFLAGS) $(CFLAGS)
 ALL_LDFLAGS = $(sanitize) $(offline_ldflags) $(LDFLAGS)
@@ -71,13 +71,16 @@ lib_sources := $(filter-out $(shell_sources),$(wildcard src/*/*.c))
 kernel_headers := $(filter-out src/kernel/kernel.h,$(wildcard src/kernel/*.h))
 # So do the kernels of the lab: src/lab/kernels/md5.cu becomes lab_md5_text.
 lab_kernels := $(wildcard src/lab/kernels/*.cu)
+# And the queries of the Set Query benchmark: q1.sql becomes set_query_q1_text.
+set_queries := $(wildcard bench/setquery/queries/*.sql)
 gen_sources := $(kernel_headers:src/kernel/%.h=$(BUILD)/gen/kernel_%.c) $(BUILD)/gen/math_text.c \
                $(BUILD)/gen/wide_text.c $(BUILD)/gen/math_wide_text.c \
-               $(lab_kernels:src/lab/kernels/%.cu=$(BUILD)/gen/lab_%.c) $(BUILD)/gen/lab_kernel_args.c
+               $(lab_kernels:src/lab/kernels/%.cu=$(BUILD)/gen/lab_%.c) $(BUILD)/gen/lab_kernel_args.c \
+               $(BUILD)/gen/lab_operator_words.c $(set_queries:bench/setquery/queries/%.sql=$(BUILD)/gen/set_query_%.c)
 unit_sources := $(wildcard tests/unit/test_*.c)
 example_sources := $(wildcard examples/*.c)
 # Not the words themselves: they are macros beyond what clang-format understands.
-own_files = $(filter-out $(kernel_headers),$(wildcard include/*.h src/*/*.[ch] tests/*/*.[ch] examples/*.c \
+own_files = $(filter-out $(kernel_headers),$(wildcard include/*.h src/*/*.[ch] tests/*/*.[ch] examples/*.[ch] \
                                                       bench/*.[ch] bench/*/*.[ch]))
 
 lib_objects := $(lib_sources:%.c=$(BUILD)/obj/%.o) $(gen_sources:%.c=%.o)
@@ -156,7 +159,8 @@ bench: ## build and run the benchmarks (bench/run; ARGS=... are passed on, as in
 
 gpu-test: ## the tests that matter to a GPU, on the GPU (scripts/gpu-test; ARGS="slt ssb" runs only these parts)
 	@scripts/deps test
-	@+$(MAKE) --no-print-directory all peer-programs $(BUILD)/stress/stress $(addprefix $(BUILD)/gpu/,compile_times fused cubed sieved tables scheduled sorted occupancy lost)
+	@+$(MAKE) --no-print-directory all peer-programs $(BUILD)/stress/stress $(addprefix $(BUILD)/gpu/,compile_times fused cubed sieved tables scheduled sorted occupancy lost flow) \
+	    $(BUILD)/examples/flow_bench
 	@BUILD='$(BUILD)' scripts/gpu-test $(ARGS)
 
 gpu-bench: ## the tables of bench/gpu: SSB SF 20 on the GPU, single, at once, streamed, beside DuckDB (ARGS=... as of bench/gpu/run.sh)
@@ -250,6 +254,14 @@ $(BUILD)/gen/lab_%.c: src/lab/kernels/%.cu scripts/embed
 $(BUILD)/gen/lab_kernel_args.c: src/lab/kernel_args.h scripts/embed
 	@mkdir -p $(@D)
 	$(Q)scripts/embed lab_kernel_args_text $< >$@
+
+$(BUILD)/gen/lab_operator_words.c: src/lab/operator_words.h scripts/embed
+	@mkdir -p $(@D)
+	$(Q)scripts/embed lab_operator_words_text $< >$@
+
+$(BUILD)/gen/set_query_%.c: bench/setquery/queries/%.sql scripts/embed
+	@mkdir -p $(@D)
+	$(Q)scripts/embed set_query_$*_text $< >$@
 
 $(BUILD)/gen/math_text.c: src/base/math_text.h scripts/embed
 	@mkdir -p $(@D)

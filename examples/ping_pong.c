@@ -2,7 +2,7 @@
 //
 //     cc ping_pong.c $(pkg-config --cflags --libs weft) -o ping_pong && ./ping_pong      after make install
 //
-//     source ──> [there] ──> twice, tile C on the DEVICE side ──> [back] ──> sink
+//     source ──> [there] ──> twice, tile C on a GPU if there is one ──> [back] ──> sink
 
 #include <stdio.h>
 #include <weft_flow.h>
@@ -21,7 +21,7 @@ static void make_numbers(weft_round *round)                // called until it sa
 static const char twice[] = "OPERATOR(twice)\n"            // shared by as many workers as it gets
                             "{\n"
                             "    INPUT(i32, in);  OUTPUT(i32, out);\n"
-                            "    EACH_ITEM(i, N_ITEMS(i32)) out[i] = in[i] * 2;\n"
+                            "    MAP_ITEMS(i32, out, in, N_ITEMS(i32), x, x * 2);\n"
                             "    EMIT(i32, N_ITEMS(i32));\n"
                             "}\n";
 

@@ -13,23 +13,8 @@
 
 enum { DISKS = 8, BLOCK = 4096, P = DISKS, Q = DISKS + 1, BLOCKS = DISKS + 2, STRIPES = 100 };
 
-static const char raid6[] =
-    "OPERATOR(raid6)\n"
-    "{\n"
-    "    INPUT(u64, in);  OUTPUT(u64, out);  PARAMS(u32, shape);                // disks, words of a block\n"
-    "    const u64 words = shape[1];\n"
-    "    EACH_ITEM(i, words) {\n"
-    "        u64 p = 0, q = 0;\n"
-    "        for (u32 disk = shape[0]; disk-- > 0;) {                          // Horner: q = q * 2 + block\n"
-    "            const u64 word = in[disk * words + i], carry = q >> 7 & 0x0101010101010101;\n"
-    "            q = (q << 1 & 0xfefefefefefefefe) ^ carry * 0x1d ^ word;\n"
-    "            p ^= word;\n"
-    "        }\n"
-    "        out[i] = p;\n"
-    "        out[words + i] = q;\n"
-    "    }\n"
-    "    EMIT(u64, 2 * words);\n"
-    "}\n";
+#define TILE_C(name, ...) static const char name##_text[] = #__VA_ARGS__;
+#include "raid6.tile"                                      // the operator, as text
 
 // ---- GF(256), for the recovery --------------------------------------------------------------------------------------
 
@@ -131,7 +116,8 @@ int main(void)
     Check check = { 0 };
     const weft_topic_options stripe = { .frame_bytes = DISKS * BLOCK }, pair = { .frame_bytes = 2 * BLOCK };
     const weft_operator_options source = { .name = "disks", .compute = read_disks },
-        encode = { .name = "raid6", .tile_c = raid6, .context = shape, .side = WEFT_SIDE_DEVICE },
+        encode = { .name = "raid6", .tile_c = raid6_text, .context = shape, .context_bytes = sizeof shape,
+                   .side = WEFT_SIDE_DEVICE },
         sink = { .name = "check", .compute = check_stripe, .context = &check };
     make_tables();
     if (weft_flow_new(NULL, &flow, &error) || weft_topic_new(flow, "data", &stripe, &data, &error) ||

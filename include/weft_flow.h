@@ -13,8 +13,10 @@
 // program.
 //
 // Sides.  A frame, a topic's publishers and an operator are each on one side.  WEFT_SIDE_HOST operators have a thread
-// of their own.  WEFT_SIDE_DEVICE operators share the workers of one virtual kernel, which are threads here; no GPU
-// runs them yet.
+// of their own.  WEFT_SIDE_DEVICE operators that are tile C run on a GPU where there is one (weft_flow_options.device):
+// in one kernel, which stays as long as frames come.  All others on that side share the workers of one virtual kernel,
+// which are threads.  With a GPU, frames of HOST topics are pinned memory that both sides use in place, and frames of
+// DEVICE topics are device memory, which only operators there can use.
 //
 // Memory order.  Whatever a thread wrote before it published a frame can be read by every thread that took that frame.
 // Whatever a subscriber read of a frame was read before the frame's memory is used again.  Two frames of one topic are
@@ -26,7 +28,11 @@
 //     3. it releases the word that says how many frames it is done with, after its last read of them;
 //     4. a publisher acquires that word, then uses their slots and memory again.
 //
-// Each word is written by one side only, so no atomic operation ever crosses the link.
+// Each word is written by one side only, so no atomic operation ever crosses the link.  To a GPU the words are in
+// pinned memory of the host.  The host stores a job (input frame, output frame), then releases the count of jobs; a
+// block of the kernel acquires that count with the scope of the system (ld.acquire.sys), reads the job and its frame,
+// writes the output frame, makes a fence for the whole system (__threadfence_system), stores the result, and releases
+// its number (st.release.sys), which the host acquires before it publishes the frame.
 //
 // Threads.  Any thread may call anything, but a publisher, a subscriber and a frame are used by one thread at a time.
 // A thread that ends while it owns a publisher or a subscriber (it opened it, or used it last) leaves its topic: what
@@ -83,6 +89,9 @@ typedef struct weft_flow_options {
                                        // -1: no limit
     int         stop_ms;               // weft_flow_free waits so long for operators that compute; 0: 10 s
     bool        is_untuned;            // workers are always split evenly
+    const char *device;                // for tile C on the DEVICE side: "auto", "cpu" (threads), "cuda" or "cuda:1";
+                                       // NULL: $WEFT_DEVICE, else "auto": a GPU if there is one that can be used, else
+                                       // threads.  With a GPU a memory may have a limit, but no take and give.
 } weft_flow_options;
 
 // OPTIONS may be NULL: the defaults.
@@ -109,6 +118,16 @@ typedef struct weft_heap_counts {      // of one side
     int64_t refused;                   // no frame was free, and no memory for more
 } weft_heap_counts;
 weft_heap_counts weft_flow_heap_counts(weft_flow *flow, weft_side side);
+
+typedef struct weft_gpu_counts {       // of the kernel that stays on a GPU
+    char    device[16];                // "cuda:0"; "": the flow uses none
+    int     blocks;                    // that are resident together
+    bool    is_running;
+    int64_t launches;
+    int64_t left_idle, left_asked, left_turn;               // left the card: no frame for 10 ms; for new operators or
+                                       // memory; after a second, so that other calls of the driver get their turn
+} weft_gpu_counts;
+weft_gpu_counts weft_flow_gpu_counts(weft_flow *flow);
 
 // ---- topics ---------------------------------------------------------------------------------------------------------
 
@@ -205,6 +224,8 @@ typedef struct weft_operator_options {
     weft_side    side;                 // HOST: a thread of its own; DEVICE: workers of the virtual kernel
     bool         wants_end;            // one more call, with at_end, when the input has ended: for sums and the like
     weft_start   start;                // in the input topic
+    uint64_t     context_bytes;        // of the context: a GPU has a copy of so many bytes, made when the operator
+                                       // begins; where the text has STATE, it is copied back when it has ended
 } weft_operator_options;
 
 // FROM or TO may be NULL: a source, a sink.  OUT may be NULL.  In a running flow the operator begins at once; one on
@@ -221,6 +242,7 @@ typedef struct weft_operator_counts {
     int64_t waits;                     // rounds that it sat out for want of a frame or of room
     bool    has_ended;
     bool    is_compiled;               // tile C: by cc; else still by tcc
+    bool    is_on_gpu;                 // then workers are blocks, and a round's time is that of the whole block
 } weft_operator_counts;
 weft_operator_counts weft_operator_count(weft_operator *op);
 

@@ -40,6 +40,7 @@ enum {                                                      // of DeviceGetAttri
     CU_DEVICE_CLOCK_KHZ = 13,
     CU_DEVICE_MULTIPROCESSORS = 16,
     CU_DEVICE_IS_INTEGRATED = 18,
+    CU_DEVICE_MAPS_HOST_MEMORY = 19,
     CU_DEVICE_COMPUTE_MODE = 20,
     CU_DEVICE_HAS_ECC = 32,
     CU_DEVICE_MEMORY_CLOCK_KHZ = 36,
@@ -47,6 +48,7 @@ enum {                                                      // of DeviceGetAttri
     CU_DEVICE_L2_BYTES = 38,
     CU_DEVICE_THREADS_PER_MULTIPROCESSOR = 39,
     CU_DEVICE_COPY_ENGINES = 40,
+    CU_DEVICE_UNIFIED_ADDRESSING = 41,
     CU_DEVICE_CAPABILITY_MAJOR = 75,
     CU_DEVICE_CAPABILITY_MINOR = 76,
     CU_DEVICE_SHARED_PER_MULTIPROCESSOR = 81,
@@ -70,6 +72,7 @@ enum {                                                      // flags
     CU_EVENT_BLOCKING_SYNC = 1,                             // EventSynchronize sleeps instead of spinning
     CU_EVENT_DISABLE_TIMING = 2,
     CU_HOST_PORTABLE = 1, CU_HOST_DEVICE_MAP = 2, CU_HOST_WRITE_COMBINED = 4,    // MemHostAlloc
+    CU_MANAGED_GLOBAL = 1,                                  // MemAllocManaged
     CU_REGISTER_PORTABLE = 1, CU_REGISTER_DEVICE_MAP = 2, CU_REGISTER_READ_ONLY = 8,    // MemHostRegister
 };
 
@@ -135,8 +138,9 @@ enum { CU_SOURCE_ORDER_STREAM = 1 };
       (CuFunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,     \
        unsigned block_z, unsigned dynamic_shared, CuStream stream, void **parameters, void **extra))
 
-// May be NULL.  MemcpyBatchAsync: CUDA 13.
+// May be NULL.  MemcpyBatchAsync: CUDA 13.  MemAllocManaged: only weft lab flow asks for it.
 #define CUDA_OPTIONAL_CALLS(X)                                                                                         \
+    X(MemAllocManaged, cuMemAllocManaged, (CuAddress *address, size_t bytes, unsigned flags))                          \
     X(MemcpyBatchAsync, cuMemcpyBatchAsync_v2,                                                                         \
       (CuAddress *to, CuAddress *from, size_t *bytes, size_t count, CuCopyAttributes *attributes, size_t *firsts,      \
        size_t n_attributes, CuStream stream))

@@ -151,6 +151,12 @@ typedef struct GpuFigures {
     bool   was_cached;                 // its code came from a cache
 } GpuFigures;
 
+// Of a cube over joins (share/share.h); classes 0: it is none.
+typedef struct CubeFigures {
+    u64 n_classes;                     // of all its columns
+    u64 n_slots, n_cells;              // combinations of classes that somebody wants; with the groups in them
+} CubeFigures;
+
 // For people: a launch on a device that scans by itself, and what such a device has scanned of a table since it was
 // opened.
 typedef struct LaunchFigures {
@@ -160,6 +166,7 @@ typedef struct LaunchFigures {
     const char *woven_as;                      // in its last run, with others; NULL: not
     int         n_woven;                       // how many, itself included
     double      gain;
+    CubeFigures cube;                          // of the cube over joins that it was in then
 } LaunchFigures;
 
 typedef struct TableFigures {
@@ -168,6 +175,7 @@ typedef struct TableFigures {
     u64         n_rides, n_woven;                              // rides; those that had any chunk in one kernel with
                                                                // others
     u64         n_fused, n_cubed, n_sieved;                    // of these: one that was several of them counts for each
+    u64         n_join_cubed;                                  // of those in cubes: that were in one over joins
     u64         chunks_woven, chunks_woven_ridden;             // chunks of these: once for all that rode on them;
                                                                // counted for each
     u64         chunks_read, rows_read, bytes_read;            // once for all that rode on them
@@ -185,12 +193,6 @@ typedef struct DeviceFigures {
     u64            n_solved, n_unsolved;                       // sets of kernels that the model was asked for
     u64            n_measured, measured_us;                    // waves whose span was measured, and their spans
 } DeviceFigures;
-
-// Of a cube over joins (engine/join_cube.h); classes 0: it is none.
-typedef struct CubeFigures {
-    u64 n_classes;                     // of all its columns
-    u64 n_slots, n_cells;              // combinations of classes that somebody wants; with the groups in them
-} CubeFigures;
 
 #define GROUP_PARTITIONS 256           // of groups that do not fit into memory (runs.h)
 

@@ -408,6 +408,7 @@ static void close_driver(Gpu *gpu)
     for (int t = 0; t < CALL_TRIES && !is_here && !gpu->is_gone; t++)
         is_here = gpu->calls->CtxSetCurrent(gpu->context) == GPU_SUCCESS;
     if (!is_here) gpu->is_gone = true;
+    units_free(gpu);
     kernels_free(gpu);
     schedule_close(gpu);
     if (is_here) close_memory(gpu);
@@ -422,7 +423,6 @@ static void gpu_close(Device *device)
     scan_stop(gpu);
     pins_free(gpu->pins);
     ahead_free(gpu->ahead);
-    units_free(gpu);
     close_driver(gpu);
     gpu->vendor->close(gpu);
     pool_free(gpu->copiers);

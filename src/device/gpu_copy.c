@@ -130,6 +130,21 @@ static weft_status through_stage(Gpu *gpu, Stage *stage, GpuStream stream, const
     return WEFT_OK;
 }
 
+weft_status stage_send(Gpu *gpu, GpuStream stream, u64 at, const void *from, u64 bytes, Error *err)
+{
+    for (u64 done = 0; done < bytes; done += STAGE_BYTES) {
+        Stage          *stage = stage_next(gpu);
+        const CopyPiece piece = { .from = (const u8 *)from + done,
+                                  .at = at + done,
+                                  .bytes = MIN_OF(bytes - done, STAGE_BYTES) };
+        pthread_mutex_lock(&stage->lock);
+        const weft_status status = through_stage(gpu, stage, stream, &piece, err);
+        pthread_mutex_unlock(&stage->lock);
+        if (status) return status;
+    }
+    return WEFT_OK;
+}
+
 static weft_status check_piece(Wave *wave, const CopyPiece *piece, Error *err)
 {
     const weft_status status =

@@ -515,6 +515,7 @@ static void tell(const GpuCube *cube, const Grid *grid)
         Launch *launch = cube->runs[r]->launch;
         cube->runs[r]->n_cubed_chunks = (u64)cube->n_parts;
         launch->out.woven_as = "one body", launch->out.n_woven = cube->n_runs, launch->out.gain = cube->n_runs;
+        launch->out.cube = (CubeFigures){ 0 };
         schedule_note(&launch->out.gpu, &cube->kernel, grid);
     }
 }

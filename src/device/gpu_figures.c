@@ -87,9 +87,11 @@ void figures_woven(GpuRun *run)
         figures->n_fused += first_time(&run->was_fused, run->n_fused_chunks);
         figures->n_cubed += first_time(&run->was_cubed, run->n_cubed_chunks);
         figures->n_sieved += first_time(&run->was_sieved, run->n_sieved_chunks);
+        figures->n_join_cubed += first_time(&run->was_join_cubed, run->is_join_cubed ? run->n_cubed_chunks : 0);
         pthread_mutex_unlock(&run->gpu->slots_lock);
     }
     run->n_fused_chunks = run->n_cubed_chunks = run->n_sieved_chunks = 0;
+    run->is_join_cubed = false;
 }
 
 void figures_ridden(GpuRun *run, u64 n_chunks, u64 n_rows, u64 bytes)
@@ -126,7 +128,8 @@ static LaunchFigures launch_figures(const Gpu *gpu, const GpuRun *run, Arena *ar
                             .n_fellow = count_fellows(gpu, run),
                             .woven_as = is_woven ? launch->out.woven_as : NULL,
                             .n_woven = is_woven ? launch->out.n_woven : 0,
-                            .gain = is_woven ? launch->out.gain : 1 };
+                            .gain = is_woven ? launch->out.gain : 1,
+                            .cube = is_woven ? launch->out.cube : (CubeFigures){ 0 } };
 }
 
 void gpu_list(Device *device, Arena *arena, DeviceFigures *figures)

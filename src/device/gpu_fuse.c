@@ -31,6 +31,7 @@
 
 #define FUSE_OTHERS   3
 #define CUBES_MOST    4                // in one run
+#define JOIN_CUBES    16               // the same, over joins
 #define FUSE_TABLES   1                // that a member looks up: with more, nothing is saved (docs/decisions.md)
 #define GAIN_LEAST    1.2
 #define GAIN_MOST     1.5
@@ -234,9 +235,20 @@ typedef struct UnitChoice {            // while units are put together
     int   n_left;
     int  *left;                        // riders that are in none yet, by the names of their kernels
     Unit *units;
-    int   n_units, n_cubes;
+    int   n_units, n_cubes, n_join_cubes;
+    int  *riders;                      // room for those of the next unit
     u64   args_left;                   // for cubes
 } UnitChoice;
+
+// RIDERS: numbers in the wave, as many as the unit has.
+static void add_unit(UnitChoice *choice, const Unit *unit, const int *riders)
+{
+    Unit *added = &choice->units[choice->n_units++];
+    *added = *unit;
+    added->riders = choice->riders;
+    memcpy(added->riders, riders, (size_t)unit->n_riders * sizeof *riders);
+    choice->riders += unit->n_riders;
+}
 
 static GpuRun *left_rider(const UnitChoice *choice, int i) { return choice->wave->riders[choice->left[i]]; }
 
@@ -278,7 +290,8 @@ static bool add_fused(UnitChoice *choice, const int *places, int n, bool is_same
     GpuRun *runs[FUSE_MOST] = { 0 };
     Gpu    *gpu = choice->wave->gpu;
     Unit    unit = { .n_riders = n };
-    for (int i = 0; i < n; i++) runs[i] = left_rider(choice, places[i]), unit.riders[i] = choice->left[places[i]];
+    int     riders[FUSE_MOST];
+    for (int i = 0; i < n; i++) runs[i] = left_rider(choice, places[i]), riders[i] = choice->left[places[i]];
     if (unit_groups_bytes(runs, n) > GROUPS_BYTES) return false;
     unit.fused = ready_fused(gpu, runs, n);
     if (!unit.fused || !shape_unit(gpu, unit.fused, runs, &unit)) return false;
@@ -288,7 +301,7 @@ static bool add_fused(UnitChoice *choice, const int *places, int n, bool is_same
         free(unit.chunks);
         return false;
     }
-    choice->units[choice->n_units++] = unit;
+    add_unit(choice, &unit, riders);
     for (int i = 0; i < n; i++) choice->left[places[i]] = -1;
     return true;
 }
@@ -321,12 +334,13 @@ static bool add_cube(UnitChoice *choice, const int *places, int n)
 {
     GpuRun *runs[CUBE_MOST] = { 0 };
     Unit    unit = { .n_riders = n };
-    for (int i = 0; i < n; i++) runs[i] = left_rider(choice, places[i]), unit.riders[i] = choice->left[places[i]];
+    int     riders[CUBE_MOST];
+    for (int i = 0; i < n; i++) runs[i] = left_rider(choice, places[i]), riders[i] = choice->left[places[i]];
     unit.cube = gpu_cube_of(choice->wave->gpu, runs, n, &choice->args_left);
     if (!unit.cube) return false;
     unit.chunks = calloc((size_t)choice->wave->n_chunks + 1, sizeof *unit.chunks);
     unit.n_chunks = list_chunks(choice->wave, runs, n, false, unit.chunks);
-    choice->units[choice->n_units++] = unit;
+    add_unit(choice, &unit, riders);
     choice->n_cubes++;
     for (int i = 0; i < n; i++) choice->left[places[i]] = -1;
     return true;
@@ -356,12 +370,98 @@ static void make_cubes(UnitChoice *choice)
     free(is_tried);
 }
 
+// ---- cubes over joins -----------------------------------------------------------------------------------------------
+
+// The chunk's rows may go through a kernel that serves this rider, too: it wants them, or knows that none of them are
+// its own.  Else it has had them, or its snapshot does not have them.
+static bool may_see(const GpuRun *run, const RunChunk *chunk)
+{
+    const int number = chunk_number(run, chunk->chunk, chunk->number);
+    return number >= 0 && (run->wants[number] || !launch_wants_chunk(run->launch, number));
+}
+
+static bool see_same(const Wave *wave, const GpuRun *a, const GpuRun *b)
+{
+    for (int k = 0; k < wave->n_chunks; k++)
+        if (may_see(a, &wave->chunks[k]) != may_see(b, &wave->chunks[k])) return false;
+    return true;
+}
+
+typedef struct JoinGroup { int n; int *riders; GpuRun **runs; } JoinGroup;             // of one shape
+
+static bool add_join_cube(UnitChoice *choice, const JoinGroup *group)
+{
+    Wave  *wave = choice->wave;
+    Unit   unit = { .n_riders = group->n };
+    double gain;
+    if (!gpu_join_cube_pays(wave, group->runs, group->n, &gain)) return false;
+    unit.chunks = calloc((size_t)wave->n_chunks + 1, sizeof *unit.chunks);
+    unit.n_chunks = list_chunks(wave, group->runs, group->n, true, unit.chunks);
+    unit.join_cube = gpu_join_cube_of(wave, group->runs, group->n, gain, unit.chunks, unit.n_chunks);
+    if (!unit.join_cube) {
+        free(unit.chunks);
+        return false;
+    }
+    add_unit(choice, &unit, group->riders);
+    choice->n_join_cubes++;
+    return true;
+}
+
+// Where there are too many classes or cells for all of them, half may do; the others are then the next cube.
+static void make_join_cube(UnitChoice *choice, const JoinGroup *all, bool *is_left)
+{
+    for (int at = 0; all->n - at >= JOIN_CUBE_LEAST && choice->n_join_cubes < JOIN_CUBES;) {
+        JoinGroup group = { all->n - at, all->riders + at, all->runs + at };
+        group.n = MIN_OF(group.n, gpu_join_cube_most(group.runs[0]));
+        while (group.n >= JOIN_CUBE_LEAST && !add_join_cube(choice, &group)) group.n /= 2;
+        if (group.n < JOIN_CUBE_LEAST) return;
+        for (int i = 0; i < group.n; i++) is_left[group.riders[i]] = false;
+        at += group.n;
+    }
+}
+
+// Riders of the shape of FIRST; ONLY_READY: whose join tables are here.
+static void list_shape(const UnitChoice *choice, int first, const bool *is_left, bool only_ready, JoinGroup *group)
+{
+    const Wave *wave = choice->wave;
+    group->n = 0;
+    for (int r = first; r < wave->n_riders; r++) {
+        GpuRun *run = wave->riders[r];
+        if (!is_left[r] || (only_ready && !gpu_join_cube_can(run)) ||
+            !gpu_join_cube_fits(wave->riders[first], run) || !see_same(wave, wave->riders[first], run))
+            continue;
+        group->riders[group->n] = r, group->runs[group->n++] = run;
+    }
+}
+
+// Queries meet whether their tables are here or not: only then is their kernel made, and tables are fetched.
+static void make_join_cubes(UnitChoice *choice, bool *is_left)
+{
+    Wave     *wave = choice->wave;
+    bool     *is_tried = calloc((size_t)wave->n_riders + 1, sizeof *is_tried);
+    JoinGroup group = { .riders = calloc((size_t)wave->n_riders + 1, sizeof(int)),
+                        .runs = calloc((size_t)wave->n_riders + 1, sizeof(GpuRun *)) };
+    for (int r = 0; r < wave->n_riders; r++) {
+        if (!is_left[r] || is_tried[r] || !wave->riders[r]->joins) continue;
+        list_shape(choice, r, is_left, false, &group);
+        for (int i = 0; i < group.n; i++) is_tried[group.riders[i]] = true;
+        if (group.n < JOIN_CUBE_LEAST || !gpu_join_cube_meets(wave->gpu, group.runs, group.n)) continue;
+        list_shape(choice, r, is_left, true, &group);
+        make_join_cube(choice, &group, is_left);
+    }
+    free(group.riders);
+    free(group.runs);
+    free(is_tried);
+}
+
+// ---- sieves, and kernels of several ---------------------------------------------------------------------------------
+
 // All riders whose tests a sieve can make; IS_LEFT: not in a cube already.
 static void make_sieve(UnitChoice *choice, const bool *is_left)
 {
     Wave   *wave = choice->wave;
     GpuRun *runs[SIEVE_RIDERS] = { 0 };
-    int     riders[SIEVE_RIDERS], n = 0;
+    int     riders[SIEVE_RIDERS], taken[SIEVE_RIDERS], n = 0;
     bool    took[SIEVE_RIDERS];
     Unit    unit = { 0 };
     for (int r = 0; r < wave->n_riders && n < SIEVE_RIDERS; r++)
@@ -369,8 +469,8 @@ static void make_sieve(UnitChoice *choice, const bool *is_left)
     unit.sieve = n ? gpu_sieve_of(wave, runs, n, took) : NULL;
     if (!unit.sieve) return;
     for (int i = 0; i < n; i++)
-        if (took[i]) unit.riders[unit.n_riders++] = riders[i];
-    choice->units[choice->n_units++] = unit;
+        if (took[i]) taken[unit.n_riders++] = riders[i];
+    add_unit(choice, &unit, taken);
 }
 
 // Forgets those that are in a unit by now.
@@ -452,11 +552,14 @@ static bool wants_any(const Wave *wave, const GpuRun *run)
     return false;
 }
 
-// Cubes first, as they cost the same for any number of queries; then a sieve for all others that it suits; then kernels
-// of several; the rest by themselves.
-int units_choose(Wave *wave, Unit *units)
+// Cubes first, as they cost the same for any number of queries, those over joins after those that need no classes of
+// keys; then a sieve for all others that it suits; then kernels of several; the rest by themselves.
+int units_choose(Wave *wave, Unit *units, int *riders)
 {
-    UnitChoice choice = { .wave = wave, .units = units, .left = calloc((size_t)wave->n_riders + 1, sizeof(int)) };
+    UnitChoice choice = { .wave = wave,
+                          .units = units,
+                          .riders = riders,
+                          .left = calloc((size_t)wave->n_riders + 1, sizeof(int)) };
     bool  *is_left = calloc((size_t)wave->n_riders + 1, sizeof *is_left);
     for (int r = 0; r < wave->n_riders; r++) {
         is_left[r] = wants_any(wave, wave->riders[r]);
@@ -465,6 +568,8 @@ int units_choose(Wave *wave, Unit *units)
     sort_by_name(&choice);
     make_cubes(&choice);
     keep_left(&choice, is_left);
+    make_join_cubes(&choice, is_left);
+    keep_left(&choice, is_left);
     make_sieve(&choice, is_left);
     keep_left(&choice, is_left);
     keep_fusible(&choice);
@@ -472,7 +577,7 @@ int units_choose(Wave *wave, Unit *units)
     fuse_others(&choice);
     keep_left(&choice, is_left);
     for (int r = 0; r < wave->n_riders; r++)
-        if (is_left[r]) units[choice.n_units++] = (Unit){ .n_riders = 1, .riders = { r } };
+        if (is_left[r]) add_unit(&choice, &(Unit){ .n_riders = 1 }, &r);
     free(is_left);
     free(choice.left);
     return choice.n_units;
@@ -524,6 +629,7 @@ static void report_launch(Wave *wave, const Unit *unit, const Grid *grid)
         Launch *launch = wave->riders[unit->riders[i]]->launch;
         wave->riders[unit->riders[i]]->n_fused_chunks = (u64)unit->n_chunks;
         launch->out.woven_as = "fused", launch->out.n_woven = unit->n_riders, launch->out.gain = unit->fused->gain;
+        launch->out.cube = (CubeFigures){ 0 };
         schedule_note(&launch->out.gpu, &unit->kernel, grid);
     }
 }
@@ -554,5 +660,6 @@ void units_free(Gpu *gpu)
     }
     gpu->fused = NULL, gpu->partners = NULL;
     gpu_cubes_free(gpu);
+    gpu_join_cubes_free(gpu);
     gpu_sieves_free(gpu);
 }

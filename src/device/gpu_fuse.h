@@ -4,28 +4,28 @@
 #define WEFT_GPU_FUSE_H
 
 #include "device/gpu_cube.h"
+#include "device/gpu_join_cube.h"
 #include "device/gpu_sieve.h"
 
 enum { FUSE_MOST = 8 };                // riders in one kernel
 
-// A unit is fused, a cube or a sieve: Unit.riders has room for the most riders of any of them.
-_Static_assert((int)FUSE_MOST <= (int)CUBE_MOST && (int)SIEVE_RIDERS <= (int)CUBE_MOST, "riders of a unit");
-
 typedef struct Unit {                  // of a run: what is one launch
     int                n_riders;
-    int                riders[CUBE_MOST];          // numbers in the wave
+    int               *riders;                     // numbers in the wave; units_choose was given room for them
     struct FusedKernel *fused;                     // all NULL: it is one rider, by its own kernel
     GpuCube            *cube;
+    GpuJoinCube        *join_cube;
     GpuSieve           *sieve;
     GpuRun             kernel;                     // fused: shape and code
-    int                n_chunks, *chunks;          // fused or cube: of the wave; what else a rider wants goes through
+    int                n_chunks, *chunks;          // fused or a cube: of the wave; what else a rider wants goes through
                                                    // its own kernel
     Parts              parts;
 } Unit;
 
 bool        unit_suits(const GpuRun *run);
 u64         unit_columns(const GpuRun *run);                 // see GpuRun.columns
-int         units_choose(Wave *wave, Unit *units);  // n_riders of them at most.  Returns how many.
+// UNITS, RIDERS: room for as many as the wave has riders.  Returns how many units there are.
+int         units_choose(Wave *wave, Unit *units, int *riders);
 u64         unit_args_bytes(const GpuRun *run);                                // that a chunk needs more, at most
 void        unit_write(Wave *wave, const Parts *parts, Unit *unit);            // its parts, in the args of the run
 weft_status unit_launch_fused(Wave *wave, const Unit *unit, Error *err);

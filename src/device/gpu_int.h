@@ -156,9 +156,11 @@ typedef struct GpuRun {
     bool         is_crowded;           // there was no room for its columns or tables; there may be when others have
                                        // given theirs back
     bool         can_fuse, can_cube, can_sieve;            // worked out when it gets on
+    struct JoinRide *joins;            // gpu_join_cube.c; NULL: it is for no cube over joins
     u64          columns;              // that it reads, hashed
     u64          n_fused_chunks, n_cubed_chunks, n_sieved_chunks;              // of the run at hand
-    bool         was_woven, was_fused, was_cubed, was_sieved;                  // in any run
+    bool         is_join_cubed;        // the cube is one over joins
+    bool         was_woven, was_fused, was_cubed, was_sieved, was_join_cubed;  // in any run
     bool         is_woven;             // in its last run, as launch->out.woven_as says
     pthread_cond_t issued;             // one for each rider: a run must not wake up all riders
     weft_status  status;               // the dispatcher failed it
@@ -273,6 +275,10 @@ struct Gpu {
     struct CubeKernel *cubes;
     CodeEntry        *fold_kernel;     // gpu_cube.c; NULL: not needed yet
     Shape             fold_shape;
+    struct JoinShape *join_shapes;     // gpu_join_cube.c: added under the lock, and none goes
+    u64               n_join_cubes;
+    CodeEntry        *collect_kernel;
+    Shape             collect_shape;
     struct SieveTable *sieves;         // gpu_sieve.c
     struct PickedKernel *picked;
     CodeEntry        *who_kernel;
@@ -355,7 +361,12 @@ void        kernel_begin(CodeEntry *kernel);                  // under the lock:
 weft_status kernel_build(Gpu *gpu, CodeEntry *kernel, Error *err);
 void        kernel_revive(CodeEntry *kernel);                 // under the lock: one that failed is noted again if it
                                                                // is time to try
-typedef struct KernelWish { const char *name, *text; u32 shared_groups, shared_tables; bool is_picked; } KernelWish;
+typedef struct KernelWish {
+    const char *name, *text;
+    u32         shared_groups, shared_tables;
+    bool        is_picked;
+    int         items;                 // rows per thread to begin with; 0: by what the text does
+} KernelWish;
 CodeEntry  *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape);                // to be made in the background
 // Code that was wanted, and its shape with so much shared memory, for wave_launch; false: it is not there yet, or does
 // not fit.  WOVEN: for messages.
@@ -429,6 +440,9 @@ weft_status gpu_fetch_column(Device *device, const Chunk *chunk, int column, voi
 void        gpu_drop_rows(Device *device, u64 chunk);
 u64         rows_kept_bytes(const Launch *launch);          // of its source, where that stayed here: admitted already
 void        tables_warm(Gpu *gpu);
+// Part NUMBER of a table that it made, in the host's memory as long as the table is there; NULL: it could not be
+// fetched.  Only for one NUMBER of a table, whose user holds it.
+const void *table_part_here(Gpu *gpu, u64 table, int number, u64 bytes, Budget *budget);
 // Whether tables or rows of other queries are here, which go when their queries end; under the lock.
 OtherTables tables_of_others(const GpuRun *run);
 void        tables_waited_for(const GpuRun *run, int plus); // by launches that wait for memory; under the lock
@@ -441,6 +455,8 @@ void        units_free(Gpu *gpu);
 
 // gpu_copy.c
 Stage      *stage_next(Gpu *gpu);                           // in turn; lock it to use it
+// BYTES through stages to AT in the pool; FROM may be changed when this returns.
+weft_status stage_send(Gpu *gpu, GpuStream stream, u64 at, const void *from, u64 bytes, Error *err);
 
 // gpu_pin.c.  NULL for PINS or PIN is fine: nothing is pinned.
 Pins       *pins_new(Gpu *gpu, u64 bytes_most);

@@ -506,7 +506,9 @@ CodeEntry *kernel_want(Gpu *gpu, const KernelWish *wish, Shape *shape)
     Launch    launch = { .woven = &woven };
     GpuRun    run = { .gpu = gpu, .launch = &launch };
     KernelKey key;
-    *shape = run.shape = (Shape){ .items = items_at_first(wish->text, wish->shared_groups, wish->is_picked),
+    const int items =
+        wish->items ? wish->items : items_at_first(wish->text, wish->shared_groups, wish->is_picked);
+    *shape = run.shape = (Shape){ .items = items,
                                   .shared_groups = wish->shared_groups,
                                   .shared_tables = wish->shared_tables,
                                   .is_picked = wish->is_picked };

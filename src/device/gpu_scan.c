@@ -415,6 +415,7 @@ static weft_status launch_together(Wave *wave, const Unit *unit, Error *err)
 {
     if (unit->fused) TRY(unit_launch_fused(wave, unit, err));
     if (unit->cube) TRY(gpu_cube_launch(wave, unit->cube, err));
+    if (unit->join_cube) TRY(gpu_join_cube_launch(wave, unit->join_cube, err));
     return unit->sieve ? gpu_sieve_end(wave, unit->sieve, err) : WEFT_OK;
 }
 
@@ -424,7 +425,7 @@ static int list_launches(const Wave *wave, const Unit *units, int n_units, const
     int n = 0;
     for (int u = 0; u < n_units; u++) {
         const Unit *unit = &units[u];
-        if (unit->fused || unit->cube || unit->sieve) launches[n++] = (WaveLaunch){ .unit = unit };
+        if (unit->fused || unit->cube || unit->join_cube || unit->sieve) launches[n++] = (WaveLaunch){ .unit = unit };
         for (int i = 0; i < unit->n_riders && !unit->sieve; i++) {
             const Parts rest = rest_of(&parts[unit->riders[i]], unit);
             if (rest.n_parts)
@@ -442,7 +443,7 @@ static weft_status launch_in_order(Wave *wave, const WaveLaunch *launches, int n
     bool       has_begun = false;
     u32        waiting = 0;
     for (int i = 0; i < n && opens_first; i++)
-        if (launches[order[i]].run && !launches[order[i]].unit->fused && !launches[order[i]].unit->cube)
+        if (launches[order[i]].run && launches[order[i]].unit->n_riders == 1)
             TRY(open_stream(wave, launches[order[i]].run, &waiting, err));
     for (int i = 0; i < n; i++) {
         const WaveLaunch *launch = &launches[order[i]];
@@ -484,16 +485,16 @@ static void write_unit(Wave *wave, Unit *unit, Parts *parts, int *chunks)
             else if (wants_chunk(run, wave->chunks[k].chunk, wave->chunks[k].number)) chunks[n++] = k;
         }
         parts[unit->riders[i]] = write_parts(wave, run, chunks, n);
-        own[i] = &parts[unit->riders[i]];
+        if (unit->sieve) own[i] = &parts[unit->riders[i]];
     }
     if (unit->fused) unit_write(wave, parts, unit);
     if (unit->cube) gpu_cube_write(wave, unit->cube, unit->chunks, unit->n_chunks);
     if (unit->sieve) gpu_sieve_hand_out(wave, unit->sieve, own);
 }
 
-static weft_status launch_units(Wave *wave, Unit *units, Parts *parts, int *chunks, Error *err)
+static weft_status launch_units(Wave *wave, Unit *units, Parts *parts, int *chunks, int *riders, Error *err)
 {
-    const int   n_units = units_choose(wave, units);
+    const int   n_units = units_choose(wave, units, riders);
     ASSERT(n_units <= wave->n_riders);
     weft_status status = WEFT_OK;
     for (int u = 0; u < n_units && !status; u++)           // a sieve is at work while the rest is written
@@ -504,6 +505,7 @@ static weft_status launch_units(Wave *wave, Unit *units, Parts *parts, int *chun
     for (int u = 0; u < n_units; u++) {
         free(units[u].chunks);
         gpu_cube_free(units[u].cube);
+        gpu_join_cube_free(units[u].join_cube);
         gpu_sieve_free(units[u].sieve);
     }
     return status;
@@ -524,7 +526,8 @@ static weft_status launch_riders(Wave *wave, Error *err)
     Parts   *parts = calloc((size_t)wave->n_riders, sizeof *parts);
     Unit    *units = calloc((size_t)wave->n_riders, sizeof *units);
     int     *chunks = calloc((size_t)wave->n_chunks + 1, sizeof *chunks);
-    weft_status status = launch_units(wave, units, parts, chunks, err);
+    int     *in_units = calloc((size_t)wave->n_riders, sizeof *in_units);
+    weft_status status = launch_units(wave, units, parts, chunks, in_units, err);
     for (int r = 0; r < wave->n_riders && !status; r++) {
         const int s = wave->riders[r]->at_stream;
         if (slot->streams >> s & 1) continue;
@@ -533,6 +536,7 @@ static weft_status launch_riders(Wave *wave, Error *err)
     }
     for (int r = 0; r < wave->n_riders && !status; r++)
         if (is_last_run_of(wave, wave->riders[r])) status = run_use_own_stream(wave->riders[r], err);
+    free(in_units);
     free(chunks);
     free(units);
     free(parts);
@@ -704,7 +708,7 @@ static void keep_copies(Wave *wave)
     ASSERT(mutex_is_held(&wave->gpu->lock));
     ASSERT(!wave->slot->copies && !wave->slot->pins);
     RunSlot *slot = wave->slot;
-    int      n = 0;
+    int      n = wave->n_held;
     for (int k = 0; k < wave->n_chunks; k++) n += wave->chunks[k].n_columns;
     slot->copies = calloc((size_t)n + 1, sizeof *slot->copies);
     slot->pins = calloc((size_t)wave->n_chunks + 1, sizeof *slot->pins);
@@ -713,6 +717,7 @@ static void keep_copies(Wave *wave)
     for (int k = 0; k < wave->n_chunks; k++)
         for (int c = 0; c < wave->chunks[k].n_columns; c++)
             if (wave->chunks[k].columns[c].copy) slot->copies[slot->n_copies++] = wave->chunks[k].columns[c].copy;
+    for (int h = 0; h < wave->n_held; h++) slot->copies[slot->n_copies++] = wave->held[h].copy;
 }
 
 // What came only in part must not be found again; what is in flight is held until the slot ends.
@@ -721,6 +726,11 @@ static void forget_new(Wave *wave)
     for (int n = 0; n < wave->n_new; n++) {
         wave->new_copies[n]->n_holds++;
         copy_forget(wave->gpu->frames, wave->new_copies[n]);
+    }
+    for (int h = 0; h < wave->n_held; h++) {
+        if (!wave->held[h].is_new) continue;
+        wave->held[h].copy->n_holds++;
+        copy_forget(wave->gpu->frames, wave->held[h].copy);
     }
 }
 
@@ -773,6 +783,7 @@ static void free_wave(Wave *wave)
     free(wave->chunks);
     free(wave->riders);
     free(wave->new_copies);
+    free(wave->held);
     free(wave->staged.pieces);
     free(wave->straight.pieces);
     pthread_mutex_destroy(&wave->lock);
@@ -812,7 +823,7 @@ static void refuse_leader(GpuRun *leader)
     set_issued(leader);
 }
 
-static bool can_share(const GpuRun *run) { return run->can_fuse || run->can_cube || run->can_sieve; }
+static bool can_share(const GpuRun *run) { return run->can_fuse || run->can_cube || run->can_sieve || run->joins; }
 
 // The first run that may still bring columns; UINT64_MAX: none does.
 static u64 first_copying_run(const Gpu *gpu)
@@ -1214,6 +1225,7 @@ weft_status scan_ride(GpuRun *run, Error *err)
 {
     Gpu       *gpu = run->gpu;
     const bool can_fuse = unit_suits(run), can_cube = gpu_cube_suits(run), can_sieve = gpu_sieve_suits(run);
+    gpu_join_cube_look(run);
     pthread_mutex_lock(&gpu->lock);
     run->can_fuse = can_fuse, run->can_cube = can_cube, run->can_sieve = can_sieve, run->columns = unit_columns(run);
     run->n_wanted = 0, run->asked_until = 0, run->n_prefetches = 0;
@@ -1243,6 +1255,7 @@ weft_status scan_ride(GpuRun *run, Error *err)
     const weft_status status = run->status;
     if (status) *err = run->error;
     pthread_mutex_unlock(&gpu->lock);
+    gpu_join_cube_forget(run);
     finish_early(run);
     return status;
 }

@@ -48,6 +48,9 @@ struct MadeTable {                     // or a chunk
     bool              is_rows;
     int               n_parts;
     Copy            **parts;
+    void             *here;            // a part of it in the host's memory (table_part_here); NULL: not asked for yet
+    u64               here_bytes;
+    Budget           *here_budget;
     struct MadeTable *next;
 };
 
@@ -102,6 +105,7 @@ static void free_table(Gpu *gpu, MadeTable *table)                     // under 
     gpu->bytes_admitted -= table->bytes;
     gpu->moved_ms = time_now_ms();
     pthread_cond_broadcast(&gpu->changed);
+    mem_free(table->here_budget, table->here, table->here_bytes);
     free(table->parts);
     free(table);
 }
@@ -598,6 +602,45 @@ weft_status gpu_fetch_table(Device *device, u64 id, int number, void *to, u64 by
     const weft_status status = fetch_made(gpu, table_key(id, number), &read, 1, err);
     gpu_leave(gpu, before);
     return status;
+}
+
+static MadeTable *find_made(const Gpu *gpu, u64 id)                      // under the lock
+{
+    MadeTable *made = gpu->made;
+    while (made && (made->id != id || made->is_rows)) made = made->next;
+    return made;
+}
+
+static const void *part_here(Gpu *gpu, u64 id)
+{
+    pthread_mutex_lock(&gpu->lock);
+    const MadeTable *made = find_made(gpu, id);
+    const void      *here = made ? made->here : NULL;
+    pthread_mutex_unlock(&gpu->lock);
+    return here;
+}
+
+// False: another query was quicker.
+static bool keep_here(Gpu *gpu, u64 id, void *here, u64 bytes, Budget *budget)
+{
+    pthread_mutex_lock(&gpu->lock);
+    MadeTable *made = find_made(gpu, id);
+    const bool is_first = made && !made->here;
+    if (is_first) made->here = here, made->here_bytes = bytes, made->here_budget = budget;
+    pthread_mutex_unlock(&gpu->lock);
+    return is_first;
+}
+
+const void *table_part_here(Gpu *gpu, u64 id, int number, u64 bytes, Budget *budget)
+{
+    Error       ignored = { 0 };
+    void       *memory;
+    const void *here = part_here(gpu, id);
+    if (here || mem_alloc(budget, bytes + 8, &memory, &ignored)) return here;
+    const PartRead    read = { .to = memory, .bytes = bytes };
+    const weft_status status = fetch_made(gpu, table_key(id, number), &read, 1, &ignored);
+    if (status || !keep_here(gpu, id, memory, bytes + 8, budget)) mem_free(budget, memory, bytes + 8);
+    return status ? NULL : part_here(gpu, id);
 }
 
 // ---- rows between two kernels ---------------------------------------------------------------------------------------

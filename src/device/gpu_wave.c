@@ -2,6 +2,8 @@
 
 #include "device/gpu_wave.h"
 
+#include <stdlib.h>
+
 static void *device_pointer(GpuAddress address) { return (void *)(uintptr_t)address; }
 
 // ---- chunks and columns ---------------------------------------------------------------------------------------------
@@ -54,6 +56,31 @@ bool wave_may_share(const GpuRun *run)
 {
     const Launch *launch = run->launch;
     return launch->may_weave && launch->table && !run->is_timed && !run->is_counted && launch->sink == SINK_GROUPS;
+}
+
+// ---- copies besides columns -----------------------------------------------------------------------------------------
+
+Copy *wave_hold(Wave *wave, CopyKey key, u64 bytes, bool *is_new)
+{
+    Gpu *gpu = wave->gpu;
+    pthread_mutex_lock(&gpu->lock);
+    Copy *copy = key.owner ? copy_find(gpu->frames, key) : NULL;
+    *is_new = !copy;
+    if (!copy) copy = copy_add(gpu->frames, key, bytes, false);
+    pthread_mutex_unlock(&gpu->lock);
+    if (copy) *PUSH(wave->held, wave->n_held, wave->held_room) = (HeldCopy){ copy, *is_new };
+    return copy;
+}
+
+// The run holds it on: what was to be written there may be under way.
+void wave_forget(Wave *wave, Copy *copy)
+{
+    pthread_mutex_lock(&wave->gpu->lock);
+    copy->n_holds++;
+    copy_forget(wave->gpu->frames, copy);
+    pthread_mutex_unlock(&wave->gpu->lock);
+    for (int h = 0; h < wave->n_held; h++)
+        if (wave->held[h].copy == copy) wave->held[h].is_new = false;
 }
 
 // ---- arguments and launches -----------------------------------------------------------------------------------------

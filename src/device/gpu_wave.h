@@ -37,6 +37,8 @@ typedef struct CopyPieces { u64 n, room; CopyPiece *pieces; } CopyPieces;
 // A launch's KernelArgs in the args of its run, one for each chunk.
 typedef struct Parts { int n_parts; u32 most_rows; GpuAddress at; } Parts;
 
+typedef struct HeldCopy { Copy *copy; bool is_new; } HeldCopy;
+
 typedef struct Wave {
     Gpu       *gpu;
     GpuSchedule schedule;              // of its leader
@@ -47,6 +49,8 @@ typedef struct Wave {
     GpuRun   **riders;
     int        n_new, new_room;        // copies that are yet to be filled
     Copy     **new_copies;
+    int        n_held, held_room;      // copies besides columns, held until the run is done
+    HeldCopy  *held;
     CopyPieces staged;                 // not more than a stage holds each
     CopyPieces straight;               // from pinned columns
     u64        bytes_staged, bytes_straight, args_bytes;
@@ -79,6 +83,10 @@ void        figures_read(const Wave *wave);                 // gpu_figures.c.  U
 static inline u64 args_rounded(u64 bytes) { return (bytes + 63) / 64 * 64; }
 void       *wave_take_args(Wave *wave, u64 bytes, GpuAddress *at);
 bool        wave_may_share(const GpuRun *run);              // a kernel, with others
+// A copy that is held until the run is done; NULL: there is no room.  IS_NEW: the caller is to write it, or to forget
+// it.  If the run fails, it is forgotten.
+Copy       *wave_hold(Wave *wave, CopyKey key, u64 bytes, bool *is_new);
+void        wave_forget(Wave *wave, Copy *copy);
 // Of KERNEL, its code and shared memory.
 weft_status wave_launch(Gpu *gpu, const GpuRun *kernel, GpuStream stream, GpuAddress parts, const Grid *grid,
                         Error *err);

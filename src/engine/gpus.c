@@ -130,7 +130,8 @@ void gpus_add_riders(Gpus *gpus, Arena *arena, RiderFigures **figures, int *n_fi
                                 .n_fellow = launch->n_fellow,
                                 .woven_as = woven_as_of(launch->woven_as),
                                 .n_woven = launch->n_woven,
-                                .gain = launch->gain };
+                                .gain = launch->gain,
+                                .cube = launch->cube };
         }
     }
 }
@@ -147,7 +148,7 @@ static void add_scan(Arena *arena, const TableFigures *table, ScanFigures **figu
     scan->n_rides += table->n_rides;
     scan->chunks_woven += table->chunks_woven, scan->chunks_woven_ridden += table->chunks_woven_ridden;
     scan->rides_woven += table->n_woven, scan->rides_fused += table->n_fused, scan->rides_cubed += table->n_cubed,
-        scan->rides_sieved += table->n_sieved;
+        scan->rides_sieved += table->n_sieved, scan->rides_join_cubed += table->n_join_cubed;
     scan->chunks_read += table->chunks_read, scan->rows_read += table->rows_read, scan->bytes_read += table->bytes_read;
     scan->chunks_ridden += table->chunks_ridden, scan->rows_ridden += table->rows_ridden,
         scan->bytes_ridden += table->bytes_ridden;

@@ -206,9 +206,10 @@ struct weft_topic {
     FrameHeap         *heap;
     FlowLink          *link;           // NULL: the processor's own memory
     const _Atomic u32 *stop;           // of the flow: not 0 ends all waits
+    char               device[16];     // its frames are there, where the host cannot read them; "": they are not
     weft_topic        *older;          // the topic of the flow that was made before this one
     _Atomic(weft_topic *) *newest;     // of the flow: all its topics, for when memory is short
-    _Atomic(Bell *)    bell;           // rung when something happens here; NULL: none
+    _Atomic(Bell *)    bells[2];       // rung when something happens here; NULL: none
     pthread_mutex_t    lock;           // guards all that follows but words read across the link
     pthread_cond_t     can_read, can_write;
     int                n_waiting_readers, n_waiting_writers;
@@ -252,8 +253,21 @@ void        topic_destroy(weft_topic *topic);
 weft_status topic_open_publisher(weft_topic *topic, bool is_operator, weft_publisher **out, Error *err);
 weft_status topic_open_subscriber(weft_topic *topic, weft_side side, weft_start start, weft_subscriber **out,
                                   Error *err);
+weft_status topic_check_host(const weft_topic *topic, Error *err);  // fails when the host cannot read its frames
+// For a device, which has several frames of one subscriber or publisher at a time; none of them waits.  One thread.
+// NOT_READY comes often and leaves ERR as it is.
+// The entry of OFFSET.  NOT_READY: not published yet.  END_OF_STREAM, OPERATOR_FAILED: never will be.
+weft_status subscriber_peek(weft_subscriber *subscriber, u64 offset, const IndexEntry **entry, Error *err);
+void        subscriber_done(weft_subscriber *subscriber, u64 offset);               // with all frames before it
+bool        publisher_is_over(weft_publisher *publisher);   // the topic or the flow was closed
+FrameInfo  *publisher_take_now(weft_publisher *publisher);  // NULL: none is free
+// As many of N as the topic has room for, in order.  NOT_READY: not all of them.
+weft_status publisher_publish_many(weft_publisher *publisher, FrameInfo *const *infos, int n, int *n_published,
+                                   Error *err);
 bool        topic_has_room(weft_topic *topic, u64 bytes);   // as things are
 void        topic_close_foreign(weft_topic *topic);         // where no operator publishes: closes the topic
+void        topic_add_bell(weft_topic *topic, Bell *bell);  // safe to call twice; two bells at most
+void        topic_forget_bells(weft_topic *topic);          // they are about to go
 void        topic_wake(weft_topic *topic);                  // all who wait look again
 
 #endif

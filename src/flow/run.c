@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "flow/card_int.h"
 #include "flow/run_int.h"
 #include "kernel/kernel.h"
 
@@ -62,20 +63,31 @@ static void *host_body(void *context)
 }
 
 // With the flow's lock.
-static weft_status begin_operator(weft_operator *op, Error *err)
+static weft_status begin_on_device(weft_operator *op, Error *err)
 {
     weft_flow *flow = op->flow;
-    if (op->options.side == WEFT_SIDE_DEVICE) {
-        if (!flow->kernel)
-            TRY(virtual_new(flow, &flow->kernel, err));
-        if (op->input)
-            atomic_store(&op->input->topic->bell, virtual_bell(flow->kernel));
-        if (op->output)
-            atomic_store(&op->output->topic->bell, virtual_bell(flow->kernel));
+    if (op->is_on_gpu && !flow->resident)
+        TRY(resident_new(flow, &flow->resident, err));
+    if (!op->is_on_gpu && !flow->kernel)
+        TRY(virtual_new(flow, &flow->kernel, err));
+    Bell *bell = op->is_on_gpu ? resident_bell(flow->resident) : virtual_bell(flow->kernel);
+    if (op->input)
+        topic_add_bell(op->input->topic, bell);
+    if (op->output)
+        topic_add_bell(op->output->topic, bell);
+    op->has_begun = true;
+    if (op->is_on_gpu)
+        resident_enter(flow->resident, op);
+    else
         virtual_enter(flow->kernel, op);
-        op->has_begun = true;
-        return WEFT_OK;
-    }
+    return WEFT_OK;
+}
+
+// With the flow's lock.
+static weft_status begin_operator(weft_operator *op, Error *err)
+{
+    if (op->options.side == WEFT_SIDE_DEVICE)
+        return begin_on_device(op, err);
     op->workers = 1;
     if (thread_start(&op->thread, NULL, host_body, op))
         return fail(err, WEFT_OUT_OF_MEMORY, NO_PLACE, "the system gives no thread for operator \"%s\"", op->name);
@@ -100,12 +112,25 @@ static const weft_operator *find_stuck(weft_flow *flow)     // with the flow's l
     return first;
 }
 
+// Memory comes from the card, so without it even operators of the host would wait for ever.  With the flow's lock,
+// which it lets go meanwhile.
+static void fail_if_card_is_lost(weft_flow *flow)
+{
+    Error err = { 0 };
+    if (!flow->card || flow->error.status || card_check(flow->card, &err) == WEFT_OK)
+        return;
+    pthread_mutex_unlock(&flow->lock);
+    flow_fail(flow, &err);
+    pthread_mutex_lock(&flow->lock);
+}
+
 static void *supervise(void *context)
 {
     weft_flow *flow = context;
     const int pause_ms = MAX_OF(1, MIN_OF(flow->options.watchdog_ms / 4, 250));
     pthread_mutex_lock(&flow->lock);
     while (!atomic_load(&flow->is_leaving)) {
+        fail_if_card_is_lost(flow);
         const weft_operator *stuck = find_stuck(flow);
         if (stuck) {
             Error err = { 0 };
@@ -231,6 +256,8 @@ weft_status weft_topic_new(weft_flow *flow, const char *name, const weft_topic_o
         status = fail(error, WEFT_TOO_LONG, NO_PLACE, "a flow has %d topics at most", TOPICS_MAX);
     } else {
         flow->n_topics++;
+        if (flow->card && topic->options.side == WEFT_SIDE_DEVICE)
+            snprintf(topic->device, sizeof(topic->device), "%s", flow->card->name);
         topic->older = atomic_load(&flow->newest);
         atomic_store(&flow->newest, topic);
     }
@@ -289,7 +316,8 @@ static weft_status compile(weft_operator *op, const char *text, Error *err)
         return fail(err, problem.status, NO_PLACE, "operator \"%s\": %s", op->name, problem.message);
     if (notice)
         log_info("flow: operator \"%s\": %s", op->name, notice);
-    jit_improve(flow->jit, op->code);
+    if (!op->is_on_gpu)
+        jit_improve(flow->jit, op->code);
     return WEFT_OK;
 }
 
@@ -342,7 +370,9 @@ weft_status weft_flow_link(weft_flow *flow, weft_topic *from, const weft_operato
     op->flow = flow;
     op->options = *options;
     snprintf(op->name, sizeof(op->name), "%s", options->name);
-    weft_status status = options->tile_c ? compile(op, options->tile_c, error) : WEFT_OK;
+    weft_status status = choose_place(op, options->tile_c, from, to, error);
+    if (status == WEFT_OK && options->tile_c)
+        status = compile(op, options->tile_c, error);
     op->options.name = op->options.tile_c = NULL;
     if (status == WEFT_OK)
         status = open_ends(op, from, to, error);
@@ -368,7 +398,7 @@ weft_operator_counts weft_operator_count(weft_operator *op)
     return (weft_operator_counts){
         .rounds = op->rounds, .frames_in = op->frames_in, .frames_out = op->frames_out,
         .busy_ms = (double)op->busy_us / 1000, .workers = op->workers, .waits = op->waits, .has_ended = op->has_ended,
-        .is_compiled = tier == TIER_CC };
+        .is_compiled = tier == TIER_CC && !op->is_on_gpu, .is_on_gpu = op->is_on_gpu };
 }
 
 weft_heap_counts weft_flow_heap_counts(weft_flow *flow, weft_side side) { return heap_counts(flow->heap, side); }
@@ -389,6 +419,30 @@ static weft_status check_flow(const weft_flow_options *options, Error *err)
     return WEFT_OK;
 }
 
+weft_gpu_counts weft_flow_gpu_counts(weft_flow *flow)
+{
+    FlowCard *card = flow->card;
+    weft_gpu_counts counts = { .blocks = 0 };
+    if (!card)
+        return counts;
+    pthread_mutex_lock(&card->lock);
+    counts = (weft_gpu_counts){ .blocks = card->n_blocks, .is_running = card_is_running(card),
+                                .launches = (i64)card->n_launches, .left_idle = card->n_left_idle,
+                                .left_asked = card->n_left_asked, .left_turn = card->n_left_turn };
+    snprintf(counts.device, sizeof(counts.device), "%s", card->name);
+    pthread_mutex_unlock(&card->lock);
+    return counts;
+}
+
+static void destroy(weft_flow *flow)
+{
+    card_close(flow->card);
+    pthread_mutex_destroy(&flow->lock);
+    pthread_cond_destroy(&flow->changed);
+    free(flow->catalog);
+    free(flow);
+}
+
 weft_status weft_flow_new(const weft_flow_options *options, weft_flow **out, weft_error *error)
 {
     *out = NULL;
@@ -397,12 +451,9 @@ weft_status weft_flow_new(const weft_flow_options *options, weft_flow **out, wef
         TRY(check_flow(options, error));
     weft_flow *flow = calloc(1, sizeof(weft_flow));
     Catalog *catalog = aligned_alloc(64, (sizeof(Catalog) + 63) / 64 * 64);
-    FrameHeap *heap = heap_new(options ? options : &(weft_flow_options){ 0 });
-    if (!flow || !catalog || !heap) {
+    if (!flow || !catalog) {
         free(flow);
         free(catalog);
-        if (heap)
-            heap_free(heap);
         return fail(error, WEFT_OUT_OF_MEMORY, NO_PLACE, "no memory for a flow");
     }
     memset(catalog, 0, sizeof(*catalog));
@@ -414,7 +465,6 @@ weft_status weft_flow_new(const weft_flow_options *options, weft_flow **out, wef
         flow->options.watchdog_ms = 10000;
     if (flow->options.stop_ms <= 0)
         flow->options.stop_ms = 10000;
-    flow->heap = heap;
     flow->catalog = catalog;
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
@@ -422,6 +472,12 @@ weft_status weft_flow_new(const weft_flow_options *options, weft_flow **out, wef
     pthread_mutex_init(&flow->lock, NULL);
     pthread_cond_init(&flow->changed, &attributes);
     pthread_condattr_destroy(&attributes);
+    const weft_status status = choose_device(flow, error);
+    flow->heap = status ? NULL : heap_new(&flow->options);
+    if (!flow->heap) {
+        destroy(flow);
+        return status ? status : fail(error, WEFT_OUT_OF_MEMORY, NO_PLACE, "no memory for a flow");
+    }
     *out = flow;
     return WEFT_OK;
 }
@@ -455,7 +511,10 @@ static void join_threads(weft_flow *flow)
     for (weft_operator *op = flow->operators; op; op = op->next)
         if (op->has_thread)
             pthread_join(op->thread, NULL);
+    for (weft_topic *topic = atomic_load(&flow->newest); topic; topic = topic->older)
+        topic_forget_bells(topic);                          // handles that are still open ring when they are closed
     virtual_free(flow->kernel);
+    resident_free(flow->resident);
 }
 
 static void free_parts(weft_flow *flow)
@@ -492,8 +551,5 @@ void weft_flow_free(weft_flow *flow)
     }
     join_threads(flow);
     free_parts(flow);
-    pthread_mutex_destroy(&flow->lock);
-    pthread_cond_destroy(&flow->changed);
-    free(flow->catalog);
-    free(flow);
+    destroy(flow);
 }

@@ -25,10 +25,12 @@ typedef struct OperatorSamples {
 struct weft_operator {
     weft_flow            *flow;
     weft_operator        *next;        // of the flow
-    weft_operator        *entering;    // of the virtual kernel's list
+    weft_operator        *entering;    // of the virtual kernel's list, or of the resident one's
     char                  name[TOPIC_NAME_BYTES];
     weft_operator_options options;     // texts are not kept
     Code                 *code;        // of tile C
+    bool                  is_on_gpu, has_state;             // has_state: its text has the word STATE
+    u32                   text_code;   // on a GPU: which of the card's texts
     weft_subscriber      *input;       // NULL: a source
     weft_publisher       *output;      // NULL: a sink
     const weft_frame     *in;          // at hand
@@ -61,6 +63,8 @@ void        operator_close(weft_operator *op);              // leaves its topics
 // ---- the flow (state.c) ---------------------------------------------------------------------------------------------
 
 typedef struct VirtualKernel VirtualKernel;
+typedef struct ResidentKernel ResidentKernel;
+struct FlowCard;
 
 struct weft_flow {
     weft_flow_options  options;        // with defaults filled in
@@ -76,7 +80,10 @@ struct weft_flow {
     bool               is_running;
     Error              error;          // the first
     Jit               *jit;            // once there is tile C
-    VirtualKernel     *kernel;         // once there is an operator on the DEVICE side
+    VirtualKernel     *kernel;         // once there is an operator on the DEVICE side that runs on threads
+    ResidentKernel    *resident;       // once there is one that runs on the GPU
+    struct FlowCard   *card;           // NULL: no GPU is used.  Set once, by weft_flow_new.
+    bool               is_card_asked;  // the GPU was named, so nothing may run elsewhere in silence
     pthread_t          supervisor;
     bool               has_supervisor;
 };
@@ -92,6 +99,21 @@ weft_status virtual_new(weft_flow *flow, VirtualKernel **kernel, Error *err);   
 void        virtual_free(VirtualKernel *kernel);            // all of its operators have ended
 void        virtual_enter(VirtualKernel *kernel, weft_operator *op);                // with the flow's lock
 Bell       *virtual_bell(VirtualKernel *kernel);
+
+// ---- operators on a GPU (resident.c) --------------------------------------------------------------------------------
+
+weft_status resident_new(weft_flow *flow, ResidentKernel **resident, Error *err);   // starts the serving thread
+void        resident_free(ResidentKernel *resident);        // all of its operators have ended; NULL is fine
+void        resident_enter(ResidentKernel *resident, weft_operator *op);            // with the flow's lock
+Bell       *resident_bell(ResidentKernel *resident);
+
+// ---- which device (choice.c) ----------------------------------------------------------------------------------------
+
+// Opens the GPU that the options or the environment ask for, and puts its memory behind the flow's heap.  OK without
+// one: operators run on threads.
+weft_status choose_device(weft_flow *flow, Error *err);
+// Whether OP runs on the flow's GPU; compiles its TEXT then.  Fails where the GPU was asked for and cannot.
+weft_status choose_place(weft_operator *op, const char *text, const weft_topic *from, const weft_topic *to, Error *err);
 
 // How many workers each of N operators gets, all of N_WORKERS together; at least one each.
 void split_workers(weft_operator *const *operators, int n, int n_workers, u64 round, bool is_untuned, int *workers);

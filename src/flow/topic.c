@@ -40,9 +40,28 @@ static weft_side side_of(const weft_topic *topic) { return topic->options.side; 
 
 static void ring(weft_topic *topic)
 {
-    Bell *bell = atomic_load_explicit(&topic->bell, memory_order_acquire);
-    if (bell)
-        bell_ring(bell);
+    for (int i = 0; i < COUNT_OF(topic->bells); i++) {
+        Bell *bell = atomic_load_explicit(&topic->bells[i], memory_order_acquire);
+        if (bell)
+            bell_ring(bell);
+    }
+}
+
+void topic_add_bell(weft_topic *topic, Bell *bell)
+{
+    pthread_mutex_lock(&topic->lock);
+    int i = 0;
+    while (i < COUNT_OF(topic->bells) - 1 && topic->bells[i] && topic->bells[i] != bell)
+        i++;
+    ASSERT(!topic->bells[i] || topic->bells[i] == bell);
+    atomic_store_explicit(&topic->bells[i], bell, memory_order_release);
+    pthread_mutex_unlock(&topic->lock);
+}
+
+void topic_forget_bells(weft_topic *topic)
+{
+    for (int i = 0; i < COUNT_OF(topic->bells); i++)
+        atomic_store(&topic->bells[i], NULL);
 }
 
 static weft_status fail_ended(const weft_topic *topic, Error *err)
@@ -137,6 +156,16 @@ bool topic_has_room(weft_topic *topic, u64 bytes)
     return has;
 }
 
+weft_status topic_check_host(const weft_topic *topic, Error *err)
+{
+    if (!topic->device[0])
+        return WEFT_OK;
+    fail(err, WEFT_INVALID_PARAMETER, NO_PLACE, "the frames of topic \"%s\" are in the memory of %s",
+         topic->entry.name, topic->device);
+    error_hint(err, "Only tile C on the DEVICE side can use them. A topic of side HOST can be used from both sides.");
+    return WEFT_INVALID_PARAMETER;
+}
+
 // ---- publishing -----------------------------------------------------------------------------------------------------
 
 static void leave_publishers(weft_publisher *publisher)     // with the topic's lock
@@ -195,13 +224,15 @@ weft_status topic_open_publisher(weft_topic *topic, bool is_operator, weft_publi
 
 weft_status weft_publisher_open(weft_topic *topic, weft_publisher **publisher, weft_error *error)
 {
+    *publisher = NULL;
     error_clear(error);
+    TRY(topic_check_host(topic, error));
     TRY(topic_open_publisher(topic, false, publisher, error));
     owned_adopt(&(*publisher)->owned);
     return WEFT_OK;
 }
 
-static bool is_over(weft_publisher *publisher)
+bool publisher_is_over(weft_publisher *publisher)
 {
     weft_topic *topic = publisher->topic;
     pthread_mutex_lock(&topic->lock);
@@ -244,7 +275,7 @@ weft_status weft_publisher_take(weft_publisher *publisher, int timeout_ms, weft_
     error_clear(error);
     owned_adopt(&publisher->owned);
     for (;;) {
-        if (is_over(publisher))
+        if (publisher_is_over(publisher))
             return fail_ended(topic, error);
         const u64 number = heap_number(topic->heap);
         Error refusal = { 0 };
@@ -404,7 +435,9 @@ weft_status topic_open_subscriber(weft_topic *topic, weft_side side, weft_start 
 
 weft_status weft_subscriber_open(weft_topic *topic, weft_start start, weft_subscriber **subscriber, weft_error *error)
 {
+    *subscriber = NULL;
     error_clear(error);
+    TRY(topic_check_host(topic, error));
     TRY(topic_open_subscriber(topic, WEFT_SIDE_HOST, start, subscriber, error));
     owned_adopt(&(*subscriber)->owned);
     return WEFT_OK;
@@ -424,38 +457,48 @@ void weft_subscriber_release(weft_subscriber *subscriber)
     ring(topic);
 }
 
-// Copies entries from the subscriber's offset on, as many as are there and fit a page.  False: there is none.
-static bool copy_page(weft_subscriber *subscriber)
+// Copies entries from OFFSET on, as many as are there and fit a page.  False: there is none.
+static bool copy_page(weft_subscriber *subscriber, u64 offset)
 {
     weft_topic *topic = subscriber->topic;
     const u64 tail = link_acquire(topic->link, subscriber->side, &topic->tail);
-    if (tail <= subscriber->offset)
+    if (tail <= offset)
         return false;
-    const u64 slot = slot_of(topic, subscriber->offset);
-    u64 n = MIN_OF(tail - subscriber->offset, (u64)INDEX_PAGE);
+    const u64 slot = slot_of(topic, offset);
+    u64 n = MIN_OF(tail - offset, (u64)INDEX_PAGE);
     n = MIN_OF(n, topic->entry.n_slots - slot);             // up to the end of the ring
     link_load(topic->link, subscriber->side, subscriber->page, &topic->index[slot], n * sizeof(IndexEntry));
-    subscriber->page_first = subscriber->offset;
+    subscriber->page_first = offset;
     subscriber->page_n = n;
     atomic_fetch_add_explicit(&topic->copies, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&topic->entries_copied, (i64)n, memory_order_relaxed);
     return true;
 }
 
-static const IndexEntry *find_entry(weft_subscriber *subscriber)
+static const IndexEntry *find_entry(weft_subscriber *subscriber, u64 offset)
 {
-    const u64 place = subscriber->offset - subscriber->page_first;
-    if (subscriber->offset >= subscriber->page_first && place < subscriber->page_n)
+    const u64 place = offset - subscriber->page_first;
+    if (offset >= subscriber->page_first && place < subscriber->page_n)
         return &subscriber->page[place];
-    return copy_page(subscriber) ? subscriber->page : NULL;
+    return copy_page(subscriber, offset) ? subscriber->page : NULL;
+}
+
+static bool is_whole(const IndexEntry *entry, u64 offset)
+{
+    return entry->offset == offset && entry->check == random_bits(entry->offset, entry->frame);
+}
+
+static weft_status fail_damaged(const weft_topic *topic, u64 offset, Error *err)
+{
+    return fail(err, WEFT_DEVICE_FAILED, NO_PLACE, "index entry %llu of topic \"%s\" arrived damaged",
+                (unsigned long long)offset, topic->entry.name);
 }
 
 static weft_status hand_out(weft_subscriber *subscriber, const IndexEntry *entry, const weft_frame **frame, u64 *offset,
                             Error *err)
 {
-    if (entry->offset != subscriber->offset || entry->check != random_bits(entry->offset, entry->frame))
-        return fail(err, WEFT_DEVICE_FAILED, NO_PLACE, "index entry %llu of topic \"%s\" arrived damaged",
-                    (unsigned long long)subscriber->offset, subscriber->topic->entry.name);
+    if (!is_whole(entry, subscriber->offset))
+        return fail_damaged(subscriber->topic, subscriber->offset, err);
     subscriber->has_frame = true;
     *frame = &((const FrameInfo *)(uintptr_t)entry->frame)->frame;
     if (offset)
@@ -499,7 +542,7 @@ weft_status weft_subscriber_next(weft_subscriber *subscriber, int timeout_ms, co
     for (bool is_first = true;; is_first = false) {
         if (atomic_load(topic->stop))
             return fail_ended(topic, error);
-        const IndexEntry *entry = find_entry(subscriber);
+        const IndexEntry *entry = find_entry(subscriber, subscriber->offset);
         if (entry)
             return hand_out(subscriber, entry, frame, offset, error);
         if (link_acquire(topic->link, subscriber->side, &topic->end) <= subscriber->offset)
@@ -509,6 +552,64 @@ weft_status weft_subscriber_next(weft_subscriber *subscriber, int timeout_ms, co
             return fail(error, WEFT_NOT_READY, NO_PLACE, "topic \"%s\" has no frame yet", topic->entry.name);
         wait_for_frame(subscriber, time_ms, is_first);
     }
+}
+
+// ---- several frames at a time, for a device that computes them side by side --------------------------------------
+
+weft_status subscriber_peek(weft_subscriber *subscriber, u64 offset, const IndexEntry **entry, Error *err)
+{
+    weft_topic *topic = subscriber->topic;
+    *entry = NULL;
+    const IndexEntry *found = find_entry(subscriber, offset);
+    if (!found && link_acquire(topic->link, subscriber->side, &topic->end) > offset)
+        return WEFT_NOT_READY;
+    if (!found)
+        return tell_end(topic, err);
+    if (!is_whole(found, offset))
+        return fail_damaged(topic, offset, err);
+    *entry = found;
+    return WEFT_OK;
+}
+
+void subscriber_done(weft_subscriber *subscriber, u64 offset)
+{
+    weft_topic *topic = subscriber->topic;
+    subscriber->offset = offset;
+    link_release(topic->link, subscriber->side, &subscriber->done, offset);
+    pthread_mutex_lock(&topic->lock);
+    drop_read(topic, false);
+    wake_writers(topic);
+    pthread_mutex_unlock(&topic->lock);
+    ring(topic);
+}
+
+FrameInfo *publisher_take_now(weft_publisher *publisher)
+{
+    Error refusal = { 0 };
+    FrameInfo *info = take_frame(publisher->topic, &refusal);
+    if (info)
+        frame_note_taker(info, publisher);
+    return info;
+}
+
+weft_status publisher_publish_many(weft_publisher *publisher, FrameInfo *const *infos, int n, int *n_published,
+                                   Error *err)
+{
+    weft_topic *topic = publisher->topic;
+    weft_status status = WEFT_OK;
+    pthread_mutex_lock(&topic->lock);
+    for (*n_published = 0; *n_published < n; ++*n_published) {
+        FrameInfo *info = infos[*n_published];
+        status = wait_for_room(publisher, info->frame.length, 0, err);
+        if (status)
+            break;
+        frame_forget_taker(info);
+        append(topic, publisher, info);
+    }
+    pthread_mutex_unlock(&topic->lock);
+    if (*n_published > 0)
+        ring(topic);
+    return status;
 }
 
 void weft_subscriber_close(weft_subscriber *subscriber)

@@ -55,11 +55,12 @@ static void add_own(NvrtcOptions *options)
 static void list_options(const CubinJob *job, NvrtcOptions *options)
 {
     static const char *const always[] = { "--std=c++17", "--fmad=false", "--diag-suppress=177,550", "-w" };
-    ASSERT(job->n_defines <= OPTIONS_MAX - COUNT_OF(always) - 1);
+    ASSERT(job->n_defines <= OPTIONS_MAX - COUNT_OF(always) - 2);
     options->n_options = 0;
     snprintf(options->architecture, sizeof options->architecture, "--gpu-architecture=sm_%d%d", job->major, job->minor);
     options->list[options->n_options++] = options->architecture;
     for (int i = 0; i < COUNT_OF(always); i++) options->list[options->n_options++] = always[i];
+    if (job->is_tile_c) options->list[options->n_options++] = "--device-as-default-execution-space";
     for (int i = 0; i < job->n_defines && options->n_options < OPTIONS_MAX; i++) {
         snprintf(options->defines[i], sizeof options->defines[i], "-D%s", job->defines[i]);
         options->list[options->n_options++] = options->defines[i];

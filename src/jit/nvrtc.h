@@ -23,6 +23,7 @@ typedef struct CubinJob {
     int                major, minor;       // compute capability
     int                n_defines;
     const char *const *defines;            // "NAME=value"
+    bool               is_tile_c;          // functions without a mark are the device's: text that is C, too
 } CubinJob;
 
 Cubins     *cubins_new(const char *cache_dir);     // NULL: as for the jit (JitOptions.cache_dir)

@@ -12,8 +12,8 @@
 
 #include "device/cuda_driver.h"
 #include "jit/nvrtc.h"
+#include "lab/gpu.h"
 #include "lab/kernel_args.h"
-#include "lab/pool.h"
 #include "lab/work.h"
 
 enum {
@@ -53,11 +53,14 @@ struct LabGpu {
     const CudaDriver *cu;
     Cubins    *cubins;
     CuDevice   device;
+    int        ordinal;
     CuContext  context;
     GpuLimits  limits;
     char       name[128];
     LoadedKernel **kernels;
     int        n_kernels;
+    CuModule  *modules;                                     // of lab_gpu_build
+    int        n_modules;
     CuStream   streams[STREAMS_MAX];                        // made when they are first used
     CuEvent    start, end, stream_ends[STREAMS_MAX];
     CuAddress *memory;                                      // all that was allocated
@@ -83,6 +86,8 @@ static void close_gpu(void *context)
         for (int i = 0; i < gpu->n_kernels; i++)
             if (gpu->kernels[i]->module)
                 cu->ModuleUnload(gpu->kernels[i]->module);
+        for (int i = 0; i < gpu->n_modules; i++)
+            cu->ModuleUnload(gpu->modules[i]);
         for (int i = 0; i < STREAMS_MAX; i++) {
             if (gpu->streams[i])
                 cu->StreamDestroy(gpu->streams[i]);
@@ -133,6 +138,7 @@ static weft_status open_gpu(LabGpu *gpu, int ordinal, Error *err)
 {
     const CudaDriver *cu = gpu->cu;
     TRY(cuda_check_number(ordinal, err));
+    gpu->ordinal = ordinal;
     CUDA_TRY(cu, DeviceGet, (&gpu->device, ordinal), err);
     TRY(read_limits(gpu, err));
     CUDA_TRY(cu, DevicePrimaryCtxRetain, (&gpu->context, gpu->device), err);
@@ -259,6 +265,51 @@ static weft_status find_kernel(LabGpu *gpu, const LabKernel *kernel, LoadedKerne
         return status;
     *LIST_PUSH(gpu->arena, gpu->kernels, gpu->n_kernels) = loaded;
     *found = loaded;
+    return WEFT_OK;
+}
+
+// ---- kernels of others ----------------------------------------------------------------------------------------------
+
+weft_status lab_gpu_enter(LabGpu *gpu, const CudaDriver **cu, Error *err)
+{
+    *cu = gpu->cu;
+    return enter(gpu, err);
+}
+
+int lab_gpu_ordinal(const LabGpu *gpu)
+{
+    return gpu->ordinal;
+}
+
+bool lab_gpu_is_small(const LabGpu *gpu)
+{
+    return gpu->is_small;
+}
+
+static weft_status load_text(LabGpu *gpu, const char *prelude, const char *text, CuModule *module, Error *err)
+{
+    Text words = { 0 }, cubin = { 0 };
+    bool was_cached;
+    text_add(&words, "%s%s", lab_kernel_args_text, prelude);
+    const CubinJob job = { .prelude = words.bytes, .text = text, .driver_version = gpu->cu->version,
+                           .major = gpu->limits.major, .minor = gpu->limits.minor };
+    weft_status status = cubins_get(gpu->cubins, &job, &cubin, &was_cached, err);
+    if (!status)
+        status = cuda_check(gpu->cu, gpu->cu->ModuleLoadData(module, cubin.bytes), "cuModuleLoadData", err);
+    text_free(&words);
+    text_free(&cubin);
+    return status;
+}
+
+weft_status lab_gpu_build(LabGpu *gpu, const char *prelude, const char *text, const char *const *names, int n_names,
+                          CuFunction *functions, Error *err)
+{
+    CuModule module;
+    TRY(enter(gpu, err));
+    TRY(load_text(gpu, prelude, text, &module, err));
+    *LIST_PUSH(gpu->arena, gpu->modules, gpu->n_modules) = module;
+    for (int i = 0; i < n_names; i++)
+        CUDA_TRY(gpu->cu, ModuleGetFunction, (&functions[i], module, names[i]), err);
     return WEFT_OK;
 }
 

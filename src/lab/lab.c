@@ -14,6 +14,7 @@ static const Experiment experiments[] = {
     { "batch", "batches: sets S, CR, CO, BO of 39, 52 and 65 kernels (paper 1)", run_batch },
     { "queries", "queries Q1 to Q5: alone, in pairs, 1 to 16 at once (paper 2)", run_queries },
     { "fuse", "kernels fused and unfused: patterns (a) to (e), TPC-H Q1 (paper 4)", run_fuse },
+    { "flow", "frames by copies and launches, and by operators that stay; RAID-6, AES, Set Query (paper 5)", run_flow },
 };
 
 _Static_assert(COUNT_OF(experiments) <= LAB_EXPERIMENTS_MAX, "room for all");

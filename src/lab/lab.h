@@ -1,4 +1,4 @@
-// lab.h - weft lab: the experiments of papers 1 to 4 as commands.
+// lab.h - weft lab: the experiments of the papers as commands.
 //
 //     LabOptions options = { .device = "sim:k40", .runs = 5, .seed = 1, .out = "lab" };
 //     const Experiment *all[LAB_EXPERIMENTS_MAX];
@@ -28,6 +28,9 @@ typedef struct Experiment {
 typedef struct LabOptions {
     const char *device;                                     // "sim:NAME" or "cuda", "cuda:N"; NULL: sim:k40
     int   runs;                                             // of each random experiment; 0: as many as the paper has
+    i64   frame_bytes;                                      // of flow: this frame size only; 0: 4 KB to 16 MB
+    i64   rows;                                             // of flow's Set Query; 0: ten million, or one without a GPU
+    int   measure_ms;                                       // of flow: time of one measurement; 0: 50 ms
     u64   seed;                                             // of what is random; equal seeds, equal experiments
     const char *out;                                        // folder of the files; NULL: no files are written
     FILE *report;                                           // tables and prose; NULL: nowhere

@@ -151,5 +151,6 @@ weft_status run_launch(Lab *lab);
 weft_status run_batch(Lab *lab);
 weft_status run_queries(Lab *lab);
 weft_status run_fuse(Lab *lab);
+weft_status run_flow(Lab *lab);
 
 #endif

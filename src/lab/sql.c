@@ -37,7 +37,7 @@ weft_status sql_open(Lab *lab, LabSql **out)
 {
     LabSql *sql = arena_make(lab->arena, LabSql);
     sql->lab = lab;
-    sql->is_on_gpu = !lab->is_sim;
+    sql->is_on_gpu = !lab->is_sim && !getenv("WEFT_LAB_SMALL");     // the lab's fake driver runs no queries
     TRY(weft_open(NULL, &sql->db, lab->err));
     arena_defer(lab->arena, close_all, sql);
     TRY(weft_connect(sql->db, &sql->session, lab->err));
@@ -64,6 +64,24 @@ weft_status sql_run(LabSql *sql, const char *format, ...)
     const weft_status status = run_in(sql, sql->session, text.bytes);
     text_free(&text);
     return status;
+}
+
+weft_status sql_value(LabSql *sql, const char *format, const char *text, char *value, size_t room)
+{
+    const char *place = strstr(format, "%s");
+    Text whole = { 0 };
+    weft_result *result;
+    ASSERT(place);
+    text_add_bytes(&whole, format, (size_t)(place - format));
+    text_add(&whole, "%s%s", text, place + 2);
+    const weft_status status = weft_query(sql->session, whole.bytes, &result, sql->lab->err);
+    text_free(&whole);
+    TRY(status);
+    value[0] = 0;
+    if (weft_result_rows(result))
+        weft_format(result, 0, 0, value, room);
+    weft_result_free(result);
+    return WEFT_OK;
 }
 
 // ---- rows -----------------------------------------------------------------------------------------------------------

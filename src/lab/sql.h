@@ -20,6 +20,9 @@ void        sql_close(LabSql *sql);
 bool        sql_is_on_gpu(const LabSql *sql);
 weft_status sql_run(LabSql *sql, const char *format, ...) PRINTF_LIKE(2, 3);
 
+// The first value of the first row, as text: "" where there is no row.  FORMAT has one %s, for TEXT.
+weft_status sql_value(LabSql *sql, const char *format, const char *text, char *value, size_t room);
+
 typedef struct SqlColumn {
     bool is_row_number;                                     // 0, 1, 2, ...: else random
     u32  least, below;                                      // of random values

@@ -14,7 +14,7 @@
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, BAR_CELLS = 30, TICK_MS = 100, FIRST_DRAW_MS = 1000 };
 
 static const char help_text[] =
-    "Usage: weft gen ssb|tpch [OPTION]... [DB]\n"
+    "Usage: weft gen ssb|tpch|setquery [OPTION]... [DB]\n"
     "\n"
     "Makes the tables of a benchmark in the database in directory DB, and with --tbl as text files.\n"
     "\n"
@@ -22,9 +22,10 @@ static const char help_text[] =
     "         The same scale factor and seed always give the same rows.\n"
     "  tpch   TPC-H: region, nation, part, supplier, partsupp, customer, orders, lineitem.\n"
     "         The files are equal to those of TPC's dbgen 2.14.\n"
+    "  setquery  Set Query: bench, with 13 columns of whole numbers and 10,000,000 * N rows.\n"
     "\n"
     "  -s, --sf N         scale factor: about 6,000,000 * N rows in the largest table; may be a fraction; default 1\n"
-    "      --seed N       seed of the random numbers, 1 by default; ssb only\n"
+    "      --seed N       seed of the random numbers, 1 by default; not for tpch\n"
     "      --tbl DIR      write DIR/part.tbl and so on, as dbgen does; without DB nothing else\n"
     "      --threads N    threads to use, by default one for each core\n"
     "      --help         this text\n"
@@ -42,6 +43,7 @@ typedef struct Benchmark {
 static const Benchmark benchmarks[] = {
     { "ssb", gen_ssb, GEN_SSB_TABLES, true },
     { "tpch", gen_tpch, GEN_TPCH_TABLES, false },
+    { "setquery", gen_setquery, GEN_SETQUERY_TABLES, true },
 };
 
 typedef struct GenCommand {
@@ -139,7 +141,7 @@ static int take_benchmark(GenCommand *command, const char *name)
             command->benchmark = &benchmarks[i];
     }
     if (!command->benchmark)
-        return usage_error("there is no benchmark '%s', only ssb and tpch", name);
+        return usage_error("there is no benchmark '%s', only ssb, tpch and setquery", name);
     if (command->has_seed && !command->benchmark->has_seed)
         return usage_error("--seed does not go with %s, whose specification fixes the seeds", name);
     return -1;
@@ -156,7 +158,7 @@ static int parse_arguments(int argc, char **argv, GenCommand *command)
             return status;
     }
     if (optind == argc)
-        return usage_error("which benchmark?  There are ssb and tpch");
+        return usage_error("which benchmark?  There are ssb, tpch and setquery");
     status = take_benchmark(command, argv[optind]);
     if (status >= 0)
         return status;

@@ -16,20 +16,27 @@ static const char help_text[] =
     "plots (SVG) and a page (index.html).  Without an experiment: lists them.\n"
     "\n"
     "      --device DEVICE   sim:NAME, a simulated card by part of its name (sim:k40), or cuda, or cuda:N\n"
-    "      --runs N          runs of each random experiment (as many as the paper has)\n"
+    "      --runs N          runs of each experiment (as many as the paper has; flow: 3, without a GPU 1)\n"
     "      --seed N          of what is random (1); the same seed gives the same experiment\n"
     "      --out DIR         folder of the files (weft-lab)\n"
+    "      --size BYTES      flow: frames of this size only, 4K to 16M (4K to 16M; without a GPU 4K to 1M)\n"
+    "      --ms N            flow: milliseconds of one measurement (50)\n"
+    "      --rows N          flow: rows of Set Query's table (10000000; without a GPU 1000000)\n"
     "      --help            this text\n"
     "\n"
     "Exit status: 0 when all went well, 1 when an experiment failed, 2 for a usage error.\n";
 
-enum { OPTION_DEVICE = 256, OPTION_RUNS, OPTION_SEED, OPTION_OUT, OPTION_HELP };
+enum { OPTION_DEVICE = 256, OPTION_RUNS, OPTION_SEED, OPTION_OUT, OPTION_SIZE, OPTION_MS,
+       OPTION_ROWS, OPTION_HELP };
 
 static const struct option long_options[] = {
     { "device", required_argument, NULL, OPTION_DEVICE },
     { "runs",   required_argument, NULL, OPTION_RUNS },
     { "seed",   required_argument, NULL, OPTION_SEED },
     { "out",    required_argument, NULL, OPTION_OUT },
+    { "size",   required_argument, NULL, OPTION_SIZE },
+    { "ms",     required_argument, NULL, OPTION_MS },
+    { "rows",   required_argument, NULL, OPTION_ROWS },
     { "help",   no_argument,       NULL, OPTION_HELP },
     { NULL, 0, NULL, 0 },
 };
@@ -51,6 +58,20 @@ static bool parse_number(const char *text, unsigned long long least, unsigned lo
     return !*end && *value >= least && *value <= most;
 }
 
+// 16384, 16K, 1M: a power of two from 4K to 16M.
+static bool parse_size(const char *text, i64 *bytes)
+{
+    char *end;
+    if (text[0] < '0' || text[0] > '9')
+        return false;
+    const unsigned long long number = strtoull(text, &end, 10);
+    const int shift = *end == 'K' || *end == 'k' ? 10 : *end == 'M' || *end == 'm' ? 20 : 0;
+    if (number > 16 << 20 || end[shift > 0])
+        return false;
+    *bytes = (i64)(number << shift);
+    return *bytes >= 4096 && *bytes <= 16 << 20 && !(*bytes & (*bytes - 1));
+}
+
 static int parse_option(int option, LabOptions *options)
 {
     enum { RUNS_MAX = 1000000 };
@@ -62,6 +83,20 @@ static int parse_option(int option, LabOptions *options)
         if (!parse_number(optarg, 1, RUNS_MAX, &number))
             return usage_error("--runs takes a number from 1 to 1000000, not ", optarg);
         options->runs = (int)number;
+        return 0;
+    case OPTION_SIZE:
+        return parse_size(optarg, &options->frame_bytes)
+                   ? 0
+                   : usage_error("--size takes a power of two from 4K to 16M, not ", optarg);
+    case OPTION_MS:
+        if (!parse_number(optarg, 1, 60000, &number))
+            return usage_error("--ms takes a number from 1 to 60000, not ", optarg);
+        options->measure_ms = (int)number;
+        return 0;
+    case OPTION_ROWS:
+        if (!parse_number(optarg, 1, 1000000000, &number))
+            return usage_error("--rows takes a number from 1 to 1000000000, not ", optarg);
+        options->rows = (i64)number;
         return 0;
     case OPTION_SEED:
         if (!parse_number(optarg, 0, ULLONG_MAX, &number))

@@ -21,7 +21,7 @@ static const char help_text[] =
     "       weft run ... DB FILE...    run many statements together; see weft run --help\n"
     "       weft devices               list CPU and GPUs; see weft devices --help\n"
     "       weft import FILE [TABLE]   make a table from a file of CSV or JSON lines; see weft import --help\n"
-    "       weft gen ssb|tpch ...      make the tables of a benchmark; see weft gen --help\n"
+    "       weft gen BENCHMARK ...     make the tables of a benchmark; see weft gen --help\n"
     "       weft lab EXPERIMENT        run an experiment of the papers behind Weft; see weft lab --help\n"
     "       weft slt ... FILE...       run SQL tests; see weft slt --help\n"
     "       weft functions             print the manual of functions and aggregates (docs/functions.md)\n"

@@ -13,8 +13,9 @@
 //
 // A class is a set of keys that no query tells apart.  The classes of a row lead, column by column, from state to
 // state; the last state is its slot.  Within a slot cells are numbered by the group keys: a joined one counts from 0
-// within its class.  The engine makes the tables (engine/join_cube.c) and knows which groups of which queries a cell
-// belongs to.
+// within its class.  The tables are made by share/slots.c, which knows which groups of which queries a cell belongs to.
+// On a GPU a value leads to its atom, and that to its class: tables by value are large, and stay in its memory as long
+// as the atoms do.
 //
 // Which queries have one shape does not depend on the order of their steps, on the widths of their tables or on how
 // each numbers its groups: weave_cube_form writes down what is left, and queries of one form fit together.
@@ -56,13 +57,13 @@ static CubeTest *test_on(CubeForm *form, int column)
     return test;
 }
 
-// The host must be able to read it.  Codes that say NULL elsewhere are not known here.
+// Whether classes can be made of it, wherever it is.  Codes that say NULL elsewhere are not known here.
 static bool is_readable(const JoinTable *table)
 {
-    if (table->n_keys != 1 || (table->shape == SHAPE_BITS && !table->slots)) return false;
+    if (table->n_keys != 1) return false;
     if (table->shape == SHAPE_BITS) return true;
-    return table->shape == SHAPE_DIRECT && table->n_payloads == 1 && table->payloads[0].data &&
-           !table->payloads[0].valid && table->payloads[0].n_codes && table->payloads[0].n_codes <= MOST_CODES;
+    return table->shape == SHAPE_DIRECT && table->n_payloads == 1 && !table->payloads[0].valid &&
+           !table->payloads[0].valid_bytes && table->payloads[0].n_codes && table->payloads[0].n_codes <= MOST_CODES;
 }
 
 static bool add_test(CubeForm *form, const Step *step)
@@ -187,11 +188,17 @@ bool weave_is_same_form(const CubeForm *a, const CubeForm *b)
 
 // ---- the kernel -----------------------------------------------------------------------------------------------------
 
+// Of a test, in its place.  Number: C text of the class of row i.
+typedef struct DimNames { const char *type, *column, *from, *class, *number; } DimNames;
+
 typedef struct CubeMaker {
     Arena            *arena;
     const FuseMember *member;
     const CubeForm   *form;
     const int        *order;           // of the tests
+    CubeLook          look;
+    DimNames          dims[CUBE_TESTS];        // by place, as the next one; no type: not declared yet
+    int               atoms[CUBE_TESTS];       // what carries the atom of a row, less 1
     Ir               *ir;
     Woven            *out;
     int              *moved;           // by declaration of the member: 1 + that of the kernel; 0: none yet
@@ -213,10 +220,13 @@ static const char *table(CubeMaker *m, const char *name, int at, int number)
     return ref_to(m, declare(m, DECL_TABLE, "u16", PRINT("%s%d_", name, at), number));
 }
 
-static const char *param(CubeMaker *m, const char *name, int at, int number)
+static const char *param(CubeMaker *m, const char *type, const char *name, int at, int number)
 {
-    return ref_to(m, declare(m, DECL_PARAM, "u64", PRINT("%s%d_", name, at), number));
+    return ref_to(m, declare(m, DECL_PARAM, type, PRINT("%s%d_", name, at), number));
 }
+
+// Of numbers of states and cells.  Registers decide how many threads of a GPU can work at once.
+static const char *number_type(const CubeMaker *m) { return m->look == CUBE_BY_ATOM ? "u32" : "u64"; }
 
 // A column of the member becomes the next of the kernel, with its NULLs.
 static int move_column(CubeMaker *m, int from)
@@ -271,15 +281,18 @@ static void move_fragment(CubeMaker *m, Text *text, const char *fragment)
     text_add(text, "%s", fragment);
 }
 
-typedef struct DimNames { const char *type, *column, *from, *class; } DimNames;        // of a test, in its place
-
 static DimNames name_dim(CubeMaker *m, int d)
 {
+    if (m->dims[d].type) return m->dims[d];
     const int   column = column_of(m, m->form->tests[m->order[d]].column);
     const Decl *decl = &m->ir->decls[m->ir->columns[column].decl];
     m->out->params[cube_param_from(d)] = (Param){ .kind = PARAM_OFFSET, .column = column };
-    return (DimNames){ decl->type, ref_to(m, m->ir->columns[column].decl), param(m, "from", d, cube_param_from(d)),
-                       table(m, "class", d, cube_table_class(d)) };
+    DimNames dim = { decl->type, ref_to(m, m->ir->columns[column].decl), param(m, "u64", "from", d, cube_param_from(d)),
+                     table(m, "class", d, cube_table_class(d)), NULL };
+    dim.number = m->look == CUBE_BY_ATOM
+                     ? PRINT("%s[%s[i]]", dim.class, ref_to(m, m->atoms[d]))
+                     : PRINT("%s[%s[i] + %s]", dim.class, dim.column, dim.from);
+    return m->dims[d] = dim;
 }
 
 static void add_step(CubeMaker *m, Step step, int first_column, int carry)
@@ -293,16 +306,39 @@ static void add_step(CubeMaker *m, Step step, int first_column, int carry)
 
 static int carry_state(CubeMaker *m, int d) { return declare(m, DECL_CARRY, "u16", PRINT("state%d_", d), 2); }
 
-static void write_first(CubeMaker *m)
+// The class, less 1, or the atom: 0 is wanted by no query.
+static void write_lookup(CubeMaker *m, const DimNames *dim, const char *in, int carry, int first_column)
 {
-    const DimNames dim = name_dim(m, 0);
-    const int      state = carry_state(m, 0);
     add_step(m,
              (Step){ .kind = STEP_LOOKUP,
                      .word = "LOOKUP",
-                     .text = PRINT("%s, %s, %s, u16, %s, %s", dim.type, dim.column, dim.from, dim.class,
-                                   ref_to(m, state)) },
-             0, state);
+                     .text = PRINT("%s, %s, %s, u16, %s, %s", dim->type, dim->column, dim->from, in,
+                                   ref_to(m, carry)) },
+             first_column, carry);
+}
+
+static void write_atoms(CubeMaker *m, int d)
+{
+    const int first_column = m->ir->n_columns;
+    m->atoms[d] = declare(m, DECL_CARRY, "u16", PRINT("atom%d_", d), 2);
+    const DimNames dim = name_dim(m, d);
+    write_lookup(m, &dim, table(m, "atoms", d, cube_table_values(m->form, d)), m->atoms[d], first_column);
+}
+
+static void write_first(CubeMaker *m)
+{
+    if (m->look == CUBE_BY_ATOM) write_atoms(m, 0);
+    const DimNames dim = name_dim(m, 0);
+    const int      state = carry_state(m, 0);
+    if (m->look != CUBE_BY_ATOM) {
+        write_lookup(m, &dim, dim.class, state, 0);
+        return;
+    }
+    add_step(m,
+             (Step){ .kind = STEP_BLOCK,
+                     .text = PRINT("const u32 e0 = %s;\n%s[i] = (u16)(e0 - 1);\n", dim.number, ref_to(m, state)),
+                     .keep = "e0 != 0" },
+             m->ir->n_columns, state);
 }
 
 // BEFORE: C text of what the row is in so far.
@@ -311,29 +347,28 @@ static void write_next(CubeMaker *m, int d, int first_column, const char *statem
     const DimNames dim = name_dim(m, d);
     const int      state = carry_state(m, d);
     const char    *next = table(m, "next", d, cube_table_next(m->form, d)),
-               *n_classes = param(m, "n", d, cube_param_classes(m->form, d));
+               *n_classes = param(m, number_type(m), "n", d, cube_param_classes(m->form, d));
     add_step(m,
              (Step){ .kind = STEP_BLOCK,
-                     .text = PRINT("%sconst u32 e%d = %s[%s * %s + %s[%s[i] + %s]];\n%s[i] = (u16)(e%d - 1);\n",
-                                   statements, d, next, before, n_classes, dim.class, dim.column, dim.from,
-                                   ref_to(m, state), d),
+                     .text = PRINT("%sconst u32 e%d = %s[%s * %s + %s];\n%s[i] = (u16)(e%d - 1);\n", statements,
+                                   d, next, before, n_classes, dim.number, ref_to(m, state), d),
                      .keep = PRINT("e%d != 0", d) },
              first_column, state);
 }
 
 // Classes begin at 1, what LOOKUP carries at 0, and so do states.
-static void write_steps(CubeMaker *m, bool is_merged)
+static void write_steps(CubeMaker *m)
 {
     int d = 1;
-    if (is_merged) {
-        const DimNames dim = name_dim(m, 0);
-        write_next(m, d++, 0, PRINT("const u64 e0 = %s[%s[i] + %s];\n", dim.class, dim.column, dim.from), "e0");
+    if (m->look == CUBE_MERGED && m->form->n_tests > 1) {
+        write_next(m, d++, 0, PRINT("const u64 e0 = %s;\n", name_dim(m, 0).number), "e0");
     } else {
         write_first(m);
     }
     for (; d < m->form->n_tests; d++) {
         const int   last = m->ir->steps[m->ir->n_steps - 1].carries[0];
-        const char *before = PRINT(d == 1 ? "((u64)%s[i] + 1)" : "(u64)%s[i]", ref_to(m, last));
+        const char *before = PRINT(d == 1 ? "((%s)%s[i] + 1)" : "(%s)%s[i]", number_type(m), ref_to(m, last));
+        if (m->look == CUBE_BY_ATOM) write_atoms(m, d);
         write_next(m, d, m->ir->n_columns, "", before);
     }
 }
@@ -351,20 +386,22 @@ static void write_group(CubeMaker *m, Text *text)
     const IrSink *sink = &m->member->woven->ir->sink;
     const int     last = m->ir->steps[m->ir->n_steps - 1].carries[0];
     if (sink->n_keys) move_fragment(m, text, sink->key_values);
-    text_add(text, "const u64 group = (u64)%s[i] * %s", ref_to(m, last),
-             param(m, "groups", 0, cube_param_groups(m->form)));
+    text_add(text, "const u64 group = (%s)%s[i] * %s", number_type(m), ref_to(m, last),
+             param(m, number_type(m), "groups", 0, cube_param_groups(m->form)));
     for (int k = 0; k < m->form->n_keys; k++) {
         const int t = m->form->test_of_key[k];
         text_add(text, " + ");
         if (t < 0) {
             move_fragment(m, text, sink->key_codes[k].code);
         } else {
-            const int d = place_of(m, t), column = column_of(m, m->form->tests[t].column);
-            text_add(text, "%s[%s[%s[i] + %s]]", table(m, "local", k, cube_table_local(m->form, k)),
-                     table(m, "atom", k, cube_table_atoms(m->form, k)), ref_to(m, m->ir->columns[column].decl),
-                     param(m, "from_key", k, cube_param_from(d)));
+            const int   d = place_of(m, t), column = column_of(m, m->form->tests[t].column);
+            const char *local = table(m, "local", k, cube_table_local(m->form, k));
+            if (m->look == CUBE_BY_ATOM) text_add(text, "%s[%s[i]]", local, ref_to(m, m->atoms[d]));
+            else
+                text_add(text, "%s[%s[%s[i] + %s]]", local, table(m, "atom", k, cube_table_atoms(m->form, k)),
+                         ref_to(m, m->ir->columns[column].decl), param(m, "u64", "from_key", k, cube_param_from(d)));
         }
-        text_add(text, " * %s", param(m, "stride", k, cube_param_stride(m->form, k)));
+        text_add(text, " * %s", param(m, number_type(m), "stride", k, cube_param_stride(m->form, k)));
     }
     text_add(text, ";\n");
 }
@@ -397,16 +434,16 @@ static void name_kernel(CubeMaker *m)
     m->out->text = text_keep(m->arena, &text);
 }
 
-Woven *weave_join_cube(Arena *arena, const FuseMember *member, const CubeForm *form, const int *order, bool is_merged)
+Woven *weave_join_cube(Arena *arena, const FuseMember *member, const CubeForm *form, const int *order, CubeLook look)
 {
     const Woven *woven = member->woven;
-    CubeMaker        m = { .arena = arena, .member = member, .form = form, .order = order };
+    CubeMaker    m = { .arena = arena, .member = member, .form = form, .order = order, .look = look };
     m.ir = arena_make(arena, Ir), m.out = arena_make(arena, Woven);
     m.moved = arena_array(arena, int, woven->ir->n_decls + 1);
     *m.out = (Woven){ .group_kind = GROUP_ARRAY,
                       .seen = woven->seen,
                       .n_state = woven->n_state,
-                      .n_tables = cube_n_tables(form),
+                      .n_tables = cube_n_tables(form) + (look == CUBE_BY_ATOM ? form->n_tests : 0),
                       .tile_bytes = woven->tile_bytes + 4 * (u64)form->n_tests };
     m.out->state = arena_array(arena, StateSlot, woven->n_state);
     memcpy(m.out->state, woven->state, (size_t)woven->n_state * sizeof *woven->state);
@@ -414,7 +451,7 @@ Woven *weave_join_cube(Arena *arena, const FuseMember *member, const CubeForm *f
     m.out->n_table_facts = m.out->n_tables, m.out->table_facts = arena_array(arena, WovenTable, m.out->n_tables);
     for (int p = 0; p < cube_n_params(form); p++) LIST_PUSH(arena, m.out->params, m.out->n_params);
     m.first_own = m.out->n_params;
-    write_steps(&m, is_merged && form->n_tests > 1);
+    write_steps(&m);
     write_sink(&m);
     name_kernel(&m);
     return m.out;

@@ -327,6 +327,42 @@ const char *weave_fold_text(const char **name)
            "}\n";
 }
 
+const char *weave_collect_text(const char **name)
+{
+    *name = "t_collect";
+    return "// cells of a cube over joins to an accumulator of a query\n"
+           "KERNEL(t_collect)\n"
+           "{\n"
+           "    PARAM(u32, how, 0)\n"
+           "    TABLE(u32, from, 0)\n"
+           "    TABLE(u32, groups, 1)\n"
+           "    TABLE(i64, cells, 2)\n"
+           "    TABLE(i64, high_cells, 3)\n"
+           "    SUMS(i64, sums, 0)\n"
+           "    SUMS(u8, seen, 0)\n"
+           "    SUMS(i64, high_sums, 1)\n"
+           "    TILES {\n"
+           "        ROWS(live)\n"
+           "        EACH_ROW(live) {\n"
+           "            const u64 at = from[ROW_NUMBER];\n"
+           "            const u32 group = groups[ROW_NUMBER];\n"
+           "            if (how == CELLS_SEEN) {\n"
+           "                if (((const u8 *)cells)[at]) { SEEN(seen[group]) }\n"
+           "            } else if (how == CELLS_MIN) {\n"
+           "                LEAST(sums[group], cells[at])\n"
+           "            } else if (how == CELLS_MAX) {\n"
+           "                MOST(sums[group], cells[at])\n"
+           "            } else if (how == CELLS_ADD) {\n"
+           "                if (cells[at]) { ADD(sums[group], cells[at]) }\n"
+           "            } else if (cells[at] | high_cells[at]) {\n"  // ADD_WIDE takes the low word with a sign
+           "                ADD_WIDE(sums[group], high_sums[group], cells[at])\n"
+           "                ADD(high_sums[group], high_cells[at] + (cells[at] < 0))\n"
+           "            }\n"
+           "        }\n"
+           "    }\n"
+           "}\n";
+}
+
 const char *weave_who_text(const char **name)
 {
     *name = "t_who";

@@ -376,6 +376,23 @@ enum {  // what it is handed, by number: parameters; tables; state slots
     FOLD_STATE,
 };
 
+// One that does the same for a cube over joins: a part for each query and accumulator, a row for each pair of a cell
+// and the group that it is for.
+const char *weave_collect_text(const char **name);
+
+enum {  // what it is handed, by number: parameters; tables; state slots
+    COLLECT_HOW = 0,  // CELLS_..., as FOLD_HOW
+    COLLECT_PARAMS,
+    COLLECT_FROM = 0,  // by row: number of the cell, and of the group
+    COLLECT_GROUPS,
+    COLLECT_CELLS,
+    COLLECT_HIGH_CELLS,
+    COLLECT_TABLES,
+    COLLECT_SUMS = 0,
+    COLLECT_HIGH_SUMS,
+    COLLECT_STATE,
+};
+
 // Kernels with which many queries look at a row at once.  LANE: bytes of a bit set, a bit for each query.
 const char *weave_who_text(const char **name);
 const char *weave_sieve_text(Arena *arena, const u8 *widths, int n_columns, int lane, const char **name);
@@ -513,10 +530,13 @@ typedef struct CubeForm {              // what a query does, but for the constan
 
 const CubeForm *weave_cube_form(Arena *arena, const FuseMember *member);       // NULL: it cannot be in such a kernel
 bool            weave_is_same_form(const CubeForm *a, const CubeForm *b);
-// The kernel for queries of MEMBER's form: its tests in this ORDER; IS_MERGED: the first two at once, over all rows,
-// since the first alone drops few.  The engine fills in what the functions below number; tables are of u16.  Of MEMBER
-// nothing is looked at later but its name.
-Woven *weave_join_cube(Arena *arena, const FuseMember *member, const CubeForm *form, const int *order, bool is_merged);
+// How a kernel finds the class of a value.  Merged: the first two tests at once, over all rows, since the first alone
+// drops few.  By atom: through the value's atom, so that tables by value outlive classes (share/classes.h).
+typedef enum CubeLook { CUBE_PLAIN, CUBE_MERGED, CUBE_BY_ATOM } CubeLook;
+
+// The kernel for queries of MEMBER's form: its tests in this ORDER.  share/slots.c fills in what the functions below
+// number; tables are of u16.  Of MEMBER nothing is looked at later but its name.
+Woven *weave_join_cube(Arena *arena, const FuseMember *member, const CubeForm *form, const int *order, CubeLook look);
 
 // Tables, by place in ORDER: class of a value (0: it is unwanted); state + 1 by the state before (in place 1 by class)
 // and class; by group key that is a payload: atom of a value, and the code of an atom within its class.
@@ -524,6 +544,11 @@ static inline int cube_table_class(int d) { return d; }
 static inline int cube_table_next(const CubeForm *form, int d) { return form->n_tests + d - 1; }
 static inline int cube_table_atoms(const CubeForm *form, int k) { return 2 * form->n_tests - 1 + 2 * k; }
 static inline int cube_table_local(const CubeForm *form, int k) { return 2 * form->n_tests + 2 * k; }
+// By atom: by atom less 1, instead of by value; atom of a value by place, instead of by group key.
+static inline int cube_table_values(const CubeForm *form, int d)
+{
+    return 2 * form->n_tests - 1 + 2 * form->n_keys + d;
+}
 static inline int cube_n_tables(const CubeForm *form) { return 2 * form->n_tests - 1 + 2 * form->n_keys; }
 // Parameters: PARAM_OFFSET of each column, whose value is to be set; cells of a slot; classes in places from 1 on;
 // stride of a group key among the cells of its slot.

@@ -1,6 +1,7 @@
 // cubes.c - queries of the thirteen SSB shapes with random constants, many at once: each gives what it gives alone.
 //
 //     cubes DB [--queries N] [--seed N] [--shapes all]  what tests/check-cubes runs; DB: what `weft gen ssb` makes
+//     WEFT_DEVICE=cuda cubes DB                         the same on a GPU
 //
 // A shape of each flight, or all.  Each is submitted again and again, in groups of 2 to N, until its queries were one
 // body; meanwhile rows arrive that no query wants (their order date is in no row of date), and queries are cancelled.
@@ -9,10 +10,11 @@
 #define _GNU_SOURCE
 #include "../../bench/concurrency/concurrency.h"
 #include "engine/engine.h"
+#include "engine/gpus.h"
 
 #include <stdlib.h>
 
-enum { ROUNDS = 3, ROUNDS_MOST = 30, MOST_QUERIES = 300, MOST_ADDED = 20, N_MIXED = 256 };
+enum { ROUNDS = 3, ROUNDS_MOST = 30, ROUNDS_GPU = 6, MOST_QUERIES = 300, MOST_ADDED = 20, N_MIXED = 256 };
 
 static weft_db      *db;
 static weft_session *sessions[MOST_QUERIES], *alone, *writer;
@@ -80,6 +82,7 @@ static ScanFigures figures(void)
     ScanFigures *scans, found = { 0 };
     int          n_scans;
     network_scans(db->network, arena, &scans, &n_scans);
+    gpus_add_scans(db->gpus, arena, &scans, &n_scans);
     for (int i = 0; i < n_scans; i++)
         if (strcmp(scans[i].table, "lineorder") == 0) found = scans[i];
     arena_free(arena);
@@ -133,9 +136,10 @@ static void check_shape(int shape, int n, uint64_t seed)
 {
     char            **queries = draw_queries(shape, n, seed), **answers = answers_of(queries, n);
     const ScanFigures before = figures();
+    const int         rounds_most = getenv("WEFT_DEVICE") ? ROUNDS_GPU : ROUNDS_MOST;
     bool              is_cubed = false;
-    for (int round = 0; round < ROUNDS || (round < ROUNDS_MOST && !is_cubed); round++) {
-        check_at_once(queries, answers, round % 4 == 1 ? 2 + round % n : n, round % 3 == 2 ? 5 : 0);
+    for (int round = 0; round < ROUNDS || (round < rounds_most && !is_cubed); round++) {
+        check_at_once(queries, answers, round % 4 == 1 ? 2 + round % (n - 1) : n, round % 3 == 2 ? 5 : 0);
         is_cubed = figures().rides_cubed > before.rides_cubed;
     }
     const ScanFigures after = figures();
@@ -143,7 +147,8 @@ static void check_shape(int shape, int n, uint64_t seed)
            (unsigned long long)(after.n_rides - before.n_rides),
            (unsigned long long)(after.rides_cubed - before.rides_cubed),
            (unsigned long long)(after.rides_join_cubed - before.rides_join_cubed));
-    if (shape > 2 && after.rides_join_cubed == before.rides_join_cubed) {
+    // On a GPU it pays from some number of queries on, and so many need not meet (tests/gpu/join_cubed.c sees to that).
+    if (shape > 2 && after.rides_join_cubed == before.rides_join_cubed && !getenv("WEFT_DEVICE")) {
         printf("shape %d was never one body over joins\n", shape + 1);
         n_failed++;
     }

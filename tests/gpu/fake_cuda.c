@@ -13,6 +13,8 @@
 //   - a thread has a current context; calls in none, in one that was released, or for streams and modules of another
 //     one end the process;
 //   - parts of a launch run in reverse order, so that nothing depends on theirs;
+//   - the kernel of a flow stays (fake_flow.c): its blocks are threads beside the host's.  While one is there, calls
+//     end the process that a real driver may answer only when it has gone: those that allocate, free, load or unload;
 //   - what is left when the context is released is named, and ends the process; but a context that was lost takes all
 //     with it.
 //
@@ -31,6 +33,7 @@
 // (bytes) say.  Not covered: the words of cuda.h itself (scripts/cuda-check compiles them, a GPU runs them).
 
 #include "device/cuda_driver.h"
+#include "fake_flow.h"
 #include "jit/jit_int.h"
 #include "jit/nvrtc_library.h"
 #include "kernel/kernel.h"
@@ -46,7 +49,13 @@ typedef struct Op Op;
 
 typedef struct Context { int n_retained; } Context;                         // of a GPU
 
-typedef struct Stream { const Context *context; Op *first, *last; double busy_until; struct Stream *next; } Stream;
+typedef struct Stream {
+    const Context *context;
+    Op            *first, *last;
+    double         busy_until;
+    int            n_staying;          // launches of a kernel that stays, which have not ended
+    struct Stream *next;
+} Stream;
 
 // One call of cuEventRecord: who waits for an event waits for the newest one of then, whatever is recorded after it,
 // and where.
@@ -69,6 +78,7 @@ typedef struct Module {
     char           name[96];
     int            n_words, n_items, n_registers, n_spilled;
     PutsRows       puts_rows;
+    FakeFlow      *flow;               // a kernel that stays
     const Context *context;
     struct Module *next;
 } Module;
@@ -97,7 +107,8 @@ static Range  *ranges;
 static Stream *streams;
 static Event  *events;
 static Module *modules;
-static int     n_streams, n_events, n_modules, n_retained, sticky;
+static int     n_streams, n_events, n_modules, n_retained, n_staying;
+static _Atomic int sticky;
 static Context contexts[64];           // by number of the GPU
 static _Thread_local Context *current;
 static size_t  bytes_device, bytes_registered, bytes_registered_most, bytes_straight, bytes_to_device, bytes_to_host;
@@ -596,7 +607,7 @@ static void run_op(Op *op)
 static bool is_held_up(const Stream *stream)
 {
     const Op *op = stream->first;
-    return time_now_ms() < stream->busy_until ||
+    return time_now_ms() < stream->busy_until || stream->n_staying > 0 ||
            (op && op->kind == OP_WAIT && !is_done(op->record) && is_held_up(op->record->stream));
 }
 
@@ -632,8 +643,39 @@ static void run_until(Record *record)
 
 static void run_all(Stream *stream)
 {
-    while (run_one(stream) || (stream->first && is_held_up(stream)))
+    while (run_one(stream) || ((stream->first || stream->n_staying) && is_held_up(stream)))
         if (is_held_up(stream)) wait_while_held_up();
+}
+
+// ---- a kernel that stays --------------------------------------------------------------------------------------------
+
+static void check_nothing_stays(const char *call)
+{
+    if (!n_staying || sticky) return;
+    fprintf(stderr, "fake_cuda: %s while a kernel stays: it may wait for ever\n", call);
+    abort();
+}
+
+static void has_ended(void *context)
+{
+    Stream *stream = context;
+    pthread_mutex_lock(&lock);
+    stream->n_staying--;
+    n_staying--;
+    pthread_mutex_unlock(&lock);
+}
+
+// It runs beside the host from now on; what was handed to the stream before comes first.
+static int launch_staying(const Module *module, void **parameters, u32 n_blocks, Stream *stream)
+{
+    const void *args = *(void **)parameters[0];
+    run_all(stream);
+    if (!is_pinned(args, 1)) return complain("the arguments of a kernel that stays are not in pinned memory");
+    if (sticky) return sticky;
+    stream->n_staying++;
+    n_staying++;
+    fake_flow_launch(module->flow, args, n_blocks, &sticky, has_ended, stream);
+    return 0;
 }
 
 static int push(CuStream to, Op op)
@@ -749,7 +791,7 @@ static void forget_all(void)
     }
     for (Event *event = events, *next; event; event = next) next = event->next, release(event->record), free(event);
     for (Module *module = modules, *next; module; module = next)
-        next = module->next, tcc_unload(&module->code), free(module);
+        next = module->next, tcc_unload(&module->code), fake_flow_unload(module->flow), free(module);
     events = NULL, modules = NULL;
     n_streams = n_events = n_modules = 0;
 }
@@ -757,6 +799,7 @@ static void forget_all(void)
 DEFINE(cuDevicePrimaryCtxRelease_v2, (CuDevice device))
 {
     pthread_mutex_lock(&lock);
+    while (n_staying && sticky) wait_while_held_up();
     contexts[device].n_retained--;
     const bool is_last = --n_retained == 0;
     if (is_last && sticky) forget_all();
@@ -791,11 +834,13 @@ DEFINE(cuCtxSynchronize, (void))
 DEFINE(cuModuleUnload, (CuModule module))
 {
     ENTER("cuModuleUnload");
+    check_nothing_stays("cuModuleUnload");
     check_context("cuModuleUnload", ((const Module *)module)->context);
     Module **link = &modules;
     while (*link != (Module *)module) link = &(*link)->next;
     *link = (*link)->next;
     tcc_unload(&((Module *)module)->code);
+    fake_flow_unload(((Module *)module)->flow);
     free(module);
     n_modules--;
     LEAVE(0);
@@ -831,6 +876,7 @@ static void count_registers(const char *image, const char *text, Module *made)
 DEFINE(cuModuleLoadData, (CuModule *module, const void *image))
 {
     ENTER("cuModuleLoadData");
+    check_nothing_stays("cuModuleLoadData");
     static char *prelude;
     Error        err = { 0 };
     Module      *made = calloc(1, sizeof *made);
@@ -842,7 +888,10 @@ DEFINE(cuModuleLoadData, (CuModule *module, const void *image))
         prelude = both.bytes;
     }
     const bool is_measure = !text && strstr(image, "weft_read");           // device/measure.c
-    if (!is_measure && (!text || sscanf(text, "\nKERNEL(%95[^)])", made->name) != 1)) {
+    const bool is_flow = fake_flow_is(image);
+    if (is_flow && fake_flow_load(image, &made->flow, &err)) LEAVE(complain(err.message));
+    if (is_flow) strcpy(made->name, "flow_kernel"), text = NULL;
+    if (!is_measure && !is_flow && (!text || sscanf(text, "\nKERNEL(%95[^)])", made->name) != 1)) {
         free(made);
         LEAVE(200);
     }
@@ -850,7 +899,7 @@ DEFINE(cuModuleLoadData, (CuModule *module, const void *image))
     made->n_registers = 32;
     if (text) count_registers(image, text, made);
     if (text && strstr(text, "ROOM(")) made->puts_rows = strstr(text, "MATCHES(") ? PUTS_BY_WARP : PUTS_BY_BLOCK;
-    if (!is_measure && tcc_build(&(KernelText){ prelude, text, made->name }, &made->code, &err))
+    if (!is_measure && !is_flow && tcc_build(&(KernelText){ prelude, text, made->name }, &made->code, &err))
         LEAVE(complain(err.message));
     made->next = modules;
     made->context = current;
@@ -922,6 +971,7 @@ DEFINE(cuMemGetInfo_v2, (size_t *bytes_free, size_t *bytes_total))
 DEFINE(cuMemAlloc_v2, (CuAddress *address, size_t bytes))
 {
     ENTER("cuMemAlloc");
+    check_nothing_stays("cuMemAlloc");
     if (bytes_device + bytes > memory_bytes()) LEAVE(CU_OUT_OF_MEMORY);
     *address = (CuAddress)(uintptr_t)new_range(bytes, RANGE_DEVICE);
     LEAVE(0);
@@ -930,6 +980,7 @@ DEFINE(cuMemAlloc_v2, (CuAddress *address, size_t bytes))
 DEFINE(cuMemFree_v2, (CuAddress address))
 {
     ENTER("cuMemFree");
+    check_nothing_stays("cuMemFree");
     LEAVE(drop_range((void *)(uintptr_t)address, RANGE_DEVICE) ? 0 : complain("memory freed that is not there"));
 }
 
@@ -937,6 +988,7 @@ DEFINE(cuMemHostAlloc, (void **memory, size_t bytes, unsigned flags))
 {
     (void)flags;
     ENTER("cuMemHostAlloc");
+    check_nothing_stays("cuMemHostAlloc");
     *memory = new_range(bytes, RANGE_PINNED);
     LEAVE(0);
 }
@@ -944,6 +996,7 @@ DEFINE(cuMemHostAlloc, (void **memory, size_t bytes, unsigned flags))
 DEFINE(cuMemFreeHost, (void *memory))
 {
     ENTER("cuMemFreeHost");
+    check_nothing_stays("cuMemFreeHost");
     LEAVE(drop_range(memory, RANGE_PINNED) ? 0 : complain("pinned memory freed that is not there"));
 }
 
@@ -957,8 +1010,9 @@ DEFINE(cuMemHostUnregister, (void *memory)) { ENTER("cuMemHostUnregister"); LEAV
 DEFINE(cuMemHostGetDevicePointer_v2, (CuAddress *address, void *memory, unsigned flags))
 {
     (void)flags;
+    ENTER("cuMemHostGetDevicePointer");
     *address = (CuAddress)(uintptr_t)memory;
-    return 0;
+    LEAVE(0);
 }
 
 static int push_copy(CuAddress to, const void *from, size_t bytes, CuStream stream)
@@ -1137,6 +1191,8 @@ DEFINE(cuLaunchKernel, (CuFunction function, unsigned grid_x, unsigned grid_y, u
                           block_x > 0 && block_x <= 1024 && block_y == 1 && block_z == 1 &&
                           dynamic_shared <= (unsigned)shared_per_block() && !extra;
     if (!is_sound) LEAVE(complain("a launch of a shape that is not possible"));
+    if (((const Module *)function)->flow)
+        LEAVE(launch_staying((const Module *)function, parameters, grid_x, (Stream *)stream));
     if (!parameters) LEAVE(0);         // a kernel that does nothing, to see how long that takes
     const int busy = atomic_exchange(&busy_ms, 0);
     if (busy) ((Stream *)stream)->busy_until = time_now_ms() + busy;

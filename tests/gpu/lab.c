@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "lab/flow_lab.h"
 #include "lab/pool.h"
 
 static int n_passed, n_failed;
@@ -148,7 +149,26 @@ static weft_status do_some_of_all(Arena *arena, Error *err)
     return lab_gpu_run_steps(gpu, steps, 2, false, &time_ns, err);
 }
 
-static void check_failures(void)
+// The baselines of weft lab flow: some frames by each way, and a split kernel.
+static weft_status do_some_flow(Arena *arena, Error *err)
+{
+    static const FlowWay *const ways[] = { &flow_way_pageable, &flow_way_streams_2, &flow_way_tasks,
+                                           &flow_way_managed };
+    Lab lab = { .arena = arena, .err = err, .gpu = open_lab(arena, true, err) };
+    FlowLab *flow = arena_make(arena, FlowLab);
+    const FlowTrial trial = { .op = operator_find("RAID-6"), .frame_bytes = 4096, .n_frames_max = 2 };
+    FlowSplit split = { .x = { 4, 8 }, .warps = 16 }, concurrent = { .x = { 4, 8 } };
+    FlowFigures figures;
+    if (!lab.gpu) return err->status;
+    lab.limits = *lab_gpu_limits(lab.gpu);
+    *flow = (FlowLab){ .lab = &lab, .arena = arena, .sizes = { 4096 }, .n_sizes = 1, .measure_ms = 1, .n_runs = 1 };
+    TRY(flow_gpu_open(flow, err));
+    for (int i = 0; i < COUNT_OF(ways); i++) TRY(ways[i]->run(flow, ways[i], &trial, &figures, err));
+    TRY(flow_gpu_split(flow, &split, err));
+    return flow_gpu_split(flow, &concurrent, err);
+}
+
+static void check_failures(weft_status (*work)(Arena *arena, Error *err))
 {
     int nth = 1;
     for (bool is_failing = true; is_failing && nth < 1000; nth++) {
@@ -156,7 +176,7 @@ static void check_failures(void)
         Error err = { 0 };
         char what[64];
         fail_at(nth);
-        const weft_status status = do_some_of_all(arena, &err);
+        const weft_status status = work(arena, &err);
         is_failing = count_calls() >= nth;
         snprintf(what, sizeof what, "call %d fails", nth);
         check(!is_failing || status != WEFT_OK, what, "no error");
@@ -205,8 +225,12 @@ int main(void)
     check_steps(gpu);
     check_synthetic(gpu);
     arena_free(arena);
-    if (fail_at) check_failures();
-    else check_many_shapes();
+    if (fail_at) {
+        check_failures(do_some_of_all);
+        check_failures(do_some_flow);
+    } else {
+        check_many_shapes();
+    }
     printf("%d passed, %d failed\n", n_passed, n_failed);
     return n_failed != 0;
 }

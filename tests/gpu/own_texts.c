@@ -21,6 +21,7 @@ int main(void)
     fputs(weave_starts_text(&name), stdout);
     fputs(weave_gather_text(&name), stdout);
     fputs(weave_fold_text(&name), stdout);
+    fputs(weave_collect_text(&name), stdout);
     fputs(weave_who_text(&name), stdout);
     for (int lane = 1; lane <= 8; lane *= 2)
         fputs(weave_sieve_text(arena, widths, COUNT_OF(widths), lane, &name), stdout);

@@ -5,15 +5,15 @@
 fake_cuda := $(BUILD)/gpu/libfake_cuda.so
 # One for the lab, which runs CUDA C as it is (fake_lab_cuda.c).
 fake_lab_cuda := $(BUILD)/gpu/libfake_lab_cuda.so
-fake_cuda_tests := $(addprefix $(BUILD)/gpu/,faults ready pins riders fused cubed sieved fetched ahead args closed \
+fake_cuda_tests := $(addprefix $(BUILD)/gpu/,faults ready pins riders fused cubed join_cubed sieved fetched ahead args closed \
     ended results crowded tight told order busy door turns lost beside pool counted peak measured compile_times \
-    own_texts tables kept scheduled sorted occupancy lab)
+    own_texts tables kept scheduled sorted occupancy lab flow)
 
 .PHONY: fake-cuda
 fake-cuda: $(fake_cuda) $(fake_lab_cuda) $(fake_cuda_tests) ## build a driver for tests without a GPU, and these tests
 	@:
 
-fake_cuda_objects := $(BUILD)/obj/tests/gpu/fake_cuda.o $(tcc_in_library)
+fake_cuda_objects := $(BUILD)/obj/tests/gpu/fake_cuda.o $(BUILD)/obj/tests/gpu/fake_flow.o $(tcc_in_library)
 
 $(fake_cuda): $(fake_cuda_objects) $(internals)
 	@mkdir -p $(@D)

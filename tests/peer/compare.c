@@ -1,6 +1,8 @@
 // compare.c - the queries of the Star Schema Benchmark, answered by Weft in every setting and by other engines.
 //
 //     compare --weft DB --tbl DIR --ssb bench/ssb [--sqlite] [--duckdb LIBRARY] [--threads N]
+//     compare --weft DB --tbl DIR --ssb bench/setquery --table bench --duckdb LIBRARY         another benchmark, of one
+//                                                                                             table
 //
 // The others load the same rows from the .tbl files that `weft gen ssb --tbl` wrote.  Their answers are taken once;
 // Weft answers woven and unwoven, with each compiler.  Rows must be the same, and in an order that ORDER BY allows.
@@ -28,7 +30,7 @@ static const struct { const char *weave, *jit; } SETTINGS[] = {
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
 typedef struct Options {
-    const char *weft, *tbl, *ssb, *duckdb;
+    const char *weft, *tbl, *ssb, *table, *duckdb;
     bool        use_sqlite;
     int         threads;
 } Options;
@@ -104,9 +106,10 @@ static Peer *open_loaded(const Options *options, bool is_duckdb)
     if (!schema || !peer_run(peer, schema, NULL))
         die(path, schema ? peer->error : "cannot be read");
     free(schema);
-    for (int t = 0; t < COUNT(TABLES); t++) {
-        snprintf(path, sizeof path, "%s/%s.tbl", options->tbl, TABLES[t]);
-        if (!(is_duckdb ? peer_load_duckdb : peer_load_sqlite)(peer, TABLES[t], path))
+    for (int t = 0; t < (options->table ? 1 : COUNT(TABLES)); t++) {
+        const char *table = options->table ? options->table : TABLES[t];
+        snprintf(path, sizeof path, "%s/%s.tbl", options->tbl, table);
+        if (!(is_duckdb ? peer_load_duckdb : peer_load_sqlite)(peer, table, path))
             die(path, peer->error);
     }
     return peer;
@@ -140,7 +143,9 @@ static int open_peers(const Options *options, Answers *answers, SsbQuery *querie
     int n = 0;
     if (options->use_sqlite) {
         answers[n].peer = open_loaded(options, false);
-        index_dimensions(answers[n++].peer);
+        if (!options->table)
+            index_dimensions(answers[n].peer);
+        n++;
     }
     if (options->duckdb)
         answers[n++].peer = open_loaded(options, true);
@@ -189,6 +194,7 @@ static bool parse_options(int argc, char **argv, Options *options)
     static const struct option LONG[] = { { "weft", required_argument, NULL, 'w' },
                                           { "tbl", required_argument, NULL, 't' },
                                           { "ssb", required_argument, NULL, 'q' },
+                                          { "table", required_argument, NULL, 'b' },
                                           { "duckdb", required_argument, NULL, 'd' },
                                           { "sqlite", no_argument, NULL, 's' },
                                           { "threads", required_argument, NULL, 'n' },
@@ -200,6 +206,7 @@ static bool parse_options(int argc, char **argv, Options *options)
         case 'w': options->weft = optarg; break;
         case 't': options->tbl = optarg; break;
         case 'q': options->ssb = optarg; break;
+        case 'b': options->table = optarg; break;
         case 'd': options->duckdb = optarg; break;
         case 's': options->use_sqlite = true; break;
         case 'n': options->threads = atoi(optarg); break;
@@ -216,7 +223,8 @@ int main(int argc, char **argv)
     char error[PEER_ERROR_BYTES] = "";
     Options options;
     if (!parse_options(argc, argv, &options)) {
-        fprintf(stderr, "usage: compare --weft DB --tbl DIR [--ssb DIR] [--sqlite] [--duckdb LIBRARY] [--threads N]\n");
+        fprintf(stderr, "usage: compare --weft DB --tbl DIR [--ssb DIR [--table NAME]] [--sqlite] [--duckdb LIBRARY] "
+                        "[--threads N]\n");
         return 2;
     }
     int n_queries = load_queries(options.ssb, queries);

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "lab/kernel_args.h"
@@ -23,6 +24,7 @@ typedef struct ShimIndex { u32 x; } ShimIndex;
 static _Thread_local ShimIndex threadIdx;
 static ShimIndex blockIdx, blockDim, gridDim;
 
+#define LAB_SHIM                                            // operator_words.h is for kernels here, too
 #define KERNEL(name) static void name(const LabArgs A)
 #define FUNCTION     static inline
 #define SHARED       static
@@ -76,6 +78,8 @@ static inline u32 __ballot_sync(u32 mask, bool is_true)
         __atomic_compare_exchange_n((at), &seen_, (to), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);    \
         seen_;                                                                                         \
     })
+
+#define __threadfence_system() __atomic_thread_fence(__ATOMIC_SEQ_CST)
 
 static inline u64 lab_now(void)
 {

@@ -2,10 +2,15 @@
 
 #include "test.h"
 
+#include <stdlib.h>
+
 #include "base/random.h"
 #include "flow/run_int.h"
 
 static weft_error err;
+
+// On threads, also where there is a GPU: tests/gpu/flow.c is about that.
+__attribute__((constructor)) static void use_threads(void) { setenv("WEFT_DEVICE", "cpu", 1); }
 
 enum { ITEMS = 1024 };                 // of a frame of 4 KB
 

@@ -6,10 +6,15 @@
 
 #include "test.h"
 
+#include <stdlib.h>
+
 #include <sched.h>
 
 #include "base/random.h"
 #include "flow/flow_int.h"
+
+// On threads, also where there is a GPU: tests/gpu/flow.c is about that.
+__attribute__((constructor)) static void use_threads(void) { setenv("WEFT_DEVICE", "cpu", 1); }
 
 enum { N_PUBLISHERS = 4, N_SUBSCRIBERS = 4, N_FRAMES = 150 };
 

@@ -3,10 +3,15 @@
 
 #include "test.h"
 
+#include <stdlib.h>
+
 #include "base/random.h"
 #include "flow/flow_int.h"
 
 static weft_error err;
+
+// On threads, also where there is a GPU: tests/gpu/flow.c is about that.
+__attribute__((constructor)) static void use_threads(void) { setenv("WEFT_DEVICE", "cpu", 1); }
 
 static weft_flow *new_flow(i64 bytes_max)
 {

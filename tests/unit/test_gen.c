@@ -9,6 +9,7 @@
 #include "shell/gen.c"
 #include "shell/gen_load.c"
 #include "shell/gen_random.c"
+#include "shell/gen_setquery.c"
 #include "shell/gen_ssb.c"
 #include "shell/gen_tpch.c"
 #include "shell/gen_tpch_text.c"

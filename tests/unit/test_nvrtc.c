@@ -164,3 +164,34 @@ TEST(a_text_that_does_not_compile_says_why)
     cubins_free(cubins);
     text_free(&cubin);
 }
+
+// The kernel that stays on a GPU, as src/flow writes it: texts in C with helpers of one name, all words.
+TEST(a_flow_of_two_operators_compiles)
+{
+    static const char text[] =
+        "namespace code_0 {\nstatic u32 helper(u32 a) { return a + 1; }\n"
+        "OPERATOR(first)\n{\n    INPUT(u32, in);  OUTPUT(u32, out);  PARAMS(u32, by);\n"
+        "    EACH_ITEM(i, N_ITEMS(u32)) out[i] = helper(in[i]) * by[0];\n"
+        "    EMIT(u32, N_ITEMS(u32));\n    EMIT_TAG(TAG);\n}\n}\n"
+        "namespace code_1 {\ntypedef struct Total { u64 n; } Total;\nstatic u32 helper(u32 a) { return a + 2; }\n"
+        "OPERATOR(second)\n{\n    INPUT(u8, in);  OUTPUT(u8, out);  STATE(Total, total);\n"
+        "    COPY_ITEMS(u8, out, in, N_ITEMS(u8));\n"
+        "    MAP_ITEMS(u8, out, in, N_ITEMS(u8), x, helper(x));\n"
+        "    if (IS_FIRST_WORKER) total->n++;\n    if (IS_END) FAIL_WITH(1);\n"
+        "    EMIT(u8, CAPACITY(u8));\n}\n}\n"
+        "static __device__ __forceinline__ void flow_dispatch_(u32 code, FlowRound *round)\n{\n    switch (code) {\n"
+        "    case 0: code_0::operator_(round); break;\n    case 1: code_1::operator_(round); break;\n    }\n}\n"
+        "FLOW_KERNEL\n";
+    if (!has_nvrtc()) return;
+    Error   err = { 0 };
+    Text    prelude = { 0 }, cubin = { 0 };
+    bool    was_cached;
+    Cubins *cubins = cubins_new("");
+    text_add(&prelude, "%s\n%s\n%s\n", kernel_flow_text, kernel_flow_args_text, kernel_flow_loop_text);
+    const CubinJob job = { .prelude = prelude.bytes, .text = text, .major = 9, .minor = 0, .is_tile_c = true };
+    CHECK_OK(cubins_get(cubins, &job, &cubin, &was_cached, &err), err);
+    CHECK(cubin.length > 4 && memcmp(cubin.bytes, "\177ELF", 4) == 0);
+    text_free(&prelude);
+    text_free(&cubin);
+    cubins_free(cubins);
+}

@@ -36,10 +36,13 @@ int      classes_n_tests(const Classes *classes);
 // Then the classes are good for nothing any more.
 int      classes_add(Classes *classes, const ClassTest *test);
 u64      classes_bytes(const Classes *classes);                        // of memory, about
+u64      classes_version(const Classes *classes);                      // as long as it is the same, so is each atom
 
 // Classes for some of the tests.
 typedef struct ClassMap {
-    u16     *class_of;                 // by value - low; 0: no query wants it
+    u16     *class_of;                 // by value - low; 0: no query wants it; NULL: not asked for
+    int      n_atoms;
+    u16     *class_of_atom;
     int      n_classes;                // 0 counted in
     int      n_local;                  // payloads of the class that has most; 1 without payloads
     u16     *local_of_atom;
@@ -51,10 +54,11 @@ typedef struct ClassMap {
     u64      bytes;                    // of class_of
 } ClassMap;
 
-// TESTS: their numbers, each once.  PAYLOAD_IN_CLASS: values of one class have one payload.  In the arena, but for
-// class_of, which is the budget's; false: no memory.
-bool       classes_map(const Classes *classes, Arena *arena, const int *tests, int n_tests, bool payload_in_class,
+// TESTS: their numbers, each once.  PAYLOAD_IN_CLASS: values of one class have one payload.  All of it is in the arena.
+void       classes_map(const Classes *classes, Arena *arena, const int *tests, int n_tests, bool payload_in_class,
                        ClassMap *map);
+// class_of, too, which is the budget's until classes_unmap; false: no memory.
+bool       classes_map_values(const Classes *classes, ClassMap *map);
 void       classes_unmap(const Classes *classes, ClassMap *map);
 int        classes_n_payloads(const Classes *classes);                 // different ones
 // The code that the test's own table has for a payload; the test wants a value with it.

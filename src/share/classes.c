@@ -4,7 +4,7 @@
 // of its rows.  Where all values of an atom pass, it stays as it is, so a test that others have made before costs one
 // look at its values.
 
-#include "engine/classes.h"
+#include "share/classes.h"
 
 #include <stdlib.h>
 
@@ -21,6 +21,7 @@ typedef struct MadeTest {
 
 struct Classes {
     Arena     *arena;
+    u64        version;                // another one whenever a value got another atom
     Budget    *budget;
     i64        low;
     u64        size;
@@ -40,6 +41,13 @@ typedef struct Passing {               // values that pass, and their payload's 
     u32  n, room;
     u32 *at, *codes;
 } Passing;
+
+// No two states of any atoms have the same.
+static u64 next_version(void)
+{
+    static _Atomic u64 last;
+    return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+}
 
 // ---- making and copying ---------------------------------------------------------------------------------------------
 
@@ -81,6 +89,7 @@ Classes *classes_new(Budget *budget, const Classes *before, i64 low, u64 size)
         arena_free(arena);
         return NULL;
     }
+    classes->version = next_version();
     if (before) take_over(classes, before);
     return classes;
 }
@@ -97,6 +106,7 @@ int  classes_n_tests(const Classes *classes) { return classes->n_tests; }
 int  classes_n_payloads(const Classes *classes) { return classes->n_payloads; }
 int  classes_n_atoms(const Classes *classes) { return classes->n_atoms; }
 u64  classes_bytes(const Classes *classes) { return classes->size * sizeof(u16); }
+u64  classes_version(const Classes *classes) { return classes->version; }
 
 const u16 *classes_atoms(const Classes *classes) { return classes->atom_of; }
 
@@ -285,7 +295,10 @@ static bool split_atoms(Classes *classes, MadeTest *test, const Passing *passing
 {
     Split *split = calloc(1, sizeof *split);
     bool   ok = count_passing(classes, passing, split);
-    if (ok && !keep_whole(classes, test, split)) ok = move_passing(classes, test, passing, split);
+    if (ok && !keep_whole(classes, test, split)) {
+        classes->version = next_version();
+        ok = move_passing(classes, test, passing, split);
+    }
     free(split);
     return ok;
 }
@@ -363,7 +376,7 @@ static u16 place_in_class(Map *places, Arena *arena, ClassMap *map, int class, u
 }
 
 static void class_of_atoms(const Classes *classes, Arena *arena, const int *tests, int n_tests, bool in_class,
-                           ClassMap *map, u16 *class_of_atom)
+                           ClassMap *map)
 {
     Arena *scratch = arena_new(NULL, "classes");
     Map   *numbers = map_new(scratch), *places = map_new(scratch);
@@ -378,28 +391,33 @@ static void class_of_atoms(const Classes *classes, Arena *arena, const int *test
             for (int t = 0; t < n_tests; t++)
                 if (words[t / 64] >> t % 64 & 1) *LIST_PUSH(arena, map->wanted[t], map->n_wanted[t]) = (int)class;
         }
-        class_of_atom[a] = (u16)class;
+        map->class_of_atom[a] = (u16)class;
         map->share[class] += (double)classes->n_values[a] / (double)classes->size;
         if (class) map->local_of_atom[a] = place_in_class(places, arena, map, (int)class, classes->payload[a]);
     }
     arena_free(scratch);
 }
 
-bool classes_map(const Classes *classes, Arena *arena, const int *tests, int n_tests, bool payload_in_class,
+void classes_map(const Classes *classes, Arena *arena, const int *tests, int n_tests, bool payload_in_class,
                  ClassMap *map)
 {
-    Error ignored;
-    u16   class_of_atom[MOST_ATOMS];
-    error_clear(&ignored);
-    *map = (ClassMap){ .bytes = classes->size * sizeof(u16) };
-    if (mem_alloc(classes->budget, map->bytes, (void **)&map->class_of, &ignored)) return false;
+    *map = (ClassMap){ .n_atoms = classes->n_atoms };
+    map->class_of_atom = arena_array(arena, u16, classes->n_atoms);
     map->local_of_atom = arena_array(arena, u16, classes->n_atoms);
     map->n_payloads = arena_array(arena, int, classes->n_atoms + 1);
     map->payload_at = arena_array(arena, u32 *, classes->n_atoms + 1);
     map->share = arena_array(arena, double, classes->n_atoms + 1);
     map->wanted = arena_array(arena, int *, n_tests + 1), map->n_wanted = arena_array(arena, int, n_tests + 1);
-    class_of_atoms(classes, arena, tests, n_tests, payload_in_class, map, class_of_atom);
-    for (u64 v = 0; v < classes->size; v++) map->class_of[v] = class_of_atom[classes->atom_of[v]];
+    class_of_atoms(classes, arena, tests, n_tests, payload_in_class, map);
+}
+
+bool classes_map_values(const Classes *classes, ClassMap *map)
+{
+    Error ignored;
+    error_clear(&ignored);
+    map->bytes = classes->size * sizeof(u16);
+    if (mem_alloc(classes->budget, map->bytes, (void **)&map->class_of, &ignored)) return false;
+    for (u64 v = 0; v < classes->size; v++) map->class_of[v] = map->class_of_atom[classes->atom_of[v]];
     return true;
 }
 

@@ -1,0 +1,1 @@
+select count(*) from bench where k100k = 2

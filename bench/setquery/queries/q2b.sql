@@ -1,0 +1,1 @@
+select count(*) from bench where k2 = 2 and not k1k = 3

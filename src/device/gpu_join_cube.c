@@ -1,0 +1,899 @@
+// gpu_join_cube.c - see gpu_join_cube.h.
+//
+//     pool    [atoms of a column's values]          a copy for each column; stays while the atoms do
+//             [class of an atom | states | places | pairs of cells and groups]      a copy for each set of queries
+//             [cells | KernelArgs by chunk, with columns and params | KernelArgs of t_collect]      of this run alone
+//
+// The kernel is weave_join_cube's: a value leads to its atom, that to its class, the classes of a row to a slot, and a
+// row that no query wants is gone at once.  Cells are in shared memory where they fit (two kernels, compiled in the
+// background), else in memory that all blocks share, which then is mostly the L2 cache: few rows get so far.  A second
+// kernel (t_collect) adds each query's cells to its own groups.  So a query more costs what its classes cost, and the
+// number of queries has no limit but that of cells (gpu_fuse.c makes several cubes where they are too many).
+//
+// Join tables are mostly in the device's memory, where they were made, and classes are made by the host (share/slots.c,
+// which looks at every entry of a table once).  So a query's own thread fetches them before it gets on: a byte or two
+// for each key, once for all queries that share the table, and only when the kernel for its shape is there and other
+// queries are about.  Refused: classes made by a kernel from bit sets, since sets of hundreds of queries are as many
+// bytes a key as a table is for twenty; and columns of the dimension on the host, which may have to be read from disk.
+//
+// What is sent: atoms only when a new test has split some; the rest is small.  It goes in the stream of the first
+// query, and an event of the shape tells later cubes that atoms they find have come.
+//
+// Cost model, in nanoseconds: bytes that are read, in terms of what the card reads meanwhile (compare gpu_sieve.c),
+// what a launch costs, and what the host needs to make classes.  All constants are estimates, to be measured on a card,
+// but for LAUNCH_NS.
+
+#include "device/gpu_join_cube.h"
+#include "device/gpu_schedule.h"
+#include "kernel/kernel.h"
+#include "share/share.h"
+
+#include <stdlib.h>
+
+#define SHAPES_MOST   256              // known; queries of others are never cubes
+#define KEPT_MOST     ((u64)64 << 20)  // bytes of classes that are kept for the next cubes of their shapes,
+#define KEPT_SHARE    32               // and 1 / this of the database's memory
+#define MET_BEFORE    2
+#define ITEMS_AT_FIRST 8               // rows per thread, though cells may be far: few rows get there
+#define TRIED_AGAIN   64               // meetings of queries of which not even two found room
+#define CELLS_MOST    ((u64)4 << 20)   // bytes: of 50 MB or so of L2, with columns passing through
+#define MEMORY_SHARE  8                // of the pool: 1 / this, at most
+#define GAIN_LEAST    1.2
+#define SIEVE_GAIN    1.1              // over the same queries in a sieve
+#define LOOK_BYTES    2.0              // of a look-up in tables that L1 holds, and for one that it does not
+#define LOOK_FAR      6.0
+#define NEAR_VALUES   16384.0
+#define ADD_BYTES     16.0
+#define SECTOR_BYTES  32.0
+#define SIEVE_LOOK    5.0              // of a column, for 64 queries
+#define LAUNCH_NS     4.6e3
+#define MAKE_NS       30e3             // of the host, for a cube;
+#define VALUE_NS      0.15             // for each value of a column that a new test looks at,
+#define ROW_NS        2.0              // and for each that passes
+#define BYTES_PER_NS  3000.0           // that the card reads
+
+enum { KEY_ATOMS = 2, KEY_BODY = 3 };  // of copies, as KEY_TABLE
+
+struct JoinRide {                      // of a launch
+    Arena          *arena;
+    CubeForm        form;              // its tables are those of the host, if it has them
+    bool            has_tables;
+};
+
+typedef struct JoinShape {             // lives as long as the device
+    Arena      *arena;
+    u64         table;
+    CubeForm    form;                  // but for tables
+    int         order[CUBE_TESTS];
+    Woven      *woven;
+    int        *numbers;               // by column of the kernel: that of the table
+    int         n_met;
+    CodeEntry  *kernels[2];            // [1]: cells in shared memory; NULL: not asked for
+    Shape       shapes[2];
+    _Atomic bool is_ready;             // some kernel is
+    // of the latest cube
+    Slots      *slots;
+    Arena      *slots_arena;
+    u64         version;               // of what is sent for it
+    int         n_members;
+    u64        *members;               // numbers of launches
+    u64         used;                  // when
+    int         n_most;                // members that may find room, as far as is known
+    int         n_passed_over;         // times, since not even the fewest found it
+    GpuEvent    sent;                  // all that was sent for cubes of this shape
+    bool        has_sent;
+    struct JoinShape *next;
+} JoinShape;
+
+typedef struct CollectArgs {
+    i64         params[COLLECT_PARAMS];
+    const void *tables[COLLECT_TABLES];
+    void       *state[COLLECT_STATE];
+} CollectArgs;
+
+struct GpuJoinCube {
+    JoinShape   *shape;
+    GpuRun       kernel, collect;      // shapes and code
+    int          n_runs;
+    GpuRun     **runs;
+    int         *numbers;              // by run: its place among the members that the slots were made for
+    double       gain;
+    SlotFigures  figures;
+    KernelCells *cells;                // by state slot
+    u32          kinds;
+    u64          cells_bytes;
+    bool         is_shared;            // cells are in shared memory until a block ends
+    // once sent
+    int          n_parts, n_collects;
+    u32          most_rows, most_pairs;
+    GpuAddress   parts_at, collects_at;
+};
+
+static void *pointer(GpuAddress address) { return (void *)(uintptr_t)address; }
+
+static u64 rounded(u64 bytes) { return (bytes + 63) / 64 * 64; }
+
+// ---- a query's own thread -------------------------------------------------------------------------------------------
+
+static bool are_others_about(Gpu *gpu, u64 table)
+{
+    int n = 0;
+    pthread_mutex_lock(&gpu->slots_lock);
+    for (int i = 0; i < EXPECTED_MOST; i++)
+        if (gpu->expected[i].n > 0 && gpu->expected[i].table == table) n = gpu->expected[i].n;
+    pthread_mutex_unlock(&gpu->slots_lock);
+    pthread_mutex_lock(&gpu->lock);
+    for (const GpuRun *run = gpu->first; run && !n; run = run->next) n += run->launch->table == table;
+    pthread_mutex_unlock(&gpu->lock);
+    return n > 0;
+}
+
+static bool is_of(const JoinShape *shape, const GpuRun *run)
+{
+    return shape->table == run->launch->table && weave_is_same_form(&shape->form, &run->joins->form);
+}
+
+// Under the lock.
+static JoinShape *find_shape(const GpuRun *run)
+{
+    ASSERT(mutex_is_held(&run->gpu->lock));
+    JoinShape *shape = run->gpu->join_shapes;
+    while (shape && !is_of(shape, run)) shape = shape->next;
+    return shape;
+}
+
+static Budget *common_budget(Budget *budget)
+{
+    while (budget->parent) budget = budget->parent;
+    return budget;
+}
+
+static u64 part_bytes(const Woven *woven, u64 table, int number)
+{
+    for (int t = 0; t < woven->n_tables; t++)
+        if (woven->table_facts[t].owner == table && woven->table_facts[t].number == number)
+            return woven->table_facts[t].bytes;
+    return 0;
+}
+
+// A copy of TABLE whose entries are in the host's memory; NULL: they cannot be.
+static const JoinTable *table_here(GpuRun *run, const JoinTable *table)
+{
+    const Launch *launch = run->launch;
+    const bool    has_payload = table->shape == SHAPE_DIRECT;
+    const int     number = has_payload ? TABLE_PAYLOADS : TABLE_SLOTS;
+    const u64     bytes = part_bytes(launch->woven, table->id, number);
+    if (!table->remote) return table;
+    const void *here =
+        bytes ? table_part_here(run->gpu, table->id, number, bytes, common_budget(launch->budget)) : NULL;
+    if (!here) return NULL;
+    JoinTable *own = arena_make(run->joins->arena, JoinTable);
+    *own = *table;
+    if (!has_payload) {
+        own->slots = here;
+        return own;
+    }
+    own->payloads = arena_make(run->joins->arena, Payload);
+    own->payloads[0] = table->payloads[0], own->payloads[0].data = here;
+    return own;
+}
+
+static void fetch_tables(GpuRun *run)
+{
+    CubeForm *form = &run->joins->form;
+    for (int t = 0; t < form->n_tests; t++) {
+        if (!form->tests[t].table) continue;
+        const JoinTable *here = table_here(run, form->tests[t].table);
+        if (!here) return;
+        form->tests[t].table = here;
+    }
+    run->joins->has_tables = slots_can_read(form);
+}
+
+void gpu_join_cube_look(GpuRun *run)
+{
+    Gpu          *gpu = run->gpu;
+    const Launch *launch = run->launch;
+    ASSERT(!run->joins);
+    if (!wave_may_share(run) || !launch->budget || !are_others_about(gpu, launch->table)) return;
+    Arena          *arena = arena_new(NULL, "join cube");
+    const CubeForm *form = slots_form(arena, launch->woven, launch->source);
+    if (!form) {
+        arena_free(arena);
+        return;
+    }
+    run->joins = arena_make(arena, struct JoinRide);
+    run->joins->arena = arena, run->joins->form = *form;
+    pthread_mutex_lock(&gpu->lock);
+    const JoinShape *shape = find_shape(run);
+    pthread_mutex_unlock(&gpu->lock);
+    if (shape && shape->is_ready) fetch_tables(run);
+}
+
+void gpu_join_cube_forget(GpuRun *run)
+{
+    if (run->joins) arena_free(run->joins->arena);
+    run->joins = NULL;
+}
+
+// ---- which fit ------------------------------------------------------------------------------------------------------
+
+bool gpu_join_cube_can(const GpuRun *run) { return run->joins && run->joins->has_tables; }
+
+bool gpu_join_cube_fits(const GpuRun *a, const GpuRun *b)
+{
+    return a->joins && b->joins && weave_is_same_form(&a->joins->form, &b->joins->form);
+}
+
+static SlotMember *slot_members(GpuRun *const *runs, int n)
+{
+    SlotMember *members = calloc((size_t)n, sizeof *members);
+    for (int i = 0; i < n; i++)
+        members[i] = (SlotMember){ runs[i]->launch->woven, runs[i]->launch->source, &runs[i]->joins->form };
+    return members;
+}
+
+static double look_bytes(const SlotMember *member, int test)
+{
+    return slots_values(member, test) <= NEAR_VALUES ? LOOK_BYTES : LOOK_FAR;
+}
+
+static int column_width(const SlotMember *member, int test)
+{
+    const int column = member->woven->columns[member->form->tests[test].column];
+    return MAX_OF(member->source->columns[column].width, 1);
+}
+
+// ---- code -----------------------------------------------------------------------------------------------------------
+
+static void choose_order(JoinShape *shape, GpuRun *const *runs, int n)
+{
+    SlotMember *members = slot_members(runs, n);
+    double      costs[CUBE_TESTS];
+    for (int t = 0; t < shape->form.n_tests; t++)
+        costs[t] = column_width(&members[0], t) + look_bytes(&members[0], t);
+    slots_order(members, n, costs, shape->order);
+    free(members);
+}
+
+static JoinShape *new_shape(GpuRun *const *runs, int n)
+{
+    const Launch   *launch = runs[0]->launch;
+    const CubeForm *form = &runs[0]->joins->form;
+    Arena          *arena = arena_new(NULL, "join shape");
+    JoinShape      *shape = arena_make(arena, JoinShape);
+    shape->arena = arena, shape->table = launch->table, shape->form = *form, shape->n_most = INT32_MAX / 4;
+    shape->form.key = arena_strndup(arena, form->key, form->length);
+    choose_order(shape, runs, n);
+    shape->woven = weave_join_cube(arena, &(FuseMember){ launch->woven, launch->source->chunk_column }, form,
+                                   shape->order, CUBE_BY_ATOM);
+    shape->numbers = arena_array(arena, int, shape->woven->n_columns + 1);
+    for (int c = 0; c < shape->woven->n_columns; c++)
+        shape->numbers[c] = launch->source->chunk_column[shape->woven->columns[c]];
+    for (int t = 0; t < shape->form.n_tests; t++) shape->form.tests[t].table = NULL;
+    return shape;
+}
+
+static JoinShape *shape_of(Gpu *gpu, GpuRun *const *runs, int n)
+{
+    int n_shapes = 0;
+    pthread_mutex_lock(&gpu->lock);
+    JoinShape *shape = find_shape(runs[0]);
+    for (const JoinShape *other = gpu->join_shapes; other; other = other->next) n_shapes++;
+    pthread_mutex_unlock(&gpu->lock);
+    if (shape || n_shapes >= SHAPES_MOST) return shape;
+    shape = new_shape(runs, n);
+    pthread_mutex_lock(&gpu->lock);
+    shape->next = gpu->join_shapes, gpu->join_shapes = shape;
+    pthread_mutex_unlock(&gpu->lock);
+    return shape;
+}
+
+static u32 kinds_of(const Woven *woven)
+{
+    KernelCells *cells = calloc((size_t)woven->n_state + 1, sizeof *cells);
+    u32          kinds;
+    kernel_place_cells(woven, 1, UINT64_MAX, cells, &kinds);
+    free(cells);
+    return kinds;
+}
+
+static void ask_for(Gpu *gpu, JoinShape *shape, bool is_shared)
+{
+    const KernelWish wish = { .name = shape->woven->name,
+                              .text = shape->woven->text,
+                              .items = ITEMS_AT_FIRST,
+                              .shared_groups = is_shared ? kinds_of(shape->woven) : 0 };
+    shape->kernels[is_shared] = kernel_want(gpu, &wish, &shape->shapes[is_shared]);
+    log_debug("%s: %s, a kernel for all queries of a shape with joins, is compiled", gpu->name, shape->woven->name);
+}
+
+static CodeEntry *collect_kernel(Gpu *gpu)
+{
+    const char *name, *text = weave_collect_text(&name);
+    if (!gpu->collect_kernel)
+        gpu->collect_kernel = kernel_want(gpu, &(KernelWish){ .name = name, .text = text }, &gpu->collect_shape);
+    return gpu->collect_kernel;
+}
+
+static bool is_ready(const CodeEntry *kernel) { return kernel && kernel->state == KERNEL_READY; }
+
+// The kernel whose cells are in memory that all blocks share comes first: it will do for any number of cells.
+bool gpu_join_cube_meets(Gpu *gpu, GpuRun *const *runs, int n)
+{
+    JoinShape *shape = shape_of(gpu, runs, n);
+    if (!shape) return false;
+    const CodeEntry *collect = collect_kernel(gpu);
+    if (!shape->kernels[0] && ++shape->n_met >= MET_BEFORE) ask_for(gpu, shape, false);
+    if (is_ready(shape->kernels[0]) && is_ready(collect)) shape->is_ready = true;
+    return shape->is_ready;
+}
+
+// ---- whether it pays ------------------------------------------------------------------------------------------------
+
+static double row_bytes(const GpuRun *run)
+{
+    double bytes = 0;
+    for (int c = 0; c < run->launch->woven->n_columns; c++)
+        bytes += MAX_OF(run->launch->source->columns[run->launch->woven->columns[c]].width, 1);
+    return bytes;
+}
+
+static u64 rows_of(const Wave *wave)
+{
+    u64 n = 0;
+    for (int k = 0; k < wave->n_chunks; k++) n += wave->chunks[k].chunk->n_rows;
+    return n;
+}
+
+static bool was_counted(const SlotMember *members, int m, int t)
+{
+    for (int b = 0; b < m; b++) {
+        const JoinTable *before = members[b].form->tests[t].table;
+        if (before && before->id == members[m].form->tests[t].table->id) return true;
+    }
+    return false;
+}
+
+// Of the host's time, for classes that are yet to be made.
+static double make_ns(const SlotMember *members, int n)
+{
+    double ns = MAKE_NS;
+    for (int t = 0; t < members[0].form->n_tests; t++)
+        for (int m = 0; m < n; m++) {
+            const JoinTable *table = members[m].form->tests[t].table;
+            if (!table || was_counted(members, m, t)) continue;
+            ns += VALUE_NS * slots_values(&members[m], t) + ROW_NS * (double)table->n_rows;
+        }
+    return ns;
+}
+
+typedef struct Expected { double alone, together, sieved; } Expected;         // bytes of a row; then nanoseconds
+
+// In each place the rows are looked at that any of them has left by then.  A sieve has each column once for all of them
+// and 64 others at most; what it leaves is read by each.
+static Expected expect(const JoinShape *shape, GpuRun *const *runs, const SlotMember *members, int n)
+{
+    Expected     expected = { 0 };
+    const Woven *woven = members[0].woven;
+    double      *left = malloc((size_t)n * sizeof *left), any = 1;
+    for (int m = 0; m < n; m++) left[m] = 1, expected.alone += row_bytes(runs[m]);
+    for (int d = 0; d < shape->form.n_tests; d++) {
+        const int    t = shape->order[d];
+        const double width = column_width(&members[0], t);
+        expected.together += any * (width + look_bytes(&members[0], t));
+        expected.sieved += (width + SIEVE_LOOK) * ((n + 63) / 64);
+        any = 0;
+        for (int m = 0; m < n; m++) left[m] *= slots_pass(&members[m], t), any += left[m];
+        any = MIN_OF(any, 1);
+    }
+    for (int m = 0; m < n; m++) expected.sieved += left[m] * (woven->n_columns + 2) * SECTOR_BYTES;
+    expected.together += any * (SECTOR_BYTES + ADD_BYTES * MIN_OF(woven->n_state, 8));
+    free(left);
+    return expected;
+}
+
+static JoinShape *known_shape(const GpuRun *run)
+{
+    pthread_mutex_lock(&run->gpu->lock);
+    JoinShape *shape = find_shape(run);
+    pthread_mutex_unlock(&run->gpu->lock);
+    return shape;
+}
+
+// The places among those that the latest slots were made for; false: they are others, or mostly gone.
+static bool find_members(const JoinShape *shape, GpuRun *const *runs, int n, int *numbers)
+{
+    if (!shape->slots || n > shape->n_members || 2 * n < shape->n_members) return false;
+    for (int i = 0, m = 0; i < n; i++, m++) {
+        while (m < shape->n_members && shape->members[m] != runs[i]->number) m++;
+        if (m == shape->n_members) return false;
+        numbers[i] = m;
+    }
+    return true;
+}
+
+static double run_ns(double row_bytes, double rows, int n_launches)
+{
+    return row_bytes * rows / BYTES_PER_NS + LAUNCH_NS * n_launches;
+}
+
+bool gpu_join_cube_pays(const Wave *wave, GpuRun *const *runs, int n, double *gain)
+{
+    const JoinShape *shape = known_shape(runs[0]);
+    if (n < JOIN_CUBE_LEAST || !shape) return false;
+    int         *numbers = calloc((size_t)n, sizeof *numbers);
+    SlotMember  *members = slot_members(runs, n);
+    Expected     expected = expect(shape, runs, members, n);
+    const double rows = (double)rows_of(wave),
+                 made_ns = find_members(shape, runs, n, numbers) ? 0 : make_ns(members, n);
+    free(members);
+    free(numbers);
+    expected.alone = run_ns(expected.alone, rows, n), expected.sieved = run_ns(expected.sieved, rows, n + 2);
+    expected.together = run_ns(expected.together, rows, 2) + made_ns;
+    *gain = expected.alone / expected.together;
+    return *gain >= GAIN_LEAST && (!runs[0]->can_sieve || expected.sieved >= SIEVE_GAIN * expected.together);
+}
+
+// ---- slots ----------------------------------------------------------------------------------------------------------
+
+static void forget_slots(JoinShape *shape)
+{
+    slots_free(shape->slots);
+    if (shape->slots_arena) arena_free(shape->slots_arena);
+    free(shape->members);
+    shape->slots = NULL, shape->slots_arena = NULL, shape->members = NULL, shape->n_members = 0;
+}
+
+static bool make_slots(JoinShape *shape, GpuRun *const *runs, int n)
+{
+    static _Atomic u64 last_version;
+    SlotMember        *members = slot_members(runs, n);
+    Arena             *arena = arena_new(NULL, "slots");
+    Slots             *slots = slots_make(&(SlotsWish){ .arena = arena,
+                                                        .budget = common_budget(runs[0]->launch->budget),
+                                                        .before = shape->slots,
+                                                        .takes = true,
+                                                        .by_atom = true,
+                                                        .members = members,
+                                                        .n_members = n,
+                                                        .order = shape->order,
+                                                        .cell_bytes = CELLS_MOST });
+    free(members);
+    forget_slots(shape);
+    if (!slots) {
+        arena_free(arena);
+        return false;
+    }
+    shape->slots = slots, shape->slots_arena = arena, shape->version = ++last_version;
+    shape->members = calloc((size_t)n, sizeof *shape->members), shape->n_members = n;
+    for (int i = 0; i < n; i++) shape->members[i] = runs[i]->number;
+    slots_fill_in(slots, shape->woven);
+    return true;
+}
+
+// ---- code for so many cells -----------------------------------------------------------------------------------------
+
+// In shared memory if they fit and its kernel is there, which is asked for when it would be of use.
+static bool fit_code(Gpu *gpu, GpuJoinCube *cube)
+{
+    JoinShape *shape = cube->shape;
+    const bool may_share = cube->cells_bytes <= gpu->shared_most;
+    if (may_share && !shape->kernels[1]) ask_for(gpu, shape, true);
+    cube->is_shared = may_share && kernel_fit(gpu, shape->kernels[1], &shape->shapes[1], (u32)cube->cells_bytes,
+                                              shape->woven, &cube->kernel);
+    return (cube->is_shared ||
+            kernel_fit(gpu, shape->kernels[0], &shape->shapes[0], 0, shape->woven, &cube->kernel)) &&
+           kernel_fit(gpu, gpu->collect_kernel, &gpu->collect_shape, 0, shape->woven, &cube->collect);
+}
+
+// ---- what is sent ---------------------------------------------------------------------------------------------------
+
+// Behind all that was sent for this shape before: atoms that are found have come by then.
+static weft_status begin_sending(Gpu *gpu, JoinShape *shape, GpuStream stream, Error *err)
+{
+    if (!shape->sent) GPU_TRY(gpu, EventCreate, (&shape->sent, GPU_EVENT_DISABLE_TIMING), err);
+    if (shape->has_sent) GPU_TRY(gpu, StreamWaitEvent, (stream, shape->sent, 0), err);
+    return WEFT_OK;
+}
+
+static weft_status end_sending(Gpu *gpu, JoinShape *shape, GpuStream stream, Error *err)
+{
+    if (!shape->sent) return WEFT_OK;
+    GPU_TRY(gpu, EventRecord, (shape->sent, stream), err);
+    shape->has_sent = true;
+    return WEFT_OK;
+}
+
+static weft_status no_room(Error *err) { return fail(err, WEFT_OUT_OF_MEMORY, -1, "no room for a cube"); }
+
+// Held by the run; sent unless it is there.  *AT: its address.
+static weft_status send_once(Wave *wave, GpuStream stream, CopyKey key, const void *data, u64 bytes, GpuAddress *at,
+                             Error *err)
+{
+    bool  is_new;
+    Copy *copy = wave_hold(wave, key, bytes, &is_new);
+    if (!copy) return no_room(err);
+    *at = gpu_address(wave->gpu, copy->at);
+    if (!is_new) return WEFT_OK;
+    const weft_status status = stage_send(wave->gpu, stream, copy->at, data, bytes, err);
+    if (status) wave_forget(wave, copy);
+    return status;
+}
+
+// Number of the first table by value.
+static int first_by_value(const JoinShape *shape) { return cube_table_values(&shape->form, 0); }
+
+// Offsets of small tables, cells of pairs and groups of pairs, one behind the other.
+typedef struct BodyPlan { u64 *tables_at, cells_at, groups_at, bytes; } BodyPlan;
+
+static BodyPlan plan_body(const GpuJoinCube *cube)
+{
+    const JoinShape *shape = cube->shape;
+    BodyPlan         plan = { .tables_at = calloc((size_t)shape->woven->n_tables + 1, sizeof(u64)) };
+    for (int t = 0; t < first_by_value(shape); t++)
+        plan.tables_at[t] = plan.bytes, plan.bytes += rounded(shape->woven->table_facts[t].bytes);
+    plan.cells_at = plan.bytes, plan.bytes += rounded(cube->figures.n_pairs * sizeof(u32));
+    plan.groups_at = plan.bytes, plan.bytes += rounded(cube->figures.n_pairs * sizeof(u32) + 64);
+    return plan;
+}
+
+static u8 *write_body(const GpuJoinCube *cube, const BodyPlan *plan)
+{
+    const JoinShape *shape = cube->shape;
+    u8              *body = calloc(1, plan->bytes);
+    u64              n_done = 0;
+    for (int t = 0; t < first_by_value(shape); t++)
+        if (shape->woven->table_facts[t].bytes)
+            memcpy(body + plan->tables_at[t], shape->woven->tables[t], shape->woven->table_facts[t].bytes);
+    for (int m = 0; m < shape->n_members; m++) {
+        const SlotPairs pairs = slots_pairs(shape->slots, m);
+        memcpy(body + plan->cells_at + n_done * sizeof(u32), pairs.cells, pairs.n * sizeof(u32));
+        memcpy(body + plan->groups_at + n_done * sizeof(u32), pairs.groups, pairs.n * sizeof(u32));
+        n_done += pairs.n;
+    }
+    return body;
+}
+
+// Where the kernels find what was sent.
+typedef struct SentBody { void **tables; GpuAddress cells, groups; } SentBody;
+
+static weft_status send_body(Wave *wave, GpuJoinCube *cube, GpuStream stream, SentBody *sent, Error *err)
+{
+    const JoinShape *shape = cube->shape;
+    const BodyPlan   plan = plan_body(cube);
+    u8              *body = write_body(cube, &plan);
+    GpuAddress       at = 0;
+    weft_status      status =
+        send_once(wave, stream, (CopyKey){ shape->version, (u64)KEY_BODY << 32 }, body, plan.bytes, &at, err);
+    free(body);
+    for (int t = 0; t < first_by_value(shape); t++) sent->tables[t] = pointer(at + plan.tables_at[t]);
+    sent->cells = at + plan.cells_at, sent->groups = at + plan.groups_at;
+    for (int d = 0; d < shape->form.n_tests && !status; d++) {
+        const int t = cube_table_values(&shape->form, d);
+        status = send_once(wave, stream, (CopyKey){ slots_version(shape->slots, d), (u64)KEY_ATOMS << 32 },
+                           shape->woven->tables[t], shape->woven->table_facts[t].bytes, &at, err);
+        sent->tables[t] = pointer(at);
+    }
+    free(plan.tables_at);
+    return status;
+}
+
+// ---- what the kernels are handed ------------------------------------------------------------------------------------
+
+// The memory of a run: cells, then arguments, which are written here and sent together.
+typedef struct CubeRoom { GpuAddress at; u8 *host; u64 used, bytes; } CubeRoom;
+
+static void *take(CubeRoom *room, u64 bytes, GpuAddress *at)
+{
+    void *host = room->host + room->used;
+    *at = room->at + room->used;
+    room->used += rounded(bytes);
+    ASSERT(room->used <= room->bytes);
+    return host;
+}
+
+static u64 args_bytes(const GpuJoinCube *cube, int n_chunks)
+{
+    const Woven *woven = cube->shape->woven;
+    const u64 n_collects = (u64)cube->n_runs * (u64)woven->n_state,
+              by_chunk = sizeof(KernelArgs) + (u64)woven->n_columns * sizeof(KernelColumn) +
+                         (u64)woven->n_params * sizeof(i64),
+              once = sizeof(KernelCommon) + (u64)(woven->n_tables + woven->n_state) * sizeof(void *) +
+                     (u64)woven->n_state * sizeof(KernelCells);
+    return (u64)n_chunks * by_chunk + n_collects * (sizeof(KernelArgs) + sizeof(CollectArgs)) + once + 16 * 64;
+}
+
+typedef struct JoinCubeHead { GpuAddress common, tables, state, cells; } JoinCubeHead;
+
+static JoinCubeHead write_head(const GpuJoinCube *cube, CubeRoom *room, const SentBody *sent, GpuAddress cells_at)
+{
+    const Woven  *woven = cube->shape->woven;
+    JoinCubeHead      head = { .cells = cells_at };
+    GpuAddress    places_at;
+    KernelCommon *common = take(room, sizeof *common, &head.common);
+    void        **tables = take(room, (u64)(woven->n_tables + 1) * sizeof *tables, &head.tables);
+    void        **state = take(room, (u64)(woven->n_state + 1) * sizeof *state, &head.state);
+    memcpy(take(room, (u64)woven->n_state * sizeof *cube->cells, &places_at), cube->cells,
+           (size_t)woven->n_state * sizeof *cube->cells);
+    *common = (KernelCommon){ .n_room = cube->figures.n_cells,
+                              .cells = pointer(places_at),
+                              .n_groups = (u32)cube->figures.n_cells,
+                              .n_state = cube->is_shared ? (u32)woven->n_state : 0 };
+    memcpy(tables, sent->tables, (size_t)woven->n_tables * sizeof *tables);
+    for (int s = 0; s < woven->n_state; s++) state[s] = pointer(head.cells + cube->cells[s].at);
+    return head;
+}
+
+static void write_parts(const Wave *wave, GpuJoinCube *cube, CubeRoom *room, const JoinCubeHead *head,
+                        const int *chunks, int n_chunks)
+{
+    const Woven  *woven = cube->shape->woven;
+    const u64     n_columns = (u64)woven->n_columns, n_params = (u64)woven->n_params;
+    GpuAddress    columns_at, params_at;
+    KernelArgs   *args = take(room, (u64)n_chunks * sizeof *args, &cube->parts_at);
+    KernelColumn *columns = take(room, (u64)n_chunks * n_columns * sizeof *columns, &columns_at);
+    i64          *params = take(room, (u64)n_chunks * n_params * sizeof *params, &params_at);
+    cube->n_parts = n_chunks;
+    for (u64 p = 0; p < (u64)n_chunks; p++) {
+        const RunChunk *chunk = &wave->chunks[chunks[p]];
+        for (u64 c = 0; c < n_columns; c++)
+            columns[p * n_columns + c] = wave_column(wave->gpu, chunk, cube->shape->numbers[c]);
+        for (u64 i = 0; i < n_params; i++)
+            params[p * n_params + i] = launch_param(&woven->params[i], columns + p * n_columns);
+        args[p] = (KernelArgs){ .row_end = chunk->chunk->n_rows,
+                                .columns = pointer(columns_at + p * n_columns * sizeof *columns),
+                                .params = pointer(params_at + p * n_params * sizeof *params),
+                                .tables = pointer(head->tables),
+                                .state = pointer(head->state),
+                                .common = pointer(head->common) };
+        cube->most_rows = MAX_OF(cube->most_rows, chunk->chunk->n_rows);
+    }
+}
+
+// The high words of a sum of 128 bits are the next slot's.
+static CollectArgs collect_args(const GpuJoinCube *cube, const JoinCubeHead *head, const SentBody *sent, int r, int s,
+                                u64 first_pair)
+{
+    const GpuRun *run = cube->runs[r];
+    const int     high = cube->cells[s].kind == CELLS_WIDE_LOW ? s + 1 : s;
+    return (CollectArgs){ .params = { [COLLECT_HOW] = cube->cells[s].kind },
+                          .tables = { [COLLECT_FROM] = pointer(sent->cells + first_pair * sizeof(u32)),
+                                      [COLLECT_GROUPS] = pointer(sent->groups + first_pair * sizeof(u32)),
+                                      [COLLECT_CELLS] = pointer(head->cells + cube->cells[s].at),
+                                      [COLLECT_HIGH_CELLS] = pointer(head->cells + cube->cells[high].at) },
+                          .state = { [COLLECT_SUMS] = pointer(in_block(run, run->slot_at[s])),
+                                     [COLLECT_HIGH_SUMS] = pointer(in_block(run, run->slot_at[high])) } };
+}
+
+static void write_collects(GpuJoinCube *cube, CubeRoom *room, const JoinCubeHead *head, const SentBody *sent)
+{
+    const int    n_state = cube->shape->woven->n_state;
+    GpuAddress   own_at;
+    KernelArgs  *args = take(room, (u64)(cube->n_runs * n_state) * sizeof *args, &cube->collects_at);
+    CollectArgs *own = take(room, (u64)(cube->n_runs * n_state) * sizeof *own, &own_at);
+    u64         *first_pair = calloc((size_t)cube->shape->n_members + 1, sizeof *first_pair);
+    for (int m = 0; m < cube->shape->n_members; m++)
+        first_pair[m + 1] = first_pair[m] + slots_pairs(cube->shape->slots, m).n;
+    for (int r = 0; r < cube->n_runs; r++) {
+        const int m = cube->numbers[r];
+        const u32 n_pairs = (u32)(first_pair[m + 1] - first_pair[m]);
+        for (int s = 0; s < n_state && n_pairs; s++) {
+            const GpuAddress at = own_at + (u64)cube->n_collects * sizeof *own;
+            if (cube->cells[s].kind == CELLS_WIDE_HIGH) continue;
+            own[cube->n_collects] = collect_args(cube, head, sent, r, s, first_pair[m]);
+            args[cube->n_collects++] = (KernelArgs){ .row_end = n_pairs,
+                                                     .params = pointer(at + offsetof(CollectArgs, params)),
+                                                     .tables = pointer(at + offsetof(CollectArgs, tables)),
+                                                     .state = pointer(at + offsetof(CollectArgs, state)),
+                                                     .common = pointer(head->common) };
+        }
+        cube->most_pairs = MAX_OF(cube->most_pairs, n_pairs);
+    }
+    free(first_pair);
+}
+
+// As they are before the first row.
+static weft_status clear_cells(Gpu *gpu, const GpuJoinCube *cube, GpuStream stream, u64 at, Error *err)
+{
+    const Woven *woven = cube->shape->woven;
+    const u64    n = cube->figures.n_cells;
+    weft_status  status = gpu_check(
+        gpu, gpu->calls->MemsetD8Async(gpu_address(gpu, at), 0, cube->cells_bytes, stream), "MemsetD8Async", err);
+    u64 *cells = malloc(n * sizeof *cells);
+    for (int s = 0; s < woven->n_state && !status; s++) {
+        if (!cube->cells[s].init) continue;
+        for (u64 c = 0; c < n; c++) cells[c] = cube->cells[s].init;
+        status = stage_send(gpu, stream, at + cube->cells[s].at, cells, n * sizeof *cells, err);
+    }
+    free(cells);
+    return status;
+}
+
+static weft_status send_run(Wave *wave, GpuJoinCube *cube, GpuStream stream, const SentBody *sent, const int *chunks,
+                            int n_chunks, Error *err)
+{
+    bool      is_new;
+    const u64 cells_bytes = rounded(cube->cells_bytes), bytes = args_bytes(cube, n_chunks);
+    Copy     *copy = wave_hold(wave, (CopyKey){ 0 }, cells_bytes + bytes, &is_new);
+    if (!copy) return no_room(err);
+    const GpuAddress at = gpu_address(wave->gpu, copy->at);
+    CubeRoom             room = { .at = at + cells_bytes, .host = calloc(1, bytes), .bytes = bytes };
+    const JoinCubeHead   head = write_head(cube, &room, sent, at);
+    write_parts(wave, cube, &room, &head, chunks, n_chunks);
+    write_collects(cube, &room, &head, sent);
+    weft_status status = clear_cells(wave->gpu, cube, stream, copy->at, err);
+    if (!status) status = stage_send(wave->gpu, stream, copy->at + cells_bytes, room.host, room.used, err);
+    free(room.host);
+    return status;
+}
+
+static weft_status send_all(Wave *wave, GpuJoinCube *cube, const int *chunks, int n_chunks, Error *err)
+{
+    Gpu            *gpu = wave->gpu;
+    JoinShape      *shape = cube->shape;
+    const GpuStream stream = cube->runs[0]->stream;
+    SentBody        sent = { .tables = calloc((size_t)shape->woven->n_tables + 1, sizeof(void *)) };
+    weft_status     status = begin_sending(gpu, shape, stream, err);
+    if (!status) status = send_body(wave, cube, stream, &sent, err);
+    // What came of it is found by others.
+    Error      ignored = { 0 };
+    const bool is_told = !end_sending(gpu, shape, stream, &ignored);
+    if (!is_told) gpu_wait_for(gpu, stream);
+    if (!status) status = send_run(wave, cube, stream, &sent, chunks, n_chunks, err);
+    free(sent.tables);
+    return status;
+}
+
+// ---- a cube ---------------------------------------------------------------------------------------------------------
+
+static GpuJoinCube *new_cube(JoinShape *shape, GpuRun *const *runs, int n, double gain)
+{
+    GpuJoinCube *cube = calloc(1, sizeof *cube);
+    cube->shape = shape, cube->n_runs = n, cube->gain = gain;
+    cube->runs = calloc((size_t)n, sizeof *cube->runs), cube->numbers = calloc((size_t)n, sizeof *cube->numbers);
+    cube->cells = calloc((size_t)shape->woven->n_state + 1, sizeof *cube->cells);
+    memcpy(cube->runs, runs, (size_t)n * sizeof *runs);
+    return cube;
+}
+
+static bool has_slots(Gpu *gpu, GpuJoinCube *cube)
+{
+    JoinShape *shape = cube->shape;
+    shape->used = ++gpu->n_join_cubes;
+    if (!find_members(shape, cube->runs, cube->n_runs, cube->numbers)) {
+        if (!make_slots(shape, cube->runs, cube->n_runs)) return false;
+        for (int r = 0; r < cube->n_runs; r++) cube->numbers[r] = r;
+    }
+    cube->figures = slots_figures(shape->slots);
+    cube->cells_bytes =
+        kernel_place_cells(shape->woven, cube->figures.n_cells, UINT32_MAX / 2, cube->cells, &cube->kinds);
+    return cube->figures.n_cells > 0;
+}
+
+// All that it takes of the pool for a while.
+static bool is_small(const Gpu *gpu, const GpuJoinCube *cube, int n_chunks)
+{
+    const BodyPlan plan = plan_body(cube);
+    u64            bytes = plan.bytes + cube->cells_bytes + args_bytes(cube, n_chunks);
+    for (int d = 0; d < cube->shape->form.n_tests; d++) bytes += slots_class_bytes(cube->shape->slots, d);
+    free(plan.tables_at);
+    return bytes <= frames_total(gpu->frames) / MEMORY_SHARE;
+}
+
+// Trying costs the host time, so what is known to be too many is not tried each time.
+static void note_room(JoinShape *shape, int n, bool has_room)
+{
+    if (!has_room) shape->n_most = MIN_OF(shape->n_most, n / 2);
+    else if (n >= shape->n_most) shape->n_most += shape->n_most / 4 + 1;
+    shape->n_passed_over = 0;
+}
+
+int gpu_join_cube_most(const GpuRun *run)
+{
+    JoinShape *shape = known_shape(run);
+    if (shape->n_most < JOIN_CUBE_LEAST && ++shape->n_passed_over >= TRIED_AGAIN) shape->n_most = JOIN_CUBE_LEAST;
+    return shape->n_most;
+}
+
+GpuJoinCube *gpu_join_cube_of(Wave *wave, GpuRun *const *runs, int n, double gain, const int *chunks, int n_chunks)
+{
+    Gpu         *gpu = wave->gpu;
+    Error        ignored = { 0 };
+    GpuJoinCube *cube = new_cube(known_shape(runs[0]), runs, n, gain);
+    const bool has_room = n_chunks && has_slots(gpu, cube) && is_small(gpu, cube, n_chunks);
+    note_room(cube->shape, n, has_room);
+    if (has_room && fit_code(gpu, cube) && !send_all(wave, cube, chunks, n_chunks, &ignored)) return cube;
+    gpu_join_cube_free(cube);
+    return NULL;
+}
+
+static u64 kept_bytes(const JoinShape *shape)
+{
+    u64 bytes = 0;
+    for (int d = 0; shape->slots && d < shape->form.n_tests; d++) bytes += slots_class_bytes(shape->slots, d);
+    return bytes;
+}
+
+// Classes that were used last are kept.  BUDGET: what they are counted in.
+static void keep_few(Gpu *gpu, const Budget *budget)
+{
+    const u64 most = budget->limit ? MIN_OF(KEPT_MOST, (u64)budget->limit / KEPT_SHARE) : KEPT_MOST;
+    for (;;) {
+        u64        bytes = 0;
+        JoinShape *oldest = NULL;
+        for (JoinShape *shape = gpu->join_shapes; shape; shape = shape->next) {
+            if (!shape->slots) continue;
+            bytes += kept_bytes(shape);
+            if (!oldest || shape->used < oldest->used) oldest = shape;
+        }
+        if (bytes <= most) return;
+        forget_slots(oldest);
+    }
+}
+
+void gpu_join_cube_free(GpuJoinCube *cube)
+{
+    if (!cube) return;
+    keep_few(cube->runs[0]->gpu, common_budget(cube->runs[0]->launch->budget));
+    free(cube->runs);
+    free(cube->numbers);
+    free(cube->cells);
+    free(cube);
+}
+
+void gpu_join_cubes_free(Gpu *gpu)
+{
+    for (JoinShape *shape = gpu->join_shapes, *next; shape; shape = next) {
+        next = shape->next;
+        forget_slots(shape);
+        if (shape->sent && !gpu->is_gone) gpu->calls->EventDestroy(shape->sent);     // its context is current
+        arena_free(shape->arena);
+    }
+    gpu->join_shapes = NULL;
+}
+
+// ---- launching ------------------------------------------------------------------------------------------------------
+
+static u64 n_wanted_of(const Wave *wave, const GpuRun *run)
+{
+    u64 n = 0;
+    for (int k = 0; k < wave->n_chunks; k++) n += wants_chunk(run, wave->chunks[k].chunk, wave->chunks[k].number);
+    return n;
+}
+
+static void tell(const Wave *wave, const GpuJoinCube *cube, const Grid *grid)
+{
+    for (int r = 0; r < cube->n_runs; r++) {
+        GpuRun        *run = cube->runs[r];
+        LaunchOutcome *out = &run->launch->out;
+        run->n_cubed_chunks = n_wanted_of(wave, run), run->is_join_cubed = true;
+        out->woven_as = "one body", out->n_woven = cube->n_runs, out->gain = cube->gain;
+        out->cube = (CubeFigures){ .n_classes = cube->figures.n_classes,
+                                   .n_slots = cube->figures.n_slots,
+                                   .n_cells = cube->figures.n_cells };
+        schedule_note(&out->gpu, &cube->kernel, grid);
+    }
+}
+
+// Blocks for each of N parts, no more than fit at once: each that keeps cells to itself has them to add up.
+static Grid blocks_for(const Gpu *gpu, const Shape *shape, u64 rows, int n)
+{
+    return schedule_grid(gpu, shape, &(GridWish){ .rows = rows, .n_parts = n, .rounds = 1, .is_strict = true });
+}
+
+weft_status gpu_join_cube_launch(Wave *wave, const GpuJoinCube *cube, Error *err)
+{
+    Gpu       *gpu = wave->gpu;
+    GpuRun    *first = cube->runs[0];
+    const Grid grid = blocks_for(gpu, &cube->kernel.shape, cube->most_rows, cube->n_parts);
+    TRY(wave_wait(wave, first->stream, err));
+    TRY(wave_join(gpu, cube->runs, cube->n_runs, err));
+    TRY(wave_launch(gpu, &cube->kernel, first->stream, cube->parts_at, &grid, err));
+    if (cube->n_collects) {
+        const Grid collects = blocks_for(gpu, &cube->collect.shape, cube->most_pairs, cube->n_collects);
+        TRY(wave_launch(gpu, &cube->collect, first->stream, cube->collects_at, &collects, err));
+    }
+    tell(wave, cube, &grid);
+    return WEFT_OK;
+}

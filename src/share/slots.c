@@ -1,0 +1,461 @@
+// slots.c - see share.h.
+//
+// States are made member by member: all combinations of the classes that it wants, column by column.  Each leads to a
+// slot, where the member is told which of its groups each cell is for.  So sets of any number of members are possible,
+// and what a row costs does not depend on it.
+
+#include "share/share.h"
+#include "share/classes.h"
+
+#include <stdlib.h>
+
+#define MOST_VALUES    ((i128)1 << 23) // of a column's range
+#define MOST_STATES    65534u          // numbers have 16 bits, and 0 is none
+#define MOST_NEXT      ((u64)1 << 21)  // entries of a table of states
+#define MOST_IN_SLOT   ((u64)1 << 22)  // cells of a slot
+#define MOST_PAIRS     ((u64)1 << 22)  // cells that are added up, for all members
+#define MOST_WANTED    ((u64)1 << 21)  // combinations of classes, for all members
+#define FEW_PAYLOADS   16              // of a column: they tell classes apart, so that slots have no empty cells
+
+typedef struct StateTable {            // of a place in the order, but the first
+    u16 *next;                         // by state before and class: state + 1, 0: none
+    u64  n_before, room;               // rows, and how many fit
+    u32  n_states;                     // that it leads to
+    double *weight;                    // by state: share of the rows that are expected in it
+} StateTable;
+
+struct Slots {
+    Arena     *arena;
+    Budget    *budget;
+    CubeForm   form;                   // tables of tests, and the key, are not to be looked at
+    int        order[CUBE_TESTS];      // by place: test of the form
+    bool       by_atom;
+    i64        low[CUBE_TESTS];        // by place, from here on: the first value
+    u64        size[CUBE_TESTS];
+    Classes   *classes[CUBE_TESTS];
+    ClassMap   maps[CUBE_TESTS];
+    StateTable states[CUBE_TESTS];
+    int        n_members;
+    int       *tests;                  // by member and place: number among the classes' tests
+    int       *uses;                   // the same: number among the tests in use
+    int        n_local[CUBE_KEYS];     // by group key: cells of a slot are all combinations of so many
+    u64        stride[CUBE_KEYS];
+    u64        n_slots, n_in_slot;
+    u64       *first_pair;             // by member, and behind the last one
+    u32       *cells, *groups;         // pairs: a cell, and the member's group that it is added to
+    u64        n_pairs;
+};
+
+// ---- which fit ------------------------------------------------------------------------------------------------------
+
+static const Range *values_of(const SlotMember *member, int test)
+{
+    return &member->source->columns[member->woven->columns[member->form->tests[test].column]].range;
+}
+
+const CubeForm *slots_form(Arena *arena, const Woven *woven, const Source *source)
+{
+    const CubeForm  *form = weave_cube_form(arena, &(FuseMember){ woven, source->chunk_column });
+    const SlotMember member = { woven, source, form };
+    for (int t = 0; form && t < form->n_tests; t++) {
+        const Range *range = values_of(&member, t);
+        if (!range->known || range->nullable || range->low > range->high || range->high - range->low >= MOST_VALUES)
+            return NULL;
+    }
+    return form;
+}
+
+bool slots_can_read(const CubeForm *form)
+{
+    for (int t = 0; t < form->n_tests; t++) {
+        const JoinTable *table = form->tests[t].table;
+        if (table && !(table->shape == SHAPE_BITS ? table->slots : table->payloads[0].data)) return false;
+    }
+    return true;
+}
+
+// ---- the order of columns -------------------------------------------------------------------------------------------
+
+double slots_values(const SlotMember *member, int test)
+{
+    const Range *range = values_of(member, test);
+    return (double)(range->high - range->low) + 1;
+}
+
+double slots_pass(const SlotMember *member, int t)
+{
+    const CubeTest *test = &member->form->tests[t];
+    const Range    *range = values_of(member, t);
+    const double low = MAX_OF((double)test->low, (double)range->low),
+                 high = MIN_OF((double)test->high, (double)range->high);
+    const double inside = MAX_OF(0, high - low + 1) / slots_values(member, t);
+    const double found =
+        test->table ? (double)test->table->n_rows / (double)MAX_OF(test->table->n_scanned, test->table->n_rows) : 1;
+    return MIN_OF(inside, 1) * (test->table && test->table->n_rows ? found : 1);
+}
+
+static double rank_of(const SlotMember *members, int n_members, int test, double cost)
+{
+    double pass = 0;
+    for (int m = 0; m < n_members; m++) pass += slots_pass(&members[m], test);
+    return cost / (1.02 - pass / n_members);
+}
+
+void slots_order(const SlotMember *members, int n_members, const double *costs, int *order)
+{
+    double rank[CUBE_TESTS];
+    for (int t = 0; t < members[0].form->n_tests; t++) {
+        int at = t;
+        rank[t] = rank_of(members, n_members, t, costs[t]);
+        for (; at > 0 && rank[order[at - 1]] > rank[t]; at--) order[at] = order[at - 1];
+        order[at] = t;
+    }
+}
+
+// ---- classes --------------------------------------------------------------------------------------------------------
+
+static void cover(Slots *slots, const SlotMember *members, int n_members, int d)
+{
+    i64 low = INT64_MAX, high = INT64_MIN;
+    for (int m = 0; m < n_members; m++) {
+        const Range *range = values_of(&members[m], slots->order[d]);
+        low = MIN_OF(low, (i64)range->low), high = MAX_OF(high, (i64)range->high);
+    }
+    slots->low[d] = low, slots->size[d] = (u64)high - (u64)low + 1;
+}
+
+// Those of queries before, if they are of the same values and not mostly for queries that are gone.
+static Classes *base_classes(const Slots *slots, const SlotsWish *wish, int d)
+{
+    Slots *before = wish->before;
+    if (!before || !before->classes[d] || !classes_cover(before->classes[d], slots->low[d], slots->size[d]) ||
+        classes_n_tests(before->classes[d]) > 2 * wish->n_members + 32)
+        return classes_new(slots->budget, NULL, slots->low[d], slots->size[d]);
+    if (!wish->takes) return classes_new(slots->budget, before->classes[d], slots->low[d], slots->size[d]);
+    Classes *taken = before->classes[d];
+    classes_unmap(taken, &before->maps[d]);
+    before->classes[d] = NULL;
+    return taken;
+}
+
+static bool make_classes(Slots *slots, const SlotsWish *wish, int d)
+{
+    cover(slots, wish->members, wish->n_members, d);
+    if (slots->size[d] > (u64)MOST_VALUES) return false;
+    slots->classes[d] = base_classes(slots, wish, d);
+    for (int m = 0; m < wish->n_members && slots->classes[d]; m++) {
+        const CubeTest *test = &wish->members[m].form->tests[slots->order[d]];
+        const ClassTest asked = { test->low, test->high, test->table, test->has_payload };
+        const int       number = classes_add(slots->classes[d], &asked);
+        slots->tests[m * slots->form.n_tests + d] = number;
+        if (number < 0) return false;
+    }
+    return slots->classes[d] != NULL;
+}
+
+// The tests in use, each once.
+static bool map_classes(Slots *slots, int d)
+{
+    const int n_tests = slots->form.n_tests, n_made = classes_n_tests(slots->classes[d]);
+    int      *use_of = calloc((size_t)n_made + 1, sizeof *use_of), *used = calloc((size_t)n_made + 1, sizeof *used);
+    int       n_used = 0;
+    for (int m = 0; m < slots->n_members; m++) {
+        const int test = slots->tests[m * n_tests + d];
+        if (!use_of[test]) used[n_used] = test, use_of[test] = ++n_used;
+        slots->uses[m * n_tests + d] = use_of[test] - 1;
+    }
+    const bool in_class = classes_n_payloads(slots->classes[d]) <= FEW_PAYLOADS;
+    classes_map(slots->classes[d], slots->arena, used, n_used, in_class, &slots->maps[d]);
+    free(use_of);
+    free(used);
+    return slots->by_atom || classes_map_values(slots->classes[d], &slots->maps[d]);
+}
+
+// ---- states ---------------------------------------------------------------------------------------------------------
+
+static bool grow(Budget *budget, void **memory, u64 used, u64 room, u64 more)
+{
+    Error ignored;
+    void *larger;
+    error_clear(&ignored);
+    if (mem_alloc(budget, more, &larger, &ignored)) return false;
+    if (used) memcpy(larger, *memory, used);
+    mem_free(budget, *memory, room);
+    *memory = larger;
+    return true;
+}
+
+// A row of the table of place D for one more state before it.
+static bool add_row(Slots *slots, int d)
+{
+    StateTable *table = &slots->states[d];
+    const u64   n_classes = (u64)slots->maps[d].n_classes;
+    if (table->n_before == table->room) {
+        const u64 room = MAX_OF(2 * table->room, 16);
+        if (room * n_classes > MOST_NEXT) return false;
+        if (!grow(slots->budget, (void **)&table->next, table->n_before * n_classes * 2, table->room * n_classes * 2,
+                  room * n_classes * 2))
+            return false;
+        table->room = room;
+    }
+    memset(table->next + table->n_before * n_classes, 0, n_classes * sizeof(u16));
+    table->n_before++;
+    return true;
+}
+
+static bool add_state(Slots *slots, int d, u16 *next, double weight)
+{
+    StateTable *table = &slots->states[d];
+    int         n_states = (int)table->n_states;
+    if (table->n_states == MOST_STATES) return false;
+    *LIST_PUSH(slots->arena, table->weight, n_states) = weight;
+    *next = (u16)(table->n_states = (u32)n_states);
+    return d + 1 == slots->form.n_tests || add_row(slots, d + 1);
+}
+
+typedef struct SlotWalk {                  // through what a member wants
+    Slots          *slots;
+    const SlotMember *member;
+    int                number;
+    int                classes[CUBE_TESTS];    // by place
+    u64                n_wanted;               // slots so far
+    u64                n_pairs;
+    bool               is_filling;             // else they are only counted
+} SlotWalk;
+
+static int place_of(const Slots *slots, int test)
+{
+    for (int d = 0; d < slots->form.n_tests; d++)
+        if (slots->order[d] == test) return d;
+    return -1;
+}
+
+// How many cells of the slot at hand a group key tells apart.
+static u64 n_codes_of(const SlotWalk *walk, int k)
+{
+    const int t = walk->slots->form.test_of_key[k];
+    if (t < 0) return (u64)walk->slots->n_local[k];
+    const int d = place_of(walk->slots, t);
+    return (u64)walk->slots->maps[d].n_payloads[walk->classes[d]];
+}
+
+// The part of the member's group that the key's CODE within its class is.
+static u64 group_part(const SlotWalk *walk, int k, u64 code)
+{
+    const Slots *slots = walk->slots;
+    const GroupKey *key = &walk->member->woven->group_keys[k];
+    const int       t = slots->form.test_of_key[k];
+    if (t < 0) return code * key->stride;
+    const int d = place_of(slots, t), test = slots->tests[walk->number * slots->form.n_tests + d];
+    return classes_own_code(slots->classes[d], test, slots->maps[d].payload_at[walk->classes[d]][code]) * key->stride;
+}
+
+static void add_pairs(SlotWalk *walk, int k, u64 cell, u64 group)
+{
+    Slots *slots = walk->slots;
+    if (k == slots->form.n_keys) {
+        slots->cells[walk->n_pairs] = (u32)cell, slots->groups[walk->n_pairs++] = (u32)group;
+        return;
+    }
+    for (u64 code = 0, n = n_codes_of(walk, k); code < n; code++)
+        add_pairs(walk, k + 1, cell + code * slots->stride[k], group + group_part(walk, k, code));
+}
+
+static void reach_slot(SlotWalk *walk, u64 slot)
+{
+    u64 n_pairs = 1;
+    walk->n_wanted++;
+    if (walk->is_filling) {
+        add_pairs(walk, 0, slot * walk->slots->n_in_slot, 0);
+        return;
+    }
+    for (int k = 0; k < walk->slots->form.n_keys; k++) n_pairs *= n_codes_of(walk, k);
+    walk->n_pairs += n_pairs;
+}
+
+// All combinations of the classes that the member wants from place D on; BEFORE: the state so far, or in place 1 the
+// class.
+static bool walk_from(SlotWalk *walk, int d, u64 before, double weight)
+{
+    Slots       *slots = walk->slots;
+    const ClassMap *map = &slots->maps[d];
+    const int       use = slots->uses[walk->number * slots->form.n_tests + d];
+    const bool      is_last = d + 1 == slots->form.n_tests;
+    for (int c = 0; c < map->n_wanted[use]; c++) {
+        const int class = walk->classes[d] = map->wanted[use][c];
+        u64       state = (u64)class;
+        if (d > 0) {
+            u16 *next = &slots->states[d].next[before * (u64)map->n_classes + (u64)class];
+            if (!*next && !add_state(slots, d, next, weight * map->share[class])) return false;
+            state = *next - 1u;
+        }
+        if (is_last) reach_slot(walk, d > 0 ? state : state - 1);
+        else if (!walk_from(walk, d + 1, state, weight * map->share[class])) return false;
+        if (walk->n_wanted > MOST_WANTED || walk->n_pairs > MOST_PAIRS) return false;
+    }
+    return true;
+}
+
+// ---- cells ----------------------------------------------------------------------------------------------------------
+
+// Classes must be there.
+static bool place_keys(Slots *slots, const Woven *member)
+{
+    slots->n_in_slot = 1;
+    for (int k = slots->form.n_keys - 1; k >= 0; k--) {
+        const int t = slots->form.test_of_key[k];
+        const u64 n = t < 0 ? member->group_keys[k].n_codes : (u64)slots->maps[place_of(slots, t)].n_local;
+        if (n > MOST_IN_SLOT) return false;
+        slots->n_local[k] = (int)n, slots->stride[k] = slots->n_in_slot;
+        slots->n_in_slot *= MAX_OF(n, 1);
+        if (slots->n_in_slot > MOST_IN_SLOT) return false;
+    }
+    return true;
+}
+
+static u64 cell_bytes(const Woven *woven)
+{
+    u64 bytes = 0;
+    for (int s = 0; s < woven->n_state; s++) bytes += woven->state[s].bytes;
+    return bytes;
+}
+
+static bool make_states(Slots *slots, const SlotMember *members, int n_members, u64 cell_bytes_most)
+{
+    const int n_tests = slots->form.n_tests;
+    SlotWalk  walk = { .slots = slots };
+    for (int c = 0; n_tests > 1 && c < slots->maps[0].n_classes; c++)
+        if (!add_row(slots, 1)) return false;
+    for (int m = 0; m < n_members; m++) {
+        walk.member = &members[m], walk.number = m;
+        slots->first_pair[m] = walk.n_pairs;
+        if (!walk_from(&walk, 0, 0, 1)) return false;
+    }
+    slots->first_pair[n_members] = slots->n_pairs = walk.n_pairs;
+    slots->n_slots = n_tests > 1 ? slots->states[n_tests - 1].n_states : (u64)slots->maps[0].n_classes - 1;
+    return slots->n_slots * slots->n_in_slot * cell_bytes(members[0].woven) <= cell_bytes_most;
+}
+
+static bool make_pairs(Slots *slots, const SlotMember *members, int n_members)
+{
+    Error ignored;
+    SlotWalk  walk = { .slots = slots, .is_filling = true };
+    void *memory;
+    error_clear(&ignored);
+    if (mem_alloc(slots->budget, 2 * (slots->n_pairs + 1) * sizeof(u32), &memory, &ignored)) return false;
+    slots->cells = memory, slots->groups = slots->cells + slots->n_pairs + 1;
+    for (int m = 0; m < n_members; m++) {
+        walk.member = &members[m], walk.number = m;
+        if (!walk_from(&walk, 0, 0, 1)) return false;
+    }
+    return walk.n_pairs == slots->n_pairs;
+}
+
+// ---- all of it ------------------------------------------------------------------------------------------------------
+
+static Slots *slots_new(const SlotsWish *wish)
+{
+    const CubeForm *form = wish->members[0].form;
+    Slots          *slots = arena_make(wish->arena, Slots);
+    const size_t    n_tests = (size_t)wish->n_members * (size_t)form->n_tests;
+    slots->arena = wish->arena, slots->budget = wish->budget, slots->form = *form, slots->by_atom = wish->by_atom;
+    slots->form.key = NULL;
+    for (int t = 0; t < form->n_tests; t++) slots->form.tests[t].table = NULL;
+    memcpy(slots->order, wish->order, (size_t)form->n_tests * sizeof *slots->order);
+    slots->n_members = wish->n_members;
+    slots->tests = arena_array(wish->arena, int, n_tests), slots->uses = arena_array(wish->arena, int, n_tests);
+    slots->first_pair = arena_array(wish->arena, u64, wish->n_members + 1);
+    return slots;
+}
+
+Slots *slots_make(const SlotsWish *wish)
+{
+    Slots *slots = slots_new(wish);
+    bool   ok = true;
+    for (int d = 0; d < slots->form.n_tests && ok; d++) ok = make_classes(slots, wish, d) && map_classes(slots, d);
+    ok = ok && place_keys(slots, wish->members[0].woven) &&
+         make_states(slots, wish->members, wish->n_members, wish->cell_bytes) &&
+         make_pairs(slots, wish->members, wish->n_members);
+    if (ok) return slots;
+    slots_free(slots);
+    return NULL;
+}
+
+void slots_free(Slots *slots)
+{
+    for (int d = 0; slots && d < slots->form.n_tests; d++) {
+        const StateTable *table = &slots->states[d];
+        mem_free(slots->budget, table->next, table->room * (u64)slots->maps[d].n_classes * sizeof(u16));
+        if (slots->classes[d]) classes_unmap(slots->classes[d], &slots->maps[d]);
+        classes_free(slots->classes[d]);
+    }
+    if (slots) mem_free(slots->budget, slots->cells, 2 * (slots->n_pairs + 1) * sizeof(u32));
+}
+
+// ---- the kernel -----------------------------------------------------------------------------------------------------
+
+static void set_table(Woven *woven, int number, const void *data, u64 bytes)
+{
+    woven->tables[number] = data;
+    woven->table_facts[number].bytes = bytes;
+}
+
+// By atom: what is looked up is carried less 1, so tables begin at atom 1.
+static void fill_in_place(const Slots *slots, int d, Woven *woven)
+{
+    const CubeForm   *form = &slots->form;
+    const StateTable *table = &slots->states[d];
+    const ClassMap   *map = &slots->maps[d];
+    woven->params[cube_param_from(d)].value = slots->low[d];
+    if (slots->by_atom) {
+        set_table(woven, cube_table_class(d), map->class_of_atom + 1, (u64)(map->n_atoms - 1) * sizeof(u16));
+        set_table(woven, cube_table_values(form, d), classes_atoms(slots->classes[d]),
+                  classes_bytes(slots->classes[d]));
+    } else {
+        set_table(woven, cube_table_class(d), map->class_of, map->bytes);
+    }
+    if (d == 0) return;
+    set_table(woven, cube_table_next(form, d), table->next, table->n_before * (u64)map->n_classes * sizeof(u16));
+    woven->params[cube_param_classes(form, d)].value = map->n_classes;
+}
+
+void slots_fill_in(const Slots *slots, Woven *woven)
+{
+    const CubeForm *form = &slots->form;
+    for (int d = 0; d < form->n_tests; d++) fill_in_place(slots, d, woven);
+    woven->params[cube_param_groups(form)].value = (i64)slots->n_in_slot;
+    for (int k = 0; k < form->n_keys; k++) {
+        woven->params[cube_param_stride(form, k)].value = (i64)slots->stride[k];
+        if (form->test_of_key[k] < 0) continue;
+        const int      d = place_of(slots, form->test_of_key[k]);
+        const Classes *classes = slots->classes[d];
+        const ClassMap *map = &slots->maps[d];
+        if (!slots->by_atom)
+            set_table(woven, cube_table_atoms(form, k), classes_atoms(classes), classes_bytes(classes));
+        set_table(woven, cube_table_local(form, k), map->local_of_atom + slots->by_atom,
+                  (u64)(map->n_atoms - slots->by_atom) * sizeof(u16));
+    }
+    woven->n_groups = slots->n_slots * slots->n_in_slot;
+}
+
+u64 slots_version(const Slots *slots, int place) { return classes_version(slots->classes[place]); }
+u64 slots_class_bytes(const Slots *slots, int place) { return classes_bytes(slots->classes[place]); }
+
+SlotPairs slots_pairs(const Slots *slots, int member)
+{
+    const u64 first = slots->first_pair[member];
+    return (SlotPairs){ slots->first_pair[member + 1] - first, slots->cells + first, slots->groups + first };
+}
+
+SlotFigures slots_figures(const Slots *slots)
+{
+    SlotFigures figures = { .n_slots = slots->n_slots,
+                            .n_cells = slots->n_slots * slots->n_in_slot,
+                            .n_pairs = slots->n_pairs };
+    for (int d = 0; d < slots->form.n_tests; d++) {
+        figures.n_classes += (u64)slots->maps[d].n_classes - 1;
+        if (d == 0) figures.left[d] = 1 - slots->maps[0].share[0];
+        for (u32 s = 0; d > 0 && s < slots->states[d].n_states; s++) figures.left[d] += slots->states[d].weight[s];
+    }
+    return figures;
+}
