@@ -1,5 +1,6 @@
 // api.c - include/weft.h: databases, sessions, statements.
 
+#include "engine/continuous.h"
 #include "engine/engine.h"
 #include "engine/execute.h"
 #include "engine/spill.h"
@@ -40,6 +41,9 @@ weft_status weft_open(const char *path, weft_db **out, weft_error *error)
     db->cpu = device_cpu_open();
     db->gpus = gpus_new();
     db->jit = jit_new(&(JitOptions){ .prelude = prelude(arena) });
+    db->streams = streams_new(db, &(StreamCalls){ .names = execution_names, .run_plan = run_plan,
+                                                  .append_result = change_append_result, .connect = weft_connect,
+                                                  .disconnect = weft_disconnect });
     *out = db;
     return WEFT_OK;
 }
@@ -47,6 +51,7 @@ weft_status weft_open(const char *path, weft_db **out, weft_error *error)
 void weft_close(weft_db *db)
 {
     if (!db) return;
+    streams_free(db->streams);
     deadlines_free(db->deadlines);
     network_free(db->network);
     squad_free(db->squad);
@@ -70,7 +75,8 @@ weft_status weft_connect(weft_db *db, weft_session **out, weft_error *error)
     if (!session) return fail(error, WEFT_OUT_OF_MEMORY, -1, "out of memory");
     session->db = db;
     session->settings = (Settings){
-        .weave = true, .jit = JIT_AUTO, .threads = network_threads(db->network), .sharing = true, .weave_queries = true
+        .weave = true, .jit = JIT_AUTO, .threads = network_threads(db->network), .sharing = true, .weave_queries = true,
+        .stream_commit_ms = STREAM_COMMIT_MS
     };
     session->input = 0, session->output = 1;
     settings_default_device(&session->settings);
@@ -84,6 +90,7 @@ void weft_disconnect(weft_session *session)
 {
     if (!session) return;
     prepared_free_all(session);
+    subscription_free(session);
     store_close(session->temporary);
     free(session);
 }
@@ -359,6 +366,17 @@ static bool may_keep_plan(const Execution *ex, const Statement *statement)
            !plan->is_momentary && ex->session->settings.plan_cache != KEEP_NOTHING;
 }
 
+// A continuous view is read once it has seen the rows that were committed before the statement.  Not while names are
+// looked up: that is done by threads that others wait for.
+static bool wait_for_views(Execution *ex)
+{
+    if (!ex->n_behind || ex->has_waited) return false;
+    for (int i = 0; i < ex->n_behind; i++)
+        streams_wait(ex->session->db->streams, ex->behind[i], &ex->session->cancelled);
+    ex->has_waited = true;
+    return true;
+}
+
 // What is bound lies in an arena of its own, which a plan that is kept takes along.  A plan is rewritten once.
 static weft_status prepare(Execution *ex, const char *sql, const Value *params, int n_params, Statement **statement,
                            KeptPlan **kept)
@@ -367,6 +385,12 @@ static weft_status prepare(Execution *ex, const char *sql, const Value *params, 
     Arena      *home = arena_new(NULL, "statement");
     weft_status status = sql_bind(home, sql, &names, statement, ex->err);
     if (ex->lookup) status = ex->lookup;
+    if (!status && wait_for_views(ex)) {
+        arena_free(home);
+        home = arena_new(NULL, "statement");
+        status = sql_bind(home, sql, &names, statement, ex->err);
+        if (ex->lookup) status = ex->lookup;
+    }
     if (!status && has_query(*statement)) {
         status = plan_rewrite((*statement)->plan, NULL, ex->err);
         if (!status && !n_params && may_keep_plan(ex, *statement)) {
@@ -434,6 +458,29 @@ static KeptPlan *find_kept(weft_session *session, const char *sql)
     return session->temporary || is_off ? NULL : plans_find(session->db->plans, session->db->store, sql);
 }
 
+static weft_status execute(weft_session *session, const char *sql, const Value *params, int n_params,
+                           weft_result **result, Error *err);
+
+// A statement within another of the session.
+static weft_status execute_text(weft_session *session, const char *sql, weft_result **result, Error *err)
+{
+    *result = NULL;
+    return execute(session, sql, NULL, 0, result, err);
+}
+
+// Frees the execution.
+static weft_status subscribe(Execution *ex, const char *name, weft_result **result)
+{
+    weft_result_free(*result);
+    ex->result = result_new(ex->session->db);
+    const weft_status status = run_subscribe(ex, name, execute_text);
+    *result = ex->result;
+    arena_free(ex->arena);
+    if (status) weft_result_free(*result);
+    if (status) *result = NULL;
+    return status;
+}
+
 // *RESULT is the last statement's: it stays when this one is empty (a comment after the last ';').  *HAS_QUOTIENTS: a
 // quotient may have been too large for QUOTIENT_SCALE.
 static weft_status execute_once(weft_session *session, const char *sql, const Value *params, int n_params,
@@ -441,6 +488,8 @@ static weft_status execute_once(weft_session *session, const char *sql, const Va
 {
     Execution   ex = { .session = session, .arena = arena_new(NULL, "query"), .err = err,
                        .quotient_scale = quotient_scale };
+    const char *subscribed = n_params ? NULL : sql_subscribed(ex.arena, sql);
+    if (subscribed) return subscribe(&ex, subscribed, result);
     const char *meant = n_params ? NULL : meant_query(&ex, sql);
     if (meant) sql = meant;
     ex.text = sql;

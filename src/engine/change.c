@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "engine/continuous.h"
 #include "engine/execute.h"
 
 enum { PIECE_ROWS = 1 << 16 };         // of a query's result that are appended at once
@@ -214,7 +215,7 @@ static weft_status convert_piece(Execution *ex, const Table *table, int c, Resul
     return WEFT_OK;
 }
 
-static weft_status append_result(Execution *ex, Append *append)
+weft_status change_append_result(Execution *ex, Append *append)
 {
     const Table *table = append_table(append);
     const u64    n_rows = ex->result->n_rows;
@@ -257,7 +258,7 @@ static weft_status run_insert_query(Execution *ex, const Statement *statement)
     TRY(run_plan(ex, statement));
     TRY(append_begin_unless(execution_store(ex, statement->name), statement->name, &ex->session->cancelled, &append,
                             ex->err));
-    TRY(end_append(ex, append, append_result(ex, append), &n_rows));
+    TRY(end_append(ex, append, change_append_result(ex, append), &n_rows));
     drop_rows(ex);
     snprintf(ex->result->tag, sizeof ex->result->tag, "INSERT 0 %llu", (unsigned long long)n_rows);
     return WEFT_OK;
@@ -273,6 +274,46 @@ static void notice_rejected(Execution *ex, const CopyFigures *figures)
                                                figures->n_rejected == 1 ? " was" : "s were", figures->first_rejected));
 }
 
+static void note_commit(void *context, u64 n_durable)
+{
+    weft_session *session = context;
+    (void)n_durable;                   // weft_streams shows it
+    plans_forget(session->db->plans);
+    streams_wake(session->db->streams);
+}
+
+static bool is_live_copy(const Execution *ex, const Statement *statement, const CopyOptions *options)
+{
+    TableTraits traits;
+    return store_traits(execution_store(ex, statement->name), statement->name, &traits) &&
+           traits.kind == TABLE_STREAM && copy_is_live(statement->path ? statement->path : "", options);
+}
+
+// From a pipe into a stream: commits as it goes on.
+static weft_status run_live_copy(Execution *ex, const Statement *statement, const CopyOptions *options, Pool *pool,
+                                 CopyFigures *figures)
+{
+    weft_session     *session = ex->session;
+    const LiveCommits commits = { .commit_ms = session->settings.stream_commit_ms,
+                                  .cancel = &session->cancelled,
+                                  .committed = note_commit,
+                                  .context = session };
+    if (options->reject_path)
+        return fail(ex->err, WEFT_UNSUPPORTED, statement->at,
+                    "REJECT_FILE with a pipe into a stream is not supported yet");
+    TRY(copy_live(session->db->store, pool, &session->db->budget, statement->name, statement->path, options, &commits,
+                  figures, ex->err));
+    TableTraits  traits;
+    const Table *table = NULL;
+    if (store_traits(session->db->store, statement->name, &traits) &&
+        !store_peek_table(session->db->store, statement->name, &table, &(Error){ 0 }))
+        result_add_notice(ex->result,
+                          arena_printf(ex->arena, "the last durable row of stream \"%s\" is row %llu", statement->name,
+                                       (unsigned long long)(table->traits.first_row + table->n_rows)));
+    table_release(table);
+    return WEFT_OK;
+}
+
 // With threads of its own: a COPY may take long, or wait for a pipe, and must not hold up others.
 static weft_status run_copy(Execution *ex, const Statement *statement)
 {
@@ -282,8 +323,11 @@ static weft_status run_copy(Execution *ex, const Statement *statement)
     CopyFigures       figures;
     options.fd = session->input;
     const weft_status status =
-        copy_from_file(execution_store(ex, statement->name), pool, &session->db->budget, statement->name,
-                       statement->path, &options, &session->copy_progress, &session->cancelled, &figures, ex->err);
+        is_live_copy(ex, statement, &options)
+            ? run_live_copy(ex, statement, &options, pool, &figures)
+            : copy_from_file(execution_store(ex, statement->name), pool, &session->db->budget, statement->name,
+                             statement->path, &options, &session->copy_progress, &session->cancelled, &figures,
+                             ex->err);
     pool_free(pool);
     TRY(status);
     notice_rejected(ex, &figures);
@@ -325,6 +369,9 @@ static weft_status run_create(Execution *ex, const Statement *statement)
     TRY(target_store(ex, statement, &store));
     if (is_there_already(ex, statement, store)) return WEFT_OK;
     TRY(check_new_name(ex, statement));
+    if (statement->traits.kind == TABLE_STREAM)
+        return store_create_special_table(store, statement->name, statement->columns, statement->n_columns,
+                                          &statement->traits, ex->err);
     return store_create_keyed_table(store, statement->name, statement->columns, statement->n_columns,
                                     statement->indexes, statement->n_indexes, ex->err);
 }
@@ -340,7 +387,7 @@ static weft_status run_create_as(Execution *ex, const Statement *statement)
     TRY(check_new_name(ex, statement));
     if (!statement->without_data) TRY(run_plan(ex, statement));
     TRY(append_begin_new(store, statement->name, statement->columns, statement->n_columns, &append, ex->err));
-    TRY(end_append(ex, append, statement->without_data ? WEFT_OK : append_result(ex, append), &n_rows));
+    TRY(end_append(ex, append, statement->without_data ? WEFT_OK : change_append_result(ex, append), &n_rows));
     drop_rows(ex);
     if (statement->without_data) snprintf(ex->result->tag, sizeof ex->result->tag, "CREATE TABLE AS");
     else snprintf(ex->result->tag, sizeof ex->result->tag, "SELECT %llu", (unsigned long long)n_rows);
@@ -373,7 +420,9 @@ static weft_status run_create_view(Execution *ex, const Statement *statement)
     if (user)
         return fail(ex->err, WEFT_UNSUPPORTED, statement->at,
                     "replacing a view that the view \"%s\" reads is not supported yet", user);
-    snprintf(ex->result->tag, sizeof ex->result->tag, "CREATE VIEW");
+    snprintf(ex->result->tag, sizeof ex->result->tag,
+             statement->is_continuous ? "CREATE MATERIALIZED VIEW" : "CREATE VIEW");
+    if (statement->is_continuous) return streams_create_view(ex, statement, &view);
     return store_create_view(ex->session->db->store, &view, statement->or_replace, ex->err);
 }
 
@@ -382,6 +431,24 @@ static bool is_among(const char *name, const char *const *names, int n_names)
     for (int i = 0; i < n_names; i++)
         if (strcmp(names[i], name) == 0) return true;
     return false;
+}
+
+static weft_status remove_view(Execution *ex, const ViewDef *view)
+{
+    weft_db *db = ex->session->db;
+    return view->options ? streams_drop_view(db->streams, view->name, ex->err)
+                         : store_drop_view(db->store, view->name, ex->err);
+}
+
+// DROP VIEW of a continuous view, and DROP MATERIALIZED VIEW of another.
+static weft_status check_view_kind(Execution *ex, const Statement *statement, const ViewDef *view)
+{
+    const bool is_continuous = view->options != NULL;
+    if (is_continuous == statement->is_continuous) return WEFT_OK;
+    fail(ex->err, WEFT_WRONG_OBJECT, statement->at, "\"%s\" is not a %sview", view->name,
+         is_continuous ? "" : "materialized ");
+    error_hint(ex->err, "Use DROP %sVIEW to remove it.", is_continuous ? "MATERIALIZED " : "");
+    return WEFT_WRONG_OBJECT;
 }
 
 // Views that read NAME and are not dropped themselves: an error, or with CASCADE they go first.
@@ -401,7 +468,7 @@ static weft_status drop_users(Execution *ex, const Statement *statement, const c
             return WEFT_DEPENDENT_OBJECTS;
         }
         TRY(drop_users(ex, statement, views[i].name));
-        const weft_status status = store_drop_view(store, views[i].name, ex->err);
+        const weft_status status = remove_view(ex, &views[i]);
         if (status != WEFT_UNDEFINED_TABLE) TRY(status);    // it may have gone as the user of another
         else error_clear(ex->err);
     }
@@ -414,8 +481,9 @@ static weft_status drop_view(Execution *ex, const Statement *statement, const ch
     const ViewDef *view = store_view(store, ex->arena, name);
     const Table   *table = NULL;
     if (view) {
+        TRY(check_view_kind(ex, statement, view));
         if (!is_checking || !statement->cascade) TRY(drop_users(ex, statement, name));
-        return is_checking ? WEFT_OK : store_drop_view(store, name, ex->err);
+        return is_checking ? WEFT_OK : remove_view(ex, view);
     }
     if (!store_peek_table(execution_store(ex, name), name, &table, &(Error){ 0 })) {
         table_release(table);
@@ -449,7 +517,8 @@ static weft_status drop_table(Execution *ex, const Statement *statement, const c
 
 static weft_status run_drop(Execution *ex, const Statement *statement)
 {
-    snprintf(ex->result->tag, sizeof ex->result->tag, statement->is_view ? "DROP VIEW" : "DROP TABLE");
+    snprintf(ex->result->tag, sizeof ex->result->tag,
+             statement->is_continuous ? "DROP MATERIALIZED VIEW" : statement->is_view ? "DROP VIEW" : "DROP TABLE");
     for (int pass = 0; pass < 2; pass++)           // all are there before the first one goes
         for (int i = 0; i < statement->n_names; i++)
             TRY((statement->is_view ? drop_view : drop_table)(ex, statement, statement->names[i], pass == 0));
@@ -458,8 +527,21 @@ static weft_status run_drop(Execution *ex, const Statement *statement)
 
 // ---- TRUNCATE, RENAME -----------------------------------------------------------------------------------------------
 
+// Rows that no view has seen would go.
+static weft_status check_truncate(Execution *ex, const Statement *statement, const char *name)
+{
+    TableTraits traits;
+    Store      *store = ex->session->db->store;
+    if (!store_traits(store, name, &traits) || traits.kind != TABLE_STREAM) return WEFT_OK;
+    const char *user = store_user_of(store, ex->arena, name);
+    return user ? fail(ex->err, WEFT_UNSUPPORTED, statement->at,
+                       "TRUNCATE of a stream that the view \"%s\" reads is not supported yet", user)
+                : WEFT_OK;
+}
+
 static weft_status run_truncate(Execution *ex, const Statement *statement)
 {
+    for (int i = 0; i < statement->n_names; i++) TRY(check_truncate(ex, statement, statement->names[i]));
     for (int i = 0; i < statement->n_names; i++)
         TRY(store_truncate_table(execution_store(ex, statement->names[i]), statement->names[i],
                                  &ex->session->cancelled, ex->err));
@@ -496,6 +578,9 @@ static weft_status run_rename(Execution *ex, const Statement *statement)
     if (strncmp(statement->new_name, "weft_", 5) == 0 && !statement->column)
         return fail(ex->err, WEFT_INVALID_NAME, statement->at, "names that begin with weft_ are reserved");
     TRY(check_no_users(ex, statement, store));
+    const ViewDef *view = is_view ? store_view(store, ex->arena, statement->name) : NULL;
+    if (view && view->options)
+        return fail(ex->err, WEFT_UNSUPPORTED, statement->at, "renaming a continuous view is not supported yet");
     if (is_view) return store_rename_view(store, statement->name, statement->new_name, ex->err);
     if (statement->column)
         return store_rename_column(store, statement->name, statement->column, statement->new_name,
@@ -519,6 +604,10 @@ static Store *index_store(Execution *ex, const char *name, const char **table, I
 static weft_status run_add_index(Execution *ex, const Statement *statement)
 {
     const IndexDef *index = statement->indexes;
+    TableTraits     traits;
+    if (index->kind != INDEX_PLAIN && store_traits(execution_store(ex, statement->name), statement->name, &traits) &&
+        traits.kind == TABLE_STREAM)
+        return fail(ex->err, WEFT_UNSUPPORTED, statement->at, "a key of a stream is not supported yet");
     const bool      is_constraint = index->kind == INDEX_PRIMARY_KEY || index->kind == INDEX_UNIQUE_KEY;
     const char     *table;
     IndexKind       kind;
@@ -597,10 +686,20 @@ static weft_status change(Execution *ex, const Statement *statement)
     }
 }
 
+// A stream was made, or has rows that its views have not seen.
+static void wake_streams(Execution *ex, const Statement *statement)
+{
+    TableTraits traits;
+    if (statement->name && store_traits(ex->session->db->store, statement->name, &traits) &&
+        traits.kind == TABLE_STREAM)
+        streams_wake(ex->session->db->streams);
+}
+
 // Plans that were kept hold snapshots, which have become old.
 weft_status run_change(Execution *ex, const Statement *statement)
 {
     const weft_status status = change(ex, statement);
     plans_forget(ex->session->db->plans);
+    wake_streams(ex, statement);
     return status;
 }

@@ -19,6 +19,7 @@
 #include <pthread.h>
 
 typedef struct Deadlines Deadlines;
+typedef struct Streams Streams;        // continuous.h
 
 struct weft_db {
     Arena   *arena;
@@ -34,6 +35,7 @@ struct weft_db {
     Plans   *plans;                    // of texts that came before
     Squad    *squad;                     // threads of submitted queries
     Deadlines *deadlines;              // of statements with a timeout
+    Streams  *streams;                 // continuous views and retention
     Jit     *jit;
     Device  *cpu;
     Gpus    *gpus;
@@ -63,7 +65,10 @@ typedef struct Settings {
     int     priority;                  // 0 to 10; larger goes first
     i64     timeout_ms;                // statement_timeout; 0: none
     u8      zone;                      // timezone: its number (store.h)
+    int     stream_commit_ms;          // COPY from a pipe into a stream: between two commits
 } Settings;
+
+enum { STREAM_COMMIT_MS = 20 };
 
 struct weft_session {
     weft_db      *db;
@@ -80,6 +85,7 @@ struct weft_session {
     RandomSource  random;              // what random() draws from
     Store        *temporary;           // tables that only this session sees; NULL: there are none yet
     struct Prepared *prepared;         // statements by name
+    struct Subscription *subscription; // what SUBSCRIBE TO gave last (subscribe.c); NULL: nothing
     int           input, output;       // descriptors of COPY FROM STDIN and TO STDOUT
 };
 

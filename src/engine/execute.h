@@ -18,6 +18,10 @@ typedef struct Execution {
     int           n_used;              // names that were looked up: what a view depends on
     const char  **used;
     bool          uses_temporary;
+    const Table  *given;               // stands for the table of its name; NULL: none does
+    int           n_behind;            // continuous views whose streams have more rows than they have seen
+    const char  **behind;
+    bool          has_waited;          // for these
     int           quotient_scale;      // see Names
     bool          has_quotients;
 } Execution;
@@ -31,6 +35,7 @@ Store      *execution_temporary(Execution *ex);                   // the session
 // change.c: statements that change tables and views; api.c runs their queries, if any, with run_query.
 weft_status run_plan(Execution *ex, const Statement *statement);  // api.c: the statement's plan; its rows in ex->result
 weft_status run_change(Execution *ex, const Statement *statement);
+weft_status change_append_result(Execution *ex, Append *append);  // the rows of ex->result
 
 // copy_out.c
 weft_status run_copy_to(Execution *ex, const Statement *statement);

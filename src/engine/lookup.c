@@ -1,7 +1,7 @@
 // lookup.c - what a name in FROM means: a table of the session, of the database, one that is made for the query, a
 // view, a file.
 
-#include "engine/execute.h"
+#include "engine/continuous.h"
 
 static bool is_virtual(const char *name)
 {
@@ -48,6 +48,7 @@ static const Table *find_table(void *context, const char *name)
     const Table *table = NULL;
     weft_status  status;
     note_use(ex, name);
+    if (ex->given && strcmp(ex->given->name, name) == 0) return table_hold(ex->given);
     if (is_virtual(name)) {
         status = virtual_table(ex->session, ex->arena, name, &table, ex->err);
         ex->uses_virtual = true;
@@ -72,6 +73,19 @@ static const Table *find_file(void *context, const char *path, const char *forma
     return table;
 }
 
+static void release_state(void *state) { table_release(state); }
+
+// A continuous view is its text over the groups that are kept.  The rows that its stream has now should be in them:
+// api.c waits for that, where it may, and looks the name up again.
+static weft_status find_state(Execution *ex, const char *name, ViewText *text)
+{
+    Streams *streams = ex->session->db->streams;
+    if (!ex->has_waited) *LIST_PUSH(ex->arena, ex->behind, ex->n_behind) = arena_strdup(ex->arena, name);
+    TRY(streams_state(streams, name, &text->state, ex->err));
+    arena_defer(ex->arena, release_state, (void *)(uintptr_t)text->state);
+    return WEFT_OK;
+}
+
 // A table of the session hides a view of the same name.
 static const ViewText *find_view_text(void *context, const char *name)
 {
@@ -82,6 +96,11 @@ static const ViewText *find_view_text(void *context, const char *name)
     note_use(ex, name);
     ViewText *text = arena_make(ex->arena, ViewText);
     *text = (ViewText){ .text = view->text, .n_columns = view->n_columns, .columns = view->columns };
+    if (view->options) {
+        const weft_status status = find_state(ex, name, text);
+        if (status) ex->lookup = status;
+        if (status) return NULL;
+    }
     ex->uses_virtual = true;           // a plan that is kept knows the tables that it reads, not the views
     return text;
 }

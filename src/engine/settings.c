@@ -393,6 +393,21 @@ static void show_timezone(const weft_session *session, Text *text)
     text_add(text, "%s", zone_name(session->settings.zone));
 }
 
+static weft_status set_stream_commit(weft_session *session, const char *value, bool *understood, Error *err)
+{
+    char      *end;
+    const long n = value ? strtol(value, &end, 10) : STREAM_COMMIT_MS;
+    (void)err;
+    *understood = !value || (*value && !*end && n >= 1 && n <= 60000);
+    if (*understood) session->settings.stream_commit_ms = (int)n;
+    return WEFT_OK;
+}
+
+static void show_stream_commit(const weft_session *session, Text *text)
+{
+    text_add(text, "%d", session->settings.stream_commit_ms);
+}
+
 static const Setting settings[] = {
     { "chunk_rows", "a number of rows from 64 on, for later appends", .set = set_chunk_rows, .show = show_chunk_rows },
     { "device", "auto, cpu, cuda or cuda:N", .set = set_device, .show = show_device },
@@ -407,6 +422,8 @@ static const Setting settings[] = {
     { "sharing", "on or off", .flag = offsetof(Settings, sharing), .standard = is_on },
     { "statement_timeout", "milliseconds, or a time such as 5s or 2min; 0 for none", .set = set_timeout,
       .show = show_timeout },
+    { "stream_commit_ms", "milliseconds from 1 to 60000 between commits of COPY from a pipe into a stream",
+      .set = set_stream_commit, .show = show_stream_commit },
     { "temp_directory", "a directory for temporary files", .set = set_temp_directory, .show = show_temp_directory },
     { "temp_limit", "a size such as 20GB, auto for half of what the disk has free, or off for no temporary files",
       .set = set_temp_limit, .show = show_temp_limit },
@@ -432,8 +449,8 @@ static weft_status no_such_setting(const char *name, int at, Error *err)
     error_hint(
         err,
         "settings are chunk_rows, device, gpu_schedule, gpu_sort, gpu_wait, jit, memory_limit, plan_cache, priority,"
-        " sharing, statement_timeout, temp_directory, temp_limit, threads, timezone, weave, weave_budget and"
-        " weave_queries");
+        " sharing, statement_timeout, stream_commit_ms, temp_directory, temp_limit, threads, timezone, weave,"
+        " weave_budget and weave_queries");
     return WEFT_UNDEFINED_OBJECT;
 }
 

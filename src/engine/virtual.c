@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "device/cuda_driver.h"
+#include "engine/continuous.h"
 #include "engine/engine.h"
 
 enum { COLUMNS_MOST = 15 };            // of a virtual table
@@ -64,6 +65,37 @@ static weft_status fill_columns(Maker *maker, const Table *table)
                               text_value(table->columns[c].name),
                               text_value(column_type_name(&table->columns[c], type)),
                               int_value(TYPE_BOOLEAN, table->columns[c].not_null) };
+        TRY(add_row(maker, row, COUNT_OF(row)));
+    }
+    return WEFT_OK;
+}
+
+// ---- streams and continuous views -----------------------------------------------------------------------------------
+
+static weft_status fill_streams(Maker *maker, const Table *table)
+{
+    const TableTraits *traits = &table->traits;
+    if (traits->kind != TABLE_STREAM) return WEFT_OK;
+    const Value row[] = { text_value(table->name), int_value(TYPE_BIGINT, (i64)(traits->first_row + table->n_rows)),
+                          int_value(TYPE_BIGINT, (i64)traits->first_row),
+                          { .type = TYPE(BIGINT), .i = traits->retain_us / 1000, .is_null = !traits->retain_us } };
+    return add_row(maker, row, COUNT_OF(row));
+}
+
+static weft_status fill_views(Maker *maker, Arena *arena)
+{
+    ViewFigures *views;
+    const int    n_views = streams_figures(maker->db->streams, arena, &views);
+    for (int i = 0; i < n_views; i++) {
+        Value error = text_value(views[i].error ? views[i].error : "");
+        error.is_null = !views[i].error;
+        const Value row[] = { text_value(views[i].name), text_value(views[i].stream),
+                              int_value(TYPE_BIGINT, (i64)views[i].position),
+                              int_value(TYPE_BIGINT, (i64)views[i].saved),
+                              int_value(TYPE_BIGINT, (i64)views[i].n_kept),
+                              int_value(TYPE_BIGINT, (i64)views[i].n_late),
+                              { .type = TYPE(TIMESTAMP), .i = views[i].watermark, .is_null = !views[i].has_watermark },
+                              error };
         TRY(add_row(maker, row, COUNT_OF(row)));
     }
     return WEFT_OK;
@@ -389,6 +421,26 @@ static const struct VirtualTable {
       4,
       fill_tables,
       NULL },
+    { "weft_streams",
+      { { "name", TYPE(TEXT), true },
+        { "rows_durable", TYPE(BIGINT), true },
+        { "first_row", TYPE(BIGINT), true },
+        { "retain_ms", TYPE(BIGINT), false } },
+      4,
+      fill_streams,
+      NULL },
+    { "weft_views",
+      { { "name", TYPE(TEXT), true },
+        { "stream", TYPE(TEXT), true },
+        { "rows_seen", TYPE(BIGINT), true },
+        { "rows_saved", TYPE(BIGINT), true },
+        { "rows_kept", TYPE(BIGINT), true },
+        { "late_rows", TYPE(BIGINT), true },
+        { "watermark", TYPE(TIMESTAMP), false },
+        { "error", TYPE(TEXT), false } },
+      8,
+      NULL,
+      fill_views },
     { "weft_columns",
       { { "table_name", TYPE(TEXT), true },
         { "position", TYPE(INTEGER), true },

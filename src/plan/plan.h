@@ -411,6 +411,22 @@ typedef struct Rewrite {
 // else it gets the tree as it was bound and after each rewrite that changed it.
 weft_status plan_rewrite(Plan *plan, Text *trace, Error *err);
 
+// ---- continuous views (continuous.c) --------------------------------------------------------------------------------
+
+// The columns that are kept of a view's groups: keys first, then partial aggregates.
+typedef struct KeptColumn { Type type; AggKind merge; } KeptColumn;            // merge: how two values become one
+typedef struct KeptGroups { int n_keys, n_columns; KeptColumn *columns; } KeptGroups;
+
+// Whether the groups of a query, as it was bound, can be kept up to date; UNSUPPORTED says what is in the way.
+weft_status  plan_check_continuous(const Plan *plan, Error *err);
+const Table *plan_stream(const Node *node);                // that it scans; NULL: none
+// The plan becomes that of its groups' columns, which are to be kept.
+weft_status  plan_keep_groups(Plan *plan, KeptGroups *kept, Error *err);
+// An empty plan becomes that which merges the rows of STATE, so that each group has one.
+weft_status  plan_merge_groups(Plan *plan, const Table *state, const KeptGroups *kept, Error *err);
+// The groups below ROOT, a query that was bound in PLAN, come from STATE instead of being computed.
+weft_status  plan_read_groups(Plan *plan, Node *root, const Table *state, Error *err);
+
 // ---- statements: what a front end hands to the engine ---------------------------------------------------------------
 
 typedef enum StatementKind {
@@ -446,7 +462,7 @@ typedef struct Statement {
     const char   *text;                // create view: the query; prepare: the statement
     int           text_at;             // where that begins
     const char   *new_name;            // rename
-    const char   *column;              // rename: of a column; NULL: of the table
+    const char   *column;              // rename: of a column; NULL: of the table.  Create view: see watermark_us
     Type         *types;               // prepare: of the parameters that have one; of kind NULL: it is open
     int           n_types;
     Value        *arguments;           // execute
@@ -456,6 +472,9 @@ typedef struct Statement {
     bool          is_view;             // drop, rename: a view, not a table
     bool          cascade;             // drop: views that use it, too
     bool          without_data;        // create as: no rows
+    TableTraits   traits;              // create: of a stream
+    bool          is_continuous;       // create view, drop: a materialized view
+    i64           watermark_us;        // create view: of a continuous one; -1: none.  COLUMN is its event time
     bool          has_quotients;       // numerics are divided in it
     int           at;
 } Statement;

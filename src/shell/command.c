@@ -298,6 +298,7 @@ static bool quit(Shell *shell, const char *argument)
 static bool help(Shell *shell, const char *argument);
 
 static const Command commands[] = {
+    { "\\bg",     "[STATEMENT]",    "run it beside the prompt; cancel N, wait; else: list", background_run },
     { "\\copy",   "TABLE FROM ...", "COPY, as psql spells it",                        copy },
     { "\\d",      "[TABLE]",        "the tables, or the columns of one",              describe },
     { "\\df",     "[PREFIX]",       "the functions",                                  list_functions },

@@ -190,6 +190,7 @@ static int shell_main(int argc, char **argv)
         status = work(&shell, &options);
         watch_stop();
     }
+    background_end(&shell);
     weft_disconnect(shell.session);
     weft_close(shell.db);
     output_to(&shell, "");

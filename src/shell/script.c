@@ -32,6 +32,18 @@ static void print_time(double time_ms)
         fprintf(stderr, "Time: %.3f ms (%d min %d s)\n", time_ms, (int)(time_ms / 60000), (int)(time_ms / 1000) % 60);
 }
 
+// SUBSCRIBE TO v: prints the changes, and asks for the next.  Ctrl-C or a timeout ends it, as it should.
+static weft_status show_changes(Shell *shell, const char *sql, weft_result **result, weft_error *error)
+{
+    show_result(shell, *result);
+    fflush(stdout);
+    weft_result_free(*result);
+    const weft_status status = weft_query(shell->session, sql, result, error);
+    if (status != WEFT_QUERY_CANCELED)
+        return status;
+    return weft_query(shell->session, "", result, error);
+}
+
 bool run_statement(Shell *shell, const char *sql, const char *name, int line)
 {
     weft_result *result = NULL;
@@ -45,6 +57,8 @@ bool run_statement(Shell *shell, const char *sql, const char *name, int line)
     watch_begin();
     double start_ms = now_ms();
     weft_status status = weft_query(shell->session, sql, &result, &error);
+    while (!status && !strncmp(weft_result_tag(result), "SUBSCRIBE", 9))
+        status = show_changes(shell, sql, &result, &error);
     double time_ms = now_ms() - start_ms;
     watch_end();
 

@@ -85,6 +85,9 @@ double now_ms(void);                                                           /
 bool command_run(Shell *shell, const char *line);                              // false: it failed, and said so
 const char *command_name(int n);                                               // "\\d", ..., NULL after the last
 
+bool background_run(Shell *shell, const char *argument);                       // \bg (background.c)
+void background_end(Shell *shell);                                             // cancels what runs, before the end
+
 // ---- the prompt (repl.c) -----------------------------------------------------------------------------------------
 
 int repl_run(Shell *shell, const char *path);                                  // PATH: the database, or NULL

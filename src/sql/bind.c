@@ -191,6 +191,8 @@ weft_status bind_statement(Binder *binder, const PgQuery__RawStmt *raw, Statemen
         case PG_QUERY__NODE__NODE_INSERT_STMT:       return bind_insert(binder, node->insert_stmt, statement);
         case PG_QUERY__NODE__NODE_COPY_STMT:         return bind_copy(binder, node->copy_stmt, statement);
         case PG_QUERY__NODE__NODE_CREATE_TABLE_AS_STMT:
+            if (node->create_table_as_stmt->objtype == PG_QUERY__OBJECT_TYPE__OBJECT_MATVIEW)
+                return bind_continuous_view(binder, node->create_table_as_stmt, statement);
             return bind_create_as(binder, node->create_table_as_stmt, statement);
         case PG_QUERY__NODE__NODE_VIEW_STMT:         return bind_create_view(binder, node->view_stmt, statement);
         case PG_QUERY__NODE__NODE_TRUNCATE_STMT:     return bind_truncate(binder, node->truncate_stmt, statement);

@@ -61,8 +61,6 @@ static weft_status make_columns(Binder *binder, const PgQuery__IntoClause *into,
 weft_status bind_create_as(Binder *binder, const PgQuery__CreateTableAsStmt *create, Statement *statement)
 {
     const PgQuery__IntoClause *into = create->into;
-    if (create->objtype == PG_QUERY__OBJECT_TYPE__OBJECT_MATVIEW)
-        return refuse(binder, statement->at, "CREATE MATERIALIZED VIEW");
     if (!create->query || create->query->node_case != PG_QUERY__NODE__NODE_SELECT_STMT)
         return refuse(binder, statement->at, "CREATE TABLE AS of anything but a SELECT");
     statement->kind = STATEMENT_CREATE_AS;
@@ -101,14 +99,20 @@ weft_status bind_create_view(Binder *binder, const PgQuery__ViewStmt *view, Stat
     if (view->n_options) return refuse(binder, node_at(view->options[0]), "WITH");
     if (view->with_check_option > PG_QUERY__VIEW_CHECK_OPTION__NO_CHECK_OPTION)
         return refuse_word(binder, "check", "WITH CHECK OPTION");
-    if (!view->query || view->query->node_case != PG_QUERY__NODE__NODE_SELECT_STMT)
+    return bind_view_query(binder, view->view, view->query, view->aliases, view->n_aliases, statement);
+}
+
+weft_status bind_view_query(Binder *binder, const PgQuery__RangeVar *name, const ParseNode *query,
+                            ParseNode *const *aliases, size_t n_aliases, Statement *statement)
+{
+    if (!query || query->node_case != PG_QUERY__NODE__NODE_SELECT_STMT)
         return refuse(binder, statement->at, "a view of anything but a SELECT");
-    if (view->view->schemaname[0] && strcmp(view->view->schemaname, "public") != 0)
+    if (name->schemaname[0] && strcmp(name->schemaname, "public") != 0)
         return refuse(binder, statement->at, "a schema other than public");
-    TRY(bind_table_name(binder, view->view, &statement->name));
-    TRY(bind_plan(binder, view->query->select_stmt, &statement->plan));
+    TRY(bind_table_name(binder, name, &statement->name));
+    TRY(bind_plan(binder, query->select_stmt, &statement->plan));
     Plan *plan = statement->plan;
-    TRY(bind_column_names(binder, "view", statement->name, view->aliases, view->n_aliases, plan->names, plan->n_visible,
+    TRY(bind_column_names(binder, "view", statement->name, aliases, n_aliases, plan->names, plan->n_visible,
                           statement->at));
     for (int i = 0; i < plan->n_visible; i++) {
         const Type type = plan->columns[plan->root->out[i]].type;

@@ -94,7 +94,6 @@ static weft_status refuse_table_options(Binder *binder, const PgQuery__CreateStm
     if (create->partbound) return refuse(binder, create->partbound->location, "PARTITION OF");
     if (create->n_inh_relations) return refuse(binder, node_at(create->inh_relations[0]), "INHERITS");
     if (create->of_typename) return refuse(binder, create->of_typename->location, "CREATE TABLE OF");
-    if (create->n_options) return refuse(binder, node_at(create->options[0]), "WITH");
     if (create->tablespacename[0]) return refuse(binder, sql_find_word(binder->text, "tablespace"), "TABLESPACE");
     if (create->access_method[0]) return refuse(binder, sql_find_word(binder->text, "using"), "USING");
     if (create->oncommit > PG_QUERY__ON_COMMIT_ACTION__ONCOMMIT_NOOP) return refuse(binder, at, "ON COMMIT");
@@ -108,6 +107,7 @@ weft_status bind_create(Binder *binder, const PgQuery__CreateStmt *create, State
     statement->at = create->relation->location;
     statement->is_temporary = strcmp(create->relation->relpersistence, "t") == 0;
     TRY(refuse_table_options(binder, create));
+    TRY(bind_stream_options(binder, create, statement));
     if (create->relation->schemaname[0] && strcmp(create->relation->schemaname, "public") != 0)
         return refuse(binder, statement->at, "a schema other than public");
     TRY(bind_table_name(binder, create->relation, &statement->name));
@@ -123,7 +123,8 @@ weft_status bind_create(Binder *binder, const PgQuery__CreateStmt *create, State
         TRY(add_column(binder, element->column_def, seen, statement));
     }
     if (statement->n_columns == 0) return refuse(binder, statement->at, "a table without columns");
-    return bind_table_keys(binder, create, statement);
+    TRY(bind_table_keys(binder, create, statement));
+    return check_stream(binder, statement);
 }
 
 // ---- DROP -----------------------------------------------------------------------------------------------------
@@ -131,7 +132,6 @@ weft_status bind_create(Binder *binder, const PgQuery__CreateStmt *create, State
 static const char *object_name(int kind)
 {
     switch (kind) {
-        case PG_QUERY__OBJECT_TYPE__OBJECT_MATVIEW:   return "DROP MATERIALIZED VIEW";
         case PG_QUERY__OBJECT_TYPE__OBJECT_SEQUENCE:  return "DROP SEQUENCE";
         case PG_QUERY__OBJECT_TYPE__OBJECT_SCHEMA:    return "DROP SCHEMA";
         case PG_QUERY__OBJECT_TYPE__OBJECT_FUNCTION:  return "DROP FUNCTION";
@@ -159,7 +159,8 @@ weft_status bind_drop(Binder *binder, const PgQuery__DropStmt *drop, Statement *
 {
     statement->kind = STATEMENT_DROP_TABLE;
     statement->if_exists = drop->missing_ok;
-    statement->is_view = drop->remove_type == PG_QUERY__OBJECT_TYPE__OBJECT_VIEW;
+    statement->is_continuous = drop->remove_type == PG_QUERY__OBJECT_TYPE__OBJECT_MATVIEW;
+    statement->is_view = drop->remove_type == PG_QUERY__OBJECT_TYPE__OBJECT_VIEW || statement->is_continuous;
     statement->cascade = drop->behavior == PG_QUERY__DROP_BEHAVIOR__DROP_CASCADE;
     if (drop->remove_type == PG_QUERY__OBJECT_TYPE__OBJECT_INDEX) statement->kind = STATEMENT_DROP_INDEX;
     else if (!statement->is_view && drop->remove_type != PG_QUERY__OBJECT_TYPE__OBJECT_TABLE)

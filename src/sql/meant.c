@@ -14,11 +14,8 @@ static bool is_last(const char *p)
     return token.kind == TOKEN_END;
 }
 
-char *sql_described(Arena *arena, const char *text)
+char *sql_last_name(Arena *arena, const char *p)
 {
-    const char *p = text;
-    const Token verb = token_next(&p);
-    if (!token_is(&verb, "describe") && !token_is(&verb, "desc")) return NULL;
     const Token name = token_next(&p);
     const bool  is_quoted = name.kind != TOKEN_WORD && name.length > 2 && *name.start == '"';
     if ((name.kind != TOKEN_WORD && !is_quoted) || !is_last(p)) return NULL;
@@ -26,6 +23,13 @@ char *sql_described(Arena *arena, const char *text)
     for (char *c = out; *c && !is_quoted; c++)
         if (*c >= 'A' && *c <= 'Z') *c = (char)(*c - 'A' + 'a');
     return out;
+}
+
+char *sql_described(Arena *arena, const char *text)
+{
+    const char *p = text;
+    const Token verb = token_next(&p);
+    return token_is(&verb, "describe") || token_is(&verb, "desc") ? sql_last_name(arena, p) : NULL;
 }
 
 bool sql_is_show_tables(const char *text)

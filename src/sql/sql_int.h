@@ -424,6 +424,16 @@ weft_status bind_table_function(Binder *binder, const PgQuery__RangeFunction *fu
 // bind_subquery.c: subqueries in expressions
 weft_status bind_subquery(Binder *binder, const PgQuery__SubLink *link, Expr **out);
 
+// bind_stream.c: streams and continuous views
+weft_status bind_stream_options(Binder *binder, const PgQuery__CreateStmt *create, Statement *statement);
+weft_status check_stream(Binder *binder, const Statement *statement);         // its columns and keys, all known
+weft_status bind_continuous_view(Binder *binder, const PgQuery__CreateTableAsStmt *create, Statement *statement);
+// bind_change.c: a view's name, query and columns
+weft_status bind_view_query(Binder *binder, const PgQuery__RangeVar *name, const ParseNode *query,
+                            ParseNode *const *aliases, size_t n_aliases, Statement *statement);
+// meant.c: the one name at P, with nothing behind it but a ';', as SQL reads it; NULL: it is something else
+char       *sql_last_name(Arena *arena, const char *p);
+
 // bind_from.c: FROM
 weft_status bind_from(Binder *binder, Block *block);              // the block's node, scope and sources
 weft_status bind_column_names(Binder *binder, const char *what, const char *name, ParseNode *const *aliases,

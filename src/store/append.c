@@ -33,6 +33,8 @@ struct Append {
     int             n_grown_files;
     u32             chunk_rows;
     bool            is_new;                                 // the table is made by the commit
+    bool            has_traits, replaces;                   // see append_set_traits
+    TableTraits     traits;
     const _Atomic bool *cancel;                             // ends the comparison of keys; may be NULL
     pthread_mutex_t lock;                                   // all below
     pthread_cond_t  became_idle;
@@ -214,6 +216,12 @@ static weft_status make_in_memory(const Append *append, const ChunkJob *job, Sto
     return chunk_merge(append->store->budget, table, job->slices, job->n_slices, chunk, err);
 }
 
+// Rows came when their chunk was made.
+static void set_arrival(StoredChunk *chunk)
+{
+    chunk->file.arrived_first = chunk->file.arrived_last = store_now_us();
+}
+
 // Sketches and writes CHUNK, and takes it over.
 static weft_status finish_chunk(Append *append, StoredChunk *chunk, int n_threads, const Chunk **out, Error *err)
 {
@@ -224,6 +232,8 @@ static weft_status finish_chunk(Append *append, StoredChunk *chunk, int n_thread
     *out = status ? NULL : &chunk->chunk;
     if (status)
         chunk_release(&chunk->chunk);
+    else
+        set_arrival(chunk);
     if (status || !store->path)
         return status;
     char path[PATH_BYTES];
@@ -232,6 +242,8 @@ static weft_status finish_chunk(Append *append, StoredChunk *chunk, int n_thread
     status = chunk_write(chunk, path, id, table->id, store->budget, table->columns, &written, err);
     chunk_release(&chunk->chunk);
     *out = status ? NULL : &written->chunk;
+    if (!status)
+        set_arrival(written);
     return status;
 }
 
@@ -395,15 +407,26 @@ static void wait_until_idle(Append *append)
 
 // ---- commit: one thread, nothing active ----------------------------------------------------------------------------
 
+// A chunk of a stream goes when its youngest row may: one that is swallowed again and again would stay for good.
+static bool is_too_old_to_swallow(const Append *append, const Chunk *chunk)
+{
+    const i64 retain_us = append->base->table.traits.retain_us;
+    return retain_us > 0 && store_now_us() - chunk_stored(chunk)->file.arrived_first > retain_us / 8;
+}
+
 // How many of the old chunks stay as they are; the others are small and become part of the last new chunk.
 static int chunks_to_keep(const Append *append)
 {
     const Table *table = &append->base->table;
     u64 n_rows = append->queue_rows;
     int n_keep = table->n_chunks;
+    if (append->replaces)
+        return 0;
     if (append->n_chunks > 0 || n_rows == 0)
         return n_keep;
     for (; n_keep > 0; n_keep--) {
+        if (is_too_old_to_swallow(append, table->chunks[n_keep - 1]))
+            break;
         u64 before = table->chunks[n_keep - 1]->n_rows;
         if (before >= 2 * n_rows || before + n_rows > append->chunk_rows)
             break;
@@ -415,7 +438,7 @@ static int chunks_to_keep(const Append *append)
 static weft_status take_old_chunks(const Append *append, int n_keep, ChunkJob *job, Error *err)
 {
     const Table *table = target(append);
-    for (int i = n_keep; i < table->n_chunks; i++) {
+    for (int i = n_keep; i < table->n_chunks && !append->replaces; i++) {
         const Chunk *chunk = table->chunks[i];
         for (int column = 0; column < table->n_stored; column++)
             TRY(chunk_verify(chunk, column, err));
@@ -435,6 +458,9 @@ static weft_status make_last_chunk(Append *append, int n_keep, Error *err)
         take_from_queue(append, append->queue_rows, &job);
         status = make_chunk(append, &job, append->n_active_most, &chunk, err);  // those that brought rows are idle now
     }
+    if (!status && n_keep < target(append)->n_chunks && !append->replaces)
+        chunk_stored(chunk)->file.arrived_first =
+            chunk_stored(target(append)->chunks[n_keep])->file.arrived_first;
     job_free(&job);
     if (!status)
         *LIST_PUSH(append->arena, append->chunks, append->n_chunks) = chunk;
@@ -449,6 +475,8 @@ static weft_status make_meta(Append *append, int n_keep, const u32 *counts, Tabl
     int n_files = store->path ? n_keep + append->n_chunks : 0;
     TableMeta *meta = meta_copy(append->entry->meta, n_files);
     meta->version++;
+    if (append->has_traits)
+        meta->traits = append->traits;
     for (int i = 0; i < table->n_columns; i++)
         if (table->columns[i].is_free)
             meta_set_scale(meta, table, i, append->scales[i]);
@@ -682,7 +710,7 @@ static weft_status commit(Append *append, Error *err)
         return fail(err, append->error.status, -1, "%s", append->error.message);
     if (append->waiting)
         return fail(err, WEFT_INTERNAL, -1, "piece %llu was never appended", (unsigned long long)append->next_sequence);
-    if (append->n_rows == 0 && !append->is_new)
+    if (append->n_rows == 0 && !append->is_new && !append->has_traits)
         return WEFT_OK;
     int n_keep = chunks_to_keep(append);
     if (append->has_free)
@@ -787,6 +815,13 @@ static void undo(Append *append)
     drop_grown(append);                                     // what follows is about the table as it was
     release_all(append);
     shed_texts(append);
+}
+
+void append_set_traits(Append *append, const TableTraits *traits, bool replaces)
+{
+    append->has_traits = true;
+    append->traits = *traits;
+    append->replaces = replaces;
 }
 
 weft_status append_commit(Append *append, u64 *n_rows, Error *err)

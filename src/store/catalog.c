@@ -685,15 +685,36 @@ const Table *store_table(Store *store, const char *name)
     return table;
 }
 
-weft_status store_list(Store *store, Arena *arena, const char ***names, int *n_names)
+static weft_status list_tables(Store *store, Arena *arena, bool has_states, const char ***names, int *n_names)
 {
     pthread_mutex_lock(&store->lock);
-    *n_names = store->n_entries;
+    *n_names = 0;
     *names = arena_array(arena, const char *, store->n_entries);
     for (int i = 0; i < store->n_entries; i++)
-        (*names)[i] = arena_strdup(arena, store->entries[i]->name);
+        if (has_states || store->entries[i]->meta->traits.kind != TABLE_STATE)
+            (*names)[(*n_names)++] = arena_strdup(arena, store->entries[i]->name);
     pthread_mutex_unlock(&store->lock);
     return WEFT_OK;
+}
+
+weft_status store_list(Store *store, Arena *arena, const char ***names, int *n_names)
+{
+    return list_tables(store, arena, false, names, n_names);
+}
+
+weft_status store_list_all(Store *store, Arena *arena, const char ***names, int *n_names)
+{
+    return list_tables(store, arena, true, names, n_names);
+}
+
+bool store_traits(Store *store, const char *name, TableTraits *traits)
+{
+    pthread_mutex_lock(&store->lock);
+    const int at = find_entry(store, name);
+    if (at >= 0)
+        *traits = store->entries[at]->meta->traits;
+    pthread_mutex_unlock(&store->lock);
+    return at >= 0;
 }
 
 i64 store_bytes_on_disk(Store *store, const char *name)
@@ -796,13 +817,16 @@ weft_status store_make_entry(Store *store, const char *name, const ColumnDef *co
     return status;
 }
 
+typedef struct TableParts { const IndexDef *indexes; int n_indexes; TableTraits traits; } TableParts;
+
 static weft_status create(Store *store, const char *name, const ColumnDef *columns, int n_columns,
-                          const IndexDef *indexes, int n_indexes, Error *err)
+                          const TableParts *parts, Error *err)
 {
     TRY(store_check_free(store, name, err));
     TRY(store_settle(store, err));
     TableEntry *entry = make_entry(store, name, columns, n_columns);
-    meta_set_indexes(entry->meta, indexes, n_indexes);
+    meta_set_indexes(entry->meta, parts->indexes, parts->n_indexes);
+    entry->meta->traits = parts->traits;
     weft_status status = index_name_all(store, entry->meta, err);
     if (!status)
         status = load(store, entry->meta, &entry->current, err);           // nothing to read yet
@@ -815,15 +839,28 @@ static weft_status create(Store *store, const char *name, const ColumnDef *colum
     return status;
 }
 
-weft_status store_create_keyed_table(Store *store, const char *name, const ColumnDef *columns, int n_columns,
-                                     const IndexDef *indexes, int n_indexes, Error *err)
+static weft_status create_checked(Store *store, const char *name, const ColumnDef *columns, int n_columns,
+                                  const TableParts *parts, Error *err)
 {
     TRY(check_name("table", name, err));
     TRY(check_columns(columns, n_columns, err));
     pthread_mutex_lock(&store->commit_lock);
-    weft_status status = create(store, name, columns, n_columns, indexes, n_indexes, err);
+    weft_status status = create(store, name, columns, n_columns, parts, err);
     pthread_mutex_unlock(&store->commit_lock);
     return status;
+}
+
+weft_status store_create_keyed_table(Store *store, const char *name, const ColumnDef *columns, int n_columns,
+                                     const IndexDef *indexes, int n_indexes, Error *err)
+{
+    return create_checked(store, name, columns, n_columns,
+                          &(TableParts){ .indexes = indexes, .n_indexes = n_indexes }, err);
+}
+
+weft_status store_create_special_table(Store *store, const char *name, const ColumnDef *columns, int n_columns,
+                                       const TableTraits *traits, Error *err)
+{
+    return create_checked(store, name, columns, n_columns, &(TableParts){ .traits = *traits }, err);
 }
 
 weft_status store_create_table(Store *store, const char *name, const ColumnDef *columns, int n_columns, Error *err)
@@ -904,8 +941,8 @@ void store_end_turn(Store *store, TableEntry *entry)
 
 // ---- changes of a table as a whole ---------------------------------------------------------------------------------
 
-// A snapshot of the same rows under another meta.
-static Snapshot *snapshot_under(const Snapshot *old, const TableMeta *meta)
+// A snapshot of the same rows, without the first N_GONE chunks, under another meta.
+static Snapshot *snapshot_under(const Snapshot *old, const TableMeta *meta, int n_gone)
 {
     const Table *table = &old->table;
     Arena *scratch = arena_new(NULL, "alter");
@@ -916,9 +953,9 @@ static Snapshot *snapshot_under(const Snapshot *old, const TableMeta *meta)
         dicts[i] = table->columns[i].dict;
         counts[i] = table->columns[i].dict_count;
     }
-    for (int i = 0; i < table->n_chunks; i++)
-        chunks[i] = chunk_hold(table->chunks[i]);
-    Snapshot *snapshot = snapshot_new(meta, dicts, counts, chunks, table->n_chunks);
+    for (int i = n_gone; i < table->n_chunks; i++)
+        chunks[i - n_gone] = chunk_hold(table->chunks[i]);
+    Snapshot *snapshot = snapshot_new(meta, dicts, counts, chunks, table->n_chunks - n_gone);
     snapshot->is_verified = old->is_verified;
     arena_free(scratch);
     return snapshot;
@@ -964,15 +1001,23 @@ weft_status store_change_table(Store *store, const char *table, const _Atomic bo
     return status;
 }
 
-weft_status store_put_meta(Store *store, TableEntry *entry, Snapshot *held, TableMeta *meta, Error *err)
+weft_status store_put_rest(Store *store, TableEntry *entry, Snapshot *held, TableMeta *meta, int n_gone, Error *err)
 {
     meta->version++;
     weft_status status = store_switch(store, entry, meta, err);
-    if (status)
+    if (status) {
         meta_free(meta);
-    else
-        put_in_place(store, entry, meta, snapshot_under(held, meta));
-    return status;
+        return status;
+    }
+    put_in_place(store, entry, meta, snapshot_under(held, meta, n_gone));
+    for (int i = 0; i < n_gone && store->path; i++)
+        store_remove_file(store, FILE_CHUNK, chunk_stored(held->table.chunks[i])->file.file_id);
+    return WEFT_OK;
+}
+
+weft_status store_put_meta(Store *store, TableEntry *entry, Snapshot *held, TableMeta *meta, Error *err)
+{
+    return store_put_rest(store, entry, held, meta, 0, err);
 }
 
 typedef struct Renaming { const char *name, *new_name; } Renaming;
@@ -983,6 +1028,8 @@ static weft_status truncate_entry(Store *store, TableEntry *entry, Snapshot *hel
     Snapshot *empty;
     (void)context;
     meta->version++;
+    if (meta->traits.kind == TABLE_STREAM)
+        meta->traits.first_row += held->table.n_rows;
     for (int i = 0; i < meta->n_columns; i++) {
         if (meta->columns[i].type.kind == TYPE_TEXT)
             meta->columns[i].dict = (DictFile){ .file_id = store->next_id++ };
@@ -1047,7 +1094,7 @@ static weft_status rename_table(Store *store, TableEntry *entry, Snapshot *held,
         return status;
     }
     TableEntry *renamed = entry_new(meta);
-    renamed->current = snapshot_under(held, meta);
+    renamed->current = snapshot_under(held, meta, 0);
     change_entries(store, renamed, entry);
     pthread_mutex_lock(&store->lock);
     entry->is_dropped = true;

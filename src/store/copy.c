@@ -46,6 +46,7 @@ typedef struct Rejects { Text text; bool is_done; } Rejects;       // of a block
 
 typedef struct CopyRun {
     const CopyOptions *options;
+    const CopyLines *lines;            // that are copied instead of a file; NULL: a file is
     Budget       *budget;
     Append       *append;
     const Table  *table;
@@ -92,13 +93,6 @@ static weft_status read_more(CopyRun *copy, char *to, size_t length, size_t *n_r
     copy->is_at_end = *n_read < length;
     return WEFT_OK;
 }
-
-// What is known of a block while it is being read.
-typedef struct LineScan {
-    size_t n_scanned;
-    bool   is_inside, is_escaped;      // csv: the state behind the scanned bytes
-    size_t end;                        // behind the last new line that ends a row; 0 when there is none
-} LineScan;
 
 // Odd backslashes before a new line make it data.
 static size_t last_line_end_text(const char *bytes, size_t length)
@@ -156,7 +150,7 @@ static void scan_quotes(LineScan *scan, char quote, const char *bytes, size_t le
     scan->end = last_line_end_csv(bytes, length, quote, scan->is_inside);
 }
 
-static void scan_lines(LineScan *scan, const CopyOptions *options, const char *bytes, size_t length)
+void copy_scan_lines(LineScan *scan, const CopyOptions *options, const char *bytes, size_t length)
 {
     if (options->json)
         scan->end = last_newline(bytes, length);
@@ -181,7 +175,7 @@ static weft_status read_lines(CopyRun *copy, CopySpace *space, size_t *length, s
         *end = *length;
         if (copy->is_at_end)
             return WEFT_OK;
-        scan_lines(&scan, copy->options, space->bytes, *length - 1);
+        copy_scan_lines(&scan, copy->options, space->bytes, *length - 1);
         *end = scan.end;
         if (scan.end > 0)
             return WEFT_OK;
@@ -241,8 +235,8 @@ static weft_status read_block(CopyRun *copy, CopySpace *space, CopyBlock *block,
         space->bytes[end++] = '\n';                         // the last line may lack it
     block->bytes = space->bytes;
     block->length = end;
-    block->is_last = copy->is_at_end;
-    if (block->sequence == 0)
+    block->is_last = copy->is_at_end && (!copy->lines || copy->lines->is_end);
+    if (block->sequence == 0 && !(copy->lines && copy->lines->is_continued))
         skip_mark(block);
     return WEFT_OK;
 }
@@ -354,7 +348,7 @@ static void copy_blocks(void *context, int number)
 
 static unsigned long long line_of(const CopyRun *copy, const CopyProblem *problem)
 {
-    unsigned long long line = (unsigned long long)problem->line + 1;
+    unsigned long long line = (unsigned long long)problem->line + 1 + (copy->lines ? copy->lines->n_before : 0);
     for (u64 i = 0; i < problem->sequence; i++)
         line += copy->block_lines[i];
     return line;
@@ -465,6 +459,8 @@ static void start_workers(CopyRun *copy, const int *columns, int n_workers)
 static weft_status open_files(CopyRun *copy, const char *path, Error *err)
 {
     const CopyOptions *options = copy->options;
+    if (copy->lines)
+        return stream_open_bytes(path, copy->lines->bytes, copy->lines->length, &copy->input, err);
     TRY(stream_open_read(path, options->is_std ? options->fd : -1, copy->cancel, &copy->input, err));
     return options->reject_path ? stream_open_write(options->reject_path, -1, &copy->reject_file, err) : WEFT_OK;
 }
@@ -511,6 +507,15 @@ weft_status copy_into_append(Append *append, Pool *pool, Budget *budget, const c
                              _Atomic int *progress, _Atomic bool *cancel, CopyFigures *figures, Error *err)
 {
     CopyRun copy = { .options = options, .budget = budget, .append = append, .progress = progress, .cancel = cancel };
+    *figures = (CopyFigures){ 0 };
+    return copy_into(&copy, pool, path, figures, err);
+}
+
+weft_status copy_lines_into_append(Append *append, Pool *pool, Budget *budget, const char *path,
+                                   const CopyOptions *options, const CopyLines *lines, CopyFigures *figures,
+                                   Error *err)
+{
+    CopyRun copy = { .options = options, .lines = lines, .budget = budget, .append = append };
     *figures = (CopyFigures){ 0 };
     return copy_into(&copy, pool, path, figures, err);
 }

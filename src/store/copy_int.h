@@ -28,6 +28,29 @@ typedef struct CopyBlock {
     bool        is_last;
 } CopyBlock;
 
+// What is known of a block while it is being read.
+typedef struct LineScan {
+    size_t n_scanned;
+    bool   is_inside, is_escaped;      // csv: the state behind the scanned bytes
+    size_t end;                        // behind the last new line that ends a row; 0 when there is none
+} LineScan;
+
+// Goes on with the bytes behind those that were scanned.  All zero: at the begin of a line.
+void copy_scan_lines(LineScan *scan, const CopyOptions *options, const char *bytes, size_t length);
+
+// Lines in memory as (a part of) the file.
+typedef struct CopyLines {
+    const char *bytes;
+    size_t      length;
+    u64         n_before;              // new lines of the file before these
+    bool        is_continued, is_end;  // there are lines before; there are none behind
+} CopyLines;
+
+// copy_into_append of LINES; PATH is for messages.
+weft_status copy_lines_into_append(Append *append, Pool *pool, Budget *budget, const char *path,
+                                   const CopyOptions *options, const CopyLines *lines, CopyFigures *figures,
+                                   Error *err);
+
 // ---- where the fields end -------------------------------------------------------------------------------------------
 
 typedef struct FieldIndex {

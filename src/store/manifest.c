@@ -2,7 +2,7 @@
 //
 //     magic with the format's version
 //     next id, number of tables
-//     per table: id, version, name, columns (name, type, dictionary file), chunk files, keys and indexes
+//     per table: id, version, name, columns (name, type, dictionary file), chunk files, keys and indexes, traits
 //     checksum of all of the above
 //
 // Whatever a file holds that the manifest does not name does not exist.  A commit writes a new manifest beside the old
@@ -11,14 +11,20 @@
 
 #include "store/store_int.h"
 
-// The last character is the version.  Earlier ones are read, too: they say nothing of views up to version 6, numerics
+// The last character is the version.  Earlier ones are read, too: they have plain tables only up to version 7 (which
+// means that there is a file of views; version 8 says it), they say nothing of views up to version 6, numerics
 // have a precision up to version 5, tables no keys and indexes in version 4, dictionaries no blocks in version 3
 // (dict_file.c), chunks no sketches in version 2, and they say less about floats in version 1 (chunk.c).  A manifest
-// may name files of any version: they are not rewritten.  The least version that can say it is written: 7 when there
-// is a file of views, which must then be there, else 6 when a column is numeric without a precision, else 5 when a
-// table has a key or index, else 4.
-static const char magic[8] = "WEFTMAN7";
-enum { VERSION_WITHOUT_INDEXES = '4', VERSION_WITHOUT_FREE = '5', VERSION_WITHOUT_VIEWS = '6' };
+// may name files of any version: they are not rewritten.  The least version that can say it is written: 8 when there
+// is a stream or a state, else 7 when there is a file of views, which must then be there, else 6 when a
+// column is numeric without a precision, else 5 when a table has a key or index, else 4.
+static const char magic[8] = "WEFTMAN8";
+enum {
+    VERSION_WITHOUT_INDEXES = '4',
+    VERSION_WITHOUT_FREE = '5',
+    VERSION_WITHOUT_VIEWS = '6',
+    VERSION_WITHOUT_TRAITS = '7'
+};
 
 enum {
     MANIFEST_LEAST = sizeof(magic) + 8 + 4 + 8,
@@ -50,6 +56,7 @@ TableMeta *meta_copy(const TableMeta *meta, int n_chunks)
     for (int i = 0; i < MIN_OF(n_chunks, meta->n_chunks); i++)
         copy->chunks[i] = meta->chunks[i];
     meta_set_indexes(copy, meta->indexes, meta->n_indexes);
+    copy->traits = meta->traits;
     return copy;
 }
 
@@ -130,7 +137,26 @@ static void put_index(Text *out, const IndexDef *index)
         put_u32(out, index->columns[i]);
 }
 
-static void put_table(Text *out, const TableMeta *meta, bool has_indexes)
+static void put_traits(Text *out, const TableMeta *meta)
+{
+    const TableTraits *traits = &meta->traits;
+    put_u8(out, traits->kind);
+    if (traits->kind == TABLE_STREAM) {
+        put_u64(out, (u64)traits->retain_us);
+        put_u64(out, traits->first_row);
+        for (int i = 0; i < meta->n_chunks; i++) {
+            put_u64(out, (u64)meta->chunks[i].arrived_first);
+            put_u64(out, (u64)meta->chunks[i].arrived_last);
+        }
+    } else if (traits->kind == TABLE_STATE) {
+        put_u64(out, traits->position);
+        put_u64(out, traits->n_late);
+        put_u8(out, traits->has_latest);
+        put_u64(out, (u64)traits->latest);
+    }
+}
+
+static void put_table(Text *out, const TableMeta *meta, u8 version)
 {
     put_u64(out, meta->id);
     put_u64(out, meta->version);
@@ -145,11 +171,13 @@ static void put_table(Text *out, const TableMeta *meta, bool has_indexes)
         put_u32(out, meta->chunks[i].n_rows);
         put_u64(out, meta->chunks[i].checksum);
     }
-    if (!has_indexes)
-        return;
-    put_u32(out, (u32)meta->n_indexes);
-    for (int i = 0; i < meta->n_indexes; i++)
-        put_index(out, &meta->indexes[i]);
+    if (version > VERSION_WITHOUT_INDEXES) {
+        put_u32(out, (u32)meta->n_indexes);
+        for (int i = 0; i < meta->n_indexes; i++)
+            put_index(out, &meta->indexes[i]);
+    }
+    if (version > VERSION_WITHOUT_TRAITS)
+        put_traits(out, meta);
 }
 
 static bool has_free_column(const TableMeta *meta)
@@ -160,29 +188,32 @@ static bool has_free_column(const TableMeta *meta)
     return false;
 }
 
-static u8 version_to_write(const TableMeta *const *tables, int n_tables)
+static u8 version_to_write(const TableMeta *const *tables, int n_tables, bool has_views)
 {
-    u8 version = VERSION_WITHOUT_INDEXES;
+    u8 version = has_views ? VERSION_WITHOUT_TRAITS : VERSION_WITHOUT_INDEXES;
     for (int i = 0; i < n_tables; i++) {
+        if (tables[i]->traits.kind != TABLE_PLAIN)
+            return (u8)magic[sizeof(magic) - 1];
         if (has_free_column(tables[i]))
-            return VERSION_WITHOUT_VIEWS;
-        if (tables[i]->n_indexes > 0)
-            version = VERSION_WITHOUT_FREE;
+            version = MAX_OF(version, VERSION_WITHOUT_VIEWS);
+        else if (tables[i]->n_indexes > 0)
+            version = MAX_OF(version, VERSION_WITHOUT_FREE);
     }
     return version;
 }
 
 void manifest_encode(const TableMeta *const *tables, int n_tables, u64 next_id, bool has_views, Text *out)
 {
-    const u8 version = has_views ? (u8)magic[sizeof(magic) - 1] : version_to_write(tables, n_tables);
-    const bool has_indexes = version > VERSION_WITHOUT_INDEXES;
+    const u8 version = version_to_write(tables, n_tables, has_views);
     put(out, magic, sizeof(magic) - 1);
     put_u8(out, version);
     put_u64(out, next_id);
     put_u32(out, (u32)n_tables);
+    if (version > VERSION_WITHOUT_TRAITS)
+        put_u8(out, has_views);
     for (int i = 0; i < n_tables; i++) {
         ASSERT(i == 0 || strcmp(tables[i - 1]->name, tables[i]->name) < 0);
-        put_table(out, tables[i], has_indexes);
+        put_table(out, tables[i], version);
     }
     put_u64(out, hash_bytes(out->bytes, out->length));
 }
@@ -336,7 +367,43 @@ static void get_indexes(Cursor *cursor, TableMeta *meta)
         get_index(cursor, meta, &meta->indexes[i]);
 }
 
-static TableMeta *get_table(Cursor *cursor, u64 next_id, bool has_indexes)
+// Row numbers are far from overflow, whatever is added to them.
+static u64 get_row_number(Cursor *cursor)
+{
+    const u64 row = get_u64(cursor);
+    cursor->is_bad |= row >= 1ull << 62;
+    return row;
+}
+
+static void get_stream(Cursor *cursor, TableMeta *meta)
+{
+    meta->traits.retain_us = (i64)get_u64(cursor);
+    meta->traits.first_row = get_row_number(cursor);
+    cursor->is_bad |= meta->traits.retain_us < 0;
+    for (int i = 0; i < meta->n_chunks; i++) {
+        meta->chunks[i].arrived_first = (i64)get_u64(cursor);
+        meta->chunks[i].arrived_last = (i64)get_u64(cursor);
+    }
+}
+
+static void get_traits(Cursor *cursor, TableMeta *meta)
+{
+    TableTraits *traits = &meta->traits;
+    traits->kind = get_u8(cursor);
+    cursor->is_bad |= traits->kind > TABLE_STATE;
+    if (traits->kind == TABLE_STREAM) {
+        get_stream(cursor, meta);
+    } else if (traits->kind == TABLE_STATE) {
+        traits->position = get_row_number(cursor);
+        traits->n_late = get_u64(cursor);
+        const u8 has_latest = get_u8(cursor);
+        cursor->is_bad |= has_latest > 1;
+        traits->has_latest = has_latest == 1;
+        traits->latest = (i64)get_u64(cursor);
+    }
+}
+
+static TableMeta *get_table(Cursor *cursor, u64 next_id, u8 version_of_file)
 {
     char name[NAME_BYTES_MAX + 1];
     u64 id = get_id(cursor, next_id), version = get_u64(cursor);
@@ -354,8 +421,10 @@ static TableMeta *get_table(Cursor *cursor, u64 next_id, bool has_indexes)
     meta->chunks = arena_array(meta->arena, ChunkFile, n_chunks);
     for (int i = 0; i < meta->n_chunks; i++)
         get_chunk(cursor, next_id, &meta->chunks[i]);
-    if (has_indexes)
+    if (version_of_file > VERSION_WITHOUT_INDEXES)
         get_indexes(cursor, meta);
+    if (version_of_file > VERSION_WITHOUT_TRAITS && !cursor->is_bad)
+        get_traits(cursor, meta);
     cursor->is_bad |= has_twin_columns(meta) || has_lost_words(meta);
     return meta;
 }
@@ -376,7 +445,11 @@ static weft_status check_frame(const char *path, const u8 *bytes, size_t length,
     return WEFT_OK;
 }
 
-bool manifest_has_views(const void *bytes) { return ((const u8 *)bytes)[sizeof(magic) - 1] > VERSION_WITHOUT_VIEWS; }
+bool manifest_has_views(const void *bytes)
+{
+    const u8 *manifest = bytes, version = manifest[sizeof(magic) - 1];
+    return version > VERSION_WITHOUT_TRAITS ? manifest[MANIFEST_LEAST - 8] == 1 : version > VERSION_WITHOUT_VIEWS;
+}
 
 weft_status manifest_decode(const char *path, const void *bytes, size_t length, Arena *arena, TableMeta ***tables,
                             int *n_tables, u64 *next_id, Error *err)
@@ -389,8 +462,10 @@ weft_status manifest_decode(const char *path, const void *bytes, size_t length, 
     u32 n_wanted = get_u32(&cursor);
     const char *last = "";
     const u8 version = ((const u8 *)bytes)[sizeof(magic) - 1];
+    if (version > VERSION_WITHOUT_TRAITS)
+        cursor.is_bad |= get_u8(&cursor) > 1;
     for (u32 i = 0; i < n_wanted && !cursor.is_bad; i++) {
-        TableMeta *meta = get_table(&cursor, *next_id, version > VERSION_WITHOUT_INDEXES);
+        TableMeta *meta = get_table(&cursor, *next_id, version);
         *LIST_PUSH(arena, *tables, *n_tables) = meta;
         cursor.is_bad |= version <= VERSION_WITHOUT_FREE && has_free_column(meta);
         cursor.is_bad |= strcmp(last, meta->name) >= 0;     // sorted, so no two are equal

@@ -305,6 +305,20 @@ typedef struct IndexDef {
     u16         columns[INDEX_COLUMNS_MAX];
 } IndexDef;
 
+// What a table is beside its columns.  A stream only grows at its end and may lose rows at its begin; its rows are
+// numbered from 0 on, and keep their numbers.  A state holds the groups of a continuous view (engine/continuous.c).
+typedef enum TableKind { TABLE_PLAIN, TABLE_STREAM, TABLE_STATE } TableKind;    // numbers are in files
+
+typedef struct TableTraits {
+    u8   kind;                         // a TableKind
+    i64  retain_us;                    // stream: how long rows stay after they came, at least; 0: for good
+    u64  first_row;                    // stream: number of the first row that is still there
+    u64  position;                     // state: number of the stream's first row that is not in it
+    u64  n_late;                       // state: rows that came too late for it
+    bool has_latest;
+    i64  latest;                       // state: the largest time in the rows up to POSITION
+} TableTraits;
+
 typedef struct Table {                 // a snapshot
     const char   *name;
     u64           id;                  // of the table, equal for all its snapshots
@@ -316,6 +330,7 @@ typedef struct Table {                 // a snapshot
     u64           n_rows;
     int           n_indexes;
     const IndexDef *indexes;           // in the order in which they were made
+    TableTraits   traits;
 } Table;
 
 typedef struct ColumnRange {           // over all chunks of a snapshot: what is proved about a column
@@ -356,6 +371,9 @@ weft_status  store_create_table(Store *store, const char *name, const ColumnDef 
 // The same with keys and indexes, whose columns count from 0.
 weft_status  store_create_keyed_table(Store *store, const char *name, const ColumnDef *columns, int n_columns,
                                       const IndexDef *indexes, int n_indexes, Error *err);
+// A stream or a state.
+weft_status  store_create_special_table(Store *store, const char *name, const ColumnDef *columns, int n_columns,
+                                        const TableTraits *traits, Error *err);
 weft_status  store_drop_table(Store *store, const char *name, Error *err);
 const Table *store_table(Store *store, const char *name);  // held for the caller; NULL: none, or damaged
 // The same, saying why there is no table: UNDEFINED_TABLE, or CORRUPT, IO_ERROR, OUT_OF_MEMORY when it cannot be used.
@@ -365,7 +383,9 @@ weft_status  store_get_table(Store *store, const char *name, const Table **table
 // a column chunk only after chunk_verify has returned OK for it.
 weft_status  store_peek_table(Store *store, const char *name, const Table **table, Error *err);
 bool         store_is_newest(Store *store, const Table *table);             // what store_peek_table would give
-weft_status  store_list(Store *store, Arena *arena, const char ***names, int *n_names);   // sorted
+weft_status  store_list(Store *store, Arena *arena, const char ***names, int *n_names);   // sorted; without states
+weft_status  store_list_all(Store *store, Arena *arena, const char ***names, int *n_names);
+bool         store_traits(Store *store, const char *name, TableTraits *traits);           // false: no such table
 i64          store_bytes_on_disk(Store *store, const char *name);           // 0 in memory
 
 // Takes all rows away, at once and for good.  It waits for an append that is under way.
@@ -374,6 +394,16 @@ weft_status  store_rename_table(Store *store, const char *name, const char *new_
                                 Error *err);
 weft_status  store_rename_column(Store *store, const char *table, const char *column, const char *new_name,
                                  const _Atomic bool *cancel, Error *err);
+
+// streams.c.  Drops the chunks at the begin of a stream whose youngest row came more than traits.retain_us before
+// NOW_US (since 1970), as long as all their rows are before row KEEP_FROM.  *N_DROPPED: rows.  Snapshots keep theirs.
+weft_status  store_expire(Store *store, const char *name, i64 now_us, u64 keep_from, u64 *n_dropped, Error *err);
+i64          store_now_us(void);                                            // the system's clock
+// The rows of TABLE from place FIRST (0: its first) on, N_ROWS of them, as a table of their own with the same name, id
+// and dictionaries; held for the caller.  Whole chunks are shared, parts of chunks are copied.
+weft_status  table_slice(const Table *table, u64 first, u64 n_rows, Budget *budget, const Table **out, Error *err);
+// The same rows without those that KEEP has a 0 for, a byte per row.
+weft_status  table_sift(const Table *table, const u8 *keep, Budget *budget, const Table **out, Error *err);
 
 // Both wait for an append that is under way.  Adding checks the rows that are there: UNIQUE_VIOLATION, and
 // NOT_NULL_VIOLATION for a primary key.  DUPLICATE_TABLE: the name is taken, by whatever it is.
@@ -391,6 +421,7 @@ typedef struct ViewDef {
     int          n_columns, n_uses;
     const char **columns, **types;     // as they were when it was made
     const char **uses;                 // tables and views that it reads
+    const char  *options;              // of a continuous view (engine/continuous.c); NULL: it is a plain one
 } ViewDef;
 
 // Copies the definition.  DUPLICATE_TABLE when the name is taken, unless it is a view's and MAY_REPLACE.
@@ -423,6 +454,8 @@ const Table *append_table(const Append *append);                            // t
 // Copies the piece.  Any thread; SEQUENCE numbers 0, 1, 2, ... without gaps say the order of the pieces.
 // Enough rows in order become a chunk, encoded and written by the calling thread.
 weft_status  append_rows(Append *append, u64 sequence, const ColumnInput *inputs, u32 n_rows, Error *err);
+// The commit gives the table these traits; with REPLACES the new rows are in the place of all that were there.
+void         append_set_traits(Append *append, const TableTraits *traits, bool replaces);
 weft_status  append_commit(Append *append, u64 *n_rows, Error *err);        // frees the append, also on failure
 void         append_abort(Append *append);
 
@@ -457,6 +490,18 @@ typedef struct CopyFigures {
 weft_status copy_from_file(Store *store, Pool *pool, Budget *budget, const char *table, const char *path,
                            const CopyOptions *options, _Atomic int *progress, _Atomic bool *cancel,
                            CopyFigures *figures, Error *err);
+// copy_live.c: from a pipe into a stream, with commits while it goes on.  CANCEL ends it with QUERY_CANCELED, behind a
+// commit of the lines that had come.  REJECT_PATH cannot be said.
+typedef struct LiveCommits {
+    double              commit_ms;     // so long a row waits at most before its commit begins
+    const _Atomic bool *cancel;
+    void              (*committed)(void *context, u64 n_durable);      // rows 0 .. n_durable - 1 of the stream are
+    void               *context;
+} LiveCommits;
+
+bool        copy_is_live(const char *path, const CopyOptions *options);        // neither a file nor a directory
+weft_status copy_live(Store *store, Pool *pool, Budget *budget, const char *table, const char *path,
+                      const CopyOptions *options, const LiveCommits *commits, CopyFigures *figures, Error *err);
 // The same into an append that the caller commits or aborts.  n_rows of the figures stays 0.
 weft_status copy_into_append(Append *append, Pool *pool, Budget *budget, const char *path, const CopyOptions *options,
                              _Atomic int *progress, _Atomic bool *cancel, CopyFigures *figures, Error *err);

@@ -167,6 +167,7 @@ typedef struct ChunkFile {             // what the manifest says of a chunk's fi
     u64 length;
     u32 n_rows;
     u64 checksum;                      // of the header, which holds those of the columns
+    i64 arrived_first, arrived_last;   // when its rows came, in microseconds since 1970; in manifests of streams only
 } ChunkFile;
 
 // Of a column against its checksum.
@@ -257,6 +258,7 @@ typedef struct TableMeta {
     ChunkFile  *chunks;
     int         n_indexes;
     IndexDef   *indexes;
+    TableTraits traits;
 } TableMeta;
 
 TableMeta *meta_new(const char *name, u64 id, u64 version, int n_columns, int n_chunks);   // columns and chunks zeroed
@@ -349,6 +351,8 @@ void        store_end_turn(Store *store, TableEntry *entry);
 typedef weft_status (*TableChange)(Store *store, TableEntry *entry, Snapshot *held, const void *context, Error *err);
 weft_status store_change_table(Store *store, const char *table, const _Atomic bool *cancel, TableChange change,
                                const void *context, Error *err);
+// The same with the chunks of HELD from N_GONE on; the files of those before it go.
+weft_status store_put_rest(Store *store, TableEntry *entry, Snapshot *held, TableMeta *meta, int n_gone, Error *err);
 // The last step of such a change: META, which it takes over, is put on disk and in the place of the entry's, with the
 // rows of HELD.
 weft_status store_put_meta(Store *store, TableEntry *entry, Snapshot *held, TableMeta *meta, Error *err);

@@ -24,6 +24,7 @@ struct CopyStream {
     StreamPacking  packing;
     u64      size, offset;
     const _Atomic bool *cancel;
+    const char *memory;                // bytes in memory instead of a file
     char    *buffer;                   // packed bytes
     size_t   n_buffer, at;             // of them, and how many are used
     bool     is_at_end;                // of the file
@@ -99,7 +100,7 @@ static void take_back(CopyStream *stream)
     ZSTD_freeDStream(stream->unzstd);
     ZSTD_freeCStream(stream->zstd);
     free(stream->buffer);
-    if (!stream->is_borrowed)
+    if (!stream->is_borrowed && !stream->memory)
         file_close(&stream->file);
 }
 
@@ -158,8 +159,29 @@ weft_status stream_open_read(const char *path, int fd, const _Atomic bool *cance
     return status;
 }
 
+weft_status stream_open_bytes(const char *name, const char *bytes, size_t length, CopyStream **out, Error *err)
+{
+    TRY(stream_new(name, -1, out, err));
+    (*out)->memory = bytes;
+    (*out)->packing = PACKED_NOT;
+    (*out)->is_regular = true;
+    (*out)->size = length;
+    return WEFT_OK;
+}
+
+static weft_status read_memory(CopyStream *stream, char *to, size_t length, size_t *n_read)
+{
+    *n_read = MIN_OF(length, stream->size - stream->offset);
+    memcpy(to, stream->memory + stream->offset, *n_read);
+    stream->offset += *n_read;
+    stream->is_at_end = *n_read == 0;
+    return WEFT_OK;
+}
+
 static weft_status read_some(CopyStream *stream, char *to, size_t length, size_t *n_read, Error *err)
 {
+    if (stream->memory)
+        return read_memory(stream, to, length, n_read);
     for (;;) {
         struct pollfd waiting = { .fd = stream->file.fd, .events = POLLIN };
         if (stream->cancel && *stream->cancel)
@@ -239,15 +261,18 @@ static weft_status read_unpacked(CopyStream *stream, char *to, size_t length, si
     }
 }
 
+weft_status stream_read_some(CopyStream *stream, char *to, size_t length, size_t *n_read, Error *err)
+{
+    return stream->packing ? read_unpacked(stream, to, length, n_read, err)
+                           : read_some(stream, to, length, n_read, err);
+}
+
 weft_status stream_read(CopyStream *stream, char *to, size_t length, size_t *n_read, Error *err)
 {
     *n_read = 0;
     while (*n_read < length) {
         size_t n = 0;
-        if (stream->packing)
-            TRY(read_unpacked(stream, to + *n_read, length - *n_read, &n, err));
-        else
-            TRY(read_some(stream, to + *n_read, length - *n_read, &n, err));
+        TRY(stream_read_some(stream, to + *n_read, length - *n_read, &n, err));
         if (n == 0)
             break;
         *n_read += n;

@@ -61,6 +61,7 @@ Snapshot *snapshot_new(const TableMeta *meta, Dictionary *const *dicts, const u3
                                .n_chunks = n_chunks, .columns = columns, .chunks = kept,
                                .n_rows = n_rows };
     copy_indexes(arena, meta, &snapshot->table);
+    snapshot->table.traits = meta->traits;
     snapshot->distincts = arena_array(arena, _Atomic double, meta->n_columns);
     snapshot->arena = arena;
     snapshot->n_holds = 1;

@@ -1,7 +1,7 @@
 // view_list.c - the texts of views, in one small file beside the manifest.
 //
-//     sales.weft/views    a word of recognition, how many, then each view: name, text, columns, what it reads; a
-// checksum
+//     sales.weft/views    a word of recognition, how many, then each view: name, text, columns, what it reads, and in
+//                         format 2, which is written when one is continuous, its options; a checksum
 //
 // A view has no rows, so a change of views is a new file, synced and renamed over the old one.  It is a file of its
 // own, and the manifest says that it is there, so that its loss is noticed; manifests of formats up to 6 do not say it.
@@ -12,7 +12,8 @@
 
 #include "store/store_int.h"
 
-static const char magic[8] = "WEFTVIW1";
+static const char magic[8] = "WEFTVIW2";
+enum { FORMAT_WITHOUT_OPTIONS = '1' };
 
 enum { VIEWS_MOST = 100000, NAMES_MOST = 100000 };
 
@@ -40,6 +41,7 @@ static ViewDef copy_view(Arena *arena, const ViewDef *view)
     copy.columns = copy_names(arena, view->columns, view->n_columns);
     copy.types = copy_names(arena, view->types, view->n_columns);
     copy.uses = copy_names(arena, view->uses, view->n_uses);
+    copy.options = view->options ? arena_strdup(arena, view->options) : NULL;
     return copy;
 }
 
@@ -92,9 +94,20 @@ static void put_names(Text *out, const char **names, int n_names)
         put_text(out, names[i]);
 }
 
+static bool has_continuous(const ViewList *list)
+{
+    for (int i = 0; i < list->n_views; i++)
+        if (list->views[i].options)
+            return true;
+    return false;
+}
+
 static void encode(const ViewList *list, Text *out)
 {
-    text_add_bytes(out, magic, sizeof(magic));
+    const bool has_options = has_continuous(list);
+    const char format = has_options ? magic[sizeof(magic) - 1] : FORMAT_WITHOUT_OPTIONS;
+    text_add_bytes(out, magic, sizeof(magic) - 1);
+    text_add_bytes(out, &format, 1);
     put_number(out, (u32)list->n_views);
     for (int i = 0; i < list->n_views; i++) {
         const ViewDef *view = &list->views[i];
@@ -103,6 +116,8 @@ static void encode(const ViewList *list, Text *out)
         put_names(out, view->columns, view->n_columns);
         put_names(out, view->types, view->n_columns);
         put_names(out, view->uses, view->n_uses);
+        if (has_options)
+            put_text(out, view->options ? view->options : "");
     }
     const u64 checksum = hash_bytes(out->bytes, out->length);
     text_add_bytes(out, (const char *)&checksum, sizeof(checksum));
@@ -148,7 +163,10 @@ static bool decode(const Text *bytes, ViewList *list)
 {
     u64 checksum;
     if (bytes->length < sizeof(magic) + sizeof(u32) + sizeof(checksum) ||
-        memcmp(bytes->bytes, magic, sizeof(magic)) != 0)
+        memcmp(bytes->bytes, magic, sizeof(magic) - 1) != 0)
+        return false;
+    const char format = bytes->bytes[sizeof(magic) - 1];
+    if (format < FORMAT_WITHOUT_OPTIONS || format > magic[sizeof(magic) - 1])
         return false;
     const size_t length = bytes->length - sizeof(checksum);
     memcpy(&checksum, bytes->bytes + length, sizeof(checksum));
@@ -166,6 +184,8 @@ static bool decode(const Text *bytes, ViewList *list)
         view.types = get_names(&cursor, list->arena, &n_types);
         view.uses = get_names(&cursor, list->arena, &view.n_uses);
         cursor.is_bad |= n_types != view.n_columns;
+        const char *options = format > FORMAT_WITHOUT_OPTIONS ? get_text(&cursor, list->arena) : "";
+        view.options = *options ? options : NULL;
         *LIST_PUSH(list->arena, list->views, list->n_views) = view;
     }
     return !cursor.is_bad && cursor.at == cursor.end;

@@ -521,7 +521,7 @@ TEST(a_database_of_format_1_is_read_and_one_of_the_future_is_refused)
     Text manifest = { 0 };
     snprintf(file, sizeof(file), "%s/manifest", path);
     CHECK_OK(file_read_all(file, &manifest, &err), err);
-    manifest.bytes[7] = '8';
+    manifest.bytes[7] = '9';
     set_checksum(&manifest);
     write_bytes(file, manifest.bytes, manifest.length);
     CHECK_STATUS(store_open(path, NULL, &store, &err), WEFT_UNSUPPORTED);

@@ -1,0 +1,271 @@
+// copy_live.c - COPY into a stream from a pipe, which may never end: commits as it goes.
+//
+//     pipe --> reader thread --> bytes that wait --> whole lines --> copy_into_append --> commit --> "row N is durable"
+//
+// A commit takes all whole lines that wait, once the first of them has waited for COMMIT_MS or they are 65,536.  While
+// it runs the reader goes on, so a pipe that is faster than the disk has larger commits, not more.  Rows of a commit
+// are there after a crash, all or none, so a writer that goes on behind the last durable row loses none and repeats
+// none.  A cancel ends the copy behind one more commit.  A bad row fails the commit that it is in; earlier ones stay.
+
+#define _GNU_SOURCE
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "store/copy_int.h"
+#include "store/store_int.h"
+#include "store/stream.h"
+
+enum { LINES_ENOUGH = 65536, WAITING_MOST = 64 << 20, READ_BYTES = 256 << 10, FIRST_BYTES = 1 << 20, WAKE_MS = 20 };
+
+typedef struct LiveReader {
+    CopyStream     *input;
+    const CopyOptions *options;
+    Budget         *budget;
+    pthread_t       thread;
+    _Atomic bool    stop;              // it is to end
+    pthread_mutex_t mutex;             // guards all below
+    pthread_cond_t  changed;
+    CopySpace       waiting;
+    size_t          n_bytes;
+    u64             n_newlines;        // among them
+    double          since_ms;          // the first of them came
+    bool            is_at_end;         // or failed, or was told to end
+    Error           error;
+} LiveReader;
+
+// ---- reading --------------------------------------------------------------------------------------------------------
+
+static u64 count_newlines(const char *bytes, size_t length)
+{
+    u64 n = 0;
+    for (size_t i = 0; i < length; i++)
+        n += bytes[i] == '\n';
+    return n;
+}
+
+static weft_status keep_bytes(LiveReader *reader, const char *bytes, size_t length)
+{
+    const size_t needed = reader->n_bytes + length;
+    if (needed > reader->waiting.capacity)
+        TRY(copy_space_grow(&reader->waiting, MAX_OF(2 * needed, (size_t)FIRST_BYTES), reader->n_bytes, reader->budget,
+                            &reader->error));
+    memcpy(reader->waiting.bytes + reader->n_bytes, bytes, length);
+    if (reader->n_bytes == 0)
+        reader->since_ms = time_now_ms();
+    reader->n_bytes = needed;
+    reader->n_newlines += count_newlines(bytes, length);
+    return WEFT_OK;
+}
+
+static void *read_all(void *context)
+{
+    LiveReader *reader = context;
+    char *bytes = malloc(READ_BYTES);
+    bool is_ending = !bytes;
+    while (!is_ending) {
+        Error error = { 0 };
+        size_t n_read = 0;
+        const weft_status status = stream_read_some(reader->input, bytes, READ_BYTES, &n_read, &error);
+        pthread_mutex_lock(&reader->mutex);
+        if (status)
+            reader->error = error;
+        else
+            (void)keep_bytes(reader, bytes, n_read);
+        while (reader->n_bytes > WAITING_MOST && !atomic_load(&reader->stop))
+            pthread_cond_wait(&reader->changed, &reader->mutex);
+        is_ending = reader->error.status || n_read == 0;
+        pthread_cond_broadcast(&reader->changed);
+        pthread_mutex_unlock(&reader->mutex);
+    }
+    pthread_mutex_lock(&reader->mutex);
+    if (!bytes)
+        fail(&reader->error, WEFT_OUT_OF_MEMORY, -1, "out of memory");
+    reader->is_at_end = true;
+    pthread_cond_broadcast(&reader->changed);
+    pthread_mutex_unlock(&reader->mutex);
+    free(bytes);
+    return NULL;
+}
+
+// ---- taking lines ---------------------------------------------------------------------------------------------------
+
+static void wait_a_little(LiveReader *reader, double time_ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += (long)(MAX_OF(time_ms, 0.1) * 1e6);
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&reader->changed, &reader->mutex, &until);
+}
+
+// Bytes up to the end of the last whole line; at the end of the pipe all of them.
+static size_t whole_lines(const LiveReader *reader)
+{
+    LineScan scan = { 0 };
+    if (reader->is_at_end && !reader->error.status)
+        return reader->n_bytes;
+    if (reader->n_bytes > 0)
+        copy_scan_lines(&scan, reader->options, reader->waiting.bytes, reader->n_bytes);
+    return scan.end;
+}
+
+// Waits until a commit is due.  TAKEN gets the lines; *LENGTH 0: there are no more.
+static weft_status take_lines(LiveReader *reader, const LiveCommits *commits, CopySpace *taken, size_t *length,
+                              bool *is_end, Error *err)
+{
+    weft_status status = WEFT_OK;
+    *length = 0;
+    pthread_mutex_lock(&reader->mutex);
+    for (;;) {
+        if (atomic_load(commits->cancel)) {
+            atomic_store(&reader->stop, true);
+            pthread_cond_broadcast(&reader->changed);
+        }
+        const double left_ms = reader->n_bytes ? reader->since_ms + commits->commit_ms - time_now_ms() : WAKE_MS;
+        const bool is_due = reader->n_bytes && (left_ms <= 0 || reader->n_newlines >= LINES_ENOUGH);
+        *length = is_due || reader->is_at_end ? whole_lines(reader) : 0;
+        if (is_due && !*length && reader->n_bytes > WAITING_MOST)
+            status = fail(err, WEFT_TOO_LONG, -1, "a line is longer than %d MiB", WAITING_MOST >> 20);
+        if (*length || reader->is_at_end || status)
+            break;
+        wait_a_little(reader, is_due ? WAKE_MS : MIN_OF(left_ms, WAKE_MS));    // due: a line is longer than what came
+    }
+    *is_end = reader->is_at_end && *length == reader->n_bytes;
+    if (*length) {
+        status = copy_space_reserve(taken, *length + BLOCK_PADDING, reader->budget, err);
+        if (!status) {
+            memcpy(taken->bytes, reader->waiting.bytes, *length);
+            reader->n_bytes -= *length;
+            memmove(reader->waiting.bytes, reader->waiting.bytes + *length, reader->n_bytes);
+            reader->n_newlines = count_newlines(reader->waiting.bytes, reader->n_bytes);
+            reader->since_ms = time_now_ms();
+            pthread_cond_broadcast(&reader->changed);
+        }
+    }
+    pthread_mutex_unlock(&reader->mutex);
+    return status;
+}
+
+// ---- commits --------------------------------------------------------------------------------------------------------
+
+typedef struct LiveCopy {
+    Store          *store;
+    Pool           *pool;
+    Budget         *budget;
+    const char     *table, *path;
+    CopyOptions     options;           // of the next commit: only the first has a header
+    CopyLines       lines;
+    CopyFigures    *figures;
+} LiveCopy;
+
+static weft_status commit_lines(LiveCopy *copy, const char *bytes, size_t length, u64 *durable, Error *err)
+{
+    Append *append;
+    CopyFigures figures;
+    u64 n_rows;
+    TRY(append_begin(copy->store, copy->table, &append, err));
+    const TableTraits traits = append_table(append)->traits;
+    const u64 n_before = traits.first_row + append_table(append)->n_rows;
+    copy->lines.bytes = bytes;
+    copy->lines.length = length;
+    weft_status status = copy_lines_into_append(append, copy->pool, copy->budget, copy->path, &copy->options,
+                                                &copy->lines, &figures, err);
+    if (status) {
+        append_abort(append);
+        return status;
+    }
+    TRY(append_commit(append, &n_rows, err));
+    if (figures.n_rejected && !copy->figures->n_rejected)
+        memcpy(copy->figures->first_rejected, figures.first_rejected, sizeof(figures.first_rejected));
+    copy->figures->n_rejected += figures.n_rejected;
+    copy->figures->n_rows += n_rows;
+    copy->options.header = false;
+    copy->lines.n_before += count_newlines(bytes, length);
+    copy->lines.is_continued = true;
+    *durable = n_before + n_rows;
+    return WEFT_OK;
+}
+
+static weft_status copy_until_end(LiveCopy *copy, LiveReader *reader, const LiveCommits *commits, Error *err)
+{
+    CopySpace taken = { 0 };
+    weft_status status = WEFT_OK;
+    u64 durable = 0;
+    for (size_t length = 1; length > 0 && !status;) {
+        status = take_lines(reader, commits, &taken, &length, &copy->lines.is_end, err);
+        if (!status && length > 0)
+            status = commit_lines(copy, taken.bytes, length, &durable, err);
+        if (!status && length > 0)
+            commits->committed(commits->context, durable);
+    }
+    copy_space_free(&taken, copy->budget);
+    if (!status && reader->error.status)                    // the reader has ended
+        status = fail(err, reader->error.status, -1, "%s", reader->error.message);
+    if (status && copy->figures->n_rows > 0)
+        error_hint(err, "%llu rows were copied before; the last durable row of the stream is row %llu.",
+                   (unsigned long long)copy->figures->n_rows, (unsigned long long)durable);
+    return status;
+}
+
+// ---- begin and end --------------------------------------------------------------------------------------------------
+
+bool copy_is_live(const char *path, const CopyOptions *options)
+{
+    struct stat info;
+    const int failed = options->is_std ? fstat(options->fd, &info) : stat(path, &info);
+    return !failed && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
+// A FIFO without a writer would hold up open(), which no cancel ends; reading waits for its first writer.
+static weft_status open_pipe(const char *path, const CopyOptions *options, int *fd, Error *err)
+{
+    *fd = options->is_std ? options->fd : open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    return *fd < 0 ? fail_errno(err, "open file", path) : WEFT_OK;
+}
+
+static weft_status run_reader(LiveCopy *copy, LiveReader *reader, const LiveCommits *commits, Error *err)
+{
+    pthread_mutex_init(&reader->mutex, NULL);
+    pthread_cond_init(&reader->changed, NULL);
+    weft_status status = WEFT_OK;
+    if (thread_start(&reader->thread, NULL, read_all, reader) != 0) {
+        status = fail(err, WEFT_OUT_OF_MEMORY, -1, "the system refused a thread for the copy");
+    } else {
+        status = copy_until_end(copy, reader, commits, err);
+        pthread_mutex_lock(&reader->mutex);
+        atomic_store(&reader->stop, true);
+        pthread_cond_broadcast(&reader->changed);
+        pthread_mutex_unlock(&reader->mutex);
+        pthread_join(reader->thread, NULL);
+    }
+    copy_space_free(&reader->waiting, copy->budget);
+    pthread_cond_destroy(&reader->changed);
+    pthread_mutex_destroy(&reader->mutex);
+    return status;
+}
+
+weft_status copy_live(Store *store, Pool *pool, Budget *budget, const char *table, const char *path,
+                      const CopyOptions *options, const LiveCommits *commits, CopyFigures *figures, Error *err)
+{
+    LiveCopy copy = { .store = store, .pool = pool, .budget = budget, .table = table, .path = path,
+                      .options = *options, .figures = figures };
+    LiveReader reader = { .options = options, .budget = budget };
+    int fd;
+    *figures = (CopyFigures){ 0 };
+    TRY(open_pipe(path, options, &fd, err));
+    copy.options.is_std = false;
+    weft_status status = stream_open_read(path, fd, &reader.stop, &reader.input, err);
+    if (!status)
+        status = run_reader(&copy, &reader, commits, err);
+    stream_close(reader.input);
+    if (!options->is_std)
+        close(fd);
+    return status;
+}
