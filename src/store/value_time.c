@@ -204,6 +204,13 @@ static i64 take_fraction(Reader *r)
     return micros;
 }
 
+// One digit is enough, as in PostgreSQL: 1:2:3 is 01:02:03.
+static bool take_two_digits(Reader *r, int *number)
+{
+    const int n = take_digits(r, number);
+    return n == 1 || n == 2;
+}
+
 static bool take_time(Reader *r, Moment *m)
 {
     int hour, minute, second = 0;
@@ -213,10 +220,10 @@ static bool take_time(Reader *r, Moment *m)
         second = hour % 100, minute = hour / 100 % 100, hour /= 10000;
         if (take(r, '.'))
             fraction = take_fraction(r);
-    } else if (n < 1 || !take(r, ':') || take_digits(r, &minute) != 2) {
+    } else if (n < 1 || !take(r, ':') || !take_two_digits(r, &minute)) {
         return false;
     } else if (take(r, ':')) {
-        if (take_digits(r, &second) != 2)
+        if (!take_two_digits(r, &second))
             return false;
         if (take(r, '.'))
             fraction = take_fraction(r);
