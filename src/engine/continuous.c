@@ -244,20 +244,23 @@ static weft_status take_rows(ContinuousView *view, TableTraits *seen, Error *err
         view->rows = all;
     }
     table_release(sifted);
-    return status ? status : merge_if_large(view, seen, err);
+    return status;
 }
 
-// A failure for want of memory, or because the session was stopped, is tried again.
+// A failure for want of memory, or because the session was stopped, is tried again.  Where only the merge fails, the
+// rows are in the state already: they are seen, and must not be taken again.
 static void run_view(SquadJob *job)
 {
-    ContinuousView   *view = (ContinuousView *)job;
-    TableTraits       seen = view->seen;
-    Error             error = { 0 };
-    const weft_status status = take_rows(view, &seen, &error);
-    const bool        comes_again = status == WEFT_OUT_OF_MEMORY || status == WEFT_QUERY_CANCELED;
+    ContinuousView *view = (ContinuousView *)job;
+    TableTraits     seen = view->seen;
+    Error           error = { 0 };
+    weft_status     status = take_rows(view, &seen, &error);
+    const bool      is_taken = !status;
+    if (is_taken) status = merge_if_large(view, &seen, &error);
+    const bool comes_again = status == WEFT_OUT_OF_MEMORY || status == WEFT_QUERY_CANCELED;
     pthread_mutex_lock(&view->streams->lock);
-    if (!status) view->seen = seen;
-    else if (!comes_again) view->error = error;
+    if (is_taken) view->seen = seen;
+    if (status && !comes_again) view->error = error;
     pthread_cond_broadcast(&view->streams->changed);
     pthread_mutex_unlock(&view->streams->lock);
 }
