@@ -4,11 +4,13 @@
 // they
 // are stored: the host moves the constants into each chunk's domain (PARAM_RANGE_*), so an 8-bit column is compared in
 // 8 bits.
-// The same ranges are zone tests: a chunk outside of one is never read.  Everything later works on the selection.
+// The same ranges are zone tests: a chunk outside of one is never read.  So are those that an OR or an IN implies.
+// Everything later works on the selection.
 
 #include "weave/weave_int.h"
 
 #define PRINT(...) arena_printf(w->arena, __VA_ARGS__)
+#define SUBJECTS_MOST 4                // columns of an OR whose ranges are looked for
 
 // ---- ranges over stored columns -------------------------------------------------------------------------------------
 
@@ -74,6 +76,97 @@ bool weave_is_range(Weaver *w, const Expr *filter)
     return as_range(w, filter, &is_range, &test) == WEFT_OK && is_range;
 }
 
+static void widen(RangeTest *hull, i64 low, i64 high)
+{
+    if (low > high) return;                                 // no row passes
+    const bool is_empty = hull->low > hull->high;
+    hull->low = is_empty ? low : MIN_OF(hull->low, low);
+    hull->high = is_empty ? high : MAX_OF(hull->high, high);
+}
+
+static bool hull_of_list(Weaver *w, const Expr *list, RangeTest *hull)
+{
+    *hull = (RangeTest){ .low = 0, .high = -1 };
+    if (!weave_source_var(w, list->args[0], &hull->var) || hull->var->type.kind == TYPE_TEXT) return false;
+    for (int i = 1; i < list->n_args; i++) {
+        const Expr *item = list->args[i];
+        if (item->kind != EXPR_CONST) return false;
+        if (!item->value.is_null) widen(hull, clamp(item->value.i), clamp(item->value.i));
+    }
+    return true;
+}
+
+// A range, or the least one that holds a list.  Not of texts, whose tests look at the whole dictionary.
+static weft_status hull_of_test(Weaver *w, const Expr *test, bool *has_hull, RangeTest *hull)
+{
+    *has_hull = false;
+    if (weave_is_text_test(test)) return WEFT_OK;
+    TRY(as_range(w, test, has_hull, hull));
+    if (!*has_hull && test->kind == EXPR_CALL && test->op == OP_IN) *has_hull = hull_of_list(w, test, hull);
+    return WEFT_OK;
+}
+
+static bool has_branches(const Expr *expr)
+{
+    return expr->kind == EXPR_CALL && (expr->op == OP_OR || expr->op == OP_AND);
+}
+
+// The range of VAR that every row which passes is in.
+static weft_status find_hull(Weaver *w, const Expr *filter, const Var *var, bool *has_hull, RangeTest *hull)
+{
+    RangeTest other;
+    bool      has_other;
+    if (!has_branches(filter)) {
+        TRY(hull_of_test(w, filter, has_hull, hull));
+        *has_hull = *has_hull && hull->var == var;
+        return WEFT_OK;
+    }
+    const bool is_or = filter->op == OP_OR;
+    TRY(find_hull(w, filter->args[0], var, has_hull, hull));
+    if (is_or && !*has_hull) return WEFT_OK;
+    TRY(find_hull(w, filter->args[1], var, &has_other, &other));
+    if (is_or) {
+        *has_hull = has_other;
+        if (has_other) widen(hull, other.low, other.high);
+    } else if (has_other && *has_hull) {
+        hull->low = MAX_OF(hull->low, other.low), hull->high = MIN_OF(hull->high, other.high);
+    } else if (has_other) {
+        *has_hull = true, *hull = other;
+    }
+    return WEFT_OK;
+}
+
+// The columns that its first branch has ranges of; others cannot be in all of them.
+static weft_status add_subjects(Weaver *w, const Expr *filter, Var **subjects, int *n)
+{
+    RangeTest hull;
+    bool      has_hull, is_new = true;
+    if (has_branches(filter)) {
+        TRY(add_subjects(w, filter->args[0], subjects, n));
+        return filter->op == OP_OR ? WEFT_OK : add_subjects(w, filter->args[1], subjects, n);
+    }
+    TRY(hull_of_test(w, filter, &has_hull, &hull));
+    for (int i = 0; has_hull && i < *n; i++) is_new &= subjects[i] != hull.var;
+    if (has_hull && is_new && *n < SUBJECTS_MOST) subjects[(*n)++] = hull.var;
+    return WEFT_OK;
+}
+
+// Ranges that follow from an OR or an IN rule out chunks; the rows of the others are left to the filter itself.
+static weft_status add_hulls(Weaver *w, const Expr *filter)
+{
+    Var *subjects[SUBJECTS_MOST];
+    int  n = 0;
+    TRY(add_subjects(w, filter, subjects, &n));
+    for (int i = 0; i < n; i++) {
+        RangeTest hull;
+        bool      has_hull;
+        TRY(find_hull(w, filter, subjects[i], &has_hull, &hull));
+        if (!has_hull) continue;
+        *LIST_PUSH(w->arena, w->out->zones, w->out->n_zones) = (ZoneTest){ subjects[i]->source, hull.low, hull.high };
+    }
+    return WEFT_OK;
+}
+
 static RangeTest *test_on(RangeTest *tests, int n_tests, const Var *var)
 {
     for (int i = 0; i < n_tests; i++)
@@ -130,7 +223,10 @@ weft_status weave_tests(Weaver *w)
         bool      is_range;
         RangeTest test;
         TRY(as_range(w, w->job->steps[s].filter, &is_range, &test));
-        if (!is_range) continue;
+        if (!is_range) {
+            TRY(add_hulls(w, w->job->steps[s].filter));
+            continue;
+        }
         RangeTest *same = test_on(tests, n_tests, test.var);
         if (!same) *LIST_PUSH(w->arena, tests, n_tests) = test;
         else same->low = MAX_OF(same->low, test.low), same->high = MIN_OF(same->high, test.high);

@@ -1371,6 +1371,32 @@ TEST(a_shared_join_table_outlives_its_maker)
     close_db();
 }
 
+// An OR, or a list, says between which values every row lies that passes.
+TEST(chunks_are_skipped_that_no_branch_of_an_or_wants)
+{
+    static const struct { const char *filter, *chunks, *count; } cases[] = {
+        { "a between 400 and 500 or a between 800 and 900", "chunks read 1, skipped 19", "202;" },
+        { "a in (5, 1500, null)", "chunks read 2, skipped 18", "2;" },
+        { "(a < 100 and b = 3) or (b = 2 and a between 2000 and 2100) or a = 7", "chunks read 3, skipped 17", "29;" },
+        { "d between 4.5 and 5.5 or d = 1200", "chunks read 2, skipped 18", "2;" },
+        { "n between 400 and 500 or n = 1200", "chunks read 2, skipped 18", "87;" },
+        { "a in (30000, 40000)", "chunks read 0, skipped 20", "0;" },
+        { "a < 10 or b = 2", "chunks read 20, skipped 0", "2864;" },
+        { "n < 10 or n is null", "chunks read 20, skipped 0", "2864;" },
+        { "not (a between 400 and 500 or a = 7)", "chunks read 20, skipped 0", "19898;" },
+    };
+    open_db(NULL);
+    run("set chunk_rows = 1000; create table z (a integer, b integer, d decimal(10,2), n integer)");
+    run("insert into z select i, i % 7, i, case when i % 7 <> 2 then i end from generate_series(1, 20000) g(i)");
+    for (int i = 0; i < COUNT_OF(cases); i++) {
+        char text[300];
+        snprintf(text, sizeof text, "explain analyze select count(*) from z where %s", cases[i].filter);
+        CHECK_HAS(answer(text), cases[i].chunks);
+        CHECK_ANSWER(text + strlen("explain analyze "), cases[i].count);
+    }
+    close_db();
+}
+
 TEST(nothing_is_read_where_no_row_can_pass)
 {
     open_db(NULL);
