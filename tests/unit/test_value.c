@@ -208,11 +208,14 @@ TEST(dates)
     CHECK_STR(again(TYPE(DATE), "19980902"), "1998-09-02");
     CHECK_STR(again(TYPE(DATE), "0001-01-01"), "0001-01-01");
     CHECK_STR(again(TYPE(DATE), "9999-12-31"), "9999-12-31");
+    CHECK_STR(again(TYPE(DATE), "2000/01/31"), "2000-01-31");
+    CHECK_STR(again(TYPE(DATE), "1/31/70"), "1970-01-31");
+    CHECK_STR(again(TYPE(DATE), "Mon, Jan 31 2000"), "2000-01-31");
     const char *over[] = { "2023-02-29", "1900-02-29", "2000-13-01", "2000-00-10", "2000-01-00", "2000-01-32",
-                           "0000-01-01", "10000-01-01", "0044-03-15 BC", "123456789-01-01" };
+                           "0000-01-01", "10000-01-01", "99-01-01", "0044-03-15 BC", "123456789-01-01" };
     for (int i = 0; i < COUNT_OF(over); i++)
         CHECK_STR(again(TYPE(DATE), over[i]), "DATETIME_OVERFLOW");
-    const char *bad[] = { "", "2000-01", "2000-01-01x", "2000/01/01", "99-01-01", "2000-001-01", "-2000-01-01",
+    const char *bad[] = { "", "2000-01", "2000-01-01x", "2000-01/01", "2000-001-01", "-2000-01-01",
                           "2000-01-01 x", "1234567" };
     for (int i = 0; i < COUNT_OF(bad); i++)
         CHECK_STR(again(TYPE(DATE), bad[i]), "BAD_DATETIME");
