@@ -340,8 +340,8 @@ static weft_status wait_for_tasks(const TaskRun *run, u64 first, Error *err)
 {
     const double start_ms = time_now_ms();
     for (u64 number = first; number < run->n_posted; number++) {
-        volatile LabTask *task = &run->gpu->tasks->tasks[number % LAB_TASKS];
-        while (task->done != number + 1) {
+        const LabTask *task = &run->gpu->tasks->tasks[number % LAB_TASKS];
+        while (__atomic_load_n(&task->done, __ATOMIC_ACQUIRE) != number + 1) {
             const double waited_ms = time_now_ms() - start_ms;
             if (waited_ms > TASK_WAIT_MS)
                 return fail(err, WEFT_DEVICE_FAILED, -1, "a task was not done within %d ms", TASK_WAIT_MS);
@@ -349,7 +349,6 @@ static weft_status wait_for_tasks(const TaskRun *run, u64 first, Error *err)
                 usleep(100);
         }
     }
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
     return WEFT_OK;
 }
 

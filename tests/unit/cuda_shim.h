@@ -81,7 +81,7 @@ static inline u32 __ballot_sync(u32 mask, bool is_true)
 
 // TSan knows no fences, so there it is an atomic that all threads change.
 #ifdef __SANITIZE_THREAD__
-static int shim_fence;
+static int shim_fence __attribute__((unused));
 #define __threadfence_system() ((void)__atomic_fetch_add(&shim_fence, 1, __ATOMIC_SEQ_CST))
 #else
 #define __threadfence_system() __atomic_thread_fence(__ATOMIC_SEQ_CST)
