@@ -95,8 +95,9 @@ static inline void store_target_begin(void)
 {
     static const char *const view_names[] = { "x", "y" }, *const view_types[] = { "integer", "text" },
                       *const view_uses[] = { "t" };
-    const ViewDef view = { "v", "select a as x, b as y from t", 2, 1, (const char **)view_names,
-                           (const char **)view_types, (const char **)view_uses };
+    const ViewDef view = { .name = "v", .text = "select a as x, b as y from t", .n_columns = 2, .n_uses = 1,
+                           .columns = (const char **)view_names, .types = (const char **)view_types,
+                           .uses = (const char **)view_uses };
     struct dirent *entry;
     Store *store;
     Error err;
