@@ -520,23 +520,16 @@ static void tell(const GpuCube *cube, const Grid *grid)
     }
 }
 
-// Blocks for each of N parts, no more than fit at once.
-static Grid blocks_for(const Gpu *gpu, const Shape *shape, u64 rows, int n)
-{
-    return schedule_grid(gpu, shape, &(GridWish){ .rows = rows, .n_parts = n, .rounds = 1, .is_strict = true });
-}
-
 weft_status gpu_cube_launch(Wave *wave, const GpuCube *cube, Error *err)
 {
     Gpu      *gpu = wave->gpu;
     GpuRun   *first = cube->runs[0];
-    // Each block has cells to add up.
-    const Grid grid = blocks_for(gpu, &cube->kernel.shape, cube->most_rows, cube->n_parts);
+    const Grid grid = schedule_one_round(gpu, &cube->kernel.shape, cube->most_rows, cube->n_parts);
     TRY(wave_wait(wave, first->stream, err));
     TRY(wave_join(gpu, cube->runs, cube->n_runs, err));
     TRY(wave_launch(gpu, &cube->kernel, first->stream, cube->parts_at, &grid, err));
     if (cube->n_folds) {
-        const Grid folds = blocks_for(gpu, &cube->fold.shape, cube->fold_rows, cube->n_folds);
+        const Grid folds = schedule_one_round(gpu, &cube->fold.shape, cube->fold_rows, cube->n_folds);
         TRY(wave_launch(gpu, &cube->fold, first->stream, cube->folds_at, &folds, err));
     }
     tell(cube, &grid);

@@ -876,22 +876,16 @@ static void tell(const Wave *wave, const GpuJoinCube *cube, const Grid *grid)
     }
 }
 
-// Blocks for each of N parts, no more than fit at once: each that keeps cells to itself has them to add up.
-static Grid blocks_for(const Gpu *gpu, const Shape *shape, u64 rows, int n)
-{
-    return schedule_grid(gpu, shape, &(GridWish){ .rows = rows, .n_parts = n, .rounds = 1, .is_strict = true });
-}
-
 weft_status gpu_join_cube_launch(Wave *wave, const GpuJoinCube *cube, Error *err)
 {
     Gpu       *gpu = wave->gpu;
     GpuRun    *first = cube->runs[0];
-    const Grid grid = blocks_for(gpu, &cube->kernel.shape, cube->most_rows, cube->n_parts);
+    const Grid grid = schedule_one_round(gpu, &cube->kernel.shape, cube->most_rows, cube->n_parts);
     TRY(wave_wait(wave, first->stream, err));
     TRY(wave_join(gpu, cube->runs, cube->n_runs, err));
     TRY(wave_launch(gpu, &cube->kernel, first->stream, cube->parts_at, &grid, err));
     if (cube->n_collects) {
-        const Grid collects = blocks_for(gpu, &cube->collect.shape, cube->most_pairs, cube->n_collects);
+        const Grid collects = schedule_one_round(gpu, &cube->collect.shape, cube->most_pairs, cube->n_collects);
         TRY(wave_launch(gpu, &cube->collect, first->stream, cube->collects_at, &collects, err));
     }
     tell(wave, cube, &grid);

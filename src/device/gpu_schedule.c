@@ -50,6 +50,11 @@ Grid schedule_grid(const Gpu *gpu, const Shape *shape, const GridWish *wish)
     return (Grid){ shape->threads, (u32)MAX_OF(MIN_OF(blocks, most), 1), (u32)wish->n_parts };
 }
 
+Grid schedule_one_round(const Gpu *gpu, const Shape *shape, u64 rows, int n)
+{
+    return schedule_grid(gpu, shape, &(GridWish){ .rows = rows, .n_parts = n, .rounds = 1, .is_strict = true });
+}
+
 Grid schedule_parts_grid(const Gpu *gpu, const Shape *shape, const Parts *parts)
 {
     const bool fetches = shape->dynamic_shared > SHARED_FEW;

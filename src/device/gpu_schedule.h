@@ -30,6 +30,8 @@ typedef struct WaveLaunch {
 } WaveLaunch;
 
 Grid        schedule_grid(const Gpu *gpu, const Shape *shape, const GridWish *wish);
+// Of N parts, no more blocks than fit at once: each that keeps cells to itself has them to add up.
+Grid        schedule_one_round(const Gpu *gpu, const Shape *shape, u64 rows, int n);
 Grid        schedule_parts_grid(const Gpu *gpu, const Shape *shape, const Parts *parts);       // without a plan
 int         schedule_stream(const GpuRun *run);             // of a new launch: its number
 bool        schedule_may_plan(const Gpu *gpu, const GpuRun *run);      // it is worth waiting for others like it

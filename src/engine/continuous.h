@@ -22,7 +22,7 @@ typedef struct StreamCalls {
 
 // Loads the views of the database.  The thread is started when there is a stream.
 Streams *streams_new(weft_db *db, const StreamCalls *calls);
-void     streams_free(Streams *streams);               // saves what is not; NULL is fine
+void     streams_free(Streams *streams);               // saves the views first; NULL is fine
 void     streams_wake(Streams *streams);               // any thread; starts the thread when there is none
 
 // CREATE MATERIALIZED VIEW ... WITH (continuous): VIEW is what CREATE VIEW would store.  Returns when the rows that

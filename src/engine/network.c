@@ -14,7 +14,7 @@
 // woven with others, it is from the next chunk on.
 //
 // Which scan next: the one whose rider has the fewest rows to its end (a dimension table, a short query), so that small
-// queries are not stuck behind large ones; every eighth turn the one that waited longest, so that nobody starves.
+// queries are not stuck behind large ones; every eighth turn the one that waited longest, so that none starves.
 // Riders of one scan have one priority: rows that go through a crowd would cost an important query as much as all.
 //
 // Which chunk next: one that the rider with the fewest rows left wants, from where the scan is on; every fourth one

@@ -8,7 +8,8 @@
 //     TRY(card_send_away(card, time_ms, err));             // at a round boundary
 //
 // Calls of the driver that allocate, free or load may wait for all kernels of the device, so none of them is made while
-// ours stays: memory is taken and given back between two launches, and whoever needs that sends the kernel away first.
+// ours stays: memory is taken and given back between two launches, and a thread that needs that sends the kernel away
+// first.
 // It goes on from where it was with the next launch.
 //
 // card->lock guards the kernel's coming and going and all that follows it in the struct.  It is taken after all other

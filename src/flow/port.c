@@ -254,7 +254,7 @@ static weft_status post(FlowPort *port, FlowCard *card, bool *has_moved, Error *
     const u64 before = port->n_posted;
     weft_status status = WEFT_OK;
     if (may_post(port) && port->op->output && publisher_is_over(port->op->output))
-        return WEFT_END_OF_STREAM;                          // nobody will take what it makes
+        return WEFT_END_OF_STREAM;                          // no subscriber is left
     while (status == WEFT_OK && may_post(port))
         status = post_one(port, err);
     if (port->n_posted > before) {

@@ -329,16 +329,24 @@ static void memory_grows_under_it(void)
 
 // ---- ends of all kinds ----------------------------------------------------------------------------------------------
 
-static void stops_while_busy(weft_stop how)
+// Frames without an end, through one operator of the card.
+static weft_flow *start_copies(Source *source, Sink *sink, size_t frame_bytes)
 {
     weft_flow *flow = new_flow((weft_flow_options){ 0 });
-    weft_topic *in = new_topic(flow, 0, 65536, WEFT_SIDE_HOST), *out = new_topic(flow, 1, 65536, WEFT_SIDE_HOST);
+    weft_topic *in = new_topic(flow, 0, frame_bytes, WEFT_SIDE_HOST),
+               *out = new_topic(flow, 1, frame_bytes, WEFT_SIDE_HOST);
+    add(flow, NULL, source_of(source), in);
+    add(flow, in, copy_on_device(), out);
+    add(flow, out, sink_of(sink), NULL);
+    ok(weft_flow_start(flow, &err), "started");
+    return flow;
+}
+
+static void stops_while_busy(weft_stop how)
+{
     Source source = { 0 };
     Sink sink = { 0 };
-    add(flow, NULL, source_of(&source), in);
-    add(flow, in, copy_on_device(), out);
-    add(flow, out, sink_of(&sink), NULL);
-    ok(weft_flow_start(flow, &err), "started");
+    weft_flow *flow = start_copies(&source, &sink, 65536);
     wait_until(&sink.n_frames, 20);
     weft_flow_stop(flow, how);
     ok(weft_flow_wait(flow, 20000, &err), "stopped while busy");
@@ -518,14 +526,9 @@ static void every_call_fails(void)
 
 static void the_card_is_lost(void)
 {
-    weft_flow *flow = new_flow((weft_flow_options){ 0 });
-    weft_topic *in = new_topic(flow, 0, 4096, WEFT_SIDE_HOST), *out = new_topic(flow, 1, 4096, WEFT_SIDE_HOST);
     Source source = { 0 };
     Sink sink = { 0 };
-    add(flow, NULL, source_of(&source), in);
-    add(flow, in, copy_on_device(), out);
-    add(flow, out, sink_of(&sink), NULL);
-    ok(weft_flow_start(flow, &err), "started");
+    weft_flow *flow = start_copies(&source, &sink, 4096);
     wait_until(&sink.n_frames, 50);
     fail_at("cuEventQuery", -1, 700);
     const weft_status status = weft_flow_wait(flow, 20000, &err);

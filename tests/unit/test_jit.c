@@ -415,8 +415,8 @@ TEST(many_threads_compile_each_text_once)
     jit_free(jit);
 }
 
-// Kernels for several queries, which nobody waits for, do not keep a query from getting better code, unless they are
-// asked for again and again: then queries of shapes that come once do not keep these from being compiled.
+// A query's own kernel is compiled before one for several queries, for which no query waits.  But a kernel that was
+// asked for more often goes first: else queries of shapes that come once would hold it up for ever.
 TEST(code_of_a_query_is_compiled_before_that_of_several_unless_that_is_wanted_often)
 {
     static const char *const names[] = { "p_own", "p_old", "p_new", "p_late", "p_often" };

@@ -483,7 +483,7 @@ TEST(members_may_leave_a_cube_over_joins)
     close_tables();
 }
 
-// ---- who waits for whom ---------------------------------------------------------------------------------------------
+// ---- which query waits for which ------------------------------------------------------------------------------------
 
 static void wait_for_rider(void)
 {
@@ -514,7 +514,7 @@ TEST(a_query_with_priority_has_a_scan_of_its_own)
     close_tables();
 }
 
-// Nobody shares it, but it is counted.
+// It is not shared, but it is counted.
 TEST(a_build_over_few_rows_is_pushed_at_once)
 {
     open_tables();
