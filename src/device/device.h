@@ -1,18 +1,21 @@
 // device.h - where kernels run: a device is a table of functions.
 //
-//     Launch launch = { .woven = woven, .code = code, .source = source, .sink = job.sink, ... };
+//     Launch launch = { .device = device, .woven = woven, .source = source, .sink = job.sink, ... };
+//     TRY(device->ride(device, &launch, err));             // any thread; all chunks that it wants: launch.out
+//     if (launch.out.refused[0]) ...                       // nothing was done: give it to another device
+//     device->free_launch(device, &launch);
+//
+// A launch is a request with room for its outcome.  Launches over one table that ride at the same time share its scan;
+// which rows go through which kernels when is the device's own business.  A GPU (cuda.h) takes whole chunks, many at a
+// time.  The CPU is pushed, slice by slice, by the engine's threads (engine/network.c, which adds ride and list to what
+// cpu.c gives):
+//
 //     TRY(device->open(device, &launch, err));
 //     device->push(device, &launch, slot, chunk, first, end);      // any thread, one per slot at a time; in any order
 //     TRY(device->finish(device, &launch, err));                   // merges the slots: launch.out.rows or .groups
-//     device->free_launch(device, &launch);
 //
-// A launch is a request with room for its outcome.
-//
-// The engine decides which rows are pushed when (engine/network.c): that is where queries share a scan.  A device with
-// memory of its own may also keep the rows of a launch and make a join table of them there (make_table), or a chunk
-// that the next launch reads (keep_rows).  cpu.c is the reference.  A GPU (cuda.h) has its own way of scanning: it
-// takes whole chunks, many at a time (scan).  It may refuse a launch, and say why; the engine then gives it to the CPU
-// and says so.
+// A device with memory of its own may also keep the rows of a launch and make a join table of them there (make_table),
+// or a chunk that the next launch reads (keep_rows).
 
 #ifndef WEFT_DEVICE_H
 #define WEFT_DEVICE_H
@@ -215,9 +218,9 @@ typedef struct LaunchOutcome {
     int         n_woven;               // how many they were, itself counted in
     double      gain;                  // what the cost model expected of that: time alone / together
     CubeFigures cube;                  // of a cube over joins that it was in, where n_woven is of that
-    double      compile_ms;            // scan: to get the code
-    GpuFigures  gpu;                   // scan
-    char        refused[300];          // scan: why the device did not run it; empty: it did
+    double      compile_ms;            // to get the code
+    GpuFigures  gpu;                   // a GPU's
+    char        refused[300];          // why the device did not run it; empty: it did
     int         n_runs;                // of groups in temporary files; 0: they were in memory
     u64         groups_in_runs;
 } LaunchOutcome;
@@ -225,15 +228,18 @@ typedef struct LaunchOutcome {
 // What is asked of a device.  It only reads this, but for is_expected.
 typedef struct Launch {
     Device           *device;
-    u64               table;           // id of the table that is scanned, for sharing the scan; 0: rows of the query's
-                                       // own
+    u64               table;           // id of the table whose scan it shares; 0: it has a scan of its own, from the
+                                       // first chunk on
     const Table      *scanned;         // for people, as are the next two; NULL: rows of the query's own
     const char       *label;
     u64               query;
     bool              is_explained;    // figures that cost time are wanted
     bool              may_weave;       // together with other queries
-    GpuSchedule       schedule;
-    bool              is_expected;     // it was announced (Device.expect); the device takes that back when it gets on
+    GpuSchedule       schedule;        // of a GPU
+    int               priority;        // on the CPU, as the next two: larger goes first
+    int               max_threads;     // of a scan of its own
+    bool              is_alone;        // it would hold up others: on threads of its own
+    bool              is_expected;     // it was announced (Device.expect); ride takes that back
     const Woven      *woven;
     Code             *code;
     const Source     *source;
@@ -264,6 +270,14 @@ typedef struct Fold {
 
 struct Device {
     const char *name;
+    // Returns when every wanted chunk went through the kernel, or out.refused says why the device does not do that; the
+    // launch has no memory of the device then.  Fails with what the query did wrong, or when it was stopped.
+    weft_status (*ride)(Device *device, Launch *launch, Error *err);
+    void        (*free_launch)(Device *device, Launch *launch);
+    void        (*close)(Device *device);
+    // Optional: NULL = it looks at stop flags by itself, now and then.  Launches with this flag that wait see it now.
+    void        (*wake)(Device *device, const _Atomic u32 *stop);
+    // For a device that is pushed; NULL = it is not.
     weft_status (*open)(Device *device, Launch *launch, Error *err);
     // A failure shows in finish, and stops the launch.
     void        (*push)(Device *device, Launch *launch, int slot, int chunk, u32 first, u32 end);
@@ -282,10 +296,6 @@ struct Device {
     void        (*fold)(Device *device, const Launch *cube, const Fold *fold);
     bool        (*is_enough)(const Device *device, const Launch *launch);      // its limit is reached
     weft_status (*finish)(Device *device, Launch *launch, Error *err);
-    void        (*free_launch)(Device *device, Launch *launch);
-    // Optional: NULL = the engine pushes.  Instead of open, push and finish: returns when every wanted chunk went
-    // through the kernel.
-    weft_status (*scan)(Device *device, Launch *launch, Error *err);
     // For launches that keep rows; optional: NULL = never.  False: there is no room for the table, or the device could
     // not this time.
     bool        (*make_table)(Device *device, Launch *launch, TableFill *fill);
@@ -302,7 +312,7 @@ struct Device {
     // Optional.  N queries more, or fewer, are about to scan this table: others may wait for them a little, to share
     // the scan.
     void        (*expect)(Device *device, u64 table, int n);
-    // Optional: NULL = none.  How long a scan would wait for a compiler, about.  The code is then noted, and made in
+    // Optional: NULL = none.  How long a ride would wait for a compiler, about.  The code is then noted, and made in
     // the background once get_ready is called.
     double      (*wait_ms)(Device *device, const Launch *launch);
     void        (*get_ready)(Device *device);
@@ -311,10 +321,9 @@ struct Device {
     // Optional.  Fills in the peak, which is measured now if it never was and no other query runs; takes about as long
     // as a compile.  Any thread.
     void        (*tell_peak)(Device *device, GpuFigures *figures);
-    void        (*close)(Device *device);
 };
 
-Device *device_cpu_open(void);
+Device *device_cpu_open(void);             // is pushed, and has no ride
 
 bool launch_wants_chunk(const Launch *launch, int chunk);                      // no zone test rules it out
 u64  launch_column_bytes(const Launch *launch, int chunk);  // of the chunk's columns that the kernel reads

@@ -199,7 +199,7 @@ static void gpu_free_launch(Device *device, Launch *launch)
     launch->memory = NULL;
 }
 
-static weft_status gpu_scan(Device *device, Launch *launch, Error *err)
+static weft_status gpu_ride(Device *device, Launch *launch, Error *err)
 {
     Gpu            *gpu = (Gpu *)device;
     Error           own = { 0 };
@@ -208,6 +208,8 @@ static weft_status gpu_scan(Device *device, Launch *launch, Error *err)
     figures_begin(launch->memory);
     const weft_status status = run_launch(launch->memory, &own);
     figures_end(launch->memory);
+    if (launch->is_expected) gpu_expect(device, launch->table, -1);     // it never got on
+    launch->is_expected = false;
     gpu_leave(gpu, before);
     if (!status) return WEFT_OK;
     if (is_device_fault(status)) {
@@ -495,7 +497,7 @@ void gpu_init(Gpu *gpu)
 {
     gpu->compile_ms = COMPILE_MS;
     gpu->device = (Device){ .name = gpu->name,
-                            .scan = gpu_scan,
+                            .ride = gpu_ride,
                             .make_table = gpu_make_table,
                             .fetch_rows = gpu_fetch_rows,
                             .fetch_table = gpu_fetch_table,

@@ -38,7 +38,7 @@ weft_status weft_open(const char *path, weft_db **out, weft_error *error)
     db->pieces = pieces_new();
     db->plans = plans_new();
     db->deadlines = deadlines_new();
-    db->cpu = device_cpu_open();
+    db->cpu = network_cpu(db->network);
     db->gpus = gpus_new();
     db->jit = jit_new(&(JitOptions){ .prelude = prelude(arena) });
     db->streams = streams_new(db, &(StreamCalls){ .names = execution_names, .run_plan = run_plan,
@@ -59,7 +59,6 @@ void weft_close(weft_db *db)
     plans_free(db->plans);
     jit_free(db->jit);
     gpus_free(db->gpus);
-    db->cpu->close(db->cpu);
     store_close(db->store);
     admission_free(db->admission);
     temp_free(db->temp);

@@ -43,7 +43,7 @@ void weft_cancel(weft_session *session)
     atomic_store(&session->stop, 1);
     admission_wake(session->db->admission);
     pieces_wake(session->db->pieces, &session->stop);
-    network_wake(session->db->network, &session->stop);
+    session->db->cpu->wake(session->db->cpu, &session->stop);
 }
 
 int weft_queue_position(const weft_session *session) { return atomic_load(&session->position); }
