@@ -160,36 +160,34 @@ typedef struct CubeFigures {
     u64 n_slots, n_cells;              // combinations of classes that somebody wants; with the groups in them
 } CubeFigures;
 
-// For people: a launch on a device that scans by itself, and what such a device has scanned of a table since it was
-// opened.
-typedef struct LaunchFigures {
+// For people: a launch that rides, and what a device has scanned of a table since it was opened.
+typedef struct RiderFigures {
     u64         query;
-    const char *table, *label, *kernel;        // table NULL: rows of the query's own
-    int         n_chunks, n_chunks_done, n_fellow;
-    const char *woven_as;                      // in its last run, with others; NULL: not
-    int         n_woven;                       // how many, itself included
-    double      gain;
-    CubeFigures cube;                          // of the cube over joins that it was in then
-} LaunchFigures;
+    const char *table, *label, *kernel;
+    int         n_chunks, n_chunks_done, n_fellow;         // fellow: riders on the same scan
+    const char *woven_as;              // with others at its newest chunks: see LaunchOutcome; NULL: it runs by itself
+    int         n_woven;               // how many, itself included; 0: it runs by itself
+    double      gain;                  // what the cost model expected of that: time alone / together
+    CubeFigures cube;                  // of the cube over joins that it was in then
+} RiderFigures;
 
-typedef struct TableFigures {
+typedef struct ScanFigures {
     u64         id;
     const char *table;
-    u64         n_rides, n_woven;                              // rides; those that had any chunk in one kernel with
-                                                               // others
-    u64         n_fused, n_cubed, n_sieved;                    // of these: one that was several of them counts for each
-    u64         n_join_cubed;                                  // of those in cubes: that were in one over joins
-    u64         chunks_woven, chunks_woven_ridden;             // chunks of these: once for all that rode on them;
-                                                               // counted for each
-    u64         chunks_read, rows_read, bytes_read;            // once for all that rode on them
-    u64         chunks_ridden, rows_ridden, bytes_ridden;      // counted for each
-} TableFigures;
+    u64         n_rides;                                   // launches that scanned it
+    u64         chunks_read, rows_read, bytes_read;        // each chunk counted once for all that rode on it
+    u64         chunks_ridden, rows_ridden, bytes_ridden;  // counted for each: what it would have been without sharing
+    u64         chunks_woven, chunks_woven_ridden;         // read for several by one kernel: once for all; for each
+    u64         rides_woven;                               // rides of which any chunk was
+    u64         rides_sieved, rides_fused, rides_cubed;    // of these: one that was several of them counts for each
+    u64         rides_join_cubed;                          // of those in cubes: that were in one over joins
+} ScanFigures;
 
 typedef struct DeviceFigures {
-    int            n_launches, n_tables;
-    LaunchFigures *launches;
-    TableFigures  *tables;
-    u64            n_kernels;                  // started so far
+    int            n_riders, n_scans;          // lists of LIST_PUSH
+    RiderFigures  *riders;
+    ScanFigures   *scans;
+    u64            n_kernels;                  // started so far; this and all below are a GPU's
     u64            bytes, bytes_held, bytes_copied;            // its memory: all that Weft has of it; what cannot make
                                                                // way; copies of columns and tables
     u64            n_waves, n_planned;                         // runs of kernels; those with shapes of the model
@@ -275,6 +273,7 @@ struct Device {
     weft_status (*ride)(Device *device, Launch *launch, Error *err);
     void        (*free_launch)(Device *device, Launch *launch);
     void        (*close)(Device *device);
+    void        (*list)(Device *device, Arena *arena, DeviceFigures *figures);     // copies into the arena; any thread
     // Optional: NULL = it looks at stop flags by itself, now and then.  Launches with this flag that wait see it now.
     void        (*wake)(Device *device, const _Atomic u32 *stop);
     // For a device that is pushed; NULL = it is not.
@@ -316,8 +315,6 @@ struct Device {
     // the background once get_ready is called.
     double      (*wait_ms)(Device *device, const Launch *launch);
     void        (*get_ready)(Device *device);
-    // With scan; copies into the arena.  Any thread.
-    void        (*list)(Device *device, Arena *arena, DeviceFigures *figures);
     // Optional.  Fills in the peak, which is measured now if it never was and no other query runs; takes about as long
     // as a compile.  Any thread.
     void        (*tell_peak)(Device *device, GpuFigures *figures);

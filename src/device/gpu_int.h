@@ -232,7 +232,7 @@ typedef struct GpuVendor {
     void        (*close)(Gpu *gpu);    // the context, and what else is the vendor's own; the Gpu itself is freed after
 } GpuVendor;
 
-typedef struct GpuTable { TableFigures figures; char name[64]; } GpuTable;
+typedef struct GpuTable { ScanFigures figures; char name[64]; } GpuTable;
 
 struct Gpu {
     Device            device;          // first: what others see

@@ -155,7 +155,8 @@ struct Network {
 static bool is_stopped(const Rider *rider)
 {
     const Launch *launch = rider->launch;
-    return atomic_load_explicit(launch->stop, memory_order_relaxed) || launch->device->is_enough(launch->device, launch);
+    return atomic_load_explicit(launch->stop, memory_order_relaxed) ||
+           launch->device->is_enough(launch->device, launch);
 }
 
 static void want_nothing(Rider *rider)
@@ -975,6 +976,41 @@ static weft_status ride(Device *device, Launch *launch, Error *err)
     return device->finish(device, launch, err);
 }
 
+// ---- for people -----------------------------------------------------------------------------------------------------
+
+static RiderFigures figures_of(const Rider *rider, Arena *arena)
+{
+    const Launch *launch = rider->launch;
+    return (RiderFigures){ .query = launch->query,
+                           .table = arena_strdup(arena, launch->scanned ? launch->scanned->name : "stored rows"),
+                           .label = arena_strdup(arena, launch->label),
+                           .kernel = arena_strdup(arena, launch->woven->name),
+                           .n_chunks = rider->n_chunks,
+                           .n_chunks_done = rider->n_chunks - rider->n_wanted - rider->n_tasks,
+                           .n_fellow = rider->scan->n_riders - 1,
+                           .woven_as = woven_as_name(rider->woven_as),
+                           .n_woven = rider->n_woven,
+                           .gain = rider->gain,
+                           .cube = rider->cube };
+}
+
+static void list(Device *device, Arena *arena, DeviceFigures *figures)
+{
+    Network *network = (Network *)device;
+    *figures = (DeviceFigures){ 0 };
+    pthread_mutex_lock(&network->lock);
+    for (const Scan *scan = network->scans; scan; scan = scan->next)
+        for (const Rider *rider = scan->riders; rider; rider = rider->next)
+            *LIST_PUSH(arena, figures->riders, figures->n_riders) = figures_of(rider, arena);
+    for (int i = 0; i < network->n_tallies; i++) {
+        ScanFigures *scan = LIST_PUSH(arena, figures->scans, figures->n_scans);
+        *scan = network->tallies[i].figures;
+        scan->id = network->tallies[i].table;
+        scan->table = arena_strdup(arena, network->tallies[i].name);
+    }
+    pthread_mutex_unlock(&network->lock);
+}
+
 // ---- the network as a whole -----------------------------------------------------------------------------------------
 
 static void close_network(Device *device) { network_free((Network *)device); }
@@ -984,7 +1020,8 @@ Network *network_new(int n_threads)
     Network *network = calloc(1, sizeof *network);
     network->cpu = device_cpu_open();
     network->device = *network->cpu;
-    network->device.ride = ride, network->device.wake = wake, network->device.close = close_network;
+    network->device.ride = ride, network->device.wake = wake, network->device.list = list,
+    network->device.close = close_network;
     pthread_mutex_init(&network->lock, NULL);
     pthread_cond_init(&network->has_work, NULL);
     network->n_slots = network->n_free = MAX_OF(n_threads, 1);
@@ -1029,38 +1066,3 @@ Device *network_cpu(Network *network) { return &network->device; }
 int network_threads(const Network *network) { return network->n_slots; }
 
 Helpers *network_helpers(Network *network) { return network->helpers; }
-
-void network_scans(Network *network, Arena *arena, ScanFigures **figures, int *n_figures)
-{
-    pthread_mutex_lock(&network->lock);
-    *figures = arena_array(arena, ScanFigures, network->n_tallies + 1);
-    *n_figures = network->n_tallies;
-    for (int i = 0; i < network->n_tallies; i++) {
-        (*figures)[i] = network->tallies[i].figures;
-        (*figures)[i].id = network->tallies[i].table;
-        (*figures)[i].table = arena_strdup(arena, network->tallies[i].name);
-    }
-    pthread_mutex_unlock(&network->lock);
-}
-
-void network_riders(Network *network, Arena *arena, RiderFigures **figures, int *n_figures)
-{
-    *figures = NULL, *n_figures = 0;
-    pthread_mutex_lock(&network->lock);
-    for (const Scan *scan = network->scans; scan; scan = scan->next)
-        for (const Rider *rider = scan->riders; rider; rider = rider->next)
-            *LIST_PUSH(arena, *figures, *n_figures) = (RiderFigures){
-                .query = rider->launch->query,
-                .table = arena_strdup(arena, rider->launch->scanned ? rider->launch->scanned->name : "stored rows"),
-                .label = arena_strdup(arena, rider->launch->label),
-                .kernel = arena_strdup(arena, rider->launch->woven->name),
-                .n_chunks = rider->n_chunks,
-                .n_chunks_done = rider->n_chunks - rider->n_wanted - rider->n_tasks,
-                .n_fellow = scan->n_riders - 1,
-                .woven_as = rider->woven_as,
-                .n_woven = rider->n_woven,
-                .gain = rider->gain,
-                .cube = rider->cube,
-            };
-    pthread_mutex_unlock(&network->lock);
-}
