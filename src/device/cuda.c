@@ -110,6 +110,7 @@ static const GpuVendor nvidia = {
     .is_ending = is_ending,
     .load_code = cuda_load_code,
     .has_code = cuda_has_code,
+    .can_be_quick = cuda_can_be_quick,
     .warm_compiler = cuda_warm_compiler,
     .close = cuda_close,
 };

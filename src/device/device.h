@@ -152,6 +152,7 @@ typedef struct GpuFigures {
     double peak_gbs;                   // tell_peak: what the device's memory gives at most; 0: not known
     bool   is_peak_measured;           // else it is by clock and width
     bool   was_cached;                 // its code came from a cache
+    bool   is_quick;                   // it is quickly compiled; the better one is under way
 } GpuFigures;
 
 // Of a cube over joins (share/share.h); classes 0: it is none.

@@ -104,7 +104,7 @@ typedef struct GpuCode {               // for so many rows per thread
 
 // What is compiled: a text for so many rows per thread.  Of the shape, what goes to shared memory and what is loaded
 // early.
-typedef struct CodeJob { const char *text, *name; const Shape *shape; int items; } CodeJob;
+typedef struct CodeJob { const char *text, *name; const Shape *shape; int items; bool is_quick; } CodeJob;
 
 typedef struct CodeEntry {             // lives as long as the device
     char               key[128];       // name of the text, and how it was compiled
@@ -115,6 +115,8 @@ typedef struct CodeEntry {             // lives as long as the device
     Error              error;          // the latest; under the lock, as the next two
     double             again_ms;       // failed: not tried before
     double             pause_ms;       // the next one
+    bool               is_quick;       // of another entry: less optimised, and sooner there
+    struct CodeEntry *_Atomic quick;   // its quick one; set once, under the lock
     GpuCode            code;
     Fit                fits[N_FITS];   // under slots_lock; the latest, in turn
     int                n_fits;
@@ -228,6 +230,7 @@ typedef struct GpuVendor {
     // The calling thread has entered the device.  Sets all of CODE but items and busy.
     weft_status (*load_code)(Gpu *gpu, const CodeJob *job, GpuCode *code, bool *was_cached, Error *err);
     bool        (*has_code)(Gpu *gpu, const CodeJob *job);  // load_code will not compile
+    bool        (*can_be_quick)(Gpu *gpu);                  // the compiler can leave optimisations out
     void        (*warm_compiler)(Gpu *gpu);                 // its start is behind it
     void        (*close)(Gpu *gpu);    // the context, and what else is the vendor's own; the Gpu itself is freed after
 } GpuVendor;
@@ -363,6 +366,7 @@ void        gpu_leave(const Gpu *gpu, GpuContext before);
 CodeEntry  *kernel_find(Gpu *gpu, const char *key);            // any thread; NULL: not noted yet
 // The entry of the key, made if there is none: the text and name of WOVEN, to be compiled for SHAPE.  Under the lock.
 CodeEntry  *kernel_note(Gpu *gpu, const char *key, const Woven *woven, const Shape *shape);
+void        kernel_note_quick(Gpu *gpu, CodeEntry *kernel);  // under the lock: its quick one, if there can be one
 void        kernel_begin(CodeEntry *kernel);                  // under the lock: the caller builds it
 weft_status kernel_build(Gpu *gpu, CodeEntry *kernel, Error *err);
 void        kernel_revive(CodeEntry *kernel);                 // under the lock: one that failed is noted again if it

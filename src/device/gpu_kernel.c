@@ -144,6 +144,7 @@ static u32 eager_columns(const GpuRun *run)
 }
 
 #define BUILD_LEFT_MS  10.0             // one that should be done by now
+#define QUICK_SHARE    0.6              // that quick code takes, of the time for the other
 #define DEMANDS_MOST   8                // compiles that queries wait for, at once: NVRTC does not do three side by side
 
 typedef struct KernelKey { char bytes[sizeof(((CodeEntry *)0)->key)]; } KernelKey;
@@ -268,7 +269,25 @@ static weft_status wait_for_code(Gpu *gpu, const GpuRun *run, CodeEntry *kernel,
 static CodeEntry *find_ready(Gpu *gpu, const KernelKey *key)
 {
     CodeEntry *kernel = kernel_find(gpu, key->bytes);
+    if (kernel && kernel->state != KERNEL_READY) kernel = kernel->quick;
     return kernel && kernel->state == KERNEL_READY ? kernel : NULL;
+}
+
+// Under the lock.  Quick code is there first, unless the other is nearly done.
+static CodeEntry *first_there(CodeEntry *kernel)
+{
+    CodeEntry *quick = kernel->quick;
+    return quick && quick->state != KERNEL_FAILED && kernel->state != KERNEL_BUILDING ? quick : kernel;
+}
+
+// Under the lock.  Where quick code fails, the other is made.
+static weft_status wait_for_either(Gpu *gpu, GpuRun *run, CodeEntry *kernel, bool *was_built, Error *err)
+{
+    run->kernel = first_there(kernel);
+    const weft_status status = wait_for_code(gpu, run, run->kernel, was_built, err);
+    if (!status || status == WEFT_QUERY_CANCELED || !run->kernel->is_quick) return status;
+    run->kernel = kernel;
+    return wait_for_code(gpu, run, kernel, was_built, err);
 }
 
 // Compiles the kernel unless a background thread has begun to.  All queries that need it wait, and get the error if it
@@ -278,17 +297,19 @@ weft_status kernel_get(Gpu *gpu, GpuRun *run, Error *err)
     const KernelKey key = choose_code(gpu, run);
     run->launch->out.gpu.was_cached = true;
     run->kernel = find_ready(gpu, &key);
+    run->launch->out.gpu.is_quick = run->kernel && run->kernel->is_quick;
     if (run->kernel) return WEFT_OK;
     pthread_mutex_lock(&gpu->lock);
     CodeEntry *kernel = kernel_note(gpu, key.bytes, run->launch->woven, &run->shape);
     Demand     *done = take_demands(gpu, false);
     kernel_revive(kernel);
     bool              was_built = false;
-    const weft_status status = wait_for_code(gpu, run, kernel, &was_built, err);
+    const weft_status status = wait_for_either(gpu, run, kernel, &was_built, err);
     pthread_mutex_unlock(&gpu->lock);
     join_demands(done);
-    run->kernel = kernel;
-    run->launch->out.gpu.was_cached = !was_built || status || kernel->was_cached;
+    run->launch->out.gpu.was_cached = !was_built || status || run->kernel->was_cached;
+    run->launch->out.gpu.is_quick = run->kernel->is_quick;
+    if (run->kernel->is_quick) ready_begin(gpu);           // the better one, meanwhile
     return status;
 }
 
@@ -298,9 +319,11 @@ static double build_ms(const Gpu *gpu, CodeEntry *kernel)
     ASSERT(mutex_is_held(&gpu->lock));
     kernel_revive(kernel);
     if (kernel->state == KERNEL_READY || kernel->state == KERNEL_FAILED) return 0;
-    return kernel->state == KERNEL_BUILDING
-               ? MAX_OF(gpu->compile_ms - (time_now_ms() - kernel->begun_ms), BUILD_LEFT_MS)
-               : gpu->compile_ms;
+    const CodeEntry *first = first_there(kernel);
+    const double     whole_ms = first->is_quick ? QUICK_SHARE * gpu->compile_ms : gpu->compile_ms;
+    if (first->state == KERNEL_READY) return 0;
+    return first->state == KERNEL_BUILDING ? MAX_OF(whole_ms - (time_now_ms() - first->begun_ms), BUILD_LEFT_MS)
+                                           : whole_ms;
 }
 
 // A device that is lost is ready to refuse.
@@ -327,7 +350,9 @@ double kernel_wait_ms(Gpu *gpu, const Launch *launch)
     const CodeJob job = { .text = woven->text, .name = woven->name, .shape = &run.shape, .items = run.shape.items };
     if (gpu->vendor->has_code(gpu, &job)) return 0;
     pthread_mutex_lock(&gpu->lock);
-    wait_ms = build_ms(gpu, kernel_note(gpu, key.bytes, run.launch->woven, &run.shape));
+    kernel = kernel_note(gpu, key.bytes, run.launch->woven, &run.shape);
+    kernel_note_quick(gpu, kernel);
+    wait_ms = build_ms(gpu, kernel);
     pthread_mutex_unlock(&gpu->lock);
     return wait_ms;
 }
