@@ -1,7 +1,7 @@
 // memory.c - large memory: columns, tables, sums.  Counted against a budget, and allowed to fail.
 //
-// From 64 KiB on, blocks share huge pages (pages.c), and some of what is freed is kept for the next query.  From 8 MiB on
-// they have huge pages of their own, straight from the system: fresh pages are zero already and go back at once when
+// From 64 KiB on, blocks share huge pages (pages.c), and some of what is freed is kept for the next query.  From 8 MiB
+// on they have huge pages of their own, straight from the system: fresh pages are zero already and go back at once when
 // freed, where malloc would keep them.  Scans and hash tables live on TLB hits, and the first touch of a page is dear.
 
 #include <ctype.h>

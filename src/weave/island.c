@@ -124,7 +124,7 @@ static weft_status work_out_all(Weaver *w, const Expr *expr, const Dictionary *f
     return WEFT_OK;
 }
 
-// ---- an island within an island --------------------------------------------------------------------------------------
+// ---- an island within an island -------------------------------------------------------------------------------------
 
 enum { MANY_CODES = 1 << 14, SAMPLE = 1 << 11, SAMPLE_TEXTS = SAMPLE / 8 };
 
