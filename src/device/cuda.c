@@ -183,7 +183,7 @@ weft_status device_cuda_open(int number, const CudaOptions *options, Device **de
     return status;
 }
 
-void cuda_warm(Device *device) { ready_warm((Gpu *)device); }
+void cuda_warm(Device *device) { gpu_warm((Gpu *)device); }
 
 bool cuda_is_lost(const Device *device, char *why, size_t capacity)
 {

@@ -20,14 +20,6 @@
 
 #include "device/gpu_int.h"
 
-static void warm(Gpu *gpu)
-{
-    const double start = time_now_ms();
-    gpu->vendor->warm_compiler(gpu);
-    tables_warm(gpu);
-    log_debug("%s: the compiler's start took %.0f ms", gpu->name, time_now_ms() - start);
-}
-
 // ---- the threads ----------------------------------------------------------------------------------------------------
 
 static CodeEntry *next_queued(const Gpu *gpu)
@@ -50,12 +42,12 @@ static bool build_next(Gpu *gpu)
 {
     ASSERT(mutex_is_held(&gpu->lock));
     CodeEntry *kernel = gpu->n_demanded ? NULL : next_queued(gpu);
-    const bool  is_cold = gpu->is_cold && !gpu->n_demanded;    // else that one starts the compiler
-    if (!is_cold && !kernel) return false;
-    if (is_cold) gpu->is_cold = false;
+    void (*const warm)(Gpu *) = gpu->n_demanded ? NULL : gpu->warm;    // else that one starts the compiler
+    if (!warm && !kernel) return false;
+    if (warm) gpu->warm = NULL;
     else kernel_begin(kernel);
     pthread_mutex_unlock(&gpu->lock);
-    if (is_cold) warm(gpu);
+    if (warm) warm(gpu);
     else build_quietly(gpu, kernel);
     pthread_mutex_lock(&gpu->lock);
     return true;
@@ -96,10 +88,10 @@ void ready_begin(Gpu *gpu)
     pthread_mutex_unlock(&gpu->lock);
 }
 
-void ready_warm(Gpu *gpu)
+void ready_warm(Gpu *gpu, void (*warm)(Gpu *gpu))
 {
     pthread_mutex_lock(&gpu->lock);
-    gpu->is_cold = true;
+    gpu->warm = warm;
     start_threads(gpu, 1);
     pthread_mutex_unlock(&gpu->lock);
 }
@@ -112,5 +104,4 @@ void ready_stop(Gpu *gpu)
     pthread_mutex_unlock(&gpu->lock);
     for (int c = 0; c < gpu->n_compilers; c++) pthread_join(gpu->compilers[c], NULL);
     gpu->n_compilers = 0;
-    demands_stop(gpu);
 }
