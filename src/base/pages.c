@@ -28,20 +28,20 @@ enum {
 };
 
 // At the beginning of its memory, so that it is found from the address of a block.
-typedef struct Region {
-    struct Region *next, **link;       // link: the pointer to this one
+typedef struct PageRegion {
+    struct PageRegion *next, **link;   // link: the pointer to this one
     int  n_blocks;
     int  longest;                      // no free place is longer
     int  n_touched;                    // units from here on are zero
     u64  used[N_UNITS / WORD];         // a bit for each unit
     bool is_back[N_PAGES];             // the system has it back, though it was touched: it is zero, and takes no memory
-} Region;
+} PageRegion;
 
-_Static_assert(sizeof(Region) <= UNIT, "the first unit has the books");
+_Static_assert(sizeof(PageRegion) <= UNIT, "the first unit has the books");
 _Static_assert(PAGES_MOST <= REGION / 2, "a region has room for several blocks");
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;    // for all below, and for the books of regions
-static Region         *regions;
+static PageRegion     *regions;
 static size_t          n_kept;         // units that are free, were touched and take memory
 
 // ---- regions --------------------------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ void *pages_map(size_t bytes, size_t alignment)
     return memory + before;
 }
 
-static void set_used(Region *region, int first, int n, bool is_used)
+static void set_used(PageRegion *region, int first, int n, bool is_used)
 {
     for (int u = first; u < first + n; u++) {
         const u64 bit = (u64)1 << u % WORD;
@@ -75,9 +75,9 @@ static void set_used(Region *region, int first, int n, bool is_used)
 }
 
 // Behind all others: their memory is used first.
-static Region *new_region(void)
+static PageRegion *new_region(void)
 {
-    Region *region = pages_map(REGION, REGION), **link = &regions;
+    PageRegion *region = pages_map(REGION, REGION), **link = &regions;
     if (!region)
         return NULL;
     (void)madvise(region, REGION, MADV_HUGEPAGE);           // a wish; kernels without huge pages refuse it
@@ -91,7 +91,7 @@ static Region *new_region(void)
     return region;
 }
 
-static void free_region(Region *region)
+static void free_region(PageRegion *region)
 {
     for (int p = 0; p < N_PAGES; p++)
         n_kept -= region->is_back[p] ? 0 : (size_t)MAX_OF(MIN_OF(region->n_touched - p * PAGE_UNITS, PAGE_UNITS), 0);
@@ -105,7 +105,7 @@ static void free_region(Region *region)
 // ---- taking ---------------------------------------------------------------------------------------------------------
 
 // The first of N free units side by side, or -1.
-static int find_place(const Region *region, int n)
+static int find_place(const PageRegion *region, int n)
 {
     int first = 0, u = 0;
     while (u < N_UNITS) {
@@ -123,7 +123,7 @@ static int find_place(const Region *region, int n)
 }
 
 // Gives the number of units at the beginning that have to be cleared.
-static int take_units(Region *region, int first, int n)
+static int take_units(PageRegion *region, int first, int n)
 {
     const int n_before = MAX_OF(MIN_OF(region->n_touched - first, n), 0);
     for (int p = first / PAGE_UNITS; p <= (first + n - 1) / PAGE_UNITS; p++)
@@ -139,9 +139,9 @@ static int take_units(Region *region, int first, int n)
     return n_before;
 }
 
-static Region *find_region(int n, int *first)
+static PageRegion *find_region(int n, int *first)
 {
-    for (Region *region = regions; region; region = region->next) {
+    for (PageRegion *region = regions; region; region = region->next) {
         if (region->longest < n)
             continue;
         if ((*first = find_place(region, n)) >= 0)
@@ -166,7 +166,7 @@ void *pages_alloc(size_t bytes)
     int first, n_dirty = 0;
     ASSERT(pages_take(bytes));
     pthread_mutex_lock(&lock);
-    Region *region = find_region(n, &first);
+    PageRegion *region = find_region(n, &first);
     if (region)
         n_dirty = take_units(region, first, n);
     pthread_mutex_unlock(&lock);
@@ -179,7 +179,7 @@ void *pages_alloc(size_t bytes)
 
 // ---- giving back ----------------------------------------------------------------------------------------------------
 
-static bool is_page_free(const Region *region, int page)
+static bool is_page_free(const PageRegion *region, int page)
 {
     for (int w = page * PAGE_WORDS; w < (page + 1) * PAGE_WORDS; w++)
         if (region->used[w])
@@ -187,7 +187,7 @@ static bool is_page_free(const Region *region, int page)
     return (page + 1) * PAGE_UNITS <= region->n_touched && !region->is_back[page];
 }
 
-static void give_back_pages(Region *region, int first, int n)
+static void give_back_pages(PageRegion *region, int first, int n)
 {
     for (int p = first / PAGE_UNITS; p <= (first + n - 1) / PAGE_UNITS; p++)
         if (is_page_free(region, p) && madvise((u8 *)region + (size_t)p * HUGE_PAGE, HUGE_PAGE, MADV_DONTNEED) == 0) {
@@ -198,7 +198,7 @@ static void give_back_pages(Region *region, int first, int n)
 
 void pages_free(void *memory, size_t bytes)
 {
-    Region   *region = (Region *)((uintptr_t)memory & ~(uintptr_t)(REGION - 1));
+    PageRegion *region = (PageRegion *)((uintptr_t)memory & ~(uintptr_t)(REGION - 1));
     const int first = (int)(((u8 *)memory - (u8 *)region) / UNIT), n = units_of(bytes);
     pthread_mutex_lock(&lock);
     ASSERT(region->n_blocks > 0 && first > 0 && first + n <= region->n_touched);
