@@ -83,7 +83,8 @@ typedef struct Rider {
     bool            suits_cube;
     const FuseSteps *steps;            // NULL: not to be fused
     const CubeForm  *form;             // NULL: not for cubes over joins
-    double          pass;
+    const ShareFacts *facts;           // NULL: not to be served with others
+    u64             shape;             // see choose.h
     double          start_ms;          // when it got on
     u64             served;            // number of the opening at which it last got a chunk
     WovenAs         woven_as;          // at the newest chunk
@@ -194,15 +195,14 @@ static int next_wanted(const Rider *rider, int cursor)
 static void take_seat(Task *task, Rider *rider, int chunk)
 {
     Launch           *launch = rider->ride->launch;
-    const SieveMember member = { rider->ride->device, launch, rider->number, rider->pass, rider->steps, rider->form };
+    const SieveMember member = { rider->ride->device, launch, rider->number, rider->facts, rider->steps, rider->form };
     task->seating.seats[task->seating.n_seats++] = (Seat){ .rider = rider,
                                                            .member = member,
                                                            .suits_sieve = rider->suits,
                                                            .suits_cube = rider->suits_cube,
-                                                           .suits_join_cube = rider->form != NULL,
+                                                           .shape = rider->shape,
                                                            .chunk = chunk,
-                                                           .rows_left = rider->rows_left,
-                                                           .with = -1 };
+                                                           .rows_left = rider->rows_left };
     rider->wants[chunk] = false;
     if (rider->asked && rider->asked[chunk]) rider->bytes_ahead -= launch_column_bytes(launch, chunk);
     rider->n_wanted--;
@@ -794,7 +794,7 @@ static void get_on(Network *network, Rider *rider)
     if (wants_own_scan(rider)) rider->ride->is_shared = false;
     rider->number = ++network->n_rides;
     rider->suits = rider->ride->may_sieve && rider->ride->is_shared && rider->ride->device->push_picked &&
-                   sieve_suits(launch, &rider->pass);
+                   sieve_suits(launch, rider->facts);
     rider->suits_cube =
         rider->ride->may_sieve && rider->ride->is_shared && rider->ride->device->fold && cube_suits(launch);
     if (!rider->ride->is_shared) rider->steps = NULL, rider->form = NULL;
@@ -953,6 +953,8 @@ weft_status network_ride(Network *network, Ride *ride, Error *err)
     TRY(ride->device->open(ride->device, ride->launch, err));
     if (ride->may_sieve && ride->is_shared) {
         arena = arena_new(NULL, "ride");
+        rider.facts = share_facts(arena, &share_cpu_costs, ride->launch->woven, ride->launch->source);
+        rider.shape = share_shape(ride->launch->woven, ride->launch->source);
         if (ride->device->push_fused && fuse_suits(ride->launch)) rider.steps = fuse_steps(arena, ride->launch);
         if (ride->device->fold) rider.form = join_cube_form(arena, ride->launch);
     }
