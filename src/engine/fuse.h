@@ -10,8 +10,8 @@
 
 #include "engine/sieve.h"
 
-#define FUSE_MEMBERS 16                // what a kernel keeps per row and per member must stay in the cache,
-#define FUSE_BYTES   ((u64)384 << 10)  // and so many of tiles: more is not in L2, and on a stack of its own (device/cpu.c)
+#define FUSE_MEMBERS 16                // what a kernel keeps per row and per member must stay in the cache
+#define FUSE_BYTES   ((u64)384 << 10)  // bytes of tiles: more leaves L2, and needs a stack of its own
 
 typedef struct Fused Fused;            // immutable once made; counted, since open chunks use it
 

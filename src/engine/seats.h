@@ -6,7 +6,8 @@
 //
 //     | plain, one by one | group by group | fused kernel by fused kernel | cube by cube |
 //
-// Decided anew (src/share) whenever a chunk is opened, since riders come and go.  What was made for one chunk (tables of sieves,
+// Decided anew (src/share) whenever a chunk is opened, since riders come and go.
+// What was made for one chunk (tables of sieves,
 // texts, code) is kept with
 // the scan and used again as long as the same riders come together.  Who is served when is up to network.c.
 

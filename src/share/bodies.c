@@ -1,7 +1,7 @@
 // bodies.c - riders of one shape as one body: who with whom, over columns or over joins, and how many at a time.
 //
-// Riders are sorted by the hash of their shape, so the work grows with the number of riders, not with its square.  Those
-// of one hash that the device says do not fit are several groups.
+// Riders are sorted by the hash of their shape, so the work grows with the number of riders, not with its square.
+// Where the device says that riders of one hash do not fit, they are several groups.
 //
 // A rider can suit both kinds of bodies.  A body over joins may take riders with different join tables, a body over
 // columns is cheaper for those with the same.  So for each group over joins, what it is expected to cost is weighed

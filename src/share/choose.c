@@ -9,7 +9,7 @@
 //     fused         of those that no sieve took
 //     alone
 //
-// Each only if the cost model expects a gain.  The order is the same for all devices; a GPU's fused kernels can save too
+// Each only if the cost model expects a gain.  The order is the same for all devices; a GPU's fused kernels save too
 // little to be tried before its sieve.
 
 #include "share/choose_int.h"

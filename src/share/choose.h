@@ -7,9 +7,9 @@
 //     share_kept_free(&kept);                             // when the scan or the device ends
 //
 // A device describes its riders (ShareRider) and what it can do (ShareWays: limits, and functions that make what serves
-// several).  Which riders are tried together, in which order, whether it is expected to pay (cost.h), what is tried when
-// something does not fit, and when to stop trying is decided here.  A rider is in one unit exactly; one that is served
-// by itself is a unit of its own.
+// several).  Decided here: which riders are tried together, in which order, whether it is expected to pay (cost.h),
+// what is tried when something does not fit, and when to stop trying.  A rider is in one unit exactly; one that is served by
+// itself is a unit of its own.
 
 #ifndef WEFT_CHOOSE_H
 #define WEFT_CHOOSE_H
@@ -68,7 +68,7 @@ typedef struct ShareWays {             // what a device can do
     // The riders can be in one unit, given that their hashes are the same.
     bool      (*fits)(void *device, ShareWay way, const ShareRider *a, const ShareRider *b);
     ShareMade (*make)(void *device, ShareAsk *ask);
-    // optional, NULL = always SHARE_DONE: riders of one shape met, whatever they can now.  SHARE_DONE: make may be asked.
+    // optional, NULL = always SHARE_DONE: riders of one shape met, whatever they can now.  SHARE_DONE: make may follow.
     ShareMade (*meet)(void *device, ShareWay way, const ShareRider *const *riders, int n_riders);
     bool      (*can)(void *device, ShareWay way, const ShareRider *rider);     // optional, NULL = true: it can now
     // optional, NULL = false: what the host makes for a body over joins of these is there

@@ -47,7 +47,7 @@ typedef struct ShareCosts {
     double     sieve_near;             // a look-up in a table that is in the memory set aside for it
     double     sieve_sector, sieve_bit;        // per column of a match, and per query
     double     sieve_value;            // of a query's test of a value; the tables are made for each run
-    double     sieve_set, sieve_column;        // estimated before there are tables: of a set, and of each of its columns
+    double     sieve_set, sieve_column;        // before there are tables: of a set, and of each of its columns
     bool       sieve_has_all;          // sets hold all queries that suit one: a group pays its part of them
     i128       sieve_span;             // values of a column that has a table, at most
     bool       sieve_one_width;        // only columns whose values have one width in all chunks
@@ -87,7 +87,7 @@ typedef struct ShareFacts {            // what the model knows of a query
 // Within ARENA.  WOVEN and SOURCE are not looked at later.
 const ShareFacts *share_facts(Arena *arena, const ShareCosts *costs, const Woven *woven, const Source *source);
 double share_values(const Range *range);                               // 0: not known
-double share_pass(const Sieve *sieve, const Range *range);             // of a known range: share of rows expected to pass
+double share_pass(const Sieve *sieve, const Range *range);             // share of rows expected to pass
 bool   share_is_sievable(const ShareCosts *costs, const SourceColumn *column);         // a sieve can have a table of it
 
 double share_reach(const ShareReach *levels, double bytes);
