@@ -8,8 +8,8 @@
 //
 // A device describes its riders (ShareRider) and what it can do (ShareWays: limits, and functions that make what serves
 // several).  Decided here: which riders are tried together, in which order, whether it is expected to pay (cost.h),
-// what is tried when something does not fit, and when to stop trying.  A rider is in one unit exactly; one that is served by
-// itself is a unit of its own.
+// what is tried when something does not fit, and when to stop trying.  A rider is in one unit exactly; one that is
+// served by itself is a unit of its own.
 
 #ifndef WEFT_CHOOSE_H
 #define WEFT_CHOOSE_H
