@@ -9,6 +9,7 @@
 #include "engine/seats.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define MOST_FUSED 16                  // kernels of several queries for a chunk: choosing them takes time, too
 #define FEW_FUSED  32                  // queries to choose from.  Among more, when it was in vain
@@ -102,6 +103,36 @@ static void give_up_cube(CubeSeats *seats)
     free(seats->numbers);
 }
 
+// A cube over columns that had too many classes or cells is not tried again with as many members: to find it out costs
+// nearly what the cube does, and is for nothing with each chunk.  Fewer than those may fit.
+static RefusedCube *refused_for(Kept *kept, const char *name)
+{
+    for (int r = 0; r < kept->n_refused; r++)
+        if (strcmp(kept->refused[r].name, name) == 0) return &kept->refused[r];
+    return NULL;
+}
+
+static void note_refused(Kept *kept, const char *name, int n_members)
+{
+    RefusedCube *refused = refused_for(kept, name);
+    if (!refused) {
+        kept->refused = realloc(kept->refused, (size_t)(kept->n_refused + 1) * sizeof *kept->refused);
+        refused = &kept->refused[kept->n_refused++];
+        refused->name = strdup(name);
+    }
+    refused->n_members = n_members;
+}
+
+static Cube *cube_over_columns(Kept *kept, const SieveMember *members, int n_members, int *numbers)
+{
+    const char        *name = members[0].launch->woven->name;
+    const RefusedCube *refused = refused_for(kept, name);
+    if (refused && n_members >= refused->n_members) return NULL;
+    Cube *cube = cube_for(kept, &over_columns, 0, members, n_members, numbers);
+    if (!cube) note_refused(kept, name, n_members);
+    return cube;
+}
+
 // Seats FIRST .. END have one kernel: those that fit the first of them become a cube, if it pays and its code is there.
 static void make_cube(Seating *seating, const Chunk *chunk, Kept *kept, int first, int end)
 {
@@ -117,7 +148,7 @@ static void make_cube(Seating *seating, const Chunk *chunk, Kept *kept, int firs
     }
     seats.numbers = calloc((size_t)n_members + 1, sizeof *seats.numbers);
     if (cube_pays(members, n_members, &seats.gain))
-        seats.cube = cube_for(kept, &over_columns, 0, members, n_members, seats.numbers);
+        seats.cube = cube_over_columns(kept, members, n_members, seats.numbers);
     if (seats.cube && cube_is_ready(seats.cube, rows_left)) seats.run = cube_open(seats.cube, chunk);
     for (int s = first, m = 0; s < end && m < n_members && seats.cube; s++) {
         if (seating->seats[s].member.ride != members[m].ride) continue;
@@ -443,6 +474,8 @@ void kept_release(Kept *kept)
     for (int i = 0; i < kept->n_sets; i++) sieve_release(kept->sets[i]);
     for (int c = 0; c < kept->n_cubes; c++) cube_release(kept->cubes[c]);
     for (int f = 0; f < kept->n_fused; f++) fuse_release(kept->fused[f]);
+    for (int r = 0; r < kept->n_refused; r++) free(kept->refused[r].name);
+    free(kept->refused);
     free(kept->fused);
     free(kept->cubes);
     free(kept->sets);

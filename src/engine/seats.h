@@ -66,11 +66,15 @@ typedef struct Seating {
     CubeSeats  *cubes;
 } Seating;
 
+typedef struct RefusedCube { char *name; int n_members; } RefusedCube;
+
 typedef struct Kept {                  // by a scan, from chunk to chunk
     int        n_sets;
     SieveSet **sets;                   // of the newest chunk
     int        n_cubes;
     Cube     **cubes;                  // the newest of each shape
+    int        n_refused;
+    RefusedCube *refused;              // kernels whose queries were too many for a cube over columns
     int        n_fused;
     Fused    **fused;                  // of the newest chunk
     int        n_in_vain;              // chunks in a row for which kernels were chosen to be fused and none had code
