@@ -827,7 +827,7 @@ static void get_off(Network *network, Rider *rider)
     free(scan);
 }
 
-// Sees its stop flag now and then, less often the more ride with it; network_wake does not wait for that.
+// Sees its stop flag now and then, less often the more ride with it; Device.wake does not wait for that.
 static void wait_a_little(Network *network, Rider *rider)
 {
     struct timespec until;
