@@ -268,18 +268,51 @@ static weft_status compare(Plan *plan, Op op, Expr *column, i64 value, Expr **ou
 }
 
 // The number of breaks FROM .. END - 1 that are not above the column: as a balanced tree of additions.
-static weft_status class_expr(Plan *plan, const FamilyColumn *column, int from, int end, Expr **out, Error *err)
+static weft_status count_reached(Plan *plan, const FamilyColumn *column, int from, int end, Expr **out, Error *err)
 {
     if (end - from > 1) {
         const int middle = from + (end - from) / 2;
         Expr     *halves[2];
-        TRY(class_expr(plan, column, from, middle, &halves[0], err));
-        TRY(class_expr(plan, column, middle, end, &halves[1], err));
+        TRY(count_reached(plan, column, from, middle, &halves[0], err));
+        TRY(count_reached(plan, column, middle, end, &halves[1], err));
         return expr_call(plan->arena, OP_ADD, halves, 2, -1, out, err);
     }
     Expr *is_reached;
     TRY(compare(plan, OP_GE, plan_column_expr(plan, column->column, -1), column->breaks[from], &is_reached, err));
     return expr_cast(plan->arena, is_reached, TYPE(INTEGER), -1, out, err);
+}
+
+static int next_power(int n)
+{
+    int power = 1;
+    while (power < n) power *= 2;
+    return power;
+}
+
+// The breaks that can tell rows of this plan apart: those within what the statistics of a stored column prove.  Their
+// number is rounded up, so that rounds with other ranges have the same kernel.
+static void breaks_in_range(const Plan *plan, const FamilyColumn *column, int *from, int *end)
+{
+    const PlanColumn *planned = &plan->columns[column->column];
+    *from = 0, *end = column->n_breaks;
+    const Range range = planned->table ? plan_range_of_stored(planned->table, planned->place) : (Range){ 0 };
+    if (!range.known) return;
+    while (*from < *end && column->breaks[*from] <= range.low) ++*from;
+    while (*end > *from && column->breaks[*end - 1] > range.high) --*end;
+    if (*from == *end) return;
+    *from = MAX_OF(0, *end - next_power(*end - *from));
+    *end = MIN_OF(column->n_breaks, *from + next_power(*end - *from));
+}
+
+static weft_status class_expr(Plan *plan, const FamilyColumn *column, Expr **out, Error *err)
+{
+    int from, end;
+    breaks_in_range(plan, column, &from, &end);
+    Expr *reached = expr_const(plan->arena, (Value){ .type = TYPE(INTEGER), .i = from }, -1), *more;
+    *out = reached;
+    if (from == end) return WEFT_OK;
+    TRY(count_reached(plan, column, from, end, &more, err));
+    return expr_call(plan->arena, OP_ADD, (Expr *[]){ more, reached }, 2, -1, out, err);
 }
 
 // Rows that some view may want.
@@ -319,7 +352,7 @@ weft_status plan_family_groups(Plan *plan, const FamilyClasses *classes, Error *
     for (int c = 0; c < classes->n_columns; c++) {
         const FamilyColumn *column = &classes->columns[c];
         TRY(wanted_rows(plan, column, &conditions, &n_conditions, err));
-        TRY(class_expr(plan, column, 0, column->n_breaks, &keys[groups->n_keys + c], err));
+        TRY(class_expr(plan, column, &keys[groups->n_keys + c], err));
         columns[groups->n_keys + c] = plan_add_column(plan, TYPE(INTEGER), "class", NULL);
     }
     for (int a = 0; a < groups->n_aggs; a++) columns[n_keys + a] = groups->out[groups->n_keys + a];
